@@ -1,0 +1,142 @@
+package config
+
+// This file holds what the rest of Atoll reads: one agent's settings after the
+// built-in defaults, agents.defaults and the agent's own entry were merged.
+// The JSON form of Sandbox and its parts uses the key names of the file, and
+// leaves out what is unset: Docker in that form is an input of the config hash.
+
+// Mode says which sessions are sandboxed.
+type Mode string
+
+// The modes of sandbox.mode.
+const (
+	ModeOff     Mode = "off"
+	ModeNonMain Mode = "non-main"
+	ModeAll     Mode = "all"
+)
+
+// Scope says who shares a sandbox.
+type Scope string
+
+// The scopes of sandbox.scope.
+const (
+	ScopeSession Scope = "session"
+	ScopeAgent   Scope = "agent"
+	ScopeShared  Scope = "shared"
+)
+
+// Access says how much of the agent workspace a sandbox sees.
+type Access string
+
+// The values of sandbox.workspaceAccess.
+const (
+	AccessNone Access = "none"
+	AccessRO   Access = "ro"
+	AccessRW   Access = "rw"
+)
+
+// Agent is the configuration of one agent, fully resolved.
+type Agent struct {
+	ID            string
+	Default       bool   // the agent of session keys that name none
+	Workspace     string // absolute host path of the agent workspace
+	SkipBootstrap bool
+	HostTools     bool // tools.host: an unsandboxed session may use exec and file tools on the host
+	Sandbox       Sandbox
+	Tools         ToolLists
+	Skills        []string // names of the skills this agent may use; nil means all
+	// Origins tells for every resolved value, by its path below the agent
+	// ("sandbox.docker.image"), which level gave it.
+	Origins map[string]Origin
+}
+
+// Origin is where a resolved value came from.
+type Origin struct {
+	Source string `json:"source"`         // "agent", "global", "default" or "derived"
+	Path   string `json:"path,omitempty"` // field path in the file, e.g. agents.list[0].sandbox.docker.image
+	Line   int    `json:"line,omitempty"` // 1-based; 0 for built-in defaults
+}
+
+// Sandbox is sandbox.* of one agent.
+type Sandbox struct {
+	Mode                   Mode     `json:"mode"`
+	Scope                  Scope    `json:"scope"`
+	Backend                string   `json:"backend"` // "auto" unless configured
+	WorkspaceAccess        Access   `json:"workspaceAccess"`
+	WorkspaceRoot          string   `json:"workspaceRoot"` // absolute
+	SessionToolsVisibility string   `json:"sessionToolsVisibility"`
+	NetworkAllow           []string `json:"networkAllow,omitzero"`
+	NetworkExecAllow       []string `json:"networkExecAllow,omitzero"`
+	AllowSecretEnv         []string `json:"dangerouslyAllowSecretEnv,omitzero"`
+	Docker                 Docker   `json:"docker"`
+	Browser                Browser  `json:"browser"`
+	Prune                  Prune    `json:"prune"`
+}
+
+// Docker is sandbox.docker.* of one agent. Every runtime honours what has a
+// meaning for it and refuses the rest by name.
+type Docker struct {
+	Image           string            `json:"image"`
+	ContainerPrefix string            `json:"containerPrefix"`
+	Workdir         string            `json:"workdir"`
+	ReadOnlyRoot    bool              `json:"readOnlyRoot"`
+	Tmpfs           []string          `json:"tmpfs"`
+	Network         string            `json:"network"`
+	User            string            `json:"user,omitempty"` // "" until derived from the workspace owner
+	CapDrop         []string          `json:"capDrop"`
+	Env             map[string]string `json:"env,omitzero"`
+	SetupCommand    string            `json:"setupCommand,omitempty"`
+	PidsLimit       int64             `json:"pidsLimit,omitempty"`
+	Memory          Size              `json:"memory,omitzero"`
+	MemorySwap      Size              `json:"memorySwap,omitzero"`
+	CPUs            float64           `json:"cpus,omitempty"`
+	GPUs            string            `json:"gpus,omitempty"`
+	Ulimits         map[string]Ulimit `json:"ulimits,omitzero"`
+	SeccompProfile  string            `json:"seccompProfile,omitempty"`
+	AppArmorProfile string            `json:"apparmorProfile,omitempty"`
+	DNS             []string          `json:"dns,omitzero"`
+	ExtraHosts      []string          `json:"extraHosts,omitzero"`
+	Binds           []string          `json:"binds,omitzero"`
+
+	// The overrides. None of them opens a blocked path.
+	AllowReservedTargets bool `json:"dangerouslyAllowReservedContainerTargets,omitempty"`
+	AllowExternalSources bool `json:"dangerouslyAllowExternalBindSources,omitempty"`
+	AllowNamespaceJoin   bool `json:"dangerouslyAllowContainerNamespaceJoin,omitempty"`
+}
+
+// Browser is sandbox.browser.* of one agent.
+type Browser struct {
+	Enabled            bool     `json:"enabled"`
+	Image              string   `json:"image"`
+	ContainerPrefix    string   `json:"containerPrefix"`
+	Network            string   `json:"network"`
+	CDPPort            int      `json:"cdpPort"`
+	CDPSourceRange     string   `json:"cdpSourceRange,omitempty"`
+	VNCPort            int      `json:"vncPort"`
+	NoVNCPort          int      `json:"noVncPort"`
+	Headless           bool     `json:"headless"`
+	NoVNCEnabled       bool     `json:"noVncEnabled"`
+	AllowHostControl   bool     `json:"allowHostControl"`
+	AutoStart          bool     `json:"autoStart"`
+	AutoStartTimeoutMs int      `json:"autoStartTimeoutMs"`
+	Binds              []string `json:"binds,omitzero"` // nil: docker.binds apply; [] switches them off
+}
+
+// Prune is sandbox.prune.* of one agent; 0 switches a limit off.
+type Prune struct {
+	IdleHours  int `json:"idleHours"`
+	MaxAgeDays int `json:"maxAgeDays"`
+}
+
+// ToolLists are tools.sandbox.tools.* as written on the two levels.
+type ToolLists struct {
+	Agent  ToolList
+	Global ToolList
+}
+
+// ToolList is one level's lists. A nil list was not written; an empty one was.
+type ToolList struct {
+	Allow     []string `json:"allow,omitzero"`
+	AlsoAllow []string `json:"alsoAllow,omitzero"`
+	Deny      []string `json:"deny,omitzero"`
+}

@@ -1,0 +1,97 @@
+package sandbox
+
+// Spec describes one sandbox completely. It is made by package plan from the
+// configuration, the session and facts about the host; a runtime adds nothing
+// to it and ignores nothing in it: what it cannot enforce it reports in Check.
+type Spec struct {
+	Name       string // container name, at most 63 bytes
+	ScopeKey   string // who shares it; label openclaw.sessionKey
+	AgentID    string
+	Account    string // billing account, "" where there is none
+	Backend    string // "docker", "podman", "linux", …
+	ConfigHash string
+	MountsHash string // of Mounts alone: a hot sandbox with other mounts is refused, not reused
+
+	Image        string
+	Workdir      string
+	User         string // "uid:gid", or "" for the image's user
+	Env          map[string]string
+	SetupCommand string // run once by a login shell after the first start
+
+	ReadOnlyRoot    bool
+	Tmpfs           []Tmpfs
+	Mounts          []Mount
+	Volumes         []Volume
+	Network         string // "none", "bridge", a network's name, "container:<id>"
+	DNS             []string
+	ExtraHosts      []string // "name:address"
+	CapDrop         []string
+	SeccompProfile  string // host path of a profile; "" means Atoll's own
+	AppArmorProfile string
+	GPUs            string
+	Limits          Limits
+}
+
+// Limits are the resources a sandbox may use. Zero means no limit was asked.
+type Limits struct {
+	Pids       int64
+	Memory     int64 // bytes
+	MemorySwap int64 // bytes of memory and swap together; -1 is unlimited swap
+	CPUs       float64
+	Ulimits    []Ulimit
+}
+
+// Ulimit is one resource limit of every process inside.
+type Ulimit struct {
+	Name       string
+	Soft, Hard int64
+}
+
+// Tmpfs is a temporary filesystem inside.
+type Tmpfs struct {
+	Target  string
+	Options string // "size=64m,mode=1777", "" for the runtime's defaults
+}
+
+// MountKind says why a host directory is mounted.
+type MountKind string
+
+// The kinds of mount.
+const (
+	MountWorkspace MountKind = "workspace"
+	MountAgent     MountKind = "agent"
+	MountBind      MountKind = "bind"
+)
+
+// Mount is a host path made visible inside.
+type Mount struct {
+	Source   string    `json:"source"`
+	Target   string    `json:"target"`
+	ReadOnly bool      `json:"readOnly"`
+	Kind     MountKind `json:"kind"`
+	// Device and Inode identify the source that was checked, so that a runtime
+	// can refuse a path that was exchanged since. Zero means not checked.
+	Device uint64 `json:"-"`
+	Inode  uint64 `json:"-"`
+}
+
+// Volume is storage that the engine owns.
+type Volume struct {
+	Name     string
+	Target   string
+	ReadOnly bool
+}
+
+// The labels every sandbox carries. The first four are OpenClaw's, so that its
+// users find what they know; Installation is the one that decides ownership.
+const (
+	LabelSandbox      = "openclaw.sandbox"
+	LabelSessionKey   = "openclaw.sessionKey"
+	LabelCreatedAtMs  = "openclaw.createdAtMs"
+	LabelConfigHash   = "openclaw.configHash"
+	LabelInstallation = "atoll.installation"
+	LabelAgent        = "atoll.agent"
+	LabelAccount      = "atoll.account"
+	LabelMountsHash   = "atoll.mountsHash"
+	LabelSetup        = "atoll.setup" // "1" if a setup command belongs to its creation
+)
