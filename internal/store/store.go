@@ -1,0 +1,176 @@
+// Package store opens Atoll's SQLite file: driver, settings, migrations and
+// transactions. What is in the tables belongs to the domain that owns them;
+// no query lives here.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/lease"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// schemaVersion is the newest migration. It is also written to the file's
+// user_version, so that a process that finds it current asks nothing else.
+const schemaVersion = 1
+
+// busyTimeout is how long a statement waits for another process's transaction.
+const busyTimeout = 10 * time.Second
+
+// The states a file can be in that keep us from using it.
+var (
+	ErrDamaged = errors.New("damaged")
+	ErrTooNew  = errors.New("made by a newer version of Atoll")
+)
+
+// DB is the open file. Several processes may have it open at once.
+type DB struct {
+	*sql.DB
+	path string
+}
+
+// Open opens the file at path, making or migrating it as needed. A file that
+// cannot be read as ours is refused and left as it is.
+func Open(ctx context.Context, path string) (*DB, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	handle, err := sql.Open("sqlite", dsn(path))
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", path, err)
+	}
+	db := &DB{DB: handle, path: path}
+	if err := db.prepare(ctx); err != nil {
+		_ = handle.Close()
+		return nil, db.Explain(err)
+	}
+	return db, nil
+}
+
+func dsn(path string) string {
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": {
+		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
+		"journal_mode(WAL)",
+		"synchronous(NORMAL)",
+		"foreign_keys(ON)",
+	}}
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String()
+}
+
+// prepare brings the schema up to date. The common case is one small query.
+func (db *DB) prepare(ctx context.Context) error {
+	version, err := db.version(ctx)
+	switch {
+	case err != nil:
+		return err
+	case version == schemaVersion:
+		return nil
+	case version > schemaVersion:
+		return fmt.Errorf("schema %d: %w", version, ErrTooNew)
+	}
+	return db.migrate(ctx)
+}
+
+func (db *DB) version(ctx context.Context) (int, error) {
+	var version int
+	err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+	return version, err
+}
+
+// migrate runs under a lock of its own: the migration tool has none for SQLite,
+// and twenty processes may find a fresh directory at the same moment.
+func (db *DB) migrate(ctx context.Context) error {
+	book, err := lease.Open(db.path + ".lock")
+	if err != nil {
+		return err
+	}
+	lock, err := book.Hold(ctx, "migrate")
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	if version, err := db.version(ctx); err != nil || version == schemaVersion {
+		return err
+	}
+	scripts, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	steps, err := goose.NewProvider(goose.DialectSQLite3, db.DB, scripts)
+	if err != nil {
+		return err
+	}
+	if _, err := steps.Up(ctx); err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion))
+	return err
+}
+
+// Tx runs f in one write transaction: all of it happens, or nothing.
+func (db *DB) Tx(ctx context.Context, f func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return db.Explain(err)
+	}
+	if err := f(tx); err != nil {
+		return errors.Join(db.Explain(err), ignoreDone(tx.Rollback()))
+	}
+	return db.Explain(tx.Commit())
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return nil
+	}
+	return err
+}
+
+// Path is the file's path, for messages.
+func (db *DB) Path() string { return db.path }
+
+// Explain adds the file and a remedy to an error that SQLite gave.
+func (db *DB) Explain(err error) error {
+	switch {
+	case err == nil || errors.Is(err, sql.ErrNoRows):
+		return err
+	case errors.Is(err, ErrTooNew):
+		return advice.With(fmt.Errorf("database %s: %w", db.path, err), "use the newer atoll, or another ATOLL_STATE_DIR")
+	case isDamage(err):
+		return advice.With(fmt.Errorf("database %s: %w: %w", db.path, ErrDamaged, err), db.rescue())
+	default:
+		return fmt.Errorf("database %s: %w", db.path, err)
+	}
+}
+
+// rescue never empties anything by itself: a damaged registry may be the only
+// record of what is running.
+func (db *DB) rescue() string {
+	return fmt.Sprintf("restore it from a backup, or set it aside with `mv %[1]s %[1]s.damaged && rm -f %[1]s-wal %[1]s-shm` "+
+		"and run `atoll sandbox prune`: sandboxes of this installation are found again by their label", db.path)
+}
+
+func isDamage(err error) bool {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		code := e.Code() & 0xff
+		return code == sqlitelib.SQLITE_CORRUPT || code == sqlitelib.SQLITE_NOTADB
+	}
+	return strings.Contains(err.Error(), "malformed")
+}

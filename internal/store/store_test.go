@@ -1,0 +1,132 @@
+package store_test
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/store"
+)
+
+func TestOpenMakesTheFileOnceForMany(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "deep", "atoll.db")
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			db, err := store.Open(t.Context(), path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer db.Close()
+			if _, err := db.ExecContext(t.Context(), "INSERT INTO facts VALUES ('x','1') ON CONFLICT DO NOTHING"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestTxIsAllOrNothing(t *testing.T) {
+	db := open(t)
+	boom := errors.New("boom")
+	err := db.Tx(t.Context(), func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(t.Context(), "INSERT INTO facts VALUES ('x','1')"); err != nil {
+			return err
+		}
+		return boom
+	})
+	if !errors.Is(err, boom) {
+		t.Fatalf("got %v", err)
+	}
+	var n int
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM facts").Scan(&n); err != nil || n != 0 {
+		t.Fatalf("%d rows, %v; want none", n, err)
+	}
+}
+
+func TestADamagedFileIsRefusedAndKept(t *testing.T) {
+	for name, damage := range map[string]func([]byte) []byte{
+		"not a database": func([]byte) []byte { return []byte(strings.Repeat("garbage ", 1000)) },
+		"header gone":    func(b []byte) []byte { return append(bytes.Repeat([]byte{0xff}, 100), b[100:]...) },
+		"pages overwritten": func(b []byte) []byte {
+			return append(b[:100:100], bytes.Repeat([]byte{0xff}, len(b)-100)...)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "atoll.db")
+			db, err := store.Open(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			db.Close()
+			whole, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			broken := damage(whole)
+			if err := os.WriteFile(path, broken, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err = useIt(t, path)
+			if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), path) {
+				t.Errorf("error %v, want ErrDamaged and the path", err)
+			}
+			if !strings.Contains(advice.Of(err), ".damaged") {
+				t.Errorf("hint %q does not say how to set it aside", advice.Of(err))
+			}
+			if after, _ := os.ReadFile(path); !bytes.Equal(after, broken) {
+				t.Error("the damaged file was changed")
+			}
+		})
+	}
+}
+
+// useIt opens the file and asks something of it: some damage shows only then.
+func useIt(t *testing.T, path string) error {
+	t.Helper()
+	db, err := store.Open(t.Context(), path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(t.Context(), "SELECT count(*) FROM sandboxes")
+	return db.Explain(err)
+}
+
+func TestAFileOfANewerVersionIsRefused(t *testing.T) {
+	db := open(t)
+	if _, err := db.ExecContext(t.Context(), "PRAGMA user_version = 9999"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(t.Context(), db.Path()); !errors.Is(err, store.ErrTooNew) {
+		t.Fatalf("got %v, want ErrTooNew", err)
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "atoll.db")
+	for b.Loop() {
+		db, err := store.Open(b.Context(), path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		db.Close()
+	}
+}
+
+func open(t *testing.T) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "atoll.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
