@@ -1,0 +1,24 @@
+package hostpath
+
+// Disk answers questions about paths of this host. It has no state; it exists
+// so that code without access to the disk can be given the answers it needs.
+type Disk struct{}
+
+// Canonical returns a path without its links, as Identify does.
+func (Disk) Canonical(path string) (string, error) {
+	facts, err := Identify(path)
+	return facts.Canonical, err
+}
+
+// Socket tells whether a path leads to a socket. What cannot be examined is not
+// one; Canonical reports why.
+func (Disk) Socket(path string) bool {
+	facts, err := Identify(path)
+	return err == nil && facts.Kind == KindSocket
+}
+
+// Identity tells which file a path leads to, if there is one.
+func (Disk) Identity(path string) (device, inode uint64, exists bool) {
+	facts, err := Identify(path)
+	return facts.Device, facts.Inode, err == nil && facts.Exists
+}
