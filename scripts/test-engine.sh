@@ -52,7 +52,7 @@ containerd_answers() { ctr --address "$containerd_sock" --connect-timeout 2s ver
 pid_of() {
 	local pid
 	pid=$(cat "$dir/$1.pid" 2>/dev/null) || return 1
-	[[ -n $pid ]] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF "$dir" && echo "$pid"
+	[[ -n $pid ]] && grep -qF "$dir" "/proc/$pid/cmdline" 2>/dev/null && echo "$pid"
 }
 
 # start NAME COMMAND…: in the background, in a session of its own, without our lock.
@@ -138,16 +138,16 @@ podman_up() {
 	mkdir -p "$dir/podman-networks"
 	# runc and cgroupfs: crun refuses hosts with a mixed cgroup hierarchy, and
 	# systemd may not be there. File locks: shared-memory locks have one name
-	# per user, whatever the data root. Limits: podman asks for a million open
-	# files, which a root without CAP_SYS_RESOURCE may not have.
+	# per user, whatever the data root.
 	cat >"$dir/containers.conf" <<-TOML
 		[engine]
 		runtime = "runc"
 		cgroup_manager = "cgroupfs"
 		events_logger = "file"
 		lock_type = "file"
+		[engine.runtimes]
+		runc = ["$(podman_runtime)"]
 		[containers]
-		default_ulimits = ["nofile=$(ulimit -Hn):$(ulimit -Hn)", "nproc=$(limit_number "$(ulimit -Hu)")"]
 		log_driver = "k8s-file"
 		[network]
 		network_backend = "netavark"
@@ -161,7 +161,41 @@ podman_up() {
 	say "podman answers at unix://$podman_sock"
 }
 
-limit_number() { if [[ $1 == unlimited ]]; then echo "1048576:1048576"; else echo "$1:$1"; fi; }
+# podman_runtime: the path of the runtime to give podman. Podman asks for a
+# million open files and processes by itself; a root that lacks CAP_SYS_RESOURCE
+# may not have them, and nothing in podman's configuration holds for requests
+# that set any limit. There runc gets a front that lowers limits to the host's.
+podman_runtime() {
+	local cap_sys_resource=24 bounding
+	bounding=$((16#$(sed -n 's/^CapBnd:\t*//p' /proc/self/status)))
+	if ((bounding >> cap_sys_resource & 1)); then
+		command -v runc
+		return
+	fi
+	cat >"$dir/runc" <<-'SH'
+		#!/bin/bash
+		# runc with resource limits no higher than this host grants.
+		lower() {
+			local new
+			new=$(jq -c --argjson nofile "$(ulimit -Hn)" --argjson nproc "$(ulimit -Hu)" '
+				{RLIMIT_NOFILE: $nofile, RLIMIT_NPROC: $nproc} as $most |
+				(if has("process") then .process else . end).rlimits |= (. // [] | map(
+					($most[.type] // .hard) as $m | .hard = ([.hard, $m] | min) | .soft = ([.soft, .hard] | min)))' "$1") &&
+				printf '%s' "$new" >"$1"
+		}
+		previous=
+		for argument; do
+			case $previous in
+			--bundle | -b) lower "$argument/config.json" ;;
+			--process | -p) lower "$argument" ;;
+			esac
+			previous=$argument
+		done
+		exec runc "$@"
+	SH
+	chmod +x "$dir/runc"
+	echo "$dir/runc"
+}
 
 podman_network() {
 	cat <<-JSON
@@ -215,7 +249,7 @@ bridge_down() {
 
 # ---- images ----------------------------------------------------------------
 
-recipe_of() { sha256sum "$@" | sha256sum | cut -c1-16; }
+recipe_of() { cat "$@" | sha256sum | cut -c1-16; }
 
 # made ENGINE IMAGE RECIPE: does the engine hold IMAGE, made from this recipe?
 made() { [[ $("$1" image inspect -f "{{index .Config.Labels \"$recipe_label\"}}" "$2" 2>/dev/null) == "$3" ]]; }
@@ -239,7 +273,7 @@ tiny_rootfs() {
 
 tiny_up() {
 	local recipe
-	recipe=$(recipe_of "$(command -v busybox)" "$root/scripts/test-engine.sh")
+	recipe=$(declare -f tiny_rootfs | recipe_of - "$(command -v busybox)")
 	made dk $tiny_image "$recipe" && made pm $tiny_image "$recipe" && [[ -e $dir/tiny.tar ]] && return
 	tiny_rootfs
 	dk import -c "LABEL $recipe_label=$recipe" -c 'ENV PATH=/bin' -c 'CMD ["/bin/sh"]' "$dir/tiny.tar" $tiny_image >/dev/null
