@@ -6,6 +6,7 @@ set -euo pipefail
 
 # One line a need: the program to look for, the package that brings it.
 needs="
+make                make
 gcc                 gcc
 git                 git
 curl                curl
@@ -22,6 +23,7 @@ conmon              conmon
 mmdebstrap          mmdebstrap
 busybox             busybox-static
 bwrap               bubblewrap
+/usr/include/stdlib.h                               libc6-dev
 /usr/lib/podman/netavark                            netavark
 /usr/share/keyrings/debian-archive-keyring.gpg      debian-archive-keyring
 /etc/ssl/certs/ca-certificates.crt                  ca-certificates
