@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tempPrefix begins the name of a file that is being written. One that is left
+// TempPrefix begins the name of a file that is being written. One that is left
 // over after a crash can be removed.
-const tempPrefix = ".atoll-write-"
+const TempPrefix = ".atoll-write-"
 
 // WriteOptions say how a file is written. The zero value makes a private file
 // that must not exist yet.
@@ -37,7 +37,7 @@ func WriteBeneath(root *os.File, rel string, src io.Reader, opt WriteOptions) (i
 		return 0, refuse(rel, reasonOf(err))
 	}
 	defer dir.Close()
-	temp := tempPrefix + rand.Text()
+	temp := TempPrefix + rand.Text()
 	n, err := writeTemp(dir, temp, src, opt)
 	if err == nil {
 		err = publish(dir, temp, leaf, opt.Replace)
