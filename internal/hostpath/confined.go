@@ -97,7 +97,7 @@ func openLeaf(dir int, name string, how open) (int, error) {
 	}
 	// O_PATH does not refuse a link that came since; it opens the link itself.
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || kindOf(st.Mode) == KindSymlink {
+	if err := unix.Fstat(fd, &st); err != nil || KindOf(st.Mode) == KindSymlink {
 		unix.Close(fd)
 		return -1, unix.ELOOP
 	}
@@ -115,5 +115,5 @@ func peek(dir int, name string) (int, Kind, error) {
 		unix.Close(fd)
 		return -1, KindUnknown, err
 	}
-	return fd, kindOf(st.Mode), nil
+	return fd, KindOf(st.Mode), nil
 }

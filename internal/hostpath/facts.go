@@ -78,7 +78,7 @@ func (f *Facts) stat(fd int) error {
 		return err
 	}
 	f.Exists = true
-	f.Kind = kindOf(st.Mode)
+	f.Kind = KindOf(st.Mode)
 	f.Mode = fs.FileMode(st.Mode & 0o7777)
 	f.UID, f.GID = st.Uid, st.Gid
 	f.Links, f.Size = uint64(st.Nlink), st.Size
@@ -86,7 +86,8 @@ func (f *Facts) stat(fd int) error {
 	return nil
 }
 
-func kindOf(mode uint32) Kind {
+// KindOf tells the kind from the mode that stat(2) gives.
+func KindOf(mode uint32) Kind {
 	switch mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		return KindFile

@@ -146,7 +146,7 @@ func (w *walk) down(name string) error {
 		unix.Close(fd)
 		return err
 	}
-	if kindOf(st.Mode) == KindSymlink {
+	if KindOf(st.Mode) == KindSymlink {
 		defer unix.Close(fd)
 		return w.followLink(fd)
 	}
