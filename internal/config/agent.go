@@ -37,24 +37,28 @@ const (
 
 // Agent is the configuration of one agent, fully resolved.
 type Agent struct {
-	ID            string
-	Default       bool   // the agent of session keys that name none
-	Workspace     string // absolute host path of the agent workspace
-	SkipBootstrap bool
-	HostTools     bool // tools.host: an unsandboxed session may use exec and file tools on the host
-	Sandbox       Sandbox
-	Tools         ToolLists
-	Skills        []string // names of the skills this agent may use; nil means all
+	ID            string  `json:"id"`
+	Default       bool    `json:"default"`   // the agent of session keys that name none
+	Workspace     string  `json:"workspace"` // absolute host path of the agent workspace
+	SkipBootstrap bool    `json:"skipBootstrap,omitzero"`
+	HostTools     bool    `json:"hostTools"` // tools.host: an unsandboxed session may use exec and file tools on the host
+	Sandbox       Sandbox `json:"sandbox"`
+	// Tools are the lists for sandboxed sessions, AllTools those for every
+	// session; a tool must pass both.
+	Tools    ToolLists   `json:"tools"`
+	AllTools ToolLists   `json:"allTools"`
+	Skills   []string    `json:"skills,omitzero"` // names of the skills this agent may use; nil means all
+	Model    ModelChoice `json:"model,omitzero"`
 	// Origins tells for every resolved value, by its path below the agent
 	// ("sandbox.docker.image"), which level gave it.
-	Origins map[string]Origin
+	Origins map[string]Origin `json:"origins,omitzero"`
 }
 
 // Origin is where a resolved value came from.
 type Origin struct {
 	Source string `json:"source"`         // "agent", "global", "default" or "derived"
 	Path   string `json:"path,omitempty"` // field path in the file, e.g. agents.list[0].sandbox.docker.image
-	Line   int    `json:"line,omitempty"` // 1-based; 0 for built-in defaults
+	Line   int    `json:"line,omitzero"`  // 1-based; 0 for built-in defaults
 }
 
 // Sandbox is sandbox.* of one agent.
@@ -86,10 +90,10 @@ type Docker struct {
 	CapDrop         []string          `json:"capDrop"`
 	Env             map[string]string `json:"env,omitzero"`
 	SetupCommand    string            `json:"setupCommand,omitempty"`
-	PidsLimit       int64             `json:"pidsLimit,omitempty"`
+	PidsLimit       int64             `json:"pidsLimit,omitzero"`
 	Memory          Size              `json:"memory,omitzero"`
 	MemorySwap      Size              `json:"memorySwap,omitzero"`
-	CPUs            float64           `json:"cpus,omitempty"`
+	CPUs            float64           `json:"cpus,omitzero"`
 	GPUs            string            `json:"gpus,omitempty"`
 	Ulimits         map[string]Ulimit `json:"ulimits,omitzero"`
 	SeccompProfile  string            `json:"seccompProfile,omitempty"`
@@ -99,9 +103,9 @@ type Docker struct {
 	Binds           []string          `json:"binds,omitzero"`
 
 	// The overrides. None of them opens a blocked path.
-	AllowReservedTargets bool `json:"dangerouslyAllowReservedContainerTargets,omitempty"`
-	AllowExternalSources bool `json:"dangerouslyAllowExternalBindSources,omitempty"`
-	AllowNamespaceJoin   bool `json:"dangerouslyAllowContainerNamespaceJoin,omitempty"`
+	AllowReservedTargets bool `json:"dangerouslyAllowReservedContainerTargets,omitzero"`
+	AllowExternalSources bool `json:"dangerouslyAllowExternalBindSources,omitzero"`
+	AllowNamespaceJoin   bool `json:"dangerouslyAllowContainerNamespaceJoin,omitzero"`
 }
 
 // Browser is sandbox.browser.* of one agent.
@@ -128,10 +132,11 @@ type Prune struct {
 	MaxAgeDays int `json:"maxAgeDays"`
 }
 
-// ToolLists are tools.sandbox.tools.* as written on the two levels.
+// ToolLists are tool lists as written on the two levels: tools.sandbox.tools.*
+// or tools.*.
 type ToolLists struct {
-	Agent  ToolList
-	Global ToolList
+	Agent  ToolList `json:"agent"`
+	Global ToolList `json:"global"`
 }
 
 // ToolList is one level's lists. A nil list was not written; an empty one was.

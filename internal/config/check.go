@@ -1,0 +1,287 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// checker compares the tree of a file with the shape it must have. It never
+// stops at the first problem.
+type checker struct {
+	*report
+	variables variables
+	ignored   []string // top-level parts that belong to other programs
+}
+
+// notes are the warnings that the use of a key may give.
+var notes = map[string]string{
+	"later":       "accepted, not acted on yet",
+	"perSession":  `old key; write scope: "session" for true, scope: "shared" for false`,
+	"enableNoVnc": "old key; write noVncEnabled",
+}
+
+const maxSafeInteger = 1 << 53 // larger ones do not survive programs that read JSON numbers as floats
+
+// value checks n against s, whatever is wrong inside it.
+func (c *checker) value(at *path, n *node, s *shape) {
+	form := s.formFor(n)
+	if form == nil {
+		c.error(finding{at, n.offset, fmt.Sprintf("expected %s, found %s", s.name(), found(n)), ""})
+		return
+	}
+	switch form.kind {
+	case kindAnything:
+		return
+	case kindObject:
+		c.object(at, n, form)
+	case kindRecord:
+		c.record(at, n, form)
+		return
+	case kindList:
+		for i, item := range n.items {
+			c.value(at.item(i), item, form.elem)
+		}
+		return
+	case kindText:
+		c.expand(at, n)
+		c.enumerated(at, n, form)
+	case kindNumber, kindInteger:
+		c.number(at, n, form)
+	}
+	if check, ok := valueChecks[form.check]; ok {
+		if message, hint := check(n); message != "" {
+			c.error(finding{at, n.offset, message, hint})
+		}
+	}
+}
+
+// formFor returns the shape among s's forms that n has, or nil.
+func (s *shape) formFor(n *node) *shape {
+	if s.kind == kindChoice {
+		for _, choice := range s.choices {
+			if form := choice.formFor(n); form != nil {
+				return form
+			}
+		}
+		return nil
+	}
+	var fits bool
+	switch s.kind {
+	case kindAnything:
+		fits = true
+	case kindObject, kindRecord:
+		fits = n.kind == '{'
+	case kindList:
+		fits = n.kind == '['
+	case kindText:
+		fits = n.kind == '"'
+	case kindNumber, kindInteger:
+		fits = n.kind == '0'
+	case kindBoolean:
+		fits = n.kind == 't' || n.kind == 'f'
+	}
+	if !fits {
+		return nil
+	}
+	return s
+}
+
+// name says what s wants, for "expected …".
+func (s *shape) name() string {
+	switch s.kind {
+	case kindObject, kindRecord:
+		return "an object"
+	case kindList:
+		return "a list"
+	case kindText:
+		return "a string"
+	case kindNumber:
+		return "a number"
+	case kindInteger:
+		return "a whole number"
+	case kindBoolean:
+		return "true or false"
+	case kindChoice:
+		names := make([]string, len(s.choices))
+		for i, choice := range s.choices {
+			names[i] = choice.name()
+		}
+		return strings.Join(names, " or ")
+	}
+	return "a value"
+}
+
+func found(n *node) string {
+	switch n.kind {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case 'n':
+		return "null"
+	}
+	return n.text
+}
+
+func (c *checker) object(at *path, n *node, s *shape) {
+	c.duplicates(at, n)
+	for _, m := range n.members {
+		c.key(at, n, s, m)
+	}
+	for _, f := range s.fields {
+		if f.required && n.get(f.name) == nil {
+			c.error(finding{at, n.offset, fmt.Sprintf("the key %q is missing", f.name), ""})
+		}
+	}
+	for _, check := range objectChecks[s.goType] {
+		check(c, at, n)
+	}
+}
+
+// key checks one member of an object.
+func (c *checker) key(at *path, n *node, s *shape, m member) {
+	here := at.child(m.key)
+	if i := slices.IndexFunc(s.fields, func(f field) bool { return f.name == m.key }); i >= 0 {
+		f := s.fields[i]
+		if f.note != "" {
+			c.warn(finding{here, m.offset, notes[f.note], ""})
+		}
+		c.value(here, m.value, f.shape)
+		return
+	}
+	topLevel := at == nil
+	switch {
+	case slices.Contains(s.accepted, m.key) && topLevel:
+		c.ignored = append(c.ignored, m.key)
+	case slices.Contains(s.accepted, m.key):
+		c.warn(finding{here, m.offset, "OpenClaw's setting: accepted, not acted on yet", ""})
+	case topLevel && c.foreign(m.key, s):
+		c.ignored = append(c.ignored, m.key)
+		c.warn(finding{here, m.offset, "no part of this name is known: ignored", ""})
+	default:
+		c.unknown(at, n, s, m)
+	}
+}
+
+// foreign reports whether a top-level key that nobody knows can safely be taken
+// for another program's. What looks like one of our keys, at any level, cannot:
+// a sandbox setting in the wrong place must not be skipped.
+func (c *checker) foreign(key string, top *shape) bool {
+	ours := slices.Concat(top.keys(), everyKey(top, nil))
+	return suggest(key, ours) == ""
+}
+
+// everyKey collects the names of all fields below s.
+func everyKey(s *shape, names []string) []string {
+	for _, f := range s.fields {
+		names = everyKey(f.shape, append(names, f.name))
+	}
+	if s.elem != nil {
+		names = everyKey(s.elem, names)
+	}
+	return names
+}
+
+func (c *checker) unknown(at *path, n *node, s *shape, m member) {
+	message, hint := "unknown key", ""
+	switch near := suggest(m.key, s.keys()); {
+	case near == "" && len(s.fields) > 0:
+		hint = "known keys here: " + strings.Join(fieldNames(s), ", ")
+	case near == "":
+	case strings.EqualFold(near, m.key) && n.get(near) != nil:
+		message = fmt.Sprintf("unknown key: keys are case-sensitive and %q is set on line %d", near, c.lineOf(n, near))
+		hint = "remove one of the two"
+	default:
+		message = fmt.Sprintf("unknown key, did you mean %q?", near)
+		hint = "write " + near
+	}
+	c.error(finding{at.child(m.key), m.offset, message, hint})
+}
+
+func fieldNames(s *shape) []string {
+	names := make([]string, len(s.fields))
+	for i, f := range s.fields {
+		names[i] = f.name
+	}
+	return names
+}
+
+// duplicates reports every key that an object has more than once.
+func (c *checker) duplicates(at *path, n *node) {
+	first := make(map[string]int, len(n.members))
+	for _, m := range n.members {
+		if offset, seen := first[m.key]; seen {
+			message := fmt.Sprintf("duplicate key, first on line %d", c.doc.Position(offset).Line)
+			c.error(finding{at.child(m.key), m.offset, message, "remove one of the two"})
+			continue
+		}
+		first[m.key] = m.offset
+	}
+}
+
+func (c *checker) lineOf(n *node, key string) int {
+	_, offset, _ := (*path)(nil).child(key).find(n)
+	return c.doc.Position(offset).Line
+}
+
+func (c *checker) record(at *path, n *node, s *shape) {
+	c.duplicates(at, n)
+	for _, m := range n.members {
+		here := at.child(m.key)
+		if check, ok := valueChecks[s.keyCheck]; ok {
+			key := &node{kind: '"', text: m.key}
+			if message, hint := check(key); message != "" {
+				c.error(finding{here, m.offset, message, hint})
+			}
+		}
+		c.value(here, m.value, s.elem)
+	}
+}
+
+func (c *checker) enumerated(at *path, n *node, s *shape) {
+	if len(s.enum) == 0 || slices.Contains(s.enum, n.text) {
+		return
+	}
+	message := fmt.Sprintf("expected %s, found %s", oneOf(s.enum), quote(n.text))
+	hint := ""
+	if near := suggest(n.text, s.enum); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	c.error(finding{at, n.offset, message, hint})
+}
+
+// number checks a number and, where it must be whole, writes it in plain digits.
+func (c *checker) number(at *path, n *node, s *shape) {
+	fail := func(format string, args ...any) {
+		c.error(finding{at, n.offset, fmt.Sprintf(format, args...), ""})
+	}
+	v, err := strconv.ParseFloat(n.text, 64)
+	switch {
+	case err != nil || math.IsInf(v, 0):
+		fail("the number is too large")
+	case s.min != nil && v < *s.min:
+		fail("must be at least %v, found %s", *s.min, n.text)
+	case s.above != nil && v <= *s.above:
+		fail("must be more than %v, found %s", *s.above, n.text)
+	case s.max != nil && v > *s.max:
+		fail("must be at most %s, found %s", strconv.FormatFloat(*s.max, 'f', -1, 64), n.text)
+	case s.kind == kindInteger && (v != math.Trunc(v) || math.Abs(v) > maxSafeInteger):
+		fail("expected a whole number, found %s", n.text)
+	case v == math.Trunc(v) && math.Abs(v) <= maxSafeInteger:
+		n.text = strconv.FormatInt(int64(v), 10)
+	}
+}
+
+// checkFile checks a whole file. Its top must be an object for anything else
+// to make sense.
+func (c *checker) checkFile(root *node) {
+	c.value(nil, root, shapeOf(reflect.TypeFor[file](), limits{}))
+}

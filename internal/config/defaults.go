@@ -1,0 +1,40 @@
+package config
+
+// What an agent gets that the file says nothing about.
+
+// builtin returns the built-in defaults. WorkspaceRoot depends on the state
+// directory and is filled in by the merge.
+func builtin() Sandbox {
+	return Sandbox{
+		Mode:                   ModeOff,
+		Scope:                  ScopeAgent,
+		Backend:                "auto",
+		WorkspaceAccess:        AccessNone,
+		SessionToolsVisibility: "spawned",
+		Docker: Docker{
+			Image:           "openclaw-sandbox:bookworm-slim",
+			ContainerPrefix: "openclaw-sbx-",
+			Workdir:         "/workspace",
+			ReadOnlyRoot:    true,
+			Tmpfs:           []string{"/tmp", "/var/tmp", "/run"},
+			Network:         "none",
+			CapDrop:         []string{"ALL"},
+			Env:             map[string]string{"LANG": "C.UTF-8"},
+		},
+		Browser: Browser{
+			Image:              "openclaw-sandbox-browser:bookworm-slim",
+			ContainerPrefix:    "openclaw-sbx-browser-",
+			Network:            "openclaw-sandbox-browser",
+			CDPPort:            9222,
+			VNCPort:            5900,
+			NoVNCPort:          6080,
+			NoVNCEnabled:       true,
+			AutoStart:          true,
+			AutoStartTimeoutMs: 12000,
+		},
+		Prune: Prune{IdleHours: 24, MaxAgeDays: 7},
+	}
+}
+
+// DefaultGatewayPort is the port of a gateway that none was configured for.
+const DefaultGatewayPort = 18789

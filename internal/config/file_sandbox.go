@@ -1,0 +1,73 @@
+package config
+
+type sandboxFile struct {
+	Mode                   *Mode        `json:"mode" enum:"off|non-main|all" doc:"Which sessions are sandboxed."`
+	Scope                  *Scope       `json:"scope" enum:"session|agent|shared" doc:"Who shares a sandbox."`
+	PerSession             *bool        `json:"perSession" note:"perSession" doc:"Old form of scope: true is session, false is shared."`
+	Backend                *string      `json:"backend" check:"backend" doc:"What makes the sandbox: auto, docker, podman, linux or kubernetes."`
+	WorkspaceAccess        *Access      `json:"workspaceAccess" enum:"none|ro|rw" doc:"How much of the agent workspace the sandbox sees: a private copy (none), the workspace read-only besides it (ro), the workspace itself (rw)."`
+	WorkspaceRoot          *string      `json:"workspaceRoot" check:"hostPath" doc:"Directory of the sandboxes' own workspaces."`
+	SessionToolsVisibility *string      `json:"sessionToolsVisibility" enum:"spawned|all" note:"later" doc:"Which sessions the session tools of a sandboxed session show. Read from agents.defaults only."`
+	NetworkAllow           []string     `json:"networkAllow" check:"line" note:"later" doc:"Names that the networked half of the sandbox may reach. Not empty: the sandbox has two halves."`
+	NetworkExecAllow       []string     `json:"networkExecAllow" check:"line" note:"later" doc:"Commands that run in the networked half."`
+	AllowSecretEnv         []string     `json:"dangerouslyAllowSecretEnv" check:"envName" doc:"Names in docker.env that look like secrets and shall be passed all the same."`
+	Docker                 *dockerFile  `json:"docker" doc:"The container, whatever backend makes it."`
+	Browser                *browserFile `json:"browser" note:"later" doc:"The browser sandbox."`
+	Prune                  *pruneFile   `json:"prune" doc:"When an unused sandbox is removed."`
+	SSH                    *sshFile     `json:"ssh" note:"later" doc:"OpenClaw's ssh backend, which Atoll has not."`
+}
+
+type dockerFile struct {
+	Image           *string           `json:"image" check:"image" doc:"Image of the sandbox."`
+	ContainerPrefix *string           `json:"containerPrefix" check:"prefix" doc:"What container names begin with."`
+	Workdir         *string           `json:"workdir" check:"workdir" doc:"Where the workspace is mounted."`
+	ReadOnlyRoot    *bool             `json:"readOnlyRoot" doc:"The root file system is read-only."`
+	Tmpfs           []string          `json:"tmpfs" check:"tmpfs" doc:"Directories in memory: PATH or PATH:OPTIONS."`
+	Network         *string           `json:"network" check:"network" doc:"none, bridge or the name of a network."`
+	User            *string           `json:"user" check:"user" doc:"User in the sandbox; the owner of the workspace directory if not given."`
+	CapDrop         []string          `json:"capDrop" check:"word" doc:"Linux capabilities to drop."`
+	Env             map[string]string `json:"env" keys:"envName" check:"envValue" doc:"Environment of every command."`
+	SetupCommand    *Lines            `json:"setupCommand" check:"script" doc:"Shell command that runs once after the sandbox was made; a list is one line each."`
+	PidsLimit       *int64            `json:"pidsLimit" min:"1" max:"4194304" doc:"Most processes and threads at once."`
+	Memory          *Size             `json:"memory" check:"size" doc:"Most memory: bytes, or a number and b, k, m, g or t."`
+	MemorySwap      *Size             `json:"memorySwap" check:"swap" doc:"Most memory and swap together; -1 is no limit on swap."`
+	CPUs            *float64          `json:"cpus" above:"0" max:"4096" doc:"Processors that may be used; fractions are allowed."`
+	GPUs            *string           `json:"gpus" check:"line" doc:"GPUs that the sandbox sees, in docker's form: all, 2, device=0."`
+	Ulimits         map[string]Ulimit `json:"ulimits" keys:"ulimitName" check:"ulimit" doc:"Resource limits: a number, soft:hard, or soft and hard."`
+	SeccompProfile  *string           `json:"seccompProfile" check:"profile" doc:"Path of a seccomp profile in place of Atoll's own."`
+	AppArmorProfile *string           `json:"apparmorProfile" check:"profile" doc:"Name of an AppArmor profile."`
+	DNS             []string          `json:"dns" check:"address" doc:"Addresses of name servers."`
+	ExtraHosts      []string          `json:"extraHosts" check:"extraHost" doc:"Entries for /etc/hosts: NAME:ADDRESS."`
+	Binds           []string          `json:"binds" check:"bind" doc:"Host directories to mount: SOURCE:TARGET[:ro]."`
+
+	AllowReservedTargets *bool `json:"dangerouslyAllowReservedContainerTargets" doc:"Binds may cover /workspace and /agent."`
+	AllowExternalSources *bool `json:"dangerouslyAllowExternalBindSources" doc:"Bind sources may be outside the agent's directories."`
+	AllowNamespaceJoin   *bool `json:"dangerouslyAllowContainerNamespaceJoin" doc:"The network may be that of another container."`
+}
+
+type browserFile struct {
+	Enabled            *bool    `json:"enabled" doc:"The sandbox has a browser."`
+	Image              *string  `json:"image" check:"image" doc:"Image of the browser sandbox."`
+	ContainerPrefix    *string  `json:"containerPrefix" check:"prefix" doc:"What names of browser containers begin with."`
+	Network            *string  `json:"network" check:"browserNetwork" doc:"Network of the browser sandbox."`
+	CDPPort            *int     `json:"cdpPort" min:"1" max:"65535" doc:"Port of the browser's control protocol inside."`
+	CDPSourceRange     *string  `json:"cdpSourceRange" check:"range" doc:"Addresses (CIDR) that may reach that port."`
+	VNCPort            *int     `json:"vncPort" min:"1" max:"65535" doc:"Port of VNC inside."`
+	NoVNCPort          *int     `json:"noVncPort" min:"1" max:"65535" doc:"Port of noVNC inside."`
+	Headless           *bool    `json:"headless" doc:"No screen, no VNC."`
+	NoVNCEnabled       *bool    `json:"noVncEnabled" doc:"The screen can be watched in a browser."`
+	EnableNoVNC        *bool    `json:"enableNoVnc" note:"enableNoVnc" doc:"Old name of noVncEnabled."`
+	AllowHostControl   *bool    `json:"allowHostControl" doc:"The session may use the host's browser."`
+	AutoStart          *bool    `json:"autoStart" doc:"Start the browser with the sandbox."`
+	AutoStartTimeoutMs *int     `json:"autoStartTimeoutMs" min:"1" max:"2147483647" doc:"How long that may take."`
+	Binds              []string `json:"binds" check:"bind" doc:"Binds of the browser sandbox in place of docker.binds; an empty list means none."`
+}
+
+type pruneFile struct {
+	IdleHours  *int `json:"idleHours" min:"0" max:"1000000" doc:"Remove a sandbox that was not used for so long; 0 is never."`
+	MaxAgeDays *int `json:"maxAgeDays" min:"0" max:"100000" doc:"Remove a sandbox that is so old; 0 is never."`
+}
+
+type sshFile struct {
+	_ struct{} `accept:"sandbox.ssh"`
+}

@@ -1,0 +1,163 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+)
+
+// Environment is what configuration needs to know of the process around it.
+type Environment struct {
+	Getenv   func(string) string // nil: no variables
+	Home     string              // home directory of the user
+	Cwd      string              // working directory
+	Explicit string              // the file named on the command line, or ""
+}
+
+// Names of files and variables.
+const (
+	fileName         = "atoll.json5"
+	openClawFileName = "openclaw.json"
+
+	envConfig         = "ATOLL_CONFIG"
+	envState          = "ATOLL_STATE_DIR"
+	envOpenClawConfig = "OPENCLAW_CONFIG_PATH"
+	envOpenClawState  = "OPENCLAW_STATE_DIR"
+)
+
+func (e Environment) get(name string) string {
+	if e.Getenv == nil {
+		return ""
+	}
+	return strings.TrimSpace(e.Getenv(name))
+}
+
+// Paths are the directories that settings refer to.
+type Paths struct {
+	Home          string
+	AtollState    string // $ATOLL_STATE_DIR, else ~/.atoll
+	OpenClawState string // $OPENCLAW_STATE_DIR, else ~/.openclaw
+}
+
+// Paths returns the directories of this environment.
+func (e Environment) Paths() (Paths, error) {
+	atoll, err := e.directory(envState, "~/.atoll")
+	if err != nil {
+		return Paths{}, err
+	}
+	openClaw, err := e.directory(envOpenClawState, "~/.openclaw")
+	if err != nil {
+		return Paths{}, err
+	}
+	return Paths{Home: e.Home, AtollState: atoll, OpenClawState: openClaw}, nil
+}
+
+func (e Environment) directory(variable, fallback string) (string, error) {
+	if dir := e.get(variable); dir != "" {
+		return e.absolute(dir, e.Cwd)
+	}
+	return e.absolute(fallback, e.Cwd)
+}
+
+// absolute expands ~ and makes a relative path start at base.
+func (e Environment) absolute(name, base string) (string, error) {
+	if rest, ok := strings.CutPrefix(name, "~"); ok && (rest == "" || rest[0] == '/') {
+		if e.Home == "" {
+			return "", advice.With(fmt.Errorf("path %s: the home directory is not known", quote(name)), "set HOME")
+		}
+		name = e.Home + rest
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(base, name)
+	}
+	if !filepath.IsAbs(name) {
+		return "", fmt.Errorf("path %s: the directory it starts at is not known", quote(name))
+	}
+	return filepath.Clean(name), nil
+}
+
+// Location says which file was found, and why that one.
+type Location struct {
+	Path   string `json:"path,omitempty"`   // "" if there is no file
+	Source string `json:"source,omitempty"` // what named it: --config, $ATOLL_CONFIG, …
+}
+
+// candidate is one place to look at.
+type candidate struct {
+	name, source string
+	mustExist    bool // somebody asked for exactly this file
+}
+
+func (e Environment) candidates() []candidate {
+	state := e.get(envState)
+	if state == "" {
+		state = "~/.atoll"
+	}
+	return []candidate{
+		{e.Explicit, "--config", true},
+		{e.get(envConfig), "$" + envConfig, true},
+		{"./" + fileName, "./" + fileName, false},
+		{state + "/" + fileName, "$" + envState + "/" + fileName, false},
+		{e.get(envOpenClawConfig), "$" + envOpenClawConfig, false},
+		{"~/.openclaw/" + openClawFileName, "~/.openclaw/" + openClawFileName, false},
+	}
+}
+
+// Find returns the first file that exists of: --config, $ATOLL_CONFIG,
+// ./atoll.json5, $ATOLL_STATE_DIR/atoll.json5, $OPENCLAW_CONFIG_PATH,
+// ~/.openclaw/openclaw.json. One of the first two that does not exist is an
+// error; none at all is not.
+func Find(env Environment) (Location, error) {
+	for _, c := range env.candidates() {
+		if c.name == "" {
+			continue
+		}
+		found, err := env.lookAt(c)
+		if err != nil || found.Path != "" {
+			return found, err
+		}
+	}
+	return Location{}, nil
+}
+
+// lookAt returns the candidate's location if its file exists. A file that is
+// there but cannot be looked at is an error: another one must not take its place.
+func (e Environment) lookAt(c candidate) (Location, error) {
+	name, err := e.absolute(c.name, e.Cwd)
+	if err != nil {
+		if c.mustExist {
+			return Location{}, err
+		}
+		return Location{}, nil // without a home directory there is no file in it
+	}
+	_, err = os.Stat(name)
+	switch {
+	case err == nil:
+		return Location{Path: name, Source: c.source}, nil
+	case !c.mustExist && (errors.Is(err, fs.ErrNotExist)):
+		return Location{}, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return Location{}, advice.With(fmt.Errorf("config file %s (from %s) does not exist", name, c.source),
+			"create it, or remove "+c.source)
+	}
+	return Location{}, advice.With(fmt.Errorf("config file (from %s): %w", c.source, err),
+		"make it readable, or name another file with --config")
+}
+
+// Open finds the file and loads it; without one it returns Default.
+func Open(env Environment) (*Config, Location, error) {
+	at, err := Find(env)
+	if err != nil {
+		return nil, at, err
+	}
+	if at.Path == "" {
+		return Default(env), at, nil
+	}
+	cfg, err := Load(at.Path, env)
+	return cfg, at, err
+}

@@ -1,0 +1,156 @@
+package config
+
+import "strings"
+
+// orEmpty lets the merge read a level that was not written.
+func orEmpty[T any](p *T) *T {
+	if p == nil {
+		return new(T)
+	}
+	return p
+}
+
+// sandbox merges sandbox.*.
+func (m *merge) sandbox() (Sandbox, error) {
+	agent, global, base := orEmpty(m.agent.Sandbox), orEmpty(m.global.Sandbox), builtin()
+	base.Mode = m.cfg.defaultMode
+	s := Sandbox{
+		Mode:                   pick(m, "sandbox.mode", agent.Mode, global.Mode, base.Mode),
+		Scope:                  m.scope(agent, global, base.Scope),
+		Backend:                normalBackend(pick(m, "sandbox.backend", agent.Backend, global.Backend, base.Backend)),
+		WorkspaceAccess:        pick(m, "sandbox.workspaceAccess", agent.WorkspaceAccess, global.WorkspaceAccess, base.WorkspaceAccess),
+		SessionToolsVisibility: pick(m, "sandbox.sessionToolsVisibility", nil, global.SessionToolsVisibility, base.SessionToolsVisibility),
+		NetworkAllow:           pickList(m, "sandbox.networkAllow", agent.NetworkAllow, global.NetworkAllow, nil),
+		NetworkExecAllow:       pickList(m, "sandbox.networkExecAllow", agent.NetworkExecAllow, global.NetworkExecAllow, nil),
+	}
+	root, err := m.workspaceRoot(agent, global)
+	if err != nil {
+		return Sandbox{}, err
+	}
+	s.WorkspaceRoot = root
+	if s.Scope == ScopeShared {
+		// One sandbox for all agents: what would make it differ is not theirs.
+		agent = &sandboxFile{}
+	}
+	s.AllowSecretEnv = pickList(m, "sandbox.dangerouslyAllowSecretEnv", agent.AllowSecretEnv, global.AllowSecretEnv, nil)
+	s.Docker = m.docker(orEmpty(agent.Docker), orEmpty(global.Docker), base.Docker)
+	s.Browser = m.browser(orEmpty(agent.Browser), orEmpty(global.Browser), base.Browser)
+	s.Prune = m.prune(orEmpty(agent.Prune), orEmpty(global.Prune), base.Prune)
+	return s, nil
+}
+
+func normalBackend(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
+
+// scope merges scope and, only where neither level has it, the old perSession.
+func (m *merge) scope(agent, global *sandboxFile, fallback Scope) Scope {
+	const key = "sandbox.scope"
+	if agent.Scope != nil || global.Scope != nil {
+		return pick(m, key, agent.Scope, global.Scope, fallback)
+	}
+	return pickNamed(m, key, "sandbox.perSession", agent.legacyScope(), global.legacyScope(), fallback)
+}
+
+func (m *merge) workspaceRoot(agent, global *sandboxFile) (string, error) {
+	const key = "sandbox.workspaceRoot"
+	root := pick(m, key, agent.WorkspaceRoot, global.WorkspaceRoot, "")
+	if root != "" {
+		return m.cfg.hostPath(root)
+	}
+	return m.cfg.stateFile("sandboxes")
+}
+
+// docker merges sandbox.docker.*.
+func (m *merge) docker(agent, global *dockerFile, base Docker) Docker {
+	const at = "sandbox.docker."
+	d := Docker{
+		Image:           pick(m, at+"image", agent.Image, global.Image, base.Image),
+		ContainerPrefix: pick(m, at+"containerPrefix", agent.ContainerPrefix, global.ContainerPrefix, base.ContainerPrefix),
+		Workdir:         pick(m, at+"workdir", agent.Workdir, global.Workdir, base.Workdir),
+		ReadOnlyRoot:    pick(m, at+"readOnlyRoot", agent.ReadOnlyRoot, global.ReadOnlyRoot, base.ReadOnlyRoot),
+		Tmpfs:           pickList(m, at+"tmpfs", agent.Tmpfs, global.Tmpfs, base.Tmpfs),
+		Network:         pick(m, at+"network", agent.Network, global.Network, base.Network),
+		User:            pick(m, at+"user", agent.User, global.User, ""),
+		CapDrop:         pickList(m, at+"capDrop", agent.CapDrop, global.CapDrop, base.CapDrop),
+		Env:             overlay(m, at+"env", agent.Env, global.Env, base.Env),
+		SetupCommand:    pick(m, at+"setupCommand", agent.SetupCommand, global.SetupCommand, nil).Text(),
+		PidsLimit:       pick(m, at+"pidsLimit", agent.PidsLimit, global.PidsLimit, 0),
+		Memory:          pick(m, at+"memory", agent.Memory, global.Memory, Size{}),
+		MemorySwap:      pick(m, at+"memorySwap", agent.MemorySwap, global.MemorySwap, Size{}),
+		CPUs:            pick(m, at+"cpus", agent.CPUs, global.CPUs, 0),
+		GPUs:            strings.TrimSpace(pick(m, at+"gpus", agent.GPUs, global.GPUs, "")),
+		Ulimits:         overlay(m, at+"ulimits", agent.Ulimits, global.Ulimits, nil),
+		SeccompProfile:  pick(m, at+"seccompProfile", agent.SeccompProfile, global.SeccompProfile, ""),
+		AppArmorProfile: pick(m, at+"apparmorProfile", agent.AppArmorProfile, global.AppArmorProfile, ""),
+		DNS:             pickList(m, at+"dns", agent.DNS, global.DNS, nil),
+		ExtraHosts:      pickList(m, at+"extraHosts", agent.ExtraHosts, global.ExtraHosts, nil),
+		Binds:           nonEmpty(concat(m, at+"binds", agent.Binds, global.Binds)),
+
+		AllowReservedTargets: pick(m, at+"dangerouslyAllowReservedContainerTargets", agent.AllowReservedTargets, global.AllowReservedTargets, false),
+		AllowExternalSources: pick(m, at+"dangerouslyAllowExternalBindSources", agent.AllowExternalSources, global.AllowExternalSources, false),
+		AllowNamespaceJoin:   pick(m, at+joinFlag, agent.AllowNamespaceJoin, global.AllowNamespaceJoin, false),
+	}
+	if d.User == "" {
+		m.note(at+"user", fromDerived, nil) // from the owner of the workspace, when there is one
+	}
+	return d
+}
+
+// nonEmpty turns an empty list into an unset one.
+func nonEmpty(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// browser merges sandbox.browser.*.
+func (m *merge) browser(agent, global *browserFile, base Browser) Browser {
+	const at = "sandbox.browser."
+	b := Browser{
+		Enabled:            pick(m, at+"enabled", agent.Enabled, global.Enabled, base.Enabled),
+		Image:              pick(m, at+"image", agent.Image, global.Image, base.Image),
+		ContainerPrefix:    pick(m, at+"containerPrefix", agent.ContainerPrefix, global.ContainerPrefix, base.ContainerPrefix),
+		Network:            strings.TrimSpace(pick(m, at+"network", agent.Network, global.Network, base.Network)),
+		CDPPort:            pick(m, at+"cdpPort", agent.CDPPort, global.CDPPort, base.CDPPort),
+		CDPSourceRange:     pick(m, at+"cdpSourceRange", agent.CDPSourceRange, global.CDPSourceRange, ""),
+		VNCPort:            pick(m, at+"vncPort", agent.VNCPort, global.VNCPort, base.VNCPort),
+		NoVNCPort:          pick(m, at+"noVncPort", agent.NoVNCPort, global.NoVNCPort, base.NoVNCPort),
+		Headless:           pick(m, at+"headless", agent.Headless, global.Headless, base.Headless),
+		NoVNCEnabled:       m.noVNC(agent, global, base.NoVNCEnabled),
+		AllowHostControl:   pick(m, at+"allowHostControl", agent.AllowHostControl, global.AllowHostControl, base.AllowHostControl),
+		AutoStart:          pick(m, at+"autoStart", agent.AutoStart, global.AutoStart, base.AutoStart),
+		AutoStartTimeoutMs: pick(m, at+"autoStartTimeoutMs", agent.AutoStartTimeoutMs, global.AutoStartTimeoutMs, base.AutoStartTimeoutMs),
+		Binds:              concat(m, at+"binds", agent.Binds, global.Binds),
+	}
+	if b.Network == "" {
+		b.Network = base.Network
+		m.note(at+"network", fromDefault, nil)
+	}
+	return b
+}
+
+// noVNC merges noVncEnabled and its old name, level by level.
+func (m *merge) noVNC(agent, global *browserFile, fallback bool) bool {
+	const key = "sandbox.browser.noVncEnabled"
+	name := func(b *browserFile) (string, *bool) {
+		if b.NoVNCEnabled == nil && b.EnableNoVNC != nil {
+			return "sandbox.browser.enableNoVnc", b.EnableNoVNC
+		}
+		return key, b.NoVNCEnabled
+	}
+	agentName, agentValue := name(agent)
+	globalName, globalValue := name(global)
+	if agentValue != nil {
+		return pickNamed(m, key, agentName, agentValue, nil, fallback)
+	}
+	return pickNamed(m, key, globalName, nil, globalValue, fallback)
+}
+
+// prune merges sandbox.prune.*.
+func (m *merge) prune(agent, global *pruneFile, base Prune) Prune {
+	const at = "sandbox.prune."
+	return Prune{
+		IdleHours:  pick(m, at+"idleHours", agent.IdleHours, global.IdleHours, base.IdleHours),
+		MaxAgeDays: pick(m, at+"maxAgeDays", agent.MaxAgeDays, global.MaxAgeDays, base.MaxAgeDays),
+	}
+}

@@ -1,0 +1,82 @@
+package config
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// path names a place in the file: agents.list[0].sandbox.docker.image. It is a
+// chain, not text, because it is spelled only when there is something to say.
+type path struct {
+	up    *path
+	key   string
+	index int // of a list item; -1 for a key
+}
+
+func (p *path) child(key string) *path { return &path{p, key, -1} }
+
+func (p *path) item(index int) *path { return &path{p, "", index} }
+
+// under extends the path by keys joined with points.
+func (p *path) under(keys string) *path {
+	for key := range strings.SplitSeq(keys, ".") {
+		p = p.child(key)
+	}
+	return p
+}
+
+var plainKey = regexp.MustCompile(`^[\p{L}\p{N}_$-]+$`)
+
+// String spells the path. A nil path is the file as a whole.
+func (p *path) String() string {
+	if p == nil {
+		return ""
+	}
+	up := p.up.String()
+	switch {
+	case p.index >= 0:
+		return up + "[" + strconv.Itoa(p.index) + "]"
+	case !plainKey.MatchString(p.key):
+		return up + "[" + quote(p.key) + "]"
+	case up == "":
+		return p.key
+	default:
+		return up + "." + p.key
+	}
+}
+
+// find follows the path down from root. It returns the offset of the key (of
+// the item, for a list) and whether the place exists.
+func (p *path) find(root *node) (at *node, offset int, ok bool) {
+	if p == nil {
+		return root, root.offset, root != nil
+	}
+	up, _, ok := p.up.find(root)
+	if !ok {
+		return nil, 0, false
+	}
+	if p.index >= 0 {
+		if p.index >= len(up.items) {
+			return nil, 0, false
+		}
+		return up.items[p.index], up.items[p.index].offset, true
+	}
+	for _, m := range up.members {
+		if m.key == p.key {
+			return m.value, m.offset, true
+		}
+	}
+	return nil, 0, false
+}
+
+// maxQuoted bounds what a message repeats of the file.
+const maxQuoted = 80
+
+// quote shows text from the file in a message: bounded, control characters escaped.
+func quote(text string) string {
+	if len(text) > maxQuoted {
+		text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"
+	}
+	return strconv.Quote(text)
+}

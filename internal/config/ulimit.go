@@ -1,0 +1,116 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Ulimit is one entry of docker.ulimits: a string, a number, or soft and hard.
+type Ulimit struct {
+	Text       string // set when written as a string or number
+	Number     bool
+	Soft, Hard *int64 // set when written as an object
+}
+
+// ulimitPair is the object form.
+type ulimitPair struct {
+	Soft *int64 `json:"soft,omitzero" min:"-1" doc:"Limit that holds; a process may raise it up to hard."`
+	Hard *int64 `json:"hard,omitzero" min:"-1" doc:"Limit that cannot be raised."`
+}
+
+func (Ulimit) forms() []any { return []any{"", int64(0), ulimitPair{}} }
+
+// Values returns the limits; -1 is no limit. One number alone is both.
+func (u Ulimit) Values() (soft, hard int64, err error) {
+	s, h := u.Soft, u.Hard
+	if s == nil && h == nil {
+		if s, h, err = parseUlimit(u.Text); err != nil {
+			return 0, 0, err
+		}
+	}
+	if s == nil {
+		s = h
+	}
+	if h == nil {
+		h = s
+	}
+	if *h >= 0 && (*s < 0 || *s > *h) {
+		return 0, 0, fmt.Errorf("the soft limit %d is above the hard limit %d", *s, *h)
+	}
+	return *s, *h, nil
+}
+
+func parseUlimit(text string) (soft, hard *int64, err error) {
+	first, second, both := strings.Cut(text, ":")
+	if soft, err = limit(first); err != nil {
+		return nil, nil, err
+	}
+	if both {
+		hard, err = limit(second)
+	}
+	return soft, hard, err
+}
+
+func limit(text string) (*int64, error) {
+	v, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || v < -1 {
+		return nil, fmt.Errorf("expected a limit such as 1024 or 1024:2048, found %s", quote(text))
+	}
+	return &v, nil
+}
+
+// MarshalJSON writes the limit as the file did.
+func (u Ulimit) MarshalJSON() ([]byte, error) {
+	if u.Soft != nil || u.Hard != nil {
+		return json.Marshal(ulimitPair{u.Soft, u.Hard})
+	}
+	return textOrNumber(u.Text, u.Number)
+}
+
+// UnmarshalJSON reads a string, a number or an object.
+func (u *Ulimit) UnmarshalJSON(b []byte) (err error) {
+	*u = Ulimit{}
+	if jsontext.Value(b).Kind() == '{' {
+		var pair ulimitPair
+		err = json.Unmarshal(b, &pair, json.RejectUnknownMembers(true))
+		u.Soft, u.Hard = pair.Soft, pair.Hard
+		return err
+	}
+	u.Text, u.Number, err = readTextOrNumber(b)
+	return err
+}
+
+func checkUlimit(n *node) (message, hint string) {
+	var u Ulimit
+	if n.kind == '{' && len(n.members) == 0 {
+		return `expected "soft", "hard" or both`, ""
+	}
+	if err := json.Unmarshal(n.json(), &u); err != nil {
+		return "", "" // the types of soft and hard are reported on their own
+	}
+	if _, _, err := u.Values(); err != nil {
+		return err.Error(), ""
+	}
+	return "", ""
+}
+
+// ulimitNames are the limits that container engines know.
+var ulimitNames = []string{
+	"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio",
+	"rttime", "sigpending", "stack",
+}
+
+func checkUlimitName(n *node) (message, hint string) {
+	if slices.Contains(ulimitNames, n.text) {
+		return "", ""
+	}
+	if near := suggest(n.text, ulimitNames); near != "" {
+		return fmt.Sprintf("unknown limit, did you mean %q?", near), "write " + near
+	}
+	return "unknown limit", "known limits: " + strings.Join(ulimitNames, ", ")
+}
