@@ -101,7 +101,9 @@ const (
 )
 
 // guestMay are the packages of this tree that the guest links.
-func guestMay() []string { return []string{"internal/guest", "internal/wire", "internal/version", "cmd/atoll-guest"} }
+func guestMay() []string {
+	return []string{"internal/guest", "internal/wire", "internal/version", "cmd/atoll-guest"}
+}
 
 // guestMustNot are packages of the standard library that bring more than a
 // guest has use for.

@@ -60,6 +60,7 @@ func newEngine(tb testing.TB, opts Options) (*Engine, error) {
 	if err := sweepAbandoned(); err != nil {
 		return nil, err
 	}
+	//nolint:usetesting // sockets need a short path, and the next run must find what a killed one left
 	dir, err := os.MkdirTemp(engineDir(), fmt.Sprintf("%s%d-", privatePrefix, os.Getpid()))
 	if err != nil {
 		return nil, fmt.Errorf("%w: run `scripts/test-engine.sh up`", err)
@@ -220,7 +221,7 @@ func (e *Engine) loadTinyImage() error {
 // command prepares a daemon: its output goes to the engine's log, and a signal
 // to the test's process group does not reach it.
 func (e *Engine) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
+	cmd := exec.Command(name, args...) //nolint:noctx // a daemon outlives any one call; finish ends it
 	cmd.Stdout, cmd.Stderr = e.log, e.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
