@@ -1,0 +1,232 @@
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// lateCreation is how long a creation whose answer was lost may take to show.
+const lateCreation = 2 * time.Second
+
+// Create makes the container of spec, stopped.
+func (r *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (sandbox.Instance, error) {
+	i, err := r.create(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("container %q: %w", spec.Name, err)
+	}
+	return i, nil
+}
+
+func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, err error) {
+	if err := refuse(spec); err != nil {
+		return nil, err
+	}
+	recipe, pins, err := r.gather(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	wire := wireDir(r.options.StateDir, spec.Name)
+	made, err := makeWire(wire)
+	if err != nil {
+		return nil, fmt.Errorf("wire directory: %w", err)
+	}
+	i, err := r.build(ctx, recipe, wire, pins)
+	if err != nil && made && !errors.Is(err, sandbox.ErrExists) {
+		err = errors.Join(err, os.RemoveAll(wire))
+	}
+	return i, err
+}
+
+// gather looks up everything that the container is made from.
+func (r *Runtime) gather(ctx context.Context, spec *sandbox.Spec) (*recipe, []pin, error) {
+	known, err := r.facts(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	image, err := r.inspectImage(ctx, spec.Image)
+	if err != nil {
+		return nil, nil, err
+	}
+	profile, err := r.seccompOption(spec, image.arch)
+	if err != nil {
+		return nil, nil, err
+	}
+	guest, err := r.deliverGuest(ctx, known, image)
+	if err != nil {
+		return nil, nil, err
+	}
+	made := &recipe{
+		spec: spec, flavor: r.options.Flavor, rootless: known.secured("rootless"), installation: r.options.Installation,
+		nonce: rand.Text(), now: time.Now(), seccomp: profile, mounts: []mount.Mount{guest},
+		wireOwner: wireOwner(spec, image, known),
+	}
+	pins, err := made.addMounts()
+	return made, pins, err
+}
+
+// wireOwner is the sandbox's user as this host knows him, nil if it does not.
+func wireOwner(spec *sandbox.Spec, image imageFacts, known *facts) *account {
+	user := spec.User
+	if user == "" {
+		user = image.user
+	}
+	if user == "" {
+		user = "0:0"
+	}
+	owner, ok := parseAccount(user)
+	if !ok || known.mapsUsers() || os.Geteuid() != 0 {
+		return nil
+	}
+	return &owner
+}
+
+// addMounts pins the spec's mounts, and adds them and the volumes.
+func (r *recipe) addMounts() ([]pin, error) {
+	var pins []pin
+	var problems []error
+	for _, m := range r.spec.Mounts {
+		p, err := pinMount(m)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		pins = append(pins, p)
+		r.mounts = append(r.mounts, p.mount(m.ReadOnly))
+	}
+	for _, v := range r.spec.Volumes {
+		r.mounts = append(r.mounts, mount.Mount{Type: mount.TypeVolume, Source: v.Name, Target: v.Target, ReadOnly: v.ReadOnly})
+	}
+	return pins, errors.Join(problems...)
+}
+
+// build makes the container and checks that it is what was asked for.
+func (r *Runtime) build(ctx context.Context, recipe *recipe, wire string, pins []pin) (_ *Instance, err error) {
+	wirePin, err := pinPath(wire, wireTarget)
+	if err != nil {
+		return nil, err
+	}
+	recipe.mounts = append(recipe.mounts, wirePin.mount(false))
+	options, err := recipe.options()
+	if err != nil {
+		return nil, err
+	}
+	id, err := r.createContainer(ctx, options, recipe.nonce)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.discardNow(ctx, id))
+		}
+	}()
+	if err := openWire(wire, recipe.wireOwner); err != nil {
+		return nil, fmt.Errorf("wire directory: %w", err)
+	}
+	found, err := r.inspect(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := verify(options.HostConfig, found); err != nil {
+		return nil, err
+	}
+	for _, p := range append(pins, wirePin) {
+		if err := p.hold(); err != nil {
+			return nil, err
+		}
+	}
+	return r.instance(recipe.spec.Name, found), nil
+}
+
+// createContainer makes the container and returns its id. If the answer is
+// lost, the engine may have made it all the same: it is looked for, by the
+// nonce, and removed.
+func (r *Runtime) createContainer(ctx context.Context, options client.ContainerCreateOptions, nonce string) (string, error) {
+	made, err := ask(ctx, r.engine, func(c *client.Client) (client.ContainerCreateResult, error) {
+		return c.ContainerCreate(ctx, options)
+	})
+	switch {
+	case err == nil:
+		return made.ID, r.heed(ctx, made)
+	case isNameTaken(err):
+		return "", r.whoseName(ctx, options.Name)
+	case isNotFound(err):
+		return "", createNotFound(options.Config.Image, err)
+	case errors.Is(err, sandbox.ErrUnavailable) || ctx.Err() != nil:
+		return "", errors.Join(err, r.removeLate(ctx, options.Name, nonce))
+	}
+	return "", startHint(err)
+}
+
+// heed fails a creation whose limits the engine says it dropped.
+func (r *Runtime) heed(ctx context.Context, made client.ContainerCreateResult) error {
+	for _, warning := range made.Warnings {
+		r.logger.WarnContext(ctx, "engine warns", "container", made.ID, "warning", warning)
+		if strings.Contains(strings.ToLower(warning), "discarded") {
+			return errors.Join(fmt.Errorf("%s: %w", warning, sandbox.ErrUnsupported), r.discardNow(ctx, made.ID))
+		}
+	}
+	return nil
+}
+
+// isNameTaken recognises a conflict of names. Podman calls it an internal error.
+func isNameTaken(err error) bool {
+	return err != nil && (isConflict(err) || strings.Contains(err.Error(), "is already in use"))
+}
+
+// whoseName says who has the name that was wanted.
+func (r *Runtime) whoseName(ctx context.Context, name string) error {
+	_, err := r.open(ctx, name)
+	if err == nil {
+		return sandbox.ErrExists
+	}
+	return err
+}
+
+func foreign(name string) error {
+	return advice.With(fmt.Errorf("container %q: %w", name, sandbox.ErrForeign),
+		fmt.Sprintf("rename or remove that container (docker rm %s), or set another docker.containerPrefix", name))
+}
+
+// createNotFound tells an image that vanished from a network that never was.
+func createNotFound(image string, err error) error {
+	if strings.Contains(strings.ToLower(err.Error()), "image") {
+		return noImage(image)
+	}
+	return fmt.Errorf("%w: %w", sandbox.ErrNotFound, err)
+}
+
+// removeLate removes the container of one creation if it shows up after all.
+func (r *Runtime) removeLate(ctx context.Context, name, nonce string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateCreation)
+	defer cancel()
+	for {
+		found, err := r.inspect(ctx, name)
+		switch {
+		case err == nil && found.Config.Labels[labelNonce] == nonce:
+			return r.discardNow(ctx, found.ID)
+		case err == nil, errors.Is(err, sandbox.ErrUnavailable):
+			return nil // another's; or gone with the engine, whose label finds it later
+		}
+		if pause(ctx, removePoll) != nil {
+			return nil
+		}
+	}
+}
+
+// discardNow removes in time of its own.
+func (r *Runtime) discardNow(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	return r.discard(ctx, id)
+}

@@ -1,0 +1,143 @@
+package docker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/moby/moby/api/types/mount"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// guestMode lets everyone run the guest and only its owner, root, read it: a
+// program that its user cannot read is not dumpable, so nothing with the
+// sandbox's uid can trace it or open its memory.
+const guestMode = 0o711
+
+// guestProgram is the guest for one architecture.
+type guestProgram struct {
+	arch string
+	body []byte
+	hash string // hex sha256 of body
+}
+
+// guestShelf remembers the programs and where they were already delivered, so
+// that each is hashed and checked once a process.
+type guestShelf struct {
+	mu        sync.Mutex
+	programs  map[string]guestProgram
+	delivered map[string]bool // by volume
+}
+
+func (s *guestShelf) program(arch string, read func(string) ([]byte, error)) (guestProgram, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, ok := s.programs[arch]; ok {
+		return p, nil
+	}
+	body, err := read(arch)
+	if err != nil {
+		return guestProgram{}, fmt.Errorf("guest for %s: %w", arch, err)
+	}
+	if len(body) == 0 {
+		return guestProgram{}, fmt.Errorf("guest for %s: %w", arch, sandbox.ErrUnsupported)
+	}
+	sum := sha256.Sum256(body)
+	p := guestProgram{arch: arch, body: body, hash: hex.EncodeToString(sum[:])}
+	if s.programs == nil {
+		s.programs = map[string]guestProgram{}
+	}
+	s.programs[arch] = p
+	return p, nil
+}
+
+// deliverGuest makes the guest for an image available, and returns its mount.
+func (r *Runtime) deliverGuest(ctx context.Context, f *facts, image imageFacts) (mount.Mount, error) {
+	program, err := r.guests.program(image.arch, r.options.Guest)
+	if err != nil {
+		return mount.Mount{}, err
+	}
+	if r.delivery(f) == DeliverVolume {
+		return r.deliverVolume(ctx, program, image)
+	}
+	path, err := r.shelveFile(program)
+	if err != nil {
+		return mount.Mount{}, err
+	}
+	p, err := pinPath(path, guestTarget)
+	if err != nil {
+		return mount.Mount{}, err
+	}
+	return p.mount(true), nil
+}
+
+func (r *Runtime) delivery(f *facts) Delivery {
+	if r.options.Delivery != DeliverAuto {
+		return r.options.Delivery
+	}
+	if f.place == Nearby && os.Geteuid() == 0 && !f.mapsUsers() {
+		return DeliverFile
+	}
+	return DeliverVolume
+}
+
+// shelveFile puts the guest below the state directory. The name holds the hash,
+// so an upgrade never changes the program of a running sandbox.
+func (r *Runtime) shelveFile(p guestProgram) (string, error) {
+	dir := filepath.Join(r.options.StateDir, "guest", p.hash)
+	path := filepath.Join(dir, "atoll-guest")
+	if isShelved(path, p) {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("guest: %w", err)
+	}
+	if err := writeWhole(dir, path, p.body, guestMode); err != nil {
+		return "", fmt.Errorf("guest: %w", err)
+	}
+	return path, nil
+}
+
+// isShelved checks the file itself, not only that there is one.
+func isShelved(path string, p guestProgram) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != guestMode || info.Size() != int64(len(p.body)) {
+		return false
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return false
+	}
+	return hex.EncodeToString(sum.Sum(nil)) == p.hash
+}
+
+// writeWhole makes a file appear complete or not at all.
+func writeWhole(dir, path string, body []byte, mode os.FileMode) (err error) {
+	f, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(body)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

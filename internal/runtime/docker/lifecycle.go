@@ -1,0 +1,208 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+const (
+	// cleanupTimeout bounds what is done after a failure, when the caller's own
+	// time may be over.
+	cleanupTimeout = 30 * time.Second
+	// removePoll is how often we look whether a container is gone at last.
+	removePoll = 50 * time.Millisecond
+	// lastWordsLimit is how much of the guest's output an error shows.
+	lastWordsLimit = 2000
+)
+
+// Start makes the sandbox run; nothing to do if it does. What its bind mounts
+// lead to is checked before, and what appeared inside after: on a mismatch the
+// container is removed.
+func (i *Instance) Start(ctx context.Context) error {
+	found, err := i.look(ctx)
+	if err != nil {
+		return err
+	}
+	switch stateOf(found.State.Status) {
+	case sandbox.StateRunning:
+		return nil
+	case sandbox.StatePaused:
+		return i.Resume(ctx)
+	}
+	if err := i.begin(ctx, found); err != nil {
+		if errors.Is(err, errExchanged) {
+			err = errors.Join(err, i.removeNow(ctx))
+		}
+		return fmt.Errorf("container %q: start: %w", i.name, err)
+	}
+	return nil
+}
+
+func (i *Instance) begin(ctx context.Context, found *container.InspectResponse) error {
+	pins, err := pinsOf(found)
+	if err != nil {
+		return err
+	}
+	if err := emptyWire(i.wire); err != nil {
+		return fmt.Errorf("wire directory: %w", err)
+	}
+	_, err = ask(ctx, i.runtime.engine, func(c *client.Client) (client.ContainerStartResult, error) {
+		return c.ContainerStart(ctx, i.id, client.ContainerStartOptions{})
+	})
+	if err != nil {
+		return startHint(err)
+	}
+	if err := i.mustRun(ctx); err != nil {
+		return err
+	}
+	pid := i.firstProcess()
+	if pid == 0 {
+		return errNoPID
+	}
+	return appeared(pid, pins)
+}
+
+// startHint adds what to do about the failures that a configuration causes.
+func startHint(err error) error {
+	text := err.Error()
+	for _, known := range []struct{ words, hint string }{
+		{"chdir to cwd", "the sandbox's user may not enter workdir: change docker.user, or the directory's owner"},
+		{"could not select device driver", "install the NVIDIA container toolkit, or remove docker.gpus"},
+		{"error setting rlimit", "the engine may not raise that limit: lower docker.ulimits"},
+		{"apparmor", "load the profile first, or remove docker.apparmorProfile"},
+	} {
+		if strings.Contains(text, known.words) {
+			return advice.With(err, known.hint)
+		}
+	}
+	return err
+}
+
+// lastWords is the end of the guest's log, for an error about its death.
+func (i *Instance) lastWords(ctx context.Context) string {
+	log, err := ask(ctx, i.runtime.engine, func(c *client.Client) (client.ContainerLogsResult, error) {
+		return c.ContainerLogs(ctx, i.id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "20"})
+	})
+	if err != nil {
+		return ""
+	}
+	defer log.Close()
+	var out bytes.Buffer
+	_, _ = stdcopy.StdCopy(&out, &out, io.LimitReader(log, lastWordsLimit))
+	text := strings.TrimSpace(strings.ToValidUTF8(out.String(), "?"))
+	if text == "" {
+		return ""
+	}
+	return ", its last words: " + text
+}
+
+// Stop asks the guest to end, and kills it after grace. The engine counts whole
+// seconds, so grace is rounded up.
+func (i *Instance) Stop(ctx context.Context, grace time.Duration) error {
+	seconds := int(math.Ceil(max(grace, 0).Seconds()))
+	_, err := ask(ctx, i.runtime.engine, func(c *client.Client) (client.ContainerStopResult, error) {
+		return c.ContainerStop(ctx, i.id, client.ContainerStopOptions{Timeout: &seconds})
+	})
+	return i.ended(ctx, "stop", err)
+}
+
+// Kill ends every process of the sandbox, whatever they do.
+func (i *Instance) Kill(ctx context.Context) error {
+	_, err := ask(ctx, i.runtime.engine, func(c *client.Client) (client.ContainerKillResult, error) {
+		return c.ContainerKill(ctx, i.id, client.ContainerKillOptions{Signal: "SIGKILL"})
+	})
+	return i.ended(ctx, "kill", err)
+}
+
+// ended waits until the container runs no more. One that was not running, or is
+// gone, is what the caller wanted.
+func (i *Instance) ended(ctx context.Context, verb string, err error) error {
+	if err != nil && !isNotFound(err) && !isConflict(err) {
+		return fmt.Errorf("container %q: %s: %w", i.name, verb, err)
+	}
+	for {
+		state, lookErr := i.State(ctx)
+		switch {
+		case errors.Is(lookErr, sandbox.ErrNotFound):
+			return nil
+		case lookErr != nil:
+			return lookErr
+		case state != sandbox.StateRunning && state != sandbox.StatePaused:
+			return nil
+		case err != nil: // refused for another reason than being ended already
+			return fmt.Errorf("container %q: %s: %w", i.name, verb, err)
+		}
+		if err := pause(ctx, removePoll); err != nil {
+			return fmt.Errorf("container %q: %s: %w", i.name, verb, err)
+		}
+	}
+}
+
+// Remove takes the container away with its anonymous volumes and its wire, and
+// returns when it is gone.
+func (i *Instance) Remove(ctx context.Context) error {
+	if err := i.runtime.discard(ctx, i.id); err != nil {
+		return fmt.Errorf("container %q: remove: %w", i.name, err)
+	}
+	if err := os.RemoveAll(i.wire); err != nil {
+		return fmt.Errorf("container %q: wire directory: %w", i.name, err)
+	}
+	return nil
+}
+
+// removeNow removes in time of its own.
+func (i *Instance) removeNow(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	return i.Remove(ctx)
+}
+
+// discard removes a container by its id, running or not. Someone else may be
+// removing it already: then it is enough to wait.
+func (r *Runtime) discard(ctx context.Context, id string) error {
+	_, err := ask(ctx, r.engine, func(c *client.Client) (client.ContainerRemoveResult, error) {
+		return c.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	})
+	if isNotFound(err) {
+		return nil
+	}
+	if err != nil && !isConflict(err) {
+		return err
+	}
+	for {
+		_, lookErr := r.inspect(ctx, id)
+		if errors.Is(lookErr, sandbox.ErrNotFound) {
+			return nil
+		}
+		if lookErr != nil {
+			return lookErr
+		}
+		if waitErr := pause(ctx, removePoll); waitErr != nil {
+			return errors.Join(err, waitErr)
+		}
+	}
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

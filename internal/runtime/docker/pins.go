@@ -1,0 +1,127 @@
+package docker
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// An engine takes a bind source as a path, and follows it when the container
+// starts: what was checked may by then be something else. A pin remembers which
+// file was checked. It is compared when the container has been created, and
+// again with what really appeared inside when it has been started; until then
+// only the guest runs there, and nobody has spoken to it.
+type pin struct {
+	source string // canonical
+	target string
+	id     hostpath.ID
+}
+
+// errExchanged is the reason of every mismatch.
+var errExchanged = errors.New("is no longer the file that was checked")
+
+// pinMount looks up one mount of a spec.
+func pinMount(m sandbox.Mount) (pin, error) {
+	p, err := pinPath(m.Source, m.Target)
+	if err != nil {
+		return p, err
+	}
+	if checked := (hostpath.ID{Device: m.Device, Inode: m.Inode}); checked != (hostpath.ID{}) && checked != p.id {
+		return p, fmt.Errorf("mount source %s: %w: %w", m.Source, errExchanged, sandbox.ErrDenied)
+	}
+	return p, nil
+}
+
+func pinPath(source, target string) (pin, error) {
+	facts, err := hostpath.Identify(source)
+	if err != nil {
+		return pin{}, fmt.Errorf("mount source: %w", err)
+	}
+	if !facts.Exists {
+		return pin{}, advice.With(fmt.Errorf("mount source %s: %w", source, sandbox.ErrNotFound), "create it first")
+	}
+	return pin{source: facts.Canonical, target: target, id: facts.ID()}, nil
+}
+
+// mount is the pinned source as the engine mounts it. A read-only mount leaves
+// out the file systems mounted below its source: engines before Docker 25 would
+// bring them in writable.
+func (p pin) mount(readOnly bool) mount.Mount {
+	return mount.Mount{
+		Type: mount.TypeBind, Source: p.source, Target: p.target, ReadOnly: readOnly,
+		BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate, NonRecursive: readOnly},
+	}
+}
+
+// hold checks that the path still leads where it did, through no link.
+func (p pin) hold() error {
+	now, err := pinPath(p.source, p.target)
+	if err != nil {
+		return err
+	}
+	if now != p {
+		return fmt.Errorf("mount source %s: %w: %w", p.source, errExchanged, sandbox.ErrDenied)
+	}
+	return nil
+}
+
+// pinsOf reads the bind mounts that an engine recorded for a container.
+func pinsOf(found *container.InspectResponse) ([]pin, error) {
+	var pins []pin
+	for _, m := range found.Mounts {
+		if m.Type != mount.TypeBind {
+			continue
+		}
+		p, err := pinPath(m.Source, m.Destination)
+		if err != nil {
+			return nil, err
+		}
+		if p.source != m.Source {
+			return nil, fmt.Errorf("mount source %s: leads to %s now: %w: %w", m.Source, p.source, errExchanged, sandbox.ErrDenied)
+		}
+		pins = append(pins, p)
+	}
+	return pins, nil
+}
+
+// appeared compares what is mounted in the container of process pid with the
+// pins. Only root may look there; others rely on the checks before the start.
+func appeared(pid int, pins []pin) error {
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("root of process %d: %w", pid, err)
+	}
+	defer unix.Close(root)
+	for _, p := range pins {
+		if id, err := identifyIn(root, p.target); err != nil {
+			return fmt.Errorf("mount %s: %w", p.target, err)
+		} else if id != p.id {
+			return fmt.Errorf("mount source %s: %w: %w", p.source, errExchanged, sandbox.ErrDenied)
+		}
+	}
+	return nil
+}
+
+// identifyIn looks up a path as a process with that root sees it.
+func identifyIn(root int, path string) (hostpath.ID, error) {
+	fd, err := unix.Openat2(root, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		return hostpath.ID{}, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return hostpath.ID{}, err
+	}
+	return hostpath.ID{Device: st.Dev, Inode: st.Ino}, nil
+}
