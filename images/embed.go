@@ -1,0 +1,14 @@
+// Package images holds the Dockerfiles of the sandbox images, embedded, so that
+// an installed atoll can build them without this tree. One directory an image;
+// base makes a root file system from Debian's packages; layers are the parts of
+// a Dockerfile that can be put on any of them.
+//
+// How they are built is package image's matter.
+package images
+
+import "embed"
+
+// Files are the Dockerfiles and what they need, by the paths of this directory.
+//
+//go:embed base common extend layers sandbox
+var Files embed.FS

@@ -1,0 +1,103 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+)
+
+// The parameters that recipes share, as the environment names them.
+const (
+	ArgBaseImage   = "BASE_IMAGE"
+	ArgPackages    = "PACKAGES"
+	ArgInstallPnpm = "INSTALL_PNPM"
+	ArgInstallBun  = "INSTALL_BUN"
+	ArgInstallBrew = "INSTALL_BREW"
+	ArgFinalUser   = "FINAL_USER"
+)
+
+// checks says what a parameter's value may be. They guard against mistakes, and
+// against a value that a Dockerfile would take for more than a value.
+func checks() map[string]func(string) error {
+	return map[string]func(string) error{
+		ArgBaseImage:   checkReference,
+		ArgPackages:    checkPackages,
+		ArgInstallPnpm: checkSwitch,
+		ArgInstallBun:  checkSwitch,
+		ArgInstallBrew: checkSwitch,
+		ArgFinalUser:   checkUser,
+		"PNPM_VERSION": checkVersion,
+		"BUN_VERSION":  checkVersion,
+	}
+}
+
+var (
+	referenceForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`)
+	packageForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]*(:[a-z0-9-]+)?([=/][a-zA-Z0-9.+:~-]+)?$`)
+	userForm      = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
+	versionForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9.+-]*$`)
+)
+
+func checkReference(s string) error {
+	return match(s, referenceForm, "an image reference such as debian:bookworm-slim")
+}
+
+func checkUser(s string) error { return match(s, userForm, "the name of a user such as sandbox") }
+
+func checkVersion(s string) error { return match(s, versionForm, "a version such as 10 or latest") }
+
+func checkSwitch(s string) error {
+	if s != "0" && s != "1" {
+		return fmt.Errorf("%q is neither 0 nor 1", s)
+	}
+	return nil
+}
+
+func checkPackages(s string) error {
+	for _, name := range strings.Fields(s) {
+		if err := match(name, packageForm, "the name of a Debian package"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func match(s string, form *regexp.Regexp, what string) error {
+	if !form.MatchString(s) {
+		return fmt.Errorf("%q is not %s", s, what)
+	}
+	return nil
+}
+
+// arguments puts what was asked over the recipe's defaults; empty values count
+// as not asked. All errors are reported at once.
+func (r Recipe) arguments(asked map[string]string) (map[string]string, error) {
+	args, err := r.Defaults()
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		value := asked[name]
+		if value == "" {
+			continue
+		}
+		if _, known := args[name]; !known {
+			hint := "it has " + join(slices.Sorted(maps.Keys(args)))
+			errs = append(errs, advice.With(fmt.Errorf("image %s: no parameter %s", r.Name, name), hint))
+			continue
+		}
+		if check := checks()[name]; check != nil {
+			if err := check(value); err != nil {
+				errs = append(errs, fmt.Errorf("image %s: %s: %w", r.Name, name, err))
+			}
+		}
+		args[name] = value
+	}
+	return args, errors.Join(errs...)
+}

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Builds the image that sandboxes use by default. Settings come from the
+# environment: BASE_IMAGE, TARGET_IMAGE, PACKAGES, FINAL_USER; more arguments
+# (--with gh) are passed on. `atoll images build --help` explains them.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+[[ -x $root/bin/atoll ]] || make -C "$root" build
+exec "$root/bin/atoll" images build sandbox "$@"
