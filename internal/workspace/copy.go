@@ -1,0 +1,152 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/hostpath"
+)
+
+// view is a copy, its manifest and its source, open for work or comparison.
+type view struct {
+	vault    *vault
+	agent    *os.File // nil: there is no agent workspace
+	copy     *os.File
+	manifest *manifest
+}
+
+func (w *view) close() {
+	closeAll(w.agent, w.copy)
+	w.vault.close()
+}
+
+// makeView opens all directories of a sandbox that has a copy, making what is
+// missing, and holds the copy alone.
+func makeView(ctx context.Context, l Layout, opts Options, report *Report) (made *view, err error) {
+	v, err := openVault(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	w := &view{vault: v}
+	defer func() {
+		if made == nil {
+			w.close()
+		}
+	}()
+	user, err := wantedUser(l, opts)
+	if err != nil {
+		return nil, err
+	}
+	if w.agent, err = makeAgentDir(l, user, report); err != nil {
+		return nil, err
+	}
+	if w.manifest, err = v.loadManifest(); err != nil {
+		return nil, err
+	}
+	if w.copy, err = v.makeCopy(user, report); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// openView opens the same for reading; nil if there is no copy.
+func openView(l Layout) (opened *view, err error) {
+	if !l.HasCopy() {
+		return nil, nil
+	}
+	v, err := lookVault(l)
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	w := &view{vault: v}
+	defer func() {
+		if opened == nil {
+			w.close()
+		}
+	}()
+	if w.copy, err = v.openCopy(); err != nil {
+		return nil, ignoreMissing(err)
+	}
+	if w.agent, err = openAgentDir(l); ignoreMissing(err) != nil {
+		return nil, err
+	}
+	if w.manifest, err = v.loadManifest(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// makeCopy opens the copy, making it for the user that the sandbox runs as.
+func (v *vault) makeCopy(user hostpath.Owner, report *Report) (*os.File, error) {
+	as := newDir{owner: grantable(user), mode: privateDirMode}
+	if as.owner == nil && user.UID != os.Geteuid() {
+		as.mode = sharedDirMode // we cannot give it away, so at least let them in
+	}
+	copy, made, err := makeDir(v.root, v.layout.Slug, as)
+	if err != nil {
+		return nil, copyError(v.layout, err)
+	}
+	report.CopyCreated = made
+	if err := v.checkCopy(copy, user, report); err != nil {
+		closeAll(copy)
+		return nil, err
+	}
+	return copy, nil
+}
+
+// checkCopy refuses a copy that we cannot write to, and mends or mentions one
+// that belongs to somebody else than the sandbox's user.
+func (v *vault) checkCopy(copy *os.File, user hostpath.Owner, report *Report) error {
+	var st unix.Stat_t
+	err := errors.Join(
+		unix.Fstat(int(copy.Fd()), &st),
+		unix.Faccessat(int(copy.Fd()), ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS),
+	)
+	if err != nil {
+		return copyError(v.layout, err)
+	}
+	if int(st.Uid) == user.UID {
+		return nil
+	}
+	warning := Warning{
+		Subject: "sandbox workspace " + v.layout.SandboxDir,
+		Message: fmt.Sprintf("belongs to uid %d, but the sandbox runs as uid %d and may not be able to write there", st.Uid, user.UID),
+		Hint:    "Leave docker.user unset, or run Atoll as root.",
+	}
+	if os.Geteuid() == 0 {
+		err = copy.Chown(user.UID, user.GID)
+		warning.Message = fmt.Sprintf("belonged to uid %d and now to uid %d, which the sandbox runs as; files made earlier keep their owner", st.Uid, user.UID)
+		warning.Hint = "A fresh copy: atoll sandbox recreate --discard"
+	}
+	report.Warnings.add(warning)
+	return copyError(v.layout, err)
+}
+
+// tidy removes files that a crash left half-written, and tells whether the copy
+// is empty. It looks at the first names only: an agent may have made millions.
+func tidy(copy *os.File) (bool, error) {
+	// A descriptor of its own: reading moves the place where the next one begins.
+	again, err := openDirAt(copy, ".")
+	if err != nil {
+		return false, err
+	}
+	defer closeAll(again)
+	names, err := nextNames(again)
+	if err != nil {
+		return false, err
+	}
+	left := 0
+	for _, name := range names {
+		if !strings.HasPrefix(name, hostpath.TempPrefix) {
+			left++
+		} else if err := unlinkAt(copy, name); err != nil && !isDirectory(err) {
+			return false, err
+		}
+	}
+	return left == 0, nil
+}
