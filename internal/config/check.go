@@ -13,13 +13,17 @@ import (
 // stops at the first problem.
 type checker struct {
 	*report
+	top       *shape
 	variables variables
 	ignored   []string // top-level parts that belong to other programs
+	later     int      // how many parts that are not acted on we are inside of
 }
+
+const noteLater = "later"
 
 // notes are the warnings that the use of a key may give.
 var notes = map[string]string{
-	"later":       "accepted, not acted on yet",
+	noteLater:     "accepted, not acted on yet",
 	"perSession":  `old key; write scope: "session" for true, scope: "shared" for false`,
 	"enableNoVnc": "old key; write noVncEnabled",
 }
@@ -54,9 +58,22 @@ func (c *checker) value(at *path, n *node, s *shape) {
 	}
 	if check, ok := valueChecks[form.check]; ok {
 		if message, hint := check(n); message != "" {
-			c.error(finding{at, n.offset, message, hint})
+			c.invalid(at, n, message, hint)
 		}
 	}
+}
+
+// invalid reports a value. One that came out of a variable may be a secret, so
+// no message that quotes anything is given for it.
+func (c *checker) invalid(at *path, n *node, message, hint string) {
+	if n.expanded && strings.Contains(message+hint, `"`) {
+		prefix := ""
+		if strings.HasPrefix(message, securityPrefix) {
+			prefix = securityPrefix
+		}
+		message, hint = prefix+"the value is not a good one once its variables are replaced", ""
+	}
+	c.error(finding{at, n.offset, message, hint})
 }
 
 // formFor returns the shape among s's forms that n has, or nil.
@@ -149,21 +166,15 @@ func (c *checker) object(at *path, n *node, s *shape) {
 // key checks one member of an object.
 func (c *checker) key(at *path, n *node, s *shape, m member) {
 	here := at.child(m.key)
-	if i := slices.IndexFunc(s.fields, func(f field) bool { return f.name == m.key }); i >= 0 {
-		f := s.fields[i]
-		if f.note != "" {
-			c.warn(finding{here, m.offset, notes[f.note], ""})
-		}
-		c.value(here, m.value, f.shape)
-		return
-	}
 	topLevel := at == nil
-	switch {
-	case slices.Contains(s.accepted, m.key) && topLevel:
+	switch f := s.field(m.key); {
+	case f != nil:
+		c.field(here, m, f)
+	case topLevel && slices.Contains(s.accepted, m.key):
 		c.ignored = append(c.ignored, m.key)
 	case slices.Contains(s.accepted, m.key):
-		c.warn(finding{here, m.offset, "OpenClaw's setting: accepted, not acted on yet", ""})
-	case topLevel && c.foreign(m.key, s):
+		c.warnUnused(here, m, "OpenClaw's setting: accepted, not acted on yet")
+	case topLevel && c.foreign(m.key):
 		c.ignored = append(c.ignored, m.key)
 		c.warn(finding{here, m.offset, "no part of this name is known: ignored", ""})
 	default:
@@ -171,39 +182,105 @@ func (c *checker) key(at *path, n *node, s *shape, m member) {
 	}
 }
 
-// foreign reports whether a top-level key that nobody knows can safely be taken
-// for another program's. What looks like one of our keys, at any level, cannot:
-// a sandbox setting in the wrong place must not be skipped.
-func (c *checker) foreign(key string, top *shape) bool {
-	ours := slices.Concat(top.keys(), everyKey(top, nil))
-	return suggest(key, ours) == ""
+func (s *shape) field(name string) *field {
+	i := slices.IndexFunc(s.fields, func(f field) bool { return f.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.fields[i]
 }
 
-// everyKey collects the names of all fields below s.
-func everyKey(s *shape, names []string) []string {
-	for _, f := range s.fields {
-		names = everyKey(f.shape, append(names, f.name))
+// field checks the value of a known key.
+func (c *checker) field(here *path, m member, f *field) {
+	switch f.note {
+	case "":
+	case noteLater:
+		c.warnUnused(here, m, notes[noteLater])
+		c.later++
+		defer func() { c.later-- }()
+	default:
+		c.warn(finding{here, m.offset, notes[f.note], ""})
 	}
-	if s.elem != nil {
-		names = everyKey(s.elem, names)
-	}
-	return names
+	c.value(here, m.value, f.shape)
 }
+
+// warnUnused names a setting without effect, once for all that is inside it.
+func (c *checker) warnUnused(here *path, m member, message string) {
+	if c.later == 0 {
+		c.warn(finding{here, m.offset, message, ""})
+	}
+}
+
+// foreign reports whether a top-level key that nobody knows can safely be taken
+// for another program's. What looks like a part we know, or has the name of one
+// of our keys at any level, cannot: a sandbox setting in the wrong place must
+// not be skipped.
+func (c *checker) foreign(key string) bool {
+	return key != includeKey && len(c.ignored) < MaxProblems &&
+		suggest(key, c.top.keys()) == "" && c.elsewhere(key) == ""
+}
+
+// elsewhere returns where in the file a field of this name is, the settings
+// common to all agents first.
+func (c *checker) elsewhere(name string) string {
+	defaults := c.top.field("agents").field("defaults")
+	if defaults.field(name) != nil {
+		return globalAt.child(name).String()
+	}
+	if place := defaults.locate(name); place != "" {
+		return globalAt.under(place).String()
+	}
+	return c.top.locate(name)
+}
+
+// includeKey is how OpenClaw's files refer to others.
+const includeKey = "$include"
 
 func (c *checker) unknown(at *path, n *node, s *shape, m member) {
+	if c.full() {
+		return
+	}
 	message, hint := "unknown key", ""
-	switch near := suggest(m.key, s.keys()); {
-	case near == "" && len(s.fields) > 0:
-		hint = "known keys here: " + strings.Join(fieldNames(s), ", ")
-	case near == "":
+	near := suggest(m.key, s.keys())
+	inside, elsewhere := s.locate(m.key), c.elsewhere(m.key)
+	if at == nil {
+		inside = "" // everything is inside the file
+	}
+	switch {
+	case m.key == includeKey:
+		message, hint = "other files cannot be included", "write the content of the file here"
 	case strings.EqualFold(near, m.key) && n.get(near) != nil:
 		message = fmt.Sprintf("unknown key: keys are case-sensitive and %q is set on line %d", near, c.lineOf(n, near))
 		hint = "remove one of the two"
+	case inside != "":
+		message, hint = fmt.Sprintf("unknown key here, did you mean %s?", at.under(inside)), "move it there"
+	case near != "":
+		message, hint = fmt.Sprintf("unknown key, did you mean %q?", near), "write "+near
+	case elsewhere != "":
+		message, hint = fmt.Sprintf("unknown key here, did you mean %s?", elsewhere), "move it there"
 	default:
-		message = fmt.Sprintf("unknown key, did you mean %q?", near)
-		hint = "write " + near
+		hint = "known keys here: " + strings.Join(fieldNames(s), ", ")
 	}
 	c.error(finding{at.child(m.key), m.offset, message, hint})
+}
+
+// locate returns the nearest place below s, through objects only, that has a
+// field of this name: docker.image for image, seen from a sandbox.
+func (s *shape) locate(name string) string {
+	type place struct {
+		*shape
+		prefix string
+	}
+	for queue := []place{{s, ""}}; len(queue) > 0; queue = queue[1:] {
+		here := queue[0]
+		if here.prefix != "" && here.field(name) != nil {
+			return here.prefix + name
+		}
+		for _, f := range here.fields {
+			queue = append(queue, place{f.shape, here.prefix + f.name + "."})
+		}
+	}
+	return ""
 }
 
 func fieldNames(s *shape) []string {
@@ -219,6 +296,9 @@ func (c *checker) duplicates(at *path, n *node) {
 	first := make(map[string]int, len(n.members))
 	for _, m := range n.members {
 		if offset, seen := first[m.key]; seen {
+			if c.full() {
+				continue
+			}
 			message := fmt.Sprintf("duplicate key, first on line %d", c.doc.Position(offset).Line)
 			c.error(finding{at.child(m.key), m.offset, message, "remove one of the two"})
 			continue
@@ -255,7 +335,7 @@ func (c *checker) enumerated(at *path, n *node, s *shape) {
 	if near := suggest(n.text, s.enum); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	c.error(finding{at, n.offset, message, hint})
+	c.invalid(at, n, message, hint)
 }
 
 // number checks a number and, where it must be whole, writes it in plain digits.
@@ -283,5 +363,6 @@ func (c *checker) number(at *path, n *node, s *shape) {
 // checkFile checks a whole file. Its top must be an object for anything else
 // to make sense.
 func (c *checker) checkFile(root *node) {
-	c.value(nil, root, shapeOf(reflect.TypeFor[file](), limits{}))
+	c.top = shapeOf(reflect.TypeFor[file](), limits{})
+	c.value(nil, root, c.top)
 }

@@ -153,7 +153,7 @@ func checkEnvValue(n *node) (message, hint string) {
 	return "", ""
 }
 
-// Backends are the values of sandbox.backend.
+// backends are the values of sandbox.backend.
 var backends = []string{"auto", "docker", "podman", "linux", "kubernetes"}
 
 func checkBackend(n *node) (message, hint string) {
@@ -170,7 +170,7 @@ func checkBackend(n *node) (message, hint string) {
 }
 
 func checkAgentID(n *node) (message, hint string) {
-	if !entryIDForm.MatchString(n.text) {
+	if !agentIDForm.MatchString(n.text) {
 		return "an agent id must be 1 to 64 letters, digits, '_' and '-', not starting with '-'", ""
 	}
 	return "", ""

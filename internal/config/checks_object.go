@@ -48,6 +48,9 @@ func checkIDs(c *checker, at *path, n *node) {
 			continue
 		}
 		if offset, seen := first[a.id]; seen {
+			if c.full() {
+				continue
+			}
 			message := fmt.Sprintf("the agent %s is also on line %d", quote(a.id), c.doc.Position(offset).Line)
 			c.error(finding{a.at, a.offset, message, "give every agent an id of its own"})
 			continue

@@ -16,8 +16,7 @@ const (
 )
 
 var (
-	entryIDForm  = regexp.MustCompile(`(?i)^[a-z0-9_][a-z0-9_-]{0,63}$`)
-	idForm       = regexp.MustCompile(`(?i)^[a-z0-9][a-z0-9_-]{0,63}$`)
+	agentIDForm  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$`)
 	notInAgentID = regexp.MustCompile(`[^a-z0-9_-]+`)
 )
 
@@ -26,7 +25,7 @@ var (
 // replaced, "main" if nothing is left.
 func NormalizeAgentID(id string) string {
 	id = strings.ToLower(strings.TrimSpace(id))
-	if idForm.MatchString(id) || entryIDForm.MatchString(id) {
+	if agentIDForm.MatchString(id) {
 		return id
 	}
 	id = strings.Trim(notInAgentID.ReplaceAllString(id, "-"), "-")
@@ -73,8 +72,7 @@ func agentNodes(at *path, agents *node) []agentNode {
 	return all
 }
 
-// scope is what the two keys for it say together: scope wins wherever it is
-// written, the old perSession counts only where scope is not.
+// legacyScope is what the old key perSession says, nil if it is not written.
 func (s *sandboxFile) legacyScope() *Scope {
 	if s == nil || s.PerSession == nil {
 		return nil

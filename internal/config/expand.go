@@ -51,6 +51,7 @@ func (c *checker) expand(at *path, n *node) {
 			c.missing(at, n, name)
 			return text
 		}
+		n.expanded = true
 		return value
 	})
 }

@@ -21,7 +21,7 @@ type agentsFile struct {
 	Defaults  *defaultsFile        `json:"defaults" doc:"Settings of every agent that does not have its own."`
 	List      []agentFile          `json:"list" doc:"The agents, as a list with ids."`
 	Entries   map[string]agentFile `json:"entries" keys:"agentID" doc:"The agents, by id."`
-	Ownership *string              `json:"ownership" enum:"explicit" doc:"OpenClaw's mark that no agent is the default one."`
+	Ownership *string              `json:"ownership" enum:"explicit" note:"later" doc:"OpenClaw's mark that no agent is the default one."`
 }
 
 type defaultsFile struct {

@@ -1,20 +1,22 @@
 package config
 
+import "github.com/go-json-experiment/json/jsontext"
+
 type sandboxFile struct {
-	Mode                   *Mode        `json:"mode" enum:"off|non-main|all" doc:"Which sessions are sandboxed."`
-	Scope                  *Scope       `json:"scope" enum:"session|agent|shared" doc:"Who shares a sandbox."`
-	PerSession             *bool        `json:"perSession" note:"perSession" doc:"Old form of scope: true is session, false is shared."`
-	Backend                *string      `json:"backend" check:"backend" doc:"What makes the sandbox: auto, docker, podman, linux or kubernetes."`
-	WorkspaceAccess        *Access      `json:"workspaceAccess" enum:"none|ro|rw" doc:"How much of the agent workspace the sandbox sees: a private copy (none), the workspace read-only besides it (ro), the workspace itself (rw)."`
-	WorkspaceRoot          *string      `json:"workspaceRoot" check:"hostPath" doc:"Directory of the sandboxes' own workspaces."`
-	SessionToolsVisibility *string      `json:"sessionToolsVisibility" enum:"spawned|all" note:"later" doc:"Which sessions the session tools of a sandboxed session show. Read from agents.defaults only."`
-	NetworkAllow           []string     `json:"networkAllow" check:"line" note:"later" doc:"Names that the networked half of the sandbox may reach. Not empty: the sandbox has two halves."`
-	NetworkExecAllow       []string     `json:"networkExecAllow" check:"line" note:"later" doc:"Commands that run in the networked half."`
-	AllowSecretEnv         []string     `json:"dangerouslyAllowSecretEnv" check:"envName" doc:"Names in docker.env that look like secrets and shall be passed all the same."`
-	Docker                 *dockerFile  `json:"docker" doc:"The container, whatever backend makes it."`
-	Browser                *browserFile `json:"browser" note:"later" doc:"The browser sandbox."`
-	Prune                  *pruneFile   `json:"prune" doc:"When an unused sandbox is removed."`
-	SSH                    *sshFile     `json:"ssh" note:"later" doc:"OpenClaw's ssh backend, which Atoll has not."`
+	Mode                   *Mode          `json:"mode" enum:"off|non-main|all" doc:"Which sessions are sandboxed."`
+	Scope                  *Scope         `json:"scope" enum:"session|agent|shared" doc:"Who shares a sandbox."`
+	PerSession             *bool          `json:"perSession" note:"perSession" doc:"Old form of scope: true is session, false is shared."`
+	Backend                *string        `json:"backend" check:"backend" doc:"What makes the sandbox: auto, docker, podman, linux or kubernetes."`
+	WorkspaceAccess        *Access        `json:"workspaceAccess" enum:"none|ro|rw" doc:"How much of the agent workspace the sandbox sees: a private copy (none), the workspace read-only besides it (ro), the workspace itself (rw)."`
+	WorkspaceRoot          *string        `json:"workspaceRoot" check:"hostPath" doc:"Directory of the sandboxes' own workspaces."`
+	SessionToolsVisibility *string        `json:"sessionToolsVisibility" enum:"spawned|all" note:"later" doc:"Which sessions the session tools of a sandboxed session show. Read from agents.defaults only."`
+	NetworkAllow           []string       `json:"networkAllow" check:"line" note:"later" doc:"Names that the networked half of the sandbox may reach. Not empty: the sandbox has two halves."`
+	NetworkExecAllow       []string       `json:"networkExecAllow" check:"line" note:"later" doc:"Commands that run in the networked half."`
+	AllowSecretEnv         []string       `json:"dangerouslyAllowSecretEnv" check:"envName" doc:"Names in docker.env that look like secrets and shall be passed all the same."`
+	Docker                 *dockerFile    `json:"docker" doc:"The container, whatever backend makes it."`
+	Browser                *browserFile   `json:"browser" note:"later" doc:"The browser sandbox."`
+	Prune                  *pruneFile     `json:"prune" doc:"When an unused sandbox is removed."`
+	SSH                    jsontext.Value `json:"ssh" note:"later" doc:"OpenClaw's ssh backend, which Atoll has not."`
 }
 
 type dockerFile struct {
@@ -66,8 +68,4 @@ type browserFile struct {
 type pruneFile struct {
 	IdleHours  *int `json:"idleHours" min:"0" max:"1000000" doc:"Remove a sandbox that was not used for so long; 0 is never."`
 	MaxAgeDays *int `json:"maxAgeDays" min:"0" max:"100000" doc:"Remove a sandbox that is so old; 0 is never."`
-}
-
-type sshFile struct {
-	_ struct{} `accept:"sandbox.ssh"`
 }

@@ -1,5 +1,10 @@
 package config
 
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
 // Models is models.*: which providers there are and what they serve.
 type Models struct {
 	Mode      string              `json:"mode,omitempty" enum:"merge|replace" doc:"Add to the built-in providers, or replace them."`
@@ -40,4 +45,31 @@ type Cost struct {
 	CacheRead  float64  `json:"cacheRead,omitzero" min:"0" doc:"Tokens read from the cache."`
 	CacheWrite float64  `json:"cacheWrite,omitzero" min:"0" doc:"Tokens written to the cache."`
 	_          struct{} `accept:"models.providers.models.cost"`
+}
+
+// ModelChoice is the model of an agent: one, or one with fallbacks.
+type ModelChoice struct {
+	Primary   string   `json:"primary,omitempty"`
+	Fallbacks []string `json:"fallbacks,omitzero"`
+}
+
+// modelChoiceFile is its long form.
+type modelChoiceFile struct {
+	Primary   string   `json:"primary,omitempty" check:"line" doc:"The model: provider/name."`
+	Fallbacks []string `json:"fallbacks,omitzero" check:"line" doc:"Models to try when it fails, in order."`
+	_         struct{} `accept:"agents.model"`
+}
+
+func (ModelChoice) forms() []any { return []any{"", modelChoiceFile{}} }
+
+// UnmarshalJSON reads a name, or a primary name and fallbacks.
+func (m *ModelChoice) UnmarshalJSON(b []byte) error {
+	*m = ModelChoice{}
+	if jsontext.Value(b).Kind() == '"' {
+		return json.Unmarshal(b, &m.Primary)
+	}
+	var long modelChoiceFile
+	err := json.Unmarshal(b, &long)
+	m.Primary, m.Fallbacks = long.Primary, long.Fallbacks
+	return err
 }

@@ -60,7 +60,7 @@ type report struct {
 	doc      *json5.Document
 	errors   Problems
 	warnings []Problem
-	dropped  int // errors beyond MaxProblems
+	dropped  bool // there were errors beyond MaxProblems
 }
 
 // finding is what a check has to say about a place.
@@ -72,11 +72,19 @@ type finding struct {
 }
 
 func (r *report) error(f finding) {
-	if len(r.errors) >= MaxProblems {
-		r.dropped++
-		return
+	if !r.full() {
+		r.errors = append(r.errors, r.problem(f))
 	}
-	r.errors = append(r.errors, r.problem(f))
+}
+
+// full reports whether there are problems enough; what is found after that is
+// only noted, so that finding out more about it can be spared.
+func (r *report) full() bool {
+	if len(r.errors) < MaxProblems {
+		return false
+	}
+	r.dropped = true
+	return true
 }
 
 func (r *report) warn(f finding) {
@@ -99,8 +107,8 @@ func (r *report) err() error {
 	if len(r.errors) == 0 {
 		return nil
 	}
-	if r.dropped > 0 {
-		more := fmt.Sprintf("%d more problems are not shown", r.dropped)
+	if r.dropped {
+		const more = "there are more problems, which are not shown"
 		return append(r.errors, Problem{File: r.file, Message: more})
 	}
 	return r.errors

@@ -70,13 +70,9 @@ func (m *merge) workspace(id string) (string, error) {
 		return m.cfg.hostPath(dir)
 	}
 	m.note(key, fromDerived, nil)
-	paths, err := m.cfg.env.Paths()
+	state, err := m.cfg.StateDir()
 	if err != nil {
 		return "", err
-	}
-	state := paths.AtollState
-	if m.cfg.isOpenClaw() {
-		state = paths.OpenClawState
 	}
 	if id == m.cfg.DefaultAgent() {
 		return filepath.Join(state, "workspace"), nil
@@ -115,13 +111,30 @@ func (m *merge) sandboxTools(agent, global *sandboxToolsFile) ToolLists {
 	return ToolLists{Agent: ToolList(*a), Global: ToolList(*g)}
 }
 
+// StateDir is where agent workspaces are that the file gives no place to: in
+// the state directory of the program that the file belongs to.
+func (c *Config) StateDir() (string, error) {
+	paths, err := c.env.Paths()
+	if err != nil {
+		return "", err
+	}
+	if c.isOpenClaw() {
+		return paths.OpenClawState, nil
+	}
+	return paths.AtollState, nil
+}
+
 // isOpenClaw reports whether the file is OpenClaw's own, by its name or because
 // OpenClaw is told to use it.
 func (c *Config) isOpenClaw() bool {
 	if c.path == "" {
 		return false
 	}
-	return filepath.Base(c.path) == openClawFileName || c.path == c.env.get(envOpenClawConfig)
+	if filepath.Base(c.path) == openClawFileName {
+		return true
+	}
+	theirs, err := c.env.absolute(c.env.get(envOpenClawConfig), c.env.Cwd)
+	return err == nil && c.env.get(envOpenClawConfig) != "" && theirs == c.path
 }
 
 // hostPath makes a path of the file absolute: relative ones start at the

@@ -55,26 +55,3 @@ func (s *Secret) UnmarshalJSON(b []byte) error {
 	}
 	return errors.New("expected a string or a reference to a secret")
 }
-
-// ModelChoice is the model of an agent: one, or one with fallbacks.
-type ModelChoice struct {
-	Primary   string   `json:"primary,omitempty"`
-	Fallbacks []string `json:"fallbacks,omitzero"`
-}
-
-// modelChoiceFile is its long form.
-type modelChoiceFile struct {
-	Primary   string   `json:"primary,omitempty" check:"line" doc:"The model: provider/name."`
-	Fallbacks []string `json:"fallbacks,omitzero" check:"line" doc:"Models to try when it fails, in order."`
-}
-
-func (ModelChoice) forms() []any { return []any{"", modelChoiceFile{}} }
-
-// UnmarshalJSON reads a name, or a primary name and fallbacks.
-func (m *ModelChoice) UnmarshalJSON(b []byte) error {
-	*m = ModelChoice{}
-	if jsontext.Value(b).Kind() == '"' {
-		return json.Unmarshal(b, &m.Primary)
-	}
-	return json.Unmarshal(b, (*modelChoiceFile)(m))
-}

@@ -16,6 +16,8 @@ type node struct {
 	members []member      // of an object, as written
 	items   []*node       // of a list
 	offset  int           // in the JSON of the document
+
+	expanded bool // a variable of the environment is part of text
 }
 
 // member is one key of an object with its value.
