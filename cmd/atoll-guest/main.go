@@ -1,0 +1,67 @@
+// Command atoll-guest is the program inside a sandbox. As its process 1 it
+// starts, reaps and ends all others and serves the host on a socket.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/atoll-run/atoll/internal/guest"
+)
+
+const usage = `usage:
+  atoll-guest init --socket PATH [--trust-uid]   serve the host, as process 1
+  atoll-guest version                            print the build
+`
+
+func main() {
+	if len(os.Args) < 2 {
+		fail(2, usage)
+	}
+	switch os.Args[1] {
+	case "init":
+		serve(os.Args[2:])
+	case "version":
+		fmt.Println(build())
+	default:
+		fail(2, usage)
+	}
+}
+
+// serve is process 1. Its exit status is the sandbox's.
+func serve(args []string) {
+	var options guest.Options
+	flags := flag.NewFlagSet("init", flag.ExitOnError)
+	flags.StringVar(&options.Socket, "socket", "/.atoll/wire/guest.sock", "where the host connects")
+	flags.BoolVar(&options.TrustUID, "trust-uid", false, "admit every process of the same user, not only ones outside the pid namespace")
+	_ = flags.Parse(args)
+	if err := guest.Harden(); err != nil {
+		fail(1, "atoll-guest: "+err.Error()+"\n")
+	}
+	options.Build = build()
+	if err := guest.Run(context.Background(), &options); err != nil {
+		fail(1, "atoll-guest: "+err.Error()+"\n")
+	}
+}
+
+// build names the source this program was made from.
+func build() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			return setting.Value
+		}
+	}
+	return info.Main.Version
+}
+
+func fail(code int, message string) {
+	fmt.Fprint(os.Stderr, message)
+	os.Exit(code)
+}

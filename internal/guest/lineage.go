@@ -1,0 +1,101 @@
+package guest
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/atoll-run/atoll/internal/guest/spawn"
+	"golang.org/x/sys/unix"
+)
+
+// lineage knows which processes descend from which exec, whatever they do to
+// hide it. Process groups and sessions do not: one setsid leaves both. Parents
+// do not: a double fork is adopted by process 1. A supervisor per exec does
+// not: its own descendants can kill it. Control groups and pid namespaces would,
+// but need privileges that a sandbox has not.
+//
+// So every exec gets a number n, and its process starts with two hard resource
+// limits that spell it: one counts up with n, the other down. Both are inherited
+// over fork and exec, and without a capability a hard limit can only be lowered.
+// To pass for exec m, a process of exec n would have to raise the first limit if
+// m > n, the second if m < n: it cannot. It can lower them to something that
+// spells no exec; then they still bound the truth, first ≤ n ≤ second, and it
+// goes down with every exec that it may belong to.
+//
+// The two limits are ones that mean nothing here: the kernel has not looked at
+// RLIMIT_LOCKS since 2.4, and RLIMIT_RTTIME concerns real-time scheduling, which
+// needs a capability (and the values used are days, not microseconds).
+type lineage struct {
+	up, down uint64 // the guest's own hard limits, capped
+	last     atomic.Uint64
+}
+
+const (
+	limitUp   = unix.RLIMIT_LOCKS
+	limitDown = unix.RLIMIT_RTTIME
+	// marks is how many execs a guest can tell apart in its life.
+	marks = 1 << 32
+	// unlimited stands for a limit that is not set, leaving room for guests
+	// inside guests, whose own limits are those of an exec.
+	unlimited = 1 << 60
+)
+
+var errNoMarks = errors.New("the ulimits locks and rttime are set: leave them unset, Atoll tells processes apart by them")
+
+func newLineage() (*lineage, error) {
+	up, err := hardLimit(0, limitUp)
+	if err != nil {
+		return nil, err
+	}
+	down, err := hardLimit(0, limitDown)
+	if err != nil {
+		return nil, err
+	}
+	l := &lineage{up: min(up, unlimited), down: min(down, unlimited)}
+	if l.up <= 2*marks || l.down <= 2*marks {
+		return nil, errNoMarks
+	}
+	return l, nil
+}
+
+// mark is the number of one exec, from 1.
+type mark uint64
+
+func (l *lineage) next() mark { return mark(l.last.Add(1)) }
+
+// limits spell m.
+func (l *lineage) limits(m mark) []spawn.Limit {
+	up, down := l.up-marks+uint64(m), l.down-uint64(m)
+	return []spawn.Limit{
+		{Resource: limitUp, Soft: up, Hard: up},
+		{Resource: limitDown, Soft: down, Hard: down},
+	}
+}
+
+// mayDescend reports whether pid belongs to exec m, or hides to which it does
+// and may. A process that no exec started, as the guest, never does.
+func (l *lineage) mayDescend(pid int, m mark) bool {
+	up, err := hardLimit(pid, limitUp)
+	if err != nil {
+		return false // gone
+	}
+	down, err := hardLimit(pid, limitDown)
+	if err != nil {
+		return false
+	}
+	lowest := uint64(0)
+	if base := l.up - marks; up > base {
+		lowest = up - base
+	}
+	highest := uint64(0)
+	if down < l.down {
+		highest = l.down - down
+	}
+	return lowest <= uint64(m) && uint64(m) <= highest
+}
+
+func hardLimit(pid, resource int) (uint64, error) {
+	var limit unix.Rlimit
+	err := unix.Prlimit(pid, resource, nil, &limit)
+	return limit.Max, err
+}

@@ -1,0 +1,98 @@
+package guest
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/guest/stopsignal"
+	"golang.org/x/sys/unix"
+)
+
+// Options say how a guest runs.
+type Options struct {
+	Socket string // where hosts knock
+	// TrustUID admits every process of the same user, for a guest that is not
+	// alone in a pid namespace.
+	TrustUID bool
+	Build    string // what the guest calls itself to hosts
+}
+
+// farewell is how long the sandbox's processes have between TERM and the end.
+const farewell = 3 * time.Second
+
+// Run serves until somebody outside asks the guest to end. Harden comes first.
+func Run(ctx context.Context, options *Options) error {
+	lineage, err := newLineage()
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	admit := fromOutside
+	if options.TrustUID {
+		admit = sameUser
+	}
+	s := newServer(options.Build, lineage, admit)
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
+	if err := onStop(stop); err != nil {
+		return err
+	}
+	go s.reaper.run(children)
+	err = (&door{path: options.Socket, serve: s.serve}).keepOpen(ctx)
+	s.sayFarewell()
+	return err
+}
+
+// onStop calls stop when the guest is asked to end: by anybody who may signal
+// it, or, if it is process 1 and so everybody may, only from outside.
+func onStop(stop func()) error {
+	if !alone() {
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, unix.SIGTERM, unix.SIGINT)
+		go func() { <-asked; stop() }()
+		return nil
+	}
+	defaultSignals()
+	asked, err := stopsignal.Watch(unix.SIGTERM)
+	if err != nil {
+		return err
+	}
+	go func() {
+		var count [8]byte
+		_, _ = asked.Read(count[:])
+		stop()
+	}()
+	return nil
+}
+
+// sayFarewell ends every process of the sandbox that the guest may end.
+func (s *server) sayFarewell() {
+	if !alone() {
+		s.endAll()
+		return
+	}
+	_ = unix.Kill(-1, unix.SIGTERM)
+	_ = unix.Kill(-1, unix.SIGCONT)
+	for deadline := time.Now().Add(farewell); time.Now().Before(deadline); time.Sleep(pollLast) {
+		living := 0
+		eachProcess(func(int) { living++ })
+		if living == 0 {
+			return
+		}
+	}
+	// The kernel kills whatever is left with its process 1.
+}
+
+// endAll kills the trees of all execs.
+func (s *server) endAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.processes {
+		if p != nil {
+			p.tree.kill()
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+	"golang.org/x/sys/unix"
+)
+
+// recheckAfter is how soon after a change in its directory the guest looks at
+// its socket again. Changes in between cost nothing more, so that code which
+// removes the socket in a loop keeps nobody busy but itself.
+const recheckAfter = 250 * time.Millisecond
+
+// door is the socket on which hosts knock. Its directory belongs to the
+// sandbox's user: what stands there may be removed or replaced at any time.
+type door struct {
+	path  string
+	serve func(net.Conn)
+}
+
+// keepOpen listens until ctx ends, and opens the door anew whenever the socket
+// in the directory is not ours any more.
+func (d *door) keepOpen(ctx context.Context) error {
+	changes, err := watch(filepath.Dir(d.path))
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { changes.Close() })()
+	for {
+		listener, err := listen(d.path)
+		if err == nil {
+			go d.accept(listener)
+			d.awaitLoss(ctx, changes)
+			listener.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(recheckAfter):
+		}
+	}
+}
+
+func (d *door) accept(listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // no descriptors or memory left: others give some back
+			time.Sleep(recheckAfter)
+			continue
+		}
+		go d.serve(conn)
+	}
+}
+
+// awaitLoss returns when path does not lead to our listener any more.
+func (d *door) awaitLoss(ctx context.Context, changes *os.File) {
+	ours, err := os.Lstat(d.path)
+	if err != nil {
+		return
+	}
+	var events [4 << 10]byte
+	for {
+		if _, err := changes.Read(events[:]); err != nil {
+			return
+		}
+		time.Sleep(recheckAfter)
+		now, err := os.Lstat(d.path)
+		if err != nil || !os.SameFile(ours, now) || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// listen puts a fresh socket at path, whatever is there.
+func listen(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Rename(path, path+"."+time.Now().Format("150405.000000000")); err != nil {
+			return nil, err
+		}
+	}
+	old := unix.Umask(0o077)
+	defer unix.Umask(old)
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	listener.SetUnlinkOnClose(false) // it may be somebody else's by then
+	return listener, nil
+}
+
+// watch tells of every change to the names in dir.
+func watch(dir string) (*os.File, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("inotify: %w", err)
+	}
+	const names = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ONLYDIR
+	if _, err := unix.InotifyAddWatch(fd, dir, names); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("socket directory %q: %w", dir, err)
+	}
+	return os.NewFile(uintptr(fd), "inotify"), nil
+}
+
+// fromOutside admits only hosts: processes that have no number in the guest's
+// pid namespace, because they are not in it.
+func fromOutside(conn net.Conn) error {
+	pid, err := wire.PeerPID(conn)
+	if err != nil {
+		return err
+	}
+	if pid != 0 {
+		return fmt.Errorf("process %d of the sandbox itself is not a host", pid)
+	}
+	return nil
+}
+
+// sameUser admits every process of the guest's own user. It is for a guest that
+// has no pid namespace to itself.
+func sameUser(conn net.Conn) error {
+	uid, err := wire.PeerUID(conn)
+	if err != nil {
+		return err
+	}
+	if uid != os.Getuid() && uid != 0 {
+		return fmt.Errorf("user %d is not the guest's", uid)
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package guest
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// How hard the guest tries to end a tree.
+const (
+	// killPatience bounds the passes of SIGKILL over a tree that grows back.
+	killPatience = 2 * time.Second
+	// quickPasses is how many passes are made before everything is stopped.
+	quickPasses = 3
+	pollFirst   = time.Millisecond
+	pollLast    = 25 * time.Millisecond
+)
+
+// tree is the process of one exec and all its descendants.
+type tree struct {
+	lineage *lineage
+	mark    mark
+	// alone says that no process but ours is visible here: the guest is
+	// process 1, so that it may stop everybody for a moment.
+	alone bool
+}
+
+// end asks every process of the tree to end, waits up to grace, and kills what
+// is left. It returns false if something is still there after killPatience.
+func (t *tree) end(grace time.Duration) bool {
+	if grace > 0 {
+		t.signal(unix.SIGTERM)
+		t.signal(unix.SIGCONT) // who is stopped cannot obey
+		if t.waitEmpty(grace) {
+			return true
+		}
+	}
+	return t.kill()
+}
+
+// kill passes over the tree until nothing is left. A process that has a
+// SIGKILL coming cannot fork any more, so a pass misses only what was forked
+// before its parent's turn, and that is found by the next one. A tree that forks
+// faster than we look is stopped first, together with everybody else.
+func (t *tree) kill() bool {
+	deadline := time.Now().Add(killPatience)
+	for pass, pause := 0, pollFirst; ; pass, pause = pass+1, min(2*pause, pollLast) {
+		if pass >= quickPasses && t.alone {
+			t.killStopped()
+		}
+		if t.signal(unix.SIGKILL) == 0 {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(pause)
+	}
+}
+
+// killStopped kills the tree while every process here stands still. Stopping
+// them is one system call, which a fork cannot slip through: the child either
+// does not come to be or is stopped too.
+func (t *tree) killStopped() {
+	before := map[int]bool{}
+	eachProcess(func(pid int) { before[pid] = processState(pid).stopped() })
+	_ = unix.Kill(-1, unix.SIGSTOP)
+	t.signal(unix.SIGKILL)
+	eachProcess(func(pid int) {
+		if !before[pid] {
+			_ = unix.Kill(pid, unix.SIGCONT)
+		}
+	})
+}
+
+// waitEmpty waits until the tree is empty, at most for d.
+func (t *tree) waitEmpty(d time.Duration) bool {
+	deadline := time.Now().Add(d)
+	for pause := pollFirst; ; pause = min(2*pause, pollLast) {
+		if t.signal(0) == 0 {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(pause)
+	}
+}
+
+// signal sends sig to every living process of the tree, as it finds them, and
+// returns how many there were. Signal 0 only counts.
+func (t *tree) signal(sig unix.Signal) int {
+	living := 0
+	eachProcess(func(pid int) {
+		if t.lineage.mayDescend(pid, t.mark) && !processState(pid).dead() {
+			living++
+			if sig != 0 {
+				_ = unix.Kill(pid, sig)
+			}
+		}
+	})
+	return living
+}
+
+// eachProcess calls f for every process visible here but the caller's, in the
+// kernel's order, in small batches: f sees fresh facts.
+func eachProcess(f func(pid int)) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return
+	}
+	defer proc.Close()
+	self := os.Getpid()
+	for {
+		names, err := proc.Readdirnames(64)
+		for _, name := range names {
+			if pid, err := strconv.Atoi(name); err == nil && pid != self {
+				f(pid)
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// state is the part of /proc/PID/stat that the guest reads.
+type state struct {
+	letter  byte
+	threads int
+}
+
+// dead is a process that only waits to be reaped. The letter alone would not
+// do: it is Z, too, when just the first thread has ended and others go on.
+func (s state) dead() bool {
+	return s.letter == 0 || s.letter == 'X' || s.letter == 'Z' && s.threads <= 1
+}
+
+func (s state) stopped() bool { return s.letter == 'T' || s.letter == 't' }
+
+// processState reads the state of pid; the zero state if it is gone.
+func processState(pid int) state {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return state{}
+	}
+	// The command name, in parentheses, may hold anything: begin after it.
+	end := bytes.LastIndexByte(stat, ')')
+	fields := bytes.Fields(stat[end+1:])
+	if end < 0 || len(fields) < 18 {
+		return state{}
+	}
+	threads, _ := strconv.Atoi(string(fields[17]))
+	return state{fields[0][0], threads}
+}

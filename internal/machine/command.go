@@ -1,0 +1,122 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// Command is something to run in the sandbox. Exactly one of Argv and Shell is
+// given.
+type Command struct {
+	Argv  []string
+	Shell string   // run by /bin/sh -lc
+	Env   []string // "NAME=value", the whole environment; PATH is added if missing
+	Dir   string   // "" is the sandbox's own working directory
+
+	Stdin          io.Reader // nil: empty
+	Stdout, Stderr io.Writer // nil: discarded
+
+	Timeout time.Duration // 0: none
+	Grace   time.Duration // between SIGTERM and SIGKILL; 0: the guest's default, 2 s
+	// EndTree ends whatever the command leaves running in the background when
+	// it exits. A timeout or a cancelled context always does.
+	EndTree bool
+	// OutputLimit bounds what is written to each of Stdout and Stderr. Beyond
+	// it the beginning and the end are kept, half each. 0: no limit.
+	OutputLimit int64
+}
+
+// Result is how a command ended.
+type Result struct {
+	ExitCode int    // 128+n if it was ended by signal n
+	Signal   string // "SIGKILL", or ""
+	TimedOut bool
+	OOM      bool // killed because memory ran out
+	// Left says that descendants live on and hold its output open.
+	Left bool
+
+	User, System time.Duration // CPU time
+	MaxRSS       int64         // bytes
+	Duration     time.Duration
+
+	Stdout, Stderr Output
+}
+
+// Output is how much a command wrote, and what of it was not passed on.
+type Output struct {
+	Total int64 // bytes that the command wrote
+	Head  int64 // bytes passed on before the first gap
+	Lost  int64 // bytes not passed on
+}
+
+// check lists everything that is wrong with the command.
+func (c *Command) check() error {
+	var problems []error
+	add := func(bad bool, format string, args ...any) {
+		if bad {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	add((len(c.Argv) == 0) == (c.Shell == ""), "exactly one of argv and shell must be given")
+	add(len(c.Argv) > 0 && c.Argv[0] == "", "the program's name is empty")
+	for i, arg := range c.Argv {
+		add(strings.IndexByte(arg, 0) >= 0, "argument %d contains a zero byte", i)
+	}
+	add(strings.IndexByte(c.Shell, 0) >= 0, "the shell command contains a zero byte")
+	add(strings.IndexByte(c.Dir, 0) >= 0, "the working directory contains a zero byte")
+	for _, entry := range c.Env {
+		name, _, ok := strings.Cut(entry, "=")
+		add(!ok || name == "", "environment entry %.40q is not NAME=value", entry)
+		add(strings.IndexByte(entry, 0) >= 0, "environment variable %.40q contains a zero byte", name)
+	}
+	add(c.Timeout < 0 || c.Grace < 0, "a time is negative")
+	add(c.OutputLimit < 0, "the output limit is negative")
+	if problems == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrInvalid, errors.Join(problems...))
+}
+
+// request is the command as it travels.
+func (c *Command) request(id string) *wire.Request {
+	return &wire.Request{Op: wire.OpExec, Exec: &wire.Exec{
+		ID: id, Argv: wire.Texts(c.Argv), Shell: wire.Text(c.Shell), Env: wire.Texts(c.Env), Dir: wire.Text(c.Dir),
+		Stdin: c.Stdin != nil, TimeoutMs: milliseconds(c.Timeout), GraceMs: milliseconds(c.Grace), EndTree: c.EndTree,
+	}}
+}
+
+// milliseconds rounds up, so that a short time does not become none.
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// resultOf believes of an exit what is possible.
+func resultOf(x *wire.Exit) *Result {
+	return &Result{
+		ExitCode: min(max(x.Code, 0), 255), Signal: signalName(x.Signal),
+		TimedOut: x.TimedOut, OOM: x.OOM, Left: x.Left,
+		User: microseconds(x.UserUs), System: microseconds(x.SystemUs), Duration: microseconds(x.DurationUs),
+		MaxRSS: max(x.MaxRSS, 0),
+	}
+}
+
+func microseconds(us int64) time.Duration {
+	return time.Duration(min(max(us, 0), math.MaxInt64/1000)) * time.Microsecond
+}
+
+// signalName passes only what looks like the name of a signal.
+func signalName(s string) string {
+	if s == "" {
+		return ""
+	}
+	if len(s) > 16 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+") != "" {
+		return "unknown"
+	}
+	return s
+}

@@ -1,0 +1,99 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// The kinds of failure.
+var (
+	// ErrLost is a wire that broke or could not be opened. The sandbox may be
+	// stopped, paused or restarted; trying again later can help.
+	ErrLost = errors.New("the sandbox does not answer")
+	// ErrBroken is a guest that does not keep to the protocol, or whose wire
+	// broke too often. It stays so: the sandbox must be recreated.
+	ErrBroken = errors.New("the sandbox is broken")
+	// ErrClosed is a machine that was closed on this side.
+	ErrClosed = errors.New("the machine is closed")
+
+	// ErrNotFound is a program that is not there: exit status 127.
+	ErrNotFound = errors.New("program not found")
+	// ErrNotExecutable is a program that is there and cannot run: 126.
+	ErrNotExecutable = errors.New("program cannot be run")
+	// ErrNoDirectory is a working directory that cannot be entered.
+	ErrNoDirectory = errors.New("no such working directory")
+	// ErrExhausted is a sandbox without processes, memory or descriptors left.
+	ErrExhausted = errors.New("the sandbox is exhausted")
+	// ErrInvalid is a command that makes no sense.
+	ErrInvalid = errors.New("invalid command")
+	// ErrBusy is a sandbox that already does as much as it may at once.
+	ErrBusy = errors.New("too much at once")
+	// ErrNoProcess is a process that is not, or no longer, known.
+	ErrNoProcess = errors.New("no such process")
+	// ErrUnsupported is what this sandbox, or the guest in it, cannot do.
+	ErrUnsupported = errors.New("not supported by the sandbox")
+)
+
+var kinds = map[wire.Code]error{
+	wire.CodeInvalid:       ErrInvalid,
+	wire.CodeNotFound:      ErrNotFound,
+	wire.CodeNotExecutable: ErrNotExecutable,
+	wire.CodeNoDirectory:   ErrNoDirectory,
+	wire.CodeExhausted:     ErrExhausted,
+	wire.CodeTooMany:       ErrBusy,
+	wire.CodeNoProcess:     ErrNoProcess,
+	wire.CodeUnknownOp:     ErrUnsupported,
+	wire.CodeUnsupported:   ErrUnsupported,
+	wire.CodeVersion:       ErrUnsupported,
+}
+
+// guestError is a failure that the guest reported: its message, and our kind.
+type guestError struct {
+	message string
+	kind    error
+}
+
+func (e *guestError) Error() string { return e.message }
+
+func (e *guestError) Unwrap() error { return e.kind }
+
+// reported turns an error frame's content into an error of this package.
+func reported(e *wire.Error) error {
+	kind := kinds[e.Code]
+	if kind == nil {
+		kind = errors.New("internal error of the guest")
+	}
+	message := wire.Printable(e.Message)
+	if message == "" {
+		message = kind.Error()
+	}
+	return &guestError{message, kind}
+}
+
+// ExitStatus is what a shell would report for a command that failed to start:
+// 127 if it was not found, 126 if it could not be run, else 125.
+func ExitStatus(err error) int {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return 127
+	case errors.Is(err, ErrNotExecutable):
+		return 126
+	}
+	return 125
+}
+
+func lost(err error) error {
+	if errors.Is(err, ErrLost) || errors.Is(err, ErrBroken) || errors.Is(err, ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrLost, err)
+}
+
+func broken(err error) error {
+	if errors.Is(err, ErrBroken) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrBroken, err)
+}

@@ -1,0 +1,142 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// link is one kind of wire to the guest: it dials when it is needed, and
+// again when it broke.
+type link struct {
+	machine *Machine
+	kind    wire.Kind
+	turn    chan struct{} // held while looking at or replacing live
+	live    *live
+}
+
+// live is a wire that was greeted.
+type live struct {
+	*wire.Session
+	boot string
+}
+
+// alive reports whether the wire was not seen to end.
+func (l *live) alive() bool {
+	select {
+	case <-l.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+func newLink(m *Machine, kind wire.Kind) *link {
+	return &link{machine: m, kind: kind, turn: make(chan struct{}, 1)}
+}
+
+// get returns a wire that lives, as far as is known.
+func (l *link) get(ctx context.Context) (*live, error) {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-l.machine.ctx.Done():
+		return nil, ErrClosed
+	}
+	if err := l.machine.usable(); err != nil {
+		return nil, err
+	}
+	if l.live != nil {
+		if l.live.alive() {
+			return l.live, nil
+		}
+		l.machine.noteBreak(l.live.Err())
+		l.live = nil
+		if err := l.machine.usable(); err != nil {
+			return nil, err
+		}
+	}
+	return l.connect(ctx)
+}
+
+// connect dials until the guest answers, it is clear that it will not, or
+// patience ends.
+func (l *link) connect(ctx context.Context) (*live, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.machine.options.DialPatience)
+	defer cancel()
+	defer context.AfterFunc(l.machine.ctx, cancel)()
+	for pause := time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		live, err := l.attempt(ctx)
+		if err == nil {
+			l.live = live
+			return live, nil
+		}
+		if !notYet(err) {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			if l.machine.ctx.Err() != nil {
+				return nil, ErrClosed
+			}
+			return nil, err
+		}
+	}
+}
+
+// notYet reports whether dialling again soon makes sense: a guest that is about
+// to start, or about to replace its socket, is not there or refuses.
+func notYet(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+func (l *link) attempt(ctx context.Context) (*live, error) {
+	conn, err := l.machine.dial(ctx)
+	if err != nil {
+		return nil, lost(err)
+	}
+	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
+	welcome, err := wire.Greet(conn, &wire.Hello{
+		Min: wire.MinVersion, Max: wire.MaxVersion,
+		Client: l.machine.options.Client, Epoch: l.machine.nextEpoch(), Kind: l.kind,
+	})
+	if err != nil {
+		conn.Close()
+		return nil, l.refused(err)
+	}
+	session, err := wire.HostSession(conn)
+	if err != nil {
+		conn.Close()
+		return nil, lost(err)
+	}
+	return &live{session, welcome.Boot}, nil
+}
+
+// refused judges a handshake that failed.
+func (l *link) refused(err error) error {
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		return fmt.Errorf("%w: %w", ErrLost, reported(e))
+	}
+	l.machine.noteBreak(err)
+	if err := l.machine.usable(); err != nil {
+		return err
+	}
+	return lost(err)
+}
+
+func (l *link) close() {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	if l.live != nil {
+		l.live.Close()
+		l.live = nil
+	}
+}

@@ -1,0 +1,49 @@
+// Package wire is the common ground of the two halves that speak over a
+// sandbox's single wire: package machine on the host and package guest inside.
+// It holds the handshake, the multiplexed session, message and frame formats,
+// the limits of both sides and the error codes. It knows neither processes nor
+// containers, and it links nothing but the standard library, yamux and x/sys,
+// because it is part of the guest.
+//
+// # The protocol
+//
+// The host opens a connection, both sides say hello, and from then on the
+// connection carries multiplexed streams. Each stream is one operation.
+//
+//	host                                                   guest
+//	  │ ── magic, hello {min,max,client,epoch,kind} ────────▶ │  refused: too old, too new,
+//	  │ ◀──────── magic, welcome {version,boot} or {error} ── │  stale epoch, too many wires
+//	  │                                                       │
+//	  │ ═══════════ yamux: host opens every stream ══════════ │
+//	  │                                                       │
+//	  │ ── stream: request {op:"ping"} ─────────────────────▶ │
+//	  │ ◀────────────────────────────────── Result or Error ── │
+//	  │                                                       │
+//	  │ ── stream: request {op:"exec",exec:{id,argv,…}} ────▶ │  or op:"attach", to a process
+//	  │ ◀───────────────────────────────── Started or Error ── │  that outlived its wire
+//	  │ ── Stdin* StdinEOF ─────────────────────────────────▶ │
+//	  │ ◀─────────────────────── (Stdout | Stderr | Gap)* ─── │  as it happens
+//	  │ ◀─────────────────────────────────────────── Exit ─── │
+//	  │ ── close (the host has the result) ─────────────────▶ │  the guest forgets the process
+//	  │                                                       │
+//	  │ ── stream: request {op:"end",process:{id,…}} ───────▶ │  beside it: stdin that nobody
+//	  │ ◀─────────────────────────────────────────── Result ── │  reads cannot delay an end
+//
+// A request is a length (u32, big endian) and a JSON object. A frame is a type
+// (u8), a length (u32, big endian) and that many bytes. Strings that are not
+// UTF-8 travel as [Text].
+//
+// # Wires, clients and epochs
+//
+// A host process is a client with a random name; several may talk to one guest
+// (a gateway and a command line verb, say). A client holds at most one wire of
+// each kind: control for commands, bulk for large transfers, so that a file
+// never delays a command. When it dials again it counts its epoch up; the guest
+// closes the client's older wires and refuses a hello with a lower epoch, so
+// that a wire believed dead cannot come back and act.
+//
+// # Trust
+//
+// Neither side trusts the other. No length is believed before its bytes have
+// arrived; whatever exceeds a limit of this package ends the wire.
+package wire

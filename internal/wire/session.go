@@ -1,0 +1,82 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/hashicorp/yamux"
+)
+
+// Session is a greeted connection that carries streams. Its streams are plain
+// connections; whatever one of them suffers, closing the session frees it.
+type Session struct {
+	mux   *yamux.Session
+	guard *guard
+}
+
+// HostSession starts the host's side of a session. It opens every stream; a
+// guest that opens one is cut off.
+func HostSession(conn net.Conn) (*Session, error) {
+	guard := newGuard(conn, hostSide)
+	config := muxConfig(guard)
+	config.EnableKeepAlive = true
+	mux, err := yamux.Client(guard, config)
+	return &Session{mux, guard}, err
+}
+
+// GuestSession starts the guest's side. It never sends a ping of its own: a
+// quiet sandbox costs nothing.
+func GuestSession(conn net.Conn) (*Session, error) {
+	guard := newGuard(conn, guestSide)
+	mux, err := yamux.Server(guard, muxConfig(guard))
+	return &Session{mux, guard}, err
+}
+
+func muxConfig(guard *guard) *yamux.Config {
+	return &yamux.Config{
+		AcceptBacklog:          MaxStreams,
+		KeepAliveInterval:      KeepAlive,
+		ConnectionWriteTimeout: WriteTimeout,
+		MaxStreamWindowSize:    Window,
+		StreamCloseTimeout:     closeTimeout,
+		Logger:                 anomalyLog{guard},
+	}
+}
+
+// Open starts a stream.
+func (s *Session) Open() (net.Conn, error) {
+	if s.mux.NumStreams() >= MaxStreams {
+		return nil, Fail(CodeTooMany, fmt.Sprintf("the wire already carries %d streams", MaxStreams))
+	}
+	stream, err := s.mux.OpenStream()
+	if err != nil {
+		return nil, s.reason(err)
+	}
+	return stream, nil
+}
+
+// Accept waits for the next stream that the other side opens.
+func (s *Session) Accept() (net.Conn, error) {
+	stream, err := s.mux.AcceptStream()
+	if err != nil {
+		return nil, s.reason(err)
+	}
+	return stream, nil
+}
+
+// Streams is the number of streams, open or closing.
+func (s *Session) Streams() int { return s.mux.NumStreams() }
+
+// Done is closed when the session has ended.
+func (s *Session) Done() <-chan struct{} { return s.mux.CloseChan() }
+
+// Close ends the session and all its streams.
+func (s *Session) Close() error { return s.mux.Close() }
+
+// Err says why the session ended, if the peer broke the protocol: an error
+// that wraps ErrProtocol, else nil.
+func (s *Session) Err() error { return s.guard.verdict() }
+
+// reason prefers what the guard saw over what its consequence looked like.
+func (s *Session) reason(err error) error { return errors.Join(s.Err(), err) }
