@@ -36,7 +36,7 @@ func Rules() []Rule {
 // not exist yet.
 func layers() [][]string {
 	return [][]string{
-		{"api", "images", "internal/advice", "internal/version", "internal/json5", "internal/secret", "internal/lease", "internal/seccomp", "internal/cgroup", "internal/guestbin", "internal/wire"},
+		{"api", "images", "internal/advice", "internal/version", "internal/json5", "internal/shell", "internal/diff", "internal/secret", "internal/lease", "internal/seccomp", "internal/cgroup", "internal/guestbin", "internal/wire"},
 		{"client", "internal/hostpath", "internal/store", "internal/guest"},
 		{"internal/config", "internal/machine"},
 		{"internal/policy", "internal/audit", "internal/usage", "internal/grant"},
@@ -79,7 +79,7 @@ func homes() map[string][]string {
 		"github.com/prometheus":                  {"internal/gateway"},
 		"github.com/modelcontextprotocol":        {"internal/mcp"},
 		"github.com/chromedp":                    {"internal/browser"},
-		"mvdan.cc/sh":                            {"internal/tool"},
+		"mvdan.cc/sh":                            {"internal/shell"},
 		"github.com/google/go-github":            {"internal/relay"},
 		"github.com/zricethezav/gitleaks":        {"internal/relay"},
 		"filippo.io/age":                         {"internal/secret"},
