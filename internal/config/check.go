@@ -153,7 +153,7 @@ func (c *checker) object(at *path, n *node, s *shape) {
 	for _, m := range n.members {
 		c.key(at, n, s, m)
 	}
-	for _, f := range s.fields {
+	for _, f := range s.fields() {
 		if f.required && n.get(f.name) == nil {
 			c.error(finding{at, n.offset, fmt.Sprintf("the key %q is missing", f.name), ""})
 		}
@@ -170,9 +170,9 @@ func (c *checker) key(at *path, n *node, s *shape, m member) {
 	switch f := s.field(m.key); {
 	case f != nil:
 		c.field(here, m, f)
-	case topLevel && slices.Contains(s.accepted, m.key):
+	case topLevel && slices.Contains(s.accepted(), m.key):
 		c.ignored = append(c.ignored, m.key)
-	case slices.Contains(s.accepted, m.key):
+	case slices.Contains(s.accepted(), m.key):
 		c.warnUnused(here, m, "OpenClaw's setting: accepted, not acted on yet")
 	case topLevel && c.foreign(m.key):
 		c.ignored = append(c.ignored, m.key)
@@ -180,14 +180,6 @@ func (c *checker) key(at *path, n *node, s *shape, m member) {
 	default:
 		c.unknown(at, n, s, m)
 	}
-}
-
-func (s *shape) field(name string) *field {
-	i := slices.IndexFunc(s.fields, func(f field) bool { return f.name == name })
-	if i < 0 {
-		return nil
-	}
-	return &s.fields[i]
 }
 
 // field checks the value of a known key.
@@ -259,36 +251,9 @@ func (c *checker) unknown(at *path, n *node, s *shape, m member) {
 	case elsewhere != "":
 		message, hint = fmt.Sprintf("unknown key here, did you mean %s?", elsewhere), "move it there"
 	default:
-		hint = "known keys here: " + strings.Join(fieldNames(s), ", ")
+		hint = "known keys here: " + strings.Join(s.fieldNames(), ", ")
 	}
 	c.error(finding{at.child(m.key), m.offset, message, hint})
-}
-
-// locate returns the nearest place below s, through objects only, that has a
-// field of this name: docker.image for image, seen from a sandbox.
-func (s *shape) locate(name string) string {
-	type place struct {
-		*shape
-		prefix string
-	}
-	for queue := []place{{s, ""}}; len(queue) > 0; queue = queue[1:] {
-		here := queue[0]
-		if here.prefix != "" && here.field(name) != nil {
-			return here.prefix + name
-		}
-		for _, f := range here.fields {
-			queue = append(queue, place{f.shape, here.prefix + f.name + "."})
-		}
-	}
-	return ""
-}
-
-func fieldNames(s *shape) []string {
-	names := make([]string, len(s.fields))
-	for i, f := range s.fields {
-		names[i] = f.name
-	}
-	return names
 }
 
 // duplicates reports every key that an object has more than once.

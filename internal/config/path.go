@@ -1,9 +1,9 @@
 package config
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // path names a place in the file: agents.list[0].sandbox.docker.image. It is a
@@ -26,23 +26,34 @@ func (p *path) under(keys string) *path {
 	return p
 }
 
-var plainKey = regexp.MustCompile(`^[\p{L}\p{N}_$-]+$`)
+// isPlain reports whether a key can stand in a path without quotes.
+func isPlain(key string) bool {
+	return key != "" && !strings.ContainsFunc(key, func(r rune) bool {
+		return r != '_' && r != '-' && r != '$' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+}
 
 // String spells the path. A nil path is the file as a whole.
 func (p *path) String() string {
+	var b strings.Builder
+	p.spell(&b)
+	return b.String()
+}
+
+func (p *path) spell(b *strings.Builder) {
 	if p == nil {
-		return ""
+		return
 	}
-	up := p.up.String()
+	p.up.spell(b)
 	switch {
 	case p.index >= 0:
-		return up + "[" + strconv.Itoa(p.index) + "]"
-	case !plainKey.MatchString(p.key):
-		return up + "[" + quote(p.key) + "]"
-	case up == "":
-		return p.key
+		b.WriteString("[" + strconv.Itoa(p.index) + "]")
+	case !isPlain(p.key):
+		b.WriteString("[" + quote(p.key) + "]")
+	case b.Len() > 0:
+		b.WriteString("." + p.key)
 	default:
-		return up + "." + p.key
+		b.WriteString(p.key)
 	}
 }
 

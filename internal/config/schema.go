@@ -82,13 +82,13 @@ func (w *schemaWriter) object(s *shape, defaults *node) *jsonschema.Schema {
 		out.Properties[name] = property
 		out.PropertyOrder = append(out.PropertyOrder, name)
 	}
-	for _, f := range s.fields {
+	for _, f := range s.fields() {
 		add(f.name, w.property(f, defaults.get(f.name)))
 		if f.required {
 			out.Required = append(out.Required, f.name)
 		}
 	}
-	for _, key := range s.accepted {
+	for _, key := range s.accepted() {
 		add(key, &jsonschema.Schema{Description: "OpenClaw's setting: accepted, not acted on yet."})
 	}
 	return out

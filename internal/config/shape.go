@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,13 +28,17 @@ const (
 // file is decoded into and is all that the strict check and the JSON Schema
 // know, so the three cannot disagree.
 type shape struct {
-	kind     kind
-	goType   reflect.Type
-	fields   []field  // of an object
-	accepted []string // keys of an object that OpenClaw has and Atoll does not act on
-	elem     *shape   // of a record or list
-	choices  []*shape
+	kind    kind
+	goType  reflect.Type
+	elem    *shape // of a record or list
+	choices []*shape
 	limits
+
+	// Of an object, filled in when it is first looked at: most files use few
+	// of the objects that there are.
+	described bool
+	known     []field
+	foreign   []string
 }
 
 // limits narrow the values of a place. They come from the tags of its field.
@@ -86,7 +91,6 @@ func (s *shape) describe(t reflect.Type, tag limits) {
 	switch t.Kind() {
 	case reflect.Struct:
 		s.kind = kindObject
-		s.fields, s.accepted = fieldsOf(t)
 	case reflect.Map:
 		s.kind, s.elem = kindRecord, shapeOf(t.Elem(), tag)
 	case reflect.Slice:
@@ -104,34 +108,68 @@ func (s *shape) describe(t reflect.Type, tag limits) {
 	}
 }
 
-func fieldsOf(t reflect.Type) (fields []field, accepted []string) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if part := f.Tag.Get("accept"); part != "" {
-			accepted = append(accepted, acceptedKeys[part]...)
+// fields are the keys of an object that Atoll has.
+func (s *shape) fields() []field {
+	s.look()
+	return s.known
+}
+
+// accepted are the keys of an object that OpenClaw has and Atoll does not act on.
+func (s *shape) accepted() []string {
+	s.look()
+	return s.foreign
+}
+
+func (s *shape) look() {
+	if s.described || s.kind != kindObject {
+		return
+	}
+	s.described = true
+	for i := range s.goType.NumField() {
+		tag := parseTag(s.goType.Field(i).Tag)
+		if part := tag["accept"]; part != "" {
+			s.foreign = append(s.foreign, acceptedKeys[part]...)
 			continue
 		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, _, _ := strings.Cut(tag["json"], ",")
 		if name == "" || name == "-" {
 			continue
 		}
-		fields = append(fields, field{
+		s.known = append(s.known, field{
 			name:     name,
-			doc:      f.Tag.Get("doc"),
-			note:     f.Tag.Get("note"),
-			required: f.Tag.Get("required") != "",
-			shape:    shapeOf(f.Type, limitsOf(f.Tag)),
+			doc:      tag["doc"],
+			note:     tag["note"],
+			required: tag["required"] != "",
+			shape:    shapeOf(s.goType.Field(i).Type, limitsOf(tag)),
 		})
 	}
-	return fields, accepted
 }
 
-func limitsOf(tag reflect.StructTag) limits {
-	l := limits{check: tag.Get("check"), keyCheck: tag.Get("keys")}
-	if enum := tag.Get("enum"); enum != "" {
+// parseTag reads all of a tag in one pass; asking the tag for one key after the
+// other would read its documentation again each time.
+func parseTag(tag reflect.StructTag) map[string]string {
+	values := map[string]string{}
+	for rest := string(tag); rest != ""; {
+		key, quoted, ok := strings.Cut(strings.TrimLeft(rest, " "), ":")
+		if !ok {
+			break
+		}
+		text, err := strconv.QuotedPrefix(quoted)
+		if err != nil {
+			panic("config: bad tag: " + string(tag))
+		}
+		values[key], _ = strconv.Unquote(text)
+		rest = quoted[len(text):]
+	}
+	return values
+}
+
+func limitsOf(tag map[string]string) limits {
+	l := limits{check: tag["check"], keyCheck: tag["keys"]}
+	if enum := tag["enum"]; enum != "" {
 		l.enum = strings.Split(enum, "|")
 	}
-	l.min, l.max, l.above = number(tag.Get("min")), number(tag.Get("max")), number(tag.Get("above"))
+	l.min, l.max, l.above = number(tag["min"]), number(tag["max"]), number(tag["above"])
 	return l
 }
 
@@ -148,9 +186,42 @@ func number(text string) *float64 {
 
 // keys are the names that an object may have.
 func (s *shape) keys() []string {
-	names := make([]string, 0, len(s.fields)+len(s.accepted))
-	for _, f := range s.fields {
-		names = append(names, f.name)
+	return append(s.fieldNames(), s.accepted()...)
+}
+
+// fieldNames are those of them that Atoll acts on.
+func (s *shape) fieldNames() []string {
+	names := make([]string, len(s.fields()))
+	for i, f := range s.fields() {
+		names[i] = f.name
 	}
-	return append(names, s.accepted...)
+	return names
+}
+
+// field returns the field of an object with this name, or nil.
+func (s *shape) field(name string) *field {
+	i := slices.IndexFunc(s.fields(), func(f field) bool { return f.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.known[i]
+}
+
+// locate returns the nearest place below s, through objects only, that has a
+// field of this name: docker.image for image, seen from a sandbox.
+func (s *shape) locate(name string) string {
+	type place struct {
+		*shape
+		prefix string
+	}
+	for queue := []place{{s, ""}}; len(queue) > 0; queue = queue[1:] {
+		here := queue[0]
+		if here.prefix != "" && here.field(name) != nil {
+			return here.prefix + name
+		}
+		for _, f := range here.fields() {
+			queue = append(queue, place{f.shape, here.prefix + f.name + "."})
+		}
+	}
+	return ""
 }
