@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/config"
+)
+
+// AgentTarget is where a sandbox sees the agent workspace with access "ro".
+const AgentTarget = "/agent"
+
+// InternalTarget holds Atoll's own files inside every sandbox. Nothing that is
+// configured may take its place.
+const InternalTarget = "/.atoll"
+
+// MountKind says why a host path is mounted.
+type MountKind string
+
+// The kinds of mount.
+const (
+	MountWorkspace MountKind = "workspace"
+	MountAgent     MountKind = "agent"
+	MountBind      MountKind = "bind"
+)
+
+// Mount is a host path made visible inside a sandbox. Both paths are normalised.
+type Mount struct {
+	Source   string
+	Target   string
+	ReadOnly bool
+	Kind     MountKind
+	Relabel  string // SELinux: "", "z" (shared) or "Z" (private)
+}
+
+// MountRequest is what decides the mounts of a sandbox.
+type MountRequest struct {
+	Access  config.Access
+	Workdir string   // docker.workdir
+	Copy    string   // host directory of the sandbox's own copy of the workspace
+	Agent   string   // host directory of the agent workspace
+	Binds   []string // docker.binds, validated
+}
+
+// PlanMounts lists what a sandbox sees of the host:
+//
+//	access  workdir               /agent
+//	none    the copy              nothing
+//	ro      the copy, read-only   the agent workspace, read-only
+//	rw      the agent workspace   nothing: it is the same directory
+//
+// and then the binds. Of several mounts for one target the last stays, so a
+// bind that was allowed to take a reserved target replaces what belongs there.
+func PlanMounts(r MountRequest) ([]Mount, error) {
+	mounts, err := workspaceMounts(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, spec := range r.Binds {
+		bind, ok := SplitBind(spec)
+		if !ok {
+			return nil, fmt.Errorf("bind %q: has no target", spec)
+		}
+		mounts = append(mounts, Mount{
+			Source:   NormalizePath(bind.Source),
+			Target:   NormalizePath(bind.Target),
+			ReadOnly: bind.ReadOnly(),
+			Kind:     MountBind,
+			Relabel:  bind.relabel(),
+		})
+	}
+	return lastMounts(mounts), nil
+}
+
+func workspaceMounts(r MountRequest) ([]Mount, error) {
+	workdir := NormalizePath(r.Workdir)
+	own := Mount{Source: NormalizePath(r.Copy), Target: workdir, Kind: MountWorkspace}
+	agent := Mount{Source: NormalizePath(r.Agent), Target: AgentTarget, ReadOnly: true, Kind: MountAgent}
+	switch r.Access {
+	case config.AccessNone:
+		return []Mount{own}, nil
+	case config.AccessRO:
+		own.ReadOnly = true
+		return []Mount{own, agent}, nil
+	case config.AccessRW:
+		own.Source = agent.Source
+		return []Mount{own}, nil
+	}
+	return nil, fmt.Errorf("sandbox.workspaceAccess %q: not one of none, ro, rw", r.Access)
+}
+
+// lastMounts keeps, of several mounts for one target, the last.
+func lastMounts(mounts []Mount) []Mount {
+	last := map[string]int{}
+	for i, m := range mounts {
+		last[m.Target] = i
+	}
+	var kept []Mount
+	for i, m := range mounts {
+		if last[m.Target] == i {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}

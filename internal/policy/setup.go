@@ -1,0 +1,244 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/config"
+)
+
+// needs are what a command cannot do without.
+type needs struct {
+	network  bool
+	root     bool // user id 0
+	writable bool // a root file system that can be written
+	switches bool // capabilities to change user, as apt does
+}
+
+// SetupObstacles lists why a setup command cannot succeed in the sandbox that
+// is configured, with the fields to change. user is who will run it: "" if
+// only the image knows. It reports nothing that might work.
+func SetupObstacles(setup string, docker config.Docker, user string) []Finding {
+	if trim(setup) == "" {
+		return nil
+	}
+	s := readScript(setup)
+	sandbox := setupSandbox{docker: docker, user: user}
+	var found findings
+	for _, c := range s.commands {
+		sandbox.judge(&found, c)
+	}
+	for _, target := range s.writes {
+		sandbox.judgeWrite(&found, target)
+	}
+	return slices.CompactFunc(slices.SortedStableFunc(slices.Values(found), compareFindings),
+		func(a, b Finding) bool { return a == b })
+}
+
+func compareFindings(a, b Finding) int { return strings.Compare(a.Field, b.Field) }
+
+// setupSandbox is the sandbox that a setup command runs in.
+type setupSandbox struct {
+	docker config.Docker
+	user   string
+}
+
+func (s setupSandbox) judge(found *findings, c command) {
+	need := needsOf(c, s.docker.Env)
+	what := strings.TrimSpace(c.name + " " + firstOperand(c.args))
+	if need.network && s.offline() {
+		found.add("network", `Set sandbox.docker.network to "bridge", or build an image that already holds what is needed.`,
+			"setupCommand runs %q, which needs a network, but network is \"none\"", what)
+	}
+	if (need.root || c.sudo) && s.notRoot() {
+		found.add("user", `Set sandbox.docker.user to "0:0", or build an image that already holds what is needed.`,
+			"setupCommand runs %q, which only root can do, but user is %q and no process may gain privileges", what, s.user)
+	}
+	if need.writable && s.docker.ReadOnlyRoot {
+		found.add("readOnlyRoot", "Set sandbox.docker.readOnlyRoot to false, or build an image that already holds what is needed.",
+			"setupCommand runs %q, which changes the system, but readOnlyRoot is true", what)
+	}
+	if need.switches && s.cannotSwitch() {
+		found.add("capDrop", "Leave SETUID and SETGID out of sandbox.docker.capDrop, or build an image that already holds what is needed.",
+			"setupCommand runs %q, which changes its user while it downloads, but capDrop takes the capabilities for it", what)
+	}
+	if slices.Contains(fileWriters, c.name) && len(c.args) > 0 {
+		s.judgeWrite(found, c.args[len(c.args)-1])
+	}
+}
+
+// fileWriters write to their last argument, or make it.
+var fileWriters = []string{"cp", "install", "ln", "mv", "tee", "touch"}
+
+func (s setupSandbox) judgeWrite(found *findings, target string) {
+	if s.docker.ReadOnlyRoot && strings.HasPrefix(target, "/") && !s.mayWrite(NormalizePath(target)) {
+		found.add("readOnlyRoot", "Write below the workdir or a tmpfs, or set sandbox.docker.readOnlyRoot to false.",
+			"setupCommand writes %q, but readOnlyRoot is true", target)
+	}
+}
+
+func (s setupSandbox) offline() bool {
+	mode := strings.ToLower(trim(s.docker.Network))
+	return mode == "" || mode == "none"
+}
+
+func (s setupSandbox) notRoot() bool {
+	name, _, _ := strings.Cut(s.user, ":")
+	return name != "" && name != "root" && strings.Trim(name, "0") != ""
+}
+
+func (s setupSandbox) cannotSwitch() bool {
+	return slices.ContainsFunc(s.docker.CapDrop, func(written string) bool {
+		name := capability(written)
+		return name == "ALL" || name == "SETUID" || name == "SETGID"
+	})
+}
+
+// mayWrite tells whether a path lies outside of the root file system.
+func (s setupSandbox) mayWrite(target string) bool {
+	places := []string{NormalizePath(s.docker.Workdir), AgentTarget, "/dev", "/proc"}
+	for _, spec := range s.docker.Tmpfs {
+		places = append(places, SplitTmpfs(spec).Target)
+	}
+	for _, spec := range s.docker.Binds {
+		places = append(places, bindTarget(spec))
+	}
+	return slices.ContainsFunc(places, func(place string) bool { return within(target, place) })
+}
+
+// packageManagers of systems: which of their subcommands download, and which
+// only change what is installed.
+var packageManagers = map[string]struct{ download, change []string }{
+	"apt":      {aptDownloads, aptChanges},
+	"apt-get":  {aptDownloads, aptChanges},
+	"aptitude": {aptDownloads, aptChanges},
+	"apk":      {strings.Fields("add update upgrade fix"), strings.Fields("del")},
+	"dnf":      {dnfDownloads, dnfChanges},
+	"yum":      {dnfDownloads, dnfChanges},
+	"microdnf": {dnfDownloads, dnfChanges},
+	"zypper":   {strings.Fields("install in update up dist-upgrade dup refresh ref"), strings.Fields("remove rm")},
+	"pacman":   {strings.Fields("-S -Sy -Syu -Syyu --sync"), strings.Fields("-R -Rs -Rns -U --remove --upgrade")},
+	"dpkg":     {nil, strings.Fields("-i --install --unpack --configure -r --remove -P --purge")},
+	"rpm":      {nil, strings.Fields("-i -ivh -U -Uvh -F -Fvh -e --install --upgrade --erase")},
+}
+
+var (
+	aptDownloads = strings.Fields("install reinstall update upgrade dist-upgrade full-upgrade build-dep")
+	aptChanges   = strings.Fields("remove purge autoremove")
+	dnfDownloads = strings.Fields("install reinstall update upgrade makecache groupinstall")
+	dnfChanges   = strings.Fields("remove erase autoremove")
+)
+
+// systemPrograms change the accounts or the libraries of a system.
+var systemPrograms = strings.Fields(
+	"useradd userdel usermod groupadd groupdel adduser addgroup chpasswd ldconfig locale-gen update-ca-certificates")
+
+// languageInstallers download with these subcommands.
+var languageInstallers = map[string][]string{
+	"npm": {"install", "i", "ci", "add"}, "pnpm": {"install", "i", "add"}, "yarn": {"install", "add", "global"},
+	"bun": {"install", "i", "add"}, "pip": {"install"}, "pip3": {"install"}, "gem": {"install"},
+	"cargo": {"install", "fetch"}, "go": {"install", "get"},
+}
+
+// needsOf tells what a command needs. A command that is not known needs nothing.
+func needsOf(c command, env map[string]string) needs {
+	if manager, ok := packageManagers[c.name]; ok {
+		return managerNeeds(c, manager.download, manager.change)
+	}
+	if strings.HasPrefix(c.name, "python") && len(c.args) > 1 && c.args[0] == "-m" && c.args[1] == "pip" {
+		c = command{name: "pip", args: c.args[2:]}
+	}
+	if downloads, ok := languageInstallers[c.name]; ok && slices.Contains(downloads, firstOperand(c.args)) {
+		return installerNeeds(c, env)
+	}
+	switch {
+	case slices.Contains(systemPrograms, c.name):
+		return needs{root: true, writable: true}
+	case c.name == "curl" || c.name == "wget" || c.name == "git":
+		return needs{network: slices.ContainsFunc(c.args, isRemote)}
+	}
+	return needs{}
+}
+
+func managerNeeds(c command, download, change []string) needs {
+	isOne := func(list []string) bool {
+		return slices.ContainsFunc(c.args, func(arg string) bool { return slices.Contains(list, arg) })
+	}
+	apt := strings.HasPrefix(c.name, "apt")
+	switch {
+	case isOne(download):
+		local := allLocal(c.args, download) || slices.Contains(c.args, "--no-network") || slices.Contains(c.args, "--no-download")
+		return needs{network: !local, root: true, writable: true, switches: apt && !local && !asRoot(c.args)}
+	case isOne(change):
+		return needs{root: true, writable: true}
+	}
+	return needs{}
+}
+
+// asRoot tells whether apt was told to download as root.
+func asRoot(args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		return strings.Contains(strings.ToLower(arg), "apt::sandbox::user")
+	})
+}
+
+// allLocal tells whether a command installs only files that it names by path.
+func allLocal(args, subcommands []string) bool {
+	files := 0
+	for _, arg := range args {
+		switch {
+		case strings.HasPrefix(arg, "-") || slices.Contains(subcommands, arg):
+		case arg == "" || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "."):
+			files++ // what is only known later may be a file
+		default:
+			return false
+		}
+	}
+	return files > 0
+}
+
+func installerNeeds(c command, env map[string]string) needs {
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(c.args, func(arg string) bool {
+			return slices.Contains(names, strings.SplitN(arg, "=", 2)[0])
+		})
+	}
+	need := needs{network: !has("--offline", "--prefer-offline", "--no-index", "--find-links", "--local")}
+	if allLocal(c.args, languageInstallers[c.name]) {
+		need.network = false
+	}
+	global := has("-g", "--global") || firstOperand(c.args) == "global"
+	isNode := c.name == "npm" || c.name == "pnpm" || c.name == "yarn"
+	elsewhere := has("--prefix") || env["NPM_CONFIG_PREFIX"] != "" || env["npm_config_prefix"] != ""
+	if isNode && global && !elsewhere {
+		need.root, need.writable = true, true
+	}
+	return need
+}
+
+// firstOperand is the first argument that is not an option.
+func firstOperand(args []string) string {
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "-") {
+			return arg
+		}
+	}
+	return ""
+}
+
+// isRemote tells whether an argument is an address on another machine.
+func isRemote(arg string) bool {
+	if strings.HasPrefix(arg, "git@") {
+		return true
+	}
+	scheme, rest, ok := strings.Cut(arg, "://")
+	if !ok || !slices.Contains([]string{"http", "https", "ftp", "ssh", "git"}, strings.ToLower(scheme)) {
+		return false
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	if _, after, ok := strings.Cut(host, "@"); ok {
+		host = after
+	}
+	return !strings.HasPrefix(host, "localhost") && !strings.HasPrefix(host, "127.") && !strings.HasPrefix(host, "[::1]") &&
+		!strings.Contains(host, "$")
+}
