@@ -1,0 +1,173 @@
+package diff_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/diff"
+)
+
+// FuzzUnified checks that a diff applied to the old text gives the new one, and
+// that it is no larger than one of the whole texts.
+func FuzzUnified(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"", "x"}, {"a\nb\nc\n", "a\nc\nd"}, {"a\nb\nc\na\nb\nb\na\n", "c\nb\na\nb\na\nc\n"}, {"x\r\ny", "x\ny\n"},
+		{"\n\n\n", "\n"}, {"-a\n+b\n@@\n", "@@ -1 +1 @@\n"}, {"\\ No newline", "\\ No newline\n"}, {"a\nb", "b\na"},
+	} {
+		f.Add([]byte(seed[0]), []byte(seed[1]))
+	}
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		checkRoundTrip(t, a, b)
+		cut := diff.Unified("a", "b", a, b, 50)
+		if len(cut) > 50+len("\\ Diff cut here: 1000000 more changed lines\n") {
+			t.Fatalf("%d bytes for a limit of 50", len(cut))
+		}
+	})
+}
+
+func checkRoundTrip(t *testing.T, a, b []byte) {
+	t.Helper()
+	if bytes.IndexByte(a, 0) >= 0 || bytes.IndexByte(b, 0) >= 0 {
+		return
+	}
+	text := diff.Unified("a", "b", a, b, 0)
+	got, err := apply(a, text)
+	if err != nil || !bytes.Equal(got, b) {
+		t.Fatalf("%q to %q: %v, got %q by\n%s", a, b, err, got, text)
+	}
+	removed, added := diff.Stat(a, b)
+	if removed > bytes.Count(a, []byte("\n"))+1 || added > bytes.Count(b, []byte("\n"))+1 || (text == "") != (removed+added == 0) {
+		t.Fatalf("-%d +%d for %q to %q", removed, added, a, b)
+	}
+}
+
+// apply is patch(1) without its guesses.
+func apply(a []byte, text string) ([]byte, error) {
+	old := strings.SplitAfter(string(a), "\n")
+	var out strings.Builder
+	next, remove, add := 0, 0, 0
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		if i < 2 || line == "" || strings.HasPrefix(line, `\`) {
+			continue
+		}
+		if remove == 0 && add == 0 {
+			var at int
+			if _, err := header(line, &at, &remove, &add); err != nil {
+				return nil, fmt.Errorf("line %d: %q: %w", i+1, line, err)
+			}
+			for ; next < at; next++ {
+				out.WriteString(old[next])
+			}
+			continue
+		}
+		body := line[1:]
+		if i+1 < len(lines) && strings.HasPrefix(lines[i+1], `\`) {
+			body = strings.TrimSuffix(body, "\n")
+		}
+		if line[0] != '+' {
+			if next >= len(old) || old[next] != body {
+				return nil, fmt.Errorf("line %d: %q is not in the text at %d", i+1, body, next)
+			}
+			next++
+			remove--
+		}
+		if line[0] != '-' {
+			out.WriteString(body)
+			add--
+		}
+	}
+	if remove != 0 || add != 0 {
+		return nil, fmt.Errorf("hunk ends early")
+	}
+	out.WriteString(strings.Join(old[next:], ""))
+	return []byte(out.String()), nil
+}
+
+// header reads "@@ -l,n +l,n @@" and gives the index of the first line.
+func header(line string, at, remove, add *int) (n int, err error) {
+	var oldSpan, newSpan string
+	if n, err = fmt.Sscanf(line, "@@ -%s +%s @@\n", &oldSpan, &newSpan); err != nil {
+		return n, err
+	}
+	*remove, *add = 1, 1
+	if _, count, found := strings.Cut(newSpan, ","); found {
+		fmt.Sscan(count, add)
+	}
+	start, count, found := strings.Cut(oldSpan, ",")
+	fmt.Sscan(start, at)
+	if found {
+		fmt.Sscan(count, remove)
+	}
+	if *remove > 0 {
+		*at--
+	}
+	return n, nil
+}
+
+// TestShortest compares with the length of the longest common subsequence,
+// found the slow way.
+func TestShortest(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 3000 {
+		a, b := randomText(random), randomText(random)
+		removed, added := diff.Stat([]byte(a), []byte(b))
+		x, y := strings.Fields(a), strings.Fields(b)
+		if want := len(x) + len(y) - 2*common(x, y); removed+added != want {
+			t.Fatalf("%q to %q: %d changes, want %d", a, b, removed+added, want)
+		}
+		checkRoundTrip(t, []byte(a), []byte(b))
+	}
+}
+
+func randomText(random *rand.Rand) string {
+	var b strings.Builder
+	for range random.IntN(30) {
+		fmt.Fprintln(&b, random.IntN(5))
+	}
+	return b.String()
+}
+
+func common(a, b []string) int {
+	row := make([]int, len(b)+1)
+	for i := range a {
+		diagonal := 0
+		for j := range b {
+			above := row[j+1]
+			if a[i] == b[j] {
+				row[j+1] = diagonal + 1
+			} else {
+				row[j+1] = max(above, row[j])
+			}
+			diagonal = above
+		}
+	}
+	return row[len(b)]
+}
+
+// TestCostIsBounded gives the algorithm its worst case: long texts with almost
+// nothing in common. The diff must still be right.
+func TestCostIsBounded(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	var a, b strings.Builder
+	for range 30_000 {
+		fmt.Fprintln(&a, random.IntN(50))
+		fmt.Fprintln(&b, random.IntN(50))
+	}
+	checkRoundTrip(t, []byte(a.String()), []byte(b.String()))
+	removed, added := diff.Stat([]byte(a.String()), []byte(b.String()))
+	if removed+added < 30_000 {
+		t.Errorf("only %d changes: not the case this test is about", removed+added)
+	}
+}
+
+func BenchmarkUnified(b *testing.B) {
+	old := []byte(numbers(1, 5000))
+	changed := bytes.ReplaceAll(old, []byte("77\n"), []byte("x\ny\n"))
+	for b.Loop() {
+		diff.Unified("a", "b", old, changed, 0)
+	}
+}
