@@ -20,8 +20,10 @@ type variables struct {
 
 // lookup finds a name in the environment, then in the file's own env part.
 func (v variables) lookup(name string) string {
-	if value := v.env.get(name); value != "" {
-		return value
+	if v.env.Getenv != nil {
+		if value := v.env.Getenv(name); value != "" {
+			return value
+		}
 	}
 	env := v.root.get("env")
 	if value := env.get("vars").get(name).string(); value != "" {

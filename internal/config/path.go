@@ -28,7 +28,7 @@ func (p *path) under(keys string) *path {
 
 // isPlain reports whether a key can stand in a path without quotes.
 func isPlain(key string) bool {
-	return key != "" && !strings.ContainsFunc(key, func(r rune) bool {
+	return key != "" && len(key) <= maxQuoted && !strings.ContainsFunc(key, func(r rune) bool {
 		return r != '_' && r != '-' && r != '$' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 }
