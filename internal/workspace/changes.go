@@ -18,7 +18,7 @@ import (
 // An agent can make any number of files at any depth; a change list ends here
 // and says that it did.
 const (
-	MaxChangeEntries = 20_000
+	MaxChangeEntries = 10_000
 	MaxChangeDepth   = 64
 )
 

@@ -55,17 +55,10 @@ type doomed struct {
 // shrink takes one step: it removes the entry if it is no directory or an empty
 // one, else it empties the directory's next chunk of names.
 func (d *doomed) shrink(parent *os.File) (hoisted []doomed, gone bool, err error) {
-	err = unlinkAt(parent, d.name)
-	if !isDirectory(err) {
-		return nil, err == nil, err
-	}
-	err = unix.Unlinkat(int(parent.Fd()), d.name, unix.AT_REMOVEDIR)
-	switch {
-	case err == nil || errors.Is(err, fs.ErrNotExist):
+	switch err := removeAt(parent, d.name); {
+	case err == nil:
 		return nil, true, nil
-	case errors.Is(err, unix.EBUSY):
-		return nil, false, errMountPoint
-	case !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrPermission):
+	case !isFilled(err):
 		return nil, false, err
 	case d.emptied > maxRefills:
 		return nil, false, errRefilled
@@ -90,12 +83,12 @@ var (
 	errRefilled   = errors.New("is filled again whenever it is emptied")
 )
 
-// empty removes names from dir and returns the new names, in parent, of those
-// that are directories.
+// empty removes names from dir and returns the new names, in parent, of the
+// directories among them that are not empty.
 func empty(dir *os.File, names []string, parent *os.File) (hoisted []doomed, err error) {
 	for _, name := range names {
-		err := unlinkAt(dir, name)
-		if isDirectory(err) {
+		err := removeAt(dir, name)
+		if isFilled(err) {
 			fresh := hoistPrefix + rand.Text()
 			if err = hoist(dir, name, parent, fresh); err == nil {
 				hoisted = append(hoisted, doomed{name: fresh})
@@ -106,6 +99,24 @@ func empty(dir *os.File, names []string, parent *os.File) (hoisted []doomed, err
 		}
 	}
 	return hoisted, nil
+}
+
+// removeAt removes a file or an empty directory.
+func removeAt(dir *os.File, name string) error {
+	err := unlinkAt(dir, name)
+	if !isDirectory(err) {
+		return err
+	}
+	err = unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR)
+	if errors.Is(err, unix.EBUSY) {
+		return errMountPoint
+	}
+	return ignoreMissing(err)
+}
+
+// isFilled tells whether a directory was not removed because of what is in it.
+func isFilled(err error) bool {
+	return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, fs.ErrExist)
 }
 
 func hoist(dir *os.File, name string, parent *os.File, fresh string) error {
