@@ -20,12 +20,12 @@ var valueChecks = map[string]valueCheck{
 	"agentID":        checkAgentID,
 	"backend":        checkBackend,
 	"bind":           checkBind,
-	"browserNetwork": checkBrowserNetwork,
+	"browserNetwork": checkNetworkMode,
 	"envName":        checkEnvName,
 	"envValue":       checkEnvValue,
 	"extraHost":      checkExtraHost,
 	"hostPath":       checkHostPath,
-	"image":          checkImage,
+	"image":          checkWord,
 	"line":           checkLine,
 	"listedID":       checkListedID,
 	"network":        checkNetwork,
@@ -71,8 +71,6 @@ func checkScript(n *node) (message, hint string) {
 	}
 	return "", ""
 }
-
-func checkImage(n *node) (message, hint string) { return checkWord(n) }
 
 var prefixForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 

@@ -22,25 +22,16 @@ func checkNetwork(n *node) (message, hint string) {
 	return checkNetworkMode(n)
 }
 
-// checkBrowserNetwork lets a blank name through: it means the default.
-func checkBrowserNetwork(n *node) (message, hint string) { return checkNetworkMode(n) }
-
+// checkNetworkMode lets a blank name through: for a browser it is the default.
 func checkNetworkMode(n *node) (message, hint string) {
-	if normalNetwork(n.text) == "host" {
-		return securityPrefix + "the host's own network is never given to a sandbox", networkHint
-	}
-	if n.text != "" {
-		return checkWordTrimmed(n)
-	}
-	return "", ""
-}
-
-func checkWordTrimmed(n *node) (message, hint string) {
-	trimmed := strings.TrimSpace(n.text)
-	if trimmed == "" {
+	switch name := strings.TrimSpace(n.text); {
+	case name == "":
 		return "", ""
+	case normalNetwork(name) == "host":
+		return securityPrefix + "the host's own network is never given to a sandbox", networkHint
+	default:
+		return checkWord(&node{kind: '"', text: name})
 	}
-	return checkWord(&node{kind: '"', text: trimmed})
 }
 
 // joinsContainer reports whether a network is that of another container.

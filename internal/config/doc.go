@@ -1,8 +1,14 @@
-// Package config turns the configuration file into settings that can be used:
-// read, JSON5, dialect, strict decode, three-level merge, checks. It reports
-// every problem at once, each with its field path and position.
+// Package config turns the configuration file into settings that can be used.
+// It reports every problem at once, each with its field path and position.
 //
-// It reads one file and the environment it is given; it decides nothing about
-// sessions, tools or paths (package policy does) and never touches the host
-// paths that it names (package hostpath does).
+// A file goes this way: find.go looks for it, json5 makes it JSON, tree.go
+// keeps its order, duplicates and positions, check.go compares it with the
+// shape (shape.go) of the Go types in file*.go and models.go, config.go decodes
+// it into them, merge*.go and resolve.go bring the built-in values, the common
+// ones and an agent's own together. To add a key: one field in file*.go, one in
+// agent.go, one line in the merge; the check and the JSON Schema follow.
+//
+// The package reads one file and the environment it is given; it decides
+// nothing about sessions, tools or paths (package policy does) and never
+// touches the host paths that it names (package hostpath does).
 package config
