@@ -25,6 +25,8 @@ CREATE INDEX sandboxes_idle ON sandboxes (agent_id, last_used_at_ms);
 CREATE INDEX sandboxes_age ON sandboxes (agent_id, created_at_ms);
 -- Repair asks only for rows that a crash left in the middle of something.
 CREATE INDEX sandboxes_unfinished ON sandboxes (phase) WHERE phase <> 'ready';
+-- And for the names of one backend, which it compares with the engine's.
+CREATE INDEX sandboxes_names ON sandboxes (imported, backend, phase, container_name);
 
 -- Small facts of the installation: time of the last prune, engine versions,
 -- which old registry files were taken over.

@@ -1,0 +1,199 @@
+// Package plan joins configuration, policy and facts about the host into one
+// sandbox.Spec and the story of how it came about. Explain prints that story;
+// ensure acts on the spec; so what is explained is what happens.
+//
+// It reads facts about host paths but changes nothing and asks no engine.
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/workspace"
+)
+
+// Request says for whom a sandbox is planned.
+type Request struct {
+	Config     *config.Config
+	Paths      config.Paths
+	Getenv     func(string) string
+	AgentID    string // "" is the session's agent, or the default one
+	SessionKey string // "" is the agent's main session
+	Account    string // billing account, where there is one
+	// Adjust changes the resolved agent before anything is decided, as flags of
+	// the command line do. May be nil.
+	Adjust func(*config.Agent)
+}
+
+// Plan is everything decided about one session's sandbox.
+type Plan struct {
+	Agent     *config.Agent
+	Session   policy.Session
+	Sandboxed bool
+	Why       string // why it is sandboxed, or not
+	ScopeKey  string
+	Layout    workspace.Layout
+	Mounts    []policy.Mount
+	Env       policy.Env
+	Tools     policy.ToolPolicy
+	Spec      *sandbox.Spec // complete but for Backend, which depends on this machine
+	Findings  []policy.Finding
+	Warnings  []config.Problem
+
+	home string
+}
+
+// Make plans the sandbox of a session. An error means that the request makes no
+// sense; what policy refuses is in Findings, so that all of it can be shown.
+func Make(r Request) (*Plan, error) {
+	session, err := r.session()
+	if err != nil {
+		return nil, err
+	}
+	agent, err := r.Config.Resolve(session.AgentID)
+	if err != nil {
+		return nil, err
+	}
+	if r.Adjust != nil {
+		r.Adjust(agent)
+	}
+	p := &Plan{Agent: agent, Session: session, Warnings: r.Config.Warnings(), home: r.Paths.Home}
+	p.Sandboxed, p.Why = policy.Sandboxed(agent.Sandbox.Mode, session)
+	p.ScopeKey = policy.ScopeKey(agent.Sandbox.Scope, session, r.Account)
+	p.Tools = policy.ResolveTools(agent.Tools, agentPath(agent))
+	for _, step := range []func(Request) error{p.lay, p.deriveUser, p.judge, p.mount, p.fillSpec} {
+		if err := step(r); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// session settles which agent and which session are meant.
+func (r Request) session() (policy.Session, error) {
+	settings := r.Config.Session()
+	sessions := policy.Sessions{DefaultAgent: r.Config.DefaultAgent(), MainKey: settings.MainKey, Global: settings.Scope == "global"}
+	if r.AgentID != "" {
+		sessions.DefaultAgent = r.AgentID
+	}
+	s := sessions.Parse(r.SessionKey)
+	if r.AgentID != "" && s.AgentID != policy.NormalizeAgentID(r.AgentID) {
+		return s, advice.With(fmt.Errorf("session %q belongs to agent %q, not to %q", r.SessionKey, s.AgentID, r.AgentID),
+			"give only one of the two, or a session of that agent")
+	}
+	return s, nil
+}
+
+// agentPath is where the agent's entry is in the file, as far as any of its
+// values tells.
+func agentPath(agent *config.Agent) string {
+	for _, origin := range agent.Origins {
+		if origin.Source != "agent" {
+			continue
+		}
+		for _, part := range []string{".sandbox", ".tools", ".workspace", ".skills"} {
+			if before, _, ok := strings.Cut(origin.Path, part); ok {
+				return before
+			}
+		}
+	}
+	return ""
+}
+
+func (p *Plan) lay(Request) (err error) {
+	p.Layout, err = LayoutOf(p.Agent, p.ScopeKey)
+	return err
+}
+
+// LayoutOf is where the host directories of an agent's sandbox are.
+func LayoutOf(agent *config.Agent, scopeKey string) (workspace.Layout, error) {
+	return workspace.NewLayout(workspace.Params{
+		Access:            agent.Sandbox.WorkspaceAccess,
+		AgentDir:          agent.Workspace,
+		AgentDirIsDefault: agent.Origins["workspace"].Source == "default",
+		Root:              agent.Sandbox.WorkspaceRoot,
+		Slug:              policy.DirName(scopeKey),
+	})
+}
+
+// deriveUser makes the sandbox run as the owner of its workspace if no user is
+// configured, so that files on both sides belong to the same person.
+func (p *Plan) deriveUser(Request) error {
+	if p.Agent.Sandbox.Docker.User != "" {
+		return nil
+	}
+	owner, err := p.Layout.User()
+	if err != nil {
+		return err
+	}
+	p.Agent.Sandbox.Docker.User = fmt.Sprintf("%d:%d", owner.UID, owner.GID)
+	p.Agent.Origins["sandbox.docker.user"] = config.Origin{Source: "derived", Path: "owner of " + p.Layout.WorkspaceDir}
+	return nil
+}
+
+// privateFiles are Atoll's own below its state directory: no sandbox sees them.
+var privateFiles = []string{"atoll.db", "leases", "installation", "wire", "guest", "audit"}
+
+// judge collects everything that policy refuses.
+func (p *Plan) judge(r Request) error {
+	docker := p.Agent.Sandbox.Docker
+	host := policy.Host{Disk: hostpath.Disk{}, Homes: hostpath.Homes(r.Getenv), Roots: []string{p.Layout.WorkspaceDir, p.Layout.AgentDir}}
+	for _, name := range privateFiles {
+		host.Private = append(host.Private, filepath.Join(r.Paths.AtollState, name))
+	}
+	p.Findings = policy.Validate(docker, host)
+	if p.Agent.Sandbox.WorkspaceAccess != config.AccessNone {
+		p.Findings = append(p.Findings, policy.ValidateWorkspace(p.Layout.AgentDir, host)...)
+	}
+	p.Findings = append(p.Findings, policy.SetupObstacles(docker.SetupCommand, docker, docker.User)...)
+	p.Env = policy.SanitizeEnv(policy.EnvRequest{Configured: docker.Env, AllowSecret: p.Agent.Sandbox.AllowSecretEnv})
+	return nil
+}
+
+func (p *Plan) mount(Request) error {
+	if p.Refusal() != nil {
+		return nil // binds that were refused may not even be readable as binds
+	}
+	mounts, err := policy.PlanMounts(policy.MountRequest{
+		Access:  p.Agent.Sandbox.WorkspaceAccess,
+		Workdir: p.Agent.Sandbox.Docker.Workdir,
+		Copy:    p.Layout.SandboxDir,
+		Agent:   p.Layout.AgentDir,
+		Binds:   p.Agent.Sandbox.Docker.Binds,
+	})
+	p.Mounts = mounts
+	return err
+}
+
+// Path translates a path between the two sides of the wall.
+func (p *Plan) Path(input string) (policy.Path, error) {
+	var masks []string
+	for _, t := range p.Spec.Tmpfs {
+		masks = append(masks, t.Target)
+	}
+	return policy.NewPathMap(p.Mounts, policy.PathOptions{Workdir: p.Spec.Workdir, Home: p.home, Masks: masks}).Resolve(input, "")
+}
+
+// Refusal is everything that policy forbids, as one error; nil if nothing is.
+func (p *Plan) Refusal() error {
+	if len(p.Findings) == 0 {
+		return nil
+	}
+	var all []error
+	var hints []string
+	for _, f := range p.Findings {
+		all = append(all, fmt.Errorf("%s: %s", f.Field, f.Message))
+		if f.Hint != "" {
+			hints = append(hints, f.Hint)
+		}
+	}
+	err := fmt.Errorf("%w: %w", sandbox.ErrDenied, errors.Join(all...))
+	return advice.With(err, strings.Join(hints, " "))
+}

@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// fillSpec writes the decisions down in the form that runtimes carry out.
+func (p *Plan) fillSpec(r Request) error {
+	docker := p.Agent.Sandbox.Docker
+	name, err := policy.ContainerName(docker.ContainerPrefix, p.ScopeKey)
+	if err != nil {
+		return err
+	}
+	limits, err := limitsOf(docker)
+	if err != nil {
+		return err
+	}
+	dirs := policy.Dirs{Workspace: p.Layout.WorkspaceDir, Agent: p.Layout.AgentDir}
+	p.Spec = &sandbox.Spec{
+		Name:       name,
+		ScopeKey:   p.ScopeKey,
+		AgentID:    p.Agent.ID,
+		Account:    r.Account,
+		ConfigHash: policy.ConfigHash(p.Agent.Sandbox, dirs),
+		MountsHash: policy.MountsHash(p.Mounts),
+
+		Image:        docker.Image,
+		Workdir:      docker.Workdir,
+		User:         docker.User,
+		Env:          p.Env.Passed,
+		SetupCommand: docker.SetupCommand,
+
+		ReadOnlyRoot:    docker.ReadOnlyRoot,
+		Tmpfs:           tmpfsOf(docker.Tmpfs),
+		Mounts:          mountsOf(p.Mounts),
+		Network:         docker.Network,
+		DNS:             docker.DNS,
+		ExtraHosts:      docker.ExtraHosts,
+		CapDrop:         docker.CapDrop,
+		SeccompProfile:  docker.SeccompProfile,
+		AppArmorProfile: docker.AppArmorProfile,
+		GPUs:            docker.GPUs,
+		Limits:          limits,
+	}
+	return nil
+}
+
+func tmpfsOf(entries []string) []sandbox.Tmpfs {
+	var list []sandbox.Tmpfs
+	for _, entry := range entries {
+		t := policy.SplitTmpfs(entry)
+		list = append(list, sandbox.Tmpfs{Target: t.Target, Options: t.Options})
+	}
+	return list
+}
+
+func mountsOf(mounts []policy.Mount) []sandbox.Mount {
+	var list []sandbox.Mount
+	for _, m := range mounts {
+		list = append(list, sandbox.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly, Kind: sandbox.MountKind(m.Kind)})
+	}
+	return list
+}
+
+func limitsOf(docker config.Docker) (sandbox.Limits, error) {
+	l := sandbox.Limits{Pids: docker.PidsLimit, CPUs: docker.CPUs}
+	var err error
+	if l.Memory, err = docker.Memory.Bytes(); err != nil {
+		return l, fmt.Errorf("sandbox.docker.memory: %w", err)
+	}
+	if l.MemorySwap, err = docker.MemorySwap.Bytes(); err != nil {
+		return l, fmt.Errorf("sandbox.docker.memorySwap: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(docker.Ulimits)) {
+		soft, hard, err := policy.UlimitRange(docker.Ulimits[name])
+		if err != nil {
+			return l, fmt.Errorf("sandbox.docker.ulimits.%s %w", name, err)
+		}
+		l.Ulimits = append(l.Ulimits, sandbox.Ulimit{Name: name, Soft: soft, Hard: hard})
+	}
+	return l, nil
+}
+
+// Pin notes which files the mount sources are right now, so that a runtime can
+// refuse a source that is exchanged before it is mounted. The sources were
+// judged as they were at planning time: whoever prepared them in between is us.
+func (p *Plan) Pin() error {
+	for i, m := range p.Spec.Mounts {
+		facts, err := hostpath.Identify(m.Source)
+		if err != nil {
+			return fmt.Errorf("mount %s: %w", m.Target, err)
+		}
+		if !facts.Exists {
+			return fmt.Errorf("mount %s: %s does not exist", m.Target, m.Source)
+		}
+		p.Spec.Mounts[i].Device, p.Spec.Mounts[i].Inode = facts.Device, facts.Inode
+	}
+	return nil
+}

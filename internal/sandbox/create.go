@@ -1,0 +1,211 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/machine"
+)
+
+// create makes the sandbox and runs its set-up. The row comes first, so that
+// whatever a crash leaves has a name that the next start looks for. On failure
+// everything that was made is removed. The caller holds the change lock.
+func (m *Manager) create(ctx context.Context, spec *Spec) (_ Instance, err error) {
+	rt, err := m.Runtime(ctx, spec.Backend)
+	if err != nil {
+		return nil, provision(spec, "runtime", err)
+	}
+	if gaps := rt.Check(ctx, spec); len(gaps) > 0 {
+		return nil, provision(spec, "check", gapError(gaps))
+	}
+	m.Checkpoint("before intent")
+	if err := m.Registry.Put(ctx, m.intent(spec)); err != nil {
+		return nil, provision(spec, "register", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.undo(ctx, rt, spec))
+		}
+	}()
+	m.Checkpoint("after intent")
+	inst, err := rt.Create(ctx, spec)
+	if err != nil {
+		return nil, provision(spec, "create", err)
+	}
+	m.Checkpoint("after create")
+	if err := inst.Start(ctx); err != nil {
+		return nil, provision(spec, "start", err)
+	}
+	m.Checkpoint("after start")
+	if err := m.setUp(ctx, spec, inst); err != nil {
+		return nil, err
+	}
+	m.Checkpoint("before ready")
+	if err := m.Registry.SetPhase(ctx, spec.Name, PhaseReady); err != nil {
+		return nil, provision(spec, "register", err)
+	}
+	m.Checkpoint("after ready")
+	return inst, nil
+}
+
+func (m *Manager) intent(spec *Spec) *Entry {
+	now := m.Now().UnixMilli()
+	e := &Entry{
+		ContainerName: spec.Name, SessionKey: spec.ScopeKey, CreatedAtMs: now, LastUsedAtMs: now,
+		Image: spec.Image, ConfigHash: spec.ConfigHash, Kind: KindSandbox, Phase: PhaseCreating,
+		Backend: spec.Backend, AgentID: spec.AgentID, Account: spec.Account, MountsHash: spec.MountsHash,
+	}
+	for _, mount := range spec.Mounts {
+		if mount.Kind == MountWorkspace {
+			e.WorkspaceDir = mount.Source
+		}
+	}
+	return e
+}
+
+// entryOf rebuilds a row from what the sandbox itself carries.
+func entryOf(s Summary, backend string) *Entry {
+	made := s.CreatedAt.UnixMilli()
+	if ms, err := strconv.ParseInt(s.Labels[LabelCreatedAtMs], 10, 64); err == nil {
+		made = ms
+	}
+	return &Entry{
+		ContainerName: s.Name, SessionKey: s.Labels[LabelSessionKey], CreatedAtMs: made, LastUsedAtMs: made,
+		Image: s.Image, ConfigHash: s.Labels[LabelConfigHash], Kind: KindSandbox, Phase: PhaseReady,
+		Backend: backend, AgentID: s.Labels[LabelAgent], Account: s.Labels[LabelAccount], MountsHash: s.Labels[LabelMountsHash],
+	}
+}
+
+// setUp waits for the guest and runs the set-up command over its wire.
+func (m *Manager) setUp(ctx context.Context, spec *Spec, inst Instance) error {
+	mach := machine.New(inst.Dial, &machine.Options{Log: m.Logger, Kill: inst.Kill})
+	defer mach.Close()
+	wait, cancel := context.WithTimeout(ctx, m.WireTimeout)
+	defer cancel()
+	if err := mach.Ping(wait); err != nil {
+		return provision(spec, "wire", fmt.Errorf("the guest does not answer: %w", err))
+	}
+	m.Checkpoint("after wire")
+	if spec.SetupCommand == "" {
+		return nil
+	}
+	if err := m.runSetup(ctx, spec, mach); err != nil {
+		return provision(spec, "setup", err)
+	}
+	m.Checkpoint("after setup")
+	return nil
+}
+
+// setupTail is how much of a failed set-up's output its error shows.
+const setupTail = 2000
+
+func (m *Manager) runSetup(ctx context.Context, spec *Spec, mach *machine.Machine) error {
+	m.Checkpoint("before setup")
+	out := &tail{limit: setupTail}
+	res, err := mach.Exec(ctx, &machine.Command{Shell: spec.SetupCommand, Env: EnvList(spec.Env), Dir: spec.Workdir,
+		Stdout: out, Stderr: out, Timeout: m.SetupTimeout})
+	switch {
+	case err != nil:
+		return fmt.Errorf("setupCommand: %w", err)
+	case res.TimedOut:
+		return advice.With(fmt.Errorf("setupCommand was ended after %v%s", m.SetupTimeout, out), "make it shorter, or build it into an image")
+	case res.ExitCode != 0 || res.Signal != "":
+		return advice.With(fmt.Errorf("setupCommand failed with exit code %d%s", res.ExitCode, out),
+			"run it by hand with `atoll run --rm -- sh -c …`, or build it into an image")
+	}
+	return nil
+}
+
+// EnvList is env in the form that processes are started with.
+func EnvList(env map[string]string) []string {
+	list := make([]string, 0, len(env))
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	limit int
+	kept  []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if over := len(t.kept) - t.limit; over > 0 {
+		t.kept = t.kept[over:]
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	text := strings.TrimSpace(strings.ToValidUTF8(string(t.kept), "?"))
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// undo removes what a failed creation made. It has its own time: the caller's
+// context may be what failed. If it cannot, the row stays, and with it the
+// knowledge that something is to be removed.
+func (m *Manager) undo(ctx context.Context, rt Runtime, spec *Spec) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	inst, err := rt.Open(ctx, spec.Name)
+	switch {
+	case errors.Is(err, ErrNotFound) || errors.Is(err, ErrForeign):
+		return m.Registry.Delete(ctx, spec.Name)
+	case err != nil:
+		return m.undoLater(ctx, spec, err)
+	}
+	if err := inst.Remove(ctx); err != nil {
+		return m.undoLater(ctx, spec, err)
+	}
+	return m.Registry.Delete(ctx, spec.Name)
+}
+
+func (m *Manager) undoLater(ctx context.Context, spec *Spec, err error) error {
+	m.Logger.WarnContext(ctx, "half-made sandbox not removed yet", "sandbox", spec.Name, "error", err)
+	return fmt.Errorf("what was made is not removed yet, the next use or `atoll sandbox prune` does it: %w", err)
+}
+
+// remove takes a sandbox away, row last. The caller holds the change lock.
+func (m *Manager) remove(ctx context.Context, name string, inst Instance) error {
+	m.forget(name)
+	if err := m.Registry.SetPhase(ctx, name, PhaseRemoving); err != nil {
+		return err
+	}
+	m.Checkpoint("before remove")
+	if err := inst.Remove(ctx); err != nil {
+		return fmt.Errorf("remove: %w", err)
+	}
+	m.Checkpoint("after remove")
+	return m.Registry.Delete(context.WithoutCancel(ctx), name)
+}
+
+// Labels are the labels a runtime puts on the sandbox of spec.
+func Labels(spec *Spec, installation string, now time.Time) map[string]string {
+	labels := map[string]string{
+		LabelSandbox:      "1",
+		LabelSessionKey:   spec.ScopeKey,
+		LabelCreatedAtMs:  strconv.FormatInt(now.UnixMilli(), 10),
+		LabelConfigHash:   spec.ConfigHash,
+		LabelInstallation: installation,
+		LabelAgent:        spec.AgentID,
+		LabelMountsHash:   spec.MountsHash,
+	}
+	if spec.Account != "" {
+		labels[LabelAccount] = spec.Account
+	}
+	if spec.SetupCommand != "" {
+		labels[LabelSetup] = "1"
+	}
+	return labels
+}

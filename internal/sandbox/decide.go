@@ -1,0 +1,71 @@
+package sandbox
+
+import "time"
+
+// HotWindow is how long after its last use a running sandbox is kept although
+// its configuration has changed: somebody may be in the middle of something.
+const HotWindow = 5 * time.Minute
+
+// observation is what Ensure knows before it acts.
+type observation struct {
+	exists     bool
+	state      State
+	unfinished bool // a crash interrupted its creation or removal
+	configHash string
+	mountsHash string
+	lastUsed   time.Time // zero if unknown
+	inUse      bool      // somebody else holds a lease on it
+}
+
+// action is what Ensure does about an observation.
+type action string
+
+const (
+	actCreate   action = "create"
+	actStart    action = "start"
+	actResume   action = "resume"
+	actReuse    action = "reuse"
+	actKeepHot  action = "keep"     // the old configuration stays in force for now
+	actRefuse   action = "refuse"   // hot, and its mounts are not the ones asked for
+	actRecreate action = "recreate" // remove, then create
+)
+
+// decide is the whole reuse policy.
+func decide(o observation, spec *Spec, now time.Time) action {
+	switch {
+	case !o.exists:
+		return actCreate
+	case o.unfinished || o.state == StateDead:
+		return actRecreate
+	case o.configHash == spec.ConfigHash:
+		return wake(o.state)
+	case !isHot(o, now):
+		return actRecreate
+	case o.mountsHash != spec.MountsHash:
+		return actRefuse
+	case o.state == StatePaused:
+		return actResume
+	default:
+		return actKeepHot
+	}
+}
+
+// wake is what brings an unchanged sandbox into use.
+func wake(s State) action {
+	switch s {
+	case StateRunning:
+		return actReuse
+	case StatePaused:
+		return actResume
+	default:
+		return actStart
+	}
+}
+
+// isHot reports whether a sandbox with another configuration must be kept. One
+// whose last use is unknown counts as just used.
+func isHot(o observation, now time.Time) bool {
+	alive := o.state == StateRunning || o.state == StatePaused
+	recent := o.lastUsed.IsZero() || now.Sub(o.lastUsed) < HotWindow
+	return o.inUse || alive && recent
+}

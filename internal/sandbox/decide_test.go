@@ -1,0 +1,42 @@
+package sandbox
+
+import (
+	"testing"
+	"time"
+)
+
+func TestDecide(t *testing.T) {
+	now := time.UnixMilli(1_000_000_000_000)
+	spec := &Spec{ConfigHash: "new", MountsHash: "m"}
+	hot, cold := now.Add(-HotWindow+time.Millisecond), now.Add(-HotWindow)
+	same := observation{exists: true, state: StateRunning, configHash: "new", mountsHash: "m", lastUsed: cold}
+	other := observation{exists: true, state: StateRunning, configHash: "old", mountsHash: "m", lastUsed: cold}
+	with := func(o observation, change func(*observation)) observation { change(&o); return o }
+
+	for name, c := range map[string]struct {
+		seen observation
+		want action
+	}{
+		"nothing there":                  {observation{}, actCreate},
+		"running, same hash":             {same, actReuse},
+		"stopped, same hash":             {with(same, func(o *observation) { o.state = StateStopped }), actStart},
+		"created but never started":      {with(same, func(o *observation) { o.state = StateCreated }), actStart},
+		"paused, same hash":              {with(same, func(o *observation) { o.state = StatePaused }), actResume},
+		"dead":                           {with(same, func(o *observation) { o.state = StateDead }), actRecreate},
+		"creation interrupted":           {with(same, func(o *observation) { o.unfinished = true }), actRecreate},
+		"mismatch, cold":                 {other, actRecreate},
+		"mismatch, cold, in use":         {with(other, func(o *observation) { o.inUse = true }), actKeepHot},
+		"mismatch, hot":                  {with(other, func(o *observation) { o.lastUsed = hot }), actKeepHot},
+		"mismatch, last use unknown":     {with(other, func(o *observation) { o.lastUsed = time.Time{} }), actKeepHot},
+		"mismatch, hot, paused":          {with(other, func(o *observation) { o.lastUsed, o.state = hot, StatePaused }), actResume},
+		"mismatch, recent but stopped":   {with(other, func(o *observation) { o.lastUsed, o.state = hot, StateStopped }), actRecreate},
+		"mismatch, hot, mounts changed":  {with(other, func(o *observation) { o.lastUsed, o.mountsHash = hot, "x" }), actRefuse},
+		"mismatch, cold, mounts changed": {with(other, func(o *observation) { o.mountsHash = "x" }), actRecreate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := decide(c.seen, spec, now); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

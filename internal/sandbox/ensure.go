@@ -1,0 +1,254 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/machine"
+)
+
+// Ensure returns the sandbox of spec, running and answering: made, started or
+// found. A failure is a *ProvisionError, and what was half made is removed.
+//
+// The usual case costs little: with a live wire one ping, in a fresh process
+// one call to the machinery. Only a change takes the name's change lock.
+func (m *Manager) Ensure(ctx context.Context, spec *Spec) (*Handle, error) {
+	if h, err := m.reuseLive(ctx, spec); h != nil || err != nil {
+		return h, provision(spec, "reuse", err)
+	}
+	h, err := m.reuseRunning(ctx, spec)
+	if h != nil || err != nil {
+		return h, provision(spec, "open", err)
+	}
+	return m.change(ctx, spec)
+}
+
+// provision makes err the one typed error of a sandbox that was not provided.
+func provision(spec *Spec, step string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*ProvisionError](err); ok {
+		return err
+	}
+	return advice.With(&ProvisionError{Name: spec.Name, Step: step, Err: err}, advice.Of(err))
+}
+
+// reuseLive uses the wire that this process already has; nil if it has none
+// that answers.
+func (m *Manager) reuseLive(ctx context.Context, spec *Spec) (*Handle, error) {
+	l, err := m.join(ctx, spec)
+	if l == nil || err != nil {
+		return nil, err
+	}
+	if err := ping(ctx, l.machine); err != nil {
+		m.leave(l)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		m.forget(spec.Name)
+		return nil, nil
+	}
+	m.touch(ctx, spec.Name, l)
+	return m.handle(spec.Name, l), nil
+}
+
+func ping(ctx context.Context, mach *machine.Machine) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	return mach.Ping(ctx)
+}
+
+// reuseRunning looks without any lock, and reuses an unchanged running sandbox
+// if it answers. Were it removed between the look and the lease, it would not
+// answer: the wire checks that its peer is the process that was seen.
+func (m *Manager) reuseRunning(ctx context.Context, spec *Spec) (*Handle, error) {
+	inst, seen, err := m.observe(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	if decide(seen, spec, m.Now()) != actReuse {
+		return nil, nil
+	}
+	h, err := m.enter(ctx, spec, inst, seen.lastUsed)
+	if err != nil && ctx.Err() == nil {
+		m.Logger.DebugContext(ctx, "running sandbox does not answer", "sandbox", spec.Name, "error", err)
+		return nil, nil
+	}
+	return h, err
+}
+
+// observe asks the registry and the machinery, once each, what is there.
+func (m *Manager) observe(ctx context.Context, spec *Spec) (Instance, observation, error) {
+	entry, err := m.Registry.Get(ctx, spec.Name)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, observation{}, err
+	}
+	backend := spec.Backend
+	if entry != nil {
+		backend = entry.Backend
+	}
+	rt, err := m.Runtime(ctx, backend)
+	if err != nil {
+		return nil, observation{}, err
+	}
+	inst, err := rt.Open(ctx, spec.Name)
+	if errors.Is(err, ErrNotFound) {
+		return nil, observation{}, nil
+	} else if err != nil {
+		return nil, observation{}, err
+	}
+	return inst, interpret(inst.Seen(), entry, spec), nil
+}
+
+// interpret combines what the machinery and the registry say.
+func interpret(s Summary, entry *Entry, spec *Spec) observation {
+	o := observation{exists: true, state: s.State, configHash: s.Labels[LabelConfigHash], mountsHash: s.Labels[LabelMountsHash]}
+	switch {
+	case entry == nil:
+		// The registry was lost. Whether a set-up command had finished is not
+		// written anywhere else, so such a sandbox is not trusted.
+		o.unfinished = s.Labels[LabelSetup] != ""
+	case entry.Backend != spec.Backend:
+		o.configHash = "" // made by other machinery: not what is asked for
+		fallthrough
+	default:
+		o.unfinished = entry.Phase != PhaseReady
+		o.lastUsed = time.UnixMilli(entry.LastUsedAtMs)
+	}
+	return o
+}
+
+// enter takes a share of the sandbox and proves that it answers.
+func (m *Manager) enter(ctx context.Context, spec *Spec, inst Instance, lastUsed time.Time) (*Handle, error) {
+	held, err := m.Leases.Share(ctx, useLock(spec.Name))
+	if err != nil {
+		return nil, err
+	}
+	mach := machine.New(inst.Dial, &machine.Options{Log: m.Logger, Kill: inst.Kill})
+	wait, cancel := context.WithTimeout(ctx, m.WireTimeout)
+	defer cancel()
+	if err := mach.Ping(wait); err != nil {
+		held.Release()
+		_ = mach.Close()
+		return nil, fmt.Errorf("the guest does not answer: %w", err)
+	}
+	l := m.publish(spec.Name, &live{machine: mach, instance: inst, lease: held, users: 1,
+		configHash: inst.Seen().Labels[LabelConfigHash], touched: lastUsed})
+	m.touch(ctx, spec.Name, l)
+	return m.handle(spec.Name, l), nil
+}
+
+// publish makes l the process's wire to name, or joins the one that another
+// task published in the meantime.
+func (m *Manager) publish(name string, l *live) *live {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := m.live[name]
+	if old == nil || old.users == 0 || old.configHash != l.configHash {
+		if old != nil && old.users == 0 {
+			_ = old.machine.Close()
+		}
+		m.live[name] = l
+		return l
+	}
+	_ = l.machine.Close()
+	l.lease.Release()
+	old.users++
+	return old
+}
+
+// change brings the sandbox about while nobody else may change it.
+func (m *Manager) change(ctx context.Context, spec *Spec) (*Handle, error) {
+	lock, err := m.Leases.Hold(ctx, changeLock(spec.Name))
+	if err != nil {
+		return nil, provision(spec, "lock", err)
+	}
+	defer lock.Release()
+
+	inst, seen, err := m.observe(ctx, spec)
+	if err != nil {
+		return nil, provision(spec, "open", err)
+	}
+	users, err := m.Leases.TryHold(useLock(spec.Name))
+	seen.inUse = errors.Is(err, lease.ErrHeld)
+	// Nobody can start using the name while we change it, and nobody can change
+	// it after we let go of this: the change lock is still ours.
+	defer users.Release()
+
+	h, err := m.act(ctx, spec, inst, seen, users.Release)
+	return h, provision(spec, "ensure", err)
+}
+
+// act carries out the decision. openDoor lets users in again, ourselves first.
+func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen observation, openDoor func()) (*Handle, error) {
+	step := decide(seen, spec, m.Now())
+	m.Logger.DebugContext(ctx, "ensure", "sandbox", spec.Name, "action", string(step))
+	var err error
+	switch step {
+	case actRefuse:
+		return nil, provision(spec, "reuse", mountsChanged(spec))
+	case actStart:
+		err = m.start(ctx, spec, inst)
+	case actResume:
+		err = resume(ctx, inst)
+	case actRecreate:
+		if err = m.remove(ctx, spec.Name, inst); err == nil {
+			inst, err = m.create(ctx, spec)
+		}
+	case actCreate:
+		inst, err = m.create(ctx, spec)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := m.adopt(ctx, spec, inst); err != nil {
+		return nil, provision(spec, "register", err)
+	}
+	openDoor()
+	h, err := m.enter(ctx, spec, inst, seen.lastUsed)
+	if err != nil {
+		return nil, provision(spec, "wire", advice.With(err, "replace it: "+RecreateCommand(spec)))
+	}
+	h.Created = step == actCreate || step == actRecreate
+	if step == actKeepHot || step == actResume && seen.configHash != spec.ConfigHash {
+		h.Notices = append(h.Notices, configChanged(spec))
+	}
+	return h, nil
+}
+
+func (m *Manager) start(ctx context.Context, spec *Spec, inst Instance) error {
+	if err := inst.Start(ctx); err != nil {
+		return provision(spec, "start", err)
+	}
+	m.Checkpoint("started again")
+	return nil
+}
+
+// Resumer is the ability of an instance to go on after a pause.
+type Resumer interface {
+	Resume(ctx context.Context) error
+}
+
+func resume(ctx context.Context, inst Instance) error {
+	r, ok := inst.(Resumer)
+	if !ok {
+		return advice.With(fmt.Errorf("it is paused, and this runtime cannot resume it: %w", ErrUnsupported), "resume it with the tool that paused it")
+	}
+	return r.Resume(ctx)
+}
+
+// adopt writes a row for a sandbox that the registry has lost.
+func (m *Manager) adopt(ctx context.Context, spec *Spec, inst Instance) error {
+	_, err := m.Registry.Get(ctx, spec.Name)
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	entry := entryOf(inst.Seen(), spec.Backend)
+	entry.LastUsedAtMs = m.Now().UnixMilli()
+	return m.Registry.Put(ctx, entry)
+}

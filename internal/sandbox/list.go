@@ -1,0 +1,70 @@
+package sandbox
+
+import (
+	"context"
+)
+
+// Status is a registry entry and what its machinery says of it.
+type Status struct {
+	*Entry
+	State   State  `json:"state"` // "" if it is gone, foreign, or the engine does not answer
+	Running bool   `json:"running"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// List returns up to limit sandboxes, the last used first (0: all), and how
+// many there are. It costs one query and one call per backend.
+func (m *Manager) List(ctx context.Context, limit int) ([]Status, int, error) {
+	total, err := m.Registry.Count(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	entries, err := m.Registry.List(ctx, limit)
+	if err != nil {
+		return nil, 0, err
+	}
+	engines := map[string]view{}
+	list := make([]Status, 0, len(entries))
+	for _, e := range entries {
+		if _, asked := engines[e.Backend]; !asked {
+			engines[e.Backend] = m.look(ctx, e.Backend)
+		}
+		list = append(list, engines[e.Backend].status(e))
+	}
+	return list, total, nil
+}
+
+// view is what one backend answered.
+type view struct {
+	states map[string]State
+	err    error
+}
+
+func (m *Manager) look(ctx context.Context, backend string) view {
+	rt, err := m.Runtime(ctx, backend)
+	if err != nil {
+		return view{err: err}
+	}
+	present, err := rt.List(ctx)
+	states := make(map[string]State, len(present))
+	for _, s := range present {
+		states[s.Name] = s.State
+	}
+	return view{states, err}
+}
+
+func (v view) status(e *Entry) Status {
+	s := Status{Entry: e, State: v.states[e.ContainerName]}
+	s.Running = s.State == StateRunning
+	switch {
+	case v.err != nil:
+		s.Problem = v.err.Error()
+	case e.Imported:
+		s.Problem = "taken over from an old registry; its container is not ours to manage"
+	case e.Phase != PhaseReady:
+		s.Problem = string(e.Phase)
+	case s.State == "":
+		s.Problem = "its container is gone"
+	}
+	return s
+}

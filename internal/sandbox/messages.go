@@ -1,0 +1,53 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+)
+
+// RecreateCommand is the command that replaces the sandbox of spec.
+func RecreateCommand(spec *Spec) string {
+	switch spec.ScopeKey {
+	case "shared":
+		return "atoll sandbox recreate --all"
+	case "agent:" + spec.AgentID:
+		return "atoll sandbox recreate --agent " + spec.AgentID
+	default:
+		return "atoll sandbox recreate --session " + shellQuote(spec.ScopeKey)
+	}
+}
+
+// shellQuote makes s one word for a POSIX shell.
+func shellQuote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:/+@%", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func configChanged(spec *Spec) string {
+	return fmt.Sprintf("Sandbox config changed for %s (recently used). Recreate to apply: %s", spec.Name, RecreateCommand(spec))
+}
+
+func mountsChanged(spec *Spec) error {
+	return advice.With(fmt.Errorf("its mounts are not the ones now configured, and it was used less than %d minutes ago: %w",
+		int(HotWindow.Minutes()), ErrBusy), "finish what runs in it, then: "+RecreateCommand(spec))
+}
+
+// gapError says everything that the machinery cannot enforce.
+func gapError(gaps []Gap) error {
+	var what, remedies []string
+	for _, g := range gaps {
+		what = append(what, g.Field+": "+g.Reason)
+		if g.Remedy != "" {
+			remedies = append(remedies, g.Remedy)
+		}
+	}
+	err := fmt.Errorf("%s: %w", strings.Join(what, "; "), ErrUnsupported)
+	return advice.With(err, strings.Join(remedies, "; "))
+}

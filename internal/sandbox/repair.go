@@ -1,0 +1,124 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Repair brings registry and machinery together again after a crash: rows left
+// in the middle of something are finished, sandboxes of this installation that
+// the registry lost are adopted or removed, rows whose sandbox is gone are
+// dropped. Whatever somebody is working on right now is left alone, and so is
+// everything that does not carry this installation's label.
+func (m *Manager) Repair(ctx context.Context) ([]Removal, error) {
+	done, err := m.finishUnfinished(ctx)
+	if err != nil {
+		return done, err
+	}
+	named, err := m.Registry.Backends(ctx)
+	if err != nil {
+		return done, err
+	}
+	backends := slices.Compact(slices.Sorted(slices.Values(append(named, m.Backends...))))
+	for _, backend := range backends {
+		repaired, err := m.repairBackend(ctx, backend)
+		done = append(done, repaired...)
+		if err != nil {
+			// One engine that is down must not keep the others from repair.
+			m.Logger.InfoContext(ctx, "not repaired", "backend", backend, "error", err)
+		}
+	}
+	return done, nil
+}
+
+func (m *Manager) finishUnfinished(ctx context.Context) ([]Removal, error) {
+	unfinished, err := m.Registry.Unfinished(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var done []Removal
+	for _, entry := range unfinished {
+		err := m.Remove(ctx, entry.ContainerName, func(e *Entry) bool { return e.Phase != PhaseReady })
+		if !errors.Is(err, ErrBusy) {
+			done = append(done, Removal{entry, "left unfinished by a crash (" + string(entry.Phase) + ")", err})
+		}
+	}
+	return done, nil
+}
+
+// repairBackend compares names only: the rows and the machinery may each hold
+// thousands, and nearly all of them agree.
+func (m *Manager) repairBackend(ctx context.Context, backend string) ([]Removal, error) {
+	rt, err := m.Runtime(ctx, backend)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := m.Registry.Names(ctx, backend)
+	if err != nil {
+		return nil, err
+	}
+	present, err := rt.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var done []Removal
+	for _, s := range present {
+		if !rows[s.Name] {
+			done = append(done, m.takeIn(ctx, backend, s)...)
+		}
+		delete(rows, s.Name)
+	}
+	for name := range rows {
+		done = append(done, m.dropRow(ctx, rt, name)...)
+	}
+	return done, nil
+}
+
+// takeIn adopts a sandbox that has no row, or removes it if it may be half made.
+func (m *Manager) takeIn(ctx context.Context, backend string, s Summary) []Removal {
+	entry, removed := entryOf(s, backend), false
+	err := m.Exclusively(s.Name, func() error {
+		if _, err := m.Registry.Get(ctx, s.Name); !errors.Is(err, ErrNotFound) {
+			return err // nil: somebody was quicker
+		}
+		if err := m.Registry.Put(ctx, entry); err != nil {
+			return err
+		}
+		if isWhole(s) {
+			m.Logger.InfoContext(ctx, "adopted a sandbox that the registry had lost", "sandbox", s.Name)
+			return nil
+		}
+		removed = true
+		return m.removeEntry(ctx, entry)
+	})
+	if !removed && (err == nil || errors.Is(err, ErrBusy)) {
+		return nil
+	}
+	return []Removal{{entry, "not in the registry, and perhaps half made", err}}
+}
+
+// isWhole reports whether a sandbox without a row was surely made completely:
+// it was started, and no set-up command belongs to it that may not have run.
+func isWhole(s Summary) bool {
+	return s.Labels[LabelSetup] == "" && (s.State == StateRunning || s.State == StateStopped || s.State == StatePaused)
+}
+
+// dropRow deletes a row whose sandbox is gone, after looking again.
+func (m *Manager) dropRow(ctx context.Context, rt Runtime, name string) []Removal {
+	var entry *Entry
+	err := m.Exclusively(name, func() (err error) {
+		if entry, err = m.Registry.Get(ctx, name); err != nil {
+			return err
+		}
+		if _, err := rt.Open(ctx, name); !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrForeign) {
+			return errors.Join(err, fmt.Errorf("sandbox %q is there after all: %w", name, ErrBusy))
+		}
+		return m.Registry.Delete(ctx, name)
+	})
+	if errors.Is(err, ErrBusy) || errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return []Removal{{entry, "its container is gone", err}}
+}
