@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -54,7 +53,7 @@ func appendList[T any](b []byte, list []T) []byte {
 
 func appendObject(b []byte, object map[string]any) []byte {
 	b = append(b, '{')
-	for i, key := range slices.SortedFunc(maps.Keys(object), compareKeys) {
+	for i, key := range sortedKeys(object) {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -100,73 +99,91 @@ func appendString(b []byte, s string) []byte {
 
 var shortEscapes = map[rune]byte{'\b': 'b', '\t': 't', '\n': 'n', '\f': 'f', '\r': 'r'}
 
-// compareKeys is the order in which object keys are written.
-func compareKeys(a, b string) int {
-	indexA, isA := arrayIndex(a)
-	indexB, isB := arrayIndex(b)
-	switch {
-	case isA && isB:
-		return cmp.Compare(indexA, indexB)
-	case isA:
-		return -1
-	case isB:
-		return 1
+// sortedKeys returns the keys of an object in the order in which they are
+// written.
+func sortedKeys(object map[string]any) []string {
+	keys := make([]sortKey, 0, len(object))
+	for key := range object {
+		keys = append(keys, newSortKey(key))
 	}
-	return compareLocale(a, b)
+	slices.SortFunc(keys, sortKey.compare)
+	sorted := make([]string, len(keys))
+	for i, k := range keys {
+		sorted[i] = k.key
+	}
+	return sorted
+}
+
+// sortKey is an object key with what decides its place. Earlier fields decide
+// before later ones.
+type sortKey struct {
+	notIndex bool   // keys that look like array indexes come first
+	index    uint32 // in numeric order
+	weights  []rune // places of the characters in the collation
+	cases    string // lower case before upper case in words that are otherwise equal
+	key      string // for characters that collation ignores: the original leaves it to chance
+}
+
+func newSortKey(key string) sortKey {
+	if index, ok := arrayIndex(key); ok {
+		return sortKey{index: index, key: key}
+	}
+	return sortKey{notIndex: true, weights: weights(key), cases: strings.Map(swapCase, key), key: key}
+}
+
+func (k sortKey) compare(other sortKey) int {
+	switch {
+	case k.notIndex && !other.notIndex:
+		return 1
+	case !k.notIndex && other.notIndex:
+		return -1
+	}
+	return cmp.Or(
+		cmp.Compare(k.index, other.index),
+		slices.Compare(k.weights, other.weights),
+		strings.Compare(k.cases, other.cases),
+		strings.Compare(k.key, other.key),
+	)
 }
 
 // arrayIndex recognises the keys that a JavaScript object keeps in numeric order.
 func arrayIndex(key string) (uint32, bool) {
+	if key == "" || key[0] < '0' || key[0] > '9' {
+		return 0, false
+	}
 	n, err := strconv.ParseUint(key, 10, 32)
 	return uint32(n), err == nil && n < math.MaxUint32 && strconv.FormatUint(n, 10) == key
 }
 
 // collation lists the ASCII characters in the order of the Unicode root
-// collation. Case is not part of it: it decides only between words that are
-// otherwise equal, lower case first.
+// collation. Case is not part of it.
 const collation = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
-
-func compareLocale(a, b string) int {
-	return cmp.Or(
-		slices.Compare(weights(a), weights(b)),
-		// Letters of the other case only differ here; so do ignored characters,
-		// for which the original leaves the order to chance.
-		compareCase(a, b),
-		strings.Compare(a, b),
-	)
-}
 
 // weights are the places of a word's characters in the collation. Control
 // characters have none; what is beyond ASCII comes last, by code point.
-func weights(s string) []int {
-	var w []int
+func weights(s string) []rune {
+	w := make([]rune, 0, len(s))
 	for _, r := range strings.ToLower(s) {
 		switch at := strings.IndexRune(collation, r); {
 		case at >= 0:
-			w = append(w, at)
+			w = append(w, rune(at))
 		case r > '\x7f':
-			w = append(w, len(collation)+int(r))
+			w = append(w, rune(len(collation))+r)
 		}
 	}
 	return w
 }
 
-// compareCase puts the word first that has a lower-case letter where the other
-// has a capital.
-func compareCase(a, b string) int {
-	return strings.Compare(swapCase(a), swapCase(b))
-}
-
-func swapCase(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z':
-			return r - 'a' + 'A'
-		case 'A' <= r && r <= 'Z':
-			return r - 'A' + 'a'
-		case r < ' ' && !strings.ContainsRune("\t\n\v\f\r", r) || r == '\x7f':
-			return -1
-		}
-		return r
-	}, s)
+// swapCase turns capitals and small letters around, because small ones sort
+// first, and drops the characters that collation ignores.
+func swapCase(r rune) rune {
+	switch {
+	case 'a' <= r && r <= 'z':
+		return r - 'a' + 'A'
+	case 'A' <= r && r <= 'Z':
+		return r - 'A' + 'a'
+	case r < ' ' && !strings.ContainsRune("\t\n\v\f\r", r) || r == '\x7f':
+		return -1
+	}
+	return r
 }

@@ -116,7 +116,7 @@ func checkUlimits(docker config.Docker, _ Host) (found findings) {
 			found.add(field, "Known are "+strings.Join(ulimitNames, ", ")+".", "ulimit %q does not exist", name)
 			continue
 		}
-		if _, _, err := UlimitRange(docker.Ulimits[name]); err != nil {
+		if _, _, err := docker.Ulimits[name].Values(); err != nil {
 			found.add(field, "Write a number, \"soft:hard\", or an object with soft and hard; -1 is unlimited.", "ulimit %s: %v", name, err)
 		}
 	}

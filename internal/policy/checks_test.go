@@ -115,9 +115,9 @@ func TestUlimits(t *testing.T) {
 		{"hard only", "core", config.Ulimit{Hard: number(6)}, "core=6"},
 		{"soft above hard", "nofile", config.Ulimit{Soft: number(3), Hard: number(2)}, "above the hard limit"},
 		{"soft without end", "nofile", config.Ulimit{Text: "-1:2"}, "above the hard limit"},
-		{"no number", "nofile", config.Ulimit{Text: "many"}, "not a number"},
-		{"nothing", "nofile", config.Ulimit{}, "not a number"},
-		{"negative", "nofile", config.Ulimit{Text: "-2"}, "negative"},
+		{"no number", "nofile", config.Ulimit{Text: "many"}, "expected a limit"},
+		{"nothing", "nofile", config.Ulimit{}, "expected a limit"},
+		{"negative", "nofile", config.Ulimit{Text: "-2"}, "expected a limit"},
 		{"unknown name", "files", config.Ulimit{Text: "1"}, "does not exist"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/shell/script"
 )
 
 // needs are what a command cannot do without.
@@ -22,13 +23,13 @@ func SetupObstacles(setup string, docker config.Docker, user string) []Finding {
 	if trim(setup) == "" {
 		return nil
 	}
-	s := readScript(setup)
+	s := script.Read(setup)
 	sandbox := setupSandbox{docker: docker, user: user}
 	var found findings
-	for _, c := range s.commands {
+	for _, c := range s.Commands {
 		sandbox.judge(&found, c)
 	}
-	for _, target := range s.writes {
+	for _, target := range s.Writes {
 		sandbox.judgeWrite(&found, target)
 	}
 	return slices.CompactFunc(slices.SortedStableFunc(slices.Values(found), compareFindings),
@@ -43,14 +44,14 @@ type setupSandbox struct {
 	user   string
 }
 
-func (s setupSandbox) judge(found *findings, c command) {
+func (s setupSandbox) judge(found *findings, c script.Command) {
 	need := needsOf(c, s.docker.Env)
-	what := strings.TrimSpace(c.name + " " + firstOperand(c.args))
+	what := strings.TrimSpace(c.Name + " " + firstOperand(c.Args))
 	if need.network && s.offline() {
 		found.add("network", `Set sandbox.docker.network to "bridge", or build an image that already holds what is needed.`,
 			"setupCommand runs %q, which needs a network, but network is \"none\"", what)
 	}
-	if (need.root || c.sudo) && s.notRoot() {
+	if (need.root || c.Sudo) && s.notRoot() {
 		found.add("user", `Set sandbox.docker.user to "0:0", or build an image that already holds what is needed.`,
 			"setupCommand runs %q, which only root can do, but user is %q and no process may gain privileges", what, s.user)
 	}
@@ -62,8 +63,8 @@ func (s setupSandbox) judge(found *findings, c command) {
 		found.add("capDrop", "Leave SETUID and SETGID out of sandbox.docker.capDrop, or build an image that already holds what is needed.",
 			"setupCommand runs %q, which changes its user while it downloads, but capDrop takes the capabilities for it", what)
 	}
-	if slices.Contains(fileWriters, c.name) && len(c.args) > 0 {
-		s.judgeWrite(found, c.args[len(c.args)-1])
+	if slices.Contains(fileWriters, c.Name) && len(c.Args) > 0 {
+		s.judgeWrite(found, c.Args[len(c.Args)-1])
 	}
 }
 
@@ -141,34 +142,34 @@ var languageInstallers = map[string][]string{
 }
 
 // needsOf tells what a command needs. A command that is not known needs nothing.
-func needsOf(c command, env map[string]string) needs {
-	if manager, ok := packageManagers[c.name]; ok {
+func needsOf(c script.Command, env map[string]string) needs {
+	if manager, ok := packageManagers[c.Name]; ok {
 		return managerNeeds(c, manager.download, manager.change)
 	}
-	if strings.HasPrefix(c.name, "python") && len(c.args) > 1 && c.args[0] == "-m" && c.args[1] == "pip" {
-		c = command{name: "pip", args: c.args[2:]}
+	if strings.HasPrefix(c.Name, "python") && len(c.Args) > 1 && c.Args[0] == "-m" && c.Args[1] == "pip" {
+		c = script.Command{Name: "pip", Args: c.Args[2:]}
 	}
-	if downloads, ok := languageInstallers[c.name]; ok && slices.Contains(downloads, firstOperand(c.args)) {
+	if downloads, ok := languageInstallers[c.Name]; ok && slices.Contains(downloads, firstOperand(c.Args)) {
 		return installerNeeds(c, env)
 	}
 	switch {
-	case slices.Contains(systemPrograms, c.name):
+	case slices.Contains(systemPrograms, c.Name):
 		return needs{root: true, writable: true}
-	case c.name == "curl" || c.name == "wget" || c.name == "git":
-		return needs{network: slices.ContainsFunc(c.args, isRemote)}
+	case c.Name == "curl" || c.Name == "wget" || c.Name == "git":
+		return needs{network: slices.ContainsFunc(c.Args, isRemote)}
 	}
 	return needs{}
 }
 
-func managerNeeds(c command, download, change []string) needs {
+func managerNeeds(c script.Command, download, change []string) needs {
 	isOne := func(list []string) bool {
-		return slices.ContainsFunc(c.args, func(arg string) bool { return slices.Contains(list, arg) })
+		return slices.ContainsFunc(c.Args, func(arg string) bool { return slices.Contains(list, arg) })
 	}
-	apt := strings.HasPrefix(c.name, "apt")
+	apt := strings.HasPrefix(c.Name, "apt")
 	switch {
 	case isOne(download):
-		local := allLocal(c.args, download) || slices.Contains(c.args, "--no-network") || slices.Contains(c.args, "--no-download")
-		return needs{network: !local, root: true, writable: true, switches: apt && !local && !asRoot(c.args)}
+		local := allLocal(c.Args, download) || slices.Contains(c.Args, "--no-network") || slices.Contains(c.Args, "--no-download")
+		return needs{network: !local, root: true, writable: true, switches: apt && !local && !asRoot(c.Args)}
 	case isOne(change):
 		return needs{root: true, writable: true}
 	}
@@ -197,18 +198,18 @@ func allLocal(args, subcommands []string) bool {
 	return files > 0
 }
 
-func installerNeeds(c command, env map[string]string) needs {
+func installerNeeds(c script.Command, env map[string]string) needs {
 	has := func(names ...string) bool {
-		return slices.ContainsFunc(c.args, func(arg string) bool {
+		return slices.ContainsFunc(c.Args, func(arg string) bool {
 			return slices.Contains(names, strings.SplitN(arg, "=", 2)[0])
 		})
 	}
 	need := needs{network: !has("--offline", "--prefer-offline", "--no-index", "--find-links", "--local")}
-	if allLocal(c.args, languageInstallers[c.name]) {
+	if allLocal(c.Args, languageInstallers[c.Name]) {
 		need.network = false
 	}
-	global := has("-g", "--global") || firstOperand(c.args) == "global"
-	isNode := c.name == "npm" || c.name == "pnpm" || c.name == "yarn"
+	global := has("-g", "--global") || firstOperand(c.Args) == "global"
+	isNode := c.Name == "npm" || c.Name == "pnpm" || c.Name == "yarn"
 	elsewhere := has("--prefix") || env["NPM_CONFIG_PREFIX"] != "" || env["npm_config_prefix"] != ""
 	if isNode && global && !elsewhere {
 		need.root, need.writable = true, true

@@ -1,54 +1,65 @@
-package policy
+// Package script reads a shell script for what it does for certain: the
+// commands that run on every way through it, and the files that it writes by
+// redirection. What stands behind a condition, or may fail without harm, is
+// left out, so that nobody refuses a script for what it might never do.
+//
+// It judges nothing, runs nothing, and is no security boundary: a script that
+// wants to hide a command from it can.
+package script
 
 import (
-	"path"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxNesting is how deep scripts within scripts (sh -c '…') are read.
-const maxNesting = 4
+const (
+	// MaxScript is the length in bytes of the longest script that is read.
+	MaxScript = 64 << 10
+	// maxNesting is how deep scripts within scripts (sh -c '…') are read.
+	maxNesting = 4
+)
 
-// script is what a shell script does for certain: the commands that run on
-// every way through it, and the files that it writes by redirection. What
-// stands behind a condition, or may fail without harm, is left out.
-type script struct {
-	commands []command
-	writes   []string
+// Script is what a shell script does for certain.
+type Script struct {
+	Commands []Command
+	Writes   []string // targets of redirections; "" if only known when it runs
 }
 
-// command is one program with its arguments. An argument that is only known
+// Command is one program with its arguments. An argument that is only known
 // when the script runs is "".
-type command struct {
-	name string // without directory
-	args []string
-	sudo bool // asked for another user first
+type Command struct {
+	Name string // without directory
+	Args []string
+	Sudo bool // asked for another user first
 }
 
-// readScript understands a script as far as it can. A script that it cannot
-// read does nothing for certain.
-func readScript(text string) *script {
-	s := &script{}
+// Read understands a script as far as it can. A script that it cannot read does
+// nothing for certain.
+func Read(text string) *Script {
+	s := &Script{}
 	s.read(text, 0)
 	return s
 }
 
-func (s *script) read(text string, depth int) {
+func (s *Script) read(text string, depth int) {
+	if len(text) > MaxScript || depth > maxNesting {
+		return
+	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
-	if err != nil || depth > maxNesting {
+	if err != nil {
 		return
 	}
 	s.statements(file.Stmts, depth)
 }
 
-func (s *script) statements(list []*syntax.Stmt, depth int) {
+func (s *Script) statements(list []*syntax.Stmt, depth int) {
 	for _, statement := range list {
 		s.statement(statement, depth)
 	}
 }
 
-func (s *script) statement(st *syntax.Stmt, depth int) {
+func (s *Script) statement(st *syntax.Stmt, depth int) {
 	if st.Negated {
 		return
 	}
@@ -71,7 +82,7 @@ func (s *script) statement(st *syntax.Stmt, depth int) {
 	}
 }
 
-func (s *script) binary(c *syntax.BinaryCmd, depth int) {
+func (s *Script) binary(c *syntax.BinaryCmd, depth int) {
 	switch c.Op {
 	case syntax.AndStmt:
 		s.statement(c.X, depth)
@@ -88,41 +99,38 @@ func (s *script) binary(c *syntax.BinaryCmd, depth int) {
 	}
 }
 
-func (s *script) redirect(r *syntax.Redirect) {
+func (s *Script) redirect(r *syntax.Redirect) {
 	switch r.Op {
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
-		s.writes = append(s.writes, literal(r.Word))
+		s.Writes = append(s.Writes, literal(r.Word))
 	}
 }
 
 // call records a command, after taking off the programs that only start others.
-func (s *script) call(argv []string, depth int) {
+func (s *Script) call(argv []string, depth int) {
 	sudo := false
 	for len(argv) > 0 {
-		name := path.Base(argv[0])
+		name := programName(argv[0])
 		switch {
 		case name == "sudo" || name == "doas":
 			sudo = true
 			argv = skipOptions(argv[1:])
 		case name == "command" && len(argv) > 1 && (argv[1] == "-v" || argv[1] == "-V"):
 			return // only asks where a program is
-		case name == "timeout" && len(argv) > 1:
-			argv = skipOptions(argv[1:])
-			argv = argv[min(1, len(argv)):]
 		case isStarter(name):
 			argv = skipOptions(argv[1:])
 		case isShell(name):
 			s.shell(argv[1:], depth)
 			return
 		default:
-			s.commands = append(s.commands, command{name: name, args: argv[1:], sudo: sudo})
+			s.Commands = append(s.Commands, Command{Name: name, Args: argv[1:], Sudo: sudo})
 			return
 		}
 	}
 }
 
 // shell reads the script of sh -c.
-func (s *script) shell(args []string, depth int) {
+func (s *Script) shell(args []string, depth int) {
 	for i, arg := range args {
 		if strings.HasPrefix(arg, "-") && strings.HasSuffix(arg, "c") && i+1 < len(args) {
 			s.read(args[i+1], depth+1)
@@ -131,9 +139,13 @@ func (s *script) shell(args []string, depth int) {
 	}
 }
 
-// skipOptions drops leading options and assignments.
+// programName is a program without its directory; "" if it is computed.
+func programName(word string) string { return word[strings.LastIndexByte(word, '/')+1:] }
+
+// skipOptions drops what stands between a starter and the program that it
+// starts: options, their numbers, assignments.
 func skipOptions(argv []string) []string {
-	for len(argv) > 0 && (strings.HasPrefix(argv[0], "-") || strings.Contains(argv[0], "=")) {
+	for len(argv) > 0 && (strings.IndexAny(argv[0], "-0123456789") == 0 || strings.Contains(argv[0], "=")) {
 		argv = argv[1:]
 	}
 	return argv
@@ -141,7 +153,7 @@ func skipOptions(argv []string) []string {
 
 func isStarter(name string) bool {
 	switch name {
-	case "env", "exec", "nohup", "nice", "ionice", "time", "stdbuf", "setsid", "command", "builtin":
+	case "env", "exec", "nohup", "nice", "ionice", "time", "timeout", "stdbuf", "setsid", "command", "builtin":
 		return true
 	}
 	return false
@@ -170,7 +182,7 @@ func isQuestion(st *syntax.Stmt) bool {
 		case argv[0] == "command" || argv[0] == "[":
 			return true
 		default:
-			return strings.Contains(" test which type hash grep id getent ", " "+path.Base(argv[0])+" ")
+			return strings.Contains(" test which type hash grep id getent ", " "+programName(argv[0])+" ")
 		}
 	case *syntax.BinaryCmd:
 		return isQuestion(c.X) || isQuestion(c.Y)
