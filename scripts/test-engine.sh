@@ -333,6 +333,7 @@ down() {
 	stop podman
 	stop dockerd
 	stop containerd
+	umount "$dir/docker-exec/netns/default" 2>/dev/null || true
 	bridge_down
 	ip link delete "$podman_bridge" 2>/dev/null || true
 	rm -f "$docker_sock" "$podman_sock"
