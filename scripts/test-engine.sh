@@ -333,11 +333,18 @@ down() {
 	stop podman
 	stop dockerd
 	stop containerd
-	umount "$dir/docker-exec/netns/default" 2>/dev/null || true
+	unmount_all
 	bridge_down
 	ip link delete "$podman_bridge" 2>/dev/null || true
 	rm -f "$docker_sock" "$podman_sock"
 	say "stopped; images are kept in $dir"
+}
+
+# Daemons, above all killed ones, leave mounts; the last made is on top.
+unmount_all() {
+	awk -v below="$dir/" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | tac | while read -r mount; do
+		umount --lazy "$mount" 2>/dev/null || true
+	done
 }
 
 status() {
