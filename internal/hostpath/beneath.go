@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NoLimit is the max of a file that may have any size.
+// NoLimit is the limit of a file that may have any size.
 const NoLimit int64 = -1
 
 // OpenDir opens a directory to be the root of the functions below. Links in its
@@ -42,12 +42,12 @@ func IdentifyBeneath(root *os.File, rel string) (Facts, error) {
 }
 
 // OpenRegularBeneath opens a regular file below root for reading: one that has
-// a single name, passes through no link, and is at most max bytes long now.
+// a single name, passes through no link, and is at most limit bytes long now.
 // Nothing but a regular file is ever opened, so no pipe can block the caller
 // and no device can be woken.
-func OpenRegularBeneath(root *os.File, rel string, max int64) (*os.File, error) {
+func OpenRegularBeneath(root *os.File, rel string, limit int64) (*os.File, error) {
 	for range maxAttempts {
-		fd, err := openRegularOnce(root, rel, max)
+		fd, err := openRegularOnce(root, rel, limit)
 		if err == nil {
 			return os.NewFile(uintptr(fd), rel), nil
 		}
@@ -58,12 +58,12 @@ func OpenRegularBeneath(root *os.File, rel string, max int64) (*os.File, error) 
 	return nil, refuse(rel, ErrChanged)
 }
 
-func openRegularOnce(root *os.File, rel string, max int64) (int, error) {
+func openRegularOnce(root *os.File, rel string, limit int64) (int, error) {
 	before, err := lookUnder(root, rel)
 	if err != nil {
 		return -1, err
 	}
-	if err := before.regular(max); err != nil {
+	if err := before.regular(limit); err != nil {
 		return -1, err
 	}
 	// Non-blocking in case it became a pipe since; the second look refuses that.
@@ -71,15 +71,15 @@ func openRegularOnce(root *os.File, rel string, max int64) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if err := confirmRegular(fd, before.ID(), max); err != nil {
-		unix.Close(fd)
+	if err := confirmRegular(fd, before.ID(), limit); err != nil {
+		closeFD(fd)
 		return -1, err
 	}
 	return fd, nil
 }
 
 // confirmRegular checks that what was opened is what was examined before.
-func confirmRegular(fd int, want ID, max int64) error {
+func confirmRegular(fd int, want ID, limit int64) error {
 	var now Facts
 	if err := errors.Join(now.stat(fd), unix.SetNonblock(fd, false)); err != nil {
 		return err
@@ -87,7 +87,7 @@ func confirmRegular(fd int, want ID, max int64) error {
 	if now.ID() != want {
 		return errRace
 	}
-	return now.regular(max)
+	return now.regular(limit)
 }
 
 func openUnder(root *os.File, rel string, how open) (int, error) {
@@ -101,19 +101,19 @@ func lookUnder(root *os.File, rel string) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	return facts, facts.stat(fd)
 }
 
 // ReadRegularBeneath reads a file that OpenRegularBeneath would open. A file
-// that grows beyond max while it is read is refused.
-func ReadRegularBeneath(root *os.File, rel string, max int64) ([]byte, error) {
-	file, err := OpenRegularBeneath(root, rel, max)
+// that grows beyond limit while it is read is refused.
+func ReadRegularBeneath(root *os.File, rel string, limit int64) ([]byte, error) {
+	file, err := OpenRegularBeneath(root, rel, limit)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	data, err := io.ReadAll(limited(file, max))
+	data, err := io.ReadAll(limited(file, limit))
 	if err != nil {
 		return nil, refuse(rel, err)
 	}
@@ -121,7 +121,7 @@ func ReadRegularBeneath(root *os.File, rel string, max int64) ([]byte, error) {
 }
 
 // regular refuses by name everything but a plain file with one name.
-func (f Facts) regular(max int64) error {
+func (f Facts) regular(limit int64) error {
 	switch f.Kind {
 	case KindFile:
 	case KindDirectory:
@@ -142,18 +142,18 @@ func (f Facts) regular(max int64) error {
 		return errRace // unlinked between its opening and now
 	case f.Links > 1:
 		return ErrHardLink
-	case max >= 0 && f.Size > max:
+	case limit >= 0 && f.Size > limit:
 		return ErrTooLarge
 	}
 	return nil
 }
 
-// limited reads from r and fails, instead of ending, beyond max bytes.
-func limited(r io.Reader, max int64) io.Reader {
-	if max < 0 {
+// limited reads from r and fails, instead of ending, beyond limit bytes.
+func limited(r io.Reader, limit int64) io.Reader {
+	if limit < 0 {
 		return r
 	}
-	return &limitedReader{r, max}
+	return &limitedReader{r, limit}
 }
 
 type limitedReader struct {

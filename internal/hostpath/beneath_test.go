@@ -32,7 +32,7 @@ func place(t *testing.T) (root *os.File, dir, outside string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { root.Close() })
+	t.Cleanup(func() { must(t, root.Close()) })
 	return root, dir, outside
 }
 
@@ -88,7 +88,7 @@ func TestOpenRegularBeneathRefusesByName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file, err := hostpath.OpenRegularBeneath(root, tc.rel, 10)
 			if err == nil {
-				file.Close()
+				must(t, file.Close())
 			}
 			if !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
@@ -100,7 +100,7 @@ func TestOpenRegularBeneathRefusesByName(t *testing.T) {
 func TestOpenRegularBeneathRefusesDevices(t *testing.T) {
 	dev, err := hostpath.OpenDir("/dev")
 	must(t, err)
-	defer dev.Close()
+	defer func() { must(t, dev.Close()) }()
 	if _, err := hostpath.OpenRegularBeneath(dev, "null", hostpath.NoLimit); !errors.Is(err, hostpath.ErrDevice) {
 		t.Errorf("got %v, want %v", err, hostpath.ErrDevice)
 	}

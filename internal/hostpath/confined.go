@@ -51,14 +51,14 @@ func openWalking(dir int, rel string, how open) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	defer func() { unix.Close(at) }()
+	defer func() { closeFD(at) }()
 	parent, leaf := filepath.Split(filepath.Clean(rel))
 	for name := range strings.SplitSeq(strings.Trim(parent, "/"), "/") {
 		next, err := openStep(at, name)
 		if err != nil {
 			return -1, err
 		}
-		unix.Close(at)
+		closeFD(at)
 		at = next
 	}
 	return openLeaf(at, leaf, how)
@@ -76,7 +76,7 @@ func openStep(dir int, name string) (int, error) {
 	if kind == KindDirectory {
 		return fd, nil
 	}
-	unix.Close(fd)
+	closeFD(fd)
 	if kind == KindSymlink {
 		return -1, unix.ELOOP
 	}
@@ -86,7 +86,7 @@ func openStep(dir int, name string) (int, error) {
 func openLeaf(dir int, name string, how open) (int, error) {
 	fd, kind, err := peek(dir, name)
 	if err == nil {
-		unix.Close(fd)
+		closeFD(fd)
 	}
 	if kind == KindSymlink && how.flags&unix.O_EXCL == 0 {
 		return -1, unix.ELOOP
@@ -98,7 +98,7 @@ func openLeaf(dir int, name string, how open) (int, error) {
 	// O_PATH does not refuse a link that came since; it opens the link itself.
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || KindOf(st.Mode) == KindSymlink {
-		unix.Close(fd)
+		closeFD(fd)
 		return -1, unix.ELOOP
 	}
 	return fd, nil
@@ -112,8 +112,12 @@ func peek(dir int, name string) (int, Kind, error) {
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		unix.Close(fd)
+		closeFD(fd)
 		return -1, KindUnknown, err
 	}
 	return fd, KindOf(st.Mode), nil
 }
+
+// closeFD closes a descriptor through which nothing was written, so that there
+// is no error to lose.
+func closeFD(fd int) { _ = unix.Close(fd) }

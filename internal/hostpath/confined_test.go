@@ -28,7 +28,7 @@ func TestOpenWalkingAgreesWithOpenat2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(root)
+	defer closeFD(root)
 
 	read, look, list := unix.O_RDONLY, unix.O_PATH, unix.O_RDONLY|unix.O_DIRECTORY
 	for name, tc := range map[string]struct {
@@ -59,7 +59,7 @@ func TestOpenWalkingAgreesWithOpenat2(t *testing.T) {
 			} {
 				fd, err := open2(root, tc.rel, open{flags: tc.flags, mode: modeFor(tc.flags)})
 				if err == nil {
-					unix.Close(fd)
+					closeFD(fd)
 				}
 				if !errors.Is(err, tc.want) {
 					t.Errorf("%s: got %v, want %v", way, err, tc.want)

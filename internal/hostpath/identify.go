@@ -87,7 +87,7 @@ func (w *walk) close() { w.unwind(-1) }
 // unwind closes every descriptor beyond the first keep names.
 func (w *walk) unwind(keep int) {
 	for len(w.fds) > keep+1 {
-		unix.Close(w.fd())
+		closeFD(w.fd())
 		w.fds = w.fds[:len(w.fds)-1]
 	}
 	w.names = w.names[:max(keep, 0)]
@@ -143,11 +143,11 @@ func (w *walk) down(name string) error {
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		unix.Close(fd)
+		closeFD(fd)
 		return err
 	}
 	if KindOf(st.Mode) == KindSymlink {
-		defer unix.Close(fd)
+		defer closeFD(fd)
 		return w.followLink(fd)
 	}
 	w.fds, w.names = append(w.fds, fd), append(w.names, name)
@@ -183,7 +183,7 @@ func (w *walk) confirm() error {
 	if err != nil {
 		return errRace
 	}
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	if err := errors.Join(now.stat(fd), held.stat(w.fd())); err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func MkdirBeneath(root *os.File, rel string, mode fs.FileMode) (*os.File, error)
 	}
 	for name := range strings.SplitSeq(filepath.Clean(rel), "/") {
 		next, err := mkdirStep(at, name, mode)
-		unix.Close(at)
+		closeFD(at)
 		if err != nil {
 			return nil, refuse(rel, reasonOf(err))
 		}

@@ -46,15 +46,18 @@ func within(p, dir string) bool {
 
 // LastBinds keeps, of several binds for one target, the last. What is kept
 // stays in order and as written.
-func LastBinds(binds []string) []string {
+func LastBinds(binds []string) []string { return lastPerTarget(binds, bindTarget) }
+
+// lastPerTarget keeps, of several items for one target, the last.
+func lastPerTarget[T any](items []T, target func(T) string) []T {
 	last := map[string]int{}
-	for i, spec := range binds {
-		last[bindTarget(spec)] = i
+	for i, item := range items {
+		last[target(item)] = i
 	}
-	var kept []string
-	for i, spec := range binds {
-		if last[bindTarget(spec)] == i {
-			kept = append(kept, spec)
+	var kept []T
+	for i, item := range items {
+		if last[target(item)] == i {
+			kept = append(kept, item)
 		}
 	}
 	return kept

@@ -80,7 +80,7 @@ func TestSanitizeEnvVectors(t *testing.T) {
 
 // Every name on the original's list is a secret, in any case of its letters.
 func TestSecretNames(t *testing.T) {
-	for _, name := range strings.Fields(`ANTHROPIC_API_KEY OPENAI_API_KEY GEMINI_API_KEY OPENROUTER_API_KEY
+	for name := range strings.FieldsSeq(`ANTHROPIC_API_KEY OPENAI_API_KEY GEMINI_API_KEY OPENROUTER_API_KEY
 		MINIMAX_API_KEY ELEVENLABS_API_KEY SYNTHETIC_API_KEY TELEGRAM_BOT_TOKEN DISCORD_BOT_TOKEN SLACK_BOT_TOKEN
 		SLACK_APP_TOKEN LINE_CHANNEL_SECRET LINE_CHANNEL_ACCESS_TOKEN OPENCLAW_GATEWAY_TOKEN OPENCLAW_GATEWAY_PASSWORD
 		AWS_SECRET_ACCESS_KEY AWS_SECRET_KEY AWS_SESSION_TOKEN GH_TOKEN GITHUB_TOKEN AZURE_API_KEY AZURE_OPENAI_API_KEY
@@ -89,7 +89,7 @@ func TestSecretNames(t *testing.T) {
 			t.Errorf("%s entered", name)
 		}
 	}
-	for _, name := range strings.Fields("LANG TOKENIZER SECRETARY API_KEYS MONKEY AWS_REGION PASSWORDLESS") {
+	for name := range strings.FieldsSeq("LANG TOKENIZER SECRETARY API_KEYS MONKEY AWS_REGION PASSWORDLESS") {
 		if got := policy.SanitizeEnv(policy.EnvRequest{Configured: env{name: "v"}}); len(got.Blocked) != 0 {
 			t.Errorf("%s was blocked: %s", name, got.Blocked[0].Reason)
 		}

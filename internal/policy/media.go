@@ -25,7 +25,7 @@ func (m *PathMap) ResolveMedia(input string) (string, error) {
 	case "":
 	default:
 		return "", advice.With(
-			fmt.Errorf("Sandbox media %q: addresses of the kind %s: are not accepted", clip(ref), scheme),
+			fmt.Errorf("sandbox media %q: addresses of the kind %s: are not accepted", clip(ref), scheme),
 			"Write the file below the workspace and name its path.")
 	}
 	found, err := m.Resolve(ref, "")
@@ -53,15 +53,15 @@ func fileURLPath(ref string) (string, error) {
 	u, err := url.Parse(ref)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("Sandbox media %q: %w", clip(ref), err)
+		return "", fmt.Errorf("sandbox media %q: %w", clip(ref), err)
 	case u.Host != "" && u.Host != "localhost":
-		return "", fmt.Errorf("Sandbox media %q: names another machine", clip(ref))
+		return "", fmt.Errorf("sandbox media %q: names another machine", clip(ref))
 	case u.RawQuery != "" || u.Fragment != "":
-		return "", fmt.Errorf("Sandbox media %q: a file address has no query or fragment", clip(ref))
+		return "", fmt.Errorf("sandbox media %q: a file address has no query or fragment", clip(ref))
 	case !strings.HasPrefix(u.Path, "/"):
-		return "", fmt.Errorf("Sandbox media %q: not an absolute path", clip(ref))
+		return "", fmt.Errorf("sandbox media %q: not an absolute path", clip(ref))
 	case strings.Contains(strings.ToLower(u.EscapedPath()), "%2f"):
-		return "", fmt.Errorf("Sandbox media %q: contains an encoded slash", clip(ref))
+		return "", fmt.Errorf("sandbox media %q: contains an encoded slash", clip(ref))
 	}
 	return u.Path, nil
 }

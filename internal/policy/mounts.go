@@ -88,17 +88,6 @@ func workspaceMounts(r MountRequest) ([]Mount, error) {
 	return nil, fmt.Errorf("sandbox.workspaceAccess %q: not one of none, ro, rw", r.Access)
 }
 
-// lastMounts keeps, of several mounts for one target, the last.
 func lastMounts(mounts []Mount) []Mount {
-	last := map[string]int{}
-	for i, m := range mounts {
-		last[m.Target] = i
-	}
-	var kept []Mount
-	for i, m := range mounts {
-		if last[m.Target] == i {
-			kept = append(kept, m)
-		}
-	}
-	return kept
+	return lastPerTarget(mounts, func(m Mount) string { return m.Target })
 }

@@ -18,6 +18,16 @@ type Path struct {
 	Writable  bool   `json:"writable"`
 }
 
+// PathError refuses a path. Its text goes to an agent as it is: whole sentences,
+// the ones that agents know.
+type PathError struct{ text string }
+
+func (e *PathError) Error() string { return e.text }
+
+func refusePath(format string, args ...any) error {
+	return &PathError{fmt.Sprintf(format, args...)}
+}
+
 // PathMap translates between host and container paths. It works on text alone:
 // whoever opens the result must still refuse links that lead elsewhere.
 type PathMap struct {
@@ -51,7 +61,7 @@ func NewPathMap(mounts []Mount, opt PathOptions) *PathMap {
 // container, then one of the host.
 func (m *PathMap) Resolve(input, cwd string) (Path, error) {
 	if strings.ContainsRune(input, 0) {
-		return Path{}, fmt.Errorf("Sandbox path contains a NUL byte: %q", input)
+		return Path{}, refusePath("Sandbox path contains a NUL byte: %q", input)
 	}
 	for _, candidate := range m.candidates(input, cwd) {
 		found, err := m.lookup(input, candidate)
@@ -117,7 +127,7 @@ func (m *PathMap) path(input string, mount Mount, below string) (Path, error) {
 	}
 	if seen, _ := m.byTarget(container); seen.Target != mount.Target {
 		return Path{}, advice.With(
-			fmt.Errorf("Sandbox path is hidden by another mount: %s is covered by %s inside the sandbox", input, seen.Target),
+			refusePath("Sandbox path is hidden by another mount: %s is covered by %s inside the sandbox", input, seen.Target),
 			"Use the path as the sandbox sees it.")
 	}
 	return Path{
@@ -170,12 +180,12 @@ func deepest(roots []string, p string) (best string, ok bool) {
 }
 
 func (m *PathMap) escapes(input string) error {
-	return fmt.Errorf("Path escapes sandbox root (%s; container root %s): %s. Use a path under %s/ instead.",
+	return refusePath("Path escapes sandbox root (%s; container root %s): %s. Use a path under %s/ instead.",
 		m.workspace(), m.workdir, input, strings.TrimSuffix(m.workdir, "/"))
 }
 
 func (m *PathMap) containerOnly(p, mask string) error {
-	return fmt.Errorf("Sandbox path is container-only: %s. Use exec to access this mount (%s exists only inside the sandbox).", p, mask)
+	return refusePath("Sandbox path is container-only: %s. Use exec to access this mount (%s exists only inside the sandbox).", p, mask)
 }
 
 // workspace is the host directory that the workdir shows.

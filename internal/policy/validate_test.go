@@ -186,7 +186,7 @@ func listen(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { listener.Close() })
+	t.Cleanup(func() { _ = listener.Close() })
 }
 
 // twoNames is a disk on which /alias is the root directory once more, mounted
