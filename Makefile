@@ -54,7 +54,7 @@ vet:
 
 .PHONY: lint
 lint: ## check style and the house rules (.golangci.yml)
-	$(LINT_ENV) go tool -modfile=tools/go.mod golangci-lint run ./...
+	$(LINT_ENV) go tool -modfile=tools/go.mod golangci-lint run --allow-serial-runners ./...
 
 .PHONY: bench
 bench: engine build ## run the Go benchmarks; BENCH=regexp chooses

@@ -9,7 +9,7 @@ import (
 func checkLayers(packages []Package) []string {
 	var wrong []string
 	for _, p := range packages {
-		if within(p.Path, testKits()) {
+		if isTestKit(p.Path) {
 			continue
 		}
 		from, fromRoot := layerOf(p.Path)
@@ -58,7 +58,8 @@ func checkTestKits(packages []Package) []string {
 	var wrong []string
 	for _, p := range packages {
 		for _, i := range p.Imports {
-			if within(i, testKits()) && !within(p.Path, testKits()) {
+			ours := isTestKit(i) && isOurs(i, packages)
+			if (ours || within(i, testLibraries())) && !isTestKit(p.Path) {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s, which is for tests", p.Path, i))
 			}
 		}
@@ -72,7 +73,7 @@ func onlyImporters(root string, may ...string) func([]Package) []string {
 	return func(packages []Package) []string {
 		var wrong []string
 		for _, p := range packages {
-			if below(p.Path, root) || within(p.Path, may) || within(p.Path, testKits()) {
+			if below(p.Path, root) || within(p.Path, may) || isTestKit(p.Path) {
 				continue
 			}
 			for _, i := range p.Imports {
