@@ -86,7 +86,7 @@ func TestNamesStayOnTheirLine(t *testing.T) {
 }
 
 func TestLimitCutsAtALine(t *testing.T) {
-	a, b := []byte(numbers(1, 100)), []byte(numbers(101, 200))
+	a, b := []byte(numbers(1, 30)), []byte(numbers(101, 130))
 	whole := diff.Unified("a", "b", a, b, 0)
 	if got := diff.Unified("a", "b", a, b, len(whole)); got != whole {
 		t.Errorf("cut although it fits: %q", got)
@@ -98,7 +98,7 @@ func TestLimitCutsAtALine(t *testing.T) {
 			t.Fatalf("limit %d: %q", limit, got)
 		}
 		shown := strings.Count(kept, "\n-") + strings.Count(kept, "\n+") - strings.Count(kept, "\n+++")
-		if want := fmt.Sprintf("%d more changed lines\n", 200-shown); note != want {
+		if want := fmt.Sprintf("%d more changed lines\n", 60-shown); note != want {
 			t.Fatalf("limit %d shows %d lines and says %q", limit, shown, note)
 		}
 	}
