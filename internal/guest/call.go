@@ -5,7 +5,11 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
+	"golang.org/x/sys/unix"
 )
+
+// maxWait bounds how long a call waits for something to happen.
+const maxWait = 30 * time.Second
 
 // call is one operation that a host asked for.
 type call struct {
@@ -17,55 +21,53 @@ type call struct {
 
 // dispatch performs the operation. An error it returns goes to the host.
 func (c *call) dispatch(req *wire.Request) error {
-	switch {
-	case req.Op == wire.OpPing:
+	switch req.Op {
+	case wire.OpPing:
 		return c.result(struct{}{})
-	case req.Op == wire.OpInfo:
+	case wire.OpInfo:
 		return c.result(c.server.info())
-	case req.Op == wire.OpExec && req.Exec != nil:
-		return c.exec(req.Exec)
-	case req.Op == wire.OpAttach && req.Attach != nil:
-		return c.attach(req.Attach)
-	case req.Op == wire.OpEnd && req.End != nil:
-		return c.end(req.End)
+	case wire.OpExec:
+		return withPart(req.Exec, c.exec)
+	case wire.OpAttach:
+		return withPart(req.Attach, c.attach)
+	case wire.OpLogs:
+		return withPart(req.Attach, c.logs)
 	}
-	return wire.Fail(wire.CodeUnknownOp, "the guest does not know the operation "+string(req.Op))
+	op, ok := targetOps[req.Op]
+	if !ok {
+		return wire.Fail(wire.CodeUnknownOp, "the guest does not know the operation "+string(req.Op))
+	}
+	return withPart(req.Target, func(t *wire.Target) error { return op(c, t) })
+}
+
+// targetOps are the operations on one process.
+var targetOps = map[wire.Op]func(*call, *wire.Target) error{
+	wire.OpEnd:    (*call).end,
+	wire.OpSignal: (*call).signal,
+	wire.OpResize: (*call).resize,
+	wire.OpWrite:  (*call).write,
+	wire.OpList:   (*call).list,
+	wire.OpStatus: (*call).status,
+	wire.OpForget: (*call).forget,
+}
+
+// withPart calls f with its part of the request, if that is there.
+func withPart[T any](part *T, f func(*T) error) error {
+	if part == nil {
+		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
+	}
+	return f(part)
 }
 
 func (c *call) result(v any) error { return wire.WriteJSON(c.stream, wire.FrameResult, v) }
 
-// exec starts a process and streams it.
-func (c *call) exec(e *wire.Exec) error {
-	if err := checkExec(e); err != nil {
-		return err
-	}
-	if err := c.server.claim(e.ID); err != nil {
-		return err
-	}
-	p, err := c.server.launch(e)
-	if err != nil {
-		c.server.forget(e.ID)
-		return err
-	}
-	return c.follow(p, &wire.Attach{})
-}
-
-// attach streams a process that lost its wire.
-func (c *call) attach(a *wire.Attach) error {
-	p, err := c.server.process(a.ID)
-	if err != nil {
-		return err
-	}
-	return c.follow(p, a)
-}
-
 // end ends a process's tree and answers when it is gone.
-func (c *call) end(e *wire.End) error {
-	p, err := c.server.process(e.ID)
+func (c *call) end(t *wire.Target) error {
+	p, err := c.server.table.find(t.ID)
 	if err != nil {
 		return err
 	}
-	p.end(byRequest, graceOf(e.GraceMs))
+	p.end(byRequest, graceOf(t.GraceMs))
 	<-p.done
 	if p.exit.Stuck {
 		return wire.Fail(wire.CodeStuck, "some processes could not be ended")
@@ -73,91 +75,94 @@ func (c *call) end(e *wire.End) error {
 	return c.result(struct{}{})
 }
 
-// follow streams a process until its end, or until the host goes away.
-func (c *call) follow(p *process, from *wire.Attach) error {
-	reader := p.out.attach(from.Stdout, from.Stderr)
-	started := wire.Started{PID: p.pid}
-	if p.stdin != nil {
-		started.Stdin = p.stdin.written()
-	}
-	left := make(chan struct{})
-	go func() {
-		defer close(left)
-		c.feed(p)
-		if at, ok := p.out.detach(reader); ok {
-			c.server.abandon(p, at, c.patience())
-		}
-	}()
-	if wire.WriteJSON(c.stream, wire.FrameStarted, started) == nil && c.send(p, reader) == nil {
-		<-p.done
-		_ = wire.WriteJSON(c.stream, wire.FrameExit, p.exit)
-	}
-	<-left
-	return nil
-}
-
-// patience is how long a process may go on that the host has left: not at all
-// if it left deliberately, a while if the wire broke.
-func (c *call) patience() time.Duration {
-	select {
-	case <-c.wire.session.Done():
-		return orphanFor
-	default:
-		return 0
-	}
-}
-
-// feed moves the host's input to the process, until the host leaves.
-func (c *call) feed(p *process) {
-	for {
-		frame, err := c.reader.Frame()
-		if err != nil {
-			return
-		}
-		switch {
-		case p.stdin == nil:
-		case frame.Type == wire.FrameStdin:
-			p.stdin.write(frame.Payload)
-		case frame.Type == wire.FrameStdinEOF:
-			p.stdin.close()
-		}
-	}
-}
-
-// send moves output to the host until there will be no more.
-func (c *call) send(p *process, reader int) error {
-	for {
-		more, err := p.out.await(reader)
-		if err != nil || !more {
-			return err
-		}
-		if err := c.sendPiece(p, reader); err != nil {
-			return err
-		}
-	}
-}
-
-func (c *call) sendPiece(p *process, reader int) error {
-	chunk := chunks.Get().(*[wire.HeaderSize + wire.MaxFrame]byte)
-	defer chunks.Put(chunk)
-	piece, err := p.out.take(reader, chunk[wire.HeaderSize:])
+// signal sends a signal to a process, or to its whole tree.
+func (c *call) signal(t *wire.Target) error {
+	p, err := c.server.table.find(t.ID)
 	if err != nil {
 		return err
 	}
-	if piece.gap > 0 {
-		gap := wire.Gap{Stream: outputFrames[piece.ring], Bytes: piece.gap}
-		if err := wire.WriteJSON(c.stream, wire.FrameGap, gap); err != nil {
-			return err
-		}
+	sig := unix.SignalNum(t.Signal)
+	switch {
+	case sig == 0:
+		return wire.Fail(wire.CodeInvalid, "there is no signal "+t.Signal)
+	case t.Tree:
+		p.tree.signal(sig)
+	case p.over() || !p.tree.has(p.pid):
+		return wire.Fail(wire.CodeNoProcess, "process "+t.ID+" has ended")
+	default:
+		_ = unix.Kill(p.pid, sig)
 	}
-	wire.PutHeader(chunk[:], outputFrames[piece.ring], piece.n)
-	_, err = c.stream.Write(chunk[:wire.HeaderSize+piece.n])
-	return err
+	return c.result(struct{}{})
 }
 
-func graceOf(ms int64) time.Duration {
-	if ms <= 0 {
-		return defaultGrace
+func (c *call) resize(t *wire.Target) error {
+	p, err := c.server.table.find(t.ID)
+	if err != nil {
+		return err
 	}
-	return min(time.Duration(ms)*time.Millisecond, maxGrace)
+	if t.Size == nil {
+		return wire.Fail(wire.CodeInvalid, "the size is missing")
+	}
+	if err := p.stdio.resize(*t.Size); err != nil {
+		return err
+	}
+	return c.result(struct{}{})
+}
+
+// write gives input to a process in the background.
+func (c *call) write(t *wire.Target) error {
+	p, err := c.server.table.find(t.ID)
+	if err != nil {
+		return err
+	}
+	n, err := p.stdio.offer(t.Data, waitOf(t.WaitMs))
+	if err != nil {
+		return err
+	}
+	if t.EOF && n == len(t.Data) {
+		p.stdio.endInput()
+	}
+	return c.result(wire.Written{Bytes: n})
+}
+
+func (c *call) list(t *wire.Target) error {
+	found := c.server.table.after(t.ID)
+	listing := wire.Listing{More: len(found) > wire.ListPage}
+	for _, p := range found[:min(len(found), wire.ListPage)] {
+		listing.Processes = append(listing.Processes, *p.status())
+	}
+	return c.result(listing)
+}
+
+// status answers now, or as soon as the process has ended.
+func (c *call) status(t *wire.Target) error {
+	p, err := c.server.table.find(t.ID)
+	if err != nil {
+		return err
+	}
+	if t.WaitMs > 0 {
+		select {
+		case <-p.done:
+		case <-time.After(waitOf(t.WaitMs)):
+		case <-c.wire.Done():
+		}
+	}
+	return c.result(p.status())
+}
+
+// forget drops a process that has ended.
+func (c *call) forget(t *wire.Target) error {
+	p, err := c.server.table.find(t.ID)
+	if err != nil {
+		return err
+	}
+	if !p.over() {
+		return wire.Fail(wire.CodeInvalid, "process "+t.ID+" still runs: end it first")
+	}
+	c.server.table.forget(t.ID)
+	return c.result(struct{}{})
+}
+
+func waitOf(ms int64) time.Duration {
+	return time.Duration(min(max(ms, 0), maxWait.Milliseconds())) * time.Millisecond
 }

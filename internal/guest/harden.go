@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -32,6 +33,7 @@ func Harden() error {
 	closeInherited()
 	runtime.GOMAXPROCS(threads)
 	debug.SetGCPercent(gcPercent)
+	makeThreads()
 	return nil
 }
 
@@ -72,4 +74,31 @@ func defaultSignals() {
 			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&fallback)), 0, 8, 0, 0)
 		}
 	}
+}
+
+const (
+	// maxSlots is how many calls may wait for the kernel at once.
+	maxSlots = 4
+	// spareThreads are made at the start: as many as have slots, and some for
+	// the runtime itself, signals and polling.
+	spareThreads = maxSlots + 8
+)
+
+// makeThreads has the Go runtime make threads now, which it keeps. Later a fork
+// bomb may have taken the last process number, and a Go program that cannot make
+// a thread when it needs one dies.
+func makeThreads() {
+	var made sync.WaitGroup
+	release := make(chan struct{})
+	for range spareThreads {
+		made.Add(1)
+		go func() {
+			runtime.LockOSThread() // has a thread to itself
+			defer runtime.UnlockOSThread()
+			made.Done()
+			<-release
+		}()
+	}
+	made.Wait()
+	close(release)
 }

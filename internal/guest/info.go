@@ -31,9 +31,7 @@ func (s *server) info() *wire.Info {
 	if unix.Uname(&uts) == nil {
 		info.Kernel = unix.ByteSliceToString(uts.Release[:])
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	info.Processes = len(s.processes)
+	info.Processes = s.table.len()
 	return info
 }
 
@@ -53,8 +51,7 @@ func procStatus() map[string]string {
 	return status
 }
 
-// namespaces are the identities of the guest's namespaces. A guest that is not
-// dumpable may not look at its own; then there are none.
+// namespaces are the identities of the guest's namespaces.
 func namespaces() map[string]string {
 	found := map[string]string{}
 	for _, name := range []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"} {

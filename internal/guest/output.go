@@ -3,23 +3,52 @@ package guest
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
+	"github.com/atoll-run/atoll/internal/wire/replay"
+)
+
+// Of each output of a process in the background these bytes stay: the first,
+// and the last.
+const (
+	maxLogHead = 32 << 10
+	maxLogTail = 128 << 10
 )
 
 // output is what a process wrote: two rings with one reader at a time.
 type output struct {
 	mu      sync.Mutex
 	changed *sync.Cond
-	rings   [2]ring // stdout, stderr
-	reader  int     // counts the readers: only the last one may take
-	turn    int     // the ring that was looked at last
+	rings   [2]replay.Ring // stdout, stderr
+	heads   [2][]byte      // of a log: the first bytes
+	log     bool           // nobody reads: keep what fits
+	reader  int            // counts the readers: only the last one may take
+	turn    int            // the ring that was looked at last
 }
 
 func newOutput() *output {
 	o := &output{}
 	o.changed = sync.NewCond(&o.mu)
 	return o
+}
+
+// newLog returns an output for a process in the background.
+func newLog() *output {
+	o := newOutput()
+	o.log = true
+	for i := range o.rings {
+		o.rings[i].Loose, o.rings[i].Size = true, maxLogTail
+	}
+	return o
+}
+
+// loosen lets a process run on whose output nobody will read.
+func (o *output) loosen() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.rings[0].Loose, o.rings[1].Loose = true, true
+	o.changed.Broadcast()
 }
 
 // The frames of the two rings.
@@ -29,8 +58,11 @@ var outputFrames = [2]wire.FrameType{wire.FrameStdout, wire.FrameStderr}
 func (o *output) write(i int, b []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.log && len(o.heads[i]) < maxLogHead {
+		o.heads[i] = append(o.heads[i], b[:min(len(b), maxLogHead-len(o.heads[i]))]...)
+	}
 	for len(b) > 0 {
-		n := o.rings[i].put(b)
+		n := o.rings[i].Put(b)
 		if n == 0 {
 			o.changed.Wait()
 			continue
@@ -40,26 +72,20 @@ func (o *output) write(i int, b []byte) {
 	}
 }
 
-// close says that nothing will be added to ring i.
-func (o *output) close(i int) { o.update(func() { o.rings[i].closed = true }) }
-
-// loosen lets the process run on when nobody will read its output.
-func (o *output) loosen() {
-	o.update(func() { o.rings[0].loose, o.rings[1].loose = true, true })
+// close says that nothing will be added.
+func (o *output) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.rings[0].Close()
+	o.rings[1].Close()
+	o.changed.Broadcast()
 }
 
 // totals are the bytes written so far.
 func (o *output) totals() (stdout, stderr int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.rings[0].end, o.rings[1].end
-}
-
-func (o *output) update(f func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	f()
-	o.changed.Broadcast()
+	return o.rings[0].End(), o.rings[1].End()
 }
 
 // attach makes the caller the reader, from the given offsets on. It returns
@@ -67,8 +93,8 @@ func (o *output) update(f func()) {
 func (o *output) attach(stdout, stderr int64) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.rings[0].rewind(stdout)
-	o.rings[1].rewind(stderr)
+	o.rings[0].Rewind(stdout)
+	o.rings[1].Rewind(stderr)
 	o.reader++
 	o.changed.Broadcast()
 	return o.reader
@@ -105,9 +131,9 @@ func (o *output) await(reader int) (bool, error) {
 		switch {
 		case o.reader != reader:
 			return false, errNotReader
-		case o.rings[0].pending() || o.rings[1].pending():
+		case o.rings[0].Pending() || o.rings[1].Pending():
 			return true, nil
-		case o.rings[0].closed && o.rings[1].closed:
+		case o.rings[0].Closed() && o.rings[1].Closed():
 			return false, nil
 		}
 		o.changed.Wait()
@@ -129,10 +155,40 @@ func (o *output) take(reader int, b []byte) (piece, error) {
 		return piece{}, errNotReader
 	}
 	o.turn = 1 - o.turn // so that neither ring starves the other
-	if !o.rings[o.turn].pending() {
+	if !o.rings[o.turn].Pending() {
 		o.turn = 1 - o.turn
 	}
-	n, gap := o.rings[o.turn].take(b)
+	n, gap := o.rings[o.turn].Take(b)
 	o.changed.Broadcast()
 	return piece{ring: o.turn, gap: gap, n: n}, nil
+}
+
+// peek copies from a log at offset, without taking.
+func (o *output) peek(i int, b []byte, offset int64) piece {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if head := o.heads[i]; offset < int64(len(head)) {
+		return piece{ring: i, n: copy(b, head[offset:])}
+	}
+	ring := &o.rings[i]
+	from := max(offset, ring.Start())
+	return piece{ring: i, gap: min(from, ring.End()) - offset, n: ring.Read(b, from)}
+}
+
+// awaitBeyond waits until an output has grown beyond the given offsets, nothing
+// more will come, or the time is over.
+func (o *output) awaitBeyond(stdout, stderr int64, d time.Duration) {
+	over := false
+	timer := time.AfterFunc(d, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		over = true
+		o.changed.Broadcast()
+	})
+	defer timer.Stop()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !over && o.rings[0].End() <= stdout && o.rings[1].End() <= stderr && !o.rings[0].Closed() {
+		o.changed.Wait()
+	}
 }

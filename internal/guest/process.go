@@ -1,8 +1,6 @@
 package guest
 
 import (
-	"errors"
-	"os"
 	"sync"
 	"time"
 
@@ -19,24 +17,28 @@ const (
 	// defaultGrace lies between TERM and KILL unless the host says otherwise.
 	defaultGrace = 2 * time.Second
 	maxGrace     = 5 * time.Minute
+	maxTimeout   = 365 * 24 * time.Hour
 )
 
-// process is one exec, from its start until the host has its result.
+// process is one exec, from its start until it is forgotten.
 type process struct {
-	id      string
-	pid     int
-	tree    tree
-	started time.Time
-	timeout time.Duration
-	grace   time.Duration
-	endTree bool
+	id         string
+	command    string // for people
+	pid        int
+	tree       tree
+	started    time.Time
+	timeout    time.Duration
+	grace      time.Duration
+	endTree    bool
+	background bool
 
 	out   *output
-	stdin *stdin // nil: /dev/null
-	pumps [2]*pump
+	stdio *stdio
+	pumps []*pump
 
-	done chan struct{} // closed when exit is final
-	exit wire.Exit
+	done  chan struct{} // closed when exit and ended are final
+	exit  wire.Exit
+	ended time.Time
 
 	mu       sync.Mutex
 	ending   chan struct{} // closed by the first call of end
@@ -57,21 +59,20 @@ const (
 )
 
 // supervise follows the process to its end. It runs in its own goroutine.
-func (p *process) supervise(main <-chan ending) {
+func (p *process) supervise(main <-chan ending, outOfMemory func(*wire.Exit) bool) {
 	end := p.awaitMain(main)
 	if why, _ := p.why(); why != byItself || p.endTree {
 		p.endWhole()
 	}
 	left := p.finishOutput()
+	p.stdio.close()
 	p.exit = p.result(end)
 	p.exit.Left, p.exit.Stuck = left, p.stuck
 	p.exit.Stdout, p.exit.Stderr = p.out.totals()
-	if p.stdin != nil {
-		p.stdin.close()
-	}
+	p.exit.OOM = outOfMemory(&p.exit)
+	p.ended = time.Now()
 	close(p.done)
-	p.out.close(0)
-	p.out.close(1)
+	p.out.close()
 }
 
 // awaitMain waits for the process itself. Once it is to end, its tree is ended
@@ -129,23 +130,30 @@ func (p *process) why() (reason, time.Duration) {
 	return p.reason, p.endGrace
 }
 
-// finishOutput awaits the end of both outputs, or gives up waiting for
+// over reports whether the process has ended.
+func (p *process) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// finishOutput awaits the end of the outputs, or gives up waiting for
 // descendants that hold them open. It tells whether there are such.
 func (p *process) finishOutput() (left bool) {
 	timer := time.NewTimer(lingerFor)
 	defer timer.Stop()
 	for _, pump := range p.pumps {
-		if pump == nil {
-			continue
-		}
 		select {
 		case <-pump.done:
 		case <-timer.C:
 			timer.Reset(0)
-			left = true
 			pump.release()
 			<-pump.done
 		}
+		left = left || !pump.ended
 	}
 	return left
 }
@@ -168,29 +176,16 @@ func (p *process) result(end ending) wire.Exit {
 	return x
 }
 
-// stdin is the writing end of a process's standard input.
-type stdin struct {
-	file *os.File
-	mu   sync.Mutex
-	n    int64 // bytes the process was given
-}
-
-// write blocks while the process does not read. A process that will never
-// read is not an error: its input is swallowed, as a shell would.
-func (s *stdin) write(b []byte) {
-	n, err := s.file.Write(b)
-	if err != nil && !errors.Is(err, os.ErrClosed) {
-		n = len(b)
+// status is the process as others see it.
+func (p *process) status() *wire.Status {
+	s := &wire.Status{
+		ID: p.id, PID: p.pid, Command: wire.Text(p.command), Background: p.background,
+		TTY: p.stdio.tty, StartedMs: p.started.UnixMilli(),
 	}
-	s.mu.Lock()
-	s.n += int64(n)
-	s.mu.Unlock()
+	s.Stdout, s.Stderr = p.out.totals()
+	if p.over() {
+		exit := p.exit
+		s.Exit = &exit
+	}
+	return s
 }
-
-func (s *stdin) written() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.n
-}
-
-func (s *stdin) close() { _ = s.file.Close() }

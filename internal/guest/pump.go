@@ -9,16 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chunks are the buffers between a pipe and a ring, and between a ring and the
-// wire. They are only held while bytes move: a quiet process holds none.
-var chunks = sync.Pool{New: func() any { return new([wire.HeaderSize + wire.MaxFrame]byte) }}
+// chunk is a buffer between a pipe and a ring, or between a ring and the wire.
+type chunk [wire.HeaderSize + wire.MaxFrame]byte
+
+// chunks are only held while bytes move: a quiet process holds none.
+var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
 // pump moves one output of a process from its pipe into a ring.
 type pump struct {
-	file *os.File
-	out  *output
-	ring int
-	done chan struct{} // closed when the ring has got all it will get
+	file  *os.File
+	out   *output
+	ring  int
+	done  chan struct{} // closed when the ring has got all it will get
+	ended bool          // valid then: nobody can write any more
 }
 
 func newPump(file *os.File, out *output, ring int) *pump {
@@ -34,16 +37,16 @@ func (p *pump) run() {
 	defer p.file.Close()
 	for p.move(true) {
 	}
-	if err := p.file.SetReadDeadline(time.Time{}); err == nil {
-		for moved := 0; moved < pipeSize && p.move(false); moved++ {
-		}
+	_ = p.file.SetReadDeadline(time.Time{})
+	for moved := 0; moved < maxPipe && p.move(false); moved++ {
 	}
 	close(p.done)
-	p.swallow()
+	for !p.ended && p.swallow() {
+	}
 }
 
-// pipeSize bounds the reads that empty a pipe: one a page, for the usual 64 KiB.
-const pipeSize = 16
+// maxPipe is how many chunks a pipe can hold at most, without privileges.
+const maxPipe = (1 << 20) / wire.MaxFrame
 
 // release ends the waiting for output that may never end.
 func (p *pump) release() { _ = p.file.SetReadDeadline(time.Unix(1, 0)) }
@@ -51,52 +54,54 @@ func (p *pump) release() { _ = p.file.SetReadDeadline(time.Unix(1, 0)) }
 // move moves what one read gives. It returns false at the end of the output,
 // on release, and if there is nothing and it shall not wait.
 func (p *pump) move(wait bool) bool {
-	chunk := (*[wire.HeaderSize + wire.MaxFrame]byte)(nil)
+	var c *chunk
 	n := readReady(p.file, wait, func(fd int) (int, error) {
-		chunk = chunks.Get().(*[wire.HeaderSize + wire.MaxFrame]byte)
-		n, err := unix.Read(fd, chunk[:wire.MaxFrame])
+		c = chunks.Get().(*chunk)
+		n, err := unix.Read(fd, c[:wire.MaxFrame])
 		if n <= 0 {
-			chunks.Put(chunk)
+			chunks.Put(c)
 		}
 		return n, err
 	})
 	if n <= 0 {
+		p.ended = p.ended || n == 0
 		return false
 	}
-	p.out.write(p.ring, chunk[:n])
-	chunks.Put(chunk)
+	p.out.write(p.ring, c[:n])
+	chunks.Put(c)
 	return true
 }
 
-func (p *pump) swallow() {
-	for p.discard() {
-	}
-}
-
-func (p *pump) discard() bool {
+func (p *pump) swallow() bool {
 	var trash [512]byte
 	return readReady(p.file, true, func(fd int) (int, error) { return unix.Read(fd, trash[:]) }) > 0
 }
 
-// readReady calls read when file has something to read, without a buffer being
-// held while it has not.
+// readReady calls read when file has something to read, so that no buffer is
+// held while it has not. It returns what read returned, or -1.
 func readReady(file *os.File, wait bool, read func(fd int) (int, error)) int {
 	conn, err := file.SyscallConn()
 	if err != nil {
-		return 0
+		return -1
 	}
-	n := 0
+	n := -1
 	err = conn.Read(func(fd uintptr) bool {
 		for {
 			var errno error
 			n, errno = read(int(fd))
-			if errno != unix.EINTR {
-				return !wait || errno != unix.EAGAIN
+			switch errno {
+			case unix.EINTR:
+				continue
+			case unix.EAGAIN:
+				return !wait
+			case unix.EIO: // a terminal that nobody has open any more
+				n = 0
 			}
+			return true
 		}
 	})
 	if err != nil {
-		return 0
+		return -1
 	}
 	return n
 }

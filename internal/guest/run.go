@@ -34,14 +34,14 @@ func Run(ctx context.Context, options *Options) error {
 	if options.TrustUID {
 		admit = sameUser
 	}
-	s := newServer(options.Build, lineage, admit)
+	s := newServer(options.Build, lineage)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 	if err := onStop(stop); err != nil {
 		return err
 	}
 	go s.reaper.run(children)
-	err = (&door{path: options.Socket, serve: s.serve}).keepOpen(ctx)
+	err = (&door{path: options.Socket, admit: admit, serve: s.serve}).keepOpen(ctx)
 	s.sayFarewell()
 	return err
 }
@@ -88,11 +88,7 @@ func (s *server) sayFarewell() {
 
 // endAll kills the trees of all execs.
 func (s *server) endAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.processes {
-		if p != nil {
-			p.tree.kill()
-		}
+	for _, p := range s.table.after("") {
+		p.tree.kill()
 	}
 }

@@ -22,6 +22,7 @@ const recheckAfter = 250 * time.Millisecond
 // sandbox's user: what stands there may be removed or replaced at any time.
 type door struct {
 	path  string
+	admit func(net.Conn) error // refuses who is no host
 	serve func(net.Conn)
 }
 
@@ -56,6 +57,10 @@ func (d *door) accept(listener net.Listener) {
 		}
 		if err != nil { // no descriptors or memory left: others give some back
 			time.Sleep(recheckAfter)
+			continue
+		}
+		if d.admit(conn) != nil {
+			conn.Close()
 			continue
 		}
 		go d.serve(conn)

@@ -95,7 +95,7 @@ func (t *tree) waitEmpty(d time.Duration) bool {
 func (t *tree) signal(sig unix.Signal) int {
 	living := 0
 	eachProcess(func(pid int) {
-		if t.lineage.mayDescend(pid, t.mark) && !processState(pid).dead() {
+		if t.has(pid) {
 			living++
 			if sig != 0 {
 				_ = unix.Kill(pid, sig)
@@ -103,6 +103,11 @@ func (t *tree) signal(sig unix.Signal) int {
 		}
 	})
 	return living
+}
+
+// has reports whether pid is a living process of the tree.
+func (t *tree) has(pid int) bool {
+	return t.lineage.mayDescend(pid, t.mark) && !processState(pid).dead()
 }
 
 // eachProcess calls f for every process visible here but the caller's, in the

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
+	"github.com/atoll-run/atoll/internal/wire/replay"
 )
 
 // Command is something to run in the sandbox. Exactly one of Argv and Shell is
@@ -22,15 +23,27 @@ type Command struct {
 	Stdin          io.Reader // nil: empty
 	Stdout, Stderr io.Writer // nil: discarded
 
+	// TTY gives the command a terminal of this size; both its outputs then come
+	// as Stdout. Sizes sent to Resize change it.
+	TTY    *Size
+	Resize <-chan Size
+
 	Timeout time.Duration // 0: none
-	Grace   time.Duration // between SIGTERM and SIGKILL; 0: the guest's default, 2 s
+	Grace   time.Duration // between SIGTERM and SIGKILL; 0: 2 s
 	// EndTree ends whatever the command leaves running in the background when
 	// it exits. A timeout or a cancelled context always does.
 	EndTree bool
-	// OutputLimit bounds what is written to each of Stdout and Stderr. Beyond
-	// it the beginning and the end are kept, half each. 0: no limit.
+	// OutputLimit bounds what is written to each of Stdout and Stderr. Of a
+	// longer output the beginning and the end are kept, half each, but of the
+	// end at most MaxTail; it comes when the command is over. 0: no limit.
 	OutputLimit int64
 }
+
+// MaxTail is how much of the end of a long output can be kept.
+const MaxTail = replay.MaxTail
+
+// Size is that of a terminal.
+type Size struct{ Rows, Cols uint16 }
 
 // Result is how a command ended.
 type Result struct {
@@ -83,12 +96,31 @@ func (c *Command) check() error {
 	return fmt.Errorf("%w: %w", ErrInvalid, errors.Join(problems...))
 }
 
+// defaultGrace lies between SIGTERM and SIGKILL.
+const defaultGrace = 2 * time.Second
+
+// grace is what the guest is told.
+func (c *Command) grace() time.Duration {
+	if c.Grace == 0 {
+		return defaultGrace
+	}
+	return c.Grace
+}
+
 // request is the command as it travels.
 func (c *Command) request(id string) *wire.Request {
-	return &wire.Request{Op: wire.OpExec, Exec: &wire.Exec{
+	exec := &wire.Exec{
 		ID: id, Argv: wire.Texts(c.Argv), Shell: wire.Text(c.Shell), Env: wire.Texts(c.Env), Dir: wire.Text(c.Dir),
-		Stdin: c.Stdin != nil, TimeoutMs: milliseconds(c.Timeout), GraceMs: milliseconds(c.Grace), EndTree: c.EndTree,
-	}}
+		Stdin: c.Stdin != nil, TimeoutMs: milliseconds(c.Timeout), GraceMs: milliseconds(c.grace()), EndTree: c.EndTree,
+	}
+	if c.TTY != nil {
+		exec.TTY = &wire.Size{Rows: c.TTY.Rows, Cols: c.TTY.Cols}
+	}
+	if c.OutputLimit > 0 {
+		tail := min(c.OutputLimit/2, MaxTail)
+		exec.Cap = &wire.Cap{Head: c.OutputLimit - tail, Tail: tail}
+	}
+	return &wire.Request{Op: wire.OpExec, Exec: exec}
 }
 
 // milliseconds rounds up, so that a short time does not become none.

@@ -36,7 +36,12 @@ var (
 	ErrUnsupported = errors.New("not supported by the sandbox")
 )
 
+// errExists is a process that is already there, because an earlier request for
+// it did arrive.
+var errExists = errors.New("process exists")
+
 var kinds = map[wire.Code]error{
+	wire.CodeExists:        errExists,
 	wire.CodeInvalid:       ErrInvalid,
 	wire.CodeNotFound:      ErrNotFound,
 	wire.CodeNotExecutable: ErrNotExecutable,

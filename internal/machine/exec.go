@@ -3,37 +3,54 @@ package machine
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
-	"io"
 	"net"
+	"os"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// endPatience is how long a guest has to end a command, beyond its grace.
-const endPatience = 4 * time.Second
+const (
+	// endPatience is how long a guest has to end a command, beyond its grace.
+	endPatience = 4 * time.Second
+	// reattachPatience is how long a guest is waited for that has a command. It
+	// is less than the guest waits for its host.
+	reattachPatience = 45 * time.Second
+	// startRetry is how soon a command is ended again that was not there yet.
+	startRetry = 20 * time.Millisecond
+)
+
+// errOverdue ends a command that the guest should have ended by itself.
+var errOverdue = errors.New("the guest did not end the command in time")
 
 // Exec runs a command and waits for its end. Cancelling ctx ends the command
 // and all its descendants in the sandbox; then the error is ctx's, beside the
 // result if there is one. A command that ran into its Timeout is a result, not
-// an error.
+// an error. If the wire breaks, the command goes on and is found again.
 //
 // A Read of Stdin that is under way when the command ends is not waited for.
 func (m *Machine) Exec(ctx context.Context, command *Command) (*Result, error) {
 	if err := command.check(); err != nil {
 		return nil, err
 	}
-	live, err := m.control.get(ctx)
-	if err != nil {
-		return nil, err
+	r := newRun(m, command)
+	defer r.input.stop()
+	watched := ctx
+	if command.Timeout > 0 {
+		var cancel context.CancelFunc
+		watched, cancel = context.WithTimeoutCause(ctx, command.Timeout+command.grace()+endPatience, errOverdue)
+		defer cancel()
 	}
-	r := &run{machine: m, command: command, id: rand.Text()}
-	r.outputs = [2]*outlet{
-		{w: command.Stdout, limit: command.OutputLimit},
-		{w: command.Stderr, limit: command.OutputLimit},
+	exit, err := r.attend(watched)
+	if err == nil {
+		return r.result(exit), ctx.Err()
 	}
-	return r.follow(ctx, live)
+	if ctx.Err() != nil {
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	return nil, err
 }
 
 // run is one command under way.
@@ -41,90 +58,201 @@ type run struct {
 	machine *Machine
 	command *Command
 	id      string
+	boot    string // of the guest that has it
+	started bool   // the guest said so
 	outputs [2]*outlet
+	input   *input
 }
 
-func (r *run) follow(ctx context.Context, live *live) (*Result, error) {
-	stream, err := open(live, r.command.request(r.id))
-	if err != nil {
-		return nil, r.machine.because(ctx, live, err)
+func newRun(m *Machine, command *Command) *run {
+	return &run{
+		machine: m, command: command, id: rand.Text(),
+		outputs: [2]*outlet{newOutlet(command.Stdout, command.OutputLimit), newOutlet(command.Stderr, command.OutputLimit)},
+		input:   newInput(command.Stdin),
 	}
-	defer stream.Close()
-	stop := context.AfterFunc(ctx, func() { r.end(live) })
-	defer stop()
-	if r.command.Stdin != nil {
-		go feed(stream, r.command.Stdin)
+}
+
+// attend follows the command over as many wires as it takes.
+func (r *run) attend(ctx context.Context) (*wire.Exit, error) {
+	request := r.command.request(r.id)
+	for {
+		live, err := r.reach(ctx)
+		if err != nil {
+			return nil, err
+		}
+		exit, err := r.follow(ctx, live, request)
+		switch {
+		case err == nil:
+			return exit, nil
+		case ctx.Err() != nil:
+			return nil, r.giveUp(ctx, err)
+		case errors.Is(err, ErrNoProcess) && !r.started:
+			request = r.command.request(r.id) // it never arrived
+		case errors.Is(err, ErrLost) || errors.Is(err, errExists):
+			request = &wire.Request{Op: wire.OpAttach, Attach: &wire.Attach{
+				ID: r.id, Stdout: r.outputs[0].offset, Stderr: r.outputs[1].offset,
+			}}
+		default:
+			return nil, err
+		}
 	}
-	exit, err := r.read(ctx, live, stream)
+}
+
+// reach finds a wire to the guest that has the command. A guest that has it and
+// does not answer is given time: it may be paused.
+func (r *run) reach(ctx context.Context) (*live, error) {
+	live, err := r.machine.control.get(ctx)
+	for deadline := time.Now().Add(reattachPatience); r.boot != "" && errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(deadline); {
+		live, err = r.machine.control.get(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
-	result := resultOf(exit)
-	result.Stdout, result.Stderr = r.outputs[0].account(exit.Stdout), r.outputs[1].account(exit.Stderr)
-	return result, ctx.Err()
+	if r.boot != "" && live.boot != r.boot {
+		return nil, fmt.Errorf("%w: it was restarted while a command ran", ErrLost)
+	}
+	r.boot = live.boot
+	return live, nil
+}
+
+// follow passes everything on, over one wire.
+func (r *run) follow(ctx context.Context, live *live, request *wire.Request) (*wire.Exit, error) {
+	stream, err := open(live, request)
+	if err != nil {
+		return nil, r.machine.because(live, err)
+	}
+	defer stream.Close()
+	over := make(chan struct{})
+	defer close(over)
+	stop := context.AfterFunc(ctx, func() { r.end(live, over) })
+	defer stop()
+	if request.Op == wire.OpExec {
+		r.input.send(stream, 0)
+	}
+	resizing, stopResizing := context.WithCancel(ctx)
+	defer stopResizing()
+	go r.resize(resizing, live)
+	return r.read(live, stream)
 }
 
 // read passes frames on until the exit.
-func (r *run) read(ctx context.Context, live *live, stream net.Conn) (*wire.Exit, error) {
+func (r *run) read(live *live, stream net.Conn) (*wire.Exit, error) {
 	frames := wire.NewReader(stream)
 	for {
 		frame, err := frames.Frame()
 		if err != nil {
-			return nil, r.machine.because(ctx, live, err)
+			return nil, r.machine.because(live, err)
 		}
-		exit, err := r.take(live, frame)
-		if exit != nil || err != nil {
-			return exit, err
+		switch frame.Type {
+		case wire.FrameExit:
+			var exit wire.Exit
+			if err := frame.Decode(&exit); err != nil {
+				return nil, r.machine.cut(live, err)
+			}
+			return &exit, nil
+		case wire.FrameError:
+			return nil, r.machine.guestSays(live, frame)
+		}
+		if err := r.take(frame, stream); errors.Is(err, wire.ErrProtocol) {
+			return nil, r.machine.cut(live, err)
+		} else if err != nil {
+			r.end(live, nil)
+			return nil, err
 		}
 	}
 }
 
-func (r *run) take(live *live, frame wire.Frame) (*wire.Exit, error) {
+// take handles a frame that is not the last.
+func (r *run) take(frame wire.Frame, stream net.Conn) error {
 	switch frame.Type {
 	case wire.FrameStarted:
-		return nil, nil
+		return r.begin(frame, stream)
 	case wire.FrameStdout, wire.FrameStderr:
-		return nil, r.outputs[frame.Type-wire.FrameStdout].write(frame.Payload)
+		return r.outputs[frame.Type-wire.FrameStdout].write(frame.Payload)
 	case wire.FrameGap:
 		var gap wire.Gap
 		if err := frame.Decode(&gap); err != nil {
-			return nil, r.machine.cut(live, err)
+			return err
 		}
-		return nil, nil
-	case wire.FrameExit:
-		var exit wire.Exit
-		if err := frame.Decode(&exit); err != nil {
-			return nil, r.machine.cut(live, err)
+		if gap.Stream != wire.FrameStdout && gap.Stream != wire.FrameStderr {
+			return fmt.Errorf("%w: gap in stream %d", wire.ErrProtocol, gap.Stream)
 		}
-		return &exit, nil
-	case wire.FrameError:
-		return nil, r.machine.guestSays(live, frame)
+		return r.outputs[gap.Stream-wire.FrameStdout].skip(gap.Bytes)
 	}
-	return nil, r.machine.cut(live, fmt.Errorf("%w: frame %d in the output of a command", wire.ErrProtocol, frame.Type))
+	return fmt.Errorf("%w: frame %d in the output of a command", wire.ErrProtocol, frame.Type)
 }
 
-// end has the guest end the command. A guest that does not is cut off, and the
-// sandbox killed from outside if there is a way.
-func (r *run) end(live *live) {
-	ctx, cancel := context.WithTimeout(context.Background(), r.command.Grace+endPatience)
-	defer cancel()
-	req := &wire.Request{Op: wire.OpEnd, End: &wire.End{ID: r.id, GraceMs: milliseconds(r.command.Grace)}}
-	_ = r.machine.askOn(ctx, live, req, &struct{}{})
+// begin notes that the command runs. Over a new wire its input goes on where
+// the process has got to.
+func (r *run) begin(frame wire.Frame, stream net.Conn) error {
+	var started wire.Started
+	if err := frame.Decode(&started); err != nil {
+		return err
+	}
+	if r.started {
+		r.input.send(stream, started.Stdin)
+	}
+	r.started = true
+	return nil
 }
 
-// feed sends the input.
-func feed(stream net.Conn, stdin io.Reader) {
-	buf := make([]byte, wire.HeaderSize+wire.MaxFrame)
+// end has the guest end the command. A guest that does not loses its wire. It
+// may be asked before it has got round to starting the command.
+func (r *run) end(live *live, over <-chan struct{}) {
+	grace := r.command.grace()
+	q := &question{
+		Request:  &wire.Request{Op: wire.OpEnd, Target: &wire.Target{ID: r.id, GraceMs: milliseconds(grace)}},
+		patience: grace + endPatience,
+	}
 	for {
-		n, err := stdin.Read(buf[wire.HeaderSize:])
-		if n > 0 {
-			wire.PutHeader(buf, wire.FrameStdin, n)
-			if _, err := stream.Write(buf[:wire.HeaderSize+n]); err != nil {
+		err := r.machine.askOn(context.Background(), live, q, &struct{}{})
+		if !errors.Is(err, ErrNoProcess) || over == nil {
+			return
+		}
+		select {
+		case <-over:
+			return
+		case <-time.After(startRetry):
+		}
+	}
+}
+
+// giveUp is called when a command could not be ended through the guest: the
+// sandbox is killed from outside, if there is a way.
+func (r *run) giveUp(ctx context.Context, err error) error {
+	if !errors.Is(err, ErrLost) && !errors.Is(err, ErrBroken) {
+		return err
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, errOverdue) {
+		err = lost(errors.Join(cause, err))
+	}
+	if kill := r.machine.options.Kill; kill != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerPatience)
+		defer cancel()
+		r.machine.options.Log.Warn("the guest does not end a command: killing the sandbox", "error", err)
+		err = errors.Join(err, kill(ctx))
+	}
+	return err
+}
+
+// result believes of an exit what is possible.
+func (r *run) result(x *wire.Exit) *Result {
+	result := resultOf(x)
+	result.Stdout, result.Stderr = r.outputs[0].account(x.Stdout), r.outputs[1].account(x.Stderr)
+	return result
+}
+
+// resize tells the terminal every size that the caller sends.
+func (r *run) resize(ctx context.Context, live *live) {
+	for {
+		select {
+		case size, ok := <-r.command.Resize:
+			if !ok {
 				return
 			}
-		}
-		if err != nil {
-			_ = wire.WriteFrame(stream, wire.FrameStdinEOF, nil)
+			req := &wire.Request{Op: wire.OpResize, Target: &wire.Target{ID: r.id, Size: &wire.Size{Rows: size.Rows, Cols: size.Cols}}}
+			_ = r.machine.askOn(ctx, live, &question{Request: req}, &struct{}{})
+		case <-ctx.Done():
 			return
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 	"time"
 
@@ -93,9 +94,10 @@ func (l *link) connect(ctx context.Context) (*live, error) {
 }
 
 // notYet reports whether dialling again soon makes sense: a guest that is about
-// to start, or about to replace its socket, is not there or refuses.
+// to start, or about to replace its socket, is not there or refuses; one with
+// too many at its door is busy.
 func notYet(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EAGAIN)
 }
 
 func (l *link) attempt(ctx context.Context) (*live, error) {
@@ -124,6 +126,9 @@ func (l *link) attempt(ctx context.Context) (*live, error) {
 func (l *link) refused(err error) error {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return fmt.Errorf("%w: %w", ErrLost, reported(e))
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) { // stopped or paused, perhaps
+		return lost(err)
 	}
 	l.machine.noteBreak(err)
 	if err := l.machine.usable(); err != nil {

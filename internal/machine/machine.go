@@ -66,7 +66,8 @@ type Machine struct {
 	options Options
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
-	control *link
+	control *link // for commands
+	bulk    *link // for what is large, so that it does not delay them
 
 	mu     sync.Mutex
 	epoch  uint64
@@ -79,20 +80,20 @@ func New(dial Dialer, options *Options) *Machine {
 	m := &Machine{dial: dial, options: options.withDefaults()}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.epoch = m.options.Epoch
-	m.control = newLink(m, wire.KindControl)
+	m.control, m.bulk = newLink(m, wire.KindControl), newLink(m, wire.KindBulk)
 	return m
 }
 
 // Ping returns nil if the guest answers.
 func (m *Machine) Ping(ctx context.Context) error {
-	return m.ask(ctx, &wire.Request{Op: wire.OpPing}, &struct{}{})
+	return m.ask(ctx, &question{Request: &wire.Request{Op: wire.OpPing}}, &struct{}{})
 }
 
 // Info asks the guest about itself and its sandbox. Do not base decisions of
 // trust on the answer: it comes from inside.
 func (m *Machine) Info(ctx context.Context) (*wire.Info, error) {
 	var info wire.Info
-	if err := m.ask(ctx, &wire.Request{Op: wire.OpInfo}, &info); err != nil {
+	if err := m.ask(ctx, &question{Request: &wire.Request{Op: wire.OpInfo}}, &info); err != nil {
 		return nil, err
 	}
 	return &info, nil
@@ -103,6 +104,7 @@ func (m *Machine) Info(ctx context.Context) (*wire.Info, error) {
 func (m *Machine) Close() error {
 	m.cancel()
 	m.control.close()
+	m.bulk.close()
 	return nil
 }
 

@@ -10,13 +10,20 @@ import (
 // Op names an operation.
 type Op string
 
-// The operations. Each uses the part of Request that its comment names.
+// The operations, and what each uses of Request.
 const (
 	OpPing   Op = "ping"   // answers an empty Result
 	OpInfo   Op = "info"   // answers Info
-	OpExec   Op = "exec"   // Exec: starts a process and streams it
-	OpAttach Op = "attach" // Attach: streams a process that is already there
-	OpEnd    Op = "end"    // End: ends a process and all its descendants
+	OpExec   Op = "exec"   // Exec: starts a process and streams it, or answers Started if in the background
+	OpAttach Op = "attach" // Attach: streams a process that lost its wire
+	OpEnd    Op = "end"    // Target: ends a process and all its descendants, then answers
+	OpSignal Op = "signal" // Target: sends a signal
+	OpResize Op = "resize" // Target: tells a terminal its size
+	OpWrite  Op = "write"  // Target: gives input to a background process, answers Written
+	OpList   Op = "list"   // Target: answers Listing, the processes after the given id
+	OpStatus Op = "status" // Target: answers Status, now or when the process has ended
+	OpLogs   Op = "logs"   // Attach: output from the given offsets, then Result with Status
+	OpForget Op = "forget" // Target: drops an ended process and its output
 )
 
 // Request is the first message of every stream.
@@ -24,7 +31,7 @@ type Request struct {
 	Op     Op      `json:"op"`
 	Exec   *Exec   `json:"exec,omitempty"`
 	Attach *Attach `json:"attach,omitempty"`
-	End    *End    `json:"end,omitempty"`
+	Target *Target `json:"target,omitempty"`
 }
 
 // Exec describes a process to start. Exactly one of Argv and Shell is given.
@@ -35,12 +42,28 @@ type Exec struct {
 	Env   []Text `json:"env"`             // the whole environment; PATH is added if missing
 	Dir   Text   `json:"dir,omitempty"`   // "" is the guest's own
 	Stdin bool   `json:"stdin,omitempty"` // false: /dev/null
+	TTY   *Size  `json:"tty,omitempty"`   // give it a terminal; both outputs become one
 
-	TimeoutMs int64 `json:"timeoutMs,omitempty"` // 0: none
-	GraceMs   int64 `json:"graceMs,omitempty"`   // between TERM and KILL
+	Background bool  `json:"background,omitempty"` // answer at once; it lives until it is forgotten
+	TimeoutMs  int64 `json:"timeoutMs,omitempty"`  // 0: none
+	GraceMs    int64 `json:"graceMs,omitempty"`    // between TERM and KILL
 	// EndTree ends what the process left behind when it exits by itself. A
 	// timeout or an end request always does.
 	EndTree bool `json:"endTree,omitempty"`
+	// Cap cuts long output in the middle. Nil: all of it is sent.
+	Cap *Cap `json:"cap,omitempty"`
+}
+
+// Size is that of a terminal.
+type Size struct {
+	Rows uint16 `json:"rows"`
+	Cols uint16 `json:"cols"`
+}
+
+// Cap is how much of each output is sent: its beginning and its end.
+type Cap struct {
+	Head int64 `json:"head"`
+	Tail int64 `json:"tail"`
 }
 
 // Attach names a process and how much of its output the host already has.
@@ -48,12 +71,22 @@ type Attach struct {
 	ID     string `json:"id"`
 	Stdout int64  `json:"stdout"`
 	Stderr int64  `json:"stderr"`
+	// For logs: how many bytes of each to send at most, and how long to wait
+	// for the first.
+	Max    int64 `json:"max,omitempty"`
+	WaitMs int64 `json:"waitMs,omitempty"`
 }
 
-// End names a process whose whole tree is to go.
-type End struct {
+// Target names a process, and what to do to it.
+type Target struct {
 	ID      string `json:"id"`
-	GraceMs int64  `json:"graceMs,omitempty"`
+	GraceMs int64  `json:"graceMs,omitempty"` // end
+	Signal  string `json:"signal,omitempty"`  // signal: "SIGINT"
+	Tree    bool   `json:"tree,omitempty"`    // signal: to all descendants too
+	Size    *Size  `json:"size,omitempty"`    // resize
+	Data    []byte `json:"data,omitempty"`    // write
+	EOF     bool   `json:"eof,omitempty"`     // write: no more will come
+	WaitMs  int64  `json:"waitMs,omitempty"`  // status, write: how long to wait
 }
 
 // Started answers exec and attach.
@@ -61,6 +94,37 @@ type Started struct {
 	PID   int   `json:"pid"`
 	Stdin int64 `json:"stdin"` // bytes of stdin that the process was given so far
 }
+
+// Written answers write: the process may have taken less than it was offered.
+type Written struct {
+	Bytes int `json:"bytes"`
+}
+
+// Status is a process as others see it.
+type Status struct {
+	ID         string `json:"id"`
+	PID        int    `json:"pid"`
+	Command    Text   `json:"command"` // for people: cut, and not for running again
+	Background bool   `json:"background,omitempty"`
+	TTY        bool   `json:"tty,omitempty"`
+	StartedMs  int64  `json:"startedMs"` // since 1970
+	Stdout     int64  `json:"stdout"`    // bytes written so far
+	Stderr     int64  `json:"stderr"`
+	Exit       *Exit  `json:"exit,omitempty"` // nil: it runs
+}
+
+// Listing is one page of processes, by id.
+type Listing struct {
+	Processes []Status `json:"processes"`
+	More      bool     `json:"more,omitempty"`
+}
+
+// ListPage is how many processes a Listing holds at most, and MaxCommand how
+// many bytes of each command: a page fits a frame.
+const (
+	ListPage   = 32
+	MaxCommand = 160
+)
 
 // Gap says that bytes of one output were dropped at this place.
 type Gap struct {
@@ -73,10 +137,10 @@ type Exit struct {
 	Code     int    `json:"code"`             // 128+n if by signal n
 	Signal   string `json:"signal,omitempty"` // "SIGKILL"
 	TimedOut bool   `json:"timedOut,omitempty"`
-	Ended    bool   `json:"ended,omitempty"` // by an end request
-	OOM      bool   `json:"oom,omitempty"`
-	Left     bool   `json:"left,omitempty"` // descendants live on and hold its output open
-	Stuck    bool   `json:"stuck,omitempty"`
+	Ended    bool   `json:"ended,omitempty"` // on request
+	OOM      bool   `json:"oom,omitempty"`   // killed because memory ran out
+	Left     bool   `json:"left,omitempty"`  // descendants live on and hold its output open
+	Stuck    bool   `json:"stuck,omitempty"` // some of its tree could not be ended
 
 	UserUs     int64 `json:"userUs"`
 	SystemUs   int64 `json:"systemUs"`

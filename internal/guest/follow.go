@@ -1,0 +1,169 @@
+package guest
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// exec starts a process and streams it, or leaves it in the background.
+func (c *call) exec(e *wire.Exec) error {
+	p, err := c.server.launch(e)
+	if err != nil {
+		return err
+	}
+	if p.background {
+		return c.result(wire.Started{PID: p.pid})
+	}
+	return c.follow(p, &wire.Attach{})
+}
+
+// attach streams a process that lost its wire.
+func (c *call) attach(a *wire.Attach) error {
+	p, err := c.server.table.find(a.ID)
+	if err != nil {
+		return err
+	}
+	if p.background {
+		return wire.Fail(wire.CodeInvalid, "process "+a.ID+" runs in the background: read its logs")
+	}
+	return c.follow(p, a)
+}
+
+// follow streams a process until its end, or until the host goes away.
+func (c *call) follow(p *process, from *wire.Attach) error {
+	reader := p.out.attach(from.Stdout, from.Stderr)
+	left := make(chan struct{})
+	go func() { defer close(left); c.feed(p) }()
+	watched := make(chan struct{})
+	go func() { defer close(watched); c.watch(p, reader, left) }()
+	started := wire.Started{PID: p.pid, Stdin: p.stdio.written()}
+	if wire.WriteJSON(c.stream, wire.FrameStarted, started) == nil && c.send(p, reader) == nil {
+		<-p.done
+		_ = wire.WriteJSON(c.stream, wire.FrameExit, p.exit)
+	}
+	<-watched
+	return nil
+}
+
+// watch waits for the host to leave: after the exit, when it has the result;
+// before it, because it gave up, or because the wire broke. Input that the
+// process does not read must not hide that.
+func (c *call) watch(p *process, reader int, left <-chan struct{}) {
+	patience := time.Duration(0)
+	select {
+	case <-c.wire.Done():
+		patience = orphanFor
+	case <-left:
+		select {
+		case <-c.wire.Done():
+			patience = orphanFor
+		default:
+		}
+	}
+	if at, ok := p.out.detach(reader); ok {
+		c.server.abandon(p, at, patience)
+	}
+}
+
+// abandon ends and forgets a process, after a while, unless a host has attached
+// to it again since its last reader left.
+func (s *server) abandon(p *process, left int, after time.Duration) {
+	time.AfterFunc(after, func() {
+		if !p.out.unread(left) {
+			return
+		}
+		p.out.loosen()
+		p.end(byRequest, p.grace)
+		<-p.done
+		s.table.forget(p.id)
+	})
+}
+
+// feed moves the host's input to the process, until the host leaves.
+func (c *call) feed(p *process) {
+	for {
+		frame, err := c.reader.Frame()
+		if err != nil {
+			return
+		}
+		switch frame.Type {
+		case wire.FrameStdin:
+			p.stdio.write(frame.Payload)
+		case wire.FrameStdinEOF:
+			p.stdio.endInput()
+		}
+	}
+}
+
+// send moves output to the host until there will be no more.
+func (c *call) send(p *process, reader int) error {
+	for {
+		more, err := p.out.await(reader)
+		if err != nil || !more {
+			return err
+		}
+		err = c.sendPiece(func(b []byte) (piece, error) { return p.out.take(reader, b) })
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// sendPiece gets a piece of output and sends it.
+func (c *call) sendPiece(get func([]byte) (piece, error)) error {
+	buf := chunks.Get().(*chunk)
+	defer chunks.Put(buf)
+	piece, err := get(buf[wire.HeaderSize:])
+	if err != nil {
+		return err
+	}
+	if piece.gap > 0 {
+		gap := wire.Gap{Stream: outputFrames[piece.ring], Bytes: piece.gap}
+		if err := wire.WriteJSON(c.stream, wire.FrameGap, gap); err != nil {
+			return err
+		}
+	}
+	if piece.n == 0 {
+		return nil
+	}
+	wire.PutHeader(buf[:], outputFrames[piece.ring], piece.n)
+	_, err = c.stream.Write(buf[:wire.HeaderSize+piece.n])
+	return err
+}
+
+// logs sends what a process in the background has written since.
+func (c *call) logs(a *wire.Attach) error {
+	p, err := c.server.table.find(a.ID)
+	if err != nil {
+		return err
+	}
+	if !p.background {
+		return wire.Fail(wire.CodeInvalid, "process "+a.ID+" does not run in the background")
+	}
+	if a.WaitMs > 0 {
+		p.out.awaitBeyond(a.Stdout, a.Stderr, waitOf(a.WaitMs))
+	}
+	status := p.status()
+	for i, span := range [2][2]int64{{a.Stdout, status.Stdout}, {a.Stderr, status.Stderr}} {
+		if err := c.sendLog(p, i, span[0], min(span[1], span[0]+a.Max)); err != nil {
+			return err
+		}
+	}
+	return c.result(status)
+}
+
+// sendLog sends the bytes of one output from offset to until.
+func (c *call) sendLog(p *process, ring int, offset, until int64) error {
+	for offset = max(offset, 0); offset < until; {
+		err := c.sendPiece(func(b []byte) (piece, error) {
+			piece := p.out.peek(ring, b[:min(int64(len(b)), until-offset)], offset)
+			offset += piece.gap + int64(piece.n)
+			return piece, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package guest
+
+import (
+	"bytes"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// oomFiles are where the kernel counts the processes that it killed because the
+// sandbox's memory ran out: control groups version 2 and 1.
+var oomFiles = []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"}
+
+// oomFresh is how old a count may be that is compared with later. Reading it
+// for every process would cost more than the rest of a start.
+const oomFresh = time.Second
+
+// oomWatch tells kills for want of memory from others.
+type oomWatch struct {
+	mu    sync.Mutex
+	count int64
+	read  time.Time
+}
+
+// recent is the count, not older than oomFresh.
+func (w *oomWatch) recent() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Since(w.read) > oomFresh {
+		w.count, w.read = oomKills(), time.Now()
+	}
+	return w.count
+}
+
+// killed reports whether a process that ended as x says was a victim: it was
+// killed, or says that a child of its was, not by us, and the count has grown.
+func (w *oomWatch) killed(x *wire.Exit, before int64) bool {
+	const killed = 128 + 9
+	if x.Code != killed || x.TimedOut || x.Ended {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count, w.read = oomKills(), time.Now()
+	return w.count > before
+}
+
+func oomKills() int64 {
+	for _, name := range oomFiles {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		for line := range bytes.Lines(content) {
+			if value, ok := bytes.CutPrefix(line, []byte("oom_kill ")); ok {
+				n, _ := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// tidyAfter is how long the guest must be idle before it gives memory back.
+const tidyAfter = 2 * time.Second
+
+// tidy gives memory back to the sandbox after work.
+type tidy struct{ timer *time.Timer }
+
+func newTidy() *tidy {
+	return &tidy{time.AfterFunc(tidyAfter, debug.FreeOSMemory)}
+}
+
+// later puts tidying off until things are quiet.
+func (t *tidy) later() { t.timer.Reset(tidyAfter) }

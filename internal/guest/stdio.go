@@ -1,0 +1,190 @@
+package guest
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+	"golang.org/x/sys/unix"
+)
+
+// stdio is a process's standard streams, seen from our side: pipes, or the
+// controlling side of a terminal.
+type stdio struct {
+	theirs [3]int // descriptors for the process; closed once it has them
+	in     *os.File
+	out    []*os.File
+	tty    bool
+
+	mu    sync.Mutex
+	given int64 // bytes of input that were written
+}
+
+// openStdio opens what the process asked for.
+func openStdio(e *wire.Exec) (*stdio, error) {
+	s := &stdio{theirs: [3]int{-1, -1, -1}, tty: e.TTY != nil}
+	err := s.open(e)
+	if err != nil {
+		s.closeTheirs()
+		s.closeOurs()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *stdio) open(e *wire.Exec) error {
+	if s.tty {
+		return s.openTTY(*e.TTY)
+	}
+	if err := s.openInput(e.Stdin); err != nil {
+		return err
+	}
+	for i := 1; i <= 2; i++ {
+		ours, theirs, err := pipe(false)
+		if err != nil {
+			return err
+		}
+		s.out, s.theirs[i] = append(s.out, ours), theirs
+	}
+	return nil
+}
+
+func (s *stdio) openInput(wanted bool) (err error) {
+	if !wanted {
+		s.theirs[0], err = unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		return err
+	}
+	s.in, s.theirs[0], err = pipe(true)
+	return err
+}
+
+// pipe opens a pipe of which we keep the writing or the reading end. Only ours
+// does not block: theirs must behave as programs expect.
+func pipe(weWrite bool) (ours *os.File, theirs int, err error) {
+	var fd [2]int
+	if err := unix.Pipe2(fd[:], unix.O_CLOEXEC); err != nil {
+		return nil, -1, err
+	}
+	our, their := fd[0], fd[1]
+	if weWrite {
+		our, their = fd[1], fd[0]
+	}
+	_ = unix.SetNonblock(our, true)
+	return os.NewFile(uintptr(our), "pipe"), their, nil
+}
+
+// openTTY makes a terminal. The kernel hands out its other side directly, so
+// that nothing under /dev/pts has to be trusted, or to be there.
+func (s *stdio) openTTY(size wire.Size) error {
+	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return wire.Fail(wire.CodeUnsupported, "the sandbox has no terminals: "+err.Error())
+	}
+	s.in = os.NewFile(uintptr(master), "terminal")
+	s.out = []*os.File{s.in}
+	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
+		return err
+	}
+	slave, err := openPeer(master)
+	if err != nil {
+		return err
+	}
+	s.theirs = [3]int{slave, slave, slave}
+	return s.resize(size)
+}
+
+// openPeer opens the other side of a terminal.
+func openPeer(master int) (int, error) {
+	const flags = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, flags)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
+}
+
+func (s *stdio) resize(size wire.Size) error {
+	if !s.tty {
+		return wire.Fail(wire.CodeInvalid, "the process has no terminal")
+	}
+	conn, err := s.in.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return conn.Control(func(fd uintptr) {
+		_ = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Cols})
+	})
+}
+
+// write gives input to the process, and waits while it does not read. A process
+// that will never read is no error: its input is swallowed, as in a shell.
+func (s *stdio) write(b []byte) {
+	if s.in == nil {
+		return
+	}
+	_, _ = s.in.Write(b)
+	s.count(len(b))
+}
+
+// offer gives input for at most d, and tells how much was taken.
+func (s *stdio) offer(b []byte, d time.Duration) (int, error) {
+	if s.in == nil {
+		return 0, wire.Fail(wire.CodeInvalid, "the process has no input")
+	}
+	_ = s.in.SetWriteDeadline(time.Now().Add(d))
+	n, err := s.in.Write(b)
+	_ = s.in.SetWriteDeadline(time.Time{})
+	s.count(n)
+	if err != nil && !os.IsTimeout(err) {
+		return n, wire.Fail(wire.CodeInvalid, "the process does not take input any more")
+	}
+	return n, nil
+}
+
+func (s *stdio) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.given += int64(n)
+}
+
+// written is how much input the process was given.
+func (s *stdio) written() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.given
+}
+
+// endInput says that no more input will come: on a terminal, by the key for it.
+func (s *stdio) endInput() {
+	switch {
+	case s.in == nil:
+	case s.tty:
+		_, _ = s.in.Write([]byte{4})
+	default:
+		_ = s.in.Close()
+	}
+}
+
+// close ends the input for good, and hangs up a terminal. Outputs close
+// themselves (see pump).
+func (s *stdio) close() {
+	if s.in != nil {
+		_ = s.in.Close()
+	}
+}
+
+func (s *stdio) closeTheirs() {
+	for i, fd := range s.theirs {
+		if fd >= 0 && (i == 0 || fd != s.theirs[0]) {
+			unix.Close(fd)
+		}
+	}
+}
+
+func (s *stdio) closeOurs() {
+	s.close()
+	for _, file := range s.out {
+		_ = file.Close()
+	}
+}

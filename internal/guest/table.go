@@ -1,0 +1,103 @@
+package guest
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+const (
+	// maxProcesses bounds the processes that the guest keeps track of, over all
+	// wires. Their descendants are the sandbox's own affair.
+	maxProcesses = 256
+	// maxEnded bounds those among them that have ended in the background and
+	// wait to be asked about. The oldest goes first.
+	maxEnded = 64
+)
+
+// table is the processes by their ids.
+type table struct {
+	mu        sync.Mutex
+	processes map[string]*process // nil: about to start
+}
+
+func newTable() *table { return &table{processes: map[string]*process{}} }
+
+// claim reserves an id for a process to come.
+func (t *table) claim(id string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, taken := t.processes[id]; taken {
+		return wire.Fail(wire.CodeExists, "process "+id+" exists already")
+	}
+	t.evict()
+	if len(t.processes) >= maxProcesses {
+		return wire.Fail(wire.CodeTooMany, "too many processes run in this sandbox")
+	}
+	t.processes[id] = nil
+	return nil
+}
+
+// evict drops the background processes that ended longest ago, beyond maxEnded.
+func (t *table) evict() {
+	var ended []*process
+	for _, p := range t.processes {
+		if p != nil && p.background && p.over() {
+			ended = append(ended, p)
+		}
+	}
+	if len(ended) <= maxEnded {
+		return
+	}
+	slices.SortFunc(ended, func(a, b *process) int { return a.ended.Compare(b.ended) })
+	for _, p := range ended[:len(ended)-maxEnded] {
+		delete(t.processes, p.id)
+	}
+}
+
+func (t *table) keep(p *process) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.processes[p.id] = p
+}
+
+func (t *table) forget(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.processes, id)
+}
+
+func (t *table) find(id string) (*process, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.processes[id]; p != nil {
+		return p, nil
+	}
+	return nil, wire.Fail(wire.CodeNoProcess, "there is no process "+id)
+}
+
+// after returns the processes whose ids follow id, in order.
+func (t *table) after(id string) []*process {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var found []*process
+	for _, p := range t.processes {
+		if p != nil && p.id > id {
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b *process) int {
+		if a.id < b.id {
+			return -1
+		}
+		return 1
+	})
+	return found
+}
+
+func (t *table) len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.processes)
+}

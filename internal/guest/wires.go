@@ -1,0 +1,107 @@
+package guest
+
+import (
+	"errors"
+	"net"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// wireKey: a client has one wire of each kind.
+type wireKey struct {
+	client string
+	kind   wire.Kind
+}
+
+// hostWire is one live wire.
+type hostWire struct {
+	*wire.Session
+	key wireKey
+}
+
+// wires are the live wires, and the highest epoch of each that there ever was.
+type wires struct {
+	mu     sync.Mutex
+	live   map[wireKey]*hostWire
+	epochs map[wireKey]uint64
+}
+
+func newWires() *wires {
+	return &wires{live: map[wireKey]*hostWire{}, epochs: map[wireKey]uint64{}}
+}
+
+// greet performs the handshake and registers the wire.
+func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
+	hello, err := wire.Receive(conn)
+	if err != nil {
+		return nil, err
+	}
+	welcome := *self
+	welcome.Version = wire.Negotiate(hello)
+	if refusal := ws.fence(hello, welcome.Version); refusal != nil {
+		return nil, errors.Join(refusal, wire.Answer(conn, &wire.Welcome{Error: refusal}))
+	}
+	if err := wire.Answer(conn, &welcome); err != nil {
+		return nil, err
+	}
+	session, err := wire.GuestSession(conn)
+	if err != nil {
+		return nil, err
+	}
+	w := &hostWire{session, wireKey{hello.Client, hello.Kind}}
+	ws.register(w)
+	return w, nil
+}
+
+// fence refuses what must not become a wire. From then on nothing with a lower
+// epoch is admitted.
+func (ws *wires) fence(hello *wire.Hello, version int) *wire.Error {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	key := wireKey{hello.Client, hello.Kind}
+	highest, known := ws.epochs[key]
+	switch {
+	case version == 0:
+		return wire.Fail(wire.CodeVersion, "the guest speaks another version of the protocol")
+	case hello.Epoch < highest:
+		return wire.Fail(wire.CodeStale, "a newer wire of this client has taken over")
+	case !known && len(ws.epochs) >= wire.MaxWires && !ws.forgetOne():
+		return wire.Fail(wire.CodeTooMany, "too many hosts are connected")
+	}
+	ws.epochs[key] = hello.Epoch
+	if old := ws.live[key]; old != nil {
+		go old.Close()
+	}
+	return nil
+}
+
+// forgetOne drops the epoch of a wire that is not live, to make room.
+func (ws *wires) forgetOne() bool {
+	for key := range ws.epochs {
+		if ws.live[key] == nil {
+			delete(ws.epochs, key)
+			return true
+		}
+	}
+	return false
+}
+
+// register puts the wire in place of an older one of the same key.
+func (ws *wires) register(w *hostWire) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if old := ws.live[w.key]; old != nil {
+		go old.Close()
+	}
+	ws.live[w.key] = w
+}
+
+func (ws *wires) drop(w *hostWire) {
+	_ = w.Close()
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.live[w.key] == w {
+		delete(ws.live, w.key)
+	}
+}
