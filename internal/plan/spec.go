@@ -72,10 +72,10 @@ func mountsOf(mounts []policy.Mount) []sandbox.Mount {
 func limitsOf(docker config.Docker) (sandbox.Limits, error) {
 	l := sandbox.Limits{Pids: docker.PidsLimit, CPUs: docker.CPUs}
 	var err error
-	if l.Memory, err = docker.Memory.Bytes(); err != nil {
+	if l.Memory, err = bytesOf(docker.Memory); err != nil {
 		return l, fmt.Errorf("sandbox.docker.memory: %w", err)
 	}
-	if l.MemorySwap, err = docker.MemorySwap.Bytes(); err != nil {
+	if l.MemorySwap, err = bytesOf(docker.MemorySwap); err != nil {
 		return l, fmt.Errorf("sandbox.docker.memorySwap: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(docker.Ulimits)) {
@@ -86,6 +86,14 @@ func limitsOf(docker config.Docker) (sandbox.Limits, error) {
 		l.Ulimits = append(l.Ulimits, sandbox.Ulimit{Name: name, Soft: soft, Hard: hard})
 	}
 	return l, nil
+}
+
+// bytesOf is 0 for a size that was not written.
+func bytesOf(s config.Size) (int64, error) {
+	if s == (config.Size{}) {
+		return 0, nil
+	}
+	return s.Bytes()
 }
 
 // Pin notes which files the mount sources are right now, so that a runtime can

@@ -1,0 +1,148 @@
+// Package app builds everything from the configuration and the state directory,
+// and takes it down in reverse. It is the only importer of runtime/*, and the
+// place where a session becomes a running sandbox: plan, prepare, ensure.
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/store"
+)
+
+// Options are what an App is opened with.
+type Options struct {
+	Getenv     func(string) string
+	ConfigPath string       // named on the command line; "" searches
+	Logger     *slog.Logger // nil discards
+}
+
+// Settings are the configuration in force and where it came from. They need no
+// state directory and no engine.
+type Settings struct {
+	Config   *config.Config
+	Location config.Location
+	Paths    config.Paths
+	getenv   func(string) string
+}
+
+// Load finds and reads the configuration.
+func Load(o Options) (*Settings, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("home directory: %w", err), "set HOME")
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("working directory: %w", err)
+	}
+	environment := config.Environment{Getenv: o.Getenv, Home: home, Cwd: cwd, Explicit: o.ConfigPath}
+	cfg, location, err := config.Open(environment)
+	if err != nil {
+		return nil, err
+	}
+	paths, err := environment.Paths()
+	if err != nil {
+		return nil, err
+	}
+	return &Settings{Config: cfg, Location: location, Paths: paths, getenv: o.Getenv}, nil
+}
+
+// Who names the agent and session that a call is for.
+type Who struct {
+	AgentID    string
+	SessionKey string
+	Account    string
+	Adjust     func(*config.Agent)
+}
+
+// Plan decides about a session's sandbox without making anything.
+func (s *Settings) Plan(who Who) (*plan.Plan, error) {
+	return plan.Make(plan.Request{
+		Config: s.Config, Paths: s.Paths, Getenv: s.getenv,
+		AgentID: who.AgentID, SessionKey: who.SessionKey, Account: who.Account, Adjust: who.Adjust,
+	})
+}
+
+const databaseFile = "atoll.db"
+
+// App is an opened installation.
+type App struct {
+	*Settings
+	Manager      *sandbox.Manager
+	Installation string
+
+	logger   *slog.Logger
+	registry *sandbox.Registry
+	db       *store.DB
+	runtimes runtimes
+}
+
+// Open opens the state directory of the configuration in force.
+func Open(ctx context.Context, o Options) (*App, error) {
+	settings, err := Load(o)
+	if err != nil {
+		return nil, err
+	}
+	return settings.Open(ctx, o.Logger)
+}
+
+// Open opens the state directory.
+func (s *Settings) Open(ctx context.Context, logger *slog.Logger) (*App, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	state := s.Paths.AtollState
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return nil, advice.With(fmt.Errorf("state directory: %w", err), "set ATOLL_STATE_DIR to a directory that you can write to")
+	}
+	installation, err := installationID(state)
+	if err != nil {
+		return nil, err
+	}
+	book, err := lease.Open(filepath.Join(state, "leases"))
+	if err != nil {
+		return nil, err
+	}
+	db, err := store.Open(ctx, filepath.Join(state, databaseFile))
+	if err != nil {
+		return nil, err
+	}
+	a := &App{Settings: s, Installation: installation, logger: logger, registry: sandbox.NewRegistry(db), db: db}
+	a.runtimes = runtimes{app: a}
+	a.Manager = sandbox.NewManager(sandbox.Options{
+		Registry: a.registry, Leases: book, Runtime: a.runtimes.get, Backends: []string{backendDocker, backendPodman}, Logger: logger,
+	})
+	if err := a.importLegacy(ctx); err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// importLegacy takes over the registries of earlier programs, each once: those
+// in our own directory, and OpenClaw's if its configuration is the one in force.
+func (a *App) importLegacy(ctx context.Context) error {
+	if err := a.registry.ImportLegacy(ctx, a.Paths.AtollState); err != nil {
+		return err
+	}
+	if filepath.Base(a.Location.Path) != "openclaw.json" {
+		return nil
+	}
+	return a.registry.ImportLegacy(ctx, a.Paths.OpenClawState)
+}
+
+// Close drops wires, engines and the database, in that order.
+func (a *App) Close() {
+	a.Manager.Close()
+	a.runtimes.close()
+	_ = a.db.Close()
+}

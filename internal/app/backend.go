@@ -1,0 +1,172 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/guestbin"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/runtime/docker"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// The backends of this build.
+const (
+	backendAuto   = "auto"
+	backendDocker = "docker"
+	backendPodman = "podman"
+)
+
+// probeTimeout is how long a socket may take to accept before it counts as dead.
+const probeTimeout = time.Second
+
+// Backend is the choice of machinery for one sandbox, and the reason for it.
+type Backend struct {
+	Configured string `json:"configured"`
+	Effective  string `json:"effective"` // "" if there is none
+	Reason     string `json:"reason"`
+}
+
+// Backend chooses the machinery for a plan. Stored is the backend that the
+// sandbox was made with before, "" if there is none: what was chosen once stays
+// until the configuration asks for something else.
+func (s *Settings) Backend(p *plan.Plan, stored string) Backend {
+	configured := p.Agent.Sandbox.Backend
+	choice := Backend{Configured: configured}
+	switch {
+	case configured == backendDocker || configured == backendPodman:
+		choice.Effective, choice.Reason = configured, "configured"
+	case configured != backendAuto:
+		choice.Reason = "the " + configured + " backend is not part of this build"
+	case stored != "":
+		choice.Effective, choice.Reason = stored, "the sandbox was made with it"
+	default:
+		choice.Effective, choice.Reason = s.firstThatAnswers()
+	}
+	return choice
+}
+
+func (s *Settings) firstThatAnswers() (backend, reason string) {
+	host := s.EngineHost(backendDocker)
+	if err := probe(host); err != nil {
+		return "", fmt.Sprintf("no engine: Docker at %s: %v", host, err)
+	}
+	return backendDocker, "Docker answers at " + host
+}
+
+// require turns a choice that found nothing into an error.
+func (b Backend) require() (string, error) {
+	if b.Effective == "" {
+		return "", advice.With(fmt.Errorf("%s: %w", b.Reason, sandbox.ErrUnavailable),
+			"start Docker, or set DOCKER_HOST or sandbox.backend; `atoll doctor` says what this machine has")
+	}
+	return b.Effective, nil
+}
+
+// probe reports whether something accepts connections at an engine's address.
+func probe(host string) error {
+	network, address, ok := strings.Cut(host, "://")
+	if !ok {
+		return fmt.Errorf("not an address")
+	}
+	conn, err := net.DialTimeout(network, address, probeTimeout)
+	if err != nil {
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			return op.Err
+		}
+		return err
+	}
+	return conn.Close()
+}
+
+// EngineHost is where an engine listens: the variable its own tools use, else
+// the usual sockets of the system and of the user, the first that exists.
+func (s *Settings) EngineHost(backend string) string {
+	variable, usual := "DOCKER_HOST", []string{"/var/run/docker.sock", s.userSocket("docker.sock")}
+	if backend == backendPodman {
+		variable, usual = "CONTAINER_HOST", []string{"/run/podman/podman.sock", s.userSocket("podman/podman.sock")}
+	}
+	if host := s.getenv(variable); host != "" {
+		return host
+	}
+	for _, path := range usual {
+		if _, err := os.Stat(path); err == nil {
+			return "unix://" + path
+		}
+	}
+	return "unix://" + usual[0]
+}
+
+func (s *Settings) userSocket(name string) string {
+	return filepath.Join(s.getenv("XDG_RUNTIME_DIR"), name)
+}
+
+// runtimes opens each backend once, when it is first needed.
+type runtimes struct {
+	app  *App
+	mu   sync.Mutex
+	open map[string]*docker.Runtime
+}
+
+func (r *runtimes) get(ctx context.Context, backend string) (sandbox.Runtime, error) {
+	return r.docker(ctx, backend)
+}
+
+func (r *runtimes) docker(ctx context.Context, backend string) (*docker.Runtime, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if rt := r.open[backend]; rt != nil {
+		return rt, nil
+	}
+	if backend != backendDocker && backend != backendPodman {
+		return nil, fmt.Errorf("backend %q: %w", backend, sandbox.ErrUnsupported)
+	}
+	host := r.app.EngineHost(backend)
+	version, err := r.app.registry.Fact(ctx, versionFact(host))
+	if err != nil {
+		return nil, err
+	}
+	rt, err := docker.New(docker.Options{
+		Host: host, Flavor: docker.Flavor(backend), Installation: r.app.Installation, StateDir: r.app.Paths.AtollState,
+		APIVersion: version, Guest: guestbin.For, Logger: r.app.logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.open == nil {
+		r.open = map[string]*docker.Runtime{}
+	}
+	r.open[backend] = rt
+	if version == "" {
+		return rt, r.remember(ctx, rt, host)
+	}
+	return rt, nil
+}
+
+func versionFact(host string) string { return "api-version:" + host }
+
+// remember keeps the version that the engine and we agreed on, so that the next
+// process need not ask. If the engine is exchanged, the runtime finds out.
+func (r *runtimes) remember(ctx context.Context, rt *docker.Runtime, host string) error {
+	version, err := rt.APIVersion(ctx)
+	if err != nil {
+		return err
+	}
+	return r.app.registry.SetFact(ctx, versionFact(host), version)
+}
+
+func (r *runtimes) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, rt := range r.open {
+		_ = rt.Close()
+	}
+}

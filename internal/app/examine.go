@@ -1,0 +1,173 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/guestbin"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/workspace"
+)
+
+// CheckStatus is the outcome of one examination.
+type CheckStatus string
+
+// The outcomes: in order, worth a look, in the way.
+const (
+	CheckOK      CheckStatus = "ok"
+	CheckWarning CheckStatus = "warning"
+	CheckFailed  CheckStatus = "failed"
+)
+
+// Check is one finding about this machine, and the command that mends it.
+type Check struct {
+	Name   string      `json:"name"`
+	Status CheckStatus `json:"status"`
+	Detail string      `json:"detail"`
+	Fix    string      `json:"fix,omitempty"`
+}
+
+func good(name, format string, args ...any) Check {
+	return Check{name, CheckOK, fmt.Sprintf(format, args...), ""}
+}
+
+func bad(name string, err error) Check {
+	return Check{name, CheckFailed, err.Error(), advice.Of(err)}
+}
+
+func dubious(name, detail, fix string) Check { return Check{name, CheckWarning, detail, fix} }
+
+// Examine looks at everything that a sandbox of the default agent needs.
+func (a *App) Examine(ctx context.Context) []Check {
+	var checks []Check
+	for _, examine := range []func(context.Context) []Check{
+		a.examineConfig, a.examineState, a.examineGuest, a.examineKernel, a.examineEngine, a.examineAgents,
+	} {
+		checks = append(checks, examine(ctx)...)
+	}
+	return checks
+}
+
+func (a *App) examineConfig(context.Context) []Check {
+	const name = "configuration"
+	path := a.Location.Path
+	if path == "" {
+		return []Check{good(name, "no file; built-in defaults, every session sandboxed")}
+	}
+	if n := len(a.Config.Warnings()); n > 0 {
+		return []Check{dubious(name, fmt.Sprintf("%s, with %d warnings", path, n), "atoll config check")}
+	}
+	return []Check{good(name, "%s (%s)", path, a.Location.Source)}
+}
+
+func (a *App) examineState(ctx context.Context) []Check {
+	n, err := a.registry.Count(ctx)
+	if err != nil {
+		return []Check{bad("state", err)}
+	}
+	return []Check{good("state", "%s, %d sandboxes registered", a.Paths.AtollState, n)}
+}
+
+func (a *App) examineGuest(context.Context) []Check {
+	if _, err := guestbin.For(runtime.GOARCH); err != nil {
+		return []Check{bad("guest", err)}
+	}
+	return []Check{good("guest", "embedded for %s", runtime.GOARCH)}
+}
+
+// examineKernel reports what the host's kernel gives every runtime.
+func (a *App) examineKernel(context.Context) []Check {
+	return []Check{cgroupCheck(), seccompCheck()}
+}
+
+func cgroupCheck() Check {
+	controllers, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
+	if err == nil && len(bytes.TrimSpace(controllers)) > 0 {
+		return good("cgroups", "version 2: %s", bytes.TrimSpace(controllers))
+	}
+	if entries, err := os.ReadDir("/sys/fs/cgroup/memory"); err == nil && len(entries) > 0 {
+		return good("cgroups", "version 1")
+	}
+	return dubious("cgroups", "no memory controller found: limits may not be enforceable", "boot with cgroup_enable=memory, or systemd.unified_cgroup_hierarchy=1")
+}
+
+func seccompCheck() Check {
+	status, _ := os.ReadFile("/proc/self/status")
+	if !bytes.Contains(status, []byte("Seccomp:")) {
+		return Check{"seccomp", CheckFailed, "the kernel has no system-call filters", "use a kernel with CONFIG_SECCOMP_FILTER"}
+	}
+	return good("seccomp", "the kernel filters system calls")
+}
+
+// examineEngine asks the chosen engine whether it could make the default
+// agent's sandbox.
+func (a *App) examineEngine(ctx context.Context) []Check {
+	p, err := a.Plan(Who{})
+	if err != nil {
+		return []Check{bad("engine", err)}
+	}
+	backend, err := a.Backend(p, "").require()
+	if err != nil {
+		return []Check{bad("engine", err)}
+	}
+	rt, err := a.runtimes.docker(ctx, backend)
+	if err != nil {
+		return []Check{bad("engine", err)}
+	}
+	version, err := rt.APIVersion(ctx)
+	if err != nil {
+		return []Check{bad("engine", err)}
+	}
+	checks := []Check{good("engine", "%s at %s, API %s", backend, a.EngineHost(backend), version)}
+	for _, gap := range rt.Check(ctx, p.Spec) {
+		checks = append(checks, Check{"engine: " + gap.Field, CheckFailed, gap.Reason, gap.Remedy})
+	}
+	return append(checks, imageCheck(ctx, rt, p.Spec.Image))
+}
+
+func imageCheck(ctx context.Context, engine interface {
+	HasImage(ctx context.Context, ref string) (bool, error)
+}, ref string) Check {
+	switch has, err := engine.HasImage(ctx, ref); {
+	case err != nil:
+		return bad("image", err)
+	case !has:
+		return Check{"image", CheckFailed, ref + " is not there", "atoll images build sandbox"}
+	}
+	return good("image", "%s", ref)
+}
+
+// examineAgents warns of agents that keep their character where it gets lost,
+// and of settings that policy refuses.
+func (a *App) examineAgents(context.Context) []Check {
+	var checks []Check
+	for _, id := range a.Config.Agents() {
+		p, err := a.Plan(Who{AgentID: id})
+		if err != nil {
+			checks = append(checks, bad("agent "+id, err))
+			continue
+		}
+		checks = append(checks, agentCheck(id, p))
+	}
+	return checks
+}
+
+func agentCheck(id string, p *plan.Plan) Check {
+	name := "agent " + id
+	if err := p.Refusal(); err != nil {
+		return bad(name, err)
+	}
+	if p.Agent.Sandbox.WorkspaceAccess == config.AccessNone && p.Agent.Sandbox.Scope == config.ScopeAgent {
+		if evolved, err := workspace.EvolvedInCopy(p.Layout); err == nil && len(evolved) > 0 {
+			return dubious(name, "it wrote "+strings.Join(evolved, ", ")+" in its private copy, where the original never sees it",
+				"set sandbox.workspaceAccess to rw, or copy the files from "+p.Layout.SandboxDir)
+		}
+	}
+	return good(name, "%s, scope %s, access %s", p.Agent.Sandbox.Mode, p.Agent.Sandbox.Scope, p.Agent.Sandbox.WorkspaceAccess)
+}

@@ -1,0 +1,53 @@
+package app
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+)
+
+var installationForm = regexp.MustCompile(`^[A-Z2-7]{26}$`)
+
+// installationID identifies this state directory to engines: only sandboxes
+// that carry it are ours. It has a file of its own, apart from the database, so
+// that a lost database does not make every sandbox a stranger.
+func installationID(state string) (string, error) {
+	path := filepath.Join(state, "installation")
+	if err := writeNew(path, rand.Text()+"\n"); err != nil {
+		return "", fmt.Errorf("installation id: %w", err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("installation id: %w", err)
+	}
+	id := strings.TrimSpace(string(text))
+	if !installationForm.MatchString(id) {
+		return "", advice.With(fmt.Errorf("installation id: %s does not hold one", path),
+			"restore the file from a backup; a new one would make the existing sandboxes strangers")
+	}
+	return id, nil
+}
+
+// writeNew makes the file whole or not at all, and keeps one that is there: the
+// content is written under another name and then linked.
+func writeNew(path, content string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	temporary := path + "." + rand.Text()
+	if err := os.WriteFile(temporary, []byte(content), 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(temporary)
+	if err := os.Link(temporary, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}

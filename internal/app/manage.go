@@ -1,0 +1,176 @@
+package app
+
+import (
+	"context"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/workspace"
+)
+
+// Listed is one sandbox and what a person wants to know of it.
+type Listed struct {
+	sandbox.Status
+	ImageMatch bool            `json:"imageMatch"` // made from the image now configured
+	Drift      workspace.Drift `json:"drift,omitzero"`
+}
+
+// List returns up to limit sandboxes, the last used first, and their number.
+func (a *App) List(ctx context.Context, limit int) ([]Listed, int, error) {
+	statuses, total, err := a.Manager.List(ctx, limit)
+	if err != nil {
+		return nil, 0, err
+	}
+	agents := map[string]*config.Agent{}
+	list := make([]Listed, 0, len(statuses))
+	for _, s := range statuses {
+		l := Listed{Status: s}
+		if agent := a.agent(agents, s.AgentID); agent != nil {
+			l.ImageMatch = s.Image == a.expectedImage(agent, s.Kind)
+			l.Drift = a.drift(agent, s.Entry)
+		}
+		list = append(list, l)
+	}
+	return list, total, nil
+}
+
+// agent resolves each agent once; nil if it is no longer configured.
+func (a *App) agent(known map[string]*config.Agent, id string) *config.Agent {
+	if agent, ok := known[id]; ok {
+		return agent
+	}
+	agent, err := a.Config.Resolve(id)
+	if err != nil {
+		agent = nil
+	}
+	known[id] = agent
+	return agent
+}
+
+func (a *App) expectedImage(agent *config.Agent, kind sandbox.Kind) string {
+	if kind == sandbox.KindBrowser {
+		return agent.Sandbox.Browser.Image
+	}
+	return agent.Sandbox.Docker.Image
+}
+
+// drift is how a sandbox's copy differs from its seed. What cannot be read
+// shows no drift: doctor and diff tell more.
+func (a *App) drift(agent *config.Agent, entry *sandbox.Entry) workspace.Drift {
+	layout, err := plan.LayoutOf(agent, entry.SessionKey)
+	if err != nil || layout.WorkspaceDir != entry.WorkspaceDir {
+		return workspace.Drift{}
+	}
+	drift, err := workspace.DriftOf(layout)
+	if err != nil {
+		return workspace.Drift{}
+	}
+	return drift
+}
+
+// Selector says which sandboxes a verb means.
+type Selector struct {
+	All     bool
+	Session string // scope key, or a session whose scope key is meant
+	Agent   string
+	Browser bool // browser sandboxes instead of command sandboxes
+}
+
+// Select returns the registry entries of ours that a selector means.
+func (a *App) Select(ctx context.Context, s Selector) ([]*sandbox.Entry, error) {
+	entries, err := a.registry.List(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	kind := sandbox.KindSandbox
+	if s.Browser {
+		kind = sandbox.KindBrowser
+	}
+	wanted := s.matcher(a)
+	var chosen []*sandbox.Entry
+	for _, e := range entries {
+		if e.Kind == kind && !e.Imported && wanted(e) {
+			chosen = append(chosen, e)
+		}
+	}
+	return chosen, nil
+}
+
+func (s Selector) matcher(a *App) func(*sandbox.Entry) bool {
+	switch {
+	case s.All:
+		return func(*sandbox.Entry) bool { return true }
+	case s.Agent != "":
+		id := policy.NormalizeAgentID(s.Agent)
+		return func(e *sandbox.Entry) bool { return e.AgentID == id || policy.ScopeHasAgent(e.SessionKey, id) }
+	}
+	scopeKey := s.Session
+	if p, err := a.Plan(Who{SessionKey: s.Session}); err == nil {
+		scopeKey = p.ScopeKey
+	}
+	return func(e *sandbox.Entry) bool { return e.SessionKey == s.Session || e.SessionKey == scopeKey }
+}
+
+// Recreated is what became of one sandbox.
+type Recreated struct {
+	Entry  *sandbox.Entry   `json:"sandbox"`
+	Report workspace.Report `json:"workspace"`
+	Error  string           `json:"error,omitempty"`
+	Err    error            `json:"-"`
+}
+
+// Recreate removes a sandbox, so that the next use makes it anew, and brings
+// its copy up to date: unchanged seed files are copied again, changed ones are
+// moved aside; with discard the whole copy is wiped.
+func (a *App) Recreate(ctx context.Context, entry *sandbox.Entry, discard bool) Recreated {
+	result := Recreated{Entry: entry}
+	result.Err = a.Manager.Remove(ctx, entry.ContainerName, nil)
+	if result.Err == nil {
+		result.Report, result.Err = a.reseed(ctx, entry, discard)
+	}
+	if result.Err != nil {
+		result.Error = result.Err.Error()
+	}
+	return result
+}
+
+func (a *App) reseed(ctx context.Context, entry *sandbox.Entry, discard bool) (workspace.Report, error) {
+	agent, err := a.Config.Resolve(entry.AgentID)
+	if err != nil {
+		return workspace.Report{}, nil // the agent is gone from the file: nothing to seed from
+	}
+	layout, err := plan.LayoutOf(agent, entry.SessionKey)
+	if err != nil || !layout.HasCopy() || layout.WorkspaceDir != entry.WorkspaceDir {
+		return workspace.Report{}, err
+	}
+	return workspace.Reseed(ctx, layout, workspace.Options{User: numericUser(agent.Sandbox.Docker.User)}, discard)
+}
+
+// Prune repairs and removes what is due now. With workspaces, the private
+// copies of what was removed go too.
+func (a *App) Prune(ctx context.Context, workspaces bool) ([]sandbox.Removal, error) {
+	removed, err := a.Manager.Prune(ctx, a.PruneLimits)
+	if err != nil || !workspaces {
+		return removed, err
+	}
+	for i, r := range removed {
+		if r.Err == nil {
+			removed[i].Err = a.removeCopy(ctx, r.Entry)
+		}
+	}
+	return removed, nil
+}
+
+func (a *App) removeCopy(ctx context.Context, entry *sandbox.Entry) error {
+	agent, err := a.Config.Resolve(entry.AgentID)
+	if err != nil {
+		return nil // its layout is no longer known
+	}
+	layout, err := plan.LayoutOf(agent, entry.SessionKey)
+	if err != nil || layout.WorkspaceDir != entry.WorkspaceDir {
+		return err
+	}
+	return workspace.Remove(ctx, layout)
+}

@@ -1,0 +1,180 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/workspace"
+)
+
+// Session is a session's sandbox, ready for work.
+type Session struct {
+	*sandbox.Handle
+	Plan *plan.Plan
+}
+
+// Provide makes the sandbox of a session ready: prune if it is time, decide,
+// prepare the host directories, ensure. It sandboxes whatever the mode says;
+// asking whether a session should be sandboxed is the caller's part.
+func (a *App) Provide(ctx context.Context, who Who) (*Session, error) {
+	a.pruneIfDue(ctx)
+	p, err := a.Plan(who)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Refusal(); err != nil {
+		return nil, err
+	}
+	if err := a.chooseBackend(ctx, p); err != nil {
+		return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "backend", Err: err}
+	}
+	notices, err := a.prepare(ctx, p)
+	if err != nil {
+		return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "workspace", Err: err}
+	}
+	h, err := a.Manager.Ensure(ctx, p.Spec)
+	if err != nil {
+		return nil, err
+	}
+	h.Notices = append(notices, h.Notices...)
+	return &Session{Handle: h, Plan: p}, nil
+}
+
+func (a *App) pruneIfDue(ctx context.Context) {
+	removed, err := a.Manager.PruneIfDue(ctx, a.PruneLimits)
+	if err != nil {
+		a.logger.WarnContext(ctx, "prune", "error", err)
+	}
+	for _, r := range removed {
+		a.logger.InfoContext(ctx, "pruned", "sandbox", r.Entry.ContainerName, "reason", r.Reason, "error", r.Err)
+	}
+}
+
+// PruneLimits are the limits of one agent's sandboxes. An agent that is no
+// longer configured has the defaults.
+func (a *App) PruneLimits(agentID string) sandbox.PruneLimits {
+	agent, err := a.Config.Resolve(agentID)
+	if err != nil {
+		agent, err = a.Config.Resolve(a.Config.DefaultAgent())
+	}
+	if err != nil {
+		return sandbox.PruneLimits{}
+	}
+	p := agent.Sandbox.Prune
+	return sandbox.PruneLimits{Idle: time.Duration(p.IdleHours) * time.Hour, Age: time.Duration(p.MaxAgeDays) * 24 * time.Hour}
+}
+
+func (a *App) chooseBackend(ctx context.Context, p *plan.Plan) error {
+	stored, err := storedBackend(ctx, a.registry, p.Spec.Name)
+	if err != nil {
+		return err
+	}
+	p.Spec.Backend, err = a.Backend(p, stored).require()
+	return err
+}
+
+// StoredBackend is the backend that a sandbox was made with, "" if that is not
+// known. It makes no state directory where there is none.
+func (s *Settings) StoredBackend(ctx context.Context, name string) string {
+	path := filepath.Join(s.Paths.AtollState, databaseFile)
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	db, err := store.Open(ctx, path)
+	if err != nil {
+		return ""
+	}
+	defer db.Close()
+	backend, _ := storedBackend(ctx, sandbox.NewRegistry(db), name)
+	return backend
+}
+
+func storedBackend(ctx context.Context, registry *sandbox.Registry, name string) (string, error) {
+	entry, err := registry.Get(ctx, name)
+	if errors.Is(err, sandbox.ErrNotFound) {
+		return "", nil
+	} else if err != nil {
+		return "", err
+	}
+	return entry.Backend, nil
+}
+
+// prepare makes the host directories ready and pins the mounts to them.
+func (a *App) prepare(ctx context.Context, p *plan.Plan) (notices []string, err error) {
+	report, err := workspace.Prepare(ctx, p.Layout, workspace.Options{User: numericUser(p.Spec.User)})
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range report.Warnings {
+		notices = append(notices, w.String())
+	}
+	notices = append(notices, a.syncSkills(ctx, p)...)
+	for _, blocked := range p.Env.Blocked {
+		notices = append(notices, fmt.Sprintf("environment variable %s does not enter the sandbox: %s", blocked.Name, blocked.Reason))
+	}
+	return append(notices, p.Env.Warnings...), p.Pin()
+}
+
+// numericUser is a docker.user that is a pair of numbers; nil if it is a name.
+func numericUser(user string) *hostpath.Owner {
+	uid, gid, ok := strings.Cut(user, ":")
+	if !ok {
+		gid = uid
+	}
+	u, errU := strconv.Atoi(uid)
+	g, errG := strconv.Atoi(gid)
+	if errU != nil || errG != nil {
+		return nil
+	}
+	return &hostpath.Owner{UID: u, GID: g}
+}
+
+// syncSkills mirrors the agent's skills into its copy. It never fails a session.
+func (a *App) syncSkills(ctx context.Context, p *plan.Plan) (notices []string) {
+	if p.Agent.Sandbox.WorkspaceAccess == config.AccessRW {
+		return nil
+	}
+	report := workspace.SyncSkills(ctx, p.Layout, workspace.SkillOptions{Allowed: p.Agent.Skills, Readable: readable(p.Tools)})
+	for _, w := range report.Warnings {
+		notices = append(notices, w.String())
+	}
+	return notices
+}
+
+// readable lets skills in only where the read tool could show them.
+func readable(tools policy.ToolPolicy) func(string) bool {
+	allowed := tools.Decide("read").Allowed
+	return func(string) bool { return allowed }
+}
+
+// Discard removes a sandbox that nobody else uses, and its private copy.
+func (a *App) Discard(ctx context.Context, p *plan.Plan) error {
+	if err := a.Manager.Remove(ctx, p.Spec.Name, nil); err != nil {
+		return err
+	}
+	return workspace.Remove(ctx, p.Layout)
+}
+
+// CommandEnv is the environment of one command: what policy lets in, and the
+// few variables that programs expect, which belong to the inside.
+func CommandEnv(p *plan.Plan, passed map[string]string) []string {
+	env := map[string]string{"HOME": p.Spec.Workdir, "PATH": defaultPath}
+	maps.Copy(env, passed)
+	return sandbox.EnvList(env)
+}
+
+// defaultPath is the search path inside. The host's never enters.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -1,0 +1,93 @@
+// Package bench measures Atoll beside its peers, all sides interleaved in one
+// run. A figure is a distribution; what is claimed is a ratio, or a count.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Report is the outcome of one benchmark.
+type Report struct {
+	Bench  string  `json:"bench"`
+	Rows   []Row   `json:"rows"`
+	Ratios []Ratio `json:"ratios"`
+}
+
+// Row is the distribution of one measurement.
+type Row struct {
+	Name string  `json:"name"`
+	Unit string  `json:"unit"`
+	N    int     `json:"n"`
+	P50  float64 `json:"p50"`
+	P95  float64 `json:"p95"`
+	P99  float64 `json:"p99"`
+}
+
+// Ratio is a claim: the value, what is wanted, and whether it holds.
+type Ratio struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Want  string  `json:"want"`
+	OK    bool    `json:"ok"`
+}
+
+// Options are what every benchmark gets.
+type Options struct {
+	Progress io.Writer
+	Getenv   func(string) string
+	Config   string // path of the configuration, "" for the usual search
+	Self     string // path of this program, to measure fresh processes
+}
+
+// Bench is one benchmark.
+type Bench struct {
+	Name  string
+	About string
+	Run   func(ctx context.Context, o Options) (*Report, error)
+}
+
+// All returns every benchmark, in the order of help.
+func All() []Bench {
+	return []Bench{
+		{"ensure", "time and engine calls until a running, unchanged sandbox is ready", ensure},
+	}
+}
+
+// row sums up samples.
+func row(name, unit string, samples []float64) Row {
+	sorted := slices.Sorted(slices.Values(samples))
+	at := func(q float64) float64 { return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)] }
+	return Row{Name: name, Unit: unit, N: len(sorted), P50: at(0.50), P95: at(0.95), P99: at(0.99)}
+}
+
+// atMost claims that value does not exceed limit.
+func atMost(name string, value, limit float64) Ratio {
+	return Ratio{Name: name, Value: value, Want: fmt.Sprintf("≤ %g", limit), OK: value <= limit}
+}
+
+// exactly claims a count.
+func exactly(name string, value, want int) Ratio {
+	return Ratio{Name: name, Value: float64(value), Want: fmt.Sprintf("= %d", want), OK: value == want}
+}
+
+// Failed returns the claims that do not hold.
+func (r *Report) Failed() []Ratio {
+	return slices.DeleteFunc(slices.Clone(r.Ratios), func(x Ratio) bool { return x.OK })
+}
+
+// cpuTime is the CPU time that this process has used, in all its threads.
+func cpuTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
+
+func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }

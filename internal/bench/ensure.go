@@ -1,0 +1,212 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/internal/app"
+)
+
+// How often each side of the benchmark runs.
+const (
+	residentRounds = 1000
+	freshRounds    = 40
+)
+
+// The claims of the benchmark.
+const (
+	residentCPULimit = 500  // µs of own CPU with a live wire
+	freshCPULimit    = 1000 // µs of own CPU in a fresh process, the engine's call apart
+	growthLimit      = 2    // 10,000 entries against 10
+)
+
+// ensure measures Manager.Ensure of a running, unchanged sandbox: in a resident
+// process, and in processes that begin with nothing.
+func ensure(ctx context.Context, o Options) (*Report, error) {
+	r := &Report{Bench: "ensure"}
+	stage, err := newEnsureStage(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer stage.close()
+	for _, part := range []func(context.Context, *Report) error{stage.resident, stage.fresh, registryCurve} {
+		if err := part(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// ensureStage is an installation of its own on the real engine, with one
+// running sandbox and a counter of engine calls in between.
+type ensureStage struct {
+	options Options
+	engine  *countingEngine
+	state   string
+	app     *app.App
+	session *app.Session
+}
+
+func newEnsureStage(ctx context.Context, o Options) (_ *ensureStage, err error) {
+	s := &ensureStage{options: o}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	settings, err := app.Load(app.Options{Getenv: o.Getenv, ConfigPath: o.Config})
+	if err != nil {
+		return nil, err
+	}
+	if s.engine, err = countCalls(settings.EngineHost("docker")); err != nil {
+		return nil, err
+	}
+	if s.state, err = os.MkdirTemp("", "atoll"); err != nil {
+		return nil, err
+	}
+	if s.app, err = app.Open(ctx, app.Options{Getenv: s.getenv, ConfigPath: o.Config}); err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(o.Progress, "making the sandbox …")
+	s.session, err = s.app.Provide(ctx, app.Who{SessionKey: benchSession})
+	return s, err
+}
+
+const benchSession = "agent:main:bench"
+
+// getenv is the environment with our own state directory and counted engine.
+func (s *ensureStage) getenv(name string) string {
+	switch name {
+	case "ATOLL_STATE_DIR":
+		return s.state
+	case "DOCKER_HOST":
+		return s.engine.Host
+	}
+	return s.options.Getenv(name)
+}
+
+func (s *ensureStage) close() {
+	if s.app != nil {
+		if s.session != nil {
+			s.session.Release()
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			_ = s.app.Discard(ctx, s.session.Plan)
+		}
+		s.app.Close()
+	}
+	if s.engine != nil {
+		s.engine.close()
+	}
+	if s.state != "" {
+		_ = os.RemoveAll(s.state)
+	}
+}
+
+func (s *ensureStage) resident(ctx context.Context, r *Report) error {
+	fmt.Fprintln(s.options.Progress, "resident process …")
+	var wall []float64
+	var cpu time.Duration
+	calls, err := s.engine.during(func() error {
+		cpuBefore := cpuTime()
+		for range residentRounds {
+			start := time.Now()
+			h, err := s.app.Manager.Ensure(ctx, s.session.Plan.Spec)
+			if err != nil {
+				return err
+			}
+			wall = append(wall, microseconds(time.Since(start)))
+			h.Release()
+		}
+		cpu = cpuTime() - cpuBefore
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	perCall := microseconds(cpu) / residentRounds
+	r.Rows = append(r.Rows, row("ensure, resident process, wall", "µs", wall), row("ensure, resident process, own CPU (mean)", "µs", []float64{perCall}))
+	r.Ratios = append(r.Ratios,
+		exactly(fmt.Sprintf("engine calls in %d resident ensures", residentRounds), calls, 0),
+		atMost("own CPU of a resident ensure, µs", perCall, residentCPULimit))
+	return nil
+}
+
+// Fresh is what one fresh process measured of itself.
+type Fresh struct {
+	WallUs float64 `json:"wallUs"`
+	CPUUs  float64 `json:"cpuUs"`
+}
+
+// MeasureFresh opens the installation, ensures the benchmark's sandbox once and
+// tells what that cost. It is the other half of the benchmark, run in processes
+// of its own.
+func MeasureFresh(ctx context.Context, o Options) (*Fresh, error) {
+	a, err := app.Open(ctx, app.Options{Getenv: o.Getenv, ConfigPath: o.Config})
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	p, err := a.Plan(app.Who{SessionKey: benchSession})
+	if err != nil {
+		return nil, err
+	}
+	p.Spec.Backend = "docker"
+	cpu, start := cpuTime(), time.Now()
+	h, err := a.Manager.Ensure(ctx, p.Spec)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fresh{WallUs: microseconds(time.Since(start)), CPUUs: microseconds(cpuTime() - cpu)}
+	h.Release()
+	if h.Created {
+		return nil, errors.New("the sandbox was made anew: its configuration differs from the benchmark's")
+	}
+	return f, nil
+}
+
+func (s *ensureStage) fresh(ctx context.Context, r *Report) error {
+	fmt.Fprintln(s.options.Progress, "fresh processes …")
+	var wall, cpu []float64
+	most := 0
+	for range freshRounds {
+		var f *Fresh
+		calls, err := s.engine.during(func() (err error) {
+			f, err = s.child(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		most = max(most, calls)
+		wall, cpu = append(wall, f.WallUs), append(cpu, f.CPUUs)
+	}
+	own := row("ensure, fresh process, own CPU", "µs", cpu)
+	r.Rows = append(r.Rows, row("ensure, fresh process, wall", "µs", wall), own)
+	r.Ratios = append(r.Ratios,
+		exactly("most engine calls of a fresh ensure", most, 1),
+		atMost("own CPU of a fresh ensure, p50 µs", own.P50, freshCPULimit))
+	return nil
+}
+
+func (s *ensureStage) child(ctx context.Context) (*Fresh, error) {
+	args := []string{"bench", "fresh-ensure"}
+	if s.options.Config != "" {
+		args = append(args, "--config", s.options.Config)
+	}
+	cmd := exec.CommandContext(ctx, s.options.Self, args...)
+	cmd.Env = append(os.Environ(), "ATOLL_STATE_DIR="+s.state, "DOCKER_HOST="+s.engine.Host)
+	cmd.Stderr = s.options.Progress
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("fresh process: %w", err)
+	}
+	f := new(Fresh)
+	return f, json.Unmarshal(out, f)
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/bench"
+)
+
+func newBenchCommand(e *env) *cobra.Command {
+	var asJSON, check bool
+	cmd := &cobra.Command{
+		Use:   "bench NAME",
+		Short: "Measure Atoll beside its peers, all sides in one run",
+		Long:  "Measure Atoll beside its peers, all sides in one run.\n\n" + benchList(),
+		Example: `  atoll bench ensure
+  atoll bench ensure --json --check`,
+		Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runBench(cmd, e, args[0], asJSON, check) },
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "exit with code 1 if a claim does not hold")
+	jsonFlag(cmd, &asJSON)
+	cmd.AddCommand(newFreshEnsureCommand(e))
+	return cmd
+}
+
+func benchList() string {
+	var b strings.Builder
+	for _, x := range bench.All() {
+		fmt.Fprintf(&b, "  %-10s %s\n", x.Name, x.About)
+	}
+	return b.String()
+}
+
+func (e *env) benchOptions() (bench.Options, error) {
+	self, err := os.Executable()
+	return bench.Options{Progress: e.Err, Getenv: e.Getenv, Config: e.configPath, Self: self}, err
+}
+
+func runBench(cmd *cobra.Command, e *env, name string, asJSON, check bool) error {
+	o, err := e.benchOptions()
+	if err != nil {
+		return err
+	}
+	for _, b := range bench.All() {
+		if b.Name != name {
+			continue
+		}
+		report, err := b.Run(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		return e.printBench(report, asJSON, check)
+	}
+	return usage(cmd, fmt.Errorf("there is no benchmark %q", name))
+}
+
+func (e *env) printBench(r *bench.Report, asJSON, check bool) error {
+	if asJSON {
+		if err := e.printJSON(r); err != nil {
+			return err
+		}
+	} else {
+		e.printBenchTables(r)
+	}
+	if failed := r.Failed(); check && len(failed) > 0 {
+		return withCode(exitFailure, fmt.Errorf("%d of %d claims do not hold", len(failed), len(r.Ratios)))
+	}
+	return nil
+}
+
+func (e *env) printBenchTables(r *bench.Report) {
+	number := func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
+	rows := newTable("MEASUREMENT", "UNIT", "N", "P50", "P95", "P99")
+	for _, x := range r.Rows {
+		rows.add(x.Name, x.Unit, strconv.Itoa(x.N), number(x.P50), number(x.P95), number(x.P99))
+	}
+	rows.print(e.Out)
+	fmt.Fprintln(e.Out)
+	claims := newTable("CLAIM", "VALUE", "WANTED", "HOLDS")
+	for _, x := range r.Ratios {
+		claims.add(x.Name, strconv.FormatFloat(x.Value, 'f', 2, 64), x.Want, map[bool]string{true: "yes", false: "NO"}[x.OK])
+	}
+	claims.print(e.Out)
+}
+
+// newFreshEnsureCommand is the half of the benchmark that runs in processes of
+// its own.
+func newFreshEnsureCommand(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use: "fresh-ensure", Hidden: true, Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := e.benchOptions()
+			if err != nil {
+				return err
+			}
+			f, err := bench.MeasureFresh(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return e.printJSON(f)
+		},
+	}
+}

@@ -1,0 +1,99 @@
+// Package cli is the command line: one file a verb. A verb reads its flags,
+// asks package app for what it needs, and prints; decisions live elsewhere.
+//
+// What goes where: data to standard output, in tables for people and as JSON
+// with --json; progress, notices, errors and hints to standard error.
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Terminal is the program's outside: streams and environment.
+type Terminal struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Getenv   func(string) string
+	// IsTerminal reports whether a person sees what is written to Out.
+	IsTerminal bool
+}
+
+// System is the process's own terminal.
+func System() *Terminal {
+	return &Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
+		IsTerminal: term.IsTerminal(int(os.Stdout.Fd()))}
+}
+
+// verbs are all verbs, in the order in which help shows them.
+var verbs = []func(*env) *cobra.Command{
+	newRunCommand,
+	newSandboxCommand,
+	newConfigCommand,
+	newImagesCommand,
+	newDoctorCommand,
+	newBenchCommand,
+	newVersionCommand,
+}
+
+// Main runs one command line and returns the exit code.
+func Main(ctx context.Context, args []string, t *Terminal) int {
+	e := &env{Terminal: t}
+	root := newRootCommand(e)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	e.close()
+	return e.finish(err)
+}
+
+func newRootCommand(e *env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "atoll",
+		Short: "Run AI agents, and every tool they call, inside hardened sandboxes",
+		Long: `Atoll runs AI agents, and every tool they call, inside hardened sandboxes.
+
+Every sandbox is a machine without a network that has exactly one wire to the
+host. Settings come from one file; an openclaw.json works as it is.`,
+		Example: `  atoll run -- python3 -c 'print(6*7)'     one command in a sandbox
+  atoll sandbox explain                    what applies here, and why
+  atoll sandbox list                       what is there
+  atoll doctor                             what this machine can enforce`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetOut(e.Out)
+	root.SetErr(e.Err)
+	root.SetIn(e.In)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	flags := root.PersistentFlags()
+	flags.StringVar(&e.configPath, "config", "", "configuration `file` (default: the first of ./atoll.json5, the state directory's, openclaw.json)")
+	flags.BoolVarP(&e.verbose, "verbose", "v", false, "say what is done on standard error")
+	for _, verb := range verbs {
+		root.AddCommand(verb(e))
+	}
+	rejectStrayArguments(root)
+	return root
+}
+
+// rejectStrayArguments makes a word that is no verb an error at every level;
+// cobra would print help and call that a success.
+func rejectStrayArguments(cmd *cobra.Command) {
+	for _, child := range cmd.Commands() {
+		rejectStrayArguments(child)
+	}
+	if cmd.HasSubCommands() && cmd.RunE == nil {
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownVerb(cmd, args[0])
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+type explainOptions struct {
+	whoFlags
+	tool, path string
+	asJSON     bool
+}
+
+func newExplainCommand(e *env) *cobra.Command {
+	var o explainOptions
+	cmd := &cobra.Command{
+		Use:   "explain",
+		Short: "Say what applies to a session, where each value came from, and what to change",
+		Long: `Say what applies to a session, where each value came from, and what to change.
+
+It asks no engine and creates nothing: what it shows is what the next command
+would get.`,
+		Example: `  atoll sandbox explain
+  atoll sandbox explain --session agent:work:telegram:42 --tool browser
+  atoll sandbox explain --path /workspace/notes.md --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runExplain(cmd.Context(), e, o) },
+	}
+	o.add(cmd)
+	cmd.Flags().StringVar(&o.tool, "tool", "", "also say whether this tool may be used, and why")
+	cmd.Flags().StringVar(&o.path, "path", "", "also say where this path is, on both sides")
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+func runExplain(ctx context.Context, e *env, o explainOptions) error {
+	settings, err := e.load()
+	if err != nil {
+		return e.configError(err, o.asJSON)
+	}
+	p, err := settings.Plan(o.who())
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	if problems := findingsAsProblems(settings, p); len(problems) > 0 {
+		return withConfigCode(e.configError(problems, o.asJSON))
+	}
+	x := newExplanation(settings, p, settings.StoredBackend(ctx, p.Spec.Name))
+	if o.tool != "" {
+		x.Tool = explainTool(p, o.tool)
+	}
+	if o.path != "" {
+		x.Path = explainPath(p, o.path)
+	}
+	if o.asJSON {
+		return e.printJSON(x)
+	}
+	return e.printExplanation(settings, p, x)
+}
+
+// withConfigCode gives an error that has no code yet that of a bad file.
+func withConfigCode(err error) error {
+	if code(err) == exitUsage {
+		return err
+	}
+	return withCode(exitUsage, err)
+}
+
+// findingsAsProblems puts what policy refuses in the form, and at the place, of
+// a mistake in the file: to its author it is one.
+func findingsAsProblems(s *app.Settings, p *plan.Plan) config.Problems {
+	var problems config.Problems
+	for _, f := range p.Findings {
+		origin := originOf(p.Agent, f.Field)
+		problem := config.Problem{File: s.Location.Path, Path: f.Field, Message: f.Message, Line: origin.Line, Hint: f.Hint}
+		if origin.Line > 0 {
+			problem.Path, problem.Column = origin.Path+indexOf(f.Field), 1
+		}
+		problems = append(problems, problem)
+	}
+	return problems
+}
+
+// originOf finds the origin of a field, whose entries ("binds[1]") share one.
+func originOf(agent *config.Agent, field string) config.Origin {
+	if origin, ok := agent.Origins[field]; ok {
+		return origin
+	}
+	return agent.Origins[field[:len(field)-len(indexOf(field))]]
+}
+
+// indexOf is the "[1]" at the end of a field, or "".
+func indexOf(field string) string {
+	if i := slices.Index([]byte(field), '['); i >= 0 && field[len(field)-1] == ']' {
+		return field[i:]
+	}
+	return ""
+}
+
+// explanation is the JSON form of explain.
+type explanation struct {
+	AgentID        string           `json:"agentId"`
+	SessionKey     string           `json:"sessionKey"`
+	MainSessionKey string           `json:"mainSessionKey"`
+	Sandbox        explainedSandbox `json:"sandbox"`
+	Tool           *explainedTool   `json:"tool,omitzero"`
+	Path           *explainedPath   `json:"path,omitzero"`
+	Ignored        []string         `json:"ignored"`
+	Warnings       []config.Problem `json:"warnings"`
+}
+
+type explainedSandbox struct {
+	Mode               config.Mode       `json:"mode"`
+	Scope              config.Scope      `json:"scope"`
+	ScopeKey           string            `json:"scopeKey"`
+	Backend            app.Backend       `json:"backend"`
+	WorkspaceAccess    config.Access     `json:"workspaceAccess"`
+	WorkspaceRoot      string            `json:"workspaceRoot"`
+	SessionIsSandboxed bool              `json:"sessionIsSandboxed"`
+	Reason             string            `json:"reason"`
+	ContainerName      string            `json:"containerName"`
+	Image              string            `json:"image"`
+	ConfigHash         string            `json:"configHash"`
+	Mounts             []sandbox.Mount   `json:"mounts"`
+	Env                explainedEnv      `json:"env"`
+	Tools              policy.ToolPolicy `json:"tools"`
+	Docker             config.Docker     `json:"docker"`
+	Browser            config.Browser    `json:"browser"`
+	Prune              config.Prune      `json:"prune"`
+}
+
+// explainedEnv names variables and never shows a value.
+type explainedEnv struct {
+	Passed   []string            `json:"passed"`
+	Blocked  []policy.BlockedEnv `json:"blocked"`
+	Warnings []string            `json:"warnings"`
+}
+
+type explainedTool struct {
+	Name    string   `json:"name"`
+	Allowed bool     `json:"allowed"`
+	Reason  string   `json:"reason"`
+	Fix     []string `json:"fix"`
+}
+
+type explainedPath struct {
+	policy.Path
+	Error string `json:"error,omitempty"`
+}
+
+func newExplanation(s *app.Settings, p *plan.Plan, stored string) *explanation {
+	box := p.Agent.Sandbox
+	return &explanation{
+		AgentID: p.Agent.ID, SessionKey: p.Session.Key, MainSessionKey: p.Session.MainKey,
+		Sandbox: explainedSandbox{
+			Mode: box.Mode, Scope: box.Scope, ScopeKey: p.ScopeKey, Backend: s.Backend(p, stored),
+			WorkspaceAccess: box.WorkspaceAccess, WorkspaceRoot: box.WorkspaceRoot,
+			SessionIsSandboxed: p.Sandboxed, Reason: p.Why,
+			ContainerName: p.Spec.Name, Image: p.Spec.Image, ConfigHash: p.Spec.ConfigHash,
+			Mounts: orEmpty(p.Spec.Mounts), Tools: p.Tools, Docker: withoutSecrets(box, p.Env),
+			Env: explainedEnv{
+				Passed:  orEmpty(slices.Sorted(maps.Keys(p.Env.Passed))),
+				Blocked: orEmpty(p.Env.Blocked), Warnings: orEmpty(p.Env.Warnings),
+			},
+			Browser: box.Browser, Prune: box.Prune,
+		},
+		Ignored: orEmpty(s.Config.Ignored()), Warnings: orEmpty(p.Warnings),
+	}
+}
+
+// withoutSecrets hides the values of variables that look like secrets: those
+// that were blocked, and those let in by their name.
+func withoutSecrets(box config.Sandbox, env policy.Env) config.Docker {
+	docker := box.Docker
+	docker.Env = maps.Clone(docker.Env)
+	for name := range docker.Env {
+		if _, passed := env.Passed[name]; !passed || slices.Contains(box.AllowSecretEnv, name) {
+			docker.Env[name] = "[redacted]"
+		}
+	}
+	return docker
+}
+
+func explainTool(p *plan.Plan, name string) *explainedTool {
+	d := p.Tools.Decide(name)
+	return &explainedTool{Name: policy.NormalizeTool(name), Allowed: d.Allowed, Reason: d.Reason, Fix: orEmpty(d.Fix)}
+}
+
+func explainPath(p *plan.Plan, input string) *explainedPath {
+	path, err := p.Path(input)
+	if err != nil {
+		return &explainedPath{Path: policy.Path{Input: input}, Error: err.Error()}
+	}
+	return &explainedPath{Path: path}
+}

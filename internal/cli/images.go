@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/image"
+)
+
+func newImagesCommand(e *env) *cobra.Command {
+	cmd := &cobra.Command{Use: "images", Short: "Build the images that sandboxes are made from"}
+	cmd.AddCommand(newImagesBuildCommand(e))
+	return cmd
+}
+
+type buildOptions struct {
+	backend, target string
+	params          []parameter
+	with            []string
+	network         string
+	asJSON          bool
+}
+
+// parameter is a build argument that a flag or the environment may set.
+type parameter struct {
+	flag, variable, about string
+	value                 *string
+}
+
+func (o *buildOptions) parameters() []parameter {
+	return []parameter{
+		{"base-image", image.ArgBaseImage, "image to build on", new(string)},
+		{"packages", image.ArgPackages, "Debian packages to install", new(string)},
+		{"install-pnpm", image.ArgInstallPnpm, "1 to install pnpm", new(string)},
+		{"install-bun", image.ArgInstallBun, "1 to install bun", new(string)},
+		{"install-brew", image.ArgInstallBrew, "1 to install Homebrew", new(string)},
+		{"final-user", image.ArgFinalUser, "user that the image runs as", new(string)},
+	}
+}
+
+func newImagesBuildCommand(e *env) *cobra.Command {
+	var o buildOptions
+	o.params = o.parameters()
+	cmd := &cobra.Command{
+		Use:   "build RECIPE",
+		Short: "Build one of the images: " + strings.Join(recipeNames(), ", "),
+		Long: "Build one of the images. Where no registry answers, the base is made from\nDebian's packages.\n\n" + recipeList() +
+			"\nFlags default to the environment variables of the same meaning (BASE_IMAGE,\nPACKAGES, INSTALL_PNPM, …), and those to the recipe's own values.",
+		Example: `  atoll images build sandbox
+  atoll images build common --install-brew 0
+  atoll images build sandbox --with gh --target-image my-sandbox:gh`,
+		Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runImagesBuild(cmd.Context(), e, o, args[0]) },
+	}
+	flags := cmd.Flags()
+	for _, p := range o.params {
+		flags.StringVar(p.value, p.flag, e.Getenv(p.variable), p.about+" (default: $"+p.variable+", else the recipe's)")
+	}
+	flags.StringVar(&o.target, "target-image", e.Getenv("TARGET_IMAGE"), "`reference` of the result (default: $TARGET_IMAGE, else the recipe's)")
+	flags.StringSliceVar(&o.with, "with", nil, "layers to add: "+strings.Join(image.Layers(), ", "))
+	flags.StringVar(&o.backend, "backend", "", "docker or podman (default: the engine that sandboxes use)")
+	flags.StringVar(&o.network, "network", "", "network of the build's steps (default: the engine's)")
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+func recipeNames() []string {
+	var names []string
+	for _, r := range image.Recipes() {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+func recipeList() string {
+	var b strings.Builder
+	for _, r := range image.Recipes() {
+		fmt.Fprintf(&b, "  %-10s %s → %s\n", r.Name, r.About, r.Target)
+	}
+	return b.String()
+}
+
+func runImagesBuild(ctx context.Context, e *env, o buildOptions, name string) error {
+	recipe, err := image.Find(name)
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	a, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
+	engine, err := a.ImageEngine(ctx, o.backend)
+	if err != nil {
+		return err
+	}
+	args := map[string]string{}
+	for _, p := range o.params {
+		if *p.value != "" {
+			args[p.variable] = *p.value
+		}
+	}
+	ref, err := image.Build(ctx, engine, recipe, image.Options{Target: o.target, Args: args, With: o.with, Network: o.network}, e.Err)
+	if err != nil {
+		return err
+	}
+	if o.asJSON {
+		return e.printJSON(map[string]any{"image": ref, "recipe": recipe.Name})
+	}
+	_, err = fmt.Fprintf(e.Out, "Sandbox image built: %s\n", ref)
+	return err
+}
