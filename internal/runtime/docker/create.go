@@ -184,17 +184,27 @@ func isNameTaken(err error) bool {
 	return err != nil && (isConflict(err) || strings.Contains(err.Error(), "is already in use"))
 }
 
-// whoseName says who has the name that was wanted.
+// whoseName says who has the name that was wanted. A container that is being
+// made or removed has its name before and after it can be seen.
 func (r *Runtime) whoseName(ctx context.Context, name string) error {
-	_, err := r.open(ctx, name)
-	if err == nil {
-		return sandbox.ErrExists
+	ctx, cancel := context.WithTimeout(ctx, lateCreation)
+	defer cancel()
+	for {
+		_, err := r.open(ctx, name)
+		if err == nil {
+			return sandbox.ErrExists
+		}
+		if !errors.Is(err, sandbox.ErrNotFound) {
+			return err
+		}
+		if pause(ctx, pollInterval) != nil {
+			return advice.With(fmt.Errorf("its name is taken by a container that is being made or removed: %w", sandbox.ErrBusy), "try again")
+		}
 	}
-	return err
 }
 
 func foreign(name string) error {
-	return advice.With(fmt.Errorf("container %q: %w", name, sandbox.ErrForeign),
+	return advice.With(sandbox.ErrForeign,
 		fmt.Sprintf("rename or remove that container (docker rm %s), or set another docker.containerPrefix", name))
 }
 
@@ -218,7 +228,7 @@ func (r *Runtime) removeLate(ctx context.Context, name, nonce string) error {
 		case err == nil, errors.Is(err, sandbox.ErrUnavailable):
 			return nil // another's; or gone with the engine, whose label finds it later
 		}
-		if pause(ctx, removePoll) != nil {
+		if pause(ctx, pollInterval) != nil {
 			return nil
 		}
 	}

@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -94,5 +93,3 @@ func (i *Instance) firstProcess() int {
 	defer i.mu.Unlock()
 	return i.pid
 }
-
-var errNoPID = errors.New("the engine names no process of it")

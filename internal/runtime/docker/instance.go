@@ -33,7 +33,7 @@ var _ sandbox.Instance = (*Instance)(nil)
 func (r *Runtime) Open(ctx context.Context, name string) (sandbox.Instance, error) {
 	i, err := r.open(ctx, name)
 	if err != nil {
-		return nil, err // not i: a nil *Instance is no nil Instance
+		return nil, fmt.Errorf("container %q: %w", name, err)
 	}
 	return i, nil
 }
@@ -41,11 +41,11 @@ func (r *Runtime) Open(ctx context.Context, name string) (sandbox.Instance, erro
 func (r *Runtime) open(ctx context.Context, name string) (*Instance, error) {
 	found, err := r.inspect(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("container %q: %w", name, err)
+		return nil, err
 	}
 	// The engine also finds a container by the beginning of its id.
 	if strings.TrimPrefix(found.Name, "/") != name {
-		return nil, fmt.Errorf("container %q: %w", name, sandbox.ErrNotFound)
+		return nil, sandbox.ErrNotFound
 	}
 	if !r.owns(found.Config) {
 		return nil, foreign(name)

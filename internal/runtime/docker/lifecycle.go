@@ -23,8 +23,10 @@ const (
 	// cleanupTimeout bounds what is done after a failure, when the caller's own
 	// time may be over.
 	cleanupTimeout = 30 * time.Second
-	// removePoll is how often we look whether a container is gone at last.
-	removePoll = 50 * time.Millisecond
+	// pollInterval is how often we look whether a container has come or gone.
+	pollInterval = 50 * time.Millisecond
+	// lateNews is how long an engine may take to notice a death.
+	lateNews = 2 * time.Second
 	// lastWordsLimit is how much of the guest's output an error shows.
 	lastWordsLimit = 2000
 )
@@ -69,11 +71,26 @@ func (i *Instance) begin(ctx context.Context, found *container.InspectResponse) 
 	if err := i.mustRun(ctx); err != nil {
 		return err
 	}
-	pid := i.firstProcess()
-	if pid == 0 {
-		return errNoPID
+	err = appeared(i.firstProcess(), pins)
+	if errors.Is(err, errProcessGone) {
+		return i.obituary(ctx, err)
 	}
-	return appeared(pid, pins)
+	return err
+}
+
+// obituary waits until the engine has noticed, too, that a container's first
+// process is gone, and can say why.
+func (i *Instance) obituary(ctx context.Context, gone error) error {
+	ctx, cancel := context.WithTimeout(ctx, lateNews)
+	defer cancel()
+	for {
+		if err := i.mustRun(ctx); err != nil {
+			return err
+		}
+		if pause(ctx, pollInterval) != nil {
+			return gone
+		}
+	}
 }
 
 // startHint adds what to do about the failures that a configuration causes.
@@ -128,10 +145,11 @@ func (i *Instance) Kill(ctx context.Context) error {
 	return i.ended(ctx, "kill", err)
 }
 
-// ended waits until the container runs no more. One that was not running, or is
-// gone, is what the caller wanted.
+// ended waits until the container runs no more. An engine's refusal is judged
+// by where the container is: one that did not run, or is gone, is what the
+// caller wanted.
 func (i *Instance) ended(ctx context.Context, verb string, err error) error {
-	if err != nil && !isNotFound(err) && !isConflict(err) {
+	if err != nil && (ctx.Err() != nil || errors.Is(err, sandbox.ErrUnavailable)) {
 		return fmt.Errorf("container %q: %s: %w", i.name, verb, err)
 	}
 	for {
@@ -143,10 +161,10 @@ func (i *Instance) ended(ctx context.Context, verb string, err error) error {
 			return lookErr
 		case state != sandbox.StateRunning && state != sandbox.StatePaused:
 			return nil
-		case err != nil: // refused for another reason than being ended already
+		case err != nil:
 			return fmt.Errorf("container %q: %s: %w", i.name, verb, err)
 		}
-		if err := pause(ctx, removePoll); err != nil {
+		if err := pause(ctx, pollInterval); err != nil {
 			return fmt.Errorf("container %q: %s: %w", i.name, verb, err)
 		}
 	}
@@ -191,7 +209,7 @@ func (r *Runtime) discard(ctx context.Context, id string) error {
 		if lookErr != nil {
 			return lookErr
 		}
-		if waitErr := pause(ctx, removePoll); waitErr != nil {
+		if waitErr := pause(ctx, pollInterval); waitErr != nil {
 			return errors.Join(err, waitErr)
 		}
 	}

@@ -27,6 +27,8 @@ type pin struct {
 // errExchanged is the reason of every mismatch.
 var errExchanged = errors.New("is no longer the file that was checked")
 
+var errProcessGone = errors.New("its first process is gone")
+
 // pinMount looks up one mount of a spec.
 func pinMount(m sandbox.Mount) (pin, error) {
 	p, err := pinPath(m.Source, m.Target)
@@ -97,6 +99,9 @@ func appeared(pid int, pins []pin) error {
 	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return nil
+	}
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
+		return errProcessGone
 	}
 	if err != nil {
 		return fmt.Errorf("root of process %d: %w", pid, err)

@@ -1,0 +1,75 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+func TestLife(t *testing.T) {
+	onEach(t, func(t *testing.T, l *lab) {
+		ctx := t.Context()
+		spec := l.spec()
+		made, err := l.Create(ctx, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustBe(t, made, sandbox.StateCreated)
+		for step, want := range []struct {
+			do   func(context.Context) error
+			then sandbox.State
+		}{
+			{made.Start, sandbox.StateRunning},
+			{made.Start, sandbox.StateRunning}, // again is nothing
+			{func(ctx context.Context) error { return made.Stop(ctx, time.Second) }, sandbox.StateStopped},
+			{func(ctx context.Context) error { return made.Stop(ctx, time.Second) }, sandbox.StateStopped},
+			{made.Start, sandbox.StateRunning}, // a second life
+			{made.Kill, sandbox.StateStopped},
+			{made.Kill, sandbox.StateStopped},
+		} {
+			if err := want.do(ctx); err != nil {
+				t.Fatalf("step %d: %v", step, err)
+			}
+			mustBe(t, made, want.then)
+			if want.then == sandbox.StateRunning {
+				if got := run(t, made, "/bin/id", "-u"); got != "1234" {
+					t.Errorf("uid is %s", got)
+				}
+			}
+		}
+		for range 2 {
+			if err := made.Remove(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := l.Open(ctx, spec.Name); !errors.Is(err, sandbox.ErrNotFound) {
+			t.Errorf("after removal: %v", err)
+		}
+		if _, err := os.Stat(wireDir(l.options.StateDir, spec.Name)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("wire directory is left: %v", err)
+		}
+		for _, gone := range []func(context.Context) error{made.Kill, func(ctx context.Context) error { return made.Stop(ctx, 0) }} {
+			if err := gone(ctx); err != nil {
+				t.Errorf("ending what is gone: %v", err)
+			}
+		}
+		if err := made.Start(ctx); !errors.Is(err, sandbox.ErrNotFound) {
+			t.Errorf("starting what is gone: %v", err)
+		}
+	})
+}
+
+func mustBe(t *testing.T, i sandbox.Instance, want sandbox.State) {
+	t.Helper()
+	got, err := i.State(t.Context())
+	if err != nil || got != want {
+		t.Fatalf("state is %q (%v), want %q", got, err, want)
+	}
+	if seen := i.Seen().State; seen != want {
+		t.Errorf("seen state is %q, want %q", seen, want)
+	}
+}
