@@ -87,25 +87,25 @@ func (v *vault) makeCopy(user hostpath.Owner, report *Report) (*os.File, error) 
 	if as.owner == nil && user.UID != os.Geteuid() {
 		as.mode = sharedDirMode // we cannot give it away, so at least let them in
 	}
-	copy, made, err := makeDir(v.root, v.layout.Slug, as)
+	dir, made, err := makeDir(v.root, v.layout.Slug, as)
 	if err != nil {
 		return nil, copyError(v.layout, err)
 	}
 	report.CopyCreated = made
-	if err := v.checkCopy(copy, user, report); err != nil {
-		closeAll(copy)
+	if err := v.checkCopy(dir, user, report); err != nil {
+		closeAll(dir)
 		return nil, err
 	}
-	return copy, nil
+	return dir, nil
 }
 
 // checkCopy refuses a copy that we cannot write to, and mends or mentions one
 // that belongs to somebody else than the sandbox's user.
-func (v *vault) checkCopy(copy *os.File, user hostpath.Owner, report *Report) error {
+func (v *vault) checkCopy(dir *os.File, user hostpath.Owner, report *Report) error {
 	var st unix.Stat_t
 	err := errors.Join(
-		unix.Fstat(int(copy.Fd()), &st),
-		unix.Faccessat(int(copy.Fd()), ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS),
+		unix.Fstat(int(dir.Fd()), &st),
+		unix.Faccessat(int(dir.Fd()), ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS),
 	)
 	if err != nil {
 		return copyError(v.layout, err)
@@ -119,7 +119,7 @@ func (v *vault) checkCopy(copy *os.File, user hostpath.Owner, report *Report) er
 		Hint:    "Leave docker.user unset, or run Atoll as root.",
 	}
 	if os.Geteuid() == 0 {
-		err = copy.Chown(user.UID, user.GID)
+		err = dir.Chown(user.UID, user.GID)
 		warning.Message = fmt.Sprintf("belonged to uid %d and now to uid %d, which the sandbox runs as; files made earlier keep their owner", st.Uid, user.UID)
 		warning.Hint = "A fresh copy: atoll sandbox recreate --discard"
 	}
@@ -129,9 +129,9 @@ func (v *vault) checkCopy(copy *os.File, user hostpath.Owner, report *Report) er
 
 // tidy removes files that a crash left half-written, and tells whether the copy
 // is empty. It looks at the first names only: an agent may have made millions.
-func tidy(copy *os.File) (bool, error) {
+func tidy(dir *os.File) (bool, error) {
 	// A descriptor of its own: reading moves the place where the next one begins.
-	again, err := openDirAt(copy, ".")
+	again, err := openDirAt(dir, ".")
 	if err != nil {
 		return false, err
 	}
@@ -144,7 +144,7 @@ func tidy(copy *os.File) (bool, error) {
 	for _, name := range names {
 		if !strings.HasPrefix(name, hostpath.TempPrefix) {
 			left++
-		} else if err := unlinkAt(copy, name); err != nil && !isDirectory(err) {
+		} else if err := unlinkAt(dir, name); err != nil && !isDirectory(err) {
 			return false, err
 		}
 	}

@@ -103,7 +103,7 @@ func checkSlug(slug string) error {
 }
 
 func notInSlug(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
+	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789._-", r)
 }
 
 func checkDirectory(key, path string) error {

@@ -98,11 +98,11 @@ func (v *vault) saveManifest(m *manifest) error {
 	return v.writeRecord(v.layout.Slug+".json", append(data, '\n'))
 }
 
-func (v *vault) readRecord(name string, max int64) ([]byte, error) {
+func (v *vault) readRecord(name string, limit int64) ([]byte, error) {
 	if v.private == nil {
 		return nil, fs.ErrNotExist
 	}
-	return hostpath.ReadRegularBeneath(v.private, filepath.Join(manifestsName, name), max)
+	return hostpath.ReadRegularBeneath(v.private, filepath.Join(manifestsName, name), limit)
 }
 
 // writeRecord replaces a file of the vault at once or not at all.

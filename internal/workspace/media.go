@@ -127,7 +127,7 @@ func (s *stager) stage(source Source) error {
 	if name == "" {
 		name = filepath.Base(source.Path)
 	}
-	return s.copy(source, file, mediaFileName(name))
+	return s.write(source, file, mediaFileName(name))
 }
 
 // open opens a source below the root it lies in.
@@ -156,8 +156,8 @@ func (s *stager) open(source string) (*os.File, error) {
 
 var errMediaSize = fmt.Errorf("larger than %d MiB", MaxMediaBytes>>20)
 
-// copy writes the file under its name, or one like it that is free.
-func (s *stager) copy(source Source, file *os.File, name string) error {
+// write copies the file under its name, or one like it that is free.
+func (s *stager) write(source Source, file *os.File, name string) error {
 	for try := range maxNameTries {
 		candidate := numbered(name, try)
 		if s.names[strings.ToLower(candidate)] {

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,7 +61,7 @@ func TestPrepareUnderRWMakesNoCopy(t *testing.T) {
 	must(t, err)
 	same(t, "report", report, workspace.Report{})
 	same(t, "agent workspace", snapshot(t, h.agent), before)
-	if _, err := os.Stat(h.root); !os.IsNotExist(err) {
+	if _, err := os.Stat(h.root); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a root for copies was made: %v", err)
 	}
 }
@@ -102,7 +103,7 @@ func TestPrepareRefusesABadAgentWorkspace(t *testing.T) {
 			_, err := workspace.Prepare(t.Context(), h.layout(tc.access), workspace.Options{})
 			fails(t, err, "agent workspace "+h.base, tc.hint)
 			fails(t, err, tc.text, tc.hint)
-			if _, err := os.Lstat(h.copy); !os.IsNotExist(err) {
+			if _, err := os.Lstat(h.copy); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("a copy was made: %v", err)
 			}
 		})

@@ -165,7 +165,7 @@ func TestRaceRemoveOfADirectoryThatFillsAgain(t *testing.T) {
 	must(t, os.MkdirAll(stale, 0o755))
 	dir, err := unix.Open(stale, unix.O_DIRECTORY, 0) // keeps working wherever it is moved
 	must(t, err)
-	defer unix.Close(dir)
+	defer func() { must(t, unix.Close(dir)) }()
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -128,7 +129,7 @@ func TestRemoveLeavesNothingOfACopy(t *testing.T) {
 	must(t, os.Link(filepath.Join(outside, "precious"), filepath.Join(h.copy, "hard")))
 	must(t, workspace.Remove(t.Context(), h.layout(config.AccessNone)))
 	same(t, "outside", read(t, filepath.Join(outside, "precious")), "safe")
-	if _, err := os.Lstat(h.copy); !os.IsNotExist(err) {
+	if _, err := os.Lstat(h.copy); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the copy: %v", err)
 	}
 	same(t, "records", len(names(t, filepath.Join(h.root, ".atoll", "manifests"))), 0)
@@ -147,10 +148,10 @@ func TestRemoveOfAnEndlesslyDeepCopy(t *testing.T) {
 		must(t, unix.Mkdirat(at, "d", 0o755))
 		next, err := unix.Openat(at, "d", unix.O_DIRECTORY, 0)
 		must(t, err)
-		unix.Close(at)
+		must(t, unix.Close(at))
 		at = next
 	}
-	unix.Close(at)
+	must(t, unix.Close(at))
 	must(t, workspace.Remove(t.Context(), h.layout(config.AccessNone)))
 	same(t, "trash", len(names(t, filepath.Join(h.root, ".atoll", "trash"))), 0)
 }

@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -73,7 +74,7 @@ func TestSeedDoesNotBringBackWhatTheAgentRemoved(t *testing.T) {
 	must(t, os.Remove(filepath.Join(h.copy, "BOOTSTRAP.md")))
 	report := h.prepare()
 	same(t, "deleted", report.Deleted, []string{"BOOTSTRAP.md"})
-	if _, err := os.Lstat(filepath.Join(h.copy, "BOOTSTRAP.md")); !os.IsNotExist(err) {
+	if _, err := os.Lstat(filepath.Join(h.copy, "BOOTSTRAP.md")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is back: %v", err)
 	}
 }
@@ -146,7 +147,7 @@ func TestSeedNeverWritesThroughALinkInTheCopy(t *testing.T) {
 	report := h.prepare()
 	same(t, "kept", report.Kept, []string{"SOUL.md", "USER.md"})
 	same(t, "outside", read(t, outside), "safe")
-	if _, err := os.Lstat(filepath.Join(h.base, "new")); !os.IsNotExist(err) {
+	if _, err := os.Lstat(filepath.Join(h.base, "new")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("written through the dangling link: %v", err)
 	}
 }
@@ -192,39 +193,66 @@ func TestDiskFullWhileSeeding(t *testing.T) {
 	}
 }
 
-// TestKillWhileSeeding kills a process that seeds and wipes without end, at
-// many moments. Whatever is left must be whole, and the next Prepare clean.
+// seedForEver is what the process does that TestKillWhileSeeding kills.
+func seedForEver(t *testing.T, base string, discard bool) {
+	h := house{t: t, base: base, agent: filepath.Join(base, "agent"), root: filepath.Join(base, "sandboxes")}
+	for l := h.layout(config.AccessNone); ; {
+		if !discard { // so that there is something to move aside
+			write(t, filepath.Join(l.SandboxDir, "SOUL.md"), "grown")
+			write(t, filepath.Join(l.SandboxDir, "USER.md"), "grown")
+		}
+		_, err := workspace.Reseed(t.Context(), l, workspace.Options{}, discard)
+		must(t, err)
+	}
+}
+
+// TestKillWhileSeeding kills a process that re-seeds without end, at many
+// moments. Whatever is left must be whole, and the next start clean.
 func TestKillWhileSeeding(t *testing.T) {
 	if base := os.Getenv("WORKSPACE_TEST_SEED"); base != "" {
-		h := house{t: t, base: base, agent: filepath.Join(base, "agent"), root: filepath.Join(base, "sandboxes")}
-		for l := h.layout(config.AccessNone); ; {
-			if _, err := workspace.Reseed(t.Context(), l, workspace.Options{}, true); err != nil {
-				t.Fatal(err)
+		seedForEver(t, base, os.Getenv("WORKSPACE_TEST_DISCARD") != "")
+	}
+	for name, env := range map[string]string{"moving aside": "", "discarding": "1"} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			for _, name := range seedNames {
+				write(t, filepath.Join(h.agent, name), strings.Repeat(name+"\n", 20_000))
 			}
-		}
+			for range 15 {
+				child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKillWhileSeeding$")
+				child.Env = append(os.Environ(), "WORKSPACE_TEST_SEED="+h.base, "WORKSPACE_TEST_DISCARD="+env)
+				must(t, child.Start())
+				time.Sleep(10*time.Millisecond + rand.N(60*time.Millisecond))
+				must(t, child.Process.Kill())
+				_ = child.Wait()
+				if env != "" {
+					checkWholeSeeds(t, h)
+				}
+				checkCleanStart(t, h)
+			}
+		})
 	}
-	h := newHouse(t)
+}
+
+// checkCleanStart does what the next start and a recreate do.
+func checkCleanStart(t *testing.T, h house) {
+	t.Helper()
+	h.prepare()
+	must(t, workspace.Sweep(t.Context(), h.root))
 	for _, name := range seedNames {
-		write(t, filepath.Join(h.agent, name), strings.Repeat(name+"\n", 20_000))
+		if _, err := os.Lstat(filepath.Join(h.copy, name)); err != nil {
+			t.Fatalf("after Prepare: %v", err)
+		}
 	}
-	for range 20 {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKillWhileSeeding$")
-		child.Env = append(os.Environ(), "WORKSPACE_TEST_SEED="+h.base)
-		must(t, child.Start())
-		time.Sleep(10*time.Millisecond + rand.N(40*time.Millisecond))
-		must(t, child.Process.Kill())
-		_ = child.Wait()
-		checkWholeSeeds(t, h)
-		h.prepare()
-		must(t, workspace.Sweep(t.Context(), h.root))
-		same(t, "the copy", names(t, h.copy), seedNames)
-		drift, err := workspace.DriftOf(h.layout(config.AccessNone))
-		if err != nil || !drift.None() {
-			t.Fatalf("drift %+v, %v", drift, err)
-		}
-		if trash, err := os.ReadDir(filepath.Join(h.root, ".atoll", "trash")); err == nil && len(trash) > 0 {
-			t.Errorf("left in the trash: %v", trash)
-		}
+	reseed(t, h, false)
+	same(t, "the copy", names(t, h.copy), seedNames)
+	checkWholeSeeds(t, h)
+	drift, err := workspace.DriftOf(h.layout(config.AccessNone))
+	if err != nil || !drift.None() {
+		t.Fatalf("drift %+v, %v", drift, err)
+	}
+	if trash, err := os.ReadDir(filepath.Join(h.root, ".atoll", "trash")); err == nil && len(trash) > 0 {
+		t.Errorf("left in the trash: %v", trash)
 	}
 }
 

@@ -183,9 +183,8 @@ func asUser(t *testing.T, uid int, f func()) {
 func ownedHouse(t *testing.T, uid int) house {
 	t.Helper()
 	needRoot(t)
-	base, err := os.MkdirTemp("", "atoll-workspace-")
-	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(base) })
+	base := t.TempDir()
+	must(t, os.Chmod(filepath.Dir(base), 0o755)) // which package testing keeps for the caller alone
 	h := houseIn(t, base)
 	must(t, os.Chown(h.base, uid, uid))
 	must(t, os.Chown(h.agent, uid, uid))

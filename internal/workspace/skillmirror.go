@@ -24,14 +24,14 @@ type mirror struct {
 }
 
 // top mirrors skills/ of the copy. Without skills, none is made.
-func (m *mirror) top(copy *os.File, want *skillTree) error {
+func (m *mirror) top(base *os.File, want *skillTree) error {
 	if len(want.dirs) == 0 {
-		there, err := existsAt(copy, skillsName)
+		there, err := existsAt(base, skillsName)
 		if err != nil || !there {
 			return err
 		}
 	}
-	return m.enter(copy, skillsName, want)
+	return m.enter(base, skillsName, want)
 }
 
 // enter mirrors the directory at rel, whose parent is open.

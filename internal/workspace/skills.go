@@ -75,22 +75,22 @@ func syncSkills(ctx context.Context, l Layout, opts SkillOptions, report *SkillR
 		return err
 	}
 	defer v.close()
-	copy, err := v.openCopy()
+	dir, err := v.openCopy()
 	if err != nil {
 		return err
 	}
-	defer closeAll(copy)
+	defer closeAll(dir)
 	c := skillCollector{SkillOptions: opts, warnings: &report.Warnings, found: newSkillTree()}
 	defer c.close()
 	c.collectFrom(l)
-	owner, err := ownerOf(copy)
+	owner, err := ownerOf(dir)
 	if err != nil {
 		return err
 	}
 	old := v.loadSkills()
 	m := mirror{ctx: ctx, owner: owner, old: old, report: report,
 		next: skillRecord{Version: skillRecordVersion, Files: map[string]skillEntry{}}}
-	failed := m.top(copy, c.found)
+	failed := m.top(dir, c.found)
 	if failed == nil {
 		report.Skills = slices.Sorted(maps.Keys(c.found.dirs))
 	}

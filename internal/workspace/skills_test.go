@@ -57,7 +57,7 @@ func TestSkillsSecondSyncOpensNoFile(t *testing.T) {
 	syncSkills(t, h, workspace.SkillOptions{})
 	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK)
 	must(t, err)
-	defer unix.Close(watch)
+	defer func() { must(t, unix.Close(watch)) }()
 	for _, path := range []string{source, filepath.Join(h.copy, "skills", "paint", "SKILL.md")} {
 		_, err := unix.InotifyAddWatch(watch, path, unix.IN_OPEN)
 		must(t, err)
