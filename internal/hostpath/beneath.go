@@ -71,21 +71,18 @@ func openRegularOnce(root *os.File, rel string, limit int64) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if err := confirmRegular(fd, before.ID(), limit); err != nil {
+	if err := confirmRegular(fd, limit); err != nil {
 		closeFD(fd)
 		return -1, err
 	}
 	return fd, nil
 }
 
-// confirmRegular checks that what was opened is what was examined before.
-func confirmRegular(fd int, want ID, limit int64) error {
+// confirmRegular looks again, now at what was really opened.
+func confirmRegular(fd int, limit int64) error {
 	var now Facts
 	if err := errors.Join(now.stat(fd), unix.SetNonblock(fd, false)); err != nil {
 		return err
-	}
-	if now.ID() != want {
-		return errRace
 	}
 	return now.regular(limit)
 }
