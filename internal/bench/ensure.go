@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/config"
 )
 
 // How often each side of the benchmark runs.
@@ -74,11 +76,17 @@ func newEnsureStage(ctx context.Context, o Options) (_ *ensureStage, err error) 
 		return nil, err
 	}
 	fmt.Fprintln(o.Progress, "making the sandbox …")
-	s.session, err = s.app.Provide(ctx, app.Who{SessionKey: benchSession})
+	s.session, err = s.app.Provide(ctx, benchWho(s.app))
 	return s, err
 }
 
-const benchSession = "agent:main:bench"
+// benchWho is a session whose sandbox has a name that nothing else on the engine
+// can have: it contains the name of the benchmark's own state directory.
+func benchWho(a *app.App) app.Who {
+	return app.Who{Adjust: func(agent *config.Agent) {
+		agent.Sandbox.Docker.ContainerPrefix = "bench-" + filepath.Base(a.Paths.AtollState) + "-"
+	}}
+}
 
 // getenv is the environment with our own state directory and counted engine.
 func (s *ensureStage) getenv(name string) string {
@@ -153,7 +161,7 @@ func MeasureFresh(ctx context.Context, o Options) (*Fresh, error) {
 		return nil, err
 	}
 	defer a.Close()
-	p, err := a.Plan(app.Who{SessionKey: benchSession})
+	p, err := a.Plan(benchWho(a))
 	if err != nil {
 		return nil, err
 	}

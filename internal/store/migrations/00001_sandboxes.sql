@@ -23,6 +23,8 @@ CREATE TABLE sandboxes (
 -- Prune asks, for one agent, who is idle or old: both are a range of an index.
 CREATE INDEX sandboxes_idle ON sandboxes (agent_id, last_used_at_ms);
 CREATE INDEX sandboxes_age ON sandboxes (agent_id, created_at_ms);
+-- List shows the last used first.
+CREATE INDEX sandboxes_recent ON sandboxes (last_used_at_ms DESC, container_name);
 -- Repair asks only for rows that a crash left in the middle of something.
 CREATE INDEX sandboxes_unfinished ON sandboxes (phase) WHERE phase <> 'ready';
 -- And for the names of one backend, which it compares with the engine's.
