@@ -1,0 +1,42 @@
+package docker_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/guestbin/guestbuild"
+	"github.com/atoll-run/atoll/internal/runtime/docker"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/sandboxtest"
+)
+
+// The suite of every runtime, with the real guest. Tests of its own name for
+// each engine: the suite starts the test binary again by the top name.
+
+func TestSuiteDocker(t *testing.T) {
+	sandboxtest.Run(t, subject(enginetest.Docker(t), docker.Docker))
+}
+
+func TestSuitePodman(t *testing.T) {
+	sandboxtest.Run(t, subject(enginetest.Podman(t), docker.Podman))
+}
+
+func subject(host string, flavor docker.Flavor) sandboxtest.Subject {
+	return sandboxtest.Subject{
+		Image: enginetest.Image, Workdir: "/workspace", Walls: true,
+		Open: func(t *testing.T, stateDir string) sandbox.Runtime {
+			t.Helper()
+			r, err := docker.New(docker.Options{
+				Host: host, Flavor: flavor, StateDir: stateDir, Installation: "suite-" + filepath.Base(stateDir),
+				Guest: func(string) ([]byte, error) { return os.ReadFile(guestbuild.Build(t)) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = r.Close() })
+			return r
+		},
+	}
+}
