@@ -59,7 +59,7 @@ func checkSwitch(s string) error {
 }
 
 func checkPackages(s string) error {
-	for _, name := range strings.Fields(s) {
+	for name := range strings.FieldsSeq(s) {
 		if err := match(name, packageForm, "the name of a Debian package"); err != nil {
 			return err
 		}

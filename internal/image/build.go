@@ -81,13 +81,10 @@ func settle(recipe Recipe, opts Options) (args map[string]string, target string,
 	if args[ArgBaseImage] == "" {
 		errs = append(errs, advice.With(fmt.Errorf("image %s: no base image", recipe.Name), "say what to build on with --base-image"))
 	}
-	switch {
-	case target == "":
+	if target == "" {
 		errs = append(errs, advice.With(fmt.Errorf("image %s: no name for the result", recipe.Name), "give one with --target-image"))
-	default:
-		if err := checkReference(target); err != nil {
-			errs = append(errs, fmt.Errorf("image %s: target: %w", recipe.Name, err))
-		}
+	} else if err := checkReference(target); err != nil {
+		errs = append(errs, fmt.Errorf("image %s: target: %w", recipe.Name, err))
 	}
 	if recipe.Name == "extend" && len(opts.With) == 0 {
 		errs = append(errs, advice.With(errors.New("image extend: nothing to add"), "choose layers with --with: "+join(Layers())))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -259,9 +260,7 @@ func TestLayersRestoreTheUser(t *testing.T) {
 			engine := memory{images: map[string]string{"base": c.baseUser}}
 			recipe := find(t, c.recipe)
 			args := map[string]string{ArgBaseImage: "base"}
-			for name, value := range c.opts.Args {
-				args[name] = value
-			}
+			maps.Copy(args, c.opts.Args)
 			c.opts.Args, c.opts.With = args, []string{"gh"}
 			if _, err := Build(t.Context(), &engine, recipe, c.opts, nil); err != nil {
 				t.Fatal(err)
