@@ -134,11 +134,14 @@ func (a *App) importLegacy(ctx context.Context) error {
 	if err := a.registry.ImportLegacy(ctx, a.Paths.AtollState); err != nil {
 		return err
 	}
-	if filepath.Base(a.Location.Path) != "openclaw.json" {
+	if !a.isOpenClaws() {
 		return nil
 	}
 	return a.registry.ImportLegacy(ctx, a.Paths.OpenClawState)
 }
+
+// isOpenClaws reports whether the configuration in force is OpenClaw's own.
+func (s *Settings) isOpenClaws() bool { return filepath.Base(s.Location.Path) == "openclaw.json" }
 
 // Close drops wires, engines and the database, in that order.
 func (a *App) Close() {

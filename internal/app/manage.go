@@ -151,6 +151,7 @@ func (a *App) reseed(ctx context.Context, entry *sandbox.Entry, discard bool) (w
 // Prune repairs and removes what is due now. With workspaces, the private
 // copies of what was removed go too.
 func (a *App) Prune(ctx context.Context, workspaces bool) ([]sandbox.Removal, error) {
+	a.sweep(ctx)
 	removed, err := a.Manager.Prune(ctx, a.PruneLimits)
 	if err != nil || !workspaces {
 		return removed, err
@@ -161,6 +162,21 @@ func (a *App) Prune(ctx context.Context, workspaces bool) ([]sandbox.Removal, er
 		}
 	}
 	return removed, nil
+}
+
+// sweep finishes removals of copies that a crash interrupted.
+func (a *App) sweep(ctx context.Context) {
+	roots := map[string]bool{}
+	for _, id := range a.Config.Agents() {
+		if agent, err := a.Config.Resolve(id); err == nil {
+			roots[agent.Sandbox.WorkspaceRoot] = true
+		}
+	}
+	for root := range roots {
+		if err := workspace.Sweep(ctx, root); err != nil {
+			a.logger.WarnContext(ctx, "leftovers of workspaces not removed", "root", root, "error", err)
+		}
+	}
 }
 
 func (a *App) removeCopy(ctx context.Context, entry *sandbox.Entry) error {

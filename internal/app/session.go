@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -118,10 +119,7 @@ func (a *App) prepare(ctx context.Context, p *plan.Plan) (notices []string, err 
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range report.Warnings {
-		notices = append(notices, w.String())
-	}
-	notices = append(notices, a.syncSkills(ctx, p)...)
+	notices = append(warningTexts(report.Warnings), a.syncSkills(ctx, p)...)
 	for _, blocked := range p.Env.Blocked {
 		notices = append(notices, fmt.Sprintf("environment variable %s does not enter the sandbox: %s", blocked.Name, blocked.Reason))
 	}
@@ -143,15 +141,37 @@ func numericUser(user string) *hostpath.Owner {
 }
 
 // syncSkills mirrors the agent's skills into its copy. It never fails a session.
-func (a *App) syncSkills(ctx context.Context, p *plan.Plan) (notices []string) {
+func (a *App) syncSkills(ctx context.Context, p *plan.Plan) []string {
 	if p.Agent.Sandbox.WorkspaceAccess == config.AccessRW {
 		return nil
 	}
-	report := workspace.SyncSkills(ctx, p.Layout, workspace.SkillOptions{Allowed: p.Agent.Skills, Readable: readable(p.Tools)})
-	for _, w := range report.Warnings {
-		notices = append(notices, w.String())
+	report := workspace.SyncSkills(ctx, p.Layout, workspace.SkillOptions{
+		Roots: a.skillRoots(), Allowed: p.Agent.Skills, Readable: readable(p.Tools),
+	})
+	return warningTexts(report.Warnings)
+}
+
+// skillRoots hold the skills of all agents, besides each agent's own.
+func (a *App) skillRoots() []string {
+	roots := []string{filepath.Join(a.Paths.AtollState, "skills")}
+	if a.isOpenClaws() {
+		roots = append(roots, filepath.Join(a.Paths.OpenClawState, "skills"))
 	}
-	return notices
+	return slices.DeleteFunc(roots, func(dir string) bool {
+		info, err := os.Stat(dir)
+		return err != nil || !info.IsDir()
+	})
+}
+
+func warningTexts(warnings []workspace.Warning) (texts []string) {
+	for _, w := range warnings {
+		text := w.String()
+		if w.Hint != "" {
+			text += " (" + w.Hint + ")"
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }
 
 // readable lets skills in only where the read tool could show them.
