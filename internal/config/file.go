@@ -46,18 +46,18 @@ type agentFile struct {
 
 type toolsFile struct {
 	Host      *bool             `json:"host" doc:"A session that is not sandboxed may use exec and file tools on the host."`
-	Allow     []string          `json:"allow" check:"line" note:"later" doc:"Tools of every session, sandboxed or not."`
+	Allow     []string          `json:"allow" check:"line" doc:"Only these tools, in every session, sandboxed or not."`
 	AlsoAllow []string          `json:"alsoAllow" check:"line" note:"later" doc:"Tools added to the default list."`
-	Deny      []string          `json:"deny" check:"line" note:"later" doc:"Tools that no session may use."`
+	Deny      []string          `json:"deny" check:"line" doc:"Tools that no session may use."`
 	Sandbox   *sandboxToolsFile `json:"sandbox" doc:"Which tools a sandboxed session may use."`
 	_         struct{}          `accept:"tools"`
 }
 
 type agentToolsFile struct {
 	Host      *bool             `json:"host" doc:"An unsandboxed session of this agent may use exec and file tools on the host."`
-	Allow     []string          `json:"allow" check:"line" note:"later" doc:"Tools of every session of this agent."`
+	Allow     []string          `json:"allow" check:"line" doc:"Only these tools, in every session of this agent."`
 	AlsoAllow []string          `json:"alsoAllow" check:"line" note:"later" doc:"Tools added to the default list."`
-	Deny      []string          `json:"deny" check:"line" note:"later" doc:"Tools that no session of this agent may use."`
+	Deny      []string          `json:"deny" check:"line" doc:"Tools that no session of this agent may use."`
 	Sandbox   *sandboxToolsFile `json:"sandbox" doc:"Which tools a sandboxed session of this agent may use."`
 	_         struct{}          `accept:"agents.entries.tools"`
 }

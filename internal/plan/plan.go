@@ -47,7 +47,8 @@ type Plan struct {
 	Findings  []policy.Finding
 	Warnings  []config.Problem
 
-	home string
+	home      string
+	canonical []string // of the mount sources, as they were judged
 }
 
 // Make plans the sandbox of a session. An error means that the request makes no
@@ -67,7 +68,7 @@ func Make(r Request) (*Plan, error) {
 	p := &Plan{Agent: agent, Session: session, Warnings: r.Config.Warnings(), home: r.Paths.Home}
 	p.Sandboxed, p.Why = policy.Sandboxed(agent.Sandbox.Mode, session)
 	p.ScopeKey = policy.ScopeKey(agent.Sandbox.Scope, session, r.Account)
-	p.Tools = policy.ResolveTools(agent.Tools, agentPath(agent))
+	p.Tools = policy.ResolveTools(agent.Tools, agentPath(agent)).Within(agent.AllTools, agentPath(agent))
 	for _, step := range []func(Request) error{p.lay, p.deriveUser, p.judge, p.mount, p.fillSpec} {
 		if err := step(r); err != nil {
 			return nil, err
@@ -169,6 +170,13 @@ func (p *Plan) mount(Request) error {
 		Binds:   p.Agent.Sandbox.Docker.Binds,
 	})
 	p.Mounts = mounts
+	for _, m := range mounts {
+		canonical, err := hostpath.Disk{}.Canonical(m.Source)
+		if err != nil {
+			return fmt.Errorf("mount %s: %w", m.Target, err)
+		}
+		p.canonical = append(p.canonical, canonical)
+	}
 	return err
 }
 

@@ -64,7 +64,7 @@ func tmpfsOf(entries []string) []sandbox.Tmpfs {
 func mountsOf(mounts []policy.Mount) []sandbox.Mount {
 	var list []sandbox.Mount
 	for _, m := range mounts {
-		list = append(list, sandbox.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly, Kind: sandbox.MountKind(m.Kind)})
+		list = append(list, sandbox.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly, Kind: sandbox.MountKind(m.Kind), Relabel: m.Relabel})
 	}
 	return list
 }
@@ -79,7 +79,7 @@ func limitsOf(docker config.Docker) (sandbox.Limits, error) {
 		return l, fmt.Errorf("sandbox.docker.memorySwap: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(docker.Ulimits)) {
-		soft, hard, err := policy.UlimitRange(docker.Ulimits[name])
+		soft, hard, err := docker.Ulimits[name].Values()
 		if err != nil {
 			return l, fmt.Errorf("sandbox.docker.ulimits.%s %w", name, err)
 		}
@@ -97,8 +97,8 @@ func bytesOf(s config.Size) (int64, error) {
 }
 
 // Pin notes which files the mount sources are right now, so that a runtime can
-// refuse a source that is exchanged before it is mounted. The sources were
-// judged as they were at planning time: whoever prepared them in between is us.
+// refuse a source that is exchanged before it is mounted. A source that leads
+// elsewhere than when it was judged is refused here.
 func (p *Plan) Pin() error {
 	for i, m := range p.Spec.Mounts {
 		facts, err := hostpath.Identify(m.Source)
@@ -107,6 +107,9 @@ func (p *Plan) Pin() error {
 		}
 		if !facts.Exists {
 			return fmt.Errorf("mount %s: %s does not exist", m.Target, m.Source)
+		}
+		if facts.Canonical != p.canonical[i] {
+			return fmt.Errorf("mount %s: %s was exchanged while the sandbox was prepared: %w", m.Target, m.Source, sandbox.ErrDenied)
 		}
 		p.Spec.Mounts[i].Device, p.Spec.Mounts[i].Inode = facts.Device, facts.Inode
 	}

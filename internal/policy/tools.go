@@ -42,6 +42,7 @@ type ToolPolicy struct {
 
 	allow, deny []rule
 	also        string // the field by which to allow more
+	stages      []toolStage
 }
 
 // Decision is the answer for one tool.
@@ -156,9 +157,9 @@ func (p ToolPolicy) Decide(tool string) Decision {
 	case !listed:
 		return Decision{Reason: reasonAllow, Fix: []string{p.fixAllow(name)}, Source: p.Sources.Allow.Key}
 	case len(p.allow) == 0:
-		return Decision{Allowed: true, Reason: "the allow list is empty and the deny list does not hold it", Source: p.Sources.Allow.Key}
+		return p.pass(name, Decision{Allowed: true, Reason: "the allow list is empty and the deny list does not hold it", Source: p.Sources.Allow.Key})
 	}
-	return Decision{Allowed: true, Reason: reasonAllow, Rule: allowing.written, Source: p.Sources.Allow.Key}
+	return p.pass(name, Decision{Allowed: true, Reason: reasonAllow, Rule: allowing.written, Source: p.Sources.Allow.Key})
 }
 
 // refusal is the decision for a denied tool.

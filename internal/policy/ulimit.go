@@ -19,5 +19,3 @@ func UlimitFlag(name string, u config.Ulimit) (string, error) {
 	return fmt.Sprintf("%s=%d:%d", name, soft, hard), nil
 }
 
-// UlimitRange reads a ulimit in any of its written forms.
-func UlimitRange(u config.Ulimit) (soft, hard int64, err error) { return u.Values() }

@@ -102,6 +102,11 @@ func (m *Manager) observe(ctx context.Context, spec *Spec) (Instance, observatio
 	} else if err != nil {
 		return nil, observation{}, err
 	}
+	// Names carry a short hash of the scope key, so a key can be chosen whose
+	// name is somebody else's. The key itself decides.
+	if owner := inst.Seen().Labels[LabelSessionKey]; owner != spec.ScopeKey {
+		return nil, observation{}, nameTaken(spec, owner)
+	}
 	return inst, interpret(inst.Seen(), entry, spec), nil
 }
 

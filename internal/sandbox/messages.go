@@ -39,6 +39,11 @@ func mountsChanged(spec *Spec) error {
 		int(HotWindow.Minutes()), ErrBusy), "finish what runs in it, then: "+RecreateCommand(spec))
 }
 
+func nameTaken(spec *Spec, owner string) error {
+	return advice.With(fmt.Errorf("the name belongs to the sandbox of %q, not of %q: %w", owner, spec.ScopeKey, ErrForeign),
+		"use another session key, or another sandbox.docker.containerPrefix for this agent")
+}
+
 // gapError says everything that the machinery cannot enforce.
 func gapError(gaps []Gap) error {
 	var what, remedies []string

@@ -69,6 +69,9 @@ type Mount struct {
 	Target   string    `json:"target"`
 	ReadOnly bool      `json:"readOnly"`
 	Kind     MountKind `json:"kind"`
+	// Relabel asks for an SELinux label, shared ("z") or private ("Z"); a host
+	// without SELinux has nothing to label.
+	Relabel string `json:"-"`
 	// Device and Inode identify the source that was checked, so that a runtime
 	// can refuse a path that was exchanged since. Zero means not checked.
 	Device uint64 `json:"-"`
