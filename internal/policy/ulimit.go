@@ -18,4 +18,3 @@ func UlimitFlag(name string, u config.Ulimit) (string, error) {
 	}
 	return fmt.Sprintf("%s=%d:%d", name, soft, hard), nil
 }
-
