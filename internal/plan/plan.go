@@ -118,7 +118,7 @@ func LayoutOf(agent *config.Agent, scopeKey string) (workspace.Layout, error) {
 	return workspace.NewLayout(workspace.Params{
 		Access:            agent.Sandbox.WorkspaceAccess,
 		AgentDir:          agent.Workspace,
-		AgentDirIsDefault: agent.Origins["workspace"].Source == "default",
+		AgentDirIsDefault: agent.Origins["workspace"].Source == "derived",
 		Root:              agent.Sandbox.WorkspaceRoot,
 		Slug:              policy.DirName(scopeKey),
 	})
