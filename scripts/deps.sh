@@ -35,7 +35,7 @@ late_needs="
 docker              docker-cli
 "
 
-have() { [[ $1 == /* ]] && [[ -e $1 ]] || command -v "$1" >/dev/null; }
+have() { if [[ $1 == /* ]]; then [[ -e $1 ]]; else command -v "$1" >/dev/null; fi; }
 
 missing() {
 	while read -r program package; do
