@@ -105,9 +105,15 @@ func (r *Runtime) gpuGaps(known *facts, spec *sandbox.Spec) []sandbox.Gap {
 	return nil
 }
 
-// userGaps: where Podman runs without root, the sandbox's uid is the caller's
-// on the host; root inside would be the caller, too.
+// userGaps are about users that cannot be what they are called, or whose guest
+// we could not talk to. The image's user is only known when it is looked at.
 func (r *Runtime) userGaps(known *facts, spec *sandbox.Spec) []sandbox.Gap {
+	if spec.User == "" {
+		return nil
+	}
+	if err := reachable(r.options.Flavor, known, spec.User); err != nil {
+		return []sandbox.Gap{{Field: "docker.user", Reason: err.Error(), Remedy: advice.Of(err)}}
+	}
 	user, numeric := parseAccount(spec.User)
 	if r.options.Flavor != Podman || !known.secured("rootless") || !numeric || user.uid != 0 && user.gid != 0 {
 		return nil

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -58,6 +59,10 @@ func (r *Runtime) gather(ctx context.Context, spec *sandbox.Spec) (*recipe, []pi
 	if err != nil {
 		return nil, nil, err
 	}
+	user := effectiveUser(spec, image)
+	if err := reachable(r.options.Flavor, known, user); err != nil {
+		return nil, nil, err
+	}
 	profile, err := r.seccompOption(spec, image.arch)
 	if err != nil {
 		return nil, nil, err
@@ -69,21 +74,19 @@ func (r *Runtime) gather(ctx context.Context, spec *sandbox.Spec) (*recipe, []pi
 	made := &recipe{
 		spec: spec, flavor: r.options.Flavor, rootless: known.secured("rootless"), installation: r.options.Installation,
 		nonce: rand.Text(), now: time.Now(), seccomp: profile, mounts: []mount.Mount{guest},
-		wireOwner: wireOwner(spec, image, known),
+		wireOwner: wireOwner(user, known),
 	}
 	pins, err := made.addMounts()
 	return made, pins, err
 }
 
-// wireOwner is the sandbox's user as this host knows him, nil if it does not.
-func wireOwner(spec *sandbox.Spec, image imageFacts, known *facts) *account {
-	user := spec.User
-	if user == "" {
-		user = image.user
-	}
-	if user == "" {
-		user = "0:0"
-	}
+// effectiveUser is who runs in the sandbox.
+func effectiveUser(spec *sandbox.Spec, image imageFacts) string {
+	return cmp.Or(spec.User, image.user, "0:0")
+}
+
+// wireOwner is that user as this host knows him, nil if it does not.
+func wireOwner(user string, known *facts) *account {
 	owner, ok := parseAccount(user)
 	if !ok || known.mapsUsers() || os.Geteuid() != 0 {
 		return nil
@@ -145,7 +148,7 @@ func (r *Runtime) build(ctx context.Context, recipe *recipe, wire string, pins [
 			return nil, err
 		}
 	}
-	return r.instance(recipe.spec.Name, found), nil
+	return r.instance(recipe.spec.Name, sightingOf(found)), nil
 }
 
 // createContainer makes the container and returns its id. If the answer is

@@ -109,6 +109,40 @@ func TestOpenAndDialCostOneCall(t *testing.T) {
 	})
 }
 
+// What a glance cannot make sense of is looked at again, closely.
+func TestGlanceFallsBack(t *testing.T) {
+	l := newLab(t, enginetest.Docker(t), Docker)
+	i := l.start(t)
+	for name, odd := range map[string]func(http.ResponseWriter){
+		"server error":   func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
+		"not JSON":       func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") },
+		"nothing in it":  func(w http.ResponseWriter) { _, _ = io.WriteString(w, "{}") },
+		"cut off":        func(w http.ResponseWriter) { w.Header().Set("Content-Length", "99"); _, _ = io.WriteString(w, "{") },
+		"no answer":      func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"wrong version":  func(w http.ResponseWriter) { refuseOnce("client version 1.41 is too new")(w, nil) },
+		"wrong language": func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"Id":5}`) },
+	} {
+		tp := newTap(t, l.options.Host)
+		fresh := newLab(t, tp.host, Docker, func(o *Options) {
+			o.APIVersion, o.Installation, o.StateDir = "1.41", l.options.Installation, l.options.StateDir
+		})
+		t.Run(name, func(t *testing.T) {
+			var once sync.Once
+			tp.set(func(w http.ResponseWriter, _ *http.Request) (answered bool) {
+				once.Do(func() { answered = true; odd(w) })
+				return answered
+			})
+			opened, err := fresh.Open(t.Context(), i.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := opened.Seen(); got.ID != i.id || got.State != sandbox.StateRunning {
+				t.Errorf("seen: %+v", got)
+			}
+		})
+	}
+}
+
 func TestVersionThatTheEngineRefuses(t *testing.T) {
 	for _, version := range []string{"1.99", "1.41"} {
 		t.Run(version, func(t *testing.T) {

@@ -193,3 +193,32 @@ func anonymousVolumes(t *testing.T, l *lab, i *Instance) (names []string) {
 	}
 	return names
 }
+
+// What a set-up command needs to install packages, and what takes it away.
+func TestInstallingPackages(t *testing.T) {
+	const install = `cd /tmp && mkdir -p p/DEBIAN p/opt && echo hi > p/opt/hi &&
+printf 'Package: hi\nVersion: 1\nArchitecture: all\nMaintainer: me <me@example.org>\nDescription: hi\n' > p/DEBIAN/control &&
+chown -R _apt p/opt && dpkg-deb -b p hi.deb >/dev/null && dpkg -i hi.deb >/dev/null && stat -c %U /opt/hi`
+	cases := []struct {
+		name    string
+		capDrop []string
+		works   bool
+	}{
+		{"the engine's default capabilities", nil, true},
+		{"the five that dpkg and apt use", []string{"MKNOD", "NET_RAW", "SYS_CHROOT", "AUDIT_WRITE", "NET_BIND_SERVICE", "KILL", "SETFCAP", "SETPCAP", "FSETID"}, true},
+		{"none", []string{"ALL"}, false},
+	}
+	onEach(t, func(t *testing.T, l *lab) {
+		for _, c := range cases {
+			t.Run(c.name, func(t *testing.T) {
+				i := l.start(t, func(s *sandbox.Spec) {
+					s.Image, s.User, s.ReadOnlyRoot, s.CapDrop = enginetest.Image, "0:0", false, c.capDrop
+				})
+				a := tell(t, i, map[string]any{"argv": []string{"/bin/sh", "-c", install}})
+				if works := a.Code == 0 && strings.HasSuffix(a.Output, "_apt\n"); works != c.works {
+					t.Errorf("works: %v, want %v: %s", works, c.works, a.Output)
+				}
+			})
+		}
+	})
+}

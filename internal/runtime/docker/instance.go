@@ -39,7 +39,7 @@ func (r *Runtime) Open(ctx context.Context, name string) (sandbox.Instance, erro
 }
 
 func (r *Runtime) open(ctx context.Context, name string) (*Instance, error) {
-	found, err := r.inspect(ctx, name)
+	found, err := r.sight(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -47,20 +47,29 @@ func (r *Runtime) open(ctx context.Context, name string) (*Instance, error) {
 	if strings.TrimPrefix(found.Name, "/") != name {
 		return nil, sandbox.ErrNotFound
 	}
-	if !r.owns(found.Config) {
+	if found.Config.Labels[sandbox.LabelInstallation] != r.options.Installation {
 		return nil, foreign(name)
 	}
 	return r.instance(name, found), nil
 }
 
-func (r *Runtime) instance(name string, found *container.InspectResponse) *Instance {
+// sight looks at one container: at a glance, or closely if that is not enough.
+func (r *Runtime) sight(ctx context.Context, name string) (*sighting, error) {
+	seen, err := r.engine.glance(ctx, name)
+	if !errors.Is(err, errGlance) {
+		return seen, err
+	}
+	found, err := r.inspect(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return sightingOf(found), nil
+}
+
+func (r *Runtime) instance(name string, found *sighting) *Instance {
 	i := &Instance{runtime: r, name: name, id: found.ID, wire: wireDir(r.options.StateDir, name)}
 	i.note(found)
 	return i
-}
-
-func (r *Runtime) owns(config *container.Config) bool {
-	return config != nil && config.Labels[sandbox.LabelInstallation] == r.options.Installation
 }
 
 // inspect asks for one container; ErrNotFound if there is none.
@@ -78,7 +87,7 @@ func (r *Runtime) inspect(ctx context.Context, nameOrID string) (*container.Insp
 }
 
 // note remembers what the engine said.
-func (i *Instance) note(found *container.InspectResponse) {
+func (i *Instance) note(found *sighting) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.pid = found.State.Pid
@@ -107,11 +116,11 @@ func (i *Instance) look(ctx context.Context) (*container.InspectResponse, error)
 	if err != nil {
 		return nil, fmt.Errorf("container %q: %w", i.name, err)
 	}
-	i.note(found)
+	i.note(sightingOf(found))
 	return found, nil
 }
 
-func summarize(name string, found *container.InspectResponse) sandbox.Summary {
+func summarize(name string, found *sighting) sandbox.Summary {
 	made, _ := time.Parse(time.RFC3339Nano, found.Created)
 	return sandbox.Summary{
 		Name: name, ID: found.ID, State: stateOf(found.State.Status), CreatedAt: made, Labels: found.Config.Labels,

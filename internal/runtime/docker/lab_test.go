@@ -35,7 +35,7 @@ func onEach(t *testing.T, test func(*testing.T, *lab)) {
 	t.Run("podman", func(t *testing.T) { test(t, newLab(t, enginetest.Podman(t), Podman)) })
 }
 
-func newLab(t *testing.T, host string, flavor Flavor, changes ...func(*Options)) *lab {
+func newLab(t testing.TB, host string, flavor Flavor, changes ...func(*Options)) *lab {
 	t.Helper()
 	o := Options{
 		Host: host, Flavor: flavor, Installation: "test-" + rand.Text(), StateDir: t.TempDir(),
@@ -54,7 +54,7 @@ func newLab(t *testing.T, host string, flavor Flavor, changes ...func(*Options))
 }
 
 // clear removes every container that a test left.
-func (l *lab) clear(t *testing.T) {
+func (l *lab) clear(t testing.TB) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
 	left, err := l.List(ctx)
@@ -97,7 +97,7 @@ func (l *lab) spec(changes ...func(*sandbox.Spec)) *sandbox.Spec {
 }
 
 // start makes a sandbox and runs it.
-func (l *lab) start(t *testing.T, changes ...func(*sandbox.Spec)) *Instance {
+func (l *lab) start(t testing.TB, changes ...func(*sandbox.Spec)) *Instance {
 	t.Helper()
 	i, err := l.Create(t.Context(), l.spec(changes...))
 	if err != nil {

@@ -1,8 +1,13 @@
 package docker
 
 import (
+	"fmt"
+	"os"
 	"strconv"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // account is a numeric user of the sandbox. A gid of -1 was not given.
@@ -23,4 +28,23 @@ func parseAccount(user string) (account, bool) {
 		return account{}, false
 	}
 	return account{int(uid), int(gid)}, true
+}
+
+// reachable tells whether we may open the guest's socket, which is its user's
+// alone. Root may always. Without root it must be our own user, whom an engine
+// without root calls 0, unless it is asked to keep his number (userNamespace).
+func reachable(flavor Flavor, known *facts, user string) error {
+	ours := os.Geteuid()
+	rootless := known.secured("rootless")
+	if ours == 0 || rootless && flavor == Podman {
+		return nil
+	}
+	if rootless {
+		ours = 0
+	}
+	if owner, ok := parseAccount(user); ok && owner.uid == ours {
+		return nil
+	}
+	return advice.With(fmt.Errorf("user %q: without root, only a sandbox of one's own user can be reached: %w", user, sandbox.ErrUnsupported),
+		fmt.Sprintf("set docker.user to %d:%d, or run as root", ours, os.Getegid()))
 }
