@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os/exec"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -119,9 +118,9 @@ func (b *builder) importRootfs(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rootfsTimeout)
 	defer cancel()
 	rootfs, out := io.Pipe()
-	messages := &lastLines{}
+	messages := &lastLines{Writer: b.progress}
 	cmd := exec.CommandContext(ctx, "sh", "-c", string(script))
-	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(b.progress, messages)
+	cmd.Stdout, cmd.Stderr = out, messages
 	// A request first, because mmdebstrap has mounts and files to take away.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = rootfsGrace
@@ -132,7 +131,7 @@ func (b *builder) importRootfs(ctx context.Context) error {
 	go func() {
 		err := cmd.Wait()
 		if err != nil {
-			err = fmt.Errorf("%w: %s", err, messages)
+			err = fmt.Errorf("%w: %s", err, messages.lastSaid())
 		}
 		_ = out.CloseWithError(err) // never fails
 		scripted <- err
@@ -141,15 +140,3 @@ func (b *builder) importRootfs(ctx context.Context) error {
 	_ = rootfs.CloseWithError(errors.New("import ended")) // lets the script's writes fail instead of wait
 	return errors.Join(imported, <-scripted)
 }
-
-// lastLines keeps the end of what is written, for an error message.
-type lastLines struct{ text []byte }
-
-func (l *lastLines) Write(p []byte) (int, error) {
-	const most = 400
-	l.text = append(l.text, p...)
-	l.text = l.text[max(0, len(l.text)-most):]
-	return len(p), nil
-}
-
-func (l *lastLines) String() string { return strings.TrimSpace(string(l.text)) }

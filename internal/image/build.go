@@ -30,7 +30,7 @@ func Build(ctx context.Context, engine Engine, recipe Recipe, opts Options, prog
 	if progress == nil {
 		progress = io.Discard
 	}
-	b := builder{engine: engine, network: opts.Network, progress: progress}
+	b := builder{engine: engine, network: opts.Network, progress: plainText{progress}}
 	return b.build(ctx, recipe, opts)
 }
 
@@ -62,12 +62,13 @@ func (b *builder) build(ctx context.Context, recipe Recipe, opts Options) (strin
 		return "", err
 	}
 	b.say("building %s on %s", target, args[ArgBaseImage])
+	output := &lastLines{Writer: b.progress}
 	err = b.engine.Build(ctx, buildContext, BuildOptions{
 		Tag: target, Dockerfile: dockerfileName, Args: args, Network: b.network,
 		Labels: map[string]string{LabelRecipe: recipe.Name},
-	}, b.progress)
+	}, plainText{output})
 	if err != nil {
-		return "", fmt.Errorf("image %s: %w", target, err)
+		return "", failure(target, output, err)
 	}
 	b.say("built %s", target)
 	return target, nil

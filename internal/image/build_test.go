@@ -353,3 +353,35 @@ func TestBaseFromPackages(t *testing.T) {
 		})
 	}
 }
+
+func TestFailedBuildSaysWhatItsStepSaid(t *testing.T) {
+	cases := []struct{ name, output, want string }{
+		{"engine's lines do not count", "Step 1/2 : RUN x\n ---> Running in 1\nno network\nset X=0\nRemoving intermediate container 1\n", "no network · set X=0"},
+		{"nothing was said", "Step 1/2 : RUN x\n", "exit code 1"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			output := &lastLines{Writer: io.Discard}
+			if _, err := io.WriteString(output, c.output); err != nil {
+				t.Fatal(err)
+			}
+			cause := errors.New("exit code 1")
+			err := failure("x:1", output, cause)
+			if want := "image x:1: build failed: " + c.want; err.Error() != want || !errors.Is(err, cause) {
+				t.Errorf("error %q, want %q", err, want)
+			}
+		})
+	}
+}
+
+func TestKeptOutputIsBounded(t *testing.T) {
+	output := &lastLines{Writer: io.Discard}
+	for range 100 {
+		if _, err := output.Write(bytes.Repeat([]byte("x"), keptOutput/2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(output.text) != keptOutput {
+		t.Errorf("%d bytes kept, want %d", len(output.text), keptOutput)
+	}
+}

@@ -91,8 +91,11 @@ func TestFailedBuildGivesTheStepsMessageAndNoImage(t *testing.T) {
 	opts := image.Options{Target: target, Args: map[string]string{image.ArgBaseImage: enginetest.TinyImage}, With: []string{"gh"}}
 	var progress bytes.Buffer
 	_, err = image.Build(t.Context(), engine(t, host), recipe, opts, &progress)
-	if err == nil || !strings.Contains(progress.String()+err.Error(), "layer gh needs an image with apt-get") {
-		t.Errorf("error %v, progress:\n%s", err, &progress)
+	if want := "image " + target + ": build failed: layer gh needs an image with apt-get"; err == nil || err.Error() != want {
+		t.Errorf("error %q, want %q", err, want)
+	}
+	if strings.Contains(progress.String(), "\x1b") {
+		t.Errorf("colours in the progress: %q", &progress)
 	}
 	if held, err := engine(t, host).HasImage(t.Context(), target); held || err != nil {
 		t.Errorf("image is there = %v, error %v", held, err)
