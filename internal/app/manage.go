@@ -141,6 +141,9 @@ func (a *App) reseed(ctx context.Context, entry *sandbox.Entry, discard bool) (w
 	if err != nil {
 		return workspace.Report{}, nil // the agent is gone from the file: nothing to seed from
 	}
+	if shared, err := a.otherUser(ctx, entry); shared || err != nil {
+		return workspace.Report{}, err // whoever is last does it
+	}
 	layout, err := plan.LayoutOf(agent, entry.SessionKey)
 	if err != nil || !layout.HasCopy() || layout.WorkspaceDir != entry.WorkspaceDir {
 		return workspace.Report{}, err
@@ -183,6 +186,9 @@ func (a *App) removeCopy(ctx context.Context, entry *sandbox.Entry) error {
 	agent, err := a.Config.Resolve(entry.AgentID)
 	if err != nil {
 		return nil // its layout is no longer known
+	}
+	if shared, err := a.otherUser(ctx, entry); shared || err != nil {
+		return err
 	}
 	layout, err := plan.LayoutOf(agent, entry.SessionKey)
 	if err != nil || layout.WorkspaceDir != entry.WorkspaceDir {

@@ -25,26 +25,24 @@ import (
 type Session struct {
 	*sandbox.Handle
 	Plan *plan.Plan
+	Net  *sandbox.Handle // the networked half, if it was asked for and there is one
+}
+
+// Release ends the use of every sandbox of the session.
+func (s *Session) Release() {
+	s.Handle.Release()
+	if s.Net != nil {
+		s.Net.Release()
+	}
 }
 
 // Provide makes the sandbox of a session ready: prune if it is time, decide,
 // prepare the host directories, ensure. It sandboxes whatever the mode says;
 // asking whether a session should be sandboxed is the caller's part.
 func (a *App) Provide(ctx context.Context, who Who) (*Session, error) {
-	a.pruneIfDue(ctx)
-	p, err := a.Plan(who)
+	p, notices, err := a.prepareFor(ctx, who)
 	if err != nil {
 		return nil, err
-	}
-	if err := p.Refusal(); err != nil {
-		return nil, err
-	}
-	if err := a.chooseBackend(ctx, p); err != nil {
-		return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "backend", Err: err}
-	}
-	notices, err := a.prepare(ctx, p)
-	if err != nil {
-		return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "workspace", Err: err}
 	}
 	h, err := a.Manager.Ensure(ctx, p.Spec)
 	if err != nil {
@@ -52,6 +50,24 @@ func (a *App) Provide(ctx context.Context, who Who) (*Session, error) {
 	}
 	h.Notices = append(notices, h.Notices...)
 	return &Session{Handle: h, Plan: p}, nil
+}
+
+// prepareFor does everything that comes before a sandbox is made.
+func (a *App) prepareFor(ctx context.Context, who Who) (p *plan.Plan, notices []string, err error) {
+	a.pruneIfDue(ctx)
+	if p, err = a.Plan(who); err != nil {
+		return nil, nil, err
+	}
+	if err := p.Refusal(); err != nil {
+		return nil, nil, err
+	}
+	if err := a.chooseBackend(ctx, p); err != nil {
+		return nil, nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "backend", Err: err}
+	}
+	if notices, err = a.prepare(ctx, p); err != nil {
+		return nil, nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "workspace", Err: err}
+	}
+	return p, notices, nil
 }
 
 func (a *App) pruneIfDue(ctx context.Context) {
@@ -84,6 +100,9 @@ func (a *App) chooseBackend(ctx context.Context, p *plan.Plan) error {
 		return err
 	}
 	p.Spec.Backend, err = a.Backend(p, stored).require()
+	if p.Net != nil {
+		p.Net.Backend = p.Spec.Backend
+	}
 	return err
 }
 
@@ -184,6 +203,11 @@ func readable(tools policy.ToolPolicy) func(string) bool {
 func (a *App) Discard(ctx context.Context, p *plan.Plan) error {
 	if err := a.Manager.Remove(ctx, p.Spec.Name, nil); err != nil {
 		return err
+	}
+	if p.Net != nil {
+		if err := a.Manager.Remove(ctx, p.Net.Name, nil); err != nil {
+			return err
+		}
 	}
 	return workspace.Remove(ctx, p.Layout)
 }

@@ -20,8 +20,6 @@ func (m *merge) sandbox() (Sandbox, error) {
 		Backend:                normalBackend(pick(m, "sandbox.backend", agent.Backend, global.Backend, base.Backend)),
 		WorkspaceAccess:        pick(m, "sandbox.workspaceAccess", agent.WorkspaceAccess, global.WorkspaceAccess, base.WorkspaceAccess),
 		SessionToolsVisibility: pick(m, "sandbox.sessionToolsVisibility", nil, global.SessionToolsVisibility, base.SessionToolsVisibility),
-		NetworkAllow:           pickList(m, "sandbox.networkAllow", agent.NetworkAllow, global.NetworkAllow, nil),
-		NetworkExecAllow:       pickList(m, "sandbox.networkExecAllow", agent.NetworkExecAllow, global.NetworkExecAllow, nil),
 	}
 	root, err := m.workspaceRoot(agent, global)
 	if err != nil {
@@ -32,6 +30,8 @@ func (m *merge) sandbox() (Sandbox, error) {
 		// One sandbox for all agents: what would make it differ is not theirs.
 		agent = &sandboxFile{}
 	}
+	s.NetworkAllow = pickList(m, "sandbox.networkAllow", agent.NetworkAllow, global.NetworkAllow, nil)
+	s.NetworkExecAllow = pickList(m, "sandbox.networkExecAllow", agent.NetworkExecAllow, global.NetworkExecAllow, nil)
 	s.AllowSecretEnv = pickList(m, "sandbox.dangerouslyAllowSecretEnv", agent.AllowSecretEnv, global.AllowSecretEnv, nil)
 	s.Docker = m.docker(orEmpty(agent.Docker), orEmpty(global.Docker), base.Docker)
 	s.Browser = m.browser(orEmpty(agent.Browser), orEmpty(global.Browser), base.Browser)

@@ -44,6 +44,8 @@ type Plan struct {
 	Env       policy.Env
 	Tools     policy.ToolPolicy
 	Spec      *sandbox.Spec // complete but for Backend, which depends on this machine
+	Router    policy.Router // which half of a pair a call works in
+	Net       *sandbox.Spec // the networked half; nil if there is no pair
 	Findings  []policy.Finding
 	Warnings  []config.Problem
 
@@ -69,6 +71,7 @@ func Make(r Request) (*Plan, error) {
 	p.Sandboxed, p.Why = policy.Sandboxed(agent.Sandbox.Mode, session)
 	p.ScopeKey = policy.ScopeKey(agent.Sandbox.Scope, session, r.Account)
 	p.Tools = policy.ResolveTools(agent.Tools, agentPath(agent)).Within(agent.AllTools, agentPath(agent))
+	p.Router = policy.NewRouter(agent.Sandbox)
 	for _, step := range []func(Request) error{p.lay, p.deriveUser, p.judge, p.mount, p.fillSpec} {
 		if err := step(r); err != nil {
 			return nil, err
@@ -153,6 +156,7 @@ func (p *Plan) judge(r Request) error {
 	if p.Agent.Sandbox.WorkspaceAccess != config.AccessNone {
 		p.Findings = append(p.Findings, policy.ValidateWorkspace(p.Layout.AgentDir, host)...)
 	}
+	docker.Network = p.isolatedNetwork()
 	p.Findings = append(p.Findings, policy.SetupObstacles(docker.SetupCommand, docker, docker.User)...)
 	p.Env = policy.SanitizeEnv(policy.EnvRequest{Configured: docker.Env, AllowSecret: p.Agent.Sandbox.AllowSecretEnv})
 	return nil
@@ -180,14 +184,17 @@ func (p *Plan) mount(Request) error {
 	return err
 }
 
-// Path translates a path between the two sides of the wall.
-func (p *Plan) Path(input string) (policy.Path, error) {
+// PathMap translates paths between the two sides of the wall.
+func (p *Plan) PathMap() *policy.PathMap {
 	var masks []string
 	for _, t := range p.Spec.Tmpfs {
 		masks = append(masks, t.Target)
 	}
-	return policy.NewPathMap(p.Mounts, policy.PathOptions{Workdir: p.Spec.Workdir, Home: p.home, Masks: masks}).Resolve(input, "")
+	return policy.NewPathMap(p.Mounts, policy.PathOptions{Workdir: p.Spec.Workdir, Home: p.home, Masks: masks})
 }
+
+// Path translates one path.
+func (p *Plan) Path(input string) (policy.Path, error) { return p.PathMap().Resolve(input, "") }
 
 // Refusal is everything that policy forbids, as one error; nil if nothing is.
 func (p *Plan) Refusal() error {

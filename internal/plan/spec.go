@@ -40,7 +40,7 @@ func (p *Plan) fillSpec(r Request) error {
 		ReadOnlyRoot:    docker.ReadOnlyRoot,
 		Tmpfs:           tmpfsOf(docker.Tmpfs),
 		Mounts:          mountsOf(p.Mounts),
-		Network:         docker.Network,
+		Network:         p.isolatedNetwork(),
 		DNS:             docker.DNS,
 		ExtraHosts:      docker.ExtraHosts,
 		CapDrop:         docker.CapDrop,
@@ -49,7 +49,28 @@ func (p *Plan) fillSpec(r Request) error {
 		GPUs:            docker.GPUs,
 		Limits:          limits,
 	}
+	p.fillPair()
 	return nil
+}
+
+// isolatedNetwork is the network of the sandbox that every call works in unless
+// a list sends it to the networked half: none if there is such a half.
+func (p *Plan) isolatedNetwork() string {
+	if p.Router.Paired() {
+		return "none"
+	}
+	return p.Agent.Sandbox.Docker.Network
+}
+
+// fillPair describes the networked half: the same sandbox under another name,
+// with a network. It shares the mounts, so that pinning them pins both.
+func (p *Plan) fillPair() {
+	if !p.Router.Paired() {
+		return
+	}
+	net := *p.Spec
+	net.Name, net.Network = policy.PairName(p.Spec.Name), policy.PairNetwork(p.Agent.Sandbox.Docker.Network)
+	p.Net = &net
 }
 
 func tmpfsOf(entries []string) []sandbox.Tmpfs {

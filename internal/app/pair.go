@@ -1,0 +1,69 @@
+package app
+
+import (
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// ProvidePair is Provide for callers that route calls between the halves of a
+// network pair: where there is one, both are ready when it returns. A session
+// without a pair has one sandbox, as with Provide.
+func (a *App) ProvidePair(ctx context.Context, who Who) (*Session, error) {
+	p, notices, err := a.prepareFor(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	s, err := a.ensureHalves(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s.Notices = append(notices, s.Notices...)
+	return s, nil
+}
+
+// ensureHalves makes both sandboxes at once. If either fails, neither is kept
+// in use.
+func (a *App) ensureHalves(ctx context.Context, p *plan.Plan) (*Session, error) {
+	var isolated, net *sandbox.Handle
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		isolated, err = a.Manager.Ensure(both, p.Spec)
+		return err
+	})
+	if p.Net != nil {
+		group.Go(func() (err error) {
+			net, err = a.Manager.Ensure(both, p.Net)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		release(isolated, net)
+		return nil, err
+	}
+	if net != nil {
+		isolated.Notices = append(isolated.Notices, net.Notices...)
+	}
+	return &Session{Handle: isolated, Plan: p, Net: net}, nil
+}
+
+func release(handles ...*sandbox.Handle) {
+	for _, h := range handles {
+		if h != nil {
+			h.Release()
+		}
+	}
+}
+
+// otherUser tells whether another sandbox works in the same directory: the
+// other half of a pair. Its copy is neither removed nor seeded under it.
+func (a *App) otherUser(ctx context.Context, entry *sandbox.Entry) (bool, error) {
+	entries, err := a.registry.List(ctx, 0)
+	return slices.ContainsFunc(entries, func(e *sandbox.Entry) bool {
+		return e.WorkspaceDir == entry.WorkspaceDir && e.ContainerName != entry.ContainerName && !e.Imported
+	}), err
+}
