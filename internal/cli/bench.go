@@ -19,7 +19,7 @@ func newBenchCommand(e *env) *cobra.Command {
 		Long:  "Measure Atoll beside its peers, all sides in one run.\n\n" + benchList(),
 		Example: `  atoll bench ensure
   atoll bench ensure --json --check`,
-		Args: exactArgs(1),
+		Args: exactlyOne("benchmark"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runBench(cmd, e, args[0], asJSON, check) },
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with code 1 if a claim does not hold")
@@ -91,18 +91,21 @@ func (e *env) printBenchTables(r *bench.Report) {
 // newFreshEnsureCommand is the half of the benchmark that runs in processes of
 // its own.
 func newFreshEnsureCommand(e *env) *cobra.Command {
-	return &cobra.Command{
+	var callOnly bool
+	cmd := &cobra.Command{
 		Use: "fresh-ensure", Hidden: true, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := e.benchOptions()
 			if err != nil {
 				return err
 			}
-			f, err := bench.MeasureFresh(cmd.Context(), o)
+			f, err := bench.MeasureFresh(cmd.Context(), o, callOnly)
 			if err != nil {
 				return err
 			}
 			return e.printJSON(f)
 		},
 	}
+	cmd.Flags().BoolVar(&callOnly, "call-only", false, "measure only the engine call")
+	return cmd
 }
