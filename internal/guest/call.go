@@ -61,15 +61,15 @@ func withPart[T any](part *T, f func(*T) error) error {
 
 func (c *call) result(v any) error { return wire.WriteJSON(c.stream, wire.FrameResult, v) }
 
-// end ends a process's tree and answers when it is gone.
+// end ends a process's tree and answers when it is gone, whether or not its
+// output was read.
 func (c *call) end(t *wire.Target) error {
 	p, err := c.server.table.find(t.ID)
 	if err != nil {
 		return err
 	}
 	p.end(byRequest, graceOf(t.GraceMs))
-	<-p.done
-	if p.exit.Stuck {
+	if !p.endWhole() {
 		return wire.Fail(wire.CodeStuck, "some processes could not be ended")
 	}
 	return c.result(struct{}{})

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -52,26 +51,6 @@ func closeInherited() {
 		target, err := os.Readlink("/proc/self/fd/" + entry.Name())
 		if err == nil && !strings.HasPrefix(target, "anon_inode:") {
 			unix.Close(fd)
-		}
-	}
-}
-
-// defaultSignals gives up every signal handler of the Go runtime but those that
-// it and the guest need. It looks reckless and is the safest: the kernel keeps a
-// signal without a handler from process 1 if it comes from inside the namespace,
-// whereas Go's handlers end the program, for a SIGSEGV that was merely sent as
-// much as for a real one.
-func defaultSignals() {
-	type sigaction struct {
-		handler, flags, restorer uintptr
-		mask                     uint64
-	}
-	var fallback sigaction
-	for sig := unix.Signal(1); sig <= 64; sig++ {
-		switch sig {
-		case unix.SIGURG, unix.SIGCHLD, unix.SIGKILL, unix.SIGSTOP:
-		default:
-			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&fallback)), 0, 8, 0, 0)
 		}
 	}
 }

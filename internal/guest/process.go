@@ -61,13 +61,14 @@ const (
 // supervise follows the process to its end. It runs in its own goroutine.
 func (p *process) supervise(main <-chan ending, outOfMemory func(*wire.Exit) bool) {
 	end := p.awaitMain(main)
+	stuck := false
 	if why, _ := p.why(); why != byItself || p.endTree {
-		p.endWhole()
+		stuck = !p.endWhole()
 	}
 	left := p.finishOutput()
 	p.stdio.close()
 	p.exit = p.result(end)
-	p.exit.Left, p.exit.Stuck = left, p.stuck
+	p.exit.Left, p.exit.Stuck = left, stuck
 	p.exit.Stdout, p.exit.Stderr = p.out.totals()
 	p.exit.OOM = outOfMemory(&p.exit)
 	p.ended = time.Now()
@@ -102,12 +103,14 @@ func (p *process) awaitMain(main <-chan ending) ending {
 	}
 }
 
-// endWhole ends the tree, once; whoever else calls it waits for that.
-func (p *process) endWhole() {
+// endWhole ends the tree, once; whoever else calls it waits for that. It
+// returns false if some of it is still there.
+func (p *process) endWhole() bool {
 	p.treeOnce.Do(func() {
 		_, grace := p.why()
 		p.stuck = !p.tree.end(grace)
 	})
+	return !p.stuck
 }
 
 // end has the whole tree ended. Only the first reason counts.

@@ -75,6 +75,12 @@ func (m *Machine) exchange(live *live, q *question) ([]byte, error) {
 	// Whatever a guest does to a stream, closing its wire frees us.
 	overdue := time.AfterFunc(patience, func() { live.Close() })
 	defer overdue.Stop()
+	select {
+	case live.questions <- struct{}{}:
+		defer func() { <-live.questions }()
+	case <-live.Done():
+		return nil, m.because(live, net.ErrClosed)
+	}
 	stream, err := open(live, q.Request)
 	if err != nil {
 		return nil, m.because(live, err)

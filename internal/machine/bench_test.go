@@ -10,7 +10,7 @@ import (
 )
 
 func BenchmarkPing(b *testing.B) {
-	m := machinetest.Start(b).Machine(b, nil)
+	m := machinetest.Start(b, nil).Machine(b, nil)
 	for b.Loop() {
 		if err := m.Ping(b.Context()); err != nil {
 			b.Fatal(err)
@@ -19,7 +19,7 @@ func BenchmarkPing(b *testing.B) {
 }
 
 func BenchmarkExecTrue(b *testing.B) {
-	m := machinetest.Start(b).Machine(b, nil)
+	m := machinetest.Start(b, nil).Machine(b, nil)
 	for b.Loop() {
 		if _, err := m.Exec(b.Context(), &machine.Command{Argv: []string{"/bin/true"}}); err != nil {
 			b.Fatal(err)
@@ -37,7 +37,7 @@ func BenchmarkHostExecTrue(b *testing.B) {
 }
 
 func BenchmarkExecParallel(b *testing.B) {
-	m := machinetest.Start(b).Machine(b, nil)
+	m := machinetest.Start(b, nil).Machine(b, nil)
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
@@ -50,7 +50,7 @@ func BenchmarkExecParallel(b *testing.B) {
 }
 
 func BenchmarkOutput(b *testing.B) {
-	m := machinetest.Start(b).Machine(b, nil)
+	m := machinetest.Start(b, nil).Machine(b, nil)
 	b.SetBytes(64 << 20)
 	for b.Loop() {
 		res, err := m.Exec(b.Context(), &machine.Command{Argv: []string{"head", "-c", "67108864", "/dev/zero"}, Stdout: io.Discard})

@@ -117,6 +117,12 @@ func (r *run) reach(ctx context.Context) (*live, error) {
 
 // follow passes everything on, over one wire.
 func (r *run) follow(ctx context.Context, live *live, request *wire.Request) (*wire.Exit, error) {
+	select {
+	case live.commands <- struct{}{}:
+		defer func() { <-live.commands }()
+	default:
+		return nil, fmt.Errorf("%w: %d commands run in this sandbox", ErrBusy, maxCommands)
+	}
 	stream, err := open(live, request)
 	if err != nil {
 		return nil, r.machine.because(live, err)
@@ -156,6 +162,7 @@ func (r *run) read(live *live, stream net.Conn) (*wire.Exit, error) {
 		if err := r.take(frame, stream); errors.Is(err, wire.ErrProtocol) {
 			return nil, r.machine.cut(live, err)
 		} else if err != nil {
+			stream.Close() // nobody reads what is still to come
 			r.end(live, nil)
 			return nil, err
 		}

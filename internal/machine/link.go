@@ -21,10 +21,23 @@ type link struct {
 	live    *live
 }
 
+// What one wire carries at once. Together they stay well below
+// wire.MaxStreams, because a stream counts until both sides have closed it.
+const (
+	maxCommands  = 128
+	maxQuestions = 32
+)
+
 // live is a wire that was greeted.
 type live struct {
 	*wire.Session
-	boot string
+	boot      string
+	commands  chan struct{} // one for each command
+	questions chan struct{} // one for each question; who finds none waits
+}
+
+func newLive(session *wire.Session, boot string) *live {
+	return &live{session, boot, make(chan struct{}, maxCommands), make(chan struct{}, maxQuestions)}
 }
 
 // alive reports whether the wire was not seen to end.
@@ -119,7 +132,7 @@ func (l *link) attempt(ctx context.Context) (*live, error) {
 		conn.Close()
 		return nil, lost(err)
 	}
-	return &live{session, welcome.Boot}, nil
+	return newLive(session, welcome.Boot), nil
 }
 
 // refused judges a handshake that failed.

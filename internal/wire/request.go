@@ -32,6 +32,8 @@ type Request struct {
 	Exec   *Exec   `json:"exec,omitempty"`
 	Attach *Attach `json:"attach,omitempty"`
 	Target *Target `json:"target,omitempty"`
+	File   *File   `json:"file,omitempty"`
+	Port   *Port   `json:"port,omitempty"`
 }
 
 // Exec describes a process to start. Exactly one of Argv and Shell is given.

@@ -1,0 +1,93 @@
+package machine
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// MaxRoots bounds the roots of one Files.
+const MaxRoots = 256
+
+// Root is a directory of the sandbox whose files may be reached: the target of
+// a mount, by the table of the engine that made the sandbox.
+type Root struct {
+	Path     string // absolute, such as "/workspace"
+	ReadOnly bool
+}
+
+// Files are the files of a sandbox beneath certain roots. Paths are absolute
+// ones inside the sandbox; the longest root above a path decides. Code in the
+// sandbox may change everything at any time, and tries to; nothing it does leads
+// an operation outside the path's root or onto another file system. Symbolic
+// links, files with several names, pipes, sockets and devices are refused, each
+// with an error of its own (ErrSymlink and so on); so are mounts, unless they
+// are roots themselves. Missing, existing and forbidden files are
+// fs.ErrNotExist, fs.ErrExist and fs.ErrPermission.
+//
+// Methods are safe for concurrent use. Nil options are the zero ones.
+type Files struct {
+	machine *Machine
+	roots   []Root // the longest first
+}
+
+// Files returns the files beneath roots. It asks the guest nothing yet.
+func (m *Machine) Files(roots []Root) (*Files, error) {
+	if len(roots) > MaxRoots {
+		return nil, fmt.Errorf("%w: %d roots are over the limit of %d", ErrInvalid, len(roots), MaxRoots)
+	}
+	sorted := slices.Clone(roots)
+	for i := range sorted {
+		root := &sorted[i]
+		if !path.IsAbs(root.Path) || len(root.Path) > wire.MaxPath || strings.IndexByte(root.Path, 0) >= 0 {
+			return nil, fmt.Errorf("%w: root %q is not an absolute path", ErrInvalid, root.Path)
+		}
+		root.Path = path.Clean(root.Path)
+	}
+	slices.SortStableFunc(sorted, func(a, b Root) int { return len(b.Path) - len(a.Path) })
+	return &Files{machine: m, roots: sorted}, nil
+}
+
+// Roots returns the roots, the longest first.
+func (f *Files) Roots() []Root { return slices.Clone(f.roots) }
+
+// place finds the root of a path.
+func (f *Files) place(name string) (wire.Place, error) {
+	clean := path.Clean(name)
+	switch {
+	case !path.IsAbs(name):
+		return wire.Place{}, fmt.Errorf("%w: the path is not absolute", ErrInvalid)
+	case strings.IndexByte(name, 0) >= 0:
+		return wire.Place{}, fmt.Errorf("%w: the path contains a zero byte", ErrInvalid)
+	case len(clean) > wire.MaxPath:
+		return wire.Place{}, fmt.Errorf("%w: the path is longer than %d bytes", ErrInvalid, wire.MaxPath)
+	}
+	for _, root := range f.roots {
+		if rel, ok := beneath(root.Path, clean); ok {
+			return wire.Place{Root: wire.Text(root.Path), Path: wire.Text(rel), ReadOnly: root.ReadOnly}, nil
+		}
+	}
+	return wire.Place{}, ErrOutside
+}
+
+// beneath returns name relative to root, if it lies there. Both are clean.
+func beneath(root, name string) (string, bool) {
+	if name == root {
+		return ".", true
+	}
+	if root != "/" {
+		root += "/"
+	}
+	return strings.CutPrefix(name, root)
+}
+
+// operation names what failed, and on what.
+func operation(what, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %q: %w", what, name, err)
+}

@@ -1,0 +1,161 @@
+package machine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+const (
+	// maxTransfers bounds the operations on files that one machine has under
+	// way, beside the short ones that are questions. Further ones wait.
+	maxTransfers = 32
+	// framePatience is how long a guest may be silent in the middle of one.
+	framePatience = 30 * time.Second
+)
+
+// talk is an operation that takes more than a question and an answer.
+type talk struct {
+	machine  *Machine
+	ctx      context.Context
+	live     *live
+	stream   net.Conn
+	frames   *wire.Reader
+	patience time.Duration
+	release  func()
+}
+
+// opening is how a talk begins.
+type opening struct {
+	link     *link
+	request  *wire.Request
+	follow   []byte        // sent in one go with the request
+	patience time.Duration // how long the guest may be silent; 0: framePatience
+}
+
+// talk begins an operation. The caller hangs up.
+func (m *Machine) talk(ctx context.Context, o *opening) (*talk, error) {
+	select {
+	case m.transfers <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-m.ctx.Done():
+		return nil, ErrClosed
+	}
+	t := &talk{machine: m, ctx: ctx, patience: o.patience, release: func() { <-m.transfers }}
+	if t.patience == 0 {
+		t.patience = framePatience
+	}
+	if err := t.begin(o); err != nil {
+		t.release()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *talk) begin(o *opening) error {
+	live, err := o.link.get(t.ctx)
+	if err != nil {
+		return err
+	}
+	t.live = live
+	if t.stream, err = live.Open(); err != nil {
+		return t.machine.because(live, err)
+	}
+	t.frames = wire.NewReader(t.stream)
+	stop := context.AfterFunc(t.ctx, func() { t.stream.SetDeadline(time.Unix(1, 0)) })
+	release := t.release
+	t.release = func() { stop(); t.stream.Close(); release() }
+	message := bytes.NewBuffer(make([]byte, 0, 512+len(o.follow)))
+	if err := wire.WriteRequest(message, o.request); err != nil {
+		return t.failed(err)
+	}
+	message.Write(o.follow)
+	_, err = t.stream.Write(message.Bytes())
+	return t.failed(err)
+}
+
+// hangUp ends the talk, whatever its state.
+func (t *talk) hangUp() { t.release() }
+
+// hurry renews the guest's time to answer.
+func (t *talk) hurry() {
+	_ = t.stream.SetReadDeadline(time.Now().Add(t.patience))
+	if t.ctx.Err() != nil { // whoever cancelled must not be overruled
+		_ = t.stream.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// next reads a frame. A guest that reports an error ends the talk.
+func (t *talk) next() (wire.Frame, error) {
+	t.hurry()
+	frame, err := t.frames.Frame()
+	if err != nil {
+		return frame, t.failed(err)
+	}
+	if frame.Type == wire.FrameError {
+		return frame, t.machine.guestSays(t.live, frame)
+	}
+	return frame, nil
+}
+
+// answer reads a frame that must be of a certain type into v.
+func (t *talk) answer(kind wire.FrameType, v any) error {
+	frame, err := t.next()
+	if err != nil {
+		return err
+	}
+	if frame.Type != kind {
+		return t.odd(frame)
+	}
+	return t.decode(frame, v)
+}
+
+func (t *talk) decode(frame wire.Frame, v any) error {
+	if err := frame.Decode(v); err != nil {
+		return t.machine.cut(t.live, err)
+	}
+	return nil
+}
+
+// odd ends the wire over a frame that has no place here.
+func (t *talk) odd(frame wire.Frame) error {
+	return t.lies("frame %d is out of place", frame.Type)
+}
+
+// lies ends the wire of a guest that said what cannot be true.
+func (t *talk) lies(format string, args ...any) error {
+	return t.machine.cut(t.live, fmt.Errorf("%w: "+format, append([]any{wire.ErrProtocol}, args...)...))
+}
+
+// failed finds the reason for a failure of the stream.
+func (t *talk) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	if t.ctx.Err() != nil {
+		return t.ctx.Err()
+	}
+	if stop, ok := errors.AsType[*wire.Interrupt](err); ok {
+		if stop.Type == wire.FrameError {
+			return t.machine.guestSays(t.live, stop.Frame)
+		}
+		return t.odd(stop.Frame)
+	}
+	return t.machine.because(t.live, err)
+}
+
+// twice performs an operation that does no harm when it is repeated once more
+// if its wire turned out to be broken.
+func twice(ctx context.Context, f func() error) error {
+	err := f()
+	if errors.Is(err, ErrLost) && ctx.Err() == nil {
+		err = f()
+	}
+	return err
+}

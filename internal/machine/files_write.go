@@ -1,0 +1,145 @@
+package machine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// Write replaces a file's content, or makes the file. Others see the old
+// content or the new, never a part; who has the old file open keeps it.
+func (f *Files) Write(ctx context.Context, path string, content []byte, options *WriteOptions) (*WriteResult, error) {
+	w, err := f.newWriting(path, options)
+	if err != nil {
+		return nil, operation("write", path, err)
+	}
+	w.request.File.Write.Size = int64(len(content))
+	var result *WriteResult
+	attempt := func() (err error) { result, err = w.bytes(ctx, content); return err }
+	if w.repeatable() {
+		err = twice(ctx, attempt)
+	} else {
+		err = attempt()
+	}
+	return result, operation("write", path, err)
+}
+
+// WriteFrom is Write for content of any length. It reads to the end of content,
+// or to its first error, which leaves the file as it was.
+func (f *Files) WriteFrom(ctx context.Context, path string, content io.Reader, options *WriteOptions) (*WriteResult, error) {
+	w, err := f.newWriting(path, options)
+	if err != nil {
+		return nil, operation("write", path, err)
+	}
+	result, err := w.stream(ctx, content)
+	return result, operation("write", path, err)
+}
+
+// writing is a file about to be written.
+type writing struct {
+	machine *Machine
+	path    string
+	request *wire.Request
+}
+
+func (f *Files) newWriting(path string, options *WriteOptions) (*writing, error) {
+	if options == nil {
+		options = &WriteOptions{}
+	}
+	place, err := f.place(path)
+	if err != nil {
+		return nil, err
+	}
+	if place.ReadOnly {
+		return nil, ErrReadOnly
+	}
+	if err := checkMode(options.Mode); err != nil {
+		return nil, err
+	}
+	return &writing{f.machine, path, &wire.Request{Op: wire.OpFileWrite, File: &wire.File{Place: place, Write: &wire.FileWrite{
+		Mode: uint32(options.Mode), Exclusive: options.Exclusive, IfVersion: string(options.IfVersion),
+		MkdirAll: options.MkdirAll, Sync: options.Sync,
+	}}}}, nil
+}
+
+// checkMode refuses bits that are not permissions: a file that gives its
+// owner's rights away is not made here.
+func checkMode(mode fs.FileMode) error {
+	if mode&^fs.ModePerm != 0 {
+		return fmt.Errorf("%w: mode %v has more than permissions", ErrInvalid, mode)
+	}
+	return nil
+}
+
+// repeatable reports whether writing twice gives the same as once.
+func (w *writing) repeatable() bool {
+	return !w.request.File.Write.Exclusive && w.request.File.Write.IfVersion == ""
+}
+
+// bytes writes content that is at hand; if it is small, in one message.
+func (w *writing) bytes(ctx context.Context, content []byte) (*WriteResult, error) {
+	if len(content) > smallTransfer {
+		return w.stream(ctx, bytes.NewReader(content))
+	}
+	var follow bytes.Buffer
+	follow.Grow(len(content) + 3*wire.HeaderSize)
+	data := wire.NewDataWriter(&follow)
+	defer data.Close()
+	_, _ = data.Write(content)
+	_ = data.End()
+	t, err := w.machine.talk(ctx, &opening{link: w.machine.control, request: w.request, follow: follow.Bytes()})
+	if err != nil {
+		return nil, err
+	}
+	defer t.hangUp()
+	return w.result(t)
+}
+
+// stream writes content as it comes.
+func (w *writing) stream(ctx context.Context, content io.Reader) (*WriteResult, error) {
+	t, err := w.machine.talk(ctx, &opening{link: w.machine.bulk, request: w.request})
+	if err != nil {
+		return nil, err
+	}
+	defer t.hangUp()
+	if err := t.send(content); err != nil {
+		return nil, t.blame(err)
+	}
+	return w.result(t)
+}
+
+func (w *writing) result(t *talk) (*WriteResult, error) {
+	var written wire.FileWritten
+	if err := t.answer(wire.FrameResult, &written); err != nil {
+		return nil, err
+	}
+	info, err := infoOf(w.path, &written.FileStat)
+	if err != nil {
+		return nil, t.lies("%v", err)
+	}
+	return &WriteResult{*info, written.Created}, nil
+}
+
+// send sends content as data. An error of content's own is returned as it is.
+func (t *talk) send(content io.Reader) error {
+	data := wire.NewDataWriter(t.stream)
+	defer data.Close()
+	for {
+		_ = t.stream.SetWriteDeadline(t.deadline())
+		n, err := data.Next(content.Read)
+		if errors.Is(err, io.EOF) {
+			return t.unsent(data.End())
+		}
+		if err != nil && n == 0 {
+			return err
+		}
+		if err != nil {
+			return t.unsent(err)
+		}
+	}
+}
