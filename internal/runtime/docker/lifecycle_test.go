@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moby/moby/api/types/container"
+
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -41,6 +43,12 @@ func TestLife(t *testing.T) {
 				}
 			}
 		}
+		if err := made.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := run(t, made, "/bin/hostname"); got != spec.Name {
+			t.Errorf("host name is %q, want %q", got, spec.Name)
+		}
 		for range 2 {
 			if err := made.Remove(ctx); err != nil {
 				t.Fatal(err)
@@ -71,5 +79,18 @@ func mustBe(t *testing.T, i sandbox.Instance, want sandbox.State) {
 	}
 	if seen := i.Seen().State; seen != want {
 		t.Errorf("seen state is %q, want %q", seen, want)
+	}
+}
+
+func TestStates(t *testing.T) {
+	for status, want := range map[container.ContainerState]sandbox.State{
+		"created": sandbox.StateCreated, "configured": sandbox.StateCreated, "initialized": sandbox.StateCreated,
+		"running": sandbox.StateRunning, "restarting": sandbox.StateRunning, "stopping": sandbox.StateRunning,
+		"paused": sandbox.StatePaused, "exited": sandbox.StateStopped, "stopped": sandbox.StateStopped,
+		"dead": sandbox.StateDead, "removing": sandbox.StateDead, "": sandbox.StateDead, "something new": sandbox.StateDead,
+	} {
+		if got := stateOf(status); got != want {
+			t.Errorf("%q is %q, want %q", status, got, want)
+		}
 	}
 }

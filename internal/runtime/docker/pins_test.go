@@ -124,13 +124,13 @@ func TestMissingSourceIsNotMade(t *testing.T) {
 func TestSourceThroughALink(t *testing.T) {
 	onEach(t, func(t *testing.T, l *lab) {
 		dir := t.TempDir()
-		real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
-		if err := errors.Join(os.Mkdir(real, 0o777), os.Chmod(real, 0o777), os.Symlink(real, link)); err != nil {
+		place, link := filepath.Join(dir, "place"), filepath.Join(dir, "link")
+		if err := errors.Join(os.Mkdir(place, 0o777), os.Chmod(place, 0o777), os.Symlink(place, link)); err != nil {
 			t.Fatal(err)
 		}
 		i := l.start(t, withMount(checkedMount(t, link)))
 		sh(t, i, "echo > /workspace/made")
-		if _, err := os.Stat(filepath.Join(real, "made")); err != nil {
+		if _, err := os.Stat(filepath.Join(place, "made")); err != nil {
 			t.Error(err)
 		}
 	})

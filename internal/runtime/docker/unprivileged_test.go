@@ -78,10 +78,10 @@ func asSomeone(t *testing.T, order []string) {
 	}
 }
 
-// openDir is a directory that someone can work in; those of t.TempDir are below
-// one that only their owner enters.
+// openDir is a directory that someone can work in.
 func openDir(t *testing.T) string {
 	t.Helper()
+	//nolint:usetesting // the directories above one of t.TempDir are closed to others
 	dir, err := os.MkdirTemp("", "atoll-someone-")
 	if err != nil {
 		t.Fatal(err)

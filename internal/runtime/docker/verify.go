@@ -27,7 +27,7 @@ func verify(asked *container.HostConfig, found *container.InspectResponse) error
 		{"no privileges", !got.Privileged && len(got.CapAdd) == 0},
 		{"no-new-privileges", hasSecurityOption(got, "no-new-privileges")},
 		{"seccomp profile", hasSecurityOption(got, "seccomp=")},
-		{"network", sameNetwork(got.NetworkMode, asked.NetworkMode)},
+		{"network", hasNetwork(found, asked.NetworkMode)},
 		{"memory limit", got.Memory == asked.Memory},
 		{"memory and swap limit", asked.MemorySwap == 0 || got.MemorySwap == asked.MemorySwap},
 		{"cpu limit", got.NanoCPUs == asked.NanoCPUs},
@@ -50,9 +50,18 @@ func hasSecurityOption(got *container.HostConfig, prefix string) bool {
 	return slices.ContainsFunc(got.SecurityOpt, func(option string) bool { return strings.HasPrefix(option, prefix) })
 }
 
-// sameNetwork allows for engines that name a joined container by its id.
-func sameNetwork(got, asked container.NetworkMode) bool {
-	return got == asked || got.IsContainer() && asked.IsContainer()
+// hasNetwork allows for an engine that names a joined container by its id, and
+// for one that calls every named network a bridge and names it elsewhere.
+func hasNetwork(found *container.InspectResponse, asked container.NetworkMode) bool {
+	got := found.HostConfig.NetworkMode
+	if got == asked || got.IsContainer() && asked.IsContainer() {
+		return true
+	}
+	if !got.IsBridge() || found.NetworkSettings == nil {
+		return false
+	}
+	_, named := found.NetworkSettings.Networks[string(asked)]
+	return named
 }
 
 func verifyMount(asked mount.Mount, found []container.MountPoint) error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/network"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -38,6 +39,14 @@ func TestVerifyNoticesWhatAnEngineDropped(t *testing.T) {
 		{"no-new-privileges", func(i *container.InspectResponse) { i.HostConfig.SecurityOpt = []string{"seccomp={}"} }, "no-new-privileges"},
 		{"seccomp", func(i *container.InspectResponse) { i.HostConfig.SecurityOpt = []string{"no-new-privileges"} }, "seccomp profile"},
 		{"network", func(i *container.InspectResponse) { i.HostConfig.NetworkMode = "host" }, "network"},
+		{"another bridge", func(i *container.InspectResponse) {
+			i.HostConfig.NetworkMode = "bridge"
+			i.NetworkSettings = &container.NetworkSettings{Networks: map[string]*network.EndpointSettings{"other": nil}}
+		}, "network"},
+		{"the same bridge by another name", func(i *container.InspectResponse) {
+			i.HostConfig.NetworkMode = "bridge"
+			i.NetworkSettings = &container.NetworkSettings{Networks: map[string]*network.EndpointSettings{"none": nil}}
+		}, ""},
 		{"memory", func(i *container.InspectResponse) { i.HostConfig.Memory = 0 }, "memory limit"},
 		{"swap", func(i *container.InspectResponse) { i.HostConfig.MemorySwap = -1 }, "memory and swap limit"},
 		{"cpus", func(i *container.InspectResponse) { i.HostConfig.NanoCPUs = 0 }, "cpu limit"},
