@@ -51,3 +51,14 @@ func (p *path) parseIndex(text string) (at *path, rest string, ok bool) {
 	index, err := strconv.Atoi(digits)
 	return p.item(index), rest, ok && err == nil && index >= 0
 }
+
+// FromVariable reports whether the value of a place came, wholly or in part,
+// out of the environment: such a value may be a secret whatever its name is.
+func (c *Config) FromVariable(place string) bool {
+	at, ok := parsePath(place)
+	if !ok || at == nil || c.root == nil {
+		return false
+	}
+	value, _, ok := at.find(c.root)
+	return ok && value.expanded
+}

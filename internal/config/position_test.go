@@ -43,3 +43,17 @@ func TestPosition(t *testing.T) {
 		t.Errorf("without a file, agents is on line %d", line)
 	}
 }
+
+func TestFromVariable(t *testing.T) {
+	const src = `{ agents: { defaults: { sandbox: { docker: { env: { A: "x ${PROXY}", B: "y" } } } } } }`
+	cfg, err := config.Parse("/project/openclaw.json", []byte(src), testEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const at = "agents.defaults.sandbox.docker.env."
+	for place, want := range map[string]bool{at + "A": true, at + "B": false, at + "C": false, "": false} {
+		if got := cfg.FromVariable(place); got != want {
+			t.Errorf("%s comes from a variable: %v, want %v", place, got, want)
+		}
+	}
+}
