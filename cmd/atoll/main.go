@@ -4,15 +4,14 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/atoll-run/atoll/internal/cli"
 )
 
-func main() {
-	// A second signal ends the program at once: stop restores the default.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, stop)
-	os.Exit(cli.Main(ctx, os.Args[1:], cli.System()))
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := cli.WithSignals(context.Background())
+	defer stop()
+	return cli.Main(ctx, os.Args[1:], cli.System())
 }

@@ -66,7 +66,7 @@ func (s *Settings) firstThatAnswers() (backend, reason string) {
 func (b Backend) require() (string, error) {
 	if b.Effective == "" {
 		return "", advice.With(fmt.Errorf("%s: %w", b.Reason, sandbox.ErrUnavailable),
-			"start Docker, or set DOCKER_HOST or sandbox.backend; `atoll doctor` says what this machine has")
+			"start Docker, or set DOCKER_HOST or sandbox.backend")
 	}
 	return b.Effective, nil
 }

@@ -34,7 +34,7 @@ func (e *env) captureCommand(ctx context.Context, s *app.Session, command *machi
 	command.Stdout, command.Stderr, command.OutputLimit = &out, &errs, captureLimit
 	result, err := s.Machine.Exec(ctx, command)
 	if err != nil {
-		return commandEnd(nil, err, command.Timeout)
+		return commandEnd(command, nil, err)
 	}
 	report := commandReport{
 		Sandbox: s.Name, Argv: command.Argv,
@@ -47,7 +47,7 @@ func (e *env) captureCommand(ctx context.Context, s *app.Session, command *machi
 	if err := e.printJSON(report); err != nil {
 		return err
 	}
-	if end, ok := commandEnd(result, nil, command.Timeout).(*exitError); ok {
+	if end, ok := commandEnd(command, result, nil).(*exitError); ok {
 		return withCode(end.code, nil)
 	}
 	return nil

@@ -29,25 +29,34 @@ func System() *Terminal {
 		IsTerminal: term.IsTerminal(int(os.Stdout.Fd()))}
 }
 
-// verbs are all verbs, in the order in which help shows them.
-var verbs = []func(*env) *cobra.Command{
-	newRunCommand,
-	newSandboxCommand,
-	newConfigCommand,
-	newImagesCommand,
-	newDoctorCommand,
-	newBenchCommand,
-	newVersionCommand,
+// The groups in which help shows the verbs.
+const (
+	groupWork  = "work"
+	groupSetup = "setup"
+	groupOther = "other"
+)
+
+var groups = []*cobra.Group{
+	{ID: groupWork, Title: "Sandboxes:"},
+	{ID: groupSetup, Title: "Setting up:"},
+	{ID: groupOther, Title: "Other commands:"},
+}
+
+// verbs are all verbs by their groups.
+var verbs = map[string][]func(*env) *cobra.Command{
+	groupWork:  {newRunCommand, newSandboxCommand},
+	groupSetup: {newConfigCommand, newDoctorCommand, newImagesCommand},
+	groupOther: {newBenchCommand, newVersionCommand},
 }
 
 // Main runs one command line and returns the exit code.
 func Main(ctx context.Context, args []string, t *Terminal) int {
-	e := &env{Terminal: t}
+	e := newEnv(t)
 	root := newRootCommand(e)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	e.close()
-	return e.finish(err)
+	return e.finish(ctx, err)
 }
 
 func newRootCommand(e *env) *cobra.Command {
@@ -64,21 +73,47 @@ host. Settings come from one file; an openclaw.json works as it is.`,
   atoll doctor                             what this machine can enforce`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          noArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetOut(e.Out)
 	root.SetErr(e.Err)
 	root.SetIn(e.In)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	root.SetFlagErrorFunc(usage)
 	flags := root.PersistentFlags()
 	flags.StringVar(&e.configPath, "config", "", "configuration `file` (default: the first of ./atoll.json5, the state directory's, openclaw.json)")
 	flags.BoolVarP(&e.verbose, "verbose", "v", false, "say what is done on standard error")
-	for _, verb := range verbs {
-		root.AddCommand(verb(e))
-	}
-	rejectStrayArguments(root)
+	addVerbs(root, e)
 	return root
+}
+
+func addVerbs(root *cobra.Command, e *env) {
+	root.AddGroup(groups...)
+	for group, members := range verbs {
+		for _, verb := range members {
+			cmd := verb(e)
+			cmd.GroupID = group
+			root.AddCommand(cmd)
+		}
+	}
+	root.SetHelpCommand(newHelpCommand())
+	root.SetHelpCommandGroupID(groupOther)
+	root.SetCompletionCommandGroupID(groupOther)
+	root.InitDefaultCompletionCmd()
+	rejectStrayArguments(root)
+}
+
+// newHelpCommand is help that fails for a word that is no verb.
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND…]",
+		Short: "Explain a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownVerb(target, args[len(args)-len(rest)])
+			}
+			return target.Help()
+		},
+	}
 }
 
 // rejectStrayArguments makes a word that is no verb an error at every level;

@@ -1,13 +1,14 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
 )
 
@@ -24,10 +25,12 @@ func newConfigCheckCommand(e *env) *cobra.Command {
 		Short: "Name everything that is wrong with the file, at once",
 		Example: `  atoll config check
   atoll config check ~/.openclaw/openclaw.json --json`,
-		Args: maximumArgs(1),
+		Args: atMostOne("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				e.configPath = args[0]
+				if err := e.useFile(args[0]); err != nil {
+					return e.configError(err, asJSON)
+				}
 			}
 			return runConfigCheck(e, asJSON)
 		},
@@ -36,42 +39,41 @@ func newConfigCheckCommand(e *env) *cobra.Command {
 	return cmd
 }
 
+// useFile makes an argument the configuration file.
+func (e *env) useFile(name string) error {
+	e.configPath = name
+	if _, err := os.Stat(name); err != nil {
+		return withCode(exitUsage, advice.With(fmt.Errorf("config file: %w", err), "name a file that exists and that you can read"))
+	}
+	return nil
+}
+
 func runConfigCheck(e *env, asJSON bool) error {
 	settings, err := e.load()
 	if err != nil {
 		return e.configError(err, asJSON)
 	}
+	if problems := refusalsOfAll(settings); len(problems) > 0 {
+		return e.configError(problems, asJSON)
+	}
+	warnings, ignored := settings.Config.Warnings(), settings.Config.Ignored()
 	if asJSON {
 		return e.printJSON(map[string]any{
-			"path": settings.Location.Path, "errors": []any{},
-			"warnings": orEmpty(settings.Config.Warnings()), "ignored": orEmpty(settings.Config.Ignored()),
+			"path": settings.Location.Path, "errors": []any{}, "warnings": problemsJSON(warnings), "ignored": orEmpty(ignored),
 		})
 	}
 	path := settings.Location.Path
 	if path == "" {
 		path = "no configuration file: the built-in defaults"
 	}
-	fmt.Fprintf(e.Out, "%s: ok\n", path)
-	for _, w := range settings.Config.Warnings() {
-		fmt.Fprintln(e.Out, "warning: "+printable(w.String()))
+	fmt.Fprintf(e.Out, "%s: ok\n", printable(path))
+	for _, w := range warnings {
+		fmt.Fprintln(e.Out, "warning: "+problemLine(w))
 	}
-	for _, part := range settings.Config.Ignored() {
-		fmt.Fprintf(e.Out, "ignored: %s belongs to another program\n", part)
+	for _, part := range ignored {
+		fmt.Fprintf(e.Out, "ignored: %s belongs to another program\n", printable(part))
 	}
 	return nil
-}
-
-// configError prints the problems of a file as JSON where that was asked for;
-// all of them are one failure.
-func (e *env) configError(err error, asJSON bool) error {
-	problems, ok := errors.AsType[config.Problems](err)
-	if !asJSON || !ok {
-		return err
-	}
-	if err := e.printJSON(map[string]any{"errors": problems}); err != nil {
-		return err
-	}
-	return withCode(exitUsage, nil)
 }
 
 func newConfigSchemaCommand(e *env) *cobra.Command {
@@ -98,7 +100,12 @@ func newConfigShowCommand(e *env) *cobra.Command {
 		Use:   "show",
 		Short: "Print the settings of one agent, and where each value came from",
 		Args:  noArgs,
-		RunE:  func(*cobra.Command, []string) error { return runConfigShow(e, agent, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkName(cmd, "agent"); err != nil {
+				return err
+			}
+			return runConfigShow(e, agent, asJSON)
+		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "agent `id` (default: the default agent)")
 	jsonFlag(cmd, &asJSON)
@@ -115,8 +122,9 @@ func runConfigShow(e *env, id string, asJSON bool) error {
 	}
 	agent, err := settings.Config.Resolve(id)
 	if err != nil {
-		return withCode(exitUsage, err)
+		return e.configError(withCode(exitUsage, err), asJSON)
 	}
+	agent.Sandbox = withoutSecrets(settings.Config, agent)
 	values := flatten(agent)
 	if asJSON {
 		return e.printJSON(map[string]any{
@@ -137,10 +145,10 @@ func originText(o config.Origin) string {
 	switch {
 	case o.Line > 0:
 		return fmt.Sprintf("%s (line %d)", o.Path, o.Line)
-	case o.Source == "derived":
-		return o.Path
 	case o.Path != "":
 		return o.Path
+	case o.Source == "derived":
+		return "built-in default, below the state directory"
 	default:
 		return "built-in default"
 	}

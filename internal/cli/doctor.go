@@ -50,9 +50,9 @@ func (e *env) printChecks(checks []app.Check) {
 		app.CheckOK: s.good("ok  "), app.CheckWarning: s.warn("warn"), app.CheckFailed: s.alarm("FAIL"),
 	}
 	for _, c := range checks {
-		fmt.Fprintf(e.Out, "%s  %-22s %s\n", marks[c.Status], c.Name, printable(c.Detail))
+		fmt.Fprintf(e.Out, "%s  %-22s %s\n", marks[c.Status], c.Name, joined(c.Detail))
 		if c.Fix != "" {
-			fmt.Fprintf(e.Out, "      %-22s %s %s\n", "", s.bold("fix:"), printable(c.Fix))
+			fmt.Fprintf(e.Out, "      %-22s %s %s\n", "", s.bold("fix:"), joined(c.Fix))
 		}
 	}
 }

@@ -2,21 +2,32 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/policy"
 )
 
 // env is one command line at work: the terminal, the global flags, and what the
 // verbs open when they need it.
 type env struct {
 	*Terminal
+	out        *output // what Out is
 	configPath string
 	verbose    bool
 	opened     *app.App
+}
+
+func newEnv(t *Terminal) *env {
+	out := &output{Writer: t.Out}
+	terminal := *t
+	terminal.Out = out
+	return &env{Terminal: &terminal, out: out}
 }
 
 func (e *env) logger() *slog.Logger {
@@ -27,9 +38,14 @@ func (e *env) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(e.Err, &slog.HandlerOptions{Level: level}))
 }
 
-// load reads the configuration.
+// load reads the configuration. Whatever is in the way of that is an error of
+// the configuration.
 func (e *env) load() (*app.Settings, error) {
-	return app.Load(app.Options{Getenv: e.Getenv, ConfigPath: e.configPath})
+	settings, err := app.Load(app.Options{Getenv: e.Getenv, ConfigPath: e.configPath})
+	if err != nil {
+		return nil, withCode(exitUsage, err)
+	}
+	return settings, nil
 }
 
 // open opens the installation; it is closed when the command line ends.
@@ -37,27 +53,18 @@ func (e *env) open(ctx context.Context) (*app.App, error) {
 	if e.opened != nil {
 		return e.opened, nil
 	}
-	a, err := app.Open(ctx, app.Options{Getenv: e.Getenv, ConfigPath: e.configPath, Logger: e.logger()})
+	settings, err := e.load()
 	if err != nil {
 		return nil, err
 	}
-	e.opened = a
-	return a, nil
+	e.opened, err = settings.Open(ctx, e.logger())
+	return e.opened, err
 }
 
 func (e *env) close() {
 	if e.opened != nil {
 		e.opened.Close()
 	}
-}
-
-// line is a problem of the configuration as one line for a person.
-func (e *env) line(p config.Problem) string {
-	text := "error: " + printable(p.String())
-	if p.Hint != "" {
-		text += " (hint: " + printable(p.Hint) + ")"
-	}
-	return text
 }
 
 // whoFlags are the flags that name an agent and a session.
@@ -68,6 +75,35 @@ func (w *whoFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&w.agent, "agent", "", "agent `id` (default: the session's agent, or the default one)")
 	flags.StringVar(&w.session, "session", "", "session `key` (default: the agent's main session)")
 	flags.StringVar(&w.account, "account", "", "billing account; accounts never share a sandbox")
+}
+
+// check refuses what would quietly mean somebody else.
+func (w *whoFlags) check(cmd *cobra.Command) error {
+	for _, name := range []string{"agent", "session", "account"} {
+		if err := checkName(cmd, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkName refuses an empty name, which a script's empty variable gives, and
+// an agent id of which nothing remains: both would mean the main agent.
+func checkName(cmd *cobra.Command, flag string) error {
+	f := cmd.Flags().Lookup(flag)
+	if f == nil || !f.Changed {
+		return nil
+	}
+	value := f.Value.String()
+	switch isMain := strings.EqualFold(strings.TrimSpace(value), policy.NormalizeAgentID("")); {
+	case strings.TrimSpace(value) == "":
+		return usage(cmd, fmt.Errorf("--%s is empty", flag))
+	case !utf8.ValidString(value):
+		return usage(cmd, fmt.Errorf("--%s %q is not UTF-8 text", flag, value))
+	case flag == "agent" && !isMain && policy.NormalizeAgentID(value) == policy.NormalizeAgentID(""):
+		return usage(cmd, fmt.Errorf("--agent %q has none of the letters, digits, '_' and '-' that ids are made of", value))
+	}
+	return nil
 }
 
 func (w *whoFlags) who() app.Who {

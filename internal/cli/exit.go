@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +21,7 @@ const (
 	exitDenied      = 3 // denied by policy
 	exitNoSandbox   = 4 // a sandbox could not be provided
 	exitTimeout     = 124
+	exitSignal      = 128 // and the number of the signal that ended the program
 	exitOutOfMemory = 137
 
 	// Only atoll run: its own failures, so that they cannot be mistaken for the
@@ -55,6 +56,7 @@ func usage(cmd *cobra.Command, err error) error {
 
 func unknownVerb(cmd *cobra.Command, word string) error {
 	err := fmt.Errorf("%s has no command %q", cmd.CommandPath(), word)
+	cmd.SuggestionsMinimumDistance = 2 // cobra's own number, which it sets only where it looks itself
 	if near := cmd.SuggestionsFor(word); len(near) > 0 {
 		return withCode(exitUsage, advice.With(err, "did you mean `"+cmd.CommandPath()+" "+near[0]+"`?"))
 	}
@@ -62,7 +64,13 @@ func unknownVerb(cmd *cobra.Command, word string) error {
 }
 
 // finish is the one place where an error becomes a message and an exit code.
-func (e *env) finish(err error) int {
+func (e *env) finish(ctx context.Context, err error) int {
+	if code, ok := e.endedFromOutside(ctx, err); ok {
+		return code
+	}
+	if err == nil {
+		err = e.out.err // what was to be printed is lost
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -72,15 +80,28 @@ func (e *env) finish(err error) int {
 	return code(err)
 }
 
+// endedFromOutside is the exit code of an end that needs no words: whoever
+// pressed Ctrl-C or closed the pipe knows.
+func (e *env) endedFromOutside(ctx context.Context, err error) (code int, ok bool) {
+	if errors.Is(e.out.err, syscall.EPIPE) {
+		return exitSignal + int(syscall.SIGPIPE), true
+	}
+	by, ok := errors.AsType[signalled](context.Cause(ctx))
+	if !ok || !errors.Is(err, context.Canceled) {
+		return 0, false
+	}
+	return exitSignal + int(by.Signal), true
+}
+
 // report prints one line of what and where, and one of what to do.
 func (e *env) report(err error) {
 	if problems, ok := errors.AsType[config.Problems](err); ok {
 		for _, p := range problems {
-			fmt.Fprintln(e.Err, e.line(p))
+			fmt.Fprintln(e.Err, "error: "+problemLine(p))
 		}
 		return
 	}
-	fmt.Fprintln(e.Err, "error: "+strings.ReplaceAll(printable(err.Error()), "\n", "\n  "))
+	fmt.Fprintln(e.Err, "error: "+indented(err.Error()))
 	if hint := advice.Of(err); hint != "" {
 		fmt.Fprintln(e.Err, "hint: "+printable(hint))
 	}
@@ -109,18 +130,4 @@ func code(err error) int {
 		return exitNoSandbox
 	}
 	return exitFailure
-}
-
-// printable escapes what could move a terminal's cursor or forge a line: parts
-// of messages come from inside sandboxes.
-func printable(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if r == '\n' || r == '\t' || r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) && r != 0x202e && r != 0xfffd {
-			b.WriteRune(r)
-		} else {
-			fmt.Fprintf(&b, "\\u%04x", r)
-		}
-	}
-	return b.String()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/workspace"
 )
 
 type explainOptions struct {
@@ -33,7 +34,12 @@ would get.`,
   atoll sandbox explain --session agent:work:telegram:42 --tool browser
   atoll sandbox explain --path /workspace/notes.md --json`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runExplain(cmd.Context(), e, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return runExplain(cmd.Context(), e, o)
+		},
 	}
 	o.add(cmd)
 	cmd.Flags().StringVar(&o.tool, "tool", "", "also say whether this tool may be used, and why")
@@ -49,10 +55,10 @@ func runExplain(ctx context.Context, e *env, o explainOptions) error {
 	}
 	p, err := settings.Plan(o.who())
 	if err != nil {
-		return withCode(exitUsage, err)
+		return e.configError(withCode(exitUsage, err), o.asJSON)
 	}
-	if problems := findingsAsProblems(settings, p); len(problems) > 0 {
-		return withConfigCode(e.configError(problems, o.asJSON))
+	if problems := refusals(settings, p); len(problems) > 0 {
+		return e.configError(problems, o.asJSON)
 	}
 	x := newExplanation(settings, p, settings.StoredBackend(ctx, p.Spec.Name))
 	if o.tool != "" {
@@ -64,46 +70,8 @@ func runExplain(ctx context.Context, e *env, o explainOptions) error {
 	if o.asJSON {
 		return e.printJSON(x)
 	}
-	return e.printExplanation(settings, p, x)
-}
-
-// withConfigCode gives an error that has no code yet that of a bad file.
-func withConfigCode(err error) error {
-	if code(err) == exitUsage {
-		return err
-	}
-	return withCode(exitUsage, err)
-}
-
-// findingsAsProblems puts what policy refuses in the form, and at the place, of
-// a mistake in the file: to its author it is one.
-func findingsAsProblems(s *app.Settings, p *plan.Plan) config.Problems {
-	var problems config.Problems
-	for _, f := range p.Findings {
-		origin := originOf(p.Agent, f.Field)
-		problem := config.Problem{File: s.Location.Path, Path: f.Field, Message: f.Message, Line: origin.Line, Hint: f.Hint}
-		if origin.Line > 0 {
-			problem.Path, problem.Column = origin.Path+indexOf(f.Field), 1
-		}
-		problems = append(problems, problem)
-	}
-	return problems
-}
-
-// originOf finds the origin of a field, whose entries ("binds[1]") share one.
-func originOf(agent *config.Agent, field string) config.Origin {
-	if origin, ok := agent.Origins[field]; ok {
-		return origin
-	}
-	return agent.Origins[field[:len(field)-len(indexOf(field))]]
-}
-
-// indexOf is the "[1]" at the end of a field, or "".
-func indexOf(field string) string {
-	if i := slices.Index([]byte(field), '['); i >= 0 && field[len(field)-1] == ']' {
-		return field[i:]
-	}
-	return ""
+	e.printExplanation(settings, p, x)
+	return nil
 }
 
 // explanation is the JSON form of explain.
@@ -115,7 +83,7 @@ type explanation struct {
 	Tool           *explainedTool   `json:"tool,omitzero"`
 	Path           *explainedPath   `json:"path,omitzero"`
 	Ignored        []string         `json:"ignored"`
-	Warnings       []config.Problem `json:"warnings"`
+	Warnings       []problemJSON    `json:"warnings"`
 }
 
 type explainedSandbox struct {
@@ -136,6 +104,8 @@ type explainedSandbox struct {
 	Docker             config.Docker     `json:"docker"`
 	Browser            config.Browser    `json:"browser"`
 	Prune              config.Prune      `json:"prune"`
+	// Drift is how the private copy differs from what it was made from.
+	Drift workspace.Drift `json:"drift,omitzero"`
 }
 
 // explainedEnv names variables and never shows a value.
@@ -154,40 +124,32 @@ type explainedTool struct {
 
 type explainedPath struct {
 	policy.Path
-	Error string `json:"error,omitempty"`
+	Error string `json:"error"` // "" if there is such a path
 }
 
 func newExplanation(s *app.Settings, p *plan.Plan, stored string) *explanation {
-	box := p.Agent.Sandbox
 	return &explanation{
 		AgentID: p.Agent.ID, SessionKey: p.Session.Key, MainSessionKey: p.Session.MainKey,
-		Sandbox: explainedSandbox{
-			Mode: box.Mode, Scope: box.Scope, ScopeKey: p.ScopeKey, Backend: s.Backend(p, stored),
-			WorkspaceAccess: box.WorkspaceAccess, WorkspaceRoot: box.WorkspaceRoot,
-			SessionIsSandboxed: p.Sandboxed, Reason: p.Why,
-			ContainerName: p.Spec.Name, Image: p.Spec.Image, ConfigHash: p.Spec.ConfigHash,
-			Mounts: orEmpty(p.Spec.Mounts), Tools: p.Tools, Docker: withoutSecrets(box, p.Env),
-			Env: explainedEnv{
-				Passed:  orEmpty(slices.Sorted(maps.Keys(p.Env.Passed))),
-				Blocked: orEmpty(p.Env.Blocked), Warnings: orEmpty(p.Env.Warnings),
-			},
-			Browser: box.Browser, Prune: box.Prune,
-		},
-		Ignored: orEmpty(s.Config.Ignored()), Warnings: orEmpty(p.Warnings),
+		Sandbox: explainSandbox(s, p, stored),
+		Ignored: orEmpty(s.Config.Ignored()), Warnings: problemsJSON(p.Warnings),
 	}
 }
 
-// withoutSecrets hides the values of variables that look like secrets: those
-// that were blocked, and those let in by their name.
-func withoutSecrets(box config.Sandbox, env policy.Env) config.Docker {
-	docker := box.Docker
-	docker.Env = maps.Clone(docker.Env)
-	for name := range docker.Env {
-		if _, passed := env.Passed[name]; !passed || slices.Contains(box.AllowSecretEnv, name) {
-			docker.Env[name] = "[redacted]"
-		}
+func explainSandbox(s *app.Settings, p *plan.Plan, stored string) explainedSandbox {
+	box := withoutSecrets(s.Config, p.Agent)
+	drift, _ := workspace.DriftOf(p.Layout) // a copy that cannot be read has no drift to show
+	return explainedSandbox{
+		Mode: box.Mode, Scope: box.Scope, ScopeKey: p.ScopeKey, Backend: s.Backend(p, stored),
+		WorkspaceAccess: box.WorkspaceAccess, WorkspaceRoot: box.WorkspaceRoot,
+		SessionIsSandboxed: p.Sandboxed, Reason: p.Why,
+		ContainerName: p.Spec.Name, Image: p.Spec.Image, ConfigHash: p.Spec.ConfigHash,
+		Mounts: orEmpty(p.Spec.Mounts), Tools: p.Tools, Docker: box.Docker, Drift: drift,
+		Env: explainedEnv{
+			Passed:  orEmpty(slices.Sorted(maps.Keys(p.Env.Passed))),
+			Blocked: orEmpty(p.Env.Blocked), Warnings: orEmpty(p.Env.Warnings),
+		},
+		Browser: box.Browser, Prune: box.Prune,
 	}
-	return docker
 }
 
 func explainTool(p *plan.Plan, name string) *explainedTool {

@@ -3,73 +3,140 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+const (
+	pageWidth  = 100 // where long values are wrapped
+	factIndent = 19  // where values begin
 )
 
 // page writes explain for a person: sections of facts, each with its origin.
+// Text is made printable here, before any colour is added.
 type page struct {
 	e     *env
 	style style
 	agent *config.Agent
+	x     *explanation
 }
 
-func (e *env) printExplanation(s *app.Settings, p *plan.Plan, x *explanation) error {
-	pg := &page{e: e, style: e.style(), agent: p.Agent}
-	pg.verdict(s, p, x)
-	pg.walls(x)
-	pg.files(x)
-	pg.environment(x)
-	pg.tools(x)
-	pg.life(x)
-	pg.closing(x)
-	return nil
+func (e *env) printExplanation(s *app.Settings, p *plan.Plan, x *explanation) {
+	pg := &page{e: e, style: e.style(), agent: p.Agent, x: x}
+	pg.verdict()
+	pg.who(s)
+	pg.walls()
+	pg.files(p.Spec)
+	pg.environment()
+	pg.tools()
+	pg.life()
+	pg.path()
+	pg.closing()
 }
 
-func (pg *page) title(text string) { fmt.Fprintf(pg.e.Out, "\n%s\n", pg.style.bold(text)) }
+func (pg *page) print(text string) { fmt.Fprintln(pg.e.Out, text) }
 
-// fact prints one value and, dimmed, the place where it can be changed.
+func (pg *page) title(text string) { pg.print("\n" + pg.style.bold(text)) }
+
+// fact prints one value and, dimmed, the setting that it came from or that
+// would change it; "" for what is no setting.
 func (pg *page) fact(name, value, setting string) {
-	origin := ""
-	if setting != "" {
-		origin = pg.style.dim("  ← " + originText(originOf(pg.agent, setting)))
-	}
-	fmt.Fprintf(pg.e.Out, "  %-16s %s%s\n", name, printable(value), origin)
+	paint := func(text string) string { return text }
+	pg.painted(name, value, setting, paint)
 }
 
-func (pg *page) line(text string) { fmt.Fprintln(pg.e.Out, "  "+printable(text)) }
+func (pg *page) painted(name, value, setting string, paint func(string) string) {
+	lines := wrapped(printable(value), pageWidth-factIndent)
+	for i, line := range lines {
+		lines[i] = paint(line)
+	}
+	text := strings.Join(lines, "\n"+strings.Repeat(" ", factIndent))
+	if setting != "" {
+		text += pg.style.dim("  ← " + printable(settingText(originOf(pg.agent, setting), setting)))
+	}
+	pg.print(fmt.Sprintf("  %-16s %s", name, text))
+}
 
-func (pg *page) verdict(s *app.Settings, p *plan.Plan, x *explanation) {
-	box := x.Sandbox
+// note prints a line below the values.
+func (pg *page) note(text string) {
+	pg.print(strings.Repeat(" ", factIndent) + pg.style.dim(printable(text)))
+}
+
+// settingText names the place of a value, or the key that would change it.
+func settingText(o config.Origin, setting string) string {
+	if o.Path == "" {
+		return "default of " + setting
+	}
+	return originText(o)
+}
+
+// wrapped breaks text between words; a word is never broken.
+func wrapped(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.SplitSeq(text, " ") {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
+}
+
+func (pg *page) verdict() {
+	box := pg.x.Sandbox
 	verdict := pg.style.good("is sandboxed")
 	if !box.SessionIsSandboxed {
 		verdict = pg.style.warn("is not sandboxed")
 	}
-	fmt.Fprintf(pg.e.Out, "Session %s of agent %s %s: %s.\n", pg.style.bold(printable(x.SessionKey)), pg.style.bold(x.AgentID), verdict, box.Reason)
+	pg.print(fmt.Sprintf("Session %s of agent %s %s: %s.",
+		pg.style.bold(printable(pg.x.SessionKey)), pg.style.bold(pg.x.AgentID), verdict, printable(box.Reason)))
 	if !box.SessionIsSandboxed {
-		pg.line("Below is the sandbox that `atoll run` and sandboxed sessions of this agent get.")
+		pg.print("Below is the sandbox that `atoll run` and sandboxed sessions of this agent get.")
 	}
+}
+
+func (pg *page) who(s *app.Settings) {
+	box := pg.x.Sandbox
 	pg.title("Who")
 	file := s.Location.Path
 	if file == "" {
-		file = "none; built-in defaults"
+		file = "no file; built-in defaults"
 	}
 	pg.fact("configuration", file, "")
 	pg.fact("mode", string(box.Mode), "sandbox.mode")
-	pg.fact("scope", fmt.Sprintf("%s: shared by whoever has the key %s", box.Scope, box.ScopeKey), "sandbox.scope")
+	pg.fact("scope", scopeText(box.Scope)+" (key "+box.ScopeKey+")", "sandbox.scope")
 	pg.fact("container", box.ContainerName, "")
 	pg.fact("config hash", box.ConfigHash[:12]+"…", "")
-	backend := box.Backend.Effective
-	if backend == "" {
-		backend = pg.style.alarm("none")
+	if box.Backend.Effective == "" {
+		pg.painted("backend", "none: "+box.Backend.Reason, "sandbox.backend", pg.style.alarm)
+		return
 	}
-	pg.fact("backend", backend+" ("+box.Backend.Reason+")", "sandbox.backend")
+	pg.fact("backend", box.Backend.Effective+": "+box.Backend.Reason, "sandbox.backend")
 }
 
-func (pg *page) walls(x *explanation) {
-	d := x.Sandbox.Docker
+func scopeText(s config.Scope) string {
+	switch s {
+	case config.ScopeSession:
+		return "session: a sandbox for each session"
+	case config.ScopeShared:
+		return "shared: one sandbox for all agents"
+	default:
+		return "agent: one sandbox for all sessions of the agent"
+	}
+}
+
+func (pg *page) walls() {
+	d := pg.x.Sandbox.Docker
 	pg.title("Walls")
 	pg.fact("image", d.Image, "sandbox.docker.image")
 	network := d.Network
@@ -80,49 +147,59 @@ func (pg *page) walls(x *explanation) {
 	pg.fact("user", d.User, "sandbox.docker.user")
 	root := "writable"
 	if d.ReadOnlyRoot {
-		root = "read-only; writable are " + strings.Join(d.Tmpfs, ", ") + " (in memory) and the mounts below"
+		root = "read-only; in memory are " + listText(d.Tmpfs)
 	}
 	pg.fact("root", root, "sandbox.docker.readOnlyRoot")
-	pg.fact("capabilities", "dropped: "+strings.Join(d.CapDrop, ", "), "sandbox.docker.capDrop")
+	pg.fact("capabilities", "dropped: "+listText(d.CapDrop), "sandbox.docker.capDrop")
 	seccomp := "Atoll's own"
 	if d.SeccompProfile != "" {
 		seccomp = d.SeccompProfile
 	}
 	pg.fact("system calls", seccomp+" filter, no new privileges", "sandbox.docker.seccompProfile")
-	pg.fact("limits", limitsText(d), "")
+	pg.limits(d)
 }
 
-// limitsText names the limits that are set, and says so if none is.
-func limitsText(d config.Docker) string {
-	var set []string
-	for _, limit := range []struct{ name, value string }{
-		{"memory", d.Memory.Text}, {"memory+swap", d.MemorySwap.Text},
-	} {
+// limits names the limits that are set, and says so if none is.
+func (pg *page) limits(d config.Docker) {
+	limits := []struct{ name, value, setting string }{
+		{"memory", d.Memory.Text, "memory"},
+		{"memory and swap", d.MemorySwap.Text, "memorySwap"},
+		{"processors", positive(d.CPUs), "cpus"},
+		{"processes", positive(float64(d.PidsLimit)), "pidsLimit"},
+	}
+	unlimited := true
+	for _, limit := range limits {
 		if limit.value != "" {
-			set = append(set, limit.name+" "+limit.value)
+			unlimited = false
+			pg.fact(limit.name, limit.value, "sandbox.docker."+limit.setting)
 		}
 	}
-	if d.CPUs > 0 {
-		set = append(set, fmt.Sprintf("cpus %g", d.CPUs))
+	if unlimited {
+		pg.fact("limits", "none; set sandbox.docker.memory, cpus or pidsLimit", "")
 	}
-	if d.PidsLimit > 0 {
-		set = append(set, fmt.Sprintf("processes %d", d.PidsLimit))
-	}
-	if len(set) == 0 {
-		return "none set (sandbox.docker.memory, cpus, pidsLimit)"
-	}
-	return strings.Join(set, ", ")
 }
 
-func (pg *page) files(x *explanation) {
+func positive(n float64) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%g", n)
+}
+
+func (pg *page) files(spec *sandbox.Spec) {
+	box := pg.x.Sandbox
 	pg.title("Files")
-	pg.fact("access", accessText(x.Sandbox.WorkspaceAccess), "sandbox.workspaceAccess")
-	for _, m := range x.Sandbox.Mounts {
+	pg.fact("access", accessText(box.WorkspaceAccess), "sandbox.workspaceAccess")
+	for _, m := range box.Mounts {
 		mode := "read and write"
 		if m.ReadOnly {
 			mode = "read only"
 		}
-		pg.fact(m.Target, fmt.Sprintf("%s (%s, %s)", m.Source, m.Kind, mode), "")
+		pg.fact(printable(m.Target), fmt.Sprintf("%s (%s, %s)", m.Source, m.Kind, mode), "")
+	}
+	if !box.Drift.None() {
+		pg.painted("drift", driftText(box.Drift), "", pg.style.warn)
+		pg.note("`" + sandbox.RecreateCommand(spec) + "` brings the copy up to date and keeps what was changed aside")
 	}
 }
 
@@ -137,77 +214,103 @@ func accessText(a config.Access) string {
 	}
 }
 
-func (pg *page) environment(x *explanation) {
+func (pg *page) environment() {
+	env := pg.x.Sandbox.Env
 	pg.title("Environment")
-	pg.fact("passed", listText(x.Sandbox.Env.Passed), "")
-	for _, b := range x.Sandbox.Env.Blocked {
-		pg.fact("blocked", b.Name+": "+b.Reason, "")
+	pg.fact("passed", listText(env.Passed), "")
+	for _, b := range env.Blocked {
+		pg.painted("blocked", b.Name+": "+b.Reason, "", pg.style.warn)
 	}
-	for _, w := range x.Sandbox.Env.Warnings {
-		pg.line(pg.style.warn("warning: ") + w)
+	for _, w := range env.Warnings {
+		pg.painted("warning", w, "", pg.style.warn)
 	}
 }
 
-func (pg *page) tools(x *explanation) {
-	t := x.Sandbox.Tools
+func (pg *page) tools() {
+	t := pg.x.Sandbox.Tools
 	pg.title("Tools")
 	allow := listText(t.Allow)
 	if len(t.Allow) == 0 {
 		allow = "everything that is not denied"
 	}
 	pg.fact("allowed", allow, "")
-	pg.line(pg.style.dim("                 ← " + t.Sources.Allow.Key + " (" + t.Sources.Allow.Source + ")"))
+	pg.note("← " + sourceText(t.Sources.Allow))
 	pg.fact("denied", listText(t.Deny), "")
-	pg.line(pg.style.dim("                 ← " + t.Sources.Deny.Key + " (" + t.Sources.Deny.Source + ")"))
-	if x.Tool != nil {
-		verdict := pg.style.good("allowed")
-		if !x.Tool.Allowed {
-			verdict = pg.style.alarm("denied")
-		}
-		fmt.Fprintf(pg.e.Out, "  %s is %s: %s\n", pg.style.bold(printable(x.Tool.Name)), verdict, printable(x.Tool.Reason))
-		for _, fix := range x.Tool.Fix {
-			pg.line("  - " + fix)
-		}
+	pg.note("← " + sourceText(t.Sources.Deny))
+	pg.tool()
+}
+
+// tool answers for the one that was asked for.
+func (pg *page) tool() {
+	tool := pg.x.Tool
+	if tool == nil {
+		return
+	}
+	name := shortened(printable(tool.Name), factIndent)
+	if tool.Allowed {
+		pg.painted(name, "allowed: "+tool.Reason, "", pg.style.good)
+		return
+	}
+	pg.painted(name, "denied: "+tool.Reason, "", pg.style.alarm)
+	for _, fix := range tool.Fix {
+		pg.fact("", "- "+fix, "")
 	}
 }
 
-func (pg *page) life(x *explanation) {
+func sourceText(s policy.ListSource) string {
+	if s.Source == "default" {
+		return "default of " + s.Key
+	}
+	return s.Key
+}
+
+func (pg *page) life() {
+	prune := pg.x.Sandbox.Prune
 	pg.title("Life")
-	pg.fact("idle limit", hoursText(x.Sandbox.Prune.IdleHours, "hours"), "sandbox.prune.idleHours")
-	pg.fact("age limit", hoursText(x.Sandbox.Prune.MaxAgeDays, "days"), "sandbox.prune.maxAgeDays")
-	if setup := x.Sandbox.Docker.SetupCommand; setup != "" {
-		first, _, _ := strings.Cut(setup, "\n")
+	pg.fact("idle limit", limitText(prune.IdleHours, "hours"), "sandbox.prune.idleHours")
+	pg.fact("age limit", limitText(prune.MaxAgeDays, "days"), "sandbox.prune.maxAgeDays")
+	if setup := pg.x.Sandbox.Docker.SetupCommand; setup != "" {
+		first, _, more := strings.Cut(setup, "\n")
+		if more {
+			first += " …"
+		}
 		pg.fact("set-up", first, "sandbox.docker.setupCommand")
 	}
 }
 
-func hoursText(n int, unit string) string {
+func limitText(n int, unit string) string {
 	if n == 0 {
 		return "off"
 	}
 	return fmt.Sprintf("%d %s", n, unit)
 }
 
-func (pg *page) closing(x *explanation) {
-	if x.Path != nil {
-		pg.title("Path")
-		if x.Path.Error != "" {
-			pg.line(pg.style.alarm(printable(x.Path.Error)))
-		} else {
-			pg.fact("on the host", x.Path.Host, "")
-			pg.fact("inside", x.Path.Container, "")
-			pg.fact("writable", fmt.Sprint(x.Path.Writable), "")
-		}
+// path answers for the one that was asked for.
+func (pg *page) path() {
+	path := pg.x.Path
+	if path == nil {
+		return
 	}
-	if len(x.Warnings)+len(x.Ignored) == 0 {
+	pg.title("Path")
+	if path.Error != "" {
+		pg.painted("refused", path.Error, "", pg.style.alarm)
+		return
+	}
+	pg.fact("on the host", path.Host, "")
+	pg.fact("inside", path.Container, "")
+	pg.fact("writable", map[bool]string{true: "yes", false: "no"}[path.Writable], "")
+}
+
+func (pg *page) closing() {
+	if len(pg.x.Warnings)+len(pg.x.Ignored) == 0 {
 		return
 	}
 	pg.title("Worth knowing")
-	for _, w := range x.Warnings {
-		pg.line(w.String())
+	for _, w := range pg.x.Warnings {
+		pg.print(printable(fmt.Sprintf("  line %d: %s: %s", w.Line, w.Path, w.Message)))
 	}
-	for _, part := range x.Ignored {
-		pg.line(part + ": belongs to another program, not read")
+	for _, part := range pg.x.Ignored {
+		pg.print("  " + printable(part) + ": belongs to another program, not read")
 	}
 }
 

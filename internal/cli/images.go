@@ -52,7 +52,7 @@ func newImagesBuildCommand(e *env) *cobra.Command {
 		Example: `  atoll images build sandbox
   atoll images build common --install-brew 0
   atoll images build sandbox --with gh --target-image my-sandbox:gh`,
-		Args: exactArgs(1),
+		Args: exactlyOne("recipe"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runImagesBuild(cmd.Context(), e, o, args[0]) },
 	}
 	flags := cmd.Flags()

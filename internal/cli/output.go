@@ -5,19 +5,76 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// printJSON writes v to standard output, indented, as one document.
+// output is standard output, and the first error of writing to it: verbs print
+// many lines, and one place asks whether all of them arrived.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("standard output: %w", err)
+	}
+	return n, err
+}
+
+// printJSON writes v to standard output, indented, as one document. Bytes that
+// are no text, as file names and output may have, become U+FFFD.
 func (e *env) printJSON(v any) error {
-	if err := json.MarshalWrite(e.Out, v, jsontext.WithIndent("  "), json.Deterministic(true)); err != nil {
+	options := json.JoinOptions(jsontext.WithIndent("  "), jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
+	if err := json.MarshalWrite(e.Out, v, options); err != nil {
 		return err
 	}
 	_, err := io.WriteString(e.Out, "\n")
 	return err
+}
+
+// printable escapes what could move a terminal's cursor, forge a line or turn
+// text around: parts of messages come from inside sandboxes.
+func printable(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case unicode.IsGraphic(r) && r != utf8.RuneError:
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// indented is printable text of several lines, those after the first moved in.
+func indented(s string) string {
+	lines := strings.Split(strings.ReplaceAll(s, "\t", "    "), "\n")
+	for i, line := range lines {
+		lines[i] = printable(line)
+	}
+	return strings.Join(lines, "\n  ")
+}
+
+// joined is text of several lines as one.
+func joined(s string) string { return printable(strings.ReplaceAll(s, "\n", "; ")) }
+
+// shortened is s with at most n characters.
+func shortened(s string, n int) string {
+	if runes := []rune(s); len(runes) > n {
+		return string(runes[:n-1]) + "…"
+	}
+	return s
 }
 
 // table prints rows in aligned columns below a header.
@@ -26,6 +83,9 @@ type table struct{ rows [][]string }
 func newTable(header ...string) *table { return &table{rows: [][]string{header}} }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// len is the number of rows below the header.
+func (t *table) len() int { return len(t.rows) - 1 }
 
 func (t *table) print(w io.Writer) {
 	var widths []int

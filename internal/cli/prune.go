@@ -48,27 +48,28 @@ func runPrune(ctx context.Context, e *env, o pruneOptions) error {
 	if err != nil {
 		return err
 	}
-	var failed error
+	failed := a.EnginesAnswer(ctx)
 	for _, r := range rows {
 		if r.Error != "" {
 			failed = errors.Join(failed, fmt.Errorf("%s: %s", r.Name, r.Error))
 		}
 	}
-	if o.asJSON {
-		if err := e.printJSON(map[string]any{"removed": rows}); err != nil {
-			return err
-		}
+	if !o.asJSON {
+		e.printPruned(rows, failed)
 		return failed
 	}
+	return errors.Join(e.printJSON(map[string]any{"removed": rows}), failed)
+}
+
+func (e *env) printPruned(rows []pruned, failed error) {
 	for _, r := range rows {
 		if r.Error == "" {
 			fmt.Fprintf(e.Out, "%s: removed, %s\n", r.Name, printable(r.Reason))
 		}
 	}
-	if len(rows) == 0 {
+	if len(rows) == 0 && failed == nil {
 		fmt.Fprintln(e.Out, "Nothing to remove.")
 	}
-	return failed
 }
 
 func prune(ctx context.Context, a *app.App, workspaces bool) ([]pruned, error) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,10 +61,10 @@ func runRecreate(cmd *cobra.Command, e *env, o recreateOptions) error {
 		return err
 	}
 	if len(entries) == 0 && !o.asJSON {
-		fmt.Fprintln(e.Out, "Nothing to recreate.")
+		fmt.Fprintln(e.Out, "Nothing to recreate: there is no such sandbox. `atoll sandbox list` shows what there is.")
 		return nil
 	}
-	if !o.force {
+	if len(entries) > 0 && !o.force {
 		if err := e.confirm(entries, o.discard); err != nil {
 			return err
 		}
@@ -82,7 +83,7 @@ func (o *recreateOptions) check(cmd *cobra.Command) error {
 	if given != 1 {
 		return usage(cmd, errors.New("give exactly one of --all, --session and --agent"))
 	}
-	return nil
+	return cmp.Or(checkName(cmd, "session"), checkName(cmd, "agent"))
 }
 
 // confirm asks; no answer means no.
@@ -96,6 +97,9 @@ func (e *env) confirm(entries []*sandbox.Entry, discard bool) error {
 	}
 	fmt.Fprint(e.Err, "Continue? [y/N] ")
 	answer, _ := bufio.NewReader(e.In).ReadString('\n')
+	if !isInteractive(e.In) {
+		fmt.Fprintln(e.Err) // nobody typed a new line
+	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return nil
@@ -128,14 +132,24 @@ func (e *env) recreate(ctx context.Context, a *app.App, entries []*sandbox.Entry
 
 func (e *env) printRecreated(r app.Recreated) {
 	if r.Err != nil {
-		fmt.Fprintf(e.Err, "%s: %s\n", r.Entry.ContainerName, printable(r.Error))
+		fmt.Fprintf(e.Err, "%s: %s\n", r.Entry.ContainerName, joined(r.Error))
+		if hint := recreateHint(r.Err); hint != "" {
+			fmt.Fprintln(e.Err, "hint: "+printable(hint))
+		}
 		return
 	}
 	fmt.Fprintf(e.Out, "%s: removed; the next use makes it anew\n", r.Entry.ContainerName)
 	if len(r.Report.Moved) > 0 {
-		fmt.Fprintf(e.Out, "  changed by the agent, moved to %s: %s\n", r.Report.Aside, listText(r.Report.Moved))
+		fmt.Fprintf(e.Out, "  changed by the agent, moved to %s: %s\n", printable(r.Report.Aside), printable(listText(r.Report.Moved)))
 	}
 	if r.Report.Discarded {
 		fmt.Fprintln(e.Out, "  its private copy was wiped")
 	}
+}
+
+func recreateHint(err error) string {
+	if hint := advice.Of(err); hint != "" || !errors.Is(err, sandbox.ErrBusy) {
+		return hint
+	}
+	return "something runs in it: wait for its end, or end it, and try again"
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // commandOptions are what run and sandbox exec have in common.
@@ -29,6 +31,20 @@ type commandOptions struct {
 	timeout time.Duration
 	noStdin bool
 	asJSON  bool
+}
+
+// check refuses what can be seen to be wrong before a sandbox is made.
+func (o *commandOptions) check(cmd *cobra.Command) error {
+	if err := o.whoFlags.check(cmd); err != nil {
+		return err
+	}
+	if o.timeout < 0 {
+		return usage(cmd, fmt.Errorf("--timeout %v is negative", o.timeout))
+	}
+	if _, err := parseEnv(o.env); err != nil {
+		return withCode(exitUsage, err)
+	}
+	return nil
 }
 
 func (o *commandOptions) add(cmd *cobra.Command) {
@@ -65,8 +81,11 @@ Exit codes: the command's own; 124 timeout, 125 failure of Atoll itself,
 		Example: `  atoll run -- python3 -c 'print(6*7)'
   atoll run --workspace . --access rw -- make test
   atoll run --rm --timeout 30s -- sh -c 'curl example.org || echo no network'`,
-		Args: asRunFailure(minimumArgs(1)),
+		Args: asRunFailure(someCommand),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd); err != nil {
+				return asRunError(err)
+			}
 			return asRunError(runRun(cmd.Context(), e, o, args))
 		},
 	}
@@ -88,6 +107,9 @@ func asRunError(err error) error {
 	if err == nil {
 		return nil
 	}
+	if errors.Is(err, sandbox.ErrBusy) {
+		err = advice.With(err, advice.Of(err)+"; or give --rm for a sandbox of its own")
+	}
 	if exit, ok := errors.AsType[*exitError](err); ok && (exit.err == nil || exit.code >= exitTimeout) {
 		return err
 	}
@@ -99,9 +121,6 @@ func asRunFailure(check cobra.PositionalArgs) cobra.PositionalArgs {
 }
 
 func runRun(ctx context.Context, e *env, o runOptions, argv []string) error {
-	if err := o.check(); err != nil {
-		return err
-	}
 	a, err := e.open(ctx)
 	if err != nil {
 		return err
@@ -109,37 +128,42 @@ func runRun(ctx context.Context, e *env, o runOptions, argv []string) error {
 	who := o.who()
 	who.Adjust = o.adjust
 	if o.remove {
-		who.SessionKey = throwAway(a, who)
+		if who, err = throwAway(a, who); err != nil {
+			return err
+		}
+		defer e.dispose(ctx, a, who)
 	}
 	session, err := e.provide(ctx, a, who)
 	if err != nil {
 		return err
 	}
-	if o.remove {
-		defer e.dispose(ctx, a, session)
-	}
 	defer session.Release()
 	return e.runCommand(ctx, session, o.commandOptions, argv)
 }
 
-// throwAway is a session of its own, whose sandbox nobody else has.
-func throwAway(a *app.App, who app.Who) string {
-	agent := who.AgentID
-	if agent == "" {
-		agent = a.Config.DefaultAgent()
+// throwAway is the same agent in a session of its own, whose sandbox nobody
+// else has.
+func throwAway(a *app.App, who app.Who) (app.Who, error) {
+	p, err := a.Plan(who)
+	if err != nil {
+		return who, err
 	}
-	return "agent:" + agent + ":run-" + strings.ToLower(rand.Text())
+	who.AgentID, who.SessionKey = "", "agent:"+p.Agent.ID+":run-"+strings.ToLower(rand.Text())
+	return who, nil
 }
 
 // check refuses values that the file could not hold either.
-func (o *runOptions) check() (err error) {
+func (o *runOptions) check(cmd *cobra.Command) (err error) {
+	if err := o.commandOptions.check(cmd); err != nil {
+		return err
+	}
 	switch config.Access(o.access) {
 	case "", config.AccessNone, config.AccessRO, config.AccessRW:
 	default:
 		return advice.With(fmt.Errorf("--access %q is not known", o.access), "use none, ro or rw")
 	}
-	if _, err := (config.Size{Text: o.memory}).Bytes(); o.memory != "" && err != nil {
-		return fmt.Errorf("--memory: %w", err)
+	if n, err := (config.Size{Text: o.memory}).Bytes(); o.memory != "" && (err != nil || n <= 0) {
+		return advice.With(fmt.Errorf("--memory %q is not an amount of memory", o.memory), "write a number and a unit, such as 512m or 2g")
 	}
 	if o.workspace != "" {
 		o.workspace, err = filepath.Abs(o.workspace)
@@ -152,7 +176,7 @@ func (o *runOptions) adjust(agent *config.Agent) {
 	box := &agent.Sandbox
 	for _, flag := range []struct {
 		value string
-		path  string
+		field string
 		set   func(string)
 	}{
 		{o.workspace, "workspace", func(v string) { agent.Workspace = v }},
@@ -163,7 +187,7 @@ func (o *runOptions) adjust(agent *config.Agent) {
 	} {
 		if flag.value != "" {
 			flag.set(flag.value)
-			agent.Origins[flag.path] = config.Origin{Source: "agent", Path: "the command line"}
+			agent.Origins[flag.field] = config.Origin{Source: "agent", Path: commandLine}
 		}
 	}
 	if o.remove {
@@ -176,6 +200,9 @@ func (e *env) provide(ctx context.Context, a *app.App, who app.Who) (*app.Sessio
 	done := e.progress("preparing the sandbox")
 	session, err := a.Provide(ctx, who)
 	done()
+	if errors.Is(err, sandbox.ErrDenied) {
+		err = whereDenied(a, who, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -185,10 +212,31 @@ func (e *env) provide(ctx context.Context, a *app.App, who app.Who) (*app.Sessio
 	return session, nil
 }
 
-func (e *env) dispose(ctx context.Context, a *app.App, s *app.Session) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+// whereDenied says where in the file the denied settings are.
+func whereDenied(a *app.App, who app.Who, err error) error {
+	p, planErr := a.Plan(who)
+	if planErr != nil {
+		return err
+	}
+	if problems := refusals(a.Settings, p); len(problems) > 0 {
+		return withCode(exitDenied, problems)
+	}
+	return err
+}
+
+// disposeTimeout bounds the removal of a sandbox after its command.
+const disposeTimeout = 30 * time.Second
+
+// dispose removes the sandbox of who and its private copy, as far as they were
+// made.
+func (e *env) dispose(ctx context.Context, a *app.App, who app.Who) {
+	p, err := a.Plan(who)
+	if err != nil || len(p.Findings) > 0 {
+		return // refused: nothing was made
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), disposeTimeout)
 	defer cancel()
-	if err := a.Discard(ctx, s.Plan); err != nil {
+	if err := a.Discard(ctx, p); err != nil {
 		e.notice("the sandbox was not removed: " + err.Error())
 	}
 }
@@ -203,7 +251,7 @@ func (e *env) runCommand(ctx context.Context, s *app.Session, o commandOptions, 
 		return e.captureCommand(ctx, s, command)
 	}
 	result, err := s.Machine.Exec(ctx, command)
-	return commandEnd(result, err, o.timeout)
+	return commandEnd(command, result, err)
 }
 
 func (e *env) command(s *app.Session, o commandOptions, argv []string) (*machine.Command, error) {
@@ -216,8 +264,8 @@ func (e *env) command(s *app.Session, o commandOptions, argv []string) (*machine
 		return nil, advice.With(fmt.Errorf("environment variable %s: %s", b.Name, b.Reason), "keep secrets on the host, or name it in sandbox.dangerouslyAllowSecretEnv")
 	}
 	command := &machine.Command{Argv: argv, Env: app.CommandEnv(s.Plan, env.Passed), Dir: o.dir, Stdout: e.Out, Stderr: e.Err, Timeout: o.timeout}
-	if command.Dir == "" {
-		command.Dir = s.Plan.Spec.Workdir
+	if !path.IsAbs(command.Dir) {
+		command.Dir = path.Join(s.Plan.Spec.Workdir, command.Dir)
 	}
 	if !o.noStdin && !isInteractive(e.In) {
 		command.Stdin = e.In
@@ -234,10 +282,10 @@ func isInteractive(in io.Reader) bool {
 
 func parseEnv(entries []string) (map[string]string, error) {
 	env := map[string]string{}
-	for _, entry := range entries {
+	for i, entry := range entries {
 		name, value, ok := strings.Cut(entry, "=")
-		if !ok {
-			return nil, advice.With(fmt.Errorf("--env %q has no value", entry), "write NAME=VALUE")
+		if !ok || name == "" { // it is not repeated: it may be a secret
+			return nil, advice.With(fmt.Errorf("--env: number %d is not NAME=VALUE", i+1), "write for example --env LANG=C.UTF-8")
 		}
 		env[name] = value
 	}
@@ -245,16 +293,18 @@ func parseEnv(entries []string) (map[string]string, error) {
 }
 
 // commandEnd turns a command's end into ours.
-func commandEnd(result *machine.Result, err error, timeout time.Duration) error {
+func commandEnd(command *machine.Command, result *machine.Result, err error) error {
 	switch {
 	case errors.Is(err, machine.ErrNotFound):
-		return withCode(exitNotFound, err)
+		return withCode(exitNotFound, advice.With(err, "it must be part of the sandbox's image, or lie below "+command.Dir))
 	case errors.Is(err, machine.ErrNotExecutable):
-		return withCode(exitNotExecutable, err)
+		return withCode(exitNotExecutable, advice.With(err, "make it executable, or run it through its interpreter"))
+	case errors.Is(err, machine.ErrNoDirectory):
+		return advice.With(err, "--workdir is a directory inside the sandbox; the workspace is there under its own path")
 	case err != nil:
 		return err
 	case result.TimedOut:
-		return withCode(exitTimeout, fmt.Errorf("the command was ended after %v", timeout))
+		return withCode(exitTimeout, fmt.Errorf("the command was ended after %v", command.Timeout))
 	case result.OOM:
 		return withCode(exitOutOfMemory, advice.With(errors.New("the command ran out of memory"), "raise sandbox.docker.memory"))
 	case result.ExitCode != 0:

@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,11 +64,11 @@ func runList(ctx context.Context, e *env, o listOptions) error {
 		return err
 	}
 	containers, browsers := split(list)
+	if o.browser {
+		containers, total = []app.Listed{}, len(browsers)
+	}
 	if o.asJSON {
 		return e.printJSON(map[string]any{"containers": containers, "browsers": browsers, "total": total})
-	}
-	if o.browser {
-		containers = nil
 	}
 	e.printList(append(containers, browsers...), total)
 	return nil
@@ -89,16 +92,43 @@ func (e *env) printList(list []app.Listed, total int) {
 		return
 	}
 	t := newTable("NAME", "STATE", "IMAGE", "AGE", "IDLE", "SESSION", "DRIFT", "NOTE")
-	running, now := 0, time.Now()
+	now := time.Now()
+	var notes footnotes
 	for _, l := range list {
-		if l.Running {
-			running++
-		}
 		t.add(l.ContainerName, stateText(l.State), imageText(l), ago(now.Sub(time.UnixMilli(l.CreatedAtMs))),
-			ago(now.Sub(time.UnixMilli(l.LastUsedAtMs))), l.SessionKey, driftText(l.Drift), l.Problem)
+			ago(now.Sub(time.UnixMilli(l.LastUsedAtMs))), shortened(printable(l.SessionKey), sessionWidth), driftText(l.Drift), notes.mark(l.Problem))
 	}
 	t.print(e.Out)
-	fmt.Fprintf(e.Out, "\n%d of %d shown, %d running\n", len(list), total, running)
+	running := len(slices.DeleteFunc(list, func(l app.Listed) bool { return !l.Running }))
+	fmt.Fprintf(e.Out, "\n%d of %d shown, %d running\n", t.len(), total, running)
+	notes.print(e.Out)
+}
+
+const (
+	sessionWidth = 60 // how much of a session key list shows
+	noteWidth    = 40 // how long a note may be to stand in the table
+)
+
+// footnotes takes long notes, of which many rows share one, out of a table.
+type footnotes []string
+
+// mark is what the row shows.
+func (f *footnotes) mark(note string) string {
+	if len(note) <= noteWidth {
+		return note
+	}
+	at := slices.Index(*f, note)
+	if at < 0 {
+		at = len(*f)
+		*f = append(*f, note)
+	}
+	return fmt.Sprintf("see (%d)", at+1)
+}
+
+func (f *footnotes) print(w io.Writer) {
+	for i, note := range *f {
+		fmt.Fprintf(w, "(%d) %s\n", i+1, joined(note))
+	}
 }
 
 func stateText(s sandbox.State) string {
@@ -119,16 +149,16 @@ func driftText(d workspace.Drift) string {
 	if d.None() {
 		return "-"
 	}
-	var text string
+	var parts []string
 	for _, part := range []struct {
 		what  string
 		files []string
 	}{{"changed", d.Modified}, {"deleted", d.Deleted}, {"stale", d.Stale}} {
 		if len(part.files) > 0 {
-			text += part.what + " " + listText(part.files) + " "
+			parts = append(parts, part.what+" "+listText(part.files))
 		}
 	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 func newExecCommand(e *env) *cobra.Command {
@@ -138,20 +168,27 @@ func newExecCommand(e *env) *cobra.Command {
 		Short: "Run a command in a session's sandbox, making it if needed",
 		Example: `  atoll sandbox exec -- ls -la
   atoll sandbox exec --agent work --timeout 10s -- sh -c 'sleep 1; echo done'`,
-		Args: minimumArgs(1),
+		Args: someCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a, err := e.open(cmd.Context())
-			if err != nil {
+			if err := o.check(cmd); err != nil {
 				return err
 			}
-			session, err := e.provide(cmd.Context(), a, o.who())
-			if err != nil {
-				return err
-			}
-			defer session.Release()
-			return e.runCommand(cmd.Context(), session, o, args)
+			return runExec(cmd.Context(), e, o, args)
 		},
 	}
 	o.add(cmd)
 	return cmd
+}
+
+func runExec(ctx context.Context, e *env, o commandOptions, argv []string) error {
+	a, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
+	session, err := e.provide(ctx, a, o.who())
+	if err != nil {
+		return err
+	}
+	defer session.Release()
+	return e.runCommand(ctx, session, o, argv)
 }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/store"
+)
+
+type command = func(ts *testscript.TestScript, neg bool, args []string)
+
+// commands are what scripts can say besides testscript's own.
+func commands() map[string]command {
+	return map[string]command{
+		"exits":    exits,
+		"json":     checkJSON,
+		"prefixed": prefixed,
+		"until":    until,
+		"unused":   unused,
+		"size":     size,
+	}
+}
+
+// exits CODE PROGRAM ARG…: the program ends with exactly this code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARG…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	err = ts.Exec(args[1], args[2:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%s: %v", args[1], err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// prefixed FILE…: replaces @PREFIX@, @WORK@ and @HOME@ in the files.
+func prefixed(ts *testscript.TestScript, _ bool, args []string) {
+	replacer := strings.NewReplacer("@PREFIX@", ts.Getenv("PREFIX"), "@WORK@", ts.Getenv("WORK"), "@HOME@", ts.Getenv("HOME"))
+	for _, name := range args {
+		text := replacer.Replace(ts.ReadFile(name))
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
+}
+
+const (
+	patience = 20 * time.Second
+	poll     = 20 * time.Millisecond
+)
+
+// until PROGRAM ARG…: runs the program again and again until it succeeds.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(poll) {
+		err := ts.Exec(args[0], args[1:]...)
+		if (err == nil) != neg {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("still not after %v: %v", patience, err)
+		}
+	}
+}
+
+// unused NAME DURATION: makes the registry believe that the sandbox was last
+// used, and made, so long ago.
+func unused(ts *testscript.TestScript, _ bool, args []string) {
+	d, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	ctx := context.Background()
+	db, err := store.Open(ctx, filepath.Join(ts.Getenv("ATOLL_STATE_DIR"), "atoll.db"))
+	ts.Check(err)
+	defer db.Close()
+	registry := sandbox.NewRegistry(db)
+	entry, err := registry.Get(ctx, args[0])
+	ts.Check(err)
+	entry.LastUsedAtMs -= d.Milliseconds()
+	entry.CreatedAtMs -= d.Milliseconds()
+	ts.Check(registry.Put(ctx, entry))
+}
+
+// size FILE BYTES: the file (or stdout, stderr) is so long.
+func size(ts *testscript.TestScript, _ bool, args []string) {
+	if got := len(ts.ReadFile(args[0])); strconv.Itoa(got) != args[1] {
+		ts.Fatalf("%s has %d bytes, want %s", args[0], got, args[1])
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/guestbin"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+const (
+	scripts       = "../../testdata/script"
+	engineScripts = scripts + "/engine"
+
+	// nowhere is an engine that does not exist.
+	nowhere = "unix:///nowhere/docker.sock"
+)
+
+// TestMain makes the test program be atoll itself when a script calls it.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"atoll": main})
+}
+
+// TestScript runs the scripts that need no engine, and proves it: there is none.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: scripts, Cmds: commands(),
+		Setup: func(env *testscript.Env) error { return setUp(env, nowhere) },
+	})
+}
+
+// TestEngineScript runs the scripts that use sandboxes, on the shared engine.
+func TestEngineScript(t *testing.T) {
+	if _, err := guestbin.For(runtime.GOARCH); err != nil {
+		t.Fatalf("%v: %s", err, advice.Of(err))
+	}
+	host := enginetest.Docker(t)
+	testscript.Run(t, testscript.Params{
+		Dir: engineScripts, Cmds: commands(),
+		Setup: func(env *testscript.Env) error {
+			env.Defer(func() {
+				if err := removeContainers(env.WorkDir, host); err != nil {
+					t.Errorf("containers of %s: %v", env.WorkDir, err)
+				}
+			})
+			return setUp(env, host)
+		},
+	})
+}
+
+// setUp gives a script a home and a state directory of its own, and a prefix
+// that no other script's containers have: they share the engine.
+func setUp(env *testscript.Env, host string) error {
+	home := filepath.Join(env.WorkDir, "home")
+	for name, value := range map[string]string{
+		"HOME": home, "ATOLL_STATE_DIR": filepath.Join(env.WorkDir, "state"), "DOCKER_HOST": host,
+		"PREFIX": "atoll-script-" + strings.ToLower(rand.Text()[:8]) + "-",
+		"IMAGE":  enginetest.Image,
+		"TERM":   "xterm",
+	} {
+		env.Setenv(name, value)
+	}
+	return os.MkdirAll(home, 0o755)
+}
+
+const cleanupTimeout = time.Minute
+
+// removeContainers removes every container of the installations below dir.
+func removeContainers(dir, host string) error {
+	ids, err := installations(dir)
+	for _, id := range ids {
+		err = errors.Join(err, removeInstallation(id, host))
+	}
+	return err
+}
+
+func installations(dir string) (ids []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "installation" || entry.IsDir() {
+			return err
+		}
+		id, err := os.ReadFile(path)
+		ids = append(ids, strings.TrimSpace(string(id)))
+		return err
+	})
+	return ids, err
+}
+
+func removeInstallation(id, host string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+	defer cancel()
+	list, err := exec.CommandContext(ctx, "docker", "-H", host, "ps", "-aq", "--filter", "label="+sandbox.LabelInstallation+"="+id).Output()
+	if err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	names := strings.Fields(string(list))
+	if len(names) == 0 {
+		return nil
+	}
+	out, err := exec.CommandContext(ctx, "docker", append([]string{"-H", host, "rm", "-f"}, names...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("remove: %w: %s", err, out)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/policy"
+)
+
+// commandLine is the origin of values that flags set.
+const commandLine = "the command line"
+
+// problemJSON is a problem of the configuration with all its fields, so that
+// programs need not ask which ones are there.
+type problemJSON struct {
+	Path    string `json:"path"`
+	Message string `json:"message"`
+	Line    int    `json:"line"`   // 0 if it is not in the file
+	Column  int    `json:"column"` // 0 if it is not in the file
+	Hint    string `json:"hint"`
+}
+
+func problemsJSON(problems []config.Problem) []problemJSON {
+	list := []problemJSON{}
+	for _, p := range problems {
+		list = append(list, problemJSON{p.Path, p.Message, p.Line, p.Column, p.Hint})
+	}
+	return list
+}
+
+// problemLine is a problem as one line for a person.
+func problemLine(p config.Problem) string {
+	text := printable(p.String())
+	if p.Hint != "" {
+		text += " (hint: " + printable(p.Hint) + ")"
+	}
+	return text
+}
+
+// configError prints what is wrong with the configuration as JSON where that
+// was asked for; all of it is one failure.
+func (e *env) configError(err error, asJSON bool) error {
+	if !asJSON || code(err) != exitUsage {
+		return err
+	}
+	problems, ok := errors.AsType[config.Problems](err)
+	if !ok {
+		problems = config.Problems{{Message: err.Error(), Hint: advice.Of(err)}}
+	}
+	if err := e.printJSON(map[string]any{"errors": problemsJSON(problems)}); err != nil {
+		return err
+	}
+	return withCode(exitUsage, nil)
+}
+
+// refusals puts what policy refuses in the form, and at the place, of a mistake
+// in the file: to its author it is one.
+func refusals(s *app.Settings, p *plan.Plan) config.Problems {
+	var problems config.Problems
+	for _, f := range p.Findings {
+		problems = append(problems, refusal(s, p.Agent, f))
+	}
+	return problems
+}
+
+func refusal(s *app.Settings, agent *config.Agent, f policy.Finding) config.Problem {
+	problem := config.Problem{File: s.Location.Path, Path: "agents.defaults." + f.Field, Message: f.Message, Hint: f.Hint}
+	switch origin := originOf(agent, f.Field); {
+	case origin.Path == commandLine:
+		problem.File, problem.Path = "", f.Field+" (from "+commandLine+")"
+	case origin.Line > 0:
+		problem.Path = origin.Path
+		problem.Line, problem.Column = s.Config.Position(origin.Path)
+	}
+	return problem
+}
+
+// originOf finds the origin of a field. The entries of a list that was written
+// in one place ("tmpfs[1]") share the list's, and are found below it.
+func originOf(agent *config.Agent, field string) config.Origin {
+	if origin, ok := agent.Origins[field]; ok {
+		return origin
+	}
+	list, index, ok := strings.Cut(field, "[")
+	if !ok {
+		return config.Origin{}
+	}
+	origin := agent.Origins[list]
+	if origin.Line > 0 {
+		origin.Path += "[" + index
+	}
+	return origin
+}
+
+// refusalsOfAll are what policy refuses for any of the agents.
+func refusalsOfAll(s *app.Settings) config.Problems {
+	var problems config.Problems
+	for _, id := range s.Config.Agents() {
+		p, err := s.Plan(app.Who{AgentID: id})
+		if err != nil {
+			problems = append(problems, config.Problem{File: s.Location.Path, Message: fmt.Sprintf("agent %s: %v", id, err), Hint: advice.Of(err)})
+			continue
+		}
+		for _, problem := range refusals(s, p) {
+			// What agents.defaults says is refused for each of them.
+			if !slices.Contains(problems, problem) {
+				problems = append(problems, problem)
+			}
+		}
+	}
+	slices.SortStableFunc(problems, func(a, b config.Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return problems
+}
