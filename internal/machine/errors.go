@@ -68,6 +68,9 @@ func (e *guestError) Unwrap() error { return e.kind }
 func reported(e *wire.Error) error {
 	kind := kinds[e.Code]
 	if kind == nil {
+		kind = fileKinds[e.Code]
+	}
+	if kind == nil {
 		kind = errors.New("internal error of the guest")
 	}
 	message := wire.Printable(e.Message)

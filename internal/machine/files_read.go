@@ -145,11 +145,7 @@ func (r *FileReader) Read(p []byte) (int, error) {
 
 // Close ends reading, also in the middle of the file.
 func (r *FileReader) Close() error {
-	if r.talk != nil {
-		r.talk.hangUp()
-		r.talk = nil
-		r.err = errors.Join(fs.ErrClosed, r.err)
-	}
+	r.talk.hangUp()
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
@@ -15,6 +16,8 @@ const (
 	// maxTransfers bounds the operations on files that one machine has under
 	// way, beside the short ones that are questions. Further ones wait.
 	maxTransfers = 32
+	// requestRoom is what a request about a file usually fits in.
+	requestRoom = 512
 	// framePatience is how long a guest may be silent in the middle of one.
 	framePatience = 30 * time.Second
 )
@@ -27,69 +30,97 @@ type talk struct {
 	stream   net.Conn
 	frames   *wire.Reader
 	patience time.Duration
-	release  func()
+	hangUp   func() // ends the talk, whatever its state; may be called twice
 }
 
 // opening is how a talk begins.
 type opening struct {
 	link     *link
 	request  *wire.Request
+	slots    chan struct{} // nil: the machine's transfers
 	follow   []byte        // sent in one go with the request
 	patience time.Duration // how long the guest may be silent; 0: framePatience
 }
 
 // talk begins an operation. The caller hangs up.
 func (m *Machine) talk(ctx context.Context, o *opening) (*talk, error) {
+	slots := o.slots
+	if slots == nil {
+		slots = m.transfers
+	}
 	select {
-	case m.transfers <- struct{}{}:
+	case slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-m.ctx.Done():
 		return nil, ErrClosed
 	}
-	t := &talk{machine: m, ctx: ctx, patience: o.patience, release: func() { <-m.transfers }}
+	t := &talk{machine: m, ctx: ctx, patience: o.patience}
 	if t.patience == 0 {
 		t.patience = framePatience
 	}
 	if err := t.begin(o); err != nil {
-		t.release()
+		<-slots
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, t.free)
+	t.hangUp = sync.OnceFunc(func() {
+		stop()
+		t.free()
+		t.stream.Close()
+		<-slots
+	})
+	if err := t.say(o); err != nil {
+		t.hangUp()
 		return nil, err
 	}
 	return t, nil
 }
 
+// begin opens the stream.
 func (t *talk) begin(o *opening) error {
-	live, err := o.link.get(t.ctx)
-	if err != nil {
+	var err error
+	if t.live, err = o.link.get(t.ctx); err != nil {
 		return err
 	}
-	t.live = live
-	if t.stream, err = live.Open(); err != nil {
-		return t.machine.because(live, err)
+	if t.stream, err = t.live.Open(); err != nil {
+		return t.machine.because(t.live, err)
 	}
 	t.frames = wire.NewReader(t.stream)
-	stop := context.AfterFunc(t.ctx, func() { t.stream.SetDeadline(time.Unix(1, 0)) })
-	release := t.release
-	t.release = func() { stop(); t.stream.Close(); release() }
-	message := bytes.NewBuffer(make([]byte, 0, 512+len(o.follow)))
+	return nil
+}
+
+// say sends the request and what follows it, in one message.
+func (t *talk) say(o *opening) error {
+	message := bytes.NewBuffer(make([]byte, 0, requestRoom+len(o.follow)))
 	if err := wire.WriteRequest(message, o.request); err != nil {
 		return t.failed(err)
 	}
 	message.Write(o.follow)
-	_, err = t.stream.Write(message.Bytes())
+	t.renew(t.stream.SetWriteDeadline)
+	_, err := t.stream.Write(message.Bytes())
 	return t.failed(err)
 }
 
-// hangUp ends the talk, whatever its state.
-func (t *talk) hangUp() { t.release() }
+// free makes whoever waits for the guest wait no longer.
+func (t *talk) free() { _ = t.stream.SetDeadline(past) }
 
 // hurry renews the guest's time to answer.
-func (t *talk) hurry() {
-	_ = t.stream.SetReadDeadline(time.Now().Add(t.patience))
-	if t.ctx.Err() != nil { // whoever cancelled must not be overruled
-		_ = t.stream.SetReadDeadline(time.Unix(1, 0))
+func (t *talk) hurry() { t.renew(t.stream.SetReadDeadline) }
+
+// renew sets a deadline. Whoever cancelled must not be overruled by it.
+func (t *talk) renew(set func(time.Time) error) {
+	_ = set(time.Now().Add(t.patience))
+	if t.ctx.Err() != nil {
+		_ = set(past)
 	}
 }
+
+// Deadlines that free whoever waits, and that let them wait for ever.
+var (
+	past       = time.Unix(1, 0)
+	noDeadline = time.Time{}
+)
 
 // next reads a frame. A guest that reports an error ends the talk.
 func (t *talk) next() (wire.Frame, error) {

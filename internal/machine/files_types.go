@@ -223,12 +223,12 @@ type Change string
 
 // The changes.
 const (
-	Created    Change = "created" // or moved here
-	Written    Change = "written"
-	Removed    Change = "removed" // or moved away
-	Attributes Change = "attributes"
-	// Lost means that changes were not seen: look at everything again.
-	Lost Change = "lost"
+	FileCreated    Change = "created" // or moved here
+	FileWritten    Change = "written"
+	FileRemoved    Change = "removed" // or moved away
+	FileAttributes Change = "attributes"
+	// FileLost means that changes were not seen: look at everything again.
+	FileLost Change = "lost"
 )
 
 // TarOptions bound and shape a tree that is copied as an archive.

@@ -3,7 +3,6 @@ package machine
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -97,7 +96,11 @@ func (w *writing) bytes(ctx context.Context, content []byte) (*WriteResult, erro
 		return nil, err
 	}
 	defer t.hangUp()
-	return w.result(t)
+	var written wire.FileWritten
+	if err := t.answer(wire.FrameResult, &written); err != nil {
+		return nil, err
+	}
+	return w.result(t, &written)
 }
 
 // stream writes content as it comes.
@@ -107,39 +110,17 @@ func (w *writing) stream(ctx context.Context, content io.Reader) (*WriteResult, 
 		return nil, err
 	}
 	defer t.hangUp()
-	if err := t.send(content); err != nil {
-		return nil, t.blame(err)
-	}
-	return w.result(t)
-}
-
-func (w *writing) result(t *talk) (*WriteResult, error) {
 	var written wire.FileWritten
-	if err := t.answer(wire.FrameResult, &written); err != nil {
+	if err := t.deliver(func(data *wire.DataWriter) error { return copyData(data, content) }, &written); err != nil {
 		return nil, err
 	}
+	return w.result(t, &written)
+}
+
+func (w *writing) result(t *talk, written *wire.FileWritten) (*WriteResult, error) {
 	info, err := infoOf(w.path, &written.FileStat)
 	if err != nil {
 		return nil, t.lies("%v", err)
 	}
 	return &WriteResult{*info, written.Created}, nil
-}
-
-// send sends content as data. An error of content's own is returned as it is.
-func (t *talk) send(content io.Reader) error {
-	data := wire.NewDataWriter(t.stream)
-	defer data.Close()
-	for {
-		_ = t.stream.SetWriteDeadline(t.deadline())
-		n, err := data.Next(content.Read)
-		if errors.Is(err, io.EOF) {
-			return t.unsent(data.End())
-		}
-		if err != nil && n == 0 {
-			return err
-		}
-		if err != nil {
-			return t.unsent(err)
-		}
-	}
 }

@@ -69,6 +69,9 @@ type Machine struct {
 	control *link // for commands
 	bulk    *link // for what is large, so that it does not delay them
 
+	transfers chan struct{} // one for each operation on files under way
+	watches   chan struct{} // one for each watch
+
 	mu     sync.Mutex
 	epoch  uint64
 	breaks []time.Time
@@ -80,6 +83,7 @@ func New(dial Dialer, options *Options) *Machine {
 	m := &Machine{dial: dial, options: options.withDefaults()}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.epoch = m.options.Epoch
+	m.transfers, m.watches = make(chan struct{}, maxTransfers), make(chan struct{}, maxWatches)
 	m.control, m.bulk = newLink(m, wire.KindControl), newLink(m, wire.KindBulk)
 	return m
 }

@@ -1,0 +1,104 @@
+package machine
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// fileQuestion is an operation on a file with a single answer.
+type fileQuestion struct {
+	op       wire.Op
+	file     wire.File // but for its place
+	to       string    // rename, copy: where to
+	changes  bool      // it needs a place that is not read-only
+	once     bool      // it must not be asked twice
+	patience time.Duration
+}
+
+// ask puts a question about path.
+func (f *Files) ask(ctx context.Context, path string, q *fileQuestion, v any) error {
+	file := q.file
+	var err error
+	if file.Place, err = f.place(path); err != nil {
+		return err
+	}
+	target := file.Place
+	if q.to != "" {
+		if target, err = f.place(q.to); err != nil {
+			return operation("to", q.to, err)
+		}
+		file.To = &target
+	}
+	if q.changes && target.ReadOnly {
+		return ErrReadOnly
+	}
+	return f.machine.ask(ctx, &question{
+		Request: &wire.Request{Op: q.op, File: &file}, patience: q.patience, once: q.once,
+	}, v)
+}
+
+// Mkdir makes a directory.
+func (f *Files) Mkdir(ctx context.Context, path string, options *MkdirOptions) error {
+	if options == nil {
+		options = &MkdirOptions{}
+	}
+	if err := checkMode(options.Mode); err != nil {
+		return operation("mkdir", path, err)
+	}
+	q := &fileQuestion{op: wire.OpFileMkdir, changes: true, once: !options.Parents}
+	q.file.Change = &wire.FileChange{Mode: uint32(options.Mode), MkdirAll: options.Parents}
+	return operation("mkdir", path, f.ask(ctx, path, q, &struct{}{}))
+}
+
+// Remove removes a file or a directory, and says how much.
+func (f *Files) Remove(ctx context.Context, path string, options *RemoveOptions) (Totals, error) {
+	if options == nil {
+		options = &RemoveOptions{}
+	}
+	limits := ScanLimits{}
+	q := &fileQuestion{op: wire.OpFileRemove, changes: true, once: !options.Missing, patience: limits.patience()}
+	q.file.Change = &wire.FileChange{Recursive: options.Recursive, Missing: options.Missing, IfVersion: string(options.IfVersion)}
+	q.file.Scan = limits.scan()
+	return f.totals(ctx, "remove", path, q)
+}
+
+// Rename moves a file or a directory within one file system.
+func (f *Files) Rename(ctx context.Context, from, to string, options *RenameOptions) error {
+	if options == nil {
+		options = &RenameOptions{}
+	}
+	place, err := f.place(from)
+	if err == nil && place.ReadOnly {
+		err = ErrReadOnly
+	}
+	if err != nil {
+		return operation("rename", from, err)
+	}
+	q := &fileQuestion{op: wire.OpFileRename, to: to, changes: true, once: true}
+	q.file.Change = &wire.FileChange{NoReplace: options.NoReplace, MkdirAll: options.MkdirAll, IfVersion: string(options.IfVersion)}
+	return operation("rename", from, f.ask(ctx, from, q, &struct{}{}))
+}
+
+// Copy copies a file, or a directory with all that is in it, inside the
+// sandbox. Each file appears whole; files that exist are replaced.
+func (f *Files) Copy(ctx context.Context, from, to string, options *CopyOptions) (Totals, error) {
+	if options == nil {
+		options = &CopyOptions{}
+	}
+	q := &fileQuestion{op: wire.OpFileCopy, to: to, changes: true, once: options.NoReplace, patience: options.Limits.patience()}
+	q.file.Change = &wire.FileChange{Recursive: options.Recursive, NoReplace: options.NoReplace, MkdirAll: options.MkdirAll}
+	q.file.Scan = options.Limits.scan()
+	return f.totals(ctx, "copy", from, q)
+}
+
+// totals asks a question whose answer is a sum.
+func (f *Files) totals(ctx context.Context, what, path string, q *fileQuestion) (Totals, error) {
+	var end wire.FileEnd
+	if err := f.ask(ctx, path, q, &end); err != nil {
+		return Totals{}, operation(what, path, err)
+	}
+	totals, err := totalsOf(&end)
+	return totals, operation(what, path, f.machine.believe(err))
+}

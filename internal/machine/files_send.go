@@ -1,0 +1,81 @@
+package machine
+
+import (
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// wireError is a failure to send, as opposed to one to get what is to be sent.
+type wireError struct{ error }
+
+func (e wireError) Unwrap() error { return e.error }
+
+// Write sends to the guest, which has to keep reading.
+func (t *talk) Write(p []byte) (int, error) {
+	t.renew(t.stream.SetWriteDeadline)
+	n, err := t.stream.Write(p)
+	if err != nil {
+		err = wireError{err}
+	}
+	return n, err
+}
+
+// deliver sends while it waits for the answer: a guest that refuses need not be
+// sent the rest.
+func (t *talk) deliver(send func(*wire.DataWriter) error, v any) error {
+	answered := make(chan error, 1)
+	go func() {
+		err := t.await(v)
+		_ = t.stream.SetWriteDeadline(past) // whatever is not sent by now is not wanted
+		answered <- err
+	}()
+	data := wire.NewDataWriter(t)
+	defer data.Close()
+	sendErr := send(data)
+	if _, ok := errors.AsType[wireError](sendErr); sendErr != nil && !ok {
+		_ = t.stream.SetReadDeadline(past) // nothing to say, so nothing to wait for
+		<-answered
+		return sendErr
+	}
+	t.hurry()
+	err := <-answered
+	if err == nil && sendErr != nil {
+		return t.lies("an answer before everything was sent")
+	}
+	return err
+}
+
+// await waits for the answer for as long as it takes to send.
+func (t *talk) await(v any) error {
+	frame, err := t.frames.Frame()
+	switch {
+	case err != nil:
+		return t.failed(err)
+	case frame.Type == wire.FrameError:
+		return t.machine.guestSays(t.live, frame)
+	case frame.Type != wire.FrameResult:
+		return t.odd(frame)
+	}
+	return t.decode(frame, v)
+}
+
+// copyData sends content to its end.
+func copyData(data *wire.DataWriter, content io.Reader) error {
+	for {
+		_, err := data.Next(content.Read)
+		if errors.Is(err, io.EOF) {
+			return data.End()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// transferBuffer holds what moves between a stream and something else.
+type transferBuffer [wire.DataFrame]byte
+
+var transferBuffers = sync.Pool{New: func() any { return new(transferBuffer) }}
