@@ -136,3 +136,22 @@ func TestWhereabouts(t *testing.T) {
 		}
 	}
 }
+
+func TestPodmanIsBelievedWhatItSaysOfItself(t *testing.T) {
+	rich, poor := new(podmanInfo), new(podmanInfo)
+	rich.Host.CgroupControllers = []string{"cpu", "memory", "pids"}
+	rich.Host.Security.Seccomp = true
+	poor.Host.Security.Rootless, poor.Host.Security.Seccomp = true, true
+	for name, c := range map[string]struct {
+		own      *podmanInfo
+		limits   bool
+		rootless bool
+	}{"with root": {rich, true, false}, "without, no controllers given": {poor, false, true}} {
+		f := capable()
+		f.believe(c.own)
+		got := []bool{f.MemoryLimit, f.SwapLimit, f.PidsLimit, f.CPUCfsQuota}
+		if slices.Contains(got, !c.limits) || f.secured("rootless") != c.rootless || !f.secured("seccomp") || f.secured("apparmor") {
+			t.Errorf("%s: limits %v, %v", name, got, f.SecurityOptions)
+		}
+	}
+}

@@ -79,6 +79,7 @@ func (tp *tap) seen() []string {
 func TestOpenAndDialCostOneCall(t *testing.T) {
 	onEach(t, func(t *testing.T, l *lab) {
 		i := l.start(t)
+		sh(t, i, "true") // it listens by now
 		version, err := l.APIVersion(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -41,6 +41,11 @@ func (r *Runtime) askFacts(ctx context.Context) (*facts, error) {
 	if f.place == PlaceUnknown {
 		f.place = f.whereabouts(r.options.Host)
 	}
+	if r.options.Flavor == Podman {
+		if err := r.podmanTruth(ctx, f); err != nil {
+			return nil, err
+		}
+	}
 	r.factsLock.Lock()
 	defer r.factsLock.Unlock()
 	r.known = f

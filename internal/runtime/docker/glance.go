@@ -9,11 +9,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -41,13 +41,6 @@ func sightingOf(found *container.InspectResponse) *sighting {
 	return s
 }
 
-// What an engine may tell of one container, and what it does tell: half of it
-// is the seccomp profile.
-const (
-	maxInspect   = 8 << 20
-	usualInspect = 32 << 10
-)
-
 // errGlance is every outcome of a glance that a full inspection explains better.
 var errGlance = errors.New("not seen at a glance")
 
@@ -57,44 +50,50 @@ var errGlance = errors.New("not seen at a glance")
 // learn and decode types of which six fields are used; this costs a third.
 // Whatever is out of the ordinary is left to inspect.
 func (e *engine) glance(ctx context.Context, name string) (*sighting, error) {
-	socket, isUnix := strings.CutPrefix(e.host, "unix://")
 	cli, err := e.client(ctx)
-	if err != nil || !isUnix || !objectName.MatchString(name) {
+	if err != nil || !objectName.MatchString(name) {
 		return nil, errGlance
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
-	if err != nil {
-		return nil, errGlance
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
-	return readGlance(conn, fmt.Sprintf("/v%s/containers/%s/json", cli.ClientVersion(), name))
-}
-
-func readGlance(conn net.Conn, path string) (*sighting, error) {
-	_, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: engine\r\nUser-Agent: atoll\r\nConnection: close\r\n\r\n", path)
-	if err != nil {
-		return nil, errGlance
-	}
-	answer, err := http.ReadResponse(bufio.NewReaderSize(conn, usualInspect), nil)
-	if err != nil {
-		return nil, errGlance
-	}
-	defer answer.Body.Close()
-	switch answer.StatusCode {
-	case http.StatusOK:
-	case http.StatusNotFound:
+	status, body, err := e.get(ctx, fmt.Sprintf("/v%s/containers/%s/json", cli.ClientVersion(), name))
+	if err == nil && status == http.StatusNotFound {
 		return nil, sandbox.ErrNotFound
-	default:
-		return nil, errGlance
-	}
-	body := bytes.NewBuffer(make([]byte, 0, usualInspect))
-	if _, err := body.ReadFrom(io.LimitReader(answer.Body, maxInspect)); err != nil {
-		return nil, errGlance
 	}
 	seen := new(sighting)
-	if err := json.Unmarshal(body.Bytes(), seen); err != nil || seen.ID == "" {
+	if err != nil || status != http.StatusOK || json.Unmarshal(body, seen) != nil || seen.ID == "" {
 		return nil, errGlance
 	}
 	return seen, nil
+}
+
+// What an engine may answer to a plain request, and what it usually does: of
+// the answer about a container, half is the seccomp profile.
+const (
+	maxAnswer   = 8 << 20
+	usualAnswer = 32 << 10
+)
+
+// get makes one plain request, without the client.
+func (e *engine) get(ctx context.Context, path string) (status int, body []byte, err error) {
+	address, err := client.ParseHostURL(e.host)
+	if err != nil {
+		return 0, nil, err
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, address.Scheme, address.Host)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
+	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: engine\r\nUser-Agent: atoll\r\nConnection: close\r\n\r\n", path)
+	if err != nil {
+		return 0, nil, err
+	}
+	answer, err := http.ReadResponse(bufio.NewReaderSize(conn, usualAnswer), nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer answer.Body.Close()
+	text := bytes.NewBuffer(make([]byte, 0, usualAnswer))
+	_, err = text.ReadFrom(io.LimitReader(answer.Body, maxAnswer))
+	return answer.StatusCode, text.Bytes(), err
 }

@@ -1,15 +1,20 @@
 package docker
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"path"
+	"slices"
 
+	"github.com/go-json-experiment/json"
 	"github.com/moby/moby/api/types/container"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // Podman's compatible API differs from Docker's in these points:
+//   - the engine's account of itself leaves out what it cannot enforce (podmanTruth)
 //   - a seccomp profile is named by a path, not given in full (seccompFile)
 //   - a read-only root gets writable /tmp, /run and /var/tmp unless something
 //     else is mounted there (podmanTmpfs)
@@ -21,6 +26,53 @@ import (
 
 // podmanGPURelease is the first whose compatible API honours GPU requests.
 const podmanGPURelease = 5
+
+// podmanInfo is the part of Podman's own account of itself that decides what it
+// can enforce.
+type podmanInfo struct {
+	Host struct {
+		CgroupControllers []string `json:"cgroupControllers"`
+		Security          struct {
+			AppArmor bool `json:"apparmorEnabled"`
+			Rootless bool `json:"rootless"`
+			Seccomp  bool `json:"seccompEnabled"`
+			SELinux  bool `json:"selinuxEnabled"`
+		} `json:"security"`
+	} `json:"host"`
+}
+
+// podmanTruth corrects the compatible account, which says the same everywhere:
+// a Podman without root, for one, has only the controllers that were given to
+// its user.
+func (r *Runtime) podmanTruth(ctx context.Context, f *facts) error {
+	status, body, err := r.engine.get(ctx, "/v4.0.0/libpod/info")
+	if err != nil {
+		return r.engine.explain(err)
+	}
+	var own podmanInfo
+	if err := json.Unmarshal(body, &own); err != nil || status != http.StatusOK {
+		return fmt.Errorf("Podman at %s does not tell what it can enforce (status %d): %w", r.options.Host, status, sandbox.ErrUnsupported)
+	}
+	f.believe(&own)
+	return nil
+}
+
+func (f *facts) believe(own *podmanInfo) {
+	f.SecurityOptions = nil
+	for option, on := range map[string]bool{
+		"apparmor": own.Host.Security.AppArmor, "rootless": own.Host.Security.Rootless,
+		"seccomp": own.Host.Security.Seccomp, "selinux": own.Host.Security.SELinux,
+	} {
+		if on {
+			f.SecurityOptions = append(f.SecurityOptions, "name="+option)
+		}
+	}
+	has := func(controller string) bool { return slices.Contains(own.Host.CgroupControllers, controller) }
+	f.MemoryLimit = f.MemoryLimit && has("memory")
+	f.SwapLimit = f.SwapLimit && has("memory")
+	f.PidsLimit = f.PidsLimit && has("pids")
+	f.CPUCfsQuota = f.CPUCfsQuota && has("cpu")
+}
 
 // sealedTmpfs is put where Podman would make a place writable that the spec
 // leaves read-only.
