@@ -56,6 +56,7 @@ type Bench struct {
 func All() []Bench {
 	return []Bench{
 		{"ensure", "time and engine calls until a running, unchanged sandbox is ready", ensure},
+		{"exec", "one command in a running sandbox, beside docker exec and a process inside", execBench},
 	}
 }
 

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -26,19 +24,19 @@ const (
 const (
 	residentCPULimit = 500  // µs of own CPU with a live wire
 	freshCPULimit    = 1000 // µs of own CPU in a fresh process, beside the engine call
-	growthLimit      = 2    // 10,000 entries against 10
+	growthLimit      = 2    // 10,000 entries against 100
 )
 
 // ensure measures Manager.Ensure of a running, unchanged sandbox: in a resident
 // process, and in processes that begin with nothing.
 func ensure(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{Bench: "ensure"}
-	stage, err := newEnsureStage(ctx, o)
+	s, err := newStage(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	defer stage.close()
-	for _, part := range []func(context.Context, *Report) error{stage.resident, stage.fresh, registryCurve} {
+	defer s.close()
+	for _, part := range []func(context.Context, *Report) error{s.resident, s.fresh, registryCurve} {
 		if err := part(ctx, r); err != nil {
 			return nil, err
 		}
@@ -46,79 +44,7 @@ func ensure(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// ensureStage is an installation of its own on the real engine, with one
-// running sandbox and a counter of engine calls in between.
-type ensureStage struct {
-	options Options
-	engine  *countingEngine
-	state   string
-	app     *app.App
-	session *app.Session
-}
-
-func newEnsureStage(ctx context.Context, o Options) (_ *ensureStage, err error) {
-	s := &ensureStage{options: o}
-	defer func() {
-		if err != nil {
-			s.close()
-		}
-	}()
-	settings, err := app.Load(app.Options{Getenv: o.Getenv, ConfigPath: o.Config})
-	if err != nil {
-		return nil, err
-	}
-	if s.engine, err = countCalls(settings.EngineHost("docker")); err != nil {
-		return nil, err
-	}
-	if s.state, err = os.MkdirTemp("", "atoll"); err != nil {
-		return nil, err
-	}
-	if s.app, err = app.Open(ctx, app.Options{Getenv: s.getenv, ConfigPath: o.Config}); err != nil {
-		return nil, err
-	}
-	fmt.Fprintln(o.Progress, "making the sandbox …")
-	s.session, err = s.app.Provide(ctx, benchWho(s.app))
-	return s, err
-}
-
-// benchWho is a session whose sandbox has a name that nothing else on the engine
-// can have: it contains the name of the benchmark's own state directory.
-func benchWho(a *app.App) app.Who {
-	return app.Who{Adjust: func(agent *config.Agent) {
-		agent.Sandbox.Docker.ContainerPrefix = "bench-" + filepath.Base(a.Paths.AtollState) + "-"
-	}}
-}
-
-// getenv is the environment with our own state directory and counted engine.
-func (s *ensureStage) getenv(name string) string {
-	switch name {
-	case "ATOLL_STATE_DIR":
-		return s.state
-	case "DOCKER_HOST":
-		return s.engine.Host
-	}
-	return s.options.Getenv(name)
-}
-
-func (s *ensureStage) close() {
-	if s.app != nil {
-		if s.session != nil {
-			s.session.Release()
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
-			_ = s.app.Discard(ctx, s.session.Plan)
-		}
-		s.app.Close()
-	}
-	if s.engine != nil {
-		s.engine.close()
-	}
-	if s.state != "" {
-		_ = os.RemoveAll(s.state)
-	}
-}
-
-func (s *ensureStage) resident(ctx context.Context, r *Report) error {
+func (s *stage) resident(ctx context.Context, r *Report) error {
 	fmt.Fprintln(s.options.Progress, "resident process …")
 	var wall []float64
 	var cpu time.Duration
@@ -198,7 +124,7 @@ func callOnce(ctx context.Context, m *sandbox.Manager, spec *sandbox.Spec) error
 	return err
 }
 
-func (s *ensureStage) fresh(ctx context.Context, r *Report) error {
+func (s *stage) fresh(ctx context.Context, r *Report) error {
 	fmt.Fprintln(s.options.Progress, "fresh processes …")
 	var wall, cpu, call []float64
 	most := 0
@@ -226,7 +152,7 @@ func (s *ensureStage) fresh(ctx context.Context, r *Report) error {
 	return nil
 }
 
-func (s *ensureStage) child(ctx context.Context, flags ...string) (*Fresh, error) {
+func (s *stage) child(ctx context.Context, flags ...string) (*Fresh, error) {
 	args := append([]string{"bench", "fresh-ensure"}, flags...)
 	if s.options.Config != "" {
 		args = append(args, "--config", s.options.Config)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -24,7 +25,7 @@ func newBenchCommand(e *env) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with code 1 if a claim does not hold")
 	jsonFlag(cmd, &asJSON)
-	cmd.AddCommand(newFreshEnsureCommand(e))
+	cmd.AddCommand(newFreshEnsureCommand(e), newFloorCommand(e))
 	return cmd
 }
 
@@ -108,4 +109,24 @@ func newFreshEnsureCommand(e *env) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&callOnly, "call-only", false, "measure only the engine call")
 	return cmd
+}
+
+// newFloorCommand is what a benchmark runs inside a sandbox: COUNT starts of a
+// small program in each of PARALLEL tasks.
+func newFloorCommand(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use: "floor COUNT PARALLEL", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			count, errCount := strconv.Atoi(args[0])
+			parallel, errParallel := strconv.Atoi(args[1])
+			if err := errors.Join(errCount, errParallel); err != nil {
+				return usage(cmd, err)
+			}
+			f, err := bench.MeasureFloor(count, parallel)
+			if err != nil {
+				return err
+			}
+			return e.printJSON(f)
+		},
+	}
 }
