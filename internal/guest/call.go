@@ -120,7 +120,7 @@ func (c *call) write(t *wire.Target) error {
 		return err
 	}
 	if t.EOF && n == len(t.Data) {
-		p.stdio.endInput()
+		p.stdio.endInput(0)
 	}
 	return c.result(wire.Written{Bytes: n})
 }

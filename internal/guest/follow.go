@@ -33,11 +33,12 @@ func (c *call) attach(a *wire.Attach) error {
 // follow streams a process until its end, or until the host goes away.
 func (c *call) follow(p *process, from *wire.Attach) error {
 	reader := p.out.attach(from.Stdout, from.Stderr)
+	owner, given := p.stdio.own()
 	left := make(chan struct{})
-	go func() { defer close(left); c.feed(p) }()
+	go func() { defer close(left); c.feed(p, owner) }()
 	watched := make(chan struct{})
 	go func() { defer close(watched); c.watch(p, reader, left) }()
-	started := wire.Started{PID: p.pid, Stdin: p.stdio.written()}
+	started := wire.Started{PID: p.pid, Stdin: given}
 	if wire.WriteJSON(c.stream, wire.FrameStarted, started) == nil && c.send(p, reader) == nil {
 		<-p.done
 		_ = wire.WriteJSON(c.stream, wire.FrameExit, p.exit)
@@ -80,8 +81,9 @@ func (s *server) abandon(p *process, left int, after time.Duration) {
 	})
 }
 
-// feed moves the host's input to the process, until the host leaves.
-func (c *call) feed(p *process) {
+// feed moves the host's input to the process, until the host leaves or another
+// wire has taken over.
+func (c *call) feed(p *process, owner int) {
 	for {
 		frame, err := c.reader.Frame()
 		if err != nil {
@@ -89,9 +91,11 @@ func (c *call) feed(p *process) {
 		}
 		switch frame.Type {
 		case wire.FrameStdin:
-			p.stdio.write(frame.Payload)
+			if !p.stdio.write(owner, frame.Payload) {
+				return
+			}
 		case wire.FrameStdinEOF:
-			p.stdio.endInput()
+			p.stdio.endInput(owner)
 		}
 	}
 }
@@ -146,19 +150,20 @@ func (c *call) logs(a *wire.Attach) error {
 	}
 	status := p.status()
 	for i, span := range [2][2]int64{{a.Stdout, status.Stdout}, {a.Stderr, status.Stderr}} {
-		if err := c.sendLog(p, i, span[0], min(span[1], span[0]+a.Max)); err != nil {
+		if err := c.sendLog(p, i, span, a.Max); err != nil {
 			return err
 		}
 	}
 	return c.result(status)
 }
 
-// sendLog sends the bytes of one output from offset to until.
-func (c *call) sendLog(p *process, ring int, offset, until int64) error {
-	for offset = max(offset, 0); offset < until; {
+// sendLog sends at most budget bytes of a span of one output.
+func (c *call) sendLog(p *process, ring int, span [2]int64, budget int64) error {
+	for offset := max(span[0], 0); offset < span[1] && budget > 0; {
 		err := c.sendPiece(func(b []byte) (piece, error) {
-			piece := p.out.peek(ring, b[:min(int64(len(b)), until-offset)], offset)
+			piece := p.out.peek(ring, b[:min(int64(len(b)), budget)], offset)
 			offset += piece.gap + int64(piece.n)
+			budget -= int64(piece.n)
 			return piece, nil
 		})
 		if err != nil {

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -17,8 +18,9 @@ type stdio struct {
 	out    []*os.File
 	tty    bool
 
-	mu    sync.Mutex
-	given int64 // bytes of input that were written
+	writing sync.Mutex // held while input is written
+	owner   int        // counts who gives input: only the last may
+	given   int64      // bytes of input that the process was given
 }
 
 // openStdio opens what the process asked for.
@@ -117,14 +119,35 @@ func (s *stdio) resize(size wire.Size) error {
 	})
 }
 
-// write gives input to the process, and waits while it does not read. A process
-// that will never read is no error: its input is swallowed, as in a shell.
-func (s *stdio) write(b []byte) {
-	if s.in == nil {
-		return
+// own makes the caller the one who gives input, and tells how much the process
+// was given before. A write that is under way breaks off.
+func (s *stdio) own() (owner int, given int64) {
+	if s.in != nil {
+		_ = s.in.SetWriteDeadline(time.Unix(1, 0))
+		defer s.in.SetWriteDeadline(time.Time{})
 	}
-	_, _ = s.in.Write(b)
-	s.count(len(b))
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.owner++
+	return s.owner, s.given
+}
+
+// write gives input to the process, and waits while it does not read. A process
+// that will never read is no error: its input is swallowed, as in a shell. It
+// returns false to one who is not, or no longer, the owner.
+func (s *stdio) write(owner int, b []byte) bool {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.owner != owner || s.in == nil {
+		return s.owner == owner
+	}
+	n, err := s.in.Write(b)
+	s.given += int64(n)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	s.given += int64(len(b) - n)
+	return true
 }
 
 // offer gives input for at most d, and tells how much was taken.
@@ -132,37 +155,31 @@ func (s *stdio) offer(b []byte, d time.Duration) (int, error) {
 	if s.in == nil {
 		return 0, wire.Fail(wire.CodeInvalid, "the process has no input")
 	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	_ = s.in.SetWriteDeadline(time.Now().Add(d))
+	defer s.in.SetWriteDeadline(time.Time{})
 	n, err := s.in.Write(b)
-	_ = s.in.SetWriteDeadline(time.Time{})
-	s.count(n)
-	if err != nil && !os.IsTimeout(err) {
+	s.given += int64(n)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, wire.Fail(wire.CodeInvalid, "the process does not take input any more")
 	}
 	return n, nil
 }
 
-func (s *stdio) count(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.given += int64(n)
-}
-
-// written is how much input the process was given.
-func (s *stdio) written() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.given
-}
-
 // endInput says that no more input will come: on a terminal, by the key for it.
-func (s *stdio) endInput() {
+func (s *stdio) endInput(owner int) {
+	const endOfTransmission = 4
 	switch {
 	case s.in == nil:
 	case s.tty:
-		_, _ = s.in.Write([]byte{4})
+		s.write(owner, []byte{endOfTransmission})
 	default:
-		_ = s.in.Close()
+		s.writing.Lock()
+		defer s.writing.Unlock()
+		if s.owner == owner {
+			_ = s.in.Close()
+		}
 	}
 }
 

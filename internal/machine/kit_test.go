@@ -3,7 +3,10 @@ package machine_test
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,4 +82,23 @@ func alive(t *testing.T, m *machine.Machine) []string {
 		}
 	}
 	return lines
+}
+
+// stop and resume are what an engine's pause does, for the guest alone.
+func stop(t *testing.T, g *machinetest.Guest) {
+	t.Helper()
+	if err := g.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "it stands still", func() bool {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.Process.Pid))
+		return err == nil && bytes.Contains(status, []byte("State:\tT"))
+	})
+}
+
+func resume(t *testing.T, g *machinetest.Guest) {
+	t.Helper()
+	if err := g.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Error(err)
+	}
 }

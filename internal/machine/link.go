@@ -92,7 +92,7 @@ func (l *link) connect(ctx context.Context) (*live, error) {
 			l.live = live
 			return live, nil
 		}
-		if !notYet(err) {
+		if !errors.Is(err, errNotYet) {
 			return nil, err
 		}
 		select {
@@ -106,23 +106,23 @@ func (l *link) connect(ctx context.Context) (*live, error) {
 	}
 }
 
-// notYet reports whether dialling again soon makes sense: a guest that is about
-// to start, or about to replace its socket, is not there or refuses; one with
-// too many at its door is busy.
-func notYet(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EAGAIN)
-}
+// errNotYet marks a failure after which dialling again soon makes sense.
+var errNotYet = errors.New("not ready")
 
+// attempt dials once, and greets.
 func (l *link) attempt(ctx context.Context) (*live, error) {
 	conn, err := l.machine.dial(ctx)
 	if err != nil {
-		return nil, lost(err)
+		return nil, notReached(err)
 	}
-	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
+	unwatch := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	welcome, err := wire.Greet(conn, &wire.Hello{
 		Min: wire.MinVersion, Max: wire.MaxVersion,
 		Client: l.machine.options.Client, Epoch: l.machine.nextEpoch(), Kind: l.kind,
 	})
+	if !unwatch() && err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		conn.Close()
 		return nil, l.refused(err)
@@ -135,19 +135,31 @@ func (l *link) attempt(ctx context.Context) (*live, error) {
 	return newLive(session, welcome.Boot), nil
 }
 
+// notReached judges a dial that failed. A guest that is about to start, or about
+// to replace its socket, is not there or refuses; one with too many at its door
+// is busy. For anything else the dialer has its reasons.
+func notReached(err error) error {
+	for _, passing := range []error{fs.ErrNotExist, syscall.ECONNREFUSED, syscall.EAGAIN} {
+		if errors.Is(err, passing) {
+			return fmt.Errorf("%w: %w: %w", ErrLost, errNotYet, err)
+		}
+	}
+	return lost(err)
+}
+
 // refused judges a handshake that failed.
 func (l *link) refused(err error) error {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return fmt.Errorf("%w: %w", ErrLost, reported(e))
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) { // stopped or paused, perhaps
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.Canceled) { // stopped or paused, perhaps
 		return lost(err)
 	}
 	l.machine.noteBreak(err)
 	if err := l.machine.usable(); err != nil {
 		return err
 	}
-	return lost(err)
+	return fmt.Errorf("%w: %w: %w", ErrLost, errNotYet, err)
 }
 
 func (l *link) close() {
