@@ -2,8 +2,10 @@ package diff_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -56,7 +58,7 @@ func apply(a []byte, text string) ([]byte, error) {
 		}
 		if remove == 0 && add == 0 {
 			var at int
-			if _, err := header(line, &at, &remove, &add); err != nil {
+			if err := header(line, &at, &remove, &add); err != nil {
 				return nil, fmt.Errorf("line %d: %q: %w", i+1, line, err)
 			}
 			for ; next < at; next++ {
@@ -81,31 +83,28 @@ func apply(a []byte, text string) ([]byte, error) {
 		}
 	}
 	if remove != 0 || add != 0 {
-		return nil, fmt.Errorf("hunk ends early")
+		return nil, errors.New("hunk ends early")
 	}
 	out.WriteString(strings.Join(old[next:], ""))
 	return []byte(out.String()), nil
 }
 
 // header reads "@@ -l,n +l,n @@" and gives the index of the first line.
-func header(line string, at, remove, add *int) (n int, err error) {
+func header(line string, at, remove, add *int) (err error) {
 	var oldSpan, newSpan string
-	if n, err = fmt.Sscanf(line, "@@ -%s +%s @@\n", &oldSpan, &newSpan); err != nil {
-		return n, err
+	if _, err := fmt.Sscanf(line, "@@ -%s +%s @@\n", &oldSpan, &newSpan); err != nil {
+		return err
 	}
-	*remove, *add = 1, 1
-	if _, count, found := strings.Cut(newSpan, ","); found {
-		fmt.Sscan(count, add)
-	}
-	start, count, found := strings.Cut(oldSpan, ",")
-	fmt.Sscan(start, at)
-	if found {
-		fmt.Sscan(count, remove)
-	}
+	var errs [3]error
+	start, count, _ := strings.Cut(oldSpan+",1", ",")
+	*at, errs[0] = strconv.Atoi(start)
+	*remove, errs[1] = strconv.Atoi(strings.TrimSuffix(count, ",1"))
+	_, count, _ = strings.Cut(newSpan+",1", ",")
+	*add, errs[2] = strconv.Atoi(strings.TrimSuffix(count, ",1"))
 	if *remove > 0 {
 		*at--
 	}
-	return n, nil
+	return errors.Join(errs[:]...)
 }
 
 // TestShortest compares with the length of the longest common subsequence,

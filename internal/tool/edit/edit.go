@@ -8,6 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/diff"
 )
 
+// Limits of a call.
 const (
 	MaxContent = 8 << 20 // bytes of a text, before and after
 	MaxEdits   = 100     // edits in one call

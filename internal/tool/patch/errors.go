@@ -69,10 +69,14 @@ func (e *ConflictError) Error() string {
 	if len(e.Lines) > 0 {
 		s += " (at " + listLines(e.Lines) + ")"
 	}
-	for i, c := range e.Candidates {
-		s += []string{"; nearest: ", "; "}[min(i, 1)] + c.String()
+	if len(e.Candidates) == 0 {
+		return s
 	}
-	return s
+	places := make([]string, len(e.Candidates))
+	for i, c := range e.Candidates {
+		places[i] = c.String()
+	}
+	return s + "; nearest: " + strings.Join(places, "; ")
 }
 
 // maxListed is the number of places that an error lists.

@@ -105,8 +105,7 @@ func (l *locator) choose(places []int, length int) []int {
 	}
 	var chosen []int
 	for _, header := range l.headers {
-		start := max(header, l.from-1)
-		i, same := slices.BinarySearch(places, start)
+		i, same := slices.BinarySearch(places, header)
 		if same && i+1 < len(places) {
 			i++ // else the header is also the hunk's first line
 		}
