@@ -52,10 +52,14 @@ func newLineage() (*lineage, error) {
 		return nil, err
 	}
 	l := &lineage{up: min(up, unlimited), down: min(down, unlimited)}
+	return l, l.check()
+}
+
+func (l *lineage) check() error {
 	if l.up <= 2*marks || l.down <= 2*marks {
-		return nil, errNoMarks
+		return errNoMarks
 	}
-	return l, nil
+	return nil
 }
 
 // mark is the number of one exec, from 1.
@@ -83,11 +87,15 @@ func (l *lineage) mayDescend(pid int, m mark) bool {
 	if err != nil {
 		return false
 	}
-	lowest := uint64(0)
+	return l.covers(up, down, m)
+}
+
+// covers reports whether limits may be those of exec m.
+func (l *lineage) covers(up, down uint64, m mark) bool {
+	lowest, highest := uint64(0), uint64(0)
 	if base := l.up - marks; up > base {
 		lowest = up - base
 	}
-	highest := uint64(0)
 	if down < l.down {
 		highest = l.down - down
 	}

@@ -1,0 +1,78 @@
+package guest
+
+import (
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMarks asks of every pair of limits that a process can reach from its own
+// whether it still counts as a descendant, and as nobody else's exactly.
+func TestMarks(t *testing.T) {
+	l := &lineage{up: unlimited, down: unlimited}
+	const n = 12
+	for own := mark(1); own <= n; own++ {
+		at := l.limits(own)
+		for other := mark(1); other <= n; other++ {
+			for _, up := range []uint64{at[0].Hard, l.limits(other)[0].Hard, 0} {
+				for _, down := range []uint64{at[1].Hard, l.limits(other)[1].Hard, 0} {
+					if up > at[0].Hard || down > at[1].Hard {
+						continue // would need a privilege
+					}
+					if !l.covers(up, down, own) {
+						t.Fatalf("%d at (%d, %d) is not found", own, up, down)
+					}
+					if untouched := up == at[0].Hard && down == at[1].Hard; untouched && other != own && l.covers(up, down, other) {
+						t.Fatalf("%d counts as %d", own, other)
+					}
+				}
+			}
+		}
+		if l.covers(unix.RLIM_INFINITY, unix.RLIM_INFINITY, own) || l.covers(l.up, l.down, own) {
+			t.Errorf("a process that no command started counts as %d", own)
+		}
+	}
+}
+
+func TestNestedGuestsHaveMarks(t *testing.T) {
+	outer := &lineage{up: unlimited, down: unlimited}
+	at := outer.limits(5)
+	inner := &lineage{up: at[0].Hard, down: at[1].Hard}
+	within := inner.limits(1)
+	if !outer.covers(within[0].Hard, within[1].Hard, 5) {
+		t.Error("what a guest inside a guest starts is not found by the outer one")
+	}
+	if !inner.covers(within[0].Hard, within[1].Hard, 1) || inner.covers(at[0].Hard, at[1].Hard, 1) {
+		t.Error("the inner guest does not tell its own from others")
+	}
+}
+
+func TestNoRoomForMarks(t *testing.T) {
+	if (&lineage{up: marks, down: unlimited}).check() == nil || (&lineage{up: unlimited, down: 5}).check() == nil {
+		t.Error("low limits were accepted")
+	}
+	if _, err := newLineage(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestProcessState(t *testing.T) {
+	cmd := exec.Command("sleep", "100")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if s := processState(cmd.Process.Pid); s.dead() || s.threads != 1 {
+		t.Errorf("%+v", s)
+	}
+	_ = cmd.Process.Kill()
+	for !processState(cmd.Process.Pid).dead() {
+	}
+	_ = cmd.Wait()
+	if s := processState(cmd.Process.Pid); !s.dead() {
+		t.Errorf("%+v", s)
+	}
+	if (state{'Z', 2}).dead() {
+		t.Error("a process whose first thread has ended is not dead")
+	}
+}
