@@ -14,8 +14,11 @@ import (
 
 const usage = `usage:
   atoll-guest init --socket PATH [--trust-uid]   serve the host, as process 1
+  atoll-guest pass --socket PATH                 pass standard input and output on to process 1
   atoll-guest version                            print the build
 `
+
+const defaultSocket = "/.atoll/wire/guest.sock"
 
 func main() {
 	if len(os.Args) < 2 {
@@ -24,6 +27,8 @@ func main() {
 	switch os.Args[1] {
 	case "init":
 		serve(os.Args[2:])
+	case "pass":
+		pass(os.Args[2:])
 	case "version":
 		fmt.Println(build())
 	default:
@@ -35,7 +40,7 @@ func main() {
 func serve(args []string) {
 	var options guest.Options
 	flags := flag.NewFlagSet("init", flag.ExitOnError)
-	flags.StringVar(&options.Socket, "socket", "/.atoll/wire/guest.sock", "where the host connects")
+	flags.StringVar(&options.Socket, "socket", defaultSocket, "where the host connects")
 	flags.BoolVar(&options.TrustUID, "trust-uid", false, "admit every process of the same user, not only ones outside the pid namespace")
 	_ = flags.Parse(args)
 	if err := guest.Harden(); err != nil {
@@ -43,6 +48,16 @@ func serve(args []string) {
 	}
 	options.Build = build()
 	if err := guest.Run(context.Background(), &options); err != nil {
+		fail(1, "atoll-guest: "+err.Error()+"\n")
+	}
+}
+
+// pass connects an engine's exec with process 1.
+func pass(args []string) {
+	flags := flag.NewFlagSet("pass", flag.ExitOnError)
+	socket := flags.String("socket", defaultSocket, "where process 1 listens")
+	_ = flags.Parse(args)
+	if err := guest.Pass(context.Background(), *socket, os.Stdin, os.Stdout); err != nil {
 		fail(1, "atoll-guest: "+err.Error()+"\n")
 	}
 }

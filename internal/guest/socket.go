@@ -117,19 +117,6 @@ func watch(dir string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "inotify"), nil
 }
 
-// fromOutside admits only hosts: processes that have no number in the guest's
-// pid namespace, because they are not in it.
-func fromOutside(conn net.Conn) error {
-	pid, err := wire.PeerPID(conn)
-	if err != nil {
-		return err
-	}
-	if pid != 0 {
-		return fmt.Errorf("process %d of the sandbox itself is not a host", pid)
-	}
-	return nil
-}
-
 // sameUser admits every process of the guest's own user. It is for a guest that
 // has no pid namespace to itself.
 func sameUser(conn net.Conn) error {

@@ -19,10 +19,20 @@ const dialTimeout = 15 * time.Second
 // still runs; then the time doubles.
 const lookAfter = 100 * time.Millisecond
 
-// Dial opens a wire, waiting for a guest that is still starting. The only wire
-// so far is the shared directory's socket; an engine that shares no directories
-// with us is refused by Check, and would get a transport of its own here.
+// Dial opens a wire, waiting for a guest that is still starting: on the socket
+// in the shared directory, or by attaching to a process inside.
 func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
+	if i.runtime.options.Transport == TransportAttach {
+		conn, err := i.attach(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("container %q: %w", i.name, err)
+		}
+		return conn, nil
+	}
+	return i.dialSocket(ctx)
+}
+
+func (i *Instance) dialSocket(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	conn, err := i.connect(ctx)

@@ -60,10 +60,11 @@ type Options struct {
 	// it the first call needs no negotiation; it is checked by being used.
 	APIVersion string
 	// Guest returns the guest program for an architecture ("amd64", "arm64").
-	Guest    func(arch string) ([]byte, error)
-	Place    Place
-	Delivery Delivery
-	Logger   *slog.Logger // nil discards
+	Guest     func(arch string) ([]byte, error)
+	Place     Place
+	Delivery  Delivery
+	Transport Transport
+	Logger    *slog.Logger // nil discards
 }
 
 // Runtime makes sandboxes on one engine.

@@ -1,0 +1,93 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// Pass is the guest's second way in: an engine that shares no sockets with the
+// host starts this program in the sandbox and holds its standard streams. It
+// passes bytes between them and process 1, and understands none of them.
+//
+// The socket's directory belongs to hostile code, so Pass makes sure that it
+// reached process 1 before it lets a byte through.
+func Pass(ctx context.Context, socket string, in io.Reader, out io.Writer) error {
+	conn, err := dialFirst(ctx, socket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if pid, err := wire.PeerPID(conn); err != nil || pid != 1 {
+		return errors.Join(err, fmt.Errorf("process %d listens on %s, not process 1", pid, socket))
+	}
+	// Whichever direction ends first ends both: half a wire is of no use.
+	ended := make(chan error, 2)
+	for _, way := range []struct {
+		to   io.Writer
+		from io.Reader
+	}{{conn, in}, {out, conn}} {
+		go func() {
+			_, err := io.Copy(way.to, way.from)
+			ended <- err
+		}()
+	}
+	return <-ended
+}
+
+// passPatience is how long a process 1 that does not listen yet is waited for.
+const passPatience = 10 * time.Second
+
+func dialFirst(ctx context.Context, socket string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, passPatience)
+	defer cancel()
+	for {
+		conn, err := wire.DialSocket(ctx, socket)
+		if err == nil || ctx.Err() != nil || errors.Is(err, wire.ErrProtocol) {
+			return conn, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// fromOutside admits only hosts: processes that have no number in the guest's
+// pid namespace because they are not in it, and those that an engine started
+// inside, which have a number but no parent here. Nothing that began inside can
+// lose its parent: process 1 adopts every orphan.
+func fromOutside(conn net.Conn) error {
+	pid, err := wire.PeerPID(conn)
+	if err != nil || pid == 0 {
+		return err
+	}
+	parent, err := parentOf(pid)
+	if err != nil {
+		return err
+	}
+	if pid == 1 || parent != 0 {
+		return fmt.Errorf("process %d of the sandbox itself is not a host", pid)
+	}
+	return nil
+}
+
+// parentOf reads the parent's number out of /proc/<pid>/stat, behind the name,
+// which may contain anything.
+func parentOf(pid int) (int, error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, err
+	}
+	text := string(stat)
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("process %d: unreadable stat", pid)
+	}
+	return strconv.Atoi(fields[1])
+}
