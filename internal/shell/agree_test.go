@@ -98,7 +98,7 @@ func TestRandomCommandsAgree(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	dir := trap(t)
 	var plain []string
-	for len(plain) < 20_000 {
+	for len(plain) < 5_000 {
 		var b strings.Builder
 		b.WriteString("gh ")
 		for range 1 + random.IntN(9) {
