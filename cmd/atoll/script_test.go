@@ -48,16 +48,17 @@ func TestEngineScript(t *testing.T) {
 	if _, err := guestbin.For(runtime.GOARCH); err != nil {
 		t.Fatalf("%v: %s", err, advice.Of(err))
 	}
-	host := enginetest.Docker(t)
+	docker, podman := enginetest.Docker(t), enginetest.Podman(t)
 	testscript.Run(t, testscript.Params{
 		Dir: engineScripts, Cmds: commands(),
 		Setup: func(env *testscript.Env) error {
+			env.Setenv("PODMAN_HOST", podman)
 			env.Defer(func() {
-				if err := removeContainers(env.WorkDir, host); err != nil {
+				if err := removeContainers(env.WorkDir, docker, podman); err != nil {
 					t.Errorf("containers of %s: %v", env.WorkDir, err)
 				}
 			})
-			return setUp(env, host)
+			return setUp(env, docker)
 		},
 	})
 }
@@ -80,10 +81,12 @@ func setUp(env *testscript.Env, host string) error {
 const cleanupTimeout = time.Minute
 
 // removeContainers removes every container of the installations below dir.
-func removeContainers(dir, host string) error {
+func removeContainers(dir string, hosts ...string) error {
 	ids, err := installations(dir)
 	for _, id := range ids {
-		err = errors.Join(err, removeInstallation(id, host))
+		for _, host := range hosts {
+			err = errors.Join(err, removeInstallation(id, host))
+		}
 	}
 	return err
 }

@@ -206,6 +206,7 @@ func (e *env) provide(ctx context.Context, a *app.App, who app.Who) (*app.Sessio
 	if err != nil {
 		return nil, err
 	}
+	e.logger().DebugContext(ctx, "sandbox is ready", "name", session.Name, "backend", session.Plan.Spec.Backend, "made", session.Created)
 	for _, n := range session.Notices {
 		e.notice(n)
 	}
