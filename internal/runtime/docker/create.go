@@ -216,7 +216,7 @@ func createNotFound(image string, err error) error {
 	if strings.Contains(strings.ToLower(err.Error()), "image") {
 		return noImage(image)
 	}
-	return fmt.Errorf("%w: %w", sandbox.ErrNotFound, err)
+	return err
 }
 
 // removeLate removes the container of one creation if it shows up after all.

@@ -246,6 +246,7 @@ func TestCreationThatIsGivenUp(t *testing.T) {
 			}
 			forwardAnyway(t, l, req)
 			giveUp()
+			<-req.Context().Done() // the answer never comes
 			return true
 		})
 		spec := impatient.spec()

@@ -74,6 +74,11 @@ const (
 
 // get makes one plain request, without the client.
 func (e *engine) get(ctx context.Context, path string) (status int, body []byte, err error) {
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = ctx.Err() // not the broken connection that came of it
+		}
+	}()
 	address, err := client.ParseHostURL(e.host)
 	if err != nil {
 		return 0, nil, err

@@ -3,6 +3,7 @@ package docker
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
@@ -27,6 +28,11 @@ type pin struct {
 // errExchanged is the reason of every mismatch.
 var errExchanged = errors.New("is no longer the file that was checked")
 
+func exchanged(source string) error {
+	return advice.With(fmt.Errorf("mount source %s: %w: %w", source, errExchanged, sandbox.ErrDenied),
+		"find out who can replace that path; if it was you, use the sandbox again and it is made anew")
+}
+
 var errProcessGone = errors.New("its first process is gone")
 
 // pinMount looks up one mount of a spec.
@@ -36,7 +42,7 @@ func pinMount(m sandbox.Mount) (pin, error) {
 		return p, err
 	}
 	if checked := (hostpath.ID{Device: m.Device, Inode: m.Inode}); checked != (hostpath.ID{}) && checked != p.id {
-		return p, fmt.Errorf("mount source %s: %w: %w", m.Source, errExchanged, sandbox.ErrDenied)
+		return p, exchanged(m.Source)
 	}
 	return p, nil
 }
@@ -47,7 +53,7 @@ func pinPath(source, target string) (pin, error) {
 		return pin{}, fmt.Errorf("mount source: %w", err)
 	}
 	if !facts.Exists {
-		return pin{}, advice.With(fmt.Errorf("mount source %s: %w", source, sandbox.ErrNotFound), "create it first")
+		return pin{}, advice.With(fmt.Errorf("mount source %s: %w", source, fs.ErrNotExist), "create it first")
 	}
 	return pin{source: facts.Canonical, target: target, id: facts.ID()}, nil
 }
@@ -69,7 +75,7 @@ func (p pin) hold() error {
 		return err
 	}
 	if now != p {
-		return fmt.Errorf("mount source %s: %w: %w", p.source, errExchanged, sandbox.ErrDenied)
+		return exchanged(p.source)
 	}
 	return nil
 }
@@ -86,7 +92,7 @@ func pinsOf(found *container.InspectResponse) ([]pin, error) {
 			return nil, err
 		}
 		if p.source != m.Source {
-			return nil, fmt.Errorf("mount source %s: leads to %s now: %w: %w", m.Source, p.source, errExchanged, sandbox.ErrDenied)
+			return nil, exchanged(m.Source)
 		}
 		pins = append(pins, p)
 	}
@@ -111,7 +117,7 @@ func appeared(pid int, pins []pin) error {
 		if id, err := identifyIn(root, p.target); err != nil {
 			return fmt.Errorf("mount %s: %w", p.target, err)
 		} else if id != p.id {
-			return fmt.Errorf("mount source %s: %w: %w", p.source, errExchanged, sandbox.ErrDenied)
+			return exchanged(p.source)
 		}
 	}
 	return nil

@@ -111,7 +111,7 @@ func TestMissingSourceIsNotMade(t *testing.T) {
 	onEach(t, func(t *testing.T, l *lab) {
 		source := filepath.Join(t.TempDir(), "missing")
 		_, err := l.Create(t.Context(), l.spec(withMount(sandbox.Mount{Source: source, Target: "/workspace"})))
-		if !errors.Is(err, sandbox.ErrNotFound) {
+		if !errors.Is(err, os.ErrNotExist) || errors.Is(err, sandbox.ErrNotFound) {
 			t.Errorf("create: %v", err)
 		}
 		if _, err := os.Stat(source); !errors.Is(err, os.ErrNotExist) {
