@@ -23,6 +23,8 @@ conmon              conmon
 mmdebstrap          mmdebstrap
 busybox             busybox-static
 bwrap               bubblewrap
+patch               patch
+bash                bash
 /usr/include/stdlib.h                               libc6-dev
 /usr/lib/podman/netavark                            netavark
 /usr/share/keyrings/debian-archive-keyring.gpg      debian-archive-keyring

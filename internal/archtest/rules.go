@@ -78,7 +78,7 @@ func homes() map[string][]string {
 		"github.com/pressly/goose":               {"internal/store"},
 		"github.com/hashicorp/yamux":             {"internal/wire"},
 		"github.com/spf13":                       {"internal/cli", "cmd"},
-		"github.com/google/jsonschema-go":        {"internal/config"},
+		"github.com/google/jsonschema-go":        {"internal/config", "internal/tool"},
 		"github.com/coder/websocket":             {"internal/gateway", "client"},
 		"github.com/prometheus":                  {"internal/gateway"},
 		"github.com/modelcontextprotocol":        {"internal/mcp"},
