@@ -87,7 +87,7 @@ func (e imageMissing) Is(target error) bool { return target == sandbox.ErrNoImag
 
 // noImage names the command that would bring the image.
 func noImage(ref string) error {
-	hint := "atoll images pull " + ref
+	hint := "pull " + ref + " with the engine's own tool, or name another image in sandbox.docker.image"
 	switch repository, _, _ := strings.Cut(ref, ":"); repository {
 	case "openclaw-sandbox":
 		hint = "atoll images build sandbox"

@@ -177,7 +177,7 @@ func TestCreateAtOnceMakesOne(t *testing.T) {
 func TestMissingImage(t *testing.T) {
 	onEach(t, func(t *testing.T, l *lab) {
 		cases := map[string]string{
-			"no-such-image:tag":                 "atoll images pull no-such-image:tag",
+			"no-such-image:tag":                 "pull no-such-image:tag with the engine's own tool, or name another image in sandbox.docker.image",
 			"openclaw-sandbox:no-such-tag":      "atoll images build sandbox",
 			"openclaw-sandbox-common:no-such-x": "atoll images build common",
 		}
