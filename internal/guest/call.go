@@ -33,6 +33,9 @@ func (c *call) dispatch(req *wire.Request) error {
 	case wire.OpLogs:
 		return withPart(req.Attach, c.logs)
 	}
+	if op, ok := fileOps[req.Op]; ok {
+		return withPart(req.File, func(f *wire.File) error { return op(c, f) })
+	}
 	op, ok := targetOps[req.Op]
 	if !ok {
 		return wire.Fail(wire.CodeUnknownOp, "the guest does not know the operation "+string(req.Op))

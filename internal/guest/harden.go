@@ -60,7 +60,7 @@ const (
 	maxSlots = 4
 	// spareThreads are made at the start: as many as have slots, and some for
 	// the runtime itself, signals and polling.
-	spareThreads = maxSlots + 8
+	spareThreads = maxSlots + maxFileSlots + 8
 )
 
 // makeThreads has the Go runtime make threads now, which it keeps. Later a fork

@@ -12,11 +12,13 @@ import (
 type server struct {
 	self    wire.Welcome // without a version: that depends on the host
 	lineage *lineage
+	warden  *warden
 	reaper  *reaper
 	wires   *wires
 	table   *table
 	memory  *oomWatch
 	tidy    *tidy
+	files   *filing
 	// slots bounds the calls that wait for the kernel at once, and so the
 	// threads they need: those were made up front (see makeThreads).
 	slots chan struct{}
@@ -25,8 +27,8 @@ type server struct {
 func newServer(build string, lineage *lineage) *server {
 	return &server{
 		self:    wire.Welcome{Boot: rand.Text(), Build: build},
-		lineage: lineage, reaper: newReaper(), wires: newWires(), table: newTable(),
-		memory: &oomWatch{}, tidy: newTidy(),
+		lineage: lineage, warden: &warden{lineage: lineage, alone: alone()}, reaper: newReaper(), wires: newWires(), table: newTable(),
+		memory: &oomWatch{}, tidy: newTidy(), files: newFiling(),
 		slots: make(chan struct{}, maxSlots),
 	}
 }

@@ -17,7 +17,6 @@ func (f *Files) Write(ctx context.Context, path string, content []byte, options 
 	if err != nil {
 		return nil, operation("write", path, err)
 	}
-	w.request.File.Write.Size = int64(len(content))
 	var result *WriteResult
 	attempt := func() (err error) { result, err = w.bytes(ctx, content); return err }
 	if w.repeatable() {

@@ -123,7 +123,6 @@ type FileWrite struct {
 	IfVersion string `json:"ifVersion,omitempty"`
 	MkdirAll  bool   `json:"mkdirAll,omitempty"`
 	Sync      bool   `json:"sync,omitempty"`
-	Size      int64  `json:"size,omitempty"` // if known, to refuse early when the disk is full
 }
 
 // FileChange says how names are changed.

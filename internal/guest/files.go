@@ -1,0 +1,245 @@
+package guest
+
+import (
+	"bytes"
+	"hash/maphash"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxFileSlots is how many calls may wait for a file system at once. They
+	// are not the slots of processes: a disk that hangs must not stop those.
+	maxFileSlots = 4
+	// maxWatches bounds the watches of all wires together. The kernel counts
+	// them per user, and the sandbox's code is the same one.
+	maxWatches = 32
+	// pathKept is how many bytes a path may have that is told to a host.
+	pathKept = wire.MaxPath
+)
+
+// filing is what the operations on files share.
+type filing struct {
+	slots   chan struct{}
+	watches chan struct{}
+	// openat2 says whether the kernel, and the sandbox's filter, have it.
+	openat2 bool
+	seed    maphash.Seed // of versions
+}
+
+func newFiling() *filing {
+	return &filing{
+		slots: make(chan struct{}, maxFileSlots), watches: make(chan struct{}, maxWatches),
+		openat2: haveOpenat2(), seed: maphash.MakeSeed(),
+	}
+}
+
+// do runs f, which may wait for a file system, when there is a slot for it.
+func (g *filing) do(f func() error) error {
+	g.slots <- struct{}{}
+	defer func() { <-g.slots }()
+	return f()
+}
+
+// fileOps are the operations on files.
+var fileOps = map[wire.Op]func(*call, *wire.File) error{
+	wire.OpFileStat:   (*call).fileStat,
+	wire.OpFileRead:   (*call).fileRead,
+	wire.OpFileWrite:  (*call).fileWrite,
+	wire.OpFileMkdir:  (*call).fileMkdir,
+	wire.OpFileRemove: (*call).fileRemove,
+	wire.OpFileRename: (*call).fileRename,
+	wire.OpFileCopy:   (*call).fileCopy,
+	wire.OpFileList:   (*call).fileList,
+	wire.OpFileWalk:   (*call).fileWalk,
+	wire.OpFileSearch: (*call).fileSearch,
+	wire.OpFileWatch:  (*call).fileWatch,
+	wire.OpFilePull:   (*call).filePull,
+	wire.OpFilePush:   (*call).filePush,
+}
+
+// fileStat tells about a file of any kind.
+func (c *call) fileStat(f *wire.File) error {
+	var stat *wire.FileStat
+	err := c.server.files.do(func() error {
+		spot, err := c.server.files.locate(&f.Place)
+		if err != nil {
+			return err
+		}
+		defer spot.close()
+		facts, err := spot.look()
+		if err != nil {
+			return err
+		}
+		stat = facts.stat()
+		switch facts.kind() {
+		case wire.KindFile:
+			stat.Version = c.server.files.versionAt(spot, facts)
+		case wire.KindSymlink:
+			stat.Target = spot.target()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.result(stat)
+}
+
+// target reads a symbolic link, for people: it is followed by nobody.
+func (s *spot) target() wire.Text {
+	buf := make([]byte, wire.MaxPath)
+	n, err := unix.Readlinkat(s.dir.fd, s.name, buf)
+	if err != nil {
+		return ""
+	}
+	return wire.Text(buf[:n])
+}
+
+// smallAnswer is a read that is gathered and sent in one message.
+const smallAnswer = 32 << 10
+
+// fileRead sends a part of a file.
+func (c *call) fileRead(f *wire.File) error {
+	return withPart(f.Read, func(part *wire.FileRead) error {
+		r, err := c.server.files.openPart(&f.Place, part)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(r.fd)
+		if r.until-r.offset > smallAnswer {
+			c.leaveWithHost()
+			return r.send(c.stream)
+		}
+		var answer bytes.Buffer
+		if err := r.send(&answer); err != nil {
+			return err
+		}
+		_, err = c.stream.Write(answer.Bytes())
+		return err
+	})
+}
+
+// part is a part of a file that is being read.
+type part struct {
+	files  *filing
+	fd     int
+	stat   *wire.FileStat
+	offset int64
+	until  int64
+}
+
+func (g *filing) openPart(place *wire.Place, want *wire.FileRead) (*part, error) {
+	p := &part{files: g, fd: -1}
+	err := g.do(func() error {
+		spot, err := g.locate(place)
+		if err != nil {
+			return err
+		}
+		defer spot.close()
+		fd, facts, err := spot.openRegular()
+		if err != nil {
+			return err
+		}
+		p.fd, p.stat = fd, facts.stat()
+		p.stat.Version = g.version(fd, facts)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.offset = want.Offset; p.offset < 0 {
+		p.offset = max(0, p.stat.Size+p.offset)
+	}
+	p.offset = min(p.offset, p.stat.Size)
+	if p.until = p.stat.Size; want.Limit > 0 && want.Limit < p.until-p.offset {
+		p.until = p.offset + want.Limit
+	}
+	p.stat.Offset = p.offset
+	return p, nil
+}
+
+// send sends the stat, the data and its end. Of a file that shrinks meanwhile
+// it sends less than the stat promised; the host notices.
+func (p *part) send(w io.Writer) error {
+	if err := wire.WriteJSON(w, wire.FrameResult, p.stat); err != nil {
+		return err
+	}
+	data := wire.NewDataWriter(w)
+	defer data.Close()
+	return p.files.sendRange(data, p.fd, p.offset, p.until)
+}
+
+// sendRange sends the bytes of an open file from offset to until, and the end.
+func (g *filing) sendRange(data *wire.DataWriter, fd int, offset, until int64) error {
+	for offset < until {
+		n, err := data.Next(func(b []byte) (n int, err error) {
+			err = g.do(func() error {
+				n, err = pread(fd, b[:min(int64(len(b)), until-offset)], offset)
+				return err
+			})
+			return n, err
+		})
+		if err != nil {
+			return fileError(err)
+		}
+		if n == 0 {
+			break
+		}
+		offset += int64(n)
+	}
+	return data.End()
+}
+
+func pread(fd int, b []byte, offset int64) (int, error) {
+	for {
+		n, err := unix.Pread(fd, b, offset)
+		if err != unix.EINTR { //nolint:errorlint // an errno
+			return max(n, 0), err
+		}
+	}
+}
+
+// leaveWithHost frees the call from waiting when the host leaves the stream, and
+// then closes the channel it returns. From now on nothing else may read from
+// the stream.
+func (c *call) leaveWithHost() <-chan struct{} {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = c.reader.Frame()
+		_ = c.stream.SetDeadline(time.Unix(1, 0))
+	}()
+	return gone
+}
+
+// checkPlace refuses what no host should send: a root that is no clean absolute
+// path, a path that could lead out of it.
+func checkPlace(p *wire.Place) error {
+	root, rel := string(p.Root), string(p.Path)
+	if !path.IsAbs(root) || path.Clean(root) != root || len(root) > wire.MaxPath || strings.IndexByte(root, 0) >= 0 {
+		return wire.Fail(wire.CodeInvalid, "the root is not a clean absolute path")
+	}
+	if rel == "." {
+		return nil
+	}
+	if rel == "" || len(rel) > wire.MaxPath || strings.IndexByte(rel, 0) >= 0 {
+		return wire.Fail(wire.CodeInvalid, "the path is not a clean relative one")
+	}
+	for element := range strings.SplitSeq(rel, "/") {
+		switch {
+		case element == "..":
+			return refuse(wire.CodeOutside)
+		case element == "" || element == ".":
+			return wire.Fail(wire.CodeInvalid, "the path is not a clean relative one")
+		case len(element) > wire.MaxName:
+			return wire.Fail(wire.CodeInvalid, "a name is longer than 255 bytes")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package guest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// bounds are what an operation on many files may still cost.
+type bounds struct {
+	entries int
+	depth   int
+	bytes   int64
+	until   time.Time       // zero: no limit
+	gone    <-chan struct{} // closed when the host has left; nil: never
+}
+
+// newBounds takes from the host what is within the limits of package wire.
+func newBounds(scan *wire.FileScan) *bounds {
+	b := &bounds{
+		entries: min(max(scan.MaxEntries, 0), wire.MaxScanned),
+		depth:   min(max(scan.MaxDepth, 0), wire.MaxDepth),
+		bytes:   max(scan.MaxBytes, 0),
+	}
+	if scan.TimeMs > 0 {
+		b.until = time.Now().Add(time.Duration(min(scan.TimeMs, wire.MaxFileTime)) * time.Millisecond)
+	}
+	return b
+}
+
+// errGone ends what nobody waits for any more.
+var errGone = errors.New("the host has left")
+
+// inTime ends an operation whose time is over, or whose host has left.
+func (b *bounds) inTime() error {
+	select {
+	case <-b.gone:
+		return errGone
+	default:
+	}
+	if !b.until.IsZero() && time.Now().After(b.until) {
+		return refuse(wire.CodeTimeout)
+	}
+	return nil
+}
+
+// spend pays for one entry.
+func (b *bounds) spend() error {
+	if b.entries--; b.entries < 0 {
+		return refuse(wire.CodeTooLarge)
+	}
+	return b.inTime()
+}
+
+// spendBytes pays for a file's content.
+func (b *bounds) spendBytes(n int64) error {
+	if b.bytes -= n; b.bytes < 0 {
+		return refuse(wire.CodeTooLarge)
+	}
+	return nil
+}
+
+// limited reports which limit an operation ran into, if it was one.
+func limited(err error) (wire.Code, bool) {
+	e, ok := errors.AsType[*wire.Error](err)
+	if !ok || e.Code != wire.CodeTooLarge && e.Code != wire.CodeTimeout {
+		return "", false
+	}
+	return e.Code, true
+}
+
+// keptName is how long a path may be to be among the names of what was refused:
+// all of them have to fit a frame.
+const keptName = 512
+
+// tally sums an operation on many files up.
+type tally struct{ wire.FileEnd }
+
+// refused notes a file that was left out.
+func (t *tally) refused(path string, err error) {
+	t.Refused++
+	if len(t.Names) < wire.MaxRefused && len(path) <= keptName {
+		t.Names = append(t.Names, wire.FileRefused{Path: wire.Text(path), Code: wire.AsError(fileError(err)).Code})
+	}
+}
+
+// batch gathers things into frames of a decent size.
+type batch[T any] struct {
+	w    io.Writer
+	kind wire.FrameType
+	buf  []byte
+}
+
+// batchSize is how large a frame of many things becomes.
+const batchSize = 32 << 10
+
+// add sends what was gathered if v does not fit any more.
+func (b *batch[T]) add(v *T) error {
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if len(b.buf) > 0 && len(b.buf)+len(encoded) > batchSize {
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	b.buf = append(append(b.buf, ','), encoded...)
+	return nil
+}
+
+func (b *batch[T]) flush() error {
+	if len(b.buf) == 0 {
+		return nil
+	}
+	b.buf[0] = '['
+	err := wire.WriteFrame(b.w, b.kind, append(b.buf, ']'))
+	b.buf = b.buf[:0]
+	return err
+}

@@ -1,0 +1,230 @@
+package guest
+
+import (
+	"errors"
+	"path"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/wire"
+	"golang.org/x/sys/unix"
+)
+
+// copyStep is how much of a file is copied in one go.
+const copyStep = 8 << 20
+
+// fileCopy copies a file, or a directory with all that is in it.
+func (c *call) fileCopy(f *wire.File) error {
+	if f.Change == nil || f.Scan == nil || f.To == nil {
+		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
+	}
+	k := &copying{files: c.server.files, bounds: newBounds(f.Scan), noReplace: f.Change.NoReplace}
+	if err := k.run(f); err != nil {
+		return err
+	}
+	return c.result(k.FileEnd)
+}
+
+type copying struct {
+	tally
+	files     *filing
+	bounds    *bounds
+	noReplace bool
+	failure   error
+}
+
+func (k *copying) run(f *wire.File) error {
+	var from, to *spot
+	n := &node{}
+	err := k.files.do(func() (err error) {
+		if from, err = k.files.locate(&f.Place); err != nil {
+			return err
+		}
+		if n.facts, err = from.look(); err != nil {
+			return err
+		}
+		to, err = k.files.locateToChange(f.To, f.Change.MkdirAll)
+		return err
+	})
+	if from != nil {
+		defer from.close()
+	}
+	if to != nil {
+		defer to.close()
+	}
+	switch {
+	case err != nil:
+		return err
+	case n.facts.kind() != wire.KindDir:
+		n.spot = *from
+		return k.file(n, to)
+	case !f.Change.Recursive:
+		return refuse(wire.CodeIsDir)
+	case f.Root == f.To.Root && strings.HasPrefix(string(f.To.Path)+"/", string(f.Path)+"/"), f.Path == "." && f.Root == f.To.Root:
+		return wire.Fail(wire.CodeInvalid, "a directory cannot be copied into itself")
+	}
+	return k.tree(from, to)
+}
+
+// tree copies a directory.
+func (k *copying) tree(from, to *spot) error {
+	var source, target *dir
+	err := k.files.do(func() (err error) {
+		if source, err = from.openDir(); err != nil {
+			return err
+		}
+		if k.noReplace {
+			if err := unix.Mkdirat(to.dir.fd, to.name, defaultDirMode); err != nil {
+				return fileError(err)
+			}
+		}
+		target, err = to.dir.makeAll(to.name, defaultDirMode)
+		return err
+	})
+	if source != nil {
+		defer source.close()
+	}
+	if err != nil {
+		return err
+	}
+	defer target.close()
+	k.Dirs++
+	w := &walker{files: k.files, bounds: k.bounds, visit: func(n *node) error { return k.visit(n, target) }, refused: k.fail}
+	if err := w.walk(source, "", 1); err != nil {
+		return err
+	}
+	return k.failure
+}
+
+// fail remembers the first file that could not be copied.
+func (k *copying) fail(name string, err error) {
+	if k.failure == nil {
+		e := wire.AsError(fileError(err))
+		k.failure = wire.Fail(e.Code, name+": "+string(e.Code)+" "+e.Message)
+	}
+}
+
+// visit copies what the walk has come to.
+func (k *copying) visit(n *node, target *dir) error {
+	if k.failure != nil {
+		return k.failure
+	}
+	if n.facts.kind() == wire.KindDir && !n.facts.mount {
+		k.Dirs++
+		return k.files.do(func() error {
+			d, err := target.makeAll(n.path, n.facts.mode|0o700)
+			if err == nil {
+				d.close()
+			}
+			return err
+		})
+	}
+	above, base := path.Split(n.path)
+	var to *spot
+	err := k.files.do(func() error {
+		d, err := target.descend(path.Clean("./" + above))
+		to = &spot{d, base}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	if err := k.file(n, to); err != nil {
+		k.fail(n.path, err)
+		return k.failure
+	}
+	return nil
+}
+
+// file copies one regular file.
+func (k *copying) file(n *node, to *spot) error {
+	fd := -1
+	d := &draft{files: k.files, options: wire.FileWrite{Exclusive: k.noReplace}}
+	err := k.files.do(func() (err error) {
+		if fd, n.facts, err = n.openRegular(); err != nil {
+			return err
+		}
+		handle, err := to.dir.descend(".")
+		if err != nil {
+			return err
+		}
+		d.options.Mode, d.mtime = n.facts.mode&0o777, n.facts.mtime
+		return d.beginAt(&spot{handle, to.name})
+	})
+	if fd >= 0 {
+		defer unix.Close(fd)
+	}
+	if err != nil {
+		return err
+	}
+	defer k.files.do(d.discard) //nolint:errcheck // it is gone, or nobody's
+	if err := k.bounds.spendBytes(n.facts.size); err != nil {
+		return err
+	}
+	if err := k.content(fd, d.fd, n.facts.size); err != nil {
+		return fileError(err)
+	}
+	k.Files++
+	k.Bytes += n.facts.size
+	return k.files.do(func() error { _, err := d.publish(); return err })
+}
+
+// content copies size bytes, but for holes.
+func (k *copying) content(from, to int, size int64) error {
+	for offset := int64(0); offset < size; {
+		err := k.files.do(func() (err error) { offset, err = copySome(from, to, offset, size); return err })
+		if err == nil {
+			err = k.bounds.inTime()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return unix.Ftruncate(to, size)
+}
+
+// copySome copies the next data from offset on and returns where it ended.
+func copySome(from, to int, offset, size int64) (int64, error) {
+	start, err := unix.Seek(from, offset, unix.SEEK_DATA)
+	if errors.Is(err, unix.ENXIO) { // nothing but a hole
+		return size, nil
+	}
+	if err != nil {
+		start = offset
+	}
+	end := size
+	if hole, err := unix.Seek(from, start, unix.SEEK_HOLE); err == nil {
+		end = min(end, hole)
+	}
+	if start >= end {
+		return size, nil
+	}
+	length := int(min(end-start, copyStep))
+	in, out := start, start
+	n, err := unix.CopyFileRange(from, &in, to, &out, length, 0)
+	if err == nil && n > 0 {
+		return start + int64(n), nil
+	}
+	return copyByHand(from, to, start, end)
+}
+
+// copyByHand copies where the kernel cannot.
+func copyByHand(from, to int, start, end int64) (int64, error) {
+	c := chunks.Get().(*chunk)
+	defer chunks.Put(c)
+	n, err := pread(from, c[:min(int64(len(c)), end-start)], start)
+	if err != nil {
+		return start, err
+	}
+	if n == 0 { // it has shrunk
+		return start, refuse(wire.CodeChanged)
+	}
+	for written := 0; written < n; {
+		w, err := unix.Pwrite(to, c[written:n], start+int64(written))
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return start, err
+		}
+		written += max(w, 0)
+	}
+	return start + int64(n), nil
+}

@@ -1,0 +1,214 @@
+package guest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"regexp"
+	"regexp/syntax"
+
+	"github.com/atoll-run/atoll/internal/wire"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// binaryProbe is how much of a file is looked at to tell whether it is text.
+	binaryProbe = 8 << 10
+	// maxMatchBytes is how large a match may be, encoded: it has to fit a frame.
+	maxMatchBytes = batchSize
+	// cutMatch is what is left of the line of one that does not.
+	cutMatch = 1 << 10
+)
+
+// fileSearch sends the lines that match, of one file or of all beneath a
+// directory.
+func (c *call) fileSearch(f *wire.File) error {
+	if f.Scan == nil || f.Search == nil {
+		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
+	}
+	s, err := newSearch(f, c.server.files)
+	if err != nil {
+		return err
+	}
+	s.matches = &batch[wire.FileMatch]{w: c.stream, kind: wire.FrameMatches}
+	s.bounds.gone = c.leaveWithHost()
+	err = s.run(&f.Place)
+	return c.sumUp(&s.tally, err, s.matches.flush)
+}
+
+// search is a search under way.
+type search struct {
+	tally
+	files            *filing
+	asked            wire.FileSearch
+	bounds           *bounds
+	include, exclude globs
+	pattern          *regexp.Regexp
+	byLine           bool // a match of the pattern in several lines says nothing about one
+	matches          *batch[wire.FileMatch]
+	block            *searchBlock
+}
+
+func newSearch(f *wire.File, files *filing) (*search, error) {
+	s := &search{files: files, asked: *f.Search, bounds: newBounds(f.Scan)}
+	s.asked.MaxLine = min(max(s.asked.MaxLine, 1), wire.MaxMatchLine)
+	s.asked.MaxMatches = min(max(s.asked.MaxMatches, 1), wire.MaxMatches)
+	s.asked.Context = min(max(s.asked.Context, 0), wire.MaxContext)
+	s.asked.MaxFileSize = min(max(s.asked.MaxFileSize, 0), wire.MaxSearchedFile)
+	if s.asked.MaxPerFile <= 0 {
+		s.asked.MaxPerFile = s.asked.MaxMatches
+	}
+	var err error
+	if s.include, err = newGlobs(f.Scan.Include); err != nil {
+		return nil, err
+	}
+	if s.exclude, err = newGlobs(f.Scan.Exclude); err != nil {
+		return nil, err
+	}
+	return s, s.compile()
+}
+
+// compile makes the pattern one that knows lines.
+func (s *search) compile() error {
+	pattern := string(s.asked.Pattern)
+	if len(pattern) > wire.MaxPattern || pattern == "" {
+		return wire.Fail(wire.CodeInvalid, "the pattern is empty or too long")
+	}
+	if s.asked.Literal {
+		pattern = regexp.QuoteMeta(pattern)
+	}
+	flags := "(?m)"
+	if s.asked.IgnoreCase {
+		flags = "(?mi)"
+	}
+	var err error
+	if s.pattern, err = regexp.Compile(flags + pattern); err != nil {
+		return wire.Fail(wire.CodeInvalid, err.Error())
+	}
+	tree, err := syntax.Parse(flags+pattern, syntax.Perl)
+	s.byLine = err != nil || mentionsText(tree)
+	return nil
+}
+
+// mentionsText reports whether an expression asks for the beginning or the end
+// of the whole text, which in a line and in a block are different places.
+func mentionsText(re *syntax.Regexp) bool {
+	if re.Op == syntax.OpBeginText || re.Op == syntax.OpEndText {
+		return true
+	}
+	for _, sub := range re.Sub {
+		if mentionsText(sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// run searches what is at a place.
+func (s *search) run(p *wire.Place) error {
+	var at *spot
+	var facts *facts
+	err := s.files.do(func() (err error) {
+		if at, err = s.files.locate(p); err == nil {
+			facts, err = at.look()
+		}
+		return err
+	})
+	if at != nil {
+		defer at.close()
+	}
+	if err != nil {
+		return err
+	}
+	s.block = searchBlocks.Get().(*searchBlock)
+	defer searchBlocks.Put(s.block)
+	if facts.kind() != wire.KindDir {
+		if err := facts.refuseIrregular(); err != nil {
+			return err
+		}
+		return s.file(&node{*at, ".", facts})
+	}
+	var d *dir
+	if err := s.files.do(func() (err error) { d, err = at.openDir(); return err }); err != nil {
+		return err
+	}
+	defer d.close()
+	w := &walker{files: s.files, bounds: s.bounds, exclude: s.exclude, visit: s.visit, refused: s.refused}
+	return w.walk(d, "", 1)
+}
+
+func (s *search) visit(n *node) error {
+	switch {
+	case n.facts.kind() == wire.KindDir:
+		return nil
+	case s.include != nil && !s.include.match(n.path):
+		return nil
+	case n.facts.refuseIrregular() != nil:
+		s.refused(n.path, n.facts.refuseIrregular())
+		return nil
+	}
+	return s.file(n)
+}
+
+// file searches one file.
+func (s *search) file(n *node) error {
+	if n.facts.size > s.asked.MaxFileSize {
+		s.Large++
+		return nil
+	}
+	fd := -1
+	err := s.files.do(func() (err error) { fd, _, err = n.openRegular(); return err })
+	if err != nil {
+		s.refused(n.path, err)
+		return nil
+	}
+	defer unix.Close(fd)
+	r := &searched{search: s, path: n.path, left: s.asked.MaxPerFile}
+	return r.read(&fileReader{files: s.files, fd: fd, until: s.asked.MaxFileSize})
+}
+
+// fileReader reads an open file.
+type fileReader struct {
+	files  *filing
+	fd     int
+	offset int64
+	until  int64
+}
+
+// Read implements io.Reader.
+func (r *fileReader) Read(b []byte) (n int, err error) {
+	b = b[:min(int64(len(b)), r.until-r.offset)]
+	if len(b) == 0 {
+		return 0, io.EOF
+	}
+	err = r.files.do(func() error { n, err = pread(r.fd, b, r.offset); return err })
+	r.offset += int64(n)
+	if err == nil && n == 0 {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// found sends a match.
+func (s *search) found(m *wire.FileMatch) error {
+	if encoded, err := json.Marshal(m); err != nil || len(encoded) > maxMatchBytes {
+		m.Before, m.After, m.Cut = nil, nil, true
+		m.Text = m.Text[:min(len(m.Text), cutMatch)]
+	}
+	if err := s.matches.add(m); err != nil {
+		return err
+	}
+	if s.asked.MaxMatches--; s.asked.MaxMatches == 0 {
+		return refuse(wire.CodeTooLarge)
+	}
+	return nil
+}
+
+// cut shortens a line to what is sent of it.
+func (s *search) cut(line []byte) (wire.Text, bool) {
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if len(line) > s.asked.MaxLine {
+		return wire.Text(line[:s.asked.MaxLine]), true
+	}
+	return wire.Text(line), false
+}

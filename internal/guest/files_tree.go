@@ -1,0 +1,250 @@
+package guest
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"path"
+
+	"github.com/atoll-run/atoll/internal/wire"
+	"golang.org/x/sys/unix"
+)
+
+// filePull sends a file, or a directory with all that is in it.
+func (c *call) filePull(f *wire.File) error {
+	return withPart(f.Scan, func(scan *wire.FileScan) error {
+		exclude, err := newGlobs(scan.Exclude)
+		if err != nil {
+			return err
+		}
+		out := bufio.NewWriterSize(c.stream, wire.HeaderSize+wire.DataFrame)
+		p := &pull{files: c.server.files, bounds: newBounds(scan), skip: scan.SkipRefused, out: out, data: wire.NewDataWriter(out)}
+		defer p.data.Close()
+		p.bounds.gone = c.leaveWithHost()
+		p.walker = &walker{files: p.files, bounds: p.bounds, exclude: exclude, visit: p.visit, refused: p.leaveOut}
+		err = p.run(&f.Place)
+		if err == nil {
+			err = p.failure
+		}
+		if err != nil {
+			return err
+		}
+		if err := wire.WriteJSON(out, wire.FrameResult, p.FileEnd); err != nil {
+			return err
+		}
+		return out.Flush()
+	})
+}
+
+// pull is a tree on its way to the host.
+type pull struct {
+	tally
+	files   *filing
+	bounds  *bounds
+	walker  *walker
+	skip    bool
+	out     *bufio.Writer
+	data    *wire.DataWriter
+	failure error // why something was left out that should not be
+}
+
+func (p *pull) run(place *wire.Place) error {
+	var at *spot
+	top := &node{path: "."}
+	err := p.files.do(func() (err error) {
+		if at, err = p.files.locate(place); err == nil {
+			top.facts, err = at.look()
+		}
+		return err
+	})
+	if at != nil {
+		defer at.close()
+	}
+	if err != nil {
+		return err
+	}
+	top.spot = *at
+	if top.facts.kind() != wire.KindDir {
+		return p.file(top)
+	}
+	var d *dir
+	if err := p.files.do(func() (err error) { d, err = at.openDir(); return err }); err != nil {
+		return err
+	}
+	defer d.close()
+	if err := p.node(top); err != nil {
+		return err
+	}
+	return p.walker.walk(d, "", 1)
+}
+
+// visit sends what the walk has come to.
+func (p *pull) visit(n *node) error {
+	if p.failure != nil {
+		return p.failure
+	}
+	if n.facts.kind() == wire.KindDir && !n.facts.mount {
+		return p.node(n)
+	}
+	return p.file(n)
+}
+
+// leaveOut notes what cannot be sent, or makes it the end.
+func (p *pull) leaveOut(name string, err error) {
+	if !p.skip && p.failure == nil {
+		e := wire.AsError(fileError(err))
+		p.failure = wire.Fail(e.Code, name+": "+string(e.Code)+" "+e.Message)
+	}
+	p.refused(name, err)
+}
+
+// node announces a file or directory.
+func (p *pull) node(n *node) error {
+	node := wire.FileNode{Path: wire.Text(n.path), Kind: n.facts.kind(), Mode: n.facts.mode & 0o777, MtimeNs: n.facts.mtime}
+	if node.Kind == wire.KindDir {
+		p.Dirs++
+	} else {
+		p.Files++
+		p.Bytes += n.facts.size
+		node.Size = n.facts.size
+	}
+	return wire.WriteJSON(p.out, wire.FrameNode, node)
+}
+
+// file sends a regular file.
+func (p *pull) file(n *node) error {
+	fd := -1
+	err := p.files.do(func() (err error) { fd, n.facts, err = n.openRegular(); return err })
+	if err != nil {
+		p.leaveOut(n.path, err)
+		return p.failure
+	}
+	defer unix.Close(fd)
+	if err := p.bounds.spendBytes(n.facts.size); err != nil {
+		return err
+	}
+	if err := p.node(n); err != nil {
+		return err
+	}
+	return p.files.sendRange(p.data, fd, 0, n.facts.size)
+}
+
+// filePush makes what the host sends: directories, and files in them.
+func (c *call) filePush(f *wire.File) error {
+	if f.Scan == nil || f.Change == nil {
+		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
+	}
+	p := &push{files: c.server.files, bounds: newBounds(f.Scan), reader: c.reader}
+	if err := p.files.do(func() error { return p.open(&f.Place, f.Change.MkdirAll) }); err != nil {
+		return err
+	}
+	defer p.target.close()
+	if err := p.receive(); err != nil {
+		return err
+	}
+	return c.result(p.FileEnd)
+}
+
+// push is a tree on its way from the host.
+type push struct {
+	tally
+	files  *filing
+	bounds *bounds
+	reader *wire.Reader
+	target *dir
+}
+
+// open opens the directory that the tree goes into.
+func (p *push) open(place *wire.Place, mkdirAll bool) error {
+	if place.ReadOnly {
+		return refuse(wire.CodeReadOnly)
+	}
+	if mkdirAll {
+		if err := p.files.mkdir(place, &wire.FileChange{MkdirAll: true}); err != nil {
+			return err
+		}
+	}
+	s, err := p.files.locate(place)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	p.target, err = s.dir.descend(s.name)
+	return err
+}
+
+func (p *push) receive() error {
+	for {
+		frame, err := p.reader.Frame()
+		switch {
+		case err != nil:
+			return wire.Fail(wire.CodeInvalid, "the tree did not come to its end")
+		case frame.Type == wire.FrameDataEnd:
+			return nil
+		case frame.Type != wire.FrameNode:
+			return wire.Fail(wire.CodeInvalid, "a frame is out of place in a tree")
+		}
+		var node wire.FileNode
+		if err := frame.Decode(&node); err != nil {
+			return wire.Fail(wire.CodeInvalid, err.Error())
+		}
+		if err := p.take(&node); err != nil {
+			e := wire.AsError(fileError(err))
+			return wire.Fail(e.Code, string(node.Path)+": "+string(e.Code)+" "+e.Message)
+		}
+	}
+}
+
+// take makes one file or directory.
+func (p *push) take(node *wire.FileNode) error {
+	if err := errors.Join(p.bounds.spend(), p.bounds.spendBytes(node.Size)); err != nil {
+		return err
+	}
+	if err := checkPlace(&wire.Place{Root: "/", Path: node.Path}); err != nil || node.Path == "." {
+		return refuse(wire.CodeOutside)
+	}
+	switch node.Kind {
+	case wire.KindDir:
+		p.Dirs++
+		return p.files.do(func() error {
+			d, err := p.target.makeAll(string(node.Path), node.Mode|0o700)
+			if err == nil {
+				d.close()
+			}
+			return err
+		})
+	case wire.KindFile:
+		p.Files++
+		p.Bytes += node.Size
+		return p.file(node)
+	}
+	return wire.Fail(wire.CodeInvalid, "neither a file nor a directory")
+}
+
+func (p *push) file(node *wire.FileNode) error {
+	d := &draft{files: p.files, options: wire.FileWrite{Mode: node.Mode & 0o777}, mtime: node.MtimeNs}
+	if err := p.files.do(func() error { return p.begin(d, string(node.Path)) }); err != nil {
+		return err
+	}
+	defer p.files.do(d.discard) //nolint:errcheck // it is gone, or nobody's
+	if err := d.fill(io.LimitReader(p.reader.Data(), node.Size+1)); err != nil {
+		return err
+	}
+	return p.files.do(func() error { _, err := d.publish(); return err })
+}
+
+// begin makes a draft for a path in the tree.
+func (p *push) begin(d *draft, name string) error {
+	above, base := path.Split(name)
+	if above == "" {
+		above = "."
+	}
+	parent, err := p.target.descend(path.Clean(above))
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.CodeFileNotFound {
+		parent, err = p.target.makeAll(path.Clean(above), defaultDirMode)
+	}
+	if err != nil {
+		return err
+	}
+	return d.beginAt(&spot{parent, base})
+}

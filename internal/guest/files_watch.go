@@ -1,0 +1,247 @@
+package guest
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/wire"
+	"golang.org/x/sys/unix"
+)
+
+const watched = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE |
+	unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+
+// fileWatch tells of changes in a directory until the host leaves.
+func (c *call) fileWatch(f *wire.File) error {
+	return withPart(f.Scan, func(scan *wire.FileScan) error {
+		files := c.server.files
+		select {
+		case files.watches <- struct{}{}:
+			defer func() { <-files.watches }()
+		default:
+			return wire.Fail(wire.CodeTooMany, "too many watches in this sandbox")
+		}
+		w, err := newWatcher(c, f, scan)
+		if err != nil {
+			return err
+		}
+		defer w.close()
+		if err := wire.WriteJSON(c.stream, wire.FrameStarted, struct{}{}); err != nil {
+			return err
+		}
+		gone := c.leaveWithHost()
+		go func() { <-gone; w.events.Close() }()
+		return w.run()
+	})
+}
+
+// watcher is one watch: a directory, perhaps with those below it.
+type watcher struct {
+	files  *filing
+	root   *dir
+	events *os.File // of inotify
+	fd     int      // the same
+	dirs   map[int32]string
+	bounds *bounds
+	deep   bool
+	out    *batch[wire.FileEvent]
+	last   wire.FileEvent // told last
+}
+
+func newWatcher(c *call, f *wire.File, scan *wire.FileScan) (*watcher, error) {
+	d, err := c.openDir(&f.Place)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		d.close()
+		return nil, fileError(err)
+	}
+	w := &watcher{
+		files: c.server.files, root: d, fd: fd, events: os.NewFile(uintptr(fd), "inotify"), dirs: map[int32]string{},
+		bounds: newBounds(scan), deep: scan.Recursive,
+		out: &batch[wire.FileEvent]{w: c.stream, kind: wire.FrameEvents},
+	}
+	w.bounds.entries = min(w.bounds.entries, wire.MaxWatched)
+	if err := w.files.do(func() error { return w.add(d, ".") }); err != nil {
+		w.close()
+		return nil, err
+	}
+	if w.deep {
+		err = w.below(d, ".", nil)
+	}
+	if _, cut := limited(err); err != nil && !cut {
+		w.close()
+		return nil, err
+	} else if cut { // it begins with a gap
+		err = w.tell(".", "lost", true)
+	}
+	return w, err
+}
+
+func (w *watcher) close() {
+	w.root.close()
+	_ = w.events.Close()
+}
+
+// add watches one directory, by its descriptor: its name may be another's by now.
+func (w *watcher) add(d *dir, name string) error {
+	if len(w.dirs) >= w.bounds.entries {
+		return refuse(wire.CodeTooLarge)
+	}
+	wd, err := unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(d.fd), watched)
+	if errors.Is(err, unix.ENOSPC) {
+		return wire.Fail(wire.CodeExhausted, "the sandbox's user has no watches left")
+	}
+	if err != nil {
+		return fileError(err)
+	}
+	w.dirs[int32(wd)] = name
+	return nil
+}
+
+// below watches the directories in one that is watched. Each name found goes to
+// found, if that is not nil: what is in a new directory may have been made
+// before it was watched.
+func (w *watcher) below(d *dir, prefix string, found func(name string, dir bool) error) error {
+	walk := &walker{files: w.files, bounds: &bounds{entries: wire.MaxScanned, depth: w.bounds.depth}, refused: func(string, error) {}}
+	walk.visit = func(n *node) error {
+		name := path.Join(prefix, n.path)
+		isDir := n.facts.kind() == wire.KindDir
+		if found != nil {
+			if err := found(name, isDir); err != nil {
+				return err
+			}
+		}
+		if !isDir || n.facts.mount {
+			return nil
+		}
+		return w.files.do(func() error {
+			below, err := n.openDir()
+			if err != nil {
+				return errSkip // gone again, or not for us
+			}
+			defer below.close()
+			return w.add(below, name)
+		})
+	}
+	second, err := (&spot{d, "."}).openDir()
+	if err != nil {
+		return err
+	}
+	defer second.close()
+	return walk.walk(second, "", 1)
+}
+
+// run tells of events until the host leaves.
+func (w *watcher) run() error {
+	buf := make([]byte, 16<<10)
+	for {
+		if err := w.out.flush(); err != nil {
+			return err
+		}
+		n, err := w.events.Read(buf)
+		if err != nil {
+			return nil // closed, because the host left
+		}
+		for b := buf[:n]; len(b) >= unix.SizeofInotifyEvent; {
+			length := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
+			name := strings.TrimRight(string(b[unix.SizeofInotifyEvent:length]), "\x00")
+			if err := w.event(int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:]), name); err != nil {
+				return err
+			}
+			b = b[length:]
+		}
+	}
+}
+
+// event tells of one event of the kernel's.
+func (w *watcher) event(wd int32, mask uint32, name string) error {
+	if mask&unix.IN_Q_OVERFLOW != 0 {
+		return w.tell(".", "lost", true)
+	}
+	in, known := w.dirs[wd]
+	if mask&unix.IN_IGNORED != 0 {
+		delete(w.dirs, wd)
+		return nil
+	}
+	if !known {
+		return nil
+	}
+	full, isDir := path.Join(in, name), mask&unix.IN_ISDIR != 0
+	if len(full) > pathKept {
+		return w.tell(".", "lost", true)
+	}
+	switch {
+	case mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF) != 0:
+		if in != "." {
+			return nil // the directory above tells
+		}
+		return w.tell(".", "removed", true)
+	case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0:
+		return w.arrived(full, isDir)
+	case mask&(unix.IN_DELETE|unix.IN_MOVED_FROM) != 0:
+		w.forget(full, mask&unix.IN_MOVED_FROM != 0 && isDir)
+		return w.tell(full, "removed", isDir)
+	case mask&(unix.IN_MODIFY|unix.IN_CLOSE_WRITE) != 0:
+		return w.tell(full, "written", isDir)
+	case mask&unix.IN_ATTRIB != 0:
+		return w.tell(full, "attributes", isDir)
+	}
+	return nil
+}
+
+// arrived tells of a new name, and watches it if it is a directory.
+func (w *watcher) arrived(name string, isDir bool) error {
+	if err := w.tell(name, "created", isDir); err != nil || !isDir || !w.deep {
+		return err
+	}
+	var d *dir
+	err := w.files.do(func() (err error) {
+		if d, err = w.root.descend(name); err == nil {
+			err = w.add(d, name)
+		}
+		return err
+	})
+	if d != nil {
+		defer d.close()
+	}
+	if err == nil {
+		err = w.below(d, name, func(name string, isDir bool) error { return w.tell(name, "created", isDir) })
+	}
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		if e.Code == wire.CodeTooLarge || e.Code == wire.CodeExhausted {
+			return w.tell(".", "lost", true)
+		}
+		return nil // gone again, or not for us
+	}
+	return err
+}
+
+// forget stops watching a directory that was moved away, with all below it.
+func (w *watcher) forget(name string, moved bool) {
+	if !moved {
+		return
+	}
+	for wd, dir := range w.dirs {
+		if dir == name || strings.HasPrefix(dir, name+"/") {
+			_, _ = unix.InotifyRmWatch(w.fd, uint32(wd))
+			delete(w.dirs, wd)
+		}
+	}
+}
+
+// tell tells the host, but not twice in a row.
+func (w *watcher) tell(name, what string, isDir bool) error {
+	event := wire.FileEvent{Path: wire.Text(name), What: what, Dir: isDir}
+	if event == w.last && len(w.out.buf) > 0 {
+		return nil
+	}
+	w.last = event
+	return w.out.add(&event)
+}
