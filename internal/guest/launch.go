@@ -61,7 +61,7 @@ func (s *server) start(e *wire.Exec) (*process, error) {
 	}
 	defer stdio.closeTheirs()
 	p := newProcess(e, attr, stdio)
-	p.tree = tree{lineage: s.lineage, mark: s.lineage.next(), alone: alone()}
+	p.tree = tree{mark: s.lineage.next(), warden: s.warden}
 	attr.Files, attr.Limits = stdio.theirs, s.limits(p.tree.mark)
 	before := s.memory.recent()
 	pid, main, err := s.reaper.start(attr)

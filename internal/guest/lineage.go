@@ -76,30 +76,31 @@ func (l *lineage) limits(m mark) []spawn.Limit {
 	}
 }
 
-// mayDescend reports whether pid belongs to exec m, or hides to which it does
-// and may. A process that no exec started, as the guest, never does.
-func (l *lineage) mayDescend(pid int, m mark) bool {
+// marksOf returns the lowest and the highest exec that pid may belong to: the
+// same one, unless it hides that. For a process that no exec started, as the
+// guest itself, the lowest is above the highest.
+func (l *lineage) marksOf(pid int) (lowest, highest mark, ok bool) {
 	up, err := hardLimit(pid, limitUp)
 	if err != nil {
-		return false // gone
+		return 0, 0, false // gone
 	}
 	down, err := hardLimit(pid, limitDown)
 	if err != nil {
-		return false
+		return 0, 0, false
 	}
-	return l.covers(up, down, m)
+	lowest, highest = l.spelt(up, down)
+	return lowest, highest, true
 }
 
-// covers reports whether limits may be those of exec m.
-func (l *lineage) covers(up, down uint64, m mark) bool {
-	lowest, highest := uint64(0), uint64(0)
+// spelt is what two limits spell.
+func (l *lineage) spelt(up, down uint64) (lowest, highest mark) {
 	if base := l.up - marks; up > base {
-		lowest = up - base
+		lowest = mark(up - base)
 	}
 	if down < l.down {
-		highest = l.down - down
+		highest = mark(l.down - down)
 	}
-	return lowest <= uint64(m) && uint64(m) <= highest
+	return lowest, highest
 }
 
 func hardLimit(pid, resource int) (uint64, error) {

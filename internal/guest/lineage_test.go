@@ -20,19 +20,24 @@ func TestMarks(t *testing.T) {
 					if up > at[0].Hard || down > at[1].Hard {
 						continue // would need a privilege
 					}
-					if !l.covers(up, down, own) {
+					if !covers(l, up, down, own) {
 						t.Fatalf("%d at (%d, %d) is not found", own, up, down)
 					}
-					if untouched := up == at[0].Hard && down == at[1].Hard; untouched && other != own && l.covers(up, down, other) {
+					if untouched := up == at[0].Hard && down == at[1].Hard; untouched && other != own && covers(l, up, down, other) {
 						t.Fatalf("%d counts as %d", own, other)
 					}
 				}
 			}
 		}
-		if l.covers(unix.RLIM_INFINITY, unix.RLIM_INFINITY, own) || l.covers(l.up, l.down, own) {
+		if covers(l, unix.RLIM_INFINITY, unix.RLIM_INFINITY, own) || covers(l, l.up, l.down, own) {
 			t.Errorf("a process that no command started counts as %d", own)
 		}
 	}
+}
+
+func covers(l *lineage, up, down uint64, m mark) bool {
+	lowest, highest := l.spelt(up, down)
+	return lowest <= m && m <= highest
 }
 
 func TestNestedGuestsHaveMarks(t *testing.T) {
@@ -40,10 +45,10 @@ func TestNestedGuestsHaveMarks(t *testing.T) {
 	at := outer.limits(5)
 	inner := &lineage{up: at[0].Hard, down: at[1].Hard}
 	within := inner.limits(1)
-	if !outer.covers(within[0].Hard, within[1].Hard, 5) {
+	if !covers(outer, within[0].Hard, within[1].Hard, 5) {
 		t.Error("what a guest inside a guest starts is not found by the outer one")
 	}
-	if !inner.covers(within[0].Hard, within[1].Hard, 1) || inner.covers(at[0].Hard, at[1].Hard, 1) {
+	if !covers(inner, within[0].Hard, within[1].Hard, 1) || covers(inner, at[0].Hard, at[1].Hard, 1) {
 		t.Error("the inner guest does not tell its own from others")
 	}
 }

@@ -21,11 +21,8 @@ const (
 
 // tree is the process of one exec and all its descendants.
 type tree struct {
-	lineage *lineage
-	mark    mark
-	// alone says that no process but ours is visible here: the guest is
-	// process 1, so that it may stop everybody for a moment.
-	alone bool
+	mark   mark
+	warden *warden
 }
 
 // end asks every process of the tree to end, waits up to grace, and kills what
@@ -48,8 +45,8 @@ func (t *tree) end(grace time.Duration) bool {
 func (t *tree) kill() bool {
 	deadline := time.Now().Add(killPatience)
 	for pass, pause := 0, pollFirst; ; pass, pause = pass+1, min(2*pause, pollLast) {
-		if pass >= quickPasses && t.alone {
-			t.killStopped()
+		if pass >= quickPasses {
+			t.warden.killStopped(t.mark)
 		}
 		if t.signal(unix.SIGKILL) == 0 {
 			return true
@@ -59,21 +56,6 @@ func (t *tree) kill() bool {
 		}
 		time.Sleep(pause)
 	}
-}
-
-// killStopped kills the tree while every process here stands still. Stopping
-// them is one system call, which a fork cannot slip through: the child either
-// does not come to be or is stopped too.
-func (t *tree) killStopped() {
-	before := map[int]bool{}
-	eachProcess(func(pid int) { before[pid] = processState(pid).stopped() })
-	_ = unix.Kill(-1, unix.SIGSTOP)
-	t.signal(unix.SIGKILL)
-	eachProcess(func(pid int) {
-		if !before[pid] {
-			_ = unix.Kill(pid, unix.SIGCONT)
-		}
-	})
 }
 
 // waitEmpty waits until the tree is empty, at most for d.
@@ -90,24 +72,14 @@ func (t *tree) waitEmpty(d time.Duration) bool {
 	}
 }
 
-// signal sends sig to every living process of the tree, as it finds them, and
-// returns how many there were. Signal 0 only counts.
-func (t *tree) signal(sig unix.Signal) int {
-	living := 0
-	eachProcess(func(pid int) {
-		if t.has(pid) {
-			living++
-			if sig != 0 {
-				_ = unix.Kill(pid, sig)
-			}
-		}
-	})
-	return living
-}
+// signal sends sig to every living process of the tree and returns how many
+// there were. Signal 0 only counts.
+func (t *tree) signal(sig unix.Signal) int { return t.warden.signal(t.mark, sig) }
 
 // has reports whether pid is a living process of the tree.
 func (t *tree) has(pid int) bool {
-	return t.lineage.mayDescend(pid, t.mark) && !processState(pid).dead()
+	lowest, highest, ok := t.warden.lineage.marksOf(pid)
+	return ok && lowest <= t.mark && t.mark <= highest && !processState(pid).dead()
 }
 
 // eachProcess calls f for every process visible here but the caller's, in the

@@ -1,0 +1,100 @@
+package guest
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// warden walks over all processes on behalf of the trees. Many trees may be
+// ended at once, and each looks again and again: one walk serves all that wait.
+type warden struct {
+	lineage *lineage
+	// alone says that no process but ours is visible here: the guest is
+	// process 1, so that it may stop everybody for a moment.
+	alone bool
+
+	mu      sync.Mutex
+	pending []*errand
+	walking bool
+
+	stopping sync.Mutex
+}
+
+// errand is one tree's part in a walk.
+type errand struct {
+	mark  mark
+	sig   unix.Signal
+	found int
+	done  chan struct{}
+}
+
+// signal sends sig to every living process that may descend from exec m, as it
+// finds them, and returns how many there were.
+func (w *warden) signal(m mark, sig unix.Signal) int {
+	e := &errand{mark: m, sig: sig, done: make(chan struct{})}
+	w.mu.Lock()
+	w.pending = append(w.pending, e)
+	if !w.walking {
+		w.walking = true
+		go w.run()
+	}
+	w.mu.Unlock()
+	<-e.done
+	return e.found
+}
+
+// run walks for as long as there are errands.
+func (w *warden) run() {
+	for {
+		w.mu.Lock()
+		errands := w.pending
+		w.pending = nil
+		w.walking = len(errands) > 0
+		w.mu.Unlock()
+		if len(errands) == 0 {
+			return
+		}
+		w.walk(errands)
+		for _, e := range errands {
+			close(e.done)
+		}
+	}
+}
+
+func (w *warden) walk(errands []*errand) {
+	eachProcess(func(pid int) {
+		lowest, highest, ok := w.lineage.marksOf(pid)
+		if !ok || lowest > highest || processState(pid).dead() {
+			return
+		}
+		for _, e := range errands {
+			if lowest <= e.mark && e.mark <= highest {
+				e.found++
+				if e.sig != 0 {
+					_ = unix.Kill(pid, e.sig)
+				}
+			}
+		}
+	})
+}
+
+// killStopped kills a tree while every process here stands still. Stopping them
+// is one system call, which a fork cannot slip through: the child either does
+// not come to be or is stopped too.
+func (w *warden) killStopped(m mark) {
+	if !w.alone {
+		return // others than ours would stand still too
+	}
+	w.stopping.Lock()
+	defer w.stopping.Unlock()
+	stopped := map[int]bool{}
+	eachProcess(func(pid int) { stopped[pid] = processState(pid).stopped() })
+	_ = unix.Kill(-1, unix.SIGSTOP)
+	w.walk([]*errand{{mark: m, sig: unix.SIGKILL}})
+	eachProcess(func(pid int) {
+		if !stopped[pid] {
+			_ = unix.Kill(pid, unix.SIGCONT)
+		}
+	})
+}
