@@ -50,6 +50,7 @@ type toolsFile struct {
 	AlsoAllow []string          `json:"alsoAllow" check:"line" note:"later" doc:"Tools added to the default list."`
 	Deny      []string          `json:"deny" check:"line" doc:"Tools that no session may use."`
 	Sandbox   *sandboxToolsFile `json:"sandbox" doc:"Which tools a sandboxed session may use."`
+	Web       *Web              `json:"web" doc:"How the tools for the web work."`
 	_         struct{}          `accept:"tools"`
 }
 

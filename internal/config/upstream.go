@@ -33,7 +33,15 @@ var acceptedKeys = map[string][]string{
 	"tools": {
 		"agentToAgent", "byProvider", "codeMode", "elevated", "exec", "experimental", "fs", "github", "links",
 		"loopDetection", "media", "message", "profile", "sessions", "sessions_spawn", "subagents", "swarm",
-		"toolsBySender", "toolSearch", "updatePlan", "web",
+		"toolsBySender", "toolSearch", "updatePlan",
+	},
+	"tools.web": {"x_search"},
+	"tools.web.search": {
+		"brave", "cacheTtlMinutes", "firecrawl", "gemini", "grok", "kimi", "openaiCodex", "perplexity",
+	},
+	"tools.web.fetch": {
+		"cacheTtlMinutes", "firecrawl", "headers", "maxCharsCap", "maxRedirects", "maxResponseBytes", "provider", "readability",
+		"ssrfPolicy", "timeoutSeconds", "useTrustedEnvProxy",
 	},
 	"agents.entries.tools": {
 		"byProvider", "codeMode", "elevated", "exec", "fs", "github", "loopDetection", "message", "profile",
