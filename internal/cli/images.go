@@ -57,7 +57,7 @@ func newImagesBuildCommand(e *env) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	for _, p := range o.params {
-		flags.StringVar(p.value, p.flag, e.Getenv(p.variable), p.about+" (default: $"+p.variable+", else the recipe's)")
+		flags.StringVar(p.value, p.flag, "", p.about+" (default: $"+p.variable+", else the recipe's)")
 	}
 	flags.StringVar(&o.target, "target-image", e.Getenv("TARGET_IMAGE"), "`reference` of the result (default: $TARGET_IMAGE, else the recipe's)")
 	flags.StringSliceVar(&o.with, "with", nil, "layers to add: "+strings.Join(image.Layers(), ", "))
@@ -83,6 +83,25 @@ func recipeList() string {
 	return b.String()
 }
 
+// arguments are the parameters that flags set, and those that the environment
+// sets and the recipe knows: a variable may be meant for another recipe.
+func (o *buildOptions) arguments(e *env, recipe image.Recipe) (map[string]string, error) {
+	known, err := recipe.Defaults()
+	if err != nil {
+		return nil, err
+	}
+	args := map[string]string{}
+	for _, p := range o.params {
+		if _, ok := known[p.variable]; ok {
+			args[p.variable] = e.Getenv(p.variable)
+		}
+		if *p.value != "" {
+			args[p.variable] = *p.value
+		}
+	}
+	return args, nil
+}
+
 func runImagesBuild(ctx context.Context, e *env, o buildOptions, name string) error {
 	recipe, err := image.Find(name)
 	if err != nil {
@@ -96,11 +115,9 @@ func runImagesBuild(ctx context.Context, e *env, o buildOptions, name string) er
 	if err != nil {
 		return err
 	}
-	args := map[string]string{}
-	for _, p := range o.params {
-		if *p.value != "" {
-			args[p.variable] = *p.value
-		}
+	args, err := o.arguments(e, recipe)
+	if err != nil {
+		return err
 	}
 	ref, err := image.Build(ctx, engine, recipe, image.Options{Target: o.target, Args: args, With: o.with, Network: o.network}, e.Err)
 	if err != nil {
