@@ -55,17 +55,22 @@ func (m *Manager) create(ctx context.Context, spec *Spec) (_ Instance, err error
 
 func (m *Manager) intent(spec *Spec) *Entry {
 	now := m.Now().UnixMilli()
-	e := &Entry{
+	return &Entry{
 		ContainerName: spec.Name, SessionKey: spec.ScopeKey, CreatedAtMs: now, LastUsedAtMs: now,
 		Image: spec.Image, ConfigHash: spec.ConfigHash, Kind: KindSandbox, Phase: PhaseCreating,
 		Backend: spec.Backend, AgentID: spec.AgentID, Account: spec.Account, MountsHash: spec.MountsHash,
+		WorkspaceDir: workspaceOf(spec),
 	}
+}
+
+// workspaceOf is the host directory that the sandbox of spec works in.
+func workspaceOf(spec *Spec) string {
 	for _, mount := range spec.Mounts {
 		if mount.Kind == MountWorkspace {
-			e.WorkspaceDir = mount.Source
+			return mount.Source
 		}
 	}
-	return e
+	return ""
 }
 
 // entryOf rebuilds a row from what the sandbox itself carries.
@@ -78,6 +83,7 @@ func entryOf(s Summary, backend string) *Entry {
 		ContainerName: s.Name, SessionKey: s.Labels[LabelSessionKey], CreatedAtMs: made, LastUsedAtMs: made,
 		Image: s.Image, ConfigHash: s.Labels[LabelConfigHash], Kind: KindSandbox, Phase: PhaseReady,
 		Backend: backend, AgentID: s.Labels[LabelAgent], Account: s.Labels[LabelAccount], MountsHash: s.Labels[LabelMountsHash],
+		WorkspaceDir: s.Labels[LabelWorkspace],
 	}
 }
 
@@ -161,7 +167,7 @@ func (m *Manager) undo(ctx context.Context, rt Runtime, spec *Spec) error {
 	inst, err := rt.Open(ctx, spec.Name)
 	switch {
 	case errors.Is(err, ErrNotFound) || errors.Is(err, ErrForeign):
-		return m.Registry.Delete(ctx, spec.Name)
+		return m.strike(ctx, rt, spec.Name)
 	case err != nil:
 		return m.undoLater(ctx, spec, err)
 	}
@@ -174,6 +180,17 @@ func (m *Manager) undo(ctx context.Context, rt Runtime, spec *Spec) error {
 func (m *Manager) undoLater(ctx context.Context, spec *Spec, err error) error {
 	m.Logger.WarnContext(ctx, "half-made sandbox not removed yet", "sandbox", spec.Name, "error", err)
 	return fmt.Errorf("what was made is not removed yet, the next use or `atoll sandbox prune` does it: %w", err)
+}
+
+// strike deletes the row of a sandbox that does not exist, after what may be
+// left of it outside. The caller holds the change lock.
+func (m *Manager) strike(ctx context.Context, rt Runtime, name string) error {
+	if s, ok := rt.(Sweeper); ok {
+		if err := s.Sweep(ctx, name); err != nil {
+			return err
+		}
+	}
+	return m.Registry.Delete(ctx, name)
 }
 
 // remove takes a sandbox away, row last. The caller holds the change lock.
@@ -200,6 +217,7 @@ func Labels(spec *Spec, installation string, now time.Time) map[string]string {
 		LabelInstallation: installation,
 		LabelAgent:        spec.AgentID,
 		LabelMountsHash:   spec.MountsHash,
+		LabelWorkspace:    workspaceOf(spec),
 	}
 	if spec.Account != "" {
 		labels[LabelAccount] = spec.Account

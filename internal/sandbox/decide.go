@@ -15,6 +15,7 @@ type observation struct {
 	mountsHash string
 	lastUsed   time.Time // zero if unknown
 	inUse      bool      // somebody else holds a lease on it
+	detached   bool      // what it has mounted is no longer what the host has there
 }
 
 // action is what Ensure does about an observation.
@@ -35,7 +36,11 @@ func decide(o observation, spec *Spec, now time.Time) action {
 	switch {
 	case !o.exists:
 		return actCreate
-	case o.unfinished || o.state == StateDead:
+	case o.state == StateDead || o.unfinished && !o.inUse: // whoever is in it found it finished
+		return actRecreate
+	case o.detached && o.inUse:
+		return actRefuse
+	case o.detached:
 		return actRecreate
 	case o.configHash == spec.ConfigHash:
 		return wake(o.state)
@@ -43,10 +48,10 @@ func decide(o observation, spec *Spec, now time.Time) action {
 		return actRecreate
 	case o.mountsHash != spec.MountsHash:
 		return actRefuse
-	case o.state == StatePaused:
-		return actResume
-	default:
+	case o.state == StateRunning:
 		return actKeepHot
+	default:
+		return wake(o.state)
 	}
 }
 

@@ -46,15 +46,19 @@ func (m *Manager) reuseLive(ctx context.Context, spec *Spec) (*Handle, error) {
 		return nil, err
 	}
 	if err := ping(ctx, l.machine); err != nil {
-		m.leave(l)
+		defer m.leave(l)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		m.forget(spec.Name)
+		m.retire(l)
 		return nil, nil
 	}
-	m.touch(ctx, spec.Name, l)
-	return m.handle(spec.Name, l), nil
+	if isDetached(l.instance, spec) {
+		m.leave(l)
+		return nil, nil
+	}
+	m.touch(ctx, l)
+	return m.handle(l), nil
 }
 
 func ping(ctx context.Context, mach *machine.Machine) error {
@@ -74,7 +78,7 @@ func (m *Manager) reuseRunning(ctx context.Context, spec *Spec) (*Handle, error)
 	if decide(seen, spec, m.Now()) != actReuse {
 		return nil, nil
 	}
-	h, err := m.enter(ctx, spec, inst, seen.lastUsed)
+	h, err := m.enter(ctx, spec, inst, seen)
 	if err != nil && ctx.Err() == nil {
 		m.Logger.DebugContext(ctx, "running sandbox does not answer", "sandbox", spec.Name, "error", err)
 		return nil, nil
@@ -107,7 +111,24 @@ func (m *Manager) observe(ctx context.Context, spec *Spec) (Instance, observatio
 	if owner := inst.Seen().Labels[LabelSessionKey]; owner != spec.ScopeKey {
 		return nil, observation{}, nameTaken(spec, owner)
 	}
-	return inst, interpret(inst.Seen(), entry, spec), nil
+	seen := interpret(inst.Seen(), entry, spec)
+	seen.detached = seen.state == StateRunning && isDetached(inst, spec)
+	return inst, seen, nil
+}
+
+// A MountKeeper can tell, of a running sandbox and without asking the machinery,
+// whether the checked sources of mounts are still what it has mounted: a
+// directory that was removed and made again is not. Where it cannot know, it
+// says yes.
+type MountKeeper interface {
+	Keeps(mounts []Mount) bool
+}
+
+// isDetached reports whether work in the sandbox would be lost, because the
+// directories that it works in are not those of the host any more.
+func isDetached(inst Instance, spec *Spec) bool {
+	keeper, ok := inst.(MountKeeper)
+	return ok && !keeper.Keeps(spec.Mounts)
 }
 
 // interpret combines what the machinery and the registry say.
@@ -129,7 +150,7 @@ func interpret(s Summary, entry *Entry, spec *Spec) observation {
 }
 
 // enter takes a share of the sandbox and proves that it answers.
-func (m *Manager) enter(ctx context.Context, spec *Spec, inst Instance, lastUsed time.Time) (*Handle, error) {
+func (m *Manager) enter(ctx context.Context, spec *Spec, inst Instance, seen observation) (*Handle, error) {
 	held, err := m.Leases.Share(ctx, useLock(spec.Name))
 	if err != nil {
 		return nil, err
@@ -142,29 +163,28 @@ func (m *Manager) enter(ctx context.Context, spec *Spec, inst Instance, lastUsed
 		_ = mach.Close()
 		return nil, fmt.Errorf("the guest does not answer: %w", err)
 	}
-	l := m.publish(spec.Name, &live{machine: mach, instance: inst, lease: held, users: 1,
-		configHash: inst.Seen().Labels[LabelConfigHash], touched: lastUsed})
-	m.touch(ctx, spec.Name, l)
-	return m.handle(spec.Name, l), nil
+	l := m.publish(&live{name: spec.Name, machine: mach, instance: inst, lease: held, users: 1,
+		configHash: seen.configHash, touched: seen.lastUsed})
+	m.touch(ctx, l)
+	return m.handle(l), nil
 }
 
-// publish makes l the process's wire to name, or joins the one that another
+// publish makes l the process's wire to its name, or joins the one that another
 // task published in the meantime.
-func (m *Manager) publish(name string, l *live) *live {
+func (m *Manager) publish(l *live) *live {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	old := m.live[name]
-	if old == nil || old.users == 0 || old.configHash != l.configHash {
-		if old != nil && old.users == 0 {
-			_ = old.machine.Close()
-		}
-		m.live[name] = l
-		return l
+	old := m.live[l.name]
+	if old != nil && old.users > 0 && old.configHash == l.configHash && old.instance.Seen().ID == l.instance.Seen().ID {
+		m.hangUp(l)
+		old.users++
+		return old
 	}
-	_ = l.machine.Close()
-	l.lease.Release()
-	old.users++
-	return old
+	if old != nil {
+		m.retireLocked(old)
+	}
+	m.live[l.name], m.wires[l] = l, struct{}{}
+	return l
 }
 
 // change brings the sandbox about while nobody else may change it.
@@ -180,7 +200,9 @@ func (m *Manager) change(ctx context.Context, spec *Spec) (*Handle, error) {
 		return nil, provision(spec, "open", err)
 	}
 	users, err := m.Leases.TryHold(useLock(spec.Name))
-	seen.inUse = errors.Is(err, lease.ErrHeld)
+	if seen.inUse = errors.Is(err, lease.ErrHeld); err != nil && !seen.inUse {
+		return nil, provision(spec, "lock", err)
+	}
 	// Nobody can start using the name while we change it, and nobody can change
 	// it after we let go of this: the change lock is still ours.
 	defer users.Release()
@@ -196,7 +218,7 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 	var err error
 	switch step {
 	case actRefuse:
-		return nil, provision(spec, "reuse", mountsChanged(spec))
+		return nil, provision(spec, "reuse", mountsChanged(spec, seen.detached))
 	case actStart:
 		err = m.start(ctx, spec, inst)
 	case actResume:
@@ -214,13 +236,17 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 	if err := m.adopt(ctx, spec, inst); err != nil {
 		return nil, provision(spec, "register", err)
 	}
+	created := step == actCreate || step == actRecreate
+	if created {
+		seen = observation{configHash: spec.ConfigHash}
+	}
 	openDoor()
-	h, err := m.enter(ctx, spec, inst, seen.lastUsed)
+	h, err := m.enter(ctx, spec, inst, seen)
 	if err != nil {
 		return nil, provision(spec, "wire", advice.With(err, "replace it: "+RecreateCommand(spec)))
 	}
-	h.Created = step == actCreate || step == actRecreate
-	if step == actKeepHot || step == actResume && seen.configHash != spec.ConfigHash {
+	h.Created = created
+	if seen.configHash != spec.ConfigHash {
 		h.Notices = append(h.Notices, configChanged(spec))
 	}
 	return h, nil

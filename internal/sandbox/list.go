@@ -41,11 +41,7 @@ type view struct {
 }
 
 func (m *Manager) look(ctx context.Context, backend string) view {
-	rt, err := m.Runtime(ctx, backend)
-	if err != nil {
-		return view{err: err}
-	}
-	present, err := rt.List(ctx)
+	_, present, err := m.inventory(ctx, backend)
 	states := make(map[string]State, len(present))
 	for _, s := range present {
 		states[s.Name] = s.State

@@ -45,15 +45,17 @@ type Options struct {
 // safe for concurrent use, also by several processes on one state directory.
 type Manager struct {
 	Options
-	mu   sync.Mutex
-	live map[string]*live
+	mu    sync.Mutex
+	live  map[string]*live   // by name: those that the next user joins
+	wires map[*live]struct{} // all that are open, retired ones too
 }
 
 // live is a sandbox that this process has a wire to.
 type live struct {
+	name       string
 	machine    *machine.Machine
 	instance   Instance
-	configHash string
+	configHash string // "" if it was made with another backend than is asked for
 	users      int
 	lease      *lease.Lease // held while users > 0
 	touched    time.Time
@@ -73,7 +75,7 @@ func NewManager(o Options) *Manager {
 	o.WireTimeout = orDefault(o.WireTimeout, DefaultWireTimeout)
 	o.SetupTimeout = orDefault(o.SetupTimeout, DefaultSetupTimeout)
 	o.PruneInterval = orDefault(o.PruneInterval, DefaultPruneInterval)
-	return &Manager{Options: o, live: map[string]*live{}}
+	return &Manager{Options: o, live: map[string]*live{}, wires: map[*live]struct{}{}}
 }
 
 func orDefault(d, fallback time.Duration) time.Duration {
@@ -100,11 +102,17 @@ func (h *Handle) Release() { h.release() }
 func (m *Manager) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for name, l := range m.live {
-		_ = l.machine.Close()
-		l.lease.Release()
-		delete(m.live, name)
+	clear(m.live)
+	for l := range m.wires {
+		m.hangUp(l)
 	}
+}
+
+// hangUp ends a wire and the lease that comes with it. m.mu is held.
+func (m *Manager) hangUp(l *live) {
+	_ = l.machine.Close()
+	l.lease.Release()
+	delete(m.wires, l)
 }
 
 // The two locks of a name: whoever changes a sandbox holds the first, whoever
@@ -112,60 +120,109 @@ func (m *Manager) Close() {
 func changeLock(name string) string { return "change:" + name }
 func useLock(name string) string    { return "use:" + name }
 
-// forget drops the wire to a sandbox that does not answer or is gone.
+// retire lets nobody join a wire any more: its sandbox does not answer, or is
+// gone. Those who use it keep it until they are done; one of them may just have
+// waited longer for an answer than the others.
+func (m *Manager) retire(l *live) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.retireLocked(l)
+}
+
+func (m *Manager) retireLocked(l *live) {
+	if m.live[l.name] == l {
+		delete(m.live, l.name)
+	}
+	if l.users == 0 {
+		m.hangUp(l)
+	}
+}
+
+// forget retires the wire to a sandbox that is about to be removed.
 func (m *Manager) forget(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.live[name]; l != nil {
-		_ = l.machine.Close()
-		l.lease.Release()
-		delete(m.live, name)
+		m.retireLocked(l)
 	}
 }
 
 // join adds a user to the live sandbox of name, if there is one with that hash.
 func (m *Manager) join(ctx context.Context, spec *Spec) (*live, error) {
+	l := m.joinable(spec)
+	if l == nil || m.joinUsers(l) {
+		return l, nil
+	}
+	// Nobody here uses it, so there is no lease yet. Another process may be
+	// changing the sandbox for minutes: others of this one must not wait for it.
+	held, err := m.Leases.Share(ctx, useLock(spec.Name))
+	if err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := m.live[spec.Name]
-	if l == nil || l.configHash != spec.ConfigHash {
+	if m.live[l.name] != l {
+		held.Release()
 		return nil, nil
 	}
-	return l, m.addUser(ctx, l, spec.Name)
-}
-
-// addUser counts a user and makes sure that the lease is held. m.mu is held.
-func (m *Manager) addUser(ctx context.Context, l *live, name string) error {
-	if l.users == 0 {
-		held, err := m.Leases.Share(ctx, useLock(name))
-		if err != nil {
-			return err
-		}
+	if l.users++; l.users > 1 {
+		held.Release() // another task was quicker
+	} else {
 		l.lease = held
 	}
-	l.users++
+	return l, nil
+}
+
+func (m *Manager) joinable(spec *Spec) *live {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l := m.live[spec.Name]; l != nil && l.configHash == spec.ConfigHash {
+		return l
+	}
 	return nil
+}
+
+// joinUsers adds a user to those who hold a lease already, if there are any.
+func (m *Manager) joinUsers(l *live) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l.users == 0 || m.live[l.name] != l {
+		return false
+	}
+	l.users++
+	return true
 }
 
 func (m *Manager) leave(l *live) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if l.users--; l.users == 0 {
-		l.lease.Release()
-		l.lease = nil
+	if l.users--; l.users > 0 {
+		return
+	}
+	l.lease.Release()
+	l.lease = nil
+	if m.live[l.name] != l {
+		m.hangUp(l)
 	}
 }
 
 // handle wraps one user's share of a live sandbox.
-func (m *Manager) handle(name string, l *live) *Handle {
-	return &Handle{Name: name, Machine: l.machine, release: sync.OnceFunc(func() { m.leave(l) })}
+func (m *Manager) handle(l *live) *Handle {
+	return &Handle{Name: l.name, Machine: l.machine, release: sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+		defer cancel()
+		m.touch(ctx, l) // a use lasts until now, and while it lasts nobody prunes
+		m.leave(l)
+	})}
 }
 
-// touch writes the time of use unless it was written a moment ago.
-func (m *Manager) touch(ctx context.Context, name string, l *live) {
+// touch writes the time of use unless it was written a moment ago. A time that
+// lies ahead was written before the clock was set back, and is corrected.
+func (m *Manager) touch(ctx context.Context, l *live) {
 	now := m.Now()
 	m.mu.Lock()
-	due := now.Sub(l.touched) >= touchInterval
+	age := now.Sub(l.touched)
+	due := age >= touchInterval || age < 0
 	if due {
 		l.touched = now
 	}
@@ -173,7 +230,7 @@ func (m *Manager) touch(ctx context.Context, name string, l *live) {
 	if !due {
 		return
 	}
-	if err := m.Registry.Touch(ctx, name, now); err != nil {
-		m.Logger.WarnContext(ctx, "time of use not recorded", "sandbox", name, "error", err)
+	if err := m.Registry.Touch(ctx, l.name, now); err != nil {
+		m.Logger.WarnContext(ctx, "time of use not recorded", "sandbox", l.name, "error", err)
 	}
 }

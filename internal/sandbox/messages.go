@@ -34,9 +34,12 @@ func configChanged(spec *Spec) string {
 	return fmt.Sprintf("Sandbox config changed for %s (recently used). Recreate to apply: %s", spec.Name, RecreateCommand(spec))
 }
 
-func mountsChanged(spec *Spec) error {
-	return advice.With(fmt.Errorf("its mounts are not the ones now configured, and it was used less than %d minutes ago: %w",
-		int(HotWindow.Minutes()), ErrBusy), "finish what runs in it, then: "+RecreateCommand(spec))
+func mountsChanged(spec *Spec, detached bool) error {
+	err := fmt.Errorf("its mounts are not the ones now configured, and it was used less than %d minutes ago: %w", int(HotWindow.Minutes()), ErrBusy)
+	if detached {
+		err = fmt.Errorf("a directory that it has mounted was removed or replaced on the host: %w", ErrBusy)
+	}
+	return advice.With(err, "finish what runs in it, then: "+RecreateCommand(spec))
 }
 
 func nameTaken(spec *Spec, owner string) error {

@@ -22,11 +22,16 @@ type Removal struct {
 	Err    error  `json:"-"` // nil: it is gone
 }
 
-// PruneIfDue prunes unless this installation did so a moment ago.
+// PruneIfDue prunes unless this installation did so a moment ago. What a crash
+// left in the middle of something is always finished: without a crash that
+// costs one small query.
 func (m *Manager) PruneIfDue(ctx context.Context, limits func(agentID string) PruneLimits) ([]Removal, error) {
 	mine, err := m.Registry.Turn(ctx, "last-prune", m.Now(), m.PruneInterval)
-	if !mine || err != nil {
+	if err != nil {
 		return nil, err
+	}
+	if !mine {
+		return m.finishUnfinished(ctx)
 	}
 	return m.Prune(ctx, limits)
 }
@@ -55,6 +60,9 @@ func (m *Manager) Prune(ctx context.Context, limits func(agentID string) PruneLi
 
 func (m *Manager) pruneAgent(ctx context.Context, agent string, limits PruneLimits) ([]Removal, error) {
 	now := m.Now()
+	if err := m.Registry.settle(ctx, agent, now); err != nil {
+		return nil, err
+	}
 	stale, err := m.Registry.Stale(ctx, agent, before(now, limits.Idle), before(now, limits.Age))
 	if err != nil {
 		return nil, err
@@ -132,8 +140,8 @@ func (m *Manager) removeEntry(ctx context.Context, entry *Entry) error {
 	}
 	inst, err := rt.Open(ctx, entry.ContainerName)
 	switch {
-	case errors.Is(err, ErrNotFound):
-		return m.Registry.Delete(ctx, entry.ContainerName)
+	case errors.Is(err, ErrNotFound) || errors.Is(err, ErrForeign): // then ours is gone
+		return m.strike(ctx, rt, entry.ContainerName)
 	case err != nil:
 		return err
 	}

@@ -95,9 +95,29 @@ func (r *Registry) SetPhase(ctx context.Context, name string, phase Phase) error
 	return r.exec(ctx, "UPDATE sandboxes SET phase = ? WHERE container_name = ?", phase, name)
 }
 
-// Touch records that name was used at t. An earlier time changes nothing.
+// clockSlack is how far ahead of its reader's clock a time may be and still be
+// another process's that wrote it a moment ago. What is further ahead was
+// written before the clock was set back.
+const clockSlack = time.Minute
+
+// Touch records that name was used at t. An earlier time changes nothing,
+// unless the one that is there cannot be true.
 func (r *Registry) Touch(ctx context.Context, name string, t time.Time) error {
-	return r.exec(ctx, "UPDATE sandboxes SET last_used_at_ms = max(last_used_at_ms, ?) WHERE container_name = ?", t.UnixMilli(), name)
+	return r.exec(ctx, `UPDATE sandboxes SET last_used_at_ms = CASE
+		WHEN last_used_at_ms > ? THEN ? ELSE max(last_used_at_ms, ?) END WHERE container_name = ?`,
+		t.Add(clockSlack).UnixMilli(), t.UnixMilli(), t.UnixMilli(), name)
+}
+
+// settle corrects the times of an agent's entries that lie ahead of now: else
+// they would be neither idle nor old until the clock gets there.
+func (r *Registry) settle(ctx context.Context, agentID string, now time.Time) error {
+	for _, column := range []string{"last_used_at_ms", "created_at_ms"} {
+		query := fmt.Sprintf("UPDATE sandboxes SET %[1]s = ? WHERE agent_id = ? AND %[1]s > ? AND +imported = 0", column)
+		if err := r.exec(ctx, query, now.UnixMilli(), agentID, now.Add(clockSlack).UnixMilli()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Delete removes the row of name; it is no error if there is none.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Repair brings registry and machinery together again after a crash: rows left
@@ -51,15 +52,13 @@ func (m *Manager) finishUnfinished(ctx context.Context) ([]Removal, error) {
 // repairBackend compares names only: the rows and the machinery may each hold
 // thousands, and nearly all of them agree.
 func (m *Manager) repairBackend(ctx context.Context, backend string) ([]Removal, error) {
-	rt, err := m.Runtime(ctx, backend)
-	if err != nil {
-		return nil, err
-	}
+	// Rows first: what is made after the look at them has no row here, but is in
+	// the list, and is looked at again under its lock.
 	rows, err := m.Registry.Names(ctx, backend)
 	if err != nil {
 		return nil, err
 	}
-	present, err := rt.List(ctx)
+	rt, present, err := m.inventory(ctx, backend)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +73,21 @@ func (m *Manager) repairBackend(ctx context.Context, backend string) ([]Removal,
 		done = append(done, m.dropRow(ctx, rt, name)...)
 	}
 	return done, nil
+}
+
+// askTimeout is how long an engine may take to tell what it has. One that hangs
+// must not keep the others from repair, nor a session from starting.
+const askTimeout = 10 * time.Second
+
+func (m *Manager) inventory(ctx context.Context, backend string) (Runtime, []Summary, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	rt, err := m.Runtime(ctx, backend)
+	if err != nil {
+		return nil, nil, err
+	}
+	present, err := rt.List(ctx)
+	return rt, present, err
 }
 
 // takeIn adopts a sandbox that has no row, or removes it if it may be half made.
@@ -115,7 +129,7 @@ func (m *Manager) dropRow(ctx context.Context, rt Runtime, name string) []Remova
 		if _, err := rt.Open(ctx, name); !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrForeign) {
 			return errors.Join(err, fmt.Errorf("sandbox %q is there after all: %w", name, ErrBusy))
 		}
-		return m.Registry.Delete(ctx, name)
+		return m.strike(ctx, rt, name)
 	})
 	if errors.Is(err, ErrBusy) || errors.Is(err, ErrNotFound) {
 		return nil

@@ -24,6 +24,13 @@ type Runtime interface {
 	List(ctx context.Context) ([]Summary, error)
 }
 
+// A Sweeper is a runtime that keeps something beside its sandboxes, such as a
+// directory on the host. Sweep removes what is left of that when the sandbox of
+// a name does not exist any more; it is no error if nothing is.
+type Sweeper interface {
+	Sweep(ctx context.Context, name string) error
+}
+
 // An Instance is one sandbox on its machinery.
 type Instance interface {
 	// Seen is what was known when the instance was opened, created or started.

@@ -96,5 +96,6 @@ const (
 	LabelAgent        = "atoll.agent"
 	LabelAccount      = "atoll.account"
 	LabelMountsHash   = "atoll.mountsHash"
-	LabelSetup        = "atoll.setup" // "1" if a setup command belongs to its creation
+	LabelWorkspace    = "atoll.workspace" // host directory it works in
+	LabelSetup        = "atoll.setup"     // "1" if a setup command belongs to its creation
 )

@@ -27,7 +27,11 @@ type Instance struct {
 	pid  int // of its first process, 0 if it does not run
 }
 
-var _ sandbox.Instance = (*Instance)(nil)
+var (
+	_ sandbox.Instance    = (*Instance)(nil)
+	_ sandbox.MountKeeper = (*Instance)(nil)
+	_ sandbox.Sweeper     = (*Runtime)(nil)
+)
 
 // Open finds a container of ours by name, in one call.
 func (r *Runtime) Open(ctx context.Context, name string) (sandbox.Instance, error) {

@@ -123,6 +123,18 @@ func appeared(pid int, pins []pin) error {
 	return nil
 }
 
+// Keeps tells whether the sources of mounts, as they were checked, are what the
+// running sandbox has mounted. Who may not look there is told yes.
+func (i *Instance) Keeps(mounts []sandbox.Mount) bool {
+	var pins []pin
+	for _, m := range mounts {
+		if id := (hostpath.ID{Device: m.Device, Inode: m.Inode}); id != (hostpath.ID{}) {
+			pins = append(pins, pin{source: m.Source, target: m.Target, id: id})
+		}
+	}
+	return !errors.Is(appeared(i.firstProcess(), pins), errExchanged)
+}
+
 // identifyIn looks up a path as a process with that root sees it.
 func identifyIn(root int, path string) (hostpath.ID, error) {
 	fd, err := unix.Openat2(root, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})

@@ -102,7 +102,7 @@ func envList(env map[string]string) []string {
 // here could come from the image.
 func (r *recipe) labels() map[string]string {
 	labels := map[string]string{
-		sandbox.LabelAccount: "", sandbox.LabelSetup: "", sandbox.LabelMountsHash: "", sandbox.LabelAgent: "",
+		sandbox.LabelAccount: "", sandbox.LabelSetup: "", sandbox.LabelMountsHash: "", sandbox.LabelAgent: "", sandbox.LabelWorkspace: "",
 		labelImage: r.spec.Image, labelNonce: r.nonce,
 	}
 	maps.Copy(labels, sandbox.Labels(r.spec, r.installation, r.now))

@@ -1,9 +1,11 @@
 package docker
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -85,6 +87,15 @@ func emptyWire(dir string) error {
 		err = errors.Join(err, root.RemoveAll(name))
 	}
 	return err
+}
+
+// Sweep removes the wire's directory of a sandbox that is gone: a crash can end
+// us between the two.
+func (r *Runtime) Sweep(_ context.Context, name string) error {
+	if err := os.RemoveAll(wireDir(r.options.StateDir, name)); err != nil {
+		return fmt.Errorf("container %q: wire directory: %w", name, err)
+	}
+	return nil
 }
 
 // isStarting tells whether an attempt failed as attempts do before the guest
