@@ -1,0 +1,41 @@
+package tool
+
+import (
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// DeniedError is a call that policy refuses. Its text is for the model: what
+// was refused, why, and what would change it.
+type DeniedError struct {
+	Tool    string
+	Message string
+}
+
+func (e *DeniedError) Error() string { return e.Message }
+
+// Unwrap makes it a sandbox.ErrDenied.
+func (e *DeniedError) Unwrap() error { return sandbox.ErrDenied }
+
+// Decide answers whether the session may use a tool.
+func (t Tool) Decide(p policy.ToolPolicy) policy.Decision {
+	d := p.Decide(t.Name)
+	if d.Allowed || t.As == "" || d.Rule != "" {
+		return d
+	}
+	if as := p.Decide(t.As); as.Allowed {
+		as.Reason += " (as " + t.As + ")"
+		return as
+	}
+	return d
+}
+
+// authorize refuses a call that policy does not allow.
+func (s *Set) authorize(t Tool) error {
+	d := t.Decide(s.Policy)
+	if d.Allowed {
+		return nil
+	}
+	blocked := policy.Blocked{Tool: t.Name, Mode: s.Mode, Session: s.Session, Decision: d}
+	return &DeniedError{Tool: t.Name, Message: blocked.Message()}
+}

@@ -1,0 +1,210 @@
+// Package fetch gets one page of the web over a network that is not its own:
+// that of a sandbox. It speaks HTTP and TLS itself and lets the network only
+// look names up and connect, so that it can check every address, also after
+// redirects, and connect to exactly the address it checked.
+//
+// Making a page readable is package readable's.
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
+)
+
+const (
+	MaxBytes     = 4 << 20 // of a page, after decompression
+	MaxRedirects = 5
+	MaxURL       = 4 << 10
+	Timeout      = 30 * time.Second // for all of it
+	maxHeader    = 64 << 10
+	maxAddresses = 64 // of one name
+)
+
+// ErrAddress is a page whose address is not on the public internet.
+var ErrAddress = errors.New("is not on the public internet")
+
+// Network is what a page is fetched through.
+type Network interface {
+	Lookup(ctx context.Context, host string) ([]netip.Addr, error)
+	Connect(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+}
+
+// Fetcher gets pages.
+type Fetcher struct {
+	Network   Network
+	Permit    []netip.Prefix // addresses that may be reached although they are not public
+	UserAgent string
+}
+
+// Page is an answer, whatever its status.
+type Page struct {
+	URL       *url.URL // after redirects
+	Status    int
+	MediaType string // "text/html"; "" if the server does not say
+	Charset   string
+	Body      []byte
+	Truncated bool // there was more than MaxBytes
+}
+
+// Get fetches a page.
+func (f *Fetcher) Get(ctx context.Context, address string) (*Page, error) {
+	target, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, fmt.Errorf("no answer within %v", Timeout))
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("User-Agent", f.UserAgent)
+	request.Header.Set("Accept", "text/html, text/plain, text/markdown, application/json;q=0.9, */*;q=0.5")
+	client := f.client()
+	defer client.CloseIdleConnections()
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, blame(ctx, err)
+	}
+	defer response.Body.Close()
+	return read(ctx, response)
+}
+
+// blame finds the reason below what the HTTP client says around it.
+func blame(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
+}
+
+func read(ctx context.Context, response *http.Response) (*Page, error) {
+	body, err := io.ReadAll(io.LimitReader(response.Body, MaxBytes+1))
+	if err != nil {
+		return nil, blame(ctx, err)
+	}
+	page := &Page{URL: response.Request.URL, Status: response.StatusCode, Body: body, Truncated: len(body) > MaxBytes}
+	page.Body = body[:min(len(body), MaxBytes)]
+	kind, parameters, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err == nil {
+		page.MediaType, page.Charset = kind, parameters["charset"]
+	}
+	return page, nil
+}
+
+// parse accepts the addresses of web pages and nothing else.
+func parse(address string) (*url.URL, error) {
+	if len(address) > MaxURL {
+		return nil, fmt.Errorf("address is longer than %d bytes", MaxURL)
+	}
+	target, err := url.Parse(address)
+	if err != nil {
+		return nil, errors.New("address is not a URL")
+	}
+	return target, check(target)
+}
+
+// check refuses what is not the address of a web page. It holds for redirects
+// too.
+func check(u *url.URL) error {
+	port, portErr := strconv.Atoi(u.Port())
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return advice.With(fmt.Errorf("address begins with %q", u.Scheme+":"), "only http:// and https:// can be fetched")
+	case u.Hostname() == "":
+		return errors.New("address names no host")
+	case u.User != nil:
+		return errors.New("address holds a user name or password")
+	case u.Port() != "" && (portErr != nil || port < 1 || port > 65535):
+		return fmt.Errorf("port %q is not a port", u.Port())
+	case u.Port() != "" && port < 1024 && port != 80 && port != 443:
+		return fmt.Errorf("port %d is not one of web servers", port)
+	}
+	return nil
+}
+
+func (f *Fetcher) client() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:            f.dial,
+			DisableKeepAlives:      true,
+			ForceAttemptHTTP2:      true,
+			MaxResponseHeaderBytes: maxHeader,
+			TLSHandshakeTimeout:    Timeout / 2,
+		},
+		CheckRedirect: redirect,
+	}
+}
+
+// redirect follows a few, and tells the next server nothing about the last.
+func redirect(next *http.Request, before []*http.Request) error {
+	if len(before) > MaxRedirects {
+		return fmt.Errorf("more than %d redirects", MaxRedirects)
+	}
+	next.Header.Del("Referer")
+	if err := check(next.URL); err != nil {
+		return fmt.Errorf("redirect: %w", err)
+	}
+	return nil
+}
+
+// dial looks a name up once, checks all of its addresses, and connects to one
+// of those: a name that answers differently the second time gains nothing.
+func (f *Fetcher) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := f.resolve(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	var failures []error
+	for _, a := range addresses {
+		conn, err := f.Network.Connect(ctx, netip.AddrPortFrom(a, uint16(number)))
+		if err == nil {
+			return conn, nil
+		}
+		failures = append(failures, err)
+	}
+	return nil, failures[0]
+}
+
+// resolve returns the addresses of a host if every one of them may be reached.
+func (f *Fetcher) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	addresses := []netip.Addr{}
+	if literal, err := netip.ParseAddr(host); err == nil {
+		addresses = append(addresses, literal)
+	} else if addresses, err = f.Network.Lookup(ctx, host); err != nil {
+		return nil, err
+	}
+	if len(addresses) == 0 || len(addresses) > maxAddresses {
+		return nil, fmt.Errorf("host %q has %d addresses", host, len(addresses))
+	}
+	for i, a := range addresses {
+		a = a.Unmap()
+		if !IsPublic(a) && !contains(f.Permit, a) {
+			return nil, fmt.Errorf("host %q, address %v: %w", host, a, ErrAddress)
+		}
+		addresses[i] = a
+	}
+	return addresses, nil
+}

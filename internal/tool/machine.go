@@ -1,0 +1,55 @@
+package tool
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/machine"
+)
+
+// Place is where tools work: one sandbox, or the host itself.
+type Place struct {
+	Name    string // of the sandbox
+	Machine Machine
+	Files   Files
+	Host    bool   // not a sandbox: the user asked for it
+	Network bool   // it has one
+	Guest   string // path of the guest's program inside, which uses the network for the host
+}
+
+// Machine runs commands. A *machine.Machine is one.
+type Machine interface {
+	Exec(ctx context.Context, command *machine.Command) (*machine.Result, error)
+	Start(ctx context.Context, command *machine.Command) (id string, err error)
+	Processes
+}
+
+// Processes looks after commands in the background.
+type Processes interface {
+	Processes(ctx context.Context) ([]machine.Process, error)
+	Process(ctx context.Context, id string) (*machine.Process, error)
+	Logs(ctx context.Context, id string, from machine.LogRequest) (*machine.Logs, error)
+	Wait(ctx context.Context, id string) (*machine.Result, error)
+	Write(ctx context.Context, id string, input []byte, end bool) error
+	Signal(ctx context.Context, id, signal string, tree bool) error
+	End(ctx context.Context, id string, grace time.Duration) error
+	Forget(ctx context.Context, id string) error
+}
+
+// Files reaches the files of a machine, by absolute paths inside. A
+// *machine.Files is one.
+type Files interface {
+	Stat(ctx context.Context, path string) (*machine.FileInfo, error)
+	Read(ctx context.Context, path string, options *machine.ReadOptions) (*machine.Content, error)
+	Open(ctx context.Context, path string, options *machine.ReadOptions) (*machine.FileReader, error)
+	List(ctx context.Context, path string, options *machine.ListOptions) (*machine.Listing, error)
+	Search(ctx context.Context, path string, options *machine.SearchOptions) (*machine.SearchResult, error)
+	Changes
+}
+
+// Changes changes files.
+type Changes interface {
+	Write(ctx context.Context, path string, content []byte, options *machine.WriteOptions) (*machine.WriteResult, error)
+	Rename(ctx context.Context, from, to string, options *machine.RenameOptions) error
+	Remove(ctx context.Context, path string, options *machine.RemoveOptions) (machine.Totals, error)
+}

@@ -1,0 +1,79 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/policy"
+)
+
+// MaxText bounds the text of a result, whatever the tool. Tools have narrower
+// limits of their own; this one holds for what they forget.
+const MaxText = 256 << 10
+
+// WhereHost is where a call works that no sandbox holds.
+const WhereHost = "host"
+
+// Result is what a model is told about a call.
+type Result struct {
+	Text    string  `json:"text"`
+	IsError bool    `json:"isError"`
+	Images  []Image `json:"images,omitempty"`
+	// Details are for programs: what the text says, in fields.
+	Details any `json:"details,omitempty"`
+	// Where is "isolated", "networked" or "host", and Sandbox the name of the
+	// sandbox. Set fills them in.
+	Where   string `json:"where"`
+	Sandbox string `json:"sandbox,omitempty"`
+}
+
+// Image is a picture for the model.
+type Image struct {
+	MediaType string `json:"mediaType"`
+	Data      []byte `json:"data,format:base64"`
+	Width     int    `json:"width"`
+	Height    int    `json:"height"`
+}
+
+// ErrorResult tells a model about a call that failed, with the way out if there
+// is one.
+func ErrorResult(err error) *Result {
+	text := err.Error()
+	if e, ok := errors.AsType[interface {
+		error
+		Explain() string
+	}](err); ok {
+		text = strings.TrimRight(e.Explain(), "\n")
+	}
+	if hint := advice.Of(err); hint != "" {
+		text += "\nhint: " + hint
+	}
+	return &Result{Text: text, IsError: true}
+}
+
+// isBeyondModel tells errors that the caller must see from those that the model
+// can do something about.
+func isBeyondModel(err error) bool {
+	for _, kind := range []error{context.Canceled, context.DeadlineExceeded, machine.ErrLost, machine.ErrBroken, machine.ErrClosed} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	_, denied := errors.AsType[*DeniedError](err)
+	_, arguments := errors.AsType[*ArgumentsError](err)
+	return denied || arguments
+}
+
+// finish makes sure of what every result promises.
+func (r *Result) finish(at *Place, half policy.Half) *Result {
+	r.Text = cutMiddle(strings.ToValidUTF8(r.Text, "\uFFFD"), MaxText)
+	r.Where, r.Sandbox = string(half), at.Name
+	if at.Host {
+		r.Where, r.Sandbox = WhereHost, ""
+		r.Text = strings.TrimRight(r.Text, "\n") + "\n[on the host, not in a sandbox]"
+	}
+	return r
+}

@@ -1,0 +1,60 @@
+package tool
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/policy"
+)
+
+// Tool is one thing that a model can ask for.
+type Tool struct {
+	Name        string
+	Aliases     []string // older names; policy knows the tool by Name
+	Description string   // one line, for a model
+	// As names the tool whose permission is enough, where policy lists know that
+	// one and not this: what may be read may also be searched.
+	As string
+
+	schema func() jsontext.Value
+	run    func(ctx context.Context, c *call, args jsontext.Value) (*Result, error)
+}
+
+// Schema is the JSON Schema of the tool's arguments.
+func (t Tool) Schema() jsontext.Value { return t.schema() }
+
+// All returns every tool, in the order in which they are shown.
+func All() []Tool {
+	return []Tool{
+		execTool(), processTool(),
+		readTool(), writeTool(), editTool(), patchTool(), lsTool(), grepTool(), imageTool(),
+		fetchTool(), searchTool(),
+	}
+}
+
+// Find returns the tool of a name or alias.
+func Find(name string) (Tool, bool) {
+	name = policy.NormalizeTool(name)
+	all := All()
+	at := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name || slices.Contains(t.Aliases, name) })
+	if at < 0 {
+		return Tool{}, false
+	}
+	return all[at], true
+}
+
+// define makes a tool of a function on checked arguments.
+func define[A any](t Tool, run func(context.Context, *call, *A) (*Result, error)) Tool {
+	t.schema = sync.OnceValue(schemaOf[A])
+	t.run = func(ctx context.Context, c *call, raw jsontext.Value) (*Result, error) {
+		var args A
+		if err := decode(raw, &args); err != nil {
+			return nil, &ArgumentsError{Tool: t.Name, Err: err}
+		}
+		return run(ctx, c, &args)
+	}
+	return t
+}
