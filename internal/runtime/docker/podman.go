@@ -51,7 +51,7 @@ func (r *Runtime) podmanTruth(ctx context.Context, f *facts) error {
 	}
 	var own podmanInfo
 	if err := json.Unmarshal(body, &own); err != nil || status != http.StatusOK {
-		return fmt.Errorf("Podman at %s does not tell what it can enforce (status %d): %w", r.options.Host, status, sandbox.ErrUnsupported)
+		return fmt.Errorf("engine %s does not tell what it can enforce (status %d): %w", r.options.Host, status, sandbox.ErrUnsupported)
 	}
 	f.believe(&own)
 	return nil
