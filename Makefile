@@ -41,8 +41,8 @@ $(GUESTS): $(GUEST_DIR)/atoll-guest-linux-%:
 	GOOS=linux GOARCH=$* $(GO_STATIC) go build $(GO_FLAGS) -ldflags "$(LD_FLAGS)" -o $@ ./cmd/atoll-guest
 
 .PHONY: run
-run: build ## show what Atoll can do, on this machine
-	@if [ -x scripts/demo.sh ]; then scripts/demo.sh; else bin/atoll version; fi
+run: engine build ## show what Atoll can do, on this machine (needs root)
+	@scripts/demo.sh
 
 .PHONY: test
 test: engine build vet ## run every test, on real engines (needs root)
