@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
@@ -12,19 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-const (
-	pageWidth  = 100 // where long values are wrapped
-	factIndent = 19  // where values begin
-)
-
-// page writes explain for a person: sections of facts, each with its origin.
-// Text is made printable here, before any colour is added.
-type page struct {
-	e     *env
-	style style
-	agent *config.Agent
-	x     *explanation
-}
+// The sections of explain, in the order of the page.
 
 func (e *env) printExplanation(s *app.Settings, p *plan.Plan, x *explanation) {
 	pg := &page{e: e, style: e.style(), agent: p.Agent, x: x}
@@ -37,59 +24,6 @@ func (e *env) printExplanation(s *app.Settings, p *plan.Plan, x *explanation) {
 	pg.life()
 	pg.path()
 	pg.closing()
-}
-
-func (pg *page) print(text string) { fmt.Fprintln(pg.e.Out, text) }
-
-func (pg *page) title(text string) { pg.print("\n" + pg.style.bold(text)) }
-
-// fact prints one value and, dimmed, the setting that it came from or that
-// would change it; "" for what is no setting.
-func (pg *page) fact(name, value, setting string) {
-	paint := func(text string) string { return text }
-	pg.painted(name, value, setting, paint)
-}
-
-func (pg *page) painted(name, value, setting string, paint func(string) string) {
-	lines := wrapped(printable(value), pageWidth-factIndent)
-	for i, line := range lines {
-		lines[i] = paint(line)
-	}
-	text := strings.Join(lines, "\n"+strings.Repeat(" ", factIndent))
-	if setting != "" {
-		text += pg.style.dim("  ← " + printable(settingText(originOf(pg.agent, setting), setting)))
-	}
-	pg.print(fmt.Sprintf("  %-16s %s", name, text))
-}
-
-// note prints a line below the values.
-func (pg *page) note(text string) {
-	pg.print(strings.Repeat(" ", factIndent) + pg.style.dim(printable(text)))
-}
-
-// settingText names the place of a value, or the key that would change it.
-func settingText(o config.Origin, setting string) string {
-	if o.Path == "" {
-		return "default of " + setting
-	}
-	return originText(o)
-}
-
-// wrapped breaks text between words; a word is never broken.
-func wrapped(text string, width int) []string {
-	var lines []string
-	line := ""
-	for word := range strings.SplitSeq(text, " ") {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
-			line += " " + word
-		default:
-			lines, line = append(lines, line), word
-		}
-	}
-	return append(lines, line)
 }
 
 func (pg *page) verdict() {
@@ -312,11 +246,4 @@ func (pg *page) closing() {
 	for _, part := range pg.x.Ignored {
 		pg.print("  " + printable(part) + ": belongs to another program, not read")
 	}
-}
-
-func listText(list []string) string {
-	if len(list) == 0 {
-		return "(none)"
-	}
-	return strings.Join(list, ", ")
 }

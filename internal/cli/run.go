@@ -5,58 +5,17 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
-
-// commandOptions are what run and sandbox exec have in common.
-type commandOptions struct {
-	whoFlags
-	env     []string
-	dir     string
-	timeout time.Duration
-	noStdin bool
-	asJSON  bool
-}
-
-// check refuses what can be seen to be wrong before a sandbox is made.
-func (o *commandOptions) check(cmd *cobra.Command) error {
-	if err := o.whoFlags.check(cmd); err != nil {
-		return err
-	}
-	if o.timeout < 0 {
-		return usage(cmd, fmt.Errorf("--timeout %v is negative", o.timeout))
-	}
-	if _, err := parseEnv(o.env); err != nil {
-		return withCode(exitUsage, err)
-	}
-	return nil
-}
-
-func (o *commandOptions) add(cmd *cobra.Command) {
-	o.whoFlags.add(cmd)
-	flags := cmd.Flags()
-	flags.StringArrayVarP(&o.env, "env", "e", nil, "set `NAME=VALUE` for the command (again for more)")
-	flags.StringVarP(&o.dir, "workdir", "w", "", "directory inside to run in (default: the sandbox's workdir)")
-	flags.DurationVar(&o.timeout, "timeout", 0, "end the command after this `time`, with exit code 124")
-	flags.BoolVarP(&o.noStdin, "no-stdin", "n", false, "do not pass standard input on")
-	flags.BoolVar(&o.asJSON, "json", false, "capture output and print one JSON object instead")
-	flags.SetInterspersed(false)
-}
 
 type runOptions struct {
 	commandOptions
@@ -195,36 +154,6 @@ func (o *runOptions) adjust(agent *config.Agent) {
 	}
 }
 
-// provide makes the session's sandbox ready and shows what it has to say.
-func (e *env) provide(ctx context.Context, a *app.App, who app.Who) (*app.Session, error) {
-	done := e.progress("preparing the sandbox")
-	session, err := a.Provide(ctx, who)
-	done()
-	if errors.Is(err, sandbox.ErrDenied) {
-		err = whereDenied(a, who, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	e.logger().DebugContext(ctx, "sandbox is ready", "name", session.Name, "backend", session.Plan.Spec.Backend, "made", session.Created)
-	for _, n := range session.Notices {
-		e.notice(n)
-	}
-	return session, nil
-}
-
-// whereDenied says where in the file the denied settings are.
-func whereDenied(a *app.App, who app.Who, err error) error {
-	p, planErr := a.Plan(who)
-	if planErr != nil {
-		return err
-	}
-	if problems := refusals(a.Settings, p); len(problems) > 0 {
-		return withCode(exitDenied, problems)
-	}
-	return err
-}
-
 // disposeTimeout bounds the removal of a sandbox after its command.
 const disposeTimeout = 30 * time.Second
 
@@ -240,76 +169,4 @@ func (e *env) dispose(ctx context.Context, a *app.App, who app.Who) {
 	if err := a.Discard(ctx, p); err != nil {
 		e.notice("the sandbox was not removed: " + err.Error())
 	}
-}
-
-// runCommand runs argv and ends with its exit code.
-func (e *env) runCommand(ctx context.Context, s *app.Session, o commandOptions, argv []string) error {
-	command, err := e.command(s, o, argv)
-	if err != nil {
-		return err
-	}
-	if o.asJSON {
-		return e.captureCommand(ctx, s, command)
-	}
-	result, err := s.Machine.Exec(ctx, command)
-	return commandEnd(command, result, err)
-}
-
-func (e *env) command(s *app.Session, o commandOptions, argv []string) (*machine.Command, error) {
-	call, err := parseEnv(o.env)
-	if err != nil {
-		return nil, err
-	}
-	env := policy.SanitizeEnv(policy.EnvRequest{Configured: s.Plan.Env.Passed, Call: call, AllowSecret: s.Plan.Agent.Sandbox.AllowSecretEnv})
-	for _, b := range env.Blocked {
-		return nil, advice.With(fmt.Errorf("environment variable %s: %s", b.Name, b.Reason), "keep secrets on the host, or name it in sandbox.dangerouslyAllowSecretEnv")
-	}
-	command := &machine.Command{Argv: argv, Env: app.CommandEnv(s.Plan, env.Passed), Dir: o.dir, Stdout: e.Out, Stderr: e.Err, Timeout: o.timeout}
-	if !path.IsAbs(command.Dir) {
-		command.Dir = path.Join(s.Plan.Spec.Workdir, command.Dir)
-	}
-	if !o.noStdin && !isInteractive(e.In) {
-		command.Stdin = e.In
-	}
-	return command, nil
-}
-
-// isInteractive reports whether input comes from a person at a terminal, who
-// has not been asked for any.
-func isInteractive(in io.Reader) bool {
-	f, ok := in.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-func parseEnv(entries []string) (map[string]string, error) {
-	env := map[string]string{}
-	for i, entry := range entries {
-		name, value, ok := strings.Cut(entry, "=")
-		if !ok || name == "" { // it is not repeated: it may be a secret
-			return nil, advice.With(fmt.Errorf("--env: number %d is not NAME=VALUE", i+1), "write for example --env LANG=C.UTF-8")
-		}
-		env[name] = value
-	}
-	return env, nil
-}
-
-// commandEnd turns a command's end into ours.
-func commandEnd(command *machine.Command, result *machine.Result, err error) error {
-	switch {
-	case errors.Is(err, machine.ErrNotFound):
-		return withCode(exitNotFound, advice.With(err, "it must be part of the sandbox's image, or lie below "+command.Dir))
-	case errors.Is(err, machine.ErrNotExecutable):
-		return withCode(exitNotExecutable, advice.With(err, "make it executable, or run it through its interpreter"))
-	case errors.Is(err, machine.ErrNoDirectory):
-		return advice.With(err, "--workdir is a directory inside the sandbox; the workspace is there under its own path")
-	case err != nil:
-		return err
-	case result.TimedOut:
-		return withCode(exitTimeout, fmt.Errorf("the command was ended after %v", command.Timeout))
-	case result.OOM:
-		return withCode(exitOutOfMemory, advice.With(errors.New("the command ran out of memory"), "raise sandbox.docker.memory"))
-	case result.ExitCode != 0:
-		return withCode(result.ExitCode, nil)
-	}
-	return nil
 }
