@@ -36,6 +36,9 @@ func (c *call) dispatch(req *wire.Request) error {
 	if op, ok := fileOps[req.Op]; ok {
 		return withPart(req.File, func(f *wire.File) error { return op(c, f) })
 	}
+	if op, ok := portOps[req.Op]; ok {
+		return withPart(req.Port, func(p *wire.Port) error { return op(c, p) })
+	}
 	op, ok := targetOps[req.Op]
 	if !ok {
 		return wire.Fail(wire.CodeUnknownOp, "the guest does not know the operation "+string(req.Op))

@@ -3,6 +3,7 @@ package guest
 import (
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
@@ -79,7 +80,7 @@ func (p *pump) swallow() bool {
 
 // readReady calls read when file has something to read, so that no buffer is
 // held while it has not. It returns what read returned, or -1.
-func readReady(file *os.File, wait bool, read func(fd int) (int, error)) int {
+func readReady(file syscall.Conn, wait bool, read func(fd int) (int, error)) int {
 	conn, err := file.SyscallConn()
 	if err != nil {
 		return -1

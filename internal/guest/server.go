@@ -19,6 +19,7 @@ type server struct {
 	memory  *oomWatch
 	tidy    *tidy
 	files   *filing
+	ports   *ports
 	// slots bounds the calls that wait for the kernel at once, and so the
 	// threads they need: those were made up front (see makeThreads).
 	slots chan struct{}
@@ -28,7 +29,7 @@ func newServer(build string, lineage *lineage) *server {
 	return &server{
 		self:    wire.Welcome{Boot: rand.Text(), Build: build},
 		lineage: lineage, warden: &warden{lineage: lineage, alone: alone()}, reaper: newReaper(), wires: newWires(), table: newTable(),
-		memory: &oomWatch{}, tidy: newTidy(), files: newFiling(),
+		memory: &oomWatch{}, tidy: newTidy(), files: newFiling(), ports: newPorts(),
 		slots: make(chan struct{}, maxSlots),
 	}
 }

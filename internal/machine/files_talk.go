@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ const (
 	requestRoom = 512
 	// framePatience is how long a guest may be silent in the middle of one.
 	framePatience = 30 * time.Second
+	// forEver is patience without an end.
+	forEver = math.MaxInt64
 )
 
 // talk is an operation that takes more than a question and an answer.
@@ -30,12 +33,14 @@ type talk struct {
 	stream   net.Conn
 	frames   *wire.Reader
 	patience time.Duration
-	hangUp   func() // ends the talk, whatever its state; may be called twice
+	hangUp   func()      // ends the talk, whatever its state; may be called twice
+	forget   func() bool // makes it independent of ctx
 }
 
 // opening is how a talk begins.
 type opening struct {
 	link     *link
+	live     *live // instead of link: this wire and no other
 	request  *wire.Request
 	slots    chan struct{} // nil: the machine's transfers
 	follow   []byte        // sent in one go with the request
@@ -63,9 +68,9 @@ func (m *Machine) talk(ctx context.Context, o *opening) (*talk, error) {
 		<-slots
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, t.free)
+	t.forget = context.AfterFunc(ctx, t.free)
 	t.hangUp = sync.OnceFunc(func() {
-		stop()
+		t.forget()
 		t.free()
 		t.stream.Close()
 		<-slots
@@ -80,8 +85,10 @@ func (m *Machine) talk(ctx context.Context, o *opening) (*talk, error) {
 // begin opens the stream.
 func (t *talk) begin(o *opening) error {
 	var err error
-	if t.live, err = o.link.get(t.ctx); err != nil {
-		return err
+	if t.live = o.live; t.live == nil {
+		if t.live, err = o.link.get(t.ctx); err != nil {
+			return err
+		}
 	}
 	if t.stream, err = t.live.Open(); err != nil {
 		return t.machine.because(t.live, err)
@@ -100,6 +107,14 @@ func (t *talk) say(o *opening) error {
 	t.renew(t.stream.SetWriteDeadline)
 	_, err := t.stream.Write(message.Bytes())
 	return t.failed(err)
+}
+
+// outlive lets the talk go on when its context has ended, for as long as it
+// takes.
+func (t *talk) outlive() {
+	t.forget()
+	t.ctx, t.patience = t.machine.ctx, forEver
+	t.renew(t.stream.SetDeadline)
 }
 
 // free makes whoever waits for the guest wait no longer.

@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -42,7 +41,7 @@ func (f *Files) Watch(ctx context.Context, path string, options *WatchOptions) (
 	if err != nil {
 		return nil, operation("watch", path, err)
 	}
-	t.patience = math.MaxInt64 // silence is what a watch mostly sees
+	t.patience = forEver // silence is what a watch mostly sees
 	t.hurry()
 	return &Watcher{talk: t, path: path}, nil
 }

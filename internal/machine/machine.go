@@ -71,6 +71,7 @@ type Machine struct {
 
 	transfers chan struct{} // one for each operation on files under way
 	watches   chan struct{} // one for each watch
+	ports     chan struct{} // one for each connection to a port, and each open port
 
 	mu     sync.Mutex
 	epoch  uint64
@@ -83,7 +84,7 @@ func New(dial Dialer, options *Options) *Machine {
 	m := &Machine{dial: dial, options: options.withDefaults()}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.epoch = m.options.Epoch
-	m.transfers, m.watches = make(chan struct{}, maxTransfers), make(chan struct{}, maxWatches)
+	m.transfers, m.watches, m.ports = make(chan struct{}, maxTransfers), make(chan struct{}, maxWatches), make(chan struct{}, maxPortStreams)
 	m.control, m.bulk = newLink(m, wire.KindControl), newLink(m, wire.KindBulk)
 	return m
 }

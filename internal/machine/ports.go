@@ -1,6 +1,17 @@
 package machine
 
-import "errors"
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
 
 // Why a port was refused.
 var (
@@ -9,3 +20,289 @@ var (
 	// ErrRefused is a port that nothing in the sandbox listens on.
 	ErrRefused = errors.New("connection refused")
 )
+
+const (
+	// maxPortStreams bounds the connections of one machine, with those that are
+	// only waited for. Together with transfers they stay below wire.MaxStreams.
+	maxPortStreams = 160
+	// defaultPortConns bounds the connections of one port.
+	defaultPortConns = 64
+	// spareAccepts is how many connections of a port can come at the same time
+	// without waiting for a message from here to there.
+	spareAccepts = 4
+	// relistenPause is how soon a port is opened again whose wire broke; it
+	// doubles up to relistenPauseMax.
+	relistenPause    = 20 * time.Millisecond
+	relistenPauseMax = 5 * time.Second
+)
+
+// PortOptions say how a port is served.
+type PortOptions struct {
+	// Gate decides, for each connection, whether it is answered. An error resets
+	// the connection at once. It is asked before anything is read, and must not
+	// take long. Nil refuses everything: a port without a gate is closed.
+	Gate func(ctx context.Context, caller Caller) error
+	// MaxConns bounds the connections under way; further ones wait. Default 64.
+	MaxConns int
+	// Backlog bounds the connections that wait; further ones are refused by the
+	// sandbox's kernel. Default and most wire.MaxBacklog.
+	Backlog int
+}
+
+// Caller is who connected to a port. That it is this sandbox is certain; the
+// address is its word.
+type Caller struct {
+	Port int
+	Addr netip.AddrPort
+}
+
+// Listen has the guest listen on a port of the sandbox's loopback interface,
+// and brings every connection here. It needs no network. If the wire breaks,
+// connections break with it, and the port is opened again over the next.
+func (m *Machine) Listen(ctx context.Context, port int, options *PortOptions) (*PortListener, error) {
+	if port < 1 || port > 65535 {
+		return nil, fmt.Errorf("%w: port %d", ErrInvalid, port)
+	}
+	l := &PortListener{machine: m, port: port, conns: make(chan *portConn), done: make(chan struct{})}
+	if options != nil {
+		l.options = *options
+	}
+	l.options.MaxConns = within(l.options.MaxConns, defaultPortConns, maxPortStreams)
+	l.options.Backlog = within(l.options.Backlog, wire.MaxBacklog, wire.MaxBacklog)
+	l.slots = make(chan struct{}, l.options.MaxConns)
+	l.ctx, l.cancel = context.WithCancelCause(m.ctx)
+	lease, err := l.lease(ctx)
+	if err != nil {
+		l.cancel(net.ErrClosed)
+		return nil, fmt.Errorf("listen on port %d of the sandbox: %w", port, err)
+	}
+	go l.keepOpen(lease)
+	return l, nil
+}
+
+// PortListener is a port inside the sandbox. It is a net.Listener.
+type PortListener struct {
+	machine *Machine
+	port    int
+	options PortOptions
+	ctx     context.Context // ends with Close, and when the port cannot be kept open
+	cancel  context.CancelCauseFunc
+	conns   chan *portConn
+	slots   chan struct{} // one for each connection, or accept under way
+	done    chan struct{} // closed when nothing is under way any more
+}
+
+// Accept waits for the next connection that the gate lets in.
+func (l *PortListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.ctx.Done():
+		return nil, context.Cause(l.ctx)
+	}
+}
+
+// Close closes the port, and returns when it is closed inside. Connections that
+// were accepted go on.
+func (l *PortListener) Close() error {
+	l.cancel(net.ErrClosed)
+	<-l.done
+	return nil
+}
+
+// Addr is the port inside the sandbox.
+func (l *PortListener) Addr() net.Addr { return portAddr(l.port) }
+
+// portAddr is a port of some sandbox.
+type portAddr int
+
+func (portAddr) Network() string  { return "tcp" }
+func (a portAddr) String() string { return fmt.Sprintf("sandbox:%d", int(a)) }
+
+// lease is a port that is open for as long as its stream is.
+type lease struct {
+	*talk
+	id string
+}
+
+// lease has the guest open the port.
+func (l *PortListener) lease(ctx context.Context) (*lease, error) {
+	id := rand.Text()
+	t, err := l.machine.talk(ctx, &opening{
+		link: l.machine.bulk, slots: l.machine.ports, patience: answerPatience,
+		request: &wire.Request{Op: wire.OpPortListen, Port: &wire.Port{ID: id, Port: l.port, Backlog: l.options.Backlog}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var bound wire.Bound
+	if err := t.answer(wire.FrameStarted, &bound); err != nil {
+		t.hangUp()
+		return nil, err
+	}
+	t.outlive()
+	return &lease{t, id}, nil
+}
+
+// giveBack has the guest close the port, which it answers with the end of the
+// stream.
+func (l *lease) giveBack() {
+	l.stream.Close()
+	_ = l.stream.SetReadDeadline(time.Now().Add(closePatience))
+}
+
+// keepOpen serves the port over one wire after the other.
+func (l *PortListener) keepOpen(first *lease) {
+	defer close(l.done)
+	for current := first; current != nil; current = l.reopen() {
+		l.serve(current)
+	}
+}
+
+// reopen opens the port again, or gives up: then Accept says why.
+func (l *PortListener) reopen() *lease {
+	for pause := relistenPause; ; pause = min(2*pause, relistenPauseMax) {
+		select {
+		case <-time.After(pause):
+		case <-l.ctx.Done():
+			return nil
+		}
+		lease, err := l.lease(l.ctx)
+		if err == nil {
+			return lease
+		}
+		if errors.Is(err, ErrBroken) || errors.Is(err, ErrClosed) {
+			l.cancel(err)
+			return nil
+		}
+	}
+}
+
+// serve accepts until the lease or the listener ends.
+func (l *PortListener) serve(lease *lease) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	var workers sync.WaitGroup
+	for range min(spareAccepts, l.options.MaxConns) {
+		workers.Go(func() {
+			for l.acceptOne(ctx, lease) {
+			}
+			cancel()
+		})
+	}
+	stop := context.AfterFunc(ctx, lease.giveBack)
+	if frame, err := lease.frames.Frame(); err == nil { // nothing can come but its end
+		_ = lease.odd(frame)
+	}
+	stop()
+	cancel()
+	lease.hangUp()
+	workers.Wait()
+}
+
+// acceptOne brings one connection to whoever accepts. It reports whether there
+// may be more.
+func (l *PortListener) acceptOne(ctx context.Context, lease *lease) bool {
+	select {
+	case l.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	conn, err := l.await(ctx, lease)
+	if err != nil {
+		<-l.slots
+		return ctx.Err() == nil && errors.Is(err, errGated)
+	}
+	select {
+	case l.conns <- conn:
+		return true
+	case <-ctx.Done():
+		_ = conn.Close()
+		return false
+	}
+}
+
+// errGated is a connection that the gate did not let in.
+var errGated = errors.New("not let in")
+
+// await waits for a connection that may come in.
+func (l *PortListener) await(ctx context.Context, lease *lease) (*portConn, error) {
+	t, err := l.machine.talk(ctx, &opening{
+		live: lease.live, slots: l.machine.ports, patience: forEver,
+		request: &wire.Request{Op: wire.OpPortAccept, Port: &wire.Port{ID: lease.id}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	conn, err := newPortConn(t, l.port)
+	if err == nil {
+		err = l.gate(ctx, conn.caller)
+	}
+	if err != nil {
+		t.hangUp()
+		return nil, err
+	}
+	conn.closed = func() { <-l.slots }
+	return conn, nil
+}
+
+func (l *PortListener) gate(ctx context.Context, caller Caller) error {
+	if l.options.Gate == nil {
+		return errGated
+	}
+	if err := l.options.Gate(ctx, caller); err != nil {
+		l.machine.options.Log.Debug("connection refused", "port", l.port, "error", err)
+		return errGated
+	}
+	return nil
+}
+
+// Serve listens on a port and handles each connection, which is closed when
+// handle returns. It returns when ctx ends, with nil, or when the port cannot be
+// kept open; all connections are closed and all handlers done by then.
+func (m *Machine) Serve(ctx context.Context, port int, options *PortOptions, handle func(net.Conn)) error {
+	l, err := m.Listen(ctx, port, options)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { l.cancel(net.ErrClosed) })()
+	defer l.Close()
+	var handlers sync.WaitGroup
+	defer handlers.Wait()
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		handlers.Go(func() {
+			defer conn.Close()
+			defer context.AfterFunc(l.ctx, func() { conn.Close() })()
+			handle(conn)
+		})
+	}
+}
+
+// Dial connects to a port on the sandbox's loopback interface, whatever its
+// network. The network must be "tcp". The context is for the dialling only.
+func (m *Machine) Dial(ctx context.Context, network string, port int) (net.Conn, error) {
+	if network != "tcp" || port < 1 || port > 65535 {
+		return nil, fmt.Errorf("%w: dial %s port %d", ErrInvalid, network, port)
+	}
+	t, err := m.talk(ctx, &opening{
+		link: m.bulk, slots: m.ports, patience: answerPatience + dialPatience,
+		request: &wire.Request{Op: wire.OpPortDial, Port: &wire.Port{Port: port}},
+	})
+	if err == nil {
+		var conn *portConn
+		if conn, err = newPortConn(t, port); err == nil {
+			return conn, nil
+		}
+		t.hangUp()
+	}
+	return nil, fmt.Errorf("dial port %d of the sandbox: %w", port, err)
+}
+
+// dialPatience is how long the guest waits for something inside to accept.
+const dialPatience = 5 * time.Second

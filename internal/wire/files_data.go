@@ -29,13 +29,8 @@ func (i *Interrupt) Error() string { return fmt.Sprintf("frame %d among data", i
 // Read implements io.Reader. A DataEnd frame is io.EOF, the end of the stream
 // io.ErrUnexpectedEOF, any other frame an *Interrupt.
 func (d *Data) Read(p []byte) (int, error) {
-	if d.ended {
-		return 0, io.EOF
-	}
-	for d.left == 0 {
-		if err := d.next(); err != nil {
-			return 0, err
-		}
+	if err := d.Wait(); err != nil {
+		return 0, err
 	}
 	n, err := d.frames.buffered.Read(p[:min(len(p), d.left)])
 	d.left -= n
@@ -132,4 +127,18 @@ func (d *DataWriter) Close() {
 		dataBuffers.Put(d.buf)
 		d.buf = nil
 	}
+}
+
+// Wait returns when there is data to read, or with what Read would return
+// instead. It needs no buffer.
+func (d *Data) Wait() error {
+	if d.ended {
+		return io.EOF
+	}
+	for d.left == 0 {
+		if err := d.next(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,14 +2,15 @@ package wire
 
 // The operations on ports. Each uses Request.Port.
 //
-//	listen  Started once it listens, then nothing: the port is open for as long
-//	        as the stream is
-//	accept  waits for a connection to that port; then Started and Call
+//	listen  Started with Bound once it listens, then nothing: the port is open
+//	        for as long as the stream is
+//	accept  waits for a connection to that port; then Started with Caller
 //	dial    Started once it is connected, or Error
 //
 // After accept and dial the stream is the connection: Data frames both ways,
-// and DataEnd from the side that sends no more. The host opens every stream,
-// these too: it alone decides how many connections there can be.
+// and DataEnd from the side that sends no more. A stream that ends without is a
+// connection that was reset. The host opens every stream, these too: it alone
+// decides how many connections there can be.
 const (
 	OpPortListen Op = "port.listen"
 	OpPortAccept Op = "port.accept"
@@ -48,4 +49,6 @@ const (
 	MaxListeners = 32
 	// MaxBacklog bounds the connections that wait at one.
 	MaxBacklog = 256
+	// MaxPortConns bounds the connections of a guest, over all wires.
+	MaxPortConns = 512
 )

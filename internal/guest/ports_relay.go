@@ -1,0 +1,134 @@
+package guest
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+	"golang.org/x/sys/unix"
+)
+
+// relay joins a connection inside the sandbox to a stream of the wire. It holds
+// no buffer while nothing moves.
+type relay struct {
+	call  *call
+	data  *wire.Data    // from the host
+	heard chan struct{} // closed when the host has sent something, or left
+	first error         // valid then
+	conn  *net.TCPConn
+	over  sync.Once
+}
+
+// relay begins to listen to the host.
+func (c *call) relay() *relay {
+	r := &relay{call: c, data: c.reader.Data(), heard: make(chan struct{})}
+	go func() {
+		defer close(r.heard)
+		r.first = r.data.Wait()
+	}()
+	return r
+}
+
+// run joins conn to the stream until both directions have ended.
+func (r *relay) run(conn net.Conn, caller wire.Caller) error {
+	r.conn = conn.(*net.TCPConn)
+	defer r.conn.Close()
+	select {
+	case r.call.server.ports.conns <- struct{}{}:
+		defer func() { <-r.call.server.ports.conns }()
+	default:
+		abort(conn)
+		return wire.Fail(wire.CodeTooMany, "too many connections in this sandbox")
+	}
+	if err := wire.WriteJSON(r.call.stream, wire.FrameStarted, caller); err != nil {
+		abort(conn)
+		return nil
+	}
+	var down sync.WaitGroup
+	down.Go(r.down)
+	r.up()
+	down.Wait()
+	return nil
+}
+
+// cut ends both directions at once, as a reset.
+func (r *relay) cut() {
+	r.over.Do(func() {
+		abort(r.conn)
+		_ = r.call.stream.SetDeadline(time.Unix(1, 0))
+	})
+}
+
+// leave ends what still comes up, because nobody wants it any more. What went
+// down is on its way, and arrives.
+func (r *relay) leave() {
+	r.over.Do(func() {
+		_ = r.conn.SetReadDeadline(time.Unix(1, 0))
+		_ = r.call.stream.SetDeadline(time.Unix(1, 0))
+	})
+}
+
+// up moves bytes from inside to the host.
+func (r *relay) up() {
+	for {
+		var c *chunk
+		n := readReady(r.conn, true, func(fd int) (int, error) {
+			c = chunks.Get().(*chunk)
+			n, err := unix.Read(fd, c[wire.HeaderSize:])
+			if n <= 0 {
+				chunks.Put(c)
+			}
+			return n, err
+		})
+		if n < 0 {
+			r.cut()
+			return
+		}
+		if n == 0 {
+			if wire.WriteFrame(r.call.stream, wire.FrameDataEnd, nil) != nil {
+				r.cut()
+			}
+			return
+		}
+		wire.PutHeader(c[:], wire.FrameData, n)
+		_, err := r.call.stream.Write(c[:wire.HeaderSize+n])
+		chunks.Put(c)
+		if err != nil {
+			r.cut()
+			return
+		}
+	}
+}
+
+// down moves bytes from the host to the inside. After their end it waits for
+// the host to leave.
+func (r *relay) down() {
+	<-r.heard
+	err := r.first
+	for err == nil {
+		if err = r.move(); err == nil {
+			err = r.data.Wait()
+		}
+	}
+	if errors.Is(err, io.EOF) && r.conn.CloseWrite() == nil {
+		_, _ = r.call.reader.Frame()
+		r.leave()
+		return
+	}
+	r.cut()
+}
+
+// move passes on what has come.
+func (r *relay) move() error {
+	c := chunks.Get().(*chunk)
+	defer chunks.Put(c)
+	n, err := r.data.Read(c[:])
+	if err != nil {
+		return err
+	}
+	_, err = r.conn.Write(c[:n])
+	return err
+}

@@ -1,0 +1,125 @@
+package machine
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// ErrReset is a connection that the other side broke off.
+var ErrReset = errors.New("connection reset by the sandbox")
+
+// closePatience is how long Close waits to say that it is the end.
+const closePatience = time.Second
+
+// portConn is a connection to something inside a sandbox. It can be closed in
+// one direction, with CloseWrite.
+type portConn struct {
+	*talk
+	caller Caller
+	closed func() // nil, or called once when it is closed
+
+	reading sync.Mutex
+	data    *wire.Data
+
+	writing sync.Mutex
+	ended   bool // no more can be written
+	once    sync.Once
+}
+
+// newPortConn waits until the stream has become a connection.
+func newPortConn(t *talk, port int) (*portConn, error) {
+	var caller wire.Caller
+	if err := t.answer(wire.FrameStarted, &caller); err != nil {
+		return nil, err
+	}
+	addr, err := netip.ParseAddrPort(caller.Peer)
+	if err != nil || caller.Port != port || !addr.Addr().IsLoopback() {
+		return nil, t.lies("connection from elsewhere")
+	}
+	t.outlive()
+	return &portConn{talk: t, caller: Caller{Port: port, Addr: addr}, data: t.frames.Data()}, nil
+}
+
+// Read implements net.Conn.
+func (c *portConn) Read(p []byte) (int, error) {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	n, err := c.data.Read(p)
+	return n, c.reason(err)
+}
+
+// Write implements net.Conn.
+func (c *portConn) Write(p []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.ended {
+		return 0, net.ErrClosed
+	}
+	data := wire.NewDataWriter(c.stream)
+	defer data.Close()
+	n, err := data.Write(p)
+	return n, c.reason(err)
+}
+
+// CloseWrite says that no more will be written. Reading goes on.
+func (c *portConn) CloseWrite() error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.ended {
+		return nil
+	}
+	c.ended = true
+	return c.reason(wire.WriteFrame(c.stream, wire.FrameDataEnd, nil))
+}
+
+// Close implements net.Conn. What was written arrives.
+func (c *portConn) Close() error {
+	c.once.Do(func() {
+		_ = c.stream.SetWriteDeadline(time.Now().Add(closePatience))
+		_ = c.CloseWrite()
+		c.hangUp()
+		if c.closed != nil {
+			c.closed()
+		}
+	})
+	return nil
+}
+
+// reason is what users of connections expect an error to look like.
+func (c *portConn) reason(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return os.ErrDeadlineExceeded
+	}
+	if stop, ok := errors.AsType[*wire.Interrupt](err); ok && stop.Type != wire.FrameError {
+		return c.odd(stop.Frame)
+	}
+	if errors.Is(err, wire.ErrProtocol) {
+		return c.machine.cut(c.live, err)
+	}
+	return ErrReset
+}
+
+// LocalAddr implements net.Conn: the port inside the sandbox.
+func (c *portConn) LocalAddr() net.Addr { return portAddr(c.caller.Port) }
+
+// RemoteAddr implements net.Conn: the other end, inside the sandbox.
+func (c *portConn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.caller.Addr) }
+
+// SetDeadline implements net.Conn.
+func (c *portConn) SetDeadline(t time.Time) error { return c.stream.SetDeadline(t) }
+
+// SetReadDeadline implements net.Conn.
+func (c *portConn) SetReadDeadline(t time.Time) error { return c.stream.SetReadDeadline(t) }
+
+// SetWriteDeadline implements net.Conn.
+func (c *portConn) SetWriteDeadline(t time.Time) error { return c.stream.SetWriteDeadline(t) }
