@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/machine"
@@ -47,7 +48,7 @@ func (e *env) captureCommand(ctx context.Context, s *app.Session, command *machi
 	if err := e.printJSON(report); err != nil {
 		return err
 	}
-	if end, ok := commandEnd(command, result, nil).(*exitError); ok {
+	if end, ok := errors.AsType[*exitError](commandEnd(command, result, nil)); ok {
 		return withCode(end.code, nil)
 	}
 	return nil

@@ -104,8 +104,18 @@ type explainedSandbox struct {
 	Docker             config.Docker     `json:"docker"`
 	Browser            config.Browser    `json:"browser"`
 	Prune              config.Prune      `json:"prune"`
+	// Networked is the second sandbox of a network pair.
+	Networked *networkedHalf `json:"networked,omitzero"`
 	// Drift is how the private copy differs from what it was made from.
 	Drift workspace.Drift `json:"drift,omitzero"`
+}
+
+// networkedHalf is the half of a pair that has a network, and what works there.
+type networkedHalf struct {
+	ContainerName string   `json:"containerName"`
+	Network       string   `json:"network"`
+	Tools         []string `json:"tools"`
+	Commands      []string `json:"commands"`
 }
 
 // explainedEnv names variables and never shows a value.
@@ -120,6 +130,8 @@ type explainedTool struct {
 	Allowed bool     `json:"allowed"`
 	Reason  string   `json:"reason"`
 	Fix     []string `json:"fix"`
+	// Half is where the tool works, if the sandbox has two halves.
+	Half policy.Half `json:"half,omitempty"`
 }
 
 type explainedPath struct {
@@ -148,13 +160,25 @@ func explainSandbox(s *app.Settings, p *plan.Plan, stored string) explainedSandb
 			Passed:  orEmpty(slices.Sorted(maps.Keys(p.Env.Passed))),
 			Blocked: orEmpty(p.Env.Blocked), Warnings: orEmpty(p.Env.Warnings),
 		},
-		Browser: box.Browser, Prune: box.Prune,
+		Browser: box.Browser, Prune: box.Prune, Networked: explainPair(p),
 	}
+}
+
+func explainPair(p *plan.Plan) *networkedHalf {
+	if p.Net == nil {
+		return nil
+	}
+	box := p.Agent.Sandbox
+	return &networkedHalf{p.Net.Name, p.Net.Network, orEmpty(box.NetworkAllow), orEmpty(box.NetworkExecAllow)}
 }
 
 func explainTool(p *plan.Plan, name string) *explainedTool {
 	d := p.Tools.Decide(name)
-	return &explainedTool{Name: policy.NormalizeTool(name), Allowed: d.Allowed, Reason: d.Reason, Fix: orEmpty(d.Fix)}
+	tool := &explainedTool{Name: policy.NormalizeTool(name), Allowed: d.Allowed, Reason: d.Reason, Fix: orEmpty(d.Fix)}
+	if p.Router.Paired() {
+		tool.Half = p.Router.Tool(name).Half
+	}
+	return tool
 }
 
 func explainPath(p *plan.Plan, input string) *explainedPath {

@@ -73,11 +73,7 @@ func (pg *page) walls() {
 	d := pg.x.Sandbox.Docker
 	pg.title("Walls")
 	pg.fact("image", d.Image, "sandbox.docker.image")
-	network := d.Network
-	if network == "none" {
-		network = "none: only loopback"
-	}
-	pg.fact("network", network, "sandbox.docker.network")
+	pg.network(d.Network)
 	pg.fact("user", d.User, "sandbox.docker.user")
 	root := "writable"
 	if d.ReadOnlyRoot {
@@ -91,6 +87,23 @@ func (pg *page) walls() {
 	}
 	pg.fact("system calls", seccomp+" filter, no new privileges", "sandbox.docker.seccompProfile")
 	pg.limits(d)
+}
+
+// network says what can be reached, and from where if there are two halves.
+func (pg *page) network(configured string) {
+	const none = "none: only loopback"
+	net := pg.x.Sandbox.Networked
+	switch {
+	case net != nil:
+		pg.fact("network", none+", in the isolated half", "")
+		pg.fact("networked half", net.ContainerName+" on "+net.Network, "sandbox.docker.network")
+		pg.fact("", "tools "+listText(net.Tools), "sandbox.networkAllow")
+		pg.fact("", "commands "+listText(net.Commands), "sandbox.networkExecAllow")
+	case configured == "none":
+		pg.fact("network", none, "sandbox.docker.network")
+	default:
+		pg.fact("network", configured, "sandbox.docker.network")
+	}
 }
 
 // limits names the limits that are set, and says so if none is.
@@ -182,7 +195,11 @@ func (pg *page) tool() {
 	}
 	name := shortened(printable(tool.Name), factIndent)
 	if tool.Allowed {
-		pg.painted(name, "allowed: "+tool.Reason, "", pg.style.good)
+		where := ""
+		if tool.Half != "" {
+			where = ", in the " + string(tool.Half) + " half"
+		}
+		pg.painted(name, "allowed: "+tool.Reason+where, "", pg.style.good)
 		return
 	}
 	pg.painted(name, "denied: "+tool.Reason, "", pg.style.alarm)
