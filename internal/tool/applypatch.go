@@ -175,10 +175,15 @@ func (f *patchFiles) Remove(ctx context.Context, name string, version patch.Vers
 	return f.remember(ctx, p.Container, "")
 }
 
-// translate makes a changed file one in the words of package patch.
+// translate makes a changed file one that package patch recognises.
 func translate(err error) error {
 	if errors.Is(err, machine.ErrChanged) {
-		return errors.Join(patch.ErrChanged, err)
+		return changedFile{err}
 	}
 	return err
 }
+
+type changedFile struct{ error }
+
+// Unwrap makes it a patch.ErrChanged beside what it is.
+func (e changedFile) Unwrap() []error { return []error{patch.ErrChanged, e.error} }

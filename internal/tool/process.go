@@ -63,7 +63,7 @@ type processArgs struct {
 	Signal string        `json:"signal,omitzero" jsonschema:"For signal: a name such as SIGINT."`
 	Wait   float64       `json:"wait,omitzero" jsonschema:"For poll and wait: seconds to wait at most (poll 30, wait 600)."`
 	Stream stream        `json:"stream,omitzero" jsonschema:"For logs: which output offset is for. Default stdout."`
-	Offset int64         `json:"offset,omitzero" jsonschema:"For logs: byte to start at."`
+	Offset int64         `json:"offset,omitzero" jsonschema:"For logs: byte to start at; negative: that many before the end."`
 }
 
 func (a *processArgs) check() (problems []error) {
@@ -76,7 +76,6 @@ func (a *processArgs) check() (problems []error) {
 	add(a.ID == "" && a.Action != actionList, `"/id" is missing: the action list shows the ids`)
 	add(a.Action == actionSignal && a.Signal == "", `"/signal" is missing`)
 	add(a.Wait < 0 || math.IsNaN(a.Wait) || a.Wait > maxWait.Seconds(), fmt.Sprintf(`"/wait" must be between 0 and %d seconds`, int(maxWait.Seconds())))
-	add(a.Offset < 0, `"/offset" must not be negative`)
 	add(a.Stream != "" && !slices.Contains(streams(), a.Stream), `"/stream" must be stdout or stderr`)
 	return problems
 }
@@ -101,7 +100,7 @@ func runProcess(ctx context.Context, c *call, a *processArgs) (*Result, error) {
 	case actionPoll:
 		return c.poll(ctx, a)
 	case actionLogs:
-		return c.logs(ctx, a)
+		return c.logs(ctx, a, p)
 	case actionWrite:
 		if err := m.Write(ctx, a.ID, []byte(a.Input), a.EOF); err != nil {
 			return nil, err

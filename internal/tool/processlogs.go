@@ -84,10 +84,10 @@ func (c *call) poll(ctx context.Context, a *processArgs) (*Result, error) {
 }
 
 // logs shows output from an offset on, whatever was shown before.
-func (c *call) logs(ctx context.Context, a *processArgs) (*Result, error) {
-	from := machine.LogRequest{Stdout: a.Offset, Max: logsPage}
+func (c *call) logs(ctx context.Context, a *processArgs, p *machine.Process) (*Result, error) {
+	from := machine.LogRequest{Stdout: start(a.Offset, p.Stdout), Max: logsPage}
 	if a.Stream == streamErr {
-		from.Stdout, from.Stderr = 0, a.Offset
+		from.Stdout, from.Stderr = 0, start(a.Offset, p.Stderr)
 	}
 	logs, err := c.at.Machine.Logs(ctx, a.ID, from)
 	if err != nil {
@@ -100,6 +100,14 @@ func (c *call) logs(ctx context.Context, a *processArgs) (*Result, error) {
 		logs.Stdout = machine.Log{Next: logs.Process.Stdout}
 	}
 	return c.logsResult(logs, from.Stdout, from.Stderr), nil
+}
+
+// start is an offset that may count from the end.
+func start(offset, total int64) int64 {
+	if offset < 0 {
+		return max(total+offset, 0)
+	}
+	return offset
 }
 
 func (c *call) logsResult(l *machine.Logs, out, errs int64) *Result {

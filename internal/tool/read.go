@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/machine"
@@ -139,7 +140,8 @@ func (w *lineWindow) take(line []byte, length int64) {
 		return
 	}
 	raw := strings.TrimSuffix(strings.TrimSuffix(string(line), "\n"), "\r")
-	text, cut := cutLine(strings.ToValidUTF8(raw, "\uFFFD"), readLine)
+	kept, cut := cutLine(raw, readLine)
+	text := strings.ToValidUTF8(kept, "\uFFFD")
 	if cut > 0 {
 		w.cut++
 		text += fmt.Sprintf("… [line of %s]", sizeText(length))
@@ -148,7 +150,7 @@ func (w *lineWindow) take(line []byte, length int64) {
 		w.full = true
 		return
 	}
-	w.odd = w.odd || strings.ContainsRune(text, '\uFFFD') && !strings.ContainsRune(raw, '\uFFFD')
+	w.odd = w.odd || !utf8.ValidString(kept)
 	fmt.Fprintf(&w.shown, lineFormat+"%s\n", w.lines, visible(text))
 	w.last = w.lines
 }

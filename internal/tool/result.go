@@ -46,7 +46,7 @@ func ErrorResult(err error) *Result {
 		error
 		Explain() string
 	}](err); ok {
-		text = strings.TrimRight(e.Explain(), "\n")
+		text = strings.TrimRight(strings.Replace(text, e.Error(), e.Explain(), 1), "\n")
 	}
 	if hint := advice.Of(err); hint != "" {
 		text += "\nhint: " + hint
@@ -57,7 +57,7 @@ func ErrorResult(err error) *Result {
 // isBeyondModel tells errors that the caller must see from those that the model
 // can do something about.
 func isBeyondModel(err error) bool {
-	for _, kind := range []error{context.Canceled, context.DeadlineExceeded, machine.ErrLost, machine.ErrBroken, machine.ErrClosed} {
+	for _, kind := range []error{context.Canceled, context.DeadlineExceeded, machine.ErrLost, machine.ErrBroken, machine.ErrClosed, errNoHalf} {
 		if errors.Is(err, kind) {
 			return true
 		}

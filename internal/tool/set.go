@@ -3,6 +3,7 @@ package tool
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -98,15 +99,18 @@ func (s *Set) Call(ctx context.Context, name string, args jsontext.Value) (*Resu
 // route sends the call to one half. A networked half that was not provided is
 // an error: nothing is done elsewhere instead.
 func (c *call) route(r policy.Route) error {
-	c.half, c.at = r.Half, c.set.Isolated
-	if r.Half == policy.HalfNetworked && !c.at.Host {
-		c.at = c.set.Networked
+	at := c.set.Isolated
+	if r.Half == policy.HalfNetworked && !at.Host {
+		at = c.set.Networked
 	}
-	if c.at == nil {
-		return fmt.Errorf("%s: the networked half of the sandbox was not provided", c.tool.Name)
+	if at == nil {
+		return fmt.Errorf("%s: %w", c.tool.Name, errNoHalf)
 	}
+	c.half, c.at = r.Half, at
 	return nil
 }
+
+var errNoHalf = errors.New("the networked half of the sandbox was not provided")
 
 // places are all sandboxes of the session.
 func (s *Set) places() []*Place {

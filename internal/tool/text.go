@@ -73,13 +73,13 @@ func cutMiddle(text string, limit int) string {
 
 func leftOut(n int) string { return fmt.Sprintf("\n[… %s left out …]\n", sizeText(int64(n))) }
 
-// cutLine shortens one line to limit bytes.
+// cutLine shortens one line to limit bytes, not in the middle of a letter.
 func cutLine(line string, limit int) (short string, cut int) {
 	if len(line) <= limit {
 		return line, 0
 	}
 	at := limit
-	for at > 0 && !utf8.RuneStart(line[at]) {
+	for at > limit-utf8.UTFMax && at > 0 && !utf8.RuneStart(line[at]) {
 		at--
 	}
 	return line[:at], len(line) - at
