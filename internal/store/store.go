@@ -29,7 +29,7 @@ var migrations embed.FS
 
 // schemaVersion is the newest migration. It is also written to the file's
 // user_version, so that a process that finds it current asks nothing else.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // busyTimeout is how long a statement waits for another process's transaction.
 const busyTimeout = 10 * time.Second

@@ -1,0 +1,55 @@
+package tool_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/tool"
+)
+
+func TestStoredMemory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "atoll.db")
+	open := func() *store.DB {
+		db, err := store.Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	db := open()
+	remember := func(session, file string, v machine.Version) {
+		t.Helper()
+		if err := tool.NewStoredMemory(db, session).Remember(t.Context(), file, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recalls := func(db *store.DB, session, file string, want machine.Version) {
+		t.Helper()
+		if got, err := tool.NewStoredMemory(db, session).Recall(t.Context(), file); err != nil || got != want {
+			t.Errorf("%s, %s: %q, %v; want %q", session, file, got, err, want)
+		}
+	}
+	remember("a", "f", "1")
+	remember("b", "f", "2")
+	remember("a", "f", "3")
+	remember("a", "g", "4")
+	remember("a", "g", "")
+	again := open()
+	recalls(again, "a", "f", "3")
+	recalls(again, "b", "f", "2")
+	recalls(again, "a", "g", "")
+	recalls(again, "c", "f", "")
+
+	for i := range tool.MaxSeen + 5 {
+		remember("many", fmt.Sprintf("%06d", i), "v")
+	}
+	var rows int
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM seen_files WHERE session = 'many'").Scan(&rows); err != nil || rows != tool.MaxSeen {
+		t.Errorf("%d rows, %v", rows, err)
+	}
+	recalls(db, "many", fmt.Sprintf("%06d", tool.MaxSeen+4), "v")
+}
