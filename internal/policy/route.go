@@ -87,8 +87,14 @@ func (r Router) Argv(argv []string) Route {
 // PairNetwork is the network of the networked half: the configured one, or the
 // engine's own if the configuration has none.
 func PairNetwork(configured string) string {
-	if mode := lower(trim(configured)); mode == "" || mode == "none" {
+	if !Networked(configured) {
 		return networkOfPair
 	}
 	return configured
+}
+
+// Networked tells whether a sandbox with this network reaches anything.
+func Networked(network string) bool {
+	mode := lower(trim(network))
+	return mode != "" && mode != "none"
 }

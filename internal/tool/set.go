@@ -39,6 +39,7 @@ type Options struct {
 
 	Fetch      fetch.Fetcher // its Network is the sandbox's
 	FetchChars int           // shown of a page; 0: the usual number
+	NoFetch    error         // why pages cannot be fetched; nil if they can
 
 	Search      Searcher // nil: there is none
 	SearchCount int      // results unless asked for another number; 0: the usual one

@@ -53,6 +53,9 @@ func runFetch(ctx context.Context, c *call, a *fetchArgs) (*Result, error) {
 	if err := c.requireNetwork(); err != nil {
 		return nil, err
 	}
+	if c.set.NoFetch != nil {
+		return nil, c.set.NoFetch
+	}
 	f := c.set.Fetch
 	f.Network = &outside{machine: c.at.Machine, guest: c.at.Guest}
 	page, err := f.Get(ctx, a.URL)

@@ -1,0 +1,175 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tool"
+	"github.com/atoll-run/atoll/internal/tool/search"
+	"github.com/atoll-run/atoll/internal/version"
+)
+
+// guestProgram is where the guest is inside every sandbox.
+const guestProgram = policy.InternalTarget + "/guest"
+
+// Toolbox is a session's tools and what they work on.
+type Toolbox struct {
+	*tool.Set
+	Plan    *plan.Plan
+	Notices []string
+	release func()
+}
+
+// Release ends the use of the session's sandboxes.
+func (t *Toolbox) Release() { t.release() }
+
+// Tools makes a session's tools ready, with everything that they work on: its
+// sandbox, or both halves of it. A session that the configuration leaves
+// unsandboxed has none, unless the host was asked for: hostTools, or tools.host
+// in the configuration.
+func (a *App) Tools(ctx context.Context, who Who, hostTools bool) (*Toolbox, error) {
+	p, err := a.Plan(who)
+	if err != nil {
+		return nil, err
+	}
+	if !p.Sandboxed {
+		if hostTools || p.Agent.HostTools {
+			return a.hostToolbox(ctx, who, p)
+		}
+		return nil, unsandboxed(p)
+	}
+	s, err := a.ProvidePair(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	box, err := a.toolbox(s, who)
+	if err != nil {
+		s.Release()
+		return nil, err
+	}
+	return box, nil
+}
+
+// unsandboxed says why a session gets no tools.
+func unsandboxed(p *plan.Plan) error {
+	err := fmt.Errorf("session %q is not sandboxed (%s), so it gets no tools", p.Session.Key, p.Why)
+	return advice.With(&sandbox.ProvisionError{Name: p.Spec.Name, Step: "mode", Err: err},
+		"set sandbox.mode to all, or allow its tools on the host: --host-tools, or tools.host in the configuration")
+}
+
+func (a *App) toolbox(s *Session, who Who) (*Toolbox, error) {
+	p := s.Plan
+	o := a.toolOptions(p, who)
+	o.Policy, o.Router, o.Paths = p.Tools, p.Router, p.PathMap()
+	o.Workdir = p.Spec.Workdir
+	o.Env = p.Env.Passed
+	o.Environ = func(passed map[string]string) []string { return CommandEnv(p, passed) }
+	var err error
+	if o.Isolated, err = placeOf(s.Handle, p.Spec); err != nil {
+		return nil, err
+	}
+	if s.Net != nil {
+		if o.Networked, err = placeOf(s.Net, p.Net); err != nil {
+			return nil, err
+		}
+	}
+	return &Toolbox{Set: tool.New(o), Plan: p, Notices: s.Notices, release: s.Release}, nil
+}
+
+// toolOptions are what the tools of every session have in common.
+func (a *App) toolOptions(p *plan.Plan, who Who) tool.Options {
+	web := a.Config.Web()
+	o := tool.Options{
+		Mode: p.Agent.Sandbox.Mode, Session: p.Session, AllowSecret: p.Agent.Sandbox.AllowSecretEnv,
+		Memory:      tool.NewStoredMemory(a.db, policy.ScopeKey(config.ScopeSession, p.Session, who.Account)),
+		FetchChars:  valueOf(web.Fetch.MaxChars),
+		SearchCount: valueOf(web.Search.MaxResults),
+	}
+	o.Fetch.UserAgent = web.Fetch.UserAgent
+	if o.Fetch.UserAgent == "" {
+		o.Fetch.UserAgent = "Atoll/" + version.Current().Version
+	}
+	for _, text := range web.Fetch.AllowAddresses {
+		if prefix, err := netip.ParsePrefix(text); err == nil { // the configuration was checked
+			o.Fetch.Permit = append(o.Fetch.Permit, prefix)
+		}
+	}
+	if web.Fetch.Enabled != nil && !*web.Fetch.Enabled {
+		o.NoFetch = advice.With(errors.New("fetching pages is switched off"), "set tools.web.fetch.enabled to true")
+	}
+	if engine, err := a.searchEngine(web.Search); err != nil {
+		o.NoSearch = err
+	} else {
+		o.Search = engine
+	}
+	return o
+}
+
+func valueOf(p *int) int {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+// searchEngine is the configured provider. Its key stays on the host.
+func (a *App) searchEngine(c config.WebSearch) (*search.Engine, error) {
+	if c.Enabled != nil && !*c.Enabled {
+		return nil, advice.With(errors.New("web search is switched off"), "set tools.web.search.enabled to true")
+	}
+	key, err := a.searchKey(c)
+	if err != nil {
+		return nil, err
+	}
+	return search.New(search.Options{
+		Provider: c.Provider, Key: key, BaseURL: c.BaseURL, Timeout: time.Duration(valueOf(c.TimeoutSeconds)) * time.Second,
+	})
+}
+
+// searchKey finds the provider's key: in the file, in the variable that the
+// file names, or in the variable that the provider's own tools use.
+func (a *App) searchKey(c config.WebSearch) (string, error) {
+	switch {
+	case c.APIKey == nil:
+		if c.Provider == "brave" {
+			return a.getenv("BRAVE_API_KEY"), nil
+		}
+		return "", nil
+	case c.APIKey.Ref == nil:
+		return c.APIKey.Reveal(), nil
+	case c.APIKey.Ref.Source == "env":
+		return a.getenv(c.APIKey.Ref.ID), nil
+	}
+	return "", fmt.Errorf("tools.web.search.apiKey: secrets from %q cannot be read yet", c.APIKey.Ref.Source)
+}
+
+// placeOf is one sandbox as tools see it.
+func placeOf(h *sandbox.Handle, spec *sandbox.Spec) (*tool.Place, error) {
+	files, err := FilesOf(h, spec)
+	if err != nil {
+		return nil, err
+	}
+	return &tool.Place{
+		Name: h.Name, Machine: h.Machine, Files: files, Guest: guestProgram,
+		Network: policy.Networked(spec.Network),
+	}, nil
+}
+
+// FilesOf are the files of a sandbox that the host may reach: those below its
+// mounts, as the engine was told to make them.
+func FilesOf(h *sandbox.Handle, spec *sandbox.Spec) (*machine.Files, error) {
+	roots := make([]machine.Root, len(spec.Mounts))
+	for i, m := range spec.Mounts {
+		roots[i] = machine.Root{Path: m.Target, ReadOnly: m.ReadOnly}
+	}
+	return h.Machine.Files(roots)
+}
