@@ -112,7 +112,9 @@ func (m *Manager) observe(ctx context.Context, spec *Spec) (Instance, observatio
 		return nil, observation{}, nameTaken(spec, owner)
 	}
 	seen := interpret(inst.Seen(), entry, spec)
-	seen.detached = seen.state == StateRunning && isDetached(inst, spec)
+	// Other mounts than those it was made with are a changed configuration, which
+	// a hot sandbox refuses; only of the same ones it can have lost the sources.
+	seen.detached = seen.state == StateRunning && seen.mountsHash == spec.MountsHash && isDetached(inst, spec)
 	return inst, seen, nil
 }
 
