@@ -1,9 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -33,6 +35,7 @@ type Backend struct {
 	Configured string `json:"configured"`
 	Effective  string `json:"effective"` // "" if there is none
 	Reason     string `json:"reason"`
+	hint       string // what to do if there is none
 }
 
 // Backend chooses the machinery for a plan. Stored is the backend that the
@@ -49,33 +52,48 @@ func (s *Settings) Backend(p *plan.Plan, stored string) Backend {
 	case stored != "":
 		choice.Effective, choice.Reason = stored, "the sandbox was made with it"
 	default:
-		choice.Effective, choice.Reason = s.firstThatAnswers()
+		s.chooseWhatAnswers(&choice)
 	}
 	return choice
 }
 
-func (s *Settings) firstThatAnswers() (backend, reason string) {
+func (s *Settings) chooseWhatAnswers(choice *Backend) {
 	host := s.EngineHost(backendDocker)
 	if err := probe(host); err != nil {
-		return "", fmt.Sprintf("no engine: Docker at %s: %v", host, err)
+		choice.Reason, choice.hint = fmt.Sprintf("no engine: Docker at %s: %v", host, err), silenceHint(host, err)
+		return
 	}
-	return backendDocker, "Docker answers at " + host
+	choice.Effective, choice.Reason = backendDocker, "Docker answers at "+host
+}
+
+// silenceHint is what to do about an engine that does not answer.
+func silenceHint(host string, err error) string {
+	_, isUnknown := errors.AsType[net.UnknownNetworkError](err)
+	switch path, isPath := strings.CutPrefix(host, "unix://"); {
+	case isUnknown || errors.Is(err, errNoAddress):
+		return "set DOCKER_HOST to unix:///PATH or tcp://HOST:PORT"
+	case isPath && errors.Is(err, fs.ErrPermission):
+		return "join the group that owns " + path + " (often docker), or run as a user who may use it"
+	}
+	return "start Docker, or set DOCKER_HOST or sandbox.backend"
 }
 
 // require turns a choice that found nothing into an error.
 func (b Backend) require() (string, error) {
 	if b.Effective == "" {
-		return "", advice.With(fmt.Errorf("%s: %w", b.Reason, sandbox.ErrUnavailable),
-			"start Docker, or set DOCKER_HOST or sandbox.backend")
+		hint := cmp.Or(b.hint, "set sandbox.backend to auto, docker or podman")
+		return "", advice.With(fmt.Errorf("%s: %w", b.Reason, sandbox.ErrUnavailable), hint)
 	}
 	return b.Effective, nil
 }
+
+var errNoAddress = errors.New("not an address")
 
 // probe reports whether something accepts connections at an engine's address.
 func probe(host string) error {
 	network, address, ok := strings.Cut(host, "://")
 	if !ok {
-		return fmt.Errorf("not an address")
+		return errNoAddress
 	}
 	conn, err := net.DialTimeout(network, address, probeTimeout)
 	if err != nil {
