@@ -59,7 +59,7 @@ func newSourceCheck(docker config.Docker, host Host) sourceCheck {
 	}
 	for _, root := range host.Roots {
 		check.roots = append(check.roots, NormalizePath(root))
-		if canonical, err := host.Disk.Canonical(NormalizePath(root)); err == nil {
+		if canonical, err := host.Disk.Canonical(NormalizePath(root)); err == nil && !slices.Contains(check.roots, canonical) {
 			check.roots = append(check.roots, canonical)
 		}
 	}
