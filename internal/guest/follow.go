@@ -15,7 +15,7 @@ func (c *call) exec(e *wire.Exec) error {
 	if p.background {
 		return c.result(wire.Started{PID: p.pid})
 	}
-	return c.follow(p, &wire.Attach{})
+	return c.follow(p, nil)
 }
 
 // attach streams a process that lost its wire.
@@ -30,16 +30,25 @@ func (c *call) attach(a *wire.Attach) error {
 	return c.follow(p, a)
 }
 
-// follow streams a process until its end, or until the host goes away.
+// follow streams a process until its end, or until the host goes away: from
+// its start, or, for a host that attaches, from where that has got to. Only the
+// latter is told first where the input stands.
 func (c *call) follow(p *process, from *wire.Attach) error {
-	reader := p.out.attach(from.Stdout, from.Stderr)
+	var stdout, stderr int64
+	if from != nil {
+		stdout, stderr = from.Stdout, from.Stderr
+	}
+	reader := p.out.attach(stdout, stderr)
 	owner, given := p.stdio.own()
 	left := make(chan struct{})
 	go func() { defer close(left); c.feed(p, owner) }()
 	watched := make(chan struct{})
 	go func() { defer close(watched); c.watch(p, reader, left) }()
-	started := wire.Started{PID: p.pid, Stdin: given}
-	if wire.WriteJSON(c.stream, wire.FrameStarted, started) == nil && c.send(p, reader) == nil {
+	var err error
+	if from != nil {
+		err = wire.WriteJSON(c.stream, wire.FrameStarted, wire.Started{PID: p.pid, Stdin: given})
+	}
+	if err == nil && c.send(p, reader) == nil {
 		<-p.done
 		_ = wire.WriteJSON(c.stream, wire.FrameExit, p.exit)
 	}

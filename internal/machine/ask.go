@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
@@ -39,60 +38,69 @@ func (m *Machine) ask(ctx context.Context, q *question, v any) error {
 	return m.askOn(ctx, live, q, v)
 }
 
-// askOn puts a question over one wire. A caller that gives up leaves at once;
-// the answer is then awaited without it, so that a guest which owes it is found
-// out and one that is only slow keeps its wire.
+// askOn puts a question over one wire, and reads the answer into v.
 func (m *Machine) askOn(ctx context.Context, live *live, q *question, v any) error {
-	type answer struct {
-		payload []byte
-		err     error
+	payload, err := m.exchange(ctx, live, q)
+	if err != nil {
+		return err
 	}
-	answered := make(chan answer, 1)
-	go func() {
-		payload, err := m.exchange(live, q)
-		answered <- answer{payload, err}
-	}()
-	select {
-	case a := <-answered:
-		if a.err != nil {
-			return a.err
-		}
-		if err := json.Unmarshal(a.payload, v); err != nil {
-			return m.cut(live, fmt.Errorf("%w: answer to %q: %w", wire.ErrProtocol, q.Op, err))
-		}
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := json.Unmarshal(payload, v); err != nil {
+		return m.cut(live, fmt.Errorf("%w: answer to %q: %w", wire.ErrProtocol, q.Op, err))
 	}
+	return nil
 }
 
-// exchange sends a question and returns the payload of its answer.
-func (m *Machine) exchange(live *live, q *question) ([]byte, error) {
+// exchange sends a question and returns the payload of its answer. Whatever a
+// guest does to a stream, closing its wire frees us: that happens when the
+// answer is overdue.
+func (m *Machine) exchange(ctx context.Context, live *live, q *question) ([]byte, error) {
 	patience := q.patience
 	if patience == 0 {
 		patience = answerPatience
 	}
-	// Whatever a guest does to a stream, closing its wire frees us.
 	overdue := time.AfterFunc(patience, func() { live.Close() })
-	defer overdue.Stop()
 	select {
 	case live.questions <- struct{}{}:
-		defer func() { <-live.questions }()
+	case <-ctx.Done():
+		overdue.Stop()
+		return nil, ctx.Err()
 	case <-live.Done():
+		overdue.Stop()
 		return nil, m.because(live, net.ErrClosed)
 	}
+	settle := func() { overdue.Stop(); <-live.questions }
 	stream, err := open(live, q.Request)
 	if err != nil {
+		settle()
 		return nil, m.because(live, err)
 	}
-	defer stream.Close()
+	// A caller that gives up leaves at once. The answer is then awaited without
+	// it, so that a guest that owes it is found out, and one that is only slow
+	// keeps its wire.
+	left := context.AfterFunc(ctx, func() { _ = stream.SetReadDeadline(time.Unix(1, 0)) })
 	frame, err := wire.NewReader(stream).Frame()
+	if !left() && err != nil {
+		go func() {
+			defer settle()
+			defer stream.Close()
+			_ = stream.SetReadDeadline(time.Time{})
+			_, _ = wire.NewReader(stream).Frame()
+		}()
+		return nil, ctx.Err()
+	}
+	defer settle()
+	defer stream.Close()
 	if err != nil {
 		return nil, m.because(live, err)
 	}
+	return m.answer(live, q, frame)
+}
+
+// answer judges the frame that answers a question.
+func (m *Machine) answer(live *live, q *question, frame wire.Frame) ([]byte, error) {
 	switch frame.Type {
 	case wire.FrameResult:
-		return slices.Clone(frame.Payload), nil
+		return frame.Payload, nil
 	case wire.FrameError:
 		return nil, m.guestSays(live, frame)
 	}

@@ -16,7 +16,7 @@ const (
 	// endPatience is how long a guest has to end a command, beyond its grace.
 	endPatience = 4 * time.Second
 	// reattachPatience is how long a guest is waited for that has a command. It
-	// is less than the guest waits for its host.
+	// is less than the guest waits for its host before it ends and forgets it.
 	reattachPatience = 45 * time.Second
 	// startRetry is how soon a command is ended again that was not there yet.
 	startRetry = 20 * time.Millisecond
@@ -58,8 +58,8 @@ type run struct {
 	machine *Machine
 	command *Command
 	id      string
-	boot    string // of the guest that has it
-	started bool   // the guest said so
+	boot    string    // of the guest that has it
+	sent    time.Time // when the guest may first have got it
 	outputs [2]*outlet
 	input   *input
 }
@@ -86,8 +86,10 @@ func (r *run) attend(ctx context.Context) (*wire.Exit, error) {
 			return exit, nil
 		case ctx.Err() != nil:
 			return nil, r.giveUp(ctx, err)
-		case errors.Is(err, ErrNoProcess) && !r.started:
-			request = r.command.request(r.id) // it never arrived
+		case errors.Is(err, ErrNoProcess) && time.Since(r.sent) < reattachPatience:
+			request = r.command.request(r.id) // a guest forgets later than that: it never arrived
+		case errors.Is(err, ErrNoProcess):
+			return nil, fmt.Errorf("%w: it has forgotten the command", ErrLost)
 		case errors.Is(err, ErrLost) || errors.Is(err, errExists):
 			request = &wire.Request{Op: wire.OpAttach, Attach: &wire.Attach{
 				ID: r.id, Stdout: r.outputs[0].offset, Stderr: r.outputs[1].offset,
@@ -122,6 +124,9 @@ func (r *run) follow(ctx context.Context, live *live, request *wire.Request) (*w
 		defer func() { <-live.commands }()
 	default:
 		return nil, fmt.Errorf("%w: %d commands run in this sandbox", ErrBusy, maxCommands)
+	}
+	if r.sent.IsZero() {
+		r.sent = time.Now()
 	}
 	stream, err := open(live, request)
 	if err != nil {
@@ -189,17 +194,13 @@ func (r *run) take(frame wire.Frame, stream net.Conn) error {
 	return fmt.Errorf("%w: frame %d in the output of a command", wire.ErrProtocol, frame.Type)
 }
 
-// begin notes that the command runs. Over a new wire its input goes on where
-// the process has got to.
+// begin goes on with the input, over a new wire, where the process has got to.
 func (r *run) begin(frame wire.Frame, stream net.Conn) error {
 	var started wire.Started
 	if err := frame.Decode(&started); err != nil {
 		return err
 	}
-	if r.started {
-		r.input.send(stream, started.Stdin)
-	}
-	r.started = true
+	r.input.send(stream, started.Stdin)
 	return nil
 }
 

@@ -20,10 +20,10 @@
 //	  │ ◀────────────────────────────────── Result or Error ── │
 //	  │                                                       │
 //	  │ ── stream: request {op:"exec",exec:{id,argv,…}} ────▶ │  or op:"attach", to a process
-//	  │ ◀───────────────────────────────── Started or Error ── │  that outlived its wire
+//	  │ ◀───────────────────────────── Started (attach only) ── │  that outlived its wire
 //	  │ ── Stdin* StdinEOF ─────────────────────────────────▶ │
 //	  │ ◀─────────────────────── (Stdout | Stderr | Gap)* ─── │  as it happens
-//	  │ ◀─────────────────────────────────────────── Exit ─── │
+//	  │ ◀────────────────────────────────── Exit or Error ─── │
 //	  │ ── close (the host has the result) ─────────────────▶ │  the guest forgets the process
 //	  │                                                       │
 //	  │ ── stream: request {op:"end",process:{id,…}} ───────▶ │  beside it: stdin that nobody

@@ -21,17 +21,20 @@ const (
 const (
 	muxHeader   = 12
 	muxData     = 0
+	muxWindow   = 1
 	muxPing     = 2
 	muxGoAway   = 3
 	muxFlagSYN  = 1
+	muxFlagRST  = 8
 	muxMaxFlags = 15
 )
 
 // guard stands between the connection and yamux. Inward it reads every header
 // and cuts the wire on what yamux would let a hostile peer do: open streams
 // without end, have a goroutine started for every ping, keep the reader busy
-// with frames for streams that do not exist. Outward it joins a header and its
-// body, which yamux writes apart, into one system call.
+// with frames for streams that do not exist. Outward it joins into one system
+// call what yamux writes apart: a header and its body, and before them frames
+// that only open, acknowledge or end a stream, which nobody waits for.
 type guard struct {
 	net.Conn
 	side side
@@ -41,8 +44,11 @@ type guard struct {
 	have   int    // bytes of header seen
 	skip   uint32 // bytes of payload still to come
 
-	// outward; used by the one goroutine that writes
-	pending []byte
+	// outward
+	writing sync.Mutex
+	held    []byte // frames that wait for one that matters
+	body    bool   // the last of them announced a body, which comes next
+	flusher *time.Timer
 
 	mu        sync.Mutex
 	failure   error
@@ -51,11 +57,14 @@ type guard struct {
 }
 
 func newGuard(conn net.Conn, side side) *guard {
-	return &guard{
+	g := &guard{
 		Conn: conn, side: side,
 		pings:     budget{limit: MaxPeerPings},
 		anomalies: budget{limit: MaxAnomalies},
 	}
+	g.flusher = time.AfterFunc(holdFor, g.flush)
+	g.flusher.Stop()
+	return g
 }
 
 // Read implements net.Conn.
@@ -114,17 +123,61 @@ func (g *guard) frame() error {
 // Write implements net.Conn. yamux has one writer, and always writes a data
 // frame's body right after its header.
 func (g *guard) Write(p []byte) (int, error) {
-	if g.pending == nil && len(p) == muxHeader && p[1] == muxData && binary.BigEndian.Uint32(p[8:]) > 0 {
-		g.pending = append(make([]byte, 0, muxHeader), p...)
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	if !g.body && g.hold(p) {
 		return len(p), nil
 	}
-	if g.pending == nil {
+	g.body = false
+	if len(g.held) == 0 {
 		return g.Conn.Write(p)
 	}
-	parts := net.Buffers{g.pending, p}
-	g.pending = nil
+	held := len(g.held)
+	parts := net.Buffers{g.held, p}
 	n, err := parts.WriteTo(g.Conn)
-	return max(0, int(n)-muxHeader), err
+	g.held = g.held[:0]
+	return max(0, int(n)-held), err
+}
+
+// hold keeps a header back if a body follows, or if nobody waits for it. Of the
+// latter kind the first starts the clock.
+func (g *guard) hold(p []byte) bool {
+	if len(p) != muxHeader {
+		return false
+	}
+	length := binary.BigEndian.Uint32(p[8:])
+	g.body = p[1] == muxData && length > 0
+	if !g.body && (!lifecycle(p) || length > 0) {
+		return false
+	}
+	if len(g.held) == 0 {
+		g.flusher.Reset(holdFor)
+	}
+	g.held = append(g.held, p...)
+	return true
+}
+
+// lifecycle reports whether a frame only opens, acknowledges or ends a stream.
+func lifecycle(header []byte) bool {
+	flags := binary.BigEndian.Uint16(header[2:])
+	return header[1] == muxWindow && flags != 0 && flags&muxFlagRST == 0
+}
+
+// flush sends what was held back, unless a body is about to follow.
+func (g *guard) flush() {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	if g.body || len(g.held) == 0 {
+		return
+	}
+	_, _ = g.Conn.Write(g.held) // who writes next meets the same error
+	g.held = g.held[:0]
+}
+
+// Close implements net.Conn.
+func (g *guard) Close() error {
+	g.flusher.Stop()
+	return g.Conn.Close()
 }
 
 // cut ends the wire and remembers why.

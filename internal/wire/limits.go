@@ -52,6 +52,8 @@ const (
 	KeepAlive = 15 * time.Second
 	// WriteTimeout is how long a peer may refuse to read from the connection.
 	WriteTimeout = 10 * time.Second
+	// holdFor is how long a frame that nobody waits for may be held back.
+	holdFor = 2 * time.Millisecond
 	// closeTimeout is how long a closed stream waits for the peer's side.
 	closeTimeout = 5 * time.Second
 )

@@ -91,7 +91,7 @@ type Target struct {
 	WaitMs  int64  `json:"waitMs,omitempty"`  // status, write: how long to wait
 }
 
-// Started answers exec and attach.
+// Started answers attach, and exec in the background.
 type Started struct {
 	PID   int   `json:"pid"`
 	Stdin int64 `json:"stdin"` // bytes of stdin that the process was given so far

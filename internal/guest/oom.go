@@ -3,7 +3,6 @@ package guest
 import (
 	"bytes"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -64,16 +63,3 @@ func oomKills() int64 {
 	}
 	return 0
 }
-
-// tidyAfter is how long the guest must be idle before it gives memory back.
-const tidyAfter = 2 * time.Second
-
-// tidy gives memory back to the sandbox after work.
-type tidy struct{ timer *time.Timer }
-
-func newTidy() *tidy {
-	return &tidy{time.AfterFunc(tidyAfter, debug.FreeOSMemory)}
-}
-
-// later puts tidying off until things are quiet.
-func (t *tidy) later() { t.timer.Reset(tidyAfter) }

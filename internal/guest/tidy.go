@@ -1,0 +1,88 @@
+package guest
+
+import (
+	"bufio"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// tidyAfter is how long the guest must be idle before it gives memory back.
+	tidyAfter = 2 * time.Second
+	// startedAfter is when the start is over.
+	startedAfter = 200 * time.Millisecond
+)
+
+// tidy gives memory back to the sandbox after work.
+type tidy struct {
+	timer   *time.Timer
+	program []span
+}
+
+// span is a range of addresses.
+type span struct{ from, to uintptr }
+
+func newTidy() *tidy {
+	t := &tidy{program: programSpans()}
+	t.timer = time.AfterFunc(tidyAfter, t.giveBack)
+	t.timer.Stop()
+	time.AfterFunc(startedAfter, t.dropProgram)
+	return t
+}
+
+// later puts tidying off until things are quiet.
+func (t *tidy) later() { t.timer.Reset(tidyAfter) }
+
+// giveBack returns what is not in use.
+func (t *tidy) giveBack() {
+	runtime.GC() // empties pools halfway; the one in FreeOSMemory does the rest
+	debug.FreeOSMemory()
+	t.dropProgram()
+}
+
+// dropProgram gives up the pages of the program itself. They are in the page
+// cache, whose copy all sandboxes share: what is needed comes back from there,
+// and what only the start or the work needed does not.
+func (t *tidy) dropProgram() {
+	for _, s := range t.program {
+		_, _, _ = unix.RawSyscall(unix.SYS_MADVISE, s.from, s.to-s.from, unix.MADV_DONTNEED)
+	}
+}
+
+// programSpans are the parts of the program that are never written to.
+func programSpans() []span {
+	maps, err := os.Open("/proc/self/maps")
+	if err != nil {
+		return nil
+	}
+	defer maps.Close()
+	var spans []span
+	program := ""
+	for lines := bufio.NewScanner(maps); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 6 {
+			continue
+		}
+		if program == "" {
+			program = fields[5] // it comes first
+		}
+		if s, ok := parseSpan(fields[0]); ok && fields[5] == program && !strings.Contains(fields[1], "w") {
+			spans = append(spans, s)
+		}
+	}
+	return spans
+}
+
+// parseSpan reads "from-to".
+func parseSpan(bounds string) (span, bool) {
+	low, high, _ := strings.Cut(bounds, "-")
+	from, err1 := strconv.ParseUint(low, 16, 64)
+	to, err2 := strconv.ParseUint(high, 16, 64)
+	return span{uintptr(from), uintptr(to)}, err1 == nil && err2 == nil && from < to
+}
