@@ -17,6 +17,8 @@ type call struct {
 	wire   *hostWire
 	stream net.Conn
 	reader *wire.Reader
+	direct bool       // stream is a wire of its own
+	data   *wire.Data // see content
 }
 
 // dispatch performs the operation. An error it returns goes to the host.

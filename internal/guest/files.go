@@ -30,12 +30,13 @@ type filing struct {
 	// openat2 says whether the kernel, and the sandbox's filter, have it.
 	openat2 bool
 	seed    maphash.Seed // of versions
+	direct  *directs
 }
 
 func newFiling() *filing {
 	return &filing{
 		slots: make(chan struct{}, maxFileSlots), watches: make(chan struct{}, maxWatches),
-		openat2: haveOpenat2(), seed: maphash.MakeSeed(),
+		openat2: haveOpenat2(), seed: maphash.MakeSeed(), direct: newDirects(),
 	}
 }
 
@@ -61,6 +62,7 @@ var fileOps = map[wire.Op]func(*call, *wire.File) error{
 	wire.OpFileWatch:  (*call).fileWatch,
 	wire.OpFilePull:   (*call).filePull,
 	wire.OpFilePush:   (*call).filePush,
+	wire.OpFileDirect: (*call).fileDirect,
 }
 
 // fileStat tells about a file of any kind.
@@ -114,10 +116,10 @@ func (c *call) fileRead(f *wire.File) error {
 		defer unix.Close(r.fd)
 		if r.until-r.offset > smallAnswer {
 			c.leaveWithHost()
-			return r.send(c.stream)
+			return r.send(c.stream, c.direct)
 		}
 		var answer bytes.Buffer
-		if err := r.send(&answer); err != nil {
+		if err := r.send(&answer, false); err != nil {
 			return err
 		}
 		_, err = c.stream.Write(answer.Bytes())
@@ -166,12 +168,15 @@ func (g *filing) openPart(place *wire.Place, want *wire.FileRead) (*part, error)
 
 // send sends the stat, the data and its end. Of a file that shrinks meanwhile
 // it sends less than the stat promised; the host notices.
-func (p *part) send(w io.Writer) error {
+func (p *part) send(w io.Writer, large bool) error {
 	if err := wire.WriteJSON(w, wire.FrameResult, p.stat); err != nil {
 		return err
 	}
 	data := wire.NewDataWriter(w)
 	defer data.Close()
+	if large {
+		data.Large()
+	}
 	return p.files.sendRange(data, p.fd, p.offset, p.until)
 }
 
@@ -207,8 +212,11 @@ func pread(fd int, b []byte, offset int64) (int, error) {
 
 // leaveWithHost frees the call from waiting when the host leaves the stream, and
 // then closes the channel it returns. From now on nothing else may read from
-// the stream.
+// the stream. On a direct wire the connection itself ends, and writing fails.
 func (c *call) leaveWithHost() <-chan struct{} {
+	if c.direct {
+		return nil
+	}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)

@@ -20,6 +20,9 @@ func (c *call) filePull(f *wire.File) error {
 		out := bufio.NewWriterSize(c.stream, wire.HeaderSize+wire.DataFrame)
 		p := &pull{files: c.server.files, bounds: newBounds(scan), skip: scan.SkipRefused, out: out, data: wire.NewDataWriter(out)}
 		defer p.data.Close()
+		if c.direct {
+			p.data.Large()
+		}
 		p.bounds.gone = c.leaveWithHost()
 		p.walker = &walker{files: p.files, bounds: p.bounds, exclude: exclude, visit: p.visit, refused: p.leaveOut}
 		err = p.run(&f.Place)

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
@@ -25,7 +26,7 @@ func (c *call) fileWrite(f *wire.File) error {
 			return err
 		}
 		defer d.files.do(d.discard) //nolint:errcheck // it is gone, or nobody's
-		if err := d.fill(c.reader.Data()); err != nil {
+		if err := d.fill(c.content()); err != nil {
 			return err
 		}
 		var written *wire.FileWritten
@@ -97,10 +98,13 @@ func (d *draft) check() error {
 	return d.files.requireVersion(d.spot, old, d.options.IfVersion)
 }
 
+// contents are buffers between the wire and a file.
+var contents = sync.Pool{New: func() any { return new([wire.DataFrame]byte) }}
+
 // fill writes all that comes from content.
 func (d *draft) fill(content io.Reader) error {
-	c := chunks.Get().(*chunk)
-	defer chunks.Put(c)
+	c := contents.Get().(*[wire.DataFrame]byte)
+	defer contents.Put(c)
 	for {
 		n, err := content.Read(c[:])
 		if n > 0 {

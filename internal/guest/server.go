@@ -26,12 +26,14 @@ type server struct {
 }
 
 func newServer(build string, lineage *lineage) *server {
-	return &server{
+	s := &server{
 		self:    wire.Welcome{Boot: rand.Text(), Build: build},
 		lineage: lineage, warden: &warden{lineage: lineage, alone: alone()}, reaper: newReaper(), wires: newWires(), table: newTable(),
 		memory: &oomWatch{}, tidy: newTidy(), files: newFiling(), ports: newPorts(),
 		slots: make(chan struct{}, maxSlots),
 	}
+	s.wires.direct = s.serveDirect
+	return s
 }
 
 // serve greets one connection and answers its streams until it ends.

@@ -25,6 +25,7 @@ type wires struct {
 	mu     sync.Mutex
 	live   map[wireKey]*hostWire
 	epochs map[wireKey]uint64
+	direct func(net.Conn, *wire.Hello, *wire.Welcome) error // serves a direct wire to its end
 }
 
 func newWires() *wires {
@@ -39,6 +40,9 @@ func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
 	}
 	welcome := *self
 	welcome.Version = wire.Negotiate(hello)
+	if hello.Kind == wire.KindDirect {
+		return nil, ws.direct(conn, hello, &welcome)
+	}
 	if refusal := ws.fence(hello, welcome.Version); refusal != nil {
 		return nil, errors.Join(refusal, wire.Answer(conn, &wire.Welcome{Error: refusal}))
 	}

@@ -19,6 +19,8 @@ const (
 	smallTransfer = 64 << 10
 	// trustedSize is how much memory is set aside on a guest's word.
 	trustedSize = 1 << 20
+	// growth is by how much more when that much has come.
+	growth = 4
 )
 
 // Stat tells about a file of any kind. Of a symbolic link it tells about the
@@ -73,7 +75,7 @@ func (f *Files) open(ctx context.Context, path string, options *ReadOptions) (*F
 	if options.Limit < 0 {
 		return nil, fmt.Errorf("%w: negative limit", ErrInvalid)
 	}
-	o := &opening{link: f.machine.bulk, request: &wire.Request{Op: wire.OpFileRead, File: &wire.File{
+	o := &opening{link: f.machine.bulk, direct: true, request: &wire.Request{Op: wire.OpFileRead, File: &wire.File{
 		Place: place, Read: &wire.FileRead{Offset: options.Offset, Limit: options.Limit},
 	}}}
 	if options.Limit > 0 && options.Limit <= smallTransfer {
@@ -83,6 +85,7 @@ func (f *Files) open(ctx context.Context, path string, options *ReadOptions) (*F
 	if err != nil {
 		return nil, err
 	}
+	t.whole = true
 	r, err := newFileReader(t, path, options)
 	if err != nil {
 		t.hangUp()
@@ -140,7 +143,15 @@ func (r *FileReader) Read(p []byte) (int, error) {
 	}
 	r.left -= int64(n)
 	r.err = err
+	r.talk.settled = r.talk.settled || r.data.Ended()
 	return n, err
+}
+
+// WriteTo implements io.WriterTo, in large steps.
+func (r *FileReader) WriteTo(w io.Writer) (int64, error) {
+	buf := transferBuffers.Get().(*transferBuffer)
+	defer transferBuffers.Put(buf)
+	return io.CopyBuffer(w, struct{ io.Reader }{r}, buf[:])
 }
 
 // Close ends reading, also in the middle of the file.
@@ -155,7 +166,7 @@ func (r *FileReader) content() (*Content, error) {
 	c.Data = make([]byte, 0, min(r.Size, trustedSize)+1)
 	for {
 		if len(c.Data) == cap(c.Data) {
-			grown := make([]byte, len(c.Data), min(2*int64(cap(c.Data)), r.Size+1))
+			grown := make([]byte, len(c.Data), min(growth*int64(cap(c.Data)), r.Size+1))
 			copy(grown, c.Data)
 			c.Data = grown
 		}

@@ -3,6 +3,7 @@ package machine
 import (
 	"errors"
 	"io"
+	"net"
 	"sync"
 
 	"github.com/atoll-run/atoll/internal/wire"
@@ -23,6 +24,16 @@ func (t *talk) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// WriteBuffers is Write for several pieces.
+func (t *talk) WriteBuffers(b *net.Buffers) (int64, error) {
+	t.renew(t.stream.SetWriteDeadline)
+	n, err := b.WriteTo(t.stream)
+	if err != nil {
+		err = wireError{err}
+	}
+	return n, err
+}
+
 // deliver sends while it waits for the answer: a guest that refuses need not be
 // sent the rest.
 func (t *talk) deliver(send func(*wire.DataWriter) error, v any) error {
@@ -34,6 +45,9 @@ func (t *talk) deliver(send func(*wire.DataWriter) error, v any) error {
 	}()
 	data := wire.NewDataWriter(t)
 	defer data.Close()
+	if t.line != nil {
+		data.Large()
+	}
 	sendErr := send(data)
 	if _, ok := errors.AsType[wireError](sendErr); sendErr != nil && !ok {
 		_ = t.stream.SetReadDeadline(past) // nothing to say, so nothing to wait for
@@ -55,7 +69,7 @@ func (t *talk) await(v any) error {
 	case err != nil:
 		return t.failed(err)
 	case frame.Type == wire.FrameError:
-		return t.machine.guestSays(t.live, frame)
+		return t.refused(frame)
 	case frame.Type != wire.FrameResult:
 		return t.odd(frame)
 	}

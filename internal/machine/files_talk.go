@@ -35,11 +35,15 @@ type talk struct {
 	patience time.Duration
 	hangUp   func()      // ends the talk, whatever its state; may be called twice
 	forget   func() bool // makes it independent of ctx
+	line     *line       // nil: a stream of live
+	whole    bool        // nothing is left to send
+	settled  bool        // everything was said and heard, so that line can go on
 }
 
 // opening is how a talk begins.
 type opening struct {
 	link     *link
+	direct   bool  // a direct wire would be better
 	live     *live // instead of link: this wire and no other
 	request  *wire.Request
 	slots    chan struct{} // nil: the machine's transfers
@@ -70,9 +74,7 @@ func (m *Machine) talk(ctx context.Context, o *opening) (*talk, error) {
 	}
 	t.forget = context.AfterFunc(ctx, t.free)
 	t.hangUp = sync.OnceFunc(func() {
-		t.forget()
-		t.free()
-		t.stream.Close()
+		t.end(t.forget())
 		<-slots
 	})
 	if err := t.say(o); err != nil {
@@ -82,8 +84,14 @@ func (m *Machine) talk(ctx context.Context, o *opening) (*talk, error) {
 	return t, nil
 }
 
-// begin opens the stream.
+// begin opens the stream, or takes a direct wire for one.
 func (t *talk) begin(o *opening) error {
+	if o.direct {
+		if t.line = t.machine.lines.get(t.ctx); t.line != nil {
+			t.live, t.stream, t.frames = t.line.parent, t.line.conn, t.line.frames
+			return nil
+		}
+	}
 	var err error
 	if t.live = o.live; t.live == nil {
 		if t.live, err = o.link.get(t.ctx); err != nil {
@@ -95,6 +103,19 @@ func (t *talk) begin(o *opening) error {
 	}
 	t.frames = wire.NewReader(t.stream)
 	return nil
+}
+
+// end ends the stream. Undisturbed means that no cancellation got at it.
+func (t *talk) end(undisturbed bool) {
+	switch {
+	case t.line == nil:
+		t.free()
+		t.stream.Close()
+	case t.settled && undisturbed:
+		t.machine.lines.put(t.line)
+	default:
+		t.machine.lines.discard(t.line)
+	}
 }
 
 // say sends the request and what follows it, in one message.
@@ -145,9 +166,16 @@ func (t *talk) next() (wire.Frame, error) {
 		return frame, t.failed(err)
 	}
 	if frame.Type == wire.FrameError {
-		return frame, t.machine.guestSays(t.live, frame)
+		return frame, t.refused(frame)
 	}
 	return frame, nil
+}
+
+// refused is the error in a frame, after which the guest awaits no more.
+func (t *talk) refused(frame wire.Frame) error {
+	err := t.machine.guestSays(t.live, frame)
+	t.settled = t.whole && !errors.Is(err, wire.ErrProtocol)
+	return err
 }
 
 // answer reads a frame that must be of a certain type into v.
@@ -189,11 +217,30 @@ func (t *talk) failed(err error) error {
 	}
 	if stop, ok := errors.AsType[*wire.Interrupt](err); ok {
 		if stop.Type == wire.FrameError {
-			return t.machine.guestSays(t.live, stop.Frame)
+			return t.refused(stop.Frame)
 		}
 		return t.odd(stop.Frame)
 	}
+	if t.line != nil {
+		return t.machine.lostLine(t.line, err)
+	}
 	return t.machine.because(t.live, err)
+}
+
+// lostLine is because for a direct wire, which breaks alone.
+func (m *Machine) lostLine(l *line, err error) error {
+	if e, ok := errors.AsType[*wire.Error](err); ok { // it never left this side
+		return reported(e)
+	}
+	switch {
+	case m.ctx.Err() != nil:
+		return ErrClosed
+	case errors.Is(err, wire.ErrProtocol):
+		return m.fail(err)
+	case l.parent.alive():
+		m.noteBreak(err)
+	}
+	return lost(err)
 }
 
 // twice performs an operation that does no harm when it is repeated once more

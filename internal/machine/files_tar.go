@@ -31,11 +31,12 @@ func (f *Files) readTar(ctx context.Context, path string, w io.Writer, options *
 		return Totals{}, err
 	}
 	request := &wire.Request{Op: wire.OpFilePull, File: &wire.File{Place: place, Scan: options.scan()}}
-	t, err := f.machine.talk(ctx, &opening{link: f.machine.bulk, request: request})
+	t, err := f.machine.talk(ctx, &opening{link: f.machine.bulk, direct: true, request: request})
 	if err != nil {
 		return Totals{}, err
 	}
 	defer t.hangUp()
+	t.whole = true
 	archive := tar.NewWriter(w)
 	p := &pull{talk: t, archive: archive, top: top(path), left: *request.File.Scan}
 	end, err := p.run()
@@ -101,6 +102,7 @@ func (p *pull) end(frame wire.Frame) (Totals, error) {
 	if err != nil {
 		return totals, p.talk.machine.cut(p.talk.live, err)
 	}
+	p.talk.settled = true
 	if end.Cut != "" {
 		return totals, cutOf(&end)
 	}
@@ -222,7 +224,7 @@ func (f *Files) writeTar(ctx context.Context, path string, archive io.Reader, op
 	request := &wire.Request{Op: wire.OpFilePush, File: &wire.File{
 		Place: place, Scan: options.scan(), Change: &wire.FileChange{MkdirAll: options.MkdirAll},
 	}}
-	t, err := f.machine.talk(ctx, &opening{link: f.machine.bulk, request: request})
+	t, err := f.machine.talk(ctx, &opening{link: f.machine.bulk, direct: true, request: request})
 	if err != nil {
 		return Totals{}, err
 	}
@@ -236,6 +238,7 @@ func (f *Files) writeTar(ctx context.Context, path string, archive io.Reader, op
 	if err != nil {
 		return totals, t.machine.cut(t.live, err)
 	}
+	t.settled = true
 	totals.Refused += p.refused
 	totals.RefusedNames = append(p.names, totals.RefusedNames...)
 	return totals, nil

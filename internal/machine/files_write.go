@@ -34,7 +34,7 @@ func (f *Files) WriteFrom(ctx context.Context, path string, content io.Reader, o
 	if err != nil {
 		return nil, operation("write", path, err)
 	}
-	result, err := w.stream(ctx, content)
+	result, err := w.stream(ctx, func(data *wire.DataWriter) error { return copyData(data, content) })
 	return result, operation("write", path, err)
 }
 
@@ -82,7 +82,12 @@ func (w *writing) repeatable() bool {
 // bytes writes content that is at hand; if it is small, in one message.
 func (w *writing) bytes(ctx context.Context, content []byte) (*WriteResult, error) {
 	if len(content) > smallTransfer {
-		return w.stream(ctx, bytes.NewReader(content))
+		return w.stream(ctx, func(data *wire.DataWriter) error {
+			if _, err := data.Write(content); err != nil {
+				return err
+			}
+			return data.End()
+		})
 	}
 	var follow bytes.Buffer
 	follow.Grow(len(content) + 3*wire.HeaderSize)
@@ -90,11 +95,12 @@ func (w *writing) bytes(ctx context.Context, content []byte) (*WriteResult, erro
 	defer data.Close()
 	_, _ = data.Write(content)
 	_ = data.End()
-	t, err := w.machine.talk(ctx, &opening{link: w.machine.control, request: w.request, follow: follow.Bytes()})
+	t, err := w.machine.talk(ctx, &opening{link: w.machine.control, direct: true, request: w.request, follow: follow.Bytes()})
 	if err != nil {
 		return nil, err
 	}
 	defer t.hangUp()
+	t.whole = true
 	var written wire.FileWritten
 	if err := t.answer(wire.FrameResult, &written); err != nil {
 		return nil, err
@@ -102,15 +108,15 @@ func (w *writing) bytes(ctx context.Context, content []byte) (*WriteResult, erro
 	return w.result(t, &written)
 }
 
-// stream writes content as it comes.
-func (w *writing) stream(ctx context.Context, content io.Reader) (*WriteResult, error) {
-	t, err := w.machine.talk(ctx, &opening{link: w.machine.bulk, request: w.request})
+// stream writes what send sends.
+func (w *writing) stream(ctx context.Context, send func(*wire.DataWriter) error) (*WriteResult, error) {
+	t, err := w.machine.talk(ctx, &opening{link: w.machine.bulk, direct: true, request: w.request})
 	if err != nil {
 		return nil, err
 	}
 	defer t.hangUp()
 	var written wire.FileWritten
-	if err := t.deliver(func(data *wire.DataWriter) error { return copyData(data, content) }, &written); err != nil {
+	if err := t.deliver(send, &written); err != nil {
 		return nil, err
 	}
 	return w.result(t, &written)
@@ -121,5 +127,6 @@ func (w *writing) result(t *talk, written *wire.FileWritten) (*WriteResult, erro
 	if err != nil {
 		return nil, t.lies("%v", err)
 	}
+	t.settled = true
 	return &WriteResult{*info, written.Created}, nil
 }

@@ -72,6 +72,7 @@ type Machine struct {
 	transfers chan struct{} // one for each operation on files under way
 	watches   chan struct{} // one for each watch
 	ports     chan struct{} // one for each connection to a port, and each open port
+	lines     *lines
 
 	mu     sync.Mutex
 	epoch  uint64
@@ -85,6 +86,7 @@ func New(dial Dialer, options *Options) *Machine {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.epoch = m.options.Epoch
 	m.transfers, m.watches, m.ports = make(chan struct{}, maxTransfers), make(chan struct{}, maxWatches), make(chan struct{}, maxPortStreams)
+	m.lines = newLines(m)
 	m.control, m.bulk = newLink(m, wire.KindControl), newLink(m, wire.KindBulk)
 	return m
 }
@@ -108,6 +110,7 @@ func (m *Machine) Info(ctx context.Context) (*wire.Info, error) {
 // by the guest after a while.
 func (m *Machine) Close() error {
 	m.cancel()
+	m.lines.close()
 	m.control.close()
 	m.bulk.close()
 	return nil

@@ -27,6 +27,7 @@ const (
 	OpFileWatch  Op = "file.watch"
 	OpFilePull   Op = "file.pull"
 	OpFilePush   Op = "file.push"
+	OpFileDirect Op = "file.direct" // answers Direct
 )
 
 // The frames of bulk data, in both directions.
@@ -67,7 +68,12 @@ const (
 	MaxPath = 4096
 	MaxName = 255
 	// DataFrame is how many bytes of a file a frame carries at most.
-	DataFrame = MaxFrame
+	DataFrame = 256 << 10
+	// MaxDirect bounds the direct wires that belong to one wire.
+	MaxDirect = 8
+	// MaxDrain is how much of a refused content a guest reads to its end, so
+	// that a direct wire can go on.
+	MaxDrain = 128 << 10
 	// MaxEntries bounds the entries that a list or a walk returns, and
 	// MaxScanned those that a walk, search, pull or recursive change looks at.
 	MaxEntries = 50_000
@@ -158,6 +164,14 @@ type FileSearch struct {
 	MaxPerFile  int   `json:"maxPerFile,omitempty"`
 	MaxLine     int   `json:"maxLine"`
 	MaxFileSize int64 `json:"maxFileSize"`
+}
+
+// Direct admits one direct wire: a connection that carries one request on files
+// after the other, instead of streams, because multiplexing costs large
+// transfers half their speed and small ones half their time. It belongs to the
+// wire on which the token was asked for, and ends with it.
+type Direct struct {
+	Token string `json:"token"`
 }
 
 // FileKind is what a name stands for.

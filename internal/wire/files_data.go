@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 )
 
@@ -19,6 +20,9 @@ type Data struct {
 
 // Data returns a reader of the Data frames that come next.
 func (r *Reader) Data() *Data { return &Data{frames: r} }
+
+// Ended reports whether a DataEnd frame has come.
+func (d *Data) Ended() bool { return d.ended }
 
 // Interrupt is a frame that is no Data where Data was expected. Its payload is
 // valid until the next read.
@@ -71,23 +75,32 @@ type dataBuffer [HeaderSize + DataFrame]byte
 // dataBuffers are only held while bytes move.
 var dataBuffers = sync.Pool{New: func() any { return new(dataBuffer) }}
 
+// streamFrame is how many bytes a Data frame carries on a multiplexed wire,
+// where others wait for its end.
+const streamFrame = 64<<10 - HeaderSize
+
 // DataWriter puts bytes into Data frames, each sent in one write. Close gives
 // its buffer back.
 type DataWriter struct {
-	w   io.Writer
-	buf *dataBuffer
+	w    io.Writer
+	buf  *dataBuffer
+	size int // of a frame's payload
 }
 
-// NewDataWriter returns a DataWriter to w.
+// NewDataWriter returns a DataWriter to a stream.
 func NewDataWriter(w io.Writer) *DataWriter {
-	return &DataWriter{w, dataBuffers.Get().(*dataBuffer)}
+	return &DataWriter{w, dataBuffers.Get().(*dataBuffer), streamFrame}
 }
+
+// Large makes frames as large as they may be, for a wire that others do not
+// wait for.
+func (d *DataWriter) Large() { d.size = DataFrame }
 
 // Write implements io.Writer.
 func (d *DataWriter) Write(p []byte) (int, error) {
 	for done := 0; done < len(p); {
-		n := copy(d.buf[HeaderSize:], p[done:])
-		if err := d.send(n); err != nil {
+		n := min(len(p)-done, d.size)
+		if err := d.sendCopy(p[done : done+n]); err != nil {
 			return done, err
 		}
 		done += n
@@ -95,10 +108,27 @@ func (d *DataWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// gatherer is a writer that sends several pieces in one go.
+type gatherer interface {
+	WriteBuffers(buffers *net.Buffers) (int64, error)
+}
+
+// sendCopy sends bytes that are not in the buffer: as they are, if that can be
+// done in one go.
+func (d *DataWriter) sendCopy(p []byte) error {
+	g, ok := d.w.(gatherer)
+	if !ok || d.size != DataFrame {
+		return d.send(copy(d.buf[HeaderSize:], p))
+	}
+	PutHeader(d.buf[:], FrameData, len(p))
+	_, err := g.WriteBuffers(&net.Buffers{d.buf[:HeaderSize], p})
+	return err
+}
+
 // Next has read fill the next frame, and sends what it got. It returns read's
 // error first.
 func (d *DataWriter) Next(read func([]byte) (int, error)) (int, error) {
-	n, err := read(d.buf[HeaderSize:])
+	n, err := read(d.buf[HeaderSize : HeaderSize+d.size])
 	if n > 0 {
 		if sendErr := d.send(n); sendErr != nil {
 			return n, sendErr

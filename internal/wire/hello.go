@@ -18,6 +18,7 @@ type Kind string
 const (
 	KindControl Kind = "control"
 	KindBulk    Kind = "bulk"
+	KindDirect  Kind = "direct" // not multiplexed: see Direct
 )
 
 // Hello is the host's greeting.
@@ -27,6 +28,7 @@ type Hello struct {
 	Client string `json:"client"`
 	Epoch  uint64 `json:"epoch"`
 	Kind   Kind   `json:"kind"`
+	Token  string `json:"token,omitempty"` // of a direct wire: what Direct gave
 }
 
 // Welcome is the guest's answer.
@@ -43,7 +45,9 @@ func (h *Hello) check() error {
 		return fmt.Errorf("%w: hello with versions %d to %d", ErrProtocol, h.Min, h.Max)
 	case !ValidID(h.Client):
 		return fmt.Errorf("%w: hello with a malformed client name", ErrProtocol)
-	case h.Kind != KindControl && h.Kind != KindBulk:
+	case h.Kind == KindDirect && !ValidID(h.Token):
+		return fmt.Errorf("%w: hello with a malformed token", ErrProtocol)
+	case h.Kind != KindControl && h.Kind != KindBulk && h.Kind != KindDirect:
 		return fmt.Errorf("%w: hello for an unknown kind of wire", ErrProtocol)
 	}
 	return nil

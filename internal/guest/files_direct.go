@@ -1,0 +1,154 @@
+package guest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+const (
+	// tokenLife is how long a token may wait to be used.
+	tokenLife = wire.HelloTimeout
+	// maxDirectWires bounds the direct wires of all hosts together.
+	maxDirectWires = 64
+	// drainPatience bounds how long a refused host may take to notice.
+	drainPatience = time.Second
+)
+
+// directs are the direct wires, and the tokens that admit more.
+type directs struct {
+	mu     sync.Mutex
+	tokens map[string]*hostWire
+	open   map[*hostWire]int // with those that are only promised
+	total  int
+}
+
+func newDirects() *directs {
+	return &directs{tokens: map[string]*hostWire{}, open: map[*hostWire]int{}}
+}
+
+// fileDirect promises the host a direct wire.
+func (c *call) fileDirect(*wire.File) error {
+	token, err := c.server.files.direct.promise(c.wire)
+	if err != nil {
+		return err
+	}
+	return c.result(wire.Direct{Token: token})
+}
+
+func (d *directs) promise(parent *hostWire) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open[parent] >= wire.MaxDirect || d.total >= maxDirectWires {
+		return "", wire.Fail(wire.CodeTooMany, "too many direct wires")
+	}
+	token := rand.Text()
+	d.tokens[token] = parent
+	d.open[parent]++
+	d.total++
+	time.AfterFunc(tokenLife, func() {
+		if d.take(token) != nil {
+			d.drop(parent)
+		}
+	})
+	return token, nil
+}
+
+// take redeems a token. It returns nil if there is no such token, or not any
+// more.
+func (d *directs) take(token string) *hostWire {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	parent := d.tokens[token]
+	delete(d.tokens, token)
+	return parent
+}
+
+func (d *directs) drop(parent *hostWire) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.total--
+	if d.open[parent]--; d.open[parent] == 0 {
+		delete(d.open, parent)
+	}
+}
+
+// serveDirect answers the requests of a direct wire, one after the other, until
+// it or the wire that it belongs to ends.
+func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Welcome) error {
+	parent := s.files.direct.take(hello.Token)
+	if parent == nil || parent.key.client != hello.Client || welcome.Version == 0 {
+		return wire.Answer(conn, &wire.Welcome{Error: wire.Fail(wire.CodeStale, "the token is not, or no longer, good")})
+	}
+	defer s.files.direct.drop(parent)
+	if err := wire.Answer(conn, welcome); err != nil {
+		return err
+	}
+	ended, end := context.WithCancel(context.Background())
+	defer end()
+	go func() {
+		select {
+		case <-parent.Done():
+			conn.Close()
+		case <-ended.Done():
+		}
+	}()
+	reader := wire.NewReader(conn)
+	for {
+		req, err := reader.Request()
+		if err != nil {
+			return err
+		}
+		c := &call{server: s, wire: parent, stream: conn, reader: reader, direct: true}
+		if err := c.dispatchDirect(req); err != nil {
+			if err := c.refuseDirect(req.Op, err); err != nil {
+				return err
+			}
+		}
+		s.tidy.later()
+	}
+}
+
+// directOps are what a direct wire is for, and whether the host sends something
+// after the request.
+var directOps = map[wire.Op]bool{wire.OpFileRead: false, wire.OpFilePull: false, wire.OpFileWrite: true, wire.OpFilePush: true}
+
+func (c *call) dispatchDirect(req *wire.Request) error {
+	if _, ok := directOps[req.Op]; !ok {
+		return wire.Fail(wire.CodeUnknownOp, "a direct wire does not do "+string(req.Op))
+	}
+	return c.dispatch(req)
+}
+
+// refuseDirect tells the host of an error. The wire goes on if the host has sent
+// all it wanted, or has so within MaxDrain bytes; else it ends.
+func (c *call) refuseDirect(op wire.Op, why error) error {
+	_ = c.stream.SetDeadline(time.Now().Add(drainPatience))
+	if err := wire.WriteJSON(c.stream, wire.FrameError, wire.AsError(why)); err != nil {
+		return err
+	}
+	if directOps[op] && !c.drained() {
+		return why
+	}
+	return c.stream.SetDeadline(time.Time{})
+}
+
+// content is what the host sends after the request.
+func (c *call) content() *wire.Data {
+	if c.data == nil {
+		c.data = c.reader.Data()
+	}
+	return c.data
+}
+
+// drained reads the rest of the content, if it is short.
+func (c *call) drained() bool {
+	n, err := io.CopyN(io.Discard, c.content(), wire.MaxDrain+1)
+	return errors.Is(err, io.EOF) && n <= wire.MaxDrain
+}
