@@ -118,7 +118,7 @@ func (f *patchFiles) ReadFile(ctx context.Context, name string) (patch.File, err
 	}
 	content, err := f.readWhole(ctx, p.Container)
 	if err == nil && !f.checked[p.Container] {
-		err = f.unchanged(ctx, p.Container, content.Info.Version)
+		content.Info.Version, err = f.expected(ctx, p.Container, content.Info.Version)
 	}
 	f.checked[p.Container] = true
 	if err != nil {

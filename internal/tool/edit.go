@@ -96,5 +96,6 @@ func (c *call) readToEdit(ctx context.Context, path string) (*machine.Content, e
 	if isBinary(content.Data) {
 		return nil, errNotText
 	}
-	return content, c.unchanged(ctx, path, content.Info.Version)
+	content.Info.Version, err = c.expected(ctx, path, content.Info.Version)
+	return content, err
 }

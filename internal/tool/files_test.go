@@ -246,6 +246,12 @@ func TestChangedSinceRead(t *testing.T) {
 	k.ok("edit", args{"path": "f", "oldText": "mine", "newText": "mine "})
 	k.ok("write", args{"path": "f", "content": "mine\n"})
 	k.ok("apply_patch", args{"patch": patchOf("f")})
+	// Time alone changes nothing, though versions of young files say more.
+	k.ok("write", args{"path": "f", "content": "mine\n"})
+	time.Sleep(150 * time.Millisecond)
+	k.ok("edit", args{"path": "f", "oldText": "mine", "newText": "ours"})
+	time.Sleep(150 * time.Millisecond)
+	k.ok("apply_patch", args{"patch": "*** Begin Patch\n*** Update File: f\n@@\n-ours\n+mine\n*** End Patch"})
 	// What it never read it may change, and what is gone it may make again.
 	k.put("g", "mine\n")
 	k.ok("edit", args{"path": "g", "oldText": "mine", "newText": "ours"})

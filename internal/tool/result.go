@@ -77,3 +77,15 @@ func (r *Result) finish(at *Place, half policy.Half) *Result {
 	}
 	return r
 }
+
+// TimedOut tells whether a command ran into its timeout.
+func (r *Result) TimedOut() bool {
+	details, ok := r.Details.(execDetails)
+	return ok && details.TimedOut
+}
+
+// OutOfMemory tells whether a command was killed because memory ran out.
+func (r *Result) OutOfMemory() bool {
+	details, ok := r.Details.(execDetails)
+	return ok && details.OOM
+}

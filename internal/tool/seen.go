@@ -79,12 +79,20 @@ func (c *call) remember(ctx context.Context, path string, version machine.Versio
 	return c.set.Memory.Remember(ctx, c.seenKey(path), version)
 }
 
-// unchanged refuses a file that is in another version than this session knows.
-// What it never read it may change: an edit proves by itself what it knows.
-func (c *call) unchanged(ctx context.Context, path string, now machine.Version) error {
+// expected is the version that a file must be in to be changed: the one that
+// this session knows, else the one that was just read. What it never read it may
+// change: an edit proves by itself what it knows. A file that is certainly in
+// another version than the session knows is refused here; the guest looks again
+// when it writes.
+func (c *call) expected(ctx context.Context, path string, now machine.Version) (machine.Version, error) {
 	known, err := c.recall(ctx, path)
-	if err == nil && known != "" && known != now {
-		err = machine.ErrChanged
+	switch {
+	case err != nil:
+		return "", err
+	case known == "":
+		return now, nil
+	case known.Contradicts(now):
+		return "", machine.ErrChanged
 	}
-	return err
+	return known, nil
 }

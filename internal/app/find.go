@@ -1,0 +1,66 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Find says for whom a sandbox of that name, or the sandbox of a session of
+// that name, was made.
+func (a *App) Find(ctx context.Context, nameOrSession string) (Who, error) {
+	entry, err := a.registry.Get(ctx, nameOrSession)
+	if errors.Is(err, sandbox.ErrNotFound) {
+		return Who{SessionKey: nameOrSession}, nil
+	} else if err != nil {
+		return Who{}, err
+	}
+	who := Who{AgentID: entry.AgentID, Account: entry.Account}
+	if _, key := policy.ScopeAccount(entry.SessionKey); policy.ScopeHasAgent(key, entry.AgentID) && key != "agent:"+entry.AgentID {
+		who.SessionKey = key
+	}
+	p, err := a.Plan(who)
+	if err != nil {
+		return who, err
+	}
+	if entry.ContainerName != p.Spec.Name && (p.Net == nil || entry.ContainerName != p.Net.Name) {
+		return who, advice.With(fmt.Errorf("sandbox %q is not one that the configuration now makes", nameOrSession),
+			"name its session with --session, or remove it with atoll sandbox prune")
+	}
+	return who, nil
+}
+
+// Attach enters the sandboxes of a session that run, as they are. It makes and
+// starts none: the list may be empty.
+func (a *App) Attach(ctx context.Context, who Who) ([]*sandbox.Handle, error) {
+	p, err := a.Plan(who)
+	if err != nil {
+		return nil, err
+	}
+	var handles []*sandbox.Handle
+	for _, spec := range specs(p) {
+		h, err := a.Manager.Attach(ctx, spec.Name)
+		if errors.Is(err, sandbox.ErrNotFound) || errors.Is(err, sandbox.ErrNotRunning) {
+			continue
+		}
+		if err != nil {
+			release(handles...)
+			return nil, err
+		}
+		handles = append(handles, h)
+	}
+	return handles, nil
+}
+
+// specs are the sandboxes of a plan: one, or two halves.
+func specs(p *plan.Plan) []*sandbox.Spec {
+	if p.Net == nil {
+		return []*sandbox.Spec{p.Spec}
+	}
+	return []*sandbox.Spec{p.Spec, p.Net}
+}

@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tool"
+)
+
+func newToolCommand(e *env) *cobra.Command {
+	cmd := &cobra.Command{Use: "tool", Short: "Show and call the tools that agents have"}
+	cmd.AddCommand(newToolListCommand(e), newToolCallCommand(e))
+	return cmd
+}
+
+type toolListOptions struct {
+	whoFlags
+	asJSON bool
+}
+
+func newToolListCommand(e *env) *cobra.Command {
+	var o toolListOptions
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show the tools, and whether a session may use them",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return runToolList(e, o)
+		},
+	}
+	o.add(cmd)
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+// listedTool is one tool in a list.
+type listedTool struct {
+	Name        string         `json:"name"`
+	Aliases     []string       `json:"aliases"`
+	Description string         `json:"description"`
+	Allowed     bool           `json:"allowed"`
+	Reason      string         `json:"reason"`
+	Half        policy.Half    `json:"half"`
+	Schema      jsontext.Value `json:"schema"`
+}
+
+func runToolList(e *env, o toolListOptions) error {
+	settings, err := e.load()
+	if err != nil {
+		return e.configError(err, o.asJSON)
+	}
+	p, err := settings.Plan(o.who())
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	tools := listTools(p)
+	if o.asJSON {
+		return e.printJSON(map[string]any{"agentId": p.Agent.ID, "sessionKey": p.Session.Key, "sandboxed": p.Sandboxed, "tools": tools})
+	}
+	t := newTable("NAME", "ALLOWED", "WORKS IN", "DESCRIPTION")
+	for _, x := range tools {
+		allowed := "yes"
+		if !x.Allowed {
+			allowed = "no: " + x.Reason
+		}
+		t.add(x.Name, allowed, string(x.Half), x.Description)
+	}
+	t.print(e.Out)
+	return nil
+}
+
+func listTools(p *plan.Plan) (list []listedTool) {
+	for _, t := range tool.All() {
+		d := t.Decide(p.Tools)
+		list = append(list, listedTool{
+			Name: t.Name, Aliases: orEmpty(t.Aliases), Description: t.Description, Schema: t.Schema(),
+			Allowed: d.Allowed, Reason: d.Reason, Half: p.Router.Tool(t.Name).Half,
+		})
+	}
+	return list
+}
+
+type toolCallOptions struct {
+	whoFlags
+	args      string
+	hostTools bool
+	asJSON    bool
+}
+
+func newToolCallCommand(e *env) *cobra.Command {
+	var o toolCallOptions
+	cmd := &cobra.Command{
+		Use:   "call NAME [flags]",
+		Short: "Call one tool, as an agent would",
+		Long: `Call one tool, as an agent would: the policy decides whether the session may use
+it, the sandbox of the session is made if needed, and the answer is what a model
+would read.
+
+Exit codes: 0 ok, 1 the call failed, 2 wrong arguments, 3 denied by policy,
+4 no sandbox, 124 the command ran into its timeout, 137 it ran out of memory.`,
+		Example: `  atoll tool call exec --args '{"command": "ls -la"}'
+  atoll tool call read --args '{"path": "AGENTS.md", "limit": 20}' --json
+  atoll tool call apply_patch --args @patch.json
+  jq -n '{path: "a.txt", content: "hello"}' | atoll tool call write --args -`,
+		Args: exactlyOne("tool"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return runToolCall(cmd.Context(), e, o, args[0])
+		},
+	}
+	o.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.args, "args", "{}", "arguments as `JSON`, @FILE, or - for standard input")
+	flags.BoolVar(&o.hostTools, "host-tools", false, "work on the host if the session is not sandboxed")
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+func runToolCall(ctx context.Context, e *env, o toolCallOptions, name string) error {
+	t, err := findTool(name)
+	if err != nil {
+		return err
+	}
+	args, err := readArguments(o.args, e.In)
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	a, err := e.open(ctx)
+	if err != nil {
+		return e.configError(err, o.asJSON)
+	}
+	done := e.progress("preparing the sandbox")
+	box, err := a.Tools(ctx, o.who(), o.hostTools)
+	done()
+	if errors.Is(err, sandbox.ErrDenied) {
+		err = whereDenied(a, o.who(), err)
+	}
+	if err != nil {
+		return err
+	}
+	defer box.Release()
+	for _, n := range box.Notices {
+		e.notice(n)
+	}
+	result, err := box.Call(ctx, t.Name, args)
+	if err != nil {
+		return e.toolError(err, o.asJSON)
+	}
+	return e.printResult(result, o.asJSON)
+}
+
+// findTool refuses a name before anything is made for it.
+func findTool(name string) (tool.Tool, error) {
+	t, ok := tool.Find(name)
+	if !ok {
+		return t, withCode(exitUsage, advice.With(fmt.Errorf("there is no tool %q", name), "`atoll tool list` shows all"))
+	}
+	return t, nil
+}
+
+// readArguments reads what --args means, up to the limit of a call.
+func readArguments(text string, in io.Reader) (jsontext.Value, error) {
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("--args: %w", err)
+		}
+		defer file.Close()
+		return readLimited(file)
+	}
+	if text == "-" {
+		return readLimited(in)
+	}
+	return jsontext.Value(text), nil
+}
+
+func readLimited(r io.Reader) (jsontext.Value, error) {
+	text, err := io.ReadAll(io.LimitReader(r, tool.MaxArguments+1))
+	if err != nil {
+		return nil, fmt.Errorf("--args: %w", err)
+	}
+	return text, nil
+}
+
+// toolError reports a call that was not made. Programs get it in the form of a
+// result too: what it says is for the model.
+func (e *env) toolError(err error, asJSON bool) error {
+	if _, ok := errors.AsType[*tool.ArgumentsError](err); ok {
+		err = withCode(exitUsage, err)
+	}
+	if _, denied := errors.AsType[*tool.DeniedError](err); asJSON && (denied || code(err) == exitUsage) {
+		if err := e.printJSON(tool.ErrorResult(err)); err != nil {
+			return err
+		}
+		return withCode(code(err), nil)
+	}
+	return err
+}
+
+// printResult shows a result and turns a failed one into an exit code.
+func (e *env) printResult(r *tool.Result, asJSON bool) error {
+	if asJSON {
+		if err := e.printJSON(r); err != nil {
+			return err
+		}
+	} else {
+		e.printText(r.Text)
+		for _, image := range r.Images {
+			e.notice(fmt.Sprintf("the model sees a picture of %d×%d; --json has its bytes", image.Width, image.Height))
+		}
+	}
+	switch {
+	case !r.IsError:
+		return nil
+	case r.TimedOut():
+		return withCode(exitTimeout, nil)
+	case r.OutOfMemory():
+		return withCode(exitOutOfMemory, nil)
+	}
+	return withCode(exitFailure, nil)
+}
+
+// printText prints text of several lines that comes from inside.
+func (e *env) printText(text string) {
+	for line := range strings.Lines(text) {
+		parts := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		for i, part := range parts {
+			parts[i] = printable(part)
+		}
+		fmt.Fprintln(e.Out, strings.Join(parts, "\t"))
+	}
+}
