@@ -5,10 +5,13 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
@@ -100,32 +103,54 @@ func (s *Settings) Open(ctx context.Context, logger *slog.Logger) (*App, error) 
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	state := s.Paths.AtollState
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		return nil, advice.With(fmt.Errorf("state directory: %w", err), "set ATOLL_STATE_DIR to a directory that you can write to")
-	}
-	installation, err := installationID(state)
-	if err != nil {
-		return nil, err
-	}
-	book, err := lease.Open(filepath.Join(state, "leases"))
-	if err != nil {
-		return nil, err
-	}
-	db, err := store.Open(ctx, filepath.Join(state, databaseFile))
-	if err != nil {
-		return nil, err
-	}
-	a := &App{Settings: s, Installation: installation, logger: logger, registry: sandbox.NewRegistry(db), db: db}
+	a := &App{Settings: s, logger: logger}
 	a.runtimes = runtimes{app: a}
-	a.Manager = sandbox.NewManager(sandbox.Options{
-		Registry: a.registry, Leases: book, Runtime: a.runtimes.get, Backends: []string{backendDocker, backendPodman}, Logger: logger,
-	})
+	if err := a.openState(ctx); err != nil {
+		return nil, stateError(s.Paths.AtollState, err)
+	}
 	if err := a.importLegacy(ctx); err != nil {
 		a.Close()
 		return nil, err
 	}
 	return a, nil
+}
+
+// openState opens, or makes, what is in the state directory.
+func (a *App) openState(ctx context.Context) (err error) {
+	state := a.Paths.AtollState
+	if err = os.MkdirAll(state, 0o700); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	if a.Installation, err = installationID(state); err != nil {
+		return err
+	}
+	book, err := lease.Open(filepath.Join(state, "leases"))
+	if err != nil {
+		return err
+	}
+	if a.db, err = store.Open(ctx, filepath.Join(state, databaseFile)); err != nil {
+		return err
+	}
+	a.registry = sandbox.NewRegistry(a.db)
+	a.Manager = sandbox.NewManager(sandbox.Options{
+		Registry: a.registry, Leases: book, Runtime: a.runtimes.get, Backends: []string{backendDocker, backendPodman}, Logger: a.logger,
+	})
+	return nil
+}
+
+// stateError adds what to do about a state directory that cannot be used,
+// unless the error already says so.
+func stateError(state string, err error) error {
+	switch {
+	case advice.Of(err) != "":
+		return err
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return advice.With(err, "free space on the disk of "+state+", or set ATOLL_STATE_DIR to a directory on another one")
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return advice.With(err, "set ATOLL_STATE_DIR to a directory that you can write to")
+	}
+	return err
 }
 
 // importLegacy takes over the registries of earlier programs, each once: those
@@ -140,8 +165,12 @@ func (a *App) importLegacy(ctx context.Context) error {
 	return a.registry.ImportLegacy(ctx, a.Paths.OpenClawState)
 }
 
-// isOpenClaws reports whether the configuration in force is OpenClaw's own.
-func (s *Settings) isOpenClaws() bool { return filepath.Base(s.Location.Path) == "openclaw.json" }
+// isOpenClaws reports whether the configuration in force is OpenClaw's own, and
+// has a state directory that is not ours.
+func (s *Settings) isOpenClaws() bool {
+	dir, err := s.Config.StateDir()
+	return err == nil && dir == s.Paths.OpenClawState && dir != s.Paths.AtollState
+}
 
 // Close drops wires, engines and the database, in that order.
 func (a *App) Close() {

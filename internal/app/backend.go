@@ -95,7 +95,7 @@ func probe(host string) error {
 	if !ok {
 		return errNoAddress
 	}
-	conn, err := net.DialTimeout(network, address, probeTimeout)
+	conn, err := (&net.Dialer{Timeout: probeTimeout}).DialContext(context.Background(), network, address)
 	if err != nil {
 		if op, ok := errors.AsType[*net.OpError](err); ok {
 			return op.Err

@@ -42,10 +42,10 @@ func writeNew(path, content string) error {
 		return nil
 	}
 	temporary := path + "." + rand.Text()
+	defer func() { _ = os.Remove(temporary) }() // also what a full disk left of it
 	if err := os.WriteFile(temporary, []byte(content), 0o600); err != nil {
 		return err
 	}
-	defer os.Remove(temporary)
 	if err := os.Link(temporary, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

@@ -87,7 +87,7 @@ func TestInvariant_FAIL_CLOSED(t *testing.T) {
 			c.spoil(s)
 			a := s.open()
 			wait := patience
-			if c.kind == context.DeadlineExceeded {
+			if errors.Is(c.kind, context.DeadlineExceeded) {
 				wait = time.Second
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), wait)

@@ -133,12 +133,7 @@ func (s *site) killAt(m moment) {
 		s.die(s.process(order{Session: session("victim").SessionKey, DieAt: m.step}))
 		return
 	}
-	trap := s.setTrap(*m.call)
-	host := s.env["DOCKER_HOST"]
-	s.env["DOCKER_HOST"] = trap.host
-	victim := s.process(order{Session: session("victim").SessionKey, Script: "true"})
-	s.env["DOCKER_HOST"] = host
-	trap.die(s, victim)
+	s.killAtCall(*m.call, order{Session: session("victim").SessionKey, Script: "true"})
 }
 
 // nextStart is the first thing that happens after the crash: somebody uses

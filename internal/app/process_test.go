@@ -71,7 +71,7 @@ func (o *order) carryOut(ctx context.Context) error {
 	if err != nil || code != 0 {
 		return fmt.Errorf("%s: exit code %d, %w", out, code, err)
 	}
-	fmt.Printf("created=%v %s\n", got.Created, out)
+	fmt.Fprintf(os.Stdout, "created=%v %s\n", got.Created, out)
 	if o.Hold {
 		_, err = io.Copy(io.Discard, os.Stdin)
 	}

@@ -81,7 +81,7 @@ func (a *App) pruneIfDue(ctx context.Context) {
 }
 
 // PruneLimits are the limits of one agent's sandboxes. An agent that is no
-// longer configured has the defaults.
+// longer configured has those of the default agent.
 func (a *App) PruneLimits(agentID string) sandbox.PruneLimits {
 	agent, err := a.Config.Resolve(agentID)
 	if err != nil {

@@ -2,14 +2,12 @@ package app_test
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,22 +19,15 @@ type engineCall struct {
 	carriedOut   bool // the engine gets it, only the answer is lost
 }
 
-// trap stands between one process and its engine, and kills the process at the
-// first call of a kind.
-type trap struct {
-	host   string
-	victim chan *os.Process
-}
-
-// setTrap opens a trap on the site's engine.
-func (s *site) setTrap(call engineCall) *trap {
+// setTrap stands between the site's engine and whoever uses the host that comes
+// back. At the first call of a kind it springs; nobody gets an answer to that.
+func (s *site) setTrap(call engineCall, spring func()) (host string) {
 	s.t.Helper()
 	path := filepath.Join(s.dir, "trap.sock")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	tr := &trap{host: "unix://" + path, victim: make(chan *os.Process, 1)}
 	transport := unixTransport(s.env["DOCKER_HOST"])
 	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(&url.URL{Scheme: "http", Host: "engine"})
@@ -44,26 +35,27 @@ func (s *site) setTrap(call engineCall) *trap {
 	var once sync.Once
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == call.method && strings.HasSuffix(r.URL.Path, call.path) {
-			once.Do(func() { tr.spring(s, transport, call, r) })
-			panic(http.ErrAbortHandler)
+			sprung := false
+			once.Do(func() {
+				sprung = true
+				if call.carriedOut {
+					s.carryOut(transport, r)
+				}
+				spring()
+			})
+			if sprung {
+				panic(http.ErrAbortHandler)
+			}
 		}
 		proxy.ServeHTTP(w, r)
 	})}
 	go func() { _ = server.Serve(listener) }()
 	s.t.Cleanup(func() { _ = server.Close(); transport.CloseIdleConnections() })
-	return tr
+	return "unix://" + path
 }
 
-func (tr *trap) spring(s *site, transport http.RoundTripper, call engineCall, r *http.Request) {
-	if call.carriedOut {
-		if err := carryOut(transport, r); err != nil {
-			s.t.Errorf("the engine did not carry out %s %s: %v", call.method, call.path, err)
-		}
-	}
-	_ = (<-tr.victim).Kill()
-}
-
-func carryOut(transport http.RoundTripper, r *http.Request) error {
+// carryOut lets the engine do what it was asked to.
+func (s *site) carryOut(transport http.RoundTripper, r *http.Request) {
 	forward := r.Clone(r.Context())
 	forward.URL.Scheme, forward.URL.Host, forward.RequestURI = "http", "engine", ""
 	if r.ContentLength == 0 {
@@ -71,25 +63,30 @@ func carryOut(transport http.RoundTripper, r *http.Request) error {
 	}
 	resp, err := transport.RoundTrip(forward)
 	if err != nil {
-		return err
+		s.t.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
+		return
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode >= http.StatusMultipleChoices {
-		err = fmt.Errorf("%s: %s", resp.Status, answer)
+	if err != nil || resp.StatusCode >= http.StatusMultipleChoices {
+		s.t.Errorf("%s %s: %s: %s, %v", r.Method, r.URL.Path, resp.Status, answer, err)
 	}
-	return err
 }
 
-// die runs a process into the trap.
-func (tr *trap) die(s *site, cmd *exec.Cmd) {
+// killAtCall runs a process that is killed at its first call of a kind.
+func (s *site) killAtCall(call engineCall, o order) {
 	s.t.Helper()
+	victim := make(chan *os.Process, 1)
+	direct := s.env["DOCKER_HOST"]
+	s.env["DOCKER_HOST"] = s.setTrap(call, func() { _ = (<-victim).Kill() })
+	cmd := s.process(o)
+	s.env["DOCKER_HOST"] = direct
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	tr.victim <- cmd.Process
+	victim <- cmd.Process
 	if err := cmd.Wait(); !wasKilled(cmd) {
 		s.t.Fatalf("the process was not killed: %v\n%s", err, out.String())
 	}

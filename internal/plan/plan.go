@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
@@ -82,6 +83,12 @@ func Make(r Request) (*Plan, error) {
 
 // session settles which agent and which session are meant.
 func (r Request) session() (policy.Session, error) {
+	for what, text := range map[string]string{"agent": r.AgentID, "session": r.SessionKey, "account": r.Account} {
+		// Labels carry these, and come back from an engine as text.
+		if !utf8.ValidString(text) {
+			return policy.Session{}, advice.With(fmt.Errorf("%s %q is not valid UTF-8", what, text), "write it in UTF-8")
+		}
+	}
 	settings := r.Config.Session()
 	sessions := policy.Sessions{DefaultAgent: r.Config.DefaultAgent(), MainKey: settings.MainKey, Global: settings.Scope == "global"}
 	if r.AgentID != "" {
@@ -143,7 +150,9 @@ func (p *Plan) deriveUser(Request) error {
 }
 
 // privateFiles are Atoll's own below its state directory: no sandbox sees them.
-var privateFiles = []string{"atoll.db", "leases", "installation", "wire", "guest", "audit"}
+var privateFiles = []string{
+	"atoll.db", "atoll.db-wal", "atoll.db-shm", "atoll.db.lock", "leases", "installation", "wire", "guest", "seccomp", "audit",
+}
 
 // judge collects everything that policy refuses.
 func (p *Plan) judge(r Request) error {

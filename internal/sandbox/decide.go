@@ -9,6 +9,7 @@ const HotWindow = 5 * time.Minute
 // observation is what Ensure knows before it acts.
 type observation struct {
 	exists     bool
+	registered bool // it has a row
 	state      State
 	unfinished bool // a crash interrupted its creation or removal
 	configHash string

@@ -32,6 +32,11 @@ func TestDecide(t *testing.T) {
 		"mismatch, recent but stopped":   {with(other, func(o *observation) { o.lastUsed, o.state = hot, StateStopped }), actRecreate},
 		"mismatch, hot, mounts changed":  {with(other, func(o *observation) { o.lastUsed, o.mountsHash = hot, "x" }), actRefuse},
 		"mismatch, cold, mounts changed": {with(other, func(o *observation) { o.mountsHash = "x" }), actRecreate},
+		"mismatch, in use but stopped":   {with(other, func(o *observation) { o.inUse, o.state = true, StateStopped }), actStart},
+		"interrupted, yet in use":        {with(same, func(o *observation) { o.unfinished, o.inUse = true, true }), actReuse},
+		"mounts exchanged":               {with(same, func(o *observation) { o.detached = true }), actRecreate},
+		"mounts exchanged, hot":          {with(same, func(o *observation) { o.detached, o.lastUsed = true, hot }), actRecreate},
+		"mounts exchanged, in use":       {with(same, func(o *observation) { o.detached, o.inUse = true, true }), actRefuse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := decide(c.seen, spec, now); got != c.want {

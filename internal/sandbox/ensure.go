@@ -75,7 +75,7 @@ func (m *Manager) reuseRunning(ctx context.Context, spec *Spec) (*Handle, error)
 	if err != nil {
 		return nil, err
 	}
-	if decide(seen, spec, m.Now()) != actReuse {
+	if decide(seen, spec, m.Now()) != actReuse || !seen.registered {
 		return nil, nil
 	}
 	h, err := m.enter(ctx, spec, inst, seen)
@@ -112,6 +112,7 @@ func (m *Manager) observe(ctx context.Context, spec *Spec) (Instance, observatio
 		return nil, observation{}, nameTaken(spec, owner)
 	}
 	seen := interpret(inst.Seen(), entry, spec)
+	seen.registered = entry != nil
 	// Other mounts than those it was made with are a changed configuration, which
 	// a hot sandbox refuses; only of the same ones it can have lost the sources.
 	seen.detached = seen.state == StateRunning && seen.mountsHash == spec.MountsHash && isDetached(inst, spec)

@@ -48,11 +48,7 @@ type legacyEntry struct {
 func (r *Registry) ImportLegacy(ctx context.Context, dir string) error {
 	var all error
 	for _, f := range legacyFiles {
-		path := filepath.Join(dir, f.path)
-		if err := r.importFile(ctx, path, f.kind); err != nil {
-			all = errors.Join(all, advice.With(fmt.Errorf("old registry %s: %w", path, err),
-				"repair the file, or move it away; Atoll's own registry was not changed"))
-		}
+		all = errors.Join(all, r.importFile(ctx, filepath.Join(dir, f.path), f.kind))
 	}
 	return all
 }
@@ -66,7 +62,7 @@ func (r *Registry) importFile(ctx context.Context, path string, kind Kind) error
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
-		return err
+		return advice.With(fmt.Errorf("old registry %s: %w", path, err), "repair the file, or move it away; Atoll's own registry was not changed")
 	}
 	for _, old := range entries {
 		if err := r.insertMissing(ctx, old.entry(kind)); err != nil {

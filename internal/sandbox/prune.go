@@ -120,16 +120,25 @@ func (m *Manager) Remove(ctx context.Context, name string, still func(*Entry) bo
 
 // Exclusively runs f while nobody changes or uses name, or returns ErrBusy.
 func (m *Manager) Exclusively(name string, f func() error) error {
-	for _, lock := range []string{changeLock(name), useLock(name)} {
-		held, err := m.Leases.TryHold(lock)
-		if errors.Is(err, lease.ErrHeld) {
-			return fmt.Errorf("sandbox %q: %w", name, ErrBusy)
-		} else if err != nil {
-			return err
-		}
-		defer held.Release()
+	change, err := m.Leases.TryHold(changeLock(name))
+	if err != nil {
+		return busy(name, err)
 	}
+	defer change.Release()
+	users, err := m.Leases.TryHold(useLock(name))
+	if err != nil {
+		return busy(name, err)
+	}
+	defer users.Release()
 	return f()
+}
+
+// busy says what a lock that somebody else holds means.
+func busy(name string, err error) error {
+	if errors.Is(err, lease.ErrHeld) {
+		err = ErrBusy
+	}
+	return fmt.Errorf("sandbox %q: %w", name, err)
 }
 
 // removeEntry removes the sandbox of a row, and the row once it is gone.

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -155,6 +156,10 @@ func (db *DB) Explain(err error) error {
 		return advice.With(fmt.Errorf("database %s: %w", db.path, err), "use the newer atoll, or another ATOLL_STATE_DIR")
 	case isDamage(err):
 		return advice.With(fmt.Errorf("database %s: %w: %w", db.path, ErrDamaged, err), db.rescue())
+	case hasCode(err, sqlitelib.SQLITE_FULL):
+		return advice.With(fmt.Errorf("database %s: %w", db.path, err), "free space on its disk, then try again; what was recorded before is kept")
+	case hasCode(err, sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_CANTOPEN, sqlitelib.SQLITE_PERM):
+		return advice.With(fmt.Errorf("database %s: %w", db.path, err), "make the file and its directory writable, or set another ATOLL_STATE_DIR")
 	default:
 		return fmt.Errorf("database %s: %w", db.path, err)
 	}
@@ -168,9 +173,14 @@ func (db *DB) rescue() string {
 }
 
 func isDamage(err error) bool {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		code := e.Code() & 0xff
-		return code == sqlitelib.SQLITE_CORRUPT || code == sqlitelib.SQLITE_NOTADB
+	if _, ok := errors.AsType[*sqlite.Error](err); ok {
+		return hasCode(err, sqlitelib.SQLITE_CORRUPT, sqlitelib.SQLITE_NOTADB)
 	}
 	return strings.Contains(err.Error(), "malformed")
+}
+
+// hasCode reports whether SQLite gave one of the primary result codes.
+func hasCode(err error, codes ...int) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && slices.Contains(codes, e.Code()&0xff)
 }

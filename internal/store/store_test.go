@@ -65,7 +65,7 @@ func TestADamagedFileIsRefusedAndKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			db.Close()
+			_ = db.Close()
 			whole, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -117,7 +117,7 @@ func BenchmarkOpen(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		db.Close()
+		_ = db.Close()
 	}
 }
 
@@ -127,6 +127,6 @@ func open(t *testing.T) *store.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { db.Close() })
+	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

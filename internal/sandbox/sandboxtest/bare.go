@@ -148,7 +148,7 @@ func isAlive(pid int) bool {
 func childrenOf(pid int) []int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	var children []int
-	for _, field := range strings.Fields(string(text)) {
+	for field := range strings.FieldsSeq(string(text)) {
 		if child, err := strconv.Atoi(field); err == nil {
 			children = append(children, child)
 		}
@@ -163,7 +163,8 @@ func (i *bareInstance) Start(context.Context) error {
 		return nil
 	}
 	// The sandbox outlives this process, so it must not be bound to a context.
-	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL", "--",
+	cmd := exec.Command("unshare", //nolint:noctx // see above
+		"--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL", "--",
 		i.guest, "init", "--socket", filepath.Join(i.dir, "guest.sock"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}

@@ -74,7 +74,7 @@ type testCase struct {
 func newStage(t *testing.T, s Subject) *stage {
 	t.Helper()
 	// A short path: sockets below it must fit into 108 bytes.
-	state, err := os.MkdirTemp("", "atoll")
+	state, err := os.MkdirTemp("", "atoll") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func managerOptions(t *testing.T, state string, rt sandbox.Runtime) sandbox.Opti
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { db.Close() })
+	t.Cleanup(func() { _ = db.Close() })
 	book, err := lease.Open(filepath.Join(state, "leases"))
 	if err != nil {
 		t.Fatal(err)

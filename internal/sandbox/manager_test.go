@@ -1,0 +1,320 @@
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// A sandbox that cannot be removed keeps its row, is told, and is tried again.
+func TestPruneKeepsTheRowOfWhatItCouldNotRemove(t *testing.T) {
+	y := newYard(t)
+	m := y.manager()
+	y.ensure(m, y.spec("stubborn")).Release()
+	y.now.pass(2 * time.Hour)
+	limits := func(string) sandbox.PruneLimits { return sandbox.PruneLimits{Idle: time.Hour} }
+	y.runtime.removal = errors.New("the engine will not")
+	for range 2 {
+		done, err := m.Prune(t.Context(), limits)
+		if err != nil || len(done) != 1 || !errors.Is(done[0].Err, y.runtime.removal) {
+			t.Fatalf("prune: %+v, %v", done, err)
+		}
+		y.row(m, "stubborn")
+	}
+	y.runtime.removal = nil
+	if done, err := m.Prune(t.Context(), limits); err != nil || len(done) != 1 || done[0].Err != nil {
+		t.Fatalf("prune: %+v, %v", done, err)
+	}
+	if _, err := m.Registry.Get(t.Context(), "stubborn"); !errors.Is(err, sandbox.ErrNotFound) {
+		t.Errorf("the row stayed: %v", err)
+	}
+}
+
+// A sandbox whose removal failed is not used as if nothing had happened.
+func TestWhatCouldNotBeRemovedIsReplacedByTheNextUse(t *testing.T) {
+	y := newYard(t)
+	m := y.manager()
+	y.ensure(m, y.spec("half")).Release()
+	y.runtime.removal = errors.New("the engine will not")
+	if err := m.Remove(t.Context(), "half", nil); !errors.Is(err, y.runtime.removal) {
+		t.Fatalf("remove: %v", err)
+	}
+	y.runtime.removal = nil
+	if h := y.ensure(m, y.spec("half")); !h.Created {
+		t.Error("it was used again")
+	}
+}
+
+// The time of use is written at most once in half a minute, by whichever process
+// uses the sandbox, and also when a long use ends.
+func TestTimeOfUse(t *testing.T) {
+	y := newYard(t)
+	m := y.manager()
+	start := y.now.Now().UnixMilli()
+	used := func() time.Duration {
+		return time.Duration(y.row(m, "used").LastUsedAtMs-start) * time.Millisecond
+	}
+	y.ensure(m, y.spec("used")).Release()
+	for _, step := range []struct {
+		pass, want time.Duration
+		who        *sandbox.Manager
+	}{
+		{10 * time.Second, 0, m},
+		{10 * time.Second, 0, y.manager()},
+		{10 * time.Second, 30 * time.Second, y.manager()},
+		{20 * time.Second, 30 * time.Second, y.manager()},
+		{20 * time.Second, 70 * time.Second, m},
+	} {
+		y.now.pass(step.pass)
+		y.ensure(step.who, y.spec("used")).Release()
+		if got := used(); got != step.want {
+			t.Errorf("at %v: last use at %v, want %v", time.Duration(y.now.Now().UnixMilli()-start)*time.Millisecond, got, step.want)
+		}
+	}
+	long := y.ensure(m, y.spec("used"))
+	y.now.pass(time.Hour)
+	long.Release()
+	if got, want := used(), 70*time.Second+time.Hour; got != want {
+		t.Errorf("after a long use: %v, want %v", got, want)
+	}
+}
+
+// A clock that was ahead is set back: the sandbox is not hot until the old time
+// comes again.
+func TestClockSetBackEndsTheHotWindow(t *testing.T) {
+	y := newYard(t)
+	y.now.pass(1000 * time.Hour)
+	y.ensure(y.manager(), y.spec("ahead")).Release()
+	y.now.pass(-1000 * time.Hour)
+	changed := y.spec("ahead")
+	changed.ConfigHash = "hash-2"
+	m := y.manager()
+	if h := y.ensure(m, changed); h.Created {
+		t.Error("recreated although it may just have been used")
+	} else {
+		h.Release()
+	}
+	if got := time.UnixMilli(y.row(m, "ahead").LastUsedAtMs); got.After(y.now.Now()) {
+		t.Errorf("the last use is still at %v", got)
+	}
+	y.now.pass(sandbox.HotWindow)
+	if h := y.ensure(m, changed); !h.Created {
+		t.Error("still kept as just used")
+	}
+}
+
+// One sandbox is being changed by another process for a long time: those who
+// want another one, or give theirs back, do not wait for it.
+func TestAChangeElsewhereHoldsUpNobodyElse(t *testing.T) {
+	y := newYard(t)
+	m := y.manager()
+	y.ensure(m, y.spec("changing")).Release()
+	other := y.ensure(m, y.spec("other"))
+	book, err := lease.Open(filepath.Join(y.state, "leases"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := book.TryHold("use:changing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan error, 1)
+	go func() {
+		h, err := m.Ensure(t.Context(), y.spec("changing"))
+		if err == nil {
+			h.Release()
+		}
+		waiting <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // until it waits; if not, nothing is tested
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		y.ensure(m, y.spec("other")).Release()
+		other.Release()
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Error("others wait, too")
+	}
+	select {
+	case err := <-waiting:
+		t.Errorf("it did not wait: %v", err)
+	default:
+	}
+	held.Release()
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
+}
+
+// A guest that does not answer one caller in time is not taken away from
+// another, who may be more patient.
+func TestAnImpatientUserDoesNotEndAnother(t *testing.T) {
+	y := newYard(t)
+	m := y.manager(func(o *sandbox.Options) { o.WireTimeout = 200 * time.Millisecond })
+	patient := y.ensure(m, y.spec("slow"))
+	guest := guestOf(t, patient)
+	answer := make(chan error, 1)
+	go func() {
+		_, err := patient.Machine.Exec(t.Context(), &machine.Command{Argv: []string{"/bin/sh", "-c", "sleep 0.5"}})
+		answer <- err
+	}()
+	time.Sleep(100 * time.Millisecond)
+	if err := syscall.Kill(guest, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	_, err := m.Ensure(t.Context(), y.spec("slow"))
+	if _, typed := errors.AsType[*sandbox.ProvisionError](err); !typed {
+		t.Errorf("with a guest that is stopped: %v", err)
+	}
+	if err := syscall.Kill(guest, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answer; err != nil {
+		t.Errorf("the command of another user: %v", err)
+	}
+	works(t, patient)
+	works(t, y.ensure(m, y.spec("slow")))
+}
+
+// guestOf is the process id of a sandbox's guest on the host.
+func guestOf(t *testing.T, h *sandbox.Handle) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		command, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		words := strings.Split(string(command), "\x00")
+		if len(words) > 3 && words[1] == "init" && strings.Contains(words[3], "/"+h.Name+"/") {
+			return pid
+		}
+	}
+	t.Fatalf("no guest of %s", h.Name)
+	return 0
+}
+
+// Locks that cannot be taken mean that nothing is changed.
+func TestWithoutLocksNothingIsDone(t *testing.T) {
+	y := newYard(t)
+	m := y.manager()
+	y.ensure(m, y.spec("there")).Release()
+	changed := y.spec("there")
+	changed.ConfigHash = "hash-2"
+	y.now.pass(sandbox.HotWindow)
+	before := y.open("there").Seen().ID
+	if err := os.Remove(filepath.Join(y.state, "leases")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := m.Ensure(t.Context(), changed)
+	if p, typed := errors.AsType[*sandbox.ProvisionError](err); !typed || p.Step != "lock" {
+		t.Errorf("ensure: %v", err)
+	}
+	if err := m.Remove(t.Context(), "there", nil); err == nil {
+		t.Error("removed")
+	}
+	if after := y.open("there").Seen().ID; after != before {
+		t.Error("it was replaced")
+	}
+}
+
+func (y *yard) open(name string) sandbox.Instance {
+	y.t.Helper()
+	inst, err := y.runtime.Open(y.t.Context(), name)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return inst
+}
+
+// A sandbox that the registry lost is found again with everything that its row
+// said.
+func TestAdoptedRowIsComplete(t *testing.T) {
+	for name, find := range map[string]func(*yard, *sandbox.Manager){
+		"by the next use": func(y *yard, m *sandbox.Manager) { y.ensure(m, y.spec("lost")).Release() },
+		"by prune": func(y *yard, m *sandbox.Manager) {
+			if _, err := m.Prune(y.t.Context(), func(string) sandbox.PruneLimits { return sandbox.PruneLimits{} }); err != nil {
+				y.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			m := y.manager()
+			y.ensure(m, y.spec("lost")).Release()
+			want := y.row(m, "lost")
+			if err := m.Registry.Delete(t.Context(), "lost"); err != nil {
+				t.Fatal(err)
+			}
+			next := y.manager()
+			find(y, next)
+			got := y.row(next, "lost")
+			// The times are those of the runtime's own clock, and of the next use.
+			got.CreatedAtMs, got.LastUsedAtMs = want.CreatedAtMs, want.LastUsedAtMs
+			if *got != *want {
+				t.Errorf("adopted as %+v\nwant %+v", got, want)
+			}
+		})
+	}
+}
+
+// While somebody is in a sandbox that the registry lost, it is not replaced,
+// although nothing says whether its set-up was finished: he found it so.
+func TestLostWhileInUse(t *testing.T) {
+	y := newYard(t)
+	spec := y.spec("lost")
+	spec.SetupCommand = "true"
+	m := y.manager()
+	user := y.ensure(m, spec)
+	if err := m.Registry.Delete(t.Context(), "lost"); err != nil {
+		t.Fatal(err)
+	}
+	if h := y.ensure(y.manager(), spec); h.Created {
+		t.Error("it was made anew under its user")
+	}
+	works(t, user)
+}
+
+// An engine that takes calls and never answers keeps nobody from repairing what
+// is on the others.
+func TestRepairDoesNotWaitForAnEngineThatHangs(t *testing.T) {
+	y := newYard(t)
+	m := y.manager(func(o *sandbox.Options) {
+		o.Backends = []string{"a-silent-one", "test"}
+		o.Runtime = func(ctx context.Context, backend string) (sandbox.Runtime, error) {
+			if backend == "test" {
+				return y.runtime, nil
+			}
+			if _, limited := ctx.Deadline(); !limited {
+				return nil, errors.New("asked without a limit")
+			}
+			return nil, context.DeadlineExceeded
+		}
+	})
+	lost := y.spec("lost")
+	lost.SetupCommand = "true"
+	if _, err := y.runtime.Create(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	done, err := m.Repair(t.Context())
+	if err != nil || len(done) != 1 || done[0].Err != nil {
+		t.Errorf("repaired %+v, %v", done, err)
+	}
+}
