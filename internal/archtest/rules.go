@@ -40,7 +40,7 @@ func layers() [][]string {
 	return [][]string{
 		{"api", "images", "internal/advice", "internal/version"},
 		{"internal/json5", "internal/shell", "internal/diff", "internal/secret", "internal/lease", "internal/seccomp", "internal/cgroup", "internal/guestbin", "internal/wire"},
-		{"client", "internal/hostpath", "internal/store", "internal/guest"},
+		{"client", "internal/hostpath", "internal/archive", "internal/store", "internal/guest"},
 		{"internal/config", "internal/machine"},
 		{"internal/policy", "internal/audit", "internal/usage", "internal/grant"},
 		{"internal/workspace", "internal/session"},

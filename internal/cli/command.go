@@ -28,6 +28,8 @@ type commandOptions struct {
 	timeout time.Duration
 	noStdin bool
 	asJSON  bool
+	// tty gives the command a terminal, typing passes on what the user types.
+	tty, typing bool
 }
 
 // check refuses what can be seen to be wrong before a sandbox is made.
@@ -37,6 +39,12 @@ func (o *commandOptions) check(cmd *cobra.Command) error {
 	}
 	if o.timeout < 0 {
 		return usage(cmd, fmt.Errorf("--timeout %v is negative", o.timeout))
+	}
+	if o.tty && o.asJSON {
+		return usage(cmd, errors.New("--tty and --json cannot be given together"))
+	}
+	if o.typing && o.noStdin {
+		return usage(cmd, errors.New("--interactive and --no-stdin cannot be given together"))
 	}
 	if _, err := parseEnv(o.env); err != nil {
 		return withCode(exitUsage, err)
@@ -51,6 +59,8 @@ func (o *commandOptions) add(cmd *cobra.Command) {
 	flags.StringVarP(&o.dir, "workdir", "w", "", "directory inside to run in (default: the sandbox's workdir)")
 	flags.DurationVar(&o.timeout, "timeout", 0, "end the command after this `time`, with exit code 124")
 	flags.BoolVarP(&o.noStdin, "no-stdin", "n", false, "do not pass standard input on")
+	flags.BoolVarP(&o.tty, "tty", "t", false, "give the command a terminal; what it prints comes on standard output alone")
+	flags.BoolVarP(&o.typing, "interactive", "i", false, "pass on what is typed at a terminal")
 	flags.BoolVar(&o.asJSON, "json", false, "capture output and print one JSON object instead")
 	flags.SetInterspersed(false)
 }
@@ -94,7 +104,12 @@ func (e *env) runCommand(ctx context.Context, s *app.Session, o commandOptions, 
 	if o.asJSON {
 		return e.captureCommand(ctx, s, command)
 	}
+	restore, err := e.connectTerminal(o, command)
+	if err != nil {
+		return err
+	}
 	result, err := s.Machine.Exec(ctx, command)
+	restore()
 	return commandEnd(command, result, err)
 }
 
@@ -111,7 +126,7 @@ func (e *env) command(s *app.Session, o commandOptions, argv []string) (*machine
 	if !path.IsAbs(command.Dir) {
 		command.Dir = path.Join(s.Plan.Spec.Workdir, command.Dir)
 	}
-	if !o.noStdin && !isInteractive(e.In) {
+	if !o.noStdin && (o.typing || !isInteractive(e.In)) {
 		command.Stdin = e.In
 	}
 	return command, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tool"
 	"github.com/atoll-run/atoll/internal/workspace"
 )
 
@@ -173,12 +174,21 @@ func explainPair(p *plan.Plan) *networkedHalf {
 }
 
 func explainTool(p *plan.Plan, name string) *explainedTool {
-	d := p.Tools.Decide(name)
-	tool := &explainedTool{Name: policy.NormalizeTool(name), Allowed: d.Allowed, Reason: d.Reason, Fix: orEmpty(d.Fix)}
+	d := decideTool(p, name)
+	x := &explainedTool{Name: policy.NormalizeTool(name), Allowed: d.Allowed, Reason: d.Reason, Fix: orEmpty(d.Fix)}
 	if p.Router.Paired() {
-		tool.Half = p.Router.Tool(name).Half
+		x.Half = p.Router.Tool(name).Half
 	}
-	return tool
+	return x
+}
+
+// decideTool asks the tool itself, if it is one of ours: some stand under the
+// name of another in the lists.
+func decideTool(p *plan.Plan, name string) policy.Decision {
+	if t, ok := tool.Find(name); ok {
+		return t.Decide(p.Tools)
+	}
+	return p.Tools.Decide(name)
 }
 
 func explainPath(p *plan.Plan, input string) *explainedPath {

@@ -191,7 +191,9 @@ func (c *call) listProcesses(ctx context.Context) (*Result, error) {
 		}
 		where := []policy.Half{policy.HalfIsolated, policy.HalfNetworked}[i]
 		for j := range found {
-			all = append(all, listedOf(&found[j], string(where)))
+			if found[j].Background { // the others belong to calls of exec
+				all = append(all, listedOf(&found[j], string(where)))
+			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b listed) int { return int(b.StartedAtMs - a.StartedAtMs) })

@@ -1,0 +1,169 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/archive"
+	"github.com/atoll-run/atoll/internal/machine"
+)
+
+// Stream stands for standard input or output in the place of a host path: an
+// archive.
+const Stream = "-"
+
+// Copy is one copy between the host and a session's sandbox.
+type Copy struct {
+	Inside string // path in the sandbox, relative ones to the workspace
+	Host   string // path on the host, or Stream
+	Stream io.ReadWriter
+}
+
+// CopyOut copies a file or directory out of the sandbox, as cp -r would: into
+// the target if that is a directory, else to it. Links and the like are left
+// out, and returned.
+func (s *Session) CopyOut(ctx context.Context, c Copy) (skipped []string, err error) {
+	files, inside, err := s.reach(c.Inside)
+	if err != nil {
+		return nil, err
+	}
+	if c.Host == Stream {
+		totals, err := files.ReadTar(ctx, inside, c.Stream, &machine.TarOptions{SkipRefused: true})
+		return refused(totals), err
+	}
+	target, err := outTarget(inside, c)
+	if err != nil {
+		return nil, err
+	}
+	r, w := io.Pipe()
+	read := make(chan error, 1)
+	var totals machine.Totals
+	go func() {
+		var err error
+		totals, err = files.ReadTar(ctx, inside, w, &machine.TarOptions{SkipRefused: true})
+		_ = w.CloseWithError(err)
+		read <- err
+	}()
+	unpacked := archive.Unpack(ctx, r, target)
+	_ = r.CloseWithError(unpacked)
+	if err := <-read; err != nil && !errors.Is(err, unpacked) {
+		return nil, err // why the archive ended is why it could not be unpacked
+	}
+	return refused(totals), unpacked
+}
+
+// outTarget is where a copy goes on the host.
+func outTarget(inside string, c Copy) (archive.Target, error) {
+	host := filepath.Clean(c.Host)
+	info, err := os.Stat(host)
+	switch {
+	case err == nil && info.IsDir() && strings.HasSuffix(c.Inside, "/."):
+		return archive.Target{Dir: host, Rename: "."}, nil
+	case err == nil && info.IsDir():
+		return archive.Target{Dir: host, Rename: topName(inside)}, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return archive.Target{}, err
+	case strings.HasSuffix(c.Host, "/"):
+		return archive.Target{}, fmt.Errorf("%s is not a directory", c.Host)
+	}
+	return archive.Target{Dir: filepath.Dir(host), Rename: filepath.Base(host)}, nil
+}
+
+// topName is what a copy of inside is called.
+func topName(inside string) string {
+	if name := path.Base(inside); name != "/" {
+		return name
+	}
+	return "root"
+}
+
+// CopyIn copies a file or directory into the sandbox, as cp -r would.
+func (s *Session) CopyIn(ctx context.Context, c Copy) (skipped []string, err error) {
+	files, inside, err := s.reach(c.Inside)
+	if err != nil {
+		return nil, err
+	}
+	if c.Host == Stream {
+		totals, err := files.WriteTar(ctx, inside, c.Stream, &machine.TarOptions{SkipRefused: true, MkdirAll: true})
+		return refused(totals), err
+	}
+	info, err := os.Stat(c.Host)
+	if err != nil {
+		return nil, err
+	}
+	dir, top, err := inTarget(ctx, files, inside, c, info.IsDir())
+	if err != nil {
+		return nil, err
+	}
+	return send(ctx, files, c.Host, dir, top)
+}
+
+// inTarget is the directory inside that a copy goes into, and the name that it
+// gets there; "." if the copy becomes the directory itself.
+func inTarget(ctx context.Context, files *machine.Files, inside string, c Copy, isDir bool) (dir, top string, err error) {
+	existing, err := files.Stat(ctx, inside)
+	switch {
+	case err == nil && existing.Kind == machine.KindDir && strings.HasSuffix(c.Host, "/."):
+		return inside, ".", nil
+	case err == nil && existing.Kind == machine.KindDir:
+		name, err := filepath.Abs(c.Host)
+		return inside, filepath.Base(name), err
+	case err == nil && isDir:
+		return "", "", fmt.Errorf("%s exists inside and is not a directory", inside)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return "", "", err
+	case isDir:
+		return inside, ".", nil
+	case strings.HasSuffix(c.Inside, "/"):
+		return inside, filepath.Base(c.Host), nil
+	}
+	return path.Dir(inside), path.Base(inside), nil
+}
+
+// send packs on this side what is unpacked on the other.
+func send(ctx context.Context, files *machine.Files, host, dir, top string) (skipped []string, err error) {
+	r, w := io.Pipe()
+	packed := make(chan error, 1)
+	go func() {
+		var err error
+		skipped, err = archive.Pack(ctx, host, top, w)
+		_ = w.CloseWithError(err)
+		packed <- err
+	}()
+	totals, written := files.WriteTar(ctx, dir, r, &machine.TarOptions{SkipRefused: true, MkdirAll: true})
+	_ = r.CloseWithError(written)
+	if err := <-packed; err != nil && !errors.Is(err, written) {
+		return skipped, err
+	}
+	return append(skipped, refused(totals)...), written
+}
+
+func refused(t machine.Totals) (names []string) {
+	for _, r := range t.RefusedNames {
+		names = append(names, fmt.Sprintf("%s %v", r.Path, r.Err))
+	}
+	if more := t.Refused - len(t.RefusedNames); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return names
+}
+
+// reach finds a path of the sandbox among what the host may reach there.
+func (s *Session) reach(inside string) (*machine.Files, string, error) {
+	if inside == "" {
+		inside = "."
+	}
+	p, err := s.Plan.PathMap().Resolve(inside, "")
+	if err != nil {
+		return nil, "", err
+	}
+	files, err := FilesOf(s.Handle, s.Plan.Spec)
+	return files, p.Container, err
+}
