@@ -138,22 +138,22 @@ func (k *copying) visit(n *node, target *dir) error {
 
 // file copies one regular file.
 func (k *copying) file(n *node, to *spot) error {
-	fd := -1
-	d := &draft{files: k.files, options: wire.FileWrite{Exclusive: k.noReplace}}
-	err := k.files.do(func() (err error) {
-		if fd, n.facts, err = n.openRegular(); err != nil {
-			return err
-		}
+	fd, err := k.files.open(n)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	d := &draft{
+		files: k.files, mtime: n.facts.mtime,
+		options: wire.FileWrite{Exclusive: k.noReplace, Mode: n.facts.mode & 0o777},
+	}
+	err = k.files.do(func() error {
 		handle, err := to.dir.descend(".")
 		if err != nil {
 			return err
 		}
-		d.options.Mode, d.mtime = n.facts.mode&0o777, n.facts.mtime
 		return d.beginAt(&spot{handle, to.name})
 	})
-	if fd >= 0 {
-		defer unix.Close(fd)
-	}
 	if err != nil {
 		return err
 	}

@@ -156,8 +156,7 @@ func (s *search) file(n *node) error {
 		s.Large++
 		return nil
 	}
-	fd := -1
-	err := s.files.do(func() (err error) { fd, _, err = n.openRegular(); return err })
+	fd, err := s.files.open(n)
 	if err != nil {
 		s.refused(n.path, err)
 		return nil

@@ -116,8 +116,7 @@ func (p *pull) node(n *node) error {
 
 // file sends a regular file.
 func (p *pull) file(n *node) error {
-	fd := -1
-	err := p.files.do(func() (err error) { fd, n.facts, err = n.openRegular(); return err })
+	fd, err := p.files.open(n)
 	if err != nil {
 		p.leaveOut(n.path, err)
 		return p.failure

@@ -137,6 +137,18 @@ type node struct {
 	facts *facts
 }
 
+// open opens a node for reading, and looks at it anew.
+func (g *filing) open(n *node) (fd int, err error) {
+	err = g.do(func() error {
+		var now *facts
+		if fd, now, err = n.openRegular(); err == nil {
+			n.facts = now
+		}
+		return err
+	})
+	return fd, err
+}
+
 // walker visits what is beneath a directory, in order of names.
 type walker struct {
 	files   *filing

@@ -50,7 +50,8 @@ func (t *talk) deliver(send func(*wire.DataWriter) error, v any) error {
 	}
 	sendErr := send(data)
 	if _, ok := errors.AsType[wireError](sendErr); sendErr != nil && !ok {
-		_ = t.stream.SetReadDeadline(past) // nothing to say, so nothing to wait for
+		t.given.Store(true) // nothing to say, so nothing to wait for
+		_ = t.stream.SetReadDeadline(past)
 		<-answered
 		return sendErr
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
@@ -36,6 +37,7 @@ type talk struct {
 	hangUp   func()      // ends the talk, whatever its state; may be called twice
 	forget   func() bool // makes it independent of ctx
 	line     *line       // nil: a stream of live
+	given    atomic.Bool // up by this side: whatever fails from now on is its own doing
 	whole    bool        // nothing is left to send
 	settled  bool        // everything was said and heard, so that line can go on
 }
@@ -74,6 +76,7 @@ func (m *Machine) talk(ctx context.Context, o *opening) (*talk, error) {
 	}
 	t.forget = context.AfterFunc(ctx, t.free)
 	t.hangUp = sync.OnceFunc(func() {
+		t.given.Store(true)
 		t.end(t.forget())
 		<-slots
 	})
@@ -214,6 +217,9 @@ func (t *talk) failed(err error) error {
 	}
 	if t.ctx.Err() != nil {
 		return t.ctx.Err()
+	}
+	if t.given.Load() {
+		return net.ErrClosed
 	}
 	if stop, ok := errors.AsType[*wire.Interrupt](err); ok {
 		if stop.Type == wire.FrameError {
