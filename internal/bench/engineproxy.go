@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"errors"
 	"github.com/atoll-run/atoll/internal/advice"
@@ -25,7 +26,7 @@ type countingEngine struct {
 
 // countCalls listens on a socket of its own and passes everything on to the
 // engine at host.
-func countCalls(host string) (*countingEngine, error) {
+func countCalls(ctx context.Context, host string) (*countingEngine, error) {
 	path, ok := strings.CutPrefix(host, "unix://")
 	if !ok {
 		return nil, advice.With(errors.New("calls can be counted only on a local engine"), "set DOCKER_HOST to a unix socket")
@@ -35,7 +36,7 @@ func countCalls(host string) (*countingEngine, error) {
 		return nil, err
 	}
 	c := &countingEngine{dir: dir, Host: "unix://" + filepath.Join(dir, "engine.sock")}
-	listener, err := net.Listen("unix", filepath.Join(dir, "engine.sock"))
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", filepath.Join(dir, "engine.sock"))
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -46,7 +47,7 @@ func countCalls(host string) (*countingEngine, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
 		}},
 	}
-	c.srv = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c.srv = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.calls.Add(1)
 		proxy.ServeHTTP(w, r)
 	})}

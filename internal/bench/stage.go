@@ -32,7 +32,7 @@ func newStage(ctx context.Context, o Options) (_ *stage, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.engine, err = countCalls(settings.EngineHost("docker")); err != nil {
+	if s.engine, err = countCalls(ctx, settings.EngineHost("docker")); err != nil {
 		return nil, err
 	}
 	if s.state, err = os.MkdirTemp("", "atoll"); err != nil {

@@ -46,20 +46,23 @@ func (m *merge) written(key, source, name string) {
 
 // pick returns the agent's value, else the global one, else the default.
 func pick[T any](m *merge, key string, agent, global *T, fallback T) T {
-	return pickNamed(m, key, key, agent, global, fallback)
+	return pickNamed(m, naming{key, key}, agent, global, fallback)
 }
 
+// naming is a value's key, and its name in the file where that differs.
+type naming struct{ key, name string }
+
 // pickNamed is pick for a value whose key in the file has another name.
-func pickNamed[T any](m *merge, key, name string, agent, global *T, fallback T) T {
+func pickNamed[T any](m *merge, n naming, agent, global *T, fallback T) T {
 	switch {
 	case agent != nil:
-		m.written(key, fromAgent, name)
+		m.written(n.key, fromAgent, n.name)
 		return *agent
 	case global != nil:
-		m.written(key, fromGlobal, name)
+		m.written(n.key, fromGlobal, n.name)
 		return *global
 	}
-	m.note(key, fromDefault, nil)
+	m.note(n.key, fromDefault, nil)
 	return fallback
 }
 

@@ -47,7 +47,7 @@ func (m *merge) scope(agent, global *sandboxFile, fallback Scope) Scope {
 	if agent.Scope != nil || global.Scope != nil {
 		return pick(m, key, agent.Scope, global.Scope, fallback)
 	}
-	return pickNamed(m, key, "sandbox.perSession", agent.legacyScope(), global.legacyScope(), fallback)
+	return pickNamed(m, naming{key, "sandbox.perSession"}, agent.legacyScope(), global.legacyScope(), fallback)
 }
 
 func (m *merge) workspaceRoot(agent, global *sandboxFile) (string, error) {
@@ -141,9 +141,9 @@ func (m *merge) noVNC(agent, global *browserFile, fallback bool) bool {
 	agentName, agentValue := name(agent)
 	globalName, globalValue := name(global)
 	if agentValue != nil {
-		return pickNamed(m, key, agentName, agentValue, nil, fallback)
+		return pickNamed(m, naming{key, agentName}, agentValue, nil, fallback)
 	}
-	return pickNamed(m, key, globalName, nil, globalValue, fallback)
+	return pickNamed(m, naming{key, globalName}, nil, globalValue, fallback)
 }
 
 // prune merges sandbox.prune.*.

@@ -125,8 +125,8 @@ func (s *shape) look() {
 		return
 	}
 	s.described = true
-	for i := range s.goType.NumField() {
-		tag := parseTag(s.goType.Field(i).Tag)
+	for member := range s.goType.Fields() {
+		tag := parseTag(member.Tag)
 		if part := tag["accept"]; part != "" {
 			s.foreign = append(s.foreign, acceptedKeys[part]...)
 			continue
@@ -140,7 +140,7 @@ func (s *shape) look() {
 			doc:      tag["doc"],
 			note:     tag["note"],
 			required: tag["required"] != "",
-			shape:    shapeOf(s.goType.Field(i).Type, limitsOf(tag)),
+			shape:    shapeOf(member.Type, limitsOf(tag)),
 		})
 	}
 }

@@ -2,6 +2,7 @@ package json5_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"testing"
 
@@ -53,7 +54,7 @@ func compareTokens(t *testing.T, a, b []byte) {
 	for {
 		p, errX := x.ReadToken()
 		q, errY := y.ReadToken()
-		if errX == io.EOF && errY == io.EOF {
+		if errors.Is(errX, io.EOF) && errors.Is(errY, io.EOF) {
 			return
 		}
 		if errX != nil || errY != nil || p.Kind() != q.Kind() || p.String() != q.String() {

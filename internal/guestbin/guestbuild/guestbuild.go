@@ -2,6 +2,7 @@
 package guestbuild
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,7 +53,7 @@ var build = sync.OnceValues(func() (string, error) {
 
 func compile(dir string) (string, error) {
 	path := filepath.Join(dir, fmt.Sprintf("building-%d", os.Getpid()))
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, program)
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, program)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
