@@ -98,8 +98,7 @@ func (k *copying) tree(from, to *spot) error {
 // fail remembers the first file that could not be copied.
 func (k *copying) fail(name string, err error) {
 	if k.failure == nil {
-		e := wire.AsError(fileError(err))
-		k.failure = wire.Fail(e.Code, name+": "+string(e.Code)+" "+e.Message)
+		k.failure = about(name, err)
 	}
 }
 

@@ -128,6 +128,13 @@ func (f *facts) refuseOddDirectory() error {
 // refuse is a refusal whose reason says all; the host has the words for it.
 func refuse(code wire.Code) *wire.Error { return wire.Fail(code, "") }
 
+// about says which of many files an error is about.
+func about(name string, err error) error {
+	e := *wire.AsError(fileError(err))
+	e.Subject = wire.Text(name[:min(len(name), keptName)])
+	return &e
+}
+
 var errnoCodes = map[unix.Errno]wire.Code{
 	unix.ENOENT: wire.CodeFileNotFound, unix.EEXIST: wire.CodeFileExists,
 	unix.EACCES: wire.CodeForbidden, unix.EPERM: wire.CodeForbidden,

@@ -95,8 +95,7 @@ func (p *pull) visit(n *node) error {
 // leaveOut notes what cannot be sent, or makes it the end.
 func (p *pull) leaveOut(name string, err error) {
 	if !p.skip && p.failure == nil {
-		e := wire.AsError(fileError(err))
-		p.failure = wire.Fail(e.Code, name+": "+string(e.Code)+" "+e.Message)
+		p.failure = about(name, err)
 	}
 	p.refused(name, err)
 }
@@ -191,8 +190,7 @@ func (p *push) receive() error {
 			return wire.Fail(wire.CodeInvalid, err.Error())
 		}
 		if err := p.take(&node); err != nil {
-			e := wire.AsError(fileError(err))
-			return wire.Fail(e.Code, string(node.Path)+": "+string(e.Code)+" "+e.Message)
+			return about(string(node.Path), err)
 		}
 	}
 }

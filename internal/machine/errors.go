@@ -77,6 +77,9 @@ func reported(e *wire.Error) error {
 	if message == "" {
 		message = kind.Error()
 	}
+	if e.Subject != "" {
+		message = fmt.Sprintf("%.*q: %s", wire.MaxMessage, e.Subject, message)
+	}
 	return &guestError{message, kind}
 }
 

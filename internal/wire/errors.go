@@ -35,6 +35,7 @@ const (
 type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
+	Subject Text   `json:"subject,omitempty"` // which of many files it is about
 }
 
 // Error returns the message: the code is for programs.
