@@ -24,6 +24,7 @@ func commands() map[string]command {
 		"exits":    exits,
 		"json":     checkJSON,
 		"prefixed": prefixed,
+		"save":     save,
 		"until":    until,
 		"unused":   unused,
 		"size":     size,

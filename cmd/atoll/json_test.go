@@ -39,6 +39,21 @@ func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// save FILE PLACE NAME: gives a variable the string at a place of a document.
+func save(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: save FILE PLACE NAME")
+	}
+	var document any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &document))
+	value, _ := find(document, args[1])
+	text, ok := value.(string)
+	if !ok {
+		ts.Fatalf("%s is no string", args[1])
+	}
+	ts.Setenv(args[2], text)
+}
+
 // find walks down to a place.
 func find(value any, place string) (any, bool) {
 	for name := range strings.SplitSeq(strings.Trim(place, "."), ".") {

@@ -35,7 +35,7 @@ func (s *Session) CopyOut(ctx context.Context, c Copy) (skipped []string, err er
 		return nil, err
 	}
 	if c.Host == Stream {
-		totals, err := files.ReadTar(ctx, inside, c.Stream, &machine.TarOptions{SkipRefused: true})
+		totals, err := readTar(ctx, files, inside, c.Stream)
 		return refused(totals), err
 	}
 	target, err := outTarget(inside, c)
@@ -47,16 +47,30 @@ func (s *Session) CopyOut(ctx context.Context, c Copy) (skipped []string, err er
 	var totals machine.Totals
 	go func() {
 		var err error
-		totals, err = files.ReadTar(ctx, inside, w, &machine.TarOptions{SkipRefused: true})
+		totals, err = readTar(ctx, files, inside, w)
 		_ = w.CloseWithError(err)
 		read <- err
 	}()
 	unpacked := archive.Unpack(ctx, r, target)
+	if unpacked == nil {
+		_, _ = io.Copy(io.Discard, r) // what follows the archive's end
+	}
 	_ = r.CloseWithError(unpacked)
 	if err := <-read; err != nil && !errors.Is(err, unpacked) {
 		return nil, err // why the archive ended is why it could not be unpacked
 	}
 	return refused(totals), unpacked
+}
+
+// readTar leaves out what is below inside and cannot be copied; inside itself
+// must be something that can.
+func readTar(ctx context.Context, files *machine.Files, inside string, w io.Writer) (machine.Totals, error) {
+	totals, err := files.ReadTar(ctx, inside, w, &machine.TarOptions{SkipRefused: true})
+	if err == nil && totals.Files+totals.Dirs == 0 && len(totals.RefusedNames) > 0 {
+		err = fmt.Errorf("%s %w", inside, totals.RefusedNames[0].Err)
+		totals = machine.Totals{}
+	}
+	return totals, err
 }
 
 // outTarget is where a copy goes on the host.

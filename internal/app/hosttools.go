@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/guestbin"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/plan"
@@ -46,19 +45,11 @@ func (a *App) hostToolbox(ctx context.Context, who Who, p *plan.Plan) (*Toolbox,
 		return nil, &sandbox.ProvisionError{Name: tool.WhereHost, Step: "guest", Err: err}
 	}
 	o := a.toolOptions(p, who)
-	o.Policy = hostPolicy(p.Agent)
 	o.Isolated = &tool.Place{Name: tool.WhereHost, Machine: m, Files: files, Host: true}
 	o.Workdir = workspace
 	o.Paths = policy.NewPathMap([]policy.Mount{{Source: workspace, Target: workspace}}, policy.PathOptions{Workdir: workspace, Home: a.Paths.Home})
 	o.Environ = a.hostEnviron
 	return &Toolbox{Set: tool.New(o), Plan: p, release: release}, nil
-}
-
-// hostPolicy is that of a session without a sandbox: only the lists for all
-// sessions apply.
-func hostPolicy(agent *config.Agent) policy.ToolPolicy {
-	all := config.ToolList{Allow: []string{}, Deny: []string{}}
-	return policy.ResolveTools(config.ToolLists{Agent: all}, "").Within(agent.AllTools, "")
 }
 
 // hostVariables are those that a command on the host gets of ours.

@@ -69,7 +69,7 @@ func unsandboxed(p *plan.Plan) error {
 func (a *App) toolbox(s *Session, who Who) (*Toolbox, error) {
 	p := s.Plan
 	o := a.toolOptions(p, who)
-	o.Policy, o.Router, o.Paths = p.Tools, p.Router, p.PathMap()
+	o.Router, o.Paths = p.Router, p.PathMap()
 	o.Workdir = p.Spec.Workdir
 	o.Env = p.Env.Passed
 	o.Environ = func(passed map[string]string) []string { return CommandEnv(p, passed) }
@@ -85,11 +85,22 @@ func (a *App) toolbox(s *Session, who Who) (*Toolbox, error) {
 	return &Toolbox{Set: tool.New(o), Plan: p, Notices: s.Notices, release: s.Release}, nil
 }
 
+// Caller is the session of a plan, to tools. On the host only the lists for all
+// sessions apply.
+func Caller(p *plan.Plan) tool.Caller {
+	c := tool.Caller{Policy: p.Tools, Mode: p.Agent.Sandbox.Mode, Session: p.Session}
+	if !p.Sandboxed {
+		all := config.ToolList{Allow: []string{}, Deny: []string{}}
+		c.Policy = policy.ResolveTools(config.ToolLists{Agent: all}, "").Within(p.Agent.AllTools, "")
+	}
+	return c
+}
+
 // toolOptions are what the tools of every session have in common.
 func (a *App) toolOptions(p *plan.Plan, who Who) tool.Options {
 	web := a.Config.Web()
 	o := tool.Options{
-		Mode: p.Agent.Sandbox.Mode, Session: p.Session, AllowSecret: p.Agent.Sandbox.AllowSecretEnv,
+		Caller: Caller(p), AllowSecret: p.Agent.Sandbox.AllowSecretEnv,
 		Memory:      tool.NewStoredMemory(a.db, policy.ScopeKey(config.ScopeSession, p.Session, who.Account)),
 		FetchChars:  valueOf(web.Fetch.MaxChars),
 		SearchCount: valueOf(web.Search.MaxResults),

@@ -79,7 +79,7 @@ func runPs(ctx context.Context, e *env, o psOptions, args []string) error {
 	}
 	slices.SortStableFunc(entries, func(a, b psEntry) int { return int(b.StartedAtMs - a.StartedAtMs) })
 	if o.asJSON {
-		return e.printJSON(entries)
+		return e.printJSON(map[string]any{"processes": entries})
 	}
 	e.printPs(entries)
 	return nil

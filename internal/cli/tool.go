@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -84,8 +85,9 @@ func runToolList(e *env, o toolListOptions) error {
 }
 
 func listTools(p *plan.Plan) (list []listedTool) {
+	caller := app.Caller(p)
 	for _, t := range tool.All() {
-		d := t.Decide(p.Tools)
+		d := t.Decide(caller.Policy)
 		list = append(list, listedTool{
 			Name: t.Name, Aliases: orEmpty(t.Aliases), Description: t.Description, Schema: t.Schema(),
 			Allowed: d.Allowed, Reason: d.Reason, Half: p.Router.Tool(t.Name).Half,
@@ -145,6 +147,9 @@ func runToolCall(ctx context.Context, e *env, o toolCallOptions, name string) er
 	if err != nil {
 		return e.configError(err, o.asJSON)
 	}
+	if err := refuseCall(a, o.who(), t, args); err != nil {
+		return e.toolError(err, o.asJSON)
+	}
 	done := e.progress("preparing the sandbox")
 	box, err := a.Tools(ctx, o.who(), o.hostTools)
 	done()
@@ -163,6 +168,18 @@ func runToolCall(ctx context.Context, e *env, o toolCallOptions, name string) er
 		return e.toolError(err, o.asJSON)
 	}
 	return e.printResult(result, o.asJSON)
+}
+
+// refuseCall refuses a call before a sandbox is made for it.
+func refuseCall(a *app.App, who app.Who, t tool.Tool, args jsontext.Value) error {
+	p, err := a.Plan(who)
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	if err := t.Authorize(app.Caller(p)); err != nil {
+		return err
+	}
+	return t.Check(args)
 }
 
 // findTool refuses a name before anything is made for it.

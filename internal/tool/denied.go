@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -30,12 +31,19 @@ func (t Tool) Decide(p policy.ToolPolicy) policy.Decision {
 	return d
 }
 
-// authorize refuses a call that policy does not allow.
-func (s *Set) authorize(t Tool) error {
-	d := t.Decide(s.Policy)
+// Caller is on whose behalf a tool is called.
+type Caller struct {
+	Policy  policy.ToolPolicy
+	Mode    config.Mode // for the message of a refusal
+	Session policy.Session
+}
+
+// Authorize refuses a call that policy does not allow.
+func (t Tool) Authorize(c Caller) error {
+	d := t.Decide(c.Policy)
 	if d.Allowed {
 		return nil
 	}
-	blocked := policy.Blocked{Tool: t.Name, Mode: s.Mode, Session: s.Session, Decision: d}
+	blocked := policy.Blocked{Tool: t.Name, Mode: c.Mode, Session: c.Session, Decision: d}
 	return &DeniedError{Tool: t.Name, Message: blocked.Message()}
 }

@@ -1,6 +1,7 @@
 package tool_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/atoll-run/atoll/internal/machine"
@@ -362,6 +364,10 @@ func TestViewImage(t *testing.T) {
 		if len(result.Images) != 1 || string(result.Images[0].Data) != onePixel() || result.Images[0].MediaType != "image/png" {
 			t.Errorf("got %+v", result.Images)
 		}
+	}
+	text, err := json.Marshal(k.ok("image", args{"path": "p.png"}))
+	if want := base64.StdEncoding.EncodeToString([]byte(onePixel())); err != nil || !strings.Contains(string(text), `"data":"`+want+`"`) {
+		t.Errorf("got %s, %v", text, err)
 	}
 	k.put("w.webp", "RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00\x2f\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 	k.ok("view_image", args{"path": "w.webp"}, "image/webp, 3×1")

@@ -43,9 +43,11 @@ func newKit(t *testing.T, edit ...func(*tool.Options)) *kit {
 	k.mkdir("")
 	mounts := []policy.Mount{{Source: k.dir, Target: k.dir}}
 	o := tool.Options{
-		Policy:   policy.ResolveTools(config.ToolLists{Global: config.ToolList{Allow: []string{}, Deny: []string{}}}, ""),
-		Mode:     config.ModeAll,
-		Session:  policy.Sessions{}.Parse("agent:main:main"),
+		Caller: tool.Caller{
+			Policy:  policy.ResolveTools(config.ToolLists{Global: config.ToolList{Allow: []string{}, Deny: []string{}}}, ""),
+			Mode:    config.ModeAll,
+			Session: policy.Sessions{}.Parse("agent:main:main"),
+		},
 		Isolated: k.place("sbx", g, mounts),
 		Workdir:  k.dir,
 		Paths:    policy.NewPathMap(mounts, policy.PathOptions{Workdir: k.dir, Masks: []string{"/tmp/masked"}}),

@@ -33,7 +33,7 @@ type Result struct {
 // Image is a picture for the model.
 type Image struct {
 	MediaType string `json:"mediaType"`
-	Data      []byte `json:"data,format:base64"`
+	Data      []byte `json:"data"`
 	Width     int    `json:"width"`
 	Height    int    `json:"height"`
 }

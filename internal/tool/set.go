@@ -10,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/tool/fetch"
 	"github.com/atoll-run/atoll/internal/tool/search"
@@ -18,10 +17,8 @@ import (
 
 // Options are what a Set is made of.
 type Options struct {
-	Policy  policy.ToolPolicy
-	Mode    config.Mode // for the message of a refusal
-	Session policy.Session
-	Router  policy.Router
+	Caller
+	Router policy.Router
 
 	Isolated  *Place
 	Networked *Place // nil if the session has no pair
@@ -80,7 +77,7 @@ func (s *Set) Call(ctx context.Context, name string, args jsontext.Value) (*Resu
 	if !ok {
 		return nil, &ArgumentsError{Tool: quote(name), Err: advice.With(fmt.Errorf("no such tool"), "known: "+strings.Join(names(), ", "))}
 	}
-	if err := s.authorize(t); err != nil {
+	if err := t.Authorize(s.Caller); err != nil {
 		return nil, err
 	}
 	c := &call{set: s, tool: t}

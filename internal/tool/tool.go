@@ -20,8 +20,13 @@ type Tool struct {
 	As string
 
 	schema func() jsontext.Value
+	check  func(args jsontext.Value) error
 	run    func(ctx context.Context, c *call, args jsontext.Value) (*Result, error)
 }
+
+// Check refuses arguments that make no sense, with an *ArgumentsError. Call does
+// so too: this is for those who want to know before a sandbox is made.
+func (t Tool) Check(args jsontext.Value) error { return t.check(args) }
 
 // Schema is the JSON Schema of the tool's arguments.
 func (t Tool) Schema() jsontext.Value { return t.schema() }
@@ -49,10 +54,20 @@ func Find(name string) (Tool, bool) {
 // define makes a tool of a function on checked arguments.
 func define[A any](t Tool, run func(context.Context, *call, *A) (*Result, error)) Tool {
 	t.schema = sync.OnceValue(schemaOf[A])
-	t.run = func(ctx context.Context, c *call, raw jsontext.Value) (*Result, error) {
-		var args A
+	read := func(raw jsontext.Value) (args A, err error) {
 		if err := decode(raw, &args); err != nil {
-			return nil, &ArgumentsError{Tool: t.Name, Err: err}
+			return args, &ArgumentsError{Tool: t.Name, Err: err}
+		}
+		return args, nil
+	}
+	t.check = func(raw jsontext.Value) error {
+		_, err := read(raw)
+		return err
+	}
+	t.run = func(ctx context.Context, c *call, raw jsontext.Value) (*Result, error) {
+		args, err := read(raw)
+		if err != nil {
+			return nil, err
 		}
 		return run(ctx, c, &args)
 	}
