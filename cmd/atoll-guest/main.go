@@ -15,6 +15,8 @@ import (
 const usage = `usage:
   atoll-guest init --socket PATH [--trust-uid]   serve the host, as process 1
   atoll-guest pass --socket PATH                 pass standard input and output on to process 1
+  atoll-guest lookup NAME                        print the addresses of a host
+  atoll-guest connect ADDRESS:PORT               pass bytes to and from a connection
   atoll-guest version                            print the build
 `
 
@@ -29,6 +31,8 @@ func main() {
 		serve(os.Args[2:])
 	case "pass":
 		pass(os.Args[2:])
+	case "lookup", "connect":
+		useNetwork(os.Args[1], os.Args[2:])
 	case "version":
 		fmt.Println(build())
 	default:
