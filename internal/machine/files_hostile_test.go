@@ -295,8 +295,12 @@ func (w *workplace) work(d time.Duration) {
 			return err
 		},
 		func() error { return second(w.files.Stat(w.Context(), w.at("dir/f"))) },
-		func() error { return second(w.files.Write(w.Context(), w.at("dir/new/f"), nil, &machine.WriteOptions{MkdirAll: true})) },
-		func() error { return second(w.files.Remove(w.Context(), w.at("dir/new"), &machine.RemoveOptions{Recursive: true})) },
+		func() error {
+			return second(w.files.Write(w.Context(), w.at("dir/new/f"), nil, &machine.WriteOptions{MkdirAll: true}))
+		},
+		func() error {
+			return second(w.files.Remove(w.Context(), w.at("dir/new"), &machine.RemoveOptions{Recursive: true}))
+		},
 		func() error { return w.files.Rename(w.Context(), w.at("dir/f"), w.at("dir/g"), nil) },
 		func() error { return w.files.Rename(w.Context(), w.at("dir/g"), w.at("dir/f"), nil) },
 		func() error { return second(w.files.Copy(w.Context(), w.at("dir/f"), w.at("dir/h"), nil)) },
@@ -317,7 +321,9 @@ func (w *workplace) work(d time.Duration) {
 			inside(archive.Bytes())
 			return err
 		},
-		func() error { return second(w.files.WriteTar(w.Context(), w.at("dir"), archiveOf(w.T, file("f", 6)), nil)) },
+		func() error {
+			return second(w.files.WriteTar(w.Context(), w.at("dir"), archiveOf(w.T, file("f", 6)), nil))
+		},
 	}
 	results := make(chan error)
 	for _, operation := range operations {

@@ -131,8 +131,8 @@ func (r *FileReader) Read(p []byte) (int, error) {
 	if r.err != nil {
 		return 0, r.err
 	}
-	r.talk.hurry()
-	n, err := r.data.Read(p)
+	n := 0
+	err := r.talk.listen(func() (err error) { n, err = r.data.Read(p); return err })
 	switch {
 	case int64(n) > r.left:
 		n, err = 0, r.talk.lies("more bytes of a file than it has")

@@ -37,6 +37,8 @@ type talk struct {
 	hangUp   func()      // ends the talk, whatever its state; may be called twice
 	forget   func() bool // makes it independent of ctx
 	line     *line       // nil: a stream of live
+	freed    atomic.Pointer[time.Timer]
+	over     atomic.Bool // nothing waits any more
 	given    atomic.Bool // up by this side: whatever fails from now on is its own doing
 	whole    bool        // nothing is left to send
 	settled  bool        // everything was said and heard, so that line can go on
@@ -101,8 +103,11 @@ func (t *talk) begin(o *opening) error {
 			return err
 		}
 	}
+	stop := context.AfterFunc(t.ctx, func() { t.freed.Store(t.watchdog(0)) })
+	defer stop()
 	if t.stream, err = t.live.Open(); err != nil {
-		return t.machine.because(t.live, err)
+		t.over.Store(true)
+		return t.failed(err)
 	}
 	t.frames = wire.NewReader(t.stream)
 	return nil
@@ -112,8 +117,12 @@ func (t *talk) begin(o *opening) error {
 func (t *talk) end(undisturbed bool) {
 	switch {
 	case t.line == nil:
-		t.free()
+		_ = t.stream.SetDeadline(past)
+		dog := t.watchdog(0)
 		t.stream.Close()
+		t.over.Store(true)
+		callOff(dog)
+		callOff(t.freed.Load())
 	case t.settled && undisturbed:
 		t.machine.lines.put(t.line)
 	default:
@@ -142,7 +151,42 @@ func (t *talk) outlive() {
 }
 
 // free makes whoever waits for the guest wait no longer.
-func (t *talk) free() { _ = t.stream.SetDeadline(past) }
+func (t *talk) free() {
+	_ = t.stream.SetDeadline(past)
+	if t.line == nil {
+		t.freed.Store(t.watchdog(0))
+	}
+}
+
+// freePatience is how long after its deadline something may still wait.
+const freePatience = time.Second
+
+// watchdog closes the wire if it is not stopped in time. A guest can hold the
+// multiplexer in the middle of a frame, where no deadline of a stream counts.
+func (t *talk) watchdog(patience time.Duration) *time.Timer {
+	if t.line != nil || patience > math.MaxInt64-freePatience {
+		return nil
+	}
+	return time.AfterFunc(patience+freePatience, func() {
+		if !t.over.Load() {
+			t.live.Close()
+		}
+	})
+}
+
+func callOff(dog *time.Timer) {
+	if dog != nil {
+		dog.Stop()
+	}
+}
+
+// listen reads with f, for as long as the guest may be silent.
+func (t *talk) listen(f func() error) error {
+	t.hurry()
+	dog := t.watchdog(t.patience)
+	defer callOff(dog)
+	return f()
+}
 
 // hurry renews the guest's time to answer.
 func (t *talk) hurry() { t.renew(t.stream.SetReadDeadline) }
@@ -163,8 +207,8 @@ var (
 
 // next reads a frame. A guest that reports an error ends the talk.
 func (t *talk) next() (wire.Frame, error) {
-	t.hurry()
-	frame, err := t.frames.Frame()
+	var frame wire.Frame
+	err := t.listen(func() (err error) { frame, err = t.frames.Frame(); return err })
 	if err != nil {
 		return frame, t.failed(err)
 	}

@@ -142,8 +142,8 @@ func (p *pull) take(node *wire.FileNode) error {
 	defer transferBuffers.Put(buf)
 	data, left := p.talk.frames.Data(), node.Size
 	for {
-		p.talk.hurry()
-		n, err := data.Read(buf[:])
+		n := 0
+		err := p.talk.listen(func() (err error) { n, err = data.Read(buf[:]); return err })
 		if left -= int64(n); left < 0 {
 			return p.talk.lies("more bytes of a file than it has")
 		}
