@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/store"
@@ -44,12 +45,22 @@ func TestStoredMemory(t *testing.T) {
 	recalls(again, "a", "g", "")
 	recalls(again, "c", "f", "")
 
-	for i := range tool.MaxSeen + 5 {
-		remember("many", fmt.Sprintf("%06d", i), "v")
+	_, err := db.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+		INSERT INTO seen_files SELECT 'many', 'f' || i, 'v', ? + i FROM n`, tool.MaxSeen+5, time.Now().Add(-time.Hour).UnixMilli())
+	if err != nil {
+		t.Fatal(err)
 	}
+	remember("old", "f", "v")
+	if _, err := db.ExecContext(t.Context(), "UPDATE seen_files SET seen_at_ms = 1 WHERE session = 'old'"); err != nil {
+		t.Fatal(err)
+	}
+	remember("many", "last", "v")
 	var rows int
 	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM seen_files WHERE session = 'many'").Scan(&rows); err != nil || rows != tool.MaxSeen {
 		t.Errorf("%d rows, %v", rows, err)
 	}
-	recalls(db, "many", fmt.Sprintf("%06d", tool.MaxSeen+4), "v")
+	recalls(db, "many", "last", "v")
+	recalls(db, "many", fmt.Sprint("f", tool.MaxSeen+5), "v")
+	recalls(db, "many", "f1", "")
+	recalls(db, "old", "f", "")
 }
