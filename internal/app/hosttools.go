@@ -84,7 +84,8 @@ func startHostGuest(state string) (*hostGuest, error) {
 		return nil, err
 	}
 	g := &hostGuest{dir: dir, done: make(chan struct{})}
-	g.cmd = exec.Command(program, "init", "--trust-uid", "--socket", g.socket())
+	// It ends when it is stopped: a context could only kill it, and not what it started.
+	g.cmd = exec.CommandContext(context.Background(), program, "init", "--trust-uid", "--socket", g.socket())
 	g.cmd.Env = []string{}
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM}
 	if err := g.start(); err != nil {
@@ -131,7 +132,7 @@ func installHostGuest(state string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(temporary.Name())
+	defer func() { _ = os.Remove(temporary.Name()) }()
 	_, err = temporary.Write(content)
 	if err := errors.Join(err, temporary.Chmod(0o500), temporary.Close()); err != nil {
 		return "", err

@@ -3,6 +3,7 @@ package archive
 import (
 	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -107,7 +108,7 @@ func (p *packer) file(root *os.Root, name, full string) error {
 		return err
 	}
 	_, err = io.CopyN(p.archive, f, info.Size())
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s became shorter while it was read", name)
 	}
 	return err

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
+// Limits of what one archive makes on the host: MaxEntries and MaxBytes of all,
+// MaxName and MaxDepth of one.
 const (
-	// MaxEntries and MaxBytes bound what one archive makes on the host.
 	MaxEntries = 1_000_000
 	MaxBytes   = 64 << 30
-	// MaxName bounds a name, MaxDepth how deep it lies.
-	MaxName  = 4096
-	MaxDepth = 128
+	MaxName    = 4096
+	MaxDepth   = 128
 )
 
 // ErrHostile is an archive that asks for something that none of ours has.

@@ -91,16 +91,17 @@ func patchResult(plan *patch.Plan) *Result {
 
 // patchLine says what was done to one file, and how exactly its place was found.
 func patchLine(o *patch.Operation) string {
-	line := map[patch.Kind]string{patch.Add: "added ", patch.Delete: "deleted ", patch.Update: "updated "}[o.Kind] + o.Path
+	var b strings.Builder
+	b.WriteString(map[patch.Kind]string{patch.Add: "added ", patch.Delete: "deleted ", patch.Update: "updated "}[o.Kind] + o.Path)
 	if o.MoveTo != "" {
-		line += ", now " + o.MoveTo
+		b.WriteString(", now " + o.MoveTo)
 	}
 	for _, p := range o.Placements {
 		if p.Level != patch.Exact {
-			line += fmt.Sprintf(" (at line %d: %s)", p.FileLine, p.Level)
+			fmt.Fprintf(&b, " (at line %d: %s)", p.FileLine, p.Level)
 		}
 	}
-	return line
+	return b.String()
 }
 
 // patchFiles are the session's files for a patch. What the session has read and

@@ -65,8 +65,8 @@ type member struct {
 
 // membersOf reads the json tags of a struct.
 func membersOf(t reflect.Type) (members []member) {
-	for i := range t.NumField() {
-		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		members = append(members, member{name, !strings.Contains(options, "omitzero")})
 	}
 	return members

@@ -2,6 +2,7 @@ package tool_test
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -302,13 +303,13 @@ func TestApplyPatch(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, gone := range []string{"old.txt", "bin"} {
-		if _, err := os.Stat(filepath.Join(k.dir, gone)); !os.IsNotExist(err) {
+		if _, err := os.Stat(filepath.Join(k.dir, gone)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: %v", gone, err)
 		}
 	}
 	k.fails("apply_patch", args{"patch": "*** Begin Patch\n*** Update File: a.txt\n@@\n-nine\n+9\n*** Add File: never\n+x\n*** End Patch"},
 		`"a.txt", patch line 3: lines are not in the file`, "hint: nothing was changed")
-	if _, err := os.Stat(filepath.Join(k.dir, "never")); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(k.dir, "never")); !errors.Is(err, os.ErrNotExist) {
 		t.Error("half a patch was applied")
 	}
 	k.fails("apply_patch", args{"patch": "*** Begin Patch\n*** Add File: a.txt\n+x\n*** End Patch"}, "file already exists")

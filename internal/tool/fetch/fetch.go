@@ -22,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/advice"
 )
 
+// The limits of one page.
 const (
 	MaxBytes     = 4 << 20 // of a page, after decompression
 	MaxRedirects = 5

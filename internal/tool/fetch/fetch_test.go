@@ -65,12 +65,12 @@ func (n *network) Lookup(_ context.Context, host string) ([]netip.Addr, error) {
 func (n *network) Connect(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	n.mu.Lock()
 	n.asked = append(n.asked, to.String())
-	real := n.to[to.String()]
+	local := n.to[to.String()]
 	n.mu.Unlock()
-	if real == "" {
+	if local == "" {
 		return nil, errors.New("connection refused")
 	}
-	return new(net.Dialer).DialContext(ctx, "tcp", real)
+	return new(net.Dialer).DialContext(ctx, "tcp", local)
 }
 
 // serve starts a server that the network knows as a public address.

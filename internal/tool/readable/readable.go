@@ -7,6 +7,7 @@
 package readable
 
 import (
+	"errors"
 	"io"
 	"net/url"
 	"strings"
@@ -37,7 +38,7 @@ func Extract(page io.Reader, base *url.URL) (Page, error) {
 	for {
 		kind := r.tokens.Next()
 		if kind == html.ErrorToken {
-			if err := r.tokens.Err(); err != io.EOF {
+			if err := r.tokens.Err(); !errors.Is(err, io.EOF) {
 				return Page{}, err
 			}
 			return r.page(), nil

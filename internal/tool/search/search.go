@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/advice"
 )
 
+// The limits of one search.
 const (
 	DefaultResults = 5
 	MaxResults     = 20
