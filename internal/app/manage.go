@@ -141,8 +141,8 @@ func (a *App) reseed(ctx context.Context, entry *sandbox.Entry, discard bool) (w
 	if err != nil {
 		return workspace.Report{}, nil // the agent is gone from the file: nothing to seed from
 	}
-	if shared, err := a.otherUser(ctx, entry); shared || err != nil {
-		return workspace.Report{}, err // whoever is last does it
+	if shared, err := a.registry.SharesWorkspace(ctx, entry); shared || err != nil {
+		return workspace.Report{}, err // the last half to go does it
 	}
 	layout, err := plan.LayoutOf(agent, entry.SessionKey)
 	if err != nil || !layout.HasCopy() || layout.WorkspaceDir != entry.WorkspaceDir {
@@ -187,8 +187,8 @@ func (a *App) removeCopy(ctx context.Context, entry *sandbox.Entry) error {
 	if err != nil {
 		return nil // its layout is no longer known
 	}
-	if shared, err := a.otherUser(ctx, entry); shared || err != nil {
-		return err
+	if shared, err := a.registry.SharesWorkspace(ctx, entry); shared || err != nil {
+		return err // the other half still works there
 	}
 	layout, err := plan.LayoutOf(agent, entry.SessionKey)
 	if err != nil || layout.WorkspaceDir != entry.WorkspaceDir {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -57,13 +56,4 @@ func release(handles ...*sandbox.Handle) {
 			h.Release()
 		}
 	}
-}
-
-// otherUser tells whether another sandbox works in the same directory: the
-// other half of a pair. Its copy is neither removed nor seeded under it.
-func (a *App) otherUser(ctx context.Context, entry *sandbox.Entry) (bool, error) {
-	entries, err := a.registry.List(ctx, 0)
-	return slices.ContainsFunc(entries, func(e *sandbox.Entry) bool {
-		return e.WorkspaceDir == entry.WorkspaceDir && e.ContainerName != entry.ContainerName && !e.Imported
-	}), err
 }

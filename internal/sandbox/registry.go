@@ -133,6 +133,15 @@ func (r *Registry) List(ctx context.Context, limit int) ([]*Entry, error) {
 	return r.query(ctx, "ORDER BY last_used_at_ms DESC, container_name LIMIT ?", limit)
 }
 
+// SharesWorkspace tells whether another sandbox of ours works in the same host
+// directory: the other half of a network pair.
+func (r *Registry) SharesWorkspace(ctx context.Context, e *Entry) (shared bool, err error) {
+	row := r.db.QueryRowContext(ctx,
+		"SELECT EXISTS (SELECT 1 FROM sandboxes WHERE workspace_dir = ? AND container_name <> ? AND imported = 0)", e.WorkspaceDir, e.ContainerName)
+	err = r.db.Explain(row.Scan(&shared))
+	return shared, err
+}
+
 // Count is how many entries there are.
 func (r *Registry) Count(ctx context.Context) (int, error) {
 	var n int

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/tool"
 )
@@ -103,6 +105,63 @@ func TestEndBackground(t *testing.T) {
 	k.ok("process", args{"action": "kill", "id": id}, "have ended")
 	k.fails("process", args{"action": "poll", "id": id}, "[ended by SIG")
 	k.fails("process", args{"action": "signal", "id": id, "signal": "SIGNOTHING"})
+}
+
+// TestHugeCalls are larger than the wire takes: the model is told, and the
+// session goes on.
+func TestHugeCalls(t *testing.T) {
+	k := newKit(t)
+	k.fails("exec", args{"command": "true " + strings.Repeat("x", 3<<20)}, "over the limit")
+	k.fails("exec", args{"command": "cat", "env": args{"A": strings.Repeat("x", 200_000)}}, "A")
+	k.ok("exec", args{"command": "wc -c", "stdin": strings.Repeat("x", 3<<20)}, "3145728")
+	id := k.background("sleep 60")
+	k.fails("process", args{"action": "write", "id": id, "input": strings.Repeat("x", 4<<20)}, "did not read all of its input")
+	k.ok("process", args{"action": "kill", "id": id})
+	k.ok("exec", args{"command": "echo alive"}, "alive")
+}
+
+// TestManyAtOnce is a model that makes all its calls in one turn.
+func TestManyAtOnce(t *testing.T) {
+	k := newKit(t)
+	k.put("f", "x\n")
+	var calls sync.WaitGroup
+	for i := range 40 {
+		calls.Go(func() {
+			name := fmt.Sprintf("g%d", i)
+			for _, c := range []struct {
+				tool string
+				args args
+			}{
+				{"write", args{"path": name, "content": "a\n"}},
+				{"edit", args{"path": name, "oldText": "a", "newText": "b"}},
+				{"read", args{"path": "f"}},
+				{"exec", args{"command": "cat " + name}},
+			} {
+				if result, err := k.try(c.tool, c.args); err != nil || result.IsError {
+					t.Errorf("%s: %+v, %v", c.tool, result, err)
+				}
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// FuzzArguments: whatever a model writes is decoded or refused in few words.
+func FuzzArguments(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"command":"x"}`, `{"path":"a","edits":[{"oldText":"x"}]}`, `{"action":"poll","id":"A"}`, `[`, `{"a":{"b":[1e999]}}`, `{"path":"\ud800"}`,
+		`{"timeout":1e400}`, `null`, `{"path":"x","path":"x"}`, "{\"\xff\":1}", `{"":0}`, `{"offset":-1,"path":"x","limit":99999999999999999999}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, x := range tool.All() {
+			err := x.Check(jsontext.Value(text))
+			if err != nil && len(err.Error()) > 2000+len(text) {
+				t.Errorf("%s: %d bytes of error about %d of arguments", x.Name, len(err.Error()), len(text))
+			}
+		}
+	})
 }
 
 func (k *kit) background(command string) string {

@@ -49,6 +49,8 @@ const (
 	maxPollWait = 30 * time.Second
 	// maxWait bounds how long one call waits for the end of a process.
 	maxWait = 10 * time.Minute
+	// writeWait bounds how long a process may take to read its input.
+	writeWait = 5 * time.Second
 	// killGrace lies between the friendly signal and the other one.
 	killGrace = 2 * time.Second
 	// maxShown bounds the processes in one list.
@@ -102,10 +104,7 @@ func runProcess(ctx context.Context, c *call, a *processArgs) (*Result, error) {
 	case actionLogs:
 		return c.logs(ctx, a, p)
 	case actionWrite:
-		if err := m.Write(ctx, a.ID, []byte(a.Input), a.EOF); err != nil {
-			return nil, err
-		}
-		return &Result{Text: fmt.Sprintf("%s written to %s", sizeText(int64(len(a.Input))), a.ID)}, nil
+		return c.write(ctx, a)
 	case actionSignal:
 		if err := m.Signal(ctx, a.ID, signalName(a.Signal), true); err != nil {
 			return nil, err
@@ -120,6 +119,20 @@ func runProcess(ctx context.Context, c *call, a *processArgs) (*Result, error) {
 		return c.forget(ctx, p)
 	}
 	return c.wait(ctx, a)
+}
+
+// write gives input to a process, and does not wait for one that reads nothing.
+func (c *call) write(ctx context.Context, a *processArgs) (*Result, error) {
+	waiting, cancel := context.WithTimeout(ctx, writeWait)
+	defer cancel()
+	err := c.at.Machine.Write(waiting, a.ID, []byte(a.Input), a.EOF)
+	if waiting.Err() != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("process %s did not read all of its input within %v", a.ID, writeWait)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Text: fmt.Sprintf("%s written to %s", sizeText(int64(len(a.Input))), a.ID)}, nil
 }
 
 func signalName(name string) string {
