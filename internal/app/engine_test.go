@@ -135,3 +135,21 @@ func wantUnavailable(t *testing.T, err error, host string) {
 		t.Errorf("%v (hint: %s) does not say which engine, or what to do", err, advice.Of(err))
 	}
 }
+
+// Somebody paused a sandbox with the engine's own tool.
+func TestPausedSandboxGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	resident := s.open()
+	first := s.provide(resident, session("paused"))
+	first.Release()
+	for who, a := range map[string]*app.App{"the process that has a wire": resident, "another": s.open()} {
+		s.engine.must(http.MethodPost, "/containers/"+first.Name+"/pause", "", nil)
+		again := s.provide(a, session("paused"))
+		sh(t, again, "true")
+		if again.Created {
+			t.Errorf("%s: it was made again", who)
+		}
+		again.Release()
+	}
+}

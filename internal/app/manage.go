@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/plan"
@@ -128,12 +130,30 @@ func (a *App) Recreate(ctx context.Context, entry *sandbox.Entry, discard bool) 
 	result := Recreated{Entry: entry}
 	result.Err = a.Manager.Remove(ctx, entry.ContainerName, nil)
 	if result.Err == nil {
-		result.Report, result.Err = a.reseed(ctx, entry, discard)
+		result.Err = a.ifGone(ctx, entry.ContainerName, func() (err error) {
+			result.Report, err = a.reseed(ctx, entry, discard)
+			return err
+		})
 	}
 	if result.Err != nil {
 		result.Error = result.Err.Error()
 	}
 	return result
+}
+
+// ifGone runs f, which changes the copy of a removed sandbox, while nobody can
+// make the sandbox anew. If somebody was quicker, the copy is in use: ErrBusy.
+func (a *App) ifGone(ctx context.Context, name string, f func() error) error {
+	return a.Manager.Exclusively(name, func() error {
+		_, err := a.registry.Get(ctx, name)
+		switch {
+		case errors.Is(err, sandbox.ErrNotFound):
+			return f()
+		case err != nil:
+			return err
+		}
+		return fmt.Errorf("sandbox %q: made anew meanwhile, so its copy stays: %w", name, sandbox.ErrBusy)
+	})
 }
 
 func (a *App) reseed(ctx context.Context, entry *sandbox.Entry, discard bool) (workspace.Report, error) {
@@ -160,8 +180,12 @@ func (a *App) Prune(ctx context.Context, workspaces bool) ([]sandbox.Removal, er
 		return removed, err
 	}
 	for i, r := range removed {
-		if r.Err == nil {
-			removed[i].Err = a.removeCopy(ctx, r.Entry)
+		if r.Err != nil {
+			continue
+		}
+		err := a.ifGone(ctx, r.Entry.ContainerName, func() error { return a.removeCopy(ctx, r.Entry) })
+		if !errors.Is(err, sandbox.ErrBusy) {
+			removed[i].Err = err
 		}
 	}
 	return removed, nil

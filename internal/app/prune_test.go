@@ -1,6 +1,11 @@
 package app_test
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // Every sandbox is judged by the limits of its own agent, not by those of the
@@ -60,5 +66,57 @@ func TestPruneByTheLimitsOfItsOwnAgent(t *testing.T) {
 	}
 	if left := s.ours(); len(left) != 1 || names[left[0].name()] != "patient" {
 		t.Errorf("left: %+v", left)
+	}
+}
+
+// Private copies go only when asked for. The agent's own workspace is no copy,
+// and nobody's to remove.
+func TestPruneAndWorkspaces(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		access     string
+		workspaces bool
+		kept       bool // the file that the sandbox wrote
+	}{{"none", false, true}, {"none", true, false}, {"rw", false, true}, {"rw", true, true}} {
+		t.Run(fmt.Sprintf("%s %v", c.access, c.workspaces), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.set("agents.defaults.sandbox.workspaceAccess", c.access)
+			a := s.open()
+			got := s.provide(a, session("old"))
+			sh(t, got, "echo x >file")
+			got.Release()
+			a.Manager.Now = func() time.Time { return time.Now().Add(10000 * time.Hour) }
+			removed, err := a.Prune(t.Context(), c.workspaces)
+			if err != nil || len(removed) != 1 || removed[0].Err != nil {
+				t.Fatalf("pruned %+v, %v", removed, err)
+			}
+			if _, err := os.Stat(filepath.Join(got.Plan.Layout.WorkspaceDir, "file")); (err == nil) != c.kept {
+				t.Errorf("its file: %v, want kept %v", err, c.kept)
+			}
+		})
+	}
+}
+
+// Between the removal of a sandbox and that of its copy somebody may make the
+// sandbox anew: then the copy is his.
+func TestCopyOfASandboxMadeAnewStays(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	a := s.open()
+	got := s.provide(a, session("quick"))
+	remove := func() error { t.Error("the copy would be gone"); return nil }
+	if err := app.IfGone(a, t.Context(), got.Name, remove); !errors.Is(err, sandbox.ErrBusy) {
+		t.Errorf("while it is used: %v", err)
+	}
+	got.Release()
+	if err := app.IfGone(a, t.Context(), got.Name, remove); !errors.Is(err, sandbox.ErrBusy) {
+		t.Errorf("while it is there: %v", err)
+	}
+	if err := a.Discard(t.Context(), got.Plan); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(got.Plan.Layout.SandboxDir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("discarded, and its copy: %v", err)
 	}
 }

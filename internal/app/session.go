@@ -209,7 +209,7 @@ func (a *App) Discard(ctx context.Context, p *plan.Plan) error {
 			return err
 		}
 	}
-	return workspace.Remove(ctx, p.Layout)
+	return a.ifGone(ctx, p.Spec.Name, func() error { return workspace.Remove(ctx, p.Layout) })
 }
 
 // CommandEnv is the environment of one command: what policy lets in, and the

@@ -111,13 +111,15 @@ func (r *Registry) Touch(ctx context.Context, name string, t time.Time) error {
 // settle corrects the times of an agent's entries that lie ahead of now: else
 // they would be neither idle nor old until the clock gets there.
 func (r *Registry) settle(ctx context.Context, agentID string, now time.Time) error {
-	for _, column := range []string{"last_used_at_ms", "created_at_ms"} {
-		query := fmt.Sprintf("UPDATE sandboxes SET %[1]s = ? WHERE agent_id = ? AND %[1]s > ? AND +imported = 0", column)
-		if err := r.exec(ctx, query, now.UnixMilli(), agentID, now.Add(clockSlack).UnixMilli()); err != nil {
-			return err
-		}
+	limit := now.Add(clockSlack).UnixMilli()
+	var ahead bool
+	row := r.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sandboxes WHERE agent_id = ? AND last_used_at_ms > ?)
+		OR EXISTS (SELECT 1 FROM sandboxes WHERE agent_id = ? AND created_at_ms > ?)`, agentID, limit, agentID, limit)
+	if err := row.Scan(&ahead); err != nil || !ahead {
+		return r.db.Explain(err) // nearly always nothing is written
 	}
-	return nil
+	return r.exec(ctx, `UPDATE sandboxes SET created_at_ms = min(created_at_ms, ?), last_used_at_ms = min(last_used_at_ms, ?)
+		WHERE agent_id = ?`, now.UnixMilli(), now.UnixMilli(), agentID)
 }
 
 // Delete removes the row of name; it is no error if there is none.
@@ -192,9 +194,9 @@ func limitMs(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// Unfinished returns the entries in any phase but ready.
-func (r *Registry) Unfinished(ctx context.Context) ([]*Entry, error) {
-	return r.query(ctx, "WHERE phase <> 'ready'")
+// Unfinished returns the names of the entries in any phase but ready.
+func (r *Registry) Unfinished(ctx context.Context) ([]string, error) {
+	return r.strings(ctx, "SELECT container_name FROM sandboxes WHERE phase <> 'ready'")
 }
 
 // Fact returns a small stored value, "" if there is none.

@@ -35,15 +35,20 @@ func (m *Manager) Repair(ctx context.Context) ([]Removal, error) {
 }
 
 func (m *Manager) finishUnfinished(ctx context.Context) ([]Removal, error) {
-	unfinished, err := m.Registry.Unfinished(ctx)
+	names, err := m.Registry.Unfinished(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var done []Removal
-	for _, entry := range unfinished {
-		err := m.Remove(ctx, entry.ContainerName, func(e *Entry) bool { return e.Phase != PhaseReady })
-		if !errors.Is(err, ErrBusy) {
+	for _, name := range names {
+		var entry *Entry
+		err := m.Remove(ctx, name, func(e *Entry) bool { entry = e; return e.Phase != PhaseReady })
+		switch {
+		case errors.Is(err, ErrBusy): // somebody is at it
+		case entry != nil:
 			done = append(done, Removal{entry, "left unfinished by a crash (" + string(entry.Phase) + ")", err})
+		case err != nil:
+			m.Logger.WarnContext(ctx, "unfinished sandbox not looked after", "sandbox", name, "error", err)
 		}
 	}
 	return done, nil
