@@ -27,7 +27,7 @@ func newGlobs(patterns []wire.Text) (globs, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, glob{re, strings.Contains(string(p), "/")})
+		all = append(all, glob{re, strings.Contains(strings.TrimRight(string(p), "/"), "/")})
 	}
 	return all, nil
 }
@@ -53,7 +53,7 @@ func globRegexp(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > wire.MaxPattern {
 		return nil, bad
 	}
-	t := &globTranslation{rest: strings.TrimPrefix(strings.TrimSuffix(pattern, "/"), "/")}
+	t := &globTranslation{rest: strings.Trim(pattern, "/")}
 	for t.rest != "" {
 		if !t.next() {
 			return nil, bad

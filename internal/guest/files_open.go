@@ -138,9 +138,17 @@ func (d *dir) openWalking(rel string, flags int, mode uint32) (int, error) {
 // mountOf tells which mount an open file is on.
 func mountOf(fd int) (uint64, error) {
 	facts, err := lookAt(fd, "")
-	if err != nil || !facts.mountIDIsUnknown {
-		return factsMount(facts), err
+	switch {
+	case err != nil:
+		return 0, err
+	case facts.mountIDIsUnknown:
+		return mountFromProc(fd)
 	}
+	return facts.mountID, nil
+}
+
+// mountFromProc is mountOf for kernels that say it nowhere else.
+func mountFromProc(fd int) (uint64, error) {
 	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(fd))
 	if err != nil {
 		return 0, wire.Fail(wire.CodeUnsupported, "this kernel does not tell mounts apart")
@@ -151,13 +159,6 @@ func mountOf(fd int) (uint64, error) {
 		}
 	}
 	return 0, wire.Fail(wire.CodeUnsupported, "this kernel does not tell mounts apart")
-}
-
-func factsMount(f *facts) uint64 {
-	if f == nil {
-		return 0
-	}
-	return f.mountID
 }
 
 // descend opens a directory beneath. "." is a second handle on the same one.
