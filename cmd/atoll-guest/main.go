@@ -34,7 +34,7 @@ func main() {
 	case "lookup", "connect":
 		useNetwork(os.Args[1], os.Args[2:])
 	case "version":
-		fmt.Println(build())
+		fmt.Fprintln(os.Stdout, build())
 	default:
 		fail(2, usage)
 	}

@@ -204,7 +204,7 @@ func (g *filing) sendRange(data *wire.DataWriter, fd int, offset, until int64) e
 func pread(fd int, b []byte, offset int64) (int, error) {
 	for {
 		n, err := unix.Pread(fd, b, offset)
-		if err != unix.EINTR { //nolint:errorlint // an errno
+		if err != unix.EINTR {
 			return max(n, 0), err
 		}
 	}

@@ -95,7 +95,7 @@ func (d *dir) open(rel string, flags int, mode uint32) (int, error) {
 	}
 	for range 16 {
 		fd, err := unix.Openat2(d.fd, rel, &unix.OpenHow{Flags: uint64(flags), Mode: uint64(mode), Resolve: confined})
-		switch err { //nolint:errorlint // an errno
+		switch err {
 		case unix.EAGAIN, unix.EINTR: // something moved while the kernel looked
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
@@ -96,12 +97,7 @@ func mentionsText(re *syntax.Regexp) bool {
 	if re.Op == syntax.OpBeginText || re.Op == syntax.OpEndText {
 		return true
 	}
-	for _, sub := range re.Sub {
-		if mentionsText(sub) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(re.Sub, mentionsText)
 }
 
 // run searches what is at a place.

@@ -34,7 +34,7 @@ func (c *call) fileWatch(f *wire.File) error {
 			return err
 		}
 		gone := c.leaveWithHost()
-		go func() { <-gone; w.events.Close() }()
+		go func() { <-gone; _ = w.events.Close() }()
 		return w.run()
 	})
 }

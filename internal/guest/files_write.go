@@ -124,7 +124,7 @@ func (d *draft) fill(content io.Reader) error {
 func writeAll(fd int, b []byte) error {
 	for len(b) > 0 {
 		n, err := unix.Write(fd, b)
-		if err == unix.EINTR { //nolint:errorlint // an errno
+		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {

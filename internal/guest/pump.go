@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"syscall"
@@ -90,12 +91,12 @@ func readReady(file syscall.Conn, wait bool, read func(fd int) (int, error)) int
 		for {
 			var errno error
 			n, errno = read(int(fd))
-			switch errno {
-			case unix.EINTR:
+			switch {
+			case errors.Is(errno, unix.EINTR):
 				continue
-			case unix.EAGAIN:
+			case errors.Is(errno, unix.EAGAIN):
 				return !wait
-			case unix.EIO: // a terminal that nobody has open any more
+			case errors.Is(errno, unix.EIO): // a terminal that nobody has open any more
 				n = 0
 			}
 			return true

@@ -124,7 +124,7 @@ func (s *stdio) resize(size wire.Size) error {
 func (s *stdio) own() (owner int, given int64) {
 	if s.in != nil {
 		_ = s.in.SetWriteDeadline(time.Unix(1, 0))
-		defer s.in.SetWriteDeadline(time.Time{})
+		defer func() { _ = s.in.SetWriteDeadline(time.Time{}) }()
 	}
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -158,7 +158,7 @@ func (s *stdio) offer(b []byte, d time.Duration) (int, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	_ = s.in.SetWriteDeadline(time.Now().Add(d))
-	defer s.in.SetWriteDeadline(time.Time{})
+	defer func() { _ = s.in.SetWriteDeadline(time.Time{}) }()
 	n, err := s.in.Write(b)
 	s.given += int64(n)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -58,7 +58,7 @@ func (m *Machine) exchange(ctx context.Context, live *live, q *question) ([]byte
 	if patience == 0 {
 		patience = answerPatience
 	}
-	overdue := time.AfterFunc(patience, func() { live.Close() })
+	overdue := time.AfterFunc(patience, func() { _ = live.Close() })
 	select {
 	case live.questions <- struct{}{}:
 	case <-ctx.Done():
@@ -131,7 +131,7 @@ func (m *Machine) guestSays(live *live, frame wire.Frame) error {
 
 // cut ends a wire whose guest broke the protocol, and declares it broken.
 func (m *Machine) cut(live *live, err error) error {
-	live.Close()
+	_ = live.Close()
 	return m.fail(err)
 }
 
@@ -142,7 +142,7 @@ func (m *Machine) because(live *live, err error) error {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return reported(e)
 	}
-	live.Close()
+	_ = live.Close()
 	switch {
 	case m.ctx.Err() != nil:
 		return ErrClosed

@@ -153,7 +153,7 @@ func TestExecInputEndsWhenItEnds(t *testing.T) {
 			fmt.Fprintf(w, "line %d\n", i)
 			time.Sleep(20 * time.Millisecond)
 		}
-		w.Close()
+		_ = w.Close()
 	}()
 	got := run(t, m, &machine.Command{Shell: "cat; echo done", Stdin: r, Stdout: &out})
 	if want := "line 0\nline 1\nline 2\ndone\n"; out.String() != want || got.ExitCode != 0 {

@@ -1,7 +1,6 @@
 package machine_test
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -95,7 +94,7 @@ func BenchmarkFiles(b *testing.B) {
 	m := g.Machine(b, nil)
 	files, err := m.Files([]machine.Root{{Path: g.Dir}})
 	check(b, err)
-	ctx := context.Background()
+	ctx := b.Context()
 	path := g.Dir + "/f"
 	for _, size := range []int{4 << 10, 1 << 20, 16 << 20} {
 		data := randomBytes(size)
@@ -123,7 +122,7 @@ func BenchmarkFiles(b *testing.B) {
 				check(b, err)
 				_, err = io.CopyBuffer(io.Discard, struct{ io.Reader }{r}, buf)
 				check(b, err)
-				r.Close()
+				_ = r.Close()
 			}
 		})
 	}

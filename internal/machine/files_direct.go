@@ -123,7 +123,7 @@ func (ls *lines) dial(ctx context.Context) (*line, error) {
 	if err != nil {
 		return nil, lost(err)
 	}
-	defer context.AfterFunc(ctx, func() { conn.SetDeadline(past) })()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })()
 	_, err = wire.Greet(conn, &wire.Hello{
 		Min: wire.MinVersion, Max: wire.MaxVersion, Client: m.options.Client, Epoch: m.nextEpoch(),
 		Kind: wire.KindDirect, Token: direct.Token,

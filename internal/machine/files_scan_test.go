@@ -407,7 +407,7 @@ func TestFilesWatchFlood(t *testing.T) {
 			return
 		}
 		check(t, err)
-		defer watcher.Close()
+		t.Cleanup(func() { _ = watcher.Close() })
 	}
 	t.Error("no end of watches")
 }

@@ -169,7 +169,7 @@ func (t *talk) watchdog(patience time.Duration) *time.Timer {
 	}
 	return time.AfterFunc(patience+freePatience, func() {
 		if !t.over.Load() {
-			t.live.Close()
+			_ = t.live.Close()
 		}
 	})
 }

@@ -480,18 +480,18 @@ func TestFilesCancelled(t *testing.T) {
 	if err != nil { // or everything had come
 		wantErr(t, err, context.Canceled)
 	}
-	r.Close()
+	_ = r.Close()
 	ctx, cancel = context.WithTimeout(patience(t), 50*time.Millisecond)
 	defer cancel()
 	pr, pw := io.Pipe()
 	go func() {
 		<-ctx.Done()
 		_, _ = pw.Write(make([]byte, 1<<20))
-		pw.Close()
+		_ = pw.Close()
 	}()
 	_, err = w.files.WriteFrom(ctx, w.at("never"), pr, nil)
 	wantErr(t, err, context.DeadlineExceeded)
-	pr.Close()
+	_ = pr.Close()
 	broken := errors.New("broken source")
 	_, err = w.files.WriteFrom(patience(t), w.at("never"), io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), errorReader{broken}), nil)
 	wantErr(t, err, broken)

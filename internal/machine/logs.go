@@ -72,7 +72,7 @@ func (m *Machine) Logs(ctx context.Context, id string, from LogRequest) (*Logs, 
 }
 
 func (m *Machine) fetchLogs(live *live, id string, from LogRequest) (*Logs, error) {
-	overdue := time.AfterFunc(from.Wait+answerPatience, func() { live.Close() })
+	overdue := time.AfterFunc(from.Wait+answerPatience, func() { _ = live.Close() })
 	defer overdue.Stop()
 	stream, err := open(live, &wire.Request{Op: wire.OpLogs, Attach: &wire.Attach{
 		ID: id, Stdout: from.Stdout, Stderr: from.Stderr, Max: from.Max, WaitMs: milliseconds(from.Wait),

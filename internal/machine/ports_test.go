@@ -253,7 +253,7 @@ func TestPortsDeadlines(t *testing.T) {
 	for range 3 { // passed deadlines leave the connection as it was
 		check(t, outside.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
 		_, err = outside.Read(buf)
-		if timeout, ok := err.(net.Error); !ok || !timeout.Timeout() {
+		if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() {
 			t.Fatalf("%v", err)
 		}
 	}
@@ -267,7 +267,7 @@ func TestPortsDeadlines(t *testing.T) {
 	for err = nil; err == nil; { // nobody reads
 		_, err = outside.Write(make([]byte, 64<<10))
 	}
-	if timeout, ok := err.(net.Error); !ok || !timeout.Timeout() {
+	if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() {
 		t.Errorf("%v", err)
 	}
 }

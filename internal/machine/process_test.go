@@ -199,7 +199,7 @@ func TestTerminal(t *testing.T) {
 			Argv:  []string{"/bin/sh", "-c", `stty -echo; tty; stty size; echo ready; while read line; do echo "got $line"; stty size; done; echo over; exit 7`},
 			Stdin: inR, Stdout: outW, TTY: &machine.Size{Rows: 11, Cols: 22}, Resize: resize,
 		})
-		outW.Close()
+		_ = outW.Close()
 		if err == nil && result.ExitCode != 7 {
 			err = fmt.Errorf("%+v", result)
 		}
@@ -214,7 +214,7 @@ func TestTerminal(t *testing.T) {
 	out.until(t, "got hello\r\n")
 	fmt.Fprint(inW, "again\n")
 	out.until(t, "55 66\r\n")
-	inW.Close() // ^D
+	_ = inW.Close() // ^D
 	out.until(t, "over\r\n")
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -92,7 +93,7 @@ func readSized(r io.Reader, buf []byte, n int) ([]byte, error) {
 
 // noEOF turns the end of the stream inside something into an error of its own.
 func noEOF(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

@@ -110,7 +110,7 @@ func FuzzSession(f *testing.F) {
 			case <-time.After(10 * time.Second):
 				t.Fatal("it does not end")
 			}
-			session.Close()
+			_ = session.Close()
 		}
 	})
 }

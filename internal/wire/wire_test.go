@@ -2,7 +2,6 @@ package wire_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -38,7 +37,7 @@ func TestFramesComeBack(t *testing.T) {
 			t.Errorf("frame %d: type %d, %d bytes, %v", i, frame.Type, len(frame.Payload), err)
 		}
 	}
-	if _, err := r.Frame(); err != io.EOF {
+	if _, err := r.Frame(); !errors.Is(err, io.EOF) {
 		t.Errorf("at the end: %v", err)
 	}
 	if err := wire.WriteFrame(io.Discard, 1, make([]byte, wire.MaxFrame+1)); err == nil {
@@ -228,7 +227,7 @@ func sessions(t *testing.T) (host, guest *wire.Session) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { host.Close(); guest.Close() })
+	t.Cleanup(func() { _ = host.Close(); _ = guest.Close() })
 	return host, guest
 }
 
@@ -346,7 +345,7 @@ func TestDialSocketTakesLongPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	conn, err := wire.DialSocket(context.Background(), filepath.Join(dir, "s"))
+	conn, err := wire.DialSocket(t.Context(), filepath.Join(dir, "s"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,10 +28,10 @@ func restorePC() uintptr
 
 // notify is the descriptor to which listen writes one. A signal handler has no
 // other place to look for it.
-var notify int32
+var notify int32 //nolint:unused // the handlers in assembly use it
 
 // one is what listen writes.
-var one uint64 = 1
+var one uint64 = 1 //nolint:unused // the handlers in assembly use it
 
 // sigaction is the kernel's.
 type sigaction struct {

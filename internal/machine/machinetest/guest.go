@@ -51,7 +51,7 @@ func Start(tb testing.TB, options *Options) *Guest {
 	}
 	g := &Guest{Dir: makeDir(tb), Program: install(tb)}
 	g.Socket = filepath.Join(g.Dir, "guest.sock")
-	cmd := exec.Command("/bin/sh", append([]string{"-c", script(tb, options), g.Program, "init", "--socket", g.Socket}, options.Args...)...)
+	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), "/bin/sh", append([]string{"-c", script(tb, options), g.Program, "init", "--socket", g.Socket}, options.Args...)...)
 	cmd.Dir = g.Dir
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -143,7 +143,7 @@ func enter(tb testing.TB, kind, file, limit string) string {
 // removeGroup waits for the last process to be gone from it.
 func removeGroup(tb testing.TB, group string) {
 	for range 200 {
-		if err := os.Remove(group); err == nil || os.IsNotExist(err) {
+		if err := os.Remove(group); err == nil || errors.Is(err, os.ErrNotExist) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
