@@ -57,6 +57,7 @@ var targetOps = map[wire.Op]func(*call, *wire.Target) error{
 	wire.OpList:   (*call).list,
 	wire.OpStatus: (*call).status,
 	wire.OpForget: (*call).forget,
+	wire.OpSettle: (*call).settle,
 }
 
 // withPart calls f with its part of the request, if that is there.
@@ -77,7 +78,14 @@ func (c *call) end(t *wire.Target) error {
 		return err
 	}
 	p.end(byRequest, graceOf(t.GraceMs))
-	if !p.endWhole() {
+	gone := p.endWhole()
+	if t.Forget && !p.background {
+		p.unwanted.Store(true)
+		if !p.out.attended() {
+			go c.server.dismiss(p)
+		}
+	}
+	if !gone {
 		return wire.Fail(wire.CodeStuck, "some processes could not be ended")
 	}
 	return c.result(struct{}{})
@@ -168,6 +176,17 @@ func (c *call) forget(t *wire.Target) error {
 		return wire.Fail(wire.CodeInvalid, "process "+t.ID+" still runs: end it first")
 	}
 	c.server.table.forget(t.ID)
+	return c.result(struct{}{})
+}
+
+// settle drops processes whose results arrived although their wire broke before
+// their host could say so.
+func (c *call) settle(t *wire.Target) error {
+	for _, id := range t.IDs {
+		if p, err := c.server.table.find(id); err == nil && p.over() && !p.background {
+			c.server.table.forget(id)
+		}
+	}
 	return c.result(struct{}{})
 }
 

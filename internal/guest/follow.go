@@ -8,7 +8,7 @@ import (
 
 // exec starts a process and streams it, or leaves it in the background.
 func (c *call) exec(e *wire.Exec) error {
-	p, err := c.server.launch(e)
+	p, err := c.server.launch(e, c.wire)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,11 @@ func (c *call) watch(p *process, reader int, left <-chan struct{}) {
 		default:
 		}
 	}
-	if at, ok := p.out.detach(reader); ok {
+	at, ok := p.out.detach(reader)
+	if p.unwanted.Load() { // looked at after detach, as it is set before attended is asked
+		patience = 0
+	}
+	if ok {
 		c.server.abandon(p, at, patience)
 	}
 }
@@ -80,14 +84,18 @@ func (c *call) watch(p *process, reader int, left <-chan struct{}) {
 // to it again since its last reader left.
 func (s *server) abandon(p *process, left int, after time.Duration) {
 	time.AfterFunc(after, func() {
-		if !p.out.unread(left) {
-			return
+		if p.out.unread(left) {
+			s.dismiss(p)
 		}
-		p.out.loosen()
-		p.end(byRequest, p.grace)
-		<-p.done
-		s.table.forget(p.id)
 	})
+}
+
+// dismiss ends and forgets a process that nobody attends to.
+func (s *server) dismiss(p *process) {
+	p.out.loosen()
+	p.end(byRequest, p.grace)
+	<-p.done
+	s.table.forget(p.id)
 }
 
 // feed moves the host's input to the process, until the host leaves or another

@@ -24,7 +24,9 @@ func (s *server) info() *wire.Info {
 	info.Hostname, _ = os.Hostname()
 	info.Seccomp, _ = strconv.Atoi(status["Seccomp"])
 	rss, _ := strconv.ParseInt(strings.TrimSuffix(status["VmRSS"], " kB"), 10, 64)
-	info.RSS = rss << 10
+	info.RSS, info.Goroutines = rss<<10, runtime.NumGoroutine()
+	info.Threads, _ = strconv.Atoi(status["Threads"])
+	info.Descriptors = descriptors()
 	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	info.Dumpable = err != nil || dumpable != 0
 	var uts unix.Utsname
@@ -49,6 +51,17 @@ func procStatus() map[string]string {
 		}
 	}
 	return status
+}
+
+// descriptors counts what the guest has open.
+func descriptors() int {
+	dir, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return -1
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	return len(names) - 1 // but for the directory itself
 }
 
 // namespaces are the identities of the guest's namespaces.

@@ -32,14 +32,18 @@ func checkExec(e *wire.Exec) error {
 }
 
 // launch starts a process, under an id that nobody else has.
-func (s *server) launch(e *wire.Exec) (p *process, err error) {
+func (s *server) launch(e *wire.Exec, by *hostWire) (p *process, err error) {
 	if err := checkExec(e); err != nil {
 		return nil, err
 	}
 	if err := s.table.claim(e.ID); err != nil {
 		return nil, err
 	}
-	s.withSlot(func() { p, err = s.start(e) })
+	if by.fenced.Load() { // asked after the claim: whoever asks for the id now waits for us
+		err = wire.Fail(wire.CodeStale, "the wire is not valid any more")
+	} else {
+		s.withSlot(func() { p, err = s.start(e) })
+	}
 	if err != nil {
 		s.table.forget(e.ID)
 		return nil, err

@@ -24,6 +24,7 @@ type output struct {
 	heads   [2][]byte      // of a log: the first bytes
 	log     bool           // nobody reads: keep what fits
 	reader  int            // counts the readers: only the last one may take
+	read    bool           // there is a reader
 	turn    int            // the ring that was looked at last
 }
 
@@ -96,6 +97,7 @@ func (o *output) attach(stdout, stderr int64) int {
 	o.rings[0].Rewind(stdout)
 	o.rings[1].Rewind(stderr)
 	o.reader++
+	o.read = true
 	o.changed.Broadcast()
 	return o.reader
 }
@@ -109,8 +111,16 @@ func (o *output) detach(reader int) (left int, ok bool) {
 		return 0, false
 	}
 	o.reader++
+	o.read = false
 	o.changed.Broadcast()
 	return o.reader, true
+}
+
+// attended reports whether there is a reader.
+func (o *output) attended() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.read
 }
 
 // unread reports whether nobody has attached since detach.

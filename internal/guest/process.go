@@ -2,6 +2,7 @@ package guest
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
@@ -44,6 +45,8 @@ type process struct {
 	ending   chan struct{} // closed by the first call of end
 	reason   reason
 	endGrace time.Duration
+
+	unwanted atomic.Bool // nobody will come back for its result
 
 	treeOnce sync.Once
 	stuck    bool // some of the tree could not be ended

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,8 +30,8 @@ func attrOf(e *wire.Exec) *spawn.Attr {
 }
 
 func lookup(env []string, name string) (string, bool) {
-	for i := len(env) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
+	for _, entry := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
 			return value, true
 		}
 	}
@@ -45,15 +46,16 @@ func findProgram(attr *spawn.Attr) (string, error) {
 	}
 	path, _ := lookup(attr.Env, "PATH")
 	reason := unix.ENOENT
-	for _, dir := range strings.Split(path, ":") {
+	for dir := range strings.SplitSeq(path, ":") {
 		file := dir + "/" + name
 		if dir == "" {
 			file = "./" + name
 		}
-		switch err := executable(attr.Dir, file); err {
-		case nil:
+		err := executable(attr.Dir, file)
+		if err == nil {
 			return file, nil
-		case unix.EACCES:
+		}
+		if errors.Is(err, unix.EACCES) {
 			reason = unix.EACCES
 		}
 	}
@@ -89,6 +91,8 @@ func startError(attr *spawn.Attr, err error) error {
 		return wire.Fail(wire.CodeNoDirectory, "working directory "+strconv.Quote(attr.Dir)+": "+reason)
 	case spawn.StageExec:
 		return execError(attr, failure.Errno)
+	case spawn.StageStalled:
+		return wire.Fail(wire.CodeExhausted, "something in the sandbox keeps processes from starting")
 	}
 	return wire.Fail(wire.CodeInternal, failure.Error())
 }

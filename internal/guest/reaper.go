@@ -18,7 +18,7 @@ type ending struct {
 // steal each other's children. It hands the endings of those that it started
 // to whoever waits, and forgets the rest.
 type reaper struct {
-	// forks is held shared by every start until its child is in waiting, and
+	// forks is held shared while a child is made and put into waiting, and
 	// exclusively while reaping: a child that ends at once is not missed.
 	forks   sync.RWMutex
 	mu      sync.Mutex
@@ -29,17 +29,26 @@ func newReaper() *reaper { return &reaper{waiting: map[int]chan<- ending{}} }
 
 // start starts a process; the channel receives its ending.
 func (r *reaper) start(attr *spawn.Attr) (int, <-chan ending, error) {
-	r.forks.RLock()
-	defer r.forks.RUnlock()
-	pid, err := spawn.Start(attr)
+	child, done, err := r.begin(attr)
 	if err != nil {
 		return 0, nil, err
+	}
+	return child.PID, done, child.Await()
+}
+
+// begin makes a child and expects its ending.
+func (r *reaper) begin(attr *spawn.Attr) (*spawn.Child, <-chan ending, error) {
+	r.forks.RLock()
+	defer r.forks.RUnlock()
+	child, err := spawn.Begin(attr)
+	if err != nil {
+		return nil, nil, err
 	}
 	done := make(chan ending, 1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting[pid] = done
-	return pid, done, nil
+	r.waiting[child.PID] = done
+	return child, done, nil
 }
 
 // run reaps whenever a child may have ended.

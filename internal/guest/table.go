@@ -19,10 +19,15 @@ const (
 // table is the processes by their ids.
 type table struct {
 	mu        sync.Mutex
+	decided   *sync.Cond          // a process has started, or has not
 	processes map[string]*process // nil: about to start
 }
 
-func newTable() *table { return &table{processes: map[string]*process{}} }
+func newTable() *table {
+	t := &table{processes: map[string]*process{}}
+	t.decided = sync.NewCond(&t.mu)
+	return t
+}
 
 // claim reserves an id for a process to come.
 func (t *table) claim(id string) error {
@@ -60,21 +65,30 @@ func (t *table) keep(p *process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.processes[p.id] = p
+	t.decided.Broadcast()
 }
 
 func (t *table) forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.processes, id)
+	t.decided.Broadcast()
 }
 
+// find returns the process with an id; one that is about to start, when it has.
 func (t *table) find(id string) (*process, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if p := t.processes[id]; p != nil {
-		return p, nil
+	for {
+		p, claimed := t.processes[id]
+		switch {
+		case p != nil:
+			return p, nil
+		case !claimed:
+			return nil, wire.Fail(wire.CodeNoProcess, "there is no process "+id)
+		}
+		t.decided.Wait()
 	}
-	return nil, wire.Fail(wire.CodeNoProcess, "there is no process "+id)
 }
 
 // after returns the processes whose ids follow id, in order.

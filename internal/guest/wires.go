@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -14,10 +15,18 @@ type wireKey struct {
 	kind   wire.Kind
 }
 
-// hostWire is one live wire.
+// hostWire is one wire.
 type hostWire struct {
 	*wire.Session
 	key wireKey
+	// fenced is set before its host can have another wire: what still comes from
+	// this one starts nothing, or the host would not know of it.
+	fenced atomic.Bool
+}
+
+func (w *hostWire) fence() {
+	w.fenced.Store(true)
+	go w.Close()
 }
 
 // wires are the live wires, and the highest epoch of each that there ever was.
@@ -53,7 +62,7 @@ func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &hostWire{session, wireKey{hello.Client, hello.Kind}}
+	w := &hostWire{Session: session, key: wireKey{hello.Client, hello.Kind}}
 	ws.register(w)
 	return w, nil
 }
@@ -75,7 +84,7 @@ func (ws *wires) fence(hello *wire.Hello, version int) *wire.Error {
 	}
 	ws.epochs[key] = hello.Epoch
 	if old := ws.live[key]; old != nil {
-		go old.Close()
+		old.fence()
 	}
 	return nil
 }
@@ -96,12 +105,13 @@ func (ws *wires) register(w *hostWire) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if old := ws.live[w.key]; old != nil {
-		go old.Close()
+		old.fence()
 	}
 	ws.live[w.key] = w
 }
 
 func (ws *wires) drop(w *hostWire) {
+	w.fenced.Store(true)
 	_ = w.Close()
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

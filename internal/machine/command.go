@@ -55,7 +55,7 @@ type Result struct {
 	Left bool
 
 	User, System time.Duration // CPU time
-	MaxRSS       int64         // bytes
+	MaxRSS       int64         // bytes; never less than the guest's own peak, some MiB
 	Duration     time.Duration
 
 	Stdout, Stderr Output

@@ -77,6 +77,9 @@ func (r *run) attend(ctx context.Context) (*wire.Exit, error) {
 	request := r.command.request(r.id)
 	for {
 		live, err := r.reach(ctx)
+		if err != nil && ctx.Err() != nil && !r.sent.IsZero() {
+			return nil, r.giveUp(ctx, lost(err))
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -160,6 +163,7 @@ func (r *run) read(live *live, stream net.Conn) (*wire.Exit, error) {
 			if err := frame.Decode(&exit); err != nil {
 				return nil, r.machine.cut(live, err)
 			}
+			live.finish(r.id)
 			return &exit, nil
 		case wire.FrameError:
 			return nil, r.machine.guestSays(live, frame)
@@ -207,13 +211,8 @@ func (r *run) begin(frame wire.Frame, stream net.Conn) error {
 // end has the guest end the command. A guest that does not loses its wire. It
 // may be asked before it has got round to starting the command.
 func (r *run) end(live *live, over <-chan struct{}) {
-	grace := r.command.grace()
-	q := &question{
-		Request:  &wire.Request{Op: wire.OpEnd, Target: &wire.Target{ID: r.id, GraceMs: milliseconds(grace)}},
-		patience: grace + endPatience,
-	}
 	for {
-		err := r.machine.askOn(context.Background(), live, q, &struct{}{})
+		err := r.machine.askOn(context.Background(), live, r.endQuestion(), &struct{}{})
 		if !errors.Is(err, ErrNoProcess) || over == nil {
 			return
 		}
@@ -225,22 +224,47 @@ func (r *run) end(live *live, over <-chan struct{}) {
 	}
 }
 
-// giveUp is called when a command could not be ended through the guest: the
-// sandbox is killed from outside, if there is a way.
+func (r *run) endQuestion() *question {
+	grace := r.command.grace()
+	return &question{
+		Request:  &wire.Request{Op: wire.OpEnd, Target: &wire.Target{ID: r.id, GraceMs: milliseconds(grace)}},
+		patience: grace + endPatience,
+	}
+}
+
+// giveUp is called when a command is to end and its wire is gone. It is ended
+// over a new one; if that fails too, the sandbox is killed from outside, if there
+// is a way.
 func (r *run) giveUp(ctx context.Context, err error) error {
-	if !errors.Is(err, ErrLost) && !errors.Is(err, ErrBroken) {
+	if !errors.Is(err, ErrLost) {
 		return err
 	}
-	if cause := context.Cause(ctx); errors.Is(cause, errOverdue) {
+	cause := context.Cause(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.command.grace()+endPatience)
+	defer cancel()
+	if r.endAnew(ctx) {
+		return err
+	}
+	if errors.Is(cause, errOverdue) {
 		err = lost(errors.Join(cause, err))
 	}
 	if kill := r.machine.options.Kill; kill != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerPatience)
-		defer cancel()
 		r.machine.options.Log.Warn("the guest does not end a command: killing the sandbox", "error", err)
-		err = errors.Join(err, kill(ctx))
+		err = errors.Join(err, kill(context.WithoutCancel(ctx)))
 	}
 	return err
+}
+
+// endAnew ends the command over a new wire, and reports whether it is gone.
+func (r *run) endAnew(ctx context.Context) bool {
+	live, err := r.reach(ctx)
+	if err != nil {
+		return false
+	}
+	q := r.endQuestion()
+	q.Target.Forget = true
+	err = r.machine.askOn(ctx, live, q, &struct{}{})
+	return err == nil || errors.Is(err, ErrNoProcess)
 }
 
 // result believes of an exit what is possible.

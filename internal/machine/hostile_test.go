@@ -1,7 +1,6 @@
 package machine_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -225,7 +226,7 @@ func TestGuestUnderAForkBomb(t *testing.T) {
 	})
 	for range 50 { // many things at once, none of which may need a thread that is not there
 		for range 20 {
-			go func() { _, _ = m.Exec(context.Background(), &machine.Command{Argv: []string{"/bin/true"}}) }()
+			go func() { _, _ = m.Exec(t.Context(), &machine.Command{Argv: []string{"/bin/true"}}) }()
 		}
 		if err := m.Ping(patience(t)); err != nil {
 			t.Fatal(err)
@@ -296,6 +297,48 @@ func TestGuestWithoutDescriptors(t *testing.T) {
 		result, err := m.Exec(patience(t), &machine.Command{Argv: []string{"/bin/true"}})
 		return err == nil && result.ExitCode == 0
 	})
+}
+
+// TestEverybodyIsStopped has a process stop all others as fast as it can, new
+// ones before their programs run, too.
+func TestEverybodyIsStopped(t *testing.T) {
+	_, m := start(t)
+	id := background(t, m, &machine.Command{Argv: []string{"python3", "-c", `
+import os, signal
+print('ready', flush=True)
+while True:
+    try: os.kill(-1, signal.SIGSTOP)
+    except OSError: pass
+`}})
+	eventually(t, "it has begun", func() bool { p, err := m.Process(patience(t), id); return err == nil && p.Stdout > 0 })
+	var stalled atomic.Int32
+	var running sync.WaitGroup
+	for range 20 {
+		running.Go(func() {
+			result, err := m.Exec(patience(t), &machine.Command{Argv: []string{"true"}, Timeout: 500 * time.Millisecond, Grace: time.Millisecond})
+			if err != nil && !errors.Is(err, machine.ErrExhausted) {
+				t.Errorf("exec: %v", err)
+			}
+			if err != nil || result.TimedOut {
+				stalled.Add(1)
+			}
+		})
+		begin := time.Now()
+		if err := m.Ping(patience(t)); err != nil || time.Since(begin) > 3*time.Second {
+			t.Fatalf("ping after %v: %v", time.Since(begin), err)
+		}
+	}
+	running.Wait()
+	t.Logf("%d of 20 commands were kept from running", stalled.Load())
+	if err := m.End(patience(t), id, time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if got := sh(t, m, "echo fine"); got.out != "fine\n" {
+		t.Errorf("%+v", got)
+	}
+	if left := alive(t, m); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
 }
 
 // TestZombies leaves the guest thousands of orphans to reap.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -34,10 +35,40 @@ type live struct {
 	boot      string
 	commands  chan struct{} // one for each command
 	questions chan struct{} // one for each question; who finds none waits
+
+	noted    bool // that it broke; whoever has the link's turn may look
+	mu       sync.Mutex
+	finished []string // commands whose results came over this wire, the latest last
 }
 
 func newLive(session *wire.Session, boot string) *live {
-	return &live{session, boot, make(chan struct{}, maxCommands), make(chan struct{}, maxQuestions)}
+	return &live{Session: session, boot: boot, commands: make(chan struct{}, maxCommands), questions: make(chan struct{}, maxQuestions)}
+}
+
+// maxFinished bounds the commands of which the guest may not know that their
+// results arrived: those under way when the wire broke.
+const maxFinished = 2 * maxCommands
+
+// finish notes that the result of a command arrived.
+func (l *live) finish(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.finished) >= maxFinished {
+		l.finished = append(l.finished[:0], l.finished[maxFinished/2:]...)
+	}
+	l.finished = append(l.finished, id)
+}
+
+// settle tells a guest, over a new wire, what arrived over the broken one.
+func (l *live) settle(m *Machine, broken *live) {
+	broken.mu.Lock()
+	ids := broken.finished
+	broken.mu.Unlock()
+	if len(ids) == 0 || l.boot != broken.boot {
+		return
+	}
+	req := &wire.Request{Op: wire.OpSettle, Target: &wire.Target{IDs: ids}}
+	go func() { _ = m.askOn(m.ctx, l, &question{Request: req}, &struct{}{}) }()
 }
 
 // alive reports whether the wire was not seen to end.
@@ -67,17 +98,25 @@ func (l *link) get(ctx context.Context) (*live, error) {
 	if err := l.machine.usable(); err != nil {
 		return nil, err
 	}
-	if l.live != nil {
-		if l.live.alive() {
-			return l.live, nil
-		}
-		l.machine.noteBreak(l.live.Err())
-		l.live = nil
-		if err := l.machine.usable(); err != nil {
-			return nil, err
-		}
+	if l.live == nil {
+		return l.connect(ctx)
 	}
-	return l.connect(ctx)
+	if l.live.alive() {
+		return l.live, nil
+	}
+	broken := l.live
+	if !broken.noted {
+		broken.noted = true
+		l.machine.noteBreak(broken.Err())
+	}
+	if err := l.machine.usable(); err != nil {
+		return nil, err
+	}
+	fresh, err := l.connect(ctx)
+	if err == nil {
+		fresh.settle(l.machine, broken)
+	}
+	return fresh, err
 }
 
 // connect dials until the guest answers, it is clear that it will not, or
@@ -166,7 +205,7 @@ func (l *link) close() {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	if l.live != nil {
-		l.live.Close()
+		_ = l.live.Close()
 		l.live = nil
 	}
 }

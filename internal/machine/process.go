@@ -44,10 +44,20 @@ func (m *Machine) Start(ctx context.Context, command *Command) (string, error) {
 	request.Exec.Background, request.Exec.Cap = true, nil
 	var started wire.Started
 	err := m.ask(ctx, &question{Request: request}, &started)
-	if errors.Is(err, errExists) { // asked twice, and the first had arrived
-		err = nil
+	switch {
+	case err == nil || errors.Is(err, errExists): // asked twice, and the first had arrived
+		return id, nil
+	case ctx.Err() != nil:
+		go m.undo(id)
 	}
-	return id, err
+	return "", err
+}
+
+// undo ends a command that may have been started for a caller that had left.
+func (m *Machine) undo(id string) {
+	if m.End(m.ctx, id, 0) == nil {
+		_ = m.Forget(m.ctx, id)
+	}
 }
 
 // Processes lists the commands that the guest knows.

@@ -24,6 +24,7 @@ const (
 	OpStatus Op = "status" // Target: answers Status, now or when the process has ended
 	OpLogs   Op = "logs"   // Attach: output from the given offsets, then Result with Status
 	OpForget Op = "forget" // Target: drops an ended process and its output
+	OpSettle Op = "settle" // Target: drops those of IDs that ended; their host has the results
 )
 
 // Request is the first message of every stream.
@@ -83,12 +84,15 @@ type Attach struct {
 type Target struct {
 	ID      string `json:"id"`
 	GraceMs int64  `json:"graceMs,omitempty"` // end
+	Forget  bool   `json:"forget,omitempty"`  // end: the host has lost its stream and wants no result
 	Signal  string `json:"signal,omitempty"`  // signal: "SIGINT"
 	Tree    bool   `json:"tree,omitempty"`    // signal: to all descendants too
 	Size    *Size  `json:"size,omitempty"`    // resize
 	Data    []byte `json:"data,omitempty"`    // write
 	EOF     bool   `json:"eof,omitempty"`     // write: no more will come
 	WaitMs  int64  `json:"waitMs,omitempty"`  // status, write: how long to wait
+
+	IDs []string `json:"ids,omitempty"` // settle
 }
 
 // Started answers attach, and exec in the background.
@@ -146,7 +150,7 @@ type Exit struct {
 
 	UserUs     int64 `json:"userUs"`
 	SystemUs   int64 `json:"systemUs"`
-	MaxRSS     int64 `json:"maxRss"` // bytes
+	MaxRSS     int64 `json:"maxRss"` // bytes; the kernel says no less than the guest's own peak
 	DurationUs int64 `json:"durationUs"`
 	Stdout     int64 `json:"stdout"` // bytes written in all
 	Stderr     int64 `json:"stderr"`
@@ -167,8 +171,13 @@ type Info struct {
 	NoNewPrivs bool              `json:"noNewPrivs"`
 	Seccomp    int               `json:"seccomp"`
 	Dumpable   bool              `json:"dumpable"`
-	Processes  int               `json:"processes"`
-	RSS        int64             `json:"rss"` // bytes, of the guest itself
+	Processes  int               `json:"processes"` // that it keeps track of
+
+	// Of the guest itself:
+	RSS         int64 `json:"rss"` // bytes
+	Goroutines  int   `json:"goroutines"`
+	Descriptors int   `json:"descriptors"`
+	Threads     int   `json:"threads"`
 }
 
 // Request reads the first message of a stream.

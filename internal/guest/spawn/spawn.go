@@ -3,29 +3,29 @@ package spawn
 import (
 	"encoding/binary"
 	"fmt"
-	"runtime"
 	"syscall"
-	"unsafe"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Limit is one resource limit of the new process, soft and hard alike.
+// Limit is one resource limit of the new process.
 type Limit struct {
 	Resource int
 	Soft     uint64
 	Hard     uint64
 }
 
-// Attr describes the process to start: leader of a session of its own.
+// Attr describes the process to start: leader of a session of its own, with no
+// signal blocked, ignored or handled.
 type Attr struct {
 	Path   string // as execve takes it: there is no search
 	Argv   []string
 	Env    []string
-	Dir    string  // "" is the caller's
-	Files  [3]int  // descriptors above 2 for its 0, 1 and 2
-	TTY    bool    // Files[0] is to be its controlling terminal
-	Limits []Limit // set after Dir was entered
+	Dir    string // "" is the caller's
+	Files  [3]int // descriptors above 2 for its 0, 1 and 2
+	TTY    bool   // Files[0] is to be its controlling terminal
+	Limits []Limit
 }
 
 // Stage is how far a failed start came.
@@ -33,17 +33,18 @@ type Stage uint32
 
 // The stages.
 const (
-	StageFork Stage = iota
+	StageFork Stage = iota + 1
 	StageSession
 	StageTTY
-	StageDir
 	StageLimit
+	StageDir
 	StageFiles
 	StageExec
+	StageStalled // somebody stopped it before the program ran
 )
 
 func (s Stage) String() string {
-	return [...]string{"fork", "setsid", "terminal", "chdir", "limit", "files", "exec"}[s]
+	return [...]string{"start", "fork", "setsid", "terminal", "limit", "chdir", "files", "exec", "stalled"}[s]
 }
 
 // Error says where and why a start failed.
@@ -56,86 +57,80 @@ func (e *Error) Error() string { return fmt.Sprintf("%v: %v", e.Stage, e.Errno) 
 
 func (e *Error) Unwrap() error { return e.Errno }
 
-// raw is an Attr in the form that needs no further allocation.
-type raw struct {
-	path   *byte
-	argv   **byte
-	envv   **byte
-	dir    *byte
-	files  [3]int
-	tty    bool
-	limits []Limit
-	report int // descriptor on which the child reports a failure
-	// words the child works with; on the heap, because of the shared stack
-	failure [2]uint32
-	mask    uint64
-	rlimit  [2]uint64
+// patience is how long a new process may take until its program runs.
+const patience = 5 * time.Second
+
+// Child is a process on its way to become a program.
+type Child struct {
+	PID    int
+	report int // reading end of the pipe on which it reports
+	script *script
 }
 
-// Start starts the process and returns when the program runs, or could not.
-// The error is an *Error. The caller waits for the pid.
-func Start(attr *Attr) (int, error) {
-	r, err := prepare(attr)
-	if err != nil {
-		return 0, &Error{StageExec, syscall.EINVAL}
-	}
+// Begin makes the process. Whoever reaps must know it from now on. An error is
+// an *Error, and means that there is none.
+func Begin(attr *Attr) (*Child, error) {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		return 0, &Error{StageFork, err.(syscall.Errno)}
+		return nil, &Error{StageFork, err.(syscall.Errno)}
 	}
-	defer unix.Close(pipe[0])
-	r.report = pipe[1]
-	pid, errno := forkExec(r)
-	afterFork()
-	runtime.KeepAlive(r)
-	unix.Close(pipe[1])
+	defer unix.Close(pipe[1])
+	script, err := newScript(attr, pipe[1])
+	if err != nil {
+		unix.Close(pipe[0])
+		return nil, &Error{StageExec, syscall.EINVAL}
+	}
+	pid, errno := script.run()
 	if errno != 0 {
-		return 0, &Error{StageFork, syscall.Errno(errno)}
+		script.pinner.Unpin()
+		unix.Close(pipe[0])
+		return nil, &Error{StageFork, errno}
 	}
-	if failure := outcome(pipe[0]); failure != nil {
-		return 0, failure
+	return &Child{pid, pipe[0], script}, nil
+}
+
+// Await returns when the program runs, or could not be run; then the error is
+// an *Error, and the process has ended. It must be called once.
+func (c *Child) Await() error {
+	defer c.script.pinner.Unpin() // not before the child has left our memory
+	defer unix.Close(c.report)
+	if failure := c.outcome(); failure != nil {
+		return failure
 	}
-	return int(pid), nil
+	return nil
 }
 
 // outcome reads the child's report: nothing if the program took over, because
-// the descriptor closed itself then. A child that failed is dead, and reaped by
-// whoever reaps; its pid is nobody's concern.
-func outcome(fd int) *Error {
-	var report [8]byte
-	for {
-		n, err := unix.Read(fd, report[:])
-		switch {
-		case err == unix.EINTR:
-			continue
-		case n == len(report):
-			return &Error{
-				Stage(min(binary.NativeEndian.Uint32(report[:]), uint32(StageExec))),
-				syscall.Errno(binary.NativeEndian.Uint32(report[4:])),
-			}
-		default:
-			return nil
-		}
+// the descriptor closed itself then.
+func (c *Child) outcome() *Error {
+	stalled := !readable(c.report, patience)
+	if stalled {
+		_ = unix.Kill(c.PID, unix.SIGKILL)
 	}
+	var report [8]byte
+	n, err := unix.Read(c.report, report[:])
+	for err == unix.EINTR {
+		n, err = unix.Read(c.report, report[:])
+	}
+	switch {
+	case n == len(report):
+		return &Error{Stage(binary.NativeEndian.Uint32(report[:])), syscall.Errno(binary.NativeEndian.Uint32(report[4:]))}
+	case stalled:
+		return &Error{StageStalled, syscall.ETIMEDOUT}
+	}
+	return nil
 }
 
-func prepare(attr *Attr) (*raw, error) {
-	r := &raw{files: attr.Files, tty: attr.TTY, limits: attr.Limits}
-	path, err := syscall.BytePtrFromString(attr.Path)
-	if err != nil {
-		return nil, err
+// readable waits until fd can be read, at most for d.
+func readable(fd int, d time.Duration) bool {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for deadline := time.Now().Add(d); ; {
+		n, err := unix.Poll(fds, int(time.Until(deadline)/time.Millisecond)+1)
+		if n > 0 || err != nil && err != unix.EINTR {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
 	}
-	argv, err := syscall.SlicePtrFromStrings(attr.Argv)
-	if err != nil {
-		return nil, err
-	}
-	envv, err := syscall.SlicePtrFromStrings(attr.Env)
-	if err != nil {
-		return nil, err
-	}
-	r.path, r.argv, r.envv = path, unsafe.SliceData(argv), unsafe.SliceData(envv)
-	if attr.Dir != "" {
-		r.dir, err = syscall.BytePtrFromString(attr.Dir)
-	}
-	return r, err
 }

@@ -114,27 +114,29 @@ func (r *Ring) at(offset int64) []byte {
 }
 
 // Pending reports whether there is something to take.
-func (r *Ring) Pending() bool { return r.sent < r.takeable() }
+func (r *Ring) Pending() bool {
+	_, until := r.span()
+	return r.sent < until
+}
 
-// takeable is the offset up to which bytes may be taken now.
-func (r *Ring) takeable() int64 {
-	if r.cap == nil || r.closed {
-		return r.end
+// span is what may be taken now. What lies between sent and next is lost.
+func (r *Ring) span() (next, until int64) {
+	next = max(r.sent, r.start)
+	switch {
+	case r.cap == nil:
+		return next, r.end
+	case next < r.cap.head:
+		return next, min(r.end, r.cap.head)
+	case !r.closed: // the tail comes at the end
+		return r.sent, r.sent
 	}
-	return min(r.end, r.cap.head)
+	return max(next, r.end-r.cap.tail), r.end
 }
 
 // Take moves bytes that were not sent yet into b, and tells how many before
 // them are lost.
 func (r *Ring) Take(b []byte) (n int, gap int64) {
-	next := max(r.sent, r.start)
-	if r.cap != nil && next >= r.cap.head {
-		next = max(next, r.end-r.cap.tail)
-	}
-	until := r.takeable()
-	if next > until {
-		return 0, 0
-	}
+	next, until := r.span()
 	gap = next - r.sent
 	n = r.Read(b[:min(int64(len(b)), until-next)], next)
 	r.sent = next + int64(n)

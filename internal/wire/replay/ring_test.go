@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -101,38 +102,66 @@ func TestRingCap(t *testing.T) {
 		{"no tail", 1000, 10, 0, 990},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var r replay.Ring
-			r.Cap(tt.head, tt.tail)
-			var got []byte
-			var gaps int64
-			drain := func() {
-				buf := make([]byte, 700)
-				for r.Pending() {
-					n, gap := r.Take(buf)
-					gaps += gap
-					got = append(got, buf[:n]...)
-					if n == 0 {
-						return
+		for _, prompt := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, prompt reader %v", tt.name, prompt), func(t *testing.T) {
+				var r replay.Ring
+				r.Cap(tt.head, tt.tail)
+				var got []byte
+				var gaps int64
+				drain := func() {
+					buf := make([]byte, 700)
+					for r.Pending() {
+						n, gap := r.Take(buf)
+						gaps += gap
+						got = append(got, buf[:n]...)
+						if n == 0 {
+							return
+						}
 					}
 				}
-			}
-			for at := int64(0); at < tt.total; {
-				at += int64(r.Put(pattern(at, min(4096, tt.total-at))))
+				for at := int64(0); at < tt.total; {
+					n := r.Put(pattern(at, min(4096, tt.total-at)))
+					at += int64(n)
+					if prompt || n == 0 {
+						drain()
+					}
+				}
+				if int64(len(got)) > tt.head {
+					t.Fatalf("%d bytes came before the end, over the head", len(got))
+				}
+				r.Close()
 				drain()
-			}
-			if int64(len(got)) > tt.head {
-				t.Fatalf("%d bytes came before the end, over the head", len(got))
-			}
-			r.Close()
-			drain()
-			want := pattern(0, tt.total)
-			if tt.wantGap > 0 {
-				want = append(pattern(0, tt.head), pattern(tt.total-tt.tail, tt.tail)...)
-			}
-			if gaps != tt.wantGap || !bytes.Equal(got, want) {
-				t.Errorf("gap %d, %d bytes; want gap %d, %d bytes", gaps, len(got), tt.wantGap, len(want))
-			}
-		})
+				want := pattern(0, tt.total)
+				if tt.wantGap > 0 {
+					want = append(pattern(0, tt.head), pattern(tt.total-tt.tail, tt.tail)...)
+				}
+				if gaps != tt.wantGap || !bytes.Equal(got, want) {
+					t.Errorf("gap %d, %d bytes; want gap %d, %d bytes", gaps, len(got), tt.wantGap, len(want))
+				}
+			})
+		}
+	}
+}
+
+// TestRingCapForgetsTheHead attaches again when the head is gone.
+func TestRingCapForgetsTheHead(t *testing.T) {
+	var r replay.Ring
+	r.Cap(1000, 500)
+	buf := make([]byte, 2000)
+	r.Put(pattern(0, 1000))
+	if n, _ := r.Take(buf); n != 1000 {
+		t.Fatalf("took %d", n)
+	}
+	for at := int64(1000); at < 1<<20; {
+		at += int64(r.Put(pattern(at, 4096)))
+	}
+	r.Rewind(300) // the wire broke, and the rest of the head with it
+	if r.Pending() {
+		t.Error("there is nothing to take before the end")
+	}
+	r.Close()
+	n, gap := r.Take(buf)
+	if n != 500 || 300+gap+500 != r.End() || r.Pending() {
+		t.Errorf("%d bytes after a gap of %d", n, gap)
 	}
 }

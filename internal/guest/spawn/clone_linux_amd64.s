@@ -1,0 +1,59 @@
+#include "textflag.h"
+
+// func clone(steps *step, report *report) (pid, errno uintptr)
+//
+// The parent returns. The child performs the steps, on the parent's stack but
+// without touching it.
+TEXT ·clone(SB), NOSPLIT|NOFRAME, $0-32
+	MOVQ	steps+0(FP), R12
+	MOVQ	report+8(FP), R13
+	MOVL	$0x111, DI // CLONE_VM, and SIGCHLD when it ends
+	XORL	SI, SI
+	XORL	DX, DX
+	XORL	R10, R10
+	XORL	R8, R8
+	MOVL	$56, AX // SYS_clone
+	SYSCALL
+	TESTQ	AX, AX
+	JEQ	child
+	CMPQ	AX, $0xfffffffffffff001
+	JHI	failed
+	MOVQ	AX, pid+16(FP)
+	MOVQ	$0, errno+24(FP)
+	RET
+failed:
+	NEGQ	AX
+	MOVQ	$0, pid+16(FP)
+	MOVQ	AX, errno+24(FP)
+	RET
+
+child:
+	MOVQ	0(R12), AX
+	MOVQ	8(R12), DI
+	MOVQ	16(R12), SI
+	MOVQ	24(R12), DX
+	MOVQ	32(R12), R10
+	MOVQ	40(R12), R8
+	MOVQ	48(R12), R9
+	SYSCALL
+	CMPQ	AX, $0xfffffffffffff001
+	JLS	next
+	MOVQ	56(R12), CX // stage
+	TESTQ	CX, CX
+	JEQ	next // does not matter
+	NEGQ	AX
+	MOVL	CX, 8(R13)
+	MOVL	AX, 12(R13)
+	MOVQ	0(R13), DI
+	LEAQ	8(R13), SI
+	MOVL	$8, DX
+	MOVL	$1, AX // SYS_write
+	SYSCALL
+exit:
+	MOVL	$253, DI
+	MOVL	$231, AX // SYS_exit_group
+	SYSCALL
+	JMP	exit
+next:
+	ADDQ	$64, R12
+	JMP	child

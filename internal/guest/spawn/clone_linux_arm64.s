@@ -1,0 +1,56 @@
+#include "textflag.h"
+
+// func clone(steps *step, report *report) (pid, errno uintptr)
+//
+// See the amd64 version.
+TEXT ·clone(SB), NOSPLIT|NOFRAME, $0-32
+	MOVD	steps+0(FP), R9
+	MOVD	report+8(FP), R10
+	MOVD	$0x111, R0 // CLONE_VM, and SIGCHLD when it ends
+	MOVD	$0, R1
+	MOVD	$0, R2
+	MOVD	$0, R3
+	MOVD	$0, R4
+	MOVD	$220, R8 // SYS_clone
+	SVC
+	CBZ	R0, child
+	CMN	$4095, R0
+	BCS	failed
+	MOVD	R0, pid+16(FP)
+	MOVD	ZR, errno+24(FP)
+	RET
+failed:
+	NEG	R0, R0
+	MOVD	ZR, pid+16(FP)
+	MOVD	R0, errno+24(FP)
+	RET
+
+child:
+	MOVD	0(R9), R8
+	MOVD	8(R9), R0
+	MOVD	16(R9), R1
+	MOVD	24(R9), R2
+	MOVD	32(R9), R3
+	MOVD	40(R9), R4
+	MOVD	48(R9), R5
+	SVC
+	CMN	$4095, R0
+	BCC	next
+	MOVD	56(R9), R11 // stage
+	CBZ	R11, next   // does not matter
+	NEG	R0, R0
+	MOVW	R11, 8(R10)
+	MOVW	R0, 12(R10)
+	MOVD	0(R10), R0
+	ADD	$8, R10, R1
+	MOVD	$8, R2
+	MOVD	$64, R8 // SYS_write
+	SVC
+exit:
+	MOVD	$253, R0
+	MOVD	$94, R8 // SYS_exit_group
+	SVC
+	B	exit
+next:
+	ADD	$64, R9, R9
+	B	child
