@@ -103,16 +103,11 @@ func (r Request) session() (policy.Session, error) {
 }
 
 // agentPath is where the agent's entry is in the file, as far as any of its
-// values tells.
+// values tells: what stands there before the value's own path.
 func agentPath(agent *config.Agent) string {
-	for _, origin := range agent.Origins {
-		if origin.Source != "agent" {
-			continue
-		}
-		for _, part := range []string{".sandbox", ".tools", ".workspace", ".skills"} {
-			if before, _, ok := strings.Cut(origin.Path, part); ok {
-				return before
-			}
+	for key, origin := range agent.Origins {
+		if before, ok := strings.CutSuffix(origin.Path, "."+key); ok && origin.Source == "agent" {
+			return before
 		}
 	}
 	return ""
