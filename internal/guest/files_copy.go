@@ -46,10 +46,10 @@ func (k *copying) run(f *wire.File) error {
 		return err
 	})
 	if from != nil {
-		defer from.close()
+		defer from.release()
 	}
 	if to != nil {
-		defer to.close()
+		defer to.release()
 	}
 	switch {
 	case err != nil:
@@ -81,12 +81,12 @@ func (k *copying) tree(from, to *spot) error {
 		return err
 	})
 	if source != nil {
-		defer source.close()
+		defer source.release()
 	}
 	if err != nil {
 		return err
 	}
-	defer target.close()
+	defer target.release()
 	k.Dirs++
 	w := &walker{files: k.files, bounds: k.bounds, visit: func(n *node) error { return k.visit(n, target) }, refused: k.fail}
 	if err := w.walk(source, "", 1); err != nil {
@@ -127,7 +127,7 @@ func (k *copying) visit(n *node, target *dir) error {
 	if err != nil {
 		return err
 	}
-	defer to.close()
+	defer to.release()
 	if err := k.file(n, to); err != nil {
 		k.fail(n.path, err)
 		return k.failure
@@ -141,7 +141,7 @@ func (k *copying) file(n *node, to *spot) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer k.files.close(fd)
 	d := &draft{
 		files: k.files, mtime: n.facts.mtime,
 		options: wire.FileWrite{Exclusive: k.noReplace, Mode: n.facts.mode & 0o777},

@@ -46,7 +46,7 @@ func (r *remover) remove(f *wire.File) error {
 		return r.files.requireVersion(s, facts, f.Change.IfVersion)
 	})
 	if s != nil {
-		defer s.close()
+		defer s.release()
 	}
 	switch {
 	case err != nil:
@@ -84,7 +84,7 @@ func (r *remover) tree(s *spot, depth int) error {
 	if err := r.files.do(func() (err error) { d, err = s.openDir(); return err }); err != nil {
 		return err
 	}
-	defer d.close()
+	defer d.release()
 	for {
 		dirs, some, err := r.clear(d)
 		if err != nil {

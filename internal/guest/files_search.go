@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/atoll-run/atoll/internal/wire"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -111,7 +110,7 @@ func (s *search) run(p *wire.Place) error {
 		return err
 	})
 	if at != nil {
-		defer at.close()
+		defer at.release()
 	}
 	if err != nil {
 		return err
@@ -128,7 +127,7 @@ func (s *search) run(p *wire.Place) error {
 	if err := s.files.do(func() (err error) { d, err = at.openDir(); return err }); err != nil {
 		return err
 	}
-	defer d.close()
+	defer d.release()
 	w := &walker{files: s.files, bounds: s.bounds, exclude: s.exclude, visit: s.visit, refused: s.refused}
 	return w.walk(d, "", 1)
 }
@@ -157,7 +156,7 @@ func (s *search) file(n *node) error {
 		s.refused(n.path, err)
 		return nil
 	}
-	defer unix.Close(fd)
+	defer s.files.close(fd)
 	r := &searched{search: s, path: n.path, left: s.asked.MaxPerFile}
 	return r.read(&fileReader{files: s.files, fd: fd, until: s.asked.MaxFileSize})
 }

@@ -66,7 +66,7 @@ func (c *call) fileList(f *wire.File) error {
 		if err != nil {
 			return err
 		}
-		defer d.close()
+		defer d.release()
 		names, more, err := d.names(string(scan.After), min(b.entries, wire.MaxEntries), b)
 		if err != nil {
 			return err
@@ -218,7 +218,7 @@ func (w *walker) enter(n *node, depth int) error {
 		w.refused(n.path, err)
 		return nil
 	}
-	defer below.close()
+	defer below.release()
 	return w.walk(below, n.path, depth+1)
 }
 
@@ -233,7 +233,7 @@ func (c *call) fileWalk(f *wire.File) error {
 		if err != nil {
 			return err
 		}
-		defer d.close()
+		defer d.release()
 		entries := &batch[wire.FileEntry]{w: c.stream, kind: wire.FrameEntries}
 		end := &tally{}
 		w := &walker{files: c.server.files, bounds: newBounds(scan), exclude: exclude, refused: end.refused, visit: func(n *node) error {

@@ -59,7 +59,7 @@ func newWatcher(c *call, f *wire.File, scan *wire.FileScan) (*watcher, error) {
 	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
-		d.close()
+		d.release()
 		return nil, fileError(err)
 	}
 	w := &watcher{
@@ -85,7 +85,7 @@ func newWatcher(c *call, f *wire.File, scan *wire.FileScan) (*watcher, error) {
 }
 
 func (w *watcher) close() {
-	w.root.close()
+	w.root.release()
 	_ = w.events.Close()
 }
 
@@ -130,11 +130,12 @@ func (w *watcher) below(d *dir, prefix string, found func(name string, dir bool)
 			return w.add(below, name)
 		})
 	}
-	second, err := (&spot{d, "."}).openDir()
+	var second *dir
+	err := w.files.do(func() (err error) { second, err = (&spot{d, "."}).openDir(); return err })
 	if err != nil {
 		return err
 	}
-	defer second.close()
+	defer second.release()
 	return walk.walk(second, "", 1)
 }
 
@@ -209,7 +210,7 @@ func (w *watcher) arrived(name string, isDir bool) error {
 		return err
 	})
 	if d != nil {
-		defer d.close()
+		defer d.release()
 	}
 	if err == nil {
 		err = w.below(d, name, func(name string, isDir bool) error { return w.tell(name, "created", isDir) })

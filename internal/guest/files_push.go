@@ -1,134 +1,12 @@
 package guest
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"path"
 
 	"github.com/atoll-run/atoll/internal/wire"
-	"golang.org/x/sys/unix"
 )
-
-// filePull sends a file, or a directory with all that is in it.
-func (c *call) filePull(f *wire.File) error {
-	return withPart(f.Scan, func(scan *wire.FileScan) error {
-		exclude, err := newGlobs(scan.Exclude)
-		if err != nil {
-			return err
-		}
-		out := bufio.NewWriterSize(c.stream, wire.HeaderSize+wire.DataFrame)
-		p := &pull{files: c.server.files, bounds: newBounds(scan), skip: scan.SkipRefused, out: out, data: wire.NewDataWriter(out)}
-		defer p.data.Close()
-		if c.direct {
-			p.data.Large()
-		}
-		p.bounds.gone = c.leaveWithHost()
-		p.walker = &walker{files: p.files, bounds: p.bounds, exclude: exclude, visit: p.visit, refused: p.leaveOut}
-		err = p.run(&f.Place)
-		if err == nil {
-			err = p.failure
-		}
-		if err != nil {
-			return err
-		}
-		if err := wire.WriteJSON(out, wire.FrameResult, p.FileEnd); err != nil {
-			return err
-		}
-		return out.Flush()
-	})
-}
-
-// pull is a tree on its way to the host.
-type pull struct {
-	tally
-	files   *filing
-	bounds  *bounds
-	walker  *walker
-	skip    bool
-	out     *bufio.Writer
-	data    *wire.DataWriter
-	failure error // why something was left out that should not be
-}
-
-func (p *pull) run(place *wire.Place) error {
-	var at *spot
-	top := &node{path: "."}
-	err := p.files.do(func() (err error) {
-		if at, err = p.files.locate(place); err == nil {
-			top.facts, err = at.look()
-		}
-		return err
-	})
-	if at != nil {
-		defer at.close()
-	}
-	if err != nil {
-		return err
-	}
-	top.spot = *at
-	if top.facts.kind() != wire.KindDir {
-		return p.file(top)
-	}
-	var d *dir
-	if err := p.files.do(func() (err error) { d, err = at.openDir(); return err }); err != nil {
-		return err
-	}
-	defer d.close()
-	if err := p.node(top); err != nil {
-		return err
-	}
-	return p.walker.walk(d, "", 1)
-}
-
-// visit sends what the walk has come to.
-func (p *pull) visit(n *node) error {
-	if p.failure != nil {
-		return p.failure
-	}
-	if n.facts.kind() == wire.KindDir && !n.facts.mount {
-		return p.node(n)
-	}
-	return p.file(n)
-}
-
-// leaveOut notes what cannot be sent, or makes it the end.
-func (p *pull) leaveOut(name string, err error) {
-	if !p.skip && p.failure == nil {
-		p.failure = about(name, err)
-	}
-	p.refused(name, err)
-}
-
-// node announces a file or directory.
-func (p *pull) node(n *node) error {
-	node := wire.FileNode{Path: wire.Text(n.path), Kind: n.facts.kind(), Mode: n.facts.mode & 0o777, MtimeNs: n.facts.mtime}
-	if node.Kind == wire.KindDir {
-		p.Dirs++
-	} else {
-		p.Files++
-		p.Bytes += n.facts.size
-		node.Size = n.facts.size
-	}
-	return wire.WriteJSON(p.out, wire.FrameNode, node)
-}
-
-// file sends a regular file.
-func (p *pull) file(n *node) error {
-	fd, err := p.files.open(n)
-	if err != nil {
-		p.leaveOut(n.path, err)
-		return p.failure
-	}
-	defer unix.Close(fd)
-	if err := p.bounds.spendBytes(n.facts.size); err != nil {
-		return err
-	}
-	if err := p.node(n); err != nil {
-		return err
-	}
-	return p.files.sendRange(p.data, fd, 0, n.facts.size)
-}
 
 // filePush makes what the host sends: directories, and files in them.
 func (c *call) filePush(f *wire.File) error {
@@ -139,7 +17,7 @@ func (c *call) filePush(f *wire.File) error {
 	if err := p.files.do(func() error { return p.open(&f.Place, f.Change.MkdirAll) }); err != nil {
 		return err
 	}
-	defer p.target.close()
+	defer p.target.release()
 	if err := p.receive(); err != nil {
 		return err
 	}

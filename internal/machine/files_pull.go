@@ -1,0 +1,160 @@
+package machine
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// ReadTar writes a file, or a directory with all that is in it, to w as an
+// archive. Names begin with the last element of path. It holds regular files
+// and directories only.
+func (f *Files) ReadTar(ctx context.Context, path string, w io.Writer, options *TarOptions) (Totals, error) {
+	if options == nil {
+		options = &TarOptions{}
+	}
+	totals, err := f.readTar(ctx, path, w, options)
+	return totals, operation("read tree", path, err)
+}
+
+func (f *Files) readTar(ctx context.Context, path string, w io.Writer, options *TarOptions) (Totals, error) {
+	place, err := f.place(path)
+	if err != nil {
+		return Totals{}, err
+	}
+	request := &wire.Request{Op: wire.OpFilePull, File: &wire.File{Place: place, Scan: options.scan()}}
+	t, err := f.machine.talk(ctx, &opening{link: f.machine.bulk, direct: true, request: request})
+	if err != nil {
+		return Totals{}, err
+	}
+	defer t.hangUp()
+	t.whole = true
+	archive := tar.NewWriter(w)
+	p := &pull{talk: t, archive: archive, top: top(path), left: *request.File.Scan}
+	end, err := p.run()
+	if err != nil {
+		return Totals{}, err
+	}
+	return end, archive.Close()
+}
+
+func (o *TarOptions) scan() *wire.FileScan {
+	scan := o.Limits.scan()
+	scan.TimeMs, scan.SkipRefused, scan.Exclude = 0, o.SkipRefused, wire.Texts(o.Exclude)
+	return scan
+}
+
+// top is the name that an archive's names begin with.
+func top(name string) string {
+	if base := path.Base(path.Clean(name)); base != "/" {
+		return base
+	}
+	return "root"
+}
+
+// pull is a tree that comes from the guest.
+type pull struct {
+	talk    *talk
+	archive *tar.Writer
+	top     string
+	order   treeOrder
+	left    wire.FileScan // what it may still bring
+}
+
+func (p *pull) run() (Totals, error) {
+	for {
+		frame, err := p.talk.next()
+		switch {
+		case err != nil:
+			return Totals{}, err
+		case frame.Type == wire.FrameResult:
+			return p.end(frame)
+		case frame.Type != wire.FrameNode:
+			return Totals{}, p.talk.odd(frame)
+		}
+		var node wire.FileNode
+		if err := p.talk.decode(frame, &node); err != nil {
+			return Totals{}, err
+		}
+		if err := p.check(&node); err != nil {
+			return Totals{}, p.talk.machine.cut(p.talk.live, err)
+		}
+		if err := p.take(&node); err != nil {
+			return Totals{}, err
+		}
+	}
+}
+
+func (p *pull) end(frame wire.Frame) (Totals, error) {
+	var end wire.FileEnd
+	if err := p.talk.decode(frame, &end); err != nil {
+		return Totals{}, err
+	}
+	totals, err := totalsOf(&end)
+	if err != nil {
+		return totals, p.talk.machine.cut(p.talk.live, err)
+	}
+	p.talk.settled = true
+	if end.Cut != "" {
+		return totals, cutOf(&end)
+	}
+	return totals, nil
+}
+
+// check believes of a node what is possible and within the limits.
+func (p *pull) check(node *wire.FileNode) error {
+	if err := p.order.next(string(node.Path), node.Kind == KindDir); err != nil {
+		return err
+	}
+	p.left.MaxEntries--
+	p.left.MaxBytes -= node.Size
+	switch {
+	case node.Kind != KindDir && node.Kind != KindFile, node.Kind == KindDir && node.Size != 0, node.Size < 0:
+		return fmt.Errorf("%w: a %.20q of %d bytes in a tree", wire.ErrProtocol, node.Kind, node.Size)
+	case p.left.MaxEntries < 0 || p.left.MaxBytes < 0:
+		return fmt.Errorf("%w: a tree over its limits", wire.ErrProtocol)
+	}
+	return nil
+}
+
+// take writes a node to the archive.
+func (p *pull) take(node *wire.FileNode) error {
+	header := &tar.Header{
+		Name: path.Join(p.top, string(node.Path)), Mode: int64(node.Mode & 0o777), Size: node.Size,
+		ModTime: time.Unix(0, node.MtimeNs), Typeflag: tar.TypeReg,
+	}
+	if node.Kind == KindDir {
+		header.Name, header.Typeflag = header.Name+"/", tar.TypeDir
+		return p.archive.WriteHeader(header)
+	}
+	if err := p.archive.WriteHeader(header); err != nil {
+		return err
+	}
+	buf := transferBuffers.Get().(*transferBuffer)
+	defer transferBuffers.Put(buf)
+	data, left := p.talk.frames.Data(), node.Size
+	for {
+		n := 0
+		err := p.talk.listen(func() (err error) { n, err = data.Read(buf[:]); return err })
+		if left -= int64(n); left < 0 {
+			return p.talk.lies("more bytes of a file than it has")
+		}
+		if _, err := p.archive.Write(buf[:n]); err != nil {
+			return err
+		}
+		switch {
+		case errors.Is(err, io.EOF) && left > 0:
+			return operation("read", string(node.Path), ErrChanged)
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return p.talk.failed(err)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package machine
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// WriteTar unpacks an archive into a directory. Regular files and directories
+// are made, each file whole at once; files that exist are replaced, directories
+// kept. Whatever was unpacked before an error stays.
+func (f *Files) WriteTar(ctx context.Context, path string, archive io.Reader, options *TarOptions) (Totals, error) {
+	if options == nil {
+		options = &TarOptions{}
+	}
+	totals, err := f.writeTar(ctx, path, archive, options)
+	return totals, operation("write tree", path, err)
+}
+
+func (f *Files) writeTar(ctx context.Context, path string, archive io.Reader, options *TarOptions) (Totals, error) {
+	place, err := f.place(path)
+	if err != nil {
+		return Totals{}, err
+	}
+	if place.ReadOnly {
+		return Totals{}, ErrReadOnly
+	}
+	p := &push{archive: tar.NewReader(archive), skip: options.SkipRefused, left: *options.scan()}
+	request := &wire.Request{Op: wire.OpFilePush, File: &wire.File{
+		Place: place, Scan: options.scan(), Change: &wire.FileChange{MkdirAll: options.MkdirAll},
+	}}
+	t, err := f.machine.talk(ctx, &opening{link: f.machine.bulk, direct: true, request: request})
+	if err != nil {
+		return Totals{}, err
+	}
+	defer t.hangUp()
+	p.talk = t
+	var end wire.FileEnd
+	if err := t.deliver(p.send, &end); err != nil {
+		return Totals{}, err
+	}
+	totals, err := totalsOf(&end)
+	if err != nil {
+		return totals, t.machine.cut(t.live, err)
+	}
+	t.settled = true
+	totals.Refused += p.refused
+	totals.RefusedNames = append(p.names, totals.RefusedNames...)
+	return totals, nil
+}
+
+// push is a tree that goes to the guest.
+type push struct {
+	talk    *talk
+	archive *tar.Reader
+	skip    bool
+	left    wire.FileScan // what may still be sent
+	refused int
+	names   []Refused
+}
+
+func (p *push) send(data *wire.DataWriter) error {
+	for {
+		header, err := p.archive.Next()
+		if errors.Is(err, io.EOF) {
+			return data.End()
+		}
+		if err != nil {
+			return fmt.Errorf("archive: %w", err)
+		}
+		if p.left.MaxEntries--; p.left.MaxEntries < 0 {
+			return fmt.Errorf("archive: %w: more than %d entries", ErrTooLarge, wire.MaxScanned)
+		}
+		node, err := nodeOf(header)
+		switch {
+		case err != nil && p.skip:
+			p.note(header.Name, err)
+			continue
+		case err != nil:
+			return operation("archive entry", header.Name, err)
+		case node == nil:
+			continue
+		}
+		if p.left.MaxBytes -= node.Size; p.left.MaxBytes < 0 {
+			return operation("archive entry", header.Name, ErrTooLarge)
+		}
+		if err := p.sendNode(node, data); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *push) sendNode(node *wire.FileNode, data *wire.DataWriter) error {
+	if err := wire.WriteJSON(p.talk, wire.FrameNode, node); err != nil {
+		return err
+	}
+	if node.Kind == KindDir {
+		return nil
+	}
+	return copyData(data, p.archive)
+}
+
+func (p *push) note(name string, err error) {
+	if p.refused++; len(p.names) < wire.MaxRefused {
+		p.names = append(p.names, Refused{name, err})
+	}
+}
+
+// tarRefusals are the entries that are not unpacked.
+var tarRefusals = map[byte]error{
+	tar.TypeSymlink: ErrSymlink, tar.TypeLink: ErrHardLink, tar.TypeFifo: ErrFIFO,
+	tar.TypeChar: ErrDevice, tar.TypeBlock: ErrDevice,
+}
+
+// nodeOf is the node that a header stands for, or nil if it stands for nothing.
+func nodeOf(h *tar.Header) (*wire.FileNode, error) {
+	if err := tarRefusals[h.Typeflag]; err != nil {
+		return nil, err
+	}
+	node := &wire.FileNode{Kind: KindFile, Mode: uint32(h.FileInfo().Mode().Perm()), MtimeNs: h.ModTime.UnixNano(), Size: h.Size}
+	switch h.Typeflag {
+	case tar.TypeReg, tar.TypeGNUSparse:
+	case tar.TypeDir:
+		node.Kind, node.Size = KindDir, 0
+	case tar.TypeXGlobalHeader:
+		return nil, nil //nolint:nilnil // nothing, and nothing wrong
+	default:
+		return nil, fmt.Errorf("%w: entry of type %q", ErrUnsupported, h.Typeflag)
+	}
+	name, err := tarName(h.Name)
+	if err != nil || name == "." && node.Kind == KindDir {
+		return nil, err
+	}
+	node.Path = wire.Text(name)
+	return node, nil
+}
+
+// tarName is the place of an entry below where the archive is unpacked.
+func tarName(name string) (string, error) {
+	if path.IsAbs(name) {
+		return "", ErrOutside
+	}
+	for element := range strings.SplitSeq(name, "/") {
+		if element == ".." {
+			return "", ErrOutside
+		}
+	}
+	clean := path.Clean(name)
+	if clean == "." {
+		return clean, nil
+	}
+	if err := checkBelow(clean); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrInvalid, fs.ErrInvalid)
+	}
+	return clean, nil
+}

@@ -1,0 +1,148 @@
+package machine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// lease is a port that is open for as long as its stream is.
+type lease struct {
+	*talk
+	id string
+}
+
+// lease has the guest open the port.
+func (l *PortListener) lease(ctx context.Context) (*lease, error) {
+	id := rand.Text()
+	t, err := l.machine.talk(ctx, &opening{
+		link: l.machine.bulk, slots: l.machine.ports, patience: answerPatience,
+		request: &wire.Request{Op: wire.OpPortListen, Port: &wire.Port{ID: id, Port: l.port, Backlog: l.options.Backlog}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var bound wire.Bound
+	if err := t.answer(wire.FrameStarted, &bound); err != nil {
+		t.hangUp()
+		return nil, err
+	}
+	t.outlive()
+	return &lease{t, id}, nil
+}
+
+// giveBack has the guest close the port, which it answers with the end of the
+// stream.
+func (l *lease) giveBack() {
+	l.stream.Close()
+	_ = l.stream.SetReadDeadline(time.Now().Add(closePatience))
+}
+
+// keepOpen serves the port over one wire after the other.
+func (l *PortListener) keepOpen(first *lease) {
+	defer close(l.done)
+	for current := first; current != nil; current = l.reopen() {
+		l.serve(current)
+	}
+}
+
+// reopen opens the port again, or gives up: then Accept says why.
+func (l *PortListener) reopen() *lease {
+	for pause := relistenPause; ; pause = min(2*pause, relistenPauseMax) {
+		select {
+		case <-time.After(pause):
+		case <-l.ctx.Done():
+			return nil
+		}
+		lease, err := l.lease(l.ctx)
+		if err == nil {
+			return lease
+		}
+		if errors.Is(err, ErrBroken) || errors.Is(err, ErrClosed) {
+			l.cancel(err)
+			return nil
+		}
+	}
+}
+
+// serve accepts until the lease or the listener ends.
+func (l *PortListener) serve(lease *lease) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	var workers sync.WaitGroup
+	for range min(spareAccepts, l.options.MaxConns) {
+		workers.Go(func() {
+			for l.acceptOne(ctx, lease) {
+			}
+			cancel()
+		})
+	}
+	stop := context.AfterFunc(ctx, lease.giveBack)
+	if frame, err := lease.frames.Frame(); err == nil { // nothing can come but its end
+		_ = lease.odd(frame)
+	}
+	stop()
+	cancel()
+	lease.hangUp()
+	workers.Wait()
+}
+
+// acceptOne brings one connection to whoever accepts. It reports whether there
+// may be more.
+func (l *PortListener) acceptOne(ctx context.Context, lease *lease) bool {
+	select {
+	case l.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	conn, err := l.await(ctx, lease)
+	if err != nil {
+		<-l.slots
+		return ctx.Err() == nil && errors.Is(err, errGated)
+	}
+	select {
+	case l.conns <- conn:
+		return true
+	case <-ctx.Done():
+		_ = conn.Close()
+		return false
+	}
+}
+
+// errGated is a connection that the gate did not let in.
+var errGated = errors.New("not let in")
+
+// await waits for a connection that may come in.
+func (l *PortListener) await(ctx context.Context, lease *lease) (*portConn, error) {
+	t, err := l.machine.talk(ctx, &opening{
+		live: lease.live, slots: l.machine.ports, patience: forEver,
+		request: &wire.Request{Op: wire.OpPortAccept, Port: &wire.Port{ID: lease.id}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	conn, err := newPortConn(t, l.port)
+	if err == nil {
+		err = l.gate(ctx, conn.caller)
+	}
+	if err != nil {
+		t.hangUp()
+		return nil, err
+	}
+	conn.closed = func() { <-l.slots }
+	return conn, nil
+}
+
+func (l *PortListener) gate(ctx context.Context, caller Caller) error {
+	if l.options.Gate == nil {
+		return errGated
+	}
+	if err := l.options.Gate(ctx, caller); err != nil {
+		l.machine.options.Log.Debug("connection refused", "port", l.port, "error", err)
+		return errGated
+	}
+	return nil
+}
