@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -175,6 +176,7 @@ func TestAnImpatientUserDoesNotEndAnother(t *testing.T) {
 	if err := syscall.Kill(guest, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	awaitStopped(t, guest)
 	_, err := m.Ensure(t.Context(), y.spec("slow"))
 	if _, typed := errors.AsType[*sandbox.ProvisionError](err); !typed {
 		t.Errorf("with a guest that is stopped: %v", err)
@@ -187,6 +189,30 @@ func TestAnImpatientUserDoesNotEndAnother(t *testing.T) {
 	}
 	works(t, patient)
 	works(t, y.ensure(m, y.spec("slow")))
+}
+
+// awaitStopped waits until every thread of a process stands still: one that was
+// running on another processor goes on for a moment.
+func awaitStopped(t *testing.T, pid int) {
+	t.Helper()
+	for range 500 {
+		running := 0
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil || len(threads) == 0 {
+			t.Fatalf("process %d: %v, %d threads", pid, err, len(threads))
+		}
+		for _, file := range threads {
+			stat, _ := os.ReadFile(file)
+			if _, rest, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(rest, "T") {
+				running++
+			}
+		}
+		if running == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("process %d does not stop", pid)
 }
 
 // guestOf is the process id of a sandbox's guest on the host.
