@@ -166,7 +166,7 @@ func TestAnImpatientUserDoesNotEndAnother(t *testing.T) {
 	y := newYard(t)
 	m := y.manager(func(o *sandbox.Options) { o.WireTimeout = 200 * time.Millisecond })
 	patient := y.ensure(m, y.spec("slow"))
-	guest := guestOf(t, patient)
+	guest := y.guestOf(patient)
 	answer := make(chan error, 1)
 	go func() {
 		_, err := patient.Machine.Exec(t.Context(), &machine.Command{Argv: []string{"/bin/sh", "-c", "sleep 0.5"}})
@@ -215,12 +215,13 @@ func awaitStopped(t *testing.T, pid int) {
 	t.Fatalf("process %d does not stop", pid)
 }
 
-// guestOf is the process id of a sandbox's guest on the host.
-func guestOf(t *testing.T, h *sandbox.Handle) int {
-	t.Helper()
+// guestOf is the process id of a sandbox's guest on the host, where another run
+// of the tests may have one of the same name.
+func (y *yard) guestOf(h *sandbox.Handle) int {
+	y.t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		t.Fatal(err)
+		y.t.Fatal(err)
 	}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -229,11 +230,11 @@ func guestOf(t *testing.T, h *sandbox.Handle) int {
 		}
 		command, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
 		words := strings.Split(string(command), "\x00")
-		if len(words) > 3 && words[1] == "init" && strings.Contains(words[3], "/"+h.Name+"/") {
+		if len(words) > 3 && words[1] == "init" && strings.HasPrefix(words[3], y.state+"/") && strings.Contains(words[3], "/"+h.Name+"/") {
 			return pid
 		}
 	}
-	t.Fatalf("no guest of %s", h.Name)
+	y.t.Fatalf("no guest of %s", h.Name)
 	return 0
 }
 
