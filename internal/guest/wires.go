@@ -26,7 +26,7 @@ type hostWire struct {
 
 func (w *hostWire) fence() {
 	w.fenced.Store(true)
-	go w.Close()
+	go func() { _ = w.Close() }()
 }
 
 // wires are the live wires, and the highest epoch of each that there ever was.
@@ -41,6 +41,9 @@ func newWires() *wires {
 	return &wires{live: map[wireKey]*hostWire{}, epochs: map[wireKey]uint64{}}
 }
 
+// errServed is a direct wire that has come to its end.
+var errServed = errors.New("the wire was served")
+
 // greet performs the handshake and registers the wire.
 func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
 	hello, err := wire.Receive(conn)
@@ -50,7 +53,7 @@ func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
 	welcome := *self
 	welcome.Version = wire.Negotiate(hello)
 	if hello.Kind == wire.KindDirect {
-		return nil, ws.direct(conn, hello, &welcome)
+		return nil, errors.Join(errServed, ws.direct(conn, hello, &welcome))
 	}
 	if refusal := ws.fence(hello, welcome.Version); refusal != nil {
 		return nil, errors.Join(refusal, wire.Answer(conn, &wire.Welcome{Error: refusal}))

@@ -18,9 +18,12 @@ type step struct {
 // report is what the child writes, as the assembly knows it.
 type report struct {
 	fd    uintptr
-	stage uint32
-	errno uint32
+	stage uint32 //nolint:unused // written in assembly
+	errno uint32 //nolint:unused // written in assembly
 }
+
+// texts are where the kernel finds what is text; dir is 0 if there is none.
+type texts struct{ path, argv, env, dir uintptr }
 
 // script is all that a child does, and what its steps point to. It is pinned
 // where it is until the child is done with it.
@@ -57,7 +60,7 @@ func newScript(attr *Attr, reportTo int) (*script, error) {
 	s := &script{report: &report{fd: uintptr(reportTo)}, steps: make([]step, 0, lastSignal+16+len(attr.Limits))}
 	s.pinner.Pin(s.report)
 	s.pinner.Pin(unsafe.SliceData(s.steps))
-	path, argv, env, dir, err := s.strings(attr)
+	text, err := s.strings(attr)
 	if err != nil {
 		s.pinner.Unpin()
 		return nil, err
@@ -70,8 +73,8 @@ func newScript(attr *Attr, reportTo int) (*script, error) {
 	if attr.TTY {
 		s.add(StageTTY, unix.SYS_IOCTL, uintptr(attr.Files[0]), unix.TIOCSCTTY, 0)
 	}
-	if dir != 0 {
-		s.add(StageDir, unix.SYS_CHDIR, dir)
+	if text.dir != 0 {
+		s.add(StageDir, unix.SYS_CHDIR, text.dir)
 	}
 	for i, fd := range attr.Files {
 		s.add(StageFiles, unix.SYS_DUP3, uintptr(fd), uintptr(i), 0)
@@ -79,7 +82,7 @@ func newScript(attr *Attr, reportTo int) (*script, error) {
 	// Every descriptor of the guest closes itself on exec. This is for one that
 	// a future change forgets; a kernel that cannot do it says so, harmlessly.
 	s.add(0, unix.SYS_CLOSE_RANGE, 3, 1<<32-1, unix.CLOSE_RANGE_CLOEXEC)
-	s.add(StageExec, unix.SYS_EXECVE, path, argv, env)
+	s.add(StageExec, unix.SYS_EXECVE, text.path, text.argv, text.env)
 	return s, nil
 }
 
@@ -114,18 +117,18 @@ func (s *script) limit(l *Limit) uintptr {
 }
 
 // strings puts everything that is text where the kernel can read it.
-func (s *script) strings(attr *Attr) (path, argv, env, dir uintptr, err error) {
-	if path, err = s.text(attr.Path); err != nil {
-		return
+func (s *script) strings(attr *Attr) (t texts, err error) {
+	if t.path, err = s.text(attr.Path); err != nil {
+		return t, err
 	}
-	if argv, err = s.list(attr.Argv); err != nil {
-		return
+	if t.argv, err = s.list(attr.Argv); err != nil {
+		return t, err
 	}
-	if env, err = s.list(attr.Env); err != nil || attr.Dir == "" {
-		return
+	if t.env, err = s.list(attr.Env); err != nil || attr.Dir == "" {
+		return t, err
 	}
-	dir, err = s.text(attr.Dir)
-	return
+	t.dir, err = s.text(attr.Dir)
+	return t, err
 }
 
 func (s *script) text(t string) (uintptr, error) {

@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"syscall"
 	"time"
@@ -57,8 +58,9 @@ func (e *Error) Error() string { return fmt.Sprintf("%v: %v", e.Stage, e.Errno) 
 
 func (e *Error) Unwrap() error { return e.Errno }
 
-// patience is how long a new process may take until its program runs.
-const patience = 5 * time.Second
+// patience is how long a new process may take until its program runs. A host
+// waits longer than that for what it asked.
+const patience = 2 * time.Second
 
 // Child is a process on its way to become a program.
 type Child struct {
@@ -72,7 +74,8 @@ type Child struct {
 func Begin(attr *Attr) (*Child, error) {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		return nil, &Error{StageFork, err.(syscall.Errno)}
+		errno, _ := errors.AsType[syscall.Errno](err)
+		return nil, &Error{StageFork, errno}
 	}
 	defer unix.Close(pipe[1])
 	script, err := newScript(attr, pipe[1])

@@ -19,7 +19,7 @@ func null(tb testing.TB) [3]int {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { file.Close() })
+	tb.Cleanup(func() { _ = file.Close() })
 	fd := int(file.Fd())
 	return [3]int{fd, fd, fd}
 }

@@ -74,7 +74,7 @@ type testCase struct {
 func newStage(t *testing.T, s Subject) *stage {
 	t.Helper()
 	// A short path: sockets below it must fit into 108 bytes.
-	state, err := os.MkdirTemp("", "atoll") //nolint:usetesting // see above
+	state, err := os.MkdirTemp("", "atoll")
 	if err != nil {
 		t.Fatal(err)
 	}
