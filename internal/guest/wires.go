@@ -44,9 +44,6 @@ func newWires() *wires {
 // errServed is a direct wire that has come to its end.
 var errServed = errors.New("the wire was served")
 
-// errServed is a direct wire that has come to its end.
-var errServed = errors.New("the wire was served")
-
 // greet performs the handshake and registers the wire.
 func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
 	hello, err := wire.Receive(conn)
