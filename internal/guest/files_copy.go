@@ -121,7 +121,7 @@ func (k *copying) visit(n *node, target *dir) error {
 	var to *spot
 	err := k.files.do(func() error {
 		d, err := target.descend(path.Clean("./" + above))
-		to = &spot{d, base}
+		to = &spot{dir: d, name: base}
 		return err
 	})
 	if err != nil {
@@ -151,7 +151,7 @@ func (k *copying) file(n *node, to *spot) error {
 		if err != nil {
 			return err
 		}
-		return d.beginAt(&spot{handle, to.name})
+		return d.beginAt(&spot{dir: handle, name: to.name})
 	})
 	if err != nil {
 		return err

@@ -46,17 +46,24 @@ func (g *filing) root(name string) (*dir, error) {
 	if err != nil {
 		return nil, fileError(err)
 	}
-	var fs unix.Statfs_t
-	if err := unix.Fstatfs(fd, &fs); err != nil {
+	if err := refuseKernel(fd); err != nil {
 		unix.Close(fd)
 		return nil, fileError(err)
 	}
+	return &dir{g, fd}, nil
+}
+
+// refuseKernel refuses what lies on one of the kernel's own file systems.
+func refuseKernel(fd int) error {
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil {
+		return err
+	}
 	switch fs.Type {
 	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC:
-		unix.Close(fd)
-		return nil, wire.Fail(wire.CodeInvalid, "the root is one of the kernel's own file systems")
+		return wire.Fail(wire.CodeInvalid, "the root is one of the kernel's own file systems")
 	}
-	return &dir{g, fd}, nil
+	return nil
 }
 
 func (g *filing) openRoot(name string) (int, error) {

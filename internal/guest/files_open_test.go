@@ -146,7 +146,7 @@ func TestRootRefusals(t *testing.T) {
 		"/":                             "",
 		root + "/dirlink":               wire.CodeSymlink,
 		root + "/innerdirlink/sub":      wire.CodeSymlink,
-		root + "/file":                  wire.CodeNotDir,
+		root + "/file":                  wire.CodeNotDir, // for what is below it
 		root + "/missing":               wire.CodeFileNotFound,
 		"/proc":                         wire.CodeInvalid,
 		"/proc/self/fd":                 wire.CodeSymlink,
@@ -171,6 +171,34 @@ func TestRootRefusals(t *testing.T) {
 			}
 			if got != want {
 				t.Errorf("%.60q: %q, want %q", name, got, want)
+			}
+		}
+	})
+}
+
+// TestFileRoots: a file that is mounted can be a root, and be read as such.
+func TestFileRoots(t *testing.T) {
+	root := scene(t)
+	tests := map[string]wire.Code{
+		root + "/mountedfile": "", root + "/file": "",
+		root + "/link": wire.CodeSymlink, root + "/fifo": wire.CodeFIFO, root + "/hard": wire.CodeHardLink, root + "/device": wire.CodeDevice,
+		"/proc/self/environ": wire.CodeSymlink, "/proc/1/environ": wire.CodeInvalid, "/proc/meminfo": wire.CodeInvalid,
+	}
+	bothWays(t, func(t *testing.T, g *filing) {
+		for name, want := range tests {
+			s, err := g.locate(&wire.Place{Root: wire.Text(name), Path: "."})
+			if err == nil {
+				var fd int
+				if fd, _, err = s.openRegular(); err == nil {
+					unix.Close(fd)
+				}
+				s.close()
+			}
+			if got := codeOf(err); got != want {
+				t.Errorf("%q: %q, want %q", name, got, want)
+			}
+			if _, err := g.locateToChange(&wire.Place{Root: wire.Text(name), Path: "."}, true); err == nil {
+				t.Errorf("%q can be replaced", name)
 			}
 		}
 	})

@@ -118,11 +118,11 @@ func (p *push) begin(d *draft, name string) error {
 		above = "."
 	}
 	parent, err := p.target.descend(path.Clean(above))
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.CodeFileNotFound {
+	if codeIs(err, wire.CodeFileNotFound) {
 		parent, err = p.target.makeAll(path.Clean(above), defaultDirMode)
 	}
 	if err != nil {
 		return err
 	}
-	return d.beginAt(&spot{parent, base})
+	return d.beginAt(&spot{dir: parent, name: base})
 }

@@ -15,7 +15,7 @@ func (c *call) fileRemove(f *wire.File) error {
 	}
 	r := &remover{files: c.server.files, bounds: newBounds(f.Scan)}
 	err := r.remove(f)
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.CodeFileNotFound && f.Change.Missing {
+	if codeIs(err, wire.CodeFileNotFound) && f.Change.Missing {
 		err = nil
 	}
 	if err != nil {
@@ -94,7 +94,7 @@ func (r *remover) tree(s *spot, depth int) error {
 			return r.files.do(func() error { return r.rmdir(s.dir, s.name) })
 		}
 		for _, name := range dirs {
-			if err := r.tree(&spot{d, name}, depth+1); err != nil {
+			if err := r.tree(&spot{dir: d, name: name}, depth+1); err != nil {
 				return err
 			}
 		}

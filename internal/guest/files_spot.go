@@ -14,6 +14,7 @@ import (
 type spot struct {
 	dir  *dir
 	name string
+	root bool // a root that is a file, and so a mount that is meant
 }
 
 func (s *spot) close()   { s.dir.close() }
@@ -25,19 +26,37 @@ func (g *filing) locate(p *wire.Place) (*spot, error) {
 		return nil, err
 	}
 	root, err := g.root(string(p.Root))
+	if err != nil && p.Path == "." && codeIs(err, wire.CodeNotDir) {
+		return g.fileRoot(string(p.Root))
+	}
 	if err != nil {
 		return nil, err
 	}
 	above, name := path.Split(string(p.Path))
 	if above == "" {
-		return &spot{root, name}, nil
+		return &spot{dir: root, name: name}, nil
 	}
 	defer root.close()
 	d, err := root.descend(strings.TrimSuffix(above, "/"))
 	if err != nil {
 		return nil, err
 	}
-	return &spot{d, name}, nil
+	return &spot{dir: d, name: name}, nil
+}
+
+// fileRoot is a root that is no directory: a file that was mounted.
+func (g *filing) fileRoot(name string) (*spot, error) {
+	above, base := path.Split(name)
+	d, err := g.root(path.Clean(above))
+	if err != nil {
+		return nil, err
+	}
+	return &spot{dir: d, name: base, root: true}, nil
+}
+
+func codeIs(err error, code wire.Code) bool {
+	e, ok := errors.AsType[*wire.Error](err)
+	return ok && e.Code == code
 }
 
 // locateToChange is locate for a place that is about to change. It makes the
@@ -50,7 +69,7 @@ func (g *filing) locateToChange(p *wire.Place, mkdirAll bool) (*spot, error) {
 		return nil, wire.Fail(wire.CodeInvalid, "the root itself cannot be changed")
 	}
 	s, err := g.locate(p)
-	if wireErr, ok := errors.AsType[*wire.Error](err); !mkdirAll || !ok || wireErr.Code != wire.CodeFileNotFound {
+	if !mkdirAll || !codeIs(err, wire.CodeFileNotFound) {
 		return s, err
 	}
 	root, err := g.root(string(p.Root))
@@ -63,7 +82,7 @@ func (g *filing) locateToChange(p *wire.Place, mkdirAll bool) (*spot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &spot{d, name}, nil
+	return &spot{dir: d, name: name}, nil
 }
 
 // look tells what is there.
@@ -76,6 +95,7 @@ func (s *spot) look() (*facts, error) {
 	if err != nil {
 		return nil, fileError(err)
 	}
+	facts.mount = facts.mount && !s.root
 	return facts, nil
 }
 
@@ -90,12 +110,13 @@ func (s *spot) openRegular() (int, *facts, error) {
 	if err != nil {
 		return -1, nil, err
 	}
-	fd, err := s.dir.open(s.name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	fd, err := s.openBare(unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY)
 	if err != nil {
 		return -1, nil, fileError(err)
 	}
 	after, err := lookAt(fd, "")
 	if err == nil {
+		after.mount = after.mount && !s.root
 		err = after.refuseIrregular()
 	}
 	if err != nil {
@@ -103,6 +124,22 @@ func (s *spot) openRegular() (int, *facts, error) {
 		return -1, nil, fileError(err)
 	}
 	return fd, after, nil
+}
+
+// openBare opens whatever is there.
+func (s *spot) openBare(flags int) (int, error) {
+	if !s.root {
+		return s.dir.open(s.name, flags, 0)
+	}
+	fd, err := unix.Openat(s.dir.fd, s.name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := refuseKernel(fd); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 // openDir opens a directory for reading its names.

@@ -171,7 +171,7 @@ func (w *walker) walk(d *dir, prefix string, depth int) error {
 		return err
 	}
 	for _, name := range names {
-		n := &node{spot{d, name}, path.Join(prefix, name), nil}
+		n := &node{spot{dir: d, name: name}, path.Join(prefix, name), nil}
 		if err := w.step(n, depth); err != nil {
 			return err
 		}

@@ -131,7 +131,7 @@ func (w *watcher) below(d *dir, prefix string, found func(name string, dir bool)
 		})
 	}
 	var second *dir
-	err := w.files.do(func() (err error) { second, err = (&spot{d, "."}).openDir(); return err })
+	err := w.files.do(func() (err error) { second, err = (&spot{dir: d, name: "."}).openDir(); return err })
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,15 @@
 // closes the client's older wires and refuses a hello with a lower epoch, so
 // that a wire believed dead cannot come back and act.
 //
+// Files travel over wires of a third kind, direct ones, which are not
+// multiplexed: one request follows the other. The guest admits one only with a
+// token that it gave out over another wire, and closes it together with that.
+// Where none can be had, a stream of the bulk wire does the same.
+//
+// Connections to ports inside are streams, too. The host opens them all: to
+// accept a connection it opens a stream on which the guest answers when one has
+// come. So a guest cannot make more of them than the host is ready for.
+//
 // # Trust
 //
 // Neither side trusts the other. No length is believed before its bytes have
