@@ -3,6 +3,7 @@ package guest
 import (
 	"bytes"
 	"io"
+	"net"
 
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
@@ -76,6 +77,9 @@ func (g *filing) openPart(place *wire.Place, want *wire.FileRead) (*part, error)
 func (p *part) send(w io.Writer, large bool) error {
 	if err := wire.WriteJSON(w, wire.FrameResult, p.stat); err != nil {
 		return err
+	}
+	if conn, ok := w.(*net.UnixConn); ok && large {
+		return p.files.spliceRange(conn, p.fd, p.offset, p.until)
 	}
 	data := wire.NewDataWriter(w)
 	defer data.Close()

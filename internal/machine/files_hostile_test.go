@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -178,6 +179,45 @@ func TestFilesUnreadable(t *testing.T) {
 	if len(found.Matches) != 1 || found.Totals.Refused != 3 {
 		t.Errorf("%+v", found)
 	}
+}
+
+// TestFilesThatShrink truncates a file again and again while it is read, over
+// direct wires and over streams.
+func TestFilesThatShrink(t *testing.T) {
+	w := newWorkplace(t, "")
+	w.put("f", strings.Repeat("x", 6<<20))
+	stop := make(chan struct{})
+	var shrinking sync.WaitGroup
+	shrinking.Go(func() {
+		for size := int64(0); ; size = (size + 1_000_003) % (6 << 20) {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = os.Truncate(w.at("f"), size)
+				_ = os.Truncate(w.at("f"), 6<<20)
+			}
+		}
+	})
+	var changed atomic.Int64
+	var reading sync.WaitGroup
+	for range 12 {
+		reading.Go(func() {
+			for range 15 {
+				switch _, err := w.files.Read(patience(t), w.at("f"), nil); {
+				case errors.Is(err, machine.ErrChanged):
+					changed.Add(1)
+				case err != nil:
+					t.Error(err)
+				}
+			}
+		})
+	}
+	reading.Wait()
+	close(stop)
+	shrinking.Wait()
+	t.Logf("%d of 180 reads saw the file shrink", changed.Load())
+	check(t, w.machine.Ping(patience(t)))
 }
 
 // The attackers swap what the host works on, as fast as they can. In their

@@ -67,7 +67,10 @@ const (
 	// MaxPath is Linux's own limit on a path, MaxName on one element of it.
 	MaxPath = 4096
 	MaxName = 255
-	// DataFrame is how many bytes of a file a frame carries at most.
+	// MaxData is how many bytes a Data frame carries at most. Its reader passes
+	// them on as they come, and need not hold them.
+	MaxData = 1 << 20
+	// DataFrame is how many of them are put together in memory.
 	DataFrame = 256 << 10
 	// MaxDirect bounds the direct wires that belong to one wire.
 	MaxDirect = 8

@@ -56,7 +56,7 @@ func (d *Data) next() error {
 	case kind == FrameDataEnd && length == 0:
 		d.ended = true
 		return io.EOF
-	case kind == FrameData && length > 0 && length <= DataFrame:
+	case kind == FrameData && length > 0 && length <= MaxData:
 		d.left = int(length)
 		return nil
 	case kind == FrameData || kind == FrameDataEnd:

@@ -49,7 +49,7 @@ func TestDataRefusals(t *testing.T) {
 		"half a header":      {[]byte{data, 0}, io.ErrUnexpectedEOF},
 		"half a frame":       {append(frame(data, 0, 0, 0, 9), "half"...), io.ErrUnexpectedEOF},
 		"empty frame":        {frame(data, 0, 0, 0, 0), wire.ErrProtocol},
-		"too large":          {frame(data, 0, 4, 0, 1), wire.ErrProtocol},
+		"too large":          {frame(data, 0, 16, 0, 1), wire.ErrProtocol},
 		"end with a payload": {frame(end, 0, 0, 0, 1), wire.ErrProtocol},
 		"endless other":      {frame(byte(wire.FrameResult), 255, 255, 255, 255), wire.ErrProtocol},
 	}
