@@ -32,8 +32,12 @@ var migrations embed.FS
 // user_version, so that a process that finds it current asks nothing else.
 const schemaVersion = 2
 
-// busyTimeout is how long a statement waits for another process's transaction.
-const busyTimeout = 10 * time.Second
+// busyTimeout is how long a statement waits for another process's transaction,
+// and busyPause how long between two tries where it does not wait by itself.
+const (
+	busyTimeout = 10 * time.Second
+	busyPause   = 2 * time.Millisecond
+)
 
 // The states a file can be in that keep us from using it.
 var (
@@ -68,7 +72,6 @@ func Open(ctx context.Context, path string) (*DB, error) {
 func dsn(path string) string {
 	query := url.Values{"_txlock": {"immediate"}, "_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
-		"journal_mode(WAL)",
 		"synchronous(NORMAL)",
 		"foreign_keys(ON)",
 	}}
@@ -89,10 +92,32 @@ func (db *DB) prepare(ctx context.Context) error {
 	return db.migrate(ctx)
 }
 
-func (db *DB) version(ctx context.Context) (int, error) {
-	var version int
-	err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+func (db *DB) version(ctx context.Context) (version int, err error) {
+	err = patiently(ctx, func() error {
+		return db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+	})
 	return version, err
+}
+
+// patiently repeats what another process is in the way of. SQLite waits by
+// itself for most locks, but not while a file becomes a write-ahead one.
+func patiently(ctx context.Context, f func() error) error {
+	for deadline := time.Now().Add(busyTimeout); ; {
+		err := f()
+		if !isBusy(err) || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(busyPause):
+		}
+	}
+}
+
+func isBusy(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code()&0xff == sqlitelib.SQLITE_BUSY
 }
 
 // migrate runs under a lock of its own: the migration tool has none for SQLite,
@@ -108,6 +133,14 @@ func (db *DB) migrate(ctx context.Context) error {
 	}
 	defer lock.Release()
 	if version, err := db.version(ctx); err != nil || version == schemaVersion {
+		return err
+	}
+	// The mode stays with the file, so it is set once, here.
+	err = patiently(ctx, func() error {
+		_, err := db.ExecContext(ctx, "PRAGMA journal_mode = WAL")
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	scripts, err := fs.Sub(migrations, "migrations")
