@@ -77,7 +77,7 @@ func (r *run) attend(ctx context.Context) (*wire.Exit, error) {
 	request := r.command.request(r.id)
 	for {
 		live, err := r.reach(ctx)
-		if err != nil && ctx.Err() != nil && !r.sent.IsZero() {
+		if err != nil && expired(ctx) && !r.sent.IsZero() {
 			return nil, r.giveUp(ctx, lost(err))
 		}
 		if err != nil {
@@ -87,7 +87,7 @@ func (r *run) attend(ctx context.Context) (*wire.Exit, error) {
 		switch {
 		case err == nil:
 			return exit, nil
-		case ctx.Err() != nil:
+		case expired(ctx):
 			return nil, r.giveUp(ctx, err)
 		case errors.Is(err, ErrNoProcess) && time.Since(r.sent) < reattachPatience:
 			request = r.command.request(r.id) // a guest forgets later than that: it never arrived
@@ -101,6 +101,15 @@ func (r *run) attend(ctx context.Context) (*wire.Exit, error) {
 			return nil, err
 		}
 	}
+}
+
+// expired reports whether ctx has ended. Others look at its deadline and not at
+// it, and may have acted a moment before it knows itself.
+func expired(ctx context.Context) bool {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		<-ctx.Done()
+	}
+	return ctx.Err() != nil
 }
 
 // reach finds a wire to the guest that has the command. A guest that has it and
@@ -163,7 +172,7 @@ func (r *run) read(live *live, stream net.Conn) (*wire.Exit, error) {
 			if err := frame.Decode(&exit); err != nil {
 				return nil, r.machine.cut(live, err)
 			}
-			live.finish(r.id)
+			r.machine.finish(r.id, live)
 			return &exit, nil
 		case wire.FrameError:
 			return nil, r.machine.guestSays(live, frame)
@@ -255,16 +264,20 @@ func (r *run) giveUp(ctx context.Context, err error) error {
 	return err
 }
 
-// endAnew ends the command over a new wire, and reports whether it is gone.
+// endAnew ends the command over a new wire, or as many as that takes, and
+// reports whether it is gone.
 func (r *run) endAnew(ctx context.Context) bool {
-	live, err := r.reach(ctx)
-	if err != nil {
-		return false
-	}
 	q := r.endQuestion()
 	q.Target.Forget = true
-	err = r.machine.askOn(ctx, live, q, &struct{}{})
-	return err == nil || errors.Is(err, ErrNoProcess)
+	for {
+		live, err := r.reach(ctx)
+		if err == nil {
+			err = r.machine.askOn(ctx, live, q, &struct{}{})
+		}
+		if !errors.Is(err, ErrLost) || ctx.Err() != nil {
+			return err == nil || errors.Is(err, ErrNoProcess)
+		}
+	}
 }
 
 // result believes of an exit what is possible.

@@ -45,7 +45,7 @@ func TestFilesLeaveNothing(t *testing.T) {
 	for range 12 {
 		wg.Go(func() {
 			for i := range work {
-				someFileCall(t, m, files, dir, port, i)
+				(&fileWork{t, m, files, dir, port}).call(i)
 			}
 		})
 	}
@@ -74,8 +74,18 @@ func TestFilesLeaveNothing(t *testing.T) {
 	})
 }
 
-// someFileCall does one of many things, for a random time at most.
-func someFileCall(t *testing.T, m *machine.Machine, f *machine.Files, dir string, port, i int) {
+// fileWork is what calls on files and ports are made on.
+type fileWork struct {
+	*testing.T
+	machine *machine.Machine
+	files   *machine.Files
+	dir     string
+	port    int
+}
+
+// call does one of many things, for a random time at most.
+func (w *fileWork) call(i int) {
+	t, m, f, dir, port := w.T, w.machine, w.files, w.dir, w.port
 	t.Helper()
 	ctx := t.Context()
 	if i%3 != 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
@@ -36,39 +35,11 @@ type live struct {
 	commands  chan struct{} // one for each command
 	questions chan struct{} // one for each question; who finds none waits
 
-	noted    bool // that it broke; whoever has the link's turn may look
-	mu       sync.Mutex
-	finished []string // commands whose results came over this wire, the latest last
+	noted bool // that it broke; whoever has the link's turn may look
 }
 
 func newLive(session *wire.Session, boot string) *live {
 	return &live{Session: session, boot: boot, commands: make(chan struct{}, maxCommands), questions: make(chan struct{}, maxQuestions)}
-}
-
-// maxFinished bounds the commands of which the guest may not know that their
-// results arrived: those under way when the wire broke.
-const maxFinished = 2 * maxCommands
-
-// finish notes that the result of a command arrived.
-func (l *live) finish(id string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.finished) >= maxFinished {
-		l.finished = append(l.finished[:0], l.finished[maxFinished/2:]...)
-	}
-	l.finished = append(l.finished, id)
-}
-
-// settle tells a guest, over a new wire, what arrived over the broken one.
-func (l *live) settle(m *Machine, broken *live) {
-	broken.mu.Lock()
-	ids := broken.finished
-	broken.mu.Unlock()
-	if len(ids) == 0 || l.boot != broken.boot {
-		return
-	}
-	req := &wire.Request{Op: wire.OpSettle, Target: &wire.Target{IDs: ids}}
-	go func() { _ = m.askOn(m.ctx, l, &question{Request: req}, &struct{}{}) }()
 }
 
 // alive reports whether the wire was not seen to end.
@@ -114,7 +85,7 @@ func (l *link) get(ctx context.Context) (*live, error) {
 	}
 	fresh, err := l.connect(ctx)
 	if err == nil {
-		fresh.settle(l.machine, broken)
+		go l.machine.settle(fresh)
 	}
 	return fresh, err
 }

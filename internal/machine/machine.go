@@ -74,6 +74,8 @@ type Machine struct {
 	ports     chan struct{} // one for each connection to a port, and each open port
 	lines     *lines
 
+	finished finished
+
 	mu     sync.Mutex
 	epoch  uint64
 	breaks []time.Time
