@@ -3,9 +3,12 @@ package app_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -143,19 +146,43 @@ func guestThatDoesNotAnswer(t *testing.T) {
 	got.Release()
 	first.Close()
 	pid := s.engine.inspect(got.Name).State.Pid
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	freeze(t, pid)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
 	a := s.open()
 	a.Manager.WireTimeout = 300 * time.Millisecond
 	s.wantClosed(s.runCanary(t.Context(), a), nil)
+	a.Manager.WireTimeout = sandbox.DefaultWireTimeout
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.runCanary(t.Context(), a); err != nil {
 		t.Errorf("it answers again, but: %v", err)
 	}
+}
+
+// freeze stops every thread of a process. The signal alone does not: as long as
+// the thread that takes it has not run, others go on.
+func freeze(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); !isFrozen(pid); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d does not stop", pid)
+		}
+	}
+}
+
+func isFrozen(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, path := range threads {
+		stat, _ := os.ReadFile(path)
+		if _, state, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return len(threads) > 0
 }
 
 // silentEngine accepts connections and never says anything.

@@ -164,7 +164,7 @@ func TestAChangeElsewhereHoldsUpNobodyElse(t *testing.T) {
 // another, who may be more patient.
 func TestAnImpatientUserDoesNotEndAnother(t *testing.T) {
 	y := newYard(t)
-	m := y.manager(func(o *sandbox.Options) { o.WireTimeout = 200 * time.Millisecond })
+	m := y.manager()
 	patient := y.ensure(m, y.spec("slow"))
 	guest := y.guestOf(patient)
 	answer := make(chan error, 1)
@@ -177,10 +177,12 @@ func TestAnImpatientUserDoesNotEndAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitStopped(t, guest)
+	m.WireTimeout = 200 * time.Millisecond
 	_, err := m.Ensure(t.Context(), y.spec("slow"))
 	if _, typed := errors.AsType[*sandbox.ProvisionError](err); !typed {
 		t.Errorf("with a guest that is stopped: %v", err)
 	}
+	m.WireTimeout = sandbox.DefaultWireTimeout
 	if err := syscall.Kill(guest, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
