@@ -26,6 +26,7 @@ bwrap               bubblewrap
 patch               patch
 bash                bash
 /usr/include/stdlib.h                               libc6-dev
+/usr/include/seccomp.h                              libseccomp-dev
 /usr/lib/podman/netavark                            netavark
 /usr/share/keyrings/debian-archive-keyring.gpg      debian-archive-keyring
 /etc/ssl/certs/ca-certificates.crt                  ca-certificates

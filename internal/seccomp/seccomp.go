@@ -2,8 +2,9 @@
 // sandbox may make. The profile starts from moby's default, is resolved for a
 // process without any capability, and loses what a sandbox has no use for.
 //
-// The package only describes the filter, as the JSON that Docker, Podman and
-// OCI runtimes read. Loading a filter into a process is a runtime's work.
+// The package describes the filter as the JSON that Docker, Podman and OCI
+// runtimes read, and compiles it for runtimes that load it themselves. Loading
+// a filter into a process is a runtime's work.
 package seccomp
 
 import (
@@ -54,7 +55,7 @@ func describe(arch string) (*specs.LinuxSeccomp, error) {
 func rules(arch string) []specs.LinuxSyscall {
 	var kept []specs.LinuxSyscall
 	for _, rule := range moby.DefaultProfile().Syscalls {
-		if !applies(rule, arch) {
+		if !applies(rule, arch) || isLoose(rule) {
 			continue
 		}
 		call := rule.LinuxSyscall
@@ -77,6 +78,16 @@ func applies(rule *moby.Syscall, arch string) bool {
 		}
 	}
 	return rule.Excludes == nil || !slices.Contains(rule.Excludes.Arches, arch)
+}
+
+// isLoose finds the rule that allows every address family above a number. A
+// filter compares 64 bits and the kernel uses 32: with a bit set in the upper
+// half, a family that is refused is a large number that is not. The families
+// above are of no use without a network.
+func isLoose(rule *moby.Syscall) bool {
+	return slices.Contains(rule.Names, "socket") && slices.ContainsFunc(rule.Args, func(c specs.LinuxSeccompArg) bool {
+		return c.Op == specs.OpGreaterThan || c.Op == specs.OpGreaterEqual || c.Op == specs.OpNotEqual
+	})
 }
 
 func isRefused(name string) bool {

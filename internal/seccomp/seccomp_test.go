@@ -93,6 +93,7 @@ func TestProfileAnswers(t *testing.T) {
 		{"address space randomisation off", "personality", []uint64{0x0040000}, unix.EPERM},
 		{"kernel crypto sockets", "socket", []uint64{unix.AF_ALG}, unix.EPERM},
 		{"sockets to the hypervisor", "socket", []uint64{unix.AF_VSOCK}, unix.EPERM},
+		{"kernel crypto sockets, with a bit that the kernel does not look at", "socket", []uint64{unix.AF_ALG | 1<<32}, unix.EPERM},
 		{"call that nobody knows", "no_such_call", nil, unix.EPERM},
 	}
 	for arch := range machines {
