@@ -1,0 +1,139 @@
+package scripted
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// The shapes of a Chat Completions answer, as OpenAI sends them.
+type (
+	completion struct {
+		ID      string     `json:"id"`
+		Object  string     `json:"object"`
+		Created int64      `json:"created"`
+		Model   string     `json:"model"`
+		Choices []choice   `json:"choices"`
+		Usage   *chatUsage `json:"usage,omitempty"`
+	}
+	choice struct {
+		Index   int     `json:"index"`
+		Delta   *speech `json:"delta,omitempty"`
+		Message *speech `json:"message,omitempty"`
+		Finish  *string `json:"finish_reason"`
+	}
+	speech struct {
+		Role    string     `json:"role,omitempty"`
+		Content *string    `json:"content,omitempty"`
+		Calls   []chatCall `json:"tool_calls,omitempty"`
+	}
+	chatCall struct {
+		Index    *int     `json:"index,omitempty"`
+		ID       string   `json:"id,omitempty"`
+		Type     string   `json:"type,omitempty"`
+		Function function `json:"function"`
+	}
+	function struct {
+		Name      string `json:"name,omitempty"`
+		Arguments string `json:"arguments"`
+	}
+	chatUsage struct {
+		Prompt     int `json:"prompt_tokens"`
+		Completion int `json:"completion_tokens"`
+		Total      int `json:"total_tokens"`
+		Details    struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+	}
+)
+
+// created is the time of every answer: a script has no clock.
+const created = 1_700_000_000
+
+// pieces is in how many parts a streamed text or argument comes.
+const pieces = 3
+
+func finishReason(t Turn) string {
+	if len(t.Calls) > 0 {
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+func usageOf(t Turn, r *Request) *chatUsage {
+	u := t.Usage
+	if u == (Usage{}) {
+		u = Usage{Prompt: len(r.Body)/4 + 1, Completion: len(t.Text)/4 + 1}
+	}
+	out := &chatUsage{Prompt: u.Prompt, Completion: u.Completion, Total: u.Prompt + u.Completion}
+	out.Details.Cached = u.Cached
+	return out
+}
+
+func envelope(r *Request, object string) completion {
+	return completion{ID: fmt.Sprintf("chatcmpl-%d", r.answers()+1), Object: object, Created: created, Model: r.Model}
+}
+
+// whole answers in one piece.
+func whole(w http.ResponseWriter, r *Request, t Turn) {
+	out := envelope(r, "chat.completion")
+	message, finish := &speech{Role: "assistant"}, finishReason(t)
+	if t.Text != "" || len(t.Calls) == 0 {
+		message.Content = &t.Text
+	}
+	for _, c := range t.Calls {
+		message.Calls = append(message.Calls, chatCall{ID: c.ID, Type: "function", Function: function{c.Name, c.Arguments}})
+	}
+	out.Choices = []choice{{Message: message, Finish: &finish}}
+	out.Usage = usageOf(t, r)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(out)
+}
+
+// stream answers in server-sent events.
+func stream(w http.ResponseWriter, r *Request, t Turn) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-cache")
+	flush := http.NewResponseController(w)
+	send := func(c completion) {
+		data, _ := json.Marshal(c)
+		fmt.Fprintf(w, "data: %s\n\n", data)
+		_ = flush.Flush()
+	}
+	say := func(s *speech, finish *string) {
+		c := envelope(r, "chat.completion.chunk")
+		c.Choices = []choice{{Delta: s, Finish: finish}}
+		send(c)
+	}
+	empty := ""
+	say(&speech{Role: "assistant", Content: &empty}, nil)
+	for _, part := range cut(t.Text) {
+		say(&speech{Content: &part}, nil)
+	}
+	for i, c := range t.Calls {
+		say(&speech{Calls: []chatCall{{Index: &i, ID: c.ID, Type: "function", Function: function{Name: c.Name}}}}, nil)
+		for _, part := range cut(c.Arguments) {
+			say(&speech{Calls: []chatCall{{Index: &i, Function: function{Arguments: part}}}}, nil)
+		}
+	}
+	finish := finishReason(t)
+	say(&speech{}, &finish)
+	if r.StreamOptions.IncludeUsage {
+		c := envelope(r, "chat.completion.chunk")
+		c.Choices, c.Usage = []choice{}, usageOf(t, r)
+		send(c)
+	}
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// cut divides a text between characters.
+func cut(text string) (parts []string) {
+	runes := []rune(text)
+	size := len(runes)/pieces + 1
+	for len(runes) > 0 {
+		n := min(size, len(runes))
+		parts = append(parts, string(runes[:n]))
+		runes = runes[n:]
+	}
+	return parts
+}
