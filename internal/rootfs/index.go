@@ -1,0 +1,173 @@
+package rootfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/atoll-run/atoll/internal/advice"
+)
+
+// ErrNoImage means that the store has no image of that name.
+var ErrNoImage = errors.New("image not found")
+
+// Image is one image of the store.
+type Image struct {
+	ID      string    `json:"id"`               // digest of its configuration, as container engines name images
+	Names   []string  `json:"names"`            // references, as a person writes them
+	Digest  string    `json:"digest,omitempty"` // of the manifest it was pulled by
+	Source  string    `json:"source"`           // where it came from
+	Size    int64     `json:"size"`             // bytes of its files
+	Files   int64     `json:"files"`
+	Layers  []Layer   `json:"layers"` // the lowest first
+	Added   time.Time `json:"added"`
+	Config  Config    `json:"config"`
+	UsedBy  []string  `json:"usedBy,omitempty"` // sandboxes; filled in by List
+	Problem string    `json:"problem,omitempty"`
+}
+
+// Layer is one layer of an image.
+type Layer struct {
+	DiffID string `json:"diffId"` // digest of the uncompressed archive
+	Size   int64  `json:"size"`
+	Files  int64  `json:"files"`
+}
+
+// name is the layer's directory. A digest's colon would end a path in the
+// options of an overlay mount.
+func (l Layer) name() layerName { return layerName(strings.Replace(l.DiffID, ":", "-", 1)) }
+
+// lowers are the directories of the image's layers, the topmost first.
+func (i *Image) lowers() []layerName {
+	var names []layerName
+	for _, l := range slices.Backward(i.Layers) {
+		names = append(names, l.name())
+	}
+	return names
+}
+
+// index is the content of index.json.
+type index struct {
+	Version int      `json:"version"`
+	Images  []*Image `json:"images"`
+}
+
+const indexVersion = 1
+
+func (s *Store) readIndex() (*index, error) {
+	x := &index{Version: indexVersion}
+	err := readJSON(s.path("index.json"), x)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return x, nil
+	case err != nil:
+		return nil, advice.With(fmt.Errorf("image store: index.json: %w", err), "remove "+s.dir+" and pull or import the images again")
+	case x.Version > indexVersion:
+		return nil, advice.With(fmt.Errorf("image store: made by a newer version of Atoll"), "use the newer atoll, or another ATOLL_STATE_DIR")
+	}
+	return x, nil
+}
+
+// change lets f change the index while nobody else does.
+func (s *Store) change(ctx context.Context, f func(*index) error) error {
+	held, err := s.locks.Hold(ctx, indexLock)
+	if err != nil {
+		return fmt.Errorf("image store: %w", err)
+	}
+	defer held.Release()
+	x, err := s.readIndex()
+	if err != nil {
+		return err
+	}
+	if err := f(x); err != nil {
+		return err
+	}
+	return writeJSON(s.path("tmp"), s.path("index.json"), x, !s.Volatile)
+}
+
+// find looks an image up by reference, id, or the beginning of an id.
+func (s *Store) find(ref string) (*Image, error) {
+	x, err := s.readIndex()
+	if err != nil {
+		return nil, err
+	}
+	image, err := x.find(ref)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range image.Layers {
+		if !s.hasLayer(l.name()) {
+			return nil, advice.With(fmt.Errorf("image %s: layer %s is gone from the store", ref, l.DiffID), "pull or import it again")
+		}
+	}
+	return image, nil
+}
+
+func (x *index) find(ref string) (*Image, error) {
+	want, err := canonical(ref)
+	if err != nil {
+		return nil, err
+	}
+	for _, image := range x.Images {
+		if image.ID == ref || image.answersTo(want) {
+			return image, nil
+		}
+	}
+	if image := x.byPrefix(ref); image != nil {
+		return image, nil
+	}
+	return nil, fmt.Errorf("image %s: %w", ref, ErrNoImage)
+}
+
+// answersTo compares full names; name@digest means the digest.
+func (i *Image) answersTo(want string) bool {
+	if repository, digest, ok := strings.Cut(want, "@"); ok && i.Digest == digest {
+		return slices.ContainsFunc(i.Names, func(n string) bool { return repositoryOf(n) == repository })
+	}
+	return slices.ContainsFunc(i.Names, func(n string) bool { full, err := canonical(n); return err == nil && full == want })
+}
+
+func repositoryOf(ref string) string {
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return ""
+	}
+	return parsed.Context().Name()
+}
+
+const minPrefix = 12 // of an id in place of a name, as container engines print it
+
+func (x *index) byPrefix(ref string) *Image {
+	prefix := strings.TrimPrefix(ref, "sha256:")
+	if len(prefix) < minPrefix || strings.Trim(prefix, "0123456789abcdef") != "" {
+		return nil
+	}
+	var found *Image
+	for _, image := range x.Images {
+		if strings.HasPrefix(image.ID, "sha256:"+prefix) {
+			if found != nil {
+				return nil
+			}
+			found = image
+		}
+	}
+	return found
+}
+
+// canonical is a reference in full: registry, repository, tag or digest.
+func canonical(ref string) (string, error) {
+	if strings.HasPrefix(ref, "sha256:") {
+		return ref, nil
+	}
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return "", advice.With(fmt.Errorf("image %q: not an image reference", ref), "write for example debian:bookworm-slim or registry.example.com/team/image:tag")
+	}
+	return parsed.Name(), nil
+}
