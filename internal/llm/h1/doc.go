@@ -1,0 +1,15 @@
+// Package h1 reads and writes HTTP/1.1 messages on a connection, strictly and
+// without allocating for each message. It knows nothing of what is asked.
+//
+// It exists because the standard library's server and client together cost four
+// to six times what a relay of this kind costs, and because a proxy in front of
+// a key must not accept what two parsers could read differently: a head with
+// both lengths, folded lines, bare line feeds, a space before a colon, twin
+// Content-Length or Host fields, lists of transfer codings, chunk extensions
+// and trailers of a caller are refused. A fuzz test holds it against net/http:
+// whatever is accepted here, net/http reads the same.
+//
+// A [Reader] owns one buffer. What it hands out (names, values, pieces of a
+// body) lies in that buffer and is valid until the message after it is read;
+// pieces only until the next piece.
+package h1

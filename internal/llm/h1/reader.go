@@ -1,0 +1,108 @@
+package h1
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	smallBuffer = 8 << 10
+	// bodySpare is the room behind the largest head that lengths of chunks and
+	// pieces of a body need.
+	bodySpare   = 8 << 10
+	largeBuffer = MaxHead + bodySpare
+)
+
+var smallBuffers = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
+
+// Reader reads messages from a connection, one after the other.
+type Reader struct {
+	conn   net.Conn
+	small  *[smallBuffer]byte // pooled; nil after Release
+	buf    []byte             // small, or larger after a large head
+	r, w   int                // what was read and not yet used
+	floor  int                // below lies a head that is still looked at
+	fields [MaxFields]Field
+}
+
+// NewReader returns a reader of conn. Release gives its buffer back.
+func NewReader(conn net.Conn) *Reader {
+	small := smallBuffers.Get().(*[smallBuffer]byte)
+	return &Reader{conn: conn, small: small, buf: small[:]}
+}
+
+// Release gives the buffer back. Nothing that was handed out is valid any more.
+func (r *Reader) Release() {
+	if r.small != nil {
+		smallBuffers.Put(r.small)
+	}
+	r.small, r.buf, r.r, r.w, r.floor = nil, nil, 0, 0, 0
+}
+
+// Buffered is the number of bytes that can be used without reading.
+func (r *Reader) Buffered() int { return r.w - r.r }
+
+// fill reads once. It makes room first, above the floor.
+func (r *Reader) fill() error {
+	if r.r == r.w {
+		r.r, r.w = r.floor, r.floor
+	}
+	if r.w == len(r.buf) {
+		r.w = r.floor + copy(r.buf[r.floor:], r.buf[r.r:r.w])
+		r.r = r.floor
+	}
+	if r.w == len(r.buf) {
+		return errors.New("h1: no room to read into")
+	}
+	n, err := r.conn.Read(r.buf[r.w:])
+	r.w += n
+	if n > 0 {
+		return nil
+	}
+	if err == nil {
+		err = io.ErrNoProgress
+	}
+	return err
+}
+
+// enlarge makes room for a large head. It may only be called while no head is
+// looked at.
+func (r *Reader) enlarge() {
+	next := make([]byte, largeBuffer)
+	r.w = copy(next, r.buf[r.r:r.w])
+	r.r, r.buf = 0, next
+}
+
+// restart forgets the head before and moves what follows it to the start.
+func (r *Reader) restart() {
+	r.floor = 0
+	if len(r.buf) > smallBuffer && r.w-r.r <= smallBuffer {
+		r.w = copy(r.small[:], r.buf[r.r:r.w])
+		r.r, r.buf = 0, r.small[:]
+	}
+	if r.r > 0 {
+		r.w = copy(r.buf, r.buf[r.r:r.w])
+		r.r = 0
+	}
+}
+
+// probePatience is how long Gone waits for news of the other side.
+const probePatience = time.Millisecond
+
+// Gone reports whether the other side has closed the connection, or its half of
+// it. What it sent meanwhile is kept for the next message; once the buffer is
+// full nothing is read, and the other side counts as there.
+func (r *Reader) Gone() bool {
+	if r.w-r.r+r.floor >= len(r.buf) {
+		return false
+	}
+	if r.conn.SetReadDeadline(time.Now().Add(probePatience)) != nil {
+		return true
+	}
+	err := r.fill()
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
