@@ -1,0 +1,172 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+)
+
+// Model is somebody to ask.
+type Model struct {
+	Name string // <provider>/<id>
+	ID   string // as its provider calls it
+	Asker
+	ContextWindow int64 // tokens; 0: unknown, and never compacted for
+	MaxTokens     int64 // of an answer
+}
+
+// Asker puts a question to a model: *chat.Client does.
+type Asker interface {
+	Ask(ctx context.Context, r *chat.Request, tell func(string)) (*chat.Answer, error)
+}
+
+// Tools are what the model may call.
+type Tools interface {
+	Functions() []chat.Function
+	// Parallel reports whether calls of a tool may run beside others.
+	Parallel(name string) bool
+	// Call carries out a call. What the model can do something about is in the
+	// result; an error ends the run.
+	Call(ctx context.Context, name, args string) (Result, error)
+}
+
+// Result is what the model is told about a call.
+type Result struct {
+	Text    string `json:"text"`
+	IsError bool   `json:"isError,omitzero"`
+}
+
+// Agent carries out tasks.
+type Agent struct {
+	Models     []Model // the first is asked; the others if it cannot answer
+	System     string
+	Tools      Tools
+	Transcript *Transcript
+	Limits     Limits
+	Watch      func(Event) // nil: nobody watches
+}
+
+// Outcome is how a run ended, also when it failed.
+type Outcome struct {
+	Text  string // the last thing the model said
+	Model string // who said it
+	Turns int
+	Calls int
+	Usage chat.Usage
+	Last  chat.Usage // of the last answer
+	Took  time.Duration
+}
+
+// Run gives the agent a message and works until the model is done. The outcome
+// is never nil. Errors are *Error or *chat.Error, but for the transcript's.
+func (a *Agent) Run(ctx context.Context, message string) (*Outcome, error) {
+	r := &run{Agent: a, limits: a.Limits.withDefaults(), start: time.Now()}
+	ctx, cancel := context.WithTimeoutCause(ctx, r.limits.Time, &Error{Code: CodeTime, Text: fmt.Sprintf("not done after %v", r.limits.Time)})
+	defer cancel()
+	err := r.work(ctx, message)
+	if err != nil && ctx.Err() != nil {
+		err = ended(ctx)
+	}
+	r.Took = time.Since(r.start)
+	if err != nil {
+		r.tell(Event{Type: Failed, Code: CodeOf(err), Text: err.Error()})
+	}
+	r.tell(Event{Type: Done, Model: r.Model, Usage: &r.Usage, Took: r.Took})
+	return &r.Outcome, err
+}
+
+// ended says why a run was stopped from outside.
+func ended(ctx context.Context) error {
+	var own *Error
+	if errors.As(context.Cause(ctx), &own) {
+		return own
+	}
+	return &Error{Code: CodeStopped, Text: "the run was cancelled", Err: context.Cause(ctx)}
+}
+
+// CodeOf names what ended a run.
+func CodeOf(err error) string {
+	var own *Error
+	var model *chat.Error
+	switch {
+	case errors.As(err, &own):
+		return own.Code
+	case errors.As(err, &model):
+		return string(model.Code)
+	}
+	return "failed"
+}
+
+// run is a run under way.
+type run struct {
+	*Agent
+	Outcome
+	limits Limits
+	start  time.Time
+	voice  sync.Mutex // tools that run at once speak one after the other
+}
+
+func (r *run) tell(e Event) {
+	if r.Watch == nil {
+		return
+	}
+	r.voice.Lock()
+	defer r.voice.Unlock()
+	r.Watch(e)
+}
+
+func (r *run) work(ctx context.Context, message string) error {
+	if err := r.checkMessage(message); err != nil {
+		return err
+	}
+	if err := r.Transcript.mend(); err != nil {
+		return err
+	}
+	if err := r.Transcript.Add(chat.Message{Role: chat.User, Text: message}); err != nil {
+		return err
+	}
+	for {
+		if err := r.limits.check(r.Turns, r.Usage); err != nil {
+			return err
+		}
+		answer, err := r.ask(ctx)
+		if err != nil {
+			return err
+		}
+		if err := r.Transcript.Add(answer.Message()); err != nil {
+			return err
+		}
+		if len(answer.Calls) == 0 {
+			return r.finish(answer)
+		}
+		if err := r.carryOut(ctx, answer.Calls); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *run) checkMessage(message string) error {
+	switch {
+	case strings.TrimSpace(message) == "":
+		return &Error{Code: CodeEmpty, Text: "the message is empty"}
+	case len(message) > r.limits.MaxMessage:
+		return &Error{Code: CodeMessage, Text: fmt.Sprintf("the message has %d bytes, more than %d", len(message), r.limits.MaxMessage)}
+	case !utf8.ValidString(message) || strings.ContainsRune(message, 0):
+		return &Error{Code: CodeMessage, Text: "the message is no text"}
+	}
+	return nil
+}
+
+// finish tells an answer that is the last from one that was cut short.
+func (r *run) finish(answer *chat.Answer) error {
+	if answer.Stop == chat.TooLong {
+		return &Error{Code: "answer_cut", Text: "the model's answer reached its length limit"}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+)
+
+// ask puts the conversation to the first model that answers.
+func (r *run) ask(ctx context.Context) (*chat.Answer, error) {
+	var failures []error
+	for i := range r.Models {
+		answer, err := r.askOne(ctx, &r.Models[i])
+		if err == nil {
+			return answer, nil
+		}
+		failures = append(failures, err)
+		var e *chat.Error
+		if ctx.Err() != nil || !errors.As(err, &e) || !e.Elsewhere() || i == len(r.Models)-1 {
+			break
+		}
+		r.tell(Event{Type: Notice, Text: fmt.Sprintf("%s cannot answer (%v); asking %s", r.Models[i].Name, err, r.Models[i+1].Name)})
+	}
+	if len(failures) == 0 {
+		return nil, &Error{Code: "no_model", Text: "there is no model to ask"}
+	}
+	return nil, failures[len(failures)-1]
+}
+
+// askOne asks one model, again if the reason of a failure may pass. What was
+// already told of an answer that broke off cannot be taken back, so watchers
+// hear that it begins anew.
+func (r *run) askOne(ctx context.Context, m *Model) (answer *chat.Answer, err error) {
+	pause := r.limits.Pause
+	for try := 1; ; try++ {
+		if err := r.fit(m); err != nil {
+			return nil, err
+		}
+		answer, err = m.Ask(ctx, r.request(m), func(text string) { r.tell(Event{Type: TextDelta, Text: text, Model: m.Name}) })
+		if err == nil {
+			r.heard(m, answer)
+			return answer, nil
+		}
+		var e *chat.Error
+		if !errors.As(err, &e) || !e.Again() || try == r.limits.Tries {
+			return nil, err
+		}
+		r.tell(Event{Type: Notice, Text: fmt.Sprintf("asking %s again: %v", m.Name, err)})
+		if err := sleep(ctx, max(pause, e.After)); err != nil {
+			return nil, err
+		}
+		pause *= 2
+	}
+}
+
+func (r *run) request(m *Model) *chat.Request {
+	return &chat.Request{
+		Model: m.ID, System: r.System, MaxTokens: m.MaxTokens,
+		Messages: r.Transcript.Messages(), Functions: r.Tools.Functions(),
+	}
+}
+
+func (r *run) heard(m *Model, answer *chat.Answer) {
+	r.Turns++
+	r.Model, r.Last = m.Name, answer.Usage
+	r.Usage = r.Usage.Plus(answer.Usage)
+	if answer.Text != "" {
+		r.Text = answer.Text
+	}
+	r.tell(Event{Type: UsageReport, Model: m.Name, Usage: &answer.Usage})
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+)
+
+// carryOut has the calls of one answer done: neighbours that may run beside
+// each other do, everything else in the model's order. Each call gets exactly
+// one result in the transcript, in the model's order.
+func (r *run) carryOut(ctx context.Context, calls []chat.Call) error {
+	for len(calls) > 0 {
+		n := r.together(calls)
+		if err := r.atOnce(ctx, calls[:n]); err != nil {
+			return err
+		}
+		calls = calls[n:]
+	}
+	return nil
+}
+
+// together is how many calls from the first on may be done at once.
+func (r *run) together(calls []chat.Call) int {
+	n := 0
+	for n < len(calls) && n < r.limits.Parallel && r.Tools.Parallel(calls[n].Name) {
+		n++
+	}
+	return max(n, 1)
+}
+
+func (r *run) atOnce(ctx context.Context, calls []chat.Call) error {
+	results, failures := make([]Result, len(calls)), make([]error, len(calls))
+	var under sync.WaitGroup
+	for i := range calls {
+		if err := r.Transcript.begin(&calls[i]); err != nil {
+			under.Wait()
+			return err
+		}
+		r.Calls++
+		r.tell(Event{Type: ToolCall, Call: &calls[i]})
+		under.Go(func() { results[i], failures[i] = r.one(ctx, &calls[i]) })
+	}
+	under.Wait()
+	for i := range calls {
+		if failures[i] != nil {
+			return failures[i] // the calls of this group without a result count as interrupted
+		}
+		if err := r.Transcript.Add(chat.Message{Role: chat.Tool, CallID: calls[i].ID, Text: results[i].Text, IsError: results[i].IsError}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) one(ctx context.Context, call *chat.Call) (Result, error) {
+	start := time.Now()
+	result, err := r.Tools.Call(ctx, call.Name, call.Args)
+	if err != nil {
+		return Result{}, &Error{Code: CodeTool, Text: fmt.Sprintf("%s: %v", call.Name, err), Err: err}
+	}
+	r.tell(Event{Type: ToolResult, Call: call, Text: result.Text, IsError: result.IsError, Took: time.Since(start)})
+	return result, nil
+}

@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+)
+
+const (
+	// fullAt is how much of a context window is used before the conversation is
+	// made shorter, in hundredths.
+	fullAt = 80
+	// keepAt is how much of it the messages that stay whole may fill.
+	keepAt = 40
+	// bytesPerToken turns text into tokens, roughly and rather too many.
+	bytesPerToken = 3
+	// perMessage is what a message costs beside its text.
+	perMessage = 16
+	// noteLine bounds what is left of one message.
+	noteLine = 300
+	// noteLines bounds what is left of all of them.
+	noteLines = 200
+)
+
+// fit makes the conversation shorter when it fills the model's window, and
+// fails when it cannot be made short enough.
+func (r *run) fit(m *Model) error {
+	if m.ContextWindow == 0 {
+		return nil
+	}
+	fixed := r.fixed()
+	messages := r.Transcript.Messages()
+	if (fixed+estimate(messages))*100 <= m.ContextWindow*fullAt {
+		return nil
+	}
+	kept := tail(messages, m.ContextWindow*keepAt/100)
+	note := digest(messages[:len(messages)-kept])
+	after := fixed + estimate(messages[len(messages)-kept:]) + estimate([]chat.Message{note})
+	if kept == len(messages) || after > m.ContextWindow {
+		return &Error{Code: CodeOverflow, Text: fmt.Sprintf("the conversation needs about %d tokens, and %s has %d", fixed+estimate(messages), m.Name, m.ContextWindow)}
+	}
+	r.tell(Event{Type: Notice, Text: fmt.Sprintf("the conversation was shortened: %d of %d messages stay", kept, len(messages))})
+	return r.Transcript.write(&entry{Type: "compaction", Kept: kept, Replaces: &note, Estimated: after})
+}
+
+// fixed is what every request costs, whatever was said.
+func (r *run) fixed() int64 {
+	size := len(r.System)
+	for _, f := range r.Tools.Functions() {
+		size += len(f.Name) + len(f.Description) + len(f.Schema)
+	}
+	return int64(size) / bytesPerToken
+}
+
+func estimate(messages []chat.Message) (tokens int64) {
+	for i := range messages {
+		size := len(messages[i].Text)
+		for _, c := range messages[i].Calls {
+			size += len(c.Name) + len(c.Args)
+		}
+		tokens += int64(size)/bytesPerToken + perMessage
+	}
+	return tokens
+}
+
+// tail is how many of the last messages stay: as many as there is room for,
+// never a result without its call, and at least the last exchange.
+func tail(messages []chat.Message, room int64) int {
+	kept := len(messages)
+	for i := len(messages) - 1; i >= 0; i-- {
+		room -= estimate(messages[i : i+1])
+		if room < 0 && kept < len(messages) {
+			break
+		}
+		if messages[i].Role != chat.Tool {
+			kept = i
+		}
+	}
+	return len(messages) - kept
+}
+
+// digest is one message that stands for many.
+func digest(messages []chat.Message) chat.Message {
+	lines := []string{"Earlier parts of this conversation were shortened to this list, oldest first:"}
+	for i := range messages {
+		lines = append(lines, remembered(&messages[i])...)
+	}
+	if over := len(lines) - noteLines; over > 0 {
+		lines = append(lines[:2], append([]string{fmt.Sprintf("… %d entries left out …", over)}, lines[2+over:]...)...)
+	}
+	return chat.Message{Role: chat.User, Text: strings.Join(lines, "\n")}
+}
+
+func remembered(m *chat.Message) (lines []string) {
+	if m.Text != "" {
+		name := string(m.Role)
+		if m.Role == chat.Tool {
+			name = "result"
+		}
+		lines = append(lines, "- "+name+": "+shorten(m.Text))
+	}
+	for _, c := range m.Calls {
+		lines = append(lines, fmt.Sprintf("- called %s %s", c.Name, shorten(c.Args)))
+	}
+	return lines
+}
+
+func shorten(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > noteLine {
+		return string(r[:noteLine]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+)
+
+// Limits end a run that does not end by itself. Money is limited where it is
+// spent, by the proxy: its refusal ends the run with chat.CodeBudget.
+type Limits struct {
+	Turns    int           // answers of the model; default 100
+	Time     time.Duration // default 10 minutes
+	Tokens   int64         // of all answers together; 0 is no limit
+	Parallel int           // tool calls at once; default 8
+	// MaxMessage bounds the question, in bytes; default 4 MiB.
+	MaxMessage int
+	// Tries is how often one model is asked the same thing; default 3.
+	Tries int
+	// Pause is waited before the second try, twice as long before the third;
+	// default one second.
+	Pause time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Turns = cmp.Or(l.Turns, 100)
+	l.Time = cmp.Or(l.Time, 10*time.Minute)
+	l.Parallel = cmp.Or(l.Parallel, 8)
+	l.MaxMessage = cmp.Or(l.MaxMessage, 4<<20)
+	l.Tries = cmp.Or(l.Tries, 3)
+	l.Pause = cmp.Or(l.Pause, time.Second)
+	return l
+}
+
+// Codes of what ends a run, beside those of package chat.
+const (
+	CodeTurns    = "turn_limit"
+	CodeTime     = "timeout"
+	CodeTokens   = "token_limit"
+	CodeMessage  = "prompt_too_large"
+	CodeEmpty    = "prompt_empty"
+	CodeOverflow = string(chat.CodeContextOverflow)
+	CodeTool     = "tool_failed"
+	CodeStopped  = "cancelled"
+)
+
+// Error ends a run.
+type Error struct {
+	Code string
+	Text string
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Text }
+func (e *Error) Unwrap() error { return e.Err }
+
+func (l *Limits) check(turns int, used chat.Usage) error {
+	switch {
+	case turns >= l.Turns:
+		return &Error{Code: CodeTurns, Text: fmt.Sprintf("the model was asked %d times and is not done", turns)}
+	case l.Tokens > 0 && used.Total() >= l.Tokens:
+		return &Error{Code: CodeTokens, Text: fmt.Sprintf("%d tokens are used up, of %d", used.Total(), l.Tokens)}
+	}
+	return nil
+}
