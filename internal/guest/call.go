@@ -41,6 +41,9 @@ func (c *call) dispatch(req *wire.Request) error {
 	if op, ok := portOps[req.Op]; ok {
 		return withPart(req.Port, func(p *wire.Port) error { return op(c, p) })
 	}
+	if op, ok := grantOps[req.Op]; ok {
+		return withPart(req.Grant, func(g *wire.Grant) error { return op(c, g) })
+	}
 	op, ok := targetOps[req.Op]
 	if !ok {
 		return wire.Fail(wire.CodeUnknownOp, "the guest does not know the operation "+string(req.Op))

@@ -64,9 +64,15 @@ func (s *server) start(e *wire.Exec) (*process, error) {
 		return nil, exhausted(err)
 	}
 	defer stdio.closeTheirs()
+	mark, started, err := s.grants.mark(e.Grant)
+	if err != nil {
+		stdio.closeOurs()
+		return nil, err
+	}
+	defer started()
 	p := newProcess(e, attr, stdio)
-	p.tree = tree{mark: s.lineage.next(), warden: s.warden}
-	attr.Files, attr.Limits = stdio.theirs, s.limits(p.tree.mark)
+	p.tree = tree{kin: only(mark), warden: s.warden}
+	attr.Files, attr.Limits = stdio.theirs, s.limits(mark)
 	before := s.memory.recent()
 	pid, main, err := s.reaper.start(attr)
 	if err != nil {

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/atoll-run/atoll/internal/guest/spawn"
@@ -66,6 +67,35 @@ func (l *lineage) check() error {
 type mark uint64
 
 func (l *lineage) next() mark { return mark(l.last.Add(1)) }
+
+// reserve takes n marks that follow each other.
+func (l *lineage) reserve(n uint64) block {
+	last := mark(l.last.Add(n))
+	return block{last - mark(n) + 1, last}
+}
+
+// block is the marks from first to last.
+type block struct{ first, last mark }
+
+// kin is the execs that something concerns.
+type kin []block
+
+func only(m mark) kin { return kin{{m, m}} }
+
+// with is the kin and one more block, which lies behind all of its own.
+func (k kin) with(b block) kin {
+	if n := len(k); n > 0 && k[n-1].last+1 == b.first {
+		k[n-1].last = b.last
+		return k
+	}
+	return append(k, b)
+}
+
+// may reports whether one that belongs to an exec from lowest to highest may
+// belong to the kin.
+func (k kin) may(lowest, highest mark) bool {
+	return slices.ContainsFunc(k, func(b block) bool { return lowest <= b.last && b.first <= highest })
+}
 
 // limits spell m.
 func (l *lineage) limits(m mark) []spawn.Limit {

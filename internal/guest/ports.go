@@ -42,7 +42,7 @@ func (c *call) portListen(p *wire.Port) error {
 	if !wire.ValidID(p.ID) || p.Port < 1 || p.Port > 65535 {
 		return wire.Fail(wire.CodeInvalid, "the id or the port makes no sense")
 	}
-	l := &portListener{port: p.Port, conns: make(chan net.Conn), closed: make(chan struct{})}
+	l := &portListener{port: p.Port, who: p.Who, conns: make(chan net.Conn), closed: make(chan struct{})}
 	if err := c.server.ports.claim(p.ID, l); err != nil {
 		return err
 	}
@@ -87,6 +87,7 @@ func (ps *ports) find(id string) *portListener {
 // portListener is one open port, on both loopback addresses.
 type portListener struct {
 	port      int
+	who       bool // the host wants to know under which grant a caller was started
 	listeners []net.Listener
 	conns     chan net.Conn // accepted, for the next who asks
 	closed    chan struct{}
@@ -158,12 +159,21 @@ func (c *call) portAccept(p *wire.Port) error {
 	r := c.relay()
 	select {
 	case conn := <-l.conns:
-		return r.run(conn, wire.Caller{Port: l.port, Peer: conn.RemoteAddr().String()})
+		return r.run(conn, c.callerOf(conn, l))
 	case <-r.heard: // the host has left: there is nothing that it could say yet
 		return nil
 	case <-l.closed:
 		return wire.Fail(wire.CodeRefused, "the listener was closed")
 	}
+}
+
+// callerOf tells who connected.
+func (c *call) callerOf(conn net.Conn, l *portListener) wire.Caller {
+	caller := wire.Caller{Port: l.port, Peer: conn.RemoteAddr().String()}
+	if l.who {
+		c.server.withSlot(func() { caller.Grant = c.server.grants.of(conn) })
+	}
+	return caller
 }
 
 // portDial connects the host to a port inside.

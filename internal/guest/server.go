@@ -20,15 +20,17 @@ type server struct {
 	tidy    *tidy
 	files   *filing
 	ports   *ports
+	grants  *grants
 	// slots bounds the calls that wait for the kernel at once, and so the
 	// threads they need: those were made up front (see makeThreads).
 	slots chan struct{}
 }
 
 func newServer(build string, lineage *lineage) *server {
+	warden := &warden{lineage: lineage, alone: alone()}
 	s := &server{
 		self:    wire.Welcome{Boot: rand.Text(), Build: build},
-		lineage: lineage, warden: &warden{lineage: lineage, alone: alone()}, reaper: newReaper(), wires: newWires(), table: newTable(),
+		lineage: lineage, warden: warden, grants: &grants{lineage: lineage, warden: warden}, reaper: newReaper(), wires: newWires(), table: newTable(),
 		memory: &oomWatch{}, tidy: newTidy(), files: newFiling(), ports: newPorts(),
 		slots: make(chan struct{}, maxSlots),
 	}

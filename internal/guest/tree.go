@@ -19,9 +19,9 @@ const (
 	pollLast    = 25 * time.Millisecond
 )
 
-// tree is the process of one exec and all its descendants.
+// tree is the process of one exec and all its descendants, or those of several.
 type tree struct {
-	mark   mark
+	kin    kin
 	warden *warden
 }
 
@@ -46,7 +46,7 @@ func (t *tree) kill() bool {
 	deadline := time.Now().Add(killPatience)
 	for pass, pause := 0, pollFirst; ; pass, pause = pass+1, min(2*pause, pollLast) {
 		if pass >= quickPasses {
-			t.warden.killStopped(t.mark)
+			t.warden.killStopped(t.kin)
 		}
 		if t.signal(unix.SIGKILL) == 0 {
 			return true
@@ -74,12 +74,12 @@ func (t *tree) waitEmpty(d time.Duration) bool {
 
 // signal sends sig to every living process of the tree and returns how many
 // there were. Signal 0 only counts.
-func (t *tree) signal(sig unix.Signal) int { return t.warden.signal(t.mark, sig) }
+func (t *tree) signal(sig unix.Signal) int { return t.warden.signal(t.kin, sig) }
 
 // has reports whether pid is a living process of the tree.
 func (t *tree) has(pid int) bool {
 	lowest, highest, ok := t.warden.lineage.marksOf(pid)
-	return ok && lowest <= t.mark && t.mark <= highest && !processState(pid).dead()
+	return ok && lowest <= highest && t.kin.may(lowest, highest) && !processState(pid).dead()
 }
 
 // eachProcess calls f for every process visible here but the caller's, in the

@@ -23,16 +23,16 @@ type warden struct {
 
 // errand is one tree's part in a walk.
 type errand struct {
-	mark  mark
+	kin   kin
 	sig   unix.Signal
 	found int
 	done  chan struct{}
 }
 
-// signal sends sig to every living process that may descend from exec m, as it
-// finds them, and returns how many there were.
-func (w *warden) signal(m mark, sig unix.Signal) int {
-	e := &errand{mark: m, sig: sig, done: make(chan struct{})}
+// signal sends sig to every living process that may be of the kin, as it finds
+// them, and returns how many there were.
+func (w *warden) signal(k kin, sig unix.Signal) int {
+	e := &errand{kin: k, sig: sig, done: make(chan struct{})}
 	w.mu.Lock()
 	w.pending = append(w.pending, e)
 	if !w.walking {
@@ -69,7 +69,7 @@ func (w *warden) walk(errands []*errand) {
 			return
 		}
 		for _, e := range errands {
-			if lowest <= e.mark && e.mark <= highest {
+			if e.kin.may(lowest, highest) {
 				e.found++
 				if e.sig != 0 {
 					_ = unix.Kill(pid, e.sig)
@@ -82,7 +82,7 @@ func (w *warden) walk(errands []*errand) {
 // killStopped kills a tree while every process here stands still. Stopping them
 // is one system call, which a fork cannot slip through: the child either does
 // not come to be or is stopped too.
-func (w *warden) killStopped(m mark) {
+func (w *warden) killStopped(k kin) {
 	if !w.alone {
 		return // others than ours would stand still too
 	}
@@ -91,7 +91,7 @@ func (w *warden) killStopped(m mark) {
 	stopped := map[int]bool{}
 	eachProcess(func(pid int) { stopped[pid] = processState(pid).stopped() })
 	_ = unix.Kill(-1, unix.SIGSTOP)
-	w.walk([]*errand{{mark: m, sig: unix.SIGKILL}})
+	w.walk([]*errand{{kin: k, sig: unix.SIGKILL}})
 	eachProcess(func(pid int) {
 		if !stopped[pid] {
 			_ = unix.Kill(pid, unix.SIGCONT)

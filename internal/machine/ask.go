@@ -113,7 +113,7 @@ func open(live *live, req *wire.Request) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := wire.WriteRequest(stream, req); err != nil {
+	if err := live.request(stream, req); err != nil {
 		stream.Close()
 		return nil, err
 	}

@@ -37,6 +37,9 @@ type Command struct {
 	// longer output the beginning and the end are kept, half each, but of the
 	// end at most MaxTail; it comes when the command is over. 0: no limit.
 	OutputLimit int64
+	// Grant is the id of the open grant that the command is started under; ""
+	// is none. The end of the grant ends it and all its descendants.
+	Grant string
 }
 
 // MaxTail is how much of the end of a long output can be kept.
@@ -90,6 +93,7 @@ func (c *Command) check() error {
 	}
 	add(c.Timeout < 0 || c.Grace < 0, "a time is negative")
 	add(c.OutputLimit < 0, "the output limit is negative")
+	add(c.Grant != "" && !wire.ValidID(c.Grant), "the grant's id is malformed")
 	if problems == nil {
 		return nil
 	}
@@ -112,6 +116,7 @@ func (c *Command) request(id string) *wire.Request {
 	exec := &wire.Exec{
 		ID: id, Argv: wire.Texts(c.Argv), Shell: wire.Text(c.Shell), Env: wire.Texts(c.Env), Dir: wire.Text(c.Dir),
 		Stdin: c.Stdin != nil, TimeoutMs: milliseconds(c.Timeout), GraceMs: milliseconds(c.grace()), EndTree: c.EndTree,
+		Grant: c.Grant,
 	}
 	if c.TTY != nil {
 		exec.TTY = &wire.Size{Rows: c.TTY.Rows, Cols: c.TTY.Cols}

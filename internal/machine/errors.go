@@ -32,6 +32,8 @@ var (
 	ErrBusy = errors.New("too much at once")
 	// ErrNoProcess is a process that is not, or no longer, known.
 	ErrNoProcess = errors.New("no such process")
+	// ErrNoGrant is a command under a grant that is not open.
+	ErrNoGrant = errors.New("the grant is not open")
 	// ErrUnsupported is what this sandbox, or the guest in it, cannot do.
 	ErrUnsupported = errors.New("not supported by the sandbox")
 )
@@ -49,6 +51,7 @@ var kinds = map[wire.Code]error{
 	wire.CodeExhausted:     ErrExhausted,
 	wire.CodeTooMany:       ErrBusy,
 	wire.CodeNoProcess:     ErrNoProcess,
+	wire.CodeNoGrant:       ErrNoGrant,
 	wire.CodeUnknownOp:     ErrUnsupported,
 	wire.CodeUnsupported:   ErrUnsupported,
 	wire.CodeVersion:       ErrUnsupported,

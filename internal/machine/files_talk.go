@@ -133,7 +133,7 @@ func (t *talk) end(undisturbed bool) {
 // say sends the request and what follows it, in one message.
 func (t *talk) say(o *opening) error {
 	message := bytes.NewBuffer(make([]byte, 0, requestRoom+len(o.follow)))
-	if err := wire.WriteRequest(message, o.request); err != nil {
+	if err := t.live.request(message, o.request); err != nil {
 		return t.failed(err)
 	}
 	message.Write(o.follow)

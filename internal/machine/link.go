@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -32,14 +33,23 @@ const (
 type live struct {
 	*wire.Session
 	boot      string
+	version   int           // of the protocol
 	commands  chan struct{} // one for each command
 	questions chan struct{} // one for each question; who finds none waits
 
 	noted bool // that it broke; whoever has the link's turn may look
 }
 
-func newLive(session *wire.Session, boot string) *live {
-	return &live{Session: session, boot: boot, commands: make(chan struct{}, maxCommands), questions: make(chan struct{}, maxQuestions)}
+func newLive(session *wire.Session, welcome *wire.Welcome) *live {
+	return &live{Session: session, boot: welcome.Boot, version: welcome.Version, commands: make(chan struct{}, maxCommands), questions: make(chan struct{}, maxQuestions)}
+}
+
+// request writes a request, unless this guest would not understand all of it.
+func (l *live) request(w io.Writer, req *wire.Request) error {
+	if err := wire.Understood(l.version, req); err != nil {
+		return err
+	}
+	return wire.WriteRequest(w, req)
 }
 
 // alive reports whether the wire was not seen to end.
@@ -142,7 +152,7 @@ func (l *link) attempt(ctx context.Context) (*live, error) {
 		conn.Close()
 		return nil, lost(err)
 	}
-	return newLive(session, welcome.Boot), nil
+	return newLive(session, welcome), nil
 }
 
 // notReached judges a dial that failed. A guest that is about to start, or about

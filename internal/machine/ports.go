@@ -43,16 +43,19 @@ type PortOptions struct {
 	Gate func(ctx context.Context, caller Caller) error
 	// MaxConns bounds the connections under way; further ones wait. Default 64.
 	MaxConns int
+	// Who has the guest find out under which grant each caller was started.
+	Who bool
 	// Backlog bounds the connections that wait; further ones are refused by the
 	// sandbox's kernel. Default and most wire.MaxBacklog.
 	Backlog int
 }
 
 // Caller is who connected to a port. That it is this sandbox is certain; the
-// address is its word.
+// rest is its word.
 type Caller struct {
-	Port int
-	Addr netip.AddrPort
+	Port  int
+	Addr  netip.AddrPort
+	Grant string // that it was started under; "" if none, or none that was found
 }
 
 // Listen has the guest listen on a port of the sandbox's loopback interface,

@@ -40,11 +40,11 @@ func newPortConn(t *talk, port int) (*portConn, error) {
 		return nil, err
 	}
 	addr, err := netip.ParseAddrPort(caller.Peer)
-	if err != nil || caller.Port != port || !addr.Addr().IsLoopback() {
+	if err != nil || caller.Port != port || !addr.Addr().IsLoopback() || caller.Grant != "" && !wire.ValidID(caller.Grant) {
 		return nil, t.lies("connection from elsewhere")
 	}
 	t.outlive()
-	return &portConn{talk: t, caller: Caller{Port: port, Addr: addr}, data: t.frames.Data()}, nil
+	return &portConn{talk: t, caller: Caller{Port: port, Addr: addr, Grant: caller.Grant}, data: t.frames.Data()}, nil
 }
 
 // Read implements net.Conn.
@@ -108,6 +108,9 @@ func (c *portConn) reason(err error) error {
 	}
 	return ErrReset
 }
+
+// GrantID implements grant.Caller: what the guest found out about the other end.
+func (c *portConn) GrantID() string { return c.caller.Grant }
 
 // LocalAddr implements net.Conn: the port inside the sandbox.
 func (c *portConn) LocalAddr() net.Addr { return portAddr(c.caller.Port) }

@@ -21,7 +21,7 @@ func (l *PortListener) lease(ctx context.Context) (*lease, error) {
 	id := rand.Text()
 	t, err := l.machine.talk(ctx, &opening{
 		link: l.machine.bulk, slots: l.machine.ports, patience: answerPatience,
-		request: &wire.Request{Op: wire.OpPortListen, Port: &wire.Port{ID: id, Port: l.port, Backlog: l.options.Backlog}},
+		request: &wire.Request{Op: wire.OpPortListen, Port: &wire.Port{ID: id, Port: l.port, Backlog: l.options.Backlog, Who: l.options.Who}},
 	})
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import "time"
 // too, because a sandbox may outlive an upgrade of its host.
 const (
 	MinVersion = 1
-	MaxVersion = 1
+	MaxVersion = 2
 )
 
 // Sizes. Each bounds what one side must hold for the other.

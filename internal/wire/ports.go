@@ -22,6 +22,8 @@ type Port struct {
 	ID      string `json:"id,omitempty"` // names a listener, chosen by the host
 	Port    int    `json:"port,omitempty"`
 	Backlog int    `json:"backlog,omitempty"` // connections that may wait to be accepted
+	// Who asks for the grant of each caller. Version 2.
+	Who bool `json:"who,omitempty"`
 }
 
 // Bound answers listen: where the guest listens.
@@ -34,6 +36,9 @@ type Bound struct {
 type Caller struct {
 	Port int    `json:"port"`
 	Peer string `json:"peer"` // address and port, in the sandbox
+	// Grant is the open one, if the caller was started under it. Only if the
+	// listener asked Who.
+	Grant string `json:"grant,omitempty"`
 }
 
 const (

@@ -35,6 +35,7 @@ type Request struct {
 	Target *Target `json:"target,omitempty"`
 	File   *File   `json:"file,omitempty"`
 	Port   *Port   `json:"port,omitempty"`
+	Grant  *Grant  `json:"grant,omitempty"`
 }
 
 // Exec describes a process to start. Exactly one of Argv and Shell is given.
@@ -55,6 +56,8 @@ type Exec struct {
 	EndTree bool `json:"endTree,omitempty"`
 	// Cap cuts long output in the middle. Nil: all of it is sent.
 	Cap *Cap `json:"cap,omitempty"`
+	// Grant names the open grant that the process is started under. Version 2.
+	Grant string `json:"grant,omitempty"`
 }
 
 // Size is that of a terminal.

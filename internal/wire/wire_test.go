@@ -207,7 +207,7 @@ func TestHandshake(t *testing.T) {
 }
 
 func TestNegotiate(t *testing.T) {
-	tests := map[[2]int]int{{1, 1}: 1, {1, 9}: wire.MaxVersion, {2, 9}: 0}
+	tests := map[[2]int]int{{1, 1}: 1, {1, 9}: wire.MaxVersion, {2, 9}: wire.MaxVersion, {wire.MaxVersion + 1, wire.MaxVersion + 9}: 0}
 	for versions, want := range tests {
 		if got := wire.Negotiate(&wire.Hello{Min: versions[0], Max: versions[1]}); got != want {
 			t.Errorf("%v: %d, want %d", versions, got, want)

@@ -1,0 +1,144 @@
+package guest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxLooked bounds the descriptors that are looked at to find who connected.
+// Beyond that the caller counts as unknown.
+const maxLooked = 1 << 16
+
+// of returns the id of the open grant if whoever is at the other end of an
+// accepted connection was started under it, else "". Every process that is seen
+// to hold that end must have been: one that was not may have sent the descriptor
+// to one that was. (A process that is not dumpable shows its descriptors to
+// nobody, and so has no grant. It cannot hold an end secretly beside one that has
+// unless that one took it, and who takes descriptors may as well pass on bytes.)
+func (gs *grants) of(conn net.Conn) string {
+	if gs.present() == nil {
+		return ""
+	}
+	inode, ok := peerSocket(conn)
+	if !ok {
+		return ""
+	}
+	id, owned, left := "", false, maxLooked
+	eachProcess(func(pid int) {
+		holds, lowest, highest := gs.holder(pid, inode, &left)
+		if !holds {
+			return
+		}
+		its := ""
+		if lowest == highest { // one that hides its descent has no part in anything
+			its, _ = gs.holds(lowest)
+		}
+		if owned && its != id {
+			its = ""
+		}
+		id, owned = its, true
+	})
+	if left <= 0 {
+		return ""
+	}
+	return id
+}
+
+// holder reports whether pid holds the socket, and which execs it may belong to.
+// The marks are read between opening the process's directory and reading from
+// it: as reading fails once that process is gone, they are not another's that
+// got the same number.
+func (gs *grants) holder(pid int, inode string, left *int) (holds bool, lowest, highest mark) {
+	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
+	if err != nil {
+		return false, 0, 0
+	}
+	defer dir.Close()
+	lowest, highest, ok := gs.lineage.marksOf(pid)
+	if !ok {
+		return false, 0, 0
+	}
+	link := make([]byte, len(inode)+1)
+	for *left > 0 {
+		names, err := dir.Readdirnames(64)
+		*left -= len(names)
+		for _, name := range names {
+			n, err := unix.Readlinkat(int(dir.Fd()), name, link)
+			if err == nil && string(link[:n]) == inode {
+				return true, lowest, highest
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	return false, 0, 0
+}
+
+// peerSocket finds the socket at the other end of a connection within the
+// sandbox, as its descriptors are called in /proc.
+func peerSocket(conn net.Conn) (string, bool) {
+	ours, err := netip.ParseAddrPort(conn.LocalAddr().String())
+	theirs, err2 := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if errors.Join(err, err2) != nil {
+		return "", false
+	}
+	if ours.Addr().Is4() {
+		if inode, ok := socketIn("/proc/self/net/tcp", theirs, ours); ok {
+			return inode, true
+		}
+		// A socket of the newer protocol can speak the older one.
+		theirs, ours = mapped(theirs), mapped(ours)
+	}
+	return socketIn("/proc/self/net/tcp6", theirs, ours)
+}
+
+func mapped(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom16(a.Addr().As16()), a.Port())
+}
+
+// socketIn looks a socket up by its two addresses in one of the kernel's tables:
+//
+//	sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+//	 0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000 65534        0 20481 …
+func socketIn(table string, local, remote netip.AddrPort) (string, bool) {
+	file, err := os.Open(table)
+	if err != nil {
+		return "", false
+	}
+	defer file.Close()
+	want, other := []byte(kernelAddr(local)), []byte(kernelAddr(remote))
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if !bytes.Contains(lines.Bytes(), want) {
+			continue
+		}
+		f := bytes.Fields(lines.Bytes())
+		if len(f) > 9 && bytes.Equal(f[1], want) && bytes.Equal(f[2], other) && string(f[9]) != "0" {
+			return "socket:[" + string(f[9]) + "]", true
+		}
+	}
+	return "", false
+}
+
+// kernelAddr spells an address as the kernel does: word by word, as numbers.
+func kernelAddr(a netip.AddrPort) string {
+	b := a.Addr().AsSlice()
+	for i := 0; i < len(b); i += 4 {
+		binary.BigEndian.PutUint32(b[i:], binary.NativeEndian.Uint32(b[i:]))
+	}
+	return string(bytes.ToUpper([]byte(hex.EncodeToString(b)))) + ":" + hex4(a.Port())
+}
+
+func hex4(n uint16) string {
+	return string(bytes.ToUpper(hex.AppendEncode(nil, binary.BigEndian.AppendUint16(nil, n))))
+}
