@@ -1,0 +1,305 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// Options are the numbers of a Log; zero is the default.
+type Options struct {
+	Scrub  func(string) string // takes known secrets out of a text; may be nil
+	Logger *slog.Logger        // nil discards
+	Now    func() time.Time    // nil is the clock
+
+	QueueBytes  int           // of records that wait to be written
+	SyncEvery   time.Duration // how long a record may be in memory only
+	SegmentSize int64         // a larger segment is closed and another begun
+	SegmentAge  time.Duration
+	KeepSize    int64 // of all segments together; the oldest go
+	KeepAge     time.Duration
+	FreeRate    float64 // records a second of requests that cost nothing, per subject
+	FreeBurst   int
+}
+
+// The defaults of Options.
+const (
+	DefaultQueueBytes  = 4 << 20
+	DefaultSyncEvery   = 250 * time.Millisecond
+	DefaultSegmentSize = 64 << 20
+	DefaultSegmentAge  = 24 * time.Hour
+	DefaultKeepSize    = 2 << 30
+	DefaultKeepAge     = 180 * 24 * time.Hour
+	DefaultFreeRate    = 5
+	DefaultFreeBurst   = 50
+
+	checkpointLines = 256
+	retryEvery      = time.Second
+)
+
+// The errors of Append.
+var (
+	ErrClosed  = errors.New("the audit log is closed")
+	ErrFailing = errors.New("the audit log cannot be written, so nothing more may happen")
+)
+
+// Log is the audit log of one process. It is safe for concurrent use.
+type Log struct {
+	dir     string
+	options Options
+	key     ed25519.PrivateKey
+	pacer   *pacer
+
+	mu      sync.Mutex
+	room    sync.Cond // queue has room, or never will
+	queue   []byte    // lines of JSON
+	spare   []byte
+	failing error
+	closed  bool
+
+	wake    chan struct{}
+	stop    chan struct{}
+	done    chan struct{}
+	segment *segment // the writer's own
+	synced  int64
+}
+
+// Open opens the log in dir. Its segment is made with the first record.
+func Open(dir string, o Options) (*Log, error) {
+	o.fill()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	key, err := loadKey(dir)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{
+		dir: dir, options: o, key: key, pacer: newPacer(o.FreeRate, o.FreeBurst),
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	l.room.L = &l.mu
+	go l.work()
+	return l, nil
+}
+
+func (o *Options) fill() {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	orDefault(&o.QueueBytes, DefaultQueueBytes)
+	orDefault(&o.SyncEvery, DefaultSyncEvery)
+	orDefault(&o.SegmentSize, DefaultSegmentSize)
+	orDefault(&o.SegmentAge, DefaultSegmentAge)
+	orDefault(&o.KeepSize, DefaultKeepSize)
+	orDefault(&o.KeepAge, DefaultKeepAge)
+	orDefault(&o.FreeRate, DefaultFreeRate)
+	orDefault(&o.FreeBurst, DefaultFreeBurst)
+}
+
+func orDefault[T comparable](v *T, fallback T) {
+	if *v == *new(T) {
+		*v = fallback
+	}
+}
+
+// Append records a request. It waits while the queue is full, and fails when
+// the log cannot be written: whoever must not act unseen then does not act.
+// Requests that cost nothing are many when somebody is hostile; beyond their
+// pace they are counted instead of recorded.
+func (l *Log) Append(r *Record) error {
+	now := l.options.Now()
+	free := r.Denied != "" || r.CostMicroUSD == 0 && r.Tokens == Tokens{} && !r.Unpriced
+	if free && !l.pacer.allow(r.Subject, now) {
+		return l.Healthy()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.queue) >= l.options.QueueBytes && l.failing == nil && !l.closed {
+		l.room.Wait()
+	}
+	if err := l.state(); err != nil {
+		return err
+	}
+	l.queue = append(r.appendTo(l.queue, l.options.Scrub), '\n')
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Healthy reports whether records can be written.
+func (l *Log) Healthy() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state()
+}
+
+func (l *Log) state() error {
+	switch {
+	case l.closed:
+		return ErrClosed
+	case l.failing != nil:
+		return fmt.Errorf("%w: %w", ErrFailing, l.failing)
+	}
+	return nil
+}
+
+// Close writes what waits and closes the segment.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	l.room.Broadcast()
+	l.mu.Unlock()
+	close(l.stop)
+	<-l.done
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failing
+}
+
+// work is the one writer.
+func (l *Log) work() {
+	defer close(l.done)
+	tick := time.NewTicker(l.options.SyncEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.wake:
+			l.report(l.drain())
+		case <-tick.C:
+			l.report(l.tend())
+		case <-l.stop:
+			l.report(l.finish())
+			return
+		}
+		if l.isFailing() {
+			l.pause()
+		}
+	}
+}
+
+// pause waits before the next try of a log that cannot be written.
+func (l *Log) pause() {
+	select {
+	case <-time.After(retryEvery):
+	case <-l.stop:
+	}
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *Log) isFailing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failing != nil
+}
+
+// report remembers whether writing works.
+func (l *Log) report(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil && l.failing == nil {
+		l.options.Logger.Error("the audit log cannot be written", "error", err)
+	}
+	l.failing = err
+	if err != nil {
+		l.room.Broadcast()
+	}
+}
+
+// drain writes what waits. What could not be written stays in the segment's
+// buffer and is tried again.
+func (l *Log) drain() error {
+	if err := l.ensure(); err != nil {
+		return err
+	}
+	if err := l.segment.write(); err != nil { // of an earlier try
+		return err
+	}
+	l.mu.Lock()
+	batch := l.queue
+	l.queue, l.spare = l.spare[:0], nil
+	l.room.Broadcast()
+	l.mu.Unlock()
+	now := l.options.Now()
+	for rest := batch; len(rest) > 0; {
+		var body []byte
+		body, rest, _ = bytes.Cut(rest, []byte{'\n'})
+		l.segment.line(body)
+		if l.segment.lines-l.segment.signed >= checkpointLines {
+			l.segment.checkpoint(now, kindCheckpoint)
+		}
+	}
+	l.mu.Lock()
+	l.spare = batch[:0]
+	l.mu.Unlock()
+	return l.segment.write()
+}
+
+// ensure has a segment to write to, a new one when the old is large or old.
+func (l *Log) ensure() (err error) {
+	now := l.options.Now()
+	s := l.segment
+	if s != nil && s.size < l.options.SegmentSize && now.Sub(s.opened) < l.options.SegmentAge {
+		return nil
+	}
+	if s != nil {
+		if err := s.close(now); err != nil {
+			return err
+		}
+		l.segment = nil
+	}
+	if l.segment, err = createSegment(l.dir, l.key, now); err != nil {
+		return err
+	}
+	return l.retain(now)
+}
+
+// tend does what time asks for: counts of dropped records, a checkpoint, a
+// sync.
+func (l *Log) tend() error {
+	now := l.options.Now()
+	if dropped, since := l.pacer.takeDropped(); dropped > 0 {
+		if err := l.ensure(); err != nil {
+			return err
+		}
+		l.segment.note(now, &note{Kind: kindDropped, Dropped: dropped, Since: stamp(since)})
+	}
+	s := l.segment
+	if s == nil || s.signed == s.lines {
+		return nil
+	}
+	s.checkpoint(now, kindCheckpoint)
+	return errors.Join(s.write(), s.publish())
+}
+
+func (l *Log) finish() error {
+	l.mu.Lock()
+	waiting := len(l.queue)
+	l.mu.Unlock()
+	var err error
+	if waiting > 0 {
+		err = l.drain()
+	}
+	err = errors.Join(err, l.tend())
+	if l.segment == nil {
+		return err
+	}
+	return errors.Join(err, l.segment.close(l.options.Now()))
+}

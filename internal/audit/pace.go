@@ -1,0 +1,81 @@
+package audit
+
+import (
+	"sync"
+	"time"
+)
+
+// pacer lets so many records a second of each subject through, and counts the
+// others. Subjects are bounded too: a caller who can invent them shares one
+// bucket with all who come late.
+type pacer struct {
+	mu      sync.Mutex
+	rate    float64
+	burst   float64
+	buckets map[Subject]*bucket
+	dropped int64
+	since   time.Time
+}
+
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+const maxBuckets = 1024
+
+func newPacer(rate float64, burst int) *pacer {
+	return &pacer{rate: rate, burst: float64(burst), buckets: map[Subject]*bucket{}}
+}
+
+func (p *pacer) allow(s Subject, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := p.bucket(Subject{Account: s.Account, Agent: s.Agent, Session: s.Session, Run: s.Run}, now)
+	b.left = min(p.burst, b.left+p.rate*max(now.Sub(b.at).Seconds(), 0))
+	b.at = now
+	if b.left >= 1 {
+		b.left--
+		return true
+	}
+	if p.dropped == 0 {
+		p.since = now
+	}
+	p.dropped++
+	return false
+}
+
+func (p *pacer) bucket(s Subject, now time.Time) *bucket {
+	if b := p.buckets[s]; b != nil {
+		return b
+	}
+	if len(p.buckets) >= maxBuckets {
+		p.forget(now)
+	}
+	if len(p.buckets) >= maxBuckets {
+		s = Subject{}
+		if b := p.buckets[s]; b != nil {
+			return b
+		}
+	}
+	b := &bucket{left: p.burst, at: now}
+	p.buckets[s] = b
+	return b
+}
+
+// forget drops the buckets that are full again: they remember nothing.
+func (p *pacer) forget(now time.Time) {
+	for s, b := range p.buckets {
+		if b.left+p.rate*now.Sub(b.at).Seconds() >= p.burst {
+			delete(p.buckets, s)
+		}
+	}
+}
+
+// takeDropped returns how many were dropped since it was last asked.
+func (p *pacer) takeDropped() (n int64, since time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, since, p.dropped = p.dropped, p.since, 0
+	return n, since
+}

@@ -1,0 +1,153 @@
+package audit
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Subject says whom a request was for.
+type Subject struct{ Account, Agent, Session, Run, Attempt, Graph, Trace string }
+
+// Tokens are what a request used.
+type Tokens struct{ Input, CachedInput, CacheWrite, Output, Reasoning int64 }
+
+// Record is one request. It has no place for a prompt, a key or a query.
+type Record struct {
+	Time                      time.Time
+	Kind                      string // "call", or what else the caller records
+	Subject                   Subject
+	RequestID                 string
+	Dialect                   string
+	ModelAsked, ModelAnswered string
+	Status                    int
+	FirstByte, Total          time.Duration
+	Tokens                    Tokens
+	CostMicroUSD              int64
+	Unpriced, Estimated       bool
+	Denied                    string // why it was refused; "" if it was not
+}
+
+// maxText is how many bytes of a text are kept.
+const maxText = 256
+
+// appendTo appends the record as one line of JSON, without the line's end.
+// Fields that are empty are left out.
+func (r *Record) appendTo(b []byte, scrub func(string) string) []byte {
+	b = append(b, `{"time":"`...)
+	b = r.Time.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z07:00")
+	b = append(b, '"')
+	b = appendText(b, "kind", r.Kind)
+	b = appendText(b, "id", r.RequestID)
+	b = appendText(b, "account", r.Subject.Account)
+	b = appendText(b, "agent", r.Subject.Agent)
+	b = appendText(b, "session", r.Subject.Session)
+	b = appendText(b, "run", r.Subject.Run)
+	b = appendText(b, "attempt", r.Subject.Attempt)
+	b = appendText(b, "graph", r.Subject.Graph)
+	b = appendText(b, "trace", r.Subject.Trace)
+	b = appendText(b, "dialect", r.Dialect)
+	b = appendText(b, "modelAsked", redact(r.ModelAsked, scrub)) // callers write this one,
+	b = appendText(b, "model", redact(r.ModelAnswered, scrub))   // upstreams this one,
+	b = appendText(b, "denied", redact(r.Denied, scrub))         // and both may be quoted here
+	b = appendNumber(b, "status", int64(r.Status))
+	b = appendNumber(b, "firstByteMicros", r.FirstByte.Microseconds())
+	b = appendNumber(b, "totalMicros", r.Total.Microseconds())
+	b = appendNumber(b, "input", r.Tokens.Input)
+	b = appendNumber(b, "cachedInput", r.Tokens.CachedInput)
+	b = appendNumber(b, "cacheWrite", r.Tokens.CacheWrite)
+	b = appendNumber(b, "output", r.Tokens.Output)
+	b = appendNumber(b, "reasoning", r.Tokens.Reasoning)
+	b = appendNumber(b, "costMicroUSD", r.CostMicroUSD)
+	b = appendTrue(b, "unpriced", r.Unpriced)
+	b = appendTrue(b, "estimated", r.Estimated)
+	return append(b, '}')
+}
+
+func appendText(b []byte, name, text string) []byte {
+	if text == "" {
+		return b
+	}
+	b = append(append(append(b, `,"`...), name...), `":`...)
+	return appendQuoted(b, text)
+}
+
+func appendNumber(b []byte, name string, n int64) []byte {
+	if n == 0 {
+		return b
+	}
+	b = append(append(append(b, `,"`...), name...), `":`...)
+	return strconv.AppendInt(b, n, 10)
+}
+
+func appendTrue(b []byte, name string, is bool) []byte {
+	if !is {
+		return b
+	}
+	return append(append(append(b, `,"`...), name...), `":true`...)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendQuoted writes a JSON string of at most maxText bytes of the text.
+// Whatever could end a line or move a terminal's cursor is escaped.
+func appendQuoted(b []byte, text string) []byte {
+	cut := len(text) > maxText
+	if cut {
+		text = text[:maxText]
+	}
+	b = append(b, '"')
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r >= ' ' && r < 0x7f:
+			b = append(b, byte(r))
+		case r > 0xffff || r == utf8.RuneError:
+			b = append(b, "\ufffd"...)
+		case r < 0xa0 || r == 0x2028 || r == 0x2029 || isBidi(r):
+			b = append(b, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+		default:
+			b = append(b, text[:size]...)
+		}
+		text = text[size:]
+	}
+	if cut {
+		b = append(b, "…"...)
+	}
+	return append(b, '"')
+}
+
+// isBidi reports marks that make text read in another order than it is stored.
+func isBidi(r rune) bool {
+	return r >= 0x200b && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x2069 || r == 0xfeff
+}
+
+// keyForms are what common keys look like, keyMarks what one of them must hold:
+// the marks are looked for first, because they are almost never there.
+var (
+	keyForms = regexp.MustCompile(`\b(?:(?:sk|pk|rk|ghp|gho|ghs|xox[a-z]|atoll)[-_]|AKIA|AIza|[Bb]earer )[A-Za-z0-9_.\-]{16,}`)
+	keyMarks = []string{"sk-", "pk-", "rk-", "sk_", "pk_", "rk_", "gh", "xox", "atoll", "AKIA", "AIza", "earer "}
+)
+
+// redact takes keys out of a text that was written elsewhere.
+func redact(text string, scrub func(string) string) string {
+	if text == "" {
+		return text
+	}
+	if scrub != nil {
+		text = scrub(text)
+	}
+	if len(text) > 4*maxText {
+		text = text[:4*maxText]
+	}
+	for _, mark := range keyMarks {
+		if strings.Contains(text, mark) {
+			return keyForms.ReplaceAllString(text, "[redacted]")
+		}
+	}
+	return text
+}

@@ -1,0 +1,104 @@
+package audit
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// retain removes the oldest segments when there are too many or they are too
+// old, and says so in the current one, so that their absence is no gap.
+func (l *Log) retain(now time.Time) error {
+	names, err := list(l.dir, segmentSuffix)
+	if err != nil {
+		return err
+	}
+	old, err := l.tooMany(names, now)
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	var retired []Head
+	for _, name := range old {
+		head, err := headOf(l.dir, name)
+		if err != nil {
+			return err
+		}
+		if head.State == stateOpen {
+			break
+		}
+		retired = append(retired, head)
+	}
+	if len(retired) == 0 {
+		return nil
+	}
+	// The record comes first: a crash in between leaves a file too many, not a
+	// gap nobody explains.
+	all := append(l.retiredBefore(names), retired...)
+	l.segment.note(now, &note{Kind: kindRetire, Retired: all})
+	if err := errors.Join(l.segment.write(), l.segment.file.Sync()); err != nil {
+		return err
+	}
+	for _, h := range retired {
+		path := filepath.Join(l.dir, h.Segment)
+		err = errors.Join(err, os.Remove(path+segmentSuffix), ignoreMissing(os.Remove(path+headSuffix)))
+	}
+	return err
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// tooMany returns the oldest segments beyond the limits, never the current one.
+func (l *Log) tooMany(names []string, now time.Time) ([]string, error) {
+	var total int64
+	kept := len(names)
+	for i := len(names) - 1; i >= 0; i-- {
+		info, err := os.Stat(filepath.Join(l.dir, names[i]+segmentSuffix))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		total += info.Size()
+		if names[i] != l.segment.name && (total > l.options.KeepSize || now.Sub(info.ModTime()) > l.options.KeepAge) {
+			break
+		}
+		kept = i
+	}
+	return names[:kept], nil
+}
+
+// retiredBefore are the segments that retention removed earlier and that first
+// lines still name. They are said again, because the segment that said it may
+// go. Only what was said is repeated: a segment that somebody took stays missed.
+func (l *Log) retiredBefore(names []string) []Head {
+	said := map[string]Head{}
+	named := map[string]bool{}
+	for _, name := range names {
+		first, second, err := firstLines(l.dir, name)
+		if err != nil {
+			continue
+		}
+		for _, h := range first.Heads {
+			named[h.Segment] = true
+		}
+		for _, h := range second.Retired {
+			said[h.Segment] = h
+		}
+	}
+	var again []Head
+	for _, name := range slices.Sorted(maps.Keys(said)) {
+		if named[name] {
+			again = append(again, said[name])
+		}
+	}
+	return again
+}

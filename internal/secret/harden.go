@@ -1,0 +1,21 @@
+package secret
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Harden keeps this process's memory from others of the same user, and out of
+// core dumps: it cannot be traced, nor its /proc files read, nor does it leave
+// a core. It is for programs that hold keys; children must not need it.
+func Harden() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("keep this process's memory private: %w", err)
+	}
+	none := unix.Rlimit{Cur: 0, Max: 0}
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &none); err != nil {
+		return fmt.Errorf("forbid core dumps: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package usage
+
+// An upstream's figures are believed up to so many times what was reserved, and
+// always up to the floor: estimates of images and tools may be far off, but an
+// upstream gone mad must not empty a budget.
+const (
+	believedTimes = 4
+	believedFloor = 100_000
+)
+
+// settlement is the record that ends a reservation.
+func (l *Ledger) settlement(held *record, o Outcome) *record {
+	end := *held
+	end.Kind, end.Flags = kindSettle, 0
+	end.Status = int64(o.Status)
+	end.Model = o.Model
+	if end.Model == "" || len(end.Model) > maxKey {
+		end.Model = held.ModelAsked
+	}
+	end.Tokens = believed(held.Tokens, o.Tokens)
+	if o.Estimated || end.Tokens != o.Tokens {
+		end.Flags |= flagEstimated
+	}
+	l.price(held, &end, o.UpstreamCost)
+	return &end
+}
+
+// price fills in the money: what the upstream told, else the price of the model
+// that answered, else of the one that was asked.
+func (l *Ledger) price(held, end *record, told *int64) {
+	price, priced := l.options.Prices.Of(end.Model)
+	if !priced {
+		price, priced = l.options.Prices.Of(held.ModelAsked)
+	}
+	end.MicroUSD = price.cost(end.Tokens)
+	switch {
+	case told != nil && *told >= 0 && believable(held, *told):
+		end.MicroUSD = *told
+	case !priced && end.Tokens != (Tokens{}):
+		end.Flags |= flagUnpriced
+	}
+}
+
+// believable reports whether a told cost is near what was reserved. An unpriced
+// model reserved no money, so nothing is known against the figure.
+func believable(held *record, told int64) bool {
+	const floor = 10_000_000 // ten dollars
+	return told <= max(floor, believedTimes*held.MicroUSD)
+}
+
+// believed is what is taken from an upstream's figures. Figures below zero say
+// that the whole cannot be trusted: the reservation is charged.
+func believed(held, told Tokens) Tokens {
+	for _, n := range []int64{told.Input, told.CachedInput, told.CacheWrite, told.Output, told.Reasoning} {
+		if n < 0 {
+			return held
+		}
+	}
+	most := max(believedFloor, believedTimes*held.Total())
+	capped := func(n int64) int64 { return min(n, most) }
+	return Tokens{capped(told.Input), capped(told.CachedInput), capped(told.CacheWrite), capped(told.Output), capped(told.Reasoning)}
+}
