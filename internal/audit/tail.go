@@ -44,7 +44,9 @@ func Tail(dir string, n int, match func(json string) bool) ([]Entry, error) {
 }
 
 // time is the beginning of a record, which is its time.
-func (e Entry) time() string { return e.JSON[:min(len(e.JSON), len(`{"time":"2006-01-02T15:04:05.000Z`))] }
+func (e Entry) time() string {
+	return e.JSON[:min(len(e.JSON), len(`{"time":"2006-01-02T15:04:05.000Z`))]
+}
 
 // records are the last n of one segment that match.
 func records(dir, name string, n int, match func(string) bool) ([]Entry, error) {

@@ -37,7 +37,9 @@ type Literal struct{ Value Value }
 func (Literal) Name() string { return "the configuration file" }
 
 // Read returns the secret.
-func (l Literal) Read(context.Context) (Value, error) { return clean(l.Name(), []byte(l.Value.Reveal())) }
+func (l Literal) Read(context.Context) (Value, error) {
+	return clean(l.Name(), []byte(l.Value.Reveal()))
+}
 
 // Env is a variable of this process's environment.
 type Env struct {

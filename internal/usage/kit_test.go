@@ -1,0 +1,77 @@
+package usage_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// prices make sums easy: a token of input costs one millionth of a dollar, of
+// output ten.
+func prices() *usage.Prices {
+	return usage.NewPrices(map[string]usage.Price{
+		"m": {Input: 1_000_000, CachedInput: 100_000, CacheWrite: 1_000_000, Output: 10_000_000},
+	})
+}
+
+// open opens a ledger on a state directory.
+func open(t testing.TB, dir string) *usage.Ledger {
+	t.Helper()
+	return openWith(t, dir, nil)
+}
+
+func openWith(t testing.TB, dir string, adjust func(*usage.Options)) *usage.Ledger {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(dir, "atoll.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	book, err := lease.Open(filepath.Join(dir, "leases"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := usage.Options{Dir: filepath.Join(dir, "usage"), DB: db, Leases: book, Prices: prices(), ProjectEvery: 20 * time.Millisecond}
+	if adjust != nil {
+		adjust(&o)
+	}
+	l, err := usage.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = db.Close()
+	})
+	return l
+}
+
+var alice = usage.Subject{Run: "r1", Session: "s1", Agent: "main", Account: "alice"}
+
+func call(id string, input, output int64, limits ...usage.Limit) *usage.Call {
+	return &usage.Call{ID: id, Subject: alice, Model: "m", Dialect: "chat", InputTokens: input, MaxOutputTokens: output, Limits: limits}
+}
+
+func spent(t testing.TB, l *usage.Ledger, scope usage.Scope, key string) usage.Charge {
+	t.Helper()
+	c, err := l.Spent(t.Context(), scope, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestMain(m *testing.M) {
+	if isChild() {
+		child()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
