@@ -10,10 +10,12 @@ import (
 	"runtime/debug"
 
 	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/enclose"
 )
 
 const usage = `usage:
   atoll-guest init --socket PATH [--trust-uid]   serve the host, as process 1
+  atoll-guest enclose                            build the walls of a sandbox, then serve inside
   atoll-guest pass --socket PATH                 pass standard input and output on to process 1
   atoll-guest lookup NAME                        print the addresses of a host
   atoll-guest connect ADDRESS:PORT               pass bytes to and from a connection
@@ -29,6 +31,10 @@ func main() {
 	switch os.Args[1] {
 	case "init":
 		serve(os.Args[2:])
+	case "enclose":
+		if enclose.Run() != nil {
+			os.Exit(1) // whoever started us was told why
+		}
 	case "pass":
 		pass(os.Args[2:])
 	case "lookup", "connect":

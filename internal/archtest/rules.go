@@ -39,7 +39,7 @@ func Rules() []Rule {
 func layers() [][]string {
 	return [][]string{
 		{"api", "images", "internal/advice", "internal/version", "internal/scripted"},
-		{"internal/json5", "internal/shell", "internal/diff", "internal/secret", "internal/metrics", "internal/lease", "internal/seccomp", "internal/cgroup", "internal/guestbin", "internal/wire"},
+		{"internal/json5", "internal/shell", "internal/diff", "internal/secret", "internal/metrics", "internal/lease", "internal/seccomp", "internal/cgroup", "internal/guestbin", "internal/wire", "internal/walls"},
 		{"client", "internal/hostpath", "internal/archive", "internal/store", "internal/guest"},
 		{"internal/config", "internal/machine", "internal/rootfs"},
 		{"internal/policy", "internal/audit", "internal/usage", "internal/grant"},
@@ -108,7 +108,7 @@ const (
 
 // guestMay are the packages of this tree that the guest links.
 func guestMay() []string {
-	return []string{"internal/guest", "internal/wire", "internal/version", "cmd/atoll-guest"}
+	return []string{"internal/guest", "internal/wire", "internal/walls", "internal/version", "cmd/atoll-guest"}
 }
 
 // guestMustNot are packages of the standard library that bring more than a

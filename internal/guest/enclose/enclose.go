@@ -1,0 +1,154 @@
+package enclose
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"github.com/atoll-run/atoll/internal/walls"
+	"golang.org/x/sys/unix"
+)
+
+// Run reads the blueprint, builds, and becomes the guest. It returns only if it
+// could not, or was only to try; the reason has been reported then.
+func Run() error {
+	runtime.LockOSThread() // capabilities, limits and filters belong to threads
+	unix.CloseOnExec(walls.Control)
+	control := os.NewFile(walls.Control, "control")
+	var plan walls.Blueprint
+	if err := walls.Receive(control, &plan); err != nil {
+		return err // whoever started us is gone
+	}
+	err := build(&plan)
+	if err == nil {
+		err = step("report", walls.Send(control, &walls.Report{OK: true}))
+	}
+	if err == nil && plan.ProbeOnly {
+		return nil
+	}
+	if err == nil {
+		err = step("guest", unix.Exec(plan.Argv[0], plan.Argv, plan.Env))
+	}
+	return errors.Join(err, walls.Send(control, reportOf(err)))
+}
+
+// build does everything up to the point of no return.
+func build(plan *walls.Blueprint) error {
+	b := &builder{plan: plan, sources: map[*walls.Source]int{}}
+	for _, s := range []struct {
+		name string
+		do   func() error
+	}{
+		{"namespaces", b.lastNamespaces},
+		{"sources", b.openSources},
+		{"user", b.becomeUser},
+		{"root", b.makeRoot},
+		{"mounts", b.makeTree},
+		{"pivot", b.enter},
+		{"hostname", b.setHostname},
+		{"loopback", raiseLoopback},
+		{"limits", b.setLimits},
+		{"capabilities", dropCapabilities},
+		{"workdir", b.goToWorkdir},
+		{"landlock", b.raiseFence},
+		{"seccomp", b.installFilter},
+	} {
+		if err := step(s.name, s.do()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// builder is a sandbox in the making.
+type builder struct {
+	plan    *walls.Blueprint
+	sources map[*walls.Source]int // detached mounts
+	scratch int                   // a file system for what is only needed meanwhile
+	root    int                   // the future root
+	empty   int                   // an empty, read-only file system to hide things with; 0 if there is none yet
+}
+
+// stepError is a failure and where it happened.
+type stepError struct {
+	step string
+	err  error
+}
+
+func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
+func (e *stepError) Unwrap() error { return e.err }
+
+func step(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &stepError{name, err}
+}
+
+func reportOf(err error) *walls.Report {
+	r := &walls.Report{Error: err.Error()}
+	if s, ok := errors.AsType[*stepError](err); ok {
+		r.Step, r.Error = s.step, s.err.Error()
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		r.Errno = int(errno)
+	}
+	return r
+}
+
+// lastNamespaces makes those that the start could not: the control group's,
+// because the process had to be put into its group before, and time.
+func (b *builder) lastNamespaces() error {
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("cgroup: %w", err)
+	}
+	err := unix.Unshare(unix.CLONE_NEWTIME)
+	if err == unix.EINVAL { // before Linux 5.6; the clocks cannot be set from inside anyhow
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("time: %w", err)
+	}
+	return nil
+}
+
+// becomeUser takes the sandbox's user where the process is another: root, who
+// started it. Otherwise it is that user by the mapping.
+func (b *builder) becomeUser() error {
+	if !b.plan.Become {
+		return nil
+	}
+	if err := unix.Setgroups(nil); err != nil {
+		return fmt.Errorf("groups: %w", err)
+	}
+	if err := unix.Setresgid(b.plan.GID, b.plan.GID, b.plan.GID); err != nil {
+		return fmt.Errorf("gid %d: %w", b.plan.GID, err)
+	}
+	if err := unix.Setresuid(b.plan.UID, b.plan.UID, b.plan.UID); err != nil {
+		return fmt.Errorf("uid %d: %w", b.plan.UID, err)
+	}
+	return nil
+}
+
+func (b *builder) setHostname() error { return unix.Sethostname([]byte(b.plan.Hostname)) }
+
+func (b *builder) setLimits() error {
+	for _, l := range b.plan.Limits {
+		if err := unix.Prlimit(0, l.Resource, &unix.Rlimit{Cur: l.Soft, Max: l.Hard}, nil); err != nil {
+			return fmt.Errorf("resource %d: %w", l.Resource, err)
+		}
+	}
+	return nil
+}
+
+func (b *builder) goToWorkdir() error {
+	if b.plan.Workdir == "" {
+		return nil
+	}
+	if err := unix.Chdir(b.plan.Workdir); err != nil {
+		return fmt.Errorf("%s: %w", b.plan.Workdir, err)
+	}
+	return nil
+}
