@@ -33,7 +33,7 @@ type Blueprint struct {
 	// ReadOnly seals the root when everything is in place.
 	ReadOnly bool
 	Limits   []Limit
-	Filter   []byte   // a seccomp program, eight bytes an instruction
+	Filter   []byte   // a seccomp program, as seccomp.Program.Bytes writes it
 	Writable []string // below these, files may be changed; the second fence
 	Workdir  string
 	Argv     []string // what the process becomes, as a path inside

@@ -3,6 +3,7 @@ package enclose
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"syscall"
@@ -15,7 +16,10 @@ import (
 // could not, or was only to try; the reason has been reported then.
 func Run() error {
 	runtime.LockOSThread() // capabilities, limits and filters belong to threads
-	unix.CloseOnExec(walls.Control)
+	// Nothing that was inherited reaches the guest.
+	if err := unix.CloseRange(walls.Control, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return err
+	}
 	control := os.NewFile(walls.Control, "control")
 	var plan walls.Blueprint
 	if err := walls.Receive(control, &plan); err != nil {
@@ -119,6 +123,10 @@ func (b *builder) lastNamespaces() error {
 func (b *builder) becomeUser() error {
 	if !b.plan.Become {
 		return nil
+	}
+	// User 0 of the namespace would lose its capabilities with its number.
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, noSetuidFixup, 0, 0, 0); err != nil {
+		return fmt.Errorf("securebits: %w", err)
 	}
 	if err := unix.Setgroups(nil); err != nil {
 		return fmt.Errorf("groups: %w", err)

@@ -12,9 +12,11 @@ import (
 // securebits make root a user like any other, for good: without them, user 0
 // would get capabilities back by executing something.
 const securebits = 1<<0 | 1<<1 | // NOROOT
-	1<<2 | 1<<3 | // NO_SETUID_FIXUP
+	noSetuidFixup | 1<<3 |
 	1<<5 | // KEEP_CAPS_LOCKED
 	1<<6 | 1<<7 // NO_CAP_AMBIENT_RAISE
+
+const noSetuidFixup = 1 << 2
 
 // dropCapabilities empties every set of this thread, and sees to it that none
 // fills again.
@@ -51,7 +53,7 @@ func (b *builder) installFilter() error {
 	program := make([]unix.SockFilter, 0, len(b.plan.Filter)/instruction)
 	for code := b.plan.Filter; len(code) >= instruction; code = code[instruction:] {
 		program = append(program, unix.SockFilter{
-			Code: binary.NativeEndian.Uint16(code), Jt: code[2], Jf: code[3], K: binary.NativeEndian.Uint32(code[4:]),
+			Code: binary.LittleEndian.Uint16(code), Jt: code[2], Jf: code[3], K: binary.LittleEndian.Uint32(code[4:]),
 		})
 	}
 	if len(program) == 0 {

@@ -41,7 +41,6 @@ func (b *builder) openSourcesOf(m *walls.Mount) error {
 // openSource makes a detached mount of a source, or takes the one it was given.
 func (b *builder) openSource(s *walls.Source) error {
 	if s.FD != 0 {
-		unix.CloseOnExec(s.FD)
 		b.sources[s] = s.FD
 		return nil
 	}

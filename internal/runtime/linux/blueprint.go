@@ -1,0 +1,182 @@
+package linux
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/walls"
+)
+
+// The guest's places inside every sandbox.
+const (
+	guestHome   = "/.atoll"
+	guestTarget = guestHome + "/guest"
+	wireTarget  = guestHome + "/wire"
+)
+
+// draft is a blueprint in the making, and the files it refers to.
+type draft struct {
+	walls.Blueprint
+	sources sources
+	spec    *sandbox.Spec
+}
+
+// draw writes down what the sandbox of a record looks like. The caller closes
+// the draft.
+func (i *Instance) draw(guest string, groups []bound) (_ *draft, err error) {
+	spec := i.record.Spec
+	user, err := userOf(spec.User)
+	if err != nil {
+		return nil, err
+	}
+	d := &draft{spec: spec, Blueprint: walls.Blueprint{
+		Hostname: spec.Name, UID: user.uid, GID: user.gid, Become: privileged(),
+		ReadOnly: spec.ReadOnlyRoot, Workdir: cmp.Or(spec.Workdir, "/"),
+		Argv: []string{guestTarget, "init", "--socket", wireTarget + "/" + socketName},
+		Env:  envList(spec.Env),
+	}}
+	defer func() {
+		if err != nil {
+			d.sources.close()
+		}
+	}()
+	if d.Filter, err = i.runtime.filterOf(spec); err != nil {
+		return nil, err
+	}
+	if d.Limits, err = rlimits(spec.Limits.Ulimits); err != nil {
+		return nil, err
+	}
+	if err := d.drawTree(i, guest, groups); err != nil {
+		return nil, err
+	}
+	d.Writable = d.writable()
+	return d, nil
+}
+
+func (d *draft) drawTree(i *Instance, guest string, groups []bound) error {
+	if err := d.drawRoot(i); err != nil {
+		return err
+	}
+	d.step(devices()...)
+	if err := d.bindDevices(); err != nil {
+		return err
+	}
+	d.step(kernelFiles()...)
+	if err := d.bindGroups(groups); err != nil {
+		return err
+	}
+	d.step(names(d.spec)...)
+	if err := d.drawOwn(); err != nil {
+		return err
+	}
+	d.step(walls.Mount{Kind: walls.Dir, Target: guestHome, Mode: 0o755})
+	if err := d.bind(guest, guestTarget, true, hostpath.ID{}); err != nil {
+		return err
+	}
+	if err := d.bind(i.path(wireDir), wireTarget, false, hostpath.ID{}); err != nil {
+		return err
+	}
+	d.step(walls.Mount{Kind: walls.Dir, Target: d.Workdir, Mode: 0o755})
+	return nil
+}
+
+func (d *draft) step(mounts ...walls.Mount) { d.Mounts = append(d.Mounts, mounts...) }
+
+func (d *draft) bind(source, target string, readOnly bool, want hostpath.ID) error {
+	s, err := d.sources.add(source, want)
+	if err != nil {
+		return err
+	}
+	d.step(walls.Mount{Kind: walls.Bind, Source: s, Target: target, ReadOnly: readOnly})
+	return nil
+}
+
+// drawRoot lays the layers over each other and shows what belongs on top.
+func (d *draft) drawRoot(i *Instance) error {
+	root := i.record.Root
+	d.Root = walls.Mount{Kind: walls.Overlay, Target: "/"}
+	for _, layer := range root.Layers {
+		s, err := d.sources.add(layer, hostpath.ID{})
+		if err != nil {
+			return err
+		}
+		d.Root.Lowers = append(d.Root.Lowers, *s)
+	}
+	if !d.spec.ReadOnlyRoot {
+		s, err := d.sources.add(i.path(changesDir), hostpath.ID{})
+		if err != nil {
+			return err
+		}
+		d.Root.Source = s
+	}
+	for _, b := range root.Binds {
+		if err := d.bind(b.Source, b.Target, true, hostpath.ID{}); err != nil {
+			return err
+		}
+	}
+	for _, m := range root.Masks {
+		d.step(walls.Mount{Kind: walls.Mask, Target: m})
+	}
+	return nil
+}
+
+// drawOwn adds what the spec asks for: directories of the host and temporary
+// file systems, outer ones first.
+func (d *draft) drawOwn() error {
+	var own []func() error
+	var targets []string
+	add := func(target string, f func() error) {
+		own, targets = append(own, f), append(targets, path.Clean(target))
+	}
+	share := tmpfsSize(d.spec)
+	for _, t := range d.spec.Tmpfs {
+		add(t.Target, func() error {
+			m, err := tmpfsMount(t, share)
+			d.step(m)
+			return err
+		})
+	}
+	for _, m := range d.spec.Mounts {
+		add(m.Target, func() error {
+			return d.bind(m.Source, path.Clean(m.Target), m.ReadOnly, hostpath.ID{Device: m.Device, Inode: m.Inode})
+		})
+	}
+	order := make([]int, len(own))
+	for n := range order {
+		order[n] = n
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Count(targets[a], "/") - strings.Count(targets[b], "/") })
+	for _, n := range order {
+		if err := own[n](); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writable are the places in which files may be changed.
+func (d *draft) writable() []string {
+	if !d.spec.ReadOnlyRoot {
+		return []string{"/"}
+	}
+	places := []string{"/dev", "/proc", wireTarget}
+	for _, t := range d.spec.Tmpfs {
+		places = append(places, t.Target)
+	}
+	for _, m := range d.spec.Mounts {
+		if !m.ReadOnly {
+			places = append(places, m.Target)
+		}
+	}
+	return places
+}
+
+func envList(env map[string]string) []string {
+	list := sandbox.EnvList(env)
+	slices.Sort(list)
+	return list
+}

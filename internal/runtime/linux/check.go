@@ -1,0 +1,95 @@
+package linux
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Check lists what cannot be enforced of spec on this machine.
+func (r *Runtime) Check(_ context.Context, spec *sandbox.Spec) []sandbox.Gap {
+	gaps := specGaps(spec)
+	if _, err := r.filterOf(spec); err != nil {
+		gaps = append(gaps, sandbox.Gap{Field: "docker.seccompProfile", Reason: err.Error(), Remedy: "correct the profile, or remove docker.seccompProfile to use Atoll's own"})
+	}
+	gaps = append(gaps, r.limitGaps(spec.Limits)...)
+	return append(gaps, r.tried()...)
+}
+
+// specGaps are settings that this runtime does not have, on any machine. Where
+// Docker does, that is the remedy.
+func specGaps(spec *sandbox.Spec) []sandbox.Gap {
+	const elsewhere = "remove it, or set sandbox.backend to docker"
+	var gaps []sandbox.Gap
+	add := func(asked bool, field, reason, remedy string) {
+		if asked {
+			gaps = append(gaps, sandbox.Gap{Field: field, Reason: reason, Remedy: remedy})
+		}
+	}
+	add(spec.Network != "none", "docker.network", fmt.Sprintf("network %q: sandboxes without an engine have no network yet", spec.Network),
+		"set docker.network to none, or sandbox.backend to docker")
+	add(len(spec.DNS) > 0, "docker.dns", "there is no network to ask a name server over", elsewhere)
+	add(spec.GPUs != "", "docker.gpus", "no devices of the host are passed on", elsewhere)
+	add(spec.AppArmorProfile != "", "docker.apparmorProfile", "profiles of AppArmor are not set; Landlock is in its place", elsewhere)
+	add(len(spec.Volumes) > 0, "docker.volumes", "volumes belong to an engine", "mount a directory with docker.binds, or set sandbox.backend to docker")
+	add(spec.Limits.CPUs > float64(runtime.NumCPU()), "docker.cpus",
+		fmt.Sprintf("%g CPUs are asked for, there are %d", spec.Limits.CPUs, runtime.NumCPU()), "lower docker.cpus")
+	return append(gaps, ownGaps(spec)...)
+}
+
+// ownGaps are values that this runtime does not understand.
+func ownGaps(spec *sandbox.Spec) []sandbox.Gap {
+	var gaps []sandbox.Gap
+	if _, err := userOf(spec.User); err != nil {
+		gaps = append(gaps, sandbox.Gap{Field: "docker.user", Reason: err.Error(), Remedy: advice.Of(err)})
+	}
+	if _, err := rlimits(spec.Limits.Ulimits); err != nil {
+		gaps = append(gaps, sandbox.Gap{Field: "docker.ulimits", Reason: err.Error(), Remedy: "remove it from docker.ulimits"})
+	}
+	for _, t := range spec.Tmpfs {
+		if _, err := tmpfsMount(t, ""); err != nil {
+			gaps = append(gaps, sandbox.Gap{Field: "docker.tmpfs", Reason: err.Error(), Remedy: "remove the option"})
+		}
+	}
+	for _, m := range spec.Mounts {
+		if m.Relabel != "" && selinuxEnabled() {
+			gaps = append(gaps, sandbox.Gap{Field: "docker.binds", Reason: "SELinux labels are not set", Remedy: "remove :" + m.Relabel + " from the bind"})
+		}
+	}
+	return gaps
+}
+
+// limitFields are the settings behind limits.
+var limitFields = map[cgroup.Limit]string{
+	cgroup.Pids: "docker.pidsLimit", cgroup.Memory: "docker.memory", cgroup.Swap: "docker.memorySwap", cgroup.CPU: "docker.cpus",
+}
+
+// limitGaps are the limits that no control group can be made for.
+func (r *Runtime) limitGaps(l sandbox.Limits) []sandbox.Gap {
+	limits := groupLimits(l)
+	if limits.None() {
+		return nil
+	}
+	host, err := r.groups()
+	if err != nil {
+		return []sandbox.Gap{{Field: "docker.memory", Reason: "control groups: " + err.Error(), Remedy: "remove the limits"}}
+	}
+	var gaps []sandbox.Gap
+	for _, m := range host.Missing(limits) {
+		remedy := "switch the controller on at boot (cgroup_enable=memory), or remove the limit"
+		if m.Delegate {
+			remedy = "have a control group delegated to you (systemd-run --user --scope -p Delegate=yes atoll …), run as root, or remove the limit"
+		}
+		gaps = append(gaps, sandbox.Gap{Field: limitFields[m.Limit], Reason: fmt.Sprintf("%s cannot be limited: %v", m.Limit, m.Err), Remedy: remedy})
+	}
+	return gaps
+}
+
+// IsHostImage reports whether an image setting means the host's own programs.
+func IsHostImage(ref string) bool { return rootfs.IsHost(strings.TrimSpace(ref)) }

@@ -1,0 +1,149 @@
+package linux
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/walls"
+)
+
+// The parts that every sandbox has: devices, the kernel's own files, its name.
+
+// shmSize is what /dev/shm holds, as with every container engine.
+const shmSize = "size=64m"
+
+// hostDevices are the only devices of the host that are seen inside.
+var hostDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+func devices() []walls.Mount {
+	link := func(name, to string) walls.Mount {
+		return walls.Mount{Kind: walls.Link, Target: "/dev/" + name, Text: to}
+	}
+	return []walls.Mount{
+		{Kind: walls.Tmpfs, Target: "/dev", Options: "mode=0755,size=64k,nr_inodes=64", NoExec: true},
+		{Kind: walls.Devpts, Target: "/dev/pts", Options: "newinstance,ptmxmode=0666,mode=0620"},
+		{Kind: walls.Tmpfs, Target: "/dev/shm", Options: "mode=1777," + shmSize, NoExec: true},
+		{Kind: walls.Mqueue, Target: "/dev/mqueue"},
+		link("ptmx", "pts/ptmx"), link("fd", "/proc/self/fd"),
+		link("stdin", "/proc/self/fd/0"), link("stdout", "/proc/self/fd/1"), link("stderr", "/proc/self/fd/2"),
+	}
+}
+
+func (d *draft) bindDevices() error {
+	for _, device := range hostDevices {
+		if err := d.bind(device, device, false, hostpath.ID{}); err != nil {
+			return err
+		}
+	}
+	d.step(walls.Mount{Kind: walls.SealTree, Target: "/dev"})
+	return nil
+}
+
+// masked are files of the kernel that tell of the host or reach into it, and
+// sealed those that only must not be written to: runc's lists, and a few more.
+var (
+	masked = []string{
+		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg",
+		"/proc/kallsyms", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/latency_stats", "/proc/scsi",
+		"/proc/sched_debug", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo", "/proc/slabinfo",
+	}
+	sealed      = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+	maskedInSys = []string{
+		"/sys/firmware", "/sys/devices/virtual/powercap", "/sys/kernel/debug", "/sys/kernel/security", "/sys/kernel/tracing",
+		"/sys/fs/bpf", "/sys/fs/selinux",
+	}
+)
+
+func kernelFiles() []walls.Mount {
+	mounts := []walls.Mount{{Kind: walls.Proc, Target: "/proc"}, {Kind: walls.Sysfs, Target: "/sys"}}
+	for _, target := range sealed {
+		mounts = append(mounts, walls.Mount{Kind: walls.Seal, Target: target})
+	}
+	for _, target := range append(masked, maskedInSys...) {
+		mounts = append(mounts, walls.Mount{Kind: walls.Mask, Target: target})
+	}
+	return mounts
+}
+
+// bound is a directory of the sandbox's control group and where it is seen.
+type bound struct{ source, target string }
+
+// bindGroups shows the sandbox its own limits, read-only.
+func (d *draft) bindGroups(groups []bound) error {
+	if len(groups) > 0 && groups[0].target != groupHome {
+		d.step(walls.Mount{Kind: walls.Tmpfs, Target: groupHome, Options: "mode=0755,size=4k,nr_inodes=32", NoExec: true})
+	}
+	for _, g := range groups {
+		if err := d.bind(g.source, g.target, true, hostpath.ID{}); err != nil {
+			return err
+		}
+	}
+	if len(groups) > 0 {
+		d.step(walls.Mount{Kind: walls.SealTree, Target: groupHome})
+	}
+	return nil
+}
+
+// names are the files that say what the machine is called.
+func names(spec *sandbox.Spec) []walls.Mount {
+	var hosts strings.Builder
+	fmt.Fprintf(&hosts, "127.0.0.1\tlocalhost %s\n::1\tlocalhost ip6-localhost ip6-loopback\n", spec.Name)
+	for _, extra := range spec.ExtraHosts {
+		name, address, _ := strings.Cut(extra, ":")
+		fmt.Fprintf(&hosts, "%s\t%s\n", address, name)
+	}
+	return []walls.Mount{
+		{Kind: walls.File, Target: "/etc/hostname", Text: spec.Name + "\n", Mode: 0o644},
+		{Kind: walls.File, Target: "/etc/hosts", Text: hosts.String(), Mode: 0o644},
+	}
+}
+
+// tmpfsShare is the part of the memory limit that temporary file systems
+// without a size of their own may hold together, in percent: were it all of it,
+// a full /tmp would end the guest.
+const tmpfsShare = 75
+
+// tmpfsSize is what each file system without a size gets; "" is the kernel's
+// default, half of the machine's memory.
+func tmpfsSize(spec *sandbox.Spec) string {
+	unsized := int64(0)
+	for _, t := range spec.Tmpfs {
+		if !strings.Contains(","+t.Options, ",size=") {
+			unsized++
+		}
+	}
+	if unsized == 0 || spec.Limits.Memory == 0 {
+		return ""
+	}
+	return fmt.Sprintf("size=%d", spec.Limits.Memory/100*tmpfsShare/unsized)
+}
+
+// tmpfsMount reads options as Docker does: noexec, nosuid and nodev unless the
+// contrary is asked for. Nothing inside ever lends privileges or is a device.
+func tmpfsMount(t sandbox.Tmpfs, share string) (walls.Mount, error) {
+	m := walls.Mount{Kind: walls.Tmpfs, Target: path.Clean(t.Target), NoExec: true}
+	mode, size := "mode=1777", share
+	for option := range strings.SplitSeq(t.Options, ",") {
+		option = strings.TrimSpace(option)
+		switch name, _, _ := strings.Cut(option, "="); name {
+		case "", "rw", "noexec", "nosuid", "nodev", "noatime", "relatime":
+		case "exec":
+			m.NoExec = false
+		case "ro":
+			m.ReadOnly = true
+		case "mode":
+			mode = option
+		case "size":
+			size = option
+		case "nr_inodes", "nr_blocks", "uid", "gid":
+			mode += "," + option
+		default:
+			return m, fmt.Errorf("tmpfs %s: option %q is not known: %w", t.Target, option, sandbox.ErrUnsupported)
+		}
+	}
+	m.Options = strings.Trim(mode+","+size, ",")
+	return m, nil
+}

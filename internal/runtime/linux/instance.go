@@ -1,0 +1,261 @@
+package linux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Instance is one sandbox.
+type Instance struct {
+	runtime *Runtime
+	name    string
+	dir     string
+
+	mu     sync.Mutex
+	record *record
+	seen   sandbox.Summary
+}
+
+var (
+	_ sandbox.Instance    = (*Instance)(nil)
+	_ sandbox.MountKeeper = (*Instance)(nil)
+)
+
+func (i *Instance) path(name string) string { return filepath.Join(i.dir, name) }
+
+// Open finds a sandbox of ours by name.
+func (r *Runtime) Open(_ context.Context, name string) (sandbox.Instance, error) {
+	i, err := r.open(name)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %q: %w", name, err)
+	}
+	return i, nil
+}
+
+func (r *Runtime) open(name string) (*Instance, error) {
+	if !validName(name) {
+		return nil, sandbox.ErrNotFound
+	}
+	i := &Instance{runtime: r, name: name, dir: filepath.Join(r.dir, name)}
+	var err error
+	if i.record, err = load(i.dir); err != nil {
+		return nil, err
+	}
+	if i.record.Summary.Labels[sandbox.LabelInstallation] != r.options.Installation {
+		return nil, sandbox.ErrForeign
+	}
+	i.note()
+	return i, nil
+}
+
+// note remembers where the sandbox is in its life. The caller holds the lock,
+// or is the only one to know the instance.
+func (i *Instance) note() {
+	i.seen = i.record.Summary
+	switch {
+	case i.record.Life == nil:
+		i.seen.State = sandbox.StateCreated
+	case i.record.Life.alive():
+		i.seen.State = sandbox.StateRunning
+	default:
+		i.seen.State = sandbox.StateStopped
+	}
+}
+
+// look reads the record again: another process may have started, stopped or
+// removed the sandbox. One of the same name made since is not this one.
+func (i *Instance) look() error {
+	now, err := load(i.dir)
+	if err == nil && now.Summary.ID != i.record.Summary.ID {
+		err = sandbox.ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("sandbox %q: %w", i.name, err)
+	}
+	i.record = now
+	i.note()
+	return nil
+}
+
+// Seen is what was known last.
+func (i *Instance) Seen() sandbox.Summary {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.seen
+}
+
+// State looks.
+func (i *Instance) State(context.Context) (sandbox.State, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if err := i.look(); err != nil {
+		return "", err
+	}
+	return i.seen.State, nil
+}
+
+// Stop asks the guest to end, and kills it after grace.
+func (i *Instance) Stop(ctx context.Context, grace time.Duration) error {
+	return i.end(ctx, "stop", func(held *os.File) error {
+		if err := signal(held, unix.SIGTERM); err != nil {
+			return err
+		}
+		patience, cancel := context.WithTimeout(ctx, max(grace, 0))
+		defer cancel()
+		if await(patience, held) == nil {
+			return nil
+		}
+		return signal(held, unix.SIGKILL)
+	})
+}
+
+// Kill ends every process of the sandbox, whatever they do: they end with their
+// process 1.
+func (i *Instance) Kill(ctx context.Context) error {
+	return i.end(ctx, "kill", func(held *os.File) error { return signal(held, unix.SIGKILL) })
+}
+
+// end does something to a running sandbox that ends it, and waits for that.
+func (i *Instance) end(ctx context.Context, verb string, how func(*os.File) error) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	err := i.look()
+	if errors.Is(err, sandbox.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = i.endLife(ctx, how)
+	}
+	if err != nil {
+		return fmt.Errorf("sandbox %q: %s: %w", i.name, verb, err)
+	}
+	i.note()
+	return nil
+}
+
+func (i *Instance) endLife(ctx context.Context, how func(*os.File) error) error {
+	held, err := i.record.Life.hold()
+	if err != nil || held == nil {
+		return err
+	}
+	defer held.Close()
+	if err := how(held); err != nil {
+		return err
+	}
+	return await(ctx, held)
+}
+
+// Remove kills the sandbox and takes away everything that is kept of it.
+func (i *Instance) Remove(ctx context.Context) error {
+	if err := i.Kill(ctx); err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now, err := load(i.dir)
+	if err == nil && now.Summary.ID != i.record.Summary.ID {
+		return nil // gone, and another has its name
+	}
+	if err := i.runtime.discard(ctx, i.name, i.record.Summary.ID); err != nil {
+		return fmt.Errorf("sandbox %q: remove: %w", i.name, err)
+	}
+	return nil
+}
+
+// discard removes what is kept of a sandbox that does not run, the record
+// before the rest.
+func (r *Runtime) discard(ctx context.Context, name, id string) error {
+	dir := filepath.Join(r.dir, name)
+	if err := os.Remove(filepath.Join(dir, recordFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if id != "" {
+		host, err := r.groups()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(host.Existing(id).Remove(ctx), r.options.Roots.Unpin(id)); err != nil {
+			return err
+		}
+	}
+	return removeTree(dir)
+}
+
+// Sweep removes what a crash left of a sandbox that is not there.
+func (r *Runtime) Sweep(ctx context.Context, name string) error {
+	if !validName(name) {
+		return nil
+	}
+	if _, err := load(filepath.Join(r.dir, name)); err == nil {
+		return nil
+	}
+	if err := r.discard(ctx, name, ""); err != nil {
+		return fmt.Errorf("sandbox %q: %w", name, err)
+	}
+	return nil
+}
+
+// removeTree removes a directory, also one in which a sandbox has taken its
+// owner the right to do so.
+func removeTree(dir string) error {
+	err := os.RemoveAll(dir)
+	if err == nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
+// Keeps tells whether the sources of mounts, as they were checked, are what the
+// sandbox has mounted.
+func (i *Instance) Keeps(mounts []sandbox.Mount) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	mounted := map[string]hostpath.ID{}
+	for n, m := range i.record.Spec.Mounts {
+		mounted[m.Target] = i.record.Pins[n]
+	}
+	for _, m := range mounts {
+		now, then := hostpath.ID{Device: m.Device, Inode: m.Inode}, mounted[m.Target]
+		if now != (hostpath.ID{}) && then != (hostpath.ID{}) && now != then {
+			return false
+		}
+	}
+	return true
+}
+
+// List returns every sandbox of this installation.
+func (r *Runtime) List(context.Context) ([]sandbox.Summary, error) {
+	entries, err := os.ReadDir(r.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list of sandboxes: %w", err)
+	}
+	var list []sandbox.Summary
+	for _, e := range entries {
+		i, err := r.open(e.Name())
+		if errors.Is(err, sandbox.ErrNotFound) || errors.Is(err, sandbox.ErrForeign) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("sandbox %q: %w", e.Name(), err)
+		}
+		list = append(list, i.seen)
+	}
+	return list, nil
+}

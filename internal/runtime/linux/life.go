@@ -1,0 +1,113 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// life is one run of a sandbox, from start to end. A pid alone does not name a
+// process: it is given to others later. With the time of its start and the boot
+// that this was in, it does.
+type life struct {
+	PID   int
+	Start uint64 // in clock ticks since the boot
+	Boot  string
+}
+
+// newLife describes a process that has just been started.
+func newLife(pid int) (*life, error) {
+	start, _, err := readStat(pid)
+	if err != nil {
+		return nil, err
+	}
+	return &life{PID: pid, Start: start, Boot: bootID()}, nil
+}
+
+// bootID names the present run of the kernel.
+var bootID = sync.OnceValue(func() string {
+	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(text))
+})
+
+// readStat reads when a process was started, and its state. The name in the
+// middle may contain anything.
+func readStat(pid int) (start uint64, state byte, err error) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, 0, err
+	}
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	const startField = 19 // the 22nd of all
+	if len(fields) <= startField {
+		return 0, 0, fmt.Errorf("process %d: its stat is incomplete", pid)
+	}
+	start, err = strconv.ParseUint(string(fields[startField]), 10, 64)
+	return start, fields[0][0], err
+}
+
+// alive tells whether that very process runs. A zombie does not.
+func (l *life) alive() bool {
+	if l == nil || l.Boot != bootID() {
+		return false
+	}
+	start, state, err := readStat(l.PID)
+	return err == nil && start == l.Start && state != 'Z' && state != 'X'
+}
+
+// hold opens the process, so that signals reach it and no other; nil if it is
+// gone.
+func (l *life) hold() (*os.File, error) {
+	if l == nil || l.Boot != bootID() {
+		return nil, nil
+	}
+	fd, err := unix.PidfdOpen(l.PID, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", l.PID, err)
+	}
+	if !l.alive() { // asked after the opening: now it is this process or none
+		unix.Close(fd)
+		return nil, nil
+	}
+	return os.NewFile(uintptr(fd), "pidfd"), nil
+}
+
+// signal sends a signal; it is no error if the process is gone.
+func signal(held *os.File, sig unix.Signal) error {
+	err := unix.PidfdSendSignal(int(held.Fd()), sig, nil, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// pollStep is the longest wait between two looks at a context.
+const pollStep = 50 * time.Millisecond
+
+// await waits until the process has ended. With process 1 gone, everything in
+// its pid namespace is.
+func await(ctx context.Context, held *os.File) error {
+	fds := []unix.PollFd{{Fd: int32(held.Fd()), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(fds, int(pollStep.Milliseconds()))
+		switch {
+		case n > 0:
+			return nil
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+	}
+}

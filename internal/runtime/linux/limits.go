@@ -1,0 +1,74 @@
+package linux
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/walls"
+)
+
+// guestPidsReserve is added to the pids limit: the guest's own threads must not
+// be what a fork bomb starves.
+const guestPidsReserve = 32
+
+// groupHome is where a sandbox sees its control group.
+const groupHome = "/sys/fs/cgroup"
+
+// groupLimits are the limits that take a control group.
+func groupLimits(l sandbox.Limits) cgroup.Limits {
+	g := cgroup.Limits{Memory: l.Memory, MemorySwap: l.MemorySwap, CPUs: l.CPUs}
+	if l.Pids > 0 {
+		g.Pids = l.Pids + guestPidsReserve
+	}
+	if l.Memory == 0 {
+		g.MemorySwap = 0 // of nothing
+	}
+	return g
+}
+
+// groupViews are the directories of a group, and where they are seen inside.
+func groupViews(g *cgroup.Group) []bound {
+	var views []bound
+	for _, dir := range g.Dirs {
+		views = append(views, bound{dir.Path, path.Join(groupHome, dir.Controller)})
+	}
+	slices.SortFunc(views, func(a, b bound) int { return strings.Compare(a.target, b.target) })
+	return views
+}
+
+// resources are the limits of single processes, by Docker's names. Two that
+// Docker knows are missing: the guest tells processes apart by them.
+var resources = map[string]int{
+	"as": unix.RLIMIT_AS, "core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "data": unix.RLIMIT_DATA, "fsize": unix.RLIMIT_FSIZE,
+	"memlock": unix.RLIMIT_MEMLOCK, "msgqueue": unix.RLIMIT_MSGQUEUE, "nice": unix.RLIMIT_NICE, "nofile": unix.RLIMIT_NOFILE,
+	"nproc": unix.RLIMIT_NPROC, "rss": unix.RLIMIT_RSS, "rtprio": unix.RLIMIT_RTPRIO, "sigpending": unix.RLIMIT_SIGPENDING, "stack": unix.RLIMIT_STACK,
+}
+
+// rlimits are those of a sandbox. Core files are not written unless asked for:
+// where they go is the host's setting.
+func rlimits(asked []sandbox.Ulimit) ([]walls.Limit, error) {
+	limits := []walls.Limit{{Resource: unix.RLIMIT_CORE}}
+	for _, u := range asked {
+		resource, ok := resources[u.Name]
+		if !ok {
+			return nil, fmt.Errorf("ulimit %q is not known: %w", u.Name, sandbox.ErrUnsupported)
+		}
+		limits = slices.DeleteFunc(limits, func(l walls.Limit) bool { return l.Resource == resource })
+		limits = append(limits, walls.Limit{Resource: resource, Soft: limitValue(u.Soft), Hard: limitValue(u.Hard)})
+	}
+	return limits, nil
+}
+
+func limitValue(v int64) uint64 {
+	if v < 0 {
+		return math.MaxUint64 // unlimited
+	}
+	return uint64(v)
+}

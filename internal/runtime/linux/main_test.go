@@ -1,0 +1,29 @@
+package linux_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/guestbin/guestbuild"
+)
+
+// guestVariable tells processes that tests start where the guest is, so that
+// they need not build it again, nor have a compiler.
+const guestVariable = "ATOLL_TEST_GUEST"
+
+// guestProgram is the guest, built once.
+func guestProgram(t testing.TB) []byte {
+	t.Helper()
+	path := os.Getenv(guestVariable)
+	if path == "" {
+		path = guestbuild.Build(t)
+		if err := os.Setenv(guestVariable, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	body, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}

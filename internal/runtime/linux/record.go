@@ -1,0 +1,75 @@
+package linux
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// record is what is kept of a sandbox: what it was made from, and its present
+// life if it has one.
+type record struct {
+	Summary sandbox.Summary
+	Spec    *sandbox.Spec
+	Pins    []hostpath.ID // of Spec.Mounts, as they were checked
+	Root    *rootfs.Root
+	Life    *life `json:",omitempty"`
+}
+
+// The files in a sandbox's directory.
+const (
+	recordFile = "record.json"
+	logFile    = "log"
+	wireDir    = "wire"
+	changesDir = "changes" // what was changed in its root, if that may be
+	socketName = "guest.sock"
+)
+
+// load reads a record. A directory without one, or with one that a power cut
+// damaged, is a creation that did not finish: there is no sandbox.
+func load(dir string) (*record, error) {
+	text, err := os.ReadFile(filepath.Join(dir, recordFile))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
+		return nil, sandbox.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	r := new(record)
+	if json.Unmarshal(text, r) != nil || r.Spec == nil || r.Root == nil || len(r.Pins) != len(r.Spec.Mounts) {
+		return nil, sandbox.ErrNotFound
+	}
+	for i, pin := range r.Pins {
+		r.Spec.Mounts[i].Device, r.Spec.Mounts[i].Inode = pin.Device, pin.Inode
+	}
+	return r, nil
+}
+
+// save makes the record appear whole or not at all. There is no wait for the
+// disk: after a power cut nothing runs, and what is lost is made again.
+func (r *record) save(dir string) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".record-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, recordFile))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return fmt.Errorf("record: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/walls"
+)
+
+// sources takes hold of the host's files that a sandbox is made of. Root makes
+// a detached mount of each, which nothing can exchange any more; others leave
+// that to the new process, which is still outside and may then, and tell it
+// which file must be there.
+type sources struct {
+	files []*os.File // descriptors for the new process, from firstFD on
+}
+
+// firstFD is the number of the first of them there: control is 3, the guest 4.
+const firstFD = walls.Control + 2
+
+// errExchanged is the reason of every mismatch.
+var errExchanged = errors.New("is no longer the file that was checked")
+
+func exchanged(path string) error {
+	return advice.With(fmt.Errorf("mount source %s: %w: %w", path, errExchanged, sandbox.ErrDenied),
+		"find out who can replace that path; if it was you, use the sandbox again and it is made anew")
+}
+
+// add takes hold of a path; want is what it must be, zero if that is not known.
+func (s *sources) add(path string, want hostpath.ID) (*walls.Source, error) {
+	facts, err := hostpath.Identify(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("mount source: %w", err)
+	case !facts.Exists:
+		return nil, advice.With(fmt.Errorf("mount source %s: %w", path, os.ErrNotExist), "create it first")
+	case want != (hostpath.ID{}) && facts.ID() != want:
+		return nil, exchanged(path)
+	}
+	source := &walls.Source{Path: facts.Canonical, Device: facts.Device, Inode: facts.Inode}
+	if !privileged() {
+		return source, nil
+	}
+	if source.FD, err = s.detach(source); err != nil {
+		return nil, fmt.Errorf("mount source %s: %w", path, err)
+	}
+	return source, nil
+}
+
+// detach makes a mount of a source that is attached nowhere.
+func (s *sources) detach(source *walls.Source) (int, error) {
+	at, err := unix.Openat2(unix.AT_FDCWD, source.Path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(at)
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return 0, err
+	}
+	if st.Dev != source.Device || st.Ino != source.Inode {
+		return 0, exchanged(source.Path)
+	}
+	tree, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	if err != nil {
+		return 0, err
+	}
+	s.files = append(s.files, os.NewFile(uintptr(tree), source.Path))
+	return firstFD + len(s.files) - 1, nil
+}
+
+func (s *sources) close() {
+	for _, f := range s.files {
+		_ = f.Close()
+	}
+}

@@ -1,0 +1,34 @@
+package linux_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/runtime/linux"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/sandboxtest"
+)
+
+// The suite of every runtime, with the real guest, on the host's own programs.
+func TestSuite(t *testing.T) { sandboxtest.Run(t, subject()) }
+
+func subject() sandboxtest.Subject {
+	return sandboxtest.Subject{Image: rootfs.HostName, Workdir: "/workspace", Walls: true, Open: open}
+}
+
+func open(t *testing.T, stateDir string) sandbox.Runtime {
+	t.Helper()
+	roots, err := rootfs.Open(filepath.Join(stateDir, "images"), rootfs.Options{Volatile: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := linux.New(linux.Options{
+		StateDir: stateDir, Installation: "suite-" + filepath.Base(stateDir), Roots: roots,
+		Guest: func(string) ([]byte, error) { return guestProgram(t), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

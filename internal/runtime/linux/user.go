@@ -1,0 +1,80 @@
+package linux
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// account is a user, as numbers.
+type account struct{ uid, gid int }
+
+// userOf is who runs in the sandbox, as seen inside: the one that was asked
+// for, or the caller.
+func userOf(user string) (account, error) {
+	if user == "" {
+		return account{os.Geteuid(), os.Getegid()}, nil
+	}
+	u, g, hasGroup := strings.Cut(user, ":")
+	uid, err := strconv.ParseUint(u, 10, 31)
+	if err != nil {
+		return account{}, notANumber(user)
+	}
+	if !hasGroup {
+		return account{int(uid), int(uid)}, nil
+	}
+	gid, err := strconv.ParseUint(g, 10, 31)
+	if err != nil {
+		return account{}, notANumber(user)
+	}
+	return account{int(uid), int(gid)}, nil
+}
+
+func notANumber(user string) error {
+	return advice.With(fmt.Errorf("user %q: only numbers are known here: %w", user, sandbox.ErrUnsupported),
+		fmt.Sprintf("set docker.user to numbers, such as %d:%d", os.Getuid(), os.Getgid()))
+}
+
+// outside is who that user is on the host: himself if root asks, since root may
+// let anybody run, and else the caller, whose files he works on.
+func (a account) outside() account {
+	if privileged() {
+		return a
+	}
+	return account{os.Geteuid(), os.Getegid()}
+}
+
+// mapUser fills in who is who across the wall. The user is the only one that is
+// known inside, but for root's own sandboxes of other users: there root is
+// known too, so that the files of images are his, while nobody can become him.
+func (a account) mapUser(attr *syscall.SysProcAttr) {
+	outside := a.outside()
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: a.uid, HostID: outside.uid, Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: a.gid, HostID: outside.gid, Size: 1}}
+	if !privileged() {
+		attr.AmbientCaps = allCapabilities() // user 0 keeps them without
+		return
+	}
+	attr.GidMappingsEnableSetgroups = true
+	if a.uid != 0 {
+		attr.UidMappings = append(attr.UidMappings, syscall.SysProcIDMap{ContainerID: 0, HostID: 0, Size: 1})
+	}
+	if a.gid != 0 {
+		attr.GidMappings = append(attr.GidMappings, syscall.SysProcIDMap{ContainerID: 0, HostID: 0, Size: 1})
+	}
+}
+
+// allCapabilities are those that building walls takes. They count in the new
+// user namespace only, and none is left when the walls stand.
+func allCapabilities() []uintptr {
+	const (
+		chown, dacOverride, fowner, setgid, setuid, setpcap = 0, 1, 3, 6, 7, 8
+		netAdmin, sysChroot, sysAdmin, mknod                = 12, 18, 21, 27
+	)
+	return []uintptr{chown, dacOverride, fowner, setgid, setuid, setpcap, netAdmin, sysChroot, sysAdmin, mknod}
+}
