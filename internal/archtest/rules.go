@@ -74,6 +74,7 @@ func homes() map[string][]string {
 		"k8s.io":                                 kube,
 		"sigs.k8s.io":                            kube,
 		"github.com/google/go-containerregistry": {"internal/rootfs"},
+		"github.com/klauspost/compress":          {"internal/rootfs"},
 		"modernc.org/sqlite":                     {"internal/store"},
 		"github.com/pressly/goose":               {"internal/store"},
 		"github.com/hashicorp/yamux":             {"internal/wire"},

@@ -11,7 +11,7 @@
 // leaves in it is out of everybody's way until it is collected:
 //
 //	index.json      which image has which names
-//	layers/<name>/  unpacked layers, complete or not there
+//	layers/<name>/  unpacked layers: fs/ and info.json, complete or not there
 //	pins/<owner>    which layers a sandbox stands on
 //	tmp/            what is being made; everything here may vanish
 //	lock            byte-range locks, see package lease

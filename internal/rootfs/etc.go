@@ -33,6 +33,12 @@ func networkFiles(id Identity) []entry {
 	}
 }
 
+// imageFiles are what covers every image: besides the files above, the
+// directories that a kernel's file systems are mounted on.
+func imageFiles(id Identity) []entry {
+	return append(networkFiles(id), dir("dev"), dir("proc"), dir("sys"))
+}
+
 // hosts is the table of names; extra entries have the form "name:address".
 func hosts(hostname string, extra []string) string {
 	var b strings.Builder

@@ -27,7 +27,7 @@ func (s *Store) generated(ctx context.Context, entries []entry) (layerName, erro
 	}
 	defer removeTree(temp)
 	for _, e := range entries {
-		if err := errors.Join(ctx.Err(), e.write(temp)); err != nil {
+		if err := errors.Join(ctx.Err(), e.write(filepath.Join(temp, layerFiles))); err != nil {
 			return "", err
 		}
 	}

@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,15 @@ import (
 
 // ErrNoImage means that the store has no image of that name.
 var ErrNoImage = errors.New("image not found")
+
+// noImage says so in the words that users of OpenClaw know.
+type noImage struct{ ref string }
+
+func (e noImage) Error() string {
+	return "Sandbox image not found: " + e.ref + ". Build or pull it first."
+}
+
+func (e noImage) Is(target error) bool { return target == ErrNoImage }
 
 // Image is one image of the store.
 type Image struct {
@@ -43,11 +53,15 @@ type Layer struct {
 // options of an overlay mount.
 func (l Layer) name() layerName { return layerName(strings.Replace(l.DiffID, ":", "-", 1)) }
 
-// lowers are the directories of the image's layers, the topmost first.
+// lowers are the directories of the image's layers, the topmost first. Of a
+// layer that is there twice only the upper one shows, and an overlay takes no
+// directory twice.
 func (i *Image) lowers() []layerName {
 	var names []layerName
 	for _, l := range slices.Backward(i.Layers) {
-		names = append(names, l.name())
+		if !slices.Contains(names, l.name()) {
+			names = append(names, l.name())
+		}
 	}
 	return names
 }
@@ -76,6 +90,11 @@ func (s *Store) readIndex() (*index, error) {
 
 // change lets f change the index while nobody else does.
 func (s *Store) change(ctx context.Context, f func(*index) error) error {
+	content, err := s.locks.Share(ctx, contentLock) // or the new index might be collected on its way
+	if err != nil {
+		return fmt.Errorf("image store: %w", err)
+	}
+	defer content.Release()
 	held, err := s.locks.Hold(ctx, indexLock)
 	if err != nil {
 		return fmt.Errorf("image store: %w", err)
@@ -89,6 +108,29 @@ func (s *Store) change(ctx context.Context, f func(*index) error) error {
 		return err
 	}
 	return writeJSON(s.path("tmp"), s.path("index.json"), x, !s.Volatile)
+}
+
+// put adds an image, or its names to the same image, and takes the names from
+// every other. An image without names is not in the index any more.
+func (x *index) put(image *Image) error {
+	for _, other := range x.Images {
+		for _, n := range image.Names {
+			other.Names = slices.DeleteFunc(other.Names, func(o string) bool { return sameName(o, n) })
+		}
+		if other.ID == image.ID {
+			image.Names = append(other.Names, image.Names...)
+			image.Digest = cmp.Or(image.Digest, other.Digest)
+			other.Names = nil
+		}
+	}
+	x.Images = append(slices.DeleteFunc(x.Images, func(i *Image) bool { return len(i.Names) == 0 }), image)
+	return nil
+}
+
+func sameName(a, b string) bool {
+	fullA, errA := canonical(a)
+	fullB, errB := canonical(b)
+	return errA == nil && errB == nil && fullA == fullB
 }
 
 // find looks an image up by reference, id, or the beginning of an id.
@@ -122,7 +164,7 @@ func (x *index) find(ref string) (*Image, error) {
 	if image := x.byPrefix(ref); image != nil {
 		return image, nil
 	}
-	return nil, fmt.Errorf("image %s: %w", ref, ErrNoImage)
+	return nil, advice.With(noImage{ref}, "atoll images pull "+ref+", or atoll images import FILE "+ref)
 }
 
 // answersTo compares full names; name@digest means the digest.

@@ -3,23 +3,22 @@ package rootfs
 // Limits bound what an image may make us do. An image beyond any of them is
 // refused and leaves nothing behind.
 type Limits struct {
-	Layers   int   // of an image
-	Size     int64 // bytes of an image's archives, uncompressed
-	Files    int64 // entries of an image's archives
-	Ratio    int64 // uncompressed to compressed bytes of a layer, beyond RatioFree
-	Name     int   // bytes of a path, and of what a link names
-	Depth    int   // directories within each other
-	Document int64 // bytes of a manifest, an index or a configuration
+	Layers int   // of an image
+	Size   int64 // bytes of an image's archives, uncompressed
+	Files  int64 // entries of an image's archives
+	Ratio  int64 // uncompressed to compressed bytes of a layer
+	// RatioFree is how many bytes a layer may have whatever its ratio: a small
+	// layer of zeros does no harm.
+	RatioFree int64
+	Name      int   // bytes of a path, and of what a link names
+	Depth     int   // directories within each other
+	Document  int64 // bytes of a manifest, an index or a configuration
 }
-
-// RatioFree is how many bytes a layer may have whatever its ratio: a small
-// layer of zeros does no harm.
-const RatioFree = 64 << 20
 
 // DefaultLimits are generous for an image that a person made.
 func DefaultLimits() Limits {
 	return Limits{
-		Layers: 127, Size: 32 << 30, Files: 2_000_000, Ratio: 200, Name: 4096, Depth: 256, Document: 8 << 20,
+		Layers: 127, Size: 32 << 30, Files: 2_000_000, Ratio: 200, RatioFree: 64 << 20, Name: 4096, Depth: 256, Document: 8 << 20,
 	}
 }
 
@@ -27,7 +26,8 @@ func (l Limits) orDefaults() Limits {
 	d := DefaultLimits()
 	return Limits{
 		Layers: or(l.Layers, d.Layers), Size: or(l.Size, d.Size), Files: or(l.Files, d.Files), Ratio: or(l.Ratio, d.Ratio),
-		Name: or(l.Name, d.Name), Depth: or(l.Depth, d.Depth), Document: or(l.Document, d.Document),
+		RatioFree: or(l.RatioFree, d.RatioFree),
+		Name:      or(l.Name, d.Name), Depth: or(l.Depth, d.Depth), Document: or(l.Document, d.Document),
 	}
 }
 

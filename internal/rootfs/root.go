@@ -46,11 +46,16 @@ type Config struct {
 // Identity is what the generated files of a root say about its sandbox. Roots
 // of equal identities share their generated layer.
 type Identity struct {
-	UID, GID int    // as seen inside
-	Home     string // "" is /
-	Hostname string // "" is "sandbox"
-	Hosts    []string
-	DNS      []string
+	UID, GID int      // as seen inside
+	Home     string   // "" is /
+	Hostname string   // "" is "sandbox"
+	Hosts    []string // further entries of /etc/hosts, "name:address"
+	DNS      []string // addresses of name servers
+
+	// Dirs and Files are mount points that have to be there, as full paths. They
+	// are real directories and files of the generated layer, so that no link of
+	// an image can send a mount elsewhere.
+	Dirs, Files []string
 }
 
 // IsHost reports whether an image setting means the host's own root.

@@ -69,19 +69,28 @@ func (s *Store) path(elem ...string) string {
 
 func (s *Store) layer(name layerName) string { return s.path("layers", string(name)) }
 
+// A layer's directory holds its files and a note of what they are.
+const (
+	layerFiles = "fs"
+	layerInfo  = "info.json"
+)
+
 func (s *Store) hasLayer(name layerName) bool {
 	info, err := os.Lstat(s.layer(name))
 	return err == nil && info.IsDir()
 }
 
-// temporary makes a directory of its own for something that is being made.
+// temporary makes a place for a layer that is being made.
 func (s *Store) temporary() (string, error) {
 	path := s.path("tmp", rand.Text())
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return "", fmt.Errorf("image store: %w", err)
 	}
-	// A layer's own directory is the root directory of a sandbox.
-	return path, os.Chmod(path, 0o755)
+	files := filepath.Join(path, layerFiles)
+	if err := os.Mkdir(files, 0o700); err != nil {
+		return "", fmt.Errorf("image store: %w", err)
+	}
+	return path, os.Chmod(files, 0o755) // it is the root directory of sandboxes
 }
 
 // publish gives a finished directory its name as a layer. If somebody else was
@@ -121,7 +130,7 @@ func (s *Store) Resolve(ctx context.Context, ref string, id Identity) (_ *Root, 
 	}
 	pin.ID, pin.Name = root.ID, root.Name
 	for _, name := range pin.layers {
-		root.Layers = append(root.Layers, s.layer(name))
+		root.Layers = append(root.Layers, filepath.Join(s.layer(name), layerFiles))
 	}
 	return root, pin, nil
 }
@@ -134,11 +143,16 @@ func (s *Store) resolve(ctx context.Context, ref string, id Identity, pin *Pin) 
 	if err != nil {
 		return nil, err
 	}
-	top, err := s.generated(ctx, networkFiles(id))
+	lowers := record.lowers()
+	entries, err := withMountPoints(imageFiles(id), id, func(path string) bool { return s.isLink(lowers, path) })
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", ref, err)
 	}
-	pin.layers = append([]layerName{top}, record.lowers()...)
+	top, err := s.generated(ctx, entries)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", ref, err)
+	}
+	pin.layers = append([]layerName{top}, lowers...)
 	return &Root{ID: record.ID, Name: ref, Config: record.Config}, nil
 }
 
@@ -147,7 +161,11 @@ func (s *Store) resolveHost(ctx context.Context, id Identity, pin *Pin) (*Root, 
 	if err != nil {
 		return nil, err
 	}
-	top, err := s.generated(ctx, slices.Concat(networkFiles(id), userFiles(id), skeleton(), view.entries))
+	entries := slices.Concat(networkFiles(id), userFiles(id), skeleton(), view.entries)
+	if entries, err = withMountPoints(entries, id, nil); err != nil {
+		return nil, fmt.Errorf("host root: %w", err)
+	}
+	top, err := s.generated(ctx, entries)
 	if err != nil {
 		return nil, fmt.Errorf("host root: %w", err)
 	}

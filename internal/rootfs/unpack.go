@@ -1,0 +1,235 @@
+package rootfs
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Why a layer is refused. Every refusal wraps one of these, or an error of the
+// system or of a decoder.
+var (
+	ErrEscapes   = errors.New("leads out of the image")
+	ErrLinked    = errors.New("passes through a symbolic link")
+	ErrDevice    = errors.New("is a device node")
+	ErrKind      = errors.New("is of a kind that images do not have")
+	ErrTooMuch   = errors.New("more than an image may have")
+	ErrDigest    = errors.New("content does not match its digest")
+	ErrTruncated = errors.New("ends too early")
+	ErrConflict  = errors.New("is in the way of another entry")
+	ErrBadName   = errors.New("is not a name that an image may hold")
+)
+
+// usage is what the layers of one image have used so far. Layers are unpacked
+// side by side.
+type usage struct{ bytes, files, stream atomic.Int64 }
+
+// unpacker writes the archive of one layer below a directory that nobody else
+// knows yet. What it writes belongs to the caller, has no setuid bit, no device
+// and no extended attribute of the archive's.
+type unpacker struct {
+	tree   *tree
+	limits Limits
+	image  *usage // of all layers
+	own    usage  // of this one
+	buffer []byte
+	// stamps are the times of directories. They are set last, because every
+	// entry that is made in a directory changes its time.
+	stamps []stamp
+}
+
+type stamp struct {
+	path string
+	time time.Time
+}
+
+// unpack writes what the archive holds and reads it to its end.
+func unpack(ctx context.Context, archive io.Reader, root *os.File, limits Limits, image *usage) (Layer, error) {
+	u := &unpacker{tree: &tree{root: root}, limits: limits, image: image, buffer: make([]byte, 256<<10)}
+	defer u.tree.close()
+	reader := tar.NewReader(archive)
+	for {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err = errors.Join(ctx.Err(), truncated(err)); err != nil {
+			return Layer{}, err
+		}
+		if err := u.entry(header, reader); err != nil {
+			return Layer{}, fmt.Errorf("%.200q: %w", header.Name, err)
+		}
+	}
+	// Padding after the end counts for the digest.
+	if _, err := io.CopyBuffer(io.Discard, onlyReader{archive}, u.buffer); err != nil {
+		return Layer{}, truncated(err)
+	}
+	return Layer{Size: u.own.bytes.Load(), Files: u.own.files.Load()}, u.stamp()
+}
+
+type onlyReader struct{ io.Reader }
+
+func truncated(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return ErrTruncated
+	}
+	return err
+}
+
+// entry writes one entry.
+func (u *unpacker) entry(h *tar.Header, data io.Reader) error {
+	if err := u.count(h); err != nil {
+		return err
+	}
+	name, err := u.clean(h.Name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case h.Typeflag == tar.TypeXGlobalHeader:
+		return nil
+	case name == ".":
+		return u.top(h)
+	case strings.HasPrefix(path.Base(name), whiteoutPrefix):
+		return u.tree.whiteout(name)
+	}
+	if strings.Contains("/"+name, "/"+whiteoutPrefix) {
+		return fmt.Errorf("a whiteout %w", ErrConflict)
+	}
+	return u.write(name, h, data)
+}
+
+// count keeps an image within its limits before anything is written for it.
+func (u *unpacker) count(h *tar.Header) error {
+	u.own.files.Add(1)
+	if n := u.image.files.Add(1); n > u.limits.Files {
+		return fmt.Errorf("%w: %d files", ErrTooMuch, u.limits.Files)
+	}
+	if h.Size < 0 || h.Size > u.limits.Size {
+		return fmt.Errorf("%w: %d bytes", ErrTooMuch, u.limits.Size)
+	}
+	if !isFile(h) {
+		return nil
+	}
+	u.own.bytes.Add(h.Size)
+	if n := u.image.bytes.Add(h.Size); n > u.limits.Size {
+		return fmt.Errorf("%w: %d bytes", ErrTooMuch, u.limits.Size)
+	}
+	return nil
+}
+
+func isFile(h *tar.Header) bool { return h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse }
+
+// clean turns the name of an entry into a path below the root, "." for the
+// root itself. A leading slash is only a habit of some archivers.
+func (u *unpacker) clean(name string) (string, error) {
+	if len(name) > u.limits.Name {
+		return "", fmt.Errorf("%w: longer than %d bytes", ErrBadName, u.limits.Name)
+	}
+	if strings.ContainsRune(name, 0) {
+		return "", ErrBadName
+	}
+	parts := 0
+	for part := range strings.SplitSeq(name, "/") {
+		switch {
+		case part == "..":
+			return "", ErrEscapes
+		case len(part) > unix.NAME_MAX:
+			return "", fmt.Errorf("%w: %d bytes between two slashes", ErrBadName, len(part))
+		case part != "" && part != ".":
+			parts++
+		}
+	}
+	if parts > u.limits.Depth {
+		return "", fmt.Errorf("%w: %d directories deep", ErrBadName, parts)
+	}
+	return path.Clean("./" + strings.TrimLeft(name, "/")), nil
+}
+
+// top takes the mode of the root directory from its entry.
+func (u *unpacker) top(h *tar.Header) error {
+	if h.Typeflag != tar.TypeDir {
+		return ErrConflict
+	}
+	u.stamps = append(u.stamps, stamp{".", h.ModTime})
+	return unix.Fchmod(int(u.tree.root.Fd()), dirMode(h))
+}
+
+func (u *unpacker) write(name string, h *tar.Header, data io.Reader) error {
+	switch h.Typeflag {
+	case tar.TypeDir:
+		u.stamps = append(u.stamps, stamp{name, h.ModTime})
+		return u.tree.mkdir(name, dirMode(h))
+	case tar.TypeReg, tar.TypeGNUSparse:
+		return u.file(name, h, data)
+	case tar.TypeSymlink:
+		if h.Linkname == "" || len(h.Linkname) > u.limits.Name || strings.ContainsRune(h.Linkname, 0) {
+			return fmt.Errorf("link: %w", ErrBadName)
+		}
+		return u.tree.symlink(name, h.Linkname, h.ModTime)
+	case tar.TypeLink:
+		target, err := u.clean(h.Linkname)
+		if err != nil {
+			return fmt.Errorf("hard link to %.200q: %w", h.Linkname, err)
+		}
+		return u.tree.link(name, target)
+	case tar.TypeFifo:
+		return u.tree.fifo(name, fileMode(h))
+	case tar.TypeChar, tar.TypeBlock:
+		return ErrDevice
+	}
+	return fmt.Errorf("%w (%q)", ErrKind, h.Typeflag)
+}
+
+// The owner can always read what it owns and work in its directories, whatever
+// the archive says: sandboxes copy files up, and stores are emptied. Setuid bits
+// do nothing in a sandbox, and must not lie about on a host.
+func dirMode(h *tar.Header) uint32  { return uint32(h.Mode)&0o1777 | 0o700 }
+func fileMode(h *tar.Header) uint32 { return uint32(h.Mode)&0o1777 | 0o400 }
+
+func (u *unpacker) file(name string, h *tar.Header, data io.Reader) (err error) {
+	f, err := u.tree.create(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	n, err := io.CopyBuffer(onlyWriter{f}, onlyReader{data}, u.buffer)
+	if err != nil {
+		return truncated(err)
+	}
+	if n != h.Size {
+		return ErrTruncated
+	}
+	if err := unix.Fchmod(int(f.Fd()), fileMode(h)); err != nil {
+		return err
+	}
+	times := []unix.Timeval{unix.NsecToTimeval(nanoseconds(h.ModTime)), unix.NsecToTimeval(nanoseconds(h.ModTime))}
+	return unix.Futimes(int(f.Fd()), times)
+}
+
+type onlyWriter struct{ io.Writer }
+
+// stamp sets the times of directories, the deepest names last written first.
+func (u *unpacker) stamp() error {
+	for _, s := range u.stamps {
+		if err := u.tree.stamp(s.path, s.time); err != nil {
+			return fmt.Errorf("%.200q: %w", s.path, err)
+		}
+	}
+	return nil
+}
+
+// nanoseconds keeps a time within what a file system can hold.
+func nanoseconds(t time.Time) int64 {
+	const latest = 1<<34 - 1 // ext4 ends here, in the year 2446
+	return min(max(t.Unix(), 0), latest) * int64(time.Second)
+}
