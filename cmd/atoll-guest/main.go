@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/enclose"
+	"github.com/atoll-run/atoll/internal/guest/probe"
 )
 
 const usage = `usage:
@@ -19,6 +20,7 @@ const usage = `usage:
   atoll-guest pass --socket PATH                 pass standard input and output on to process 1
   atoll-guest lookup NAME                        print the addresses of a host
   atoll-guest connect ADDRESS:PORT               pass bytes to and from a connection
+  atoll-guest probe                              print what this sandbox lets a program see and do
   atoll-guest version                            print the build
 `
 
@@ -39,6 +41,10 @@ func main() {
 		pass(os.Args[2:])
 	case "lookup", "connect":
 		useNetwork(os.Args[1], os.Args[2:])
+	case "probe":
+		if err := probe.Run(os.Stdout); err != nil {
+			fail(1, "atoll-guest: "+err.Error()+"\n")
+		}
 	case "version":
 		fmt.Fprintln(os.Stdout, build())
 	default:

@@ -45,7 +45,7 @@ func layers() [][]string {
 		{"internal/policy", "internal/audit", "internal/usage", "internal/grant"},
 		{"internal/workspace", "internal/session"},
 		{"internal/sandbox", "internal/image"},
-		{"internal/plan", "internal/runtime"},
+		{"internal/plan", "internal/runtime", "internal/verify"},
 		{"internal/tool", "internal/llm", "internal/egress", "internal/relay"},
 		{"internal/browser", "internal/agent"},
 		{"internal/run"},

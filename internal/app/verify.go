@@ -1,0 +1,110 @@
+package app
+
+import (
+	"context"
+
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/verify"
+)
+
+// Verified is what was found of one sandbox.
+type Verified struct {
+	Sandbox string         `json:"sandbox"`
+	Backend string         `json:"backend"`
+	OK      bool           `json:"ok"`
+	Checks  []verify.Check `json:"checks"`
+}
+
+// Verify probes the sandboxes of a session, making them if needed.
+func (a *App) Verify(ctx context.Context, who Who) ([]Verified, error) {
+	session, err := a.ProvidePair(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	defer session.Release()
+	handles := []*sandbox.Handle{session.Handle}
+	if session.Net != nil {
+		handles = append(handles, session.Net)
+	}
+	return a.verifyAll(ctx, handles, specs(session.Plan))
+}
+
+// VerifyNamed probes one sandbox that runs, as it is.
+func (a *App) VerifyNamed(ctx context.Context, name string) ([]Verified, error) {
+	who, err := a.Find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	h, err := a.Manager.Attach(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Release()
+	p, err := a.Plan(who)
+	if err == nil {
+		err = a.chooseBackend(ctx, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.verifyAll(ctx, []*sandbox.Handle{h}, []*sandbox.Spec{specNamed(p, name)})
+}
+
+func specNamed(p *plan.Plan, name string) *sandbox.Spec {
+	if p.Net != nil && p.Net.Name == name {
+		return p.Net
+	}
+	return p.Spec
+}
+
+func (a *App) verifyAll(ctx context.Context, handles []*sandbox.Handle, specs []*sandbox.Spec) ([]Verified, error) {
+	var all []Verified
+	for i, h := range handles {
+		checks, err := a.verify(ctx, h, specs[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Verified{Sandbox: h.Name, Backend: specs[i].Backend, OK: verify.Holds(checks), Checks: checks})
+	}
+	return all, nil
+}
+
+func (a *App) verify(ctx context.Context, h *sandbox.Handle, spec *sandbox.Spec) ([]verify.Check, error) {
+	entry, err := a.registry.Get(ctx, h.Name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := h.Machine.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report, err := verify.Probe(ctx, h.Machine, guestProgram)
+	if err != nil {
+		return nil, err
+	}
+	checks := []verify.Check{verify.Configuration(spec.ConfigHash, entry.ConfigHash)}
+	return append(checks, verify.Judge(&verify.Evidence{
+		Spec: spec, Inside: report, Guest: verify.Guest{PID: info.PID, Dumpable: info.Dumpable},
+		Host: verify.HostNamespaces(), Outside: verify.OutsideLimits(a.processOf(ctx, h.Name, entry.Backend)),
+	})...), nil
+}
+
+// processOf is the number that this host gives to a sandbox's process 1; 0 if
+// it is not on this host.
+func (a *App) processOf(ctx context.Context, name, backend string) int {
+	rt, err := a.runtimes.get(ctx, backend)
+	if err != nil {
+		return 0
+	}
+	inst, err := rt.Open(ctx, name)
+	if err != nil {
+		return 0
+	}
+	conn, err := inst.Dial(ctx)
+	if err != nil {
+		return 0
+	}
+	defer conn.Close()
+	return verify.PeerPID(conn)
+}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/verify"
+)
+
+type verifyOptions struct {
+	whoFlags
+	asJSON bool
+}
+
+func newVerifyCommand(e *env) *cobra.Command {
+	var o verifyOptions
+	cmd := &cobra.Command{
+		Use:   "verify [NAME]",
+		Short: "Try the walls of a sandbox from inside, and compare with what the policy promises",
+		Long: `Try the walls of a sandbox from inside, and compare with what the policy promises.
+
+A probe runs in the live sandbox like any other command there: it looks at
+privileges, refused system calls, namespaces, files, mounts, network, processes,
+limits, devices and the guest. It changes nothing and sends nothing. Limits are
+also read from outside, where this host can.
+
+Without NAME the session's sandboxes are made if needed; NAME is a sandbox that
+runs, as list shows it. The exit code is 1 if any promise is not kept.`,
+		Args: atMostOne("sandbox"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return runVerify(cmd.Context(), e, o, args)
+		},
+	}
+	o.add(cmd)
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+func runVerify(ctx context.Context, e *env, o verifyOptions, args []string) error {
+	a, err := e.open(ctx)
+	if err != nil {
+		return e.configError(err, o.asJSON)
+	}
+	done := e.progress("trying the walls")
+	var found []app.Verified
+	if len(args) > 0 {
+		found, err = a.VerifyNamed(ctx, args[0])
+	} else {
+		found, err = a.Verify(ctx, o.who())
+	}
+	done()
+	if err != nil {
+		return err
+	}
+	if err := e.showVerified(found, o.asJSON); err != nil {
+		return err
+	}
+	for _, v := range found {
+		if !v.OK {
+			return withCode(exitFailure, nil)
+		}
+	}
+	return nil
+}
+
+func (e *env) showVerified(found []app.Verified, asJSON bool) error {
+	if asJSON {
+		return e.printJSON(map[string]any{"sandboxes": found})
+	}
+	for i, v := range found {
+		if i > 0 {
+			fmt.Fprintln(e.Out)
+		}
+		e.printVerified(v)
+	}
+	return nil
+}
+
+func (e *env) printVerified(v app.Verified) {
+	s := e.style()
+	gaps := 0
+	t := newTable("", "RING", "WHAT", "PROMISED", "FOUND")
+	for _, c := range v.Checks {
+		mark := map[verify.Status]string{verify.OK: "ok", verify.Gap: "GAP", verify.Note: "note"}[c.Status]
+		if c.Status == verify.Gap {
+			gaps++
+		}
+		t.add(mark, c.Ring, c.Name, shortened(c.Promised, commandWidth), c.Found)
+	}
+	t.print(e.Out)
+	if gaps == 0 {
+		fmt.Fprintln(e.Out, s.good("Every promise holds")+" in "+s.bold(printable(v.Sandbox))+" ("+v.Backend+").")
+		return
+	}
+	fmt.Fprintln(e.Out, s.alarm(fmt.Sprintf("%d of %d promises do not hold", gaps, len(v.Checks)))+" in "+s.bold(printable(v.Sandbox))+" ("+v.Backend+").")
+}

@@ -1,0 +1,114 @@
+package probe
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire/findings"
+)
+
+// call is a system call with arguments that do no harm where it is allowed.
+type call struct {
+	name string
+	trap uintptr
+	args [5]uintptr
+}
+
+// calls tries what the filter should refuse, and two that it should allow.
+func calls() (tried []findings.Attempt) {
+	area := new([256]byte)
+	for _, c := range callsOn(uintptr(unsafe.Pointer(area))) {
+		result, _, errno := syscall.RawSyscall6(c.trap, c.args[0], c.args[1], c.args[2], c.args[3], c.args[4], 0)
+		if c.trap == unix.SYS_CLONE && errno == 0 && result == 0 {
+			syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0) // the child that should not be
+		}
+		tried = append(tried, findings.Attempt{Name: c.name, Error: errorName(errno)})
+	}
+	return tried
+}
+
+func errorName(errno syscall.Errno) string {
+	if errno == 0 {
+		return ""
+	}
+	return unix.ErrnoName(errno)
+}
+
+// callsOn are the calls, on an area of zeros: empty names and structures that
+// nothing comes of.
+func callsOn(area uintptr) []call {
+	nobody := ^uintptr(0)
+	return []call{
+		{"getpid", unix.SYS_GETPID, [5]uintptr{}},
+		{"socket unix", unix.SYS_SOCKET, [5]uintptr{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC}},
+		{"unshare user", unix.SYS_UNSHARE, [5]uintptr{unix.CLONE_NEWUSER}},
+		{"unshare mount", unix.SYS_UNSHARE, [5]uintptr{unix.CLONE_NEWNS}},
+		{"clone user", unix.SYS_CLONE, [5]uintptr{unix.CLONE_NEWUSER | uintptr(unix.SIGCHLD)}},
+		{"clone3", unix.SYS_CLONE3, [5]uintptr{0, 0}},
+		{"setns", unix.SYS_SETNS, [5]uintptr{nobody, 0}},
+		{"keyctl", unix.SYS_KEYCTL, [5]uintptr{0, ^uintptr(2)}},
+		{"add_key", unix.SYS_ADD_KEY, [5]uintptr{area, area}},
+		{"request_key", unix.SYS_REQUEST_KEY, [5]uintptr{area, area}},
+		{"bpf", unix.SYS_BPF, [5]uintptr{nobody, area, 0}},
+		{"perf_event_open", unix.SYS_PERF_EVENT_OPEN, [5]uintptr{area}},
+		{"io_uring_setup", unix.SYS_IO_URING_SETUP, [5]uintptr{0, area}},
+		{"userfaultfd", unix.SYS_USERFAULTFD, [5]uintptr{nobody}},
+		{"ptrace", unix.SYS_PTRACE, [5]uintptr{unix.PTRACE_PEEKDATA, uintptr(os.Getpid())}},
+		{"process_vm_readv", unix.SYS_PROCESS_VM_READV, [5]uintptr{uintptr(os.Getpid())}},
+		{"pidfd_getfd", unix.SYS_PIDFD_GETFD, [5]uintptr{nobody}},
+		{"kcmp", unix.SYS_KCMP, [5]uintptr{uintptr(os.Getpid()), uintptr(os.Getpid()), nobody}},
+		{"mount", unix.SYS_MOUNT, [5]uintptr{area, area, area}},
+		{"umount2", unix.SYS_UMOUNT2, [5]uintptr{area}},
+		{"fsopen", unix.SYS_FSOPEN, [5]uintptr{area}},
+		{"open_tree", unix.SYS_OPEN_TREE, [5]uintptr{nobody, area, 1}},
+		{"move_mount", unix.SYS_MOVE_MOUNT, [5]uintptr{nobody, area, nobody, area}},
+		{"mount_setattr", unix.SYS_MOUNT_SETATTR, [5]uintptr{nobody, area}},
+		{"pivot_root", unix.SYS_PIVOT_ROOT, [5]uintptr{area, area}},
+		{"chroot", unix.SYS_CHROOT, [5]uintptr{area}},
+		{"open_by_handle_at", unix.SYS_OPEN_BY_HANDLE_AT, [5]uintptr{nobody, area}},
+		{"fanotify_init", unix.SYS_FANOTIFY_INIT, [5]uintptr{nobody}},
+		{"init_module", unix.SYS_INIT_MODULE, [5]uintptr{0, 0, area}},
+		{"kexec_load", unix.SYS_KEXEC_LOAD, [5]uintptr{0, nobody}},
+		{"swapon", unix.SYS_SWAPON, [5]uintptr{area}},
+		{"syslog", unix.SYS_SYSLOG, [5]uintptr{3, 0, 0}},
+		{"clock_settime", unix.SYS_CLOCK_SETTIME, [5]uintptr{nobody, area}},
+		{"sethostname", unix.SYS_SETHOSTNAME, [5]uintptr{area, nobody}},
+		{"reboot", unix.SYS_REBOOT, [5]uintptr{0, 0, 0}},
+		{"personality", unix.SYS_PERSONALITY, [5]uintptr{0x0040000}},
+		{"socket alg", unix.SYS_SOCKET, [5]uintptr{unix.AF_ALG, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC}},
+		{"socket alg, upper bits set", unix.SYS_SOCKET, [5]uintptr{unix.AF_ALG | 1<<32, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC}},
+		{"socket vsock", unix.SYS_SOCKET, [5]uintptr{unix.AF_VSOCK, unix.SOCK_STREAM | unix.SOCK_CLOEXEC}},
+	}
+}
+
+// guest tries on process 1 what would give a program power over it. A signal
+// that ends it is not tried: that it is process 1 of its namespace says enough.
+func guest() []findings.Attempt {
+	var limit unix.Rlimit
+	attempts := []findings.Attempt{
+		{Name: "open /proc/1/mem", Error: name(open("/proc/1/mem", false))},
+		{Name: "open /proc/1/environ", Error: name(readable("/proc/1/environ"))},
+		{Name: "open /proc/1/fd/0", Error: name(open("/proc/1/fd/0", false))},
+		{Name: "follow /proc/1/root", Error: name(readable("/proc/1/root"))},
+		{Name: "write /proc/1/exe", Error: name(open("/proc/1/exe", true))},
+		{Name: "trace", Error: errorName(trace())},
+	}
+	err := unix.Prlimit(1, unix.RLIMIT_NOFILE, nil, &limit)
+	if err == nil { // sets what is set already
+		err = unix.Prlimit(1, unix.RLIMIT_NOFILE, &limit, nil)
+	}
+	return append(attempts, findings.Attempt{Name: "set limits", Error: name(err)})
+}
+
+// trace seizes process 1, which goes on running; our end would let it go.
+func trace() syscall.Errno {
+	const seize = 0x4206
+	_, _, errno := syscall.RawSyscall6(unix.SYS_PTRACE, seize, 1, 0, 0, 0, 0)
+	if errno == 0 {
+		syscall.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, 1, 0, 0, 0, 0)
+	}
+	return errno
+}

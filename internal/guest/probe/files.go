@@ -1,0 +1,196 @@
+package probe
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire/findings"
+)
+
+func asErrno(err error) (syscall.Errno, bool) { return errors.AsType[syscall.Errno](err) }
+
+// mounts reads the mount table: "… target options [tags] - type source options".
+func mounts() (found []findings.Mount) {
+	for _, line := range lines("/proc/self/mountinfo") {
+		before, after, _ := strings.Cut(line, " - ")
+		left, right := strings.Fields(before), strings.Fields(after)
+		if len(left) < 6 || len(right) < 3 {
+			continue
+		}
+		options := append(strings.Split(left[5], ","), ownOptions(right[2])...)
+		found = append(found, findings.Mount{
+			Target: unescape(left[4]), Type: right[0], Options: strings.Join(options, ","), ReadOnly: slices.Contains(options, "ro"),
+		})
+	}
+	return bounded(found)
+}
+
+// ownOptions are the file system's options that are promised things about. The
+// others may be long, and tell paths of the host.
+func ownOptions(list string) (kept []string) {
+	for option := range strings.SplitSeq(list, ",") {
+		key, _, _ := strings.Cut(option, "=")
+		if slices.Contains([]string{"ro", "size", "mode", "nr_inodes"}, key) {
+			kept = append(kept, option)
+		}
+	}
+	return kept
+}
+
+// unescape undoes the octal writing of blanks in the mount table.
+func unescape(path string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
+}
+
+// machinePaths belong to the whole machine. None may be opened for writing, and
+// those with a mark not even for reading.
+var machinePaths = []struct {
+	path   string
+	secret bool
+}{
+	{"/proc/sysrq-trigger", false}, {"/proc/sys/kernel/core_pattern", false}, {"/proc/sys/kernel/modprobe", false},
+	{"/proc/sys/kernel/randomize_va_space", false}, {"/proc/sys/vm/panic_on_oom", false}, {"/proc/sys/fs/binfmt_misc/register", false},
+	{"/proc/irq/0/smp_affinity", false}, {"/proc/bus/pci", false}, {"/proc/fs/xfs", false}, {"/proc/acpi", true}, {"/proc/asound", true},
+	{"/proc/kcore", true}, {"/proc/keys", true}, {"/proc/timer_list", true}, {"/proc/latency_stats", true}, {"/proc/kmsg", true},
+	{"/proc/sched_debug", true}, {"/proc/scsi", true}, {"/sys/firmware", true}, {"/sys/kernel/uevent_helper", false},
+	{"/sys/kernel/debug", true}, {"/sys/kernel/security", false}, {"/sys/power/state", false}, {"/sys/module", false},
+	{"/dev/mem", true}, {"/dev/kmem", true}, {"/dev/port", true}, {"/dev/kmsg", true}, {"/dev/kvm", true}, {"/dev/fuse", true}, {"/dev/net/tun", true},
+}
+
+// paths opens what belongs to the machine. Nothing is written.
+func paths() (tried []findings.Attempt) {
+	for _, p := range machinePaths {
+		tried = append(tried, findings.Attempt{Name: "write " + p.path, Error: name(open(p.path, true))})
+		if p.secret {
+			tried = append(tried, findings.Attempt{Name: "read " + p.path, Error: name(readable(p.path))})
+		}
+	}
+	for _, pattern := range []string{"/sys/fs/cgroup/release_agent", "/sys/fs/cgroup/*/release_agent", "/sys/fs/cgroup/*/notify_on_release", "/sys/fs/cgroup/cgroup.procs"} {
+		found, _ := filepath.Glob(pattern)
+		for _, path := range found {
+			tried = append(tried, findings.Attempt{Name: "write " + path, Error: name(open(path, true))})
+		}
+	}
+	return bounded(tried)
+}
+
+// open opens a file for writing, or asks whether a directory could be changed.
+func open(path string, write bool) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return bare(err)
+	}
+	if info.IsDir() {
+		return unix.Access(path, unix.W_OK)
+	}
+	flags := unix.O_NONBLOCK | unix.O_CLOEXEC
+	if write {
+		flags |= unix.O_WRONLY
+	}
+	fd, err := unix.Open(path, flags, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var stat unix.Stat_t
+	if unix.Fstat(fd, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFCHR && stat.Rdev == unix.Mkdev(1, 3) {
+		return errMasked // by /dev/null
+	}
+	return nil
+}
+
+// errMasked is what stands in the place of an empty file or directory, or one
+// that gives nothing: a mask.
+var errMasked = syscall.ENODATA
+
+// readable tells whether a file or a directory holds anything for us.
+func readable(path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return bare(err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		if names, _ := f.Readdirnames(1); len(names) > 0 {
+			return nil
+		}
+		return errMasked
+	}
+	if n, err := f.Read(make([]byte, 1)); n == 0 {
+		return errors.Join(errMasked, bare(err))
+	}
+	return nil
+}
+
+// bare takes a path out of an error.
+func bare(err error) error {
+	if errno, ok := asErrno(err); ok {
+		return errno
+	}
+	return err
+}
+
+// writable are the directories near the root that we could write to.
+func writable() (found []string) {
+	candidates := []string{"/"}
+	for _, dir := range []string{"/", "/var/", "/usr/", "/etc/", "/run/", "/sys/", "/dev/", "/sys/fs/cgroup/"} {
+		entries, _ := os.ReadDir(dir)
+		for _, entry := range entries {
+			if entry.IsDir() {
+				candidates = append(candidates, dir+entry.Name())
+			}
+		}
+	}
+	for _, m := range mounts() {
+		candidates = append(candidates, m.Target)
+	}
+	slices.Sort(candidates)
+	for _, dir := range slices.Compact(candidates) {
+		if !strings.HasPrefix(dir, "/proc/") && unix.Access(dir, unix.W_OK) == nil {
+			found = append(found, dir)
+		}
+	}
+	return bounded(found)
+}
+
+// devices are the device nodes below /dev, but for terminals.
+func devices() (found []findings.Device) {
+	_ = filepath.WalkDir("/dev", func(path string, entry os.DirEntry, err error) error {
+		if err != nil || path == "/dev/pts" {
+			return filepath.SkipDir
+		}
+		if entry.Type()&os.ModeDevice == 0 || len(found) == findings.MaxEntries {
+			return nil
+		}
+		var stat unix.Stat_t
+		if unix.Lstat(path, &stat) == nil {
+			found = append(found, findings.Device{Path: path, Block: stat.Mode&unix.S_IFMT == unix.S_IFBLK, Major: unix.Major(stat.Rdev), Minor: unix.Minor(stat.Rdev)})
+		}
+		return nil
+	})
+	return found
+}
+
+// engineSockets are sockets through which a container engine takes orders, and
+// every socket that was mounted.
+func engineSockets() (found []string) {
+	candidates := []string{
+		"/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock",
+		"/run/crio/crio.sock", "/run/k3s/containerd/containerd.sock", "/run/buildkit/buildkitd.sock", "/run/dbus/system_bus_socket", "/run/systemd/private",
+	}
+	for _, m := range mounts() {
+		candidates = append(candidates, m.Target)
+	}
+	for _, path := range candidates {
+		if info, err := os.Stat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+			found = append(found, path)
+		}
+	}
+	return bounded(found)
+}

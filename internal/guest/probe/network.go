@@ -1,0 +1,82 @@
+package probe
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire/findings"
+)
+
+// reached are addresses that no sandbox without a network has a way to: the
+// metadata services of clouds, and documentation addresses that stand for the
+// rest of the internet.
+var reached = []string{"169.254.169.254", "fd00:ec2::254", "192.0.2.1", "2001:db8::1"}
+
+func network() findings.Network {
+	n := findings.Network{Routes: routes(), Servers: nameServers()}
+	interfaces, _ := net.Interfaces()
+	for _, i := range interfaces {
+		n.Interfaces = append(n.Interfaces, i.Name)
+	}
+	n.Interfaces = bounded(n.Interfaces)
+	for _, address := range append(reached, n.Servers...) {
+		n.Reach = append(n.Reach, findings.Attempt{Name: address, Error: name(hasRoute(address))})
+	}
+	return n
+}
+
+// routes are the interfaces of routes, but for loopback.
+func routes() (found []string) {
+	for i, line := range lines("/proc/self/net/route") {
+		if fields := strings.Fields(line); i > 0 && len(fields) > 1 && fields[0] != "lo" {
+			found = append(found, fields[0])
+		}
+	}
+	for _, line := range lines("/proc/self/net/ipv6_route") {
+		if fields := strings.Fields(line); len(fields) == 10 && fields[9] != "lo" {
+			found = append(found, fields[9])
+		}
+	}
+	return bounded(found)
+}
+
+func nameServers() (found []string) {
+	for _, line := range lines("/etc/resolv.conf") {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "nameserver" {
+			found = append(found, fields[1])
+		}
+	}
+	return found[:min(len(found), 8)]
+}
+
+// hasRoute asks the kernel for a way to an address. Connecting a datagram socket
+// sends nothing; only where there is no way at all is a real connection tried,
+// which then cannot send anything either.
+func hasRoute(address string) error {
+	parsed, err := netip.ParseAddr(address)
+	if err != nil {
+		return unix.EINVAL
+	}
+	if err := connect(parsed, unix.SOCK_DGRAM); err == nil {
+		return nil
+	}
+	return connect(parsed, unix.SOCK_STREAM|unix.SOCK_NONBLOCK)
+}
+
+func connect(address netip.Addr, kind int) error {
+	const port = 80
+	address = address.Unmap()
+	family, target := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: port, Addr: address.As16()})
+	if address.Is4() {
+		family, target = unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: address.As4()}
+	}
+	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Connect(fd, target)
+}

@@ -1,0 +1,114 @@
+package probe
+
+import (
+	"bufio"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire/findings"
+)
+
+func self() findings.Process {
+	status := keyed("/proc/self/status")
+	p := findings.Process{
+		PID: os.Getpid(), UID: os.Getuid(), GID: os.Getgid(), Capabilities: map[string]string{},
+		NoNewPrivs: status["NoNewPrivs"] == "1", Descriptors: descriptors(),
+	}
+	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+		p.Capabilities[set] = status[set]
+	}
+	p.Seccomp, _ = strconv.Atoi(status["Seccomp"])
+	return p
+}
+
+// keyed reads a file of "name: value" lines.
+func keyed(path string) map[string]string {
+	values := map[string]string{}
+	for _, line := range lines(path) {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			values[name] = strings.TrimSpace(value)
+		}
+	}
+	return values
+}
+
+// lines reads a file, as far as a report can be long.
+func lines(path string) (found []string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	for scanner := bufio.NewScanner(f); scanner.Scan() && len(found) < 4*findings.MaxEntries; {
+		found = append(found, scanner.Text())
+	}
+	return found
+}
+
+// descriptors are what was open when we started, but for input and output.
+func descriptors() (left []string) {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil
+	}
+	for _, entry := range entries {
+		target, err := os.Readlink("/proc/self/fd/" + entry.Name())
+		if number, _ := strconv.Atoi(entry.Name()); err == nil && number > 2 && !isOwn(target) {
+			left = append(left, target)
+		}
+	}
+	return bounded(left)
+}
+
+// isOwn tells what this program opened itself: the directory being listed, and
+// the Go runtime's poller and files of the processor limit.
+func isOwn(target string) bool {
+	return strings.HasPrefix(target, "/proc/") && strings.HasSuffix(target, "/fd") ||
+		strings.HasPrefix(target, "anon_inode:") || strings.HasPrefix(target, "/sys/fs/cgroup/")
+}
+
+func namespaces() map[string]string {
+	found := map[string]string{}
+	for _, kind := range []string{"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"} {
+		if id, err := os.Readlink("/proc/self/ns/" + kind); err == nil {
+			found[kind] = id
+		}
+	}
+	return found
+}
+
+// processes are the first that we can see, and how many more there are.
+func processes() (seen []findings.Seen, hidden int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, 0
+	}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if len(seen) == findings.MaxEntries/4 {
+			hidden++
+			continue
+		}
+		status := keyed("/proc/" + entry.Name() + "/status")
+		parent, _ := strconv.Atoi(status["PPid"])
+		seen = append(seen, findings.Seen{PID: pid, Parent: parent, Name: status["Name"]})
+	}
+	return seen, hidden
+}
+
+// name is what an error is called; "" is none.
+func name(err error) string {
+	if err == nil {
+		return ""
+	}
+	if errno, ok := asErrno(err); ok {
+		return unix.ErrnoName(errno)
+	}
+	return err.Error()
+}

@@ -1,0 +1,50 @@
+package verify
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/atoll-run/atoll/internal/wire/findings"
+)
+
+func TestGroupLimits(t *testing.T) {
+	cases := []struct {
+		name, groups string
+		files        map[string]string
+		want         findings.Limits
+	}{
+		{"version 2", "0::/atoll/box/guest\n", map[string]string{
+			"atoll/box/pids.max": "100", "atoll/box/guest/pids.max": "max", "atoll/pids.max": "5000",
+			"atoll/box/memory.max": "1048576", "atoll/box/cpu.max": "50000 100000",
+		}, findings.Limits{Pids: 100, Memory: 1 << 20, CPUs: 0.5}},
+		{"version 1", "8:pids:/docker/x\n7:cpu,cpuacct:/docker/x\n6:memory:/docker/x\n1:name=systemd:/\n0::/\n", map[string]string{
+			"pids/docker/x/pids.max": "132", "cpu/docker/x/cpu.cfs_quota_us": "70000", "memory/docker/x/memory.limit_in_bytes": "9223372036854771712",
+		}, findings.Limits{Pids: 132, CPUs: 0.7}},
+		{"hybrid", "4:pids:/box\n0::/box\n", map[string]string{"pids/box/pids.max": "9", "box/memory.max": "77"}, findings.Limits{Pids: 9, Memory: 77}},
+		{"none", "0::/box\n", map[string]string{"box/pids.max": "max", "box/cpu.max": "max 100000"}, findings.Limits{}},
+		{"nonsense", "what\n::\n", nil, findings.Limits{}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			root := t.TempDir()
+			for name, text := range c.files {
+				path := filepath.Join(root, name)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(c.want, parseGroups(root, c.groups).limits()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if got := OutsideLimits(-1); got.Pids != 0 || got.Memory != 0 {
+		t.Errorf("nobody's limits: %+v", got)
+	}
+}

@@ -1,0 +1,164 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/wire/findings"
+)
+
+// sound is a sandbox that keeps every promise.
+func sound() *Evidence {
+	e := &Evidence{
+		Spec: &sandbox.Spec{
+			Backend: "linux", User: "1000:1000", ReadOnlyRoot: true, Network: "none", CapDrop: []string{"ALL"},
+			Tmpfs:   []sandbox.Tmpfs{{Target: "/tmp"}},
+			Mounts:  []sandbox.Mount{{Target: "/workspace"}, {Target: "/agent", ReadOnly: true}},
+			Volumes: []sandbox.Volume{{Name: "v", Target: "/vol"}},
+			Limits:  sandbox.Limits{Pids: 100, Memory: 1 << 28, CPUs: 0.5, Ulimits: []sandbox.Ulimit{{Name: "nofile", Soft: 100, Hard: 200}}},
+		},
+		Guest: Guest{PID: 1},
+		Host:  map[string]string{},
+		Inside: &findings.Report{
+			Self:       findings.Process{PID: 7, UID: 1000, GID: 1000, NoNewPrivs: true, Seccomp: 2, Capabilities: map[string]string{}},
+			Namespaces: map[string]string{},
+			Mounts: []findings.Mount{{Target: "/", Type: "overlay", ReadOnly: true}, {Target: "/tmp", Type: "tmpfs", Options: "rw,nosuid"},
+				{Target: "/workspace", Type: "ext4"}, {Target: "/agent", Type: "ext4", ReadOnly: true}, {Target: "/vol", Type: "ext4"}},
+			Paths:    []findings.Attempt{{Name: "write /proc/sysrq-trigger", Error: "EROFS"}},
+			Writable: []string{"/tmp", "/workspace", "/workspace/sub", "/vol", "/dev/shm", "/.atoll/wire"},
+			Network: findings.Network{Interfaces: []string{"lo", "tunl0"}, Servers: []string{"127.0.0.11"},
+				Reach: []findings.Attempt{{Name: "169.254.169.254", Error: "ENETUNREACH"}, {Name: "127.0.0.11"}}},
+			Processes: []findings.Seen{{PID: 1, Name: "guest"}, {PID: 7, Parent: 1, Name: "guest"}},
+			Limits:    findings.Limits{Pids: 132, Memory: 1 << 28, CPUs: 0.5, Resource: map[string]findings.Ulimit{"nofile": {Soft: 199, Hard: 200}}},
+			Devices:   []findings.Device{{Path: "/dev/null", Major: 1, Minor: 3}, {Path: "/dev/pts/0", Major: 136}},
+			Guest:     []findings.Attempt{{Name: "trace", Error: "EPERM"}},
+		},
+	}
+	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+		e.Inside.Self.Capabilities[set] = "0000000000000000"
+	}
+	for _, kind := range []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"} {
+		e.Host[kind], e.Inside.Namespaces[kind] = kind+":[1]", kind+":[2]"
+	}
+	e.Inside.Calls = []findings.Attempt{{Name: "getpid"}, {Name: "socket unix"}}
+	for n := range minRefused {
+		e.Inside.Calls = append(e.Inside.Calls, findings.Attempt{Name: fmt.Sprint("call ", n), Error: "EPERM"})
+	}
+	return e
+}
+
+// gaps are the broken promises, "ring: name".
+func gaps(checks []Check) (broken []string) {
+	for _, c := range checks {
+		if c.Status == Gap {
+			broken = append(broken, c.Ring+": "+c.Name)
+		}
+	}
+	return broken
+}
+
+func TestSoundSandboxHasNoGap(t *testing.T) {
+	checks := Judge(sound())
+	if broken := gaps(checks); len(broken) > 0 || !Holds(checks) {
+		t.Errorf("gaps: %q", broken)
+	}
+}
+
+// Each thing that can be wrong is noticed, and nothing else is.
+func TestEveryBrokenPromiseIsAGap(t *testing.T) {
+	cases := []struct {
+		name  string
+		spoil func(*Evidence)
+		want  string
+	}{
+		{"another user", func(e *Evidence) { e.Inside.Self.UID = 0 }, "user: user and group"},
+		{"a capability in the bounding set", func(e *Evidence) { e.Inside.Self.Capabilities["CapBnd"] = "0000000000000020" }, "privileges: capabilities"},
+		{"capabilities not told", func(e *Evidence) { delete(e.Inside.Self.Capabilities, "CapEff") }, "privileges: capabilities"},
+		{"new privileges", func(e *Evidence) { e.Inside.Self.NoNewPrivs = false }, "privileges: no new privileges"},
+		{"a leaked descriptor", func(e *Evidence) { e.Inside.Self.Descriptors = []string{"/"} }, "privileges: open descriptors"},
+		{"no filter", func(e *Evidence) { e.Inside.Self.Seccomp = 0 }, "system calls: filter"},
+		{"a call let through", func(e *Evidence) { e.Inside.Calls[5].Error = "" }, "system calls: refused calls"},
+		{"a call that reached the kernel", func(e *Evidence) { e.Inside.Calls[5].Error = "EINVAL" }, "system calls: refused calls"},
+		{"calls not tried", func(e *Evidence) { e.Inside.Calls = e.Inside.Calls[:2] }, "system calls: refused calls"},
+		{"a usual call refused", func(e *Evidence) { e.Inside.Calls[0].Error = "EPERM" }, "system calls: usual calls"},
+		{"the host's network namespace", func(e *Evidence) { e.Inside.Namespaces["net"] = e.Host["net"] }, "namespaces: namespaces"},
+		{"a namespace not told", func(e *Evidence) { delete(e.Inside.Namespaces, "pid") }, "namespaces: namespaces"},
+		{"the host's users", func(e *Evidence) { e.Inside.Namespaces["user"] = e.Host["user"] }, "namespaces: namespaces"},
+		{"an open path of the machine", func(e *Evidence) { e.Inside.Paths[0].Error = "" }, "files: what belongs to the machine"},
+		{"paths not tried", func(e *Evidence) { e.Inside.Paths = nil }, "files: what belongs to the machine"},
+		{"a writable root", func(e *Evidence) { e.Inside.Mounts[0].ReadOnly = false }, "files: root"},
+		{"a writable place", func(e *Evidence) { e.Inside.Writable = append(e.Inside.Writable, "/workspaces") }, "files: writable places"},
+		{"the read-only mount is writable", func(e *Evidence) { e.Inside.Writable = append(e.Inside.Writable, "/agent") }, "files: writable places"},
+		{"a mount that is writable", func(e *Evidence) { e.Inside.Mounts[3].ReadOnly = false }, "mounts: /agent"},
+		{"a mount under another", func(e *Evidence) { e.Inside.Mounts = append(e.Inside.Mounts, findings.Mount{Target: "/agent"}) }, "mounts: /agent"},
+		{"a mount that is missing", func(e *Evidence) { e.Inside.Mounts = slices.Delete(e.Inside.Mounts, 2, 3) }, "mounts: /workspace"},
+		{"a volume that is missing", func(e *Evidence) { e.Inside.Mounts = e.Inside.Mounts[:4] }, "mounts: /vol"},
+		{"a disk in place of memory", func(e *Evidence) { e.Inside.Mounts[1].Type = "ext4" }, "mounts: /tmp"},
+		{"an interface", func(e *Evidence) { e.Inside.Network.Interfaces = []string{"lo", "eth0"} }, "network: interfaces"},
+		{"a route", func(e *Evidence) { e.Inside.Network.Routes = []string{"eth0"} }, "network: routes"},
+		{"a way to the metadata", func(e *Evidence) { e.Inside.Network.Reach[0].Error = "" }, "network: metadata services, internet, name servers"},
+		{"the guest is not process 1", func(e *Evidence) { e.Guest.PID = 77 }, "processes: process 1"},
+		{"the kernel's threads", func(e *Evidence) {
+			e.Inside.Processes = append(e.Inside.Processes, findings.Seen{PID: 2, Name: "kthreadd"})
+		}, "processes: processes of the host"},
+		{"a tracer", func(e *Evidence) { e.Inside.Guest[0].Error = "" }, "guest: tracing, memory, descriptors, limits"},
+		{"a dumpable guest", func(e *Evidence) { e.Guest.Dumpable = true }, "guest: dumpable"},
+		{"no limit of processes", func(e *Evidence) { e.Inside.Limits.Pids = -1 }, "limits: processes"},
+		{"a limit that the host does not see", func(e *Evidence) { e.Outside.Memory = 1 << 40 }, "limits: memory"},
+		{"a limit that nobody sees", func(e *Evidence) { e.Inside.Limits.CPUs = 0 }, "limits: processors"},
+		{"more files", func(e *Evidence) { e.Inside.Limits.Resource["nofile"] = findings.Ulimit{Soft: 100, Hard: 300} }, "limits: nofile"},
+		{"a disk", func(e *Evidence) {
+			e.Inside.Devices = append(e.Inside.Devices, findings.Device{Path: "/dev/sda", Block: true, Major: 8})
+		}, "devices: devices"},
+		{"a socket", func(e *Evidence) { e.Inside.Sockets = []string{"/run/docker.sock"} }, "devices: engine and host sockets"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			e := sound()
+			c.spoil(e)
+			if broken := gaps(Judge(e)); !slices.Equal(broken, []string{c.want}) {
+				t.Errorf("gaps %q, want %q", broken, c.want)
+			}
+		})
+	}
+}
+
+// What was not promised is a note, never a gap.
+func TestNotPromised(t *testing.T) {
+	e := sound()
+	e.Spec = &sandbox.Spec{Backend: "docker", User: "agent", Network: "bridge", SeccompProfile: "/p.json", CapDrop: []string{"NET_RAW"}, GPUs: "all"}
+	e.Inside.Self.Capabilities["CapEff"] = "0000000000000001"
+	e.Inside.Calls[5].Error = ""
+	e.Inside.Namespaces["user"] = e.Host["user"]
+	e.Inside.Network = findings.Network{Interfaces: []string{"eth0"}, Routes: []string{"eth0"}, Reach: []findings.Attempt{{Name: "169.254.169.254"}}}
+	e.Inside.Devices = []findings.Device{{Path: "/dev/nvidia0", Major: 195}}
+	checks := Judge(e)
+	if broken := gaps(checks); len(broken) > 0 {
+		t.Errorf("gaps: %q", broken)
+	}
+	e.Inside.Self.Capabilities["CapEff"] = "0000000000002000"
+	if broken := gaps(Judge(e)); !slices.Equal(broken, []string{"privileges: capabilities"}) {
+		t.Errorf("a dropped capability is there: gaps %q", broken)
+	}
+}
+
+func TestConfiguration(t *testing.T) {
+	if Configuration("a", "a").Status != OK || Configuration("a", "b").Status != Gap {
+		t.Error("the hash decides nothing")
+	}
+}
+
+// An empty report keeps no promise that was asked for.
+func TestEmptyReport(t *testing.T) {
+	e := sound()
+	e.Inside, e.Guest = &findings.Report{}, Guest{}
+	broken := strings.Join(gaps(Judge(e)), "\n")
+	for _, ring := range []string{"user", "privileges", "system calls", "namespaces", "files", "mounts", "network", "processes", "guest", "limits", "devices"} {
+		if !strings.Contains(broken, ring+":") {
+			t.Errorf("no gap in ring %q", ring)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package verify
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/wire/findings"
+)
+
+// engineMatters are namespaces that an engine may share with the host, however
+// it is asked: users unless it maps them, and Podman's groups on version 1. The
+// embedded runtime makes all itself.
+var engineMatters = map[string][]string{"docker": {"user"}, "podman": {"user", "cgroup"}}
+
+func judgeNamespaces(e *Evidence) []Check {
+	const ring = "namespaces"
+	var apart, shared, noted []string
+	for _, kind := range []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"} {
+		id := e.Inside.Namespaces[kind]
+		switch isShared := id == "" || id == e.Host[kind]; {
+		case !isShared:
+			apart = append(apart, kind)
+		case slices.Contains(engineMatters[e.Spec.Backend], kind):
+			noted = append(noted, kind)
+		default:
+			shared = append(shared, kind)
+		}
+	}
+	checks := []Check{compare(ring, "namespaces", len(shared) == 0, "apart from the host's",
+		yesNo(len(shared) == 0, "apart: "+strings.Join(apart, ", "), "shared with the host: "+strings.Join(shared, ", ")))}
+	if len(noted) > 0 {
+		checks = append(checks, note(ring, "left to the engine", "as it is set up", "shared with the host: "+strings.Join(noted, ", ")))
+	}
+	return checks
+}
+
+// internalTarget is where the guest and its wire are.
+const internalTarget = "/.atoll"
+
+func judgeFiles(e *Evidence) []Check {
+	const ring = "files"
+	var open []string
+	for _, attempt := range e.Inside.Paths {
+		if attempt.Error == "" {
+			open = append(open, attempt.Name)
+		}
+	}
+	checks := []Check{compare(ring, "what belongs to the machine", len(open) == 0 && len(e.Inside.Paths) > 0, "masked or read-only", yesNo(len(open) == 0, "masked or read-only", "open: "+listed(open)))}
+	if !e.Spec.ReadOnlyRoot {
+		return append(checks, note(ring, "root", "writable", yesNo(isReadOnly(e.Inside.Mounts, "/"), "read-only", "writable")))
+	}
+	root := isReadOnly(e.Inside.Mounts, "/")
+	checks = append(checks, compare(ring, "root", root, "read-only", yesNo(root, "read-only", "writable")))
+	strange := slices.DeleteFunc(slices.Clone(e.Inside.Writable), func(dir string) bool { return mayWrite(e.Spec, dir) })
+	return append(checks, compare(ring, "writable places", len(strange) == 0, "only what the policy names", yesNo(len(strange) == 0, "only those", "also "+listed(strange))))
+}
+
+// mayWrite reports whether a directory lies in something writable that was
+// asked for, or in what every sandbox has of its own.
+func mayWrite(spec *sandbox.Spec, dir string) bool {
+	places := []string{internalTarget + "/wire", "/dev", "/proc"}
+	for _, t := range spec.Tmpfs {
+		places = append(places, t.Target)
+	}
+	for _, m := range spec.Mounts {
+		if !m.ReadOnly {
+			places = append(places, m.Target)
+		}
+	}
+	for _, v := range spec.Volumes {
+		if !v.ReadOnly {
+			places = append(places, v.Target)
+		}
+	}
+	return slices.ContainsFunc(places, func(place string) bool {
+		return dir == place || strings.HasPrefix(dir, path.Clean(place)+"/")
+	})
+}
+
+// isReadOnly looks at the mount that is on top at a place.
+func isReadOnly(mounts []findings.Mount, target string) bool {
+	m, ok := topMount(mounts, target)
+	return ok && m.ReadOnly
+}
+
+func topMount(mounts []findings.Mount, target string) (findings.Mount, bool) {
+	for _, m := range slices.Backward(mounts) {
+		if m.Target == path.Clean(target) {
+			return m, true
+		}
+	}
+	return findings.Mount{}, false
+}
+
+func judgeMounts(e *Evidence) []Check {
+	const ring = "mounts"
+	var checks []Check
+	for _, m := range e.Spec.Mounts {
+		checks = append(checks, judgeMount(ring, e, m.Target, m.ReadOnly))
+	}
+	for _, v := range e.Spec.Volumes {
+		checks = append(checks, judgeMount(ring, e, v.Target, v.ReadOnly))
+	}
+	for _, t := range e.Spec.Tmpfs {
+		found, ok := topMount(e.Inside.Mounts, t.Target)
+		holds := ok && found.Type == "tmpfs" && (slices.Contains(strings.Split(t.Options, ","), "suid") || hasOption(found, "nosuid"))
+		checks = append(checks, compare(ring, t.Target, holds, "in memory, no set-user-ID", yesNo(ok, fmt.Sprintf("%.20s, %.80s", found.Type, found.Options), "not there")))
+	}
+	return checks
+}
+
+func hasOption(m findings.Mount, option string) bool {
+	return slices.Contains(strings.Split(m.Options, ","), option)
+}
+
+func judgeMount(ring string, e *Evidence, target string, readOnly bool) Check {
+	words := map[bool]string{true: "read-only", false: "read and write"}
+	found, ok := topMount(e.Inside.Mounts, target)
+	if !ok {
+		return compare(ring, target, false, words[readOnly], "not there")
+	}
+	return compare(ring, target, found.ReadOnly == readOnly, words[readOnly], words[found.ReadOnly])
+}

@@ -1,0 +1,79 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/wire/findings"
+)
+
+// pidsReserve is what runtimes may add to the limit of processes for the guest.
+const pidsReserve = 64
+
+func judgeLimits(e *Evidence) []Check {
+	const ring = "limits"
+	asked, inside := e.Spec.Limits, e.Inside.Limits
+	pids := cmp.Or(e.Outside.Pids, inside.Pids)
+	memory := cmp.Or(e.Outside.Memory, inside.Memory)
+	cpus := cmp.Or(e.Outside.CPUs, inside.CPUs)
+	checks := []Check{
+		judgeLimit(ring, "processes", float64(asked.Pids), float64(pids), pids > 0 && pids <= asked.Pids+pidsReserve),
+		judgeLimit(ring, "memory", float64(asked.Memory), float64(memory), memory > 0 && memory <= asked.Memory),
+		judgeLimit(ring, "processors", asked.CPUs, cpus, cpus > 0 && math.Abs(cpus-asked.CPUs) < 0.01),
+	}
+	for _, u := range asked.Ulimits {
+		checks = append(checks, judgeUlimit(ring, u, inside.Resource))
+	}
+	return checks
+}
+
+func judgeLimit(ring, name string, asked, found float64, holds bool) Check {
+	if asked == 0 {
+		return note(ring, name, "no limit asked", amount(found))
+	}
+	return compare(ring, name, holds, amount(asked), amount(found))
+}
+
+func amount(n float64) string {
+	switch {
+	case n < 0:
+		return "no limit"
+	case n == 0:
+		return "not to be seen"
+	}
+	return fmt.Sprintf("%.12g", n)
+}
+
+func judgeUlimit(ring string, asked sandbox.Ulimit, found map[string]findings.Ulimit) Check {
+	got, ok := found[asked.Name]
+	if ok && asked.Name == "nofile" {
+		got.Soft = asked.Soft // Go programs, as the probe is one, raise their own
+	}
+	return compare(ring, asked.Name, ok && got.Soft == asked.Soft && got.Hard == asked.Hard,
+		fmt.Sprintf("%d, at most %d", asked.Soft, asked.Hard), fmt.Sprintf("%d, at most %d", got.Soft, got.Hard))
+}
+
+// plainDevices are those that every sandbox has, as major and minor numbers:
+// null, zero, full, random, urandom, tty, console, ptmx.
+var plainDevices = map[[2]uint32]bool{{1, 3}: true, {1, 5}: true, {1, 7}: true, {1, 8}: true, {1, 9}: true, {5, 0}: true, {5, 1}: true, {5, 2}: true}
+
+// Terminals have these major numbers.
+const firstTerminal, lastTerminal = 136, 143
+
+func judgeDevices(e *Evidence) []Check {
+	const ring = "devices"
+	var strange []string
+	for _, d := range e.Inside.Devices {
+		isTerminal := d.Major >= firstTerminal && d.Major <= lastTerminal
+		if d.Block || !plainDevices[[2]uint32{d.Major, d.Minor}] && !isTerminal {
+			strange = append(strange, fmt.Sprintf("%s (%d:%d)", d.Path, d.Major, d.Minor))
+		}
+	}
+	devices := compare(ring, "devices", len(strange) == 0 && len(e.Inside.Devices) > 0, "only null, zero, full, random and terminals", yesNo(len(strange) == 0, "only those", "also "+listed(strange)))
+	if e.Spec.GPUs != "" {
+		devices = note(ring, "devices", "those of "+e.Spec.GPUs+" too", "besides the plain ones: "+listed(strange))
+	}
+	return []Check{devices, compare(ring, "engine and host sockets", len(e.Inside.Sockets) == 0, "none", listed(e.Inside.Sockets))}
+}

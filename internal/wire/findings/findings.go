@@ -1,0 +1,92 @@
+// Package findings is what a probe inside a sandbox reports to the host: facts
+// as the kernel gave them, and no judgement. The guest's program collects them,
+// package verify compares them with what was promised.
+//
+// They come from inside and are hostile: whoever reads them bounds them first.
+package findings
+
+// Report is everything that one probe found. What could not be read is zero.
+type Report struct {
+	Self       Process           `json:"self"`
+	Calls      []Attempt         `json:"calls"`      // system calls, tried
+	Namespaces map[string]string `json:"namespaces"` // by kind: "pid:[4026531836]"
+	Mounts     []Mount           `json:"mounts"`
+	Paths      []Attempt         `json:"paths"`    // files that belong to the machine, opened
+	Writable   []string          `json:"writable"` // directories that can be written to
+	Network    Network           `json:"network"`
+	Processes  []Seen            `json:"processes"`
+	Hidden     int               `json:"hidden"` // processes beyond those listed
+	Limits     Limits            `json:"limits"`
+	Devices    []Device          `json:"devices"`
+	Sockets    []string          `json:"sockets"` // of container engines
+	Guest      []Attempt         `json:"guest"`   // what was tried on process 1
+}
+
+// Process is who the probe runs as.
+type Process struct {
+	PID          int               `json:"pid"`
+	UID          int               `json:"uid"`
+	GID          int               `json:"gid"`
+	Capabilities map[string]string `json:"capabilities"` // CapEff and the others, in hexadecimal
+	NoNewPrivs   bool              `json:"noNewPrivs"`
+	Seccomp      int               `json:"seccomp"` // mode
+	Descriptors  []string          `json:"descriptors"`
+}
+
+// Attempt is something that was tried, and the kernel's answer: "" if it
+// worked, otherwise the error's name.
+type Attempt struct {
+	Name  string `json:"name"`
+	Error string `json:"error"`
+}
+
+// Mount is one line of the mount table.
+type Mount struct {
+	Target   string `json:"target"`
+	Type     string `json:"type"`
+	ReadOnly bool   `json:"readOnly"`
+	Options  string `json:"options"` // of the mount and of its file system
+}
+
+// Network is what the probe can reach without sending anything.
+type Network struct {
+	Interfaces []string  `json:"interfaces"`
+	Routes     []string  `json:"routes"` // interfaces of routes other than loopback's
+	Servers    []string  `json:"servers"`
+	Reach      []Attempt `json:"reach"` // of addresses, by asking for a route
+}
+
+// Seen is a process that the probe can see.
+type Seen struct {
+	PID    int    `json:"pid"`
+	Parent int    `json:"parent"`
+	Name   string `json:"name"`
+}
+
+// Limits are those the kernel tells the probe; -1 is none, 0 not visible.
+type Limits struct {
+	Pids     int64             `json:"pids"`
+	Memory   int64             `json:"memory"`
+	CPUs     float64           `json:"cpus"`
+	Resource map[string]Ulimit `json:"resource"`
+}
+
+// Ulimit is one resource limit; -1 is none.
+type Ulimit struct {
+	Soft int64 `json:"soft"`
+	Hard int64 `json:"hard"`
+}
+
+// Device is a device node below /dev.
+type Device struct {
+	Path  string `json:"path"`
+	Block bool   `json:"block"`
+	Major uint32 `json:"major"`
+	Minor uint32 `json:"minor"`
+}
+
+// The bounds of a report. A probe keeps them; a reader enforces them.
+const (
+	MaxBytes   = 1 << 20
+	MaxEntries = 512
+)
