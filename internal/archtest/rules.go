@@ -87,6 +87,7 @@ func homes() map[string][]string {
 		"mvdan.cc/sh":                            {"internal/shell"},
 		"github.com/google/go-github":            {"internal/relay"},
 		"github.com/zricethezav/gitleaks":        {"internal/relay"},
+		"go.yaml.in/yaml":                        {"internal/run/openclaw"},
 		"filippo.io/age":                         {"internal/secret"},
 	}
 }

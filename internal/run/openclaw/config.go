@@ -1,0 +1,173 @@
+package openclaw
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Mode is how the program runs.
+type Mode string
+
+// The modes: one task in a sandbox of its own, or a service for many sessions.
+const (
+	Ephemeral Mode = "ephemeral"
+	Gateway   Mode = "gateway"
+)
+
+const (
+	provider = "cogni"
+	// placeholder stands where a key would: the proxy adds the real one, which
+	// never enters a sandbox.
+	placeholder = "proxy-handles-auth"
+	workspace   = "/workspace"
+	// turnSeconds ends a turn before the sandbox's own limit of 600 s does, so
+	// that the program can still say how far it came.
+	turnSeconds = 540
+)
+
+// Dialect is how a release writes its agents down. Either is understood by all,
+// but the later ones warn about the earlier form.
+type Dialect string
+
+// The dialects: that of the first half of 2026, and the one after it.
+const (
+	List    Dialect = "list"
+	Entries Dialect = "entries"
+)
+
+// Options are what a configuration depends on.
+type Options struct {
+	Mode   Mode
+	Agents Dialect // "" is List
+	Model  string  // the id of one of Models
+	Models []Model
+}
+
+// Config writes the configuration, indented.
+func Config(o Options) ([]byte, error) {
+	if !slices.ContainsFunc(o.Models, func(m Model) bool { return m.ID == o.Model }) {
+		return nil, fmt.Errorf("model %q is not in the catalogue (%d models)", o.Model, len(o.Models))
+	}
+	f := file{
+		Agents: agents{
+			Defaults: defaults{
+				Model:          model{Primary: provider + "/" + o.Model},
+				Workspace:      workspace,
+				SkipBootstrap:  true,
+				TimeoutSeconds: turnSeconds,
+				Sandbox:        sandbox{Mode: "off"},
+				Heartbeat:      heartbeat{Every: "0"},
+			},
+		},
+		Models:  models{Mode: "replace", Providers: map[string]providerEntry{provider: {baseURL(o.Mode), placeholder, "openai-completions", o.Models}}},
+		Tools:   tools{Deny: denied(o.Mode)},
+		Gateway: gatewayFor(o.Mode),
+	}
+	f.Agents.name(o.Agents)
+	return json.Marshal(&f, jsontext.WithIndent("  "), json.Deterministic(true))
+}
+
+// name writes down the one agent there is.
+func (a *agents) name(d Dialect) {
+	if d == Entries {
+		a.Entries = map[string]agent{"main": {Workspace: workspace}}
+		return
+	}
+	a.List = []agent{{ID: "main", Default: true, Workspace: workspace}}
+}
+
+func baseURL(m Mode) string {
+	if m == Gateway {
+		return "http://llm-proxy-openclaw:8080/v1"
+	}
+	return "http://localhost:8080/v1"
+}
+
+// denied are the tools that have nothing to work on here; a sandbox without a
+// network has no use for the web's either.
+func denied(m Mode) []string {
+	list := []string{"browser", "cron", "gateway", "nodes", "sessions_send", "sessions_spawn", "message"}
+	if m == Ephemeral {
+		list = append(list, "group:web")
+	}
+	return list
+}
+
+func gatewayFor(m Mode) gateway {
+	g := gateway{Mode: "local"}
+	if m == Gateway {
+		g.Port, g.Bind = 18789, "lan"
+		g.Auth = &auth{Mode: "token", Token: "${OPENCLAW_GATEWAY_TOKEN}"}
+	}
+	return g
+}
+
+// file is the part of openclaw.json that we write.
+type file struct {
+	Agents  agents  `json:"agents"`
+	Models  models  `json:"models"`
+	Tools   tools   `json:"tools"`
+	Cron    enabled `json:"cron"`
+	Gateway gateway `json:"gateway"`
+}
+
+type (
+	agents struct {
+		Defaults defaults `json:"defaults"`
+		List     []agent  `json:"list,omitempty"`
+		// Entries are the agents of a later release, by id.
+		Entries map[string]agent `json:"entries,omitempty"`
+	}
+	defaults struct {
+		Model          model     `json:"model"`
+		Workspace      string    `json:"workspace"`
+		SkipBootstrap  bool      `json:"skipBootstrap"`
+		TimeoutSeconds int       `json:"timeoutSeconds"`
+		Sandbox        sandbox   `json:"sandbox"`
+		Heartbeat      heartbeat `json:"heartbeat"`
+	}
+	model struct {
+		Primary string `json:"primary"`
+	}
+	sandbox struct {
+		Mode string `json:"mode"`
+	}
+	heartbeat struct {
+		Every string `json:"every"`
+	}
+	agent struct {
+		ID        string `json:"id,omitempty"`
+		Default   bool   `json:"default,omitzero"`
+		Workspace string `json:"workspace"`
+	}
+	models struct {
+		Mode      string                   `json:"mode"`
+		Providers map[string]providerEntry `json:"providers"`
+	}
+	providerEntry struct {
+		BaseURL string  `json:"baseUrl"`
+		APIKey  string  `json:"apiKey"`
+		API     string  `json:"api"`
+		Models  []Model `json:"models"`
+	}
+	tools struct {
+		Elevated enabled  `json:"elevated"`
+		Deny     []string `json:"deny"`
+	}
+	enabled struct {
+		Enabled bool `json:"enabled"`
+	}
+	gateway struct {
+		Mode string `json:"mode"`
+		Port int    `json:"port,omitzero"`
+		Bind string `json:"bind,omitempty"`
+		Auth *auth  `json:"auth,omitempty"`
+	}
+	auth struct {
+		Mode  string `json:"mode"`
+		Token string `json:"token"`
+	}
+)

@@ -1,0 +1,153 @@
+package openclaw
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"go.yaml.in/yaml/v3"
+)
+
+// Model is an entry of a catalogue. Costs are always 0: what a call costs is
+// the upstream's word, never the agent's.
+type Model struct {
+	ID            string   `json:"id"`
+	Name          string   `json:"name"`
+	Reasoning     bool     `json:"reasoning"`
+	Input         []string `json:"input"`
+	Cost          cost     `json:"cost"`
+	ContextWindow int64    `json:"contextWindow"`
+	MaxTokens     int64    `json:"maxTokens"`
+}
+
+type cost struct {
+	Input      int `json:"input"`
+	Output     int `json:"output"`
+	CacheRead  int `json:"cacheRead"`
+	CacheWrite int `json:"cacheWrite"`
+}
+
+// What a catalogue says where its source does not.
+const (
+	defaultContext   = 200_000
+	defaultMaxTokens = 8192
+	// MaxModels and MaxCatalogue bound a source.
+	MaxModels    = 1000
+	MaxCatalogue = 4 << 20
+)
+
+// source is what both kinds of source say about a model.
+type source struct {
+	name      string
+	context   int64
+	maxTokens int64
+	vision    bool
+	reasoning bool
+}
+
+// FromYAML reads the model_list of a LiteLLM configuration. Keys of providers,
+// which such a file holds, are not looked at.
+func FromYAML(data []byte) ([]Model, error) {
+	var file struct {
+		ModelList []struct {
+			ModelName string `yaml:"model_name"`
+			Info      struct {
+				MaxInput  int64 `yaml:"max_input_tokens"`
+				MaxOutput int64 `yaml:"max_output_tokens"`
+				MaxTokens int64 `yaml:"max_tokens"`
+				Vision    bool  `yaml:"supports_vision"`
+				Reasoning bool  `yaml:"supports_reasoning"`
+			} `yaml:"model_info"`
+		} `yaml:"model_list"`
+	}
+	if len(data) > MaxCatalogue {
+		return nil, fmt.Errorf("model list: %d bytes are more than %d", len(data), MaxCatalogue)
+	}
+	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&file); err != nil {
+		return nil, fmt.Errorf("model list: %w", err)
+	}
+	var sources []source
+	for _, m := range file.ModelList {
+		sources = append(sources, source{m.ModelName, m.Info.MaxInput, cmp.Or(m.Info.MaxOutput, m.Info.MaxTokens), m.Info.Vision, m.Info.Reasoning})
+	}
+	return catalogue(sources)
+}
+
+// FromList reads the answer of GET /v1/models.
+func FromList(data []byte) ([]Model, error) {
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if len(data) > MaxCatalogue {
+		return nil, fmt.Errorf("model list: %d bytes are more than %d", len(data), MaxCatalogue)
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("model list: %w", err)
+	}
+	var sources []source
+	for _, m := range list.Data {
+		sources = append(sources, source{name: m.ID})
+	}
+	return catalogue(sources)
+}
+
+// plainID is a name that can stand in a configuration, a header and a path.
+var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}$`)
+
+// catalogue makes entries, each name once, in the order of the source. All that
+// is wrong is told at once.
+func catalogue(sources []source) ([]Model, error) {
+	var list []Model
+	var problems []error
+	for i, s := range sources {
+		switch {
+		case strings.Contains(s.name, "*"):
+			problems = append(problems, fmt.Errorf("model_list[%d]: %q is a pattern; name the models one by one", i, s.name))
+		case !plainID.MatchString(s.name):
+			problems = append(problems, fmt.Errorf("model_list[%d]: %.60q is no model name", i, s.name))
+		case !slices.ContainsFunc(list, func(m Model) bool { return m.ID == s.name }):
+			list = append(list, s.model())
+		}
+	}
+	if len(list) == 0 && len(problems) == 0 {
+		problems = append(problems, errors.New("model list: it is empty"))
+	}
+	if len(list) > MaxModels {
+		problems = append(problems, fmt.Errorf("model list: %d models are more than %d", len(list), MaxModels))
+	}
+	return list, errors.Join(problems...)
+}
+
+func (s source) model() Model {
+	input := []string{"text"}
+	if s.vision {
+		input = append(input, "image")
+	}
+	return Model{
+		ID: s.name, Name: title(s.name), Reasoning: s.reasoning, Input: input,
+		ContextWindow: positive(s.context, defaultContext), MaxTokens: positive(s.maxTokens, defaultMaxTokens),
+	}
+}
+
+func positive(n, otherwise int64) int64 {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// title makes a name for people: "gemini-2.5-flash" is "Gemini 2.5 Flash".
+func title(id string) string {
+	words := strings.FieldsFunc(id, func(r rune) bool { return r == '-' || r == '_' || r == '/' })
+	for i, w := range words {
+		words[i] = strings.ToUpper(w[:1]) + w[1:]
+	}
+	return strings.Join(words, " ")
+}

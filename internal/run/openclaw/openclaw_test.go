@@ -1,0 +1,100 @@
+package openclaw_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/atoll-run/atoll/internal/run/openclaw"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const list = `
+model_list:
+  - model_name: gemini-2.5-flash
+    litellm_params: {model: openrouter/google/gemini-2.5-flash, api_key: sk-secret}
+    model_info: {max_input_tokens: 1000000, max_output_tokens: 65536, supports_vision: true}
+  - model_name: gemini-2.5-flash
+  - model_name: small
+litellm_settings: {drop_params: true}
+`
+
+func TestGolden(t *testing.T) {
+	models, err := openclaw.FromYAML([]byte(list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]openclaw.Options{
+		"ephemeral-list": {Mode: openclaw.Ephemeral}, "ephemeral-entries": {Mode: openclaw.Ephemeral, Agents: openclaw.Entries},
+		"gateway-list": {Mode: openclaw.Gateway, Agents: openclaw.List}, "gateway-entries": {Mode: openclaw.Gateway, Agents: openclaw.Entries},
+	} {
+		o.Model, o.Models = "gemini-2.5-flash", models
+		got, err := openclaw.Config(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden := filepath.Join("testdata", name+".json")
+		if *update {
+			if err := os.WriteFile(golden, append(got, '\n'), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.TrimSpace(string(want)), string(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if strings.Contains(string(got), "sk-secret") {
+			t.Errorf("%s: a key of the model list is in it", name)
+		}
+	}
+}
+
+func TestUnknownModel(t *testing.T) {
+	if _, err := openclaw.Config(openclaw.Options{Mode: openclaw.Ephemeral, Model: "x"}); err == nil {
+		t.Error("a model that nobody serves was taken")
+	}
+}
+
+func TestCatalogues(t *testing.T) {
+	fromList, err := openclaw.FromList([]byte(`{"object":"list","data":[{"id":"a/b-c"},{"id":"d"},{"id":"d"}]}`))
+	if err != nil || len(fromList) != 2 || fromList[0].Name != "A B C" {
+		t.Errorf("%+v, %v", fromList, err)
+	}
+	if text, err := json.Marshal(fromList[1]); err != nil || !strings.Contains(string(text), `"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0}`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	for name, text := range map[string]string{
+		"empty": "model_list: []", "pattern": "model_list: [{model_name: 'openai/*'}]", "strange": "model_list: [{model_name: \"a\\nb\"}]",
+		"no yaml": "model_list: [", "another shape": "model_list: 5", "large": strings.Repeat("#", openclaw.MaxCatalogue+1),
+		"too many": "model_list: [" + strings.Repeat("{},", 10) + "]",
+	} {
+		if models, err := openclaw.FromYAML([]byte(text)); err == nil {
+			t.Errorf("%s: %+v was taken", name, models)
+		}
+	}
+	for _, text := range []string{"", "[]", `{"data":[{"id":"` + strings.Repeat("x", 300) + `"}]}`, strings.Repeat(" ", openclaw.MaxCatalogue+1)} {
+		if _, err := openclaw.FromList([]byte(text)); err == nil {
+			t.Errorf("%.40q was taken", text)
+		}
+	}
+}
+
+// A document that refers to itself many times over must not fill the memory.
+func TestYAMLBomb(t *testing.T) {
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c <= 'k'; c++ {
+		bomb += string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+",", 10) + "]\n"
+	}
+	if _, err := openclaw.FromYAML([]byte(bomb + "model_list: *k\n")); err == nil {
+		t.Error("the bomb was taken")
+	}
+}
