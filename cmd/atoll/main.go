@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
 
 	"github.com/atoll-run/atoll/internal/cli"
 )
@@ -13,5 +14,8 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := cli.WithSignals(context.Background())
 	defer stop()
+	if filepath.Base(os.Args[0]) == "docker" {
+		return cli.Docker(ctx, os.Args[1:], cli.System())
+	}
 	return cli.Main(ctx, os.Args[1:], cli.System())
 }

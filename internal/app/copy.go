@@ -34,6 +34,10 @@ func (s *Session) CopyOut(ctx context.Context, c Copy) (skipped []string, err er
 	if err != nil {
 		return nil, err
 	}
+	return copyOut(ctx, files, inside, c)
+}
+
+func copyOut(ctx context.Context, files *machine.Files, inside string, c Copy) (skipped []string, err error) {
 	if c.Host == Stream {
 		totals, err := readTar(ctx, files, inside, c.Stream)
 		return refused(totals), err
@@ -104,6 +108,10 @@ func (s *Session) CopyIn(ctx context.Context, c Copy) (skipped []string, err err
 	if err != nil {
 		return nil, err
 	}
+	return copyIn(ctx, files, inside, c)
+}
+
+func copyIn(ctx context.Context, files *machine.Files, inside string, c Copy) (skipped []string, err error) {
 	if c.Host == Stream {
 		totals, err := files.WriteTar(ctx, inside, c.Stream, &machine.TarOptions{SkipRefused: true, MkdirAll: true})
 		return refused(totals), err

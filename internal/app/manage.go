@@ -28,7 +28,7 @@ func (a *App) List(ctx context.Context, limit int) ([]Listed, int, error) {
 	agents := map[string]*config.Agent{}
 	list := make([]Listed, 0, len(statuses))
 	for _, s := range statuses {
-		l := Listed{Status: s}
+		l := Listed{Status: s, ImageMatch: isByHand(s.Entry)}
 		if agent := a.agent(agents, s.AgentID); agent != nil {
 			l.ImageMatch = s.Image == a.expectedImage(agent, s.Kind)
 			l.Drift = a.drift(agent, s.Entry)
@@ -93,7 +93,7 @@ func (a *App) Select(ctx context.Context, s Selector) ([]*sandbox.Entry, error) 
 	wanted := s.matcher(a)
 	var chosen []*sandbox.Entry
 	for _, e := range entries {
-		if e.Kind == kind && !e.Imported && wanted(e) {
+		if e.Kind == kind && !e.Imported && !isByHand(e) && wanted(e) {
 			chosen = append(chosen, e)
 		}
 	}

@@ -83,6 +83,9 @@ func (a *App) pruneIfDue(ctx context.Context) {
 // PruneLimits are the limits of one agent's sandboxes. An agent that is no
 // longer configured has those of the default agent.
 func (a *App) PruneLimits(agentID string) sandbox.PruneLimits {
+	if agentID == dockerAgent {
+		return sandbox.PruneLimits{} // whoever made a container removes it
+	}
 	agent, err := a.Config.Resolve(agentID)
 	if err != nil {
 		agent, err = a.Config.Resolve(a.Config.DefaultAgent())

@@ -46,7 +46,7 @@ func layers() [][]string {
 		{"internal/workspace", "internal/session"},
 		{"internal/sandbox", "internal/image"},
 		{"internal/plan", "internal/runtime", "internal/verify"},
-		{"internal/tool", "internal/llm", "internal/egress", "internal/relay"},
+		{"internal/tool", "internal/llm", "internal/egress", "internal/relay", "internal/dockercli"},
 		{"internal/browser", "internal/agent"},
 		{"internal/run"},
 		{"internal/gateway", "internal/mcp", "internal/ui", "internal/vm"},

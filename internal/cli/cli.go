@@ -44,7 +44,7 @@ var groups = []*cobra.Group{
 
 // verbs are all verbs by their groups.
 var verbs = map[string][]func(*env) *cobra.Command{
-	groupWork:  {newRunCommand, newSandboxCommand, newToolCommand},
+	groupWork:  {newRunCommand, newSandboxCommand, newToolCommand, newDockerCommand},
 	groupSetup: {newConfigCommand, newDoctorCommand, newImagesCommand},
 	groupOther: {newBenchCommand, newVersionCommand},
 }

@@ -146,16 +146,22 @@ func (p *Plan) deriveUser(Request) error {
 
 // privateFiles are Atoll's own below its state directory: no sandbox sees them.
 var privateFiles = []string{
-	"atoll.db", "atoll.db-wal", "atoll.db-shm", "atoll.db.lock", "leases", "installation", "wire", "guest", "seccomp", "audit",
+	"atoll.db", "atoll.db-wal", "atoll.db-shm", "atoll.db.lock", "leases", "installation", "wire", "guest", "seccomp", "audit", "containers",
+}
+
+// PrivatePaths are the paths of Atoll itself that no sandbox may see.
+func PrivatePaths(state string) (paths []string) {
+	for _, name := range privateFiles {
+		paths = append(paths, filepath.Join(state, name))
+	}
+	return paths
 }
 
 // judge collects everything that policy refuses.
 func (p *Plan) judge(r Request) error {
 	docker := p.Agent.Sandbox.Docker
-	host := policy.Host{Disk: hostpath.Disk{}, Homes: hostpath.Homes(r.Getenv), Roots: []string{p.Layout.WorkspaceDir, p.Layout.AgentDir}}
-	for _, name := range privateFiles {
-		host.Private = append(host.Private, filepath.Join(r.Paths.AtollState, name))
-	}
+	host := policy.Host{Disk: hostpath.Disk{}, Homes: hostpath.Homes(r.Getenv), Roots: []string{p.Layout.WorkspaceDir, p.Layout.AgentDir},
+		Private: PrivatePaths(r.Paths.AtollState)}
 	p.Findings = policy.Validate(docker, host)
 	if p.Agent.Sandbox.WorkspaceAccess != config.AccessNone {
 		p.Findings = append(p.Findings, policy.ValidateWorkspace(p.Layout.AgentDir, host)...)

@@ -1,0 +1,384 @@
+package app
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/dockercli"
+	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/runtime/docker"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// dockerAgent owns the containers of the docker front end. No configured agent
+// can have this id, so no configuration applies to them but the defaults.
+const dockerAgent = "(docker)"
+
+// isByHand reports whether a sandbox was made with the docker front end: its
+// makers decide when it goes, and recreate could not make it again.
+func isByHand(e *sandbox.Entry) bool { return e.AgentID == dockerAgent }
+
+// Boxes are the sandboxes behind the containers of the docker front end.
+type Boxes struct {
+	app  *App
+	open func(context.Context) (*App, error)
+	dir  string
+}
+
+var _ dockercli.Boxes = (*Boxes)(nil)
+
+// NewBoxes returns the boxes of the installation in force. It is opened when it
+// is first needed.
+func NewBoxes(s *Settings, open func(context.Context) (*App, error)) *Boxes {
+	return &Boxes{open: open, dir: ContainersDir(s.Paths.AtollState)}
+}
+
+// ContainersDir is where the docker front end keeps its records.
+func ContainersDir(state string) string { return filepath.Join(state, "containers") }
+
+// Dir is where records are kept.
+func (b *Boxes) Dir() string { return b.dir }
+
+// use opens the installation.
+func (b *Boxes) use(ctx context.Context) (_ *App, err error) {
+	if b.app == nil {
+		b.app, err = b.open(ctx)
+	}
+	return b.app, err
+}
+
+func containerLock(name string) string { return "container:" + name }
+
+// Lock keeps others from changing a container.
+func (b *Boxes) Lock(ctx context.Context, name string) (func(), error) {
+	a, err := b.use(ctx)
+	if err != nil {
+		return nil, err
+	}
+	held, err := a.Manager.Leases.Hold(ctx, containerLock(name))
+	if err != nil {
+		return nil, err
+	}
+	return held.Release, nil
+}
+
+// Held tells whether somebody holds a lock.
+func (b *Boxes) Held(name string) bool {
+	if b.app == nil {
+		return false
+	}
+	held, err := b.app.Manager.Leases.TryHold(containerLock(name))
+	if err == nil {
+		held.Release()
+	}
+	return errors.Is(err, lease.ErrHeld)
+}
+
+// Make makes the sandbox of a container, after policy has looked at it.
+func (b *Boxes) Make(ctx context.Context, c *dockercli.Container) error {
+	a, err := b.use(ctx)
+	if err != nil {
+		return err
+	}
+	a.pruneIfDue(ctx)
+	spec, err := a.specOf(c)
+	if err != nil {
+		return err
+	}
+	if spec.Backend, err = a.backendFor(spec); err != nil {
+		return err
+	}
+	c.Backend = spec.Backend
+	return a.Manager.Make(ctx, spec)
+}
+
+// backendFor chooses the machinery of a container as for a session's sandbox.
+func (a *App) backendFor(spec *sandbox.Spec) (string, error) {
+	p, err := a.Plan(Who{})
+	if err != nil {
+		return "", err
+	}
+	p.Spec, p.Net = spec, nil
+	return a.Backend(p, "").require()
+}
+
+// specOf turns what was asked for into a spec, or says why it is denied. The
+// rules are those of a configuration that names its mounts itself.
+func (a *App) specOf(c *dockercli.Container) (*sandbox.Spec, error) {
+	asked := a.dockerConfig(c)
+	host := policy.Host{Disk: hostpath.Disk{}, Homes: hostpath.Homes(a.getenv), Private: plan.PrivatePaths(a.Paths.AtollState)}
+	if findings := policy.Validate(asked, host); len(findings) > 0 {
+		return nil, denied(findings)
+	}
+	spec := &sandbox.Spec{
+		Name: c.Name, ScopeKey: "docker:" + c.Name, AgentID: dockerAgent, Image: c.Image, Workdir: cmp.Or(c.Workdir, "/"), User: c.User,
+		Env: variables(c.Env), ReadOnlyRoot: c.ReadOnly, Network: cmp.Or(c.Network, "none"), DNS: c.DNS, ExtraHosts: c.ExtraHosts,
+		CapDrop: []string{"ALL"}, SeccompProfile: c.Seccomp, AppArmorProfile: c.AppArmor, GPUs: c.GPUs, Limits: c.Limits,
+	}
+	for _, target := range slices.Sorted(maps.Keys(c.Tmpfs)) {
+		spec.Tmpfs = append(spec.Tmpfs, sandbox.Tmpfs{Target: target, Options: c.Tmpfs[target]})
+	}
+	for _, m := range c.Mounts {
+		mount, err := mountOf(m, c.Workdir)
+		if err != nil {
+			return nil, err
+		}
+		spec.Mounts = append(spec.Mounts, mount)
+	}
+	spec.ConfigHash = cmp.Or(c.Labels[sandbox.LabelConfigHash], c.ID)
+	spec.MountsHash = c.ID
+	return spec, nil
+}
+
+// dockerConfig is a container as a configuration would ask for it.
+func (a *App) dockerConfig(c *dockercli.Container) config.Docker {
+	d := config.Docker{
+		Image: c.Image, Workdir: cmp.Or(c.Workdir, "/workspace"), Network: c.Network, User: c.User, CapDrop: c.CapDrop, SeccompProfile: c.Seccomp,
+		AppArmorProfile: c.AppArmor, DNS: c.DNS, ExtraHosts: c.ExtraHosts, AllowReservedTargets: true, AllowExternalSources: true,
+	}
+	if d.Workdir == "/" {
+		d.Workdir = "/workspace" // nothing is mounted there for being the workdir
+	}
+	for target, options := range c.Tmpfs {
+		d.Tmpfs = append(d.Tmpfs, strings.TrimSuffix(target+":"+options, ":"))
+	}
+	for _, m := range c.Mounts {
+		bind := m.Source + ":" + m.Target
+		if m.ReadOnly {
+			bind += ":ro"
+		}
+		d.Binds = append(d.Binds, bind)
+	}
+	return d
+}
+
+// denied is everything that policy found, in one error.
+func denied(findings []policy.Finding) error {
+	var all []error
+	var hints []string
+	for _, f := range findings {
+		all, hints = append(all, errors.New(f.Message)), append(hints, f.Hint)
+	}
+	return advice.With(fmt.Errorf("%w: %w", sandbox.ErrDenied, errors.Join(all...)), strings.Join(slices.Compact(hints), " "))
+}
+
+// mountOf notes which directory a mount's source is right now.
+func mountOf(m dockercli.Mount, workdir string) (sandbox.Mount, error) {
+	mount := sandbox.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly, Kind: sandbox.MountBind}
+	if m.Target == workdir {
+		mount.Kind = sandbox.MountWorkspace
+	}
+	for option := range strings.SplitSeq(m.Mode, ",") {
+		if option == "z" || option == "Z" {
+			mount.Relabel = option
+		}
+	}
+	facts, err := hostpath.Identify(m.Source)
+	if err != nil {
+		return mount, err
+	}
+	if !facts.Exists {
+		return mount, fmt.Errorf("invalid mount config for type \"bind\": bind source path does not exist: %s", m.Source)
+	}
+	mount.Device, mount.Inode = facts.Device, facts.Inode
+	return mount, nil
+}
+
+func variables(env []string) map[string]string {
+	m := make(map[string]string, len(env))
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		m[name] = value
+	}
+	return m
+}
+
+// State is where the sandbox of a container is in its life.
+func (b *Boxes) State(ctx context.Context, c *dockercli.Container) (sandbox.State, error) {
+	a, err := b.use(ctx)
+	if err != nil {
+		return "", err
+	}
+	return a.Manager.State(ctx, c.Name)
+}
+
+// Start starts the sandbox of a container.
+func (b *Boxes) Start(ctx context.Context, c *dockercli.Container) error {
+	a, err := b.use(ctx)
+	if err != nil {
+		return err
+	}
+	return a.Manager.Change(ctx, c.Name, func(i sandbox.Instance) error { return i.Start(ctx) })
+}
+
+// End ends whatever runs in the sandbox of a container.
+func (b *Boxes) End(ctx context.Context, c *dockercli.Container) error {
+	a, err := b.use(ctx)
+	if err != nil {
+		return err
+	}
+	return a.Manager.End(ctx, c.Name)
+}
+
+// Pause holds the sandbox of a container, or lets it go on.
+func (b *Boxes) Pause(ctx context.Context, c *dockercli.Container, paused bool) error {
+	a, err := b.use(ctx)
+	if err != nil {
+		return err
+	}
+	return a.Manager.Pause(ctx, c.Name, paused)
+}
+
+// Remove takes the sandbox of a container away.
+func (b *Boxes) Remove(ctx context.Context, c *dockercli.Container) error {
+	a, err := b.use(ctx)
+	if err != nil {
+		return err
+	}
+	return a.Manager.Discard(ctx, c.Name)
+}
+
+// Enter returns the wire into the sandbox of a container.
+func (b *Boxes) Enter(ctx context.Context, c *dockercli.Container) (*machine.Machine, func(), error) {
+	a, err := b.use(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := a.Manager.Attach(ctx, c.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return h.Machine, h.Release, nil
+}
+
+// Copy copies files as `atoll sandbox cp` does.
+func (b *Boxes) Copy(ctx context.Context, files *machine.Files, c *dockercli.Copy) ([]string, error) {
+	job := Copy{Inside: c.Inside, Host: c.Host, Stream: struct {
+		io.Reader
+		io.Writer
+	}{c.In, c.To}}
+	if c.Out {
+		return copyOut(ctx, files, c.Inside, job)
+	}
+	return copyIn(ctx, files, c.Inside, job)
+}
+
+// AdmitEnv refuses variables by the rules of every sandbox. Here nothing is
+// dropped in silence: whoever wrote the command line is told.
+func (b *Boxes) AdmitEnv(env []string) error {
+	if len(env) == 0 {
+		return nil
+	}
+	blocked := policy.SanitizeEnv(policy.EnvRequest{Call: variables(env)}).Blocked
+	if len(blocked) == 0 {
+		return nil
+	}
+	var all []error
+	for _, x := range blocked {
+		all = append(all, fmt.Errorf("environment variable %s may not enter a sandbox: %s", x.Name, x.Reason))
+	}
+	return errors.Join(all...)
+}
+
+// images is the engine that holds the images of new containers.
+func (b *Boxes) images(ctx context.Context) (*docker.Runtime, error) {
+	a, err := b.use(ctx)
+	if err != nil {
+		return nil, err
+	}
+	backend, err := a.backendFor(&sandbox.Spec{})
+	if err != nil {
+		return nil, err
+	}
+	return a.runtimes.docker(ctx, backend)
+}
+
+// Image describes an image.
+func (b *Boxes) Image(ctx context.Context, ref string) (*dockercli.Image, error) {
+	engine, err := b.images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := engine.ImageInfo(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return imageOf(found), nil
+}
+
+func imageOf(i *docker.ImageInfo) *dockercli.Image {
+	return &dockercli.Image{
+		ID: i.ID, Tags: i.Tags, Digests: i.Digests, Created: i.Created.UTC().Format(time.RFC3339Nano), Size: i.Size, Arch: i.Arch, OS: i.OS,
+		User: i.User, Workdir: i.Workdir, Env: i.Env, Entrypoint: i.Entrypoint, Cmd: i.Cmd, Labels: i.Labels, StopSignal: i.StopSignal, Layers: i.Layers,
+	}
+}
+
+// Images lists the images there are.
+func (b *Boxes) Images(ctx context.Context) ([]*dockercli.Image, error) {
+	engine, err := b.images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := engine.ImageList(ctx)
+	var images []*dockercli.Image
+	for _, i := range list {
+		images = append(images, imageOf(i))
+	}
+	return images, err
+}
+
+// Pull fetches an image.
+func (b *Boxes) Pull(ctx context.Context, ref string, progress func(string)) error {
+	engine, err := b.images(ctx)
+	if err != nil {
+		return err
+	}
+	return engine.Pull(ctx, ref, lineWriter(progress))
+}
+
+// lineWriter passes whole lines on.
+type lineWriter func(string)
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	for line := range bytes.Lines(p) {
+		w(string(bytes.TrimRight(line, "\r\n")))
+	}
+	return len(p), nil
+}
+
+// Tag gives an image another name.
+func (b *Boxes) Tag(ctx context.Context, ref, name string) error {
+	engine, err := b.images(ctx)
+	if err != nil {
+		return err
+	}
+	return engine.ImageTag(ctx, ref, name)
+}
+
+// Networks are none: a sandbox has its wire.
+func (b *Boxes) Networks(context.Context) ([]dockercli.Network, error) { return nil, nil }
+
+// Backend says which machinery the next sandbox is made with.
+func (b *Boxes) Backend(ctx context.Context) string {
+	a, err := b.use(ctx)
+	if err != nil {
+		return "none"
+	}
+	backend, _ := a.backendFor(&sandbox.Spec{})
+	return backend
+}

@@ -1,0 +1,82 @@
+package dockercli
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Boxes are the sandboxes behind containers, and the images they are made of.
+type Boxes interface {
+	// Dir is where records are kept.
+	Dir() string
+	// Lock keeps others from changing a container until the function is called.
+	Lock(ctx context.Context, name string) (func(), error)
+	// Held tells whether somebody holds the lock of that name.
+	Held(name string) bool
+	// Make makes the sandbox of a container, stopped, and notes in it where.
+	Make(ctx context.Context, c *Container) error
+	// State is where the sandbox is in its life; ErrNotFound if there is none.
+	State(ctx context.Context, c *Container) (sandbox.State, error)
+	Start(ctx context.Context, c *Container) error
+	// End kills whatever runs in the sandbox, and keeps it.
+	End(ctx context.Context, c *Container) error
+	Pause(ctx context.Context, c *Container, paused bool) error
+	// Remove takes the sandbox away, running or not; nil if there is none.
+	Remove(ctx context.Context, c *Container) error
+	// Enter returns the wire into a sandbox that runs, and what ends its use.
+	Enter(ctx context.Context, c *Container) (*machine.Machine, func(), error)
+	// Copy copies between the host and the files of a container, and says what
+	// it left out.
+	Copy(ctx context.Context, files *machine.Files, c *Copy) (skipped []string, err error)
+	// AdmitEnv refuses variables that may not enter a sandbox.
+	AdmitEnv(env []string) error
+
+	// Image describes an image that is here; ErrNoImage if it is not.
+	Image(ctx context.Context, ref string) (*Image, error)
+	Images(ctx context.Context) ([]*Image, error)
+	Pull(ctx context.Context, ref string, progress func(string)) error
+	Tag(ctx context.Context, ref, name string) error
+	// Networks are those that a container may name, beside "none".
+	Networks(ctx context.Context) ([]Network, error)
+	// Backend says which machinery the next sandbox is made with.
+	Backend(ctx context.Context) string
+}
+
+// ErrElsewhere is what a small build answers that leaves the work to the whole
+// program.
+var ErrElsewhere = errors.New("this needs the whole of atoll")
+
+// Image is what containers are made of.
+type Image struct {
+	ID         string
+	Tags       []string
+	Digests    []string
+	Created    string // RFC 3339
+	Size       int64
+	Arch       string
+	OS         string
+	User       string
+	Workdir    string
+	Env        []string
+	Entrypoint []string
+	Cmd        []string
+	Labels     map[string]string
+	StopSignal string
+	Layers     []string
+}
+
+// Network is one that an engine has.
+type Network struct{ Name, ID, Driver string }
+
+// Copy is one copy between the host and a container.
+type Copy struct {
+	Inside string
+	Host   string // or "-": an archive, from In or on To
+	Out    bool   // out of the container
+	In     io.Reader
+	To     io.Writer
+}

@@ -1,0 +1,200 @@
+package dockercli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+func (c *cli) createVerb() *verb {
+	var o createOptions
+	return &verb{usage: " [OPTIONS] IMAGE [COMMAND] [ARG...]", least: 1, most: -1, flags: o.add,
+		run: func(ctx context.Context, args []string) error {
+			made, err := c.create(ctx, &o, args)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(c.Out, made.ID)
+			return nil
+		}}
+}
+
+// create makes a container, stopped.
+func (c *cli) create(ctx context.Context, o *createOptions, args []string) (*Container, error) {
+	made, err := o.container(args[0], args[1:], c.Getenv)
+	if err != nil {
+		return nil, asUsage(err)
+	}
+	if err := nameIt(made); err != nil {
+		return nil, err
+	}
+	if err := c.boxes.AdmitEnv(made.Env); err != nil {
+		return nil, err
+	}
+	image, err := c.image(ctx, made.Image, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := made.inherit(image); err != nil {
+		return nil, err
+	}
+	unlock, err := c.boxes.Lock(ctx, made.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := c.make(ctx, made); err != nil {
+		return nil, err
+	}
+	if o.cidfile != "" {
+		err = os.WriteFile(o.cidfile, []byte(made.ID), 0o600)
+	}
+	return made, err
+}
+
+// asUsage gives refused flags the exit code of flags that are not known.
+func asUsage(err error) error {
+	if _, ok := errors.AsType[*refusal](err); ok {
+		return &usageError{err: err, path: "docker"}
+	}
+	return err
+}
+
+// make makes the sandbox and then the record: a record means a container.
+func (c *cli) make(ctx context.Context, made *Container) error {
+	old, err := c.shelf.load(made.Name)
+	switch {
+	case err == nil:
+		if _, err := c.boxes.State(ctx, old); !errors.Is(err, sandbox.ErrNotFound) {
+			return errors.Join(nameInUse(made.Name, old.ID), ignore(err, sandbox.ErrNotFound))
+		}
+		if err := c.shelf.drop(old); err != nil { // its sandbox was removed by other means
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := c.boxes.Make(ctx, made); errors.Is(err, sandbox.ErrExists) || errors.Is(err, sandbox.ErrForeign) {
+		return nameInUse(made.Name, "")
+	} else if err != nil {
+		return err
+	}
+	if err := c.shelf.save(made); err != nil {
+		return errors.Join(err, c.boxes.Remove(context.WithoutCancel(ctx), made))
+	}
+	return nil
+}
+
+func ignore(err, kind error) error {
+	if errors.Is(err, kind) {
+		return nil
+	}
+	return err
+}
+
+func nameInUse(name, id string) error {
+	by := "a sandbox of Atoll"
+	if id != "" {
+		by = fmt.Sprintf("container %q", id)
+	}
+	//nolint:staticcheck // docker's words
+	return fmt.Errorf("Conflict. The container name %q is already in use by %s. You have to remove (or rename) that container to be able to reuse that name.", "/"+name, by)
+}
+
+// nameIt gives the container its id, and a name if it was given none.
+func nameIt(made *Container) error {
+	var id [32]byte
+	_, _ = rand.Read(id[:]) // it never fails
+	made.ID, made.Created = hex.EncodeToString(id[:]), time.Now().UTC()
+	if made.Name == "" {
+		made.Name = "atoll-" + made.ID[:12]
+	}
+	made.Name = strings.TrimPrefix(made.Name, "/")
+	if !validName.MatchString(made.Name) {
+		//nolint:staticcheck // docker's words
+		return fmt.Errorf("Invalid container name (%s), only [a-zA-Z0-9][a-zA-Z0-9_.-] are allowed", made.Name)
+	}
+	if len(made.Name) > maxName {
+		return fmt.Errorf("container name %q is longer than the %d characters that a sandbox can have", made.Name, maxName)
+	}
+	return nil
+}
+
+// image finds the image, and pulls it if that is wanted.
+func (c *cli) image(ctx context.Context, ref string, o *createOptions) (*Image, error) {
+	if o.pull != "always" {
+		image, err := c.boxes.Image(ctx, ref)
+		if err == nil || !errors.Is(err, sandbox.ErrNoImage) || o.pull == "never" {
+			return image, noImage(ref, err)
+		}
+		fmt.Fprintf(c.Err, "Unable to find image '%s' locally\n", tagged(ref))
+	}
+	if err := c.boxes.Pull(ctx, ref, c.pullProgress(o.quiet)); err != nil {
+		return nil, err
+	}
+	return c.boxes.Image(ctx, ref)
+}
+
+// noImage says in docker's words that there is none.
+func noImage(ref string, err error) error {
+	if errors.Is(err, sandbox.ErrNoImage) {
+		return &exit{code: exitFailure, err: fmt.Errorf("No such image: %s", tagged(ref))} //nolint:staticcheck // docker's words
+	}
+	return err
+}
+
+// tagged is a reference with its tag.
+func tagged(ref string) string {
+	if strings.Contains(ref, "@") || strings.Contains(ref[strings.LastIndex(ref, "/")+1:], ":") {
+		return ref
+	}
+	return ref + ":latest"
+}
+
+// inherit fills in what the image says and create did not.
+func (c *Container) inherit(image *Image) error {
+	c.ImageID = image.ID
+	c.Env = mergeEnv(c.Env, missing(image.Env, c.Env))
+	labels := map[string]string{}
+	for _, from := range []map[string]string{image.Labels, c.Labels} {
+		for name, value := range from {
+			labels[name] = value
+		}
+	}
+	c.Labels = labels
+	if c.Entrypoint == nil {
+		c.Entrypoint = image.Entrypoint
+		if len(c.Cmd) == 0 {
+			c.Cmd = image.Cmd
+		}
+	}
+	for _, x := range []struct {
+		to   *string
+		from string
+	}{{&c.Workdir, image.Workdir}, {&c.User, image.User}, {&c.StopSignal, image.StopSignal}} {
+		if *x.to == "" {
+			*x.to = x.from
+		}
+	}
+	if len(c.argv()) == 0 {
+		return errors.New("No command specified") //nolint:staticcheck // docker's words
+	}
+	return nil
+}
+
+// missing are the variables of env whose names have does not have.
+func missing(env, have []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(have, func(x string) bool { return strings.HasPrefix(x, name+"=") })
+	})
+}

@@ -1,0 +1,354 @@
+package dockercli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// createOptions are the flags of create and run.
+type createOptions struct {
+	name, network, user, workdir, entrypoint, hostname, gpus, cidfile, pull, platform string
+	labels, labelFiles, env, envFiles, tmpfs, volumes, mounts, capDrop, security      []string
+	dns, hosts, ulimits, attach                                                       []string
+	stopSignal, memory, memorySwap, cpus, restart                                     string
+	pids, stopAfter                                                                   int64
+	readOnly, init, tty, stdin, remove, quiet, noHealth                               bool
+}
+
+// The reasons for which flags are refused.
+const (
+	whyOpens   = "it would open the sandbox; capabilities are always dropped and the host's namespaces and devices stay outside"
+	whyNoNet   = "a sandbox has no ports towards the network; it is reached over its wire"
+	whyNoLimit = "this limit is not one that Atoll enforces; --memory, --memory-swap, --cpus, --pids-limit and --ulimit are"
+	whyNoVerb  = "Atoll has no such thing to give"
+	whyNoWatch = "nothing runs beside the sandbox that could look after it"
+)
+
+func (o *createOptions) add(f *flagSet) {
+	f.mixed = false
+	for _, x := range []struct {
+		to          *string
+		name, short string
+	}{
+		{&o.name, "name", ""}, {&o.network, "network", ""}, {&o.network, "net", ""}, {&o.user, "user", "u"}, {&o.workdir, "workdir", "w"},
+		{&o.entrypoint, "entrypoint", ""}, {&o.hostname, "hostname", "h"}, {&o.gpus, "gpus", ""}, {&o.cidfile, "cidfile", ""},
+		{&o.pull, "pull", ""}, {&o.platform, "platform", ""}, {&o.stopSignal, "stop-signal", ""}, {&o.memory, "memory", "m"},
+		{&o.memorySwap, "memory-swap", ""}, {&o.cpus, "cpus", ""}, {&o.restart, "restart", ""},
+	} {
+		f.text(x.to, x.name, x.short)
+	}
+	for _, x := range []struct {
+		to          *[]string
+		name, short string
+	}{
+		{&o.labels, "label", "l"}, {&o.labelFiles, "label-file", ""}, {&o.env, "env", "e"}, {&o.envFiles, "env-file", ""}, {&o.tmpfs, "tmpfs", ""},
+		{&o.volumes, "volume", "v"}, {&o.mounts, "mount", ""}, {&o.capDrop, "cap-drop", ""}, {&o.security, "security-opt", ""},
+		{&o.dns, "dns", ""}, {&o.hosts, "add-host", ""}, {&o.ulimits, "ulimit", ""}, {&o.attach, "attach", "a"},
+	} {
+		f.list(x.to, x.name, x.short)
+	}
+	f.number(&o.pids, "pids-limit", "")
+	f.number(&o.stopAfter, "stop-timeout", "")
+	f.truth(&o.readOnly, "read-only", "")
+	f.truth(&o.init, "init", "")
+	f.truth(&o.tty, "tty", "t")
+	f.truth(&o.stdin, "interactive", "i")
+	f.truth(&o.remove, "rm", "")
+	f.truth(&o.quiet, "quiet", "q")
+	f.truth(&o.noHealth, "no-healthcheck", "") // the guest is process 1: there never is one
+	refuseOpeners(f)
+}
+
+// refuseOpeners names every other flag that docker's create has.
+func refuseOpeners(f *flagSet) {
+	f.refuse(whyOpens, "privileged!", "cap-add", "device", "device-cgroup-rule", "pid", "ipc", "uts", "userns", "cgroupns", "cgroup-parent",
+		"group-add", "runtime", "sysctl", "volumes-from", "volume-driver", "disable-content-trust!", "use-api-socket!", "oom-kill-disable!")
+	f.refuse(whyNoNet, "publish,p", "publish-all,P!", "expose", "ip", "ip6", "link", "link-local-ip", "mac-address", "network-alias", "net-alias",
+		"dns-option", "dns-opt", "dns-search", "domainname")
+	f.refuse(whyNoLimit, "blkio-weight", "blkio-weight-device", "cpu-count", "cpu-percent", "cpu-period", "cpu-quota", "cpu-rt-period",
+		"cpu-rt-runtime", "cpu-shares,c", "cpuset-cpus", "cpuset-mems", "device-read-bps", "device-read-iops", "device-write-bps",
+		"device-write-iops", "io-maxbandwidth", "io-maxiops", "kernel-memory", "memory-reservation", "memory-swappiness", "oom-score-adj",
+		"shm-size", "storage-opt", "isolation")
+	f.refuse(whyNoWatch, "health-cmd", "health-interval", "health-retries", "health-start-period", "health-start-interval", "health-timeout",
+		"log-driver", "log-opt")
+	f.refuse(whyNoVerb, "annotation", "detach-keys")
+}
+
+// container is what the flags and arguments ask for.
+func (o *createOptions) container(image string, command []string, getenv func(string) string) (*Container, error) {
+	c := &Container{
+		Name: o.name, Image: image, Cmd: command, Workdir: o.workdir, User: o.user, TTY: o.tty, OpenStdin: o.stdin,
+		StopSignal: o.stopSignal, StopAfter: o.stopAfter, ReadOnly: o.readOnly, AutoRemove: o.remove,
+		Network: o.network, DNS: o.dns, ExtraHosts: o.hosts, CapDrop: o.capDrop, GPUs: o.gpus, Tmpfs: map[string]string{},
+	}
+	if o.init {
+		c.Init = &o.init // the guest is one, always
+	}
+	for _, step := range []func(*Container) error{o.simple, o.storage, o.securityOptions, o.limits} {
+		if err := step(c); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if c.Labels, err = readLabels(o.labelFiles, o.labels); err != nil {
+		return nil, err
+	}
+	c.Env, err = readEnv(o.envFiles, o.env, getenv)
+	return c, err
+}
+
+// simple checks the flags that are one value each.
+func (o *createOptions) simple(c *Container) error {
+	switch {
+	case o.hostname != "" && o.hostname != o.name:
+		return &refusal{"--hostname", "a sandbox's host name is its name"}
+	case o.restart != "" && o.restart != "no":
+		return &refusal{"--restart " + o.restart, whyNoWatch}
+	case o.platform != "" && o.platform != "linux" && !strings.HasPrefix(o.platform, "linux/"+runtime.GOARCH):
+		return &refusal{"--platform " + o.platform, "sandboxes run on this machine's kernel and processor"}
+	case o.pull != "" && o.pull != "missing" && o.pull != "never" && o.pull != "always":
+		return localError(fmt.Sprintf("invalid pull option: '%s': must be one of \"always\", \"missing\" or \"never\"", o.pull))
+	}
+	if o.entrypoint != "" {
+		c.Entrypoint = []string{o.entrypoint}
+	}
+	return nil
+}
+
+// storage reads the flags that put something into the container's tree.
+func (o *createOptions) storage(c *Container) error {
+	for _, text := range o.tmpfs {
+		target, options, _ := strings.Cut(text, ":")
+		c.Tmpfs[target] = options
+	}
+	for _, text := range o.volumes {
+		if err := c.addBind(text); err != nil {
+			return err
+		}
+	}
+	for _, text := range o.mounts {
+		if err := c.addMount(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addBind reads "source:target[:options]".
+func (c *Container) addBind(text string) error {
+	parts := strings.Split(text, ":")
+	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[1] == "" {
+		return &refusal{"--volume " + text, "write an absolute host path and a path inside, /source:/target[:ro]; volumes of an engine are not kept here"}
+	}
+	if !strings.HasPrefix(parts[0], "/") {
+		return &refusal{"--volume " + text, "only a host directory, by its absolute path, can be mounted; volumes of an engine are not kept here"}
+	}
+	m := Mount{Source: parts[0], Target: parts[1]}
+	if len(parts) == 3 {
+		m.Mode = parts[2]
+	}
+	for option := range strings.SplitSeq(m.Mode, ",") {
+		switch option {
+		case "ro":
+			m.ReadOnly = true
+		case "", "rw", "z", "Z", "rprivate", "private": // private is what mounts always are
+		default:
+			return &refusal{"--volume " + text, "option " + strconv.Quote(option) + " would couple the sandbox's mounts with the host's, or is not known"}
+		}
+	}
+	c.Binds, c.Mounts = append(c.Binds, text), append(c.Mounts, m)
+	return nil
+}
+
+// addMount reads "type=bind,source=…,target=…,readonly".
+func (c *Container) addMount(text string) error {
+	kind, m, options := "volume", Mount{}, []string(nil)
+	for field := range strings.SplitSeq(text, ",") {
+		name, value, hasValue := strings.Cut(field, "=")
+		switch strings.ToLower(name) {
+		case "type":
+			kind = value
+		case "source", "src":
+			m.Source = value
+		case "target", "destination", "dst":
+			m.Target = value
+		case "readonly", "ro":
+			m.ReadOnly = !hasValue || value == "true" || value == "1"
+		case "tmpfs-size":
+			options = append(options, "size="+value)
+		case "tmpfs-mode":
+			options = append(options, "mode="+value)
+		default:
+			return &refusal{"--mount " + text, "option " + strconv.Quote(name) + " is not kept here"}
+		}
+	}
+	switch {
+	case kind == "tmpfs" && m.Target != "":
+		c.Tmpfs[m.Target] = strings.Join(options, ",")
+		return nil
+	case kind != "bind" || len(options) > 0:
+		return &refusal{"--mount " + text, "only type=bind, with a host directory, and type=tmpfs can be had"}
+	}
+	bind := m.Source + ":" + m.Target
+	if m.ReadOnly {
+		bind += ":ro"
+	}
+	return c.addBind(bind)
+}
+
+// securityOptions accepts what makes a sandbox tighter.
+func (o *createOptions) securityOptions(c *Container) error {
+	for _, text := range o.security {
+		name, value, _ := strings.Cut(strings.Replace(text, ":", "=", 1), "=")
+		switch {
+		case name == "no-new-privileges" && value != "false":
+		case name == "seccomp" && value != "unconfined" && value != "":
+			c.Seccomp = value
+		case name == "apparmor" && value != "unconfined" && value != "":
+			c.AppArmor = value
+		default:
+			return &refusal{"--security-opt " + text, "it would loosen the sandbox, or is not known"}
+		}
+	}
+	c.SecurityOpt = o.security
+	return nil
+}
+
+func (o *createOptions) limits(c *Container) (err error) {
+	c.Limits.Pids = max(o.pids, 0)
+	if c.Limits.Memory, err = size(o.memory); err != nil {
+		return invalid("memory", o.memory, err)
+	}
+	if o.memorySwap == "-1" {
+		c.Limits.MemorySwap = -1
+	} else if c.Limits.MemorySwap, err = size(o.memorySwap); err != nil {
+		return invalid("memory-swap", o.memorySwap, err)
+	}
+	if o.cpus != "" {
+		if c.Limits.CPUs, err = strconv.ParseFloat(o.cpus, 64); err != nil || c.Limits.CPUs < 0 {
+			return invalid("cpus", o.cpus, errors.New("failed to parse as a rational number"))
+		}
+	}
+	for _, text := range o.ulimits {
+		limit, err := ulimit(text)
+		if err != nil {
+			return invalid("ulimit", text, err)
+		}
+		c.Limits.Ulimits = append(c.Limits.Ulimits, limit)
+	}
+	return nil
+}
+
+func invalid(flag, value string, err error) error {
+	return &exit{code: exitUsage, raw: true, err: fmt.Errorf("invalid argument %q for \"--%s\" flag: %w", value, flag, err)}
+}
+
+// ulimit reads "name=soft[:hard]".
+func ulimit(text string) (sandbox.Ulimit, error) {
+	name, values, ok := strings.Cut(text, "=")
+	soft, hard, both := strings.Cut(values, ":")
+	if !both {
+		hard = soft
+	}
+	s, errSoft := strconv.ParseInt(soft, 10, 64)
+	h, errHard := strconv.ParseInt(hard, 10, 64)
+	if !ok || errSoft != nil || errHard != nil {
+		return sandbox.Ulimit{}, fmt.Errorf("invalid ulimit argument: %s", text)
+	}
+	return sandbox.Ulimit{Name: name, Soft: s, Hard: h}, nil
+}
+
+// size reads bytes with docker's units.
+func size(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	number := strings.TrimRight(strings.ToLower(text), "bkmgtpi")
+	unit := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(text)[len(number):], "b"), "i")
+	shift, ok := map[string]int{"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}[unit]
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !ok || n < 0 || n > float64(int64(1)<<(62-shift)) {
+		return 0, fmt.Errorf("invalid size: '%s'", text)
+	}
+	return int64(n * float64(int64(1)<<shift)), nil
+}
+
+// readLabels joins the labels of files and flags; flags win.
+func readLabels(files, flags []string) (map[string]string, error) {
+	labels := map[string]string{}
+	for _, file := range files {
+		lines, err := readLines(file)
+		if err != nil {
+			return nil, err
+		}
+		flags = append(lines, flags...)
+	}
+	for _, text := range flags {
+		name, value, _ := strings.Cut(text, "=")
+		labels[name] = value
+	}
+	return labels, nil
+}
+
+// readEnv joins the variables of files and flags, in docker's order: files
+// first. A name alone takes the value that this process has.
+func readEnv(files, flags []string, getenv func(string) string) ([]string, error) {
+	var env []string
+	for _, file := range files {
+		lines, err := readLines(file)
+		if err != nil {
+			return nil, err
+		}
+		env = mergeEnv(env, own(lines, getenv))
+	}
+	for _, entry := range flags {
+		if name, _, _ := strings.Cut(entry, "="); name == "" {
+			return nil, invalid("env", entry, fmt.Errorf("invalid environment variable: %s", entry))
+		}
+	}
+	return mergeEnv(env, own(flags, getenv)), nil
+}
+
+// own fills in the values of names that stand alone; without one they are left
+// out.
+func own(entries []string, getenv func(string) string) []string {
+	var out []string
+	for _, entry := range entries {
+		if !strings.Contains(entry, "=") {
+			value := getenv(entry)
+			if value == "" {
+				continue
+			}
+			entry += "=" + value
+		}
+		out = append(out, entry)
+	}
+	return out
+}
+
+// readLines reads a file of variables or labels.
+func readLines(path string) ([]string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, localError(err.Error())
+	}
+	var lines []string
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimLeft(strings.TrimRight(line, "\r\n"), " \t")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, _, _ := strings.Cut(line, "=")
+		if name == "" || strings.ContainsAny(name, " \t") {
+			return nil, localError(fmt.Sprintf("invalid env file (%s): variable '%s' contains whitespaces", path, name))
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}

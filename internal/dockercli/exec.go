@@ -1,0 +1,226 @@
+package dockercli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/atoll-run/atoll/internal/machine"
+)
+
+type execOptions struct {
+	stdin, tty, detach bool
+	workdir, user      string
+	env, envFiles      []string
+}
+
+func (c *cli) execVerb() *verb {
+	var o execOptions
+	return &verb{usage: " [OPTIONS] CONTAINER COMMAND [ARG...]", least: 2, most: -1,
+		flags: func(f *flagSet) {
+			f.mixed = false
+			f.truth(&o.stdin, "interactive", "i")
+			f.truth(&o.tty, "tty", "t")
+			f.truth(&o.detach, "detach", "d")
+			f.text(&o.workdir, "workdir", "w")
+			f.text(&o.user, "user", "u")
+			f.list(&o.env, "env", "e")
+			f.list(&o.envFiles, "env-file", "")
+			f.refuse(whyOpens, "privileged!")
+			f.refuse(whyNoVerb, "detach-keys")
+		},
+		run: func(ctx context.Context, args []string) error { return c.exec(ctx, &o, args[0], args[1:]) }}
+}
+
+// exec runs a command in a running container. Its exit code is the command's.
+// Unlike docker's client, one that is interrupted takes its command with it.
+func (c *cli) exec(ctx context.Context, o *execOptions, ref string, argv []string) error {
+	x, err := c.shelf.find(ref)
+	if err != nil {
+		return err
+	}
+	command, err := c.execCommand(o, x, argv)
+	if err != nil {
+		return asUsage(err)
+	}
+	m, release, err := c.enterRunning(ctx, x)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if o.detach {
+		_, err := m.Start(ctx, command)
+		return execFailure(argv[0], command.Dir, err)
+	}
+	restore, err := c.connect(command, o.stdin, o.tty)
+	if err != nil {
+		return err
+	}
+	result, err := m.Exec(ctx, command)
+	restore()
+	if err != nil {
+		return execFailure(argv[0], command.Dir, err)
+	}
+	if result.ExitCode != 0 {
+		return &exit{code: result.ExitCode}
+	}
+	return nil
+}
+
+func (c *cli) execCommand(o *execOptions, x *Container, argv []string) (*machine.Command, error) {
+	if o.user != "" && !sameUser(o.user, x.User) {
+		return nil, &refusal{"--user " + o.user, "everything in a sandbox runs as one user, here " + userText(x.User) + "; nothing inside may become another"}
+	}
+	if o.workdir != "" && !strings.HasPrefix(o.workdir, "/") {
+		return nil, fmt.Errorf("the working directory '%s' is invalid, it needs to be an absolute path", o.workdir)
+	}
+	env, err := readEnv(o.envFiles, o.env, c.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.boxes.AdmitEnv(env); err != nil {
+		return nil, err
+	}
+	command := &machine.Command{Argv: argv, Env: x.environment(env, o.tty), Dir: x.Workdir}
+	if o.workdir != "" {
+		command.Dir = o.workdir
+	}
+	return command, nil
+}
+
+// sameUser tells whether a user that is asked for is the container's own.
+func sameUser(asked, own string) bool {
+	return asked == own || userText(asked) == userText(own) || !strings.Contains(asked, ":") && userText(asked) == strings.Split(userText(own), ":")[0]
+}
+
+// userText is a user in one way of writing.
+func userText(user string) string {
+	switch user {
+	case "", "root", "0", "root:root", "0:0":
+		return "0:0"
+	}
+	return user
+}
+
+// enterRunning enters a container whose main command runs.
+func (c *cli) enterRunning(ctx context.Context, x *Container) (*machine.Machine, func(), error) {
+	m, release, err := c.boxes.Enter(ctx, x)
+	if err == nil && (x.Main.Attached && c.boxes.Held(attachedLock(x)) || mainRuns(ctx, m, x)) {
+		return m, release, nil
+	}
+	if err == nil {
+		release()
+	}
+	// It is not in the usual state: find out, and say, which it is in.
+	x, s, lookErr := c.get(ctx, x.ID)
+	switch {
+	case lookErr != nil:
+		return nil, nil, lookErr
+	case s == statusPaused:
+		return nil, nil, fmt.Errorf("Container %s is paused, unpause the container before exec", x.ID) //nolint:staticcheck // docker's words
+	case s != statusRunning:
+		return nil, nil, notRunning(x)
+	}
+	return nil, nil, errors.Join(err, notRunning(x))
+}
+
+func notRunning(x *Container) error {
+	return fmt.Errorf("container %s is not running", x.ID)
+}
+
+// connect gives the command our streams, and a terminal if that is asked for.
+func (c *cli) connect(command *machine.Command, stdin, tty bool) (restore func(), err error) {
+	command.Stdout, command.Stderr = c.Out, c.Err
+	if stdin {
+		command.Stdin = c.In
+	}
+	if !tty {
+		return func() {}, nil
+	}
+	command.TTY = &machine.Size{Rows: 24, Cols: 80}
+	return c.connectTerminal(command, stdin)
+}
+
+// connectTerminal follows the size of our terminal and hands every key over.
+func (c *cli) connectTerminal(command *machine.Command, stdin bool) (restore func(), err error) {
+	keys, isFile := c.In.(*os.File)
+	if stdin && (!isFile || !term.IsTerminal(int(keys.Fd()))) {
+		return nil, localError("the input device is not a TTY")
+	}
+	screen, isFile := c.Out.(*os.File)
+	if !isFile || !term.IsTerminal(int(screen.Fd())) {
+		return func() {}, nil
+	}
+	*command.TTY = sizeOf(screen)
+	sizes, stop := followSize(screen)
+	command.Resize = sizes
+	if !stdin {
+		return stop, nil
+	}
+	before, err := term.MakeRaw(int(keys.Fd()))
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return func() {
+		stop()
+		_ = term.Restore(int(keys.Fd()), before)
+	}, nil
+}
+
+func sizeOf(screen *os.File) machine.Size {
+	cols, rows, err := term.GetSize(int(screen.Fd()))
+	if err != nil || cols <= 0 || rows <= 0 || cols > 1<<15 || rows > 1<<15 {
+		return machine.Size{Rows: 24, Cols: 80}
+	}
+	return machine.Size{Rows: uint16(rows), Cols: uint16(cols)}
+}
+
+// followSize tells every new size of the terminal, until stop.
+func followSize(screen *os.File) (sizes <-chan machine.Size, stop func()) {
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, syscall.SIGWINCH)
+	out, done := make(chan machine.Size), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-changed:
+			case <-done:
+				return
+			}
+			select {
+			case out <- sizeOf(screen):
+			case <-done:
+				return
+			}
+		}
+	}()
+	return out, func() {
+		signal.Stop(changed)
+		close(done)
+	}
+}
+
+// execFailure says of a command that did not start what an engine would say.
+func execFailure(program, dir string, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, kind := range []error{machine.ErrNotFound, machine.ErrNotExecutable, machine.ErrNoDirectory} {
+		if errors.Is(err, kind) {
+			words, code := startFailure("exec", program, dir, err)
+			return &exit{code: code, raw: true, err: errors.New(words)}
+		}
+	}
+	if errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) {
+		return &exit{code: exitFailure} // whoever read our output has gone
+	}
+	return err
+}

@@ -1,0 +1,163 @@
+package dockercli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// status is where a container is in its life. A container runs as long as its
+// main command does; its sandbox may live longer, until somebody looks.
+type status string
+
+const (
+	statusCreated status = "created"
+	statusRunning status = "running"
+	statusPaused  status = "paused"
+	statusExited  status = "exited"
+	statusDead    status = "dead"
+)
+
+// exitUnknown is the code of a main command whose end nobody saw: killed.
+const exitUnknown = 137
+
+// get finds a container and looks how it is.
+func (c *cli) get(ctx context.Context, ref string) (*Container, status, error) {
+	found, err := c.shelf.find(ref)
+	if err != nil {
+		return nil, "", err
+	}
+	s, err := c.look(ctx, found)
+	if errors.Is(err, sandbox.ErrNotFound) {
+		return nil, "", noSuchContainer(ref) // its sandbox was removed by other means
+	}
+	return found, s, err
+}
+
+// look asks how a container is, and notes the end of its main command.
+func (c *cli) look(ctx context.Context, x *Container) (status, error) {
+	state, err := c.boxes.State(ctx, x)
+	if err != nil {
+		return "", err
+	}
+	switch state {
+	case sandbox.StateCreated:
+		return statusCreated, nil
+	case sandbox.StatePaused:
+		return statusPaused, nil
+	case sandbox.StateDead:
+		return statusDead, nil
+	case sandbox.StateStopped:
+		return statusExited, nil
+	}
+	if x.Main.Attached && c.boxes.Held(attachedLock(x)) {
+		return statusRunning, nil
+	}
+	m, release, err := c.boxes.Enter(ctx, x)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	if mainRuns(ctx, m, x) {
+		return statusRunning, nil
+	}
+	return c.settle(ctx, x, m)
+}
+
+// mainRuns asks the guest. One that does not answer counts as running: it will
+// be asked again.
+func mainRuns(ctx context.Context, m *machine.Machine, x *Container) bool {
+	if x.Main.Process == "" {
+		return false
+	}
+	p, err := m.Process(ctx, x.Main.Process)
+	return err == nil && p.Result == nil || err != nil && !errors.Is(err, machine.ErrNoProcess)
+}
+
+func attachedLock(x *Container) string { return "main:" + x.ID }
+
+// settle notes how the main command ended, and ends the sandbox with it. The
+// record may have been changed since it was read: it is read again.
+func (c *cli) settle(ctx context.Context, x *Container, m *machine.Machine) (status, error) {
+	unlock, err := c.boxes.Lock(ctx, x.Name)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	now, err := c.shelf.load(x.Name)
+	if err != nil || now.ID != x.ID {
+		return "", errors.Join(err, sandbox.ErrNotFound)
+	}
+	if now.Main != x.Main {
+		*x = *now
+		if mainRuns(ctx, m, x) {
+			return statusRunning, nil
+		}
+	}
+	if err := c.bury(ctx, x, m); err != nil {
+		return "", err
+	}
+	return statusExited, nil
+}
+
+// bury keeps the output and the result of a main command that has ended, or is
+// about to, and ends its sandbox. The container's lock is held.
+func (c *cli) bury(ctx context.Context, x *Container, m *machine.Machine) error {
+	x.Main.Finished, x.Main.ExitCode = time.Now().UTC(), exitUnknown
+	if x.Main.Process != "" {
+		if logs, err := m.Logs(ctx, x.Main.Process, machine.LogRequest{}); err == nil {
+			x.Main.note(logs.Process.Result)
+			if err := errors.Join(c.keep(x, "stdout", logs.Stdout), c.keep(x, "stderr", logs.Stderr)); err != nil {
+				return err
+			}
+		}
+	}
+	x.Main.Process, x.Main.Attached = "", false
+	if err := c.boxes.End(ctx, x); err != nil {
+		return err
+	}
+	if x.AutoRemove {
+		return c.remove(ctx, x)
+	}
+	return c.shelf.save(x)
+}
+
+// note takes over how a command ended.
+func (m *Life) note(r *machine.Result) {
+	if r != nil {
+		m.ExitCode, m.OOM = r.ExitCode, r.OOM
+	}
+}
+
+// keep writes what is left of one output, gaps marked.
+func (c *cli) keep(x *Container, stream string, log machine.Log) error {
+	return os.WriteFile(c.shelf.outputPath(x.Name, stream), []byte(joinLog(log)), 0o600)
+}
+
+// joinLog is an output as far as it was kept.
+func joinLog(log machine.Log) string {
+	var b strings.Builder
+	next := int64(0)
+	for _, chunk := range log.Chunks {
+		if chunk.Offset > next {
+			b.WriteString("\n[" + strconv.FormatInt(chunk.Offset-next, 10) + " bytes were not kept]\n")
+		}
+		b.Write(chunk.Bytes)
+		next = chunk.Offset + int64(len(chunk.Bytes))
+	}
+	return b.String()
+}
+
+// remove takes sandbox and record away, in that order.
+func (c *cli) remove(ctx context.Context, x *Container) error {
+	if err := c.boxes.Remove(ctx, x); err != nil {
+		return err
+	}
+	return c.shelf.drop(x)
+}

@@ -1,0 +1,230 @@
+package dockercli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+)
+
+// Terminal is the program's outside: streams and environment.
+type Terminal struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Getenv   func(string) string
+}
+
+// The exit codes of docker itself.
+const (
+	exitFailure = 1
+	exitUsage   = 125 // flags that are not known, and whatever keeps `run` from running
+)
+
+// errHelp is a request for help instead of work.
+var errHelp = errors.New("help is asked for")
+
+// cli is one command line at work.
+type cli struct {
+	*Terminal
+	boxes Boxes
+	shelf *shelf
+}
+
+// verb is one thing to do.
+type verb struct {
+	usage string // what follows "docker"
+	least int    // arguments
+	most  int    // -1: any number
+	flags func(*flagSet)
+	run   func(ctx context.Context, args []string) error
+}
+
+// Main runs one docker command line and returns its exit code.
+func Main(ctx context.Context, args []string, t *Terminal, boxes Boxes) int {
+	c := &cli{Terminal: t, boxes: boxes, shelf: &shelf{dir: boxes.Dir()}}
+	return c.report(c.main(ctx, args))
+}
+
+func (c *cli) main(ctx context.Context, args []string) error {
+	args, err := c.global(args)
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		fmt.Fprint(c.Err, overview())
+		return &exit{code: exitFailure}
+	}
+	name := args[0]
+	if group, ok := groupTable()[name]; ok {
+		return c.grouped(ctx, name, group, args[1:])
+	}
+	return c.plain(ctx, name, name, args[1:])
+}
+
+// global reads what stands before the verb.
+func (c *cli) global(args []string) ([]string, error) {
+	var version bool
+	var ignored string
+	flags := &flagSet{}
+	flags.truth(&version, "version", "v")
+	flags.text(&ignored, "log-level", "l")
+	flags.refuse("this front end has no daemon: it works on the sandboxes of $ATOLL_STATE_DIR",
+		"host,H", "context,c", "tls!", "tlsverify!", "tlscacert", "tlscert", "tlskey")
+	flags.text(&ignored, "config", "") // holds credentials of registries, which have no use here
+	flags.truth(new(bool), "debug", "D")
+	rest, err := flags.parse(args)
+	switch {
+	case errors.Is(err, errHelp), len(rest) > 0 && rest[0] == "help":
+		fmt.Fprint(c.Out, overview())
+		return nil, &exit{}
+	case err != nil:
+		return nil, &usageError{err: err, path: "docker", line: "docker [OPTIONS] COMMAND"}
+	case version:
+		fmt.Fprintf(c.Out, "Docker version %s, build %s\n", spokenVersion, buildName())
+		return nil, &exit{}
+	}
+	return rest, nil
+}
+
+// grouped runs "docker container ls" and its like.
+func (c *cli) grouped(ctx context.Context, name string, group map[string]string, args []string) error {
+	if len(args) == 0 {
+		return &exit{code: exitFailure, err: fmt.Errorf("docker: 'docker %s' needs a command", name), raw: true}
+	}
+	if plain, ok := group[args[0]]; ok {
+		return c.plain(ctx, plain, name+" "+args[0], args[1:])
+	}
+	return unknownCommand("docker "+name+" "+args[0], "docker "+name)
+}
+
+func unknownCommand(what, path string) error {
+	return &exit{code: exitFailure, raw: true, err: fmt.Errorf("docker: unknown command: %s\n\nRun '%s --help' for more information", what, path)}
+}
+
+// plain runs one verb, called by path.
+func (c *cli) plain(ctx context.Context, name, path string, args []string) error {
+	made, ok := verbTable()[name]
+	if !ok {
+		return unknownCommand("docker "+name, "docker")
+	}
+	v := made(c)
+	flags := &flagSet{mixed: true}
+	if v.flags != nil {
+		v.flags(flags)
+	}
+	line := "docker " + path + v.usage
+	rest, err := flags.parse(args)
+	switch {
+	case errors.Is(err, errHelp):
+		fmt.Fprintf(c.Out, "Usage:  %s\n", line)
+		return nil
+	case err != nil:
+		return &usageError{err: err, path: "docker " + path, line: line}
+	}
+	if err := v.count(len(rest)); err != nil {
+		return &exit{code: exitFailure, raw: true, err: fmt.Errorf("docker: 'docker %s' %w\n\nUsage:  %s\n\nSee 'docker %s --help' for more information", path, err, line, path)}
+	}
+	return v.run(ctx, rest)
+}
+
+// count says what is wrong with a number of arguments.
+func (v *verb) count(n int) error {
+	plural := func(n int) string {
+		if n == 1 {
+			return "1 argument"
+		}
+		return fmt.Sprintf("%d arguments", n)
+	}
+	switch {
+	case n >= v.least && (v.most < 0 || n <= v.most):
+		return nil
+	case v.most == 0:
+		return errors.New("accepts no arguments")
+	case v.least == v.most:
+		return errors.New("requires " + plural(v.least))
+	case n < v.least:
+		return errors.New("requires at least " + plural(v.least))
+	}
+	return errors.New("requires at most " + plural(v.most))
+}
+
+// usageError is a command line that makes no sense.
+type usageError struct {
+	err        error
+	path, line string
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// exit is an end with a code, and perhaps words.
+type exit struct {
+	code int
+	err  error
+	raw  bool // err is printed as it is
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+// report prints an error as docker does and returns the exit code.
+func (c *cli) report(err error) int {
+	var bad *usageError
+	var end *exit
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &bad):
+		c.reportUsage(bad)
+		return exitUsage
+	case errors.As(err, &end) && end.err == nil:
+		return end.code
+	case errors.As(err, &end) && end.raw:
+		fmt.Fprintln(c.Err, end.err)
+		return end.code
+	case end != nil:
+		c.complain(end.err)
+		return end.code
+	}
+	c.complain(err)
+	return exitFailure
+}
+
+func (c *cli) reportUsage(bad *usageError) {
+	if refused, ok := errors.AsType[*refusal](bad); ok {
+		fmt.Fprintf(c.Err, "docker: %v\n", refused)
+		return
+	}
+	fmt.Fprintf(c.Err, "%v\n\nUsage:  %s\n\nRun '%s --help' for more information\n", bad.err, bad.line, bad.path)
+}
+
+// complain prints what an engine would have answered.
+func (c *cli) complain(err error) {
+	text := err.Error()
+	if _, ok := errors.AsType[localError](err); !ok {
+		text = "Error response from daemon: " + text
+	}
+	fmt.Fprintln(c.Err, text)
+	if hint := advice.Of(err); hint != "" {
+		fmt.Fprintln(c.Err, "hint: "+hint)
+	}
+}
+
+// localError is said by the command line itself, not by an engine.
+type localError string
+
+func (e localError) Error() string { return string(e) }
+
+func overview() string {
+	return "Usage:  docker [OPTIONS] COMMAND\n\nAtoll's docker front end: containers are Atoll sandboxes.\n\nCommands: " +
+		strings.Join(verbNames(), " ") + "\n"
+}

@@ -1,0 +1,256 @@
+package dockercli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// psRow is one line of `docker ps`, by the names that formats use.
+type psRow struct {
+	Command      string
+	CreatedAt    string
+	ID           string
+	Image        string
+	Labels       string
+	LocalVolumes string
+	Mounts       string
+	Names        string
+	Networks     string
+	Ports        string
+	RunningFor   string
+	Size         string
+	State        string
+	Status       string
+	labels       map[string]string
+}
+
+// Label is for formats: {{.Label "name"}}.
+func (r psRow) Label(name string) string { return r.labels[name] }
+
+type psOptions struct {
+	all, quiet, whole, latest bool
+	last                      int64
+	format                    string
+	filters                   []string
+}
+
+func (c *cli) psVerb() *verb {
+	o := psOptions{last: -1}
+	return &verb{usage: " [OPTIONS]", most: 0,
+		flags: func(f *flagSet) {
+			f.truth(&o.all, "all", "a")
+			f.truth(&o.quiet, "quiet", "q")
+			f.truth(&o.whole, "no-trunc", "")
+			f.truth(&o.latest, "latest", "l")
+			f.number(&o.last, "last", "n")
+			f.text(&o.format, "format", "")
+			f.list(&o.filters, "filter", "f")
+			f.refuse("the size of a sandbox's files is not measured", "size,s!")
+		},
+		run: func(ctx context.Context, _ []string) error { return c.ps(ctx, &o) }}
+}
+
+func (c *cli) ps(ctx context.Context, o *psOptions) error {
+	if o.latest {
+		o.last = 1
+	}
+	list, err := c.shelf.all()
+	if err != nil {
+		return err
+	}
+	rows := []psRow{}
+	for _, x := range list {
+		if o.last >= 0 && int64(len(rows)) >= o.last {
+			break
+		}
+		s, err := c.look(ctx, x)
+		if errors.Is(err, sandbox.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		shown, err := o.shows(x, s)
+		if err != nil {
+			return err
+		}
+		if shown {
+			rows = append(rows, psRowOf(x, s, o.whole))
+		}
+	}
+	if o.quiet {
+		for _, row := range rows {
+			fmt.Fprintln(c.Out, row.ID)
+		}
+		return nil
+	}
+	return printTable(c.Out, o.format, rows, "table {{.ID}}\t{{.Image}}\t{{.Command}}\t{{.RunningFor}}\t{{.Status}}\t{{.Ports}}\t{{.Names}}", psHeads())
+}
+
+// shows applies the filters: of one kind any may fit, of each kind one must.
+func (o *psOptions) shows(x *Container, s status) (bool, error) {
+	fits, stateAsked := map[string]bool{}, false
+	for _, filter := range o.filters {
+		kind, value, ok := strings.Cut(filter, "=")
+		if !ok {
+			return false, &exit{code: exitUsage, raw: true, err: fmt.Errorf("invalid argument %q for \"-f, --filter\" flag: invalid filter '%s'", filter, filter)}
+		}
+		hit, err := matches(x, s, kind, value)
+		if err != nil {
+			return false, err
+		}
+		stateAsked = stateAsked || kind == "status" || kind == "exited"
+		fits[kind] = fits[kind] || hit
+	}
+	for _, hit := range fits {
+		if !hit {
+			return false, nil
+		}
+	}
+	return o.all || stateAsked || o.last >= 0 || s == statusRunning || s == statusPaused, nil
+}
+
+func matches(x *Container, s status, kind, value string) (bool, error) {
+	switch kind {
+	case "name":
+		return strings.Contains("/"+x.Name, strings.TrimPrefix(strings.TrimSuffix(value, "$"), "^")), nil
+	case "id":
+		return strings.HasPrefix(x.ID, value), nil
+	case "status":
+		return string(s) == value, nil
+	case "ancestor":
+		return tagged(value) == tagged(x.Image) || x.ImageID == value, nil
+	case "exited":
+		return s == statusExited && strconv.Itoa(x.Main.ExitCode) == value, nil
+	case "label":
+		name, want, hasValue := strings.Cut(value, "=")
+		got, ok := x.Labels[name]
+		return ok && (!hasValue || got == want), nil
+	}
+	return false, fmt.Errorf("invalid filter '%s'", kind)
+}
+
+func psRowOf(x *Container, s status, whole bool) psRow {
+	command, id := strings.Join(x.argv(), " "), x.ID
+	if !whole {
+		id = x.shortID()
+		if runes := []rune(command); len(runes) > 20 {
+			command = string(runes[:19]) + "…"
+		}
+	}
+	var mounts []string
+	for _, m := range x.Mounts {
+		mounts = append(mounts, m.Source)
+	}
+	return psRow{
+		ID: id, Image: x.Image, Command: `"` + command + `"`, CreatedAt: x.Created.Local().Format("2006-01-02 15:04:05 -0700 MST"),
+		RunningFor: ago(x.Created), State: string(s), Status: statusText(x, s), Names: x.Name, Networks: network(x), LocalVolumes: "0",
+		Labels: labelText(x.Labels), Mounts: strings.Join(mounts, ","), Size: "0B", labels: x.Labels,
+	}
+}
+
+func statusText(x *Container, s status) string {
+	switch s {
+	case statusRunning:
+		return "Up " + span(time.Since(x.Main.Started))
+	case statusPaused:
+		return "Up " + span(time.Since(x.Main.Started)) + " (Paused)"
+	case statusExited:
+		return fmt.Sprintf("Exited (%d) %s", x.Main.ExitCode, ago(x.Main.Finished))
+	case statusDead:
+		return "Dead"
+	}
+	return "Created"
+}
+
+func ago(t time.Time) string { return span(time.Since(t)) + " ago" }
+
+// span is a length of time in docker's words.
+func span(d time.Duration) string {
+	seconds, hours := int(d.Seconds()), int(d.Hours()+0.5)
+	switch minutes := int(d.Minutes()); {
+	case seconds < 1:
+		return "Less than a second"
+	case seconds == 1:
+		return "1 second"
+	case seconds < 60:
+		return strconv.Itoa(seconds) + " seconds"
+	case minutes == 1:
+		return "About a minute"
+	case minutes < 60:
+		return strconv.Itoa(minutes) + " minutes"
+	case hours == 1:
+		return "About an hour"
+	case hours < 48:
+		return strconv.Itoa(hours) + " hours"
+	case hours < 24*14:
+		return strconv.Itoa(hours/24) + " days"
+	case hours < 24*60:
+		return strconv.Itoa(hours/24/7) + " weeks"
+	case hours < 24*365*2:
+		return strconv.Itoa(hours/24/30) + " months"
+	}
+	return strconv.Itoa(int(d.Hours())/24/365) + " years"
+}
+
+func psHeads() map[string]string {
+	return map[string]string{
+		"ID": "CONTAINER ID", "Image": "IMAGE", "Command": "COMMAND", "RunningFor": "CREATED", "Status": "STATUS", "Ports": "PORTS",
+		"Names": "NAMES", "CreatedAt": "CREATED AT", "State": "STATE", "Labels": "LABELS", "Mounts": "MOUNTS", "Networks": "NETWORKS",
+		"Size": "SIZE", "LocalVolumes": "LOCAL VOLUMES",
+	}
+}
+
+// printTable prints rows by a format: "table …", "json", or one line a row.
+func printTable[T any](w io.Writer, format string, rows []T, usual string, heads map[string]string) error {
+	if format == "" || format == "table" {
+		format = usual
+	}
+	columns, isTable := strings.CutPrefix(format, "table ")
+	if !isTable {
+		return printRows(w, format, rows)
+	}
+	columns = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(columns)
+	out := tabwriter.NewWriter(w, 10, 1, 3, ' ', 0)
+	head := columns
+	for _, name := range slices.Backward(slices.Sorted(keys(heads))) { // long names before their beginnings
+		head = strings.ReplaceAll(head, "{{."+name+"}}", heads[name])
+	}
+	fmt.Fprintln(out, head)
+	if err := printRows(out, columns, rows); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+func keys(m map[string]string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func printRows[T any](w io.Writer, format string, rows []T) error {
+	for _, row := range rows {
+		text, err := jsonText(row)
+		if format != "json" {
+			text, err = render(format, row)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(w, text)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package dockercli
+
+import (
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Container is what was asked for with `create`, joined with what its image
+// says, and how its main command fares. It is kept as a file.
+type Container struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"` // of the sandbox too
+	Created time.Time `json:"created"`
+
+	Image   string `json:"image"`
+	ImageID string `json:"imageId"`
+	Backend string `json:"backend"` // where the sandbox was made
+
+	Entrypoint []string          `json:"entrypoint"`
+	Cmd        []string          `json:"cmd"`
+	Env        []string          `json:"env"` // the image's and create's
+	Labels     map[string]string `json:"labels"`
+	Workdir    string            `json:"workdir"`
+	User       string            `json:"user"`
+	Home       string            `json:"home"` // of the user, known when it was started
+	TTY        bool              `json:"tty"`
+	OpenStdin  bool              `json:"openStdin"`
+	StopSignal string            `json:"stopSignal"`
+	StopAfter  int64             `json:"stopAfter"` // seconds, 0: the default
+
+	ReadOnly    bool              `json:"readOnly"`
+	Init        *bool             `json:"init"`
+	AutoRemove  bool              `json:"autoRemove"`
+	Binds       []string          `json:"binds"`  // src:dst[:options], as written
+	Mounts      []Mount           `json:"mounts"` // the same, read
+	Tmpfs       map[string]string `json:"tmpfs"`
+	Network     string            `json:"network"`
+	DNS         []string          `json:"dns"`
+	ExtraHosts  []string          `json:"extraHosts"`
+	CapDrop     []string          `json:"capDrop"`
+	SecurityOpt []string          `json:"securityOpt"`
+	Seccomp     string            `json:"seccomp"`
+	AppArmor    string            `json:"appArmor"`
+	GPUs        string            `json:"gpus"`
+	Limits      sandbox.Limits    `json:"limits"`
+
+	Main Life `json:"main"`
+}
+
+// Mount is a host directory inside a container.
+type Mount struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	Mode     string `json:"mode"`
+	ReadOnly bool   `json:"readOnly"`
+}
+
+// Life is that of a container's own command.
+type Life struct {
+	Process  string    `json:"process"`  // the guest's name for it; "" if there is none to ask for
+	Attached bool      `json:"attached"` // it belongs to a `run` that waits for it
+	Started  time.Time `json:"started"`
+	Finished time.Time `json:"finished"`
+	ExitCode int       `json:"exitCode"`
+	OOM      bool      `json:"oom"`
+	Error    string    `json:"error"`
+}
+
+// argv is the container's own command.
+func (c *Container) argv() []string {
+	return append(append([]string(nil), c.Entrypoint...), c.Cmd...)
+}
+
+// shortID is how people see an id.
+func (c *Container) shortID() string { return c.ID[:min(12, len(c.ID))] }
+
+// environment is that of a command in the container: the container's own, HOME
+// as an engine would set it, and what the call adds. Later ones win.
+func (c *Container) environment(more []string, tty bool) []string {
+	env := []string{"HOSTNAME=" + c.Name}
+	if tty {
+		env = append(env, "TERM=xterm")
+	}
+	if c.Home != "" {
+		env = append(env, "HOME="+c.Home)
+	}
+	return mergeEnv(mergeEnv(env, c.Env), more)
+}
+
+// mergeEnv lets the variables of over replace those of under, in place.
+func mergeEnv(under, over []string) []string {
+	merged := append([]string(nil), under...)
+	at := map[string]int{}
+	for i, entry := range merged {
+		name, _, _ := strings.Cut(entry, "=")
+		at[name] = i
+	}
+	for _, entry := range over {
+		name, _, _ := strings.Cut(entry, "=")
+		if i, ok := at[name]; ok {
+			merged[i] = entry
+			continue
+		}
+		at[name] = len(merged)
+		merged = append(merged, entry)
+	}
+	return merged
+}

@@ -1,0 +1,294 @@
+package dockercli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/machine"
+)
+
+func (c *cli) runVerb() *verb {
+	var o createOptions
+	var detach bool
+	return &verb{usage: " [OPTIONS] IMAGE [COMMAND] [ARG...]", least: 1, most: -1,
+		flags: func(f *flagSet) {
+			o.add(f)
+			f.truth(&detach, "detach", "d")
+			f.truth(new(bool), "sig-proxy", "") // signals end the command in any case
+		},
+		run: func(ctx context.Context, args []string) error { return asRun(c.run(ctx, &o, detach, args)) }}
+}
+
+// asRun gives failures of run itself docker's code for them.
+func asRun(err error) error {
+	if err == nil {
+		return nil
+	}
+	if end, ok := errors.AsType[*exit](err); ok && (end.code >= exitUsage || end.err == nil) {
+		return err
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return err
+	}
+	return &exit{code: exitUsage, err: err}
+}
+
+func (c *cli) run(ctx context.Context, o *createOptions, detach bool, args []string) error {
+	if detach && o.tty && len(o.attach) > 0 {
+		return localError("docker: conflicting options: cannot specify both --attach and --detach")
+	}
+	x, err := c.create(ctx, o, args)
+	if err != nil {
+		return err
+	}
+	if !detach {
+		return c.attend(ctx, x, o.stdin)
+	}
+	unlock, err := c.boxes.Lock(ctx, x.Name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := c.launch(ctx, x); err != nil {
+		_, code := startFailure("create", "", "", err)
+		return c.failedRun(ctx, x, &exit{code: max(code, x.Main.ExitCode), err: err})
+	}
+	fmt.Fprintln(c.Out, x.ID)
+	return nil
+}
+
+// failedRun removes a container that never ran, if it was to go after its end.
+func (c *cli) failedRun(ctx context.Context, x *Container, err error) error {
+	if x.AutoRemove {
+		return errors.Join(err, c.remove(context.WithoutCancel(ctx), x))
+	}
+	return err
+}
+
+// attend runs the main command with our streams and waits for its end. It is a
+// command of this process, so nothing that it prints can be lost.
+func (c *cli) attend(ctx context.Context, x *Container, stdin bool) error {
+	mine, err := c.boxes.Lock(ctx, attachedLock(x))
+	if err != nil {
+		return err
+	}
+	defer mine()
+	m, release, err := c.beginAttended(ctx, x)
+	if err != nil {
+		return c.failedRun(ctx, x, err)
+	}
+	defer release()
+	command := x.mainCommand()
+	command.Stdin, command.TTY = nil, nil
+	restore, err := c.connect(command, stdin, x.TTY)
+	if err != nil {
+		return errors.Join(err, c.finish(ctx, x, nil))
+	}
+	stop := c.recordOutput(x, command)
+	defer stop()
+	result, err := m.Exec(ctx, command)
+	restore()
+	stop()
+	if err != nil {
+		words, code := startFailure("create", x.argv()[0], x.Workdir, err)
+		x.Main.Error = words
+		return errors.Join(&exit{code: code, err: errors.New(words)}, c.finish(ctx, x, &machine.Result{ExitCode: code}))
+	}
+	if err := c.finish(ctx, x, result); err != nil {
+		return err
+	}
+	if result.ExitCode != 0 {
+		return &exit{code: result.ExitCode}
+	}
+	return nil
+}
+
+func (c *cli) beginAttended(ctx context.Context, x *Container) (*machine.Machine, func(), error) {
+	unlock, err := c.boxes.Lock(ctx, x.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer unlock()
+	m, release, err := c.wake(ctx, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	x.Main = Life{Attached: true, Started: time.Now().UTC()}
+	return m, release, c.shelf.save(x)
+}
+
+// finish notes the end of an attended command, and ends the sandbox. Its time
+// is its own: the caller's may be over.
+func (c *cli) finish(ctx context.Context, x *Container, result *machine.Result) error {
+	ctx = context.WithoutCancel(ctx)
+	unlock, err := c.boxes.Lock(ctx, x.Name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	x.Main.Attached, x.Main.Finished, x.Main.ExitCode = false, time.Now().UTC(), exitUnknown
+	x.Main.note(result)
+	if _, err := c.shelf.load(x.Name); errors.Is(err, os.ErrNotExist) {
+		return nil // removed meanwhile
+	}
+	if err := c.boxes.End(ctx, x); err != nil {
+		return err
+	}
+	if x.AutoRemove {
+		return c.remove(ctx, x)
+	}
+	return c.shelf.save(x)
+}
+
+// maxKept bounds what is kept of each output for `docker logs`.
+const maxKept = 1 << 20
+
+// recordOutput also writes the command's output where `docker logs` finds it,
+// the beginning of it. A full disk must not end the command.
+func (c *cli) recordOutput(x *Container, command *machine.Command) (stop func()) {
+	if x.AutoRemove {
+		return func() {}
+	}
+	var files []*os.File
+	tee := func(stream string, to io.Writer) io.Writer {
+		file, err := os.OpenFile(c.shelf.outputPath(x.Name, stream), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if err != nil {
+			return to
+		}
+		files = append(files, file)
+		return io.MultiWriter(to, &forgiving{file, maxKept})
+	}
+	command.Stdout, command.Stderr = tee("stdout", command.Stdout), tee("stderr", command.Stderr)
+	return func() {
+		for _, file := range files {
+			_ = file.Close()
+		}
+		files = nil
+	}
+}
+
+// forgiving writes as much as there is room for, and never fails.
+type forgiving struct {
+	to   io.Writer
+	room int
+}
+
+func (f *forgiving) Write(p []byte) (int, error) {
+	n := min(len(p), f.room)
+	f.room -= n
+	_, _ = f.to.Write(p[:n])
+	return len(p), nil
+}
+
+// startAttached starts one container and shows its output.
+func (c *cli) startAttached(ctx context.Context, args []string) error {
+	if len(args) > 1 {
+		return localError("you cannot start and attach multiple containers at once")
+	}
+	x, s, err := c.get(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	if s == statusRunning || s == statusPaused {
+		return c.attach(ctx, x, x.OpenStdin)
+	}
+	return c.attend(ctx, x, x.OpenStdin)
+}
+
+func (c *cli) attachVerb() *verb {
+	var noStdin bool
+	return &verb{usage: " [OPTIONS] CONTAINER", least: 1, most: 1,
+		flags: func(f *flagSet) {
+			f.truth(&noStdin, "no-stdin", "")
+			f.truth(new(bool), "sig-proxy", "")
+			f.refuse(whyNoVerb, "detach-keys")
+		},
+		run: func(ctx context.Context, args []string) error {
+			x, s, err := c.get(ctx, args[0])
+			switch {
+			case err != nil:
+				return err
+			case s == statusPaused:
+				return localError("You cannot attach to a paused container, unpause it first")
+			case s != statusRunning:
+				return localError("You cannot attach to a stopped container, start it first")
+			}
+			return c.attach(ctx, x, x.OpenStdin && !noStdin)
+		}}
+}
+
+// attach follows a main command from now on, until it ends.
+func (c *cli) attach(ctx context.Context, x *Container, stdin bool) error {
+	if x.Main.Process == "" {
+		return fmt.Errorf("container %s is attended by the `run` that made it", x.Name)
+	}
+	m, release, err := c.enterRunning(ctx, x)
+	if err != nil {
+		return err
+	}
+	defer release()
+	p, err := m.Process(ctx, x.Main.Process)
+	if err != nil {
+		return err
+	}
+	if stdin {
+		go c.typeInto(ctx, m, x.Main.Process)
+	}
+	from := machine.LogRequest{Stdout: p.Stdout, Stderr: p.Stderr}
+	result, err := c.follow(ctx, m, x.Main.Process, from)
+	if err != nil {
+		return err
+	}
+	if result.ExitCode != 0 {
+		return &exit{code: result.ExitCode}
+	}
+	return nil
+}
+
+// typeInto passes our input on. It ends with the process.
+func (c *cli) typeInto(ctx context.Context, m *machine.Machine, id string) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := c.In.Read(buffer)
+		if m.Write(ctx, id, buffer[:n], err != nil) != nil || err != nil {
+			return
+		}
+	}
+}
+
+// followStep is how long a guest waits for more output before it answers.
+const followStep = 20 * time.Second
+
+// follow prints output as it comes, until the command ends.
+func (c *cli) follow(ctx context.Context, m *machine.Machine, id string, from machine.LogRequest) (*machine.Result, error) {
+	for {
+		from.Wait = followStep
+		logs, err := m.Logs(ctx, id, from)
+		if err != nil {
+			return nil, err
+		}
+		_, errOut := io.WriteString(c.Out, joinFrom(logs.Stdout, from.Stdout))
+		_, errErr := io.WriteString(c.Err, joinFrom(logs.Stderr, from.Stderr))
+		if err := errors.Join(errOut, errErr); err != nil {
+			return nil, err
+		}
+		from.Stdout, from.Stderr = logs.Stdout.Next, logs.Stderr.Next
+		if r := logs.Process.Result; r != nil && from.Stdout >= r.Stdout.Total && from.Stderr >= r.Stderr.Total {
+			return r, nil
+		}
+	}
+}
+
+// joinFrom is the part of an output from an offset on.
+func joinFrom(log machine.Log, from int64) string {
+	shifted := slices.Clone(log.Chunks)
+	for i := range shifted {
+		shifted[i].Offset -= from
+	}
+	return joinLog(machine.Log{Chunks: shifted})
+}

@@ -1,0 +1,174 @@
+package dockercli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// shelf keeps the records of containers: one file a name, and a link from each
+// id to its name. Records are replaced whole, so readers need no lock; whoever
+// changes one holds the container's lock.
+type shelf struct{ dir string }
+
+var (
+	validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`)
+	validID   = regexp.MustCompile(`^[0-9a-f]{1,64}$`)
+)
+
+const (
+	maxName    = 63      // of a sandbox
+	maxRecord  = 4 << 20 // bytes
+	fullID     = 64
+	recordKind = ".json"
+	idsDir     = "ids"
+	outputKind = ".log"
+)
+
+func (s *shelf) recordPath(name string) string { return filepath.Join(s.dir, name+recordKind) }
+
+// outputPath is where the output of a main command is kept once it has ended.
+func (s *shelf) outputPath(name, stream string) string {
+	return filepath.Join(s.dir, name+"."+stream+outputKind)
+}
+
+// find returns the container of a name, an id, or the beginning of an id.
+func (s *shelf) find(ref string) (*Container, error) {
+	if validName.MatchString(ref) && len(ref) <= maxName {
+		if c, err := s.load(ref); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return c, err
+		}
+	}
+	name, err := s.nameOf(ref)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.load(name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !strings.HasPrefix(c.ID, ref) {
+		return nil, noSuchContainer(ref)
+	}
+	return c, err
+}
+
+// nameOf looks an id up.
+func (s *shelf) nameOf(ref string) (string, error) {
+	if !validID.MatchString(ref) {
+		return "", noSuchContainer(ref)
+	}
+	if len(ref) < fullID {
+		full, err := s.complete(ref)
+		if err != nil {
+			return "", err
+		}
+		ref = full
+	}
+	name, err := os.Readlink(filepath.Join(s.dir, idsDir, ref))
+	if err != nil {
+		return "", noSuchContainer(ref)
+	}
+	return name, nil
+}
+
+// complete finds the one id that begins like this.
+func (s *shelf) complete(prefix string) (string, error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, idsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), prefix) })
+	switch len(entries) {
+	case 0:
+		return "", noSuchContainer(prefix)
+	case 1:
+		return entries[0].Name(), nil
+	}
+	return "", fmt.Errorf("Multiple IDs found with provided prefix: %s", prefix) //nolint:staticcheck // docker's words
+}
+
+func (s *shelf) load(name string) (*Container, error) {
+	data, err := os.ReadFile(s.recordPath(name))
+	if err != nil {
+		return nil, err
+	}
+	var c Container
+	if len(data) > maxRecord {
+		return nil, fmt.Errorf("record of container %s is larger than %d bytes", name, maxRecord)
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, fmt.Errorf("record of container %s: %w", name, err)
+	}
+	return &c, nil
+}
+
+// save replaces the record.
+func (s *shelf) save(c *Container) error {
+	if err := os.MkdirAll(filepath.Join(s.dir, idsDir), 0o700); err != nil {
+		return err
+	}
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	temporary := filepath.Join(s.dir, "."+c.ID)
+	if err := os.WriteFile(temporary, data, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, s.recordPath(c.Name)); err != nil {
+		return err
+	}
+	err = os.Symlink(c.Name, filepath.Join(s.dir, idsDir, c.ID))
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// drop removes a record and everything kept with it.
+func (s *shelf) drop(c *Container) error {
+	var errs []error
+	for _, path := range []string{
+		filepath.Join(s.dir, idsDir, c.ID), s.outputPath(c.Name, "stdout"), s.outputPath(c.Name, "stderr"), s.recordPath(c.Name),
+	} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// all returns every record, the newest first.
+func (s *shelf) all() ([]*Container, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var list []*Container
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), recordKind)
+		if !ok || strings.HasPrefix(name, ".") {
+			continue
+		}
+		c, err := s.load(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed meanwhile
+		} else if err != nil {
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b *Container) int { return b.Created.Compare(a.Created) })
+	return list, nil
+}
+
+// noContainer is a name that nothing has.
+type noContainer struct{ ref string }
+
+func (e *noContainer) Error() string { return "No such container: " + e.ref }
+
+func noSuchContainer(ref string) error { return &noContainer{ref} }
