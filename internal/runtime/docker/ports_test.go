@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
@@ -21,48 +24,40 @@ func contextFor(t *testing.T, d time.Duration) (context.Context, context.CancelF
 }
 
 // TestCurlWithoutANetwork lets curl, in a sandbox that has no network, talk to a
-// handler on the host: over the wire, and only while a grant is open.
+// handler on the host: over the wire, and only under an open grant.
 func TestCurlWithoutANetwork(t *testing.T) {
 	onEachTransport(t, func(t *testing.T, l *lab) {
 		m := l.machineIn(t, workspaceDir(t))
-		var granted atomic.Bool
-		listener, err := m.Listen(t.Context(), 8080, &machine.PortOptions{Gate: func(context.Context, machine.Caller) error {
-			if !granted.Load() {
-				return errors.New("no grant is open")
-			}
-			return nil
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		desk := grantDesk(t, "s", m)
+		serveGranted(t, m, desk, false, func(w http.ResponseWriter, r *http.Request) {
 			n, _ := io.Copy(io.Discard, r.Body)
 			fmt.Fprintf(w, "%s %s %d", r.Method, r.URL.Path, n)
-		})}
-		served := make(chan error, 1)
-		go func() { served <- server.Serve(listener) }()
-		defer func() { _ = server.Close(); <-served }()
-
-		if out, code := curl(t, m, "http://127.0.0.1:8080/"); code == 0 {
+		})
+		if out, code := curl(t, m, nil, "http://127.0.0.1:8080/"); code == 0 {
 			t.Errorf("without a grant curl got %q", out)
 		}
-		granted.Store(true)
+		g := openGrant(t, desk, "run")
+		inMachine(t, m, "head -c 5000000 /dev/zero > /workspace/big")
 		for _, tt := range []struct{ args, want string }{
 			{"http://127.0.0.1:8080/v1/models", "GET /v1/models 0"},
 			{"http://localhost:8080/x", "GET /x 0"},
 			{"--data-binary @/workspace/big http://127.0.0.1:8080/upload", "POST /upload 5000000"},
 			{"http://127.0.0.1:8080/a http://127.0.0.1:8080/b", "GET /a 0GET /b 0"},
 		} {
-			inMachine(t, m, "head -c 5000000 /dev/zero > /workspace/big")
-			if out, code := curl(t, m, tt.args); code != 0 || out != tt.want {
+			if out, code := curl(t, m, g, tt.args); code != 0 || out != tt.want {
 				t.Errorf("curl %s: exit %d, %q; want %q", tt.args, code, out, tt.want)
 			}
 		}
-		granted.Store(false)
-		if out, code := curl(t, m, "http://127.0.0.1:8080/"); code == 0 {
+		if out, code := curl(t, m, nil, "http://127.0.0.1:8080/"); code == 0 {
+			t.Errorf("beside the grant curl got %q", out)
+		}
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if out, code := curl(t, m, nil, "http://127.0.0.1:8080/"); code == 0 {
 			t.Errorf("after the grant curl got %q", out)
 		}
-		if out, code := curl(t, m, "http://127.0.0.1:9/"); code != 7 {
+		if out, code := curl(t, m, nil, "http://127.0.0.1:9/"); code != 7 {
 			t.Errorf("a port that is not open: exit %d, %q", code, out)
 		}
 		if out, _ := inMachine(t, m, "ls /sys/class/net"); strings.TrimSpace(out) != "lo" {
@@ -102,18 +97,73 @@ func TestDialIntoASandboxWithoutANetwork(t *testing.T) {
 	})
 }
 
-func curl(t *testing.T, m *machine.Machine, args string) (string, int) {
+func curl(t *testing.T, m *machine.Machine, g *grant.Grant, args string) (string, int) {
 	t.Helper()
-	return inMachine(t, m, "curl -s --max-time 20 "+args)
+	return inMachineUnder(t, m, g, "curl -s --max-time 20 "+args)
 }
 
 // inMachine runs a script and returns its output and exit code.
 func inMachine(t *testing.T, m *machine.Machine, script string) (string, int) {
 	t.Helper()
+	return inMachineUnder(t, m, nil, script)
+}
+
+// inMachineUnder runs a script under a grant, or under none.
+func inMachineUnder(t *testing.T, m *machine.Machine, g *grant.Grant, script string) (string, int) {
+	t.Helper()
 	var out bytes.Buffer
-	result, err := m.Exec(t.Context(), &machine.Command{Shell: script, Stdout: &out, Stderr: &out})
+	command := &machine.Command{Shell: script, Stdout: &out, Stderr: &out}
+	if g != nil {
+		command.Grant = g.ID()
+	}
+	result, err := m.Exec(t.Context(), command)
 	if err != nil {
 		t.Fatalf("%s: %v", script, err)
 	}
 	return out.String(), result.ExitCode
 }
+
+// grantDesk is the desk of a sandbox.
+func grantDesk(t *testing.T, name string, m *machine.Machine) *grant.Desk {
+	t.Helper()
+	book, err := lease.Open(filepath.Join(t.TempDir(), "leases"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return grant.NewDesk(name, m, book)
+}
+
+func openGrant(t *testing.T, desk *grant.Desk, run string) *grant.Grant {
+	t.Helper()
+	g, err := desk.Open(t.Context(), &grant.Terms{Run: run, Until: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() })
+	return g
+}
+
+// serveGranted serves port 8080 of a sandbox to those whom the desk knows, or to
+// strangers, too.
+func serveGranted(t *testing.T, m *machine.Machine, desk *grant.Desk, strangers bool, handle http.HandlerFunc) {
+	t.Helper()
+	inner, err := m.Listen(t.Context(), 8080, &machine.PortOptions{Who: true, Gate: func(_ context.Context, caller machine.Caller) error {
+		if strangers {
+			return nil
+		}
+		_, err := desk.Find(caller.Grant)
+		return err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: handle, ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, grantKey{}, grant.Of(conn))
+	}}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(desk.Listener(inner, strangers)) }()
+	t.Cleanup(func() { _ = server.Close(); <-served })
+}
+
+// grantKey is where a request's context has the grant.
+type grantKey struct{}
