@@ -27,8 +27,22 @@ func (r *Reader) ResponseBody(length int64) Body {
 	return Body{r: r, mode: length, left: max(length, 0)}
 }
 
-// Ready reports whether Next has something to say without reading.
-func (b *Body) Ready() bool { return b.err != nil || b.r.Buffered() > 0 }
+// Ready reports whether Next has something to say without waiting. The end of a
+// chunk alone is nothing: who takes it for more waits with what came before it
+// in hand.
+func (b *Body) Ready() bool {
+	in := b.r.buf[b.r.r:b.r.w]
+	switch {
+	case b.err != nil || b.mode >= 0 && b.left == 0:
+		return true
+	case b.mode == trailing:
+		return bytes.IndexByte(in, '\n') >= 0
+	case b.mode == Chunked && b.left == 0:
+		used, size, err := b.parseChunk(in)
+		return err != nil || used > 0 && len(in) > used && (size > 0 || bytes.IndexByte(in[used:], '\n') >= 0)
+	}
+	return len(in) > 0
+}
 
 // Next returns the next piece, valid until the next call: io.EOF at the end,
 // ErrTruncated if the connection ended before the message did. After a time-out

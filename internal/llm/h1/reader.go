@@ -90,19 +90,22 @@ func (r *Reader) restart() {
 	}
 }
 
-// probePatience is how long Gone waits for news of the other side.
+// probePatience is how long Probe waits for news of the other side.
 const probePatience = time.Millisecond
 
-// Gone reports whether the other side has closed the connection, or its half of
-// it. What it sent meanwhile is kept for the next message; once the buffer is
-// full nothing is read, and the other side counts as there.
-func (r *Reader) Gone() bool {
+// Probe returns an error if the other side has closed the connection, or its
+// half of it: io.EOF, or how it broke. What it sent meanwhile is kept for the
+// next message; once the buffer is full nothing is read, and the other side
+// counts as there.
+func (r *Reader) Probe() error {
 	if r.w-r.r+r.floor >= len(r.buf) {
-		return false
+		return nil
 	}
-	if r.conn.SetReadDeadline(time.Now().Add(probePatience)) != nil {
-		return true
+	if err := r.conn.SetReadDeadline(time.Now().Add(probePatience)); err != nil {
+		return err
 	}
-	err := r.fill()
-	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+	if err := r.fill(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return nil
 }

@@ -179,3 +179,6 @@ func dataLine(line []byte) ([]byte, bool) {
 	}
 	return bytes.TrimPrefix(value[1:], []byte(" ")), true
 }
+
+// Reset begins another stream, in the same memory.
+func (s *Splitter) Reset() { s.held, s.from = s.held[:0], 0 }

@@ -1,0 +1,103 @@
+package llm
+
+import (
+	"context"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/llm/dialect"
+	"github.com/atoll-run/atoll/internal/llm/h1"
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// Caller is who is calling, as the host knows it, and what it may do.
+type Caller struct {
+	Subject audit.Subject
+	Models  []string // names, or beginnings of names that end in *
+	Limits  []usage.Limit
+	Strict  bool            // nothing that the provider would fetch, keep or run
+	Until   time.Time       // zero: no end
+	Context context.Context // ends with the caller's right; nil: never
+	headers headers
+}
+
+// Admit says who sends a request, or why it is not served.
+type Admit func(q *h1.Request) (*Caller, *dialect.Problem)
+
+// Door says who is at the other end of a connection.
+type Door func(conn net.Conn) Admit
+
+// allows reports whether a model may be called.
+func (c *Caller) allows(model string) bool {
+	for _, name := range c.Models {
+		if prefix, ok := strings.CutSuffix(name, "*"); name == model || ok && strings.HasPrefix(model, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Caller) ended() bool {
+	return c.Context != nil && c.Context.Err() != nil || !c.Until.IsZero() && !time.Now().Before(c.Until)
+}
+
+// StrictPolicy and OpenPolicy are the names of the body policies in grants and
+// configuration. Whatever is not the second is the first.
+const (
+	StrictPolicy = "strict"
+	OpenPolicy   = "open"
+)
+
+// GrantDoor takes connections that carry a grant. Whatever their callers say of
+// themselves, they are the grant's; limits are the budgets that hold besides the
+// grant's own.
+func GrantDoor(limits []usage.Limit) Door {
+	return func(conn net.Conn) Admit {
+		g := grant.Of(conn)
+		if g == nil {
+			return refuseAll("no run is under way in this sandbox, or this process does not belong to it")
+		}
+		terms := g.Terms()
+		caller, err := NewCaller(&terms, limits)
+		if err != nil {
+			return refuseAll(err.Error())
+		}
+		caller.Context = g.Context()
+		return func(*h1.Request) (*Caller, *dialect.Problem) {
+			if g.Err() != nil {
+				return nil, noGrant("the run that this process belongs to is over")
+			}
+			return caller, nil
+		}
+	}
+}
+
+// NewCaller is the caller that terms are about.
+func NewCaller(t *grant.Terms, limits []usage.Limit) (*Caller, error) {
+	c := &Caller{
+		Subject: audit.Subject{Account: t.Account, Agent: t.Agent, Session: t.Session, Run: t.Run, Attempt: t.Attempt, Graph: t.Graph, Trace: t.Trace},
+		Models:  t.Models, Limits: limits, Strict: t.BodyPolicy != OpenPolicy, Until: t.Until,
+	}
+	if t.Budget != (grant.Budget{}) {
+		own := usage.Limit{Scope: usage.ScopeRun, MicroUSD: t.Budget.MicroUSD, Tokens: t.Budget.Tokens}
+		c.Limits = append([]usage.Limit{own}, limits...)
+	}
+	var err error
+	c.headers, err = newHeaders(&c.Subject)
+	return c, err
+}
+
+func (c *Caller) subject() usage.Subject {
+	return usage.Subject{Run: c.Subject.Run, Session: c.Subject.Session, Agent: c.Subject.Agent, Account: c.Subject.Account}
+}
+
+func refuseAll(why string) Admit {
+	return func(*h1.Request) (*Caller, *dialect.Problem) { return nil, noGrant(why) }
+}
+
+func noGrant(why string) *dialect.Problem {
+	return &dialect.Problem{Status: 403, Code: "no_grant", Message: "not allowed to call models: " + why}
+}

@@ -1,0 +1,137 @@
+package llm
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/llm/h1"
+)
+
+// headers are what the upstream is told about a caller, ready to be sent. The
+// request's own id goes between the two parts.
+type headers struct{ before, after string }
+
+// maxIdentity bounds what can be put into a header.
+const maxIdentity = 256
+
+// newHeaders writes the headers of a subject, or says why it cannot: a name that
+// does not fit into a header must not be billed to another.
+func newHeaders(s *audit.Subject) (headers, error) {
+	for _, name := range []string{s.Account, s.Run} {
+		if !fitsHeader(name) {
+			return headers{}, fmt.Errorf("the name %q cannot be sent in a header", name)
+		}
+	}
+	var b strings.Builder
+	if s.Account != "" {
+		b.WriteString("x-litellm-end-user-id: " + s.Account + "\r\n")
+	}
+	if s.Run != "" {
+		b.WriteString("x-cogni-run-id: " + s.Run + "\r\n")
+	}
+	b.WriteString("x-litellm-spend-logs-metadata: {")
+	for _, member := range []struct{ name, value string }{
+		{"run_id", s.Run}, {"attempt", s.Attempt}, {"graph_id", s.Graph}, {"session_id", s.Session}, {"existing_trace_id", s.Trace},
+	} {
+		if member.value != "" {
+			b.WriteString(`"` + member.name + `":` + asciiJSON(member.value) + `,`)
+		}
+	}
+	b.WriteString(`"` + requestMember + `":"`)
+	return headers{before: b.String(), after: "\"}\r\n"}, nil
+}
+
+// requestMember is where the spend log finds our own id of a request again.
+const requestMember = "req"
+
+// fitsHeader accepts what every reader of a header reads the same.
+func fitsHeader(value string) bool {
+	return len(value) <= maxIdentity && !strings.ContainsFunc(value, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"\,`, c) })
+}
+
+// asciiJSON writes a JSON string that can stand in a header.
+func asciiJSON(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, c := range text {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(c)
+		case c >= ' ' && c <= '~':
+			b.WriteRune(c)
+		case c > 0xffff:
+			c -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+c>>10, 0xdc00+c&0x3ff)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func (h *headers) append(dst []byte, id string) []byte {
+	dst = append(append(append(dst, h.before...), id...), h.after...)
+	dst = append(append(dst, "x-litellm-call-id: "...), id...)
+	return append(dst, "\r\n"...)
+}
+
+// maxPassed bounds a caller's header that is passed on.
+const maxPassed = 2 << 10
+
+// passedUp are the headers of a caller that the upstream gets. Everything else
+// is dropped: credentials of every kind, x-litellm-*, whatever Connection names.
+var passedUp = []string{"anthropic-version", "anthropic-beta", "openai-beta"}
+
+// appendPassed appends them, each once.
+func appendPassed(dst []byte, q *h1.Request) []byte {
+	for _, name := range passedUp {
+		if value := q.Get(name); len(value) > 0 && len(value) <= maxPassed && isPlain(value) {
+			dst = h1.AppendField(dst, name, value)
+		}
+	}
+	return dst
+}
+
+func isPlain(value []byte) bool {
+	for _, c := range value {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// passedDown reports whether a caller may see a header of an answer. Those that
+// tell spend, keys, versions or addresses are not among them.
+func passedDown(f *h1.Field) bool {
+	for _, name := range []string{"retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id"} {
+		if f.Is(name) {
+			return true
+		}
+	}
+	return hasPrefixFold(f.Name, "x-ratelimit-") || hasPrefixFold(f.Name, "anthropic-ratelimit-")
+}
+
+func hasPrefixFold(name []byte, lower string) bool {
+	return len(name) >= len(lower) && bytes.EqualFold(name[:len(lower)], []byte(lower))
+}
+
+// contentType is what a caller is told that an answer is.
+func contentType(value []byte) string {
+	media, _, _ := bytes.Cut(value, []byte{';'})
+	switch string(bytes.ToLower(bytes.TrimSpace(media))) {
+	case "text/event-stream":
+		return eventStream
+	case "text/plain":
+		return "text/plain; charset=utf-8"
+	case "text/html":
+		return "text/plain; charset=utf-8" // nobody here renders pages
+	}
+	return "application/json"
+}
+
+const eventStream = "text/event-stream"

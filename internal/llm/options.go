@@ -1,0 +1,103 @@
+package llm
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/llm/h1"
+	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// Ledger reserves and settles. A *usage.Ledger is one.
+type Ledger interface {
+	Reserve(ctx context.Context, call *usage.Call) (*usage.Reservation, error)
+}
+
+// Auditor keeps one record a request. An *audit.Log is one.
+type Auditor interface {
+	Append(r *audit.Record) error
+	Healthy() error
+}
+
+// Keys are those of the upstream. A *secret.Pool is some.
+type Keys interface {
+	Pick() (secret.Key, error)
+	Values() []secret.Value
+}
+
+// Options are what a Server needs, and its limits; zero is the default.
+type Options struct {
+	Upstream Upstream
+	Keys     Keys
+	Ledger   Ledger
+	Audit    Auditor
+	Logger   *slog.Logger
+
+	MaxBody      int64 // bytes of a request
+	MaxAnswer    int64 // bytes of an answer that is not a stream
+	MaxMemory    int64 // bytes of all bodies together
+	MaxConns     int   // connections of all callers together
+	MaxPerCaller int   // requests under way of one caller
+	MaxN         int64 // answers to one request
+	MaxOutput    int64 // tokens that one request may ask for; 0: no limit
+
+	HeadTimeout  time.Duration // from the first byte of a head to its last
+	BodyTimeout  time.Duration // for the body of a request
+	KeepAlive    time.Duration // between the requests of a connection
+	WriteTimeout time.Duration // for a caller to take what it asked for
+	Tick         time.Duration // how often a waiting request looks around
+	Drain        time.Duration // how long an answer is read on for the count when its caller has gone
+	KeepCut      time.Duration // how long the answer of a broken wire waits for its caller
+
+	// Broken tells the errors of a wire that broke from those of a caller that
+	// left; nil: none is.
+	Broken func(error) bool
+}
+
+// The defaults of Options.
+const (
+	DefaultMaxBody      = 32 << 20
+	DefaultMaxAnswer    = 32 << 20
+	DefaultMaxMemory    = 256 << 20
+	DefaultMaxConns     = 4096
+	DefaultMaxPerCaller = 64
+	DefaultMaxN         = 8
+	DefaultHeadTimeout  = 10 * time.Second
+	DefaultBodyTimeout  = time.Minute
+	DefaultKeepAlive    = 2 * time.Minute
+	DefaultWriteTimeout = time.Minute
+	DefaultTick         = 200 * time.Millisecond
+	DefaultDrain        = 500 * time.Millisecond
+	DefaultKeepCut      = 2 * time.Minute
+)
+
+func (o *Options) fill() {
+	orDefault(&o.MaxBody, DefaultMaxBody)
+	orDefault(&o.MaxAnswer, DefaultMaxAnswer)
+	orDefault(&o.MaxMemory, DefaultMaxMemory)
+	orDefault(&o.MaxConns, DefaultMaxConns)
+	orDefault(&o.MaxPerCaller, DefaultMaxPerCaller)
+	orDefault(&o.MaxN, DefaultMaxN)
+	orDefault(&o.HeadTimeout, DefaultHeadTimeout)
+	orDefault(&o.BodyTimeout, DefaultBodyTimeout)
+	orDefault(&o.KeepAlive, DefaultKeepAlive)
+	orDefault(&o.WriteTimeout, DefaultWriteTimeout)
+	orDefault(&o.Tick, DefaultTick)
+	orDefault(&o.Drain, DefaultDrain)
+	orDefault(&o.KeepCut, DefaultKeepCut)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Upstream.fill()
+}
+
+func orDefault[T int | int64 | time.Duration](value *T, fallback T) {
+	if *value == 0 {
+		*value = fallback
+	}
+}
+
+func (o *Options) patience() h1.Patience { return h1.Patience{First: o.KeepAlive, Rest: o.HeadTimeout} }
