@@ -49,6 +49,7 @@ type Agent struct {
 	AllTools ToolLists   `json:"allTools"`
 	Skills   []string    `json:"skills,omitzero"` // names of the skills this agent may use; nil means all
 	Model    ModelChoice `json:"model,omitzero"`
+	LLM      AgentLLM    `json:"llm"`
 	// Origins tells for every resolved value, by its path below the agent
 	// ("sandbox.docker.image"), which level gave it.
 	Origins map[string]Origin `json:"origins,omitzero"`

@@ -13,6 +13,7 @@ type file struct {
 	Tools   *toolsFile   `json:"tools" doc:"Which tools agents may use."`
 	Session *sessionFile `json:"session" doc:"How session keys are read."`
 	Models  *Models      `json:"models" note:"later" doc:"Model providers."`
+	LLM     *llmFile     `json:"llm" doc:"How models are reached, what they cost and what may be spent."`
 	Gateway *gatewayFile `json:"gateway" doc:"The long-running gateway."`
 	_       struct{}     `accept:"top"`
 }
@@ -25,12 +26,13 @@ type agentsFile struct {
 }
 
 type defaultsFile struct {
-	Workspace     *string      `json:"workspace" check:"hostPath" doc:"Directory of the agent's files on the host; ~ is the home directory, a relative path starts at the directory of this file."`
-	SkipBootstrap *bool        `json:"skipBootstrap" doc:"Do not make the behaviour files in a new workspace."`
-	Model         *ModelChoice `json:"model" note:"later" doc:"The model: provider/name, or a primary one and its fallbacks."`
-	Skills        []string     `json:"skills" check:"line" doc:"Names of the skills that may be used; all if not given."`
-	Sandbox       *sandboxFile `json:"sandbox" doc:"The sandbox of every agent."`
-	_             struct{}     `accept:"agents.defaults"`
+	Workspace     *string       `json:"workspace" check:"hostPath" doc:"Directory of the agent's files on the host; ~ is the home directory, a relative path starts at the directory of this file."`
+	SkipBootstrap *bool         `json:"skipBootstrap" doc:"Do not make the behaviour files in a new workspace."`
+	Model         *ModelChoice  `json:"model" note:"later" doc:"The model: provider/name, or a primary one and its fallbacks."`
+	Skills        []string      `json:"skills" check:"line" doc:"Names of the skills that may be used; all if not given."`
+	Sandbox       *sandboxFile  `json:"sandbox" doc:"The sandbox of every agent."`
+	LLM           *agentLLMFile `json:"llm" doc:"What every agent may ask of models."`
+	_             struct{}      `accept:"agents.defaults"`
 }
 
 type agentFile struct {
@@ -40,6 +42,7 @@ type agentFile struct {
 	Model     *ModelChoice    `json:"model" note:"later" doc:"The model of this agent."`
 	Skills    []string        `json:"skills" check:"line" doc:"Names of the skills that this agent may use; all if not given."`
 	Sandbox   *sandboxFile    `json:"sandbox" doc:"The sandbox of this agent."`
+	LLM       *agentLLMFile   `json:"llm" doc:"What this agent may ask of models."`
 	Tools     *agentToolsFile `json:"tools" doc:"Which tools this agent may use."`
 	_         struct{}        `accept:"agents.entries"`
 }

@@ -103,7 +103,12 @@ func summary(t *testing.T, cfg *config.Config) string {
 	for _, w := range cfg.Warnings() {
 		warnings = append(warnings, w.String())
 	}
+	llm, err := cfg.LLM()
+	if err != nil {
+		t.Fatal(err)
+	}
 	text, err := json.Marshal(map[string]any{
+		"llm":    llm,
 		"agents": agents, "default": cfg.DefaultAgent(), "session": cfg.Session(), "gateway": cfg.Gateway(),
 		"models": cfg.Models(), "ignored": cfg.Ignored(), "warnings": warnings,
 	}, jsontext.WithIndent("  "), json.Deterministic(true))

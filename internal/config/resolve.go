@@ -39,6 +39,7 @@ func (c *Config) Resolve(id string) (*Agent, error) {
 		},
 		Skills:  pickList(m, "skills", m.agent.Skills, m.global.Skills, nil),
 		Model:   pick(m, "model", m.agent.Model, m.global.Model, ModelChoice{}),
+		LLM:     m.llm(),
 		Origins: m.origins,
 	}, nil
 }

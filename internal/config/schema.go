@@ -37,8 +37,12 @@ func Schema() ([]byte, error) {
 // defaultsTree is the built-in defaults in the form of a file.
 func defaultsTree() (*node, error) {
 	empty := Default(Environment{})
+	llm := builtinLLM()
 	text, err := json.Marshal(map[string]any{
-		"agents":  map[string]any{"defaults": map[string]any{"sandbox": builtin(), "skipBootstrap": false}},
+		"agents": map[string]any{"defaults": map[string]any{
+			"sandbox": builtin(), "skipBootstrap": false, "llm": map[string]any{"bodyPolicy": "strict"},
+		}},
+		"llm":     map[string]any{"unpriced": llm.Unpriced, "timeouts": llm.Timeouts, "limits": llm.Limits, "billing": llm.Billing},
 		"tools":   map[string]any{"host": false},
 		"session": empty.Session(),
 		"gateway": empty.Gateway(),
@@ -154,9 +158,11 @@ func anySlice(texts []string) []any {
 
 // textForms are the checks that are one pattern.
 var textForms = map[string]*regexp.Regexp{
-	"agentID": agentIDForm,
-	"envName": envNameForm,
-	"prefix":  prefixForm,
+	"agentID":      agentIDForm,
+	"envName":      envNameForm,
+	"prefix":       prefixForm,
+	"model":        modelForm,
+	"providerName": providerNameForm,
 }
 
 func pattern(check string) string {

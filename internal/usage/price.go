@@ -1,9 +1,12 @@
 package usage
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"math/bits"
+	"slices"
+	"strings"
 	"sync/atomic"
 )
 
@@ -75,7 +78,12 @@ func (p Price) affordable(money, input int64) int64 {
 // Prices is a table of prices by model. It may be replaced while in use. The
 // zero table has no prices: every call is then counted as unpriced.
 type Prices struct {
-	table atomic.Pointer[map[string]Price]
+	table atomic.Pointer[priceTable]
+}
+
+type priceTable struct {
+	byName   map[string]Price
+	patterns []string // those of the names that end in *, the longest first
 }
 
 // NewPrices returns a table; later maps go before earlier ones.
@@ -85,13 +93,20 @@ func NewPrices(tables ...map[string]Price) *Prices {
 	return p
 }
 
-// Replace sets all prices at once; later maps go before earlier ones.
+// Replace sets all prices at once; later maps go before earlier ones. A name
+// that ends in * is the price of all models that begin so and have none.
 func (p *Prices) Replace(tables ...map[string]Price) {
-	all := map[string]Price{}
+	next := &priceTable{byName: map[string]Price{}}
 	for _, t := range tables {
-		maps.Copy(all, t)
+		maps.Copy(next.byName, t)
 	}
-	p.table.Store(&all)
+	for name := range next.byName {
+		if strings.HasSuffix(name, "*") {
+			next.patterns = append(next.patterns, name)
+		}
+	}
+	slices.SortFunc(next.patterns, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	p.table.Store(next)
 }
 
 // Of returns a model's price, and whether it has one.
@@ -103,6 +118,13 @@ func (p *Prices) Of(model string) (Price, bool) {
 	if table == nil {
 		return Price{}, false
 	}
-	price, ok := (*table)[model]
-	return price, ok
+	if price, ok := table.byName[model]; ok {
+		return price, true
+	}
+	for _, pattern := range table.patterns {
+		if strings.HasPrefix(model, pattern[:len(pattern)-1]) {
+			return table.byName[pattern], true
+		}
+	}
+	return Price{}, false
 }
