@@ -91,19 +91,24 @@ func createSegment(dir string, key ed25519.PrivateKey, now time.Time) (*segment,
 		return nil, err
 	}
 	name := now.UTC().Format("20060102T150405.000Z") + "-" + rand.Text()
+	// It gets its name when it is locked and has its first line: whoever finds
+	// a segment without a lock takes its writer for dead.
 	path := filepath.Join(dir, name+segmentSuffix)
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	s := &segment{dir: dir, name: name, file: file, key: key, hash: chainStart(name), opened: now}
 	whole := unix.Flock_t{Type: unix.F_WRLCK}
 	if err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &whole); err != nil {
-		return nil, errors.Join(fmt.Errorf("audit log: %w", err), file.Close(), os.Remove(path))
+		return nil, errors.Join(fmt.Errorf("audit log: %w", err), file.Close(), os.Remove(path+".new"))
 	}
 	s.note(now, &note{Kind: kindSegment, Segment: name, Key: encodeKey(key.Public().(ed25519.PublicKey)), Heads: heads})
-	if err := errors.Join(s.write(), syncDir(dir)); err != nil {
-		return nil, errors.Join(err, file.Close(), os.Remove(path))
+	if err := s.write(); err != nil {
+		return nil, errors.Join(err, file.Close(), os.Remove(path+".new"))
+	}
+	if err := errors.Join(os.Rename(path+".new", path), syncDir(dir)); err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
 	return s, nil
 }

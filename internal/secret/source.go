@@ -162,7 +162,7 @@ func (c Command) Read(ctx context.Context) (Value, error) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // with all it started
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
-	defer clear(out.Bytes())
+	defer func() { clear(out.content) }()
 	switch {
 	case context.Cause(ctx) != nil:
 		return Value{}, fmt.Errorf("%s: no answer within %v", c.Name(), timeout)
@@ -171,21 +171,22 @@ func (c Command) Read(ctx context.Context) (Value, error) {
 	case err != nil:
 		return Value{}, fmt.Errorf("%s: %w", c.Name(), bare(err))
 	}
-	return clean(c.Name(), out.Bytes())
+	return clean(c.Name(), out.content)
 }
 
 // limitedBuffer takes no more than a secret's size and ends the program then.
 type limitedBuffer struct {
-	bytes.Buffer
-	full bool
+	content []byte
+	full    bool
 }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > MaxSize {
+	if len(b.content)+len(p) > MaxSize {
 		b.full = true
 		return 0, errors.New("too much output")
 	}
-	return b.Buffer.Write(p)
+	b.content = append(b.content, p...)
+	return len(p), nil
 }
 
 // clean takes white space away and refuses what cannot be sent in a header.

@@ -1,11 +1,11 @@
 package secret
 
 import (
+	"crypto/subtle"
 	"encoding"
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime"
 	"strings"
 )
 
@@ -14,45 +14,45 @@ const Redacted = "[redacted]"
 
 // Value is a secret. The zero Value is empty. Copies share the text, so Wipe
 // empties all of them.
-type Value struct{ text *[]byte }
+//
+// The text is behind a function because package fmt prints the fields of a
+// private field itself, whatever methods its type has.
+type Value struct{ text func() *[]byte }
 
 // New returns a Value of text, which it keeps a copy of.
 func New(text string) Value {
 	b := []byte(text)
-	return Value{&b}
+	return Value{func() *[]byte { return &b }}
+}
+
+func (v Value) bytes() []byte {
+	if v.text == nil {
+		return nil
+	}
+	return *v.text()
 }
 
 // Reveal returns the secret's text.
-func (v Value) Reveal() string {
-	if v.text == nil {
-		return ""
-	}
-	return string(*v.text)
-}
+func (v Value) Reveal() string { return string(v.bytes()) }
 
 // Append appends the secret's text to b, without a string in between that
 // cannot be wiped.
-func (v Value) Append(b []byte) []byte {
-	if v.text == nil {
-		return b
-	}
-	return append(b, *v.text...)
-}
+func (v Value) Append(b []byte) []byte { return append(b, v.bytes()...) }
 
 // IsEmpty reports whether there is no secret.
-func (v Value) IsEmpty() bool { return v.text == nil || len(*v.text) == 0 }
+func (v Value) IsEmpty() bool { return len(v.bytes()) == 0 }
 
 // Equal compares two secrets.
-func (v Value) Equal(w Value) bool { return v.Reveal() == w.Reveal() }
+func (v Value) Equal(w Value) bool { return subtle.ConstantTimeCompare(v.bytes(), w.bytes()) == 1 }
 
 // Wipe overwrites the text. Copies that Reveal and Append gave are not reached.
+// Nobody may use the secret at the same time.
 func (v Value) Wipe() {
 	if v.text == nil {
 		return
 	}
-	clear(*v.text)
-	runtime.KeepAlive(v.text)
-	*v.text = nil
+	clear(*v.text())
+	*v.text() = nil
 }
 
 // Scrub replaces the secret in a text that came from elsewhere.
