@@ -161,8 +161,10 @@ func TestVerifyFindsEveryChange(t *testing.T) {
 		return edit(func(b []byte) []byte { return bytes.Join(change(bytes.SplitAfter(b, []byte{'\n'})), nil) })
 	}
 	for name, damage := range map[string]func(*testing.T, string){
-		"a figure": edit(func(b []byte) []byte { return bytes.Replace(b, []byte(`"costMicroUSD":30`), []byte(`"costMicroUSD":31`), 1) }),
-		"a bit":    edit(func(b []byte) []byte { b[len(b)/2] ^= 1; return b }),
+		"a figure": edit(func(b []byte) []byte {
+			return bytes.Replace(b, []byte(`"costMicroUSD":30`), []byte(`"costMicroUSD":31`), 1)
+		}),
+		"a bit": edit(func(b []byte) []byte { b[len(b)/2] ^= 1; return b }),
 		"a line out": lines(func(l [][]byte) [][]byte {
 			return append(l[:20:20], l[21:]...)
 		}),
