@@ -77,7 +77,7 @@ func (a *Agent) Run(ctx context.Context, message string) (*Outcome, error) {
 	if err != nil {
 		r.tell(Event{Type: Failed, Code: CodeOf(err), Text: err.Error()})
 	}
-	r.tell(Event{Type: Done, Model: r.Model, Usage: &r.Usage, Took: r.Took})
+	r.tell(Event{Type: Done, Model: r.Model, Usage: &r.Usage, TookMs: milliseconds(r.Took)})
 	return &r.Outcome, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
@@ -88,7 +89,12 @@ func newStage(t *testing.T, answers ...any) *stage {
 	s := &stage{model: &replies{answers: answers}, box: &box{}, path: filepath.Join(t.TempDir(), "s.jsonl")}
 	s.Models = []agent.Model{{Name: "p/m", ID: "m", Asker: s.model}}
 	s.Tools, s.Limits.Pause = s.box, time.Millisecond
-	s.Watch = func(e agent.Event) { s.seen = append(s.seen, e.Type) }
+	s.Watch = func(e agent.Event) {
+		s.seen = append(s.seen, e.Type)
+		if _, err := json.Marshal(&e); err != nil {
+			t.Errorf("event: %v", err)
+		}
+	}
 	s.reopen(t)
 	return s
 }

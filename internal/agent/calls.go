@@ -62,6 +62,6 @@ func (r *run) one(ctx context.Context, call *chat.Call) (Result, error) {
 	if err != nil {
 		return Result{}, &Error{Code: CodeTool, Text: fmt.Sprintf("%s: %v", call.Name, err), Err: err}
 	}
-	r.tell(Event{Type: ToolResult, Call: call, Text: result.Text, IsError: result.IsError, Took: time.Since(start)})
+	r.tell(Event{Type: ToolResult, Call: call, Text: result.Text, IsError: result.IsError, TookMs: milliseconds(time.Since(start))})
 	return result, nil
 }

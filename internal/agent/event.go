@@ -25,10 +25,13 @@ type Event struct {
 	Type  EventType `json:"type"`
 	Text  string    `json:"text,omitempty"`
 	Model string    `json:"model,omitempty"`
-	// Call, IsError and Took belong to tools.
-	Call    *chat.Call    `json:"call,omitempty"`
-	IsError bool          `json:"isError,omitzero"`
-	Took    time.Duration `json:"took,omitzero,format:nano"`
-	Usage   *chat.Usage   `json:"usage,omitempty"`
-	Code    string        `json:"code,omitempty"`
+	// Call and IsError belong to tools, TookMs to their results and to the end.
+	Call    *chat.Call  `json:"call,omitempty"`
+	IsError bool        `json:"isError,omitzero"`
+	TookMs  float64     `json:"tookMs,omitzero"`
+	Usage   *chat.Usage `json:"usage,omitempty"`
+	Code    string      `json:"code,omitempty"`
 }
+
+// milliseconds is a time as events tell it.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,109 @@
+package run
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/internal/run/openclaw"
+)
+
+// OpenClawOptions say which OpenClaw there is, and what it may ask.
+type OpenClawOptions struct {
+	Image  string
+	Models []openclaw.Model
+	Agents openclaw.Dialect
+	// MessageFile says that the release reads a message from a file; the earlier
+	// ones take it as an argument, which the kernel bounds.
+	MessageFile bool
+}
+
+// maxArgument is the longest single argument that Linux takes, with its end.
+const maxArgument = 128<<10 - 1
+
+const (
+	promptFile  = ".cogni/prompt.txt"
+	historyFile = ".cogni/history.jsonl"
+	configFile  = ".openclaw/openclaw.json"
+)
+
+// OpenClaw is the real OpenClaw, in its image, for one task.
+func OpenClaw(o OpenClawOptions) Variant {
+	return Variant{
+		ID: "sandbox:openclaw", Name: "OpenClaw", Description: "The OpenClaw agent in a sandbox of its own, for one task",
+		Image: o.Image, Timeout: 600 * time.Second, Margin: 60 * time.Second, Memory: 1024 << 20, User: "1001:1001",
+		Argv:  o.argv,
+		Env:   openclawEnv,
+		Files: o.files,
+		Read:  ReadEnvelope,
+	}
+}
+
+func (o OpenClawOptions) argv(j *Job) ([]string, error) {
+	argv := []string{"node", "/app/dist/index.js", "agent", "--local", "--agent", "main", "--session-id", j.ID}
+	if o.MessageFile {
+		argv = append(argv, "--message-file", j.Workspace+"/"+promptFile)
+	} else {
+		if len(j.Task()) > maxArgument {
+			return nil, fail("prompt_too_large", "the task has %d bytes; this release of OpenClaw takes at most %d", len(j.Task()), maxArgument)
+		}
+		argv = append(argv, "--message="+j.Task()) // one word: a task may begin with a dash
+	}
+	return append(argv, "--json", "--timeout", strconv.Itoa(int(j.Inner/time.Second))), nil
+}
+
+func openclawEnv(j *Job) map[string]string {
+	return map[string]string{
+		"HOME":                    j.Workspace,
+		"OPENCLAW_CONFIG_PATH":    j.Workspace + "/" + configFile,
+		"OPENCLAW_STATE_DIR":      j.Workspace + "/.openclaw-state",
+		"OPENCLAW_LOAD_SHELL_ENV": "0",
+	}
+}
+
+func (o OpenClawOptions) files(j *Job) ([]File, error) {
+	config, err := openclaw.Config(openclaw.Options{Mode: openclaw.Ephemeral, Model: j.Model, Models: o.Models, Agents: o.Agents})
+	if err != nil {
+		return nil, fail("unknown_model", "%v", err)
+	}
+	history, err := history(j)
+	if err != nil {
+		return nil, err
+	}
+	return []File{
+		{configFile, 0o600, config},
+		{promptFile, 0o600, []byte(j.Task())},
+		{historyFile, 0o600, history},
+		{"AGENTS.md", 0o644, []byte(openclawAgents)},
+		{"SOUL.md", 0o644, []byte(openclawSoul)},
+	}, nil
+}
+
+// history is what was said before the task, a line each.
+func history(j *Job) ([]byte, error) {
+	var b bytes.Buffer
+	for i := range j.Messages[:len(j.Messages)-1] {
+		line, err := json.Marshal(&j.Messages[i])
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", i+1, err)
+		}
+		b.Write(append(line, '\n'))
+	}
+	return b.Bytes(), nil
+}
+
+// The behaviour files promise what is there: no network, no token.
+const (
+	openclawAgents = `# How to work here
+
+You are a coding agent in a sandbox. You have a shell and tools to read, write and
+edit files below /workspace. There is no network, and no credential is here or
+will be. What was said before your task is in .cogni/history.jsonl, a message a line.
+Commit your work with git where there is a repository; it is taken out for you.
+`
+	openclawSoul = `Be direct and concise. Write clean code. Say what you did, and what you did not.
+`
+)

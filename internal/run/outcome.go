@@ -1,0 +1,76 @@
+package run
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/agent/envelope"
+)
+
+// stderrShown bounds what of a program's complaints is in a failure.
+const stderrShown = 2000
+
+// ReadEnvelope is Read for programs that print an envelope.
+func ReadEnvelope(r *Result) (*envelope.Envelope, error) { return envelope.Parse(r.Stdout) }
+
+// judge says what the end of a program means. The text may be there beside a
+// failure.
+func judge(v *Variant, r *Result) (text string, failure *Failure) {
+	switch {
+	case r.OOM:
+		return "", fail("oom_killed", "the agent used more memory than its limit and was killed")
+	case r.TimedOut:
+		return "", fail("timeout", "the agent was not done in time and was ended")
+	case r.Signal != "" && r.Exit != 0, r.Exit == 137:
+		return "", fail("killed", "the agent was ended by %s%s", nonempty(r.Signal, "a signal"), complaint(r))
+	case r.Exit != 0:
+		return "", fail("agent_failed", "the agent ended with code %d%s", r.Exit, complaint(r))
+	}
+	e, err := v.Read(r)
+	switch {
+	case errors.Is(err, envelope.ErrNone) && len(r.Stdout) == 0:
+		return "", fail("no_output", "the agent ended without an answer%s", complaint(r))
+	case err != nil:
+		return "", fail("invalid_output", "the agent's answer cannot be read: %v%s", err, complaint(r))
+	case e.Meta.Error != nil:
+		return e.Text(), fail(nonempty(word(e.Meta.Error.Kind), "agent_error"), "%s", nonempty(printable(e.Meta.Error.Message), "the agent gave no reason"))
+	}
+	return e.Text(), nil
+}
+
+func nonempty(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// word makes a code of what a program called its error.
+func word(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == '_' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return unicode.ToLower(r)
+		}
+		return '_'
+	}, s)
+	return s[:min(len(s), 64)]
+}
+
+// complaint is the end of standard error, fit to print.
+func complaint(r *Result) string {
+	if text := strings.TrimSpace(printable(string(r.Stderr[max(0, len(r.Stderr)-stderrShown):]))); text != "" {
+		return "; it said: " + text
+	}
+	return ""
+}
+
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsPrint(r) && r != utf8.RuneError {
+			return r
+		}
+		return ' '
+	}, s)
+}

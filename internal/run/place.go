@@ -1,0 +1,88 @@
+package run
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/grant"
+)
+
+// Places are where runs happen.
+type Places interface {
+	// Make provides a sandbox without a network, for one run, that answers. On
+	// failure nothing is left.
+	Make(ctx context.Context, o *Order) (Place, error)
+	// Find returns what an earlier process made for a run; nil if nothing is left.
+	Find(ctx context.Context, run string) (Place, error)
+}
+
+// Order says which place is wanted.
+type Order struct {
+	Run     string
+	Account string
+	Agent   string
+	Image   string
+	User    string
+	Memory  int64
+}
+
+// Place is a sandbox of one run.
+type Place interface {
+	Name() string
+	Write(ctx context.Context, files []File) error
+	// Grant opens the port of the models; end closes it, and ends what was
+	// started under it.
+	Grant(ctx context.Context, terms *grant.Terms) (end func(context.Context) error, err error)
+	// Exec runs a program until its end or its limit. An error means that there
+	// is no result.
+	Exec(ctx context.Context, c *Command) (*Result, error)
+	// Remove removes the sandbox and its files. It is no error if it is gone.
+	Remove(ctx context.Context) error
+}
+
+// Command is a program to run in a place.
+type Command struct {
+	Argv    []string
+	Env     map[string]string
+	Dir     string
+	Timeout time.Duration
+	// MaxOutput bounds what is kept of the standard output, from its end; of
+	// standard error the last 16 KiB are.
+	MaxOutput int
+}
+
+// Result is how a program ended.
+type Result struct {
+	Stdout    []byte
+	Truncated bool // there was more before
+	Stderr    []byte
+	Exit      int
+	Signal    string // "" if it was not ended by one
+	OOM       bool
+	TimedOut  bool
+}
+
+// Books know what a run has cost.
+type Books interface {
+	// Settle finds what the model calls of a run cost, upstream's word before
+	// ours. It may be asked again, and then finds the same or better.
+	Settle(ctx context.Context, run string) (Bill, error)
+}
+
+// Bill is what a run has cost.
+type Bill struct {
+	MicroUSD    int64  `json:"microUsd"`
+	Input       int64  `json:"inputTokens"`
+	Output      int64  `json:"outputTokens"`
+	Calls       int    `json:"calls"`
+	Unpriced    int    `json:"unpricedCalls,omitzero"`
+	Source      string `json:"source"` // who says so
+	Provisional bool   `json:"provisional"`
+}
+
+// Finisher does something with what a run has made, before its place is
+// removed. It may be called again after a crash, so it must not do things twice.
+type Finisher interface {
+	Name() string
+	Finish(ctx context.Context, receipt *Receipt, place Place) (note string, err error)
+}

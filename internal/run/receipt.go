@@ -1,0 +1,53 @@
+package run
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+)
+
+// Step is how far a run has come. Each is written down when what it names is
+// true.
+type Step string
+
+// The steps, in order.
+const (
+	Accepted  Step = "accepted"
+	Preparing Step = "preparing" // a place may exist
+	Executing Step = "executing" // the program may be running
+	Answered  Step = "answered"  // there is an answer, or a failure
+	Settled   Step = "settled"   // the bill is known
+	Finished  Step = "finished"  // every finisher is done
+	Over      Step = "done"      // the place is gone
+)
+
+// Receipt is what there is to know about a run, whole when its step is Over.
+type Receipt struct {
+	ID       string            `json:"id"`
+	Variant  string            `json:"variant"`
+	Account  string            `json:"account,omitempty"`
+	Model    string            `json:"model"`
+	Sandbox  string            `json:"sandbox,omitempty"`
+	Step     Step              `json:"step"`
+	Text     string            `json:"text"`
+	Error    *Failure          `json:"error"` // null if the run succeeded
+	Bill     Bill              `json:"bill"`
+	Notes    map[string]string `json:"notes,omitempty"` // by finisher
+	Created  time.Time         `json:"created"`
+	Started  time.Time         `json:"started,omitzero"`
+	Ended    time.Time         `json:"ended,omitzero"`
+	Warnings []string          `json:"warnings,omitempty"`
+}
+
+// Event is something that happened in a run, as it happened.
+type Event struct {
+	Seq   int64       `json:"seq"`
+	At    time.Time   `json:"at"`
+	Type  string      `json:"type"` // text_delta, tool_call, tool_result, usage_report, step, error, done
+	Text  string      `json:"text,omitempty"`
+	Step  Step        `json:"step,omitempty"`
+	Call  *chat.Call  `json:"call,omitempty"`
+	Usage *chat.Usage `json:"usage,omitempty"`
+	Bill  *Bill       `json:"bill,omitempty"`
+	Error *Failure    `json:"error,omitempty"`
+}

@@ -1,0 +1,97 @@
+package run
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/grant"
+)
+
+// Request is a task.
+type Request struct {
+	ID      string `json:"id"` // chosen by the caller, so that asking twice is asking once
+	Variant string `json:"variant"`
+	Account string `json:"account,omitempty"` // who pays
+	Agent   string `json:"agent"`
+	Session string `json:"session,omitempty"`
+	Trace   string `json:"trace,omitempty"`
+	Model   string `json:"model"`
+	// Messages is the conversation; the last is the user's, and the task.
+	Messages []chat.Message `json:"messages"`
+	Budget   grant.Budget   `json:"budget,omitzero"`
+	Branch   string         `json:"branch,omitempty"` // opaque here; finishers know
+	// TimeoutMs and Memory narrow what the variant allows; 0 leaves it.
+	TimeoutMs int64 `json:"timeoutMs,omitzero"`
+	Memory    int64 `json:"memory,omitzero"`
+}
+
+// Limits of a request.
+const (
+	MaxText     = 4 << 20 // all messages together
+	MaxMessages = 10_000
+)
+
+// plainID is a name that can be part of a path, a header and a label.
+var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+// Task is what the user wants.
+func (r *Request) Task() string { return r.Messages[len(r.Messages)-1].Text }
+
+// check finds everything that is wrong with a request.
+func (r *Request) check() error {
+	var problems []error
+	if !plainID.MatchString(r.ID) {
+		problems = append(problems, fmt.Errorf("run id %q: letters, digits, dots, dashes and underscores, at most 100", r.ID))
+	}
+	if r.Model == "" {
+		problems = append(problems, errors.New("no model is named"))
+	}
+	if r.TimeoutMs < 0 || r.Memory < 0 {
+		problems = append(problems, errors.New("timeout and memory cannot be negative"))
+	}
+	return errors.Join(append(problems, r.checkMessages())...)
+}
+
+func (r *Request) checkMessages() error {
+	size := 0
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		size += len(m.Text)
+		if !utf8.ValidString(m.Text) || strings.ContainsRune(m.Text, 0) {
+			return fail("prompt_invalid", "message %d is no text", i+1)
+		}
+	}
+	switch {
+	case len(r.Messages) == 0, r.Messages[len(r.Messages)-1].Role != chat.User, strings.TrimSpace(r.Task()) == "":
+		return fail("prompt_empty", "the last message must be the user's, and say something")
+	case size > MaxText, len(r.Messages) > MaxMessages:
+		return fail("prompt_too_large", "%d messages with %d bytes are more than %d with %d", len(r.Messages), size, MaxMessages, MaxText)
+	}
+	return nil
+}
+
+// Failure is why a run has no answer. Its code is for programs.
+type Failure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func (f *Failure) Error() string { return f.Message }
+
+func fail(code, format string, args ...any) *Failure {
+	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// failureOf makes a failure of any error.
+func failureOf(err error, otherwise string) *Failure {
+	var own *Failure
+	if errors.As(err, &own) {
+		return own
+	}
+	return &Failure{Code: cmp.Or(otherwise, "failed"), Message: err.Error()}
+}

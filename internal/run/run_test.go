@@ -1,0 +1,347 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/agent/envelope"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const answer = `{"payloads":[{"text":"done","mediaUrl":null}],"meta":{"durationMs":1,"agentMeta":{},"error":null}}`
+
+// world is everything around a runner, and survives it.
+type world struct {
+	mu     sync.Mutex
+	places map[string]*place
+	exec   func(ctx context.Context, c *run.Command) (*run.Result, error)
+	made   int
+	execs  int
+	bills  int
+	ended  int // finishers
+	fail   error
+	store  run.Store
+	locks  *lease.Book
+}
+
+type place struct {
+	*world
+	run   string
+	files []run.File
+	open  bool
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir := t.TempDir()
+	db, err := store.Open(t.Context(), filepath.Join(dir, "atoll.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	locks, err := lease.Open(filepath.Join(dir, "leases"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{places: map[string]*place{}, store: run.Store{DB: db}, locks: locks}
+	w.exec = func(context.Context, *run.Command) (*run.Result, error) {
+		return &run.Result{Stdout: []byte(answer)}, nil
+	}
+	return w
+}
+
+// again forgets what was counted, for the next case in the same store.
+func (w *world) again() { w.made, w.execs, w.bills, w.ended = 0, 0, 0, 0 }
+
+func (w *world) runner(checkpoint func(run.Step)) *run.Runner {
+	return run.New(run.Options{
+		Store: w.store, Locks: w.locks, Places: w, Books: w, Finishers: []run.Finisher{w},
+		Checkpoint: checkpoint, AtOnce: 2,
+		Variants: []run.Variant{{
+			ID: "test", Timeout: time.Minute, Margin: time.Second, Memory: 1 << 20, Read: run.ReadEnvelope,
+			Argv:  func(*run.Job) ([]string, error) { return []string{"agent"}, nil },
+			Env:   func(*run.Job) map[string]string { return nil },
+			Files: func(j *run.Job) ([]run.File, error) { return []run.File{{Path: "task", Data: []byte(j.Task())}}, nil },
+		}},
+	})
+}
+
+func (w *world) Make(_ context.Context, o *run.Order) (run.Place, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fail != nil {
+		return nil, w.fail
+	}
+	w.made++
+	w.places[o.Run] = &place{world: w, run: o.Run}
+	return w.places[o.Run], nil
+}
+
+func (w *world) Find(_ context.Context, id string) (run.Place, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p, ok := w.places[id]; ok {
+		return p, nil
+	}
+	return nil, nil
+}
+
+func (w *world) Settle(context.Context, string) (run.Bill, error) {
+	w.bills++
+	return run.Bill{MicroUSD: 7, Source: "test"}, nil
+}
+
+func (w *world) Name() string { return "finisher" }
+func (w *world) Finish(_ context.Context, r *run.Receipt, p run.Place) (string, error) {
+	w.ended++
+	if r.Error == nil && p == nil {
+		return "", errors.New("the workspace is gone")
+	}
+	return "seen", nil
+}
+
+func (p *place) Name() string { return "sbx-" + p.run }
+func (p *place) Write(_ context.Context, files []run.File) error {
+	p.files = files
+	return nil
+}
+func (p *place) Grant(_ context.Context, terms *grant.Terms) (func(context.Context) error, error) {
+	if terms.Run != p.run || len(terms.Models) != 1 {
+		return nil, fmt.Errorf("terms %+v", terms)
+	}
+	p.open = true
+	return func(context.Context) error { p.open = false; return nil }, nil
+}
+func (p *place) Exec(ctx context.Context, c *run.Command) (*run.Result, error) {
+	if !p.open || len(p.files) == 0 {
+		return nil, errors.New("the place was not ready")
+	}
+	p.mu.Lock()
+	p.execs++
+	p.mu.Unlock()
+	return p.exec(ctx, c)
+}
+func (p *place) Remove(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.places, p.run)
+	return nil
+}
+
+func request(id string) *run.Request {
+	return &run.Request{ID: id, Variant: "test", Model: "m", Messages: []chat.Message{{Role: chat.User, Text: "do it"}}}
+}
+
+func TestRun(t *testing.T) {
+	w := newWorld(t)
+	var seen []string
+	receipt, err := w.runner(nil).Run(t.Context(), request("r1"), func(e run.Event) { seen = append(seen, e.Type) })
+	if err != nil || receipt.Error != nil || receipt.Text != "done" || receipt.Bill.MicroUSD != 7 || receipt.Step != run.Over || receipt.Notes["finisher"] != "seen" {
+		t.Fatalf("%+v, %v", receipt, err)
+	}
+	want := []string{"step", "step", "step", "text_delta", "usage_report", "step", "step", "step", "done"}
+	if !slices.Equal(seen, want) || len(w.places) != 0 {
+		t.Errorf("events %v, places %v", seen, w.places)
+	}
+	events, err := w.store.Events(t.Context(), "r1", 3)
+	if err != nil || len(events) != len(want)-3 || events[0].Type != "text_delta" || events[0].Seq != 4 {
+		t.Errorf("events %+v, %v", events, err)
+	}
+	if list, err := w.store.List(t.Context(), 10); err != nil || len(list) != 1 || list[0].ID != "r1" {
+		t.Errorf("list %+v, %v", list, err)
+	}
+}
+
+// Asking twice is asking once, also at the same time, and another request under
+// the same id is refused.
+func TestSameID(t *testing.T) {
+	w := newWorld(t)
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if r, err := w.runner(nil).Run(t.Context(), request("r1"), nil); err != nil || r.Text != "done" {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	}
+	both.Wait()
+	if w.execs != 1 || w.bills != 1 || w.ended != 1 {
+		t.Errorf("%d executions, %d bills, %d finishes", w.execs, w.bills, w.ended)
+	}
+	other := request("r1")
+	other.Messages[0].Text = "something else"
+	if _, err := w.runner(nil).Run(t.Context(), other, nil); !errors.Is(err, run.ErrOther) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestEnds(t *testing.T) {
+	w := newWorld(t)
+	for name, c := range map[string]struct {
+		result run.Result
+		code   string
+	}{
+		"success":           {run.Result{Stdout: []byte(answer)}, ""},
+		"its own error":     {run.Result{Stdout: []byte(strings.Replace(answer, `"error":null`, `"error":{"kind":"context_overflow","message":"full"}`, 1))}, "context_overflow"},
+		"a strange error":   {run.Result{Stdout: []byte(strings.Replace(answer, `"error":null`, `"error":{"kind":"No Way!"}`, 1))}, "no_way_"},
+		"usage":             {run.Result{Exit: 1, Stderr: []byte("unknown flag\x1b[31m")}, "agent_failed"},
+		"out of memory":     {run.Result{Exit: 137, Signal: "KILL", OOM: true}, "oom_killed"},
+		"killed":            {run.Result{Exit: 137, Signal: "KILL"}, "killed"},
+		"too slow":          {run.Result{Exit: 143, Signal: "TERM", TimedOut: true}, "timeout"},
+		"silent":            {run.Result{}, "no_output"},
+		"no JSON":           {run.Result{Stdout: []byte("Segmentation fault"), Stderr: []byte("core dumped")}, "invalid_output"},
+		"cut off":           {run.Result{Stdout: []byte(answer[:50]), Truncated: true}, "invalid_output"},
+		"megabytes, and it": {run.Result{Stdout: append(slices.Repeat([]byte("noise\n"), 1<<20), answer...)}, ""},
+		"beyond measure":    {run.Result{Stdout: make([]byte, envelope.MaxOutput+1)}, "invalid_output"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.exec = func(context.Context, *run.Command) (*run.Result, error) { return &c.result, nil }
+			receipt, err := w.runner(nil).Run(t.Context(), request(strings.Map(plain, name)), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code := ""
+			if receipt.Error != nil {
+				code = receipt.Error.Code
+				if strings.Contains(receipt.Error.Message, "\x1b") {
+					t.Errorf("not fit to print: %q", receipt.Error.Message)
+				}
+			}
+			if code != c.code || receipt.Bill.MicroUSD != 7 || len(w.places) != 0 || receipt.Step != run.Over {
+				t.Errorf("receipt %+v, error %+v", receipt, receipt.Error)
+			}
+		})
+	}
+}
+
+// plain makes an id of a name.
+func plain(r rune) rune {
+	if r < 'a' || r > 'z' {
+		return '-'
+	}
+	return r
+}
+
+func TestRefused(t *testing.T) {
+	w := newWorld(t)
+	for name, change := range map[string]func(*run.Request){
+		"id":      func(r *run.Request) { r.ID = "../etc" },
+		"variant": func(r *run.Request) { r.Variant = "nobody" },
+		"model":   func(r *run.Request) { r.Model = "" },
+		"empty":   func(r *run.Request) { r.Messages[0].Text = " " },
+		"none":    func(r *run.Request) { r.Messages = nil },
+		"binary":  func(r *run.Request) { r.Messages[0].Text = "a\x00" },
+		"large":   func(r *run.Request) { r.Messages[0].Text = strings.Repeat("x", run.MaxText+1) },
+		"not the user's": func(r *run.Request) {
+			r.Messages = append(r.Messages, chat.Message{Role: chat.Assistant, Text: "x"})
+		},
+	} {
+		r := request("r")
+		change(r)
+		if receipt, err := w.runner(nil).Run(t.Context(), r, nil); err == nil {
+			t.Errorf("%s: %+v", name, receipt)
+		}
+		if list, err := w.store.List(t.Context(), 1); err != nil || len(list) != 0 || w.made != 0 {
+			t.Errorf("%s: something began: %v %v", name, list, err)
+		}
+	}
+}
+
+func TestNoPlace(t *testing.T) {
+	w := newWorld(t)
+	w.fail = errors.New("no engine")
+	receipt, err := w.runner(nil).Run(t.Context(), request("r"), nil)
+	if err != nil || receipt.Error == nil || receipt.Error.Code != "sandbox_failed" || receipt.Step != run.Over {
+		t.Errorf("%+v, %v", receipt, err)
+	}
+}
+
+// A caller that goes away ends the run, and its bill and place are still seen to.
+func TestCancelled(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.exec = func(ctx context.Context, _ *run.Command) (*run.Result, error) {
+		cancel()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	receipt, err := w.runner(nil).Run(ctx, request("r"), nil)
+	if err != nil || receipt.Error == nil || receipt.Error.Code != "cancelled" || receipt.Bill.MicroUSD != 7 || len(w.places) != 0 {
+		t.Errorf("%+v, %v", receipt, err)
+	}
+}
+
+// A process that dies at any step leaves a run that ends definitely at the next
+// start: carried out at most once, with one receipt and no place left.
+func TestCrashAtEveryStep(t *testing.T) {
+	w := newWorld(t)
+	for _, at := range []run.Step{run.Preparing, run.Executing, run.Answered, run.Settled, run.Finished, run.Over} {
+		for _, nth := range []int{1, 2} { // before the step is written down, and after
+			t.Run(fmt.Sprintf("%s %d", at, nth), func(t *testing.T) {
+				w.again()
+				id := fmt.Sprintf("%s-%d", at, nth)
+				count := 0
+				crash(func() {
+					_, _ = w.runner(func(s run.Step) {
+						if s == at {
+							if count++; count == nth {
+								runtime.Goexit()
+							}
+						}
+					}).Run(t.Context(), request(id), nil)
+				})
+				if _, err := w.runner(nil).Recover(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				receipt, err := w.runner(nil).Run(t.Context(), request(id), nil)
+				if err != nil || receipt.Step != run.Over || receipt.Bill.MicroUSD != 7 {
+					t.Fatalf("%+v, %v", receipt, err)
+				}
+				answered := at == run.Settled || at == run.Finished || at == run.Over || at == run.Answered && nth == 2
+				if answered != (receipt.Error == nil) || w.execs > 1 || len(w.places) != 0 {
+					t.Errorf("receipt %+v (%v), %d executions, places %v", receipt, receipt.Error, w.execs, w.places)
+				}
+			})
+		}
+	}
+}
+
+// crash runs f on a goroutine that may end itself in the middle.
+func crash(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
+// A run that is under way is not touched by another process's start.
+func TestRecoverLeavesTheLiving(t *testing.T) {
+	w := newWorld(t)
+	w.exec = func(ctx context.Context, _ *run.Command) (*run.Result, error) {
+		if ended, err := w.runner(nil).Recover(ctx); err != nil || len(ended) != 0 {
+			t.Errorf("%v, %v", ended, err)
+		}
+		return &run.Result{Stdout: []byte(answer)}, nil
+	}
+	if receipt, err := w.runner(nil).Run(t.Context(), request("r"), nil); err != nil || receipt.Error != nil {
+		t.Errorf("%+v, %v", receipt, err)
+	}
+}

@@ -1,0 +1,128 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/lease"
+)
+
+// Options are what a Runner is made of.
+type Options struct {
+	Store     Store
+	Locks     *lease.Book // shared by all processes of the installation
+	Variants  []Variant
+	Places    Places
+	Books     Books
+	Finishers []Finisher
+	AtOnce    int // runs of this process at the same time; default 4
+	// Checkpoint, if set, is called at every step, before it is written down and
+	// after. Tests end the process there.
+	Checkpoint func(Step)
+}
+
+// cleanup bounds what is done after a run was cancelled: its end must not wait
+// for a sandbox that does not answer.
+const cleanup = 2 * time.Minute
+
+// Runner carries out runs. It is safe for concurrent use.
+type Runner struct {
+	Options
+	queue *queue
+}
+
+// New returns a runner.
+func New(o Options) *Runner {
+	if o.Checkpoint == nil {
+		o.Checkpoint = func(Step) {}
+	}
+	return &Runner{Options: o, queue: newQueue(cmp.Or(o.AtOnce, 4))}
+}
+
+// Run carries out a request, or waits for the process that does. The receipt of
+// a run that was begun is returned even if its agent failed: Error says so there.
+// An error means that the run was not begun, or could not be recorded.
+func (r *Runner) Run(ctx context.Context, request *Request, watch func(Event)) (*Receipt, error) {
+	if err := request.check(); err != nil {
+		return nil, err
+	}
+	variant, err := Find(r.Variants, request.Variant)
+	if err != nil {
+		return nil, err
+	}
+	job := variant.job(request)
+	argv, err := variant.Argv(job)
+	if err != nil {
+		return nil, err // too long to be an argument, for instance: nothing has begun
+	}
+	files, err := variant.Files(job)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.Store.accept(ctx, request, time.Now()); err != nil {
+		return nil, err
+	}
+	return r.carryOut(ctx, &course{Runner: r, variant: variant, job: job, argv: argv, files: files, watch: watch})
+}
+
+// carryOut takes the run's lock and does what is left of it. Whoever comes later
+// waits here, and finds it done.
+func (r *Runner) carryOut(ctx context.Context, c *course) (*Receipt, error) {
+	lock, err := r.Locks.Hold(ctx, lockName(c.job.ID))
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Release()
+	if c.receipt, err = r.Store.Get(ctx, c.job.ID); err != nil {
+		return nil, err
+	}
+	switch c.receipt.Step {
+	case Over:
+		return c.receipt, nil
+	case Accepted:
+		return c.receipt, c.whole(ctx)
+	}
+	return c.receipt, c.rest(ctx) // the process that began it is gone
+}
+
+func lockName(id string) string { return "run " + id }
+
+// Recover brings every run to an end that a dead process left. Runs that are
+// under way elsewhere are left alone.
+func (r *Runner) Recover(ctx context.Context) (ended []Receipt, err error) {
+	ids, err := r.Store.unfinished(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var problems []error
+	for _, id := range ids {
+		receipt, err := r.recoverOne(ctx, id)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("run %s: %w", id, err))
+		}
+		if receipt != nil {
+			ended = append(ended, *receipt)
+		}
+	}
+	return ended, errors.Join(problems...)
+}
+
+func (r *Runner) recoverOne(ctx context.Context, id string) (*Receipt, error) {
+	lock, err := r.Locks.TryHold(lockName(id))
+	if errors.Is(err, lease.ErrHeld) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Release()
+	request, receipt, err := r.Store.load(ctx, id)
+	if err != nil || receipt.Step == Over {
+		return nil, err
+	}
+	c := &course{Runner: r, job: &Job{Request: *request}, receipt: receipt}
+	return receipt, c.rest(ctx)
+}

@@ -1,0 +1,160 @@
+package run
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/internal/store"
+)
+
+// Store keeps runs and their events.
+type Store struct{ DB *store.DB }
+
+var (
+	// ErrNotFound is a run that nobody asked for.
+	ErrNotFound = errors.New("no such run")
+	// ErrOther is an id that was used for another request.
+	ErrOther = errors.New("the run id was used for another request")
+)
+
+// accept writes a request down. It reports whether it is new; an id that was
+// used for another request is ErrOther.
+func (s Store) accept(ctx context.Context, r *Request, now time.Time) (fresh bool, err error) {
+	text, err := json.Marshal(r, json.Deterministic(true))
+	if err != nil {
+		return false, err
+	}
+	receipt := Receipt{ID: r.ID, Variant: r.Variant, Account: r.Account, Model: r.Model, Step: Accepted, Created: now.UTC()}
+	state, err := json.Marshal(&receipt)
+	if err != nil {
+		return false, err
+	}
+	err = s.DB.Tx(ctx, func(tx *sql.Tx) error {
+		done, err := tx.ExecContext(ctx, `INSERT INTO runs (id, account, variant, request, step, receipt, created_at_ms, changed_at_ms)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+			r.ID, r.Account, r.Variant, string(text), Accepted, string(state), now.UnixMilli(), now.UnixMilli())
+		if err != nil {
+			return err
+		}
+		n, err := done.RowsAffected()
+		if fresh = n == 1; err != nil || fresh {
+			return err
+		}
+		var had string
+		if err := tx.QueryRowContext(ctx, "SELECT request FROM runs WHERE id = ?", r.ID).Scan(&had); err != nil {
+			return err
+		}
+		if had != string(text) {
+			return fmt.Errorf("run %s: %w", r.ID, ErrOther)
+		}
+		return nil
+	})
+	return fresh, err
+}
+
+// save writes a receipt and its step down.
+func (s Store) save(ctx context.Context, r *Receipt) error {
+	state, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = s.DB.ExecContext(ctx, "UPDATE runs SET step = ?, receipt = ?, changed_at_ms = ? WHERE id = ?", r.Step, string(state), time.Now().UnixMilli(), r.ID)
+	return s.DB.Explain(err)
+}
+
+// Get returns a run's receipt, whole or not.
+func (s Store) Get(ctx context.Context, id string) (*Receipt, error) {
+	_, receipt, err := s.load(ctx, id)
+	return receipt, err
+}
+
+func (s Store) load(ctx context.Context, id string) (*Request, *Receipt, error) {
+	var request, receipt string
+	err := s.DB.QueryRowContext(ctx, "SELECT request, receipt FROM runs WHERE id = ?", id).Scan(&request, &receipt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil, fmt.Errorf("run %s: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return nil, nil, s.DB.Explain(err)
+	}
+	var asked Request
+	var got Receipt
+	if err := errors.Join(json.Unmarshal([]byte(request), &asked), json.Unmarshal([]byte(receipt), &got)); err != nil {
+		return nil, nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	return &asked, &got, nil
+}
+
+// MaxList bounds a page of List.
+const MaxList = 1000
+
+// List returns receipts, the latest first.
+func (s Store) List(ctx context.Context, most int) ([]Receipt, error) {
+	rows, err := s.DB.QueryContext(ctx, "SELECT receipt FROM runs ORDER BY created_at_ms DESC, id LIMIT ?", min(max(most, 1), MaxList))
+	if err != nil {
+		return nil, s.DB.Explain(err)
+	}
+	return collect[Receipt](s, rows)
+}
+
+// unfinished lists the runs that are not over, the oldest first.
+func (s Store) unfinished(ctx context.Context) (ids []string, err error) {
+	rows, err := s.DB.QueryContext(ctx, "SELECT id FROM runs WHERE step <> 'done' ORDER BY created_at_ms, id")
+	if err != nil {
+		return nil, s.DB.Explain(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, s.DB.Explain(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, s.DB.Explain(rows.Err())
+}
+
+// Events returns a run's events after the given number.
+func (s Store) Events(ctx context.Context, id string, after int64) ([]Event, error) {
+	rows, err := s.DB.QueryContext(ctx, "SELECT event FROM run_events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?", id, after, MaxList)
+	if err != nil {
+		return nil, s.DB.Explain(err)
+	}
+	return collect[Event](s, rows)
+}
+
+// note writes an event down and gives it its number.
+func (s Store) note(ctx context.Context, id string, e *Event) error {
+	return s.DB.Tx(ctx, func(tx *sql.Tx) error {
+		if err := tx.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) + 1 FROM run_events WHERE run = ?", id).Scan(&e.Seq); err != nil {
+			return err
+		}
+		text, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "INSERT INTO run_events (run, seq, at_ms, event) VALUES (?, ?, ?, ?)", id, e.Seq, e.At.UnixMilli(), string(text))
+		return err
+	})
+}
+
+func collect[T any](s Store, rows *sql.Rows) (list []T, err error) {
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		var item T
+		if err := rows.Scan(&text); err != nil {
+			return nil, s.DB.Explain(err)
+		}
+		if err := json.Unmarshal([]byte(text), &item); err != nil {
+			return nil, err
+		}
+		list = append(list, item)
+	}
+	return list, s.DB.Explain(rows.Err())
+}

@@ -1,0 +1,69 @@
+package run
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/envelope"
+)
+
+// Variant is a kind of agent.
+type Variant struct {
+	ID          string // what a request names
+	Name        string
+	Description string
+	Image       string // "" is the installation's default
+	Timeout     time.Duration
+	// Margin is how long before the end of Timeout the program is told to end by
+	// itself, so that it can still say something.
+	Margin time.Duration
+	Memory int64
+	User   string // "uid:gid" that the workspace belongs to; "" is the default
+	// Argv, Env and Files are made for each run. Files are relative to the
+	// workspace.
+	Argv  func(*Job) ([]string, error)
+	Env   func(*Job) map[string]string
+	Files func(*Job) ([]File, error)
+	// Read finds the answer in what the program printed.
+	Read func(*Result) (*envelope.Envelope, error)
+}
+
+// Job is a request and what was decided about it.
+type Job struct {
+	Request
+	Workspace string        // inside
+	Timeout   time.Duration // of the sandbox
+	Inner     time.Duration // of the program itself
+}
+
+// File is put into a workspace before the program starts.
+type File struct {
+	Path string
+	Mode uint32
+	Data []byte
+}
+
+// Find returns a variant by its id.
+func Find(variants []Variant, id string) (*Variant, error) {
+	known := ""
+	for i := range variants {
+		if variants[i].ID == id {
+			return &variants[i], nil
+		}
+		known += " " + variants[i].ID
+	}
+	return nil, fail("unknown_variant", "no agent is called %q; known:%s", id, known)
+}
+
+// job decides what a request leaves open. A request can make limits narrower,
+// never wider.
+func (v *Variant) job(r *Request) *Job {
+	j := &Job{Request: *r, Workspace: "/workspace", Timeout: v.Timeout}
+	if asked := time.Duration(r.TimeoutMs) * time.Millisecond; asked > 0 && asked < v.Timeout {
+		j.Timeout = asked
+	}
+	if j.Memory == 0 || j.Memory > v.Memory {
+		j.Memory = v.Memory
+	}
+	j.Inner = max(j.Timeout-v.Margin, j.Timeout/2)
+	return j
+}
