@@ -51,6 +51,17 @@
 // accept a connection it opens a stream on which the guest answers when one has
 // come. So a guest cannot make more of them than the host is ready for.
 //
+// # Versions
+//
+// Both sides say which versions they speak, and the highest that both do is
+// spoken. A host speaks the previous one, too, because a sandbox may outlive an
+// upgrade of its host: recordings of older guests are part of package machine's
+// tests. What a version added to requests is listed in additions; a host does not
+// send it to a guest that would ignore it, and says so.
+//
+//	1  commands, files, ports
+//	2  grants: commands started under one, callers of ports told by theirs
+//
 // # Trust
 //
 // Neither side trusts the other. No length is believed before its bytes have

@@ -28,6 +28,7 @@ type Options struct {
 	Memory  int64    // limit in bytes; 0: none
 	Prepare string   // shell commands, as root, before the guest starts
 	Args    []string // more arguments for the guest
+	Program string   // the guest itself; "": the one of this tree
 }
 
 // Guest is a running guest: process 1 of a pid namespace with its own mounts,
@@ -49,7 +50,7 @@ func Start(tb testing.TB, options *Options) *Guest {
 	if options == nil {
 		options = &Options{}
 	}
-	g := &Guest{Dir: makeDir(tb), Program: install(tb)}
+	g := &Guest{Dir: makeDir(tb), Program: install(tb, options.Program)}
 	g.Socket = filepath.Join(g.Dir, "guest.sock")
 	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), "/bin/sh", append([]string{"-c", script(tb, options), g.Program, "init", "--socket", g.Socket}, options.Args...)...)
 	cmd.Dir = g.Dir
@@ -84,9 +85,12 @@ func makeDir(tb testing.TB) string {
 }
 
 // install puts the guest where its user can run it and not read it.
-func install(tb testing.TB) string {
+func install(tb testing.TB, program string) string {
 	tb.Helper()
-	content, err := os.ReadFile(guestbuild.Build(tb))
+	if program == "" {
+		program = guestbuild.Build(tb)
+	}
+	content, err := os.ReadFile(program)
 	if err != nil {
 		tb.Fatal(err)
 	}

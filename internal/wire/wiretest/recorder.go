@@ -1,0 +1,191 @@
+package wiretest
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/wire"
+	"golang.org/x/sys/unix"
+)
+
+// Recorder stands between a host and a guest and writes down what they say.
+type Recorder struct {
+	Dial func(context.Context) (net.Conn, error) // to the guest
+
+	mu        sync.Mutex
+	recording Recording
+	busy      sync.WaitGroup
+}
+
+// Connect is the dialer of the host.
+func (r *Recorder) Connect(ctx context.Context) (net.Conn, error) {
+	guest, err := r.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	host, ours, err := pair()
+	if err != nil {
+		guest.Close()
+		return nil, err
+	}
+	r.busy.Go(func() {
+		defer ours.Close()
+		defer guest.Close()
+		r.wire(ours, guest)
+	})
+	return host, nil
+}
+
+// Recording is what was said. Everybody has left by then.
+func (r *Recorder) Recording() *Recording {
+	r.busy.Wait()
+	return &r.recording
+}
+
+// wire relays one wire.
+func (r *Recorder) wire(host, guest net.Conn) {
+	hello, err := wire.Receive(host)
+	if err != nil {
+		return
+	}
+	welcome, err := wire.Greet(guest, hello)
+	if err != nil || wire.Answer(host, welcome) != nil {
+		return
+	}
+	r.mu.Lock()
+	r.recording.Welcome = *welcome
+	r.mu.Unlock()
+	if hello.Kind == wire.KindDirect {
+		r.relay(host, guest)
+		return
+	}
+	r.streams(host, guest)
+}
+
+func (r *Recorder) streams(host, guest net.Conn) {
+	inward, err := wire.GuestSession(host)
+	if err != nil {
+		return
+	}
+	defer inward.Close()
+	outward, err := wire.HostSession(guest)
+	if err != nil {
+		return
+	}
+	defer outward.Close()
+	var relays sync.WaitGroup
+	defer relays.Wait()
+	for {
+		stream, err := inward.Accept()
+		if err != nil {
+			return
+		}
+		relays.Go(func() {
+			defer stream.Close()
+			if onward, err := outward.Open(); err == nil {
+				defer onward.Close()
+				r.relay(stream, onward)
+			}
+		})
+	}
+}
+
+// relay relays one stream, or a direct wire, on which one talk follows the other.
+func (r *Recorder) relay(host, guest net.Conn) {
+	t := &tape{recorder: r}
+	var answers sync.WaitGroup
+	answers.Go(func() { t.answers(guest, host) })
+	t.asks(newReader(host), guest)
+	guest.Close()
+	answers.Wait()
+}
+
+// tape is where a stream's talks are written down.
+type tape struct {
+	recorder *Recorder
+	talk     *Talk
+}
+
+func (t *tape) begin(request json.RawMessage) {
+	t.recorder.mu.Lock()
+	defer t.recorder.mu.Unlock()
+	t.talk = &Talk{Request: request}
+	t.recorder.recording.Talks = append(t.recorder.recording.Talks, t.talk)
+}
+
+func (t *tape) note(e Event) {
+	t.recorder.mu.Lock()
+	defer t.recorder.mu.Unlock()
+	if t.talk != nil {
+		t.talk.Events = append(t.talk.Events, e)
+	}
+}
+
+// asks relays what the host says, until it leaves.
+func (t *tape) asks(from *reader, guest net.Conn) {
+	defer t.note(Event{Host: true})
+	for {
+		request, err := from.request()
+		if err != nil {
+			return
+		}
+		if request != nil {
+			t.begin(request)
+			err = writeRequest(guest, request)
+		} else {
+			var frame wire.Frame
+			if frame, err = from.frame(); err != nil {
+				return
+			}
+			t.note(eventOf(true, frame))
+			err = write(guest, frame.Type, frame.Payload)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// answers relays what the guest says, until it has no more to say.
+func (t *tape) answers(guest, host net.Conn) {
+	defer host.Close()
+	from := newReader(guest)
+	for {
+		frame, err := from.frame()
+		if err != nil {
+			t.note(Event{})
+			return
+		}
+		t.note(eventOf(false, frame))
+		if write(host, frame.Type, frame.Payload) != nil {
+			return
+		}
+	}
+}
+
+func writeRequest(w net.Conn, request json.RawMessage) error {
+	_, err := w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(request))), request...))
+	return err
+}
+
+// pair is two ends of a socket.
+func pair() (one, other net.Conn, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	var ends [2]net.Conn
+	for i, fd := range fds {
+		file := os.NewFile(uintptr(fd), "pair")
+		ends[i], err = net.FileConn(file)
+		file.Close()
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return ends[0], ends[1], nil
+}
