@@ -11,8 +11,8 @@ import (
 )
 
 func newImagesCommand(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "images", Short: "Build the images that sandboxes are made from"}
-	cmd.AddCommand(newImagesBuildCommand(e))
+	cmd := &cobra.Command{Use: "images", Short: "Build, fetch, list and remove the images that sandboxes are made from"}
+	cmd.AddCommand(newImagesBuildCommand(e), newImagesPullCommand(e), newImagesImportCommand(e), newImagesListCommand(e), newImagesRmCommand(e))
 	return cmd
 }
 

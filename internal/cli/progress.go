@@ -11,6 +11,11 @@ import (
 // progress shows on the terminal that something takes longer than a second. It
 // writes nothing into a pipe. The returned function ends it.
 func (e *env) progress(what string) func() {
+	return e.progressOf(func() string { return what })
+}
+
+// progressOf is progress whose words change.
+func (e *env) progressOf(what func() string) func() {
 	f, ok := e.Err.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return func() {}
@@ -29,7 +34,7 @@ func (e *env) progress(what string) func() {
 				}
 				return
 			case <-tick.C:
-				fmt.Fprintf(f, "\r\x1b[K%s … %ds", what, int(time.Since(start).Seconds()))
+				fmt.Fprintf(f, "\r\x1b[K%s … %ds", what(), int(time.Since(start).Seconds()))
 			}
 		}
 	}()

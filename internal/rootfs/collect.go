@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/lease"
 )
@@ -93,7 +94,7 @@ func (s *Store) dropPins(alive func(string) bool) (dropped int, err error) {
 		return 0, err
 	}
 	for _, e := range entries {
-		if alive(e.Name()) {
+		if info, err := e.Info(); alive(e.Name()) || err != nil || time.Since(info.ModTime()) < s.PinGrace {
 			continue
 		}
 		if err := os.Remove(s.path("pins", e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {

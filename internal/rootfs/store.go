@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,11 +25,17 @@ type Options struct {
 	// Volatile leaves out the wait for the disk that lets a new image survive a
 	// power cut. For tests.
 	Volatile bool
+	// PinGrace is how long a pin is kept whose owner is not known: a sandbox is
+	// pinned before it exists. 0 is DefaultPinGrace, a negative value none.
+	PinGrace time.Duration
 	// Registries that may be spoken to without TLS, beside those on loopback.
 	Insecure []string
 
 	hostBase string // what to take for / in tests
 }
+
+// DefaultPinGrace is far longer than the making of any sandbox takes.
+const DefaultPinGrace = time.Hour
 
 // Store keeps unpacked images. It is safe for concurrent use, also by several
 // processes.
@@ -50,6 +57,9 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("image store: %w", err)
 	}
 	o.Limits = o.Limits.orDefaults()
+	if o.PinGrace == 0 {
+		o.PinGrace = DefaultPinGrace
+	}
 	return &Store{Options: o, dir: dir, locks: locks}, nil
 }
 
