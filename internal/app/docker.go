@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/dockercli"
+	"github.com/atoll-run/atoll/internal/dockercli/express"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/machine"
@@ -49,7 +50,7 @@ func NewBoxes(s *Settings, open func(context.Context) (*App, error)) *Boxes {
 }
 
 // ContainersDir is where the docker front end keeps its records.
-func ContainersDir(state string) string { return filepath.Join(state, "containers") }
+func ContainersDir(state string) string { return filepath.Join(state, dockercli.RecordsDir) }
 
 // Dir is where records are kept.
 func (b *Boxes) Dir() string { return b.dir }
@@ -62,15 +63,13 @@ func (b *Boxes) use(ctx context.Context) (_ *App, err error) {
 	return b.app, err
 }
 
-func containerLock(name string) string { return "container:" + name }
-
 // Lock keeps others from changing a container.
 func (b *Boxes) Lock(ctx context.Context, name string) (func(), error) {
 	a, err := b.use(ctx)
 	if err != nil {
 		return nil, err
 	}
-	held, err := a.Manager.Leases.Hold(ctx, containerLock(name))
+	held, err := a.Manager.Leases.Hold(ctx, dockercli.LockName(name))
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +81,7 @@ func (b *Boxes) Held(name string) bool {
 	if b.app == nil {
 		return false
 	}
-	held, err := b.app.Manager.Leases.TryHold(containerLock(name))
+	held, err := b.app.Manager.Leases.TryHold(dockercli.LockName(name))
 	if err == nil {
 		held.Release()
 	}
@@ -104,7 +103,7 @@ func (b *Boxes) Make(ctx context.Context, c *dockercli.Container) error {
 		return err
 	}
 	c.Backend = spec.Backend
-	return a.Manager.Make(ctx, spec)
+	return asDocker(a.Manager.Make(ctx, spec))
 }
 
 // backendFor chooses the machinery of a container as for a session's sandbox.
@@ -128,7 +127,7 @@ func (a *App) specOf(c *dockercli.Container) (*sandbox.Spec, error) {
 	spec := &sandbox.Spec{
 		Name: c.Name, ScopeKey: "docker:" + c.Name, AgentID: dockerAgent, Image: c.Image, Workdir: cmp.Or(c.Workdir, "/"), User: c.User,
 		Env: variables(c.Env), ReadOnlyRoot: c.ReadOnly, Network: cmp.Or(c.Network, "none"), DNS: c.DNS, ExtraHosts: c.ExtraHosts,
-		CapDrop: []string{"ALL"}, SeccompProfile: c.Seccomp, AppArmorProfile: c.AppArmor, GPUs: c.GPUs, Limits: c.Limits,
+		CapDrop: []string{"ALL"}, SeccompProfile: c.Seccomp, AppArmorProfile: c.AppArmor, GPUs: c.GPUs, Limits: sandboxLimits(c.Limits),
 	}
 	for _, target := range slices.Sorted(maps.Keys(c.Tmpfs)) {
 		spec.Tmpfs = append(spec.Tmpfs, sandbox.Tmpfs{Target: target, Options: c.Tmpfs[target]})
@@ -143,6 +142,14 @@ func (a *App) specOf(c *dockercli.Container) (*sandbox.Spec, error) {
 	spec.ConfigHash = cmp.Or(c.Labels[sandbox.LabelConfigHash], c.ID)
 	spec.MountsHash = c.ID
 	return spec, nil
+}
+
+func sandboxLimits(l dockercli.Limits) sandbox.Limits {
+	limits := sandbox.Limits{Pids: l.Pids, Memory: l.Memory, MemorySwap: l.MemorySwap, CPUs: l.CPUs}
+	for _, u := range l.Ulimits {
+		limits.Ulimits = append(limits.Ulimits, sandbox.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
+	}
+	return limits
 }
 
 // dockerConfig is a container as a configuration would ask for it.
@@ -209,13 +216,35 @@ func variables(env []string) map[string]string {
 }
 
 // State is where the sandbox of a container is in its life.
-func (b *Boxes) State(ctx context.Context, c *dockercli.Container) (sandbox.State, error) {
+func (b *Boxes) State(ctx context.Context, c *dockercli.Container) (dockercli.State, error) {
 	a, err := b.use(ctx)
 	if err != nil {
 		return "", err
 	}
-	return a.Manager.State(ctx, c.Name)
+	state, err := a.Manager.State(ctx, c.Name)
+	return dockercli.State(state), asDocker(err)
 }
+
+// asDocker adds the front end's kind to an error.
+func asDocker(err error) error {
+	for _, row := range []struct{ ours, theirs error }{
+		{sandbox.ErrNotFound, dockercli.ErrNoSandbox}, {sandbox.ErrNoImage, dockercli.ErrNoImage},
+		{sandbox.ErrExists, dockercli.ErrNameTaken}, {sandbox.ErrForeign, dockercli.ErrNameTaken},
+	} {
+		if errors.Is(err, row.ours) {
+			return &kindred{err, row.theirs}
+		}
+	}
+	return err
+}
+
+// kindred is an error that is also of another kind.
+type kindred struct {
+	error
+	kind error
+}
+
+func (k *kindred) Unwrap() []error { return []error{k.error, k.kind} }
 
 // Start starts the sandbox of a container.
 func (b *Boxes) Start(ctx context.Context, c *dockercli.Container) error {
@@ -223,7 +252,17 @@ func (b *Boxes) Start(ctx context.Context, c *dockercli.Container) error {
 	if err != nil {
 		return err
 	}
-	return a.Manager.Change(ctx, c.Name, func(i sandbox.Instance) error { return i.Start(ctx) })
+	return asDocker(a.Manager.Change(ctx, c.Name, func(i sandbox.Instance) error {
+		if err := i.Start(ctx); err != nil {
+			return err
+		}
+		c.Guest = nil
+		if w, ok := i.(sandbox.Wired); ok {
+			socket, pid := w.Wire()
+			c.Guest = dockercli.NewGuest(socket, pid, sandbox.UseLock(c.Name))
+		}
+		return nil
+	}))
 }
 
 // End ends whatever runs in the sandbox of a container.
@@ -261,7 +300,7 @@ func (b *Boxes) Enter(ctx context.Context, c *dockercli.Container) (*machine.Mac
 	}
 	h, err := a.Manager.Attach(ctx, c.Name)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, asDocker(err)
 	}
 	return h.Machine, h.Release, nil
 }
@@ -278,22 +317,8 @@ func (b *Boxes) Copy(ctx context.Context, files *machine.Files, c *dockercli.Cop
 	return copyIn(ctx, files, c.Inside, job)
 }
 
-// AdmitEnv refuses variables by the rules of every sandbox. Here nothing is
-// dropped in silence: whoever wrote the command line is told.
-func (b *Boxes) AdmitEnv(env []string) error {
-	if len(env) == 0 {
-		return nil
-	}
-	blocked := policy.SanitizeEnv(policy.EnvRequest{Call: variables(env)}).Blocked
-	if len(blocked) == 0 {
-		return nil
-	}
-	var all []error
-	for _, x := range blocked {
-		all = append(all, fmt.Errorf("environment variable %s may not enter a sandbox: %s", x.Name, x.Reason))
-	}
-	return errors.Join(all...)
-}
+// AdmitEnv refuses variables by the rules of every sandbox.
+func (b *Boxes) AdmitEnv(env []string) error { return express.AdmitEnv(env, nil) }
 
 // images is the engine that holds the images of new containers.
 func (b *Boxes) images(ctx context.Context) (*docker.Runtime, error) {
@@ -316,7 +341,7 @@ func (b *Boxes) Image(ctx context.Context, ref string) (*dockercli.Image, error)
 	}
 	found, err := engine.ImageInfo(ctx, ref)
 	if err != nil {
-		return nil, err
+		return nil, asDocker(err)
 	}
 	return imageOf(found), nil
 }
@@ -367,7 +392,7 @@ func (b *Boxes) Tag(ctx context.Context, ref, name string) error {
 	if err != nil {
 		return err
 	}
-	return engine.ImageTag(ctx, ref, name)
+	return asDocker(engine.ImageTag(ctx, ref, name))
 }
 
 // Networks are none: a sandbox has its wire.

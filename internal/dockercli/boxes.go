@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // Boxes are the sandboxes behind containers, and the images they are made of.
@@ -19,8 +19,9 @@ type Boxes interface {
 	Held(name string) bool
 	// Make makes the sandbox of a container, stopped, and notes in it where.
 	Make(ctx context.Context, c *Container) error
-	// State is where the sandbox is in its life; ErrNotFound if there is none.
-	State(ctx context.Context, c *Container) (sandbox.State, error)
+	// State is where the sandbox is in its life; ErrNoSandbox if there is none.
+	State(ctx context.Context, c *Container) (State, error)
+	// Start starts the sandbox, and notes in c where its guest listens.
 	Start(ctx context.Context, c *Container) error
 	// End kills whatever runs in the sandbox, and keeps it.
 	End(ctx context.Context, c *Container) error
@@ -45,6 +46,40 @@ type Boxes interface {
 	// Backend says which machinery the next sandbox is made with.
 	Backend(ctx context.Context) string
 }
+
+// The places in a state directory that front ends share.
+const (
+	RecordsDir = "containers"
+	LeasesFile = "leases"
+)
+
+// LockName is the lease behind a container's lock.
+func LockName(name string) string { return "container:" + name }
+
+// SplitVariable reads "NAME=value".
+func SplitVariable(entry string) (name, value string) {
+	name, value, _ = strings.Cut(entry, "=")
+	return name, value
+}
+
+// The kinds of failure that a front end tells apart.
+var (
+	ErrNoSandbox = errors.New("no such sandbox")
+	ErrNoImage   = errors.New("no such image")
+	ErrNameTaken = errors.New("name is taken")
+)
+
+// State is where a sandbox is in its life, in the words of package sandbox.
+type State string
+
+// The states.
+const (
+	StateCreated State = "created"
+	StateRunning State = "running"
+	StatePaused  State = "paused"
+	StateStopped State = "stopped"
+	StateDead    State = "dead"
+)
 
 // ErrElsewhere is what a small build answers that leaves the work to the whole
 // program.

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 func (c *cli) createVerb() *verb {
@@ -74,8 +72,8 @@ func (c *cli) make(ctx context.Context, made *Container) error {
 	old, err := c.shelf.load(made.Name)
 	switch {
 	case err == nil:
-		if _, err := c.boxes.State(ctx, old); !errors.Is(err, sandbox.ErrNotFound) {
-			return errors.Join(nameInUse(made.Name, old.ID), ignore(err, sandbox.ErrNotFound))
+		if _, err := c.boxes.State(ctx, old); !errors.Is(err, ErrNoSandbox) {
+			return errors.Join(nameInUse(made.Name, old.ID), ignore(err, ErrNoSandbox))
 		}
 		if err := c.shelf.drop(old); err != nil { // its sandbox was removed by other means
 			return err
@@ -83,7 +81,7 @@ func (c *cli) make(ctx context.Context, made *Container) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if err := c.boxes.Make(ctx, made); errors.Is(err, sandbox.ErrExists) || errors.Is(err, sandbox.ErrForeign) {
+	if err := c.boxes.Make(ctx, made); errors.Is(err, ErrNameTaken) {
 		return nameInUse(made.Name, "")
 	} else if err != nil {
 		return err
@@ -133,7 +131,7 @@ func nameIt(made *Container) error {
 func (c *cli) image(ctx context.Context, ref string, o *createOptions) (*Image, error) {
 	if o.pull != "always" {
 		image, err := c.boxes.Image(ctx, ref)
-		if err == nil || !errors.Is(err, sandbox.ErrNoImage) || o.pull == "never" {
+		if err == nil || !errors.Is(err, ErrNoImage) || o.pull == "never" {
 			return image, noImage(ref, err)
 		}
 		fmt.Fprintf(c.Err, "Unable to find image '%s' locally\n", tagged(ref))
@@ -146,7 +144,7 @@ func (c *cli) image(ctx context.Context, ref string, o *createOptions) (*Image, 
 
 // noImage says in docker's words that there is none.
 func noImage(ref string, err error) error {
-	if errors.Is(err, sandbox.ErrNoImage) {
+	if errors.Is(err, ErrNoImage) {
 		return &exit{code: exitFailure, err: fmt.Errorf("No such image: %s", tagged(ref))} //nolint:staticcheck // docker's words
 	}
 	return err

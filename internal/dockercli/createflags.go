@@ -7,8 +7,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // createOptions are the flags of create and run.
@@ -250,7 +248,7 @@ func invalid(flag, value string, err error) error {
 }
 
 // ulimit reads "name=soft[:hard]".
-func ulimit(text string) (sandbox.Ulimit, error) {
+func ulimit(text string) (Ulimit, error) {
 	name, values, ok := strings.Cut(text, "=")
 	soft, hard, both := strings.Cut(values, ":")
 	if !both {
@@ -259,9 +257,9 @@ func ulimit(text string) (sandbox.Ulimit, error) {
 	s, errSoft := strconv.ParseInt(soft, 10, 64)
 	h, errHard := strconv.ParseInt(hard, 10, 64)
 	if !ok || errSoft != nil || errHard != nil {
-		return sandbox.Ulimit{}, fmt.Errorf("invalid ulimit argument: %s", text)
+		return Ulimit{}, fmt.Errorf("invalid ulimit argument: %s", text)
 	}
-	return sandbox.Ulimit{Name: name, Soft: s, Hard: h}, nil
+	return Ulimit{Name: name, Soft: s, Hard: h}, nil
 }
 
 // size reads bytes with docker's units.

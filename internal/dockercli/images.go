@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // imageRow is one line of `docker images`, by the names that formats use.
@@ -114,7 +112,7 @@ func (c *cli) tagVerb() *verb {
 	return &verb{usage: " SOURCE_IMAGE[:TAG] TARGET_IMAGE[:TAG]", least: 2, most: 2,
 		run: func(ctx context.Context, args []string) error {
 			err := c.boxes.Tag(ctx, args[0], tagged(args[1]))
-			if errors.Is(err, sandbox.ErrNoImage) {
+			if errors.Is(err, ErrNoImage) {
 				return noImage(args[0], err)
 			}
 			return err

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 func (c *cli) inspectVerb() *verb {
@@ -36,6 +34,9 @@ func (c *cli) inspectAll(refs []string, format string, get func(string) (any, er
 	found, problems := []any{}, []error(nil)
 	for _, ref := range refs {
 		x, err := get(ref)
+		if errors.Is(err, ErrElsewhere) {
+			return err
+		}
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -106,7 +107,7 @@ func isMissing(err error) bool {
 	if _, ok := errors.AsType[*noContainer](err); ok {
 		return true
 	}
-	return errors.Is(err, sandbox.ErrNoImage) || errors.Is(err, errNoNetwork)
+	return errors.Is(err, ErrNoImage) || errors.Is(err, errNoNetwork)
 }
 
 func (c *cli) inspectContainer(ctx context.Context, ref string) (any, error) {
@@ -119,7 +120,7 @@ func (c *cli) inspectContainer(ctx context.Context, ref string) (any, error) {
 
 func (c *cli) inspectImage(ctx context.Context, ref string) (any, error) {
 	image, err := c.boxes.Image(ctx, ref)
-	if errors.Is(err, sandbox.ErrNoImage) {
+	if errors.Is(err, ErrNoImage) {
 		return nil, &missingImage{fmt.Errorf("No such image: %s", tagged(ref))} //nolint:staticcheck // docker's words
 	} else if err != nil {
 		return nil, err
@@ -130,7 +131,7 @@ func (c *cli) inspectImage(ctx context.Context, ref string) (any, error) {
 // missingImage says in docker's words that an image is not here.
 type missingImage struct{ error }
 
-func (e *missingImage) Is(target error) bool { return target == sandbox.ErrNoImage } //nolint:errorlint // a kind
+func (e *missingImage) Is(target error) bool { return target == ErrNoImage } //nolint:errorlint // a kind
 
 // portable is a reference without its default parts.
 func portable(ref string) string {

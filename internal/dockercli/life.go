@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // status is where a container is in its life. A container runs as long as its
@@ -34,7 +33,7 @@ func (c *cli) get(ctx context.Context, ref string) (*Container, status, error) {
 		return nil, "", err
 	}
 	s, err := c.look(ctx, found)
-	if errors.Is(err, sandbox.ErrNotFound) {
+	if errors.Is(err, ErrNoSandbox) {
 		return nil, "", noSuchContainer(ref) // its sandbox was removed by other means
 	}
 	return found, s, err
@@ -47,13 +46,13 @@ func (c *cli) look(ctx context.Context, x *Container) (status, error) {
 		return "", err
 	}
 	switch state {
-	case sandbox.StateCreated:
+	case StateCreated:
 		return statusCreated, nil
-	case sandbox.StatePaused:
+	case StatePaused:
 		return statusPaused, nil
-	case sandbox.StateDead:
+	case StateDead:
 		return statusDead, nil
-	case sandbox.StateStopped:
+	case StateStopped:
 		return statusExited, nil
 	}
 	if x.Main.Attached && c.boxes.Held(attachedLock(x)) {
@@ -92,7 +91,7 @@ func (c *cli) settle(ctx context.Context, x *Container, m *machine.Machine) (sta
 	defer unlock()
 	now, err := c.shelf.load(x.Name)
 	if err != nil || now.ID != x.ID {
-		return "", errors.Join(err, sandbox.ErrNotFound)
+		return "", errors.Join(err, ErrNoSandbox)
 	}
 	if now.Main != x.Main {
 		*x = *now
@@ -118,7 +117,7 @@ func (c *cli) bury(ctx context.Context, x *Container, m *machine.Machine) error 
 			}
 		}
 	}
-	x.Main.Process, x.Main.Attached = "", false
+	x.Main.Process, x.Main.Attached, x.Guest = "", false, nil
 	if err := c.boxes.End(ctx, x); err != nil {
 		return err
 	}

@@ -48,6 +48,20 @@ func Main(ctx context.Context, args []string, t *Terminal, boxes Boxes) int {
 	return c.report(c.main(ctx, args))
 }
 
+// Express runs a command line that boxes which leave most things undone can
+// carry out; done is false, and nothing has happened, if they cannot.
+func Express(ctx context.Context, args []string, t *Terminal, boxes Boxes) (code int, done bool) {
+	if len(args) == 0 || args[0] != "exec" && args[0] != "inspect" && args[0] != "version" {
+		return 0, false
+	}
+	c := &cli{Terminal: t, boxes: boxes, shelf: &shelf{dir: boxes.Dir()}}
+	err := c.main(ctx, args)
+	if errors.Is(err, ErrElsewhere) {
+		return 0, false
+	}
+	return c.report(err), true
+}
+
 func (c *cli) main(ctx context.Context, args []string) error {
 	args, err := c.global(args)
 	if err != nil {

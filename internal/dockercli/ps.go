@@ -10,8 +10,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // psRow is one line of `docker ps`, by the names that formats use.
@@ -73,7 +71,7 @@ func (c *cli) ps(ctx context.Context, o *psOptions) error {
 			break
 		}
 		s, err := c.look(ctx, x)
-		if errors.Is(err, sandbox.ErrNotFound) {
+		if errors.Is(err, ErrNoSandbox) {
 			continue
 		} else if err != nil {
 			return err

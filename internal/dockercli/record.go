@@ -3,8 +3,6 @@ package dockercli
 import (
 	"strings"
 	"time"
-
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // Container is what was asked for with `create`, joined with what its image
@@ -44,9 +42,36 @@ type Container struct {
 	Seccomp     string            `json:"seccomp"`
 	AppArmor    string            `json:"appArmor"`
 	GPUs        string            `json:"gpus"`
-	Limits      sandbox.Limits    `json:"limits"`
+	Limits      Limits            `json:"limits"`
 
-	Main Life `json:"main"`
+	Main  Life   `json:"main"`
+	Guest *Guest `json:"guest"` // of its present life
+}
+
+// Guest is where the guest of a running sandbox listens, and which process it
+// is: whoever connects there checks that it speaks to that process. It lets a
+// small program enter a sandbox without the machinery that made it.
+type Guest struct {
+	Socket string `json:"socket"`
+	PID    int    `json:"pid"`
+	Birth  string `json:"birth"` // of the process, in the kernel's words
+	Lease  string `json:"lease"` // to share while the sandbox is used
+}
+
+// Limits are the resources a container may use. Zero means no limit.
+type Limits struct {
+	Pids       int64    `json:"pids"`
+	Memory     int64    `json:"memory"`
+	MemorySwap int64    `json:"memorySwap"` // -1 is unlimited
+	CPUs       float64  `json:"cpus"`
+	Ulimits    []Ulimit `json:"ulimits"`
+}
+
+// Ulimit is one resource limit of every process inside.
+type Ulimit struct {
+	Name string `json:"name"`
+	Soft int64  `json:"soft"`
+	Hard int64  `json:"hard"`
 }
 
 // Mount is a host directory inside a container.

@@ -131,7 +131,7 @@ func (c *cli) finish(ctx context.Context, x *Container, result *machine.Result) 
 		return err
 	}
 	defer unlock()
-	x.Main.Attached, x.Main.Finished, x.Main.ExitCode = false, time.Now().UTC(), exitUnknown
+	x.Main.Attached, x.Main.Finished, x.Main.ExitCode, x.Guest = false, time.Now().UTC(), exitUnknown, nil
 	x.Main.note(result)
 	if _, err := c.shelf.load(x.Name); errors.Is(err, os.ErrNotExist) {
 		return nil // removed meanwhile

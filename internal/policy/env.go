@@ -1,36 +1,21 @@
 package policy
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/policy/variable"
 )
 
-const (
-	// longValue is the length from which a variable is suspicious.
-	longValue = 32768
-	// maxVariable is the most that the kernel passes for one "NAME=value".
-	maxVariable = 131071
-)
-
-// secretNames are variables that hold secrets although their names end like no
-// other secret's.
-var secretNames = []string{"AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY"}
-
-// secretEndings end the names of variables that hold secrets.
-var secretEndings = []string{
-	"API_KEY", "TOKEN", "PASSWORD", "PRIVATE_KEY", "SECRET", "_ADMIN_KEY", "_MASTER_KEY",
-}
+// longValue is the length from which a variable is suspicious.
+const longValue = 32768
 
 // strictNames are all that strict mode lets in, besides LC_*.
 var strictNames = []string{"LANG", "PATH", "HOME", "USER", "SHELL", "TERM", "TZ", "NODE_ENV"}
 
-var (
-	portableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	looksEncoded = regexp.MustCompile(`^[A-Za-z0-9+/=]{80,}$`)
-)
+var looksEncoded = regexp.MustCompile(`^[A-Za-z0-9+/=]{80,}$`)
 
 // EnvRequest is what wants to become the environment of a sandbox or of one
 // command in it. Later layers win: inherited, configured, call.
@@ -85,17 +70,13 @@ func (e *Env) admit(name, value string, r EnvRequest) {
 
 // blockReason says why a variable may not enter, or "".
 func blockReason(name, value string, r EnvRequest) string {
-	switch {
-	case !portableName.MatchString(name):
-		return "the name is not made of letters, digits and _"
-	case strings.ContainsRune(value, 0):
-		return "the value contains a NUL byte"
-	case len(name)+len("=")+len(value) > maxVariable:
-		return fmt.Sprintf("the value is longer than the %d bytes that a process can be given", maxVariable)
+	switch reason := variable.Reason(name, value); {
+	case reason != "":
+		return reason
 	case r.Strict && !isStrictName(name):
 		return "strict mode lets in only a few names"
-	case isSecretName(name) && !slices.Contains(r.AllowSecret, name):
-		return "the name is that of a secret; dangerouslyAllowSecretEnv would pass it"
+	case variable.IsSecret(name) && !slices.Contains(r.AllowSecret, name):
+		return variable.SecretReason
 	}
 	return ""
 }
@@ -103,7 +84,7 @@ func blockReason(name, value string, r EnvRequest) string {
 func envWarnings(name, value string) []string {
 	var warnings []string
 	warn := func(text string) { warnings = append(warnings, name+": "+text) }
-	if isSecretName(name) {
+	if variable.IsSecret(name) {
 		warn("A secret enters the sandbox (dangerouslyAllowSecretEnv)")
 	}
 	if len(value) > longValue {
@@ -113,12 +94,6 @@ func envWarnings(name, value string) []string {
 		warn("Value looks like base64-encoded credential data")
 	}
 	return warnings
-}
-
-func isSecretName(name string) bool {
-	name = strings.ToUpper(name)
-	return slices.Contains(secretNames, name) ||
-		slices.ContainsFunc(secretEndings, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 func isStrictName(name string) bool {
