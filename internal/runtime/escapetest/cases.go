@@ -1,0 +1,291 @@
+package escapetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// testCase is an attack that needs a stage of its own.
+type testCase struct {
+	name string
+	test func(*arena)
+}
+
+var cases = []testCase{
+	{"ptrace across", func(a *arena) {
+		victim := a.canaryProcess()
+		pid := strconv.Itoa(victim.Process.Pid)
+		a.start().refused("trace", pid)
+		a.wantAlive(victim)
+		if out, code := outside(a.t, a.dir, "trace", pid); code != 1 {
+			a.t.Errorf("without walls no step works either (%d)\n%s", code, out)
+		}
+	}},
+	{"signals to processes of the host", func(a *arena) {
+		victim, control := a.canaryProcess(), a.canaryProcess()
+		a.start().refused("signal", strconv.Itoa(victim.Process.Pid))
+		a.wantAlive(victim)
+		if out, code := outside(a.t, a.dir, "signal", strconv.Itoa(control.Process.Pid)); code != 1 {
+			a.t.Errorf("without walls no step works either (%d)\n%s", code, out)
+		}
+	}},
+	{"every signal to the guest, and to everybody", func(a *arena) {
+		victim, c := a.canaryProcess(), a.start()
+		c.attack("end-guest")
+		a.wantAlive(victim)
+		c.alive()
+	}},
+	{"abstract sockets of the host", func(a *arena) {
+		name := a.canarySocket()
+		a.start().refused("abstract-socket", name)
+		if out, code := outside(a.t, a.dir, "abstract-socket", name); code != 1 {
+			a.t.Errorf("without walls no step works either (%d)\n%s", code, out)
+		}
+	}},
+	{"a working directory behind a descriptor", workdirBehindDescriptor},
+	{"commands in directories behind descriptors", commandsBehindDescriptors},
+	{"a program that names its runner as interpreter", ownInterpreter},
+	{"devices replaced before a start", replacedDevices},
+	{"the guest's socket replaced by a link to one of the host", replacedSocket},
+	{"links swapped under a mount's target during starts", swappedTargets},
+	{"links swapped under a mount's source during starts", swappedSources},
+}
+
+// CVE-2024-21626: the sandbox's working directory is one that the runtime had
+// open while it made the sandbox. A refusal is as good as a place that leads
+// nowhere.
+func workdirBehindDescriptor(a *arena) {
+	first, last := 3, 15
+	if a.Slow {
+		first, last = 7, 9 // those that runc left open
+	}
+	tried := 0
+	for fd := first; fd <= last; fd++ {
+		c, err := a.tryStart(a.spec(func(s *sandbox.Spec) { s.Workdir = fmt.Sprintf("/proc/self/fd/%d", fd) }))
+		if err != nil {
+			a.t.Logf("descriptor %d: %v", fd, err)
+			a.sweep()
+			continue
+		}
+		tried++
+		out, result, err := c.attackIn("", "descriptors", a.path("host/canary"), canaryWords)
+		a.t.Logf("descriptor %d: %v\n%s", fd, err, out)
+		if err == nil && result.ExitCode == 1 {
+			a.t.Errorf("descriptor %d leads out", fd)
+		}
+		a.sweep()
+	}
+	a.t.Logf("%d could be started", tried)
+	a.wantCanary("host")
+}
+
+// The same for a command's directory, in a sandbox that runs.
+func commandsBehindDescriptors(a *arena) {
+	c := a.start()
+	for _, dir := range []string{"/proc/1/cwd", "/proc/1/root", "/proc/self/cwd", "/proc/self/root"} {
+		a.tryDir(c, dir)
+	}
+	for fd := range 24 {
+		a.tryDir(c, fmt.Sprintf("/proc/self/fd/%d", fd))
+		a.tryDir(c, fmt.Sprintf("/proc/1/fd/%d", fd))
+	}
+	c.alive()
+}
+
+func (a *arena) tryDir(c *cell, dir string) {
+	a.t.Helper()
+	out, result, err := c.attackIn(dir, "descriptors", a.path("host/canary"), canaryWords)
+	if err == nil && result.ExitCode == 1 {
+		a.t.Errorf("a command in %s gets out\n%s", dir, out)
+	}
+}
+
+// CVE-2019-5736: whoever runs this script runs itself, inside, where its file
+// could be opened for writing once it has ended.
+func ownInterpreter(a *arena) {
+	c := a.start()
+	a.write("workspace/script", "#!/proc/self/exe\n", 0o755)
+	a.write("workspace/script2", "#!/.atoll/guest pass\n", 0o755)
+	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
+	defer cancel()
+	var running sync.WaitGroup
+	for _, script := range []string{"/script", "/script2", "/script", "/script2"} {
+		running.Go(func() {
+			_, _ = c.machine.Exec(ctx, &machine.Command{Argv: []string{workdir + script}, Timeout: time.Second, EndTree: true})
+		})
+	}
+	for range 4 {
+		c.refused("exe-overwrite")
+	}
+	running.Wait()
+	c.alive()
+}
+
+// CVE-2025-31133, -52565, -52881: what a start trusts was replaced by links
+// before it. Afterwards the masks are in place, and the setting that the links
+// named is what it was.
+func replacedDevices(a *arena) {
+	const setting = "/proc/sys/kernel/core_pattern"
+	before, err := os.ReadFile(setting)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for _, root := range []bool{true, false} {
+		c := a.start(func(s *sandbox.Spec) { s.ReadOnlyRoot = root })
+		out, _ := c.attack("replace-devices", setting)
+		a.t.Logf("read-only root %v:\n%s", root, out)
+		ctx, cancel := context.WithTimeout(a.t.Context(), patience)
+		defer cancel()
+		if err := c.instance.Stop(ctx, time.Second); err != nil {
+			a.t.Fatal(err)
+		}
+		if err := c.instance.Start(ctx); err != nil {
+			a.t.Logf("it does not start any more, which is safe: %v", err)
+			continue
+		}
+		again := a.enter(c.spec, c.instance)
+		again.refused("masked-paths")
+		again.refused("core-pattern")
+	}
+	if after, err := os.ReadFile(setting); err != nil || !bytes.Equal(before, after) {
+		a.t.Errorf("%s is now %q, was %q (%v)", setting, after, before, err)
+	}
+}
+
+// The host speaks to the sandbox's process 1 and to nobody else, wherever the
+// name of its socket leads.
+func replacedSocket(a *arena) {
+	listener, err := (&net.ListenConfig{}).Listen(a.t.Context(), "unix", a.path("host.sock"))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var heard atomic.Int64
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			text := make([]byte, 1)
+			if n, _ := conn.Read(text); n > 0 {
+				heard.Add(1)
+			}
+			_ = conn.Close()
+		}
+	}()
+	c := a.start()
+	out, _ := c.attack("replace-socket", a.path("host.sock"))
+	a.t.Log(out)
+	ctx, cancel := context.WithTimeout(a.t.Context(), 3*time.Second)
+	defer cancel()
+	later, err := a.Open(a.t, a.path("state")).Open(ctx, c.spec.Name)
+	if err == nil {
+		if conn, err := later.Dial(ctx); err == nil {
+			_, _ = conn.Write([]byte("hello"))
+			_ = conn.Close()
+		}
+	}
+	_ = listener.Close()
+	<-served
+	if heard.Load() > 0 {
+		a.t.Error("the host spoke to a socket of its own that a link inside named")
+	}
+}
+
+// swapping exchanges a directory with a link, over and over, as code in a
+// sandbox beside the one that starts could. It returns how to stop.
+func (a *arena) swapping(place, link string) (stop func()) {
+	a.t.Helper()
+	ctx, cancel := context.WithCancel(a.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ctx.Err() == nil {
+			_ = os.Rename(place, place+".dir")
+			_ = os.Symlink(link, place)
+			time.Sleep(time.Millisecond)
+			_ = os.Remove(place)
+			_ = os.Rename(place+".dir", place)
+			time.Sleep(time.Millisecond) // as long in the one state as in the other
+		}
+	})
+	return func() { cancel(); running.Wait() }
+}
+
+// startsUnderSwap makes sandboxes while names are being exchanged. They may
+// start or be refused; attack says what must not be possible in those that do.
+func (a *arena) startsUnderSwap(spec func(*sandbox.Spec), attack ...string) {
+	starts := 8
+	if a.Slow {
+		starts = 3
+	}
+	for range starts {
+		c, err := a.tryStart(a.spec(spec))
+		if err != nil {
+			a.t.Logf("refused: %v", err)
+			a.sweep()
+			continue
+		}
+		if out, result, err := c.attackIn("/", attack...); err == nil && result.ExitCode == 1 {
+			a.t.Errorf("a sandbox that was started meanwhile is open\n%s", out)
+		}
+		a.sweep()
+	}
+}
+
+// CVE-2021-30465 and the mount races of 2025: a mount's target lies in a
+// directory that hostile code can change. The mount must never land, nor a
+// directory for it be made, outside.
+func swappedTargets(a *arena) {
+	a.mkdir("workspace/sub")
+	a.mkdir("workspace/sub/inner")
+	stop := a.swapping(a.path("workspace/sub"), a.path("host"))
+	a.startsUnderSwap(func(s *sandbox.Spec) {
+		s.Mounts = append(s.Mounts, sandbox.Mount{Source: a.path("readonly"), Target: workdir + "/sub/inner", ReadOnly: true, Kind: sandbox.MountBind})
+	}, "read-host-file", a.path("host/canary"), canaryWords)
+	stop()
+	a.wantCanary("host")
+	a.wantNoMount(a.path("host"))
+}
+
+func (a *arena) wantNoMount(below string) {
+	a.t.Helper()
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if strings.Contains(string(text), below) {
+		a.t.Errorf("something is mounted below %s", below)
+	}
+}
+
+// A mount's source lies in a directory that hostile code can change: what is
+// mounted must be what was checked, or nothing.
+func swappedSources(a *arena) {
+	a.mkdir("shared")
+	a.mkdir("shared/data")
+	var stat unix.Stat_t
+	if err := unix.Stat(a.path("shared/data"), &stat); err != nil {
+		a.t.Fatal(err)
+	}
+	stop := a.swapping(a.path("shared/data"), a.path("host"))
+	a.startsUnderSwap(func(s *sandbox.Spec) {
+		s.Mounts = append(s.Mounts, sandbox.Mount{Source: a.path("shared/data"), Target: "/data", Kind: sandbox.MountBind, Device: stat.Dev, Inode: stat.Ino})
+	}, "read-host-file", "/data/canary", canaryWords)
+	stop()
+	a.wantCanary("host")
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The bombs use up what there is, up to a number that they are given; reaching
+// it means that nobody stopped them.
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	must(err)
+	return n
+}
+
+// bomb repeats a step until it fails or was done so many times.
+func bomb(a *attempts, name string, times int, step func(int) error) {
+	for i := range times {
+		if err := step(i); err != nil {
+			fmt.Printf("stopped %s after %d: %v\n", name, i, err)
+			return
+		}
+	}
+	a.try(fmt.Sprintf("%d times %s", times, name), nil)
+}
+
+// forks makes processes that wait for this one's end.
+func forks(a *attempts, args []string) {
+	var ends [2]int
+	must(unix.Pipe2(ends[:], unix.O_CLOEXEC))
+	bomb(a, "a process", number(args[0]), func(int) error {
+		_, err := syscall.ForkExec("/proc/self/exe", []string{"attack", "wait"}, &syscall.ProcAttr{Files: []uintptr{uintptr(ends[0])}})
+		return err
+	})
+}
+
+// memory takes and touches memory.
+func memory(a *attempts, args []string) {
+	const piece = 1 << 20
+	bomb(a, "a MiB of memory", number(args[0]), func(int) error {
+		area, err := unix.Mmap(-1, 0, piece, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_POPULATE)
+		if err == nil {
+			area[0] = 1
+		}
+		return err
+	})
+}
+
+// fill writes files of so many MiB, and leaves them.
+func fill(a *attempts, args []string) {
+	dir, each, piece := args[0], number(args[2]), make([]byte, 1<<20)
+	var f *os.File
+	bomb(a, "a MiB in "+dir, number(args[1]), func(i int) (err error) {
+		if i%each == 0 {
+			if f, err = os.Create(filepath.Join(dir, "fill-"+strconv.Itoa(i))); err != nil {
+				return err
+			}
+		}
+		_, err = f.Write(piece)
+		return err
+	})
+}
+
+// inodes makes empty files, and leaves them.
+func inodes(a *attempts, args []string) {
+	bomb(a, "a file in "+args[0], number(args[1]), func(i int) error {
+		fd, err := unix.Open(filepath.Join(args[0], "inode-"+strconv.Itoa(i)), unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+		if err == nil {
+			unix.Close(fd)
+		}
+		return err
+	})
+}
+
+func files(a *attempts, args []string) {
+	bomb(a, "an open file", number(args[0]), func(int) error {
+		_, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		return err
+	})
+}
+
+// strayWrites looks for a directory where a file can be left, outside of those
+// that are given: each would be a disk to fill.
+func strayWrites(a *attempts, args []string) {
+	looked := 0
+	_ = filepath.WalkDir("/", func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return nil
+		}
+		for _, skip := range append(args, "/proc", "/sys", "/dev") {
+			if path == skip {
+				return filepath.SkipDir
+			}
+		}
+		if looked++; strings.Count(path, "/") > 3 {
+			return filepath.SkipDir
+		}
+		name := filepath.Join(path, "atoll-canary-"+strconv.Itoa(os.Getpid()))
+		fd, err := unix.Open(name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+		if err == nil {
+			unix.Close(fd)
+			_ = os.Remove(name)
+		}
+		if err == nil || !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
+			a.try("a file in "+path, err)
+		}
+		return nil
+	})
+	fmt.Println("directories tried:", looked)
+	if looked == 0 {
+		a.try("any directory", errors.New("none seen"))
+	}
+}
