@@ -1,6 +1,7 @@
 package usage_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -74,4 +75,35 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// copyState puts a journal into a new state directory.
+func copyState(t *testing.T, dir string, journal []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(dir, "usage"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "usage", "journal"), journal, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tryOpen opens a ledger that may be refused and says what the run spent.
+func tryOpen(t *testing.T, dir string) (int64, error) {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(dir, "atoll.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	book, err := lease.Open(filepath.Join(dir, "leases"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := usage.Open(t.Context(), usage.Options{Dir: filepath.Join(dir, "usage"), DB: db, Leases: book, Prices: prices()})
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return spent(t, l, usage.ScopeRun, "r1").MicroUSD, nil
 }

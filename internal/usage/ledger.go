@@ -73,6 +73,7 @@ type Ledger struct {
 	image   *image
 	stored  place // how far SQLite is known to be
 	reaped  time.Time
+	closing bool
 	closed  bool
 
 	stop chan struct{}
@@ -203,11 +204,12 @@ func (l *Ledger) Spent(ctx context.Context, scope Scope, key string) (Charge, er
 // reservations stay: whoever looks next charges them.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
+	again := l.closing
+	l.closing = true
+	l.mu.Unlock()
+	if again {
 		return nil
 	}
-	l.mu.Unlock()
 	close(l.stop)
 	<-l.done
 	err := l.Flush(context.Background())

@@ -1,0 +1,89 @@
+package usage
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
+
+// Correct puts what was billed in the place of what we thought, by call. Sums
+// and budgets change with it. Doing it again changes nothing; calls that are
+// not known are left out. It returns how many figures changed.
+func (l *Ledger) Correct(ctx context.Context, billed map[string]int64) (changed int, err error) {
+	if err := l.Flush(ctx); err != nil {
+		return 0, err
+	}
+	err = l.options.DB.Tx(ctx, func(tx *sql.Tx) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if err := l.lock(ctx); err != nil {
+			return err
+		}
+		defer l.journal.unlock()
+		waiting, err := l.waitingCorrections(ctx, tx)
+		if err != nil {
+			return err
+		}
+		var corrections []*record
+		for id, figure := range billed {
+			c, err := correction(ctx, tx, id, figure, waiting)
+			if err != nil {
+				return err
+			}
+			if c != nil {
+				corrections = append(corrections, c)
+			}
+		}
+		changed = len(corrections)
+		return l.write(corrections...)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return changed, l.Flush(ctx)
+}
+
+// waitingCorrections are those in the journal that SQLite does not have yet.
+func (l *Ledger) waitingCorrections(ctx context.Context, tx *sql.Tx) (map[string]int64, error) {
+	at, err := readPlace(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	waiting := map[string]int64{}
+	_, err = readRecords(l.journal.file, at.in(l.journal.head.generation), l.journal.position, func(r *record) {
+		if r.Kind == kindCorrect {
+			waiting[r.ID] = r.MicroUSD
+		}
+	})
+	return waiting, err
+}
+
+// correction is the record that corrects one call, nil if nothing changes.
+func correction(ctx context.Context, tx *sql.Tx, id string, figure int64, waiting map[string]int64) (*record, error) {
+	r := &record{Kind: kindCorrect, ID: id, MicroUSD: figure}
+	s := &r.Subject
+	var billed sql.NullInt64
+	var priced bool
+	err := tx.QueryRowContext(ctx, "SELECT run, session, agent, account, day, at_ms, cost, billed, priced FROM usage_calls WHERE id = ?", id).
+		Scan(&s.Run, &s.Session, &s.Agent, &s.Account, &r.Day, &r.AtMs, &r.Was, &billed, &priced)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	known := billed.Valid
+	if known {
+		r.Was = billed.Int64
+	}
+	if was, ok := waiting[id]; ok {
+		r.Was, known, priced = was, true, true
+	}
+	if known && r.Was == figure {
+		return nil, nil
+	}
+	if !priced {
+		r.Flags |= flagUnpriced
+	}
+	return r, nil
+}

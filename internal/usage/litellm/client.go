@@ -1,0 +1,131 @@
+package litellm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/secret"
+)
+
+// Options are what a Client is made of.
+type Options struct {
+	URL  string        // without /v1
+	Key  secret.Source // may read spend logs and, for keys, make them
+	HTTP http.RoundTripper
+}
+
+const (
+	requestTimeout = 60 * time.Second
+	maxAnswer      = 64 << 20
+	maxError       = 500 // characters of an answer that an error quotes
+)
+
+// Client asks one LiteLLM.
+type Client struct {
+	base string
+	key  secret.Source
+	http *http.Client
+}
+
+// New returns a client. Redirects are never followed: the key would go along.
+func New(o Options) *Client {
+	return &Client{base: strings.TrimRight(o.URL, "/"), key: o.Key, http: &http.Client{
+		Transport: o.HTTP, Timeout: requestTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// StatusError is an answer that is no success.
+type StatusError struct {
+	Method, Path string
+	Status       int
+	Message      string
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("LiteLLM: %s %s: status %d: %s", e.Method, e.Path, e.Status, e.Message)
+}
+
+// get asks for a path and reads the answer into out.
+func (c *Client) get(ctx context.Context, path string, query url.Values, out any) error {
+	return c.do(ctx, http.MethodGet, path, query, nil, out)
+}
+
+func (c *Client) post(ctx context.Context, path string, body, out any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, http.MethodPost, path, nil, text, out)
+}
+
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body []byte, out any) error {
+	key, err := c.key.Read(ctx)
+	if err != nil {
+		return fmt.Errorf("LiteLLM's key: %w", err)
+	}
+	address := c.base + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+key.Reveal())
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("LiteLLM: %s %s: %w", method, path, withoutURL(err))
+	}
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	return read(response, method, path, key, out)
+}
+
+func read(response *http.Response, method, path string, key secret.Value, out any) error {
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("LiteLLM: %s %s: %w", method, path, err)
+	case len(text) > maxAnswer:
+		return fmt.Errorf("LiteLLM: %s %s: the answer has more than %d bytes", method, path, maxAnswer)
+	case response.StatusCode != http.StatusOK:
+		return &StatusError{method, path, response.StatusCode, short(key.Scrub(string(text)))}
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("LiteLLM: %s %s: the answer is not what was expected: %w", method, path, err)
+	}
+	return nil
+}
+
+// withoutURL drops the address, which may hold a query.
+func withoutURL(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+func short(text string) string {
+	var e struct {
+		Error struct{ Message string }
+	}
+	if json.Unmarshal([]byte(text), &e) == nil && e.Error.Message != "" {
+		text = e.Error.Message
+	}
+	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
+	if runes := []rune(text); len(runes) > maxError {
+		return string(runes[:maxError]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,126 @@
+package litellm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+func asStatus(err error) (*StatusError, bool) { return errors.AsType[*StatusError](err) }
+
+// Prices returns what LiteLLM says its models cost. Models without a price are
+// left out: they are unpriced, not free.
+func (c *Client) Prices(ctx context.Context) (map[string]usage.Price, error) {
+	var answer struct {
+		Data []struct {
+			Name string `json:"model_name"`
+			Info struct {
+				Input      *float64 `json:"input_cost_per_token"`
+				Output     *float64 `json:"output_cost_per_token"`
+				CacheRead  *float64 `json:"cache_read_input_token_cost"`
+				CacheWrite *float64 `json:"cache_creation_input_token_cost"`
+			} `json:"model_info"`
+		} `json:"data"`
+	}
+	if err := c.get(ctx, "/model/info", nil, &answer); err != nil {
+		return nil, err
+	}
+	prices := map[string]usage.Price{}
+	for _, m := range answer.Data {
+		if m.Info.Input == nil || m.Info.Output == nil || *m.Info.Input <= 0 && *m.Info.Output <= 0 {
+			continue
+		}
+		p := usage.Price{Input: usage.PerToken(*m.Info.Input), Output: usage.PerToken(*m.Info.Output)}
+		p.CachedInput, p.CacheWrite = p.Input, p.Input
+		if m.Info.CacheRead != nil {
+			p.CachedInput = usage.PerToken(*m.Info.CacheRead)
+		}
+		if m.Info.CacheWrite != nil {
+			p.CacheWrite = usage.PerToken(*m.Info.CacheWrite)
+		}
+		if known, twice := prices[m.Name]; twice { // several deployments: the dearest, for each
+			p = usage.Price{Input: max(p.Input, known.Input), Output: max(p.Output, known.Output),
+				CachedInput: max(p.CachedInput, known.CachedInput), CacheWrite: max(p.CacheWrite, known.CacheWrite)}
+		}
+		prices[m.Name] = p
+	}
+	return prices, nil
+}
+
+// RunKey is a virtual key that one run has for itself. It is a secret.Source.
+type RunKey struct {
+	client *Client
+	alias  string
+	value  secret.Value
+	Hash   string // how spend logs name it
+}
+
+// KeyRequest limits a run's key as the run is limited.
+type KeyRequest struct {
+	Run      string
+	Account  string
+	MicroUSD int64 // 0 is no limit
+	Life     time.Duration
+	Models   []string // exact names; none is all
+}
+
+// MakeRunKey makes a key. It ends by itself after its life, so a crash leaves
+// nothing that works for long.
+func (c *Client) MakeRunKey(ctx context.Context, r KeyRequest) (*RunKey, error) {
+	if r.Run == "" || r.Life <= 0 {
+		return nil, errors.New("a run's key needs a run and a life")
+	}
+	ask := map[string]any{
+		"key_alias": "atoll-" + r.Run, "duration": fmt.Sprintf("%ds", int64((r.Life+time.Second-1)/time.Second)), "models": r.Models,
+		"key_type": "llm_api", "metadata": map[string]string{"atoll_run": r.Run, "atoll_account": r.Account},
+	}
+	if r.Models == nil {
+		ask["models"] = []string{}
+	}
+	if r.MicroUSD > 0 {
+		ask["max_budget"] = float64(r.MicroUSD) / 1e6
+	}
+	var answer struct {
+		Key   string `json:"key"`
+		Token string `json:"token_id"`
+	}
+	if err := c.post(ctx, "/key/generate", ask, &answer); err != nil {
+		return nil, err
+	}
+	if answer.Key == "" {
+		return nil, errors.New("LiteLLM: POST /key/generate: the answer holds no key")
+	}
+	return &RunKey{client: c, alias: "atoll-" + r.Run, value: secret.New(answer.Key), Hash: answer.Token}, nil
+}
+
+// Name says what it is.
+func (k *RunKey) Name() string { return "virtual key " + k.alias }
+
+// Read returns the key.
+func (k *RunKey) Read(context.Context) (secret.Value, error) {
+	if k.value.IsEmpty() {
+		return secret.Value{}, fmt.Errorf("%s is deleted", k.Name())
+	}
+	return secret.New(k.value.Reveal()), nil
+}
+
+// Delete ends the key. One that is gone already is no error.
+func (k *RunKey) Delete(ctx context.Context) error {
+	if k.value.IsEmpty() {
+		return nil
+	}
+	var answer struct{}
+	err := k.client.post(ctx, "/key/delete", map[string]any{"keys": []string{k.value.Reveal()}}, &answer)
+	if e, ok := asStatus(err); ok && e.Status == http.StatusNotFound {
+		err = nil
+	}
+	if err == nil {
+		k.value.Wipe()
+	}
+	return err
+}
