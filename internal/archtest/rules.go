@@ -40,7 +40,7 @@ func layers() [][]string {
 	return [][]string{
 		{"api", "images", "internal/advice", "internal/version", "internal/scripted"},
 		{"internal/json5", "internal/shell", "internal/diff", "internal/secret", "internal/metrics", "internal/lease", "internal/seccomp", "internal/cgroup", "internal/guestbin", "internal/wire", "internal/walls"},
-		{"client", "internal/hostpath", "internal/archive", "internal/store", "internal/guest"},
+		{"client", "internal/hostpath", "internal/archive", "internal/clone", "internal/store", "internal/guest"},
 		{"internal/config", "internal/machine", "internal/rootfs"},
 		{"internal/policy", "internal/audit", "internal/usage", "internal/grant"},
 		{"internal/workspace", "internal/session"},

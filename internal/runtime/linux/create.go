@@ -87,6 +87,15 @@ func (i *Instance) settle(ctx context.Context) error {
 	if err := i.makeChanges(); err != nil {
 		return err
 	}
+	if err := i.pinMounts(); err != nil {
+		return err
+	}
+	return i.record.save(i.dir)
+}
+
+// pinMounts notes which files the sources of the mounts are, and refuses those
+// that are not what was checked.
+func (i *Instance) pinMounts() error {
 	for n, m := range i.record.Spec.Mounts {
 		facts, err := hostpath.Identify(m.Source)
 		if err != nil {
@@ -99,7 +108,7 @@ func (i *Instance) settle(ctx context.Context) error {
 		}
 		i.record.Spec.Mounts[n].Device, i.record.Spec.Mounts[n].Inode = i.record.Pins[n].Device, i.record.Pins[n].Inode
 	}
-	return i.record.save(i.dir)
+	return nil
 }
 
 // takeRoot finds the layers of the image and keeps them.

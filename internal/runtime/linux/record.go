@@ -20,7 +20,10 @@ type record struct {
 	Spec    *sandbox.Spec
 	Pins    []hostpath.ID // of Spec.Mounts, as they were checked
 	Root    *rootfs.Root
-	Life    *life `json:",omitempty"`
+	// Sealing is the layer that the changes so far are becoming, while a fork is
+	// made; see fork.go.
+	Sealing string `json:",omitempty"`
+	Life    *life  `json:",omitempty"`
 }
 
 // The files in a sandbox's directory.

@@ -50,7 +50,7 @@ func (i *Instance) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := i.clear(); err != nil {
+	if err := errors.Join(i.seal(), i.clear()); err != nil {
 		return err
 	}
 	group, err := i.makeGroup(ctx)
