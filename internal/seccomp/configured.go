@@ -2,9 +2,11 @@ package seccomp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	moby "github.com/moby/profiles/seccomp"
+	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
 // CompileProfile compiles a profile in Docker's format, as a configuration may
@@ -19,7 +21,7 @@ func CompileProfile(text []byte, arch string) (Program, error) {
 		return nil, fmt.Errorf("seccomp profile: %w", err)
 	}
 	if len(read.Flags) > 0 || read.ListenerPath != "" {
-		return nil, fmt.Errorf("seccomp profile: flags and listenerPath are not supported")
+		return nil, errors.New("seccomp profile: flags and listenerPath are not supported")
 	}
 	resolved := read.LinuxSeccomp
 	resolved.Syscalls = nil
@@ -32,6 +34,9 @@ func CompileProfile(text []byte, arch string) (Program, error) {
 			call.Names = append(call.Names, rule.Name)
 		}
 		resolved.Syscalls = append(resolved.Syscalls, call)
+	}
+	if resolved.DefaultAction == specs.ActAllow && len(resolved.Syscalls) == 0 {
+		return nil, errors.New("seccomp profile: allows every call")
 	}
 	return assemble(&resolved, arch)
 }

@@ -97,6 +97,7 @@ func TestProfilesThatCannotBeCompiled(t *testing.T) {
 	cases := []struct{ name, text, want string }{
 		{"not JSON", "deny all", "invalid character"},
 		{"no default", `{"syscalls":[]}`, `action "" is not supported`},
+		{"nothing filtered", `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["mount"],"action":"SCMP_ACT_ERRNO","includes":{"caps":["CAP_SYS_ADMIN"]}}]}`, "allows every call"},
 		{"a listener", start + `"action":"SCMP_ACT_NOTIFY"` + end, `read: action "SCMP_ACT_NOTIFY" is not supported`},
 		{"a tracer", start + `"action":"SCMP_ACT_TRACE"` + end, "not supported"},
 		{"no such error", start + `"action":"SCMP_ACT_ERRNO","errnoRet":5000` + end, "not an error number"},

@@ -159,18 +159,20 @@ func writable() (found []string) {
 	return bounded(found)
 }
 
-// devices are the device nodes below /dev, but for terminals.
+// devices are the device nodes below /dev, but for terminals. A directory's
+// entries do not tell: a device may be mounted on a plain file.
 func devices() (found []findings.Device) {
 	_ = filepath.WalkDir("/dev", func(path string, entry os.DirEntry, err error) error {
-		if err != nil || path == "/dev/pts" {
+		if path == "/dev/pts" || err != nil && entry != nil && entry.IsDir() {
 			return filepath.SkipDir
 		}
-		if entry.Type()&os.ModeDevice == 0 || len(found) == findings.MaxEntries {
+		var stat unix.Stat_t
+		if err != nil || len(found) == findings.MaxEntries || unix.Lstat(path, &stat) != nil {
 			return nil
 		}
-		var stat unix.Stat_t
-		if unix.Lstat(path, &stat) == nil {
-			found = append(found, findings.Device{Path: path, Block: stat.Mode&unix.S_IFMT == unix.S_IFBLK, Major: unix.Major(stat.Rdev), Minor: unix.Minor(stat.Rdev)})
+		kind := stat.Mode & unix.S_IFMT
+		if kind == unix.S_IFCHR || kind == unix.S_IFBLK {
+			found = append(found, findings.Device{Path: path, Block: kind == unix.S_IFBLK, Major: unix.Major(stat.Rdev), Minor: unix.Minor(stat.Rdev)})
 		}
 		return nil
 	})

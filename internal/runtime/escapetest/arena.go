@@ -105,7 +105,7 @@ func (a *arena) sweep() {
 // spec is a sandbox as the defaults make it, with one more read-only mount.
 func (a *arena) spec(changes ...func(*sandbox.Spec)) *sandbox.Spec {
 	s := &sandbox.Spec{
-		Name: "atoll-escape-" + strings.ToLower(rand.Text()[:12]), ScopeKey: "agent:main", AgentID: "main", Backend: "test", ConfigHash: "hash", MountsHash: "mounts",
+		Name: "atoll-escape-" + strings.ToLower(rand.Text()[:12]), ScopeKey: "agent:main", AgentID: "main", Backend: a.Backend, ConfigHash: "hash", MountsHash: "mounts",
 		Image: a.Image, User: a.User, Workdir: workdir, ReadOnlyRoot: true, Network: "none", CapDrop: []string{"ALL"},
 		Tmpfs: []sandbox.Tmpfs{{Target: "/tmp"}},
 		Mounts: []sandbox.Mount{

@@ -19,6 +19,8 @@ import (
 type Subject struct {
 	// Open returns the runtime of a state directory.
 	Open func(t *testing.T, stateDir string) sandbox.Runtime
+	// Backend is the runtime's name in a spec.
+	Backend string
 	// Image is what sandboxes are made from; it need hold nothing.
 	Image string
 	// User runs the attacks: "uid:gid", or "" for the runtime's choice.
@@ -37,6 +39,7 @@ func Steps(t *testing.T, s Subject) { runSteps(t, s) }
 // Run attacks the runtime. In each group one sandbox serves all attacks that
 // leave it as it is.
 func Run(t *testing.T, s Subject) {
+	t.Run("promises", func(t *testing.T) { checkPromises(newArena(t, s)) })
 	t.Run("steps", func(t *testing.T) { runSteps(t, s) })
 	t.Run("cases", func(t *testing.T) {
 		for _, c := range cases {

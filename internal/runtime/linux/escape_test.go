@@ -16,10 +16,10 @@ import (
 // Hostile code in sandboxes that root made, as an ordinary user and as root.
 func TestEscape(t *testing.T) {
 	if os.Geteuid() != 0 {
-		escapetest.Run(t, escapetest.Subject{Open: open, Image: rootfs.HostName})
+		escapetest.Run(t, escapetest.Subject{Open: open, Backend: "linux", Image: rootfs.HostName})
 		return
 	}
-	s := escapetest.Subject{Open: open, Image: rootfs.HostName, User: "1000:1000", Limits: true}
+	s := escapetest.Subject{Open: open, Backend: "linux", Image: rootfs.HostName, User: "1000:1000", Limits: true}
 	t.Run("user", func(t *testing.T) { escapetest.Run(t, s) })
 	s.User = "0:0"
 	t.Run("root", func(t *testing.T) { escapetest.Run(t, s) })

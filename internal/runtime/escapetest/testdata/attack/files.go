@@ -123,8 +123,8 @@ func devices(a *attempts, args []string) {
 	for _, path := range []string{"/dev/mem", "/dev/kmem", "/dev/port", "/dev/kvm", "/dev/fuse", "/dev/net/tun", "/dev/loop-control", "/dev/vhost-vsock", "/dev/snapshot", "/proc/kcore"} {
 		a.try("open "+path, open(path, unix.O_RDONLY))
 	}
-	_ = filepath.WalkDir("/dev", func(path string, entry os.DirEntry, err error) error {
-		if err == nil && entry.Type()&os.ModeDevice != 0 && entry.Type()&os.ModeCharDevice == 0 {
+	_ = filepath.WalkDir("/dev", func(path string, _ os.DirEntry, _ error) error {
+		if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeDevice != 0 && info.Mode()&os.ModeCharDevice == 0 {
 			a.try("open disk "+path, open(path, unix.O_RDONLY))
 		}
 		return nil
