@@ -87,6 +87,8 @@ type App struct {
 	registry *sandbox.Registry
 	db       *store.DB
 	runtimes runtimes
+	leases   *lease.Book
+	money    money
 }
 
 // Open opens the state directory of the configuration in force.
@@ -128,6 +130,7 @@ func (a *App) openState(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	a.leases = book
 	if a.db, err = store.Open(ctx, filepath.Join(state, databaseFile)); err != nil {
 		return err
 	}
@@ -174,6 +177,9 @@ func (s *Settings) isOpenClaws() bool {
 
 // Close drops wires, engines and the database, in that order.
 func (a *App) Close() {
+	if err := a.closeMoney(); err != nil {
+		a.logger.Error("what was spent could not be written down", "error", err)
+	}
 	a.Manager.Close()
 	a.runtimes.close()
 	_ = a.db.Close()

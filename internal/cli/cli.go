@@ -32,12 +32,14 @@ func System() *Terminal {
 // The groups in which help shows the verbs.
 const (
 	groupWork  = "work"
+	groupMoney = "money"
 	groupSetup = "setup"
 	groupOther = "other"
 )
 
 var groups = []*cobra.Group{
 	{ID: groupWork, Title: "Sandboxes:"},
+	{ID: groupMoney, Title: "Models and money:"},
 	{ID: groupSetup, Title: "Setting up:"},
 	{ID: groupOther, Title: "Other commands:"},
 }
@@ -45,6 +47,7 @@ var groups = []*cobra.Group{
 // verbs are all verbs by their groups.
 var verbs = map[string][]func(*env) *cobra.Command{
 	groupWork:  {newRunCommand, newSandboxCommand, newToolCommand, newDockerCommand},
+	groupMoney: {newRunsCommand, newBillingCommand, newAuditCommand, newTokenCommand},
 	groupSetup: {newConfigCommand, newDoctorCommand, newImagesCommand},
 	groupOther: {newBenchCommand, newVersionCommand},
 }

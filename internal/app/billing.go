@@ -1,0 +1,102 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/usage/billing"
+	"github.com/atoll-run/atoll/internal/usage/litellm"
+)
+
+// LiteLLM is a client of a provider's own accounts.
+func (s *Settings) LiteLLM(p *config.LLMProvider) (*litellm.Client, error) {
+	key, err := s.KeySource(p.Admin)
+	if err != nil {
+		return nil, fmt.Errorf("provider %s: %w", p.Name, err)
+	}
+	transport := &http.Transport{Proxy: nil, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}
+	if p.CAFile != "" {
+		if transport.TLSClientConfig, err = trusting(p.CAFile); err != nil {
+			return nil, fmt.Errorf("provider %s: %w", p.Name, err)
+		}
+	}
+	return litellm.New(litellm.Options{URL: p.URL, Key: key, HTTP: transport}), nil
+}
+
+// trusting trusts the certificates in a file and no others.
+func trusting(path string) (*tls.Config, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("certificates: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("certificates: %s holds none", path)
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}
+
+// Reconcile compares the ledger with every LiteLLM that is configured, by the
+// provider's name.
+func (a *App) Reconcile(ctx context.Context, o billing.Options) (map[string]*billing.Report, error) {
+	llm, err := a.Config.LLM()
+	if err != nil {
+		return nil, err
+	}
+	ledger, err := a.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o.Grace = time.Duration(llm.Billing.GraceSeconds) * time.Second
+	o.Retry = time.Duration(llm.Billing.RetrySeconds) * time.Second
+	reports := map[string]*billing.Report{}
+	for i := range llm.Providers {
+		p := &llm.Providers[i]
+		if p.Kind != config.DefaultLLMProvider {
+			continue
+		}
+		client, err := a.LiteLLM(p)
+		if err != nil {
+			return nil, err
+		}
+		o.Covers = func(c *usage.Stored) bool { return providerOf(&llm, c.Asked) == p }
+		if reports[p.Name], err = billing.Reconcile(ctx, ledger, client, o); err != nil {
+			return nil, fmt.Errorf("provider %s: %w", p.Name, err)
+		}
+	}
+	if len(reports) == 0 {
+		return nil, advice.With(errors.New("no provider of kind litellm is configured"), "only LiteLLM keeps logs to compare with: see llm.providers")
+	}
+	return reports, nil
+}
+
+// providerOf is who serves a model: the one that names it most exactly, else
+// the first that names none.
+func providerOf(llm *config.LLM, model string) *config.LLMProvider {
+	var found *config.LLMProvider
+	best := -1
+	for i := range llm.Providers {
+		p := &llm.Providers[i]
+		if len(p.Models) == 0 && best < 0 && found == nil {
+			found = p
+		}
+		for _, pattern := range p.Models {
+			prefix, open := strings.CutSuffix(pattern, "*")
+			fits := pattern == model || open && strings.HasPrefix(model, prefix)
+			if fits && len(pattern) > best {
+				found, best = p, len(pattern)
+			}
+		}
+	}
+	return found
+}

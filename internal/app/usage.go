@@ -1,0 +1,152 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// money is what keeps account of models; it is opened by those who need it.
+type money struct {
+	mu     sync.Mutex
+	ledger *usage.Ledger
+	prices *usage.Prices
+	audit  *audit.Log
+}
+
+// closeMoney writes everything down, the audit log last: it records the rest.
+func (a *App) closeMoney() error {
+	a.money.mu.Lock()
+	defer a.money.mu.Unlock()
+	var err error
+	if a.money.ledger != nil {
+		err = a.money.ledger.Close()
+	}
+	if a.money.audit != nil {
+		err = errors.Join(err, a.money.audit.Close())
+	}
+	a.money.ledger, a.money.audit = nil, nil
+	return err
+}
+
+// Ledger opens the ledger of usage, once. It is closed with the App.
+func (a *App) Ledger(ctx context.Context) (*usage.Ledger, error) {
+	a.money.mu.Lock()
+	defer a.money.mu.Unlock()
+	if a.money.ledger != nil {
+		return a.money.ledger, nil
+	}
+	llm, err := a.Config.LLM()
+	if err != nil {
+		return nil, err
+	}
+	a.money.prices = usage.NewPrices(configuredPrices(&llm))
+	a.money.ledger, err = usage.Open(ctx, usage.Options{
+		Dir: filepath.Join(a.Paths.AtollState, "usage"), DB: a.db, Leases: a.leases, Prices: a.money.prices,
+		CountUnpriced: llm.Unpriced == "count", Logger: a.logger,
+	})
+	return a.money.ledger, err
+}
+
+// LearnPrices takes over what every LiteLLM says its models cost; configured
+// prices go before. It tells which could not be asked.
+func (a *App) LearnPrices(ctx context.Context) error {
+	if _, err := a.Ledger(ctx); err != nil {
+		return err
+	}
+	llm, err := a.Config.LLM()
+	if err != nil {
+		return err
+	}
+	var problems error
+	tables := []map[string]usage.Price{}
+	for i := range llm.Providers {
+		if llm.Providers[i].Kind != config.DefaultLLMProvider {
+			continue
+		}
+		client, err := a.LiteLLM(&llm.Providers[i])
+		if err != nil {
+			problems = errors.Join(problems, err)
+			continue
+		}
+		told, err := client.Prices(ctx)
+		problems = errors.Join(problems, err)
+		tables = append(tables, told)
+	}
+	a.money.prices.Replace(append(tables, configuredPrices(&llm))...)
+	return problems
+}
+
+func configuredPrices(llm *config.LLM) map[string]usage.Price {
+	prices := map[string]usage.Price{}
+	for model, p := range llm.Prices {
+		price := usage.Price{Input: usage.PerMillion(p.Input), Output: usage.PerMillion(p.Output)}
+		price.CachedInput, price.CacheWrite = price.Input, price.Input
+		if p.CachedInput != nil {
+			price.CachedInput = usage.PerMillion(*p.CachedInput)
+		}
+		if p.CacheWrite != nil {
+			price.CacheWrite = usage.PerMillion(*p.CacheWrite)
+		}
+		prices[model] = price
+	}
+	return prices
+}
+
+// Limits are the budgets that hold for an agent's calls by the configuration. A
+// grant's own budget comes on top of them.
+func Limits(llm *config.LLM, agent *config.AgentLLM) []usage.Limit {
+	var limits []usage.Limit
+	for _, b := range []struct {
+		scope  usage.Scope
+		budget config.LLMBudget
+	}{
+		{usage.ScopeRun, agent.Run}, {usage.ScopeSession, agent.Session}, {usage.ScopeAgent, agent.Agent},
+		{usage.ScopeAccount, llm.Account}, {usage.ScopeDay, llm.Day},
+	} {
+		if b.budget != (config.LLMBudget{}) {
+			limits = append(limits, usage.Limit{Scope: b.scope, MicroUSD: int64(math.Round(b.budget.USD * 1e6)), Tokens: b.budget.Tokens})
+		}
+	}
+	return limits
+}
+
+// KeySource is where the configuration says that a key comes from.
+func (s *Settings) KeySource(k config.LLMKey) (secret.Source, error) {
+	switch {
+	case k.Env != "":
+		return secret.Env{Variable: k.Env, Getenv: s.getenv}, nil
+	case k.File != "":
+		return secret.File{Path: k.File}, nil
+	case len(k.Command) > 0:
+		return secret.Command{Argv: k.Command}, nil
+	case k.Age != "":
+		return secret.Age{Path: k.Age, Identity: k.Identity}, nil
+	}
+	return nil, errors.New("the configuration names no source of a key")
+}
+
+// KeyPool reads the keys of a provider.
+func (s *Settings) KeyPool(ctx context.Context, p *config.LLMProvider) (*secret.Pool, error) {
+	var sources []secret.Source
+	for _, k := range p.Keys {
+		source, err := s.KeySource(k)
+		if err != nil {
+			return nil, fmt.Errorf("provider %s: %w", p.Name, err)
+		}
+		sources = append(sources, source)
+	}
+	pool, err := secret.NewPool(ctx, secret.PoolOptions{}, sources...)
+	if err != nil {
+		return nil, fmt.Errorf("provider %s: %w", p.Name, err)
+	}
+	return pool, nil
+}

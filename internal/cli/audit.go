@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/audit"
+	money "github.com/atoll-run/atoll/internal/usage"
+)
+
+func newAuditCommand(e *env) *cobra.Command {
+	cmd := &cobra.Command{Use: "audit", Short: "Read and check the log of what models were asked"}
+	cmd.AddCommand(newAuditTailCommand(e), newAuditVerifyCommand(e))
+	return cmd
+}
+
+type tailOptions struct {
+	lines        int
+	run, account string
+	denied       bool
+	asJSON       bool
+}
+
+func newAuditTailCommand(e *env) *cobra.Command {
+	var o tailOptions
+	cmd := &cobra.Command{
+		Use:   "tail",
+		Short: "Show the last requests",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runAuditTail(cmd, e, o) },
+	}
+	flags := cmd.Flags()
+	flags.IntVarP(&o.lines, "lines", "n", 20, "show at most `N`")
+	flags.StringVar(&o.run, "run", "", "only this run")
+	flags.StringVar(&o.account, "account", "", "only this billing account")
+	flags.BoolVar(&o.denied, "denied", false, "only what was refused")
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+// auditLine is what tail shows of a record.
+type auditLine struct {
+	Time, ID, Account, Run, Dialect, Model, ModelAsked, Denied        string
+	Status                                                            int
+	TotalMicros, Input, CachedInput, CacheWrite, Output, CostMicroUSD int64
+	Unpriced, Estimated                                               bool
+}
+
+func (o *tailOptions) match(text string) bool {
+	var l auditLine
+	if json.Unmarshal([]byte(text), &l) != nil {
+		return false
+	}
+	return (o.run == "" || l.Run == o.run) && (o.account == "" || l.Account == o.account) && (!o.denied || l.Denied != "")
+}
+
+func runAuditTail(cmd *cobra.Command, e *env, o tailOptions) error {
+	if o.lines < 1 || o.lines > 1_000_000 {
+		return usage(cmd, errors.New("--lines must be between 1 and 1000000"))
+	}
+	settings, err := e.load()
+	if err != nil {
+		return e.configError(err, o.asJSON)
+	}
+	entries, err := audit.Tail(settings.AuditDir(), o.lines, o.match)
+	if err != nil {
+		return err
+	}
+	if o.asJSON {
+		records := []jsontext.Value{}
+		for _, entry := range entries {
+			records = append(records, jsontext.Value(entry.JSON))
+		}
+		return e.printJSON(map[string]any{"records": records})
+	}
+	if len(entries) == 0 {
+		fmt.Fprintln(e.Out, "No request is recorded.")
+		return nil
+	}
+	e.printAudit(entries)
+	return nil
+}
+
+func (e *env) printAudit(entries []audit.Entry) {
+	t := newTable("TIME", "RUN", "ACCOUNT", "DIALECT", "MODEL", "STATUS", "MS", "TOKENS", "COST", "DENIED")
+	for _, entry := range entries {
+		var l auditLine
+		if json.Unmarshal([]byte(entry.JSON), &l) != nil {
+			continue
+		}
+		model := l.Model
+		if model == "" {
+			model = l.ModelAsked
+		}
+		cost := money.Dollars(l.CostMicroUSD)
+		if l.Unpriced {
+			cost = "unpriced"
+		}
+		if l.Estimated {
+			cost += " (estimated)"
+		}
+		t.add(strings.TrimSuffix(strings.Replace(l.Time, "T", " ", 1), "Z"), orDash(l.Run), orDash(l.Account), orDash(l.Dialect), orDash(model), fmt.Sprint(l.Status),
+			fmt.Sprint(l.TotalMicros/1000), fmt.Sprint(l.Input+l.CachedInput+l.CacheWrite+l.Output), cost, l.Denied)
+	}
+	t.print(e.Out)
+}
+
+type verifyAuditOptions struct {
+	anchor, key string
+	asJSON      bool
+}
+
+func newAuditVerifyCommand(e *env) *cobra.Command {
+	var o verifyAuditOptions
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Find every change, removal or cut in the audit log",
+		Long: `Read the whole audit log and find every line that was changed, moved, added or
+taken out, and every segment that was removed or cut short.
+
+What nothing in the directory knows of cannot be missed: the newest segment, if it
+was taken away with its head file before another one was begun. The output of
+--json, kept elsewhere, finds that too: give it back with --anchor.`,
+		Example: `  atoll audit verify --json > ~/safe/heads.json
+  atoll audit verify --anchor ~/safe/heads.json`,
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error { return runAuditVerify(e, o) },
+	}
+	cmd.Flags().StringVar(&o.anchor, "anchor", "", "an earlier output of --json; what it saw must still be there")
+	cmd.Flags().StringVar(&o.key, "key", "", "public key that must have signed the log (default: the one beside it)")
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+func runAuditVerify(e *env, o verifyAuditOptions) error {
+	settings, err := e.load()
+	if err != nil {
+		return e.configError(err, o.asJSON)
+	}
+	options := audit.VerifyOptions{Key: o.key}
+	if o.anchor != "" {
+		if options.Anchors, err = readAnchors(o.anchor); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(settings.AuditDir()); errors.Is(err, os.ErrNotExist) && o.anchor == "" {
+		fmt.Fprintln(e.Err, "No audit log: nothing was recorded yet.")
+		return nil
+	}
+	report, err := audit.Verify(settings.AuditDir(), options)
+	if err != nil {
+		return err
+	}
+	if o.asJSON {
+		err = e.printJSON(report)
+	} else {
+		e.printAuditReport(report)
+	}
+	if len(report.Problems) > 0 {
+		failed := fmt.Errorf("the audit log was changed: %d problems", len(report.Problems))
+		err = errors.Join(err, advice.With(failed, "keep the directory as it is, and compare it with a backup"))
+	}
+	return err
+}
+
+func readAnchors(path string) ([]audit.Head, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("anchor: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, 64<<20))
+	if err != nil {
+		return nil, fmt.Errorf("anchor: %w", err)
+	}
+	var before audit.Report
+	if err := json.Unmarshal(text, &before); err != nil || len(before.Heads) == 0 {
+		return nil, advice.With(fmt.Errorf("anchor: %s holds no heads", path), "give the output of `atoll audit verify --json`")
+	}
+	return before.Heads, nil
+}
+
+func (e *env) printAuditReport(r *audit.Report) {
+	for _, p := range r.Problems {
+		fmt.Fprintln(e.Out, printable(p.String()))
+	}
+	fmt.Fprintf(e.Out, "%d records in %d segments, %d counted only, %d segments retired, %d problems\n", r.Records, r.Segments, r.Dropped, r.Retired, len(r.Problems))
+	if r.Unsigned > 0 {
+		fmt.Fprintf(e.Out, "%d of the last lines are not signed yet\n", r.Unsigned)
+	}
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	money "github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/usage/billing"
+)
+
+func newBillingCommand(e *env) *cobra.Command {
+	cmd := &cobra.Command{Use: "billing", Short: "Compare what was spent with what was billed"}
+	cmd.AddCommand(newReconcileCommand(e))
+	return cmd
+}
+
+type reconcileOptions struct {
+	since, account, run string
+	wait                bool
+	asJSON              bool
+}
+
+func newReconcileCommand(e *env) *cobra.Command {
+	var o reconcileOptions
+	cmd := &cobra.Command{
+		Use:   "reconcile",
+		Short: "Take over LiteLLM's figures and report every difference",
+		Long: `Compare the calls of this installation with LiteLLM's spend logs, by our own
+request id, and take LiteLLM's figures over: receipts and budgets follow them.
+
+A call that LiteLLM has not written down yet is pending for llm.billing.graceSeconds,
+then missing. Calls that are missing on either side make the exit code 1.`,
+		Example: `  atoll billing reconcile --since 24h
+  atoll billing reconcile --since 2026-01-01 --account acme --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			since, err := moment(cmd, o.since, time.Now())
+			if err != nil {
+				return err
+			}
+			return runReconcile(cmd.Context(), e, o, since)
+		},
+	}
+	sinceFlag(cmd, &o.since, "24h")
+	flags := cmd.Flags()
+	flags.StringVar(&o.account, "account", "", "only this billing account")
+	flags.StringVar(&o.run, "run", "", "only this run")
+	flags.BoolVar(&o.wait, "wait", false, "look again until no call is pending")
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+func runReconcile(ctx context.Context, e *env, o reconcileOptions, since time.Time) error {
+	a, err := e.open(ctx)
+	if err != nil {
+		return e.configError(err, o.asJSON)
+	}
+	done := e.progress("asking for spend logs")
+	reports, err := a.Reconcile(ctx, billing.Options{Since: since, Account: o.account, Run: o.run, Wait: o.wait})
+	done()
+	if err != nil {
+		return err
+	}
+	failed := missingOf(reports)
+	if o.asJSON {
+		return errors.Join(e.printJSON(map[string]any{"providers": reports}), failed)
+	}
+	for _, name := range slices.Sorted(maps.Keys(reports)) {
+		e.printReport(name, reports[name])
+	}
+	return failed
+}
+
+// missingOf is the error of calls that one side does not know.
+func missingOf(reports map[string]*billing.Report) error {
+	upstream, local := 0, 0
+	for _, r := range reports {
+		upstream += len(r.MissingUpstream)
+		local += len(r.MissingLocal)
+	}
+	if upstream+local == 0 {
+		return nil
+	}
+	return advice.With(fmt.Errorf("%d calls are missing upstream, %d here", upstream, local),
+		"LiteLLM may delete old rows or drop those of broken streams; calls missing here were made with our mark by somebody else, or their record is lost")
+}
+
+func (e *env) printReport(name string, r *billing.Report) {
+	fmt.Fprintf(e.Out, "%s: %d calls, %d matched, %d pending, %d corrected\n", printable(name), r.Calls, r.Matched, r.Pending, r.Corrected)
+	fmt.Fprintf(e.Out, "  here %s, billed %s, difference %s\n", money.Dollars(r.LocalMicroUSD), money.Dollars(r.BilledMicroUSD), money.Dollars(r.DeltaMicroUSD))
+	if r.Provisional {
+		fmt.Fprintln(e.Out, "  provisional: some calls are not written down upstream")
+	}
+	t := newTable("MISSING", "REQUEST", "RUN", "ACCOUNT", "MODEL", "AT", "COST")
+	for _, side := range []struct {
+		name string
+		list []billing.Missing
+	}{{"upstream", r.MissingUpstream}, {"here", r.MissingLocal}} {
+		for _, m := range side.list {
+			t.add(side.name, m.ID, orDash(m.Run), orDash(m.Account), orDash(m.Model), m.At.Local().Format(time.DateTime), money.Dollars(m.MicroUSD))
+		}
+	}
+	if t.len() > 0 {
+		t.print(e.Out)
+	}
+}

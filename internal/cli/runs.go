@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	money "github.com/atoll-run/atoll/internal/usage"
+)
+
+func newRunsCommand(e *env) *cobra.Command {
+	cmd := &cobra.Command{Use: "runs", Short: "Show what runs did and cost"}
+	cmd.AddCommand(newRunsCostCommand(e))
+	return cmd
+}
+
+type costOptions struct {
+	since, account string
+	asJSON         bool
+}
+
+func newRunsCostCommand(e *env) *cobra.Command {
+	var o costOptions
+	cmd := &cobra.Command{
+		Use:   "cost [RUN]",
+		Short: "Show what runs spent on models",
+		Long: `Show what runs spent on models, the last first.
+
+Where reconciliation found LiteLLM's figure, that is the one that counts. STATE is
+provisional while the figure of a call is not known yet; unpriced counts calls of
+models without a price, whose money nobody knows.`,
+		Example: `  atoll runs cost --since 7d
+  atoll runs cost run-42 --json`,
+		Args: atMostOne("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter := money.Filter{Account: o.account}
+			if len(args) == 1 {
+				filter.Run = args[0]
+			}
+			var err error
+			if len(args) == 0 || cmd.Flags().Changed("since") {
+				if filter.Since, err = moment(cmd, o.since, time.Now()); err != nil {
+					return err
+				}
+			}
+			return runRunsCost(cmd.Context(), e, o, filter)
+		},
+	}
+	sinceFlag(cmd, &o.since, "7d")
+	cmd.Flags().StringVar(&o.account, "account", "", "only this billing account")
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+func runRunsCost(ctx context.Context, e *env, o costOptions, filter money.Filter) error {
+	a, err := e.open(ctx)
+	if err != nil {
+		return e.configError(err, o.asJSON)
+	}
+	ledger, err := a.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	runs, err := ledger.Runs(ctx, filter)
+	if err != nil {
+		return err
+	}
+	if o.asJSON {
+		return e.printJSON(map[string]any{"runs": runs})
+	}
+	if len(runs) == 0 {
+		fmt.Fprintln(e.Out, "No run asked a model in this time.")
+		return nil
+	}
+	t := newTable("RUN", "ACCOUNT", "AGENT", "LAST", "CALLS", "TOKENS", "COST", "STATE")
+	for _, r := range runs {
+		t.add(orDash(r.Run), orDash(r.Account), orDash(r.Agent), ago(time.Since(r.Last)), fmt.Sprint(r.Calls), fmt.Sprint(r.Tokens), money.Dollars(r.MicroUSD), costState(r))
+	}
+	t.print(e.Out)
+	return nil
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func costState(r money.RunCost) string {
+	state := "billed"
+	if r.Provisional > 0 {
+		state = fmt.Sprintf("provisional (%d of %d)", r.Provisional, r.Calls)
+	}
+	if r.Unpriced > 0 {
+		state += fmt.Sprintf(", %d unpriced", r.Unpriced)
+	}
+	if r.Crashed > 0 {
+		state += fmt.Sprintf(", %d of a process that died", r.Crashed)
+	}
+	return state
+}
