@@ -34,6 +34,8 @@ type Pool struct {
 	sources []Source
 	keys    atomic.Pointer[[]*entry]
 
+	refused chan struct{} // tells Keep that the upstream refused a key
+
 	mu     sync.Mutex // one reload at a time
 	loaded time.Time
 }
@@ -61,7 +63,7 @@ func NewPool(ctx context.Context, o PoolOptions, sources ...Source) (*Pool, erro
 	o.Rest = orDefault(o.Rest, DefaultRest)
 	o.RefusedRest = orDefault(o.RefusedRest, DefaultRefusedRest)
 	o.Reload = orDefault(o.Reload, DefaultReload)
-	p := &Pool{options: o, sources: sources}
+	p := &Pool{options: o, sources: sources, refused: make(chan struct{}, 1)}
 	return p, p.Reload(ctx)
 }
 
@@ -103,6 +105,25 @@ func (p *Pool) Reload(ctx context.Context) error {
 	}
 	p.keys.Store(&now)
 	return nil
+}
+
+// Keep reads the sources again from time to time, and soon after the upstream
+// refused a key, until the context ends. What goes wrong is told to failed: the
+// keys that were there stay in use.
+func (p *Pool) Keep(ctx context.Context, failed func(error)) {
+	tick := time.NewTicker(p.options.Reload)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-p.refused:
+		}
+		if err := p.Reload(ctx); err != nil && ctx.Err() == nil {
+			failed(err)
+		}
+	}
 }
 
 func (p *Pool) entries() []*entry {
@@ -150,6 +171,10 @@ func (k Key) Failed(status int) (another bool) {
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		k.entry.until.Store(now.Add(k.pool.options.RefusedRest).UnixNano())
+		select {
+		case k.pool.refused <- struct{}{}:
+		default:
+		}
 	case status == http.StatusTooManyRequests:
 		k.entry.until.Store(now.Add(k.pool.options.Rest).UnixNano())
 	case k.entry.failures.Add(1) >= failuresToRest:

@@ -273,3 +273,38 @@ func TestAPoolNeedsAKey(t *testing.T) {
 		t.Error("accepted")
 	}
 }
+
+// A key that was changed where it is kept is used soon after the old one was
+// refused.
+func TestPoolFollowsAChangedKey(t *testing.T) {
+	path := write(t, t.TempDir(), "key", "old", 0o600)
+	p, err := secret.NewPool(t.Context(), secret.PoolOptions{Reload: time.Hour}, secret.File{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.Keep(ctx, func(err error) { t.Error(err) })
+	}()
+	old, err := p.Pick()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old.Failed(401)
+	var got secret.Key
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if got, err = p.Pick(); err == nil {
+			break
+		}
+	}
+	if err != nil || got.Value.Reveal() != "new" {
+		t.Errorf("%q, %v", got.Value.Reveal(), err)
+	}
+	cancel()
+	<-ended
+}
