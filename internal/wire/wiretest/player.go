@@ -71,7 +71,7 @@ func (p *Player) wire(conn net.Conn) {
 		return
 	}
 	if hello.Kind == wire.KindDirect {
-		p.stream(conn)
+		p.stream(conn, true)
 		return
 	}
 	session, err := wire.GuestSession(conn)
@@ -88,18 +88,24 @@ func (p *Player) wire(conn net.Conn) {
 		}
 		streams.Go(func() {
 			defer stream.Close()
-			p.stream(stream)
+			p.stream(stream, false)
 		})
 	}
 }
 
 // stream plays one talk after the other until the host leaves.
-func (p *Player) stream(conn net.Conn) {
+func (p *Player) stream(conn net.Conn, direct bool) {
 	from := newReader(conn)
 	for {
 		request, err := from.request()
 		if err != nil || request == nil {
 			return
+		}
+		if direct && !p.knowsDirect(request) {
+			if wire.WriteJSON(conn, wire.FrameError, wire.Fail(wire.CodeUnknownOp, "a direct wire does not do this")) != nil {
+				return
+			}
+			continue
 		}
 		talk := p.find(request)
 		if talk == nil {
@@ -110,6 +116,18 @@ func (p *Player) stream(conn net.Conn) {
 			return
 		}
 	}
+}
+
+// knowsDirect reports whether the guest did such an operation over a direct wire.
+func (p *Player) knowsDirect(request json.RawMessage) bool {
+	op := operation(request)
+	return slices.ContainsFunc(p.recording.Talks, func(t *Talk) bool { return t.Direct && operation(t.Request) == op })
+}
+
+func operation(request json.RawMessage) wire.Op {
+	var r wire.Request
+	_ = json.Unmarshal(request, &r)
+	return r.Op
 }
 
 // find returns the talk that begins with a request, and takes note of its names.
@@ -142,9 +160,7 @@ func (p *Player) find(request json.RawMessage) *Talk {
 // idle reports whether the guest had nothing to say until the host left: it
 // waited for a connection that did not come.
 func (t *Talk) idle() bool {
-	var request wire.Request
-	_ = json.Unmarshal(t.Request, &request)
-	return request.Op == wire.OpPortAccept && !slices.ContainsFunc(t.Events, func(e Event) bool { return e.Type == wire.FrameStarted })
+	return operation(t.Request) == wire.OpPortAccept && !slices.ContainsFunc(t.Events, func(e Event) bool { return e.Type == wire.FrameStarted })
 }
 
 // play reports whether there may be more on the same wire.

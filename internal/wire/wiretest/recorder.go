@@ -60,7 +60,7 @@ func (r *Recorder) wire(host, guest net.Conn) {
 	r.recording.Welcome = *welcome
 	r.mu.Unlock()
 	if hello.Kind == wire.KindDirect {
-		r.relay(host, guest)
+		r.relay(host, guest, true)
 		return
 	}
 	r.streams(host, guest)
@@ -88,15 +88,15 @@ func (r *Recorder) streams(host, guest net.Conn) {
 			defer stream.Close()
 			if onward, err := outward.Open(); err == nil {
 				defer onward.Close()
-				r.relay(stream, onward)
+				r.relay(stream, onward, false)
 			}
 		})
 	}
 }
 
 // relay relays one stream, or a direct wire, on which one talk follows the other.
-func (r *Recorder) relay(host, guest net.Conn) {
-	t := &tape{recorder: r}
+func (r *Recorder) relay(host, guest net.Conn, direct bool) {
+	t := &tape{recorder: r, direct: direct}
 	var answers sync.WaitGroup
 	answers.Go(func() { t.answers(guest, host) })
 	t.asks(newReader(host), guest)
@@ -107,13 +107,14 @@ func (r *Recorder) relay(host, guest net.Conn) {
 // tape is where a stream's talks are written down.
 type tape struct {
 	recorder *Recorder
+	direct   bool
 	talk     *Talk
 }
 
 func (t *tape) begin(request json.RawMessage) {
 	t.recorder.mu.Lock()
 	defer t.recorder.mu.Unlock()
-	t.talk = &Talk{Request: request}
+	t.talk = &Talk{Direct: t.direct, Request: request}
 	t.recorder.recording.Talks = append(t.recorder.recording.Talks, t.talk)
 }
 

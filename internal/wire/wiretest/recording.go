@@ -28,6 +28,7 @@ type Recording struct {
 
 // Talk is one operation.
 type Talk struct {
+	Direct  bool            `json:"direct,omitempty"` // over a direct wire
 	Request json.RawMessage `json:"request"`
 	Events  []Event         `json:"events"`
 }
