@@ -30,7 +30,7 @@ func Harden() error {
 		return fmt.Errorf("dumpable: %w", err)
 	}
 	// Where we are not process 1, orphans come to us all the same.
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil && !alone() {
 		return fmt.Errorf("subreaper: %w", err)
 	}
 	closeInherited()

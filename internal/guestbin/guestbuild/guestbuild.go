@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -26,20 +27,32 @@ const keepFor = 24 * time.Hour
 // shares one file.
 func Build(tb testing.TB) string {
 	tb.Helper()
-	path, err := build()
+	return BuildFor(tb, runtime.GOARCH)
+}
+
+// BuildFor is Build for another architecture.
+func BuildFor(tb testing.TB, arch string) string {
+	tb.Helper()
+	path, err := builds[arch]()
 	if err != nil {
 		tb.Fatalf("build the guest: %v", err)
 	}
 	return path
 }
 
-var build = sync.OnceValues(func() (string, error) {
+// builds are made when they are first asked for.
+var builds = map[string]func() (string, error){
+	"amd64": sync.OnceValues(func() (string, error) { return build("amd64") }),
+	"arm64": sync.OnceValues(func() (string, error) { return build("arm64") }),
+}
+
+func build(arch string) (string, error) {
 	dir := filepath.Join(os.TempDir(), "atoll-guest-test-"+strconv.Itoa(os.Getuid()))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
 	removeOld(dir)
-	fresh, err := compile(dir)
+	fresh, err := compile(dir, arch)
 	if err != nil {
 		return "", err
 	}
@@ -49,12 +62,12 @@ var build = sync.OnceValues(func() (string, error) {
 	}
 	path := filepath.Join(dir, "atoll-guest-"+guestbin.Hash(content))
 	return path, os.Rename(fresh, path)
-})
+}
 
-func compile(dir string) (string, error) {
-	path := filepath.Join(dir, fmt.Sprintf("building-%d", os.Getpid()))
+func compile(dir, arch string) (string, error) {
+	path := filepath.Join(dir, fmt.Sprintf("building-%s-%d", arch, os.Getpid()))
 	cmd := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, program)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}

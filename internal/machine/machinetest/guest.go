@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,6 +30,7 @@ type Options struct {
 	Prepare string   // shell commands, as root, before the guest starts
 	Args    []string // more arguments for the guest
 	Program string   // the guest itself; "": the one of this tree
+	Arch    string   // "": the host's, or what ArchEnv says; another is emulated
 }
 
 // Guest is a running guest: process 1 of a pid namespace with its own mounts,
@@ -50,7 +52,8 @@ func Start(tb testing.TB, options *Options) *Guest {
 	if options == nil {
 		options = &Options{}
 	}
-	g := &Guest{Dir: makeDir(tb), Program: install(tb, options.Program)}
+	options = options.emulated(tb)
+	g := &Guest{Dir: makeDir(tb), Program: install(tb, options)}
 	g.Socket = filepath.Join(g.Dir, "guest.sock")
 	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), "/bin/sh", append([]string{"-c", script(tb, options), g.Program, "init", "--socket", g.Socket}, options.Args...)...)
 	cmd.Dir = g.Dir
@@ -85,10 +88,14 @@ func makeDir(tb testing.TB) string {
 }
 
 // install puts the guest where its user can run it and not read it.
-func install(tb testing.TB, program string) string {
+func install(tb testing.TB, options *Options) string {
 	tb.Helper()
+	program, mode := options.Program, os.FileMode(0o711)
 	if program == "" {
-		program = guestbuild.Build(tb)
+		program = guestbuild.BuildFor(tb, options.Arch)
+	}
+	if options.Arch != runtime.GOARCH {
+		mode = 0o755 // the emulator reads it
 	}
 	content, err := os.ReadFile(program)
 	if err != nil {
@@ -100,7 +107,7 @@ func install(tb testing.TB, program string) string {
 	}
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "guest")
-	if err := os.WriteFile(path, content, 0o711); err != nil {
+	if err := os.WriteFile(path, content, mode); err != nil {
 		tb.Fatal(err)
 	}
 	if err := os.Chmod(dir, 0o711); err != nil {
@@ -123,7 +130,7 @@ func script(tb testing.TB, options *Options) string {
 	}
 	lines = append(lines, "mount -t proc proc /proc", options.Prepare,
 		"exec setpriv --reuid="+strconv.Itoa(uid)+" --regid="+strconv.Itoa(uid)+
-			` --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs "$0" "$@"`)
+			` --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs `+options.emulator()+`"$0" "$@"`)
 	return strings.Join(lines, "\n")
 }
 
