@@ -16,7 +16,7 @@ import (
 func (a *App) Find(ctx context.Context, nameOrSession string) (Who, error) {
 	entry, err := a.registry.Get(ctx, nameOrSession)
 	if errors.Is(err, sandbox.ErrNotFound) {
-		return Who{SessionKey: nameOrSession}, nil
+		return a.ofFork(ctx, Who{SessionKey: nameOrSession}), nil
 	} else if err != nil {
 		return Who{}, err
 	}
@@ -24,6 +24,7 @@ func (a *App) Find(ctx context.Context, nameOrSession string) (Who, error) {
 	if _, key := policy.ScopeAccount(entry.SessionKey); policy.ScopeHasAgent(key, entry.AgentID) && key != "agent:"+entry.AgentID {
 		who.SessionKey = key
 	}
+	who = a.ofFork(ctx, who)
 	p, err := a.Plan(who)
 	if err != nil {
 		return who, err

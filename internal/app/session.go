@@ -55,7 +55,7 @@ func (a *App) Provide(ctx context.Context, who Who) (*Session, error) {
 // prepareFor does everything that comes before a sandbox is made.
 func (a *App) prepareFor(ctx context.Context, who Who) (p *plan.Plan, notices []string, err error) {
 	a.pruneIfDue(ctx)
-	if p, err = a.Plan(who); err != nil {
+	if p, err = a.Plan(a.ofFork(ctx, who)); err != nil {
 		return nil, nil, err
 	}
 	if err := p.Refusal(); err != nil {

@@ -195,6 +195,9 @@ func Sweep(ctx context.Context, root string) error {
 	if v.private == nil {
 		return nil
 	}
+	if err := v.sweepForks(ctx); err != nil {
+		return err
+	}
 	trash, err := openDirAt(v.private, trashName)
 	if err != nil {
 		return ignoreMissing(err)

@@ -1,0 +1,140 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/clone"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/workspace"
+)
+
+// Forked is a sandbox that was made with the files of another.
+type Forked struct {
+	Name       string   `json:"name"`
+	SessionKey string   `json:"sessionKey"`
+	From       string   `json:"from"`
+	Workspace  string   `json:"workspace"`
+	Notices    []string `json:"notices"`
+}
+
+// Fork makes a sandbox with the files of another: those in its root, and its
+// private copy of the workspace. It belongs to a session of the same agent, a
+// new one if none is named, whatever the configured scope: else the two would
+// be one sandbox.
+func (a *App) Fork(ctx context.Context, from, session string, stop bool) (Forked, error) {
+	who, err := a.Find(ctx, from)
+	if err != nil {
+		return Forked{}, err
+	}
+	source, err := a.Plan(who)
+	if err != nil {
+		return Forked{}, err
+	}
+	p, err := a.planFork(ctx, source, who, session)
+	if err != nil {
+		return Forked{}, err
+	}
+	var notices []string
+	copied := false // what was there before must not be taken away
+	err = a.Manager.Fork(ctx, source.Spec.Name, p.Spec, sandbox.ForkOptions{
+		Stop: stop,
+		Files: func(ctx context.Context, running bool) (err error) {
+			if err := workspace.Fork(ctx, source.Layout, p.Layout, running); err != nil {
+				return explainFork(err)
+			}
+			copied = true
+			notices, err = a.prepare(ctx, p)
+			return err
+		},
+		Undo: func(ctx context.Context) error {
+			if !copied {
+				return nil
+			}
+			return workspace.Remove(ctx, p.Layout)
+		},
+	})
+	if err != nil {
+		return Forked{}, err
+	}
+	if err := a.registry.SetFact(ctx, anyFork, "1"); err != nil {
+		return Forked{}, err
+	}
+	forked := Forked{Name: p.Spec.Name, SessionKey: p.Session.Key, From: source.Spec.Name, Workspace: p.Layout.WorkspaceDir, Notices: notices}
+	return forked, a.registry.SetFact(ctx, forkFact(p.Spec.Name), source.Spec.Name)
+}
+
+// explainFork says what to do about a workspace that cannot be copied.
+func explainFork(err error) error {
+	switch {
+	case errors.Is(err, clone.ErrNotShared):
+		return advice.With(fmt.Errorf("it is running: %w: %w", err, sandbox.ErrUnsupported),
+			"stop it first, with --stop, or keep the workspaces on btrfs or xfs")
+	case errors.Is(err, fs.ErrExist):
+		return advice.With(err, "that session had a sandbox once, whose files are still there: choose another session")
+	}
+	return err
+}
+
+// planFork plans the sandbox of the new session.
+func (a *App) planFork(ctx context.Context, source *plan.Plan, who Who, session string) (*plan.Plan, error) {
+	if session == "" {
+		session = "agent:" + source.Agent.ID + ":fork-" + strings.ToLower(rand.Text()[:8])
+	}
+	p, err := a.Plan(ownSandbox(Who{AgentID: source.Agent.ID, SessionKey: session, Account: who.Account}))
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Refusal(); err != nil {
+		return nil, err
+	}
+	if source.Net != nil || p.Net != nil {
+		return nil, advice.With(fmt.Errorf("sandbox %q is half of a network pair, which cannot be forked: %w", source.Spec.Name, sandbox.ErrUnsupported),
+			"remove sandbox.networkAllow to have one sandbox a session")
+	}
+	return p, a.chooseBackend(ctx, p)
+}
+
+// ownSandbox gives a session a sandbox of its own, whatever scope its agent has.
+func ownSandbox(who Who) Who {
+	before := who.Adjust
+	who.Adjust = func(agent *config.Agent) {
+		if before != nil {
+			before(agent)
+		}
+		agent.Sandbox.Scope = config.ScopeSession
+	}
+	return who
+}
+
+// What the registry remembers of forks: that there are any, and of what each is.
+const anyFork = "forks"
+
+func forkFact(name string) string { return "fork:" + name }
+
+// ofFork directs a session that was made by a fork to its own sandbox.
+func (a *App) ofFork(ctx context.Context, who Who) Who {
+	if any, err := a.registry.Fact(ctx, anyFork); who.SessionKey == "" || err != nil || any == "" {
+		return who
+	}
+	own := ownSandbox(who)
+	p, err := a.Plan(own)
+	if err != nil {
+		return who
+	}
+	from, err := a.registry.Fact(ctx, forkFact(p.Spec.Name))
+	if err != nil || from == "" {
+		return who
+	}
+	if _, err := a.registry.Get(ctx, p.Spec.Name); err != nil {
+		return who // it was removed since
+	}
+	return own
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+type forkOptions struct{ stop, asJSON bool }
+
+func newForkCommand(e *env) *cobra.Command {
+	var o forkOptions
+	cmd := &cobra.Command{
+		Use:   "fork SANDBOX [SESSION]",
+		Short: "Make a sandbox with the same files as another",
+		Long: `Make a sandbox with the same files as another: those of its root, if that may
+be changed, and its private copy of the workspace. SANDBOX is the name of a
+sandbox or of its session; the new one belongs to SESSION, by default a new
+session of the same agent.
+
+The files of a stopped sandbox's root are shared, not copied, and from then on
+each changes its own. A running sandbox can be forked only where the file
+system lets files share their blocks; --stop stops it first, if nobody works in
+it. It starts again when it is next used.`,
+		Example: `  atoll sandbox fork openclaw-sbx-agent-main-f331f052 --stop
+  atoll sandbox fork agent:main agent:main:try-2 --stop
+  atoll sandbox exec --session agent:main:try-2 -- git status`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usage(cmd, errors.New("no sandbox was given"))
+			case len(args) > 2:
+				return usage(cmd, fmt.Errorf("unexpected argument %q", args[2]))
+			case len(args) == 2 && args[1] == "":
+				return usage(cmd, errors.New("the session is empty"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runFork(cmd.Context(), e, o, args) },
+	}
+	cmd.Flags().BoolVar(&o.stop, "stop", false, "stop the sandbox first, if nobody works in it")
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+func runFork(ctx context.Context, e *env, o forkOptions, args []string) error {
+	a, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
+	session := ""
+	if len(args) > 1 {
+		session = args[1]
+	}
+	done := e.progress("forking " + args[0])
+	forked, err := a.Fork(ctx, args[0], session, o.stop)
+	done()
+	if err != nil {
+		return err
+	}
+	for _, n := range forked.Notices {
+		e.notice(n)
+	}
+	if o.asJSON {
+		return e.printJSON(forked)
+	}
+	fmt.Fprintf(e.Out, "Forked: %s from %s\n", forked.Name, forked.From)
+	fmt.Fprintf(e.Out, "Use it: atoll sandbox exec --session %s -- COMMAND\n", printable(forked.SessionKey))
+	return nil
+}
