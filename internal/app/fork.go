@@ -30,7 +30,11 @@ type Forked struct {
 // new one if none is named, whatever the configured scope: else the two would
 // be one sandbox.
 func (a *App) Fork(ctx context.Context, from, session string, stop bool) (Forked, error) {
-	who, err := a.Find(ctx, from)
+	entry, err := a.named(ctx, from)
+	if err != nil {
+		return Forked{}, err
+	}
+	who, err := a.Find(ctx, entry.ContainerName)
 	if err != nil {
 		return Forked{}, err
 	}
@@ -69,6 +73,21 @@ func (a *App) Fork(ctx context.Context, from, session string, stop bool) (Forked
 	}
 	forked := Forked{Name: p.Spec.Name, SessionKey: p.Session.Key, From: source.Spec.Name, Workspace: p.Layout.WorkspaceDir, Notices: notices}
 	return forked, a.registry.SetFact(ctx, forkFact(p.Spec.Name), source.Spec.Name)
+}
+
+// named finds a sandbox by its name, or by what its users share. A word that is
+// neither must not end up as the sandbox of whoever is the default.
+func (a *App) named(ctx context.Context, word string) (*sandbox.Entry, error) {
+	entries, err := a.registry.List(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !e.Imported && (e.ContainerName == word || e.SessionKey == word) {
+			return e, nil
+		}
+	}
+	return nil, advice.With(fmt.Errorf("sandbox %q: %w", word, sandbox.ErrNotFound), "atoll sandbox list shows what there is")
 }
 
 // explainFork says what to do about a workspace that cannot be copied.
