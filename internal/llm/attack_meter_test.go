@@ -197,7 +197,7 @@ func TestAttack19_HostileUpstream(t *testing.T) {
 
 func TestAttack19_EndlessAnswer(t *testing.T) {
 	m := newModel(t, endless)
-	p := newProxy(t, m.URL, func(o *llm.Options) { o.Upstream.TotalTimeout = 3 * time.Second }).listen(terms())
+	p := newProxy(t, m.URL, func(o *llm.Options) { o.Providers[0].Upstream.TotalTimeout = 3 * time.Second }).listen(terms())
 	a := p.post(chatPath, helloStream)
 	if a.err != nil || !strings.Contains(a.body, `"deadline"`) {
 		t.Errorf("%v %.300s", a.err, a.body)

@@ -45,26 +45,28 @@ func stop(status int, code, message string, retry bool) error {
 }
 
 // fail answers a request whose answer has not begun.
-func (x *exchange) fail(err error) bool {
-	if _, atCaller := errors.AsType[*callerError](err); atCaller || errors.Is(err, errGone) {
-		x.account.status, x.account.denied = 499, errGone.Error()
-		return false
-	}
+func (x *exchange) fail(err error) bool { return x.refuse(x.problemOf(err)) }
+
+// problemOf says what a failure is to the caller.
+func (x *exchange) problemOf(err error) *dialect.Problem {
 	if s, ok := errors.AsType[*stopError](err); ok {
-		return x.refuse(s.problem)
+		return s.problem
+	}
+	if _, atCaller := errors.AsType[*callerError](err); atCaller || errors.Is(err, errGone) {
+		return hangUp
 	}
 	x.s.options.Logger.Warn("upstream", "error", err, "request", x.id)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return x.refuse(&dialect.Problem{Status: 504, Code: "upstream_timeout", Message: "the model did not answer in time", Retry: true})
+		return &dialect.Problem{Status: 504, Code: "upstream_timeout", Message: "the model did not answer in time", Retry: true}
 	}
-	return x.refuse(&dialect.Problem{Status: 502, Code: "upstream_failed", Message: "the model cannot be reached at the moment", Retry: true})
+	return &dialect.Problem{Status: 502, Code: "upstream_failed", Message: "the model cannot be reached at the moment", Retry: true}
 }
 
 // send sends the request, with another key if one is refused, and reads the head
 // of the answer.
 func (x *exchange) send(a *h1.Response) (*link, error) {
 	for try := 1; ; try++ {
-		key, err := x.s.options.Keys.Pick()
+		key, err := x.place.keys.Pick()
 		if err != nil {
 			return nil, stop(503, "no_key", "the upstream takes none of our keys at the moment", true)
 		}
@@ -90,7 +92,7 @@ func (x *exchange) send(a *h1.Response) (*link, error) {
 
 // attempt sends the request once.
 func (x *exchange) attempt(a *h1.Response) (*link, error) {
-	l, err := x.s.upstream.get(x.s.ctx)
+	l, err := x.place.get(x.s.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +128,7 @@ func (x *exchange) write(l *link) error {
 // appendHead appends the head of the request. All of it is ours, but for the
 // three fields that appendPassed takes over.
 func (x *exchange) appendHead(dst []byte) []byte {
-	u := x.s.upstream
+	u := x.place
 	dst = append(append(append(dst, x.route.method...), ' '), u.prefix...)
 	dst = append(append(dst, x.route.upstream...), query(x.c.q.Target)...)
 	dst = append(append(append(dst, " HTTP/1.1\r\nHost: "...), u.host...), "\r\n"...)
@@ -148,7 +150,7 @@ func (x *exchange) appendHead(dst []byte) []byte {
 // await waits for the head of the answer, and looks around while it does.
 func (x *exchange) await(l *link, a *h1.Response) error {
 	o := &x.s.options
-	limit := time.Now().Add(o.Upstream.HeaderTimeout)
+	limit := time.Now().Add(x.place.HeaderTimeout)
 	for {
 		err := l.reader.ReadResponse(a, x.route.method, h1.Patience{First: o.Tick, Rest: headPatience})
 		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || l.reader.Buffered() > 0 {

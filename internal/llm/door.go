@@ -31,8 +31,11 @@ type Admit func(q *h1.Request) (*Caller, *dialect.Problem)
 type Door func(conn net.Conn) Admit
 
 // allows reports whether a model may be called.
-func (c *Caller) allows(model string) bool {
-	for _, name := range c.Models {
+func (c *Caller) allows(model string) bool { return matches(c.Models, model) }
+
+// matches looks for a model among names, and beginnings of names that end in *.
+func matches(names []string, model string) bool {
+	for _, name := range names {
 		if prefix, ok := strings.CutSuffix(name, "*"); name == model || ok && strings.HasPrefix(model, prefix) {
 			return true
 		}

@@ -20,6 +20,7 @@ type exchange struct {
 	route   *route // nil: there is none
 	dialect dialect.Dialect
 	caller  *Caller // nil: not admitted
+	place   *place  // that is asked
 	entered bool
 
 	id     string
@@ -41,7 +42,6 @@ func newExchange(c *conn, w *worker, r *route, d dialect.Dialect) *exchange {
 	now := time.Now()
 	x := &exchange{c: c, w: w, s: c.server, route: r, dialect: d, id: rand.Text(), start: now}
 	x.memory.room, x.body = &c.server.room, w.body
-	x.end = now.Add(c.server.options.Upstream.TotalTimeout)
 	w.meter.Reset(d)
 	return x
 }
@@ -71,9 +71,6 @@ func (x *exchange) prepare() *dialect.Problem {
 	var p *dialect.Problem
 	if x.caller, p = x.c.admit(&x.c.q); p != nil {
 		return p
-	}
-	if !x.caller.Until.IsZero() && x.caller.Until.Before(x.end) {
-		x.end = x.caller.Until.Add(-x.s.options.Tick) // in time to say so
 	}
 	if x.entered = x.s.enter(x.caller); !x.entered {
 		return busy("too many requests of this caller are under way")
@@ -154,6 +151,11 @@ func (x *exchange) judge() *dialect.Problem {
 	if !x.caller.allows(x.account.asked) {
 		return &dialect.Problem{Status: 403, Code: "model_not_allowed", Message: "model " + x.account.asked + " may not be called here"}
 	}
+	p := x.s.placeOf(x.account.asked)
+	if p == nil {
+		return &dialect.Problem{Status: 404, Code: "model_not_found", Message: "no provider of model " + x.account.asked + " is configured"}
+	}
+	x.goTo(p)
 	return nil
 }
 

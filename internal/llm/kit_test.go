@@ -162,7 +162,7 @@ func newProxy(t *testing.T, upstream string, change func(*llm.Options)) *proxy {
 	p.pool, err = secret.NewPool(ctx, secret.PoolOptions{}, secret.Literal{Value: secret.New(theKey)})
 	must(t, err)
 	o := llm.Options{
-		Upstream: llm.Upstream{URL: upstream}, Keys: p.pool, Ledger: p.ledger, Audit: p.log,
+		Providers: []llm.Provider{{Upstream: llm.Upstream{URL: upstream}, Keys: p.pool}}, Ledger: p.ledger, Audit: p.log,
 		Logger: slog.New(slog.NewTextHandler(p.logged, nil)), Tick: 20 * time.Millisecond,
 	}
 	if change != nil {

@@ -28,13 +28,19 @@ type Keys interface {
 	Values() []secret.Value
 }
 
-// Options are what a Server needs, and its limits; zero is the default.
-type Options struct {
+// Provider is a place where models are.
+type Provider struct {
 	Upstream Upstream
 	Keys     Keys
-	Ledger   Ledger
-	Audit    Auditor
-	Logger   *slog.Logger
+	Models   []string // names, or beginnings of names that end in *; none: all
+}
+
+// Options are what a Server needs, and its limits; zero is the default.
+type Options struct {
+	Providers []Provider // the first that has a model is asked
+	Ledger    Ledger
+	Audit     Auditor
+	Logger    *slog.Logger
 
 	MaxBody      int64 // bytes of a request
 	MaxAnswer    int64 // bytes of an answer that is not a stream
@@ -91,7 +97,6 @@ func (o *Options) fill() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Upstream.fill()
 }
 
 func orDefault[T int | int64 | time.Duration](value *T, fallback T) {

@@ -12,10 +12,10 @@ import (
 
 // Server serves callers. Make one with New, and Close it.
 type Server struct {
-	options  Options
-	upstream *upstream
-	room     room
-	cuts     cuts
+	options Options
+	places  []*place
+	room    room
+	cuts    cuts
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -29,17 +29,14 @@ type Server struct {
 // New returns a server. It makes no connection yet.
 func New(o Options) (*Server, error) {
 	o.fill()
-	switch {
-	case o.Keys == nil:
-		return nil, errors.New("a proxy needs keys")
-	case o.Ledger == nil || o.Audit == nil:
+	if o.Ledger == nil || o.Audit == nil {
 		return nil, errors.New("a proxy needs a ledger and an audit log")
 	}
-	u, err := newUpstream(o.Upstream)
+	places, err := newPlaces(o.Providers)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, upstream: u, room: room{limit: o.MaxMemory}, conns: map[net.Conn]struct{}{}, active: map[audit.Subject]int{}}
+	s := &Server{options: o, places: places, room: room{limit: o.MaxMemory}, conns: map[net.Conn]struct{}{}, active: map[audit.Subject]int{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.cuts.init(o.KeepCut)
 	return s, nil
@@ -117,7 +114,9 @@ func (s *Server) Close() error {
 		s.wake()
 		select {
 		case <-done:
-			s.upstream.close()
+			for _, p := range s.places {
+				p.close()
+			}
 			return nil
 		case <-again.C:
 		}

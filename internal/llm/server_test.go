@@ -141,7 +141,7 @@ func TestAnotherKeyIsTriedWhenOneIsRefused(t *testing.T) {
 	})
 	pool, err := secret.NewPool(t.Context(), secret.PoolOptions{}, secret.Literal{Value: secret.New(theKey)}, secret.Literal{Value: secret.New("sk-second-key-0123456789")})
 	must(t, err)
-	p := newProxy(t, m.URL, func(o *llm.Options) { o.Keys = pool }).listen(terms())
+	p := newProxy(t, m.URL, func(o *llm.Options) { o.Providers[0].Keys = pool }).listen(terms())
 	p.post(chatPath, hello).want(t, 200)
 	p.post(chatPath, hello).want(t, 200)
 	if n := len(m.asked()); n != 3 {
@@ -179,7 +179,7 @@ func TestSilentModelsAreWaitedForAndThenGivenUp(t *testing.T) {
 		}
 	})
 	defer close(released)
-	p := newProxy(t, m.URL, func(o *llm.Options) { o.Upstream.HeaderTimeout = 50 * time.Millisecond }).listen(terms())
+	p := newProxy(t, m.URL, func(o *llm.Options) { o.Providers[0].Upstream.HeaderTimeout = 50 * time.Millisecond }).listen(terms())
 	p.post(chatPath, hello).want(t, 504, "upstream_timeout")
 }
 

@@ -29,7 +29,7 @@ func (x *exchange) stream(l *link, a *h1.Response) bool {
 	}
 	switch {
 	case ok && !a.Close:
-		x.s.upstream.put(l)
+		x.place.put(l)
 	case ok:
 		l.discard()
 	default:
@@ -108,7 +108,7 @@ func (x *exchange) tick(l *link, heard time.Time) (time.Time, error) {
 	if err := x.flush(false); err != nil {
 		return heard, err
 	}
-	if err := x.lookAround(heard.Add(o.Upstream.IdleTimeout)); err != nil {
+	if err := x.lookAround(heard.Add(x.place.IdleTimeout)); err != nil {
 		return heard, err
 	}
 	return heard, l.SetReadDeadline(now.Add(o.Tick))

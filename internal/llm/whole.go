@@ -57,7 +57,7 @@ func (x *exchange) readWhole(l *link, a *h1.Response) ([]byte, error) {
 			x.giveBack(l, a)
 			return x.body, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			err = x.lookAround(x.account.lastHeard(x.start).Add(o.Upstream.IdleTimeout))
+			err = x.lookAround(x.account.lastHeard(x.start).Add(x.place.IdleTimeout))
 		case errors.Is(err, errBusy):
 			err = stop(503, "busy", errBusy.Error(), true)
 		case errors.Is(err, h1.ErrTooLarge):
@@ -77,7 +77,7 @@ func (x *exchange) giveBack(l *link, a *h1.Response) {
 		l.discard()
 		return
 	}
-	x.s.upstream.put(l)
+	x.place.put(l)
 }
 
 // disguise replaces answers that tell what a caller must not know, or that would
@@ -105,46 +105,59 @@ func looksLikeJSON(b []byte) bool {
 
 // scrub takes keys and the upstream's address out of an answer.
 func (x *exchange) scrub(answer []byte) []byte {
-	for _, value := range x.s.options.Keys.Values() {
+	for _, value := range x.s.secrets() {
 		if key := []byte(value.Reveal()); len(key) > 0 && bytes.Contains(answer, key) {
 			answer = bytes.ReplaceAll(answer, key, []byte("[redacted]"))
 		}
 	}
-	if host := []byte(x.s.upstream.address); x.account.status >= 400 && bytes.Contains(answer, host) {
+	if host := []byte(x.place.address); x.account.status >= 400 && bytes.Contains(answer, host) {
 		answer = bytes.ReplaceAll(answer, host, []byte("upstream"))
 	}
 	return answer
 }
 
-// listModels answers with the upstream's models that the caller may use.
+// listModels answers with the models that the caller may use.
 func (x *exchange) listModels() bool {
 	if !x.c.discardBody() {
 		return false
 	}
 	x.whole = true
+	var allowed []string
+	for _, p := range x.s.places {
+		x.goTo(p)
+		ids, problem := x.modelsOf()
+		if problem != nil {
+			return x.refuse(problem)
+		}
+		for _, id := range ids {
+			if x.caller.allows(id) && x.s.placeOf(id) == p {
+				allowed = append(allowed, id)
+			}
+		}
+	}
+	x.account.status = 200
+	x.w.text = dialect.AppendModels(x.w.text[:0], allowed)
+	return x.c.answer(x.w, 200, "application/json", x.w.text) == nil && !x.c.q.Close
+}
+
+// modelsOf are the models of one place.
+func (x *exchange) modelsOf() ([]string, *dialect.Problem) {
 	var a h1.Response
 	l, err := x.send(&a)
 	if err != nil {
-		return x.fail(err)
+		return nil, x.problemOf(err)
 	}
-	x.account.firstByte, x.account.status = time.Since(x.start), a.Status
+	x.account.firstByte = time.Since(x.start)
 	answer, err := x.readWhole(l, &a)
 	if err != nil {
-		return x.fail(err)
+		return nil, x.problemOf(err)
 	}
-	if p := x.disguise(&a, answer); p != nil {
-		return x.refuse(p)
+	if problem := x.disguise(&a, answer); problem != nil {
+		return nil, problem
 	}
 	ids, err := dialect.ModelIDs(answer)
 	if err != nil || a.Status != 200 {
-		return x.refuse(&dialect.Problem{Status: 502, Code: "upstream_failed", Message: "the upstream does not list its models"})
+		return nil, &dialect.Problem{Status: 502, Code: "upstream_failed", Message: "the upstream does not list its models"}
 	}
-	allowed := ids[:0]
-	for _, id := range ids {
-		if x.caller.allows(id) {
-			allowed = append(allowed, id)
-		}
-	}
-	x.w.text = dialect.AppendModels(x.w.text[:0], allowed)
-	return x.c.answer(x.w, 200, "application/json", x.w.text) == nil && !x.c.q.Close
+	return ids, nil
 }

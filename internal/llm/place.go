@@ -1,0 +1,60 @@
+package llm
+
+import (
+	"errors"
+
+	"github.com/atoll-run/atoll/internal/secret"
+)
+
+// place is a provider and the connections to it.
+type place struct {
+	*upstream
+	keys   Keys
+	models []string
+}
+
+func newPlaces(providers []Provider) ([]*place, error) {
+	if len(providers) == 0 {
+		return nil, errors.New("a proxy needs a provider of models")
+	}
+	var places []*place
+	for _, p := range providers {
+		if p.Keys == nil {
+			return nil, errors.New("a provider of models needs keys")
+		}
+		p.Upstream.fill()
+		u, err := newUpstream(p.Upstream)
+		if err != nil {
+			return nil, err
+		}
+		places = append(places, &place{u, p.Keys, p.Models})
+	}
+	return places, nil
+}
+
+// placeOf finds where a model is; nil if nowhere.
+func (s *Server) placeOf(model string) *place {
+	for _, p := range s.places {
+		if len(p.models) == 0 || matches(p.models, model) {
+			return p
+		}
+	}
+	return nil
+}
+
+// secrets are all keys of all places.
+func (s *Server) secrets() (all []secret.Value) {
+	for _, p := range s.places {
+		all = append(all, p.keys.Values()...)
+	}
+	return all
+}
+
+// goTo makes a place the one that is asked.
+func (x *exchange) goTo(p *place) {
+	x.place = p
+	x.end = x.start.Add(p.TotalTimeout)
+	if until := x.caller.Until; !until.IsZero() && until.Before(x.end) {
+		x.end = until.Add(-x.s.options.Tick) // in time to say so
+	}
+}
