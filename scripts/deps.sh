@@ -25,6 +25,7 @@ busybox             busybox-static
 bwrap               bubblewrap
 patch               patch
 bash                bash
+nginx               nginx-light
 /usr/include/stdlib.h                               libc6-dev
 /usr/include/seccomp.h                              libseccomp-dev
 /usr/lib/podman/netavark                            netavark

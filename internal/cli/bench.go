@@ -25,7 +25,7 @@ func newBenchCommand(e *env) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with code 1 if a claim does not hold")
 	jsonFlag(cmd, &asJSON)
-	cmd.AddCommand(newFreshEnsureCommand(e), newFloorCommand(e))
+	cmd.AddCommand(newFreshEnsureCommand(e), newFloorCommand(e), newProxyChildCommand(e))
 	return cmd
 }
 
@@ -127,6 +127,17 @@ func newFloorCommand(e *env) *cobra.Command {
 				return err
 			}
 			return e.printJSON(f)
+		},
+	}
+}
+
+// newProxyChildCommand is the proxy that a benchmark measures, in a process of
+// its own.
+func newProxyChildCommand(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use: "proxy-child DIRECTORY UPSTREAM", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return bench.ServeProxy(cmd.Context(), args[0], args[1], e.In, e.Out)
 		},
 	}
 }

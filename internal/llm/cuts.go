@@ -91,11 +91,22 @@ func (c *cuts) isEmpty() bool {
 	return len(c.held) == 0
 }
 
+// keptPiece is the smallest piece of memory for a stream that is kept.
+const keptPiece = 16 << 10
+
 // kept is what was passed on of a stream, in case its wire breaks.
 type kept struct {
 	wanted bool
 	key    cutKey
 	events []byte
+	memory memory
+}
+
+// free gives the memory back, if any was wanted.
+func (k *kept) free() {
+	if k.memory.room != nil {
+		k.memory.free()
+	}
 }
 
 // keep remembers an event, as long as there is room.
@@ -107,7 +118,7 @@ func (x *exchange) keep(event []byte) {
 	}
 	if cap(k.events)-len(k.events) < len(event) {
 		var err error
-		if k.events, err = x.memory.Grow(k.events, len(event)); err != nil {
+		if k.events, err = k.memory.Grow(k.events, len(event)); err != nil {
 			k.wanted = false
 			return
 		}

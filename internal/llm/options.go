@@ -37,7 +37,7 @@ type Provider struct {
 
 // Options are what a Server needs, and its limits; zero is the default.
 type Options struct {
-	Providers []Provider // the first that has a model is asked
+	Providers []Provider // the one that names a model most exactly is asked
 	Ledger    Ledger
 	Audit     Auditor
 	Logger    *slog.Logger

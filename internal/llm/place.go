@@ -32,14 +32,21 @@ func newPlaces(providers []Provider) ([]*place, error) {
 	return places, nil
 }
 
-// placeOf finds where a model is; nil if nowhere.
-func (s *Server) placeOf(model string) *place {
+// placeOf finds where a model is: the place that names it most exactly, else the
+// first that names none; nil if there is neither.
+func (s *Server) placeOf(model string) (found *place) {
+	best := -1
 	for _, p := range s.places {
-		if len(p.models) == 0 || matches(p.models, model) {
-			return p
+		if len(p.models) == 0 && found == nil {
+			found = p
+		}
+		for _, name := range p.models {
+			if len(name) > best && matches([]string{name}, model) {
+				found, best = p, len(name)
+			}
 		}
 	}
-	return nil
+	return found
 }
 
 // secrets are all keys of all places.

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 )
 
@@ -24,27 +25,47 @@ func (r *room) take(n int64) bool {
 
 // memory is the part of one request. It implements h1.Room.
 type memory struct {
-	room *room
-	held int64
+	room  *room
+	least int64 // the smallest piece; 0: pieceSize, and pooled
+	held  int64
+	piece *[pieceSize]byte // nil: memory of its own
 }
 
-// leastGrowth is the smallest piece that is taken.
-const leastGrowth = 64 << 10
+// pieceSize is the smallest piece that is taken. Pieces of this size are kept for
+// the next request: making and clearing them would cost more than reading.
+const pieceSize = 512 << 10
+
+var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 // Grow implements h1.Room.
 func (m *memory) Grow(buf []byte, n int) ([]byte, error) {
-	size := max(int64(len(buf)+n), 2*int64(cap(buf)), leastGrowth)
+	least := m.least
+	if least == 0 {
+		least = pieceSize
+	}
+	size := max(int64(len(buf)+n), 2*int64(cap(buf)), least)
 	if !m.room.take(size) {
 		return buf, errBusy
 	}
-	larger := append(make([]byte, 0, size), buf...)
-	m.room.used.Add(-m.held)
-	m.held = size
+	var larger []byte
+	var piece *[pieceSize]byte
+	if m.least == 0 && size == pieceSize {
+		piece = pieces.Get().(*[pieceSize]byte)
+		larger = piece[:0]
+	} else {
+		larger = make([]byte, 0, size)
+	}
+	larger = append(larger, buf...)
+	m.free()
+	m.held, m.piece = size, piece
 	return larger, nil
 }
 
-// free gives everything back.
+// free gives everything back. Nothing that was read into it may be used any more.
 func (m *memory) free() {
 	m.room.used.Add(-m.held)
-	m.held = 0
+	if m.piece != nil {
+		pieces.Put(m.piece)
+	}
+	m.held, m.piece = 0, nil
 }

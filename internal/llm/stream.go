@@ -59,7 +59,7 @@ func (x *exchange) appendDown(dst []byte, a *h1.Response) []byte {
 // forgetBody gives the request's memory back: it was sent.
 func (x *exchange) forgetBody() {
 	if x.route.kind == asks && x.ask.Stream {
-		x.kept = kept{wanted: x.s.options.Broken != nil, key: x.s.cuts.key(x.caller, x.route, x.body)}
+		x.kept = kept{wanted: x.s.options.Broken != nil, key: x.s.cuts.key(x.caller, x.route, x.body), memory: memory{room: &x.s.room, least: keptPiece}}
 	}
 	x.body = nil
 	x.memory.free()

@@ -45,7 +45,7 @@ func (b *Body) ReadAll(dst []byte, limit int64, room Room) ([]byte, error) {
 }
 
 // firstRead is the room for a body of which nothing has come yet.
-const firstRead = 64 << 10
+const firstRead = 512 << 10
 
 // readInto reads once, past the buffer: for bodies with a length.
 func (b *Body) readInto(dst []byte, room Room) ([]byte, error) {

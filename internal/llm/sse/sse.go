@@ -141,8 +141,12 @@ func lineBreak(in []byte, i int) int {
 func Data(dst, event []byte) []byte {
 	var data []byte
 	lines := 0
+	hasCR := bytes.IndexByte(event, '\r') >= 0
 	for len(event) > 0 {
-		end := bytes.IndexAny(event, "\r\n")
+		end := bytes.IndexByte(event, '\n')
+		if hasCR {
+			end = bytes.IndexAny(event, "\r\n")
+		}
 		line := event
 		if end >= 0 {
 			line, event = event[:end], event[end+1:]

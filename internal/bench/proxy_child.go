@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/llm"
+	"github.com/atoll-run/atoll/internal/llm/dialect"
+	"github.com/atoll-run/atoll/internal/llm/h1"
+	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// ServeProxy is the process that the benchmark measures: the whole proxy, with
+// policy, budgets, ledger and audit log, on a socket in dir. It ends with its
+// input, and answers each line of it with its status.
+func ServeProxy(ctx context.Context, dir, upstream string, in io.Reader, out io.Writer) (err error) {
+	state := filepath.Join(dir, "state")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, filepath.Join(state, "atoll.db"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	leases, err := lease.Open(filepath.Join(state, "leases"))
+	if err != nil {
+		return err
+	}
+	price := usage.Price{Input: usage.PerMillion(1), Output: usage.PerMillion(10)}
+	ledger, err := usage.Open(ctx, usage.Options{Dir: filepath.Join(state, "usage"), DB: db, Leases: leases, Prices: usage.NewPrices(map[string]usage.Price{"bench": price})})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ledger.Close()) }()
+	log, err := audit.Open(filepath.Join(state, "audit"), audit.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	server, err := newBenchProxy(ctx, upstream, ledger, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	door, err := benchDoor()
+	if err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(dir, "atoll.sock"))
+	if err != nil {
+		return err
+	}
+	go func() { _ = server.Serve(l, door) }()
+	return tellStatus(in, out)
+}
+
+func newBenchProxy(ctx context.Context, upstream string, ledger *usage.Ledger, log *audit.Log) (*llm.Server, error) {
+	keys, err := secret.NewPool(ctx, secret.PoolOptions{}, secret.Literal{Value: secret.New("sk-bench-0123456789abcdef")})
+	if err != nil {
+		return nil, err
+	}
+	return llm.New(llm.Options{
+		Providers: []llm.Provider{{Upstream: llm.Upstream{URL: upstream}, Keys: keys}},
+		Ledger:    ledger, Audit: log, MaxPerCaller: 4096,
+	})
+}
+
+// benchDoor lets everybody in as one run with budgets.
+func benchDoor() (llm.Door, error) {
+	caller, err := llm.NewCaller(&grant.Terms{
+		Account: "account", Agent: "main", Session: "agent:main:main", Run: "run", Graph: "bench", Models: []string{"bench"},
+		Budget: grant.Budget{MicroUSD: 1e12}, Until: time.Now().Add(grant.MaxLife),
+	}, []usage.Limit{{Scope: usage.ScopeDay, MicroUSD: 1e12}})
+	return func(net.Conn) llm.Admit {
+		return func(*h1.Request) (*llm.Caller, *dialect.Problem) { return caller, nil }
+	}, err
+}
+
+func tellStatus(in io.Reader, out io.Writer) error {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		runtime.GC()
+		debug.FreeOSMemory()
+		text, err := json.Marshal(childStatus{Goroutines: runtime.NumGoroutine(), Memory: residentBytes()})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s\n", text)
+	}
+	return lines.Err()
+}
+
+// residentBytes is the memory of this process that is its own.
+func residentBytes() int64 {
+	text, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
+			kb, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
