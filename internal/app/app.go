@@ -25,6 +25,7 @@ import (
 type Options struct {
 	Getenv     func(string) string
 	ConfigPath string       // named on the command line; "" searches
+	OwnConfig  bool         // look for the file where only its owner puts one
 	Logger     *slog.Logger // nil discards
 }
 
@@ -47,7 +48,7 @@ func Load(o Options) (*Settings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("working directory: %w", err)
 	}
-	environment := config.Environment{Getenv: o.Getenv, Home: home, Cwd: cwd, Explicit: o.ConfigPath}
+	environment := config.Environment{Getenv: o.Getenv, Home: home, Cwd: cwd, Explicit: o.ConfigPath, OwnOnly: o.OwnConfig}
 	cfg, location, err := config.Open(environment)
 	if err != nil {
 		return nil, err

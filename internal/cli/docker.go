@@ -37,10 +37,14 @@ func Docker(ctx context.Context, args []string, t *Terminal) int {
 
 func runDocker(ctx context.Context, e *env, args []string) int {
 	terminal := &dockercli.Terminal{In: e.In, Out: e.out.Writer, Err: e.Err, Getenv: e.Getenv}
-	settings, err := e.load()
+	settings, err := app.Load(app.Options{Getenv: e.Getenv, OwnConfig: true})
 	if err != nil {
 		e.report(err)
-		return 1
+		return exitRunFailure
 	}
-	return dockercli.Main(ctx, args, terminal, app.NewBoxes(settings, e.open))
+	open := func(ctx context.Context) (_ *app.App, err error) {
+		e.opened, err = settings.Open(ctx, e.logger())
+		return e.opened, err
+	}
+	return dockercli.Main(ctx, args, terminal, app.NewBoxes(settings, open))
 }

@@ -17,6 +17,9 @@ type Environment struct {
 	Home     string              // home directory of the user
 	Cwd      string              // working directory
 	Explicit string              // the file named on the command line, or ""
+	// OwnOnly looks neither in the working directory, which may be an agent's,
+	// nor at OpenClaw's file, whose settings are for OpenClaw.
+	OwnOnly bool
 }
 
 // Names of files and variables.
@@ -97,6 +100,12 @@ func (e Environment) candidates() []candidate {
 	state := e.get(envState)
 	if state == "" {
 		state = "~/.atoll"
+	}
+	if e.OwnOnly {
+		return []candidate{
+			{e.get(envConfig), "$" + envConfig, true},
+			{state + "/" + fileName, "$" + envState + "/" + fileName, false},
+		}
 	}
 	return []candidate{
 		{e.Explicit, "--config", true},

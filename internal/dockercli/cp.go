@@ -37,7 +37,7 @@ func (c *cli) cp(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	m, release, err := c.enterRunning(ctx, x)
+	m, release, err := c.enterRunning(ctx, x, source)
 	if err != nil {
 		return errors.Join(err, errors.New("files are copied over the wire of a running container"))
 	}

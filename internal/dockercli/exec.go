@@ -50,7 +50,7 @@ func (c *cli) exec(ctx context.Context, o *execOptions, ref string, argv []strin
 	if err != nil {
 		return asUsage(err)
 	}
-	m, release, err := c.enterRunning(ctx, x)
+	m, release, err := c.enterRunning(ctx, x, ref)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func userText(user string) string {
 }
 
 // enterRunning enters a container whose main command runs.
-func (c *cli) enterRunning(ctx context.Context, x *Container) (*machine.Machine, func(), error) {
+func (c *cli) enterRunning(ctx context.Context, x *Container, ref string) (*machine.Machine, func(), error) {
 	m, release, err := c.boxes.Enter(ctx, x)
 	if err == nil && (x.Main.Attached && c.boxes.Held(attachedLock(x)) || mainRuns(ctx, m, x)) {
 		return m, release, nil
@@ -124,7 +124,7 @@ func (c *cli) enterRunning(ctx context.Context, x *Container) (*machine.Machine,
 	case lookErr != nil:
 		return nil, nil, lookErr
 	case s == statusPaused:
-		return nil, nil, fmt.Errorf("Container %s is paused, unpause the container before exec", x.ID) //nolint:staticcheck // docker's words
+		return nil, nil, fmt.Errorf("Container %s is paused, unpause the container before exec", ref) //nolint:staticcheck // docker's words
 	case s != statusRunning:
 		return nil, nil, notRunning(x)
 	}
@@ -132,7 +132,7 @@ func (c *cli) enterRunning(ctx context.Context, x *Container) (*machine.Machine,
 }
 
 func notRunning(x *Container) error {
-	return fmt.Errorf("container %s is not running", x.ID)
+	return fmt.Errorf("Container %s is not running", x.ID) //nolint:staticcheck // docker's words
 }
 
 // connect gives the command our streams, and a terminal if that is asked for.

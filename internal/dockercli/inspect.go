@@ -23,7 +23,10 @@ func (c *cli) inspectVerb() *verb {
 func (c *cli) imageInspectVerb() *verb {
 	var format string
 	return &verb{usage: " [OPTIONS] IMAGE [IMAGE...]", least: 1, most: -1,
-		flags: func(f *flagSet) { f.text(&format, "format", "f") },
+		flags: func(f *flagSet) {
+			f.text(&format, "format", "f")
+			f.refuse("an image is here for this machine's platform only", "platform")
+		},
 		run: func(ctx context.Context, args []string) error {
 			return c.inspectAll(args, format, func(ref string) (any, error) { return c.inspectImage(ctx, ref) })
 		}}
@@ -66,10 +69,13 @@ func (c *cli) printFound(found []any, format string) error {
 	}
 	for _, x := range found {
 		text, err := c.formatted(format, x)
+		if _, isWrong := errors.AsType[*exit](err); isWrong {
+			return err // the format is no format
+		}
+		fmt.Fprintln(c.Out, text)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(c.Out, text)
 	}
 	return nil
 }
@@ -121,7 +127,7 @@ func (c *cli) inspectContainer(ctx context.Context, ref string) (any, error) {
 func (c *cli) inspectImage(ctx context.Context, ref string) (any, error) {
 	image, err := c.boxes.Image(ctx, ref)
 	if errors.Is(err, ErrNoImage) {
-		return nil, &missingImage{fmt.Errorf("No such image: %s", tagged(ref))} //nolint:staticcheck // docker's words
+		return nil, &missingImage{fmt.Errorf("no such image: %s: No such image: %s", ref, tagged(ref))}
 	} else if err != nil {
 		return nil, err
 	}

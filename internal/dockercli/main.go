@@ -227,6 +227,9 @@ func (c *cli) complain(err error) {
 	if _, ok := errors.AsType[localError](err); !ok {
 		text = "Error response from daemon: " + text
 	}
+	if _, ok := errors.AsType[*runError](err); ok {
+		text = "docker: " + text + "\n\nRun 'docker run --help' for more information"
+	}
 	fmt.Fprintln(c.Err, text)
 	if hint := advice.Of(err); hint != "" {
 		fmt.Fprintln(c.Err, "hint: "+hint)

@@ -137,7 +137,7 @@ func matches(x *Container, s status, kind, value string) (bool, error) {
 }
 
 func psRowOf(x *Container, s status, whole bool) psRow {
-	command, id := strings.Join(x.argv(), " "), x.ID
+	command, id := commandText(x.argv()), x.ID
 	if !whole {
 		id = x.shortID()
 		if runes := []rune(command); len(runes) > 20 {
@@ -153,6 +153,17 @@ func psRowOf(x *Container, s status, whole bool) psRow {
 		RunningFor: ago(x.Created), State: string(s), Status: statusText(x, s), Names: x.Name, Networks: network(x), LocalVolumes: "0",
 		Labels: labelText(x.Labels), Mounts: strings.Join(mounts, ","), Size: "0B", labels: x.Labels,
 	}
+}
+
+// commandText is a command as an engine shows it.
+func commandText(argv []string) string {
+	words := slices.Clone(argv)
+	for i, word := range words {
+		if i > 0 && strings.Contains(word, " ") {
+			words[i] = "'" + word + "'"
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 func statusText(x *Container, s status) string {

@@ -29,14 +29,21 @@ func asRun(err error) error {
 	if err == nil {
 		return nil
 	}
-	if end, ok := errors.AsType[*exit](err); ok && (end.code >= exitUsage || end.err == nil) {
+	if end, ok := errors.AsType[*exit](err); ok && end.err == nil {
 		return err
+	} else if ok && end.code >= exitUsage {
+		return &exit{code: end.code, raw: end.raw, err: &runError{end.err}}
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return err
 	}
-	return &exit{code: exitUsage, err: err}
+	return &exit{code: exitUsage, err: &runError{err}}
 }
+
+// runError is a failure of run itself, which says so.
+type runError struct{ error }
+
+func (e *runError) Unwrap() error { return e.error }
 
 func (c *cli) run(ctx context.Context, o *createOptions, detach bool, args []string) error {
 	if detach && o.tty && len(o.attach) > 0 {
@@ -227,7 +234,7 @@ func (c *cli) attach(ctx context.Context, x *Container, stdin bool) error {
 	if x.Main.Process == "" {
 		return fmt.Errorf("container %s is attended by the `run` that made it", x.Name)
 	}
-	m, release, err := c.enterRunning(ctx, x)
+	m, release, err := c.enterRunning(ctx, x, x.Name)
 	if err != nil {
 		return err
 	}

@@ -289,11 +289,16 @@ func (c *cli) kill(ctx context.Context, ref, name string) error {
 
 func (c *cli) restartVerb() *verb {
 	grace := int64(-1)
+	var name string
 	return &verb{usage: " [OPTIONS] CONTAINER [CONTAINER...]", least: 1, most: -1,
-		flags: func(f *flagSet) { f.number(&grace, "timeout", "t"); f.number(&grace, "time", "") },
+		flags: func(f *flagSet) {
+			f.number(&grace, "timeout", "t")
+			f.number(&grace, "time", "")
+			f.text(&name, "signal", "s")
+		},
 		run: func(ctx context.Context, args []string) error {
 			return c.each(args, "", func(ref string) error {
-				return errors.Join(c.stop(ctx, ref, "", grace), c.start(ctx, ref))
+				return errors.Join(c.stop(ctx, ref, name, grace), c.start(ctx, ref))
 			})
 		}}
 }
@@ -310,14 +315,21 @@ func (c *cli) rmVerb() *verb {
 }
 
 func (c *cli) removeAll(ctx context.Context, refs []string, force bool) error {
-	return c.each(refs, "", func(ref string) error {
+	failed := false
+	for _, ref := range refs {
 		err := c.rm(ctx, ref, force)
-		if _, isMissing := errors.AsType[*noContainer](err); isMissing && force {
-			c.complain(err)
-			return nil
+		if err == nil {
+			fmt.Fprintln(c.Out, ref)
+			continue
 		}
-		return err
-	})
+		c.complain(err)
+		_, isMissing := errors.AsType[*noContainer](err)
+		failed = failed || !isMissing || !force // what is gone need not go
+	}
+	if failed {
+		return &exit{code: exitFailure}
+	}
+	return nil
 }
 
 func (c *cli) rm(ctx context.Context, ref string, force bool) error {
@@ -329,7 +341,7 @@ func (c *cli) rm(ctx context.Context, ref string, force bool) error {
 		s, err := c.look(ctx, x)
 		if err == nil && (s == statusRunning || s == statusPaused) {
 			//nolint:staticcheck // docker's words
-			return fmt.Errorf("cannot remove container %q: container is %s: stop the container before removing or force remove", "/"+x.Name, s)
+			return fmt.Errorf("You cannot remove a %s container %s. Stop the container before attempting removal or force remove", s, x.ID)
 		}
 	}
 	unlock, err := c.boxes.Lock(ctx, x.Name)

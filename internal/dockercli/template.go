@@ -51,12 +51,15 @@ func jsonText(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
+// exitFormat is docker's code for a format that cannot be read.
+const exitFormat = 64
+
 // render fills a format in: by Go's names of the fields first, as docker does,
 // and if that fails by their names in JSON.
 func render(format string, v any) (string, error) {
 	t, err := template.New("").Funcs(templateFuncs()).Parse(format)
 	if err != nil {
-		return "", localError("template parsing error: " + err.Error())
+		return "", &exit{code: exitFormat, err: localError("template parsing error: " + err.Error())}
 	}
 	var b strings.Builder
 	if err := t.Execute(&b, v); err == nil {

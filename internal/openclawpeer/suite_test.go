@@ -1,0 +1,163 @@
+package openclawpeer_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/openclawpeer"
+	"github.com/atoll-run/atoll/internal/scripted"
+)
+
+// desk is one OpenClaw on Atoll's docker.
+type desk struct {
+	*testing.T
+	peer  *openclawpeer.Peer
+	home  *openclawpeer.Home
+	model *scripted.Server
+}
+
+// programs builds atoll and atoll-docker as `make build` does.
+func programs(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"atoll", "atoll-docker"} {
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, name), "../../cmd/"+name)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("build of %s: %v\n%s", name, err, out)
+		}
+	}
+	return dir
+}
+
+func newDesk(t *testing.T, version, access string, script scripted.Script) *desk {
+	t.Helper()
+	peer, err := openclawpeer.Find(version, os.Getenv)
+	if err != nil {
+		t.Fatalf("%v: run scripts/openclaw.sh up %s", err, version)
+	}
+	model, err := scripted.Listen(t.Context(), "tcp", "127.0.0.1:0", script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = model.Close() })
+	state := filepath.Join(t.TempDir(), "state")
+	home := &openclawpeer.Home{
+		Dir: t.TempDir(), Docker: filepath.Join(programs(t), "atoll-docker"), Model: model.BaseURL(),
+		Env: []string{"ATOLL_STATE_DIR=" + state, "DOCKER_HOST=" + enginetest.Docker(t)},
+	}
+	if err := home.Prepare(access); err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{t, peer, home, model}
+	t.Cleanup(d.clear)
+	return d
+}
+
+// docker runs one line on the front end that OpenClaw uses.
+func (d *desk) docker(args ...string) string {
+	d.Helper()
+	cmd := exec.Command(d.home.Docker, args...) //nolint:noctx // also used when the test's context has ended
+	cmd.Env = append(os.Environ(), d.home.Env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		d.Errorf("docker %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// clear removes every container, whatever became of the test.
+func (d *desk) clear() {
+	for id := range strings.FieldsSeq(d.docker("ps", "-aq")) {
+		d.docker("rm", "-f", id)
+	}
+}
+
+func (d *desk) openclaw(args ...string) string {
+	d.Helper()
+	out, err := d.peer.Run(d.Context(), d.home, args...)
+	if err != nil {
+		d.Fatalf("%v\nthe model: %v", err, d.model.Err())
+	}
+	return out
+}
+
+// turns works with every tool that reaches into a sandbox; each turn expects
+// the result of the one before.
+func turns(edit string) scripted.Script {
+	after := func(result string, turn scripted.Turn) scripted.Turn {
+		turn.When = result
+		return turn
+	}
+	return scripted.Script{
+		scripted.Use("exec", `{"command":"echo from $(hostname); test -e /.atoll && echo in a sandbox"}`),
+		after("in a sandbox", scripted.Use("write", `{"path":"notes/a.txt","content":"hello\nworld\n"}`)),
+		after("Successfully wrote", scripted.Use("read", `{"path":"notes/a.txt"}`)),
+		after("hello\nworld", scripted.Use("edit", edit)),
+		after("Successfully replaced", scripted.Use("exec", `{"command":"cat notes/a.txt; cat /proc/self/status | grep -i capeff"}`)),
+		after("hello\natoll", scripted.Say("all done")),
+	}
+}
+
+// The real OpenClaw works in a sandbox of Atoll's with every tool that it has
+// for that, finds the sandbox again, explains it and takes it away.
+func TestOpenClawWorksInASandbox(t *testing.T) {
+	d := newDesk(t, openclawpeer.Current, "none", turns(`{"path":"notes/a.txt","edits":[{"oldText":"world","newText":"atoll"}]}`))
+	out := d.openclaw("agent", "--local", "--agent", "main", "--message", "work", "--json")
+	if err := d.model.Err(); err != nil || !strings.Contains(out, "all done") {
+		t.Fatalf("the turn did not go as scripted: %v\n%s", err, out)
+	}
+	last := d.model.Requests()[len(d.model.Requests())-1].Last()
+	if !strings.Contains(last, "CapEff:\t0000000000000000") {
+		t.Errorf("the sandbox has capabilities: %s", last)
+	}
+	name := d.docker("ps", "--format", "{{.Names}}")
+	if !strings.HasPrefix(name, "openclaw-sbx-") {
+		t.Fatalf("one container of OpenClaw's should run, found %q", name)
+	}
+	d.checkList(name)
+	if out := d.openclaw("sandbox", "explain", "--json"); !strings.Contains(out, `"sessionIsSandboxed": true`) {
+		t.Errorf("explain does not say that the session is sandboxed: %s", out)
+	}
+	d.openclaw("sandbox", "recreate", "--all", "--force")
+	if left := d.docker("ps", "-aq"); left != "" {
+		t.Errorf("recreate left containers: %s", left)
+	}
+}
+
+func (d *desk) checkList(name string) {
+	d.Helper()
+	var list struct {
+		Containers []struct {
+			ContainerName string `json:"containerName"`
+			Running       bool   `json:"running"`
+			ImageMatch    bool   `json:"imageMatch"`
+		} `json:"containers"`
+	}
+	out := d.openclaw("sandbox", "list", "--json")
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		d.Fatalf("sandbox list: %v\n%s", err, out)
+	}
+	if len(list.Containers) != 1 || list.Containers[0].ContainerName != name || !list.Containers[0].Running || !list.Containers[0].ImageMatch {
+		d.Errorf("sandbox list shows %+v, want %s running", list.Containers, name)
+	}
+}
+
+// The earlier OpenClaw speaks another dialect of docker. It is asked for with
+// ATOLL_TEST_OPENCLAW_EARLIER=1: its installation takes minutes.
+func TestEarlierOpenClawWorksInASandbox(t *testing.T) {
+	if os.Getenv("ATOLL_TEST_OPENCLAW_EARLIER") == "" {
+		return
+	}
+	d := newDesk(t, openclawpeer.Earlier, "rw", turns(`{"path":"notes/a.txt","oldText":"world","newText":"atoll"}`))
+	out := d.openclaw("agent", "--local", "--agent", "main", "--message", "work", "--json")
+	if err := d.model.Err(); err != nil || !strings.Contains(out, "all done") {
+		t.Fatalf("the turn did not go as scripted: %v\n%s", err, out)
+	}
+	d.openclaw("sandbox", "recreate", "--all", "--force")
+}
