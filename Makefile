@@ -54,11 +54,19 @@ run: engine build ## show what Atoll can do, on this machine (needs root)
 	@scripts/demo.sh
 
 .PHONY: test
-test: engine build vet ## run every test, on real engines (needs root)
+test: engine build openclaw vet ## run every test, on real engines (needs root)
 	@rm -f $(UNSTEADY)
 	$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_EVENTS) $(RERUN_FLAGS) --packages '$(TEST_PACKAGES)' -- $(TEST_FLAGS)
 	@! grep -F 'WARNING: DATA RACE' $(TEST_EVENTS)
 	@[ ! -s $(UNSTEADY) ] || { echo 'unsteady: these failed once and passed alone'; cat $(UNSTEADY); }
+
+.PHONY: openclaw
+openclaw: ## install the OpenClaw that tests run (needs npm)
+	scripts/openclaw.sh up
+
+.PHONY: test-openclaw
+test-openclaw: engine build openclaw ## run the real OpenClaw on Atoll's docker (needs root)
+	go test $(TEST_FLAGS) -count=1 ./internal/openclawpeer
 
 .PHONY: vet
 vet:

@@ -26,6 +26,7 @@ bwrap               bubblewrap
 patch               patch
 bash                bash
 nginx               nginx-light
+npm                 npm
 /usr/include/stdlib.h                               libc6-dev
 /usr/include/seccomp.h                              libseccomp-dev
 /usr/lib/podman/netavark                            netavark

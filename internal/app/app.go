@@ -45,7 +45,7 @@ func Load(o Options) (*Settings, error) {
 		return nil, advice.With(fmt.Errorf("home directory: %w", err), "set HOME")
 	}
 	cwd, err := os.Getwd()
-	if err != nil {
+	if err != nil && !o.OwnConfig {
 		return nil, fmt.Errorf("working directory: %w", err)
 	}
 	environment := config.Environment{Getenv: o.Getenv, Home: home, Cwd: cwd, Explicit: o.ConfigPath, OwnOnly: o.OwnConfig}

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
@@ -22,7 +20,6 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/policy"
-	"github.com/atoll-run/atoll/internal/runtime/docker"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -319,81 +316,6 @@ func (b *Boxes) Copy(ctx context.Context, files *machine.Files, c *dockercli.Cop
 
 // AdmitEnv refuses variables by the rules of every sandbox.
 func (b *Boxes) AdmitEnv(env []string) error { return express.AdmitEnv(env, nil) }
-
-// images is the engine that holds the images of new containers.
-func (b *Boxes) images(ctx context.Context) (*docker.Runtime, error) {
-	a, err := b.use(ctx)
-	if err != nil {
-		return nil, err
-	}
-	backend, err := a.backendFor(&sandbox.Spec{})
-	if err != nil {
-		return nil, err
-	}
-	return a.runtimes.docker(ctx, backend)
-}
-
-// Image describes an image.
-func (b *Boxes) Image(ctx context.Context, ref string) (*dockercli.Image, error) {
-	engine, err := b.images(ctx)
-	if err != nil {
-		return nil, err
-	}
-	found, err := engine.ImageInfo(ctx, ref)
-	if err != nil {
-		return nil, asDocker(err)
-	}
-	return imageOf(found), nil
-}
-
-func imageOf(i *docker.ImageInfo) *dockercli.Image {
-	return &dockercli.Image{
-		ID: i.ID, Tags: i.Tags, Digests: i.Digests, Created: i.Created.UTC().Format(time.RFC3339Nano), Size: i.Size, Arch: i.Arch, OS: i.OS,
-		User: i.User, Workdir: i.Workdir, Env: i.Env, Entrypoint: i.Entrypoint, Cmd: i.Cmd, Labels: i.Labels, StopSignal: i.StopSignal, Layers: i.Layers,
-	}
-}
-
-// Images lists the images there are.
-func (b *Boxes) Images(ctx context.Context) ([]*dockercli.Image, error) {
-	engine, err := b.images(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list, err := engine.ImageList(ctx)
-	var images []*dockercli.Image
-	for _, i := range list {
-		images = append(images, imageOf(i))
-	}
-	return images, err
-}
-
-// Pull fetches an image.
-func (b *Boxes) Pull(ctx context.Context, ref string, progress func(string)) error {
-	engine, err := b.images(ctx)
-	if err != nil {
-		return err
-	}
-	return engine.Pull(ctx, ref, lineWriter(progress))
-}
-
-// lineWriter passes whole lines on.
-type lineWriter func(string)
-
-func (w lineWriter) Write(p []byte) (int, error) {
-	for line := range bytes.Lines(p) {
-		w(string(bytes.TrimRight(line, "\r\n")))
-	}
-	return len(p), nil
-}
-
-// Tag gives an image another name.
-func (b *Boxes) Tag(ctx context.Context, ref, name string) error {
-	engine, err := b.images(ctx)
-	if err != nil {
-		return err
-	}
-	return asDocker(engine.ImageTag(ctx, ref, name))
-}
 
 // Networks are none: a sandbox has its wire.
 func (b *Boxes) Networks(context.Context) ([]dockercli.Network, error) { return nil, nil }
