@@ -57,6 +57,7 @@ func All() []Bench {
 	return []Bench{
 		{"ensure", "time and engine calls until a running, unchanged sandbox is ready", ensure},
 		{"exec", "one command in a running sandbox, beside docker exec and a process inside", execBench},
+		{"growth", "one command, while 1 to 300 sandboxes run", growth},
 		{"files", "files over the wire, beside OpenClaw's way and a raw copy", filesBench},
 		{"proxy", "requests to models through the proxy, beside nginx", proxyBench},
 	}

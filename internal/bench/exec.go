@@ -29,6 +29,7 @@ const (
 	concurrentRounds = 10  // per task
 	dockerExecFactor = 40  // at least so many times quicker than docker exec
 	addedOnSocket    = 350 // µs over fork and exec inside, p50
+	addedOnAttach    = 450 // the same, over an attached exec
 	concurrentShare  = 0.8 // of what the container itself can fork
 )
 
@@ -49,7 +50,7 @@ func execBench(ctx context.Context, o Options) (*Report, error) {
 	if err := s.floorProgram(); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(context.Context, *Report) error{s.execLatency, s.execConcurrency} {
+	for _, part := range []func(context.Context, *Report) error{s.execLatency, s.execConcurrency, s.guestCost} {
 		if err := part(ctx, r); err != nil {
 			return nil, err
 		}
@@ -75,14 +76,23 @@ func (s *stage) floorProgram() error {
 
 func (s *stage) execLatency(ctx context.Context, r *Report) error {
 	fmt.Fprintln(s.options.Progress, "one command at a time …")
-	var wire, peer, floor []float64
+	attached := machine.New(s.overAttach, nil)
+	defer attached.Close()
+	var wire, attach, peer, floor []float64
 	for range execRounds {
 		for range execBurst {
-			took, err := s.overTheWire(ctx)
+			took, err := s.overTheWire(ctx, s.session.Machine)
 			if err != nil {
 				return err
 			}
 			wire = append(wire, took)
+		}
+		for range execBurst {
+			took, err := s.overTheWire(ctx, attached)
+			if err != nil {
+				return err
+			}
+			attach = append(attach, took)
 		}
 		took, err := s.byDocker(ctx)
 		if err != nil {
@@ -96,10 +106,12 @@ func (s *stage) execLatency(ctx context.Context, r *Report) error {
 		floor = append(floor, inside.Microseconds...)
 	}
 	ours, docker, inside := row("exec over the wire (socket)", "µs", wire), row("docker exec", "µs", peer), row("fork and exec by a process inside", "µs", floor)
-	r.Rows = append(r.Rows, ours, docker, inside)
+	through := row("exec over the wire (attach)", "µs", attach)
+	r.Rows = append(r.Rows, ours, through, docker, inside)
 	r.Ratios = append(r.Ratios,
 		atLeast("docker exec against the wire, p50", docker.P50/ours.P50, dockerExecFactor),
-		atMost("added over fork and exec inside, p50 µs (socket)", ours.P50-inside.P50, addedOnSocket))
+		atMost("added over fork and exec inside, p50 µs (socket)", ours.P50-inside.P50, addedOnSocket),
+		atMost("added over fork and exec inside, p50 µs (attach)", through.P50-inside.P50, addedOnAttach))
 	return nil
 }
 
@@ -110,10 +122,10 @@ func atLeast(name string, value, limit float64) Ratio {
 
 // overTheWire runs the command with everything that a tool call has: output
 // collected, resources counted, its tree ended.
-func (s *stage) overTheWire(ctx context.Context) (float64, error) {
+func (s *stage) overTheWire(ctx context.Context, m *machine.Machine) (float64, error) {
 	var out bytes.Buffer
 	start := time.Now()
-	result, err := s.session.Machine.Exec(ctx, &machine.Command{Argv: []string{truth}, Stdout: &out, Stderr: &out, EndTree: true})
+	result, err := m.Exec(ctx, &machine.Command{Argv: []string{truth}, Stdout: &out, Stderr: &out, EndTree: true})
 	took := microseconds(time.Since(start))
 	if err == nil && result.ExitCode != 0 {
 		err = fmt.Errorf("%s: exit code %d", truth, result.ExitCode)
@@ -220,7 +232,7 @@ func (s *stage) wireRate(ctx context.Context) (float64, error) {
 	for range concurrentExecs {
 		wg.Go(func() {
 			for range concurrentRounds {
-				if _, err := s.overTheWire(ctx); err != nil {
+				if _, err := s.overTheWire(ctx, s.session.Machine); err != nil {
 					failed.Store(err)
 					return
 				}

@@ -16,7 +16,7 @@ const (
 	// tokenLife is how long a token may wait to be used.
 	tokenLife = wire.HelloTimeout
 	// maxDirectWires bounds the direct wires of all hosts together.
-	maxDirectWires = 64
+	maxDirectWires = 128
 	// drainPatience bounds how long a refused host may take to notice.
 	drainPatience = time.Second
 )
@@ -45,7 +45,7 @@ func (c *call) fileDirect(*wire.File) error {
 func (d *directs) promise(parent *hostWire) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.open[parent] >= wire.MaxDirect || d.total >= maxDirectWires {
+	if d.open[parent] >= mostDirect(parent.key.kind) || d.total >= maxDirectWires {
 		return "", wire.Fail(wire.CodeTooMany, "too many direct wires")
 	}
 	token := rand.Text()
@@ -58,6 +58,14 @@ func (d *directs) promise(parent *hostWire) (string, error) {
 		}
 	})
 	return token, nil
+}
+
+// mostDirect is how many may belong to one wire of a kind.
+func mostDirect(kind wire.Kind) int {
+	if kind == wire.KindControl {
+		return wire.MaxDirectCommands
+	}
+	return wire.MaxDirect
 }
 
 // take redeems a token. It returns nil if there is no such token, or not any
@@ -99,20 +107,41 @@ func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Wel
 		case <-ended.Done():
 		}
 	}()
-	reader := wire.NewReader(conn)
+	c := &call{server: s, wire: parent, stream: conn, reader: wire.NewReader(conn), direct: true}
+	var owed *process // whose result the host may not have yet
 	for {
-		req, err := reader.Request()
+		req, err := c.reader.Request()
+		if err == nil {
+			if owed != nil { // the host goes on: it has the result
+				s.table.forget(owed.id)
+			}
+			owed, err = c.serveDirect(req)
+			s.tidy.later()
+		}
 		if err != nil {
+			if owed != nil {
+				s.leave(owed)
+			}
 			return err
 		}
-		c := &call{server: s, wire: parent, stream: conn, reader: reader, direct: true}
-		if err := c.dispatchDirect(req); err != nil {
-			if err := c.refuseDirect(req.Op, err); err != nil {
-				return err
-			}
-		}
-		s.tidy.later()
 	}
+}
+
+// serveDirect answers one request of a direct wire. An error ends the wire.
+func (c *call) serveDirect(req *wire.Request) (owed *process, err error) {
+	c.data = nil
+	switch req.Op {
+	case wire.OpTaken:
+		return nil, nil
+	case wire.OpExec:
+		err = withPart(req.Exec, func(e *wire.Exec) error { owed, err = c.brief(e); return err })
+	default:
+		err = c.dispatchDirect(req)
+	}
+	if err == nil || owed != nil {
+		return owed, err
+	}
+	return nil, c.refuseDirect(req.Op, err)
 }
 
 // directOps are what a direct wire is for, and whether the host sends something

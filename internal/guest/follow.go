@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"io"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
@@ -12,6 +13,7 @@ func (c *call) exec(e *wire.Exec) error {
 	if err != nil {
 		return err
 	}
+	p.supervise()
 	if p.background {
 		return c.result(wire.Started{PID: p.pid})
 	}
@@ -124,7 +126,7 @@ func (c *call) send(p *process, reader int) error {
 		if err != nil || !more {
 			return err
 		}
-		err = c.sendPiece(func(b []byte) (piece, error) { return p.out.take(reader, b) })
+		err = sendPiece(c.stream, func(b []byte) (piece, error) { return p.out.take(reader, b) })
 		if err != nil {
 			return err
 		}
@@ -132,7 +134,7 @@ func (c *call) send(p *process, reader int) error {
 }
 
 // sendPiece gets a piece of output and sends it.
-func (c *call) sendPiece(get func([]byte) (piece, error)) error {
+func sendPiece(w io.Writer, get func([]byte) (piece, error)) error {
 	buf := chunks.Get().(*chunk)
 	defer chunks.Put(buf)
 	piece, err := get(buf[wire.HeaderSize:])
@@ -141,7 +143,7 @@ func (c *call) sendPiece(get func([]byte) (piece, error)) error {
 	}
 	if piece.gap > 0 {
 		gap := wire.Gap{Stream: outputFrames[piece.ring], Bytes: piece.gap}
-		if err := wire.WriteJSON(c.stream, wire.FrameGap, gap); err != nil {
+		if err := wire.WriteJSON(w, wire.FrameGap, gap); err != nil {
 			return err
 		}
 	}
@@ -149,7 +151,7 @@ func (c *call) sendPiece(get func([]byte) (piece, error)) error {
 		return nil
 	}
 	wire.PutHeader(buf[:], outputFrames[piece.ring], piece.n)
-	_, err = c.stream.Write(buf[:wire.HeaderSize+piece.n])
+	_, err = w.Write(buf[:wire.HeaderSize+piece.n])
 	return err
 }
 
@@ -177,7 +179,7 @@ func (c *call) logs(a *wire.Attach) error {
 // sendLog sends at most budget bytes of a span of one output.
 func (c *call) sendLog(p *process, ring int, span [2]int64, budget int64) error {
 	for offset := max(span[0], 0); offset < span[1] && budget > 0; {
-		err := c.sendPiece(func(b []byte) (piece, error) {
+		err := sendPiece(c.stream, func(b []byte) (piece, error) {
 			piece := p.out.peek(ring, b[:min(int64(len(b)), budget)], offset)
 			offset += piece.gap + int64(piece.n)
 			budget -= int64(piece.n)

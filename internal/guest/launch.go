@@ -31,7 +31,8 @@ func checkExec(e *wire.Exec) error {
 	return nil
 }
 
-// launch starts a process, under an id that nobody else has.
+// launch starts a process, under an id that nobody else has. Somebody must see
+// to its end: supervise does.
 func (s *server) launch(e *wire.Exec, by *hostWire) (p *process, err error) {
 	if err := checkExec(e); err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func (s *server) launch(e *wire.Exec, by *hostWire) (p *process, err error) {
 	return p, nil
 }
 
-// start starts the process and everything that follows it.
+// start starts the process.
 func (s *server) start(e *wire.Exec) (*process, error) {
 	attr := attrOf(e)
 	var err error
@@ -72,19 +73,13 @@ func (s *server) start(e *wire.Exec) (*process, error) {
 	defer started()
 	p := newProcess(e, attr, stdio)
 	p.tree = tree{kin: only(mark), warden: s.warden}
-	attr.Files, attr.Limits = stdio.theirs, s.limits(mark)
-	before := s.memory.recent()
-	pid, main, err := s.reaper.start(attr)
-	if err != nil {
+	attr.Files, attr.Limits, attr.Loud = stdio.theirs, s.limits(mark), s.loud
+	p.memory, p.kills = s.memory, s.memory.recent()
+	if p.pid, p.main, err = s.reaper.start(attr, mark); err != nil {
 		stdio.closeOurs()
 		return nil, startError(attr, err)
 	}
-	p.pid = pid
-	preferForOOM(pid)
-	for i, file := range stdio.out {
-		p.pumps = append(p.pumps, newPump(file, p.out, i))
-	}
-	go p.supervise(main, func(x *wire.Exit) bool { return s.memory.killed(x, before) })
+	preferForOOM(p.pid)
 	return p, nil
 }
 

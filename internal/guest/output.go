@@ -123,6 +123,23 @@ func (o *output) attended() bool {
 	return o.read
 }
 
+// leave sends away whoever reads. The number it returns is for unread.
+func (o *output) leave() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reader++
+	o.read = false
+	o.changed.Broadcast()
+	return o.reader
+}
+
+// readers is the number for unread, as long as there was no reader.
+func (o *output) readers() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.reader
+}
+
 // unread reports whether nobody has attached since detach.
 func (o *output) unread(left int) bool {
 	o.mu.Lock()

@@ -33,7 +33,7 @@ func (gs *grants) of(conn net.Conn) string {
 		return ""
 	}
 	id, owned, left := "", false, maxLooked
-	eachProcess(func(pid int) {
+	gs.warden.census.each(func(pid int) {
 		holds, lowest, highest := gs.holder(pid, inode, &left)
 		if !holds {
 			return

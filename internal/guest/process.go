@@ -33,6 +33,10 @@ type process struct {
 	endTree    bool
 	background bool
 
+	main   chan ending // receives that of the process itself
+	memory *oomWatch
+	kills  int64 // for want of memory, before it started
+
 	out   *output
 	stdio *stdio
 	pumps []*pump
@@ -61,19 +65,30 @@ const (
 	byRequest
 )
 
-// supervise follows the process to its end. It runs in its own goroutine.
-func (p *process) supervise(main <-chan ending, outOfMemory func(*wire.Exit) bool) {
-	end := p.awaitMain(main)
+// supervise follows the process to its end, beside the caller.
+func (p *process) supervise() {
+	for i, file := range p.stdio.files() {
+		p.pumps = append(p.pumps, newPump(file, p.out, i))
+	}
+	go p.follow()
+}
+
+func (p *process) follow() {
+	end := p.awaitMain()
 	stuck := false
-	if why, _ := p.why(); why != byItself || p.endTree {
+	if why, _ := p.why(); why != byItself || p.endTree && !end.childless {
 		stuck = !p.endWhole()
 	}
-	left := p.finishOutput()
+	p.finish(end, p.finishOutput(), stuck)
+}
+
+// finish makes everything about the process final.
+func (p *process) finish(end ending, left, stuck bool) {
 	p.stdio.close()
 	p.exit = p.result(end)
 	p.exit.Left, p.exit.Stuck = left, stuck
 	p.exit.Stdout, p.exit.Stderr = p.out.totals()
-	p.exit.OOM = outOfMemory(&p.exit)
+	p.exit.OOM = p.memory.killed(&p.exit, p.kills)
 	p.ended = time.Now()
 	close(p.done)
 	p.out.close()
@@ -81,25 +96,25 @@ func (p *process) supervise(main <-chan ending, outOfMemory func(*wire.Exit) boo
 
 // awaitMain waits for the process itself. Once it is to end, its tree is ended
 // beside the waiting, for it may only exit when its children do.
-func (p *process) awaitMain(main <-chan ending) ending {
+func (p *process) awaitMain() ending {
 	if p.timeout > 0 {
-		timer := time.AfterFunc(p.timeout, func() { p.end(byTimeout, p.grace) })
+		timer := time.AfterFunc(p.timeout-time.Since(p.started), func() { p.end(byTimeout, p.grace) })
 		defer timer.Stop()
 	}
 	select {
-	case end := <-main:
+	case end := <-p.main:
 		return end
 	case <-p.ending:
 	}
 	ended := make(chan struct{})
 	go func() { p.endWhole(); close(ended) }()
 	select {
-	case end := <-main:
+	case end := <-p.main:
 		return end
 	case <-ended:
 	}
 	select {
-	case end := <-main:
+	case end := <-p.main:
 		return end
 	case <-time.After(lingerFor):
 		return ending{} // it does not die, and stuck says so

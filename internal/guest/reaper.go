@@ -4,32 +4,55 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"unsafe"
 
 	"github.com/atoll-run/atoll/internal/guest/spawn"
+	"golang.org/x/sys/unix"
 )
 
 // ending is what the kernel says of a process that ended.
 type ending struct {
 	status syscall.WaitStatus
 	usage  syscall.Rusage
+	// childless says that the guest had no child left then: whatever descends
+	// from an exec that has ended is, or has an ancestor that is, its child.
+	childless bool
 }
 
 // reaper owns wait4: process 1 inherits every orphan, and two waiters would
 // steal each other's children. It hands the endings of those that it started
-// to whoever waits, and forgets the rest.
+// to whoever waits, and counts the rest.
 type reaper struct {
 	// forks is held shared while a child is made and put into waiting, and
 	// exclusively while reaping: a child that ends at once is not missed.
 	forks   sync.RWMutex
+	lineage *lineage
+	vigils  map[*vigil]bool // guarded by forks
+
 	mu      sync.Mutex
-	waiting map[int]chan<- ending
+	waiting map[int]awaited
 }
 
-func newReaper() *reaper { return &reaper{waiting: map[int]chan<- ending{}} }
+// awaited is a process of ours that runs: its number is taken, and nobody
+// else's, until it is reaped.
+type awaited struct {
+	mark mark
+	done chan<- ending
+}
 
-// start starts a process; the channel receives its ending.
-func (r *reaper) start(attr *spawn.Attr) (int, <-chan ending, error) {
-	child, done, err := r.begin(attr)
+// vigil watches for deaths in a tree.
+type vigil struct {
+	kin  kin
+	seen int // guarded by forks
+}
+
+func newReaper(l *lineage) *reaper {
+	return &reaper{lineage: l, vigils: map[*vigil]bool{}, waiting: map[int]awaited{}}
+}
+
+// start starts the process of exec m; the channel receives its ending.
+func (r *reaper) start(attr *spawn.Attr, m mark) (int, chan ending, error) {
+	child, done, err := r.begin(attr, m)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -37,7 +60,7 @@ func (r *reaper) start(attr *spawn.Attr) (int, <-chan ending, error) {
 }
 
 // begin makes a child and expects its ending.
-func (r *reaper) begin(attr *spawn.Attr) (*spawn.Child, <-chan ending, error) {
+func (r *reaper) begin(attr *spawn.Attr, m mark) (*spawn.Child, chan ending, error) {
 	r.forks.RLock()
 	defer r.forks.RUnlock()
 	child, err := spawn.Begin(attr)
@@ -47,8 +70,16 @@ func (r *reaper) begin(attr *spawn.Attr) (*spawn.Child, <-chan ending, error) {
 	done := make(chan ending, 1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting[child.PID] = done
+	r.waiting[child.PID] = awaited{m, done}
 	return child, done, nil
+}
+
+// leads returns the exec whose first process pid is, if it is one.
+func (r *reaper) leads(pid int) (mark, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a, ok := r.waiting[pid]
+	return a.mark, ok
 }
 
 // run reaps whenever a child may have ended.
@@ -63,18 +94,80 @@ func (r *reaper) run(children <-chan os.Signal) {
 func (r *reaper) reap() {
 	r.forks.Lock()
 	defer r.forks.Unlock()
+	r.collect()
+}
+
+func (r *reaper) collect() {
+	var ours []func(childless bool)
 	for {
 		var e ending
-		pid, err := syscall.Wait4(-1, &e.status, syscall.WNOHANG, &e.usage)
+		pid, err := syscall.Wait4(r.mourn(), &e.status, syscall.WNOHANG, &e.usage)
 		if err == syscall.EINTR {
 			continue
 		}
 		if err != nil || pid <= 0 {
+			for _, hand := range ours {
+				hand(err == syscall.ECHILD)
+			}
 			return
 		}
-		if done, ok := r.waiting[pid]; ok {
-			delete(r.waiting, pid)
-			done <- e
+		if a, ok := r.take(pid); ok {
+			ours = append(ours, func(childless bool) { e.childless = childless; a.done <- e })
 		}
 	}
+}
+
+// mourn looks whose the next dead is, if somebody keeps vigil: once it is reaped
+// that cannot be told any more. It returns its number, or -1 for any.
+func (r *reaper) mourn() int {
+	if len(r.vigils) == 0 {
+		return -1
+	}
+	var dead notice
+	err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&dead)), unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	if err != nil || dead.pid <= 0 {
+		return -1
+	}
+	pid := int(dead.pid)
+	lowest, highest, _ := r.lineage.marksOf(pid)
+	for v := range r.vigils {
+		if lowest <= highest && v.kin.may(lowest, highest) {
+			v.seen++
+		}
+	}
+	return pid
+}
+
+// notice is what the kernel tells of a death (siginfo_t).
+type notice struct {
+	_   [4]int32
+	pid int32
+	_   [27]int32
+}
+
+// keepVigil begins to watch for deaths in a tree, after those so far.
+func (r *reaper) keepVigil(k kin) *vigil {
+	r.forks.Lock()
+	defer r.forks.Unlock()
+	r.collect()
+	v := &vigil{kin: k}
+	r.vigils[v] = true
+	return v
+}
+
+// endVigil tells how many there were.
+func (r *reaper) endVigil(v *vigil) int {
+	r.forks.Lock()
+	defer r.forks.Unlock()
+	r.collect()
+	delete(r.vigils, v)
+	return v.seen
+}
+
+func (r *reaper) take(pid int) (awaited, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a, ok := r.waiting[pid]
+	delete(r.waiting, pid)
+	return a, ok
 }

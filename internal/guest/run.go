@@ -34,10 +34,13 @@ func Run(ctx context.Context, options *Options) error {
 	if options.TrustUID {
 		admit = sameUser
 	}
-	s := newServer(options.Build, lineage)
+	s, err := newServer(options.Build, lineage)
+	if err != nil {
+		return err
+	}
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
-	if err := onStop(stop); err != nil {
+	if s.loud, err = onStop(stop); err != nil {
 		return err
 	}
 	go s.reaper.run(children)
@@ -47,26 +50,28 @@ func Run(ctx context.Context, options *Options) error {
 }
 
 // onStop calls stop when the guest is asked to end: by anybody who may signal
-// it, or, if it is process 1 and so everybody may, only from outside.
-func onStop(stop func()) error {
+// it, or, if it is process 1 and so everybody may, only from outside. It returns
+// the signals that a new process must clear, or nil if those are all.
+func onStop(stop func()) ([]unix.Signal, error) {
 	if !alone() {
 		asked := make(chan os.Signal, 1)
 		signal.Notify(asked, unix.SIGTERM, unix.SIGINT)
 		go func() { <-asked; stop() }()
-		return nil
+		return nil, nil
 	}
 	_ = raiseShield() // a profile that forbids it endangers nobody but the sandbox
 	// The Go runtime interrupts its threads with SIGURG.
 	asked, err := deaf.Make(unix.SIGTERM, unix.SIGURG, unix.SIGCHLD)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	go func() {
 		var count [8]byte
 		_, _ = asked.Read(count[:])
 		stop()
 	}()
-	return nil
+	// Those by which processes are asked to end must not be swallowed on the way.
+	return deaf.Loud(unix.SIGTERM, unix.SIGURG, unix.SIGCHLD, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT), nil
 }
 
 // sayFarewell ends every process of the sandbox that the guest may end.
@@ -79,7 +84,7 @@ func (s *server) sayFarewell() {
 	_ = unix.Kill(-1, unix.SIGCONT)
 	for deadline := time.Now().Add(farewell); time.Now().Before(deadline); time.Sleep(pollLast) {
 		living := 0
-		eachProcess(func(int) { living++ })
+		s.warden.census.each(func(int) { living++ })
 		if living == 0 {
 			return
 		}

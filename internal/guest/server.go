@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/atoll-run/atoll/internal/wire"
+	"golang.org/x/sys/unix"
 )
 
 // server answers hosts.
@@ -24,18 +25,24 @@ type server struct {
 	// slots bounds the calls that wait for the kernel at once, and so the
 	// threads they need: those were made up front (see makeThreads).
 	slots chan struct{}
+	loud  []unix.Signal // see spawn.Attr
 }
 
-func newServer(build string, lineage *lineage) *server {
-	warden := &warden{lineage: lineage, alone: alone()}
+func newServer(build string, lineage *lineage) (*server, error) {
+	census, err := newCensus()
+	if err != nil {
+		return nil, err
+	}
+	reaper := newReaper(lineage)
+	warden := &warden{lineage: lineage, reaper: reaper, census: census, alone: alone()}
 	s := &server{
 		self:    wire.Welcome{Boot: rand.Text(), Build: build},
-		lineage: lineage, warden: warden, grants: &grants{lineage: lineage, warden: warden}, reaper: newReaper(), wires: newWires(), table: newTable(),
+		lineage: lineage, warden: warden, grants: &grants{lineage: lineage, warden: warden}, reaper: reaper, wires: newWires(), table: newTable(),
 		memory: &oomWatch{}, tidy: newTidy(), files: newFiling(), ports: newPorts(),
 		slots: make(chan struct{}, maxSlots),
 	}
 	s.wires.direct = s.serveDirect
-	return s
+	return s, nil
 }
 
 // serve greets one connection and answers its streams until it ends.

@@ -15,7 +15,8 @@ import (
 type stdio struct {
 	theirs [3]int // descriptors for the process; closed once it has them
 	in     *os.File
-	out    []*os.File
+	pipes  []int      // the outputs, until files makes files of them
+	out    []*os.File // the outputs
 	tty    bool
 
 	writing sync.Mutex // held while input is written
@@ -47,7 +48,7 @@ func (s *stdio) open(e *wire.Exec) error {
 		if err != nil {
 			return err
 		}
-		s.out, s.theirs[i] = append(s.out, ours), theirs
+		s.pipes, s.theirs[i] = append(s.pipes, ours), theirs
 	}
 	return nil
 }
@@ -57,23 +58,37 @@ func (s *stdio) openInput(wanted bool) (err error) {
 		s.theirs[0], err = unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		return err
 	}
-	s.in, s.theirs[0], err = pipe(true)
+	ours, theirs, err := pipe(true)
+	if err == nil {
+		s.in, s.theirs[0] = os.NewFile(uintptr(ours), "pipe"), theirs
+	}
 	return err
+}
+
+// files are the outputs as files that can be waited for.
+func (s *stdio) files() []*os.File {
+	for _, fd := range s.pipes {
+		s.out = append(s.out, os.NewFile(uintptr(fd), "pipe"))
+	}
+	s.pipes = nil
+	return s.out
 }
 
 // pipe opens a pipe of which we keep the writing or the reading end. Only ours
 // does not block: theirs must behave as programs expect.
-func pipe(weWrite bool) (ours *os.File, theirs int, err error) {
+func pipe(weWrite bool) (ours, theirs int, err error) {
 	var fd [2]int
 	if err := unix.Pipe2(fd[:], unix.O_CLOEXEC); err != nil {
-		return nil, -1, err
+		return -1, -1, err
 	}
-	our, their := fd[0], fd[1]
+	ours, theirs = fd[0], fd[1]
+	mode := unix.O_RDONLY
 	if weWrite {
-		our, their = fd[1], fd[0]
+		ours, theirs = fd[1], fd[0]
+		mode = unix.O_WRONLY
 	}
-	_ = unix.SetNonblock(our, true)
-	return os.NewFile(uintptr(our), "pipe"), their, nil
+	_, _ = unix.FcntlInt(uintptr(ours), unix.F_SETFL, mode|unix.O_NONBLOCK)
+	return ours, theirs, nil
 }
 
 // openTTY makes a terminal. The kernel hands out its other side directly, so
@@ -191,6 +206,14 @@ func (s *stdio) close() {
 	}
 }
 
+// closePipes closes the outputs, if they are no files yet.
+func (s *stdio) closePipes() {
+	for _, fd := range s.pipes {
+		unix.Close(fd)
+	}
+	s.pipes = nil
+}
+
 func (s *stdio) closeTheirs() {
 	for i, fd := range s.theirs {
 		if fd >= 0 && (i == 0 || fd != s.theirs[0]) {
@@ -201,6 +224,7 @@ func (s *stdio) closeTheirs() {
 
 func (s *stdio) closeOurs() {
 	s.close()
+	s.closePipes()
 	for _, file := range s.out {
 		_ = file.Close()
 	}

@@ -29,7 +29,9 @@ type tree struct {
 // is left. It returns false if something is still there after killPatience.
 func (t *tree) end(grace time.Duration) bool {
 	if grace > 0 {
-		t.signal(unix.SIGTERM)
+		if t.vacant(unix.SIGTERM) {
+			return true
+		}
 		t.signal(unix.SIGCONT) // who is stopped cannot obey
 		if t.waitEmpty(grace) {
 			return true
@@ -45,10 +47,10 @@ func (t *tree) end(grace time.Duration) bool {
 func (t *tree) kill() bool {
 	deadline := time.Now().Add(killPatience)
 	for pass, pause := 0, pollFirst; ; pass, pause = pass+1, min(2*pause, pollLast) {
-		if pass >= quickPasses {
-			t.warden.killStopped(t.kin)
+		if pass >= quickPasses && t.warden.killStopped(t.kin) {
+			return true
 		}
-		if t.signal(unix.SIGKILL) == 0 {
+		if t.vacant(unix.SIGKILL) {
 			return true
 		}
 		if time.Now().After(deadline) {
@@ -62,7 +64,7 @@ func (t *tree) kill() bool {
 func (t *tree) waitEmpty(d time.Duration) bool {
 	deadline := time.Now().Add(d)
 	for pause := pollFirst; ; pause = min(2*pause, pollLast) {
-		if t.signal(0) == 0 {
+		if t.vacant(0) {
 			return true
 		}
 		if time.Now().After(deadline) {
@@ -70,6 +72,16 @@ func (t *tree) waitEmpty(d time.Duration) bool {
 		}
 		time.Sleep(pause)
 	}
+}
+
+// vacant sends sig to whatever is left of the tree, and reports whether that was
+// nothing. A walk alone may miss a process that forks and leaves time and again,
+// ahead of it; but then the guest adopts and reaps what it leaves. So a walk
+// that met nobody counts only if nothing of the tree was reaped meanwhile.
+func (t *tree) vacant(sig unix.Signal) bool {
+	vigil := t.warden.reaper.keepVigil(t.kin)
+	met := t.signal(sig)
+	return t.warden.reaper.endVigil(vigil) == 0 && met == 0
 }
 
 // signal sends sig to every living process of the tree and returns how many
@@ -80,28 +92,6 @@ func (t *tree) signal(sig unix.Signal) int { return t.warden.signal(t.kin, sig) 
 func (t *tree) has(pid int) bool {
 	lowest, highest, ok := t.warden.lineage.marksOf(pid)
 	return ok && lowest <= highest && t.kin.may(lowest, highest) && !processState(pid).dead()
-}
-
-// eachProcess calls f for every process visible here but the caller's, in the
-// kernel's order, in small batches: f sees fresh facts.
-func eachProcess(f func(pid int)) {
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return
-	}
-	defer proc.Close()
-	self := os.Getpid()
-	for {
-		names, err := proc.Readdirnames(64)
-		for _, name := range names {
-			if pid, err := strconv.Atoi(name); err == nil && pid != self {
-				f(pid)
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
 }
 
 // state is the part of /proc/PID/stat that the guest reads.

@@ -10,6 +10,8 @@ import (
 // ended at once, and each looks again and again: one walk serves all that wait.
 type warden struct {
 	lineage *lineage
+	reaper  *reaper
+	census  *census
 	// alone says that no process but ours is visible here: the guest is
 	// process 1, so that it may stop everybody for a moment.
 	alone bool
@@ -63,38 +65,53 @@ func (w *warden) run() {
 }
 
 func (w *warden) walk(errands []*errand) {
-	eachProcess(func(pid int) {
-		lowest, highest, ok := w.lineage.marksOf(pid)
-		if !ok || lowest > highest || processState(pid).dead() {
+	w.census.each(func(pid int) {
+		lowest, highest, ok := w.marksOf(pid)
+		if !ok || lowest > highest {
 			return
 		}
+		living := false // as far as was asked
 		for _, e := range errands {
-			if e.kin.may(lowest, highest) {
-				e.found++
-				if e.sig != 0 {
-					_ = unix.Kill(pid, e.sig)
-				}
+			if !e.kin.may(lowest, highest) {
+				continue
+			}
+			if living = living || !processState(pid).dead(); !living {
+				return
+			}
+			e.found++
+			if e.sig != 0 {
+				_ = unix.Kill(pid, e.sig)
 			}
 		}
 	})
 }
 
+// marksOf is lineage's, but asks nobody about the first process of an exec.
+func (w *warden) marksOf(pid int) (lowest, highest mark, ok bool) {
+	if m, ok := w.reaper.leads(pid); ok {
+		return m, m, true
+	}
+	return w.lineage.marksOf(pid)
+}
+
 // killStopped kills a tree while every process here stands still. Stopping them
 // is one system call, which a fork cannot slip through: the child either does
-// not come to be or is stopped too.
-func (w *warden) killStopped(k kin) {
+// not come to be or is stopped too. It returns true if there was nothing left.
+func (w *warden) killStopped(k kin) bool {
 	if !w.alone {
-		return // others than ours would stand still too
+		return false // others than ours would stand still too
 	}
 	w.stopping.Lock()
 	defer w.stopping.Unlock()
 	stopped := map[int]bool{}
-	eachProcess(func(pid int) { stopped[pid] = processState(pid).stopped() })
+	w.census.each(func(pid int) { stopped[pid] = processState(pid).stopped() })
 	_ = unix.Kill(-1, unix.SIGSTOP)
-	w.walk([]*errand{{kin: k, sig: unix.SIGKILL}})
-	eachProcess(func(pid int) {
+	last := &errand{kin: k, sig: unix.SIGKILL}
+	w.walk([]*errand{last})
+	w.census.each(func(pid int) {
 		if !stopped[pid] {
 			_ = unix.Kill(pid, unix.SIGCONT)
 		}
 	})
+	return last.found == 0
 }

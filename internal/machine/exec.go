@@ -75,18 +75,17 @@ func newRun(m *Machine, command *Command) *run {
 // attend follows the command over as many wires as it takes.
 func (r *run) attend(ctx context.Context) (*wire.Exit, error) {
 	request := r.command.request(r.id)
+	var away *unreached
 	for {
-		live, err := r.reach(ctx)
-		if err != nil && expired(ctx) && !r.sent.IsZero() {
-			return nil, r.giveUp(ctx, lost(err))
-		}
-		if err != nil {
-			return nil, err
-		}
-		exit, err := r.follow(ctx, live, request)
+		exit, err := r.try(ctx, request)
 		switch {
 		case err == nil:
 			return exit, nil
+		case errors.As(err, &away):
+			if !r.sent.IsZero() && expired(ctx) {
+				return nil, r.giveUp(ctx, lost(away.error))
+			}
+			return nil, away.error
 		case expired(ctx):
 			return nil, r.giveUp(ctx, err)
 		case errors.Is(err, ErrNoProcess) && time.Since(r.sent) < reattachPatience:
@@ -101,6 +100,18 @@ func (r *run) attend(ctx context.Context) (*wire.Exit, error) {
 			return nil, err
 		}
 	}
+}
+
+// try makes one attempt at a request, over a direct wire or a stream.
+func (r *run) try(ctx context.Context, request *wire.Request) (*wire.Exit, error) {
+	if l := r.line(ctx, request); l != nil {
+		return r.brief(ctx, l, request)
+	}
+	live, err := r.reach(ctx)
+	if err != nil {
+		return nil, &unreached{err}
+	}
+	return r.follow(ctx, live, request)
 }
 
 // expired reports whether ctx has ended. Others look at its deadline and not at
@@ -131,12 +142,11 @@ func (r *run) reach(ctx context.Context) (*live, error) {
 
 // follow passes everything on, over one wire.
 func (r *run) follow(ctx context.Context, live *live, request *wire.Request) (*wire.Exit, error) {
-	select {
-	case live.commands <- struct{}{}:
-		defer func() { <-live.commands }()
-	default:
-		return nil, fmt.Errorf("%w: %d commands run in this sandbox", ErrBusy, maxCommands)
+	release, err := live.claim()
+	if err != nil {
+		return nil, err
 	}
+	defer release()
 	if r.sent.IsZero() {
 		r.sent = time.Now()
 	}
@@ -152,36 +162,59 @@ func (r *run) follow(ctx context.Context, live *live, request *wire.Request) (*w
 	if request.Op == wire.OpExec {
 		r.input.send(stream, 0)
 	}
-	resizing, stopResizing := context.WithCancel(ctx)
-	defer stopResizing()
-	go r.resize(resizing, live)
-	return r.read(live, stream)
+	if r.command.Resize != nil {
+		resizing, stopResizing := context.WithCancel(ctx)
+		defer stopResizing()
+		go r.resize(resizing, live)
+	}
+	return r.read(&way{live: live, conn: stream, frames: wire.NewReader(stream)})
+}
+
+// way is what frames of a command come over: a stream, or a direct wire.
+type way struct {
+	live   *live
+	conn   net.Conn
+	frames *wire.Reader
+	direct bool
+}
+
+// broke judges a way that failed. A stream takes its wire with it; for a direct
+// wire the wire that it belongs to goes on.
+func (r *run) broke(w *way, err error) error {
+	if w.direct && w.live.alive() && r.machine.ctx.Err() == nil && !errors.Is(err, wire.ErrProtocol) {
+		if e, ok := errors.AsType[*wire.Error](err); ok {
+			return reported(e)
+		}
+		return lost(err)
+	}
+	return r.machine.because(w.live, err)
 }
 
 // read passes frames on until the exit.
-func (r *run) read(live *live, stream net.Conn) (*wire.Exit, error) {
-	frames := wire.NewReader(stream)
+func (r *run) read(w *way) (*wire.Exit, error) {
 	for {
-		frame, err := frames.Frame()
+		frame, err := w.frames.Frame()
 		if err != nil {
-			return nil, r.machine.because(live, err)
+			return nil, r.broke(w, err)
 		}
-		switch frame.Type {
-		case wire.FrameExit:
+		switch {
+		case frame.Type == wire.FrameExit:
 			var exit wire.Exit
 			if err := frame.Decode(&exit); err != nil {
-				return nil, r.machine.cut(live, err)
+				return nil, r.machine.cut(w.live, err)
 			}
-			r.machine.finish(r.id, live)
+			r.machine.finish(r.id, w.live)
 			return &exit, nil
-		case wire.FrameError:
-			return nil, r.machine.guestSays(live, frame)
+		case frame.Type == wire.FrameError:
+			return nil, r.machine.guestSays(w.live, frame)
+		case frame.Type == wire.FrameStarted && w.direct:
+			return nil, errMoved
 		}
-		if err := r.take(frame, stream); errors.Is(err, wire.ErrProtocol) {
-			return nil, r.machine.cut(live, err)
+		if err := r.take(frame, w.conn); errors.Is(err, wire.ErrProtocol) {
+			return nil, r.machine.cut(w.live, err)
 		} else if err != nil {
-			stream.Close() // nobody reads what is still to come
-			r.end(live, nil)
+			w.conn.Close() // nobody reads what is still to come
+			r.end(w.live, nil)
 			return nil, err
 		}
 	}
@@ -217,11 +250,18 @@ func (r *run) begin(frame wire.Frame, stream net.Conn) error {
 	return nil
 }
 
+// unreached is why there is no wire.
+type unreached struct{ error }
+
+func (u *unreached) Unwrap() error { return u.error }
+
 // end has the guest end the command. A guest that does not loses its wire. It
 // may be asked before it has got round to starting the command.
 func (r *run) end(live *live, over <-chan struct{}) {
 	for {
-		err := r.machine.askOn(context.Background(), live, r.endQuestion(), &struct{}{})
+		q := r.endQuestion()
+		q.Target.Forget = over == nil
+		err := r.machine.askOn(context.Background(), live, q, &struct{}{})
 		if !errors.Is(err, ErrNoProcess) || over == nil {
 			return
 		}

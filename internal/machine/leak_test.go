@@ -67,6 +67,7 @@ func TestNothingIsLeft(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+		t.Logf("alive: %q", alive(t, m))
 	}()
 	eventually(t, "the guest is as it was", func() bool {
 		info, err := m.Info(patience(t))

@@ -52,6 +52,16 @@ func (l *live) request(w io.Writer, req *wire.Request) error {
 	return wire.WriteRequest(w, req)
 }
 
+// claim makes room for a command, until it is released.
+func (l *live) claim() (release func(), err error) {
+	select {
+	case l.commands <- struct{}{}:
+		return func() { <-l.commands }, nil
+	default:
+		return nil, fmt.Errorf("%w: %d commands run in this sandbox", ErrBusy, maxCommands)
+	}
+}
+
 // alive reports whether the wire was not seen to end.
 func (l *live) alive() bool {
 	select {

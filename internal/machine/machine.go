@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
@@ -72,7 +73,9 @@ type Machine struct {
 	transfers chan struct{} // one for each operation on files under way
 	watches   chan struct{} // one for each watch
 	ports     chan struct{} // one for each connection to a port, and each open port
-	lines     *lines
+	lines     *lines        // for files
+	briefs    *lines        // for commands that are over soon
+	execs     atomic.Int64
 
 	finished finished
 
@@ -88,8 +91,8 @@ func New(dial Dialer, options *Options) *Machine {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.epoch = m.options.Epoch
 	m.transfers, m.watches, m.ports = make(chan struct{}, maxTransfers), make(chan struct{}, maxWatches), make(chan struct{}, maxPortStreams)
-	m.lines = newLines(m)
 	m.control, m.bulk = newLink(m, wire.KindControl), newLink(m, wire.KindBulk)
+	m.lines, m.briefs = newLines(m.bulk, wire.MaxDirect), newLines(m.control, wire.MaxDirectCommands)
 	return m
 }
 
@@ -113,6 +116,7 @@ func (m *Machine) Info(ctx context.Context) (*wire.Info, error) {
 func (m *Machine) Close() error {
 	m.cancel()
 	m.lines.close()
+	m.briefs.close()
 	m.control.close()
 	m.bulk.close()
 	return nil

@@ -47,6 +47,12 @@
 // token that it gave out over another wire, and closes it together with that.
 // Where none can be had, a stream of the bulk wire does the same.
 //
+// Short commands without input take direct wires, too, which then belong to the
+// control wire. All output and the exit come in one message. For a command that
+// is not over soon the guest answers Started instead, and the host attaches to it
+// over a stream. The next request, or op:"taken", says that the host has the
+// result; the guest keeps it until then.
+//
 // Connections to ports inside are streams, too. The host opens them all: to
 // accept a connection it opens a stream on which the guest answers when one has
 // come. So a guest cannot make more of them than the host is ready for.

@@ -74,6 +74,8 @@ const (
 	DataFrame = 256 << 10
 	// MaxDirect bounds the direct wires that belong to one wire.
 	MaxDirect = 8
+	// MaxDirectCommands bounds those that belong to a control wire.
+	MaxDirectCommands = 64
 	// MaxDrain is how much of a refused content a guest reads to its end, so
 	// that a direct wire can go on.
 	MaxDrain = 128 << 10

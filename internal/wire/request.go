@@ -25,6 +25,7 @@ const (
 	OpLogs   Op = "logs"   // Attach: output from the given offsets, then Result with Status
 	OpForget Op = "forget" // Target: drops an ended process and its output
 	OpSettle Op = "settle" // Target: drops those of IDs that ended; their host has the results
+	OpTaken  Op = "taken"  // on a direct wire: the host has the last result; there is no answer
 )
 
 // Request is the first message of every stream.

@@ -17,6 +17,7 @@ func additions() []addition {
 	return []addition{
 		{2, "operation grant.open", func(r *Request) bool { return r.Op == OpGrantOpen }},
 		{2, "operation grant.end", func(r *Request) bool { return r.Op == OpGrantEnd }},
+		{2, "operation taken", func(r *Request) bool { return r.Op == OpTaken }},
 		{2, "grant", func(r *Request) bool { return r.Grant != nil }},
 		{2, "grant.id", func(r *Request) bool { return r.Grant != nil && r.Grant.ID != "" }},
 		{2, "grant.graceMs", func(r *Request) bool { return r.Grant != nil && r.Grant.GraceMs != 0 }},

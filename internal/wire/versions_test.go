@@ -96,6 +96,7 @@ func TestAdditionsAreRefusedByName(t *testing.T) {
 	requests := map[string]*Request{
 		"operation grant.open": {Op: OpGrantOpen},
 		"operation grant.end":  {Op: OpGrantEnd},
+		"operation taken":      {Op: OpTaken},
 		"grant":                {Op: OpPing, Grant: &Grant{}},
 		"grant.id":             {Op: OpPing, Grant: &Grant{ID: "g"}},
 		"grant.graceMs":        {Op: OpPing, Grant: &Grant{GraceMs: 1}},

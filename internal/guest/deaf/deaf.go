@@ -16,6 +16,7 @@ package deaf
 import (
 	"fmt"
 	"os"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -73,12 +74,19 @@ func Make(ask unix.Signal, keep ...unix.Signal) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "asked to end"), nil
 }
 
+// faults are the signals that tell of faults.
+var faults = []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS}
+
+// Loud are the signals of a deaf process that do not have a handler of ours,
+// given those it kept.
+func Loud(keep ...unix.Signal) []unix.Signal { return append(keep, faults...) }
+
 func actionFor(sig, ask unix.Signal) *sigaction {
 	action := &sigaction{swallowPC(), saSigInfo | saOnStack | saRestart | saRestorer, restorePC(), ^uint64(0)}
-	switch sig {
-	case ask:
+	switch {
+	case sig == ask:
 		action.handler = listenPC()
-	case unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS:
+	case slices.Contains(faults, sig):
 		return &sigaction{handler: sigIgnore}
 	}
 	return action

@@ -1,16 +1,17 @@
 #include "textflag.h"
 
-// func clone(steps *step, report *report) (pid, errno uintptr)
+// func clone(steps *step, trace *trace) (pid, errno uintptr)
 //
 // The parent returns. The child performs the steps, on the parent's stack but
-// without touching it.
+// without touching it. The kernel clears trace.here when the child has left our
+// memory, be it for a program or for good.
 TEXT ·clone(SB), NOSPLIT|NOFRAME, $0-32
 	MOVQ	steps+0(FP), R12
-	MOVQ	report+8(FP), R13
-	MOVL	$0x111, DI // CLONE_VM, and SIGCHLD when it ends
+	MOVQ	trace+8(FP), R13
+	MOVL	$0x200111, DI // CLONE_VM, CLONE_CHILD_CLEARTID, and SIGCHLD when it ends
 	XORL	SI, SI
 	XORL	DX, DX
-	XORL	R10, R10
+	MOVQ	R13, R10 // &trace.here
 	XORL	R8, R8
 	MOVL	$56, AX // SYS_clone
 	SYSCALL
@@ -42,13 +43,8 @@ child:
 	TESTQ	CX, CX
 	JEQ	next // does not matter
 	NEGQ	AX
-	MOVL	CX, 8(R13)
-	MOVL	AX, 12(R13)
-	MOVQ	0(R13), DI
-	LEAQ	8(R13), SI
-	MOVL	$8, DX
-	MOVL	$1, AX // SYS_write
-	SYSCALL
+	MOVL	CX, 4(R13) // trace.stage
+	MOVL	AX, 8(R13) // trace.errno
 exit:
 	MOVL	$253, DI
 	MOVL	$231, AX // SYS_exit_group

@@ -1,16 +1,16 @@
 #include "textflag.h"
 
-// func clone(steps *step, report *report) (pid, errno uintptr)
+// func clone(steps *step, trace *trace) (pid, errno uintptr)
 //
 // See the amd64 version.
 TEXT ·clone(SB), NOSPLIT|NOFRAME, $0-32
 	MOVD	steps+0(FP), R9
-	MOVD	report+8(FP), R10
-	MOVD	$0x111, R0 // CLONE_VM, and SIGCHLD when it ends
+	MOVD	trace+8(FP), R10
+	MOVD	$0x200111, R0 // CLONE_VM, CLONE_CHILD_CLEARTID, and SIGCHLD when it ends
 	MOVD	$0, R1
 	MOVD	$0, R2
 	MOVD	$0, R3
-	MOVD	$0, R4
+	MOVD	R10, R4 // &trace.here
 	MOVD	$220, R8 // SYS_clone
 	SVC
 	CBZ	R0, child
@@ -39,13 +39,8 @@ child:
 	MOVD	56(R9), R11 // stage
 	CBZ	R11, next   // does not matter
 	NEG	R0, R0
-	MOVW	R11, 8(R10)
-	MOVW	R0, 12(R10)
-	MOVD	0(R10), R0
-	ADD	$8, R10, R1
-	MOVD	$8, R2
-	MOVD	$64, R8 // SYS_write
-	SVC
+	MOVW	R11, 4(R10) // trace.stage
+	MOVW	R0, 8(R10)  // trace.errno
 exit:
 	MOVD	$253, R0
 	MOVD	$94, R8 // SYS_exit_group

@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"runtime"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -15,28 +16,34 @@ type step struct {
 	stage uintptr // reported if it fails; 0: that does not matter
 }
 
-// report is what the child writes, as the assembly knows it.
-type report struct {
-	fd    uintptr
-	stage uint32 //nolint:unused // written in assembly
-	errno uint32 //nolint:unused // written in assembly
+// trace is what is seen of the child from here, as the assembly knows it.
+type trace struct {
+	here  uint32 // 1 until the child has left our memory; the kernel clears it
+	stage uint32 // valid then: how far it came, if it failed
+	errno uint32
 }
 
 // texts are where the kernel finds what is text; dir is 0 if there is none.
 type texts struct{ path, argv, env, dir uintptr }
 
+// stack is large enough for what a kernel saves when a signal comes.
+type stack [16 << 10]byte
+
+var stacks = sync.Pool{New: func() any { return new(stack) }}
+
 // script is all that a child does, and what its steps point to. It is pinned
 // where it is until the child is done with it.
 type script struct {
 	steps  []step
-	report *report
+	trace  *trace
+	stack  *stack // of the child's signal handlers, if it has some
 	pinner runtime.Pinner
 }
 
 // clone starts a child that performs the steps. It is written in assembly.
 //
 //go:noescape
-func clone(steps *step, report *report) (pid, errno uintptr)
+func clone(steps *step, trace *trace) (pid, errno uintptr)
 
 //go:linkname beforeFork syscall.runtime_BeforeFork
 func beforeFork()
@@ -48,27 +55,36 @@ func afterFork()
 // child begins without any.
 func (s *script) run() (int, syscall.Errno) {
 	beforeFork()
-	pid, errno := clone(&s.steps[0], s.report)
+	pid, errno := clone(&s.steps[0], s.trace)
 	afterFork()
 	return int(pid), syscall.Errno(errno)
 }
 
 const lastSignal = 64
 
+// maxSteps is how many steps a script has at most.
+func maxSteps(attr *Attr) int {
+	signals := lastSignal
+	if attr.Loud != nil {
+		signals = len(attr.Loud)
+	}
+	return signals + len(attr.Limits) + 16
+}
+
 // newScript writes down what the child does.
-func newScript(attr *Attr, reportTo int) (*script, error) {
-	s := &script{report: &report{fd: uintptr(reportTo)}, steps: make([]step, 0, lastSignal+16+len(attr.Limits))}
-	s.pinner.Pin(s.report)
+func newScript(attr *Attr) (*script, error) {
+	s := &script{trace: &trace{here: 1}, steps: make([]step, 0, maxSteps(attr))}
+	s.pinner.Pin(s.trace)
 	s.pinner.Pin(unsafe.SliceData(s.steps))
 	text, err := s.strings(attr)
 	if err != nil {
-		s.pinner.Unpin()
+		s.release()
 		return nil, err
 	}
 	for i := range attr.Limits {
 		s.add(StageLimit, unix.SYS_PRLIMIT64, 0, uintptr(attr.Limits[i].Resource), s.limit(&attr.Limits[i]))
 	}
-	s.clearSignals()
+	s.clearSignals(attr)
 	s.add(StageSession, unix.SYS_SETSID)
 	if attr.TTY {
 		s.add(StageTTY, unix.SYS_IOCTL, uintptr(attr.Files[0]), unix.TIOCSCTTY, 0)
@@ -92,22 +108,55 @@ func (s *script) add(stage Stage, nr uintptr, args ...uintptr) {
 	s.steps = append(s.steps, st)
 }
 
-// clearSignals takes away every handler before it lets signals in again: the
-// handlers are the guest's, and so is the memory they would work on.
-func (s *script) clearSignals() {
+// clearSignals takes away handlers before it lets signals in again: they are
+// the guest's, and so is the memory they would work on. One that only returns
+// may stay, as the kernel drops it with the program, if it has a stack of its
+// own: without one it would run on that of the guest.
+func (s *script) clearSignals(attr *Attr) {
 	action := &struct {
 		handler, flags, restorer uintptr
 		mask                     uint64
 	}{}
 	s.pinner.Pin(action)
-	for sig := unix.Signal(1); sig <= lastSignal; sig++ {
-		if sig != unix.SIGKILL && sig != unix.SIGSTOP {
-			s.add(0, unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(action)), 0, 8)
+	clear := func(sig unix.Signal) {
+		s.add(0, unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(action)), 0, 8)
+	}
+	if attr.Loud != nil {
+		for _, sig := range attr.Loud {
+			clear(sig)
+		}
+		s.add(StageSignals, unix.SYS_SIGALTSTACK, s.signalStack(), 0)
+	} else {
+		for sig := unix.Signal(1); sig <= lastSignal; sig++ {
+			if sig != unix.SIGKILL && sig != unix.SIGSTOP {
+				clear(sig)
+			}
 		}
 	}
 	none := new(uint64)
 	s.pinner.Pin(none)
 	s.add(0, unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(none)), 0, 8)
+}
+
+// signalStack is where the child handles signals.
+func (s *script) signalStack() uintptr {
+	s.stack = stacks.Get().(*stack)
+	s.pinner.Pin(s.stack)
+	place := &struct {
+		at    uintptr
+		flags int32
+		size  uintptr
+	}{at: uintptr(unsafe.Pointer(s.stack)), size: unsafe.Sizeof(*s.stack)}
+	s.pinner.Pin(place)
+	return uintptr(unsafe.Pointer(place))
+}
+
+// release gives back what the child used. It has left.
+func (s *script) release() {
+	s.pinner.Unpin()
+	if s.stack != nil {
+		stacks.Put(s.stack)
+	}
 }
 
 func (s *script) limit(l *Limit) uintptr {

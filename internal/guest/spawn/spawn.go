@@ -1,11 +1,11 @@
 package spawn
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,6 +27,9 @@ type Attr struct {
 	Files  [3]int // descriptors above 2 for its 0, 1 and 2
 	TTY    bool   // Files[0] is to be its controlling terminal
 	Limits []Limit
+	// Loud are the signals to be cleared, if all others of the caller have
+	// handlers that do nothing but return. Nil: all are cleared.
+	Loud []unix.Signal
 }
 
 // Stage is how far a failed start came.
@@ -38,6 +41,7 @@ const (
 	StageSession
 	StageTTY
 	StageLimit
+	StageSignals
 	StageDir
 	StageFiles
 	StageExec
@@ -45,7 +49,7 @@ const (
 )
 
 func (s Stage) String() string {
-	return [...]string{"start", "fork", "setsid", "terminal", "limit", "chdir", "files", "exec", "stalled"}[s]
+	return [...]string{"start", "fork", "setsid", "terminal", "limit", "signals", "chdir", "files", "exec", "stalled"}[s]
 }
 
 // Error says where and why a start failed.
@@ -65,75 +69,70 @@ const patience = 2 * time.Second
 // Child is a process on its way to become a program.
 type Child struct {
 	PID    int
-	report int // reading end of the pipe on which it reports
 	script *script
 }
 
 // Begin makes the process. Whoever reaps must know it from now on. An error is
 // an *Error, and means that there is none.
 func Begin(attr *Attr) (*Child, error) {
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		errno, _ := errors.AsType[syscall.Errno](err)
-		return nil, &Error{StageFork, errno}
-	}
-	defer unix.Close(pipe[1])
-	script, err := newScript(attr, pipe[1])
+	script, err := newScript(attr)
 	if err != nil {
-		unix.Close(pipe[0])
 		return nil, &Error{StageExec, syscall.EINVAL}
 	}
 	pid, errno := script.run()
 	if errno != 0 {
-		script.pinner.Unpin()
-		unix.Close(pipe[0])
+		script.release()
 		return nil, &Error{StageFork, errno}
 	}
-	return &Child{pid, pipe[0], script}, nil
+	return &Child{pid, script}, nil
 }
 
 // Await returns when the program runs, or could not be run; then the error is
 // an *Error, and the process has ended. It must be called once.
 func (c *Child) Await() error {
-	defer c.script.pinner.Unpin() // not before the child has left our memory
-	defer unix.Close(c.report)
-	if failure := c.outcome(); failure != nil {
-		return failure
-	}
-	return nil
-}
-
-// outcome reads the child's report: nothing if the program took over, because
-// the descriptor closed itself then.
-func (c *Child) outcome() *Error {
-	stalled := !readable(c.report, patience)
+	stalled := !c.script.gone(patience)
 	if stalled {
 		_ = unix.Kill(c.PID, unix.SIGKILL)
+		if !c.script.gone(patience) { // the kernel holds it: nothing else ends a process that late
+			go c.script.outlive()
+			return &Error{StageStalled, syscall.ETIMEDOUT}
+		}
 	}
-	var report [8]byte
-	n, err := unix.Read(c.report, report[:])
-	for err == unix.EINTR {
-		n, err = unix.Read(c.report, report[:])
+	c.script.release()
+	if trace := c.script.trace; trace.stage != 0 {
+		return &Error{Stage(trace.stage), syscall.Errno(trace.errno)}
 	}
-	switch {
-	case n == len(report):
-		return &Error{Stage(binary.NativeEndian.Uint32(report[:])), syscall.Errno(binary.NativeEndian.Uint32(report[4:]))}
-	case stalled:
+	if stalled {
 		return &Error{StageStalled, syscall.ETIMEDOUT}
 	}
 	return nil
 }
 
-// readable waits until fd can be read, at most for d.
-func readable(fd int, d time.Duration) bool {
-	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	for deadline := time.Now().Add(d); ; {
-		n, err := unix.Poll(fds, int(time.Until(deadline)/time.Millisecond)+1)
-		if n > 0 || err != nil && err != unix.EINTR {
-			return true
-		}
-		if time.Now().After(deadline) {
+// gone waits until the child has left our memory, at most for d.
+func (s *script) gone(d time.Duration) bool {
+	deadline := time.Now().Add(d)
+	for atomic.LoadUint32(&s.trace.here) != 0 {
+		left := time.Until(deadline)
+		if left <= 0 {
 			return false
 		}
+		awaitZero(&s.trace.here, left)
 	}
+	return true
+}
+
+// awaitZero sleeps until the kernel has cleared the word, or for d; it may
+// return early.
+func awaitZero(word *uint32, d time.Duration) {
+	timeout := unix.NsecToTimespec(d.Nanoseconds())
+	const wait = 0 // FUTEX_WAIT; not private, as the kernel's own wake is not
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), wait, 1, uintptr(unsafe.Pointer(&timeout)), 0, 0)
+}
+
+// outlive keeps what the child uses for as long as it does.
+func (s *script) outlive() {
+	for atomic.LoadUint32(&s.trace.here) != 0 {
+		time.Sleep(patience)
+	}
+	s.release()
 }

@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/guestbin"
+	"github.com/atoll-run/atoll/internal/machine"
+)
+
+// What is claimed of the guest.
+const (
+	guestBinary  = 5 << 20 // bytes
+	guestMemory  = 4 << 20 // bytes, when it rests
+	guestReady   = 10_000  // µs after Dial, p50
+	readyRounds  = 30
+	freshAfter   = 5 * time.Second  // of rest, after the first commands
+	restedAfter  = 10 * time.Second // of rest, after much work
+	guestTraffic = 1 << 30          // bytes of work
+)
+
+// guestCost measures what the guest itself costs: its file, its memory when it
+// is fresh and after much work, and the time until it answers.
+func (s *stage) guestCost(ctx context.Context, r *Report) error {
+	fmt.Fprintln(s.options.Progress, "the guest itself …")
+	program, err := guestbin.For(runtime.GOARCH)
+	if err != nil {
+		return err
+	}
+	ready, err := s.untilReady(ctx)
+	if err != nil {
+		return err
+	}
+	fresh, err := s.restingMemory(ctx, freshAfter)
+	if err != nil {
+		return err
+	}
+	if err := s.moveMuch(ctx); err != nil {
+		return err
+	}
+	rested, err := s.restingMemory(ctx, restedAfter)
+	if err != nil {
+		return err
+	}
+	times := row("guest, ready after Dial", "µs", ready)
+	r.Rows = append(r.Rows, times,
+		row("guest, binary", "bytes", []float64{float64(len(program))}),
+		row("guest, memory, fresh", "bytes", []float64{fresh}),
+		row("guest, memory, 10 s after 1 GiB", "bytes", []float64{rested}))
+	r.Ratios = append(r.Ratios,
+		atMost("guest, ready after Dial, p50 µs", times.P50, guestReady),
+		atMost("guest, binary, bytes", float64(len(program)), guestBinary),
+		atMost("guest, memory, fresh, bytes", fresh, guestMemory),
+		atMost("guest, memory, 10 s after 1 GiB, bytes", rested, guestMemory))
+	return nil
+}
+
+// restingMemory is the guest's resident memory after a rest, by its own word.
+func (s *stage) restingMemory(ctx context.Context, rest time.Duration) (float64, error) {
+	select {
+	case <-time.After(rest):
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	info, err := s.session.Machine.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return float64(info.RSS), nil
+}
+
+func (s *stage) moveMuch(ctx context.Context) error {
+	result, err := s.session.Machine.Exec(ctx, &machine.Command{
+		Argv: []string{"head", "-c", fmt.Sprint(guestTraffic), "/dev/zero"}, Stdout: io.Discard,
+	})
+	if err == nil && result.Stdout.Total != guestTraffic {
+		err = fmt.Errorf("%d bytes came of %d", result.Stdout.Total, guestTraffic)
+	}
+	return err
+}
+
+// untilReady is how long guests take from the end of a dial to their first
+// answer.
+func (s *stage) untilReady(ctx context.Context) ([]float64, error) {
+	var times []float64
+	for range readyRounds {
+		var dialled time.Time
+		m := machine.New(func(ctx context.Context) (net.Conn, error) {
+			conn, err := s.overSocket(ctx)
+			dialled = time.Now()
+			return conn, err
+		}, nil)
+		err := m.Ping(ctx)
+		times = append(times, microseconds(time.Since(dialled)))
+		_ = m.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return times, nil
+}

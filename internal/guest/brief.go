@@ -1,0 +1,173 @@
+package guest
+
+import (
+	"bufio"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+	"golang.org/x/sys/unix"
+)
+
+// A command on a direct wire is expected to be over soon. Then nobody has to
+// stand by for its output: the pipes hold it until the end, and all goes to the
+// host in one message. A command that is not over soon leaves the direct wire to
+// others, and its host follows it over a stream.
+const (
+	// briefFor is how long a silent command is waited for.
+	briefFor = 50 * time.Millisecond
+	// silentFor is how long one is waited for that has written something.
+	silentFor = 10 * time.Millisecond
+	// maxBrief is how much of each output is waited for.
+	maxBrief = 128 << 10
+	// sipAfter is when the output is first looked at.
+	sipAfter = 2 * time.Millisecond
+)
+
+// brief runs a command on a direct wire. It returns the process if the host was
+// sent its result, and so must have it before it can be forgotten.
+func (c *call) brief(e *wire.Exec) (*process, error) {
+	if e.Stdin || e.TTY != nil || e.Background {
+		return nil, wire.Fail(wire.CodeInvalid, "a direct wire only runs commands in the foreground, without input")
+	}
+	p, err := c.server.launch(e, c.wire)
+	if err != nil {
+		return nil, err
+	}
+	if p.awaitBriefly() || p.isEnding() {
+		return p, c.sendAll(p)
+	}
+	c.server.abandon(p, p.out.readers(), orphanFor)
+	return nil, wire.WriteJSON(c.stream, wire.FrameStarted, wire.Started{PID: p.pid})
+}
+
+// leave gives the host of a direct wire that broke time to come back for a
+// result.
+func (s *server) leave(p *process) {
+	left := p.out.leave()
+	if p.unwanted.Load() { // looked at after leave, as it is set before attended is asked
+		s.abandon(p, left, 0)
+	} else {
+		s.abandon(p, left, orphanFor)
+	}
+}
+
+// awaitBriefly waits for the end of the process. If it returns false somebody
+// supervises it from now on.
+func (p *process) awaitBriefly() bool {
+	timer := time.NewTimer(sipAfter)
+	defer timer.Stop()
+	for pause := sipAfter; ; pause *= 2 {
+		select {
+		case end := <-p.main:
+			if p.conclude(end) {
+				return true
+			}
+			p.main <- end
+			p.supervise()
+			return false
+		case <-p.ending:
+			p.supervise()
+			return false
+		case <-timer.C:
+		}
+		if p.sip() == sipTooMuch || time.Since(p.started) >= p.patience() {
+			p.supervise()
+			return false
+		}
+		timer.Reset(pause)
+	}
+}
+
+// patience is how long the process is waited for.
+func (p *process) patience() time.Duration {
+	if stdout, stderr := p.out.totals(); stdout+stderr > 0 {
+		return silentFor
+	}
+	if p.timeout > 0 {
+		return min(briefFor, p.timeout)
+	}
+	return briefFor
+}
+
+// conclude finishes a process that has ended, if nothing of it is left.
+func (p *process) conclude(end ending) bool {
+	if p.isEnding() || p.endTree && !end.childless && !p.tree.vacant(0) || p.sip() != sipAll {
+		return false
+	}
+	p.stdio.closePipes()
+	p.finish(end, false, false)
+	return true
+}
+
+func (p *process) isEnding() bool {
+	why, _ := p.why()
+	return why != byItself
+}
+
+// What a sip left in the pipes.
+type sipped int
+
+const (
+	sipAll     sipped = iota // nothing, and nothing more will come
+	sipSome                  // perhaps something later
+	sipTooMuch               // more than is waited for
+)
+
+// sip moves what is in the pipes to the rings, where it fits.
+func (p *process) sip() sipped {
+	result := sipAll
+	for i, fd := range p.stdio.pipes {
+		result = max(result, p.sipFrom(fd, i))
+	}
+	return result
+}
+
+func (p *process) sipFrom(fd, ring int) sipped {
+	buf := chunks.Get().(*chunk)
+	defer chunks.Put(buf)
+	for total := 0; total < maxBrief; {
+		n, err := unix.Read(fd, buf[:wire.MaxFrame])
+		switch {
+		case err == unix.EINTR:
+		case n == 0:
+			return sipAll
+		case err != nil:
+			return sipSome
+		default:
+			p.out.write(ring, buf[:n])
+			total += n
+		}
+	}
+	return sipTooMuch
+}
+
+// writers join the frames of an answer.
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 2<<10) }}
+
+// sendAll sends what a process wrote and how it ended, or ends. A host that did
+// not get it may attach.
+func (c *call) sendAll(p *process) error {
+	w := writers.Get().(*bufio.Writer)
+	w.Reset(c.stream)
+	defer writers.Put(w)
+	reader := p.out.attach(0, 0)
+	defer p.out.detach(reader)
+	for {
+		more, err := p.out.await(reader)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if err := sendPiece(w, func(b []byte) (piece, error) { return p.out.take(reader, b) }); err != nil {
+			return err
+		}
+	}
+	<-p.done
+	if err := wire.WriteJSON(w, wire.FrameExit, p.exit); err != nil {
+		return err
+	}
+	return w.Flush()
+}
