@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
@@ -19,17 +20,19 @@ type question struct {
 	*wire.Request
 	patience time.Duration // how long the guest may think; 0: answerPatience
 	once     bool          // must not be asked twice
+	overdue  atomic.Bool   // the answer did not come in time
 }
 
 // ask puts a question and reads the answer into v. If the wire turns out to be
-// broken it is put once more over a new one, unless that could do harm.
+// broken it is put once more over a new one, unless that could do harm, or the
+// guest had all the time that it gets.
 func (m *Machine) ask(ctx context.Context, q *question, v any) error {
 	live, err := m.control.get(ctx)
 	if err != nil {
 		return err
 	}
 	err = m.askOn(ctx, live, q, v)
-	if !errors.Is(err, ErrLost) || q.once || ctx.Err() != nil {
+	if !errors.Is(err, ErrLost) || q.once || q.overdue.Load() || ctx.Err() != nil {
 		return err
 	}
 	if live, err = m.control.get(ctx); err != nil {
@@ -58,7 +61,7 @@ func (m *Machine) exchange(ctx context.Context, live *live, q *question) ([]byte
 	if patience == 0 {
 		patience = answerPatience
 	}
-	overdue := time.AfterFunc(patience, func() { _ = live.Close() })
+	overdue := time.AfterFunc(patience, func() { q.overdue.Store(true); _ = live.Close() })
 	select {
 	case live.questions <- struct{}{}:
 	case <-ctx.Done():

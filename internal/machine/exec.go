@@ -255,20 +255,29 @@ type unreached struct{ error }
 
 func (u *unreached) Unwrap() error { return u.error }
 
-// end has the guest end the command. A guest that does not loses its wire. It
-// may be asked before it has got round to starting the command.
+// end has the guest end the command. A guest that does not loses its wire, and
+// so does one that says it did and owes the result. It may be asked before it
+// has got round to starting the command.
 func (r *run) end(live *live, over <-chan struct{}) {
-	for {
-		q := r.endQuestion()
-		q.Target.Forget = over == nil
+	q := r.endQuestion()
+	q.Target.Forget = over == nil
+	for deadline := time.Now().Add(q.patience); ; {
 		err := r.machine.askOn(context.Background(), live, q, &struct{}{})
-		if !errors.Is(err, ErrNoProcess) || over == nil {
+		if over == nil || errors.Is(err, ErrLost) {
 			return
+		}
+		pause := startRetry
+		if !errors.Is(err, ErrNoProcess) {
+			pause = endPatience
 		}
 		select {
 		case <-over:
 			return
-		case <-time.After(startRetry):
+		case <-time.After(pause):
+		}
+		if time.Now().After(deadline) {
+			_ = live.Close()
+			return
 		}
 	}
 }
