@@ -36,7 +36,9 @@ func (s *stage) overSocket(ctx context.Context) (net.Conn, error) {
 // overAttach dials the guest through an exec of the engine, as on an engine
 // that shares no sockets with the host.
 func (s *stage) overAttach(ctx context.Context) (net.Conn, error) {
-	var made struct{ ID string }
+	var made struct {
+		ID string `json:"Id"`
+	}
 	create := map[string]any{
 		"AttachStdin": true, "AttachStdout": true, "AttachStderr": true,
 		"Cmd": []string{guestInside, "pass", "--socket", socketInside},
@@ -87,7 +89,7 @@ func (s *stage) engineCall(ctx context.Context, path string, body, answer any) (
 	if err != nil {
 		return nil, nil, err
 	}
-	if response.StatusCode >= http.StatusBadRequest {
+	if response.StatusCode != http.StatusCreated && response.StatusCode != http.StatusSwitchingProtocols {
 		return nil, nil, fmt.Errorf("the engine answers %s with %s", path, response.Status)
 	}
 	if answer == nil {
