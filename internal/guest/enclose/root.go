@@ -78,8 +78,24 @@ func (b *builder) overlay(m *walls.Mount) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("upper: %w", err)
 	}
-	options := []string{"userxattr", "lowerdir=" + strings.Join(lowers, ":"), "upperdir=" + upper + "/upper", "workdir=" + upper + "/work"}
-	return newFilesystem("overlay", strings.Join(options, ","), 0)
+	options := []string{"userxattr", "upperdir=" + upper + "/upper", "workdir=" + upper + "/work"}
+	return newFilesystem("overlay", strings.Join(append(options, lowerOptions(lowers)...), ","), 0)
+}
+
+// longestValue is how long the value of one option may be.
+const longestValue = 255
+
+// lowerOptions name the layers in one option, which every kernel knows, or, if
+// they are too many for that, in one each, which Linux has since 6.7.
+func lowerOptions(lowers []string) []string {
+	if all := strings.Join(lowers, ":"); len(all) <= longestValue {
+		return []string{"lowerdir=" + all}
+	}
+	var options []string
+	for _, lower := range lowers {
+		options = append(options, "lowerdir+="+lower)
+	}
+	return options
 }
 
 // upper is where an overlay keeps changes: the directory that was given, or

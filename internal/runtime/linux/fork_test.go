@@ -23,13 +23,14 @@ import (
 type lab struct {
 	t       *testing.T
 	state   string
+	image   string
 	runtime sandbox.Runtime
 	manager *sandbox.Manager
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{t: t, state: t.TempDir()}
+	l := &lab{t: t, state: t.TempDir(), image: rootfs.HostName}
 	l.runtime = open(t, l.state)
 	db, err := store.Open(t.Context(), filepath.Join(l.state, "atoll.db"))
 	if err != nil {
@@ -57,7 +58,7 @@ func newLab(t *testing.T) *lab {
 
 func (l *lab) spec(name string) *sandbox.Spec {
 	return &sandbox.Spec{Name: name, ScopeKey: "agent:main:" + name, AgentID: "main", Backend: "linux", ConfigHash: "h", MountsHash: "m",
-		Image: rootfs.HostName, Workdir: "/", Network: "none", CapDrop: []string{"ALL"}}
+		Image: l.image, Workdir: "/", Network: "none", CapDrop: []string{"ALL"}}
 }
 
 // sh runs a script in the sandbox of a name, starting it if needed.
