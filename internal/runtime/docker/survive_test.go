@@ -104,3 +104,40 @@ func TestCommandSurvivesTheEngine(t *testing.T) {
 
 // withTools has an image with a shell and what it needs.
 func withTools(s *sandbox.Spec) { s.Image, s.Workdir = enginetest.Image, "/" }
+
+// TestKillLoopOnThePump has code inside kill, for seconds, every process that
+// carries a wire through the engine. Whoever works in the sandbox meanwhile gets a
+// result or a clear error, and afterwards the sandbox is as it was.
+func TestKillLoopOnThePump(t *testing.T) {
+	l := newLab(t, enginetest.Docker(t), Docker, withGuest(t), func(o *Options) { o.Transport = TransportAttach })
+	i := l.start(t, withTools)
+	m := machine.New(i.Dial, nil)
+	defer m.Close()
+	const loop = `
+import os, signal, time
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if b"\0pass\0" in open("/proc/" + pid + "/cmdline", "rb").read(): os.kill(int(pid), signal.SIGKILL)
+        except OSError: pass
+open("/tmp/over", "w")
+`
+	if _, err := m.Start(t.Context(), &machine.Command{Argv: []string{"python3", "-c", loop}}); err != nil && !errors.Is(err, machine.ErrLost) {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); time.Since(begin) < 2*time.Second; {
+		_, err := m.Exec(t.Context(), &machine.Command{Argv: []string{"true"}})
+		if err != nil && !errors.Is(err, machine.ErrLost) && !errors.Is(err, machine.ErrBroken) {
+			t.Errorf("meanwhile: %v", err)
+		}
+	}
+	after := &underWay{machine: machine.New(i.Dial, &machine.Options{MaxBreaks: 1 << 20})}
+	defer after.machine.Close()
+	after.tell(t, "while ! [ -e /tmp/over ]; do sleep 0.05; done")
+	fresh := machine.New(i.Dial, nil)
+	defer fresh.Close()
+	if out, code := inMachine(t, fresh, "echo as it was"); code != 0 || out != "as it was\n" {
+		t.Errorf("afterwards: exit %d, %q", code, out)
+	}
+}
