@@ -39,7 +39,10 @@ func TestMain(m *testing.M) {
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: scripts, Cmds: commands(),
-		Setup: func(env *testscript.Env) error { return setUp(env, nowhere) },
+		Setup: func(env *testscript.Env) error {
+			env.Defer(func() { removeSandboxes(t, env) })
+			return setUp(env, nowhere)
+		},
 	})
 }
 
@@ -54,6 +57,7 @@ func TestEngineScript(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PODMAN_HOST", podman)
 			env.Defer(func() {
+				removeSandboxes(t, env)
 				if err := removeContainers(env.WorkDir, docker, podman); err != nil {
 					t.Errorf("containers of %s: %v", env.WorkDir, err)
 				}
@@ -79,6 +83,25 @@ func setUp(env *testscript.Env, host string) error {
 }
 
 const cleanupTimeout = time.Minute
+
+// removeSandboxes removes every sandbox below a script's directory that needs no
+// engine.
+func removeSandboxes(t *testing.T, env *testscript.Env) {
+	records, err := filepath.Glob(filepath.Join(env.WorkDir, "*", "linux", "*", "record.json"))
+	if err != nil {
+		t.Error(err)
+	}
+	for _, record := range records {
+		state := filepath.Dir(filepath.Dir(filepath.Dir(record)))
+		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+		cmd := exec.CommandContext(ctx, "atoll", "sandbox", "recreate", "--all", "--force", "--discard")
+		cmd.Dir, cmd.Env = state, append(os.Environ(), "HOME="+env.WorkDir, "ATOLL_STATE_DIR="+state)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("sandboxes of %s: %v: %s", state, err, out)
+		}
+		cancel()
+	}
+}
 
 // removeContainers removes every container of the installations below dir.
 func removeContainers(dir string, hosts ...string) error {

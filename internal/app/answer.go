@@ -16,7 +16,7 @@ func (a *App) EnginesAnswer(ctx context.Context) error {
 	}
 	var silent []error
 	if p, err := a.Plan(Who{}); err == nil {
-		next, err := a.Backend(p, "").require()
+		next, err := a.Backend(ctx, p, "").require()
 		if err == nil && !slices.Contains(backends, next) {
 			backends = append(backends, next)
 		} else if len(backends) == 0 {
@@ -24,7 +24,7 @@ func (a *App) EnginesAnswer(ctx context.Context) error {
 		}
 	}
 	for _, backend := range backends {
-		rt, err := a.runtimes.docker(ctx, backend)
+		rt, err := a.runtimes.get(ctx, backend)
 		if err == nil {
 			_, err = rt.List(ctx)
 		}

@@ -17,6 +17,8 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/runtime/linux"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/store"
 )
@@ -36,6 +38,8 @@ type Settings struct {
 	Location config.Location
 	Paths    config.Paths
 	getenv   func(string) string
+	images   func() (*rootfs.Store, error)
+	linux    func() (*linux.Runtime, error)
 }
 
 // Load finds and reads the configuration.
@@ -57,7 +61,7 @@ func Load(o Options) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Settings{Config: cfg, Location: location, Paths: paths, getenv: o.Getenv}, nil
+	return (&Settings{Config: cfg, Location: location, Paths: paths, getenv: o.Getenv}).withLinux(), nil
 }
 
 // Who names the agent and session that a call is for.
@@ -137,7 +141,7 @@ func (a *App) openState(ctx context.Context) (err error) {
 	}
 	a.registry = sandbox.NewRegistry(a.db)
 	a.Manager = sandbox.NewManager(sandbox.Options{
-		Registry: a.registry, Leases: book, Runtime: a.runtimes.get, Backends: []string{backendDocker, backendPodman}, Logger: a.logger,
+		Registry: a.registry, Leases: book, Runtime: a.runtimes.get, Backends: []string{backendLinux, backendDocker, backendPodman}, Logger: a.logger,
 	})
 	return nil
 }

@@ -25,6 +25,7 @@ const (
 	backendAuto   = "auto"
 	backendDocker = "docker"
 	backendPodman = "podman"
+	backendLinux  = "linux"
 )
 
 // probeTimeout is how long a socket may take to accept before it counts as dead.
@@ -41,29 +42,36 @@ type Backend struct {
 // Backend chooses the machinery for a plan. Stored is the backend that the
 // sandbox was made with before, "" if there is none: what was chosen once stays
 // until the configuration asks for something else.
-func (s *Settings) Backend(p *plan.Plan, stored string) Backend {
+func (s *Settings) Backend(ctx context.Context, p *plan.Plan, stored string) Backend {
 	configured := p.Agent.Sandbox.Backend
 	choice := Backend{Configured: configured}
 	switch {
-	case configured == backendDocker || configured == backendPodman:
+	case configured == backendDocker || configured == backendPodman || configured == backendLinux:
 		choice.Effective, choice.Reason = configured, "configured"
 	case configured != backendAuto:
 		choice.Reason = "the " + configured + " backend is not part of this build"
 	case stored != "":
 		choice.Effective, choice.Reason = stored, "the sandbox was made with it"
 	default:
-		s.chooseWhatAnswers(&choice)
+		s.choose(ctx, p, &choice)
 	}
 	return choice
 }
 
-func (s *Settings) chooseWhatAnswers(choice *Backend) {
-	host := s.EngineHost(backendDocker)
-	if err := probe(host); err != nil {
-		choice.Reason, choice.hint = fmt.Sprintf("no engine: Docker at %s: %v", host, err), silenceHint(host, err)
+// choose takes the first machinery that can do all that the plan asks.
+func (s *Settings) choose(ctx context.Context, p *plan.Plan, choice *Backend) {
+	obstacle := s.linuxObstacle(ctx, p)
+	if obstacle == "" {
+		choice.Effective, choice.Reason = backendLinux, "this machine can enforce all that is asked, without an engine"
 		return
 	}
-	choice.Effective, choice.Reason = backendDocker, "Docker answers at "+host
+	host := s.EngineHost(backendDocker)
+	if err := probe(host); err != nil {
+		choice.Reason = fmt.Sprintf("no engine: Docker at %s: %v; and not without an engine: %s", host, err, obstacle)
+		choice.hint = silenceHint(host, err)
+		return
+	}
+	choice.Effective, choice.Reason = backendDocker, "Docker answers at "+host+"; not linux: "+obstacle
 }
 
 // silenceHint is what to do about an engine that does not answer.
@@ -81,7 +89,7 @@ func silenceHint(host string, err error) string {
 // require turns a choice that found nothing into an error.
 func (b Backend) require() (string, error) {
 	if b.Effective == "" {
-		hint := cmp.Or(b.hint, "set sandbox.backend to auto, docker or podman")
+		hint := cmp.Or(b.hint, "set sandbox.backend to auto, linux, docker or podman")
 		return "", advice.With(fmt.Errorf("%s: %w", b.Reason, sandbox.ErrUnavailable), hint)
 	}
 	return b.Effective, nil
@@ -135,6 +143,13 @@ type runtimes struct {
 }
 
 func (r *runtimes) get(ctx context.Context, backend string) (sandbox.Runtime, error) {
+	if backend == backendLinux {
+		rt, err := r.app.linux()
+		if err != nil {
+			return nil, err
+		}
+		return rt.For(r.app.Installation), nil
+	}
 	return r.docker(ctx, backend)
 }
 

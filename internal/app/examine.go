@@ -12,6 +12,8 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/guestbin"
 	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/runtime/linux"
+	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/workspace"
 )
 
@@ -83,7 +85,7 @@ func (a *App) examineGuest(context.Context) []Check {
 
 // examineKernel reports what the host's kernel gives every runtime.
 func (a *App) examineKernel(context.Context) []Check {
-	return []Check{cgroupCheck(), seccompCheck()}
+	return []Check{cgroupCheck(), seccompCheck(), namespaceCheck(), landlockCheck()}
 }
 
 func cgroupCheck() Check {
@@ -105,16 +107,39 @@ func seccompCheck() Check {
 	return good("seccomp", "the kernel filters system calls")
 }
 
-// examineEngine asks the chosen engine whether it could make the default
+// namespaceCheck looks for settings that keep users from making sandboxes
+// without an engine.
+func namespaceCheck() Check {
+	if found := linux.Restriction(); found.Name != "" {
+		return dubious("user namespaces", found.Name+" forbids them: sandboxes need an engine", found.Hint())
+	}
+	return good("user namespaces", "allowed")
+}
+
+func landlockCheck() Check {
+	if version := linux.LandlockVersion(); version > 0 {
+		return good("landlock", "version %d", version)
+	}
+	return dubious("landlock", "the kernel has none: sandboxes without an engine have one fence less", "boot with lsm=landlock,… or use a kernel with CONFIG_SECURITY_LANDLOCK")
+}
+
+// examineEngine asks the chosen machinery whether it could make the default
 // agent's sandbox.
 func (a *App) examineEngine(ctx context.Context) []Check {
 	p, err := a.Plan(Who{})
 	if err != nil {
 		return []Check{bad("engine", err)}
 	}
-	backend, err := a.Backend(p, "").require()
+	choice := a.Backend(ctx, p, "")
+	backend, err := choice.require()
+	if err == nil {
+		err = a.fit(p, backend)
+	}
 	if err != nil {
 		return []Check{bad("engine", err)}
+	}
+	if backend == backendLinux {
+		return a.examineLinux(ctx, p, choice)
 	}
 	rt, err := a.runtimes.docker(ctx, backend)
 	if err != nil {
@@ -125,10 +150,15 @@ func (a *App) examineEngine(ctx context.Context) []Check {
 		return []Check{bad("engine", err)}
 	}
 	checks := []Check{good("engine", "%s at %s, API %s", backend, a.EngineHost(backend), version)}
-	for _, gap := range rt.Check(ctx, p.Spec) {
+	checks = append(checks, gapChecks(rt.Check(ctx, p.Spec))...)
+	return append(checks, imageCheck(ctx, rt, p.Spec.Image))
+}
+
+func gapChecks(gaps []sandbox.Gap) (checks []Check) {
+	for _, gap := range gaps {
 		checks = append(checks, Check{"engine: " + gap.Field, CheckFailed, gap.Reason, gap.Remedy})
 	}
-	return append(checks, imageCheck(ctx, rt, p.Spec.Image))
+	return checks
 }
 
 func imageCheck(ctx context.Context, engine interface {
@@ -141,6 +171,22 @@ func imageCheck(ctx context.Context, engine interface {
 		return Check{"image", CheckFailed, ref + " is not there", "atoll images build sandbox"}
 	}
 	return good("image", "%s", ref)
+}
+
+// examineLinux looks at the machinery that is this machine itself.
+func (a *App) examineLinux(ctx context.Context, p *plan.Plan, choice Backend) []Check {
+	rt, err := a.linux()
+	if err != nil {
+		return []Check{bad("engine", err)}
+	}
+	checks := append([]Check{good("engine", "none needed: linux, %s", choice.Reason)}, gapChecks(rt.Check(ctx, p.Spec))...)
+	if imageUnset(p.Agent) {
+		return append(checks, good("image", "%s: the programs of this machine", HostImage))
+	}
+	if !a.isImported(ctx, p.Spec.Image) {
+		return append(checks, Check{"image", CheckFailed, p.Spec.Image + " is not there", "atoll images pull " + p.Spec.Image})
+	}
+	return append(checks, good("image", "%s", p.Spec.Image))
 }
 
 // examineAgents warns of agents that keep their character where it gets lost,

@@ -14,8 +14,11 @@ func (a *App) ImageEngine(ctx context.Context, backend string) (image.Engine, er
 		if err != nil {
 			return nil, err
 		}
-		if backend, err = a.Backend(p, "").require(); err != nil {
+		if backend, err = a.Backend(ctx, p, "").require(); err != nil {
 			return nil, err
+		}
+		if backend == backendLinux { // which has nothing to build with
+			backend = backendDocker
 		}
 	}
 	return a.runtimes.docker(ctx, backend)

@@ -30,7 +30,7 @@ func (a *App) List(ctx context.Context, limit int) ([]Listed, int, error) {
 	for _, s := range statuses {
 		l := Listed{Status: s, ImageMatch: isByHand(s.Entry)}
 		if agent := a.agent(agents, s.AgentID); agent != nil {
-			l.ImageMatch = s.Image == a.expectedImage(agent, s.Kind)
+			l.ImageMatch = s.Image == a.expectedImage(agent, s.Entry)
 			l.Drift = a.drift(agent, s.Entry)
 		}
 		list = append(list, l)
@@ -51,9 +51,12 @@ func (a *App) agent(known map[string]*config.Agent, id string) *config.Agent {
 	return agent
 }
 
-func (a *App) expectedImage(agent *config.Agent, kind sandbox.Kind) string {
-	if kind == sandbox.KindBrowser {
+func (a *App) expectedImage(agent *config.Agent, entry *sandbox.Entry) string {
+	switch {
+	case entry.Kind == sandbox.KindBrowser:
 		return agent.Sandbox.Browser.Image
+	case entry.Backend == backendLinux && imageUnset(agent):
+		return HostImage
 	}
 	return agent.Sandbox.Docker.Image
 }

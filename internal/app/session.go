@@ -102,11 +102,18 @@ func (a *App) chooseBackend(ctx context.Context, p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	p.Spec.Backend, err = a.Backend(p, stored).require()
-	if p.Net != nil {
-		p.Net.Backend = p.Spec.Backend
+	backend, err := a.Backend(ctx, p, stored).require()
+	if err != nil {
+		return err
 	}
-	return err
+	return a.fit(p, backend)
+}
+
+// Choose chooses the backend of a plan and finishes the plan for it, without
+// making anything.
+func (s *Settings) Choose(ctx context.Context, p *plan.Plan) (Backend, error) {
+	choice := s.Backend(ctx, p, s.StoredBackend(ctx, p.Spec.Name))
+	return choice, s.fit(p, choice.Effective)
 }
 
 // StoredBackend is the backend that a sandbox was made with, "" if that is not

@@ -61,7 +61,11 @@ func runExplain(ctx context.Context, e *env, o explainOptions) error {
 	if problems := refusals(settings, p); len(problems) > 0 {
 		return e.configError(problems, o.asJSON)
 	}
-	x := newExplanation(settings, p, settings.StoredBackend(ctx, p.Spec.Name))
+	backend, err := settings.Choose(ctx, p)
+	if err != nil {
+		return e.configError(err, o.asJSON)
+	}
+	x := newExplanation(settings, p, backend)
 	if o.tool != "" {
 		x.Tool = explainTool(p, o.tool)
 	}
@@ -140,19 +144,19 @@ type explainedPath struct {
 	Error string `json:"error"` // "" if there is such a path
 }
 
-func newExplanation(s *app.Settings, p *plan.Plan, stored string) *explanation {
+func newExplanation(s *app.Settings, p *plan.Plan, backend app.Backend) *explanation {
 	return &explanation{
 		AgentID: p.Agent.ID, SessionKey: p.Session.Key, MainSessionKey: p.Session.MainKey,
-		Sandbox: explainSandbox(s, p, stored),
+		Sandbox: explainSandbox(s, p, backend),
 		Ignored: orEmpty(s.Config.Ignored()), Warnings: problemsJSON(p.Warnings),
 	}
 }
 
-func explainSandbox(s *app.Settings, p *plan.Plan, stored string) explainedSandbox {
+func explainSandbox(s *app.Settings, p *plan.Plan, backend app.Backend) explainedSandbox {
 	box := withoutSecrets(s.Config, p.Agent)
 	drift, _ := workspace.DriftOf(p.Layout) // a copy that cannot be read has no drift to show
 	return explainedSandbox{
-		Mode: box.Mode, Scope: box.Scope, ScopeKey: p.ScopeKey, Backend: s.Backend(p, stored),
+		Mode: box.Mode, Scope: box.Scope, ScopeKey: p.ScopeKey, Backend: backend,
 		WorkspaceAccess: box.WorkspaceAccess, WorkspaceRoot: box.WorkspaceRoot,
 		SessionIsSandboxed: p.Sandboxed, Reason: p.Why,
 		ContainerName: p.Spec.Name, Image: p.Spec.Image, ConfigHash: p.Spec.ConfigHash,

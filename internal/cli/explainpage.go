@@ -69,10 +69,18 @@ func scopeText(s config.Scope) string {
 	}
 }
 
+// rootText names the image, and says what the host as an image is.
+func rootText(image string) string {
+	if image == app.HostImage {
+		return image + ": the programs of this machine, read-only, and nothing else of it"
+	}
+	return image
+}
+
 func (pg *page) walls() {
 	d := pg.x.Sandbox.Docker
 	pg.title("Walls")
-	pg.fact("image", d.Image, "sandbox.docker.image")
+	pg.fact("image", rootText(pg.x.Sandbox.Image), "sandbox.docker.image")
 	pg.network(d.Network)
 	pg.fact("user", d.User, "sandbox.docker.user")
 	root := "writable"

@@ -37,7 +37,7 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 	if err := refuse(spec); err != nil {
 		return nil, err
 	}
-	if gaps := specGaps(spec); len(gaps) > 0 {
+	if gaps := append(specGaps(spec), r.limitGaps(spec.Limits)...); len(gaps) > 0 {
 		return nil, advice.With(fmt.Errorf("%s: %s: %w", gaps[0].Field, gaps[0].Reason, sandbox.ErrUnsupported), gaps[0].Remedy)
 	}
 	if _, err := r.open(spec.Name); err == nil {

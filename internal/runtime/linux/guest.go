@@ -26,7 +26,36 @@ type shelf struct {
 	path string
 }
 
-// program returns the path of the guest.
+// open opens the guest, for a process to be started from it: from the shelf, or
+// from memory if nothing may be written. The second result names its content.
+func (s *shelf) open() (*os.File, string, error) {
+	body, err := s.read(runtime.GOARCH)
+	if err != nil {
+		return nil, "", err
+	}
+	hash := guestbin.Hash(body)
+	if f, err := os.Open(s.place(hash)); err == nil {
+		return f, hash, nil
+	}
+	fd, err := unix.MemfdCreate("atoll-guest", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, "", fmt.Errorf("guest: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "atoll-guest")
+	_, err = f.Write(body)
+	if err == nil {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, "", fmt.Errorf("guest: %w", err)
+	}
+	return f, hash, nil
+}
+
+func (s *shelf) place(hash string) string { return filepath.Join(s.dir, "linux-"+hash, "atoll-guest") }
+
+// program returns the path of the guest, which is there then.
 func (s *shelf) program() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +66,7 @@ func (s *shelf) program() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(s.dir, "linux-"+guestbin.Hash(body), "atoll-guest")
+	path := s.place(guestbin.Hash(body))
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != guestMode || info.Size() != int64(len(body)) {
 		if err := shelve(path, body); err != nil {
 			return "", fmt.Errorf("guest: %w", err)

@@ -4,31 +4,59 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/walls"
 )
 
 // try builds the walls of a sandbox with nothing in it, and takes them down. No
-// reading of settings tells as surely what this machine lets us do.
+// reading of settings tells as surely what this machine lets us do. Success is
+// remembered until the machine is started again.
 func (r *Runtime) try() []sandbox.Gap {
-	err := r.tryOnce()
+	program, hash, err := r.shelf.open()
 	if err == nil {
-		return nil
+		defer program.Close()
+		proof := fmt.Sprintf("%s %s %d", bootID(), hash, os.Geteuid())
+		if r.proven(proof) {
+			return nil
+		}
+		if err = r.tryOnce(program); err == nil {
+			r.remember(proof)
+			return nil
+		}
 	}
 	return []sandbox.Gap{{Field: "backend", Reason: "this machine does not let us build a sandbox: " + err.Error(), Remedy: advice.Of(err)}}
 }
 
-func (r *Runtime) tryOnce() error {
-	guest, err := r.shelf.program()
-	if err != nil {
-		return err
+// provenFile holds what try proved last. It is no sandbox: names do not begin
+// with a dot.
+const provenFile = ".proven"
+
+func (r *Runtime) proven(proof string) bool {
+	text, err := os.ReadFile(filepath.Join(r.dir, provenFile))
+	return err == nil && string(text) == proof
+}
+
+// remember saves the next process the trial; without it nothing is lost.
+func (r *Runtime) remember(proof string) {
+	if _, err := os.Stat(r.dir); err != nil {
+		return // nothing is made only to look
 	}
+	path := filepath.Join(r.dir, provenFile)
+	temporary := fmt.Sprintf("%s-%d", path, os.Getpid())
+	if os.WriteFile(temporary, []byte(proof), 0o600) == nil {
+		_ = os.Rename(temporary, path)
+	}
+}
+
+func (r *Runtime) tryOnce(program *os.File) error {
 	filter, err := r.filter()
 	if err != nil {
 		return err
@@ -36,10 +64,16 @@ func (r *Runtime) tryOnce() error {
 	user := account{os.Geteuid(), os.Getegid()}
 	d := &draft{spec: &sandbox.Spec{}, Blueprint: walls.Blueprint{
 		Hostname: "probe", UID: user.uid, GID: user.gid, Become: privileged(), ProbeOnly: true, Filter: filter,
-		Root:   walls.Mount{Kind: walls.Tmpfs, Target: "/"},
+		Root:   walls.Mount{Kind: walls.Overlay, Target: "/"},
 		Mounts: []walls.Mount{{Kind: walls.Tmpfs, Target: "/dev"}, {Kind: walls.Proc, Target: "/proc"}, {Kind: walls.Sysfs, Target: "/sys"}},
 	}}
-	e, err := conceive(guest, d, nil)
+	layer, err := d.sources.add("/usr", hostpath.ID{})
+	if err != nil {
+		return err
+	}
+	defer d.sources.close()
+	d.Root.Lowers = []walls.Source{*layer}
+	e, err := conceive(program, d, nil)
 	if err != nil {
 		return err
 	}
@@ -60,7 +94,7 @@ func hinted(err error) error {
 	case errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EINVAL):
 		return advice.With(err, "Linux 5.12 or newer is needed")
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
-		return advice.With(err, Restriction().hint())
+		return advice.With(err, Restriction().Hint())
 	}
 	return err
 }
@@ -68,7 +102,7 @@ func hinted(err error) error {
 // forbidden explains a start that the kernel refused.
 func forbidden(err error) error {
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EUSERS) {
-		return advice.With(fmt.Errorf("user namespaces: %w: %w", sandbox.ErrUnsupported, err), Restriction().hint())
+		return advice.With(fmt.Errorf("user namespaces: %w: %w", sandbox.ErrUnsupported, err), Restriction().Hint())
 	}
 	return err
 }
@@ -103,12 +137,21 @@ func Restriction() Restrict {
 	return Restrict{}
 }
 
-// hint is what to do about it.
-func (r Restrict) hint() string {
+// Hint is what to do about it.
+func (r Restrict) Hint() string {
 	if r.Name == "" {
 		return "the host, or the container this runs in, forbids user namespaces: allow them (seccomp, --privileged), or use sandbox.backend docker"
 	}
 	return fmt.Sprintf("atoll doctor --fix, or: sudo sysctl -w %s=%s", r.Name, r.Value)
+}
+
+// LandlockVersion is that of the kernel, 0 if it has none.
+func LandlockVersion() int {
+	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(version)
 }
 
 func selinuxEnabled() bool {

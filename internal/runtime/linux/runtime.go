@@ -31,7 +31,7 @@ type Roots interface {
 
 // Options are what a Runtime is made of.
 type Options struct {
-	Installation string // the id whose sandboxes are ours
+	Installation string // the id whose sandboxes are ours; see For
 	StateDir     string // absolute; everything is kept below it
 	// Guest returns the guest program for an architecture ("amd64", "arm64").
 	Guest  func(arch string) ([]byte, error)
@@ -44,7 +44,7 @@ type Runtime struct {
 	options Options
 	dir     string // one directory a sandbox
 	logger  *slog.Logger
-	shelf   shelf
+	shelf   *shelf
 	groups  func() (*cgroup.Host, error)
 	filter  func() ([]byte, error)
 	tried   func() []sandbox.Gap
@@ -65,7 +65,7 @@ func New(o Options) (*Runtime, error) {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	r := &Runtime{options: o, dir: filepath.Join(o.StateDir, "linux"), logger: logger}
-	r.shelf = shelf{dir: filepath.Join(o.StateDir, "guest"), read: o.Guest}
+	r.shelf = &shelf{dir: filepath.Join(o.StateDir, "guest"), read: o.Guest}
 	r.groups = sync.OnceValues(cgroup.Find)
 	r.filter = sync.OnceValues(ownFilter)
 	r.tried = sync.OnceValue(r.try)
@@ -74,9 +74,6 @@ func New(o Options) (*Runtime, error) {
 
 func (o *Options) check() error {
 	var problems []error
-	if o.Installation == "" {
-		problems = append(problems, errors.New("installation id is missing"))
-	}
 	if !filepath.IsAbs(o.StateDir) {
 		problems = append(problems, fmt.Errorf("state directory %q is not absolute", o.StateDir))
 	}
@@ -84,6 +81,14 @@ func (o *Options) check() error {
 		problems = append(problems, errors.New("guest program or roots are missing"))
 	}
 	return errors.Join(problems...)
+}
+
+// For returns the runtime of an installation. What was found out about the
+// machine is known to both.
+func (r *Runtime) For(installation string) *Runtime {
+	other := *r
+	other.options.Installation = installation
+	return &other
 }
 
 // privileged tells whether this process may do for a sandbox what the sandbox

@@ -72,7 +72,12 @@ func (i *Instance) begin(ctx context.Context) (err error) {
 		return err
 	}
 	defer log.Close()
-	e, err := conceive(guest, d, log)
+	program, err := os.Open(guest)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	e, err := conceive(program, d, log)
 	if err != nil {
 		return err
 	}
@@ -111,12 +116,7 @@ func (i *Instance) makeGroup(ctx context.Context) (*cgroup.Group, error) {
 }
 
 // conceive starts the process. It can do nothing yet but wait.
-func conceive(guest string, d *draft, log *os.File) (_ *embryo, err error) {
-	program, err := os.Open(guest)
-	if err != nil {
-		return nil, err
-	}
-	defer program.Close()
+func conceive(program *os.File, d *draft, log *os.File) (_ *embryo, err error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
@@ -127,7 +127,10 @@ func conceive(guest string, d *draft, log *os.File) (_ *embryo, err error) {
 	// The sandbox outlives this process, so it is not bound to a context.
 	cmd := exec.Command(fmt.Sprintf("/proc/self/fd/%d", walls.Control+1), "enclose") //nolint:noctx // see above
 	cmd.ExtraFiles = append([]*os.File{theirs, program}, d.sources.files...)
-	cmd.SysProcAttr, cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = attr, log, log, "/", []string{}
+	cmd.SysProcAttr, cmd.Dir, cmd.Env = attr, "/", []string{}
+	if log != nil {
+		cmd.Stdout, cmd.Stderr = log, log
+	}
 	if err := cmd.Start(); err != nil {
 		_ = ours.Close()
 		return nil, forbidden(err)

@@ -1,6 +1,7 @@
 package linux_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 func TestSuite(t *testing.T) { sandboxtest.Run(t, subject()) }
 
 func subject() sandboxtest.Subject {
-	return sandboxtest.Subject{Image: rootfs.HostName, Workdir: "/workspace", Walls: true, Open: open}
+	return sandboxtest.Subject{Image: rootfs.HostName, Workdir: "/workspace", Walls: true, Unlimited: os.Getenv(unlimitedVariable) != "", Open: open}
 }
 
 func open(t *testing.T, stateDir string) sandbox.Runtime {

@@ -3,6 +3,7 @@ package sandboxtest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,4 +108,23 @@ func (s *stage) wantGone(name string) {
 	if id := s.id(name); id != "" {
 		s.t.Errorf("sandbox %s is still there (%s)", name, id)
 	}
+}
+
+// wantRefused checks that a spec has gaps in these fields, each with a remedy,
+// and that nothing is made of it.
+func (s *stage) wantRefused(spec *sandbox.Spec, fields ...string) {
+	s.t.Helper()
+	remedies := map[string]string{}
+	for _, gap := range s.runtime.Check(s.t.Context(), spec) {
+		remedies[gap.Field] = gap.Remedy
+	}
+	for _, field := range fields {
+		if remedies[field] == "" {
+			s.t.Errorf("no gap, or no remedy, for %s: %v", field, remedies)
+		}
+	}
+	if _, err := s.runtime.Create(s.t.Context(), spec); !errors.Is(err, sandbox.ErrUnsupported) {
+		s.t.Errorf("create: %v, want ErrUnsupported", err)
+	}
+	s.wantGone(spec.Name)
 }

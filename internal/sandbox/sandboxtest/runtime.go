@@ -233,9 +233,14 @@ var runtimeCases = []testCase{
 		if !s.Walls {
 			return
 		}
-		m := s.wire(s.started(s.spec(func(spec *sandbox.Spec) {
+		spec := s.spec(func(spec *sandbox.Spec) {
 			spec.Limits = sandbox.Limits{Pids: 64, Memory: 64 << 20, MemorySwap: 64 << 20, Ulimits: []sandbox.Ulimit{{Name: "nofile", Soft: 100, Hard: 200}}}
-		})))
+		})
+		if s.Unlimited {
+			s.wantRefused(spec, "docker.pidsLimit", "docker.memory")
+			return
+		}
+		m := s.wire(s.started(spec))
 		if got := s.sh(m, "ulimit -Sn; ulimit -Hn"); got != "100\n200" {
 			s.t.Errorf("nofile %q", got)
 		}

@@ -31,6 +31,9 @@ type Subject struct {
 	Workdir string
 	// Walls is whether the runtime isolates: network, root, processes.
 	Walls bool
+	// Unlimited is set where nothing can limit memory and processes. Then a spec
+	// with such limits must be refused.
+	Unlimited bool
 }
 
 // stage is one test's installation: state directory, runtime, workspace.

@@ -1,0 +1,133 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/guestbin"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/runtime/linux"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// imageStore is where images of the linux backend are, below the state directory.
+const imageStore = "images"
+
+// HostImage is the image of sandboxes that are made of the host's own programs.
+const HostImage = rootfs.HostName
+
+// roots opens the store of images when it is first needed: whoever only asks
+// what could be done makes nothing.
+type roots struct{ open func() (*rootfs.Store, error) }
+
+func (r roots) Resolve(ctx context.Context, ref string, id rootfs.Identity) (*rootfs.Root, *rootfs.Pin, error) {
+	store, err := r.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	return store.Resolve(ctx, ref, id)
+}
+
+func (r roots) Unpin(owner string) error {
+	store, err := r.open()
+	if err != nil {
+		return err
+	}
+	return store.Unpin(owner)
+}
+
+// hidden are the host's paths that no view of it shows.
+func (s *Settings) hidden() []string { return []string{s.Paths.AtollState, s.Paths.Home} }
+
+func (s *Settings) openImages() (*rootfs.Store, error) {
+	return rootfs.Open(filepath.Join(s.Paths.AtollState, imageStore), rootfs.Options{Hide: s.hidden()})
+}
+
+// withLinux prepares the runtime that needs no engine.
+func (s *Settings) withLinux() *Settings {
+	s.images = sync.OnceValues(s.openImages)
+	s.linux = sync.OnceValues(func() (*linux.Runtime, error) {
+		return linux.New(linux.Options{StateDir: s.Paths.AtollState, Guest: guestbin.For, Roots: roots{s.images}})
+	})
+	return s
+}
+
+// linuxObstacle is why a plan cannot be carried out without an engine; "" if it
+// can.
+func (s *Settings) linuxObstacle(ctx context.Context, p *plan.Plan) string {
+	rt, err := s.linux()
+	if err != nil {
+		return err.Error()
+	}
+	if !imageUnset(p.Agent) && !s.isImported(ctx, p.Spec.Image) {
+		return "image " + p.Spec.Image + " is not imported (atoll images import)"
+	}
+	for _, spec := range specs(p) {
+		if gaps := rt.Check(ctx, spec); len(gaps) > 0 {
+			return gaps[0].Field + ": " + gaps[0].Reason
+		}
+	}
+	return ""
+}
+
+// imageUnset reports whether nobody chose an image: then the linux backend shows
+// the host's own programs.
+func imageUnset(agent *config.Agent) bool {
+	_, chosen := agent.Origins["sandbox.docker.image"]
+	return !chosen || agent.Origins["sandbox.docker.image"].Source == "default"
+}
+
+func (s *Settings) isImported(ctx context.Context, ref string) bool {
+	if _, err := os.Stat(filepath.Join(s.Paths.AtollState, imageStore)); errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	store, err := s.images()
+	if err != nil {
+		return false
+	}
+	_, pin, err := store.Resolve(ctx, ref, rootfs.Identity{})
+	if err != nil {
+		return false
+	}
+	pin.Release()
+	return true
+}
+
+// fitLinux finishes a plan for the linux backend: an image that nobody chose is
+// the host, whose fingerprint is part of the hash.
+func (s *Settings) fitLinux(p *plan.Plan) error {
+	if !imageUnset(p.Agent) {
+		return nil
+	}
+	id, err := rootfs.HostID(s.hidden()...)
+	if err != nil {
+		return err
+	}
+	for _, spec := range specs(p) {
+		sum := sha256.Sum256([]byte(strings.Join([]string{spec.ConfigHash, id}, "\n")))
+		spec.Image, spec.ConfigHash = rootfs.HostName, hex.EncodeToString(sum[:])[:len(spec.ConfigHash)]
+	}
+	return nil
+}
+
+// fit finishes a plan for the backend that was chosen.
+func (s *Settings) fit(p *plan.Plan, backend string) error {
+	for _, spec := range specs(p) {
+		spec.Backend = backend
+	}
+	if backend == backendLinux {
+		return s.fitLinux(p)
+	}
+	return nil
+}
+
+var _ sandbox.Runtime = (*linux.Runtime)(nil)
