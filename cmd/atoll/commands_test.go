@@ -50,9 +50,9 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// prefixed FILE…: replaces @PREFIX@, @WORK@ and @HOME@ in the files.
+// prefixed FILE…: replaces @PREFIX@, @BACKEND@, @WORK@ and @HOME@ in the files.
 func prefixed(ts *testscript.TestScript, _ bool, args []string) {
-	replacer := strings.NewReplacer("@PREFIX@", ts.Getenv("PREFIX"), "@WORK@", ts.Getenv("WORK"), "@HOME@", ts.Getenv("HOME"))
+	replacer := strings.NewReplacer("@PREFIX@", ts.Getenv("PREFIX"), "@BACKEND@", ts.Getenv("BACKEND"), "@WORK@", ts.Getenv("WORK"), "@HOME@", ts.Getenv("HOME"))
 	for _, name := range args {
 		text := replacer.Replace(ts.ReadFile(name))
 		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))

@@ -67,6 +67,27 @@ func TestEngineScript(t *testing.T) {
 	})
 }
 
+// linuxScripts are the scripts of engines that mean any machinery, not Docker.
+var linuxScripts = []string{"drift", "host_tools", "inside", "run_access", "run_json", "run_streams", "tools", "walls"}
+
+// TestLinuxScript runs scripts that use sandboxes without any engine, on the
+// programs of this machine.
+func TestLinuxScript(t *testing.T) {
+	var files []string
+	for _, name := range linuxScripts {
+		files = append(files, filepath.Join(engineScripts, name+".txtar"))
+	}
+	testscript.Run(t, testscript.Params{
+		Files: files, Cmds: commands(),
+		Setup: func(env *testscript.Env) error {
+			env.Defer(func() { removeSandboxes(t, env) })
+			err := setUp(env, nowhere)
+			env.Setenv("BACKEND", "linux")
+			return err
+		},
+	})
+}
+
 // setUp gives a script a home and a state directory of its own, and a prefix
 // that no other script's containers have: they share the engine.
 func setUp(env *testscript.Env, host string) error {
@@ -74,7 +95,7 @@ func setUp(env *testscript.Env, host string) error {
 	for name, value := range map[string]string{
 		"HOME": home, "ATOLL_STATE_DIR": filepath.Join(env.WorkDir, "state"), "DOCKER_HOST": host,
 		"PREFIX": "atoll-script-" + strings.ToLower(rand.Text()[:8]) + "-",
-		"IMAGE":  enginetest.Image,
+		"IMAGE":  enginetest.Image, "BACKEND": "docker",
 		"TERM":   "xterm",
 	} {
 		env.Setenv(name, value)

@@ -68,7 +68,7 @@ func (s *Settings) linuxObstacle(ctx context.Context, p *plan.Plan) string {
 	if err != nil {
 		return err.Error()
 	}
-	if !imageUnset(p.Agent) && !s.isImported(ctx, p.Spec.Image) {
+	if !showsHost(p.Agent) && !s.isImported(ctx, p.Spec.Image) {
 		return "image " + p.Spec.Image + " is not imported (atoll images import)"
 	}
 	for _, spec := range specs(p) {
@@ -79,11 +79,10 @@ func (s *Settings) linuxObstacle(ctx context.Context, p *plan.Plan) string {
 	return ""
 }
 
-// imageUnset reports whether nobody chose an image: then the linux backend shows
-// the host's own programs.
-func imageUnset(agent *config.Agent) bool {
-	_, chosen := agent.Origins["sandbox.docker.image"]
-	return !chosen || agent.Origins["sandbox.docker.image"].Source == "default"
+// showsHost reports whether the linux backend would show the host's own
+// programs: if nobody chose an image, or somebody chose just that.
+func showsHost(agent *config.Agent) bool {
+	return agent.Origins["sandbox.docker.image"].Source == "default" || rootfs.IsHost(agent.Sandbox.Docker.Image)
 }
 
 func (s *Settings) isImported(ctx context.Context, ref string) bool {
@@ -105,7 +104,7 @@ func (s *Settings) isImported(ctx context.Context, ref string) bool {
 // fitLinux finishes a plan for the linux backend: an image that nobody chose is
 // the host, whose fingerprint is part of the hash.
 func (s *Settings) fitLinux(p *plan.Plan) error {
-	if !imageUnset(p.Agent) {
+	if !showsHost(p.Agent) {
 		return nil
 	}
 	id, err := rootfs.HostID(s.hidden()...)

@@ -180,7 +180,7 @@ func (a *App) examineLinux(ctx context.Context, p *plan.Plan, choice Backend) []
 		return []Check{bad("engine", err)}
 	}
 	checks := append([]Check{good("engine", "none needed: linux, %s", choice.Reason)}, gapChecks(rt.Check(ctx, p.Spec))...)
-	if imageUnset(p.Agent) {
+	if showsHost(p.Agent) {
 		return append(checks, good("image", "%s: the programs of this machine", HostImage))
 	}
 	if !a.isImported(ctx, p.Spec.Image) {

@@ -80,18 +80,37 @@ type wayOut struct {
 // defaults, and with Network: "bridge" in internal/plan's fillSpec.
 func TestInvariant_NETWORK_DEFAULT_DENY(t *testing.T) {
 	t.Parallel()
+	for _, backend := range []string{"auto", "docker"} {
+		t.Run(backend, func(t *testing.T) { networkIsDenied(t, backend) })
+	}
+}
+
+func networkIsDenied(t *testing.T, backend string) {
 	s := newSite(t)
 	s.config = nil // everything by default, but for a name of its own
 	s.set("agents.defaults.sandbox.docker.containerPrefix", s.tag+"-")
+	s.set("agents.defaults.sandbox.backend", backend)
+	s.set("agents.defaults.sandbox.mode", "all")
 	arguments := listenOnHost(t, s.tag)
 	want := wayOut{
 		Interfaces: []string{"lo"}, Routes: []string{}, Routes6: []string{}, TCP: "ENETUNREACH", UDP: "ENETUNREACH", TCP6: true,
 		Name: "no answer", HostName: "no answer", Host: []string{},
 	}
 	a := s.open()
-	look := func(when string) string {
+	remove := func() {
+		for _, row := range s.rows(a) {
+			if r := a.Recreate(t.Context(), row, false); r.Err != nil {
+				t.Error(r.Err)
+			}
+		}
+	}
+	defer remove()
+	look := func(when string) {
 		got := s.provide(a, app.Who{})
 		defer got.Release()
+		if !got.Created {
+			t.Errorf("%s, it was there already", when)
+		}
 		var found wayOut
 		if err := json.Unmarshal([]byte(sh(t, got, "python3 -c '"+outward+"' "+strings.Join(arguments, " "))), &found); err != nil {
 			t.Fatal(err)
@@ -99,19 +118,10 @@ func TestInvariant_NETWORK_DEFAULT_DENY(t *testing.T) {
 		if diff := cmp.Diff(want, found); diff != "" {
 			t.Errorf("%s, a default sandbox has a way out (-want +got):\n%s", when, diff)
 		}
-		return s.engine.inspect(got.Name).ID
 	}
-	first := look("when it is made")
-	again := s.rows(a)
-	if len(again) != 1 {
-		t.Fatalf("%d rows", len(again))
-	}
-	if r := a.Recreate(t.Context(), again[0], false); r.Err != nil {
-		t.Fatal(r.Err)
-	}
-	if second := look("when it is recreated"); first == second {
-		t.Error("it was not recreated")
-	}
+	look("when it is made")
+	remove()
+	look("when it is recreated")
 }
 
 // listenOnHost opens what a sandbox with the host's network could reach: a port

@@ -55,7 +55,7 @@ func (a *App) expectedImage(agent *config.Agent, entry *sandbox.Entry) string {
 	switch {
 	case entry.Kind == sandbox.KindBrowser:
 		return agent.Sandbox.Browser.Image
-	case entry.Backend == backendLinux && imageUnset(agent):
+	case entry.Backend == backendLinux && showsHost(agent):
 		return HostImage
 	}
 	return agent.Sandbox.Docker.Image
