@@ -93,12 +93,8 @@ func (s *Settings) isImported(ctx context.Context, ref string) bool {
 	if err != nil {
 		return false
 	}
-	_, pin, err := store.Resolve(ctx, ref, rootfs.Identity{})
-	if err != nil {
-		return false
-	}
-	pin.Release()
-	return true
+	_, err = store.Find(ctx, ref)
+	return err == nil
 }
 
 // fitLinux finishes a plan for the linux backend: an image that nobody chose is

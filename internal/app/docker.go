@@ -96,7 +96,7 @@ func (b *Boxes) Make(ctx context.Context, c *dockercli.Container) error {
 	if err != nil {
 		return err
 	}
-	if spec.Backend, err = a.backendFor(spec); err != nil {
+	if spec.Backend, err = a.backendFor(ctx, spec); err != nil {
 		return err
 	}
 	c.Backend = spec.Backend
@@ -104,13 +104,20 @@ func (b *Boxes) Make(ctx context.Context, c *dockercli.Container) error {
 }
 
 // backendFor chooses the machinery of a container as for a session's sandbox.
-func (a *App) backendFor(spec *sandbox.Spec) (string, error) {
+// An image that is named must be found under its name: without an engine that
+// is one that was imported.
+func (a *App) backendFor(ctx context.Context, spec *sandbox.Spec) (string, error) {
 	p, err := a.Plan(Who{})
 	if err != nil {
 		return "", err
 	}
+	if spec.Image == "" && p.Agent.Sandbox.Backend == backendAuto {
+		p.Agent.Sandbox.Backend = backendDocker // which has images without being asked for one
+	}
 	p.Spec, p.Net = spec, nil
-	return a.Backend(p, "").require()
+	p.Agent.Sandbox.Docker.Image = spec.Image
+	p.Agent.Origins["sandbox.docker.image"] = config.Origin{Source: "call"}
+	return a.Backend(ctx, p, "").require()
 }
 
 // specOf turns what was asked for into a spec, or says why it is denied. The
@@ -326,6 +333,6 @@ func (b *Boxes) Backend(ctx context.Context) string {
 	if err != nil {
 		return "none"
 	}
-	backend, _ := a.backendFor(&sandbox.Spec{})
+	backend, _ := a.backendFor(ctx, &sandbox.Spec{})
 	return backend
 }

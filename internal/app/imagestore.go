@@ -2,15 +2,12 @@ package app
 
 import (
 	"context"
-	"path/filepath"
 
 	"github.com/atoll-run/atoll/internal/rootfs"
 )
 
 // Images is the store of the images that need no engine.
-func (a *App) Images() (*rootfs.Store, error) {
-	return rootfs.Open(filepath.Join(a.Paths.AtollState, "images"), rootfs.Options{Hide: []string{a.Paths.AtollState}})
-}
+func (a *App) Images() (*rootfs.Store, error) { return a.images() }
 
 // ImportFromEngine copies an image of a container engine into the store.
 func (a *App) ImportFromEngine(ctx context.Context, backend, ref string, o rootfs.AddOptions) ([]*rootfs.Image, error) {
