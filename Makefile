@@ -50,7 +50,7 @@ $(GUESTS): $(GUEST_DIR)/atoll-guest-linux-%:
 	GOOS=linux GOARCH=$* $(GO_STATIC) go build $(GO_FLAGS) -ldflags "$(LD_FLAGS)" -o $@ ./cmd/atoll-guest
 
 .PHONY: run
-run: engine build ## show what Atoll can do, on this machine (needs root)
+run: build ## show what Atoll can do, on this machine: no engine, no root needed
 	@scripts/demo.sh
 
 .PHONY: test

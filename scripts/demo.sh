@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# What Atoll does, step by step, on the engine that scripts/test-engine.sh keeps
-# up (`make run` does both). Every step is checked: the script fails if one does
-# not do what it says. Nothing that it makes is left.
+# What Atoll does, step by step, with nothing but this machine's kernel: no
+# engine, no image. Every step is checked: the script fails if one does not do
+# what it says. Nothing that it makes is left.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 PATH=$root/bin:$PATH
-eval "$("$root/scripts/test-engine.sh" env)"
+# No engine is used, and this proves it.
+export DOCKER_HOST=unix:///nowhere/docker.sock
 
 dir=$(mktemp -d)
 export ATOLL_STATE_DIR=$dir/state ATOLL_CONFIG=$dir/atoll.json5
@@ -71,7 +72,10 @@ trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
 
 command -v atoll >/dev/null || fail "there is no bin/atoll yet: run make build"
-"$root/scripts/test-engine.sh" status >/dev/null || fail "the engine does not run: scripts/test-engine.sh up"
+
+# Limits take control groups, which are root's unless they were delegated.
+limits=''
+((EUID != 0)) || limits=', memory: "256m", pidsLimit: 64'
 
 mkdir "$dir/project"
 echo 'You are a careful agent.' >"$dir/project/AGENTS.md"
@@ -81,7 +85,7 @@ cat >"$ATOLL_CONFIG" <<JSON5
 {
   agents: { defaults: {
     workspace: "./project",
-    sandbox: { mode: "all", docker: { containerPrefix: "atoll-demo-$$-", memory: "256m", pidsLimit: 64 } },
+    sandbox: { mode: "all", docker: { containerPrefix: "atoll-demo-$$-"$limits } },
   } },
 }
 JSON5
@@ -111,10 +115,12 @@ say "No capability, even for root, and no way to get one:"
 shows 'CapEff:.0000000000000000' atoll run -- grep -E 'CapEff|NoNewPrivs' /proc/self/status
 say "No secret by accident:"
 refused 125 'the name is that of a secret' atoll run --env GITHUB_TOKEN=x -- true
-say "No more memory than it was given:"
-refused 137 'ran out of memory' atoll run --timeout 20s -- tail /dev/zero
+if [[ -n $limits ]]; then
+	say "No more memory than it was given:"
+	refused 137 'ran out of memory' atoll run --timeout 20s -- tail /dev/zero
+fi
 say "And no dangerous setting, whoever wrote it. A bind of the engine's socket:"
-sed 's|memory:|binds: ["/var/run/docker.sock:/docker.sock"], memory:|' "$ATOLL_CONFIG" >"$dir/careless.json5"
+sed 's|containerPrefix:|binds: ["/var/run/docker.sock:/docker.sock"], containerPrefix:|' "$ATOLL_CONFIG" >"$dir/careless.json5"
 refused 2 'gives access to the socket' atoll config check "$dir/careless.json5"
 
 heading "4. Files"
@@ -123,12 +129,16 @@ shows '' atoll run -- sh -c 'cat AGENTS.md; ls; echo hello from inside >note.txt
 host=$(atoll sandbox explain --path /workspace/note.txt --json | jq -er .path.host) || fail "explain --path gives no host path"
 shows '^hello from inside$' cat "$host"
 [[ ! -e $dir/project/note.txt ]] || fail "the file reached the original"
+say "What differs from the original:"
+shows 'note\.txt' atoll sandbox diff
 say "To let it work on the real files, say so:"
 shows '^the source code$' atoll run --rm --access rw -- sh -c 'cat code.txt; echo done >result.txt'
 shows '^done$' cat "$dir/project/result.txt"
 
-heading "5. What there is"
+heading "5. What there is, and whether it holds"
 shows ' running .* agent:main ' atoll sandbox list
+say "Every promise, tried from inside:"
+shows 'ok .*capabilities' atoll sandbox verify
 
 heading "6. Cleaning up"
 shows 'removed' atoll sandbox recreate --all --force --discard

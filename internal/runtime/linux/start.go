@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -122,16 +123,8 @@ func conceive(program *os.File, d *draft, log *os.File) (_ *embryo, err error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	attr := &syscall.SysProcAttr{Cloneflags: namespaces, Setsid: true}
-	account{d.UID, d.GID}.mapUser(attr)
-	// The sandbox outlives this process, so it is not bound to a context.
-	cmd := exec.Command(fmt.Sprintf("/proc/self/fd/%d", walls.Control+1), "enclose") //nolint:noctx // see above
-	cmd.ExtraFiles = append([]*os.File{theirs, program}, d.sources.files...)
-	cmd.SysProcAttr, cmd.Dir, cmd.Env = attr, "/", []string{}
-	if log != nil {
-		cmd.Stdout, cmd.Stderr = log, log
-	}
-	if err := cmd.Start(); err != nil {
+	cmd, err := launch(append([]*os.File{theirs, program}, d.sources.files...), account{d.UID, d.GID}, log)
+	if err != nil {
 		_ = ours.Close()
 		return nil, forbidden(err)
 	}
@@ -140,6 +133,33 @@ func conceive(program *os.File, d *draft, log *os.File) (_ *embryo, err error) {
 		return nil, errors.Join(err, e.abort())
 	}
 	return e, nil
+}
+
+// busyTries and busyPause: a program that was written a moment ago cannot be
+// executed while another thread's child, on its way to be something else, still
+// has it open.
+const (
+	busyTries = 200
+	busyPause = 5 * time.Millisecond
+)
+
+// launch executes the guest, which is the second of files, in new namespaces.
+func launch(files []*os.File, user account, log *os.File) (*exec.Cmd, error) {
+	for try := 1; ; try++ {
+		attr := &syscall.SysProcAttr{Cloneflags: namespaces, Setsid: true}
+		user.mapUser(attr)
+		// The sandbox outlives this process, so it is not bound to a context.
+		cmd := exec.Command(fmt.Sprintf("/proc/self/fd/%d", walls.Control+1), "enclose") //nolint:noctx // see above
+		cmd.SysProcAttr, cmd.ExtraFiles, cmd.Dir, cmd.Env = attr, files, "/", []string{}
+		if log != nil {
+			cmd.Stdout, cmd.Stderr = log, log
+		}
+		err := cmd.Start()
+		if !errors.Is(err, syscall.ETXTBSY) || try == busyTries {
+			return cmd, err
+		}
+		time.Sleep(busyPause)
+	}
 }
 
 func socketPair() (ours, theirs *os.File, err error) {
