@@ -45,6 +45,23 @@ func (r roots) Unpin(owner string) error {
 	return store.Unpin(owner)
 }
 
+// Fork and PinRoot are for sandboxes with the files of another.
+func (r roots) Fork(root *rootfs.Root) (*rootfs.Root, error) {
+	store, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	return store.Fork(root)
+}
+
+func (r roots) PinRoot(ctx context.Context, owner string, root *rootfs.Root) error {
+	store, err := r.open()
+	if err != nil {
+		return err
+	}
+	return store.PinRoot(ctx, owner, root)
+}
+
 // hidden are the host's paths that no view of it shows.
 func (s *Settings) hidden() []string { return []string{s.Paths.AtollState, s.Paths.Home} }
 

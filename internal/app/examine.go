@@ -116,6 +116,14 @@ func namespaceCheck() Check {
 	return good("user namespaces", "allowed")
 }
 
+// HostFix is the setting of this machine that keeps this user from making
+// sandboxes without an engine, and what root does about it, as a script; "" if
+// there is none.
+func HostFix(program string) (what, script string) {
+	found := linux.Restriction()
+	return found.Name, found.Fix(program)
+}
+
 func landlockCheck() Check {
 	if version := linux.LandlockVersion(); version > 0 {
 		return good("landlock", "version %d", version)

@@ -3,25 +3,35 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
 )
 
 func newDoctorCommand(e *env) *cobra.Command {
-	var asJSON bool
+	var asJSON, fix bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this machine can enforce, what is missing, and the command that fixes it",
 		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), e, asJSON) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), e, asJSON, fix) },
 	}
+	cmd.Flags().BoolVar(&fix, "fix", false, "first lift what keeps this user from making sandboxes without an engine, with sudo")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-func runDoctor(ctx context.Context, e *env, asJSON bool) error {
+func runDoctor(ctx context.Context, e *env, asJSON, fix bool) error {
+	if fix {
+		if err := runFix(ctx, e); err != nil {
+			return err
+		}
+	}
 	a, err := e.open(ctx)
 	if err != nil {
 		return e.configError(err, asJSON)
@@ -55,4 +65,28 @@ func (e *env) printChecks(checks []app.Check) {
 			fmt.Fprintf(e.Out, "      %-22s %s %s\n", "", s.bold("fix:"), joined(c.Fix))
 		}
 	}
+}
+
+// runFix does as root what stands in the way of sandboxes without an engine.
+func runFix(ctx context.Context, e *env) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	what, script := app.HostFix(program)
+	if script == "" {
+		fmt.Fprintln(e.Err, "nothing to fix: no setting of this machine forbids sandboxes without an engine")
+		return nil
+	}
+	argv := []string{"sh", "-c", script}
+	if os.Geteuid() != 0 {
+		argv = append([]string{"sudo"}, argv...)
+	}
+	fmt.Fprintf(e.Err, "%s is in the way; running: %s\n", what, strings.Join(argv, " "))
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.In, e.Err, e.Err
+	if err := cmd.Run(); err != nil {
+		return advice.With(fmt.Errorf("%s: %w", what, err), "have an administrator run: "+script)
+	}
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -105,44 +104,6 @@ func forbidden(err error) error {
 		return advice.With(fmt.Errorf("user namespaces: %w: %w", sandbox.ErrUnsupported, err), Restriction().Hint())
 	}
 	return err
-}
-
-// Restrict is a setting of the host that keeps ordinary users from making user
-// namespaces.
-type Restrict struct {
-	Name  string // "" if none was found
-	Path  string // of the setting
-	Value string // that lifts it
-}
-
-// restrictions by the files that hold them.
-var restrictions = []struct {
-	name, path string
-	restricts  func(string) bool
-	remedy     string
-}{
-	{"user.max_user_namespaces", "/proc/sys/user/max_user_namespaces", func(v string) bool { return v == "0" }, "15000"},
-	{"kernel.unprivileged_userns_clone", "/proc/sys/kernel/unprivileged_userns_clone", func(v string) bool { return v == "0" }, "1"},
-	{"kernel.apparmor_restrict_unprivileged_userns", "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", func(v string) bool { return v != "0" }, "0"},
-}
-
-// Restriction finds the setting that stands in the way.
-func Restriction() Restrict {
-	for _, r := range restrictions {
-		value, err := os.ReadFile(r.path)
-		if err == nil && r.restricts(strings.TrimSpace(string(value))) && (r.remedy == "15000" || unix.Geteuid() != 0) {
-			return Restrict{Name: r.name, Path: r.path, Value: r.remedy}
-		}
-	}
-	return Restrict{}
-}
-
-// Hint is what to do about it.
-func (r Restrict) Hint() string {
-	if r.Name == "" {
-		return "the host, or the container this runs in, forbids user namespaces: allow them (seccomp, --privileged), or use sandbox.backend docker"
-	}
-	return fmt.Sprintf("atoll doctor --fix, or: sudo sysctl -w %s=%s", r.Name, r.Value)
 }
 
 // LandlockVersion is that of the kernel, 0 if it has none.

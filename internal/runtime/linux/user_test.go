@@ -47,16 +47,16 @@ func becomeSomeone(groups []string) error {
 
 // The whole suite as an ordinary user to whom control groups were delegated.
 func TestUserSuite(t *testing.T) {
-	asSomeone(t, "^TestSuite$", delegate(t, "pids", "memory", "cpu"))
+	asSomeone(t, "TestSuite", "^TestSuite$", delegate(t, "pids", "memory", "cpu"))
 }
 
 // Without control groups everything works but limits, which are refused.
 func TestUserSuiteWithoutGroups(t *testing.T) {
-	asSomeone(t, "^TestSuite$/^runtime$", nil, unlimitedVariable+"=1")
+	asSomeone(t, "TestSuite", "^TestSuite$/^runtime$", nil, unlimitedVariable+"=1")
 }
 
-// asSomeone runs tests of this package as an ordinary user.
-func asSomeone(t *testing.T, tests string, groups []string, env ...string) {
+// asSomeone runs one test of this package as an ordinary user.
+func asSomeone(t *testing.T, name, tests string, groups []string, env ...string) {
 	t.Helper()
 	dir := t.TempDir()
 	openWay(t, dir)
@@ -78,7 +78,7 @@ func asSomeone(t *testing.T, tests string, groups []string, env ...string) {
 	cmd.Env = append(os.Environ(), "HOME="+state, "TMPDIR="+state, guestVariable+"="+guest, groupsVariable+"="+strings.Join(groups, " "))
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Dir = state
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestSuite ") {
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+name+" ") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
