@@ -131,6 +131,12 @@ func (s *Settings) fitLinux(p *plan.Plan) error {
 	return nil
 }
 
+// GuestProcess is the number that this host gives to process 1 of a sandbox of
+// the linux backend; 0 if it does not run.
+func (a *App) GuestProcess(ctx context.Context, name string) int {
+	return a.processOf(ctx, name, backendLinux)
+}
+
 // fit finishes a plan for the backend that was chosen.
 func (s *Settings) fit(p *plan.Plan, backend string) error {
 	for _, spec := range specs(p) {

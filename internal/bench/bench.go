@@ -60,6 +60,7 @@ func All() []Bench {
 		{"growth", "one command, while 1 to 300 sandboxes run", growth},
 		{"files", "files over the wire, beside OpenClaw's way and a raw copy", filesBench},
 		{"proxy", "requests to models through the proxy, beside nginx", proxyBench},
+		{"start", "from nothing to a first command's result, beside bwrap and Docker; hundreds alive, a crowd at once", startBench},
 	}
 }
 

@@ -50,6 +50,7 @@ func newStage(ctx context.Context, o Options) (_ *stage, err error) {
 // can have: it contains the name of the benchmark's own state directory.
 func benchWho(a *app.App) app.Who {
 	return app.Who{Adjust: func(agent *config.Agent) {
+		agent.Sandbox.Backend = "docker" // whose calls are counted, and whose exec is the peer
 		agent.Sandbox.Docker.ContainerPrefix = "bench-" + filepath.Base(a.Paths.AtollState) + "-"
 	}}
 }
