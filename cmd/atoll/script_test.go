@@ -96,7 +96,7 @@ func setUp(env *testscript.Env, host string) error {
 		"HOME": home, "ATOLL_STATE_DIR": filepath.Join(env.WorkDir, "state"), "DOCKER_HOST": host,
 		"PREFIX": "atoll-script-" + strings.ToLower(rand.Text()[:8]) + "-",
 		"IMAGE":  enginetest.Image, "BACKEND": "docker",
-		"TERM":   "xterm",
+		"TERM": "xterm",
 	} {
 		env.Setenv(name, value)
 	}
