@@ -47,7 +47,7 @@ var groups = []*cobra.Group{
 // verbs are all verbs by their groups.
 var verbs = map[string][]func(*env) *cobra.Command{
 	groupWork:  {newRunCommand, newSandboxCommand, newToolCommand, newDockerCommand},
-	groupMoney: {newRunsCommand, newBillingCommand, newAuditCommand, newTokenCommand},
+	groupMoney: {newProxyCommand, newRunsCommand, newBillingCommand, newAuditCommand, newTokenCommand},
 	groupSetup: {newConfigCommand, newDoctorCommand, newImagesCommand},
 	groupOther: {newBenchCommand, newVersionCommand},
 }

@@ -30,6 +30,10 @@ type commandOptions struct {
 	asJSON  bool
 	// tty gives the command a terminal, typing passes on what the user types.
 	tty, typing bool
+	// grant is what the command is started under, and modelEnv the variables
+	// that go with it.
+	grant    string
+	modelEnv map[string]string
 }
 
 // check refuses what can be seen to be wrong before a sandbox is made.
@@ -122,7 +126,12 @@ func (e *env) command(s *app.Session, o commandOptions, argv []string) (*machine
 	for _, b := range env.Blocked {
 		return nil, advice.With(fmt.Errorf("environment variable %s: %s", b.Name, b.Reason), "keep secrets on the host, or name it in sandbox.dangerouslyAllowSecretEnv")
 	}
-	command := &machine.Command{Argv: argv, Env: app.CommandEnv(s.Plan, env.Passed), Dir: o.dir, Stdout: e.Out, Stderr: e.Err, Timeout: o.timeout}
+	for name, value := range o.modelEnv {
+		if _, said := env.Passed[name]; !said {
+			env.Passed[name] = value
+		}
+	}
+	command := &machine.Command{Argv: argv, Grant: o.grant, Env: app.CommandEnv(s.Plan, env.Passed), Dir: o.dir, Stdout: e.Out, Stderr: e.Err, Timeout: o.timeout}
 	if !path.IsAbs(command.Dir) {
 		command.Dir = path.Join(s.Plan.Spec.Workdir, command.Dir)
 	}

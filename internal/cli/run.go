@@ -22,6 +22,7 @@ type runOptions struct {
 	workspace, access, image, network string
 	memory                            string
 	remove                            bool
+	modelOptions
 }
 
 func newRunCommand(e *env) *cobra.Command {
@@ -56,6 +57,7 @@ Exit codes: the command's own; 124 timeout, 125 failure of Atoll itself,
 	flags.StringVar(&o.network, "network", "", "network of the sandbox (default: as configured)")
 	flags.StringVar(&o.memory, "memory", "", "memory limit such as 512m (default: as configured)")
 	flags.BoolVar(&o.remove, "rm", false, "use a new sandbox and remove it, and its workspace copy, afterwards")
+	o.addModels(cmd)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return asRunError(usage(cmd, err)) })
 	return cmd
 }
@@ -97,6 +99,9 @@ func runRun(ctx context.Context, e *env, o runOptions, argv []string) error {
 		return err
 	}
 	defer session.Release()
+	if o.wantsModels() {
+		return e.runWithModels(ctx, a, session, &o, argv)
+	}
 	return e.runCommand(ctx, session, o.commandOptions, argv)
 }
 
@@ -113,7 +118,7 @@ func throwAway(a *app.App, who app.Who) (app.Who, error) {
 
 // check refuses values that the file could not hold either.
 func (o *runOptions) check(cmd *cobra.Command) (err error) {
-	if err := o.commandOptions.check(cmd); err != nil {
+	if err := errors.Join(o.commandOptions.check(cmd), o.checkModels()); err != nil {
 		return err
 	}
 	switch config.Access(o.access) {

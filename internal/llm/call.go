@@ -138,7 +138,9 @@ func (x *exchange) appendHead(dst []byte) []byte {
 		dst = append(append(dst, "Authorization: Bearer "...), x.secret...)
 	}
 	dst = append(dst, "\r\nUser-Agent: atoll\r\nAccept-Encoding: identity\r\nAccept: application/json, text/event-stream\r\n"...)
-	dst = x.caller.headers.append(dst, x.id)
+	if !u.Stranger {
+		dst = x.caller.headers.append(dst, x.id)
+	}
 	dst = appendPassed(dst, &x.c.q)
 	if x.route.kind == asks {
 		dst = append(dst, "Content-Type: application/json\r\n"...)

@@ -23,6 +23,8 @@ type Upstream struct {
 	URL    string      // http://, https:// or unix:PATH; a path is put before ours
 	Header string      // that the key goes into: authorization (default) or x-api-key
 	TLS    *tls.Config // nil: the system's roots
+	// Stranger is told nothing about who calls: it is no gateway of ours.
+	Stranger bool
 
 	ConnectTimeout time.Duration
 	HeaderTimeout  time.Duration // for the first byte of an answer

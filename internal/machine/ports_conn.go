@@ -2,6 +2,7 @@ package machine
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -106,7 +107,12 @@ func (c *portConn) reason(err error) error {
 	if errors.Is(err, wire.ErrProtocol) {
 		return c.machine.cut(c.live, err)
 	}
-	return ErrReset
+	select {
+	case <-c.live.Done(): // not the caller's doing
+		return fmt.Errorf("%w: %w", ErrReset, ErrLost)
+	default:
+		return ErrReset
+	}
 }
 
 // GrantID implements grant.Caller: what the guest found out about the other end.

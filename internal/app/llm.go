@@ -1,0 +1,179 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/llm"
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/secret"
+)
+
+// Models is the proxy of this process: keys, budgets, ledger and audit log in
+// front of the providers that are configured.
+type Models struct {
+	*llm.Server
+	app    *App
+	config config.LLM
+	pools  []*secret.Pool
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+}
+
+const (
+	// keyCheck is how often keys are looked at that may have been changed.
+	keyCheck = 5 * time.Second
+	// pricePatience is how long providers have to tell their prices.
+	pricePatience = 5 * time.Second
+)
+
+// Models opens the proxy. Close it before the App.
+func (a *App) Models(ctx context.Context) (*Models, error) {
+	cfg, err := a.Config.LLM()
+	if err != nil {
+		return nil, err
+	}
+	m := &Models{app: a, config: cfg}
+	ledger, err := a.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	providers, err := m.providers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	log, err := a.AuditLog(m.scrub)
+	if err != nil {
+		return nil, err
+	}
+	m.learnPrices(ctx)
+	m.Server, err = llm.New(llm.Options{
+		Providers: providers, Ledger: ledger, Audit: log, Logger: a.logger, MaxBody: cfg.Limits.BodyBytes,
+		MaxPerCaller: cfg.Limits.Requests, MaxN: int64(cfg.Limits.Choices), MaxOutput: int64(cfg.Limits.MaxOutputTokens),
+		Broken: func(err error) bool { return errors.Is(err, machine.ErrLost) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	var background context.Context
+	background, m.stop = context.WithCancel(context.WithoutCancel(ctx))
+	m.work.Go(func() { m.reloadKeys(background) })
+	return m, nil
+}
+
+// learnPrices asks LiteLLM. That it cannot be asked is no reason not to start:
+// without prices, budgets of money refuse.
+func (m *Models) learnPrices(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, pricePatience)
+	defer cancel()
+	if err := m.app.LearnPrices(ctx); err != nil {
+		m.app.logger.WarnContext(ctx, "prices could not be asked for", "error", err)
+	}
+}
+
+func (m *Models) providers(ctx context.Context) (all []llm.Provider, err error) {
+	milliseconds := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	times := &m.config.Timeouts
+	for i := range m.config.Providers {
+		p := &m.config.Providers[i]
+		pool, err := m.app.KeyPool(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		m.pools = append(m.pools, pool)
+		up := llm.Upstream{
+			URL: p.URL, ConnectTimeout: milliseconds(times.ConnectMs), HeaderTimeout: milliseconds(times.HeaderMs),
+			IdleTimeout: milliseconds(times.IdleMs), TotalTimeout: milliseconds(times.TotalMs),
+			Stranger: p.Kind != config.DefaultLLMProvider,
+		}
+		if p.Kind == "anthropic" {
+			up.Header = "x-api-key"
+		}
+		if p.CAFile != "" {
+			if up.TLS, err = trusting(p.CAFile); err != nil {
+				return nil, fmt.Errorf("provider %s: %w", p.Name, err)
+			}
+		}
+		all = append(all, llm.Provider{Upstream: up, Keys: pool, Models: p.Models})
+	}
+	return all, nil
+}
+
+// scrub takes every key out of a text.
+func (m *Models) scrub(text string) string {
+	for _, pool := range m.pools {
+		for _, key := range pool.Values() {
+			text = strings.ReplaceAll(text, key.Reveal(), "[redacted]")
+		}
+	}
+	return text
+}
+
+// reloadKeys reads keys again that may have been changed.
+func (m *Models) reloadKeys(ctx context.Context) {
+	tick := time.NewTicker(keyCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, pool := range m.pools {
+			if !pool.Due() {
+				continue
+			}
+			if err := pool.Reload(ctx); err != nil {
+				m.app.logger.WarnContext(ctx, "keys could not be read again", "error", err)
+			}
+		}
+	}
+}
+
+// Close ends every request and settles it.
+func (m *Models) Close() error {
+	m.stop()
+	m.work.Wait()
+	return m.Server.Close()
+}
+
+// TokenDoor lets callers in that have a token of this installation.
+func (m *Models) TokenDoor() llm.Door {
+	desk := m.app.Tokens()
+	verify := func(ctx context.Context, text string) (*grant.Terms, error) {
+		t, err := desk.Verify(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		agent, err := m.app.Config.Resolve(t.Agent)
+		if err != nil {
+			agent, err = m.app.Config.Resolve(m.app.Config.DefaultAgent())
+		}
+		if err != nil {
+			return nil, err
+		}
+		terms := &grant.Terms{
+			Account: t.Account, Agent: t.Agent, Session: t.Session, Run: t.Run, Attempt: t.Attempt, Graph: t.Graph, Trace: t.Trace,
+			Models: t.Models, Until: t.Expires, BodyPolicy: agent.LLM.BodyPolicy,
+		}
+		if len(terms.Models) == 0 {
+			terms.Models = allowedModels(&agent.LLM)
+		}
+		return terms, nil
+	}
+	return llm.TokenDoor(verify, Limits(&m.config, &config.AgentLLM{}))
+}
+
+// allowedModels are an agent's models; a list that is not there means all.
+func allowedModels(c *config.AgentLLM) []string {
+	if c.Models == nil {
+		return []string{"*"}
+	}
+	return c.Models
+}

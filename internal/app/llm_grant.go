@@ -1,0 +1,90 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/llm"
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/plan"
+)
+
+// ModelPort is where programs in a sandbox find models.
+const ModelPort = 8080
+
+// ModelGrant is a grant under which a sandbox's programs can call models.
+type ModelGrant struct {
+	*grant.Grant
+	listener *machine.PortListener
+	done     chan error
+}
+
+// Grant opens a grant in a session's sandbox and serves models at its port 8080,
+// for the commands that are started under the grant.
+func (m *Models) Grant(ctx context.Context, s *Session, terms *grant.Terms) (*ModelGrant, error) {
+	desk := grant.NewDesk(s.Name, s.Machine, m.app.leases)
+	g, err := desk.Open(ctx, terms)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := s.Machine.Listen(ctx, ModelPort, &machine.PortOptions{
+		Who: true, MaxConns: m.config.Limits.Connections,
+		Gate: func(context.Context, machine.Caller) error { return nil }, // the desk decides
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("serve models in the sandbox: %w", err), g.Close())
+	}
+	mg := &ModelGrant{Grant: g, listener: listener, done: make(chan error, 1)}
+	door := llm.GrantDoor(Limits(&m.config, &s.Plan.Agent.LLM))
+	go func() { mg.done <- m.Serve(desk.Listener(listener, true), door) }()
+	return mg, nil
+}
+
+// Close ends the grant, everything that was started under it, and the port.
+func (g *ModelGrant) Close() error {
+	err := g.Grant.Close()
+	return errors.Join(err, g.listener.Close(), <-g.done)
+}
+
+// Terms are those of a session's agent, for the models that were asked for: all
+// of the agent's if none were.
+func Terms(p *plan.Plan, account string, models []string) (*grant.Terms, error) {
+	allowed := allowedModels(&p.Agent.LLM)
+	for _, model := range models {
+		if !fits(allowed, model) {
+			return nil, advice.With(fmt.Errorf("agent %s may not call model %s", p.Agent.ID, model), "see agents.…llm.models in the configuration")
+		}
+	}
+	if len(models) == 0 {
+		models = allowed
+	}
+	return &grant.Terms{
+		Account: account, Agent: p.Agent.ID, Session: p.Session.Key, Models: models,
+		Graph: "sandbox:agent", BodyPolicy: p.Agent.LLM.BodyPolicy,
+	}, nil
+}
+
+// fits reports whether a name, or a beginning of names, is within a list of such.
+func fits(allowed []string, model string) bool {
+	return slices.ContainsFunc(allowed, func(name string) bool {
+		prefix, open := strings.CutSuffix(name, "*")
+		return name == model || open && strings.HasPrefix(model, prefix)
+	})
+}
+
+// ModelEnv is where programs look for models, for those that ask variables. The
+// keys in it are no keys.
+func ModelEnv() map[string]string {
+	base := fmt.Sprintf("http://localhost:%d", ModelPort)
+	return map[string]string{
+		"OPENAI_BASE_URL": base + "/v1", "OPENAI_API_KEY": noKey, "ANTHROPIC_BASE_URL": base, "ANTHROPIC_API_KEY": noKey,
+	}
+}
+
+// noKey is what stands where programs want a key.
+const noKey = "none-needed"

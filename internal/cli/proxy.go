@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/secret"
+)
+
+type proxyOptions struct {
+	listen  string
+	trusted bool
+}
+
+func newProxyCommand(e *env) *cobra.Command {
+	var o proxyOptions
+	cmd := &cobra.Command{
+		Use:   "proxy --listen unix:PATH|HOST:PORT",
+		Short: "Serve models to programs that Atoll did not start",
+		Long: `Serve models to programs that Atoll did not start, such as a gateway in a
+container: the key stays here, and every call is judged, counted and recorded.
+
+Callers send a token of atoll token create as their key. It says whose call it
+is; what it leaves open the caller may say in x-litellm-end-user-id,
+x-cogni-run-id and x-litellm-spend-logs-metadata, and nothing else.`,
+		Example: `  atoll proxy --listen unix:/run/atoll/llm.sock
+  atoll proxy --listen 127.0.0.1:8080`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.listen == "" {
+				return usage(cmd, errors.New("--listen is missing"))
+			}
+			return e.runProxy(cmd.Context(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.listen, "listen", "", "`address` to serve: unix:PATH or HOST:PORT (required)")
+	flags.BoolVar(&o.trusted, "trusted-network", false, "serve an address that is not loopback: only trusted machines can reach it")
+	return cmd
+}
+
+// proxyGC is how much garbage may gather in a process that only serves: memory
+// is bounded by what requests may hold, and collecting costs more than it frees.
+const proxyGC = 400
+
+func (e *env) runProxy(ctx context.Context, o proxyOptions) error {
+	if err := secret.Harden(); err != nil {
+		return err
+	}
+	debug.SetGCPercent(proxyGC)
+	a, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
+	models, err := a.Models(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := o.open(ctx)
+	if err != nil {
+		return errors.Join(err, models.Close())
+	}
+	served := make(chan error, 1)
+	go func() { served <- models.Serve(l, models.TokenDoor()) }()
+	fmt.Fprintln(e.Err, "serving models on", o.listen)
+	select {
+	case <-ctx.Done():
+	case err = <-served:
+	}
+	return errors.Join(err, models.Close())
+}
+
+// open listens on the address. A socket belongs to this user alone.
+func (o *proxyOptions) open(ctx context.Context) (net.Listener, error) {
+	path, isSocket := strings.CutPrefix(o.listen, "unix:")
+	if !isSocket {
+		if err := o.checkAddress(); err != nil {
+			return nil, err
+		}
+		return (&net.ListenConfig{}).Listen(ctx, "tcp", o.listen)
+	}
+	if err := removeStale(ctx, path); err != nil {
+		return nil, err
+	}
+	before := syscall.Umask(0o177)
+	defer syscall.Umask(before)
+	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
+}
+
+// removeStale removes a socket that nobody serves any more.
+func removeStale(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&os.ModeSocket == 0 {
+		return nil //nolint:nilerr // listening will say what is wrong with it
+	}
+	if conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path); err == nil {
+		conn.Close()
+		return advice.With(fmt.Errorf("%s is served already", path), "stop the other one, or choose another path")
+	}
+	return os.Remove(path)
+}
+
+// checkAddress refuses to serve plain HTTP where anybody could listen in.
+func (o *proxyOptions) checkAddress() error {
+	host, _, err := net.SplitHostPort(o.listen)
+	if err != nil {
+		return withCode(exitUsage, advice.With(fmt.Errorf("--listen %q is not an address", o.listen), "write unix:PATH or HOST:PORT"))
+	}
+	if at, err := netip.ParseAddr(host); host == "localhost" || err == nil && at.IsLoopback() || o.trusted {
+		return nil
+	}
+	return withCode(exitDenied, advice.With(fmt.Errorf("%s is not a loopback address, and what is served is not encrypted", o.listen),
+		"serve a socket or 127.0.0.1, or say --trusted-network"))
+}

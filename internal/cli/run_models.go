@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/grant"
+)
+
+// modelOptions are what a run may ask of models.
+type modelOptions struct {
+	models []string
+	budget float64
+	runID  string
+}
+
+func (o *modelOptions) addModels(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.models, "model", nil, "let the command call this `model` at http://localhost:8080/v1 (again for more; * for all of the agent's)")
+	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
+	flags.StringVar(&o.runID, "run-id", "", "`id` of the run in records and bills (default: a new one)")
+}
+
+func (o *modelOptions) wantsModels() bool { return len(o.models) > 0 }
+
+func (o *modelOptions) checkModels() error {
+	switch {
+	case o.budget < 0 || math.IsNaN(o.budget) || o.budget > 1e6:
+		return advice.With(fmt.Errorf("--budget %v is not an amount of money", o.budget), "write dollars, such as 0.50")
+	case !o.wantsModels() && (o.budget > 0 || o.runID != ""):
+		return advice.With(errors.New("--budget and --run-id are about models, and no --model is given"), "add --model NAME")
+	}
+	return nil
+}
+
+// modelLife is how long a run may call models if its command has no time limit.
+const modelLife = 24 * time.Hour
+
+// runWithModels runs a command under a grant.
+func (e *env) runWithModels(ctx context.Context, a *app.App, s *app.Session, o *runOptions, argv []string) (err error) {
+	terms, err := o.terms(s)
+	if err != nil {
+		return err
+	}
+	models, err := a.Models(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstOf(err, models.Close()) }()
+	g, err := models.Grant(ctx, s, terms)
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstOf(err, g.Close()) }()
+	o.grant, o.modelEnv = g.ID(), app.ModelEnv()
+	e.logger().DebugContext(ctx, "models can be called", "run", terms.Run, "models", strings.Join(terms.Models, " "))
+	return e.runCommand(ctx, s, o.commandOptions, argv)
+}
+
+// firstOf is what ended a command, or else what went wrong after it.
+func firstOf(err, after error) error {
+	if err != nil {
+		return err
+	}
+	return after
+}
+
+func (o *runOptions) terms(s *app.Session) (*grant.Terms, error) {
+	models := o.models
+	if len(models) == 1 && models[0] == "*" {
+		models = nil
+	}
+	terms, err := app.Terms(s.Plan, o.account, models)
+	if err != nil {
+		return nil, err
+	}
+	terms.Run, terms.Until = o.runID, time.Now().Add(modelLife)
+	if terms.Run == "" {
+		terms.Run = "run-" + strings.ToLower(rand.Text())
+	}
+	if o.timeout > 0 && o.timeout < modelLife {
+		terms.Until = time.Now().Add(o.timeout + time.Minute)
+	}
+	terms.Budget.MicroUSD = int64(math.Round(o.budget * 1e6))
+	return terms, nil
+}
