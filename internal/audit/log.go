@@ -40,6 +40,7 @@ const (
 
 	checkpointLines = 256
 	retryEvery      = time.Second
+	gatherFor       = 2 * time.Millisecond
 )
 
 // The errors of Append.
@@ -179,6 +180,7 @@ func (l *Log) work() {
 	for {
 		select {
 		case <-l.wake:
+			l.gather()
 			l.report(l.drain())
 		case <-tick.C:
 			l.report(l.tend())
@@ -189,6 +191,14 @@ func (l *Log) work() {
 		if l.isFailing() {
 			l.pause()
 		}
+	}
+}
+
+// gather lets some more records come, so that many share one write.
+func (l *Log) gather() {
+	select {
+	case <-time.After(gatherFor):
+	case <-l.stop:
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 )
 
 // maxSeries bounds the label values of one metric: whoever can choose them
@@ -69,17 +70,19 @@ type family[T any] struct {
 }
 
 func (f *family[T]) with(values []string) *T {
-	key := f.key(values)
+	var space [256]byte
+	written := f.appendKey(space[:0], values)
 	f.mu.RLock()
-	s := f.series[key]
+	s := f.series[string(written)] // copies nothing
 	f.mu.RUnlock()
 	if s != nil {
 		return s
 	}
+	key := string(written)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.series) >= maxSeries && f.series[key] == nil {
-		key = f.key(slices.Repeat([]string{"other"}, len(values)))
+		key = string(f.appendKey(nil, slices.Repeat([]string{"other"}, len(values))))
 	}
 	if f.series[key] == nil {
 		f.series[key] = f.make()
@@ -87,12 +90,11 @@ func (f *family[T]) with(values []string) *T {
 	return f.series[key]
 }
 
-// key is the labels as they are written.
-func (f *family[T]) key(values []string) string {
+// appendKey appends the labels as they are written.
+func (f *family[T]) appendKey(b []byte, values []string) []byte {
 	if len(values) != len(f.labels) {
 		panic(f.name + ": wrong number of labels")
 	}
-	var b []byte
 	for i, value := range values {
 		if i > 0 {
 			b = append(b, ',')
@@ -100,7 +102,7 @@ func (f *family[T]) key(values []string) string {
 		b = append(append(b, f.labels[i]...), `="`...)
 		b = append(appendValue(b, value), '"')
 	}
-	return string(b)
+	return b
 }
 
 // appendValue escapes and bounds a label's value.
@@ -116,7 +118,7 @@ func appendValue(b []byte, value string) []byte {
 		case '\n':
 			b = append(b, `\n`...)
 		default:
-			b = append(b, string(r)...)
+			b = utf8.AppendRune(b, r)
 		}
 	}
 	return b

@@ -4,12 +4,20 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 )
 
-// Correct puts what was billed in the place of what we thought, by call. Sums
-// and budgets change with it. Doing it again changes nothing; calls that are
-// not known are left out. It returns how many figures changed.
-func (l *Ledger) Correct(ctx context.Context, billed map[string]int64) (changed int, err error) {
+// Billed is what one call did cost. At is the call's own time, as it is stored.
+type Billed struct {
+	ID       string
+	At       time.Time
+	MicroUSD int64
+}
+
+// Correct puts what was billed in the place of what we thought. Sums and
+// budgets change with it. Doing it again changes nothing; calls that are not
+// known are left out. It returns how many figures changed.
+func (l *Ledger) Correct(ctx context.Context, billed []Billed) (changed int, err error) {
 	if err := l.Flush(ctx); err != nil {
 		return 0, err
 	}
@@ -25,8 +33,8 @@ func (l *Ledger) Correct(ctx context.Context, billed map[string]int64) (changed 
 			return err
 		}
 		var corrections []*record
-		for id, figure := range billed {
-			c, err := correction(ctx, tx, id, figure, waiting)
+		for _, b := range billed {
+			c, err := correction(ctx, tx, b, waiting)
 			if err != nil {
 				return err
 			}
@@ -59,13 +67,13 @@ func (l *Ledger) waitingCorrections(ctx context.Context, tx *sql.Tx) (map[string
 }
 
 // correction is the record that corrects one call, nil if nothing changes.
-func correction(ctx context.Context, tx *sql.Tx, id string, figure int64, waiting map[string]int64) (*record, error) {
-	r := &record{Kind: kindCorrect, ID: id, MicroUSD: figure}
+func correction(ctx context.Context, tx *sql.Tx, b Billed, waiting map[string]int64) (*record, error) {
+	r := &record{Kind: kindCorrect, ID: b.ID, AtMs: b.At.UnixMilli(), MicroUSD: b.MicroUSD}
 	s := &r.Subject
 	var billed sql.NullInt64
 	var priced bool
-	err := tx.QueryRowContext(ctx, "SELECT run, session, agent, account, day, at_ms, cost, billed, priced FROM usage_calls WHERE id = ?", id).
-		Scan(&s.Run, &s.Session, &s.Agent, &s.Account, &r.Day, &r.AtMs, &r.Was, &billed, &priced)
+	err := tx.QueryRowContext(ctx, "SELECT run, session, agent, account, day, cost, billed, priced FROM usage_calls WHERE at_ms = ? AND id = ?", r.AtMs, r.ID).
+		Scan(&s.Run, &s.Session, &s.Agent, &s.Account, &r.Day, &r.Was, &billed, &priced)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -76,10 +84,10 @@ func correction(ctx context.Context, tx *sql.Tx, id string, figure int64, waitin
 	if known {
 		r.Was = billed.Int64
 	}
-	if was, ok := waiting[id]; ok {
+	if was, ok := waiting[r.ID]; ok {
 		r.Was, known, priced = was, true, true
 	}
-	if known && r.Was == figure {
+	if known && r.Was == r.MicroUSD {
 		return nil, nil
 	}
 	if !priced {

@@ -88,7 +88,7 @@ func TestKillAtEveryStep(t *testing.T) {
 	} {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
+			dir := state(t)
 			if err := run(t, dir, step, ""); err == nil {
 				t.Fatal("the child was to be killed")
 			}
@@ -128,7 +128,7 @@ func crowd(ctx context.Context, l *usage.Ledger) {
 
 // Four processes spend one budget: together exactly what it allows.
 func TestProcessesShareABudget(t *testing.T) {
-	dir := t.TempDir()
+	dir := state(t)
 	ends := make(chan error)
 	for i := range crowdSize {
 		go func() { ends <- run(t, dir, "crowd", strconv.Itoa(i)) }()

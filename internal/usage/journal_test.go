@@ -25,7 +25,7 @@ func TestTornAndDamagedJournals(t *testing.T) {
 		"no header":       {func(b []byte) []byte { return b[:5] }, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := state(t)
 			l := openWith(t, dir, func(o *usage.Options) { o.ProjectEvery = 1 << 40 })
 			settle(t, l, call("a", 10, 10), usage.Tokens{Input: 10, Output: 1})
 			path := filepath.Join(dir, "usage", "journal")
@@ -33,7 +33,7 @@ func TestTornAndDamagedJournals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			other := t.TempDir() // the same journal, before anything was stored
+			other := state(t) // the same journal, before anything was stored
 			copyState(t, other, c.change(content))
 			got, err := tryOpen(t, other)
 			switch {

@@ -1,8 +1,10 @@
 package usage_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +21,38 @@ func prices() *usage.Prices {
 	return usage.NewPrices(map[string]usage.Price{
 		"m": {Input: 1_000_000, CachedInput: 100_000, CacheWrite: 1_000_000, Output: 10_000_000},
 	})
+}
+
+// freshDB is an empty database: making its tables takes longer than most tests.
+var freshDB = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "atoll-usage-test-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "atoll.db")
+	db, err := store.Open(context.Background(), path)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+// state returns a state directory with an empty database.
+func state(t testing.TB) string {
+	t.Helper()
+	content, err := freshDB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "atoll.db"), content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // open opens a ledger on a state directory.

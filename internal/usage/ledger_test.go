@@ -13,7 +13,7 @@ import (
 )
 
 func TestReserveSettleCharges(t *testing.T) {
-	dir := t.TempDir()
+	dir := state(t)
 	l := open(t, dir)
 	r, err := l.Reserve(t.Context(), call("a", 1000, 500))
 	if err != nil {
@@ -42,7 +42,7 @@ func TestReserveSettleCharges(t *testing.T) {
 }
 
 func TestACallIdIsUsedOnce(t *testing.T) {
-	l := open(t, t.TempDir())
+	l := open(t, state(t))
 	r, err := l.Reserve(t.Context(), call("a", 1, 1))
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestBudgets(t *testing.T) {
 		"output is not known":     {usage.Limit{Scope: "agent", Tokens: 1 << 20}, 100, -1, 64 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := open(t, t.TempDir()).Reserve(t.Context(), call("a", c.input, c.output, c.limit))
+			r, err := open(t, state(t)).Reserve(t.Context(), call("a", c.input, c.output, c.limit))
 			budget, refused := errors.AsType[*usage.BudgetError](err)
 			switch {
 			case err != nil && !refused:
@@ -90,7 +90,7 @@ func TestBudgets(t *testing.T) {
 }
 
 func TestTheNarrowestBudgetDecides(t *testing.T) {
-	l := open(t, t.TempDir())
+	l := open(t, state(t))
 	r, err := l.Reserve(t.Context(), call("a", 10, 10_000, usage.Limit{Scope: "account", Tokens: 5000}, usage.Limit{Scope: "run", Tokens: 510}, usage.Limit{Scope: "day"}))
 	if err != nil || r.OutputRoom() != 500 {
 		t.Fatalf("room %d, %v; want 500", r.OutputRoom(), err)
@@ -99,7 +99,7 @@ func TestTheNarrowestBudgetDecides(t *testing.T) {
 
 // Two hundred calls at once, with room for ten: ten.
 func TestBudgetRace(t *testing.T) {
-	l := open(t, t.TempDir())
+	l := open(t, state(t))
 	var granted atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 200 {
@@ -125,7 +125,7 @@ func TestBudgetRace(t *testing.T) {
 }
 
 func TestAnUnpricedModelIsNeverFree(t *testing.T) {
-	l := open(t, t.TempDir())
+	l := open(t, state(t))
 	money := usage.Limit{Scope: "run", MicroUSD: 1_000_000}
 	unknown := call("a", 10, 10, money)
 	unknown.Model = "unknown"
@@ -144,7 +144,7 @@ func TestAnUnpricedModelIsNeverFree(t *testing.T) {
 }
 
 func TestAnUpstreamIsNotBelievedBeyondReason(t *testing.T) {
-	l := open(t, t.TempDir())
+	l := open(t, state(t))
 	huge, tiny := int64(math.MaxInt64), int64(7)
 	for name, c := range map[string]struct {
 		outcome usage.Outcome
@@ -170,7 +170,7 @@ func TestAnUpstreamIsNotBelievedBeyondReason(t *testing.T) {
 }
 
 func TestNamesAreBounded(t *testing.T) {
-	l := open(t, t.TempDir())
+	l := open(t, state(t))
 	long := make([]byte, 600)
 	for name, change := range map[string]func(*usage.Call){
 		"no id":      func(c *usage.Call) { c.ID = "" },
@@ -188,7 +188,7 @@ func TestNamesAreBounded(t *testing.T) {
 }
 
 func BenchmarkReserveSettle(b *testing.B) {
-	l := openWith(b, b.TempDir(), func(o *usage.Options) { o.ProjectEvery = 0 })
+	l := openWith(b, state(b), func(o *usage.Options) { o.ProjectEvery = 0 })
 	limit := usage.Limit{Scope: usage.ScopeAccount, Tokens: math.MaxInt64 / 2}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

@@ -28,7 +28,7 @@ func (p *projection) take(r *record) {
 			p.sum(r, r.charge())
 		}
 	case kindCorrect:
-		_, p.err = p.tx.ExecContext(p.ctx, "UPDATE usage_calls SET billed = ?, priced = 1 WHERE id = ?", r.MicroUSD, r.ID)
+		_, p.err = p.tx.ExecContext(p.ctx, "UPDATE usage_calls SET billed = ?, priced = 1 WHERE at_ms = ? AND id = ?", r.MicroUSD, r.AtMs, r.ID)
 		p.sum(r, r.correction())
 	}
 }

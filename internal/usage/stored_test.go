@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/usage"
 )
@@ -20,7 +21,7 @@ func settle(t testing.TB, l *usage.Ledger, c *usage.Call, tokens usage.Tokens) {
 }
 
 func TestCorrectionsReachSumsOnce(t *testing.T) {
-	dir := t.TempDir()
+	dir := state(t)
 	l, other := open(t, dir), open(t, dir)
 	settle(t, l, call("a", 10, 10), usage.Tokens{Input: 10, Output: 1}) // 20
 	unpriced := call("b", 10, 10)
@@ -30,8 +31,16 @@ func TestCorrectionsReachSumsOnce(t *testing.T) {
 	if before.MicroUSD != 20 || before.Unpriced != 1 {
 		t.Fatalf("%+v", before)
 	}
+	at := map[string]time.Time{}
+	stored, err := l.Calls(t.Context(), usage.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range stored {
+		at[c.ID] = c.At
+	}
 	for i, want := range []int{2, 0} { // the second time nothing changes
-		got, err := l.Correct(t.Context(), map[string]int64{"a": 25, "b": 7, "nobody": 9})
+		got, err := l.Correct(t.Context(), []usage.Billed{{"a", at["a"], 25}, {"b", at["b"], 7}, {"nobody", at["a"], 9}})
 		if err != nil || got != want {
 			t.Fatalf("time %d: %d changed, %v; want %d", i, got, err, want)
 		}
@@ -41,7 +50,7 @@ func TestCorrectionsReachSumsOnce(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	if n, err := other.Correct(t.Context(), map[string]int64{"a": 20}); err != nil || n != 1 {
+	if n, err := other.Correct(t.Context(), []usage.Billed{{"a", at["a"], 20}}); err != nil || n != 1 {
 		t.Errorf("%d, %v", n, err)
 	}
 	if got := spent(t, l, "run", "r1"); got.MicroUSD != 27 {
@@ -55,7 +64,7 @@ func TestCorrectionsReachSumsOnce(t *testing.T) {
 
 // Journals are replaced while several ledgers write, and one sleeps through it.
 func TestRotationLosesNothing(t *testing.T) {
-	dir := t.TempDir()
+	dir := state(t)
 	sleeper := open(t, dir)
 	settle(t, sleeper, call("first", 1, 1), usage.Tokens{Input: 1})
 	held, err := sleeper.Reserve(t.Context(), call("held", 5, 0))

@@ -3,8 +3,8 @@
 -- upstream's answer said, billed what reconciliation found upstream; a call of
 -- a process that died holds its whole reservation and is marked.
 CREATE TABLE usage_calls (
-    id            TEXT    NOT NULL PRIMARY KEY,
     at_ms         INTEGER NOT NULL,
+    id            TEXT    NOT NULL,
     run           TEXT    NOT NULL,
     session       TEXT    NOT NULL,
     agent         TEXT    NOT NULL,
@@ -23,12 +23,13 @@ CREATE TABLE usage_calls (
     billed        INTEGER,
     priced        INTEGER NOT NULL,
     estimated     INTEGER NOT NULL,
-    crashed       INTEGER NOT NULL
+    crashed       INTEGER NOT NULL,
+    PRIMARY KEY (at_ms, id)
 ) STRICT, WITHOUT ROWID;
 
+-- Rows come in the order of time, so most of them are appended; each index
+-- more would cost as much again for every call.
 CREATE INDEX usage_calls_by_run ON usage_calls (run, at_ms);
-CREATE INDEX usage_calls_by_time ON usage_calls (at_ms);
-CREATE INDEX usage_calls_by_account ON usage_calls (account, at_ms);
 
 -- What was spent, by scope and key: budgets read one row.
 CREATE TABLE usage_totals (

@@ -20,7 +20,7 @@ type Upstream interface {
 // Book is what we think. A *usage.Ledger is one.
 type Book interface {
 	Calls(ctx context.Context, f usage.Filter) ([]usage.Stored, error)
-	Correct(ctx context.Context, billed map[string]int64) (int, error)
+	Correct(ctx context.Context, billed []usage.Billed) (int, error)
 }
 
 // Options choose what is compared, and how patiently.
@@ -105,7 +105,7 @@ type comparison struct {
 	options *Options
 	report  *Report
 	rows    map[string]*row // by our request id
-	billed  map[string]int64
+	billed  []usage.Billed
 }
 
 // row is what LiteLLM wrote of one request; its own retries are rows too.
@@ -115,7 +115,7 @@ type row struct {
 }
 
 func compare(ctx context.Context, book Book, upstream Upstream, o *Options) (*comparison, error) {
-	c := &comparison{options: o, rows: map[string]*row{}, billed: map[string]int64{}, report: &Report{
+	c := &comparison{options: o, rows: map[string]*row{}, report: &Report{
 		Since: o.Since, Until: o.Until, MissingUpstream: []Missing{}, MissingLocal: []Missing{}, Differences: []Changed{}}}
 	calls, err := book.Calls(ctx, usage.Filter{Since: o.Since.Add(-margin), Until: o.Until.Add(margin), Run: o.Run, Account: o.Account})
 	if err != nil {
@@ -192,7 +192,7 @@ func (c *comparison) call(s *usage.Stored) {
 		c.report.Pending++
 	case s.Tokens.Total() == 0 && s.Cost == 0: // refused before it cost anything
 		c.report.Matched++
-		c.billed[s.ID] = 0
+		c.billed = append(c.billed, usage.Billed{ID: s.ID, At: s.At})
 	default:
 		c.report.MissingUpstream = append(c.report.MissingUpstream,
 			Missing{s.ID, s.Subject.Run, s.Subject.Account, s.Model, s.At, s.Cost})
@@ -203,7 +203,7 @@ func (c *comparison) match(s *usage.Stored, r *row) {
 	c.report.Matched++
 	c.report.BilledMicroUSD += r.MicroUSD
 	c.report.DeltaMicroUSD += r.MicroUSD - s.Cost
-	c.billed[s.ID] = r.MicroUSD
+	c.billed = append(c.billed, usage.Billed{ID: s.ID, At: s.At, MicroUSD: r.MicroUSD})
 	if r.MicroUSD != s.Cost {
 		c.report.Differences = append(c.report.Differences, Changed{s.ID, s.Subject.Run, s.Model, s.Cost, r.MicroUSD})
 	}
