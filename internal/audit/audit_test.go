@@ -370,3 +370,30 @@ func BenchmarkAppend(b *testing.B) {
 		}
 	}
 }
+
+func TestShortLivedWritersDoNotPileUp(t *testing.T) {
+	dir := t.TempDir()
+	for range 8 {
+		l := open(t, dir, audit.Options{KeepCount: 3})
+		if err := l.Append(paid("x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if report := sound(t, dir); report.Segments > 3 {
+		t.Errorf("%d segments", report.Segments)
+	}
+}
+
+func TestOwnKindsCannotBeForged(t *testing.T) {
+	l := open(t, t.TempDir(), audit.Options{})
+	for _, kind := range []string{"segment", "checkpoint", "close", "retire", "dropped"} {
+		r := paid("x")
+		r.Kind = kind
+		if err := l.Append(r); err == nil {
+			t.Errorf("%s: accepted", kind)
+		}
+	}
+}

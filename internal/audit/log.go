@@ -23,6 +23,7 @@ type Options struct {
 	SegmentAge  time.Duration
 	KeepSize    int64 // of all segments together; the oldest go
 	KeepAge     time.Duration
+	KeepCount   int     // of segments: short-lived writers make many small ones
 	FreeRate    float64 // records a second of requests that cost nothing, per subject
 	FreeBurst   int
 }
@@ -35,6 +36,7 @@ const (
 	DefaultSegmentAge  = 24 * time.Hour
 	DefaultKeepSize    = 2 << 30
 	DefaultKeepAge     = 180 * 24 * time.Hour
+	DefaultKeepCount   = 2000
 	DefaultFreeRate    = 5
 	DefaultFreeBurst   = 50
 
@@ -102,6 +104,7 @@ func (o *Options) fill() {
 	orDefault(&o.SegmentAge, DefaultSegmentAge)
 	orDefault(&o.KeepSize, DefaultKeepSize)
 	orDefault(&o.KeepAge, DefaultKeepAge)
+	orDefault(&o.KeepCount, DefaultKeepCount)
 	orDefault(&o.FreeRate, DefaultFreeRate)
 	orDefault(&o.FreeBurst, DefaultFreeBurst)
 }
@@ -117,6 +120,9 @@ func orDefault[T comparable](v *T, fallback T) {
 // Requests that cost nothing are many when somebody is hostile; beyond their
 // pace they are counted instead of recorded.
 func (l *Log) Append(r *Record) error {
+	if isOurs(r.Kind) {
+		return fmt.Errorf("the audit log keeps the kind %q for itself", r.Kind)
+	}
 	now := l.options.Now()
 	free := r.Denied != "" || r.CostMicroUSD == 0 && r.Tokens == Tokens{} && !r.Unpriced
 	if free && !l.pacer.allow(r.Subject, now) {

@@ -68,7 +68,8 @@ func (l *Log) tooMany(names []string, now time.Time) ([]string, error) {
 			return nil, err
 		}
 		total += info.Size()
-		if names[i] != l.segment.name && (total > l.options.KeepSize || now.Sub(info.ModTime()) > l.options.KeepAge) {
+		tooMany := total > l.options.KeepSize || len(names)-i > l.options.KeepCount || now.Sub(info.ModTime()) > l.options.KeepAge
+		if tooMany && names[i] != l.segment.name {
 			break
 		}
 		kept = i

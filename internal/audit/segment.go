@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,15 @@ const (
 	kindRetire     = "retire"     // names segments that retention removed
 	kindDropped    = "dropped"    // counts records that were too many
 )
+
+func noteKinds() [5]string {
+	return [...]string{kindSegment, kindCheckpoint, kindClose, kindRetire, kindDropped}
+}
+
+func isOurs(kind string) bool {
+	kinds := noteKinds()
+	return slices.Contains(kinds[:], kind)
+}
 
 // note is a line that is ours.
 type note struct {

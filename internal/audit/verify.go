@@ -270,7 +270,7 @@ func (r *reading) note(body []byte, before [sha256.Size]byte) {
 
 // isNote reports whether a line may be ours, without reading it as JSON.
 func isNote(body []byte) bool {
-	for _, kind := range []string{kindSegment, kindCheckpoint, kindClose, kindRetire, kindDropped} {
+	for _, kind := range noteKinds() {
 		if bytes.Contains(body[:min(len(body), 80)], []byte(`,"kind":"`+kind+`"`)) {
 			return true
 		}

@@ -58,7 +58,10 @@ func (l *Ledger) Reserve(ctx context.Context, c *Call) (*Reservation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, l.write(&r.held)
+	if err := l.write(&r.held); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 func (l *Ledger) knows(id string) bool {
