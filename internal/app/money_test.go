@@ -85,7 +85,7 @@ func ask(t *testing.T, upstream *scripted.Server, model string) {
 	request.Header.Set("Authorization", "Bearer "+masterKey)
 	request.Header.Set("x-litellm-end-user-id", "acct")
 	request.Header.Set("x-litellm-spend-logs-metadata", `{"run_id":"run","req":"`+model+`"}`)
-	response, err := http.DefaultClient.Do(request)
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}).Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,6 @@ type Log struct {
 	stop    chan struct{}
 	done    chan struct{}
 	segment *segment // the writer's own
-	synced  int64
 }
 
 // Open opens the log in dir. Its segment is made with the first record.

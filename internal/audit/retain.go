@@ -59,8 +59,8 @@ func ignoreMissing(err error) error {
 func (l *Log) tooMany(names []string, now time.Time) ([]string, error) {
 	var total int64
 	kept := len(names)
-	for i := len(names) - 1; i >= 0; i-- {
-		info, err := os.Stat(filepath.Join(l.dir, names[i]+segmentSuffix))
+	for i, name := range slices.Backward(names) {
+		info, err := os.Stat(filepath.Join(l.dir, name+segmentSuffix))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -69,7 +69,7 @@ func (l *Log) tooMany(names []string, now time.Time) ([]string, error) {
 		}
 		total += info.Size()
 		tooMany := total > l.options.KeepSize || len(names)-i > l.options.KeepCount || now.Sub(info.ModTime()) > l.options.KeepAge
-		if tooMany && names[i] != l.segment.name {
+		if tooMany && name != l.segment.name {
 			break
 		}
 		kept = i

@@ -96,12 +96,12 @@ func (l *Ledger) fit(ctx context.Context, c *Call) (*Reservation, error) {
 	if c.MaxOutputTokens < 0 {
 		output = unknownOutput
 	}
-	wanted := output
+	need := need{price, input, min(output, leastOutput)}
 	for _, limit := range c.Limits {
 		if limit.MicroUSD > 0 && !priced && !l.options.CountUnpriced {
 			return nil, &UnpricedError{c.Model}
 		}
-		room, err := l.outputRoom(ctx, r, limit, price, input, wanted)
+		room, err := l.outputRoom(ctx, &r.held, limit, need)
 		if err != nil {
 			return nil, err
 		}
@@ -115,9 +115,15 @@ func (l *Ledger) fit(ctx context.Context, c *Call) (*Reservation, error) {
 	return r, nil
 }
 
+// need is what a call must have of a budget: its input, and the least answer.
+type need struct {
+	price        Price
+	input, least int64
+}
+
 // outputRoom is how many tokens of answer one budget allows after the input.
-func (l *Ledger) outputRoom(ctx context.Context, r *Reservation, limit Limit, price Price, input, wanted int64) (int64, error) {
-	key, err := r.held.keyOf(limit.Scope)
+func (l *Ledger) outputRoom(ctx context.Context, held *record, limit Limit, n need) (int64, error) {
+	key, err := held.keyOf(limit.Scope)
 	if err != nil {
 		return 0, err
 	}
@@ -125,20 +131,19 @@ func (l *Ledger) outputRoom(ctx context.Context, r *Reservation, limit Limit, pr
 	if err != nil {
 		return 0, err
 	}
-	least := min(wanted, leastOutput)
 	room := int64(math.MaxInt64)
 	if limit.Tokens > 0 {
 		spent := t.spent.Tokens.Total()
-		left := limit.Tokens - spent - t.reserved.tokens - input
-		if left < least || left < 0 {
+		left := limit.Tokens - spent - t.reserved.tokens - n.input
+		if left < n.least || left < 0 {
 			return 0, &BudgetError{limit.Scope, UnitTokens, limit.Tokens, spent, t.reserved.tokens}
 		}
 		room = left
 	}
 	if limit.MicroUSD > 0 {
 		left := limit.MicroUSD - t.spent.MicroUSD - t.reserved.microUSD
-		affordable := price.affordable(left, input)
-		if left < price.worst(input, 0) || left <= 0 || affordable < least {
+		affordable := n.price.affordable(left, n.input)
+		if left < n.price.worst(n.input, 0) || left <= 0 || affordable < n.least {
 			return 0, &BudgetError{limit.Scope, UnitMicroUSD, limit.MicroUSD, t.spent.MicroUSD, t.reserved.microUSD}
 		}
 		room = min(room, affordable)

@@ -103,7 +103,7 @@ func other(c byte) string {
 
 func TestTokensEnd(t *testing.T) {
 	d, c, path := desk(t)
-	text, made, err := d.Create(t.Context(), bob, time.Minute)
+	text, _, err := d.Create(t.Context(), bob, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestTokensEnd(t *testing.T) {
 	if _, err := d.Verify(t.Context(), text.Reveal()); !errors.Is(err, token.ErrExpired) {
 		t.Errorf("after its life: %v", err)
 	}
-	text, made, err = d.Create(t.Context(), bob, time.Hour)
+	text, made, err := d.Create(t.Context(), bob, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,18 +45,25 @@ func New(o Options) *Client {
 
 // StatusError is an answer that is no success.
 type StatusError struct {
-	Method, Path string
-	Status       int
-	Message      string
+	What    string // method and path
+	Status  int
+	Message string
 }
 
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("LiteLLM: %s %s: status %d: %s", e.Method, e.Path, e.Status, e.Message)
+	return fmt.Sprintf("LiteLLM: %s: status %d: %s", e.What, e.Status, e.Message)
 }
 
 // get asks for a path and reads the answer into out.
 func (c *Client) get(ctx context.Context, path string, query url.Values, out any) error {
-	return c.do(ctx, http.MethodGet, path, query, nil, out)
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return err
+	}
+	return c.do(request, out)
 }
 
 func (c *Client) post(ctx context.Context, path string, body, out any) error {
@@ -64,46 +71,37 @@ func (c *Client) post(ctx context.Context, path string, body, out any) error {
 	if err != nil {
 		return err
 	}
-	return c.do(ctx, http.MethodPost, path, nil, text, out)
-}
-
-func (c *Client) do(ctx context.Context, method, path string, query url.Values, body []byte, out any) error {
-	key, err := c.key.Read(ctx)
-	if err != nil {
-		return fmt.Errorf("LiteLLM's key: %w", err)
-	}
-	address := c.base + path
-	if len(query) > 0 {
-		address += "?" + query.Encode()
-	}
-	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Authorization", "Bearer "+key.Reveal())
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return fmt.Errorf("LiteLLM: %s %s: %w", method, path, withoutURL(err))
-	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
-	return read(response, method, path, key, out)
+	request.Header.Set("Content-Type", "application/json")
+	return c.do(request, out)
 }
 
-func read(response *http.Response, method, path string, key secret.Value, out any) error {
+func (c *Client) do(request *http.Request, out any) error {
+	key, err := c.key.Read(request.Context())
+	if err != nil {
+		return fmt.Errorf("LiteLLM's key: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+key.Reveal())
+	what := request.Method + " " + request.URL.Path // without the query
+	response, err := c.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("LiteLLM: %s: %w", what, withoutURL(err))
+	}
+	defer response.Body.Close() //nolint:errcheck // it was only read
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("LiteLLM: %s %s: %w", method, path, err)
+		return fmt.Errorf("LiteLLM: %s: %w", what, err)
 	case len(text) > maxAnswer:
-		return fmt.Errorf("LiteLLM: %s %s: the answer has more than %d bytes", method, path, maxAnswer)
+		return fmt.Errorf("LiteLLM: %s: the answer has more than %d bytes", what, maxAnswer)
 	case response.StatusCode != http.StatusOK:
-		return &StatusError{method, path, response.StatusCode, short(key.Scrub(string(text)))}
+		return &StatusError{what, response.StatusCode, short(key.Scrub(string(text)))}
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("LiteLLM: %s %s: the answer is not what was expected: %w", method, path, err)
+		return fmt.Errorf("LiteLLM: %s: the answer is not what was expected: %w", what, err)
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ func chat(t *testing.T, s *scripted.Server, key string) int {
 	}
 	request.Header.Set("Authorization", "Bearer "+key)
 	request.Close = true
-	response, err := http.DefaultClient.Do(request)
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}).Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
