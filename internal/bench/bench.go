@@ -58,6 +58,7 @@ func All() []Bench {
 		{"ensure", "time and engine calls until a running, unchanged sandbox is ready", ensure},
 		{"exec", "one command in a running sandbox, beside docker exec and a process inside", execBench},
 		{"growth", "one command, while 1 to 300 sandboxes run", growth},
+		{"openclaw", "the real OpenClaw on Atoll's docker, beside the real docker and engine", openclawBench},
 		{"files", "files over the wire, beside OpenClaw's way and a raw copy", filesBench},
 		{"proxy", "requests to models through the proxy, beside nginx", proxyBench},
 		{"start", "from nothing to a first command's result, beside bwrap and Docker; hundreds alive, a crowd at once", startBench},

@@ -25,7 +25,7 @@ func newBenchCommand(e *env) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with code 1 if a claim does not hold")
 	jsonFlag(cmd, &asJSON)
-	cmd.AddCommand(newFreshEnsureCommand(e), newFloorCommand(e), newProxyChildCommand(e))
+	cmd.AddCommand(newTimedDockerCommand(e), newFreshEnsureCommand(e), newFloorCommand(e), newProxyChildCommand(e))
 	return cmd
 }
 
@@ -138,6 +138,21 @@ func newProxyChildCommand(e *env) *cobra.Command {
 		Use: "proxy-child DIRECTORY UPSTREAM", Hidden: true, Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return bench.ServeProxy(cmd.Context(), args[0], args[1], e.In, e.Out)
+		},
+	}
+}
+
+// newTimedDockerCommand stands in for docker while a benchmark runs: it runs a
+// docker, and notes how long that took.
+func newTimedDockerCommand(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use: "timed-docker LOG PROGRAM ARGUMENT…", Hidden: true, Args: cobra.MinimumNArgs(2), DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			code, err := bench.TimeDocker(cmd.Context(), args[0], args[1:])
+			if err == nil && code != 0 {
+				return withCode(code, nil)
+			}
+			return err
 		},
 	}
 }

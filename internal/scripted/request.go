@@ -5,10 +5,12 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Request is what the model was asked, as far as it looks at it.
 type Request struct {
+	At     time.Time   `json:"-"` // of its arrival
 	Path   string      `json:"-"`
 	Header http.Header `json:"-"`
 	Body   []byte      `json:"-"` // as it came

@@ -108,7 +108,7 @@ func read(w http.ResponseWriter, r *http.Request) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := &Request{Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
+	request := &Request{At: time.Now(), Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
 	return request, json.Unmarshal(body, request)
 }
 

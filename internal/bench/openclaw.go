@@ -1,0 +1,239 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/openclawpeer"
+	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/scripted"
+)
+
+// How often OpenClaw calls each tool, and what is claimed.
+const (
+	openclawCalls = 8
+	execFactor    = 10 // at least so many times less time in docker
+	writeFactor   = 5
+)
+
+// openclawBench has the real OpenClaw call its exec and write tools, first on
+// Atoll's docker and then on the real one, and measures the time that its calls
+// of docker take. What OpenClaw itself needs is the same on both sides; the
+// whole time of a tool, as the model sees it, is shown beside.
+func openclawBench(ctx context.Context, o Options) (*Report, error) {
+	peer, err := openclawpeer.Find(openclawpeer.Current, o.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := exec.LookPath("docker")
+	if err != nil {
+		return nil, advice.With(errors.New("the peer of this benchmark, the docker command, is missing"), "install docker.io or docker-ce-cli")
+	}
+	r := &Report{Bench: "openclaw"}
+	sums := map[string]*toolTimes{}
+	for _, side := range []struct{ name, program string }{
+		{"atoll", filepath.Join(filepath.Dir(o.Self), "atoll-docker")}, {"docker", engine},
+	} {
+		fmt.Fprintln(o.Progress, "OpenClaw on "+side.name+" …")
+		times, err := measureOpenClaw(ctx, o, peer, side.program)
+		if err != nil {
+			return nil, err
+		}
+		sums[side.name] = times
+		r.Rows = append(r.Rows, times.rows(side.name)...)
+	}
+	r.Ratios = append(r.Ratios,
+		atLeast("exec true: time in docker / in Atoll", row("", "", sums["docker"].exec).P50/row("", "", sums["atoll"].exec).P50, execFactor),
+		atLeast("write: time in docker / in Atoll", row("", "", sums["docker"].write).P50/row("", "", sums["atoll"].write).P50, writeFactor))
+	return r, nil
+}
+
+// toolTimes are milliseconds: in calls of docker, and of the whole tool.
+type toolTimes struct{ exec, write, wholeExec, wholeWrite []float64 }
+
+func (t *toolTimes) rows(side string) []Row {
+	return []Row{
+		row("exec true: in "+side, "ms", t.exec), row("write: in "+side, "ms", t.write),
+		row("exec true: the whole tool on "+side, "ms", t.wholeExec), row("write: the whole tool on "+side, "ms", t.wholeWrite),
+	}
+}
+
+// openclawScript calls exec and write in turn.
+func openclawScript() (script scripted.Script) {
+	for i := range openclawCalls {
+		script = append(script, scripted.Use("exec", `{"command":"true"}`),
+			scripted.Use("write", fmt.Sprintf(`{"path":"notes/%d.txt","content":"hello"}`, i)))
+	}
+	return append(script, scripted.Say("done"))
+}
+
+func measureOpenClaw(ctx context.Context, o Options, peer *openclawpeer.Peer, program string) (_ *toolTimes, err error) {
+	dir, err := os.MkdirTemp("", "atoll")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	model, err := scripted.Listen(ctx, "tcp", "127.0.0.1:0", openclawScript())
+	if err != nil {
+		return nil, err
+	}
+	defer model.Close()
+	settings, err := app.Load(app.Options{Getenv: o.Getenv, ConfigPath: o.Config})
+	if err != nil {
+		return nil, err
+	}
+	home := &openclawpeer.Home{Dir: dir, Docker: filepath.Join(dir, "timed"), Model: model.BaseURL(),
+		Env: []string{"ATOLL_STATE_DIR=" + filepath.Join(dir, "state"), "DOCKER_HOST=" + settings.EngineHost("docker")}}
+	log := filepath.Join(dir, "log")
+	script := fmt.Sprintf("#!/bin/sh\nexec %q bench timed-docker %q %q \"$@\"\n", o.Self, log, program)
+	if err := os.WriteFile(home.Docker, []byte(script), 0o755); err != nil { //nolint:gosec // it must be executable
+		return nil, err
+	}
+	if err := errors.Join(home.Prepare("none"), importImage(ctx, o, home)); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, removeMade(ctx, home, log)) }()
+	if _, err := peer.Run(ctx, home, "agent", "--local", "--agent", "main", "--message", "work", "--json"); err != nil {
+		return nil, errors.Join(err, model.Err())
+	}
+	calls, err := readCalls(log)
+	if err != nil {
+		return nil, err
+	}
+	return attribute(calls, model.Requests()), model.Err()
+}
+
+// importImage puts OpenClaw's image where Atoll needs no engine for it.
+func importImage(ctx context.Context, o Options, home *openclawpeer.Home) error {
+	getenv := func(name string) string {
+		for _, entry := range home.Env {
+			if key, value, _ := strings.Cut(entry, "="); key == name {
+				return value
+			}
+		}
+		return o.Getenv(name)
+	}
+	a, err := app.Open(ctx, app.Options{Getenv: getenv, OwnConfig: true})
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	_, err = a.ImportFromEngine(ctx, "docker", openclawImage, rootfs.AddOptions{})
+	return err
+}
+
+// openclawImage is the one that OpenClaw uses unless it is told otherwise.
+const openclawImage = "openclaw-sandbox:bookworm-slim"
+
+// dockerCall is one call of docker.
+type dockerCall struct {
+	At   time.Time     `json:"at"`
+	Took time.Duration `json:"took,format:nano"`
+	Made string        `json:"made,omitempty"` // name of a container that it was to make
+}
+
+// TimeDocker runs a docker as a child and appends how long it took to a file.
+func TimeDocker(ctx context.Context, log string, argv []string) (code int, err error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	call := dockerCall{At: time.Now()}
+	err = cmd.Run()
+	call.Took = time.Since(call.At)
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		return 0, err
+	}
+	if len(argv) > 3 && argv[1] == "create" && argv[2] == "--name" {
+		call.Made = argv[3]
+	}
+	line, err := json.Marshal(call)
+	if err != nil {
+		return 0, err
+	}
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	_, err = file.Write(append(line, '\n'))
+	return cmd.ProcessState.ExitCode(), errors.Join(err, file.Close())
+}
+
+func readCalls(log string) (calls []dockerCall, err error) {
+	file, err := os.Open(log)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var call dockerCall
+		if err := json.Unmarshal(lines.Bytes(), &call); err != nil {
+			return nil, err
+		}
+		calls = append(calls, call)
+	}
+	return calls, lines.Err()
+}
+
+// attribute gives every call of docker to the tool that was at work: the one
+// that the request before it was answered with.
+func attribute(calls []dockerCall, requests []*scripted.Request) *toolTimes {
+	t := &toolTimes{}
+	for i := range len(requests) - 1 {
+		from, to := requests[i].At, requests[i+1].At
+		var inDocker time.Duration
+		for _, call := range calls {
+			if call.At.After(from) && call.At.Before(to) {
+				inDocker += call.Took
+			}
+		}
+		whole := to.Sub(from)
+		if i%2 == 0 {
+			t.exec, t.wholeExec = append(t.exec, milliseconds(inDocker)), append(t.wholeExec, milliseconds(whole))
+		} else {
+			t.write, t.wholeWrite = append(t.write, milliseconds(inDocker)), append(t.wholeWrite, milliseconds(whole))
+		}
+	}
+	return t
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+
+// removeMade removes the containers that OpenClaw made, whatever became of it.
+func removeMade(ctx context.Context, home *openclawpeer.Home, log string) error {
+	calls, err := readCalls(log)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	for _, call := range calls {
+		if call.Made == "" {
+			continue
+		}
+		cmd := exec.CommandContext(ctx, home.Docker, "rm", "-f", call.Made)
+		cmd.Env = append(os.Environ(), home.Env...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("container %s was not removed: %w: %s", strconv.Quote(call.Made), err, out)
+		}
+	}
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
