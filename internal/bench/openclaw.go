@@ -200,15 +200,15 @@ func attribute(calls []dockerCall, requests []*scripted.Request) *toolTimes {
 		}
 		whole := to.Sub(from)
 		if i%2 == 0 {
-			t.exec, t.wholeExec = append(t.exec, milliseconds(inDocker)), append(t.wholeExec, milliseconds(whole))
+			t.exec, t.wholeExec = append(t.exec, inMilliseconds(inDocker)), append(t.wholeExec, inMilliseconds(whole))
 		} else {
-			t.write, t.wholeWrite = append(t.write, milliseconds(inDocker)), append(t.wholeWrite, milliseconds(whole))
+			t.write, t.wholeWrite = append(t.write, inMilliseconds(inDocker)), append(t.wholeWrite, inMilliseconds(whole))
 		}
 	}
 	return t
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+func inMilliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
 // removeMade removes the containers that OpenClaw made, whatever became of it.
 func removeMade(ctx context.Context, home *openclawpeer.Home, log string) error {
