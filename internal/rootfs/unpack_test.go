@@ -47,6 +47,19 @@ func TestUnpackKeepsFilesLinksAndTimes(t *testing.T) {
 	}
 }
 
+// Images that were built before anything was mounted on their /dev hold a few
+// devices there. They are left out, and nothing takes their place.
+func TestUnpackLeavesUsualDevicesOut(t *testing.T) {
+	dir := t.TempDir()
+	data := pack(t, tarDir("dev"), tarKind("dev/console", tar.TypeChar), tarKind("./dev/null", tar.TypeChar), tarFile("etc/motd", "x"))
+	if _, err := unpackInto(t.Context(), data, dir, Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "dev")); err != nil || len(left) > 0 {
+		t.Errorf("/dev holds %v, %v", left, err)
+	}
+}
+
 func TestUnpackTakesTheLastOfTwoEntries(t *testing.T) {
 	dir := t.TempDir()
 	data := pack(t, tarFile("a", "first"), tarFile("a", "second"), tarLink("b", "a"), tarFile("b", "not through the link"),
@@ -112,6 +125,8 @@ func attacks(t testing.TB) map[string]struct {
 		"hard link to itself":               {pack(t, tarFile("a", "x"), tarHard("a", "a")), ErrBadName},
 		"hard link to a whiteout":           {pack(t, tarFile(".wh.a", ""), tarHard("b", "a")), ErrKind},
 		"character device":                  {pack(t, tarKind("null", tar.TypeChar)), ErrDevice},
+		"unusual character device":          {pack(t, tarKind("dev/mem", tar.TypeChar)), ErrDevice},
+		"usual name of a block device":      {pack(t, tarKind("dev/null", tar.TypeBlock)), ErrDevice},
 		"block device":                      {pack(t, tarKind("dev/sda", tar.TypeBlock)), ErrDevice},
 		"unknown kind":                      {pack(t, tarKind("x", 'Z')), ErrKind},
 		"whiteout of nothing":               {pack(t, tarFile(".wh.", "")), ErrBadName},
