@@ -24,6 +24,7 @@ mmdebstrap          mmdebstrap
 busybox             busybox-static
 bwrap               bubblewrap
 patch               patch
+qemu-aarch64-static qemu-user-static
 bash                bash
 nginx               nginx-light
 npm                 npm

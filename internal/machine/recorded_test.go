@@ -44,7 +44,7 @@ func TestRecordedGuests(t *testing.T) {
 			player := wiretest.Play(t, recording)
 			m := machine.New(player.Connect, nil)
 			t.Cleanup(func() { _ = m.Close() })
-			conversation(t, m)
+			conversation(t, m, recordedPorts)
 			if unasked := player.Unasked(); len(unasked) > 0 {
 				t.Logf("not asked this time: %s", unasked)
 			}
@@ -60,7 +60,7 @@ func TestRecordedGuests(t *testing.T) {
 
 // TestConversation has the guest of this tree say what is recorded of others.
 func TestConversation(t *testing.T) {
-	conversation(t, machinetest.Start(t, recordable("")).Machine(t, nil))
+	conversation(t, machinetest.Start(t, recordable("")).Machine(t, nil), freePorts(t))
 }
 
 // recordable is a guest with a directory whose name is always the same.
@@ -73,7 +73,7 @@ func record(t *testing.T) {
 	g := machinetest.Start(t, recordable(*recordGuest))
 	recorder := &wiretest.Recorder{Dial: g.Dial}
 	m := machine.New(recorder.Connect, nil)
-	conversation(t, m)
+	conversation(t, m, recordedPorts)
 	check(t, m.Close())
 	recording := recorder.Recording()
 	recording.Guest = *recordAs
@@ -82,7 +82,7 @@ func record(t *testing.T) {
 
 // conversation is what is recorded: something of everything that there is since
 // version 1. It must be possible word by word in the same way every time.
-func conversation(t *testing.T, m *machine.Machine) {
+func conversation(t *testing.T, m *machine.Machine, ports talkPorts) {
 	t.Helper()
 	check(t, m.Ping(patience(t)))
 	info, err := m.Info(patience(t))
@@ -93,7 +93,7 @@ func conversation(t *testing.T, m *machine.Machine) {
 	t.Run("commands", func(t *testing.T) { commandsOf(t, m) })
 	t.Run("processes", func(t *testing.T) { processesOf(t, m) })
 	t.Run("files", func(t *testing.T) { filesOf(t, m) })
-	t.Run("ports", func(t *testing.T) { portsOf(t, m) })
+	t.Run("ports", func(t *testing.T) { portsOf(t, m, ports) })
 }
 
 func commandsOf(t *testing.T, m *machine.Machine) {
@@ -189,19 +189,25 @@ func filesOf(t *testing.T, m *machine.Machine) {
 	t.Logf("removed %+v", totals)
 }
 
-// The ports of the conversation, which has no way to choose free ones.
-const (
-	servedPort = 18733
-	dialedPort = 18734
-)
+// talkPorts are the ports of a conversation.
+type talkPorts struct{ served, dialed int }
 
-func portsOf(t *testing.T, m *machine.Machine) {
-	l, err := m.Listen(patience(t), servedPort, openPort(open))
+// recordedPorts are those of all recordings: the same words, the same ports.
+var recordedPorts = talkPorts{18733, 18734}
+
+// freePorts are for a conversation with a guest that really listens.
+func freePorts(t *testing.T) talkPorts {
+	t.Helper()
+	return talkPorts{freePort(t), freePort(t)}
+}
+
+func portsOf(t *testing.T, m *machine.Machine, ports talkPorts) {
+	l, err := m.Listen(patience(t), ports.served, openPort(open))
 	check(t, err)
 	id, err := m.Start(patience(t), &machine.Command{Argv: []string{"python3", "-c", fmt.Sprintf(`
 import socket
 s = socket.create_connection(("127.0.0.1", %d)); s.sendall(b"ping"); s.shutdown(socket.SHUT_WR)
-print(s.makefile().read())`, servedPort)}})
+print(s.makefile().read())`, ports.served)}})
 	check(t, err)
 	conn, err := l.Accept()
 	check(t, err)
@@ -216,14 +222,14 @@ print(s.makefile().read())`, servedPort)}})
 	id, err = m.Start(patience(t), &machine.Command{Argv: []string{"python3", "-c", fmt.Sprintf(`
 import socket
 s = socket.create_server(("127.0.0.1", %d)); print("ready", flush=True)
-c, _ = s.accept(); c.sendall(b"got " + c.recv(4))`, dialedPort)}})
+c, _ = s.accept(); c.sendall(b"got " + c.recv(4))`, ports.dialed)}})
 	check(t, err)
 	logs, err := m.Logs(patience(t), id, machine.LogRequest{Wait: 30 * time.Second})
 	check(t, err)
 	if len(logs.Stdout.Chunks) == 0 {
 		t.Fatal("it is not ready")
 	}
-	dialed, err := m.Dial(patience(t), "tcp", dialedPort)
+	dialed, err := m.Dial(patience(t), "tcp", ports.dialed)
 	check(t, err)
 	defer dialed.Close()
 	_, err = dialed.Write([]byte("ping"))
@@ -252,7 +258,7 @@ func tooNew(t *testing.T, m *machine.Machine, version int) {
 	_, err = m.Start(patience(t), &machine.Command{Argv: []string{"true"}, Grant: "g"})
 	refused("exec.grant", err)
 	refused("grant.open", m.OpenGrant(patience(t), "g"))
-	_, err = m.Listen(patience(t), servedPort, &machine.PortOptions{Gate: open, Who: true})
+	_, err = m.Listen(patience(t), recordedPorts.served, &machine.PortOptions{Gate: open, Who: true})
 	refused("port.who", err)
 	check(t, m.Ping(patience(t)))
 }

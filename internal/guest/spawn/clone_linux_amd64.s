@@ -1,14 +1,14 @@
 #include "textflag.h"
 
-// func clone(steps *step, trace *trace) (pid, errno uintptr)
+// func clone(flags uintptr, steps *step, trace *trace) (pid, errno uintptr)
 //
 // The parent returns. The child performs the steps, on the parent's stack but
 // without touching it. The kernel clears trace.here when the child has left our
 // memory, be it for a program or for good.
-TEXT ·clone(SB), NOSPLIT|NOFRAME, $0-32
-	MOVQ	steps+0(FP), R12
-	MOVQ	trace+8(FP), R13
-	MOVL	$0x200111, DI // CLONE_VM, CLONE_CHILD_CLEARTID, and SIGCHLD when it ends
+TEXT ·clone(SB), NOSPLIT|NOFRAME, $0-40
+	MOVQ	flags+0(FP), DI
+	MOVQ	steps+8(FP), R12
+	MOVQ	trace+16(FP), R13
 	XORL	SI, SI
 	XORL	DX, DX
 	MOVQ	R13, R10 // &trace.here
@@ -19,13 +19,13 @@ TEXT ·clone(SB), NOSPLIT|NOFRAME, $0-32
 	JEQ	child
 	CMPQ	AX, $0xfffffffffffff001
 	JHI	failed
-	MOVQ	AX, pid+16(FP)
-	MOVQ	$0, errno+24(FP)
+	MOVQ	AX, pid+24(FP)
+	MOVQ	$0, errno+32(FP)
 	RET
 failed:
 	NEGQ	AX
-	MOVQ	$0, pid+16(FP)
-	MOVQ	AX, errno+24(FP)
+	MOVQ	$0, pid+24(FP)
+	MOVQ	AX, errno+32(FP)
 	RET
 
 child:

@@ -1,12 +1,12 @@
 #include "textflag.h"
 
-// func clone(steps *step, trace *trace) (pid, errno uintptr)
+// func clone(flags uintptr, steps *step, trace *trace) (pid, errno uintptr)
 //
 // See the amd64 version.
-TEXT ·clone(SB), NOSPLIT|NOFRAME, $0-32
-	MOVD	steps+0(FP), R9
-	MOVD	trace+8(FP), R10
-	MOVD	$0x200111, R0 // CLONE_VM, CLONE_CHILD_CLEARTID, and SIGCHLD when it ends
+TEXT ·clone(SB), NOSPLIT|NOFRAME, $0-40
+	MOVD	flags+0(FP), R0
+	MOVD	steps+8(FP), R9
+	MOVD	trace+16(FP), R10
 	MOVD	$0, R1
 	MOVD	$0, R2
 	MOVD	$0, R3
@@ -16,13 +16,13 @@ TEXT ·clone(SB), NOSPLIT|NOFRAME, $0-32
 	CBZ	R0, child
 	CMN	$4095, R0
 	BCS	failed
-	MOVD	R0, pid+16(FP)
-	MOVD	ZR, errno+24(FP)
+	MOVD	R0, pid+24(FP)
+	MOVD	ZR, errno+32(FP)
 	RET
 failed:
 	NEG	R0, R0
-	MOVD	ZR, pid+16(FP)
-	MOVD	R0, errno+24(FP)
+	MOVD	ZR, pid+24(FP)
+	MOVD	R0, errno+32(FP)
 	RET
 
 child:

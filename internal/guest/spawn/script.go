@@ -43,7 +43,7 @@ type script struct {
 // clone starts a child that performs the steps. It is written in assembly.
 //
 //go:noescape
-func clone(steps *step, trace *trace) (pid, errno uintptr)
+func clone(flags uintptr, steps *step, trace *trace) (pid, errno uintptr)
 
 //go:linkname beforeFork syscall.runtime_BeforeFork
 func beforeFork()
@@ -55,10 +55,16 @@ func afterFork()
 // child begins without any.
 func (s *script) run() (int, syscall.Errno) {
 	beforeFork()
-	pid, errno := clone(&s.steps[0], s.trace)
+	pid, errno := clone(sharing, &s.steps[0], s.trace)
 	afterFork()
+	if syscall.Errno(errno) == syscall.EINVAL {
+		return s.runApart()
+	}
 	return int(pid), syscall.Errno(errno)
 }
+
+// sharing has the child share our memory, and the kernel clear trace.here.
+const sharing = unix.CLONE_VM | unix.CLONE_CHILD_CLEARTID | uintptr(unix.SIGCHLD)
 
 const lastSignal = 64
 

@@ -40,6 +40,8 @@ type Guest struct {
 	Socket  string
 	Program string
 	Process *os.Process // as the host sees it
+
+	emulated bool
 }
 
 // Start starts a guest, and kills it with everything in it when the test ends.
@@ -53,7 +55,7 @@ func Start(tb testing.TB, options *Options) *Guest {
 		options = &Options{}
 	}
 	options = options.emulated(tb)
-	g := &Guest{Dir: makeDir(tb), Program: install(tb, options)}
+	g := &Guest{Dir: makeDir(tb), Program: install(tb, options), emulated: options.Arch != runtime.GOARCH}
 	g.Socket = filepath.Join(g.Dir, "guest.sock")
 	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), "/bin/sh", append([]string{"-c", script(tb, options), g.Program, "init", "--socket", g.Socket}, options.Args...)...)
 	cmd.Dir = g.Dir
@@ -168,6 +170,9 @@ func (g *Guest) Dial(ctx context.Context) (net.Conn, error) { return wire.DialSo
 // Machine returns a machine on the guest, closed when the test ends.
 func (g *Guest) Machine(tb testing.TB, options *machine.Options) *machine.Machine {
 	tb.Helper()
+	if g.emulated && options == nil {
+		options = &machine.Options{DialPatience: emulatedPatience}
+	}
 	m := machine.New(g.Dial, options)
 	tb.Cleanup(func() { _ = m.Close() })
 	return m

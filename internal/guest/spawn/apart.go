@@ -1,0 +1,50 @@
+package spawn
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// runApart starts the child with a copy of our memory, where there is nothing
+// better: emulators of user programs know only threads and forks. The trace lies
+// in memory that both have, and the end of a pipe, which closes itself when the
+// program takes over, says that the child has gone.
+func (s *script) runApart() (int, syscall.Errno) {
+	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return 0, syscall.ENOMEM
+	}
+	defer func() { _ = unix.Munmap(page) }()
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return 0, syscall.EMFILE
+	}
+	defer unix.Close(pipe[0])
+	both := (*trace)(unsafe.Pointer(unsafe.SliceData(page)))
+	beforeFork()
+	pid, errno := clone(uintptr(unix.SIGCHLD), &s.steps[0], both)
+	afterFork()
+	unix.Close(pipe[1])
+	if errno != 0 {
+		return 0, syscall.Errno(errno)
+	}
+	if !hungUp(pipe[0]) {
+		_ = unix.Kill(int(pid), unix.SIGKILL)
+		both.stage, both.errno = uint32(StageStalled), uint32(syscall.ETIMEDOUT)
+	}
+	*s.trace = trace{stage: both.stage, errno: both.errno}
+	return int(pid), 0
+}
+
+// hungUp waits until nobody has the other end any more, at most for patience.
+func hungUp(pipe int) bool {
+	fds := []unix.PollFd{{Fd: int32(pipe), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(fds, int(patience.Milliseconds()))
+		if err != unix.EINTR {
+			return n > 0
+		}
+	}
+}
