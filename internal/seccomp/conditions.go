@@ -106,19 +106,20 @@ func compare(c specs.LinuxSeccompArg) ([]step, error) {
 	lower := plain(load(offsetArgs + 8*uint32(c.Index)))
 	upper := plain(load(offsetArgs + 8*uint32(c.Index) + 4))
 	low, high := uint32(c.Value), uint32(c.Value>>32)
+	// An order is decided by the upper half, and by the lower where that is equal.
 	switch c.Op {
 	case specs.OpEqualTo:
 		return []step{upper, branch(unix.BPF_JEQ, high, next, failed), lower, branch(unix.BPF_JEQ, low, next, failed)}, nil
 	case specs.OpNotEqual:
 		return []step{upper, branch(unix.BPF_JEQ, high, next, held), lower, branch(unix.BPF_JEQ, low, failed, next)}, nil
 	case specs.OpGreaterEqual:
-		return ordered(upper, lower, high, branch(unix.BPF_JGE, low, next, failed), held, failed), nil
+		return append(above(upper, high), lower, branch(unix.BPF_JGE, low, next, failed)), nil
 	case specs.OpGreaterThan:
-		return ordered(upper, lower, high, branch(unix.BPF_JGT, low, next, failed), held, failed), nil
+		return append(above(upper, high), lower, branch(unix.BPF_JGT, low, next, failed)), nil
 	case specs.OpLessThan:
-		return ordered(upper, lower, high, branch(unix.BPF_JGE, low, failed, next), failed, held), nil
+		return append(below(upper, high), lower, branch(unix.BPF_JGE, low, failed, next)), nil
 	case specs.OpLessEqual:
-		return ordered(upper, lower, high, branch(unix.BPF_JGT, low, failed, next), failed, held), nil
+		return append(below(upper, high), lower, branch(unix.BPF_JGT, low, failed, next)), nil
 	case specs.OpMaskedEqual:
 		want, wantHigh := uint32(c.ValueTwo), uint32(c.ValueTwo>>32)
 		return []step{upper, plain(mask(high)), branch(unix.BPF_JEQ, wantHigh, next, failed),
@@ -128,9 +129,14 @@ func compare(c specs.LinuxSeccompArg) ([]step, error) {
 	}
 }
 
-// ordered decides by the upper half, and by the lower where the upper is equal.
-func ordered(upper, lower step, high uint32, last step, above, below target) []step {
-	return []step{upper, branch(unix.BPF_JGT, high, above, next), branch(unix.BPF_JEQ, high, next, below), lower, last}
+// above holds for a larger upper half, fails for a smaller, and goes on.
+func above(upper step, high uint32) []step {
+	return []step{upper, branch(unix.BPF_JGT, high, held, next), branch(unix.BPF_JEQ, high, next, failed)}
+}
+
+// below is the other way round.
+func below(upper step, high uint32) []step {
+	return []step{upper, branch(unix.BPF_JGT, high, failed, next), branch(unix.BPF_JEQ, high, next, held)}
 }
 
 func mask(bits uint32) unix.SockFilter {

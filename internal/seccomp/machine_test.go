@@ -13,10 +13,10 @@ type call struct {
 }
 
 func (c *call) word(offset uint32) uint32 {
-	switch {
-	case offset == offsetNumber:
+	switch offset {
+	case offsetNumber:
 		return c.number
-	case offset == offsetArch:
+	case offsetArch:
 		return c.arch
 	default:
 		half := (offset - offsetArgs) / 4 // lower, upper, lower, …

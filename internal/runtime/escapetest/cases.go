@@ -143,26 +143,34 @@ func replacedDevices(a *arena) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	for _, root := range []bool{true, false} {
-		c := a.start(func(s *sandbox.Spec) { s.ReadOnlyRoot = root })
+	for _, readOnly := range []bool{true, false} {
+		c := a.start(func(s *sandbox.Spec) { s.ReadOnlyRoot = readOnly })
 		out, _ := c.attack("replace-devices", setting)
-		a.t.Logf("read-only root %v:\n%s", root, out)
-		ctx, cancel := context.WithTimeout(a.t.Context(), patience)
-		defer cancel()
-		if err := c.instance.Stop(ctx, time.Second); err != nil {
-			a.t.Fatal(err)
+		a.t.Logf("read-only root %v:\n%s", readOnly, out)
+		if again := c.restart(); again != nil {
+			again.refused("masked-paths")
+			again.refused("core-pattern")
 		}
-		if err := c.instance.Start(ctx); err != nil {
-			a.t.Logf("it does not start any more, which is safe: %v", err)
-			continue
-		}
-		again := a.enter(c.spec, c.instance)
-		again.refused("masked-paths")
-		again.refused("core-pattern")
 	}
 	if after, err := os.ReadFile(setting); err != nil || !bytes.Equal(before, after) {
 		a.t.Errorf("%s is now %q, was %q (%v)", setting, after, before, err)
 	}
+}
+
+// restart stops and starts a sandbox. Nil is one that does not start any more,
+// which is safe.
+func (c *cell) restart() *cell {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	if err := c.instance.Stop(ctx, time.Second); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.instance.Start(ctx); err != nil {
+		c.t.Logf("it does not start any more: %v", err)
+		return nil
+	}
+	return c.enter(c.spec, c.instance)
 }
 
 // The host speaks to the sandbox's process 1 and to nobody else, wherever the

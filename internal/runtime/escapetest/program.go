@@ -35,9 +35,9 @@ var buildAttack = sync.OnceValues(func() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "attack")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, attackPackage) //nolint:noctx // once for all tests
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, attackPackage)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out)
@@ -51,7 +51,7 @@ func outside(t *testing.T, dir string, args ...string) (string, int) {
 	t.Helper()
 	path := filepath.Join(dir, "attack")
 	if _, err := os.Stat(path); err != nil {
-		if err := os.WriteFile(path, Attack(t), 0o755); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(path, Attack(t), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
