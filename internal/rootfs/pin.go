@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 
+	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/lease"
 )
 
@@ -75,7 +76,7 @@ func (s *Store) pins() (map[string]pinned, error) {
 	for _, e := range entries {
 		var p pinned
 		if err := readJSON(s.path("pins", e.Name()), &p); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("pin of %s: %w", e.Name(), err)
+			return nil, advice.With(fmt.Errorf("pin of %s: %w", e.Name(), err), "remove the sandbox that has this id, and then the file "+s.path("pins", e.Name()))
 		} else if err == nil {
 			all[e.Name()] = p
 		}
