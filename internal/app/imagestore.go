@@ -2,6 +2,9 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/atoll-run/atoll/internal/rootfs"
 )
@@ -40,5 +43,36 @@ func (a *App) CollectImages(ctx context.Context) (rootfs.Collected, error) {
 	if err != nil {
 		return rootfs.Collected{}, err
 	}
-	return store.Collect(ctx, nil)
+	alive, err := a.pinOwners(ctx)
+	if err != nil {
+		return rootfs.Collected{}, fmt.Errorf("which sandboxes stand on images: %w", err)
+	}
+	return store.Collect(ctx, func(owner string) bool { return alive[owner] })
+}
+
+// pinOwners are the sandboxes that keep layers, by their own ids.
+func (a *App) pinOwners(ctx context.Context) (map[string]bool, error) {
+	rt, err := a.runtimes.get(ctx, backendLinux)
+	if err != nil {
+		return nil, err
+	}
+	list, err := rt.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	owners := map[string]bool{}
+	for _, s := range list {
+		owners[s.ID] = true
+	}
+	return owners, nil
+}
+
+// tidyImages collects what is left of images, where there ever were any.
+func (a *App) tidyImages(ctx context.Context) {
+	if _, err := os.Stat(filepath.Join(a.Paths.AtollState, imageStore)); err != nil {
+		return
+	}
+	if _, err := a.CollectImages(ctx); err != nil {
+		a.logger.WarnContext(ctx, "images not collected", "error", err)
+	}
 }

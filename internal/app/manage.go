@@ -178,6 +178,7 @@ func (a *App) reseed(ctx context.Context, entry *sandbox.Entry, discard bool) (w
 // copies of what was removed go too.
 func (a *App) Prune(ctx context.Context, workspaces bool) ([]sandbox.Removal, error) {
 	a.sweep(ctx)
+	defer a.tidyImages(ctx) // when the sandboxes that stood on them are gone
 	removed, err := a.Manager.Prune(ctx, a.PruneLimits)
 	if err != nil || !workspaces {
 		return removed, err
