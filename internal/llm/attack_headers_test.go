@@ -214,7 +214,7 @@ func TestAttack18_KeyDisclosure(t *testing.T) {
 	}
 	clean("an error that echoes the key", p.post(chatPath, hello))
 	reply = func(w http.ResponseWriter, _ *http.Request) {
-		http.Redirect(w, &http.Request{}, "http://10.0.0.7/x", 302)
+		http.Redirect(w, &http.Request{}, "http://10.0.0.7/x", http.StatusFound)
 	}
 	a := p.post(chatPath, hello)
 	clean("a redirect", a)

@@ -39,7 +39,7 @@ func TestAttack15_SlowlorisAndFloods(t *testing.T) {
 		if err != nil {
 			continue // the kernel's queue is full
 		}
-		defer conn.Close()
+		t.Cleanup(func() { conn.Close() })
 		crowd = append(crowd, conn)
 	}
 	for _, conn := range crowd {

@@ -59,7 +59,7 @@ func (p *proxy) openBox(name string) *box {
 	must(p.t, err)
 	b := &box{}
 	b.Desk = grant.NewDesk(name, inside{}, leases)
-	dir, err := os.MkdirTemp("", "atoll-llm-") //nolint:usetesting // sockets must have short paths
+	dir, err := os.MkdirTemp("", "atoll-llm-") // sockets must have short paths
 	must(p.t, err)
 	p.t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p.socket = filepath.Join(dir, "s")

@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/audit"
@@ -108,12 +109,8 @@ func isPlain(value []byte) bool {
 // passedDown reports whether a caller may see a header of an answer. Those that
 // tell spend, keys, versions or addresses are not among them.
 func passedDown(f *h1.Field) bool {
-	for _, name := range []string{"retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id"} {
-		if f.Is(name) {
-			return true
-		}
-	}
-	return hasPrefixFold(f.Name, "x-ratelimit-") || hasPrefixFold(f.Name, "anthropic-ratelimit-")
+	return slices.ContainsFunc([]string{"retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id"}, f.Is) ||
+		hasPrefixFold(f.Name, "x-ratelimit-") || hasPrefixFold(f.Name, "anthropic-ratelimit-")
 }
 
 func hasPrefixFold(name []byte, lower string) bool {

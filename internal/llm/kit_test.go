@@ -201,7 +201,7 @@ func (p *proxy) listen(terms *grant.Terms) *proxy {
 
 func (p *proxy) serve(door llm.Door) (socket string) {
 	p.t.Helper()
-	dir, err := os.MkdirTemp("", "atoll-llm-") //nolint:usetesting // sockets must have short paths
+	dir, err := os.MkdirTemp("", "atoll-llm-") // sockets must have short paths
 	must(p.t, err)
 	p.t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "s")
@@ -311,7 +311,7 @@ const (
 func (p *proxy) records() (all []map[string]any) {
 	p.t.Helper()
 	p.stop()
-	for _, line := range strings.Split(p.auditText(), "\n") {
+	for line := range strings.SplitSeq(p.auditText(), "\n") {
 		at := strings.Index(line, "{")
 		var r map[string]any
 		if at >= 0 && json.Unmarshal([]byte(line[at:]), &r) == nil && (r["kind"] == "llm" || r["kind"] == "llm-replay") {

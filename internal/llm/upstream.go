@@ -85,11 +85,11 @@ func newUpstream(o Upstream) (*upstream, error) {
 		return nil, advice.With(errors.New("the upstream's address is not one"), "write it as http://host:port, https://host or unix:/path, without a name, password or query")
 	}
 	port := at.Port()
-	switch {
-	case at.Scheme == "https":
+	switch at.Scheme {
+	case "https":
 		u.secure = secured(o.TLS, at.Hostname())
 		port = orPort(port, "443")
-	case at.Scheme == "http":
+	case "http":
 		port = orPort(port, "80")
 	default:
 		return nil, fmt.Errorf("the upstream's address begins with %q: http, https and unix are known", at.Scheme)

@@ -112,8 +112,8 @@ func checkHost(host []byte) error {
 		return bad("Host is too long")
 	}
 	for _, c := range host {
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-			c == '.' || c == '-' || c == '_' || c == ':' || c == '[' || c == ']') {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && bytes.IndexByte([]byte(".-_:[]"), c) < 0 {
 			return bad("Host holds a character that it may not")
 		}
 	}
