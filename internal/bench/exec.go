@@ -50,7 +50,7 @@ func execBench(ctx context.Context, o Options) (*Report, error) {
 	if err := s.floorProgram(); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(context.Context, *Report) error{s.execLatency, s.execConcurrency, s.guestCost} {
+	for _, part := range []func(context.Context, *Report) error{s.guestCost, s.execLatency, s.execConcurrency} {
 		if err := part(ctx, r); err != nil {
 			return nil, err
 		}

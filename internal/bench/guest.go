@@ -2,10 +2,15 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/exec"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/guestbin"
@@ -59,18 +64,29 @@ func (s *stage) guestCost(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// restingMemory is the guest's resident memory after a rest, by its own word.
+// restingMemory is the guest's resident memory after a rest. It is not asked
+// itself: that would wake it.
 func (s *stage) restingMemory(ctx context.Context, rest time.Duration) (float64, error) {
 	select {
 	case <-time.After(rest):
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	info, err := s.session.Machine.Info(ctx)
+	out, err := exec.CommandContext(ctx, "docker", "-H", s.options.Getenv("DOCKER_HOST"), "inspect", "-f", "{{.State.Pid}}", s.session.Name).Output()
+	if err != nil {
+		return 0, fmt.Errorf("docker inspect: %w", err)
+	}
+	status, err := os.ReadFile("/proc/" + strings.TrimSpace(string(out)) + "/status")
 	if err != nil {
 		return 0, err
 	}
-	return float64(info.RSS), nil
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kilobytes, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
+			return kilobytes * 1024, err
+		}
+	}
+	return 0, errors.New("the kernel does not tell the guest's memory")
 }
 
 func (s *stage) moveMuch(ctx context.Context) error {

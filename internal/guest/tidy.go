@@ -41,7 +41,10 @@ func (t *tidy) later() { t.timer.Reset(tidyAfter) }
 
 // giveBack returns what is not in use.
 func (t *tidy) giveBack() {
-	runtime.GC() // empties pools halfway; the one in FreeOSMemory does the rest
+	// Each collection empties pools, and shrinks stacks, halfway.
+	for range 3 {
+		runtime.GC()
+	}
 	debug.FreeOSMemory()
 	t.dropProgram()
 }

@@ -60,6 +60,7 @@ type run struct {
 	id      string
 	boot    string    // of the guest that has it
 	sent    time.Time // when the guest may first have got it
+	tried   bool      // over a direct wire: a guest that breaks them gets no second one
 	outputs [2]*outlet
 	input   *input
 }

@@ -25,7 +25,7 @@ var errMoved = fmt.Errorf("%w: the command runs on", ErrLost)
 // line finds a direct wire for a command that may take one.
 func (r *run) line(ctx context.Context, request *wire.Request) *line {
 	c, m := r.command, r.machine
-	fits := request.Op == wire.OpExec && c.Stdin == nil && c.TTY == nil && (c.Timeout == 0 || c.Timeout >= briefTimeout)
+	fits := request.Op == wire.OpExec && !r.tried && c.Stdin == nil && c.TTY == nil && (c.Timeout == 0 || c.Timeout >= briefTimeout)
 	if !fits || m.execs.Add(1) <= warmUp || ctx.Err() != nil || m.usable() != nil {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (r *run) brief(ctx context.Context, l *line, request *wire.Request) (*wire.
 		return nil, err
 	}
 	defer release()
-	r.boot = live.boot
+	r.boot, r.tried = live.boot, true
 	if r.sent.IsZero() {
 		r.sent = time.Now()
 	}

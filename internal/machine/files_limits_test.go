@@ -250,7 +250,7 @@ func TestDirectWires(t *testing.T) {
 	content := randomBytes(8 << 20)
 	_, err = files.Write(patience(t), c.guest.Dir+"/f", content, nil)
 	check(t, err)
-	dialled := c.dials
+	dialled := c.count()
 	for range 20 { // the same line serves them all
 		got, err := files.Read(patience(t), c.guest.Dir+"/f", nil)
 		check(t, err)
@@ -262,8 +262,8 @@ func TestDirectWires(t *testing.T) {
 		_, err = files.Write(patience(t), c.guest.Dir+"/none/x", []byte("x"), nil)
 		wantErr(t, err, os.ErrNotExist)
 	}
-	if c.dials != dialled {
-		t.Errorf("%d wires were dialled for 60 calls", c.dials-dialled)
+	if c.count() != dialled {
+		t.Errorf("%d wires were dialled for 60 calls", c.count()-dialled)
 	}
 	r, err := files.Open(patience(t), c.guest.Dir+"/f", nil)
 	check(t, err)

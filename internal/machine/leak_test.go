@@ -56,7 +56,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	var after string
 	defer func() {
-		t.Logf("before %+v\nafter %s\n%d wires", before, after, c.dials)
+		t.Logf("before %+v\nafter %s\n%d wires", before, after, c.count())
 		if !t.Failed() {
 			return
 		}

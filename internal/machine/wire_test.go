@@ -38,6 +38,13 @@ func (c *cutter) dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
+// count is how many wires were dialled.
+func (c *cutter) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dials
+}
+
 func (c *cutter) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,15 +69,15 @@ func TestOneWireIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c.dials != 1 {
-		t.Errorf("%d dials", c.dials)
+	if c.count() != 1 {
+		t.Errorf("%d dials", c.count())
 	}
 	c.cut()
 	if err := m.Ping(patience(t)); err != nil {
 		t.Errorf("after a cut: %v", err)
 	}
-	if c.dials != 2 {
-		t.Errorf("%d dials", c.dials)
+	if c.count() != 2 {
+		t.Errorf("%d dials", c.count())
 	}
 }
 
@@ -103,8 +110,8 @@ func TestCommandSurvivesBrokenWires(t *testing.T) {
 	if !bytes.Equal(out.Bytes(), data) {
 		t.Errorf("%d bytes came back of %d, and not the same", out.Len(), len(data))
 	}
-	t.Logf("%d wires", c.dials)
-	if c.dials < 5 {
+	t.Logf("%d wires", c.count())
+	if c.count() < 5 {
 		t.Error("hardly ever cut: the test tests little")
 	}
 }
@@ -153,7 +160,7 @@ func TestShortCommandsSurviveBrokenWires(t *testing.T) {
 			t.Fatalf("line %d is %q", i, line)
 		}
 	}
-	t.Logf("%d wires", c.dials)
+	t.Logf("%d wires", c.count())
 }
 
 func TestTooManyBreaks(t *testing.T) {
