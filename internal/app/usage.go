@@ -8,18 +8,20 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/usage"
 )
 
 // money is what keeps account of models; it is opened by those who need it.
 type money struct {
+	metrics metrics.Registry
+
 	mu     sync.Mutex
 	ledger *usage.Ledger
 	prices *usage.Prices
-	audit  *audit.Log
+	audit  *MeteredLog
 }
 
 // closeMoney writes everything down, the audit log last: it records the rest.
@@ -49,11 +51,16 @@ func (a *App) Ledger(ctx context.Context) (*usage.Ledger, error) {
 		return nil, err
 	}
 	a.money.prices = usage.NewPrices(configuredPrices(&llm))
-	a.money.ledger, err = usage.Open(ctx, usage.Options{
+	ledger, err := usage.Open(ctx, usage.Options{
 		Dir: filepath.Join(a.Paths.AtollState, "usage"), DB: a.db, Leases: a.leases, Prices: a.money.prices,
 		CountUnpriced: llm.Unpriced == "count", Logger: a.logger,
 	})
-	return a.money.ledger, err
+	if err != nil {
+		return nil, err
+	}
+	watchLedger(&a.money.metrics, ledger)
+	a.money.ledger = ledger
+	return ledger, nil
 }
 
 // LearnPrices takes over what every LiteLLM says its models cost; configured

@@ -200,6 +200,14 @@ func (l *Ledger) Spent(ctx context.Context, scope Scope, key string) (Charge, er
 	return t.spent, nil
 }
 
+// Load is how many calls are under way, as far as this process has read, and
+// how many bytes of the journal wait for SQLite.
+func (l *Ledger) Load() (reservations int, lag int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.image.open), l.lag()
+}
+
 // Close moves everything into SQLite and ends the background work. Open
 // reservations stay: whoever looks next charges them.
 func (l *Ledger) Close() error {

@@ -1,0 +1,71 @@
+package app
+
+import (
+	"strconv"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/metrics"
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// MeteredLog is the audit log, and counts what goes into it: one record a
+// request holds all that the metrics of models are about.
+type MeteredLog struct {
+	*audit.Log
+	requests, denied, tokens, cost, unpriced *metrics.Counters
+	firstByte, total                         *metrics.Histograms
+}
+
+func newMeteredLog(log *audit.Log, r *metrics.Registry) *MeteredLog {
+	return &MeteredLog{
+		Log:       log,
+		requests:  r.Counter("atoll_llm_requests_total", "Requests to models, by dialect and status.", "dialect", "status"),
+		denied:    r.Counter("atoll_llm_denied_total", "Requests that were refused, by dialect.", "dialect"),
+		tokens:    r.Counter("atoll_llm_tokens_total", "Tokens, by kind.", "kind"),
+		cost:      r.Counter("atoll_llm_cost_microusd_total", "Millionths of a dollar, by our own prices."),
+		unpriced:  r.Counter("atoll_llm_unpriced_total", "Calls of models without a price."),
+		firstByte: r.Histogram("atoll_llm_first_byte_seconds", "Time to the first byte of an answer.", metrics.Seconds(), "dialect"),
+		total:     r.Histogram("atoll_llm_duration_seconds", "Time of a whole answer.", metrics.Seconds(), "dialect"),
+	}
+}
+
+// Append records and counts a request.
+func (l *MeteredLog) Append(r *audit.Record) error {
+	l.requests.With(r.Dialect, strconv.Itoa(r.Status)).Inc()
+	if r.Denied != "" {
+		l.denied.With(r.Dialect).Inc()
+	}
+	if r.Unpriced {
+		l.unpriced.With().Inc()
+	}
+	for _, t := range [...]struct {
+		kind string
+		n    int64
+	}{{"input", r.Tokens.Input}, {"cached_input", r.Tokens.CachedInput}, {"cache_write", r.Tokens.CacheWrite},
+		{"output", r.Tokens.Output}, {"reasoning", r.Tokens.Reasoning}} {
+		if t.n > 0 {
+			l.tokens.With(t.kind).Add(t.n)
+		}
+	}
+	l.cost.With().Add(r.CostMicroUSD)
+	if r.FirstByte > 0 {
+		l.firstByte.With(r.Dialect).Observe(r.FirstByte.Seconds())
+		l.total.With(r.Dialect).Observe(r.Total.Seconds())
+	}
+	return l.Log.Append(r)
+}
+
+// Metrics is what Prometheus may read of this process.
+func (a *App) Metrics() *metrics.Registry { return &a.money.metrics }
+
+// watchLedger lets Prometheus see how the ledger fares.
+func watchLedger(r *metrics.Registry, l *usage.Ledger) {
+	r.Gauge("atoll_usage_reservations", "Calls under way that hold a budget, of all processes.", func() float64 {
+		open, _ := l.Load()
+		return float64(open)
+	})
+	r.Gauge("atoll_usage_journal_lag_bytes", "Bytes of the journal that are not in SQLite yet.", func() float64 {
+		_, lag := l.Load()
+		return float64(lag)
+	})
+}
