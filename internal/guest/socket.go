@@ -18,6 +18,11 @@ import (
 // removes the socket in a loop keeps nobody busy but itself.
 const recheckAfter = 250 * time.Millisecond
 
+// pollAfter is how often the guest looks at its socket where it cannot be told of
+// changes: the kernel counts watches by user, over all sandboxes, and somebody
+// may have taken the last.
+const pollAfter = time.Second
+
 // door is the socket on which hosts knock. Its directory belongs to the
 // sandbox's user: what stands there may be removed or replaced at any time.
 type door struct {
@@ -30,10 +35,14 @@ type door struct {
 // in the directory is not ours any more.
 func (d *door) keepOpen(ctx context.Context) error {
 	changes, err := watch(filepath.Dir(d.path))
-	if err != nil {
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENOSPC) {
+		changes = nil
+	} else if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { changes.Close() })()
+	if changes != nil {
+		defer context.AfterFunc(ctx, func() { changes.Close() })()
+	}
 	for {
 		listener, err := listen(d.path)
 		if err == nil {
@@ -73,17 +82,33 @@ func (d *door) awaitLoss(ctx context.Context, changes *os.File) {
 	if err != nil {
 		return
 	}
-	var events [4 << 10]byte
 	for {
-		if _, err := changes.Read(events[:]); err != nil {
+		if !awaitChange(ctx, changes) {
 			return
 		}
-		time.Sleep(recheckAfter)
 		now, err := os.Lstat(d.path)
 		if err != nil || !os.SameFile(ours, now) || ctx.Err() != nil {
 			return
 		}
 	}
+}
+
+// awaitChange returns a moment after something changed in the directory, or may
+// have; false if there is nothing more to wait for.
+func awaitChange(ctx context.Context, changes *os.File) bool {
+	if changes == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(pollAfter):
+		}
+		return true
+	}
+	var events [4 << 10]byte
+	if _, err := changes.Read(events[:]); err != nil {
+		return false
+	}
+	time.Sleep(recheckAfter)
+	return true
 }
 
 // listen puts a fresh socket at path, whatever is there.

@@ -3,6 +3,7 @@ package linux_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -248,4 +249,40 @@ func TestRecycledPID(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.sh(again, "true")
+}
+
+// Where nothing can be watched any more, because the kernel counts that by user,
+// a guest still serves, and still notices that its socket was removed. The limit
+// is that of a user namespace made for this.
+func TestGuestWithoutWatches(t *testing.T) {
+	l := newSite(t)
+	dir := l.dir("wire")
+	program, socket := filepath.Join(l.state, "guest"), filepath.Join(dir, "guest.sock")
+	if err := os.WriteFile(program, guestProgram(t), 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "unshare", "--user", "--map-root-user", "sh", "-c",
+		`echo 0 >/proc/sys/user/max_inotify_instances && exec "$@"`, "sh", program, "init", "--trust-uid", "--socket", socket)
+	var words strings.Builder
+	cmd.Stderr = &words
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	appears := func() {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			if _, err := os.Lstat(socket); err == nil {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("there is no socket: %s", words.String())
+			}
+		}
+	}
+	appears()
+	if err := os.Remove(socket); err != nil {
+		t.Fatal(err)
+	}
+	appears()
 }
