@@ -94,7 +94,9 @@ func (s *startStage) engineImage(ctx context.Context) (string, bool) {
 		return "", false
 	}
 	image := agent.Sandbox.Docker.Image
-	_, err = s.app.ImportFromEngine(ctx, "docker", image, rootfs.AddOptions{})
+	if _, err = s.app.ImportFromEngine(ctx, "docker", image, rootfs.AddOptions{}); err != nil {
+		fmt.Fprintln(s.options.Progress, err)
+	}
 	return image, err == nil
 }
 
