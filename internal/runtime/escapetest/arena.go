@@ -185,15 +185,20 @@ func (c *cell) refused(args ...string) {
 	}
 }
 
-// alive checks that the guest still serves and can start programs.
-func (c *cell) alive() {
+// answers checks that the guest still serves.
+func (c *cell) answers() {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()
 	if err := c.machine.Ping(ctx); err != nil {
 		c.t.Errorf("the guest does not answer any more: %v", err)
-		return
 	}
+}
+
+// alive checks that it can start programs, too.
+func (c *cell) alive() {
+	c.t.Helper()
+	c.answers()
 	if _, result, err := c.attackIn("/", "child"); err != nil || result.ExitCode != 0 {
 		c.t.Errorf("a program cannot be run any more: %v", err)
 	}

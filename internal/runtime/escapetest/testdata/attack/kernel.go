@@ -22,7 +22,7 @@ func mounts(a *attempts, args []string) {
 		{"bind the root", "/", dir, "", unix.MS_BIND, ""},
 		{"tmpfs", "none", dir, "tmpfs", 0, "size=4k"},
 		{"proc", "none", dir, "proc", 0, ""},
-		{"control groups", "none", dir, "cgroup", 0, "none,name=atoll-canary"},
+		{"control groups", "none", dir, "cgroup", 0, "pids"},
 		{"control groups version 2", "none", dir, "cgroup2", 0, ""},
 		{"overlay", "none", dir, "overlay", 0, "lowerdir=/etc:/usr"},
 		{"writable root", "", "/", "", unix.MS_REMOUNT | unix.MS_BIND, ""},
