@@ -187,7 +187,7 @@ func TestStrangersAreFew(t *testing.T) {
 	for range grant.MaxStrangers + 3 {
 		conn, err := inner.Dial(t.Context(), "")
 		check(t, err)
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 	}
 	g, err := desk.Open(t.Context(), hour("r"))
 	check(t, err)

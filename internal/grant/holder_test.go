@@ -65,7 +65,8 @@ func hold(t *testing.T, dir string) {
 	}, nil)
 	s := &site{machine: m, desk: grant.NewDesk("s", m, book), port: 9}
 	s.python(t, s.open(t, "first"), strings.ReplaceAll(daemon, "DIR", fmt.Sprintf("%q", dir)))
-	fmt.Println("open")
+	_, err = os.Stdout.WriteString("open\n")
+	check(t, err)
 	time.Sleep(time.Hour)
 }
 

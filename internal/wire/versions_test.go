@@ -49,13 +49,13 @@ func fieldsOf(prefix string, t reflect.Type) []string {
 		return nil
 	}
 	var names []string
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
-			name = t.Field(i).Name
+			name = field.Name
 		}
 		names = append(names, prefix+name)
-		names = append(names, fieldsOf(prefix+name+".", t.Field(i).Type)...)
+		names = append(names, fieldsOf(prefix+name+".", field.Type)...)
 	}
 	return names
 }

@@ -183,7 +183,7 @@ func pair() (one, other net.Conn, err error) {
 	for i, fd := range fds {
 		file := os.NewFile(uintptr(fd), "pair")
 		ends[i], err = net.FileConn(file)
-		file.Close()
+		_ = file.Close()
 		if err != nil {
 			return nil, nil, err
 		}
