@@ -221,3 +221,22 @@ func TestCloseEndsStreamsWithAWord(t *testing.T) {
 		t.Errorf("an idle connection: %v", err)
 	}
 }
+
+func TestModelsAreAskedWhereTheyAre(t *testing.T) {
+	ours, theirs := newModel(t, chat(1)), newModel(t, chat(1))
+	limits := terms()
+	limits.Models = []string{"good", "other"}
+	p := newProxy(t, ours.URL, func(o *llm.Options) {
+		o.Providers = append(o.Providers, llm.Provider{Upstream: llm.Upstream{URL: theirs.URL, Header: "x-api-key", Stranger: true}, Keys: o.Providers[0].Keys, Models: []string{"oth*"}})
+	}).listen(limits)
+	p.post(chatPath, hello).want(t, 200)
+	p.post(chatPath, `{"model":"other"}`).want(t, 200)
+	if len(ours.asked()) != 1 || len(theirs.asked()) != 1 {
+		t.Fatalf("%d and %d requests", len(ours.asked()), len(theirs.asked()))
+	}
+	q := theirs.only(t)
+	once(t, &q, "X-Api-Key", theKey)
+	if all := fmt.Sprint(q.Header); strings.Contains(all, "account-1") || strings.Contains(all, "run-1") || q.Header.Get("Authorization") != "" {
+		t.Errorf("a stranger was told %s", all)
+	}
+}
