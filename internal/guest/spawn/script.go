@@ -124,18 +124,18 @@ func (s *script) clearSignals(attr *Attr) {
 		mask                     uint64
 	}{}
 	s.pinner.Pin(action)
-	clear := func(sig unix.Signal) {
+	reset := func(sig unix.Signal) {
 		s.add(0, unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(action)), 0, 8)
 	}
 	if attr.Loud != nil {
 		for _, sig := range attr.Loud {
-			clear(sig)
+			reset(sig)
 		}
 		s.add(StageSignals, unix.SYS_SIGALTSTACK, s.signalStack(), 0)
 	} else {
 		for sig := unix.Signal(1); sig <= lastSignal; sig++ {
 			if sig != unix.SIGKILL && sig != unix.SIGSTOP {
-				clear(sig)
+				reset(sig)
 			}
 		}
 	}
