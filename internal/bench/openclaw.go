@@ -98,7 +98,7 @@ func measureOpenClaw(ctx context.Context, o Options, peer *openclawpeer.Peer, pr
 		Env: []string{"ATOLL_STATE_DIR=" + filepath.Join(dir, "state"), "DOCKER_HOST=" + settings.EngineHost("docker")}}
 	log := filepath.Join(dir, "log")
 	script := fmt.Sprintf("#!/bin/sh\nexec %q bench timed-docker %q %q \"$@\"\n", o.Self, log, program)
-	if err := os.WriteFile(home.Docker, []byte(script), 0o755); err != nil { //nolint:gosec // it must be executable
+	if err := os.WriteFile(home.Docker, []byte(script), 0o755); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(home.Prepare("none"), importImage(ctx, o, home)); err != nil {

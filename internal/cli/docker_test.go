@@ -34,7 +34,7 @@ func realDock(t *testing.T, name string) *dock {
 	host := enginetest.Docker(t)
 	return &dock{name, func(stdin string, args ...string) (got outcome) {
 		var out, problems bytes.Buffer
-		cmd := exec.Command("docker", args...) //nolint:noctx // also used after the test's context has ended
+		cmd := exec.Command("docker", args...)
 		cmd.Env = append(os.Environ(), "DOCKER_HOST="+host)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &problems
 		err := cmd.Run()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func nameInUse(name, id string) error {
 	if id != "" {
 		by = fmt.Sprintf("container %q", id)
 	}
-	//nolint:staticcheck // docker's words
+	//nolint:staticcheck,revive // docker's words
 	return fmt.Errorf("Conflict. The container name %q is already in use by %s. You have to remove (or rename) that container to be able to reuse that name.", "/"+name, by)
 }
 
@@ -163,11 +164,8 @@ func (c *Container) inherit(image *Image) error {
 	c.ImageID = image.ID
 	c.Env = mergeEnv(c.Env, missing(image.Env, c.Env))
 	labels := map[string]string{}
-	for _, from := range []map[string]string{image.Labels, c.Labels} {
-		for name, value := range from {
-			labels[name] = value
-		}
-	}
+	maps.Copy(labels, image.Labels)
+	maps.Copy(labels, c.Labels)
 	c.Labels = labels
 	if c.Entrypoint == nil {
 		c.Entrypoint = image.Entrypoint

@@ -124,7 +124,7 @@ func (c *cli) enterRunning(ctx context.Context, x *Container, ref string) (*mach
 	case lookErr != nil:
 		return nil, nil, lookErr
 	case s == statusPaused:
-		return nil, nil, fmt.Errorf("Container %s is paused, unpause the container before exec", ref) //nolint:staticcheck // docker's words
+		return nil, nil, fmt.Errorf("Container %s is paused, unpause the container before exec", ref)
 	case s != statusRunning:
 		return nil, nil, notRunning(x)
 	}
@@ -132,7 +132,7 @@ func (c *cli) enterRunning(ctx context.Context, x *Container, ref string) (*mach
 }
 
 func notRunning(x *Container) error {
-	return fmt.Errorf("Container %s is not running", x.ID) //nolint:staticcheck // docker's words
+	return fmt.Errorf("Container %s is not running", x.ID)
 }
 
 // connect gives the command our streams, and a terminal if that is asked for.

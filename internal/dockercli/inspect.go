@@ -137,7 +137,7 @@ func (c *cli) inspectImage(ctx context.Context, ref string) (any, error) {
 // missingImage says in docker's words that an image is not here.
 type missingImage struct{ error }
 
-func (e *missingImage) Is(target error) bool { return target == ErrNoImage } //nolint:errorlint // a kind
+func (e *missingImage) Is(target error) bool { return target == ErrNoImage }
 
 // portable is a reference without its default parts.
 func portable(ref string) string {

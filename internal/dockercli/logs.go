@@ -2,6 +2,7 @@ package dockercli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"strconv"
@@ -56,7 +57,7 @@ func (c *cli) printKept(x *Container, tail string) error {
 		to     io.Writer
 	}{{"stdout", c.Out}, {"stderr", c.Err}} {
 		data, err := os.ReadFile(c.shelf.outputPath(x.Name, output.stream))
-		if err != nil && !os.IsNotExist(err) {
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		if _, err := io.WriteString(output.to, lastLines(string(data), tail)); err != nil {

@@ -368,11 +368,11 @@ func (c *cli) pause(ctx context.Context, ref string, paused bool) error {
 	case err != nil:
 		return err
 	case paused && s == statusPaused:
-		return fmt.Errorf("Container %s is already paused", x.ID) //nolint:staticcheck // docker's words
+		return fmt.Errorf("Container %s is already paused", x.ID)
 	case paused && s != statusRunning:
-		return fmt.Errorf("Container %s is not running", x.ID) //nolint:staticcheck // docker's words
+		return fmt.Errorf("Container %s is not running", x.ID)
 	case !paused && s != statusPaused:
-		return fmt.Errorf("Container %s is not paused", x.ID) //nolint:staticcheck // docker's words
+		return fmt.Errorf("Container %s is not paused", x.ID)
 	}
 	return c.boxes.Pause(ctx, x, paused)
 }

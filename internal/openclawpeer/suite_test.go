@@ -56,13 +56,24 @@ func newDesk(t *testing.T, version, access string, script scripted.Script) *desk
 	}
 	d := &desk{t, peer, home, model}
 	t.Cleanup(d.clear)
+	d.importImage()
 	return d
+}
+
+// importImage takes OpenClaw's image in, so that its sandboxes need no engine.
+func (d *desk) importImage() {
+	d.Helper()
+	cmd := exec.CommandContext(d.Context(), filepath.Join(filepath.Dir(d.home.Docker), "atoll"), "images", "import", "--from-docker", enginetest.Image)
+	cmd.Env = append(os.Environ(), d.home.Env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		d.Fatalf("import of %s: %v\n%s", enginetest.Image, err, out)
+	}
 }
 
 // docker runs one line on the front end that OpenClaw uses.
 func (d *desk) docker(args ...string) string {
 	d.Helper()
-	cmd := exec.Command(d.home.Docker, args...) //nolint:noctx // also used when the test's context has ended
+	cmd := exec.Command(d.home.Docker, args...)
 	cmd.Env = append(os.Environ(), d.home.Env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -119,6 +130,9 @@ func TestOpenClawWorksInASandbox(t *testing.T) {
 	name := d.docker("ps", "--format", "{{.Names}}")
 	if !strings.HasPrefix(name, "openclaw-sbx-") {
 		t.Fatalf("one container of OpenClaw's should run, found %q", name)
+	}
+	if driver := d.docker("inspect", "-f", "{{.Driver}}", name); driver != "atoll-linux" {
+		t.Errorf("the sandbox was made by %s, want no engine", driver)
 	}
 	d.checkList(name)
 	if out := d.openclaw("sandbox", "explain", "--json"); !strings.Contains(out, `"sessionIsSandboxed": true`) {
