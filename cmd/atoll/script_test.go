@@ -114,7 +114,7 @@ func removeSandboxes(t *testing.T, env *testscript.Env) {
 	}
 	for _, record := range records {
 		state := filepath.Dir(filepath.Dir(filepath.Dir(record)))
-		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), cleanupTimeout)
 		cmd := exec.CommandContext(ctx, "atoll", "sandbox", "recreate", "--all", "--force", "--discard")
 		cmd.Dir, cmd.Env = state, append(os.Environ(), "HOME="+env.WorkDir, "ATOLL_STATE_DIR="+state)
 		if out, err := cmd.CombinedOutput(); err != nil {

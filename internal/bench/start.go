@@ -37,7 +37,6 @@ type startStage struct {
 	dir     string
 	app     *app.App
 	guest   string
-	image   string // imported, "" if there is no engine to take it from
 	n       int
 }
 
@@ -79,7 +78,7 @@ func newStartStage(ctx context.Context, o Options) (_ *startStage, err error) {
 		return nil, err
 	}
 	s.guest = filepath.Join(s.dir, "guest")
-	return s, os.WriteFile(s.guest, program, 0o755) //nolint:gosec // a program
+	return s, os.WriteFile(s.guest, program, 0o755)
 }
 
 func (s *startStage) getenv(name string) string {
@@ -125,7 +124,7 @@ func (s *startStage) floor(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	start := time.Now()
 	cmd := exec.CommandContext(ctx, "bwrap", append(bwrapRoot(), "--ro-bind", s.guest, "/guest", "--bind", dir, "/wire",
 		"--cap-drop", "ALL", "/guest", "init", "--trust-uid", "--socket", "/wire/guest.sock")...)

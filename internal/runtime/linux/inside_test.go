@@ -258,7 +258,7 @@ func TestGuestWithoutWatches(t *testing.T) {
 	l := newSite(t)
 	dir := l.dir("wire")
 	program, socket := filepath.Join(l.state, "guest"), filepath.Join(dir, "guest.sock")
-	if err := os.WriteFile(program, guestProgram(t), 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(program, guestProgram(t), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "unshare", "--user", "--map-root-user", "sh", "-c",

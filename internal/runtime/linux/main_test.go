@@ -17,7 +17,7 @@ func guestProgram(t testing.TB) []byte {
 	path := os.Getenv(guestVariable)
 	if path == "" {
 		path = guestbuild.Build(t)
-		if err := os.Setenv(guestVariable, path); err != nil {
+		if err := os.Setenv(guestVariable, path); err != nil { //nolint:usetesting // for all tests of this process, and those that it starts
 			t.Fatal(err)
 		}
 	}

@@ -25,17 +25,17 @@ func settings(t *testing.T, values map[string]string) string {
 }
 
 func TestRestrictions(t *testing.T) {
-	const max, clone = "user.max_user_namespaces", "kernel.unprivileged_userns_clone"
+	const most, clone = "user.max_user_namespaces", "kernel.unprivileged_userns_clone"
 	for _, tt := range []struct {
 		name       string
 		values     map[string]string
 		user, root string
 	}{
-		{"an ordinary host", map[string]string{max: "96343"}, "", ""},
-		{"everything allowed", map[string]string{max: "1", clone: "1", appArmorSetting: "0"}, "", ""},
-		{"none at all", map[string]string{max: "0"}, max, max},
-		{"an old Debian", map[string]string{max: "96343", clone: "0"}, clone, ""},
-		{"a recent Ubuntu", map[string]string{max: "96343", clone: "1", appArmorSetting: "1"}, appArmorSetting, ""},
+		{"an ordinary host", map[string]string{most: "96343"}, "", ""},
+		{"everything allowed", map[string]string{most: "1", clone: "1", appArmorSetting: "0"}, "", ""},
+		{"none at all", map[string]string{most: "0"}, most, most},
+		{"an old Debian", map[string]string{most: "96343", clone: "0"}, clone, ""},
+		{"a recent Ubuntu", map[string]string{most: "96343", clone: "1", appArmorSetting: "1"}, appArmorSetting, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := settings(t, tt.values)

@@ -54,7 +54,7 @@ func (l *site) dir(name string) string {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		l.t.Fatal(err)
 	}
-	if err := os.Chmod(path, 0o777); err != nil { //nolint:gosec // see above
+	if err := os.Chmod(path, 0o777); err != nil {
 		l.t.Fatal(err)
 	}
 	return path
