@@ -140,7 +140,7 @@ func forkFact(name string) string { return "fork:" + name }
 
 // ofFork directs a session that was made by a fork to its own sandbox.
 func (a *App) ofFork(ctx context.Context, who Who) Who {
-	if any, err := a.registry.Fact(ctx, anyFork); who.SessionKey == "" || err != nil || any == "" {
+	if forks, err := a.registry.Fact(ctx, anyFork); who.SessionKey == "" || err != nil || forks == "" {
 		return who
 	}
 	own := ownSandbox(who)

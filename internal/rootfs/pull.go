@@ -38,7 +38,7 @@ func (s *Store) Pull(ctx context.Context, ref string, o AddOptions) (*Image, err
 	defer cancel(nil)
 	alive := &watchdog{timer: time.AfterFunc(pullStall, func() { cancel(fmt.Errorf("no answer for %v", pullStall)) })}
 	defer alive.timer.Stop()
-	connections := http.DefaultTransport.(*http.Transport).Clone()
+	connections := newTransport()
 	defer connections.CloseIdleConnections()
 	c, err := s.fetch(ctx, parsed, connections, alive)
 	if err == nil {
@@ -141,6 +141,16 @@ func (w *audible) Read(p []byte) (int, error) {
 		w.alive.pat()
 	}
 	return n, err
+}
+
+// newTransport makes connections of a pull's own, through the proxy that the
+// environment names, each step with a limit.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: sideBySide,
+		DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 30 * time.Second, ResponseHeaderTimeout: pullStall, IdleConnTimeout: pullStall,
+	}
 }
 
 // carefully refuses to speak without TLS, except on loopback and to registries

@@ -25,7 +25,7 @@ import (
 // serve runs a registry on loopback. Between, if any, sees every request first.
 func serve(t *testing.T, between func(http.Handler) http.Handler) (host string) {
 	t.Helper()
-	var handler http.Handler = registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	if between != nil {
 		handler = between(handler)
 	}
@@ -47,7 +47,7 @@ func push(t *testing.T, ref string, image v1.Image) {
 
 // connection lets no connection outlive its test.
 func connection(t *testing.T) remote.Option {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport := newTransport()
 	t.Cleanup(transport.CloseIdleConnections)
 	return remote.WithTransport(transport)
 }
@@ -195,7 +195,7 @@ func TestPullSpeaksPlainTextOnLoopbackOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = reached.RoundTrip(r) //nolint:bodyclose // there is none
+		_, err = reached.RoundTrip(r)
 		if got := !errors.Is(err, errPlain); got != allowed {
 			t.Errorf("%s: %v", url, err)
 		}

@@ -80,7 +80,15 @@ func (m *Manager) fork(ctx context.Context, from string, spec *Spec, o ForkOptio
 	if err := m.Registry.Put(ctx, m.intent(spec)); err != nil {
 		return err
 	}
-	if err := m.makeFork(ctx, forker, from, spec, o, running); err != nil {
+	err = m.makeFork(ctx, spec, func() (Instance, error) {
+		if o.Files != nil {
+			if err := o.Files(ctx, running); err != nil {
+				return nil, err
+			}
+		}
+		return forker.Fork(ctx, from, spec)
+	})
+	if err != nil {
 		undone := m.undo(ctx, rt, spec)
 		if o.Undo != nil {
 			undone = errors.Join(undone, o.Undo(context.WithoutCancel(ctx)))
@@ -90,13 +98,8 @@ func (m *Manager) fork(ctx context.Context, from string, spec *Spec, o ForkOptio
 	return m.Registry.SetPhase(ctx, spec.Name, PhaseReady)
 }
 
-func (m *Manager) makeFork(ctx context.Context, forker Forker, from string, spec *Spec, o ForkOptions, running bool) error {
-	if o.Files != nil {
-		if err := o.Files(ctx, running); err != nil {
-			return err
-		}
-	}
-	inst, err := forker.Fork(ctx, from, spec)
+func (m *Manager) makeFork(ctx context.Context, spec *Spec, fork func() (Instance, error)) error {
+	inst, err := fork()
 	if err != nil {
 		return err
 	}

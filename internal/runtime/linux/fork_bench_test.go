@@ -1,7 +1,6 @@
 package linux_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -83,7 +82,7 @@ func answers(b *testing.B, inst sandbox.Instance, err error) {
 	}
 	b.StopTimer()
 	_ = m.Close()
-	if err := inst.Remove(context.Background()); err != nil {
+	if err := inst.Remove(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	b.StartTimer()

@@ -42,12 +42,13 @@ func newLab(t *testing.T) *lab {
 	}
 	l.manager = sandbox.NewManager(sandbox.Options{Registry: sandbox.NewRegistry(db), Leases: book, WireTimeout: time.Minute,
 		Runtime: func(context.Context, string) (sandbox.Runtime, error) { return l.runtime, nil }})
+	ctx := context.WithoutCancel(t.Context()) // for when the test has ended
 	t.Cleanup(func() {
 		l.manager.Close()
 		_ = db.Close()
 		for _, name := range []string{"one", "two", "three"} {
-			if inst, err := l.runtime.Open(context.Background(), name); err == nil {
-				if err := inst.Remove(context.Background()); err != nil {
+			if inst, err := l.runtime.Open(ctx, name); err == nil {
+				if err := inst.Remove(ctx); err != nil {
 					t.Error(err)
 				}
 			}
