@@ -24,6 +24,7 @@ type Models struct {
 	pools  []*secret.Pool
 	stop   context.CancelFunc
 	work   sync.WaitGroup
+	after  func() error // what to end last; may be nil
 }
 
 const (
@@ -39,6 +40,10 @@ func (a *App) Models(ctx context.Context) (*Models, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.openModels(ctx, cfg)
+}
+
+func (a *App) openModels(ctx context.Context, cfg config.LLM) (*Models, error) {
 	m := &Models{app: a, config: cfg}
 	ledger, err := a.Ledger(ctx)
 	if err != nil {
@@ -52,7 +57,9 @@ func (a *App) Models(ctx context.Context) (*Models, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.learnPrices(ctx)
+	if cfg.Providers[0].Name != scriptedProvider {
+		m.learnPrices(ctx)
+	}
 	m.Server, err = llm.New(llm.Options{
 		Providers: providers, Ledger: ledger, Audit: log, Logger: a.logger, MaxBody: cfg.Limits.BodyBytes,
 		MaxPerCaller: cfg.Limits.Requests, MaxN: int64(cfg.Limits.Choices), MaxOutput: int64(cfg.Limits.MaxOutputTokens),
@@ -140,7 +147,11 @@ func (m *Models) reloadKeys(ctx context.Context) {
 func (m *Models) Close() error {
 	m.stop()
 	m.work.Wait()
-	return m.Server.Close()
+	err := m.Server.Close()
+	if m.after != nil {
+		err = errors.Join(err, m.after())
+	}
+	return err
 }
 
 // TokenDoor lets callers in that have a token of this installation.

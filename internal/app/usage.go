@@ -129,6 +129,8 @@ func Limits(llm *config.LLM, agent *config.AgentLLM) []usage.Limit {
 // KeySource is where the configuration says that a key comes from.
 func (s *Settings) KeySource(k config.LLMKey) (secret.Source, error) {
 	switch {
+	case k.Literal != nil:
+		return secret.Literal{Value: secret.New(k.Literal.Reveal())}, nil
 	case k.Env != "":
 		return secret.Env{Variable: k.Env, Getenv: s.getenv}, nil
 	case k.File != "":

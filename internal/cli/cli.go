@@ -46,7 +46,7 @@ var groups = []*cobra.Group{
 
 // verbs are all verbs by their groups.
 var verbs = map[string][]func(*env) *cobra.Command{
-	groupWork:  {newRunCommand, newSandboxCommand, newToolCommand, newDockerCommand},
+	groupWork:  {newAgentCommand, newRunCommand, newSandboxCommand, newToolCommand, newDockerCommand},
 	groupMoney: {newProxyCommand, newRunsCommand, newBillingCommand, newAuditCommand, newTokenCommand},
 	groupSetup: {newConfigCommand, newDoctorCommand, newImagesCommand},
 	groupOther: {newBenchCommand, newVersionCommand},

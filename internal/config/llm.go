@@ -15,6 +15,11 @@ type LLM struct {
 	Timeouts  LLMTimeouts         `json:"timeouts"`
 	Limits    LLMLimits           `json:"limits"`
 	Billing   LLMBilling          `json:"billing"`
+	// Default says that the file names no provider, here or in models.
+	Default bool `json:"-"`
+	// Unusable are the providers of models that cannot be asked from here, and
+	// why: a configuration that other programs share may have such.
+	Unusable map[string]error `json:"-"`
 }
 
 // LLMProvider is one of llm.providers.
@@ -29,13 +34,15 @@ type LLMProvider struct {
 	KeyPerRun bool     `json:"keyPerRun"`
 }
 
-// LLMKey says where a key comes from: exactly one of the four ways.
+// LLMKey says where a key comes from: exactly one of the ways.
 type LLMKey struct {
 	Env      string   `json:"env,omitempty"`
 	File     string   `json:"file,omitempty"`
 	Command  []string `json:"command,omitzero"`
 	Age      string   `json:"age,omitempty"`
 	Identity string   `json:"identity,omitempty"`
+	// Literal is a key that the file holds itself, as those of other programs do.
+	Literal *Secret `json:"literal,omitempty"`
 }
 
 // LLMTimeouts is llm.timeouts.
@@ -103,6 +110,9 @@ func (c *Config) LLM() (LLM, error) {
 		out.Providers = append(out.Providers, provider)
 	}
 	out.Prices = maps.Clone(written.Prices)
+	if len(written.Providers) == 0 {
+		c.adoptModels(&out)
+	}
 	set(&out.Unpriced, written.Unpriced)
 	budgets := orEmpty(written.Budgets)
 	set(&out.Account, budgets.Account)

@@ -27,6 +27,9 @@ type SecretRef struct {
 
 func (Secret) forms() []any { return []any{"", SecretRef{}} }
 
+// NewSecret is a secret that is at hand.
+func NewSecret(value string) *Secret { return &Secret{value: value} }
+
 // Reveal returns the text of a secret that the file holds itself.
 func (s Secret) Reveal() string { return s.value }
 

@@ -71,7 +71,7 @@ func usageOf(t Turn, r *Request) *chatUsage {
 }
 
 func envelope(r *Request, object string) completion {
-	return completion{ID: fmt.Sprintf("chatcmpl-%d", r.answers()+1), Object: object, Created: created, Model: r.Model}
+	return completion{ID: fmt.Sprintf("chatcmpl-%d", r.answers(false)+1), Object: object, Created: created, Model: r.Model}
 }
 
 // whole answers in one piece.

@@ -73,11 +73,15 @@ func (r *Request) ToolNames() (names []string) {
 	return names
 }
 
-// answers counts what the model has said in the conversation.
-func (r *Request) answers() (n int) {
+// answers counts what the model has said in the conversation, or only since the
+// user's last words.
+func (r *Request) answers(anew bool) (n int) {
 	for _, m := range r.Messages {
-		if m.Role == "assistant" {
+		switch {
+		case m.Role == "assistant":
 			n++
+		case m.Role == "user" && anew:
+			n = 0
 		}
 	}
 	return n

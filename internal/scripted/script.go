@@ -46,8 +46,8 @@ func Say(text string) Turn { return Turn{Text: text} }
 func Use(tool, arguments string) Turn { return Turn{Calls: []Call{{Name: tool, Arguments: arguments}}} }
 
 // turn finds the answer to a conversation.
-func (s Script) turn(r *Request) (Turn, error) {
-	at := r.answers()
+func (s Script) turn(r *Request, anew bool) (Turn, error) {
+	at := r.answers(anew)
 	if at >= len(s) {
 		return Turn{}, fmt.Errorf("the script is over after %d turns, and this is number %d", len(s), at+1)
 	}

@@ -19,6 +19,9 @@ const maxBody = 64 << 20
 
 // Server is a model that listens.
 type Server struct {
+	// Anew begins the script again with every message of the user.
+	Anew bool
+
 	listener net.Listener
 	http     *http.Server
 	served   chan struct{}
@@ -117,7 +120,7 @@ func (s *Server) next(request *Request) (Turn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, request)
-	turn, err := s.script.turn(request)
+	turn, err := s.script.turn(request, s.Anew)
 	if err != nil {
 		s.problems = append(s.problems, err)
 	}

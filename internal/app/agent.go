@@ -1,0 +1,198 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/agent"
+	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/agent/prompt"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/llm"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/policy"
+)
+
+// AgentOptions say which agent works, and within what.
+type AgentOptions struct {
+	Who       Who
+	HostTools bool
+	Model     string // provider/id; "" is the agent's own
+	SessionID string // which transcript; "" is the session's own
+	Run       string // id in records and bills; "" is a new one
+	Budget    grant.Budget
+	Limits    agent.Limits
+	Watch     func(agent.Event)
+}
+
+// Worker is an agent with everything it works with. Close it.
+type Worker struct {
+	agent.Agent
+	Run     string
+	Session string // id of the transcript
+	Plan    *plan.Plan
+	Box     *Toolbox
+	Notices []string
+	undo    []func() error // what was opened, in that order
+}
+
+// Close gives everything back, the last first.
+func (w *Worker) Close() error {
+	var problems []error
+	for i := len(w.undo) - 1; i >= 0; i-- {
+		problems = append(problems, w.undo[i]())
+	}
+	w.undo = nil
+	return errors.Join(problems...)
+}
+
+// Worker makes an agent ready: its sandbox first, so that nothing is asked of a
+// model before the tools are there.
+func (a *App) Worker(ctx context.Context, o AgentOptions) (*Worker, error) {
+	w := &Worker{Run: o.Run}
+	if w.Run == "" {
+		w.Run = "run-" + strings.ToLower(rand.Text())
+	}
+	if err := w.prepare(ctx, a, &o); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err error) {
+	if w.Box, err = a.Tools(ctx, o.Who, o.HostTools); err != nil {
+		return err
+	}
+	w.undo = append(w.undo, func() error { w.Box.Release(); return nil })
+	w.Plan, w.Notices = w.Box.Plan, w.Box.Notices
+	w.Tools = agent.Toolset{Set: w.Box.Set}
+	w.Limits, w.Watch = o.Limits, o.Watch
+	if err := w.openTranscript(a, o.SessionID); err != nil {
+		return err
+	}
+	if err := w.chooseModels(ctx, a, o); err != nil {
+		return err
+	}
+	w.instruct()
+	return nil
+}
+
+// openTranscript opens the conversation, for this process alone.
+func (w *Worker) openTranscript(a *App, id string) error {
+	if w.Session = id; id == "" {
+		w.Session = policy.Slug(w.Plan.Session.Key)
+	}
+	if w.Session != filepath.Base(w.Session) || strings.HasPrefix(w.Session, ".") || len(w.Session) > 200 {
+		return fmt.Errorf("session id %q cannot be the name of a file", w.Session)
+	}
+	dir := filepath.Join(a.Paths.AtollState, "agents", w.Plan.Agent.ID, "sessions")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, w.Session+".jsonl")
+	lock, err := a.leases.TryHold("transcript " + path)
+	if errors.Is(err, lease.ErrHeld) {
+		return advice.With(fmt.Errorf("session %s is in use by another process", w.Session), "wait for it, or choose another with --session-id")
+	}
+	if err != nil {
+		return err
+	}
+	w.undo = append(w.undo, func() error { lock.Release(); return nil })
+	if w.Transcript, err = agent.OpenTranscript(path, w.Session); err != nil {
+		return err
+	}
+	w.undo = append(w.undo, w.Transcript.Close)
+	return nil
+}
+
+// instruct writes the system prompt. Behaviour files come from the agent's
+// workspace on the host, never from the copy that the sandbox writes to.
+func (w *Worker) instruct() {
+	p := w.Plan
+	files, problems := prompt.Files(p.Layout.AgentDir)
+	for _, problem := range problems {
+		w.Notices = append(w.Notices, problem.Error())
+	}
+	w.System = prompt.Compose(w.facts(), files, p.Layout.Access == config.AccessRW || !p.Sandboxed, nil)
+}
+
+func (w *Worker) facts() *prompt.Facts {
+	p := w.Plan
+	f := &prompt.Facts{Agent: p.Agent.ID, Workdir: w.Box.Workdir}
+	for _, function := range w.Tools.Functions() {
+		f.Tools = append(f.Tools, function.Name)
+	}
+	if !p.Sandboxed || w.Box.Isolated.Host {
+		return f
+	}
+	s := p.Spec
+	f.Sandbox, f.Runtime, f.Image, f.Network = s.Name, s.Backend, s.Image, s.Network
+	f.ReadOnly = p.Layout.Access == config.AccessRO
+	if f.ReadOnly {
+		f.AgentDir = policy.AgentTarget
+	}
+	f.NetworkTools, f.NetworkCommands = p.Agent.Sandbox.NetworkAllow, p.Agent.Sandbox.NetworkExecAllow
+	f.Limits = limitsInWords(s.Limits.Memory, s.Limits.Pids)
+	return f
+}
+
+func limitsInWords(memory, pids int64) string {
+	var parts []string
+	if memory > 0 {
+		parts = append(parts, fmt.Sprintf("%d MB of memory", memory>>20))
+	}
+	if pids > 0 {
+		parts = append(parts, fmt.Sprintf("%d processes", pids))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// agentLife bounds how long an agent may call models.
+const agentLife = 24 * time.Hour
+
+// chooseModels opens the proxy for this one caller, and finds who can be asked.
+func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) error {
+	models, candidates, notice, err := a.agentModels(ctx, w.Plan.Agent, o.Model)
+	if err != nil {
+		return err
+	}
+	w.undo = append(w.undo, models.Close)
+	if notice != "" {
+		w.Notices = append(w.Notices, notice)
+	}
+	terms, err := Terms(w.Plan, o.Who.Account, candidates.ids())
+	if err != nil {
+		return err
+	}
+	terms.Run, terms.Budget, terms.Until = w.Run, o.Budget, time.Now().Add(agentLife)
+	terms.BodyPolicy = llm.StrictPolicy
+	door, err := llm.TermsDoor(terms, Limits(&models.config, &w.Plan.Agent.LLM))
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		models.Handle(far, door)
+		return near, nil
+	}}
+	w.undo = append(w.undo, func() error { transport.CloseIdleConnections(); return nil })
+	for _, c := range candidates {
+		asker, err := chat.New(chat.Provider{API: c.api, BaseURL: "http://models/v1", Client: &http.Client{Transport: transport}})
+		if err != nil {
+			return err
+		}
+		w.Models = append(w.Models, agent.Model{Name: c.name, ID: c.id, Asker: asker, ContextWindow: c.window, MaxTokens: c.maxTokens})
+	}
+	return nil
+}

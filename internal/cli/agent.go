@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/agent"
+	"github.com/atoll-run/atoll/internal/app"
+)
+
+// agentOptions are the flags of atoll agent.
+type agentOptions struct {
+	agent, account, sessionID, sessionKey, model string
+	message, messageFile, runID                  string
+	timeout                                      int
+	budget                                       float64
+	local, hostTools, asJSON                     bool
+	thinking, verboseTurns                       string
+}
+
+// maxMessage bounds what is read of a message; the agent's own limit is below it.
+const maxMessage = 16 << 20
+
+func newAgentCommand(e *env) *cobra.Command {
+	var o agentOptions
+	cmd := &cobra.Command{
+		Use:   "agent -m TEXT [flags]",
+		Short: "Give a task to an agent whose tools work in a sandbox",
+		Long: `Give a task to an agent. Its tools work in the sandbox of its session, which is
+made if needed; its model is asked from here, through the proxy that adds the
+key, counts and keeps to budgets. The conversation is kept, and goes on with the
+next message of the same session.
+
+Without any model in the configuration a scripted one answers, so that everything
+can be tried without a key.
+
+Exit codes: 0 the agent has ended, also with an error of its own (meta.error of
+--json), 1 it could not be started.`,
+		Example: `  atoll agent -m "make the tests pass"
+  atoll agent --agent reviewer --model anthropic/claude-sonnet-4-5 --message-file task.md
+  git diff | atoll agent -m - --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return e.agentError(runAgent(cmd, e, &o)) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.message, "message", "m", "", "the task, or - for standard input")
+	flags.StringVar(&o.messageFile, "message-file", "", "`file` with the task")
+	flags.StringVar(&o.agent, "agent", "", "agent `id` (default: the session's agent, or the default one)")
+	flags.StringVar(&o.sessionKey, "session-key", "", "session `key` (default: the agent's main session)")
+	flags.StringVar(&o.sessionID, "session-id", "", "`id` of the conversation to go on with, or to begin")
+	flags.StringVar(&o.account, "account", "", "billing account; accounts never share a sandbox")
+	flags.StringVar(&o.model, "model", "", "`provider/name` of the model (default: the agent's)")
+	flags.StringVar(&o.runID, "run-id", "", "`id` of the run in records and bills (default: a new one)")
+	flags.IntVar(&o.timeout, "timeout", 600, "`seconds` until the agent is stopped; 0 for a day")
+	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
+	flags.BoolVar(&o.local, "local", false, "work in this process, even if a gateway is running")
+	flags.BoolVar(&o.hostTools, "host-tools", false, "work on the host if the session is not sandboxed")
+	flags.StringVar(&o.thinking, "thinking", "", "accepted for compatibility; models think as they are configured")
+	flags.StringVar(&o.verboseTurns, "verbose-turns", "", "accepted for compatibility")
+	_ = flags.MarkHidden("thinking")
+	_ = flags.MarkHidden("verbose-turns")
+	flags.BoolVar(&o.asJSON, "json", false, "print the result as JSON and nothing else")
+	return cmd
+}
+
+// agentError gives the exit codes that callers of agents know: 1 for everything
+// that kept the agent from starting.
+func (e *env) agentError(err error) error {
+	if err == nil || code(err) == exitOK {
+		return err
+	}
+	if own, ok := errors.AsType[*exitError](err); ok && own.code >= exitSignal {
+		return err
+	}
+	return withCode(exitFailure, unwrapCode(err))
+}
+
+// unwrapCode is an error without its exit code.
+func unwrapCode(err error) error {
+	if own, ok := errors.AsType[*exitError](err); ok && own.err != nil {
+		return own.err
+	}
+	return err
+}
+
+func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
+	for _, name := range []string{"agent", "account", "session-key", "session-id"} {
+		if err := checkName(cmd, name); err != nil {
+			return err
+		}
+	}
+	if o.timeout < 0 || o.budget < 0 || o.budget > 1e6 {
+		return usage(cmd, errors.New("--timeout and --budget cannot be negative, and a budget is at most a million dollars"))
+	}
+	message, err := o.read(cmd, e)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	a, err := e.open(ctx)
+	if err != nil {
+		return e.configError(err, false)
+	}
+	view := e.agentView(o)
+	done := e.progress("preparing the sandbox")
+	worker, err := a.Worker(ctx, o.worker(view))
+	done()
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstOf(err, worker.Close()) }()
+	view.begin(worker)
+	outcome, failure := worker.Agent.Run(ctx, message)
+	return e.reportAgent(context.WithoutCancel(ctx), o, a, worker, outcome, failure, view)
+}
+
+func (o *agentOptions) worker(view *agentView) app.AgentOptions {
+	w := app.AgentOptions{
+		Who:       app.Who{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account},
+		HostTools: o.hostTools, Model: o.model, SessionID: o.sessionID, Run: o.runID, Watch: view.event,
+	}
+	w.Budget.MicroUSD = int64(o.budget * 1e6)
+	w.Limits = agent.Limits{Time: 24 * time.Hour}
+	if o.timeout > 0 {
+		w.Limits.Time = time.Duration(o.timeout) * time.Second
+	}
+	return w
+}
+
+// read finds the message: exactly one of the ways to give it.
+func (o *agentOptions) read(cmd *cobra.Command, e *env) (string, error) {
+	given, filed := cmd.Flags().Changed("message"), cmd.Flags().Changed("message-file")
+	switch {
+	case given && filed:
+		return "", usage(cmd, errors.New("--message and --message-file exclude each other"))
+	case filed:
+		f, err := os.Open(o.messageFile)
+		if err != nil {
+			return "", fmt.Errorf("--message-file: %w", err)
+		}
+		defer f.Close()
+		return readMessage(f)
+	case given && o.message != "-":
+		return o.message, nil
+	case given, !isInteractive(e.In):
+		return readMessage(e.In)
+	}
+	return "", usage(cmd, advice.With(errors.New("no message"), "give the task with -m TEXT"))
+}
+
+func readMessage(r io.Reader) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxMessage+1))
+	if err != nil {
+		return "", fmt.Errorf("message: %w", err)
+	}
+	return string(text), nil
+}
