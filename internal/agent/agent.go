@@ -83,8 +83,7 @@ func (a *Agent) Run(ctx context.Context, message string) (*Outcome, error) {
 
 // ended says why a run was stopped from outside.
 func ended(ctx context.Context) error {
-	var own *Error
-	if errors.As(context.Cause(ctx), &own) {
+	if own, ok := errors.AsType[*Error](context.Cause(ctx)); ok {
 		return own
 	}
 	return &Error{Code: CodeStopped, Text: "the run was cancelled", Err: context.Cause(ctx)}

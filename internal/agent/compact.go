@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
@@ -68,7 +69,7 @@ func estimate(messages []chat.Message) (tokens int64) {
 // never a result without its call, and at least the last exchange.
 func tail(messages []chat.Message, room int64) int {
 	kept := len(messages)
-	for i := len(messages) - 1; i >= 0; i-- {
+	for i := range slices.Backward(messages) {
 		room -= estimate(messages[i : i+1])
 		if room < 0 && kept < len(messages) {
 			break

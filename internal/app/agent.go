@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,8 +51,8 @@ type Worker struct {
 // Close gives everything back, the last first.
 func (w *Worker) Close() error {
 	var problems []error
-	for i := len(w.undo) - 1; i >= 0; i-- {
-		problems = append(problems, w.undo[i]())
+	for _, undo := range slices.Backward(w.undo) {
+		problems = append(problems, undo())
 	}
 	w.undo = nil
 	return errors.Join(problems...)
@@ -163,13 +164,13 @@ const agentLife = 24 * time.Hour
 
 // chooseModels opens the proxy for this one caller, and finds who can be asked.
 func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) error {
-	models, candidates, notice, err := a.agentModels(ctx, w.Plan.Agent, o.Model)
+	models, candidates, err := a.agentModels(ctx, w.Plan.Agent, o.Model)
 	if err != nil {
 		return err
 	}
 	w.undo = append(w.undo, models.Close)
-	if notice != "" {
-		w.Notices = append(w.Notices, notice)
+	if models.scripted() {
+		w.Notices = append(w.Notices, scriptedNotice)
 	}
 	terms, err := Terms(w.Plan, o.Who.Account, candidates.ids())
 	if err != nil {

@@ -38,24 +38,26 @@ const (
 )
 
 // agentModels opens the proxy and lists the models of an agent, the first choice
-// first. Without any configuration it is the scripted model, and the notice says
-// so.
-func (a *App) agentModels(ctx context.Context, agent *config.Agent, override string) (*Models, candidates, string, error) {
+// first. Without any configuration it is the scripted model.
+func (a *App) agentModels(ctx context.Context, agent *config.Agent, override string) (*Models, candidates, error) {
 	cfg, err := a.Config.LLM()
 	if err != nil {
-		return nil, nil, "", err
+		return nil, nil, err
 	}
 	if cfg.Default && a.getenv(config.DefaultLLMKey) == "" && (override == "" || strings.HasPrefix(override, scriptedProvider+"/")) {
 		m, err := a.scriptedModels(ctx, cfg)
-		return m, candidates{{scriptedProvider + "/" + scriptedModel, scriptedModel, chat.APICompletions, 128 << 10, 0}}, scriptedNotice, err
+		return m, candidates{{scriptedProvider + "/" + scriptedModel, scriptedModel, chat.APICompletions, 128 << 10, 0}}, err
 	}
 	list, err := a.candidates(&cfg, agent, override)
 	if err != nil {
-		return nil, nil, "", err
+		return nil, nil, err
 	}
 	m, err := a.openModels(ctx, cfg)
-	return m, list, "", err
+	return m, list, err
 }
+
+// scripted reports whether nobody real is asked.
+func (m *Models) scripted() bool { return m.config.Providers[0].Name == scriptedProvider }
 
 // candidates are an agent's primary model and its fallbacks, or the one that was
 // asked for instead.

@@ -57,7 +57,7 @@ func (a *App) openModels(ctx context.Context, cfg config.LLM) (*Models, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Providers[0].Name != scriptedProvider {
+	if !m.scripted() {
 		m.learnPrices(ctx)
 	}
 	m.Server, err = llm.New(llm.Options{

@@ -118,7 +118,11 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 	defer func() { err = firstOf(err, worker.Close()) }()
 	view.begin(worker)
 	outcome, failure := worker.Agent.Run(ctx, message)
-	return e.reportAgent(context.WithoutCancel(ctx), o, a, worker, outcome, failure, view)
+	spent, err := spentBy(context.WithoutCancel(ctx), a, worker.Run)
+	if err != nil {
+		return err
+	}
+	return view.end(worker, outcome, failure, spent)
 }
 
 func (o *agentOptions) worker(view *agentView) app.AgentOptions {

@@ -113,19 +113,16 @@ type atollMeta struct {
 	Unpriced int64  `json:"unpricedCalls,omitzero"`
 }
 
-// reportAgent prints how it ended. An agent that failed has ended too.
-func (e *env) reportAgent(ctx context.Context, o *agentOptions, a *app.App, w *app.Worker, out *agent.Outcome, failure error, view *agentView) error {
-	spent, err := spentBy(ctx, a, w.Run)
-	if err != nil {
-		return err
-	}
-	if o.asJSON {
+// end prints how it ended. An agent that failed has ended too.
+func (v *agentView) end(w *app.Worker, out *agent.Outcome, failure error, spent money.Charge) error {
+	e := v.env
+	if v.quiet {
 		return e.printEnvelope(w, out, failure, spent)
 	}
 	if failure != nil {
-		view.line(fmt.Sprintf("%s %s: %s", e.style().bold("error"), agent.CodeOf(failure), clip(failure.Error(), 1000)))
+		v.line(fmt.Sprintf("%s %s: %s", e.style().bold("error"), agent.CodeOf(failure), clip(failure.Error(), 1000)))
 	}
-	view.line(e.style().dim(fmt.Sprintf("%s · %d tool calls · %d tokens · %s · %s", w.Run, out.Calls, out.Usage.Total(), money.Dollars(spent.MicroUSD), out.Took.Round(time.Millisecond))))
+	v.line(e.style().dim(fmt.Sprintf("%s · %d tool calls · %d tokens · %s · %s", w.Run, out.Calls, out.Usage.Total(), money.Dollars(spent.MicroUSD), out.Took.Round(time.Millisecond))))
 	return nil
 }
 

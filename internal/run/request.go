@@ -89,8 +89,7 @@ func fail(code, format string, args ...any) *Failure {
 
 // failureOf makes a failure of any error.
 func failureOf(err error, otherwise string) *Failure {
-	var own *Failure
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*Failure](err); ok {
 		return own
 	}
 	return &Failure{Code: cmp.Or(otherwise, "failed"), Message: err.Error()}

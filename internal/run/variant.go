@@ -1,6 +1,7 @@
 package run
 
 import (
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/envelope"
@@ -44,14 +45,14 @@ type File struct {
 
 // Find returns a variant by its id.
 func Find(variants []Variant, id string) (*Variant, error) {
-	known := ""
+	var known []string
 	for i := range variants {
 		if variants[i].ID == id {
 			return &variants[i], nil
 		}
-		known += " " + variants[i].ID
+		known = append(known, variants[i].ID)
 	}
-	return nil, fail("unknown_variant", "no agent is called %q; known:%s", id, known)
+	return nil, fail("unknown_variant", "no agent is called %q; known: %s", id, strings.Join(known, ", "))
 }
 
 // job decides what a request leaves open. A request can make limits narrower,

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ func OpenIndex(ctx context.Context, path string, version int, schema string) (*D
 		return db, err
 	}
 	for _, part := range []string{"", "-wal", "-shm"} {
-		if err := os.Remove(path + part); err != nil && !os.IsNotExist(err) {
+		if err := os.Remove(path + part); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 	}

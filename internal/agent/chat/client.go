@@ -54,7 +54,7 @@ type protocol interface {
 	path() string
 	headers(key string) map[string]string
 	body(r *Request) any
-	reader(max int, tell func(string)) reader
+	reader(limit int, tell func(string)) reader
 }
 
 // reader puts an answer together, event by event.

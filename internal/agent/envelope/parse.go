@@ -95,10 +95,8 @@ func objectStart(b []byte) int {
 }
 
 func afterLine(b []byte) []byte {
-	if next := bytes.IndexByte(b, '\n'); next >= 0 {
-		return b[next+1:]
-	}
-	return nil
+	_, after, _ := bytes.Cut(b, []byte("\n"))
+	return after
 }
 
 // firstValue is the JSON value that b begins with, and how many bytes were
@@ -106,8 +104,7 @@ func afterLine(b []byte) []byte {
 func firstValue(b []byte) (jsontext.Value, int, error) {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(b), options()...)
 	value, err := decoder.ReadValue()
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return nil, int(syntax.ByteOffset), err
 	}
 	if err != nil {

@@ -100,10 +100,13 @@ func gatewayFor(m Mode) gateway {
 	g := gateway{Mode: "local"}
 	if m == Gateway {
 		g.Port, g.Bind = 18789, "lan"
-		g.Auth = &auth{Mode: "token", Token: "${OPENCLAW_GATEWAY_TOKEN}"}
+		g.Auth = &auth{Mode: "token", Token: fromVariable("OPENCLAW_GATEWAY_TOKEN")}
 	}
 	return g
 }
+
+// fromVariable has the program take a value from its environment.
+func fromVariable(name string) string { return "${" + name + "}" }
 
 // file is the part of openclaw.json that we write.
 type file struct {
