@@ -77,7 +77,7 @@ func TestProcessState(t *testing.T) {
 	if s := processState(cmd.Process.Pid); !s.dead() {
 		t.Errorf("%+v", s)
 	}
-	if (state{'Z', 2}).dead() {
+	if (state{letter: 'Z', threads: 2}).dead() {
 		t.Error("a process whose first thread has ended is not dead")
 	}
 }

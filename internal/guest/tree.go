@@ -97,6 +97,7 @@ func (t *tree) has(pid int) bool {
 // state is the part of /proc/PID/stat that the guest reads.
 type state struct {
 	letter  byte
+	parent  int
 	threads int
 }
 
@@ -120,6 +121,7 @@ func processState(pid int) state {
 	if end < 0 || len(fields) < 18 {
 		return state{}
 	}
+	parent, _ := strconv.Atoi(string(fields[1]))
 	threads, _ := strconv.Atoi(string(fields[17]))
-	return state{fields[0][0], threads}
+	return state{fields[0][0], parent, threads}
 }

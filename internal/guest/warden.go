@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -75,7 +76,7 @@ func (w *warden) walk(errands []*errand) {
 			if !e.kin.may(lowest, highest) {
 				continue
 			}
-			if living = living || !processState(pid).dead(); !living {
+			if living = living || !processState(pid).dead() && w.ours(pid); !living {
 				return
 			}
 			e.found++
@@ -92,6 +93,49 @@ func (w *warden) marksOf(pid int) (lowest, highest mark, ok bool) {
 		return m, m, true
 	}
 	return w.lineage.marksOf(pid)
+}
+
+// ours reports whether pid descends from the guest. Where the guest is not alone,
+// as when it serves tools on a host, marks do not tell that: every guest numbers
+// its execs from 1, and those of other sandboxes can be seen from there. The
+// guest adopts orphans, so it is among the ancestors of all that it started.
+func (w *warden) ours(pid int) bool {
+	if w.alone {
+		return true
+	}
+	for range ancestryTries {
+		if found, certain := descends(pid, os.Getpid()); certain {
+			return found
+		}
+	}
+	return false
+}
+
+const (
+	// ancestryTries is how often a line of ancestors is followed that changes
+	// under our eyes.
+	ancestryTries = 16
+	// maxAncestors bounds it.
+	maxAncestors = 4096
+)
+
+// descends follows the parents of a process. It is not certain if one of them
+// ended meanwhile: the next is not known then.
+func descends(pid, from int) (found, certain bool) {
+	at := pid
+	for range maxAncestors {
+		s := processState(at)
+		switch {
+		case s.parent == from:
+			return true, true
+		case s.letter == 0:
+			return false, at == pid // it is gone itself, or its parent is
+		case s.parent <= 1:
+			return false, true
+		}
+		at = s.parent
+	}
+	return false, true
 }
 
 // killStopped kills a tree while every process here stands still. Stopping them
