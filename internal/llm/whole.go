@@ -14,6 +14,10 @@ import (
 
 // wholeAnswer brings an answer that is not a stream to the caller.
 func (x *exchange) wholeAnswer(l *link, a *h1.Response) bool {
+	// The answer's fields lie in the connection's buffer, which is somebody else's
+	// as soon as the body is read: what the caller sees of them is kept first.
+	x.w.head = x.c.appendHead(x.w.head[:0], a.Status, contentType(a.Get("content-type")))
+	x.w.head = x.appendDown(x.w.head, a)
 	answer, err := x.readWhole(l, a)
 	if err != nil {
 		return x.fail(err)
@@ -26,8 +30,6 @@ func (x *exchange) wholeAnswer(l *link, a *h1.Response) bool {
 		return x.refuse(p)
 	}
 	answer = x.scrub(answer)
-	x.w.head = x.c.appendHead(x.w.head[:0], a.Status, contentType(a.Get("content-type")))
-	x.w.head = x.appendDown(x.w.head, a)
 	x.w.head = h1.AppendLength(x.w.head, len(answer))
 	if x.c.send(x.w, answer) != nil {
 		return false
