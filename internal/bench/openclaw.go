@@ -139,9 +139,9 @@ const openclawImage = "openclaw-sandbox:bookworm-slim"
 
 // dockerCall is one call of docker.
 type dockerCall struct {
-	At   time.Time     `json:"at"`
-	Took time.Duration `json:"took,format:nano"`
-	Made string        `json:"made,omitempty"` // name of a container that it was to make
+	At   time.Time `json:"at"`
+	Took int64     `json:"took"`           // nanoseconds
+	Made string    `json:"made,omitempty"` // name of a container that it was to make
 }
 
 // TimeDocker runs a docker as a child and appends how long it took to a file.
@@ -150,7 +150,7 @@ func TimeDocker(ctx context.Context, log string, argv []string) (code int, err e
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	call := dockerCall{At: time.Now()}
 	err = cmd.Run()
-	call.Took = time.Since(call.At)
+	call.Took = time.Since(call.At).Nanoseconds()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		return 0, err
 	}
@@ -195,7 +195,7 @@ func attribute(calls []dockerCall, requests []*scripted.Request) *toolTimes {
 		var inDocker time.Duration
 		for _, call := range calls {
 			if call.At.After(from) && call.At.Before(to) {
-				inDocker += call.Took
+				inDocker += time.Duration(call.Took)
 			}
 		}
 		whole := to.Sub(from)
