@@ -135,13 +135,26 @@ say "To let it work on the real files, say so:"
 shows '^the source code$' atoll run --rm --access rw -- sh -c 'cat code.txt; echo done >result.txt'
 shows '^done$' cat "$dir/project/result.txt"
 
-heading "5. What there is, and whether it holds"
+heading "5. An agent at work"
+say "Its tools work in the sandbox; its model is asked from here, through the proxy that counts and records."
+say "No key is needed for this: without any model in the configuration, a scripted one answers."
+shows 'Done: the program adds' env -u LITELLM_MASTER_KEY atoll agent --run-id demo -m 'Add two numbers, with a test, and commit.'
+for step in 'FAIL: 2 \+ 3' '← PASS' 'Add two numbers' '7 tool calls'; do
+	grep -qE -- "$step" "$output" || fail "the agent did not get to '$step'"
+done
+say "Its commit is in the sandbox:"
+shows 'Add two numbers' atoll run -- git -C demo log --oneline
+say "What it asked of the model, and that nobody changed the record:"
+shows '^demo .* 7 ' atoll runs cost demo
+shows '7 records' atoll audit verify
+
+heading "6. What there is, and whether it holds"
 shows ' running .* agent:main ' atoll sandbox list
 say "Every promise, tried from inside:"
 shows 'ok .*capabilities' atoll sandbox verify
 
-heading "6. Cleaning up"
+heading "7. Cleaning up"
 shows 'removed' atoll sandbox recreate --all --force --discard
 shows 'No sandboxes' atoll sandbox list
 say ""
-say "That was all of it, in ${SECONDS} seconds. Next: bin/atoll --help, docs/config.md, docs/security.md"
+say "That was all of it, in ${SECONDS} seconds. Next: bin/atoll --help, docs/agent.md, docs/config.md, docs/security.md"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/llm"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/usage"
 )
 
 // Models is the proxy of this process: keys, budgets, ledger and audit log in
@@ -154,7 +156,8 @@ func (m *Models) Close() error {
 	return err
 }
 
-// TokenDoor lets callers in that have a token of this installation.
+// TokenDoor lets callers in that have a token of this installation. What the
+// configuration says of the token's agent holds for them.
 func (m *Models) TokenDoor() llm.Door {
 	desk := m.app.Tokens()
 	verify := func(ctx context.Context, text string) (*grant.Terms, error) {
@@ -162,10 +165,7 @@ func (m *Models) TokenDoor() llm.Door {
 		if err != nil {
 			return nil, err
 		}
-		agent, err := m.app.Config.Resolve(t.Agent)
-		if err != nil {
-			agent, err = m.app.Config.Resolve(m.app.Config.DefaultAgent())
-		}
+		agent, err := m.agentOf(t.Agent)
 		if err != nil {
 			return nil, err
 		}
@@ -178,7 +178,26 @@ func (m *Models) TokenDoor() llm.Door {
 		}
 		return terms, nil
 	}
-	return llm.TokenDoor(verify, Limits(&m.config, &config.AgentLLM{}))
+	return llm.TokenDoor(verify, m.budgets)
+}
+
+// agentOf is a token's agent; one that is not configured is as the default one.
+func (m *Models) agentOf(id string) (*config.Agent, error) {
+	if agent, err := m.app.Config.Resolve(id); err == nil {
+		return agent, nil
+	}
+	return m.app.Config.Resolve(m.app.Config.DefaultAgent())
+}
+
+// budgets are those of a caller's agent. A run or session that has no name has no
+// budget of its own: that of its agent holds.
+func (m *Models) budgets(t *grant.Terms) []usage.Limit {
+	agent, err := m.agentOf(t.Agent)
+	if err != nil {
+		return []usage.Limit{{Scope: usage.ScopeAgent, Tokens: 1}} // it was there a moment ago: nothing is spent meanwhile
+	}
+	unnamed := map[usage.Scope]bool{usage.ScopeRun: t.Run == "", usage.ScopeSession: t.Session == ""}
+	return slices.DeleteFunc(Limits(&m.config, &agent.LLM), func(l usage.Limit) bool { return unnamed[l.Scope] })
 }
 
 // allowedModels are an agent's models; a list that is not there means all.

@@ -12,7 +12,7 @@ type file struct {
 	Agents  *agentsFile  `json:"agents" doc:"Who the agents are and how their sandboxes are made."`
 	Tools   *toolsFile   `json:"tools" doc:"Which tools agents may use."`
 	Session *sessionFile `json:"session" doc:"How session keys are read."`
-	Models  *Models      `json:"models" note:"later" doc:"Model providers."`
+	Models  *Models      `json:"models" doc:"Model providers."`
 	LLM     *llmFile     `json:"llm" doc:"How models are reached, what they cost and what may be spent."`
 	Gateway *gatewayFile `json:"gateway" doc:"The long-running gateway."`
 	_       struct{}     `accept:"top"`
@@ -28,7 +28,7 @@ type agentsFile struct {
 type defaultsFile struct {
 	Workspace     *string       `json:"workspace" check:"hostPath" doc:"Directory of the agent's files on the host; ~ is the home directory, a relative path starts at the directory of this file."`
 	SkipBootstrap *bool         `json:"skipBootstrap" doc:"Do not make the behaviour files in a new workspace."`
-	Model         *ModelChoice  `json:"model" note:"later" doc:"The model: provider/name, or a primary one and its fallbacks."`
+	Model         *ModelChoice  `json:"model" doc:"The model: provider/name, or a primary one and its fallbacks."`
 	Skills        []string      `json:"skills" check:"line" doc:"Names of the skills that may be used; all if not given."`
 	Sandbox       *sandboxFile  `json:"sandbox" doc:"The sandbox of every agent."`
 	LLM           *agentLLMFile `json:"llm" doc:"What every agent may ask of models."`
@@ -39,7 +39,7 @@ type agentFile struct {
 	ID        *string         `json:"id" check:"listedID" doc:"The agent's id (only in agents.list)."`
 	Default   *bool           `json:"default" doc:"This agent answers session keys that name none."`
 	Workspace *string         `json:"workspace" check:"hostPath" doc:"Directory of this agent's files on the host."`
-	Model     *ModelChoice    `json:"model" note:"later" doc:"The model of this agent."`
+	Model     *ModelChoice    `json:"model" doc:"The model of this agent."`
 	Skills    []string        `json:"skills" check:"line" doc:"Names of the skills that this agent may use; all if not given."`
 	Sandbox   *sandboxFile    `json:"sandbox" doc:"The sandbox of this agent."`
 	LLM       *agentLLMFile   `json:"llm" doc:"What this agent may ask of models."`

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/llm"
+	"github.com/atoll-run/atoll/internal/usage"
 )
 
 // once checks that the upstream saw a header exactly once, with this value.
@@ -256,7 +257,7 @@ func TestAttack21_SharedModeAnotherSessionsHeaders(t *testing.T) {
 			return found, nil
 		}
 		return nil, errors.New("unknown")
-	}, nil))
+	}, func(*grant.Terms) []usage.Limit { return nil }))
 	others := []string{"x-litellm-end-user-id: account-b", "x-cogni-run-id: run-b", `x-litellm-spend-logs-metadata: {"run_id":"run-b","existing_trace_id":"trace-b"}`}
 	for _, credential := range []string{"Authorization: Bearer atoll_X", "X-Other: atoll_A", "Authorization: Basic atoll_A", "Authorization: Bearer " + theKey} {
 		p.post(chatPath, hello, append(others, credential)...).want(t, 401, "invalid_token")
@@ -280,4 +281,23 @@ func TestAttack21_SharedModeAnotherSessionsHeaders(t *testing.T) {
 			t.Errorf("the token went on: %v", q.Header)
 		}
 	}
+}
+
+// In shared mode too, each caller has the budgets of its own agent.
+func TestTokensHaveTheBudgetsOfTheirAgents(t *testing.T) {
+	m := newModel(t, chat(1))
+	p := newProxy(t, m.URL, nil)
+	verify := func(_ context.Context, token string) (*grant.Terms, error) {
+		found := terms()
+		found.Agent = strings.TrimPrefix(token, "atoll_")
+		return found, nil
+	}
+	p.socket = p.serve(llm.TokenDoor(verify, func(t *grant.Terms) []usage.Limit {
+		if t.Agent == "poor" {
+			return []usage.Limit{{Scope: usage.ScopeAgent, Tokens: 1}}
+		}
+		return nil
+	}))
+	p.post(chatPath, hello, "Authorization: Bearer atoll_rich").want(t, 200)
+	p.post(chatPath, hello, "Authorization: Bearer atoll_poor").want(t, 402)
 }

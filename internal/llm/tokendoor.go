@@ -15,11 +15,14 @@ import (
 // Verify returns the terms of a token that a caller sent, or an error.
 type Verify func(ctx context.Context, token string) (*grant.Terms, error)
 
+// Budgets are the limits that hold for a caller by the configuration.
+type Budgets func(*grant.Terms) []usage.Limit
+
 // TokenDoor takes callers that send a token which the host minted, as their key.
 // The token says who they are. What it leaves open, and nothing else, they may
 // say themselves, in the headers of the gateway that they are: so one session
 // cannot speak for another, whatever it sends.
-func TokenDoor(verify Verify, limits []usage.Limit) Door {
+func TokenDoor(verify Verify, budgets Budgets) Door {
 	return func(net.Conn) Admit {
 		return func(q *h1.Request) (*Caller, *dialect.Problem) {
 			terms, err := verify(context.Background(), string(sentToken(q)))
@@ -28,7 +31,7 @@ func TokenDoor(verify Verify, limits []usage.Limit) Door {
 			}
 			said := *terms
 			addSaid(&said, q)
-			caller, err := NewCaller(&said, limits)
+			caller, err := NewCaller(&said, budgets(&said))
 			if err != nil {
 				return nil, noGrant(err.Error())
 			}
