@@ -200,7 +200,8 @@ func portError(err error) error {
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
 		return wire.Fail(wire.CodePortTaken, "something else in the sandbox listens there")
-	case errors.Is(err, unix.ECONNREFUSED), missingProtocol(err):
+	// A listener that closes while somebody connects resets the connection.
+	case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ECONNRESET), missingProtocol(err):
 		return wire.Fail(wire.CodeRefused, "nothing in the sandbox listens there")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, unix.ETIMEDOUT):
 		code = wire.CodeTimeout
