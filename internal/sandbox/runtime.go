@@ -37,7 +37,7 @@ type Instance interface {
 	Seen() Summary
 	Start(ctx context.Context) error
 	// Dial opens a fresh wire to the guest, after checking that the peer is the
-	// sandbox's process 1.
+	// sandbox's process 1. Several may dial at once.
 	Dial(ctx context.Context) (net.Conn, error)
 	State(ctx context.Context) (State, error)
 	Stop(ctx context.Context, grace time.Duration) error

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -47,7 +48,8 @@ type record struct {
 
 type bareInstance struct {
 	dir, guest string
-	record     record
+	mu         sync.Mutex
+	record     record // guarded by mu
 }
 
 // Check finds no gaps: a Bare promises nothing.
@@ -121,8 +123,10 @@ func (i *bareInstance) save() error {
 	return os.Rename(temporary, filepath.Join(i.dir, "record.json"))
 }
 
-// look updates the state from the process table.
-func (i *bareInstance) look() {
+// look updates the state from the process table, and returns the record.
+func (i *bareInstance) look() record {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	switch {
 	case i.record.PID == 0:
 		i.record.Summary.State = sandbox.StateCreated
@@ -131,6 +135,7 @@ func (i *bareInstance) look() {
 	default:
 		i.record.Summary.State = sandbox.StateStopped
 	}
+	return i.record
 }
 
 // isAlive reports whether pid runs; a zombie does not.
@@ -156,10 +161,14 @@ func childrenOf(pid int) []int {
 	return children
 }
 
-func (i *bareInstance) Seen() sandbox.Summary { return i.record.Summary }
+func (i *bareInstance) Seen() sandbox.Summary {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.record.Summary
+}
 
 func (i *bareInstance) Start(context.Context) error {
-	if i.look(); i.record.Summary.State == sandbox.StateRunning {
+	if i.look().Summary.State == sandbox.StateRunning {
 		return nil
 	}
 	// The sandbox outlives this process, so it must not be bound to a context.
@@ -172,6 +181,8 @@ func (i *bareInstance) Start(context.Context) error {
 		return err
 	}
 	go func() { _ = cmd.Wait() }()
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	i.record.PID = cmd.Process.Pid
 	i.record.Summary.State = sandbox.StateRunning
 	return i.save()
@@ -180,8 +191,8 @@ func (i *bareInstance) Start(context.Context) error {
 func (i *bareInstance) Dial(ctx context.Context) (net.Conn, error) {
 	socket := filepath.Join(i.dir, "guest.sock")
 	for {
-		if i.look(); i.record.Summary.State != sandbox.StateRunning {
-			return nil, fmt.Errorf("sandbox %q: %w", i.record.Summary.Name, sandbox.ErrNotRunning)
+		if now := i.look().Summary; now.State != sandbox.StateRunning {
+			return nil, fmt.Errorf("sandbox %q: %w", now.Name, sandbox.ErrNotRunning)
 		}
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 		if err == nil || ctx.Err() != nil {
@@ -192,27 +203,28 @@ func (i *bareInstance) Dial(ctx context.Context) (net.Conn, error) {
 }
 
 func (i *bareInstance) State(context.Context) (sandbox.State, error) {
+	now := i.look().Summary
 	if _, err := os.Stat(i.dir); err != nil {
-		return "", fmt.Errorf("sandbox %q: %w", i.record.Summary.Name, sandbox.ErrNotFound)
+		return "", fmt.Errorf("sandbox %q: %w", now.Name, sandbox.ErrNotFound)
 	}
-	i.look()
-	return i.record.Summary.State, nil
+	return now.State, nil
 }
 
 func (i *bareInstance) Stop(ctx context.Context, _ time.Duration) error { return i.Kill(ctx) }
 
 func (i *bareInstance) Kill(ctx context.Context) error {
-	if i.record.PID == 0 {
+	holder := i.look().PID
+	if holder == 0 {
 		return nil
 	}
-	targets := childrenOf(i.record.PID)
+	targets := childrenOf(holder)
 	if len(targets) == 0 {
-		targets = []int{i.record.PID}
+		targets = []int{holder}
 	}
 	for _, pid := range targets {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	for isAlive(i.record.PID) {
+	for isAlive(holder) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
