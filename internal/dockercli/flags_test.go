@@ -46,7 +46,7 @@ func TestEveryFlagOfDockerIsKnown(t *testing.T) {
 
 // TestInvariant_FLAGS_NEVER_WIDEN: a flag that would open the sandbox is refused
 // by its name, before anything is made. Seen to fail when "cap-add" was taken
-// out of refuseOpeners and given to the list of obeyed flags.
+// out of the list of refused flags.
 func TestInvariant_FLAGS_NEVER_WIDEN(t *testing.T) {
 	t.Parallel()
 	openers := []string{
