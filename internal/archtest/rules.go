@@ -42,7 +42,7 @@ func layers() [][]string {
 		{"internal/json5", "internal/shell", "internal/diff", "internal/secret", "internal/metrics", "internal/lease", "internal/seccomp", "internal/cgroup", "internal/guestbin", "internal/wire", "internal/walls"},
 		{"client", "internal/hostpath", "internal/archive", "internal/clone", "internal/store", "internal/guest"},
 		{"internal/config", "internal/machine", "internal/rootfs"},
-		{"internal/policy", "internal/audit", "internal/usage", "internal/grant"},
+		{"internal/policy", "internal/terminal", "internal/audit", "internal/usage", "internal/grant"},
 		{"internal/workspace", "internal/session"},
 		{"internal/sandbox", "internal/image"},
 		{"internal/verify"},

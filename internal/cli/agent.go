@@ -22,7 +22,7 @@ type agentOptions struct {
 	timeout                                      int
 	budget                                       float64
 	local, hostTools, asJSON                     bool
-	thinking, verboseTurns                       string
+	thinking                                     string
 }
 
 // maxMessage bounds what is read of a message; the agent's own limit is below it.
@@ -62,10 +62,8 @@ Exit codes: 0 the agent has ended, also with an error of its own (meta.error of
 	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
 	flags.BoolVar(&o.local, "local", false, "work in this process, even if a gateway is running")
 	flags.BoolVar(&o.hostTools, "host-tools", false, "work on the host if the session is not sandboxed")
-	flags.StringVar(&o.thinking, "thinking", "", "accepted for compatibility; models think as they are configured")
-	flags.StringVar(&o.verboseTurns, "verbose-turns", "", "accepted for compatibility")
+	flags.StringVar(&o.thinking, "thinking", "", "accepted for compatibility and not acted on")
 	_ = flags.MarkHidden("thinking")
-	_ = flags.MarkHidden("verbose-turns")
 	flags.BoolVar(&o.asJSON, "json", false, "print the result as JSON and nothing else")
 	return cmd
 }
@@ -96,8 +94,14 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 			return err
 		}
 	}
-	if o.timeout < 0 || o.budget < 0 || o.budget > 1e6 {
-		return usage(cmd, errors.New("--timeout and --budget cannot be negative, and a budget is at most a million dollars"))
+	if o.timeout < 0 {
+		return usage(cmd, fmt.Errorf("--timeout %d is negative", o.timeout))
+	}
+	if err := checkBudget(o.budget); err != nil {
+		return err
+	}
+	if o.thinking != "" {
+		e.notice("--thinking is not acted on: models think as they are configured")
 	}
 	message, err := o.read(cmd, e)
 	if err != nil {
@@ -130,7 +134,7 @@ func (o *agentOptions) worker(view *agentView) app.AgentOptions {
 		Who:       app.Who{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account},
 		HostTools: o.hostTools, Model: o.model, SessionID: o.sessionID, Run: o.runID, Watch: view.event,
 	}
-	w.Budget.MicroUSD = int64(o.budget * 1e6)
+	w.Budget.MicroUSD = microDollars(o.budget)
 	w.Limits = agent.Limits{Time: 24 * time.Hour}
 	if o.timeout > 0 {
 		w.Limits.Time = time.Duration(o.timeout) * time.Second

@@ -33,14 +33,25 @@ func (o *modelOptions) addModels(cmd *cobra.Command) {
 func (o *modelOptions) wantsModels() bool { return len(o.models) > 0 }
 
 func (o *modelOptions) checkModels() error {
-	switch {
-	case o.budget < 0 || math.IsNaN(o.budget) || o.budget > 1e6:
-		return advice.With(fmt.Errorf("--budget %v is not an amount of money", o.budget), "write dollars, such as 0.50")
+	switch err := checkBudget(o.budget); {
+	case err != nil:
+		return err
 	case !o.wantsModels() && (o.budget > 0 || o.runID != ""):
 		return advice.With(errors.New("--budget and --run-id are about models, and no --model is given"), "add --model NAME")
 	}
 	return nil
 }
+
+// checkBudget refuses what is no amount of money.
+func checkBudget(dollars float64) error {
+	if dollars < 0 || math.IsNaN(dollars) || dollars > 1e6 {
+		return advice.With(fmt.Errorf("--budget %v is not an amount of money", dollars), "write dollars, such as 0.50")
+	}
+	return nil
+}
+
+// microDollars is a budget in the unit of the ledger.
+func microDollars(dollars float64) int64 { return int64(math.Round(dollars * 1e6)) }
 
 // modelLife is how long a run may call models if its command has no time limit.
 const modelLife = 24 * time.Hour
@@ -90,6 +101,6 @@ func (o *runOptions) terms(s *app.Session) (*grant.Terms, error) {
 	if o.timeout > 0 && o.timeout < modelLife {
 		terms.Until = time.Now().Add(o.timeout + time.Minute)
 	}
-	terms.Budget.MicroUSD = int64(math.Round(o.budget * 1e6))
+	terms.Budget.MicroUSD = microDollars(o.budget)
 	return terms, nil
 }

@@ -3,18 +3,14 @@ package cli
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/term"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/terminal"
 )
-
-// usualSize is that of a terminal that does not say.
-var usualSize = machine.Size{Rows: 24, Cols: 80}
 
 // connectTerminal gives a command a terminal: of the size of ours, and changing
 // with it. If the user types into it, every key goes inside, Ctrl-C too. The
@@ -23,7 +19,7 @@ func (e *env) connectTerminal(o commandOptions, command *machine.Command) (resto
 	if !o.tty {
 		return func() {}, nil
 	}
-	size := usualSize
+	size := terminal.Usual()
 	command.TTY = &size
 	if kind := e.Getenv("TERM"); kind != "" && !slices.ContainsFunc(command.Env, isTerm) {
 		command.Env = append(command.Env, "TERM="+kind)
@@ -32,8 +28,8 @@ func (e *env) connectTerminal(o commandOptions, command *machine.Command) (resto
 	if !ok || !term.IsTerminal(int(screen.Fd())) {
 		return func() {}, nil
 	}
-	size = sizeOf(screen)
-	sizes, stop := watchSize(screen)
+	size = terminal.Size(screen)
+	sizes, stop := terminal.Follow(screen)
 	command.Resize = sizes
 	keys, ok := e.In.(*os.File)
 	if command.Stdin == nil || !ok || !term.IsTerminal(int(keys.Fd())) {
@@ -51,36 +47,3 @@ func (e *env) connectTerminal(o commandOptions, command *machine.Command) (resto
 }
 
 func isTerm(variable string) bool { return strings.HasPrefix(variable, "TERM=") }
-
-func sizeOf(screen *os.File) machine.Size {
-	cols, rows, err := term.GetSize(int(screen.Fd()))
-	if err != nil || cols <= 0 || rows <= 0 || cols > 1<<15 || rows > 1<<15 {
-		return usualSize
-	}
-	return machine.Size{Rows: uint16(rows), Cols: uint16(cols)}
-}
-
-// watchSize tells every new size of the terminal, until stop.
-func watchSize(screen *os.File) (sizes <-chan machine.Size, stop func()) {
-	changed := make(chan os.Signal, 1)
-	signal.Notify(changed, syscall.SIGWINCH)
-	out, done := make(chan machine.Size), make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-changed:
-			case <-done:
-				return
-			}
-			select {
-			case out <- sizeOf(screen):
-			case <-done:
-				return
-			}
-		}
-	}()
-	return out, func() {
-		signal.Stop(changed)
-		close(done)
-	}
-}

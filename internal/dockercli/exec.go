@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 
 	"golang.org/x/term"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/terminal"
 )
 
 type execOptions struct {
@@ -158,8 +158,8 @@ func (c *cli) connectTerminal(command *machine.Command, stdin bool) (restore fun
 	if !isFile || !term.IsTerminal(int(screen.Fd())) {
 		return func() {}, nil
 	}
-	*command.TTY = sizeOf(screen)
-	sizes, stop := followSize(screen)
+	*command.TTY = terminal.Size(screen)
+	sizes, stop := terminal.Follow(screen)
 	command.Resize = sizes
 	if !stdin {
 		return stop, nil
@@ -173,39 +173,6 @@ func (c *cli) connectTerminal(command *machine.Command, stdin bool) (restore fun
 		stop()
 		_ = term.Restore(int(keys.Fd()), before)
 	}, nil
-}
-
-func sizeOf(screen *os.File) machine.Size {
-	cols, rows, err := term.GetSize(int(screen.Fd()))
-	if err != nil || cols <= 0 || rows <= 0 || cols > 1<<15 || rows > 1<<15 {
-		return machine.Size{Rows: 24, Cols: 80}
-	}
-	return machine.Size{Rows: uint16(rows), Cols: uint16(cols)}
-}
-
-// followSize tells every new size of the terminal, until stop.
-func followSize(screen *os.File) (sizes <-chan machine.Size, stop func()) {
-	changed := make(chan os.Signal, 1)
-	signal.Notify(changed, syscall.SIGWINCH)
-	out, done := make(chan machine.Size), make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-changed:
-			case <-done:
-				return
-			}
-			select {
-			case out <- sizeOf(screen):
-			case <-done:
-				return
-			}
-		}
-	}()
-	return out, func() {
-		signal.Stop(changed)
-		close(done)
-	}
 }
 
 // execFailure says of a command that did not start what an engine would say.
