@@ -1,10 +1,6 @@
 package scripted
 
-import (
-	"encoding/json"
-	"fmt"
-	"net/http"
-)
+import "fmt"
 
 // The shapes of a Chat Completions answer, as OpenAI sends them.
 type (
@@ -50,9 +46,6 @@ type (
 // created is the time of every answer: a script has no clock.
 const created = 1_700_000_000
 
-// pieces is in how many parts a streamed text or argument comes.
-const pieces = 3
-
 func finishReason(t Turn) string {
 	if len(t.Calls) > 0 {
 		return "tool_calls"
@@ -61,10 +54,7 @@ func finishReason(t Turn) string {
 }
 
 func usageOf(t Turn, r *Request) *chatUsage {
-	u := t.Usage
-	if u == (Usage{}) {
-		u = Usage{Prompt: len(r.Body)/4 + 1, Completion: len(t.Text)/4 + 1}
-	}
+	u := r.Usage(t)
 	out := &chatUsage{Prompt: u.Prompt, Completion: u.Completion, Total: u.Prompt + u.Completion}
 	out.Details.Cached = u.Cached
 	return out
@@ -74,8 +64,7 @@ func envelope(r *Request, object string) completion {
 	return completion{ID: fmt.Sprintf("chatcmpl-%d", r.answers(false)+1), Object: object, Created: created, Model: r.Model}
 }
 
-// whole answers in one piece.
-func whole(w http.ResponseWriter, r *Request, t Turn) {
+func wholeChat(r *Request, t Turn) completion {
 	out := envelope(r, "chat.completion")
 	message, finish := &speech{Role: "assistant"}, finishReason(t)
 	if t.Text != "" || len(t.Calls) == 0 {
@@ -86,24 +75,14 @@ func whole(w http.ResponseWriter, r *Request, t Turn) {
 	}
 	out.Choices = []choice{{Message: message, Finish: &finish}}
 	out.Usage = usageOf(t, r)
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out)
+	return out
 }
 
-// stream answers in server-sent events.
-func stream(w http.ResponseWriter, r *Request, t Turn) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-cache")
-	flush := http.NewResponseController(w)
-	send := func(c completion) {
-		data, _ := json.Marshal(c)
-		fmt.Fprintf(w, "data: %s\n\n", data)
-		_ = flush.Flush()
-	}
+func streamChat(e *events, r *Request, t Turn) {
 	say := func(s *speech, finish *string) {
 		c := envelope(r, "chat.completion.chunk")
 		c.Choices = []choice{{Delta: s, Finish: finish}}
-		send(c)
+		e.send("", c)
 	}
 	empty := ""
 	say(&speech{Role: "assistant", Content: &empty}, nil)
@@ -121,19 +100,7 @@ func stream(w http.ResponseWriter, r *Request, t Turn) {
 	if r.StreamOptions.IncludeUsage {
 		c := envelope(r, "chat.completion.chunk")
 		c.Choices, c.Usage = []choice{}, usageOf(t, r)
-		send(c)
+		e.send("", c)
 	}
-	fmt.Fprint(w, "data: [DONE]\n\n")
-}
-
-// cut divides a text between characters.
-func cut(text string) (parts []string) {
-	runes := []rune(text)
-	size := len(runes)/pieces + 1
-	for len(runes) > 0 {
-		n := min(size, len(runes))
-		parts = append(parts, string(runes[:n]))
-		runes = runes[n:]
-	}
-	return parts
+	fmt.Fprint(e.w, "data: [DONE]\n\n")
 }

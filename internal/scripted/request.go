@@ -8,12 +8,16 @@ import (
 	"time"
 )
 
-// Request is what the model was asked, as far as it looks at it.
+// Request is what the model was asked, as far as it looks at it. Whatever the
+// dialect, its messages have the roles of Chat Completions: results of tools are
+// "tool", and what the model said at once is one message.
 type Request struct {
-	At     time.Time   `json:"-"` // of its arrival
-	Path   string      `json:"-"`
-	Header http.Header `json:"-"`
-	Body   []byte      `json:"-"` // as it came
+	At      time.Time   `json:"-"` // of its arrival
+	Path    string      `json:"-"`
+	Header  http.Header `json:"-"`
+	Body    []byte      `json:"-"` // as it came
+	Dialect Dialect     `json:"-"`
+	Counts  bool        `json:"-"` // it only wants to know its size
 
 	Model         string    `json:"model"`
 	Messages      []Message `json:"messages"`
@@ -21,11 +25,16 @@ type Request struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	Tools []struct {
-		Function struct {
-			Name string `json:"name"`
-		} `json:"function"`
-	} `json:"tools"`
+	Tools []Tool          `json:"tools"`
+	Input json.RawMessage `json:"input"` // of a Responses request: what becomes Messages
+}
+
+// Tool is one that was offered; where its name is depends on the dialect.
+type Tool struct {
+	Name     string `json:"name"`
+	Function struct {
+		Name string `json:"name"`
+	} `json:"function"`
 }
 
 // Message is one of a conversation.
@@ -34,21 +43,32 @@ type Message struct {
 	Content json.RawMessage `json:"content"` // text, or a list of parts
 }
 
+// part is a piece of a message: words, or the result of a tool.
+type part struct {
+	Type    string          `json:"type"`
+	Text    string          `json:"text"`
+	Content json.RawMessage `json:"content"`
+}
+
 // Text is what a message says, its parts joined.
-func (m Message) Text() string {
+func (m Message) Text() string { return textOf(m.Content) }
+
+func textOf(content json.RawMessage) string {
 	var text string
-	if json.Unmarshal(m.Content, &text) == nil {
+	if json.Unmarshal(content, &text) == nil {
 		return text
 	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	_ = json.Unmarshal(m.Content, &parts)
 	var b strings.Builder
-	for _, part := range parts {
-		b.WriteString(part.Text)
+	for _, p := range partsOf(content) {
+		b.WriteString(p.Text)
+		b.WriteString(textOf(p.Content))
 	}
 	return b.String()
+}
+
+func partsOf(content json.RawMessage) (parts []part) {
+	_ = json.Unmarshal(content, &parts)
+	return parts
 }
 
 // Last is the text of everything after the model's last answer: the results of
@@ -68,7 +88,7 @@ func (r *Request) Last() string {
 // ToolNames are the names of the tools that were offered.
 func (r *Request) ToolNames() (names []string) {
 	for _, tool := range r.Tools {
-		names = append(names, tool.Function.Name)
+		names = append(names, tool.Name+tool.Function.Name)
 	}
 	return names
 }

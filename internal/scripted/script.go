@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -21,6 +22,11 @@ type Turn struct {
 	Else *Turn
 	// Status, if not 0, answers with this HTTP status and Text as the error.
 	Status int
+	Header map[string]string // of the answer
+	// Cut, if not 0, breaks the connection of a stream after so many events.
+	Cut int
+	// First is what the first requests for this turn get instead of it, one each.
+	First []Turn
 }
 
 // Call is a call of a tool.
@@ -45,25 +51,51 @@ func Say(text string) Turn { return Turn{Text: text} }
 // Use is a turn that calls one tool.
 func Use(tool, arguments string) Turn { return Turn{Calls: []Call{{Name: tool, Arguments: arguments}}} }
 
-// turn finds the answer to a conversation.
-func (s Script) turn(r *Request, anew bool) (Turn, error) {
-	at := r.answers(anew)
-	if at >= len(s) {
-		return Turn{}, fmt.Errorf("the script is over after %d turns, and this is number %d", len(s), at+1)
+// Player plays a script. It is not safe for concurrent use.
+type Player struct {
+	Script Script
+	Anew   bool        // the script begins again with every message of the user
+	asked  map[int]int // how often each turn was asked for
+}
+
+// Next finds the answer to a conversation.
+func (p *Player) Next(r *Request) (Turn, error) {
+	at := r.answers(p.Anew)
+	if at >= len(p.Script) {
+		return Turn{}, fmt.Errorf("the script is over after %d turns, and this is number %d", len(p.Script), at+1)
 	}
-	turn, last := s[at], r.Last()
-	for !strings.Contains(last, turn.When) {
-		if turn.Else == nil {
-			return Turn{}, fmt.Errorf("turn %d expects %q in the last message, which is: %.2000s", at+1, turn.When, last)
+	turn, err := p.Script[at].fitting(r.Last())
+	if err != nil {
+		return Turn{}, fmt.Errorf("turn %d %w", at+1, err)
+	}
+	if p.asked == nil {
+		p.asked = map[int]int{}
+	}
+	if before := p.asked[at]; !r.Counts && before < len(turn.First) {
+		p.asked[at]++
+		turn = turn.First[before]
+	}
+	turn.Calls = named(turn.Calls, at)
+	return turn, nil
+}
+
+// fitting is the turn that goes with the last message.
+func (t Turn) fitting(last string) (Turn, error) {
+	for !strings.Contains(last, t.When) {
+		if t.Else == nil {
+			return Turn{}, fmt.Errorf("expects %q in the last message, which is: %.2000s", t.When, last)
 		}
-		turn = *turn.Else
+		t = *t.Else
 	}
-	calls := append([]Call(nil), turn.Calls...)
+	return t, nil
+}
+
+func named(calls []Call, at int) []Call {
+	calls = slices.Clone(calls)
 	for i := range calls {
 		if calls[i].ID == "" {
 			calls[i].ID = fmt.Sprintf("call_%d_%d", at+1, i+1)
 		}
 	}
-	turn.Calls = calls
-	return turn, nil
+	return calls
 }

@@ -2,14 +2,11 @@ package scripted
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -27,7 +24,7 @@ type Server struct {
 	served   chan struct{}
 
 	mu       sync.Mutex
-	script   Script
+	player   Player
 	requests []*Request
 	problems []error
 }
@@ -39,7 +36,7 @@ func Listen(ctx context.Context, network, address string, script Script) (*Serve
 	if err != nil {
 		return nil, fmt.Errorf("scripted model: %w", err)
 	}
-	s := &Server{listener: listener, script: script, served: make(chan struct{})}
+	s := &Server{listener: listener, player: Player{Script: script}, served: make(chan struct{})}
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 30 * time.Second}
 	go func() {
 		defer close(s.served)
@@ -65,7 +62,7 @@ func (s *Server) Close() error {
 func (s *Server) Play(script Script) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.script, s.requests, s.problems = script, nil, nil
+	s.player, s.requests, s.problems = Player{Script: script}, nil, nil
 }
 
 // Requests are the requests so far, in order of arrival.
@@ -84,35 +81,21 @@ func (s *Server) Err() error {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
-		refuse(w, http.StatusNotFound, r.Method+" "+r.URL.Path+" is not served here")
+	request, err := Read(w, r)
+	switch {
+	case request == nil:
+		new(Request).Refuse(w, http.StatusNotFound, "scripted", err.Error())
 		return
-	}
-	request, err := read(w, r)
-	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+	case err != nil:
+		request.Refuse(w, http.StatusBadRequest, "scripted", err.Error())
 		return
 	}
 	turn, err := s.next(request)
-	switch {
-	case err != nil:
-		refuse(w, http.StatusBadRequest, "scripted model: "+err.Error())
-	case turn.Status != 0:
-		refuse(w, turn.Status, turn.Text)
-	case request.Stream:
-		stream(w, request, turn)
-	default:
-		whole(w, request, turn)
-	}
-}
-
-func read(w http.ResponseWriter, r *http.Request) (*Request, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		return nil, err
+		request.Refuse(w, http.StatusBadRequest, "scripted", "scripted model: "+err.Error())
+		return
 	}
-	request := &Request{At: time.Now(), Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
-	return request, json.Unmarshal(body, request)
+	request.Answer(w, turn)
 }
 
 // next remembers the request and finds its answer.
@@ -120,16 +103,10 @@ func (s *Server) next(request *Request) (Turn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, request)
-	turn, err := s.script.turn(request, s.Anew)
+	s.player.Anew = s.Anew
+	turn, err := s.player.Next(request)
 	if err != nil {
 		s.problems = append(s.problems, err)
 	}
 	return turn, err
-}
-
-// refuse answers with an error in OpenAI's shape.
-func refuse(w http.ResponseWriter, status int, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": message, "type": "scripted", "code": status}})
 }
