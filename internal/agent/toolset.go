@@ -31,13 +31,17 @@ func (t Toolset) works(name string) bool {
 		return t.Set.NoFetch == nil && t.Set.Networked != nil
 	case "web_search":
 		return t.Set.Search != nil
+	case "memory_search", "memory_get":
+		return t.Set.Recall != nil
+	case "sessions_list", "sessions_history":
+		return t.Set.Sessions != nil
 	}
 	return true
 }
 
 // Parallel is true for tools that only look.
 func (Toolset) Parallel(name string) bool {
-	return slices.Contains([]string{"read", "ls", "grep", "view_image", "web_fetch", "web_search", "memory_search", "memory_get"}, name)
+	return slices.Contains([]string{"read", "ls", "grep", "view_image", "web_fetch", "web_search", "memory_search", "memory_get", "sessions_list", "sessions_history"}, name)
 }
 
 // Call carries out a call. Unknown tools, bad arguments and policy's refusals

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -79,7 +79,7 @@ func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err erro
 	w.Plan, w.Notices = w.Box.Plan, w.Box.Notices
 	w.Tools = agent.Toolset{Set: w.Box.Set}
 	w.Limits, w.Watch = o.Limits, o.Watch
-	if err := w.openTranscript(a, o.SessionID); err != nil {
+	if err := w.openTranscript(a, o); err != nil {
 		return err
 	}
 	if err := w.chooseModels(ctx, a, o); err != nil {
@@ -90,18 +90,17 @@ func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err erro
 }
 
 // openTranscript opens the conversation, for this process alone.
-func (w *Worker) openTranscript(a *App, id string) error {
-	if w.Session = id; id == "" {
-		w.Session = policy.Slug(w.Plan.Session.Key)
-	}
-	if w.Session != filepath.Base(w.Session) || strings.HasPrefix(w.Session, ".") || len(w.Session) > 200 {
-		return fmt.Errorf("session id %q cannot be the name of a file", w.Session)
-	}
-	dir := filepath.Join(a.Paths.AtollState, "agents", w.Plan.Agent.ID, "sessions")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+func (w *Worker) openTranscript(a *App, o *AgentOptions) error {
+	kept := a.sessions(w.Plan, o.Who.Account)
+	kept.Own = cmp.Or(o.SessionID, kept.Own)
+	w.Session, w.Box.Sessions = kept.Own, kept
+	path, err := kept.File(w.Session)
+	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, w.Session+".jsonl")
+	if err := os.MkdirAll(kept.Dir, 0o700); err != nil {
+		return err
+	}
 	lock, err := a.leases.TryHold("transcript " + path)
 	if errors.Is(err, lease.ErrHeld) {
 		return advice.With(fmt.Errorf("session %s is in use by another process", w.Session), "wait for it, or choose another with --session-id")

@@ -43,11 +43,7 @@ func newKit(t *testing.T, edit ...func(*tool.Options)) *kit {
 	k.mkdir("")
 	mounts := []policy.Mount{{Source: k.dir, Target: k.dir}}
 	o := tool.Options{
-		Caller: tool.Caller{
-			Policy:  policy.ResolveTools(config.ToolLists{Global: config.ToolList{Allow: []string{}, Deny: []string{}}}, ""),
-			Mode:    config.ModeAll,
-			Session: policy.Sessions{}.Parse("agent:main:main"),
-		},
+		Caller:   everybody(),
 		Isolated: k.place("sbx", g, mounts),
 		Workdir:  k.dir,
 		Paths:    policy.NewPathMap(mounts, policy.PathOptions{Workdir: k.dir, Masks: []string{"/tmp/masked"}}),
@@ -64,6 +60,15 @@ func newKit(t *testing.T, edit ...func(*tool.Options)) *kit {
 	}
 	k.set = tool.New(o)
 	return k
+}
+
+// everybody may call every tool.
+func everybody() tool.Caller {
+	return tool.Caller{
+		Policy:  policy.ResolveTools(config.ToolLists{Global: config.ToolList{Allow: []string{}, Deny: []string{}}}, ""),
+		Mode:    config.ModeAll,
+		Session: policy.Sessions{}.Parse("agent:main:main"),
+	}
 }
 
 func (k *kit) place(name string, g *machinetest.Guest, mounts []policy.Mount) *tool.Place {

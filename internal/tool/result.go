@@ -7,15 +7,18 @@ import (
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/policy"
 )
 
 // MaxText bounds the text of a result, whatever the tool. Tools have narrower
 // limits of their own; this one holds for what they forget.
 const MaxText = 256 << 10
 
-// WhereHost is where a call works that no sandbox holds.
-const WhereHost = "host"
+const (
+	// WhereHost is where a call works that no sandbox holds.
+	WhereHost = "host"
+	// WhereAtoll is where a call works that asks only what Atoll itself keeps.
+	WhereAtoll = "atoll"
+)
 
 // Result is what a model is told about a call.
 type Result struct {
@@ -24,7 +27,7 @@ type Result struct {
 	Images  []Image `json:"images,omitempty"`
 	// Details are for programs: what the text says, in fields.
 	Details any `json:"details,omitempty"`
-	// Where is "isolated", "networked" or "host", and Sandbox the name of the
+	// Where is "isolated", "networked", "host" or "atoll", and Sandbox the name of the
 	// sandbox. Set fills them in.
 	Where   string `json:"where"`
 	Sandbox string `json:"sandbox,omitempty"`
@@ -68,12 +71,16 @@ func isBeyondModel(err error) bool {
 }
 
 // finish makes sure of what every result promises.
-func (r *Result) finish(at *Place, half policy.Half) *Result {
+func (c *call) finish(r *Result) *Result {
 	r.Text = cutMiddle(strings.ToValidUTF8(r.Text, "\uFFFD"), MaxText)
-	r.Where, r.Sandbox = string(half), at.Name
-	if at.Host {
-		r.Where, r.Sandbox = WhereHost, ""
+	switch {
+	case c.tool.Ours:
+		r.Where = WhereAtoll
+	case c.at.Host:
+		r.Where = WhereHost
 		r.Text = strings.TrimRight(r.Text, "\n") + "\n[on the host, not in a sandbox]"
+	default:
+		r.Where, r.Sandbox = string(c.half), c.at.Name
 	}
 	return r
 }

@@ -41,6 +41,9 @@ type Options struct {
 	Search      Searcher // nil: there is none
 	SearchCount int      // results unless asked for another number; 0: the usual one
 	NoSearch    error    // why there is none
+
+	Sessions Sessions // nil: none are kept
+	Recall   Recall   // nil: there is none
 }
 
 // Set is the tools of one session. It is safe for concurrent use.
@@ -87,11 +90,11 @@ func (s *Set) Call(ctx context.Context, name string, args jsontext.Value) (*Resu
 	result, err := t.run(ctx, c, args)
 	switch {
 	case err == nil:
-		return result.finish(c.at, c.half), nil
+		return c.finish(result), nil
 	case isBeyondModel(err):
 		return nil, err
 	}
-	return ErrorResult(err).finish(c.at, c.half), nil
+	return c.finish(ErrorResult(err)), nil
 }
 
 // route sends the call to one half. A networked half that was not provided is

@@ -18,6 +18,8 @@ type Tool struct {
 	// As names the tool whose permission is enough, where policy lists know that
 	// one and not this: what may be read may also be searched.
 	As string
+	// Ours says that it works on what Atoll keeps, on no machine.
+	Ours bool
 
 	schema func() jsontext.Value
 	check  func(args jsontext.Value) error
@@ -37,6 +39,7 @@ func All() []Tool {
 		execTool(), processTool(),
 		readTool(), writeTool(), editTool(), patchTool(), lsTool(), grepTool(), imageTool(),
 		fetchTool(), searchTool(),
+		sessionsListTool(), sessionsHistoryTool(), memorySearchTool(), memoryGetTool(),
 	}
 }
 

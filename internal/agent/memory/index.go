@@ -210,13 +210,13 @@ func forget(ctx context.Context, tx *sql.Tx, name string) error {
 // ErrNoMemory is a path that is none of the agent's memories.
 var ErrNoMemory = errors.New("no such memory")
 
-// Get returns lines of a memory, from the given one on; 0 lines are all, within
-// the limit.
-func (x *Index) Get(_ context.Context, name string, from, lines int) (string, error) {
+// Get returns lines of a memory below an agent's workspace, from the given one
+// on; 0 lines are all, within the limit.
+func Get(dir, name string, from, lines int) (string, error) {
 	if !indexed(name) {
 		return "", fmt.Errorf("%s: %w: only MEMORY.md and memory/*.md are", name, ErrNoMemory)
 	}
-	root, err := hostpath.OpenDir(x.dir)
+	root, err := hostpath.OpenDir(dir)
 	if err != nil {
 		return "", err
 	}

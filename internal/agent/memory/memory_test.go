@@ -85,7 +85,7 @@ func TestRecall(t *testing.T) {
 		if !strings.Contains(hit.Snippet, want) || hit.Score <= 0 || hit.Score >= 1 {
 			t.Errorf("%q: %+v, want %q", query, hit, want)
 		}
-		text, err := f.Get(t.Context(), hit.Path, hit.First, hit.Last-hit.First+1)
+		text, err := memory.Get(f.dir, hit.Path, hit.First, hit.Last-hit.First+1)
 		if err != nil || !strings.Contains(text, want) {
 			t.Errorf("%q: lines %d–%d of %s: %q, %v", query, hit.First, hit.Last, hit.Path, text, err)
 		}
@@ -142,11 +142,11 @@ func TestOnlyMemories(t *testing.T) {
 		t.Errorf("found %+v", hit)
 	}
 	for _, name := range []string{"secret.md", "../secret.md", "memory/../secret.md", "/etc/passwd", "memory/none.md", "memory/dir/secret.md", "MEMORY.md"} {
-		if text, err := f.Get(t.Context(), name, 0, 0); err == nil {
+		if text, err := memory.Get(f.dir, name, 0, 0); err == nil {
 			t.Errorf("%s: %q", name, text)
 		}
 	}
-	if _, err := f.Get(t.Context(), "secret.md", 0, 0); !errors.Is(err, memory.ErrNoMemory) {
+	if _, err := memory.Get(f.dir, "secret.md", 0, 0); !errors.Is(err, memory.ErrNoMemory) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -174,10 +174,10 @@ func TestLongFiles(t *testing.T) {
 	if hit.First > 501 || hit.Last < 501 || hit.Last-hit.First > 100 {
 		t.Errorf("%+v", hit)
 	}
-	if text, err := f.Get(t.Context(), "MEMORY.md", 501, 1); err != nil || text != "the needle is here" {
+	if text, err := memory.Get(f.dir, "MEMORY.md", 501, 1); err != nil || text != "the needle is here" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if text, err := f.Get(t.Context(), "MEMORY.md", 99999, 5); err != nil || text != "" {
+	if text, err := memory.Get(f.dir, "MEMORY.md", 99999, 5); err != nil || text != "" {
 		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -1,0 +1,85 @@
+package agent_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/atoll-run/atoll/internal/agent"
+	"github.com/atoll-run/atoll/internal/tool"
+)
+
+// converse leaves a finished conversation.
+func converse(t *testing.T, dir, id, message string) {
+	t.Helper()
+	s := newStage(t, calls("look"), says("answer to "+message))
+	s.path = filepath.Join(dir, id+".jsonl")
+	s.reopen(t)
+	if _, err := s.Run(t.Context(), message); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSessionsShowOnlyWhatTheyMay(t *testing.T) {
+	dir := t.TempDir()
+	converse(t, dir, "mine", "first words of mine")
+	converse(t, dir, "theirs", "first words of theirs")
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		all  bool
+		want []string
+	}{{false, []string{"mine"}}, {true, []string{"theirs", "mine"}}} {
+		s := agent.Sessions{Dir: dir, Own: "mine", All: c.all}
+		list, err := s.List(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, i := range list {
+			ids = append(ids, i.ID)
+			if i.Title != "first words of "+i.ID || i.Own != (i.ID == "mine") || i.Size == 0 {
+				t.Errorf("%+v", i)
+			}
+		}
+		if diff := cmp.Diff(c.want, ids); diff != "" {
+			t.Errorf("all %v: %s", c.all, diff)
+		}
+		_, err = s.History(t.Context(), "theirs", 10)
+		if (err == nil) != c.all {
+			t.Errorf("all %v: history of another session: %v", c.all, err)
+		}
+		for _, id := range []string{"../mine", ".", "none", "a/b", strings.Repeat("x", 300), "a\nb"} {
+			if _, err := s.History(t.Context(), id, 10); err == nil {
+				t.Errorf("history of %q", id)
+			}
+		}
+	}
+}
+
+func TestHistory(t *testing.T) {
+	dir := t.TempDir()
+	converse(t, dir, "mine", "hello")
+	s := agent.Sessions{Dir: dir, Own: "mine"}
+	got, err := s.History(t.Context(), "", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []tool.SessionMessage{{Role: "user", Text: "hello"}, {Role: "assistant", Calls: []string{"look"}}, {Role: "tool", Text: "look ok"}, {Role: "assistant", Text: "answer to hello"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if last, err := s.History(t.Context(), "", 1); err != nil || len(last) != 1 || last[0].Text != "answer to hello" {
+		t.Errorf("%+v, %v", last, err)
+	}
+	if list, err := (agent.Sessions{Dir: filepath.Join(dir, "none")}).List(t.Context(), 1); err != nil || len(list) != 0 {
+		t.Errorf("no directory: %v, %v", list, err)
+	}
+}

@@ -1,0 +1,64 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/atoll-run/atoll/internal/agent"
+	"github.com/atoll-run/atoll/internal/agent/memory"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/tool"
+)
+
+// agentDir holds what is kept about an agent.
+func (a *App) agentDir(id string) string {
+	return filepath.Join(a.Paths.AtollState, "agents", id)
+}
+
+// sessionsDir holds the conversations of an agent. Accounts have one each:
+// what one said is never shown to another.
+func (a *App) sessionsDir(agentID, account string) string {
+	dir := a.agentDir(agentID)
+	if account != "" {
+		dir = filepath.Join(dir, "accounts", policy.Slug(account))
+	}
+	return filepath.Join(dir, "sessions")
+}
+
+// sessions are the conversations that a session's tools show: its own, and the
+// others of its agent where the configuration says so.
+func (a *App) sessions(p *plan.Plan, account string) agent.Sessions {
+	return agent.Sessions{
+		Dir: a.sessionsDir(p.Agent.ID, account), Own: policy.Slug(p.Session.Key),
+		All: !p.Sandboxed || p.Agent.Sandbox.SessionToolsVisibility == "all",
+	}
+}
+
+// recall searches the memories in an agent's workspace on the host. The index
+// is opened for a call and closed after it: calls are rare.
+type recall struct{ index, workspace string }
+
+func (a *App) recall(p *plan.Plan) tool.Recall {
+	return recall{filepath.Join(a.agentDir(p.Agent.ID), "memory.db"), p.Layout.AgentDir}
+}
+
+// Search implements tool.Recall.
+func (r recall) Search(ctx context.Context, query string, most int) (found []tool.Recollection, err error) {
+	index, err := memory.Open(ctx, r.index, r.workspace)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, index.Close()) }()
+	hits, err := index.Search(ctx, query, most)
+	for _, h := range hits {
+		found = append(found, tool.Recollection(h))
+	}
+	return found, err
+}
+
+// Get implements tool.Recall.
+func (r recall) Get(_ context.Context, path string, from, lines int) (string, error) {
+	return memory.Get(r.workspace, path, from, lines)
+}
