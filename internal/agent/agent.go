@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
 )
@@ -121,7 +119,7 @@ func (r *run) tell(e Event) {
 }
 
 func (r *run) work(ctx context.Context, message string) error {
-	if err := r.checkMessage(message); err != nil {
+	if err := r.limits.CheckMessage(message); err != nil {
 		return err
 	}
 	if err := r.Transcript.mend(); err != nil {
@@ -148,18 +146,6 @@ func (r *run) work(ctx context.Context, message string) error {
 			return err
 		}
 	}
-}
-
-func (r *run) checkMessage(message string) error {
-	switch {
-	case strings.TrimSpace(message) == "":
-		return &Error{Code: CodeEmpty, Text: "the message is empty"}
-	case len(message) > r.limits.MaxMessage:
-		return &Error{Code: CodeMessage, Text: fmt.Sprintf("the message has %d bytes, more than %d", len(message), r.limits.MaxMessage)}
-	case !utf8.ValidString(message) || strings.ContainsRune(message, 0):
-		return &Error{Code: CodeMessage, Text: "the message is no text"}
-	}
-	return nil
 }
 
 // finish tells an answer that is the last from one that was cut short.

@@ -164,8 +164,8 @@ func TestEnds(t *testing.T) {
 		want    string
 	}{
 		"empty message":     {nil, " \n", nil, agent.CodeEmpty},
-		"binary message":    {nil, "a\x00b", nil, agent.CodeMessage},
-		"no text":           {nil, "\xff\xfe", nil, agent.CodeMessage},
+		"binary message":    {nil, "a\x00b", nil, agent.CodeNoText},
+		"no text":           {nil, "\xff\xfe", nil, agent.CodeNoText},
 		"five megabytes":    {nil, strings.Repeat("x", 5<<20), nil, agent.CodeMessage},
 		"for ever":          {[]any{calls("look"), calls("look"), calls("look")}, "go", func(s *stage) { s.Limits.Turns = 2 }, agent.CodeTurns},
 		"tokens":            {[]any{calls("look")}, "go", func(s *stage) { s.Limits.Tokens = 15 }, agent.CodeTokens},

@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/llm"
 	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/usage"
 )
 
 // AgentOptions say which agent works, and within what.
@@ -45,6 +46,8 @@ type Worker struct {
 	Plan    *plan.Plan
 	Box     *Toolbox
 	Notices []string
+	models  *Models
+	ledger  *usage.Ledger
 	undo    []func() error // what was opened, in that order
 }
 
@@ -56,6 +59,28 @@ func (w *Worker) Close() error {
 	}
 	w.undo = nil
 	return errors.Join(problems...)
+}
+
+// Spent ends the agent's use of models and returns what all of it did cost: what
+// an answer costs is written down only after its last byte.
+func (w *Worker) Spent(ctx context.Context) (usage.Charge, error) {
+	if err := w.endModels(); err != nil {
+		return usage.Charge{}, err
+	}
+	return w.SpentSoFar(ctx)
+}
+
+// SpentSoFar may lack an answer that has just come.
+func (w *Worker) SpentSoFar(ctx context.Context) (usage.Charge, error) {
+	return w.ledger.Spent(ctx, usage.ScopeRun, w.Run)
+}
+
+func (w *Worker) endModels() error {
+	models := w.models
+	if w.models = nil; models == nil {
+		return nil
+	}
+	return models.Close()
 }
 
 // Worker makes an agent ready: its sandbox first, so that nothing is asked of a
@@ -167,7 +192,11 @@ func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) erro
 	if err != nil {
 		return err
 	}
-	w.undo = append(w.undo, models.Close)
+	w.models = models
+	w.undo = append(w.undo, w.endModels)
+	if w.ledger, err = a.Ledger(ctx); err != nil {
+		return err
+	}
 	if models.scripted() {
 		w.Notices = append(w.Notices, scriptedNotice)
 	}

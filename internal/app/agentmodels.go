@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/scripted"
+	"github.com/atoll-run/atoll/internal/usage"
 )
 
 // candidate is a model that an agent may ask.
@@ -131,6 +132,8 @@ func (a *App) scriptedModels(ctx context.Context, cfg config.LLM) (*Models, erro
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
+	// It costs nothing, unless the configuration says otherwise.
+	a.money.prices.Replace(map[string]usage.Price{scriptedModel: {}}, configuredPrices(&cfg))
 	m.after = end
 	return m, nil
 }

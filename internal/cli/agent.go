@@ -19,10 +19,11 @@ import (
 type agentOptions struct {
 	agent, account, sessionID, sessionKey, model string
 	message, messageFile, runID                  string
-	timeout                                      int
+	timeout, maxTurns                            int
+	maxTokens                                    int64
 	budget                                       float64
 	local, hostTools, asJSON                     bool
-	thinking                                     string
+	started                                      bool // the agent was
 }
 
 // maxMessage bounds what is read of a message; the agent's own limit is below it.
@@ -42,13 +43,23 @@ Without any model in the configuration a scripted one answers, so that everythin
 can be tried without a key.
 
 Exit codes: 0 the agent has ended, also with an error of its own (meta.error of
---json), 1 it could not be started.`,
+--json), 1 it could not be started, 130 it was interrupted.`,
 		Example: `  atoll agent -m "make the tests pass"
   atoll agent --agent reviewer --model anthropic/claude-sonnet-4-5 --message-file task.md
   git diff | atoll agent -m - --json`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return e.agentError(runAgent(cmd, e, &o)) },
+		Args: func(cmd *cobra.Command, args []string) error { return asAgentError(e.agentArgs(cmd, args)) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := runAgent(cmd, e, &o)
+			return asAgentError(errors.Join(e.sayNotStarted(&o, err), err))
+		},
 	}
+	o.add(cmd)
+	addForeignFlags(cmd)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return asAgentError(usage(cmd, err)) })
+	return cmd
+}
+
+func (o *agentOptions) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.message, "message", "m", "", "the task, or - for standard input")
 	flags.StringVar(&o.messageFile, "message-file", "", "`file` with the task")
@@ -58,20 +69,19 @@ Exit codes: 0 the agent has ended, also with an error of its own (meta.error of
 	flags.StringVar(&o.account, "account", "", "billing account; accounts never share a sandbox")
 	flags.StringVar(&o.model, "model", "", "`provider/name` of the model (default: the agent's)")
 	flags.StringVar(&o.runID, "run-id", "", "`id` of the run in records and bills (default: a new one)")
-	flags.IntVar(&o.timeout, "timeout", 600, "`seconds` until the agent is stopped; 0 for a day")
+	flags.IntVar(&o.timeout, "timeout", int(agent.DefaultTime.Seconds()), "`seconds` until the agent is stopped; 0 for a day")
+	flags.IntVar(&o.maxTurns, "max-turns", agent.DefaultTurns, "most `answers` of the model")
+	flags.Int64Var(&o.maxTokens, "max-tokens", agent.DefaultTokens, "most `tokens`, read and written, of all answers together")
 	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
 	flags.BoolVar(&o.local, "local", false, "work in this process, even if a gateway is running")
 	flags.BoolVar(&o.hostTools, "host-tools", false, "work on the host if the session is not sandboxed")
-	flags.StringVar(&o.thinking, "thinking", "", "accepted for compatibility and not acted on")
-	_ = flags.MarkHidden("thinking")
 	flags.BoolVar(&o.asJSON, "json", false, "print the result as JSON and nothing else")
-	return cmd
 }
 
-// agentError gives the exit codes that callers of agents know: 1 for everything
+// asAgentError gives the exit codes that callers of agents know: 1 for everything
 // that kept the agent from starting.
-func (e *env) agentError(err error) error {
-	if err == nil || code(err) == exitOK {
+func asAgentError(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	if own, ok := errors.AsType[*exitError](err); ok && own.code >= exitSignal {
@@ -89,22 +99,15 @@ func unwrapCode(err error) error {
 }
 
 func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
-	for _, name := range []string{"agent", "account", "session-key", "session-id"} {
-		if err := checkName(cmd, name); err != nil {
-			return err
-		}
-	}
-	if o.timeout < 0 {
-		return usage(cmd, fmt.Errorf("--timeout %d is negative", o.timeout))
-	}
-	if err := checkBudget(o.budget); err != nil {
+	if err := o.check(cmd); err != nil {
 		return err
 	}
-	if o.thinking != "" {
-		e.notice("--thinking is not acted on: models think as they are configured")
-	}
+	e.tellForeignFlags(cmd)
 	message, err := o.read(cmd, e)
 	if err != nil {
+		return err
+	}
+	if err := (agent.Limits{}).CheckMessage(message); err != nil {
 		return err
 	}
 	ctx := cmd.Context()
@@ -112,7 +115,7 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 	if err != nil {
 		return e.configError(err, false)
 	}
-	view := e.agentView(o)
+	view := &agentView{env: e, quiet: o.asJSON}
 	done := e.progress("preparing the sandbox")
 	worker, err := a.Worker(ctx, o.worker(view))
 	done()
@@ -120,13 +123,30 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 		return err
 	}
 	defer func() { err = firstOf(err, worker.Close()) }()
+	o.started = true
 	view.begin(worker)
 	outcome, failure := worker.Agent.Run(ctx, message)
-	spent, err := spentBy(context.WithoutCancel(ctx), a, worker.Run)
-	if err != nil {
-		return err
+	spent, err := worker.Spent(context.WithoutCancel(ctx))
+	err = firstOf(view.end(&agentEnd{worker, outcome, failure, spent}), err)
+	return firstOf(err, ctx.Err())
+}
+
+// check refuses flags that make no sense, before anything is made.
+func (o *agentOptions) check(cmd *cobra.Command) error {
+	for _, name := range []string{"agent", "account", "session-key", "session-id", "run-id", "model"} {
+		if err := checkName(cmd, name); err != nil {
+			return err
+		}
 	}
-	return view.end(worker, outcome, failure, spent)
+	switch {
+	case o.timeout < 0:
+		return usage(cmd, fmt.Errorf("--timeout %d is negative", o.timeout))
+	case o.maxTurns < 1:
+		return usage(cmd, fmt.Errorf("--max-turns %d is less than 1", o.maxTurns))
+	case o.maxTokens < 1:
+		return usage(cmd, fmt.Errorf("--max-tokens %d is less than 1", o.maxTokens))
+	}
+	return checkBudget(o.budget)
 }
 
 func (o *agentOptions) worker(view *agentView) app.AgentOptions {
@@ -135,7 +155,7 @@ func (o *agentOptions) worker(view *agentView) app.AgentOptions {
 		HostTools: o.hostTools, Model: o.model, SessionID: o.sessionID, Run: o.runID, Watch: view.event,
 	}
 	w.Budget.MicroUSD = microDollars(o.budget)
-	w.Limits = agent.Limits{Time: 24 * time.Hour}
+	w.Limits = agent.Limits{Time: 24 * time.Hour, Turns: o.maxTurns, Tokens: o.maxTokens}
 	if o.timeout > 0 {
 		w.Limits.Time = time.Duration(o.timeout) * time.Second
 	}

@@ -6,37 +6,39 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/atoll-run/atoll/internal/agent"
-	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/app"
 	money "github.com/atoll-run/atoll/internal/usage"
 )
 
-// agentView shows an agent at work: what it says, what it calls and how long
-// that takes. For programs it shows nothing.
+// agentView shows an agent at work: what it says, what it calls, how long that
+// takes and what has been spent. For programs it shows nothing.
 type agentView struct {
-	env   *env
-	quiet bool
-	mid   bool // a line is not ended yet
-	calls int
+	env    *env
+	worker *app.Worker
+	quiet  bool
+	mid    bool  // a line is not ended yet
+	tokens int64 // so far
 }
 
-func (e *env) agentView(o *agentOptions) *agentView { return &agentView{env: e, quiet: o.asJSON} }
-
 func (v *agentView) begin(w *app.Worker) {
+	v.worker = w
 	for _, n := range w.Notices {
 		v.env.notice(n)
 	}
 	if v.quiet {
 		return
 	}
-	where := "the host, without a sandbox"
-	if s := w.Plan.Spec; w.Plan.Sandboxed && s != nil {
-		where = fmt.Sprintf("sandbox %s (%s, image %s, network %s)", s.Name, s.Backend, orDash(s.Image), s.Network)
+	v.line(v.env.style().dim("agent " + w.Plan.Agent.ID + " · " + w.Models[0].Name + " · " + whereAgent(w)))
+}
+
+// whereAgent says where an agent's tools work.
+func whereAgent(w *app.Worker) string {
+	s := w.Plan.Spec
+	if !w.Plan.Sandboxed || s == nil {
+		return "the host, without a sandbox"
 	}
-	v.line(v.env.style().dim("agent " + w.Plan.Agent.ID + " · " + w.Models[0].Name + " · " + where))
+	return fmt.Sprintf("sandbox %s (%s, image %s, network %s)", s.Name, s.Backend, orDash(s.Image), s.Network)
 }
 
 // event is told by the agent, one at a time.
@@ -48,10 +50,11 @@ func (v *agentView) event(e agent.Event) {
 	case agent.TextDelta:
 		v.text(e.Text)
 	case agent.ToolCall:
-		v.calls++
 		v.line(v.env.style().bold("→ "+printable(e.Call.Name)) + " " + clip(e.Call.Args, 100))
 	case agent.ToolResult:
 		v.result(&e)
+	case agent.UsageReport:
+		v.tokens += e.Usage.Total()
 	case agent.Notice:
 		v.line(v.env.style().dim(clip(e.Text, 300)))
 	}
@@ -62,7 +65,17 @@ func (v *agentView) result(e *agent.Event) {
 	if e.IsError {
 		mark = "✗"
 	}
-	v.line(v.env.style().dim(fmt.Sprintf("%s %s  %.1f ms", mark, clip(firstLine(e.Text), 100), e.TookMs)))
+	v.line(v.env.style().dim(fmt.Sprintf("%s %s  %.1f ms · %s", mark, clip(firstLine(e.Text), 100), e.TookMs, v.soFar())))
+}
+
+// soFar is what has been spent. Money that cannot be asked for is not shown: it
+// is in the end.
+func (v *agentView) soFar() string {
+	text := fmt.Sprintf("%d tokens", v.tokens)
+	if spent, err := v.worker.SpentSoFar(context.Background()); err == nil {
+		text += ", " + money.Dollars(spent.MicroUSD)
+	}
+	return text + " so far"
 }
 
 // text prints what the agent says as it comes, printable and line by line.
@@ -102,65 +115,31 @@ func clip(s string, most int) string {
 	return printable(s)
 }
 
-// atollMeta is what we tell beyond the common form.
-type atollMeta struct {
-	Run      string `json:"run"`
-	Sandbox  string `json:"sandbox,omitempty"`
-	Backend  string `json:"backend,omitempty"`
-	Turns    int    `json:"turns"`
-	Calls    int    `json:"toolCalls"`
-	MicroUSD int64  `json:"microUsd"`
-	Unpriced int64  `json:"unpricedCalls,omitzero"`
+// agentEnd is how an agent's work ended.
+type agentEnd struct {
+	worker  *app.Worker
+	outcome *agent.Outcome
+	failure error // nil if it is done
+	spent   money.Charge
 }
 
 // end prints how it ended. An agent that failed has ended too.
-func (v *agentView) end(w *app.Worker, out *agent.Outcome, failure error, spent money.Charge) error {
-	e := v.env
+func (v *agentView) end(end *agentEnd) error {
 	if v.quiet {
-		return e.printEnvelope(w, out, failure, spent)
+		return v.env.printJSON(end.envelope())
 	}
-	if failure != nil {
-		v.line(fmt.Sprintf("%s %s: %s", e.style().bold("error"), agent.CodeOf(failure), clip(failure.Error(), 1000)))
+	style, out := v.env.style(), end.outcome
+	if end.failure != nil {
+		v.line(fmt.Sprintf("%s %s: %s", style.bold("error"), agent.CodeOf(end.failure), clip(end.failure.Error(), 1000)))
 	}
-	v.line(e.style().dim(fmt.Sprintf("%s · %d tool calls · %d tokens · %s · %s", w.Run, out.Calls, out.Usage.Total(), money.Dollars(spent.MicroUSD), out.Took.Round(time.Millisecond))))
+	v.line(style.dim(fmt.Sprintf("receipt %s · %d tool calls · %d tokens · %s · %s", end.worker.Run, out.Calls, out.Usage.Total(), end.cost(), out.Took.Round(time.Millisecond))))
 	return nil
 }
 
-func spentBy(ctx context.Context, a *app.App, run string) (money.Charge, error) {
-	ledger, err := a.Ledger(ctx)
-	if err != nil {
-		return money.Charge{}, err
+// cost is the money, and whether all of it is known.
+func (e *agentEnd) cost() string {
+	if e.spent.Unpriced > 0 {
+		return fmt.Sprintf("%s and %d calls of models without a price", money.Dollars(e.spent.MicroUSD), e.spent.Unpriced)
 	}
-	return ledger.Spent(ctx, money.ScopeRun, run)
-}
-
-func (e *env) printEnvelope(w *app.Worker, out *agent.Outcome, failure error, spent money.Charge) error {
-	meta := atollMeta{Run: w.Run, Turns: out.Turns, Calls: out.Calls, MicroUSD: spent.MicroUSD, Unpriced: spent.Unpriced}
-	if s := w.Plan.Spec; w.Plan.Sandboxed && s != nil {
-		meta.Sandbox, meta.Backend = s.Name, s.Backend
-	}
-	extra, err := json.Marshal(&meta)
-	if err != nil {
-		return err
-	}
-	name := out.Model
-	if name == "" {
-		name = w.Models[0].Name
-	}
-	provider, _, _ := strings.Cut(name, "/")
-	result := envelope.Envelope{Payloads: []envelope.Payload{}, Meta: envelope.Meta{
-		DurationMs: out.Took.Milliseconds(),
-		AgentMeta: envelope.AgentMeta{
-			SessionID: w.Session, Provider: provider, Model: name,
-			Usage: envelope.Usage{Input: out.Usage.Input, Output: out.Usage.Output, Total: out.Usage.Total()},
-		},
-		Atoll: extra,
-	}}
-	if out.Text != "" {
-		result.Payloads = append(result.Payloads, envelope.Payload{Text: out.Text})
-	}
-	if failure != nil {
-		result.Meta.Error = &envelope.Error{Kind: agent.CodeOf(failure), Message: failure.Error()}
-	}
-	return e.printJSON(&result)
+	return money.Dollars(e.spent.MicroUSD)
 }

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+)
+
+// foreignFlag is a flag that scripts written for `openclaw agent`, or for a later
+// Atoll, may give. It is taken, and named in a notice.
+type foreignFlag struct {
+	name, short string
+	isSwitch    bool
+	instead     string // what happens
+}
+
+const (
+	noChannels = "there are no channels here, the answer is printed"
+	noRelay    = "nothing is pushed from here, commits stay in the sandbox's workspace"
+)
+
+func foreignFlags() []foreignFlag {
+	return []foreignFlag{
+		{name: "thinking", instead: "models think as they are configured"},
+		{name: "to", short: "t", instead: "--session-key chooses the session"},
+		{name: "channel", instead: noChannels},
+		{name: "reply-to", instead: noChannels},
+		{name: "reply-channel", instead: noChannels},
+		{name: "reply-account", instead: noChannels},
+		{name: "deliver", isSwitch: true, instead: noChannels},
+		{name: "branch", instead: noRelay},
+		{name: "work-item", instead: noRelay},
+		{name: "state-key", instead: noRelay},
+		{name: "branch-mode", instead: noRelay},
+	}
+}
+
+func addForeignFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	for _, f := range foreignFlags() {
+		if f.isSwitch {
+			flags.BoolP(f.name, f.short, false, "accepted and not acted on")
+		} else {
+			flags.StringP(f.name, f.short, "", "accepted and not acted on")
+		}
+		_ = flags.MarkHidden(f.name)
+	}
+}
+
+func (e *env) tellForeignFlags(cmd *cobra.Command) {
+	for _, f := range foreignFlags() {
+		if cmd.Flags().Changed(f.name) {
+			e.notice("--" + f.name + " is not acted on: " + f.instead)
+		}
+	}
+}
+
+// agentArgs takes no arguments, but for the on and off that scripts give to
+// --verbose.
+func (e *env) agentArgs(cmd *cobra.Command, args []string) error {
+	if !cmd.Flags().Changed("verbose") || len(args) != 1 {
+		return noArgs(cmd, args)
+	}
+	switch args[0] {
+	case "on":
+	case "off":
+		e.verbose = false
+	default:
+		return usage(cmd, errors.New("--verbose is on or off"))
+	}
+	return nil
+}
