@@ -6,12 +6,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/scripted"
 )
 
 // Options say how the server behaves.
@@ -24,10 +28,12 @@ type Options struct {
 	Old bool
 }
 
-// Model is what one model costs, in dollars for a token, and what it says.
+// Model is what one model costs, in dollars for a token, and what it says: its
+// script, which begins again with every message of a user, or always the same.
 type Model struct {
 	Input, Output float64
 	Answer        string
+	Script        scripted.Script
 }
 
 // Row is one row of the spend logs.
@@ -67,7 +73,10 @@ type Server struct {
 	keys    map[string]*virtualKey
 	written []Row
 	waiting []Row
-	headers []http.Header
+	asked   []*scripted.Request
+
+	players  map[string]*scripted.Player // by model
+	problems []error
 }
 
 // Listen starts a server on network "tcp" or "unix".
@@ -76,7 +85,7 @@ func Listen(ctx context.Context, network, address string, o Options) (*Server, e
 	if err != nil {
 		return nil, fmt.Errorf("scripted LiteLLM: %w", err)
 	}
-	s := &Server{options: o, listener: listener, served: make(chan struct{}), keys: map[string]*virtualKey{}}
+	s := &Server{options: o, listener: listener, served: make(chan struct{}), keys: map[string]*virtualKey{}, players: map[string]*scripted.Player{}}
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 30 * time.Second}
 	go func() {
 		defer close(s.served)
@@ -123,17 +132,30 @@ func (s *Server) Keys() int {
 	return len(s.keys)
 }
 
-// Headers returns the headers of the chat completions so far.
-func (s *Server) Headers() []http.Header {
+// Requests returns the requests to models so far.
+func (s *Server) Requests() []*scripted.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]http.Header(nil), s.headers...)
+	return slices.Clone(s.asked)
+}
+
+func (s *Server) remember(ask *scripted.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, ask)
+}
+
+// Err tells of requests that no script had an answer to.
+func (s *Server) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.problems...)
 }
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	for _, path := range []string{"/chat/completions", "/v1/chat/completions"} {
-		mux.HandleFunc("POST "+path, s.chat)
+	for _, path := range []string{"/chat/completions", "/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens", "/v1/responses"} {
+		mux.HandleFunc("POST "+path, s.serve)
 	}
 	mux.HandleFunc("GET /v1/models", s.models)
 	mux.HandleFunc("GET /model/info", s.admin(s.modelInfo))
@@ -148,8 +170,10 @@ func (s *Server) routes() http.Handler {
 }
 
 func bearer(r *http.Request) string {
-	key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return key
+	if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return key
+	}
+	return r.Header.Get("x-api-key")
 }
 
 // admin lets only the master key through.

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Installs programs from npm that talk to models, in pinned versions, with a
+# Node to run them, for the tests that run them in sandboxes. Quick when they
+# are there already.
+#
+#   scripts/sdks.sh [up]           install the SDKs of OpenAI and Anthropic
+#   scripts/sdks.sh agents         install Codex, Claude Code and opencode as well
+#   scripts/sdks.sh dir [agents]   print where they are or would be
+set -euo pipefail
+
+root=${ATOLL_SDKS_DIR:-/var/tmp/atoll-sdks}
+node=node@24.21.0
+sdks=(openai@7.53.0 @anthropic-ai/sdk@1.8.0)
+agents=(@anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0 opencode-ai@1.18.33)
+
+fail() { echo "sdks.sh: $*" >&2; exit 1; }
+
+# dir_of is a directory for exactly these packages: another version is another
+# directory, and what is there is never changed.
+dir_of() { echo "$root/$(printf '%s\n' "$node" "$@" | sha256sum | cut -c 1-12)"; }
+
+install() {
+	local dir=$1
+	shift
+	command -v npm >/dev/null || fail "npm is missing: run scripts/deps.sh"
+	echo "sdks.sh: installing $* into $dir" >&2
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	cd "$dir"
+	echo '{"private":true}' >package.json
+	npm install --no-audit --no-fund --no-progress --loglevel=error "$node" "$@" >&2
+	node_modules/.bin/node --version >&2
+	touch .complete
+}
+
+up() {
+	local dir
+	dir=$(dir_of "$@")
+	[[ -e $dir/.complete ]] && return
+	mkdir -p "$root"
+	exec 9>"$root/lock" # two who install at once would spoil each other's
+	flock 9
+	[[ -e $dir/.complete ]] || (install "$dir" "$@")
+}
+
+case ${1:-up} in
+up) up "${sdks[@]}" ;;
+agents) up "${agents[@]}" ;;
+dir) if [[ ${2:-} == agents ]]; then dir_of "${agents[@]}"; else dir_of "${sdks[@]}"; fi ;;
+*) fail "usage: sdks.sh [up|agents|dir [agents]]" ;;
+esac
