@@ -54,7 +54,7 @@ run: build ## show what Atoll can do, on this machine: no engine, no root needed
 	@scripts/demo.sh
 
 .PHONY: test
-test: engine build openclaw vet ## run every test, on real engines (needs root)
+test: engine build openclaw sdks vet ## run every test, on real engines (needs root)
 	@rm -f $(UNSTEADY)
 	$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_EVENTS) $(RERUN_FLAGS) --packages '$(TEST_PACKAGES)' -- $(TEST_FLAGS)
 	@! grep -F 'WARNING: DATA RACE' $(TEST_EVENTS)
@@ -63,6 +63,10 @@ test: engine build openclaw vet ## run every test, on real engines (needs root)
 .PHONY: openclaw
 openclaw: ## install the OpenClaw that tests run (needs npm)
 	scripts/openclaw.sh up
+
+.PHONY: sdks
+sdks: ## install the SDKs of models that tests run (needs npm)
+	scripts/sdks.sh up
 
 .PHONY: test-openclaw
 test-openclaw: engine build openclaw ## run the real OpenClaw on Atoll's docker (needs root)

@@ -29,12 +29,8 @@ type Models struct {
 	after  func() error // what to end last; may be nil
 }
 
-const (
-	// keyCheck is how often keys are looked at that may have been changed.
-	keyCheck = 5 * time.Second
-	// pricePatience is how long providers have to tell their prices.
-	pricePatience = 5 * time.Second
-)
+// pricePatience is how long providers have to tell their prices.
+const pricePatience = 5 * time.Second
 
 // Models opens the proxy. Close it before the App.
 func (a *App) Models(ctx context.Context) (*Models, error) {
@@ -72,7 +68,7 @@ func (a *App) openModels(ctx context.Context, cfg config.LLM) (*Models, error) {
 	}
 	var background context.Context
 	background, m.stop = context.WithCancel(context.WithoutCancel(ctx))
-	m.work.Go(func() { m.reloadKeys(background) })
+	m.keepKeys(background)
 	return m, nil
 }
 
@@ -124,24 +120,12 @@ func (m *Models) scrub(text string) string {
 	return text
 }
 
-// reloadKeys reads keys again that may have been changed.
-func (m *Models) reloadKeys(ctx context.Context) {
-	tick := time.NewTicker(keyCheck)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		for _, pool := range m.pools {
-			if !pool.Due() {
-				continue
-			}
-			if err := pool.Reload(ctx); err != nil {
-				m.app.logger.WarnContext(ctx, "keys could not be read again", "error", err)
-			}
-		}
+// keepKeys follows keys that are changed where they are kept.
+func (m *Models) keepKeys(ctx context.Context) {
+	for _, pool := range m.pools {
+		m.work.Go(func() {
+			pool.Keep(ctx, func(err error) { m.app.logger.WarnContext(ctx, "keys could not be read again", "error", err) })
+		})
 	}
 }
 

@@ -52,7 +52,7 @@ func layers() [][]string {
 		{"internal/run"},
 		{"internal/gateway", "internal/mcp", "internal/ui", "internal/vm"},
 		{"internal/app"},
-		{"internal/openclawpeer"},
+		{"internal/openclawpeer", "internal/modelpeer"},
 		{"internal/bench"},
 		{"internal/cli"},
 		{"cmd"},

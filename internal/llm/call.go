@@ -68,11 +68,14 @@ func (x *exchange) send(a *h1.Response) (*link, error) {
 	for try := 1; ; try++ {
 		key, err := x.place.keys.Pick()
 		if err != nil {
-			return nil, stop(503, "no_key", "the upstream takes none of our keys at the moment", true)
+			return nil, stop(503, "upstream_failing", err.Error()+": it is left alone for a moment", true)
 		}
 		x.secret = key.Value.Reveal()
 		l, err := x.attempt(a)
 		if err != nil {
+			if isUpstreams(err) {
+				key.Failed(0)
+			}
 			return nil, err
 		}
 		switch {
@@ -88,6 +91,16 @@ func (x *exchange) send(a *h1.Response) (*link, error) {
 		}
 		l.discard()
 	}
+}
+
+// isUpstreams tells the failures of the upstream from reasons of ours to stop,
+// and from callers that left. That it is silent for long is one of the former.
+func isUpstreams(err error) bool {
+	if s, ok := errors.AsType[*stopError](err); ok {
+		return s.problem.Code == "upstream_timeout"
+	}
+	_, atCaller := errors.AsType[*callerError](err)
+	return !atCaller && !errors.Is(err, errGone)
 }
 
 // attempt sends the request once.

@@ -10,42 +10,42 @@ import (
 	"time"
 )
 
-// How long a key rests after a failure, and how often sources are read again.
+// How long other keys are preferred to one, and how often sources are read again.
 const (
-	DefaultRest        = 30 * time.Second // after 429, or the third failure
+	DefaultRest        = 30 * time.Second // after 429
 	DefaultRefusedRest = 5 * time.Minute  // after 401 or 403, unless the source has a new key
 	DefaultReload      = time.Minute
-	failuresToRest     = 3
+	DefaultPause       = 2 * time.Second // between two readings, however many keys are refused
 )
-
-// ErrNoKey means that every key of a pool rests.
-var ErrNoKey = errors.New("every key is refused or throttled by the upstream")
 
 // PoolOptions are the numbers of a Pool; zero is the default.
 type PoolOptions struct {
-	Rest, RefusedRest, Reload time.Duration
-	Now                       func() time.Time
+	Rest, RefusedRest, Reload, Pause time.Duration
+	Now                              func() time.Time
 }
 
 // Pool is several keys for one upstream. It is safe for concurrent use; Pick
-// takes no lock while the first key is good.
+// takes no lock.
+//
+// A key that the upstream refused or throttled goes behind the others for a
+// while. It is still used where there is no other: who asked for a model that
+// the key may not use, or too often, must not silence everybody else.
 type Pool struct {
 	options PoolOptions
 	sources []Source
 	keys    atomic.Pointer[[]*entry]
+	breaker breaker
 
 	refused chan struct{} // tells Keep that the upstream refused a key
 
-	mu     sync.Mutex // one reload at a time
-	loaded time.Time
+	mu sync.Mutex // one reload at a time
 }
 
 // entry is one key and how it fares.
 type entry struct {
-	value    Value
-	name     string
-	until    atomic.Int64 // unix nanoseconds; it rests until then
-	failures atomic.Int32
+	value Value
+	name  string
+	until atomic.Int64 // unix nanoseconds; others go before it until then
 }
 
 // Key is a key in use.
@@ -63,6 +63,7 @@ func NewPool(ctx context.Context, o PoolOptions, sources ...Source) (*Pool, erro
 	o.Rest = orDefault(o.Rest, DefaultRest)
 	o.RefusedRest = orDefault(o.RefusedRest, DefaultRefusedRest)
 	o.Reload = orDefault(o.Reload, DefaultReload)
+	o.Pause = orDefault(o.Pause, DefaultPause)
 	p := &Pool{options: o, sources: sources, refused: make(chan struct{}, 1)}
 	return p, p.Reload(ctx)
 }
@@ -79,7 +80,6 @@ func orDefault(d, fallback time.Duration) time.Duration {
 func (p *Pool) Reload(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.loaded = p.options.Now()
 	before := map[string]*entry{}
 	for _, e := range p.entries() {
 		before[e.name] = e
@@ -107,8 +107,8 @@ func (p *Pool) Reload(ctx context.Context) error {
 	return nil
 }
 
-// Keep reads the sources again from time to time, and soon after the upstream
-// refused a key, until the context ends. What goes wrong is told to failed: the
+// Keep reads the sources again from time to time, and as soon as the upstream
+// refuses a key, until the context ends. What goes wrong is told to failed: the
 // keys that were there stay in use.
 func (p *Pool) Keep(ctx context.Context, failed func(error)) {
 	tick := time.NewTicker(p.options.Reload)
@@ -123,6 +123,10 @@ func (p *Pool) Keep(ctx context.Context, failed func(error)) {
 		if err := p.Reload(ctx); err != nil && ctx.Err() == nil {
 			failed(err)
 		}
+		select { // whoever provokes refusals must not have programs run without end
+		case <-ctx.Done():
+		case <-time.After(p.options.Pause):
+		}
 	}
 }
 
@@ -133,15 +137,30 @@ func (p *Pool) entries() []*entry {
 	return nil
 }
 
-// Pick returns the first key that does not rest.
+// Pick returns the first key that does not rest, else the one whose rest ends
+// first. The error is ErrFailing.
 func (p *Pool) Pick() (Key, error) {
-	now := p.options.Now().UnixNano()
-	for _, e := range p.entries() {
-		if e.until.Load() <= now {
-			return Key{e.value, p, e}, nil
+	now := p.options.Now()
+	if !p.breaker.lets(now) {
+		return Key{}, ErrFailing
+	}
+	e := p.best(now.UnixNano())
+	return Key{e.value, p, e}, nil
+}
+
+func (p *Pool) best(now int64) *entry {
+	entries := p.entries() // never none: see Reload
+	best := entries[0]
+	for _, e := range entries {
+		until := e.until.Load()
+		if until <= now {
+			return e
+		}
+		if until < best.until.Load() {
+			best = e
 		}
 	}
-	return Key{}, ErrNoKey
+	return best
 }
 
 // Values returns every key, for scrubbing answers.
@@ -153,34 +172,37 @@ func (p *Pool) Values() []Value {
 	return all
 }
 
-// Due reports whether the sources should be read again.
-func (p *Pool) Due() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.options.Now().Sub(p.loaded) >= p.options.Reload
+// Worked tells that the upstream took the key.
+func (k Key) Worked() {
+	k.pool.breaker.answered()
+	if k.entry.until.Load() != 0 {
+		k.entry.until.Store(0)
+	}
 }
 
-// Worked tells that the upstream took the key.
-func (k Key) Worked() { k.entry.failures.Store(0) }
-
-// Failed tells what status the upstream answered with and reports whether
-// another key may be tried: 401 and 403 are the key's fault, 429 its limit's.
-// Anything else counts against it only when it repeats.
+// Failed tells what status the upstream answered with, 0 if it did not, and
+// reports whether another key may be tried: 401 and 403 may be the key's fault,
+// 429 its limit's. Anything else is the upstream's own fault.
 func (k Key) Failed(status int) (another bool) {
 	now := k.pool.options.Now()
-	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		k.entry.until.Store(now.Add(k.pool.options.RefusedRest).UnixNano())
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		k.rest(now.Add(k.pool.options.RefusedRest))
 		select {
 		case k.pool.refused <- struct{}{}:
 		default:
 		}
-	case status == http.StatusTooManyRequests:
-		k.entry.until.Store(now.Add(k.pool.options.Rest).UnixNano())
-	case k.entry.failures.Add(1) >= failuresToRest:
-		k.entry.failures.Store(0)
-		k.entry.until.Store(now.Add(k.pool.options.Rest).UnixNano())
+	case http.StatusTooManyRequests:
+		k.rest(now.Add(k.pool.options.Rest))
+	default:
+		k.pool.breaker.failed(now)
+		return false
 	}
-	_, err := k.pool.Pick()
-	return err == nil && k.entry.until.Load() > now.UnixNano()
+	return k.pool.best(now.UnixNano()).until.Load() <= now.UnixNano()
+}
+
+// rest lets other keys go before. The upstream is there: it answered.
+func (k Key) rest(until time.Time) {
+	k.pool.breaker.answered()
+	k.entry.until.Store(until.UnixNano())
 }

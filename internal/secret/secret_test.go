@@ -217,12 +217,6 @@ func TestPoolFailsOverAndRecovers(t *testing.T) {
 	pick := func(want string) secret.Key {
 		t.Helper()
 		k, err := p.Pick()
-		if want == "" {
-			if !errors.Is(err, secret.ErrNoKey) {
-				t.Errorf("%v, want ErrNoKey", err)
-			}
-			return k
-		}
 		if err != nil || k.Value.Reveal() != want {
 			t.Fatalf("%q, %v; want %q", k.Value.Reveal(), err, want)
 		}
@@ -234,37 +228,68 @@ func TestPoolFailsOverAndRecovers(t *testing.T) {
 	if pick("two").Failed(401) {
 		t.Error("a third key?")
 	}
-	pick("")
-	now = now.Add(secret.DefaultRest)
-	k := pick("one") // throttled keys rest shortly,
-	k.Worked()
-	for range 2 {
-		if k.Failed(502) {
-			t.Error("one bad answer is not the key's fault")
-		}
-	}
-	k.Failed(502)
-	pick("") // and a circuit opens after three failures,
+	now = now.Add(time.Second)
+	pick("one").Failed(403) // whose rest would have ended first, and goes last now
+	pick("two").Worked()
+	pick("two") // it works after all
+	now = now.Add(secret.DefaultRefusedRest)
+	pick("one").Failed(401)
 	second = "new"
 	if err := p.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	pick("new") // a changed key is used at once,
+	pick("new") // a changed key is used
 	second = ""
 	if err := p.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	pick("new") // and kept when its source fails.
-	if p.Due() {
-		t.Error("due at once")
+	first = "newer"
+	if err := p.Reload(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	now = now.Add(secret.DefaultReload)
-	if !p.Due() {
-		t.Error("not due")
-	}
+	pick("newer") // A changed key has nothing to rest from.
 	if got := len(p.Values()); got != 2 {
 		t.Errorf("%d values", got)
 	}
+}
+
+// An upstream that fails is left alone, longer and longer, and tried by one
+// request at a time; one answer opens it for all.
+func TestPoolLeavesAFailingUpstreamAlone(t *testing.T) {
+	key, now := "one", time.Unix(1000, 0)
+	p, err := secret.NewPool(t.Context(), secret.PoolOptions{Now: func() time.Time { return now }}, changing{"a", &key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(want bool) secret.Key {
+		t.Helper()
+		k, err := p.Pick()
+		if want == (err != nil) || err != nil && !errors.Is(err, secret.ErrFailing) {
+			t.Fatalf("open %v, %v", want, err)
+		}
+		return k
+	}
+	k := open(true)
+	for _, status := range []int{502, 0, 500, 529, 429, 500, 500, 500, 500} { // what is answered begins the count again
+		k.Failed(status)
+	}
+	open(true)
+	k.Failed(503)
+	for _, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second} {
+		now = now.Add(pause - 1)
+		open(false)
+		now = now.Add(1)
+		k = open(true)
+		open(false) // one at a time
+		k.Failed(502)
+	}
+	now = now.Add(30 * time.Second)
+	open(true)                      // this one is not heard of,
+	now = now.Add(10 * time.Second) // so another is tried
+	open(true).Worked()
+	open(true)
+	open(true)
 }
 
 func TestAPoolNeedsAKey(t *testing.T) {
@@ -298,7 +323,7 @@ func TestPoolFollowsAChangedKey(t *testing.T) {
 	old.Failed(401)
 	var got secret.Key
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if got, err = p.Pick(); err == nil {
+		if got, err = p.Pick(); err == nil && got.Value.Reveal() == "new" {
 			break
 		}
 	}

@@ -75,6 +75,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	c.answer(w)
 }
 
+// part is a script that is being played: a model's, in one dialect.
+type part struct {
+	model   string
+	dialect scripted.Dialect
+}
+
 // next is what the model says: its script, or always the same.
 func (s *Server) next(ask *scripted.Request, model Model) (scripted.Turn, error) {
 	if model.Script == nil {
@@ -84,10 +90,11 @@ func (s *Server) next(ask *scripted.Request, model Model) (scripted.Turn, error)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.players[ask.Model] == nil {
-		s.players[ask.Model] = &scripted.Player{Script: model.Script, Anew: true}
+	who := part{ask.Model, ask.Dialect}
+	if s.players[who] == nil {
+		s.players[who] = &scripted.Player{Script: model.Script, Anew: true}
 	}
-	turn, err := s.players[ask.Model].Next(ask)
+	turn, err := s.players[who].Next(ask)
 	if err != nil {
 		s.problems = append(s.problems, err)
 	}

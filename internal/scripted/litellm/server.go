@@ -75,7 +75,7 @@ type Server struct {
 	waiting []Row
 	asked   []*scripted.Request
 
-	players  map[string]*scripted.Player // by model
+	players  map[part]*scripted.Player
 	problems []error
 }
 
@@ -85,7 +85,7 @@ func Listen(ctx context.Context, network, address string, o Options) (*Server, e
 	if err != nil {
 		return nil, fmt.Errorf("scripted LiteLLM: %w", err)
 	}
-	s := &Server{options: o, listener: listener, served: make(chan struct{}), keys: map[string]*virtualKey{}, players: map[string]*scripted.Player{}}
+	s := &Server{options: o, listener: listener, served: make(chan struct{}), keys: map[string]*virtualKey{}, players: map[part]*scripted.Player{}}
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 30 * time.Second}
 	go func() {
 		defer close(s.served)

@@ -1,0 +1,173 @@
+package modelpeer_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/scripted/litellm"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds a program in a sandbox: a loaded machine is slow.
+const patience = 5 * time.Minute
+
+const masterKey = "sk-master-0123456789-of-the-upstream"
+
+// installed is a directory of scripts/sdks.sh.
+func installed(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "../../scripts/sdks.sh", "dir").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := strings.TrimSpace(string(out))
+	if _, err := os.Stat(filepath.Join(dir, ".complete")); err != nil {
+		t.Fatalf("the SDKs are not installed in %s: run scripts/sdks.sh up", dir)
+	}
+	return dir
+}
+
+// desk is an installation with one sandbox, whose models are a scripted
+// LiteLLM's.
+type desk struct {
+	*testing.T
+	upstream *litellm.Server
+	app      *app.App
+	models   *app.Models
+	in       *app.Session
+	state    string
+}
+
+// deskOptions say how a desk is set up.
+type deskOptions struct {
+	backend string // linux or docker
+	binds   []string
+	models  map[string]litellm.Model
+	late    bool // LiteLLM writes its logs when told
+	llm     map[string]any
+}
+
+func newDesk(t *testing.T, o deskOptions) *desk {
+	t.Helper()
+	upstream, err := litellm.Listen(t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: masterKey, Models: o.models, Late: o.late})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = upstream.Close() })
+	dir, err := os.MkdirTemp("", "atoll") //nolint:usetesting // sockets below it need a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	d := &desk{T: t, upstream: upstream, state: filepath.Join(dir, "state")}
+	env := map[string]string{"ATOLL_STATE_DIR": d.state, "HOME": dir, "LITELLM_MASTER_KEY": masterKey, "CONTAINER_HOST": "unix:///nowhere"}
+	if o.backend == "docker" {
+		env["DOCKER_HOST"] = enginetest.Docker(t)
+	}
+	d.app, err = app.Open(t.Context(), app.Options{Getenv: func(name string) string { return env[name] }, ConfigPath: d.config(dir, &o)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.app.Close)
+	d.provide()
+	if d.models, err = d.app.Models(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.models.Close() })
+	return d
+}
+
+// config writes the configuration.
+func (d *desk) config(dir string, o *deskOptions) string {
+	d.Helper()
+	type object = map[string]any
+	docker := object{"binds": o.binds, "dangerouslyAllowExternalBindSources": true, "containerPrefix": filepath.Base(dir) + "-"}
+	if o.backend == "docker" {
+		docker["image"] = enginetest.Image
+	}
+	llm := object{"providers": object{"litellm": object{"url": d.upstream.URL(), "keys": []any{object{"env": "LITELLM_MASTER_KEY"}}}}}
+	maps.Copy(llm, o.llm)
+	workspace := filepath.Join(dir, "agent")
+	if err := os.MkdirAll(workspace, 0o755); err != nil {
+		d.Fatal(err)
+	}
+	text, err := json.Marshal(object{"llm": llm, "agents": object{"defaults": object{
+		"workspace": workspace,
+		"sandbox":   object{"mode": "all", "scope": "session", "backend": o.backend, "docker": docker},
+	}}})
+	if err != nil {
+		d.Fatal(err)
+	}
+	file := filepath.Join(dir, "atoll.json5")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		d.Fatal(err)
+	}
+	return file
+}
+
+// provide makes the sandbox, which is removed in the end.
+func (d *desk) provide() {
+	d.Helper()
+	in, err := d.app.Provide(d.Context(), app.Who{SessionKey: "agent:main:peer"})
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.in = in
+	d.Cleanup(func() {
+		in.Release()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := d.app.Discard(ctx, in.Plan); err != nil {
+			d.Error(err)
+		}
+	})
+}
+
+// grant opens a grant for a run that may call these models.
+func (d *desk) grant(run string, microUSD int64, models ...string) *app.ModelGrant {
+	d.Helper()
+	terms, err := app.Terms(d.in.Plan, "acct-7", models)
+	if err != nil {
+		d.Fatal(err)
+	}
+	terms.Run, terms.Until, terms.Budget = run, time.Now().Add(time.Hour), grant.Budget{MicroUSD: microUSD}
+	g, err := d.models.Grant(d.Context(), d.in, terms)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return g
+}
+
+// exec runs a program inside, under a grant, and returns what it printed.
+func (d *desk) exec(g *app.ModelGrant, stdin []byte, env map[string]string, argv ...string) string {
+	d.Helper()
+	for name, value := range app.ModelEnv() {
+		if _, set := env[name]; !set {
+			env[name] = value
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	result, err := d.in.Machine.Exec(d.Context(), &machine.Command{
+		Argv: argv, Dir: d.in.Plan.Spec.Workdir, Grant: g.ID(), Env: app.CommandEnv(d.in.Plan, env),
+		Stdin: bytes.NewReader(stdin), Stdout: &stdout, Stderr: &stderr, Timeout: patience,
+	})
+	if err != nil || result.ExitCode != 0 {
+		d.Fatalf("%s: %+v, %v\n%s\n%s", strings.Join(argv, " "), result, err, stdout.String(), stderr.String())
+	}
+	return stdout.String()
+}
