@@ -54,16 +54,21 @@ type Home struct {
 
 // Prepare writes the configuration and puts docker where OpenClaw looks.
 func (h *Home) Prepare(access string) error {
+	text := strings.NewReplacer("$MODEL", h.Model, "$WORKSPACE", h.Workspace(), "$ACCESS", access).Replace(configText)
+	if err := h.Configure([]byte(text)); err != nil {
+		return err
+	}
+	return os.Symlink(h.Docker, filepath.Join(h.bin(), "docker"))
+}
+
+// Configure writes a configuration of the caller's; there is no docker.
+func (h *Home) Configure(config []byte) error {
 	for _, dir := range []string{h.bin(), h.Workspace(), h.hollow()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
-	if err := os.Symlink(h.Docker, filepath.Join(h.bin(), "docker")); err != nil {
-		return err
-	}
-	text := strings.NewReplacer("$MODEL", h.Model, "$WORKSPACE", h.Workspace(), "$ACCESS", access).Replace(configText)
-	return os.WriteFile(h.config(), []byte(text), 0o600)
+	return os.WriteFile(h.config(), config, 0o600)
 }
 
 const configText = `{
@@ -87,18 +92,24 @@ func (h *Home) Workspace() string { return filepath.Join(h.state(), "workspace")
 
 // Run runs one openclaw command line and returns what it printed.
 func (p *Peer) Run(ctx context.Context, h *Home, args ...string) (string, error) {
-	argv := append([]string{p.node, p.program}, args...)
-	if looksLikeContainer() {
-		argv = append([]string{"unshare", "--mount", "sh", "-c", plainRoot, "sh", h.hollow()}, argv...)
-	}
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = p.environment(h), h.Dir, &stdout, &stderr, patience
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd := p.command(ctx, h, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return stdout.String(), fmt.Errorf("openclaw %s: %w\n%s%s", strings.Join(args, " "), err, tail(stdout.String()), tail(stderr.String()))
 	}
 	return stdout.String(), nil
+}
+
+func (p *Peer) command(ctx context.Context, h *Home, args ...string) *exec.Cmd {
+	argv := append([]string{p.node, p.program}, args...)
+	if looksLikeContainer() {
+		argv = append([]string{"unshare", "--mount", "sh", "-c", plainRoot, "sh", h.hollow()}, argv...)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = p.environment(h), h.Dir, patience
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	return cmd
 }
 
 // environment is all that OpenClaw is told: nothing of its caller's.

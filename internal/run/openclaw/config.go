@@ -100,6 +100,9 @@ func gatewayFor(m Mode) gateway {
 	g := gateway{Mode: "local"}
 	if m == Gateway {
 		g.Port, g.Bind = 18789, "lan"
+		// Nobody is to see the pages. The program still wants to know from where
+		// they may be opened, and says so until it is told.
+		g.ControlUI = &controlUI{AllowedOrigins: []string{"http://localhost:18789"}}
 		g.Auth = &auth{Mode: "token", Token: fromVariable("OPENCLAW_GATEWAY_TOKEN")}
 	}
 	return g
@@ -164,10 +167,15 @@ type (
 		Enabled bool `json:"enabled"`
 	}
 	gateway struct {
-		Mode string `json:"mode"`
-		Port int    `json:"port,omitzero"`
-		Bind string `json:"bind,omitempty"`
-		Auth *auth  `json:"auth,omitempty"`
+		Mode      string     `json:"mode"`
+		Port      int        `json:"port,omitzero"`
+		Bind      string     `json:"bind,omitempty"`
+		ControlUI *controlUI `json:"controlUi,omitempty"`
+		Auth      *auth      `json:"auth,omitempty"`
+	}
+	controlUI struct {
+		Enabled        bool     `json:"enabled"`
+		AllowedOrigins []string `json:"allowedOrigins"`
 	}
 	auth struct {
 		Mode  string `json:"mode"`
