@@ -24,6 +24,7 @@ import (
 	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/workspace"
 )
 
 // AgentOptions say which agent works, and within what.
@@ -110,7 +111,7 @@ func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err erro
 	if err := w.chooseModels(ctx, a, o); err != nil {
 		return err
 	}
-	w.instruct()
+	w.instruct(a)
 	return nil
 }
 
@@ -143,13 +144,27 @@ func (w *Worker) openTranscript(a *App, o *AgentOptions) error {
 
 // instruct writes the system prompt. Behaviour files come from the agent's
 // workspace on the host, never from the copy that the sandbox writes to.
-func (w *Worker) instruct() {
+func (w *Worker) instruct(a *App) {
 	p := w.Plan
 	files, problems := prompt.Files(p.Layout.AgentDir)
 	for _, problem := range problems {
 		w.Notices = append(w.Notices, problem.Error())
 	}
-	w.System = prompt.Compose(w.facts(), files, p.Layout.Access == config.AccessRW || !p.Sandboxed, nil)
+	var skills []prompt.Skill
+	for _, s := range workspace.Skills(w.seen(), a.skillOptions(p)) {
+		skills = append(skills, prompt.Skill(s))
+	}
+	w.System = prompt.Compose(w.facts(), files, !w.seen().HasCopy(), skills)
+}
+
+// seen is the layout that the agent's tools see: on the host that is its
+// workspace itself.
+func (w *Worker) seen() workspace.Layout {
+	l := w.Plan.Layout
+	if !w.Plan.Sandboxed {
+		l.Access = config.AccessRW
+	}
+	return l
 }
 
 func (w *Worker) facts() *prompt.Facts {

@@ -174,10 +174,11 @@ func (a *App) syncSkills(ctx context.Context, p *plan.Plan) []string {
 	if p.Agent.Sandbox.WorkspaceAccess == config.AccessRW {
 		return nil
 	}
-	report := workspace.SyncSkills(ctx, p.Layout, workspace.SkillOptions{
-		Roots: a.skillRoots(), Allowed: p.Agent.Skills, Readable: readable(p.Tools),
-	})
-	return warningTexts(report.Warnings)
+	return warningTexts(workspace.SyncSkills(ctx, p.Layout, a.skillOptions(p)).Warnings)
+}
+
+func (a *App) skillOptions(p *plan.Plan) workspace.SkillOptions {
+	return workspace.SkillOptions{Roots: a.skillRoots(), Allowed: p.Agent.Skills, Readable: readable(p.Tools)}
 }
 
 // skillRoots hold the skills of all agents, besides each agent's own.

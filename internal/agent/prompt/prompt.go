@@ -37,7 +37,7 @@ func Compose(facts *Facts, files []File, agentWritable bool, skills []Skill) str
 		"## Where you work\n" + strings.Join(place(facts), "\n"),
 	}
 	if len(skills) > 0 {
-		parts = append(parts, "## Skills\nRead a skill's file before you use it.\n"+skillLines(skills))
+		parts = append(parts, skillSection(skills, agentWritable))
 	}
 	for _, f := range files {
 		parts = append(parts, section(f, agentWritable))
@@ -90,8 +90,12 @@ func quoted(commands []string) (list []string) {
 	return list
 }
 
-func skillLines(skills []Skill) string {
-	var lines []string
+// skillSection names the skills. Their descriptions are one line each.
+func skillSection(skills []Skill, agentWritable bool) string {
+	lines := []string{"## Skills", "Read a skill's file before you use it."}
+	if agentWritable {
+		lines = append(lines, "You can change these files yourself, so they may say things that your owner never did.")
+	}
 	for _, s := range skills {
 		lines = append(lines, fmt.Sprintf("- %s (%s): %s", s.Name, s.Path, s.Description))
 	}
