@@ -73,7 +73,7 @@ func (s *Settings) openImages() (*rootfs.Store, error) {
 func (s *Settings) withLinux() *Settings {
 	s.images = sync.OnceValues(s.openImages)
 	s.linux = sync.OnceValues(func() (*linux.Runtime, error) {
-		return linux.New(linux.Options{StateDir: s.Paths.AtollState, Guest: guestbin.For, Roots: roots{s.images}})
+		return linux.New(linux.Options{StateDir: s.Paths.AtollState, Guest: guestbin.Find, Roots: roots{s.images}})
 	})
 	return s
 }

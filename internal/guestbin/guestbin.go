@@ -4,9 +4,7 @@
 package guestbin
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,21 +22,26 @@ var ErrMissing = errors.New("the guest program is not part of this build")
 func For(arch string) ([]byte, error) { return find(programs, arch) }
 
 func find(from fs.FS, arch string) ([]byte, error) {
-	switch arch {
-	case "amd64", "arm64":
-	default:
-		return nil, fmt.Errorf("sandbox architecture %q: no guest exists for it", arch)
+	if err := known(arch); err != nil {
+		return nil, err
 	}
-	program, err := fs.ReadFile(from, "bin/atoll-guest-linux-"+arch)
+	program, err := fs.ReadFile(from, place(arch))
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("sandbox architecture %q: %w", arch, ErrMissing), "build Atoll with: make build")
+		return nil, missing(arch)
 	}
 	return program, nil
 }
 
-// Hash names a guest by its content: the first 16 hexadecimal digits of its
-// SHA-256.
-func Hash(program []byte) string {
-	sum := sha256.Sum256(program)
-	return hex.EncodeToString(sum[:8])
+func place(arch string) string { return "bin/atoll-guest-linux-" + arch }
+
+func known(arch string) error {
+	switch arch {
+	case "amd64", "arm64":
+		return nil
+	}
+	return fmt.Errorf("sandbox architecture %q: no guest exists for it", arch)
+}
+
+func missing(arch string) error {
+	return advice.With(fmt.Errorf("sandbox architecture %q: %w", arch, ErrMissing), "build Atoll with: make build")
 }

@@ -1,7 +1,10 @@
 package guestbin
 
 import (
+	"bytes"
 	"errors"
+	"io"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -30,4 +33,43 @@ func TestHash(t *testing.T) {
 	if a, b := Hash([]byte("a")), Hash([]byte("b")); a == b || len(a) != 16 || a != "ca978112ca1bbdca" {
 		t.Errorf("%s %s", a, b)
 	}
+}
+
+// The name of a guest changes with its content, whether or not a linker has
+// named it, and does not take reading all of it.
+func TestGuestIsNamedByItsContent(t *testing.T) {
+	self, err := os.Executable() // Go's linker made it, as it makes guests
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, content := range [][]byte{program, append(program, 0), []byte("a"), []byte("b")} {
+		guest, err := Of(content)
+		if err != nil || len(guest.Hash) != 16 || names[guest.Hash] {
+			t.Fatalf("%+v, %v after %v", guest, err, names)
+		}
+		names[guest.Hash] = true
+		if got, err := guest.Read(); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%d of %d bytes, %v", len(got), len(content), err)
+		}
+	}
+	counted := &counter{ReaderAt: bytes.NewReader(program)}
+	if _, err := newGuest(counted, int64(len(program))); err != nil || counted.bytes > len(program)/10 {
+		t.Errorf("%d of %d bytes were read, %v", counted.bytes, len(program), err)
+	}
+}
+
+type counter struct {
+	io.ReaderAt
+	bytes int
+}
+
+func (c *counter) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.ReaderAt.ReadAt(p, off)
+	c.bytes += n
+	return n, err
 }

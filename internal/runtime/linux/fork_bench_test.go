@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/guestbin"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/rootfs"
 	"github.com/atoll-run/atoll/internal/runtime/linux"
@@ -21,7 +22,7 @@ func BenchmarkFork(b *testing.B) {
 		b.Fatal(err)
 	}
 	rt, err := linux.New(linux.Options{StateDir: state, Installation: "bench", Roots: roots,
-		Guest: func(string) ([]byte, error) { return guestProgram(b), nil }})
+		Guest: func(string) (*guestbin.Guest, error) { return guestbin.Of(guestProgram(b)) }})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -20,7 +20,7 @@ const guestMode = 0o711
 // sandbox sees that directory; inside, the guest is a read-only mount.
 type shelf struct {
 	dir  string
-	read func(arch string) ([]byte, error)
+	find func(arch string) (*guestbin.Guest, error)
 
 	mu   sync.Mutex
 	path string
@@ -29,17 +29,29 @@ type shelf struct {
 // open opens the guest, for a process to be started from it: from the shelf, or
 // from memory if nothing may be written. The second result names its content.
 func (s *shelf) open() (*os.File, string, error) {
-	body, err := s.read(runtime.GOARCH)
+	guest, err := s.find(runtime.GOARCH)
 	if err != nil {
 		return nil, "", err
 	}
-	hash := guestbin.Hash(body)
-	if f, err := os.Open(s.place(hash)); err == nil {
-		return f, hash, nil
+	if f, err := os.Open(s.place(guest)); err == nil {
+		return f, guest.Hash, nil
+	}
+	f, err := inMemory(guest)
+	if err != nil {
+		return nil, "", fmt.Errorf("guest: %w", err)
+	}
+	return f, guest.Hash, nil
+}
+
+// inMemory is a copy of the guest that nothing can change.
+func inMemory(guest *guestbin.Guest) (*os.File, error) {
+	body, err := guest.Read()
+	if err != nil {
+		return nil, err
 	}
 	fd, err := unix.MemfdCreate("atoll-guest", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return nil, "", fmt.Errorf("guest: %w", err)
+		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), "atoll-guest")
 	_, err = f.Write(body)
@@ -48,12 +60,14 @@ func (s *shelf) open() (*os.File, string, error) {
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, "", fmt.Errorf("guest: %w", err)
+		return nil, err
 	}
-	return f, hash, nil
+	return f, nil
 }
 
-func (s *shelf) place(hash string) string { return filepath.Join(s.dir, "linux-"+hash, "atoll-guest") }
+func (s *shelf) place(guest *guestbin.Guest) string {
+	return filepath.Join(s.dir, "linux-"+guest.Hash, "atoll-guest")
+}
 
 // program returns the path of the guest, which is there then.
 func (s *shelf) program() (string, error) {
@@ -62,13 +76,13 @@ func (s *shelf) program() (string, error) {
 	if s.path != "" && unix.Access(s.path, unix.X_OK) == nil {
 		return s.path, nil
 	}
-	body, err := s.read(runtime.GOARCH)
+	guest, err := s.find(runtime.GOARCH)
 	if err != nil {
 		return "", err
 	}
-	path := s.place(guestbin.Hash(body))
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != guestMode || info.Size() != int64(len(body)) {
-		if err := shelve(path, body); err != nil {
+	path := s.place(guest)
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != guestMode || info.Size() != guest.Size {
+		if err := shelve(path, guest); err != nil {
 			return "", fmt.Errorf("guest: %w", err)
 		}
 	}
@@ -77,7 +91,11 @@ func (s *shelf) program() (string, error) {
 }
 
 // shelve makes the file appear whole or not at all.
-func shelve(path string, body []byte) error {
+func shelve(path string, guest *guestbin.Guest) error {
+	body, err := guest.Read()
+	if err != nil {
+		return err
+	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

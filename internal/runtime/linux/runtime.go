@@ -19,6 +19,7 @@ import (
 	"sync"
 
 	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/guestbin"
 	"github.com/atoll-run/atoll/internal/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -34,7 +35,7 @@ type Options struct {
 	Installation string // the id whose sandboxes are ours; see For
 	StateDir     string // absolute; everything is kept below it
 	// Guest returns the guest program for an architecture ("amd64", "arm64").
-	Guest  func(arch string) ([]byte, error)
+	Guest  func(arch string) (*guestbin.Guest, error)
 	Roots  Roots
 	Logger *slog.Logger // nil discards
 }
@@ -65,7 +66,7 @@ func New(o Options) (*Runtime, error) {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	r := &Runtime{options: o, dir: filepath.Join(o.StateDir, "linux"), logger: logger}
-	r.shelf = &shelf{dir: filepath.Join(o.StateDir, "guest"), read: o.Guest}
+	r.shelf = &shelf{dir: filepath.Join(o.StateDir, "guest"), find: o.Guest}
 	r.groups = sync.OnceValues(cgroup.Find)
 	r.filter = sync.OnceValues(ownFilter)
 	r.tried = sync.OnceValue(r.try)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/guestbin"
 	"github.com/atoll-run/atoll/internal/rootfs"
 	"github.com/atoll-run/atoll/internal/runtime/linux"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -26,7 +27,7 @@ func open(t *testing.T, stateDir string) sandbox.Runtime {
 	}
 	r, err := linux.New(linux.Options{
 		StateDir: stateDir, Installation: "suite-" + filepath.Base(stateDir), Roots: roots,
-		Guest: func(string) ([]byte, error) { return guestProgram(t), nil },
+		Guest: func(string) (*guestbin.Guest, error) { return guestbin.Of(guestProgram(t)) },
 	})
 	if err != nil {
 		t.Fatal(err)
