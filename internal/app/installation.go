@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
-var installationForm = regexp.MustCompile(`^[A-Z2-7]{26}$`)
+var installationForm = pattern.New(`^[A-Z2-7]{26}$`)
 
 // installationID identifies this state directory to engines: only sandboxes
 // that carry it are ours. It has a file of its own, apart from the database, so

@@ -2,18 +2,18 @@ package cli
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/pattern"
 	"github.com/atoll-run/atoll/internal/policy"
 )
 
 const redacted = "[redacted]"
 
 // withPassword is a URL that carries one.
-var withPassword = regexp.MustCompile(`://[^/@\s]*:[^/@\s]+@`)
+var withPassword = pattern.New(`://[^/@\s]*:[^/@\s]+@`)
 
 // withoutSecrets is an agent's sandbox as it may be shown: values of variables
 // that are, or may be, secrets are hidden.

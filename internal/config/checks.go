@@ -3,10 +3,11 @@ package config
 import (
 	"net/netip"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // valueCheck looks at one value, or one key of a record, and returns what is
@@ -75,7 +76,7 @@ func checkScript(n *node) (message, hint string) {
 	return "", ""
 }
 
-var prefixForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+var prefixForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 func checkPrefix(n *node) (message, hint string) {
 	if !prefixForm.MatchString(n.text) {
@@ -138,7 +139,7 @@ func checkExtraHost(n *node) (message, hint string) {
 	return "", ""
 }
 
-var envNameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var envNameForm = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func checkEnvName(n *node) (message, hint string) {
 	if !envNameForm.MatchString(n.text) {

@@ -2,13 +2,14 @@ package config
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 var (
-	providerNameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-	modelForm        = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}\*?$|^\*$`)
+	providerNameForm = pattern.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	modelForm        = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}\*?$|^\*$`)
 )
 
 func checkProviderName(n *node) (message, hint string) {

@@ -1,8 +1,9 @@
 package config
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // The checks of this file refuse what would open a sandbox. They look at text
@@ -51,7 +52,7 @@ func checkProfile(n *node) (message, hint string) {
 	return checkLine(n)
 }
 
-var windowsDrive = regexp.MustCompile(`^[A-Za-z]:[\\/]`)
+var windowsDrive = pattern.New(`^[A-Za-z]:[\\/]`)
 
 func checkBind(n *node) (message, hint string) {
 	const form = "write SOURCE:TARGET or SOURCE:TARGET:ro with an absolute SOURCE"

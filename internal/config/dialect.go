@@ -1,8 +1,9 @@
 package config
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // The file may list its agents in two ways, and name some settings in two.
@@ -16,8 +17,8 @@ const (
 )
 
 var (
-	agentIDForm  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$`)
-	notInAgentID = regexp.MustCompile(`[^a-z0-9_-]+`)
+	agentIDForm  = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$`)
+	notInAgentID = pattern.New(`[^a-z0-9_-]+`)
 )
 
 // NormalizeAgentID returns the form in which ids are compared and appear in

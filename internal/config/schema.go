@@ -2,7 +2,6 @@ package config
 
 import (
 	"reflect"
-	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -10,6 +9,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/atoll-run/atoll/internal/json5"
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // Schema returns the JSON Schema of the file, for editors. It is made from the
@@ -126,7 +126,7 @@ func (w *schemaWriter) shape(s *shape, fallback *node) *jsonschema.Schema {
 	case kindList:
 		return &jsonschema.Schema{Type: "array", Items: w.shape(s.elem, nil)}
 	case kindText:
-		return &jsonschema.Schema{Type: "string", Enum: anySlice(s.enum), Pattern: pattern(s.check)}
+		return &jsonschema.Schema{Type: "string", Enum: anySlice(s.enum), Pattern: formOf(s.check)}
 	case kindNumber, kindInteger:
 		return &jsonschema.Schema{Type: numberType(s.kind), Minimum: s.min, ExclusiveMinimum: s.above, Maximum: s.max}
 	case kindBoolean:
@@ -157,7 +157,7 @@ func anySlice(texts []string) []any {
 }
 
 // textForms are the checks that are one pattern.
-var textForms = map[string]*regexp.Regexp{
+var textForms = map[string]*pattern.Pattern{
 	"agentID":      agentIDForm,
 	"envName":      envNameForm,
 	"prefix":       prefixForm,
@@ -165,7 +165,7 @@ var textForms = map[string]*regexp.Regexp{
 	"providerName": providerNameForm,
 }
 
-func pattern(check string) string {
+func formOf(check string) string {
 	if form := textForms[check]; form != nil {
 		return form.String()
 	}
@@ -177,8 +177,8 @@ func keyForm(s *shape) *jsonschema.Schema {
 	switch {
 	case s.keyCheck == "ulimitName":
 		return &jsonschema.Schema{Enum: anySlice(ulimitNames)}
-	case pattern(s.keyCheck) != "":
-		return &jsonschema.Schema{Pattern: pattern(s.keyCheck)}
+	case formOf(s.keyCheck) != "":
+		return &jsonschema.Schema{Pattern: formOf(s.keyCheck)}
 	}
 	return nil
 }

@@ -7,9 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // shelf keeps the records of containers: one file a name, and a link from each
@@ -18,8 +19,8 @@ import (
 type shelf struct{ dir string }
 
 var (
-	validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`)
-	validID   = regexp.MustCompile(`^[0-9a-f]{1,64}$`)
+	validName = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`)
+	validID   = pattern.New(`^[0-9a-f]{1,64}$`)
 )
 
 const (

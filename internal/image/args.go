@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // The parameters that recipes share, as the environment names them.
@@ -37,10 +37,10 @@ func checks() map[string]func(string) error {
 }
 
 var (
-	referenceForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`)
-	packageForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]*(:[a-z0-9-]+)?([=/][a-zA-Z0-9.+:~-]+)?$`)
-	userForm      = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
-	versionForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9.+-]*$`)
+	referenceForm = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`)
+	packageForm   = pattern.New(`^[a-z0-9][a-z0-9+.-]*(:[a-z0-9-]+)?([=/][a-zA-Z0-9.+:~-]+)?$`)
+	userForm      = pattern.New(`^[a-z_][a-z0-9_-]{0,31}$`)
+	versionForm   = pattern.New(`^[a-z0-9][a-z0-9.+-]*$`)
 )
 
 func checkReference(s string) error {
@@ -67,7 +67,7 @@ func checkPackages(s string) error {
 	return nil
 }
 
-func match(s string, form *regexp.Regexp, what string) error {
+func match(s string, form *pattern.Pattern, what string) error {
 	if !form.MatchString(s) {
 		return fmt.Errorf("%q is not %s", s, what)
 	}

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/images"
 	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // A Recipe is an image that can be built. Its parameters are the ARG lines of
@@ -83,7 +83,7 @@ func (r Recipe) dockerfile(layers []string) (string, error) {
 	return string(text), nil
 }
 
-var argLine = regexp.MustCompile(`(?m)^ARG ([A-Z_]+)(?:=(.*))?$`)
+var argLine = pattern.New(`(?m)^ARG ([A-Z_]+)(?:=(.*))?$`)
 
 // Defaults returns the recipe's parameters with their defaults.
 func (r Recipe) Defaults() (map[string]string, error) {

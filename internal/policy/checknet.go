@@ -3,15 +3,15 @@ package policy
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 var (
-	networkName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
-	hostName    = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
+	networkName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+	hostName    = pattern.New(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
 )
 
 const hintNetwork = `Use "none", "bridge" or the name of a network.`

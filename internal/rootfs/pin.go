@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"regexp"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // Pin keeps the layers of one root in the store. It ends with its process,
@@ -30,7 +30,7 @@ type pinned struct {
 	Layers []layerName `json:"layers"`
 }
 
-var ownerForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
+var ownerForm = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
 
 func (s *Store) pinPath(owner string) (string, error) {
 	if !ownerForm.MatchString(owner) {

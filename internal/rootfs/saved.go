@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // savedManifest is the part of a `docker save` archive that lists its images.
@@ -58,7 +59,7 @@ func (s *Store) readSaved(on shelf, list []saved, source string) ([]named, error
 }
 
 // namedByDigest is how a configuration is named: by its own digest.
-var namedByDigest = regexp.MustCompile(`(?:^|/)([0-9a-f]{64})(?:\.json)?$`)
+var namedByDigest = pattern.New(`(?:^|/)([0-9a-f]{64})(?:\.json)?$`)
 
 func (s *Store) fromSaved(on shelf, image saved) (*candidate, error) {
 	data, err := document(on, image.Config, "", s.Limits.Document)

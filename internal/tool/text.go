@@ -3,9 +3,10 @@ package tool
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // sniffed is how much of a file or output is looked at to tell text from other
@@ -34,7 +35,7 @@ func isBinary(b []byte) bool {
 }
 
 // escapes are the sequences by which programs paint terminals.
-var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
+var escapes = pattern.New(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
 
 // clean is output as a model can read it: no colours, no control characters,
 // every line break a newline, valid UTF-8.

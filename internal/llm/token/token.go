@@ -5,9 +5,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // Identity is whom a token speaks for.
@@ -65,7 +66,7 @@ const (
 )
 
 // nameForm is what a part of an identity may be: it goes into headers and rows.
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,255}$`)
+var nameForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,255}$`)
 
 func (i *Identity) check() error {
 	for name, value := range map[string]string{"account": i.Account, "agent": i.Agent, "session": i.Session, "run": i.Run,

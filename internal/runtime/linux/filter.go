@@ -13,11 +13,8 @@ import (
 // maxProfile bounds a profile file; Docker's own has 12 KiB.
 const maxProfile = 1 << 20
 
-// ownFilter is Atoll's own, compiled.
-func ownFilter() ([]byte, error) {
-	program, err := seccomp.Compile(runtime.GOARCH)
-	return program.Bytes(), err
-}
+// ownFilter is Atoll's own.
+func ownFilter() ([]byte, error) { return seccomp.Compiled(runtime.GOARCH) }
 
 // filterOf is the filter that a spec asks for.
 func (r *Runtime) filterOf(spec *sandbox.Spec) ([]byte, error) {

@@ -3,8 +3,9 @@ package patch
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // The markers of the format. After a colon there is a path.
@@ -22,7 +23,7 @@ func fileMarkers() map[string]Kind {
 }
 
 // lineNumbers is the header that a unified diff has here.
-var lineNumbers = regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`)
+var lineNumbers = pattern.New(`^-\d+(,\d+)? \+\d+(,\d+)? @@`)
 
 // Parse reads a patch. It stops at the first line that is not of the format,
 // with a *SyntaxError; paths that exclude each other are reported all at once.
