@@ -5,13 +5,25 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/cli"
 )
 
 func main() { os.Exit(run()) }
 
+// In the first moment memory is not collected often: most commands are over by
+// then, and would spend a good part of their time on it.
+const (
+	firstMoment    = time.Second
+	collectRarely  = 800 // percent of growth
+	collectAsUsual = 100
+)
+
 func run() int {
+	debug.SetGCPercent(collectRarely)
+	time.AfterFunc(firstMoment, func() { debug.SetGCPercent(collectAsUsual) })
 	ctx, stop := cli.WithSignals(context.Background())
 	defer stop()
 	if filepath.Base(os.Args[0]) == "docker" {

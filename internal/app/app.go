@@ -182,10 +182,17 @@ func (s *Settings) isOpenClaws() bool {
 
 // Close drops wires, engines and the database, in that order.
 func (a *App) Close() {
+	a.Leave()
+	_ = a.db.Close()
+}
+
+// Leave is Close for a process that ends now. What it wrote stays in the log
+// beside the database, where the next process finds it: the last one to close
+// moves the log into the file, and waits for the disk.
+func (a *App) Leave() {
 	if err := a.closeMoney(); err != nil {
 		a.logger.Error("what was spent could not be written down", "error", err)
 	}
 	a.Manager.Close()
 	a.runtimes.close()
-	_ = a.db.Close()
 }

@@ -61,9 +61,10 @@ func (e *env) open(ctx context.Context) (*app.App, error) {
 	return e.opened, err
 }
 
+// close is called when the process is about to end.
 func (e *env) close() {
 	if e.opened != nil {
-		e.opened.Close()
+		e.opened.Leave()
 	}
 }
 

@@ -39,6 +39,10 @@ const (
 	busyPause   = 2 * time.Millisecond
 )
 
+// logPages is how long the write-ahead log grows before it is moved into the
+// file: every process that opens the file reads the log first.
+const logPages = 200
+
 // The states a file can be in that keep us from using it.
 var (
 	ErrDamaged = errors.New("damaged")
@@ -74,6 +78,7 @@ func dsn(path string) string {
 		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
 		"synchronous(NORMAL)",
 		"foreign_keys(ON)",
+		fmt.Sprintf("wal_autocheckpoint(%d)", logPages),
 	}}
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String()
 }

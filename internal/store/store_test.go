@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,4 +130,31 @@ func open(t *testing.T) *store.DB {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+// A process that ends without closing the file leaves its log: the next finds
+// what it wrote, and the log does not grow for ever.
+func TestALogThatWasLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "atoll.db")
+	const writes = 2000
+	for left := range 3 {
+		db, err := store.Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		for n := range writes {
+			if _, err := db.ExecContext(t.Context(), "INSERT INTO facts VALUES (?, ?)", fmt.Sprint(left, n), strings.Repeat("x", 1000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var rows int
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM facts WHERE value LIKE 'x%'").Scan(&rows); err != nil || rows != (left+1)*writes {
+			t.Errorf("%d rows, %v", rows, err)
+		}
+	}
+	const most = 2 << 20
+	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() > most {
+		t.Errorf("the log has %d bytes, %v", info.Size(), err)
+	}
 }
