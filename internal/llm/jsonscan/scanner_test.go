@@ -2,6 +2,7 @@ package jsonscan_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,8 +86,26 @@ func TestScanningAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkScan256K(b *testing.B) {
-	text := bytes.Repeat([]byte(`package main\n\nfunc main() { println(\"hello\") } // some code, as agents send it, in long strings\n`), 2600)
-	in := append(append([]byte(`{"model":"m","messages":[{"role":"user","content":"`), text...), `"}]}`...)
+	for name, text := range map[string]string{
+		"code":    `package main\n\nfunc main() { println(\"hello\") } // some code, as agents send it, in long strings\n`,
+		"base64":  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg",
+		"German":  "Die Prüfung läuft für jede größere Anfrage, und Umlaute stehen überall in den Wörtern. ",
+		"Chinese": "每个请求都会被检查，计量并记录下来。",
+		"units":   `\u6bcf\u4e2a\u8bf7\u6c42\u90fd\u4f1a\u88ab\u68c0\u67e5`,
+		"short":   `","content":"some words","role":"user","name":"`,
+	} {
+		b.Run(name, func(b *testing.B) { benchmarkScan(b, text) })
+	}
+}
+
+func benchmarkScan(b *testing.B, text string) {
+	before, after := `[{"role":"user","content":"`, `"}]`
+	many := bytes.Repeat([]byte(text), 256<<10/len(text))
+	if strings.HasPrefix(text, `"`) { // several strings: each an object of its own, for no key comes twice
+		before, after = `[{"a":"`, `"}]`
+		many = bytes.Repeat([]byte(`"},{"content":"some words","role":"user","name":"`), 5000)
+	}
+	in := slices.Concat([]byte(before), many, []byte(after))
 	s := jsonscan.New()
 	b.SetBytes(int64(len(in)))
 	for b.Loop() {

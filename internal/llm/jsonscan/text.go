@@ -85,40 +85,55 @@ func plain(in []byte) int {
 	return i
 }
 
-// SkipText reads past a string.
+// SkipText reads past a string. Most are short: the first bytes are looked at
+// eight at once, the rest in blocks, but not where a block would not get far.
 func (s *Scanner) SkipText() {
 	in, pos := s.in, s.pos+1
-	for {
+	pos += plain(in[pos:min(pos+blockSize/2, len(in))])
+	for calm := pos; !s.endsAt(pos); {
+		if canLook && pos >= calm {
+			pos = skipBlocks(in, pos)
+		}
 		pos += plain(in[pos:])
-		if pos+1 < len(in) && in[pos] == '\\' && in[pos+1] != 'u' && simple[in[pos+1]] {
+		switch {
+		case pos+1 < len(in) && in[pos] == '\\' && simple[in[pos+1]]:
 			pos += 2
-			continue
+		case pos == len(in) || in[pos] != '"':
+			if s.pos = pos; !s.skipOdd() {
+				return
+			}
+			pos, calm = s.pos, s.pos+blockSize
 		}
-		if pos < len(in) && in[pos] == '"' {
-			s.pos = pos + 1
-			return
-		}
-		if s.pos = pos; !s.skipOdd() {
-			return
-		}
-		pos = s.pos
 	}
+}
+
+// endsAt leaves the string if its end is at pos.
+func (s *Scanner) endsAt(pos int) bool {
+	if pos == len(s.in) || s.in[pos] != '"' {
+		return false
+	}
+	s.pos = pos + 1
+	return true
 }
 
 // simple are the characters that a backslash may stand before, but for u.
 var simple = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
 
-// skipOdd reads past a character that needs a closer look.
+// skipOdd reads past what needs a closer look.
 func (s *Scanner) skipOdd() bool {
 	switch {
 	case s.pos == len(s.in):
 		s.fail("a string has no end")
 	case s.in[s.pos] == '\\':
-		s.escape()
+		for s.err == nil && s.at('\\') { // they come together
+			s.escape()
+		}
 	case s.in[s.pos] < 0x20:
 		s.fail("a control character in a string")
 	default:
-		s.rune()
+		for s.err == nil && s.pos < len(s.in) && s.in[s.pos] >= 0x80 { // these too
+			s.rune()
+		}
 	}
 	return s.err == nil
 }
