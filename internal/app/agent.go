@@ -37,6 +37,8 @@ type AgentOptions struct {
 	Budget    grant.Budget
 	Limits    agent.Limits
 	Watch     func(agent.Event)
+	// History is what was said before, for a transcript that begins here.
+	History []chat.Message
 }
 
 // Worker is an agent with everything it works with. Close it.
@@ -98,6 +100,7 @@ func (a *App) Worker(ctx context.Context, o AgentOptions) (*Worker, error) {
 }
 
 func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err error) {
+	o.Who = inPlace(o.Who)
 	if w.Box, err = a.Tools(ctx, o.Who, o.HostTools); err != nil {
 		return err
 	}
@@ -139,6 +142,19 @@ func (w *Worker) openTranscript(a *App, o *AgentOptions) error {
 		return err
 	}
 	w.undo = append(w.undo, w.Transcript.Close)
+	return w.recall(o.History)
+}
+
+// recall begins a transcript with what was said before.
+func (w *Worker) recall(history []chat.Message) error {
+	if len(w.Transcript.Messages()) > 0 {
+		return nil
+	}
+	for _, m := range history {
+		if err := w.Transcript.Add(m); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -172,6 +188,10 @@ func (w *Worker) facts() *prompt.Facts {
 	f := &prompt.Facts{Agent: p.Agent.ID, Workdir: w.Box.Workdir}
 	for _, function := range w.Tools.Functions() {
 		f.Tools = append(f.Tools, function.Name)
+	}
+	if inside() {
+		f.Sandbox, f.Runtime, f.Image, f.Network = "of this task", "yours alone", "as you find it", "none"
+		return f
 	}
 	if !p.Sandboxed || w.Box.Isolated.Host {
 		return f

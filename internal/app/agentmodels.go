@@ -38,6 +38,9 @@ const (
 	scriptedNotice   = "no model is configured: a scripted model answers, which does the same small task whatever it is asked (models.providers or llm.providers in the configuration name real ones)"
 )
 
+// scriptedCandidate is the scripted model.
+var scriptedCandidate = candidate{scriptedProvider + "/" + scriptedModel, scriptedModel, chat.APICompletions, 128 << 10, 0}
+
 // agentModels opens the proxy and lists the models of an agent, the first choice
 // first. Without any configuration it is the scripted model.
 func (a *App) agentModels(ctx context.Context, agent *config.Agent, override string) (*Models, candidates, error) {
@@ -47,7 +50,7 @@ func (a *App) agentModels(ctx context.Context, agent *config.Agent, override str
 	}
 	if cfg.Default && a.getenv(config.DefaultLLMKey) == "" && (override == "" || strings.HasPrefix(override, scriptedProvider+"/")) {
 		m, err := a.scriptedModels(ctx, cfg)
-		return m, candidates{{scriptedProvider + "/" + scriptedModel, scriptedModel, chat.APICompletions, 128 << 10, 0}}, err
+		return m, candidates{scriptedCandidate}, err
 	}
 	list, err := a.candidates(&cfg, agent, override)
 	if err != nil {

@@ -94,6 +94,7 @@ type App struct {
 	runtimes runtimes
 	leases   *lease.Book
 	money    money
+	testFree func() (int64, error) // in place of what the disk says; nil outside of tests
 }
 
 // Open opens the state directory of the configuration in force.

@@ -46,6 +46,9 @@ func (a *App) hostToolbox(ctx context.Context, who Who, p *plan.Plan) (*Toolbox,
 	}
 	o := a.toolOptions(p, who)
 	o.Isolated = &tool.Place{Name: tool.WhereHost, Machine: m, Files: files, Host: true}
+	if inside() {
+		o.Isolated.Name, o.Isolated.Host = "sandbox", false
+	}
 	o.Workdir = workspace
 	o.Paths = policy.NewPathMap([]policy.Mount{{Source: workspace, Target: workspace}}, policy.PathOptions{Workdir: workspace, Home: a.Paths.Home})
 	o.Environ = a.hostEnviron
@@ -75,7 +78,7 @@ type hostGuest struct {
 }
 
 func startHostGuest(state string) (*hostGuest, error) {
-	program, err := installHostGuest(state)
+	program, err := hostGuestProgram(state)
 	if err != nil {
 		return nil, err
 	}

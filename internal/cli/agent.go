@@ -22,8 +22,9 @@ type agentOptions struct {
 	timeout, maxTurns                            int
 	maxTokens                                    int64
 	budget                                       float64
-	local, hostTools, asJSON                     bool
+	local, hostTools, asJSON, events             bool
 	started                                      bool // the agent was
+	messages                                     string
 }
 
 // maxMessage bounds what is read of a message; the agent's own limit is below it.
@@ -75,6 +76,11 @@ func (o *agentOptions) add(cmd *cobra.Command) {
 	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
 	flags.BoolVar(&o.local, "local", false, "work in this process, even if a gateway is running")
 	flags.BoolVar(&o.hostTools, "host-tools", false, "work on the host if the session is not sandboxed")
+	flags.StringVar(&o.messages, "messages", "", "`file` with a conversation as JSON, whose last message is the task")
+	flags.BoolVar(&o.events, "events", false, "tell on standard error what happens, as JSON, a line each")
+	for _, name := range []string{"messages", "events"} { // for runs, inside
+		_ = flags.MarkHidden(name)
+	}
 	flags.BoolVar(&o.asJSON, "json", false, "print the result as JSON and nothing else")
 }
 
@@ -103,7 +109,7 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 		return err
 	}
 	e.tellForeignFlags(cmd)
-	message, err := o.read(cmd, e)
+	message, history, err := o.conversation(cmd, e)
 	if err != nil {
 		return err
 	}
@@ -116,8 +122,13 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 		return e.configError(err, false)
 	}
 	view := &agentView{env: e, quiet: o.asJSON}
+	if o.events {
+		view.lines = &eventLines{env: e}
+	}
 	done := e.progress("preparing the sandbox")
-	worker, err := a.Worker(ctx, o.worker(view))
+	order := o.worker(view)
+	order.History = history
+	worker, err := a.Worker(ctx, order)
 	done()
 	if err != nil {
 		return err

@@ -17,8 +17,9 @@ type agentView struct {
 	env    *env
 	worker *app.Worker
 	quiet  bool
-	mid    bool  // a line is not ended yet
-	tokens int64 // so far
+	lines  *eventLines // of --events; nil otherwise
+	mid    bool        // a line is not ended yet
+	tokens int64       // so far
 }
 
 func (v *agentView) begin(w *app.Worker) {
@@ -43,6 +44,9 @@ func whereAgent(w *app.Worker) string {
 
 // event is told by the agent, one at a time.
 func (v *agentView) event(e agent.Event) {
+	if v.lines != nil {
+		v.lines.event(e)
+	}
 	if v.quiet {
 		return
 	}

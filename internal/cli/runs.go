@@ -11,8 +11,12 @@ import (
 )
 
 func newRunsCommand(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "runs", Short: "Show what runs did and cost"}
-	cmd.AddCommand(newRunsCostCommand(e))
+	cmd := &cobra.Command{
+		Use: "runs", Short: "Give tasks to agents in sandboxes of their own; show what they did and cost",
+		Long: `A run is one task for one agent in a sandbox of its own, which has no network and
+is removed afterwards. What stays is its receipt, its events and its bill.`,
+	}
+	cmd.AddCommand(newRunsStartCommand(e), newRunsListCommand(e), newRunsShowCommand(e), newRunsEventsCommand(e), newRunsCostCommand(e))
 	return cmd
 }
 

@@ -146,7 +146,7 @@ func (p *Plan) deriveUser(Request) error {
 
 // privateFiles are Atoll's own below its state directory: no sandbox sees them.
 var privateFiles = []string{
-	"atoll.db", "atoll.db-wal", "atoll.db-shm", "atoll.db.lock", "leases", "installation", "wire", "guest", "seccomp", "audit", "containers", "linux", "images",
+	"atoll.db", "atoll.db-wal", "atoll.db-shm", "atoll.db.lock", "leases", "installation", "wire", "guest", "seccomp", "audit", "containers", "linux", "images", "runs",
 }
 
 // PrivatePaths are the paths of Atoll itself that no sandbox may see.

@@ -20,6 +20,7 @@ type course struct {
 	watch   func(Event)
 	receipt *Receipt
 	place   Place
+	told    teller
 }
 
 // whole does a run from the beginning.
@@ -40,7 +41,7 @@ func (c *course) whole(ctx context.Context) error {
 func (c *course) work(ctx context.Context) (string, *Failure) {
 	place, err := c.Places.Make(ctx, &Order{
 		Run: c.job.ID, Account: c.job.Account, Agent: c.job.Agent,
-		Image: c.variant.Image, User: c.variant.User, Memory: c.job.Memory,
+		Image: c.variant.Image, User: c.variant.User, Memory: c.job.Memory, Mounts: c.variant.Mounts,
 	})
 	if err != nil {
 		return "", c.excuse(ctx, err, "sandbox_failed")
@@ -68,12 +69,14 @@ func (c *course) execute(ctx context.Context, place Place) (string, *Failure) {
 	}
 	result, err := place.Exec(ctx, &Command{
 		Argv: c.argv, Env: c.variant.Env(c.job), Dir: c.job.Workspace,
-		Timeout: c.job.Timeout, MaxOutput: envelope.MaxOutput,
+		Timeout: c.job.Timeout, MaxOutput: envelope.MaxOutput, Line: c.listen(ctx),
 	})
 	if err != nil {
 		return "", c.excuse(ctx, err, "sandbox_lost")
 	}
-	return judge(c.variant, result)
+	end := judge(c.variant, result)
+	c.receipt.Told = end.told
+	return end.text, end.failure
 }
 
 func (c *course) terms() *grant.Terms {
@@ -119,7 +122,7 @@ func (c *course) end(ctx context.Context, text string, failure *Failure) error {
 	if err := c.reach(ctx, Answered); err != nil {
 		return err
 	}
-	if text != "" {
+	if text != "" && !c.told.text {
 		c.tell(ctx, Event{Type: "text_delta", Text: text})
 	}
 	if failure != nil {

@@ -15,29 +15,58 @@ const stderrShown = 2000
 // ReadEnvelope is Read for programs that print an envelope.
 func ReadEnvelope(r *Result) (*envelope.Envelope, error) { return envelope.Parse(r.Stdout) }
 
-// judge says what the end of a program means. The text may be there beside a
+// ending is what the end of a program means. The text may be there beside a
 // failure.
-func judge(v *Variant, r *Result) (text string, failure *Failure) {
-	switch {
-	case r.OOM:
-		return "", fail("oom_killed", "the agent used more memory than its limit and was killed")
-	case r.TimedOut:
-		return "", fail("timeout", "the agent was not done in time and was ended")
-	case r.Signal != "" && r.Exit != 0, r.Exit == 137:
-		return "", fail("killed", "the agent was ended by %s%s", nonempty(r.Signal, "a signal"), complaint(r))
-	case r.Exit != 0:
-		return "", fail("agent_failed", "the agent ended with code %d%s", r.Exit, complaint(r))
+type ending struct {
+	text    string
+	told    Told
+	failure *Failure
+}
+
+func judge(v *Variant, r *Result) ending {
+	if failure := broken(r); failure != nil {
+		return ending{failure: failure}
 	}
 	e, err := v.Read(r)
 	switch {
 	case errors.Is(err, envelope.ErrNone) && len(r.Stdout) == 0:
-		return "", fail("no_output", "the agent ended without an answer%s", complaint(r))
+		return ending{failure: fail("no_output", "the agent ended without an answer%s", complaint(r))}
 	case err != nil:
-		return "", fail("invalid_output", "the agent's answer cannot be read: %v%s", err, complaint(r))
-	case e.Meta.Error != nil:
-		return e.Text(), fail(nonempty(word(e.Meta.Error.Kind), "agent_error"), "%s", nonempty(printable(e.Meta.Error.Message), "the agent gave no reason"))
+		return ending{failure: fail("invalid_output", "the agent's answer cannot be read: %v%s", err, complaint(r))}
 	}
-	return e.Text(), nil
+	end := ending{text: e.Text(), told: tellOf(&e.Meta.AgentMeta)}
+	if e.Meta.Error != nil {
+		end.failure = fail(nonempty(word(e.Meta.Error.Kind), "agent_error"), "%s", nonempty(printable(e.Meta.Error.Message), "the agent gave no reason"))
+	}
+	return end
+}
+
+// tellOf keeps of a program's word what fits a line.
+func tellOf(m *envelope.AgentMeta) Told {
+	return Told{line(m.SessionID), line(m.Provider), line(m.Model), m.Usage}
+}
+
+// line is foreign text as a line of a table can hold it.
+func line(s string) string {
+	s = strings.ReplaceAll(printable(s), "\n", " ")
+	return strings.ToValidUTF8(s[:min(len(s), 200)], "")
+}
+
+// broken is why a program has no answer to read.
+func broken(r *Result) *Failure {
+	switch {
+	case r.OOM:
+		return fail("oom_killed", "the agent used more memory than its limit and was killed")
+	case r.DiskFull:
+		return fail("disk_full", "the disk that the workspace is on ran full, and the agent was ended")
+	case r.TimedOut:
+		return fail("timeout", "the agent was not done in time and was ended")
+	case r.Signal != "" && r.Exit != 0, r.Exit == 137:
+		return fail("killed", "the agent was ended by %s%s", nonempty(r.Signal, "a signal"), complaint(r))
+	case r.Exit != 0:
+		return fail("agent_failed", "the agent ended with code %d%s", r.Exit, complaint(r))
+	}
+	return nil
 }
 
 func nonempty(s, otherwise string) string {

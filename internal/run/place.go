@@ -24,6 +24,7 @@ type Order struct {
 	Image   string
 	User    string
 	Memory  int64
+	Mounts  []Mount
 }
 
 // Place is a sandbox of one run.
@@ -49,6 +50,9 @@ type Command struct {
 	// MaxOutput bounds what is kept of the standard output, from its end; of
 	// standard error the last 16 KiB are.
 	MaxOutput int
+	// Line, if set, is told every line of standard error as it comes. Those that
+	// it reports true for are not part of Result.Stderr.
+	Line func(line []byte) bool
 }
 
 // Result is how a program ended.
@@ -60,6 +64,7 @@ type Result struct {
 	Signal    string // "" if it was not ended by one
 	OOM       bool
 	TimedOut  bool
+	DiskFull  bool // it was ended because the host's disk ran full
 }
 
 // Books know what a run has cost.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/agent/envelope"
 )
 
 // Step is how far a run has come. Each is written down when what it names is
@@ -23,13 +24,16 @@ const (
 
 // Receipt is what there is to know about a run, whole when its step is Over.
 type Receipt struct {
-	ID       string            `json:"id"`
-	Variant  string            `json:"variant"`
-	Account  string            `json:"account,omitempty"`
-	Model    string            `json:"model"`
-	Sandbox  string            `json:"sandbox,omitempty"`
-	Step     Step              `json:"step"`
-	Text     string            `json:"text"`
+	ID      string `json:"id"`
+	Variant string `json:"variant"`
+	Account string `json:"account,omitempty"`
+	Model   string `json:"model"`
+	Sandbox string `json:"sandbox,omitempty"`
+	Step    Step   `json:"step"`
+	Text    string `json:"text"`
+	// Told is what the program said of itself: for people to look at, never the
+	// bill.
+	Told     Told              `json:"told,omitzero"`
 	Error    *Failure          `json:"error"` // null if the run succeeded
 	Bill     Bill              `json:"bill"`
 	Notes    map[string]string `json:"notes,omitempty"` // by finisher
@@ -39,15 +43,26 @@ type Receipt struct {
 	Warnings []string          `json:"warnings,omitempty"`
 }
 
+// Told is what an agent says of itself.
+type Told struct {
+	Session  string         `json:"session,omitempty"`
+	Provider string         `json:"provider,omitempty"`
+	Model    string         `json:"model,omitempty"`
+	Usage    envelope.Usage `json:"usage,omitzero"`
+}
+
 // Event is something that happened in a run, as it happened.
 type Event struct {
-	Seq   int64       `json:"seq"`
-	At    time.Time   `json:"at"`
-	Type  string      `json:"type"` // text_delta, tool_call, tool_result, usage_report, step, error, done
-	Text  string      `json:"text,omitempty"`
-	Step  Step        `json:"step,omitempty"`
-	Call  *chat.Call  `json:"call,omitempty"`
-	Usage *chat.Usage `json:"usage,omitempty"`
-	Bill  *Bill       `json:"bill,omitempty"`
-	Error *Failure    `json:"error,omitempty"`
+	Seq  int64      `json:"seq"`
+	At   time.Time  `json:"at"`
+	Type string     `json:"type"` // text_delta, tool_call, tool_result, usage_report, step, error, done
+	Text string     `json:"text,omitempty"`
+	Step Step       `json:"step,omitempty"`
+	Call *chat.Call `json:"call,omitempty"`
+	// IsError and TookMs belong to the result of a tool.
+	IsError bool        `json:"isError,omitzero"`
+	TookMs  float64     `json:"tookMs,omitzero"`
+	Usage   *chat.Usage `json:"usage,omitempty"`
+	Bill    *Bill       `json:"bill,omitempty"`
+	Error   *Failure    `json:"error,omitempty"`
 }

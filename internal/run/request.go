@@ -20,7 +20,12 @@ type Request struct {
 	Agent   string `json:"agent"`
 	Session string `json:"session,omitempty"`
 	Trace   string `json:"trace,omitempty"`
-	Model   string `json:"model"`
+	Model   string `json:"model"` // as its provider calls it
+	// API is how it is asked, "" being openai-completions; Window and MaxTokens
+	// are what is known of it.
+	API       string `json:"api,omitempty"`
+	Window    int64  `json:"window,omitzero"`
+	MaxTokens int64  `json:"maxTokens,omitzero"`
 	// Messages is the conversation; the last is the user's, and the task.
 	Messages []chat.Message `json:"messages"`
 	Budget   grant.Budget   `json:"budget,omitzero"`

@@ -163,7 +163,7 @@ func TestRun(t *testing.T) {
 	if err != nil || len(events) != len(want)-3 || events[0].Type != "text_delta" || events[0].Seq != 4 {
 		t.Errorf("events %+v, %v", events, err)
 	}
-	if list, err := w.store.List(t.Context(), 10); err != nil || len(list) != 1 || list[0].ID != "r1" {
+	if list, err := w.store.List(t.Context(), run.Filter{}); err != nil || len(list) != 1 || list[0].ID != "r1" {
 		t.Errorf("list %+v, %v", list, err)
 	}
 }
@@ -257,7 +257,7 @@ func TestRefused(t *testing.T) {
 		if receipt, err := w.runner(nil).Run(t.Context(), r, nil); err == nil {
 			t.Errorf("%s: %+v", name, receipt)
 		}
-		if list, err := w.store.List(t.Context(), 1); err != nil || len(list) != 0 || w.made != 0 {
+		if list, err := w.store.List(t.Context(), run.Filter{Most: 1}); err != nil || len(list) != 0 || w.made != 0 {
 			t.Errorf("%s: something began: %v %v", name, list, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -93,9 +94,36 @@ func (s Store) load(ctx context.Context, id string) (*Request, *Receipt, error) 
 // MaxList bounds a page of List.
 const MaxList = 1000
 
+// Filter chooses runs; empty fields choose all.
+type Filter struct {
+	Most    int    // of a page; 0 is MaxList
+	Before  string // the id of a run: only those that were asked for before it
+	Account string
+	Variant string
+	Open    bool // only those that are not over
+}
+
 // List returns receipts, the latest first.
-func (s Store) List(ctx context.Context, most int) ([]Receipt, error) {
-	rows, err := s.DB.QueryContext(ctx, "SELECT receipt FROM runs ORDER BY created_at_ms DESC, id LIMIT ?", min(max(most, 1), MaxList))
+func (s Store) List(ctx context.Context, f Filter) ([]Receipt, error) {
+	where, args := []string{"1"}, []any{}
+	add := func(wanted bool, condition string, values ...any) {
+		if wanted {
+			where, args = append(where, condition), append(args, values...)
+		}
+	}
+	if f.Before != "" {
+		if _, err := s.Get(ctx, f.Before); err != nil {
+			return nil, err
+		}
+	}
+	add(f.Before != "", "(created_at_ms, id) < (SELECT created_at_ms, id FROM runs WHERE id = ?)", f.Before)
+	add(f.Account != "", "account = ?", f.Account)
+	add(f.Variant != "", "variant = ?", f.Variant)
+	add(f.Open, "step <> 'done'")
+	if f.Most <= 0 || f.Most > MaxList {
+		f.Most = MaxList
+	}
+	rows, err := s.DB.QueryContext(ctx, "SELECT receipt FROM runs WHERE "+strings.Join(where, " AND ")+" ORDER BY created_at_ms DESC, id DESC LIMIT ?", append(args, f.Most)...)
 	if err != nil {
 		return nil, s.DB.Explain(err)
 	}

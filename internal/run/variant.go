@@ -19,6 +19,7 @@ type Variant struct {
 	Margin time.Duration
 	Memory int64
 	User   string // "uid:gid" that the workspace belongs to; "" is the default
+	Mounts []Mount
 	// Argv, Env and Files are made for each run. Files are relative to the
 	// workspace.
 	Argv  func(*Job) ([]string, error)
@@ -26,7 +27,14 @@ type Variant struct {
 	Files func(*Job) ([]File, error)
 	// Read finds the answer in what the program printed.
 	Read func(*Result) (*envelope.Envelope, error)
+	// Event understands a line of standard error that tells what the program is
+	// doing; nil if it does not tell.
+	Event func(line []byte) (Event, bool)
 }
+
+// Mount is a file or directory of the host that a variant needs inside,
+// read-only: the program itself, for instance.
+type Mount struct{ Source, Target string }
 
 // Job is a request and what was decided about it.
 type Job struct {

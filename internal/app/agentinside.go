@@ -1,0 +1,44 @@
+package app
+
+import (
+	"bytes"
+	"os"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/config"
+)
+
+// inside reports whether this process runs in a sandbox of Atoll's: there the
+// guest is process 1, under a path that only a runtime can make.
+var inside = sync.OnceValue(func() bool {
+	if _, err := os.Stat(guestProgram); err != nil {
+		return false
+	}
+	line, err := os.ReadFile("/proc/1/cmdline")
+	return err == nil && bytes.HasPrefix(line, []byte(guestProgram+"\x00"))
+})
+
+// inPlace has the tools of an agent work where the agent is, if that is a
+// sandbox already: none is made within one.
+func inPlace(who Who) Who {
+	if !inside() {
+		return who
+	}
+	adjust := who.Adjust
+	who.Adjust = func(agent *config.Agent) {
+		if adjust != nil {
+			adjust(agent)
+		}
+		agent.Sandbox.Mode, agent.HostTools = config.ModeOff, true
+	}
+	return who
+}
+
+// hostGuestProgram is the guest that tools outside of a sandbox work with. In a
+// sandbox it is the one that is there.
+func hostGuestProgram(state string) (string, error) {
+	if inside() {
+		return guestProgram, nil
+	}
+	return installHostGuest(state)
+}

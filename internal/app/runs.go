@@ -1,0 +1,166 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+// RunsOptions are what runs are carried out with.
+type RunsOptions struct {
+	AtOnce    int // runs of this process at the same time; 0 is the default
+	Finishers []run.Finisher
+	// Checkpoint is run.Options.Checkpoint.
+	Checkpoint func(run.Step)
+	// Program is our own program, for the sandboxes that run it; "" is the one
+	// that is running.
+	Program string
+}
+
+// Runs carries out tasks, each in a sandbox of its own. Close it before the App.
+type Runs struct {
+	*run.Runner
+	app *App
+
+	mu     sync.Mutex
+	models *Models // opened by the first run
+}
+
+// RunStore is what is written down about runs.
+func (a *App) RunStore() run.Store { return run.Store{DB: a.db} }
+
+// Runs opens the runs of this installation.
+func (a *App) Runs(o RunsOptions) (*Runs, error) {
+	variants, err := a.variants(o.Program)
+	if err != nil {
+		return nil, err
+	}
+	r := &Runs{app: a}
+	r.Runner = run.New(run.Options{
+		Store: a.RunStore(), Locks: a.leases, Variants: variants, Places: r, Books: r,
+		Finishers: o.Finishers, AtOnce: o.AtOnce, Checkpoint: o.Checkpoint,
+	})
+	return r, nil
+}
+
+// Close ends every model call of this process's runs.
+func (r *Runs) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.models == nil {
+		return nil
+	}
+	models := r.models
+	r.models = nil
+	return models.Close()
+}
+
+// RecoverRuns ends what dead processes left of their runs. What cannot be ended
+// now is tried again by the next process: it keeps nobody from working.
+func (r *Runs) RecoverRuns(ctx context.Context) []run.Receipt {
+	ended, err := r.Recover(ctx)
+	if err != nil {
+		r.app.logger.WarnContext(ctx, "runs of dead processes", "error", err)
+	}
+	return ended
+}
+
+// Task is something for an agent to do, in a sandbox of its own.
+type Task struct {
+	ID       string // "" is a new one
+	Variant  string
+	AgentID  string
+	Account  string
+	Session  string
+	Model    string // provider/id; "" is the agent's own
+	Messages []chat.Message
+	Budget   grant.Budget
+	Timeout  time.Duration
+	Memory   int64
+	Branch   string
+}
+
+// NewRunID is an id that nobody has used.
+func NewRunID() string { return "run-" + strings.ToLower(rand.Text()) }
+
+// Do carries out a task, or returns what became of it if it was asked before.
+func (r *Runs) Do(ctx context.Context, t *Task, watch func(run.Event)) (*run.Receipt, error) {
+	request, err := r.request(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return r.Run(ctx, request, watch)
+}
+
+// request settles who is asked what.
+func (r *Runs) request(ctx context.Context, t *Task) (*run.Request, error) {
+	agent, err := r.app.Config.Resolve(cmp.Or(t.AgentID, r.app.Config.DefaultAgent()))
+	if err != nil {
+		return nil, err
+	}
+	model, err := r.model(ctx, agent, t.Model)
+	if err != nil {
+		return nil, err
+	}
+	return &run.Request{
+		ID: cmp.Or(t.ID, NewRunID()), Variant: t.Variant, Account: t.Account, Agent: agent.ID, Session: t.Session,
+		Model: model.id, API: model.api, Window: model.window, MaxTokens: model.maxTokens,
+		Messages: t.Messages, Budget: t.Budget, Branch: t.Branch, TimeoutMs: t.Timeout.Milliseconds(), Memory: t.Memory,
+	}, nil
+}
+
+// model opens the proxy and finds the model that an agent is to ask.
+func (r *Runs) model(ctx context.Context, agent *config.Agent, override string) (candidate, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.models == nil {
+		models, list, err := r.app.agentModels(ctx, agent, override)
+		if err != nil {
+			return candidate{}, err
+		}
+		r.models = models
+		return list[0], nil
+	}
+	if r.models.scripted() {
+		return scriptedCandidate, nil
+	}
+	list, err := r.app.candidates(&r.models.config, agent, override)
+	if err != nil {
+		return candidate{}, err
+	}
+	return list[0], nil
+}
+
+// Scripted says, if no real model answers, that none does.
+func (r *Runs) Scripted() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.models != nil && r.models.scripted() {
+		return scriptedNotice
+	}
+	return ""
+}
+
+// proxy is what runs of this process ask models through.
+func (r *Runs) proxy() (*Models, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.models == nil {
+		return nil, errors.New("no model was opened for this run")
+	}
+	return r.models, nil
+}
+
+var (
+	_ run.Places = (*Runs)(nil)
+	_ run.Books  = (*Runs)(nil)
+)

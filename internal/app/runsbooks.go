@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/usage/billing"
+)
+
+const (
+	// settlePatience is how long a run's end waits for LiteLLM to write its calls
+	// down. What comes later is found by the next look at the run.
+	settlePatience = 10 * time.Second
+	settleRetry    = 250 * time.Millisecond
+)
+
+// Settle finds what a run cost. Where LiteLLM was asked, its word is waited for a
+// while; a bill without it is provisional.
+func (r *Runs) Settle(ctx context.Context, id string) (run.Bill, error) {
+	if models, err := r.proxy(); err == nil {
+		if err := models.Quiet(ctx, id); err != nil {
+			return run.Bill{}, err
+		}
+	}
+	return r.app.RunBill(ctx, id, settlePatience)
+}
+
+// RunBill is what a run costs by the best word there is.
+func (a *App) RunBill(ctx context.Context, id string, patience time.Duration) (run.Bill, error) {
+	ledger, err := a.Ledger(ctx)
+	if err != nil {
+		return run.Bill{}, err
+	}
+	calls, err := ledger.Calls(ctx, usage.Filter{Run: id})
+	if err != nil {
+		return run.Bill{}, err
+	}
+	kept := a.hasUpstreamBooks(calls)
+	if kept {
+		a.reconcileRun(ctx, id, calls[0].At, patience)
+	}
+	receipt, err := billing.ReceiptOf(ctx, ledger, id)
+	if err != nil {
+		return run.Bill{}, err
+	}
+	return billOf(receipt, kept), nil
+}
+
+// billOf is a receipt as a run has it. Where nobody else keeps books, ours are
+// the last word.
+func billOf(r *billing.Receipt, kept bool) run.Bill {
+	b := run.Bill{
+		MicroUSD: r.MicroUSD, Input: r.Tokens.Input + r.Tokens.CachedInput + r.Tokens.CacheWrite, Output: r.Tokens.Output,
+		Calls: r.Calls, Unpriced: r.Unpriced, Provisional: r.Provisional && kept, Source: "prices",
+	}
+	switch {
+	case r.Calls == 0:
+		b.Source = "none"
+	case r.Billed == r.Calls:
+		b.Source = config.DefaultLLMProvider
+	}
+	return b
+}
+
+// hasUpstreamBooks reports whether any call went to a LiteLLM, which keeps books.
+func (a *App) hasUpstreamBooks(calls []usage.Stored) bool {
+	llm, err := a.Config.LLM()
+	if err != nil || llm.Default && a.getenv(config.DefaultLLMKey) == "" {
+		return false
+	}
+	for i := range calls {
+		if p := providerOf(&llm, calls[i].Asked); p != nil && p.Kind == config.DefaultLLMProvider {
+			return true
+		}
+	}
+	return false
+}
+
+// reconcileRun asks until every call was found, or patience ends. That LiteLLM
+// cannot be asked leaves the bill as we know it.
+func (a *App) reconcileRun(ctx context.Context, id string, since time.Time, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		reports, err := a.Reconcile(ctx, billing.Options{Run: id, Since: since})
+		if err != nil {
+			a.logger.WarnContext(ctx, "the bill of a run is provisional", "run", id, "error", err)
+			return
+		}
+		if !anyPending(reports) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(settleRetry):
+		}
+	}
+}
+
+func anyPending(reports map[string]*billing.Report) bool {
+	for _, r := range reports {
+		if r.Pending > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,169 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+const (
+	// keptStderr is what is kept of a program's complaints.
+	keptStderr = 16 << 10
+	// maxLine bounds a line of standard error that is looked at.
+	maxLine = 256 << 10
+	// diskReserve must stay free where the state directory is: what Atoll itself
+	// has to write down comes before what agents want to.
+	diskReserve = 256 << 20
+	diskLook    = time.Second
+)
+
+// errDiskFull ends a program that would fill the disk.
+var errDiskFull = errors.New("the disk is full")
+
+// Exec runs the agent's program.
+func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error) {
+	s, err := p.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	env := maps.Clone(s.Plan.Env.Passed)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, c.Env)
+	stdout, stderr := &tail{most: c.MaxOutput}, &tail{most: keptStderr}
+	lines := &newsLines{tell: c.Line, rest: stderr}
+	command := &machine.Command{
+		Argv: c.Argv, Env: CommandEnv(s.Plan, env), Dir: c.Dir, Timeout: c.Timeout, Stdout: stdout, Stderr: lines, EndTree: true,
+	}
+	if p.grant != nil {
+		command.Grant = p.grant.ID()
+	}
+	ctx, stop := p.runs.app.watchDisk(ctx)
+	defer stop()
+	ended, err := s.Machine.Exec(ctx, command)
+	lines.end()
+	full := errors.Is(context.Cause(ctx), errDiskFull)
+	if err != nil && !full {
+		return nil, err
+	}
+	result := &run.Result{Stdout: stdout.bytes(), Stderr: stderr.bytes(), DiskFull: full}
+	result.Truncated = stdout.lost
+	if ended != nil {
+		result.Exit, result.Signal, result.OOM, result.TimedOut = ended.ExitCode, ended.Signal, ended.OOM, ended.TimedOut
+	}
+	return result, nil
+}
+
+// free is how many bytes there are for us where the state directory is.
+func (a *App) free() (int64, error) {
+	if a.testFree != nil {
+		return a.testFree()
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(a.Paths.AtollState, &st); err != nil {
+		return 0, err
+	}
+	return int64(st.Bavail) * st.Bsize, nil
+}
+
+// room refuses a run where the disk is full already.
+func (a *App) room() error {
+	free, err := a.free()
+	if err == nil && free < diskReserve {
+		return &run.Failure{Code: "disk_full", Message: fmt.Sprintf("%d MiB are free below %s; a run needs %d", free>>20, a.Paths.AtollState, diskReserve>>20)}
+	}
+	return err
+}
+
+// watchDisk ends a context when the disk runs full.
+func (a *App) watchDisk(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	look := time.NewTicker(diskLook)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer look.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+			}
+			if free, err := a.free(); err == nil && free < diskReserve {
+				cancel(errDiskFull)
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil); <-done }
+}
+
+// tail keeps the last bytes of what is written to it.
+type tail struct {
+	most int
+	kept []byte
+	lost bool
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	if t.kept = append(t.kept, p...); len(t.kept) > 2*t.most {
+		t.kept = slices.Clone(t.bytes())
+	}
+	return len(p), nil
+}
+
+func (t *tail) bytes() []byte {
+	if over := len(t.kept) - t.most; over > 0 {
+		t.lost = true
+		return t.kept[over:]
+	}
+	return t.kept
+}
+
+// newsLines tells every whole line, and passes on those that are no news.
+type newsLines struct {
+	tell func([]byte) bool // whether it was news
+	rest *tail
+	part []byte
+}
+
+func (l *newsLines) Write(p []byte) (int, error) {
+	n := len(p)
+	if l.tell == nil {
+		return l.rest.Write(p)
+	}
+	for {
+		at := bytes.IndexByte(p, '\n')
+		if at < 0 {
+			break
+		}
+		l.take(append(l.part, p[:at]...))
+		l.part, p = l.part[:0], p[at+1:]
+	}
+	if l.part = append(l.part, p...); len(l.part) > maxLine {
+		_, _ = l.rest.Write(l.part)
+		l.part = l.part[:0]
+	}
+	return n, nil
+}
+
+func (l *newsLines) take(line []byte) {
+	if !l.tell(line) {
+		_, _ = l.rest.Write(append(line, '\n'))
+	}
+}
+
+// end passes on what came after the last line.
+func (l *newsLines) end() {
+	_, _ = l.rest.Write(l.part)
+	l.part = nil
+}

@@ -1,0 +1,251 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/llm"
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/workspace"
+)
+
+// RunsDir holds the workspaces of runs, below the state directory.
+const RunsDir = "runs"
+
+// orderFile says what was made for a run, and is written before anything is.
+const orderFile = "order.json"
+
+func (a *App) runDir(id string) string { return filepath.Join(a.Paths.AtollState, RunsDir, id) }
+
+// RunPlace is the sandbox of one run.
+type RunPlace struct {
+	runs    *Runs
+	order   run.Order
+	session *Session // nil until it is entered
+	grant   *ModelGrant
+}
+
+// Make provides the sandbox of a run.
+func (r *Runs) Make(ctx context.Context, o *run.Order) (run.Place, error) {
+	p := &RunPlace{runs: r, order: *o}
+	if err := p.begin(); err != nil {
+		return nil, err
+	}
+	if _, err := p.Session(ctx); err != nil {
+		return nil, errors.Join(err, p.Remove(context.WithoutCancel(ctx)))
+	}
+	return p, nil
+}
+
+// begin writes down what is about to be made, so that whoever finds it knows.
+func (p *RunPlace) begin() error {
+	dir := p.runs.app.runDir(p.order.Run)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("workspace of the run: %w", err)
+	}
+	text, err := json.Marshal(&p.order)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, orderFile), text, 0o600); err != nil {
+		return fmt.Errorf("workspace of the run: %w", err)
+	}
+	return nil
+}
+
+// Find returns what an earlier process made for a run.
+func (r *Runs) Find(_ context.Context, id string) (run.Place, error) {
+	dir := r.app.runDir(id)
+	text, err := os.ReadFile(filepath.Join(dir, orderFile))
+	p := &RunPlace{runs: r}
+	if err == nil {
+		err = json.Unmarshal(text, &p.order)
+	}
+	switch {
+	case err == nil && p.order.Run == id:
+		return p, nil
+	case err == nil, errors.Is(err, fs.ErrNotExist), len(text) == 0:
+		return nil, os.RemoveAll(dir) // nothing was made: that comes after the order
+	}
+	return nil, fmt.Errorf("%s: %w", orderFile, err)
+}
+
+// Name is the sandbox's.
+func (p *RunPlace) Name() string {
+	if p.session == nil {
+		return ""
+	}
+	return p.session.Name
+}
+
+// Session is the sandbox, made or started again if need be.
+func (p *RunPlace) Session(ctx context.Context) (*Session, error) {
+	if p.session != nil {
+		return p.session, nil
+	}
+	session, err := p.runs.app.provideRun(ctx, &p.order)
+	if err != nil {
+		return nil, err
+	}
+	p.session = session
+	return session, nil
+}
+
+// provideRun is Provide for a run: a sandbox for nobody else, without a network.
+func (a *App) provideRun(ctx context.Context, o *run.Order) (*Session, error) {
+	if err := a.room(); err != nil {
+		return nil, err
+	}
+	p, notices, err := a.prepareFor(ctx, a.runWho(o))
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range o.Mounts {
+		mount, err := pinned(m)
+		if err != nil {
+			return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "mounts", Err: err}
+		}
+		p.Spec.Mounts = append(p.Spec.Mounts, mount)
+	}
+	h, err := a.Manager.Ensure(ctx, p.Spec)
+	if err != nil {
+		return nil, err
+	}
+	h.Notices = append(notices, h.Notices...)
+	return &Session{Handle: h, Plan: p}, nil
+}
+
+// pinned notes which file a variant's own mount is right now. It is named by our
+// program, not by a configuration: policy has nothing to say about it.
+func pinned(m run.Mount) (sandbox.Mount, error) {
+	facts, err := hostpath.Identify(m.Source)
+	if err != nil {
+		return sandbox.Mount{}, err
+	}
+	if !facts.Exists {
+		return sandbox.Mount{}, fmt.Errorf("%s does not exist", m.Source)
+	}
+	return sandbox.Mount{
+		Source: facts.Canonical, Target: m.Target, ReadOnly: true, Kind: sandbox.MountBind, Device: facts.Device, Inode: facts.Inode,
+	}, nil
+}
+
+// runWho is the agent of a run in a session of its own, with what the order asks.
+func (a *App) runWho(o *run.Order) Who {
+	return Who{SessionKey: "agent:" + o.Agent + ":run:" + o.Run, Account: o.Account, Adjust: func(agent *config.Agent) { a.adjustRun(agent, o) }}
+}
+
+func (a *App) adjustRun(agent *config.Agent, o *run.Order) {
+	box := &agent.Sandbox
+	box.Scope, box.WorkspaceAccess, box.WorkspaceRoot = config.ScopeSession, config.AccessNone, a.runDir(o.Run)
+	box.NetworkAllow, box.NetworkExecAllow, box.Docker.Network = nil, nil, "none"
+	if limit, err := box.Docker.Memory.Bytes(); err != nil || limit <= 0 || limit > o.Memory {
+		box.Docker.Memory = config.Size{Text: strconv.FormatInt(o.Memory, 10)}
+	}
+	if o.Image != "" {
+		box.Docker.Image, box.Docker.SetupCommand = o.Image, "" // what was to be set up is another image's
+		agent.Origins["sandbox.docker.image"] = config.Origin{Source: "agent", Path: "the run's variant"}
+	}
+	if o.User != "" && os.Geteuid() == 0 { // others cannot give files away: it is theirs
+		box.Docker.User = o.User
+		agent.Origins["sandbox.docker.user"] = config.Origin{Source: "agent", Path: "the run's variant"}
+	}
+}
+
+// Write puts files into the workspace, as the user inside.
+func (p *RunPlace) Write(ctx context.Context, files []run.File) error {
+	s, err := p.Session(ctx)
+	if err != nil {
+		return err
+	}
+	to, err := FilesOf(s.Handle, s.Plan.Spec)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		path := filepath.Join(s.Plan.Spec.Workdir, f.Path)
+		if _, err := to.Write(ctx, path, f.Data, &machine.WriteOptions{Mode: fs.FileMode(f.Mode), MkdirAll: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Grant opens the port of the models for what is executed from now on.
+func (p *RunPlace) Grant(ctx context.Context, terms *grant.Terms) (func(context.Context) error, error) {
+	s, err := p.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	models, err := p.runs.proxy()
+	if err != nil {
+		return nil, err
+	}
+	allowed, err := Terms(s.Plan, terms.Account, terms.Models)
+	if err != nil {
+		return nil, err
+	}
+	if terms.BodyPolicy = allowed.BodyPolicy; terms.BodyPolicy == "" {
+		terms.BodyPolicy = llm.StrictPolicy
+	}
+	if p.grant, err = models.Grant(ctx, s, terms); err != nil {
+		return nil, err
+	}
+	return func(context.Context) error { return p.grant.Close() }, nil
+}
+
+// Remove removes the sandbox and the workspace.
+func (p *RunPlace) Remove(ctx context.Context) error {
+	a := p.runs.app
+	if p.session != nil {
+		p.session.Release()
+		p.session = nil
+	}
+	planned, err := a.Plan(a.runWho(&p.order))
+	if err != nil {
+		return p.removeUnplanned(ctx, err)
+	}
+	return p.removeAll(ctx, planned)
+}
+
+func (p *RunPlace) removeAll(ctx context.Context, planned *plan.Plan) error {
+	a := p.runs.app
+	if err := a.Manager.Discard(ctx, planned.Spec.Name); err != nil {
+		return err
+	}
+	if err := workspace.Remove(ctx, planned.Layout); err != nil {
+		return err
+	}
+	return os.RemoveAll(a.runDir(p.order.Run))
+}
+
+// removeUnplanned removes what a configuration made that is no longer there: the
+// registry knows its name.
+func (p *RunPlace) removeUnplanned(ctx context.Context, reason error) error {
+	a := p.runs.app
+	entries, err := a.registry.List(ctx, 0)
+	if err != nil {
+		return errors.Join(reason, err)
+	}
+	for _, e := range entries {
+		if filepath.Dir(e.WorkspaceDir) == a.runDir(p.order.Run) {
+			if err := a.Manager.Discard(ctx, e.ContainerName); err != nil {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(a.runDir(p.order.Run))
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+type runsListOptions struct {
+	run.Filter
+	asJSON bool
+}
+
+func newRunsListCommand(e *env) *cobra.Command {
+	var o runsListOptions
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List runs, the latest first",
+		Example: `  atoll runs list --open
+  atoll runs list -n 50 --before run-42 --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Most < 1 || o.Most > run.MaxList {
+				return usage(cmd, fmt.Errorf("-n %d is not between 1 and %d", o.Most, run.MaxList))
+			}
+			return runRunsList(cmd.Context(), e, &o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVarP(&o.Most, "lines", "n", 20, "show at most `N`")
+	flags.StringVar(&o.Before, "before", "", "only those that were asked for before this `run`: the next page")
+	flags.StringVar(&o.Account, "account", "", "only this billing account")
+	flags.StringVar(&o.Variant, "variant", "", "only this kind of `agent`")
+	flags.BoolVar(&o.Open, "open", false, "only those that are not over")
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+// runBook opens what is written down about runs, after those of dead processes
+// were ended.
+func (e *env) runBook(ctx context.Context, asJSON bool) (*app.App, run.Store, error) {
+	a, err := e.open(ctx)
+	if err != nil {
+		return nil, run.Store{}, e.configError(err, asJSON)
+	}
+	runs, err := e.openRuns(ctx, a)
+	if err != nil {
+		return nil, run.Store{}, err
+	}
+	return a, a.RunStore(), runs.Close()
+}
+
+func runRunsList(ctx context.Context, e *env, o *runsListOptions) error {
+	_, store, err := e.runBook(ctx, o.asJSON)
+	if err != nil {
+		return err
+	}
+	list, err := store.List(ctx, o.Filter)
+	if err != nil {
+		return noSuchRun(err)
+	}
+	next := ""
+	if len(list) == o.Most {
+		next = list[len(list)-1].ID
+	}
+	if o.asJSON {
+		return e.printJSON(map[string]any{"runs": orEmpty(list), "next": next})
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(e.Out, "No runs.")
+		return nil
+	}
+	t := newTable("RUN", "AGENT", "ACCOUNT", "MODEL", "STARTED", "TOOK", "STATE", "COST")
+	for i := range list {
+		r := &list[i]
+		t.add(r.ID, r.Variant, orDash(r.Account), r.Model, ago(time.Since(r.Created)), tookText(r), runState(r), billText(&r.Bill))
+	}
+	t.print(e.Out)
+	if next != "" {
+		fmt.Fprintln(e.Err, "note: there may be more: add --before "+next)
+	}
+	return nil
+}
+
+func tookText(r *run.Receipt) string {
+	if r.Ended.IsZero() {
+		return "-"
+	}
+	return r.Ended.Sub(r.Created).Round(10 * time.Millisecond).String()
+}
+
+// runState is how far a run has come, or how it ended.
+func runState(r *run.Receipt) string {
+	switch {
+	case r.Error != nil:
+		return r.Error.Code
+	case r.Step == run.Over:
+		return "ok"
+	}
+	return string(r.Step)
+}
+
+func noSuchRun(err error) error {
+	if errors.Is(err, run.ErrNotFound) {
+		return advice.With(err, "`atoll runs list` shows those that there are")
+	}
+	return err
+}
+
+func newRunsShowCommand(e *env) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show RUN",
+		Short: "Show a run: its answer, how it ended, its bill",
+		Long: `Show a run's receipt. A bill that was provisional is compared with the provider's
+books again.`,
+		Example: `  atoll runs show run-42
+  atoll runs show run-42 --json`,
+		Args: exactlyOne("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runRunsShow(cmd.Context(), e, args[0], asJSON) },
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// showPatience is how long show waits for the provider's books.
+const showPatience = 3 * time.Second
+
+func runRunsShow(ctx context.Context, e *env, id string, asJSON bool) error {
+	a, store, err := e.runBook(ctx, asJSON)
+	if err != nil {
+		return err
+	}
+	r, err := store.Get(ctx, id)
+	if err != nil {
+		return noSuchRun(err)
+	}
+	if r.Bill.Provisional {
+		if bill, err := a.RunBill(ctx, id, showPatience); err == nil {
+			r.Bill = bill
+		}
+	}
+	if asJSON {
+		return e.printJSON(r)
+	}
+	e.printReceipt(r)
+	return nil
+}
+
+func (e *env) printReceipt(r *run.Receipt) {
+	fact := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(e.Out, "%-10s %s\n", name, printable(value))
+		}
+	}
+	fact("run", r.ID)
+	fact("agent", r.Variant)
+	fact("account", r.Account)
+	fact("model", r.Model)
+	fact("sandbox", r.Sandbox)
+	fact("started", r.Created.Format(time.RFC3339))
+	fact("took", tookText(r))
+	fact("state", runState(r))
+	fact("cost", fmt.Sprintf("%s · %d calls · %d tokens in, %d out", billText(&r.Bill), r.Bill.Calls, r.Bill.Input, r.Bill.Output))
+	for name, note := range r.Notes {
+		fact(name, note)
+	}
+	for _, w := range r.Warnings {
+		fact("warning", w)
+	}
+	if r.Error != nil {
+		fact("error", r.Error.Message)
+	}
+	if text := strings.TrimRight(r.Text, "\n"); text != "" {
+		fmt.Fprintln(e.Out)
+		for line := range strings.SplitSeq(text, "\n") {
+			fmt.Fprintln(e.Out, printable(line))
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+type startOptions struct {
+	agentOptions // message, model, account and the like mean the same
+	variant      string
+	memory       string
+}
+
+func newRunsStartCommand(e *env) *cobra.Command {
+	var o startOptions
+	cmd := &cobra.Command{
+		Use:   "start -m TEXT [flags]",
+		Short: "Give a task to an agent in a sandbox of its own, and wait for it",
+		Long: `Give a task to an agent that is whole in a sandbox of its own: its loop, its tools
+and its state. The sandbox has no network; models are asked through the proxy,
+which adds the key outside. When the agent has ended, its calls are reconciled
+with the provider's books, the receipt is written and the sandbox is removed.
+
+Agents are sandbox:agent (Atoll's own), sandbox:openclaw and those of
+runs.variants in the configuration. Asking again with the same --run-id gives what
+became of the first.
+
+Exit codes: 0 the agent answered, 1 it failed, 2 usage or configuration, 3 denied,
+4 no sandbox, 124 timeout, 137 out of memory.`,
+		Example: `  atoll runs start -m "write a haiku about atolls to haiku.txt, and read it out"
+  atoll runs start --variant sandbox:openclaw --model litellm/gemini-2.5-flash --message-file task.md
+  atoll runs start -m - --run-id build-42 --account acme --budget 0.50 --json < task.md`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runRunsStart(cmd, e, &o) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.variant, "variant", "sandbox:agent", "which `agent` works")
+	flags.StringVarP(&o.message, "message", "m", "", "the task, or - for standard input")
+	flags.StringVar(&o.messageFile, "message-file", "", "`file` with the task")
+	flags.StringVar(&o.messages, "messages", "", "`file` with a conversation as JSON ([{role, text}…]), whose last message is the task")
+	flags.StringVar(&o.agent, "agent", "", "agent whose settings, behaviour files and budgets apply (default: the default one)")
+	flags.StringVar(&o.account, "account", "", "billing account")
+	flags.StringVar(&o.model, "model", "", "`provider/name` of the model (default: the agent's)")
+	flags.StringVar(&o.runID, "run-id", "", "`id` of the run (default: a new one)")
+	flags.IntVar(&o.timeout, "timeout", 0, "`seconds` until it is ended, at most the variant's own")
+	flags.StringVar(&o.memory, "memory", "", "memory limit such as 256m, at most the variant's own")
+	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+func runRunsStart(cmd *cobra.Command, e *env, o *startOptions) (err error) {
+	task, err := o.task(cmd, e)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	a, err := e.open(ctx)
+	if err != nil {
+		return e.configError(err, o.asJSON)
+	}
+	runs, err := e.openRuns(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstOf(err, runs.Close()) }()
+	view := &runView{env: e, agentView: agentView{env: e, quiet: o.asJSON}, runs: runs}
+	receipt, err := runs.Do(ctx, task, view.event)
+	if receipt == nil {
+		return asRunProblem(cmd, err)
+	}
+	return firstOf(view.end(ctx, receipt), err)
+}
+
+// openRuns opens the runs, and ends those that dead processes left.
+func (e *env) openRuns(ctx context.Context, a *app.App) (*app.Runs, error) {
+	runs, err := a.Runs(app.RunsOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range runs.RecoverRuns(ctx) {
+		e.notice(fmt.Sprintf("run %s was left by a process that ended; it is over now", r.ID))
+	}
+	return runs, nil
+}
+
+func (o *startOptions) task(cmd *cobra.Command, e *env) (*app.Task, error) {
+	for _, name := range []string{"agent", "account"} {
+		if err := checkName(cmd, name); err != nil {
+			return nil, err
+		}
+	}
+	if o.timeout < 0 {
+		return nil, usage(cmd, fmt.Errorf("--timeout %d is negative", o.timeout))
+	}
+	if err := checkBudget(o.budget); err != nil {
+		return nil, withCode(exitUsage, err)
+	}
+	memory, err := o.memoryBytes()
+	if err != nil {
+		return nil, err
+	}
+	message, history, err := o.conversation(cmd, e)
+	if err != nil {
+		return nil, err
+	}
+	t := &app.Task{
+		ID: o.runID, Variant: o.variant, AgentID: o.agent, Account: o.account, Model: o.model, Memory: memory,
+		Messages: append(history, chat.Message{Role: chat.User, Text: message}), Timeout: time.Duration(o.timeout) * time.Second,
+	}
+	if t.ID == "" {
+		t.ID = app.NewRunID()
+	}
+	t.Budget.MicroUSD = microDollars(o.budget)
+	return t, nil
+}
+
+func (o *startOptions) memoryBytes() (int64, error) {
+	if o.memory == "" {
+		return 0, nil
+	}
+	n, err := config.Size{Text: o.memory}.Bytes()
+	if err != nil || n <= 0 {
+		return 0, withCode(exitUsage, advice.With(fmt.Errorf("--memory %q is not an amount of memory", o.memory), "write a number and a unit, such as 512m"))
+	}
+	return n, nil
+}
+
+// asRunProblem gives a run that did not begin its exit code.
+func asRunProblem(cmd *cobra.Command, err error) error {
+	failure, ok := errors.AsType[*run.Failure](err)
+	switch {
+	case ok && failure.Code == "unknown_variant":
+		return usage(cmd, err)
+	case ok:
+		return withCode(exitFailure, fmt.Errorf("%s: %w", failure.Code, err))
+	case errors.Is(err, run.ErrOther):
+		return advice.With(err, "choose another --run-id, or ask for exactly the same")
+	}
+	return err
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/internal/agent"
+	"github.com/atoll-run/atoll/internal/agent/envelope"
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/run"
+	money "github.com/atoll-run/atoll/internal/usage"
+)
+
+// runView shows a run under way as an agent at work is shown.
+type runView struct {
+	agentView
+	env    *env
+	runs   *app.Runs
+	begun  bool
+	done   func() // ends the progress line; nil if there is none
+	spoken bool   // some of the answer was shown as it came
+}
+
+func (v *runView) event(e run.Event) {
+	if !v.begun {
+		v.begun = true
+		if notice := v.runs.Scripted(); notice != "" {
+			v.env.notice(notice)
+		}
+	}
+	if v.quiet {
+		return
+	}
+	switch e.Type {
+	case "step":
+		v.step(e.Step)
+	case "text_delta":
+		v.spoken = true
+		v.agentView.event(agent.Event{Type: agent.TextDelta, Text: e.Text})
+	case "tool_call":
+		v.agentView.event(agent.Event{Type: agent.ToolCall, Call: e.Call})
+	case "tool_result":
+		v.toolResult(&e)
+	}
+}
+
+func (v *runView) toolResult(e *run.Event) {
+	mark := "←"
+	if e.IsError {
+		mark = "✗"
+	}
+	v.line(v.env.style().dim(fmt.Sprintf("%s %s  %.1f ms", mark, clip(firstLine(e.Text), 100), e.TookMs)))
+}
+
+func (v *runView) step(s run.Step) {
+	if v.done != nil {
+		v.done()
+		v.done = nil
+	}
+	switch s {
+	case run.Preparing:
+		v.done = v.env.progress("preparing the sandbox")
+	case run.Answered:
+		v.done = v.env.progress("reconciling the bill")
+	}
+}
+
+// end prints how it ended.
+func (v *runView) end(ctx context.Context, r *run.Receipt) error {
+	if v.done != nil {
+		v.done()
+	}
+	if ctx.Err() != nil && r.Error != nil && r.Error.Code == "cancelled" {
+		return context.Canceled
+	}
+	if v.quiet {
+		if err := v.env.printRunEnvelope(r); err != nil {
+			return err
+		}
+		return endOf(r)
+	}
+	if !v.spoken && r.Text != "" {
+		v.text(strings.TrimRight(r.Text, "\n"))
+	}
+	for _, w := range r.Warnings {
+		v.env.notice(w)
+	}
+	v.line(v.env.style().dim(strings.Join(receiptWords(r), " · ")))
+	return endOf(r)
+}
+
+// receiptWords is a receipt in a line.
+func receiptWords(r *run.Receipt) []string {
+	took := r.Ended.Sub(r.Created)
+	if r.Ended.IsZero() {
+		took = 0
+	}
+	return []string{
+		r.ID, r.Variant, cmp.Or(r.Told.Model, r.Model), fmt.Sprintf("%d model calls", r.Bill.Calls), fmt.Sprintf("%d tokens", r.Bill.Input+r.Bill.Output),
+		billText(&r.Bill), took.Round(time.Millisecond).String(),
+	}
+}
+
+// billText is a bill, and how far it can be believed.
+func billText(b *run.Bill) string {
+	text := money.Dollars(b.MicroUSD)
+	if b.Unpriced > 0 {
+		text += fmt.Sprintf(" and %d calls without a price", b.Unpriced)
+	}
+	switch {
+	case b.Provisional:
+		return text + " (provisional)"
+	case b.Source == config.DefaultLLMProvider:
+		return text + " (reconciled)"
+	}
+	return text
+}
+
+// endOf is the exit code of a run.
+func endOf(r *run.Receipt) error {
+	if r.Error == nil {
+		return nil
+	}
+	code := exitFailure
+	switch r.Error.Code {
+	case "timeout":
+		code = exitTimeout
+	case "oom_killed":
+		code = exitOutOfMemory
+	case "sandbox_failed", "workspace_failed", "sandbox_lost":
+		code = exitNoSandbox
+	}
+	return withCode(code, fmt.Errorf("%s: %s", r.Error.Code, r.Error.Message))
+}
+
+// runMeta is what we tell of a run beyond the common form.
+type runMeta struct {
+	Run      string   `json:"run"`
+	Variant  string   `json:"variant"`
+	Sandbox  string   `json:"sandbox,omitempty"`
+	Step     run.Step `json:"step"`
+	Bill     run.Bill `json:"bill"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+func (e *env) printRunEnvelope(r *run.Receipt) error {
+	extra, err := json.Marshal(&runMeta{r.ID, r.Variant, r.Sandbox, r.Step, r.Bill, r.Warnings})
+	if err != nil {
+		return err
+	}
+	result := envelope.Envelope{Payloads: []envelope.Payload{}, Meta: envelope.Meta{
+		DurationMs: max(r.Ended.Sub(r.Created).Milliseconds(), 0),
+		AgentMeta: envelope.AgentMeta{
+			SessionID: cmp.Or(r.Told.Session, r.ID), Provider: cmp.Or(r.Told.Provider, "cogni"), Model: cmp.Or(r.Told.Model, "cogni/"+r.Model), Usage: r.Told.Usage,
+		},
+		Atoll: extra,
+	}}
+	if r.Text != "" {
+		result.Payloads = append(result.Payloads, envelope.Payload{Text: r.Text})
+	}
+	if r.Error != nil {
+		result.Meta.Error = &envelope.Error{Kind: r.Error.Code, Message: r.Error.Message}
+	}
+	return e.printJSON(&result)
+}

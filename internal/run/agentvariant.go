@@ -1,0 +1,100 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+)
+
+// AgentOptions say where our own agent's program is on the host.
+type AgentOptions struct {
+	Program string
+	Image   string // "" is the installation's default
+}
+
+// Where things are inside a sandbox that runs our own agent.
+const (
+	agentProgram  = "/opt/atoll/atoll"
+	messagesFile  = ".cogni/messages.json"
+	agentConfig   = ".cogni/atoll.json5"
+	agentState    = ".atoll"
+	modelProvider = "cogni"
+	// noKey stands where a key would: the proxy adds the real one, which never
+	// enters a sandbox.
+	noKey = "proxy-handles-auth"
+	// modelURL is where programs in a sandbox find models while a grant is open.
+	modelURL = "http://127.0.0.1:8080"
+)
+
+// Agent is our own agent, inside: its loop, its tools and its state are all in
+// the sandbox, which has neither a key nor a file of the host's.
+func Agent(o AgentOptions) Variant {
+	return Variant{
+		ID: "sandbox:agent", Name: "Atoll's agent", Description: "Atoll's own agent, whole in a sandbox of its own, for one task",
+		Image: o.Image, Timeout: 120 * time.Second, Margin: 10 * time.Second, Memory: 512 << 20,
+		Mounts: []Mount{{o.Program, agentProgram}},
+		Argv:   agentArgv, Env: agentEnv, Files: agentFiles, Read: ReadEnvelope, Event: agentEvent,
+	}
+}
+
+func agentArgv(j *Job) ([]string, error) {
+	return []string{
+		agentProgram, "agent", "--local", "--json", "--events", "--session-id", j.ID, "--run-id", j.ID,
+		"--messages", j.Workspace + "/" + messagesFile, "--timeout", strconv.Itoa(max(int(j.Inner/time.Second), 1)),
+	}, nil
+}
+
+func agentEnv(j *Job) map[string]string {
+	return map[string]string{
+		"HOME": j.Workspace, "ATOLL_CONFIG": j.Workspace + "/" + agentConfig, "ATOLL_STATE_DIR": j.Workspace + "/" + agentState,
+	}
+}
+
+func agentFiles(j *Job) ([]File, error) {
+	messages, err := json.Marshal(j.Messages, jsontext.WithIndent("  "))
+	if err != nil {
+		return nil, fmt.Errorf("messages: %w", err)
+	}
+	config, err := json.Marshal(agentConfigOf(j), jsontext.WithIndent("  "), json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	return []File{{messagesFile, 0o600, messages}, {agentConfig, 0o600, config}}, nil
+}
+
+// agentConfigOf has tools work in place, without those that need a network, and
+// one provider: the proxy.
+func agentConfigOf(j *Job) any {
+	type object = map[string]any
+	model := object{"id": j.Model, "name": j.Model}
+	if j.Window > 0 {
+		model["contextWindow"] = j.Window
+	}
+	if j.MaxTokens > 0 {
+		model["maxTokens"] = j.MaxTokens
+	}
+	return object{
+		"agents": object{"defaults": object{"workspace": j.Workspace, "model": modelProvider + "/" + j.Model, "sandbox": object{"mode": "off"}}},
+		"tools":  object{"host": true, "deny": []string{"group:web"}},
+		"models": object{"mode": "replace", "providers": object{modelProvider: object{
+			"baseUrl": modelURL + "/v1", "apiKey": noKey, "api": cmp.Or(j.API, chat.APICompletions), "models": []object{model},
+		}}},
+	}
+}
+
+// agentEvent reads a line as atoll agent --events prints them.
+func agentEvent(line []byte) (e Event, ok bool) {
+	if len(line) == 0 || line[0] != '{' {
+		return e, false
+	}
+	if err := json.Unmarshal(line, &e); err != nil {
+		return e, false
+	}
+	return e, true
+}
