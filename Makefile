@@ -29,6 +29,10 @@ GUEST_DIR   := internal/guestbin/bin
 GUEST_ARCHS := amd64 arm64
 GUESTS      := $(GUEST_ARCHS:%=$(GUEST_DIR)/atoll-guest-linux-%)
 
+# The scanner for secrets is a module of its own, whose many dependencies stay
+# out of go.mod and out of every other program.
+SCANNER := internal/relay/leaks/bin/atoll-leaks-linux-$(shell go env GOARCH)
+
 # The programs of this tree, by their directories.
 PROGRAMS := $(patsubst cmd/%/,bin/%,$(sort $(dir $(wildcard cmd/*/*.go))))
 
@@ -39,15 +43,18 @@ build: guest $(PROGRAMS) ## build bin/atoll and its companions, static
 
 # Go decides what is out of date, not make: the recipes always run, and cost
 # little when there is nothing to do.
-.PHONY: $(PROGRAMS) $(GUESTS)
+.PHONY: $(PROGRAMS) $(GUESTS) $(SCANNER)
 $(PROGRAMS): guest
 	$(GO_STATIC) go build $(GO_FLAGS) -ldflags "$(LD_FLAGS)" -o $@ ./cmd/$(@F)
 
 .PHONY: guest
-guest: $(if $(wildcard cmd/atoll-guest/*.go),$(GUESTS)) ## build the guests that bin/atoll embeds
+guest: $(GUESTS) $(SCANNER) ## build the programs that bin/atoll embeds
 
 $(GUESTS): $(GUEST_DIR)/atoll-guest-linux-%:
 	GOOS=linux GOARCH=$* $(GO_STATIC) go build $(GO_FLAGS) -ldflags "$(LD_FLAGS)" -o $@ ./cmd/atoll-guest
+
+$(SCANNER):
+	cd scanner && $(GO_STATIC) go build $(GO_FLAGS) -ldflags "$(LD_FLAGS)" -o ../$@ .
 
 .PHONY: run
 run: build ## show what Atoll can do, on this machine: no engine, no root needed
@@ -94,7 +101,7 @@ fmt: ## format the Go files
 
 .PHONY: clean
 clean: ## remove what was built; engines and images stay
-	rm -rf bin $(GUESTS)
+	rm -rf bin $(GUESTS) $(SCANNER)
 
 .PHONY: help
 help: ## list the targets

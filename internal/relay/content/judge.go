@@ -1,0 +1,272 @@
+package content
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/relay/git"
+	"github.com/atoll-run/atoll/internal/relay/leaks"
+)
+
+// Judge looks at the commits that head has and base has not. An error means that
+// there is no judgement, and nothing may be pushed.
+func Judge(ctx context.Context, repo *git.Repo, base, head string, policy Policy) (*Report, error) {
+	j := &judge{
+		repo: repo, policy: policy.withDefaults(),
+		report: &Report{Base: base, Head: head, Commits: []string{}, Findings: []Finding{}},
+		blobs:  map[string]place{}, links: map[string][]place{},
+	}
+	for _, step := range []func(context.Context) error{j.history, j.commits, j.sum, j.sizes, j.secrets} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+		if j.hopeless {
+			break
+		}
+	}
+	return j.report, nil
+}
+
+// judge collects while it walks.
+type judge struct {
+	repo     *git.Repo
+	policy   Policy
+	report   *Report
+	list     []*git.Commit
+	blobs    map[string]place   // what was brought, and where first
+	links    map[string][]place // the same as targets of links, and where ever
+	order    []string           // of blobs
+	sized    []string           // the blobs that are not too large
+	hopeless bool               // what is left cannot be looked at within bounds
+}
+
+// place is where a blob was seen.
+type place struct{ commit, path string }
+
+// history checks what only the graph tells.
+func (j *judge) history(ctx context.Context) error {
+	descends, err := j.repo.Descends(ctx, j.report.Base, j.report.Head)
+	if err != nil {
+		return err
+	}
+	if !descends {
+		j.give(Finding{Rule: "history", Verdict: Blocked, Commit: j.report.Head, Detail: "it does not descend from the base " + j.report.Base})
+		return nil
+	}
+	ids, err := j.repo.Range(ctx, j.report.Base, j.report.Head, j.policy.Commits)
+	if err != nil {
+		return err
+	}
+	if len(ids) > j.policy.Commits {
+		j.give(Finding{Rule: "commit-count", Verdict: Blocked, Detail: fmt.Sprintf("there are more than %d commits", j.policy.Commits)})
+		return nil
+	}
+	j.report.Commits = append(j.report.Commits, ids...)
+	j.list, err = j.repo.Commits(ctx, ids)
+	return err
+}
+
+// give reports something after which there is nothing more to look at.
+func (j *judge) give(f Finding) {
+	j.report.add(f)
+	j.hopeless = true
+}
+
+// commits looks at each commit against its first parent: whatever a tree holds
+// came from there or is seen here, also in a merge.
+func (j *judge) commits(ctx context.Context) error {
+	var tree names
+	last := ""
+	for _, c := range j.list {
+		from := git.EmptyTree
+		if len(c.Parents) > 0 {
+			from = c.Parents[0]
+		}
+		changes, err := j.repo.Changes(ctx, from, c.ID)
+		if err != nil {
+			return err
+		}
+		if tree == nil || from != last {
+			if tree, err = j.names(ctx, from); err != nil {
+				return err
+			}
+		}
+		tree.apply(changes)
+		last = c.ID
+		j.commit(c, changes, tree)
+		if j.hopeless {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (j *judge) names(ctx context.Context, of string) (names, error) {
+	paths, err := j.repo.Paths(ctx, of)
+	return newNames(paths), err
+}
+
+func (j *judge) commit(c *git.Commit, changes []git.Change, tree names) {
+	if len(changes) > j.policy.Files {
+		j.give(Finding{Rule: "file-count", Verdict: Blocked, Commit: c.ID, Detail: fmt.Sprintf("it changes %d files, more than %d", len(changes), j.policy.Files)})
+		return
+	}
+	if len(c.Message) > j.policy.MessageBytes {
+		j.report.add(Finding{Rule: "message-size", Verdict: Blocked, Commit: c.ID, Detail: fmt.Sprintf("its message has %d bytes, more than %d", len(c.Message), j.policy.MessageBytes)})
+	}
+	for i := range changes {
+		j.change(c.ID, &changes[i], tree)
+	}
+}
+
+// change applies the rules to one path of one commit. Removing something odd is
+// no offence.
+func (j *judge) change(commit string, c *git.Change, tree names) {
+	j.protected(commit, c)
+	if c.Removed() {
+		return
+	}
+	for _, finding := range j.pathFindings(c, tree) {
+		finding.Commit, finding.Path = commit, c.Path
+		j.report.add(finding)
+	}
+	j.remember(c, place{commit, c.Path})
+}
+
+// remember notes what is to be read. The same contents may be a file here and a
+// link there, and a link may lead out from one place and not from another.
+func (j *judge) remember(c *git.Change, at place) {
+	if c.NewMode == git.ModeModule {
+		return
+	}
+	if c.NewMode == git.ModeLink {
+		j.links[c.NewID] = append(j.links[c.NewID], at)
+	}
+	if _, seen := j.blobs[c.NewID]; !seen {
+		j.blobs[c.NewID] = at
+		j.order = append(j.order, c.NewID)
+	}
+}
+
+func (j *judge) protected(commit string, c *git.Change) {
+	folded := fold(c.Path)
+	for i := range j.policy.Protected {
+		if p := &j.policy.Protected[i]; p.matches(folded) {
+			j.report.add(Finding{Rule: "protected-path", Verdict: p.Verdict, Commit: commit, Path: c.Path, Detail: p.Why + " (" + p.Pattern + ")"})
+			return
+		}
+	}
+}
+
+func (j *judge) pathFindings(c *git.Change, tree names) []Finding {
+	var found []Finding
+	for _, rule := range pathRules() {
+		if rule.broken(c.Path) {
+			found = append(found, Finding{Rule: rule.name, Verdict: Blocked, Detail: rule.detail})
+		}
+	}
+	if len(c.Path) > j.policy.PathBytes {
+		found = append(found, Finding{Rule: "path-length", Verdict: Blocked, Detail: fmt.Sprintf("the path has %d bytes, more than %d", len(c.Path), j.policy.PathBytes)})
+	}
+	if twin := tree.twin(c.Path); c.Added() && twin != "" {
+		found = append(found, Finding{Rule: "path-collision", Verdict: Blocked, Detail: fmt.Sprintf("it is the same file as %q where case does not count", twin)})
+	}
+	if detail := badMode(c); detail != "" {
+		found = append(found, Finding{Rule: "mode", Verdict: Blocked, Detail: detail})
+	}
+	return found
+}
+
+func badMode(c *git.Change) string {
+	switch c.NewMode {
+	case git.ModeFile, git.ModeProgram, git.ModeLink:
+		return ""
+	case git.ModeModule:
+		return "it is a reference to another repository"
+	}
+	return "its mode " + c.NewMode + " is not allowed"
+}
+
+// sum counts what a reviewer will see.
+func (j *judge) sum(ctx context.Context) error {
+	changes, err := j.repo.Changes(ctx, j.report.Base, j.report.Head)
+	if err != nil {
+		return err
+	}
+	j.report.Files = len(changes)
+	if len(changes) > j.policy.Files {
+		j.report.add(Finding{Rule: "file-count", Verdict: Blocked, Detail: fmt.Sprintf("%d files change, more than %d", len(changes), j.policy.Files)})
+	}
+	return nil
+}
+
+// sizes looks at what files are when they are unpacked.
+func (j *judge) sizes(ctx context.Context) error {
+	if len(j.order) == 0 {
+		return nil
+	}
+	objects, err := j.repo.Stat(ctx, j.order)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		at := j.blobs[o.ID]
+		j.report.Bytes += o.Size
+		if o.Type != "blob" {
+			j.report.add(Finding{Rule: "object", Verdict: Blocked, Commit: at.commit, Path: at.path, Detail: "its contents are missing"})
+		} else if o.Size > j.policy.FileBytes {
+			j.report.add(Finding{Rule: "file-size", Verdict: Blocked, Commit: at.commit, Path: at.path, Detail: fmt.Sprintf("it has %d bytes, more than %d", o.Size, j.policy.FileBytes)})
+		} else {
+			j.sized = append(j.sized, o.ID)
+		}
+	}
+	if j.report.Bytes > j.policy.TotalBytes {
+		j.give(Finding{Rule: "total-size", Verdict: Blocked, Detail: fmt.Sprintf("the changed files have %d bytes, more than %d", j.report.Bytes, j.policy.TotalBytes)})
+	}
+	return nil
+}
+
+// secrets reads everything that was brought, messages and names too.
+func (j *judge) secrets(ctx context.Context) error {
+	scanner, err := leaks.Start(ctx, j.policy.Known...)
+	if err != nil {
+		return err
+	}
+	err = j.scan(ctx, scanner)
+	if closed := scanner.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+func (j *judge) scan(ctx context.Context, scanner *leaks.Scanner) error {
+	for _, c := range j.list {
+		said := strings.Join([]string{c.Author.Name, c.Author.Email, c.Committer.Name, c.Committer.Email, c.Message}, "\n")
+		if err := j.look(scanner, []byte(said), place{commit: c.ID}); err != nil {
+			return err
+		}
+	}
+	return j.repo.Each(ctx, j.sized, j.policy.FileBytes, func(o git.Object, data []byte) error {
+		at := j.blobs[o.ID]
+		for _, from := range j.links[o.ID] {
+			j.link(from, string(data))
+		}
+		return j.look(scanner, append([]byte(at.path+"\n"), data...), at)
+	})
+}
+
+func (j *judge) look(scanner *leaks.Scanner, text []byte, at place) error {
+	found, err := scanner.Scan(text)
+	if err != nil {
+		return err
+	}
+	for _, leak := range found {
+		where := "its message"
+		if at.path != "" {
+			where = fmt.Sprintf("line %d", max(1, leak.Line-1)) // the first is the path
+		}
+		j.report.add(Finding{Rule: "secret", Verdict: Blocked, Commit: at.commit, Path: at.path, Detail: fmt.Sprintf("%s looks like a secret (%s)", where, leak.Rule)})
+	}
+	return nil
+}

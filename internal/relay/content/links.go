@@ -1,0 +1,47 @@
+package content
+
+import (
+	"path"
+	"strings"
+)
+
+// maxTarget is the longest target of a symbolic link that is accepted.
+const maxTarget = 1024
+
+// link reports a symbolic link that leads out of the tree.
+func (j *judge) link(at place, target string) {
+	if why := leadsOut(at.path, target); why != "" {
+		j.report.add(Finding{Rule: "symlink", Verdict: Blocked, Commit: at.commit, Path: at.path, Detail: why})
+	}
+}
+
+// leadsOut says why a link must not be, or "". Elements before a ".." may be
+// links themselves, so that a target may only climb at its beginning.
+func leadsOut(from, target string) string {
+	switch {
+	case target == "" || len(target) > maxTarget:
+		return "the link has no usable target"
+	case strings.ContainsFunc(target, invisible) || strings.ContainsAny(target, `\:`):
+		return "the link's target has characters that are not allowed"
+	case path.IsAbs(target):
+		return "the link leads to an absolute path"
+	}
+	climbed, down := 0, false
+	for element := range strings.SplitSeq(target, "/") {
+		switch {
+		case element == "..":
+			climbed++
+			if down {
+				return "the link climbs after it descended"
+			}
+		case gitsOwn(element):
+			return "the link leads into git's own directory"
+		case element != "." && element != "":
+			down = true
+		}
+	}
+	if climbed > strings.Count(from, "/") {
+		return "the link leads out of the repository"
+	}
+	return ""
+}

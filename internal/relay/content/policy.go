@@ -1,0 +1,108 @@
+// Package content judges what commits contain, on the objects themselves: each
+// commit on its own, because all of them are pushed, and the sum, because that is
+// what people review. It reads a repository and changes nothing.
+package content
+
+import "fmt"
+
+// Verdict is what a finding means.
+type Verdict string
+
+// The verdicts, from the worst.
+const (
+	Blocked  Verdict = "blocked"  // is never pushed
+	Approval Verdict = "approval" // is pushed when a person says so
+)
+
+// Finding is one thing that is wrong, and where.
+type Finding struct {
+	Rule    string  `json:"rule"`
+	Verdict Verdict `json:"verdict"`
+	Commit  string  `json:"commit,omitempty"` // "" is the sum of all
+	Path    string  `json:"path,omitempty"`
+	Detail  string  `json:"detail,omitempty"`
+}
+
+func (f *Finding) String() string {
+	where := "all commits together"
+	if f.Commit != "" {
+		where = "commit " + f.Commit[:min(12, len(f.Commit))]
+	}
+	if f.Path != "" {
+		where += fmt.Sprintf(", %q", f.Path)
+	}
+	return fmt.Sprintf("%s: %s (%s)", where, f.Detail, f.Rule)
+}
+
+// Policy says what may be pushed. Zero limits take the defaults.
+type Policy struct {
+	Commits      int   // 100
+	Files        int   // changed ones, in the sum and in each commit; 1,000
+	FileBytes    int64 // of one file, unpacked; 10 MiB
+	TotalBytes   int64 // of all changed files of all commits, unpacked; 100 MiB
+	MessageBytes int   // 64 KiB
+	PathBytes    int   // 1,024
+	// Protected are patterns of paths, with what a change to them means. Nil takes
+	// the defaults; an empty list protects nothing.
+	Protected []Protection
+	// Known are secrets of the host, which must not be in anything.
+	Known [][]byte
+}
+
+func (p Policy) withDefaults() Policy {
+	p.Commits = orDefault(p.Commits, 100)
+	p.Files = orDefault(p.Files, 1000)
+	p.FileBytes = orDefault(p.FileBytes, 10<<20)
+	p.TotalBytes = orDefault(p.TotalBytes, 100<<20)
+	p.MessageBytes = orDefault(p.MessageBytes, 64<<10)
+	p.PathBytes = orDefault(p.PathBytes, 1024)
+	if p.Protected == nil {
+		p.Protected = Protections()
+	}
+	return p
+}
+
+func orDefault[T int | int64](value, standard T) T {
+	if value > 0 {
+		return value
+	}
+	return standard
+}
+
+// Report is the judgement over a range of commits.
+type Report struct {
+	Base     string    `json:"base"`
+	Head     string    `json:"head"`
+	Commits  []string  `json:"commits"` // parents first
+	Files    int       `json:"files"`   // changed in the sum
+	Bytes    int64     `json:"bytes"`   // of all changed files of all commits, unpacked
+	Findings []Finding `json:"findings"`
+	// Truncated says that there are more findings than these.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// maxFindings is how many findings a report holds.
+const maxFindings = 200
+
+// Verdict is the worst of the findings, and "" if there is none.
+func (r *Report) Verdict() Verdict {
+	worst := Verdict("")
+	for _, f := range r.Findings {
+		if f.Verdict == Blocked {
+			return Blocked
+		}
+		worst = f.Verdict
+	}
+	return worst
+}
+
+func (r *Report) add(f Finding) {
+	if len(r.Findings) < maxFindings {
+		r.Findings = append(r.Findings, f)
+		return
+	}
+	r.Truncated = true
+	if f.Verdict == Blocked { // a flood of small things does not hide a large one
+		r.Findings[maxFindings-1] = f
+	}
+}

@@ -1,0 +1,77 @@
+package content
+
+import (
+	"path"
+	"strings"
+)
+
+// Protection is a pattern of paths, and what a change to one of them means. A
+// star stands for anything within one element, two stars for any number of
+// elements. Case does not count.
+type Protection struct {
+	Pattern string  `json:"pattern"`
+	Verdict Verdict `json:"verdict"`
+	Why     string  `json:"why"`
+}
+
+// Protections are the paths that decide what other programs execute, or who may
+// decide. A pull request that changes them looks harmless and is not.
+func Protections() []Protection {
+	const (
+		runs     = "it is executed by the repository's automation"
+		decides  = "it decides who reviews"
+		hooks    = "it is executed by git on people's machines"
+		rewrites = "it makes git run programs or fetch from elsewhere"
+		instruct = "it instructs the agents of other people"
+		editor   = "it is executed by editors that open the project"
+	)
+	var list []Protection
+	for _, group := range []struct {
+		verdict  Verdict
+		why      string
+		patterns []string
+	}{
+		{Blocked, runs, []string{".github/workflows/**", ".github/actions/**", "**/action.yml", "**/action.yaml"}},
+		{Blocked, rewrites, []string{"**/.gitmodules", "**/.lfsconfig"}},
+		{Blocked, hooks, []string{".husky/**", ".githooks/**", "**/hooks/pre-commit", "lefthook.yml", ".lefthook.yml", ".pre-commit-config.yaml"}},
+		{Approval, rewrites, []string{"**/.gitattributes"}},
+		{Approval, decides, []string{"**/CODEOWNERS", ".github/*.yml", ".github/*.yaml", ".gitlab/**"}},
+		{Approval, runs, []string{".gitlab-ci.yml", ".circleci/**", "azure-pipelines.yml", ".travis.yml", "**/Jenkinsfile", "bitbucket-pipelines.yml",
+			".drone.yml", ".woodpecker.yml", ".woodpecker/**", ".buildkite/**", ".teamcity/**", "appveyor.yml", ".appveyor.yml", "cloudbuild.yaml", ".cirrus.yml", "**/.envrc"}},
+		{Approval, instruct, []string{"**/AGENTS.md", "**/CLAUDE.md", "**/GEMINI.md", "**/SOUL.md", ".github/copilot-instructions.md", "**/.cursorrules", ".cursor/**",
+			".claude/**", ".codex/**", ".agents/**", ".openclaw/**", "**/.mcp.json"}},
+		{Approval, editor, []string{"**/.vscode/tasks.json", "**/.vscode/settings.json", "**/.vscode/launch.json", "**/.idea/**", "**/.devcontainer/**", "**/.devcontainer.json", "**/.vim/**", "**/.exrc", "**/.nvimrc"}},
+	} {
+		for _, pattern := range group.patterns {
+			list = append(list, Protection{pattern, group.verdict, group.why})
+		}
+	}
+	return list
+}
+
+// matches compares element by element. What is compared is folded, so that a
+// file system that ignores case finds no other file than we did.
+func (p *Protection) matches(folded string) bool {
+	return matchElements(strings.Split(fold(p.Pattern), "/"), strings.Split(folded, "/"))
+}
+
+func matchElements(pattern, name []string) bool {
+	for len(pattern) > 0 {
+		if pattern[0] == "**" {
+			for skip := range len(name) + 1 {
+				if matchElements(pattern[1:], name[skip:]) {
+					return true
+				}
+			}
+			return false
+		}
+		if len(name) == 0 {
+			return false
+		}
+		if ok, err := path.Match(pattern[0], name[0]); err != nil || !ok {
+			return false
+		}
+		pattern, name = pattern[1:], name[1:]
+	}
+	return len(name) == 0
+}

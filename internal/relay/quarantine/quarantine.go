@@ -1,0 +1,111 @@
+// Package quarantine takes commits that an agent made into a repository where
+// they can be looked at and do nothing: bare, ours, read by no person and by no
+// program but the relay. Objects that git's own checks refuse never enter, and
+// nothing is taken that is not whole.
+package quarantine
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/relay/git"
+)
+
+// MaxBytes is how large a bundle may be if nothing else is said.
+const MaxBytes = 64 << 20
+
+// ErrTooLarge means that the bundle has more bytes than it may.
+var ErrTooLarge = errors.New("the commits are larger than allowed")
+
+// Import reads a bundle of at most limit bytes into a repository that has base
+// (or borrows it), and returns its head. The head descends from base, and all
+// that it needs is there. On an error the repository is to be thrown away.
+func Import(ctx context.Context, repo *git.Repo, base string, bundle io.Reader, limit int64) (head string, err error) {
+	counted := &capped{from: bundle, left: limit}
+	from := bufio.NewReaderSize(counted, maxHeader)
+	h, err := readHeader(from)
+	if err == nil {
+		err = checkNeeds(ctx, repo, h.Needs)
+	}
+	if err == nil {
+		err = unpack(ctx, repo, from, limit)
+	}
+	switch {
+	case counted.exceeded:
+		return "", fmt.Errorf("%w (%d bytes)", ErrTooLarge, limit)
+	case err != nil:
+		return "", fmt.Errorf("take the commits over: %w", err)
+	}
+	return h.Head, whole(ctx, repo, base, h.Head)
+}
+
+func checkNeeds(ctx context.Context, repo *git.Repo, needs []string) error {
+	if len(needs) == 0 {
+		return nil
+	}
+	objects, err := repo.Stat(ctx, needs)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if object.Type != "commit" {
+			return fmt.Errorf("they build on %s, which is not here", object.ID)
+		}
+	}
+	return nil
+}
+
+// unpack checks every object as strictly as a server does that people push to:
+// a fetch would not.
+func unpack(ctx context.Context, repo *git.Repo, pack io.Reader, limit int64) error {
+	_, err := repo.Output(ctx, pack, "index-pack", "--stdin", "--strict", "--fix-thin", fmt.Sprintf("--max-input-size=%d", limit))
+	return err
+}
+
+// whole checks what only the graph tells.
+func whole(ctx context.Context, repo *git.Repo, base, head string) error {
+	objects, err := repo.Stat(ctx, []string{head})
+	if err != nil {
+		return err
+	}
+	if objects[0].Type != "commit" {
+		return fmt.Errorf("the head %s is no commit", head)
+	}
+	descends, err := repo.Descends(ctx, base, head)
+	if err != nil {
+		return err
+	}
+	if !descends {
+		return fmt.Errorf("the head %s does not descend from %s", short(head), short(base))
+	}
+	if _, err := repo.Output(ctx, nil, "rev-list", "--objects", "--quiet", head, "^"+base, "--"); err != nil {
+		return fmt.Errorf("something that %s needs is missing: %w", short(head), err)
+	}
+	return nil
+}
+
+func short(id string) string { return strings.ToLower(id[:min(len(id), 12)]) }
+
+// capped reads so many bytes and fails if there are more.
+type capped struct {
+	from     io.Reader
+	left     int64
+	exceeded bool
+}
+
+func (c *capped) Read(p []byte) (int, error) {
+	if c.left < 0 {
+		c.exceeded = true
+		return 0, ErrTooLarge
+	}
+	if int64(len(p)) > c.left+1 {
+		p = p[:c.left+1]
+	}
+	n, err := c.from.Read(p)
+	c.left -= int64(n)
+	return n, err
+}
