@@ -1,0 +1,145 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/relay/confined"
+	"github.com/atoll-run/atoll/internal/secret"
+)
+
+// Remote is a repository on a server, and what opens it. Where it is comes from
+// the host's configuration and from nowhere else.
+type Remote struct {
+	URL    string // https, or a directory of this host
+	User   string
+	Secret secret.Value // none if the server asks for none
+	CAFile string       // a certificate authority beside the host's
+	// Plain allows http without encryption, for servers on this host.
+	Plain bool
+}
+
+// ErrStale means that the branch is not where it was last seen: somebody else
+// pushed. ErrRefused means that the server does not let us.
+var (
+	ErrStale   = errors.New("the branch moved meanwhile")
+	ErrRefused = errors.New("the server refuses the credential")
+)
+
+// Heads looks up which commit each of the refs is, on the server. Those that are
+// not there are not in the answer.
+func (r *Repo) Heads(ctx context.Context, from *Remote, refs ...string) (map[string]string, error) {
+	out, err := r.remote(ctx, from, append([]string{"ls-remote", "--refs", "--quiet", "--", from.URL}, refs...)...)
+	if err != nil {
+		return nil, err
+	}
+	heads := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		id, ref, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if !ok || !IsID(id) {
+			return nil, fmt.Errorf("git ls-remote: cannot read %q", line)
+		}
+		heads[ref] = id
+	}
+	return heads, nil
+}
+
+// Fetch brings refs of the server, under the same names.
+func (r *Repo) Fetch(ctx context.Context, from *Remote, refs ...string) error {
+	args := []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--no-show-forced-updates", "--", from.URL}
+	for _, ref := range refs {
+		args = append(args, "+"+ref+":"+ref)
+	}
+	_, err := r.remote(ctx, from, args...)
+	return err
+}
+
+// Push makes one branch of the server be a commit, if it still is what it was
+// last seen to be; "" means that it was not there.
+func (r *Repo) Push(ctx context.Context, to *Remote, ref, commit, seen string) error {
+	_, err := r.remote(ctx, to, "push", "--porcelain", "--quiet", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no",
+		"--force-with-lease="+ref+":"+seen, "--", to.URL, commit+":"+ref)
+	return err
+}
+
+// remote runs git with the network and with the credential, which it reads from
+// a descriptor when the server asks for it.
+func (r *Repo) remote(ctx context.Context, to *Remote, args ...string) ([]byte, error) {
+	protocol, err := to.protocol()
+	if err != nil {
+		return nil, err
+	}
+	key, err := to.open()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	kept := &confined.Bounded{To: &out, Left: MaxOutput}
+	err = confined.Run(ctx, &confined.Program{
+		Path: r.git, Args: append(append(settings(), to.settings()...), args...), Env: append(environment(r.dir), "GIT_ALLOW_PROTOCOL="+protocol),
+		Stdout: kept, Files: []*os.File{key}, Network: true, Limits: confined.Limits{CPU: 10 * time.Minute, Memory: 4 << 30, File: 16 << 30},
+	})
+	err = errors.Join(explainRemote(args[0], to, err, out.String()), key.Close())
+	return out.Bytes(), err
+}
+
+// protocol refuses everything that would do more than carry objects.
+func (to *Remote) protocol() (string, error) {
+	if strings.HasPrefix(to.URL, "/") {
+		return "file", nil
+	}
+	u, err := url.Parse(to.URL)
+	switch {
+	case err != nil || u.Host == "":
+		return "", advice.With(errors.New("the remote repository's address cannot be read"), "use https://host/path or an absolute directory")
+	case u.User != nil:
+		return "", advice.With(errors.New("the remote repository's address holds a credential"), "take it out of the address; relay.token says where a credential comes from")
+	case u.Scheme == "https" || u.Scheme == "http" && to.Plain:
+		return u.Scheme, nil
+	}
+	return "", advice.With(fmt.Errorf("the remote repository's address has the scheme %q", u.Scheme), "use https")
+}
+
+// settings let git ask for the credential where we put it: descriptor 3. A
+// helper is asked to store as well, which does nothing.
+func (to *Remote) settings() []string {
+	list := []string{"-c", `credential.helper=!f() { test "$1" = get && cat <&3; }; f`}
+	if to.CAFile != "" {
+		list = append(list, "-c", "http.sslCAInfo="+to.CAFile)
+	}
+	return list
+}
+
+// open is the credential as a file that ends when it was read once. The memory
+// behind it belongs to no name, and to no other process.
+func (to *Remote) open() (*os.File, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	if !to.Secret.IsEmpty() {
+		_, err = fmt.Fprintf(write, "username=%s\npassword=%s\n", to.User, to.Secret.Reveal())
+	}
+	return read, errors.Join(err, write.Close())
+}
+
+func explainRemote(verb string, to *Remote, err error, said string) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error() + said
+	switch {
+	case strings.Contains(text, "stale info") || strings.Contains(text, "fetch first") || strings.Contains(text, "cannot lock ref"):
+		return fmt.Errorf("git %s: %w", verb, ErrStale)
+	case strings.Contains(text, "Authentication failed") || strings.Contains(text, "could not read Username") || strings.Contains(text, "error: 403"):
+		return advice.With(fmt.Errorf("git %s to %s: %w", verb, to.URL, ErrRefused), "check that the token is valid and may write to this repository")
+	}
+	return fmt.Errorf("git %s: %w", verb, err)
+}
