@@ -1,0 +1,29 @@
+package secret
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/advice"
+)
+
+// PEM is a file that nobody else can read, with a private key of several lines.
+type PEM struct{ Path string }
+
+// Name says which.
+func (p PEM) Name() string { return "key file " + p.Path }
+
+// Read returns the file's content.
+func (p PEM) Read(context.Context) (Value, error) {
+	content, err := readPrivate(p.Path)
+	if err != nil {
+		return Value{}, fmt.Errorf("%s: %w", p.Name(), err)
+	}
+	defer clear(content)
+	if !bytes.HasPrefix(bytes.TrimSpace(content), []byte("-----BEGIN ")) {
+		return Value{}, advice.With(fmt.Errorf("%s: %w", p.Name(), errors.New("it holds no PEM block")), "use the file as it was given out")
+	}
+	return New(string(content)), nil
+}
