@@ -53,7 +53,7 @@ const maxComplaint = 2048
 
 // Run runs a program until its end. The error of one that failed is an *Error.
 func Run(ctx context.Context, p *Program) error {
-	cmd := exec.CommandContext(ctx, p.Path, p.Args...) //nolint:gosec // the caller names a program of the host
+	cmd := exec.CommandContext(ctx, p.Path, p.Args...)
 	complaint := &tail{limit: maxComplaint}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = "/", p.Env, p.Stdout, complaint, p.Files
 	cmd.WaitDelay = 5 * time.Second

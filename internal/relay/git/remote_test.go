@@ -132,7 +132,7 @@ func TestConfigurationOfTheHostIsNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(home, "pre-push"), []byte("#!/bin/sh\ntouch "+canary+"\n"), 0o700); err != nil { //nolint:gosec // a hook is executable
+	if err := os.WriteFile(filepath.Join(home, "pre-push"), []byte("#!/bin/sh\ntouch "+canary+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("HOME", home)

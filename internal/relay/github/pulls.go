@@ -85,7 +85,9 @@ func (c *Client) find(ctx context.Context, auth secret.Value, p *Pull) (*pullRec
 		if err != nil {
 			return nil, err
 		}
-		at := slices.IndexFunc(page, func(r pullRecord) bool { return r.State == "open" && r.Head.Ref == p.Head && p.same(r.Head.Repo.FullName) })
+		at := slices.IndexFunc(page, func(r pullRecord) bool {
+			return r.State == "open" && r.Head.Ref == p.Head && p.same(r.Head.Repo.FullName)
+		})
 		if at >= 0 {
 			return &page[at], nil
 		}

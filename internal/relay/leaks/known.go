@@ -48,8 +48,8 @@ func (s *Scanner) findKnown(text []byte) []Leak {
 	var leaks []Leak
 	for _, looks := range s.known {
 		for _, look := range looks {
-			if at := bytes.Index(text, look); at >= 0 {
-				leaks = append(leaks, Leak{Rule: RuleKnown, Line: 1 + bytes.Count(text[:at], []byte("\n"))})
+			if before, _, found := bytes.Cut(text, look); found {
+				leaks = append(leaks, Leak{Rule: RuleKnown, Line: 1 + bytes.Count(before, []byte("\n"))})
 				break
 			}
 		}

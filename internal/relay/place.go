@@ -1,0 +1,74 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/relay/confined"
+)
+
+// Place is where an agent works. Everything that comes out of it is hostile.
+type Place interface {
+	// Exec runs a program inside, as the agent's user. It fails if the program
+	// does, with the end of what it said.
+	Exec(ctx context.Context, c *Command) error
+}
+
+// Command is a program to run inside.
+type Command struct {
+	Argv   []string
+	Dir    string
+	Stdin  io.Reader
+	Stdout io.Writer
+}
+
+// Site is a place, and where things are in it.
+type Site struct {
+	Place Place
+	Root  string // /workspace
+	Link  string // the name below Root that leads to the work: repo, or current
+}
+
+// Worktree is where the work on a branch is done.
+func (s Site) Worktree(key branch.Key) string { return path.Join(s.Root, "wt", key.Path()) }
+
+func (s Site) repo() string { return path.Join(s.Root, ".relay.git") }
+func (s Site) link() string { return path.Join(s.Root, s.Link) }
+func (s Site) inRepo(args ...string) []string {
+	return append([]string{"git", "-C", s.repo()}, args...)
+}
+func in(worktree string, args ...string) []string {
+	return append([]string{"git", "-C", worktree}, args...)
+}
+
+// maxSaid bounds what a question to a place may be answered with.
+const maxSaid = 64 << 10
+
+// ask runs a program inside and returns what it wrote.
+func (s Site) ask(ctx context.Context, argv []string) (string, error) {
+	var out bytes.Buffer
+	kept := &confined.Bounded{To: &out, Left: maxSaid}
+	err := s.Place.Exec(ctx, &Command{Argv: argv, Dir: "/", Stdout: kept})
+	if kept.Exceeded {
+		return "", fmt.Errorf("%s: %w", argv[0], confined.ErrTooMuch)
+	}
+	return strings.TrimSpace(out.String()), err
+}
+
+// try runs programs inside, one after the other.
+func (s Site) try(ctx context.Context, commands ...[]string) error {
+	for _, argv := range commands {
+		if _, err := s.ask(ctx, argv); err != nil {
+			return fmt.Errorf("in the sandbox: %s: %w", strings.Join(argv[:min(5, len(argv))], " "), err)
+		}
+	}
+	return nil
+}
+
+var errNoGit = errors.New("the sandbox has no git")

@@ -1,0 +1,140 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/relay/git"
+)
+
+// Work is a branch that is ready in a place.
+type Work struct {
+	Key   branch.Key `json:"key"`
+	Base  string     `json:"base"` // where the pull request's branch begins to be ours
+	Seen  string     `json:"seen"` // the branch on the remote, "" if it is not there
+	Dir   string     `json:"dir"`  // inside
+	Notes []string   `json:"notes,omitempty"`
+}
+
+// Tip is what the work starts from.
+func (w *Work) Tip() string { return Heads{w.Base, w.Seen}.Tip() }
+
+// Prepare puts the project into a place and a branch's worktree in front of the
+// agent, without any credential. Doing it again changes nothing. The caller
+// holds the lock of the branch.
+func (r *Relay) Prepare(ctx context.Context, p *Project, s Site, key branch.Key) (*Work, error) {
+	if _, err := s.ask(ctx, []string{"git", "version"}); err != nil {
+		return nil, advice.With(errNoGit, "use an image with git, or name no branch")
+	}
+	mirror, heads, err := r.refresh(ctx, p, key)
+	if err != nil {
+		return nil, err
+	}
+	w := &Work{Key: key, Base: heads.Base, Seen: heads.Branch, Dir: s.Worktree(key)}
+	for _, step := range []func() error{
+		func() error { return s.try(ctx, []string{"git", "init", "--quiet", "--bare", s.repo()}) },
+		func() error { return bring(ctx, mirror, s, heads) },
+		func() error { return r.checkout(ctx, s, w) },
+		func() error { return s.try(ctx, []string{"ln", "-sfn", w.Dir, s.link()}) },
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// bring sends the objects that the place does not have. What it says it has is
+// believed only where it saves work.
+func bring(ctx context.Context, mirror *git.Repo, s Site, heads Heads) error {
+	if _, err := s.ask(ctx, s.inRepo("cat-file", "-e", heads.Tip()+"^{tree}")); err == nil {
+		return nil
+	}
+	wanted := heads.Tip() + "\n"
+	if seed, err := s.ask(ctx, s.inRepo("rev-parse", "--verify", "--quiet", seedRef)); err == nil && has(ctx, mirror, seed) {
+		wanted += "^" + seed + "\n"
+	}
+	if err := send(ctx, mirror, s, wanted); err != nil {
+		return fmt.Errorf("put the repository into the sandbox: %w", err)
+	}
+	return s.try(ctx, s.inRepo("update-ref", seedRef, heads.Tip()))
+}
+
+// seedRef is in a place what was brought last.
+const seedRef = "refs/atoll/seed"
+
+func has(ctx context.Context, repo *git.Repo, id string) bool {
+	if !git.IsID(id) {
+		return false
+	}
+	objects, err := repo.Stat(ctx, []string{id})
+	return err == nil && objects[0].Type == "commit"
+}
+
+func send(ctx context.Context, mirror *git.Repo, s Site, wanted string) error {
+	out, in := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := mirror.Run(ctx, strings.NewReader(wanted), in, "pack-objects", "--revs", "--thin", "--stdout", "--quiet", "--delta-base-offset")
+		_ = in.CloseWithError(err) // never fails
+		done <- err
+	}()
+	err := s.Place.Exec(ctx, &Command{Argv: s.inRepo("index-pack", "--stdin", "--fix-thin"), Dir: "/", Stdin: out, Stdout: io.Discard})
+	_ = out.CloseWithError(io.ErrClosedPipe) // never fails
+	if sent := <-done; err == nil {
+		err = sent
+	}
+	return err
+}
+
+// checkout makes the worktree stand on the tip. What an earlier run left there is
+// put aside, never lost: changes as a stash, commits under a name of their own.
+func (r *Relay) checkout(ctx context.Context, s Site, w *Work) error {
+	name := w.Key.Branch()
+	if _, err := s.ask(ctx, in(w.Dir, "rev-parse", "--git-dir")); err != nil {
+		return s.try(ctx, s.inRepo("worktree", "prune"),
+			s.inRepo("worktree", "add", "--quiet", "--force", "-B", name, w.Dir, w.Tip()))
+	}
+	if err := r.putAside(ctx, s, w); err != nil {
+		return err
+	}
+	return s.try(ctx, in(w.Dir, "checkout", "--quiet", "--force", "-B", name, w.Tip()))
+}
+
+func (r *Relay) putAside(ctx context.Context, s Site, w *Work) error {
+	changed, err := s.ask(ctx, in(w.Dir, "status", "--porcelain"))
+	if err != nil {
+		return err
+	}
+	if changed != "" {
+		if err := s.try(ctx, append(asAtoll(w.Dir), "stash", "push", "--quiet", "--include-untracked", "--message", "left by an earlier run")); err != nil {
+			return err
+		}
+		w.Notes = append(w.Notes, "changes that an earlier run left were stashed (git stash list)")
+	}
+	head, err := s.ask(ctx, in(w.Dir, "rev-parse", "--verify", "--quiet", "HEAD"))
+	if err != nil || head == w.Tip() || !git.IsID(head) {
+		return nil //nolint:nilerr // a worktree without a commit has nothing to lose
+	}
+	if _, err := s.ask(ctx, in(w.Dir, "merge-base", "--is-ancestor", head, w.Tip())); err == nil || r.taken(head) {
+		return nil
+	}
+	w.Notes = append(w.Notes, "commits that an earlier run left are kept as refs/atoll/left/"+head[:12])
+	return s.try(ctx, in(w.Dir, "update-ref", "refs/atoll/left/"+head[:12], head))
+}
+
+// asAtoll names somebody who makes a stash where no one is configured.
+func asAtoll(dir string) []string {
+	return in(dir, "-c", "user.name=Atoll", "-c", "user.email=atoll@localhost")
+}
+
+// taken reports whether commits are known to the host, under other names.
+func (r *Relay) taken(head string) bool {
+	records, err := r.List()
+	return err == nil && slices.ContainsFunc(records, func(known *Record) bool { return known.Taken == head && known.Step == Done })
+}

@@ -1,0 +1,136 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/relay/git"
+	"github.com/atoll-run/atoll/internal/relay/github"
+	"github.com/atoll-run/atoll/internal/relay/rewrite"
+)
+
+// Send pushes what was judged and opens the pull request: what is left of it.
+// The caller holds the lock of the branch.
+func (r *Relay) Send(ctx context.Context, p *Project, record *Record) error {
+	err := r.send(ctx, p, record)
+	record.Trouble = ""
+	if err != nil {
+		record.Trouble = err.Error()
+	}
+	return errors.Join(err, r.save(record))
+}
+
+func (r *Relay) send(ctx context.Context, p *Project, record *Record) error {
+	if record.Project != p.id() {
+		return fmt.Errorf("run %s belongs to another repository", record.Run)
+	}
+	for _, step := range []struct {
+		from Step
+		do   func(context.Context, *Project, *Record) error
+	}{{Taken, r.judge}, {Judged, r.push}, {Pushed, r.open}} {
+		if record.Step != step.from {
+			continue
+		}
+		if err := step.do(ctx, p, record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Approve lets what waits for a person be pushed.
+func (r *Relay) Approve(record *Record, by string) error {
+	if record.Step != Waiting {
+		return advice.With(fmt.Errorf("the commits of run %s are %s and wait for nobody", record.Run, record.Step), "`atoll relay status` lists what waits")
+	}
+	record.Approved, record.Step = by, Judged
+	return r.save(record)
+}
+
+// push is done if the branch already is what it should be: a crash may have come
+// between the push and its note.
+func (r *Relay) push(ctx context.Context, p *Project, record *Record) error {
+	repo, err := r.quarantine(record)
+	if err != nil {
+		return err
+	}
+	remote, done, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ref := record.Work.Key.Ref()
+	heads, err := repo.Heads(ctx, &remote, ref)
+	if err != nil {
+		return err
+	}
+	if heads[ref] != record.Head {
+		if err := repo.Push(ctx, &remote, ref, record.Head, record.Work.Seen); err != nil {
+			return explainPush(err, record)
+		}
+	}
+	record.Step = Pushed
+	return r.save(record)
+}
+
+func explainPush(err error, record *Record) error {
+	if errors.Is(err, git.ErrStale) {
+		return advice.With(fmt.Errorf("push %s: %w", record.Work.Key.Branch(), err), "the commits are kept; run the agent again on this branch, which then starts from what is there")
+	}
+	return err
+}
+
+// open opens or updates the pull request.
+func (r *Relay) open(ctx context.Context, p *Project, record *Record) error {
+	if p.Pulls != nil {
+		remote, done, err := p.open(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
+		opened, err := p.Pulls.Client.Ensure(ctx, remote.Secret, &github.Pull{
+			Owner: p.Pulls.Owner, Repo: p.Pulls.Repo, Head: record.Work.Key.Branch(), Base: p.Base,
+			Title: pullTitle(record), Body: pullBody(record), Labels: p.Pulls.Labels, Draft: p.Pulls.Draft,
+		})
+		if err != nil {
+			return err
+		}
+		record.PullURL = opened.URL
+	}
+	record.Step = Done
+	return r.save(record)
+}
+
+func pullTitle(record *Record) string {
+	if title := rewrite.Message(record.About.Title); record.About.Title != "" {
+		return title
+	}
+	return "Work on " + string(record.Work.Key)
+}
+
+// pullBody says what a reviewer should know. All of it is the host's own words;
+// what came from inside is escaped.
+func pullBody(record *Record) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Commits of an agent that worked in a sandbox. Its branch is `%s`; later runs add to it.\n\n", record.Work.Key.Branch())
+	for _, row := range [][2]string{
+		{"run", record.Run}, {"agent", record.About.Variant}, {"model", record.About.Model}, {"cost", record.About.Cost},
+		{"commits", fmt.Sprint(len(record.Report.Commits))}, {"changed files", fmt.Sprint(record.Report.Files)}, {"approved by", record.Approved},
+	} {
+		if row[1] != "" {
+			fmt.Fprintf(&b, "- %s: `%s`\n", row[0], strings.ReplaceAll(rewrite.Message(row[1]), "`", "'"))
+		}
+	}
+	if len(record.Report.Findings) == 0 {
+		b.WriteString("\nThe content policy found nothing.\n")
+		return b.String()
+	}
+	b.WriteString("\nThe content policy found what a person approved:\n\n")
+	for _, f := range record.Report.Findings {
+		fmt.Fprintf(&b, "- `%s`\n", strings.ReplaceAll(rewrite.Message(f.String()), "`", "'"))
+	}
+	return b.String()
+}

@@ -1,0 +1,146 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/atoll-run/atoll/internal/relay/confined"
+	"github.com/atoll-run/atoll/internal/relay/content"
+	"github.com/atoll-run/atoll/internal/relay/git"
+	"github.com/atoll-run/atoll/internal/relay/quarantine"
+	"github.com/atoll-run/atoll/internal/relay/rewrite"
+)
+
+// Order is what is to be done with the commits of a run.
+type Order struct {
+	Run     string
+	Account string
+	Work    Work
+	About   About
+}
+
+// Take brings the commits of a run out of its place and judges them. Afterwards
+// the place is not needed any more: what there was is in the quarantine. Taking
+// the same run again returns what is known of it.
+func (r *Relay) Take(ctx context.Context, p *Project, s Site, o *Order) (*Record, error) {
+	if known, err := r.Load(o.Run); !errors.Is(err, os.ErrNotExist) {
+		return known, err
+	}
+	record := &Record{Run: o.Run, Account: o.Account, Project: p.id(), Work: o.Work, About: o.About}
+	dir, err := r.runDir(o.Run)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(dir); err != nil { // what a crash left before there was a record
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := r.extract(ctx, p, s, record); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := r.save(record); err != nil {
+		return nil, err
+	}
+	return record, r.judge(ctx, p, record)
+}
+
+// extract fills the quarantine, if there is anything to fill it with.
+func (r *Relay) extract(ctx context.Context, p *Project, s Site, record *Record) error {
+	mirror, err := r.mirror(ctx, p)
+	if err != nil {
+		return err
+	}
+	dir, err := r.runDir(record.Run)
+	if err != nil {
+		return err
+	}
+	w := &record.Work
+	ref := w.Key.Ref()
+	head, err := s.ask(ctx, s.inRepo("rev-parse", "--verify", "--quiet", ref+"^{commit}"))
+	if err != nil {
+		return fmt.Errorf("the branch %s is not in the sandbox any more: %w", w.Key.Branch(), err)
+	}
+	if head == w.Tip() {
+		record.Step = Nothing
+		return nil
+	}
+	repo, err := git.Init(ctx, filepath.Join(dir, quarantineName), confined.Limits{}, mirror)
+	if err != nil {
+		return err
+	}
+	record.Taken, err = stream(ctx, p, s, repo, w)
+	record.Step = Taken
+	return err
+}
+
+// stream lets git inside write a bundle and git outside read it, at once.
+func stream(ctx context.Context, p *Project, s Site, repo *git.Repo, w *Work) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out, in := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		argv := s.inRepo("-c", "core.hooksPath=/dev/null", "bundle", "create", "--quiet", "--version=2", "-", w.Key.Ref(), "^"+w.Tip())
+		err := s.Place.Exec(ctx, &Command{Argv: argv, Dir: "/", Stdout: in})
+		_ = in.CloseWithError(err) // never fails
+		done <- err
+	}()
+	head, err := quarantine.Import(ctx, repo, w.Tip(), out, p.maxBytes())
+	_ = out.CloseWithError(io.ErrClosedPipe) // never fails
+	if err != nil {
+		cancel()
+	}
+	if sent := <-done; sent != nil && err == nil {
+		err = fmt.Errorf("git in the sandbox: %w", sent)
+	}
+	return head, err
+}
+
+// judge decides and, if the commits may be pushed, writes them anew.
+func (r *Relay) judge(ctx context.Context, p *Project, record *Record) error {
+	if record.Step != Taken {
+		return nil
+	}
+	repo, err := r.quarantine(record)
+	if err != nil {
+		return err
+	}
+	policy := p.Policy
+	policy.Known = append(policy.Known, r.Known...)
+	if record.Report, err = content.Judge(ctx, repo, record.Work.Tip(), record.Taken, policy); err != nil {
+		return fmt.Errorf("judge the commits: %w", err)
+	}
+	if record.Head, err = r.rewrite(ctx, p, repo, record); err != nil {
+		return err
+	}
+	record.Step = map[content.Verdict]Step{"": Judged, content.Approval: Waiting}[record.Report.Verdict()]
+	if record.Step == "" {
+		record.Step = Blocked
+	}
+	return r.save(record)
+}
+
+func (r *Relay) rewrite(ctx context.Context, p *Project, repo *git.Repo, record *Record) (string, error) {
+	if record.Report.Verdict() == content.Blocked {
+		return "", nil
+	}
+	commits, err := repo.Commits(ctx, record.Report.Commits)
+	if err != nil {
+		return "", err
+	}
+	return rewrite.Commits(ctx, repo, commits, p.Identity)
+}
+
+func (r *Relay) quarantine(record *Record) (*git.Repo, error) {
+	dir, err := r.runDir(record.Run)
+	if err != nil {
+		return nil, err
+	}
+	return git.Open(filepath.Join(dir, quarantineName), confined.Limits{})
+}
