@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/scripted/litellm"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -23,6 +24,7 @@ func commands() map[string]command {
 	return map[string]command{
 		"exits":    exits,
 		"json":     checkJSON,
+		"litellm":  serveLiteLLM,
 		"prefixed": prefixed,
 		"save":     save,
 		"until":    until,
@@ -50,9 +52,22 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// prefixed FILE…: replaces @PREFIX@, @BACKEND@, @WORK@ and @HOME@ in the files.
+// litellm: serves models as LiteLLM does, at $LITELLM, while the script runs.
+func serveLiteLLM(ts *testscript.TestScript, _ bool, _ []string) {
+	server, err := litellm.Listen(context.Background(), "tcp", "127.0.0.1:0", litellm.Options{
+		MasterKey: "sk-master-0123456789-of-the-upstream",
+		Models:    map[string]litellm.Model{"words": {Answer: "one two three", Input: 1e-06, Output: 1e-05}, "other": {}},
+	})
+	ts.Check(err)
+	ts.Defer(func() { _ = server.Close() })
+	ts.Setenv("LITELLM", server.URL())
+}
+
+// prefixed FILE…: replaces @PREFIX@, @BACKEND@, @WORK@, @HOME@ and @LITELLM@ in
+// the files.
 func prefixed(ts *testscript.TestScript, _ bool, args []string) {
-	replacer := strings.NewReplacer("@PREFIX@", ts.Getenv("PREFIX"), "@BACKEND@", ts.Getenv("BACKEND"), "@WORK@", ts.Getenv("WORK"), "@HOME@", ts.Getenv("HOME"))
+	replacer := strings.NewReplacer("@PREFIX@", ts.Getenv("PREFIX"), "@BACKEND@", ts.Getenv("BACKEND"), "@WORK@", ts.Getenv("WORK"), "@HOME@", ts.Getenv("HOME"),
+		"@LITELLM@", ts.Getenv("LITELLM"))
 	for _, name := range args {
 		text := replacer.Replace(ts.ReadFile(name))
 		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))

@@ -397,3 +397,30 @@ func TestOwnKindsCannotBeForged(t *testing.T) {
 		}
 	}
 }
+
+// What a killed writer left unfinished is removed when it is old; what another
+// writer may be about to finish is not.
+func TestLeftoversAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, 1)
+	old, young := filepath.Join(dir, "old.audit.new"), filepath.Join(dir, "young.head.new")
+	for _, path := range []string{old, young} {
+		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	past := time.Now().Add(-61 * time.Minute)
+	if err := os.Chtimes(old, past, past); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, 1)
+	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the old one: %v", err)
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Errorf("the young one: %v", err)
+	}
+	if report, err := audit.Verify(dir, audit.VerifyOptions{}); err != nil || report.Records != 2 || len(report.Problems) != 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}

@@ -77,6 +77,9 @@ func Open(dir string, o Options) (*Log, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
+	if err := removeStale(dir, o.Now()); err != nil {
+		return nil, err
+	}
 	key, err := loadKey(dir)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -46,6 +47,32 @@ func (l *Log) retain(now time.Time) error {
 		err = errors.Join(err, os.Remove(path+segmentSuffix), ignoreMissing(os.Remove(path+headSuffix)))
 	}
 	return err
+}
+
+// newSuffix is what a file is called until it is whole, a moment later.
+// staleAge is how old one is that somebody left when it was killed.
+const (
+	newSuffix = ".new"
+	staleAge  = time.Hour
+)
+
+// removeStale removes what was never part of the log.
+func removeStale(dir string, now time.Time) error {
+	names, err := list(dir, newSuffix)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		path := filepath.Join(dir, name+newSuffix)
+		info, err := os.Lstat(path)
+		if err != nil || now.Sub(info.ModTime()) < staleAge {
+			continue // it has its name now, or will have
+		}
+		if err := ignoreMissing(os.Remove(path)); err != nil {
+			return fmt.Errorf("audit log: %w", err)
+		}
+	}
+	return nil
 }
 
 func ignoreMissing(err error) error {

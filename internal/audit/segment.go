@@ -104,20 +104,20 @@ func createSegment(dir string, key ed25519.PrivateKey, now time.Time) (*segment,
 	// It gets its name when it is locked and has its first line: whoever finds
 	// a segment without a lock takes its writer for dead.
 	path := filepath.Join(dir, name+segmentSuffix)
-	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := os.OpenFile(path+newSuffix, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	s := &segment{dir: dir, name: name, file: file, key: key, hash: chainStart(name), opened: now}
 	whole := unix.Flock_t{Type: unix.F_WRLCK}
 	if err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &whole); err != nil {
-		return nil, errors.Join(fmt.Errorf("audit log: %w", err), file.Close(), os.Remove(path+".new"))
+		return nil, errors.Join(fmt.Errorf("audit log: %w", err), file.Close(), os.Remove(path+newSuffix))
 	}
 	s.note(now, &note{Kind: kindSegment, Segment: name, Key: encodeKey(key.Public().(ed25519.PublicKey)), Heads: heads})
 	if err := s.write(); err != nil {
-		return nil, errors.Join(err, file.Close(), os.Remove(path+".new"))
+		return nil, errors.Join(err, file.Close(), os.Remove(path+newSuffix))
 	}
-	if err := errors.Join(os.Rename(path+".new", path), syncDir(dir)); err != nil {
+	if err := errors.Join(os.Rename(path+newSuffix, path), syncDir(dir)); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return s, nil
@@ -206,10 +206,10 @@ func (s *segment) publish() error {
 		return err
 	}
 	path := filepath.Join(s.dir, s.name+headSuffix)
-	if err := os.WriteFile(path+".new", append(text, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(path+newSuffix, append(text, '\n'), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	return os.Rename(path+newSuffix, path)
 }
 
 // close ends the segment for good.

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/secret"
 )
 
 // modelOptions are what a run may ask of models.
@@ -60,6 +61,9 @@ const modelLife = 24 * time.Hour
 func (e *env) runWithModels(ctx context.Context, a *app.App, s *app.Session, o *runOptions, argv []string) (err error) {
 	terms, err := o.terms(s)
 	if err != nil {
+		return err
+	}
+	if err := secret.Harden(); err != nil { // before keys are read
 		return err
 	}
 	models, err := a.Models(ctx)

@@ -31,11 +31,16 @@ type Peer struct {
 	node, program, cache string
 }
 
+// Root is the directory of a version, whether it is installed or not.
+func Root(version string, getenv func(string) string) string {
+	return filepath.Join(cmp.Or(getenv("ATOLL_OPENCLAW_DIR"), defaultRoot), version)
+}
+
 // Find returns the OpenClaw of a version, or says how to get it.
 func Find(version string, getenv func(string) string) (*Peer, error) {
-	root := cmp.Or(getenv("ATOLL_OPENCLAW_DIR"), defaultRoot)
-	modules := filepath.Join(root, version, "node_modules")
-	if _, err := os.Stat(filepath.Join(root, version, ".complete")); err != nil {
+	dir := Root(version, getenv)
+	root, modules := filepath.Dir(dir), filepath.Join(dir, "node_modules")
+	if _, err := os.Stat(filepath.Join(dir, ".complete")); err != nil {
 		return nil, advice.With(fmt.Errorf("OpenClaw %s is not installed in %s", version, root), "run scripts/openclaw.sh up "+version)
 	}
 	return &Peer{
