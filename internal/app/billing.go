@@ -20,7 +20,11 @@ import (
 
 // LiteLLM is a client of a provider's own accounts.
 func (s *Settings) LiteLLM(p *config.LLMProvider) (*litellm.Client, error) {
-	key, err := s.KeySource(p.Admin)
+	return s.litellm(p, p.Admin)
+}
+
+func (s *Settings) litellm(p *config.LLMProvider, k config.LLMKey) (*litellm.Client, error) {
+	key, err := s.KeySource(k)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 	}

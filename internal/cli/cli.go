@@ -47,7 +47,7 @@ var groups = []*cobra.Group{
 // verbs are all verbs by their groups.
 var verbs = map[string][]func(*env) *cobra.Command{
 	groupWork:  {newAgentCommand, newRunCommand, newSandboxCommand, newToolCommand, newDockerCommand},
-	groupMoney: {newProxyCommand, newRunsCommand, newBillingCommand, newAuditCommand, newTokenCommand},
+	groupMoney: {newProxyCommand, newRunsCommand, newBillingCommand, newAuditCommand, newTokenCommand, newModelsCommand},
 	groupSetup: {newConfigCommand, newDoctorCommand, newImagesCommand},
 	groupOther: {newBenchCommand, newVersionCommand},
 }

@@ -62,7 +62,7 @@ func Config(o Options) ([]byte, error) {
 				Heartbeat:      heartbeat{Every: "0"},
 			},
 		},
-		Models:  models{Mode: "replace", Providers: map[string]providerEntry{provider: {baseURL(o.Mode), placeholder, "openai-completions", o.Models}}},
+		Models:  modelsFor(o.Mode, o.Models),
 		Tools:   tools{Deny: denied(o.Mode)},
 		Gateway: gatewayFor(o.Mode),
 	}

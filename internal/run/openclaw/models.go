@@ -25,6 +25,12 @@ type Model struct {
 	MaxTokens     int64    `json:"maxTokens"`
 }
 
+// What a model can be shown.
+const (
+	inputText  = "text"
+	inputImage = "image"
+)
+
 type cost struct {
 	Input      int `json:"input"`
 	Output     int `json:"output"`
@@ -36,9 +42,12 @@ type cost struct {
 const (
 	defaultContext   = 200_000
 	defaultMaxTokens = 8192
-	// MaxModels and MaxCatalogue bound a source.
+	// MaxModels, MaxEntries and MaxCatalogue bound a source: models, the entries
+	// that name them, and bytes.
 	MaxModels    = 1000
+	MaxEntries   = 10_000
 	MaxCatalogue = 4 << 20
+	maxProblems  = 10
 )
 
 // source is what both kinds of source say about a model.
@@ -69,7 +78,7 @@ func FromYAML(data []byte) ([]Model, error) {
 		return nil, fmt.Errorf("model list: %d bytes are more than %d", len(data), MaxCatalogue)
 	}
 	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&file); err != nil {
-		return nil, fmt.Errorf("model list: %w", err)
+		return nil, fmt.Errorf("model list: %w", inShort(err))
 	}
 	var sources []source
 	for _, m := range file.ModelList {
@@ -78,7 +87,18 @@ func FromYAML(data []byte) ([]Model, error) {
 	return catalogue(sources)
 }
 
-// FromList reads the answer of GET /v1/models.
+// inShort leaves the first of many complaints about types, without our own types.
+func inShort(err error) error {
+	wrong, ok := errors.AsType[*yaml.TypeError](err)
+	if !ok || len(wrong.Errors) == 0 {
+		return err
+	}
+	first, _, _ := strings.Cut(wrong.Errors[0], " into ")
+	return errors.New(first)
+}
+
+// FromList reads the answer of GET /v1/models, whose order means nothing: the
+// models come sorted.
 func FromList(data []byte) ([]Model, error) {
 	var list struct {
 		Data []struct {
@@ -95,40 +115,64 @@ func FromList(data []byte) ([]Model, error) {
 	for _, m := range list.Data {
 		sources = append(sources, source{name: m.ID})
 	}
+	slices.SortStableFunc(sources, func(a, b source) int { return strings.Compare(a.name, b.name) })
 	return catalogue(sources)
 }
 
 // plainID is a name that can stand in a configuration, a header and a path.
 var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}$`)
 
-// catalogue makes entries, each name once, in the order of the source. All that
-// is wrong is told at once.
+// catalogue makes entries in the order of the source. LiteLLM spreads a name
+// that is there several times over its deployments, so it is one model; but then
+// all of them must say the same of it. All that is wrong is told at once, up to
+// a number that a person reads.
 func catalogue(sources []source) ([]Model, error) {
+	if len(sources) == 0 {
+		return nil, errors.New("model list: it is empty")
+	}
+	if len(sources) > MaxEntries {
+		return nil, fmt.Errorf("model list: %d entries are more than %d", len(sources), MaxEntries)
+	}
 	var list []Model
 	var problems []error
+	place := map[string]int{}
 	for i, s := range sources {
-		switch {
+		first, twice := place[s.name]
+		switch m := s.model(); {
 		case strings.Contains(s.name, "*"):
-			problems = append(problems, fmt.Errorf("model_list[%d]: %q is a pattern; name the models one by one", i, s.name))
+			problems = append(problems, fmt.Errorf("model_list[%d]: %.60q is a pattern; name the models one by one", i, s.name))
 		case !plainID.MatchString(s.name):
 			problems = append(problems, fmt.Errorf("model_list[%d]: %.60q is no model name", i, s.name))
-		case !slices.ContainsFunc(list, func(m Model) bool { return m.ID == s.name }):
-			list = append(list, s.model())
+		case twice && !list[first].same(&m):
+			problems = append(problems, fmt.Errorf("model_list[%d]: %q is there twice, and its limits differ", i, s.name))
+		case !twice:
+			place[s.name] = len(list)
+			list = append(list, m)
 		}
-	}
-	if len(list) == 0 && len(problems) == 0 {
-		problems = append(problems, errors.New("model list: it is empty"))
 	}
 	if len(list) > MaxModels {
 		problems = append(problems, fmt.Errorf("model list: %d models are more than %d", len(list), MaxModels))
 	}
-	return list, errors.Join(problems...)
+	return list, firstOf(problems)
+}
+
+// firstOf joins errors, but no more than somebody reads.
+func firstOf(problems []error) error {
+	if more := len(problems) - maxProblems; more > 0 {
+		problems = append(problems[:maxProblems:maxProblems], fmt.Errorf("model list: and %d more", more))
+	}
+	return errors.Join(problems...)
+}
+
+// same reports whether two entries of one name say the same.
+func (m *Model) same(other *Model) bool {
+	return m.Reasoning == other.Reasoning && m.ContextWindow == other.ContextWindow && m.MaxTokens == other.MaxTokens && slices.Equal(m.Input, other.Input)
 }
 
 func (s source) model() Model {
-	input := []string{"text"}
+	input := []string{inputText}
 	if s.vision {
-		input = append(input, "image")
+		input = append(input, inputImage)
 	}
 	return Model{
 		ID: s.name, Name: title(s.name), Reasoning: s.reasoning, Input: input,

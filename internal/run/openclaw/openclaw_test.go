@@ -2,6 +2,7 @@ package openclaw_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +21,9 @@ model_list:
   - model_name: gemini-2.5-flash
     litellm_params: {model: openrouter/google/gemini-2.5-flash, api_key: sk-secret}
     model_info: {max_input_tokens: 1000000, max_output_tokens: 65536, supports_vision: true}
+    # a second deployment of the same
   - model_name: gemini-2.5-flash
+    model_info: {max_input_tokens: 1000000, max_output_tokens: 65536, supports_vision: true}
   - model_name: small
 litellm_settings: {drop_params: true}
 `
@@ -75,7 +78,8 @@ func TestCatalogues(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "model_list: []", "pattern": "model_list: [{model_name: 'openai/*'}]", "strange": "model_list: [{model_name: \"a\\nb\"}]",
 		"no yaml": "model_list: [", "another shape": "model_list: 5", "large": strings.Repeat("#", openclaw.MaxCatalogue+1),
-		"too many": "model_list: [" + strings.Repeat("{},", 10) + "]",
+		"nameless": "model_list: [" + strings.Repeat("{},", 10) + "]", "too many": "model_list: [" + strings.Repeat("{model_name: a},", openclaw.MaxEntries+1) + "]",
+		"two that differ": "model_list: [{model_name: a}, {model_name: a, model_info: {max_tokens: 5}}]", "a key twice": "model_list: [{model_name: a, model_name: b}]",
 	} {
 		if models, err := openclaw.FromYAML([]byte(text)); err == nil {
 			t.Errorf("%s: %+v was taken", name, models)
@@ -84,6 +88,50 @@ func TestCatalogues(t *testing.T) {
 	for _, text := range []string{"", "[]", `{"data":[{"id":"` + strings.Repeat("x", 300) + `"}]}`, strings.Repeat(" ", openclaw.MaxCatalogue+1)} {
 		if _, err := openclaw.FromList([]byte(text)); err == nil {
 			t.Errorf("%.40q was taken", text)
+		}
+	}
+}
+
+func TestManyModelsAreRefused(t *testing.T) {
+	var b strings.Builder
+	for i := range openclaw.MaxModels + 1 {
+		fmt.Fprintf(&b, "- {model_name: m%d}\n", i)
+	}
+	if _, err := openclaw.FromYAML([]byte("model_list:\n" + b.String())); err == nil || !strings.Contains(err.Error(), "1001 models are more than 1000") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Whoever wrote thousands of wrong lines wants to read ten.
+func TestProblemsAreBounded(t *testing.T) {
+	_, err := openclaw.FromYAML([]byte("model_list: [" + strings.Repeat("{model_name: '?'},", 5000) + "]"))
+	if err == nil || strings.Count(err.Error(), "\n") != 10 || !strings.Contains(err.Error(), "and 4990 more") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCatalogueIsReadBack(t *testing.T) {
+	before, err := openclaw.FromList([]byte(`{"data":[{"id":"a"},{"id":"b"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := openclaw.Catalogue(openclaw.Gateway, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := openclaw.ReadCatalogue(text)
+	if err != nil || !cmp.Equal(before, after) {
+		t.Errorf("%+v, %v", after, err)
+	}
+	after[0].MaxTokens++
+	after[1].ID = "c"
+	want := openclaw.Change{Added: []string{"c"}, Changed: []string{"a"}, Removed: []string{"b"}}
+	if diff := cmp.Diff(want, openclaw.Compare(before, after)); diff != "" {
+		t.Error(diff)
+	}
+	for _, text := range []string{"", "[]", `{"modles":{}}`, `{"models":{"mode":"replace","providers":{"cogni":{"models":[{"id":"a b"}]}}}}`, strings.Repeat(" ", openclaw.MaxCatalogue+1)} {
+		if list, err := openclaw.ReadCatalogue([]byte(text)); err == nil {
+			t.Errorf("%.40q was read: %+v", text, list)
 		}
 	}
 }

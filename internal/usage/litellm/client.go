@@ -127,3 +127,10 @@ func short(text string) string {
 	}
 	return text
 }
+
+// Models returns the answer of GET /v1/models as it came.
+func (c *Client) Models(ctx context.Context) ([]byte, error) {
+	var list json.RawMessage
+	err := c.get(ctx, "/v1/models", nil, &list)
+	return list, err
+}

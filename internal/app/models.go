@@ -1,0 +1,149 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/run/openclaw"
+)
+
+// modelCatalogue is the file in the state directory that lists the models which
+// agents in sandboxes are told of.
+const modelCatalogue = "models.json"
+
+// ModelSync says where a catalogue comes from, and what becomes of it.
+type ModelSync struct {
+	// List is a LiteLLM configuration; nil asks Provider, "" being the only
+	// LiteLLM that is configured.
+	List     io.Reader
+	Provider string
+	Mode     openclaw.Mode
+	DryRun   bool
+}
+
+// SyncedModels is what SyncModels found and did.
+type SyncedModels struct {
+	Source  string
+	Path    string
+	Written bool
+	Part    []byte // of an openclaw.json
+	Count   int
+	Change  openclaw.Change
+}
+
+// SyncModels brings the installation's catalogue of models up to date.
+func (a *App) SyncModels(ctx context.Context, o ModelSync) (*SyncedModels, error) {
+	list, source, err := a.readModels(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	before, err := a.ModelCatalogue()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errCatalogue) { // a spoilt one is written anew
+		return nil, err
+	}
+	s := &SyncedModels{Source: source, Path: a.cataloguePath(), Count: len(list), Change: openclaw.Compare(before, list)}
+	if s.Part, err = openclaw.Catalogue(o.Mode, list); err != nil || o.DryRun {
+		return s, err
+	}
+	if err := replaceFile(s.Path, s.Part); err != nil {
+		return nil, fmt.Errorf("catalogue of models: %w", err)
+	}
+	s.Written = true
+	return s, nil
+}
+
+func (a *App) cataloguePath() string { return filepath.Join(a.Paths.AtollState, modelCatalogue) }
+
+var errCatalogue = errors.New("the catalogue of models cannot be used")
+
+// ModelCatalogue returns the models of the installation's catalogue. It is fs.ErrNotExist if
+// nobody ever made one.
+func (a *App) ModelCatalogue() ([]openclaw.Model, error) {
+	f, err := os.Open(a.cataloguePath())
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("catalogue of models: %w", err), "make one with `atoll models sync`")
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, openclaw.MaxCatalogue+1))
+	if err != nil {
+		return nil, fmt.Errorf("catalogue of models: %w", err)
+	}
+	list, err := openclaw.ReadCatalogue(text)
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("%s: %w: %w", a.cataloguePath(), errCatalogue, err), "make it anew with `atoll models sync`")
+	}
+	return list, nil
+}
+
+func (a *App) readModels(ctx context.Context, o ModelSync) (list []openclaw.Model, source string, err error) {
+	if o.List != nil {
+		text, err := io.ReadAll(io.LimitReader(o.List, openclaw.MaxCatalogue+1))
+		if err != nil {
+			return nil, "", fmt.Errorf("model list: %w", err)
+		}
+		list, err = openclaw.FromYAML(text)
+		return list, "a LiteLLM configuration", err
+	}
+	provider, err := a.modelProvider(o.Provider)
+	if err != nil {
+		return nil, "", err
+	}
+	client, err := a.litellm(provider, provider.Keys[0])
+	if err != nil {
+		return nil, "", err
+	}
+	text, err := client.Models(ctx)
+	if err != nil {
+		return nil, "", fmt.Errorf("provider %s: %w", provider.Name, err)
+	}
+	list, err = openclaw.FromList(text)
+	return list, provider.URL + "/v1/models", err
+}
+
+// modelProvider is the provider of a name, or the one that is a LiteLLM.
+func (a *App) modelProvider(name string) (*config.LLMProvider, error) {
+	llm, err := a.Config.LLM()
+	if err != nil {
+		return nil, err
+	}
+	var fit []*config.LLMProvider
+	var names []string
+	for i := range llm.Providers {
+		p := &llm.Providers[i]
+		names = append(names, p.Name)
+		if p.Name == name || name == "" && p.Kind == "litellm" {
+			fit = append(fit, p)
+		}
+	}
+	if len(fit) != 1 || len(fit[0].Keys) == 0 {
+		slices.Sort(names)
+		return nil, advice.With(fmt.Errorf("models: %d providers fit %q", len(fit), name), fmt.Sprintf("choose one with --provider: %q", names))
+	}
+	return fit[0], nil
+}
+
+// replaceFile writes a file of the state directory so that a reader finds the
+// old content or the new, never a part.
+func replaceFile(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(content, '\n'))
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
