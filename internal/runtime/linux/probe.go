@@ -72,11 +72,11 @@ func (r *Runtime) tryOnce(program *os.File) error {
 	}
 	defer d.sources.close()
 	d.Root.Lowers = []walls.Source{*layer}
-	e, err := conceive(program, d, nil)
+	e, err := conceive(program, user, nil)
 	if err != nil {
 		return err
 	}
-	err = e.deliver(&d.Blueprint)
+	err = e.deliver(&d.Blueprint, d.sources.files)
 	_ = e.abort()
 	return hinted(err)
 }
