@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -221,5 +222,35 @@ func killAll(t *testing.T, g *Group) {
 		if err := exec.CommandContext(t.Context(), "kill", "-9", pid).Run(); err != nil {
 			t.Logf("kill %s: %v", pid, err)
 		}
+	}
+}
+
+// With version 2 there is one group for everything; with both, the freezer of
+// version 1 is used where it is.
+func TestFreezer(t *testing.T) {
+	f := newTree(t)
+	mount := f.unified(t, "", "")
+	z, err := f.find(t).Freezer("box")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(mount, "atoll", "box")
+	f.write(t, "atoll/box/cgroup.events", "populated 1\nfrozen 1\n")
+	f.write(t, "atoll/box/cgroup.procs", strconv.Itoa(os.Getpid())+"\n")
+	if err := z.Freeze(t.Context(), os.Getpid()); err != nil || readLine(filepath.Join(dir, "cgroup.freeze")) != "1" {
+		t.Errorf("%v: %v", err, files(t, dir))
+	}
+	if err := z.Thaw(); err != nil || readLine(filepath.Join(dir, "cgroup.freeze")) != "0" {
+		t.Errorf("%v: %v", err, files(t, dir))
+	}
+	freezer := f.version1(t, "freezer")
+	if _, err := f.find(t).Freezer("box"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(freezer, "atoll", "box")); err != nil {
+		t.Error(err)
+	}
+	if _, err := newTree(t).find(t).Freezer("box"); err == nil {
+		t.Error("a host without control groups holds processes")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -85,7 +86,11 @@ func (h *Host) dirFor(g *Group, name, controller string) (string, error) {
 func (h *Host) Existing(name string) *Group {
 	g := &Group{}
 	seen := map[string]bool{}
-	for controller, tree := range h.controllers {
+	trees := maps.Clone(h.controllers)
+	if h.core != nil {
+		trees[""] = h.core
+	}
+	for controller, tree := range trees {
 		parent, err := tree.parent()
 		if err != nil {
 			continue

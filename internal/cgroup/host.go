@@ -26,6 +26,7 @@ type hierarchy struct {
 // Host is what control groups this machine offers the caller.
 type Host struct {
 	controllers map[string]*hierarchy
+	core        *hierarchy // of version 2, which can hold processes without any controller
 }
 
 // Find looks at this machine.
@@ -84,6 +85,9 @@ func (h *Host) addMount(line string, groups map[string]string) {
 	switch about[0] {
 	case "cgroup2":
 		tree := &hierarchy{unified: true, mount: mount, own: below(root, groups[""])}
+		if h.core == nil {
+			h.core = tree
+		}
 		for name := range strings.FieldsSeq(readLine(filepath.Join(mount, "cgroup.controllers"))) {
 			h.add(name, tree)
 		}

@@ -66,6 +66,8 @@ func (i *Instance) note() {
 	switch {
 	case i.record.Life == nil:
 		i.seen.State = sandbox.StateCreated
+	case i.record.Life.alive() && i.record.Life.Paused:
+		i.seen.State = sandbox.StatePaused
 	case i.record.Life.alive():
 		i.seen.State = sandbox.StateRunning
 	default:
@@ -150,6 +152,9 @@ func (i *Instance) endLife(ctx context.Context, how func(*os.File) error) error 
 		return err
 	}
 	defer held.Close()
+	if err := i.thaw(); err != nil { // with version 1, not even a kill reaches a process that is held
+		return err
+	}
 	if err := how(held); err != nil {
 		return err
 	}

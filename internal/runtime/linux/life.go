@@ -21,6 +21,8 @@ type life struct {
 	PID   int
 	Start uint64 // in clock ticks since the boot
 	Boot  string
+	// Paused says that its processes are held, or about to be.
+	Paused bool `json:",omitempty"`
 }
 
 // newLife describes a process that has just been started.
