@@ -129,8 +129,9 @@ func (a *App) specOf(c *dockercli.Container) (*sandbox.Spec, error) {
 		return nil, denied(findings)
 	}
 	spec := &sandbox.Spec{
-		Name: c.Name, ScopeKey: "docker:" + c.Name, AgentID: dockerAgent, Image: c.Image, Workdir: cmp.Or(c.Workdir, "/"), User: c.User,
-		Env: variables(c.Env), ReadOnlyRoot: c.ReadOnly, Network: cmp.Or(c.Network, "none"), DNS: c.DNS, ExtraHosts: c.ExtraHosts,
+		Name: c.Name, ScopeKey: "docker:" + c.Name, AgentID: dockerAgent, Image: c.Image, Workdir: cmp.Or(c.Workdir, "/"),
+		User: cmp.Or(c.User, "0:0"), // docker's meaning of none, also where an ordinary user makes it
+		Env:  variables(c.Env), ReadOnlyRoot: c.ReadOnly, Network: cmp.Or(c.Network, "none"), DNS: c.DNS, ExtraHosts: c.ExtraHosts,
 		CapDrop: []string{"ALL"}, SeccompProfile: c.Seccomp, AppArmorProfile: c.AppArmor, GPUs: c.GPUs, Limits: sandboxLimits(c.Limits),
 	}
 	for _, target := range slices.Sorted(maps.Keys(c.Tmpfs)) {

@@ -16,7 +16,7 @@ type createOptions struct {
 	dns, hosts, ulimits, attach                                                       []string
 	stopSignal, memory, memorySwap, cpus, restart                                     string
 	pids, stopAfter                                                                   int64
-	readOnly, init, tty, stdin, remove, quiet, noHealth                               bool
+	readOnly, init, tty, stdin, remove, quiet, noHealth, detached                     bool
 }
 
 // The reasons for which flags are refused.
@@ -26,7 +26,20 @@ const (
 	whyNoLimit = "this limit is not one that Atoll enforces; --memory, --memory-swap, --cpus, --pids-limit and --ulimit are"
 	whyNoVerb  = "Atoll has no such thing to give"
 	whyNoWatch = "nothing runs beside the sandbox that could look after it"
+	whyNoStore = "only a host directory, by its absolute path, can be mounted; volumes of an engine are not kept here"
 )
+
+// hints say what to do instead of what is refused for a reason.
+func hints() map[string]string {
+	return map[string]string{
+		whyOpens:   "leave it out: the sandbox has what its command needs, or the command is not one for a sandbox",
+		whyNoNet:   "speak to the command through `docker exec`, or share files with -v /source:/target",
+		whyNoLimit: "use one of those, or leave it out",
+		whyNoVerb:  "leave it out",
+		whyNoWatch: "look after it from outside, with docker wait and docker start",
+		whyNoStore: "make a directory and mount it: -v /source:/target",
+	}
+}
 
 func (o *createOptions) add(f *flagSet) {
 	f.mixed = false
@@ -81,7 +94,7 @@ func refuseOpeners(f *flagSet) {
 // container is what the flags and arguments ask for.
 func (o *createOptions) container(image string, command []string, getenv func(string) string) (*Container, error) {
 	c := &Container{
-		Name: o.name, Image: image, Cmd: command, Workdir: o.workdir, User: o.user, TTY: o.tty, OpenStdin: o.stdin,
+		Name: o.name, Image: image, Cmd: command, Workdir: o.workdir, User: o.user, TTY: o.tty, OpenStdin: o.stdin, Detached: o.detached,
 		StopSignal: o.stopSignal, StopAfter: o.stopAfter, ReadOnly: o.readOnly, AutoRemove: o.remove,
 		Network: o.network, DNS: o.dns, ExtraHosts: o.hosts, CapDrop: o.capDrop, GPUs: o.gpus, Tmpfs: map[string]string{},
 	}
@@ -142,10 +155,10 @@ func (o *createOptions) storage(c *Container) error {
 func (c *Container) addBind(text string) error {
 	parts := strings.Split(text, ":")
 	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[1] == "" {
-		return &refusal{"--volume " + text, "write an absolute host path and a path inside, /source:/target[:ro]; volumes of an engine are not kept here"}
+		return &refusal{"--volume " + text, whyNoStore}
 	}
 	if !strings.HasPrefix(parts[0], "/") {
-		return &refusal{"--volume " + text, "only a host directory, by its absolute path, can be mounted; volumes of an engine are not kept here"}
+		return &refusal{"--volume " + text, whyNoStore}
 	}
 	m := Mount{Source: parts[0], Target: parts[1]}
 	if len(parts) == 3 {
@@ -190,6 +203,8 @@ func (c *Container) addMount(text string) error {
 	case kind == "tmpfs" && m.Target != "":
 		c.Tmpfs[m.Target] = strings.Join(options, ",")
 		return nil
+	case kind == "volume":
+		return &refusal{"--mount " + text, whyNoStore}
 	case kind != "bind" || len(options) > 0:
 		return &refusal{"--mount " + text, "only type=bind, with a host directory, and type=tmpfs can be had"}
 	}

@@ -203,8 +203,8 @@ func describeMounts(c *Container) []inspectedMount {
 
 func describeConfig(c *Container) inspectedConfig {
 	config := inspectedConfig{
-		Hostname: c.Name, User: c.User, AttachStdout: true, AttachStderr: true, AttachStdin: c.OpenStdin, Tty: c.TTY,
-		OpenStdin: c.OpenStdin, StdinOnce: c.OpenStdin, Env: c.Env, Cmd: c.Cmd, Image: c.Image, WorkingDir: c.Workdir,
+		Hostname: c.Name, User: c.User, AttachStdout: !c.Detached, AttachStderr: !c.Detached, AttachStdin: c.stdinOnce(), Tty: c.TTY,
+		OpenStdin: c.OpenStdin, StdinOnce: c.stdinOnce(), Env: c.Env, Cmd: c.Cmd, Image: c.Image, WorkingDir: c.Workdir,
 		Entrypoint: c.Entrypoint, Labels: c.Labels, StopSignal: c.StopSignal,
 	}
 	if c.StopAfter > 0 {

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"syscall"
 
-	"golang.org/x/term"
-
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/terminal"
 )
 
 type execOptions struct {
@@ -144,35 +140,12 @@ func (c *cli) connect(command *machine.Command, stdin, tty bool) (restore func()
 	if !tty {
 		return func() {}, nil
 	}
-	command.TTY = &machine.Size{Rows: 24, Cols: 80}
-	return c.connectTerminal(command, stdin)
-}
-
-// connectTerminal follows the size of our terminal and hands every key over.
-func (c *cli) connectTerminal(command *machine.Command, stdin bool) (restore func(), err error) {
-	keys, isFile := c.In.(*os.File)
-	if stdin && (!isFile || !term.IsTerminal(int(keys.Fd()))) {
-		return nil, localError("the input device is not a TTY")
-	}
-	screen, isFile := c.Out.(*os.File)
-	if !isFile || !term.IsTerminal(int(screen.Fd())) {
-		return func() {}, nil
-	}
-	*command.TTY = terminal.Size(screen)
-	sizes, stop := terminal.Follow(screen)
-	command.Resize = sizes
-	if !stdin {
-		return stop, nil
-	}
-	before, err := term.MakeRaw(int(keys.Fd()))
+	w, err := c.openWindow(stdin)
 	if err != nil {
-		stop()
 		return nil, err
 	}
-	return func() {
-		stop()
-		_ = term.Restore(int(keys.Fd()), before)
-	}, nil
+	command.TTY, command.Resize = &w.size, w.sizes
+	return w.leave, nil
 }
 
 // execFailure says of a command that did not start what an engine would say.

@@ -44,6 +44,77 @@ func TestEveryFlagOfDockerIsKnown(t *testing.T) {
 	}
 }
 
+var helpCommand = regexp.MustCompile(`(?m)^  ([a-z]+)\*? {2,}`)
+
+// commandsOf are the commands that docker's help lists, below a group or all.
+func commandsOf(t *testing.T, group ...string) (names []string) {
+	t.Helper()
+	help, err := exec.CommandContext(t.Context(), "docker", append(group, "--help")...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("docker --help: %v (scripts/deps.sh installs docker)\n%s", err, help)
+	}
+	for _, found := range helpCommand.FindAllStringSubmatch(string(help), -1) {
+		names = append(names, strings.Join(append(slices.Clone(group), found[1]), " "))
+	}
+	return names
+}
+
+// Every verb that the real docker has is either obeyed or refused by its name,
+// with a reason and a hint. Seen to fail when "rename" was not in the list.
+func TestEveryVerbOfDockerIsKnown(t *testing.T) {
+	t.Parallel()
+	all := commandsOf(t)
+	for _, group := range []string{"container", "image", "network", "system"} {
+		all = append(all, commandsOf(t, group)...)
+	}
+	for _, path := range all {
+		var problems strings.Builder
+		c := quietCLI()
+		c.Err = &problems
+		if _, ok := verbTable()[path]; ok || groupTable()[path] != nil {
+			continue
+		}
+		if group, name, ok := strings.Cut(path, " "); ok && groupTable()[group][name] != "" {
+			continue
+		}
+		code := c.report(c.main(t.Context(), strings.Fields(path)))
+		if want := "docker: 'docker " + path + "' is refused: "; code != exitUsage || !strings.HasPrefix(problems.String(), want) || !strings.Contains(problems.String(), "\nhint: ") {
+			t.Errorf("docker %s: %d, %s", path, code, problems.String())
+		}
+	}
+}
+
+// What a person may expect and does not get is refused by its name and with a
+// hint: nothing is ignored.
+func TestRefusalsNameWhatTheyRefuse(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"create -p 80:80 image":                            "docker: --publish is refused: a sandbox has no ports",
+		"run -P image":                                     "docker: --publish-all is refused: a sandbox has no ports",
+		"run -v data:/data image":                          "docker: --volume data:/data is refused: only a host directory",
+		"run -v /data image":                               "docker: --volume /data is refused: only a host directory",
+		"run --mount type=volume,source=d,target=/d image": "docker: --mount type=volume,source=d,target=/d is refused: only a host directory",
+		"run --volumes-from other image":                   "docker: --volumes-from is refused: ",
+		"run --restart always image":                       "docker: --restart always is refused: nothing runs beside",
+		"run --shm-size 1g image":                          "docker: --shm-size is refused: this limit is not one",
+		"run --privileged image":                           "docker: --privileged is refused: it would open the sandbox",
+		"exec --privileged box true":                       "docker: --privileged is refused: it would open the sandbox",
+		"attach --detach-keys ctrl-x box":                  "docker: --detach-keys is refused: ",
+		"rename box other":                                 "docker: 'docker rename' is refused: a container's name",
+		"stats --no-stream box":                            "docker: 'docker stats' is refused: ",
+		"volume create data":                               "docker: 'docker volume' is refused: volumes of an engine",
+		"container rename box other":                       "docker: 'docker container rename' is refused: ",
+	} {
+		var problems strings.Builder
+		c := quietCLI()
+		c.Err = &problems
+		code := c.report(c.main(t.Context(), strings.Fields(line)))
+		if got := problems.String(); code != exitUsage || !strings.HasPrefix(got, want) || !strings.Contains(got, "\nhint: ") {
+			t.Errorf("docker %s: %d, %s\nwant %s", line, code, got, want)
+		}
+	}
+}
+
 // TestInvariant_FLAGS_NEVER_WIDEN: a flag that would open the sandbox is refused
 // by its name, before anything is made. Seen to fail when "cap-add" was taken
 // out of the list of refused flags.

@@ -43,9 +43,9 @@ func birthOf(pid int) (string, error) {
 	return strings.TrimSpace(string(boot)) + ":" + fields[start], nil
 }
 
-// Alive tells whether the guest's process runs.
+// Alive tells whether the guest's process runs, and may.
 func (g *Guest) Alive() bool {
-	if g == nil {
+	if g == nil || g.Paused {
 		return false
 	}
 	birth, err := birthOf(g.PID)

@@ -30,8 +30,13 @@ func (c *cli) logs(ctx context.Context, ref, tail string, follow bool) error {
 	if err != nil {
 		return err
 	}
-	if s != statusRunning || x.Main.Process == "" {
-		return c.printKept(x, tail)
+	switch {
+	case s != statusRunning:
+		return c.printKept(ctx, x, tail, nil)
+	case x.Main.Process == "" && follow:
+		return c.printKept(ctx, x, tail, func() bool { return c.boxes.Held(attachedLock(x)) })
+	case x.Main.Process == "":
+		return c.printKept(ctx, x, tail, nil)
 	}
 	m, release, err := c.boxes.Enter(ctx, x)
 	if err != nil {
@@ -51,16 +56,61 @@ func (c *cli) logs(ctx context.Context, ref, tail string, follow bool) error {
 	return err
 }
 
-func (c *cli) printKept(x *Container, tail string) error {
-	for _, output := range []struct {
+// keptOutput is what was kept of one output, and where it is printed.
+type keptOutput struct {
+	file *os.File
+	to   io.Writer
+}
+
+// openKept opens the outputs that were kept. Whoever removes the container
+// meanwhile does not take them away from us.
+func (c *cli) openKept(x *Container) (all []keptOutput, err error) {
+	for _, o := range []struct {
 		stream string
 		to     io.Writer
 	}{{"stdout", c.Out}, {"stderr", c.Err}} {
-		data, err := os.ReadFile(c.shelf.outputPath(x.Name, output.stream))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		file, err := os.Open(c.shelf.outputPath(x.Name, o.stream))
+		if err == nil {
+			all = append(all, keptOutput{file, o.to})
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// printKept prints the outputs as they were kept, and goes on while more may
+// come: another process writes them as long as it attends to the command.
+func (c *cli) printKept(ctx context.Context, x *Container, tail string, more func() bool) error {
+	kept, err := c.openKept(x)
+	for _, o := range kept {
+		defer o.file.Close()
+	}
+	if err != nil {
+		return err
+	}
+	for _, o := range kept {
+		data, err := io.ReadAll(o.file)
+		if err != nil {
 			return err
 		}
-		if _, err := io.WriteString(output.to, lastLines(string(data), tail)); err != nil {
+		if _, err := io.WriteString(o.to, lastLines(string(data), tail)); err != nil {
+			return err
+		}
+	}
+	return followKept(ctx, kept, more)
+}
+
+// followKept prints what is added, until there is nobody any more who would.
+func followKept(ctx context.Context, kept []keptOutput, more func() bool) error {
+	for goOn := true; goOn && more != nil; {
+		goOn = more() // asked first: it may have written before its end
+		for _, o := range kept {
+			if _, err := io.Copy(o.to, o.file); err != nil {
+				return err
+			}
+		}
+		if err := sleep(ctx, waitStep); goOn && err != nil {
 			return err
 		}
 	}

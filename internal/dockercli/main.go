@@ -111,6 +111,9 @@ func (c *cli) grouped(ctx context.Context, name string, group map[string]string,
 	if plain, ok := group[args[0]]; ok {
 		return c.plain(ctx, plain, name+" "+args[0], args[1:])
 	}
+	if err := refuseVerb(name + " " + args[0]); err != nil {
+		return err
+	}
 	return unknownCommand("docker "+name+" "+args[0], "docker "+name)
 }
 
@@ -122,6 +125,9 @@ func unknownCommand(what, path string) error {
 func (c *cli) plain(ctx context.Context, name, path string, args []string) error {
 	made, ok := verbTable()[name]
 	if !ok {
+		if err := refuseVerb(name); err != nil {
+			return err
+		}
 		return unknownCommand("docker "+name, "docker")
 	}
 	v := made(c)
@@ -216,6 +222,9 @@ func (c *cli) report(err error) int {
 func (c *cli) reportUsage(bad *usageError) {
 	if refused, ok := errors.AsType[*refusal](bad); ok {
 		fmt.Fprintf(c.Err, "docker: %v\n", refused)
+		if hint := hints()[refused.reason]; hint != "" {
+			fmt.Fprintln(c.Err, "hint: "+hint)
+		}
 		return
 	}
 	fmt.Fprintf(c.Err, "%v\n\nUsage:  %s\n\nRun '%s --help' for more information\n", bad.err, bad.line, bad.path)

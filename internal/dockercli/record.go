@@ -25,6 +25,7 @@ type Container struct {
 	Home       string            `json:"home"` // of the user, known when it was started
 	TTY        bool              `json:"tty"`
 	OpenStdin  bool              `json:"openStdin"`
+	Detached   bool              `json:"detached"` // made by a `run` that did not stay
 	StopSignal string            `json:"stopSignal"`
 	StopAfter  int64             `json:"stopAfter"` // seconds, 0: the default
 
@@ -54,8 +55,9 @@ type Container struct {
 type Guest struct {
 	Socket string `json:"socket"`
 	PID    int    `json:"pid"`
-	Birth  string `json:"birth"` // of the process, in the kernel's words
-	Lease  string `json:"lease"` // to share while the sandbox is used
+	Birth  string `json:"birth"`  // of the process, in the kernel's words
+	Lease  string `json:"lease"`  // to share while the sandbox is used
+	Paused bool   `json:"paused"` // it would not answer
 }
 
 // Limits are the resources a container may use. Zero means no limit.
@@ -97,6 +99,10 @@ type Life struct {
 func (c *Container) argv() []string {
 	return append(append([]string(nil), c.Entrypoint...), c.Cmd...)
 }
+
+// stdinOnce tells whether the end of the first input is the command's end of
+// input. One that was started to wait for others has no first.
+func (c *Container) stdinOnce() bool { return c.OpenStdin && !c.Detached }
 
 // shortID is how people see an id.
 func (c *Container) shortID() string { return c.ID[:min(12, len(c.ID))] }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
@@ -49,6 +48,7 @@ func (c *cli) run(ctx context.Context, o *createOptions, detach bool, args []str
 	if detach && o.tty && len(o.attach) > 0 {
 		return localError("docker: conflicting options: cannot specify both --attach and --detach")
 	}
+	o.detached = detach
 	x, err := c.create(ctx, o, args)
 	if err != nil {
 		return err
@@ -158,9 +158,6 @@ const maxKept = 1 << 20
 // recordOutput also writes the command's output where `docker logs` finds it,
 // the beginning of it. A full disk must not end the command.
 func (c *cli) recordOutput(x *Container, command *machine.Command) (stop func()) {
-	if x.AutoRemove {
-		return func() {}
-	}
 	var files []*os.File
 	tee := func(stream string, to io.Writer) io.Writer {
 		file, err := os.OpenFile(c.shelf.outputPath(x.Name, stream), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -179,7 +176,8 @@ func (c *cli) recordOutput(x *Container, command *machine.Command) (stop func())
 	}
 }
 
-// forgiving writes as much as there is room for, and never fails.
+// forgiving writes as much as there is room for, says where that ended, and
+// never fails.
 type forgiving struct {
 	to   io.Writer
 	room int
@@ -187,115 +185,10 @@ type forgiving struct {
 
 func (f *forgiving) Write(p []byte) (int, error) {
 	n := min(len(p), f.room)
-	f.room -= n
 	_, _ = f.to.Write(p[:n])
+	if f.room > 0 && n < len(p) {
+		_, _ = io.WriteString(f.to, "\n[the rest was not kept]\n")
+	}
+	f.room -= n
 	return len(p), nil
-}
-
-// startAttached starts one container and shows its output.
-func (c *cli) startAttached(ctx context.Context, args []string) error {
-	if len(args) > 1 {
-		return localError("you cannot start and attach multiple containers at once")
-	}
-	x, s, err := c.get(ctx, args[0])
-	if err != nil {
-		return err
-	}
-	if s == statusRunning || s == statusPaused {
-		return c.attach(ctx, x, x.OpenStdin)
-	}
-	return c.attend(ctx, x, x.OpenStdin)
-}
-
-func (c *cli) attachVerb() *verb {
-	var noStdin bool
-	return &verb{usage: " [OPTIONS] CONTAINER", least: 1, most: 1,
-		flags: func(f *flagSet) {
-			f.truth(&noStdin, "no-stdin", "")
-			f.truth(new(bool), "sig-proxy", "")
-			f.refuse(whyNoVerb, "detach-keys")
-		},
-		run: func(ctx context.Context, args []string) error {
-			x, s, err := c.get(ctx, args[0])
-			switch {
-			case err != nil:
-				return err
-			case s == statusPaused:
-				return localError("You cannot attach to a paused container, unpause it first")
-			case s != statusRunning:
-				return localError("You cannot attach to a stopped container, start it first")
-			}
-			return c.attach(ctx, x, x.OpenStdin && !noStdin)
-		}}
-}
-
-// attach follows a main command from now on, until it ends.
-func (c *cli) attach(ctx context.Context, x *Container, stdin bool) error {
-	if x.Main.Process == "" {
-		return fmt.Errorf("container %s is attended by the `run` that made it", x.Name)
-	}
-	m, release, err := c.enterRunning(ctx, x, x.Name)
-	if err != nil {
-		return err
-	}
-	defer release()
-	p, err := m.Process(ctx, x.Main.Process)
-	if err != nil {
-		return err
-	}
-	if stdin {
-		go c.typeInto(ctx, m, x.Main.Process)
-	}
-	from := machine.LogRequest{Stdout: p.Stdout, Stderr: p.Stderr}
-	result, err := c.follow(ctx, m, x.Main.Process, from)
-	if err != nil {
-		return err
-	}
-	if result.ExitCode != 0 {
-		return &exit{code: result.ExitCode}
-	}
-	return nil
-}
-
-// typeInto passes our input on. It ends with the process.
-func (c *cli) typeInto(ctx context.Context, m *machine.Machine, id string) {
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := c.In.Read(buffer)
-		if m.Write(ctx, id, buffer[:n], err != nil) != nil || err != nil {
-			return
-		}
-	}
-}
-
-// followStep is how long a guest waits for more output before it answers.
-const followStep = 20 * time.Second
-
-// follow prints output as it comes, until the command ends.
-func (c *cli) follow(ctx context.Context, m *machine.Machine, id string, from machine.LogRequest) (*machine.Result, error) {
-	for {
-		from.Wait = followStep
-		logs, err := m.Logs(ctx, id, from)
-		if err != nil {
-			return nil, err
-		}
-		_, errOut := io.WriteString(c.Out, joinFrom(logs.Stdout, from.Stdout))
-		_, errErr := io.WriteString(c.Err, joinFrom(logs.Stderr, from.Stderr))
-		if err := errors.Join(errOut, errErr); err != nil {
-			return nil, err
-		}
-		from.Stdout, from.Stderr = logs.Stdout.Next, logs.Stderr.Next
-		if r := logs.Process.Result; r != nil && from.Stdout >= r.Stdout.Total && from.Stderr >= r.Stderr.Total {
-			return r, nil
-		}
-	}
-}
-
-// joinFrom is the part of an output from an offset on.
-func joinFrom(log machine.Log, from int64) string {
-	shifted := slices.Clone(log.Chunks)
-	for i := range shifted {
-		shifted[i].Offset -= from
-	}
-	return joinLog(machine.Log{Chunks: shifted})
 }

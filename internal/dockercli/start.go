@@ -340,8 +340,12 @@ func (c *cli) rm(ctx context.Context, ref string, force bool) error {
 	if !force {
 		s, err := c.look(ctx, x)
 		if err == nil && (s == statusRunning || s == statusPaused) {
+			first := "Stop"
+			if s == statusPaused {
+				first = "Unpause and then stop"
+			}
 			//nolint:staticcheck // docker's words
-			return fmt.Errorf("You cannot remove a %s container %s. Stop the container before attempting removal or force remove", s, x.ID)
+			return fmt.Errorf("You cannot remove a %s container %s. %s the container before attempting removal or force remove", s, x.ID, first)
 		}
 	}
 	unlock, err := c.boxes.Lock(ctx, x.Name)
@@ -374,7 +378,26 @@ func (c *cli) pause(ctx context.Context, ref string, paused bool) error {
 	case !paused && s != statusPaused:
 		return fmt.Errorf("Container %s is not paused", x.ID)
 	}
-	return c.boxes.Pause(ctx, x, paused)
+	return c.hold(ctx, x.Name, paused)
+}
+
+// hold pauses a sandbox, or lets it go on, and notes that its guest does not
+// answer meanwhile: in this order, so that nobody is kept from one that runs.
+func (c *cli) hold(ctx context.Context, name string, paused bool) error {
+	unlock, err := c.boxes.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	x, err := c.shelf.load(name)
+	if err != nil {
+		return err
+	}
+	if err := c.boxes.Pause(ctx, x, paused); err != nil || x.Guest == nil {
+		return err
+	}
+	x.Guest.Paused = paused
+	return c.shelf.save(x)
 }
 
 func (c *cli) waitVerb() *verb {
@@ -421,10 +444,15 @@ func (c *cli) waitABit(ctx context.Context, x *Container) error {
 		_, err = m.Wait(ctx, x.Main.Process)
 		return errors.Join(ctx.Err(), ignoreLost(ignore(err, machine.ErrNoProcess)))
 	}
+	return sleep(ctx, waitStep)
+}
+
+// sleep waits, unless the time of the caller is over.
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(waitStep):
+	case <-time.After(d):
 		return nil
 	}
 }
