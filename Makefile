@@ -67,17 +67,20 @@ test: engine build openclaw sdks vet ## run every test, on real engines (needs r
 	@! grep -F 'WARNING: DATA RACE' $(TEST_EVENTS)
 	@[ ! -s $(UNSTEADY) ] || { echo 'unsteady: these failed once and passed alone'; cat $(UNSTEADY); }
 
+# The OpenClaw to run; empty is the current one, 2026.2.26 the other that is tested.
+OPENCLAW ?=
+
 .PHONY: openclaw
 openclaw: ## install the OpenClaw that tests run (needs npm)
-	scripts/openclaw.sh up
+	scripts/openclaw.sh up $(OPENCLAW)
 
 .PHONY: sdks
 sdks: ## install the SDKs of models that tests run (needs npm)
 	scripts/sdks.sh up
 
 .PHONY: test-openclaw
-test-openclaw: engine build openclaw ## run the real OpenClaw on Atoll's docker (needs root)
-	go test $(TEST_FLAGS) -count=1 ./internal/openclawpeer
+test-openclaw: engine build openclaw ## run the real OpenClaw on Atoll's docker (needs root); OPENCLAW=2026.2.26 chooses
+	ATOLL_TEST_OPENCLAW=$(OPENCLAW) go test $(TEST_FLAGS) -count=1 ./internal/openclawpeer
 
 .PHONY: vet
 vet:
