@@ -24,6 +24,7 @@ type Models struct {
 	app    *App
 	config config.LLM
 	pools  []*secret.Pool
+	made   runKeys
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 	after  func() error // what to end last; may be nil
@@ -69,6 +70,9 @@ func (a *App) openModels(ctx context.Context, cfg config.LLM) (*Models, error) {
 	var background context.Context
 	background, m.stop = context.WithCancel(context.WithoutCancel(ctx))
 	m.keepKeys(background)
+	if m.makesKeys() {
+		m.work.Go(func() { m.endLeftKeys(background) })
+	}
 	return m, nil
 }
 
@@ -105,14 +109,14 @@ func (m *Models) providers(ctx context.Context) (all []llm.Provider, err error) 
 				return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 			}
 		}
-		all = append(all, llm.Provider{Upstream: up, Keys: pool, Models: p.Models})
+		all = append(all, llm.Provider{Name: p.Name, Upstream: up, Keys: pool, Models: p.Models})
 	}
 	return all, nil
 }
 
 // scrub takes every key out of a text.
 func (m *Models) scrub(text string) string {
-	for _, pool := range m.pools {
+	for _, pool := range append(m.made.pools(), m.pools...) {
 		for _, key := range pool.Values() {
 			text = strings.ReplaceAll(text, key.Reveal(), "[redacted]")
 		}

@@ -22,6 +22,7 @@ type ModelGrant struct {
 	*grant.Grant
 	listener *machine.PortListener
 	done     chan error
+	endKeys  func()
 }
 
 // Grant opens a grant in a session's sandbox and serves models at its port 8080,
@@ -39,16 +40,24 @@ func (m *Models) Grant(ctx context.Context, s *Session, terms *grant.Terms) (*Mo
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("serve models in the sandbox: %w", err), g.Close())
 	}
-	mg := &ModelGrant{Grant: g, listener: listener, done: make(chan error, 1)}
-	door := llm.GrantDoor(Limits(&m.config, &s.Plan.Agent.LLM))
+	limits := Limits(&m.config, &s.Plan.Agent.LLM)
+	keys, endKeys, err := m.keysOfRun(ctx, terms, limits)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close(), g.Close())
+	}
+	mg := &ModelGrant{Grant: g, listener: listener, done: make(chan error, 1), endKeys: endKeys}
+	door := llm.GrantDoor(limits, keys)
 	go func() { mg.done <- m.Serve(desk.Listener(listener, true), door) }()
 	return mg, nil
 }
 
-// Close ends the grant, everything that was started under it, and the port.
+// Close ends the grant, everything that was started under it, the port, and the
+// keys that were made for the run.
 func (g *ModelGrant) Close() error {
 	err := g.Grant.Close()
-	return errors.Join(err, g.listener.Close(), <-g.done)
+	err = errors.Join(err, g.listener.Close(), <-g.done)
+	g.endKeys()
+	return err
 }
 
 // Terms are those of a session's agent, for the models that were asked for: all

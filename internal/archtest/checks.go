@@ -77,7 +77,7 @@ func onlyImporters(root string, may ...string) func([]Package) []string {
 				continue
 			}
 			for _, i := range p.Imports {
-				if below(i, root) && i != spawnPackage {
+				if below(i, root) {
 					wrong = append(wrong, fmt.Sprintf("%s imports %s", p.Path, i))
 				}
 			}

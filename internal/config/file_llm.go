@@ -19,7 +19,7 @@ type llmProviderFile struct {
 	Models []string     `json:"models" check:"model" doc:"Models that are asked here; a name may end in *. Without any: all that no other provider names."`
 	Admin  *llmKeyFile  `json:"adminKey" doc:"LiteLLM's key for spend logs and virtual keys, if it is not the first of keys."`
 	CA     *string      `json:"caFile" check:"hostPath" doc:"File with the certificates that the upstream's must come from, instead of the system's."`
-	Key    *bool        `json:"keyPerRun" note:"later" doc:"Make one virtual key a run, limited as the run is and deleted at its end (LiteLLM only)."`
+	Key    *bool        `json:"keyPerRun" doc:"Make one virtual key a run, limited as the run is and deleted at its end (LiteLLM only)."`
 }
 
 type llmKeyFile struct {

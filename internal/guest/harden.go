@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,9 +23,8 @@ const (
 )
 
 // Harden makes the process unassailable for code with the same user, as far as
-// that needs no privilege, and small. It comes before anything else. It closes
-// what was inherited, but for what is to be kept.
-func Harden(keep ...int) error {
+// that needs no privilege, and small. It comes before anything else.
+func Harden() error {
 	// Nobody may trace us, or open our memory and descriptors.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("dumpable: %w", err)
@@ -35,23 +33,24 @@ func Harden(keep ...int) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil && !alone() {
 		return fmt.Errorf("subreaper: %w", err)
 	}
-	closeInherited(keep)
+	closeInherited()
 	runtime.GOMAXPROCS(threads)
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryLimit)
+	makeThreads()
 	return nil
 }
 
 // closeInherited closes what whoever started us left open. The Go runtime's own
 // descriptors are anonymous, and stay.
-func closeInherited(keep []int) {
+func closeInherited() {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return
 	}
 	for _, entry := range entries {
 		fd, err := strconv.Atoi(entry.Name())
-		if err != nil || fd < 3 || slices.Contains(keep, fd) {
+		if err != nil || fd < 3 {
 			continue
 		}
 		target, err := os.Readlink("/proc/self/fd/" + entry.Name())
@@ -69,11 +68,10 @@ const (
 	spareThreads = maxSlots + maxFileSlots + 8
 )
 
-// makeThreads has the Go runtime make threads, which it keeps, once. Later a fork
+// makeThreads has the Go runtime make threads now, which it keeps. Later a fork
 // bomb may have taken the last process number, and a Go program that cannot make
-// a thread when it needs one dies. So they are there before the first process of
-// the sandbox is, and hosts that only knock need not wait for them.
-var makeThreads = sync.OnceFunc(func() {
+// a thread when it needs one dies.
+func makeThreads() {
 	var made sync.WaitGroup
 	release := make(chan struct{})
 	for range spareThreads {
@@ -87,4 +85,4 @@ var makeThreads = sync.OnceFunc(func() {
 	}
 	made.Wait()
 	close(release)
-})
+}

@@ -67,7 +67,7 @@ func (p *proxy) openBox(name string) *box {
 	must(p.t, err)
 	next := make(chan string, 100)
 	w := &wire{l, func() string { return <-next }}
-	go func() { _ = p.Serve(b.Listener(w, true), llm.GrantDoor(nil)) }()
+	go func() { _ = p.Serve(b.Listener(w, true), llm.GrantDoor(nil, nil)) }()
 	b.tell(next)
 	return b
 }

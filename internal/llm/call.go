@@ -66,7 +66,7 @@ func (x *exchange) problemOf(err error) *dialect.Problem {
 // of the answer.
 func (x *exchange) send(a *h1.Response) (*link, error) {
 	for try := 1; ; try++ {
-		key, err := x.place.keys.Pick()
+		key, err := x.keys().Pick()
 		if err != nil {
 			return nil, stop(503, "upstream_failing", err.Error()+": it is left alone for a moment", true)
 		}

@@ -21,6 +21,7 @@ type Caller struct {
 	Strict  bool            // nothing that the provider would fetch, keep or run
 	Until   time.Time       // zero: no end
 	Context context.Context // ends with the caller's right; nil: never
+	Keys    map[string]Keys // used instead of a provider's own, by its name
 	headers headers
 }
 
@@ -56,8 +57,8 @@ const (
 
 // GrantDoor takes connections that carry a grant. Whatever their callers say of
 // themselves, they are the grant's; limits are the budgets that hold besides the
-// grant's own.
-func GrantDoor(limits []usage.Limit) Door {
+// grant's own, and keys those that were made for them, by the provider's name.
+func GrantDoor(limits []usage.Limit, keys map[string]Keys) Door {
 	return func(conn net.Conn) Admit {
 		g := grant.Of(conn)
 		if g == nil {
@@ -68,7 +69,7 @@ func GrantDoor(limits []usage.Limit) Door {
 		if err != nil {
 			return refuseAll(err.Error())
 		}
-		caller.Context = g.Context()
+		caller.Context, caller.Keys = g.Context(), keys
 		return func(*h1.Request) (*Caller, *dialect.Problem) {
 			if g.Err() != nil {
 				return nil, noGrant("the run that this process belongs to is over")

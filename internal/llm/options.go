@@ -30,6 +30,7 @@ type Keys interface {
 
 // Provider is a place where models are.
 type Provider struct {
+	Name     string
 	Upstream Upstream
 	Keys     Keys
 	Models   []string // names, or beginnings of names that end in *; none: all

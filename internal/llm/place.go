@@ -9,6 +9,7 @@ import (
 // place is a provider and the connections to it.
 type place struct {
 	*upstream
+	name   string
 	keys   Keys
 	models []string
 }
@@ -27,7 +28,7 @@ func newPlaces(providers []Provider) ([]*place, error) {
 		if err != nil {
 			return nil, err
 		}
-		places = append(places, &place{u, p.Keys, p.Models})
+		places = append(places, &place{u, p.Name, p.Keys, p.Models})
 	}
 	return places, nil
 }
@@ -49,12 +50,23 @@ func (s *Server) placeOf(model string) (found *place) {
 	return found
 }
 
-// secrets are all keys of all places.
-func (s *Server) secrets() (all []secret.Value) {
-	for _, p := range s.places {
+// secrets are all keys of all places, and those of the caller's run.
+func (x *exchange) secrets() (all []secret.Value) {
+	for _, p := range x.s.places {
 		all = append(all, p.keys.Values()...)
 	}
+	for _, keys := range x.caller.Keys {
+		all = append(all, keys.Values()...)
+	}
 	return all
+}
+
+// keys are those that the caller's requests are made with.
+func (x *exchange) keys() Keys {
+	if own := x.caller.Keys[x.place.name]; own != nil {
+		return own
+	}
+	return x.place.keys
 }
 
 // goTo makes a place the one that is asked.

@@ -107,7 +107,7 @@ func looksLikeJSON(b []byte) bool {
 
 // scrub takes keys and the upstream's address out of an answer.
 func (x *exchange) scrub(answer []byte) []byte {
-	for _, value := range x.s.secrets() {
+	for _, value := range x.secrets() {
 		if key := []byte(value.Reveal()); len(key) > 0 && bytes.Contains(answer, key) {
 			answer = bytes.ReplaceAll(answer, key, []byte("[redacted]"))
 		}

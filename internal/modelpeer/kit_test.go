@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,12 +20,14 @@ import (
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/scripted/litellm"
+	"github.com/atoll-run/atoll/internal/secret"
+	upstream "github.com/atoll-run/atoll/internal/usage/litellm"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds a program in a sandbox: a loaded machine is slow.
-const patience = 5 * time.Minute
+const patience = 10 * time.Minute
 
 const masterKey = "sk-master-0123456789-of-the-upstream"
 
@@ -58,8 +61,10 @@ type deskOptions struct {
 	backend string // linux or docker
 	binds   []string
 	models  map[string]litellm.Model
-	late    bool // LiteLLM writes its logs when told
-	llm     map[string]any
+	llm     map[string]any // more of the configuration
+
+	late      bool // LiteLLM writes its logs when told
+	keyPerRun bool
 }
 
 func newDesk(t *testing.T, o deskOptions) *desk {
@@ -96,11 +101,11 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 func (d *desk) config(dir string, o *deskOptions) string {
 	d.Helper()
 	type object = map[string]any
-	docker := object{"binds": o.binds, "dangerouslyAllowExternalBindSources": true, "containerPrefix": filepath.Base(dir) + "-"}
+	docker := object{"binds": append([]string{}, o.binds...), "dangerouslyAllowExternalBindSources": true, "containerPrefix": filepath.Base(dir) + "-"}
 	if o.backend == "docker" {
 		docker["image"] = enginetest.Image
 	}
-	llm := object{"providers": object{"litellm": object{"url": d.upstream.URL(), "keys": []any{object{"env": "LITELLM_MASTER_KEY"}}}}}
+	llm := object{"providers": object{"litellm": object{"url": d.upstream.URL(), "keys": []any{object{"env": "LITELLM_MASTER_KEY"}}, "keyPerRun": o.keyPerRun}}}
 	maps.Copy(llm, o.llm)
 	workspace := filepath.Join(dir, "agent")
 	if err := os.MkdirAll(workspace, 0o755); err != nil {
@@ -170,4 +175,21 @@ func (d *desk) exec(g *app.ModelGrant, stdin []byte, env map[string]string, argv
 		d.Fatalf("%s: %+v, %v\n%s\n%s", strings.Join(argv, " "), result, err, stdout.String(), stderr.String())
 	}
 	return stdout.String()
+}
+
+// leaveKey makes a run's key as a process would that is killed afterwards.
+func (d *desk) leaveKey(run string) {
+	d.Helper()
+	key := secret.Literal{Value: secret.New(masterKey)}
+	client := upstream.New(upstream.Options{URL: d.upstream.URL(), Key: key, HTTP: &http.Transport{DisableKeepAlives: true}})
+	if _, err := client.MakeRunKey(d.Context(), upstream.KeyRequest{Run: run, Life: time.Hour}); err != nil {
+		d.Fatal(err)
+	}
+	notes := filepath.Join(d.state, "usage", "keys")
+	if err := os.MkdirAll(notes, 0o700); err != nil {
+		d.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(notes, "litellm@"+run), nil, 0o600); err != nil {
+		d.Fatal(err)
+	}
 }

@@ -108,11 +108,7 @@ func (m *Manager) makeFork(ctx context.Context, spec *Spec, fork func() (Instanc
 	}
 	ready := *spec
 	ready.SetupCommand = ""
-	mach, err := m.setUp(ctx, &ready, inst)
-	if err == nil {
-		_ = mach.Close()
-	}
-	return err
+	return m.setUp(ctx, &ready, inst)
 }
 
 // forker finds the machinery of the source, and refuses what is no fork.

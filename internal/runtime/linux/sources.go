@@ -18,8 +18,11 @@ import (
 // that to the new process, which is still outside and may then, and tell it
 // which file must be there.
 type sources struct {
-	files []*os.File // descriptors for the new process
+	files []*os.File // descriptors for the new process, from firstFD on
 }
+
+// firstFD is the number of the first of them there: control is 3, the guest 4.
+const firstFD = walls.Control + 2
 
 // errExchanged is the reason of every mismatch.
 var errExchanged = errors.New("is no longer the file that was checked")
@@ -44,14 +47,13 @@ func (s *sources) add(path string, want hostpath.ID) (*walls.Source, error) {
 	if !privileged() {
 		return source, nil
 	}
-	if source.File, err = s.detach(source); err != nil {
+	if source.FD, err = s.detach(source); err != nil {
 		return nil, fmt.Errorf("mount source %s: %w", path, err)
 	}
 	return source, nil
 }
 
-// detach makes a mount of a source that is attached nowhere, and returns which
-// of the files it is.
+// detach makes a mount of a source that is attached nowhere.
 func (s *sources) detach(source *walls.Source) (int, error) {
 	at, err := unix.Openat2(unix.AT_FDCWD, source.Path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
@@ -70,7 +72,7 @@ func (s *sources) detach(source *walls.Source) (int, error) {
 		return 0, err
 	}
 	s.files = append(s.files, os.NewFile(uintptr(tree), source.Path))
-	return len(s.files), nil
+	return firstFD + len(s.files) - 1, nil
 }
 
 func (s *sources) close() {

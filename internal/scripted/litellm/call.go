@@ -92,7 +92,7 @@ func (s *Server) next(ask *scripted.Request, model Model) (scripted.Turn, error)
 	defer s.mu.Unlock()
 	who := part{ask.Model, ask.Dialect}
 	if s.players[who] == nil {
-		s.players[who] = &scripted.Player{Script: model.Script, Anew: true}
+		s.players[who] = &scripted.Player{Script: model.Script}
 	}
 	turn, err := s.players[who].Next(ask)
 	if err != nil {

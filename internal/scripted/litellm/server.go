@@ -29,7 +29,7 @@ type Options struct {
 }
 
 // Model is what one model costs, in dollars for a token, and what it says: its
-// script, which begins again with every message of a user, or always the same.
+// script, in every dialect from its beginning, or always the same.
 type Model struct {
 	Input, Output float64
 	Answer        string
@@ -56,6 +56,7 @@ type Row struct {
 // virtualKey is a key that /key/generate made.
 type virtualKey struct {
 	alias     string
+	kind      string
 	models    []string
 	maxBudget float64
 	expires   time.Time
@@ -125,11 +126,22 @@ func (s *Server) Add(r Row) {
 	s.written = append(s.written, r)
 }
 
-// Keys returns how many virtual keys there are.
-func (s *Server) Keys() int {
+// Key is a virtual key as its maker asked for it.
+type Key struct {
+	Alias, Type, Hash string
+	Models            []string
+	MaxBudget         float64
+	Expires           time.Time
+}
+
+// Keys returns the virtual keys that there are.
+func (s *Server) Keys() (all []Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.keys)
+	for key, k := range s.keys {
+		all = append(all, Key{Alias: k.alias, Type: k.kind, Hash: hashKey(key), Models: k.models, MaxBudget: k.maxBudget, Expires: k.expires})
+	}
+	return all
 }
 
 // Requests returns the requests to models so far.
@@ -209,6 +221,7 @@ func (s *Server) generateKey(w http.ResponseWriter, r *http.Request) {
 		MaxBudget float64  `json:"max_budget"`
 		Duration  string   `json:"duration"`
 		Models    []string `json:"models"`
+		Type      string   `json:"key_type"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&ask); err != nil {
 		refuse(w, http.StatusBadRequest, "bad_request_error", err.Error())
@@ -220,10 +233,24 @@ func (s *Server) generateKey(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	key := "sk-" + rand.Text()
-	s.mu.Lock()
-	s.keys[key] = &virtualKey{alias: ask.Alias, models: ask.Models, maxBudget: ask.MaxBudget, expires: time.Now().Add(life)}
-	s.mu.Unlock()
+	if !s.addKey(key, &virtualKey{alias: ask.Alias, kind: ask.Type, models: ask.Models, maxBudget: ask.MaxBudget, expires: time.Now().Add(life)}) {
+		refuse(w, http.StatusBadRequest, "bad_request_error", "Key with alias '"+ask.Alias+"' already exists.")
+		return
+	}
 	reply(w, map[string]any{"key": key, "key_alias": ask.Alias, "token_id": hashKey(key), "max_budget": ask.MaxBudget, "models": ask.Models})
+}
+
+// addKey reports whether the key's alias is new: no two keys have the same.
+func (s *Server) addKey(key string, k *virtualKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, other := range s.keys {
+		if other.alias == k.alias {
+			return false
+		}
+	}
+	s.keys[key] = k
+	return true
 }
 
 func (s *Server) deleteKey(w http.ResponseWriter, r *http.Request) {

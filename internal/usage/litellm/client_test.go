@@ -87,8 +87,8 @@ func TestARunsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	value, err := key.Read(t.Context())
-	if err != nil || s.Keys() != 1 {
-		t.Fatalf("%d keys, %v", s.Keys(), err)
+	if err != nil || len(s.Keys()) != 1 {
+		t.Fatalf("%v, %v", s.Keys(), err)
 	}
 	if status := chat(t, s, value.Reveal()); status != http.StatusOK {
 		t.Errorf("status %d", status)
@@ -101,8 +101,8 @@ func TestARunsKey(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := key.Read(t.Context()); err == nil || s.Keys() != 0 {
-		t.Errorf("%d keys left, %v", s.Keys(), err)
+	if _, err := key.Read(t.Context()); err == nil || len(s.Keys()) != 0 {
+		t.Errorf("%v left, %v", s.Keys(), err)
 	}
 	if status := chat(t, s, value.Reveal()); status != http.StatusUnauthorized {
 		t.Errorf("status %d after the end", status)

@@ -76,7 +76,7 @@ func (c *Client) MakeRunKey(ctx context.Context, r KeyRequest) (*RunKey, error) 
 		return nil, errors.New("a run's key needs a run and a life")
 	}
 	ask := map[string]any{
-		"key_alias": "atoll-" + r.Run, "duration": fmt.Sprintf("%ds", int64((r.Life+time.Second-1)/time.Second)), "models": r.Models,
+		"key_alias": aliasOf(r.Run), "duration": fmt.Sprintf("%ds", int64((r.Life+time.Second-1)/time.Second)), "models": r.Models,
 		"key_type": "llm_api", "metadata": map[string]string{"atoll_run": r.Run, "atoll_account": r.Account},
 	}
 	if r.Models == nil {
@@ -95,7 +95,7 @@ func (c *Client) MakeRunKey(ctx context.Context, r KeyRequest) (*RunKey, error) 
 	if answer.Key == "" {
 		return nil, errors.New("LiteLLM: POST /key/generate: the answer holds no key")
 	}
-	return &RunKey{client: c, alias: "atoll-" + r.Run, value: secret.New(answer.Key), Hash: answer.Token}, nil
+	return &RunKey{client: c, alias: aliasOf(r.Run), value: secret.New(answer.Key), Hash: answer.Token}, nil
 }
 
 // Name says what it is.
@@ -114,13 +114,26 @@ func (k *RunKey) Delete(ctx context.Context) error {
 	if k.value.IsEmpty() {
 		return nil
 	}
-	var answer struct{}
-	err := k.client.post(ctx, "/key/delete", map[string]any{"keys": []string{k.value.Reveal()}}, &answer)
-	if e, ok := asStatus(err); ok && e.Status == http.StatusNotFound {
-		err = nil
-	}
+	err := k.client.deleteKeys(ctx, map[string]any{"keys": []string{k.value.Reveal()}})
 	if err == nil {
 		k.value.Wipe()
+	}
+	return err
+}
+
+// DeleteRunKey ends the key of a run whose maker has died. That there is none is
+// no error.
+func (c *Client) DeleteRunKey(ctx context.Context, run string) error {
+	return c.deleteKeys(ctx, map[string]any{"key_aliases": []string{aliasOf(run)}})
+}
+
+func aliasOf(run string) string { return "atoll-" + run }
+
+func (c *Client) deleteKeys(ctx context.Context, which map[string]any) error {
+	var answer struct{}
+	err := c.post(ctx, "/key/delete", which, &answer)
+	if e, ok := asStatus(err); ok && e.Status == http.StatusNotFound {
+		return nil
 	}
 	return err
 }
