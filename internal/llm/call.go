@@ -3,7 +3,6 @@ package llm
 import (
 	"errors"
 	"io"
-	"net"
 	"os"
 	"time"
 
@@ -133,9 +132,9 @@ func (x *exchange) write(l *link) error {
 		_, err := l.Write(w.head)
 		return err
 	}
-	pieces := net.Buffers(x.ask.Pieces([][]byte{w.head}, x.body))
-	_, err := pieces.WriteTo(l.Conn)
-	return err
+	w.pieces = x.ask.Pieces(append(w.pieces[:0], w.head), x.body)
+	defer clear(w.pieces)
+	return l.writePieces(w.pieces)
 }
 
 // appendHead appends the head of the request. All of it is ours, but for the

@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/llm/dialect"
 	"github.com/atoll-run/atoll/internal/llm/h1"
+	"github.com/atoll-run/atoll/internal/llm/socket"
 )
 
 // longAgo is a deadline that has passed.
@@ -25,6 +26,7 @@ type conn struct {
 }
 
 func newConn(s *Server, n net.Conn, admit Admit) *conn {
+	n = socket.Of(n)
 	return &conn{server: s, net: n, reader: h1.NewReader(n), admit: admit}
 }
 

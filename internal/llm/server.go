@@ -105,7 +105,9 @@ func (s *Server) leave(c *Caller) {
 // Close ends every request: callers are told in the middle of their streams,
 // what was used is settled and recorded. It returns when all of it is done.
 func (s *Server) Close() error {
-	s.cancel()
+	s.mu.Lock()
+	s.cancel() // no connection comes in behind this, so that all can be waited for
+	s.mu.Unlock()
 	done := make(chan struct{})
 	go func() { s.work.Wait(); close(done) }()
 	again := time.NewTicker(s.options.Tick)

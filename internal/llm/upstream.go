@@ -16,6 +16,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/llm/h1"
+	"github.com/atoll-run/atoll/internal/llm/socket"
 )
 
 // Upstream is where requests go.
@@ -174,12 +175,12 @@ func (u *upstream) dial(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{Conn: conn}
+	l := &link{Conn: socket.Of(conn)}
 	if c, ok := conn.(syscall.Conn); ok {
 		l.raw, _ = c.SyscallConn()
 	}
 	if u.secure != nil {
-		secure := tls.Client(conn, u.secure)
+		secure := tls.Client(l.Conn, u.secure)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			conn.Close()
 			return nil, err
@@ -203,6 +204,16 @@ func (l *link) isQuiet() bool {
 		quiet = errors.Is(err, unix.EAGAIN)
 	})
 	return err == nil && quiet
+}
+
+// writePieces writes pieces one after the other, together if that is possible.
+func (l *link) writePieces(pieces [][]byte) error {
+	if direct, ok := l.Conn.(*socket.Conn); ok {
+		return direct.WritePieces(pieces)
+	}
+	buffers := net.Buffers(pieces)
+	_, err := buffers.WriteTo(l.Conn)
+	return err
 }
 
 func (l *link) discard() {

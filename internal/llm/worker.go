@@ -17,14 +17,15 @@ const (
 
 // worker is the memory that one request needs, kept for the next.
 type worker struct {
-	body  []byte // beginning of the request's body
-	head  []byte
-	text  []byte
-	out   h1.ChunkWriter
-	ask   *ask.Reader
-	meter *dialect.Meter
-	split sse.Splitter
-	store [workerBody]byte
+	body   []byte // beginning of the request's body
+	head   []byte
+	text   []byte
+	pieces [][]byte // of a request
+	out    h1.ChunkWriter
+	ask    *ask.Reader
+	meter  *dialect.Meter
+	split  sse.Splitter
+	store  [workerBody]byte
 }
 
 var workers = sync.Pool{New: func() any {
