@@ -72,11 +72,11 @@ func (s *stage) restingMemory(ctx context.Context, rest time.Duration) (float64,
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	out, err := exec.CommandContext(ctx, "docker", "-H", s.options.Getenv("DOCKER_HOST"), "inspect", "-f", "{{.State.Pid}}", s.session.Name).Output()
+	pid, err := s.guestProcess(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("docker inspect: %w", err)
+		return 0, err
 	}
-	status, err := os.ReadFile("/proc/" + strings.TrimSpace(string(out)) + "/status")
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
@@ -87,6 +87,15 @@ func (s *stage) restingMemory(ctx context.Context, rest time.Duration) (float64,
 		}
 	}
 	return 0, errors.New("the kernel does not tell the guest's memory")
+}
+
+// guestProcess is the guest's process, as the host sees it.
+func (s *stage) guestProcess(ctx context.Context) (int, error) {
+	out, err := exec.CommandContext(ctx, "docker", "-H", s.options.Getenv("DOCKER_HOST"), "inspect", "-f", "{{.State.Pid}}", s.session.Name).Output()
+	if err != nil {
+		return 0, fmt.Errorf("docker inspect: %w", err)
+	}
+	return strconv.Atoi(strings.TrimSpace(string(out)))
 }
 
 func (s *stage) moveMuch(ctx context.Context) error {

@@ -29,8 +29,8 @@ func proxyBench(ctx context.Context, o Options) (_ *Report, err error) {
 		return nil, err
 	}
 	defer peers.close()
-	p := &proxyRun{ctx: ctx, options: o, peers: peers, report: &Report{Bench: "proxy"}}
-	for _, step := range []func() error{p.small, p.large, p.streams, p.paced, p.first, p.truncation, p.held} {
+	p := &proxyRun{ctx: ctx, options: o, peers: peers, upstream: up.address, report: &Report{Bench: "proxy"}}
+	for _, step := range []func() error{p.small, p.large, p.streams, p.paced, p.first, p.truncation, p.held, p.overWire} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -40,10 +40,11 @@ func proxyBench(ctx context.Context, o Options) (_ *Report, err error) {
 
 // proxyRun is a benchmark under way.
 type proxyRun struct {
-	ctx     context.Context
-	options Options
-	peers   *peers
-	report  *Report
+	ctx      context.Context
+	options  Options
+	peers    *peers
+	upstream string
+	report   *Report
 }
 
 // rounds is how often the peers take turns.

@@ -22,16 +22,25 @@ import (
 	"github.com/atoll-run/atoll/internal/llm"
 	"github.com/atoll-run/atoll/internal/llm/dialect"
 	"github.com/atoll-run/atoll/internal/llm/h1"
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// ServeProxy is the process that the benchmark measures: the whole proxy, with
-// policy, budgets, ledger and audit log, on a socket in dir. It ends with its
-// input, and answers each line of it with its status.
-func ServeProxy(ctx context.Context, dir, upstream string, in io.Reader, out io.Writer) (err error) {
-	state := filepath.Join(dir, "state")
+// ProxyChild is the process that the benchmark measures: the whole proxy, with
+// policy, budgets, ledger and audit log.
+type ProxyChild struct {
+	Dir      string // where its socket and its state are
+	Upstream string // address of the model
+	Guest    string // socket of a sandbox whose port it serves too; "" for none
+}
+
+// Serve serves until the end of its input, and answers each line of that with
+// its status.
+func (c *ProxyChild) Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	state := filepath.Join(c.Dir, "state")
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return err
 	}
@@ -55,7 +64,7 @@ func ServeProxy(ctx context.Context, dir, upstream string, in io.Reader, out io.
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	server, err := newBenchProxy(ctx, upstream, ledger, log)
+	server, err := newBenchProxy(ctx, c.Upstream, ledger, log)
 	if err != nil {
 		return err
 	}
@@ -64,12 +73,30 @@ func ServeProxy(ctx context.Context, dir, upstream string, in io.Reader, out io.
 	if err != nil {
 		return err
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(dir, "atoll.sock"))
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(c.Dir, "atoll.sock"))
 	if err != nil {
 		return err
 	}
-	go func() { _ = server.Serve(l, door) }()
+	go serveBench(server, l, door)
+	if c.Guest != "" {
+		m := machine.New(func(ctx context.Context) (net.Conn, error) { return wire.DialSocket(ctx, c.Guest) }, nil)
+		defer m.Close()
+		if l, err = listenInside(ctx, m); err != nil {
+			return err
+		}
+		go serveBench(server, l, door)
+	}
 	return tellStatus(in, out)
+}
+
+func serveBench(s *llm.Server, l net.Listener, door llm.Door) { _ = s.Serve(l, door) }
+
+// listenInside listens in a sandbox as it is done for grants: the guest looks for
+// the grant of each caller. Everybody is let in.
+func listenInside(ctx context.Context, m *machine.Machine) (net.Listener, error) {
+	return m.Listen(ctx, modelPort, &machine.PortOptions{
+		Who: true, MaxConns: wireStreams, Gate: func(context.Context, machine.Caller) error { return nil },
+	})
 }
 
 func newBenchProxy(ctx context.Context, upstream string, ledger *usage.Ledger, log *audit.Log) (*llm.Server, error) {
@@ -99,7 +126,7 @@ func tellStatus(in io.Reader, out io.Writer) error {
 	for lines.Scan() {
 		runtime.GC()
 		debug.FreeOSMemory()
-		text, err := json.Marshal(childStatus{Goroutines: runtime.NumGoroutine(), Memory: residentBytes()})
+		text, err := json.Marshal(childStatus{Goroutines: runtime.NumGoroutine(), Memory: residentBytes(os.Getpid())})
 		if err != nil {
 			return err
 		}
@@ -108,9 +135,9 @@ func tellStatus(in io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
-// residentBytes is the memory of this process that is its own.
-func residentBytes() int64 {
-	text, _ := os.ReadFile("/proc/self/status")
+// residentBytes is the memory of a process that is its own.
+func residentBytes(pid int) int64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
 			kb, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)

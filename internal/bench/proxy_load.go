@@ -31,11 +31,11 @@ func question(size int, stream bool, how ...string) []byte {
 
 // flood has callers send a request each times, one after the other, and checks
 // that every answer is whole.
-func flood(ctx context.Context, socket string, callers, each int, request []byte) error {
+func flood(ctx context.Context, address string, callers, each int, request []byte) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for range callers {
 		group.Go(func() error {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+			conn, err := dial(ctx, address)
 			if err != nil {
 				return err
 			}
@@ -54,6 +54,15 @@ func flood(ctx context.Context, socket string, callers, each int, request []byte
 		})
 	}
 	return group.Wait()
+}
+
+// dial connects to a socket, which is a path, or to a port.
+func dial(ctx context.Context, address string) (net.Conn, error) {
+	network := "tcp"
+	if strings.HasPrefix(address, "/") {
+		network = "unix"
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
 // readOne reads one answer to its end.
@@ -127,9 +136,9 @@ func firstBytes(ctx context.Context, socket string, n int, request []byte) ([]fl
 }
 
 // hold opens streams and reads the first piece of each.
-func hold(ctx context.Context, socket string, n int, request []byte) (conns []net.Conn, err error) {
+func hold(ctx context.Context, address string, n int, request []byte) (conns []net.Conn, err error) {
 	for range n {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		conn, err := dial(ctx, address)
 		if err != nil {
 			return conns, err
 		}

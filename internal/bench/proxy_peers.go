@@ -52,7 +52,7 @@ func startPeers(ctx context.Context, o Options, dir, upstream string) (_ *peers,
 	if p.nginx, err = startNginx(ctx, dir, upstream); err != nil {
 		return nil, err
 	}
-	p.atoll, err = startChild(ctx, o, dir, upstream)
+	p.atoll, err = startChild(ctx, o, dir, upstream, "")
 	return p, err
 }
 
@@ -114,10 +114,11 @@ func findProgram(name string) (string, error) {
 	return "", advice.With(errors.New(name+" is not installed, and there is nothing to compare with"), "run: scripts/deps.sh")
 }
 
-// startChild starts the proxy in a process of its own.
-func startChild(ctx context.Context, o Options, dir, upstream string) (*peer, error) {
+// startChild starts the proxy in a process of its own; guest is the socket of a
+// sandbox that it serves too, or "".
+func startChild(ctx context.Context, o Options, dir, upstream, guest string) (*peer, error) {
 	p := &peer{name: "atoll", socket: filepath.Join(dir, "atoll.sock")}
-	p.cmd = exec.CommandContext(ctx, o.Self, "bench", "proxy-child", dir, "http://"+upstream)
+	p.cmd = exec.CommandContext(ctx, o.Self, "bench", "proxy-child", dir, "http://"+upstream, guest)
 	p.cmd.Stderr = o.Progress
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {

@@ -25,7 +25,7 @@ func newBenchCommand(e *env) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with code 1 if a claim does not hold")
 	jsonFlag(cmd, &asJSON)
-	cmd.AddCommand(newTimedDockerCommand(e), newFreshEnsureCommand(e), newFloorCommand(e), newProxyChildCommand(e))
+	cmd.AddCommand(newTimedDockerCommand(e), newFreshEnsureCommand(e), newFloorCommand(e), newProxyChildCommand(e), newProxyCallerCommand(e))
 	return cmd
 }
 
@@ -135,9 +135,24 @@ func newFloorCommand(e *env) *cobra.Command {
 // its own.
 func newProxyChildCommand(e *env) *cobra.Command {
 	return &cobra.Command{
-		Use: "proxy-child DIRECTORY UPSTREAM", Hidden: true, Args: cobra.ExactArgs(2),
+		Use: "proxy-child DIRECTORY UPSTREAM GUEST", Hidden: true, Args: cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return bench.ServeProxy(cmd.Context(), args[0], args[1], e.In, e.Out)
+			return (&bench.ProxyChild{Dir: args[0], Upstream: args[1], Guest: args[2]}).Serve(cmd.Context(), e.In, e.Out)
+		},
+	}
+}
+
+// newProxyCallerCommand is what a benchmark runs inside a sandbox: CALLERS that
+// call a model at ADDRESS.
+func newProxyCallerCommand(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use: "proxy-caller ADDRESS CALLERS HOW", Hidden: true, Args: cobra.ExactArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			callers, err := strconv.Atoi(args[1])
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return (&bench.ProxyCallers{Address: args[0], Count: callers, How: args[2]}).Call(cmd.Context(), e.In, e.Out)
 		},
 	}
 }
