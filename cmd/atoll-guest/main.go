@@ -15,7 +15,8 @@ import (
 )
 
 const usage = `usage:
-  atoll-guest init --socket PATH [--trust-uid]   serve the host, as process 1
+  atoll-guest init --socket PATH [--trust-uid] [--listener FD]
+                                                 serve the host, as process 1
   atoll-guest enclose                            build the walls of a sandbox, then serve inside
   atoll-guest pass --socket PATH                 pass standard input and output on to process 1
   atoll-guest lookup NAME                        print the addresses of a host
@@ -58,8 +59,9 @@ func serve(args []string) {
 	flags := flag.NewFlagSet("init", flag.ExitOnError)
 	flags.StringVar(&options.Socket, "socket", defaultSocket, "where the host connects")
 	flags.BoolVar(&options.TrustUID, "trust-uid", false, "admit every process of the same user, not only ones outside the pid namespace")
+	flags.IntVar(&options.Listener, "listener", 0, "an inherited `descriptor` that listens there")
 	_ = flags.Parse(args)
-	if err := guest.Harden(); err != nil {
+	if err := guest.Harden(options.Listener); err != nil {
 		fail(1, "atoll-guest: "+err.Error()+"\n")
 	}
 	options.Build = build()

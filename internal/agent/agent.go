@@ -62,7 +62,7 @@ type Outcome struct {
 }
 
 // Run gives the agent a message and works until the model is done. The outcome
-// is never nil. Errors are *Error or *chat.Error, but for the transcript's.
+// is never nil. Errors are *Error or *chat.Error.
 func (a *Agent) Run(ctx context.Context, message string) (*Outcome, error) {
 	r := &run{Agent: a, limits: a.Limits.withDefaults(), start: time.Now()}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.limits.Time, &Error{Code: CodeTime, Text: fmt.Sprintf("not done after %v", r.limits.Time)})

@@ -55,6 +55,7 @@ const (
 	CodeNoText   = "prompt_not_text"
 	CodeOverflow = string(chat.CodeContextOverflow)
 	CodeTool     = "tool_failed"
+	CodeRecord   = "transcript_failed"
 	CodeStopped  = "cancelled"
 )
 

@@ -128,7 +128,7 @@ func (t *Transcript) write(e *entry) error {
 		return fmt.Errorf("transcript: %w", err)
 	}
 	if len(line) >= maxLine {
-		return fmt.Errorf("transcript: an entry of %d bytes is more than %d", len(line), maxLine)
+		return &Error{Code: CodeRecord, Text: fmt.Sprintf("transcript: an entry of %d bytes is more than %d", len(line), maxLine)}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +139,7 @@ func (t *Transcript) write(e *entry) error {
 		err = t.file.Sync()
 	}
 	if err != nil {
-		t.broken = fmt.Errorf("transcript: %w", err)
+		t.broken = &Error{Code: CodeRecord, Text: "transcript: " + err.Error(), Err: err}
 		return t.broken
 	}
 	t.apply(e)

@@ -30,6 +30,7 @@ type order struct {
 	DieAt   string // checkpoint at which it ends itself with SIGKILL
 	Script  string
 	Hold    bool
+	Agent   string // a task for the agent, instead of all that
 }
 
 func obey(text string) int {
@@ -58,6 +59,9 @@ func (o *order) carryOut(ctx context.Context) error {
 				select {}
 			}
 		}
+	}
+	if o.Agent != "" {
+		return o.work(ctx, a)
 	}
 	got, err := a.Provide(ctx, app.Who{SessionKey: o.Session})
 	if err != nil {

@@ -21,6 +21,7 @@ const (
 	aliveMemory = 5   // MB a sandbox, at most
 	aliveGrowth = 1.5 // the last against the first, at most
 	crowdCount  = 100 // made at once
+	crowdPeer   = 1   // times as many a second as runc, at least
 	idleFor     = 3 * time.Second
 )
 
@@ -91,7 +92,14 @@ func (s *startStage) crowd(ctx context.Context, r *Report) error {
 	if len(failures) > 0 {
 		fmt.Fprintln(s.options.Progress, "the first failure:", failures[0])
 	}
-	return s.removeAll(context.WithoutCancel(ctx), sessions)
+	if err := s.removeAll(context.WithoutCancel(ctx), sessions); err != nil {
+		return err
+	}
+	peer, err := s.runcCrowd(ctx, r)
+	if err == nil && peer > 0 {
+		r.Ratios = append(r.Ratios, atLeast(fmt.Sprintf("of %d at once, starts a second against runc run", crowdCount), rate/peer, crowdPeer))
+	}
+	return err
 }
 
 func (s *startStage) removeAll(ctx context.Context, sessions []*app.Session) (err error) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,8 +24,9 @@ const (
 )
 
 // Harden makes the process unassailable for code with the same user, as far as
-// that needs no privilege, and small. It comes before anything else.
-func Harden() error {
+// that needs no privilege, and small. It comes before anything else. It closes
+// what was inherited, but for what is to be kept.
+func Harden(keep ...int) error {
 	// Nobody may trace us, or open our memory and descriptors.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("dumpable: %w", err)
@@ -33,24 +35,23 @@ func Harden() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil && !alone() {
 		return fmt.Errorf("subreaper: %w", err)
 	}
-	closeInherited()
+	closeInherited(keep)
 	runtime.GOMAXPROCS(threads)
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryLimit)
-	makeThreads()
 	return nil
 }
 
 // closeInherited closes what whoever started us left open. The Go runtime's own
 // descriptors are anonymous, and stay.
-func closeInherited() {
+func closeInherited(keep []int) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return
 	}
 	for _, entry := range entries {
 		fd, err := strconv.Atoi(entry.Name())
-		if err != nil || fd < 3 {
+		if err != nil || fd < 3 || slices.Contains(keep, fd) {
 			continue
 		}
 		target, err := os.Readlink("/proc/self/fd/" + entry.Name())
@@ -68,10 +69,11 @@ const (
 	spareThreads = maxSlots + maxFileSlots + 8
 )
 
-// makeThreads has the Go runtime make threads now, which it keeps. Later a fork
+// makeThreads has the Go runtime make threads, which it keeps, once. Later a fork
 // bomb may have taken the last process number, and a Go program that cannot make
-// a thread when it needs one dies.
-func makeThreads() {
+// a thread when it needs one dies. So they are there before the first process of
+// the sandbox is, and hosts that only knock need not wait for them.
+var makeThreads = sync.OnceFunc(func() {
 	var made sync.WaitGroup
 	release := make(chan struct{})
 	for range spareThreads {
@@ -85,4 +87,4 @@ func makeThreads() {
 	}
 	made.Wait()
 	close(release)
-}
+})

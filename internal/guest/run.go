@@ -13,6 +13,9 @@ import (
 // Options say how a guest runs.
 type Options struct {
 	Socket string // where hosts knock
+	// Listener is a descriptor that listens there already, 0 if none does:
+	// whoever started the guest let hosts knock before it runs.
+	Listener int
 	// TrustUID admits every process of the same user, for a guest that is not
 	// alone in a pid namespace.
 	TrustUID bool
@@ -44,7 +47,8 @@ func Run(ctx context.Context, options *Options) error {
 		return err
 	}
 	go s.reaper.run(children)
-	err = (&door{path: options.Socket, admit: admit, serve: s.serve}).keepOpen(ctx)
+	go makeThreads()
+	err = (&door{path: options.Socket, inherited: options.Listener, admit: admit, serve: s.serve}).keepOpen(ctx)
 	s.sayFarewell()
 	return err
 }

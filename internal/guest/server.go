@@ -80,6 +80,7 @@ func (s *server) answer(w *hostWire, stream net.Conn) {
 
 // withSlot runs f when there is a slot for it.
 func (s *server) withSlot(f func()) {
+	makeThreads()
 	s.slots <- struct{}{}
 	defer func() { <-s.slots }()
 	f()

@@ -26,9 +26,10 @@ const pollAfter = time.Second
 // door is the socket on which hosts knock. Its directory belongs to the
 // sandbox's user: what stands there may be removed or replaced at any time.
 type door struct {
-	path  string
-	admit func(net.Conn) error // refuses who is no host
-	serve func(net.Conn)
+	path      string
+	inherited int                  // a descriptor that listens at path, for the first time; 0 if there is none
+	admit     func(net.Conn) error // refuses who is no host
+	serve     func(net.Conn)
 }
 
 // keepOpen listens until ctx ends, and opens the door anew whenever the socket
@@ -44,7 +45,7 @@ func (d *door) keepOpen(ctx context.Context) error {
 		defer context.AfterFunc(ctx, func() { changes.Close() })()
 	}
 	for {
-		listener, err := listen(d.path)
+		listener, err := d.open()
 		if err == nil {
 			go d.accept(listener)
 			d.awaitLoss(ctx, changes)
@@ -109,6 +110,17 @@ func awaitChange(ctx context.Context, changes *os.File) bool {
 	}
 	time.Sleep(recheckAfter)
 	return true
+}
+
+// open listens at path: on the socket that was inherited, or on a fresh one.
+func (d *door) open() (net.Listener, error) {
+	if d.inherited == 0 {
+		return listen(d.path)
+	}
+	file := os.NewFile(uintptr(d.inherited), d.path)
+	defer file.Close()
+	d.inherited = 0
+	return net.FileListener(file)
 }
 
 // listen puts a fresh socket at path, whatever is there.

@@ -30,5 +30,5 @@ func (m *Manager) Attach(ctx context.Context, name string) (*Handle, error) {
 	case seen.State != StateRunning:
 		return nil, fmt.Errorf("sandbox %q: %w", name, ErrNotRunning)
 	}
-	return m.enter(ctx, spec, inst, observation{configHash: seen.Labels[LabelConfigHash], lastUsed: time.UnixMilli(entry.LastUsedAtMs)})
+	return m.enter(ctx, spec, inst, observation{configHash: seen.Labels[LabelConfigHash], lastUsed: time.UnixMilli(entry.LastUsedAtMs)}, nil)
 }

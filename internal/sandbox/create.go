@@ -12,20 +12,21 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
-// create makes the sandbox and runs its set-up. The row comes first, so that
-// whatever a crash leaves has a name that the next start looks for. On failure
-// everything that was made is removed. The caller holds the change lock.
-func (m *Manager) create(ctx context.Context, spec *Spec) (_ Instance, err error) {
+// create makes the sandbox and runs its set-up, and returns it with the wire
+// over which it answered. The row comes first, so that whatever a crash leaves
+// has a name that the next start looks for. On failure everything that was made
+// is removed. The caller holds the change lock.
+func (m *Manager) create(ctx context.Context, spec *Spec) (_ Instance, _ *machine.Machine, err error) {
 	rt, err := m.Runtime(ctx, spec.Backend)
 	if err != nil {
-		return nil, provision(spec, "runtime", err)
+		return nil, nil, provision(spec, "runtime", err)
 	}
 	if gaps := rt.Check(ctx, spec); len(gaps) > 0 {
-		return nil, provision(spec, "check", gapError(gaps))
+		return nil, nil, provision(spec, "check", gapError(gaps))
 	}
 	m.Checkpoint("before intent")
 	if err := m.Registry.Put(ctx, m.intent(spec)); err != nil {
-		return nil, provision(spec, "register", err)
+		return nil, nil, provision(spec, "register", err)
 	}
 	defer func() {
 		if err != nil {
@@ -35,22 +36,24 @@ func (m *Manager) create(ctx context.Context, spec *Spec) (_ Instance, err error
 	m.Checkpoint("after intent")
 	inst, err := rt.Create(ctx, spec)
 	if err != nil {
-		return nil, provision(spec, "create", err)
+		return nil, nil, provision(spec, "create", err)
 	}
 	m.Checkpoint("after create")
 	if err := inst.Start(ctx); err != nil {
-		return nil, provision(spec, "start", err)
+		return nil, nil, provision(spec, "start", err)
 	}
 	m.Checkpoint("after start")
-	if err := m.setUp(ctx, spec, inst); err != nil {
-		return nil, err
+	mach, err := m.setUp(ctx, spec, inst)
+	if err != nil {
+		return nil, nil, err
 	}
 	m.Checkpoint("before ready")
 	if err := m.Registry.SetPhase(ctx, spec.Name, PhaseReady); err != nil {
-		return nil, provision(spec, "register", err)
+		_ = mach.Close()
+		return nil, nil, provision(spec, "register", err)
 	}
 	m.Checkpoint("after ready")
-	return inst, nil
+	return inst, mach, nil
 }
 
 func (m *Manager) intent(spec *Spec) *Entry {
@@ -88,23 +91,33 @@ func entryOf(s Summary, backend string) *Entry {
 }
 
 // setUp waits for the guest and runs the set-up command over its wire.
-func (m *Manager) setUp(ctx context.Context, spec *Spec, inst Instance) error {
-	mach := machine.New(inst.Dial, &machine.Options{Log: m.Logger, Kill: inst.Kill})
-	defer mach.Close()
-	wait, cancel := context.WithTimeout(ctx, m.WireTimeout)
-	defer cancel()
-	if err := mach.Ping(wait); err != nil {
-		return provision(spec, "wire", fmt.Errorf("the guest does not answer: %w", err))
+func (m *Manager) setUp(ctx context.Context, spec *Spec, inst Instance) (*machine.Machine, error) {
+	mach, err := m.reach(ctx, inst)
+	if err != nil {
+		return nil, provision(spec, "wire", err)
 	}
 	m.Checkpoint("after wire")
 	if spec.SetupCommand == "" {
-		return nil
+		return mach, nil
 	}
 	if err := m.runSetup(ctx, spec, mach); err != nil {
-		return provision(spec, "setup", err)
+		_ = mach.Close()
+		return nil, provision(spec, "setup", err)
 	}
 	m.Checkpoint("after setup")
-	return nil
+	return mach, nil
+}
+
+// reach returns a wire to a guest that answers.
+func (m *Manager) reach(ctx context.Context, inst Instance) (*machine.Machine, error) {
+	mach := machine.New(inst.Dial, &machine.Options{Log: m.Logger, Kill: inst.Kill})
+	wait, cancel := context.WithTimeout(ctx, m.WireTimeout)
+	defer cancel()
+	if err := mach.Ping(wait); err != nil {
+		_ = mach.Close()
+		return nil, fmt.Errorf("the guest does not answer: %w", err)
+	}
+	return mach, nil
 }
 
 // setupTail is how much of a failed set-up's output its error shows.

@@ -78,7 +78,7 @@ func (m *Manager) reuseRunning(ctx context.Context, spec *Spec) (*Handle, error)
 	if decide(seen, spec, m.Now()) != actReuse || !seen.registered {
 		return nil, nil
 	}
-	h, err := m.enter(ctx, spec, inst, seen)
+	h, err := m.enter(ctx, spec, inst, seen, nil)
 	if err != nil && ctx.Err() == nil {
 		m.Logger.DebugContext(ctx, "running sandbox does not answer", "sandbox", spec.Name, "error", err)
 		return nil, nil
@@ -152,19 +152,19 @@ func interpret(s Summary, entry *Entry, spec *Spec) observation {
 	return o
 }
 
-// enter takes a share of the sandbox and proves that it answers.
-func (m *Manager) enter(ctx context.Context, spec *Spec, inst Instance, seen observation) (*Handle, error) {
+// enter takes a share of the sandbox and proves that it answers, unless it has
+// just done so over the wire that the caller has.
+func (m *Manager) enter(ctx context.Context, spec *Spec, inst Instance, seen observation, mach *machine.Machine) (*Handle, error) {
 	held, err := m.Leases.Share(ctx, useLock(spec.Name))
-	if err != nil {
-		return nil, err
+	if err == nil && mach == nil {
+		mach, err = m.reach(ctx, inst)
 	}
-	mach := machine.New(inst.Dial, &machine.Options{Log: m.Logger, Kill: inst.Kill})
-	wait, cancel := context.WithTimeout(ctx, m.WireTimeout)
-	defer cancel()
-	if err := mach.Ping(wait); err != nil {
+	if err != nil {
 		held.Release()
-		_ = mach.Close()
-		return nil, fmt.Errorf("the guest does not answer: %w", err)
+		if mach != nil {
+			_ = mach.Close()
+		}
+		return nil, err
 	}
 	l := m.publish(&live{name: spec.Name, machine: mach, instance: inst, lease: held, users: 1,
 		configHash: seen.configHash, touched: seen.lastUsed})
@@ -218,6 +218,7 @@ func (m *Manager) change(ctx context.Context, spec *Spec) (*Handle, error) {
 func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen observation, openDoor func()) (*Handle, error) {
 	step := decide(seen, spec, m.Now())
 	m.Logger.DebugContext(ctx, "ensure", "sandbox", spec.Name, "action", string(step))
+	var mach *machine.Machine
 	var err error
 	switch step {
 	case actRefuse:
@@ -228,23 +229,22 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 		err = resume(ctx, inst)
 	case actRecreate:
 		if err = m.remove(ctx, spec.Name, inst); err == nil {
-			inst, err = m.create(ctx, spec)
+			inst, mach, err = m.create(ctx, spec)
 		}
 	case actCreate:
-		inst, err = m.create(ctx, spec)
+		inst, mach, err = m.create(ctx, spec)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := m.adopt(ctx, spec, inst); err != nil {
+	created := step == actCreate || step == actRecreate
+	if created { // its row says so, and when
+		seen = observation{configHash: spec.ConfigHash, lastUsed: m.Now()}
+	} else if err := m.adopt(ctx, spec, inst); err != nil {
 		return nil, provision(spec, "register", err)
 	}
-	created := step == actCreate || step == actRecreate
-	if created {
-		seen = observation{configHash: spec.ConfigHash}
-	}
 	openDoor()
-	h, err := m.enter(ctx, spec, inst, seen)
+	h, err := m.enter(ctx, spec, inst, seen, mach)
 	if err != nil {
 		return nil, provision(spec, "wire", advice.With(err, "replace it: "+RecreateCommand(spec)))
 	}

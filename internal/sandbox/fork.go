@@ -108,7 +108,11 @@ func (m *Manager) makeFork(ctx context.Context, spec *Spec, fork func() (Instanc
 	}
 	ready := *spec
 	ready.SetupCommand = ""
-	return m.setUp(ctx, &ready, inst)
+	mach, err := m.setUp(ctx, &ready, inst)
+	if err == nil {
+		_ = mach.Close()
+	}
+	return err
 }
 
 // forker finds the machinery of the source, and refuses what is no fork.

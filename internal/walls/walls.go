@@ -15,9 +15,15 @@ import (
 	"io"
 )
 
-// Control is the descriptor on which the guest receives its blueprint and says
-// what became of it.
-const Control = 3
+// The descriptors that the guest begins with.
+const (
+	// Control is where it receives its blueprint and says what became of it.
+	Control = 3
+	// Program is the guest itself; when it has been executed anew, the socket on
+	// which hosts knock has that number.
+	Program  = 4
+	Listener = Program
+)
 
 // maxMessage bounds what either side takes from the other.
 const maxMessage = 16 << 20
@@ -36,8 +42,12 @@ type Blueprint struct {
 	Filter   []byte   // a seccomp program, as seccomp.Program.Bytes writes it
 	Writable []string // below these, files may be changed; the second fence
 	Workdir  string
+	Socket   string   // where Listener listens, as a path inside; "" is nowhere
 	Argv     []string // what the process becomes, as a path inside
 	Env      []string
+	// Files is how many descriptors follow the blueprint: the mounts that its
+	// sources name.
+	Files int
 	// ProbeOnly builds everything, says so and ends.
 	ProbeOnly bool
 }
@@ -79,7 +89,7 @@ type Mount struct {
 // has made, or, where it may not make one, a path without links and the
 // identity of what must be there.
 type Source struct {
-	FD            int    `json:",omitempty"` // inherited; 0 is none
+	File          int    `json:",omitempty"` // which of the files that follow the blueprint, from 1 on; 0 is none
 	Path          string `json:",omitempty"`
 	Device, Inode uint64 `json:",omitempty"`
 }

@@ -39,6 +39,7 @@ func answering(t *testing.T, status int, body string) *model {
 		}
 		m.header, m.path = r.Header, r.URL.Path
 		w.Header().Set("Retry-After", "7")
+		w.Header().Set("Content-Type", "text/event-stream")
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}))
@@ -183,6 +184,7 @@ func TestBadAnswers(t *testing.T) {
 func TestSilence(t *testing.T) {
 	stop := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 		_, _ = io.WriteString(w, stream(completionsText))
 		w.(http.Flusher).Flush()
 		<-stop
@@ -199,6 +201,7 @@ func TestSilence(t *testing.T) {
 func TestCancel(t *testing.T) {
 	stop := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 		_, _ = io.WriteString(w, stream(completionsText))
 		w.(http.Flusher).Flush()
 		<-stop
@@ -252,4 +255,15 @@ type canned []byte
 
 func (c canned) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(string(c)))}, nil
+}
+
+// What is no stream is not read as one.
+func TestNoStream(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>hello") }))
+	t.Cleanup(server.Close)
+	_, err := client(t, chat.Provider{BaseURL: server.URL}).Ask(t.Context(), question(), nil)
+	var e *chat.Error
+	if !errors.As(err, &e) || e.Code != chat.CodeGarbage || !strings.Contains(e.Message, "text/html") {
+		t.Errorf("error %v", err)
+	}
 }

@@ -106,6 +106,9 @@ func (c *Client) Ask(ctx context.Context, r *Request, tell func(text string)) (*
 	if response.StatusCode != http.StatusOK {
 		return nil, refusal(response)
 	}
+	if kind := response.Header.Get("Content-Type"); kind != "" && !strings.HasPrefix(kind, "text/event-stream") {
+		return nil, &Error{Code: CodeGarbage, Message: fmt.Sprintf("the answer is no stream of events but %q", oneLine(kind))}
+	}
 	into := c.protocol.reader(c.MaxAnswer, tell)
 	if err := readAll(newEvents(&heard{response.Body, silence, c.Idle}), into); err != nil {
 		return nil, c.failure(ctx, CodeGarbage, err)

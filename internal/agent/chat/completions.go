@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -125,7 +126,7 @@ func (r *completionsReader) read(data []byte) (bool, error) {
 		return false, &Error{Code: CodeGarbage, Message: "an event of the answer is no chunk: " + oneLine(err.Error()), Err: err}
 	}
 	if e := chunk.Error; e != nil {
-		return false, &Error{Code: codeOf(500, e.Type+" "+e.Message), Message: oneLine(e.Message)}
+		return false, &Error{Code: codeInStream(fmt.Sprint(e.Code, " ", e.Type, " ", e.Message)), Message: oneLine(e.Message)}
 	}
 	return false, r.add(&chunk)
 }

@@ -67,7 +67,7 @@ func codeOf(status int, words string) Code {
 		return CodeContextOverflow
 	case status == 402, containsAny(words, "budget", "insufficient_quota", "credit balance"):
 		return CodeBudget
-	case status == 401, status == 403:
+	case status == 401, status == 403, strings.Contains(words, "upstream_refused"):
 		return CodeUnauthorized
 	case status == 429:
 		return CodeRateLimited
@@ -75,6 +75,15 @@ func codeOf(status int, words string) Code {
 		return CodeUnavailable
 	}
 	return CodeRejected
+}
+
+// codeInStream reads the words of an error in the middle of an answer. The proxy
+// says so when a provider's connection broke.
+func codeInStream(words string) Code {
+	if containsAny(strings.ToLower(words), "upstream_failed", "broke off") {
+		return CodeCut
+	}
+	return codeOf(500, words)
 }
 
 func containsAny(s string, parts ...string) bool {

@@ -167,7 +167,7 @@ func (r *messagesReader) read(data []byte) (bool, error) {
 		}
 		return true, r.whole()
 	case "error":
-		return false, &Error{Code: codeOf(500, event.Error.Type+" "+event.Error.Message), Message: oneLine(event.Error.Message)}
+		return false, &Error{Code: codeInStream(event.Error.Type + " " + event.Error.Message), Message: oneLine(event.Error.Message)}
 	}
 	return false, nil
 }

@@ -25,7 +25,11 @@ func Run() error {
 	if err := walls.Receive(control, &plan); err != nil {
 		return err // whoever started us is gone
 	}
-	err := build(&plan)
+	files, err := walls.ReceiveFiles(control, plan.Files)
+	if err != nil {
+		return err
+	}
+	err = build(&plan, files)
 	if err == nil {
 		err = step("report", walls.Send(control, &walls.Report{OK: true}))
 	}
@@ -39,8 +43,8 @@ func Run() error {
 }
 
 // build does everything up to the point of no return.
-func build(plan *walls.Blueprint) error {
-	b := &builder{plan: plan, sources: map[*walls.Source]int{}}
+func build(plan *walls.Blueprint, files []int) error {
+	b := &builder{plan: plan, files: files, sources: map[*walls.Source]int{}}
 	for _, s := range []struct {
 		name string
 		do   func() error
@@ -56,6 +60,7 @@ func build(plan *walls.Blueprint) error {
 		{"limits", b.setLimits},
 		{"capabilities", dropCapabilities},
 		{"workdir", b.goToWorkdir},
+		{"socket", b.listen},
 		{"landlock", b.raiseFence},
 		{"seccomp", b.installFilter},
 	} {
@@ -69,6 +74,7 @@ func build(plan *walls.Blueprint) error {
 // builder is a sandbox in the making.
 type builder struct {
 	plan    *walls.Blueprint
+	files   []int                 // what the runtime has handed over
 	sources map[*walls.Source]int // detached mounts
 	scratch int                   // a file system for what is only needed meanwhile
 	root    int                   // the future root
@@ -119,7 +125,8 @@ func (b *builder) lastNamespaces() error {
 }
 
 // becomeUser takes the sandbox's user where the process is another: root, who
-// started it. Otherwise it is that user by the mapping.
+// started it. Otherwise it is that user by the mapping. Only this thread does:
+// the others end when it executes the guest.
 func (b *builder) becomeUser() error {
 	if !b.plan.Become {
 		return nil
@@ -131,11 +138,12 @@ func (b *builder) becomeUser() error {
 	if err := unix.Setgroups(nil); err != nil {
 		return fmt.Errorf("groups: %w", err)
 	}
-	if err := unix.Setresgid(b.plan.GID, b.plan.GID, b.plan.GID); err != nil {
-		return fmt.Errorf("gid %d: %w", b.plan.GID, err)
+	uid, gid := uintptr(b.plan.UID), uintptr(b.plan.GID)
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESGID, gid, gid, gid); errno != 0 {
+		return fmt.Errorf("gid %d: %w", gid, errno)
 	}
-	if err := unix.Setresuid(b.plan.UID, b.plan.UID, b.plan.UID); err != nil {
-		return fmt.Errorf("uid %d: %w", b.plan.UID, err)
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uid, uid, uid); errno != 0 {
+		return fmt.Errorf("uid %d: %w", uid, errno)
 	}
 	return nil
 }

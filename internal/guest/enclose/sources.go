@@ -40,8 +40,11 @@ func (b *builder) openSourcesOf(m *walls.Mount) error {
 
 // openSource makes a detached mount of a source, or takes the one it was given.
 func (b *builder) openSource(s *walls.Source) error {
-	if s.FD != 0 {
-		b.sources[s] = s.FD
+	if s.File > len(b.files) {
+		return fmt.Errorf("file %d of %d: %w", s.File, len(b.files), unix.EINVAL)
+	}
+	if s.File > 0 {
+		b.sources[s] = b.files[s.File-1]
 		return nil
 	}
 	at, err := unix.Openat2(unix.AT_FDCWD, s.Path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})

@@ -24,7 +24,7 @@ func (s *script) runApart() (int, syscall.Errno) {
 	defer unix.Close(pipe[0])
 	both := (*trace)(unsafe.Pointer(unsafe.SliceData(page)))
 	beforeFork()
-	pid, errno := clone(uintptr(unix.SIGCHLD), &s.steps[0], both)
+	pid, errno := clone(uintptr(unix.SIGCHLD)|s.namespaces, &s.steps[0], both)
 	afterFork()
 	unix.Close(pipe[1])
 	if errno != 0 {

@@ -34,8 +34,11 @@ var stacks = sync.Pool{New: func() any { return new(stack) }}
 // script is all that a child does, and what its steps point to. It is pinned
 // where it is until the child is done with it.
 type script struct {
-	steps  []step
-	trace  *trace
+	steps []step
+	trace *trace
+	// namespaces are flags of clone.
+	namespaces uintptr
+
 	stack  *stack // of the child's signal handlers, if it has some
 	pinner runtime.Pinner
 }
@@ -55,7 +58,7 @@ func afterFork()
 // child begins without any.
 func (s *script) run() (int, syscall.Errno) {
 	beforeFork()
-	pid, errno := clone(sharing, &s.steps[0], s.trace)
+	pid, errno := clone(sharing|s.namespaces, &s.steps[0], s.trace)
 	afterFork()
 	if syscall.Errno(errno) == syscall.EINVAL {
 		return s.runApart()
@@ -74,7 +77,7 @@ func maxSteps(attr *Attr) int {
 	if attr.Loud != nil {
 		signals = len(attr.Loud)
 	}
-	return signals + len(attr.Limits) + 16
+	return signals + len(attr.Limits) + attr.maxSteps() + 16
 }
 
 // newScript writes down what the child does.
@@ -87,6 +90,7 @@ func newScript(attr *Attr) (*script, error) {
 		s.release()
 		return nil, err
 	}
+	s.bear(&attr.Birth)
 	for i := range attr.Limits {
 		s.add(StageLimit, unix.SYS_PRLIMIT64, 0, uintptr(attr.Limits[i].Resource), s.limit(&attr.Limits[i]))
 	}
@@ -103,7 +107,8 @@ func newScript(attr *Attr) (*script, error) {
 	}
 	// Every descriptor of the guest closes itself on exec. This is for one that
 	// a future change forgets; a kernel that cannot do it says so, harmlessly.
-	s.add(0, unix.SYS_CLOSE_RANGE, 3, 1<<32-1, unix.CLOSE_RANGE_CLOEXEC)
+	first := s.inherit(attr.Inherit)
+	s.add(0, unix.SYS_CLOSE_RANGE, first, 1<<32-1, unix.CLOSE_RANGE_CLOEXEC)
 	s.add(StageExec, unix.SYS_EXECVE, text.path, text.argv, text.env)
 	return s, nil
 }

@@ -30,6 +30,7 @@ type Attr struct {
 	// Loud are the signals to be cleared, if all others of the caller have
 	// handlers that do nothing but return. Nil: all are cleared.
 	Loud []unix.Signal
+	Birth
 }
 
 // Stage is how far a failed start came.
@@ -45,11 +46,12 @@ const (
 	StageDir
 	StageFiles
 	StageExec
+	StageCapabilities
 	StageStalled // somebody stopped it before the program ran
 )
 
 func (s Stage) String() string {
-	return [...]string{"start", "fork", "setsid", "terminal", "limit", "signals", "chdir", "files", "exec", "stalled"}[s]
+	return [...]string{"start", "fork", "setsid", "terminal", "limit", "signals", "chdir", "files", "exec", "capabilities", "stalled"}[s]
 }
 
 // Error says where and why a start failed.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/hostpath"
@@ -25,6 +26,13 @@ type draft struct {
 	spec    *sandbox.Spec
 }
 
+func (d *draft) close() error {
+	if d != nil {
+		d.sources.close()
+	}
+	return nil
+}
+
 // draw writes down what the sandbox of a record looks like. The caller closes
 // the draft.
 func (i *Instance) draw(guest string, groups []bound) (_ *draft, err error) {
@@ -36,12 +44,13 @@ func (i *Instance) draw(guest string, groups []bound) (_ *draft, err error) {
 	d := &draft{spec: spec, Blueprint: walls.Blueprint{
 		Hostname: spec.Name, UID: user.uid, GID: user.gid, Become: privileged(),
 		ReadOnly: spec.ReadOnlyRoot, Workdir: cmp.Or(spec.Workdir, "/"),
-		Argv: []string{guestTarget, "init", "--socket", wireTarget + "/" + socketName},
-		Env:  envList(spec.Env),
+		Socket: wireTarget + "/" + socketName,
+		Argv:   []string{guestTarget, "init", "--socket", wireTarget + "/" + socketName, "--listener", strconv.Itoa(walls.Listener)},
+		Env:    envList(spec.Env),
 	}}
 	defer func() {
 		if err != nil {
-			d.sources.close()
+			_ = d.close()
 		}
 	}()
 	if d.Filter, err = i.runtime.filterOf(spec); err != nil {

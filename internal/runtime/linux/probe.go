@@ -61,7 +61,7 @@ func (r *Runtime) tryOnce(program *os.File) error {
 		return err
 	}
 	user := account{os.Geteuid(), os.Getegid()}
-	d := &draft{spec: &sandbox.Spec{}, Blueprint: walls.Blueprint{
+	d := &draft{Blueprint: walls.Blueprint{
 		Hostname: "probe", UID: user.uid, GID: user.gid, Become: privileged(), ProbeOnly: true, Filter: filter,
 		Root:   walls.Mount{Kind: walls.Overlay, Target: "/"},
 		Mounts: []walls.Mount{{Kind: walls.Tmpfs, Target: "/dev"}, {Kind: walls.Proc, Target: "/proc"}, {Kind: walls.Sysfs, Target: "/sys"}},
@@ -72,11 +72,11 @@ func (r *Runtime) tryOnce(program *os.File) error {
 	}
 	defer d.sources.close()
 	d.Root.Lowers = []walls.Source{*layer}
-	e, err := conceive(program, d, nil)
+	e, err := conceive(program, user, nil)
 	if err != nil {
 		return err
 	}
-	err = e.deliver(&d.Blueprint)
+	err = e.deliver(&d.Blueprint, d.sources.files)
 	_ = e.abort()
 	return hinted(err)
 }

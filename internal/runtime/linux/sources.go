@@ -18,11 +18,8 @@ import (
 // that to the new process, which is still outside and may then, and tell it
 // which file must be there.
 type sources struct {
-	files []*os.File // descriptors for the new process, from firstFD on
+	files []*os.File // descriptors for the new process
 }
-
-// firstFD is the number of the first of them there: control is 3, the guest 4.
-const firstFD = walls.Control + 2
 
 // errExchanged is the reason of every mismatch.
 var errExchanged = errors.New("is no longer the file that was checked")
@@ -47,13 +44,14 @@ func (s *sources) add(path string, want hostpath.ID) (*walls.Source, error) {
 	if !privileged() {
 		return source, nil
 	}
-	if source.FD, err = s.detach(source); err != nil {
+	if source.File, err = s.detach(source); err != nil {
 		return nil, fmt.Errorf("mount source %s: %w", path, err)
 	}
 	return source, nil
 }
 
-// detach makes a mount of a source that is attached nowhere.
+// detach makes a mount of a source that is attached nowhere, and returns which
+// of the files it is.
 func (s *sources) detach(source *walls.Source) (int, error) {
 	at, err := unix.Openat2(unix.AT_FDCWD, source.Path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
@@ -72,7 +70,7 @@ func (s *sources) detach(source *walls.Source) (int, error) {
 		return 0, err
 	}
 	s.files = append(s.files, os.NewFile(uintptr(tree), source.Path))
-	return firstFD + len(s.files) - 1, nil
+	return len(s.files), nil
 }
 
 func (s *sources) close() {

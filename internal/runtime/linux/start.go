@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,14 +18,6 @@ import (
 // namespaces are those that a process can be born into. The others it makes
 // itself (see guest/enclose).
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-
-// embryo is a process that waits for its blueprint. It ends by itself if
-// whoever started it does.
-type embryo struct {
-	cmd     *exec.Cmd
-	control *os.File
-	life    *life
-}
 
 // Start makes the sandbox run; nothing to do if it does.
 func (i *Instance) Start(ctx context.Context) error {
@@ -63,25 +53,16 @@ func (i *Instance) begin(ctx context.Context) (err error) {
 			err = errors.Join(err, group.Remove(context.WithoutCancel(ctx)))
 		}
 	}()
+	conceived, err := i.conceive(guest)
+	if err != nil {
+		return err
+	}
 	d, err := i.draw(guest, groupViews(group))
-	if err != nil {
-		return err
+	e, unborn := conceived() // it came to life while we drew
+	if err = errors.Join(err, unborn); err != nil {
+		return errors.Join(err, e.abort(), d.close())
 	}
-	defer d.sources.close()
-	log, err := os.OpenFile(i.path(logFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	program, err := os.Open(guest)
-	if err != nil {
-		return err
-	}
-	defer program.Close()
-	e, err := conceive(program, d, log)
-	if err != nil {
-		return err
-	}
+	defer func() { _ = d.close() }()
 	return i.bear(e, d, group)
 }
 
@@ -116,68 +97,6 @@ func (i *Instance) makeGroup(ctx context.Context) (*cgroup.Group, error) {
 	return host.Make(i.record.Summary.ID, limits)
 }
 
-// conceive starts the process. It can do nothing yet but wait.
-func conceive(program *os.File, d *draft, log *os.File) (_ *embryo, err error) {
-	ours, theirs, err := socketPair()
-	if err != nil {
-		return nil, err
-	}
-	defer theirs.Close()
-	cmd, err := launch(append([]*os.File{theirs, program}, d.sources.files...), account{d.UID, d.GID}, log)
-	if err != nil {
-		_ = ours.Close()
-		return nil, forbidden(err)
-	}
-	e := &embryo{cmd: cmd, control: ours}
-	if e.life, err = newLife(cmd.Process.Pid); err != nil {
-		return nil, errors.Join(err, e.abort())
-	}
-	return e, nil
-}
-
-// busyTries and busyPause: a program that was written a moment ago cannot be
-// executed while another thread's child, on its way to be something else, still
-// has it open.
-const (
-	busyTries = 200
-	busyPause = 5 * time.Millisecond
-)
-
-// launch executes the guest, which is the second of files, in new namespaces.
-func launch(files []*os.File, user account, log *os.File) (*exec.Cmd, error) {
-	for try := 1; ; try++ {
-		attr := &syscall.SysProcAttr{Cloneflags: namespaces, Setsid: true}
-		user.mapUser(attr)
-		// The sandbox outlives this process, so it is not bound to a context.
-		cmd := exec.Command(fmt.Sprintf("/proc/self/fd/%d", walls.Control+1), "enclose") //nolint:noctx // see above
-		cmd.SysProcAttr, cmd.ExtraFiles, cmd.Dir, cmd.Env = attr, files, "/", []string{}
-		if log != nil {
-			cmd.Stdout, cmd.Stderr = log, log
-		}
-		err := cmd.Start()
-		if !errors.Is(err, syscall.ETXTBSY) || try == busyTries {
-			return cmd, err
-		}
-		time.Sleep(busyPause)
-	}
-}
-
-func socketPair() (ours, theirs *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	return os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "control"), nil
-}
-
-// abort ends a process that is not a sandbox yet.
-func (e *embryo) abort() error {
-	_ = e.control.Close()
-	_ = e.cmd.Process.Kill()
-	_ = e.cmd.Wait()
-	return nil
-}
-
 // bear lets the process become the sandbox. The record comes first: whatever
 // runs from then on is found by it.
 func (i *Instance) bear(e *embryo, d *draft, group *cgroup.Group) error {
@@ -188,20 +107,21 @@ func (i *Instance) bear(e *embryo, d *draft, group *cgroup.Group) error {
 	if err := i.record.save(i.dir); err != nil {
 		return errors.Join(err, e.abort())
 	}
-	if err := e.deliver(&d.Blueprint); err != nil {
+	if err := e.deliver(&d.Blueprint, d.sources.files); err != nil {
 		err = errors.Join(explain(err, d.spec), e.abort())
 		i.record.Life = nil
 		return errors.Join(err, i.record.save(i.dir))
 	}
 	_ = e.control.Close()
-	go func() { _ = e.cmd.Wait() }() // while we live, it is our child
+	go reap(e.life.PID) // while we live, it is our child
 	return nil
 }
 
 // deliver hands over the blueprint and hears what became of it. The guest runs
 // when the other end of the wire closes after good news.
-func (e *embryo) deliver(plan *walls.Blueprint) error {
-	if err := walls.Send(e.control, plan); err != nil {
+func (e *embryo) deliver(plan *walls.Blueprint, files []*os.File) error {
+	plan.Files = len(files)
+	if err := errors.Join(walls.Send(e.control, plan), walls.SendFiles(e.control, files)); err != nil {
 		return fmt.Errorf("the new process does not listen: %w", err)
 	}
 	var report walls.Report

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -49,24 +48,42 @@ func (a account) outside() account {
 	return account{os.Geteuid(), os.Getegid()}
 }
 
-// mapUser fills in who is who across the wall. The user is the only one that is
-// known inside, but for root's own sandboxes of other users: there root is
-// known too, so that the files of images are his, while nobody can become him.
-func (a account) mapUser(attr *syscall.SysProcAttr) {
+// become tells the kernel who is who across the wall of a process. The user is
+// the only one that is known inside, but for root's own sandboxes of other
+// users: there root is known too, so that the files of images are his, while
+// nobody can become him.
+func (a account) become(pid int) error {
 	outside := a.outside()
-	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: a.uid, HostID: outside.uid, Size: 1}}
-	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: a.gid, HostID: outside.gid, Size: 1}}
-	if !privileged() {
-		attr.AmbientCaps = allCapabilities() // user 0 keeps them without
-		return
+	groups := "deny"
+	if privileged() {
+		groups = "allow"
 	}
-	attr.GidMappingsEnableSetgroups = true
-	if a.uid != 0 {
-		attr.UidMappings = append(attr.UidMappings, syscall.SysProcIDMap{ContainerID: 0, HostID: 0, Size: 1})
+	for _, file := range []struct{ name, text string }{
+		{"uid_map", mapping(a.uid, outside.uid)},
+		{"setgroups", groups}, // before the next: others than root may not write that else
+		{"gid_map", mapping(a.gid, outside.gid)},
+	} {
+		if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", pid, file.name), []byte(file.text), 0); err != nil {
+			return err
+		}
 	}
-	if a.gid != 0 {
-		attr.GidMappings = append(attr.GidMappings, syscall.SysProcIDMap{ContainerID: 0, HostID: 0, Size: 1})
+	return nil
+}
+
+func mapping(inside, outside int) string {
+	text := fmt.Sprintf("%d %d 1\n", inside, outside)
+	if privileged() && inside != 0 {
+		text += "0 0 1\n"
 	}
+	return text
+}
+
+// ambient are the capabilities that the user must be given; root has all.
+func (a account) ambient() []uintptr {
+	if privileged() {
+		return nil
+	}
+	return allCapabilities()
 }
 
 // allCapabilities are those that building walls takes. They count in the new

@@ -1,0 +1,194 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/spawn"
+	"github.com/atoll-run/atoll/internal/walls"
+)
+
+// embryo is a process that waits for its blueprint. It ends by itself if
+// whoever started it does.
+type embryo struct {
+	control *os.File
+	life    *life
+}
+
+// conceive begins to start a process for the sandbox. The result is called once,
+// for the process.
+func (i *Instance) conceive(guest string) (func() (*embryo, error), error) {
+	user, err := userOf(i.record.Spec.User)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(i.path(logFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.Open(guest)
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	var e *embryo
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _, _ = log.Close(), program.Close() }()
+		e, err = conceive(program, user, log)
+	}()
+	return func() (*embryo, error) { <-done; return e, err }, nil
+}
+
+// conceive starts a process from a program. It can do nothing yet but wait.
+func conceive(program *os.File, user account, log *os.File) (_ *embryo, err error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	pid, err := launch(&cradle{control: ours, theirs: theirs, program: program, log: log}, user)
+	if err != nil {
+		return nil, errors.Join(forbidden(err), ours.Close())
+	}
+	e := &embryo{control: ours, life: &life{PID: pid}}
+	if e.life, err = newLife(pid); err != nil {
+		e.life = &life{PID: pid}
+		return nil, errors.Join(err, e.abort())
+	}
+	return e, nil
+}
+
+func socketPair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "control"), nil
+}
+
+// abort ends a process that is not a sandbox yet, if there is one.
+func (e *embryo) abort() error {
+	if e == nil {
+		return nil
+	}
+	_ = e.control.Close()
+	_ = unix.Kill(e.life.PID, unix.SIGKILL)
+	_, _ = unix.Wait4(e.life.PID, nil, 0, nil)
+	return nil
+}
+
+// cradle is what a process is born with.
+type cradle struct {
+	control, theirs *os.File // the two ends
+	program         *os.File
+	log             *os.File // nil if nobody wants to read it
+}
+
+// busyTries and busyPause: a program that was written a moment ago cannot be
+// executed while another thread's child, on its way to be something else, still
+// has it open.
+const (
+	busyTries = 200
+	busyPause = 5 * time.Millisecond
+)
+
+// launch executes the guest in new namespaces.
+func launch(c *cradle, user account) (pid int, err error) {
+	for try := 1; ; try++ {
+		pid, err = c.launch(user)
+		if !errors.Is(err, syscall.ETXTBSY) || try == busyTries {
+			return pid, err
+		}
+		time.Sleep(busyPause)
+	}
+}
+
+// quick keeps the Go runtime of a process that lives for milliseconds from
+// preparing for more: one processor, no collection.
+var quick = []string{"GOMAXPROCS=1", "GOGC=off", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
+
+// launch has the process wait at its gate, which is its end of the control
+// socket, until it is somebody.
+func (c *cradle) launch(user account) (pid int, err error) {
+	fds, err := c.descriptors()
+	defer closeAll(fds)
+	if err != nil {
+		return 0, err
+	}
+	const null, log, control, program = 0, 1, 2, 3
+	child, err := spawn.Begin(&spawn.Attr{
+		Path: fmt.Sprintf("/proc/self/fd/%d", walls.Program), Argv: []string{"atoll-guest", "enclose"}, Env: quick, Dir: "/",
+		Files: [3]int{fds[null], fds[log], fds[log]},
+		Birth: spawn.Birth{Namespaces: namespaces, Gate: fds[control], Ambient: user.ambient(), Inherit: []int{fds[control], fds[program]}},
+	})
+	if err != nil {
+		return 0, err
+	}
+	err = user.become(child.PID)
+	if err != nil {
+		_ = unix.Kill(child.PID, unix.SIGKILL)
+	} else {
+		_, err = c.control.Write([]byte{0})
+	}
+	if err = errors.Join(err, child.Await()); err != nil {
+		_, _ = unix.Wait4(child.PID, nil, 0, nil)
+		return 0, err
+	}
+	return child.PID, nil
+}
+
+// firstCopy is above all descriptors that a child gets, so that none is covered
+// by another before it is copied.
+const firstCopy = 16
+
+// descriptors are copies of those that the child gets.
+func (c *cradle) descriptors() (fds []int, err error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	log := c.log
+	if log == nil {
+		log = null
+	}
+	for _, file := range []*os.File{null, log, c.theirs, c.program} {
+		fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, firstCopy)
+		if err != nil {
+			return fds, err
+		}
+		fds = append(fds, fd)
+	}
+	return fds, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+// reap waits for the end of a child without keeping a thread.
+func reap(pid int) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		_, _ = unix.Wait4(pid, nil, 0, nil)
+		return
+	}
+	file := os.NewFile(uintptr(fd), "pidfd")
+	defer file.Close()
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Read(func(uintptr) bool {
+		reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		return reaped == pid || err != nil && !errors.Is(err, unix.EINTR)
+	})
+}
