@@ -10,16 +10,18 @@ import (
 type objectCheck func(c *checker, at *path, n *node)
 
 var objectChecks = map[reflect.Type][]objectCheck{
-	reflect.TypeFor[agentsFile]():      {checkOneRoster, checkIDs, checkOneDefault},
-	reflect.TypeFor[agentFile]():       {checkAgentVisibility},
-	reflect.TypeFor[toolsFile]():       {checkAllowOrAlso},
-	reflect.TypeFor[agentToolsFile]():  {checkAllowOrAlso},
-	reflect.TypeFor[toolListFile]():    {checkAllowOrAlso},
-	reflect.TypeFor[sandboxFile]():     {checkBrowserJoin},
-	reflect.TypeFor[dockerFile]():      {checkJoin, checkSwapCoversMemory},
-	reflect.TypeFor[browserFile]():     {checkOneNoVNC},
-	reflect.TypeFor[llmKeyFile]():      {checkOneKeySource},
-	reflect.TypeFor[llmProviderFile](): {checkProvider},
+	reflect.TypeFor[agentsFile]():       {checkOneRoster, checkIDs, checkOneDefault},
+	reflect.TypeFor[agentFile]():        {checkAgentVisibility},
+	reflect.TypeFor[toolsFile]():        {checkAllowOrAlso},
+	reflect.TypeFor[agentToolsFile]():   {checkAllowOrAlso},
+	reflect.TypeFor[toolListFile]():     {checkAllowOrAlso},
+	reflect.TypeFor[sandboxFile]():      {checkBrowserJoin},
+	reflect.TypeFor[dockerFile]():       {checkJoin, checkSwapCoversMemory},
+	reflect.TypeFor[browserFile]():      {checkOneNoVNC},
+	reflect.TypeFor[llmKeyFile]():       {checkOneKeySource},
+	reflect.TypeFor[llmProviderFile]():  {checkProvider},
+	reflect.TypeFor[relayFile]():        {checkRelay, checkTokenOrApp},
+	reflect.TypeFor[relayAccountFile](): {checkTokenOrApp},
 }
 
 // offsetOf returns where the key of an object is written.

@@ -14,6 +14,7 @@ type file struct {
 	Session *sessionFile `json:"session" doc:"How session keys are read."`
 	Models  *Models      `json:"models" doc:"Model providers."`
 	LLM     *llmFile     `json:"llm" doc:"How models are reached, what they cost and what may be spent."`
+	Relay   *relayFile   `json:"relay" doc:"Where the commits of agents go, and which may."`
 	Gateway *gatewayFile `json:"gateway" doc:"The long-running gateway."`
 	_       struct{}     `accept:"top"`
 }

@@ -107,11 +107,19 @@ func summary(t *testing.T, cfg *config.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(map[string]any{
-		"llm":    llm,
+	relay, err := cfg.Relay()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]any{
+		"llm": llm,
 		"agents": agents, "default": cfg.DefaultAgent(), "session": cfg.Session(), "gateway": cfg.Gateway(),
 		"models": cfg.Models(), "ignored": cfg.Ignored(), "warnings": warnings,
-	}, jsontext.WithIndent("  "), json.Deterministic(true))
+	}
+	if relay.Repository != "" {
+		all["relay"] = relay
+	}
+	text, err := json.Marshal(all, jsontext.WithIndent("  "), json.Deterministic(true))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,12 +37,13 @@ func Schema() ([]byte, error) {
 // defaultsTree is the built-in defaults in the form of a file.
 func defaultsTree() (*node, error) {
 	empty := Default(Environment{})
-	llm := builtinLLM()
+	llm, relay := builtinLLM(), builtinRelay()
 	text, err := json.Marshal(map[string]any{
 		"agents": map[string]any{"defaults": map[string]any{
 			"sandbox": builtin(), "skipBootstrap": false, "llm": map[string]any{"bodyPolicy": "strict"},
 		}},
 		"llm":     map[string]any{"unpriced": llm.Unpriced, "timeouts": llm.Timeouts, "limits": llm.Limits, "billing": llm.Billing},
+		"relay":   map[string]any{"base": relay.Base, "draft": relay.Draft, "author": relay.Author, "limits": relay.Limits},
 		"tools":   map[string]any{"host": false},
 		"session": empty.Session(),
 		"gateway": empty.Gateway(),

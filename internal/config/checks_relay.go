@@ -1,0 +1,62 @@
+package config
+
+import (
+	"net/url"
+	pathpkg "path"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/pattern"
+)
+
+var branchNameForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$`)
+
+// checkRepository wants an address that carries objects and runs nothing.
+func checkRepository(n *node) (message, hint string) {
+	if strings.HasPrefix(n.text, "/") {
+		return checkHostPath(n)
+	}
+	const https = "write https://HOST/PATH, or the absolute path of a directory"
+	u, err := url.Parse(n.text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return "expected an address such as https://github.com/org/project", https
+	case u.User != nil:
+		return "the address must not hold a name or a password", "token says where the credential comes from"
+	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery || strings.Trim(u.Path, "/") == "":
+		return "the address must have a path, and no query or fragment", https
+	}
+	return "", ""
+}
+
+func checkBranchName(n *node) (message, hint string) {
+	if !branchNameForm.MatchString(n.text) || strings.Contains(n.text, "..") || strings.HasSuffix(n.text, ".lock") || strings.HasSuffix(n.text, ".") || len(n.text) > 200 {
+		return "is no name of a branch", "write it without refs/heads/"
+	}
+	return "", ""
+}
+
+func checkPathPattern(n *node) (message, hint string) {
+	if _, err := pathpkg.Match(strings.ReplaceAll(n.text, "**", "*"), ""); err != nil || n.text == "" || len(n.text) > 500 || strings.HasPrefix(n.text, "/") || strings.Count(n.text, "**") > 3 {
+		return "is no pattern of paths", "write it from the top of the repository, such as deploy/** or **/*.sql"
+	}
+	return "", ""
+}
+
+// checkRelay wants a repository where anything is said about it.
+func checkRelay(c *checker, at *path, n *node) {
+	repository := n.get("repository")
+	if repository == nil {
+		c.error(finding{at, n.offset, `the key "repository" is missing`, ""})
+		return
+	}
+	if plain := n.get("allowHTTP"); strings.HasPrefix(repository.text, "http:") && (plain == nil || plain.text != "true") {
+		c.error(finding{at.child("repository"), repository.offset, "the address has no encryption", "use https, or set allowHTTP if the network is trusted"})
+	}
+}
+
+// checkTokenOrApp wants one credential.
+func checkTokenOrApp(c *checker, at *path, n *node) {
+	if app := n.get("app"); app != nil && n.get("token") != nil {
+		c.error(finding{at.child("app"), app.offset, "token and app exclude each other", "keep one of the two"})
+	}
+}
