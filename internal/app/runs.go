@@ -47,7 +47,7 @@ func (a *App) Runs(o RunsOptions) (*Runs, error) {
 	r := &Runs{app: a}
 	r.Runner = run.New(run.Options{
 		Store: a.RunStore(), Locks: a.leases, Variants: variants, Places: r, Books: r,
-		Finishers: o.Finishers, AtOnce: o.AtOnce, Checkpoint: o.Checkpoint,
+		Finishers: append([]run.Finisher{relayFinisher{r}}, o.Finishers...), AtOnce: o.AtOnce, Checkpoint: o.Checkpoint,
 	})
 	return r, nil
 }

@@ -14,9 +14,11 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/llm"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/workspace"
@@ -36,6 +38,8 @@ type RunPlace struct {
 	order   run.Order
 	session *Session // nil until it is entered
 	grant   *ModelGrant
+	work    *relay.Work  // nil if no branch was asked for
+	branch  *lease.Lease // while somebody works on it
 }
 
 // Make provides the sandbox of a run.
@@ -44,7 +48,11 @@ func (r *Runs) Make(ctx context.Context, o *run.Order) (run.Place, error) {
 	if err := p.begin(); err != nil {
 		return nil, err
 	}
-	if _, err := p.Session(ctx); err != nil {
+	_, err := p.Session(ctx)
+	if err == nil {
+		err = p.prepareWork(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, p.Remove(context.WithoutCancel(ctx)))
 	}
 	return p, nil
@@ -213,6 +221,10 @@ func (p *RunPlace) Remove(ctx context.Context) error {
 	if p.session != nil {
 		p.session.Release()
 		p.session = nil
+	}
+	if p.branch != nil {
+		p.branch.Release()
+		p.branch = nil
 	}
 	planned, err := a.Plan(a.runWho(&p.order))
 	if err != nil {

@@ -46,7 +46,7 @@ var groups = []*cobra.Group{
 
 // verbs are all verbs by their groups.
 var verbs = map[string][]func(*env) *cobra.Command{
-	groupWork:  {newAgentCommand, newRunCommand, newSandboxCommand, newToolCommand, newDockerCommand},
+	groupWork:  {newAgentCommand, newRunCommand, newSandboxCommand, newToolCommand, newRelayCommand, newDockerCommand},
 	groupMoney: {newProxyCommand, newRunsCommand, newBillingCommand, newAuditCommand, newTokenCommand, newModelsCommand},
 	groupSetup: {newConfigCommand, newDoctorCommand, newImagesCommand},
 	groupOther: {newBenchCommand, newVersionCommand},

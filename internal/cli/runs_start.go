@@ -17,8 +17,9 @@ import (
 
 type startOptions struct {
 	agentOptions // message, model, account and the like mean the same
-	variant      string
-	memory       string
+	branchFlags
+	variant string
+	memory  string
 }
 
 func newRunsStartCommand(e *env) *cobra.Command {
@@ -39,6 +40,7 @@ Exit codes: 0 the agent answered, 1 it failed, 2 usage or configuration, 3 denie
 4 no sandbox, 124 timeout, 137 out of memory.`,
 		Example: `  atoll runs start -m "write a haiku about atolls to haiku.txt, and read it out"
   atoll runs start --variant sandbox:openclaw --model litellm/gemini-2.5-flash --message-file task.md
+  atoll runs start -m "fix the build" --work-item task.0022
   atoll runs start -m - --run-id build-42 --account acme --budget 0.50 --json < task.md`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runRunsStart(cmd, e, &o) },
@@ -55,6 +57,7 @@ Exit codes: 0 the agent answered, 1 it failed, 2 usage or configuration, 3 denie
 	flags.IntVar(&o.timeout, "timeout", 0, "`seconds` until it is ended, at most the variant's own")
 	flags.StringVar(&o.memory, "memory", "", "memory limit such as 256m, at most the variant's own")
 	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
+	o.branchFlags.add(cmd)
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
 }
@@ -122,7 +125,8 @@ func (o *startOptions) task(cmd *cobra.Command, e *env) (*app.Task, error) {
 		t.ID = app.NewRunID()
 	}
 	t.Budget.MicroUSD = microDollars(o.budget)
-	return t, nil
+	t.Branch, err = o.key(t.ID)
+	return t, err
 }
 
 func (o *startOptions) memoryBytes() (int64, error) {

@@ -40,7 +40,7 @@ func (c *course) whole(ctx context.Context) error {
 // work provides a place and lets the agent work in it.
 func (c *course) work(ctx context.Context) (string, *Failure) {
 	place, err := c.Places.Make(ctx, &Order{
-		Run: c.job.ID, Account: c.job.Account, Agent: c.job.Agent,
+		Run: c.job.ID, Branch: c.job.Branch, Account: c.job.Account, Agent: c.job.Agent,
 		Image: c.variant.Image, User: c.variant.User, Memory: c.job.Memory, Mounts: c.variant.Mounts,
 	})
 	if err != nil {

@@ -19,6 +19,7 @@ type Places interface {
 // Order says which place is wanted.
 type Order struct {
 	Run     string
+	Branch  string // that its commits are for; "" if none are wanted
 	Account string
 	Agent   string
 	Image   string

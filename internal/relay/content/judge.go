@@ -152,10 +152,14 @@ func (j *judge) remember(c *git.Change, at place) {
 func (j *judge) protected(commit string, c *git.Change) {
 	folded := fold(c.Path)
 	for i := range j.policy.Protected {
-		if p := &j.policy.Protected[i]; p.matches(folded) {
-			j.report.add(Finding{Rule: "protected-path", Verdict: p.Verdict, Commit: commit, Path: c.Path, Detail: p.Why + " (" + p.Pattern + ")"})
-			return
+		p := &j.policy.Protected[i]
+		if !p.matches(folded) {
+			continue
 		}
+		if p.Verdict != Allowed {
+			j.report.add(Finding{Rule: "protected-path", Verdict: p.Verdict, Commit: commit, Path: c.Path, Detail: p.Why + " (" + p.Pattern + ")"})
+		}
+		return // the first that matches decides
 	}
 }
 

@@ -12,6 +12,7 @@ type Verdict string
 const (
 	Blocked  Verdict = "blocked"  // is never pushed
 	Approval Verdict = "approval" // is pushed when a person says so
+	Allowed  Verdict = "allowed"  // of a protection: the path needs none
 )
 
 // Finding is one thing that is wrong, and where.

@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/relay"
+	"github.com/atoll-run/atoll/internal/relay/content"
+	"github.com/atoll-run/atoll/internal/relay/git"
+	"github.com/atoll-run/atoll/internal/relay/github"
+	"github.com/atoll-run/atoll/internal/relay/rewrite"
+	"github.com/atoll-run/atoll/internal/secret"
+)
+
+// RelayDir holds mirrors, quarantines and records, below the state directory.
+const RelayDir = "relay"
+
+// ErrNoRelay means that the configuration names no repository.
+var ErrNoRelay = advice.With(errors.New("no repository is configured for the commits of agents"), "set relay.repository in the configuration")
+
+// Relays moves the commits of agents to the repository of the configuration.
+type Relays struct {
+	*relay.Relay
+	Config   config.Relay
+	settings *Settings
+}
+
+// Relays opens the relay.
+func (s *Settings) Relays() (*Relays, error) {
+	settled, err := s.Config.Relay()
+	if err != nil {
+		return nil, err
+	}
+	return &Relays{Relay: relay.New(filepath.Join(s.Paths.AtollState, RelayDir)), Config: settled, settings: s}, nil
+}
+
+// Project is the repository, with the credential of an account.
+func (r *Relays) Project(account string) (*relay.Project, error) {
+	if r.Config.Repository == "" {
+		return nil, ErrNoRelay
+	}
+	c := &r.Config
+	p := &relay.Project{
+		Remote: git.Remote{URL: c.Repository, CAFile: c.CAFile, Plain: c.Plain}, Base: c.Base, MaxBytes: c.Limits.PackBytes,
+		Identity: rewrite.Identity{Name: c.Author.Name, Email: c.Author.Email}, Policy: r.Policy(),
+	}
+	client := &github.Client{Base: c.API}
+	if c.Pulls {
+		if c.Owner == "" {
+			return nil, advice.With(fmt.Errorf("relay.repository %s names no owner and repository", c.Repository), "write https://HOST/OWNER/NAME, or set relay.pullRequests to false")
+		}
+		p.Pulls = &relay.Pulls{Client: client, Owner: c.Owner, Repo: c.Name, Draft: c.Draft, Labels: c.Labels}
+	}
+	credential := c.Credential
+	if own, ok := c.Accounts[account]; ok {
+		credential = own
+	}
+	var err error
+	p.Credential, err = r.credential(credential, client)
+	return p, err
+}
+
+func (r *Relays) credential(c config.RelayCredential, client *github.Client) (github.Credential, error) {
+	switch {
+	case c.App != nil:
+		return &github.App{Client: client, ID: c.App.ID, Installation: c.App.Installation, Key: secret.PEM{Path: c.App.KeyFile}}, nil
+	case c.Token != nil:
+		source, err := r.settings.KeySource(*c.Token)
+		return github.Token{Source: source}, err
+	}
+	return nil, nil
+}
+
+// Policy is what may be pushed, by the configuration.
+func (r *Relays) Policy() content.Policy {
+	l := &r.Config.Limits
+	return content.Policy{
+		Commits: l.Commits, Files: l.Files, FileBytes: l.FileBytes, TotalBytes: l.TotalBytes,
+		Protected: protections(r.Config.Protect), Known: r.secrets(),
+	}
+}
+
+// protections are the built-in ones, changed by the configuration. Its own come
+// first: the first that matches decides.
+func protections(own map[string]string) []content.Protection {
+	list := []content.Protection{}
+	for _, pattern := range slices.Sorted(maps.Keys(own)) {
+		list = append(list, content.Protection{Pattern: pattern, Verdict: content.Verdict(own[pattern]), Why: "the configuration protects it"})
+	}
+	return append(list, content.Protections()...)
+}
+
+// secrets are the host's own, as far as they are at hand: none of them may leave.
+func (r *Relays) secrets() [][]byte {
+	var known [][]byte
+	add := func(key *config.LLMKey) {
+		if key == nil || len(key.Command) > 0 || key.Age != "" {
+			return // reading them runs a program
+		}
+		if source, err := r.settings.KeySource(*key); err == nil {
+			if value, err := source.Read(context.Background()); err == nil {
+				known = append(known, []byte(value.Reveal()))
+			}
+		}
+	}
+	add(r.Config.Credential.Token)
+	for _, c := range r.Config.Accounts {
+		add(c.Token)
+	}
+	if models, err := r.settings.Config.LLM(); err == nil {
+		for i := range models.Providers {
+			for k := range models.Providers[i].Keys {
+				add(&models.Providers[i].Keys[k])
+			}
+			add(&models.Providers[i].Admin)
+		}
+	}
+	return known
+}

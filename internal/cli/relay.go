@@ -1,0 +1,301 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/relay"
+	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/relay/content"
+)
+
+func newRelayCommand(e *env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "relay", Short: "Judge, push and follow the commits of agents",
+		Long: `Agents commit inside their sandboxes, without any credential. The relay takes the
+commits out, judges what they contain, pushes one branch for each line of work and
+opens or updates its pull request (docs/git-relay.md).`,
+	}
+	cmd.AddCommand(newRelayCheckCommand(e), newRelayStatusCommand(e), newRelayPushCommand(e), newRelayRetryCommand(e))
+	return cmd
+}
+
+func newRelayCheckCommand(e *env) *cobra.Command {
+	var repo string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check [BASE..HEAD]",
+		Short: "Judge commits of a local repository as those of an agent are",
+		Long: `Judge commits of a local repository by the content policy that holds for agents.
+Without a range: what HEAD has and relay.base has not. The repository is copied
+first; nothing in it is executed or changed.
+
+Exit codes: 0 they may be pushed, 3 they may not, or only when a person says so.`,
+		Example: `  atoll relay check
+  atoll relay check main..feature --repo ~/project
+  atoll relay check HEAD~3..HEAD --json`,
+		Args: atMostOne("BASE..HEAD"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runRelayCheck(cmd, e, args, repo, asJSON) },
+	}
+	cmd.Flags().StringVar(&repo, "repo", ".", "`directory` of the repository")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func runRelayCheck(cmd *cobra.Command, e *env, args []string, repo string, asJSON bool) error {
+	settings, err := e.load()
+	if err != nil {
+		return e.configError(err, asJSON)
+	}
+	relays, err := settings.Relays()
+	if err != nil {
+		return err
+	}
+	base, head := relays.Config.Base, "HEAD"
+	if len(args) == 1 {
+		var ok bool
+		if base, head, ok = strings.Cut(args[0], ".."); !ok || base == "" || head == "" || strings.Contains(head, "..") {
+			return usage(cmd, fmt.Errorf("%q is no range: write BASE..HEAD", args[0]))
+		}
+	}
+	report, err := relays.Check(cmd.Context(), repo, base, head)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = e.printJSON(report)
+	} else {
+		e.printJudgement(report)
+	}
+	return firstOf(err, verdictError(report))
+}
+
+func verdictError(report *content.Report) error {
+	switch report.Verdict() {
+	case content.Blocked:
+		return withCode(exitDenied, errors.New("these commits may not be pushed"))
+	case content.Approval:
+		return withCode(exitDenied, advice.With(errors.New("these commits need a person's approval"), "of an agent's run: `atoll relay push RUN --approve`"))
+	}
+	return nil
+}
+
+func (e *env) printJudgement(r *content.Report) {
+	fmt.Fprintf(e.Out, "%d commits, %d changed files, %d bytes: ", len(r.Commits), r.Files, r.Bytes)
+	if len(r.Findings) == 0 {
+		fmt.Fprintln(e.Out, "nothing found")
+		return
+	}
+	fmt.Fprintf(e.Out, "%d findings\n", len(r.Findings))
+	t := newTable("VERDICT", "RULE", "COMMIT", "PATH", "WHY")
+	for _, f := range r.Findings {
+		t.add(string(f.Verdict), f.Rule, orDash(shortCommit(f.Commit)), orDash(f.Path), f.Detail)
+	}
+	t.print(e.Out)
+	if r.Truncated {
+		fmt.Fprintln(e.Out, "There are more.")
+	}
+}
+
+func shortCommit(id string) string { return id[:min(len(id), 12)] }
+
+func newRelayStatusCommand(e *env) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "status [RUN]",
+		Short:   "Show what became of the commits of runs",
+		Example: "  atoll relay status\n  atoll relay status run-42 --json",
+		Args:    atMostOne("RUN"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			settings, err := e.load()
+			if err != nil {
+				return e.configError(err, asJSON)
+			}
+			relays, err := settings.Relays()
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return e.relayOf(relays, args[0], asJSON)
+			}
+			return e.allRelays(relays, asJSON)
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func (e *env) allRelays(relays *app.Relays, asJSON bool) error {
+	records, err := relays.List()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return e.printJSON(map[string]any{"relays": orEmpty(records)})
+	}
+	if len(records) == 0 {
+		fmt.Fprintln(e.Out, "No commits of agents yet.")
+		return nil
+	}
+	t := newTable("RUN", "BRANCH", "STATE", "FINDINGS", "CHANGED", "PULL REQUEST")
+	for _, r := range records {
+		findings := 0
+		if r.Report != nil {
+			findings = len(r.Report.Findings)
+		}
+		t.add(r.Run, r.Work.Key.Branch(), string(r.Step), fmt.Sprint(findings), ago(time.Since(r.Changed)), orDash(r.PullURL))
+	}
+	t.print(e.Out)
+	return nil
+}
+
+func (e *env) relayOf(relays *app.Relays, run string, asJSON bool) error {
+	r, err := loadRelay(relays, run)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return e.printJSON(r)
+	}
+	fmt.Fprintf(e.Out, "run     %s\nbranch  %s\nstate   %s\n", printable(r.Run), r.Work.Key.Branch(), printable(app.RelayNote(r)))
+	if r.Trouble != "" {
+		fmt.Fprintf(e.Out, "trouble %s\n", printable(r.Trouble))
+	}
+	for _, note := range r.Work.Notes {
+		fmt.Fprintf(e.Out, "note    %s\n", printable(note))
+	}
+	if r.Report != nil {
+		e.printJudgement(r.Report)
+	}
+	return nil
+}
+
+func loadRelay(relays *app.Relays, run string) (*relay.Record, error) {
+	r, err := relays.Load(run)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, advice.With(fmt.Errorf("the relay has no commits of run %q", run), "`atoll relay status` lists what it has")
+	}
+	return r, err
+}
+
+func newRelayPushCommand(e *env) *cobra.Command {
+	var approve, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "push RUN",
+		Short: "Push commits that were kept: of a run that failed, or that wait for a person",
+		Example: `  atoll relay push run-42
+  atoll relay push run-42 --approve`,
+		Args: exactlyOne("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.withRelays(cmd, asJSON, func(a *app.App, relays *app.Relays) error {
+				r, err := loadRelay(relays, args[0])
+				if err != nil {
+					return err
+				}
+				if approve {
+					if err := relays.Approve(r, whoami()); err != nil {
+						return withCode(exitDenied, err)
+					}
+				}
+				if r.Step == relay.Blocked || r.Step == relay.Waiting {
+					return verdictError(r.Report)
+				}
+				return e.sendRelays(cmd, a, []*relay.Record{r}, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&approve, "approve", false, "say yes to what waits for a person")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func newRelayRetryCommand(e *env) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "retry",
+		Short: "Go on with everything that was interrupted",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return e.withRelays(cmd, asJSON, func(a *app.App, relays *app.Relays) error {
+				records, err := relays.List()
+				if err != nil {
+					return err
+				}
+				var open []*relay.Record
+				for _, r := range records {
+					if !r.Step.Over() {
+						open = append(open, r)
+					}
+				}
+				return e.sendRelays(cmd, a, open, asJSON)
+			})
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func (e *env) withRelays(cmd *cobra.Command, asJSON bool, do func(*app.App, *app.Relays) error) error {
+	a, err := e.open(cmd.Context())
+	if err != nil {
+		return e.configError(err, asJSON)
+	}
+	relays, err := a.Relays()
+	if err != nil {
+		return err
+	}
+	return do(a, relays)
+}
+
+func (e *env) sendRelays(cmd *cobra.Command, a *app.App, records []*relay.Record, asJSON bool) (err error) {
+	for _, r := range records {
+		sent := a.SendRelay(cmd.Context(), r)
+		err = firstOf(err, sent)
+		if !asJSON && sent == nil {
+			fmt.Fprintf(e.Out, "%s: %s\n", printable(r.Run), printable(app.RelayNote(r)))
+		}
+	}
+	if asJSON {
+		return firstOf(e.printJSON(map[string]any{"relays": orEmpty(records)}), err)
+	}
+	if len(records) == 0 {
+		fmt.Fprintln(e.Out, "Nothing was interrupted.")
+	}
+	return err
+}
+
+func whoami() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "unknown"
+}
+
+// branchFlags say which branch the commits of a run are for.
+type branchFlags struct{ branch.Wish }
+
+func (f *branchFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Branch, "branch", "", "put its commits on the branch sandbox/`NAME`, and open a pull request (relay.repository)")
+	flags.StringVar(&f.WorkItem, "work-item", "", "`id` of the work item that names the branch")
+	flags.StringVar(&f.StateKey, "state-key", "", "`key` of the conversation that names the branch, with --branch-mode thread")
+	flags.StringVar(&f.Mode, "branch-mode", "", "thread: the conversation names the branch")
+}
+
+// key decides; "" is no branch.
+func (f *branchFlags) key(run string) (string, error) {
+	f.Run = run
+	key, err := f.Key()
+	if err != nil {
+		return "", withCode(exitUsage, err)
+	}
+	return string(key), nil
+}
