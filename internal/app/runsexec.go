@@ -42,12 +42,8 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 	maps.Copy(env, c.Env)
 	stdout, stderr := &tail{most: c.MaxOutput}, &tail{most: keptStderr}
 	lines := &newsLines{tell: c.Line, rest: stderr}
-	dir := c.Dir
-	if p.work != nil {
-		dir = p.work.Dir // the agent stands in front of its branch
-	}
 	command := &machine.Command{
-		Argv: c.Argv, Env: CommandEnv(s.Plan, env), Dir: dir, Timeout: c.Timeout, Stdout: stdout, Stderr: lines, EndTree: true,
+		Argv: c.Argv, Env: CommandEnv(s.Plan, env), Dir: c.Dir, Timeout: c.Timeout, Stdout: stdout, Stderr: lines, EndTree: true,
 	}
 	if p.grant != nil {
 		command.Grant = p.grant.ID()

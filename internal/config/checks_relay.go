@@ -12,10 +12,10 @@ var branchNameForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-
 
 // checkRepository wants an address that carries objects and runs nothing.
 func checkRepository(n *node) (message, hint string) {
-	if strings.HasPrefix(n.text, "/") {
+	if isDirectory(n.text) {
 		return checkHostPath(n)
 	}
-	const https = "write https://HOST/PATH, or the absolute path of a directory"
+	const https = "write https://HOST/PATH, or a directory that begins with /, ~/, ./ or ../"
 	u, err := url.Parse(n.text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
@@ -26,6 +26,16 @@ func checkRepository(n *node) (message, hint string) {
 		return "the address must have a path, and no query or fragment", https
 	}
 	return "", ""
+}
+
+// isDirectory tells a path from an address by its beginning.
+func isDirectory(text string) bool {
+	for _, beginning := range []string{"/", "~/", "./", "../"} {
+		if strings.HasPrefix(text, beginning) {
+			return true
+		}
+	}
+	return false
 }
 
 func checkBranchName(n *node) (message, hint string) {

@@ -2,7 +2,7 @@ package config
 
 // relayFile is relay.*: where the commits of agents go, and which may.
 type relayFile struct {
-	Repository *string                     `json:"repository" check:"repository" doc:"Where the repository is: https://HOST/PATH, or a directory of this host."`
+	Repository *string                     `json:"repository" check:"repository" doc:"Where the repository is: https://HOST/PATH, or a directory that begins with /, ~/, ./ or ../."`
 	Base       *string                     `json:"base" check:"branchName" doc:"Branch that agents start from and pull requests are for."`
 	Token      *llmKeyFile                 `json:"token" doc:"Where the token comes from that reads and pushes (default: the variable GITHUB_TOKEN, if the address is https)."`
 	App        *relayAppFile               `json:"app" doc:"GitHub App whose tokens are used instead: one for each operation."`

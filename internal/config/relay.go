@@ -102,13 +102,19 @@ func (r *Relay) onGitHub(pulls *bool) {
 
 // relayPaths fills in what is on the host.
 func (c *Config) relayPaths(out *Relay, f *relayFile) (err error) {
+	local := isDirectory(out.Repository)
+	if local {
+		if out.Repository, err = c.hostPath(out.Repository); err != nil {
+			return err
+		}
+	}
 	if f.CA != nil {
 		if out.CAFile, err = c.hostPath(*f.CA); err != nil {
 			return err
 		}
 	}
 	out.Credential, err = c.relayCredential(f.Token, f.App)
-	if out.Credential == (RelayCredential{}) && !strings.HasPrefix(out.Repository, "/") {
+	if out.Credential == (RelayCredential{}) && !local {
 		out.Credential.Token = &LLMKey{Env: DefaultRelayToken}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Accounts)) {

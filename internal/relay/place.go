@@ -36,7 +36,7 @@ type Site struct {
 }
 
 // Worktree is where the work on a branch is done.
-func (s Site) Worktree(key branch.Key) string { return path.Join(s.Root, "wt", key.Path()) }
+func (s Site) Worktree(key branch.Key) string { return branch.Worktree(s.Root, key) }
 
 func (s Site) repo() string { return path.Join(s.Root, ".relay.git") }
 func (s Site) link() string { return path.Join(s.Root, s.Link) }

@@ -80,7 +80,7 @@ func agentConfigOf(j *Job) any {
 		model["maxTokens"] = j.MaxTokens
 	}
 	return object{
-		"agents": object{"defaults": object{"workspace": j.Workspace, "model": modelProvider + "/" + j.Model, "sandbox": object{"mode": "off"}}},
+		"agents": object{"defaults": object{"workspace": j.Work, "model": modelProvider + "/" + j.Model, "sandbox": object{"mode": "off"}}},
 		"tools":  object{"host": true, "deny": []string{"group:web"}},
 		"models": object{"mode": "replace", "providers": object{modelProvider: object{
 			"baseUrl": modelURL + "/v1", "apiKey": noKey, "api": cmp.Or(j.API, chat.APICompletions), "models": []object{model},

@@ -68,7 +68,7 @@ func (c *course) execute(ctx context.Context, place Place) (string, *Failure) {
 		return "", c.excuse(ctx, err, "store_failed")
 	}
 	result, err := place.Exec(ctx, &Command{
-		Argv: c.argv, Env: c.variant.Env(c.job), Dir: c.job.Workspace,
+		Argv: c.argv, Env: c.variant.Env(c.job), Dir: c.job.Work,
 		Timeout: c.job.Timeout, MaxOutput: envelope.MaxOutput, Line: c.listen(ctx),
 	})
 	if err != nil {

@@ -29,7 +29,7 @@ type Request struct {
 	// Messages is the conversation; the last is the user's, and the task.
 	Messages []chat.Message `json:"messages"`
 	Budget   grant.Budget   `json:"budget,omitzero"`
-	Branch   string         `json:"branch,omitempty"` // opaque here; finishers know
+	Branch   string         `json:"branch,omitempty"` // key of the branch that commits are for
 	// TimeoutMs and Memory narrow what the variant allows; 0 leaves it.
 	TimeoutMs int64 `json:"timeoutMs,omitzero"`
 	Memory    int64 `json:"memory,omitzero"`

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/envelope"
+	"github.com/atoll-run/atoll/internal/relay/branch"
 )
 
 // Variant is a kind of agent.
@@ -40,6 +41,7 @@ type Mount struct{ Source, Target string }
 type Job struct {
 	Request
 	Workspace string        // inside
+	Work      string        // inside: where the agent works, its workspace or its branch there
 	Timeout   time.Duration // of the sandbox
 	Inner     time.Duration // of the program itself
 }
@@ -66,7 +68,10 @@ func Find(variants []Variant, id string) (*Variant, error) {
 // job decides what a request leaves open. A request can make limits narrower,
 // never wider.
 func (v *Variant) job(r *Request) *Job {
-	j := &Job{Request: *r, Workspace: "/workspace", Timeout: v.Timeout}
+	j := &Job{Request: *r, Workspace: "/workspace", Work: "/workspace", Timeout: v.Timeout}
+	if r.Branch != "" {
+		j.Work = branch.Worktree(j.Workspace, branch.Key(r.Branch))
+	}
 	if asked := time.Duration(r.TimeoutMs) * time.Millisecond; asked > 0 && asked < v.Timeout {
 		j.Timeout = asked
 	}

@@ -5,6 +5,7 @@ package branch
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/advice"
@@ -98,6 +99,9 @@ func (k Key) Path() string {
 	}
 	return b.String()
 }
+
+// Worktree is where the files of a branch are below a directory inside.
+func Worktree(root string, k Key) string { return path.Join(root, "wt", k.Path()) }
 
 // Collides reports whether the branches of both cannot exist at once: git keeps
 // the one as a file where the other needs a directory.
