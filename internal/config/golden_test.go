@@ -112,7 +112,7 @@ func summary(t *testing.T, cfg *config.Config) string {
 		t.Fatal(err)
 	}
 	all := map[string]any{
-		"llm": llm,
+		"llm":    llm,
 		"agents": agents, "default": cfg.DefaultAgent(), "session": cfg.Session(), "gateway": cfg.Gateway(),
 		"models": cfg.Models(), "ignored": cfg.Ignored(), "warnings": warnings,
 	}

@@ -55,7 +55,7 @@ type RelayLimits struct {
 }
 
 // DefaultRelayToken is the variable that holds the token if nothing is said.
-const DefaultRelayToken = "GITHUB_TOKEN"
+const DefaultRelayToken = "GITHUB_TOKEN" //nolint:gosec // the name of a variable
 
 const gitHub = "github.com"
 
