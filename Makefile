@@ -71,8 +71,9 @@ test: engine build openclaw sdks vet ## run every test, on real engines (needs r
 OPENCLAW ?=
 
 .PHONY: openclaw
-openclaw: ## install the OpenClaw that tests run (needs npm)
+openclaw: engine build ## install the OpenClaw that tests run, and make its image (needs npm)
 	scripts/openclaw.sh up $(OPENCLAW)
+	scripts/openclaw.sh image >bin/openclaw-image.log 2>&1 || { tail -n 30 bin/openclaw-image.log; exit 1; }
 
 .PHONY: sdks
 sdks: ## install the SDKs of models that tests run (needs npm)

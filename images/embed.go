@@ -1,6 +1,7 @@
 // Package images holds the Dockerfiles of the sandbox images, embedded, so that
 // an installed atoll can build them without this tree. One directory an image;
-// base makes a root file system from Debian's packages; layers are the parts of
+// base makes a root file system from Debian's packages, openclaw/base.sh the
+// image of OpenClaw from npm's, where no registry answers; layers are the parts of
 // a Dockerfile that can be put on any of them.
 //
 // How they are built is package image's matter.
@@ -10,5 +11,5 @@ import "embed"
 
 // Files are the Dockerfiles and what they need, by the paths of this directory.
 //
-//go:embed base common extend layers sandbox
+//go:embed base common extend layers openclaw pnpm-store sandbox
 var Files embed.FS

@@ -4,6 +4,8 @@
 #
 #   scripts/openclaw.sh [up] [VERSION]   install (default: the current version)
 #   scripts/openclaw.sh dir [VERSION]    print where it is or would be
+#   scripts/openclaw.sh image            make its image on the test engine, from
+#                                        what was installed (needs bin/atoll)
 #
 # Each version lies in a directory of its own with the Node it needs.
 set -euo pipefail
@@ -50,10 +52,20 @@ up() {
 	is_whole "$dir" || (install "$version" "$dir")
 }
 
+# image: as a user would make it, but that nothing is fetched from npm again.
+image() {
+	up "$current"
+	local here
+	here=$(cd "$(dirname "$0")/.." && pwd)
+	eval "$("$here/scripts/test-engine.sh" env)"
+	OPENCLAW_TREE=$root/$current ATOLL_STATE_DIR=$root/state "$here/bin/atoll" images build openclaw --backend docker --network host
+}
+
 verb=${1:-up} version=${2:-$current}
 node_of "$version" >/dev/null || fail "version $version is not one of those that are tested: 2026.9.6, 2026.2.26"
 case $verb in
 up) up "$version" ;;
 dir) echo "$root/$version" ;;
-*) fail "usage: openclaw.sh [up|dir] [VERSION]" ;;
+image) image ;;
+*) fail "usage: openclaw.sh [up|dir] [VERSION], or openclaw.sh image" ;;
 esac

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,6 +23,7 @@ type buildOptions struct {
 	params          []parameter
 	with            []string
 	network         string
+	lockfile        string
 	asJSON          bool
 }
 
@@ -37,6 +40,7 @@ func (o *buildOptions) parameters() []parameter {
 		{"install-pnpm", image.ArgInstallPnpm, "1 to install pnpm", new(string)},
 		{"install-bun", image.ArgInstallBun, "1 to install bun", new(string)},
 		{"install-brew", image.ArgInstallBrew, "1 to install Homebrew", new(string)},
+		{"openclaw-base", image.ArgOpenClawBase, "published image to take OpenClaw from", new(string)},
 		{"final-user", image.ArgFinalUser, "user that the image runs as", new(string)},
 	}
 }
@@ -47,11 +51,13 @@ func newImagesBuildCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build RECIPE",
 		Short: "Build one of the images: " + strings.Join(recipeNames(), ", "),
-		Long: "Build one of the images. Where no registry answers, the base is made from\nDebian's packages.\n\n" + recipeList() +
+		Long: "Build one of the images. Where no registry answers, the base is made from\nDebian's packages, and OpenClaw's own image from npm's.\n\n" + recipeList() +
 			"\nFlags default to the environment variables of the same meaning (BASE_IMAGE,\nPACKAGES, INSTALL_PNPM, …), and those to the recipe's own values.",
 		Example: `  atoll images build sandbox
   atoll images build common --install-brew 0
-  atoll images build sandbox --with gh --target-image my-sandbox:gh`,
+  atoll images build sandbox --with gh --target-image my-sandbox:gh
+  atoll images build openclaw
+  atoll images build pnpm-store --lockfile pnpm-lock.yaml`,
 		Args: exactlyOne("recipe"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runImagesBuild(cmd.Context(), e, o, args[0]) },
 	}
@@ -62,6 +68,7 @@ func newImagesBuildCommand(e *env) *cobra.Command {
 	flags.StringVar(&o.target, "target-image", e.Getenv("TARGET_IMAGE"), "`reference` of the result (default: $TARGET_IMAGE, else the recipe's)")
 	flags.StringSliceVar(&o.with, "with", nil, "layers to add: "+strings.Join(image.Layers(), ", "))
 	flags.StringVar(&o.backend, "backend", "", "docker or podman (default: the engine that sandboxes use)")
+	flags.StringVar(&o.lockfile, "lockfile", "", "pnpm-lock.yaml `file` whose packages a pnpm-store holds")
 	flags.StringVar(&o.network, "network", "", "network of the build's steps (default: the engine's)")
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
@@ -102,8 +109,32 @@ func (o *buildOptions) arguments(e *env, recipe image.Recipe) (map[string]string
 	return args, nil
 }
 
+// readLockfile reads no more of a lockfile than one can have.
+func readLockfile(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("lockfile: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, image.MaxLockfile+1))
+	if err == nil && len(text) == 0 {
+		err = fmt.Errorf("%s is empty", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lockfile: %w", err)
+	}
+	return text, nil
+}
+
 func runImagesBuild(ctx context.Context, e *env, o buildOptions, name string) error {
 	recipe, err := image.Find(name)
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	lockfile, err := readLockfile(o.lockfile)
 	if err != nil {
 		return withCode(exitUsage, err)
 	}
@@ -119,7 +150,7 @@ func runImagesBuild(ctx context.Context, e *env, o buildOptions, name string) er
 	if err != nil {
 		return err
 	}
-	ref, err := image.Build(ctx, engine, recipe, image.Options{Target: o.target, Args: args, With: o.with, Network: o.network}, e.Err)
+	ref, err := image.Build(ctx, engine, recipe, image.Options{Target: o.target, Args: args, With: o.with, Network: o.network, Lockfile: lockfile}, e.Err)
 	if err != nil {
 		return err
 	}

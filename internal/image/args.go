@@ -19,20 +19,24 @@ const (
 	ArgInstallBun  = "INSTALL_BUN"
 	ArgInstallBrew = "INSTALL_BREW"
 	ArgFinalUser   = "FINAL_USER"
+	// ArgOpenClawBase is the published image that OpenClaw is taken from.
+	ArgOpenClawBase = "OPENCLAW_BASE"
 )
 
 // checks says what a parameter's value may be. They guard against mistakes, and
 // against a value that a Dockerfile would take for more than a value.
 func checks() map[string]func(string) error {
 	return map[string]func(string) error{
-		ArgBaseImage:   checkReference,
-		ArgPackages:    checkPackages,
-		ArgInstallPnpm: checkSwitch,
-		ArgInstallBun:  checkSwitch,
-		ArgInstallBrew: checkSwitch,
-		ArgFinalUser:   checkUser,
-		"PNPM_VERSION": checkVersion,
-		"BUN_VERSION":  checkVersion,
+		ArgBaseImage:    checkReference,
+		ArgPackages:     checkPackages,
+		ArgInstallPnpm:  checkSwitch,
+		ArgInstallBun:   checkSwitch,
+		ArgInstallBrew:  checkSwitch,
+		ArgFinalUser:    checkUser,
+		ArgOpenClawBase: checkPublished,
+		"PNPM_VERSION":  checkVersion,
+		"PNPM_SHA512":   checkHash,
+		"BUN_VERSION":   checkVersion,
 	}
 }
 
@@ -41,6 +45,8 @@ var (
 	packageForm   = pattern.New(`^[a-z0-9][a-z0-9+.-]*(:[a-z0-9-]+)?([=/][a-zA-Z0-9.+:~-]+)?$`)
 	userForm      = pattern.New(`^[a-z_][a-z0-9_-]{0,31}$`)
 	versionForm   = pattern.New(`^[a-z0-9][a-z0-9.+-]*$`)
+	hashForm      = pattern.New(`^[0-9a-f]{128}$`)
+	publishedForm = pattern.New(`^[a-z0-9-]+[.:][a-z0-9.:-]+/[a-z0-9._/-]+(:[A-Za-z0-9._-]+|@sha256:[0-9a-f]{64})$`)
 )
 
 func checkReference(s string) error {
@@ -50,6 +56,20 @@ func checkReference(s string) error {
 func checkUser(s string) error { return match(s, userForm, "the name of a user such as sandbox") }
 
 func checkVersion(s string) error { return match(s, versionForm, "a version such as 10 or latest") }
+
+func checkHash(s string) error { return match(s, hashForm, "a SHA-512 in hexadecimal digits") }
+
+// checkPublished wants an image that everybody can have: of a registry, and of
+// a version. What somebody built himself is not told apart from it afterwards.
+func checkPublished(s string) error {
+	if err := match(s, publishedForm, "a published image such as ghcr.io/openclaw/openclaw:2026.9.6"); err != nil {
+		return err
+	}
+	if strings.HasSuffix(s, ":local") {
+		return fmt.Errorf("%q is not published, it was built somewhere", s)
+	}
+	return nil
+}
 
 func checkSwitch(s string) error {
 	if s != "0" && s != "1" {

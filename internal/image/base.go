@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"slices"
 	"syscall"
@@ -23,7 +24,7 @@ const (
 	// pullStall is how long a registry may be silent. Without a network an
 	// engine may try for minutes before it admits it.
 	pullStall = 30 * time.Second
-	// rootfsTimeout is how long Debian's packages may take.
+	// rootfsTimeout is how long packages may take.
 	rootfsTimeout = 15 * time.Minute
 	// rootfsGrace is how long the script may clean up after it was told to stop.
 	rootfsGrace = 10 * time.Second
@@ -100,18 +101,18 @@ func (b *builder) provideLocal(ctx context.Context, reason error) (string, error
 		return LocalBase, nil
 	}
 	b.say("WARNING: making %s from Debian's packages instead: not the pinned image, but today's packages", LocalBase)
-	if err := b.importRootfs(ctx); err != nil {
+	if err := b.importScript(ctx, "base/rootfs.sh", LocalBase); err != nil {
 		hint := "let the engine reach a registry, or install mmdebstrap and let this machine reach Debian's packages"
 		return "", advice.With(errors.Join(reason, fmt.Errorf("image %s: %w", LocalBase, err)), hint)
 	}
 	return LocalBase, nil
 }
 
-// importRootfs runs the script that writes a root file system, straight into
+// importScript runs a script that writes a root file system, straight into
 // the engine. When the script fails the engine's import fails too, so that half
 // a system never gets a name.
-func (b *builder) importRootfs(ctx context.Context) error {
-	script, err := fs.ReadFile(images.Files, "base/rootfs.sh")
+func (b *builder) importScript(ctx context.Context, path, ref string, env ...string) error {
+	script, err := fs.ReadFile(images.Files, path)
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (b *builder) importRootfs(ctx context.Context) error {
 	rootfs, out := io.Pipe()
 	messages := &lastLines{Writer: b.progress}
 	cmd := exec.CommandContext(ctx, "sh", "-c", string(script))
-	cmd.Stdout, cmd.Stderr = out, messages
+	cmd.Stdout, cmd.Stderr, cmd.Env = out, messages, append(os.Environ(), env...)
 	// A request first, because mmdebstrap has mounts and files to take away.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = rootfsGrace
@@ -136,7 +137,7 @@ func (b *builder) importRootfs(ctx context.Context) error {
 		_ = out.CloseWithError(err) // never fails
 		scripted <- err
 	}()
-	imported := b.engine.Import(ctx, rootfs, LocalBase)
+	imported := b.engine.Import(ctx, rootfs, ref)
 	_ = rootfs.CloseWithError(errors.New("import ended")) // lets the script's writes fail instead of wait
 	return errors.Join(imported, <-scripted)
 }

@@ -1,8 +1,6 @@
 package image
 
 import (
-	"archive/tar"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -21,6 +19,8 @@ type Options struct {
 	Args    map[string]string // parameters by name; missing or "" is the default
 	With    []string          // layers to add
 	Network string            // network of the build's steps; "" is the engine's default
+	// Lockfile is pnpm's, for the recipe that makes a store of its packages.
+	Lockfile []byte
 }
 
 // Build makes a recipe's image and returns its reference. A base that the
@@ -52,12 +52,15 @@ func (b *builder) build(ctx context.Context, recipe Recipe, opts Options) (strin
 	if args[ArgBaseImage], err = b.provide(ctx, args[ArgBaseImage]); err != nil {
 		return "", err
 	}
-	if args[ArgFinalUser] == "" {
+	if err := b.provideOpenClaw(ctx, args[ArgOpenClawBase]); err != nil {
+		return "", err
+	}
+	if user, declared := args[ArgFinalUser]; declared && user == "" {
 		if args[ArgFinalUser], err = b.userOf(ctx, args[ArgBaseImage]); err != nil {
 			return "", err
 		}
 	}
-	buildContext, err := packContext(dockerfile)
+	buildContext, err := packContext(contextFiles(dockerfile, opts.Lockfile))
 	if err != nil {
 		return "", err
 	}
@@ -65,7 +68,7 @@ func (b *builder) build(ctx context.Context, recipe Recipe, opts Options) (strin
 	output := &lastLines{Writer: b.progress}
 	err = b.engine.Build(ctx, buildContext, BuildOptions{
 		Tag: target, Dockerfile: dockerfileName, Args: args, Network: b.network,
-		Labels: map[string]string{LabelRecipe: recipe.Name},
+		Labels: labels(recipe, opts.Lockfile),
 	}, plainText{output})
 	if err != nil {
 		return "", failure(target, output, err)
@@ -78,7 +81,10 @@ func (b *builder) build(ctx context.Context, recipe Recipe, opts Options) (strin
 func settle(recipe Recipe, opts Options) (args map[string]string, target string, err error) {
 	args, err = recipe.arguments(opts.Args)
 	target = cmp.Or(opts.Target, recipe.Target)
-	errs := []error{err}
+	errs := []error{err, checkLockfile(recipe, opts.Lockfile)}
+	if target == "" && len(opts.Lockfile) > 0 {
+		target = StoreReference(opts.Lockfile)
+	}
 	if args[ArgBaseImage] == "" {
 		errs = append(errs, advice.With(fmt.Errorf("image %s: no base image", recipe.Name), "say what to build on with --base-image"))
 	}
@@ -100,21 +106,6 @@ func (b *builder) userOf(ctx context.Context, ref string) (string, error) {
 		return "", fmt.Errorf("image %s: %w", ref, err)
 	}
 	return cmp.Or(user, "root"), nil
-}
-
-// packContext makes the tar that a build starts from. The recipes copy nothing
-// into their images, so the Dockerfile is all there is.
-func packContext(dockerfile string) (io.Reader, error) {
-	var packed bytes.Buffer
-	w := tar.NewWriter(&packed)
-	header := &tar.Header{Name: dockerfileName, Mode: 0o644, Size: int64(len(dockerfile))}
-	if err := w.WriteHeader(header); err != nil {
-		return nil, err
-	}
-	if _, err := io.WriteString(w, dockerfile); err != nil {
-		return nil, err
-	}
-	return &packed, w.Close()
 }
 
 func (b *builder) say(format string, args ...any) {

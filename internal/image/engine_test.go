@@ -2,9 +2,13 @@ package image_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +81,20 @@ func TestLayerOnAnyImageRestoresItsUser(t *testing.T) {
 	ref := build(t, host, "extend", image.Options{Args: map[string]string{image.ArgBaseImage: enginetest.Image}, With: []string{"gh"}})
 	got := cli(t, host, "run", "--rm", "--network=none", ref, "sh", "-c", "id -un; gh --version | head -c 10")
 	if got != "sandbox\ngh version" {
+		t.Errorf("in the image: %q", got)
+	}
+}
+
+// The image works as sandboxes are: no network, nothing to write to, no root.
+// What takes long is made once, by `make openclaw`, and found again here.
+func TestOpenClawImage(t *testing.T) {
+	host := enginetest.Docker(t)
+	t.Setenv("OPENCLAW_TREE", filepath.Join(cmp.Or(os.Getenv("ATOLL_OPENCLAW_DIR"), "/var/tmp/atoll-openclaw"), "2026.9.6"))
+	ref := build(t, host, "openclaw", image.Options{})
+	script := "id -u; id -un; pnpm --version; pnpm store path; git --version; jq --version; curl --version | head -c 4; echo; HOME=/tmp node /app/dist/index.js --version"
+	got := cli(t, host, "run", "--rm", "--network=none", "--read-only", "--tmpfs=/tmp", "--cap-drop=ALL", ref, "sh", "-c", script)
+	want := regexp.MustCompile(`^1001\nsandboxer\n10\.18\.3\n/pnpm-store/v10\ngit version \S+\njq-\S+\ncurl\nOpenClaw 2026\.9\.6 \S+\n$`)
+	if !want.MatchString(got) {
 		t.Errorf("in the image: %q", got)
 	}
 }

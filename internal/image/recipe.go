@@ -26,6 +26,8 @@ func Recipes() []Recipe {
 		{"sandbox", "shell, git, curl, jq, python3, ripgrep: what sandboxes use by default", "openclaw-sandbox:bookworm-slim"},
 		{"common", "sandbox with Node.js, Go, Rust, compilers, pnpm, bun and Homebrew", "openclaw-sandbox-common:bookworm-slim"},
 		{"extend", "any image, with layers added", ""},
+		{"openclaw", "sandbox with OpenClaw itself and pnpm: what runs of OpenClaw use", "cogni-sandbox-openclaw:latest"},
+		{recipeStore, "the packages of a pnpm lockfile, for `atoll volumes seed`", ""},
 	}
 }
 
@@ -83,7 +85,7 @@ func (r Recipe) dockerfile(layers []string) (string, error) {
 	return string(text), nil
 }
 
-var argLine = pattern.New(`(?m)^ARG ([A-Z_]+)(?:=(.*))?$`)
+var argLine = pattern.New(`(?m)^ARG ([A-Z0-9_]+)(?:=(.*))?$`)
 
 // Defaults returns the recipe's parameters with their defaults.
 func (r Recipe) Defaults() (map[string]string, error) {
