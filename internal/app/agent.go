@@ -49,6 +49,8 @@ type Worker struct {
 	Plan    *plan.Plan
 	Box     *Toolbox
 	Notices []string
+	app     *App
+	account string
 	models  *Models
 	ledger  *usage.Ledger
 	undo    []func() error // what was opened, in that order
@@ -89,7 +91,7 @@ func (w *Worker) endModels() error {
 // Worker makes an agent ready: its sandbox first, so that nothing is asked of a
 // model before the tools are there.
 func (a *App) Worker(ctx context.Context, o AgentOptions) (*Worker, error) {
-	w := &Worker{Run: o.Run}
+	w := &Worker{Run: o.Run, app: a, account: o.Who.Account}
 	if w.Run == "" {
 		w.Run = "run-" + strings.ToLower(rand.Text())
 	}
@@ -203,8 +205,14 @@ func (w *Worker) facts() *prompt.Facts {
 		f.AgentDir = policy.AgentTarget
 	}
 	f.NetworkTools, f.NetworkCommands = p.Agent.Sandbox.NetworkAllow, p.Agent.Sandbox.NetworkExecAllow
-	f.Limits = limitsInWords(s.Limits.Memory, s.Limits.Pids)
+	f.Limits = w.BoxLimits()
 	return f
+}
+
+// BoxLimits is what the agent's sandbox may use at most, in words; "" if there
+// are no limits.
+func (w *Worker) BoxLimits() string {
+	return limitsInWords(w.Plan.Spec.Limits.Memory, w.Plan.Spec.Limits.Pids)
 }
 
 func limitsInWords(memory, pids int64) string {

@@ -137,7 +137,9 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 	o.started = true
 	view.begin(worker)
 	outcome, failure := worker.Agent.Run(ctx, message)
-	spent, err := worker.Spent(context.WithoutCancel(ctx))
+	after := context.WithoutCancel(ctx)
+	spent, err := worker.Spent(after)
+	err = firstOf(err, worker.Keep(after, outcome, failure))
 	err = firstOf(view.end(&agentEnd{worker, outcome, failure, spent}), err)
 	return firstOf(err, ctx.Err())
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/config"
 	money "github.com/atoll-run/atoll/internal/usage"
 )
 
@@ -30,16 +32,25 @@ func (v *agentView) begin(w *app.Worker) {
 	if v.quiet {
 		return
 	}
-	v.line(v.env.style().dim("agent " + w.Plan.Agent.ID + " · " + w.Models[0].Name + " · " + whereAgent(w)))
+	v.line(v.env.style().dim("agent " + w.Plan.Agent.ID + " · " + w.Models[0].Name))
+	for _, fact := range whereAgent(w) {
+		v.line(v.env.style().dim(fact))
+	}
 }
 
-// whereAgent says where an agent's tools work.
-func whereAgent(w *app.Worker) string {
+// whereAgent says where an agent's tools work, and what holds there.
+func whereAgent(w *app.Worker) []string {
 	s := w.Plan.Spec
 	if !w.Plan.Sandboxed || s == nil {
-		return "the host, without a sandbox"
+		return []string{"its tools work on the host, without a sandbox"}
 	}
-	return fmt.Sprintf("sandbox %s (%s, image %s, network %s)", s.Name, s.Backend, orDash(s.Image), s.Network)
+	files := map[config.Access]string{
+		config.AccessNone: "a private copy of the workspace", config.AccessRO: "a copy of the workspace, read-only", config.AccessRW: "the workspace itself",
+	}[w.Plan.Layout.Access]
+	return []string{
+		fmt.Sprintf("sandbox %s (%s, image %s)", s.Name, s.Backend, orDash(s.Image)),
+		fmt.Sprintf("network %s · no credential · %s: %s · limits: %s", s.Network, s.Workdir, files, cmp.Or(w.BoxLimits(), "none")),
+	}
 }
 
 // event is told by the agent, one at a time.
@@ -136,7 +147,8 @@ func (v *agentView) end(end *agentEnd) error {
 	if end.failure != nil {
 		v.line(fmt.Sprintf("%s %s: %s", style.bold("error"), agent.CodeOf(end.failure), clip(end.failure.Error(), 1000)))
 	}
-	v.line(style.dim(fmt.Sprintf("receipt %s · %d tool calls · %d tokens · %s · %s", end.worker.Run, out.Calls, out.Usage.Total(), end.cost(), out.Took.Round(time.Millisecond))))
+	v.line(style.dim(fmt.Sprintf("%d tool calls · %s · %d tokens · %s · receipt %s",
+		out.Calls, out.Took.Round(time.Millisecond), out.Usage.Total(), end.cost(), end.worker.Run)))
 	return nil
 }
 
