@@ -49,6 +49,7 @@ func build(plan *walls.Blueprint, files []int) error {
 		name string
 		do   func() error
 	}{
+		{"quotas", setQuotas},
 		{"namespaces", b.lastNamespaces},
 		{"sources", b.openSources},
 		{"user", b.becomeUser},

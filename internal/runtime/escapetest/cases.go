@@ -62,6 +62,9 @@ var cases = []testCase{
 	{"the guest's socket replaced by a link to one of the host", replacedSocket},
 	{"links swapped under a mount's target during starts", swappedTargets},
 	{"links swapped under a mount's source during starts", swappedSources},
+	{"inotify instances of the host's user", watchersOfTheHost},
+	{"inode fill of a temporary file system with a number", numberedInodes},
+	{"disk fill of a writable root by one file", writableRoot},
 }
 
 // CVE-2024-21626: the sandbox's working directory is one that the runtime had

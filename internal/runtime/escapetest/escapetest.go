@@ -28,6 +28,9 @@ type Subject struct {
 	// Limits says whether limits of processes and memory can be enforced here.
 	// Where they cannot, asking for them must be refused.
 	Limits bool
+	// SharedUsers says that users inside are counted as those of the host with the
+	// same number: what is counted by user, they use up together.
+	SharedUsers bool
 	// Slow is a runtime whose starts take long: attacks that repeat them do so
 	// less often.
 	Slow bool

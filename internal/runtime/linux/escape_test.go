@@ -16,13 +16,30 @@ import (
 // Hostile code in sandboxes that root made, as an ordinary user and as root.
 func TestEscape(t *testing.T) {
 	if os.Geteuid() != 0 {
-		escapetest.Run(t, escapetest.Subject{Open: open, Backend: "linux", Image: rootfs.HostName})
+		escapetest.Run(t, escapetest.Subject{Open: open, Backend: "linux", Image: rootfs.HostName, Limits: os.Getenv(limitsVariable) != ""})
 		return
 	}
 	s := escapetest.Subject{Open: open, Backend: "linux", Image: rootfs.HostName, User: "1000:1000", Limits: true}
 	t.Run("user", func(t *testing.T) { escapetest.Run(t, s) })
 	s.User = "0:0"
 	t.Run("root", func(t *testing.T) { escapetest.Run(t, s) })
+}
+
+// limitsVariable, when set, says that an ordinary user has control groups.
+const limitsVariable = "ATOLL_TEST_LIMITS"
+
+// Bombs in sandboxes of an ordinary user to whom control groups were delegated.
+func TestEscapeOfAUserWithGroups(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // TestEscape did it
+	}
+	dir := t.TempDir()
+	openWay(t, dir)
+	attack := filepath.Join(dir, "attack")
+	if err := os.WriteFile(attack, escapetest.Attack(t), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	asSomeone(t, "TestEscape", "^TestEscape$/^bombs$", delegate(t, "pids", "memory", "cpu"), limitsVariable+"=1", escapetest.Program+"="+attack)
 }
 
 // nobodySpecial is a user without privileges and without a group of his own

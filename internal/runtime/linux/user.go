@@ -91,7 +91,7 @@ func (a account) ambient() []uintptr {
 func allCapabilities() []uintptr {
 	const (
 		chown, dacOverride, fowner, setgid, setuid, setpcap = 0, 1, 3, 6, 7, 8
-		netAdmin, sysChroot, sysAdmin, mknod                = 12, 18, 21, 27
+		netAdmin, sysChroot, sysAdmin, sysResource, mknod   = 12, 18, 21, 24, 27
 	)
-	return []uintptr{chown, dacOverride, fowner, setgid, setuid, setpcap, netAdmin, sysChroot, sysAdmin, mknod}
+	return []uintptr{chown, dacOverride, fowner, setgid, setuid, setpcap, netAdmin, sysChroot, sysAdmin, sysResource, mknod}
 }

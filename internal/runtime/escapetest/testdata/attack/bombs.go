@@ -80,6 +80,23 @@ func inodes(a *attempts, args []string) {
 	})
 }
 
+// watchers makes inotify instances, of which every user has few, says how many
+// it got, and keeps them until its input ends.
+func watchers(a *attempts, args []string) {
+	made := 0
+	bomb(a, "an inotify instance", number(args[0]), func(int) error {
+		_, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+		if err == nil {
+			made++
+		}
+		return err
+	})
+	fmt.Printf("holding %d\n", made)
+	if len(args) > 1 && args[1] == "hold" {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+	}
+}
+
 func files(a *attempts, args []string) {
 	bomb(a, "an open file", number(args[0]), func(int) error {
 		_, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)

@@ -323,3 +323,7 @@ func network(a *attempts, _ []string) {
 		}
 	}
 }
+
+func makeDirectory(a *attempts, args []string) {
+	a.try("a directory "+args[0], unix.Mkdir(args[0], 0o777))
+}

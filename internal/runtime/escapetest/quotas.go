@@ -1,0 +1,87 @@
+package escapetest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Kernels count inotify instances by user, and give each a few. Whoever uses
+// them up in a sandbox must not use up those of the user outside.
+func watchersOfTheHost(a *arena) {
+	c := a.start()
+	in, typed := io.Pipe()
+	held, ended := &firstLines{seen: make(chan struct{})}, make(chan error, 1)
+	go func() {
+		_, err := c.machine.Exec(a.t.Context(), &machine.Command{Argv: []string{program, "watchers", "4096", "hold"}, Dir: workdir, Stdin: in, Stdout: held, Stderr: held})
+		ended <- err
+	}()
+	select {
+	case <-held.seen:
+	case err := <-ended:
+		a.t.Fatalf("the attack ended: %v", err)
+	}
+	out, code := outside(a.t, a.dir, "watchers", "8")
+	if code != 1 && !a.SharedUsers {
+		a.t.Errorf("the host's user has no inotify instances left (%d)\n%s", code, out)
+	}
+	a.t.Logf("outside, meanwhile: %s", out)
+	c.alive()
+	_ = typed.Close()
+	if err := <-ended; err != nil {
+		a.t.Error(err)
+	}
+}
+
+// firstLines notices when an attack holds what it got.
+type firstLines struct {
+	text bytes.Buffer
+	seen chan struct{}
+}
+
+func (f *firstLines) Write(p []byte) (int, error) {
+	before := strings.Contains(f.text.String(), "holding")
+	n, err := f.text.Write(p)
+	if !before && strings.Contains(f.text.String(), "holding") {
+		close(f.seen)
+	}
+	return n, err
+}
+
+// inodesOfTmp is how many files a temporary file system is asked to hold.
+const inodesOfTmp = 1000
+
+// The number of files is bounded too, where a number is asked for: with it, no
+// limit of memory is needed to keep small files from using up the kernel's.
+func numberedInodes(a *arena) {
+	c := a.start(func(s *sandbox.Spec) {
+		s.Tmpfs = []sandbox.Tmpfs{{Target: "/tmp", Options: fmt.Sprintf("size=16m,nr_inodes=%d", inodesOfTmp)}}
+	})
+	if out, result := c.attack("inodes", "/tmp", "100"); result.ExitCode != 1 {
+		a.t.Errorf("not even a hundred files can be made (%d)\n%s", result.ExitCode, out)
+	}
+	c.mustStop(bomb{name: "inodes", large: []string{"inodes", "/tmp", fmt.Sprint(2 * inodesOfTmp)}})
+	c.alive()
+}
+
+// A root that may be changed is on the host's disk. A limit of the size of files
+// holds there as everywhere; of their number there is none.
+func writableRoot(a *arena) {
+	c := a.start(func(s *sandbox.Spec) {
+		s.ReadOnlyRoot, s.User = false, "0:0" // to whom an image's root belongs
+		s.Limits.Ulimits = []sandbox.Ulimit{{Name: "fsize", Soft: 32 << 20, Hard: 32 << 20}}
+	})
+	dir := "/atoll-fill"
+	if out, result := c.attack("make-directory", dir); result.ExitCode != 1 {
+		a.t.Fatalf("a root that may be written cannot be (%d)\n%s", result.ExitCode, out)
+	}
+	if out, result := c.attack("fill", dir, "8", "64"); result.ExitCode != 1 {
+		a.t.Errorf("a root that may be written cannot be (%d)\n%s", result.ExitCode, out)
+	}
+	c.mustStop(bomb{name: "fill", large: []string{"fill", dir, "64", "64"}, ends: true})
+	c.alive()
+}
