@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 // a ring that cannot be built here at all; a note, one that is weaker.
 func Kernel() []Check {
 	return []Check{
-		kernelPrivileges(), kernelCalls(), kernelNamespaces(), kernelUsers(), kernelFence(), kernelLimits(), hostSockets(),
+		kernelPrivileges(), kernelCalls(), kernelNamespaces(), kernelUsers(), kernelFence(), kernelMounts(), kernelLimits(), hostSockets(),
 	}
 }
 
@@ -71,6 +72,29 @@ func kernelFence() Check {
 		return note("files", "second fence", "Landlock", "this kernel has no Landlock: the first fence stands alone")
 	}
 	return compare("files", "second fence", true, "Landlock", "a second fence: Landlock, version "+strconv.Itoa(int(version)))
+}
+
+// kernelMounts asks for the two ways to notice that a path leads into another
+// mount. With neither, file tools do not see one of the same file system.
+func kernelMounts() Check {
+	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS})
+	if err == nil {
+		_ = unix.Close(fd)
+	}
+	var facts unix.Statx_t
+	known := unix.Statx(unix.AT_FDCWD, "/", 0, unix.STATX_MNT_ID, &facts) == nil && facts.Mask&unix.STATX_MNT_ID != 0
+	return mountsNoticed(err == nil || !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM), known)
+}
+
+func mountsNoticed(openat2, mountIDs bool) Check {
+	const name, promised = "mounts on the way", "noticed"
+	switch {
+	case openat2:
+		return compare("files", name, true, promised, "file tools notice every mount on the way")
+	case mountIDs:
+		return compare("files", name, true, promised, "file tools notice every mount on the way, by its id: there is no openat2")
+	}
+	return note("files", name, promised, "this kernel has neither openat2 nor mount ids in statx: file tools do not notice a mount of the same file system below a workspace")
 }
 
 // kernelLimits looks for the controllers, of either version.

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -18,5 +19,21 @@ func TestKernelOfThisHost(t *testing.T) {
 		if !slices.Contains(rings, ring) {
 			t.Errorf("nothing is said about %s", ring)
 		}
+	}
+}
+
+// A kernel that cannot tell mounts apart is named; either way to do so is enough.
+func TestMountsThatGoUnnoticedAreNamed(t *testing.T) {
+	for _, test := range []struct {
+		openat2, ids bool
+		want         Status
+	}{{true, true, OK}, {true, false, OK}, {false, true, OK}, {false, false, Note}} {
+		c := mountsNoticed(test.openat2, test.ids)
+		if c.Status != test.want || c.Status == Note && !strings.Contains(c.Found, "do not notice a mount") {
+			t.Errorf("openat2 %v, mount ids %v: %+v", test.openat2, test.ids, c)
+		}
+	}
+	if c := kernelMounts(); c.Status != OK {
+		t.Errorf("this kernel: %+v", c) // 5.8 and later have both
 	}
 }
