@@ -124,7 +124,7 @@ func (d *dock) clear() { d.run("", "rm", "-f", d.name) }
 const patience = 2 * time.Minute
 
 func (d *dock) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(d.program, args...) //nolint:noctx // cleanups use it too
+	cmd := exec.Command(d.program, args...)
 	cmd.Env, cmd.Dir = d.env, d.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.user}
 	return cmd

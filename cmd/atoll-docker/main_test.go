@@ -32,7 +32,7 @@ func withPrograms(tests func() int) (code int, err error) {
 		return 0, err
 	}
 	for _, name := range []string{"atoll", "atoll-docker"} {
-		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(programs, name), "../"+name) //nolint:noctx // before any test
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(programs, name), "../"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("build of %s: %w\n%s", name, err, out)

@@ -83,9 +83,11 @@ func (c *cli) openKept(x *Container) (all []keptOutput, err error) {
 // come: another process writes them as long as it attends to the command.
 func (c *cli) printKept(ctx context.Context, x *Container, tail string, more func() bool) error {
 	kept, err := c.openKept(x)
-	for _, o := range kept {
-		defer o.file.Close()
-	}
+	defer func() {
+		for _, o := range kept {
+			_ = o.file.Close()
+		}
+	}()
 	if err != nil {
 		return err
 	}
