@@ -85,7 +85,7 @@ func (s *Settings) linuxObstacle(ctx context.Context, p *plan.Plan) string {
 	if err != nil {
 		return err.Error()
 	}
-	if !showsHost(p.Agent) && !s.isImported(ctx, p.Spec.Image) {
+	if !showsHost(p.Agent) && s.imported(ctx, p.Spec.Image) == nil {
 		return "image " + p.Spec.Image + " is not imported (atoll images import)"
 	}
 	for _, spec := range specs(p) {
@@ -102,33 +102,48 @@ func showsHost(agent *config.Agent) bool {
 	return agent.Origins["sandbox.docker.image"].Source == "default" || rootfs.IsHost(agent.Sandbox.Docker.Image)
 }
 
-func (s *Settings) isImported(ctx context.Context, ref string) bool {
+// imported is the image that a name means here, nil if it means none.
+func (s *Settings) imported(ctx context.Context, ref string) *rootfs.Image {
 	if _, err := os.Stat(filepath.Join(s.Paths.AtollState, imageStore)); errors.Is(err, fs.ErrNotExist) {
-		return false
+		return nil
 	}
 	store, err := s.images()
 	if err != nil {
-		return false
+		return nil
 	}
-	_, err = store.Find(ctx, ref)
-	return err == nil
+	image, err := store.Find(ctx, ref)
+	if err != nil {
+		return nil
+	}
+	return image
 }
 
 // fitLinux finishes a plan for the linux backend: an image that nobody chose is
-// the host, whose fingerprint is part of the hash.
-func (s *Settings) fitLinux(p *plan.Plan) error {
-	if !showsHost(p.Agent) {
-		return nil
-	}
-	id, err := rootfs.HostID(s.hidden()...)
-	if err != nil {
+// the host. What the root is made of is part of the hash: the host's
+// fingerprint, or the digest that the image's name has now.
+func (s *Settings) fitLinux(ctx context.Context, p *plan.Plan) error {
+	image, id, err := s.rootOf(ctx, p)
+	if err != nil || id == "" {
 		return err
 	}
 	for _, spec := range specs(p) {
 		sum := sha256.Sum256([]byte(strings.Join([]string{spec.ConfigHash, id}, "\n")))
-		spec.Image, spec.ConfigHash = rootfs.HostName, hex.EncodeToString(sum[:])[:len(spec.ConfigHash)]
+		spec.Image, spec.ConfigHash = image, hex.EncodeToString(sum[:])[:len(spec.ConfigHash)]
 	}
 	return nil
+}
+
+// rootOf is the image of a plan and what it is at present; "" if it is not here.
+func (s *Settings) rootOf(ctx context.Context, p *plan.Plan) (image, id string, err error) {
+	if showsHost(p.Agent) {
+		id, err = rootfs.HostID(s.hidden()...)
+		return rootfs.HostName, id, err
+	}
+	found := s.imported(ctx, p.Spec.Image)
+	if found == nil {
+		return p.Spec.Image, "", nil // making it fails, and says so
+	}
+	return p.Spec.Image, found.ID, nil
 }
 
 // GuestProcess is the number that this host gives to process 1 of a sandbox of
@@ -138,12 +153,12 @@ func (a *App) GuestProcess(ctx context.Context, name string) int {
 }
 
 // fit finishes a plan for the backend that was chosen.
-func (s *Settings) fit(p *plan.Plan, backend string) error {
+func (s *Settings) fit(ctx context.Context, p *plan.Plan, backend string) error {
 	for _, spec := range specs(p) {
 		spec.Backend = backend
 	}
 	if backend == backendLinux {
-		return s.fitLinux(p)
+		return s.fitLinux(ctx, p)
 	}
 	return nil
 }

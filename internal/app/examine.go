@@ -141,7 +141,7 @@ func (a *App) examineEngine(ctx context.Context) []Check {
 	choice := a.Backend(ctx, p, "")
 	backend, err := choice.require()
 	if err == nil {
-		err = a.fit(p, backend)
+		err = a.fit(ctx, p, backend)
 	}
 	if err != nil {
 		return []Check{bad("engine", err)}
@@ -191,7 +191,7 @@ func (a *App) examineLinux(ctx context.Context, p *plan.Plan, choice Backend) []
 	if showsHost(p.Agent) {
 		return append(checks, good("image", "%s: the programs of this machine", HostImage))
 	}
-	if !a.isImported(ctx, p.Spec.Image) {
+	if a.imported(ctx, p.Spec.Image) == nil {
 		return append(checks, Check{"image", CheckFailed, p.Spec.Image + " is not there", "atoll images pull " + p.Spec.Image})
 	}
 	return append(checks, good("image", "%s", p.Spec.Image))

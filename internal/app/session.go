@@ -106,14 +106,14 @@ func (a *App) chooseBackend(ctx context.Context, p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	return a.fit(p, backend)
+	return a.fit(ctx, p, backend)
 }
 
 // Choose chooses the backend of a plan and finishes the plan for it, without
 // making anything.
 func (s *Settings) Choose(ctx context.Context, p *plan.Plan) (Backend, error) {
 	choice := s.Backend(ctx, p, s.StoredBackend(ctx, p.Spec.Name))
-	return choice, s.fit(p, choice.Effective)
+	return choice, s.fit(ctx, p, choice.Effective)
 }
 
 // StoredBackend is the backend that a sandbox was made with, "" if that is not

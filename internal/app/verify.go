@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"errors"
 
+	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/verify"
@@ -37,6 +39,9 @@ func (a *App) VerifyNamed(ctx context.Context, name string) ([]Verified, error) 
 		return nil, err
 	}
 	h, err := a.Manager.Attach(ctx, name)
+	if errors.Is(err, sandbox.ErrNotFound) {
+		err = advice.With(err, "atoll sandbox list shows what there is")
+	}
 	if err != nil {
 		return nil, err
 	}

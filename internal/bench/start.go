@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/guestbin"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/seccomp"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -37,6 +38,8 @@ type startStage struct {
 	dir     string
 	app     *app.App
 	guest   string
+	filter  string   // our own, as bwrap takes it
+	rest    []string // for bwrap: what a sandbox has besides
 	n       int
 }
 
@@ -77,8 +80,12 @@ func newStartStage(ctx context.Context, o Options) (_ *startStage, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.guest = filepath.Join(s.dir, "guest")
-	return s, os.WriteFile(s.guest, program, 0o755)
+	filter, err := seccomp.Compiled(runtime.GOARCH)
+	if err != nil {
+		return nil, err
+	}
+	s.guest, s.filter, s.rest = filepath.Join(s.dir, "guest"), filepath.Join(s.dir, "filter"), floorRest()
+	return s, errors.Join(os.WriteFile(s.guest, program, 0o755), os.WriteFile(s.filter, filter, 0o600))
 }
 
 func (s *startStage) getenv(name string) string {
@@ -118,16 +125,23 @@ func (s *startStage) ours(ctx context.Context, backend, image string) (time.Dura
 }
 
 // floor makes a place with bwrap, starts the guest in it and carries out a
-// command over its wire: the same kinds of system calls, no books kept.
-func (s *startStage) floor(ctx context.Context) (time.Duration, error) {
+// command over its wire: the same kinds of system calls, no books kept. Rest is
+// what the place has besides.
+func (s *startStage) floor(ctx context.Context, rest []string) (time.Duration, error) {
 	dir, err := os.MkdirTemp(s.dir, "floor")
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	filter, err := os.Open(s.filter)
+	if err != nil {
+		return 0, err
+	}
+	defer filter.Close()
 	start := time.Now()
-	cmd := exec.CommandContext(ctx, "bwrap", append(bwrapRoot(), "--ro-bind", s.guest, "/guest", "--bind", dir, "/wire",
-		"--cap-drop", "ALL", "/guest", "init", "--trust-uid", "--socket", "/wire/guest.sock")...)
+	root := append(bwrapRoot(), "--ro-bind", s.guest, "/guest", "--bind", dir, "/wire", "--cap-drop", "ALL")
+	cmd := exec.CommandContext(ctx, "bwrap", append(append(root, rest...), "/guest", "init", "--trust-uid", "--socket", "/wire/guest.sock")...)
+	cmd.ExtraFiles = []*os.File{filter}
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}

@@ -54,6 +54,7 @@ const (
 	sideHost      = "create to first result, host's programs, resident process"
 	sideImage     = "the same, imported image"
 	sideFloor     = "floor: bwrap, guest, one exec"
+	sideFull      = "the same with nearly all mounts of a sandbox, and its filter"
 	sideBwrap     = "bwrap --unshare-all true"
 	sideEngine    = "create to first result, Docker, resident process"
 	sideRun       = "atoll run --rm -- true"
@@ -63,7 +64,8 @@ const (
 func (s *startStage) allSides(ctx context.Context) []*side {
 	all := []*side{
 		{name: sideHost, every: 1, measure: func(ctx context.Context) (time.Duration, error) { return s.ours(ctx, "linux", "") }},
-		{name: sideFloor, every: 1, measure: s.floor},
+		{name: sideFloor, every: 1, measure: func(ctx context.Context) (time.Duration, error) { return s.floor(ctx, nil) }},
+		{name: sideFull, every: 1, measure: func(ctx context.Context) (time.Duration, error) { return s.floor(ctx, s.rest) }},
 		{name: sideBwrap, every: 1, measure: func(ctx context.Context) (time.Duration, error) {
 			return s.command(ctx, append(append([]string{"bwrap"}, bwrapRoot()...), truth)...)
 		}},

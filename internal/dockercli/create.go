@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
 )
 
 func (c *cli) createVerb() *verb {
@@ -39,6 +41,9 @@ func (c *cli) create(ctx context.Context, o *createOptions, args []string) (*Con
 	if err := c.boxes.AdmitEnv(made.Env); err != nil {
 		return nil, err
 	}
+	if err := admitNetwork(made.Network); err != nil {
+		return nil, err
+	}
 	image, err := c.image(ctx, made.Image, o)
 	if err != nil {
 		return nil, err
@@ -58,6 +63,14 @@ func (c *cli) create(ctx context.Context, o *createOptions, args []string) (*Con
 		err = os.WriteFile(o.cidfile, []byte(made.ID), 0o600)
 	}
 	return made, err
+}
+
+// admitNetwork refuses what no sandbox may have before an image is looked for.
+func admitNetwork(name string) error {
+	if strings.EqualFold(name, "host") || strings.HasPrefix(name, "container:") {
+		return advice.With(fmt.Errorf("network mode %q is blocked: a sandbox shares no network", name), "use --network none")
+	}
+	return nil
 }
 
 // asUsage gives refused flags the exit code of flags that are not known.
