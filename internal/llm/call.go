@@ -124,7 +124,7 @@ func (x *exchange) attempt(a *h1.Response) (*link, error) {
 func (x *exchange) write(l *link) error {
 	w := x.w
 	w.head = x.appendHead(w.head[:0])
-	if err := l.SetWriteDeadline(time.Now().Add(x.s.options.WriteTimeout)); err != nil {
+	if err := l.allowWrites(x.s.options.WriteTimeout); err != nil {
 		return err
 	}
 	if len(x.body) <= maxJoined {

@@ -103,8 +103,10 @@ func (x *exchange) readBody() *dialect.Problem {
 			return hangUp
 		}
 	}
-	if err := c.net.SetReadDeadline(time.Now().Add(o.BodyTimeout)); err != nil {
-		return hangUp
+	if !c.reader.Holds(c.q.Length) {
+		if err := c.net.SetReadDeadline(time.Now().Add(o.BodyTimeout)); err != nil {
+			return hangUp
+		}
 	}
 	body := c.reader.RequestBody(c.q.Length)
 	var err error

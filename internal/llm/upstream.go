@@ -73,6 +73,7 @@ type link struct {
 	raw    syscall.RawConn // nil: cannot be asked
 	reader *h1.Reader
 	since  time.Time // when it was last used
+	wrote  time.Time // when the deadline for writing was last set
 }
 
 func newUpstream(o Upstream) (*upstream, error) {
@@ -204,6 +205,17 @@ func (l *link) isQuiet() bool {
 		quiet = errors.Is(err, unix.EAGAIN)
 	})
 	return err == nil && quiet
+}
+
+// allowWrites sets the deadline for writing anew when half of it has passed:
+// that is often enough, and setting it is not free.
+func (l *link) allowWrites(timeout time.Duration) error {
+	now := time.Now()
+	if now.Sub(l.wrote) <= timeout/2 {
+		return nil
+	}
+	l.wrote = now
+	return l.SetWriteDeadline(now.Add(timeout))
 }
 
 // writePieces writes pieces one after the other, together if that is possible.

@@ -44,9 +44,11 @@ func (x *exchange) readWhole(l *link, a *h1.Response) ([]byte, error) {
 	x.memory.free()
 	body := l.reader.ResponseBody(a.Length)
 	for {
-		if err := l.SetReadDeadline(time.Now().Add(o.Tick)); err != nil {
-			l.discard()
-			return nil, err
+		if !l.reader.Holds(a.Length) {
+			if err := l.SetReadDeadline(time.Now().Add(o.Tick)); err != nil {
+				l.discard()
+				return nil, err
+			}
 		}
 		before := len(x.body)
 		var err error

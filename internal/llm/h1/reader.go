@@ -46,6 +46,9 @@ func (r *Reader) Release() {
 // Buffered is the number of bytes that can be used without reading.
 func (r *Reader) Buffered() int { return r.w - r.r }
 
+// Holds reports whether a body of this length can be used without reading.
+func (r *Reader) Holds(length int64) bool { return length >= 0 && int64(r.Buffered()) >= length }
+
 // fill reads once. It makes room first, above the floor.
 func (r *Reader) fill() error {
 	if r.r == r.w {

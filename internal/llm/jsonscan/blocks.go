@@ -5,62 +5,31 @@ import "math/bits"
 // blockSize is how many bytes are looked at in one go.
 const blockSize = 64
 
-// marks say of each byte of a block what it is. The lowest bit is the first's.
-type marks struct {
-	quotes, slashes uint64
-	simple          uint64 // what a backslash may stand before, but for u
-	odd             uint64 // control characters, and what is beyond ASCII
+// maxBlocks is how many blocks are passed in one go: some microseconds' worth,
+// for nothing can interrupt it.
+const maxBlocks = 4096
+
+// stop is why no more blocks were passed. A bit stands for a byte of the block,
+// the lowest for the first.
+type stop struct {
+	at    uint64 // what needs attention; 0 if there are no more blocks
+	wrong uint64 // of that, what no backslash may stand before
+	carry uint64 // 1: the block before ends with the first half of an escape
 }
 
 // skipBlocks reads past the bytes of a string from pos on that need no
 // attention, block by block: everything but its end, escapes beyond the simple
 // ones, control characters and what is beyond ASCII. It stops at the first of
 // these, or less than a block before the end of in, and never within an escape.
-// Where the next block is does not hang on what is in this one, so that
-// processors can look at several at once.
 func skipBlocks(in []byte, pos int) int {
-	var m marks
-	carry := uint64(0) // 1: the block before ends with the first half of an escape
-	for ; len(in)-pos >= blockSize; pos += blockSize {
-		look((*[blockSize]byte)(in[pos:]), &m)
-		escapes, escaped := pairs(m.slashes, carry)
-		wrong := escaped &^ m.simple
-		if stop := (m.quotes|m.odd)&^escaped | wrong; stop != 0 {
-			at := bits.TrailingZeros64(stop)
-			return pos + at - int(wrong>>at&1) // the backslash is part of what is wrong
+	var s stop
+	for canPass && len(in)-pos >= blockSize {
+		pos += pass(&in[pos], min((len(in)-pos)/blockSize, maxBlocks), &s)
+		if s.at != 0 {
+			first := bits.TrailingZeros64(s.at)
+			return pos + first - int(s.wrong>>first&1) // the backslash is part of what is wrong
 		}
-		carry = escapes >> 63
+		pos -= int(s.carry)
 	}
-	return pos - int(carry)
-}
-
-// pairs tells the backslashes that begin an escape from those that an escape
-// ends with, as in \\\\, and gives the places behind the former. The subtraction
-// runs through each row of backslashes at once: it turns the bits over that
-// alternate along the row, and one behind a row of odd length.
-func pairs(slashes, carry uint64) (escapes, escaped uint64) {
-	const alternate = 0xaaaaaaaaaaaaaaaa
-	free := slashes &^ carry
-	both := ((free<<1 | alternate) - free) ^ alternate
-	return both & slashes, both ^ (slashes | carry)
-}
-
-// lookSlowly is look, written to be read.
-func lookSlowly(block *[blockSize]byte) (m marks) {
-	for i, c := range block {
-		bit := uint64(1) << i
-		if c == '"' {
-			m.quotes |= bit
-		}
-		if c == '\\' {
-			m.slashes |= bit
-		}
-		if simple[c] {
-			m.simple |= bit
-		}
-		if c < 0x20 || c >= 0x80 {
-			m.odd |= bit
-		}
-	}
-	return m
+	return pos
 }

@@ -91,7 +91,7 @@ func (s *Scanner) SkipText() {
 	in, pos := s.in, s.pos+1
 	pos += plain(in[pos:min(pos+blockSize/2, len(in))])
 	for calm := pos; !s.endsAt(pos); {
-		if canLook && pos >= calm {
+		if pos >= calm {
 			pos = skipBlocks(in, pos)
 		}
 		pos += plain(in[pos:])

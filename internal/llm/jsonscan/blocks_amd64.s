@@ -28,6 +28,8 @@ EVERY(one, $0x0101010101010101)
 EVERY(quote, $0x2222222222222222)
 EVERY(slash, $0x5c5c5c5c5c5c5c5c)
 
+#define ALTERNATE $0xaaaaaaaaaaaaaaaa
+
 // LOOK looks at the 32 bytes in data and puts a bit for each into the four.
 #define LOOK(data, quotes, slashes, simple, odd) \
 	VPSRLW $4, data, Y2             \
@@ -45,28 +47,71 @@ EVERY(slash, $0x5c5c5c5c5c5c5c5c)
 	VPCMPEQB slash<>(SB), data, Y6  \
 	VPMOVMSKB Y6, slashes
 
-// func look(block *[64]byte, m *marks)
-TEXT ·look(SB), NOSPLIT, $0-16
-	MOVQ block+0(FP), AX
-	MOVQ m+8(FP), SI
-	VMOVDQU 0(AX), Y0
-	VMOVDQU 32(AX), Y1
+// func pass(in *byte, blocks int, s *stop) (passed int)
+TEXT ·pass(SB), NOSPLIT, $0-32
+	MOVQ in+0(FP), AX
+	MOVQ blocks+8(FP), SI
+	XORQ R12, R12           // 1: the block before ends with the first half of an escape
+	MOVQ ALTERNATE, R13
 	VMOVDQU low<>(SB), Y3
 	VMOVDQU high<>(SB), Y4
 	VMOVDQU one<>(SB), Y5
+
+next:
+	XORQ BX, BX             // what is wrong in this block
+	XORQ DX, DX
+	TESTQ SI, SI
+	JZ   done
+	VMOVDQU 0(AX), Y0
+	VMOVDQU 32(AX), Y1
 	LOOK(Y0, R8, R9, R10, R11)
 	LOOK(Y1, BX, CX, DX, DI)
-	VZEROUPPER
 	SHLQ $32, BX
 	SHLQ $32, CX
 	SHLQ $32, DX
 	SHLQ $32, DI
-	ORQ R8, BX
-	ORQ R9, CX
-	ORQ R10, DX
-	ORQ R11, DI
-	MOVQ BX, marks_quotes(SI)
-	MOVQ CX, marks_slashes(SI)
-	MOVQ DX, marks_simple(SI)
-	MOVQ DI, marks_odd(SI)
+	ORQ R8, BX              // quotes
+	ORQ R9, CX              // backslashes
+	ORQ R10, DX             // what one may stand before
+	ORQ R11, DI             // what is odd
+
+	// Which backslashes begin an escape, and what they stand before. The
+	// subtraction runs through each row of backslashes at once: it turns the
+	// bits over that alternate along the row, and one behind a row of odd
+	// length.
+	MOVQ R12, R8
+	NOTQ R8
+	ANDQ CX, R8             // those that are not escaped by the block before
+	LEAQ (R8)(R8*1), R9
+	ORQ  R13, R9
+	SUBQ R8, R9
+	XORQ R13, R9            // those that begin an escape, and what is escaped
+	MOVQ CX, R10
+	ORQ  R12, R10
+	XORQ R9, R10            // what is escaped
+	ANDQ CX, R9             // those that begin an escape
+
+	// Stop at quotes and odd bytes that are not escaped, and at what is escaped
+	// and may not be.
+	NOTQ DX
+	ANDQ R10, DX
+	ORQ  DI, BX
+	NOTQ R10
+	ANDQ R10, BX
+	ORQ  DX, BX
+	JNZ  done
+	SHRQ $63, R9
+	MOVQ R9, R12
+	ADDQ $64, AX
+	DECQ SI
+	JMP  next
+
+done:
+	VZEROUPPER
+	MOVQ s+16(FP), DI
+	MOVQ BX, stop_at(DI)
+	MOVQ DX, stop_wrong(DI)
+	MOVQ R12, stop_carry(DI)
+	SUBQ in+0(FP), AX
+	MOVQ AX, passed+24(FP)
 	RET
