@@ -2,10 +2,13 @@
 # What Atoll does, step by step, with nothing but this machine's kernel: no
 # engine, no image. Every step is checked: the script fails if one does not do
 # what it says. Nothing that it makes is left.
+#
+# DEMO_SANDBOX and DEMO_TOOLS add to the configuration, to see it fail: without
+# a sandbox, or without a tool.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-PATH=$root/bin:$PATH
+PATH=${ATOLL_BIN:-$root/bin}:$PATH
 # No engine is used, and this proves it.
 export DOCKER_HOST=unix:///nowhere/docker.sock
 
@@ -64,6 +67,17 @@ refused() {
 	grep -qE -- "$pattern" "$output" || fail "it did not say '$pattern'"
 }
 
+# in_order PATTERN…: the last output has lines like these, one after the other.
+in_order() {
+	local pattern line at=0
+	for pattern; do
+		line=$(tail -n "+$((at + 1))" "$output" | grep -nE -m1 -- "$pattern" | cut -d: -f1) ||
+			fail "it did not print '$pattern', or not in its place"
+		[[ -n $line ]] || fail "it did not print '$pattern', or not in its place"
+		at=$((at + line))
+	done
+}
+
 cleanup() {
 	[[ ! -e $ATOLL_STATE_DIR ]] || atoll sandbox recreate --all --force --discard >/dev/null 2>&1 || true
 	rm -rf "$dir"
@@ -85,8 +99,10 @@ cat >"$ATOLL_CONFIG" <<JSON5
 {
   agents: { defaults: {
     workspace: "./project",
-    sandbox: { mode: "all", docker: { containerPrefix: "atoll-demo-$$-"$limits } },
-  } },
+    sandbox: { mode: "all", ${DEMO_SANDBOX:+$DEMO_SANDBOX, }docker: { containerPrefix: "atoll-demo-$$-"$limits } },
+  } },${DEMO_TOOLS:+
+  tools: { sandbox: { tools: { $DEMO_TOOLS \} \} \},}
+  llm: { prices: { demo: { input: 3, output: 15 } } }, // dollars for a million tokens
 }
 JSON5
 
@@ -101,12 +117,24 @@ atoll sandbox explain >"$dir/page"
 grep -q 'network .*none: only loopback' "$dir/page" || fail "explain does not mention the network"
 sed -n '/^Walls/,/^Environment/{/^Environment/d;/^$/d;p}' "$dir/page" | told
 
-heading "2. A command in a sandbox"
+heading "2. An agent at work"
+say "Its tools work in the sandbox; its model is asked from here, through the proxy that counts and records."
+say "No key is needed for this: without any model in the configuration, a scripted one answers. Its price is made up."
+shows 'Done: the program adds' env -u LITELLM_MASTER_KEY atoll agent --run-id demo -m 'Add two numbers, with a test, and commit.'
+in_order '^ *sandbox .*linux' '^ *network none' '→ exec' '← .* ms' 'FAIL: 2 \+ 3' '← PASS' '← [0-9a-f]+ Add two numbers' '^ *7 tool calls .* tokens .*\$0\.[0-9]*[1-9].* receipt demo$'
+say "Its commit is in the sandbox:"
+shows 'Add two numbers' atoll run -- git -C demo log --oneline
+say "The receipt, what each call of the model cost, and that nobody changed the record:"
+shows '^state +ok' atoll runs show demo
+shows '^demo .* 7 ' atoll runs cost demo
+shows '7 records' atoll audit verify
+
+heading "3. A command in a sandbox"
 shows '^42$' atoll run -- python3 -c 'print(6*7)'
 say "Its exit code is the command's:"
 refused 3 '^bye$' atoll run -- sh -c 'echo bye; exit 3'
 
-heading "3. What it cannot do"
+heading "4. What it cannot do"
 say "No network:"
 refused 1 'Network is unreachable' atoll run -- bash -c 'exec 3<>/dev/tcp/1.1.1.1/443'
 say "A read-only system:"
@@ -123,7 +151,8 @@ say "And no dangerous setting, whoever wrote it. A bind of the engine's socket:"
 sed 's|containerPrefix:|binds: ["/var/run/docker.sock:/docker.sock"], containerPrefix:|' "$ATOLL_CONFIG" >"$dir/careless.json5"
 refused 2 'gives access to the socket' atoll config check "$dir/careless.json5"
 
-heading "4. Files"
+heading "5. Files"
+atoll run -- rm -rf demo # what the agent did above
 say "The agent works in a private copy. What it writes there is here, on the host:"
 shows '' atoll run -- sh -c 'cat AGENTS.md; ls; echo hello from inside >note.txt'
 host=$(atoll sandbox explain --path /workspace/note.txt --json | jq -er .path.host) || fail "explain --path gives no host path"
@@ -134,19 +163,6 @@ shows 'note\.txt' atoll sandbox diff
 say "To let it work on the real files, say so:"
 shows '^the source code$' atoll run --rm --access rw -- sh -c 'cat code.txt; echo done >result.txt'
 shows '^done$' cat "$dir/project/result.txt"
-
-heading "5. An agent at work"
-say "Its tools work in the sandbox; its model is asked from here, through the proxy that counts and records."
-say "No key is needed for this: without any model in the configuration, a scripted one answers."
-shows 'Done: the program adds' env -u LITELLM_MASTER_KEY atoll agent --run-id demo -m 'Add two numbers, with a test, and commit.'
-for step in 'FAIL: 2 \+ 3' '← PASS' 'Add two numbers' '7 tool calls'; do
-	grep -qE -- "$step" "$output" || fail "the agent did not get to '$step'"
-done
-say "Its commit is in the sandbox:"
-shows 'Add two numbers' atoll run -- git -C demo log --oneline
-say "What it asked of the model, and that nobody changed the record:"
-shows '^demo .* 7 ' atoll runs cost demo
-shows '7 records' atoll audit verify
 
 heading "6. What there is, and whether it holds"
 shows ' running .* agent:main ' atoll sandbox list
