@@ -9,3 +9,9 @@ var IfGone = (*App).ifGone
 func RelaySite(s *Session) relay.Site {
 	return relay.Site{Place: relayPlace{s}, Root: s.Plan.Spec.Workdir, Link: "repo"}
 }
+
+// SetFree has a value in place of what the disk says.
+func (a *App) SetFree(free func() (int64, error)) { a.testFree = free }
+
+// DiskReserve is what must stay free.
+const DiskReserve = diskReserve

@@ -19,6 +19,8 @@ import (
 type RunsOptions struct {
 	AtOnce    int // runs of this process at the same time; 0 is the default
 	Finishers []run.Finisher
+	// Variants are more agents than those of the configuration.
+	Variants []run.Variant
 	// Checkpoint is run.Options.Checkpoint.
 	Checkpoint func(run.Step)
 	// Program is our own program, for the sandboxes that run it; "" is the one
@@ -40,14 +42,19 @@ func (a *App) RunStore() run.Store { return run.Store{DB: a.db} }
 
 // Runs opens the runs of this installation.
 func (a *App) Runs(o RunsOptions) (*Runs, error) {
-	variants, err := a.variants(o.Program)
+	cfg, err := a.Config.Runs()
 	if err != nil {
 		return nil, err
 	}
+	variants, err := a.variants(&cfg, o.Program)
+	if err != nil {
+		return nil, err
+	}
+	variants = append(variants, o.Variants...)
 	r := &Runs{app: a}
 	r.Runner = run.New(run.Options{
 		Store: a.RunStore(), Locks: a.leases, Variants: variants, Places: r, Books: r,
-		Finishers: append([]run.Finisher{relayFinisher{r}}, o.Finishers...), AtOnce: o.AtOnce, Checkpoint: o.Checkpoint,
+		Finishers: append([]run.Finisher{relayFinisher{r}}, o.Finishers...), AtOnce: cmp.Or(o.AtOnce, cfg.Concurrency), Checkpoint: o.Checkpoint,
 	})
 	return r, nil
 }

@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -166,6 +168,9 @@ func (a *App) adjustRun(agent *config.Agent, o *run.Order) {
 	if o.Image != "" {
 		box.Docker.Image, box.Docker.SetupCommand = o.Image, "" // what was to be set up is another image's
 		agent.Origins["sandbox.docker.image"] = config.Origin{Source: "agent", Path: "the run's variant"}
+	}
+	for _, bind := range o.Binds { // a run changes nothing of the host's
+		box.Docker.Binds = append(slices.Clip(box.Docker.Binds), strings.TrimSuffix(bind, ":ro")+":ro")
 	}
 	if o.User != "" && os.Geteuid() == 0 { // others cannot give files away: it is theirs
 		box.Docker.User = o.User

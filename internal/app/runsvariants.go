@@ -1,19 +1,152 @@
 package app
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
+	"strings"
+	"time"
 
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/openclaw"
 )
 
 // variants is the registry of agents that a run can be given to.
-func (a *App) variants(program string) ([]run.Variant, error) {
+func (a *App) variants(cfg *config.Runs, program string) ([]run.Variant, error) {
 	if program == "" {
 		var err error
 		if program, err = os.Executable(); err != nil {
 			return nil, fmt.Errorf("our own program: %w", err)
 		}
 	}
-	return []run.Variant{run.Agent(run.AgentOptions{Program: program})}, nil
+	claw, err := a.openclawVariant(&cfg.OpenClaw)
+	if err != nil {
+		return nil, err
+	}
+	list := []run.Variant{run.Agent(run.AgentOptions{Program: program}), claw}
+	for i := range cfg.Variants {
+		v, err := customVariant(&cfg.Variants[i])
+		if err != nil {
+			return nil, fmt.Errorf("runs.variants.%s: %w", cfg.Variants[i].ID, err)
+		}
+		if _, err := run.Find(list, v.ID); err == nil {
+			return nil, fmt.Errorf("runs.variants.%s: there is an agent of this id already", v.ID)
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// openclawNew is the first release whose configuration names agents by id, and
+// which reads a message from a file.
+const openclawNew = "2026.3"
+
+func (a *App) openclawVariant(c *config.RunsOpenClaw) (run.Variant, error) {
+	version := c.Version
+	if c.Install != "" {
+		var err error
+		if version, err = installedOpenClaw(c.Install); err != nil {
+			return run.Variant{}, advice.With(fmt.Errorf("runs.openclaw.install: %w", err), "install it with npm: the directory must hold node_modules with node and openclaw")
+		}
+	}
+	o := run.OpenClawOptions{Image: c.Image, Install: c.Install, Models: a.catalogue()}
+	if version == "" || !earlier(version, openclawNew) {
+		o.Agents, o.MessageFile = openclaw.Entries, true
+	}
+	v := run.OpenClaw(o)
+	v.Memory = cmp.Or(c.Memory, v.Memory)
+	return v, nil
+}
+
+// installedOpenClaw is the release of an npm installation.
+func installedOpenClaw(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "node_modules", "openclaw", "package.json"))
+	if err != nil {
+		return "", err
+	}
+	var about struct {
+		Version string `json:"version"`
+	}
+	if err := json.Unmarshal(text, &about); err != nil || about.Version == "" {
+		return "", errors.Join(errors.New("package.json of openclaw names no version"), err)
+	}
+	return about.Version, nil
+}
+
+// earlier compares releases that are numbered by their date.
+func earlier(a, b string) bool {
+	var x, y [3]int
+	_, _ = fmt.Sscanf(a, "%d.%d.%d", &x[0], &x[1], &x[2])
+	_, _ = fmt.Sscanf(b, "%d.%d.%d", &y[0], &y[1], &y[2])
+	for i := range x {
+		if x[i] != y[i] {
+			return x[i] < y[i]
+		}
+	}
+	return false
+}
+
+// catalogue lists the models of the installation's catalogue, or else those that
+// the configuration names. One that is not listed can still be asked for.
+func (a *App) catalogue() (list []openclaw.Model) {
+	if list, err := a.ModelCatalogue(); err == nil {
+		return list
+	}
+	cfg, err := a.Config.LLM()
+	if err != nil {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, p := range cfg.Providers {
+		for _, id := range p.Models {
+			entry, err := openclaw.Entry(id, 0, 0)
+			if err == nil && !seen[id] && !strings.HasSuffix(id, "*") {
+				list, seen[id] = append(list, entry), true
+			}
+		}
+	}
+	return list
+}
+
+// customVariant is an agent of the configuration.
+func customVariant(c *config.RunVariant) (run.Variant, error) {
+	custom, _ := run.Preset(c.Preset)
+	custom.ID = c.ID
+	custom.Description = cmp.Or(c.Description, custom.Description)
+	custom.Image, custom.User = c.Image, c.User
+	if len(c.Argv) > 0 {
+		custom.Argv = c.Argv
+	}
+	if c.Read != "" {
+		custom.Read, custom.Answer, custom.Failure = c.Read, c.Answer, c.Failure
+	}
+	custom.Timeout, custom.Memory = time.Duration(c.Timeout)*time.Second, c.Memory
+	custom.Env, custom.Files = merged(custom.Env, c.Env), merged(custom.Files, c.Files)
+	problems := custom.Check()
+	for _, b := range policy.SanitizeEnv(policy.EnvRequest{Configured: c.Env}).Blocked {
+		problems = append(problems, fmt.Sprintf("env: %s does not enter a sandbox: %s", b.Name, b.Reason))
+	}
+	if len(problems) > 0 {
+		return run.Variant{}, errors.New(strings.Join(problems, "; "))
+	}
+	v := custom.Variant()
+	v.Binds = c.Binds
+	return v, nil
+}
+
+func merged(common, own map[string]string) map[string]string {
+	all := maps.Clone(common)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, own)
+	return all
 }

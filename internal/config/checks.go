@@ -46,6 +46,7 @@ var valueChecks = map[string]valueCheck{
 	"providerName":   checkProviderName,
 	"upstreamURL":    checkUpstreamURL,
 	"user":           checkWord,
+	"variantID":      checkVariantID,
 	"word":           checkWord,
 	"workdir":        checkWorkdir,
 }

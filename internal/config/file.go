@@ -15,6 +15,7 @@ type file struct {
 	Models  *Models      `json:"models" doc:"Model providers."`
 	LLM     *llmFile     `json:"llm" doc:"How models are reached, what they cost and what may be spent."`
 	Relay   *relayFile   `json:"relay" doc:"Where the commits of agents go, and which may."`
+	Runs    *runsFile    `json:"runs" doc:"Agents that work in sandboxes of their own, a task each."`
 	Gateway *gatewayFile `json:"gateway" doc:"The long-running gateway."`
 	_       struct{}     `accept:"top"`
 }

@@ -164,6 +164,7 @@ var textForms = map[string]*pattern.Pattern{
 	"prefix":       prefixForm,
 	"model":        modelForm,
 	"providerName": providerNameForm,
+	"variantID":    variantIDForm,
 }
 
 func formOf(check string) string {

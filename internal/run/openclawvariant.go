@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,8 +14,14 @@ import (
 
 // OpenClawOptions say which OpenClaw there is, and what it may ask.
 type OpenClawOptions struct {
-	Image  string
-	Models []openclaw.Model
+	Image string
+	// Install is a directory of the host with an npm installation, Node included:
+	// it is mounted, in place of what the image has in /app.
+	Install string
+	Models  []openclaw.Model // the catalogue
+	// Closed means that only models of the catalogue can be asked for. Otherwise
+	// the one that a run names is added: the proxy decides.
+	Closed bool
 	Agents openclaw.Dialect
 	// MessageFile says that the release reads a message from a file; the earlier
 	// ones take it as an argument, which the kernel bounds.
@@ -25,6 +32,7 @@ type OpenClawOptions struct {
 const maxArgument = 128<<10 - 1
 
 const (
+	installed   = "/opt/openclaw"
 	promptFile  = ".cogni/prompt.txt"
 	historyFile = ".cogni/history.jsonl"
 	configFile  = ".openclaw/openclaw.json"
@@ -35,15 +43,27 @@ func OpenClaw(o OpenClawOptions) Variant {
 	return Variant{
 		ID: "sandbox:openclaw", Name: "OpenClaw", Description: "The OpenClaw agent in a sandbox of its own, for one task",
 		Image: o.Image, Timeout: 600 * time.Second, Margin: 60 * time.Second, Memory: 1024 << 20, User: "1001:1001",
-		Argv:  o.argv,
-		Env:   openclawEnv,
-		Files: o.files,
-		Read:  ReadEnvelope,
+		Mounts: o.mounts(), Argv: o.argv, Env: openclawEnv, Files: o.files, Read: ReadEnvelope,
 	}
 }
 
+func (o OpenClawOptions) mounts() []Mount {
+	if o.Install == "" {
+		return nil
+	}
+	return []Mount{{o.Install, installed}}
+}
+
+// program is Node and OpenClaw, where they are inside.
+func (o OpenClawOptions) program() []string {
+	if o.Install == "" {
+		return []string{"node", "/app/dist/index.js"}
+	}
+	return []string{installed + "/node_modules/.bin/node", installed + "/node_modules/openclaw/openclaw.mjs"}
+}
+
 func (o OpenClawOptions) argv(j *Job) ([]string, error) {
-	argv := []string{"node", "/app/dist/index.js", "agent", "--local", "--agent", "main", "--session-id", j.ID}
+	argv := append(o.program(), "agent", "--local", "--agent", "main", "--session-id", j.ID)
 	if o.MessageFile {
 		argv = append(argv, "--message-file", j.Workspace+"/"+promptFile)
 	} else {
@@ -61,11 +81,20 @@ func openclawEnv(j *Job) map[string]string {
 		"OPENCLAW_CONFIG_PATH":    j.Workspace + "/" + configFile,
 		"OPENCLAW_STATE_DIR":      j.Workspace + "/.openclaw-state",
 		"OPENCLAW_LOAD_SHELL_ENV": "0",
+		"OPENCLAW_NO_RESPAWN":     "1", // it would start itself a second time
+		"NO_COLOR":                "1",
+		// Node would let its heap grow to what the sandbox has, and be killed for
+		// all that it has besides.
+		"NODE_OPTIONS": fmt.Sprintf("--max-old-space-size=%d --max-semi-space-size=4", j.Memory>>20*2/5),
 	}
 }
 
 func (o OpenClawOptions) files(j *Job) ([]File, error) {
-	config, err := openclaw.Config(openclaw.Options{Mode: openclaw.Ephemeral, Model: j.Model, Models: o.Models, Agents: o.Agents})
+	models, err := o.catalogue(j)
+	if err != nil {
+		return nil, fail("unknown_model", "%v", err)
+	}
+	config, err := openclaw.Config(openclaw.Options{Mode: openclaw.Ephemeral, Model: j.Model, Models: models, Agents: o.Agents})
 	if err != nil {
 		return nil, fail("unknown_model", "%v", err)
 	}
@@ -80,6 +109,15 @@ func (o OpenClawOptions) files(j *Job) ([]File, error) {
 		{"AGENTS.md", 0o644, []byte(openclawAgents)},
 		{"SOUL.md", 0o644, []byte(openclawSoul)},
 	}, nil
+}
+
+// catalogue has the model of the run, unless it is closed.
+func (o OpenClawOptions) catalogue(j *Job) ([]openclaw.Model, error) {
+	if o.Closed || slices.ContainsFunc(o.Models, func(m openclaw.Model) bool { return m.ID == j.Model }) {
+		return o.Models, nil
+	}
+	entry, err := openclaw.Entry(j.Model, j.Window, j.MaxTokens)
+	return append(slices.Clone(o.Models), entry), err
 }
 
 // history is what was said before the task, a line each.

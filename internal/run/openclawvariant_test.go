@@ -59,7 +59,7 @@ func TestOpenClawLongTask(t *testing.T) {
 	}
 	other := job("task")
 	other.Model = "another"
-	if _, err := run.OpenClaw(run.OpenClawOptions{}).Files(other); !errors.As(err, &f) || f.Code != "unknown_model" {
+	if _, err := run.OpenClaw(run.OpenClawOptions{Closed: true}).Files(other); !errors.As(err, &f) || f.Code != "unknown_model" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -26,6 +26,7 @@ type Order struct {
 	User    string
 	Memory  int64
 	Mounts  []Mount
+	Binds   []string
 }
 
 // Place is a sandbox of one run.

@@ -21,6 +21,9 @@ type Variant struct {
 	Memory int64
 	User   string // "uid:gid" that the workspace belongs to; "" is the default
 	Mounts []Mount
+	// Binds are what a configuration wants to be mounted, "host:inside": policy
+	// looks at them.
+	Binds []string
 	// Argv, Env and Files are made for each run. Files are relative to the
 	// workspace.
 	Argv  func(*Job) ([]string, error)

@@ -66,6 +66,9 @@ func Config(o Options) ([]byte, error) {
 		Tools:   tools{Deny: denied(o.Mode)},
 		Gateway: gatewayFor(o.Mode),
 	}
+	if o.Mode == Ephemeral {
+		f.Plugins = &enabled{} // all of them for one task would cost a minute and half the memory
+	}
 	f.Agents.name(o.Agents)
 	return json.Marshal(&f, jsontext.WithIndent("  "), json.Deterministic(true))
 }
@@ -118,6 +121,8 @@ type file struct {
 	Tools   tools   `json:"tools"`
 	Cron    enabled `json:"cron"`
 	Gateway gateway `json:"gateway"`
+	// Plugins is nil where those that come with the program are wanted.
+	Plugins *enabled `json:"plugins,omitempty"`
 }
 
 type (

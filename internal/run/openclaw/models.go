@@ -119,6 +119,15 @@ func FromList(data []byte) ([]Model, error) {
 	return catalogue(sources)
 }
 
+// Entry is the entry of one model that somebody names; 0 is what is usual.
+func Entry(id string, window, maxTokens int64) (Model, error) {
+	list, err := catalogue([]source{{name: id, context: window, maxTokens: maxTokens}})
+	if err != nil {
+		return Model{}, err
+	}
+	return list[0], nil
+}
+
 // plainID is a name that can stand in a configuration, a header and a path.
 var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}$`)
 

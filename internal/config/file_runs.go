@@ -1,0 +1,31 @@
+package config
+
+// runsFile is runs.*: which agents can work in sandboxes of their own.
+type runsFile struct {
+	Concurrency *int                   `json:"concurrency" min:"1" max:"1000" doc:"Most runs of one process at the same time; others wait, and accounts take turns."`
+	OpenClaw    *runsOpenClawFile      `json:"openclaw" doc:"Which OpenClaw the variant sandbox:openclaw runs."`
+	Variants    map[string]variantFile `json:"variants" keys:"variantID" doc:"More agents that can be given a task, by the id that requests name."`
+}
+
+type runsOpenClawFile struct {
+	Image   *string `json:"image" check:"image" doc:"Image that has OpenClaw in /app."`
+	Install *string `json:"install" check:"hostPath" doc:"Directory of the host with an npm installation of OpenClaw and its Node; it is mounted read-only, and the image need not have them."`
+	Version *string `json:"version" check:"word" doc:"Release of OpenClaw in the image; that of an installation is read from it."`
+	Memory  *Size   `json:"memory" check:"size" doc:"Most memory. Releases of the second half of 2026 want more than the default of 1024 MB for a task with tools."`
+}
+
+type variantFile struct {
+	Preset      *string           `json:"preset" enum:"claude-code|codex" doc:"Take what is not written here from a known program."`
+	Description *string           `json:"description" check:"line" doc:"What it is, for people."`
+	Image       *string           `json:"image" check:"image" doc:"Image that has the program; default: the agent's."`
+	Argv        []string          `json:"argv" doc:"The program and its arguments. {task}, {task-file}, {model}, {run}, {workspace}, {base-url} and {seconds} are replaced."`
+	Env         map[string]string `json:"env" keys:"envName" check:"envValue" doc:"Its environment, with the same replacements."`
+	Files       map[string]string `json:"files" keys:"line" doc:"Files in its workspace, by relative path, with the same replacements."`
+	Binds       []string          `json:"binds" check:"bind" doc:"Files and directories of the host that it needs, read-only."`
+	Read        *string           `json:"read" enum:"envelope|text|json" doc:"How its answer is found in what it prints: an envelope as OpenClaw's, the text as it is, or a JSON object."`
+	Answer      *string           `json:"answer" check:"line" doc:"With read json: the member that is the answer, names joined by points."`
+	Failure     *string           `json:"failure" check:"line" doc:"With read json: the member that is true, or a text, if the program failed."`
+	Timeout     *int              `json:"timeoutSeconds" min:"1" max:"86400" doc:"Seconds until it is ended."`
+	Memory      *Size             `json:"memory" check:"size" doc:"Most memory."`
+	User        *string           `json:"user" check:"user" doc:"uid:gid that it runs as and that the workspace belongs to."`
+}

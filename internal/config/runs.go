@@ -1,0 +1,113 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/pattern"
+)
+
+// variantIDForm is a name that can stand in a request, a table and a header.
+var variantIDForm = pattern.New(`^[a-z0-9][a-z0-9._:-]{0,63}$`)
+
+func checkVariantID(n *node) (message, hint string) {
+	if !variantIDForm.MatchString(n.text) {
+		return "a variant's id must be 1 to 64 lower-case letters, digits and ._:-, starting with a letter or digit", ""
+	}
+	return "", ""
+}
+
+// Runs is runs.*.
+type Runs struct {
+	Concurrency int          `json:"concurrency"`
+	OpenClaw    RunsOpenClaw `json:"openclaw"`
+	Variants    []RunVariant `json:"variants,omitzero"` // by id
+}
+
+// RunsOpenClaw says which OpenClaw there is.
+type RunsOpenClaw struct {
+	Image   string `json:"image"`
+	Install string `json:"install,omitempty"` // absolute
+	Version string `json:"version,omitempty"`
+	Memory  int64  `json:"memory,omitzero"`
+}
+
+// RunVariant is an agent of runs.variants. What is empty was not written.
+type RunVariant struct {
+	ID          string            `json:"id"`
+	Preset      string            `json:"preset,omitempty"`
+	Description string            `json:"description,omitempty"`
+	Image       string            `json:"image,omitempty"`
+	Argv        []string          `json:"argv,omitzero"`
+	Env         map[string]string `json:"env,omitzero"`
+	Files       map[string]string `json:"files,omitzero"`
+	Binds       []string          `json:"binds,omitzero"`
+	Read        string            `json:"read,omitempty"`
+	Answer      string            `json:"answer,omitempty"`
+	Failure     string            `json:"failure,omitempty"`
+	Timeout     int               `json:"timeoutSeconds,omitzero"`
+	Memory      int64             `json:"memory,omitzero"`
+	User        string            `json:"user,omitempty"`
+}
+
+// What there is without configuration.
+const (
+	DefaultRunConcurrency = 4
+	DefaultOpenClawImage  = "cogni-sandbox-openclaw:latest"
+)
+
+// Runs returns runs.* with defaults.
+func (c *Config) Runs() (Runs, error) {
+	out, written := Runs{Concurrency: DefaultRunConcurrency}, orEmpty(c.file.Runs)
+	set(&out.Concurrency, written.Concurrency)
+	var err error
+	if out.OpenClaw, err = c.runsOpenClaw(orEmpty(written.OpenClaw)); err != nil {
+		return out, fmt.Errorf("runs.openclaw: %w", err)
+	}
+	for _, id := range slices.Sorted(maps.Keys(written.Variants)) {
+		f := written.Variants[id]
+		v, err := f.variant(id)
+		if err != nil {
+			return out, fmt.Errorf("runs.variants.%s: %w", id, err)
+		}
+		out.Variants = append(out.Variants, v)
+	}
+	return out, nil
+}
+
+func (c *Config) runsOpenClaw(f *runsOpenClawFile) (o RunsOpenClaw, err error) {
+	set(&o.Image, f.Image)
+	set(&o.Version, f.Version)
+	if f.Install != nil {
+		if o.Install, err = c.hostPath(*f.Install); err != nil {
+			return o, err
+		}
+	}
+	if f.Memory != nil {
+		if o.Memory, err = f.Memory.Bytes(); err != nil {
+			return o, err
+		}
+	}
+	if o.Image == "" && o.Install == "" {
+		o.Image = DefaultOpenClawImage
+	}
+	return o, nil
+}
+
+func (f *variantFile) variant(id string) (v RunVariant, err error) {
+	v = RunVariant{
+		ID: id, Argv: slices.Clone(f.Argv), Env: maps.Clone(f.Env), Files: maps.Clone(f.Files), Binds: slices.Clone(f.Binds),
+	}
+	for _, text := range []struct{ to, from *string }{
+		{&v.Preset, f.Preset}, {&v.Description, f.Description}, {&v.Image, f.Image}, {&v.Read, f.Read},
+		{&v.Answer, f.Answer}, {&v.Failure, f.Failure}, {&v.User, f.User},
+	} {
+		set(text.to, text.from)
+	}
+	set(&v.Timeout, f.Timeout)
+	if f.Memory != nil {
+		v.Memory, err = f.Memory.Bytes()
+	}
+	return v, err
+}
