@@ -307,3 +307,32 @@ func TestCompaction(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A model that finds a conversation too long, whose window nobody told us, gets a
+// shorter one, once.
+func TestShrinksWhatAModelRefuses(t *testing.T) {
+	overflow := &chat.Error{Code: chat.CodeContextOverflow, Message: "too long"}
+	s := newStage(t)
+	for range 6 {
+		s.model.answers = append(s.model.answers, calls("look"))
+	}
+	s.model.answers = append(s.model.answers, overflow, says("done"))
+	s.box.do = func(context.Context, string) (agent.Result, error) {
+		return agent.Result{Text: strings.Repeat("found it ", 200)}, nil
+	}
+	out, err := s.Run(t.Context(), "find it")
+	if err != nil || out.Text != "done" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	refused, taken := s.model.asked[6].Messages, s.model.asked[7].Messages
+	if len(taken) >= len(refused) || !strings.Contains(taken[0].Text, "find it") {
+		t.Errorf("%d messages after %d", len(taken), len(refused))
+	}
+	s = newStage(t, calls("look"), calls("look"), calls("look"), overflow, overflow, says("never"))
+	s.box.do = func(context.Context, string) (agent.Result, error) {
+		return agent.Result{Text: strings.Repeat("found it ", 200)}, nil
+	}
+	if _, err := s.Run(t.Context(), "find it"); agent.CodeOf(err) != agent.CodeOverflow || len(s.model.asked) != 5 {
+		t.Errorf("asked %d times: %v", len(s.model.asked), err)
+	}
+}

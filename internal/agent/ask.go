@@ -34,7 +34,7 @@ func (r *run) ask(ctx context.Context) (*chat.Answer, error) {
 // already told of an answer that broke off cannot be taken back, so watchers
 // hear that it begins anew.
 func (r *run) askOne(ctx context.Context, m *Model) (answer *chat.Answer, err error) {
-	pause := r.limits.Pause
+	pause, shrunk := r.limits.Pause, false
 	for try := 1; ; try++ {
 		if err := r.fit(m); err != nil {
 			return nil, err
@@ -45,7 +45,16 @@ func (r *run) askOne(ctx context.Context, m *Model) (answer *chat.Answer, err er
 			return answer, nil
 		}
 		var e *chat.Error
-		if !errors.As(err, &e) || !e.Again() || try == r.limits.Tries {
+		if errors.As(err, &e) && e.Code == chat.CodeContextOverflow && !shrunk {
+			done, failure := r.shrink()
+			if failure != nil {
+				return nil, failure
+			}
+			if shrunk = true; done {
+				continue
+			}
+		}
+		if e == nil || !e.Again() || try == r.limits.Tries {
 			return nil, err
 		}
 		r.tell(Event{Type: Notice, Text: fmt.Sprintf("asking %s again: %v", m.Name, err)})

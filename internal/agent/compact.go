@@ -30,19 +30,37 @@ func (r *run) fit(m *Model) error {
 	if m.ContextWindow == 0 {
 		return nil
 	}
-	fixed := r.fixed()
 	messages := r.Transcript.Messages()
-	if (fixed+estimate(messages))*100 <= m.ContextWindow*fullAt {
+	needs := r.fixed() + estimate(messages)
+	if needs*100 <= m.ContextWindow*fullAt {
 		return nil
 	}
-	kept := tail(messages, m.ContextWindow*keepAt/100)
+	done, err := r.compact(messages, m.ContextWindow*keepAt/100, m.ContextWindow)
+	if err != nil || done {
+		return err
+	}
+	return &Error{Code: CodeOverflow, Text: fmt.Sprintf("the conversation needs about %d tokens, and %s has %d", needs, m.Name, m.ContextWindow)}
+}
+
+// shrink makes a conversation shorter that a model has refused for its length,
+// whatever we thought of it. It reports whether that was possible.
+func (r *run) shrink() (bool, error) {
+	messages := r.Transcript.Messages()
+	size := estimate(messages)
+	return r.compact(messages, size/2, r.fixed()+size-1)
+}
+
+// compact replaces all messages but the last ones, which fill the room, by a
+// list. It reports false, and changes nothing, if that needs more than most.
+func (r *run) compact(messages []chat.Message, room, most int64) (bool, error) {
+	kept := tail(messages, room)
 	note := digest(messages[:len(messages)-kept])
-	after := fixed + estimate(messages[len(messages)-kept:]) + estimate([]chat.Message{note})
-	if kept == len(messages) || after > m.ContextWindow {
-		return &Error{Code: CodeOverflow, Text: fmt.Sprintf("the conversation needs about %d tokens, and %s has %d", fixed+estimate(messages), m.Name, m.ContextWindow)}
+	after := r.fixed() + estimate(messages[len(messages)-kept:]) + estimate([]chat.Message{note})
+	if kept == len(messages) || after > most {
+		return false, nil
 	}
 	r.tell(Event{Type: Notice, Text: fmt.Sprintf("the conversation was shortened: %d of %d messages stay", kept, len(messages))})
-	return r.Transcript.write(&entry{Type: "compaction", Kept: kept, Replaces: &note, Estimated: after})
+	return true, r.Transcript.write(&entry{Type: "compaction", Kept: kept, Replaces: &note, Estimated: after})
 }
 
 // fixed is what every request costs, whatever was said.

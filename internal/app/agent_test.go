@@ -109,8 +109,9 @@ func checkInstructions(t *testing.T, system string, isOwn bool) {
 }
 
 // A process that is killed in the middle of a call leaves a conversation that
-// goes on: the call was carried out once, what it ran has ended, and the model
-// hears that it was interrupted.
+// goes on: the call was carried out once, and the model hears that it was
+// interrupted. What it ran is the guest's to end, when its host has been gone for
+// a minute.
 func TestResumeAfterKill(t *testing.T) {
 	t.Parallel()
 	s := linuxSite(t)
@@ -127,9 +128,6 @@ func TestResumeAfterKill(t *testing.T) {
 		t.Error(err)
 	}
 	_ = cmd.Wait()
-	if !soon(func() bool { return len(processes(t, "sleep\x00"+mark)) == 0 }) {
-		t.Errorf("still there: %v", processes(t, mark))
-	}
 	e := s.send(t.Context(), app.AgentOptions{})
 	if e.err != nil || e.out.Text != "I was interrupted." {
 		t.Fatalf("%+v, %v", e.out, e.err)
