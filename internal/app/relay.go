@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/content"
@@ -38,6 +39,35 @@ func (s *Settings) Relays() (*Relays, error) {
 		return nil, err
 	}
 	return &Relays{Relay: relay.New(filepath.Join(s.Paths.AtollState, RelayDir)), Config: settled, settings: s}, nil
+}
+
+// AuditedRelays is Relays with every step in the audit log.
+func (a *App) AuditedRelays() (*Relays, error) {
+	relays, err := a.Relays()
+	if err != nil {
+		return nil, err
+	}
+	log, err := a.AuditLog(nil)
+	if err != nil {
+		return nil, err
+	}
+	relays.Note = func(r *relay.Record) {
+		if err := log.Append(relayEvent(r)); err != nil {
+			a.logger.Error("audit of the relay", "run", r.Run, "error", err)
+		}
+	}
+	return relays, nil
+}
+
+func relayEvent(r *relay.Record) *audit.Record {
+	event := &audit.Record{
+		Time: r.Changed, Kind: "relay " + string(r.Step), RequestID: r.Head,
+		Subject: audit.Subject{Account: r.Account, Run: r.Run, Graph: r.Work.Key.Branch()}, Denied: r.Trouble,
+	}
+	if r.Step == relay.Blocked || r.Step == relay.Waiting {
+		event.Denied = r.Report.Findings[0].Rule
+	}
+	return event
 }
 
 // Project is the repository, with the credential of an account.

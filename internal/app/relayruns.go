@@ -52,7 +52,7 @@ func (p *RunPlace) prepareWork(ctx context.Context) error {
 }
 
 func (r *Runs) relayFor(account string) (*Relays, *relay.Project, error) {
-	relays, err := r.app.Relays()
+	relays, err := r.app.AuditedRelays()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -171,7 +171,7 @@ func (f relayFinisher) take(ctx context.Context, relays *Relays, project *relay.
 
 // SendRelay goes on with commits that were kept, when nobody works on the branch.
 func (a *App) SendRelay(ctx context.Context, record *relay.Record) error {
-	relays, err := a.Relays()
+	relays, err := a.AuditedRelays()
 	if err != nil {
 		return err
 	}

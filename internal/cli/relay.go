@@ -248,7 +248,7 @@ func (e *env) withRelays(cmd *cobra.Command, asJSON bool, do func(*app.App, *app
 	if err != nil {
 		return e.configError(err, asJSON)
 	}
-	relays, err := a.Relays()
+	relays, err := a.AuditedRelays()
 	if err != nil {
 		return err
 	}

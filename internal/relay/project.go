@@ -46,6 +46,8 @@ type Relay struct {
 	dir string
 	// Known are secrets that must not be in any commit.
 	Known [][]byte
+	// Note, if set, hears of every step after it was written down.
+	Note func(*Record)
 }
 
 // New returns the relay of a directory.

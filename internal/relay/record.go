@@ -119,7 +119,13 @@ func (r *Relay) save(record *Record) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(dir, recordName), data)
+	if err := replace(filepath.Join(dir, recordName), data); err != nil {
+		return err
+	}
+	if r.Note != nil {
+		r.Note(record)
+	}
+	return nil
 }
 
 func replace(path string, data []byte) error {
