@@ -150,7 +150,7 @@ func (c *course) conclude(ctx context.Context) error {
 			return err
 		}
 	}
-	c.tell(ctx, Event{Type: "done", Bill: &c.receipt.Bill})
+	c.tell(ctx, Event{Type: "done", Bill: &c.receipt.Bill, Notes: c.receipt.Notes})
 	return nil
 }
 

@@ -60,9 +60,10 @@ type Event struct {
 	Step Step       `json:"step,omitempty"`
 	Call *chat.Call `json:"call,omitempty"`
 	// IsError and TookMs belong to the result of a tool.
-	IsError bool        `json:"isError,omitzero"`
-	TookMs  float64     `json:"tookMs,omitzero"`
-	Usage   *chat.Usage `json:"usage,omitempty"`
-	Bill    *Bill       `json:"bill,omitempty"`
-	Error   *Failure    `json:"error,omitempty"`
+	IsError bool              `json:"isError,omitzero"`
+	TookMs  float64           `json:"tookMs,omitzero"`
+	Usage   *chat.Usage       `json:"usage,omitempty"`
+	Bill    *Bill             `json:"bill,omitempty"`
+	Error   *Failure          `json:"error,omitempty"`
+	Notes   map[string]string `json:"notes,omitempty"` // of finishers, in the last event
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/relay/confined"
@@ -141,5 +142,24 @@ func explainRemote(verb string, to *Remote, err error, said string) error {
 	case strings.Contains(text, "Authentication failed") || strings.Contains(text, "could not read Username") || strings.Contains(text, "error: 403"):
 		return advice.With(fmt.Errorf("git %s to %s: %w", verb, to.URL, ErrRefused), "check that the token is valid and may write to this repository")
 	}
+	if reason := rejection(said); reason != "" {
+		return advice.With(fmt.Errorf("git %s: %s", verb, reason), "the commits are kept; `atoll relay retry` tries again")
+	}
 	return fmt.Errorf("git %s: %w", verb, err)
+}
+
+// rejection is what a push was refused with, in git's own words.
+func rejection(said string) string {
+	for line := range strings.Lines(said) {
+		fields := strings.Split(strings.TrimSpace(line), "\t")
+		if len(fields) == 3 && fields[0] == "!" {
+			return strings.Map(func(r rune) rune {
+				if unicode.IsPrint(r) {
+					return r
+				}
+				return '?'
+			}, fields[2])
+		}
+	}
+	return ""
 }
