@@ -22,14 +22,18 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 // commands are what scripts can say besides testscript's own.
 func commands() map[string]command {
 	return map[string]command{
-		"exits":    exits,
-		"json":     checkJSON,
-		"litellm":  serveLiteLLM,
-		"prefixed": prefixed,
-		"save":     save,
-		"until":    until,
-		"unused":   unused,
-		"size":     size,
+		"exits":     exits,
+		"halt":      halt,
+		"identity":  identity,
+		"json":      checkJSON,
+		"litellm":   serveLiteLLM,
+		"lose":      lose,
+		"prefixed":  prefixed,
+		"sandboxes": sandboxes,
+		"save":      save,
+		"until":     until,
+		"unused":    unused,
+		"size":      size,
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -32,6 +33,11 @@ const (
 
 // TestMain makes the test program be atoll itself when a script calls it.
 func TestMain(m *testing.M) {
+	if groups, ok := os.LookupEnv(groupsVariable); ok {
+		if err := becomeSomeone(strings.Fields(groups)); err != nil {
+			panic(err)
+		}
+	}
 	testscript.Main(m, map[string]func(){"atoll": main})
 }
 
@@ -53,7 +59,7 @@ func TestEngineScript(t *testing.T) {
 	}
 	docker, podman := enginetest.Docker(t), enginetest.Podman(t)
 	testscript.Run(t, testscript.Params{
-		Dir: engineScripts, Cmds: commands(),
+		Dir: engineScripts, Cmds: commands(), Condition: condition(true),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PODMAN_HOST", podman)
 			env.Defer(func() {
@@ -68,17 +74,30 @@ func TestEngineScript(t *testing.T) {
 }
 
 // linuxScripts are the scripts of engines that mean any machinery, not Docker.
-var linuxScripts = []string{"drift", "host_tools", "inside", "run_access", "run_json", "run_streams", "tools", "walls"}
+var linuxScripts = []string{
+	"drift", "host_tools", "hot", "inside", "list", "prune", "recreate", "run", "run_access", "run_env", "run_json", "run_rm", "run_signals",
+	"run_streams", "sessions", "tools", "walls",
+}
+
+// condition answers what scripts ask of their machinery.
+func condition(engine bool) func(string) (bool, error) {
+	return func(asked string) (bool, error) {
+		if asked != engineCondition {
+			return false, fmt.Errorf("unknown condition %q", asked)
+		}
+		return engine, nil
+	}
+}
 
 // TestLinuxScript runs scripts that use sandboxes without any engine, on the
 // programs of this machine.
 func TestLinuxScript(t *testing.T) {
 	var files []string
 	for _, name := range linuxScripts {
-		files = append(files, filepath.Join(engineScripts, name+".txtar"))
+		files = append(files, filepath.Join(cmp.Or(os.Getenv(scriptsVariable), engineScripts), name+".txtar"))
 	}
 	testscript.Run(t, testscript.Params{
-		Files: files, Cmds: commands(),
+		Files: files, Cmds: commands(), Condition: condition(false),
 		Setup: func(env *testscript.Env) error {
 			env.Defer(func() { removeSandboxes(t, env) })
 			err := setUp(env, nowhere)

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// someone is a user without privileges.
+	someone = 54324
+	// groupsVariable, when set, tells a process that was started as root to enter
+	// these control groups and go on as someone.
+	groupsVariable = "ATOLL_TEST_GROUPS"
+	// scriptsVariable says where scripts are that someone can read.
+	scriptsVariable = "ATOLL_TEST_SCRIPTS"
+)
+
+// becomeSomeone executes this program again, in other groups and as someone.
+func becomeSomeone(groups []string) error {
+	for _, dir := range groups {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(unix.Setgroups(nil), unix.Setresgid(someone, someone, someone), unix.Setresuid(someone, someone, someone), os.Unsetenv(groupsVariable)); err != nil {
+		return err
+	}
+	return syscall.Exec(os.Args[0], os.Args, os.Environ())
+}
+
+// The scripts that need no engine need no root either: an ordinary user to whom
+// control groups were delegated runs all of them.
+func TestLinuxScriptAsUser(t *testing.T) {
+	dir, err := os.MkdirTemp("", "u") //nolint:usetesting // short, for sockets, and another user's
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := filepath.Join(dir, "atoll.test")
+	if err := errors.Join(os.WriteFile(self, program, 0o755), os.CopyFS(filepath.Join(dir, "scripts"), os.DirFS(engineScripts)), giveAway(dir)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestLinuxScript$", "-test.v", "-test.parallel=2")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, scriptsVariable+"="+filepath.Join(dir, "scripts"),
+		groupsVariable+"="+strings.Join(delegate(t, "pids", "memory", "cpu"), " "))
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestLinuxScript ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// giveAway makes a directory, and all in it, someone's.
+func giveAway(dir string) error {
+	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, someone, someone)
+	})
+}
+
+// delegate makes a control group in each of these hierarchies of version 1, and
+// gives it to someone.
+func delegate(t *testing.T, controllers ...string) (dirs []string) {
+	t.Helper()
+	name := "atoll-test-" + strings.ToLower(rand.Text()[:8])
+	for _, controller := range controllers {
+		dir := filepath.Join("/sys/fs/cgroup", controller, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = os.Remove(filepath.Join(dir, "atoll"))
+			if err := os.Remove(dir); err != nil {
+				t.Error(err)
+			}
+		})
+		for _, file := range []string{"", "cgroup.procs", "tasks"} {
+			if err := os.Chown(filepath.Join(dir, file), someone, someone); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
