@@ -205,7 +205,7 @@ func mountOf(m dockercli.Mount, workdir string) (sandbox.Mount, error) {
 		return mount, err
 	}
 	if !facts.Exists {
-		return mount, fmt.Errorf("invalid mount config for type \"bind\": bind source path does not exist: %s", m.Source)
+		return mount, advice.With(fmt.Errorf("invalid mount config for type \"bind\": bind source path does not exist: %s", m.Source), "make the directory first")
 	}
 	mount.Device, mount.Inode = facts.Device, facts.Inode
 	return mount, nil

@@ -22,6 +22,9 @@ func (r *Runtime) Check(_ context.Context, spec *sandbox.Spec) []sandbox.Gap {
 	return append(gaps, r.tried()...)
 }
 
+// minMemory is the least that a sandbox can be limited to: engines have the same.
+const minMemory = 6 << 20
+
 // specGaps are settings that this runtime does not have, on any machine. Where
 // Docker does, that is the remedy.
 func specGaps(spec *sandbox.Spec) []sandbox.Gap {
@@ -40,6 +43,8 @@ func specGaps(spec *sandbox.Spec) []sandbox.Gap {
 	add(len(spec.Volumes) > 0, "docker.volumes", "volumes belong to an engine", "mount a directory with docker.binds, or set sandbox.backend to docker")
 	add(spec.Limits.CPUs > float64(runtime.NumCPU()), "docker.cpus",
 		fmt.Sprintf("%g CPUs are asked for, there are %d", spec.Limits.CPUs, runtime.NumCPU()), "lower docker.cpus")
+	add(spec.Limits.Memory > 0 && spec.Limits.Memory < minMemory, "docker.memory",
+		fmt.Sprintf("%d bytes of memory are too few to start anything", spec.Limits.Memory), fmt.Sprintf("ask for %d MiB or more", minMemory>>20))
 	return append(gaps, ownGaps(spec)...)
 }
 
