@@ -39,6 +39,7 @@ func Harden(keep ...int) error {
 	runtime.GOMAXPROCS(threads)
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryLimit)
+	go makeThreads()
 	return nil
 }
 

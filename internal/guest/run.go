@@ -47,7 +47,6 @@ func Run(ctx context.Context, options *Options) error {
 		return err
 	}
 	go s.reaper.run(children)
-	go makeThreads()
 	err = (&door{path: options.Socket, inherited: options.Listener, admit: admit, serve: s.serve}).keepOpen(ctx)
 	s.sayFarewell()
 	return err
