@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -88,14 +89,14 @@ func runRun(ctx context.Context, e *env, o runOptions, argv []string) error {
 	}
 	who := o.who()
 	who.Adjust = o.adjust
+	var session *app.Session
 	if o.remove {
 		if who, err = throwAway(a, who); err != nil {
 			return err
 		}
-		defer e.dispose(ctx, a, who)
+		defer func() { e.dispose(ctx, a, who, session) }()
 	}
-	session, err := e.provide(ctx, a, who)
-	if err != nil {
+	if session, err = e.provide(ctx, a, who); err != nil {
 		return err
 	}
 	defer session.Release()
@@ -163,9 +164,9 @@ func (o *runOptions) adjust(agent *config.Agent) {
 const disposeTimeout = 30 * time.Second
 
 // dispose removes the sandbox of who and its private copy, as far as they were
-// made.
-func (e *env) dispose(ctx context.Context, a *app.App, who app.Who) {
-	p, err := a.Plan(who)
+// made: session is nil if they were not made ready.
+func (e *env) dispose(ctx context.Context, a *app.App, who app.Who, session *app.Session) {
+	p, err := planOf(a, who, session)
 	if err != nil || len(p.Findings) > 0 {
 		return // refused: nothing was made
 	}
@@ -174,4 +175,11 @@ func (e *env) dispose(ctx context.Context, a *app.App, who app.Who) {
 	if err := a.Discard(ctx, p); err != nil {
 		e.notice("the sandbox was not removed: " + err.Error())
 	}
+}
+
+func planOf(a *app.App, who app.Who, session *app.Session) (*plan.Plan, error) {
+	if session != nil {
+		return session.Plan, nil
+	}
+	return a.Plan(who)
 }
