@@ -48,7 +48,7 @@ var groups = []*cobra.Group{
 var verbs = map[string][]func(*env) *cobra.Command{
 	groupWork:  {newAgentCommand, newRunCommand, newSandboxCommand, newToolCommand, newRelayCommand, newDockerCommand},
 	groupMoney: {newProxyCommand, newRunsCommand, newBillingCommand, newAuditCommand, newTokenCommand, newModelsCommand},
-	groupSetup: {newConfigCommand, newDoctorCommand, newImagesCommand},
+	groupSetup: {newConfigCommand, newDoctorCommand, newImagesCommand, newVolumesCommand},
 	groupOther: {newBenchCommand, newVersionCommand},
 }
 

@@ -83,6 +83,9 @@ type Volume struct {
 	Name     string
 	Target   string
 	ReadOnly bool
+	// Private gives the sandbox a layer of its own to write to, which goes with
+	// it: the volume itself stays as it is, for all that share it.
+	Private bool
 }
 
 // The labels every sandbox carries. The first four are OpenClaw's, so that its

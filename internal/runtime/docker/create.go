@@ -33,6 +33,13 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 	if err := refuse(spec); err != nil {
 		return nil, err
 	}
+	if isLayered(spec) {
+		defer func() {
+			if err != nil && !errors.Is(err, sandbox.ErrExists) {
+				err = errors.Join(err, r.removeLayers(context.WithoutCancel(ctx), spec.Name))
+			}
+		}()
+	}
 	recipe, pins, err := r.gather(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -77,6 +84,9 @@ func (r *Runtime) gather(ctx context.Context, spec *sandbox.Spec) (*recipe, []pi
 		wireOwner: wireOwner(user, known),
 	}
 	pins, err := made.addMounts()
+	if err == nil {
+		err = r.mountVolumes(ctx, made)
+	}
 	return made, pins, err
 }
 
@@ -94,7 +104,7 @@ func wireOwner(user string, known *facts) *account {
 	return &owner
 }
 
-// addMounts pins the spec's mounts, and adds them and the volumes.
+// addMounts pins the spec's mounts, and adds them.
 func (r *recipe) addMounts() ([]pin, error) {
 	var pins []pin
 	var problems []error
@@ -106,9 +116,6 @@ func (r *recipe) addMounts() ([]pin, error) {
 		}
 		pins = append(pins, p)
 		r.mounts = append(r.mounts, p.mount(m.ReadOnly))
-	}
-	for _, v := range r.spec.Volumes {
-		r.mounts = append(r.mounts, mount.Mount{Type: mount.TypeVolume, Source: v.Name, Target: v.Target, ReadOnly: v.ReadOnly})
 	}
 	return pins, errors.Join(problems...)
 }

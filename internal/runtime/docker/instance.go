@@ -21,6 +21,7 @@ type Instance struct {
 	name    string
 	id      string
 	wire    string // the shared directory, on this host
+	layered bool   // it has layers on shared volumes
 
 	mu   sync.Mutex
 	seen sandbox.Summary
@@ -71,7 +72,7 @@ func (r *Runtime) sight(ctx context.Context, name string) (*sighting, error) {
 }
 
 func (r *Runtime) instance(name string, found *sighting) *Instance {
-	i := &Instance{runtime: r, name: name, id: found.ID, wire: wireDir(r.options.StateDir, name)}
+	i := &Instance{runtime: r, name: name, id: found.ID, wire: wireDir(r.options.StateDir, name), layered: found.Config.Labels[labelLayered] != ""}
 	i.note(found)
 	return i
 }

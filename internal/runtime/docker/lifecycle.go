@@ -176,6 +176,11 @@ func (i *Instance) Remove(ctx context.Context) error {
 	if err := i.runtime.discard(ctx, i.id); err != nil {
 		return fmt.Errorf("container %q: remove: %w", i.name, err)
 	}
+	if i.layered {
+		if err := i.runtime.removeLayers(ctx, i.name); err != nil {
+			return fmt.Errorf("container %q: layers: %w", i.name, err)
+		}
+	}
 	if err := os.RemoveAll(i.wire); err != nil {
 		return fmt.Errorf("container %q: wire directory: %w", i.name, err)
 	}

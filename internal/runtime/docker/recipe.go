@@ -103,7 +103,10 @@ func envList(env map[string]string) []string {
 func (r *recipe) labels() map[string]string {
 	labels := map[string]string{
 		sandbox.LabelAccount: "", sandbox.LabelSetup: "", sandbox.LabelMountsHash: "", sandbox.LabelAgent: "", sandbox.LabelWorkspace: "",
-		labelImage: r.spec.Image, labelNonce: r.nonce,
+		labelImage: r.spec.Image, labelNonce: r.nonce, labelLayered: "",
+	}
+	if isLayered(r.spec) {
+		labels[labelLayered] = "true"
 	}
 	maps.Copy(labels, sandbox.Labels(r.spec, r.installation, r.now))
 	return labels

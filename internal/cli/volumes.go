@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/app"
+)
+
+func newVolumesCommand(e *env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "volumes",
+		Short: "Fill, list and remove the volumes that sandboxes share",
+		Long: `Fill, list and remove the volumes that sandboxes share, on the Docker engine.
+
+There is one, ` + app.PnpmStore + `: the packages of a lockfile, so that pnpm install
+--offline works without a network. Nobody can change it: each sandbox writes to
+a layer of its own, which goes with it.`,
+	}
+	cmd.AddCommand(newVolumesListCommand(e), newVolumesSeedCommand(e), newVolumesRmCommand(e))
+	return cmd
+}
+
+func newVolumesListCommand(e *env) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show the volumes that were filled",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runVolumesList(cmd.Context(), e, asJSON) },
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func runVolumesList(ctx context.Context, e *env, asJSON bool) error {
+	a, err := e.open(ctx)
+	if err != nil {
+		return e.configError(err, asJSON)
+	}
+	volumes, err := a.Volumes(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if volumes == nil {
+			volumes = []*app.Volume{}
+		}
+		return e.printJSON(map[string]any{"volumes": volumes})
+	}
+	if len(volumes) == 0 {
+		fmt.Fprintln(e.Out, "No volumes. `atoll volumes seed "+app.PnpmStore+"` fills one.")
+		return nil
+	}
+	t := newTable("NAME", "IMAGE", "AT", "AGE", "USED BY")
+	for _, v := range volumes {
+		t.add(v.Name, v.Image, v.Path, ago(time.Since(v.Seeded)), fmt.Sprintf("%d sandboxes", len(v.UsedBy)))
+	}
+	t.print(e.Out)
+	return nil
+}
+
+func newVolumesSeedCommand(e *env) *cobra.Command {
+	var from string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "seed NAME",
+		Short: "Fill a volume from an image",
+		Long: `Fill a volume from an image, which is pulled if it is not there. A volume that
+was filled from the same image is left alone. From another, it is filled anew:
+sandboxes that stand on the old one keep it until they are gone.`,
+		Example: `  atoll volumes seed pnpm_store
+  atoll volumes seed pnpm_store --from registry.example.com/team/pnpm-store:latest`,
+		Args: exactlyOne("volume"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runVolumesSeed(cmd.Context(), e, args[0], from, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "`image` to fill it from (default: the newest that `atoll images build pnpm-store` made)")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func runVolumesSeed(ctx context.Context, e *env, name, from string, asJSON bool) error {
+	a, err := e.open(ctx)
+	if err != nil {
+		return e.configError(err, asJSON)
+	}
+	v, made, err := a.SeedVolume(ctx, name, from, e.Err)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return e.printJSON(map[string]any{"volume": v, "seeded": made})
+	}
+	verb := "was filled already"
+	if made {
+		verb = "is filled"
+	}
+	_, err = fmt.Fprintf(e.Out, "Volume %s %s from %s\n", v.Name, verb, v.Image)
+	return err
+}
+
+func newVolumesRmCommand(e *env) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "rm NAME",
+		Short:   "Remove a volume that no sandbox stands on",
+		Example: `  atoll volumes rm pnpm_store`,
+		Args:    exactlyOne("volume"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runVolumesRm(cmd.Context(), e, args[0], asJSON) },
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func runVolumesRm(ctx context.Context, e *env, name string, asJSON bool) error {
+	a, err := e.open(ctx)
+	if err != nil {
+		return e.configError(err, asJSON)
+	}
+	if err := a.RemoveVolume(ctx, name); err != nil {
+		return err
+	}
+	if asJSON {
+		return e.printJSON(map[string]any{"removed": name})
+	}
+	_, err = fmt.Fprintf(e.Out, "Volume %s is removed\n", name)
+	return err
+}
