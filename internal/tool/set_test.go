@@ -43,7 +43,10 @@ func TestAll(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"exec", "process", "read", "write", "edit", "apply_patch", "ls", "grep", "view_image", "web_fetch", "web_search"}
+	want := []string{
+		"exec", "process", "read", "write", "edit", "apply_patch", "ls", "grep", "view_image", "web_fetch", "web_search",
+		"sessions_list", "sessions_history", "memory_search", "memory_get",
+	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}
