@@ -126,9 +126,9 @@ func (p *proxyRun) first() error {
 	fmt.Fprintln(p.options.Progress, "time to the first byte …")
 	sockets := []struct{ name, at string }{{"directly", p.peers.direct}, {"nginx", p.peers.nginx.socket}, {"atoll", p.peers.atoll.socket}}
 	samples := make([][]float64, len(sockets))
-	for range 5 {
+	for range 25 { // in short turns: the load of a machine changes from one second to the next
 		for i, s := range sockets {
-			times, err := firstBytes(p.ctx, s.at, 100, question(1500, true))
+			times, err := firstBytes(p.ctx, s.at, 20, question(1500, true))
 			if err != nil {
 				return fmt.Errorf("first byte, %s: %w", s.name, err)
 			}
