@@ -60,6 +60,7 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 	result.Truncated = stdout.lost
 	if ended != nil {
 		result.Exit, result.Signal, result.OOM, result.TimedOut = ended.ExitCode, ended.Signal, ended.OOM, ended.TimedOut
+		result.Memory = ended.MaxRSS
 	}
 	return result, nil
 }

@@ -75,7 +75,7 @@ func (c *course) execute(ctx context.Context, place Place) (string, *Failure) {
 		return "", c.excuse(ctx, err, "sandbox_lost")
 	}
 	end := judge(c.variant, result)
-	c.receipt.Told = end.told
+	c.receipt.Told, c.receipt.PeakMemory = end.told, result.Memory
 	return end.text, end.failure
 }
 

@@ -66,7 +66,8 @@ type Result struct {
 	Signal    string // "" if it was not ended by one
 	OOM       bool
 	TimedOut  bool
-	DiskFull  bool // it was ended because the host's disk ran full
+	Memory    int64 // its largest process, bytes
+	DiskFull  bool  // it was ended because the host's disk ran full
 }
 
 // Books know what a run has cost.

@@ -33,14 +33,16 @@ type Receipt struct {
 	Text    string `json:"text"`
 	// Told is what the program said of itself: for people to look at, never the
 	// bill.
-	Told     Told              `json:"told,omitzero"`
-	Error    *Failure          `json:"error"` // null if the run succeeded
-	Bill     Bill              `json:"bill"`
-	Notes    map[string]string `json:"notes,omitempty"` // by finisher
-	Created  time.Time         `json:"created"`
-	Started  time.Time         `json:"started,omitzero"`
-	Ended    time.Time         `json:"ended,omitzero"`
-	Warnings []string          `json:"warnings,omitempty"`
+	Told  Told     `json:"told,omitzero"`
+	Error *Failure `json:"error"` // null if the run succeeded
+	Bill  Bill     `json:"bill"`
+	// PeakMemory is what the program's largest process had, in bytes.
+	PeakMemory int64             `json:"peakMemory,omitzero"`
+	Notes      map[string]string `json:"notes,omitempty"` // by finisher
+	Created    time.Time         `json:"created"`
+	Started    time.Time         `json:"started,omitzero"`
+	Ended      time.Time         `json:"ended,omitzero"`
+	Warnings   []string          `json:"warnings,omitempty"`
 }
 
 // Told is what an agent says of itself.

@@ -1,0 +1,123 @@
+package openclawpeer_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/openclawpeer"
+	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/scripted"
+	"github.com/atoll-run/atoll/internal/scripted/litellm"
+)
+
+const masterKey = "sk-master-of-the-run-0123456789"
+
+// inside is a task with tools that also looks at the walls: who it is, what it
+// can reach, what it knows, and whether anything listens but the port of models.
+func inside() scripted.Script {
+	after := func(result string, turn scripted.Turn) scripted.Turn {
+		turn.When = result
+		return turn
+	}
+	look := `id -u; stat -c owner=%u . ; env | grep -ci master; cat /sys/class/net/*/address | wc -l; ` +
+		`awk 'NR>1 && $4==\"0A\" {print \"listens on\", $2}' /proc/net/tcp /proc/net/tcp6; echo looked`
+	return scripted.Script{
+		scripted.Use("write", `{"path":"notes/a.txt","content":"hello\nworld\n"}`),
+		after("Successfully wrote", scripted.Use("exec", `{"command":"`+look+`"}`)),
+		after("looked", scripted.Use("exec", `{"command":"cat notes/a.txt"}`)),
+		after("hello\nworld", scripted.Say("all done")),
+	}
+}
+
+// The real OpenClaw completes a task with tool calls inside a Docker sandbox
+// without a network; its model traffic goes through our proxy, which alone has
+// the key, and its receipt is LiteLLM's figure.
+func TestOpenClawInARun(t *testing.T) {
+	version, memory := openclawpeer.Current, "2g"
+	if os.Getenv("ATOLL_TEST_OPENCLAW_EARLIER") != "" {
+		version, memory = openclawpeer.Earlier, "1024m"
+	}
+	if _, err := openclawpeer.Find(version, os.Getenv); err != nil {
+		t.Fatal(err)
+	}
+	upstream, err := litellm.Listen(t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: masterKey,
+		Models: map[string]litellm.Model{"m": {Input: 1e-06, Output: 1e-05, Script: inside()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = upstream.Close() })
+	receipt := startRun(t, upstream.URL(), version, memory)
+	if receipt.Error != nil || receipt.Text != "all done" || upstream.Err() != nil {
+		t.Fatalf("%+v %q, the model: %v", receipt.Error, receipt.Text, upstream.Err())
+	}
+	truth := int64(0)
+	for _, row := range upstream.Rows() {
+		truth += int64(row.Spend*1e6 + .5)
+	}
+	if b := receipt.Bill; b.Provisional || b.Source != "litellm" || b.MicroUSD != truth || truth == 0 || b.Calls != len(upstream.Rows()) {
+		t.Errorf("bill %+v; LiteLLM says %d in %d calls", b, truth, len(upstream.Rows()))
+	}
+	checkWalls(t, upstream)
+}
+
+// checkWalls reads what the script saw inside.
+func checkWalls(t *testing.T, upstream *litellm.Server) {
+	t.Helper()
+	seen := ""
+	for _, r := range upstream.Requests() {
+		if last := r.Last(); strings.Contains(last, "looked") {
+			seen = last
+		}
+	}
+	if !strings.Contains(seen, "1001\nowner=1001\n0\n1\n") {
+		t.Errorf("the user, the owner, keys or networks are not as they should be: %s", seen)
+	}
+	for line := range strings.Lines(seen) {
+		if strings.HasPrefix(line, "listens on") && !strings.HasSuffix(strings.TrimSpace(line), ":1F90") { // 8080
+			t.Errorf("a gateway listens inside: %s", line)
+		}
+	}
+}
+
+// startRun carries out a run as a person does, and returns its receipt.
+func startRun(t *testing.T, url, version, memory string) (receipt run.Receipt) {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "atoll.json5")
+	config := fmt.Sprintf(`{
+  agents: {defaults: {workspace: %q, model: "litellm/m", sandbox: {mode: "all", backend: "docker", docker: {image: %q}}}},
+  llm: {providers: {litellm: {url: %q, keys: [{env: "LITELLM_MASTER_KEY"}]}}},
+  runs: {openclaw: {install: %q, memory: %q}},
+}`, filepath.Join(dir, "agent"), enginetest.Image, url, openclawpeer.Root(version, os.Getenv), memory)
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "agent"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	atoll := filepath.Join(programs(t), "atoll")
+	call := func(args ...string) []byte {
+		cmd := exec.CommandContext(t.Context(), atoll, append([]string{"--config", file}, args...)...)
+		cmd.Env = append(os.Environ(), "ATOLL_STATE_DIR="+filepath.Join(dir, "state"), "DOCKER_HOST="+enginetest.Docker(t), "LITELLM_MASTER_KEY="+masterKey)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Errorf("atoll %s: %v", strings.Join(args, " "), err)
+		}
+		return out
+	}
+	call("runs", "start", "--variant", "sandbox:openclaw", "-m", "work", "--account", "acme", "--run-id", "claw", "--json")
+	if err := json.Unmarshal(call("runs", "show", "claw", "--json"), &receipt); err != nil {
+		t.Fatal(err)
+	}
+	if out := string(call("sandbox", "list", "--json")); !strings.Contains(out, `"containers": []`) {
+		t.Errorf("a sandbox is left: %s", out)
+	}
+	return receipt
+}
