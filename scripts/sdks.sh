@@ -4,7 +4,7 @@
 # are there already.
 #
 #   scripts/sdks.sh [up]           install the SDKs of OpenAI and Anthropic
-#   scripts/sdks.sh agents         install Codex, Claude Code and opencode as well
+#   scripts/sdks.sh up agents      install Codex, Claude Code and opencode instead
 #   scripts/sdks.sh dir [agents]   print where they are or would be
 set -euo pipefail
 
@@ -43,9 +43,10 @@ up() {
 	[[ -e $dir/.complete ]] || (install "$dir" "$@")
 }
 
+which=("${sdks[@]}")
+[[ ${2:-} == agents ]] && which=("${agents[@]}")
 case ${1:-up} in
-up) up "${sdks[@]}" ;;
-agents) up "${agents[@]}" ;;
-dir) if [[ ${2:-} == agents ]]; then dir_of "${agents[@]}"; else dir_of "${sdks[@]}"; fi ;;
-*) fail "usage: sdks.sh [up|agents|dir [agents]]" ;;
+up) up "${which[@]}" ;;
+dir) dir_of "${which[@]}" ;;
+*) fail "usage: sdks.sh [up|dir] [agents]" ;;
 esac

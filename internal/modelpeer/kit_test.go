@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -31,19 +33,21 @@ const patience = 10 * time.Minute
 
 const masterKey = "sk-master-0123456789-of-the-upstream"
 
-// installed is a directory of scripts/sdks.sh.
-func installed(t *testing.T) string {
+// installed is a directory of scripts/sdks.sh: that of the SDKs, or of agents.
+func installed(t *testing.T, which ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "../../scripts/sdks.sh", "dir").Output()
+	out, err := exec.CommandContext(t.Context(), "../../scripts/sdks.sh", append([]string{"dir"}, which...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := strings.TrimSpace(string(out))
 	if _, err := os.Stat(filepath.Join(dir, ".complete")); err != nil {
-		t.Fatalf("the SDKs are not installed in %s: run scripts/sdks.sh up", dir)
+		t.Fatalf("nothing is installed in %s: run scripts/sdks.sh up %s", dir, strings.Join(which, " "))
 	}
 	return dir
 }
+
+type object = map[string]any
 
 // desk is an installation with one sandbox, whose models are a scripted
 // LiteLLM's.
@@ -53,7 +57,9 @@ type desk struct {
 	app      *app.App
 	models   *app.Models
 	in       *app.Session
+	options  app.Options
 	state    string
+	began    time.Time
 }
 
 // deskOptions say how a desk is set up.
@@ -65,6 +71,10 @@ type deskOptions struct {
 
 	late      bool // LiteLLM writes its logs when told
 	keyPerRun bool
+
+	provider func(url string) object // another provider, at the same address
+	env      map[string]string
+	log      io.Writer
 }
 
 func newDesk(t *testing.T, o deskOptions) *desk {
@@ -79,12 +89,17 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	d := &desk{T: t, upstream: upstream, state: filepath.Join(dir, "state")}
+	d := &desk{T: t, upstream: upstream, state: filepath.Join(dir, "state"), began: time.Now()}
 	env := map[string]string{"ATOLL_STATE_DIR": d.state, "HOME": dir, "LITELLM_MASTER_KEY": masterKey, "CONTAINER_HOST": "unix:///nowhere"}
 	if o.backend == "docker" {
 		env["DOCKER_HOST"] = enginetest.Docker(t)
 	}
-	d.app, err = app.Open(t.Context(), app.Options{Getenv: func(name string) string { return env[name] }, ConfigPath: d.config(dir, &o)})
+	maps.Copy(env, o.env)
+	d.options = app.Options{Getenv: func(name string) string { return env[name] }, ConfigPath: d.config(dir, &o)}
+	if o.log != nil {
+		d.options.Logger = slog.New(slog.NewTextHandler(o.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	d.app, err = app.Open(t.Context(), d.options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,12 +115,15 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 // config writes the configuration.
 func (d *desk) config(dir string, o *deskOptions) string {
 	d.Helper()
-	type object = map[string]any
 	docker := object{"binds": append([]string{}, o.binds...), "dangerouslyAllowExternalBindSources": true, "containerPrefix": filepath.Base(dir) + "-"}
 	if o.backend == "docker" {
 		docker["image"] = enginetest.Image
 	}
-	llm := object{"providers": object{"litellm": object{"url": d.upstream.URL(), "keys": []any{object{"env": "LITELLM_MASTER_KEY"}}, "keyPerRun": o.keyPerRun}}}
+	providers := object{"litellm": object{"url": d.upstream.URL(), "keys": []any{object{"env": "LITELLM_MASTER_KEY"}}, "keyPerRun": o.keyPerRun}}
+	if o.provider != nil {
+		providers["other"] = o.provider(d.upstream.URL())
+	}
+	llm := object{"providers": providers}
 	maps.Copy(llm, o.llm)
 	workspace := filepath.Join(dir, "agent")
 	if err := os.MkdirAll(workspace, 0o755); err != nil {
@@ -137,7 +155,12 @@ func (d *desk) provide() {
 		in.Release()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := d.app.Discard(ctx, in.Plan); err != nil {
+		a, err := app.Open(ctx, d.options) // the first one may be closed
+		if err != nil {
+			d.Fatal(err)
+		}
+		defer a.Close()
+		if err := a.Discard(ctx, in.Plan); err != nil {
 			d.Error(err)
 		}
 	})

@@ -62,8 +62,6 @@ func (d *desk) checks(g *app.ModelGrant, program string, names ...string) map[st
 	return got
 }
 
-type object = map[string]any
-
 // The real SDKs of OpenAI and Anthropic, in a sandbox without a network.
 func TestSDKs(t *testing.T) {
 	for _, backend := range []string{"linux", "docker"} {

@@ -96,7 +96,7 @@ func TestWhatIsRefusedWhenStrict(t *testing.T) {
 		part(`{"type":"input_file","file_url":"http://x"}`), part(`{"type":"input_file","file_id":"file-1"}`), part(`{"type":"file","file":{"file_data":"https://x"}}`),
 		part(`{"type":"document","source":{"type":"url","url":"http://x"}}`), part(`{"type":"image","source":{"type":"file","file_id":"f"}}`),
 		part(`{"type":"tool_result","content":[{"type":"image","source":{"type":"url","url":"http://x"}}]}`),
-		top(`"tools":[{"type":"mcp","server_url":"http://x"}]`), top(`"tools":[{"type":"web_search"}]`), top(`"tools":[{"type":"web_search_20250305"}]`),
+		top(`"tools":[{"type":"mcp","server_url":"http://x"}]`), top(`"tools":[{"type":"web_search"}]`), top(`"tools":[{"type":"namespace","tools":[{"type":"web_search"}]}]`), top(`"tools":[{"type":"web_search_20250305"}]`),
 		top(`"tools":[{"type":"web_fetch_20250910"}]`), top(`"tools":[{"type":"code_interpreter"}]`), top(`"tools":[{"type":"computer_use_preview"}]`),
 		top(`"tools":[{"type":"file_search"}]`), top(`"tools":[{"type":"container"}]`), top(`"tools":[{"type":"image_generation"}]`),
 		top(`"mcp_servers":[{"url":"x"}]`), top(`"background":true`), top(`"store":true`), top(`"previous_response_id":"resp_1"`), top(`"conversation":"c"`),

@@ -127,6 +127,8 @@ func (r *Reader) tools() {
 			switch name := fold(space[:0], key); {
 			case string(name) == "type" && r.rules.Strict:
 				r.toolType()
+			case string(name) == "tools": // a group of them
+				r.tools()
 			default:
 				r.member(name)
 			}
@@ -147,7 +149,7 @@ func (r *Reader) toolType() {
 // runsHere tells the tools that the caller runs from those of the provider.
 func runsHere(kind []byte) bool {
 	switch string(kind) {
-	case "", "function", "custom", "local_shell", "apply_patch":
+	case "", "function", "custom", "local_shell", "apply_patch", "namespace":
 		return true
 	}
 	for _, prefix := range []string{"bash_", "text_editor_", "memory_"} {

@@ -127,10 +127,10 @@ func (w *world) receipt(run string) *billing.Receipt {
 	return r
 }
 
-// Whatever our prices or the agent say, a receipt is LiteLLM's figure; until
-// that is known it says that it is provisional. Seen to fail when Final returns
-// Cost first, and when match does not fill billed.
-func TestInvariant_LITELLM_IS_BILLING_TRUTH(t *testing.T) {
+// Whatever our prices say, a receipt is LiteLLM's figure; until that is known it
+// says that it is provisional. The invariant's own test is in modelpeer, with the
+// real proxy in between.
+func TestReceiptsAreWhatLiteLLMWrote(t *testing.T) {
 	w := newWorld(t, true)
 	for i := range 5 {
 		w.call(fmt.Sprintf("req-%d", i), "alice", "run-1", "m")
