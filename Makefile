@@ -86,6 +86,7 @@ test-openclaw: engine build openclaw ## run the real OpenClaw on Atoll's docker 
 .PHONY: vet
 vet:
 	$(GO_STATIC) go vet $(GO_FLAGS) ./...
+	cd scanner && $(GO_STATIC) go vet $(GO_FLAGS) .
 
 .PHONY: lint
 lint: ## check style and the house rules (.golangci.yml)
