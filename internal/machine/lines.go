@@ -36,6 +36,18 @@ type line struct {
 	idle   *time.Timer
 	owes   bool // the guest was not told that its result has come
 	closed chan struct{}
+
+	leave func() // set while somebody has the line: see wire.Session.Await
+}
+
+// take gives the line to somebody, who waits for the guest until it is released.
+func (l *line) take() { l.leave = l.parent.Await() }
+
+func (l *line) release() {
+	if l.leave != nil {
+		l.leave()
+		l.leave = nil
+	}
 }
 
 // usable reports whether the line can take another transfer.
@@ -118,6 +130,7 @@ func (ls *lines) admit(l *line, err error) bool {
 		return false
 	}
 	ls.open[l] = true
+	l.take()
 	if ls.shut {
 		ls.drop(l)
 		return false
@@ -145,6 +158,7 @@ func (ls *lines) pop() *line {
 		ls.idle = ls.idle[:len(ls.idle)-1]
 		l.idle.Stop()
 		if l.usable() {
+			l.take()
 			return l
 		}
 		ls.drop(l)
@@ -155,6 +169,7 @@ func (ls *lines) pop() *line {
 // drop closes a line for good. The lock is held.
 func (ls *lines) drop(l *line) {
 	l.idle.Stop()
+	l.release()
 	close(l.closed)
 	l.conn.Close()
 	delete(ls.open, l)
@@ -220,6 +235,7 @@ func (ls *lines) put(l *line) {
 	if !ls.open[l] {
 		return
 	}
+	l.release()
 	if !l.usable() {
 		ls.drop(l)
 		return

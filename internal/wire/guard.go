@@ -133,10 +133,24 @@ func (g *guard) Write(p []byte) (int, error) {
 		return g.Conn.Write(p)
 	}
 	held := len(g.held)
+	n, err := g.writeJoined(p)
+	g.held = g.held[:0]
+	return max(0, n-held), err
+}
+
+// maxJoined is how much is copied so that one write does: not every connection
+// can write two pieces at once.
+const maxJoined = 16 << 10
+
+// writeJoined sends what was held back, and p.
+func (g *guard) writeJoined(p []byte) (int, error) {
+	if len(p) <= maxJoined {
+		g.held = append(g.held, p...)
+		return g.Conn.Write(g.held)
+	}
 	parts := net.Buffers{g.held, p}
 	n, err := parts.WriteTo(g.Conn)
-	g.held = g.held[:0]
-	return max(0, int(n)-held), err
+	return int(n), err
 }
 
 // hold keeps a header back if a body follows, or if nobody waits for it. Of the

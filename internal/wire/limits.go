@@ -48,8 +48,9 @@ const (
 const (
 	// HelloTimeout bounds the handshake.
 	HelloTimeout = 5 * time.Second
-	// KeepAlive is how often a host asks an idle wire whether it lives.
-	KeepAlive = 15 * time.Second
+	// KeepAlive is how often a host asks a guest that it waits for whether that
+	// lives. One that does not answer within WriteTimeout has lost its wire.
+	KeepAlive = 5 * time.Second
 	// WriteTimeout is how long a peer may refuse to read from the connection.
 	WriteTimeout = 10 * time.Second
 	// holdFor is how long a frame that nobody waits for may be held back.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/yamux"
 )
@@ -13,16 +15,40 @@ import (
 type Session struct {
 	mux   *yamux.Session
 	guard *guard
+
+	// of a host:
+	pulse  *pulse
+	direct atomic.Int64 // who waits for the guest on direct wires
 }
 
 // HostSession starts the host's side of a session. It opens every stream; a
-// guest that opens one is cut off.
-func HostSession(conn net.Conn) (*Session, error) {
+// guest that opens one is cut off. One that is silent while somebody waits for
+// it loses the session after KeepAlive and WriteTimeout.
+func HostSession(conn net.Conn) (*Session, error) { return hostSession(conn, KeepAlive, WriteTimeout) }
+
+func hostSession(conn net.Conn, keepAlive, timeout time.Duration) (*Session, error) {
 	guard := newGuard(conn, hostSide)
 	config := muxConfig(guard)
-	config.EnableKeepAlive = true
+	config.ConnectionWriteTimeout = timeout // of pings, too
 	mux, err := yamux.Client(guard, config)
-	return &Session{mux, guard}, err
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{mux: mux, guard: guard}
+	ping := func() error { _, err := mux.Ping(); return err }
+	s.pulse = newPulse(keepAlive, s.awaited, ping, func() { _ = s.Close() })
+	return s, nil
+}
+
+// awaited reports whether somebody waits for the guest.
+func (s *Session) awaited() bool { return s.direct.Load() > 0 || s.mux.NumStreams() > 0 }
+
+// Await says that somebody waits for the guest on a direct wire of this session,
+// until leave is called.
+func (s *Session) Await() (leave func()) {
+	s.direct.Add(1)
+	s.pulse.wake()
+	return func() { s.direct.Add(-1) }
 }
 
 // GuestSession starts the guest's side. It never sends a ping of its own: a
@@ -30,13 +56,13 @@ func HostSession(conn net.Conn) (*Session, error) {
 func GuestSession(conn net.Conn) (*Session, error) {
 	guard := newGuard(conn, guestSide)
 	mux, err := yamux.Server(guard, muxConfig(guard))
-	return &Session{mux, guard}, err
+	return &Session{mux: mux, guard: guard}, err
 }
 
 func muxConfig(guard *guard) *yamux.Config {
 	return &yamux.Config{
 		AcceptBacklog:          MaxStreams,
-		KeepAliveInterval:      KeepAlive,
+		KeepAliveInterval:      KeepAlive, // not used: see pulse
 		ConnectionWriteTimeout: WriteTimeout,
 		MaxStreamWindowSize:    Window,
 		StreamCloseTimeout:     closeTimeout,
@@ -53,6 +79,7 @@ func (s *Session) Open() (net.Conn, error) {
 	if err != nil {
 		return nil, s.reason(err)
 	}
+	s.pulse.wake()
 	return stream, nil
 }
 
@@ -72,7 +99,10 @@ func (s *Session) Streams() int { return s.mux.NumStreams() }
 func (s *Session) Done() <-chan struct{} { return s.mux.CloseChan() }
 
 // Close ends the session and all its streams.
-func (s *Session) Close() error { return s.mux.Close() }
+func (s *Session) Close() error {
+	s.pulse.stop()
+	return s.mux.Close()
+}
 
 // Err says why the session ended, if the peer broke the protocol: an error
 // that wraps ErrProtocol, else nil.
