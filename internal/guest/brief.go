@@ -20,8 +20,11 @@ const (
 	silentFor = 10 * time.Millisecond
 	// maxBrief is how much of each output is waited for.
 	maxBrief = 128 << 10
-	// sipAfter is when the output is first looked at.
+	// sipAfter is when the output is first looked at; where many commands run,
+	// each has less of the processors in that time, and for every crowded of them
+	// it is as much later.
 	sipAfter = 2 * time.Millisecond
+	crowded  = 8
 )
 
 // brief runs a command on a direct wire. It returns the process if the host was
@@ -30,11 +33,15 @@ func (c *call) brief(e *wire.Exec) (*process, error) {
 	if e.Stdin || e.TTY != nil || e.Background {
 		return nil, wire.Fail(wire.CodeInvalid, "a direct wire only runs commands in the foreground, without input")
 	}
-	p, err := c.server.launch(e, c.wire)
+	p, err := c.server.begin(e, c.wire)
 	if err != nil {
 		return nil, err
 	}
-	if p.awaitBriefly() || p.isEnding() {
+	over, err := c.server.awaitBriefly(p)
+	if err != nil {
+		return nil, err
+	}
+	if over || p.isEnding() {
 		return p, c.sendAll(p)
 	}
 	c.server.abandon(p, p.out.readers(), orphanFor)
@@ -53,30 +60,44 @@ func (s *server) leave(p *process) {
 }
 
 // awaitBriefly waits for the end of the process. If it returns false somebody
-// supervises it from now on.
-func (p *process) awaitBriefly() bool {
-	timer := time.NewTimer(sipAfter)
+// supervises it from now on, unless there is an error: then it did not begin.
+func (s *server) awaitBriefly(p *process) (over bool, err error) {
+	pause := sipAfter * time.Duration(1+s.briefs.Add(1)/crowded)
+	defer s.briefs.Add(-1)
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	for pause := sipAfter; ; pause *= 2 {
+	for {
 		select {
 		case end := <-p.main:
+			if err := s.settle(p, p.child.Verdict()); err != nil {
+				return false, err
+			}
 			if p.conclude(end) {
-				return true
+				return true, nil
 			}
 			p.main <- end
-			p.supervise()
-			return false
+			return false, s.keepUp(p)
 		case <-p.ending:
-			p.supervise()
-			return false
+			return false, s.keepUp(p)
 		case <-timer.C:
 		}
 		if p.sip() == sipTooMuch || time.Since(p.started) >= p.patience() {
-			p.supervise()
-			return false
+			return false, s.keepUp(p)
 		}
 		timer.Reset(pause)
+		pause *= 2
 	}
+}
+
+// keepUp supervises a command that is not brief. Memory is not yet scarce on
+// account of one that is, so only here is the kernel told whom to prefer.
+func (s *server) keepUp(p *process) error {
+	if err := s.confirm(p); err != nil {
+		return err
+	}
+	p.tree.preferForOOM()
+	p.supervise()
+	return nil
 }
 
 // patience is how long the process is waited for.
@@ -92,8 +113,11 @@ func (p *process) patience() time.Duration {
 
 // conclude finishes a process that has ended, if nothing of it is left.
 func (p *process) conclude(end ending) bool {
-	if p.isEnding() || p.endTree && !end.childless && !p.tree.vacant(0) || p.sip() != sipAll {
+	if p.isEnding() || p.endTree && !end.barren && !p.tree.vacant(0) || p.sip() != sipAll {
 		return false
+	}
+	if !p.endTree && !end.barren {
+		p.tree.preferForOOM() // what it left behind
 	}
 	p.stdio.closePipes()
 	p.finish(end, false, false)
@@ -124,6 +148,26 @@ func (p *process) sip() sipped {
 }
 
 func (p *process) sipFrom(fd, ring int) sipped {
+	var some [512]byte // most commands write less, and need no chunk
+	for {
+		n, err := unix.Read(fd, some[:])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return sipSome
+		case n == 0:
+			return sipAll
+		}
+		p.out.write(ring, some[:n])
+		if n == len(some) {
+			return p.gulpFrom(fd, ring)
+		}
+	}
+}
+
+// gulpFrom is sipFrom for an output of some size.
+func (p *process) gulpFrom(fd, ring int) sipped {
 	buf := chunks.Get().(*chunk)
 	defer chunks.Put(buf)
 	for total := 0; total < maxBrief; {

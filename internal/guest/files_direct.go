@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -24,13 +23,19 @@ const (
 // directs are the direct wires, and the tokens that admit more.
 type directs struct {
 	mu     sync.Mutex
-	tokens map[string]*hostWire
+	tokens map[string]promise
 	open   map[*hostWire]int // with those that are only promised
 	total  int
 }
 
+// promise is a direct wire that was promised, until its time is up.
+type promise struct {
+	parent *hostWire
+	expiry *time.Timer
+}
+
 func newDirects() *directs {
-	return &directs{tokens: map[string]*hostWire{}, open: map[*hostWire]int{}}
+	return &directs{tokens: map[string]promise{}, open: map[*hostWire]int{}}
 }
 
 // fileDirect promises the host a direct wire.
@@ -49,14 +54,13 @@ func (d *directs) promise(parent *hostWire) (string, error) {
 		return "", wire.Fail(wire.CodeTooMany, "too many direct wires")
 	}
 	token := rand.Text()
-	d.tokens[token] = parent
-	d.open[parent]++
-	d.total++
-	time.AfterFunc(tokenLife, func() {
+	d.tokens[token] = promise{parent, time.AfterFunc(tokenLife, func() {
 		if d.take(token) != nil {
 			d.drop(parent)
 		}
-	})
+	})}
+	d.open[parent]++
+	d.total++
 	return token, nil
 }
 
@@ -73,9 +77,13 @@ func mostDirect(kind wire.Kind) int {
 func (d *directs) take(token string) *hostWire {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	parent := d.tokens[token]
+	p, ok := d.tokens[token]
+	if !ok {
+		return nil
+	}
+	p.expiry.Stop()
 	delete(d.tokens, token)
-	return parent
+	return p.parent
 }
 
 func (d *directs) drop(parent *hostWire) {
@@ -95,18 +103,13 @@ func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Wel
 		return wire.Answer(conn, &wire.Welcome{Error: wire.Fail(wire.CodeStale, "the token is not, or no longer, good")})
 	}
 	defer s.files.direct.drop(parent)
+	if !parent.adopt(conn) {
+		return net.ErrClosed
+	}
+	defer parent.disown(conn)
 	if err := wire.Answer(conn, welcome); err != nil {
 		return err
 	}
-	ended, end := context.WithCancel(context.Background())
-	defer end()
-	go func() {
-		select {
-		case <-parent.Done():
-			conn.Close()
-		case <-ended.Done():
-		}
-	}()
 	c := &call{server: s, wire: parent, stream: conn, reader: wire.NewReader(conn), direct: true}
 	var owed *process // whose result the host may not have yet
 	for {

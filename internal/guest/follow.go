@@ -3,6 +3,7 @@ package guest
 import (
 	"io"
 	"time"
+	"weak"
 
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -52,10 +53,19 @@ func (c *call) follow(p *process, from *wire.Attach) error {
 	}
 	if err == nil && c.send(p, reader) == nil {
 		<-p.done
-		_ = wire.WriteJSON(c.stream, wire.FrameExit, p.exit)
+		c.sendEnd(p)
 	}
 	<-watched
 	return nil
+}
+
+// sendEnd sends how a process ended, or why it did not begin.
+func (c *call) sendEnd(p *process) {
+	if p.failure != nil {
+		_ = wire.WriteJSON(c.stream, wire.FrameError, wire.AsError(p.failure))
+		return
+	}
+	_ = wire.WriteJSON(c.stream, wire.FrameExit, p.exit)
 }
 
 // watch waits for the host to leave: after the exit, when it has the result;
@@ -83,10 +93,12 @@ func (c *call) watch(p *process, reader int, left <-chan struct{}) {
 }
 
 // abandon ends and forgets a process, after a while, unless a host has attached
-// to it again since its last reader left.
+// to it again since its last reader left. Until then the table holds it: one that
+// has been forgotten, with all that it wrote, is not kept for that.
 func (s *server) abandon(p *process, left int, after time.Duration) {
+	held := weak.Make(p)
 	time.AfterFunc(after, func() {
-		if p.out.unread(left) {
+		if p := held.Value(); p != nil && p.out.unread(left) {
 			s.dismiss(p)
 		}
 	})

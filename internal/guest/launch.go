@@ -31,9 +31,23 @@ func checkExec(e *wire.Exec) error {
 	return nil
 }
 
-// launch starts a process, under an id that nobody else has. Somebody must see
-// to its end: supervise does.
-func (s *server) launch(e *wire.Exec, by *hostWire) (p *process, err error) {
+// launch starts a process whose program then runs. Somebody must see to its end:
+// supervise does.
+func (s *server) launch(e *wire.Exec, by *hostWire) (*process, error) {
+	p, err := s.begin(e, by)
+	if err == nil {
+		err = s.confirm(p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	preferForOOM(p.pid)
+	return p, nil
+}
+
+// begin starts a process, under an id that nobody else has. Its program may not
+// run yet: confirm finds out.
+func (s *server) begin(e *wire.Exec, by *hostWire) (p *process, err error) {
 	if err := checkExec(e); err != nil {
 		return nil, err
 	}
@@ -60,7 +74,7 @@ func (s *server) start(e *wire.Exec) (*process, error) {
 	if attr.Path, err = findProgram(attr); err != nil {
 		return nil, err
 	}
-	stdio, err := openStdio(e)
+	stdio, err := openStdio(e, s.null)
 	if err != nil {
 		return nil, exhausted(err)
 	}
@@ -75,12 +89,41 @@ func (s *server) start(e *wire.Exec) (*process, error) {
 	p.tree = tree{kin: only(mark), warden: s.warden}
 	attr.Files, attr.Limits, attr.Loud = stdio.theirs, s.limits(mark), s.loud
 	p.memory, p.kills = s.memory, s.memory.recent()
-	if p.pid, p.main, err = s.reaper.start(attr, mark); err != nil {
+	if p.child, p.main, err = s.reaper.begin(attr, mark); err != nil {
 		stdio.closeOurs()
 		return nil, startError(attr, err)
 	}
-	preferForOOM(p.pid)
+	p.pid, p.attr = p.child.PID, attr
 	return p, nil
+}
+
+// confirm returns when the program of a process runs. If it cannot be run there
+// is no process.
+func (s *server) confirm(p *process) (err error) {
+	if p.child == nil {
+		return nil // known already
+	}
+	s.withSlot(func() { err = p.child.Await() })
+	return s.settle(p, err)
+}
+
+// settle takes the verdict on the start of a process.
+func (s *server) settle(p *process, err error) error {
+	if err != nil {
+		return s.failed(p, err)
+	}
+	p.child, p.attr = nil, nil
+	return nil
+}
+
+// failed does away with a process whose program could not be run, and tells why.
+// Whoever has found it meanwhile is told, too.
+func (s *server) failed(p *process, why error) error {
+	p.failure = startError(p.attr, why)
+	p.stdio.closeOurs()
+	p.finish(ending{}, false, false)
+	s.table.forget(p.id)
+	return p.failure
 }
 
 // exhausted tells that the guest itself ran out of something.

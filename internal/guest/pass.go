@@ -16,19 +16,27 @@ import (
 
 // Pass is the guest's second way in: an engine that shares no sockets with the
 // host starts this program in the sandbox and holds its standard streams. It
-// passes bytes between them and process 1, and understands none of them.
-//
-// The socket's directory belongs to hostile code, so Pass makes sure that it
-// reached process 1 before it lets a byte through.
-func Pass(ctx context.Context, socket string, in io.Reader, out io.Writer) error {
+// hands them over to process 1, and stays until that lets go of it; or, to one
+// that does not take them, passes the bytes, and understands none of them.
+func Pass(ctx context.Context, socket string, in, out *os.File) error {
 	conn, err := dialFirst(ctx, socket)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if pid, err := wire.PeerPID(conn); err != nil || pid != 1 {
-		return errors.Join(err, fmt.Errorf("process %d listens on %s, not process 1", pid, socket))
+	if err := handOver(conn, in, out); err != nil {
+		return passBytes(ctx, socket, in, out)
 	}
+	_, err = io.Copy(io.Discard, conn)
+	return err
+}
+
+func passBytes(ctx context.Context, socket string, in io.Reader, out io.Writer) error {
+	conn, err := dialFirst(ctx, socket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
 	// Whichever direction ends first ends both: half a wire is of no use.
 	ended := make(chan error, 2)
 	for _, way := range []struct {
@@ -46,16 +54,31 @@ func Pass(ctx context.Context, socket string, in io.Reader, out io.Writer) error
 // passPatience is how long a process 1 that does not listen yet is waited for.
 const passPatience = 10 * time.Second
 
-func dialFirst(ctx context.Context, socket string) (net.Conn, error) {
+// dialFirst connects to process 1. The socket's directory belongs to hostile
+// code, so it makes sure that it reached that before a byte is let through.
+func dialFirst(ctx context.Context, socket string) (*net.UnixConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, passPatience)
 	defer cancel()
 	for {
 		conn, err := wire.DialSocket(ctx, socket)
-		if err == nil || ctx.Err() != nil || errors.Is(err, wire.ErrProtocol) {
-			return conn, err
+		if err == nil {
+			return recognised(conn, socket)
+		}
+		if ctx.Err() != nil || errors.Is(err, wire.ErrProtocol) {
+			return nil, err
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// recognised lets only a connection to process 1 pass.
+func recognised(conn net.Conn, socket string) (*net.UnixConn, error) {
+	pid, err := wire.PeerPID(conn)
+	if local, ok := conn.(*net.UnixConn); ok && err == nil && pid == 1 {
+		return local, nil
+	}
+	_ = conn.Close()
+	return nil, errors.Join(err, fmt.Errorf("process %d listens on %s, not process 1", pid, socket))
 }
 
 // fromOutside admits only hosts: processes that have no number in the guest's

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/guest/spawn"
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
 )
@@ -32,6 +33,10 @@ type process struct {
 	grace      time.Duration
 	endTree    bool
 	background bool
+
+	child   *spawn.Child // until the program is known to run
+	attr    *spawn.Attr  // the same
+	failure error        // valid when done is closed: why the program could not be run
 
 	main   chan ending // receives that of the process itself
 	memory *oomWatch
@@ -76,7 +81,7 @@ func (p *process) supervise() {
 func (p *process) follow() {
 	end := p.awaitMain()
 	stuck := false
-	if why, _ := p.why(); why != byItself || p.endTree && !end.childless {
+	if why, _ := p.why(); why != byItself || p.endTree && !end.barren {
 		stuck = !p.endWhole()
 	}
 	p.finish(end, p.finishOutput(), stuck)

@@ -3,6 +3,7 @@ package guest
 import (
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -14,9 +15,11 @@ import (
 type ending struct {
 	status syscall.WaitStatus
 	usage  syscall.Rusage
-	// childless says that the guest had no child left then: whatever descends
-	// from an exec that has ended is, or has an ancestor that is, its child.
-	childless bool
+	// barren says that the process has left no descendants: the guest had no
+	// child left then, and whatever descends from an exec that has ended is, or
+	// has an ancestor that is, its child; or nobody but the guest has made a
+	// process since.
+	barren bool
 }
 
 // reaper owns wait4: process 1 inherits every orphan, and two waiters would
@@ -28,6 +31,9 @@ type reaper struct {
 	forks   sync.RWMutex
 	lineage *lineage
 	vigils  map[*vigil]bool // guarded by forks
+	births  *births
+	recent  headcount     // guarded by forks
+	started atomic.Uint64 // processes
 
 	mu      sync.Mutex
 	waiting map[int]awaited
@@ -36,8 +42,9 @@ type reaper struct {
 // awaited is a process of ours that runs: its number is taken, and nobody
 // else's, until it is reaped.
 type awaited struct {
-	mark mark
-	done chan<- ending
+	mark   mark
+	done   chan<- ending
+	before headcount // a while, or long, before it began
 }
 
 // vigil watches for deaths in a tree.
@@ -47,19 +54,10 @@ type vigil struct {
 }
 
 func newReaper(l *lineage) *reaper {
-	return &reaper{lineage: l, vigils: map[*vigil]bool{}, waiting: map[int]awaited{}}
+	return &reaper{lineage: l, births: newBirths(), vigils: map[*vigil]bool{}, waiting: map[int]awaited{}}
 }
 
-// start starts the process of exec m; the channel receives its ending.
-func (r *reaper) start(attr *spawn.Attr, m mark) (int, chan ending, error) {
-	child, done, err := r.begin(attr, m)
-	if err != nil {
-		return 0, nil, err
-	}
-	return child.PID, done, child.Await()
-}
-
-// begin makes a child and expects its ending.
+// begin makes the process of exec m; the channel receives its ending.
 func (r *reaper) begin(attr *spawn.Attr, m mark) (*spawn.Child, chan ending, error) {
 	r.forks.RLock()
 	defer r.forks.RUnlock()
@@ -67,10 +65,11 @@ func (r *reaper) begin(attr *spawn.Attr, m mark) (*spawn.Child, chan ending, err
 	if err != nil {
 		return nil, nil, err
 	}
+	r.started.Add(1)
 	done := make(chan ending, 1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting[child.PID] = awaited{m, done}
+	r.waiting[child.PID] = awaited{m, done, r.recent}
 	return child, done, nil
 }
 
@@ -97,8 +96,14 @@ func (r *reaper) reap() {
 	r.collect()
 }
 
+// departed is a process of ours that has ended.
+type departed struct {
+	awaited
+	ending
+}
+
 func (r *reaper) collect() {
-	var ours []func(childless bool)
+	var ours []departed
 	for {
 		var e ending
 		pid, err := syscall.Wait4(r.mourn(), &e.status, syscall.WNOHANG, &e.usage)
@@ -106,14 +111,23 @@ func (r *reaper) collect() {
 			continue
 		}
 		if err != nil || pid <= 0 {
-			for _, hand := range ours {
-				hand(err == syscall.ECHILD)
-			}
+			r.hand(ours, err == syscall.ECHILD)
 			return
 		}
 		if a, ok := r.take(pid); ok {
-			ours = append(ours, func(childless bool) { e.childless = childless; a.done <- e })
+			ours = append(ours, departed{a, e})
 		}
+	}
+}
+
+// hand gives endings to whoever waits for them.
+func (r *reaper) hand(ours []departed, childless bool) {
+	if len(ours) > 0 && !childless {
+		r.recent = r.births.count(r.started.Load())
+	}
+	for _, d := range ours {
+		d.barren = childless || r.births.onlyOurs(d.before, r.recent)
+		d.done <- d.ending
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"net"
 	"os"
+	"sync/atomic"
 
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
@@ -24,8 +25,10 @@ type server struct {
 	grants  *grants
 	// slots bounds the calls that wait for the kernel at once, and so the
 	// threads they need: those were made up front (see makeThreads).
-	slots chan struct{}
-	loud  []unix.Signal // see spawn.Attr
+	slots  chan struct{}
+	briefs atomic.Int64  // commands that are expected to be over soon
+	loud   []unix.Signal // see spawn.Attr
+	null   int           // /dev/null for processes without input; -1: there is none
 }
 
 func newServer(build string, lineage *lineage) (*server, error) {
@@ -42,11 +45,29 @@ func newServer(build string, lineage *lineage) (*server, error) {
 		slots: make(chan struct{}, maxSlots),
 	}
 	s.wires.direct = s.serveDirect
+	if s.null, err = openNull(); err != nil {
+		s.null = -1 // an image without it is no reason not to start
+	}
 	return s, nil
 }
 
-// serve greets one connection and answers its streams until it ends.
+// serve takes one connection: of a host, or of a Pass that hands one over.
 func (s *server) serve(conn net.Conn) {
+	local, ok := conn.(*net.UnixConn)
+	if !ok || !isHandover(local) {
+		s.host(conn)
+		return
+	}
+	handed, err := takeOver(local)
+	if err != nil {
+		_ = conn.Close()
+		return
+	}
+	s.host(handed)
+}
+
+// host greets one connection and answers its streams until it ends.
+func (s *server) host(conn net.Conn) {
 	defer conn.Close()
 	w, err := s.wires.greet(conn, &s.self)
 	if err != nil {

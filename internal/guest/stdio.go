@@ -14,6 +14,7 @@ import (
 // controlling side of a terminal.
 type stdio struct {
 	theirs [3]int // descriptors for the process; closed once it has them
+	null   int    // the one among them that stays open, or -1
 	in     *os.File
 	pipes  []int      // the outputs, until files makes files of them
 	out    []*os.File // the outputs
@@ -24,9 +25,10 @@ type stdio struct {
 	given   int64      // bytes of input that the process was given
 }
 
-// openStdio opens what the process asked for.
-func openStdio(e *wire.Exec) (*stdio, error) {
-	s := &stdio{theirs: [3]int{-1, -1, -1}, tty: e.TTY != nil}
+// openStdio opens what the process asked for. A process without input gets null,
+// which all of them share: nothing can be done to /dev/null that others notice.
+func openStdio(e *wire.Exec, null int) (*stdio, error) {
+	s := &stdio{theirs: [3]int{-1, -1, -1}, null: null, tty: e.TTY != nil}
 	err := s.open(e)
 	if err != nil {
 		s.closeTheirs()
@@ -54,8 +56,12 @@ func (s *stdio) open(e *wire.Exec) error {
 }
 
 func (s *stdio) openInput(wanted bool) (err error) {
+	if !wanted && s.null >= 0 {
+		s.theirs[0] = s.null
+		return nil
+	}
 	if !wanted {
-		s.theirs[0], err = unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		s.theirs[0], err = openNull()
 		return err
 	}
 	ours, theirs, err := pipe(true)
@@ -64,6 +70,8 @@ func (s *stdio) openInput(wanted bool) (err error) {
 	}
 	return err
 }
+
+func openNull() (int, error) { return unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0) }
 
 // files are the outputs as files that can be waited for.
 func (s *stdio) files() []*os.File {
@@ -216,7 +224,7 @@ func (s *stdio) closePipes() {
 
 func (s *stdio) closeTheirs() {
 	for i, fd := range s.theirs {
-		if fd >= 0 && (i == 0 || fd != s.theirs[0]) {
+		if fd >= 0 && fd != s.null && (i == 0 || fd != s.theirs[0]) {
 			unix.Close(fd)
 		}
 	}

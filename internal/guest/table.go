@@ -21,6 +21,7 @@ type table struct {
 	mu        sync.Mutex
 	decided   *sync.Cond          // a process has started, or has not
 	processes map[string]*process // nil: about to start
+	kept      int                 // in the background
 }
 
 func newTable() *table {
@@ -46,6 +47,9 @@ func (t *table) claim(id string) error {
 
 // evict drops the background processes that ended longest ago, beyond maxEnded.
 func (t *table) evict() {
+	if t.kept <= maxEnded {
+		return
+	}
 	var ended []*process
 	for _, p := range t.processes {
 		if p != nil && p.background && p.over() {
@@ -57,21 +61,32 @@ func (t *table) evict() {
 	}
 	slices.SortFunc(ended, func(a, b *process) int { return a.ended.Compare(b.ended) })
 	for _, p := range ended[:len(ended)-maxEnded] {
-		delete(t.processes, p.id)
+		t.drop(p.id)
 	}
+}
+
+// drop removes a process. The lock is held.
+func (t *table) drop(id string) {
+	if p := t.processes[id]; p != nil && p.background {
+		t.kept--
+	}
+	delete(t.processes, id)
 }
 
 func (t *table) keep(p *process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.processes[p.id] = p
+	if p.background {
+		t.kept++
+	}
 	t.decided.Broadcast()
 }
 
 func (t *table) forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.processes, id)
+	t.drop(id)
 	t.decided.Broadcast()
 }
 

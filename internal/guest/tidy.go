@@ -14,15 +14,20 @@ import (
 
 const (
 	// tidyAfter is how long the guest must be idle before it gives memory back.
-	tidyAfter = 2 * time.Second
+	// What is done next has to fetch some 40 pages again, so that is not done
+	// between the calls of somebody who works. And it is later than the timers
+	// that a greeting or a promise leaves in the runtime (see wire.HelloTimeout):
+	// even one that was stopped wakes it once, and has it touch its program.
+	tidyAfter = 6 * time.Second
 	// startedAfter is when the start is over.
 	startedAfter = 200 * time.Millisecond
 )
 
 // tidy gives memory back to the sandbox after work.
 type tidy struct {
-	timer   *time.Timer
-	program []span
+	timer       *time.Timer
+	program     []span
+	collections int64 // of the runtime, by the last time
 }
 
 // span is a range of addresses.
@@ -41,12 +46,24 @@ func (t *tidy) later() { t.timer.Reset(tidyAfter) }
 
 // giveBack returns what is not in use.
 func (t *tidy) giveBack() {
-	// Each collection empties pools, and shrinks stacks, halfway.
-	for range 3 {
-		runtime.GC()
+	if t.worked() {
+		// Each collection empties pools, and shrinks stacks, halfway.
+		for range 3 {
+			runtime.GC()
+		}
 	}
-	debug.FreeOSMemory()
+	debug.FreeOSMemory() // which collects, too
+	t.collections = collections()
 	t.dropProgram()
+}
+
+// worked reports whether so much was done that the runtime had to collect.
+func (t *tidy) worked() bool { return collections() != t.collections }
+
+func collections() int64 {
+	var stats debug.GCStats
+	debug.ReadGCStats(&stats)
+	return stats.NumGC
 }
 
 // dropProgram gives up the pages of the program itself. They are in the page

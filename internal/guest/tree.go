@@ -88,9 +88,13 @@ func (t *tree) vacant(sig unix.Signal) bool {
 // there were. Signal 0 only counts.
 func (t *tree) signal(sig unix.Signal) int { return t.warden.signal(t.kin, sig) }
 
+// preferForOOM has the kernel prefer every process of the tree when memory runs
+// out. Those that they start later inherit it.
+func (t *tree) preferForOOM() { t.warden.visit(t.kin, preferForOOM) }
+
 // has reports whether pid is a living process of the tree.
 func (t *tree) has(pid int) bool {
-	lowest, highest, ok := t.warden.lineage.marksOf(pid)
+	lowest, highest, ok := t.warden.marksOf(pid)
 	return ok && lowest <= highest && t.kin.may(lowest, highest) && !processState(pid).dead()
 }
 

@@ -27,7 +27,7 @@ type warden struct {
 // errand is one tree's part in a walk.
 type errand struct {
 	kin   kin
-	sig   unix.Signal
+	visit func(pid int) // nil: they are only counted
 	found int
 	done  chan struct{}
 }
@@ -35,7 +35,16 @@ type errand struct {
 // signal sends sig to every living process that may be of the kin, as it finds
 // them, and returns how many there were.
 func (w *warden) signal(k kin, sig unix.Signal) int {
-	e := &errand{kin: k, sig: sig, done: make(chan struct{})}
+	if sig == 0 {
+		return w.visit(k, nil)
+	}
+	return w.visit(k, func(pid int) { _ = unix.Kill(pid, sig) })
+}
+
+// visit visits every living process that may be of the kin, as it finds them,
+// and returns how many there were.
+func (w *warden) visit(k kin, visit func(pid int)) int {
+	e := &errand{kin: k, visit: visit, done: make(chan struct{})}
 	w.mu.Lock()
 	w.pending = append(w.pending, e)
 	if !w.walking {
@@ -80,8 +89,8 @@ func (w *warden) walk(errands []*errand) {
 				return
 			}
 			e.found++
-			if e.sig != 0 {
-				_ = unix.Kill(pid, e.sig)
+			if e.visit != nil {
+				e.visit(pid)
 			}
 		}
 	})
@@ -150,7 +159,7 @@ func (w *warden) killStopped(k kin) bool {
 	stopped := map[int]bool{}
 	w.census.each(func(pid int) { stopped[pid] = processState(pid).stopped() })
 	_ = unix.Kill(-1, unix.SIGSTOP)
-	last := &errand{kin: k, sig: unix.SIGKILL}
+	last := &errand{kin: k, visit: func(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }}
 	w.walk([]*errand{last})
 	w.census.each(func(pid int) {
 		if !stopped[pid] {

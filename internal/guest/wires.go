@@ -22,6 +22,34 @@ type hostWire struct {
 	// fenced is set before its host can have another wire: what still comes from
 	// this one starts nothing, or the host would not know of it.
 	fenced atomic.Bool
+
+	mu    sync.Mutex
+	lines map[net.Conn]bool // the direct wires that end with it; nil: it has ended
+}
+
+// adopt has a direct wire end with this one. It returns false if that has ended.
+func (w *hostWire) adopt(line net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lines != nil {
+		w.lines[line] = true
+	}
+	return w.lines != nil
+}
+
+func (w *hostWire) disown(line net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.lines, line)
+}
+
+func (w *hostWire) endLines() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for line := range w.lines {
+		_ = line.Close()
+	}
+	w.lines = nil
 }
 
 func (w *hostWire) fence() {
@@ -65,7 +93,7 @@ func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &hostWire{Session: session, key: wireKey{hello.Client, hello.Kind}}
+	w := &hostWire{Session: session, key: wireKey{hello.Client, hello.Kind}, lines: map[net.Conn]bool{}}
 	ws.register(w)
 	return w, nil
 }
@@ -116,6 +144,7 @@ func (ws *wires) register(w *hostWire) {
 func (ws *wires) drop(w *hostWire) {
 	w.fenced.Store(true)
 	_ = w.Close()
+	w.endLines()
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.live[w.key] == w {

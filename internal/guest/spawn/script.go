@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -26,11 +27,6 @@ type trace struct {
 // texts are where the kernel finds what is text; dir is 0 if there is none.
 type texts struct{ path, argv, env, dir uintptr }
 
-// stack is large enough for what a kernel saves when a signal comes.
-type stack [16 << 10]byte
-
-var stacks = sync.Pool{New: func() any { return new(stack) }}
-
 // script is all that a child does, and what its steps point to. It is pinned
 // where it is until the child is done with it.
 type script struct {
@@ -39,9 +35,12 @@ type script struct {
 	// namespaces are flags of clone.
 	namespaces uintptr
 
-	stack  *stack // of the child's signal handlers, if it has some
+	stack  []byte // of the child's signal handlers, if it has some
 	pinner runtime.Pinner
 }
+
+// scripts are those that were played.
+var scripts = sync.Pool{New: func() any { return new(script) }}
 
 // clone starts a child that performs the steps. It is written in assembly.
 //
@@ -82,7 +81,9 @@ func maxSteps(attr *Attr) int {
 
 // newScript writes down what the child does.
 func newScript(attr *Attr) (*script, error) {
-	s := &script{trace: &trace{here: 1}, steps: make([]step, 0, maxSteps(attr))}
+	s := scripts.Get().(*script)
+	s.trace = &trace{here: 1}
+	s.steps = slices.Grow(s.steps[:0], maxSteps(attr))
 	s.pinner.Pin(s.trace)
 	s.pinner.Pin(unsafe.SliceData(s.steps))
 	text, err := s.strings(attr)
@@ -94,7 +95,10 @@ func newScript(attr *Attr) (*script, error) {
 	for i := range attr.Limits {
 		s.add(StageLimit, unix.SYS_PRLIMIT64, 0, uintptr(attr.Limits[i].Resource), s.limit(&attr.Limits[i]))
 	}
-	s.clearSignals(attr)
+	if err := s.clearSignals(attr); err != nil {
+		s.release()
+		return nil, err
+	}
 	s.add(StageSession, unix.SYS_SETSID)
 	if attr.TTY {
 		s.add(StageTTY, unix.SYS_IOCTL, uintptr(attr.Files[0]), unix.TIOCSCTTY, 0)
@@ -123,7 +127,7 @@ func (s *script) add(stage Stage, nr uintptr, args ...uintptr) {
 // the guest's, and so is the memory they would work on. One that only returns
 // may stay, as the kernel drops it with the program, if it has a stack of its
 // own: without one it would run on that of the guest.
-func (s *script) clearSignals(attr *Attr) {
+func (s *script) clearSignals(attr *Attr) error {
 	action := &struct {
 		handler, flags, restorer uintptr
 		mask                     uint64
@@ -136,7 +140,11 @@ func (s *script) clearSignals(attr *Attr) {
 		for _, sig := range attr.Loud {
 			reset(sig)
 		}
-		s.add(StageSignals, unix.SYS_SIGALTSTACK, s.signalStack(), 0)
+		place, err := s.signalStack()
+		if err != nil {
+			return err
+		}
+		s.add(StageSignals, unix.SYS_SIGALTSTACK, place, 0)
 	} else {
 		for sig := unix.Signal(1); sig <= lastSignal; sig++ {
 			if sig != unix.SIGKILL && sig != unix.SIGSTOP {
@@ -147,27 +155,33 @@ func (s *script) clearSignals(attr *Attr) {
 	none := new(uint64)
 	s.pinner.Pin(none)
 	s.add(0, unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(none)), 0, 8)
+	return nil
 }
 
 // signalStack is where the child handles signals.
-func (s *script) signalStack() uintptr {
-	s.stack = stacks.Get().(*stack)
-	s.pinner.Pin(s.stack)
+func (s *script) signalStack() (uintptr, error) {
+	var err error
+	if s.stack, err = signalStacks.get(); err != nil {
+		return 0, err
+	}
 	place := &struct {
 		at    uintptr
 		flags int32
 		size  uintptr
-	}{at: uintptr(unsafe.Pointer(s.stack)), size: unsafe.Sizeof(*s.stack)}
+	}{at: uintptr(unsafe.Pointer(unsafe.SliceData(s.stack))), size: stackSize}
 	s.pinner.Pin(place)
-	return uintptr(unsafe.Pointer(place))
+	return uintptr(unsafe.Pointer(place)), nil
 }
 
 // release gives back what the child used. It has left.
 func (s *script) release() {
 	s.pinner.Unpin()
 	if s.stack != nil {
-		stacks.Put(s.stack)
+		signalStacks.put(s.stack)
+		s.stack = nil
 	}
+	s.namespaces = 0
+	scripts.Put(s)
 }
 
 func (s *script) limit(l *Limit) uintptr {

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"syscall"
@@ -78,6 +79,9 @@ type Child struct {
 // an *Error, and means that there is none.
 func Begin(attr *Attr) (*Child, error) {
 	script, err := newScript(attr)
+	if errors.Is(err, syscall.ENOMEM) {
+		return nil, &Error{StageFork, syscall.ENOMEM}
+	}
 	if err != nil {
 		return nil, &Error{StageExec, syscall.EINVAL}
 	}
@@ -90,7 +94,7 @@ func Begin(attr *Attr) (*Child, error) {
 }
 
 // Await returns when the program runs, or could not be run; then the error is
-// an *Error, and the process has ended. It must be called once.
+// an *Error, and the process has ended. Either it or Verdict is called, once.
 func (c *Child) Await() error {
 	stalled := !c.script.gone(patience)
 	if stalled {
@@ -100,12 +104,19 @@ func (c *Child) Await() error {
 			return &Error{StageStalled, syscall.ETIMEDOUT}
 		}
 	}
-	c.script.release()
-	if trace := c.script.trace; trace.stage != 0 {
-		return &Error{Stage(trace.stage), syscall.Errno(trace.errno)}
-	}
-	if stalled {
+	err := c.Verdict()
+	if err == nil && stalled {
 		return &Error{StageStalled, syscall.ETIMEDOUT}
+	}
+	return err
+}
+
+// Verdict is Await for a child that is known to have ended.
+func (c *Child) Verdict() error {
+	trace := c.script.trace
+	c.script.release()
+	if trace.stage != 0 {
+		return &Error{Stage(trace.stage), syscall.Errno(trace.errno)}
 	}
 	return nil
 }

@@ -1,0 +1,137 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+	"golang.org/x/sys/unix"
+)
+
+// A Pass hands its standard input and output over to process 1, where they are
+// the wire: bytes that it passed itself would wait for one more process to wake
+// up, each way. What is left between the two is a leash: whoever lets it go, by
+// its end for instance, ends the wire.
+//
+// It says so instead of a host's greeting, and is told that it was understood.
+// A process 1 of another build is not, and the Pass has to pass.
+const (
+	handoverGreeting = "atollfd\n"
+	handoverAnswer   = "taken\n"
+)
+
+var errNotTaken = errors.New("process 1 does not take descriptors")
+
+// handOver gives in and out away.
+func handOver(leash *net.UnixConn, in, out *os.File) error {
+	rights := unix.UnixRights(int(in.Fd()), int(out.Fd()))
+	if _, _, err := leash.WriteMsgUnix([]byte(handoverGreeting), rights, nil); err != nil {
+		return err
+	}
+	_ = leash.SetReadDeadline(time.Now().Add(wire.HelloTimeout))
+	var answer [len(handoverAnswer)]byte
+	if _, err := io.ReadFull(leash, answer[:]); err != nil || string(answer[:]) != handoverAnswer {
+		return errors.Join(errNotTaken, err)
+	}
+	return leash.SetReadDeadline(time.Time{})
+}
+
+// isHandover looks at what a connection brings first, and leaves it there.
+func isHandover(conn *net.UnixConn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(wire.HelloTimeout))
+	var first [len(handoverGreeting)]byte
+	n := 0
+	err = raw.Read(func(fd uintptr) bool {
+		n, _, err = unix.Recvfrom(int(fd), first[:], unix.MSG_PEEK)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	return err == nil && string(first[:max(n, 0)]) == handoverGreeting
+}
+
+// takeOver makes a wire of what a Pass hands over.
+func takeOver(leash *net.UnixConn) (net.Conn, error) {
+	var greeting [len(handoverGreeting)]byte
+	rights := make([]byte, unix.CmsgSpace(2*4))
+	_, n, _, _, err := leash.ReadMsgUnix(greeting[:], rights)
+	if err != nil {
+		return nil, err
+	}
+	files, err := receivedFiles(rights[:n])
+	if err != nil {
+		return nil, err
+	}
+	h := &handed{leash: leash, in: files[0], out: files[1]}
+	if _, err := leash.Write([]byte(handoverAnswer)); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	_ = leash.SetReadDeadline(time.Time{})
+	go h.watch()
+	return h, nil
+}
+
+// receivedFiles are the two descriptors in a message, ready to be waited for.
+func receivedFiles(rights []byte) (files [2]*os.File, err error) {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil || len(messages) != 1 {
+		return files, errors.Join(err, errNotTaken)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != len(files) {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		return files, errors.Join(err, fmt.Errorf("%d descriptors came, not %d", len(fds), len(files)))
+	}
+	for i, fd := range fds {
+		_ = unix.SetNonblock(fd, true) // fails for nothing that an engine makes
+		files[i] = os.NewFile(uintptr(fd), "handed over")
+	}
+	return files, nil
+}
+
+// handed is a wire over descriptors that were handed over.
+type handed struct {
+	leash   net.Conn
+	in, out *os.File
+}
+
+// watch ends the wire when the leash is let go.
+func (h *handed) watch() {
+	var nothing [1]byte
+	_, _ = h.leash.Read(nothing[:])
+	_ = h.Close()
+}
+
+// Read implements net.Conn.
+func (h *handed) Read(p []byte) (int, error) { return h.in.Read(p) }
+
+// Write implements net.Conn.
+func (h *handed) Write(p []byte) (int, error) { return h.out.Write(p) }
+
+// Close implements net.Conn.
+func (h *handed) Close() error { return errors.Join(h.in.Close(), h.out.Close(), h.leash.Close()) }
+
+// LocalAddr implements net.Conn.
+func (h *handed) LocalAddr() net.Addr { return h.leash.LocalAddr() }
+
+// RemoteAddr implements net.Conn.
+func (h *handed) RemoteAddr() net.Addr { return h.leash.RemoteAddr() }
+
+// SetDeadline implements net.Conn.
+func (h *handed) SetDeadline(t time.Time) error {
+	return errors.Join(h.SetReadDeadline(t), h.SetWriteDeadline(t))
+}
+
+// SetReadDeadline implements net.Conn.
+func (h *handed) SetReadDeadline(t time.Time) error { return h.in.SetReadDeadline(t) }
+
+// SetWriteDeadline implements net.Conn.
+func (h *handed) SetWriteDeadline(t time.Time) error { return h.out.SetWriteDeadline(t) }
