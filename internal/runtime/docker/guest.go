@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/moby/moby/api/types/mount"
@@ -123,6 +124,11 @@ func isShelved(path string, p guestProgram) bool {
 	return hex.EncodeToString(sum.Sum(nil)) == p.hash
 }
 
+// cachedPiece is how much of the guest is written at once. The kernel caches a file
+// in pieces as large as it was written in, and newer ones map whole pieces: each
+// guest would count megabytes of which it uses little.
+const cachedPiece = 64 << 10
+
 // writeWhole makes a file appear complete or not at all.
 func writeWhole(dir, path string, body []byte, mode os.FileMode) (err error) {
 	f, err := os.CreateTemp(dir, ".new-*")
@@ -134,7 +140,10 @@ func writeWhole(dir, path string, body []byte, mode os.FileMode) (err error) {
 			_ = os.Remove(f.Name())
 		}
 	}()
-	_, err = f.Write(body)
+	for piece := range slices.Chunk(body, cachedPiece) {
+		_, failed := f.Write(piece)
+		err = errors.Join(err, failed)
+	}
 	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
 	if err != nil {
 		return err
