@@ -26,7 +26,8 @@ const (
 	execRounds       = 60  // of each side, in turn
 	execBurst        = 20  // of the quick sides in every round
 	concurrentExecs  = 64  // at once
-	concurrentRounds = 10  // per task
+	concurrentTurns  = 5   // of each side, in turn
+	concurrentRounds = 30  // per task, in every turn
 	dockerExecFactor = 40  // at least so many times quicker than docker exec
 	addedOnSocket    = 350 // µs over fork and exec inside, p50
 	addedOnAttach    = 450 // the same, over an attached exec
@@ -208,7 +209,7 @@ func forkOnce() (float64, error) {
 func (s *stage) execConcurrency(ctx context.Context, r *Report) error {
 	fmt.Fprintln(s.options.Progress, "many commands at once …")
 	var ours, theirs []float64
-	for range 3 {
+	for range concurrentTurns {
 		rate, err := s.wireRate(ctx)
 		if err != nil {
 			return err

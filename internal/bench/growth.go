@@ -17,6 +17,7 @@ import (
 // How a host is filled, and what is claimed.
 const (
 	growthBurst  = 200 // commands at every step, in sandboxes all over the host
+	growthBlocks = 5   // into which they are divided, with a process inside in turn
 	growthFactor = 1.5 // the last step's p50 against the first's, at most
 	growthAtOnce = 4   // sandboxes made, or removed, at once
 	removalTime  = 10 * time.Minute
@@ -32,23 +33,29 @@ func growth(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer s.close()
+	if err := s.floorProgram(); err != nil {
+		return nil, err
+	}
 	c := &crowd{stage: s}
 	defer c.leave()
-	r := &Report{Bench: "growth"}
+	var ours, floors []Row
 	for _, n := range growthSteps() {
 		fmt.Fprintf(o.Progress, "%d sandboxes …\n", n)
 		if err := c.growTo(ctx, n); err != nil {
 			return nil, err
 		}
-		times, err := c.commands(ctx)
+		times, floor, err := c.commands(ctx)
 		if err != nil {
 			return nil, err
 		}
-		r.Rows = append(r.Rows, row("exec, "+strconv.Itoa(n)+" sandboxes run", "µs", times))
+		ours = append(ours, row("exec, "+strconv.Itoa(n)+" sandboxes run", "µs", times))
+		floors = append(floors, row("fork and exec by a process inside one of "+strconv.Itoa(n), "µs", floor))
 	}
-	first, last := r.Rows[0], r.Rows[len(r.Rows)-1]
-	r.Ratios = append(r.Ratios, atMost("exec, p50, the most sandboxes against one", last.P50/first.P50, growthFactor))
-	return r, nil
+	first, last := ours[0], ours[len(ours)-1]
+	return &Report{
+		Bench: "growth", Rows: append(ours, floors...),
+		Ratios: []Ratio{atMost("exec, p50, the most sandboxes against one", last.P50/first.P50, growthFactor)},
+	}, nil
 }
 
 // crowd is many sandboxes of one installation. The stage's own is the first.
@@ -105,24 +112,33 @@ func (c *crowd) add(ctx context.Context, i int) error {
 }
 
 // commands runs one in each of many sandboxes, in turn, after each has run some.
-func (c *crowd) commands(ctx context.Context) ([]float64, error) {
+// Between them a process inside one starts as many: what that takes is the
+// kernel's part.
+func (c *crowd) commands(ctx context.Context) (times, floor []float64, err error) {
 	sessions := append([]*app.Session{c.stage.session}, c.all...)
 	for _, s := range sessions {
 		for range 4 {
 			if _, err := truthIn(ctx, s.Machine); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 	}
-	var times []float64
 	for i := range growthBurst {
 		took, err := truthIn(ctx, sessions[i*len(sessions)/growthBurst%len(sessions)].Machine)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		times = append(times, took)
+		if (i+1)%(growthBurst/growthBlocks) != 0 {
+			continue
+		}
+		inside, err := c.stage.inside(ctx, growthBurst/growthBlocks, 1)
+		if err != nil {
+			return nil, nil, err
+		}
+		floor = append(floor, inside.Microseconds...)
 	}
-	return times, nil
+	return times, floor, nil
 }
 
 // truthIn runs one command and returns how long it took.

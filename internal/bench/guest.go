@@ -23,8 +23,7 @@ const (
 	guestMemory  = 4 << 20 // bytes, when it rests
 	guestReady   = 10_000  // µs after Dial, p50
 	readyRounds  = 30
-	freshAfter   = 5 * time.Second  // of rest, after the first commands
-	restedAfter  = 10 * time.Second // of rest, after much work
+	restedAfter  = 10 * time.Second // of rest, after the first commands and after much work
 	guestTraffic = 1 << 30          // bytes of work
 )
 
@@ -40,7 +39,7 @@ func (s *stage) guestCost(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
-	fresh, err := s.restingMemory(ctx, freshAfter)
+	fresh, err := s.restingMemory(ctx, restedAfter)
 	if err != nil {
 		return err
 	}

@@ -30,29 +30,23 @@ func connected(t *testing.T) (dialled, accepted *net.UnixConn) {
 	return far.(*net.UnixConn), near.(*net.UnixConn)
 }
 
-// pipes are what an engine holds of a Pass, and what that has.
-func pipes(t *testing.T) (engineIn, engineOut, in, out *os.File) {
+// newPipe returns both ends of a pipe, of which an engine holds one and a Pass the
+// other.
+func newPipe(t *testing.T) (reader, writer *os.File) {
 	t.Helper()
-	in, engineIn, err := os.Pipe()
+	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	engineOut, out, err = os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, file := range []*os.File{engineIn, engineOut, in, out} {
-			_ = file.Close()
-		}
-	})
-	return engineIn, engineOut, in, out
+	t.Cleanup(func() { _ = reader.Close(); _ = writer.Close() })
+	return reader, writer
 }
 
 // TestHandover: descriptors that are handed over become a wire, which ends with
 // the leash.
 func TestHandover(t *testing.T) {
-	engineIn, engineOut, in, out := pipes(t)
+	in, engineIn := newPipe(t)
+	engineOut, out := newPipe(t)
 	leash, first := connected(t)
 	given := make(chan error, 1)
 	go func() { given <- handOver(leash, in, out) }()
@@ -94,7 +88,8 @@ func TestHandover(t *testing.T) {
 
 // TestHandoverIsDeclined by a process 1 that knows only hosts.
 func TestHandoverIsDeclined(t *testing.T) {
-	_, _, in, out := pipes(t)
+	in, _ := newPipe(t)
+	_, out := newPipe(t)
 	leash, first := connected(t)
 	go func() { _, _ = first.Read(make([]byte, 8)); _ = first.Close() }()
 	if err := handOver(leash, in, out); !errors.Is(err, errNotTaken) {
