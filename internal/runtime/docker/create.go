@@ -85,7 +85,7 @@ func (r *Runtime) gather(ctx context.Context, spec *sandbox.Spec) (*recipe, []pi
 	}
 	pins, err := made.addMounts()
 	if err == nil {
-		err = r.mountVolumes(ctx, made)
+		err = r.addLayers(ctx, made)
 	}
 	return made, pins, err
 }
@@ -104,7 +104,8 @@ func wireOwner(user string, known *facts) *account {
 	return &owner
 }
 
-// addMounts pins the spec's mounts, and adds them.
+// addMounts pins the spec's mounts, and adds them and the volumes, but for those
+// that need a layer first.
 func (r *recipe) addMounts() ([]pin, error) {
 	var pins []pin
 	var problems []error
@@ -117,7 +118,16 @@ func (r *recipe) addMounts() ([]pin, error) {
 		pins = append(pins, p)
 		r.mounts = append(r.mounts, p.mount(m.ReadOnly))
 	}
+	for _, v := range r.spec.Volumes {
+		if !v.Private {
+			r.addVolume(v, v.Name)
+		}
+	}
 	return pins, errors.Join(problems...)
+}
+
+func (r *recipe) addVolume(v sandbox.Volume, name string) {
+	r.mounts = append(r.mounts, mount.Mount{Type: mount.TypeVolume, Source: name, Target: v.Target, ReadOnly: v.ReadOnly})
 }
 
 // build makes the container and checks that it is what was asked for.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/api/types/volume"
 	"github.com/moby/moby/client"
 
@@ -27,17 +26,27 @@ const (
 	labelLayered = "atoll.layered"
 )
 
-// mountVolumes adds the spec's volumes, each private one through its layer.
-func (r *Runtime) mountVolumes(ctx context.Context, made *recipe) error {
+// addLayers adds the spec's private volumes, each through its layer. What an
+// earlier container of the name left is not taken for one.
+func (r *Runtime) addLayers(ctx context.Context, made *recipe) error {
+	if !isLayered(made.spec) {
+		return nil
+	}
+	if r.options.Flavor != Docker {
+		return fmt.Errorf("layers on shared volumes: only Docker has them: %w", sandbox.ErrUnsupported)
+	}
+	if err := r.removeLayers(ctx, made.spec.Name); err != nil {
+		return err
+	}
 	for i, v := range made.spec.Volumes {
-		name := v.Name
-		if v.Private {
-			var err error
-			if name, err = r.makeLayer(ctx, made.spec.Name, i, v.Name); err != nil {
-				return fmt.Errorf("layer on volume %q: %w", v.Name, err)
-			}
+		if !v.Private {
+			continue
 		}
-		made.mounts = append(made.mounts, mount.Mount{Type: mount.TypeVolume, Source: name, Target: v.Target, ReadOnly: v.ReadOnly})
+		name, err := r.makeLayer(ctx, made.spec.Name, i, v.Name)
+		if err != nil {
+			return fmt.Errorf("layer on volume %q: %w", v.Name, err)
+		}
+		made.addVolume(v, name)
 	}
 	return nil
 }
@@ -51,20 +60,11 @@ func isLayered(spec *sandbox.Spec) bool {
 	return false
 }
 
-// makeLayer makes the volumes of a layer and returns the one to mount. What an
-// earlier container of the name left is not taken for it.
+// makeLayer makes the volumes of a layer and returns the one to mount.
 func (r *Runtime) makeLayer(ctx context.Context, owner string, index int, seed string) (string, error) {
-	if r.options.Flavor != Docker {
-		return "", fmt.Errorf("only Docker can do this: %w", sandbox.ErrUnsupported)
-	}
 	lower, err := r.volumePlace(ctx, seed)
 	if err != nil {
 		return "", err
-	}
-	if index == 0 {
-		if err := r.removeLayers(ctx, owner); err != nil {
-			return "", err
-		}
 	}
 	name := func(part string) string { return fmt.Sprintf("%s.%d.%s", owner, index, part) }
 	upper, err := r.makeVolume(ctx, name("upper"), nil, map[string]string{labelLayer: owner})
