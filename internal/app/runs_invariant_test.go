@@ -19,8 +19,8 @@ func dieAt(at run.Step) func(run.Step) {
 }
 
 // A run finds nothing of the one before it, and leaves nothing for the next:
-// not in its workspace, not in its sandbox. Seen to fail when runWho gives every
-// run of an agent the same session and runDir the same directory.
+// not in its workspace, not in its sandbox. Seen to fail when removeAll removes
+// nothing and every run of an agent has the same session and directory.
 func TestInvariant_ONE_RUN_ONE_SESSION(t *testing.T) {
 	b := newBureau(t, app.RunsOptions{})
 	const leave = "test ! -e trace && test ! -e /tmp/trace && touch trace /tmp/trace && answer"
@@ -33,7 +33,7 @@ func TestInvariant_ONE_RUN_ONE_SESSION(t *testing.T) {
 
 // No model is asked before the sandbox answers: a sandbox that cannot be made
 // costs nothing, and the first call comes after the step that says that all is
-// ready. Seen to fail when work opens the grant and executes before Make.
+// ready. Seen to fail when execute reaches that step after the program has run.
 func TestInvariant_READY_BEFORE_FIRST_TOKEN_inRuns(t *testing.T) {
 	s := newSite(t)
 	upstream := withLiteLLM(t, s)
