@@ -79,7 +79,6 @@ const checks = {
   },
   // What the upstream fails with is passed on, and the SDK tries again.
   async retried() { return (await chat('unsteady')).choices[0].message.content; },
-  async streamRetried() { return (await joined(await chat('unsteady', { stream: true, messages: say('another') }))).text; },
   // A stream that the upstream breaks off is an error, and can be asked for again.
   async broken() {
     const first = await failing(async () => joined(await chat('breaking', { stream: true })));
@@ -90,13 +89,6 @@ const checks = {
   // What a budget does: nothing is tried again.
   spent: () => failing(() => chat('words')),
   streamSpent: () => failing(async () => joined(await chat('words', { stream: true }))),
-  // A stream whose wire breaks is asked for again as it was.
-  async cut() {
-    const ask = async () => (await joined(await chat('slow', { stream: true }))).text;
-    let text, error;
-    try { text = await ask(); } catch (e) { error = told(e); text = await ask(); }
-    return { error: error?.class ?? null, text };
-  },
 };
 
 for (const name of process.argv.slice(2)) {
