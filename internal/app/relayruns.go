@@ -68,6 +68,13 @@ func (p *RunPlace) holdBranch(ctx context.Context) (err error) {
 	return err
 }
 
+func (p *RunPlace) releaseBranch() {
+	if p.branch != nil {
+		p.branch.Release()
+		p.branch = nil
+	}
+}
+
 func (a *App) holdBranch(ctx context.Context, key string) (*lease.Lease, error) {
 	return a.leases.Hold(ctx, "relay branch "+key)
 }
@@ -137,6 +144,7 @@ func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, place r
 	if err := p.holdBranch(ctx); err != nil {
 		return "", err
 	}
+	defer p.releaseBranch() // also of what failed: whoever goes on takes it again
 	relays, project, err := f.runs.relayFor(p.order.Account)
 	if err != nil {
 		return "", err

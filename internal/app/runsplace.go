@@ -227,10 +227,7 @@ func (p *RunPlace) Remove(ctx context.Context) error {
 		p.session.Release()
 		p.session = nil
 	}
-	if p.branch != nil {
-		p.branch.Release()
-		p.branch = nil
-	}
+	p.releaseBranch()
 	planned, err := a.Plan(a.runWho(&p.order))
 	if err != nil {
 		return p.removeUnplanned(ctx, err)

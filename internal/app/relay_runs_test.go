@@ -1,0 +1,52 @@
+package app_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+const commitWork = "echo x > new && git add -A && " + asAgent + "commit -qm work && answer"
+
+func branchTask(id, key, script string) *app.Task {
+	task := scriptTask(id, script)
+	task.Branch = key
+	return task
+}
+
+// What an agent committed stays where it is until it is pushed: also when the
+// server refuses, also when the process ends before it knows.
+//
+// Seen to fail with a relayFinisher that returns no error when Send does.
+func TestInvariant_WORKSPACE_SURVIVES_FOR_PUSH(t *testing.T) {
+	s := newRelayStage(t)
+	b := openBureau(s.site, app.RunsOptions{})
+	hook := filepath.Join(s.server.Dir("org/project"), "hooks", "pre-receive")
+	s.mkdir(filepath.Dir(hook))
+	if err := os.WriteFile(hook, []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := b.runs.Do(t.Context(), branchTask("run-1", "work", commitWork), nil)
+	if err == nil || r.Step != run.Settled {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if found, err := filepath.Glob(filepath.Join(s.state, app.RunsDir, "run-1", "*", "wt", "work", "new")); err != nil || len(found) != 1 {
+		t.Errorf("the workspace is gone: %v, %v", found, err)
+	}
+	if err := os.Remove(hook); err != nil {
+		t.Fatal(err)
+	}
+	next := openBureau(s.site, app.RunsOptions{})
+	if ended := next.runs.RecoverRuns(t.Context()); len(ended) != 1 || ended[0].Step != run.Over || ended[0].Notes["relay"] == "" {
+		t.Errorf("%+v", ended)
+	}
+	if got := s.server.Git(t, "org/project", "log", "--format=%s", "main..sandbox/work"); got != "work" {
+		t.Errorf("the branch has %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(s.state, app.RunsDir, "run-1")); err == nil {
+		t.Error("the workspace is still there")
+	}
+}
