@@ -63,12 +63,21 @@ start() {
 	echo $! >"$dir/$name.pid"
 }
 
+# gone NAME: has it ended? Until a new process runs its program it cannot be
+# recognised, so one look is not enough.
+gone() {
+	for _ in 1 2 3 4 5; do
+		pid_of "$1" >/dev/null && return 1
+		sleep 0.2
+	done
+}
+
 # await NAME COMMAND…: until COMMAND succeeds, or NAME dies, or time is over.
 await() {
 	local name=$1 deadline=$((SECONDS + start_timeout))
 	shift
 	until "$@"; do
-		pid_of "$name" >/dev/null || { tail -n 20 "$dir/$name.log" >&2; die "$name died; log: $dir/$name.log"; }
+		gone "$name" && { tail -n 20 "$dir/$name.log" >&2; die "$name died; log: $dir/$name.log"; }
 		((SECONDS < deadline)) || { tail -n 20 "$dir/$name.log" >&2; die "$name does not answer; log: $dir/$name.log"; }
 		sleep 0.1
 	done
