@@ -69,10 +69,13 @@ test: engine build openclaw sdks vet ## run every test, on real engines (needs r
 
 # The OpenClaw to run; empty is the current one, 2026.2.26 the other that is tested.
 OPENCLAW ?=
+# The one that is tested whole in a sandbox: it fits into the memory of a run.
+OPENCLAW_OF_RUNS := 2026.2.26
 
 .PHONY: openclaw
 openclaw: engine build ## install the OpenClaw that tests run, and make its image (needs npm)
 	scripts/openclaw.sh up $(OPENCLAW)
+	scripts/openclaw.sh up $(OPENCLAW_OF_RUNS)
 	scripts/openclaw.sh image >bin/openclaw-image.log 2>&1 || { tail -n 30 bin/openclaw-image.log; exit 1; }
 
 .PHONY: sdks
