@@ -111,13 +111,20 @@ func (m *Manager) setUp(ctx context.Context, spec *Spec, inst Instance) (*machin
 // reach returns a wire to a guest that answers.
 func (m *Manager) reach(ctx context.Context, inst Instance) (*machine.Machine, error) {
 	mach := machine.New(inst.Dial, &machine.Options{Log: m.Logger, Kill: inst.Kill})
+	if err := m.answers(ctx, mach); err != nil {
+		_ = mach.Close()
+		return nil, err
+	}
+	return mach, nil
+}
+
+func (m *Manager) answers(ctx context.Context, mach *machine.Machine) error {
 	wait, cancel := context.WithTimeout(ctx, m.WireTimeout)
 	defer cancel()
 	if err := mach.Ping(wait); err != nil {
-		_ = mach.Close()
-		return nil, fmt.Errorf("the guest does not answer: %w", err)
+		return fmt.Errorf("the guest does not answer: %w", err)
 	}
-	return mach, nil
+	return nil
 }
 
 // setupTail is how much of a failed set-up's output its error shows.

@@ -156,8 +156,12 @@ func interpret(s Summary, entry *Entry, spec *Spec) observation {
 // just done so over the wire that the caller has.
 func (m *Manager) enter(ctx context.Context, spec *Spec, inst Instance, seen observation, mach *machine.Machine) (*Handle, error) {
 	held, err := m.Leases.Share(ctx, useLock(spec.Name))
-	if err == nil && mach == nil {
+	switch {
+	case err != nil:
+	case mach == nil:
 		mach, err = m.reach(ctx, inst)
+	default: // it answered before it was set up: does it still?
+		err = m.answers(ctx, mach)
 	}
 	if err != nil {
 		held.Release()
