@@ -12,7 +12,7 @@ LD_FLAGS  := -s -w
 # does, and the test is listed at the end as unsteady, which is a defect to look
 # into. More failures than a few are no accident and end the build, and so does
 # a data race, however rarely it shows.
-TEST_FLAGS   ?= -race -p 2 -timeout 20m
+TEST_FLAGS   ?= -race -p 2 -timeout 40m
 TEST_EVENTS  := bin/tests.jsonl
 UNSTEADY     := bin/unsteady-tests
 RERUN_FLAGS  ?= --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-report=$(UNSTEADY)

@@ -18,7 +18,7 @@ import (
 // up at a random moment and breaks wires under others. Then both sides are as
 // they were: the host's goroutines are TestMain's affair.
 func TestNothingIsLeft(t *testing.T) {
-	calls := 3000
+	calls := 10_000
 	if testing.Short() {
 		calls = 300
 	}
