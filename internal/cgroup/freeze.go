@@ -25,6 +25,13 @@ type Freezer struct {
 // their parents were being held.
 const maxSweeps = 200
 
+// How long the kernel may take to stop processes, and after which time it is
+// asked anew.
+const (
+	freezeTimeout = 10 * time.Second
+	freezeAgain   = 100 * time.Millisecond
+)
+
 // Freezer makes the group, if there is none, in which the processes of a name
 // are held: in the hierarchy of the freezer with version 1, else in the one
 // group that they have with version 2.
@@ -93,12 +100,22 @@ func (f *Freezer) sweep(pid int, taken map[string]bool) error {
 	return nil
 }
 
-// await waits until the kernel has stopped the last of them.
+// await waits until the kernel has stopped the last of them. With version 1 it
+// may miss one that waits for its child while it is taken in, and then never
+// looks again: letting all go on and stopping them anew makes it look.
 func (f *Freezer) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, freezeTimeout)
+	defer cancel()
+	again := time.NewTicker(freezeAgain)
+	defer again.Stop()
 	for !strings.Contains(readLine(filepath.Join(f.dir, f.stateFile)), f.isOn) {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("not every process can be held: %w", ctx.Err())
+		case <-again.C:
+			if err := errors.Join(f.Thaw(), f.write(f.file, f.on)); err != nil {
+				return err
+			}
 		case <-time.After(removeInterval):
 		}
 	}
