@@ -269,3 +269,50 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// What cannot be looked at within bounds is blocked, not left without a
+// judgement: looking again would end in the same way.
+func TestUnfitToLookAt(t *testing.T) {
+	deep := func(n int) entry { return entry{path: strings.Repeat("D/", n) + "f", data: "x"} }
+	for _, test := range []struct {
+		name    string
+		message string
+		entry   entry
+		policy  content.Policy
+		rule    string
+	}{
+		{"three thousand directories", "x", deep(3000), content.Policy{}, "path-length"},
+		{"more than git itself can", "x", deep(20_000), content.Policy{}, "object"},
+		{"a commit of two megabytes", strings.Repeat("x", 2<<20), entry{path: "x", data: "x"}, content.Policy{}, "object"},
+		{"no time", "x", entry{path: "x", data: "x"}, content.Policy{Time: 1}, "object"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			a := start(t)
+			a.commit("work", test.message, test.entry)
+			report := a.judge(test.policy)
+			if report.Verdict() != content.Blocked || report.Findings[0].Rule != test.rule || len(report.Findings[0].Path) > 5000 {
+				t.Errorf("got %.500v", report.Findings)
+			}
+		})
+	}
+	t.Run("a commit without a message", func(t *testing.T) {
+		a := start(t)
+		a.commit("work", "x", entry{path: "x", data: "x"})
+		a.judge(content.Policy{})
+		base, err := a.repo.Resolve(t.Context(), "refs/heads/base")
+		if err != nil {
+			t.Fatal(err)
+		}
+		const who = "a <a@example.com> 1700000000 +0000"
+		object := "tree " + git.EmptyTree + "\nparent " + base + "\nauthor " + who + "\ncommitter " + who + "\n"
+		out, err := a.repo.Output(t.Context(), strings.NewReader(object), "hash-object", "-t", "commit", "-w", "--stdin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := content.Judge(t.Context(), a.repo, base, strings.TrimSpace(string(out)), content.Policy{})
+		if err != nil || report.Verdict() != content.Blocked {
+			t.Errorf("%+v, %v", report, err)
+		}
+	})
+}

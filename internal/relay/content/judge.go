@@ -2,9 +2,11 @@ package content
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/relay/confined"
 	"github.com/atoll-run/atoll/internal/relay/git"
 	"github.com/atoll-run/atoll/internal/relay/leaks"
 )
@@ -17,15 +19,40 @@ func Judge(ctx context.Context, repo *git.Repo, base, head string, policy Policy
 		report: &Report{Base: base, Head: head, Commits: []string{}, Findings: []Finding{}},
 		blobs:  map[string]place{}, links: map[string][]place{},
 	}
+	within, cancel := context.WithTimeout(ctx, j.policy.Time)
+	defer cancel()
+	err := j.all(within)
+	if detail := j.unfit(ctx, within, err); detail != "" {
+		j.give(Finding{Rule: "object", Verdict: Blocked, Detail: detail})
+		return j.report, nil
+	}
+	return j.report, err
+}
+
+func (j *judge) all(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{j.history, j.commits, j.sum, j.sizes, j.secrets} {
-		if err := step(ctx); err != nil {
-			return nil, err
-		}
-		if j.hopeless {
-			break
+		if err := step(ctx); err != nil || j.hopeless {
+			return err
 		}
 	}
-	return j.report, nil
+	return nil
+}
+
+// unfit says why commits cannot be looked at, if that is their own fault: looking
+// again would end in the same way, and they must not stay without a judgement.
+func (j *judge) unfit(caller, within context.Context, err error) string {
+	failed, ended := errors.AsType[*confined.Error](err)
+	switch {
+	case err == nil || caller.Err() != nil:
+		return ""
+	case within.Err() != nil:
+		return fmt.Sprintf("they cannot be judged in %s", j.policy.Time)
+	case errors.Is(err, git.ErrMalformed) || errors.Is(err, confined.ErrTooMuch):
+		return err.Error()
+	case ended && failed.Exit() < 0:
+		return "git cannot look at them within its limits"
+	}
+	return ""
 }
 
 // judge collects while it walks.
@@ -67,6 +94,31 @@ func (j *judge) history(ctx context.Context) error {
 	return err
 }
 
+// bounded reports whether the changes of a commit are so few and their paths so
+// short that they can be looked at one by one.
+func (j *judge) bounded(c *git.Commit, changes []git.Change) bool {
+	if len(changes) > j.policy.Files {
+		j.give(Finding{Rule: "file-count", Verdict: Blocked, Commit: c.ID, Detail: fmt.Sprintf("it changes %d files, more than %d", len(changes), j.policy.Files)})
+		return false
+	}
+	for i := range changes {
+		if path := changes[i].Path; len(path) > j.policy.PathBytes {
+			j.give(Finding{Rule: "path-length", Verdict: Blocked, Commit: c.ID, Path: shown(path), Detail: fmt.Sprintf("the path has %d bytes, more than %d", len(path), j.policy.PathBytes)})
+			return false
+		}
+	}
+	return true
+}
+
+// shown is as much of a path as a report holds.
+func shown(path string) string {
+	const most = 4096
+	if len(path) > most {
+		return strings.ToValidUTF8(path[:most], "") + "…"
+	}
+	return path
+}
+
 // give reports something after which there is nothing more to look at.
 func (j *judge) give(f Finding) {
 	j.report.add(f)
@@ -87,6 +139,9 @@ func (j *judge) commits(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if !j.bounded(c, changes) {
+			return nil
+		}
 		if tree == nil || from != last {
 			if tree, err = j.names(ctx, from); err != nil {
 				return err
@@ -95,9 +150,6 @@ func (j *judge) commits(ctx context.Context) error {
 		tree.apply(changes)
 		last = c.ID
 		j.commit(c, changes, tree)
-		if j.hopeless {
-			return nil
-		}
 	}
 	return nil
 }
@@ -108,10 +160,6 @@ func (j *judge) names(ctx context.Context, of string) (names, error) {
 }
 
 func (j *judge) commit(c *git.Commit, changes []git.Change, tree names) {
-	if len(changes) > j.policy.Files {
-		j.give(Finding{Rule: "file-count", Verdict: Blocked, Commit: c.ID, Detail: fmt.Sprintf("it changes %d files, more than %d", len(changes), j.policy.Files)})
-		return
-	}
 	if len(c.Message) > j.policy.MessageBytes {
 		j.report.add(Finding{Rule: "message-size", Verdict: Blocked, Commit: c.ID, Detail: fmt.Sprintf("its message has %d bytes, more than %d", len(c.Message), j.policy.MessageBytes)})
 	}
@@ -169,9 +217,6 @@ func (j *judge) pathFindings(c *git.Change, tree names) []Finding {
 		if rule.broken(c.Path) {
 			found = append(found, Finding{Rule: rule.name, Verdict: Blocked, Detail: rule.detail})
 		}
-	}
-	if len(c.Path) > j.policy.PathBytes {
-		found = append(found, Finding{Rule: "path-length", Verdict: Blocked, Detail: fmt.Sprintf("the path has %d bytes, more than %d", len(c.Path), j.policy.PathBytes)})
 	}
 	if twin := tree.twin(c.Path); c.Added() && twin != "" {
 		found = append(found, Finding{Rule: "path-collision", Verdict: Blocked, Detail: fmt.Sprintf("it is the same file as %q where case does not count", twin)})

@@ -3,7 +3,10 @@
 // what people review. It reads a repository and changes nothing.
 package content
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Verdict is what a finding means.
 type Verdict string
@@ -43,6 +46,8 @@ type Policy struct {
 	TotalBytes   int64 // of all changed files of all commits, unpacked; 100 MiB
 	MessageBytes int   // 64 KiB
 	PathBytes    int   // 1,024
+	// Time is how long looking may take; 60 s.
+	Time time.Duration
 	// Protected are patterns of paths, with what a change to them means. Nil takes
 	// the defaults; an empty list protects nothing.
 	Protected []Protection
@@ -57,13 +62,14 @@ func (p Policy) withDefaults() Policy {
 	p.TotalBytes = orDefault(p.TotalBytes, 100<<20)
 	p.MessageBytes = orDefault(p.MessageBytes, 64<<10)
 	p.PathBytes = orDefault(p.PathBytes, 1024)
+	p.Time = orDefault(p.Time, time.Minute)
 	if p.Protected == nil {
 		p.Protected = Protections()
 	}
 	return p
 }
 
-func orDefault[T int | int64](value, standard T) T {
+func orDefault[T int | int64 | time.Duration](value, standard T) T {
 	if value > 0 {
 		return value
 	}

@@ -54,11 +54,15 @@ func (r *Repo) Resolve(ctx context.Context, name string) (string, error) {
 	return r.Line(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
 }
 
+// ErrMalformed means that an object is not what it should be. It will not be
+// another time.
+var ErrMalformed = errors.New("malformed object")
+
 // parseCommit reads a commit object.
 func parseCommit(id string, data []byte) (*Commit, error) {
 	head, message, ok := bytes.Cut(data, []byte("\n\n"))
 	if !ok {
-		return nil, fmt.Errorf("commit %s has no message", id)
+		return nil, fmt.Errorf("%w: commit %s has no message", ErrMalformed, id)
 	}
 	c := &Commit{ID: id, Message: string(message)}
 	for line := range strings.SplitSeq(string(head), "\n") {
@@ -67,11 +71,11 @@ func parseCommit(id string, data []byte) (*Commit, error) {
 		}
 		name, value, _ := strings.Cut(line, " ")
 		if err := c.set(name, value); err != nil {
-			return nil, fmt.Errorf("commit %s: %s: %w", id, name, err)
+			return nil, fmt.Errorf("%w: commit %s: %s: %w", ErrMalformed, id, name, err)
 		}
 	}
 	if !IsID(c.Tree) || c.Author.Zone == "" || c.Committer.Zone == "" {
-		return nil, fmt.Errorf("commit %s is not complete", id)
+		return nil, fmt.Errorf("%w: commit %s is not complete", ErrMalformed, id)
 	}
 	return c, nil
 }

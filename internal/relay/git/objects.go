@@ -88,7 +88,7 @@ func eachOf(from *bufio.Reader, n int, limit int64, visit func(Object, []byte) e
 			return err
 		}
 		if object.Type == "" || object.Size > limit {
-			return fmt.Errorf("object %s: missing, or larger than %d bytes", object.ID, limit)
+			return fmt.Errorf("%w: %s is missing, or larger than %d bytes", ErrMalformed, object.ID, limit)
 		}
 		if int64(cap(data)) < object.Size+1 {
 			data = make([]byte, object.Size+1)
@@ -112,7 +112,7 @@ func (r *Repo) Commits(ctx context.Context, ids []string) ([]*Commit, error) {
 	commits := make([]*Commit, 0, len(ids))
 	err := r.Each(ctx, ids, maxCommit, func(o Object, data []byte) error {
 		if o.Type != "commit" {
-			return fmt.Errorf("object %s is a %s, not a commit", o.ID, o.Type)
+			return fmt.Errorf("%w: %s is a %s, not a commit", ErrMalformed, o.ID, o.Type)
 		}
 		commit, err := parseCommit(o.ID, data)
 		commits = append(commits, commit)
