@@ -21,8 +21,12 @@ import (
 // workFile says which branch was prepared for a run, and from where.
 const workFile = "work.json"
 
-// relayStep bounds one program of git in a sandbox.
-const relayStep = 10 * time.Minute
+// One program of git in a sandbox may take so long: before a run, when all of a
+// repository may have to be unpacked, and after it.
+const (
+	relayBefore = 10 * time.Minute
+	relayAfter  = 45 * time.Second
+)
 
 // prepareWork puts the repository into the sandbox of a run that is to commit.
 // From here until the run's place is removed nobody else works on the branch.
@@ -37,7 +41,7 @@ func (p *RunPlace) prepareWork(ctx context.Context) error {
 	if err := p.holdBranch(ctx); err != nil {
 		return err
 	}
-	site, err := p.site(ctx)
+	site, err := p.site(ctx, relayBefore)
 	if err != nil {
 		return err
 	}
@@ -79,12 +83,12 @@ func (a *App) holdBranch(ctx context.Context, key string) (*lease.Lease, error) 
 	return a.leases.Hold(ctx, "relay branch "+key)
 }
 
-func (p *RunPlace) site(ctx context.Context) (relay.Site, error) {
+func (p *RunPlace) site(ctx context.Context, step time.Duration) (relay.Site, error) {
 	s, err := p.Session(ctx)
 	if err != nil {
 		return relay.Site{}, err
 	}
-	return relay.Site{Place: relayPlace{s}, Root: s.Plan.Spec.Workdir, Link: "repo"}, nil
+	return relay.Site{Place: relayPlace{s, step}, Root: s.Plan.Spec.Workdir, Link: "repo"}, nil
 }
 
 // loadWork returns what was prepared, by this process or by an earlier one; nil
@@ -105,20 +109,23 @@ func (p *RunPlace) loadWork() (*relay.Work, error) {
 }
 
 // relayPlace is the sandbox of a session as the relay sees it.
-type relayPlace struct{ session *Session }
+type relayPlace struct {
+	session *Session
+	step    time.Duration // that one program may take
+}
 
 // Exec runs a program as the agent's user.
 func (r relayPlace) Exec(ctx context.Context, c *relay.Command) error {
 	said := &tail{most: 2 << 10}
 	ended, err := r.session.Machine.Exec(ctx, &machine.Command{
 		Argv: c.Argv, Env: CommandEnv(r.session.Plan, r.session.Plan.Env.Passed), Dir: c.Dir,
-		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: said, Timeout: relayStep, EndTree: true,
+		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: said, Timeout: r.step, EndTree: true,
 	})
 	switch {
 	case err != nil:
 		return err
 	case ended.ExitCode != 0:
-		return fmt.Errorf("exit code %d: %.500q", ended.ExitCode, said.bytes())
+		return fmt.Errorf("%w with code %d: %.500q", relay.ErrProgram, ended.ExitCode, said.bytes())
 	}
 	return nil
 }
@@ -150,6 +157,9 @@ func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, place r
 		return "", err
 	}
 	record, err := f.take(ctx, relays, project, p, receipt)
+	if errors.Is(err, relay.ErrRefused) {
+		return "refused: " + err.Error(), nil
+	}
 	if err != nil {
 		return "", err
 	}
@@ -167,7 +177,7 @@ func (f relayFinisher) take(ctx context.Context, relays *Relays, project *relay.
 	if known, err := relays.Load(receipt.ID); !errors.Is(err, fs.ErrNotExist) {
 		return known, err
 	}
-	site, err := p.site(ctx)
+	site, err := p.site(ctx, relayAfter)
 	if err != nil {
 		return nil, err
 	}

@@ -114,6 +114,11 @@ func (r *Runs) request(ctx context.Context, t *Task) (*run.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.Branch != "" { // before anything is made for it
+		if _, _, err := r.relayFor(t.Account); err != nil {
+			return nil, err
+		}
+	}
 	model, err := r.model(ctx, agent, t.Model)
 	if err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func runRelayCheck(cmd *cobra.Command, e *env, args []string, repo string, asJSO
 	base, head := relays.Config.Base, "HEAD"
 	if len(args) == 1 {
 		var ok bool
-		if base, head, ok = strings.Cut(args[0], ".."); !ok || base == "" || head == "" || strings.Contains(head, "..") {
+		if base, head, ok = strings.Cut(args[0], ".."); !ok || base == "" || head == "" || strings.HasPrefix(head, ".") || strings.Contains(head, "..") {
 			return usage(cmd, fmt.Errorf("%q is no range: write BASE..HEAD", args[0]))
 		}
 	}

@@ -146,8 +146,12 @@ func asRunProblem(cmd *cobra.Command, err error) error {
 	switch {
 	case ok && failure.Code == "unknown_variant":
 		return usage(cmd, err)
+	case ok && failure.Code == "prompt_empty":
+		return withCode(exitFailure, advice.With(fmt.Errorf("%s: %w", failure.Code, err), "say what to do with -m TEXT, --message-file FILE, or -m - and standard input"))
 	case ok:
 		return withCode(exitFailure, fmt.Errorf("%s: %w", failure.Code, err))
+	case errors.Is(err, app.ErrNoRelay):
+		return withCode(exitUsage, err)
 	case errors.Is(err, run.ErrOther):
 		return advice.With(err, "choose another --run-id, or ask for exactly the same")
 	}

@@ -11,12 +11,13 @@ import (
 
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/relay/confined"
+	"github.com/atoll-run/atoll/internal/relay/quarantine"
 )
 
 // Place is where an agent works. Everything that comes out of it is hostile.
 type Place interface {
-	// Exec runs a program inside, as the agent's user. It fails if the program
-	// does, with the end of what it said.
+	// Exec runs a program inside, as the agent's user. It fails with ErrProgram if
+	// the program does, or takes too long.
 	Exec(ctx context.Context, c *Command) error
 }
 
@@ -70,5 +71,12 @@ func (s Site) try(ctx context.Context, commands ...[]string) error {
 	}
 	return nil
 }
+
+// ErrProgram means that a program inside failed, which is the agent's own doing;
+// other errors are of the place.
+var ErrProgram = errors.New("a program in the sandbox failed")
+
+// ErrRefused means that there is nothing that could be taken over, now or later.
+var ErrRefused = quarantine.ErrRefused
 
 var errNoGit = errors.New("the sandbox has no git")

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/relay/confined"
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
@@ -108,10 +110,10 @@ func (r *Relay) checkout(ctx context.Context, s Site, w *Work) error {
 
 func (r *Relay) putAside(ctx context.Context, s Site, w *Work) error {
 	changed, err := s.ask(ctx, in(w.Dir, "status", "--porcelain"))
-	if err != nil {
+	if err != nil && !errors.Is(err, confined.ErrTooMuch) {
 		return err
 	}
-	if changed != "" {
+	if changed != "" || err != nil {
 		if err := s.try(ctx, append(asAtoll(w.Dir), "stash", "push", "--quiet", "--include-untracked", "--message", "left by an earlier run")); err != nil {
 			return err
 		}

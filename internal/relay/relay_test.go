@@ -368,3 +368,17 @@ func TestCredentialIsNowhere(t *testing.T) {
 		}
 	}
 }
+
+// More changes left behind than a place may tell of are changes all the same.
+func TestVeryDirtyPlace(t *testing.T) {
+	h, p := newHost(t), newPlace(t)
+	w := h.prepare(p, "dirty")
+	for i := range 1000 {
+		if err := os.WriteFile(filepath.Join(w.Dir, fmt.Sprintf("%0100d", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := h.prepare(p, "dirty"); len(again.Notes) != 1 || p.git(t, w.Dir, "status", "--porcelain") != "" {
+		t.Errorf("%+v", again)
+	}
+}

@@ -64,7 +64,7 @@ func (r *Relay) extract(ctx context.Context, p *Project, s Site, record *Record)
 	ref := w.Key.Ref()
 	head, err := s.ask(ctx, s.inRepo("rev-parse", "--verify", "--quiet", ref+"^{commit}"))
 	if err != nil {
-		return fmt.Errorf("the branch %s is not in the sandbox any more: %w", w.Key.Branch(), err)
+		return gone(w, err)
 	}
 	if head == w.Tip() {
 		record.Step = Nothing
@@ -96,10 +96,19 @@ func stream(ctx context.Context, p *Project, s Site, repo *git.Repo, w *Work) (s
 	if err != nil {
 		cancel()
 	}
-	if sent := <-done; sent != nil && err == nil {
-		err = fmt.Errorf("git in the sandbox: %w", sent)
+	if sent := <-done; sent != nil && (err == nil || !errors.Is(sent, ErrProgram)) && ctx.Err() == nil {
+		err = fmt.Errorf("git in the sandbox: %w", sent) // the place is at fault, not what came out of it
 	}
 	return head, err
+}
+
+// gone is the error of a branch that cannot be found. If that is the agent's
+// doing, it stays so.
+func gone(w *Work, err error) error {
+	if errors.Is(err, ErrProgram) {
+		return fmt.Errorf("%w: the branch %s is not in the sandbox any more", ErrRefused, w.Key.Branch())
+	}
+	return err
 }
 
 // judge decides and, if the commits may be pushed, writes them anew.

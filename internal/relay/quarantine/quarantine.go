@@ -12,14 +12,20 @@ import (
 	"io"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/relay/confined"
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
 // MaxBytes is how large a bundle may be if nothing else is said.
 const MaxBytes = 64 << 20
 
-// ErrTooLarge means that the bundle has more bytes than it may.
-var ErrTooLarge = errors.New("the commits are larger than allowed")
+// ErrRefused means that a bundle is not taken for what it is; the same one will
+// not be another time. ErrTooLarge is the refusal of one with more bytes than it
+// may have.
+var (
+	ErrRefused  = errors.New("the commits cannot be taken over")
+	ErrTooLarge = fmt.Errorf("%w: they are larger than allowed", ErrRefused)
+)
 
 // Import reads a bundle of at most limit bytes into a repository that has base
 // (or borrows it), and returns its head. The head descends from base, and all
@@ -28,19 +34,34 @@ func Import(ctx context.Context, repo *git.Repo, base string, bundle io.Reader, 
 	counted := &capped{from: bundle, left: limit}
 	from := bufio.NewReaderSize(counted, maxHeader)
 	h, err := readHeader(from)
-	if err == nil {
-		err = checkNeeds(ctx, repo, h.Needs)
+	if err != nil {
+		return "", refuse(err)
 	}
-	if err == nil {
+	if err = checkNeeds(ctx, repo, h.Needs); err == nil {
 		err = unpack(ctx, repo, from, limit)
 	}
-	switch {
-	case counted.exceeded:
+	if counted.exceeded {
 		return "", fmt.Errorf("%w (%d bytes)", ErrTooLarge, limit)
-	case err != nil:
-		return "", fmt.Errorf("take the commits over: %w", err)
 	}
-	return h.Head, whole(ctx, repo, base, h.Head)
+	if err == nil {
+		err = whole(ctx, repo, base, h.Head)
+	}
+	if err != nil {
+		return "", err
+	}
+	return h.Head, nil
+}
+
+func refuse(err error) error { return fmt.Errorf("%w: %w", ErrRefused, err) }
+
+// blame refuses commits that git does not take, but not for what is the host's
+// own trouble: a disk that is full, a process that could not be started.
+func blame(ctx context.Context, err error) error {
+	failed, ended := errors.AsType[*confined.Error](err)
+	if !ended || ctx.Err() != nil || strings.Contains(failed.Message, "No space left on device") {
+		return err
+	}
+	return refuse(err)
 }
 
 func checkNeeds(ctx context.Context, repo *git.Repo, needs []string) error {
@@ -53,7 +74,7 @@ func checkNeeds(ctx context.Context, repo *git.Repo, needs []string) error {
 	}
 	for _, object := range objects {
 		if object.Type != "commit" {
-			return fmt.Errorf("they build on %s, which is not here", object.ID)
+			return refuse(fmt.Errorf("they build on %s, which is not here", object.ID))
 		}
 	}
 	return nil
@@ -63,7 +84,7 @@ func checkNeeds(ctx context.Context, repo *git.Repo, needs []string) error {
 // a fetch would not.
 func unpack(ctx context.Context, repo *git.Repo, pack io.Reader, limit int64) error {
 	_, err := repo.Output(ctx, pack, "index-pack", "--stdin", "--strict", "--fix-thin", fmt.Sprintf("--max-input-size=%d", limit))
-	return err
+	return blame(ctx, err)
 }
 
 // whole checks what only the graph tells.
@@ -73,17 +94,17 @@ func whole(ctx context.Context, repo *git.Repo, base, head string) error {
 		return err
 	}
 	if objects[0].Type != "commit" {
-		return fmt.Errorf("the head %s is no commit", head)
+		return refuse(fmt.Errorf("the head %s is no commit", head))
 	}
 	descends, err := repo.Descends(ctx, base, head)
 	if err != nil {
 		return err
 	}
 	if !descends {
-		return fmt.Errorf("the head %s does not descend from %s", short(head), short(base))
+		return refuse(fmt.Errorf("the head %s does not descend from %s", short(head), short(base)))
 	}
 	if _, err := repo.Output(ctx, nil, "rev-list", "--objects", "--quiet", head, "^"+base, "--"); err != nil {
-		return fmt.Errorf("something that %s needs is missing: %w", short(head), err)
+		return blame(ctx, fmt.Errorf("something that %s needs is missing: %w", short(head), err))
 	}
 	return nil
 }
