@@ -127,6 +127,10 @@ func tell(t *testing.T, i sandbox.Instance, question any) probeAnswer {
 
 func talk(t *testing.T, conn net.Conn, question any) (answer probeAnswer) {
 	t.Helper()
+	// A probe that never answers is one failed test, not a suite that stands still.
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 	text, err := json.Marshal(question)
 	if err != nil {
 		t.Fatal(err)
