@@ -1,0 +1,57 @@
+// Package access decides who is calling the gateway and what they may do: tokens,
+// hashed at rest, with scopes and bound to billing accounts; devices and their
+// pairing; limits on how often and how much.
+package access
+
+import (
+	"errors"
+	"slices"
+)
+
+// Errors that callers tell apart. None says which part of a credential was wrong.
+var (
+	ErrDenied  = errors.New("the token is missing or not valid")
+	ErrScope   = errors.New("the token does not allow this")
+	ErrTooMany = errors.New("too many requests")
+	ErrQuota   = errors.New("the token's quota is used up")
+)
+
+// Scope is something that a token allows.
+type Scope string
+
+// The scopes. Each includes those after it.
+const (
+	Admin    Scope = "admin"    // everything, of every account unless the token is bound to one
+	Operator Scope = "operator" // sandboxes, sessions, relay: change what exists
+	Run      Scope = "run"      // give tasks to agents
+	Read     Scope = "read"     // look
+)
+
+// order is from much to little.
+var order = []Scope{Admin, Operator, Run, Read}
+
+// Caller is who a request comes from.
+type Caller struct {
+	Token   string // id of the token, for logs and the audit; never its text
+	Name    string
+	Scope   Scope
+	Account string // billing account that the token is bound to; "" sees all
+	Quota   Quota
+}
+
+// Quota bounds what is done with one token; 0 is no limit.
+type Quota struct {
+	Runs      int   `json:"runs,omitzero"`      // at once
+	Sandboxes int   `json:"sandboxes,omitzero"` // alive
+	Requests  int   `json:"requests,omitzero"`  // a minute
+	MicroUSD  int64 `json:"microUsd,omitzero"`  // a day
+}
+
+// May reports whether a scope is allowed.
+func (c *Caller) May(s Scope) bool {
+	have, want := slices.Index(order, c.Scope), slices.Index(order, s)
+	return have >= 0 && want >= have
+}
+
+// Sees reports whether something of an account is the caller's to see.
+func (c *Caller) Sees(account string) bool { return c.Account == "" || c.Account == account }

@@ -1,0 +1,186 @@
+// Package session holds the conversations of a long-running service: which there
+// are, whose they are, what is set for each, and who works on them now.
+//
+// A session belongs to one billing account and is worked on by one task at a
+// time; tasks of one session queue, those of several run at once. Whatever
+// happens is an Event with its session's key and account, and goes to those who
+// may see that account, never to all.
+//
+// Agents come in through Worker: this package knows neither models nor sandboxes.
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+)
+
+// Errors that callers tell apart.
+var (
+	// ErrNotFound is a session or task that is not there, or that is not the
+	// caller's: nobody learns which.
+	ErrNotFound = errors.New("no such session")
+	// ErrOther is an idempotency key that was used for another task.
+	ErrOther = errors.New("the idempotency key was used for another task")
+	// ErrBusy means that a session's queue, or the service, is full.
+	ErrBusy = errors.New("too much is waiting")
+	// ErrDraining means that the service takes nothing new before it ends.
+	ErrDraining = errors.New("the gateway is shutting down")
+)
+
+// View is what a caller may see and change: the sessions of one account, or of all.
+type View struct {
+	Account string
+	All     bool
+}
+
+// Sees reports whether an account is within the view.
+func (v View) Sees(account string) bool { return v.All || v.Account == account }
+
+// Entry is what is kept about a session. Its account and key name it.
+type Entry struct {
+	Key     string `json:"key"` // canonical, see ParseKey
+	Account string `json:"account,omitempty"`
+	Agent   string `json:"agent"`
+	ID      string `json:"sessionId"` // of the transcript; reset gives a new one
+	Settings
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+	// What the last task used, and all together.
+	LastModel string     `json:"lastModel,omitempty"` // provider/id
+	Last      chat.Usage `json:"last,omitzero"`
+	Total     chat.Usage `json:"total,omitzero"`
+	Aborted   bool       `json:"abortedLastRun,omitzero"`
+}
+
+// Settings are what a patch changes.
+type Settings struct {
+	Label string `json:"label,omitempty"`
+	Model string `json:"model,omitempty"` // provider/id, of the catalogue; "" is the agent's own
+	// Headers go with this session's model calls and no other's.
+	Headers map[string]string `json:"outboundHeaders,omitempty"`
+	// Levels are thinkingLevel, verboseLevel and the like, by their names.
+	Levels map[string]string `json:"levels,omitempty"`
+}
+
+// Patch changes settings: a nil field stays, a field of "" or an empty map is
+// cleared; of Levels only those that are named.
+type Patch struct {
+	Label   *string
+	Model   *string
+	Headers *map[string]string
+	Levels  map[string]*string
+}
+
+// Task is something that is said in a session.
+type Task struct {
+	ID      string // the idempotency key: the same again is the same task
+	Key     string
+	Account string
+	Message string
+	System  string            // more instructions, for this task alone
+	Headers map[string]string // merged into those of the session, and kept there
+	Timeout time.Duration     // 0 is the default
+	Origin  string            // of the connection that asked, which alone is told about tools
+}
+
+// State is how far a task has come.
+type State string
+
+// The states, in order.
+const (
+	Queued  State = "queued"
+	Running State = "running"
+	Done    State = "done"
+	Failed  State = "failed"
+	Aborted State = "aborted"
+)
+
+// Over reports whether nothing more will happen.
+func (s State) Over() bool { return s == Done || s == Failed || s == Aborted }
+
+// Record is a task and what became of it.
+type Record struct {
+	Task
+	Agent    string
+	Session  string // id of the transcript
+	State    State
+	Text     string // the answer
+	Model    string // provider/id that gave it
+	Usage    chat.Usage
+	MicroUSD int64
+	Code     string // why it failed, for programs
+	Problem  string // and for people
+	Accepted time.Time
+	Started  time.Time
+	Ended    time.Time
+}
+
+// Event is something that happened to a task, as it happened.
+type Event struct {
+	Task    string // id
+	Key     string
+	Account string
+	Agent   string
+	Origin  string
+	Seq     int64 // within the task, from 1
+	At      time.Time
+	Kind    EventKind
+	Delta   string     // Said: what is new
+	Text    string     // Said: everything of the message so far; Ended: the answer
+	Call    *chat.Call // Called, Returned
+	Result  string     // Returned
+	IsError bool
+	Usage   *chat.Usage // Used, Ended
+	Model   string
+	Notice  string
+	Record  *Record // Ended
+}
+
+// EventKind names what an event tells.
+type EventKind string
+
+// The kinds of events.
+const (
+	Accepted EventKind = "accepted"
+	Started  EventKind = "started"
+	Said     EventKind = "said"
+	Called   EventKind = "called"
+	Returned EventKind = "returned"
+	Used     EventKind = "used"
+	Noticed  EventKind = "noticed"
+	Ended    EventKind = "ended"
+	Changed  EventKind = "changed" // an entry was patched, reset or deleted
+)
+
+// Job is a task with all that its worker has to know.
+type Job struct {
+	Task
+	Agent   string
+	Session string            // id of the transcript
+	Model   string            // the override in force, "" for none
+	Headers map[string]string // the session's and the task's
+	Levels  map[string]string
+}
+
+// Outcome is what a worker has to say at the end.
+type Outcome struct {
+	Text     string
+	Model    string
+	Usage    chat.Usage
+	MicroUSD int64
+}
+
+// Worker carries out tasks. It is given one at a time for each session, and ends
+// what it began when the context ends.
+type Worker interface {
+	// Models resolves a name in the catalogue: provider/id, or an error with a hint.
+	Resolve(agent, model string) (string, error)
+	Work(ctx context.Context, job *Job, tell func(Event)) (*Outcome, error)
+	// History is a session's transcript; Forget removes it, Compact shortens it.
+	History(ctx context.Context, e *Entry, most int) ([]chat.Message, error)
+	Forget(ctx context.Context, e *Entry) error
+	Compact(ctx context.Context, e *Entry) (before, after int, err error)
+}
