@@ -1,0 +1,136 @@
+package protocol
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/coder/websocket"
+)
+
+// CloseUnsupported says that a message was not text.
+const CloseUnsupported = 1003
+
+// maxReason is how long the reason of a close may be, by the WebSocket protocol.
+const maxReason = 123
+
+// ErrNotText is a message that was not valid UTF-8 text.
+var ErrNotText = errors.New("the message is not text")
+
+// Conn carries text messages, each a JSON document. Reading is for one goroutine
+// at a time; everything else may be called at any time.
+//
+// An error of Read or Write, and a context that ends during one, is the end of
+// the connection.
+type Conn struct{ ws *websocket.Conn }
+
+// AcceptOptions are those of a server.
+type AcceptOptions struct {
+	MaxPayload int64    // of a message; 0 is MaxEarlyPayload, until Limit raises it
+	Origins    []string // browsers from here may connect, besides those of our own host
+}
+
+// Accept turns a request into a connection. If it cannot, it has answered the
+// request. Messages are not compressed: a small one could unfold to a large one.
+func Accept(w http.ResponseWriter, r *http.Request, o AcceptOptions) (*Conn, error) {
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: o.Origins})
+	if err != nil {
+		return nil, err
+	}
+	return newConn(ws, o.MaxPayload, MaxEarlyPayload), nil
+}
+
+// DialOptions are those of a client.
+type DialOptions struct {
+	MaxPayload int64       // of a message; 0 is MaxPayload
+	Header     http.Header // of the request
+	TLS        *tls.Config // for wss; nil is the system's
+	// Dial connects; nil is TCP. A gateway on a unix socket needs it.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Dial connects to a server: ws://host:port or wss://host:port. The context
+// bounds the handshake only. Redirects are not followed: they would carry a
+// caller's token elsewhere.
+func Dial(ctx context.Context, url string, o DialOptions) (*Conn, error) {
+	transport := &http.Transport{TLSClientConfig: o.TLS, DialContext: o.Dial, DisableKeepAlives: true}
+	client := &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	ws, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client, HTTPHeader: o.Header})
+	if err != nil {
+		if resp != nil && resp.Body != nil {
+			_ = resp.Body.Close()
+		}
+		return nil, fmt.Errorf("connect to the gateway: %w", err)
+	}
+	return newConn(ws, o.MaxPayload, MaxPayload), nil
+}
+
+func newConn(ws *websocket.Conn, most, usual int64) *Conn {
+	c := &Conn{ws: ws}
+	if most == 0 {
+		most = usual
+	}
+	c.Limit(most)
+	return c
+}
+
+// Limit sets how long a message may be. A longer one closes the connection with
+// CloseTooBig.
+func (c *Conn) Limit(most int64) { c.ws.SetReadLimit(most) }
+
+// Read returns the next message. Pings are answered, and pongs noticed, only
+// while somebody reads.
+func (c *Conn) Read(ctx context.Context) ([]byte, error) {
+	kind, data, err := c.ws.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if kind != websocket.MessageText || !utf8.Valid(data) {
+		_ = c.Close(CloseUnsupported, ErrNotText.Error())
+		return nil, ErrNotText
+	}
+	return data, nil
+}
+
+// Write sends a message.
+func (c *Conn) Write(ctx context.Context, data []byte) error {
+	return c.ws.Write(ctx, websocket.MessageText, data)
+}
+
+// Ping asks whether the other side is there, and waits for its answer.
+func (c *Conn) Ping(ctx context.Context) error { return c.ws.Ping(ctx) }
+
+// Close says goodbye and waits a few seconds for the other side to do the same.
+func (c *Conn) Close(code int, reason string) error {
+	if len(reason) > maxReason {
+		reason = cut(reason, maxReason)
+	}
+	return c.ws.Close(websocket.StatusCode(code), reason)
+}
+
+// Drop ends the connection without a word.
+func (c *Conn) Drop() { _ = c.ws.CloseNow() }
+
+// cut shortens text without breaking a character.
+func cut(text string, most int) string {
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}
+
+// CloseStatus tells how the other side closed the connection, from an error of
+// Read or Write; ok is false if it said nothing.
+func CloseStatus(err error) (code int, reason string, ok bool) {
+	if ce, is := errors.AsType[websocket.CloseError](err); is {
+		return int(ce.Code), ce.Reason, true
+	}
+	return 0, "", false
+}
