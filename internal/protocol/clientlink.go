@@ -1,0 +1,206 @@
+package protocol
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// stable is how long a connection lasts before the next one is made at once.
+const stable = 30 * time.Second
+
+// silence is how long a gateway that ticks may say nothing at all, in ticks.
+const silence = 3
+
+// keep connects, again and again, until ctx ends.
+func (c *Client) keep(ctx context.Context) {
+	defer close(c.ended)
+	wait := c.options.RetryMin
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := c.once(ctx)
+		if time.Since(began) > stable {
+			wait = c.options.RetryMin
+		}
+		c.options.Logger.DebugContext(ctx, "no connection to the gateway", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait/2 + rand.N(wait)): //nolint:gosec // It only spreads those who come back.
+		}
+		wait = min(2*wait, c.options.RetryMax)
+	}
+}
+
+// once connects and serves the connection until its end.
+func (c *Client) once(ctx context.Context) error {
+	conn, hello, err := c.dial(ctx)
+	if err != nil {
+		c.missed(err)
+		return err
+	}
+	l := &link{client: c, conn: conn, hello: hello, done: make(chan struct{}), pending: map[string]*call{}}
+	c.set(l, nil)
+	err = l.serve(ctx)
+	c.set(nil, nil)
+	close(l.done)
+	if ctx.Err() != nil {
+		_ = conn.Close(CloseNormal, "") // the gateway may be gone already
+	}
+	conn.Drop()
+	return err
+}
+
+func (c *Client) dial(ctx context.Context) (*Conn, *Hello, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.options.Handshake)
+	defer cancel()
+	conn, err := Dial(ctx, c.options.URL, c.options.Dial)
+	if err != nil {
+		return nil, nil, err
+	}
+	hello, err := c.greet(ctx, conn)
+	if err != nil {
+		conn.Drop()
+		return nil, nil, err
+	}
+	return conn, hello, nil
+}
+
+// missed remembers a refusal. Other failures may pass by themselves.
+func (c *Client) missed(err error) {
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		c.set(nil, refusal)
+		return
+	}
+	c.set(nil, nil)
+}
+
+func (c *Client) set(l *link, refused error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.live, c.refused = l, refused
+	c.announce()
+}
+
+// link is one connection and the calls that wait for its answers.
+type link struct {
+	client *Client
+	conn   *Conn
+	hello  *Hello
+	done   chan struct{} // closed when the connection is lost
+
+	mu      sync.Mutex
+	last    int64
+	pending map[string]*call
+}
+
+// call is a request whose answers are awaited.
+type call struct {
+	link    *link
+	id      string
+	method  string
+	answers chan *frame
+}
+
+// maxAnswers is how many answers one request can have.
+const maxAnswers = 2
+
+func (l *link) ask(ctx context.Context, method string, params any) (*call, error) {
+	l.mu.Lock()
+	if len(l.pending) >= l.client.options.MaxPending {
+		l.mu.Unlock()
+		return nil, ErrBusy
+	}
+	l.last++
+	k := &call{l, strconv.FormatInt(l.last, 10), method, make(chan *frame, maxAnswers)}
+	l.pending[k.id] = k
+	l.mu.Unlock()
+	data, err := encodeRequest(k.id, method, params)
+	if err == nil {
+		err = l.write(ctx, data)
+	}
+	if err != nil {
+		l.forget(k)
+		return nil, err
+	}
+	return k, nil
+}
+
+// write sends a request. A caller that gives up must not end the connection of
+// all others, so its context is not that of the writing.
+func (l *link) write(ctx context.Context, data []byte) error {
+	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.client.options.Timeout)
+	defer cancel()
+	if err := l.conn.Write(sending, data); err != nil {
+		return ErrLost
+	}
+	return nil
+}
+
+func (l *link) forget(k *call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.pending, k.id)
+}
+
+// next waits for the next answer.
+func (k *call) next(ctx context.Context) (json.RawMessage, error) {
+	select {
+	case f := <-k.answers:
+		return k.read(f)
+	default:
+	}
+	select {
+	case f := <-k.answers:
+		return k.read(f)
+	case <-k.link.done:
+		return nil, fmt.Errorf("%s: %w", k.method, ErrLost)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s: no answer of the gateway: %w", k.method, context.Cause(ctx))
+	}
+}
+
+func (k *call) read(f *frame) (json.RawMessage, error) {
+	if !f.OK {
+		return nil, fmt.Errorf("%s: %w", k.method, failureOf(f.Error))
+	}
+	return f.Payload, nil
+}
+
+// serve reads until the connection ends, or has been silent for too long.
+func (l *link) serve(ctx context.Context) error {
+	quiet := time.Duration(min(max(l.hello.Policy.TickIntervalMs, 1000), 120_000)) * time.Millisecond * silence
+	for {
+		reading, cancel := context.WithTimeout(ctx, quiet)
+		f, err := readFrame(reading, l.conn)
+		cancel()
+		if err != nil {
+			return err
+		}
+		switch f.Type {
+		case TypeResponse:
+			l.answer(f)
+		case TypeEvent:
+			l.client.deliver(f)
+		}
+	}
+}
+
+// answer hands a response to whoever waits. One that nobody waits for, or one too
+// many, is dropped.
+func (l *link) answer(f *frame) {
+	l.mu.Lock()
+	k := l.pending[f.ID]
+	l.mu.Unlock()
+	if k == nil {
+		return
+	}
+	select {
+	case k.answers <- f:
+	default:
+	}
+}

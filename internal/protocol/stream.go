@@ -1,0 +1,99 @@
+package protocol
+
+import (
+	"encoding/json"
+	"sync"
+)
+
+// SessionEvent is an agent's event of one session.
+type SessionEvent struct {
+	RunID      string          `json:"runId"`
+	SessionKey string          `json:"sessionKey"`
+	Seq        int64           `json:"seq"`
+	Stream     string          `json:"stream"`
+	Data       json.RawMessage `json:"data"`
+}
+
+// Stream is what a gateway tells of one session. Gateways tell every client of
+// every session: here what does not name this session is not passed on.
+type Stream struct {
+	client *Client
+	key    string
+	ready  chan struct{} // has one element while there is something to take
+
+	mu    sync.Mutex
+	queue []SessionEvent
+	bytes int
+	lost  bool
+}
+
+// Stream follows a session. There is one stream of a session; a second takes
+// over.
+func (c *Client) Stream(key string) *Stream {
+	s := &Stream{client: c, key: key, ready: make(chan struct{}, 1)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.streams[key] = s
+	return s
+}
+
+// Close ends the stream.
+func (s *Stream) Close() {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if s.client.streams[s.key] == s {
+		delete(s.client.streams, s.key)
+	}
+}
+
+// Ready has an element when Take has something.
+func (s *Stream) Ready() <-chan struct{} { return s.ready }
+
+// Take returns what has come since the last time.
+func (s *Stream) Take() []SessionEvent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	events := s.queue
+	s.queue, s.bytes = nil, 0
+	return events
+}
+
+// Lost reports whether events were dropped because nobody took those before.
+func (s *Stream) Lost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
+}
+
+// deliver hands an agent's event to the stream of its session. The key in the
+// event decides alone: without it, or with one that nobody follows, the event is
+// nobody's.
+func (c *Client) deliver(f *frame) {
+	if f.Event != "agent" {
+		return
+	}
+	var e SessionEvent
+	if json.Unmarshal(f.Payload, &e) != nil || e.SessionKey == "" {
+		return
+	}
+	c.mu.Lock()
+	s := c.streams[e.SessionKey]
+	c.mu.Unlock()
+	if s != nil {
+		s.put(e, len(f.Payload), c.options.MaxStream)
+	}
+}
+
+func (s *Stream) put(e SessionEvent, size, most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bytes+size > most {
+		s.lost = true
+		return
+	}
+	s.queue, s.bytes = append(s.queue, e), s.bytes+size
+	select {
+	case s.ready <- struct{}{}:
+	default:
+	}
+}
