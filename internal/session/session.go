@@ -28,9 +28,12 @@ var (
 	ErrBusy = errors.New("too much is waiting")
 	// ErrDraining means that the service takes nothing new before it ends.
 	ErrDraining = errors.New("the gateway is shutting down")
+	// ErrInvalid is a request that makes no sense, whoever asks.
+	ErrInvalid = errors.New("invalid request")
 )
 
-// View is what a caller may see and change: the sessions of one account, or of all.
+// View is what a caller may see and change: the sessions of one account, or of
+// all. Account is where keys lead that name no account.
 type View struct {
 	Account string
 	All     bool
@@ -83,7 +86,7 @@ type Task struct {
 	System  string            // more instructions, for this task alone
 	Headers map[string]string // merged into those of the session, and kept there
 	Timeout time.Duration     // 0 is the default
-	Origin  string            // of the connection that asked, which alone is told about tools
+	Origin  string            // of the connection that asked, which alone is told about tools; not kept
 }
 
 // State is how far a task has come.
@@ -97,6 +100,23 @@ const (
 	Failed  State = "failed"
 	Aborted State = "aborted"
 )
+
+// Codes of failures that are the service's own to tell.
+const (
+	CodeInterrupted = "interrupted" // the process ended while the task was under way
+	CodeTimeout     = "timeout"
+	CodeFailed      = "failed"
+	CodeInternal    = "internal"
+)
+
+// Failure is an error of a worker with a code for programs.
+type Failure struct {
+	Code string
+	Err  error
+}
+
+func (f *Failure) Error() string { return f.Err.Error() }
+func (f *Failure) Unwrap() error { return f.Err }
 
 // Over reports whether nothing more will happen.
 func (s State) Over() bool { return s == Done || s == Failed || s == Aborted }
@@ -125,7 +145,7 @@ type Event struct {
 	Account string
 	Agent   string
 	Origin  string
-	Seq     int64 // within the task, from 1
+	Seq     int64 // within the task, from 1 with Started; Accepted and Changed have none
 	At      time.Time
 	Kind    EventKind
 	Delta   string     // Said: what is new
@@ -174,9 +194,10 @@ type Outcome struct {
 }
 
 // Worker carries out tasks. It is given one at a time for each session, and ends
-// what it began when the context ends.
+// what it began when the context ends. What it tells is of the kinds from Said to
+// Noticed; the outcome may be nil, and counts also beside an error.
 type Worker interface {
-	// Models resolves a name in the catalogue: provider/id, or an error with a hint.
+	// Resolve finds a model in the catalogue: provider/id, or an error with a hint.
 	Resolve(agent, model string) (string, error)
 	Work(ctx context.Context, job *Job, tell func(Event)) (*Outcome, error)
 	// History is a session's transcript; Forget removes it, Compact shortens it.

@@ -1,0 +1,106 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+)
+
+// patience is how long Reset and Delete wait for a task that they aborted.
+const patience = 15 * time.Second
+
+// Reset begins a session anew, with a transcript of its own; the one before stays.
+// What is set for it stays too. Tasks that are not over are aborted.
+func (s *Service) Reset(ctx context.Context, v View, key string) (*Entry, error) {
+	_, p, err := s.find(v, key, "")
+	if err != nil {
+		return nil, err
+	}
+	return s.alone(ctx, p, func(e *Entry) error {
+		e.ID, e.Last, e.Total, e.Aborted, e.LastModel = newID(), chat.Usage{}, chat.Usage{}, false, ""
+		e.Updated = now()
+		return s.DB.Tx(ctx, func(tx *sql.Tx) error { return s.rows.saveEntry(ctx, tx, e) })
+	})
+}
+
+func newID() string { return strings.ToLower(rand.Text()) }
+
+// Delete removes a session and its transcript. Tasks that are not over are aborted.
+func (s *Service) Delete(ctx context.Context, v View, key string) (*Entry, error) {
+	_, p, err := s.find(v, key, "")
+	if err != nil {
+		return nil, err
+	}
+	return s.alone(ctx, p, func(e *Entry) error {
+		if err := s.Worker.Forget(ctx, e); err != nil {
+			return err
+		}
+		_, err := s.DB.ExecContext(ctx, "DELETE FROM sessions WHERE account = ? AND key = ?", p.account, p.key)
+		return s.DB.Explain(err)
+	})
+}
+
+// alone ends everything in a session, and changes it while nothing begins there.
+func (s *Service) alone(ctx context.Context, p place, change func(*Entry) error) (*Entry, error) {
+	if _, err := s.rows.entry(ctx, s.DB, p); err != nil {
+		return nil, err
+	}
+	s.abort(ctx, p, "")
+	waits, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	release, err := s.hold(waits, p)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	e, err := s.rows.entry(ctx, s.DB, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := change(e); err != nil {
+		return nil, err
+	}
+	s.changed(e)
+	return e, nil
+}
+
+// Compact makes a session's transcript shorter, and tells how many messages it had
+// and has. A session that is at work is ErrBusy.
+func (s *Service) Compact(ctx context.Context, v View, key string) (before, after int, err error) {
+	_, p, err := s.find(v, key, "")
+	if err != nil {
+		return 0, 0, err
+	}
+	if _, err := s.rows.entry(ctx, s.DB, p); err != nil {
+		return 0, 0, err
+	}
+	if s.works(p) {
+		return 0, 0, fmt.Errorf("%w: the session is at work", ErrBusy)
+	}
+	release, err := s.hold(ctx, p)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer release()
+	e, err := s.rows.entry(ctx, s.DB, p)
+	if err != nil {
+		return 0, 0, err
+	}
+	before, after, err = s.Worker.Compact(ctx, e)
+	if err == nil && before != after {
+		s.changed(e)
+	}
+	return before, after, err
+}
+
+func (s *Service) works(p place) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lanes[p]
+	return l != nil && l.current != nil
+}

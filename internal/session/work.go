@@ -1,0 +1,203 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"time"
+)
+
+var (
+	errAborted     = errors.New("the task was aborted")
+	errInterrupted = &Failure{CodeInterrupted, errors.New("the gateway ended while the task was under way")}
+)
+
+// carryOut has a task done from its turn to its end.
+func (s *Service) carryOut(l *lane, t *task) {
+	defer s.free(l, t)
+	ctx, cancel := context.WithTimeoutCause(t.ctx, t.record.Timeout, &Failure{CodeTimeout, fmt.Errorf("not done after %v", t.record.Timeout)})
+	defer cancel()
+	job, err := s.begin(ctx, t)
+	if err != nil && s.ctx.Err() != nil { // it is the next process that begins it
+		close(t.done)
+		return
+	}
+	var out *Outcome
+	if err == nil {
+		out, err = s.attempt(ctx, job, t)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	s.end(context.WithoutCancel(ctx), t, out, err)
+}
+
+// begin writes down that a task is under way before it has an effect, and collects
+// what is set for its session at this moment.
+func (s *Service) begin(ctx context.Context, t *task) (*Job, error) {
+	rec := t.snapshot()
+	rec.State, rec.Started = Running, now()
+	var e *Entry
+	err := s.DB.Tx(ctx, func(tx *sql.Tx) (err error) {
+		if e, err = s.touch(ctx, tx, rec); err != nil {
+			return err
+		}
+		if e.Headers, err = checkHeaders(merged(e.Headers, rec.Headers)); err != nil {
+			return err
+		}
+		rec.Session = e.ID
+		if err := s.rows.saveEntry(ctx, tx, e); err != nil {
+			return err
+		}
+		return s.rows.save(ctx, tx, rec)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	t.record.State, t.record.Started, t.record.Session = rec.State, rec.Started, rec.Session
+	t.mu.Unlock()
+	s.tell(t, Event{Kind: Started})
+	return &Job{Task: rec.Task, Agent: rec.Agent, Session: e.ID, Model: e.Model, Headers: maps.Clone(e.Headers), Levels: maps.Clone(e.Levels)}, nil
+}
+
+// merged is what is said, with what is said anew over it.
+func merged(base, over map[string]string) map[string]string {
+	if len(over) == 0 {
+		return base
+	}
+	all := maps.Clone(base)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, over)
+	return all
+}
+
+// attempt has the worker do it. A worker that panics has failed, and nobody else.
+func (s *Service) attempt(ctx context.Context, job *Job, t *task) (out *Outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.Logger.ErrorContext(ctx, "a worker panicked", "task", job.ID, "session", job.Key, "panic", p, "stack", string(debug.Stack()))
+			err = &Failure{CodeInternal, errors.New("something went wrong inside the gateway")}
+		}
+	}()
+	return s.Worker.Work(ctx, job, func(e Event) {
+		if slices.Contains([]EventKind{Said, Called, Returned, Used, Noticed}, e.Kind) {
+			s.tell(t, e)
+		}
+	})
+}
+
+// tell passes on what happened to a task, in order, until it is over.
+func (s *Service) tell(t *task, e Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return
+	}
+	t.over = e.Kind == Ended
+	t.seq++
+	e.Seq, e.At = t.seq, time.Now().UTC()
+	e.Task, e.Key, e.Account, e.Agent, e.Origin = t.record.ID, t.record.Key, t.record.Account, t.record.Agent, t.record.Origin
+	if e.Kind == Said {
+		t.said.WriteString(e.Delta)
+		e.Text = t.said.String()
+	} else {
+		t.said.Reset() // what is said next is another message
+	}
+	s.hub.publish(e)
+}
+
+// end writes down what became of a task, and tells it.
+func (s *Service) end(ctx context.Context, t *task, out *Outcome, failure error) {
+	if out == nil {
+		out = &Outcome{}
+	}
+	t.mu.Lock()
+	r := &t.record
+	r.Text, r.Model, r.Usage, r.MicroUSD, r.Ended = out.Text, out.Model, out.Usage, out.MicroUSD, now()
+	r.State, r.Code, r.Problem = judge(failure)
+	rec := *r
+	t.mu.Unlock()
+	if err := s.keep(ctx, &rec); err != nil {
+		s.Logger.ErrorContext(ctx, "the end of a task could not be written down; the next start will call it interrupted", "task", rec.ID, "session", rec.Key, "error", err)
+	}
+	s.tell(t, Event{Kind: Ended, Text: rec.Text, Model: rec.Model, Usage: &rec.Usage, IsError: rec.State != Done, Notice: rec.Problem, Record: &rec})
+	close(t.done)
+}
+
+// judge tells how a task ended.
+func judge(failure error) (state State, code, problem string) {
+	var coded *Failure
+	switch {
+	case failure == nil:
+		return Done, "", ""
+	case errors.Is(failure, errAborted):
+		return Aborted, "aborted", failure.Error()
+	case errors.As(failure, &coded):
+		return Failed, coded.Code, failure.Error()
+	}
+	return Failed, CodeFailed, failure.Error()
+}
+
+// Saving is tried so often, so long apart: a disk may be full for a moment.
+const (
+	saveTries = 5
+	savePause = 100 * time.Millisecond
+)
+
+// keep writes down a task that is over and what its session used.
+func (s *Service) keep(ctx context.Context, rec *Record) (err error) {
+	for try := range saveTries {
+		if try > 0 {
+			time.Sleep(savePause << try)
+		}
+		if err = s.DB.Tx(ctx, func(tx *sql.Tx) error { return s.settle(ctx, tx, rec) }); err == nil {
+			s.forgetOld(ctx)
+			return nil
+		}
+	}
+	return err
+}
+
+func (s *Service) settle(ctx context.Context, tx *sql.Tx, rec *Record) error {
+	if err := s.rows.save(ctx, tx, rec); err != nil {
+		return err
+	}
+	e, err := s.rows.entry(ctx, tx, place{rec.Account, rec.Key})
+	if errors.Is(err, ErrNotFound) { // it was removed while the task waited
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !rec.Started.IsZero() {
+		e.Last, e.Total, e.Aborted = rec.Usage, e.Total.Plus(rec.Usage), rec.State == Aborted
+	}
+	if rec.Model != "" {
+		e.LastModel = rec.Model
+	}
+	e.Updated = now()
+	return s.rows.saveEntry(ctx, tx, e)
+}
+
+// forgetEvery is after how many tasks old ones are looked for.
+const forgetEvery = 1000
+
+func (s *Service) forgetOld(ctx context.Context) {
+	s.mu.Lock()
+	s.ended++
+	due := s.ended%forgetEvery == 0
+	s.mu.Unlock()
+	if !due {
+		return
+	}
+	if err := s.rows.forgetTasks(ctx, time.Now().Add(-s.Limits.Keep)); err != nil {
+		s.Logger.WarnContext(ctx, "old tasks stay", "error", err)
+	}
+}
