@@ -130,12 +130,34 @@ func (a *App) provideRun(ctx context.Context, o *run.Order) (*Session, error) {
 		}
 		p.Spec.Mounts = append(p.Spec.Mounts, mount)
 	}
+	if err := a.addVolumes(ctx, p.Spec, o.Volumes); err != nil {
+		return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "volumes", Err: err}
+	}
 	h, err := a.Manager.Ensure(ctx, p.Spec)
 	if err != nil {
 		return nil, err
 	}
 	h.Notices = append(notices, h.Notices...)
 	return &Session{Handle: h, Plan: p}, nil
+}
+
+// addVolumes gives a sandbox the volumes that were filled, each with a layer of
+// its own on top. Where none was, or can be, a program does without.
+func (a *App) addVolumes(ctx context.Context, spec *sandbox.Spec, names []string) error {
+	if spec.Backend != backendDocker {
+		return nil
+	}
+	for _, name := range names {
+		v, err := a.Volume(ctx, name)
+		if errors.Is(err, sandbox.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		spec.Volumes = append(spec.Volumes, sandbox.Volume{Name: v.Engine, Target: v.Path, Private: true})
+	}
+	return nil
 }
 
 // pinned notes which file a variant's own mount is right now. It is named by our

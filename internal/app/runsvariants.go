@@ -138,7 +138,7 @@ func customVariant(c *config.RunVariant) (run.Variant, error) {
 		return run.Variant{}, errors.New(strings.Join(problems, "; "))
 	}
 	v := custom.Variant()
-	v.Binds = c.Binds
+	v.Binds, v.Volumes = c.Binds, c.Volumes
 	return v, nil
 }
 

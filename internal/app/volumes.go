@@ -11,12 +11,13 @@ import (
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/runtime/docker"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // PnpmStore is the volume that holds the packages of pnpm.
-const PnpmStore = "pnpm_store"
+const PnpmStore = run.PnpmStore
 
 // abandonedAfter is after how long a volume that nobody knows of must be a
 // crash's remains: seeding takes minutes at most.

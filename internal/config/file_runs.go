@@ -11,7 +11,7 @@ type runsOpenClawFile struct {
 	Image   *string `json:"image" check:"image" doc:"Image that has OpenClaw in /app."`
 	Install *string `json:"install" check:"hostPath" doc:"Directory of the host with an npm installation of OpenClaw and its Node; it is mounted read-only, and the image need not have them."`
 	Version *string `json:"version" check:"word" doc:"Release of OpenClaw in the image; that of an installation is read from it."`
-	Memory  *Size   `json:"memory" check:"size" doc:"Most memory. Releases of the second half of 2026 want more than the default of 1024 MB for a task with tools."`
+	Memory  *Size   `json:"memory" check:"size" doc:"Most memory; default 1024 MB."`
 }
 
 type variantFile struct {
@@ -22,6 +22,7 @@ type variantFile struct {
 	Env         map[string]string `json:"env" keys:"envName" check:"envValue" doc:"Its environment, with the same replacements."`
 	Files       map[string]string `json:"files" keys:"line" doc:"Files in its workspace, by relative path, with the same replacements."`
 	Binds       []string          `json:"binds" check:"bind" doc:"Files and directories of the host that it needs, read-only."`
+	Volumes     []string          `json:"volumes" enum:"pnpm_store" doc:"Volumes of the engine that it uses, if they were filled (atoll volumes seed): each with a layer of its own to write to."`
 	Read        *string           `json:"read" enum:"envelope|text|json" doc:"How its answer is found in what it prints: an envelope as OpenClaw's, the text as it is, or a JSON object."`
 	Answer      *string           `json:"answer" check:"line" doc:"With read json: the member that is the answer, names joined by points."`
 	Failure     *string           `json:"failure" check:"line" doc:"With read json: the member that is true, or a text, if the program failed."`

@@ -43,6 +43,7 @@ type RunVariant struct {
 	Env         map[string]string `json:"env,omitzero"`
 	Files       map[string]string `json:"files,omitzero"`
 	Binds       []string          `json:"binds,omitzero"`
+	Volumes     []string          `json:"volumes,omitzero"`
 	Read        string            `json:"read,omitempty"`
 	Answer      string            `json:"answer,omitempty"`
 	Failure     string            `json:"failure,omitempty"`
@@ -97,7 +98,7 @@ func (c *Config) runsOpenClaw(f *runsOpenClawFile) (o RunsOpenClaw, err error) {
 
 func (f *variantFile) variant(id string) (v RunVariant, err error) {
 	v = RunVariant{
-		ID: id, Argv: slices.Clone(f.Argv), Env: maps.Clone(f.Env), Files: maps.Clone(f.Files), Binds: slices.Clone(f.Binds),
+		ID: id, Argv: slices.Clone(f.Argv), Env: maps.Clone(f.Env), Files: maps.Clone(f.Files), Binds: slices.Clone(f.Binds), Volumes: slices.Clone(f.Volumes),
 	}
 	for _, text := range []struct{ to, from *string }{
 		{&v.Preset, f.Preset}, {&v.Description, f.Description}, {&v.Image, f.Image}, {&v.Read, f.Read},

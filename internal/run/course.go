@@ -41,7 +41,7 @@ func (c *course) whole(ctx context.Context) error {
 func (c *course) work(ctx context.Context) (string, *Failure) {
 	place, err := c.Places.Make(ctx, &Order{
 		Run: c.job.ID, Branch: c.job.Branch, Account: c.job.Account, Agent: c.job.Agent,
-		Image: c.variant.Image, User: c.variant.User, Memory: c.job.Memory, Mounts: c.variant.Mounts, Binds: c.variant.Binds,
+		Image: c.variant.Image, User: c.variant.User, Memory: c.job.Memory, Mounts: c.variant.Mounts, Binds: c.variant.Binds, Volumes: c.variant.Volumes,
 	})
 	if err != nil {
 		return "", c.excuse(ctx, err, "sandbox_failed")

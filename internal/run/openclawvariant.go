@@ -31,6 +31,9 @@ type OpenClawOptions struct {
 // maxArgument is the longest single argument that Linux takes, with its end.
 const maxArgument = 128<<10 - 1
 
+// PnpmStore is the volume with the packages of pnpm.
+const PnpmStore = "pnpm_store"
+
 const (
 	installed   = "/opt/openclaw"
 	promptFile  = ".cogni/prompt.txt"
@@ -43,7 +46,7 @@ func OpenClaw(o OpenClawOptions) Variant {
 	return Variant{
 		ID: "sandbox:openclaw", Name: "OpenClaw", Description: "The OpenClaw agent in a sandbox of its own, for one task",
 		Image: o.Image, Timeout: 600 * time.Second, Margin: 60 * time.Second, Memory: 1024 << 20, User: "1001:1001",
-		Mounts: o.mounts(), Argv: o.argv, Env: openclawEnv, Files: o.files, Read: ReadEnvelope,
+		Mounts: o.mounts(), Volumes: []string{PnpmStore}, Argv: o.argv, Env: openclawEnv, Files: o.files, Read: ReadEnvelope,
 	}
 }
 
@@ -57,10 +60,15 @@ func (o OpenClawOptions) mounts() []Mount {
 // program is Node and OpenClaw, where they are inside.
 func (o OpenClawOptions) program() []string {
 	if o.Install == "" {
-		return []string{"node", "/app/dist/index.js"}
+		return []string{"node", plainWASM, "/app/dist/index.js"}
 	}
-	return []string{installed + "/node_modules/.bin/node", installed + "/node_modules/openclaw/openclaw.mjs"}
+	return []string{installed + "/node_modules/.bin/node", plainWASM, installed + "/node_modules/openclaw/openclaw.mjs"}
 }
+
+// plainWASM keeps Node from compiling OpenClaw's WebAssembly a second time, to
+// make it faster: that takes more memory than all the rest, and a task is over
+// before it pays.
+const plainWASM = "--liftoff-only"
 
 func (o OpenClawOptions) argv(j *Job) ([]string, error) {
 	argv := append(o.program(), "agent", "--local", "--agent", "main", "--session-id", j.ID)

@@ -25,7 +25,7 @@ func TestOpenClawVariant(t *testing.T) {
 	o := run.OpenClawOptions{Models: []openclaw.Model{{ID: "m"}}}
 	v := run.OpenClaw(o)
 	argv, err := v.Argv(job("-rf is no flag"))
-	want := []string{"node", "/app/dist/index.js", "agent", "--local", "--agent", "main", "--session-id", "r1", "--message=-rf is no flag", "--json", "--timeout", "540"}
+	want := []string{"node", "--liftoff-only", "/app/dist/index.js", "agent", "--local", "--agent", "main", "--session-id", "r1", "--message=-rf is no flag", "--json", "--timeout", "540"}
 	if err != nil || !slices.Equal(argv, want) {
 		t.Errorf("%q, %v", argv, err)
 	}

@@ -27,6 +27,7 @@ type Order struct {
 	Memory  int64
 	Mounts  []Mount
 	Binds   []string
+	Volumes []string
 }
 
 // Place is a sandbox of one run.
