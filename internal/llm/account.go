@@ -67,7 +67,7 @@ func (x *exchange) finish() {
 		x.c.q.Close = true
 	}
 	r := audit.Record{
-		Time: x.start, Kind: recordKind, RequestID: x.id, Dialect: x.dialect.String(), ModelAsked: x.account.asked,
+		Time: x.start, Kind: recordKind, RequestID: x.id, Dialect: x.speaks(), ModelAsked: x.account.asked,
 		Status: x.account.status, FirstByte: x.account.firstByte, Total: time.Since(x.start), Denied: x.account.denied,
 	}
 	if x.caller != nil {
@@ -80,6 +80,14 @@ func (x *exchange) finish() {
 	if err := x.s.options.Audit.Append(&r); err != nil {
 		x.s.options.Logger.Error("audit", "error", err, "request", x.id)
 	}
+}
+
+// speaks is what was spoken, for the records.
+func (x *exchange) speaks() string {
+	if x.route != nil && x.route.shape == ask.Embeddings {
+		return "embeddings"
+	}
+	return x.dialect.String()
 }
 
 // replayKind are the records of answers that were paid for before.

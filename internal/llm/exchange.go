@@ -168,7 +168,7 @@ func (x *exchange) reserve() *dialect.Problem {
 	}
 	var err error
 	x.reservation, err = x.s.options.Ledger.Reserve(x.s.ctx, &usage.Call{
-		ID: x.id, Subject: x.caller.subject(), Model: x.account.asked, Dialect: x.dialect.String(),
+		ID: x.id, Subject: x.caller.subject(), Model: x.account.asked, Dialect: x.speaks(),
 		InputTokens: x.ask.InputTokens, MaxOutputTokens: x.wanted(), Limits: x.caller.Limits,
 	})
 	if err == nil {

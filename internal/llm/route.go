@@ -34,6 +34,7 @@ var routes = [...]route{
 	{"POST", "/v1/responses", asks, ask.Responses, "/v1/responses"},
 	{"POST", "/v1/messages/count_tokens", asks, ask.Count, "/v1/messages/count_tokens"},
 	{"POST", "/v1/responses/compact", asks, ask.Compact, "/v1/responses/compact"},
+	{"POST", "/v1/embeddings", asks, ask.Embeddings, "/v1/embeddings"},
 	{"GET", "/v1/models", lists, ask.Chat, "/v1/models"},
 	{"GET", "/health", health, ask.Chat, ""},
 	{"HEAD", "/health", health, ask.Chat, ""},
@@ -42,6 +43,7 @@ var routes = [...]route{
 	{"POST", "/chat/completions", asks, ask.Chat, "/v1/chat/completions"},
 	{"POST", "/messages", asks, ask.Messages, "/v1/messages"},
 	{"POST", "/responses", asks, ask.Responses, "/v1/responses"},
+	{"POST", "/embeddings", asks, ask.Embeddings, "/v1/embeddings"},
 	{"GET", "/models", lists, ask.Chat, "/v1/models"},
 }
 

@@ -16,6 +16,7 @@ const (
 	Count                  // count_tokens of Messages
 	Responses              // OpenAI's Responses
 	Compact                // responses/compact
+	Embeddings             // vectors of texts
 )
 
 // Rules are what holds for a request.
@@ -71,6 +72,7 @@ type Reader struct {
 	spots  spots
 	media  int64 // bytes of pictures and files
 	medias int64
+	inputs int // texts of a request for vectors
 }
 
 // NewReader returns a reader.
@@ -80,6 +82,10 @@ func NewReader() *Reader { return &Reader{scan: jsonscan.New()} }
 func (r *Reader) Read(a *Ask, body []byte, shape Shape, rules *Rules) error {
 	*a = Ask{N: 1, MaxOutput: -1}
 	r.rules, r.shape, r.ask, r.spots, r.media, r.medias = rules, shape, a, spots{}, 0, 0
+	r.inputs = 0
+	if shape == Embeddings {
+		a.MaxOutput = 0 // nothing is written
+	}
 	r.scan.Reset(body)
 	r.top()
 	if err := r.scan.End(); err != nil {
@@ -106,6 +112,8 @@ func (r *Reader) judge() error {
 	switch most := max(r.rules.MaxN, 1); {
 	case len(a.Model) == 0:
 		return &Refusal{Status: 400, Code: "model_missing", Field: "model", Reason: "a model must be named"}
+	case r.shape == Embeddings && r.inputs == 0:
+		return &Refusal{Status: 400, Code: "input_missing", Field: "input", Reason: "a text must be given, or several"}
 	case a.N < 1 || a.N > most:
 		return &Refusal{Status: 403, Code: "limit_exceeded", Field: "n", Reason: "more answers than allowed are asked for"}
 	case r.rules.MaxOutput > 0 && a.MaxOutput > r.rules.MaxOutput:

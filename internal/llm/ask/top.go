@@ -26,6 +26,10 @@ func (r *Reader) top() {
 
 // topMember reads one member of the outermost object.
 func (r *Reader) topMember(key []byte) {
+	if r.shape == Embeddings {
+		r.embeddingsMember(key)
+		return
+	}
 	switch string(key) {
 	case "model":
 		r.model()
