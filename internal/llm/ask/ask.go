@@ -11,12 +11,12 @@ type Shape int
 
 // The shapes.
 const (
-	Chat      Shape = iota // Chat Completions
-	Messages               // Anthropic's Messages
-	Count                  // count_tokens of Messages
-	Responses              // OpenAI's Responses
-	Compact                // responses/compact
-	Embeddings             // vectors of texts
+	Chat       Shape = iota // Chat Completions
+	Messages                // Anthropic's Messages
+	Count                   // count_tokens of Messages
+	Responses               // OpenAI's Responses
+	Compact                 // responses/compact
+	Embeddings              // vectors of texts
 )
 
 // Rules are what holds for a request.
