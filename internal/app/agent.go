@@ -39,6 +39,7 @@ type AgentOptions struct {
 	Watch     func(agent.Event)
 	// History is what was said before, for a transcript that begins here.
 	History []chat.Message
+	Branch  string // key of the branch that its commits are for; "" if none are wanted
 }
 
 // Worker is an agent with everything it works with. Close it.
@@ -53,6 +54,7 @@ type Worker struct {
 	account string
 	models  *Models
 	ledger  *usage.Ledger
+	branch  *agentBranch   // nil if no commits are wanted
 	undo    []func() error // what was opened, in that order
 }
 
@@ -103,6 +105,9 @@ func (a *App) Worker(ctx context.Context, o AgentOptions) (*Worker, error) {
 
 func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err error) {
 	o.Who = inPlace(o.Who)
+	if err := w.awaitBranch(ctx, o); err != nil {
+		return err
+	}
 	if w.Box, err = a.Tools(ctx, o.Who, o.HostTools); err != nil {
 		return err
 	}
@@ -110,6 +115,9 @@ func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err erro
 	w.Plan, w.Notices = w.Box.Plan, w.Box.Notices
 	w.Tools = agent.Toolset{Set: w.Box.Set}
 	w.Limits, w.Watch = o.Limits, o.Watch
+	if err := w.prepareBranch(ctx); err != nil {
+		return err
+	}
 	if err := w.openTranscript(a, o); err != nil {
 		return err
 	}
@@ -204,6 +212,7 @@ func (w *Worker) facts() *prompt.Facts {
 	if f.ReadOnly {
 		f.AgentDir = policy.AgentTarget
 	}
+	f.Branch = w.branchName()
 	f.NetworkTools, f.NetworkCommands = p.Agent.Sandbox.NetworkAllow, p.Agent.Sandbox.NetworkExecAllow
 	f.Limits = w.BoxLimits()
 	return f

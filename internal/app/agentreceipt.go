@@ -38,6 +38,7 @@ func (w *Worker) receipt(out *agent.Outcome, failure error) *run.Receipt {
 	r := &run.Receipt{
 		ID: w.Run, Account: w.account, Model: out.Model, Text: out.Text,
 		Told:    run.Told{Session: w.Session, Model: out.Model, Usage: envelope.Usage{Input: out.Usage.Input, Output: out.Usage.Output, Total: out.Usage.Total()}},
+		Notes:   w.branch.notes(),
 		Created: ended.Add(-out.Took), Started: ended.Add(-out.Took), Ended: ended,
 	}
 	if r.Model == "" {

@@ -7,7 +7,7 @@ var IfGone = (*App).ifGone
 
 // RelaySite is a session's sandbox as the relay sees it.
 func RelaySite(s *Session) relay.Site {
-	return relay.Site{Place: relayPlace{s, relayBefore}, Root: s.Plan.Spec.Workdir, Link: "repo"}
+	return s.relaySite(relayBefore)
 }
 
 // SetFree has a value in place of what the disk says.

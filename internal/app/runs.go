@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -34,7 +35,8 @@ type Runs struct {
 	app *App
 
 	mu     sync.Mutex
-	models *Models // opened by the first run
+	models *Models                 // opened by the first run
+	held   map[string]*lease.Lease // branches, by the run that will work on them
 }
 
 // RunStore is what is written down about runs.
@@ -51,10 +53,11 @@ func (a *App) Runs(o RunsOptions) (*Runs, error) {
 		return nil, err
 	}
 	variants = append(variants, o.Variants...)
-	r := &Runs{app: a}
+	r := &Runs{app: a, held: map[string]*lease.Lease{}}
 	r.Runner = run.New(run.Options{
 		Store: a.RunStore(), Locks: a.leases, Variants: variants, Places: r, Books: r,
 		Finishers: append([]run.Finisher{relayFinisher{r}}, o.Finishers...), AtOnce: cmp.Or(o.AtOnce, cfg.Concurrency), Checkpoint: o.Checkpoint,
+		Gate: r.awaitBranch,
 	})
 	return r, nil
 }
@@ -115,7 +118,7 @@ func (r *Runs) request(ctx context.Context, t *Task) (*run.Request, error) {
 		return nil, err
 	}
 	if t.Branch != "" { // before anything is made for it
-		if _, _, err := r.relayFor(t.Account); err != nil {
+		if _, _, err := r.app.relayFor(t.Account); err != nil {
 			return nil, err
 		}
 	}

@@ -26,6 +26,7 @@ type Toolbox struct {
 	*tool.Set
 	Plan    *plan.Plan
 	Notices []string
+	session *Session // nil on the host
 	release func()
 }
 
@@ -82,7 +83,7 @@ func (a *App) toolbox(s *Session, who Who) (*Toolbox, error) {
 			return nil, err
 		}
 	}
-	return &Toolbox{Set: tool.New(o), Plan: p, Notices: s.Notices, release: s.Release}, nil
+	return &Toolbox{Set: tool.New(o), Plan: p, Notices: s.Notices, session: s, release: s.Release}, nil
 }
 
 // Caller is the session of a plan, to tools. On the host only the lists for all

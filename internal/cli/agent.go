@@ -25,6 +25,7 @@ type agentOptions struct {
 	local, hostTools, asJSON, events             bool
 	started                                      bool // the agent was
 	messages                                     string
+	branchFlags
 }
 
 // maxMessage bounds what is read of a message; the agent's own limit is below it.
@@ -43,10 +44,16 @@ next message of the same session.
 Without any model in the configuration a scripted one answers, so that everything
 can be tried without a key.
 
+With --branch or --work-item the agent works on a branch of the configured
+repository; what it has committed is judged and pushed when it has ended
+(docs/git-relay.md).
+
 Exit codes: 0 the agent has ended, also with an error of its own (meta.error of
---json), 1 it could not be started, 130 it was interrupted.`,
+--json), 1 it could not be started, or its commits could not be sent, 130 it was
+interrupted.`,
 		Example: `  atoll agent -m "make the tests pass"
   atoll agent --agent reviewer --model anthropic/claude-sonnet-4-5 --message-file task.md
+  atoll agent -m "fix the build" --work-item task.0022
   git diff | atoll agent -m - --json`,
 		Args: func(cmd *cobra.Command, args []string) error { return asAgentError(e.agentArgs(cmd, args)) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -74,6 +81,7 @@ func (o *agentOptions) add(cmd *cobra.Command) {
 	flags.IntVar(&o.maxTurns, "max-turns", agent.DefaultTurns, "most `answers` of the model")
 	flags.Int64Var(&o.maxTokens, "max-tokens", agent.DefaultTokens, "most `tokens`, read and written, of all answers together")
 	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
+	o.branchFlags.add(cmd)
 	flags.BoolVar(&o.local, "local", false, "work in this process, even if a gateway is running")
 	flags.BoolVar(&o.hostTools, "host-tools", false, "work on the host if the session is not sandboxed")
 	flags.StringVar(&o.messages, "messages", "", "`file` with a conversation as JSON, whose last message is the task")
@@ -116,10 +124,17 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 	if err := (agent.Limits{}).CheckMessage(message); err != nil {
 		return err
 	}
+	key, err := o.key()
+	if err != nil {
+		return err
+	}
 	ctx := cmd.Context()
 	a, err := e.open(ctx)
 	if err != nil {
 		return e.configError(err, false)
+	}
+	if key != "" {
+		e.resumeRelays(ctx, a)
 	}
 	view := &agentView{env: e, quiet: o.asJSON}
 	if o.events {
@@ -127,9 +142,12 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 	}
 	done := e.progress("preparing the sandbox")
 	order := o.worker(view)
-	order.History = history
+	order.History, order.Branch = history, key
 	worker, err := a.Worker(ctx, order)
 	done()
+	if errors.Is(err, app.ErrNoRelay) {
+		return withCode(exitUsage, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -139,8 +157,9 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 	outcome, failure := worker.Agent.Run(ctx, message)
 	after := context.WithoutCancel(ctx)
 	spent, err := worker.Spent(after)
+	delivery, undelivered := worker.Deliver(after, outcome, failure)
 	err = firstOf(err, worker.Keep(after, outcome, failure))
-	err = firstOf(view.end(&agentEnd{worker, outcome, failure, spent}), err)
+	err = firstOf(firstOf(view.end(&agentEnd{worker, outcome, failure, spent, delivery}), err), undelivered)
 	return firstOf(err, ctx.Err())
 }
 

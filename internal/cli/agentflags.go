@@ -6,18 +6,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// foreignFlag is a flag that scripts written for `openclaw agent`, or for a later
-// Atoll, may give. It is taken, and named in a notice.
+// foreignFlag is a flag that scripts written for `openclaw agent` may give. It is taken, and named in a notice.
 type foreignFlag struct {
 	name, short string
 	isSwitch    bool
 	instead     string // what happens
 }
 
-const (
-	noChannels = "there are no channels here, the answer is printed"
-	noRelay    = "nothing is pushed from here, commits stay in the sandbox's workspace"
-)
+const noChannels = "there are no channels here, the answer is printed"
 
 func foreignFlags() []foreignFlag {
 	return []foreignFlag{
@@ -28,10 +24,6 @@ func foreignFlags() []foreignFlag {
 		{name: "reply-channel", instead: noChannels},
 		{name: "reply-account", instead: noChannels},
 		{name: "deliver", isSwitch: true, instead: noChannels},
-		{name: "branch", instead: noRelay},
-		{name: "work-item", instead: noRelay},
-		{name: "state-key", instead: noRelay},
-		{name: "branch-mode", instead: noRelay},
 	}
 }
 

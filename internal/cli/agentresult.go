@@ -15,13 +15,22 @@ import (
 
 // atollMeta is what we tell beyond the common form.
 type atollMeta struct {
-	Run      string `json:"run"`
-	Sandbox  string `json:"sandbox"` // "" without one
-	Backend  string `json:"backend"`
-	Turns    int    `json:"turns"`
-	Calls    int    `json:"toolCalls"`
-	MicroUSD int64  `json:"microUsd"`
-	Unpriced int64  `json:"unpricedCalls"`
+	Run      string     `json:"run"`
+	Sandbox  string     `json:"sandbox"` // "" without one
+	Backend  string     `json:"backend"`
+	Turns    int        `json:"turns"`
+	Calls    int        `json:"toolCalls"`
+	MicroUSD int64      `json:"microUsd"`
+	Unpriced int64      `json:"unpricedCalls"`
+	Relay    *relayMeta `json:"relay,omitempty"` // of agents that work on a branch
+}
+
+// relayMeta is what became of an agent's commits.
+type relayMeta struct {
+	Branch string `json:"branch"`
+	State  string `json:"state"`
+	Pull   string `json:"pullRequest,omitempty"`
+	Note   string `json:"note"`
 }
 
 // value is the meta as part of an envelope.
@@ -39,6 +48,9 @@ func (e *agentEnd) envelope() *envelope.Envelope {
 	extra := atollMeta{Run: w.Run, Turns: out.Turns, Calls: out.Calls, MicroUSD: e.spent.MicroUSD, Unpriced: e.spent.Unpriced}
 	if s := w.Plan.Spec; w.Plan.Sandboxed && s != nil {
 		extra.Sandbox, extra.Backend = s.Name, s.Backend
+	}
+	if e.sent != nil {
+		extra.Relay = &relayMeta{e.sent.Branch, string(e.sent.Step), e.sent.Pull, e.sent.Note}
 	}
 	name := cmp.Or(out.Model, w.Models[0].Name)
 	provider, _, _ := strings.Cut(name, "/")

@@ -136,6 +136,7 @@ type agentEnd struct {
 	outcome *agent.Outcome
 	failure error // nil if it is done
 	spent   money.Charge
+	sent    *app.Delivery // nil if no branch was asked for
 }
 
 // end prints how it ended. An agent that failed has ended too.
@@ -147,8 +148,12 @@ func (v *agentView) end(end *agentEnd) error {
 	if end.failure != nil {
 		v.line(fmt.Sprintf("%s %s: %s", style.bold("error"), agent.CodeOf(end.failure), clip(end.failure.Error(), 1000)))
 	}
-	v.line(style.dim(fmt.Sprintf("%d tool calls · %s · %d tokens · %s · receipt %s",
-		out.Calls, out.Took.Round(time.Millisecond), out.Usage.Total(), end.cost(), end.worker.Run)))
+	text := fmt.Sprintf("%d tool calls · %s · %d tokens · %s · receipt %s",
+		out.Calls, out.Took.Round(time.Millisecond), out.Usage.Total(), end.cost(), end.worker.Run)
+	if end.sent != nil {
+		text += fmt.Sprintf(" · %s: %s", end.sent.Branch, clip(end.sent.Note, 500))
+	}
+	v.line(style.dim(text))
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -231,7 +232,7 @@ func newRelayRetryCommand(e *env) *cobra.Command {
 				}
 				var open []*relay.Record
 				for _, r := range records {
-					if !r.Step.Over() {
+					if r.Open() {
 						open = append(open, r)
 					}
 				}
@@ -272,6 +273,13 @@ func (e *env) sendRelays(cmd *cobra.Command, a *app.App, records []*relay.Record
 	return err
 }
 
+// resumeRelays sends what dead processes left.
+func (e *env) resumeRelays(ctx context.Context, a *app.App) {
+	for _, r := range a.ResumeRelays(ctx) {
+		e.notice(fmt.Sprintf("the commits of %s were left by a process that ended: %s", r.Run, app.RelayNote(r)))
+	}
+}
+
 func whoami() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
@@ -290,10 +298,15 @@ func (f *branchFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.Mode, "branch-mode", "", "thread: the conversation names the branch")
 }
 
+func (f *branchFlags) wanted() bool { return f.Wish != branch.Wish{Run: f.Run} }
+
 // key decides; "" is no branch.
-func (f *branchFlags) key(run string) (string, error) {
-	f.Run = run
-	key, err := f.Key()
+func (o *agentOptions) key() (string, error) {
+	if o.runID == "" && o.wanted() {
+		o.runID = app.NewRunID()
+	}
+	o.Run = o.runID
+	key, err := o.Key()
 	if err != nil {
 		return "", withCode(exitUsage, err)
 	}

@@ -17,9 +17,8 @@ import (
 
 type startOptions struct {
 	agentOptions // message, model, account and the like mean the same
-	branchFlags
-	variant string
-	memory  string
+	variant      string
+	memory       string
 }
 
 func newRunsStartCommand(e *env) *cobra.Command {
@@ -94,6 +93,7 @@ func (e *env) openRuns(ctx context.Context, a *app.App) (*app.Runs, error) {
 	for _, r := range runs.RecoverRuns(ctx) {
 		e.notice(fmt.Sprintf("run %s was left by a process that ended; it is over now", r.ID))
 	}
+	e.resumeRelays(ctx, a)
 	return runs, nil
 }
 
@@ -117,15 +117,15 @@ func (o *startOptions) task(cmd *cobra.Command, e *env) (*app.Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.runID == "" {
+		o.runID = app.NewRunID()
+	}
 	t := &app.Task{
 		ID: o.runID, Variant: o.variant, AgentID: o.agent, Account: o.account, Model: o.model, Memory: memory,
 		Messages: append(history, chat.Message{Role: chat.User, Text: message}), Timeout: time.Duration(o.timeout) * time.Second,
 	}
-	if t.ID == "" {
-		t.ID = app.NewRunID()
-	}
 	t.Budget.MicroUSD = microDollars(o.budget)
-	t.Branch, err = o.key(t.ID)
+	t.Branch, err = o.key()
 	return t, err
 }
 

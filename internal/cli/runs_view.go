@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +49,8 @@ func (v *runView) event(e run.Event) {
 		v.agentView.event(agent.Event{Type: agent.ToolCall, Call: e.Call})
 	case "tool_result":
 		v.toolResult(&e)
+	case "waiting":
+		v.line(v.env.style().dim(clip(e.Text, 300)))
 	}
 }
 
@@ -101,10 +105,14 @@ func receiptWords(r *run.Receipt) []string {
 	if r.Ended.IsZero() {
 		took = 0
 	}
-	return []string{
+	words := []string{
 		r.ID, r.Variant, cmp.Or(r.Told.Model, r.Model), fmt.Sprintf("%d model calls", r.Bill.Calls), fmt.Sprintf("%d tokens", r.Bill.Input+r.Bill.Output),
 		billText(&r.Bill), took.Round(time.Millisecond).String(),
 	}
+	for _, by := range slices.Sorted(maps.Keys(r.Notes)) {
+		words = append(words, by+": "+clip(r.Notes[by], 500))
+	}
+	return words
 }
 
 // billText is a bill, and how far it can be believed.
@@ -141,16 +149,17 @@ func endOf(r *run.Receipt) error {
 
 // runMeta is what we tell of a run beyond the common form.
 type runMeta struct {
-	Run      string   `json:"run"`
-	Variant  string   `json:"variant"`
-	Sandbox  string   `json:"sandbox,omitempty"`
-	Step     run.Step `json:"step"`
-	Bill     run.Bill `json:"bill"`
-	Warnings []string `json:"warnings,omitempty"`
+	Run      string            `json:"run"`
+	Variant  string            `json:"variant"`
+	Sandbox  string            `json:"sandbox,omitempty"`
+	Step     run.Step          `json:"step"`
+	Bill     run.Bill          `json:"bill"`
+	Warnings []string          `json:"warnings,omitempty"`
+	Notes    map[string]string `json:"notes,omitempty"` // by finisher
 }
 
 func (e *env) printRunEnvelope(r *run.Receipt) error {
-	extra, err := json.Marshal(&runMeta{r.ID, r.Variant, r.Sandbox, r.Step, r.Bill, r.Warnings})
+	extra, err := json.Marshal(&runMeta{r.ID, r.Variant, r.Sandbox, r.Step, r.Bill, r.Warnings, r.Notes})
 	if err != nil {
 		return err
 	}

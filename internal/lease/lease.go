@@ -83,12 +83,15 @@ func (b *Book) wait(ctx context.Context, name string, kind int16) (*Lease, error
 
 // try opens the file anew: the lock belongs to the open file description, so
 // two leases of one process conflict just as those of two processes do.
-func (b *Book) try(name string, kind int16) (*Lease, error) {
-	f, err := os.OpenFile(b.path, os.O_RDWR, 0o600)
+func (b *Book) try(name string, kind int16) (*Lease, error) { return b.tryAt(name, kind, 0) }
+
+// tryAt is try for one of the bytes after the name's own.
+func (b *Book) tryAt(name string, kind int16, after int64) (*Lease, error) {
+	f, err := b.open()
 	if err != nil {
-		return nil, fmt.Errorf("lock file: %w", err)
+		return nil, err
 	}
-	lock := unix.Flock_t{Type: kind, Start: place(name), Len: 1}
+	lock := unix.Flock_t{Type: kind, Start: place(name) + after, Len: 1}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock); err != nil {
 		_ = f.Close()
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
@@ -97,6 +100,14 @@ func (b *Book) try(name string, kind int16) (*Lease, error) {
 		return nil, fmt.Errorf("lock %q: %w", name, err)
 	}
 	return &Lease{f}, nil
+}
+
+func (b *Book) open() (*os.File, error) {
+	f, err := os.OpenFile(b.path, os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock file: %w", err)
+	}
+	return f, nil
 }
 
 // place maps a name to its byte. 62 bits keep an accidental meeting of two

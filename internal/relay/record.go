@@ -43,11 +43,15 @@ type Record struct {
 	Head     string          `json:"head,omitempty"`  // ours
 	Report   *content.Report `json:"report,omitempty"`
 	Approved string          `json:"approved,omitempty"` // by whom
+	Held     bool            `json:"held,omitzero"`      // the agent failed: a person decides whether it is pushed
 	PullURL  string          `json:"pullUrl,omitempty"`
 	Trouble  string          `json:"trouble,omitempty"` // why the last attempt ended
 	About    About           `json:"about"`
 	Changed  time.Time       `json:"changed"`
 }
+
+// Open reports whether something is left to do that needs no person.
+func (r *Record) Open() bool { return !r.Step.Over() && !r.Held }
 
 // About is what a pull request says of the run.
 type About struct {

@@ -15,6 +15,7 @@ import (
 // Send pushes what was judged and opens the pull request: what is left of it.
 // The caller holds the lock of the branch.
 func (r *Relay) Send(ctx context.Context, p *Project, record *Record) error {
+	record.Held = false
 	err := r.send(ctx, p, record)
 	record.Trouble = ""
 	if err != nil {

@@ -21,6 +21,7 @@ type Order struct {
 	Account string
 	Work    Work
 	About   About
+	Held    bool // keep them until a person has them sent
 }
 
 // Take brings the commits of a run out of its place and judges them. Afterwards
@@ -30,7 +31,7 @@ func (r *Relay) Take(ctx context.Context, p *Project, s Site, o *Order) (*Record
 	if known, err := r.Load(o.Run); !errors.Is(err, os.ErrNotExist) {
 		return known, err
 	}
-	record := &Record{Run: o.Run, Account: o.Account, Project: p.id(), Work: o.Work, About: o.About}
+	record := &Record{Run: o.Run, Account: o.Account, Project: p.id(), Work: o.Work, About: o.About, Held: o.Held}
 	dir, err := r.runDir(o.Run)
 	if err != nil {
 		return nil, err

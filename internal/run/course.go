@@ -25,6 +25,11 @@ type course struct {
 
 // whole does a run from the beginning.
 func (c *course) whole(ctx context.Context) error {
+	leave, err := c.pass(ctx)
+	if err != nil {
+		return c.end(ctx, "", c.excuse(ctx, err, "gate_failed"))
+	}
+	defer leave()
 	if err := c.queue.enter(ctx, c.job.Account); err != nil {
 		return c.end(ctx, "", fail("cancelled", "the run was cancelled before it began"))
 	}
@@ -35,6 +40,14 @@ func (c *course) whole(ctx context.Context) error {
 	}
 	text, failure := c.work(ctx)
 	return c.end(ctx, text, failure)
+}
+
+// pass goes through the gate.
+func (c *course) pass(ctx context.Context) (leave func(), err error) {
+	if c.Gate == nil {
+		return func() {}, nil
+	}
+	return c.Gate(ctx, &c.job.Request, func(text string) { c.tell(ctx, Event{Type: "waiting", Text: text}) })
 }
 
 // work provides a place and lets the agent work in it.

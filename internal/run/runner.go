@@ -19,6 +19,10 @@ type Options struct {
 	Books     Books
 	Finishers []Finisher
 	AtOnce    int // runs of this process at the same time; default 4
+	// Gate, if set, is passed before a run waits for its turn: what may take long
+	// there keeps no other run from working, and is no part of the run's time.
+	// leave is called when the run has ended, whatever became of it.
+	Gate func(ctx context.Context, r *Request, tell func(text string)) (leave func(), err error)
 	// Checkpoint, if set, is called at every step, before it is written down and
 	// after. Tests end the process there.
 	Checkpoint func(Step)

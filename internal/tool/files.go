@@ -21,7 +21,7 @@ func (c *call) resolve(input string) (policy.Path, error) {
 	if input == "" {
 		return policy.Path{}, errors.New("the path is empty")
 	}
-	return c.set.Paths.Resolve(input, "")
+	return c.set.Paths.Resolve(input, c.set.Workdir)
 }
 
 // resolveToChange is resolve for tools that write.

@@ -12,6 +12,7 @@ type Facts struct {
 	Runtime string // "docker", "linux", …
 	Image   string
 	Workdir string
+	Branch  string // of the repository in Workdir, whose commits leave; "" if none do
 	// ReadOnly says that the workspace cannot be written; AgentDir is where the
 	// agent workspace is seen read-only, if it is.
 	ReadOnly bool
@@ -65,10 +66,14 @@ func workspace(f *Facts) []string {
 	if f.ReadOnly {
 		line = fmt.Sprintf("- Your working directory is %s; it is read-only. /tmp is writable.", f.Workdir)
 	}
-	if f.AgentDir == "" {
-		return []string{line}
+	lines := []string{line}
+	if f.Branch != "" {
+		lines = append(lines, fmt.Sprintf("- It is a git repository on the branch %s. Commit what should be kept: when you have ended, your commits are checked and pushed from outside. You cannot push.", f.Branch))
 	}
-	return []string{line, fmt.Sprintf("- The agent workspace is at %s, read-only.", f.AgentDir)}
+	if f.AgentDir == "" {
+		return lines
+	}
+	return append(lines, fmt.Sprintf("- The agent workspace is at %s, read-only.", f.AgentDir))
 }
 
 func network(f *Facts) []string {

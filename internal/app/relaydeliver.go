@@ -1,0 +1,184 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/relay"
+	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+// One program of git in a sandbox may take so long: before a run, when all of a
+// repository may have to be unpacked, and after it.
+const (
+	relayBefore = 10 * time.Minute
+	relayAfter  = 45 * time.Second
+)
+
+func (a *App) relayFor(account string) (*Relays, *relay.Project, error) {
+	relays, err := a.AuditedRelays()
+	if err != nil {
+		return nil, nil, err
+	}
+	project, err := relays.Project(account)
+	return relays, project, err
+}
+
+// holdBranch waits until nobody else works on a branch, after all who came
+// before. tell, if set, is told that it waits.
+func (a *App) holdBranch(ctx context.Context, key string, tell func(string)) (*lease.Lease, error) {
+	return a.leases.HoldInTurn(ctx, "relay branch "+key, func(ahead int) {
+		if tell != nil {
+			tell(fmt.Sprintf("waiting for branch %s (%d before)", branch.Key(key).Branch(), ahead))
+		}
+	})
+}
+
+// relaySite is a session's sandbox as the relay sees it.
+func (s *Session) relaySite(step time.Duration) relay.Site {
+	return relay.Site{Place: relayPlace{s, step}, Root: s.Plan.Spec.Workdir, Link: "repo"}
+}
+
+// relayPlace runs programs in the sandbox of a session.
+type relayPlace struct {
+	session *Session
+	step    time.Duration // that one program may take
+}
+
+// Exec runs a program as the agent's user.
+func (r relayPlace) Exec(ctx context.Context, c *relay.Command) error {
+	said := &tail{most: 2 << 10}
+	ended, err := r.session.Machine.Exec(ctx, &machine.Command{
+		Argv: c.Argv, Env: CommandEnv(r.session.Plan, r.session.Plan.Env.Passed), Dir: c.Dir,
+		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: said, Timeout: r.step, EndTree: true,
+	})
+	switch {
+	case err != nil:
+		return err
+	case ended.ExitCode != 0:
+		return fmt.Errorf("%w with code %d: %.500q", relay.ErrProgram, ended.ExitCode, said.bytes())
+	}
+	return nil
+}
+
+// delivery is what is to be taken out of a place and sent.
+type delivery struct {
+	order relay.Order
+	site  func(context.Context) (relay.Site, error)
+}
+
+// deliver takes the commits out, and sends them unless they are held. Doing it again goes on where it ended. The caller holds the branch.
+// The record is nil if there was nothing that could be taken.
+func (a *App) deliver(ctx context.Context, d *delivery) (*relay.Record, string, error) {
+	relays, project, err := a.relayFor(d.order.Account)
+	if err != nil {
+		return nil, "", err
+	}
+	record, err := relays.takeOnce(ctx, project, d)
+	if errors.Is(err, relay.ErrRefused) {
+		return nil, "refused: " + err.Error(), nil
+	}
+	if err != nil {
+		return record, "", err
+	}
+	if record.Held {
+		return record, RelayNote(record), nil
+	}
+	if err := relays.Send(ctx, project, record); err != nil {
+		return record, "", err
+	}
+	return record, RelayNote(record), nil
+}
+
+// takeOnce needs the sandbox only if an earlier process did not get to the end
+// of it.
+func (r *Relays) takeOnce(ctx context.Context, project *relay.Project, d *delivery) (*relay.Record, error) {
+	if known, err := r.Load(d.order.Run); !errors.Is(err, fs.ErrNotExist) {
+		return known, err
+	}
+	site, err := d.site(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.Take(ctx, project, site, &d.order)
+}
+
+// SendRelay goes on with commits that were kept, when nobody works on the branch.
+func (a *App) SendRelay(ctx context.Context, record *relay.Record) error {
+	held, err := a.holdBranch(ctx, string(record.Work.Key), nil)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	return a.sendHeld(ctx, record)
+}
+
+func (a *App) sendHeld(ctx context.Context, record *relay.Record) error {
+	relays, project, err := a.relayFor(record.Account)
+	if err != nil {
+		return err
+	}
+	return relays.Send(ctx, project, record)
+}
+
+// ResumeRelays goes on with what agents on the host left when their process
+// ended; runs are recovered with their sandboxes. Branches on which somebody
+// works are left alone. What cannot be done now is tried by the next process.
+func (a *App) ResumeRelays(ctx context.Context) []*relay.Record {
+	relays, err := a.Relays()
+	if err != nil || relays.Config.Repository == "" {
+		return nil
+	}
+	records, err := relays.List()
+	var sent []*relay.Record
+	for _, r := range records {
+		if r.Open() && r.About.Variant == run.HostAgent && err == nil {
+			if failed := a.resumeRelay(ctx, r); failed != nil {
+				a.logger.WarnContext(ctx, "commits of a dead process", "run", r.Run, "error", failed)
+				continue
+			}
+			sent = append(sent, r)
+		}
+	}
+	if err != nil {
+		a.logger.WarnContext(ctx, "commits of dead processes", "error", err)
+	}
+	return sent
+}
+
+func (a *App) resumeRelay(ctx context.Context, r *relay.Record) error {
+	held, err := a.leases.TryHold("relay branch " + string(r.Work.Key))
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	return a.sendHeld(ctx, r)
+}
+
+func dollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
+
+// RelayNote says in one line what became of commits.
+func RelayNote(r *relay.Record) string {
+	name := r.Work.Key.Branch()
+	switch {
+	case r.Held && !r.Step.Over():
+		return "the run failed: its commits are kept and not pushed; `atoll relay push " + r.Run + "` does"
+	case r.Step == relay.Nothing:
+		return "no commits"
+	case r.Step == relay.Blocked:
+		return fmt.Sprintf("blocked: %d findings; `atoll relay status %s` lists them", len(r.Report.Findings), r.Run)
+	case r.Step == relay.Waiting:
+		return fmt.Sprintf("waits for a person: `atoll relay status %s`, then `atoll relay push %s --approve`", r.Run, r.Run)
+	case r.Step == relay.Done && r.PullURL != "":
+		return r.PullURL
+	case r.Step == relay.Done:
+		return "pushed to " + name
+	}
+	return string(r.Step)
+}
