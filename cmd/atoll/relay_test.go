@@ -90,7 +90,9 @@ func newRelayDemo(t *testing.T) *relayDemo {
 	}
 	d.env = append(os.Environ(), "HOME="+d.dir, "ATOLL_STATE_DIR="+filepath.Join(d.dir, "state"), "ATOLL_CONFIG="+filepath.Join(d.dir, "atoll.json5"),
 		"DOCKER_HOST="+nowhere, "CONTAINER_HOST="+nowhere, "GITHUB_TOKEN="+canary)
-	t.Cleanup(func() { d.atoll(context.WithoutCancel(t.Context()), "sandbox", "recreate", "--all", "--force", "--discard") })
+	t.Cleanup(func() {
+		d.atoll(context.WithoutCancel(t.Context()), "sandbox", "recreate", "--all", "--force", "--discard")
+	})
 	return d
 }
 
@@ -224,7 +226,9 @@ func (d *relayDemo) checkPulls(runs, agent string) {
 	}
 	var result struct {
 		Meta struct {
-			Atoll struct{ Relay struct{ PullRequest, State string } }
+			Atoll struct {
+				Relay struct{ PullRequest, State string }
+			}
 		}
 	}
 	if err := json.Unmarshal([]byte(agent[strings.Index(agent, "{"):]), &result); err != nil || result.Meta.Atoll.Relay.PullRequest != heads["sandbox/two"] {

@@ -3,9 +3,12 @@ package app_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -48,5 +51,53 @@ func TestInvariant_WORKSPACE_SURVIVES_FOR_PUSH(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(s.state, app.RunsDir, "run-1")); err == nil {
 		t.Error("the workspace is still there")
+	}
+}
+
+// A run whose branch somebody else works on waits before it takes a place among
+// those that work at once, and before its time begins; it says so.
+//
+// Seen to fail with a Gate that is passed after the queue.
+func TestRelayWaitsForABranch(t *testing.T) {
+	s := newRelayStage(t)
+	b := openBureau(s.site, app.RunsOptions{AtOnce: 1})
+	book, err := lease.Open(filepath.Join(s.state, "leases"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := book.HoldInTurn(t.Context(), "relay branch busy", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Release()
+	said := make(chan string, 10)
+	type end struct {
+		receipt *run.Receipt
+		err     error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		r, err := b.runs.Do(t.Context(), branchTask("run-1", "busy", commitWork), func(e run.Event) {
+			if e.Type == "waiting" {
+				said <- e.Text
+			}
+		})
+		ended <- end{r, err}
+	}()
+	select {
+	case text := <-said:
+		if !strings.Contains(text, "waiting for branch sandbox/busy (1 before)") {
+			t.Errorf("it says %q", text)
+		}
+	case <-time.After(patience):
+		t.Fatal("it does not say that it waits")
+	}
+	if r := b.do(branchTask("run-2", "free", commitWork)); r.Error != nil {
+		t.Errorf("another branch: %v", r.Error)
+	}
+	released := time.Now()
+	held.Release()
+	if first := <-ended; first.err != nil || first.receipt.Error != nil || first.receipt.Started.Before(released) {
+		t.Errorf("%+v, %v", first.receipt, first.err)
 	}
 }
