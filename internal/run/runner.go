@@ -50,36 +50,15 @@ func New(o Options) *Runner {
 // a run that was begun is returned even if its agent failed: Error says so there.
 // An error means that the run was not begun, or could not be recorded.
 func (r *Runner) Run(ctx context.Context, request *Request, watch func(Event)) (*Receipt, error) {
-	if err := request.check(); err != nil {
-		return nil, err
-	}
-	variant, err := Find(r.Variants, request.Variant)
+	begun, err := r.Begin(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	job := variant.job(request)
-	argv, err := variant.Argv(job)
-	if err != nil {
-		return nil, err // too long to be an argument, for instance: nothing has begun
-	}
-	files, err := variant.Files(job)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := r.Store.accept(ctx, request, time.Now()); err != nil {
-		return nil, err
-	}
-	return r.carryOut(ctx, &course{Runner: r, variant: variant, job: job, argv: argv, files: files, watch: watch})
+	return begun.Run(ctx, watch)
 }
 
-// carryOut takes the run's lock and does what is left of it. Whoever comes later
-// waits here, and finds it done.
-func (r *Runner) carryOut(ctx context.Context, c *course) (*Receipt, error) {
-	lock, err := r.Locks.Hold(ctx, lockName(c.job.ID))
-	if err != nil {
-		return nil, err
-	}
-	defer lock.Release()
+// carryOut does what is left of a run whose lock is held.
+func (r *Runner) carryOut(ctx context.Context, c *course) (receipt *Receipt, err error) {
 	if c.receipt, err = r.Store.Get(ctx, c.job.ID); err != nil {
 		return nil, err
 	}

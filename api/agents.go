@@ -1,0 +1,13 @@
+package api
+
+// Agents is the catalogue: everything that a run can be given to.
+type Agents struct {
+	Agents []Agent `json:"agents"`
+}
+
+// Agent is one of them.
+type Agent struct {
+	GraphID     string `json:"graphId" doc:"What a run names."`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}

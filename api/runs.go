@@ -1,0 +1,155 @@
+package api
+
+import "time"
+
+// RunRequest is a task for an agent.
+type RunRequest struct {
+	ID       string    `json:"id,omitempty" doc:"Id of the run; asking twice is asking once. Only callers that are bound to no account choose one, others give an Idempotency-Key."`
+	GraphID  string    `json:"graphId,omitempty" doc:"Which agent works, of the catalogue; sandbox:agent if none is named."`
+	Agent    string    `json:"agent,omitempty" doc:"Agent of the configuration whose settings and budgets apply; the default one if none is named."`
+	Account  string    `json:"account,omitempty" doc:"Billing account that pays. A token that is bound to one pays with that."`
+	Model    string    `json:"model,omitempty" doc:"provider/name; the agent's own if none is named."`
+	Message  string    `json:"message,omitempty" doc:"The task. Either this or messages."`
+	Messages []Message `json:"messages,omitempty" doc:"The conversation; the last message is the user's, and the task."`
+	Budget   Budget    `json:"budget,omitzero" doc:"What it may spend on models at most."`
+	Timeout  int       `json:"timeoutSeconds,omitzero" doc:"Seconds until it is ended, at most the agent's own limit."`
+	Memory   int64     `json:"memory,omitzero" doc:"Bytes of memory, at most the agent's own limit."`
+	// The branch that commits are for, the strongest first.
+	BranchName string `json:"branchName,omitempty" doc:"Key of the branch that commits go to."`
+	WorkItemID string `json:"workItemId,omitempty" doc:"Work item that names the branch, if branchName does not."`
+	StateKey   string `json:"stateKey,omitempty" doc:"Conversation that names the branch, only with branchMode thread."`
+	BranchMode string `json:"branchMode,omitempty" doc:"thread: stateKey may name the branch." enum:"thread"`
+}
+
+// Message is something that was said.
+type Message struct {
+	Role    string `json:"role" enum:"user|assistant"`
+	Content string `json:"content"`
+}
+
+// Budget bounds what is spent; 0 is no bound.
+type Budget struct {
+	USD    float64 `json:"usd,omitzero"`
+	Tokens int64   `json:"tokens,omitzero"`
+}
+
+// Run is a task and what became of it: whole when its step is done.
+type Run struct {
+	ID         string            `json:"id"`
+	GraphID    string            `json:"graphId"`
+	Account    string            `json:"account,omitempty"`
+	Model      string            `json:"model"`
+	Sandbox    string            `json:"sandbox,omitempty"`
+	Step       string            `json:"step" enum:"accepted|preparing|executing|answered|settled|finished|done"`
+	Text       string            `json:"text" doc:"The answer."`
+	Error      *Failure          `json:"error" doc:"Why there is none; null if the run succeeded or is not over."`
+	Bill       Bill              `json:"bill"`
+	Told       Told              `json:"told,omitzero" doc:"What the agent said of itself."`
+	PeakMemory int64             `json:"peakMemory,omitzero"`
+	Notes      map[string]string `json:"notes,omitempty" doc:"What became of the work, such as the address of a pull request."`
+	Created    time.Time         `json:"created"`
+	Started    time.Time         `json:"started,omitzero"`
+	Ended      time.Time         `json:"ended,omitzero"`
+	Warnings   []string          `json:"warnings,omitempty"`
+}
+
+// RunOver is the step of a run that nothing more happens to.
+const RunOver = "done"
+
+// Failure is why a run has no answer.
+type Failure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Bill is what a run has cost.
+type Bill struct {
+	MicroUSD    int64  `json:"microUsd"`
+	Input       int64  `json:"inputTokens"`
+	Output      int64  `json:"outputTokens"`
+	Calls       int    `json:"calls"`
+	Unpriced    int    `json:"unpricedCalls,omitzero"`
+	Source      string `json:"source" doc:"Whose figure it is."`
+	Provisional bool   `json:"provisional"`
+}
+
+// Told is what an agent says of itself, which is not the bill.
+type Told struct {
+	Session  string    `json:"session,omitempty"`
+	Provider string    `json:"provider,omitempty"`
+	Model    string    `json:"model,omitempty"`
+	Usage    ToldUsage `json:"usage,omitzero"`
+}
+
+// ToldUsage is how many tokens it says it used.
+type ToldUsage struct {
+	Input  int64 `json:"input"`
+	Output int64 `json:"output"`
+	Total  int64 `json:"total"`
+}
+
+// RunQuery chooses runs.
+type RunQuery struct {
+	Limit   int    `query:"limit" min:"1" max:"1000" doc:"At most so many; 100 if not given."`
+	Cursor  string `query:"cursor" doc:"next of the page before."`
+	Account string `query:"account" doc:"Only this billing account."`
+	GraphID string `query:"graphId" doc:"Only this agent."`
+	Open    bool   `query:"open" doc:"Only those that are not over."`
+}
+
+// Runs is a page of runs, the latest first.
+type Runs struct {
+	Runs []Run  `json:"runs"`
+	Next string `json:"next,omitempty" doc:"Cursor of the next page; absent if this is the last."`
+}
+
+// Event is something that happened in a run, as it happened.
+type Event struct {
+	Seq     int64             `json:"seq"`
+	At      time.Time         `json:"at"`
+	Type    string            `json:"type" enum:"text_delta|tool_call|tool_result|usage_report|step|error|done"`
+	Text    string            `json:"text,omitempty"`
+	Step    string            `json:"step,omitempty"`
+	Call    *Call             `json:"call,omitempty"`
+	IsError bool              `json:"isError,omitzero"`
+	TookMs  float64           `json:"tookMs,omitzero"`
+	Usage   *Usage            `json:"usage,omitempty"`
+	Bill    *Bill             `json:"bill,omitempty"`
+	Error   *Failure          `json:"error,omitempty"`
+	Notes   map[string]string `json:"notes,omitempty"`
+}
+
+// EventDone is the type of a run's last event.
+const EventDone = "done"
+
+// Call is a tool call, its arguments as the model wrote them.
+type Call struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Args string `json:"args"`
+}
+
+// Usage counts tokens. Input has everything that was read, cached or not.
+type Usage struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cacheRead"`
+	CacheWrite int64 `json:"cacheWrite"`
+}
+
+// EventQuery chooses events of a run.
+type EventQuery struct {
+	After int64 `query:"after" min:"0" doc:"Only those after this number. Last-Event-ID means the same."`
+}
+
+// Events is a page of a run's events.
+type Events struct {
+	Events []Event `json:"events"`
+	Over   bool    `json:"over" doc:"Nothing more will come."`
+}
+
+// RunCost is what one run has spent, so far or in the end.
+type RunCost struct {
+	ID   string `json:"id"`
+	Bill Bill   `json:"bill"`
+}

@@ -1,0 +1,177 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/api"
+)
+
+// streams is a route that answers by itself; A is its answer where it does not
+// stream.
+func streams[Q, B, A any](do func(c *call, query *Q, body *B) error) shape {
+	s := shape{query: typeOf[Q](), body: typeOf[B](), answer: typeOf[A](), event: reflect.TypeFor[api.Event]()}
+	s.serve = func(c *call) error {
+		query, body := new(Q), new(B)
+		if s.query != nil {
+			if err := decodeQuery(c.r.URL.RawQuery, query); err != nil {
+				return err
+			}
+		}
+		if s.body != nil {
+			if err := c.decodeBody(body); err != nil {
+				return err
+			}
+		}
+		return do(c, query, body)
+	}
+	return s
+}
+
+// decodeBody reads a JSON document, and wants it to be one that it knows.
+func (c *call) decodeBody(v any) error {
+	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return &api.Problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: "the body must be JSON", Hint: "send Content-Type: application/json"}
+	}
+	c.receiveBy(c.Limit.Receive)
+	if err := decodeJSON(http.MaxBytesReader(c.w, c.r.Body, c.Limit.Body), v); err != nil {
+		c.w.Header().Set("Connection", "close") // what is left of the body is nobody's
+		return err
+	}
+	c.receiveBy(0)
+	return nil
+}
+
+func decodeJSON(r io.Reader, v any) error {
+	err := json.UnmarshalRead(r, v, json.RejectUnknownMembers(true))
+	if err == nil {
+		return nil
+	}
+	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Detail: fmt.Sprintf("the body has more than %d bytes", over.Limit)}
+	}
+	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
+		return invalid(api.FieldError{Pointer: pointer(wrong.JSONPointer), Detail: meaning(wrong)})
+	}
+	if bad, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return &api.Problem{Status: http.StatusBadRequest, Code: "invalid_json", Detail: fmt.Sprintf("the body is no JSON document: at byte %d", bad.ByteOffset),
+			Errors: []api.FieldError{{Pointer: pointer(bad.JSONPointer), Detail: "cannot be read"}}}
+	}
+	return &api.Problem{Status: http.StatusBadRequest, Code: "invalid_body", Detail: "the body could not be read"}
+}
+
+// meaning says what is wrong with a member without repeating its value.
+func meaning(e *json.SemanticError) string {
+	switch {
+	case errors.Is(e, json.ErrUnknownName):
+		return "unknown field"
+	case e.GoType == nil:
+		return "cannot be used here"
+	}
+	return "must be " + kindName(e.GoType)
+}
+
+func kindName(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	return "a number in range"
+}
+
+// maxPointer bounds how much of a caller's own words is given back.
+const maxPointer = 200
+
+func pointer(p jsontext.Pointer) string {
+	text := string(p)
+	for len(text) > maxPointer || !utf8.ValidString(text) {
+		text = text[:min(len(text)-1, maxPointer)]
+	}
+	if text == "" {
+		return "/"
+	}
+	return text
+}
+
+// decodeQuery fills a query struct; what it does not know is refused.
+func decodeQuery(raw string, v any) error {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return &api.Problem{Status: http.StatusBadRequest, Code: "invalid_query", Detail: "the query cannot be read"}
+	}
+	var errs []api.FieldError
+	to := reflect.ValueOf(v).Elem()
+	for name, given := range values {
+		detail := "unknown parameter"
+		for i := range to.NumField() {
+			if field := to.Type().Field(i); field.Tag.Get("query") == name {
+				detail = setField(to.Field(i), field.Tag, given)
+			}
+		}
+		if detail != "" {
+			errs = append(errs, api.FieldError{Pointer: pointer(jsontext.Pointer(name)), Detail: detail})
+		}
+	}
+	if len(errs) > 0 {
+		return invalid(errs...)
+	}
+	return nil
+}
+
+// setField returns what is wrong, "" if nothing is.
+func setField(field reflect.Value, tag reflect.StructTag, given []string) string {
+	if len(given) != 1 {
+		return "is given more than once"
+	}
+	switch field.Kind() {
+	case reflect.String:
+		if !utf8.ValidString(given[0]) || len(given[0]) > 1000 {
+			return "must be text of at most 1000 bytes"
+		}
+		field.SetString(given[0])
+	case reflect.Bool:
+		is, err := strconv.ParseBool(given[0])
+		if err != nil {
+			return "must be true or false"
+		}
+		field.SetBool(is)
+	default:
+		return setNumber(field, tag, given[0])
+	}
+	return ""
+}
+
+func setNumber(field reflect.Value, tag reflect.StructTag, text string) string {
+	n, err := strconv.ParseInt(text, 10, field.Type().Bits())
+	if err != nil {
+		return "must be a whole number"
+	}
+	if least, err := strconv.ParseInt(tag.Get("min"), 10, 64); err == nil && n < least {
+		return "must be at least " + tag.Get("min")
+	}
+	if most, err := strconv.ParseInt(tag.Get("max"), 10, 64); err == nil && n > most {
+		return "must be at most " + tag.Get("max")
+	}
+	field.SetInt(n)
+	return ""
+}

@@ -1,0 +1,156 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+// runEvents tells what happened in a run, and goes on with what happens.
+func (s *Server) runEvents(c *call, q *api.EventQuery, _ *none) error {
+	r, err := c.run()
+	if err != nil {
+		return err
+	}
+	after := q.After
+	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
+		if after, err = strconv.ParseInt(last, 10, 64); err != nil || after < 0 {
+			return invalid(api.FieldError{Pointer: "Last-Event-ID", Detail: "must be the number of an event"})
+		}
+	}
+	if wantsEvents(c.r, true) {
+		return c.streamEvents(r.ID, after)
+	}
+	events, err := s.Book.Events(c.ctx(), r.ID, after)
+	if err != nil {
+		return err
+	}
+	page := &api.Events{Events: []api.Event{}, Over: r.Step == run.Over && len(events) == 0}
+	for i := range events {
+		page.Events = append(page.Events, eventOf(&events[i]))
+		page.Over = events[i].Type == api.EventDone
+	}
+	return c.answer(http.StatusOK, page)
+}
+
+// stream is one reader of a run's events. What it has not read yet waits in the
+// store, so one who reads slowly costs nothing but a connection.
+type stream struct {
+	*call
+	run   string
+	after int64
+	ended bool // the last event was sent
+}
+
+func (c *call) streamEvents(id string, after int64) error {
+	leave, ok := c.desk.enter(c.caller.Token, c.Limit.Streams)
+	if !ok {
+		return fmt.Errorf("%w: %d streams of events are open", access.ErrTooMany, c.Limit.Streams)
+	}
+	defer leave()
+	bell, quit := c.desk.listen(id)
+	defer quit()
+	c.w.Header().Set("Content-Type", "text/event-stream")
+	c.w.Header().Set("X-Accel-Buffering", "no")
+	s := &stream{call: c, run: id, after: after}
+	if err := s.tell("run"); err != nil {
+		return err
+	}
+	return s.follow(bell)
+}
+
+// follow sends events until the last one. A run that is over and tells nothing
+// more ends too: of one that crashed the last event may be missing.
+func (s *stream) follow(bell <-chan struct{}) error {
+	beat := time.NewTicker(s.Limit.Beat)
+	defer beat.Stop()
+	quiet := false
+	for {
+		over, more, err := s.page()
+		switch {
+		case err != nil:
+			return err
+		case s.ended || over && !more && quiet:
+			return s.tell("receipt")
+		case more:
+			continue
+		}
+		select {
+		case <-s.ctx().Done():
+			return context.Cause(s.ctx())
+		case <-bell:
+			quiet = false
+		case <-time.After(s.Limit.Look):
+			quiet = over
+		case <-beat.C:
+			if err := s.write([]byte(": alive\n\n")); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// page sends what there is, and reports whether the run was over before it looked.
+func (s *stream) page() (over, more bool, err error) {
+	r, err := s.Book.Get(s.ctx(), s.run)
+	if err != nil {
+		return false, false, err
+	}
+	events, err := s.Book.Events(s.ctx(), s.run, s.after)
+	if err != nil || len(events) == 0 {
+		return r.Step == run.Over, false, err
+	}
+	var b bytes.Buffer
+	for i := range events {
+		e := eventOf(&events[i])
+		fmt.Fprintf(&b, "id: %d\nevent: %s\ndata: ", e.Seq, e.Type)
+		if err := appendJSON(&b, &e); err != nil {
+			return false, false, err
+		}
+		s.after, s.ended = e.Seq, e.Type == api.EventDone
+	}
+	return r.Step == run.Over, true, s.write(b.Bytes())
+}
+
+// tell sends the run as it is now, without a number: it is no event of the run.
+func (s *stream) tell(name string) error {
+	r, err := s.Book.Get(s.ctx(), s.run)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	b.WriteString("event: " + name + "\ndata: ")
+	answer := runOf(r)
+	if err := appendJSON(&b, &answer); err != nil {
+		return err
+	}
+	return s.write(b.Bytes())
+}
+
+// appendJSON ends an event: JSON in one line, and an empty line.
+func appendJSON(b *bytes.Buffer, v any) error {
+	if err := json.MarshalWrite(b, v, jsontext.AllowInvalidUTF8(true), json.Deterministic(true)); err != nil {
+		return err
+	}
+	b.WriteString("\n\n")
+	return nil
+}
+
+// write sends bytes, and gives up on a reader that does not take them in time.
+func (s *stream) write(b []byte) error {
+	s.sendBy(s.Limit.Send)
+	if _, err := s.w.Write(b); err != nil {
+		return err
+	}
+	return http.NewResponseController(s.w).Flush()
+}

@@ -1,0 +1,31 @@
+package rest
+
+import (
+	"io"
+	"slices"
+)
+
+// Patterns are the routes that there are.
+func (s *Server) Patterns() (list []string) {
+	for i := range s.table {
+		list = append(list, s.table[i].pattern())
+	}
+	slices.Sort(list)
+	return list
+}
+
+// DecodeJSON is how bodies are read.
+func DecodeJSON(r io.Reader, v any) error { return decodeJSON(r, v) }
+
+// DecodeQuery is how queries are read.
+func DecodeQuery(raw string, v any) error { return decodeQuery(raw, v) }
+
+// Streams is how many readers of events there are.
+func (s *Server) Streams() (n int) {
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	for _, some := range s.desk.streams {
+		n += some
+	}
+	return n
+}

@@ -1,0 +1,280 @@
+package rest_test
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/goleak"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds every wait of these tests.
+const patience = time.Minute
+
+// office is a gateway's HTTP interface with a real store and a real runner, whose
+// agents are shell scripts, and whose sandboxes have no walls.
+type office struct {
+	t      *testing.T
+	store  run.Store
+	runner *run.Runner
+	rest   *rest.Server
+	url    string
+	client *http.Client
+}
+
+// callers are the tokens of these tests.
+func callers() map[string]*access.Caller {
+	return map[string]*access.Caller{
+		"root":   {Token: "t-root", Scope: access.Admin},
+		"alice":  {Token: "t-alice", Scope: access.Operator, Account: "alice"},
+		"bob":    {Token: "t-bob", Scope: access.Operator, Account: "bob"},
+		"reader": {Token: "t-reader", Scope: access.Read, Account: "alice"},
+	}
+}
+
+func identify(r *http.Request) (*access.Caller, error) {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if caller := callers()[token]; ok && caller != nil {
+		return caller, nil
+	}
+	return nil, access.ErrDenied
+}
+
+func newOffice(t *testing.T, change func(*rest.Options)) *office {
+	t.Helper()
+	dir := t.TempDir()
+	db, err := store.Open(t.Context(), filepath.Join(dir, "atoll.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	locks, err := lease.Open(filepath.Join(dir, "leases"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &office{t: t, store: run.Store{DB: db}, client: &http.Client{Timeout: patience, Transport: &http.Transport{}}}
+	o.runner = run.New(run.Options{Store: o.store, Locks: locks, Places: host{}, Books: host{}, Variants: []run.Variant{script()}})
+	options := rest.Options{Identify: identify, Runs: o, Book: o.store, Agents: []rest.Catalogue{list{{GraphID: "sandbox:agent", Name: "Script", Description: "A shell script."}}}}
+	if change != nil {
+		change(&options)
+	}
+	o.rest = rest.New(options)
+	server := httptest.NewServer(o.rest)
+	o.url = server.URL
+	t.Cleanup(func() { o.rest.Close(); server.Close(); o.client.CloseIdleConnections() })
+	return o
+}
+
+// list is a catalogue.
+type list []api.Agent
+
+func (l list) Agents(context.Context) ([]api.Agent, error) { return l, nil }
+
+// script is an agent that runs its task and answers what it prints.
+func script() run.Variant {
+	v := run.Custom{ID: "sandbox:agent", Argv: []string{"/bin/sh", "-c", "{task}"}, Read: "text", Timeout: patience}.Variant()
+	v.Event = func(line []byte) (run.Event, bool) {
+		text, ok := strings.CutPrefix(string(line), "say ")
+		return run.Event{Type: "text_delta", Text: text}, ok
+	}
+	return v
+}
+
+// Begin is what package app does with models and sandboxes.
+func (o *office) Begin(ctx context.Context, t *rest.Task) (*run.Begun, error) {
+	return o.runner.Begin(ctx, &run.Request{ID: t.ID, Variant: t.GraphID, Account: t.Account, Agent: "main", Model: cmp.Or(t.Model, "m"), Messages: t.Messages, Branch: t.Branch, TimeoutMs: t.Timeout.Milliseconds()})
+}
+
+func (o *office) Bill(context.Context, string) (run.Bill, error) {
+	return run.Bill{MicroUSD: 7, Source: "test"}, nil
+}
+
+// host runs programs without a sandbox.
+type host struct{ run string }
+
+func (host) Make(_ context.Context, o *run.Order) (run.Place, error) { return host{o.Run}, nil }
+func (host) Find(context.Context, string) (run.Place, error)         { return nil, nil }
+func (host) Settle(context.Context, string) (run.Bill, error) {
+	return run.Bill{MicroUSD: 7, Source: "test"}, nil
+}
+func (h host) Name() string                          { return "sbx-" + h.run }
+func (host) Write(context.Context, []run.File) error { return nil }
+func (host) Remove(context.Context) error            { return nil }
+func (host) Grant(context.Context, *grant.Terms) (func(context.Context) error, error) {
+	return func(context.Context) error { return nil }, nil
+}
+
+func (host) Exec(ctx context.Context, c *run.Command) (*run.Result, error) {
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	cmd.WaitDelay = time.Second
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	for lines := bufio.NewScanner(said); lines.Scan(); {
+		c.Line(lines.Bytes())
+	}
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return &run.Result{Stdout: out.Bytes(), Exit: exit.ExitCode()}, nil
+	}
+	return &run.Result{Stdout: out.Bytes()}, err
+}
+
+// answer is what came back.
+type answer struct {
+	*http.Response
+	body []byte
+}
+
+// ask sends a request as one of the callers.
+func (o *office) ask(who, method, path string, body any, header ...string) answer {
+	o.t.Helper()
+	response := o.open(o.t.Context(), who, method, path, body, header...)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return answer{response, text}
+}
+
+func (o *office) open(ctx context.Context, who, method, path string, body any, header ...string) *http.Response {
+	o.t.Helper()
+	var content io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		content = strings.NewReader(b)
+	default:
+		text, err := json.Marshal(b)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		content = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, o.url+path, content)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+who)
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	response, err := o.client.Do(r)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return response
+}
+
+// into reads an answer of the given status.
+func into[T any](t *testing.T, a answer, status int) *T {
+	t.Helper()
+	v := new(T)
+	if err := json.Unmarshal(a.body, v, json.RejectUnknownMembers(true)); err != nil || a.StatusCode != status {
+		t.Fatalf("%s %s: %d, want %d: %s (%v)", a.Request.Method, a.Request.URL.Path, a.StatusCode, status, a.body, err)
+	}
+	return v
+}
+
+// problem reads a problem, and checks what all of them have.
+func problem(t *testing.T, a answer, status int, code string) *api.Problem {
+	t.Helper()
+	p := into[api.Problem](t, a, status)
+	if p.Code != code || p.Status != status || p.Title == "" || p.Type == "" || p.RequestID != a.Header.Get(rest.RequestID) || a.Header.Get("Content-Type") != api.ProblemType {
+		t.Errorf("%s %s: %s; want %d %s", a.Request.Method, a.Request.URL.Path, a.body, status, code)
+	}
+	return p
+}
+
+// sse is one event of a stream.
+type sse struct{ id, event, data string }
+
+func readSSE(r io.Reader) (events []sse) {
+	var e sse
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		switch name {
+		case "id":
+			e.id = value
+		case "event":
+			e.event = value
+		case "data":
+			e.data = value
+		case "":
+			if e != (sse{}) {
+				events = append(events, e)
+			}
+			e = sse{}
+		}
+	}
+	return events
+}
+
+// counter is a limiter that lets so many runs in at once.
+type counter struct {
+	mu   sync.Mutex
+	most int
+	now  map[string]int
+	deny error
+}
+
+func (c *counter) Admit(*access.Caller) error { return c.deny }
+func (c *counter) Begin(caller *access.Caller) (func(), error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now == nil {
+		c.now = map[string]int{}
+	}
+	if c.now[caller.Token] >= c.most {
+		return nil, access.ErrQuota
+	}
+	c.now[caller.Token]++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.now[caller.Token]--
+	}, nil
+}
+
+func task(script string, more ...any) map[string]any {
+	body := map[string]any{"message": script}
+	for i := 0; i < len(more); i += 2 {
+		body[fmt.Sprint(more[i])] = more[i+1]
+	}
+	return maps.Clone(body)
+}

@@ -1,0 +1,31 @@
+package rest
+
+import "time"
+
+// Limit is how much is taken at once; zero is the default.
+type Limit struct {
+	Body    int64         // bytes of a request's body; 5 MiB
+	Receive time.Duration // until a body is there; 30 s
+	Send    time.Duration // until a reader of events has taken one; 30 s
+	Beat    time.Duration // between signs of life on a stream of events; 15 s
+	Look    time.Duration // between looks at a run of another process; 1 s
+	Streams int           // of events, of one caller at once; 100
+	Answer  time.Duration // until an answer that is not a stream is there; 2 min
+}
+
+func (l *Limit) fill() {
+	for _, d := range []struct {
+		at    *time.Duration
+		value time.Duration
+	}{{&l.Receive, 30 * time.Second}, {&l.Send, 30 * time.Second}, {&l.Beat, 15 * time.Second}, {&l.Look, time.Second}, {&l.Answer, 2 * time.Minute}} {
+		if *d.at == 0 {
+			*d.at = d.value
+		}
+	}
+	if l.Body == 0 {
+		l.Body = 5 << 20
+	}
+	if l.Streams == 0 {
+		l.Streams = 100
+	}
+}

@@ -1,0 +1,95 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/session"
+)
+
+// kinds are the errors that mean something to callers; the first that fits counts.
+func kinds() []kind {
+	return []kind{
+		{access.ErrDenied, http.StatusUnauthorized, "unauthorized"},
+		{access.ErrScope, http.StatusForbidden, "forbidden"},
+		{access.ErrTooMany, http.StatusTooManyRequests, "too_many_requests"},
+		{access.ErrQuota, http.StatusTooManyRequests, "quota_exceeded"},
+		{run.ErrNotFound, http.StatusNotFound, "run_not_found"},
+		{run.ErrOther, http.StatusConflict, "run_id_used"},
+		{session.ErrNotFound, http.StatusNotFound, "session_not_found"},
+		{session.ErrOther, http.StatusUnprocessableEntity, "idempotency_key_used"},
+		{session.ErrBusy, http.StatusServiceUnavailable, "busy"},
+		{session.ErrDraining, http.StatusServiceUnavailable, "draining"},
+		{sandbox.ErrNotFound, http.StatusNotFound, "sandbox_not_found"},
+		{sandbox.ErrBusy, http.StatusConflict, "sandbox_busy"},
+		{sandbox.ErrDenied, http.StatusForbidden, "denied_by_policy"},
+		{context.DeadlineExceeded, http.StatusGatewayTimeout, "timeout"},
+	}
+}
+
+type kind struct {
+	err    error
+	status int
+	code   string
+}
+
+// problem is what a caller is told of an error.
+func (c *call) problem(err error) *api.Problem {
+	p := c.classify(err)
+	p.Type, p.RequestID = cmp.Or(p.Type, "about:blank"), c.id
+	p.Title = cmp.Or(p.Title, http.StatusText(p.Status))
+	return p
+}
+
+func (c *call) classify(err error) *api.Problem {
+	if p, ok := errors.AsType[*api.Problem](err); ok {
+		own := *p
+		return &own
+	}
+	for _, k := range kinds() {
+		if errors.Is(err, k.err) {
+			return &api.Problem{Status: k.status, Code: k.code, Detail: err.Error(), Hint: advice.Of(err)}
+		}
+	}
+	if f, ok := errors.AsType[*run.Failure](err); ok {
+		return &api.Problem{Status: http.StatusUnprocessableEntity, Code: f.Code, Detail: f.Message, Hint: advice.Of(err)}
+	}
+	return c.other(err)
+}
+
+// other is an error that has no name. What is wrong inside is for those who run
+// the gateway, not for one of many accounts.
+func (c *call) other(err error) *api.Problem {
+	if c.caller == nil || c.caller.Account != "" {
+		return &api.Problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "the gateway could not do this", Hint: "ask its operator, with the request's id"}
+	}
+	if _, ok := errors.AsType[config.Problems](err); ok || advice.Of(err) != "" {
+		return &api.Problem{Status: http.StatusUnprocessableEntity, Code: "not_possible", Detail: err.Error(), Hint: advice.Of(err)}
+	}
+	return &api.Problem{Status: http.StatusInternalServerError, Code: "internal", Detail: err.Error()}
+}
+
+func (c *call) send(p *api.Problem) error {
+	c.w.Header().Set("Content-Type", api.ProblemType)
+	c.w.WriteHeader(p.Status)
+	return json.MarshalWrite(c.w, p)
+}
+
+// invalid is a request of which fields are wrong.
+func invalid(errs ...api.FieldError) error {
+	return &api.Problem{Status: http.StatusUnprocessableEntity, Code: "invalid_request", Detail: "the request is not valid", Errors: errs}
+}
+
+func refused(code, detail, hint string) error {
+	return &api.Problem{Status: http.StatusForbidden, Code: code, Detail: detail, Hint: hint}
+}

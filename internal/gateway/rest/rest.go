@@ -1,0 +1,81 @@
+// Package rest is the gateway's HTTP interface: agents, runs and their events,
+// sandboxes, sessions, costs, the audit log and the gateway's own health.
+//
+// Routes are a table of values, from which requests are served and the OpenAPI
+// document is made. What is said is in package api; who may say it is decided by
+// package access. This package decides what a caller sees, bounds everything that
+// comes in, and turns errors into problems.
+package rest
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/metrics"
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+// Options are what the interface is made of.
+type Options struct {
+	// Identify says who a request comes from, or why nobody knows.
+	Identify func(*http.Request) (*access.Caller, error)
+	Limits   Limiter
+	Runs     Runs
+	Book     Book
+	Agents   []Catalogue
+	Version  string
+	Metrics  *metrics.Registry // nil makes one
+	Logger   *slog.Logger      // nil discards
+	Limit    Limit
+}
+
+// Limiter bounds how often and how much a caller asks.
+type Limiter interface {
+	// Admit counts a request.
+	Admit(*access.Caller) error
+	// Begin counts a run until its end.
+	Begin(*access.Caller) (end func(), err error)
+}
+
+// Book is what is written down about runs.
+type Book interface {
+	Get(ctx context.Context, id string) (*run.Receipt, error)
+	List(ctx context.Context, f run.Filter) ([]run.Receipt, error)
+	Events(ctx context.Context, id string, after int64) ([]run.Event, error)
+}
+
+// Server answers requests. Drain or Close it before what it was made of.
+type Server struct {
+	Options
+	mux    *http.ServeMux
+	table  []route
+	desk   *desk
+	counts *metrics.Counters
+}
+
+// New makes the interface.
+func New(o Options) *Server {
+	o.Limit.fill()
+	o.Metrics = cmp.Or(o.Metrics, &metrics.Registry{})
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{Options: o, mux: http.NewServeMux(), desk: newDesk()}
+	s.counts = o.Metrics.Counter("atoll_gateway_requests_total", "HTTP requests by route and status.", "route", "status")
+	s.table = s.routes()
+	for i := range s.table {
+		s.mux.Handle(s.table[i].pattern(), s.serve(&s.table[i]))
+	}
+	s.mux.HandleFunc("/", s.nowhere)
+	return s
+}
+
+// Drain takes no more runs, waits for those under way until the context ends, and
+// ends the rest.
+func (s *Server) Drain(ctx context.Context) { s.desk.drain(ctx) }
+
+// Close ends every run, and returns when all have their receipts.
+func (s *Server) Close() { s.desk.close() }

@@ -1,0 +1,63 @@
+package rest
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/gateway/access"
+)
+
+// route is one thing that can be asked for.
+type route struct {
+	method, path string
+	scope        access.Scope // "" is open to everybody
+	summary      string
+	shape
+}
+
+// shape is what goes in and out, and who does it.
+type shape struct {
+	query, body, answer, event reflect.Type // nil if there is none
+	raw                        string       // media type of an answer that is no JSON of ours
+	keyed                      bool         // it takes an Idempotency-Key
+	serve                      func(*call) error
+}
+
+// none is the type of what a route does not have.
+type none struct{}
+
+func typeOf[T any]() reflect.Type {
+	if t := reflect.TypeFor[T](); t != reflect.TypeFor[none]() {
+		return t
+	}
+	return nil
+}
+
+// answers is a route with one answer.
+func answers[Q, B, A any](do func(c *call, query *Q, body *B) (*A, error)) shape {
+	s := streams[Q, B, A](func(c *call, query *Q, body *B) error {
+		answer, err := do(c, query, body)
+		if err != nil {
+			return err
+		}
+		return c.answer(http.StatusOK, answer)
+	})
+	s.event = nil
+	return s
+}
+
+// pattern is the route as a ServeMux wants it.
+func (r *route) pattern() string { return r.method + " " + r.path }
+
+// name is the route's name in the OpenAPI document: runsList, for instance.
+func (r *route) name() string {
+	var b strings.Builder
+	for i, part := range strings.FieldsFunc(strings.ToLower(r.method)+r.path, func(c rune) bool { return strings.ContainsRune("/{}.", c) }) {
+		if i > 0 {
+			part = strings.ToUpper(part[:1]) + part[1:]
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}

@@ -1,0 +1,232 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+// Runs carries out tasks.
+type Runs interface {
+	// Begin accepts a task. It is written down when it returns.
+	Begin(ctx context.Context, t *Task) (*run.Begun, error)
+	// Bill asks again what a run has cost.
+	Bill(ctx context.Context, id string) (run.Bill, error)
+}
+
+// defaultGraph is the agent of a run that names none.
+const defaultGraph = "sandbox:agent"
+
+// startRun gives a task to an agent: 202 if nobody waits, events if somebody does,
+// the run alone if that is all they want.
+func (s *Server) startRun(c *call, _ *none, body *api.RunRequest) error {
+	task, err := c.task(body)
+	if err != nil {
+		return err
+	}
+	work, err := s.begin(c, task)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("Location", "/api/v1/ai/runs/"+task.ID)
+	switch {
+	case prefersAsync(c.r):
+		c.w.Header().Set("Preference-Applied", "respond-async")
+		return c.answerRun(http.StatusAccepted, task.ID)
+	case wantsEvents(c.r, true):
+		return c.streamEvents(task.ID, 0)
+	}
+	select {
+	case <-work.done:
+		return c.answerRun(http.StatusOK, task.ID)
+	case <-c.ctx().Done():
+		return context.Cause(c.ctx()) // the run goes on
+	}
+}
+
+// begin has a task accepted and carried out, within the caller's quota.
+func (s *Server) begin(c *call, task *Task) (*work, error) {
+	closed, err := s.desk.open()
+	if err != nil {
+		return nil, err
+	}
+	end := closed
+	_, err = s.Book.Get(c.ctx(), task.ID)
+	if s.Limits != nil && errors.Is(err, run.ErrNotFound) { // asking again costs nothing
+		release, err := s.Limits.Begin(c.caller)
+		if err != nil {
+			closed()
+			return nil, err
+		}
+		end = func() { release(); closed() }
+	}
+	begun, err := s.Runs.Begin(c.ctx(), task)
+	if err != nil {
+		end()
+		return nil, keyProblem(err, c.r)
+	}
+	return s.desk.carry(task.ID, begun, end), nil
+}
+
+// keyProblem tells a key that was used for another task from an id that was.
+func keyProblem(err error, r *http.Request) error {
+	if errors.Is(err, run.ErrOther) && r.Header.Get(IdempotencyKey) != "" {
+		return &api.Problem{Status: http.StatusUnprocessableEntity, Code: "idempotency_key_used", Detail: "the Idempotency-Key was used for another task", Hint: "a new task needs a new key"}
+	}
+	return err
+}
+
+func (c *call) answerRun(status int, id string) error {
+	r, err := c.Book.Get(c.ctx(), id)
+	if err != nil {
+		return err
+	}
+	answer := runOf(r)
+	return c.answer(status, &answer)
+}
+
+// prefersAsync reads the Prefer header of RFC 7240.
+func prefersAsync(r *http.Request) bool {
+	for _, line := range r.Header.Values("Prefer") {
+		for part := range strings.SplitSeq(line, ",") {
+			name, _, _ := strings.Cut(part, ";")
+			if strings.EqualFold(strings.TrimSpace(name), "respond-async") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wantsEvents reads the Accept header; otherwise is for those who say nothing.
+func wantsEvents(r *http.Request, otherwise bool) bool {
+	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
+	switch {
+	case strings.Contains(accept, "text/event-stream"):
+		return true
+	case strings.Contains(accept, "application/json"):
+		return false
+	}
+	return otherwise
+}
+
+// IdempotencyKey is the header that makes asking twice asking once.
+const IdempotencyKey = "Idempotency-Key"
+
+// keyedID is the run of an idempotency key. The key belongs to the account, so
+// nobody meets another's runs by guessing keys.
+func keyedID(account, key string) string {
+	sum := sha256.Sum256([]byte(account + "\x00" + key))
+	return "run-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+}
+
+// run returns a run that the caller may see. Others are not there.
+func (c *call) run() (*run.Receipt, error) {
+	r, err := c.Book.Get(c.ctx(), c.path("id"))
+	if err == nil && !c.caller.Sees(r.Account) {
+		err = run.ErrNotFound
+	}
+	if errors.Is(err, run.ErrNotFound) {
+		return nil, &api.Problem{Status: http.StatusNotFound, Code: "run_not_found", Detail: "there is no such run"}
+	}
+	return r, err
+}
+
+func (s *Server) listRuns(c *call, q *api.RunQuery, _ *none) (*api.Runs, error) {
+	account, err := c.account(q.Account)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkCursor(q.Cursor); err != nil {
+		return nil, err
+	}
+	most := cmp.Or(q.Limit, 100)
+	list, err := s.Book.List(c.ctx(), run.Filter{Most: most, Before: q.Cursor, Account: account, Variant: q.GraphID, Open: q.Open})
+	if err != nil {
+		return nil, err
+	}
+	page := &api.Runs{Runs: []api.Run{}}
+	for i := range list {
+		if c.caller.Sees(list[i].Account) {
+			page.Runs = append(page.Runs, runOf(&list[i]))
+		}
+	}
+	if len(list) == most {
+		page.Next = list[len(list)-1].ID
+	}
+	return page, nil
+}
+
+// checkCursor wants a run that the caller can have had in a page before.
+func (c *call) checkCursor(id string) error {
+	if id == "" {
+		return nil
+	}
+	r, err := c.Book.Get(c.ctx(), id)
+	if err == nil && c.caller.Sees(r.Account) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, run.ErrNotFound) {
+		return err
+	}
+	return invalid(api.FieldError{Pointer: "cursor", Detail: "is not one of a page before"})
+}
+
+// account is whose things are meant: the caller's own if it is bound to one.
+func (c *call) account(asked string) (string, error) {
+	if asked != "" && !c.caller.Sees(asked) {
+		return "", refused("other_account", "the token is bound to another account", "leave account out")
+	}
+	return cmp.Or(c.caller.Account, asked), nil
+}
+
+func (s *Server) getRun(c *call, _, _ *none) (*api.Run, error) {
+	r, err := c.run()
+	if err != nil {
+		return nil, err
+	}
+	answer := runOf(r)
+	return &answer, nil
+}
+
+// cancelRun ends a run that is under way in this process.
+func (s *Server) cancelRun(c *call, _, _ *none) (*api.Run, error) {
+	r, err := c.run()
+	if err != nil {
+		return nil, err
+	}
+	if r.Step != run.Over {
+		work := s.desk.find(r.ID)
+		if work == nil {
+			return nil, &api.Problem{Status: http.StatusConflict, Code: "run_elsewhere", Detail: "the run is under way in another process", Hint: "end it there"}
+		}
+		work.cancel(errCancelled)
+		select {
+		case <-work.done:
+		case <-c.ctx().Done():
+			return nil, context.Cause(c.ctx())
+		}
+	}
+	return s.getRun(c, nil, nil)
+}
+
+func (s *Server) runCost(c *call, _, _ *none) (*api.RunCost, error) {
+	r, err := c.run()
+	if err != nil {
+		return nil, err
+	}
+	bill := r.Bill
+	if bill.Provisional || r.Step != run.Over {
+		if bill, err = s.Runs.Bill(c.ctx(), r.ID); err != nil {
+			return nil, err
+		}
+	}
+	return &api.RunCost{ID: r.ID, Bill: api.Bill(bill)}, nil
+}
