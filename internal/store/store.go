@@ -30,7 +30,7 @@ var migrations embed.FS
 
 // schemaVersion is the newest migration. It is also written to the file's
 // user_version, so that a process that finds it current asks nothing else.
-const schemaVersion = 5
+const schemaVersion = 6
 
 // busyTimeout is how long a statement waits for another process's transaction,
 // and busyPause how long between two tries where it does not wait by itself.

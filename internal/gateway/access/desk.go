@@ -1,0 +1,345 @@
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/store"
+)
+
+// DeskOptions are what a Desk works with.
+type DeskOptions struct {
+	DB     *store.DB
+	Now    func() time.Time // nil is time.Now
+	Logger *slog.Logger     // nil discards
+}
+
+// Desk makes, verifies and revokes tokens. It is safe for concurrent use; several
+// processes may have one on the same database.
+type Desk struct {
+	db     *store.DB
+	now    func() time.Time
+	logger *slog.Logger
+
+	mu       sync.Mutex
+	known    map[string]known
+	used     map[string]time.Time // not yet written down
+	fixed    []fixedToken
+	watchers map[string]map[*watcher]struct{}
+}
+
+// known is a token that was looked up a moment ago.
+type known struct {
+	token Token
+	hash  [sha256.Size]byte
+	at    time.Time
+}
+
+// fixedToken is one that the configuration or the environment holds. It is never
+// stored, so what hangs on it ends with it: epoch names this one and no later.
+type fixedToken struct {
+	name, epoch string
+	sum         [sha256.Size]byte
+}
+
+const (
+	// Forget is how long a token that another process revoked may still be taken.
+	Forget    = 500 * time.Millisecond
+	maxKnown  = 4096
+	maxTokens = 10_000
+	keepOld   = 30 * 24 * time.Hour // how long tokens that ended are listed
+)
+
+// NewDesk returns the desk of a database.
+func NewDesk(o DeskOptions) *Desk {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Desk{db: o.DB, now: o.Now, logger: o.Logger, known: map[string]known{}, used: map[string]time.Time{}, watchers: map[string]map[*watcher]struct{}{}}
+}
+
+// SetFixed replaces the tokens that come from the configuration, by the name of
+// their source. They are admin tokens of every account. Whoever uses one that is
+// not among them any more is told that it ended.
+func (d *Desk) SetFixed(tokens map[string]secret.Value) {
+	var fixed []fixedToken
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name, value := range tokens {
+		if value.IsEmpty() {
+			continue
+		}
+		f := fixedToken{name: name, epoch: rand.Text(), sum: sha256.Sum256([]byte(value.Reveal()))}
+		for _, old := range d.fixed {
+			if old.name == name && old.sum == f.sum {
+				f.epoch = old.epoch
+			}
+		}
+		fixed = append(fixed, f)
+	}
+	before := d.fixed
+	d.fixed = fixed
+	for _, old := range before {
+		if d.fixedEpoch(old.epoch) == nil {
+			d.end(old.name)
+		}
+	}
+}
+
+// fixedEpoch is the fixed token of an epoch. The lock is held.
+func (d *Desk) fixedEpoch(epoch string) *fixedToken {
+	for i := range d.fixed {
+		if d.fixed[i].epoch == epoch {
+			return &d.fixed[i]
+		}
+	}
+	return nil
+}
+
+func (f *fixedToken) caller() *Caller { return &Caller{Token: f.name, Name: f.name, Scope: Admin} }
+
+// Create makes a token. Its text cannot be had again.
+func (d *Desk) Create(ctx context.Context, spec Spec) (secret.Value, *Token, error) {
+	if err := spec.check(); err != nil {
+		return secret.Value{}, nil, err
+	}
+	if spec.Life == 0 {
+		spec.Life = DefaultLife
+	}
+	id, proof, text := mint(prefix)
+	now := d.now().Truncate(time.Millisecond)
+	t := &Token{ID: id, Spec: spec, Created: now, Expires: now.Add(spec.Life)}
+	if err := d.db.Tx(ctx, func(tx *sql.Tx) error { return insert(ctx, tx, t, hash(id, proof)) }); err != nil {
+		return secret.Value{}, nil, err
+	}
+	return secret.New(text), t, nil
+}
+
+func insert(ctx context.Context, tx *sql.Tx, t *Token, sum [sha256.Size]byte) error {
+	old := t.Created.Add(-keepOld).UnixMilli()
+	if _, err := tx.ExecContext(ctx, "DELETE FROM gateway_tokens WHERE min(expires_at_ms, ifnull(revoked_at_ms, expires_at_ms)) < ?", old); err != nil {
+		return err
+	}
+	var count int
+	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM gateway_tokens").Scan(&count); err != nil {
+		return err
+	}
+	if count >= maxTokens {
+		return advice.With(fmt.Errorf("there are %d gateway tokens, and no more are made", count), "revoke those that nobody uses; they are dropped a month later")
+	}
+	quota, err := json.Marshal(t.Quota)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO gateway_tokens (id, hash, name, scope, account, quota, created_at_ms, expires_at_ms) VALUES (?,?,?,?,?,?,?,?)`,
+		t.ID, sum[:], t.Name, string(t.Scope), t.Account, string(quota), t.Created.UnixMilli(), t.Expires.UnixMilli())
+	return err
+}
+
+// Verify returns who a caller is by the text that was sent. Every refusal is the
+// same ErrDenied.
+func (d *Desk) Verify(ctx context.Context, text string) (*Caller, error) {
+	if f := d.matchFixed(text); f != nil {
+		return f.caller(), nil
+	}
+	id, proof, ok := split(prefix, text)
+	if !ok {
+		return nil, ErrDenied
+	}
+	t, err := d.lookup(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	sum := hash(id, proof)
+	if subtle.ConstantTimeCompare(sum[:], t.hash[:]) != 1 {
+		return nil, ErrDenied
+	}
+	return d.accept(&t.token)
+}
+
+// accept is the caller of a token that was proven, if it is still good.
+func (d *Desk) accept(t *Token) (*Caller, error) {
+	now := d.now()
+	if t.State(now) != "active" {
+		return nil, ErrDenied
+	}
+	d.mu.Lock()
+	d.used[t.ID] = now
+	d.mu.Unlock()
+	return t.caller(), nil
+}
+
+// matchFixed compares with every fixed token, however many fit.
+func (d *Desk) matchFixed(text string) (match *fixedToken) {
+	sum := sha256.Sum256([]byte(text))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.fixed {
+		if subtle.ConstantTimeCompare(sum[:], d.fixed[i].sum[:]) == 1 {
+			f := d.fixed[i]
+			match = &f
+		}
+	}
+	return match
+}
+
+// HasTokens reports whether anybody could be let in by a token.
+func (d *Desk) HasTokens(ctx context.Context) (bool, error) {
+	d.mu.Lock()
+	fixed := len(d.fixed)
+	d.mu.Unlock()
+	if fixed > 0 {
+		return true, nil
+	}
+	var n int
+	err := d.db.QueryRowContext(ctx, "SELECT count(*) FROM gateway_tokens WHERE revoked_at_ms IS NULL AND expires_at_ms > ?", d.now().UnixMilli()).Scan(&n)
+	return n > 0, d.db.Explain(err)
+}
+
+// lookup reads a token, at most once in a while.
+func (d *Desk) lookup(ctx context.Context, id string) (known, error) {
+	d.mu.Lock()
+	k, ok := d.known[id]
+	d.mu.Unlock()
+	now := d.now()
+	if age := now.Sub(k.at); ok && age >= 0 && age < Forget {
+		return k, nil
+	}
+	found, err := d.read(ctx, "WHERE id = ?", id)
+	if err != nil {
+		return known{}, err
+	}
+	if len(found) == 0 {
+		return known{}, ErrDenied
+	}
+	k = found[0]
+	k.at = now
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.known) >= maxKnown {
+		clear(d.known)
+	}
+	d.known[id] = k
+	return k, nil
+}
+
+// List returns all tokens, the newest first; those that ended stay for a month.
+func (d *Desk) List(ctx context.Context) ([]Token, error) {
+	if err := d.Flush(ctx); err != nil {
+		return nil, err
+	}
+	all, err := d.read(ctx, "ORDER BY created_at_ms DESC, id")
+	tokens := make([]Token, 0, len(all))
+	for i := range all {
+		tokens = append(tokens, all[i].token)
+	}
+	return tokens, err
+}
+
+// Accounts returns the accounts that tokens in force speak for.
+func (d *Desk) Accounts(ctx context.Context) (accounts []string, err error) {
+	rows, err := d.db.QueryContext(ctx, "SELECT DISTINCT account FROM gateway_tokens WHERE revoked_at_ms IS NULL AND expires_at_ms > ? ORDER BY account", d.now().UnixMilli())
+	if err != nil {
+		return nil, d.db.Explain(err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells
+	for rows.Next() {
+		var account string
+		if err := rows.Scan(&account); err != nil {
+			return nil, d.db.Explain(err)
+		}
+		accounts = append(accounts, account)
+	}
+	return accounts, d.db.Explain(rows.Err())
+}
+
+func (d *Desk) read(ctx context.Context, where string, args ...any) (all []known, err error) {
+	rows, err := d.db.QueryContext(ctx, `SELECT id, hash, name, scope, account, quota, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms
+		FROM gateway_tokens `+where, args...)
+	if err != nil {
+		return nil, d.db.Explain(err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells
+	for rows.Next() {
+		k, err := scan(rows)
+		if err != nil {
+			return nil, d.db.Explain(err)
+		}
+		all = append(all, k)
+	}
+	return all, d.db.Explain(rows.Err())
+}
+
+func scan(rows *sql.Rows) (k known, err error) {
+	var sum []byte
+	var quota string
+	var created, expires int64
+	var revoked, used sql.NullInt64
+	t := &k.token
+	if err := rows.Scan(&t.ID, &sum, &t.Name, &t.Scope, &t.Account, &quota, &created, &expires, &revoked, &used); err != nil {
+		return k, err
+	}
+	if copy(k.hash[:], sum) != sha256.Size {
+		return k, errors.New("the hash of a gateway token is damaged")
+	}
+	t.Created, t.Expires = time.UnixMilli(created), time.UnixMilli(expires)
+	t.Revoked, t.LastUsed = moment(revoked), moment(used)
+	return k, json.Unmarshal([]byte(quota), &t.Quota)
+}
+
+func moment(ms sql.NullInt64) *time.Time {
+	if !ms.Valid {
+		return nil
+	}
+	at := time.UnixMilli(ms.Int64)
+	return &at
+}
+
+// Revoke ends a token at once; other processes notice within Forget.
+func (d *Desk) Revoke(ctx context.Context, id string) error {
+	result, err := d.db.ExecContext(ctx, "UPDATE gateway_tokens SET revoked_at_ms = ifnull(revoked_at_ms, ?) WHERE id = ?", d.now().UnixMilli(), id)
+	if err != nil {
+		return d.db.Explain(err)
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, fmt.Errorf("%w: %s", ErrUnknown, id))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.known, id)
+	d.end(id)
+	return nil
+}
+
+// Flush writes down when tokens were last used.
+func (d *Desk) Flush(ctx context.Context) error {
+	d.mu.Lock()
+	used := d.used
+	d.used = map[string]time.Time{}
+	d.mu.Unlock()
+	if len(used) == 0 {
+		return nil
+	}
+	return d.db.Tx(ctx, func(tx *sql.Tx) error {
+		for id, at := range used {
+			if _, err := tx.ExecContext(ctx, "UPDATE gateway_tokens SET last_used_at_ms = max(ifnull(last_used_at_ms, 0), ?) WHERE id = ?", at.UnixMilli(), id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

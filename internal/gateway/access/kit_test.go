@@ -1,0 +1,85 @@
+package access_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clock is a time that tests move.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// desk is a desk on a real file, with a clock that stands still.
+func desk(t *testing.T) (*access.Desk, *clock, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "atoll.db")
+	c := &clock{now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
+	return another(t, path, c), c, path
+}
+
+// another is the desk of another process on the same file.
+func another(t *testing.T, path string, c *clock) *access.Desk {
+	t.Helper()
+	db, err := store.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return access.NewDesk(access.DeskOptions{DB: db, Now: c.Now})
+}
+
+// keep runs a desk's background work for the length of a test.
+func keep(t *testing.T, d *access.Desk) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var work sync.WaitGroup
+	work.Go(func() { d.Keep(ctx) })
+	t.Cleanup(func() { cancel(); work.Wait() })
+}
+
+// ends waits for a channel to be closed.
+func ends(t *testing.T, what string, ended <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s: nobody was told", what)
+	}
+}
+
+func open(ended <-chan struct{}) bool {
+	select {
+	case <-ended:
+		return false
+	default:
+		return true
+	}
+}
+
+func all(d *access.Desk, c *clock) *access.Access {
+	return &access.Access{Desk: d, Devices: access.NewDevices(d), Limiter: access.NewLimiter(access.LimiterOptions{Now: c.Now}), Throttle: access.NewThrottle(c.Now)}
+}

@@ -1,0 +1,191 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// Spending tells what was spent; *usage.Ledger does.
+type Spending interface {
+	Spent(ctx context.Context, scope usage.Scope, key string) (usage.Charge, error)
+}
+
+// LimiterOptions are what a Limiter counts with.
+type LimiterOptions struct {
+	Spending  Spending                                               // nil if no money is counted
+	Sandboxes func(ctx context.Context, account string) (int, error) // alive; nil if none are
+	Defaults  Quota                                                  // where a token says nothing
+	Now       func() time.Time                                       // nil is time.Now
+}
+
+// Limiter bounds how often and how much is done with each token.
+type Limiter struct {
+	options LimiterOptions
+
+	mu       sync.Mutex
+	defaults Quota
+	buckets  map[string]*bucket
+	runs     map[string]int
+}
+
+// bucket refills with time: a minute's worth at most.
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+const (
+	// DefaultRequests is how many requests a minute a token may make that says nothing.
+	DefaultRequests = 6000
+	// DefaultRuns is how many runs and tasks a token may have at once that says nothing.
+	DefaultRuns = 1000
+	maxBuckets  = maxTokens
+)
+
+// NewLimiter returns a limiter that has seen nothing yet.
+func NewLimiter(o LimiterOptions) *Limiter {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	l := &Limiter{options: o, buckets: map[string]*bucket{}, runs: map[string]int{}}
+	l.SetDefaults(o.Defaults)
+	return l
+}
+
+// SetDefaults replaces what holds for tokens that say nothing; 0 is the built-in
+// number.
+func (l *Limiter) SetDefaults(q Quota) {
+	if q.Requests == 0 {
+		q.Requests = DefaultRequests
+	}
+	if q.Runs == 0 {
+		q.Runs = DefaultRuns
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.defaults = q
+}
+
+// quota is a caller's own, with defaults.
+func (l *Limiter) quota(c *Caller) Quota {
+	q := c.Quota
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if q.Requests == 0 {
+		q.Requests = l.defaults.Requests
+	}
+	if q.Runs == 0 {
+		q.Runs = l.defaults.Runs
+	}
+	if q.Sandboxes == 0 {
+		q.Sandboxes = l.defaults.Sandboxes
+	}
+	if q.MicroUSD == 0 && c.Account != "" {
+		q.MicroUSD = l.defaults.MicroUSD
+	}
+	return q
+}
+
+// Admit counts a request; it is ErrTooMany if there were too many in the last
+// minute.
+func (l *Limiter) Admit(c *Caller) error {
+	perMinute := float64(l.quota(c).Requests)
+	now := l.options.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.buckets[c.Token]
+	if b == nil {
+		l.makeRoom(now)
+		b = &bucket{left: perMinute, at: now}
+		l.buckets[c.Token] = b
+	}
+	if passed := now.Sub(b.at); passed > 0 {
+		b.left += passed.Minutes() * perMinute
+	}
+	b.left, b.at = min(b.left, perMinute), now
+	if b.left < 1 {
+		return fmt.Errorf("%w: this token may make %.0f a minute", ErrTooMany, perMinute)
+	}
+	b.left--
+	return nil
+}
+
+// makeRoom forgets buckets that are full again. The lock is held.
+func (l *Limiter) makeRoom(now time.Time) {
+	if len(l.buckets) < maxBuckets {
+		return
+	}
+	for id, b := range l.buckets {
+		if now.Sub(b.at) >= time.Minute {
+			delete(l.buckets, id)
+		}
+	}
+	for id := range l.buckets { // a token more or less: each is one that was verified
+		if len(l.buckets) < maxBuckets*3/4 {
+			return
+		}
+		delete(l.buckets, id)
+	}
+}
+
+// Begin counts a run or a task as under way until end is called, which may be
+// called more than once. It is ErrQuota if the token has too many, or its account
+// has spent its day's money.
+func (l *Limiter) Begin(ctx context.Context, c *Caller) (end func(), err error) {
+	q := l.quota(c)
+	if err := l.afford(ctx, c, q.MicroUSD); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := l.runs[c.Token]; n >= q.Runs {
+		return nil, fmt.Errorf("%w: %d of %d runs are under way", ErrQuota, n, q.Runs)
+	}
+	l.runs[c.Token]++
+	return sync.OnceFunc(func() { l.finish(c.Token) }), nil
+}
+
+func (l *Limiter) finish(token string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.runs[token]--; l.runs[token] <= 0 {
+		delete(l.runs, token)
+	}
+}
+
+// afford looks at what the account has spent today. Calls under way are bounded by
+// the budgets of models, which reserve before they ask.
+func (l *Limiter) afford(ctx context.Context, c *Caller, microUSD int64) error {
+	if microUSD == 0 || l.options.Spending == nil {
+		return nil
+	}
+	spent, err := l.options.Spending.Spent(ctx, usage.ScopeDay, usage.Day(c.Account, l.options.Now()))
+	if err != nil {
+		return err
+	}
+	if spent.MicroUSD >= microUSD {
+		return fmt.Errorf("%w: %s of %s are spent today", ErrQuota, usage.Dollars(spent.MicroUSD), usage.Dollars(microUSD))
+	}
+	return nil
+}
+
+// Room is ErrQuota if the caller's account has as many sandboxes as it may.
+// Whoever is about to make one asks.
+func (l *Limiter) Room(ctx context.Context, c *Caller) error {
+	most := l.quota(c).Sandboxes
+	if most == 0 || l.options.Sandboxes == nil {
+		return nil
+	}
+	alive, err := l.options.Sandboxes(ctx, c.Account)
+	if err != nil {
+		return err
+	}
+	if alive >= most {
+		return fmt.Errorf("%w: %d of %d sandboxes are alive", ErrQuota, alive, most)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/pattern"
+)
+
+// Spec is what a token is made from.
+type Spec struct {
+	Name    string        `json:"name,omitempty"` // for people
+	Scope   Scope         `json:"scope"`
+	Account string        `json:"account,omitempty"`
+	Quota   Quota         `json:"quota,omitzero"`
+	Life    time.Duration `json:"-"` // 0 is DefaultLife
+}
+
+// Token is what is known of a token but its text.
+type Token struct {
+	ID string `json:"id"`
+	Spec
+	Created  time.Time  `json:"created"`
+	Expires  time.Time  `json:"expires"`
+	Revoked  *time.Time `json:"revoked,omitempty"`
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
+}
+
+// State says whether a token is good at a moment: "active", "expired" or
+// "revoked".
+func (t *Token) State(now time.Time) string {
+	switch {
+	case t.Revoked != nil && !now.Before(*t.Revoked):
+		return "revoked"
+	case !now.Before(t.Expires):
+		return "expired"
+	}
+	return "active"
+}
+
+func (t *Token) caller() *Caller {
+	return &Caller{Token: t.ID, Name: t.Name, Scope: t.Scope, Account: t.Account, Quota: t.Quota}
+}
+
+// The bounds of a token's life.
+const (
+	DefaultLife = 90 * 24 * time.Hour
+	MaxLife     = 2 * 366 * 24 * time.Hour
+)
+
+// ErrUnknown is an id that no token has.
+var ErrUnknown = errors.New("no gateway token has this id")
+
+var (
+	accountForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$`)
+	nameForm    = pattern.New(`^[A-Za-z0-9][A-Za-z0-9 ._:@/+-]{0,127}$`)
+)
+
+func (s *Spec) check() error {
+	switch {
+	case !slices.Contains(order, s.Scope):
+		return advice.With(fmt.Errorf("scope %q is not known", s.Scope), "choose admin, operator, run or read")
+	case s.Account != "" && !accountForm.MatchString(s.Account):
+		return errors.New("an account is 1 to 128 letters, digits and ._@+-, beginning with a letter or digit")
+	case s.Name != "" && !nameForm.MatchString(s.Name):
+		return errors.New("a token's name is 1 to 128 letters, digits, spaces and ._:@/+-, beginning with a letter or digit")
+	case s.Quota.Runs < 0 || s.Quota.Sandboxes < 0 || s.Quota.Requests < 0 || s.Quota.MicroUSD < 0:
+		return errors.New("a quota is 0, for none, or more")
+	case s.Quota.MicroUSD > 0 && s.Account == "":
+		return advice.With(errors.New("money is counted by account, and this token has none"), "name it with --account")
+	case s.Life < 0 || s.Life > MaxLife:
+		return fmt.Errorf("a gateway token lives at most %d days", int(MaxLife.Hours()/24))
+	}
+	return nil
+}
+
+const (
+	prefix      = "atollgw_"
+	idWidth     = 26 // of rand.Text: 130 bits
+	secretBytes = 32
+	secretWidth = 52 // of base32
+	// Width is how long a token's text is.
+	Width = len(prefix) + idWidth + 1 + secretWidth
+)
+
+// mint makes a token's text: an id to find it by and 256 random bits to prove it.
+func mint(prefix string) (id, proof, text string) {
+	var b [secretBytes]byte
+	_, _ = rand.Read(b[:]) // never fails
+	id, proof = rand.Text(), base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:])
+	return id, proof, prefix + id + "_" + proof
+}
+
+// split takes a token's text apart.
+func split(prefix, text string) (id, proof string, ok bool) {
+	rest, ok := strings.CutPrefix(text, prefix)
+	if !ok || len(rest) != idWidth+1+secretWidth || rest[idWidth] != '_' {
+		return "", "", false
+	}
+	id, proof = rest[:idWidth], rest[idWidth+1:]
+	return id, proof, isText(id) && isText(proof)
+}
+
+func isText(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'A' || c > 'Z') && (c < '2' || c > '7') {
+			return false
+		}
+	}
+	return true
+}
+
+func hash(id, proof string) [sha256.Size]byte { return sha256.Sum256([]byte(id + ":" + proof)) }

@@ -1,0 +1,122 @@
+package access
+
+import (
+	"context"
+	"time"
+)
+
+// Connections outlive the check that let them in: they watch their token.
+
+// watchEvery is how often the desk looks for tokens that ended elsewhere; with
+// the time of a look it stays below a second.
+const (
+	watchEvery = 500 * time.Millisecond
+	flushEvery = 20 // looks
+)
+
+type watcher struct{ ended chan struct{} }
+
+// Watch returns a channel that is closed when a caller's token is revoked,
+// expires or is taken out of the configuration: what the caller has open must
+// end then. stop ends the watching. Keep has to run.
+func (d *Desk) Watch(c *Caller) (ended <-chan struct{}, stop func()) {
+	w := &watcher{make(chan struct{})}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.watchers[c.Token] == nil {
+		d.watchers[c.Token] = map[*watcher]struct{}{}
+	}
+	d.watchers[c.Token][w] = struct{}{}
+	return w.ended, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.watchers[c.Token], w)
+		if len(d.watchers[c.Token]) == 0 {
+			delete(d.watchers, c.Token)
+		}
+	}
+}
+
+// end tells everybody who watches a token. The lock is held.
+func (d *Desk) end(id string) {
+	for w := range d.watchers[id] {
+		close(w.ended)
+	}
+	delete(d.watchers, id)
+}
+
+// Keep looks after tokens until the context ends: those that ended elsewhere,
+// and when each was last used.
+func (d *Desk) Keep(ctx context.Context) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			d.complain(ctx, d.Flush(context.WithoutCancel(ctx)))
+			return
+		case <-tick.C:
+		}
+		d.complain(ctx, d.look(ctx))
+		if n%flushEvery == 0 {
+			d.complain(ctx, d.Flush(ctx))
+		}
+	}
+}
+
+func (d *Desk) complain(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		d.logger.ErrorContext(ctx, "gateway tokens", "error", err)
+	}
+}
+
+// look ends what watches tokens that are good no more.
+func (d *Desk) look(ctx context.Context) error {
+	watched := d.watched()
+	if len(watched) == 0 {
+		return nil
+	}
+	active, err := d.active(ctx)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range watched {
+		if !active[id] {
+			delete(d.known, id)
+			d.end(id)
+		}
+	}
+	return nil
+}
+
+// watched are the ids of stored tokens that somebody watches: fixed ones, and the
+// socket's, end by other means.
+func (d *Desk) watched() (ids []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id := range d.watchers {
+		if len(id) == idWidth && isText(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (d *Desk) active(ctx context.Context) (map[string]bool, error) {
+	rows, err := d.db.QueryContext(ctx, "SELECT id FROM gateway_tokens WHERE revoked_at_ms IS NULL AND expires_at_ms > ?", d.now().UnixMilli())
+	if err != nil {
+		return nil, d.db.Explain(err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells
+	active := map[string]bool{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, d.db.Explain(err)
+		}
+		active[id] = true
+	}
+	return active, d.db.Explain(rows.Err())
+}
