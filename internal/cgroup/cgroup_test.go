@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/blockdev"
 )
 
 // tree is a made-up /sys/fs/cgroup.
@@ -131,6 +134,73 @@ func TestHybrid(t *testing.T) {
 	}
 	if len(g.Dirs) != 3 {
 		t.Errorf("directories %v", g.Dirs)
+	}
+}
+
+// disk is one of a made-up sysfs, with a scheduler.
+func (f *tree) disk(t *testing.T, h *Host, minor uint32, scheduler string) blockdev.Disk {
+	t.Helper()
+	disk := blockdev.Disk{Major: 8, Minor: minor, Name: fmt.Sprintf("sd%c", 'a'+minor/16)}
+	f.write(t, "dev/block/"+disk.String()+"/queue/scheduler", "none ["+scheduler+"]\n")
+	h.disks.Sys = f.dir
+	return disk
+}
+
+func TestDisksOfVersion2(t *testing.T) {
+	f := newTree(t)
+	mount := f.unified(t, "", "io memory")
+	h := f.find(t)
+	disk := f.disk(t, h, 0, "bfq")
+	limits := Limits{IO: IO{Disks: []blockdev.Disk{disk}, ReadBps: 1000, WriteBps: 2000, ReadIOps: 30, WriteIOps: 40, Weight: 500}}
+	if missing := h.Missing(limits); len(missing) != 0 {
+		t.Errorf("missing %v", missing)
+	}
+	if _, err := h.Make("box", limits); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"io.max": "8:0 rbps=1000 wbps=2000 riops=30 wiops=40", "io.bfq.weight": "500"}
+	if diff := cmp.Diff(want, files(t, filepath.Join(mount, "atoll", "box"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDisksOfVersion1(t *testing.T) {
+	f := newTree(t)
+	mount := f.version1(t, "blkio")
+	f.unified(t, "unified", "hugetlb")
+	h := f.find(t)
+	disk := f.disk(t, h, 16, "bfq")
+	if _, err := h.Make("box", Limits{IO: IO{Disks: []blockdev.Disk{disk}, ReadBps: 1000, WriteIOps: 40, Weight: 10}}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"blkio.throttle.read_bps_device": "8:16 1000", "blkio.throttle.write_iops_device": "8:16 40", "blkio.bfq.weight": "10"}
+	if diff := cmp.Diff(want, files(t, filepath.Join(mount, "atoll", "box"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A share is given where a scheduler reads it, and nowhere else.
+func TestWeightNeedsAScheduler(t *testing.T) {
+	f := newTree(t)
+	mount := f.unified(t, "", "io")
+	h := f.find(t)
+	limits := Limits{IO: IO{Disks: []blockdev.Disk{f.disk(t, h, 0, "mq-deadline")}, Weight: 1000}}
+	missing := h.Missing(limits)
+	if len(missing) != 1 || missing[0].Limit != Weight || !strings.Contains(advice.Of(missing[0].Err), "/sys/block/sda/queue/scheduler") {
+		t.Errorf("missing %v", missing)
+	}
+	f.write(t, "io.cost.qos", "8:0 enable=1 ctrl=auto\n")
+	if missing := h.Missing(limits); len(missing) != 0 {
+		t.Errorf("missing %v with costs", missing)
+	}
+	if _, err := h.Make("box", limits); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"io.weight": "10000"}, files(t, filepath.Join(mount, "atoll", "box"))); diff != "" {
+		t.Error(diff)
+	}
+	if missing := newTree(t).find(t).Missing(Limits{IO: IO{Disks: limits.IO.Disks, ReadBps: 1}}); len(missing) != 1 || missing[0].Limit != Rate {
+		t.Errorf("without control groups: missing %v", missing)
 	}
 }
 

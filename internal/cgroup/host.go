@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/blockdev"
 )
 
 // family is the directory below which all our groups are.
@@ -27,6 +29,7 @@ type hierarchy struct {
 type Host struct {
 	controllers map[string]*hierarchy
 	core        *hierarchy // of version 2, which can hold processes without any controller
+	disks       blockdev.Finder
 }
 
 // Find looks at this machine.

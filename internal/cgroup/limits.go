@@ -16,10 +16,13 @@ type Limits struct {
 	// 0 as much swap as memory.
 	MemorySwap int64
 	CPUs       float64
+	IO         IO
 }
 
 // None reports whether nothing is limited.
-func (l Limits) None() bool { return l == Limits{} }
+func (l Limits) None() bool {
+	return l.Pids == 0 && l.Memory == 0 && l.MemorySwap == 0 && l.CPUs == 0 && l.IO.none()
+}
 
 // Limit is one of Limits.
 type Limit string
@@ -30,6 +33,8 @@ const (
 	Memory Limit = "memory"
 	Swap   Limit = "swap"
 	CPU    Limit = "CPU time"
+	Rate   Limit = "reading and writing"
+	Weight Limit = "the share of a disk"
 )
 
 // Missing is a limit that cannot be set here.
@@ -68,7 +73,7 @@ func (h *Host) settings(l Limits) []setting {
 			list = append(list, setting{CPU, "cpu", "cpu.cfs_period_us", strconv.Itoa(cpuPeriod)}, setting{CPU, "cpu", "cpu.cfs_quota_us", quota})
 		}
 	}
-	return list
+	return append(list, h.io(l.IO)...)
 }
 
 func (h *Host) memory(l Limits) []setting {
@@ -115,8 +120,14 @@ func (h *Host) possible(s setting, l Limits) error {
 		return errNoController
 	}
 	parent, err := tree.enable(s.controller)
-	if err != nil || s.limit != Swap {
+	if err != nil {
 		return err
+	}
+	if s.limit == Weight {
+		return h.Weighs(l.IO.Disks)
+	}
+	if s.limit != Swap {
+		return nil
 	}
 	// Kernels can be built, and booted, without accounting for swap. Nobody
 	// misses the limit of what nobody asked to limit, nor of what is not there.

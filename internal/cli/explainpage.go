@@ -121,6 +121,13 @@ func (pg *page) limits(d config.Docker) {
 		{"memory and swap", d.MemorySwap.Text, "memorySwap"},
 		{"processors", positive(d.CPUs), "cpus"},
 		{"processes", positive(float64(d.PidsLimit)), "pidsLimit"},
+		{"share of disks", positive(float64(d.BlkioWeight)), "blkioWeight"},
+		{"read a second", d.DeviceReadBps.Text, "deviceReadBps"},
+		{"written a second", d.DeviceWriteBps.Text, "deviceWriteBps"},
+		{"reads a second", positive(float64(d.DeviceReadIOps)), "deviceReadIOps"},
+		{"writes a second", positive(float64(d.DeviceWriteIOps)), "deviceWriteIOps"},
+		{"changes of the root", d.StorageOpt["size"].Text, "storageOpt"},
+		{"files in the root", d.StorageOpt["inodes"].Text, "storageOpt"},
 	}
 	unlimited := true
 	for _, limit := range limits {

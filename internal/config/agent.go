@@ -95,6 +95,12 @@ type Docker struct {
 	Memory          Size              `json:"memory,omitzero"`
 	MemorySwap      Size              `json:"memorySwap,omitzero"`
 	CPUs            float64           `json:"cpus,omitzero"`
+	BlkioWeight     int64             `json:"blkioWeight,omitzero"`
+	DeviceReadBps   Size              `json:"deviceReadBps,omitzero"`
+	DeviceWriteBps  Size              `json:"deviceWriteBps,omitzero"`
+	DeviceReadIOps  int64             `json:"deviceReadIOps,omitzero"`
+	DeviceWriteIOps int64             `json:"deviceWriteIOps,omitzero"`
+	StorageOpt      map[string]Size   `json:"storageOpt,omitzero"`
 	GPUs            string            `json:"gpus,omitempty"`
 	Ulimits         map[string]Ulimit `json:"ulimits,omitzero"`
 	SeccompProfile  string            `json:"seccompProfile,omitempty"`

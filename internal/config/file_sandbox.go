@@ -34,6 +34,12 @@ type dockerFile struct {
 	Memory          *Size             `json:"memory" check:"size" doc:"Most memory: bytes, or a number and b, k, m, g or t."`
 	MemorySwap      *Size             `json:"memorySwap" check:"swap" doc:"Most memory and swap together; -1 is no limit on swap."`
 	CPUs            *float64          `json:"cpus" above:"0" max:"4096" doc:"Processors that may be used; fractions are allowed."`
+	BlkioWeight     *int64            `json:"blkioWeight" min:"10" max:"1000" doc:"Share of the disks beside other sandboxes; takes a scheduler that gives shares."`
+	DeviceReadBps   *Size             `json:"deviceReadBps" check:"amount" doc:"Most bytes a second read from each disk that the sandbox's files are on."`
+	DeviceWriteBps  *Size             `json:"deviceWriteBps" check:"amount" doc:"Most bytes a second written to each of them."`
+	DeviceReadIOps  *int64            `json:"deviceReadIOps" min:"1" max:"1000000000" doc:"Most requests a second that read."`
+	DeviceWriteIOps *int64            `json:"deviceWriteIOps" min:"1" max:"1000000000" doc:"Most requests a second that write."`
+	StorageOpt      map[string]Size   `json:"storageOpt" keys:"storageName" check:"amount" doc:"What a root that may be changed can hold besides its image: size and inodes."`
 	GPUs            *string           `json:"gpus" check:"line" doc:"GPUs that the sandbox sees, in docker's form: all, 2, device=0."`
 	Ulimits         map[string]Ulimit `json:"ulimits" keys:"ulimitName" check:"ulimit" doc:"Resource limits: a number, soft:hard, or soft and hard."`
 	SeccompProfile  *string           `json:"seccompProfile" check:"profile" doc:"Path of a seccomp profile in place of Atoll's own."`

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -98,6 +99,24 @@ func checkSize(n *node) (message, hint string) {
 		return "expected an amount of memory, found " + quote(n.text), `write bytes, or a number and a unit such as "512m"`
 	}
 	return "", ""
+}
+
+// checkAmount is for sizes of other things than memory.
+func checkAmount(n *node) (message, hint string) {
+	if bytes, ok := sizeOf(n); !ok || bytes <= 0 {
+		return "expected an amount, found " + quote(n.text), `write a number, or a number and a unit such as "512m"`
+	}
+	return "", ""
+}
+
+// storageNames are what docker.storageOpt can bound.
+var storageNames = []string{"size", "inodes"}
+
+func checkStorageName(n *node) (message, hint string) {
+	if slices.Contains(storageNames, n.text) {
+		return "", ""
+	}
+	return "unknown option", "known options: " + strings.Join(storageNames, ", ")
 }
 
 func checkSwap(n *node) (message, hint string) {

@@ -92,12 +92,20 @@ func mountsOf(mounts []policy.Mount) []sandbox.Mount {
 
 func limitsOf(docker config.Docker) (sandbox.Limits, error) {
 	l := sandbox.Limits{Pids: docker.PidsLimit, CPUs: docker.CPUs}
-	var err error
-	if l.Memory, err = bytesOf(docker.Memory); err != nil {
-		return l, fmt.Errorf("sandbox.docker.memory: %w", err)
-	}
-	if l.MemorySwap, err = bytesOf(docker.MemorySwap); err != nil {
-		return l, fmt.Errorf("sandbox.docker.memorySwap: %w", err)
+	l.IO = sandbox.IO{Weight: docker.BlkioWeight, ReadIOps: docker.DeviceReadIOps, WriteIOps: docker.DeviceWriteIOps}
+	for _, size := range []struct {
+		key  string
+		from config.Size
+		to   *int64
+	}{
+		{"memory", docker.Memory, &l.Memory}, {"memorySwap", docker.MemorySwap, &l.MemorySwap},
+		{"deviceReadBps", docker.DeviceReadBps, &l.IO.ReadBps}, {"deviceWriteBps", docker.DeviceWriteBps, &l.IO.WriteBps},
+		{"storageOpt.size", docker.StorageOpt["size"], &l.Storage.Size}, {"storageOpt.inodes", docker.StorageOpt["inodes"], &l.Storage.Inodes},
+	} {
+		var err error
+		if *size.to, err = bytesOf(size.from); err != nil {
+			return l, fmt.Errorf("sandbox.docker.%s: %w", size.key, err)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(docker.Ulimits)) {
 		soft, hard, err := docker.Ulimits[name].Values()

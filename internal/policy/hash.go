@@ -74,9 +74,12 @@ func dockerHashInput(d config.Docker) object {
 	in.setSize("memory", d.Memory)
 	in.setSize("memorySwap", d.MemorySwap)
 	in.setList("binds", d.Binds)
-	if d.PidsLimit != 0 {
-		in["pidsLimit"] = d.PidsLimit
-	}
+	in.setSize("deviceReadBps", d.DeviceReadBps)
+	in.setSize("deviceWriteBps", d.DeviceWriteBps)
+	in.setCount("blkioWeight", d.BlkioWeight)
+	in.setCount("deviceReadIOps", d.DeviceReadIOps)
+	in.setCount("deviceWriteIOps", d.DeviceWriteIOps)
+	in.setCount("pidsLimit", d.PidsLimit)
 	if d.CPUs != 0 {
 		in["cpus"] = d.CPUs
 	}
@@ -88,6 +91,9 @@ func dockerHashInput(d config.Docker) object {
 	}
 	if d.Env != nil {
 		in["env"] = eachOf(d.Env, func(v string) any { return v })
+	}
+	if d.StorageOpt != nil {
+		in["storageOpt"] = eachOf(d.StorageOpt, func(s config.Size) any { return writtenNumber(s.Text, s.Number) })
 	}
 	if d.Ulimits != nil {
 		in["ulimits"] = eachOf(d.Ulimits, ulimitHashInput)
@@ -132,6 +138,12 @@ func eachOf[V any](values map[string]V, form func(V) any) map[string]any {
 
 // object is an input of the hash; its methods leave out what is not set.
 type object map[string]any
+
+func (o object) setCount(key string, value int64) {
+	if value != 0 {
+		o[key] = value
+	}
+}
 
 func (o object) setText(key, value string) {
 	if value != "" {

@@ -91,6 +91,8 @@ func otherValue(t *testing.T, v reflect.Value) reflect.Value {
 		return reflect.ValueOf(map[string]string{"OTHER": "1"})
 	case map[string]config.Ulimit:
 		return reflect.ValueOf(map[string]config.Ulimit{"nofile": {Soft: &soft}})
+	case map[string]config.Size:
+		return reflect.ValueOf(map[string]config.Size{"size": {Text: "1g"}})
 	case config.Size:
 		return reflect.ValueOf(config.Size{Text: "512m"})
 	}

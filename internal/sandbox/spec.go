@@ -32,14 +32,51 @@ type Spec struct {
 	Limits          Limits
 }
 
+// Sources are the directories of the host that are mounted: those a sandbox is
+// for, and what was bound besides.
+func (s *Spec) Sources() (own, bound []string) {
+	for _, m := range s.Mounts {
+		if m.Kind == MountBind {
+			bound = append(bound, m.Source)
+		} else {
+			own = append(own, m.Source)
+		}
+	}
+	return own, bound
+}
+
 // Limits are the resources a sandbox may use. Zero means no limit was asked.
 type Limits struct {
 	Pids       int64
 	Memory     int64 // bytes
 	MemorySwap int64 // bytes of memory and swap together; -1 is unlimited swap
 	CPUs       float64
+	IO         IO
+	Storage    Storage
 	Ulimits    []Ulimit
 }
+
+// IO limits reading and writing of each disk that the sandbox's files are on.
+type IO struct {
+	Weight              int64 // a share beside others, from 10 to 1000
+	ReadBps, WriteBps   int64 // bytes a second
+	ReadIOps, WriteIOps int64 // requests a second
+}
+
+// Valid reports whether the numbers can be meant.
+func (l IO) Valid() bool {
+	const least, most = 10, 1000
+	return l.ReadBps >= 0 && l.WriteBps >= 0 && l.ReadIOps >= 0 && l.WriteIOps >= 0 && (l.Weight == 0 || l.Weight >= least && l.Weight <= most)
+}
+
+// Storage limits what a root that may be changed can hold besides its image.
+type Storage struct {
+	Size   int64 // bytes
+	Inodes int64 // files, directories and links
+}
+
+// Valid reports whether the numbers can be meant.
+func (s Storage) Valid() bool { return s.Size >= 0 && s.Inodes >= 0 }
 
 // Ulimit is one resource limit of every process inside.
 type Ulimit struct {

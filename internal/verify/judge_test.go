@@ -18,7 +18,7 @@ func sound() *Evidence {
 			Tmpfs:   []sandbox.Tmpfs{{Target: "/tmp"}},
 			Mounts:  []sandbox.Mount{{Target: "/workspace"}, {Target: "/agent", ReadOnly: true}},
 			Volumes: []sandbox.Volume{{Name: "v", Target: "/vol"}},
-			Limits:  sandbox.Limits{Pids: 100, Memory: 1 << 28, CPUs: 0.5, Ulimits: []sandbox.Ulimit{{Name: "nofile", Soft: 100, Hard: 200}}},
+			Limits:  sandbox.Limits{Pids: 100, Memory: 1 << 28, CPUs: 0.5, IO: sandbox.IO{WriteBps: 1 << 20, ReadIOps: 50}, Ulimits: []sandbox.Ulimit{{Name: "nofile", Soft: 100, Hard: 200}}},
 		},
 		Guest: Guest{PID: 1},
 		Host:  map[string]string{},
@@ -32,7 +32,7 @@ func sound() *Evidence {
 			Network: findings.Network{Interfaces: []string{"lo", "tunl0"}, Servers: []string{"127.0.0.11"},
 				Reach: []findings.Attempt{{Name: "169.254.169.254", Error: "ENETUNREACH"}, {Name: "127.0.0.11"}}},
 			Processes: []findings.Seen{{PID: 1, Name: "guest"}, {PID: 7, Parent: 1, Name: "guest"}},
-			Limits:    findings.Limits{Pids: 132, Memory: 1 << 28, CPUs: 0.5, Resource: map[string]findings.Ulimit{"nofile": {Soft: 199, Hard: 200}}},
+			Limits:    findings.Limits{Pids: 132, Memory: 1 << 28, CPUs: 0.5, Disks: findings.Disks{WriteBps: 1 << 20, ReadIOps: 40, Root: 2 << 30}, Resource: map[string]findings.Ulimit{"nofile": {Soft: 199, Hard: 200}}},
 			Devices:   []findings.Device{{Path: "/dev/null", Major: 1, Minor: 3}, {Path: "/dev/pts/0", Major: 136}},
 			Guest:     []findings.Attempt{{Name: "trace", Error: "EPERM"}},
 		},
@@ -109,6 +109,9 @@ func TestEveryBrokenPromiseIsAGap(t *testing.T) {
 		{"no limit of processes", func(e *Evidence) { e.Inside.Limits.Pids = -1 }, "limits: processes"},
 		{"a limit that the host does not see", func(e *Evidence) { e.Outside.Memory = 1 << 40 }, "limits: memory"},
 		{"a limit that nobody sees", func(e *Evidence) { e.Inside.Limits.CPUs = 0 }, "limits: processors"},
+		{"writing without a limit", func(e *Evidence) { e.Inside.Limits.Disks.WriteBps = 0 }, "limits: written a second"},
+		{"more reading", func(e *Evidence) { e.Inside.Limits.Disks.ReadIOps = 51 }, "limits: reads a second"},
+		{"a larger root", func(e *Evidence) { e.Spec.ReadOnlyRoot, e.Spec.Limits.Storage.Size = false, 1<<30 }, "limits: size of the root"},
 		{"more files", func(e *Evidence) { e.Inside.Limits.Resource["nofile"] = findings.Ulimit{Soft: 100, Hard: 300} }, "limits: nofile"},
 		{"a disk", func(e *Evidence) {
 			e.Inside.Devices = append(e.Inside.Devices, findings.Device{Path: "/dev/sda", Block: true, Major: 8})

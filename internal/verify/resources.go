@@ -23,8 +23,32 @@ func judgeLimits(e *Evidence) []Check {
 		judgeLimit(ring, "memory", float64(asked.Memory), float64(memory), memory > 0 && memory <= asked.Memory),
 		judgeLimit(ring, "processors", asked.CPUs, cpus, cpus > 0 && math.Abs(cpus-asked.CPUs) < 0.01),
 	}
+	checks = append(checks, judgeDisks(ring, e)...)
 	for _, u := range asked.Ulimits {
 		checks = append(checks, judgeUlimit(ring, u, inside.Resource))
+	}
+	return checks
+}
+
+// judgeDisks says nothing of what was not asked for: most sandboxes have none of
+// these limits.
+func judgeDisks(ring string, e *Evidence) []Check {
+	asked, inside, storage := e.Spec.Limits.IO, e.Inside.Limits.Disks, e.Spec.Limits.Storage.Size
+	if e.Spec.ReadOnlyRoot {
+		storage = 0
+	}
+	var checks []Check
+	for _, limit := range []struct {
+		name         string
+		asked, found int64
+	}{
+		{"read a second", asked.ReadBps, inside.ReadBps}, {"written a second", asked.WriteBps, inside.WriteBps},
+		{"reads a second", asked.ReadIOps, inside.ReadIOps}, {"writes a second", asked.WriteIOps, inside.WriteIOps},
+		{"size of the root", storage, inside.Root},
+	} {
+		if limit.asked > 0 {
+			checks = append(checks, judgeLimit(ring, limit.name, float64(limit.asked), float64(limit.found), limit.found > 0 && limit.found <= limit.asked))
+		}
 	}
 	return checks
 }

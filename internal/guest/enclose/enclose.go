@@ -59,9 +59,9 @@ func build(plan *walls.Blueprint, files []int) error {
 		{"hostname", b.setHostname},
 		{"loopback", raiseLoopback},
 		{"limits", b.setLimits},
+		{"socket", b.listen},
 		{"capabilities", dropCapabilities},
 		{"workdir", b.goToWorkdir},
-		{"socket", b.listen},
 		{"landlock", b.raiseFence},
 		{"seccomp", b.installFilter},
 	} {

@@ -1,6 +1,9 @@
 package enclose
 
 import (
+	"fmt"
+	"path"
+
 	"github.com/atoll-run/atoll/internal/walls"
 	"golang.org/x/sys/unix"
 )
@@ -9,7 +12,8 @@ import (
 const backlog = 128
 
 // listen lets hosts knock while the guest is not there yet: nobody has to ask
-// again and again whether it is.
+// again and again whether it is. Then the directory is sealed: it is on the
+// host's disk, and whoever could write there could fill that.
 func (b *builder) listen() error {
 	if b.plan.Socket == "" {
 		return nil
@@ -26,6 +30,9 @@ func (b *builder) listen() error {
 	}
 	if err := unix.Listen(fd, backlog); err != nil {
 		return err
+	}
+	if err := seal(path.Dir(b.plan.Socket), 0); err != nil {
+		return fmt.Errorf("%s: %w", path.Dir(b.plan.Socket), err)
 	}
 	return unix.Dup3(fd, walls.Listener, 0)
 }

@@ -18,7 +18,7 @@ func limits() findings.Limits {
 	l := findings.Limits{
 		Pids:   number("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
 		Memory: number("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-		CPUs:   cpus(), Resource: map[string]findings.Ulimit{},
+		CPUs:   cpus(), Disks: disks(), Resource: map[string]findings.Ulimit{},
 	}
 	for name, resource := range resources {
 		var limit unix.Rlimit

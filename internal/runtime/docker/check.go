@@ -22,6 +22,8 @@ func (r *Runtime) Check(ctx context.Context, spec *sandbox.Spec) []sandbox.Gap {
 	gaps := r.engineGaps(known)
 	gaps = append(gaps, isolationGaps(known, spec)...)
 	gaps = append(gaps, limitGaps(known, spec.Limits)...)
+	gaps = append(gaps, diskGaps(known, spec)...)
+	gaps = append(gaps, storageGaps(known, spec)...)
 	gaps = append(gaps, r.gpuGaps(known, spec)...)
 	gaps = append(gaps, r.userGaps(known, spec)...)
 	return append(gaps, r.networkGaps(ctx, spec)...)

@@ -78,8 +78,15 @@ func (r *Runtime) gather(ctx context.Context, spec *sandbox.Spec) (*recipe, []pi
 	if err != nil {
 		return nil, nil, err
 	}
+	if gaps := append(diskGaps(known, spec), storageGaps(known, spec)...); len(gaps) > 0 {
+		return nil, nil, advice.With(fmt.Errorf("%s: %s: %w", gaps[0].Field, gaps[0].Reason, sandbox.ErrUnsupported), gaps[0].Remedy)
+	}
+	disks, err := disksOf(known, spec)
+	if err != nil {
+		return nil, nil, err
+	}
 	made := &recipe{
-		spec: spec, flavor: r.options.Flavor, rootless: known.secured("rootless"), installation: r.options.Installation,
+		disks: disks, spec: spec, flavor: r.options.Flavor, rootless: known.secured("rootless"), installation: r.options.Installation,
 		nonce: rand.Text(), now: time.Now(), seccomp: profile, mounts: []mount.Mount{guest},
 		wireOwner: wireOwner(user, known),
 	}

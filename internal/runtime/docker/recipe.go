@@ -13,6 +13,7 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
+	"github.com/atoll-run/atoll/internal/blockdev"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -53,6 +54,7 @@ type recipe struct {
 	seccomp      string        // value of the seccomp security option
 	mounts       []mount.Mount // guest, wire and the spec's, sources canonical
 	wireOwner    *account      // nil: the wire's directory is for everyone inside
+	disks        []blockdev.Disk
 }
 
 // options are the recipe as the engine reads it.
@@ -137,6 +139,7 @@ func (r *recipe) hostConfig() (*container.HostConfig, error) {
 		RestartPolicy:  container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		LogConfig:      container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": logMaxSize, "max-file": logMaxFiles}},
 		Init:           &guestIsInit,
+		StorageOpt:     storageOptions(r.spec),
 		Resources:      resources,
 	}, nil
 }
@@ -172,6 +175,7 @@ func (r *recipe) resources() (container.Resources, error) {
 		pids := limits.Pids + guestPidsReserve
 		resources.PidsLimit = &pids
 	}
+	r.limitDisks(&resources)
 	for _, u := range limits.Ulimits {
 		resources.Ulimits = append(resources.Ulimits, &container.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
 	}

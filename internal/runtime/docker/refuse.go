@@ -146,7 +146,7 @@ func checkAddresses(spec *sandbox.Spec) error {
 
 func checkLimits(spec *sandbox.Spec) error {
 	l := spec.Limits
-	if l.Pids < 0 || l.Memory < 0 || l.MemorySwap < -1 || l.CPUs < 0 {
+	if l.Pids < 0 || l.Memory < 0 || l.MemorySwap < -1 || l.CPUs < 0 || !l.IO.Valid() || !l.Storage.Valid() {
 		return denied("limits %+v", l)
 	}
 	for _, u := range l.Ulimits {

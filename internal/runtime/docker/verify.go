@@ -3,6 +3,7 @@ package docker
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,6 +33,9 @@ func verify(asked *container.HostConfig, found *container.InspectResponse) error
 		{"memory and swap limit", asked.MemorySwap == 0 || got.MemorySwap == asked.MemorySwap},
 		{"cpu limit", got.NanoCPUs == asked.NanoCPUs},
 		{"pids limit", asked.PidsLimit == nil || got.PidsLimit != nil && *got.PidsLimit == *asked.PidsLimit},
+		{"share of disks", got.BlkioWeight == asked.BlkioWeight},
+		{"limits of disks", sameRates(got, asked)},
+		{"size of the root", maps.Equal(got.StorageOpt, asked.StorageOpt)},
 		{"process namespace of its own", got.PidMode.IsPrivate()},
 	}
 	var problems []error

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moby/moby/api/types/blkiodev"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/api/types/network"
@@ -17,8 +18,9 @@ func TestVerifyNoticesWhatAnEngineDropped(t *testing.T) {
 		pids := int64(5)
 		return &container.HostConfig{
 			ReadonlyRootfs: true, NetworkMode: "none", SecurityOpt: []string{"no-new-privileges", "seccomp={}"},
-			Resources: container.Resources{Memory: 1, MemorySwap: 2, NanoCPUs: 3, PidsLimit: &pids},
-			Mounts:    []mount.Mount{{Type: mount.TypeBind, Source: "/src", Target: "/dst", ReadOnly: true}, {Type: mount.TypeVolume, Source: "vol", Target: "/v"}},
+			Resources:  container.Resources{Memory: 1, MemorySwap: 2, NanoCPUs: 3, PidsLimit: &pids, BlkioWeight: 20, BlkioDeviceWriteBps: []*blkiodev.ThrottleDevice{{Path: "/dev/sda", Rate: 7}}},
+			StorageOpt: map[string]string{"size": "9"},
+			Mounts:     []mount.Mount{{Type: mount.TypeBind, Source: "/src", Target: "/dst", ReadOnly: true}, {Type: mount.TypeVolume, Source: "vol", Target: "/v"}},
 		}
 	}
 	made := func() *container.InspectResponse {
@@ -51,6 +53,9 @@ func TestVerifyNoticesWhatAnEngineDropped(t *testing.T) {
 		{"swap", func(i *container.InspectResponse) { i.HostConfig.MemorySwap = -1 }, "memory and swap limit"},
 		{"cpus", func(i *container.InspectResponse) { i.HostConfig.NanoCPUs = 0 }, "cpu limit"},
 		{"pids", func(i *container.InspectResponse) { i.HostConfig.PidsLimit = nil }, "pids limit"},
+		{"share of disks", func(i *container.InspectResponse) { i.HostConfig.BlkioWeight = 0 }, "share of disks"},
+		{"rates of disks", func(i *container.InspectResponse) { i.HostConfig.BlkioDeviceWriteBps = nil }, "limits of disks"},
+		{"storage", func(i *container.InspectResponse) { i.HostConfig.StorageOpt = nil }, "size of the root"},
 		{"host's processes", func(i *container.InspectResponse) { i.HostConfig.PidMode = "host" }, "process namespace"},
 		{"mount source", func(i *container.InspectResponse) { i.Mounts[0].Source = "/etc" }, "mount of /src at /dst"},
 		{"writable mount", func(i *container.InspectResponse) { i.Mounts[0].RW = true }, "mount of /src at /dst"},

@@ -2,6 +2,8 @@ package linux
 
 import (
 	"cmp"
+	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -24,6 +26,7 @@ type draft struct {
 	walls.Blueprint
 	sources sources
 	spec    *sandbox.Spec
+	storage *os.File // of a root with a size; one of sources
 }
 
 func (d *draft) close() error {
@@ -116,7 +119,7 @@ func (d *draft) drawRoot(i *Instance) error {
 		d.Root.Lowers = append(d.Root.Lowers, *s)
 	}
 	if !d.spec.ReadOnlyRoot {
-		s, err := d.sources.add(i.path(changesDir), hostpath.ID{})
+		s, err := d.addChanges(i)
 		if err != nil {
 			return err
 		}
@@ -131,6 +134,20 @@ func (d *draft) drawRoot(i *Instance) error {
 		d.step(walls.Mount{Kind: walls.Mask, Target: m})
 	}
 	return nil
+}
+
+// addChanges takes hold of the place for changes to the root.
+func (d *draft) addChanges(i *Instance) (*walls.Source, error) {
+	if !i.bounded() {
+		return d.sources.add(i.path(changesDir), hostpath.ID{})
+	}
+	mounted, err := mountStorage(i.path(storageFile))
+	if err != nil {
+		return nil, fmt.Errorf("docker.storageOpt: %w", err)
+	}
+	freeSpares(mounted)
+	d.storage, d.sources.files = mounted, append(d.sources.files, mounted)
+	return &walls.Source{File: len(d.sources.files)}, nil
 }
 
 // drawOwn adds what the spec asks for: directories of the host and temporary
@@ -172,7 +189,7 @@ func (d *draft) writable() []string {
 	if !d.spec.ReadOnlyRoot {
 		return []string{"/"}
 	}
-	places := []string{"/dev", "/proc", wireTarget}
+	places := []string{"/dev", "/proc"}
 	for _, t := range d.spec.Tmpfs {
 		places = append(places, t.Target)
 	}

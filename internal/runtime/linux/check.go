@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -18,7 +19,7 @@ func (r *Runtime) Check(_ context.Context, spec *sandbox.Spec) []sandbox.Gap {
 	if _, err := r.filterOf(spec); err != nil {
 		gaps = append(gaps, sandbox.Gap{Field: "docker.seccompProfile", Reason: err.Error(), Remedy: "correct the profile, or remove docker.seccompProfile to use Atoll's own"})
 	}
-	gaps = append(gaps, r.limitGaps(spec.Limits)...)
+	gaps = append(gaps, r.limitGaps(spec)...)
 	return append(gaps, r.tried()...)
 }
 
@@ -73,21 +74,26 @@ func ownGaps(spec *sandbox.Spec) []sandbox.Gap {
 // limitFields are the settings behind limits.
 var limitFields = map[cgroup.Limit]string{
 	cgroup.Pids: "docker.pidsLimit", cgroup.Memory: "docker.memory", cgroup.Swap: "docker.memorySwap", cgroup.CPU: "docker.cpus",
+	cgroup.Weight: "docker.blkioWeight", cgroup.Rate: "docker.deviceReadBps, deviceWriteBps, deviceReadIOps or deviceWriteIOps",
 }
 
 // limitGaps are the limits that no control group can be made for.
-func (r *Runtime) limitGaps(l sandbox.Limits) []sandbox.Gap {
-	limits := groupLimits(l)
+func (r *Runtime) limitGaps(spec *sandbox.Spec) []sandbox.Gap {
+	gaps := storageGaps(spec)
+	limits, err := r.groupLimits(spec)
+	if err != nil {
+		return append(gaps, sandbox.Gap{Field: limitFields[cgroup.Rate], Reason: "limits of disks: " + err.Error(),
+			Remedy: "keep the workspace and the state directory on a disk of this machine, or remove the limits of disks"})
+	}
 	if limits.None() {
-		return nil
+		return gaps
 	}
 	host, err := r.groups()
 	if err != nil {
-		return []sandbox.Gap{{Field: "docker.memory", Reason: "control groups: " + err.Error(), Remedy: "remove the limits"}}
+		return append(gaps, sandbox.Gap{Field: "docker.memory", Reason: "control groups: " + err.Error(), Remedy: "remove the limits"})
 	}
-	var gaps []sandbox.Gap
 	for _, m := range host.Missing(limits) {
-		remedy := "switch the controller on at boot (cgroup_enable=memory), or remove the limit"
+		remedy := cmp.Or(advice.Of(m.Err), "switch the controller on at boot (cgroup_enable=memory), or remove the limit")
 		if m.Delegate {
 			remedy = "have a control group delegated to you (systemd-run --user --scope -p Delegate=yes atoll …), run as root, or remove the limit"
 		}

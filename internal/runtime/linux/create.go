@@ -37,7 +37,7 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 	if err := refuse(spec); err != nil {
 		return nil, err
 	}
-	if gaps := append(specGaps(spec), r.limitGaps(spec.Limits)...); len(gaps) > 0 {
+	if gaps := append(specGaps(spec), r.limitGaps(spec)...); len(gaps) > 0 {
 		return nil, advice.With(fmt.Errorf("%s: %s: %w", gaps[0].Field, gaps[0].Reason, sandbox.ErrUnsupported), gaps[0].Remedy)
 	}
 	if _, err := r.open(spec.Name); err == nil {
@@ -84,7 +84,7 @@ func (i *Instance) settle(ctx context.Context) error {
 	if err := i.takeRoot(ctx); err != nil {
 		return err
 	}
-	if err := i.makeChanges(); err != nil {
+	if err := errors.Join(i.makeChanges(), i.makeStorage(ctx)); err != nil {
 		return err
 	}
 	if err := i.pinMounts(); err != nil {
@@ -132,7 +132,7 @@ func (i *Instance) takeRoot(ctx context.Context) error {
 
 // makeChanges makes the place for changes to the root, where it may be changed.
 func (i *Instance) makeChanges() error {
-	if i.record.Spec.ReadOnlyRoot {
+	if i.record.Spec.ReadOnlyRoot || i.bounded() {
 		return nil
 	}
 	user, err := userOf(i.record.Spec.User)
@@ -206,7 +206,7 @@ func refuse(spec *sandbox.Spec) error {
 }
 
 func refuseLimits(l sandbox.Limits) error {
-	if l.Pids < 0 || l.Memory < 0 || l.MemorySwap < -1 || l.CPUs < 0 {
+	if l.Pids < 0 || l.Memory < 0 || l.MemorySwap < -1 || l.CPUs < 0 || !l.IO.Valid() || !l.Storage.Valid() {
 		return denied("limits %+v", l)
 	}
 	for _, u := range l.Ulimits {

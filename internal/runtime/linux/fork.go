@@ -63,7 +63,7 @@ func (r *Runtime) fork(ctx context.Context, from string, spec *sandbox.Spec) (_ 
 		return nil, err
 	}
 	i.record.Summary.ImageID = i.record.Root.ID
-	if err := i.settleFork(); err != nil {
+	if err := i.settleFork(ctx); err != nil {
 		return nil, err
 	}
 	i.note()
@@ -77,6 +77,9 @@ func (i *Instance) share(ctx context.Context, roots forkingRoots, owner string) 
 	defer i.mu.Unlock()
 	if err := i.look(); err != nil {
 		return nil, err
+	}
+	if i.bounded() {
+		return nil, advice.With(fmt.Errorf("its root has a size of its own (docker.storageOpt): %w", sandbox.ErrUnsupported), "remove docker.storageOpt from its agent, and make it anew")
 	}
 	running := i.record.Life.alive()
 	if !running {
@@ -188,14 +191,14 @@ func runningRefusal(name string, err error) error {
 }
 
 // settleFork makes the new sandbox's own places; the record comes last.
-func (i *Instance) settleFork() error {
+func (i *Instance) settleFork(ctx context.Context) error {
 	if err := removeTree(i.dir); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(i.dir, 0o700); err != nil {
 		return err
 	}
-	if err := i.makeChanges(); err != nil {
+	if err := errors.Join(i.makeChanges(), i.makeStorage(ctx)); err != nil {
 		return err
 	}
 	if err := i.pinMounts(); err != nil {

@@ -2,6 +2,7 @@ package linux_test
 
 import (
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -170,49 +171,31 @@ func TestDangerousSpecsAreDenied(t *testing.T) {
 	}
 }
 
-// Whoever puts another socket in the place of the guest's is not spoken to.
+// Nothing inside can put another socket in the place of the guest's, nor fill
+// the host's disk beside it; and whoever did is not spoken to.
 func TestImpostor(t *testing.T) {
 	l := newSite(t)
+	for _, readOnly := range []bool{true, false} {
+		i := l.start(func(s *sandbox.Spec) { s.ReadOnlyRoot = readOnly })
+		for _, script := range []string{": >/.atoll/wire/file", "mv /.atoll/wire/guest.sock /.atoll/wire/old", "rm /.atoll/wire/guest.sock"} {
+			if out, code := l.try(i, script); code == 0 {
+				t.Errorf("%s: works, with a root that is read-only (%t): %s", script, readOnly, out)
+			}
+		}
+	}
 	i := l.start()
-	l.sh(i, `cd /.atoll/wire && python3 - <<'EOF'
-import os, socket, sys
-pid = os.fork()
-if pid:
-    os._exit(0)
-os.setsid()
-null = os.open("/dev/null", os.O_RDWR)
-for fd in 0, 1, 2:
-    os.dup2(null, fd)
-s = socket.socket(socket.AF_UNIX)
-s.bind("impostor")
-s.listen(8)
-while True:
-    try:
-        os.rename("impostor", "guest.sock")
-    except OSError:
-        pass
-    conn, _ = s.accept()
-    conn.close()
-    s = socket.socket(socket.AF_UNIX)
-    try:
-        os.unlink("impostor")
-    except OSError:
-        pass
-    s.bind("impostor")
-    s.listen(8)
-EOF`)
-	deadline := time.Now().Add(time.Minute)
-	for {
-		conn, err := i.Dial(t.Context())
-		if err == nil {
-			_ = conn.Close()
-		}
-		if errors.Is(err, sandbox.ErrDenied) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the impostor was never met: %v", err)
-		}
+	wire := filepath.Join(l.state, "linux", i.Seen().Name, "wire")
+	impostor, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(wire, "new"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	impostor.SetUnlinkOnClose(false)
+	defer impostor.Close()
+	if err := os.Rename(filepath.Join(wire, "new"), filepath.Join(wire, "guest.sock")); err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := i.Dial(t.Context()); !errors.Is(err, sandbox.ErrDenied) {
+		t.Errorf("the impostor was spoken to: %v, %v", conn, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/blockdev"
 	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/walls"
@@ -22,7 +23,8 @@ const guestPidsReserve = 32
 const groupHome = "/sys/fs/cgroup"
 
 // groupLimits are the limits that take a control group.
-func groupLimits(l sandbox.Limits) cgroup.Limits {
+func (r *Runtime) groupLimits(spec *sandbox.Spec) (cgroup.Limits, error) {
+	l := spec.Limits
 	g := cgroup.Limits{Memory: l.Memory, MemorySwap: l.MemorySwap, CPUs: l.CPUs}
 	if l.Pids > 0 {
 		g.Pids = l.Pids + guestPidsReserve
@@ -30,7 +32,23 @@ func groupLimits(l sandbox.Limits) cgroup.Limits {
 	if l.Memory == 0 {
 		g.MemorySwap = 0 // of nothing
 	}
-	return g
+	if l.IO == (sandbox.IO{}) {
+		return g, nil
+	}
+	disks, err := r.disks(spec)
+	g.IO = cgroup.IO{Disks: disks, Weight: l.IO.Weight, ReadBps: l.IO.ReadBps, WriteBps: l.IO.WriteBps, ReadIOps: l.IO.ReadIOps, WriteIOps: l.IO.WriteIOps}
+	return g, err
+}
+
+// disks are those that hold the root and the directories of the host that are
+// mounted. Files in memory need no limit, but of the root and the workspace.
+func (r *Runtime) disks(spec *sandbox.Spec) ([]blockdev.Disk, error) {
+	own, bound := spec.Sources()
+	own = append(own, r.options.StateDir)
+	if IsHostImage(spec.Image) {
+		own = append(own, "/usr")
+	}
+	return blockdev.Finder{}.All(own, bound)
 }
 
 // groupViews are the directories of a group, and where they are seen inside.

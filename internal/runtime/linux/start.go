@@ -63,7 +63,11 @@ func (i *Instance) begin(ctx context.Context) (err error) {
 		return errors.Join(err, e.abort(), d.close())
 	}
 	defer func() { _ = d.close() }()
-	return i.bear(e, d, group)
+	if err := i.bear(e, d, group); err != nil {
+		return err
+	}
+	keepSpares(d.storage)
+	return nil
 }
 
 // clear removes what an earlier life left where the guest looks first.
@@ -83,7 +87,10 @@ func (i *Instance) clear() error {
 
 // makeGroup makes the control group of a life, if it has limits to keep.
 func (i *Instance) makeGroup(ctx context.Context) (*cgroup.Group, error) {
-	limits := groupLimits(i.record.Spec.Limits)
+	limits, err := i.runtime.groupLimits(i.record.Spec)
+	if err != nil {
+		return nil, err
+	}
 	if limits.None() {
 		return &cgroup.Group{}, nil
 	}

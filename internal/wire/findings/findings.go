@@ -68,7 +68,18 @@ type Limits struct {
 	Pids     int64             `json:"pids"`
 	Memory   int64             `json:"memory"`
 	CPUs     float64           `json:"cpus"`
+	Disks    Disks             `json:"disks"`
 	Resource map[string]Ulimit `json:"resource"`
+}
+
+// Disks are the lowest rates a second that hold for any disk, and what the file
+// system of the root holds; 0 is none that can be seen.
+type Disks struct {
+	ReadBps   int64 `json:"readBps"`
+	WriteBps  int64 `json:"writeBps"`
+	ReadIOps  int64 `json:"readIOps"`
+	WriteIOps int64 `json:"writeIOps"`
+	Root      int64 `json:"root"`
 }
 
 // Ulimit is one resource limit; -1 is none.

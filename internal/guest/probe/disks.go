@@ -1,0 +1,48 @@
+package probe
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire/findings"
+)
+
+// disks are the limits of disks: a file each with control groups of version 1,
+// one for all with version 2.
+func disks() findings.Disks {
+	rate := func(name, option string) int64 {
+		if value := lowest("/sys/fs/cgroup/blkio/blkio.throttle."+name+"_device", ""); value > 0 {
+			return value
+		}
+		return lowest("/sys/fs/cgroup/io.max", option+"=")
+	}
+	d := findings.Disks{
+		ReadBps: rate("read_bps", "rbps"), WriteBps: rate("write_bps", "wbps"),
+		ReadIOps: rate("read_iops", "riops"), WriteIOps: rate("write_iops", "wiops"),
+	}
+	var st unix.Statfs_t
+	if unix.Statfs("/", &st) == nil {
+		d.Root = int64(st.Blocks) * st.Bsize
+	}
+	return d
+}
+
+// lowest is the smallest number after a prefix in the lines of a file, each of
+// which begins with a disk; 0 if there is none.
+func lowest(path, prefix string) (least int64) {
+	text, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		for _, field := range fields[min(1, len(fields)):] {
+			number, ok := strings.CutPrefix(field, prefix)
+			value, err := strconv.ParseInt(number, 10, 64)
+			if ok && err == nil && (least == 0 || value < least) {
+				least = value
+			}
+		}
+	}
+	return least
+}
