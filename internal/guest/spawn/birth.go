@@ -10,8 +10,9 @@ import (
 // one that does not.
 type Birth struct {
 	Namespaces uintptr // CLONE_NEW flags
-	// Gate is a descriptor from which it reads one byte before it does anything:
-	// so long, others can say who it is. 0 is none.
+	// Gate is a descriptor from which it reads one byte before it does anything
+	// but take its own descriptors and let go of all others: so long, others can
+	// say who it is, and if they end, the gate does. 0 is none.
 	Gate int
 	// Ambient are capabilities that its program has, though its user is not root.
 	// It must have them in its user namespace.
@@ -20,16 +21,23 @@ type Birth struct {
 	Inherit []int
 }
 
-func (b *Birth) maxSteps() int { return len(b.Ambient) + len(b.Inherit) + 2 }
+func (b *Birth) maxSteps() int { return len(b.Ambient) + len(b.Inherit) + 4 }
 
-// bear has the child wait at the gate, and keep what it is to keep.
-func (s *script) bear(b *Birth) {
-	s.namespaces = b.Namespaces
-	if b.Gate != 0 {
-		word := new(byte)
-		s.pinner.Pin(word)
-		s.add(StageFork, unix.SYS_READ, uintptr(b.Gate), uintptr(unsafe.Pointer(word)), 1)
+// waitAtGate has the child wait. It has copies of all descriptors of its parent,
+// the other side of the gate and locks among them: it closes them first.
+func (s *script) waitAtGate(gate int, free uintptr) {
+	if gate == 0 {
+		return
 	}
+	s.add(StageFiles, unix.SYS_DUP3, uintptr(gate), free, unix.O_CLOEXEC)
+	s.add(0, unix.SYS_CLOSE_RANGE, free+1, 1<<32-1, 0)
+	word := new(byte)
+	s.pinner.Pin(word)
+	s.add(StageFork, unix.SYS_READ, free, uintptr(unsafe.Pointer(word)), 1)
+}
+
+// keep has the child keep the capabilities that it is to keep.
+func (s *script) keep(b *Birth) {
 	if len(b.Ambient) == 0 {
 		return
 	}
@@ -54,12 +62,12 @@ func sets(all []uintptr) *[2]unix.CapUserData {
 	return &data
 }
 
-// inherit gives the child its descriptors, and returns the first that it has no
+// files gives the child its descriptors, and returns the first that it has no
 // more of.
-func (s *script) inherit(fds []int) uintptr {
-	const first = 3
-	for i, fd := range fds {
-		s.add(StageFiles, unix.SYS_DUP3, uintptr(fd), uintptr(first+i), 0)
+func (s *script) files(attr *Attr) (free uintptr) {
+	for _, fd := range append(attr.Files[:], attr.Inherit...) {
+		s.add(StageFiles, unix.SYS_DUP3, uintptr(fd), free, 0)
+		free++
 	}
-	return uintptr(first + len(fds))
+	return free
 }

@@ -59,7 +59,7 @@ func (s *script) run() (int, syscall.Errno) {
 	beforeFork()
 	pid, errno := clone(sharing|s.namespaces, &s.steps[0], s.trace)
 	afterFork()
-	if syscall.Errno(errno) == syscall.EINVAL {
+	if syscall.Errno(errno) == syscall.EINVAL && s.namespaces == 0 {
 		return s.runApart()
 	}
 	return int(pid), syscall.Errno(errno)
@@ -91,7 +91,10 @@ func newScript(attr *Attr) (*script, error) {
 		s.release()
 		return nil, err
 	}
-	s.bear(&attr.Birth)
+	s.namespaces = attr.Namespaces
+	free := s.files(attr)
+	s.waitAtGate(attr.Gate, free)
+	s.keep(&attr.Birth)
 	for i := range attr.Limits {
 		s.add(StageLimit, unix.SYS_PRLIMIT64, 0, uintptr(attr.Limits[i].Resource), s.limit(&attr.Limits[i]))
 	}
@@ -101,18 +104,14 @@ func newScript(attr *Attr) (*script, error) {
 	}
 	s.add(StageSession, unix.SYS_SETSID)
 	if attr.TTY {
-		s.add(StageTTY, unix.SYS_IOCTL, uintptr(attr.Files[0]), unix.TIOCSCTTY, 0)
+		s.add(StageTTY, unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0)
 	}
 	if text.dir != 0 {
 		s.add(StageDir, unix.SYS_CHDIR, text.dir)
 	}
-	for i, fd := range attr.Files {
-		s.add(StageFiles, unix.SYS_DUP3, uintptr(fd), uintptr(i), 0)
-	}
 	// Every descriptor of the guest closes itself on exec. This is for one that
 	// a future change forgets; a kernel that cannot do it says so, harmlessly.
-	first := s.inherit(attr.Inherit)
-	s.add(0, unix.SYS_CLOSE_RANGE, first, 1<<32-1, unix.CLOSE_RANGE_CLOEXEC)
+	s.add(0, unix.SYS_CLOSE_RANGE, free, 1<<32-1, unix.CLOSE_RANGE_CLOEXEC)
 	s.add(StageExec, unix.SYS_EXECVE, text.path, text.argv, text.env)
 	return s, nil
 }
