@@ -2,12 +2,13 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // variable is ${NAME}, or $${NAME} for the text ${NAME} itself.
-var variable = regexp.MustCompile(`\$?\$\{([A-Z_][A-Z0-9_]*)\}`)
+var variable = pattern.New(`\$?\$\{([A-Z_][A-Z0-9_]*)\}`)
 
 // variables replaces ${NAME} in strings, as OpenClaw does in its own file. It
 // does so in no other file: one that comes with a project could otherwise carry

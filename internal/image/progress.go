@@ -2,8 +2,9 @@ package image
 
 import (
 	"io"
-	"regexp"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // BuildError is a build whose step failed. Its message is what the step said
@@ -42,7 +43,7 @@ func (l *lastLines) Write(p []byte) (int, error) {
 }
 
 // engineLine matches what engines say themselves between a step's output.
-var engineLine = regexp.MustCompile(`^(Step |STEP |Removing intermediate container |---> |-->|==> )`)
+var engineLine = pattern.New(`^(Step |STEP |Removing intermediate container |---> |-->|==> )`)
 
 // lastSaid returns the last two lines of the steps' output, as one.
 func (l *lastLines) lastSaid() string {
@@ -60,7 +61,7 @@ func (l *lastLines) lastSaid() string {
 // are not ours to choose, and progress may go to a file.
 type plainText struct{ io.Writer }
 
-var colour = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+var colour = pattern.New(`\x1b\[[0-9;]*m`)
 
 func (p plainText) Write(text []byte) (int, error) {
 	if _, err := p.Writer.Write(colour.ReplaceAll(text, nil)); err != nil {

@@ -39,3 +39,11 @@ func (p *Pattern) FindAllStringSubmatch(s string, n int) [][]string {
 func (p *Pattern) ReplaceAllString(s, with string) string {
 	return p.compile().ReplaceAllString(s, with)
 }
+
+// ReplaceAllStringFunc is regexp.Regexp's.
+func (p *Pattern) ReplaceAllStringFunc(s string, with func(string) string) string {
+	return p.compile().ReplaceAllStringFunc(s, with)
+}
+
+// ReplaceAll is regexp.Regexp's.
+func (p *Pattern) ReplaceAll(b, with []byte) []byte { return p.compile().ReplaceAll(b, with) }

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // Request is a task.
@@ -42,7 +42,7 @@ const (
 )
 
 // plainID is a name that can be part of a path, a header and a label.
-var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+var plainID = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 // Task is what the user wants.
 func (r *Request) Task() string { return r.Messages[len(r.Messages)-1].Text }
