@@ -30,7 +30,10 @@ func (a *Access) guard(from netip.Addr, verify func() (*Caller, error)) (*Caller
 	}
 	caller, err := verify()
 	if errors.Is(err, ErrDenied) {
-		return nil, a.Throttle.Failed(from)
+		if failed := a.Throttle.Failed(from); !errors.Is(failed, ErrDenied) {
+			return nil, failed
+		}
+		return nil, err // as it is: what is wrong with a device, its owner may know
 	}
 	return caller, err
 }

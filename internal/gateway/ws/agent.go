@@ -1,0 +1,284 @@
+package ws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/session"
+)
+
+func agentShape() shape {
+	return join(
+		shape{{name: "message", kind: word, need: true}, {name: "idempotencyKey", kind: word, need: true}, {name: "agentId", kind: word}, {name: "timeout", kind: integer}, {name: "outboundHeaders", kind: record}},
+		optional(text, false, "to", "replyTo", "sessionId", "sessionKey", "thinking", "channel", "replyChannel", "accountId", "replyAccountId", "threadId", "groupId", "groupChannel", "groupSpace", "lane", "extraSystemPrompt", "label", "spawnedBy"),
+		optional(flag, false, "deliver", "bestEffortDeliver"),
+		optional(list, false, "attachments"), optional(record, false, "inputProvenance"),
+		optional(text, true, "provider", "model", "voiceWakeTrigger", "promptMode", "bootstrapContextMode", "bootstrapContextRunKind", "acpTurnSource", "sessionEffects", "sourceReplyDeliveryMode"),
+		optional(word, true, "expectedExistingSessionId", "cwd", "internalRuntimeHandoffId", "execApprovalFollowupExpectedSessionId"),
+		optional(flag, true, "cleanupBundleMcpOnRunEnd", "modelRun", "internalExecutionIdentityRetry", "suppressPromptPersistence", "disableMessageTool", "swarmCollector", "forceRestartSafeTools", "forceCodeModeTools"),
+		optional(list, true, "internalEvents"), optional(record, true, "swarmOutputSchema"),
+		shape{{name: "internalExecutionIdentityRecoveryAttempt", kind: integer, min: 1, v4: true}},
+	)
+}
+
+// agentParams are those that we do something with. What would change how a task is
+// worked on and is not ours to do is refused, never passed over.
+type agentParams struct {
+	Message     string            `json:"message"`
+	ID          string            `json:"idempotencyKey"`
+	Agent       string            `json:"agentId"`
+	Key         string            `json:"sessionKey"`
+	SessionID   string            `json:"sessionId"`
+	System      string            `json:"extraSystemPrompt"`
+	Timeout     int64             `json:"timeout"`
+	Headers     map[string]string `json:"outboundHeaders"`
+	Deliver     bool              `json:"deliver"`
+	Attachments []jsontext.Value  `json:"attachments"`
+	Model       string            `json:"model"`
+	Cwd         string            `json:"cwd"`
+}
+
+func (p *agentParams) unsupported() error {
+	switch {
+	case len(p.Attachments) > 0:
+		return invalid("attachments are not supported by this gateway")
+	case p.Deliver:
+		return invalid("deliver is not supported by this gateway: it has no channels")
+	case p.Model != "":
+		return invalid("a model cannot be chosen for one task: use sessions.patch")
+	case p.Cwd != "":
+		return invalid("cwd is not supported by this gateway: agents work in their workspace")
+	}
+	return nil
+}
+
+// key is the session that a task is for.
+func (p *agentParams) key() string {
+	switch {
+	case p.Key != "":
+		return p.Key
+	case p.SessionID != "" && p.Agent != "":
+		return "agent:" + p.Agent + ":explicit:" + p.SessionID
+	case p.SessionID != "":
+		return "explicit:" + p.SessionID
+	case p.Agent != "":
+		return "agent:" + p.Agent + ":main"
+	}
+	return "main"
+}
+
+// agent gives a task to an agent. It is answered twice: when the task is accepted,
+// and when it is over.
+func (c *call) agent() (any, error) {
+	var p agentParams
+	if err := c.bind(&p); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(p.unsupported(), c.knows(p.Agent)); err != nil {
+		return nil, firstOf(err)
+	}
+	rec, existing, err := c.submit(session.Task{
+		ID: p.ID, Key: p.key(), Message: p.Message, System: p.System, Headers: p.Headers,
+		Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Second, Origin: c.conn.id,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if existing && rec.State.Over() {
+		return c.outcome(rec)
+	}
+	c.respond(c.id, c.accepted(rec), nil)
+	c.aside(func() { c.second(rec) })
+	return silence{}, nil
+}
+
+// maxSeconds keeps a time limit within what can be counted; sessions have a limit
+// of their own.
+const maxSeconds = 1 << 30
+
+// firstOf is the protocol's error among several.
+func firstOf(err error) error {
+	if e, ok := errors.AsType[*protocol.Error](err); ok {
+		return e
+	}
+	return err
+}
+
+func (c *call) accepted(rec *session.Record) fields {
+	f := fields{"runId": rec.ID, "status": "accepted", "acceptedAt": rec.Accepted.UnixMilli()}
+	if c.version >= protocol.V4 {
+		f["sessionKey"], f["agentId"] = rec.Key, rec.Agent
+	}
+	return f
+}
+
+// knows refuses an agent that is not there.
+func (c *call) knows(agent string) error {
+	if agent == "" {
+		return nil
+	}
+	agents, err := c.server.Catalogue.Agents(c.ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(agents, func(a Agent) bool { return strings.EqualFold(a.ID, agent) }) {
+		return invalid(fmt.Sprintf("invalid %s params: unknown agent id %q", c.method.name, clip(agent, 100)))
+	}
+	return nil
+}
+
+// submit hands a task over, within the token's quota, which it takes up until it
+// is over, whatever becomes of the connection.
+func (c *call) submit(t session.Task) (*session.Record, bool, error) {
+	t.Account = c.caller.Account
+	end, err := c.server.Access.Limiter.Begin(c.ctx, c.caller)
+	if err != nil {
+		return nil, false, err
+	}
+	rec, existing, err := c.server.Sessions.Submit(c.ctx, c.view(), t)
+	if err != nil || existing {
+		end()
+		return rec, existing, err
+	}
+	view := session.View{Account: rec.Account}
+	c.server.work.Go(func() {
+		defer end()
+		_, _ = c.server.Sessions.Wait(c.server.ctx, view, rec.ID) // over is over
+	})
+	return rec, false, nil
+}
+
+// second answers for the second time.
+func (c *call) second(rec *session.Record) {
+	done, err := c.server.Sessions.Wait(c.ctx, session.View{Account: rec.Account}, rec.ID)
+	if err != nil {
+		if c.ctx.Err() == nil {
+			c.respond(c.id, nil, c.explain(c.method.name, err))
+		}
+		return
+	}
+	payload, err := c.outcome(done)
+	if e, ok := errors.AsType[*protocol.Error](err); ok {
+		c.respond(c.id, nil, e)
+		return
+	}
+	c.respond(c.id, payload, nil)
+}
+
+// outcome is the answer to a task that is over.
+func (c *call) outcome(rec *session.Record) (any, error) {
+	switch rec.State {
+	case session.Failed:
+		return nil, with(unavailable(rec.Problem), fields{"runId": rec.ID, "code": rec.Code})
+	case session.Aborted:
+		return fields{"runId": rec.ID, "status": "timeout", "summary": "aborted", "result": c.result(rec, true)}, nil
+	}
+	return fields{"runId": rec.ID, "status": "ok", "summary": "completed", "result": c.result(rec, false)}, nil
+}
+
+// result is what programs read: the answer, and what it took.
+func (c *call) result(rec *session.Record, aborted bool) fields {
+	provider, model, _ := strings.Cut(rec.Model, "/")
+	usage := fields{"input": rec.Usage.Input, "output": rec.Usage.Output, "total": rec.Usage.Total()}
+	last := fields{"input": rec.Usage.Input, "output": rec.Usage.Output, "cacheRead": rec.Usage.CacheRead, "cacheWrite": rec.Usage.CacheWrite, "total": rec.Usage.Total()}
+	agent := fields{"sessionId": rec.Session, "provider": provider, "model": model, "usage": usage, "lastCallUsage": last, "promptTokens": rec.Usage.Input}
+	meta := fields{"durationMs": duration(rec), "agentMeta": agent, "aborted": aborted}
+	if c.version >= protocol.V4 {
+		usage["cacheRead"], usage["cacheWrite"] = rec.Usage.CacheRead, rec.Usage.CacheWrite
+		agent["sessionFile"], agent["costUsd"] = rec.Key, dollars(rec.MicroUSD)
+		meta["finalPromptText"], meta["finalAssistantVisibleText"], meta["finalAssistantRawText"] = rec.Message, rec.Text, rec.Text
+		meta["stopReason"], meta["livenessState"], meta["replayInvalid"] = "stop", "working", false
+		meta["completion"] = fields{"stopReason": "stop", "finishReason": "stop"}
+	}
+	payloads := []fields{}
+	if rec.Text != "" {
+		payloads = append(payloads, fields{"text": rec.Text, "mediaUrl": nil})
+	}
+	return fields{"payloads": payloads, "meta": meta}
+}
+
+func duration(rec *session.Record) int64 {
+	if rec.Started.IsZero() || rec.Ended.IsZero() {
+		return 0
+	}
+	return rec.Ended.Sub(rec.Started).Milliseconds()
+}
+
+func dollars(micro int64) float64 { return float64(micro) / 1e6 }
+
+func waitShape() shape {
+	return shape{{name: "runId", kind: word, need: true}, {name: "timeoutMs", kind: integer}}
+}
+
+// The times of agent.wait: when none is named, and at most.
+const (
+	usualWait = 30 * time.Second
+	maxWait   = 24 * time.Hour
+	unknown   = 250 * time.Millisecond // before a task that is not there is looked for again
+)
+
+// wait waits for the end of a task. One that is not there may come: clients ask
+// before they have heard that it was accepted.
+func (c *call) wait() (any, error) {
+	p := struct {
+		ID      string `json:"runId"`
+		Timeout *int64 `json:"timeoutMs"`
+	}{}
+	if err := c.bind(&p); err != nil {
+		return nil, err
+	}
+	limit := usualWait
+	if p.Timeout != nil {
+		limit = min(time.Duration(min(*p.Timeout, maxWait.Milliseconds()))*time.Millisecond, maxWait)
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, limit)
+	defer cancel()
+	rec, err := c.await(ctx, p.ID)
+	switch {
+	case ctx.Err() != nil && c.ctx.Err() == nil && (rec == nil || !rec.State.Over()):
+		return fields{"runId": p.ID, "status": "timeout"}, nil
+	case err != nil:
+		return nil, err
+	}
+	return c.waited(rec), nil
+}
+
+func (c *call) await(ctx context.Context, id string) (*session.Record, error) {
+	for {
+		rec, err := c.server.Sessions.Wait(ctx, c.view(), id)
+		if !errors.Is(err, session.ErrNotFound) {
+			return rec, err
+		}
+		select {
+		case <-time.After(unknown):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (c *call) waited(rec *session.Record) fields {
+	f := fields{"runId": rec.ID, "status": "ok"}
+	if !rec.Started.IsZero() {
+		f["startedAt"] = rec.Started.UnixMilli()
+	}
+	f["endedAt"] = rec.Ended.UnixMilli()
+	switch {
+	case rec.State == session.Failed:
+		f["status"], f["error"] = "error", rec.Problem
+	case rec.State == session.Aborted:
+		f["status"], f["stopReason"] = "timeout", "rpc"
+	case c.version >= protocol.V4:
+		for key, value := range ending(rec, rec.Started.UnixMilli(), rec.Ended.UnixMilli()) {
+			f[key] = value
+		}
+	}
+	return f
+}

@@ -1,0 +1,206 @@
+package ws
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/session"
+)
+
+func sendShape() shape {
+	return join(
+		shape{{name: "sessionKey", kind: word, need: true}, {name: "message", kind: text, need: true}, {name: "idempotencyKey", kind: word, need: true}, {name: "timeoutMs", kind: integer}},
+		optional(text, false, "thinking"), optional(flag, false, "deliver"), optional(list, false, "attachments"),
+		optional(word, true, "agentId", "sessionId", "replyToId", "expectedSessionRoutingContract"),
+		optional(text, true, "queueMode", "originatingChannel", "originatingTo", "originatingAccountId", "originatingThreadId", "systemProvenanceReceipt"),
+		optional(any_, true, "mentions", "workContext", "intent", "fastMode", "toolBindings", "systemInputProvenance", "expectedLeafEntryId", "expectedPermissionMode", "expectedToolOverrides"),
+		optional(integer, true, "fastAutoOnSeconds"), optional(flag, true, "suppressCommandInterpretation"),
+	)
+}
+
+// send says something in a chat. What comes of it is told by events.
+func (c *call) send() (any, error) {
+	var p struct {
+		Key         string           `json:"sessionKey"`
+		Message     string           `json:"message"`
+		ID          string           `json:"idempotencyKey"`
+		Timeout     int64            `json:"timeoutMs"`
+		Agent       string           `json:"agentId"`
+		Attachments []jsontext.Value `json:"attachments"`
+	}
+	if err := c.bind(&p); err != nil {
+		return nil, err
+	}
+	switch {
+	case len(p.Attachments) > 0:
+		return nil, invalid("attachments are not supported by this gateway")
+	case strings.TrimSpace(p.Message) == "":
+		return nil, invalid("message or attachment required")
+	}
+	rec, existing, err := c.submit(session.Task{
+		ID: p.ID, Key: of(p.Agent, p.Key), Message: p.Message, Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Millisecond, Origin: c.conn.id,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.sent(rec, existing), nil
+}
+
+// of is a key of an agent's, where the key names none.
+func of(agent, key string) string {
+	if agent == "" || strings.HasPrefix(strings.ToLower(key), "agent:") {
+		return key
+	}
+	return "agent:" + agent + ":" + key
+}
+
+// sent tells how far a task is: the same that is said twice is done once.
+func (c *call) sent(rec *session.Record, existing bool) fields {
+	f := fields{"runId": rec.ID, "status": "started"}
+	switch {
+	case existing && !rec.State.Over():
+		f["status"] = "in_flight"
+	case existing && rec.State == session.Done:
+		f["status"] = "ok"
+	case existing && rec.State == session.Failed:
+		f["status"], f["summary"] = "error", rec.Problem
+	case existing:
+		f["status"], f["summary"], f["stopReason"], f["endedAt"] = "timeout", "aborted", "rpc", rec.Ended.UnixMilli()
+	}
+	return f
+}
+
+func abortShape() shape {
+	return join(shape{{name: "sessionKey", kind: word, need: true}, {name: "runId", kind: word}}, optional(word, true, "agentId"), optional(flag, true, "preserveSideRuns"))
+}
+
+// abort ends one task of a session, or all.
+func (c *call) abort() (any, error) {
+	var p struct {
+		Key   string `json:"sessionKey"`
+		ID    string `json:"runId"`
+		Agent string `json:"agentId"`
+	}
+	if err := c.bind(&p); err != nil {
+		return nil, err
+	}
+	ids, err := c.server.Sessions.Abort(c.ctx, c.view(), of(p.Agent, p.Key), p.ID)
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
+		return nil, err
+	}
+	if ids == nil {
+		ids = []string{}
+	}
+	return fields{"ok": true, "aborted": len(ids) > 0, "runIds": ids}, nil
+}
+
+func historyShape() shape {
+	return join(
+		shape{{name: "sessionKey", kind: word, need: true}, {name: "limit", kind: integer, min: 1, max: maxHistory}},
+		optional(word, true, "agentId", "messageId", "sessionId"), optional(text, true, "cursor"), optional(list, true, "inputRunIds"),
+		shape{{name: "maxBytes", kind: integer, min: 1024, v4: true}, {name: "offset", kind: integer, v4: true}, {name: "pendingBefore", kind: integer, min: 1, v4: true}, {name: "maxChars", kind: integer, min: 1, max: 500_000, v4: true}},
+	)
+}
+
+// usualHistory is how many messages are given when no number is named.
+const usualHistory = 200
+
+// history is what was said in a session so far. One that is not there is empty.
+func (c *call) history() (any, error) {
+	p := struct {
+		Key      string `json:"sessionKey"`
+		Agent    string `json:"agentId"`
+		Limit    int    `json:"limit"`
+		Offset   int    `json:"offset"`
+		MaxBytes int    `json:"maxBytes"`
+	}{Limit: usualHistory}
+	if err := c.bind(&p); err != nil {
+		return nil, err
+	}
+	key := of(p.Agent, p.Key)
+	e, err := c.server.Sessions.Get(c.ctx, c.view(), key)
+	if errors.Is(err, session.ErrNotFound) {
+		return c.told(key, nil, []json.RawMessage{}, false), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	// One more than asked for tells whether there are more.
+	all, err := c.server.Sessions.History(c.ctx, c.view(), key, min(p.Offset+p.Limit+1, maxHistory))
+	if err != nil {
+		return nil, err
+	}
+	all = all[:max(0, len(all)-p.Offset)]
+	more := len(all) > p.Limit
+	all = all[max(0, len(all)-p.Limit):]
+	messages, cut := c.render(e, all, p.MaxBytes)
+	return c.told(key, e, messages, more || cut), nil
+}
+
+// render writes messages down, the last ones as far as they fit.
+func (c *call) render(e *session.Entry, all []chat.Message, most int) (messages []json.RawMessage, cut bool) {
+	limit := c.server.Limits.History
+	if most > 0 {
+		limit = min(limit, most)
+	}
+	messages = make([]json.RawMessage, len(all))
+	for i := len(all) - 1; i >= 0; i-- {
+		data, err := json.Marshal(spoken(e, &all[i]))
+		if limit -= len(data); err != nil || limit < 0 {
+			return messages[i+1:], true
+		}
+		messages[i] = data
+	}
+	return messages, false
+}
+
+// spoken is a message as clients know it.
+func spoken(e *session.Entry, m *chat.Message) fields {
+	content := []fields{}
+	if m.Text != "" {
+		content = append(content, fields{"type": "text", "text": m.Text})
+	}
+	for _, call := range m.Calls {
+		content = append(content, fields{"type": "toolCall", "id": call.ID, "name": call.Name, "arguments": arguments(call.Args)})
+	}
+	f := fields{"role": string(m.Role), "content": content, "timestamp": e.Updated.UnixMilli()}
+	switch m.Role {
+	case chat.Tool:
+		f["role"], f["toolCallId"], f["isError"] = "toolResult", m.CallID, m.IsError
+	case chat.Assistant:
+		f["provider"], f["model"], _ = strings.Cut(e.LastModel, "/")
+		f["api"], f["stopReason"] = "openai-completions", "stop"
+	case chat.User:
+	}
+	return f
+}
+
+func (c *call) told(key string, e *session.Entry, messages []json.RawMessage, more bool) fields {
+	f := fields{"sessionKey": key, "messages": messages}
+	level := "off"
+	if e != nil {
+		f["sessionKey"], f["sessionId"] = e.Key, e.ID
+		if l := e.Levels["thinkingLevel"]; l != "" {
+			level = l
+		}
+	}
+	if c.version < protocol.V4 {
+		f["thinkingLevel"] = level
+		return f
+	}
+	f["pendingInputs"] = fields{"items": []any{}, "total": 0}
+	f["hasMore"], f["totalMessages"], f["defaults"] = more, len(messages), c.defaults()
+	if more {
+		f["nextOffset"] = len(messages)
+	}
+	if e != nil {
+		f["sessionInfo"] = c.row(e)
+	}
+	return f
+}

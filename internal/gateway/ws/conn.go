@@ -1,0 +1,143 @@
+package ws
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/session"
+)
+
+// conn is a client's connection. Its fields do not change after the handshake.
+type conn struct {
+	*protocol.Conn
+	server *Server
+	id     string
+	nonce  string
+	from   netip.Addr
+	direct bool // from this machine, with nobody in between
+	socket *access.Caller
+
+	out     outbox
+	ctx     context.Context
+	version int
+	caller  *access.Caller
+	scopes  scopes
+	client  client
+	tools   bool // wants to be told of tools
+	since   time.Time
+
+	ping  *time.Timer
+	calls atomic.Int64 // that wait for something
+}
+
+// view is what the client's token lets it see.
+func (c *conn) view() session.View {
+	return session.View{Account: c.caller.Account, All: c.caller.Account == ""}
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, greet func()) {
+	c := &conn{server: s, id: newID(), nonce: newID(), from: access.Remote(r), socket: access.FromContext(r.Context())}
+	c.direct = isDirect(r, c.from) || c.socket != nil
+	link, err := protocol.Accept(w, r, protocol.AcceptOptions{MaxPayload: s.Limits.EarlyFrame, Origins: s.Origins})
+	if err != nil {
+		return
+	}
+	defer link.Drop()
+	c.Conn = link
+	c.out.conn, c.out.limits, c.out.all = link, &s.Limits, &s.hub.buffered
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	c.ctx = ctx
+	if !c.handshake() {
+		return
+	}
+	greet()
+	c.converse()
+}
+
+// isDirect reports whether a request comes from this machine itself. What a proxy
+// passes on comes from elsewhere, whatever its address.
+func isDirect(r *http.Request, from netip.Addr) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "X-Forwarded-Host"} {
+		if r.Header.Get(name) != "" {
+			return false
+		}
+	}
+	return from.IsLoopback()
+}
+
+// converse answers requests until the connection ends.
+func (c *conn) converse() {
+	if c.server.hub.add(c) {
+		defer c.server.hub.remove(c)
+	} else {
+		c.out.leave(protocol.CloseRestart, "service restart")
+	}
+	c.Limit(c.server.Limits.Frame)
+	c.watch()
+	defer c.ping.Stop()
+	for {
+		data, err := c.Read(context.Background())
+		if err != nil {
+			return
+		}
+		c.take(data)
+	}
+}
+
+// watch asks now and then whether the client is there: one whose machine is gone
+// says nothing, and nothing is what an idle client says too.
+func (c *conn) watch() {
+	every := c.server.Limits.Ping
+	c.ping = time.AfterFunc(never, func() {
+		if !c.out.busy() { // else the write's own time bounds it
+			ctx, cancel := context.WithTimeout(c.ctx, every)
+			defer cancel()
+			if c.Ping(ctx) != nil {
+				c.Drop()
+				return
+			}
+		}
+		c.ping.Reset(every)
+	})
+	c.ping.Reset(every) // only now, so that it finds itself
+}
+
+const never = 24 * time.Hour
+
+// newID is a random id in the form that clients know.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// respond answers a request. A payload that cannot be written down is our mistake.
+func (c *conn) respond(id string, payload any, problem *protocol.Error) {
+	c.out.frame(response(id, payload, problem))
+}
+
+func response(id string, payload any, problem *protocol.Error) []byte {
+	r := protocol.Response{Type: protocol.TypeResponse, ID: id, OK: problem == nil, Error: problem}
+	if problem == nil {
+		body, err := json.Marshal(payload)
+		if err != nil {
+			return response(id, nil, unavailable("response serialization failed"))
+		}
+		r.Payload = body
+	}
+	data, err := json.Marshal(r)
+	if err != nil { // only strings are left
+		return []byte(`{"type":"res","id":"invalid","ok":false}`)
+	}
+	return data
+}

@@ -1,0 +1,54 @@
+package ws
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/session"
+)
+
+func invalid(message string) *protocol.Error {
+	return &protocol.Error{Code: protocol.CodeInvalidRequest, Message: message}
+}
+
+func unavailable(message string) *protocol.Error {
+	return &protocol.Error{Code: protocol.CodeUnavailable, Message: message}
+}
+
+// with adds details. They are ours, so that they can always be written down.
+func with(e *protocol.Error, details any) *protocol.Error {
+	e.Details, _ = json.Marshal(details)
+	return e
+}
+
+// explain says an error of what is below in the protocol's words.
+func (c *conn) explain(method string, err error) *protocol.Error {
+	e := errors.Join(err) // never nil here
+	switch {
+	case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrOther), errors.Is(err, session.ErrInvalid):
+		return invalid(hinted(e))
+	case errors.Is(err, session.ErrBusy), errors.Is(err, access.ErrTooMany), errors.Is(err, access.ErrQuota):
+		e := unavailable(err.Error())
+		e.Retryable, e.RetryAfterMs = true, 1000
+		return e
+	case errors.Is(err, session.ErrDraining), errors.Is(err, context.Canceled):
+		e := unavailable(session.ErrDraining.Error())
+		e.Retryable = true
+		return e
+	case errors.Is(err, context.DeadlineExceeded):
+		return &protocol.Error{Code: protocol.CodeAgentTimeout, Message: "it took too long"}
+	}
+	c.server.Logger.ErrorContext(c.ctx, "gateway method failed", "method", method, "connection", c.id, "token", c.caller.Token, "error", err)
+	return unavailable("internal error, see the gateway's log")
+}
+
+func hinted(err error) string {
+	if hint := advice.Of(err); hint != "" {
+		return err.Error() + " (" + hint + ")"
+	}
+	return err.Error()
+}

@@ -1,0 +1,279 @@
+package ws
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	jsonx "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/secret"
+)
+
+// refusal is an answer after which the connection is closed.
+type refusal struct {
+	*protocol.Error
+	code int
+}
+
+func refuse(e *protocol.Error) *refusal { return &refusal{e, protocol.ClosePolicy} }
+
+// handshake finds out who is calling and reports whether they may stay. Until
+// then nothing is sent but what they asked for, in this goroutine.
+func (c *conn) handshake() bool {
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	// Whoever says nothing is told nothing: as upstream, without a reason. One that
+	// does not answer the close either is dropped, which the end of a read does.
+	late := time.AfterFunc(c.server.Limits.Handshake, func() {
+		time.AfterFunc(time.Second, cancel)
+		c.bye(protocol.CloseNormal, "")
+	})
+	defer late.Stop()
+	c.challenge()
+	data, err := c.Read(ctx)
+	if err != nil {
+		return false
+	}
+	id, params, ok := c.first(data)
+	if !ok {
+		return false
+	}
+	hello, no := c.meet(params)
+	if no != nil {
+		c.turnAway(id, no)
+		return false
+	}
+	// Into the outbox, so that it comes before every event.
+	c.out.frame(response(id, hello, nil))
+	return true
+}
+
+func (c *conn) write(data []byte) bool {
+	ctx, cancel := context.WithTimeout(c.ctx, c.server.Limits.Handshake)
+	defer cancel()
+	return c.Write(ctx, data) == nil
+}
+
+// challenge gives the client something to sign. The version is not known yet; the
+// capabilities are what version 4 adds, and version 3 does not look.
+func (c *conn) challenge() {
+	payload, _ := json.Marshal(map[string]any{"nonce": c.nonce, "ts": time.Now().UnixMilli(), "capabilities": []string{}})
+	data, _ := json.Marshal(protocol.Event{Type: protocol.TypeEvent, Event: "connect.challenge", Payload: payload})
+	c.write(data)
+}
+
+// first takes the first frame apart, or closes the connection.
+func (c *conn) first(data []byte) (id string, params jsontext.Value, ok bool) {
+	if !jsontext.Value(data).IsValid() {
+		c.bye(protocol.CloseNormal, "") // as upstream: it is none of our clients
+		return "", nil, false
+	}
+	req, wrong := parse(protocol.V4, data)
+	switch {
+	case wrong != "":
+		c.bye(protocol.ClosePolicy, "invalid request frame")
+		return "", nil, false
+	case req.Method != "connect":
+		c.turnAway(req.ID, refuse(invalid("invalid handshake: first request must be connect")))
+		return "", nil, false
+	}
+	return req.ID, jsontext.Value(req.Params), true
+}
+
+func (c *conn) turnAway(id string, no *refusal) {
+	c.server.Logger.InfoContext(c.ctx, "gateway connection refused", "connection", c.id, "from", c.from.String(), "code", no.Code, "reason", no.Message)
+	if c.write(response(id, nil, no.Error)) {
+		c.bye(no.code, no.Message)
+	}
+}
+
+// bye closes the connection of a stranger.
+func (c *conn) bye(code int, reason string) {
+	_ = c.Close(code, reason) // whether it was heard changes nothing
+}
+
+// meet decides about a client and says hello.
+func (c *conn) meet(params jsontext.Value) (any, *refusal) {
+	p, no := c.read(params)
+	if no != nil {
+		return nil, no
+	}
+	if role := strings.TrimSpace(p.Role); role != "" && role != "operator" {
+		return nil, refuse(invalid("invalid role"))
+	}
+	caller, own, no := c.identify(p)
+	if no != nil {
+		return nil, no
+	}
+	c.caller, c.client, c.since = caller, p.Client, time.Now()
+	c.tools = slices.Contains(p.Caps, "tool-events")
+	if c.keepsScopes(p) {
+		c.scopes = narrow(p.Scopes, caller)
+	}
+	return c.hello(own), nil
+}
+
+// read checks what a client said and agrees on a version.
+func (c *conn) read(params jsontext.Value) (*connect, *refusal) {
+	c.version = protocol.V4
+	var offer struct {
+		Max int `json:"maxProtocol"`
+	}
+	if jsonx.Unmarshal(params, &offer) == nil && offer.Max == protocol.V3 {
+		c.version = protocol.V3
+	}
+	if wrong := connectShape(c.version).check(c.version, params); wrong != "" {
+		return nil, refuse(invalid("invalid connect params: " + wrong))
+	}
+	p := new(connect)
+	if err := jsonx.Unmarshal(params, p); err != nil {
+		return nil, refuse(invalid("invalid connect params"))
+	}
+	if p.MinProtocol > c.version || p.MaxProtocol < protocol.V3 || p.MinProtocol > p.MaxProtocol {
+		return nil, &refusal{with(invalid("protocol mismatch"), map[string]any{
+			"code": "PROTOCOL_MISMATCH", "clientMinProtocol": p.MinProtocol, "clientMaxProtocol": p.MaxProtocol,
+			"expectedProtocol": protocol.V4, "minimumProbeProtocol": protocol.V3,
+		}), protocol.CloseProtocol}
+	}
+	return p, nil
+}
+
+// identify finds out whose client it is; own is the token of its device.
+func (c *conn) identify(p *connect) (caller *access.Caller, own secret.Value, no *refusal) {
+	token := strings.TrimSpace(p.Auth.Token)
+	switch {
+	case c.socket != nil && token == "" && p.Auth.DeviceToken == "":
+		return c.socket, own, nil
+	case p.Device != nil:
+		return c.identifyDevice(p, token)
+	case p.Client.ID == controlUI:
+		return nil, own, refuse(with(invalid("control ui requires device identity (use HTTPS or localhost secure context)"),
+			map[string]any{"code": "CONTROL_UI_DEVICE_IDENTITY_REQUIRED"}))
+	case token == "":
+		e := &protocol.Error{Code: protocol.CodeNotPaired, Message: "device identity required"}
+		return nil, own, refuse(with(e, map[string]any{"code": "DEVICE_IDENTITY_REQUIRED"}))
+	}
+	caller, err := c.server.Access.Authenticate(c.ctx, c.from, token)
+	if err != nil {
+		return nil, own, c.denied(p, err)
+	}
+	return caller, own, nil
+}
+
+// identifyDevice takes a client at its key's word.
+func (c *conn) identifyDevice(p *connect, token string) (*access.Caller, secret.Value, *refusal) {
+	d, from := p.Device, c.from
+	if !c.direct {
+		from = netip.IPv4Unspecified() // pairs nobody by itself
+		if !c.from.IsLoopback() {
+			from = c.from
+		}
+	}
+	own := strings.TrimSpace(p.Auth.DeviceToken)
+	if own == "" {
+		own = token
+	}
+	caller, fresh, err := c.server.Access.ConnectDevice(c.ctx, &access.Connect{
+		Proof: access.Proof{
+			ID: d.ID, PublicKey: d.PublicKey, Signature: d.Signature, SignedAt: d.SignedAt, Nonce: d.Nonce,
+			ClientID: p.Client.ID, Mode: p.Client.Mode, Role: "operator", Scopes: p.Scopes, Platform: p.Client.Platform, Family: p.Client.Family,
+			Tokens: slices.Compact([]string{token, own}),
+		},
+		Nonce: c.nonce, From: from, Token: token, DeviceToken: own,
+	})
+	if err != nil {
+		return nil, secret.Value{}, c.denied(p, err)
+	}
+	return caller, fresh, nil
+}
+
+// keepsScopes reports whether what a client asks for counts. In version 4 a token
+// alone does not carry scopes, but from a program on this machine.
+func (c *conn) keepsScopes(p *connect) bool {
+	if c.version < protocol.V4 || p.Device != nil || c.socket != nil {
+		return true
+	}
+	return c.direct && (p.Client.ID == backend && p.Client.Mode == "backend" || p.Client.ID == commands && p.Client.Mode == commands)
+}
+
+// denied says why a client may not come in, and never which part was wrong.
+func (c *conn) denied(p *connect, err error) *refusal {
+	if proof, ok := errors.AsType[*access.ProofError](err); ok {
+		code := "DEVICE_AUTH_INVALID"
+		if known := proofCodes()[proof.Reason]; known != "" && c.version >= protocol.V4 {
+			code = known
+		}
+		return refuse(with(invalid(proof.Message), map[string]any{"code": code, "reason": proof.Reason}))
+	}
+	switch {
+	case errors.Is(err, access.ErrNotPaired):
+		return c.unpaired(p)
+	case errors.Is(err, access.ErrTooMany):
+		return c.unauthorized("rate_limited", "too many failed authentication attempts (retry later)")
+	case errors.Is(err, access.ErrDenied) && p.Auth.Token == "" && p.Auth.DeviceToken == "":
+		return c.unauthorized("token_missing", "gateway token missing ("+c.hint(p)+")")
+	case errors.Is(err, access.ErrDenied) && p.Auth.Token == "":
+		return c.unauthorized("device_token_mismatch", "device token mismatch (rotate/reissue device token)")
+	case errors.Is(err, access.ErrDenied):
+		return c.unauthorized("token_mismatch", "gateway token mismatch ("+c.hint(p)+")")
+	}
+	c.server.Logger.ErrorContext(c.ctx, "gateway token could not be checked", "connection", c.id, "error", err)
+	e := unavailable("the token cannot be checked now")
+	e.Retryable = true
+	return refuse(e)
+}
+
+func (c *conn) unpaired(p *connect) *refusal {
+	message := "pairing required"
+	if c.version >= protocol.V4 {
+		message = "device pairing required"
+	}
+	e := &protocol.Error{Code: protocol.CodeNotPaired, Message: message}
+	return refuse(with(e, map[string]any{"code": "PAIRING_REQUIRED", "requestId": p.Device.ID, "deviceId": p.Device.ID, "reason": "not-paired"}))
+}
+
+func (c *conn) unauthorized(reason, message string) *refusal {
+	codes := map[string]string{"token_missing": "AUTH_TOKEN_MISSING", "token_mismatch": "AUTH_TOKEN_MISMATCH", "device_token_mismatch": "AUTH_DEVICE_TOKEN_MISMATCH", "rate_limited": "AUTH_RATE_LIMITED"}
+	steps := map[string]string{"token_missing": "update_auth_configuration", "rate_limited": "wait_then_retry"}
+	details := map[string]any{"code": codes[reason], "authReason": reason}
+	e := invalid("unauthorized: " + message)
+	if c.version >= protocol.V4 {
+		step := steps[reason]
+		if step == "" {
+			step = "update_auth_credentials"
+		}
+		details["canRetryWithDeviceToken"], details["recommendedNextStep"] = false, step
+		e.Retryable = reason == "rate_limited"
+	}
+	return refuse(with(e, details))
+}
+
+// hint says where a client's token comes from.
+func (c *conn) hint(p *connect) string {
+	switch {
+	case p.Client.isCLI() && c.direct && c.version >= protocol.V4:
+		return "use this gateway's gateway.auth.token or pair the device"
+	case p.Client.isCLI():
+		return "set gateway.remote.token to match gateway.auth.token"
+	case p.Client.isBrowser():
+		return "open the dashboard URL and paste the token in Control UI settings"
+	}
+	return "provide gateway auth token"
+}
+
+// proofCodes are version 4's codes for what is wrong with a device.
+func proofCodes() map[string]string {
+	return map[string]string{
+		"device-id-mismatch": "DEVICE_AUTH_DEVICE_ID_MISMATCH", "device-signature-stale": "DEVICE_AUTH_SIGNATURE_EXPIRED",
+		"device-nonce-missing": "DEVICE_AUTH_NONCE_REQUIRED", "device-nonce-mismatch": "DEVICE_AUTH_NONCE_MISMATCH",
+		"device-signature": "DEVICE_AUTH_SIGNATURE_INVALID", "device-public-key": "DEVICE_AUTH_PUBLIC_KEY_INVALID",
+	}
+}

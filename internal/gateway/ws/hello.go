@@ -1,0 +1,72 @@
+package ws
+
+import (
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/secret"
+)
+
+// hello is what a client is greeted with: who we are, what can be asked, how
+// things stand as far as its token sees them, and the limits.
+func (c *conn) hello(own secret.Value) any {
+	s := c.server
+	server := map[string]any{"version": s.Version, "connId": c.id}
+	features := map[string]any{"methods": s.names(c.version), "events": events()}
+	policy := map[string]any{"maxPayload": s.Limits.Frame, "maxBufferedBytes": s.Limits.Buffered, "tickIntervalMs": s.Limits.Tick.Milliseconds()}
+	answer := map[string]any{"type": "hello-ok", "protocol": c.version, "server": server, "features": features, "snapshot": c.snapshot(), "policy": policy}
+	if c.version >= protocol.V4 {
+		features["capabilities"] = []string{}
+		policy["attachments"] = map[string]any{"maxBytes": 0, "maxImageBytes": 0}
+	}
+	if auth := c.auth(own); auth != nil {
+		answer["auth"] = auth
+	}
+	return answer
+}
+
+// auth says what the connection may do, and gives a device its token. Version 3
+// says it only to devices.
+func (c *conn) auth(own secret.Value) map[string]any {
+	if c.version < protocol.V4 && own.IsEmpty() {
+		return nil
+	}
+	auth := map[string]any{"role": "operator", "scopes": slices.Clone(c.granted())}
+	if c.version >= protocol.V4 {
+		auth["method"] = "token"
+	}
+	if !own.IsEmpty() {
+		auth["deviceToken"], auth["issuedAtMs"] = own.Reveal(), time.Now().UnixMilli()
+	}
+	return auth
+}
+
+// granted are the connection's scopes, never null.
+func (c *conn) granted() scopes {
+	if c.scopes == nil {
+		return scopes{}
+	}
+	return c.scopes
+}
+
+// snapshot is how things stand. Paths of the host are nobody's business.
+func (c *conn) snapshot() map[string]any {
+	presence, version := c.server.hub.presence(c)
+	agent := c.server.defaultAgent(c.ctx)
+	defaults := map[string]any{"defaultAgentId": agent, "mainKey": "main", "mainSessionKey": "agent:" + agent + ":main", "scope": "per-sender"}
+	snapshot := map[string]any{
+		"presence": presence, "health": c.health(c.ctx), "stateVersion": version,
+		"uptimeMs": time.Since(c.server.began).Milliseconds(), "sessionDefaults": defaults, "authMode": "token",
+	}
+	if c.version >= protocol.V4 {
+		defaults["modelConfigured"], defaults["ownership"], defaults["selectionRequired"] = true, "sole", false
+		snapshot["suspension"] = map[string]any{"phase": "accepting"}
+	}
+	return snapshot
+}
+
+// events are those that clients may be told.
+func events() []string {
+	return []string{"connect.challenge", "agent", "chat", "presence", "tick", "shutdown", "health", "sessions.changed"}
+}

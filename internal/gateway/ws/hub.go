@@ -1,0 +1,308 @@
+package ws
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/protocol"
+)
+
+// hub knows the connections: by account, which is who may see what, by their own
+// id, and by the token that they hang on.
+type hub struct {
+	server   *Server
+	buffered atomic.Int64
+
+	mu       sync.Mutex
+	accounts map[string]*account // "" are those who see all
+	byID     map[string]*conn
+	tokens   map[string]*watched
+	closed   bool
+	empties  chan struct{} // closed when the last connection went after goodbye
+}
+
+// account is the connections of one account's tokens.
+type account struct {
+	conns   map[*conn]struct{}
+	version protocol.StateVersion
+	changed bool // somebody came or went since the last time it was told
+}
+
+// watched is a token that connections hang on.
+type watched struct {
+	conns map[*conn]struct{}
+	stop  context.CancelFunc
+}
+
+func newHub(s *Server) *hub {
+	return &hub{server: s, accounts: map[string]*account{}, byID: map[string]*conn{}, tokens: map[string]*watched{}, empties: make(chan struct{})}
+}
+
+// add takes a connection in; false means that the gateway is closing.
+func (h *hub) add(c *conn) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	a := h.accounts[c.caller.Account]
+	if a == nil {
+		a = &account{conns: map[*conn]struct{}{}, version: protocol.StateVersion{Presence: 1, Health: 1}}
+		h.accounts[c.caller.Account] = a
+	}
+	a.conns[c] = struct{}{}
+	a.version.Presence++
+	a.changed = true
+	h.byID[c.id] = c
+	h.watch(c)
+	return true
+}
+
+// watch ends connections with their token. One goroutine watches for all of a
+// token's connections. The lock is held.
+func (h *hub) watch(c *conn) {
+	w := h.tokens[c.caller.Token]
+	if w == nil {
+		ended, release := h.server.Access.Desk.Watch(c.caller)
+		ctx, cancel := context.WithCancel(h.server.ctx)
+		w = &watched{map[*conn]struct{}{}, cancel}
+		h.tokens[c.caller.Token] = w
+		h.server.work.Go(func() {
+			defer release()
+			select {
+			case <-ended:
+				h.expel(w)
+			case <-ctx.Done():
+			}
+		})
+	}
+	w.conns[c] = struct{}{}
+}
+
+// expel closes the connections of a token that is good no more.
+func (h *hub) expel(w *watched) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range w.conns {
+		c.out.leave(protocol.ClosePolicy, "the token is not valid any more")
+	}
+	for token, known := range h.tokens {
+		if known == w {
+			delete(h.tokens, token)
+		}
+	}
+}
+
+func (h *hub) remove(c *conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.byID, c.id)
+	if a := h.accounts[c.caller.Account]; a != nil {
+		delete(a.conns, c)
+		a.version.Presence++
+		a.changed = true
+		if len(a.conns) == 0 {
+			delete(h.accounts, c.caller.Account)
+		}
+	}
+	if w := h.tokens[c.caller.Token]; w != nil {
+		delete(w.conns, c)
+		if len(w.conns) == 0 {
+			w.stop()
+			delete(h.tokens, c.caller.Token)
+		}
+	}
+	if h.closed && len(h.byID) == 0 {
+		h.emptied()
+	}
+}
+
+// emptied says that nobody is left, once. The lock is held.
+func (h *hub) emptied() {
+	select {
+	case <-h.empties:
+	default:
+		close(h.empties)
+	}
+}
+
+func (h *hub) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.byID)
+}
+
+// tell gives events to everybody who may see an account, and to nobody else.
+func (h *hub) tell(account string, events []told) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pass(h.accounts[account], events)
+	if account != "" {
+		h.pass(h.accounts[""], events)
+	}
+}
+
+func (h *hub) pass(a *account, events []told) {
+	if a == nil {
+		return
+	}
+	for c := range a.conns {
+		for i := range events {
+			if data := events[i].data(c.version); data != nil {
+				c.out.event(data)
+			}
+		}
+	}
+}
+
+// tellOrigin gives an event to the connection that began a run, if it wants to
+// know of tools and may see the account.
+func (h *hub) tellOrigin(id, account string, e told) {
+	h.mu.Lock()
+	c := h.byID[id]
+	h.mu.Unlock()
+	if c == nil || !c.tools || !c.caller.Sees(account) {
+		return
+	}
+	if data := e.data(c.version); data != nil {
+		c.out.frame(append(data[:len(data):len(data)], '}')) // for one alone, so it has no number
+	}
+}
+
+// each calls for every account that somebody is connected for.
+func (h *hub) each(f func(name string, a *account)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, a := range h.accounts {
+		f(name, a)
+	}
+}
+
+// goodbye tells everybody that the gateway ends, and takes nobody in any more.
+func (h *hub) goodbye(reason string) {
+	e := plain("shutdown", map[string]any{"reason": reason})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, a := range h.accounts {
+		h.pass(a, []told{e})
+		for c := range a.conns {
+			c.out.leave(protocol.CloseRestart, "service restart")
+		}
+	}
+	if len(h.byID) == 0 {
+		h.emptied()
+	}
+}
+
+// empty waits until everybody is gone.
+func (h *hub) empty(ctx context.Context) {
+	select {
+	case <-h.empties:
+	case <-ctx.Done():
+	}
+}
+
+// drops is how long connections may take to end that were dropped.
+const drops = 10 * time.Second
+
+// dropAll ends every connection and waits until it has ended, as long as that may
+// take at most.
+func (h *hub) dropAll() {
+	h.mu.Lock()
+	h.closed = true
+	all := slices.Collect(maps.Values(h.byID))
+	if len(all) == 0 {
+		h.emptied()
+	}
+	h.mu.Unlock()
+	for _, c := range all {
+		c.Drop()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), drops)
+	defer cancel()
+	h.empty(ctx)
+}
+
+// told is an event in both versions' words, written down when the first
+// connection of a version needs it.
+type told struct {
+	name    string
+	v3, v4  any // nil where a version does not know it
+	state   *protocol.StateVersion
+	encoded map[int][]byte
+}
+
+func plain(name string, payload any) told { return said(name, payload, payload) }
+
+func said(name string, v3, v4 any) told {
+	return told{name: name, v3: v3, v4: v4, encoded: map[int][]byte{}}
+}
+
+// data is the frame without its last brace, so that a number can follow.
+func (t *told) data(version int) []byte {
+	if data, ok := t.encoded[version]; ok {
+		return data
+	}
+	payload := t.v3
+	if version >= protocol.V4 {
+		payload = t.v4
+	}
+	var data []byte
+	if payload != nil {
+		data = t.encode(payload)
+	}
+	t.encoded[version] = data
+	return data
+}
+
+func (t *told) encode(payload any) []byte {
+	body, err := json.Marshal(payload)
+	if err != nil {
+		return nil
+	}
+	data, err := json.Marshal(protocol.Event{Type: protocol.TypeEvent, Event: t.name, Payload: body, State: t.state})
+	if err != nil {
+		return nil
+	}
+	return data[:len(data)-1]
+}
+
+// tick tells clients that the gateway is there, and who else is.
+func (s *Server) tick() {
+	tick, presence := time.NewTicker(s.Limits.Tick), time.NewTicker(time.Second)
+	defer tick.Stop()
+	defer presence.Stop()
+	healthy := true
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case now := <-tick.C:
+			e := []told{plain("tick", map[string]any{"ts": now.UnixMilli()})}
+			s.hub.each(func(_ string, a *account) { s.hub.pass(a, e) })
+			healthy = s.tellHealth(healthy)
+		case <-presence.C:
+			s.hub.tellPresence()
+		}
+	}
+}
+
+// tellPresence tells the accounts where somebody came or went.
+func (h *hub) tellPresence() {
+	h.each(func(_ string, a *account) {
+		if !a.changed || len(a.conns) > presenceWatcher {
+			return
+		}
+		a.changed = false
+		e := plain("presence", map[string]any{"presence": append([]any{h.self()}, a.entries(nil)...)})
+		version := a.version
+		e.state = &version
+		h.pass(a, []told{e})
+	})
+}

@@ -1,0 +1,436 @@
+package ws_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/ws"
+	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must come.
+const patience = 60 * time.Second
+
+// hand works on tasks as their messages say:
+//
+//	wait NAME   waits until NAME is let go
+//	fail WORDS  fails
+//	tool WORDS  calls a tool before it answers
+//	long N      says N thousand characters
+//
+// and answers everything else with four words.
+type hand struct {
+	mu      sync.Mutex
+	jobs    []session.Job
+	gates   map[string]chan struct{}
+	history map[string][]chat.Message
+}
+
+func (h *hand) gate(name string) chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gates[name] == nil {
+		h.gates[name] = make(chan struct{})
+	}
+	return h.gates[name]
+}
+
+func (h *hand) seen() []session.Job {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]session.Job(nil), h.jobs...)
+}
+
+func (h *hand) Resolve(_, model string) (string, error) {
+	if !strings.HasPrefix(model, "fake/") {
+		return "", fmt.Errorf("there is no model %s", model)
+	}
+	return model, nil
+}
+
+func (h *hand) Work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
+	h.mu.Lock()
+	h.jobs = append(h.jobs, *job)
+	h.mu.Unlock()
+	answer := "Hello from fake model."
+	verb, rest, _ := strings.Cut(job.Message, " ")
+	switch verb {
+	case "wait":
+		tell(session.Event{Kind: session.Said, Delta: "Hello"})
+		select {
+		case <-h.gate(rest):
+		case <-ctx.Done():
+			return &session.Outcome{Text: "Hello"}, fmt.Errorf("stopped: %w", context.Cause(ctx))
+		}
+	case "fail":
+		return nil, &session.Failure{Code: "refused", Err: errors.New(rest)}
+	case "tool":
+		call := &chat.Call{ID: "c1", Name: "exec", Args: `{"command":"echo hi"}`}
+		tell(session.Event{Kind: session.Called, Call: call})
+		tell(session.Event{Kind: session.Returned, Call: call, Result: "hi"})
+	case "long":
+		var n int
+		_, _ = fmt.Sscan(rest, &n)
+		answer = strings.Repeat("x", n*1000)
+	}
+	for _, word := range strings.SplitAfter(answer, " ") {
+		tell(session.Event{Kind: session.Said, Delta: word})
+	}
+	use := chat.Usage{Input: 11, Output: 4}
+	tell(session.Event{Kind: session.Used, Usage: &use})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	name := job.Account + "/" + job.Session
+	h.history[name] = append(h.history[name], chat.Message{Role: chat.User, Text: job.Message}, chat.Message{Role: chat.Assistant, Text: answer})
+	model := job.Model
+	if model == "" {
+		model = "fake/fake-1"
+	}
+	return &session.Outcome{Text: answer, Model: model, Usage: use}, nil
+}
+
+func (h *hand) History(_ context.Context, e *session.Entry, most int) ([]chat.Message, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.history[e.Account+"/"+e.ID]
+	return all[max(0, len(all)-most):], nil
+}
+
+func (h *hand) Forget(_ context.Context, e *session.Entry) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.history, e.Account+"/"+e.ID)
+	return nil
+}
+
+func (h *hand) Compact(_ context.Context, e *session.Entry) (int, int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.history[e.Account+"/"+e.ID]
+	h.history[e.Account+"/"+e.ID] = all[len(all)/2:]
+	return len(all), len(all) - len(all)/2, nil
+}
+
+type catalogue struct{}
+
+func (catalogue) Agents(context.Context) ([]ws.Agent, error) {
+	return []ws.Agent{{ID: "main", Name: "Main", Model: "fake/fake-1"}, {ID: "work", Name: "Work", Model: "fake/fake-2"}}, nil
+}
+
+func (catalogue) Models(context.Context) ([]ws.Model, error) {
+	return []ws.Model{{ID: "fake-1", Name: "Fake One", Provider: "fake", ContextWindow: 64000}, {ID: "fake-2", Name: "Fake Two", Provider: "fake", ContextWindow: 64000}}, nil
+}
+
+// place is a gateway in a test, with everything real but its agents.
+type place struct {
+	*testing.T
+	*ws.Server
+	hand   *hand
+	desk   *access.Desk
+	url    string
+	mu     sync.Mutex
+	ill    error
+	tokens map[string]string
+}
+
+const fixed = "fixed-token-of-the-test"
+
+func gateway(t *testing.T, limits ws.Limits) *place {
+	t.Helper()
+	return gatewayWith(t, limits, session.Limits{})
+}
+
+func gatewayWith(t *testing.T, limits ws.Limits, keep session.Limits) *place {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "atoll.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	p := &place{T: t, hand: &hand{gates: map[string]chan struct{}{}, history: map[string][]chat.Message{}}, tokens: map[string]string{}}
+	sessions := session.New(session.Options{DB: db, Worker: p.hand, Limits: keep, Agents: func() []string { return []string{"main", "work"} }})
+	t.Cleanup(sessions.Close)
+	p.desk = access.NewDesk(access.DeskOptions{DB: db})
+	p.desk.SetFixed(map[string]secret.Value{"test": secret.New(fixed)})
+	p.Server = ws.New(ws.Options{
+		Sessions: sessions, Catalogue: catalogue{}, Version: "0.0.0-test", Limits: limits, Healthy: p.healthy,
+		Access: &access.Access{Desk: p.desk, Devices: access.NewDevices(p.desk), Limiter: access.NewLimiter(access.LimiterOptions{}), Throttle: access.NewThrottle(nil)},
+	})
+	srv := httptest.NewServer(p.Server)
+	t.Cleanup(srv.Close)
+	t.Cleanup(p.Server.Close)
+	p.url = strings.Replace(srv.URL, "http", "ws", 1)
+	return p
+}
+
+func (p *place) healthy(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ill
+}
+
+func (p *place) fallIll(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ill = err
+}
+
+// token makes a token; account "" sees all.
+func (p *place) token(scope access.Scope, account string) string {
+	p.Helper()
+	text, _, err := p.desk.Create(p.Context(), access.Spec{Name: "test", Scope: scope, Account: account})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return text.Reveal()
+}
+
+// frame is any frame.
+type frame struct {
+	Type    string          `json:"type"`
+	ID      string          `json:"id"`
+	OK      bool            `json:"ok"`
+	Event   string          `json:"event"`
+	Seq     int64           `json:"seq"`
+	Payload json.RawMessage `json:"payload"`
+	Error   *protocol.Error `json:"error"`
+	raw     []byte
+}
+
+// get is a member of the payload, by its path.
+func (f *frame) get(path ...string) any {
+	var v any
+	_ = json.Unmarshal(f.Payload, &v)
+	for _, name := range path {
+		m, _ := v.(map[string]any)
+		v = m[name]
+	}
+	return v
+}
+
+func (f *frame) text(path ...string) string {
+	s, _ := f.get(path...).(string)
+	return s
+}
+
+// peer is a client in a test.
+type peer struct {
+	*testing.T
+	*protocol.Conn
+	version int
+	count   int
+	ctx     context.Context
+
+	mu     sync.Mutex
+	frames []*frame
+	more   chan struct{}
+	end    error
+}
+
+// hello are the parameters of connect.
+type hello map[string]any
+
+func offer(version int, token string) hello {
+	h := hello{
+		"minProtocol": version, "maxProtocol": version, "caps": []string{"tool-events"}, "role": "operator",
+		"client": map[string]any{"id": "gateway-client", "version": "0.1.0", "platform": "linux", "mode": "backend"},
+		"scopes": []string{"operator.admin", "operator.read", "operator.write"},
+	}
+	if token != "" {
+		h["auth"] = map[string]any{"token": token}
+	}
+	return h
+}
+
+// dial opens a connection and reads in the background.
+func (p *place) dial() *peer {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.Context(), 4*patience)
+	p.Cleanup(cancel)
+	c, err := protocol.Dial(ctx, p.url, protocol.DialOptions{})
+	if err != nil {
+		p.Fatal(err)
+	}
+	e := &peer{T: p.T, Conn: c, ctx: ctx, more: make(chan struct{})}
+	done := make(chan struct{})
+	go func() { defer close(done); e.collect() }()
+	p.Cleanup(func() { c.Drop(); <-done })
+	return e
+}
+
+func (e *peer) collect() {
+	for {
+		data, err := e.Read(e.ctx)
+		e.mu.Lock()
+		if err != nil {
+			e.end = err
+		} else {
+			f := &frame{raw: data}
+			_ = json.Unmarshal(data, f)
+			e.frames = append(e.frames, f)
+		}
+		close(e.more)
+		e.more = make(chan struct{})
+		e.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (e *peer) so() ([]*frame, error, <-chan struct{}) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.frames, e.end, e.more
+}
+
+// find waits for the nth frame that fits, from 1.
+func (e *peer) find(what string, n int, is func(*frame) bool) *frame {
+	e.Helper()
+	deadline := time.After(patience)
+	for {
+		frames, end, more := e.so()
+		left := n
+		for _, f := range frames {
+			if is(f) {
+				if left--; left == 0 {
+					return f
+				}
+			}
+		}
+		if end != nil {
+			e.Fatalf("%s: the connection ended: %v\n%s", what, end, e.transcript())
+		}
+		select {
+		case <-more:
+		case <-deadline:
+			e.Fatalf("%s: never came\n%s", what, e.transcript())
+		}
+	}
+}
+
+func (e *peer) transcript() string {
+	frames, _, _ := e.so()
+	var b strings.Builder
+	for _, f := range frames {
+		fmt.Fprintf(&b, "%.300s\n", f.raw)
+	}
+	return b.String()
+}
+
+// closed waits for the end of the connection.
+func (e *peer) closed() (code int, reason string) {
+	e.Helper()
+	deadline := time.After(patience)
+	for {
+		_, end, more := e.so()
+		if end != nil {
+			code, reason, _ = protocol.CloseStatus(end)
+			return code, reason
+		}
+		select {
+		case <-more:
+		case <-deadline:
+			e.Fatalf("the connection does not end\n%s", e.transcript())
+		}
+	}
+}
+
+// say sends a frame.
+func (e *peer) say(v any) {
+	e.Helper()
+	data, ok := v.([]byte)
+	if !ok {
+		data, _ = json.Marshal(v)
+	}
+	if err := e.Write(e.ctx, data); err != nil {
+		e.Fatalf("write: %v\n%s", err, e.transcript())
+	}
+}
+
+// ask sends a request and returns its id.
+func (e *peer) ask(method string, params any) string {
+	e.Helper()
+	e.count++
+	id := fmt.Sprintf("q%d", e.count)
+	e.say(map[string]any{"type": "req", "id": id, "method": method, "params": params})
+	return id
+}
+
+// answer waits for the nth answer to a request.
+func (e *peer) answer(id string, n int) *frame {
+	e.Helper()
+	return e.find("answer to "+id, n, func(f *frame) bool { return f.Type == "res" && f.ID == id })
+}
+
+// call asks and waits.
+func (e *peer) call(method string, params any) *frame {
+	e.Helper()
+	return e.answer(e.ask(method, params), 1)
+}
+
+// must is a call that succeeds.
+func (e *peer) must(method string, params any) *frame {
+	e.Helper()
+	f := e.call(method, params)
+	if !f.OK {
+		e.Fatalf("%s: %v", method, f.Error)
+	}
+	return f
+}
+
+// event waits for an event whose payload has some members.
+func (e *peer) event(name string, members map[string]string) *frame {
+	e.Helper()
+	return e.find(fmt.Sprint("event ", name, members), 1, func(f *frame) bool {
+		if f.Event != name {
+			return false
+		}
+		for key, value := range members {
+			if f.text(strings.Split(key, ".")...) != value {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// connect opens a connection and says hello.
+func (p *place) connect(version int, token string) *peer {
+	p.Helper()
+	return p.connectAs(offer(version, token))
+}
+
+func (p *place) connectAs(h hello) *peer {
+	p.Helper()
+	e := p.dial()
+	e.event("connect.challenge", nil)
+	e.must("connect", h)
+	e.version, _ = h["minProtocol"].(int)
+	return e
+}
+
+// both runs a test in both versions.
+func both(t *testing.T, test func(t *testing.T, version int)) {
+	t.Helper()
+	for _, version := range []int{protocol.V3, protocol.V4} {
+		t.Run(fmt.Sprint("v", version), func(t *testing.T) { test(t, version) })
+	}
+}

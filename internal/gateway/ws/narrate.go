@@ -1,0 +1,218 @@
+package ws
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/session"
+)
+
+// fields are the members of a payload.
+type fields map[string]any
+
+// agentEvent is a frame of the stream "agent" in both versions; nil data is for
+// those that a version does not know.
+func agentEvent(e *session.Event, seq int64, stream string, v3, v4 fields) told {
+	base := func(data fields) fields {
+		return fields{"runId": e.Task, "stream": stream, "data": data, "sessionKey": e.Key, "seq": seq, "ts": e.At.UnixMilli()}
+	}
+	var old, current any
+	if v3 != nil {
+		old = base(v3)
+	}
+	if v4 != nil {
+		p := base(v4)
+		p["agentId"] = e.Agent
+		current = p
+	}
+	return said("agent", old, current)
+}
+
+// chatEvent is a frame of the chat.
+func chatEvent(e *session.Event, seq int64, state string, v3, v4 fields) told {
+	base := func(more fields) fields {
+		p := fields{"runId": e.Task, "sessionKey": e.Key, "seq": seq, "state": state}
+		for key, value := range more {
+			p[key] = value
+		}
+		return p
+	}
+	var old, current any
+	if v3 != nil {
+		old = base(v3)
+	}
+	if v4 != nil {
+		p := base(v4)
+		p["agentId"] = e.Agent
+		current = p
+	}
+	return said("chat", old, current)
+}
+
+func changed(e *session.Event, reason string) told {
+	return said("sessions.changed", nil, fields{"sessionKey": e.Key, "agentId": e.Agent, "reason": reason, "ts": e.At.UnixMilli()})
+}
+
+// start tells that a task is being worked on.
+func (n *narrator) start(e *session.Event) []told {
+	t := n.turn(e)
+	t.started = e.At.UnixMilli()
+	t.seq++
+	data := fields{"phase": "start", "startedAt": t.started}
+	frames := []told{agentEvent(e, t.seq, "lifecycle", data, data)}
+	status := fields{"phase": "starting_model"}
+	frames = append(frames, chatEvent(e, t.seq, "status", nil, status))
+	if provider, model, ok := strings.Cut(e.Model, "/"); ok {
+		t.seq++
+		frames = append(frames, agentEvent(e, t.seq, "lifecycle", nil, fields{"phase": "model", "provider": provider, "model": model}))
+	}
+	return frames
+}
+
+// say tells what a model says, at once; and in the chat, where every frame has the
+// whole text, not more often than clients can use.
+func (n *narrator) say(e *session.Event) []told {
+	t := n.turn(e)
+	t.seq++
+	t.text = e.Text
+	data := fields{"text": e.Text, "delta": e.Delta}
+	frames := []told{agentEvent(e, t.seq, "assistant", data, data)}
+	if e.At.Sub(t.at) >= n.server.Limits.Throttle {
+		t.at = e.At
+		frames = append(frames, t.delta(e, true))
+	}
+	return frames
+}
+
+// delta tells the chat what was said since the last time. A text that does not go
+// on from there is a new message, which replaces.
+func (t *turn) delta(e *session.Event, both bool) told {
+	v4 := fields{"message": message(e, t.text)}
+	if rest, ok := strings.CutPrefix(t.text, t.shown); ok {
+		v4["deltaText"] = rest
+	} else {
+		v4["deltaText"], v4["replace"] = t.text, true
+	}
+	t.shown = t.text
+	var v3 fields
+	if both {
+		v3 = fields{"message": message(e, t.text)}
+	}
+	return chatEvent(e, t.seq, "delta", v3, v4)
+}
+
+func message(e *session.Event, text string) fields {
+	return fields{"role": "assistant", "content": []fields{{"type": "text", "text": text}}, "timestamp": e.At.UnixMilli()}
+}
+
+// used tells what a model's answer cost in tokens.
+func (n *narrator) used(e *session.Event) []told {
+	if e.Usage == nil {
+		return nil
+	}
+	t := n.turn(e)
+	t.seq++
+	return []told{agentEvent(e, t.seq, "usage", nil, fields{"outputTokens": e.Usage.Output})}
+}
+
+// tool tells of a tool that begins or ends. What it printed is not told: it may be
+// long, and the transcript has it.
+func (n *narrator) tool(e *session.Event) told {
+	t := n.turn(e)
+	t.seq++
+	data := fields{"phase": "start"}
+	if e.Kind == session.Returned {
+		data = fields{"phase": "result", "isError": e.IsError}
+	}
+	if e.Call != nil {
+		data["name"], data["toolCallId"] = e.Call.Name, e.Call.ID
+		if e.Kind == session.Called {
+			data["args"] = arguments(e.Call.Args)
+		}
+	}
+	return agentEvent(e, t.seq, "tool", data, data)
+}
+
+// arguments are those of a call, as an object if they are one.
+func arguments(text string) any {
+	if strings.HasPrefix(strings.TrimSpace(text), "{") && json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	return fields{"text": text}
+}
+
+// end tells how a task ended.
+func (n *narrator) end(e *session.Event) []told {
+	t := n.turn(e)
+	t.seq++
+	r := e.Record
+	if r == nil {
+		r = &session.Record{State: session.Done, Text: e.Text}
+	}
+	switch r.State {
+	case session.Failed:
+		return t.failed(e, r)
+	case session.Aborted:
+		return t.aborted(e, r)
+	default:
+		return t.done(e, r)
+	}
+}
+
+func (t *turn) done(e *session.Event, r *session.Record) (frames []told) {
+	v3, v4 := fields{"phase": "end", "endedAt": e.At.UnixMilli()}, ending(r, t.started, e.At.UnixMilli())
+	v4["phase"], v4["aborted"], v4["executionSettled"] = "end", false, true
+	frames = append(frames, agentEvent(e, t.seq, "lifecycle", v3, v4))
+	if t.text != t.shown {
+		frames = append(frames, t.delta(e, false))
+	}
+	text := r.Text
+	old, current := fields{}, fields{"stopReason": "stop"}
+	if text != "" { // a silent answer has no message
+		old["message"], current["message"] = message(e, text), message(e, text)
+	}
+	return append(frames, chatEvent(e, t.seq, "final", old, current))
+}
+
+func (t *turn) failed(e *session.Event, r *session.Record) []told {
+	data := fields{"phase": "error", "error": r.Problem, "endedAt": e.At.UnixMilli()}
+	v4 := fields{"errorMessage": r.Problem, "errorKind": kindOf(r.Code)}
+	return []told{agentEvent(e, t.seq, "lifecycle", data, data), chatEvent(e, t.seq, "error", fields{"errorMessage": r.Problem}, v4)}
+}
+
+// kindOf is version 4's word for a code of ours.
+func kindOf(code string) string {
+	if code == session.CodeTimeout {
+		return "timeout"
+	}
+	return "unknown"
+}
+
+func (t *turn) aborted(e *session.Event, r *session.Record) []told {
+	old, current := fields{"stopReason": "rpc"}, fields{"stopReason": "rpc"}
+	if text := t.text; text != "" {
+		old["message"], current["message"] = message(e, text), message(e, text)
+	}
+	v3 := fields{"phase": "end", "endedAt": e.At.UnixMilli(), "aborted": true}
+	v4 := fields{"phase": "end", "status": "cancelled", "aborted": true, "stopReason": "rpc", "startedAt": t.started, "endedAt": e.At.UnixMilli()}
+	return []told{chatEvent(e, t.seq, "aborted", old, current), agentEvent(e, t.seq, "lifecycle", v3, v4)}
+}
+
+// ending is what version 4 says of a task that is over, in several places.
+func ending(r *session.Record, started, ended int64) fields {
+	disposition := "visible"
+	if r.Text == "" {
+		disposition = "silent"
+	}
+	provider, model, _ := strings.Cut(r.Model, "/")
+	used := fields{"provider": provider, "model": model}
+	return fields{
+		"startedAt": started, "endedAt": ended, "stopReason": "stop", "livenessState": "working",
+		"terminalReply": fields{"disposition": disposition, "text": r.Text},
+		"terminalReceipt": fields{
+			"runId": r.ID, "sessionId": r.Session, "turnId": r.ID, "requested": used,
+			"effective": fields{"provider": provider, "model": model, "responseModel": model}, "successfulToolNames": []string{},
+			"rerouted": false, "terminalDisposition": disposition,
+		},
+	}
+}

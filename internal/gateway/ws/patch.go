@@ -1,0 +1,116 @@
+package ws
+
+import (
+	"slices"
+	"strings"
+
+	jsonx "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/session"
+)
+
+// levels are settings that are kept as they are.
+func levels() []string {
+	return []string{"thinkingLevel", "verboseLevel", "reasoningLevel", "responseUsage", "sendPolicy", "groupActivation", "traceLevel", "contextWindow"}
+}
+
+// walls are settings that would take an agent out of its sandbox, or say that it
+// is elsewhere. Only what they are anyway is accepted.
+func walls() map[string]string {
+	return map[string]string{"elevatedLevel": "off", "execHost": "sandbox", "execSecurity": "", "execAsk": "", "execNode": "", "sandboxMode": "", "permissionMode": ""}
+}
+
+// cosmetics are settings of user interfaces that we do not keep.
+func cosmetics() []string {
+	return []string{"autoLabel", "icon", "color", "category", "boardFace", "boardPresentation", "statusNote", "attention", "ttlMinutes", "archived", "pinned", "unread",
+		"fastMode", "toolOverrides", "nativeRuntimeConsent", "agentRuntime", "completionOwnerSessionKey", "inheritedToolPolicyVersion", "inheritedToolAllow", "inheritedToolDeny"}
+}
+
+func patchShape() shape {
+	s := keyShape(optional(word, true, "expectedLifecycleRevision"),
+		optional(any_, true, "expectedPermissionMode", "expectedSandboxMode", "expectedNativeRuntimeConsent", "expectedToolOverrides", "expectedMarkedUnreadAt"),
+		optional(any_, true, cosmetics()...),
+		shape{
+			{name: "label", kind: word, null: true, max: 512}, {name: "model", kind: word, null: true, max: maxWord}, {name: "outboundHeaders", kind: record, null: true},
+			{name: "spawnedBy", kind: word, null: true}, {name: "spawnDepth", kind: integer, null: true},
+		})
+	for _, name := range levels() {
+		s = append(s, field{name: name, kind: word, null: true, max: 64, v4: name == "traceLevel" || name == "contextWindow"})
+	}
+	for name := range walls() {
+		s = append(s, field{name: name, kind: word, null: true, max: 64, v4: name == "sandboxMode" || name == "permissionMode"})
+	}
+	return s
+}
+
+// patch changes what is set for a session. Null clears.
+func (c *call) patch() (any, error) {
+	var p keyed
+	var members map[string]jsontext.Value
+	if err := c.bind(&p); err != nil {
+		return nil, err
+	}
+	if err := c.bind(&members); err != nil {
+		return nil, err
+	}
+	key, err := c.session(&p)
+	if err != nil {
+		return nil, err
+	}
+	change, err := changeOf(members)
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.server.Sessions.Patch(c.ctx, c.view(), key, *change)
+	if err != nil {
+		return nil, err
+	}
+	return fields{"ok": true, "path": manyPaths, "key": e.Key, "entry": c.entry(e), "resolved": c.resolved(e)}, nil
+}
+
+// changeOf reads what is to be changed.
+func changeOf(members map[string]jsontext.Value) (*session.Patch, error) {
+	p := &session.Patch{Levels: map[string]*string{}}
+	for name, value := range members {
+		if err := take(p, name, value); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func take(p *session.Patch, name string, value jsontext.Value) error {
+	word := ""
+	if value.Kind() == '"' {
+		_ = jsonx.Unmarshal(value, &word) // it is a string
+	}
+	allowed, isWall := walls()[name]
+	switch {
+	case name == "label":
+		p.Label = &word
+	case name == "model":
+		p.Model = &word
+	case name == "outboundHeaders":
+		return headers(p, value)
+	case name == "thinkingLevel" && word != "" && !isThinkingLevel(word):
+		return invalid("invalid thinkingLevel (use " + strings.Join(thinkingLevels(), "|") + ")")
+	case slices.Contains(levels(), name):
+		p.Levels[name] = &word
+	case isWall && value.Kind() != 'n' && word != allowed:
+		return invalid(name + " cannot be changed: agents of this gateway work in sandboxes")
+	case slices.Contains(cosmetics(), name):
+		return invalid(name + " is not kept by this gateway")
+	}
+	return nil
+}
+
+// headers are those of the session's model calls; sessions check them.
+func headers(p *session.Patch, value jsontext.Value) error {
+	all := map[string]string{}
+	if value.Kind() == '{' && jsonx.Unmarshal(value, &all) != nil {
+		return invalid("invalid sessions.patch params: at /outboundHeaders: must be an object of strings")
+	}
+	p.Headers = &all
+	return nil
+}

@@ -1,0 +1,286 @@
+package ws
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/session"
+)
+
+// manyPaths is what clients are told instead of a path of the host.
+const manyPaths = "(multiple)"
+
+func listShape() shape {
+	return join(
+		shape{{name: "limit", kind: integer, min: 1}, {name: "activeMinutes", kind: integer, min: 1}},
+		optional(flag, false, "includeGlobal", "includeUnknown", "includeDerivedTitles", "includeLastMessage"),
+		optional(word, false, "spawnedBy", "agentId", "label"), optional(text, false, "search"),
+		shape{{name: "offset", kind: integer, v4: true}},
+		optional(flag, true, "activeOnly", "requireLastInteraction", "excludeSubagents", "excludeCron", "excludeSystem", "configuredAgentsOnly", "includeActivitySummary", "pinned", "hasBoard", "ownerFirst", "involvingMe", "includePeople"),
+		optional(text, true, "sortBy", "group", "boardFace"), optional(word, true, "projectId", "workspaceDir", "creatorId", "ownerId", "involvingProfileId"),
+		optional(record, true, "profileRelation"), optional(any_, true, "archived"),
+	)
+}
+
+// usualList is how many sessions are listed when no number is named.
+const usualList = 100
+
+// sessions lists those that the token sees, the latest first.
+func (c *call) sessions() (any, error) {
+	p := struct {
+		Limit   int    `json:"limit"`
+		Offset  int    `json:"offset"`
+		Minutes int64  `json:"activeMinutes"`
+		Agent   string `json:"agentId"`
+		Label   string `json:"label"`
+		Search  string `json:"search"`
+	}{Limit: usualList}
+	if err := c.bind(&p); err != nil {
+		return nil, err
+	}
+	p.Limit = min(p.Limit, session.MaxList)
+	filter := session.Filter{Agent: p.Agent, Label: p.Label, Search: p.Search, Most: min(p.Offset+p.Limit+1, session.MaxList)}
+	if p.Minutes > 0 {
+		filter.Since = time.Now().Add(-time.Duration(min(p.Minutes, maxSeconds)) * time.Minute)
+	}
+	entries, err := c.server.Sessions.List(c.ctx, c.view(), filter)
+	if err != nil {
+		return nil, err
+	}
+	entries = entries[min(p.Offset, len(entries)):]
+	more := len(entries) > p.Limit
+	rows := []fields{}
+	for i := range entries[:min(len(entries), p.Limit)] {
+		rows = append(rows, c.row(&entries[i]))
+	}
+	f := fields{"ts": time.Now().UnixMilli(), "path": manyPaths, "count": len(rows), "defaults": c.defaults(), "sessions": rows}
+	if c.version >= protocol.V4 {
+		f["totalCount"], f["limitApplied"], f["hasMore"], f["owners"], f["nextOffset"] = p.Offset+len(entries), p.Limit, more, []any{}, nil
+		if more {
+			f["nextOffset"] = p.Offset + len(rows)
+		}
+	}
+	return f, nil
+}
+
+// defaults are those of sessions that say nothing.
+func (c *call) defaults() fields {
+	provider, model, window := c.server.defaultModel(c.ctx)
+	f := fields{"modelProvider": provider, "model": model, "contextTokens": window}
+	if c.version >= protocol.V4 {
+		f["agentRuntime"] = fields{"id": "auto", "cloudPlacementSupported": false, "devicePlacementSupported": false, "source": "implicit"}
+		f["thinkingLevels"], f["thinkingOptions"], f["thinkingDefault"] = []fields{{"id": "off", "label": "off"}}, []string{"off"}, "off"
+		f["modelSelectionTarget"] = "session"
+	}
+	return f
+}
+
+// row is a session in a list.
+func (c *call) row(e *session.Entry) fields {
+	f := fields{
+		"key": e.Key, "kind": "direct", "updatedAt": e.Updated.UnixMilli(), "sessionId": e.ID, "abortedLastRun": e.Aborted,
+		"inputTokens": e.Total.Input, "outputTokens": e.Total.Output, "totalTokens": e.Last.Total(), "totalTokensFresh": true,
+	}
+	f["modelProvider"], f["model"] = c.model(e)
+	if _, _, window := c.server.defaultModel(c.ctx); window > 0 {
+		f["contextTokens"] = window
+	}
+	if e.Label != "" {
+		f["label"], f["displayName"] = e.Label, e.Label
+	}
+	for name, level := range e.Levels {
+		f[name] = level
+	}
+	if c.version >= protocol.V4 {
+		isMain := strings.HasSuffix(e.Key, ":main")
+		f["agentId"], f["isMain"], f["isBackground"], f["classification"] = e.Agent, isMain, false, "custom"
+		if isMain {
+			f["classification"] = "main"
+		}
+		f["archived"], f["pinned"], f["unread"], f["visibility"], f["lastActivityAt"] = false, false, false, "shared", e.Updated.UnixMilli()
+		f["hasActiveRun"], f["activeRunIds"] = false, []string{}
+	}
+	return f
+}
+
+// model is the one that the session's next task will ask.
+func (c *call) model(e *session.Entry) (provider, model string) {
+	name := e.Model
+	if name == "" {
+		name = e.LastModel
+	}
+	provider, model, ok := strings.Cut(name, "/")
+	if !ok {
+		provider, model, _ = c.server.defaultModel(c.ctx)
+	}
+	return provider, model
+}
+
+// entry is what is kept about a session.
+func (c *call) entry(e *session.Entry) fields {
+	f := fields{
+		"sessionId": e.ID, "updatedAt": e.Updated.UnixMilli(), "systemSent": e.LastModel != "", "abortedLastRun": e.Aborted,
+		"inputTokens": e.Total.Input, "outputTokens": e.Total.Output, "totalTokens": e.Last.Total(), "totalTokensFresh": true,
+	}
+	f["modelProvider"], f["model"] = c.model(e)
+	if provider, model, ok := strings.Cut(e.Model, "/"); ok {
+		f["providerOverride"], f["modelOverride"] = provider, model
+	}
+	if e.Label != "" {
+		f["label"] = e.Label
+	}
+	for name, level := range e.Levels {
+		f[name] = level
+	}
+	if len(e.Headers) > 0 {
+		f["outboundHeaders"] = e.Headers
+	}
+	return f
+}
+
+func (c *call) resolved(e *session.Entry) fields {
+	provider, model := c.model(e)
+	f := fields{"modelProvider": provider, "model": model}
+	if c.version >= protocol.V4 {
+		f["agentRuntime"], f["runtimeSelectionLocked"] = fields{"id": "openclaw", "source": "implicit"}, false
+	}
+	return f
+}
+
+func keyShape(more ...shape) shape {
+	return join(append([]shape{{{name: "key", kind: word, need: true}, {name: "agentId", kind: word, v4: true}, {name: "expectedSessionId", kind: word, v4: true}}}, more...)...)
+}
+
+func resetShape() shape {
+	return keyShape(shape{{name: "reason", kind: text, enum: []string{"new", "reset"}}})
+}
+
+func deleteShape() shape {
+	return keyShape(optional(flag, false, "deleteTranscript", "emitLifecycleHooks"), optional(word, true, "expectedLifecycleRevision"), optional(integer, true, "expectedSessionUpdatedAt"), optional(flag, true, "archivedOnly"))
+}
+
+func compactShape() shape { return keyShape(shape{{name: "maxLines", kind: integer, min: 1}}) }
+
+// keyed are the parameters of what is done to one session.
+type keyed struct {
+	Key      string `json:"key"`
+	Agent    string `json:"agentId"`
+	Expected string `json:"expectedSessionId"`
+}
+
+// session reads a key and refuses a session that is not the expected one any more.
+func (c *call) session(p *keyed) (string, error) {
+	key := of(p.Agent, p.Key)
+	if p.Expected == "" {
+		return key, nil
+	}
+	e, err := c.server.Sessions.Get(c.ctx, c.view(), key)
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
+		return "", err
+	}
+	if err != nil || e.ID != p.Expected {
+		return "", invalid("the session is not the expected one any more")
+	}
+	return key, nil
+}
+
+// reset begins a session anew.
+func (c *call) reset() (any, error) {
+	var p keyed
+	if err := c.bind(&p); err != nil {
+		return nil, err
+	}
+	key, err := c.session(&p)
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.server.Sessions.Reset(c.ctx, c.view(), key)
+	if errors.Is(err, session.ErrNotFound) { // upstream makes it
+		e, err = c.server.Sessions.Patch(c.ctx, c.view(), key, session.Patch{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := fields{"ok": true, "key": e.Key, "entry": c.entry(e)}
+	if c.version >= protocol.V4 {
+		f["resolved"] = c.resolved(e)
+	}
+	return f, nil
+}
+
+// remove deletes a session; the main one stays.
+func (c *call) remove() (any, error) {
+	var p keyed
+	if err := c.bind(&p); err != nil {
+		return nil, err
+	}
+	name, err := c.session(&p)
+	if err != nil {
+		return nil, err
+	}
+	key, err := session.ParseKey(name, c.server.defaultAgent(c.ctx))
+	if err != nil {
+		return nil, err
+	}
+	if key.Text == "agent:"+key.Agent+":main" {
+		return nil, invalid("Cannot delete the main session (" + key.Text + ").")
+	}
+	_, err = c.server.Sessions.Delete(c.ctx, c.view(), key.Text)
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
+		return nil, err
+	}
+	return fields{"ok": true, "key": key.Text, "deleted": err == nil, "archived": []string{}}, nil
+}
+
+// compact shortens a session's transcript.
+func (c *call) compact() (any, error) {
+	var p keyed
+	if err := c.bind(&p); err != nil {
+		return nil, err
+	}
+	name, err := c.session(&p)
+	if err != nil {
+		return nil, err
+	}
+	key, err := session.ParseKey(name, c.server.defaultAgent(c.ctx))
+	if err != nil {
+		return nil, err
+	}
+	before, after, err := c.server.Sessions.Compact(c.ctx, c.view(), key.Text)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		return fields{"ok": true, "key": key.Text, "compacted": false, "reason": "no sessionId"}, nil
+	case err != nil:
+		return nil, err
+	case before == after:
+		return fields{"ok": true, "key": key.Text, "compacted": false, "reason": "nothing to compact"}, nil
+	}
+	return fields{"ok": true, "key": key.Text, "compacted": true, "kept": after}, nil
+}
+
+// subscribe: every connection is told of its account's sessions anyway.
+func (c *call) subscribe() (any, error)   { return fields{"subscribed": true}, nil }
+func (c *call) unsubscribe() (any, error) { return fields{"subscribed": false}, nil }
+
+func (c *call) subscribeMessages() (any, error)   { return c.about(true) }
+func (c *call) unsubscribeMessages() (any, error) { return c.about(false) }
+
+func (c *call) about(subscribed bool) (any, error) {
+	var p keyed
+	if err := c.bind(&p); err != nil {
+		return nil, err
+	}
+	key, err := session.ParseKey(of(p.Agent, p.Key), c.server.defaultAgent(c.ctx))
+	if err != nil {
+		return nil, err
+	}
+	return fields{"subscribed": subscribed, "key": key.Text}, nil
+}
+
+// thinkingLevels are the words for how much a model thinks.
+func thinkingLevels() []string { return []string{"off", "minimal", "low", "medium", "high"} }
+
+func isThinkingLevel(level string) bool { return slices.Contains(thinkingLevels(), level) }

@@ -1,0 +1,159 @@
+package ws
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/session"
+)
+
+// recent is how many sessions a summary names.
+const recent = 5
+
+// healthOf says whether the service is well, and what there is, as far as the
+// token sees.
+func (c *call) healthOf() (any, error) { return c.health(c.ctx), nil }
+
+func (c *conn) health(ctx context.Context) fields {
+	return c.server.healthFor(ctx, c.version, c.view(), c.server.Healthy(ctx) == nil)
+}
+
+func (s *Server) healthFor(ctx context.Context, version int, v session.View, ok bool) fields {
+	began := time.Now()
+	sum := s.summary(ctx, v)
+	agents := []fields{}
+	for i, a := range s.agentsOf(ctx) {
+		agents = append(agents, fields{"agentId": a.ID, "isDefault": i == 0, "heartbeat": noHeartbeat(), "sessions": sum})
+	}
+	f := fields{
+		"ok": ok, "ts": time.Now().UnixMilli(), "durationMs": time.Since(began).Milliseconds(), "channels": fields{}, "channelOrder": []string{},
+		"channelLabels": fields{}, "heartbeatSeconds": 0, "defaultAgentId": s.defaultAgent(ctx), "agents": agents, "sessions": sum,
+	}
+	if version >= protocol.V4 {
+		f["configReload"] = fields{"hotReloadStatus": "active"}
+	}
+	return f
+}
+
+// noHeartbeat says that agents work only when they are asked to.
+func noHeartbeat() fields {
+	return fields{"enabled": false, "every": "disabled", "everyMs": nil, "prompt": "", "target": "none", "ackMaxChars": 0}
+}
+
+// summary is how many sessions there are, and the latest.
+func (s *Server) summary(ctx context.Context, v session.View) fields {
+	list := []fields{}
+	entries, err := s.Sessions.List(ctx, v, session.Filter{Most: session.MaxList})
+	if err != nil {
+		s.Logger.WarnContext(ctx, "gateway: sessions cannot be listed", "error", err)
+	}
+	for _, e := range entries[:min(recent, len(entries))] {
+		list = append(list, fields{"key": e.Key, "updatedAt": e.Updated.UnixMilli(), "age": time.Since(e.Updated).Milliseconds()})
+	}
+	return fields{"path": manyPaths, "count": len(entries), "recent": list}
+}
+
+// tellHealth tells everybody when the service falls ill or is well again.
+func (s *Server) tellHealth(before bool) (now bool) {
+	now = s.Healthy(s.ctx) == nil
+	if now == before {
+		return now
+	}
+	var names []string
+	s.hub.each(func(name string, a *account) {
+		a.version.Health++
+		names = append(names, name)
+	})
+	for _, name := range names {
+		v := session.View{Account: name, All: name == ""}
+		e := said("health", s.healthFor(s.ctx, protocol.V3, v, now), s.healthFor(s.ctx, protocol.V4, v, now))
+		s.hub.tellAccount(name, e)
+	}
+	return now
+}
+
+// tellAccount tells those of one account, not those who see all, with its state.
+func (h *hub) tellAccount(name string, e told) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if a := h.accounts[name]; a != nil {
+		version := a.version
+		e.state = &version
+		h.pass(a, []told{e})
+	}
+}
+
+// status is what `openclaw status` shows.
+func (c *call) status() (any, error) {
+	sum := c.server.summary(c.ctx, c.view())
+	_, model, window := c.server.defaultModel(c.ctx)
+	beats, byAgent := []fields{}, []fields{}
+	for _, a := range c.server.agentsOf(c.ctx) {
+		beats = append(beats, fields{"agentId": a.ID, "enabled": false, "every": "disabled", "everyMs": nil})
+		byAgent = append(byAgent, fields{"agentId": a.ID, "path": manyPaths, "count": sum["count"], "recent": sum["recent"]})
+	}
+	f := fields{
+		"heartbeat": fields{"defaultAgentId": c.server.defaultAgent(c.ctx), "agents": beats}, "channelSummary": []string{}, "queuedSystemEvents": []string{},
+		"sessions": fields{
+			"paths": []string{manyPaths}, "count": sum["count"], "defaults": fields{"model": model, "contextTokens": window},
+			"recent": sum["recent"], "byAgent": byAgent,
+		},
+	}
+	if c.version >= protocol.V4 {
+		f["runtimeVersion"], f["degradedSecretOwners"], f["degradedPlugins"] = c.server.Version, []string{}, []string{}
+		f["tasks"] = fields{"total": 0, "active": 0, "terminal": 0, "failures": 0,
+			"byStatus":  zeros("queued", "running", "succeeded", "failed", "timed_out", "cancelled", "lost"),
+			"byRuntime": zeros("subagent", "acp", "cli", "cron")}
+		f["taskAudit"] = fields{"total": 0, "warnings": 0, "errors": 0,
+			"byCode": zeros("stale_queued", "stale_running", "lost", "delivery_failed", "missing_cleanup", "inconsistent_timestamps")}
+	}
+	return f, nil
+}
+
+func zeros(names ...string) fields {
+	f := fields{}
+	for _, name := range names {
+		f[name] = 0
+	}
+	return f
+}
+
+func (c *call) whoIsThere() (any, error) {
+	entries, _ := c.server.hub.presence(c.conn)
+	return entries, nil
+}
+
+// heartbeat: there is none.
+func (c *call) heartbeat() (any, error) { return nil, nil } //nolint:nilnil // null is the answer
+
+// agentsOf are the agents, the default one first; one that is called main where
+// the catalogue cannot say.
+func (s *Server) agentsOf(ctx context.Context) []Agent {
+	agents, err := s.Catalogue.Agents(ctx)
+	if err != nil {
+		s.Logger.WarnContext(ctx, "gateway: agents cannot be listed", "error", err)
+	}
+	if len(agents) == 0 {
+		return []Agent{{ID: "main", Name: "main"}}
+	}
+	return agents
+}
+
+func (s *Server) defaultAgent(ctx context.Context) string { return s.agentsOf(ctx)[0].ID }
+
+// defaultModel is the default agent's.
+func (s *Server) defaultModel(ctx context.Context) (provider, model string, window int64) {
+	provider, model, _ = strings.Cut(s.agentsOf(ctx)[0].Model, "/")
+	models, err := s.Catalogue.Models(ctx)
+	if err != nil {
+		s.Logger.WarnContext(ctx, "gateway: models cannot be listed", "error", err)
+	}
+	for _, m := range models {
+		if m.Provider == provider && m.ID == model {
+			return provider, model, m.ContextWindow
+		}
+	}
+	return provider, model, 0
+}
