@@ -77,7 +77,7 @@ func (r *Relays) Project(account string) (*relay.Project, error) {
 	}
 	c := &r.Config
 	p := &relay.Project{
-		Remote: git.Remote{URL: c.Repository, CAFile: c.CAFile, Plain: c.Plain}, Base: c.Base, MaxBytes: c.Limits.PackBytes,
+		Remote: git.Remote{URL: c.Repository, CAFile: c.CAFile, Plain: c.Plain}, Base: c.Base, History: c.History, MaxBytes: c.Limits.PackBytes,
 		Identity: rewrite.Identity{Name: c.Author.Name, Email: c.Author.Email}, Policy: r.Policy(),
 	}
 	client := &github.Client{Base: c.API}

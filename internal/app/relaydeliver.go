@@ -40,9 +40,9 @@ func (a *App) holdBranch(ctx context.Context, key string, tell func(string)) (*l
 	})
 }
 
-// relaySite is a session's sandbox as the relay sees it.
+// relaySite is a session's sandbox as the relay sees it. Others may use it too.
 func (s *Session) relaySite(step time.Duration) relay.Site {
-	return relay.Site{Place: relayPlace{s, step}, Root: s.Plan.Spec.Workdir, Link: "repo"}
+	return relay.Site{Place: relayPlace{s, step}, Root: s.Plan.Spec.Workdir, Link: "repo", Shared: true}
 }
 
 // relayPlace runs programs in the sandbox of a session.

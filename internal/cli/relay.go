@@ -25,7 +25,7 @@ func newRelayCommand(e *env) *cobra.Command {
 commits out, judges what they contain, pushes one branch for each line of work and
 opens or updates its pull request (docs/git-relay.md).`,
 	}
-	cmd.AddCommand(newRelayCheckCommand(e), newRelayStatusCommand(e), newRelayPushCommand(e), newRelayRetryCommand(e))
+	cmd.AddCommand(newRelayCheckCommand(e), newRelayStatusCommand(e), newRelayShowCommand(e), newRelayPushCommand(e), newRelayRetryCommand(e))
 	return cmd
 }
 
@@ -132,6 +132,54 @@ func newRelayStatusCommand(e *env) *cobra.Command {
 	}
 	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+func newRelayShowCommand(e *env) *cobra.Command {
+	var asJSON, patch bool
+	cmd := &cobra.Command{
+		Use:     "show RUN",
+		Short:   "Show the commits of one run: what became of them, or what they change",
+		Example: "  atoll relay show run-42\n  atoll relay show run-42 --patch | git am",
+		Args:    exactlyOne("RUN"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			settings, err := e.load()
+			if err != nil {
+				return e.configError(err, asJSON)
+			}
+			relays, err := settings.Relays()
+			if err != nil {
+				return err
+			}
+			if patch {
+				return e.printPatch(relays, args[0])
+			}
+			return e.relayOf(relays, args[0], asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&patch, "patch", false, "print what the host rendered from them, and nothing else")
+	jsonFlag(cmd, &asJSON)
+	cmd.MarkFlagsMutuallyExclusive("patch", "json")
+	return cmd
+}
+
+// printPatch prints the patch as it is; on a terminal so that nothing in it acts.
+func (e *env) printPatch(relays *app.Relays, run string) error {
+	r, err := loadRelay(relays, run)
+	if err != nil {
+		return err
+	}
+	text, err := relays.LoadPatch(r)
+	if err != nil {
+		return err
+	}
+	if !e.IsTerminal {
+		_, err = e.Out.Write(text)
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		fmt.Fprintln(e.Out, strings.ReplaceAll(printable(strings.TrimSuffix(line, "\n")), `\u0009`, "\t"))
+	}
+	return nil
 }
 
 func (e *env) allRelays(relays *app.Relays, asJSON bool) error {

@@ -10,12 +10,18 @@ import (
 
 var branchNameForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$`)
 
+// secureShellForm is ssh://host/path, git+ssh and the like, or user@host:path.
+var secureShellForm = pattern.New(`(?i)^((git\+|svn\+)?ssh(\+git)?://|([A-Za-z0-9._-]+@)?[A-Za-z0-9.-]+:[^/:]|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)`)
+
 // checkRepository wants an address that carries objects and runs nothing.
 func checkRepository(n *node) (message, hint string) {
 	if isDirectory(n.text) {
 		return checkHostPath(n)
 	}
 	const https = "write https://HOST/PATH, or a directory that begins with /, ~/, ./ or ../"
+	if secureShellForm.MatchString(n.text) {
+		return "addresses of ssh are not supported", "use the https address of the same repository, and a token that may push to it (relay.token)"
+	}
 	u, err := url.Parse(n.text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":

@@ -11,6 +11,7 @@ import (
 type Relay struct {
 	Repository string                     `json:"repository,omitempty"`
 	Base       string                     `json:"base"`
+	History    int                        `json:"history"` // commits; 0 is all
 	Credential RelayCredential            `json:"credential,omitzero"`
 	Accounts   map[string]RelayCredential `json:"accounts,omitzero"`
 	Pulls      bool                       `json:"pullRequests"`
@@ -61,7 +62,7 @@ const gitHub = "github.com"
 
 func builtinRelay() Relay {
 	return Relay{
-		Base: "main", Draft: true, Author: RelayAuthor{Name: "Atoll", Email: "atoll@localhost"},
+		Base: "main", History: 100, Draft: true, Author: RelayAuthor{Name: "Atoll", Email: "atoll@localhost"},
 		Limits: RelayLimits{Commits: 100, Files: 1000, FileBytes: 10 << 20, TotalBytes: 100 << 20, PackBytes: 64 << 20},
 	}
 }
@@ -75,6 +76,7 @@ func (c *Config) Relay() (Relay, error) {
 	f := c.file.Relay
 	out.Repository, out.Labels, out.Protect = *f.Repository, slices.Clone(f.Labels), maps.Clone(f.Protect)
 	set(&out.Base, f.Base)
+	set(&out.History, f.History)
 	set(&out.Draft, f.Draft)
 	set(&out.Plain, f.Plain)
 	set(&out.API, f.API)

@@ -43,7 +43,7 @@ func defaultsTree() (*node, error) {
 			"sandbox": builtin(), "skipBootstrap": false, "llm": map[string]any{"bodyPolicy": "strict"},
 		}},
 		"llm":     map[string]any{"unpriced": llm.Unpriced, "timeouts": llm.Timeouts, "limits": llm.Limits, "billing": llm.Billing},
-		"relay":   map[string]any{"base": relay.Base, "draft": relay.Draft, "author": relay.Author, "limits": relay.Limits},
+		"relay":   map[string]any{"base": relay.Base, "history": relay.History, "draft": relay.Draft, "author": relay.Author, "limits": relay.Limits},
 		"tools":   map[string]any{"host": false},
 		"session": empty.Session(),
 		"gateway": empty.Gateway(),

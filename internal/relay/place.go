@@ -34,6 +34,8 @@ type Site struct {
 	Place Place
 	Root  string // /workspace
 	Link  string // the name below Root that leads to the work: repo, or current
+	// Shared says that others may prepare work in the same place.
+	Shared bool
 }
 
 // Worktree is where the work on a branch is done.

@@ -3,10 +3,8 @@ package relay
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
+	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/relay/branch"
@@ -37,10 +35,15 @@ func (r *Relay) Prepare(ctx context.Context, p *Project, s Site, key branch.Key)
 	if err != nil {
 		return nil, err
 	}
+	alone, err := r.alone(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer alone()
 	w := &Work{Key: key, Base: heads.Base, Seen: heads.Branch, Dir: s.Worktree(key)}
 	for _, step := range []func() error{
 		func() error { return s.try(ctx, []string{"git", "init", "--quiet", "--bare", s.repo()}) },
-		func() error { return bring(ctx, mirror, s, heads) },
+		func() error { return bring(ctx, &delivery{mirror, s, p.History}, heads.Tip()) },
 		func() error { return r.checkout(ctx, s, w) },
 		func() error { return s.try(ctx, []string{"ln", "-sfn", w.Dir, s.link()}) },
 	} {
@@ -51,47 +54,13 @@ func (r *Relay) Prepare(ctx context.Context, p *Project, s Site, key branch.Key)
 	return w, nil
 }
 
-// bring sends the objects that the place does not have. What it says it has is
-// believed only where it saves work.
-func bring(ctx context.Context, mirror *git.Repo, s Site, heads Heads) error {
-	if _, err := s.ask(ctx, s.inRepo("cat-file", "-e", heads.Tip()+"^{tree}")); err == nil {
-		return nil
+// alone keeps others from preparing work in the same place: they would share a
+// repository there.
+func (r *Relay) alone(ctx context.Context, s Site) (func(), error) {
+	if !s.Shared {
+		return func() {}, nil
 	}
-	wanted := heads.Tip() + "\n"
-	if seed, err := s.ask(ctx, s.inRepo("rev-parse", "--verify", "--quiet", seedRef)); err == nil && has(ctx, mirror, seed) {
-		wanted += "^" + seed + "\n"
-	}
-	if err := send(ctx, mirror, s, wanted); err != nil {
-		return fmt.Errorf("put the repository into the sandbox: %w", err)
-	}
-	return s.try(ctx, s.inRepo("update-ref", seedRef, heads.Tip()))
-}
-
-// seedRef is in a place what was brought last.
-const seedRef = "refs/atoll/seed"
-
-func has(ctx context.Context, repo *git.Repo, id string) bool {
-	if !git.IsID(id) {
-		return false
-	}
-	objects, err := repo.Stat(ctx, []string{id})
-	return err == nil && objects[0].Type == "commit"
-}
-
-func send(ctx context.Context, mirror *git.Repo, s Site, wanted string) error {
-	out, in := io.Pipe()
-	done := make(chan error, 1)
-	go func() {
-		err := mirror.Run(ctx, strings.NewReader(wanted), in, "pack-objects", "--revs", "--thin", "--stdout", "--quiet", "--delta-base-offset")
-		_ = in.CloseWithError(err) // never fails
-		done <- err
-	}()
-	err := s.Place.Exec(ctx, &Command{Argv: s.inRepo("index-pack", "--stdin", "--fix-thin"), Dir: "/", Stdin: out, Stdout: io.Discard})
-	_ = out.CloseWithError(io.ErrClosedPipe) // never fails
-	if sent := <-done; err == nil {
-		err = sent
-	}
-	return err
+	return lock(ctx, filepath.Join(r.dir, "places.lock"))
 }
 
 // checkout makes the worktree stand on the tip. What an earlier run left there is

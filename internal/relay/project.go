@@ -24,6 +24,7 @@ import (
 type Project struct {
 	Remote   git.Remote // without a credential
 	Base     string     // the branch that pull requests are for, for example main
+	History  int        // commits of it that a place gets; 0 is all
 	Identity rewrite.Identity
 	Policy   content.Policy
 	MaxBytes int64 // of what one run brings, packed; 0 is quarantine.MaxBytes

@@ -44,6 +44,7 @@ type Record struct {
 	Report   *content.Report `json:"report,omitempty"`
 	Approved string          `json:"approved,omitempty"` // by whom
 	Held     bool            `json:"held,omitzero"`      // the agent failed: a person decides whether it is pushed
+	Patch    *Patch          `json:"patch,omitempty"`    // nil if they are blocked
 	PullURL  string          `json:"pullUrl,omitempty"`
 	Trouble  string          `json:"trouble,omitempty"` // why the last attempt ended
 	About    About           `json:"about"`

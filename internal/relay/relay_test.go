@@ -382,3 +382,49 @@ func TestVeryDirtyPlace(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 }
+
+// The host renders what the agent changed from commits that it wrote itself: for
+// the record, and for the reader of the pull request, on whom nothing acts.
+func TestPatch(t *testing.T) {
+	h, p := newHost(t), newPlace(t)
+	w := h.prepare(p, "work")
+	p.work(t, "add it\n\n@boss fixes #12\n\ndiff --git a/evil b/evil", map[string]string{"new.md": "```\n@boss </details>\n<img src=https://evil.example.com>\n"})
+	record := h.take(p, w, "run-1")
+	h.send(record)
+	text, err := h.relay.LoadPatch(record)
+	if err != nil || record.Patch.Bytes != len(text) || !strings.Contains(string(text), "+@boss </details>") || !strings.Contains(string(text), "From: Atoll") || strings.Contains(string(text), "@boss fixes") {
+		t.Errorf("%+v, %v: %s", record.Patch, err, text)
+	}
+	body := h.hub.Pulls()[0].Body
+	_, block, ok := strings.Cut(body, "\n````diff\n")
+	if !ok || !strings.Contains(block, "+```\n") || !strings.HasSuffix(block, "\n````\n</details>\n") || strings.Count(block, "\n````\n") != 1 {
+		t.Errorf("the body is\n%s", body)
+	}
+}
+
+// One that is large is not shown, but named.
+func TestLargePatch(t *testing.T) {
+	h, p := newHost(t), newPlace(t)
+	w := h.prepare(p, "work")
+	p.work(t, "add it", map[string]string{"new": strings.Repeat("many lines\n", 2000)})
+	record := h.take(p, w, "run-1")
+	h.send(record)
+	text, err := h.relay.LoadPatch(record)
+	if err != nil || len(text) < 20_000 || record.Patch.Cut {
+		t.Errorf("%+v, %v, %d bytes", record.Patch, err, len(text))
+	}
+	if body := h.hub.Pulls()[0].Body; len(body) > 4<<10 || !strings.Contains(body, "atoll relay show run-1 --patch") {
+		t.Errorf("the body is %.3000s", body)
+	}
+}
+
+// What is blocked is rendered for nobody.
+func TestBlockedHasNoPatch(t *testing.T) {
+	h, p := newHost(t), newPlace(t)
+	w := h.prepare(p, "work")
+	p.work(t, "x", map[string]string{".github/workflows/x.yml": "on: push\n"})
+	record := h.take(p, w, "run-1")
+	if _, err := h.relay.LoadPatch(record); err == nil || record.Patch != nil {
+		t.Errorf("%+v, %v", record.Patch, err)
+	}
+}

@@ -129,6 +129,9 @@ func (r *Relay) judge(ctx context.Context, p *Project, record *Record) error {
 	if record.Head, err = r.rewrite(ctx, p, repo, record); err != nil {
 		return err
 	}
+	if err := r.render(ctx, repo, record); err != nil {
+		return err
+	}
 	record.Step = map[content.Verdict]Step{"": Judged, content.Approval: Waiting}[record.Report.Verdict()]
 	if record.Step == "" {
 		record.Step = Blocked

@@ -82,6 +82,17 @@ func shorten(text string) string {
 	return strings.TrimSpace(subject) + "\n" + body
 }
 
+// Block is foreign text as a block of code in a page: nothing in it acts, and it
+// cannot end the block.
+func Block(language, text string) string {
+	text = visible(text)
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + language + "\n" + strings.TrimRight(text, "\n") + "\n" + fence
+}
+
 // plain is a name or an address in one short line that cannot end the field it
 // stands in.
 func plain(text string) string {

@@ -41,6 +41,18 @@ func TestLongMessage(t *testing.T) {
 	}
 }
 
+func TestBlock(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"a\n", "```diff\na\n```"},
+		{"+```\n+@boss\n+</details>\n", "````diff\n+```\n+@boss\n+</details>\n````"},
+		{"+`````x\u202e\x1b[2J", "``````diff\n+`````x[2J\n``````"},
+	} {
+		if got := rewrite.Block("diff", test.text); got != test.want {
+			t.Errorf("%q: got %q, want %q", test.text, got, test.want)
+		}
+	}
+}
+
 func FuzzMessage(f *testing.F) {
 	for _, seed := range []string{"x", "fixes #1", "Co-authored-by: x\nCo-authored-by: y", "@a@b", "[skip [skip ci] ci]", "diff \ndiff "} {
 		f.Add(seed)
