@@ -147,21 +147,17 @@ func (m *Models) Close() error {
 // TokenDoor lets callers in that have a token of this installation. What the
 // configuration says of the token's agent holds for them.
 func (m *Models) TokenDoor() llm.Door {
-	desk := m.app.Tokens()
+	desk, slots := m.app.Tokens(), m.app.Slots()
 	verify := func(ctx context.Context, text string) (*grant.Terms, error) {
-		t, err := desk.Verify(ctx, text)
+		terms, err := verifyToken(ctx, desk, slots, text)
 		if err != nil {
 			return nil, err
 		}
-		agent, err := m.agentOf(t.Agent)
+		agent, err := m.agentOf(terms.Agent)
 		if err != nil {
 			return nil, err
 		}
-		terms := &grant.Terms{
-			Account: t.Account, Agent: t.Agent, Session: t.Session, Run: t.Run, Attempt: t.Attempt, Graph: t.Graph, Trace: t.Trace,
-			Models: t.Models, Until: t.Expires, BodyPolicy: agent.LLM.BodyPolicy,
-		}
-		if len(terms.Models) == 0 {
+		if terms.BodyPolicy = agent.LLM.BodyPolicy; len(terms.Models) == 0 {
 			terms.Models = allowedModels(&agent.LLM)
 		}
 		return terms, nil

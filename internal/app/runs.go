@@ -32,7 +32,8 @@ type RunsOptions struct {
 // Runs carries out tasks, each in a sandbox of its own. Close it before the App.
 type Runs struct {
 	*run.Runner
-	app *App
+	app   *App
+	drive *gatewayDrive
 
 	mu     sync.Mutex
 	models *Models                 // opened by the first run
@@ -48,12 +49,13 @@ func (a *App) Runs(o RunsOptions) (*Runs, error) {
 	if err != nil {
 		return nil, err
 	}
-	variants, err := a.variants(&cfg, o.Program)
+	drive := &gatewayDrive{app: a, config: cfg.OpenClaw.Gateway}
+	variants, err := a.variants(&cfg, o.Program, drive)
 	if err != nil {
 		return nil, err
 	}
 	variants = append(variants, o.Variants...)
-	r := &Runs{app: a, held: map[string]*lease.Lease{}}
+	r := &Runs{app: a, drive: drive, held: map[string]*lease.Lease{}}
 	r.Runner = run.New(run.Options{
 		Store: a.RunStore(), Locks: a.leases, Variants: variants, Places: r, Books: r,
 		Finishers: append([]run.Finisher{relayFinisher{r}}, o.Finishers...), AtOnce: cmp.Or(o.AtOnce, cfg.Concurrency), Checkpoint: o.Checkpoint,
@@ -64,6 +66,7 @@ func (a *App) Runs(o RunsOptions) (*Runs, error) {
 
 // Close ends every model call of this process's runs.
 func (r *Runs) Close() error {
+	r.drive.close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.models == nil {

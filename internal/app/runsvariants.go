@@ -20,7 +20,7 @@ import (
 )
 
 // variants is the registry of agents that a run can be given to.
-func (a *App) variants(cfg *config.Runs, program string) ([]run.Variant, error) {
+func (a *App) variants(cfg *config.Runs, program string, drive *gatewayDrive) ([]run.Variant, error) {
 	if program == "" {
 		var err error
 		if program, err = os.Executable(); err != nil {
@@ -28,6 +28,9 @@ func (a *App) variants(cfg *config.Runs, program string) ([]run.Variant, error) 
 		}
 	}
 	claw, err := a.openclawVariant(&cfg.OpenClaw)
+	if cfg.OpenClaw.Gateway != nil {
+		claw, err = drive.variant(), nil
+	}
 	if err != nil {
 		return nil, err
 	}

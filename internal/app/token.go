@@ -1,6 +1,31 @@
 package app
 
-import "github.com/atoll-run/atoll/internal/llm/token"
+import (
+	"context"
+	"errors"
+
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/llm/token"
+)
 
 // Tokens is where session tokens of the shared proxy are minted and verified.
 func (a *App) Tokens() *token.Desk { return token.NewDesk(a.db, nil) }
+
+// Slots are the providers of a gateway's configuration, each for one run.
+func (a *App) Slots() *token.Slots { return token.NewSlots(a.db, nil) }
+
+// verifyToken returns whom a token speaks for: a session, or the run that has
+// leased a slot.
+func verifyToken(ctx context.Context, desk *token.Desk, slots *token.Slots, text string) (*grant.Terms, error) {
+	t, err := desk.Verify(ctx, text)
+	if errors.Is(err, token.ErrInvalid) {
+		return slots.Verify(ctx, text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &grant.Terms{
+		Account: t.Account, Agent: t.Agent, Session: t.Session, Run: t.Run, Attempt: t.Attempt, Graph: t.Graph, Trace: t.Trace,
+		Models: t.Models, Until: t.Expires,
+	}, nil
+}

@@ -27,6 +27,7 @@ var valueChecks = map[string]valueCheck{
 	"envValue":       checkEnvValue,
 	"extraHost":      checkExtraHost,
 	"hostPath":       checkHostPath,
+	"gatewayURL":     checkGatewayURL,
 	"image":          checkWord,
 	"line":           checkLine,
 	"listedID":       checkListedID,

@@ -20,6 +20,7 @@ var objectChecks = map[reflect.Type][]objectCheck{
 	reflect.TypeFor[browserFile]():      {checkOneNoVNC},
 	reflect.TypeFor[llmKeyFile]():       {checkOneKeySource},
 	reflect.TypeFor[llmProviderFile]():  {checkProvider},
+	reflect.TypeFor[runsOpenClawFile](): {checkOpenClawMode},
 	reflect.TypeFor[relayFile]():        {checkRelay, checkTokenOrApp},
 	reflect.TypeFor[relayAccountFile](): {checkTokenOrApp},
 }

@@ -12,6 +12,15 @@ type runsOpenClawFile struct {
 	Install *string `json:"install" check:"hostPath" doc:"Directory of the host with an npm installation of OpenClaw and its Node; it is mounted read-only, and the image need not have them."`
 	Version *string `json:"version" check:"word" doc:"Release of OpenClaw in the image; that of an installation is read from it."`
 	Memory  *Size   `json:"memory" check:"size" doc:"Most memory; default 1024 MB."`
+	Mode    *string `json:"mode" enum:"sandbox|gateway" doc:"Where it works: in a sandbox of its own, or at a gateway that many runs share."`
+
+	Gateway *openclawGatewayFile `json:"gateway" doc:"The gateway of OpenClaw that runs are given to with mode gateway."`
+}
+
+type openclawGatewayFile struct {
+	URL     *string     `json:"url" required:"yes" check:"gatewayURL" doc:"Where the gateway is: ws://HOST:PORT or wss://HOST:PORT."`
+	Token   *llmKeyFile `json:"token" required:"yes" doc:"Where its token comes from."`
+	Trusted *bool       `json:"trustedNetwork" doc:"Use ws: with a host that is not this one: only trusted machines can listen in."`
 }
 
 type variantFile struct {

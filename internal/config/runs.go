@@ -31,6 +31,15 @@ type RunsOpenClaw struct {
 	Install string `json:"install,omitempty"` // absolute
 	Version string `json:"version,omitempty"`
 	Memory  int64  `json:"memory,omitzero"`
+	// Gateway is nil if it works in sandboxes of its own.
+	Gateway *OpenClawGateway `json:"gateway,omitempty"`
+}
+
+// OpenClawGateway is runs.openclaw.gateway.
+type OpenClawGateway struct {
+	URL   string `json:"url"`
+	Token LLMKey `json:"token"`
+	Local bool   `json:"local"` // it is on this machine
 }
 
 // RunVariant is an agent of runs.variants. What is empty was not written.
@@ -92,6 +101,11 @@ func (c *Config) runsOpenClaw(f *runsOpenClawFile) (o RunsOpenClaw, err error) {
 	}
 	if o.Image == "" && o.Install == "" {
 		o.Image = DefaultOpenClawImage
+	}
+	if f.Mode != nil && *f.Mode == openclawGatewayMode {
+		if o.Gateway, err = c.openclawGateway(f.Gateway); err != nil {
+			return o, fmt.Errorf("gateway: %w", err)
+		}
 	}
 	return o, nil
 }

@@ -47,13 +47,9 @@ func (r *Runner) plan(request *Request) (*course, error) {
 		return nil, err
 	}
 	job := variant.job(request)
-	argv, err := variant.Argv(job)
+	argv, files, err := variant.order(job)
 	if err != nil {
-		return nil, err // too long to be an argument, for instance
-	}
-	files, err := variant.Files(job)
-	if err != nil {
-		return nil, err
+		return nil, err // nothing has begun
 	}
 	return &course{Runner: r, variant: variant, job: job, argv: argv, files: files}, nil
 }

@@ -52,6 +52,9 @@ func (c *course) pass(ctx context.Context) (leave func(), err error) {
 
 // work provides a place and lets the agent work in it.
 func (c *course) work(ctx context.Context) (string, *Failure) {
+	if c.variant.Elsewhere != nil {
+		return c.visit(ctx)
+	}
 	place, err := c.Places.Make(ctx, &Order{
 		Run: c.job.ID, Branch: c.job.Branch, Account: c.job.Account, Agent: c.job.Agent,
 		Image: c.variant.Image, User: c.variant.User, Memory: c.job.Memory, Mounts: c.variant.Mounts, Binds: c.variant.Binds, Volumes: c.variant.Volumes,
@@ -122,6 +125,7 @@ func (c *course) rest(ctx context.Context) error {
 	c.place = place
 	switch c.receipt.Step {
 	case Accepted, Preparing, Executing:
+		c.abandon(ctx)
 		return c.end(ctx, "", fail("interrupted", "Atoll ended while the run was %s", c.receipt.Step))
 	}
 	return c.conclude(ctx)

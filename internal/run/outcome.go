@@ -34,6 +34,10 @@ func judge(v *Variant, r *Result) ending {
 	case err != nil:
 		return ending{failure: fail("invalid_output", "the agent's answer cannot be read: %v%s", err, complaint(r))}
 	}
+	return endingOf(e)
+}
+
+func endingOf(e *envelope.Envelope) ending {
 	end := ending{text: e.Text(), told: tellOf(&e.Meta.AgentMeta)}
 	if e.Meta.Error != nil {
 		end.failure = fail(nonempty(word(e.Meta.Error.Kind), "agent_error"), "%s", nonempty(printable(e.Meta.Error.Message), "the agent gave no reason"))

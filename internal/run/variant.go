@@ -34,6 +34,9 @@ type Variant struct {
 	Files func(*Job) ([]File, error)
 	// Read finds the answer in what the program printed.
 	Read func(*Result) (*envelope.Envelope, error)
+	// Elsewhere carries out runs in place of a program in a place of their own;
+	// Argv, Env, Files and Read are not needed then.
+	Elsewhere Executor
 	// Event understands a line of standard error that tells what the program is
 	// doing; nil if it does not tell.
 	Event func(line []byte) (Event, bool)

@@ -44,7 +44,27 @@ type Options struct {
 	Agents Dialect // "" is List
 	Model  string  // the id of one of Models
 	Models []Model
+	// Slots, of a gateway, is how many providers there are that speak for one
+	// run each: cogni-1 to cogni-N, their tokens in ATOLL_SLOT_1 and so on.
+	Slots int
+	// Headers, of a gateway, says that the provider cogni has a token too, in
+	// ATOLL_LLM_TOKEN: the program says whose a call is.
+	Headers bool
+	// BaseURL is where a gateway finds models; "" is DefaultProxy.
+	BaseURL string
 }
+
+// DefaultProxy is where the proxy is for a gateway in a container beside it.
+const DefaultProxy = "http://llm-proxy-openclaw:8080"
+
+// The variables that a gateway finds tokens in.
+const (
+	TokenVariable   = "OPENCLAW_GATEWAY_TOKEN"
+	HeadersVariable = "ATOLL_LLM_TOKEN"
+)
+
+// SlotVariable is the variable with the token of a slot, from 1 on.
+func SlotVariable(n int) string { return fmt.Sprintf("ATOLL_SLOT_%d", n) }
 
 // Config writes the configuration, indented.
 func Config(o Options) ([]byte, error) {
@@ -62,15 +82,43 @@ func Config(o Options) ([]byte, error) {
 				Heartbeat:      heartbeat{Every: "0"},
 			},
 		},
-		Models:  modelsFor(o.Mode, o.Models),
+		Models:  o.providers(),
 		Tools:   tools{Deny: denied(o.Mode)},
 		Gateway: gatewayFor(o.Mode),
 	}
 	if o.Mode == Ephemeral {
 		f.Plugins = &enabled{} // all of them for one task would cost a minute and half the memory
 	}
+	if o.Mode == Gateway { // nothing is served but the protocol
+		f.Browser = &enabled{}
+	}
 	f.Agents.name(o.Agents)
 	return json.Marshal(&f, jsontext.WithIndent("  "), json.Deterministic(true))
+}
+
+// providers are the proxy, under as many names as there are to be told apart.
+func (o *Options) providers() models {
+	all := modelsFor(o.Mode, o.Models)
+	if o.Mode != Gateway {
+		return all
+	}
+	entry := all.Providers[provider]
+	if o.BaseURL != "" {
+		entry.BaseURL = o.BaseURL + "/v1"
+	}
+	if all.Providers[provider] = entry; o.Headers {
+		all.Providers[provider] = entry.with(HeadersVariable)
+	}
+	for n := 1; n <= o.Slots; n++ {
+		all.Providers[fmt.Sprintf("%s-%d", provider, n)] = entry.with(SlotVariable(n))
+	}
+	return all
+}
+
+// with is the same provider with a token of its own.
+func (e providerEntry) with(variable string) providerEntry {
+	e.APIKey = fromVariable(variable)
+	return e
 }
 
 // name writes down the one agent there is.
@@ -84,7 +132,7 @@ func (a *agents) name(d Dialect) {
 
 func baseURL(m Mode) string {
 	if m == Gateway {
-		return "http://llm-proxy-openclaw:8080/v1"
+		return DefaultProxy + "/v1"
 	}
 	return "http://localhost:8080/v1"
 }
@@ -106,7 +154,7 @@ func gatewayFor(m Mode) gateway {
 		// Nobody is to see the pages. The program still wants to know from where
 		// they may be opened, and says so until it is told.
 		g.ControlUI = &controlUI{AllowedOrigins: []string{"http://localhost:18789"}}
-		g.Auth = &auth{Mode: "token", Token: fromVariable("OPENCLAW_GATEWAY_TOKEN")}
+		g.Auth = &auth{Mode: "token", Token: fromVariable(TokenVariable)}
 	}
 	return g
 }
@@ -123,6 +171,8 @@ type file struct {
 	Gateway gateway `json:"gateway"`
 	// Plugins is nil where those that come with the program are wanted.
 	Plugins *enabled `json:"plugins,omitempty"`
+	// Browser is nil where there is nothing to control one from.
+	Browser *enabled `json:"browser,omitempty"`
 }
 
 type (

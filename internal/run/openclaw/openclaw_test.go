@@ -36,6 +36,7 @@ func TestGolden(t *testing.T) {
 	for name, o := range map[string]openclaw.Options{
 		"ephemeral-list": {Mode: openclaw.Ephemeral}, "ephemeral-entries": {Mode: openclaw.Ephemeral, Agents: openclaw.Entries},
 		"gateway-list": {Mode: openclaw.Gateway, Agents: openclaw.List}, "gateway-entries": {Mode: openclaw.Gateway, Agents: openclaw.Entries},
+		"gateway-slots": {Mode: openclaw.Gateway, Agents: openclaw.Entries, Slots: 2, Headers: true, BaseURL: "http://127.0.0.1:8080"},
 	} {
 		o.Model, o.Models = "gemini-2.5-flash", models
 		got, err := openclaw.Config(o)

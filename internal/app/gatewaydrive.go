@@ -1,0 +1,140 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/llm/token"
+	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/version"
+)
+
+// gatewayDrive gives runs to an OpenClaw gateway that somebody else runs.
+type gatewayDrive struct {
+	app    *App
+	config *config.OpenClawGateway // nil if there is none
+
+	mu     sync.Mutex
+	client *protocol.Client // made by the first run
+}
+
+func (d *gatewayDrive) variant() run.Variant {
+	return run.OpenClawGateway(run.GatewayOptions{Client: d.open, Purse: d})
+}
+
+// open returns the one client of this process.
+func (d *gatewayDrive) open(context.Context) (*protocol.Client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.client != nil {
+		return d.client, nil
+	}
+	source, err := d.app.KeySource(d.config.Token)
+	if err != nil {
+		return nil, fmt.Errorf("runs.openclaw.gateway.token: %w", err)
+	}
+	o := protocol.ClientOptions{
+		URL: d.config.URL, Version: version.Current().Version, Logger: d.app.logger,
+		Token: func(ctx context.Context) (string, error) {
+			value, err := source.Read(ctx)
+			return value.Reveal(), err
+		},
+	}
+	if !d.config.Local {
+		if o.Device, err = d.app.gatewayDevice(); err != nil {
+			return nil, err
+		}
+	}
+	d.client = protocol.NewClient(o)
+	return d.client, nil
+}
+
+func (d *gatewayDrive) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.client != nil {
+		d.client.Close()
+		d.client = nil
+	}
+}
+
+// deviceFile is the seed of the identity that gateways on other machines pair
+// with.
+const deviceFile = "gateway-device.key"
+
+// gatewayDevice is this installation's identity, made when it is first needed.
+func (a *App) gatewayDevice() (*protocol.Device, error) {
+	path := filepath.Join(a.Paths.AtollState, deviceFile)
+	seed, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		seed = make([]byte, 32)
+		rand.Read(seed) // never fails
+		err = replaceFile(path, seed)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("our identity for gateways: %w", err)
+	}
+	return protocol.NewDevice(seed)
+}
+
+// slotLook is how often a run that waits for a slot looks for one.
+const slotLook = 500 * time.Millisecond
+
+// Lease gives a run a slot, within what its agent may call.
+func (d *gatewayDrive) Lease(ctx context.Context, terms *grant.Terms) (string, error) {
+	agent, err := d.app.Config.Resolve(terms.Agent)
+	if err != nil {
+		return "", err
+	}
+	for _, model := range terms.Models {
+		if !fits(allowedModels(&agent.LLM), model) {
+			return "", &run.Failure{Code: "model_not_allowed", Message: fmt.Sprintf("agent %s may not call model %s", agent.ID, model)}
+		}
+	}
+	look := time.NewTicker(slotLook)
+	defer look.Stop()
+	for slots := d.app.Slots(); ; {
+		name, err := slots.Lease(ctx, terms)
+		if err == nil {
+			return name, nil
+		}
+		if !errors.Is(err, token.ErrNoSlot) {
+			return "", advice.With(err, "write the gateway's configuration with `atoll openclaw config`")
+		}
+		select {
+		case <-ctx.Done():
+			return "", &run.Failure{Code: "no_slot", Message: err.Error() + ": write the gateway's configuration with more, by `atoll openclaw config --slots`"}
+		case <-look.C:
+		}
+	}
+}
+
+// Release takes a run's slot back.
+func (d *gatewayDrive) Release(ctx context.Context, id string, ended bool) error {
+	return d.app.Slots().Release(ctx, id, ended)
+}
+
+// Open is the provider whose callers say who they are.
+func (d *gatewayDrive) Open(ctx context.Context) (string, error) {
+	open, err := d.app.Slots().HasOpen(ctx)
+	if err != nil || !open {
+		return "", err
+	}
+	return token.Open, nil
+}
+
+// Restarted ends the rest of slots: what was calling is gone.
+func (d *gatewayDrive) Restarted(ctx context.Context) error { return d.app.Slots().Rested(ctx) }
+
+var _ run.Purse = (*gatewayDrive)(nil)

@@ -1,0 +1,79 @@
+package run
+
+import (
+	"context"
+	"errors"
+
+	"github.com/atoll-run/atoll/internal/agent/envelope"
+	"github.com/atoll-run/atoll/internal/grant"
+)
+
+// Executor carries out runs where nothing is made for them: at a service that
+// many runs share. Everything else is as for a run with a place of its own.
+type Executor interface {
+	// Check says why a job cannot be done there, before anything has begun.
+	Check(j *Job) error
+	// Execute gives a job to the service and waits for the answer, or ends it
+	// when ctx does. The terms are whose it is and what it may ask for. It calls
+	// tell from one goroutine.
+	Execute(ctx context.Context, j *Job, terms *grant.Terms, tell func(Event)) (*envelope.Envelope, error)
+	// Abandon ends what a process that is gone had begun for a run.
+	Abandon(ctx context.Context, j *Job) error
+}
+
+// order makes what a job needs in a place of its own; elsewhere that is nothing.
+func (v *Variant) order(j *Job) (argv []string, files []File, err error) {
+	if v.Elsewhere != nil {
+		return nil, nil, v.Elsewhere.Check(j)
+	}
+	if argv, err = v.Argv(j); err != nil {
+		return nil, nil, err // too long to be an argument, for instance
+	}
+	files, err = v.Files(j)
+	return argv, files, err
+}
+
+// visit has the service do the work.
+func (c *course) visit(ctx context.Context) (string, *Failure) {
+	if err := c.reach(ctx, Executing); err != nil {
+		return "", c.excuse(ctx, err, "store_failed")
+	}
+	limited, cancel := context.WithTimeout(ctx, c.job.Timeout)
+	defer cancel()
+	e, err := c.variant.Elsewhere.Execute(limited, c.job, c.terms(), c.hear(ctx))
+	switch {
+	case err != nil && limited.Err() != nil && ctx.Err() == nil:
+		return "", fail("timeout", "the agent was not done in time and was ended")
+	case err != nil:
+		return "", c.excuse(ctx, err, "gateway_failed")
+	}
+	end := endingOf(e)
+	c.receipt.Told = end.told
+	return end.text, end.failure
+}
+
+// hear takes what the service tells of the work, within the bounds of what a
+// program may tell.
+func (c *course) hear(ctx context.Context) func(Event) {
+	ctx = context.WithoutCancel(ctx)
+	return func(e Event) {
+		size := len(e.Text)
+		if e.Call != nil {
+			size += len(e.Call.Args) + len(e.Call.Name) + len(e.Call.ID)
+		}
+		if c.told.admit(&e, size) {
+			c.tell(ctx, e)
+		}
+	}
+}
+
+// abandon ends at the service what a process that is gone had begun.
+func (c *course) abandon(ctx context.Context) {
+	v, err := Find(c.Variants, c.receipt.Variant)
+	if err != nil || v.Elsewhere == nil {
+		return
+	}
+	if err := v.Elsewhere.Abandon(ctx, c.job); err != nil && !errors.Is(err, context.Canceled) {
+		c.receipt.Warnings = append(c.receipt.Warnings, "ending what was left: "+err.Error())
+	}
+}

@@ -1,0 +1,162 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/envelope"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/protocol"
+)
+
+// Purse decides who pays for a run at a gateway.
+type Purse interface {
+	// Lease gives a run a provider of the gateway's configuration, whose calls
+	// are the run's until it is released. It waits for one that is free.
+	Lease(ctx context.Context, terms *grant.Terms) (provider string, err error)
+	// Release takes it back; ended is false if the run may still be calling.
+	Release(ctx context.Context, run string, ended bool) error
+	// Open is the provider whose callers say who they are; "" if there is none.
+	Open(ctx context.Context) (provider string, err error)
+	// Restarted says that what was left of earlier runs is gone.
+	Restarted(ctx context.Context) error
+}
+
+// GatewayOptions say which gateway there is.
+type GatewayOptions struct {
+	// Client returns the one client of the gateway, which is made when the first
+	// run wants it.
+	Client func(context.Context) (*protocol.Client, error)
+	Purse  Purse
+}
+
+// gatewayExec is an OpenClaw gateway as an Executor.
+type gatewayExec struct {
+	GatewayOptions
+
+	mu     sync.Mutex
+	probed *protocol.Hello // of the gateway that was asked last
+	takes  bool            // it takes headers of a session
+}
+
+// OpenClawGateway is the real OpenClaw as a service that many runs share.
+func OpenClawGateway(o GatewayOptions) Variant {
+	return Variant{
+		ID: "sandbox:openclaw", Name: "OpenClaw", Description: "The OpenClaw agent of a gateway that many runs share",
+		Timeout: 600 * time.Second, Margin: 60 * time.Second, Memory: 1024 << 20, Elsewhere: &gatewayExec{GatewayOptions: o},
+	}
+}
+
+// Bounds of what is asked of a gateway besides the work itself.
+const (
+	gatewayPatience = 60 * time.Second // for a connection
+	abortPatience   = 20 * time.Second // for the end of a run that was told to end
+	maxHistory      = 1 << 20          // of what was said before, in bytes
+)
+
+// Check refuses what a service that is shared cannot give.
+func (g *gatewayExec) Check(j *Job) error {
+	if j.Branch != "" {
+		return fail("not_supported", "a run at the gateway has no workspace of its own, so its commits cannot be taken: use runs.openclaw.mode \"sandbox\"")
+	}
+	return nil
+}
+
+// Execute lets the gateway's agent do a job in a session of its own.
+func (g *gatewayExec) Execute(ctx context.Context, j *Job, terms *grant.Terms, tell func(Event)) (*envelope.Envelope, error) {
+	client, hello, err := g.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := &gatewayVisit{exec: g, client: client, hello: hello, job: j, key: SessionKey(j.Account, j.ID), tell: tell}
+	v.stream = client.Stream(v.key)
+	defer v.stream.Close()
+	e, err := v.work(ctx, terms)
+	if left := v.leave(ctx); left != nil && err == nil {
+		err = left
+	}
+	return e, err
+}
+
+func (g *gatewayExec) reach(ctx context.Context) (*protocol.Client, *protocol.Hello, error) {
+	client, err := g.Client(ctx)
+	if err != nil {
+		return nil, nil, fail("gateway_unreachable", "%v", err)
+	}
+	connecting, cancel := context.WithTimeout(ctx, gatewayPatience)
+	defer cancel()
+	hello, err := client.Hello(connecting)
+	if err != nil {
+		return nil, nil, gatewayFailure(err)
+	}
+	return client, hello, nil
+}
+
+// Abandon ends what is left of a run that another process began.
+func (g *gatewayExec) Abandon(ctx context.Context, j *Job) error {
+	ctx, cancel := context.WithTimeout(ctx, abortPatience)
+	defer cancel()
+	client, hello, err := g.reach(ctx)
+	if err != nil {
+		return errors.Join(err, g.Purse.Release(context.WithoutCancel(ctx), j.ID, false))
+	}
+	v := &gatewayVisit{exec: g, client: client, hello: hello, job: j, key: SessionKey(j.Account, j.ID), started: true}
+	v.stop(ctx)
+	return v.leave(ctx)
+}
+
+// gatewayFailure says what a gateway's refusal means to whoever asked for a run.
+func gatewayFailure(err error) error {
+	if _, ok := errors.AsType[*Failure](err); ok {
+		return err
+	}
+	refusal, ok := errors.AsType[*protocol.Refusal](err)
+	switch {
+	case errors.Is(err, protocol.ErrRestarted):
+		return fail("gateway_restarted", "%v", protocol.ErrRestarted)
+	case ok && refusal.Reason.Code == protocol.CodeNotPaired:
+		return fail("gateway_refused", "%v: approve the device with `openclaw devices approve`, once", err)
+	case ok:
+		return fail("gateway_refused", "%v", err)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, protocol.ErrLost), errors.Is(err, protocol.ErrClosed):
+		return fail("gateway_unreachable", "%v", err)
+	}
+	return err
+}
+
+// takesHeaders asks a gateway once whether it takes headers of a session: the
+// field is one that the stock program does not know.
+func (g *gatewayExec) takesHeaders(ctx context.Context, client *protocol.Client, hello *protocol.Hello, key string) (bool, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.probed != nil && g.probed.SameBoot(hello) {
+		return g.takes, nil
+	}
+	err := client.Call(ctx, "sessions.patch", map[string]any{"key": key, "outboundHeaders": map[string]string{}}, nil)
+	refused, ok := errors.AsType[*protocol.Error](err)
+	if err != nil && !(ok && refusesHeaders(refused)) {
+		return false, err
+	}
+	g.probed, g.takes = hello, err == nil
+	return g.takes, nil
+}
+
+// before is what was said before the task, for the agent's instructions.
+func before(j *Job) (string, error) {
+	lines, err := history(j)
+	if err != nil || len(lines) == 0 {
+		return "", err
+	}
+	if len(lines) > maxHistory {
+		return "", fail("prompt_too_large", "what was said before has %d bytes; a gateway is given at most %d", len(lines), maxHistory)
+	}
+	return "What was said before this task, a message a line:\n" + strings.TrimSpace(string(lines)), nil
+}
+
+func seconds(d time.Duration) int { return max(int(d/time.Second), 1) }
+
+func quote(s string) string { return fmt.Sprintf("%q", s) }

@@ -1,0 +1,289 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/agent/envelope"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/protocol"
+)
+
+// gatewayVisit is one run at a gateway.
+type gatewayVisit struct {
+	exec   *gatewayExec
+	client *protocol.Client
+	hello  *protocol.Hello
+	job    *Job
+	key    string
+	stream *protocol.Stream
+	tell   func(Event)
+
+	started, ended bool
+	failed         string // what the agent said went wrong, and was not put right
+}
+
+// work pays, chooses the model, gives the task and waits for the answer.
+func (v *gatewayVisit) work(ctx context.Context, terms *grant.Terms) (*envelope.Envelope, error) {
+	system, err := before(v.job)
+	if err != nil {
+		return nil, err
+	}
+	terms.Session = v.key
+	provider, headers, err := v.pay(ctx, terms)
+	if err != nil {
+		return nil, gatewayFailure(err)
+	}
+	if err := v.configure(ctx, provider, headers); err != nil {
+		return nil, gatewayFailure(err)
+	}
+	turn, err := v.start(ctx, &protocol.AgentParams{
+		Message: v.job.Task(), AgentID: gatewayAgent, SessionKey: v.key, IdempotencyKey: v.job.ID,
+		Timeout: seconds(v.job.Inner), SystemPrompt: system, Headers: headers,
+	})
+	if err != nil { // it may have begun all the same
+		return nil, v.broken(ctx, err)
+	}
+	outcome, err := v.follow(ctx, turn)
+	if err != nil {
+		return nil, v.broken(ctx, err)
+	}
+	v.ended = true
+	return v.read(ctx, outcome)
+}
+
+// pay finds the provider whose calls are the run's. A run with a budget of its
+// own always has a slot: headers carry none.
+func (v *gatewayVisit) pay(ctx context.Context, terms *grant.Terms) (provider string, headers map[string]string, err error) {
+	open, err := v.exec.Purse.Open(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	if open != "" && terms.Budget == (grant.Budget{}) {
+		takes, err := v.exec.takesHeaders(ctx, v.client, v.hello, v.key)
+		if err != nil {
+			return "", nil, err
+		}
+		if takes {
+			return open, billingHeaders(v.job, terms.Graph), nil
+		}
+	}
+	provider, err = v.exec.Purse.Lease(ctx, terms)
+	return provider, nil, err
+}
+
+// configure chooses the session's model, which is also who pays. A gateway that
+// answers with another session or another model is not given the task.
+func (v *gatewayVisit) configure(ctx context.Context, provider string, headers map[string]string) error {
+	params := map[string]any{"key": v.key, "model": provider + "/" + v.job.Model}
+	if headers != nil {
+		params["outboundHeaders"] = headers
+	}
+	var done struct {
+		Key   string `json:"key"`
+		Entry struct {
+			Provider string `json:"providerOverride"`
+			Model    string `json:"modelOverride"`
+		} `json:"entry"`
+	}
+	if err := v.client.Call(ctx, "sessions.patch", params, &done); err != nil {
+		if refused, ok := errors.AsType[*protocol.Error](err); ok {
+			return fail("unknown_model", "the gateway does not take model %s/%s: %s", provider, v.job.Model, printable(refused.Message))
+		}
+		return err
+	}
+	if done.Key != v.key || done.Entry.Provider != provider || done.Entry.Model != v.job.Model {
+		return fail("gateway_failed", "the gateway has set model %.100q of provider %.100q for session %.200q; asked was %s/%s for %s",
+			done.Entry.Model, done.Entry.Provider, done.Key, provider, v.job.Model, v.key)
+	}
+	return nil
+}
+
+// start gives the task. If the connection is lost before the answer, the same
+// gateway is asked again: the key makes one task of the two.
+func (v *gatewayVisit) start(ctx context.Context, p *protocol.AgentParams) (*protocol.Turn, error) {
+	for {
+		v.started = true
+		turn, err := v.client.Agent(ctx, p)
+		if !errors.Is(err, protocol.ErrLost) {
+			return turn, err
+		}
+		hello, err := v.client.Hello(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !v.hello.SameBoot(hello) {
+			return nil, protocol.ErrRestarted
+		}
+	}
+}
+
+// follow passes on what the session tells until its turn has ended.
+func (v *gatewayVisit) follow(ctx context.Context, turn *protocol.Turn) (outcome *protocol.Outcome, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		outcome, err = turn.Wait(ctx)
+	}()
+	for {
+		select {
+		case <-v.stream.Ready():
+			v.pass(turn.RunID)
+		case <-done:
+			v.pass(turn.RunID)
+			return outcome, err
+		}
+	}
+}
+
+// pass tells what has come. The stream holds nothing of other sessions; what
+// another run did in this one is not told either.
+func (v *gatewayVisit) pass(runID string) {
+	for _, e := range v.stream.Take() {
+		if e.RunID != runID || e.SessionKey != v.key {
+			continue
+		}
+		if e.Stream == "lifecycle" {
+			v.notice(&e)
+		}
+		if event, ok := gatewayEvent(&e); ok {
+			v.tell(event)
+		}
+	}
+}
+
+// notice keeps what went wrong: of a model that failed some releases say in the
+// answer only a text, as if the agent had said it.
+func (v *gatewayVisit) notice(e *protocol.SessionEvent) {
+	var data struct {
+		Phase string `json:"phase"`
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(e.Data, &data) != nil {
+		return
+	}
+	switch data.Phase {
+	case "error":
+		v.failed = nonempty(printable(cut(data.Error)), "the agent gave no reason")
+	case "start", "end":
+		v.failed = ""
+	}
+}
+
+// gatewayEvent is what an agent's event is to us.
+func gatewayEvent(e *protocol.SessionEvent) (event Event, ok bool) {
+	var data struct {
+		Delta   string          `json:"delta"`
+		Phase   string          `json:"phase"`
+		Name    string          `json:"name"`
+		ID      string          `json:"toolCallId"`
+		Args    json.RawMessage `json:"args"`
+		IsError bool            `json:"isError"`
+	}
+	if json.Unmarshal(e.Data, &data) != nil {
+		return event, false
+	}
+	call := &chat.Call{ID: data.ID, Name: data.Name, Args: string(data.Args)}
+	switch {
+	case e.Stream == "assistant" && data.Delta != "":
+		return Event{Type: "text_delta", Text: data.Delta}, true
+	case e.Stream == "tool" && data.Phase == "start":
+		return Event{Type: "tool_call", Call: call}, true
+	case e.Stream == "tool" && data.Phase == "result":
+		return Event{Type: "tool_result", Call: call, IsError: data.IsError}, true
+	}
+	return event, false
+}
+
+// broken is why there is no outcome. A run whose caller is gone, or whose time is
+// up, is told to end.
+func (v *gatewayVisit) broken(ctx context.Context, err error) error {
+	if errors.Is(err, protocol.ErrRestarted) {
+		v.ended = true
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortPatience)
+		defer cancel()
+		v.stop(after) // some releases take up again what a restart interrupted
+		return errors.Join(gatewayFailure(err), v.exec.Purse.Restarted(after))
+	}
+	if refused, ok := errors.AsType[*protocol.Error](err); ok {
+		v.ended = true
+		return fail("agent_failed", "the gateway's agent failed: %s", printable(refused.Message))
+	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortPatience)
+	defer cancel()
+	v.stop(after)
+	return gatewayFailure(err)
+}
+
+// stop ends the session's run and waits until it has.
+func (v *gatewayVisit) stop(ctx context.Context) {
+	if err := v.client.Call(ctx, "chat.abort", map[string]any{"sessionKey": v.key}, nil); err != nil {
+		return
+	}
+	_, err := v.client.Reattach(v.job.ID, v.hello).Wait(ctx)
+	v.ended = v.ended || err == nil || errors.Is(err, protocol.ErrRestarted)
+}
+
+// leave gives the slot back and has the gateway forget the session.
+func (v *gatewayVisit) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortPatience)
+	defer cancel()
+	err := v.exec.Purse.Release(ctx, v.job.ID, v.ended || !v.started)
+	if v.ended {
+		// That a transcript stays behind is no reason to call the run failed.
+		_ = v.client.Call(ctx, "sessions.delete", map[string]any{"key": v.key, "deleteTranscript": true}, nil)
+	}
+	return err
+}
+
+// read finds the answer. Of a turn that was found again only its end is known:
+// the text is what the session says last.
+func (v *gatewayVisit) read(ctx context.Context, o *protocol.Outcome) (*envelope.Envelope, error) {
+	if o.Result != nil {
+		e, err := envelope.Parse(o.Result)
+		if err != nil {
+			return nil, fail("invalid_output", "the gateway's answer cannot be read: %v", err)
+		}
+		if e.Meta.Error == nil && v.failed != "" {
+			e.Meta.Error = &envelope.Error{Kind: "agent_error", Message: v.failed}
+		}
+		return e, nil
+	}
+	if o.Status != "ok" {
+		e := answerOf(o.Reply)
+		e.Meta.Error = &envelope.Error{Kind: "agent_error", Message: nonempty(o.Reason, "the agent ended with "+o.Status)}
+		return e, nil
+	}
+	if o.Reply != "" {
+		return answerOf(o.Reply), nil
+	}
+	return v.lastSaid(ctx)
+}
+
+func (v *gatewayVisit) lastSaid(ctx context.Context) (*envelope.Envelope, error) {
+	var said struct {
+		Messages []struct {
+			Role    string `json:"role"`
+			Content []struct {
+				Type string `json:"type"`
+				Text string `json:"text"`
+			} `json:"content"`
+		} `json:"messages"`
+	}
+	if err := v.client.Call(ctx, "chat.history", map[string]any{"sessionKey": v.key, "limit": 1}, &said); err != nil {
+		return nil, gatewayFailure(err)
+	}
+	if n := len(said.Messages); n > 0 && said.Messages[n-1].Role == "assistant" {
+		var text strings.Builder
+		for _, part := range said.Messages[n-1].Content {
+			if part.Type == "text" {
+				text.WriteString(part.Text)
+			}
+		}
+		return answerOf(strings.TrimSpace(text.String())), nil
+	}
+	return nil, fail("no_output", "the agent ended without an answer")
+}
