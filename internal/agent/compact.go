@@ -63,6 +63,24 @@ func (r *run) compact(messages []chat.Message, room, most int64) (bool, error) {
 	return true, r.Transcript.write(&entry{Type: "compaction", Kept: kept, Replaces: &note, Estimated: after})
 }
 
+// Compact makes a conversation about half as long, outside of a run. It tells how
+// many messages there were, and how many there are.
+func (t *Transcript) Compact() (before, after int, err error) {
+	if err := t.mend(); err != nil {
+		return 0, 0, err
+	}
+	messages := t.Messages()
+	size := estimate(messages)
+	kept := tail(messages, size/2)
+	note := digest(messages[:len(messages)-kept])
+	estimated := estimate(messages[len(messages)-kept:]) + estimate([]chat.Message{note})
+	if kept == len(messages) || estimated >= size {
+		return len(messages), len(messages), nil
+	}
+	err = t.write(&entry{Type: "compaction", Kept: kept, Replaces: &note, Estimated: estimated})
+	return len(messages), kept + 1, err
+}
+
 // fixed is what every request costs, whatever was said.
 func (r *run) fixed() int64 {
 	size := len(r.System)

@@ -6,12 +6,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/agent"
@@ -20,7 +17,6 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/lease"
-	"github.com/atoll-run/atoll/internal/llm"
 	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/usage"
@@ -39,7 +35,10 @@ type AgentOptions struct {
 	Watch     func(agent.Event)
 	// History is what was said before, for a transcript that begins here.
 	History []chat.Message
-	Branch  string // key of the branch that its commits are for; "" if none are wanted
+	Branch  string            // key of the branch that its commits are for; "" if none are wanted
+	System  string            // more instructions
+	Headers map[string]string // that go with its model calls, see grant.Headers
+	Models  *Models           // the proxy to ask through; nil opens one for this agent alone
 }
 
 // Worker is an agent with everything it works with. Close it.
@@ -52,7 +51,7 @@ type Worker struct {
 	Notices []string
 	app     *App
 	account string
-	models  *Models
+	settle  func() error // ends its use of models
 	ledger  *usage.Ledger
 	branch  *agentBranch   // nil if no commits are wanted
 	undo    []func() error // what was opened, in that order
@@ -83,11 +82,11 @@ func (w *Worker) SpentSoFar(ctx context.Context) (usage.Charge, error) {
 }
 
 func (w *Worker) endModels() error {
-	models := w.models
-	if w.models = nil; models == nil {
+	settle := w.settle
+	if w.settle = nil; settle == nil {
 		return nil
 	}
-	return models.Close()
+	return settle()
 }
 
 // Worker makes an agent ready: its sandbox first, so that nothing is asked of a
@@ -125,8 +124,14 @@ func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err erro
 		return err
 	}
 	w.instruct(a)
+	if o.System != "" {
+		w.System += "\n\n" + o.System
+	}
 	return nil
 }
+
+// transcriptLock is held by whoever uses a transcript.
+func transcriptLock(path string) string { return "transcript " + path }
 
 // openTranscript opens the conversation, for this process alone.
 func (w *Worker) openTranscript(a *App, o *AgentOptions) error {
@@ -140,7 +145,7 @@ func (w *Worker) openTranscript(a *App, o *AgentOptions) error {
 	if err := os.MkdirAll(kept.Dir, 0o700); err != nil {
 		return err
 	}
-	lock, err := a.leases.TryHold("transcript " + path)
+	lock, err := a.leases.TryHold(transcriptLock(path))
 	if errors.Is(err, lease.ErrHeld) {
 		return advice.With(fmt.Errorf("session %s is in use by another process", w.Session), "wait for it, or choose another with --session-id")
 	}
@@ -233,47 +238,4 @@ func limitsInWords(memory, pids int64) string {
 		parts = append(parts, fmt.Sprintf("%d processes", pids))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// agentLife bounds how long an agent may call models.
-const agentLife = 24 * time.Hour
-
-// chooseModels opens the proxy for this one caller, and finds who can be asked.
-func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) error {
-	models, candidates, err := a.agentModels(ctx, w.Plan.Agent, o.Model)
-	if err != nil {
-		return err
-	}
-	w.models = models
-	w.undo = append(w.undo, w.endModels)
-	if w.ledger, err = a.Ledger(ctx); err != nil {
-		return err
-	}
-	if models.scripted() {
-		w.Notices = append(w.Notices, scriptedNotice)
-	}
-	terms, err := Terms(w.Plan, o.Who.Account, candidates.ids())
-	if err != nil {
-		return err
-	}
-	terms.Run, terms.Budget, terms.Until = w.Run, o.Budget, time.Now().Add(agentLife)
-	terms.BodyPolicy = llm.StrictPolicy
-	door, err := llm.TermsDoor(terms, Limits(&models.config, &w.Plan.Agent.LLM))
-	if err != nil {
-		return err
-	}
-	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-		near, far := net.Pipe()
-		models.Handle(far, door)
-		return near, nil
-	}}
-	w.undo = append(w.undo, func() error { transport.CloseIdleConnections(); return nil })
-	for _, c := range candidates {
-		asker, err := chat.New(chat.Provider{API: c.api, BaseURL: "http://models/v1", Client: &http.Client{Transport: transport}})
-		if err != nil {
-			return err
-		}
-		w.Models = append(w.Models, agent.Model{Name: c.name, ID: c.id, Asker: asker, ContextWindow: c.window, MaxTokens: c.maxTokens})
-	}
-	return nil
 }

@@ -41,23 +41,35 @@ const (
 // scriptedCandidate is the scripted model.
 var scriptedCandidate = candidate{scriptedProvider + "/" + scriptedModel, scriptedModel, chat.APICompletions, 128 << 10, 0}
 
-// agentModels opens the proxy and lists the models of an agent, the first choice
-// first. Without any configuration it is the scripted model.
-func (a *App) agentModels(ctx context.Context, agent *config.Agent, override string) (*Models, candidates, error) {
+// agentModels is the proxy of an agent, opened if it has none yet, and the models
+// that it may ask there, the first choice first.
+func (a *App) agentModels(ctx context.Context, agent *config.Agent, o *AgentOptions) (m *Models, list candidates, err error) {
+	if m = o.Models; m == nil {
+		if m, err = a.ownModels(ctx, o.Model); err != nil {
+			return nil, nil, err
+		}
+	}
+	if m.scripted() && (o.Model == "" || strings.HasPrefix(o.Model, scriptedProvider+"/")) {
+		return m, candidates{scriptedCandidate}, nil
+	}
+	list, err = a.candidates(&m.config, agent, o.Model)
+	if err != nil && o.Models == nil {
+		err = errors.Join(err, m.Close())
+	}
+	return m, list, err
+}
+
+// ownModels opens a proxy. Without any configuration it is in front of the
+// scripted model, unless another was asked for.
+func (a *App) ownModels(ctx context.Context, asked string) (*Models, error) {
 	cfg, err := a.Config.LLM()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if cfg.Default && a.getenv(config.DefaultLLMKey) == "" && (override == "" || strings.HasPrefix(override, scriptedProvider+"/")) {
-		m, err := a.scriptedModels(ctx, cfg)
-		return m, candidates{scriptedCandidate}, err
+	if cfg.Default && a.getenv(config.DefaultLLMKey) == "" && (asked == "" || strings.HasPrefix(asked, scriptedProvider+"/")) {
+		return a.scriptedModels(ctx, cfg)
 	}
-	list, err := a.candidates(&cfg, agent, override)
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := a.openModels(ctx, cfg)
-	return m, list, err
+	return a.openModels(ctx, cfg)
 }
 
 // scripted reports whether nobody real is asked.

@@ -140,21 +140,11 @@ func (r *Runs) request(ctx context.Context, t *Task) (*run.Request, error) {
 func (r *Runs) model(ctx context.Context, agent *config.Agent, override string) (candidate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.models == nil {
-		models, list, err := r.app.agentModels(ctx, agent, override)
-		if err != nil {
-			return candidate{}, err
-		}
-		r.models = models
-		return list[0], nil
-	}
-	if r.models.scripted() {
-		return scriptedCandidate, nil
-	}
-	list, err := r.app.candidates(&r.models.config, agent, override)
+	models, list, err := r.app.agentModels(ctx, agent, &AgentOptions{Model: override, Models: r.models})
 	if err != nil {
 		return candidate{}, err
 	}
+	r.models = models
 	return list[0], nil
 }
 

@@ -22,6 +22,9 @@ type Terms struct {
 	Budget     Budget    // for the run
 	Until      time.Time // required
 	BodyPolicy string    // how much of a request is passed on: a name that the proxy knows
+	// Headers go with every call, see package function Headers. They add to what
+	// the terms say; who pays is never theirs to change.
+	Headers map[string]string
 }
 
 // Budget bounds what may be spent. Zero is no bound in that unit.
@@ -60,6 +63,8 @@ func (t *Terms) check(now time.Time) error {
 	for i, model := range t.Models {
 		add(model == "" || !plain(model), "model %d is empty, over %d bytes long or holds control characters", i, maxName)
 	}
+	_, err := Headers(t.Headers)
+	add(err != nil, "%w", err)
 	add(t.Budget.MicroUSD < 0 || t.Budget.Tokens < 0, "a budget is negative")
 	add(t.Until.IsZero(), "a grant needs an end")
 	add(!t.Until.IsZero() && !t.Until.After(now), "the end lies in the past")

@@ -90,7 +90,7 @@ func NewCaller(t *grant.Terms, limits []usage.Limit) (*Caller, error) {
 		c.Limits = append([]usage.Limit{own}, limits...)
 	}
 	var err error
-	c.headers, err = newHeaders(&c.Subject)
+	c.headers, err = newHeaders(&c.Subject, t.Headers)
 	return c, err
 }
 

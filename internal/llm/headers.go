@@ -3,10 +3,14 @@ package llm
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/llm/h1"
 )
 
@@ -17,31 +21,64 @@ type headers struct{ before, after string }
 // maxIdentity bounds what can be put into a header.
 const maxIdentity = 256
 
-// newHeaders writes the headers of a subject, or says why it cannot: a name that
-// does not fit into a header must not be billed to another.
-func newHeaders(s *audit.Subject) (headers, error) {
+// newHeaders writes the headers of a subject, with those that its session adds,
+// or says why it cannot: a name that does not fit into a header must not be
+// billed to another. Who pays is the subject's to say, if it says so.
+func newHeaders(s *audit.Subject, added map[string]string) (headers, error) {
 	for _, name := range []string{s.Account, s.Run} {
 		if !fitsHeader(name) {
 			return headers{}, fmt.Errorf("the name %q cannot be sent in a header", name)
 		}
 	}
+	added, err := grant.Headers(added)
+	if err != nil {
+		return headers{}, err
+	}
+	own := map[string]string{grant.EndUserHeader: s.Account, grant.RunHeader: s.Run}
+	if s.Account == "" {
+		delete(own, grant.EndUserHeader)
+	}
+	if s.Run == "" || added[grant.RunHeader] != "" {
+		delete(own, grant.RunHeader)
+	}
+	said, err := metadata(s, added[grant.MetadataHeader])
+	if err != nil {
+		return headers{}, err
+	}
+	delete(added, grant.MetadataHeader)
+	maps.Copy(added, own)
 	var b strings.Builder
-	if s.Account != "" {
-		b.WriteString("x-litellm-end-user-id: " + s.Account + "\r\n")
+	for _, name := range slices.Sorted(maps.Keys(added)) {
+		b.WriteString(name + ": " + added[name] + "\r\n")
 	}
-	if s.Run != "" {
-		b.WriteString("x-cogni-run-id: " + s.Run + "\r\n")
-	}
-	b.WriteString("x-litellm-spend-logs-metadata: {")
-	for _, member := range []struct{ name, value string }{
-		{"run_id", s.Run}, {"attempt", s.Attempt}, {"graph_id", s.Graph}, {"session_id", s.Session}, {"existing_trace_id", s.Trace},
-	} {
-		if member.value != "" {
-			b.WriteString(`"` + member.name + `":` + asciiJSON(member.value) + `,`)
+	b.WriteString(grant.MetadataHeader + ": {" + said + `"` + requestMember + `":"`)
+	return headers{before: b.String(), after: "\"}\r\n"}, nil
+}
+
+// metadata writes the members that the spend log keeps: ours, with those that the
+// session names in their place and beside them. The request's own id is ours alone.
+func metadata(s *audit.Subject, added string) (string, error) {
+	theirs := map[string]jsontext.Value{}
+	if added != "" {
+		var err error
+		if theirs, err = grant.Metadata(added); err != nil {
+			return "", err
 		}
 	}
-	b.WriteString(`"` + requestMember + `":"`)
-	return headers{before: b.String(), after: "\"}\r\n"}, nil
+	var b strings.Builder
+	write := func(name, value string) { b.WriteString(asciiJSON(name) + ":" + value + ",") }
+	for _, own := range []struct{ name, value string }{
+		{"run_id", s.Run}, {"attempt", s.Attempt}, {"graph_id", s.Graph}, {"session_id", s.Session}, {"existing_trace_id", s.Trace},
+	} {
+		if _, replaced := theirs[own.name]; !replaced && own.value != "" {
+			write(own.name, asciiJSON(own.value))
+		}
+	}
+	delete(theirs, requestMember)
+	for _, name := range slices.Sorted(maps.Keys(theirs)) {
+		write(name, string(theirs[name]))
+	}
+	return b.String(), nil
 }
 
 // requestMember is where the spend log finds our own id of a request again.

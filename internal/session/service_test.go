@@ -417,7 +417,7 @@ func TestDrain(t *testing.T) {
 	d.ask(ann, "main", "t1", "wait a")
 	d.began(1)
 	d.ask(ann, "main", "t2", "say two")
-	sub := d.Subscribe(ann, 16)
+	sub := d.Subscribe(ann, 4096)
 	done := make(chan error, 1)
 	go func() { done <- d.Drain(t.Context()) }()
 	tries := 0

@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent"
+	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/llm"
+)
+
+// agentLife bounds how long an agent may call models.
+const agentLife = 24 * time.Hour
+
+// chooseModels finds who can be asked, and a way to them through the proxy that
+// nobody but this agent has.
+func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err error) {
+	models, candidates, err := a.agentModels(ctx, w.Plan.Agent, o)
+	if err != nil {
+		return err
+	}
+	calls := &agentCalls{models: models}
+	if w.settle = models.Close; o.Models != nil {
+		w.settle = calls.end
+	}
+	w.undo = append(w.undo, w.endModels)
+	if w.ledger, err = a.Ledger(ctx); err != nil {
+		return err
+	}
+	if models.scripted() {
+		w.Notices = append(w.Notices, scriptedNotice)
+	}
+	if calls.door, err = w.door(models, o, candidates.ids()); err != nil {
+		return err
+	}
+	calls.transport = &http.Transport{DialContext: calls.dial}
+	w.undo = append(w.undo, func() error { calls.transport.CloseIdleConnections(); return nil })
+	for _, c := range candidates {
+		asker, err := chat.New(chat.Provider{API: c.api, BaseURL: "http://models/v1", Client: &http.Client{Transport: calls.transport}})
+		if err != nil {
+			return err
+		}
+		w.Models = append(w.Models, agent.Model{Name: c.name, ID: c.id, Asker: asker, ContextWindow: c.window, MaxTokens: c.maxTokens})
+	}
+	return nil
+}
+
+// door lets in this agent alone, for the models it may ask.
+func (w *Worker) door(models *Models, o *AgentOptions, ids []string) (llm.Door, error) {
+	terms, err := Terms(w.Plan, o.Who.Account, ids)
+	if err != nil {
+		return nil, err
+	}
+	terms.Run, terms.Budget, terms.Until = w.Run, o.Budget, time.Now().Add(agentLife)
+	terms.BodyPolicy, terms.Headers = llm.StrictPolicy, o.Headers
+	return llm.TermsDoor(terms, Limits(&models.config, &w.Plan.Agent.LLM))
+}
+
+// agentCalls are the connections of one agent to a proxy.
+type agentCalls struct {
+	models    *Models
+	door      llm.Door
+	transport *http.Transport
+	open      sync.WaitGroup // connections that the proxy has not done with
+}
+
+func (c *agentCalls) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	c.open.Add(1)
+	c.models.Handle(&watchedConn{Conn: far, closed: sync.OnceFunc(c.open.Done)}, c.door)
+	return near, nil
+}
+
+// callsPatience bounds the wait for what the last answer did cost.
+const callsPatience = time.Minute
+
+// end waits until everything that was asked is settled: the proxy closes a
+// connection after that.
+func (c *agentCalls) end() error {
+	if c.transport == nil {
+		return nil
+	}
+	c.transport.CloseIdleConnections()
+	done := make(chan struct{})
+	go func() { c.open.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-time.After(callsPatience):
+		return errors.New("what was asked of models is not settled yet")
+	}
+}
+
+// watchedConn tells when it is closed.
+type watchedConn struct {
+	net.Conn
+	closed func()
+}
+
+// Close implements net.Conn.
+func (c *watchedConn) Close() error {
+	defer c.closed()
+	return c.Conn.Close()
+}

@@ -1,0 +1,236 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/agent"
+	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/session"
+)
+
+// GatewayWorker carries out the tasks of sessions, many at once, through one proxy.
+type GatewayWorker struct {
+	app    *App
+	models *Models
+}
+
+var _ session.Worker = (*GatewayWorker)(nil)
+
+// GatewayWorker opens the proxy of all sessions. Close it before the App.
+func (a *App) GatewayWorker(ctx context.Context) (*GatewayWorker, error) {
+	models, err := a.ownModels(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return &GatewayWorker{app: a, models: models}, nil
+}
+
+// Close ends every call of a model.
+func (g *GatewayWorker) Close() error { return g.models.Close() }
+
+// Models is the proxy that sessions ask through.
+func (g *GatewayWorker) Models() *Models { return g.models }
+
+// SessionOptions are those of a service whose tasks a worker carries out.
+func (a *App) SessionOptions(w session.Worker) session.Options {
+	settings := a.Config.Session()
+	return session.Options{
+		DB: a.db, Worker: w, Agents: a.Config.Agents, Logger: a.logger,
+		Names: policy.Sessions{DefaultAgent: a.Config.DefaultAgent(), MainKey: settings.MainKey, Global: settings.Scope == "global"},
+	}
+}
+
+// TaskRun is the id of a task in receipts and bills. Accounts choose the ids of
+// their tasks themselves, so those alone would not tell them apart.
+func TaskRun(account, task string) string {
+	sum := sha256.Sum256([]byte(account + "\x00" + task))
+	return "task-" + hex.EncodeToString(sum[:16])
+}
+
+// Work implements session.Worker.
+func (g *GatewayWorker) Work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
+	w, err := g.app.Worker(ctx, AgentOptions{
+		Who:   Who{AgentID: job.Agent, SessionKey: job.Key, Account: payer(job.Account, job.Headers)},
+		Model: job.Model, SessionID: job.Session, Run: TaskRun(job.Account, job.ID), System: job.System,
+		Headers: job.Headers, Models: g.models, Limits: agent.Limits{Time: job.Timeout},
+		Watch: func(e agent.Event) { tell(sessionEvent(&e)) },
+	})
+	if err != nil {
+		return nil, coded(err)
+	}
+	for _, notice := range w.Notices {
+		tell(session.Event{Kind: session.Noticed, Notice: notice})
+	}
+	out, failure := w.Agent.Run(ctx, job.Message)
+	after := context.WithoutCancel(ctx)
+	spent, err := w.Spent(after)
+	err = errors.Join(err, w.Keep(after, out, failure), w.Close())
+	if err != nil {
+		g.app.logger.ErrorContext(ctx, "the end of a task", "run", w.Run, "error", err)
+	}
+	return &session.Outcome{Text: out.Text, Model: out.Model, Usage: out.Usage, MicroUSD: spent.MicroUSD}, coded(failure)
+}
+
+// payer is the account that a session's sandbox, transcript and calls belong to.
+// Only a session that has none may name it in its headers.
+func payer(account string, headers map[string]string) string {
+	return cmp.Or(account, headers[grant.EndUserHeader])
+}
+
+// coded gives an error its code.
+func coded(err error) error {
+	if err == nil {
+		return nil
+	}
+	code := agent.CodeOf(err)
+	if _, ok := errors.AsType[*sandbox.ProvisionError](err); ok {
+		code = "sandbox_unavailable"
+	}
+	return &session.Failure{Code: code, Err: err}
+}
+
+// sessionEvent is an event of an agent as sessions tell it; of no kind if they do not.
+func sessionEvent(e *agent.Event) session.Event {
+	switch e.Type {
+	case agent.TextDelta:
+		return session.Event{Kind: session.Said, Delta: e.Text, Model: e.Model}
+	case agent.ToolCall:
+		return session.Event{Kind: session.Called, Call: e.Call}
+	case agent.ToolResult:
+		return session.Event{Kind: session.Returned, Call: e.Call, Result: e.Text, IsError: e.IsError}
+	case agent.UsageReport:
+		return session.Event{Kind: session.Used, Usage: e.Usage, Model: e.Model}
+	case agent.Notice:
+		return session.Event{Kind: session.Noticed, Notice: e.Text}
+	}
+	return session.Event{}
+}
+
+// Resolve implements session.Worker. A name without a provider is that of the
+// only provider that has it.
+func (g *GatewayWorker) Resolve(agentID, model string) (string, error) {
+	of, err := g.app.Config.Resolve(agentID)
+	if err != nil {
+		return "", err
+	}
+	name, err := g.catalogued(model)
+	if err != nil {
+		return "", err
+	}
+	_, id, _ := strings.Cut(name, "/")
+	if !fits(allowedModels(&of.LLM), id) {
+		return "", advice.With(fmt.Errorf("model not allowed: %s", model), "see agents.…llm.models in the configuration")
+	}
+	return name, nil
+}
+
+// catalogued finds a model in the catalogue.
+func (g *GatewayWorker) catalogued(model string) (string, error) {
+	provider, id, named := strings.Cut(model, "/")
+	var found, open []string
+	for i := range g.models.config.Providers {
+		p := &g.models.config.Providers[i]
+		switch {
+		case named && p.Name == provider && hasModel(p, id):
+			return model, nil
+		case len(p.Models) > 0 && fits(p.Models, model):
+			found = append(found, p.Name+"/"+model)
+		case len(p.Models) == 0 && !named:
+			open = append(open, p.Name+"/"+model) // it alone knows what it has
+		}
+	}
+	if len(found) == 0 {
+		found = open
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	slices.Sort(found)
+	hint := "write PROVIDER/NAME of the configuration's llm.providers or models.providers"
+	if len(found) > 1 {
+		hint = fmt.Sprintf("choose one of %q", found)
+	}
+	return "", advice.With(fmt.Errorf("model not found: %s", model), hint)
+}
+
+func hasModel(p *config.LLMProvider, id string) bool {
+	return id != "" && (len(p.Models) == 0 || fits(p.Models, id))
+}
+
+// History implements session.Worker.
+func (g *GatewayWorker) History(_ context.Context, e *session.Entry, most int) ([]chat.Message, error) {
+	path, err := g.transcript(e)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := agent.ReadTranscript(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return messages[max(0, len(messages)-most):], err
+}
+
+// Forget implements session.Worker.
+func (g *GatewayWorker) Forget(_ context.Context, e *session.Entry) error {
+	return g.alone(e, func(path string) error {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+}
+
+// Compact implements session.Worker.
+func (g *GatewayWorker) Compact(_ context.Context, e *session.Entry) (before, after int, err error) {
+	err = g.alone(e, func(path string) (err error) {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		t, err := agent.OpenTranscript(path, e.ID)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, t.Close()) }()
+		before, after, err = t.Compact()
+		return err
+	})
+	return before, after, err
+}
+
+// transcript is where a session's conversation is.
+func (g *GatewayWorker) transcript(e *session.Entry) (string, error) {
+	return agent.Sessions{Dir: g.app.sessionsDir(e.Agent, payer(e.Account, e.Headers))}.File(e.ID)
+}
+
+// alone has something done to a transcript that nobody else uses, in this process
+// or another.
+func (g *GatewayWorker) alone(e *session.Entry, do func(path string) error) error {
+	path, err := g.transcript(e)
+	if err != nil {
+		return err
+	}
+	lock, err := g.app.leases.TryHold(transcriptLock(path))
+	if errors.Is(err, lease.ErrHeld) {
+		return fmt.Errorf("%w: the conversation is in use by another process", session.ErrBusy)
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	return do(path)
+}
