@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/atoll-run/atoll/internal/agent"
+	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/tool"
 )
 
@@ -81,5 +82,32 @@ func TestHistory(t *testing.T) {
 	}
 	if list, err := (agent.Sessions{Dir: filepath.Join(dir, "none")}).List(t.Context(), 1); err != nil || len(list) != 0 {
 		t.Errorf("no directory: %v, %v", list, err)
+	}
+}
+
+// A conversation that is shortened on request keeps its last part, and is read as
+// such by the next.
+func TestCompactOnRequest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.jsonl")
+	transcript, err := agent.OpenTranscript(path, "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		role := []chat.Role{chat.User, chat.Assistant}[i%2]
+		if err := transcript.Add(chat.Message{Role: role, Text: strings.Repeat("many words ", 200)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, after, err := transcript.Compact()
+	if err != nil || before != 20 || after >= 15 || after < 3 {
+		t.Errorf("%d, %d, %v", before, after, err)
+	}
+	if err := transcript.Close(); err != nil {
+		t.Fatal(err)
+	}
+	messages, err := agent.ReadTranscript(path)
+	if err != nil || len(messages) != after || !strings.Contains(messages[0].Text, "shortened") {
+		t.Errorf("%d messages, %v", len(messages), err)
 	}
 }

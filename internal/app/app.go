@@ -94,6 +94,7 @@ type App struct {
 	runtimes runtimes
 	leases   *lease.Book
 	money    money
+	many     func() bool           // several accounts use this process; nil if it has no accounts
 	testFree func() (int64, error) // in place of what the disk says; nil outside of tests
 }
 

@@ -106,7 +106,10 @@ func (a *App) chooseBackend(ctx context.Context, p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	return a.fit(ctx, p, backend)
+	if err := a.fit(ctx, p, backend); err != nil {
+		return err
+	}
+	return a.refuseHostImage(p)
 }
 
 // Choose chooses the backend of a plan and finishes the plan for it, without

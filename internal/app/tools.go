@@ -43,10 +43,13 @@ func (a *App) Tools(ctx context.Context, who Who, hostTools bool) (*Toolbox, err
 		return nil, err
 	}
 	if !p.Sandboxed {
-		if hostTools || p.Agent.HostTools {
-			return a.hostToolbox(ctx, who, p)
+		if !hostTools && !p.Agent.HostTools {
+			return nil, unsandboxed(p)
 		}
-		return nil, unsandboxed(p)
+		if err := a.refuseHostTools(); err != nil {
+			return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "mode", Err: err}
+		}
+		return a.hostToolbox(ctx, who, p)
 	}
 	s, err := a.ProvidePair(ctx, who)
 	if err != nil {
