@@ -254,7 +254,7 @@ type counter struct {
 }
 
 func (c *counter) Admit(*access.Caller) error { return c.deny }
-func (c *counter) Begin(caller *access.Caller) (func(), error) {
+func (c *counter) Begin(_ context.Context, caller *access.Caller) (func(), error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.now == nil {

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"fmt"
-	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
@@ -73,7 +72,7 @@ func (r *route) responses(schemas schemaBook) object {
 	}
 	good["content"] = media
 	all := object{"200": good, "default": object{"description": "A problem.", "content": content(api.ProblemType, schemas.of(reflect.TypeFor[api.Problem]()))}}
-	if r.event != nil && r.method == http.MethodPost {
+	if r.keyed {
 		all["202"] = object{"description": "It was accepted, as Prefer: respond-async asks for; Location says where to look.", "content": content("application/json", schemas.of(r.answer))}
 	}
 	return all
@@ -82,12 +81,10 @@ func (r *route) responses(schemas schemaBook) object {
 // headers are the parameters that are no part of a query.
 func (r *route) headers() map[string]string {
 	switch {
-	case r.event != nil && r.method == http.MethodPost:
+	case r.keyed:
 		return map[string]string{IdempotencyKey: "The same key again is the same task.", "Prefer": "respond-async does not wait."}
 	case r.event != nil:
 		return map[string]string{"Last-Event-ID": "Only events after this number."}
-	case r.keyed:
-		return map[string]string{IdempotencyKey: "The same key again is the same task."}
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func (c *call) other(err error) *api.Problem {
 	return &api.Problem{Status: http.StatusInternalServerError, Code: "internal", Detail: err.Error()}
 }
 
-func (c *call) send(p *api.Problem) error {
+func (c *call) refuse(p *api.Problem) error {
 	c.w.Header().Set("Content-Type", api.ProblemType)
 	c.w.WriteHeader(p.Status)
 	return json.MarshalWrite(c.w, p)

@@ -26,10 +26,15 @@ type Options struct {
 	Runs     Runs
 	Book     Book
 	Agents   []Catalogue
-	Version  string
-	Metrics  *metrics.Registry // nil makes one
-	Logger   *slog.Logger      // nil discards
-	Limit    Limit
+
+	Sandboxes Sandboxes
+	Sessions  Sessions
+	Books     Books
+	Ready     func(context.Context) error // nil if all parts can work
+	Version   string
+	Metrics   *metrics.Registry // nil makes one
+	Logger    *slog.Logger      // nil discards
+	Limit     Limit
 }
 
 // Limiter bounds how often and how much a caller asks.
@@ -37,7 +42,7 @@ type Limiter interface {
 	// Admit counts a request.
 	Admit(*access.Caller) error
 	// Begin counts a run until its end.
-	Begin(*access.Caller) (end func(), err error)
+	Begin(ctx context.Context, c *access.Caller) (end func(), err error)
 }
 
 // Book is what is written down about runs.

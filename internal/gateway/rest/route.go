@@ -47,6 +47,19 @@ func answers[Q, B, A any](do func(c *call, query *Q, body *B) (*A, error)) shape
 	return s
 }
 
+// keyed is a route of tasks: asking twice is asking once, and those who prefer
+// not to wait need not.
+func keyed(s shape) shape {
+	s.keyed = true
+	return s
+}
+
+// waits is a route that answers when something is over.
+func waits(s shape) shape {
+	s.event = nil
+	return keyed(s)
+}
+
 // pattern is the route as a ServeMux wants it.
 func (r *route) pattern() string { return r.method + " " + r.path }
 

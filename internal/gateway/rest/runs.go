@@ -60,7 +60,7 @@ func (s *Server) begin(c *call, task *Task) (*work, error) {
 	end := closed
 	_, err = s.Book.Get(c.ctx(), task.ID)
 	if s.Limits != nil && errors.Is(err, run.ErrNotFound) { // asking again costs nothing
-		release, err := s.Limits.Begin(c.caller)
+		release, err := s.Limits.Begin(c.ctx(), c.caller)
 		if err != nil {
 			closed()
 			return nil, err

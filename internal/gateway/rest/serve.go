@@ -121,5 +121,5 @@ func (c *call) fail(err error) {
 			c.w.Header().Set("Retry-After", "5")
 		}
 	}
-	_ = c.send(p) // whoever left needs no answer
+	_ = c.refuse(p) // whoever left needs no answer
 }

@@ -1,0 +1,141 @@
+package api
+
+// Sandbox is one sandbox of the installation. Members are those of `atoll sandbox
+// list --json`.
+type Sandbox struct {
+	ContainerName string `json:"containerName"`
+	SessionKey    string `json:"sessionKey" doc:"Its scope key: which sessions share it."`
+	CreatedAtMs   int64  `json:"createdAtMs"`
+	LastUsedAtMs  int64  `json:"lastUsedAtMs"`
+	Image         string `json:"image"`
+	ConfigHash    string `json:"configHash,omitempty"`
+	Kind          string `json:"kind" enum:"sandbox|browser"`
+	Phase         string `json:"phase"`
+	Backend       string `json:"backend"`
+	AgentID       string `json:"agentId"`
+	Account       string `json:"account,omitempty"`
+	WorkspaceDir  string `json:"workspaceDir,omitempty" doc:"On the host; only for callers that are bound to no account."`
+	CDPPort       int    `json:"cdpPort,omitzero"`
+	NoVNCPort     int    `json:"noVncPort,omitzero"`
+	Imported      bool   `json:"imported,omitzero"`
+	State         string `json:"state" doc:"Empty if it is gone, or its engine does not answer."`
+	Running       bool   `json:"running"`
+	Problem       string `json:"problem,omitempty"`
+	ImageMatch    bool   `json:"imageMatch" doc:"It was made from the image that is configured now."`
+	Drift         *Drift `json:"drift,omitempty"`
+}
+
+// Drift is how a private copy of a workspace differs from what it was made from.
+type Drift struct {
+	Modified []string `json:"modified,omitempty"`
+	Deleted  []string `json:"deleted,omitempty"`
+	Stale    []string `json:"stale,omitempty" doc:"The source changed since."`
+}
+
+// SandboxQuery chooses sandboxes.
+type SandboxQuery struct {
+	Limit   int    `query:"limit" min:"1" max:"10000" doc:"At most so many; all if not given."`
+	Account string `query:"account" doc:"Only those of this billing account."`
+}
+
+// Sandboxes are sandboxes, the last used first.
+type Sandboxes struct {
+	Sandboxes []Sandbox `json:"sandboxes"`
+	Total     int       `json:"total"`
+}
+
+// RecreateRequest says what becomes of a private copy.
+type RecreateRequest struct {
+	Discard bool `json:"discard,omitzero" doc:"Wipe the private copy of the workspace too."`
+}
+
+// Recreated is a sandbox that was removed; the next use makes it anew.
+type Recreated struct {
+	ContainerName string   `json:"containerName"`
+	Moved         []string `json:"moved,omitempty" doc:"Files that the agent had changed, now in aside."`
+	Aside         string   `json:"aside,omitempty"`
+	Discarded     bool     `json:"discarded,omitzero"`
+}
+
+// PruneRequest says what else goes.
+type PruneRequest struct {
+	Workspaces bool `json:"workspaces,omitzero" doc:"Remove the private copies of what is removed too."`
+}
+
+// Pruned are sandboxes that were idle or old.
+type Pruned struct {
+	Removed []Removal `json:"removed"`
+	Silent  string    `json:"silent,omitempty" doc:"Engines that did not answer, so that nothing of theirs was looked at."`
+}
+
+// Removal is one of them.
+type Removal struct {
+	ContainerName string `json:"containerName"`
+	Reason        string `json:"reason"`
+	Error         string `json:"error,omitempty"`
+}
+
+// Verification is what was found of a live sandbox.
+type Verification struct {
+	Sandbox string  `json:"sandbox"`
+	Backend string  `json:"backend"`
+	OK      bool    `json:"ok"`
+	Checks  []Check `json:"checks"`
+}
+
+// Verifications are those of a sandbox and of its networked half.
+type Verifications struct {
+	Verified []Verification `json:"verified"`
+}
+
+// Check is one promise, and what was found.
+type Check struct {
+	Ring     string `json:"ring"`
+	Name     string `json:"name"`
+	Status   string `json:"status"`
+	Promised string `json:"promised"`
+	Found    string `json:"found"`
+}
+
+// ExplainQuery names a session, and what to decide about it.
+type ExplainQuery struct {
+	Agent   string `query:"agent" doc:"Agent of the configuration; the default one if none is named."`
+	Session string `query:"session" doc:"Session key; the agent's main session if none is named."`
+	Account string `query:"account" doc:"Billing account; a bound token's own."`
+	Tool    string `query:"tool" doc:"Also say whether this tool may be used."`
+	Path    string `query:"path" doc:"Also say what this path is in the sandbox."`
+}
+
+// Explanation is what applies to a session.
+type Explanation struct {
+	AgentID         string        `json:"agentId"`
+	SessionKey      string        `json:"sessionKey"`
+	Sandboxed       bool          `json:"sandboxed"`
+	Reason          string        `json:"reason"`
+	Mode            string        `json:"mode"`
+	Scope           string        `json:"scope"`
+	ScopeKey        string        `json:"scopeKey"`
+	ContainerName   string        `json:"containerName"`
+	Image           string        `json:"image"`
+	Network         string        `json:"network"`
+	WorkspaceAccess string        `json:"workspaceAccess"`
+	Refused         []string      `json:"refused,omitempty" doc:"What the policy refuses: nothing is made while there is any."`
+	Tool            *ToolDecision `json:"tool,omitempty"`
+	Path            *PathDecision `json:"path,omitempty"`
+}
+
+// ToolDecision says whether a tool may be used.
+type ToolDecision struct {
+	Name    string   `json:"name"`
+	Allowed bool     `json:"allowed"`
+	Reason  string   `json:"reason"`
+	Fix     []string `json:"fix,omitempty"`
+}
+
+// PathDecision says what a path is inside.
+type PathDecision struct {
+	Input    string `json:"input"`
+	Inside   string `json:"inside,omitempty"`
+	Writable bool   `json:"writable"`
+	Error    string `json:"error,omitempty" doc:"Why there is no such path."`
+}

@@ -1,0 +1,93 @@
+package api
+
+import "time"
+
+// Session is a conversation with an agent.
+type Session struct {
+	Key       string            `json:"key"`
+	Account   string            `json:"account,omitempty"`
+	Agent     string            `json:"agent"`
+	SessionID string            `json:"sessionId" doc:"Of the transcript; a reset gives a new one."`
+	Label     string            `json:"label,omitempty"`
+	Model     string            `json:"model,omitempty" doc:"Override, provider/id."`
+	Headers   []string          `json:"outboundHeaders,omitempty" doc:"Names of the headers that go with its model calls; values are not shown."`
+	Levels    map[string]string `json:"levels,omitempty"`
+	Created   time.Time         `json:"created"`
+	Updated   time.Time         `json:"updated"`
+	LastModel string            `json:"lastModel,omitempty"`
+	Total     Usage             `json:"total,omitzero"`
+	Aborted   bool              `json:"abortedLastRun,omitzero"`
+}
+
+// SessionQuery chooses sessions.
+type SessionQuery struct {
+	Limit   int    `query:"limit" min:"1" max:"1000" doc:"At most so many; 100 if not given."`
+	Cursor  string `query:"cursor" doc:"next of the page before."`
+	Account string `query:"account" doc:"Only this billing account."`
+	Agent   string `query:"agent" doc:"Only this agent."`
+	Search  string `query:"search" doc:"Only those with this in key, label or id."`
+}
+
+// Sessions is a page of sessions, those that changed last first.
+type Sessions struct {
+	Sessions []Session `json:"sessions"`
+	Next     string    `json:"next,omitempty"`
+}
+
+// SessionPatch changes settings: what is absent stays, what is empty is cleared.
+type SessionPatch struct {
+	Label   *string            `json:"label,omitempty"`
+	Model   *string            `json:"model,omitempty" doc:"provider/id of the catalogue; in force for the next call."`
+	Headers *map[string]string `json:"outboundHeaders,omitempty" doc:"Go with this session's model calls and no other's."`
+	Levels  map[string]*string `json:"levels,omitempty"`
+}
+
+// HistoryQuery chooses messages.
+type HistoryQuery struct {
+	Limit int `query:"limit" min:"1" max:"10000" doc:"The last so many; 200 if not given."`
+}
+
+// History is the transcript of a session.
+type History struct {
+	Messages []HistoryMessage `json:"messages"`
+}
+
+// HistoryMessage is one step of it.
+type HistoryMessage struct {
+	Role    string `json:"role" enum:"user|assistant|tool"`
+	Content string `json:"content,omitempty"`
+	Calls   []Call `json:"calls,omitempty"`
+	CallID  string `json:"callId,omitempty"`
+	IsError bool   `json:"isError,omitzero"`
+}
+
+// SendRequest is something that is said in a session.
+type SendRequest struct {
+	Message string            `json:"message"`
+	Account string            `json:"account,omitempty" doc:"Billing account of a session that is new. A token that is bound to one pays with that."`
+	System  string            `json:"system,omitempty" doc:"More instructions, for this message alone."`
+	Headers map[string]string `json:"outboundHeaders,omitempty" doc:"Merged into those of the session, and kept there."`
+	Timeout int               `json:"timeoutSeconds,omitzero"`
+}
+
+// Task is a message and what became of it.
+type Task struct {
+	ID       string    `json:"id"`
+	Key      string    `json:"key"`
+	Account  string    `json:"account,omitempty"`
+	Agent    string    `json:"agent"`
+	State    string    `json:"state" enum:"queued|running|done|failed|aborted"`
+	Text     string    `json:"text" doc:"The answer."`
+	Model    string    `json:"model,omitempty"`
+	Usage    Usage     `json:"usage,omitzero"`
+	MicroUSD int64     `json:"microUsd,omitzero"`
+	Error    *Failure  `json:"error" doc:"null if it succeeded or is not over."`
+	Accepted time.Time `json:"accepted"`
+	Started  time.Time `json:"started,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
+}
+
+// Aborted are the tasks that were ended.
+type Aborted struct {
+	IDs []string `json:"ids"`
+}

@@ -1,0 +1,138 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/api"
+)
+
+const (
+	// maxEvent bounds one line of a stream: a run's answer is in one.
+	maxEvent = 64 << 20
+	// firstWait and longestWait are between two tries to connect again.
+	firstWait, longestWait = 200 * time.Millisecond, 5 * time.Second
+	// tries is how often in a row nothing may come of connecting again.
+	tries = 10
+)
+
+// errEnded is a stream that said what there was to say.
+var errEnded = errors.New("the stream has ended")
+
+// Events tells what happens in a run after an event, until the run is over, and
+// returns the run as it is then. A connection that breaks is made again, and goes
+// on where it ended: every event is told once.
+func (c *Client) Events(ctx context.Context, id string, after int64, tell func(api.Event) error) (*api.Run, error) {
+	f := &follower{client: c, path: at(runs+"/", id, "/events"), after: after, tell: tell}
+	wait := firstWait
+	for failed := 0; ; {
+		before := f.after
+		err := f.connect(ctx)
+		switch {
+		case errors.Is(err, errEnded):
+			return f.last, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case !f.worthAnother(err):
+			return nil, err
+		}
+		if f.after > before {
+			failed, wait = 0, firstWait
+		}
+		if failed++; failed > tries {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+// follower reads the events of one run.
+type follower struct {
+	client *Client
+	path   string
+	after  int64
+	tell   func(api.Event) error
+	told   error // what tell returned
+	last   *api.Run
+}
+
+// worthAnother reports whether connecting again may help: a gateway that refuses
+// will refuse again, unless it is busy.
+func (f *follower) worthAnother(err error) bool {
+	if f.told != nil {
+		return false
+	}
+	var p *api.Problem
+	return !errors.As(err, &p) || p.Status >= http.StatusInternalServerError || p.Status == http.StatusTooManyRequests
+}
+
+func (f *follower) connect(ctx context.Context) error {
+	response, err := f.client.send(ctx, &request{method: http.MethodGet, path: f.path, header: map[string]string{
+		"Accept": "text/event-stream", "Last-Event-ID": strconv.FormatInt(f.after, 10),
+	}})
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	return f.read(response.Body)
+}
+
+// read takes a stream apart: fields of an event a line each, an empty line after.
+func (f *follower) read(r io.Reader) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), maxEvent)
+	var name, data string
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch {
+		case field == "event":
+			name = value
+		case field == "data":
+			data = value
+		case lines.Text() == "" && data != "":
+			if err := f.take(name, []byte(data)); err != nil {
+				return err
+			}
+			name, data = "", ""
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	return io.ErrUnexpectedEOF
+}
+
+func (f *follower) take(name string, data []byte) error {
+	switch name {
+	case "run":
+		return nil
+	case "receipt":
+		if err := json.Unmarshal(data, &f.last); err != nil {
+			return fmt.Errorf("the run's end: %w", err)
+		}
+		return errEnded
+	}
+	var e api.Event
+	if err := json.Unmarshal(data, &e); err != nil {
+		return fmt.Errorf("an event: %w", err)
+	}
+	if e.Seq <= f.after {
+		return nil
+	}
+	f.after = e.Seq
+	f.told = f.tell(e)
+	return f.told
+}

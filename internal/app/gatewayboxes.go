@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tool"
+)
+
+// restSandboxes are the installation's sandboxes, for the gateway's callers.
+type restSandboxes struct{ app *App }
+
+// List returns all of them.
+func (s restSandboxes) List(ctx context.Context) ([]api.Sandbox, error) {
+	all, _, err := s.app.List(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]api.Sandbox, 0, len(all))
+	for i := range all {
+		list = append(list, sandboxOf(&all[i]))
+	}
+	return list, nil
+}
+
+func sandboxOf(l *Listed) api.Sandbox {
+	s := api.Sandbox{
+		ContainerName: l.ContainerName, SessionKey: l.SessionKey, CreatedAtMs: l.CreatedAtMs, LastUsedAtMs: l.LastUsedAtMs, Image: l.Image, ConfigHash: l.ConfigHash,
+		Kind: string(l.Kind), Phase: string(l.Phase), Backend: l.Backend, AgentID: l.AgentID, Account: l.Account, WorkspaceDir: l.WorkspaceDir,
+		CDPPort: l.CDPPort, NoVNCPort: l.NoVNCPort, Imported: l.Imported, State: string(l.State), Running: l.Running, Problem: l.Problem, ImageMatch: l.ImageMatch,
+	}
+	if !l.Drift.None() {
+		s.Drift = (*api.Drift)(&l.Drift)
+	}
+	return s
+}
+
+// Recreate removes a sandbox, so that the next use makes it anew.
+func (s restSandboxes) Recreate(ctx context.Context, name string, discard bool) (*api.Recreated, error) {
+	entry, err := s.app.registry.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if entry.Imported || isByHand(entry) {
+		return nil, fmt.Errorf("sandbox %q was not made for a session: %w", name, sandbox.ErrDenied)
+	}
+	done := s.app.Recreate(ctx, entry, discard)
+	return &api.Recreated{ContainerName: name, Moved: done.Report.Moved, Aside: done.Report.Aside, Discarded: done.Report.Discarded}, done.Err
+}
+
+// Prune removes what is idle or old.
+func (s restSandboxes) Prune(ctx context.Context, workspaces bool) (*api.Pruned, error) {
+	removals, err := s.app.Prune(ctx, workspaces)
+	if err != nil {
+		return nil, err
+	}
+	answer := &api.Pruned{Removed: []api.Removal{}}
+	for _, r := range removals {
+		row := api.Removal{ContainerName: r.Entry.ContainerName, Reason: r.Reason}
+		if r.Err != nil {
+			row.Error = r.Err.Error()
+		}
+		answer.Removed = append(answer.Removed, row)
+	}
+	if err := s.app.EnginesAnswer(ctx); err != nil {
+		answer.Silent = err.Error()
+	}
+	return answer, nil
+}
+
+// Verify finds out what a live sandbox keeps of its promises.
+func (s restSandboxes) Verify(ctx context.Context, name string) (*api.Verifications, error) {
+	found, err := s.app.VerifyNamed(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	answer := &api.Verifications{Verified: []api.Verification{}}
+	for _, f := range found {
+		v := api.Verification{Sandbox: f.Sandbox, Backend: f.Backend, OK: f.OK, Checks: []api.Check{}}
+		for _, c := range f.Checks {
+			v.Checks = append(v.Checks, api.Check{Ring: c.Ring, Name: c.Name, Status: string(c.Status), Promised: c.Promised, Found: c.Found})
+		}
+		answer.Verified = append(answer.Verified, v)
+	}
+	return answer, nil
+}
+
+// Explain says what applies to a session. It shows no path of the host.
+func (s restSandboxes) Explain(_ context.Context, q *api.ExplainQuery) (*api.Explanation, error) {
+	p, err := s.app.Plan(Who{AgentID: q.Agent, SessionKey: q.Session, Account: q.Account})
+	if err != nil {
+		return nil, err
+	}
+	box := &p.Agent.Sandbox
+	x := &api.Explanation{
+		AgentID: p.Agent.ID, SessionKey: p.Session.Key, Sandboxed: p.Sandboxed, Reason: p.Why, Mode: string(box.Mode), Scope: string(box.Scope),
+		ScopeKey: p.ScopeKey, ContainerName: p.Spec.Name, Image: p.Spec.Image, Network: p.Spec.Network, WorkspaceAccess: string(box.WorkspaceAccess),
+	}
+	for _, f := range p.Findings {
+		x.Refused = append(x.Refused, f.Field+": "+f.Message)
+	}
+	if q.Tool != "" {
+		x.Tool = decideTool(p, q.Tool)
+	}
+	if q.Path != "" {
+		x.Path = decidePath(p, q.Path)
+	}
+	return x, nil
+}
+
+// decideTool asks the tool itself, if it is one of ours: some stand under the name
+// of another in the lists.
+func decideTool(p *plan.Plan, name string) *api.ToolDecision {
+	d := p.Tools.Decide(name)
+	if t, ok := tool.Find(name); ok {
+		d = t.Decide(p.Tools)
+	}
+	return &api.ToolDecision{Name: name, Allowed: d.Allowed, Reason: d.Reason, Fix: d.Fix}
+}
+
+func decidePath(p *plan.Plan, input string) *api.PathDecision {
+	path, err := p.Path(input)
+	if err != nil {
+		return &api.PathDecision{Input: input, Error: "there is no such path in the sandbox"}
+	}
+	return &api.PathDecision{Input: input, Inside: path.Container, Writable: path.Writable}
+}

@@ -1,0 +1,79 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/version"
+)
+
+// REST is what the gateway's HTTP interface works with. Who may call, which
+// sessions there are and what makes it ready is the gateway's to add.
+func (r *Runs) REST() rest.Options {
+	a := r.app
+	return rest.Options{
+		Runs: restRuns{r}, Book: a.RunStore(), Agents: []rest.Catalogue{restVariants(r.Variants)}, Sandboxes: restSandboxes{a}, Books: restBooks{a},
+		Version: version.Current().Version, Metrics: a.Metrics(), Logger: a.logger,
+	}
+}
+
+// restRuns carries out what callers ask for.
+type restRuns struct{ runs *Runs }
+
+// billPatience is how long a look at a bill waits for the provider's books.
+const billPatience = 3 * time.Second
+
+// Begin accepts a task.
+func (r restRuns) Begin(ctx context.Context, t *rest.Task) (*run.Begun, error) {
+	request, err := r.runs.request(ctx, &Task{
+		ID: t.ID, Variant: t.GraphID, AgentID: t.Agent, Account: t.Account, Model: t.Model,
+		Messages: t.Messages, Budget: t.Budget, Timeout: t.Timeout, Memory: t.Memory, Branch: t.Branch,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.runs.Begin(ctx, request)
+}
+
+// Bill asks again what a run has cost.
+func (r restRuns) Bill(ctx context.Context, id string) (run.Bill, error) {
+	return r.runs.app.RunBill(ctx, id, billPatience)
+}
+
+// restVariants is the registry of variants as a catalogue.
+type restVariants []run.Variant
+
+// Agents lists them.
+func (v restVariants) Agents(context.Context) ([]api.Agent, error) {
+	list := make([]api.Agent, 0, len(v))
+	for i := range v {
+		name := v[i].Name
+		if name == "" {
+			name = v[i].ID
+		}
+		list = append(list, api.Agent{GraphID: v[i].ID, Name: name, Description: v[i].Description})
+	}
+	return list, nil
+}
+
+// restBooks is the ledger and the audit log.
+type restBooks struct{ app *App }
+
+// Costs returns what runs have spent.
+func (b restBooks) Costs(ctx context.Context, f usage.Filter) ([]usage.RunCost, error) {
+	ledger, err := b.app.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Runs(ctx, f)
+}
+
+// AuditTail returns the last records that match.
+func (b restBooks) AuditTail(most int, match func(string) bool) ([]audit.Entry, error) {
+	return audit.Tail(b.app.AuditDir(), most, match)
+}

@@ -1,0 +1,189 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/session"
+)
+
+// Sessions are the conversations of the gateway; session.Service is one.
+type Sessions interface {
+	Submit(ctx context.Context, v session.View, t session.Task) (*session.Record, bool, error)
+	Wait(ctx context.Context, v session.View, id string) (*session.Record, error)
+	Task(ctx context.Context, v session.View, id string) (*session.Record, error)
+	Abort(ctx context.Context, v session.View, key, id string) ([]string, error)
+	Get(ctx context.Context, v session.View, key string) (*session.Entry, error)
+	List(ctx context.Context, v session.View, f session.Filter) ([]session.Entry, error)
+	Patch(ctx context.Context, v session.View, key string, p session.Patch) (*session.Entry, error)
+	Reset(ctx context.Context, v session.View, key string) (*session.Entry, error)
+	Delete(ctx context.Context, v session.View, key string) (*session.Entry, error)
+	History(ctx context.Context, v session.View, key string, most int) ([]chat.Message, error)
+}
+
+func (c *call) view() session.View {
+	return session.View{Account: c.caller.Account, All: c.caller.Account == ""}
+}
+
+func (s *Server) listSessions(c *call, q *api.SessionQuery, _ *none) (*api.Sessions, error) {
+	account, err := c.account(q.Account)
+	if err != nil {
+		return nil, err
+	}
+	most := cmp.Or(q.Limit, 100)
+	list, err := s.Sessions.List(c.ctx(), c.view(), session.Filter{Account: account, Agent: q.Agent, Search: q.Search, Most: most, After: q.Cursor})
+	if err != nil {
+		return nil, err
+	}
+	page := &api.Sessions{Sessions: []api.Session{}}
+	for i := range list {
+		page.Sessions = append(page.Sessions, *sessionOf(&list[i]))
+	}
+	if len(list) == most {
+		page.Next = list[len(list)-1].Cursor()
+	}
+	return page, nil
+}
+
+// sessionOf shows the names of headers only: their values may be secrets.
+func sessionOf(e *session.Entry) *api.Session {
+	return &api.Session{
+		Key: e.Key, Account: e.Account, Agent: e.Agent, SessionID: e.ID, Label: e.Label, Model: e.Model, Headers: slices.Sorted(maps.Keys(e.Headers)),
+		Levels: e.Levels, Created: e.Created, Updated: e.Updated, LastModel: e.LastModel, Total: api.Usage(e.Total), Aborted: e.Aborted,
+	}
+}
+
+// shown turns what happened to a session into an answer.
+func shown(e *session.Entry, err error) (*api.Session, error) {
+	if err != nil {
+		return nil, err
+	}
+	return sessionOf(e), nil
+}
+
+func (s *Server) getSession(c *call, _, _ *none) (*api.Session, error) {
+	return shown(s.Sessions.Get(c.ctx(), c.view(), c.path("key")))
+}
+
+func (s *Server) patchSession(c *call, _ *none, b *api.SessionPatch) (*api.Session, error) {
+	return shown(s.Sessions.Patch(c.ctx(), c.view(), c.path("key"), session.Patch{Label: b.Label, Model: b.Model, Headers: b.Headers, Levels: b.Levels}))
+}
+
+func (s *Server) resetSession(c *call, _, _ *none) (*api.Session, error) {
+	return shown(s.Sessions.Reset(c.ctx(), c.view(), c.path("key")))
+}
+
+func (s *Server) deleteSession(c *call, _, _ *none) (*api.Session, error) {
+	return shown(s.Sessions.Delete(c.ctx(), c.view(), c.path("key")))
+}
+
+func (s *Server) abortSession(c *call, _, _ *none) (*api.Aborted, error) {
+	ids, err := s.Sessions.Abort(c.ctx(), c.view(), c.path("key"), "")
+	return &api.Aborted{IDs: append([]string{}, ids...)}, err
+}
+
+func (s *Server) sessionHistory(c *call, q *api.HistoryQuery, _ *none) (*api.History, error) {
+	list, err := s.Sessions.History(c.ctx(), c.view(), c.path("key"), cmp.Or(q.Limit, 200))
+	if err != nil {
+		return nil, err
+	}
+	answer := &api.History{Messages: []api.HistoryMessage{}}
+	for _, m := range list {
+		said := api.HistoryMessage{Role: string(m.Role), Content: m.Text, CallID: m.CallID, IsError: m.IsError}
+		for _, call := range m.Calls {
+			said.Calls = append(said.Calls, api.Call(call))
+		}
+		answer.Messages = append(answer.Messages, said)
+	}
+	return answer, nil
+}
+
+// send says something in a session, and waits for the answer unless the caller
+// prefers not to.
+func (s *Server) send(c *call, _ *none, b *api.SendRequest) error {
+	account, err := c.account(b.Account)
+	if err != nil {
+		return err
+	}
+	if b.Timeout < 0 || b.Timeout > maxTimeout || strings.TrimSpace(b.Message) == "" {
+		return invalid(api.FieldError{Pointer: "/message", Detail: "the message is missing, or timeoutSeconds is out of range"})
+	}
+	id := "task-" + strings.ToLower(rand.Text())
+	if key := c.r.Header.Get(IdempotencyKey); key != "" {
+		id = "task" + strings.TrimPrefix(keyedID(account, key), "run")
+	}
+	record, existing, err := s.submit(c, session.Task{
+		ID: id, Key: c.path("key"), Account: account, Message: b.Message, System: b.System, Headers: b.Headers, Timeout: time.Duration(b.Timeout) * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("Location", "/api/v1/tasks/"+id)
+	if prefersAsync(c.r) {
+		c.w.Header().Set("Preference-Applied", "respond-async")
+		return c.answer(http.StatusAccepted, taskOf(record))
+	}
+	if !existing || !record.State.Over() {
+		if record, err = s.Sessions.Wait(c.ctx(), c.view(), id); err != nil {
+			return err
+		}
+	}
+	return c.answer(http.StatusOK, taskOf(record))
+}
+
+// submit counts a task against the caller's quota until it is over.
+func (s *Server) submit(c *call, t session.Task) (*session.Record, bool, error) {
+	if _, err := s.Sessions.Task(c.ctx(), c.view(), t.ID); s.Limits == nil || !errors.Is(err, session.ErrNotFound) {
+		return s.Sessions.Submit(c.ctx(), c.view(), t)
+	}
+	closed, err := s.desk.open()
+	if err != nil {
+		return nil, false, err
+	}
+	release, err := s.Limits.Begin(c.ctx(), c.caller)
+	if err != nil {
+		closed()
+		return nil, false, err
+	}
+	record, existing, err := s.Sessions.Submit(c.ctx(), c.view(), t)
+	if err != nil || existing {
+		release()
+		closed()
+		return record, existing, err
+	}
+	view := c.view()
+	go func() {
+		defer closed()
+		defer release()
+		_, _ = s.Sessions.Wait(s.desk.ctx, view, t.ID)
+	}()
+	return record, false, nil
+}
+
+func (s *Server) getTask(c *call, _, _ *none) (*api.Task, error) {
+	record, err := s.Sessions.Task(c.ctx(), c.view(), c.path("id"))
+	if err != nil {
+		return nil, err
+	}
+	return taskOf(record), nil
+}
+
+func taskOf(r *session.Record) *api.Task {
+	t := &api.Task{
+		ID: r.ID, Key: r.Key, Account: r.Account, Agent: r.Agent, State: string(r.State), Text: r.Text, Model: r.Model,
+		Usage: api.Usage(r.Usage), MicroUSD: r.MicroUSD, Accepted: r.Accepted, Started: r.Started, Ended: r.Ended,
+	}
+	if r.Code != "" || r.Problem != "" {
+		t.Error = &api.Failure{Code: r.Code, Message: r.Problem}
+	}
+	return t
+}
