@@ -26,7 +26,9 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/rest"
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/session"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -78,7 +80,9 @@ func newOffice(t *testing.T, change func(*rest.Options)) *office {
 	}
 	o := &office{t: t, store: run.Store{DB: db}, client: &http.Client{Timeout: patience, Transport: &http.Transport{}}}
 	o.runner = run.New(run.Options{Store: o.store, Locks: locks, Places: host{}, Books: host{}, Variants: []run.Variant{script()}})
-	options := rest.Options{Identify: identify, Runs: o, Book: o.store, Agents: []rest.Catalogue{list{{GraphID: "sandbox:agent", Name: "Script", Description: "A shell script."}}}}
+	chats := session.New(session.Options{DB: db, Worker: echo{}, Names: policy.Sessions{DefaultAgent: "main"}})
+	t.Cleanup(chats.Close)
+	options := rest.Options{Identify: identify, Sessions: chats, Sandboxes: boxes{}, Books: books{}, Ready: func(context.Context) error { return nil }, Runs: o, Book: o.store, Agents: []rest.Catalogue{list{{GraphID: "sandbox:agent", Name: "Script", Description: "A shell script."}}}}
 	if change != nil {
 		change(&options)
 	}
@@ -253,7 +257,8 @@ type counter struct {
 	deny error
 }
 
-func (c *counter) Admit(*access.Caller) error { return c.deny }
+func (c *counter) Room(context.Context, *access.Caller) error { return nil }
+func (c *counter) Admit(*access.Caller) error                 { return c.deny }
 func (c *counter) Begin(_ context.Context, caller *access.Caller) (func(), error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

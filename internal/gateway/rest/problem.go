@@ -26,6 +26,7 @@ func kinds() []kind {
 		{access.ErrQuota, http.StatusTooManyRequests, "quota_exceeded"},
 		{run.ErrNotFound, http.StatusNotFound, "run_not_found"},
 		{run.ErrOther, http.StatusConflict, "run_id_used"},
+		{session.ErrInvalid, http.StatusUnprocessableEntity, "invalid_request"},
 		{session.ErrNotFound, http.StatusNotFound, "session_not_found"},
 		{session.ErrOther, http.StatusUnprocessableEntity, "idempotency_key_used"},
 		{session.ErrBusy, http.StatusServiceUnavailable, "busy"},

@@ -43,6 +43,8 @@ type Limiter interface {
 	Admit(*access.Caller) error
 	// Begin counts a run until its end.
 	Begin(ctx context.Context, c *access.Caller) (end func(), err error)
+	// Room is an error if the caller may have no more sandboxes.
+	Room(ctx context.Context, c *access.Caller) error
 }
 
 // Book is what is written down about runs.

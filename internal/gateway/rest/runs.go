@@ -60,7 +60,7 @@ func (s *Server) begin(c *call, task *Task) (*work, error) {
 	end := closed
 	_, err = s.Book.Get(c.ctx(), task.ID)
 	if s.Limits != nil && errors.Is(err, run.ErrNotFound) { // asking again costs nothing
-		release, err := s.Limits.Begin(c.ctx(), c.caller)
+		release, err := s.count(c)
 		if err != nil {
 			closed()
 			return nil, err
@@ -73,6 +73,14 @@ func (s *Server) begin(c *call, task *Task) (*work, error) {
 		return nil, keyProblem(err, c.r)
 	}
 	return s.desk.carry(task.ID, begun, end), nil
+}
+
+// count takes a run, which has a sandbox of its own, into the caller's quota.
+func (s *Server) count(c *call) (release func(), err error) {
+	if err := s.Limits.Room(c.ctx(), c.caller); err != nil {
+		return nil, err
+	}
+	return s.Limits.Begin(c.ctx(), c.caller)
 }
 
 // keyProblem tells a key that was used for another task from an id that was.

@@ -6,19 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // RequestID is the header with a request's name.
 const RequestID = "X-Request-Id"
 
-var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+var saneID = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }

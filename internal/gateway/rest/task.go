@@ -5,13 +5,13 @@ import (
 	"crypto/rand"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/pattern"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 )
 
@@ -38,7 +38,7 @@ const (
 )
 
 // plainID is a name that can be part of a path.
-var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+var plainID = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 // task is what a request asks for, by a caller who may.
 func (c *call) task(b *api.RunRequest) (*Task, error) {

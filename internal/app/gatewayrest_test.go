@@ -1,0 +1,100 @@
+package app_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/client"
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/rest"
+)
+
+// restClient serves an installation over HTTP, as somebody.
+func restClient(b *bureau, as access.Caller) *client.Client {
+	b.t.Helper()
+	options := b.runs.REST()
+	options.Identify = func(*http.Request) (*access.Caller, error) { return &as, nil }
+	server := rest.New(options)
+	listener := httptest.NewServer(server)
+	c, err := client.New(client.Options{URL: listener.URL})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { server.Close(); c.Close(); listener.Close() })
+	return c
+}
+
+// A task that is given over HTTP is carried out in a sandbox, asks a model, is
+// told as it happens and paid by the account of the token.
+func TestRESTRun(t *testing.T) {
+	s := linuxSite(t)
+	withLiteLLM(t, s)
+	b := openBureau(s, app.RunsOptions{})
+	c := restClient(b, access.Caller{Token: "t", Scope: access.Run, Account: "acme"})
+	agents, err := c.Agents(t.Context())
+	if err != nil || !slices.ContainsFunc(agents.Agents, func(a api.Agent) bool { return a.GraphID == "sandbox:agent" && a.Name != "" && a.Description != "" }) {
+		t.Fatalf("%+v, %v", agents, err)
+	}
+	begun, err := c.Start(t.Context(), &api.RunRequest{GraphID: "script", Message: strings.ReplaceAll(askOnce, "wget -qO /tmp/a --header 'Content-Type: application/json' --post-data", "curl -s -o /tmp/a -H 'Content-Type: application/json' -d")}, "once")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []string
+	over, err := c.Events(t.Context(), begun.ID, 0, func(e api.Event) error { types = append(types, e.Type); return nil })
+	if err != nil || over.Text != "done" || over.Account != "acme" || over.Bill.Calls != 1 || over.Bill.MicroUSD == 0 {
+		t.Fatalf("%+v, %v", over, err)
+	}
+	if !slices.Contains(types, "usage_report") || types[len(types)-1] != "done" {
+		t.Errorf("%v", types)
+	}
+	costs, err := c.Costs(t.Context(), api.CostQuery{})
+	if err != nil || len(costs.Accounts) != 1 || costs.Accounts[0].Account != "acme" || costs.Accounts[0].MicroUSD != over.Bill.MicroUSD {
+		t.Errorf("%+v, %v", costs, err)
+	}
+	log, err := c.Audit(t.Context(), api.AuditQuery{Run: begun.ID})
+	if err != nil || len(log.Records) != 1 {
+		t.Errorf("%s, %v", log.Records, err)
+	}
+}
+
+// Sandboxes of sessions are shown, judged and removed over HTTP, those of the
+// caller's account alone.
+func TestRESTSandboxes(t *testing.T) {
+	s := linuxSite(t)
+	b := openBureau(s, app.RunsOptions{})
+	for _, account := range []string{"acme", "other"} {
+		got, err := b.app.Provide(t.Context(), app.Who{Account: account})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Release()
+	}
+	mine := restClient(b, access.Caller{Token: "t", Scope: access.Operator, Account: "acme"})
+	list, err := mine.Sandboxes(t.Context(), api.SandboxQuery{})
+	if err != nil || len(list.Sandboxes) != 1 || list.Sandboxes[0].Account != "acme" || !list.Sandboxes[0].Running {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	name := list.Sandboxes[0].ContainerName
+	if found, err := mine.Verify(t.Context(), name); err != nil || len(found.Verified) != 1 || !found.Verified[0].OK {
+		t.Errorf("%+v, %v", found, err)
+	}
+	x, err := mine.Explain(t.Context(), api.ExplainQuery{Tool: "exec", Path: "/workspace/a"})
+	if err != nil || x.ContainerName != name || !x.Sandboxed || x.Tool == nil || !x.Tool.Allowed || x.Path == nil || x.Path.Inside != "/workspace/a" {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if done, err := mine.Recreate(t.Context(), name, true); err != nil || done.ContainerName != name {
+		t.Errorf("%+v, %v", done, err)
+	}
+	all := restClient(b, access.Caller{Token: "t", Scope: access.Admin})
+	if list, err := all.Sandboxes(t.Context(), api.SandboxQuery{}); err != nil || len(list.Sandboxes) != 1 || list.Sandboxes[0].Account != "other" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if pruned, err := all.Prune(t.Context(), false); err != nil || len(pruned.Removed) != 0 {
+		t.Errorf("%+v, %v", pruned, err)
+	}
+}
