@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/tail"
 )
 
 // One program of git in a sandbox may take so long: before a run, when all of a
@@ -53,7 +54,7 @@ type relayPlace struct {
 
 // Exec runs a program as the agent's user.
 func (r relayPlace) Exec(ctx context.Context, c *relay.Command) error {
-	said := &tail{most: 2 << 10}
+	said := &tail.Writer{Most: 2 << 10}
 	ended, err := r.session.Machine.Exec(ctx, &machine.Command{
 		Argv: c.Argv, Env: CommandEnv(r.session.Plan, r.session.Plan.Env.Passed), Dir: c.Dir,
 		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: said, Timeout: r.step, EndTree: true,
@@ -62,7 +63,7 @@ func (r relayPlace) Exec(ctx context.Context, c *relay.Command) error {
 	case err != nil:
 		return err
 	case ended.ExitCode != 0:
-		return fmt.Errorf("%w with code %d: %.500q", relay.ErrProgram, ended.ExitCode, said.bytes())
+		return fmt.Errorf("%w with code %d: %.500q", relay.ErrProgram, ended.ExitCode, said.Bytes())
 	}
 	return nil
 }

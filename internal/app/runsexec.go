@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/tail"
 )
 
 const (
@@ -40,7 +40,7 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 		env = map[string]string{}
 	}
 	maps.Copy(env, c.Env)
-	stdout, stderr := &tail{most: c.MaxOutput}, &tail{most: keptStderr}
+	stdout, stderr := &tail.Writer{Most: c.MaxOutput}, &tail.Writer{Most: keptStderr}
 	lines := &newsLines{tell: c.Line, rest: stderr}
 	command := &machine.Command{
 		Argv: c.Argv, Env: CommandEnv(s.Plan, env), Dir: c.Dir, Timeout: c.Timeout, Stdout: stdout, Stderr: lines, EndTree: true,
@@ -56,8 +56,8 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 	if err != nil && !full {
 		return nil, err
 	}
-	result := &run.Result{Stdout: stdout.bytes(), Stderr: stderr.bytes(), DiskFull: full}
-	result.Truncated = stdout.lost
+	result := &run.Result{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), DiskFull: full}
+	result.Truncated = stdout.Lost()
 	if ended != nil {
 		result.Exit, result.Signal, result.OOM, result.TimedOut = ended.ExitCode, ended.Signal, ended.OOM, ended.TimedOut
 		result.Memory = ended.MaxRSS
@@ -108,32 +108,10 @@ func (a *App) watchDisk(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil); <-done }
 }
 
-// tail keeps the last bytes of what is written to it.
-type tail struct {
-	most int
-	kept []byte
-	lost bool
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	if t.kept = append(t.kept, p...); len(t.kept) > 2*t.most {
-		t.kept = slices.Clone(t.bytes())
-	}
-	return len(p), nil
-}
-
-func (t *tail) bytes() []byte {
-	if over := len(t.kept) - t.most; over > 0 {
-		t.lost = true
-		return t.kept[over:]
-	}
-	return t.kept
-}
-
 // newsLines tells every whole line, and passes on those that are no news.
 type newsLines struct {
 	tell func([]byte) bool // whether it was news
-	rest *tail
+	rest *tail.Writer
 	part []byte
 }
 

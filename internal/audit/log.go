@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -100,21 +101,15 @@ func (o *Options) fill() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	orDefault(&o.QueueBytes, DefaultQueueBytes)
-	orDefault(&o.SyncEvery, DefaultSyncEvery)
-	orDefault(&o.SegmentSize, DefaultSegmentSize)
-	orDefault(&o.SegmentAge, DefaultSegmentAge)
-	orDefault(&o.KeepSize, DefaultKeepSize)
-	orDefault(&o.KeepAge, DefaultKeepAge)
-	orDefault(&o.KeepCount, DefaultKeepCount)
-	orDefault(&o.FreeRate, DefaultFreeRate)
-	orDefault(&o.FreeBurst, DefaultFreeBurst)
-}
-
-func orDefault[T comparable](v *T, fallback T) {
-	if *v == *new(T) {
-		*v = fallback
-	}
+	o.QueueBytes = cmp.Or(o.QueueBytes, DefaultQueueBytes)
+	o.SyncEvery = cmp.Or(o.SyncEvery, DefaultSyncEvery)
+	o.SegmentSize = cmp.Or(o.SegmentSize, DefaultSegmentSize)
+	o.SegmentAge = cmp.Or(o.SegmentAge, DefaultSegmentAge)
+	o.KeepSize = cmp.Or(o.KeepSize, DefaultKeepSize)
+	o.KeepAge = cmp.Or(o.KeepAge, DefaultKeepAge)
+	o.KeepCount = cmp.Or(o.KeepCount, DefaultKeepCount)
+	o.FreeRate = cmp.Or(o.FreeRate, DefaultFreeRate)
+	o.FreeBurst = cmp.Or(o.FreeBurst, DefaultFreeBurst)
 }
 
 // Append records a request. It waits while the queue is full, and fails when

@@ -135,6 +135,9 @@ func runImagesBuild(ctx context.Context, e *env, o buildOptions, name string) er
 		return withCode(exitUsage, err)
 	}
 	lockfile, err := readLockfile(o.lockfile)
+	if err == nil {
+		err = image.CheckLockfile(recipe, lockfile)
+	}
 	if err != nil {
 		return withCode(exitUsage, err)
 	}

@@ -81,7 +81,7 @@ func (b *builder) build(ctx context.Context, recipe Recipe, opts Options) (strin
 func settle(recipe Recipe, opts Options) (args map[string]string, target string, err error) {
 	args, err = recipe.arguments(opts.Args)
 	target = cmp.Or(opts.Target, recipe.Target)
-	errs := []error{err, checkLockfile(recipe, opts.Lockfile)}
+	errs := []error{err, CheckLockfile(recipe, opts.Lockfile)}
 	if target == "" && len(opts.Lockfile) > 0 {
 		target = StoreReference(opts.Lockfile)
 	}

@@ -38,8 +38,8 @@ func labels(recipe Recipe, lockfile []byte) map[string]string {
 	return all
 }
 
-// checkLockfile wants a lockfile exactly where one is of use.
-func checkLockfile(recipe Recipe, lockfile []byte) error {
+// CheckLockfile wants a lockfile exactly where one is of use.
+func CheckLockfile(recipe Recipe, lockfile []byte) error {
 	switch {
 	case recipe.Name != recipeStore && len(lockfile) > 0:
 		return fmt.Errorf("image %s: it has no use for a lockfile", recipe.Name)

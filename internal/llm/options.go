@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -82,27 +83,21 @@ const (
 )
 
 func (o *Options) fill() {
-	orDefault(&o.MaxBody, DefaultMaxBody)
-	orDefault(&o.MaxAnswer, DefaultMaxAnswer)
-	orDefault(&o.MaxMemory, DefaultMaxMemory)
-	orDefault(&o.MaxConns, DefaultMaxConns)
-	orDefault(&o.MaxPerCaller, DefaultMaxPerCaller)
-	orDefault(&o.MaxN, DefaultMaxN)
-	orDefault(&o.HeadTimeout, DefaultHeadTimeout)
-	orDefault(&o.BodyTimeout, DefaultBodyTimeout)
-	orDefault(&o.KeepAlive, DefaultKeepAlive)
-	orDefault(&o.WriteTimeout, DefaultWriteTimeout)
-	orDefault(&o.Tick, DefaultTick)
-	orDefault(&o.Drain, DefaultDrain)
-	orDefault(&o.KeepCut, DefaultKeepCut)
+	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
+	o.MaxAnswer = cmp.Or(o.MaxAnswer, DefaultMaxAnswer)
+	o.MaxMemory = cmp.Or(o.MaxMemory, DefaultMaxMemory)
+	o.MaxConns = cmp.Or(o.MaxConns, DefaultMaxConns)
+	o.MaxPerCaller = cmp.Or(o.MaxPerCaller, DefaultMaxPerCaller)
+	o.MaxN = cmp.Or(o.MaxN, DefaultMaxN)
+	o.HeadTimeout = cmp.Or(o.HeadTimeout, DefaultHeadTimeout)
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, DefaultBodyTimeout)
+	o.KeepAlive = cmp.Or(o.KeepAlive, DefaultKeepAlive)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
+	o.Tick = cmp.Or(o.Tick, DefaultTick)
+	o.Drain = cmp.Or(o.Drain, DefaultDrain)
+	o.KeepCut = cmp.Or(o.KeepCut, DefaultKeepCut)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-}
-
-func orDefault[T int | int64 | time.Duration](value *T, fallback T) {
-	if *value == 0 {
-		*value = fallback
 	}
 }
 

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -48,12 +49,12 @@ const (
 )
 
 func (u *Upstream) fill() {
-	orDefault(&u.ConnectTimeout, DefaultConnectTimeout)
-	orDefault(&u.HeaderTimeout, DefaultHeaderTimeout)
-	orDefault(&u.IdleTimeout, DefaultIdleTimeout)
-	orDefault(&u.TotalTimeout, DefaultTotalTimeout)
-	orDefault(&u.KeepIdle, DefaultKeepIdle)
-	orDefault(&u.MaxIdle, DefaultMaxIdle)
+	u.ConnectTimeout = cmp.Or(u.ConnectTimeout, DefaultConnectTimeout)
+	u.HeaderTimeout = cmp.Or(u.HeaderTimeout, DefaultHeaderTimeout)
+	u.IdleTimeout = cmp.Or(u.IdleTimeout, DefaultIdleTimeout)
+	u.TotalTimeout = cmp.Or(u.TotalTimeout, DefaultTotalTimeout)
+	u.KeepIdle = cmp.Or(u.KeepIdle, DefaultKeepIdle)
+	u.MaxIdle = cmp.Or(u.MaxIdle, DefaultMaxIdle)
 }
 
 // upstream keeps connections to one place.

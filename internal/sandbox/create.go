@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/tail"
 )
 
 // create makes the sandbox and runs its set-up, and returns it with the wire
@@ -132,16 +133,16 @@ const setupTail = 2000
 
 func (m *Manager) runSetup(ctx context.Context, spec *Spec, mach *machine.Machine) error {
 	m.Checkpoint("before setup")
-	out := &tail{limit: setupTail}
+	out := &tail.Writer{Most: setupTail}
 	res, err := mach.Exec(ctx, &machine.Command{Shell: spec.SetupCommand, Env: EnvList(spec.Env), Dir: spec.Workdir,
 		Stdout: out, Stderr: out, Timeout: m.SetupTimeout})
 	switch {
 	case err != nil:
 		return fmt.Errorf("setupCommand: %w", err)
 	case res.TimedOut:
-		return advice.With(fmt.Errorf("setupCommand was ended after %v%s", m.SetupTimeout, out), "make it shorter, or build it into an image")
+		return advice.With(fmt.Errorf("setupCommand was ended after %v%s", m.SetupTimeout, said(out)), "make it shorter, or build it into an image")
 	case res.ExitCode != 0 || res.Signal != "":
-		return advice.With(fmt.Errorf("setupCommand failed with exit code %d%s", res.ExitCode, out),
+		return advice.With(fmt.Errorf("setupCommand failed with exit code %d%s", res.ExitCode, said(out)),
 			"run it by hand with `atoll run --rm -- sh -c …`, or build it into an image")
 	}
 	return nil
@@ -156,22 +157,9 @@ func EnvList(env map[string]string) []string {
 	return list
 }
 
-// tail keeps the end of what is written to it.
-type tail struct {
-	limit int
-	kept  []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.kept = append(t.kept, p...)
-	if over := len(t.kept) - t.limit; over > 0 {
-		t.kept = t.kept[over:]
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	text := strings.TrimSpace(strings.ToValidUTF8(string(t.kept), "?"))
+// said is the end of what a program said, as the end of a message.
+func said(w *tail.Writer) string {
+	text := strings.TrimSpace(strings.ToValidUTF8(string(w.Bytes()), "?"))
 	if text == "" {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -72,17 +73,10 @@ func NewManager(o Options) *Manager {
 	if o.Checkpoint == nil {
 		o.Checkpoint = func(string) {}
 	}
-	o.WireTimeout = orDefault(o.WireTimeout, DefaultWireTimeout)
-	o.SetupTimeout = orDefault(o.SetupTimeout, DefaultSetupTimeout)
-	o.PruneInterval = orDefault(o.PruneInterval, DefaultPruneInterval)
+	o.WireTimeout = cmp.Or(o.WireTimeout, DefaultWireTimeout)
+	o.SetupTimeout = cmp.Or(o.SetupTimeout, DefaultSetupTimeout)
+	o.PruneInterval = cmp.Or(o.PruneInterval, DefaultPruneInterval)
 	return &Manager{Options: o, live: map[string]*live{}, wires: map[*live]struct{}{}}
-}
-
-func orDefault(d, fallback time.Duration) time.Duration {
-	if d == 0 {
-		return fallback
-	}
-	return d
 }
 
 // Handle is a sandbox in use: until it is released nobody prunes or recreates

@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,19 +61,12 @@ func NewPool(ctx context.Context, o PoolOptions, sources ...Source) (*Pool, erro
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	o.Rest = orDefault(o.Rest, DefaultRest)
-	o.RefusedRest = orDefault(o.RefusedRest, DefaultRefusedRest)
-	o.Reload = orDefault(o.Reload, DefaultReload)
-	o.Pause = orDefault(o.Pause, DefaultPause)
+	o.Rest = cmp.Or(o.Rest, DefaultRest)
+	o.RefusedRest = cmp.Or(o.RefusedRest, DefaultRefusedRest)
+	o.Reload = cmp.Or(o.Reload, DefaultReload)
+	o.Pause = cmp.Or(o.Pause, DefaultPause)
 	p := &Pool{options: o, sources: sources, refused: make(chan struct{}, 1)}
 	return p, p.Reload(ctx)
-}
-
-func orDefault(d, fallback time.Duration) time.Duration {
-	if d == 0 {
-		return fallback
-	}
-	return d
 }
 
 // Reload reads every source again. A key that is still there keeps its rest; a

@@ -51,24 +51,10 @@ func (b *Bounded) Write(p []byte) (int, error) {
 	return b.To.Write(p)
 }
 
-// tail keeps the last bytes of what is written.
-type tail struct {
-	limit int
-	kept  []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.kept = append(t.kept, p...)
-	if len(t.kept) > t.limit {
-		t.kept = t.kept[len(t.kept)-t.limit:]
-	}
-	return len(p), nil
-}
-
-// String is one line that a terminal can show: messages may hold bytes that an
+// oneLine is a text that a terminal can show: messages may hold bytes that an
 // agent chose.
-func (t *tail) String() string {
-	line := strings.Join(strings.FieldsFunc(string(t.kept), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+func oneLine(text []byte) string {
+	line := strings.Join(strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

@@ -1,6 +1,7 @@
 package confined
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/tail"
 )
 
 // Limits bound one process. Zero fields take the defaults.
@@ -23,14 +25,7 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	return Limits{Memory: orDefault(l.Memory, 1<<30), File: orDefault(l.File, 1<<30), CPU: orDefault(l.CPU, 2*time.Minute)}
-}
-
-func orDefault[T int64 | time.Duration](value, standard T) T {
-	if value > 0 {
-		return value
-	}
-	return standard
+	return Limits{Memory: cmp.Or(max(l.Memory, 0), 1<<30), File: cmp.Or(max(l.File, 0), 1<<30), CPU: cmp.Or(max(l.CPU, 0), 2*time.Minute)}
 }
 
 // Program is what to run.
@@ -54,7 +49,7 @@ const maxComplaint = 2048
 // Run runs a program until its end. The error of one that failed is an *Error.
 func Run(ctx context.Context, p *Program) error {
 	cmd := exec.CommandContext(ctx, p.Path, p.Args...)
-	complaint := &tail{limit: maxComplaint}
+	complaint := &tail.Writer{Most: maxComplaint}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = "/", p.Env, p.Stdout, complaint, p.Files
 	cmd.WaitDelay = 5 * time.Second
 	cmd.SysProcAttr = namespaces(p.Network)
@@ -70,7 +65,7 @@ func Run(ctx context.Context, p *Program) error {
 	}
 	feed()
 	if err := cmd.Wait(); err != nil {
-		return &Error{Message: complaint.String(), cause: err}
+		return &Error{Message: oneLine(complaint.Bytes()), cause: err}
 	}
 	return nil
 }

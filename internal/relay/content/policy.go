@@ -4,6 +4,7 @@
 package content
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -56,24 +57,17 @@ type Policy struct {
 }
 
 func (p Policy) withDefaults() Policy {
-	p.Commits = orDefault(p.Commits, 100)
-	p.Files = orDefault(p.Files, 1000)
-	p.FileBytes = orDefault(p.FileBytes, 10<<20)
-	p.TotalBytes = orDefault(p.TotalBytes, 100<<20)
-	p.MessageBytes = orDefault(p.MessageBytes, 64<<10)
-	p.PathBytes = orDefault(p.PathBytes, 1024)
-	p.Time = orDefault(p.Time, time.Minute)
+	p.Commits = cmp.Or(max(p.Commits, 0), 100)
+	p.Files = cmp.Or(max(p.Files, 0), 1000)
+	p.FileBytes = cmp.Or(max(p.FileBytes, 0), 10<<20)
+	p.TotalBytes = cmp.Or(max(p.TotalBytes, 0), 100<<20)
+	p.MessageBytes = cmp.Or(max(p.MessageBytes, 0), 64<<10)
+	p.PathBytes = cmp.Or(max(p.PathBytes, 0), 1024)
+	p.Time = cmp.Or(max(p.Time, 0), time.Minute)
 	if p.Protected == nil {
 		p.Protected = Protections()
 	}
 	return p
-}
-
-func orDefault[T int | int64 | time.Duration](value, standard T) T {
-	if value > 0 {
-		return value
-	}
-	return standard
 }
 
 // Report is the judgement over a range of commits.
