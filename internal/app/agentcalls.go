@@ -34,11 +34,18 @@ func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err
 	if models.scripted() {
 		w.Notices = append(w.Notices, scriptedNotice)
 	}
-	if calls.door, err = w.door(models, o, candidates.ids()); err != nil {
+	embeds, err := w.embeddingsModel(a, models)
+	if err != nil {
+		return err
+	}
+	if calls.door, err = w.door(models, o, append(candidates.ids(), embeds.ids()...)); err != nil {
 		return err
 	}
 	calls.transport = &http.Transport{DialContext: calls.dial}
 	w.undo = append(w.undo, func() error { calls.transport.CloseIdleConnections(); return nil })
+	if err := w.remember(a, embeds, calls.transport); err != nil {
+		return err
+	}
 	for _, c := range candidates {
 		asker, err := chat.New(chat.Provider{API: c.api, BaseURL: "http://models/v1", Client: &http.Client{Transport: calls.transport}})
 		if err != nil {

@@ -38,24 +38,31 @@ func (a *App) sessions(p *plan.Plan, account string) agent.Sessions {
 
 // recall searches the memories in an agent's workspace on the host. The index
 // is opened for a call and closed after it: calls are rare.
-type recall struct{ index, workspace string }
+type recall struct {
+	index, workspace string
+	embedder         memory.Embedder // nil: words have to do
+}
 
-func (a *App) recall(p *plan.Plan) tool.Recall {
-	return recall{filepath.Join(a.agentDir(p.Agent.ID), "memory.db"), p.Layout.AgentDir}
+func (a *App) recall(p *plan.Plan, by memory.Embedder) tool.Recall {
+	return recall{filepath.Join(a.agentDir(p.Agent.ID), "memory.db"), p.Layout.AgentDir, by}
 }
 
 // Search implements tool.Recall.
-func (r recall) Search(ctx context.Context, query string, most int) (found []tool.Recollection, err error) {
+func (r recall) Search(ctx context.Context, query string, most int) (list []tool.Recollection, notice string, err error) {
 	index, err := memory.Open(ctx, r.index, r.workspace)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer func() { err = errors.Join(err, index.Close()) }()
-	hits, err := index.Search(ctx, query, most)
-	for _, h := range hits {
-		found = append(found, tool.Recollection(h))
+	index.Embedder = r.embedder
+	found, err := index.Search(ctx, query, most)
+	if err != nil {
+		return nil, "", err
 	}
-	return found, err
+	for _, h := range found.Hits {
+		list = append(list, tool.Recollection(h))
+	}
+	return list, found.Notice, nil
 }
 
 // Get implements tool.Recall.

@@ -108,7 +108,7 @@ func (a *App) toolOptions(p *plan.Plan, who Who) tool.Options {
 		Memory:      tool.NewStoredMemory(a.db, policy.ScopeKey(config.ScopeSession, p.Session, who.Account)),
 		FetchChars:  valueOf(web.Fetch.MaxChars),
 		SearchCount: valueOf(web.Search.MaxResults),
-		Sessions:    a.sessions(p, who.Account), Recall: a.recall(p),
+		Sessions:    a.sessions(p, who.Account), Recall: a.recall(p, nil),
 	}
 	o.Fetch.UserAgent = web.Fetch.UserAgent
 	if o.Fetch.UserAgent == "" {

@@ -10,6 +10,7 @@ type llmFile struct {
 	Timeouts  *llmTimeoutsFile           `json:"timeouts" doc:"How long an upstream may take."`
 	Limits    *llmLimitsFile             `json:"limits" doc:"How much one caller may ask."`
 	Billing   *llmBillingFile            `json:"billing" doc:"How our figures are compared with LiteLLM's."`
+	Embed     *string                    `json:"embeddings" check:"word" doc:"Model that turns memories into vectors, as PROVIDER/NAME, so that memory_search finds them by meaning. Without one it compares words."`
 }
 
 type llmProviderFile struct {

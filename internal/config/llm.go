@@ -15,6 +15,8 @@ type LLM struct {
 	Timeouts  LLMTimeouts         `json:"timeouts"`
 	Limits    LLMLimits           `json:"limits"`
 	Billing   LLMBilling          `json:"billing"`
+	// Embeddings is the model that memories are compared with, "provider/name".
+	Embeddings string `json:"embeddings,omitempty"`
 	// Default says that the file names no provider, here or in models.
 	Default bool `json:"-"`
 	// Unusable are the providers of models that cannot be asked from here, and
@@ -114,6 +116,7 @@ func (c *Config) LLM() (LLM, error) {
 		c.adoptModels(&out)
 	}
 	set(&out.Unpriced, written.Unpriced)
+	set(&out.Embeddings, written.Embed)
 	budgets := orEmpty(written.Budgets)
 	set(&out.Account, budgets.Account)
 	set(&out.Day, budgets.Day)

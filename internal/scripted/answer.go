@@ -15,6 +15,8 @@ func (r *Request) Answer(w http.ResponseWriter, t Turn) {
 	switch {
 	case t.Status != 0:
 		r.Refuse(w, t.Status, "scripted", t.Text)
+	case r.Dialect == Vectors:
+		reply(w, r.vectors())
 	case r.Counts:
 		reply(w, map[string]int{"input_tokens": r.Usage(t).Prompt})
 	case r.Stream:
@@ -47,6 +49,9 @@ func (r *Request) stream(e *events, t Turn) {
 
 // Usage is what a turn costs: what it says itself, else an estimate.
 func (r *Request) Usage(t Turn) Usage {
+	if r.Dialect == Vectors {
+		return Usage{Prompt: wordsOf(r.Texts) + 1}
+	}
 	if t.Usage != (Usage{}) {
 		return t.Usage
 	}

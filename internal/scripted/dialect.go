@@ -18,6 +18,7 @@ const (
 	Chat      Dialect = iota // OpenAI's Chat Completions
 	Messages                 // Anthropic's Messages
 	Responses                // OpenAI's Responses
+	Vectors                  // OpenAI's Embeddings: no conversation at all
 )
 
 // endpoints are the ends of the paths that are served.
@@ -30,6 +31,7 @@ var endpoints = []struct {
 	{"/messages", Messages, false},
 	{"/messages/count_tokens", Messages, true},
 	{"/responses", Responses, false},
+	{"/embeddings", Vectors, false},
 }
 
 // Read reads a request, or says why it is none that is served: with status 404
@@ -56,6 +58,8 @@ func (r *Request) read(body io.Reader) (err error) {
 		r.nameResults()
 	case Responses:
 		return r.readInput()
+	case Vectors:
+		return r.readTexts()
 	}
 	return nil
 }

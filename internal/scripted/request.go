@@ -27,6 +27,7 @@ type Request struct {
 	} `json:"stream_options"`
 	Tools []Tool          `json:"tools"`
 	Input json.RawMessage `json:"input"` // of a Responses request: what becomes Messages
+	Texts []string        `json:"-"`     // of a request for vectors: what becomes them
 }
 
 // Tool is one that was offered; where its name is depends on the dialect.

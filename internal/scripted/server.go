@@ -103,6 +103,9 @@ func (s *Server) next(request *Request) (Turn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, request)
+	if request.Dialect == Vectors {
+		return Turn{}, nil // no script says anything about them
+	}
 	s.player.Anew = s.Anew
 	turn, err := s.player.Next(request)
 	if err != nil {

@@ -25,11 +25,11 @@ func (kept) History(_ context.Context, id string, _ int) ([]tool.SessionMessage,
 	return []tool.SessionMessage{{Role: "user", Text: "one\ntwo"}, {Role: "assistant", Calls: []string{"exec"}}, {Role: "tool", Text: strings.Repeat("x", 100_000)}, {Role: "assistant", Text: "done"}}, nil
 }
 
-func (kept) Search(_ context.Context, query string, most int) ([]tool.Recollection, error) {
-	if query != "staging" {
-		return nil, nil
+func (kept) Search(_ context.Context, query string, most int) ([]tool.Recollection, string, error) {
+	if query == "x" {
+		return nil, "by words only", nil
 	}
-	return []tool.Recollection{{"MEMORY.md", 3, 5, 0.9, "the server\nis heron"}, {"memory/a.md", 1, 1, 0.1, "weak"}}[:min(most, 2)], nil
+	return []tool.Recollection{{"MEMORY.md", 3, 5, 0.9, "the server\nis heron"}, {"memory/a.md", 1, 1, 0.1, "weak"}}[:min(most, 2)], "", nil
 }
 
 func (kept) Get(_ context.Context, path string, from, lines int) (string, error) {
@@ -54,7 +54,7 @@ func TestToolsOnWhatIsKept(t *testing.T) {
 		"search":         {"memory_search", `{"query": "staging"}`, "MEMORY.md:3-5  (score 0.90)\n  | the server\n  | is heron", "none"},
 		"strong only":    {"memory_search", `{"query": "staging", "minScore": 0.5}`, "heron", "weak"},
 		"one":            {"memory_search", `{"query": "staging", "maxResults": 1}`, "heron", "weak"},
-		"nothing":        {"memory_search", `{"query": "x"}`, "nothing was found", "heron"},
+		"nothing":        {"memory_search", `{"query": "x"}`, "(by words only)\nnothing was found", "heron"},
 		"get":            {"memory_get", `{"path": "MEMORY.md", "from": 3, "lines": 2}`, "line\nline\n+++", "line\nline\nline"},
 		"get of another": {"memory_get", `{"path": "/etc/passwd"}`, "no such memory", "root"},
 	} {

@@ -9,7 +9,9 @@ import (
 
 // Recall finds what an agent has written down.
 type Recall interface {
-	Search(ctx context.Context, query string, most int) ([]Recollection, error)
+	// Search finds pieces, the best first. The notice, if any, says what the search
+	// had to do without.
+	Search(ctx context.Context, query string, most int) (found []Recollection, notice string, err error)
 	// Get returns lines of one of the files; 0 lines are all that may be shown.
 	Get(ctx context.Context, path string, from, lines int) (string, error)
 }
@@ -60,12 +62,15 @@ func runMemorySearch(ctx context.Context, c *call, a *memorySearchArgs) (*Result
 	if c.set.Recall == nil {
 		return nil, errNoRecall
 	}
-	found, err := c.set.Recall.Search(ctx, a.Query, orDefault(a.MaxResults, defaultRecollections))
+	found, notice, err := c.set.Recall.Search(ctx, a.Query, orDefault(a.MaxResults, defaultRecollections))
 	if err != nil {
 		return nil, err
 	}
 	hits := []Recollection{}
 	var b strings.Builder
+	if notice != "" {
+		fmt.Fprintf(&b, "(%s)\n", visible(notice))
+	}
 	for _, h := range found {
 		if h.Score < a.MinScore {
 			continue
@@ -74,7 +79,7 @@ func runMemorySearch(ctx context.Context, c *call, a *memorySearchArgs) (*Result
 		fmt.Fprintf(&b, "%s:%d-%d  (score %.2f)\n%s\n", visible(h.Path), h.First, h.Last, h.Score, quoted(h.Snippet))
 	}
 	if len(hits) == 0 {
-		return &Result{Text: "nothing was found", Details: hits}, nil
+		return &Result{Text: b.String() + "nothing was found", Details: hits}, nil
 	}
 	return &Result{Text: b.String(), Details: hits}, nil
 }

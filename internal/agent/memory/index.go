@@ -16,11 +16,12 @@ import (
 	"github.com/atoll-run/atoll/internal/store"
 )
 
-const schemaVersion = 1
+const schemaVersion = 2
 
 const schema = `
 CREATE TABLE files (path TEXT PRIMARY KEY, hash TEXT NOT NULL);
-CREATE VIRTUAL TABLE pieces USING fts5(text, path UNINDEXED, first UNINDEXED, last UNINDEXED, tokenize = 'porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE pieces USING fts5(text, path UNINDEXED, first UNINDEXED, last UNINDEXED, hash UNINDEXED, tokenize = 'porter unicode61 remove_diacritics 2');
+CREATE TABLE vectors (hash TEXT NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (hash, model)) WITHOUT ROWID;
 `
 
 // Limits of a search.
@@ -34,6 +35,9 @@ const (
 
 // Index is the memories of one agent.
 type Index struct {
+	// Embedder, if set, has pieces found by their meaning too.
+	Embedder Embedder
+
 	db  *store.DB
 	dir string
 }
@@ -44,7 +48,7 @@ func Open(ctx context.Context, file, dir string) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Index{db, dir}, nil
+	return &Index{db: db, dir: dir}, nil
 }
 
 // Close closes the index.
@@ -59,33 +63,60 @@ type Hit struct {
 	Snippet string  `json:"snippet"`
 }
 
+// Found is the outcome of a search. Notice says why meaning was not looked at,
+// where it should have been.
+type Found struct {
+	Hits   []Hit
+	Notice string
+}
+
 // Search brings the index up to date and finds pieces that share words with the
-// query, the best first.
-func (x *Index) Search(ctx context.Context, query string, most int) ([]Hit, error) {
+// query, or its meaning, the best first.
+func (x *Index) Search(ctx context.Context, query string, most int) (*Found, error) {
 	if err := x.refresh(ctx); err != nil {
 		return nil, err
-	}
-	match := expression(query)
-	if match == "" {
-		return nil, nil
 	}
 	if most <= 0 {
 		most = DefaultHits
 	}
+	most = min(most, MaxHits)
+	hits, err := x.byWords(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	found := &Found{Hits: hits}
+	if x.Embedder != nil {
+		if found, err = x.withMeaning(ctx, query, hits); err != nil {
+			return nil, err
+		}
+	}
+	found.Hits = found.Hits[:min(most, len(found.Hits))]
+	for i := range found.Hits {
+		found.Hits[i].Snippet = shorten(found.Hits[i].Snippet)
+	}
+	return found, nil
+}
+
+// byWords finds pieces that share words with the query, the best first. Their
+// snippets are whole.
+func (x *Index) byWords(ctx context.Context, query string) (hits []Hit, err error) {
+	match := expression(query)
+	if match == "" {
+		return nil, nil
+	}
 	rows, err := x.db.QueryContext(ctx,
-		`SELECT path, first, last, text, bm25(pieces) FROM pieces WHERE pieces MATCH ? ORDER BY bm25(pieces), path, first LIMIT ?`, match, min(most, MaxHits))
+		`SELECT path, first, last, text, bm25(pieces) FROM pieces WHERE pieces MATCH ? ORDER BY bm25(pieces), path, first LIMIT ?`, match, MaxHits)
 	if err != nil {
 		return nil, x.db.Explain(err)
 	}
 	defer rows.Close()
-	var hits []Hit
 	for rows.Next() {
 		var h Hit
 		var rank float64
 		if err := rows.Scan(&h.Path, &h.First, &h.Last, &h.Snippet, &rank); err != nil {
 			return nil, x.db.Explain(err)
 		}
-		h.Score, h.Snippet = score(rank), shorten(h.Snippet)
+		h.Score = score(rank)
 		hits = append(hits, h)
 	}
 	return hits, x.db.Explain(rows.Err())
@@ -95,8 +126,10 @@ func (x *Index) Search(ctx context.Context, query string, most int) ([]Hit, erro
 // between 0 and 1.
 func score(rank float64) float64 {
 	r := math.Max(-rank, 0)
-	return math.Round(1000*r/(1+r)) / 1000
+	return rounded(r / (1 + r))
 }
+
+func rounded(f float64) float64 { return math.Round(1000*f) / 1000 }
 
 func shorten(text string) string {
 	if r := []rune(text); len(r) > maxSnippet {
@@ -149,8 +182,7 @@ func (x *Index) refresh(ctx context.Context) error {
 			if err != nil || text == "" {
 				continue // a link, a pipe, too large: no memory
 			}
-			sum := sha256.Sum256([]byte(text))
-			hash := hex.EncodeToString(sum[:])
+			hash := digest(text)
 			old, had := known[name]
 			delete(known, name)
 			if had && old == hash {
@@ -167,6 +199,11 @@ func (x *Index) refresh(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 func hashes(ctx context.Context, tx *sql.Tx) (map[string]string, error) {
@@ -191,7 +228,7 @@ func replace(ctx context.Context, tx *sql.Tx, name, hash, text string) error {
 		return err
 	}
 	for _, p := range cut(text) {
-		if _, err := tx.ExecContext(ctx, "INSERT INTO pieces (text, path, first, last) VALUES (?, ?, ?, ?)", p.text, name, p.first, p.last); err != nil {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO pieces (text, path, first, last, hash) VALUES (?, ?, ?, ?, ?)", p.text, name, p.first, p.last, digest(p.text)); err != nil {
 			return err
 		}
 	}

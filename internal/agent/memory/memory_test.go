@@ -45,14 +45,14 @@ func (f *fixture) write(t *testing.T, name, text string) {
 
 func (f *fixture) first(t *testing.T, query string) memory.Hit {
 	t.Helper()
-	hits, err := f.Search(t.Context(), query, 3)
+	found, err := f.Search(t.Context(), query, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(hits) == 0 {
+	if len(found.Hits) == 0 {
 		return memory.Hit{}
 	}
-	return hits[0]
+	return found.Hits[0]
 }
 
 const notes = `# Deploys

@@ -83,6 +83,9 @@ type part struct {
 
 // next is what the model says: its script, or always the same.
 func (s *Server) next(ask *scripted.Request, model Model) (scripted.Turn, error) {
+	if ask.Dialect == scripted.Vectors {
+		return scripted.Turn{}, nil
+	}
 	if model.Script == nil {
 		words := cmp.Or(model.Answer, "All is well.")
 		prompt := max(1, len(fmt.Sprint(ask.Messages))/4)
@@ -151,7 +154,7 @@ func (c *call) log() {
 }
 
 // callTypes are LiteLLM's names of the dialects.
-var callTypes = map[scripted.Dialect]string{scripted.Chat: "acompletion", scripted.Messages: "anthropic_messages", scripted.Responses: "aresponses"}
+var callTypes = map[scripted.Dialect]string{scripted.Chat: "acompletion", scripted.Messages: "anthropic_messages", scripted.Responses: "aresponses", scripted.Vectors: "aembedding"}
 
 func (c *call) metadata() map[string]any {
 	metadata := map[string]any{"litellm_call_id": c.ask.Header.Get("x-litellm-call-id")}
