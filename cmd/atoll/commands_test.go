@@ -60,7 +60,10 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 func serveLiteLLM(ts *testscript.TestScript, _ bool, _ []string) {
 	server, err := litellm.Listen(context.Background(), "tcp", "127.0.0.1:0", litellm.Options{
 		MasterKey: "sk-master-0123456789-of-the-upstream",
-		Models:    map[string]litellm.Model{"words": {Answer: "one two three", Input: 1e-06, Output: 1e-05}, "other": {}},
+		Models: map[string]litellm.Model{
+			"words": {Answer: "one two three", Input: 1e-06, Output: 1e-05}, "other": {},
+			"many": {Answer: strings.Repeat("word ", 30000), Input: 1e-06, Output: 1e-05}, // 30 cents
+		},
 	})
 	ts.Check(err)
 	ts.Defer(func() { _ = server.Close() })

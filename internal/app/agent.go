@@ -33,6 +33,9 @@ type AgentOptions struct {
 	Budget    grant.Budget
 	Limits    agent.Limits
 	Watch     func(agent.Event)
+	// BeforeKeys, if set, is called when the sandbox is there and before keys are
+	// read: what follows needs no further sandbox. Inside one there are no keys.
+	BeforeKeys func() error
 	// History is what was said before, for a transcript that begins here.
 	History []chat.Message
 	Branch  string            // key of the branch that its commits are for; "" if none are wanted

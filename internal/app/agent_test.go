@@ -147,3 +147,23 @@ func (o *order) work(ctx context.Context, a *app.App) error {
 	_, err = w.Agent.Run(ctx, o.Agent)
 	return errors.Join(err, w.Close())
 }
+
+// A process that is about to read keys can close itself first, and by then has
+// the sandbox that it could not make afterwards.
+func TestAgentIsAskedBeforeKeysAreRead(t *testing.T) {
+	t.Parallel()
+	s := linuxSite(t)
+	s.play(completionsAPI, scripted.Say("done"))
+	delete(s.env, "MODEL_KEY") // reading it would fail otherwise
+	a := s.open()
+	closed := errors.New("the door is closed")
+	_, err := a.Worker(t.Context(), app.AgentOptions{BeforeKeys: func() error {
+		if rows := s.rows(a); len(rows) != 1 {
+			t.Errorf("sandboxes: %v", rows)
+		}
+		return closed
+	}})
+	if !errors.Is(err, closed) {
+		t.Errorf("%v", err)
+	}
+}

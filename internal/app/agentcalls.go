@@ -19,6 +19,11 @@ const agentLife = 24 * time.Hour
 // chooseModels finds who can be asked, and a way to them through the proxy that
 // nobody but this agent has.
 func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err error) {
+	if o.BeforeKeys != nil && !inside() {
+		if err := o.BeforeKeys(); err != nil {
+			return err
+		}
+	}
 	models, candidates, err := a.agentModels(ctx, w.Plan.Agent, o)
 	if err != nil {
 		return err

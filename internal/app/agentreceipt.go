@@ -2,14 +2,18 @@ package app
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
+	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/run"
-	"github.com/atoll-run/atoll/internal/usage"
-	"github.com/atoll-run/atoll/internal/usage/billing"
 )
+
+// agentPatience is how long the end of an agent waits for the provider's figures:
+// a person is waiting. What comes later is found by the next look at the receipt.
+const agentPatience = time.Second
 
 // Keep writes down the receipt of what the agent did: what `atoll runs show` has.
 // An agent inside a sandbox leaves that to the run it belongs to.
@@ -20,16 +24,12 @@ func (w *Worker) Keep(ctx context.Context, out *agent.Outcome, failure error) er
 	if _, err := w.Spent(ctx); err != nil {
 		return err
 	}
-	bill, err := billing.ReceiptOf(ctx, w.ledger, w.Run)
-	if err != nil {
-		return err
-	}
-	calls, err := w.ledger.Calls(ctx, usage.Filter{Run: w.Run})
+	bill, err := w.app.RunBill(ctx, w.Run, agentPatience)
 	if err != nil {
 		return err
 	}
 	r := w.receipt(out, failure)
-	r.Bill = billOf(bill, w.app.hasUpstreamBooks(calls))
+	r.Bill = bill
 	return w.app.RunStore().Keep(ctx, r)
 }
 
@@ -51,4 +51,20 @@ func (w *Worker) receipt(out *agent.Outcome, failure error) *run.Receipt {
 		r.Error = &run.Failure{Code: agent.CodeOf(failure), Message: failure.Error()}
 	}
 	return r
+}
+
+// KeepCommand settles what a command did cost that could ask models, as a run is
+// settled, and writes its receipt down. One that asked nothing leaves none.
+func (m *Models) KeepCommand(ctx context.Context, terms *grant.Terms, sandbox string, began time.Time) (run.Bill, error) {
+	if err := m.Quiet(ctx, terms.Run); err != nil {
+		return run.Bill{}, err
+	}
+	bill, err := m.app.RunBill(ctx, terms.Run, settlePatience)
+	if err != nil || bill.Calls == 0 {
+		return bill, err
+	}
+	return bill, m.app.RunStore().Keep(ctx, &run.Receipt{
+		ID: terms.Run, Variant: run.HostCommand, Account: terms.Account, Model: strings.Join(terms.Models, ", "), Sandbox: sandbox,
+		Bill: bill, Created: began.UTC(), Started: began.UTC(), Ended: time.Now().UTC(),
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/secret"
 )
 
 // agentOptions are the flags of atoll agent.
@@ -143,6 +144,9 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 	done := e.progress("preparing the sandbox")
 	order := o.worker(view)
 	order.History, order.Branch = history, key
+	if key != "" { // its commits are taken out by processes with walls of their own
+		order.BeforeKeys = harden
+	}
 	worker, err := a.Worker(ctx, order)
 	done()
 	if errors.Is(err, app.ErrNoRelay) {
@@ -184,7 +188,7 @@ func (o *agentOptions) check(cmd *cobra.Command) error {
 func (o *agentOptions) worker(view *agentView) app.AgentOptions {
 	w := app.AgentOptions{
 		Who:       app.Who{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account},
-		HostTools: o.hostTools, Model: o.model, SessionID: o.sessionID, Run: o.runID, Watch: view.event,
+		HostTools: o.hostTools, Model: o.model, SessionID: o.sessionID, Run: o.runID, Watch: view.event, BeforeKeys: secret.Harden,
 	}
 	w.Budget.MicroUSD = microDollars(o.budget)
 	w.Limits = agent.Limits{Time: 24 * time.Hour, Turns: o.maxTurns, Tokens: o.maxTokens}

@@ -75,10 +75,15 @@ func (e *env) runWithModels(ctx context.Context, a *app.App, s *app.Session, o *
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstOf(err, g.Close()) }()
+	began := time.Now()
 	o.grant, o.modelEnv = g.ID(), app.ModelEnv()
 	e.logger().DebugContext(ctx, "models can be called", "run", terms.Run, "models", strings.Join(terms.Models, " "))
-	return e.runCommand(ctx, s, o.commandOptions, argv)
+	err = firstOf(e.runCommand(ctx, s, o.commandOptions, argv), g.Close())
+	// What it did cost changes nothing about how the command ended.
+	if _, problem := models.KeepCommand(context.WithoutCancel(ctx), terms, s.Name, began); problem != nil {
+		e.logger().WarnContext(ctx, "the receipt of the command is not kept", "run", terms.Run, "error", problem)
+	}
+	return err
 }
 
 // firstOf is what ended a command, or else what went wrong after it.

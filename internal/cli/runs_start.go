@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/secret"
 )
 
 type startOptions struct {
@@ -66,6 +68,9 @@ func runRunsStart(cmd *cobra.Command, e *env, o *startOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := harden(); err != nil {
+		return err
+	}
 	ctx := cmd.Context()
 	a, err := e.open(ctx)
 	if err != nil {
@@ -82,6 +87,15 @@ func runRunsStart(cmd *cobra.Command, e *env, o *startOptions) (err error) {
 		return asRunProblem(cmd, err)
 	}
 	return firstOf(view.end(ctx, receipt), err)
+}
+
+// harden keeps the keys that this process holds from others, as far as one can
+// that has yet to build walls: without root, that takes the /proc files of children.
+func harden() error {
+	if os.Geteuid() == 0 {
+		return secret.Harden()
+	}
+	return secret.ForbidCores()
 }
 
 // openRuns opens the runs, and ends those that dead processes left.

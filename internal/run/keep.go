@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -8,16 +9,21 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// HostAgent is the variant of runs that no Runner carries out: an agent's loop on
-// the host, with its tools in a sandbox that outlives it.
-const HostAgent = "agent"
+// The variants of runs that no Runner carries out.
+const (
+	// HostAgent is an agent's loop on the host, with its tools in a sandbox that
+	// outlives it.
+	HostAgent = "agent"
+	// HostCommand is a command of a person's that could ask models.
+	HostCommand = "command"
+)
 
 // Keep writes down the receipt of such a run when it is over. The same id again
-// is its agent's next task, and the latest counts; the id of any other run is
+// is its agent's next task or the next command, and the latest counts; the id of any other run is
 // ErrOther.
 func (s Store) Keep(ctx context.Context, r *Receipt) error {
 	kept := *r
-	kept.Variant, kept.Step = HostAgent, Over
+	kept.Variant, kept.Step = cmp.Or(r.Variant, HostAgent), Over
 	state, err := json.Marshal(&kept)
 	if err != nil {
 		return err
