@@ -55,7 +55,7 @@ func startBench(ctx context.Context, o Options) (*Report, error) {
 	}
 	defer s.close()
 	r := &Report{Bench: "start"}
-	for _, part := range []func(context.Context, *Report) error{s.sides, s.alive, s.crowd} {
+	for _, part := range []func(context.Context, *Report) error{s.sides, s.forks, s.alive, s.crowd} {
 		if err := part(ctx, r); err != nil {
 			return nil, err
 		}
