@@ -21,6 +21,7 @@ var objectChecks = map[reflect.Type][]objectCheck{
 	reflect.TypeFor[llmKeyFile]():       {checkOneKeySource},
 	reflect.TypeFor[llmProviderFile]():  {checkProvider},
 	reflect.TypeFor[runsOpenClawFile](): {checkOpenClawMode},
+	reflect.TypeFor[controlUIFile]():    {checkAnyOrigin},
 	reflect.TypeFor[relayFile]():        {checkRelay, checkTokenOrApp},
 	reflect.TypeFor[relayAccountFile](): {checkTokenOrApp},
 }

@@ -173,22 +173,6 @@ func (c *Config) Session() Session {
 	return s
 }
 
-// Gateway is gateway.*, as far as it is Atoll's.
-type Gateway struct {
-	Port           int      `json:"port"`
-	TrustedNetwork []string `json:"trustedNetwork,omitzero"`
-}
-
-// Gateway returns gateway.* with defaults.
-func (c *Config) Gateway() Gateway {
-	g, written := Gateway{Port: DefaultGatewayPort}, orEmpty(c.file.Gateway)
-	if written.Port != nil {
-		g.Port = *written.Port
-	}
-	g.TrustedNetwork = slices.Clone(written.TrustedNetwork)
-	return g
-}
-
 // Models returns models.* as written.
 func (c *Config) Models() Models { return *orEmpty(c.file.Models) }
 

@@ -83,9 +83,3 @@ type sessionFile struct {
 	Scope   *string  `json:"scope" enum:"per-sender|global" doc:"With global, all senders share one main session."`
 	_       struct{} `accept:"session"`
 }
-
-type gatewayFile struct {
-	Port           *int     `json:"port" min:"1" max:"65535" note:"later" doc:"Port that the gateway listens on."`
-	TrustedNetwork Lines    `json:"trustedNetwork" check:"line" note:"later" doc:"Networks (CIDR or interface) on which plain WebSocket is allowed."`
-	_              struct{} `accept:"gateway"`
-}

@@ -111,9 +111,13 @@ func summary(t *testing.T, cfg *config.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	gateway, err := cfg.Gateway()
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := map[string]any{
 		"llm":    llm,
-		"agents": agents, "default": cfg.DefaultAgent(), "session": cfg.Session(), "gateway": cfg.Gateway(),
+		"agents": agents, "default": cfg.DefaultAgent(), "session": cfg.Session(), "gateway": gateway,
 		"models": cfg.Models(), "ignored": cfg.Ignored(), "warnings": warnings,
 	}
 	if relay.Repository != "" {

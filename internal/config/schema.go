@@ -46,7 +46,7 @@ func defaultsTree() (*node, error) {
 		"relay":   map[string]any{"base": relay.Base, "history": relay.History, "draft": relay.Draft, "author": relay.Author, "limits": relay.Limits},
 		"tools":   map[string]any{"host": false},
 		"session": empty.Session(),
-		"gateway": empty.Gateway(),
+		"gateway": builtinGateway(),
 	})
 	if err != nil {
 		return nil, err

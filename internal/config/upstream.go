@@ -64,10 +64,17 @@ var acceptedKeys = map[string][]string{
 	},
 	"models.providers.models.cost": {"tieredPricing"},
 	"gateway": {
-		"allowRealIpFallback", "auth", "bind", "channelHealthCheckMinutes", "channelMaxRestartsPerHour",
-		"channelStaleEventThresholdMinutes", "cliAgents", "controlUi", "customBindHost", "handshakeTimeoutMs",
+		"allowRealIpFallback", "channelHealthCheckMinutes", "channelMaxRestartsPerHour",
+		"channelStaleEventThresholdMinutes", "cliAgents", "handshakeTimeoutMs",
 		"http", "mode", "nodes", "portals", "publicOrigin", "push", "reload", "remote", "roles", "tailscale",
-		"terminal", "tls", "tools", "trustedProxies", "webchat",
+		"terminal", "tools", "trustedProxies", "webchat",
+	},
+	"gateway.auth": {"allowTailscale", "identityScopes", "password", "rateLimit", "trustedProxy"},
+	"gateway.tls":  {"autoGenerate", "caPath"},
+	"gateway.controlUi": {
+		"allowExternalEmbedUrls", "allowInsecureAuth", "automaticallyFetchFavicons", "basePath", "chatMessageMaxWidth", "communityInvite",
+		"dangerouslyAllowHostHeaderOriginFallback", "dangerouslyDisableDeviceAuth", "embedSandbox", "enabled", "environment", "experimental",
+		"root", "sessionObserver", "toolTitles",
 	},
 	"top": {
 		"accessGroups", "acp", "approvals", "attachments", "audio", "audit", "auth", "bindings", "broadcast",

@@ -1,0 +1,43 @@
+package config
+
+// gatewayFile is gateway.*: where the long-running service listens and whom it
+// lets in. Most names are OpenClaw's.
+type gatewayFile struct {
+	Port           *int               `json:"port" min:"1" max:"65535" doc:"Port that the gateway listens on."`
+	Bind           *string            `json:"bind" enum:"auto|loopback|lan|custom|tailnet" doc:"Where it listens: this machine only (auto, loopback), every address (lan), or customBindHost (custom)."`
+	CustomBindHost *string            `json:"customBindHost" check:"ipAddress" doc:"Address that custom means."`
+	TrustedNetwork Lines              `json:"trustedNetwork" check:"trustedNetwork" doc:"Networks (CIDR or interface) that connections may cross without encryption."`
+	Hosts          []string           `json:"hosts" check:"hostName" doc:"Names that the gateway is reached by, beside addresses, localhost and those of its certificate."`
+	Auth           *gatewayAuthFile   `json:"auth" doc:"Who is let in, beside the tokens of atoll token."`
+	TLS            *gatewayTLSFile    `json:"tls" doc:"Encryption."`
+	ControlUI      *controlUIFile     `json:"controlUi" doc:"What browsers may do."`
+	Limits         *gatewayLimitsFile `json:"limits" doc:"How much the gateway takes on, and tokens that say nothing may do."`
+	_              struct{}           `accept:"gateway"`
+}
+
+type gatewayAuthFile struct {
+	Mode  *string  `json:"mode" enum:"none|token|password|trusted-proxy" doc:"OpenClaw's choice. Here every caller has a token, whatever it says."`
+	Token *Secret  `json:"token" doc:"A token that may do everything, for all accounts."`
+	_     struct{} `accept:"gateway.auth"`
+}
+
+type gatewayTLSFile struct {
+	Enabled  *bool    `json:"enabled" doc:"Encrypt connections."`
+	CertPath *string  `json:"certPath" check:"hostPath" doc:"File with the certificate, in PEM."`
+	KeyPath  *string  `json:"keyPath" check:"hostPath" doc:"File with its key, in PEM, that only the gateway's user can read."`
+	_        struct{} `accept:"gateway.tls"`
+}
+
+type controlUIFile struct {
+	AllowedOrigins []string `json:"allowedOrigins" check:"origin" doc:"Pages of these origins may use the gateway, beside its own."`
+	_              struct{} `accept:"gateway.controlUi"`
+}
+
+type gatewayLimitsFile struct {
+	Connections *int     `json:"connections" min:"1" max:"1000000" doc:"Most connections at once."`
+	PerAddress  *int     `json:"perAddress" min:"1" max:"1000000" doc:"Most connections at once of one address that is not this machine's."`
+	Requests    *int     `json:"requests" min:"1" max:"10000000" doc:"Requests a minute, of each token that has no quota of its own."`
+	Runs        *int     `json:"runs" min:"1" max:"100000" doc:"Runs and tasks at once, of each such token."`
+	Sandboxes   *int     `json:"sandboxes" min:"1" max:"100000" doc:"Sandboxes alive, of the account of each such token."`
+	USD         *float64 `json:"usd" above:"0" max:"1000000" doc:"Dollars a day, of the account of each such token."`
+}
