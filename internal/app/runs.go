@@ -22,6 +22,8 @@ type RunsOptions struct {
 	Finishers []run.Finisher
 	// Variants are more agents than those of the configuration.
 	Variants []run.Variant
+	// Models is the proxy that the process has already; nil is one of the runs' own.
+	Models *Models
 	// Checkpoint is run.Options.Checkpoint.
 	Checkpoint func(run.Step)
 	// Program is our own program, for the sandboxes that run it; "" is the one
@@ -37,6 +39,7 @@ type Runs struct {
 
 	mu     sync.Mutex
 	models *Models                 // opened by the first run
+	shared bool                    // the proxy is somebody else's to close
 	held   map[string]*lease.Lease // branches, by the run that will work on them
 }
 
@@ -55,7 +58,7 @@ func (a *App) Runs(o RunsOptions) (*Runs, error) {
 		return nil, err
 	}
 	variants = append(variants, o.Variants...)
-	r := &Runs{app: a, drive: drive, held: map[string]*lease.Lease{}}
+	r := &Runs{app: a, drive: drive, models: o.Models, shared: o.Models != nil, held: map[string]*lease.Lease{}}
 	r.Runner = run.New(run.Options{
 		Store: a.RunStore(), Locks: a.leases, Variants: variants, Places: r, Books: r,
 		Finishers: append([]run.Finisher{relayFinisher{r}}, o.Finishers...), AtOnce: cmp.Or(o.AtOnce, cfg.Concurrency), Checkpoint: o.Checkpoint,
@@ -69,7 +72,7 @@ func (r *Runs) Close() error {
 	r.drive.close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.models == nil {
+	if r.models == nil || r.shared {
 		return nil
 	}
 	models := r.models

@@ -73,6 +73,10 @@ func (a *App) LearnPrices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return a.learnPrices(ctx, &llm)
+}
+
+func (a *App) learnPrices(ctx context.Context, llm *config.LLM) error {
 	var problems error
 	tables := []map[string]usage.Price{}
 	for i := range llm.Providers {
@@ -88,7 +92,7 @@ func (a *App) LearnPrices(ctx context.Context) error {
 		problems = errors.Join(problems, err)
 		tables = append(tables, told)
 	}
-	a.money.prices.Replace(append(tables, configuredPrices(&llm))...)
+	a.money.prices.Replace(append(tables, configuredPrices(llm))...)
 	return problems
 }
 

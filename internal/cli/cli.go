@@ -46,7 +46,7 @@ var groups = []*cobra.Group{
 
 // verbs are all verbs by their groups.
 var verbs = map[string][]func(*env) *cobra.Command{
-	groupWork:  {newAgentCommand, newRunCommand, newSandboxCommand, newToolCommand, newRelayCommand, newDockerCommand},
+	groupWork:  {newAgentCommand, newRunCommand, newGatewayCommand, newSandboxCommand, newToolCommand, newRelayCommand, newDockerCommand},
 	groupMoney: {newProxyCommand, newRunsCommand, newBillingCommand, newAuditCommand, newTokenCommand, newModelsCommand, newOpenClawCommand},
 	groupSetup: {newConfigCommand, newDoctorCommand, newImagesCommand, newVolumesCommand},
 	groupOther: {newBenchCommand, newVersionCommand},

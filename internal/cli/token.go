@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/llm/token"
 	"github.com/atoll-run/atoll/internal/secret"
 )
@@ -16,13 +17,20 @@ import (
 func newTokenCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Mint and end the session tokens of the shared proxy",
-		Long: `Mint and end the session tokens of the shared proxy (atoll proxy).
+		Short: "Mint and end tokens of the gateway and of the shared proxy",
+		Long: `Mint and end tokens.
 
-A gateway that Atoll did not make sends one with every call. It alone says whose
-call that is, for exactly one session, and it ends by itself.`,
+Those of the gateway (atoll gateway) let people and programs in: each has a scope,
+is bound to a billing account, and may have quotas.
+
+Session tokens are for the shared proxy (atoll proxy). A gateway that Atoll did
+not make sends one with every call. It alone says whose call that is, for exactly
+one session, and it ends by itself.
+
+Only hashes are kept of both. A revoked token is refused within a second,
+connections that it opened too.`,
 	}
-	cmd.AddCommand(newTokenCreateCommand(e), newTokenListCommand(e), newTokenRevokeCommand(e), newTokenRotateCommand(e))
+	cmd.AddCommand(newTokenCreateCommand(e), newTokenListCommand(e), newTokenRevokeCommand(e), newTokenRotateCommand(e), newTokenPairCommand(e))
 	return cmd
 }
 
@@ -35,13 +43,25 @@ type tokenOptions struct {
 
 func newTokenCreateCommand(e *env) *cobra.Command {
 	var o tokenOptions
+	var f gatewayTokenFlags
 	cmd := &cobra.Command{
-		Use:     "create --session KEY",
-		Short:   "Mint a token for one session",
-		Long:    "Mint a token for one session and print it. It is shown this once: only a hash is kept.",
-		Example: `  atoll token create --session agent:main:acct-7:run-42 --account acct-7 --run run-42 --expires 2h`,
-		Args:    noArgs,
+		Use:   "create --scope SCOPE | --session KEY",
+		Short: "Mint a token for the gateway, or for one session of the shared proxy",
+		Long: `Mint a token and print it. It is shown this once: only a hash is kept.
+
+With --scope it opens the gateway: admin (everything), operator (change what
+exists), run (give tasks to agents) or read. With --session it is for one session
+of the shared proxy.`,
+		Example: `  atoll token create --scope run --account acct-7 --runs 4 --spend 5 --expires 720h
+  atoll token create --session agent:main:acct-7:run-42 --account acct-7 --run run-42 --expires 2h`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(cmd, &o); err != nil {
+				return usage(cmd, err)
+			}
+			if f.scope != "" {
+				return e.createGatewayToken(cmd.Context(), cmd, f.spec(cmd, &o), o.asJSON)
+			}
 			return e.withTokens(cmd.Context(), o.asJSON, func(d *token.Desk) error {
 				text, made, err := d.Create(cmd.Context(), o.who, o.life)
 				if err != nil {
@@ -52,7 +72,7 @@ func newTokenCreateCommand(e *env) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.who.Session, "session", "", "session `key` that the token speaks for (required)")
+	flags.StringVar(&o.who.Session, "session", "", "session `key` that a token of the shared proxy speaks for")
 	flags.StringVar(&o.who.Account, "account", "", "billing account")
 	flags.StringVar(&o.who.Agent, "agent", "", "agent id")
 	flags.StringVar(&o.who.Run, "run", "", "run id")
@@ -60,7 +80,8 @@ func newTokenCreateCommand(e *env) *cobra.Command {
 	flags.StringVar(&o.who.Graph, "graph", "", "graph id")
 	flags.StringVar(&o.who.Trace, "trace", "", "id of an existing trace")
 	flags.StringSliceVar(&o.who.Models, "model", nil, "only this `model` (again for more; a name may end in *)")
-	flags.DurationVar(&o.life, "expires", token.DefaultLife, "how long it is good for")
+	flags.DurationVar(&o.life, "expires", token.DefaultLife, "how long it is good for (a gateway's token: 90 days)")
+	f.add(cmd)
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
 }
@@ -95,31 +116,65 @@ func newTokenListCommand(e *env) *cobra.Command {
 		Short: "Show the tokens there are",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return e.withTokens(cmd.Context(), asJSON, func(d *token.Desk) error {
-				tokens, err := d.List(cmd.Context())
-				if err != nil {
-					return err
-				}
-				return e.printTokens(tokens, asJSON)
-			})
+			return e.listTokens(cmd.Context(), asJSON)
 		},
 	}
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-func (e *env) printTokens(tokens []token.Token, asJSON bool) error {
-	now := time.Now()
+// listTokens shows both kinds.
+func (e *env) listTokens(ctx context.Context, asJSON bool) error {
+	a, err := e.open(ctx)
+	if err != nil {
+		return e.configError(err, asJSON)
+	}
+	tokens, err := a.Tokens().List(ctx)
+	if err != nil {
+		return err
+	}
+	gateway, err := a.GatewayTokens().List(ctx)
+	if err != nil {
+		return err
+	}
+	devices, err := a.GatewayDevices().List(ctx)
+	if err != nil {
+		return err
+	}
 	if asJSON {
-		rows := []map[string]any{}
-		for i := range tokens {
-			rows = append(rows, map[string]any{"info": tokens[i], "state": tokens[i].State(now)})
+		return e.printJSON(tokensJSON(tokens, gateway, devices))
+	}
+	e.printTokens(tokens, gateway, devices)
+	return nil
+}
+
+func tokensJSON(tokens []token.Token, gateway []access.Token, devices []access.Device) map[string]any {
+	now := time.Now()
+	rows, others := []map[string]any{}, []map[string]any{}
+	for i := range tokens {
+		rows = append(rows, map[string]any{"info": tokens[i], "state": tokens[i].State(now)})
+	}
+	for i := range gateway {
+		others = append(others, map[string]any{"info": gateway[i], "state": gateway[i].State(now)})
+	}
+	return map[string]any{"tokens": rows, "gateway": others, "devices": append([]access.Device{}, devices...)}
+}
+
+func (e *env) printTokens(tokens []token.Token, gateway []access.Token, devices []access.Device) {
+	now := time.Now()
+	if len(tokens)+len(gateway) == 0 {
+		fmt.Fprintln(e.Out, "No tokens. `atoll token create --scope SCOPE` mints one for the gateway, --session KEY one for the shared proxy.")
+	}
+	if len(gateway) > 0 {
+		e.printGatewayTokens(gateway, now)
+	}
+	for i := range devices {
+		if d := &devices[i]; d.Approved == nil {
+			e.notice("a device waits: `atoll token pair " + printable(d.ID) + "` lets " + printable(d.Client) + " (" + printable(d.Platform) + ") in")
 		}
-		return e.printJSON(map[string]any{"tokens": rows})
 	}
 	if len(tokens) == 0 {
-		fmt.Fprintln(e.Out, "No tokens. `atoll token create --session KEY` mints one.")
-		return nil
+		return
 	}
 	t := newTable("ID", "STATE", "SESSION", "ACCOUNT", "RUN", "CREATED", "EXPIRES")
 	for i := range tokens {
@@ -127,17 +182,16 @@ func (e *env) printTokens(tokens []token.Token, asJSON bool) error {
 		t.add(x.ID, x.State(now), x.Session, orDash(x.Account), orDash(x.Run), x.Created.Local().Format(time.DateTime), x.Expires.Local().Format(time.DateTime))
 	}
 	t.print(e.Out)
-	return nil
 }
 
 func newTokenRevokeCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
-		Short: "End a token at once",
+		Short: "End a token, or forget a device, at once",
 		Args:  exactlyOne("token id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withTokens(cmd.Context(), false, func(d *token.Desk) error {
-				if err := d.Revoke(cmd.Context(), args[0]); err != nil {
+				if err := e.revoke(cmd.Context(), d, args[0]); err != nil {
 					return err
 				}
 				_, err := fmt.Fprintf(e.Out, "%s: revoked\n", printable(args[0]))
@@ -145,6 +199,21 @@ func newTokenRevokeCommand(e *env) *cobra.Command {
 			})
 		},
 	}
+}
+
+// revoke ends a token of either kind, or forgets a device.
+func (e *env) revoke(ctx context.Context, d *token.Desk, id string) error {
+	err := d.Revoke(ctx, id)
+	if !errors.Is(err, token.ErrUnknown) {
+		return err
+	}
+	if other := e.opened.GatewayTokens().Revoke(ctx, id); !errors.Is(other, access.ErrUnknown) {
+		return other
+	}
+	if other := e.opened.GatewayDevices().Remove(ctx, id); !errors.Is(other, access.ErrUnknownDevice) {
+		return other
+	}
+	return err
 }
 
 func newTokenRotateCommand(e *env) *cobra.Command {

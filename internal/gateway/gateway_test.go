@@ -92,7 +92,9 @@ func ownAddress(t *testing.T) string {
 // What pages of other sites can make a browser send is refused, and what programs
 // send is not.
 func TestRequestsAreJudged(t *testing.T) {
-	s := open(t, func(o *gateway.Options) { o.Origins, o.Hosts = []string{"https://dash.example.org"}, []string{"gw.internal"} })
+	s := open(t, func(o *gateway.Options) {
+		o.Origins, o.Hosts = []string{"https://dash.example.org"}, []string{"gw.internal"}
+	})
 	host := s.Addresses()[0]
 	upgrade := []string{"Upgrade: websocket", "Connection: Upgrade"}
 	for _, test := range []struct {

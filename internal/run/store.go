@@ -147,6 +147,23 @@ func (s Store) unfinished(ctx context.Context) (ids []string, err error) {
 	return ids, s.DB.Explain(rows.Err())
 }
 
+// Accounts returns the accounts that have runs, in order.
+func (s Store) Accounts(ctx context.Context) (accounts []string, err error) {
+	rows, err := s.DB.QueryContext(ctx, "SELECT DISTINCT account FROM runs ORDER BY account")
+	if err != nil {
+		return nil, s.DB.Explain(err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells
+	for rows.Next() {
+		var account string
+		if err := rows.Scan(&account); err != nil {
+			return nil, s.DB.Explain(err)
+		}
+		accounts = append(accounts, account)
+	}
+	return accounts, s.DB.Explain(rows.Err())
+}
+
 // Events returns a run's events after the given number.
 func (s Store) Events(ctx context.Context, id string, after int64) ([]Event, error) {
 	rows, err := s.DB.QueryContext(ctx, "SELECT event FROM run_events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?", id, after, MaxList)

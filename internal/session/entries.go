@@ -111,6 +111,23 @@ func (f *Filter) where(v View) (string, []any, error) {
 	return strings.Join(conditions, " AND "), args, nil
 }
 
+// Accounts returns the accounts that have sessions, in order.
+func (s *Service) Accounts(ctx context.Context) (accounts []string, err error) {
+	found, err := s.DB.QueryContext(ctx, "SELECT DISTINCT account FROM sessions ORDER BY account")
+	if err != nil {
+		return nil, s.DB.Explain(err)
+	}
+	defer found.Close() //nolint:errcheck // Err tells
+	for found.Next() {
+		var account string
+		if err := found.Scan(&account); err != nil {
+			return nil, s.DB.Explain(err)
+		}
+		accounts = append(accounts, account)
+	}
+	return accounts, s.DB.Explain(found.Err())
+}
+
 // Tasks returns the latest tasks of a session, the latest first.
 func (s *Service) Tasks(ctx context.Context, v View, key string, most int) ([]*Record, error) {
 	_, p, err := s.find(v, key, "")

@@ -55,7 +55,7 @@ var (
 	ErrInvalid = errors.New("the session token is not valid")
 	ErrExpired = fmt.Errorf("%w: it has expired", ErrInvalid)
 	ErrRevoked = fmt.Errorf("%w: it was revoked", ErrInvalid)
-	ErrUnknown = errors.New("no session token has this id")
+	ErrUnknown = errors.New("no token has this id")
 )
 
 const (

@@ -1,0 +1,287 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/gateway"
+	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/health"
+	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/gateway/ws"
+	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/version"
+)
+
+// GatewayOptions are what the command line says about a gateway.
+type GatewayOptions struct {
+	Listen []string      // HOST:PORT each; none is the configuration's
+	Grace  time.Duration // for what is under way when it ends; 0 is the default
+}
+
+// GatewayGrace is how long tasks and runs have to finish when a gateway ends.
+const GatewayGrace = 30 * time.Second
+
+// ErrGatewayRuns means that another process serves this state directory.
+var ErrGatewayRuns = errors.New("a gateway serves this state directory already")
+
+// GatewaySocket is where a gateway's own user reaches it, in the state directory.
+const GatewaySocket = "gateway.sock"
+
+// SocketPath is where this installation's gateway is reached.
+func (s *Settings) SocketPath() string { return filepath.Join(s.Paths.AtollState, GatewaySocket) }
+
+// Gateway is the long-running service: sessions, runs and everything about them,
+// over WebSocket and HTTP. Close it before the App.
+type Gateway struct {
+	app      *App
+	config   config.Gateway
+	grace    time.Duration
+	logger   *slog.Logger
+	lock     *lease.Lease
+	access   *access.Access
+	worker   *GatewayWorker
+	sessions *session.Service
+	runs     *Runs
+	health   *health.Doctor
+	ws       *ws.Server
+	rest     *rest.Server
+	door     *gateway.Server
+	stop     context.CancelFunc
+	work     sync.WaitGroup
+	closers  []func() // what was opened, in order
+}
+
+// Gateway opens everything that the service is made of and listens. Nobody is
+// served before Serve.
+func (a *App) Gateway(ctx context.Context, o GatewayOptions) (*Gateway, error) {
+	cfg, err := a.Config.Gateway()
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Listen) == 0 {
+		o.Listen = []string{cfg.Address()}
+	}
+	if o.Grace <= 0 {
+		o.Grace = GatewayGrace
+	}
+	g := &Gateway{app: a, config: cfg, grace: o.Grace, logger: a.logger}
+	if err := g.open(ctx, o.Listen); err != nil {
+		g.close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// open makes the parts, each from those before it.
+func (g *Gateway) open(ctx context.Context, listen []string) error {
+	for _, part := range []func(context.Context) error{g.openLock, g.openAccess, g.openWork, g.openProtocols} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return g.openDoor(ctx, listen)
+}
+
+// openLock makes sure that there is one gateway to a state directory: it owns what
+// is in there.
+func (g *Gateway) openLock(context.Context) (err error) {
+	g.lock, err = g.app.leases.TryHold("gateway")
+	if errors.Is(err, lease.ErrHeld) {
+		return advice.With(fmt.Errorf("%w: %s", ErrGatewayRuns, g.app.Paths.AtollState), "stop the other one, or set another ATOLL_STATE_DIR")
+	}
+	if err == nil {
+		g.onClose(g.lock.Release)
+	}
+	return err
+}
+
+// openWork makes what carries out tasks and runs, and ends or resumes what a
+// process that died left of them.
+func (g *Gateway) openWork(ctx context.Context) (err error) {
+	if g.worker, err = g.app.GatewayWorker(ctx); err != nil {
+		return err
+	}
+	g.onClose(func() { g.complain("model calls", g.worker.Close()) })
+	g.sessions = session.New(g.app.SessionOptions(g.worker))
+	g.onClose(g.sessions.Close)
+	g.app.ShareAmong(g.severalAccounts())
+	if g.runs, err = g.app.Runs(RunsOptions{Models: g.worker.Models()}); err != nil {
+		return err
+	}
+	g.onClose(func() { g.complain("runs", g.runs.Close()) })
+	for _, receipt := range g.runs.RecoverRuns(ctx) {
+		g.logger.InfoContext(ctx, "a run of a dead process was ended", "run", receipt.ID, "step", receipt.Step)
+	}
+	return g.sessions.Recover(ctx)
+}
+
+// openProtocols makes both languages of the service.
+func (g *Gateway) openProtocols(context.Context) error {
+	g.health = health.New(
+		health.Check{Name: "store", Look: g.app.canWrite},
+		health.Check{Name: "disk", Look: func(context.Context) error { return g.app.room() }},
+		health.Check{Name: "engine", Look: g.app.EnginesAnswer},
+	)
+	about := version.Current().Version
+	catalogue := &gatewayCatalogue{app: g.app, models: &g.worker.Models().config}
+	g.ws = ws.New(ws.Options{
+		Sessions: g.sessions, Access: g.access, Catalogue: catalogue, Healthy: g.health.Err, Version: about,
+		Origins: g.config.Origins, Logger: g.logger,
+	})
+	g.onClose(g.ws.Close)
+	options := g.runs.REST()
+	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.OfRequest, g.access.Limiter, g.sessions, g.health.Err
+	g.rest = rest.New(options)
+	g.onClose(g.rest.Close)
+	g.count()
+	return nil
+}
+
+// openDoor listens.
+func (g *Gateway) openDoor(ctx context.Context, listen []string) (err error) {
+	if err := g.checkDoor(ctx, listen); err != nil {
+		return err
+	}
+	g.door, err = gateway.Open(ctx, gateway.Options{
+		Listen: listen, Socket: g.app.SocketPath(), TLS: certificate(&g.config), Trusted: g.config.TrustedNetwork,
+		Origins: g.config.Origins, Hosts: g.config.Hosts, WS: g.ws, REST: http.Handler(g.rest), Logger: g.logger,
+		Limits: gateway.Limits{Connections: g.config.Limits.Connections, PerAddress: g.config.Limits.PerAddress},
+	})
+	if err != nil {
+		return err
+	}
+	g.onClose(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
+		defer cancel()
+		g.complain("connections", g.door.Close(ctx))
+	})
+	return nil
+}
+
+// closePatience is how long answers under way have at the very end.
+const closePatience = 5 * time.Second
+
+func certificate(c *config.Gateway) gateway.Certificate {
+	return gateway.Certificate{CertFile: c.TLS.CertFile, KeyFile: c.TLS.KeyFile}
+}
+
+// Serve serves until the context ends, then lets what is under way finish.
+func (g *Gateway) Serve(ctx context.Context) error {
+	defer g.close()
+	g.door.Start()
+	g.logger.InfoContext(ctx, "gateway serves", "addresses", g.door.Addresses(), "version", version.Current().Version)
+	var err error
+	select {
+	case err = <-g.door.Failed():
+	case <-ctx.Done():
+	}
+	g.drain(context.WithoutCancel(ctx))
+	return err
+}
+
+// drain takes nothing new and gives what is under way its time; clients are told
+// last, when there is nothing left to tell them.
+func (g *Gateway) drain(ctx context.Context) {
+	g.logger.InfoContext(ctx, "gateway drains", "grace", g.grace.String(), "tasks", g.sessions.Stats().Running)
+	g.health.Drain()
+	g.door.Drain()
+	within, cancel := context.WithTimeout(ctx, g.grace)
+	defer cancel()
+	var both sync.WaitGroup
+	both.Go(func() { g.complain("tasks that did not finish in time", g.sessions.Drain(within)) })
+	both.Go(func() { g.rest.Drain(within) })
+	both.Wait()
+	parting, cancel := context.WithTimeout(ctx, closePatience)
+	defer cancel()
+	g.ws.Shutdown(parting, "gateway stopping")
+}
+
+// Close ends a gateway that was not served.
+func (g *Gateway) Close() { g.close() }
+
+// close ends the parts, the last one made first.
+func (g *Gateway) close() {
+	for len(g.closers) > 0 {
+		last := len(g.closers) - 1
+		g.closers[last]()
+		g.closers = g.closers[:last]
+	}
+}
+
+func (g *Gateway) onClose(f func()) { g.closers = append(g.closers, f) }
+
+func (g *Gateway) complain(what string, err error) {
+	if err != nil {
+		g.logger.Error(what, "error", err)
+	}
+}
+
+// Addresses are where the gateway listens.
+func (g *Gateway) Addresses() []string { return g.door.Addresses() }
+
+// canWrite reports whether the database takes what is written to it.
+func (a *App) canWrite(ctx context.Context) error {
+	return a.registry.SetFact(ctx, "gateway.health", time.Now().UTC().Format(time.RFC3339))
+}
+
+// count lets Prometheus see how much is going on.
+func (g *Gateway) count() {
+	r := g.app.Metrics()
+	r.Gauge("atoll_gateway_connections", "Connections that are open.", func() float64 { return float64(g.door.Connections()) })
+	r.Gauge("atoll_gateway_clients", "WebSocket clients that said hello.", func() float64 { return float64(g.ws.Connections()) })
+	r.Gauge("atoll_gateway_tasks_running", "Tasks of sessions under way.", func() float64 { return float64(g.sessions.Stats().Running) })
+	r.Gauge("atoll_gateway_tasks_waiting", "Tasks of sessions that wait.", func() float64 { return float64(g.sessions.Stats().Waiting) })
+}
+
+// severalAccounts reports whether tenants share this gateway: by the tokens there
+// are, and by who has used it. The answer holds for a moment.
+func (g *Gateway) severalAccounts() func() bool {
+	var mu sync.Mutex
+	var at time.Time
+	var several bool
+	return func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if several || time.Since(at) < time.Second {
+			return several // what was used by several stays so until a restart
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+		defer cancel()
+		all, err := g.accounts(ctx)
+		if err != nil {
+			g.complain("accounts", err)
+			return true
+		}
+		several, at = len(all) > 1, time.Now()
+		return several
+	}
+}
+
+// accounts are those that tokens speak for or that something was done for; who
+// has none is the owner.
+func (g *Gateway) accounts(ctx context.Context) (map[string]bool, error) {
+	all := map[string]bool{}
+	for _, ask := range []func(context.Context) ([]string, error){g.access.Desk.Accounts, g.sessions.Accounts, g.app.RunStore().Accounts} {
+		some, err := ask(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, account := range some {
+			if strings.TrimSpace(account) != "" {
+				all[account] = true
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,158 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/gateway"
+	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/secret"
+)
+
+// gatewayTokenFile holds the token that local clients find, where there is no other.
+const gatewayTokenFile = "gateway.token"
+
+// The variables that may hold a token that does everything.
+const (
+	ownTokenVariable      = "ATOLL_GATEWAY_TOKEN"    //nolint:gosec // the name of a variable
+	openclawTokenVariable = "OPENCLAW_GATEWAY_TOKEN" //nolint:gosec // the name of a variable
+)
+
+// GatewayTokens is where tokens of the gateway are made and verified.
+func (a *App) GatewayTokens() *access.Desk {
+	return access.NewDesk(access.DeskOptions{DB: a.db, Logger: a.logger})
+}
+
+// GatewayDevices are the devices that programs connected from.
+func (a *App) GatewayDevices() *access.Devices { return access.NewDevices(a.GatewayTokens()) }
+
+// openAccess makes what decides who is let in and how much they do.
+func (g *Gateway) openAccess(ctx context.Context) error {
+	ledger, err := g.app.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	desk := g.app.GatewayTokens()
+	g.access = &access.Access{
+		Desk: desk, Devices: access.NewDevices(desk), Throttle: access.NewThrottle(nil),
+		Limiter: access.NewLimiter(access.LimiterOptions{Spending: ledger, Sandboxes: g.app.sandboxesOf, Defaults: quota(&g.config)}),
+	}
+	if err := g.setFixed(ctx, g.app.Settings, &g.config); err != nil {
+		return err
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	g.work.Go(func() { desk.Keep(background) })
+	g.onClose(func() { stop(); g.work.Wait() })
+	return nil
+}
+
+// quota is what holds for tokens that say nothing.
+func quota(c *config.Gateway) access.Quota {
+	return access.Quota{
+		Requests: c.Limits.Requests, Runs: c.Limits.Runs, Sandboxes: c.Limits.Sandboxes, MicroUSD: int64(math.Round(c.Limits.USD * 1e6)),
+	}
+}
+
+// sandboxesOf counts what is alive of an account.
+func (a *App) sandboxesOf(ctx context.Context, account string) (n int, err error) {
+	all, err := a.registry.List(ctx, 0)
+	for _, entry := range all {
+		if entry.Account == account {
+			n++
+		}
+	}
+	return n, err
+}
+
+// setFixed lets in the tokens that are not ours to store. Without any, and without
+// one of atoll token, there is one in a file that local clients find.
+func (g *Gateway) setFixed(ctx context.Context, s *Settings, c *config.Gateway) error {
+	tokens := map[string]secret.Value{}
+	for _, name := range []string{ownTokenVariable, openclawTokenVariable} {
+		if text := s.getenv(name); text != "" {
+			tokens[name] = secret.New(text)
+		}
+	}
+	written, err := s.writtenToken(c.Token)
+	if err != nil {
+		return err
+	}
+	if !written.IsEmpty() {
+		tokens["gateway.auth.token"] = written
+	}
+	g.access.Desk.SetFixed(tokens)
+	has, err := g.access.Desk.HasTokens(ctx)
+	if err != nil {
+		return err
+	}
+	local, err := g.app.localToken(!has)
+	if err != nil {
+		return err
+	}
+	tokens[gatewayTokenFile] = local
+	g.access.Desk.SetFixed(tokens)
+	return nil
+}
+
+// writtenToken is gateway.auth.token.
+func (s *Settings) writtenToken(t *config.Secret) (secret.Value, error) {
+	switch {
+	case t == nil:
+		return secret.Value{}, nil
+	case t.Ref == nil:
+		return secret.New(t.Reveal()), nil
+	case t.Ref.Source == "env":
+		return secret.New(s.getenv(t.Ref.ID)), nil
+	}
+	return secret.Value{}, advice.With(fmt.Errorf("gateway.auth.token: a token in %q cannot be read here", t.Ref.Source), "keep it in the variable "+ownTokenVariable+", or make one with `atoll token create`")
+}
+
+// localToken reads the token for local clients, making it if it is needed. It is
+// as private as everything else in the state directory.
+func (a *App) localToken(needed bool) (secret.Value, error) {
+	path := filepath.Join(a.Paths.AtollState, gatewayTokenFile)
+	value, err := secret.File{Path: path}.Read(context.Background())
+	if err == nil || !errors.Is(err, fs.ErrNotExist) || !needed {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return value, err
+	}
+	text := "atollgw_local_" + rand.Text() + rand.Text()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return secret.Value{}, fmt.Errorf("token of the gateway: %w", err)
+	}
+	_, err = f.WriteString(text + "\n")
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return secret.Value{}, errors.Join(fmt.Errorf("token of the gateway: %w", err), os.Remove(path))
+	}
+	a.logger.Info("a token was made for clients of this machine", "file", path)
+	return secret.New(text), nil
+}
+
+// checkDoor refuses to stand open where nobody made a token on purpose.
+func (g *Gateway) checkDoor(ctx context.Context, listen []string) error {
+	for _, address := range listen {
+		if gateway.IsLoopback(address) {
+			continue
+		}
+		tokens, err := g.access.Desk.List(ctx)
+		if err != nil {
+			return err
+		}
+		if written, err := g.app.writtenToken(g.config.Token); err != nil || len(tokens) > 0 || !written.IsEmpty() || g.app.getenv(ownTokenVariable)+g.app.getenv(openclawTokenVariable) != "" {
+			return err
+		}
+		return advice.With(fmt.Errorf("gateway on %s: there is no token to let anybody in with", address), "make one with `atoll token create --scope admin`")
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/gateway"
+)
+
+// Reloaded is what became of a configuration that was read again.
+type Reloaded struct {
+	Restart []string // parts that changed and need a restart
+}
+
+// Reload takes over what can change while the gateway runs: tokens, keys, limits,
+// prices, certificates, origins and names. What is wrong with the configuration
+// leaves everything as it was.
+func (g *Gateway) Reload(ctx context.Context, s *Settings) (*Reloaded, error) {
+	next, err := s.Config.Gateway()
+	if err != nil {
+		return nil, err
+	}
+	llm, err := s.Config.LLM()
+	if err != nil {
+		return nil, err
+	}
+	if err := g.door.Reload(gateway.Reloaded{TLS: certificate(&next), Origins: next.Origins, Hosts: next.Hosts}); err != nil {
+		return nil, err
+	}
+	if err := g.setFixed(ctx, s, &next); err != nil {
+		return nil, err
+	}
+	g.access.Limiter.SetDefaults(quota(&next))
+	err = errors.Join(g.worker.Models().reload(ctx), g.app.learnPrices(ctx, &llm))
+	if err != nil {
+		g.logger.WarnContext(ctx, "keys or prices could not be read again", "error", err)
+	}
+	return &Reloaded{Restart: g.app.changed(s, &g.config, &next)}, nil
+}
+
+// reload reads every key again.
+func (m *Models) reload(ctx context.Context) (err error) {
+	for _, pool := range m.pools {
+		err = errors.Join(err, pool.Reload(ctx))
+	}
+	return err
+}
+
+// changed names the parts of a configuration that differ from the one in force and
+// are not taken over.
+func (a *App) changed(s *Settings, before, after *config.Gateway) (parts []string) {
+	for _, part := range []struct {
+		name string
+		of   func(*config.Config) (any, error)
+	}{
+		{"agents and their images", func(c *config.Config) (any, error) { return resolveAll(c) }},
+		{"llm", func(c *config.Config) (any, error) {
+			l, err := c.LLM()
+			l.Prices = nil
+			return l, err
+		}},
+		{"runs and their variants", func(c *config.Config) (any, error) { return c.Runs() }},
+		{"relay", func(c *config.Config) (any, error) { return c.Relay() }},
+		{"models", func(c *config.Config) (any, error) { return c.Models(), nil }},
+		{"session", func(c *config.Config) (any, error) { return c.Session(), nil }},
+	} {
+		if differ(part.of, a.Config, s.Config) {
+			parts = append(parts, part.name)
+		}
+	}
+	if !reflect.DeepEqual(fixedPart(before), fixedPart(after)) {
+		parts = append(parts, "gateway.port, bind, trustedNetwork or limits of connections")
+	}
+	return parts
+}
+
+func resolveAll(c *config.Config) (all []*config.Agent, err error) {
+	for _, id := range c.Agents() {
+		agent, err := c.Resolve(id)
+		if err != nil {
+			return nil, err
+		}
+		agent.Origins = nil
+		all = append(all, agent)
+	}
+	return all, nil
+}
+
+// differ compares what two configurations say; a part that cannot be read differs.
+func differ(of func(*config.Config) (any, error), a, b *config.Config) bool {
+	first, err := of(a)
+	second, err2 := of(b)
+	if err != nil || err2 != nil {
+		return fmt.Sprint(err) != fmt.Sprint(err2)
+	}
+	one, err := json.Marshal(first, json.Deterministic(true))
+	two, err2 := json.Marshal(second, json.Deterministic(true))
+	return err != nil || err2 != nil || string(one) != string(two)
+}
+
+// fixedPart is what the listeners were made from.
+func fixedPart(c *config.Gateway) any {
+	return []any{c.Address(), c.TrustedNetwork, c.Limits.Connections, c.Limits.PerAddress}
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/gateway"
+	"github.com/atoll-run/atoll/internal/secret"
+)
+
+func newGatewayCommand(e *env) *cobra.Command {
+	var o app.GatewayOptions
+	cmd := &cobra.Command{
+		Use:   "gateway [--listen HOST:PORT]",
+		Short: "Serve sessions and runs to many users and programs",
+		Long: `Serve sessions and runs to many users and programs: OpenClaw's gateway protocol
+over WebSocket, and HTTP for everything. Callers have a token of atoll token
+create; the user who started it reaches it over a socket in the state directory.
+
+SIGTERM ends it when what is under way is finished, or the grace is over; SIGHUP
+reads tokens, keys, limits, prices and certificates again. It logs JSON to
+standard error.`,
+		Example: `  atoll token create --scope run --account acct-7 --runs 4
+  atoll gateway`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return e.runGateway(cmd.Context(), o) },
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.Listen, "listen", nil, "`address` to serve, HOST:PORT (again for more; default: gateway.bind and gateway.port, 127.0.0.1:18789)")
+	flags.DurationVar(&o.Grace, "grace", app.GatewayGrace, "how long tasks and runs have to finish when it ends")
+	return cmd
+}
+
+func (e *env) runGateway(ctx context.Context, o app.GatewayOptions) error {
+	if err := secret.Harden(); err != nil {
+		return err
+	}
+	settings, err := e.load()
+	if err != nil {
+		return err
+	}
+	logger := e.serviceLogger()
+	if e.opened, err = settings.Open(ctx, logger); err != nil {
+		return err
+	}
+	hup := hangups(ctx)
+	g, err := e.opened.Gateway(ctx, o)
+	if errors.Is(err, gateway.ErrExposed) {
+		return withCode(exitDenied, err)
+	}
+	if err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.Serve(ctx) }()
+	for {
+		select {
+		case err := <-done:
+			logger.Info("gateway stopped")
+			return err
+		case <-hup:
+			e.reloadGateway(ctx, g, logger)
+		}
+	}
+}
+
+// reloadPatience is how long a reload may ask others for prices.
+const reloadPatience = 30 * time.Second
+
+// reloadGateway reads the configuration again. A mistake in it changes nothing.
+func (e *env) reloadGateway(ctx context.Context, g *app.Gateway, logger *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, reloadPatience)
+	defer cancel()
+	settings, err := e.load()
+	if err != nil {
+		logger.ErrorContext(ctx, "the configuration was not reloaded: the one in force stays", "error", err)
+		return
+	}
+	report, err := g.Reload(ctx, settings)
+	if err != nil {
+		logger.ErrorContext(ctx, "the configuration was not reloaded: the one in force stays", "error", err)
+		return
+	}
+	logger.InfoContext(ctx, "tokens, keys, limits, prices and certificates were reloaded")
+	if len(report.Restart) > 0 {
+		logger.WarnContext(ctx, "changes that need a restart of the gateway", "parts", strings.Join(report.Restart, "; "))
+	}
+}
+
+// serviceLogger writes for machines: a service's log is read by others.
+func (e *env) serviceLogger() *slog.Logger {
+	level := slog.LevelInfo
+	if e.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewJSONHandler(e.Err, &slog.HandlerOptions{Level: level}))
+}
