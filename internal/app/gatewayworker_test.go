@@ -87,8 +87,8 @@ func gatewaySite(t *testing.T, script ...scripted.Turn) (*site, *litellm.Server)
 }
 
 // Sessions that work at the same time each send their own headers, and what a
-// session says never changes whose bill it is. Seen to fail with terms.Headers
-// taken from a field that all workers share.
+// session says never changes whose bill it is. Seen to fail with Headers left out
+// of Work's options, and with what is ours left out of newHeaders.
 func TestInvariant_OUTBOUND_HEADERS_PER_SESSION(t *testing.T) {
 	t.Parallel()
 	s, upstream := gatewaySite(t, scripted.Use("exec", `{"command": "true"}`), scripted.Say("done"))

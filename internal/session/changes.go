@@ -24,7 +24,7 @@ func (s *Service) Reset(ctx context.Context, v View, key string) (*Entry, error)
 	return s.alone(ctx, p, func(e *Entry) error {
 		e.ID, e.Last, e.Total, e.Aborted, e.LastModel = newID(), chat.Usage{}, chat.Usage{}, false, ""
 		e.Updated = now()
-		return s.DB.Tx(ctx, func(tx *sql.Tx) error { return s.rows.saveEntry(ctx, tx, e) })
+		return s.tx(ctx, func(tx *sql.Tx) error { return s.rows.saveEntry(ctx, tx, e) })
 	})
 }
 
@@ -40,8 +40,10 @@ func (s *Service) Delete(ctx context.Context, v View, key string) (*Entry, error
 		if err := s.Worker.Forget(ctx, e); err != nil {
 			return err
 		}
-		_, err := s.DB.ExecContext(ctx, "DELETE FROM sessions WHERE account = ? AND key = ?", p.account, p.key)
-		return s.DB.Explain(err)
+		return s.tx(ctx, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "DELETE FROM sessions WHERE account = ? AND key = ?", p.account, p.key)
+			return err
+		})
 	})
 }
 

@@ -150,7 +150,7 @@ func (s *Service) Patch(ctx context.Context, v View, key string, patch Patch) (e
 	if err := s.checkPatch(k.Agent, &patch); err != nil {
 		return nil, err
 	}
-	err = s.DB.Tx(ctx, func(tx *sql.Tx) error {
+	err = s.tx(ctx, func(tx *sql.Tx) error {
 		if e, err = s.provide(ctx, tx, k, p.account); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,6 +22,8 @@ type Service struct {
 	stop context.CancelCauseFunc
 	work sync.WaitGroup
 
+	writes sync.Mutex // one at a time: SQLite lets in no more, and has others ask again and again
+
 	mu       sync.Mutex
 	draining bool
 	lanes    map[place]*lane  // sessions with tasks that are not over
@@ -32,6 +35,13 @@ type Service struct {
 	ready    map[string][]*lane // that could begin a task, by account
 	order    []string           // accounts in ready, who waited longest first
 	ended    int                // tasks, since old ones were forgotten
+}
+
+// tx runs f in one write transaction.
+func (s *Service) tx(ctx context.Context, f func(*sql.Tx) error) error {
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	return s.DB.Tx(ctx, f)
 }
 
 // Stats is how much there is to do.
@@ -116,7 +126,7 @@ func (s *Service) isLive(rec *Record) bool {
 func (s *Service) interrupt(ctx context.Context, rec *Record) error {
 	rec.State, rec.Code, rec.Problem = Failed, CodeInterrupted, "the gateway ended while the task was under way"
 	rec.Ended = time.Now().UTC()
-	return s.DB.Explain(s.rows.save(ctx, s.DB, rec))
+	return s.tx(ctx, func(tx *sql.Tx) error { return s.rows.save(ctx, tx, rec) })
 }
 
 // requeue puts a task that an earlier process accepted back, whatever the limits:

@@ -138,7 +138,7 @@ func (s *Service) live(id taskID) *task {
 
 // accept writes a task down, and its session if that is new.
 func (s *Service) accept(ctx context.Context, rec *Record) (fresh bool, err error) {
-	err = s.DB.Tx(ctx, func(tx *sql.Tx) error {
+	err = s.tx(ctx, func(tx *sql.Tx) error {
 		e, err := s.touch(ctx, tx, rec)
 		if err != nil {
 			return err

@@ -42,7 +42,7 @@ func (s *Service) begin(ctx context.Context, t *task) (*Job, error) {
 	rec := t.snapshot()
 	rec.State, rec.Started = Running, now()
 	var e *Entry
-	err := s.DB.Tx(ctx, func(tx *sql.Tx) (err error) {
+	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
 		if e, err = s.touch(ctx, tx, rec); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (s *Service) keep(ctx context.Context, rec *Record) (err error) {
 		if try > 0 {
 			time.Sleep(savePause << try)
 		}
-		if err = s.DB.Tx(ctx, func(tx *sql.Tx) error { return s.settle(ctx, tx, rec) }); err == nil {
+		if err = s.tx(ctx, func(tx *sql.Tx) error { return s.settle(ctx, tx, rec) }); err == nil {
 			s.forgetOld(ctx)
 			return nil
 		}
