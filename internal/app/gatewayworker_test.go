@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -242,4 +243,66 @@ func TestHostImageIsNotShared(t *testing.T) {
 	if rec := o.over(ann, "t2"); rec.State != sessions.Failed || rec.Code != "sandbox_unavailable" || !strings.Contains(rec.Problem, "several accounts") {
 		t.Errorf("several: %+v", rec)
 	}
+}
+
+// After kill -9 under load the next process ends what was under way, carries out
+// what had not begun, once, and goes on with every transcript.
+func TestGatewayKilled(t *testing.T) {
+	t.Parallel()
+	const n = 3
+	mark := fmt.Sprint("88", os.Getpid(), "4321")
+	s, upstream := gatewaySite(t,
+		scripted.Turn{When: "first", Calls: []scripted.Call{{Name: "exec", Arguments: `{"command": "echo begun >>count; sleep ` + mark + `"}`}}, Else: &scripted.Turn{Text: "never"}},
+		scripted.Turn{When: "second", Text: "I go on."})
+	s.set("agents.defaults.sandbox.scope", "session")
+	cmd := s.process(order{Tasks: n})
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !soon(func() bool { return len(processes(t, "sleep\x00"+mark)) >= n }) {
+		t.Error("the calls did not begin:", stderr.String())
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait()
+	o, _ := s.hire()
+	if err := o.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if rec := o.over(ann, fmt.Sprint("first", i)); rec.State != sessions.Failed || rec.Code != sessions.CodeInterrupted {
+			t.Errorf("%+v", rec)
+		}
+		if rec := o.over(ann, fmt.Sprint("second", i)); rec.State != sessions.Done || rec.Text != "I go on." {
+			t.Errorf("%+v (%v)", rec, upstream.Err())
+		}
+		messages, err := o.History(t.Context(), ann, fmt.Sprint("s", i), 100)
+		if err != nil || len(messages) != 5 || !strings.Contains(messages[2].Text, "Interrupted") {
+			t.Errorf("%+v, %v", messages, err)
+		}
+	}
+	if asked := len(upstream.Requests()); asked != 2*n {
+		t.Errorf("the model was asked %d times", asked)
+	}
+}
+
+// serve accepts tasks for as many sessions, and waits to be killed.
+func (o *order) serve(ctx context.Context, a *app.App) error {
+	worker, err := a.GatewayWorker(ctx)
+	if err != nil {
+		return err
+	}
+	service := sessions.New(a.SessionOptions(worker))
+	for i := range o.Tasks {
+		for _, name := range []string{"first", "second"} {
+			task := sessions.Task{ID: fmt.Sprint(name, i), Key: fmt.Sprint("s", i), Message: name}
+			if _, _, err := service.Submit(ctx, ann, task); err != nil {
+				return err
+			}
+		}
+	}
+	select {}
 }

@@ -31,6 +31,7 @@ type order struct {
 	Script  string
 	Hold    bool
 	Agent   string // a task for the agent, instead of all that
+	Tasks   int    // so many sessions, each with two tasks, until it is killed
 }
 
 func obey(text string) int {
@@ -60,8 +61,11 @@ func (o *order) carryOut(ctx context.Context) error {
 			}
 		}
 	}
-	if o.Agent != "" {
+	switch {
+	case o.Agent != "":
 		return o.work(ctx, a)
+	case o.Tasks > 0:
+		return o.serve(ctx, a)
 	}
 	got, err := a.Provide(ctx, app.Who{SessionKey: o.Session})
 	if err != nil {

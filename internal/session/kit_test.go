@@ -100,7 +100,7 @@ func (h *hand) Work(ctx context.Context, job *session.Job, tell func(session.Eve
 	case "panic":
 		panic("as told")
 	}
-	for _, word := range strings.Fields(rest) {
+	for word := range strings.FieldsSeq(rest) {
 		tell(session.Event{Kind: session.Said, Delta: word + " "})
 	}
 	use := chat.Usage{Input: 10, Output: 1}

@@ -48,7 +48,7 @@ func child() {
 	for len(h.seen()) < 4 { // until all three are under way
 		time.Sleep(time.Millisecond)
 	}
-	fmt.Println("ready")
+	fmt.Fprintln(os.Stdout, "ready")
 	select {}
 }
 

@@ -400,7 +400,7 @@ func TestSlowSubscriber(t *testing.T) {
 	if n := len(collect(t, quick, "t1")); n != 104 {
 		t.Errorf("%d events", n)
 	}
-	for range slow.Events() { //nolint:revive // it ends by itself
+	for range slow.Events() { // until it ends
 	}
 	if !slow.Lost() || quick.Lost() {
 		t.Errorf("lost: %v, %v", slow.Lost(), quick.Lost())
@@ -439,7 +439,7 @@ func TestDrain(t *testing.T) {
 	if err := <-waits; !errors.Is(err, session.ErrDraining) {
 		t.Errorf("t2: %v", err)
 	}
-	for range sub.Events() { //nolint:revive // it ends by itself
+	for range sub.Events() { // until it ends
 	}
 	if sub.Lost() {
 		t.Error("the end of the service is no loss")
