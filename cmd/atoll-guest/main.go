@@ -18,7 +18,7 @@ const usage = `usage:
   atoll-guest init --socket PATH [--trust-uid] [--listener FD]
                                                  serve the host, as process 1
   atoll-guest enclose                            build the walls of a sandbox, then serve inside
-  atoll-guest pass --socket PATH                 pass standard input and output on to process 1
+  atoll-guest pass --socket PATH [--trust-uid]   pass standard input and output on to process 1
   atoll-guest lookup NAME                        print the addresses of a host
   atoll-guest connect ADDRESS:PORT               pass bytes to and from a connection
   atoll-guest probe                              print what this sandbox lets a program see and do
@@ -73,9 +73,11 @@ func serve(args []string) {
 // pass connects an engine's exec with process 1.
 func pass(args []string) {
 	flags := flag.NewFlagSet("pass", flag.ExitOnError)
-	socket := flags.String("socket", defaultSocket, "where process 1 listens")
+	var options guest.PassOptions
+	flags.StringVar(&options.Socket, "socket", defaultSocket, "where the guest listens")
+	flags.BoolVar(&options.TrustUID, "trust-uid", false, "take every process of the same user for it, not only process 1")
 	_ = flags.Parse(args)
-	if err := guest.Pass(context.Background(), *socket, os.Stdin, os.Stdout); err != nil {
+	if err := guest.Pass(context.Background(), &options, os.Stdin, os.Stdout); err != nil {
 		fail(1, "atoll-guest: "+err.Error()+"\n")
 	}
 }

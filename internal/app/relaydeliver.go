@@ -43,20 +43,22 @@ func (a *App) holdBranch(ctx context.Context, key string, tell func(string)) (*l
 
 // relaySite is a session's sandbox as the relay sees it. Others may use it too.
 func (s *Session) relaySite(step time.Duration) relay.Site {
-	return relay.Site{Place: relayPlace{s, step}, Root: s.Plan.Spec.Workdir, Link: "repo", Shared: true}
+	env := CommandEnv(s.Plan, s.Plan.Env.Passed)
+	return relay.Site{Place: relayPlace{s.Machine, env, step}, Root: s.Plan.Spec.Workdir, Link: "repo", Shared: true}
 }
 
-// relayPlace runs programs in the sandbox of a session.
+// relayPlace runs programs where a machine is.
 type relayPlace struct {
-	session *Session
+	machine *machine.Machine
+	env     []string
 	step    time.Duration // that one program may take
 }
 
 // Exec runs a program as the agent's user.
 func (r relayPlace) Exec(ctx context.Context, c *relay.Command) error {
 	said := &tail.Writer{Most: 2 << 10}
-	ended, err := r.session.Machine.Exec(ctx, &machine.Command{
-		Argv: c.Argv, Env: CommandEnv(r.session.Plan, r.session.Plan.Env.Passed), Dir: c.Dir,
+	ended, err := r.machine.Exec(ctx, &machine.Command{
+		Argv: c.Argv, Env: r.env, Dir: c.Dir,
 		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: said, Timeout: r.step, EndTree: true,
 	})
 	switch {

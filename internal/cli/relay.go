@@ -25,7 +25,7 @@ func newRelayCommand(e *env) *cobra.Command {
 commits out, judges what they contain, pushes one branch for each line of work and
 opens or updates its pull request (docs/git-relay.md).`,
 	}
-	cmd.AddCommand(newRelayCheckCommand(e), newRelayStatusCommand(e), newRelayShowCommand(e), newRelayPushCommand(e), newRelayRetryCommand(e))
+	cmd.AddCommand(newRelayCheckCommand(e), newRelayStatusCommand(e), newRelayShowCommand(e), newRelayPushCommand(e), newRelayRetryCommand(e), newRelayPrepareCommand(e), newRelayTakeCommand(e))
 	return cmd
 }
 

@@ -12,6 +12,7 @@ type Relay struct {
 	Repository string                     `json:"repository,omitempty"`
 	Base       string                     `json:"base"`
 	History    int                        `json:"history"` // commits; 0 is all
+	Container  string                     `json:"container,omitempty"`
 	Credential RelayCredential            `json:"credential,omitzero"`
 	Accounts   map[string]RelayCredential `json:"accounts,omitzero"`
 	Pulls      bool                       `json:"pullRequests"`
@@ -77,6 +78,7 @@ func (c *Config) Relay() (Relay, error) {
 	out.Repository, out.Labels, out.Protect = *f.Repository, slices.Clone(f.Labels), maps.Clone(f.Protect)
 	set(&out.Base, f.Base)
 	set(&out.History, f.History)
+	set(&out.Container, f.Container)
 	set(&out.Draft, f.Draft)
 	set(&out.Plain, f.Plain)
 	set(&out.API, f.API)

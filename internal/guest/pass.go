@@ -18,21 +18,29 @@ import (
 // host starts this program in the sandbox and holds its standard streams. It
 // hands them over to process 1, and stays until that lets go of it; or, to one
 // that does not take them, passes the bytes, and understands none of them.
-func Pass(ctx context.Context, socket string, in, out *os.File) error {
-	conn, err := dialFirst(ctx, socket)
+func Pass(ctx context.Context, o *PassOptions, in, out *os.File) error {
+	conn, err := dialFirst(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	if err := handOver(conn, in, out); err != nil {
-		return passBytes(ctx, socket, in, out)
+		return passBytes(ctx, o, in, out)
 	}
 	_, err = io.Copy(io.Discard, conn)
 	return err
 }
 
-func passBytes(ctx context.Context, socket string, in io.Reader, out io.Writer) error {
-	conn, err := dialFirst(ctx, socket)
+// PassOptions say where the guest is.
+type PassOptions struct {
+	Socket string
+	// TrustUID takes every process of the same user for the guest, where that is
+	// not process 1.
+	TrustUID bool
+}
+
+func passBytes(ctx context.Context, o *PassOptions, in io.Reader, out io.Writer) error {
+	conn, err := dialFirst(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -56,13 +64,13 @@ const passPatience = 10 * time.Second
 
 // dialFirst connects to process 1. The socket's directory belongs to hostile
 // code, so it makes sure that it reached that before a byte is let through.
-func dialFirst(ctx context.Context, socket string) (*net.UnixConn, error) {
+func dialFirst(ctx context.Context, o *PassOptions) (*net.UnixConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, passPatience)
 	defer cancel()
 	for {
-		conn, err := wire.DialSocket(ctx, socket)
+		conn, err := wire.DialSocket(ctx, o.Socket)
 		if err == nil {
-			return recognised(conn, socket)
+			return o.recognised(conn)
 		}
 		if ctx.Err() != nil || errors.Is(err, wire.ErrProtocol) {
 			return nil, err
@@ -71,14 +79,19 @@ func dialFirst(ctx context.Context, socket string) (*net.UnixConn, error) {
 	}
 }
 
-// recognised lets only a connection to process 1 pass.
-func recognised(conn net.Conn, socket string) (*net.UnixConn, error) {
+// recognised lets only a connection to the guest pass.
+func (o *PassOptions) recognised(conn net.Conn) (*net.UnixConn, error) {
 	pid, err := wire.PeerPID(conn)
-	if local, ok := conn.(*net.UnixConn); ok && err == nil && pid == 1 {
+	right := pid == 1
+	if o.TrustUID && err == nil {
+		err = sameUser(conn)
+		right = err == nil
+	}
+	if local, ok := conn.(*net.UnixConn); ok && err == nil && right {
 		return local, nil
 	}
 	_ = conn.Close()
-	return nil, errors.Join(err, fmt.Errorf("process %d listens on %s, not process 1", pid, socket))
+	return nil, errors.Join(err, fmt.Errorf("process %d listens on %s, not the guest", pid, o.Socket))
 }
 
 // fromOutside admits only hosts: processes that have no number in the guest's

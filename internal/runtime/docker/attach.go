@@ -29,16 +29,18 @@ func (i *Instance) attach(ctx context.Context) (net.Conn, error) {
 	if err := i.mustRun(ctx); err != nil {
 		return nil, err
 	}
-	made, err := ask(ctx, i.runtime.engine, func(c *client.Client) (client.ExecCreateResult, error) {
-		return c.ExecCreate(ctx, i.id, client.ExecCreateOptions{
-			AttachStdin: true, AttachStdout: true, AttachStderr: true,
-			Cmd: []string{guestTarget, "pass", "--socket", wireTarget + "/" + socketName},
-		})
+	return i.runtime.execIn(ctx, i.id, []string{guestTarget, "pass", "--socket", wireTarget + "/" + socketName})
+}
+
+// execIn starts a program in a container and takes its standard streams.
+func (r *Runtime) execIn(ctx context.Context, id string, argv []string) (net.Conn, error) {
+	made, err := ask(ctx, r.engine, func(c *client.Client) (client.ExecCreateResult, error) {
+		return c.ExecCreate(ctx, id, client.ExecCreateOptions{AttachStdin: true, AttachStdout: true, AttachStderr: true, Cmd: argv})
 	})
 	if err != nil {
 		return nil, err
 	}
-	held, err := ask(ctx, i.runtime.engine, func(c *client.Client) (client.ExecAttachResult, error) {
+	held, err := ask(ctx, r.engine, func(c *client.Client) (client.ExecAttachResult, error) {
 		return c.ExecAttach(ctx, made.ID, client.ExecAttachOptions{})
 	})
 	if err != nil {
