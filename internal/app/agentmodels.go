@@ -45,6 +45,9 @@ var scriptedCandidate = candidate{scriptedProvider + "/" + scriptedModel, script
 // that it may ask there, the first choice first.
 func (a *App) agentModels(ctx context.Context, agent *config.Agent, o *AgentOptions) (m *Models, list candidates, err error) {
 	if m = o.Models; m == nil {
+		if err := a.checkModel(agent, o.Model); err != nil {
+			return nil, nil, err
+		}
 		if m, err = a.ownModels(ctx, o.Model); err != nil {
 			return nil, nil, err
 		}
@@ -66,10 +69,24 @@ func (a *App) ownModels(ctx context.Context, asked string) (*Models, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Default && a.getenv(config.DefaultLLMKey) == "" && (asked == "" || strings.HasPrefix(asked, scriptedProvider+"/")) {
+	if a.isScripted(&cfg, asked) {
 		return a.scriptedModels(ctx, cfg)
 	}
 	return a.openModels(ctx, cfg)
+}
+
+func (a *App) isScripted(cfg *config.LLM, asked string) bool {
+	return cfg.Default && a.getenv(config.DefaultLLMKey) == "" && (asked == "" || strings.HasPrefix(asked, scriptedProvider+"/"))
+}
+
+// checkModel refuses a model that there cannot be, before a key is looked for.
+func (a *App) checkModel(agent *config.Agent, asked string) error {
+	cfg, err := a.Config.LLM()
+	if err != nil || a.isScripted(&cfg, asked) {
+		return err
+	}
+	_, err = a.candidates(&cfg, agent, asked)
+	return err
 }
 
 // scripted reports whether nobody real is asked.
