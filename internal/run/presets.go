@@ -31,12 +31,16 @@ func codex() Custom {
 		Name: "Codex", Description: "OpenAI's Codex in a sandbox of its own, for one task",
 		Argv: []string{"codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--model", "{model}", "{task}"},
 		Env:  map[string]string{"CODEX_HOME": "{workspace}/.codex", "ATOLL_NO_KEY": noKey},
+		// The provider may not search for a sandbox without a network, and the proxy
+		// refuses whoever asks it to.
 		Files: map[string]string{".codex/config.toml": `model_provider = "proxy"
+web_search = "disabled"
 [model_providers.proxy]
 name = "proxy"
 base_url = "{base-url}/v1"
 wire_api = "responses"
 env_key = "ATOLL_NO_KEY"
+supports_websockets = false
 `},
 		Read: "text",
 	}
