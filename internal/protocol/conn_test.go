@@ -92,7 +92,7 @@ func TestConnRefusesWhatIsNotText(t *testing.T) {
 	for name, kind := range map[string]websocket.MessageType{"binary": websocket.MessageBinary, "bad UTF-8": websocket.MessageText} {
 		t.Run(name, func(t *testing.T) {
 			ctx := within(t)
-			raw, _, err := websocket.Dial(ctx, serve(t, protocol.AcceptOptions{}, echo), nil) //nolint:bodyclose // The library closes it.
+			raw, _, err := websocket.Dial(ctx, serve(t, protocol.AcceptOptions{}, echo), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

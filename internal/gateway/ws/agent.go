@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -276,9 +277,7 @@ func (c *call) waited(rec *session.Record) fields {
 	case rec.State == session.Aborted:
 		f["status"], f["stopReason"] = "timeout", "rpc"
 	case c.version >= protocol.V4:
-		for key, value := range ending(rec, rec.Started.UnixMilli(), rec.Ended.UnixMilli()) {
-			f[key] = value
-		}
+		maps.Copy(f, ending(rec, rec.Started.UnixMilli(), rec.Ended.UnixMilli()))
 	}
 	return f
 }

@@ -93,3 +93,7 @@ func commandsShape() shape {
 
 // commands: what begins with a slash is said to the agent like everything else.
 func (c *call) commands() (any, error) { return fields{"commands": []any{}}, nil }
+
+// approvals and questions: agents of this gateway ask nobody.
+func (c *call) approvals() (any, error) { return []any{}, nil }
+func (c *call) questions() (any, error) { return fields{"questions": []any{}}, nil }

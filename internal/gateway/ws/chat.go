@@ -19,7 +19,7 @@ func sendShape() shape {
 		optional(text, false, "thinking"), optional(flag, false, "deliver"), optional(list, false, "attachments"),
 		optional(word, true, "agentId", "sessionId", "replyToId", "expectedSessionRoutingContract"),
 		optional(text, true, "queueMode", "originatingChannel", "originatingTo", "originatingAccountId", "originatingThreadId", "systemProvenanceReceipt"),
-		optional(any_, true, "mentions", "workContext", "intent", "fastMode", "toolBindings", "systemInputProvenance", "expectedLeafEntryId", "expectedPermissionMode", "expectedToolOverrides"),
+		optional(anything, true, "mentions", "workContext", "intent", "fastMode", "toolBindings", "systemInputProvenance", "expectedLeafEntryId", "expectedPermissionMode", "expectedToolOverrides"),
 		optional(integer, true, "fastAutoOnSeconds"), optional(flag, true, "suppressCommandInterpretation"),
 	)
 }

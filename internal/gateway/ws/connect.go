@@ -81,7 +81,7 @@ func connectShape(version int) shape {
 			{name: "mode", kind: text, need: true, enum: clientModes(version)}, {name: "instanceId", kind: word, max: maxWord},
 		}},
 		{name: "caps", kind: words}, {name: "commands", kind: words}, {name: "permissions", kind: record}, {name: "pathEnv", kind: text},
-		{name: "computerUse", kind: any_, v4: true}, {name: "workerRuns", kind: any_, v4: true}, {name: "modelCatalog", kind: record, v4: true},
+		{name: "computerUse", kind: anything, v4: true}, {name: "workerRuns", kind: anything, v4: true}, {name: "modelCatalog", kind: record, v4: true},
 		{name: "role", kind: word}, {name: "scopes", kind: words},
 		{name: "device", kind: object, in: shape{
 			{name: "id", kind: word, need: true}, {name: "publicKey", kind: word, need: true}, {name: "signature", kind: word, need: true},

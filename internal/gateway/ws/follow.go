@@ -58,7 +58,6 @@ type turnID struct{ account, task string }
 // turn is what was told of a task so far.
 type turn struct {
 	seq     int64 // of frames of the stream "agent"
-	session string
 	started int64
 	shown   string    // what the last delta of the chat said
 	text    string    // what was said since

@@ -241,19 +241,25 @@ func (c *conn) unpaired(p *connect) *refusal {
 }
 
 func (c *conn) unauthorized(reason, message string) *refusal {
-	codes := map[string]string{"token_missing": "AUTH_TOKEN_MISSING", "token_mismatch": "AUTH_TOKEN_MISMATCH", "device_token_mismatch": "AUTH_DEVICE_TOKEN_MISMATCH", "rate_limited": "AUTH_RATE_LIMITED"}
-	steps := map[string]string{"token_missing": "update_auth_configuration", "rate_limited": "wait_then_retry"}
-	details := map[string]any{"code": codes[reason], "authReason": reason}
+	// The codes are the reasons, in capitals.
+	details := map[string]any{"code": "AUTH_" + strings.ToUpper(reason), "authReason": reason}
 	e := invalid("unauthorized: " + message)
 	if c.version >= protocol.V4 {
-		step := steps[reason]
-		if step == "" {
-			step = "update_auth_credentials"
-		}
-		details["canRetryWithDeviceToken"], details["recommendedNextStep"] = false, step
+		details["canRetryWithDeviceToken"], details["recommendedNextStep"] = false, nextStep(reason)
 		e.Retryable = reason == "rate_limited"
 	}
 	return refuse(with(e, details))
+}
+
+// nextStep is what version 4 advises.
+func nextStep(reason string) string {
+	switch reason {
+	case "token_missing":
+		return "update_auth_configuration"
+	case "rate_limited":
+		return "wait_then_retry"
+	}
+	return "update_auth_credentials"
 }
 
 // hint says where a client's token comes from.

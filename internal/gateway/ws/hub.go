@@ -170,7 +170,7 @@ func (h *hub) tellOrigin(id, account string, e told) {
 		return
 	}
 	if data := e.data(c.version); data != nil {
-		c.out.frame(append(data[:len(data):len(data)], '}')) // for one alone, so it has no number
+		c.out.frame(append(slices.Clip(data), '}')) // for one alone, so it has no number
 	}
 }
 

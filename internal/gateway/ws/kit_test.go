@@ -202,6 +202,16 @@ func (p *place) token(scope access.Scope, account string) string {
 	return text.Reveal()
 }
 
+// until waits for a condition.
+func (p *place) until(what string, is func() bool) {
+	p.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.Fatalf("never: %s", what)
+		}
+	}
+}
+
 // frame is any frame.
 type frame struct {
 	Type    string          `json:"type"`
@@ -295,10 +305,10 @@ func (e *peer) collect() {
 	}
 }
 
-func (e *peer) so() ([]*frame, error, <-chan struct{}) {
+func (e *peer) so() ([]*frame, <-chan struct{}, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.frames, e.end, e.more
+	return e.frames, e.more, e.end
 }
 
 // find waits for the nth frame that fits, from 1.
@@ -306,7 +316,7 @@ func (e *peer) find(what string, n int, is func(*frame) bool) *frame {
 	e.Helper()
 	deadline := time.After(patience)
 	for {
-		frames, end, more := e.so()
+		frames, more, end := e.so()
 		left := n
 		for _, f := range frames {
 			if is(f) {
@@ -340,7 +350,7 @@ func (e *peer) closed() (code int, reason string) {
 	e.Helper()
 	deadline := time.After(patience)
 	for {
-		_, end, more := e.so()
+		_, more, end := e.so()
 		if end != nil {
 			code, reason, _ = protocol.CloseStatus(end)
 			return code, reason

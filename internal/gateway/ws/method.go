@@ -19,6 +19,7 @@ type method struct {
 	v4     bool      // not known to version 3
 	params shape
 	waits  bool // its answer may take long: others of the connection go on
+	first  bool // its answer comes before the events that it causes
 	do     func(*call) (any, error)
 }
 
@@ -58,7 +59,7 @@ func (s *Server) names(version int) (names []string) {
 func frameShape() shape {
 	return shape{
 		{name: "type", kind: text, need: true, enum: []string{protocol.TypeRequest}}, {name: "id", kind: word, need: true, max: maxWord},
-		{name: "method", kind: word, need: true, max: maxWord}, {name: "params", kind: any_},
+		{name: "method", kind: word, need: true, max: maxWord}, {name: "params", kind: anything},
 		{name: "traceparent", kind: text, max: 128, v4: true}, {name: "expectedProfileId", kind: word, max: maxWord, v4: true},
 	}
 }
@@ -108,6 +109,7 @@ func (c *conn) take(data []byte) {
 		c.respond(req.ID, nil, c.explain(req.Method, err))
 		return
 	}
+	c.server.Logger.DebugContext(c.ctx, "gateway request", "connection", c.id, "method", clip(req.Method, 100))
 	m, no := c.find(&req)
 	if no != nil {
 		c.respond(req.ID, nil, no)
@@ -149,11 +151,14 @@ func (c *conn) missing(scope string) *protocol.Error {
 // run does what was asked: at once, so that requests keep their order, or beside
 // the others if it has to wait.
 func (c *conn) run(call *call) {
-	if !call.method.waits {
+	switch {
+	case call.method.waits:
+		call.aside(call.answer)
+	case call.method.first:
+		c.out.hold(call.answer)
+	default:
 		call.answer()
-		return
 	}
-	call.aside(call.answer)
 }
 
 // aside does something that may take long, if not too much is waiting already.

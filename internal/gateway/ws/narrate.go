@@ -2,6 +2,7 @@ package ws
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/session"
@@ -32,9 +33,7 @@ func agentEvent(e *session.Event, seq int64, stream string, v3, v4 fields) told 
 func chatEvent(e *session.Event, seq int64, state string, v3, v4 fields) told {
 	base := func(more fields) fields {
 		p := fields{"runId": e.Task, "sessionKey": e.Key, "seq": seq, "state": state}
-		for key, value := range more {
-			p[key] = value
-		}
+		maps.Copy(p, more)
 		return p
 	}
 	var old, current any

@@ -24,7 +24,9 @@ type outbox struct {
 	writing bool
 	closed  bool
 	bye     *farewell
-	seq     int64 // of the events of this connection, see the package's comment
+	holding bool
+	held    [][]byte // events that wait for the answer which they follow from
+	seq     int64    // of the events of this connection, see the package's comment
 }
 
 // letter is a frame. One with a number is shared among connections and lacks its
@@ -53,8 +55,37 @@ func (o *outbox) frame(data []byte) {
 func (o *outbox) event(data []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.holding {
+		o.held = append(o.held, data)
+		return
+	}
+	o.number(data)
+}
+
+func (o *outbox) number(data []byte) {
 	o.seq++
 	o.put(letter{data, o.seq})
+}
+
+// hold keeps events back until the function has run: clients expect to be told that
+// a task was accepted before they are told what becomes of it. Nobody waits; the
+// function is a short one.
+func (o *outbox) hold(do func()) {
+	o.mu.Lock()
+	o.holding = true
+	o.mu.Unlock()
+	defer o.let()
+	do()
+}
+
+func (o *outbox) let() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	held := o.held
+	o.holding, o.held = false, nil
+	for _, data := range held {
+		o.number(data)
+	}
 }
 
 func (o *outbox) put(l letter) {

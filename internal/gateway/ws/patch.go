@@ -29,8 +29,8 @@ func cosmetics() []string {
 
 func patchShape() shape {
 	s := keyShape(optional(word, true, "expectedLifecycleRevision"),
-		optional(any_, true, "expectedPermissionMode", "expectedSandboxMode", "expectedNativeRuntimeConsent", "expectedToolOverrides", "expectedMarkedUnreadAt"),
-		optional(any_, true, cosmetics()...),
+		optional(anything, true, "expectedPermissionMode", "expectedSandboxMode", "expectedNativeRuntimeConsent", "expectedToolOverrides", "expectedMarkedUnreadAt"),
+		optional(anything, true, cosmetics()...),
 		shape{
 			{name: "label", kind: word, null: true, max: 512}, {name: "model", kind: word, null: true, max: maxWord}, {name: "outboundHeaders", kind: record, null: true},
 			{name: "spawnedBy", kind: word, null: true}, {name: "spawnDepth", kind: integer, null: true},

@@ -21,7 +21,7 @@ func listShape() shape {
 		shape{{name: "offset", kind: integer, v4: true}},
 		optional(flag, true, "activeOnly", "requireLastInteraction", "excludeSubagents", "excludeCron", "excludeSystem", "configuredAgentsOnly", "includeActivitySummary", "pinned", "hasBoard", "ownerFirst", "involvingMe", "includePeople"),
 		optional(text, true, "sortBy", "group", "boardFace"), optional(word, true, "projectId", "workspaceDir", "creatorId", "ownerId", "involvingProfileId"),
-		optional(record, true, "profileRelation"), optional(any_, true, "archived"),
+		optional(record, true, "profileRelation"), optional(anything, true, "archived"),
 	)
 }
 
@@ -259,6 +259,26 @@ func (c *call) compact() (any, error) {
 		return fields{"ok": true, "key": key.Text, "compacted": false, "reason": "nothing to compact"}, nil
 	}
 	return fields{"ok": true, "key": key.Text, "compacted": true, "kept": after}, nil
+}
+
+func describeShape() shape {
+	return keyShape(optional(flag, true, "includeDerivedTitles", "includeLastMessage"))
+}
+
+// describe is one session as the list shows it, or null.
+func (c *call) describe() (any, error) {
+	var p keyed
+	if err := c.bind(&p); err != nil {
+		return nil, err
+	}
+	e, err := c.server.Sessions.Get(c.ctx, c.view(), of(p.Agent, p.Key))
+	if errors.Is(err, session.ErrNotFound) {
+		return fields{"session": nil}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return fields{"session": c.row(e)}, nil
 }
 
 // subscribe: every connection is told of its account's sessions anyway.

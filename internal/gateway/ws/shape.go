@@ -33,15 +33,15 @@ type field struct {
 type kind string
 
 const (
-	text    kind = "string"
-	word    kind = "word" // a string that is not empty
-	flag    kind = "boolean"
-	integer kind = "integer"
-	object  kind = "object"
-	list    kind = "array"
-	words   kind = "words"  // an array of words
-	record  kind = "record" // an object with any members
-	any_    kind = "any"
+	text     kind = "string"
+	word     kind = "word" // a string that is not empty
+	flag     kind = "boolean"
+	integer  kind = "integer"
+	object   kind = "object"
+	list     kind = "array"
+	words    kind = "words"  // an array of words
+	record   kind = "record" // an object with any members
+	anything kind = "any"
 )
 
 // checker collects what is wrong, in the words that clients of a version know.
@@ -132,7 +132,7 @@ func (c *checker) field(path string, f *field, v jsontext.Value) {
 		c.kind(path, "array", v.Kind() == '[')
 	case words:
 		c.words(path, v)
-	case any_:
+	case anything:
 	}
 }
 
