@@ -75,6 +75,9 @@ func (a *App) Gateway(ctx context.Context, o GatewayOptions) (*Gateway, error) {
 	if o.Grace <= 0 {
 		o.Grace = GatewayGrace
 	}
+	if err := gateway.Check(gateway.Options{Listen: o.Listen, TLS: certificate(&cfg), Trusted: cfg.TrustedNetwork}); err != nil {
+		return nil, err
+	}
 	g := &Gateway{app: a, config: cfg, grace: o.Grace, logger: a.logger}
 	if err := g.open(ctx, o.Listen); err != nil {
 		g.close()

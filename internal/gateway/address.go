@@ -63,6 +63,19 @@ func (n networks) holds(local, remote netip.Addr) bool {
 	return false
 }
 
+// Check decides whether a gateway may listen where it is to, before anything else
+// is made.
+func Check(o Options) error {
+	trusted, err := parseNetworks(o.Trusted)
+	for _, address := range o.Listen {
+		if err != nil {
+			break
+		}
+		err = checkAddress(address, o.TLS.isSet(), trusted)
+	}
+	return err
+}
+
 // checkAddress decides whether the gateway may listen at an address: on this
 // machine always, elsewhere with encryption, or on a network that was declared to
 // be trusted. At every address of the machine, connections from other networks
