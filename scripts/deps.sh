@@ -26,6 +26,7 @@ bwrap               bubblewrap
 patch               patch
 qemu-aarch64-static qemu-user-static
 bash                bash
+systemd-analyze     systemd
 nginx               nginx-light
 npm                 npm
 /usr/include/stdlib.h                               libc6-dev
