@@ -107,7 +107,7 @@ type Runs struct {
 type Event struct {
 	Seq     int64             `json:"seq"`
 	At      time.Time         `json:"at"`
-	Type    string            `json:"type" enum:"text_delta|tool_call|tool_result|usage_report|step|error|done"`
+	Type    string            `json:"type" enum:"text_delta|tool_call|tool_result|usage_report|step|waiting|error|done"`
 	Text    string            `json:"text,omitempty"`
 	Step    string            `json:"step,omitempty"`
 	Call    *Call             `json:"call,omitempty"`

@@ -89,21 +89,27 @@ func (a *App) Select(ctx context.Context, s Selector) ([]*sandbox.Entry, error) 
 	if err != nil {
 		return nil, err
 	}
-	kind := sandbox.KindSandbox
-	if s.Browser {
-		kind = sandbox.KindBrowser
-	}
-	wanted := s.matcher(a)
+	wanted := a.Selects(s)
 	var chosen []*sandbox.Entry
 	for _, e := range entries {
-		if e.Kind == kind && !e.Imported && !isByHand(e) && wanted(e) {
+		if wanted(e) {
 			chosen = append(chosen, e)
 		}
 	}
 	return chosen, nil
 }
 
-func (s Selector) matcher(a *App) func(*sandbox.Entry) bool {
+// Selects tells which entries of a registry a selector means.
+func (s *Settings) Selects(sel Selector) func(*sandbox.Entry) bool {
+	kind := sandbox.KindSandbox
+	if sel.Browser {
+		kind = sandbox.KindBrowser
+	}
+	wanted := sel.matcher(s)
+	return func(e *sandbox.Entry) bool { return e.Kind == kind && !e.Imported && !isByHand(e) && wanted(e) }
+}
+
+func (s Selector) matcher(settings *Settings) func(*sandbox.Entry) bool {
 	switch {
 	case s.All:
 		return func(*sandbox.Entry) bool { return true }
@@ -112,7 +118,7 @@ func (s Selector) matcher(a *App) func(*sandbox.Entry) bool {
 		return func(e *sandbox.Entry) bool { return e.AgentID == id || policy.ScopeHasAgent(e.SessionKey, id) }
 	}
 	scopeKey := s.Session
-	if p, err := a.Plan(Who{SessionKey: s.Session}); err == nil {
+	if p, err := settings.Plan(Who{SessionKey: s.Session}); err == nil {
 		scopeKey = p.ScopeKey
 	}
 	return func(e *sandbox.Entry) bool { return e.SessionKey == s.Session || e.SessionKey == scopeKey }

@@ -20,6 +20,7 @@ type env struct {
 	out        *output // what Out is
 	configPath string
 	verbose    bool
+	local      bool // no gateway is asked
 	opened     *app.App
 }
 

@@ -41,19 +41,20 @@ itself. atoll sandbox recreate brings a copy up to date.`,
 	flags.BoolVar(&o.all, "all", false, fmt.Sprintf("show all, not only the last %d", listPage))
 	flags.IntVar(&o.limit, "limit", listPage, "show at most `N`")
 	flags.BoolVar(&o.browser, "browser", false, "show only browser sandboxes")
+	localFlag(cmd, e)
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
 }
 
 func runList(ctx context.Context, e *env, o listOptions) error {
-	a, err := e.open(ctx)
+	desk, err := e.boxDesk(ctx)
 	if err != nil {
 		return e.configError(err, o.asJSON)
 	}
 	if o.all || o.asJSON && o.limit == listPage {
 		o.limit = 0
 	}
-	list, total, err := a.List(ctx, o.limit)
+	list, total, err := desk.sandboxes(ctx, o.limit)
 	if err != nil {
 		return err
 	}

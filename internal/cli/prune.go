@@ -28,6 +28,7 @@ of workspaces stay unless --workspaces is given.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPrune(cmd.Context(), e, o) },
 	}
 	cmd.Flags().BoolVar(&o.workspaces, "workspaces", false, "also remove the private copies of what is removed")
+	localFlag(cmd, e)
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
 }
@@ -40,15 +41,14 @@ type pruned struct {
 }
 
 func runPrune(ctx context.Context, e *env, o pruneOptions) error {
-	a, err := e.open(ctx)
+	desk, err := e.boxDesk(ctx)
 	if err != nil {
 		return e.configError(err, o.asJSON)
 	}
-	rows, err := prune(ctx, a, o.workspaces)
+	rows, failed, err := desk.prune(ctx, o.workspaces)
 	if err != nil {
 		return err
 	}
-	failed := a.EnginesAnswer(ctx)
 	for _, r := range rows {
 		if r.Error != "" {
 			failed = errors.Join(failed, fmt.Errorf("%s: %s", r.Name, r.Error))

@@ -43,6 +43,7 @@ Everything else in the copy stays. With --discard the whole copy is wiped.`,
 	flags.BoolVar(&o.Browser, "browser", false, "browser sandboxes instead of command sandboxes")
 	flags.BoolVar(&o.discard, "discard", false, "wipe the private copies too")
 	flags.BoolVar(&o.force, "force", false, "do not ask")
+	localFlag(cmd, e)
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
 }
@@ -52,11 +53,11 @@ func runRecreate(cmd *cobra.Command, e *env, o recreateOptions) error {
 		return err
 	}
 	ctx := cmd.Context()
-	a, err := e.open(ctx)
+	desk, err := e.boxDesk(ctx)
 	if err != nil {
 		return e.configError(err, o.asJSON)
 	}
-	entries, err := a.Select(ctx, o.Selector)
+	entries, err := desk.choose(ctx, o.Selector)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func runRecreate(cmd *cobra.Command, e *env, o recreateOptions) error {
 			return err
 		}
 	}
-	return e.recreate(ctx, a, entries, o)
+	return e.recreate(ctx, desk, entries, o)
 }
 
 // check wants exactly one selector.
@@ -107,10 +108,10 @@ func (e *env) confirm(entries []*sandbox.Entry, discard bool) error {
 	return advice.With(errors.New("not confirmed: nothing was removed"), "answer y, or give --force")
 }
 
-func (e *env) recreate(ctx context.Context, a *app.App, entries []*sandbox.Entry, o recreateOptions) error {
+func (e *env) recreate(ctx context.Context, desk boxDesk, entries []*sandbox.Entry, o recreateOptions) error {
 	results, failed := []app.Recreated{}, 0
 	for _, entry := range entries {
-		r := a.Recreate(ctx, entry, o.discard)
+		r := desk.recreate(ctx, entry, o.discard)
 		results = append(results, r)
 		if r.Err != nil {
 			failed++

@@ -14,8 +14,11 @@ func newRunsCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "runs", Short: "Give tasks to agents in sandboxes of their own; show what they did and cost",
 		Long: `A run is one task for one agent in a sandbox of its own, which has no network and
-is removed afterwards. What stays is its receipt, its events and its bill.`,
+is removed afterwards. What stays is its receipt, its events and its bill.
+
+While a gateway is running, it carries out what is asked for here.`,
 	}
+	localFlag(cmd, e)
 	cmd.AddCommand(newRunsStartCommand(e), newRunsListCommand(e), newRunsShowCommand(e), newRunsEventsCommand(e), newRunsCostCommand(e))
 	return cmd
 }
@@ -59,15 +62,11 @@ models without a price, whose money nobody knows.`,
 }
 
 func runRunsCost(ctx context.Context, e *env, o costOptions, filter money.Filter) error {
-	a, err := e.open(ctx)
+	desk, err := e.runDesk(ctx)
 	if err != nil {
 		return e.configError(err, o.asJSON)
 	}
-	ledger, err := a.Ledger(ctx)
-	if err != nil {
-		return err
-	}
-	runs, err := ledger.Runs(ctx, filter)
+	runs, err := desk.costs(ctx, filter)
 	if err != nil {
 		return err
 	}

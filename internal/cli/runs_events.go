@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -39,49 +38,12 @@ With --json it is one object a line.`,
 	return cmd
 }
 
-// eventsLook is how often a run that is followed is looked at.
-const eventsLook = 100 * time.Millisecond
-
 func runRunsEvents(ctx context.Context, e *env, id string, o runsEventsOptions) error {
-	_, store, err := e.runBook(ctx, o.asJSON)
+	desk, err := e.runDesk(ctx)
 	if err != nil {
-		return err
+		return e.configError(err, o.asJSON)
 	}
-	for {
-		r, err := store.Get(ctx, id) // before its events: what comes after them is in the next look
-		if err != nil {
-			return noSuchRun(err)
-		}
-		more, err := e.printEvents(ctx, store, id, &o)
-		switch {
-		case err != nil:
-			return err
-		case more:
-			continue
-		case !o.follow || r.Step == run.Over:
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(eventsLook):
-		}
-	}
-}
-
-// printEvents prints a page, and reports whether there was anything.
-func (e *env) printEvents(ctx context.Context, store run.Store, id string, o *runsEventsOptions) (bool, error) {
-	events, err := store.Events(ctx, id, o.after)
-	if err != nil {
-		return false, err
-	}
-	for i := range events {
-		o.after = events[i].Seq
-		if err := e.printEvent(&events[i], o.asJSON); err != nil {
-			return false, err
-		}
-	}
-	return len(events) > 0, nil
+	return noSuchRun(desk.events(ctx, id, o.after, o.follow, func(v *run.Event) error { return e.printEvent(v, o.asJSON) }))
 }
 
 func (e *env) printEvent(v *run.Event, asJSON bool) error {

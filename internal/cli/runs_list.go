@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -44,26 +43,12 @@ func newRunsListCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// runBook opens what is written down about runs, after those of dead processes
-// were ended.
-func (e *env) runBook(ctx context.Context, asJSON bool) (*app.App, run.Store, error) {
-	a, err := e.open(ctx)
-	if err != nil {
-		return nil, run.Store{}, e.configError(err, asJSON)
-	}
-	runs, err := e.openRuns(ctx, a)
-	if err != nil {
-		return nil, run.Store{}, err
-	}
-	return a, a.RunStore(), runs.Close()
-}
-
 func runRunsList(ctx context.Context, e *env, o *runsListOptions) error {
-	_, store, err := e.runBook(ctx, o.asJSON)
+	desk, err := e.runDesk(ctx)
 	if err != nil {
-		return err
+		return e.configError(err, o.asJSON)
 	}
-	list, err := store.List(ctx, o.Filter)
+	list, err := desk.list(ctx, o.Filter)
 	if err != nil {
 		return noSuchRun(err)
 	}
@@ -131,22 +116,14 @@ books again.`,
 	return cmd
 }
 
-// showPatience is how long show waits for the provider's books.
-const showPatience = 3 * time.Second
-
 func runRunsShow(ctx context.Context, e *env, id string, asJSON bool) error {
-	a, store, err := e.runBook(ctx, asJSON)
+	desk, err := e.runDesk(ctx)
 	if err != nil {
-		return err
+		return e.configError(err, asJSON)
 	}
-	r, err := store.Get(ctx, id)
+	r, err := desk.show(ctx, id)
 	if err != nil {
 		return noSuchRun(err)
-	}
-	if r.Bill.Provisional {
-		if bill, err := a.RunBill(ctx, id, showPatience); err == nil {
-			r.Bill = bill
-		}
 	}
 	if asJSON {
 		return e.printJSON(r)

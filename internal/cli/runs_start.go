@@ -63,7 +63,7 @@ Exit codes: 0 the agent answered, 1 it failed, 2 usage or configuration, 3 denie
 	return cmd
 }
 
-func runRunsStart(cmd *cobra.Command, e *env, o *startOptions) (err error) {
+func runRunsStart(cmd *cobra.Command, e *env, o *startOptions) error {
 	task, err := o.task(cmd, e)
 	if err != nil {
 		return err
@@ -72,17 +72,12 @@ func runRunsStart(cmd *cobra.Command, e *env, o *startOptions) (err error) {
 		return err
 	}
 	ctx := cmd.Context()
-	a, err := e.open(ctx)
+	desk, err := e.runDesk(ctx)
 	if err != nil {
 		return e.configError(err, o.asJSON)
 	}
-	runs, err := e.openRuns(ctx, a)
-	if err != nil {
-		return err
-	}
-	defer func() { err = firstOf(err, runs.Close()) }()
-	view := &runView{env: e, agentView: agentView{env: e, quiet: o.asJSON}, runs: runs}
-	receipt, err := runs.Do(ctx, task, view.event)
+	view := &runView{env: e, agentView: agentView{env: e, quiet: o.asJSON}}
+	receipt, err := desk.start(ctx, task, view)
 	if receipt == nil {
 		return asRunProblem(cmd, err)
 	}

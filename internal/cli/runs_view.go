@@ -13,7 +13,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/run"
 	money "github.com/atoll-run/atoll/internal/usage"
@@ -22,18 +21,18 @@ import (
 // runView shows a run under way as an agent at work is shown.
 type runView struct {
 	agentView
-	env    *env
-	runs   *app.Runs
-	begun  bool
-	done   func() // ends the progress line; nil if there is none
-	spoken bool   // some of the answer was shown as it came
+	env      *env
+	scripted func() string // says that no real model answers; nil if somebody else says so
+	begun    bool
+	done     func() // ends the progress line; nil if there is none
+	spoken   bool   // some of the answer was shown as it came
 }
 
 func (v *runView) event(e run.Event) {
 	if !v.begun {
 		v.begun = true
-		if notice := v.runs.Scripted(); notice != "" {
-			v.env.notice(notice)
+		if v.scripted != nil && v.scripted() != "" {
+			v.env.notice(v.scripted())
 		}
 	}
 	if v.quiet {

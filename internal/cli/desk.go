@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/client"
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	money "github.com/atoll-run/atoll/internal/usage"
+)
+
+// runDesk is where verbs about runs have their work done: by a gateway that is
+// running, which then owns the state directory, or by this process alone.
+type runDesk interface {
+	list(ctx context.Context, f run.Filter) ([]run.Receipt, error)
+	show(ctx context.Context, id string) (*run.Receipt, error)
+	// events tells those after a number; to follow is to go on until the end.
+	events(ctx context.Context, id string, after int64, follow bool, tell func(*run.Event) error) error
+	costs(ctx context.Context, f money.Filter) ([]money.RunCost, error)
+	start(ctx context.Context, t *app.Task, view *runView) (*run.Receipt, error)
+}
+
+// boxDesk is the same for verbs about sandboxes.
+type boxDesk interface {
+	sandboxes(ctx context.Context, limit int) ([]app.Listed, int, error)
+	choose(ctx context.Context, s app.Selector) ([]*sandbox.Entry, error)
+	recreate(ctx context.Context, entry *sandbox.Entry, discard bool) app.Recreated
+	prune(ctx context.Context, workspaces bool) (rows []pruned, silent, err error)
+}
+
+// gatewaySocket is where a running gateway listens for its owner, below the state
+// directory.
+const gatewaySocket = "gateway.sock"
+
+// localFlag adds --local.
+func localFlag(cmd *cobra.Command, e *env) {
+	cmd.PersistentFlags().BoolVar(&e.local, "local", false, "work in this process, even if a gateway is running")
+}
+
+func (e *env) runDesk(ctx context.Context) (runDesk, error) {
+	if g, err := e.gateway(ctx); g != nil || err != nil {
+		return g, err
+	}
+	a, err := e.open(ctx)
+	return alone{e, a}, err
+}
+
+func (e *env) boxDesk(ctx context.Context) (boxDesk, error) {
+	if g, err := e.gateway(ctx); g != nil || err != nil {
+		return g, err
+	}
+	a, err := e.open(ctx)
+	return alone{e, a}, err
+}
+
+// gateway is the gateway that is running, or nil.
+func (e *env) gateway(ctx context.Context) (*viaGateway, error) {
+	if e.local {
+		return nil, nil
+	}
+	settings, err := e.load()
+	if err != nil {
+		return nil, err
+	}
+	socket := filepath.Join(settings.Paths.AtollState, gatewaySocket)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, nil //nolint:nilerr // nobody is there
+	}
+	_ = conn.Close()
+	c, err := client.New(client.Options{Socket: socket})
+	return &viaGateway{c, settings}, err
+}

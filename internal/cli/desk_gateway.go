@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/client"
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/agent/envelope"
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/run"
+	money "github.com/atoll-run/atoll/internal/usage"
+)
+
+// viaGateway has the work done by the gateway that is running.
+type viaGateway struct {
+	client   *client.Client
+	settings *app.Settings
+}
+
+func (g viaGateway) list(ctx context.Context, f run.Filter) ([]run.Receipt, error) {
+	page, err := g.client.Runs(ctx, api.RunQuery{Limit: f.Most, Cursor: f.Before, Account: f.Account, GraphID: f.Variant, Open: f.Open})
+	if p, ok := errors.AsType[*api.Problem](err); ok && f.Before != "" && p.Code == "invalid_request" {
+		return nil, fmt.Errorf("run %s: %w", f.Before, run.ErrNotFound)
+	}
+	if err != nil {
+		return nil, told(err)
+	}
+	list := make([]run.Receipt, 0, len(page.Runs))
+	for i := range page.Runs {
+		list = append(list, *receiptOf(&page.Runs[i]))
+	}
+	return list, nil
+}
+
+func (g viaGateway) show(ctx context.Context, id string) (*run.Receipt, error) {
+	r, err := g.client.Run(ctx, id)
+	if err != nil {
+		return nil, told(err)
+	}
+	receipt := receiptOf(r)
+	if receipt.Bill.Provisional {
+		if cost, err := g.client.Cost(ctx, id); err == nil {
+			receipt.Bill = run.Bill(cost.Bill)
+		}
+	}
+	return receipt, nil
+}
+
+func (g viaGateway) events(ctx context.Context, id string, after int64, follow bool, tell func(*run.Event) error) error {
+	pass := func(e api.Event) error {
+		after = e.Seq
+		return tell(happened(&e))
+	}
+	if follow {
+		_, err := g.client.Events(ctx, id, after, pass)
+		return told(err)
+	}
+	for {
+		page, err := g.client.EventPage(ctx, id, after)
+		if err != nil {
+			return told(err)
+		}
+		for _, e := range page.Events {
+			if err := pass(e); err != nil {
+				return err
+			}
+		}
+		if len(page.Events) == 0 {
+			return nil
+		}
+	}
+}
+
+func (g viaGateway) costs(ctx context.Context, f money.Filter) ([]money.RunCost, error) {
+	q := api.CostQuery{Account: f.Account, Run: f.Run}
+	if !f.Since.IsZero() {
+		q.Since = f.Since.Format(time.RFC3339Nano)
+	}
+	costs, err := g.client.Costs(ctx, q)
+	if err != nil {
+		return nil, told(err)
+	}
+	list := make([]money.RunCost, 0, len(costs.Runs))
+	for _, c := range costs.Runs {
+		list = append(list, money.RunCost(c))
+	}
+	return list, nil
+}
+
+// start gives a task to the gateway and watches it. Ctrl-C ends the run, as it
+// ends one of this process.
+func (g viaGateway) start(ctx context.Context, t *app.Task, view *runView) (*run.Receipt, error) {
+	begun, err := g.client.Start(ctx, runRequest(t), "")
+	if err != nil {
+		return nil, told(err)
+	}
+	over, err := g.client.Events(ctx, begun.ID, 0, func(e api.Event) error {
+		view.event(*happened(&e))
+		return nil
+	})
+	if err != nil && ctx.Err() != nil {
+		over, err = g.client.Cancel(context.WithoutCancel(ctx), begun.ID)
+	}
+	if err != nil {
+		return nil, told(err)
+	}
+	return receiptOf(over), nil
+}
+
+func runRequest(t *app.Task) *api.RunRequest {
+	r := &api.RunRequest{
+		ID: t.ID, GraphID: t.Variant, Agent: t.AgentID, Account: t.Account, Model: t.Model, BranchName: t.Branch, Memory: t.Memory,
+		Timeout: int(t.Timeout / time.Second), Budget: api.Budget{USD: float64(t.Budget.MicroUSD) / 1e6, Tokens: t.Budget.Tokens},
+	}
+	for _, m := range t.Messages {
+		r.Messages = append(r.Messages, api.Message{Role: string(m.Role), Content: m.Text})
+	}
+	return r
+}
+
+// told is a problem of the gateway as the verb's own error would be.
+func told(err error) error {
+	p, ok := errors.AsType[*api.Problem](err)
+	if !ok {
+		return err
+	}
+	switch p.Code {
+	case "run_not_found":
+		return fmt.Errorf("%s: %w", p.Detail, run.ErrNotFound)
+	case "run_id_used":
+		return run.ErrOther
+	case "unknown_variant", "prompt_empty", "prompt_too_large", "prompt_invalid":
+		return advice.With(&run.Failure{Code: p.Code, Message: p.Detail}, p.Hint)
+	}
+	return advice.With(fmt.Errorf("the gateway: %w", p), cmp.Or(p.Hint, "the gateway's log has more, for request "+p.RequestID))
+}
+
+func receiptOf(r *api.Run) *run.Receipt {
+	return &run.Receipt{
+		ID: r.ID, Variant: r.GraphID, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Step: run.Step(r.Step), Text: r.Text,
+		Error: (*run.Failure)(r.Error), Bill: run.Bill(r.Bill),
+		Told:       run.Told{Session: r.Told.Session, Provider: r.Told.Provider, Model: r.Told.Model, Usage: envelope.Usage(r.Told.Usage)},
+		PeakMemory: r.PeakMemory, Notes: r.Notes, Created: r.Created, Started: r.Started, Ended: r.Ended, Warnings: r.Warnings,
+	}
+}
+
+func happened(e *api.Event) *run.Event {
+	return &run.Event{
+		Seq: e.Seq, At: e.At, Type: e.Type, Text: e.Text, Step: run.Step(e.Step), Call: (*chat.Call)(e.Call), IsError: e.IsError, TookMs: e.TookMs,
+		Usage: (*chat.Usage)(e.Usage), Bill: (*run.Bill)(e.Bill), Error: (*run.Failure)(e.Error), Notes: e.Notes,
+	}
+}
