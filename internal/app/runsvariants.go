@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,6 +45,28 @@ func (a *App) variants(cfg *config.Runs, program string, drive *gatewayDrive) ([
 			return nil, fmt.Errorf("runs.variants.%s: there is an agent of this id already", v.ID)
 		}
 		list = append(list, v)
+	}
+	return a.withExternals(list, cfg.External)
+}
+
+// withExternals adds the agents of other services.
+func (a *App) withExternals(list []run.Variant, externals []config.External) ([]run.Variant, error) {
+	for _, x := range externals {
+		if _, err := run.Find(list, x.ID); err == nil {
+			return nil, fmt.Errorf("runs.external.%s: there is an agent of this id already", x.ID)
+		}
+		e := run.External{ID: x.ID, Name: x.Name, Description: x.Description, URL: x.URL, Private: x.Private, Timeout: time.Duration(x.Timeout) * time.Second}
+		if x.HasToken {
+			source, err := a.KeySource(x.Token)
+			if err != nil {
+				return nil, fmt.Errorf("runs.external.%s.token: %w", x.ID, err)
+			}
+			e.Token = func(ctx context.Context) (string, error) {
+				token, err := source.Read(ctx)
+				return token.Reveal(), err
+			}
+		}
+		list = append(list, e.Variant())
 	}
 	return list, nil
 }

@@ -72,7 +72,9 @@ func (p *place) open() (asked func() int) {
 		p.t.Fatal(err)
 	}
 	options := runs.REST()
-	options.Identify = func(*http.Request) (*access.Caller, error) { return &access.Caller{Token: "socket", Scope: access.Admin}, nil }
+	options.Identify = func(*http.Request) (*access.Caller, error) {
+		return &access.Caller{Token: "socket", Scope: access.Admin}, nil
+	}
 	handler := rest.New(options)
 	n := make(chan int, 1)
 	n <- 0

@@ -27,6 +27,7 @@ var valueChecks = map[string]valueCheck{
 	"envValue":       checkEnvValue,
 	"extraHost":      checkExtraHost,
 	"hostPath":       checkHostPath,
+	"agentURL":       checkAgentURL,
 	"gatewayURL":     checkGatewayURL,
 	"hostName":       checkHostName,
 	"image":          checkWord,

@@ -22,6 +22,7 @@ var objectChecks = map[reflect.Type][]objectCheck{
 	reflect.TypeFor[llmProviderFile]():  {checkProvider},
 	reflect.TypeFor[runsOpenClawFile](): {checkOpenClawMode},
 	reflect.TypeFor[controlUIFile]():    {checkAnyOrigin},
+	reflect.TypeFor[externalFile]():     {checkExternal},
 	reflect.TypeFor[relayFile]():        {checkRelay, checkTokenOrApp},
 	reflect.TypeFor[relayAccountFile](): {checkTokenOrApp},
 }

@@ -5,6 +5,17 @@ type runsFile struct {
 	Concurrency *int                   `json:"concurrency" min:"1" max:"1000" doc:"Most runs of one process at the same time; others wait, and accounts take turns."`
 	OpenClaw    *runsOpenClawFile      `json:"openclaw" doc:"Which OpenClaw the variant sandbox:openclaw runs."`
 	Variants    map[string]variantFile `json:"variants" keys:"variantID" doc:"More agents that can be given a task, by the id that requests name."`
+
+	External map[string]externalFile `json:"external" keys:"variantID" doc:"Agents of other services, by the id that requests name: tasks are sent to their address."`
+}
+
+type externalFile struct {
+	Name        *string     `json:"name" check:"line" doc:"What people call it; default: its id."`
+	Description *string     `json:"description" check:"line" doc:"What it is, for people."`
+	URL         *string     `json:"url" required:"yes" check:"agentURL" doc:"Where tasks are posted to."`
+	Token       *llmKeyFile `json:"token" doc:"Where the bearer token comes from that it wants, if it wants one."`
+	Private     *bool       `json:"privateNetwork" doc:"Its name may stand for an address of this machine or of a private network. An address that is written in numbers need not be allowed."`
+	Timeout     *int        `json:"timeoutSeconds" min:"1" max:"86400" doc:"Seconds until a task is given up; default 600."`
 }
 
 type runsOpenClawFile struct {

@@ -23,6 +23,7 @@ type Runs struct {
 	Concurrency int          `json:"concurrency"`
 	OpenClaw    RunsOpenClaw `json:"openclaw"`
 	Variants    []RunVariant `json:"variants,omitzero"` // by id
+	External    []External   `json:"external,omitzero"` // by id
 }
 
 // RunsOpenClaw says which OpenClaw there is.
@@ -83,7 +84,8 @@ func (c *Config) Runs() (Runs, error) {
 		}
 		out.Variants = append(out.Variants, v)
 	}
-	return out, nil
+	out.External, err = c.externals(written.External)
+	return out, err
 }
 
 func (c *Config) runsOpenClaw(f *runsOpenClawFile) (o RunsOpenClaw, err error) {
