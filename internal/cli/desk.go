@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"net"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,10 +32,6 @@ type boxDesk interface {
 	recreate(ctx context.Context, entry *sandbox.Entry, discard bool) app.Recreated
 	prune(ctx context.Context, workspaces bool) (rows []pruned, silent, err error)
 }
-
-// gatewaySocket is where a running gateway listens for its owner, below the state
-// directory.
-const gatewaySocket = "gateway.sock"
 
 // localFlag adds --local.
 func localFlag(cmd *cobra.Command, e *env) {
@@ -68,7 +63,7 @@ func (e *env) gateway(ctx context.Context) (*viaGateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	socket := filepath.Join(settings.Paths.AtollState, gatewaySocket)
+	socket := settings.SocketPath()
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)

@@ -79,7 +79,7 @@ func (p *place) open() (asked func() int) {
 	n := make(chan int, 1)
 	n <- 0
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n <- <-n + 1; handler.ServeHTTP(w, r) })}
-	l, err := (&net.ListenConfig{}).Listen(p.t.Context(), "unix", filepath.Join(p.env["ATOLL_STATE_DIR"], "gateway.sock"))
+	l, err := (&net.ListenConfig{}).Listen(p.t.Context(), "unix", filepath.Join(p.env["ATOLL_STATE_DIR"], app.GatewaySocket))
 	if err != nil {
 		p.t.Fatal(err)
 	}
