@@ -91,6 +91,9 @@ func Config(o Options) ([]byte, error) {
 	}
 	if o.Mode == Gateway { // nothing is served but the protocol
 		f.Browser = &enabled{}
+		if o.Agents != Entries {
+			f.Canvas = &enabled{} // later releases have none
+		}
 	}
 	f.Agents.name(o.Agents)
 	return json.Marshal(&f, jsontext.WithIndent("  "), json.Deterministic(true))
@@ -173,6 +176,7 @@ type file struct {
 	Plugins *enabled `json:"plugins,omitempty"`
 	// Browser is nil where there is nothing to control one from.
 	Browser *enabled `json:"browser,omitempty"`
+	Canvas  *enabled `json:"canvasHost,omitempty"`
 }
 
 type (
