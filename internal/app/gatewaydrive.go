@@ -114,7 +114,7 @@ func (d *gatewayDrive) Lease(ctx context.Context, terms *grant.Terms) (string, e
 		}
 		select {
 		case <-ctx.Done():
-			return "", &run.Failure{Code: "no_slot", Message: err.Error() + ": write the gateway's configuration with more, by `atoll openclaw config --slots`"}
+			return "", &run.Failure{Code: run.NoSlot, Message: err.Error() + ": write the gateway's configuration with more, by `atoll openclaw config --slots`"}
 		case <-look.C:
 		}
 	}

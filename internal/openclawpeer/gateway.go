@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // Gateway is an `openclaw gateway` that runs.
@@ -26,6 +27,7 @@ type Gateway struct {
 func (p *Peer) StartGateway(ctx context.Context, h *Home) (*Gateway, error) {
 	ctx, stop := context.WithCancel(ctx)
 	g := &Gateway{cmd: p.command(ctx, h, "gateway", "run"), stop: stop, more: make(chan struct{}), ended: make(chan struct{})}
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it starts itself a second time
 	read, write := io.Pipe()
 	g.cmd.Stdout, g.cmd.Stderr = write, write
 	if err := g.cmd.Start(); err != nil {
@@ -35,7 +37,8 @@ func (p *Peer) StartGateway(ctx context.Context, h *Home) (*Gateway, error) {
 	go g.collect(read)
 	go func() {
 		err := g.cmd.Wait()
-		_ = write.CloseWithError(err) // never fails
+		_ = syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL) // whatever is left; mostly nothing
+		_ = write.CloseWithError(err)                         // never fails
 	}()
 	return g, nil
 }

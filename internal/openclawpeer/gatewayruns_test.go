@@ -33,6 +33,7 @@ type shop struct {
 	peer       *openclawpeer.Peer
 	home       *openclawpeer.Home
 	gateway    *openclawpeer.Gateway
+	ready      string // what it says when it serves
 	port       string
 	proxyPort  string
 	tokens     map[string]string // of openclaw.env
@@ -41,6 +42,9 @@ type shop struct {
 func openShop(t *testing.T, version string) *shop {
 	t.Helper()
 	s := &shop{T: t, dir: t.TempDir(), atoll: filepath.Join(programs(t), "atoll"), port: freePort(t), proxyPort: freePort(t)}
+	if s.ready = "listening on ws://"; version == openclawpeer.Current {
+		s.ready = "[gateway] ready"
+	}
 	var err error
 	if s.peer, err = openclawpeer.Find(version, os.Getenv); err != nil {
 		t.Fatal(err)
@@ -128,13 +132,28 @@ func (s *shop) startProxy() {
 		}
 	})
 	s.await("the proxy", func() bool {
-		response, err := http.Get("http://127.0.0.1:" + s.proxyPort + "/health") //nolint:noctx // It is a test.
-		if err != nil {
-			return false
-		}
-		_ = response.Body.Close()
-		return response.StatusCode == http.StatusOK
+		status, _, err := s.get("http://127.0.0.1:" + s.proxyPort + "/health")
+		return err == nil && status == http.StatusOK
 	})
+}
+
+func (s *shop) get(url string) (status int, text []byte, err error) {
+	request, err := http.NewRequestWithContext(s.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0, nil, err
+	}
+	return s.ask(request)
+}
+
+func (s *shop) ask(request *http.Request) (status int, text []byte, err error) {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: gatewayPatience}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	text, err = io.ReadAll(response.Body)
+	return response.StatusCode, text, err
 }
 
 func (s *shop) await(what string, done func() bool) {
@@ -156,10 +175,7 @@ func (s *shop) startGateway() {
 			s.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(s.Context(), gatewayPatience)
-		_, err = gateway.Await(ctx, "listening on ws://")
-		if err != nil {
-			_, err = gateway.Await(ctx, "[gateway] ready")
-		}
+		_, err = gateway.Await(ctx, s.ready)
 		cancel()
 		if err == nil {
 			s.gateway = gateway
@@ -270,13 +286,8 @@ func (s *shop) checkSlots() {
 		}
 		request.Header.Set("Authorization", "Bearer "+s.tokens[name])
 		request.Header.Set("Content-Type", "application/json")
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			s.Fatal(err)
-		}
-		_ = response.Body.Close()
-		if response.StatusCode != http.StatusUnauthorized {
-			s.Errorf("%s: %s", name, response.Status)
+		if status, _, err := s.ask(request); err != nil || status != http.StatusUnauthorized {
+			s.Errorf("%s: %d, %v", name, status, err)
 		}
 	}
 	if after := len(s.upstream.Rows()); after != before {
@@ -288,14 +299,9 @@ func (s *shop) checkSlots() {
 func (s *shop) checkPages() {
 	s.Helper()
 	for _, path := range []string{"/", "/chat", "/__openclaw__/canvas/", "/index.html", "/api/sessions"} {
-		response, err := http.Get("http://127.0.0.1:" + s.port + path) //nolint:noctx // It is a test.
-		if err != nil {
-			s.Fatal(err)
-		}
-		text, err := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		if err != nil || response.StatusCode == http.StatusOK || bytes.Contains(text, []byte("<html")) {
-			s.Errorf("%s: %s, %.200s", path, response.Status, text)
+		status, text, err := s.get("http://127.0.0.1:" + s.port + path)
+		if err != nil || status == http.StatusOK || bytes.Contains(text, []byte("<html")) {
+			s.Errorf("%s: %d, %v, %.200s", path, status, err, text)
 		}
 	}
 }

@@ -91,6 +91,7 @@ type Client struct {
 	mu      sync.Mutex
 	live    *link         // nil while there is no connection
 	refused error         // why there is none, if somebody must do something
+	last    error         // why there was none the last time
 	changed chan struct{} // closed and replaced when one of the two changes
 	streams map[string]*Stream
 	closed  bool
@@ -162,7 +163,7 @@ func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc
 func (c *Client) connected(ctx context.Context) (*link, error) {
 	for {
 		c.mu.Lock()
-		live, refused, changed, closed := c.live, c.refused, c.changed, c.closed
+		live, refused, last, changed, closed := c.live, c.refused, c.last, c.changed, c.closed
 		c.mu.Unlock()
 		switch {
 		case closed:
@@ -175,6 +176,9 @@ func (c *Client) connected(ctx context.Context) (*link, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
+			if last != nil {
+				return nil, fmt.Errorf("no connection to the gateway: %w: %w", context.Cause(ctx), last)
+			}
 			return nil, fmt.Errorf("no connection to the gateway: %w", context.Cause(ctx))
 		}
 	}

@@ -216,6 +216,10 @@ func TestClientWaitsForAGatewayThatIsNotReady(t *testing.T) {
 	if _, err := c.Hello(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
+	blind := client(t, "ws://127.0.0.1:1", func(o *protocol.ClientOptions) { o.Timeout = 300 * time.Millisecond })
+	if _, err := blind.Hello(t.Context()); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("it is not said why there is no connection: %v", err)
+	}
 }
 
 func TestClientProvesItsDevice(t *testing.T) {

@@ -76,6 +76,9 @@ func (c *Client) missed(err error) {
 		c.set(nil, refusal)
 		return
 	}
+	c.mu.Lock()
+	c.last = err
+	c.mu.Unlock()
 	c.set(nil, nil)
 }
 

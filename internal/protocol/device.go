@@ -32,7 +32,7 @@ type DeviceProof struct {
 	Nonce     string `json:"nonce"`
 }
 
-func (d *Device) public() ed25519.PublicKey { return d.key.Public().(ed25519.PublicKey) } //nolint:errcheck,forcetypeassert // It is what Public returns.
+func (d *Device) public() ed25519.PublicKey { return d.key.Public().(ed25519.PublicKey) } //nolint:forcetypeassert // It is what Public returns.
 
 // ID is how a gateway lists the device: the hash of its public key.
 func (d *Device) ID() string {

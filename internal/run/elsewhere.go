@@ -21,6 +21,9 @@ type Executor interface {
 	Abandon(ctx context.Context, j *Job) error
 }
 
+// NoSlot is the code of a run that waited for its turn until its time was up.
+const NoSlot = "no_slot"
+
 // order makes what a job needs in a place of its own; elsewhere that is nothing.
 func (v *Variant) order(j *Job) (argv []string, files []File, err error) {
 	if v.Elsewhere != nil {
@@ -41,7 +44,10 @@ func (c *course) visit(ctx context.Context) (string, *Failure) {
 	limited, cancel := context.WithTimeout(ctx, c.job.Timeout)
 	defer cancel()
 	e, err := c.variant.Elsewhere.Execute(limited, c.job, c.terms(), c.hear(ctx))
+	own, _ := errors.AsType[*Failure](err)
 	switch {
+	case own != nil && own.Code == NoSlot:
+		return "", own
 	case err != nil && limited.Err() != nil && ctx.Err() == nil:
 		return "", fail("timeout", "the agent was not done in time and was ended")
 	case err != nil:

@@ -27,6 +27,7 @@ type claw struct {
 	fork   bool                                          // it takes outboundHeaders
 	open   string
 	wrong  string // model that is set, whatever was asked
+	full   bool   // no slot is ever free
 
 	mu      sync.Mutex
 	boot    int
@@ -193,7 +194,11 @@ func (g *claw) reboot() {
 	}
 }
 
-func (g *claw) Lease(_ context.Context, terms *grant.Terms) (string, error) {
+func (g *claw) Lease(ctx context.Context, terms *grant.Terms) (string, error) {
+	if g.full {
+		<-ctx.Done()
+		return "", &run.Failure{Code: run.NoSlot, Message: "full"}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.leases[terms.Run] = terms
@@ -380,7 +385,8 @@ func TestGatewayRunOfTheDead(t *testing.T) {
 	o := w.clawRunner(g).Options
 	died := make(chan struct{})
 	g.agent = func(*clawSession, *protocol.AgentParams) {}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	o.Checkpoint = func(s run.Step) {
 		if s == run.Answered { // the answer is not written down
 			panic("killed")
@@ -400,6 +406,17 @@ func TestGatewayRunOfTheDead(t *testing.T) {
 	ended, err := run.New(o).Recover(t.Context())
 	if err != nil || len(ended) != 1 || ended[0].Error == nil || ended[0].Error.Code != "interrupted" || !slices.Contains(g.notes(), "abort agent:main:acme:r") {
 		t.Errorf("%+v, %v, %q", ended, err, g.notes())
+	}
+}
+
+func TestGatewayRunWithoutASlot(t *testing.T) {
+	w, g := newWorld(t), newClaw(t)
+	g.full = true
+	task := clawTask("r", "acme")
+	task.TimeoutMs = 300
+	r, err := w.clawRunner(g).Run(t.Context(), task, nil)
+	if err != nil || r.Error == nil || r.Error.Code != run.NoSlot {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

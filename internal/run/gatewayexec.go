@@ -138,7 +138,7 @@ func (g *gatewayExec) takesHeaders(ctx context.Context, client *protocol.Client,
 	}
 	err := client.Call(ctx, "sessions.patch", map[string]any{"key": key, "outboundHeaders": map[string]string{}}, nil)
 	refused, ok := errors.AsType[*protocol.Error](err)
-	if err != nil && !(ok && refusesHeaders(refused)) {
+	if err != nil && (!ok || !refusesHeaders(refused)) {
 		return false, err
 	}
 	g.probed, g.takes = hello, err == nil
