@@ -32,11 +32,12 @@ func configured(t *testing.T, mode openclaw.Mode) (*openclawpeer.Peer, *openclaw
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := openclaw.Config(openclaw.Options{Mode: mode, Agents: openclaw.Entries, Model: "small", Models: models})
+	text, err := openclaw.Config(openclaw.Options{Mode: mode, Agents: openclaw.Entries, Model: "small", Models: models, Slots: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := &openclawpeer.Home{Dir: t.TempDir(), Env: []string{"OPENCLAW_LOAD_SHELL_ENV=0", "OPENCLAW_GATEWAY_TOKEN=only-for-this-test-0123456789"}}
+	home := &openclawpeer.Home{Dir: t.TempDir(), Env: []string{"OPENCLAW_LOAD_SHELL_ENV=0", "OPENCLAW_GATEWAY_TOKEN=only-for-this-test-0123456789",
+		openclaw.SlotVariable(1) + "=none", openclaw.SlotVariable(2) + "=none"}}
 	own := strings.NewReplacer(`"/workspace"`, strconv.Quote(home.Workspace()), "18789", freePort(t)).Replace(string(text))
 	if err := home.Configure([]byte(own)); err != nil {
 		t.Fatal(err)

@@ -151,7 +151,7 @@ func (s *shop) ask(request *http.Request) (status int, text []byte, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
+	defer response.Body.Close()
 	text, err = io.ReadAll(response.Body)
 	return response.StatusCode, text, err
 }
@@ -227,7 +227,9 @@ func TestRunsAtARealGateway(t *testing.T) {
 			s.twoRuns()
 			s.checkBills()
 			s.checkSlots()
-			s.restart()
+			if version == openclawpeer.Earlier || os.Getenv("ATOLL_TEST_OPENCLAW_CURRENT") != "" { // the later one takes minutes to start again
+				s.restart()
+			}
 		})
 	}
 }
