@@ -127,13 +127,30 @@ func TestInvariant_OPENCLAW_ELEVATED_DISABLED(t *testing.T) {
 func startGateway(t *testing.T) (*openclawpeer.Peer, *openclawpeer.Home, *openclawpeer.Gateway) {
 	t.Helper()
 	peer, home := configured(t, openclaw.Gateway)
-	gateway, err := peer.StartGateway(context.WithoutCancel(t.Context()), home)
-	if err != nil {
-		t.Fatal(err)
+	return peer, home, startPatiently(t, peer, home, "[gateway] ready")
+}
+
+// startPatiently starts the gateway, again if it gives up: on a busy machine the
+// later release does not wait long enough for its own parts.
+func startPatiently(t *testing.T, peer *openclawpeer.Peer, home *openclawpeer.Home, ready string) *openclawpeer.Gateway {
+	t.Helper()
+	for range 8 {
+		gateway, err := peer.StartGateway(context.WithoutCancel(t.Context()), home)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), gatewayPatience)
+		_, err = gateway.Await(ctx, ready)
+		cancel()
+		if err == nil {
+			t.Cleanup(gateway.Stop)
+			return gateway
+		}
+		gateway.Stop()
+		t.Log(err)
 	}
-	t.Cleanup(gateway.Stop)
-	await(t, gateway, "[gateway] ready")
-	return peer, home, gateway
+	t.Fatal("the gateway does not start")
+	return nil
 }
 
 func await(t *testing.T, gateway *openclawpeer.Gateway, text string) string {

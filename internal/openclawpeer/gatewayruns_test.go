@@ -165,27 +165,9 @@ func (s *shop) await(what string, done func() bool) {
 	}
 }
 
-// startGateway starts the gateway, again if it gives up: on a busy machine the
-// later release does not wait long enough for its own parts.
 func (s *shop) startGateway() {
 	s.Helper()
-	for range 8 {
-		gateway, err := s.peer.StartGateway(context.WithoutCancel(s.Context()), s.home)
-		if err != nil {
-			s.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(s.Context(), gatewayPatience)
-		_, err = gateway.Await(ctx, s.ready)
-		cancel()
-		if err == nil {
-			s.gateway = gateway
-			s.Cleanup(gateway.Stop)
-			return
-		}
-		gateway.Stop()
-		s.Log(err)
-	}
-	s.Fatal("the gateway does not start")
+	s.gateway = startPatiently(s.T, s.peer, s.home, s.ready)
 }
 
 // run gives a task to the gateway, as a person does, and returns the receipt and
