@@ -2,10 +2,8 @@ package app
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent"
@@ -30,7 +28,7 @@ func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err
 	}
 	calls := &agentCalls{models: models}
 	if w.settle = models.Close; o.Models != nil {
-		w.settle = calls.end
+		w.settle = func() error { return w.settleShared(models) }
 	}
 	w.undo = append(w.undo, w.endModels)
 	if w.ledger, err = a.Ledger(ctx); err != nil {
@@ -77,44 +75,21 @@ type agentCalls struct {
 	models    *Models
 	door      llm.Door
 	transport *http.Transport
-	open      sync.WaitGroup // connections that the proxy has not done with
 }
 
 func (c *agentCalls) dial(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
-	c.open.Add(1)
-	c.models.Handle(&watchedConn{Conn: far, closed: sync.OnceFunc(c.open.Done)}, c.door)
+	c.models.Handle(far, c.door)
 	return near, nil
 }
 
 // callsPatience bounds the wait for what the last answer did cost.
 const callsPatience = time.Minute
 
-// end waits until everything that was asked is settled: the proxy closes a
-// connection after that.
-func (c *agentCalls) end() error {
-	if c.transport == nil {
-		return nil
-	}
-	c.transport.CloseIdleConnections()
-	done := make(chan struct{})
-	go func() { c.open.Wait(); close(done) }()
-	select {
-	case <-done:
-		return nil
-	case <-time.After(callsPatience):
-		return errors.New("what was asked of models is not settled yet")
-	}
-}
-
-// watchedConn tells when it is closed.
-type watchedConn struct {
-	net.Conn
-	closed func()
-}
-
-// Close implements net.Conn.
-func (c *watchedConn) Close() error {
-	defer c.closed()
-	return c.Conn.Close()
+// settleShared waits until everything that the agent asked of a proxy which is not
+// its own is settled.
+func (w *Worker) settleShared(models *Models) error {
+	ctx, cancel := context.WithTimeout(context.Background(), callsPatience)
+	defer cancel()
+	return models.Quiet(ctx, w.Run)
 }

@@ -21,10 +21,15 @@ func (w *Worker) Keep(ctx context.Context, out *agent.Outcome, failure error) er
 	if inside() {
 		return nil
 	}
+	return w.keep(ctx, out, failure, agentPatience)
+}
+
+// keep waits so long for the provider's figures; with no patience it does not ask.
+func (w *Worker) keep(ctx context.Context, out *agent.Outcome, failure error, patience time.Duration) error {
 	if _, err := w.Spent(ctx); err != nil {
 		return err
 	}
-	bill, err := w.app.RunBill(ctx, w.Run, agentPatience)
+	bill, err := w.app.RunBill(ctx, w.Run, patience)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (g *GatewayWorker) Work(ctx context.Context, job *session.Job, tell func(se
 	out, failure := w.Agent.Run(ctx, job.Message)
 	after := context.WithoutCancel(ctx)
 	spent, err := w.Spent(after)
-	err = errors.Join(err, w.Keep(after, out, failure), w.Close())
+	err = errors.Join(err, w.keep(after, out, failure, 0), w.Close()) // the provider's figures come with the next look
 	if err != nil {
 		g.app.logger.ErrorContext(ctx, "the end of a task", "run", w.Run, "error", err)
 	}

@@ -28,7 +28,8 @@ func (r *Runs) Settle(ctx context.Context, id string) (run.Bill, error) {
 	return r.app.RunBill(ctx, id, settlePatience)
 }
 
-// RunBill is what a run costs by the best word there is.
+// RunBill is what a run costs by the best word there is within so much time; with
+// none, by our own books.
 func (a *App) RunBill(ctx context.Context, id string, patience time.Duration) (run.Bill, error) {
 	ledger, err := a.Ledger(ctx)
 	if err != nil {
@@ -39,7 +40,7 @@ func (a *App) RunBill(ctx context.Context, id string, patience time.Duration) (r
 		return run.Bill{}, err
 	}
 	kept := a.hasUpstreamBooks(calls)
-	if kept {
+	if kept && patience > 0 {
 		a.reconcileRun(ctx, id, calls[0].At, patience)
 	}
 	receipt, err := billing.ReceiptOf(ctx, ledger, id)
