@@ -41,7 +41,11 @@ func (a *App) holdBranch(ctx context.Context, key string, tell func(string)) (*l
 	})
 }
 
-// relaySite is a session's sandbox as the relay sees it. Others may use it too.
+// RelaySite is a session's sandbox as the relay sees it.
+func RelaySite(s *Session) relay.Site { return s.relaySite(relayBefore) }
+
+// relaySite is a session's sandbox for programs that take no longer than a step.
+// Others may use it too.
 func (s *Session) relaySite(step time.Duration) relay.Site {
 	env := CommandEnv(s.Plan, s.Plan.Env.Passed)
 	return relay.Site{Place: relayPlace{s.Machine, env, step}, Root: s.Plan.Spec.Workdir, Link: "repo", Shared: true}
