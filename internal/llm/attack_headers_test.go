@@ -93,7 +93,7 @@ func TestAttack05_RouteAbuse(t *testing.T) {
 	for _, r := range []string{
 		"GET /v1/files", "POST /v1/files", "POST /v1/batches", "POST /v1/containers", "POST /v1/search", "GET /v1/vector_stores", "GET /v1/realtime",
 		"GET /v1/responses/resp_1", "DELETE /v1/responses/resp_1", "POST /v1/responses/resp_1/cancel", "GET /v1/model/info", "POST /v1/models", "DELETE /v1/models",
-		"GET /v1/chat/completions", "PUT /v1/chat/completions", "GET /spend/logs", "POST /key/generate", "POST /health", "GET /health/readiness", "POST /v1/embeddings",
+		"GET /v1/chat/completions", "PUT /v1/chat/completions", "GET /spend/logs", "POST /key/generate", "POST /health", "GET /health/readiness", "GET /v1/embeddings", "POST /v1/moderations",
 		"POST /v1/completions", "GET /metrics", "GET /", "PATCH /v1/messages", "get /v1/models",
 	} {
 		method, path, _ := strings.Cut(r, " ")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"io"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -29,6 +30,18 @@ type cuts struct {
 
 	mu   sync.Mutex
 	held map[cutKey]*cut
+	open map[cutKey]*flight
+}
+
+// wired is a connection over a wire that can break: machine's.
+type wired interface{ Lost() bool }
+
+// flight is a stream under way over a wire. One whose wire broke is about to
+// become a cut, when it next looks.
+type flight struct {
+	wire wired
+	over chan struct{} // closed when it has become one, or ended
+	next *flight       // of the same request
 }
 
 // cutKey is a request of a caller.
@@ -48,7 +61,7 @@ type cut struct {
 }
 
 func (c *cuts) init(keep time.Duration) {
-	c.keep, c.seed, c.held = keep, maphash.MakeSeed(), map[cutKey]*cut{}
+	c.keep, c.seed, c.held, c.open = keep, maphash.MakeSeed(), map[cutKey]*cut{}, map[cutKey]*flight{}
 }
 
 func (c *cuts) key(caller *Caller, r *route, body []byte) cutKey {
@@ -85,10 +98,59 @@ func (c *cuts) take(k cutKey) *cut {
 	return found
 }
 
+// giveBack holds an answer that could not be given after all.
+func (c *cuts) giveBack(k cutKey, answer *cut) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held[k] = answer
+}
+
 func (c *cuts) isEmpty() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.held) == 0
+	return len(c.held) == 0 && len(c.open) == 0
+}
+
+// depart notes a stream under way, if its wire can break.
+func (c *cuts) depart(k cutKey, over net.Conn) *flight {
+	wire, ok := over.(wired)
+	if !ok {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := &flight{wire: wire, over: make(chan struct{}), next: c.open[k]}
+	c.open[k] = f
+	return f
+}
+
+// arrive forgets it.
+func (c *cuts) arrive(k cutKey, f *flight) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := c.open[k]
+	at := &first
+	for *at != f {
+		at = &(*at).next
+	}
+	if *at = f.next; first == nil {
+		delete(c.open, k)
+	} else {
+		c.open[k] = first
+	}
+	close(f.over)
+}
+
+// falling is a stream of the same request whose wire broke, and that has not
+// noticed yet; nil if there is none.
+func (c *cuts) falling(k cutKey) *flight {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.open[k]
+	for f != nil && !f.wire.Lost() {
+		f = f.next
+	}
+	return f
 }
 
 // keptPiece is the smallest piece of memory for a stream that is kept.
@@ -100,12 +162,21 @@ type kept struct {
 	key    cutKey
 	events []byte
 	memory memory
+	flight *flight // nil: of a wire that cannot break
 }
 
 // free gives the memory back, if any was wanted.
 func (k *kept) free() {
 	if k.memory.room != nil {
 		k.memory.free()
+	}
+}
+
+// land ends the flight of a stream, if it had one.
+func (x *exchange) land() {
+	if f := x.kept.flight; f != nil {
+		x.kept.flight = nil
+		x.s.cuts.arrive(x.kept.key, f)
 	}
 }
 
@@ -132,6 +203,7 @@ func (x *exchange) keepCut(l *link, body *h1.Body) {
 	if x.kept.wanted {
 		place = x.s.cuts.begin(x.kept.key)
 	}
+	x.land()
 	if place == nil {
 		x.drain(l, body)
 		return
@@ -143,6 +215,20 @@ func (x *exchange) keepCut(l *link, body *h1.Body) {
 		place.whole, place.events = true, append(x.kept.events, x.w.split.Rest()...)
 		x.kept.events = nil
 	}
+}
+
+// keepWhole keeps an answer whose wire was found to be broken when all of it had
+// come.
+func (x *exchange) keepWhole() {
+	if !x.kept.wanted {
+		return
+	}
+	if place := x.s.cuts.begin(x.kept.key); place != nil {
+		place.whole, place.events = true, append(x.kept.events, x.w.split.Rest()...)
+		x.kept.events = nil
+		close(place.done)
+	}
+	x.land()
 }
 
 // readOn reads for nobody, until the end or a moment.
@@ -188,11 +274,18 @@ func (x *exchange) replay() (again, found bool) {
 	if !x.ask.Stream || x.s.cuts.isEmpty() {
 		return false, false
 	}
-	c := x.s.cuts.take(x.s.cuts.key(x.caller, x.route, x.body))
+	key := x.s.cuts.key(x.caller, x.route, x.body)
+	c := x.s.cuts.take(key)
+	if f := x.s.cuts.falling(key); c == nil && f != nil {
+		if err := x.awaitDone(f.over, time.Now().Add(x.s.cuts.keep)); err != nil {
+			return x.fail(err), true
+		}
+		c = x.s.cuts.take(key)
+	}
 	if c == nil {
 		return false, false
 	}
-	if err := x.awaitCut(c); err != nil {
+	if err := x.awaitDone(c.done, c.until.Add(x.s.options.Tick)); err != nil {
 		return x.fail(err), true
 	}
 	if !c.whole {
@@ -201,18 +294,23 @@ func (x *exchange) replay() (again, found bool) {
 	x.account.status, x.account.replayed = 200, true
 	x.w.out.Begin(x.streamHead(x.w.out.Buf[:0], &h1.Response{Status: 200}))
 	x.w.out.Append(c.events)
-	return x.flush(true) == nil && !x.c.q.Close, true
+	err := x.flush(true)
+	if x.isBroken(err) {
+		x.s.cuts.giveBack(key, c)
+	}
+	return err == nil && !x.c.q.Close, true
 }
 
-func (x *exchange) awaitCut(c *cut) error {
+// awaitDone waits for a channel to be closed, looking around meanwhile.
+func (x *exchange) awaitDone(done <-chan struct{}, until time.Time) error {
 	look := time.NewTicker(x.s.options.Tick)
 	defer look.Stop()
 	for {
 		select {
-		case <-c.done:
+		case <-done:
 			return nil
 		case <-look.C:
-			if err := x.lookAround(c.until.Add(x.s.options.Tick)); err != nil {
+			if err := x.lookAround(until); err != nil {
 				return err
 			}
 		}

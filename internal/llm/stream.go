@@ -25,7 +25,9 @@ func (x *exchange) stream(l *link, a *h1.Response) bool {
 	err := x.relay(l, &body)
 	ok := errors.Is(err, io.EOF)
 	if ok {
-		err = x.endStream()
+		if err = x.endStream(); x.isBroken(err) {
+			x.keepWhole()
+		}
 	}
 	switch {
 	case ok && !a.Close:
@@ -60,6 +62,9 @@ func (x *exchange) appendDown(dst []byte, a *h1.Response) []byte {
 func (x *exchange) forgetBody() {
 	if x.route.kind == asks && x.ask.Stream {
 		x.kept = kept{wanted: x.s.options.Broken != nil, key: x.s.cuts.key(x.caller, x.route, x.body), memory: memory{room: &x.s.room, least: keptPiece}}
+		if x.kept.wanted {
+			x.kept.flight = x.s.cuts.depart(x.kept.key, x.c.net)
+		}
 	}
 	x.body = nil
 	x.memory.free()
@@ -186,9 +191,9 @@ func (x *exchange) cutStream(l *link, body *h1.Body, why error) error {
 	if s, ok := errors.AsType[*stopError](why); ok {
 		return x.tellCut(s.problem)
 	}
-	broken, atCaller := errors.AsType[*callerError](why)
+	_, atCaller := errors.AsType[*callerError](why)
 	switch {
-	case atCaller && x.s.options.Broken != nil && x.s.options.Broken(broken.err):
+	case x.isBroken(why):
 		x.keepCut(l, body)
 	case atCaller || errors.Is(why, errGone):
 		x.drain(l, body)
@@ -198,6 +203,13 @@ func (x *exchange) cutStream(l *link, body *h1.Body, why error) error {
 	}
 	x.account.status, x.account.denied = 499, errGone.Error()
 	return why
+}
+
+// isBroken reports whether the caller's wire broke, rather than that the caller
+// has gone.
+func (x *exchange) isBroken(why error) bool {
+	at, ok := errors.AsType[*callerError](why)
+	return ok && x.s.options.Broken != nil && x.s.options.Broken(at.err)
 }
 
 func (x *exchange) tellCut(p *dialect.Problem) error {

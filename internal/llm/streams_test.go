@@ -45,6 +45,7 @@ func TestNoStreamIsTruncated(t *testing.T) {
 		group.Go(func() {
 			r := bufio.NewReader(conn)
 			for range each {
+				_ = conn.SetDeadline(time.Now().Add(eventually)) // of each answer
 				_, _ = io.WriteString(conn, request("POST", chatPath, helloStream))
 				if a := readAnswer(r, "POST"); a.err != nil || !strings.HasSuffix(a.body, "data: [DONE]\n\n") || strings.Count(a.body, "\n\n") != words+1 {
 					truncated.Add(1)

@@ -115,6 +115,17 @@ func (c *portConn) reason(err error) error {
 	}
 }
 
+// Lost reports whether the wire broke under the connection, which its users
+// notice only when they use it.
+func (c *portConn) Lost() bool {
+	select {
+	case <-c.live.Done():
+		return true
+	default:
+		return false
+	}
+}
+
 // GrantID implements grant.Caller: what the guest found out about the other end.
 func (c *portConn) GrantID() string { return c.caller.Grant }
 

@@ -20,7 +20,7 @@ func (r *Request) Answer(w http.ResponseWriter, t Turn) {
 	case r.Counts:
 		reply(w, map[string]int{"input_tokens": r.Usage(t).Prompt})
 	case r.Stream:
-		r.stream(newEvents(w, t.Cut), t)
+		r.stream(newEvents(w, t), t)
 	default:
 		reply(w, r.whole(t))
 	}
@@ -81,14 +81,14 @@ func reply(w http.ResponseWriter, body any) {
 type events struct {
 	w     http.ResponseWriter
 	flush *http.ResponseController
-	cut   int // how many events come before the connection breaks; 0: it does not
+	turn  Turn
 	sent  int
 }
 
-func newEvents(w http.ResponseWriter, cut int) *events {
+func newEvents(w http.ResponseWriter, t Turn) *events {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
-	return &events{w: w, flush: http.NewResponseController(w), cut: cut}
+	return &events{w: w, flush: http.NewResponseController(w), turn: t}
 }
 
 // send sends an event, with its name where the dialect has one.
@@ -99,8 +99,11 @@ func (e *events) send(name string, body any) {
 	}
 	fmt.Fprintf(e.w, "data: %s\n\n", data)
 	_ = e.flush.Flush()
-	if e.sent++; e.sent == e.cut {
+	if e.sent++; e.sent == e.turn.Cut {
 		panic(http.ErrAbortHandler) // how a handler breaks its connection
+	}
+	if e.turn.Hold != nil && e.sent == e.turn.HoldAfter {
+		<-e.turn.Hold
 	}
 }
 

@@ -25,6 +25,10 @@ type Turn struct {
 	Header map[string]string // of the answer
 	// Cut, if not 0, breaks the connection of a stream after so many events.
 	Cut int
+	// Hold, if not nil, holds a stream back after HoldAfter events, until it is
+	// closed.
+	Hold      <-chan struct{} `json:"-"`
+	HoldAfter int             `json:"-"`
 	// First is what the first requests for this turn get instead of it, one each.
 	First []Turn
 }

@@ -1,6 +1,7 @@
 // The Anthropic SDK at work. Each check that is named on the command line prints
 // a line of JSON: what it returns, and how many requests the SDK made for it.
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import Anthropic from '@anthropic-ai/sdk';
 
 let requests = 0;
@@ -48,6 +49,12 @@ const checks = {
     const once = () => client.messages.stream(ask('breaking')).finalMessage();
     const first = await failing(once);
     return { first, then: words(await once()) };
+  },
+  // A stream whose wire breaks is an error; the same request again gets the answer.
+  async again() {
+    const once = () => client.messages.stream(ask('held')).on('text', () => writeFileSync('begun', '')).finalMessage();
+    const failed = await once().then(() => false, () => true);
+    return { failed, text: words(await once()) };
   },
   denied: () => failing(() => client.messages.create(ask('forbidden'))),
   hosted: () => failing(() => client.messages.create(ask('words', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }))),

@@ -1,6 +1,7 @@
 // The OpenAI SDK at work. Each check that is named on the command line prints a
 // line of JSON: what it returns, and how many requests the SDK made for it.
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import OpenAI from 'openai';
 
 let requests = 0;
@@ -83,6 +84,15 @@ const checks = {
   async broken() {
     const first = await failing(async () => joined(await chat('breaking', { stream: true })));
     return { first, then: (await joined(await chat('breaking', { stream: true }))).text };
+  },
+  // A stream whose wire breaks is an error; the same request again gets the answer.
+  async again() {
+    const request = { model: 'held', messages: say('hello'), max_completion_tokens: 100, stream: true };
+    const failed = await client.chat.completions.create(request).then(async (stream) => {
+      for await (const chunk of stream) if (chunk.choices[0]?.delta?.content) writeFileSync('begun', '');
+      return false;
+    }).catch(() => true);
+    return { failed, text: (await joined(await client.chat.completions.create(request))).text };
   },
   denied: () => failing(() => chat('forbidden')),
   hosted: () => failing(() => client.responses.create({ model: 'words', input: 'hello', tools: [{ type: 'web_search' }] })),
