@@ -192,7 +192,7 @@ func TestARetryAfterABrokenWireIsNotBilledTwice(t *testing.T) {
 	ask(1<<20, helloStream).want(t, 200, "w99") // another run asks the same: it pays
 	caller.Run = "run-1"
 	ask(1<<20, `{"model":"good","stream":true}`).want(t, 200, "w99") // another question
-	if a := ask(100, helloStream); a.err == nil { // the wire breaks again
+	if a := ask(100, helloStream); a.err == nil {                    // the wire breaks again
 		t.Fatalf("the wire did not break: %s", a.body)
 	}
 	p.spent("run-1")
