@@ -31,6 +31,8 @@ type order struct {
 	Script  string
 	Hold    bool
 	Agent   string // a task for the agent, instead of all that
+	Gateway bool   // be a gateway
+	Grace   int64  // its grace, in nanoseconds
 	Tasks   int    // so many sessions, each with two tasks, until it is killed
 }
 
@@ -62,6 +64,8 @@ func (o *order) carryOut(ctx context.Context) error {
 		}
 	}
 	switch {
+	case o.Gateway:
+		return o.open(ctx, a)
 	case o.Agent != "":
 		return o.work(ctx, a)
 	case o.Tasks > 0:
