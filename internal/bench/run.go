@@ -34,6 +34,7 @@ type runStage struct {
 	options Options
 	dir     string
 	model   *scripted.Server
+	near    *scripted.Server // the same in a socket, for whoever has no network
 	n       int
 }
 
@@ -51,7 +52,10 @@ func runBench(ctx context.Context, o Options) (_ *Report, err error) {
 	if s.model, err = scripted.Listen(ctx, "tcp", "127.0.0.1:0", scripted.Script{scripted.Say("I am there.")}); err != nil {
 		return nil, err
 	}
-	s.model.Anew = true
+	if s.near, err = scripted.Listen(ctx, "unix", filepath.Join(s.dir, "model.sock"), scripted.Script{scripted.Say("I am there.")}); err != nil {
+		return nil, err
+	}
+	s.model.Anew, s.near.Anew = true, true
 	r := &Report{Bench: "run"}
 	for _, part := range []func(context.Context, *Report) error{s.sides, s.crowd} {
 		if err := part(ctx, r); err != nil {
@@ -62,11 +66,13 @@ func runBench(ctx context.Context, o Options) (_ *Report, err error) {
 }
 
 func (s *runStage) close() error {
-	var err error
-	if s.model != nil {
-		err = s.model.Close()
+	var problems []error
+	for _, model := range []*scripted.Server{s.model, s.near} {
+		if model != nil {
+			problems = append(problems, model.Close())
+		}
 	}
-	return errors.Join(err, os.RemoveAll(s.dir))
+	return errors.Join(append(problems, os.RemoveAll(s.dir))...)
 }
 
 // sides runs the same turn everywhere, one after the other.
@@ -154,19 +160,27 @@ func (s *runStage) bare(ctx context.Context) error {
 	return answered(cmd)
 }
 
-// dockerRun is the same agent in the same image, by Docker's own command. It may
-// use the host's network: it has no proxy to ask through.
+// dockerConfig has the agent in docker run ask its model at a socket: like a run,
+// it has no network.
+const dockerConfig = `{
+  agents: {defaults: {workspace: "/workspace", model: "p/m", sandbox: {mode: "off"}}}, tools: {host: true},
+  llm: {providers: {p: {kind: "openai", url: "unix:/model.sock", keys: [{env: "NO_KEY"}]}}},
+}`
+
+// dockerRun is the same agent in the same image, by Docker's own command, without
+// a network as well: making that takes the engine longer than all the rest.
 func (s *runStage) dockerRun(ctx context.Context) error {
 	work, err := os.MkdirTemp(s.dir, "docker")
 	if err != nil {
 		return err
 	}
-	file, err := s.config("docker-run", "", "/workspace")
-	if err != nil {
+	file := filepath.Join(s.dir, "docker-run.json5")
+	if err := os.WriteFile(file, []byte(dockerConfig), 0o644); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "docker", "run", "--rm", "--network", "host", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--user", "0:0",
+	cmd := exec.CommandContext(ctx, "docker", "run", "--rm", "--network", "none", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--user", "0:0",
 		"--memory", "512m", "-v", work+":/workspace", "-v", s.options.Self+":/opt/atoll/atoll:ro", "-v", file+":/atoll.json5:ro",
+		"-v", filepath.Join(s.dir, "model.sock")+":/model.sock", "-e", "NO_KEY=none",
 		"-e", "HOME=/workspace", "-e", "ATOLL_STATE_DIR=/workspace/.atoll", "-e", "ATOLL_CONFIG=/atoll.json5", "-w", "/workspace",
 		runImage, "/opt/atoll/atoll", "agent", "--local", "--json", "-m", runTask)
 	cmd.Env = append(os.Environ(), "DOCKER_HOST="+s.engine())

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"path/filepath"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/pattern"
@@ -29,6 +30,12 @@ func checkModel(n *node) (message, hint string) {
 // checkUpstreamURL wants an address that nothing can be smuggled in: who is
 // asked, and with which key, must be plain to see.
 func checkUpstreamURL(n *node) (message, hint string) {
+	if socket, ok := strings.CutPrefix(n.text, "unix:"); ok {
+		if !filepath.IsAbs(socket) || filepath.Clean(socket) != socket {
+			return "expected unix: and the plain absolute path of a socket", ""
+		}
+		return "", ""
+	}
 	u, err := url.Parse(n.text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":

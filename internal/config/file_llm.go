@@ -15,7 +15,7 @@ type llmFile struct {
 
 type llmProviderFile struct {
 	Kind   *string      `json:"kind" enum:"litellm|openai|anthropic" doc:"Who answers there. Only LiteLLM is asked for prices and bills."`
-	URL    *string      `json:"url" required:"yes" check:"upstreamURL" doc:"Where the API is, without /v1."`
+	URL    *string      `json:"url" required:"yes" check:"upstreamURL" doc:"Where the API is, without /v1; unix:/PATH is a socket (not of LiteLLM)."`
 	Keys   []llmKeyFile `json:"keys" required:"yes" doc:"Where keys come from; with several, the next one is used while one is refused or throttled."`
 	Models []string     `json:"models" check:"model" doc:"Models that are asked here; a name may end in *. Without any: all that no other provider names."`
 	Admin  *llmKeyFile  `json:"adminKey" doc:"LiteLLM's key for spend logs and virtual keys, if it is not the first of keys."`

@@ -1,8 +1,12 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
 )
 
 // LLM is llm.* with defaults.
@@ -157,6 +161,9 @@ func (l *LLMLimits) fill(f *llmLimitsFile) (err error) {
 func (c *Config) llmProvider(name string, f *llmProviderFile) (LLMProvider, error) {
 	p := LLMProvider{Name: name, Kind: DefaultLLMProvider, URL: *f.URL, Models: slices.Clone(f.Models)}
 	set(&p.Kind, f.Kind)
+	if p.Kind == DefaultLLMProvider && strings.HasPrefix(p.URL, "unix:") {
+		return p, advice.With(fmt.Errorf("llm.providers.%s.url: LiteLLM, which keeps books, cannot be reached at a socket", name), "give its address, or say of what other kind the provider is")
+	}
 	for i := range f.Keys {
 		key, err := c.llmKey(&f.Keys[i])
 		if err != nil {

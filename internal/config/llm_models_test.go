@@ -60,3 +60,14 @@ func TestProvidersOfModelsThatCannotBeUsed(t *testing.T) {
 		}
 	}
 }
+
+// A provider may be at a socket, but not one that keeps books.
+func TestProvidersAtSockets(t *testing.T) {
+	l, err := llmOf(t, `{llm:{embeddings:"s/e",providers:{s:{kind:"openai",url:"unix:/run/model.sock",keys:[{env:"X"}]}}}}`)
+	if err != nil || l.Providers[0].URL != "unix:/run/model.sock" || l.Embeddings != "s/e" {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if _, err := llmOf(t, `{llm:{providers:{s:{url:"unix:/run/model.sock",keys:[{env:"X"}]}}}}`); err == nil || !strings.Contains(err.Error(), "keeps books") {
+		t.Errorf("%v", err)
+	}
+}

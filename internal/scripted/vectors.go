@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"hash/fnv"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -72,10 +73,8 @@ func Vector(text string) []float32 {
 // placeOf is where a word counts, and how much: words without a concept little.
 func placeOf(word string) (place int, weight float64) {
 	for i, same := range concepts {
-		for _, known := range same {
-			if word == known {
-				return i, 1
-			}
+		if slices.Contains(same, word) {
+			return i, 1
 		}
 	}
 	h := fnv.New32a()

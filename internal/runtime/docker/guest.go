@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/moby/moby/api/types/mount"
+	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -35,6 +36,15 @@ type guestShelf struct {
 	mu        sync.Mutex
 	programs  map[string]guestProgram
 	delivered map[string]bool // by volume
+	checked   map[string]mark // by path
+}
+
+// mark is how a file is known again: whoever changes it, or puts another in its
+// place, changes one of these.
+type mark struct {
+	device, inode uint64
+	size          int64
+	changed       unix.Timespec
 }
 
 func (s *guestShelf) program(arch string, read func(string) ([]byte, error)) (guestProgram, error) {
@@ -94,7 +104,7 @@ func (r *Runtime) delivery(f *facts) Delivery {
 func (r *Runtime) shelveFile(p guestProgram) (string, error) {
 	dir := filepath.Join(r.options.StateDir, "guest", p.hash)
 	path := filepath.Join(dir, "atoll-guest")
-	if isShelved(path, p) {
+	if r.guests.holds(path, p) {
 		return path, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -106,22 +116,40 @@ func (r *Runtime) shelveFile(p guestProgram) (string, error) {
 	return path, nil
 }
 
-// isShelved checks the file itself, not only that there is one.
-func isShelved(path string, p guestProgram) bool {
+// holds checks the file itself, not only that there is one: again only if it
+// changed since.
+func (s *guestShelf) holds(path string, p guestProgram) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != guestMode || info.Size() != int64(len(p.body)) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || os.FileMode(st.Mode).Perm() != guestMode || st.Size != int64(len(p.body)) {
 		return false
 	}
+	now := mark{st.Dev, st.Ino, st.Size, st.Ctim}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.checked[path] == now {
+		return true
+	}
+	if !hasHash(f, p.hash) {
+		return false
+	}
+	if s.checked == nil {
+		s.checked = map[string]mark{}
+	}
+	s.checked[path] = now
+	return true
+}
+
+func hasHash(f *os.File, hash string) bool {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
 		return false
 	}
-	return hex.EncodeToString(sum.Sum(nil)) == p.hash
+	return hex.EncodeToString(sum.Sum(nil)) == hash
 }
 
 // cachedPiece is how much of the guest is written at once. The kernel caches a file
