@@ -85,19 +85,32 @@ func (c *call) agent() (any, error) {
 	if err := errors.Join(p.unsupported(), c.knows(p.Agent)); err != nil {
 		return nil, firstOf(err)
 	}
+	told := make(chan struct{}) // that it is accepted, before that it is over
 	rec, existing, err := c.submit(session.Task{
 		ID: p.ID, Key: p.key(), Message: p.Message, System: p.System, Headers: p.Headers,
 		Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Second, Origin: c.conn.id,
+	}, func(rec *session.Record, err error) {
+		<-told
+		c.second(rec, err)
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if existing && rec.State.Over() {
+	case existing && rec.State.Over():
 		return c.outcome(rec)
+	case existing:
+		c.aside(func() { c.join(rec) })
+	default:
+		c.respond(c.id, c.accepted(rec), nil)
+		close(told)
 	}
-	c.respond(c.id, c.accepted(rec), nil)
-	c.aside(func() { c.second(rec) })
 	return silence{}, nil
+}
+
+// join answers for a task that somebody asked for before, and is under way.
+func (c *call) join(rec *session.Record) {
+	c.respond(c.id, c.accepted(rec), nil)
+	c.second(c.server.Sessions.Wait(c.ctx, session.View{Account: rec.Account}, rec.ID))
 }
 
 // maxSeconds keeps a time limit within what can be counted; sessions have a limit
@@ -136,8 +149,9 @@ func (c *call) knows(agent string) error {
 }
 
 // submit hands a task over, within the token's quota, which it takes up until it
-// is over, whatever becomes of the connection.
-func (c *call) submit(t session.Task) (*session.Record, bool, error) {
+// is over, whatever becomes of the connection. Then is told the end; it is not
+// told of a task that was there before.
+func (c *call) submit(t session.Task, then func(*session.Record, error)) (*session.Record, bool, error) {
 	t.Account = c.caller.Account
 	end, err := c.server.Access.Limiter.Begin(c.ctx, c.caller)
 	if err != nil {
@@ -150,22 +164,25 @@ func (c *call) submit(t session.Task) (*session.Record, bool, error) {
 	}
 	view := session.View{Account: rec.Account}
 	c.server.work.Go(func() {
-		defer end()
-		_, _ = c.server.Sessions.Wait(c.server.ctx, view, rec.ID) // over is over
+		done, err := c.server.Sessions.Wait(c.server.ctx, view, rec.ID)
+		end()
+		if then != nil {
+			then(done, err)
+		}
 	})
 	return rec, false, nil
 }
 
-// second answers for the second time.
-func (c *call) second(rec *session.Record) {
-	done, err := c.server.Sessions.Wait(c.ctx, session.View{Account: rec.Account}, rec.ID)
-	if err != nil {
-		if c.ctx.Err() == nil {
-			c.respond(c.id, nil, c.explain(c.method.name, err))
-		}
+// second answers for the second time, when a task is over.
+func (c *call) second(rec *session.Record, err error) {
+	switch {
+	case c.ctx.Err() != nil: // nobody is there
+		return
+	case err != nil:
+		c.respond(c.id, nil, c.explain(c.method.name, err))
 		return
 	}
-	payload, err := c.outcome(done)
+	payload, err := c.outcome(rec)
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
 		c.respond(c.id, nil, e)
 		return

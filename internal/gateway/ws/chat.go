@@ -45,7 +45,7 @@ func (c *call) send() (any, error) {
 	}
 	rec, existing, err := c.submit(session.Task{
 		ID: p.ID, Key: of(p.Agent, p.Key), Message: p.Message, Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Millisecond, Origin: c.conn.id,
-	})
+	}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -59,8 +59,10 @@ type turnID struct{ account, task string }
 type turn struct {
 	seq     int64 // of frames of the stream "agent"
 	started int64
+	text    string    // of the message, so far
+	unsaid  string    // what of it was not told yet
+	saidAt  time.Time // when it last was
 	shown   string    // what the last delta of the chat said
-	text    string    // what was said since
 	at      time.Time // of that delta
 	touched time.Time
 }
@@ -102,6 +104,7 @@ func (n *narrator) tell(e *session.Event) {
 	case session.Changed:
 		n.server.hub.tell(e.Account, []told{changed(e, "patch")})
 	case session.Called, session.Returned:
+		n.server.hub.tell(e.Account, n.turn(e).rest(e))
 		n.server.hub.tellOrigin(e.Origin, e.Account, n.tool(e))
 	case session.Ended:
 		n.server.hub.tell(e.Account, n.end(e))

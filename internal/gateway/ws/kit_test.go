@@ -33,7 +33,8 @@ const patience = 60 * time.Second
 //	wait NAME   waits until NAME is let go
 //	fail WORDS  fails
 //	tool WORDS  calls a tool before it answers
-//	long N      says N thousand characters
+//	long N      says N thousand characters at once
+//	words N     says N thousand characters, word by word
 //
 // and answers everything else with four words.
 type hand struct {
@@ -89,6 +90,10 @@ func (h *hand) Work(ctx context.Context, job *session.Job, tell func(session.Eve
 		var n int
 		_, _ = fmt.Sscan(rest, &n)
 		answer = strings.Repeat("x", n*1000)
+	case "words":
+		var n int
+		_, _ = fmt.Sscan(rest, &n)
+		answer = strings.Repeat("word ", n*200)
 	}
 	for _, word := range strings.SplitAfter(answer, " ") {
 		tell(session.Event{Kind: session.Said, Delta: word})

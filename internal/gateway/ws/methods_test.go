@@ -302,3 +302,42 @@ func TestAnswerComesBeforeItsEvents(t *testing.T) {
 		}
 	})
 }
+
+// A long answer is told in fewer frames, and nothing of it is missing.
+func TestLongAnswersAreToldInFewerFrames(t *testing.T) {
+	e := gateway(t, ws.Limits{}).connect(4, fixed)
+	e.must("agent", map[string]any{"message": "words 20", "idempotencyKey": "w"})
+	final := e.event("chat", map[string]string{"state": "final"})
+	text, told := "", 0
+	frames, _, _ := e.so()
+	for _, f := range frames {
+		if f.text("stream") == "assistant" {
+			told++
+			if text += f.text("data", "delta"); text != f.text("data", "text") {
+				t.Fatalf("after %d frames the text is not what was said", told)
+			}
+		}
+	}
+	if want := strings.Repeat("word ", 4000); text != want || told >= 4000 {
+		t.Errorf("%d frames told %d characters, want %d", told, len(text), len(want))
+	}
+	if !strings.Contains(string(final.raw), text) {
+		t.Error("the end has another text")
+	}
+}
+
+// More tasks than calls may wait are answered all the same.
+func TestManyTasksOfOneConnection(t *testing.T) {
+	p := gateway(t, ws.Limits{Calls: 4})
+	e := p.connect(4, fixed)
+	var ids []string
+	for i := range 20 {
+		ids = append(ids, e.ask("agent", map[string]any{"message": "wait all", "sessionKey": fmt.Sprint("s", i), "idempotencyKey": fmt.Sprint("t", i)}))
+	}
+	close(p.hand.gate("all"))
+	for _, id := range ids {
+		if f := e.answer(id, 2); f.text("status") != "ok" {
+			t.Errorf("%s: %s", id, f.raw)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/session"
 )
@@ -68,19 +69,37 @@ func (n *narrator) start(e *session.Event) []told {
 	return frames
 }
 
-// say tells what a model says, at once; and in the chat, where every frame has the
-// whole text, not more often than clients can use.
-func (n *narrator) say(e *session.Event) []told {
+// Every frame of what is said has the whole text so far. Beyond smooth bytes of it
+// they come less often, or a long answer would be sent thousands of times.
+const (
+	smooth = 8 << 10
+	pause  = 50 * time.Millisecond
+)
+
+// say tells what a model says; and in the chat, not more often than clients can use.
+func (n *narrator) say(e *session.Event) (frames []told) {
 	t := n.turn(e)
-	t.seq++
 	t.text = e.Text
-	data := fields{"text": e.Text, "delta": e.Delta}
-	frames := []told{agentEvent(e, t.seq, "assistant", data, data)}
+	t.unsaid += e.Delta
+	if len(t.text) <= smooth || e.At.Sub(t.saidAt) >= pause {
+		frames = t.rest(e)
+	}
 	if e.At.Sub(t.at) >= n.server.Limits.Throttle {
 		t.at = e.At
 		frames = append(frames, t.delta(e, true))
 	}
 	return frames
+}
+
+// rest tells what was said and not told yet.
+func (t *turn) rest(e *session.Event) []told {
+	if t.unsaid == "" {
+		return nil
+	}
+	t.seq++
+	data := fields{"text": t.text, "delta": t.unsaid}
+	t.unsaid, t.saidAt = "", e.At
+	return []told{agentEvent(e, t.seq, "assistant", data, data)}
 }
 
 // delta tells the chat what was said since the last time. A text that does not go
@@ -110,8 +129,9 @@ func (n *narrator) used(e *session.Event) []told {
 		return nil
 	}
 	t := n.turn(e)
+	frames := t.rest(e)
 	t.seq++
-	return []told{agentEvent(e, t.seq, "usage", nil, fields{"outputTokens": e.Usage.Output})}
+	return append(frames, agentEvent(e, t.seq, "usage", nil, fields{"outputTokens": e.Usage.Output}))
 }
 
 // tool tells of a tool that begins or ends. What it printed is not told: it may be
@@ -143,6 +163,7 @@ func arguments(text string) any {
 // end tells how a task ended.
 func (n *narrator) end(e *session.Event) []told {
 	t := n.turn(e)
+	frames := t.rest(e)
 	t.seq++
 	r := e.Record
 	if r == nil {
@@ -150,11 +171,11 @@ func (n *narrator) end(e *session.Event) []told {
 	}
 	switch r.State {
 	case session.Failed:
-		return t.failed(e, r)
+		return append(frames, t.failed(e, r)...)
 	case session.Aborted:
-		return t.aborted(e, r)
+		return append(frames, t.aborted(e)...)
 	default:
-		return t.done(e, r)
+		return append(frames, t.done(e, r)...)
 	}
 }
 
@@ -187,7 +208,7 @@ func kindOf(code string) string {
 	return "unknown"
 }
 
-func (t *turn) aborted(e *session.Event, r *session.Record) []told {
+func (t *turn) aborted(e *session.Event) []told {
 	old, current := fields{"stopReason": "rpc"}, fields{"stopReason": "rpc"}
 	if text := t.text; text != "" {
 		old["message"], current["message"] = message(e, text), message(e, text)
