@@ -38,7 +38,7 @@ const maxAnswer = 64 << 20
 
 // New returns a client. It connects when it is asked something.
 func New(o Options) (*Client, error) {
-	transport := &http.Transport{IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: 0}
+	transport := &http.Transport{IdleConnTimeout: 30 * time.Second}
 	base := o.URL
 	switch {
 	case (o.URL == "") == (o.Socket == ""):

@@ -57,8 +57,8 @@ func (w *watched) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// patience bounds how long the next read or write of the connection may take.
-// Where there is no connection, as in some tests, there is nothing to bound.
+// receiveBy bounds how long reads of the connection may take from now on; where
+// there is no connection, there is nothing to bound. sendBy does so for writes.
 func (c *call) receiveBy(d time.Duration) {
 	_ = http.NewResponseController(c.w).SetReadDeadline(deadline(d))
 }

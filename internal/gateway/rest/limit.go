@@ -10,14 +10,13 @@ type Limit struct {
 	Beat    time.Duration // between signs of life on a stream of events; 15 s
 	Look    time.Duration // between looks at a run of another process; 1 s
 	Streams int           // of events, of one caller at once; 100
-	Answer  time.Duration // until an answer that is not a stream is there; 2 min
 }
 
 func (l *Limit) fill() {
 	for _, d := range []struct {
 		at    *time.Duration
 		value time.Duration
-	}{{&l.Receive, 30 * time.Second}, {&l.Send, 30 * time.Second}, {&l.Beat, 15 * time.Second}, {&l.Look, time.Second}, {&l.Answer, 2 * time.Minute}} {
+	}{{&l.Receive, 30 * time.Second}, {&l.Send, 30 * time.Second}, {&l.Beat, 15 * time.Second}, {&l.Look, time.Second}} {
 		if *d.at == 0 {
 			*d.at = d.value
 		}

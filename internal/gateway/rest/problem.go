@@ -34,9 +34,14 @@ func kinds() []kind {
 		{sandbox.ErrNotFound, http.StatusNotFound, "sandbox_not_found"},
 		{sandbox.ErrBusy, http.StatusConflict, "sandbox_busy"},
 		{sandbox.ErrDenied, http.StatusForbidden, "denied_by_policy"},
+		{context.Canceled, clientLeft, "cancelled"},
 		{context.DeadlineExceeded, http.StatusGatewayTimeout, "timeout"},
 	}
 }
+
+// clientLeft is the status of a request whose caller did not wait for the answer.
+// Only logs and metrics see it.
+const clientLeft = 499
 
 type kind struct {
 	err    error
@@ -48,7 +53,7 @@ type kind struct {
 func (c *call) problem(err error) *api.Problem {
 	p := c.classify(err)
 	p.Type, p.RequestID = cmp.Or(p.Type, "about:blank"), c.id
-	p.Title = cmp.Or(p.Title, http.StatusText(p.Status))
+	p.Title = cmp.Or(p.Title, http.StatusText(p.Status), "Client left")
 	return p
 }
 

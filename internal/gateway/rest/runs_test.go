@@ -98,6 +98,43 @@ func TestRunOutlivesItsReader(t *testing.T) {
 	}
 }
 
+// Whoever does not wait for an answer is no failure of the gateway's.
+func TestCallerLeaves(t *testing.T) {
+	o := newOffice(t, nil)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url+runsPath, strings.NewReader(`{"message":"sleep 1000"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Authorization": {"Bearer alice"}, "Content-Type": {"application/json"}, "Accept": {"application/json"}}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		if answer, err := o.client.Do(r); err == nil {
+			_ = answer.Body.Close()
+			t.Error("it did not wait")
+		}
+	}()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if list := into[api.Runs](t, o.ask("alice", http.MethodGet, runsPath+"?open=true", nil), http.StatusOK); len(list.Runs) == 1 && list.Runs[0].Step == "executing" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("it did not begin")
+		}
+	}
+	leave()
+	<-left
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if text := string(o.ask("root", http.MethodGet, "/metrics", nil).body); strings.Contains(text, `status="499"`) {
+			break
+		} else if strings.Contains(text, `status="500"`) || time.Now().After(end) {
+			t.Fatal(text)
+		}
+	}
+}
+
 func TestRunAnswersWhole(t *testing.T) {
 	o := newOffice(t, nil)
 	r := into[api.Run](t, o.ask("alice", http.MethodPost, runsPath, task("echo hi"), "Accept", "application/json"), http.StatusOK)
