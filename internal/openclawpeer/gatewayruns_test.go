@@ -300,6 +300,23 @@ func (s *shop) checkToken() {
 	if refusal, ok := errors.AsType[*protocol.Refusal](err); !ok || refusal.Reason.Detail() != "AUTH_TOKEN_MISMATCH" {
 		s.Errorf("with a wrong token: %v", err)
 	}
+	s.checkDevice()
+}
+
+// checkDevice has the gateway take our identity: from this machine it pairs by
+// itself, and wants the signature to be right all the same.
+func (s *shop) checkDevice() {
+	s.Helper()
+	device, err := protocol.NewDevice(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		s.Fatal(err)
+	}
+	c := protocol.NewClient(protocol.ClientOptions{URL: "ws://127.0.0.1:" + s.port, Device: device, Handshake: time.Minute, Timeout: gatewayPatience,
+		Token: func(context.Context) (string, error) { return s.tokens["OPENCLAW_GATEWAY_TOKEN"], nil }})
+	defer c.Close()
+	if _, err := c.Hello(s.Context()); err != nil {
+		s.Errorf("with a device: %v", err)
+	}
 }
 
 // restart ends the gateway in the middle of a run. The run comes to an end that
