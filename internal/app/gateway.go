@@ -57,7 +57,6 @@ type Gateway struct {
 	ws       *ws.Server
 	rest     *rest.Server
 	door     *gateway.Server
-	stop     context.CancelFunc
 	work     sync.WaitGroup
 	closers  []func() // what was opened, in order
 }

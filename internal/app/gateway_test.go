@@ -81,6 +81,22 @@ func (s *site) gateway(grace time.Duration) *service {
 	return &service{Client: c, address: strings.TrimSpace(line), ended: ended, signal: func(n syscall.Signal) { _ = cmd.Process.Signal(n) }}
 }
 
+// status asks over TCP; it is 0 if nobody takes the connection.
+func (g *service) status(t *testing.T, path string) int {
+	t.Helper()
+	plain := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+g.address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := plain.Do(r)
+	if err != nil {
+		return 0
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode
+}
+
 // valve stands before a model: requests pass, wait, or find nobody.
 type valve struct {
 	held, away atomic.Bool
@@ -201,7 +217,7 @@ func TestGatewayDrains(t *testing.T) {
 	}()
 	eventually(t, "the task did not begin", func() bool { return v.waiting.Load() > 0 })
 	g.signal(syscall.SIGTERM)
-	eventually(t, "it still takes connections", func() bool { _, err := http.Get("http://" + g.address + "/health"); return err != nil }) //nolint:bodyclose // it is to fail
+	eventually(t, "it still takes connections", func() bool { return g.status(t, "/health") == 0 })
 	close(v.release)
 	if task := <-answers; task == nil || task.State != "done" {
 		t.Errorf("%+v", task)
@@ -267,14 +283,7 @@ func TestGatewayDiskFull(t *testing.T) {
 	}
 	filler := filepath.Join(s.state, "filler")
 	fill(t, filler)
-	ready := func() int {
-		answer, err := http.Get("http://" + g.address + "/ready")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = answer.Body.Close()
-		return answer.StatusCode
-	}
+	ready := func() int { return g.status(t, "/ready") }
 	eventually(t, "a full disk, and ready", func() bool { return ready() == http.StatusServiceUnavailable })
 	if task, err := g.Send(t.Context(), "agent:main:ann:r", &api.SendRequest{Message: "x", Account: "ann"}, "full"); err == nil && task.State == "done" {
 		t.Errorf("carried out: %+v", task)
@@ -311,7 +320,7 @@ func fill(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // it only takes up room
+	defer f.Close()
 	for block := make([]byte, 1<<16); err == nil; _, err = f.Write(block) {
 	}
 	if !errors.Is(err, unix.ENOSPC) {

@@ -22,8 +22,8 @@ const gatewayTokenFile = "gateway.token"
 
 // The variables that may hold a token that does everything.
 const (
-	ownTokenVariable      = "ATOLL_GATEWAY_TOKEN"    //nolint:gosec // the name of a variable
-	openclawTokenVariable = "OPENCLAW_GATEWAY_TOKEN" //nolint:gosec // the name of a variable
+	ownTokenVariable      = "ATOLL_GATEWAY_TOKEN"
+	openclawTokenVariable = "OPENCLAW_GATEWAY_TOKEN"
 )
 
 // GatewayTokens is where tokens of the gateway are made and verified.

@@ -46,7 +46,7 @@ func open(t *testing.T, change func(*gateway.Options)) *gateway.Server {
 	}
 	s.Start()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
 		defer cancel()
 		if err := s.Close(ctx); err != nil {
 			t.Error(err)
@@ -79,7 +79,7 @@ func do(t *testing.T, client *http.Client, r *http.Request) (status int, body st
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
+	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		t.Fatal(err)

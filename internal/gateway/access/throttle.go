@@ -23,9 +23,10 @@ type failures struct {
 
 const (
 	// Failures is how often an address may fail within FailureWindow.
-	Failures      = 10
+	Failures = 10
+	// FailureWindow is how long a failure counts.
 	FailureWindow = time.Minute
-	// Lockout is how long it is not listened to then.
+	// Lockout is how long an address is not listened to then.
 	Lockout  = 5 * time.Minute
 	maxPeers = 10_000
 )
