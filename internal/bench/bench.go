@@ -62,6 +62,7 @@ func All() []Bench {
 		{"files", "files over the wire, beside OpenClaw's way and a raw copy", filesBench},
 		{"proxy", "requests to models through the proxy, beside nginx", proxyBench},
 		{"relay", "a repository into a sandbox and commits out of it, beside plain git; judging the commits", relayBench},
+		{"gateway", "tasks through the gateway, beside the real OpenClaw; many sessions at once; many that rest", gatewayBench},
 		{"run", "a task for an agent in a sandbox of its own, beside the bare agent and docker run; fifty at once", runBench},
 		{"start", "from nothing to a first command's result, beside bwrap and Docker; hundreds alive, a crowd at once", startBench},
 	}

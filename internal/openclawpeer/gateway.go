@@ -92,3 +92,6 @@ func (g *Gateway) Stop() {
 	g.stop()
 	<-g.ended
 }
+
+// PID is the gateway's process.
+func (g *Gateway) PID() int { return g.cmd.Process.Pid }

@@ -11,6 +11,7 @@ type SessionEvent struct {
 	SessionKey string          `json:"sessionKey"`
 	Seq        int64           `json:"seq"`
 	Stream     string          `json:"stream"`
+	TS         int64           `json:"ts"` // when it happened, ms
 	Data       json.RawMessage `json:"data"`
 }
 
