@@ -23,7 +23,7 @@ type Options struct {
 
 // Limits bound what callers can make the service keep and do.
 type Limits struct {
-	Running    int           // tasks at once; default 64
+	Running    int           // tasks at once, most of which wait for models; default 512
 	PerSession int           // tasks that wait in one session; default 32
 	PerAccount int           // tasks that wait in all sessions of an account; default 1,024
 	Waiting    int           // tasks that wait, of everybody; default 4,096
@@ -36,7 +36,7 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	l.Running = cmp.Or(l.Running, 64)
+	l.Running = cmp.Or(l.Running, 512)
 	l.PerSession = cmp.Or(l.PerSession, 32)
 	l.PerAccount = cmp.Or(l.PerAccount, 1024)
 	l.Waiting = cmp.Or(l.Waiting, 4096)

@@ -39,6 +39,10 @@ const (
 	busyPause   = 2 * time.Millisecond
 )
 
+// keptConnections stay open for the next who asks: to open one takes longer than
+// most of what is asked, and a service is asked by many at once.
+const keptConnections = 16
+
 // logPages is how long the write-ahead log grows before it is moved into the
 // file: every process that opens the file reads the log first.
 const logPages = 200
@@ -65,6 +69,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
+	handle.SetMaxIdleConns(keptConnections)
 	db := &DB{DB: handle, path: path}
 	if err := db.prepare(ctx); err != nil {
 		_ = handle.Close()

@@ -34,24 +34,28 @@ func (t Tool) Check(args jsontext.Value) error { return t.check(args) }
 func (t Tool) Schema() jsontext.Value { return t.schema() }
 
 // All returns every tool, in the order in which they are shown.
-func All() []Tool {
+func All() []Tool { return slices.Clone(all()) }
+
+// all makes the tools when they are first wanted, and their schemas with them: an
+// agent is told them at every turn.
+var all = sync.OnceValue(func() []Tool {
 	return []Tool{
 		execTool(), processTool(),
 		readTool(), writeTool(), editTool(), patchTool(), lsTool(), grepTool(), imageTool(),
 		fetchTool(), searchTool(),
 		sessionsListTool(), sessionsHistoryTool(), memorySearchTool(), memoryGetTool(),
 	}
-}
+})
 
 // Find returns the tool of a name or alias.
 func Find(name string) (Tool, bool) {
 	name = policy.NormalizeTool(name)
-	all := All()
-	at := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name || slices.Contains(t.Aliases, name) })
+	tools := all()
+	at := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name || slices.Contains(t.Aliases, name) })
 	if at < 0 {
 		return Tool{}, false
 	}
-	return all[at], true
+	return tools[at], true
 }
 
 // define makes a tool of a function on checked arguments.
