@@ -25,7 +25,7 @@ const (
 	gatewayRounds    = 10   // of the same call, side by side
 	gatewaySessions  = 500  // that an agent works for at once
 	gatewayTurns     = 2    // of each
-	gatewayLinks     = 25   // connections that they share
+	gatewayLinks     = 4    // connections that they share, each of which is told of all
 	gatewayIdle      = 2000 // sessions that exist and nothing more
 	gatewayIdleLinks = 5000 // connections that do nothing
 
