@@ -240,7 +240,7 @@ func TestHostImageIsNotShared(t *testing.T) {
 	}
 	many = true
 	o.ask(ann, sessions.Task{ID: "t2", Key: "main", Message: "x"})
-	if rec := o.over(ann, "t2"); rec.State != sessions.Failed || rec.Code != "sandbox_unavailable" || !strings.Contains(rec.Problem, "several accounts") {
+	if rec := o.over(ann, "t2"); rec.State != sessions.Failed || rec.Code != "sandbox_unavailable" || !strings.Contains(rec.Problem, "several accounts") || !strings.Contains(rec.Problem, "name an image") {
 		t.Errorf("several: %+v", rec)
 	}
 }

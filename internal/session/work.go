@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/advice"
 )
 
 var (
@@ -140,9 +142,17 @@ func judge(failure error) (state State, code, problem string) {
 	case errors.Is(failure, errAborted):
 		return Aborted, "aborted", failure.Error()
 	case errors.As(failure, &coded):
-		return Failed, coded.Code, failure.Error()
+		return Failed, coded.Code, problemOf(failure)
 	}
-	return Failed, CodeFailed, failure.Error()
+	return Failed, CodeFailed, problemOf(failure)
+}
+
+// problemOf is an error as people are told, with what to do about it.
+func problemOf(failure error) string {
+	if hint := advice.Of(failure); hint != "" {
+		return failure.Error() + " (" + hint + ")"
+	}
+	return failure.Error()
 }
 
 // Saving is tried so often, so long apart: a disk may be full for a moment.
