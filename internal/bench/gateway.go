@@ -164,7 +164,7 @@ func (s *gatewayStage) close() error {
 }
 
 func (s *gatewayStage) remove() error {
-	cmd := exec.Command(s.options.Self, "sandbox", "recreate", "--all", "--force")
+	cmd := exec.CommandContext(context.Background(), s.options.Self, "sandbox", "recreate", "--all", "--force")
 	cmd.Env = s.child.Env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("remove the sandboxes: %w: %s", err, out)

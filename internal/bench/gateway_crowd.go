@@ -72,9 +72,11 @@ func gatewayCrowd(ctx context.Context, o Options, r *Report) (err error) {
 	c := &audience{}
 	before, start := processCPU(s.child.Process.Pid), time.Now()
 	var all sync.WaitGroup
+	var clients []*protocol.Client
+	defer func() { closeLinks(clients) }()
 	for link := range gatewayLinks {
 		client := s.client()
-		defer client.Close()
+		clients = append(clients, client)
 		for n := range gatewaySessions / gatewayLinks {
 			all.Go(func() { c.session(ctx, client, fmt.Sprintf("agent:main:crowd-%d-%d", link, n)) })
 		}
@@ -168,11 +170,7 @@ func gatewayRest(ctx context.Context, o Options, r *Report) (err error) {
 	}
 	sessions := treeMB(s.child.Process.Pid)
 	links, err := s.idle(ctx, gatewayIdleLinks)
-	defer func() {
-		for _, link := range links {
-			link.Close()
-		}
-	}()
+	defer closeLinks(links)
 	if err != nil {
 		return err
 	}
@@ -182,6 +180,12 @@ func gatewayRest(ctx context.Context, o Options, r *Report) (err error) {
 	r.Ratios = append(r.Ratios, atMost("KB of an idle session", max(0, sessions-empty)*1024/gatewayIdle, gatewayIdleKB),
 		atMost(fmt.Sprintf("MB of the gateway with %d idle connections", gatewayIdleLinks), full, gatewayIdleLinksMB))
 	return nil
+}
+
+func closeLinks(links []*protocol.Client) {
+	for _, link := range links {
+		link.Close()
+	}
 }
 
 // idle opens connections that say hello and nothing more.

@@ -160,7 +160,7 @@ func tree(pid int) []int {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, list := range lists {
 		text, _ := os.ReadFile(list)
-		for _, child := range strings.Fields(string(text)) {
+		for child := range strings.FieldsSeq(string(text)) {
 			n, _ := strconv.Atoi(child)
 			all = append(all, tree(n)...)
 		}

@@ -51,7 +51,7 @@ func (h *Host) io(l IO) []setting {
 // all.
 func (h *Host) rates(disk blockdev.Disk, l IO) []setting {
 	var list []setting
-	together := disk.String()
+	together := []string{disk.String()}
 	for _, rate := range []struct {
 		value        int64
 		file, option string
@@ -61,11 +61,11 @@ func (h *Host) rates(disk blockdev.Disk, l IO) []setting {
 		if rate.value > 0 {
 			number := strconv.FormatInt(rate.value, 10)
 			list = append(list, setting{Rate, "blkio", "blkio.throttle." + rate.file + "_device", disk.String() + " " + number})
-			together += " " + rate.option + "=" + number
+			together = append(together, rate.option+"="+number)
 		}
 	}
 	if len(list) > 0 && h.unified("io") {
-		return []setting{{Rate, "io", "io.max", together}}
+		return []setting{{Rate, "io", "io.max", strings.Join(together, " ")}}
 	}
 	return list
 }

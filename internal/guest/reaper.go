@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"sync"
@@ -93,16 +94,16 @@ func (r *reaper) leads(pid int) (mark, bool) {
 // of an orphan that somebody else left to process 1.
 func (r *reaper) run(children <-chan os.Signal) {
 	for {
-		switch err := awaitEnd(); err {
-		case nil:
+		switch err := awaitEnd(); {
+		case err == nil:
 			r.reap()
 			runtime.Gosched() // to whoever waited for it, before this thread waits again
-		case unix.ECHILD:
+		case errors.Is(err, unix.ECHILD):
 			select {
 			case <-children:
 			case <-r.began:
 			}
-		case unix.EINTR:
+		case errors.Is(err, unix.EINTR):
 		default: // the kernel does not let us wait: then the signal must do
 			<-children
 			r.reap()

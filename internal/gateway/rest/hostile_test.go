@@ -121,8 +121,8 @@ func TestSlowReaders(t *testing.T) {
 	waiting := o.start("alice", "sleep 1000")
 	path = runsPath + "/" + waiting.ID + "/events"
 	for range 2 {
-		open := o.open(t.Context(), "alice", http.MethodGet, path, nil)
-		defer open.Body.Close()
+		open := o.open(t.Context(), "alice", "GET "+path, nil)
+		t.Cleanup(func() { _ = open.Body.Close() })
 	}
 	problem(t, o.ask("alice", http.MethodGet, path, nil), http.StatusTooManyRequests, "too_many_requests")
 	into[api.Run](t, o.ask("alice", http.MethodDelete, runsPath+"/"+waiting.ID, nil), http.StatusOK)

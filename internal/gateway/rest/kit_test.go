@@ -166,7 +166,7 @@ type answer struct {
 // ask sends a request as one of the callers.
 func (o *office) ask(who, method, path string, body any, header ...string) answer {
 	o.t.Helper()
-	response := o.open(o.t.Context(), who, method, path, body, header...)
+	response := o.open(o.t.Context(), who, method+" "+path, body, header...)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
@@ -175,8 +175,10 @@ func (o *office) ask(who, method, path string, body any, header ...string) answe
 	return answer{response, text}
 }
 
-func (o *office) open(ctx context.Context, who, method, path string, body any, header ...string) *http.Response {
+// open sends a request, named by method and path, and leaves its answer to be read.
+func (o *office) open(ctx context.Context, who, what string, body any, header ...string) *http.Response {
 	o.t.Helper()
+	method, path, _ := strings.Cut(what, " ")
 	var content io.Reader
 	switch b := body.(type) {
 	case nil:
@@ -216,13 +218,13 @@ func into[T any](t *testing.T, a answer, status int) *T {
 }
 
 // problem reads a problem, and checks what all of them have.
-func problem(t *testing.T, a answer, status int, code string) *api.Problem {
+func problem(t *testing.T, a answer, status int, code string) api.Problem {
 	t.Helper()
 	p := into[api.Problem](t, a, status)
 	if p.Code != code || p.Status != status || p.Title == "" || p.Type == "" || p.RequestID != a.Header.Get(rest.RequestID) || a.Header.Get("Content-Type") != api.ProblemType {
 		t.Errorf("%s %s: %s; want %d %s", a.Request.Method, a.Request.URL.Path, a.body, status, code)
 	}
-	return p
+	return *p
 }
 
 // sse is one event of a stream.

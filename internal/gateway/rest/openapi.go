@@ -104,8 +104,7 @@ func (r *route) parameters(schemas schemaBook) (list []any) {
 	if r.query == nil {
 		return list
 	}
-	for i := range r.query.NumField() {
-		field := r.query.Field(i)
+	for field := range r.query.Fields() {
 		list = append(list, object{"name": field.Tag.Get("query"), "in": "query", "description": field.Tag.Get("doc"), "schema": schemas.field(field)})
 	}
 	return list

@@ -44,7 +44,7 @@ func (o *office) until(who, id, step string) *api.Run {
 
 func TestRunAsEvents(t *testing.T) {
 	o := newOffice(t, nil)
-	response := o.open(t.Context(), "alice", http.MethodPost, runsPath, task("echo 'say one' >&2; echo hello"))
+	response := o.open(t.Context(), "alice", "POST "+runsPath, task("echo 'say one' >&2; echo hello"))
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatal(response.Status, response.Header)
@@ -89,7 +89,7 @@ func TestEventsResume(t *testing.T) {
 func TestRunOutlivesItsReader(t *testing.T) {
 	o := newOffice(t, nil)
 	ctx, leave := context.WithCancel(t.Context())
-	response := o.open(ctx, "alice", http.MethodPost, runsPath, task("sleep 0.3; echo still here"))
+	response := o.open(ctx, "alice", "POST "+runsPath, task("sleep 0.3; echo still here"))
 	leave()
 	_ = response.Body.Close()
 	id := strings.TrimPrefix(response.Header.Get("Location"), runsPath+"/")

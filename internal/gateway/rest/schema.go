@@ -45,8 +45,7 @@ func (b schemaBook) named(t reflect.Type) object {
 		s := object{"type": "object"}
 		b[t.Name()] = s // before its fields, which may be of its own type
 		properties, required := object{}, []string{}
-		for i := range t.NumField() {
-			field := t.Field(i)
+		for field := range t.Fields() {
 			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 			properties[name] = b.field(field)
 			if !strings.Contains(options, "omit") {

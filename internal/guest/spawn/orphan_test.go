@@ -38,7 +38,7 @@ func neglect() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(child.PID)
+	fmt.Fprintln(os.Stdout, child.PID)
 	select {}
 }
 

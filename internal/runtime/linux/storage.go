@@ -165,7 +165,7 @@ func mountStorage(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loop device: %w", err)
 	}
-	defer device.Close() // the mount has it by then
+	defer func() { _ = device.Close() }() // the mount has it by then
 	return mountDevice(device.Name())
 }
 
