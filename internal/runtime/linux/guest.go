@@ -81,13 +81,19 @@ func (s *shelf) program() (string, error) {
 		return "", err
 	}
 	path := s.place(guest)
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != guestMode || info.Size() != guest.Size {
+	if !stands(path, guest) {
 		if err := shelve(path, guest); err != nil {
 			return "", fmt.Errorf("guest: %w", err)
 		}
 	}
 	s.path = path
 	return path, nil
+}
+
+// stands reports whether the guest is in its place.
+func stands(path string, guest *guestbin.Guest) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm() == guestMode && info.Size() == guest.Size
 }
 
 // shelve makes the file appear whole or not at all.
@@ -106,10 +112,20 @@ func shelve(path string, guest *guestbin.Guest) error {
 	}
 	_, err = f.Write(body)
 	if err = errors.Join(err, f.Chmod(guestMode), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		err = publish(f.Name(), path, guest)
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
 	}
 	return err
+}
+
+// publish puts a file in its place. If another process was first, its file stays:
+// sandboxes that are being made have it open, and a file that was replaced can be
+// mounted no more.
+func publish(from, to string, guest *guestbin.Guest) error {
+	if os.Link(from, to) == nil || stands(to, guest) {
+		return os.Remove(from)
+	}
+	return os.Rename(from, to)
 }
