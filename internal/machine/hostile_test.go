@@ -379,7 +379,8 @@ func TestGuestIsSmall(t *testing.T) {
 		run(t, m, &machine.Command{Argv: []string{"head", "-c", "268435456", "/dev/zero"}, Stdout: io.Discard})
 	}
 	t.Logf("after 1 GiB: %+v", memory(t, g))
-	const rested = 3200 << 10
+	// Mostly 2.8 to 3.2 MB: what the collector finds free is not all given back.
+	const rested = 3500 << 10
 	eventually(t, "the guest is small again", func() bool { return memory(t, g)["RssAnon"] <= rested })
 	check("when it has rested", rested)
 }
