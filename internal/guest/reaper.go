@@ -1,9 +1,7 @@
 package guest
 
 import (
-	"errors"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -36,7 +34,6 @@ type reaper struct {
 	births  *births
 	recent  headcount     // guarded by forks
 	started atomic.Uint64 // processes
-	began   chan struct{} // there is a child to wait for
 
 	mu      sync.Mutex
 	waiting map[int]awaited
@@ -57,7 +54,7 @@ type vigil struct {
 }
 
 func newReaper(l *lineage) *reaper {
-	return &reaper{lineage: l, births: newBirths(), began: make(chan struct{}, 1), vigils: map[*vigil]bool{}, waiting: map[int]awaited{}}
+	return &reaper{lineage: l, births: newBirths(), vigils: map[*vigil]bool{}, waiting: map[int]awaited{}}
 }
 
 // begin makes the process of exec m; the channel receives its ending.
@@ -69,10 +66,6 @@ func (r *reaper) begin(attr *spawn.Attr, m mark) (*spawn.Child, chan ending, err
 		return nil, nil, err
 	}
 	r.started.Add(1)
-	select {
-	case r.began <- struct{}{}:
-	default:
-	}
 	done := make(chan ending, 1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,32 +81,12 @@ func (r *reaper) leads(pid int) (mark, bool) {
 	return a.mark, ok
 }
 
-// run reaps whenever a child has ended. It waits in the kernel, which wakes it at
-// once: a signal would pass through two more threads before it came here. While
-// there is no child, a child of ours that begins ends the pause, and the signal
-// of an orphan that somebody else left to process 1.
+// run reaps whenever a child may have ended.
 func (r *reaper) run(children <-chan os.Signal) {
-	for {
-		switch err := awaitEnd(); {
-		case err == nil:
-			r.reap()
-			runtime.Gosched() // to whoever waited for it, before this thread waits again
-		case errors.Is(err, unix.ECHILD):
-			select {
-			case <-children:
-			case <-r.began:
-			}
-		case errors.Is(err, unix.EINTR):
-		default: // the kernel does not let us wait: then the signal must do
-			<-children
-			r.reap()
-		}
+	r.reap() // those that ended before anybody listened
+	for range children {
+		r.reap()
 	}
-}
-
-// awaitEnd waits until a child has ended, and leaves it for reap.
-func awaitEnd() error {
-	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
 }
 
 // reap collects every process that has ended.
