@@ -17,6 +17,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/tool/fetch"
 )
 
 // External is an agent of another service, which is given tasks over HTTP.
@@ -87,8 +88,8 @@ func public(address string) error {
 	if err != nil {
 		return err
 	}
-	if ip := at.Addr().Unmap(); ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() {
-		return errors.New("its name leads to a private address; privateNetwork: true allows that")
+	if !fetch.IsPublic(at.Addr()) {
+		return errors.New("its name leads to an address that is not of the public internet; privateNetwork: true allows that")
 	}
 	return nil
 }
