@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/scripted"
 	"github.com/atoll-run/atoll/internal/scripted/litellm"
 	"github.com/atoll-run/atoll/internal/store"
 )
@@ -62,7 +63,11 @@ func serveLiteLLM(ts *testscript.TestScript, _ bool, _ []string) {
 		MasterKey: "sk-master-0123456789-of-the-upstream",
 		Models: map[string]litellm.Model{
 			"words": {Answer: "one two three", Input: 1e-06, Output: 1e-05}, "other": {},
-			"many": {Answer: strings.Repeat("word ", 30000), Input: 1e-06, Output: 1e-05}, // 30 cents
+			"recall": {Input: 1e-06, Output: 1e-05, Script: scripted.Script{
+				scripted.Use("memory_search", `{"query":"whom to ask concerning an invoice"}`), scripted.Say("looked up"),
+			}},
+			"sense": {Input: 1e-05},                                                        // makes vectors
+			"many":  {Answer: strings.Repeat("word ", 30000), Input: 1e-06, Output: 1e-05}, // 30 cents
 		},
 	})
 	ts.Check(err)

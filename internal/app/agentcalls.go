@@ -37,7 +37,7 @@ func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err
 	if models.scripted() {
 		w.Notices = append(w.Notices, scriptedNotice)
 	}
-	embeds, err := w.embeddingsModel(a, models)
+	embeds, err := w.embeddings(a, models)
 	if err != nil {
 		return err
 	}

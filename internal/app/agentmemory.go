@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/config"
 )
 
 // embedder asks one model for vectors.
@@ -20,19 +21,29 @@ func (e embedder) Embed(ctx context.Context, texts []string) ([][]float32, error
 	return e.client.Embed(ctx, e.model.id, texts)
 }
 
-// embeddingsModel is the model that memories are compared with, if there is one
-// and the agent may ask it.
-func (w *Worker) embeddingsModel(a *App, models *Models) (candidates, error) {
+// embeddingsModel is the model that memories are compared with; "" if there is
+// none, or the agent may not ask it, which the notice says.
+func (a *App) embeddingsModel(models *Models, llm *config.AgentLLM) (c candidate, notice string, err error) {
 	if models.config.Embeddings == "" || models.scripted() {
-		return nil, nil
+		return candidate{}, "", nil
 	}
-	c, err := a.candidate(&models.config, models.config.Embeddings)
-	if err != nil {
-		return nil, fmt.Errorf("llm.embeddings: %w", err)
+	if c, err = a.candidate(&models.config, models.config.Embeddings); err != nil {
+		return candidate{}, "", fmt.Errorf("llm.embeddings: %w", err)
 	}
-	if !fits(allowedModels(&w.Plan.Agent.LLM), c.id) {
-		w.Notices = append(w.Notices, "memories are compared by words only: this agent may not call "+c.name)
-		return nil, nil
+	if !fits(allowedModels(llm), c.id) {
+		return candidate{}, "memories are compared by words only: this agent may not call " + c.name, nil
+	}
+	return c, "", nil
+}
+
+// embeddings are those of embeddingsModel, with its notice among the agent's.
+func (w *Worker) embeddings(a *App, models *Models) (candidates, error) {
+	c, notice, err := a.embeddingsModel(models, &w.Plan.Agent.LLM)
+	if notice != "" {
+		w.Notices = append(w.Notices, notice)
+	}
+	if err != nil || c.id == "" {
+		return nil, err
 	}
 	return candidates{c}, nil
 }

@@ -128,27 +128,29 @@ func (r *Runs) request(ctx context.Context, t *Task) (*run.Request, error) {
 			return nil, err
 		}
 	}
-	model, err := r.model(ctx, agent, t.Model)
+	model, embeds, err := r.model(ctx, agent, t.Model)
 	if err != nil {
 		return nil, err
 	}
 	return &run.Request{
 		ID: cmp.Or(t.ID, NewRunID()), Variant: t.Variant, Account: t.Account, Agent: agent.ID, Session: t.Session,
-		Model: model.id, API: model.api, Window: model.window, MaxTokens: model.maxTokens,
+		Model: model.id, API: model.api, Window: model.window, MaxTokens: model.maxTokens, Embeddings: embeds.id,
 		Messages: t.Messages, Budget: t.Budget, Branch: t.Branch, TimeoutMs: t.Timeout.Milliseconds(), Memory: t.Memory,
 	}, nil
 }
 
-// model opens the proxy and finds the model that an agent is to ask.
-func (r *Runs) model(ctx context.Context, agent *config.Agent, override string) (candidate, error) {
+// model opens the proxy and finds the model that an agent is to ask, and the one
+// that it may have its memories compared by.
+func (r *Runs) model(ctx context.Context, agent *config.Agent, override string) (model, embeds candidate, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	models, list, err := r.app.agentModels(ctx, agent, &AgentOptions{Model: override, Models: r.models})
 	if err != nil {
-		return candidate{}, err
+		return candidate{}, candidate{}, err
 	}
 	r.models = models
-	return list[0], nil
+	embeds, _, err = r.app.embeddingsModel(models, &agent.LLM)
+	return list[0], embeds, err
 }
 
 // Scripted says, if no real model answers, that none does.

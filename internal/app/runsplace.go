@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/atoll-run/atoll/internal/agent/memory"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/hostpath"
@@ -200,7 +201,27 @@ func (a *App) adjustRun(agent *config.Agent, o *run.Order) {
 	}
 }
 
-// Write puts files into the workspace, as the user inside.
+// maxMemories bounds what of an agent's memories goes with a run.
+const maxMemories = 16 << 20
+
+// memories are what the agent has written down on the host. Other behaviour files
+// are there already; these belong to the agent, which here has no other copy.
+func (p *RunPlace) memories(ctx context.Context, dir string) (files []run.File, err error) {
+	texts, left, err := memory.Texts(dir, maxMemories)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if left > 0 {
+		p.runs.app.logger.WarnContext(ctx, "memories that do not go with the run", "run", p.order.Run, "files", left)
+	}
+	for _, t := range texts {
+		files = append(files, run.File{Path: t.Path, Mode: 0o600, Data: []byte(t.Body)})
+	}
+	return files, err
+}
+
+// Write puts files into the workspace, as the user inside, and the agent's
+// memories with them.
 func (p *RunPlace) Write(ctx context.Context, files []run.File) error {
 	s, err := p.Session(ctx)
 	if err != nil {
@@ -210,7 +231,11 @@ func (p *RunPlace) Write(ctx context.Context, files []run.File) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
+	memories, err := p.memories(ctx, s.Plan.Layout.AgentDir)
+	if err != nil {
+		return err
+	}
+	for _, f := range append(memories, files...) {
 		path := filepath.Join(s.Plan.Spec.Workdir, f.Path)
 		if _, err := to.Write(ctx, path, f.Data, &machine.WriteOptions{Mode: fs.FileMode(f.Mode), MkdirAll: true}); err != nil {
 			return err

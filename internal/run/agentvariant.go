@@ -25,6 +25,8 @@ const (
 	agentConfig   = ".cogni/atoll.json5"
 	agentState    = ".atoll"
 	modelProvider = "cogni"
+	// vectorProvider is the same proxy, in the one protocol that has vectors.
+	vectorProvider = "vectors"
 	// noKey stands where a key would: the proxy adds the real one, which never
 	// enters a sandbox.
 	noKey = "proxy-handles-auth"
@@ -39,7 +41,7 @@ func Agent(o AgentOptions) Variant {
 		ID: "sandbox:agent", Name: "Atoll's agent", Description: "Atoll's own agent, whole in a sandbox of its own, for one task",
 		Image: o.Image, Timeout: 120 * time.Second, Margin: 10 * time.Second, Memory: 512 << 20,
 		Mounts: []Mount{{o.Program, agentProgram}},
-		Argv:   agentArgv, Env: agentEnv, Files: agentFiles, Read: ReadEnvelope, Event: agentEvent,
+		Argv:   agentArgv, Env: agentEnv, Files: agentFiles, Read: ReadEnvelope, Event: agentEvent, Remembers: true,
 	}
 }
 
@@ -68,10 +70,12 @@ func agentFiles(j *Job) ([]File, error) {
 	return []File{{messagesFile, 0o600, messages}, {agentConfig, 0o600, config}}, nil
 }
 
+// object is a JSON object to be written.
+type object = map[string]any
+
 // agentConfigOf has tools work in place, without those that need a network, and
-// one provider: the proxy.
+// one place to ask: the proxy.
 func agentConfigOf(j *Job) any {
-	type object = map[string]any
 	model := object{"id": j.Model, "name": j.Model}
 	if j.Window > 0 {
 		model["contextWindow"] = j.Window
@@ -79,13 +83,22 @@ func agentConfigOf(j *Job) any {
 	if j.MaxTokens > 0 {
 		model["maxTokens"] = j.MaxTokens
 	}
-	return object{
+	providers := object{modelProvider: theProxy(cmp.Or(j.API, chat.APICompletions), model)}
+	config := object{
 		"agents": object{"defaults": object{"workspace": j.Work, "model": modelProvider + "/" + j.Model, "sandbox": object{"mode": "off"}}},
 		"tools":  object{"host": true, "deny": []string{"group:web"}},
-		"models": object{"mode": "replace", "providers": object{modelProvider: object{
-			"baseUrl": modelURL + "/v1", "apiKey": noKey, "api": cmp.Or(j.API, chat.APICompletions), "models": []object{model},
-		}}},
+		"models": object{"mode": "replace", "providers": providers},
 	}
+	if j.Embeddings != "" {
+		providers[vectorProvider] = theProxy(chat.APICompletions, object{"id": j.Embeddings, "name": j.Embeddings})
+		config["llm"] = object{"embeddings": vectorProvider + "/" + j.Embeddings}
+	}
+	return config
+}
+
+// theProxy is the proxy as the provider of one model.
+func theProxy(api string, model object) object {
+	return object{"baseUrl": modelURL + "/v1", "apiKey": noKey, "api": api, "models": []object{model}}
 }
 
 // agentEvent reads a line as atoll agent --events prints them.

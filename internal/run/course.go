@@ -96,9 +96,13 @@ func (c *course) execute(ctx context.Context, place Place) (string, *Failure) {
 }
 
 func (c *course) terms() *grant.Terms {
+	models := []string{c.job.Model}
+	if c.variant.Remembers && c.job.Embeddings != "" {
+		models = append(models, c.job.Embeddings)
+	}
 	return &grant.Terms{
 		Account: c.job.Account, Agent: c.job.Agent, Session: c.job.Session, Run: c.job.ID, Attempt: "0",
-		Graph: c.variant.ID, Trace: c.job.Trace, Models: []string{c.job.Model},
+		Graph: c.variant.ID, Trace: c.job.Trace, Models: models,
 		Budget: c.job.Budget, Until: time.Now().Add(c.job.Timeout + cleanup),
 	}
 }

@@ -26,6 +26,8 @@ type Request struct {
 	API       string `json:"api,omitempty"`
 	Window    int64  `json:"window,omitzero"`
 	MaxTokens int64  `json:"maxTokens,omitzero"`
+	// Embeddings is the model that its memories are compared by; "" is none.
+	Embeddings string `json:"embeddings,omitempty"`
 	// Messages is the conversation; the last is the user's, and the task.
 	Messages []chat.Message `json:"messages"`
 	Budget   grant.Budget   `json:"budget,omitzero"`

@@ -34,6 +34,9 @@ type Variant struct {
 	Files func(*Job) ([]File, error)
 	// Read finds the answer in what the program printed.
 	Read func(*Result) (*envelope.Envelope, error)
+	// Remembers means that the program may ask the model of the request's
+	// embeddings too.
+	Remembers bool
 	// Elsewhere carries out runs in place of a program in a place of their own;
 	// Argv, Env, Files and Read are not needed then.
 	Elsewhere Executor

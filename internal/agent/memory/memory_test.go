@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -179,5 +180,26 @@ func TestLongFiles(t *testing.T) {
 	}
 	if text, err := memory.Get(f.dir, "MEMORY.md", 99999, 5); err != nil || text != "" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// What goes with a run is whole memories, in order, as far as they fit.
+func TestTexts(t *testing.T) {
+	f := open(t)
+	f.write(t, "MEMORY.md", "first")
+	f.write(t, "memory/a.md", "second")
+	f.write(t, "memory/b.md", strings.Repeat("x", 100))
+	f.write(t, "memory/c.md", "third")
+	f.write(t, "secret.md", "topsecret")
+	if err := os.Symlink(filepath.Join(f.dir, "secret.md"), filepath.Join(f.dir, "memory", "link.md")); err != nil {
+		t.Fatal(err)
+	}
+	texts, left, err := memory.Texts(f.dir, 50)
+	want := []memory.Text{{"MEMORY.md", "first"}, {"memory/a.md", "second"}, {"memory/c.md", "third"}}
+	if err != nil || !slices.Equal(texts, want) || left != 1 {
+		t.Errorf("%v, %d left, %v", texts, left, err)
+	}
+	if _, _, err := memory.Texts(filepath.Join(f.dir, "none"), 50); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no workspace: %v", err)
 	}
 }
