@@ -65,6 +65,7 @@ test: engine build openclaw sdks vet ## run every test, on real engines (needs r
 	@rm -f $(UNSTEADY)
 	$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_EVENTS) $(RERUN_FLAGS) --packages '$(TEST_PACKAGES)' -- $(TEST_FLAGS)
 	@! grep -F 'WARNING: DATA RACE' $(TEST_EVENTS)
+	cd scanner && go test $(GO_FLAGS) -count=1 .
 	@[ ! -s $(UNSTEADY) ] || { echo 'unsteady: these failed once and passed alone'; cat $(UNSTEADY); }
 
 # The OpenClaw to run; empty is the current one, 2026.2.26 the other that is tested.

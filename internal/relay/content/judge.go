@@ -282,34 +282,39 @@ func (j *judge) secrets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = j.scan(ctx, scanner)
-	if closed := scanner.Close(); err == nil {
-		err = closed
+	defer scanner.Stop()
+	texts, err := j.scan(ctx, scanner)
+	if err != nil {
+		return err
+	}
+	found, err := scanner.Finish()
+	for _, text := range found {
+		j.tell(texts[text.Text], text.Leaks)
 	}
 	return err
 }
 
-func (j *judge) scan(ctx context.Context, scanner *leaks.Scanner) error {
+// scan gives the scanner all texts, and returns where each of them is.
+func (j *judge) scan(ctx context.Context, scanner *leaks.Scanner) (texts []place, err error) {
 	for _, c := range j.list {
 		said := strings.Join([]string{c.Author.Name, c.Author.Email, c.Committer.Name, c.Committer.Email, c.Message}, "\n")
-		if err := j.look(scanner, []byte(said), place{commit: c.ID}); err != nil {
-			return err
+		texts = append(texts, place{commit: c.ID})
+		if err := scanner.Scan([]byte(said)); err != nil {
+			return nil, err
 		}
 	}
-	return j.repo.Each(ctx, j.sized, j.policy.FileBytes, func(o git.Object, data []byte) error {
+	err = j.repo.Each(ctx, j.sized, j.policy.FileBytes, func(o git.Object, data []byte) error {
 		at := j.blobs[o.ID]
 		for _, from := range j.links[o.ID] {
 			j.link(from, string(data))
 		}
-		return j.look(scanner, append([]byte(at.path+"\n"), data...), at)
+		texts = append(texts, at)
+		return scanner.Scan(append([]byte(at.path+"\n"), data...))
 	})
+	return texts, err
 }
 
-func (j *judge) look(scanner *leaks.Scanner, text []byte, at place) error {
-	found, err := scanner.Scan(text)
-	if err != nil {
-		return err
-	}
+func (j *judge) tell(at place, found []leaks.Leak) {
 	for _, leak := range found {
 		where := "its message"
 		if at.path != "" {
@@ -317,5 +322,4 @@ func (j *judge) look(scanner *leaks.Scanner, text []byte, at place) error {
 		}
 		j.report.add(Finding{Rule: "secret", Verdict: Blocked, Commit: at.commit, Path: at.path, Detail: fmt.Sprintf("%s looks like a secret (%s)", where, leak.Rule)})
 	}
-	return nil
 }

@@ -62,7 +62,7 @@ func (r *Repo) Each(ctx context.Context, ids []string, limit int64, visit func(O
 	out, in := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := r.Run(ctx, strings.NewReader(lines(ids)), in, "cat-file", "--batch")
+		err := r.Run(ctx, strings.NewReader(lines(ids)), in, "cat-file", "--batch", "--buffer")
 		_ = in.CloseWithError(err) // never fails
 		done <- err
 	}()

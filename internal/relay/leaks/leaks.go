@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,20 +34,39 @@ type Leak struct {
 	Line int    `json:"line"` // from 1
 }
 
+// Found is what one text holds.
+type Found struct {
+	Text  int // how many were given before it
+	Leaks []Leak
+}
+
 // The bounds of a scan.
 const (
-	maxAnswer = 64 << 10
-	maxMemory = 4 << 30 // address space, of which Go takes much and uses little
-	maxCPU    = 10 * time.Minute
+	maxAnswer  = 64 << 10
+	maxMemory  = 4 << 30 // address space, of which Go takes much and uses little
+	maxCPU     = 10 * time.Minute
+	maxWorkers = 4
+	maxFound   = 1000 // texts with leaks that are told
 )
 
-// Scanner is a running scanner. Its methods are called by one goroutine.
+// Scanner is a running scanner. It looks through texts while others are brought:
+// what it found is known at the end. Its methods are called by one goroutine.
 type Scanner struct {
-	texts   *io.PipeWriter
-	answers *bufio.Reader
-	ended   chan error
-	cancel  context.CancelFunc
-	known   []secret
+	pipe   *io.PipeWriter
+	texts  *bufio.Writer
+	given  int
+	cancel context.CancelFunc
+	ended  chan error
+	known  []secret
+	found  []Found // of the known secrets
+	heard  chan heard
+}
+
+// heard is everything that a scanner answered.
+type heard struct {
+	answers int
+	found   []Found
+	err     error
 }
 
 // Start starts a scanner. The known secrets, those of the host, are looked for
@@ -59,10 +79,10 @@ func Start(ctx context.Context, known ...[]byte) (*Scanner, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	in, texts := io.Pipe()
 	out, answers := io.Pipe()
-	s := &Scanner{texts: texts, answers: bufio.NewReaderSize(out, maxAnswer), ended: make(chan error, 1), cancel: cancel, known: disguises(known)}
+	s := &Scanner{pipe: texts, texts: bufio.NewWriterSize(texts, maxAnswer), cancel: cancel, ended: make(chan error, 1), known: disguises(known), heard: make(chan heard, 1)}
 	go func() {
 		err := confined.Run(ctx, &confined.Program{
-			Path: fmt.Sprintf("/proc/self/fd/%d", program.Fd()), Env: []string{"GOMEMLIMIT=512MiB", "GOMAXPROCS=1"},
+			Path: fmt.Sprintf("/proc/self/fd/%d", program.Fd()), Env: environment(),
 			Stdin: in, Stdout: answers, Limits: confined.Limits{Memory: maxMemory, CPU: maxCPU, File: 1},
 		})
 		ended := errors.Join(err, program.Close())
@@ -70,7 +90,16 @@ func Start(ctx context.Context, known ...[]byte) (*Scanner, error) {
 		_ = answers.CloseWithError(io.EOF)      // never fails
 		s.ended <- ended
 	}()
+	go func() {
+		all := listen(bufio.NewReaderSize(out, maxAnswer))
+		_ = out.CloseWithError(io.ErrClosedPipe) // never fails; a scanner that is not heard any more ends
+		s.heard <- all
+	}()
 	return s, nil
+}
+
+func environment() []string {
+	return []string{"GOMEMLIMIT=1GiB", fmt.Sprintf("GOMAXPROCS=%d", min(runtime.NumCPU(), maxWorkers))}
 }
 
 // place puts the program where it can be executed and not be changed.
@@ -94,30 +123,71 @@ func place() (*os.File, error) {
 	return file, nil
 }
 
-// Scan looks through one text.
-func (s *Scanner) Scan(text []byte) ([]Leak, error) {
-	found := s.findKnown(text)
+// Scan has one more text looked through.
+func (s *Scanner) Scan(text []byte) error {
+	if known := s.findKnown(text); len(known) > 0 && len(s.found) < maxFound {
+		s.found = append(s.found, Found{s.given, known})
+	}
+	s.given++
 	if _, err := fmt.Fprintf(s.texts, "%d\n", len(text)); err != nil {
-		return nil, s.broken()
+		return s.broken()
 	}
 	if _, err := s.texts.Write(text); err != nil {
-		return nil, s.broken()
+		return s.broken()
 	}
-	line, err := s.answers.ReadSlice('\n')
-	if err != nil {
-		return nil, s.broken()
-	}
-	var leaks []Leak
-	if err := json.Unmarshal(line, &leaks); err != nil {
-		return nil, fmt.Errorf("the scanner for secrets answered nonsense: %w", err)
-	}
-	return append(found, leaks...), nil
+	return nil
 }
 
-// broken says why there is no answer. A text that was not looked through is not
-// taken for a clean one.
-func (s *Scanner) broken() error {
+// Finish waits until every text was looked through, ends the scanner and returns
+// what was found, in the order of the texts. A text that was not looked through
+// is not taken for a clean one.
+func (s *Scanner) Finish() ([]Found, error) {
+	if err := s.texts.Flush(); err != nil {
+		return nil, s.broken()
+	}
+	_ = s.pipe.Close() // never fails
+	all, ended := <-s.heard, <-s.ended
+	s.heard <- all
+	s.ended <- ended
 	s.cancel()
+	switch {
+	case all.err != nil:
+		return nil, fmt.Errorf("the scanner for secrets answered nonsense: %w", all.err)
+	case ended != nil || all.answers != s.given:
+		return nil, s.broken()
+	}
+	found := append(s.found, all.found...)
+	slices.SortStableFunc(found, func(a, b Found) int { return a.Text - b.Text })
+	return found, nil
+}
+
+// listen reads all answers.
+func listen(from *bufio.Reader) (all heard) {
+	for {
+		line, err := from.ReadSlice('\n')
+		if errors.Is(err, io.EOF) && len(line) == 0 {
+			return all
+		}
+		if err != nil {
+			all.err = err
+			return all
+		}
+		if string(line) != "[]\n" {
+			var leaks []Leak
+			if all.err = json.Unmarshal(line, &leaks); all.err != nil {
+				return all
+			}
+			if len(all.found) < maxFound {
+				all.found = append(all.found, Found{all.answers, leaks})
+			}
+		}
+		all.answers++
+	}
+}
+
+// broken ends a scanner that does not work and says why.
+func (s *Scanner) broken() error {
+	s.Stop()
 	err := <-s.ended
 	s.ended <- err
 	if err == nil {
@@ -126,14 +196,11 @@ func (s *Scanner) broken() error {
 	return fmt.Errorf("the scanner for secrets ended: %w", err)
 }
 
-// Close ends the scanner.
-func (s *Scanner) Close() error {
-	_ = s.texts.Close() // never fails
-	err := <-s.ended
+// Stop ends the scanner whatever it is doing, and does nothing if it has ended.
+func (s *Scanner) Stop() {
 	s.cancel()
-	s.ended <- err
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
+	_ = s.pipe.CloseWithError(io.ErrClosedPipe) // never fails
+	all, ended := <-s.heard, <-s.ended
+	s.heard <- all
+	s.ended <- ended
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/atoll-run/atoll/internal/relay/leaks"
 )
 
@@ -22,9 +24,12 @@ func start(ctx context.Context, t *testing.T) *leaks.Scanner {
 	return s
 }
 
+// Each text is answered for itself, however many are given before the first is
+// answered.
 func TestScan(t *testing.T) {
 	s := start(t.Context(), t)
-	for _, test := range []struct {
+	defer s.Stop()
+	tests := []struct {
 		name, text, rule string
 		line             int
 	}{
@@ -37,19 +42,28 @@ func TestScan(t *testing.T) {
 		{"what is too short to look for", "a short text", "", 0},
 		{"many lines", strings.Repeat("x\n", 1<<18), "", 0},
 		{"binary", "\x00\x01\xff\xfe", "", 0},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			found, err := s.Scan([]byte(test.text))
-			if err != nil {
+	}
+	const rounds = 50
+	for range rounds {
+		for _, test := range tests {
+			if err := s.Scan([]byte(test.text)); err != nil {
 				t.Fatal(err)
 			}
-			if test.rule == "" && len(found) > 0 || test.rule != "" && !slices.Contains(found, leaks.Leak{Rule: test.rule, Line: test.line}) {
-				t.Errorf("found %v", found)
-			}
-		})
+		}
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
+	found, err := s.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[int][]leaks.Leak{}
+	for _, f := range found {
+		got[f.Text] = append(got[f.Text], f.Leaks...)
+	}
+	for i := range rounds * len(tests) {
+		test := tests[i%len(tests)]
+		if test.rule == "" && len(got[i]) > 0 || test.rule != "" && !slices.Contains(got[i], leaks.Leak{Rule: test.rule, Line: test.line}) {
+			t.Errorf("text %d, %s: found %v", i, test.name, got[i])
+		}
 	}
 }
 
@@ -57,14 +71,29 @@ func TestScan(t *testing.T) {
 func TestScannerThatEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := start(ctx, t)
-	if _, err := s.Scan([]byte("x")); err != nil {
+	if err := s.Scan([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
-	if found, err := s.Scan([]byte(strings.Repeat("x", 1<<20))); err == nil {
+	err := s.Scan([]byte(strings.Repeat("x", 1<<20)))
+	found, finished := s.Finish()
+	if err == nil && finished == nil {
+		t.Errorf("it ended well, and found %v", found)
+	}
+	s.Stop()
+}
+
+// Who gives up on the way leaves nothing behind.
+func TestStop(t *testing.T) {
+	s := start(t.Context(), t)
+	if err := s.Scan([]byte(strings.Repeat("key = abcdefghij0123456789\n", 1<<15))); err != nil {
+		t.Fatal(err)
+	}
+	s.Stop()
+	s.Stop()
+	if found, err := s.Finish(); err == nil {
 		t.Errorf("found %v", found)
 	}
-	if err := s.Close(); err == nil {
-		t.Error("it ended well")
-	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"regexp"
+	"regexp/syntax"
+	"slices"
+)
+
+// anchor is a part of a rule's expression that begins with one of a few words. A
+// text in which it matches nowhere, the rule does not match either.
+type anchor struct {
+	words []string // in small letters
+	rest  *regexp.Regexp
+}
+
+// anchorOf finds the part with the longest words. It leaves out what is before
+// that part, so it may match where the rule does not; never the other way round.
+func anchorOf(expression string) (*anchor, bool) {
+	re, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil || has(re, syntax.OpNoWordBoundary) {
+		return nil, false
+	}
+	parts := flat(re)
+	best, words := -1, begins{}
+	for i := range parts {
+		if b := ofConcat(parts[i:]); b.least() > words.least() {
+			best, words = i, b
+		}
+	}
+	if words.least() < shortest {
+		return nil, false
+	}
+	rest := loosen(&syntax.Regexp{Op: syntax.OpConcat, Sub: parts[best:]})
+	compiled, err := regexp.Compile(`\A(?:` + rest.String() + `)`)
+	slices.Sort(words.texts)
+	return &anchor{slices.Compact(words.texts), compiled}, err == nil
+}
+
+func has(re *syntax.Regexp, op syntax.Op) bool {
+	return re.Op == op || slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return has(sub, op) })
+}
+
+// flat is what an expression is a sequence of, groups opened.
+func flat(re *syntax.Regexp) []*syntax.Regexp {
+	if re.Op == syntax.OpCapture {
+		return flat(re.Sub[0])
+	}
+	if re.Op != syntax.OpConcat {
+		return []*syntax.Regexp{re}
+	}
+	var parts []*syntax.Regexp
+	for _, sub := range re.Sub {
+		parts = append(parts, flat(sub)...)
+	}
+	return parts
+}
+
+// loosen lets an expression match without what was before it: what it says there
+// of the place where it begins is left out, and so are the groups.
+func loosen(re *syntax.Regexp) *syntax.Regexp {
+	switch re.Op {
+	case syntax.OpWordBoundary, syntax.OpBeginLine, syntax.OpBeginText:
+		return &syntax.Regexp{Op: syntax.OpEmptyMatch}
+	case syntax.OpCapture:
+		return loosen(re.Sub[0])
+	case syntax.OpConcat:
+		return looseHead(re)
+	}
+	loose := *re
+	loose.Sub = make([]*syntax.Regexp, len(re.Sub))
+	for i, sub := range re.Sub {
+		loose.Sub[i] = loosen(sub)
+	}
+	return &loose
+}
+
+// looseHead loosens a sequence up to the first part that takes something.
+func looseHead(re *syntax.Regexp) *syntax.Regexp {
+	loose := *re
+	loose.Sub = slices.Clone(re.Sub)
+	for i, sub := range loose.Sub {
+		loose.Sub[i] = loosen(sub)
+		if b := beginsOf(sub); b.least() > 0 {
+			break
+		}
+	}
+	return &loose
+}
