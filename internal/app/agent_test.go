@@ -140,12 +140,13 @@ func TestResumeAfterKill(t *testing.T) {
 
 // work gives an agent a task in this process.
 func (o *order) work(ctx context.Context, a *app.App) error {
-	w, err := a.Worker(ctx, app.AgentOptions{})
+	w, err := a.Worker(ctx, app.AgentOptions{Run: o.Run, Branch: o.Branch})
 	if err != nil {
 		return err
 	}
-	_, err = w.Agent.Run(ctx, o.Agent)
-	return errors.Join(err, w.Close())
+	out, err := w.Agent.Run(ctx, o.Agent)
+	_, undelivered := w.Deliver(ctx, out, err)
+	return errors.Join(err, undelivered, w.Close())
 }
 
 // A process that is about to read keys can close itself first, and by then has

@@ -3,8 +3,8 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/advice"
@@ -22,11 +22,68 @@ const deliveryTime = 5 * time.Minute
 // agentBranch is the branch that an agent on the host works on.
 type agentBranch struct {
 	key     branch.Key
+	who     Who
 	relays  *Relays
 	project *relay.Project
 	held    *lease.Lease
-	work    *relay.Work
+	work    *AgentWork
 	note    string // what became of its commits
+	ended   bool   // the agent has begun, and ended
+}
+
+// AgentWork is a branch that an agent on the host works on, in its session's
+// sandbox. It is written down before the agent begins, so that whoever finds it
+// without its process can take what was committed.
+type AgentWork struct {
+	Run     string      `json:"run"`
+	Account string      `json:"account,omitempty"`
+	Agent   string      `json:"agent,omitempty"`
+	Session string      `json:"session,omitempty"`
+	Work    relay.Work  `json:"work"`
+	About   relay.About `json:"about"`
+	// Held says that nothing is pushed unless a person wants it: true until the
+	// agent has ended well.
+	Held bool `json:"held"`
+}
+
+func (s *Settings) agentNotes() workNotes[AgentWork] {
+	return workNotes[AgentWork]{filepath.Join(s.Paths.AtollState, RelayDir, "agents")}
+}
+
+func (a *App) agentWorks(ctx context.Context) []*AgentWork {
+	works, err := a.agentNotes().list()
+	if err != nil {
+		a.logger.WarnContext(ctx, "branches of agents", "error", err)
+	}
+	return works
+}
+
+// takeAgent takes the commits of an agent whose process is gone out of the
+// sandbox that its session has, and sends those of one that had ended well. The
+// caller holds the branch.
+func (a *App) takeAgent(ctx context.Context, w *AgentWork) (*relay.Record, string, error) {
+	leave := func() {}
+	defer func() { leave() }()
+	return a.deliverAgent(ctx, w, func(ctx context.Context) (relay.Site, error) {
+		s, err := a.Provide(ctx, Who{AgentID: w.Agent, SessionKey: w.Session, Account: w.Account})
+		if err != nil {
+			return relay.Site{}, err
+		}
+		leave = s.Release
+		return s.relaySite(relayAfter), nil
+	})
+}
+
+// deliverAgent takes the commits and forgets the note when that is done: from
+// then on the record of the relay is what there is to know.
+func (a *App) deliverAgent(ctx context.Context, w *AgentWork, site func(context.Context) (relay.Site, error)) (*relay.Record, string, error) {
+	record, note, err := a.deliver(ctx, &delivery{
+		site: site, order: relay.Order{Run: w.Run, Account: w.Account, Work: w.Work, Held: w.Held, About: w.About},
+	})
+	if err != nil && record == nil {
+		return nil, "", err
+	}
+	return record, note, errors.Join(err, a.agentNotes().remove(w.Run))
 }
 
 // awaitBranch has the branch for this agent alone. What could go nowhere is
@@ -35,7 +92,7 @@ func (w *Worker) awaitBranch(ctx context.Context, o *AgentOptions) (err error) {
 	if o.Branch == "" {
 		return nil
 	}
-	b := &agentBranch{key: branch.Key(o.Branch)}
+	b := &agentBranch{key: branch.Key(o.Branch), who: o.Who}
 	if b.relays, b.project, err = w.app.relayFor(o.Who.Account); err != nil {
 		return err
 	}
@@ -47,12 +104,21 @@ func (w *Worker) awaitBranch(ctx context.Context, o *AgentOptions) (err error) {
 			o.Watch(agent.Event{Type: agent.Notice, Text: text})
 		}
 	}
-	if b.held, err = w.app.holdBranch(ctx, o.Branch, tell); err != nil {
+	if b.held, err = w.app.holdBranch(ctx, branchClaim{key: b.key, run: w.Run, tell: tell}); err != nil {
 		return err
 	}
 	w.branch = b
-	w.undo = append(w.undo, func() error { b.held.Release(); return nil })
+	w.undo = append(w.undo, func() error { return w.app.leaveBranch(b) })
 	return nil
+}
+
+// leaveBranch gives a branch back. Of an agent that never began nothing is left.
+func (a *App) leaveBranch(b *agentBranch) (err error) {
+	if b.work != nil && !b.ended {
+		err = a.agentNotes().remove(b.work.Run)
+	}
+	b.held.Release()
+	return err
 }
 
 // canCommit refuses agents whose commits could not be taken.
@@ -68,7 +134,7 @@ func (w *Worker) canCommit(o *AgentOptions, relays *Relays) error {
 		return advice.With(errors.New("the workspace is read-only, so nothing can be committed in it"), "set sandbox.workspaceAccess to none or rw, or name no branch")
 	}
 	if _, err := relays.Load(w.Run); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, advice.With(fmt.Errorf("the commits of a run %s were taken already", w.Run), "choose another --run-id"))
+		return errors.Join(err, takenAlready(w.Run))
 	}
 	return nil
 }
@@ -79,12 +145,17 @@ func (w *Worker) prepareBranch(ctx context.Context) (err error) {
 	if b == nil {
 		return nil
 	}
-	if b.work, err = b.relays.Prepare(ctx, b.project, w.Box.session.relaySite(relayBefore), b.key); err != nil {
+	work, err := b.relays.Prepare(ctx, b.project, w.Box.session.relaySite(relayBefore), b.key)
+	if err != nil {
 		return err
 	}
-	w.Box.Workdir = b.work.Dir
-	w.Notices = append(w.Notices, b.work.Notes...)
-	return nil
+	b.work = &AgentWork{
+		Run: w.Run, Account: w.account, Agent: b.who.AgentID, Session: b.who.SessionKey,
+		Work: *work, About: relay.About{Variant: run.HostAgent}, Held: true,
+	}
+	w.Box.Workdir = work.Dir
+	w.Notices = append(w.Notices, work.Notes...)
+	return w.app.agentNotes().save(w.Run, b.work)
 }
 
 func (w *Worker) branchName() string {
@@ -109,19 +180,18 @@ func (w *Worker) Deliver(ctx context.Context, out *agent.Outcome, failure error)
 	if b == nil {
 		return nil, nil
 	}
+	b.ended = true
 	ctx, cancel := context.WithTimeout(ctx, deliveryTime)
 	defer cancel()
 	spent, err := w.Spent(ctx)
 	if err != nil {
 		return nil, err
 	}
-	record, note, err := w.app.deliver(ctx, &delivery{
-		site: func(context.Context) (relay.Site, error) { return w.Box.session.relaySite(relayAfter), nil },
-		order: relay.Order{
-			Run: w.Run, Account: w.account, Work: *b.work, Held: failure != nil,
-			About: relay.About{Model: out.Model, Variant: run.HostAgent, Cost: dollars(spent.MicroUSD)},
-		},
-	})
+	b.work.Held, b.work.About.Model, b.work.About.Cost = failure != nil, out.Model, dollars(spent.MicroUSD)
+	if err := w.app.agentNotes().save(w.Run, b.work); err != nil {
+		return nil, err
+	}
+	record, note, err := w.app.deliverAgent(ctx, b.work, func(context.Context) (relay.Site, error) { return w.Box.session.relaySite(relayAfter), nil })
 	d := &Delivery{Branch: b.key.Branch(), Note: note}
 	if record != nil {
 		d.Step, d.Pull = record.Step, record.PullURL

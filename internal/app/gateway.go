@@ -125,6 +125,9 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 	for _, receipt := range g.runs.RecoverRuns(ctx) {
 		g.logger.InfoContext(ctx, "a run of a dead process was ended", "run", receipt.ID, "step", receipt.Step)
 	}
+	if _, err := g.app.ResumeRelays(ctx); err != nil {
+		g.logger.WarnContext(ctx, "commits that a dead process left", "error", err)
+	}
 	return g.sessions.Recover(ctx)
 }
 

@@ -31,6 +31,8 @@ type order struct {
 	Script  string
 	Hold    bool
 	Agent   string // a task for the agent, instead of all that
+	Run     string // its id
+	Branch  string // that its commits are for
 	Gateway bool   // be a gateway
 	Grace   int64  // its grace, in nanoseconds
 	Tasks   int    // so many sessions, each with two tasks, until it is killed

@@ -2,12 +2,11 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/machine"
@@ -30,51 +29,45 @@ type ContainerWork struct {
 // containerBackend is the engine that such containers are on.
 const containerBackend = backendDocker
 
-func (a *App) containerWorks() string {
-	return filepath.Join(a.Paths.AtollState, RelayDir, "containers")
+func (s *Settings) containerNotes() workNotes[ContainerWork] {
+	return workNotes[ContainerWork]{filepath.Join(s.Paths.AtollState, RelayDir, "containers")}
 }
 
 // PrepareContainer puts the project into a container and the branch in front of
 // whoever works there, at current in its workspace. From then on the branch is
-// that run's, until TakeContainer.
-func (a *App) PrepareContainer(ctx context.Context, c *ContainerWork, key branch.Key) error {
-	relays, project, err := a.relayFor(c.Account)
-	if err != nil {
-		return err
-	}
-	held, err := a.holdBranch(ctx, string(key), nil)
+// that run's, until TakeContainer. tell is told that it waits.
+func (a *App) PrepareContainer(ctx context.Context, c *ContainerWork, key branch.Key, tell func(string)) error {
+	held, err := a.holdBranch(ctx, branchClaim{key: key, run: c.Run, tell: tell})
 	if err != nil {
 		return err
 	}
 	defer held.Release()
-	if err := a.containerFree(relays, c, key); err != nil {
-		return err
-	}
-	return a.inContainer(ctx, c, func(site relay.Site) error {
-		work, err := relays.Prepare(ctx, project, site, key)
-		if err != nil {
-			return err
-		}
-		c.Work = *work
-		return a.noteContainerWork(c)
-	})
+	return a.prepareContainer(ctx, c, key)
 }
 
-// containerFree refuses a branch on which another run works already.
-func (a *App) containerFree(relays *Relays, c *ContainerWork, key branch.Key) error {
-	if _, err := relays.Load(c.Run); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, advice.With(fmt.Errorf("the commits of a run %s were taken already", c.Run), "choose another --run-id"))
-	}
-	open, err := a.ContainerWorks()
+// prepareContainer is PrepareContainer for who holds the branch.
+func (a *App) prepareContainer(ctx context.Context, c *ContainerWork, key branch.Key) error {
+	relays, project, err := a.relayFor(c.Account)
 	if err != nil {
 		return err
 	}
-	for _, other := range open {
-		if other.Work.Key == key && other.Run != c.Run {
-			return advice.With(fmt.Errorf("run %s works on %s in container %s", other.Run, key.Branch(), other.Container), "when it has ended: atoll relay take "+other.Run)
-		}
+	if _, err := relays.Load(c.Run); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, takenAlready(c.Run))
 	}
-	return nil
+	site, leave, err := a.enterContainer(ctx, c, relayBefore)
+	if err != nil {
+		return err
+	}
+	work, err := relays.Prepare(ctx, project, site, key)
+	if err == nil {
+		c.Work = *work
+		err = a.containerNotes().save(c.Run, c)
+	}
+	return errors.Join(err, leave())
+}
+
+func takenAlready(run string) error {
+	return advice.With(fmt.Errorf("the commits of a run %s were taken already", run), "choose another --run-id")
 }
 
 // TakeContainer takes what was committed since PrepareContainer, judges it and
@@ -84,58 +77,52 @@ func (a *App) TakeContainer(ctx context.Context, run string, about relay.About, 
 	if err != nil {
 		return nil, "", err
 	}
-	held, err := a.holdBranch(ctx, string(c.Work.Key), nil)
+	held, err := a.holdBranch(ctx, branchClaim{key: c.Work.Key, run: run})
 	if err != nil {
 		return nil, "", err
 	}
 	defer held.Release()
-	var record *relay.Record
-	var note string
-	err = a.inContainer(ctx, c, func(site relay.Site) error {
-		record, note, err = a.deliver(ctx, &delivery{
-			site:  func(context.Context) (relay.Site, error) { return site, nil },
-			order: relay.Order{Run: c.Run, Account: c.Account, Work: c.Work, Held: failed, About: about},
-		})
-		return err
+	return a.takeContainer(ctx, c, about, failed)
+}
+
+// takeContainer is TakeContainer for who holds the branch. The container is
+// visited only if no earlier process took the commits.
+func (a *App) takeContainer(ctx context.Context, c *ContainerWork, about relay.About, failed bool) (*relay.Record, string, error) {
+	leave := func() error { return nil }
+	record, note, err := a.deliver(ctx, &delivery{
+		site: func(ctx context.Context) (site relay.Site, err error) {
+			site, leave, err = a.enterContainer(ctx, c, relayAfter)
+			return site, err
+		},
+		order: relay.Order{Run: c.Run, Account: c.Account, Work: c.Work, Held: failed, About: about},
 	})
+	err = errors.Join(err, leave())
 	if err != nil && record == nil {
 		return nil, "", err // nothing was taken: it can be tried again
 	}
-	return record, note, errors.Join(err, os.Remove(a.containerFile(run)))
+	return record, note, errors.Join(err, a.containerNotes().remove(c.Run))
 }
 
-// inContainer visits a container.
-func (a *App) inContainer(ctx context.Context, c *ContainerWork, do func(relay.Site) error) (err error) {
+// enterContainer visits a container, where no program may take longer than a
+// step, until leave is called.
+func (a *App) enterContainer(ctx context.Context, c *ContainerWork, step time.Duration) (site relay.Site, leave func() error, err error) {
+	leave = func() error { return nil }
 	engine, err := a.runtimes.docker(ctx, containerBackend)
 	if err != nil {
-		return err
+		return site, leave, err
 	}
 	visit, err := engine.Visit(ctx, c.Container, c.Root)
 	if err != nil {
-		return err
+		return site, leave, err
 	}
-	defer func() { err = errors.Join(err, visit.Close()) }()
 	m := machine.New(visit.Dial, &machine.Options{Log: a.logger})
-	defer func() { err = errors.Join(err, m.Close()) }()
 	env := sandbox.EnvList(map[string]string{"HOME": c.Root, "PATH": defaultPath})
-	return do(relay.Site{Place: relayPlace{m, env, relayBefore}, Root: c.Root, Link: "current", Shared: true})
-}
-
-func (a *App) containerFile(run string) string { return filepath.Join(a.containerWorks(), run+".json") }
-
-func (a *App) noteContainerWork(c *ContainerWork) error {
-	if err := os.MkdirAll(a.containerWorks(), 0o700); err != nil {
-		return err
-	}
-	text, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(a.containerFile(c.Run), text, 0o600)
+	site = relay.Site{Place: relayPlace{m, env, step}, Root: c.Root, Link: "current", Shared: true}
+	return site, func() error { return errors.Join(m.Close(), visit.Close()) }, nil
 }
 
 func (a *App) containerWork(run string) (*ContainerWork, error) {
-	works, err := a.ContainerWorks()
+	works, err := a.containerNotes().list()
 	for _, c := range works {
 		if c.Run == run {
 			return c, nil
@@ -144,22 +131,11 @@ func (a *App) containerWork(run string) (*ContainerWork, error) {
 	return nil, errors.Join(err, advice.With(fmt.Errorf("nothing was prepared for run %q in any container", run), "`atoll relay prepare` does"))
 }
 
-// ContainerWorks are those that were prepared and not taken.
-func (a *App) ContainerWorks() (works []*ContainerWork, err error) {
-	files, err := filepath.Glob(filepath.Join(a.containerWorks(), "*.json"))
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // taken meanwhile
-		}
-		var c ContainerWork
-		if err == nil {
-			err = json.Unmarshal(text, &c)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		works = append(works, &c)
+// containerWorks are those that were prepared and not taken.
+func (a *App) containerWorks(ctx context.Context) []*ContainerWork {
+	works, err := a.containerNotes().list()
+	if err != nil {
+		a.logger.WarnContext(ctx, "branches in containers", "error", err)
 	}
-	return works, err
+	return works
 }

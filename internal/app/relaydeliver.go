@@ -7,11 +7,8 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/relay"
-	"github.com/atoll-run/atoll/internal/relay/branch"
-	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/tail"
 )
 
@@ -29,16 +26,6 @@ func (a *App) relayFor(account string) (*Relays, *relay.Project, error) {
 	}
 	project, err := relays.Project(account)
 	return relays, project, err
-}
-
-// holdBranch waits until nobody else works on a branch, after all who came
-// before. tell, if set, is told that it waits.
-func (a *App) holdBranch(ctx context.Context, key string, tell func(string)) (*lease.Lease, error) {
-	return a.leases.HoldInTurn(ctx, "relay branch "+key, func(ahead int) {
-		if tell != nil {
-			tell(fmt.Sprintf("waiting for branch %s (%d before)", branch.Key(key).Branch(), ahead))
-		}
-	})
 }
 
 // RelaySite is a session's sandbox as the relay sees it.
@@ -118,7 +105,7 @@ func (r *Relays) takeOnce(ctx context.Context, project *relay.Project, d *delive
 
 // SendRelay goes on with commits that were kept, when nobody works on the branch.
 func (a *App) SendRelay(ctx context.Context, record *relay.Record) error {
-	held, err := a.holdBranch(ctx, string(record.Work.Key), nil)
+	held, err := a.holdBranch(ctx, branchClaim{key: record.Work.Key, run: record.Run})
 	if err != nil {
 		return err
 	}
@@ -132,40 +119,6 @@ func (a *App) sendHeld(ctx context.Context, record *relay.Record) error {
 		return err
 	}
 	return relays.Send(ctx, project, record)
-}
-
-// ResumeRelays goes on with what agents on the host left when their process
-// ended; runs are recovered with their sandboxes. Branches on which somebody
-// works are left alone. What cannot be done now is tried by the next process.
-func (a *App) ResumeRelays(ctx context.Context) []*relay.Record {
-	relays, err := a.Relays()
-	if err != nil || relays.Config.Repository == "" {
-		return nil
-	}
-	records, err := relays.List()
-	var sent []*relay.Record
-	for _, r := range records {
-		if r.Open() && r.About.Variant == run.HostAgent && err == nil {
-			if failed := a.resumeRelay(ctx, r); failed != nil {
-				a.logger.WarnContext(ctx, "commits of a dead process", "run", r.Run, "error", failed)
-				continue
-			}
-			sent = append(sent, r)
-		}
-	}
-	if err != nil {
-		a.logger.WarnContext(ctx, "commits of dead processes", "error", err)
-	}
-	return sent
-}
-
-func (a *App) resumeRelay(ctx context.Context, r *relay.Record) error {
-	held, err := a.leases.TryHold("relay branch " + string(r.Work.Key))
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	return a.sendHeld(ctx, r)
 }
 
 func dollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }

@@ -52,7 +52,7 @@ func (r *Runs) awaitBranch(ctx context.Context, request *run.Request, tell func(
 	if request.Branch == "" {
 		return func() {}, nil
 	}
-	held, err := r.app.holdBranch(ctx, request.Branch, tell)
+	held, err := r.app.holdBranch(ctx, branchClaim{key: branch.Key(request.Branch), run: request.ID, tell: tell})
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (p *RunPlace) holdBranch(ctx context.Context) (err error) {
 		p.branch = p.runs.takeBranch(p.order.Run)
 	}
 	if p.branch == nil {
-		p.branch, err = p.runs.app.holdBranch(ctx, p.order.Branch, nil)
+		p.branch, err = p.runs.app.holdBranch(ctx, branchClaim{key: branch.Key(p.order.Branch), run: p.order.Run})
 	}
 	return err
 }

@@ -51,12 +51,17 @@ Exit codes: 0 they may be pushed, 3 they may not, or only when a person says so.
 	return cmd
 }
 
-func runRelayCheck(cmd *cobra.Command, e *env, args []string, repo string, asJSON bool) error {
+// relays is the relay of the configuration, for verbs that send nothing.
+func (e *env) relays(asJSON bool) (*app.Relays, error) {
 	settings, err := e.load()
 	if err != nil {
-		return e.configError(err, asJSON)
+		return nil, e.configError(err, asJSON)
 	}
-	relays, err := settings.Relays()
+	return settings.Relays()
+}
+
+func runRelayCheck(cmd *cobra.Command, e *env, args []string, repo string, asJSON bool) error {
+	relays, err := e.relays(asJSON)
 	if err != nil {
 		return err
 	}
@@ -116,11 +121,7 @@ func newRelayStatusCommand(e *env) *cobra.Command {
 		Example: "  atoll relay status\n  atoll relay status run-42 --json",
 		Args:    atMostOne("RUN"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			settings, err := e.load()
-			if err != nil {
-				return e.configError(err, asJSON)
-			}
-			relays, err := settings.Relays()
+			relays, err := e.relays(asJSON)
 			if err != nil {
 				return err
 			}
@@ -142,11 +143,7 @@ func newRelayShowCommand(e *env) *cobra.Command {
 		Example: "  atoll relay show run-42\n  atoll relay show run-42 --patch | git am",
 		Args:    exactlyOne("RUN"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			settings, err := e.load()
-			if err != nil {
-				return e.configError(err, asJSON)
-			}
-			relays, err := settings.Relays()
+			relays, err := e.relays(asJSON)
 			if err != nil {
 				return err
 			}
@@ -187,14 +184,21 @@ func (e *env) allRelays(relays *app.Relays, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return e.printJSON(map[string]any{"relays": orEmpty(records)})
+	open, unread := relays.OpenWork()
+	if unread != nil {
+		e.notice(unread.Error())
 	}
-	if len(records) == 0 {
+	if asJSON {
+		return e.printJSON(map[string]any{"relays": orEmpty(records), "open": orEmpty(open)})
+	}
+	if len(records)+len(open) == 0 {
 		fmt.Fprintln(e.Out, "No commits of agents yet.")
 		return nil
 	}
 	t := newTable("RUN", "BRANCH", "STATE", "FINDINGS", "CHANGED", "PULL REQUEST")
+	for _, w := range open {
+		t.add(w.Run, w.Branch.Branch(), openState(&w), "-", "-", "-")
+	}
 	for _, r := range records {
 		findings := 0
 		if r.Report != nil {
@@ -204,6 +208,14 @@ func (e *env) allRelays(relays *app.Relays, asJSON bool) error {
 	}
 	t.print(e.Out)
 	return nil
+}
+
+// openState says where work is that was not taken yet.
+func openState(w *app.OpenWork) string {
+	if w.Container == "" {
+		return "at work"
+	}
+	return "in container " + w.Container
 }
 
 func (e *env) relayOf(relays *app.Relays, run string, asJSON bool) error {
@@ -257,7 +269,7 @@ func newRelayPushCommand(e *env) *cobra.Command {
 				if r.Step == relay.Blocked || r.Step == relay.Waiting {
 					return verdictError(r.Report)
 				}
-				return e.sendRelays(cmd, a, []*relay.Record{r}, asJSON)
+				return e.sendRelay(cmd, a, r, asJSON)
 			})
 		},
 	}
@@ -273,18 +285,9 @@ func newRelayRetryCommand(e *env) *cobra.Command {
 		Short: "Go on with everything that was interrupted",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return e.withRelays(cmd, asJSON, func(a *app.App, relays *app.Relays) error {
-				records, err := relays.List()
-				if err != nil {
-					return err
-				}
-				var open []*relay.Record
-				for _, r := range records {
-					if r.Open() {
-						open = append(open, r)
-					}
-				}
-				return e.sendRelays(cmd, a, open, asJSON)
+			return e.withRelays(cmd, asJSON, func(a *app.App, _ *app.Relays) error {
+				found, err := a.ResumeRelays(cmd.Context())
+				return firstOf(e.printRelays(found, asJSON, "Nothing was interrupted."), err)
 			})
 		},
 	}
@@ -304,27 +307,37 @@ func (e *env) withRelays(cmd *cobra.Command, asJSON bool, do func(*app.App, *app
 	return do(a, relays)
 }
 
-func (e *env) sendRelays(cmd *cobra.Command, a *app.App, records []*relay.Record, asJSON bool) (err error) {
-	for _, r := range records {
-		sent := a.SendRelay(cmd.Context(), r)
-		err = firstOf(err, sent)
-		if !asJSON && sent == nil {
-			fmt.Fprintf(e.Out, "%s: %s\n", printable(r.Run), printable(app.RelayNote(r)))
-		}
+func (e *env) sendRelay(cmd *cobra.Command, a *app.App, r *relay.Record, asJSON bool) error {
+	sent := a.SendRelay(cmd.Context(), r)
+	if sent != nil && !asJSON {
+		return sent
 	}
-	if asJSON {
-		return firstOf(e.printJSON(map[string]any{"relays": orEmpty(records)}), err)
-	}
-	if len(records) == 0 {
-		fmt.Fprintln(e.Out, "Nothing was interrupted.")
-	}
-	return err
+	return firstOf(e.printRelays([]*relay.Record{r}, asJSON, ""), sent)
 }
 
-// resumeRelays sends what dead processes left.
+// printRelays says what became of commits; none is the text if there are none.
+func (e *env) printRelays(records []*relay.Record, asJSON bool, none string) error {
+	if asJSON {
+		return e.printJSON(map[string]any{"relays": orEmpty(records)})
+	}
+	for _, r := range records {
+		fmt.Fprintf(e.Out, "%s: %s\n", printable(r.Run), printable(app.RelayNote(r)))
+	}
+	if len(records) == 0 {
+		fmt.Fprintln(e.Out, none)
+	}
+	return nil
+}
+
+// resumeRelays goes on with what dead processes left. What cannot be done now
+// keeps nobody from working.
 func (e *env) resumeRelays(ctx context.Context, a *app.App) {
-	for _, r := range a.ResumeRelays(ctx) {
+	found, err := a.ResumeRelays(ctx)
+	for _, r := range found {
 		e.notice(fmt.Sprintf("the commits of %s were left by a process that ended: %s", r.Run, app.RelayNote(r)))
+	}
+	if err != nil {
+		e.notice("commits that a process left: " + err.Error())
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/run"
 )
 
 // prepareOptions are the flags of atoll relay prepare.
@@ -47,9 +47,6 @@ When whoever works there has ended, "atoll relay take RUN" takes the commits out
 	return cmd
 }
 
-// runIDForm is an id that can be the name of a file.
-var runIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
-
 func runRelayPrepare(cmd *cobra.Command, e *env, o *prepareOptions) error {
 	key, err := o.key()
 	switch {
@@ -59,8 +56,9 @@ func runRelayPrepare(cmd *cobra.Command, e *env, o *prepareOptions) error {
 		return usage(cmd, errors.New("no branch: name one with --branch or --work-item"))
 	case !path.IsAbs(o.workspace):
 		return usage(cmd, fmt.Errorf("--workspace %q is not absolute", o.workspace))
-	case !runIDForm.MatchString(o.runID):
-		return usage(cmd, fmt.Errorf("--run-id %q: letters, digits, dots, dashes and underscores, at most 100", o.runID))
+	}
+	if err := run.CheckID(o.runID); err != nil {
+		return usage(cmd, err)
 	}
 	return e.withRelays(cmd, o.asJSON, func(a *app.App, relays *app.Relays) error {
 		if o.container == "" {
@@ -70,7 +68,7 @@ func runRelayPrepare(cmd *cobra.Command, e *env, o *prepareOptions) error {
 			return usage(cmd, advice.With(errors.New("no container"), "name it with --container, or relay.container in the configuration"))
 		}
 		c := &app.ContainerWork{Run: o.runID, Account: o.account, Container: o.container, Root: path.Clean(o.workspace)}
-		if err := a.PrepareContainer(cmd.Context(), c, branch.Key(key)); err != nil {
+		if err := a.PrepareContainer(cmd.Context(), c, branch.Key(key), e.notice); err != nil {
 			return err
 		}
 		if o.asJSON {

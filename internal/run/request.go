@@ -46,14 +46,22 @@ const (
 // plainID is a name that can be part of a path, a header and a label.
 var plainID = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
+// CheckID refuses what cannot be the id of a run.
+func CheckID(id string) error {
+	if !plainID.MatchString(id) {
+		return fmt.Errorf("run id %q: letters, digits, dots, dashes and underscores, at most 100", id)
+	}
+	return nil
+}
+
 // Task is what the user wants.
 func (r *Request) Task() string { return r.Messages[len(r.Messages)-1].Text }
 
 // check finds everything that is wrong with a request.
 func (r *Request) check() error {
 	var problems []error
-	if !plainID.MatchString(r.ID) {
-		problems = append(problems, fmt.Errorf("run id %q: letters, digits, dots, dashes and underscores, at most 100", r.ID))
+	if err := CheckID(r.ID); err != nil {
+		problems = append(problems, err)
 	}
 	if r.Model == "" {
 		problems = append(problems, errors.New("no model is named"))

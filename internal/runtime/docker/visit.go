@@ -9,13 +9,13 @@ import (
 	"io"
 	"net"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/moby/moby/client"
 
 	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/pattern"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -52,10 +52,26 @@ func (r *Runtime) Visit(ctx context.Context, name, root string) (_ *Visit, err e
 		func() error { return v.begin(ctx) },
 	} {
 		if err := step(); err != nil {
-			return nil, fmt.Errorf("container %q: bring the guest in: %w", name, err)
+			return nil, fmt.Errorf("container %q: bring the guest in: %w", name, errors.Join(err, v.clear(ctx)))
 		}
 	}
 	return v, nil
+}
+
+// clear takes away the directory of a guest that never began.
+func (v *Visit) clear(ctx context.Context) error {
+	if v.dir == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), visitPatience)
+	defer cancel()
+	conn, err := v.exec(ctx, "rm", "-rf", v.dir)
+	if err != nil {
+		return fmt.Errorf("take %s away again: %w", v.dir, err)
+	}
+	defer conn.Close()
+	_, err = readUntil(ctx, conn)
+	return err
 }
 
 // look finds the container, and the guest for it.
@@ -79,7 +95,7 @@ func (v *Visit) look(ctx context.Context, name string) (guestProgram, error) {
 }
 
 // freshName is what mktemp makes of the template.
-var freshName = regexp.MustCompile(`^\.atoll-[A-Za-z0-9]{6}$`)
+var freshName = pattern.New(`^\.atoll-[A-Za-z0-9]{6}$`)
 
 func (v *Visit) makeDir(ctx context.Context, root string) error {
 	conn, err := v.exec(ctx, "mktemp", "-d", path.Join(root, ".atoll-XXXXXX"))
@@ -88,10 +104,11 @@ func (v *Visit) makeDir(ctx context.Context, root string) error {
 	}
 	defer conn.Close()
 	said, err := readUntil(ctx, conn)
-	v.dir = strings.TrimSpace(said)
-	if err != nil || path.Dir(v.dir) != path.Clean(root) || !freshName.MatchString(path.Base(v.dir)) {
+	dir := strings.TrimSpace(said)
+	if err != nil || path.Dir(dir) != path.Clean(root) || !freshName.MatchString(path.Base(dir)) {
 		return advice.With(errors.Join(err, fmt.Errorf("no directory can be made in %s: %.200q", root, said)), "it must be a directory that the container's user can write, and mktemp must be there")
 	}
+	v.dir = dir
 	return nil
 }
 

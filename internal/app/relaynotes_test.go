@@ -1,0 +1,45 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/relay"
+)
+
+// A note that cannot be read hides none of the others, and one is never seen
+// half written.
+//
+// Seen to fail with a list that ends at the first error.
+func TestABrokenNoteHidesNoOther(t *testing.T) {
+	notes := workNotes[ContainerWork]{filepath.Join(t.TempDir(), "deep", "notes")}
+	for _, run := range []string{"a", "b", "d"} {
+		if err := notes.save(run, &ContainerWork{Run: run, Work: relay.Work{Key: "k"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(notes.file("c"), []byte(`{"run":"c","wo`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := notes.list()
+	if len(list) != 3 || list[2].Run != "d" || err == nil || !strings.Contains(err.Error(), "c.json") {
+		t.Errorf("%v, %v", list, err)
+	}
+	for range 2 {
+		if err := notes.remove("a"); err != nil {
+			t.Error(err)
+		}
+	}
+	if files, err := os.ReadDir(notes.dir); err != nil || len(files) != 3 {
+		t.Errorf("%v, %v", files, err)
+	}
+	a := &App{Settings: &Settings{}, logger: slog.New(slog.DiscardHandler)}
+	a.Paths.AtollState = t.TempDir()
+	if works := a.containerWorks(context.Background()); len(works) != 0 {
+		t.Errorf("%v", works)
+	}
+}
