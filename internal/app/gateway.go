@@ -195,12 +195,13 @@ func (g *Gateway) Serve(ctx context.Context) error {
 	return err
 }
 
-// drain takes nothing new and gives what is under way its time; clients are told
-// last, when there is nothing left to tell them.
+// drain takes nothing new and gives what is under way its time. Clients are told
+// first, so that they know why what they ask for next is refused.
 func (g *Gateway) drain(ctx context.Context) {
 	g.logger.InfoContext(ctx, "gateway drains", "grace", g.grace.String(), "tasks", g.sessions.Stats().Running)
 	g.health.Drain()
 	g.door.Drain()
+	g.ws.Announce("gateway stopping")
 	within, cancel := context.WithTimeout(ctx, g.grace)
 	defer cancel()
 	var both sync.WaitGroup
@@ -209,7 +210,7 @@ func (g *Gateway) drain(ctx context.Context) {
 	both.Wait()
 	parting, cancel := context.WithTimeout(ctx, closePatience)
 	defer cancel()
-	g.ws.Shutdown(parting, "gateway stopping")
+	g.ws.Shutdown(parting)
 }
 
 // Close ends a gateway that was not served.

@@ -24,7 +24,9 @@ import (
 	"github.com/atoll-run/atoll/internal/store"
 )
 
-// speaker answers every task with the same words, one after the other.
+// speaker answers every task with the same words, and at once: no model is as quick,
+// so that what a client mixes up when it is told of the beginning and the end together
+// shows here.
 type speaker struct {
 	mu      sync.Mutex
 	history map[string][]chat.Message
@@ -32,19 +34,10 @@ type speaker struct {
 
 const answer = "Hello from fake model."
 
-// between is the time between words. Models are not quicker, and a client that is
-// told of the end in the same instant as of the beginning mixes them up.
-const between = 100 * time.Millisecond
-
 func (*speaker) Resolve(_, model string) (string, error) { return model, nil }
 
-func (s *speaker) Work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
+func (s *speaker) Work(_ context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
 	for _, word := range strings.SplitAfter(answer, " ") {
-		select {
-		case <-time.After(between):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
 		tell(session.Event{Kind: session.Said, Delta: word})
 	}
 	use := chat.Usage{Input: 11, Output: 4}
@@ -139,16 +132,19 @@ func TestOpenClawClientsTalkToOurGateway(t *testing.T) {
 	talk(t, peer, home)
 }
 
-// talk has one turn in the terminal interface: it shows the question and the
-// answer, and waits for the next.
+// talk has some turns in the terminal interface: it shows the question and the
+// answer, waits for the next, and sends it.
 func talk(t *testing.T, peer *openclawpeer.Peer, home *openclawpeer.Home) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	screen := startTerminal(t, peer.Command(ctx, home, "tui", "--message", "hello from the terminal"))
-	for _, text := range []string{"hello from the terminal", answer, "connected | idle"} {
-		if !screen.shows(ctx, text) {
-			t.Fatalf("the terminal never shows %q:\n%s", text, screen.tail())
+	for _, text := range []string{"hello from the terminal", "the second question", "the third question"} {
+		if text != "hello from the terminal" {
+			screen.enter(t, text)
+		}
+		if !screen.shows(ctx, text) || !screen.shows(ctx, answer) || !screen.rests(ctx) {
+			t.Fatalf("the terminal has no turn with %q:\n%s", text, screen.tail())
 		}
 	}
 }

@@ -109,6 +109,37 @@ func (s *screen) shows(ctx context.Context, text string) bool {
 	return false
 }
 
+// rests waits until what was shown last of the program's state is that it does nothing.
+func (s *screen) rests(ctx context.Context) bool {
+	busy := regexp.MustCompile(`\d+s \| connected`)
+	for ctx.Err() == nil {
+		text, last := s.plain(), 0
+		if at := busy.FindAllStringIndex(text, -1); len(at) > 0 {
+			last = at[len(at)-1][0]
+		}
+		if strings.LastIndex(text, "connected | idle") > last {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+// enter types a line. It ends a moment after its text: what comes in one piece counts
+// as pasted.
+func (s *screen) enter(t *testing.T, line string) {
+	t.Helper()
+	for _, text := range []string{line, "\r"} {
+		if _, err := s.master.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
 func (s *screen) tail() string {
 	text := s.plain()
 	return text[max(0, len(text)-3000):]

@@ -100,6 +100,24 @@ func (s *Service) Compact(ctx context.Context, v View, key string) (before, afte
 	return before, after, err
 }
 
+// Active are the ids of a session's tasks that are not over, the one under way first.
+func (s *Service) Active(e *Entry) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := []string{}
+	l := s.lanes[place{e.Account, e.Key}]
+	if l == nil {
+		return ids
+	}
+	if t := l.current; t != nil && !t.snapshot().State.Over() { // it is told that it is over before its lane is free
+		ids = append(ids, t.record.ID)
+	}
+	for _, t := range l.waiting {
+		ids = append(ids, t.record.ID)
+	}
+	return ids
+}
+
 func (s *Service) works(p place) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -109,8 +109,10 @@ func (c *call) agent() (any, error) {
 
 // join answers for a task that somebody asked for before, and is under way.
 func (c *call) join(rec *session.Record) {
-	c.respond(c.id, c.accepted(rec), nil)
-	c.second(c.server.Sessions.Wait(c.ctx, session.View{Account: rec.Account}, rec.ID))
+	c.conn.respond(c.id, c.accepted(rec), nil)
+	done, err := c.server.Sessions.Wait(c.ctx, session.View{Account: rec.Account}, rec.ID)
+	c.server.caughtUp(c.ctx)
+	c.second(done, err)
 }
 
 // maxSeconds keeps a time limit within what can be counted; sessions have a limit
@@ -163,9 +165,12 @@ func (c *call) submit(t session.Task, then func(*session.Record, error)) (*sessi
 		return rec, existing, err
 	}
 	view := session.View{Account: rec.Account}
+	c.server.pending.Add(1)
 	c.server.work.Go(func() {
+		defer c.server.pending.Add(-1)
 		done, err := c.server.Sessions.Wait(c.server.ctx, view, rec.ID)
 		end()
+		c.server.caughtUp(c.server.ctx)
 		if then != nil {
 			then(done, err)
 		}
@@ -179,15 +184,15 @@ func (c *call) second(rec *session.Record, err error) {
 	case c.ctx.Err() != nil: // nobody is there
 		return
 	case err != nil:
-		c.respond(c.id, nil, c.explain(c.method.name, err))
+		c.conn.respond(c.id, nil, c.explain(c.method.name, err))
 		return
 	}
 	payload, err := c.outcome(rec)
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
-		c.respond(c.id, nil, e)
+		c.conn.respond(c.id, nil, e)
 		return
 	}
-	c.respond(c.id, payload, nil)
+	c.conn.respond(c.id, payload, nil)
 }
 
 // outcome is the answer to a task that is over.
@@ -272,6 +277,7 @@ func (c *call) await(ctx context.Context, id string) (*session.Record, error) {
 	for {
 		rec, err := c.server.Sessions.Wait(ctx, c.view(), id)
 		if !errors.Is(err, session.ErrNotFound) {
+			c.server.caughtUp(ctx)
 			return rec, err
 		}
 		select {

@@ -76,11 +76,7 @@ func isDirect(r *http.Request, from netip.Addr) bool {
 
 // converse answers requests until the connection ends.
 func (c *conn) converse() {
-	if c.server.hub.add(c) {
-		defer c.server.hub.remove(c)
-	} else {
-		c.out.leave(protocol.CloseRestart, "service restart")
-	}
+	defer c.server.hub.remove(c)
 	c.Limit(c.server.Limits.Frame)
 	c.watch()
 	defer c.ping.Stop()

@@ -1,6 +1,7 @@
 package ws
 
 import (
+	"context"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/session"
@@ -26,8 +27,22 @@ func (s *Server) follow() {
 		}
 		select { // the sessions are over before us
 		case <-s.ctx.Done():
+		case told := <-s.waiters:
+			close(told)
 		case <-time.After(again):
 		}
+	}
+}
+
+// caughtUp waits until everything that has happened was put into the outboxes:
+// clients expect the events of a task before the answers about its end.
+func (s *Server) caughtUp(ctx context.Context) {
+	told := make(chan struct{})
+	select {
+	case s.waiters <- told:
+		<-told
+	case <-ctx.Done():
+	case <-s.ctx.Done():
 	}
 }
 
@@ -41,6 +56,18 @@ func (s *Server) relay(sub *session.Subscription) {
 			if !ok {
 				return
 			}
+			n.tell(&e)
+		case told := <-s.waiters:
+			n.tellAll(sub)
+			close(told)
+		}
+	}
+}
+
+// tellAll retells what has come so far.
+func (n *narrator) tellAll(sub *session.Subscription) {
+	for range len(sub.Events()) {
+		if e, ok := <-sub.Events(); ok {
 			n.tell(&e)
 		}
 	}

@@ -51,9 +51,21 @@ func (c *conn) handshake() bool {
 		c.turnAway(id, no)
 		return false
 	}
-	// Into the outbox, so that it comes before every event.
-	c.out.frame(response(id, hello, nil))
+	c.enter(response(id, hello, nil))
 	return true
+}
+
+// enter takes a client in and greets it. Whoever was greeted is told everything from
+// then on, and nothing before.
+func (c *conn) enter(hello []byte) {
+	c.out.hold()
+	defer c.out.let()
+	if !c.server.hub.add(c) {
+		c.out.frame(hello)
+		c.out.leave(protocol.CloseRestart, "service restart")
+		return
+	}
+	c.out.ahead(hello, nil)
 }
 
 func (c *conn) write(data []byte) bool {

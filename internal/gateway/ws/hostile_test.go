@@ -178,15 +178,22 @@ func TestRevokedTokenEndsItsConnections(t *testing.T) {
 }
 
 // sink is a client that stops reading after its hello.
-func sink(t *testing.T, p *place, token string) net.Conn {
+func sink(t *testing.T, p *place, token string) *protocol.Conn {
 	t.Helper()
-	var raw net.Conn
+	return deaf(t, p, token, func(c net.Conn) net.Conn { return c })
+}
+
+// deaf is the same with something around its connection.
+func deaf(t *testing.T, p *place, token string, around func(net.Conn) net.Conn) *protocol.Conn {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c, err := protocol.Dial(ctx, p.url, protocol.DialOptions{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-		var err error
-		raw, err = (&net.Dialer{}).DialContext(ctx, network, address)
-		return raw, err
+		raw, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return around(raw), nil
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -195,14 +202,14 @@ func sink(t *testing.T, p *place, token string) net.Conn {
 	if _, err := c.Read(ctx); err != nil { // the challenge
 		t.Fatal(err)
 	}
-	data := []byte(`{"type":"req","id":"1","method":"connect","params":{"minProtocol":4,"maxProtocol":4,"scopes":["operator.read"],"client":{"id":"gateway-client","version":"1","platform":"linux","mode":"backend"},"auth":{"token":"` + token + `"}}}`)
+	data := []byte(`{"type":"req","id":"1","method":"connect","params":{"minProtocol":4,"maxProtocol":4,"scopes":["operator.read","operator.write"],"client":{"id":"gateway-client","version":"1","platform":"linux","mode":"backend"},"auth":{"token":"` + token + `"}}}`)
 	if err := c.Write(ctx, data); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Read(ctx); err != nil { // hello
 		t.Fatal(err)
 	}
-	return raw
+	return c
 }
 
 // A client that does not read is given up when it has left too much, and nobody
@@ -277,27 +284,6 @@ func TestOtherOrigins(t *testing.T) {
 	_, err := protocol.Dial(t.Context(), p.url, protocol.DialOptions{Header: http.Header{"Origin": {"https://evil.example"}}})
 	if err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("a page of another site: %v", err)
-	}
-}
-
-// The end is announced, with its reason, and then the connections are closed.
-func TestShutdown(t *testing.T) {
-	p := gateway(t, ws.Limits{})
-	three, four := p.connect(3, fixed), p.connect(4, fixed)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	p.Shutdown(ctx, "restart")
-	for _, e := range []*peer{three, four} {
-		if code, _ := e.closed(); code != protocol.CloseRestart {
-			t.Errorf("closed with %d", code)
-		}
-		frames, _, _ := e.so()
-		if last := frames[len(frames)-1]; last.Event != "shutdown" || last.text("reason") != "restart" {
-			t.Errorf("the last word was %s", last.raw)
-		}
-	}
-	if ctx.Err() != nil {
-		t.Error("it had to be forced")
 	}
 }
 

@@ -183,14 +183,24 @@ func (h *hub) each(f func(name string, a *account)) {
 	}
 }
 
-// goodbye tells everybody that the gateway ends, and takes nobody in any more.
-func (h *hub) goodbye(reason string) {
+// announce tells everybody that the gateway is about to end, and takes nobody in any
+// more.
+func (h *hub) announce(reason string) {
 	e := plain("shutdown", map[string]any{"reason": reason})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
 	for _, a := range h.accounts {
 		h.pass(a, []told{e})
+	}
+}
+
+// goodbye closes every connection when it was told everything.
+func (h *hub) goodbye() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, a := range h.accounts {
 		for c := range a.conns {
 			c.out.leave(protocol.CloseRestart, "service restart")
 		}

@@ -207,6 +207,9 @@ func (p *place) token(scope access.Scope, account string) string {
 	return text.Reveal()
 }
 
+// allOf is a view of everything.
+func allOf() session.View { return session.View{All: true} }
+
 // until waits for a condition.
 func (p *place) until(what string, is func() bool) {
 	p.Helper()

@@ -20,6 +20,7 @@ type Limits struct {
 	Tick        time.Duration // between tick events; default 30 s
 	Write       time.Duration // for one frame; default 1 minute
 	Grace       time.Duration // for a slow client to notice that it is given up; default 5 s
+	Settle      time.Duration // for a client to take in that a task was accepted; default 1 s
 	Throttle    time.Duration // between two deltas of a chat; default 150 ms
 	History     int           // bytes of a history; default 6 MiB
 }
@@ -39,6 +40,7 @@ func (l Limits) withDefaults() Limits {
 	l.Tick = cmp.Or(l.Tick, 30*time.Second)
 	l.Write = cmp.Or(l.Write, time.Minute)
 	l.Grace = cmp.Or(l.Grace, 5*time.Second)
+	l.Settle = cmp.Or(l.Settle, time.Second)
 	l.Throttle = cmp.Or(l.Throttle, 150*time.Millisecond)
 	l.History = cmp.Or(l.History, 6<<20)
 	return l

@@ -20,6 +20,7 @@ type method struct {
 	params shape
 	waits  bool // its answer may take long: others of the connection go on
 	first  bool // its answer comes before the events that it causes
+	quiet  bool // and those wait until the client has taken the answer in
 	do     func(*call) (any, error)
 }
 
@@ -30,6 +31,8 @@ type call struct {
 	method *method
 	params jsontext.Value
 	ctx    context.Context
+
+	settling bool // somebody else lets go what is held back for it
 }
 
 // silence is what a method returns that has answered by itself.
@@ -155,7 +158,11 @@ func (c *conn) run(call *call) {
 	case call.method.waits:
 		call.aside(call.answer)
 	case call.method.first:
-		c.out.hold(call.answer)
+		c.out.hold()
+		call.answer()
+		if !call.settling {
+			c.out.let()
+		}
 	default:
 		call.answer()
 	}
@@ -187,6 +194,20 @@ func (c *call) answer() {
 		c.respond(c.id, nil, c.explain(c.method.name, err))
 	} else {
 		c.respond(c.id, payload, nil)
+	}
+}
+
+// respond answers. An answer that comes first is put before what is held back for
+// it; a second one is not this method's.
+func (c *call) respond(id string, payload any, problem *protocol.Error) {
+	switch {
+	case !c.method.first:
+		c.conn.respond(id, payload, problem)
+	case c.method.quiet && problem == nil:
+		c.settling = true
+		c.out.ahead(response(id, payload, problem), c.out.settle)
+	default:
+		c.out.ahead(response(id, payload, problem), nil)
 	}
 }
 

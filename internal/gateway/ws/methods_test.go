@@ -281,28 +281,6 @@ func TestModelOfTheSession(t *testing.T) {
 	}
 }
 
-// A client is told that its task was accepted before it is told what becomes of
-// it, however quick that is.
-func TestAnswerComesBeforeItsEvents(t *testing.T) {
-	both(t, func(t *testing.T, version int) {
-		e := gateway(t, ws.Limits{}).connect(version, fixed)
-		for i := range 20 {
-			id := fmt.Sprint("quick", i)
-			asked := e.ask("chat.send", map[string]any{"sessionKey": "main", "message": "hi", "idempotencyKey": id})
-			e.event("chat", map[string]string{"runId": id, "state": "final"})
-			frames, _, _ := e.so()
-			for _, f := range frames {
-				if f.Type == "res" && f.ID == asked {
-					break
-				}
-				if f.Type == "event" && f.text("runId") == id {
-					t.Fatalf("the first word of %s is %s", id, f.raw)
-				}
-			}
-		}
-	})
-}
-
 // A long answer is told in fewer frames, and nothing of it is missing.
 func TestLongAnswersAreToldInFewerFrames(t *testing.T) {
 	e := gateway(t, ws.Limits{}).connect(4, fixed)

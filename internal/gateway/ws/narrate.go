@@ -15,38 +15,33 @@ type fields map[string]any
 // agentEvent is a frame of the stream "agent" in both versions; nil data is for
 // those that a version does not know.
 func agentEvent(e *session.Event, seq int64, stream string, v3, v4 fields) told {
-	base := func(data fields) fields {
+	return inBoth("agent", e, v3, v4, func(data fields) fields {
 		return fields{"runId": e.Task, "stream": stream, "data": data, "sessionKey": e.Key, "seq": seq, "ts": e.At.UnixMilli()}
-	}
-	var old, current any
-	if v3 != nil {
-		old = base(v3)
-	}
-	if v4 != nil {
-		p := base(v4)
-		p["agentId"] = e.Agent
-		current = p
-	}
-	return said("agent", old, current)
+	})
 }
 
-// chatEvent is a frame of the chat.
+// chatEvent is a frame of the chat, likewise.
 func chatEvent(e *session.Event, seq int64, state string, v3, v4 fields) told {
-	base := func(more fields) fields {
+	return inBoth("chat", e, v3, v4, func(more fields) fields {
 		p := fields{"runId": e.Task, "sessionKey": e.Key, "seq": seq, "state": state}
 		maps.Copy(p, more)
 		return p
-	}
+	})
+}
+
+// inBoth is a frame for each version that has something to say. Version 4 names the
+// agent in all of them.
+func inBoth(name string, e *session.Event, v3, v4 fields, payload func(fields) fields) told {
 	var old, current any
 	if v3 != nil {
-		old = base(v3)
+		old = payload(v3)
 	}
 	if v4 != nil {
-		p := base(v4)
+		p := payload(v4)
 		p["agentId"] = e.Agent
 		current = p
 	}
-	return said("chat", old, current)
+	return said(name, old, current)
 }
 
 func changed(e *session.Event, reason string) told {

@@ -24,8 +24,8 @@ type outbox struct {
 	writing bool
 	closed  bool
 	bye     *farewell
-	holding bool
-	held    [][]byte // events that wait for the answer which they follow from
+	holding int      // calls whose answer comes before everything else
+	held    []letter // what waits for those answers
 	seq     int64    // of the events of this connection, see the package's comment
 }
 
@@ -34,6 +34,7 @@ type outbox struct {
 type letter struct {
 	data []byte
 	seq  int64
+	then func() // called when it was written
 }
 
 type farewell struct {
@@ -55,47 +56,67 @@ func (o *outbox) frame(data []byte) {
 func (o *outbox) event(data []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.holding {
-		o.held = append(o.held, data)
-		return
-	}
-	o.number(data)
-}
-
-func (o *outbox) number(data []byte) {
 	o.seq++
-	o.put(letter{data, o.seq})
+	o.put(letter{data: data, seq: o.seq})
 }
 
-// hold keeps events back until the function has run: clients expect to be told that
-// a task was accepted before they are told what becomes of it. Nobody waits; the
-// function is a short one.
-func (o *outbox) hold(do func()) {
+// hold keeps everything back but what goes ahead, until let is called as often.
+func (o *outbox) hold() {
 	o.mu.Lock()
-	o.holding = true
-	o.mu.Unlock()
-	defer o.let()
-	do()
+	defer o.mu.Unlock()
+	o.holding++
 }
 
+// ahead puts a frame in before what is held back.
+func (o *outbox) ahead(data []byte, then func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.add(letter{data: data, then: then}, &o.letters)
+}
+
+// let lets go what was held back.
 func (o *outbox) let() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	held := o.held
-	o.holding, o.held = false, nil
-	for _, data := range held {
-		o.number(data)
+	if o.holding--; o.holding == 0 {
+		o.flush()
 	}
 }
 
+func (o *outbox) flush() {
+	if len(o.held) == 0 {
+		return
+	}
+	o.letters, o.held = append(o.letters, o.held...), nil
+	o.write()
+}
+
+// settle lets go when the client has taken in what was written last. A client that
+// is told in one piece that a task was accepted and that it is over takes the second
+// before the first, and waits forever; it answers a ping when it has read so far.
+func (o *outbox) settle() {
+	defer o.let()
+	ctx, cancel := context.WithTimeout(context.Background(), o.limits.Settle)
+	defer cancel()
+	_ = o.conn.Ping(ctx) // a client that does not answer has had its time
+}
+
 func (o *outbox) put(l letter) {
+	if o.holding > 0 {
+		o.add(l, &o.held)
+	} else {
+		o.add(l, &o.letters)
+	}
+}
+
+func (o *outbox) add(l letter, to *[]letter) {
 	if o.closed {
 		return
 	}
 	size := int64(len(l.data))
 	o.bytes += size
 	all := o.all.Add(size)
-	o.letters = append(o.letters, l)
+	*to = append(*to, l)
 	if o.bytes > o.limits.Buffered || all > o.limits.AllBuffered && o.bytes > largeShare {
 		o.abandon()
 	}
@@ -104,13 +125,17 @@ func (o *outbox) put(l letter) {
 
 // abandon gives a slow client up. What it has not read is dropped.
 func (o *outbox) abandon() {
-	for _, l := range o.letters {
-		o.release(l)
-	}
-	o.letters = nil
-	o.closed = true
+	o.discard()
 	o.bye = &farewell{protocol.ClosePolicy, "slow consumer"}
 	time.AfterFunc(o.limits.Grace, o.conn.Drop)
+}
+
+// discard drops what is not on its way, and takes nothing more.
+func (o *outbox) discard() {
+	for _, l := range append(o.letters, o.held...) {
+		o.release(l)
+	}
+	o.letters, o.held, o.closed = nil, nil, true
 }
 
 // leave closes the connection when everything before it is written.
@@ -120,6 +145,7 @@ func (o *outbox) leave(code int, reason string) {
 	if o.closed {
 		return
 	}
+	o.flush()
 	o.closed = true
 	o.bye = &farewell{code, reason}
 	o.write()
@@ -186,10 +212,10 @@ func (o *outbox) send(l letter, data []byte) bool {
 	defer o.mu.Unlock()
 	o.release(l)
 	if err != nil {
-		for _, l := range o.letters {
-			o.release(l)
-		}
-		o.letters, o.closed, o.writing = nil, true, false
+		o.discard()
+		o.writing = false
+	} else if l.then != nil {
+		go l.then()
 	}
 	return err == nil
 }

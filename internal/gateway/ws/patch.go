@@ -46,15 +46,11 @@ func patchShape() shape {
 
 // patch changes what is set for a session. Null clears.
 func (c *call) patch() (any, error) {
-	var p keyed
 	var members map[string]jsontext.Value
-	if err := c.bind(&p); err != nil {
-		return nil, err
-	}
 	if err := c.bind(&members); err != nil {
 		return nil, err
 	}
-	key, err := c.session(&p)
+	key, err := c.session()
 	if err != nil {
 		return nil, err
 	}

@@ -101,9 +101,15 @@ func (c *call) row(e *session.Entry) fields {
 			f["classification"] = "main"
 		}
 		f["archived"], f["pinned"], f["unread"], f["visibility"], f["lastActivityAt"] = false, false, false, "shared", e.Updated.UnixMilli()
-		f["hasActiveRun"], f["activeRunIds"] = false, []string{}
+		f["hasActiveRun"], f["activeRunIds"] = c.active(e)
 	}
 	return f
+}
+
+// active is what is going on in a session: tasks that run or wait.
+func (c *call) active(e *session.Entry) (bool, []string) {
+	ids := c.server.Sessions.Active(e)
+	return len(ids) > 0, ids
 }
 
 // model is the one that the session's next task will ask.
@@ -171,8 +177,13 @@ type keyed struct {
 	Expected string `json:"expectedSessionId"`
 }
 
-// session reads a key and refuses a session that is not the expected one any more.
-func (c *call) session(p *keyed) (string, error) {
+// session reads which session is meant, and refuses one that is not the expected one
+// any more.
+func (c *call) session() (string, error) {
+	var p keyed
+	if err := c.bind(&p); err != nil {
+		return "", err
+	}
 	key := of(p.Agent, p.Key)
 	if p.Expected == "" {
 		return key, nil
@@ -187,13 +198,18 @@ func (c *call) session(p *keyed) (string, error) {
 	return key, nil
 }
 
+// named is the same as clients are told it.
+func (c *call) named() (session.Key, error) {
+	name, err := c.session()
+	if err != nil {
+		return session.Key{}, err
+	}
+	return session.ParseKey(name, c.server.defaultAgent(c.ctx))
+}
+
 // reset begins a session anew.
 func (c *call) reset() (any, error) {
-	var p keyed
-	if err := c.bind(&p); err != nil {
-		return nil, err
-	}
-	key, err := c.session(&p)
+	key, err := c.session()
 	if err != nil {
 		return nil, err
 	}
@@ -213,15 +229,7 @@ func (c *call) reset() (any, error) {
 
 // remove deletes a session; the main one stays.
 func (c *call) remove() (any, error) {
-	var p keyed
-	if err := c.bind(&p); err != nil {
-		return nil, err
-	}
-	name, err := c.session(&p)
-	if err != nil {
-		return nil, err
-	}
-	key, err := session.ParseKey(name, c.server.defaultAgent(c.ctx))
+	key, err := c.named()
 	if err != nil {
 		return nil, err
 	}
@@ -237,15 +245,7 @@ func (c *call) remove() (any, error) {
 
 // compact shortens a session's transcript.
 func (c *call) compact() (any, error) {
-	var p keyed
-	if err := c.bind(&p); err != nil {
-		return nil, err
-	}
-	name, err := c.session(&p)
-	if err != nil {
-		return nil, err
-	}
-	key, err := session.ParseKey(name, c.server.defaultAgent(c.ctx))
+	key, err := c.named()
 	if err != nil {
 		return nil, err
 	}
@@ -267,11 +267,11 @@ func describeShape() shape {
 
 // describe is one session as the list shows it, or null.
 func (c *call) describe() (any, error) {
-	var p keyed
-	if err := c.bind(&p); err != nil {
+	key, err := c.session()
+	if err != nil {
 		return nil, err
 	}
-	e, err := c.server.Sessions.Get(c.ctx, c.view(), of(p.Agent, p.Key))
+	e, err := c.server.Sessions.Get(c.ctx, c.view(), key)
 	if errors.Is(err, session.ErrNotFound) {
 		return fields{"session": nil}, nil
 	}
@@ -289,11 +289,7 @@ func (c *call) subscribeMessages() (any, error)   { return c.about(true) }
 func (c *call) unsubscribeMessages() (any, error) { return c.about(false) }
 
 func (c *call) about(subscribed bool) (any, error) {
-	var p keyed
-	if err := c.bind(&p); err != nil {
-		return nil, err
-	}
-	key, err := session.ParseKey(of(p.Agent, p.Key), c.server.defaultAgent(c.ctx))
+	key, err := c.named()
 	if err != nil {
 		return nil, err
 	}

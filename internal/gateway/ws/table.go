@@ -9,7 +9,7 @@ func table() map[string]*method {
 		{name: "agents.list", scopes: both(scopeRead), params: shape{}, do: (*call).agents},
 		{name: "chat.abort", scopes: both(scopeWrite), params: abortShape(), do: (*call).abort},
 		{name: "chat.history", scopes: both(scopeRead), params: historyShape(), do: (*call).history},
-		{name: "chat.send", scopes: both(scopeWrite), params: sendShape(), first: true, do: (*call).send},
+		{name: "chat.send", scopes: both(scopeWrite), params: sendShape(), first: true, quiet: true, do: (*call).send},
 		{name: "commands.list", v4: true, scopes: both(scopeRead), params: commandsShape(), do: (*call).commands},
 		{name: "health", params: shape{{name: "probe", kind: flag}, {name: "includeSensitive", kind: flag, v4: true}}, do: (*call).healthOf},
 		{name: "last-heartbeat", scopes: both(scopeRead), params: shape{}, do: (*call).heartbeat},

@@ -59,11 +59,13 @@ type Server struct {
 	hub     *hub
 	methods map[string]*method
 	began   time.Time
+	waiters chan chan struct{} // until what has happened was told
 
 	ctx     context.Context
 	stop    context.CancelFunc
 	work    sync.WaitGroup // goroutines of ours
 	strange atomic.Int64   // connections that have not said hello
+	pending atomic.Int64   // tasks whose end is to be answered
 }
 
 // New returns a server that is at work until Close.
@@ -75,7 +77,7 @@ func New(o Options) *Server {
 	if o.Healthy == nil {
 		o.Healthy = func(context.Context) error { return nil }
 	}
-	s := &Server{Options: o, began: time.Now(), methods: table()}
+	s := &Server{Options: o, began: time.Now(), methods: table(), waiters: make(chan chan struct{})}
 	s.hub = newHub(s)
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.work.Go(s.follow)
@@ -96,13 +98,34 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serve(w, r, greet)
 }
 
-// Shutdown tells every client that the gateway ends, and closes their connections
-// when they have been told, or when the context ends.
-func (s *Server) Shutdown(ctx context.Context, reason string) {
-	s.hub.goodbye(reason)
+// Announce tells every client that the gateway is about to end, and takes in nobody
+// any more. What is under way goes on, and is told.
+func (s *Server) Announce(reason string) { s.hub.announce(reason) }
+
+// Shutdown closes the connections when everything was told that there is to tell, or
+// when the context ends.
+func (s *Server) Shutdown(ctx context.Context) {
+	s.caughtUp(ctx)
+	s.answered(ctx)
+	s.hub.goodbye()
 	s.hub.empty(ctx)
 	s.Close()
 }
+
+// answered waits until the tasks that are over were answered for. Those that wait for
+// the next process are not.
+func (s *Server) answered(ctx context.Context) {
+	for s.pending.Load() > int64(s.Sessions.Stats().Waiting) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(soon):
+		}
+	}
+}
+
+// soon is how long it is waited before something is looked at again.
+const soon = 5 * time.Millisecond
 
 // Close ends every connection at once.
 func (s *Server) Close() {
