@@ -43,7 +43,10 @@ const (
 
 	checkpointLines = 256
 	retryEvery      = time.Second
-	gatherFor       = 2 * time.Millisecond
+	// gatherFor is how long records gather before they are written together, and
+	// how long the writer stays awake when none come: waking it costs more than
+	// writing a record.
+	gatherFor = 20 * time.Millisecond
 )
 
 // The errors of Append.
@@ -63,6 +66,7 @@ type Log struct {
 	room    sync.Cond // queue has room, or never will
 	queue   []byte    // lines of JSON
 	spare   []byte
+	awake   bool // the writer looks at the queue by itself
 	failing error
 	closed  bool
 
@@ -134,11 +138,19 @@ func (l *Log) Append(r *Record) error {
 		return err
 	}
 	l.queue = append(r.appendTo(l.queue, l.options.Scrub), '\n')
+	if !l.awake || len(l.queue) > l.options.QueueBytes/2 {
+		l.awake = true
+		l.rouse()
+	}
+	return nil
+}
+
+// rouse has the writer look at the queue now.
+func (l *Log) rouse() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 // Healthy reports whether records can be written.
@@ -175,16 +187,23 @@ func (l *Log) Close() error {
 	return l.failing
 }
 
-// work is the one writer.
+// work is the one writer. Once roused it looks at the queue every gatherFor,
+// until nothing has come.
 func (l *Log) work() {
 	defer close(l.done)
 	tick := time.NewTicker(l.options.SyncEvery)
 	defer tick.Stop()
+	look := time.NewTimer(gatherFor)
+	defer look.Stop()
 	for {
 		select {
 		case <-l.wake:
-			l.gather()
-			l.report(l.drain())
+			look.Reset(l.patience())
+		case <-look.C:
+			if l.hasMore() || l.isFailing() {
+				l.report(l.drain())
+				look.Reset(gatherFor)
+			}
 		case <-tick.C:
 			l.report(l.tend())
 		case <-l.stop:
@@ -197,12 +216,24 @@ func (l *Log) work() {
 	}
 }
 
-// gather lets some more records come, so that many share one write.
-func (l *Log) gather() {
-	select {
-	case <-time.After(gatherFor):
-	case <-l.stop:
+// patience is how long more records may come, so that many share one write: not
+// at all if there are many already.
+func (l *Log) patience() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) > l.options.QueueBytes/2 {
+		return 0
 	}
+	return gatherFor
+}
+
+// hasMore reports whether records wait. If none do, the next one has to rouse
+// the writer.
+func (l *Log) hasMore() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.awake = len(l.queue) > 0
+	return l.awake
 }
 
 // pause waits before the next try of a log that cannot be written.
@@ -211,10 +242,7 @@ func (l *Log) pause() {
 	case <-time.After(retryEvery):
 	case <-l.stop:
 	}
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	l.rouse()
 }
 
 func (l *Log) isFailing() bool {

@@ -61,6 +61,8 @@ func All() []Bench {
 		{"openclaw", "the real OpenClaw on Atoll's docker, beside the real docker and engine", openclawBench},
 		{"files", "files over the wire, beside OpenClaw's way and a raw copy", filesBench},
 		{"proxy", "requests to models through the proxy, beside nginx", proxyBench},
+		{"proxy-first", "of that only the time to the first byte, and where it goes", proxyFirst},
+		{"proxy-wire", "of that only what the wire of a sandbox adds to an event, beside a bare relay", proxyWire},
 		{"relay", "a repository into a sandbox and commits out of it, beside plain git; judging the commits", relayBench},
 		{"gateway", "tasks through the gateway, beside the real OpenClaw; many sessions at once; many that rest", gatewayBench},
 		{"run", "a task for an agent in a sandbox of its own, beside the bare agent and docker run; fifty at once", runBench},

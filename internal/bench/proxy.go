@@ -12,7 +12,23 @@ import (
 // writes a line a request, and decides and counts nothing. Both are processes of
 // their own behind unix sockets, before the same upstream; the load comes from
 // here. What counts is the processor time that each uses.
-func proxyBench(ctx context.Context, o Options) (_ *Report, err error) {
+func proxyBench(ctx context.Context, o Options) (*Report, error) {
+	return proxySteps(ctx, o, func(p *proxyRun) []func() error {
+		return []func() error{p.small, p.large, p.streams, p.paced, p.first, p.truncation, p.held, p.overWire}
+	})
+}
+
+// proxyFirst is the part about the first byte.
+func proxyFirst(ctx context.Context, o Options) (*Report, error) {
+	return proxySteps(ctx, o, func(p *proxyRun) []func() error { return []func() error{p.first} })
+}
+
+// proxyWire is the part about the wire.
+func proxyWire(ctx context.Context, o Options) (*Report, error) {
+	return proxySteps(ctx, o, func(p *proxyRun) []func() error { return []func() error{p.overWire} })
+}
+
+func proxySteps(ctx context.Context, o Options, steps func(*proxyRun) []func() error) (*Report, error) {
 	dir, err := os.MkdirTemp("", "atoll")
 	if err != nil {
 		return nil, err
@@ -29,8 +45,8 @@ func proxyBench(ctx context.Context, o Options) (_ *Report, err error) {
 		return nil, err
 	}
 	defer peers.close()
-	p := &proxyRun{ctx: ctx, options: o, peers: peers, upstream: up.address, report: &Report{Bench: "proxy"}}
-	for _, step := range []func() error{p.small, p.large, p.streams, p.paced, p.first, p.truncation, p.held, p.overWire} {
+	p := &proxyRun{ctx: ctx, options: o, dir: dir, peers: peers, upstream: up.address, report: &Report{Bench: "proxy"}}
+	for _, step := range steps(p) {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -42,6 +58,7 @@ func proxyBench(ctx context.Context, o Options) (_ *Report, err error) {
 type proxyRun struct {
 	ctx      context.Context
 	options  Options
+	dir      string
 	peers    *peers
 	upstream string
 	report   *Report
@@ -118,31 +135,6 @@ func (p *proxyRun) paced() error {
 	})
 	p.claim("paced stream: CPU of an event, as a multiple of nginx's", m, 1.5)
 	return err
-}
-
-// first measures the time to the first byte with one caller, directly and
-// through the proxy.
-func (p *proxyRun) first() error {
-	fmt.Fprintln(p.options.Progress, "time to the first byte …")
-	sockets := []struct{ name, at string }{{"directly", p.peers.direct}, {"nginx", p.peers.nginx.socket}, {"atoll", p.peers.atoll.socket}}
-	samples := make([][]float64, len(sockets))
-	for range 25 { // in short turns: the load of a machine changes from one second to the next
-		for i, s := range sockets {
-			times, err := firstBytes(p.ctx, s.at, 20, question(1500, true))
-			if err != nil {
-				return fmt.Errorf("first byte, %s: %w", s.name, err)
-			}
-			samples[i] = append(samples[i], times...)
-		}
-	}
-	var medians []float64
-	for i, s := range sockets {
-		r := row("first byte, one caller, "+s.name, "µs", samples[i])
-		p.report.Rows = append(p.report.Rows, r)
-		medians = append(medians, r.P50)
-	}
-	p.report.Ratios = append(p.report.Ratios, atMost("time to the first byte added, ms", (medians[2]-medians[0])/1e3, 0.3))
-	return nil
 }
 
 // truncation streams 5,000 answers while processors are scarce.

@@ -16,15 +16,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/llm"
 	"github.com/atoll-run/atoll/internal/llm/dialect"
 	"github.com/atoll-run/atoll/internal/llm/h1"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/secret"
-	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/usage"
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -40,31 +37,12 @@ type ProxyChild struct {
 // Serve serves until the end of its input, and answers each line of that with
 // its status.
 func (c *ProxyChild) Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
-	state := filepath.Join(c.Dir, "state")
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		return err
-	}
-	db, err := store.Open(ctx, filepath.Join(state, "atoll.db"))
+	books, err := openBooks(ctx, filepath.Join(c.Dir, "state"))
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	leases, err := lease.Open(filepath.Join(state, "leases"))
-	if err != nil {
-		return err
-	}
-	price := usage.Price{Input: usage.PerMillion(1), Output: usage.PerMillion(10)}
-	ledger, err := usage.Open(ctx, usage.Options{Dir: filepath.Join(state, "usage"), DB: db, Leases: leases, Prices: usage.NewPrices(map[string]usage.Price{"bench": price})})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, ledger.Close()) }()
-	log, err := audit.Open(filepath.Join(state, "audit"), audit.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	server, err := newBenchProxy(ctx, c.Upstream, ledger, log)
+	defer func() { err = errors.Join(err, books.close()) }()
+	server, err := newBenchProxy(ctx, c.Upstream, books)
 	if err != nil {
 		return err
 	}
@@ -99,14 +77,14 @@ func listenInside(ctx context.Context, m *machine.Machine) (net.Listener, error)
 	})
 }
 
-func newBenchProxy(ctx context.Context, upstream string, ledger *usage.Ledger, log *audit.Log) (*llm.Server, error) {
+func newBenchProxy(ctx context.Context, upstream string, b *books) (*llm.Server, error) {
 	keys, err := secret.NewPool(ctx, secret.PoolOptions{}, secret.Literal{Value: secret.New("sk-bench-0123456789abcdef")})
 	if err != nil {
 		return nil, err
 	}
 	return llm.New(llm.Options{
 		Providers: []llm.Provider{{Upstream: llm.Upstream{URL: upstream}, Keys: keys}},
-		Ledger:    ledger, Audit: log, MaxPerCaller: 4096,
+		Ledger:    b.ledger, Audit: b.log, MaxPerCaller: 4096,
 	})
 }
 

@@ -110,6 +110,10 @@ func readChunks(r *bufio.Reader) error {
 	}
 }
 
+// thought is how long a caller looks at an answer before it asks again. What a
+// proxy does after an answer is not part of the next.
+const thought = time.Millisecond
+
 // firstBytes measures the time from a request to the first byte of its answer.
 func firstBytes(ctx context.Context, socket string, n int, request []byte) ([]float64, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
@@ -131,6 +135,7 @@ func firstBytes(ctx context.Context, socket string, n int, request []byte) ([]fl
 		if err := readOne(r); err != nil {
 			return nil, err
 		}
+		time.Sleep(thought)
 	}
 	return times, nil
 }
@@ -177,7 +182,10 @@ const (
 	streamEvents = 200
 	pacedEvents  = 100
 	shortEvents  = 20
-	pace         = 5 * time.Millisecond
+	// pausingEvents is for the first byte: a model that thinks between words leaves
+	// the processors to those who pass the first one on.
+	pausingEvents = 2
+	pace          = 5 * time.Millisecond
 )
 
 func startUpstream(ctx context.Context, dir string) (*upstream, error) {
@@ -217,6 +225,8 @@ func answerBench(w http.ResponseWriter, r *http.Request) {
 		n = pacedEvents
 	case strings.Contains(head, "short"):
 		n = shortEvents
+	case strings.Contains(head, "pausing"):
+		n = pausingEvents
 	}
 	flusher := http.NewResponseController(w)
 	for range n {
@@ -225,7 +235,7 @@ func answerBench(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		switch {
-		case strings.Contains(head, "paced"):
+		case strings.Contains(head, "paced"), strings.Contains(head, "pausing"):
 			time.Sleep(pace)
 		case strings.Contains(head, "held"):
 			<-r.Context().Done()

@@ -25,7 +25,7 @@ func newBenchCommand(e *env) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with code 1 if a claim does not hold")
 	jsonFlag(cmd, &asJSON)
-	cmd.AddCommand(newTimedDockerCommand(e), newFreshEnsureCommand(e), newFloorCommand(e), newProxyChildCommand(e), newProxyCallerCommand(e))
+	cmd.AddCommand(newTimedDockerCommand(e), newFreshEnsureCommand(e), newFloorCommand(e), newProxyChildCommand(e), newProxyCallerCommand(e), newProxyFloorCommand(e))
 	return cmd
 }
 
@@ -138,6 +138,17 @@ func newProxyChildCommand(e *env) *cobra.Command {
 		Use: "proxy-child DIRECTORY UPSTREAM GUEST", Hidden: true, Args: cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return (&bench.ProxyChild{Dir: args[0], Upstream: args[1], Guest: args[2]}).Serve(cmd.Context(), e.In, e.Out)
+		},
+	}
+}
+
+// newProxyFloorCommand passes bytes on: the least that a benchmark compares the
+// proxy with.
+func newProxyFloorCommand(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use: "proxy-floor LISTEN TARGET", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return (&bench.ProxyFloor{Listen: args[0], Target: args[1]}).Serve(cmd.Context(), e.In, e.Out)
 		},
 	}
 }
