@@ -103,11 +103,12 @@ type Runs struct {
 	Next string `json:"next,omitempty" doc:"Cursor of the next page; absent if this is the last."`
 }
 
-// Event is something that happened in a run, as it happened.
+// Event is something that happened in a run, or to a task of a session, as it
+// happened.
 type Event struct {
 	Seq     int64             `json:"seq"`
 	At      time.Time         `json:"at"`
-	Type    string            `json:"type" enum:"text_delta|tool_call|tool_result|usage_report|step|waiting|error|done"`
+	Type    string            `json:"type" enum:"text_delta|tool_call|tool_result|usage_report|step|waiting|error|done|started|prepared|notice"`
 	Text    string            `json:"text,omitempty"`
 	Step    string            `json:"step,omitempty"`
 	Call    *Call             `json:"call,omitempty"`
@@ -117,6 +118,7 @@ type Event struct {
 	Bill    *Bill             `json:"bill,omitempty"`
 	Error   *Failure          `json:"error,omitempty"`
 	Notes   map[string]string `json:"notes,omitempty"`
+	Place   *Place            `json:"place,omitempty" doc:"Where a session's task is carried out, of prepared."`
 }
 
 // EventDone is the type of a run's last event.

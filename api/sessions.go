@@ -68,23 +68,70 @@ type SendRequest struct {
 	System  string            `json:"system,omitempty" doc:"More instructions, for this message alone."`
 	Headers map[string]string `json:"outboundHeaders,omitempty" doc:"Merged into those of the session, and kept there."`
 	Timeout int               `json:"timeoutSeconds,omitzero"`
+	// For this message alone.
+	Model      string `json:"model,omitempty" doc:"provider/name, for this message alone."`
+	MaxTurns   int    `json:"maxTurns,omitzero" doc:"Most answers of the model."`
+	Budget     Budget `json:"budget,omitzero" doc:"What it may spend on models at most."`
+	BranchName string `json:"branchName,omitempty" doc:"Key of the branch that commits go to."`
+	SessionID  string `json:"sessionId,omitempty" doc:"Conversation to go on with, in place of the session's own. Only for admins that are bound to no account."`
+	RunID      string `json:"runId,omitempty" doc:"Id of the receipt. Only for admins that are bound to no account."`
+	HostTools  bool   `json:"hostTools,omitzero" doc:"Work on the host if the session is not sandboxed. Only for admins that are bound to no account."`
+}
+
+// Place is where a task is carried out.
+type Place struct {
+	Run     string `json:"run" doc:"Id of the receipt."`
+	Model   string `json:"model" doc:"Who is asked first."`
+	Sandbox string `json:"sandbox,omitempty" doc:"Absent if its tools work on the host."`
+	Backend string `json:"backend,omitempty"`
+	Image   string `json:"image,omitempty"`
+	Network string `json:"network,omitempty"`
+	Workdir string `json:"workdir,omitempty"`
+	Access  string `json:"workspaceAccess,omitempty"`
+	Limits  string `json:"limits,omitempty" doc:"What the sandbox may use, in words."`
+}
+
+// Report is what there is to tell of a task beside its answer.
+type Report struct {
+	Run      string    `json:"run" doc:"Id of the receipt."`
+	Sandbox  string    `json:"sandbox,omitempty"`
+	Backend  string    `json:"backend,omitempty"`
+	Model    string    `json:"model,omitempty" doc:"Who was asked first."`
+	Turns    int       `json:"turns"`
+	Calls    int       `json:"toolCalls"`
+	TookMs   float64   `json:"tookMs"`
+	Unpriced int64     `json:"unpricedCalls,omitzero"`
+	Delivery *Delivery `json:"delivery,omitempty" doc:"What became of its commits."`
+}
+
+// Delivery is what became of a task's commits.
+type Delivery struct {
+	Branch string `json:"branch"`
+	State  string `json:"state,omitempty"`
+	Pull   string `json:"pullRequest,omitempty"`
+	Note   string `json:"note"`
+	Error  string `json:"error,omitempty" doc:"Why they were not sent."`
+	Hint   string `json:"hint,omitempty"`
 }
 
 // Task is a message and what became of it.
 type Task struct {
-	ID       string    `json:"id"`
-	Key      string    `json:"key"`
-	Account  string    `json:"account,omitempty"`
-	Agent    string    `json:"agent"`
-	State    string    `json:"state" enum:"queued|running|done|failed|aborted"`
-	Text     string    `json:"text" doc:"The answer."`
-	Model    string    `json:"model,omitempty"`
-	Usage    Usage     `json:"usage,omitzero"`
-	MicroUSD int64     `json:"microUsd,omitzero"`
-	Error    *Failure  `json:"error" doc:"null if it succeeded or is not over."`
-	Accepted time.Time `json:"accepted"`
-	Started  time.Time `json:"started,omitzero"`
-	Ended    time.Time `json:"ended,omitzero"`
+	ID        string    `json:"id"`
+	Key       string    `json:"key"`
+	Account   string    `json:"account,omitempty"`
+	Agent     string    `json:"agent"`
+	SessionID string    `json:"sessionId,omitempty" doc:"Of the transcript."`
+	State     string    `json:"state" enum:"queued|running|done|failed|aborted"`
+	Text      string    `json:"text" doc:"The answer."`
+	Model     string    `json:"model,omitempty"`
+	Usage     Usage     `json:"usage,omitzero"`
+	MicroUSD  int64     `json:"microUsd,omitzero"`
+	Error     *Failure  `json:"error" doc:"null if it succeeded or is not over."`
+	Hint      string    `json:"hint,omitempty" doc:"What to do about the error."`
+	Report    *Report   `json:"report,omitempty" doc:"How it was carried out."`
+	Accepted  time.Time `json:"accepted"`
+	Started   time.Time `json:"started,omitzero"`
+	Ended     time.Time `json:"ended,omitzero"`
 }
 
 // Aborted are the tasks that were ended.

@@ -133,5 +133,15 @@ func ask[A any](ctx context.Context, c *Client, q *request) (*A, error) {
 	return answer, nil
 }
 
+// get asks for what there is at a path.
+func get[A any](ctx context.Context, c *Client, path string, query any) (*A, error) {
+	return ask[A](ctx, c, &request{method: http.MethodGet, path: path, query: query})
+}
+
+// do has something done.
+func do[A any](ctx context.Context, c *Client, method, path string, body any) (*A, error) {
+	return ask[A](ctx, c, &request{method: method, path: path, body: body})
+}
+
 // at is a path with a name in it.
 func at(before, name, after string) string { return before + url.PathEscape(name) + after }

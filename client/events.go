@@ -31,14 +31,27 @@ var errEnded = errors.New("the stream has ended")
 // returns the run as it is then. A connection that breaks is made again, and goes
 // on where it ended: every event is told once.
 func (c *Client) Events(ctx context.Context, id string, after int64, tell func(api.Event) error) (*api.Run, error) {
-	f := &follower{client: c, path: at(runs+"/", id, "/events"), after: after, tell: tell}
+	return follow[api.Run](ctx, &follower{client: c, path: at(runs+"/", id, "/events"), first: "run", end: "receipt", after: after, tell: tell})
+}
+
+// TaskEvents is Events for a task of a session.
+func (c *Client) TaskEvents(ctx context.Context, id string, after int64, tell func(api.Event) error) (*api.Task, error) {
+	return follow[api.Task](ctx, &follower{client: c, path: at(tasks, id, "/events"), first: "task", end: "answer", after: after, tell: tell})
+}
+
+// follow reads until the end, which is an A.
+func follow[A any](ctx context.Context, f *follower) (*A, error) {
 	wait := firstWait
 	for failed := 0; ; {
 		before := f.after
 		err := f.connect(ctx)
 		switch {
 		case errors.Is(err, errEnded):
-			return f.last, nil
+			last := new(A)
+			if err := json.Unmarshal(f.last, last); err != nil {
+				return nil, fmt.Errorf("the end: %w", err)
+			}
+			return last, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case !f.worthAnother(err):
@@ -59,14 +72,15 @@ func (c *Client) Events(ctx context.Context, id string, after int64, tell func(a
 	}
 }
 
-// follower reads the events of one run.
+// follower reads the events of one run or task.
 type follower struct {
-	client *Client
-	path   string
-	after  int64
-	tell   func(api.Event) error
-	told   error // what tell returned
-	last   *api.Run
+	client     *Client
+	path       string
+	first, end string // the events that have no number
+	after      int64
+	tell       func(api.Event) error
+	told       error  // what tell returned
+	last       []byte // the data of the end
 }
 
 // worthAnother reports whether connecting again may help: a gateway that refuses
@@ -117,12 +131,10 @@ func (f *follower) read(r io.Reader) error {
 
 func (f *follower) take(name string, data []byte) error {
 	switch name {
-	case "run":
+	case f.first:
 		return nil
-	case "receipt":
-		if err := json.Unmarshal(data, &f.last); err != nil {
-			return fmt.Errorf("the run's end: %w", err)
-		}
+	case f.end:
+		f.last = data
 		return errEnded
 	}
 	var e api.Event

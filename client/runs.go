@@ -11,7 +11,7 @@ const runs = "/api/v1/ai/runs"
 
 // Agents lists what runs can be given to.
 func (c *Client) Agents(ctx context.Context) (*api.Agents, error) {
-	return ask[api.Agents](ctx, c, &request{method: http.MethodGet, path: "/api/v1/ai/agents"})
+	return get[api.Agents](ctx, c, "/api/v1/ai/agents", nil)
 }
 
 // Start has a task accepted, and does not wait for it. The key, if there is one,
@@ -22,25 +22,25 @@ func (c *Client) Start(ctx context.Context, task *api.RunRequest, key string) (*
 
 // Runs lists a page of runs.
 func (c *Client) Runs(ctx context.Context, q api.RunQuery) (*api.Runs, error) {
-	return ask[api.Runs](ctx, c, &request{method: http.MethodGet, path: runs, query: q})
+	return get[api.Runs](ctx, c, runs, q)
 }
 
 // Run shows a run.
 func (c *Client) Run(ctx context.Context, id string) (*api.Run, error) {
-	return ask[api.Run](ctx, c, &request{method: http.MethodGet, path: at(runs+"/", id, "")})
+	return get[api.Run](ctx, c, at(runs+"/", id, ""), nil)
 }
 
 // Cancel ends a run, and returns it when it has ended.
 func (c *Client) Cancel(ctx context.Context, id string) (*api.Run, error) {
-	return ask[api.Run](ctx, c, &request{method: http.MethodDelete, path: at(runs+"/", id, "")})
+	return do[api.Run](ctx, c, http.MethodDelete, at(runs+"/", id, ""), nil)
 }
 
 // Cost is what a run has spent.
 func (c *Client) Cost(ctx context.Context, id string) (*api.RunCost, error) {
-	return ask[api.RunCost](ctx, c, &request{method: http.MethodGet, path: at(runs+"/", id, "/cost")})
+	return get[api.RunCost](ctx, c, at(runs+"/", id, "/cost"), nil)
 }
 
 // EventPage lists what happened in a run after an event, and does not wait.
 func (c *Client) EventPage(ctx context.Context, id string, after int64) (*api.Events, error) {
-	return ask[api.Events](ctx, c, &request{method: http.MethodGet, path: at(runs+"/", id, "/events"), query: api.EventQuery{After: after}})
+	return get[api.Events](ctx, c, at(runs+"/", id, "/events"), api.EventQuery{After: after})
 }

@@ -9,11 +9,32 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/usage"
 )
 
 // agentPatience is how long the end of an agent waits for the provider's figures:
 // a person is waiting. What comes later is found by the next look at the receipt.
 const agentPatience = time.Second
+
+// Place is where the agent works, and whom it asks first.
+func (w *Worker) Place() *session.Place {
+	p := &session.Place{Run: w.Run, Model: w.Models[0].Name}
+	if s := w.Plan.Spec; w.Plan.Sandboxed && s != nil {
+		p.Sandbox, p.Backend, p.Image, p.Network, p.Workdir = s.Name, s.Backend, s.Image, s.Network, s.Workdir
+		p.Access, p.Limits = string(w.Plan.Layout.Access), w.BoxLimits()
+	}
+	return p
+}
+
+// Report is what there is to tell of the agent's work beside its answer.
+func (w *Worker) Report(out *agent.Outcome, spent usage.Charge) *session.Report {
+	place := w.Place()
+	return &session.Report{
+		Run: w.Run, Sandbox: place.Sandbox, Backend: place.Backend, Model: place.Model, Turns: out.Turns, Calls: out.Calls,
+		TookMs: float64(out.Took.Microseconds()) / 1000, Unpriced: spent.Unpriced,
+	}
+}
 
 // Keep writes down the receipt of what the agent did: what `atoll runs show` has.
 // An agent inside a sandbox leaves that to the run it belongs to.

@@ -70,6 +70,7 @@ type Who struct {
 	SessionKey string
 	Account    string
 	Adjust     func(*config.Agent)
+	MostBoxes  int // sandboxes that the account may have; 0 is no limit
 }
 
 // Plan decides about a session's sandbox without making anything.
@@ -94,6 +95,7 @@ type App struct {
 	runtimes runtimes
 	leases   *lease.Book
 	money    money
+	quotas   quotas
 	many     func() bool           // several accounts use this process; nil if it has no accounts
 	testFree func() (int64, error) // in place of what the disk says; nil outside of tests
 }

@@ -61,17 +61,6 @@ func quota(c *config.Gateway) access.Quota {
 	}
 }
 
-// sandboxesOf counts what is alive of an account.
-func (a *App) sandboxesOf(ctx context.Context, account string) (n int, err error) {
-	all, err := a.registry.List(ctx, 0)
-	for _, entry := range all {
-		if entry.Account == account {
-			n++
-		}
-	}
-	return n, err
-}
-
 // setFixed lets in the tokens that are not ours to store. Without any, and without
 // one of atoll token, there is one in a file that local clients find.
 func (g *Gateway) setFixed(ctx context.Context, s *Settings, c *config.Gateway) error {

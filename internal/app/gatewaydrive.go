@@ -102,6 +102,7 @@ func (d *gatewayDrive) Lease(ctx context.Context, terms *grant.Terms) (string, e
 			return "", &run.Failure{Code: "model_not_allowed", Message: fmt.Sprintf("agent %s may not call model %s", agent.ID, model)}
 		}
 	}
+	terms.Budget.Day = d.app.quotas.ofRun(terms.Run).MicroUSD
 	look := time.NewTicker(slotLook)
 	defer look.Stop()
 	for slots := d.app.Slots(); ; {

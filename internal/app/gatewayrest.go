@@ -8,6 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/session"
 	"github.com/atoll-run/atoll/internal/usage"
 	"github.com/atoll-run/atoll/internal/version"
 )
@@ -38,6 +39,11 @@ func (r restRuns) Begin(ctx context.Context, t *rest.Task) (*run.Begun, error) {
 		return nil, err
 	}
 	return r.runs.Begin(ctx, request)
+}
+
+// Limit bounds what a run takes.
+func (r restRuns) Limit(id string, q session.Quota) (forget func()) {
+	return r.runs.app.quotas.limitRun(id, q)
 }
 
 // Bill asks again what a run has cost.

@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/policy"
@@ -64,26 +65,53 @@ func TaskRun(account, task string) string {
 
 // Work implements session.Worker.
 func (g *GatewayWorker) Work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
-	w, err := g.app.Worker(ctx, AgentOptions{
-		Who:   Who{AgentID: job.Agent, SessionKey: job.Key, Account: payer(job.Account, job.Headers)},
-		Model: job.Model, SessionID: job.Session, Run: TaskRun(job.Account, job.ID), System: job.System,
-		Headers: job.Headers, Models: g.models, Limits: agent.Limits{Time: job.Timeout},
-		Watch: func(e agent.Event) { tell(sessionEvent(&e)) },
-	})
+	w, err := g.app.Worker(ctx, g.options(job, tell))
 	if err != nil {
-		return nil, coded(err)
+		return nil, notStarted(err)
 	}
+	tell(session.Event{Kind: session.Prepared, Place: w.Place()})
 	for _, notice := range w.Notices {
 		tell(session.Event{Kind: session.Noticed, Notice: notice})
 	}
 	out, failure := w.Agent.Run(ctx, job.Message)
 	after := context.WithoutCancel(ctx)
 	spent, err := w.Spent(after)
+	delivery, undelivered := w.Deliver(after, out, failure)
 	err = errors.Join(err, w.keep(after, out, failure, 0), w.Close()) // the provider's figures come with the next look
 	if err != nil {
 		g.app.logger.ErrorContext(ctx, "the end of a task", "run", w.Run, "error", err)
 	}
-	return &session.Outcome{Text: out.Text, Model: out.Model, Usage: out.Usage, MicroUSD: spent.MicroUSD}, coded(failure)
+	report := w.Report(out, spent)
+	report.Delivery = delivered(delivery, undelivered)
+	return &session.Outcome{Text: out.Text, Model: out.Model, Usage: out.Usage, MicroUSD: spent.MicroUSD, Report: report}, coded(failure)
+}
+
+// options are those of the agent that does a job.
+func (g *GatewayWorker) options(job *session.Job, tell func(session.Event)) AgentOptions {
+	terms := &job.Terms
+	return AgentOptions{
+		Who:   Who{AgentID: job.Agent, SessionKey: job.Key, Account: payer(job.Account, job.Headers), MostBoxes: job.Quota.Sandboxes},
+		Model: cmp.Or(terms.Model, job.Model), SessionID: cmp.Or(terms.Transcript, job.Session), Run: cmp.Or(terms.Run, TaskRun(job.Account, job.ID)),
+		System: job.System, Headers: job.Headers, Models: g.models, Branch: terms.Branch, HostTools: terms.HostTools,
+		Limits: agent.Limits{Time: job.Timeout, Turns: terms.Turns, Tokens: terms.Tokens},
+		Budget: grant.Budget{MicroUSD: terms.MicroUSD, Day: job.Quota.MicroUSD},
+		Watch:  func(e agent.Event) { tell(sessionEvent(&e)) },
+	}
+}
+
+// delivered is what became of commits, also if they could not be sent.
+func delivered(d *Delivery, err error) *session.Delivery {
+	if d == nil && err == nil {
+		return nil
+	}
+	if d == nil {
+		d = &Delivery{}
+	}
+	t := &session.Delivery{Branch: d.Branch, State: string(d.Step), Pull: d.Pull, Note: d.Note, Hint: advice.Of(err)}
+	if err != nil {
+		t.Error = err.Error()
+	}
+	return t
 }
 
 // payer is the account that a session's sandbox, transcript and calls belong to.
@@ -97,8 +125,22 @@ func coded(err error) error {
 	if err == nil {
 		return nil
 	}
-	code := agent.CodeOf(err)
-	if _, ok := errors.AsType[*sandbox.ProvisionError](err); ok {
+	return &session.Failure{Code: agent.CodeOf(err), Err: err}
+}
+
+// notStarted gives what kept an agent from starting its code.
+func notStarted(err error) error {
+	code := session.CodeNotStarted
+	own, isOwn := errors.AsType[*agent.Error](err)
+	_, isBox := errors.AsType[*sandbox.ProvisionError](err)
+	switch {
+	case isOwn:
+		code = own.Code
+	case errors.Is(err, access.ErrQuota):
+		code = "quota_exceeded"
+	case errors.Is(err, sandbox.ErrDenied):
+		code = "denied"
+	case isBox:
 		code = "sandbox_unavailable"
 	}
 	return &session.Failure{Code: code, Err: err}
@@ -112,7 +154,7 @@ func sessionEvent(e *agent.Event) session.Event {
 	case agent.ToolCall:
 		return session.Event{Kind: session.Called, Call: e.Call}
 	case agent.ToolResult:
-		return session.Event{Kind: session.Returned, Call: e.Call, Result: e.Text, IsError: e.IsError}
+		return session.Event{Kind: session.Returned, Call: e.Call, Result: e.Text, IsError: e.IsError, TookMs: e.TookMs}
 	case agent.UsageReport:
 		return session.Event{Kind: session.Used, Usage: e.Usage, Model: e.Model}
 	case agent.Notice:

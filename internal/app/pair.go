@@ -17,6 +17,11 @@ func (a *App) ProvidePair(ctx context.Context, who Who) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	made, err := a.holdRoom(ctx, who, p)
+	if err != nil {
+		return nil, err
+	}
+	defer made()
 	s, err := a.ensureHalves(ctx, p)
 	if err != nil {
 		return nil, err

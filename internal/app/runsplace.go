@@ -120,10 +120,17 @@ func (a *App) provideRun(ctx context.Context, o *run.Order) (*Session, error) {
 	if err := a.room(); err != nil {
 		return nil, err
 	}
-	p, notices, err := a.prepareFor(ctx, a.runWho(o))
+	who := a.runWho(o)
+	p, notices, err := a.prepareFor(ctx, who)
 	if err != nil {
 		return nil, err
 	}
+	who.MostBoxes = a.quotas.ofRun(o.Run).Sandboxes
+	made, err := a.holdRoom(ctx, who, p)
+	if err != nil {
+		return nil, &run.Failure{Code: "quota_exceeded", Message: err.Error()}
+	}
+	defer made()
 	for _, m := range o.Mounts {
 		mount, err := pinned(m)
 		if err != nil {
@@ -261,6 +268,7 @@ func (p *RunPlace) Grant(ctx context.Context, terms *grant.Terms) (func(context.
 	if terms.BodyPolicy = allowed.BodyPolicy; terms.BodyPolicy == "" {
 		terms.BodyPolicy = llm.StrictPolicy
 	}
+	terms.Budget.Day = p.runs.app.quotas.ofRun(terms.Run).MicroUSD
 	if p.grant, err = models.Grant(ctx, s, terms); err != nil {
 		return nil, err
 	}

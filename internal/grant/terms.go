@@ -31,6 +31,9 @@ type Terms struct {
 type Budget struct {
 	MicroUSD int64
 	Tokens   int64
+	// Day is how much the account may have spent on the day of a call, in
+	// millionths of a dollar, all its runs together.
+	Day int64 `json:"Day,omitzero"`
 }
 
 const (
@@ -65,7 +68,7 @@ func (t *Terms) check(now time.Time) error {
 	}
 	_, err := Headers(t.Headers)
 	add(err != nil, "%w", err)
-	add(t.Budget.MicroUSD < 0 || t.Budget.Tokens < 0, "a budget is negative")
+	add(t.Budget.MicroUSD < 0 || t.Budget.Tokens < 0 || t.Budget.Day < 0, "a budget is negative")
 	add(t.Until.IsZero(), "a grant needs an end")
 	add(!t.Until.IsZero() && !t.Until.After(now), "the end lies in the past")
 	add(t.Until.Sub(now) > MaxLife, "the end lies more than %v ahead", MaxLife)

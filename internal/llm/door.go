@@ -85,13 +85,21 @@ func NewCaller(t *grant.Terms, limits []usage.Limit) (*Caller, error) {
 		Subject: audit.Subject{Account: t.Account, Agent: t.Agent, Session: t.Session, Run: t.Run, Attempt: t.Attempt, Graph: t.Graph, Trace: t.Trace},
 		Models:  t.Models, Limits: limits, Strict: t.BodyPolicy != OpenPolicy, Until: t.Until,
 	}
-	if t.Budget != (grant.Budget{}) {
-		own := usage.Limit{Scope: usage.ScopeRun, MicroUSD: t.Budget.MicroUSD, Tokens: t.Budget.Tokens}
-		c.Limits = append([]usage.Limit{own}, limits...)
-	}
+	c.Limits = append(ownLimits(t.Budget), limits...)
 	var err error
 	c.headers, err = newHeaders(&c.Subject, t.Headers)
 	return c, err
+}
+
+// ownLimits are the budgets of a grant itself.
+func ownLimits(b grant.Budget) (own []usage.Limit) {
+	if b.MicroUSD != 0 || b.Tokens != 0 {
+		own = append(own, usage.Limit{Scope: usage.ScopeRun, MicroUSD: b.MicroUSD, Tokens: b.Tokens})
+	}
+	if b.Day != 0 {
+		own = append(own, usage.Limit{Scope: usage.ScopeDay, MicroUSD: b.Day})
+	}
+	return own
 }
 
 func (c *Caller) subject() usage.Subject {

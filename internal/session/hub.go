@@ -12,16 +12,18 @@ type hub struct {
 	mu        sync.Mutex
 	byAccount map[string]map[*Subscription]bool
 	all       map[*Subscription]bool
+	byTask    map[taskID]map[*Subscription]bool
 }
 
 func newHub() *hub {
-	return &hub{byAccount: map[string]map[*Subscription]bool{}, all: map[*Subscription]bool{}}
+	return &hub{byAccount: map[string]map[*Subscription]bool{}, all: map[*Subscription]bool{}, byTask: map[taskID]map[*Subscription]bool{}}
 }
 
 // Subscription is a view of events from the moment it was made.
 type Subscription struct {
 	hub    *hub
 	view   View
+	task   taskID // of one task alone; id "" otherwise
 	events chan Event
 	lost   atomic.Bool
 }
@@ -60,17 +62,40 @@ func (h *hub) add(v View, buffer int) *Subscription {
 	return s
 }
 
+// follow makes a subscription to one task.
+func (h *hub) follow(id taskID, buffer int) *Subscription {
+	s := &Subscription{hub: h, task: id, events: make(chan Event, buffer)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all == nil { // it is over
+		close(s.events)
+		return s
+	}
+	if h.byTask[id] == nil {
+		h.byTask[id] = map[*Subscription]bool{}
+	}
+	h.byTask[id][s] = true
+	return s
+}
+
 // drop takes a subscription out and ends its channel, once.
 func (h *hub) drop(s *Subscription) {
 	from := h.all
-	if !s.view.All {
+	switch {
+	case s.task.id != "":
+		from = h.byTask[s.task]
+	case !s.view.All:
 		from = h.byAccount[s.view.Account]
 	}
 	if !from[s] {
 		return
 	}
 	delete(from, s)
-	if !s.view.All && len(from) == 0 {
+	switch {
+	case len(from) > 0:
+	case s.task.id != "":
+		delete(h.byTask, s.task)
+	case !s.view.All:
 		delete(h.byAccount, s.view.Account)
 	}
 	close(s.events)
@@ -83,6 +108,9 @@ func (h *hub) publish(e Event) {
 		h.pass(s, e)
 	}
 	for s := range h.byAccount[e.Account] {
+		h.pass(s, e)
+	}
+	for s := range h.byTask[taskID{e.Account, e.Task}] {
 		h.pass(s, e)
 	}
 }
@@ -103,6 +131,9 @@ func (h *hub) count() int {
 	for _, subscriptions := range h.byAccount {
 		n += len(subscriptions)
 	}
+	for _, subscriptions := range h.byTask {
+		n += len(subscriptions)
+	}
 	return n
 }
 
@@ -114,6 +145,11 @@ func (h *hub) close() {
 		h.drop(s)
 	}
 	for _, subscriptions := range h.byAccount {
+		for _, s := range slices.Collect(maps.Keys(subscriptions)) {
+			h.drop(s)
+		}
+	}
+	for _, subscriptions := range h.byTask {
 		for _, s := range slices.Collect(maps.Keys(subscriptions)) {
 			h.drop(s)
 		}

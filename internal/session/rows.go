@@ -68,10 +68,12 @@ type asked struct {
 	System    string            `json:"system,omitempty"`
 	Headers   map[string]string `json:"headers,omitempty"`
 	TimeoutMs int64             `json:"timeoutMs,omitzero"`
+	Terms     Terms             `json:"terms,omitzero"`
+	Quota     Quota             `json:"quota,omitzero"` // kept, and not compared
 }
 
-func (t *Task) asked() (string, error) {
-	text, err := json.Marshal(&asked{t.Message, t.System, t.Headers, t.Timeout.Milliseconds()}, json.Deterministic(true))
+func (t *Task) asked(quota Quota) (string, error) {
+	text, err := json.Marshal(&asked{t.Message, t.System, t.Headers, t.Timeout.Milliseconds(), t.Terms, quota}, json.Deterministic(true))
 	return string(text), err
 }
 
@@ -83,11 +85,13 @@ type got struct {
 	MicroUSD int64      `json:"microUsd,omitzero"`
 	Code     string     `json:"code,omitempty"`
 	Problem  string     `json:"problem,omitempty"`
+	Hint     string     `json:"hint,omitempty"`
+	Report   *Report    `json:"report,omitempty"`
 }
 
 // insert writes a task down, unless there is one of its id.
 func (r rows) insert(ctx context.Context, q querier, rec *Record) (fresh bool, err error) {
-	request, err := rec.asked()
+	request, err := rec.asked(rec.Quota)
 	if err != nil {
 		return false, err
 	}
@@ -103,7 +107,7 @@ func (r rows) insert(ctx context.Context, q querier, rec *Record) (fresh bool, e
 
 // save writes down how far a task has come.
 func (r rows) save(ctx context.Context, q querier, rec *Record) error {
-	result, err := json.Marshal(&got{rec.Text, rec.Model, rec.Usage, rec.MicroUSD, rec.Code, rec.Problem})
+	result, err := json.Marshal(&got{rec.Text, rec.Model, rec.Usage, rec.MicroUSD, rec.Code, rec.Problem, rec.Hint, rec.Report})
 	if err != nil {
 		return err
 	}
@@ -159,6 +163,7 @@ func readRecord(row *sql.Rows) (*Record, error) {
 	}
 	rec.Message, rec.System, rec.Headers, rec.Timeout = a.Message, a.System, a.Headers, time.Duration(a.TimeoutMs)*time.Millisecond
 	rec.Text, rec.Model, rec.Usage, rec.MicroUSD, rec.Code, rec.Problem = g.Text, g.Model, g.Usage, g.MicroUSD, g.Code, g.Problem
+	rec.Terms, rec.Quota, rec.Hint, rec.Report = a.Terms, a.Quota, g.Hint, g.Report
 	rec.Accepted, rec.Started, rec.Ended = fromMilliseconds(accepted), fromMilliseconds(started), fromMilliseconds(ended)
 	return &rec, nil
 }

@@ -65,6 +65,12 @@ func (s *Service) Subscribe(v View, buffer int) *Subscription {
 	return s.hub.add(v, min(max(buffer, 1), s.Limits.Buffer))
 }
 
+// Follow shows what happens to one task of an account from now on; the task may be
+// yet to come. Whether the caller may see it is the caller's to ask first.
+func (s *Service) Follow(account, id string, buffer int) *Subscription {
+	return s.hub.follow(taskID{account, id}, min(max(buffer, 1), s.Limits.Buffer))
+}
+
 // find settles which session a caller means by a key, and an account where it
 // names one: never one that the caller may not see.
 func (s *Service) find(v View, text, account string) (Key, place, error) {

@@ -86,7 +86,64 @@ type Task struct {
 	System  string            // more instructions, for this task alone
 	Headers map[string]string // merged into those of the session, and kept there
 	Timeout time.Duration     // 0 is the default
+	Terms   Terms             // how it is carried out
+	Quota   Quota             // of who asked; no part of what was asked
 	Origin  string            // of the connection that asked, which alone is told about tools; not kept
+}
+
+// Terms say how one task is carried out, where that differs from what is set for
+// its session. Who may ask for what is for those to decide who take tasks in.
+type Terms struct {
+	Model      string `json:"model,omitempty"`      // provider/id, for this task alone
+	Transcript string `json:"transcript,omitempty"` // id of the conversation; "" is the session's own
+	Run        string `json:"run,omitempty"`        // id of the receipt; "" is one made of the task's
+	Branch     string `json:"branch,omitempty"`     // key of the branch that its commits are for
+	Turns      int    `json:"turns,omitzero"`       // answers of the model at most; 0 is the default
+	Tokens     int64  `json:"tokens,omitzero"`      // read and written at most; 0 is the default
+	MicroUSD   int64  `json:"microUsd,omitzero"`    // to spend at most; 0 is no limit of its own
+	HostTools  bool   `json:"hostTools,omitzero"`   // work on the host if the session is not sandboxed
+}
+
+// Quota bounds what a task may take of what its account has; 0 is no limit.
+type Quota struct {
+	Sandboxes int   `json:"sandboxes,omitzero"` // alive, of the account
+	MicroUSD  int64 `json:"microUsd,omitzero"`  // that the account spends on the day of a call
+}
+
+// Place is where a task is carried out.
+type Place struct {
+	Run     string `json:"run"`   // id of the receipt
+	Model   string `json:"model"` // that is asked first
+	Sandbox string `json:"sandbox,omitempty"`
+	Backend string `json:"backend,omitempty"`
+	Image   string `json:"image,omitempty"`
+	Network string `json:"network,omitempty"`
+	Workdir string `json:"workdir,omitempty"`
+	Access  string `json:"workspaceAccess,omitempty"`
+	Limits  string `json:"limits,omitempty"` // in words
+}
+
+// Report is what a worker tells of a task beside its answer.
+type Report struct {
+	Run      string    `json:"run"`
+	Sandbox  string    `json:"sandbox,omitempty"`
+	Backend  string    `json:"backend,omitempty"`
+	Model    string    `json:"model,omitempty"` // that was asked first
+	Turns    int       `json:"turns"`
+	Calls    int       `json:"toolCalls"`
+	TookMs   float64   `json:"tookMs"`
+	Unpriced int64     `json:"unpricedCalls,omitzero"`
+	Delivery *Delivery `json:"delivery,omitempty"` // of tasks on a branch
+}
+
+// Delivery is what became of a task's commits.
+type Delivery struct {
+	Branch string `json:"branch"`
+	State  string `json:"state,omitempty"`
+	Pull   string `json:"pullRequest,omitempty"`
+	Note   string `json:"note"`
+	Error  string `json:"error,omitempty"` // why they were not sent
+	Hint   string `json:"hint,omitempty"`
 }
 
 // State is how far a task has come.
@@ -106,6 +163,7 @@ const (
 	CodeInterrupted = "interrupted" // the process ended while the task was under way
 	CodeTimeout     = "timeout"
 	CodeFailed      = "failed"
+	CodeNotStarted  = "not_started" // something kept the agent from beginning
 	CodeInternal    = "internal"
 )
 
@@ -133,6 +191,8 @@ type Record struct {
 	MicroUSD int64
 	Code     string // why it failed, for programs
 	Problem  string // and for people
+	Hint     string // what to do about it, which Problem has too
+	Report   *Report
 	Accepted time.Time
 	Started  time.Time
 	Ended    time.Time
@@ -153,9 +213,11 @@ type Event struct {
 	Call    *chat.Call // Called, Returned
 	Result  string     // Returned
 	IsError bool
+	TookMs  float64     // Returned
 	Usage   *chat.Usage // Used, Ended
 	Model   string
 	Notice  string
+	Place   *Place  // Prepared
 	Record  *Record // Ended
 }
 
@@ -166,6 +228,7 @@ type EventKind string
 const (
 	Accepted EventKind = "accepted"
 	Started  EventKind = "started"
+	Prepared EventKind = "prepared" // the sandbox is there, no model was asked yet
 	Said     EventKind = "said"
 	Called   EventKind = "called"
 	Returned EventKind = "returned"
@@ -191,10 +254,11 @@ type Outcome struct {
 	Model    string
 	Usage    chat.Usage
 	MicroUSD int64
+	Report   *Report // nil if there is nothing to tell
 }
 
 // Worker carries out tasks. It is given one at a time for each session, and ends
-// what it began when the context ends. What it tells is of the kinds from Said to
+// what it began when the context ends. What it tells is of the kinds from Prepared to
 // Noticed; the outcome may be nil, and counts also beside an error.
 type Worker interface {
 	// Resolve finds a model in the catalogue: provider/id, or an error with a hint.

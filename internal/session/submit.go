@@ -105,11 +105,11 @@ func (s *Service) again(ctx context.Context, t *Task) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	wants, err := t.asked()
+	wants, err := t.asked(Quota{})
 	if err != nil {
 		return nil, err
 	}
-	if had, err := rec.asked(); err != nil || had != wants || rec.Key != t.Key {
+	if had, err := rec.asked(Quota{}); err != nil || had != wants || rec.Key != t.Key {
 		return nil, errors.Join(ErrOther, err)
 	}
 	return rec, nil

@@ -89,7 +89,7 @@ func (s *Service) attempt(ctx context.Context, job *Job, t *task) (out *Outcome,
 		}
 	}()
 	return s.Worker.Work(ctx, job, func(e Event) {
-		if slices.Contains([]EventKind{Said, Called, Returned, Used, Noticed}, e.Kind) {
+		if slices.Contains([]EventKind{Prepared, Said, Called, Returned, Used, Noticed}, e.Kind) {
 			s.tell(t, e)
 		}
 	})
@@ -124,6 +124,7 @@ func (s *Service) end(ctx context.Context, t *task, out *Outcome, failure error)
 	r := &t.record
 	r.Text, r.Model, r.Usage, r.MicroUSD, r.Ended = out.Text, out.Model, out.Usage, out.MicroUSD, now()
 	r.State, r.Code, r.Problem = judge(failure)
+	r.Hint, r.Report = advice.Of(failure), out.Report
 	rec := *r
 	t.mu.Unlock()
 	if err := s.keep(ctx, &rec); err != nil {

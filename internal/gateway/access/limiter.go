@@ -70,8 +70,8 @@ func (l *Limiter) SetDefaults(q Quota) {
 	l.defaults = q
 }
 
-// quota is a caller's own, with defaults.
-func (l *Limiter) quota(c *Caller) Quota {
+// Quota is a caller's own, with defaults.
+func (l *Limiter) Quota(c *Caller) Quota {
 	q := c.Quota
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +93,7 @@ func (l *Limiter) quota(c *Caller) Quota {
 // Admit counts a request; it is ErrTooMany if there were too many in the last
 // minute.
 func (l *Limiter) Admit(c *Caller) error {
-	perMinute := float64(l.quota(c).Requests)
+	perMinute := float64(l.Quota(c).Requests)
 	now := l.options.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +136,7 @@ func (l *Limiter) makeRoom(now time.Time) {
 // called more than once. It is ErrQuota if the token has too many, or its account
 // has spent its day's money.
 func (l *Limiter) Begin(ctx context.Context, c *Caller) (end func(), err error) {
-	q := l.quota(c)
+	q := l.Quota(c)
 	if err := l.afford(ctx, c, q.MicroUSD); err != nil {
 		return nil, err
 	}
@@ -157,8 +157,8 @@ func (l *Limiter) finish(token string) {
 	}
 }
 
-// afford looks at what the account has spent today. Calls under way are bounded by
-// the budgets of models, which reserve before they ask.
+// afford looks at what the account has spent today. What is under way is bounded
+// where models are asked, by the same number.
 func (l *Limiter) afford(ctx context.Context, c *Caller, microUSD int64) error {
 	if microUSD == 0 || l.options.Spending == nil {
 		return nil
@@ -176,7 +176,7 @@ func (l *Limiter) afford(ctx context.Context, c *Caller, microUSD int64) error {
 // Room is ErrQuota if the caller's account has as many sandboxes as it may.
 // Whoever is about to make one asks.
 func (l *Limiter) Room(ctx context.Context, c *Caller) error {
-	most := l.quota(c).Sandboxes
+	most := l.Quota(c).Sandboxes
 	if most == 0 || l.options.Sandboxes == nil {
 		return nil
 	}

@@ -36,6 +36,8 @@ type shortWriter struct {
 
 func (w *shortWriter) Write(b []byte) (int, error) {
 	if w.left -= len(b); w.left < 0 {
+		_, _ = w.ResponseWriter.Write(b[:max(0, len(b)+w.left)])
+		w.Flush()
 		panic(http.ErrAbortHandler)
 	}
 	return w.ResponseWriter.Write(b)

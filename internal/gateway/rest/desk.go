@@ -23,6 +23,7 @@ type desk struct {
 	works   map[string]*work
 	bells   map[string]map[chan struct{}]struct{}
 	streams map[string]int // by caller
+	tasks   *taskLogs      // of sessions
 	all     sync.WaitGroup
 }
 
@@ -32,8 +33,8 @@ type work struct {
 	done   chan struct{}
 }
 
-func newDesk() *desk {
-	d := &desk{works: map[string]*work{}, bells: map[string]map[chan struct{}]struct{}{}, streams: map[string]int{}}
+func newDesk(l *Limit) *desk {
+	d := &desk{tasks: &taskLogs{limit: l, logs: map[taskName]*taskLog{}}, works: map[string]*work{}, bells: map[string]map[chan struct{}]struct{}{}, streams: map[string]int{}}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	return d
 }
@@ -47,6 +48,18 @@ func (d *desk) open() (end func(), err error) {
 	}
 	d.all.Add(1)
 	return d.all.Done, nil
+}
+
+// openTask is open for tasks of sessions, whose queues end by themselves: a drain
+// does not wait for them.
+func (d *desk) openTask() (end func(), err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closing {
+		return nil, session.ErrDraining
+	}
+	d.tasks.work.Add(1)
+	return d.tasks.work.Done, nil
 }
 
 // carry does a run until its end. If it is under way already, it joins that.
@@ -145,4 +158,5 @@ func (d *desk) drain(ctx context.Context) {
 func (d *desk) close() {
 	d.stop()
 	d.drain(d.ctx)
+	d.tasks.work.Wait()
 }

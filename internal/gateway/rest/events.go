@@ -22,11 +22,9 @@ func (s *Server) runEvents(c *call, q *api.EventQuery, _ *none) error {
 	if err != nil {
 		return err
 	}
-	after := q.After
-	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
-		if after, err = strconv.ParseInt(last, 10, 64); err != nil || after < 0 {
-			return invalid(api.FieldError{Pointer: "Last-Event-ID", Detail: "must be the number of an event"})
-		}
+	after, err := c.lastEvent(q.After)
+	if err != nil {
+		return err
 	}
 	if wantsEvents(c.r, true) {
 		return c.streamEvents(r.ID, after)
@@ -41,6 +39,19 @@ func (s *Server) runEvents(c *call, q *api.EventQuery, _ *none) error {
 		page.Over = events[i].Type == api.EventDone
 	}
 	return c.answer(http.StatusOK, page)
+}
+
+// lastEvent is the number after which a reader goes on.
+func (c *call) lastEvent(after int64) (int64, error) {
+	last := c.r.Header.Get("Last-Event-ID")
+	if last == "" {
+		return after, nil
+	}
+	after, err := strconv.ParseInt(last, 10, 64)
+	if err != nil || after < 0 {
+		return 0, invalid(api.FieldError{Pointer: "Last-Event-ID", Detail: "must be the number of an event"})
+	}
+	return after, nil
 }
 
 // stream is one reader of a run's events. What it has not read yet waits in the
@@ -113,8 +124,7 @@ func (s *stream) page() (over, more bool, err error) {
 	var b bytes.Buffer
 	for i := range events {
 		e := eventOf(&events[i])
-		fmt.Fprintf(&b, "id: %d\nevent: %s\ndata: ", e.Seq, e.Type)
-		if err := appendJSON(&b, &e); err != nil {
+		if err := appendEvent(&b, &e); err != nil {
 			return false, false, err
 		}
 		s.after, s.ended = e.Seq, e.Type == api.EventDone
@@ -137,6 +147,11 @@ func (s *stream) tell(name string) error {
 	return s.write(b.Bytes())
 }
 
+func appendEvent(b *bytes.Buffer, e *api.Event) error {
+	fmt.Fprintf(b, "id: %d\nevent: %s\ndata: ", e.Seq, e.Type)
+	return appendJSON(b, e)
+}
+
 // appendJSON ends an event: JSON in one line, and an empty line.
 func appendJSON(b *bytes.Buffer, v any) error {
 	if err := json.MarshalWrite(b, v, jsontext.AllowInvalidUTF8(true), json.Deterministic(true)); err != nil {
@@ -147,10 +162,10 @@ func appendJSON(b *bytes.Buffer, v any) error {
 }
 
 // write sends bytes, and gives up on a reader that does not take them in time.
-func (s *stream) write(b []byte) error {
-	s.sendBy(s.Limit.Send)
-	if _, err := s.w.Write(b); err != nil {
+func (c *call) write(b []byte) error {
+	c.sendBy(c.Limit.Send)
+	if _, err := c.w.Write(b); err != nil {
 		return err
 	}
-	return http.NewResponseController(s.w).Flush()
+	return http.NewResponseController(c.w).Flush()
 }

@@ -113,6 +113,8 @@ func (o *office) Begin(ctx context.Context, t *rest.Task) (*run.Begun, error) {
 	return o.runner.Begin(ctx, &run.Request{ID: t.ID, Variant: t.GraphID, Account: t.Account, Agent: "main", Model: cmp.Or(t.Model, "m"), Messages: t.Messages, Branch: t.Branch, TimeoutMs: t.Timeout.Milliseconds()})
 }
 
+func (o *office) Limit(string, session.Quota) func() { return func() {} }
+
 func (o *office) Bill(context.Context, string) (run.Bill, error) {
 	return run.Bill{MicroUSD: 7, Source: "test"}, nil
 }
@@ -260,6 +262,7 @@ type counter struct {
 }
 
 func (c *counter) Room(context.Context, *access.Caller) error { return nil }
+func (c *counter) Quota(*access.Caller) access.Quota          { return access.Quota{} }
 func (c *counter) Admit(*access.Caller) error                 { return c.deny }
 func (c *counter) Begin(_ context.Context, caller *access.Caller) (func(), error) {
 	c.mu.Lock()

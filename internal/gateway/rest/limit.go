@@ -10,19 +10,28 @@ type Limit struct {
 	Beat    time.Duration // between signs of life on a stream of events; 15 s
 	Look    time.Duration // between looks at a run of another process; 1 s
 	Streams int           // of events, of one caller at once; 100
+	Log     int64         // bytes of events that are kept of a session's task; 1 MiB
+	Logs    int64         // of all tasks together, above which each is kept half; 64 MiB
+	Linger  time.Duration // that events of a task are kept after its end; 1 min
 }
 
 func (l *Limit) fill() {
 	for _, d := range []struct {
 		at    *time.Duration
 		value time.Duration
-	}{{&l.Receive, 30 * time.Second}, {&l.Send, 30 * time.Second}, {&l.Beat, 15 * time.Second}, {&l.Look, time.Second}} {
+	}{{&l.Receive, 30 * time.Second}, {&l.Send, 30 * time.Second}, {&l.Beat, 15 * time.Second}, {&l.Look, time.Second}, {&l.Linger, time.Minute}} {
 		if *d.at == 0 {
 			*d.at = d.value
 		}
 	}
 	if l.Body == 0 {
 		l.Body = 5 << 20
+	}
+	if l.Log == 0 {
+		l.Log = 1 << 20
+	}
+	if l.Logs == 0 {
+		l.Logs = 64 << 20
 	}
 	if l.Streams == 0 {
 		l.Streams = 100

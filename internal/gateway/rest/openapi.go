@@ -67,7 +67,7 @@ func (r *route) responses(schemas schemaBook) object {
 		media = content("application/json", schemas.of(r.answer))
 	}
 	if r.event != nil {
-		media["text/event-stream"] = object{"schema": object{"type": "string", "description": "Events; the data of each is an Event, of run and receipt a Run."}}
+		media["text/event-stream"] = object{"schema": object{"type": "string", "description": "Events; the data of each is an Event. The first and the last have no number: run and receipt of a run are a Run, task and answer of a session's task a Task."}}
 		schemas.of(r.event)
 	}
 	good["content"] = media

@@ -43,6 +43,8 @@ type Limiter interface {
 	Admit(*access.Caller) error
 	// Begin counts a run until its end.
 	Begin(ctx context.Context, c *access.Caller) (end func(), err error)
+	// Quota is how much of what its account has a caller may take.
+	Quota(*access.Caller) access.Quota
 	// Room is an error if the caller may have no more sandboxes.
 	Room(ctx context.Context, c *access.Caller) error
 }
@@ -70,7 +72,8 @@ func New(o Options) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{Options: o, mux: http.NewServeMux(), desk: newDesk()}
+	s := &Server{Options: o, mux: http.NewServeMux()}
+	s.desk = newDesk(&s.Limit)
 	s.counts = o.Metrics.Counter("atoll_gateway_requests_total", "HTTP requests by route and status.", "route", "status")
 	s.table = s.routes()
 	for i := range s.table {

@@ -54,12 +54,6 @@ func keyed(s shape) shape {
 	return s
 }
 
-// waits is a route that answers when something is over.
-func waits(s shape) shape {
-	s.event = nil
-	return keyed(s)
-}
-
 // pattern is the route as a ServeMux wants it.
 func (r *route) pattern() string { return r.method + " " + r.path }
 

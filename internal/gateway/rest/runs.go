@@ -11,12 +11,16 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/session"
 )
 
 // Runs carries out tasks.
 type Runs interface {
 	// Begin accepts a task. It is written down when it returns.
 	Begin(ctx context.Context, t *Task) (*run.Begun, error)
+	// Limit bounds what a run that is about to begin takes of what its account has;
+	// forget is called when it is over.
+	Limit(id string, q session.Quota) (forget func())
 	// Bill asks again what a run has cost.
 	Bill(ctx context.Context, id string) (run.Bill, error)
 }
@@ -65,7 +69,8 @@ func (s *Server) begin(c *call, task *Task) (*work, error) {
 			closed()
 			return nil, err
 		}
-		end = func() { release(); closed() }
+		forget := s.Runs.Limit(task.ID, c.quota())
+		end = func() { forget(); release(); closed() }
 	}
 	begun, err := s.Runs.Begin(c.ctx(), task)
 	if err != nil {
@@ -81,6 +86,15 @@ func (s *Server) count(c *call) (release func(), err error) {
 		return nil, err
 	}
 	return s.Limits.Begin(c.ctx(), c.caller)
+}
+
+// quota is what a task of the caller may take of what its account has.
+func (c *call) quota() session.Quota {
+	if c.Limits == nil {
+		return session.Quota{}
+	}
+	q := c.Limits.Quota(c.caller)
+	return session.Quota{Sandboxes: q.Sandboxes, MicroUSD: q.MicroUSD}
 }
 
 // keyProblem tells a key that was used for another task from an id that was.

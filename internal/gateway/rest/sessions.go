@@ -3,13 +3,9 @@ package rest
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/agent/chat"
@@ -21,6 +17,7 @@ type Sessions interface {
 	Submit(ctx context.Context, v session.View, t session.Task) (*session.Record, bool, error)
 	Wait(ctx context.Context, v session.View, id string) (*session.Record, error)
 	Task(ctx context.Context, v session.View, id string) (*session.Record, error)
+	Follow(account, id string, buffer int) *session.Subscription
 	Abort(ctx context.Context, v session.View, key, id string) ([]string, error)
 	Get(ctx context.Context, v session.View, key string) (*session.Entry, error)
 	List(ctx context.Context, v session.View, f session.Filter) ([]session.Entry, error)
@@ -107,83 +104,29 @@ func (s *Server) sessionHistory(c *call, q *api.HistoryQuery, _ *none) (*api.His
 	return answer, nil
 }
 
-// send says something in a session, and waits for the answer unless the caller
-// prefers not to.
+// send says something in a session: 202 if nobody waits, events if somebody wants
+// them, the answer otherwise.
 func (s *Server) send(c *call, _ *none, b *api.SendRequest) error {
-	account, err := c.account(b.Account)
+	task, err := c.message(b)
 	if err != nil {
 		return err
 	}
-	if b.Timeout < 0 || b.Timeout > maxTimeout || strings.TrimSpace(b.Message) == "" {
-		return invalid(api.FieldError{Pointer: "/message", Detail: "the message is missing, or timeoutSeconds is out of range"})
-	}
-	id := "task-" + strings.ToLower(rand.Text())
-	if key := c.r.Header.Get(IdempotencyKey); key != "" {
-		id = "task" + strings.TrimPrefix(keyedID(account, key), "run")
-	}
-	record, existing, err := s.submit(c, session.Task{
-		ID: id, Key: c.path("key"), Account: account, Message: b.Message, System: b.System, Headers: b.Headers, Timeout: time.Duration(b.Timeout) * time.Second,
-	})
+	record, existing, err := s.submit(c, *task)
 	if err != nil {
 		return err
 	}
-	c.w.Header().Set("Location", "/api/v1/tasks/"+id)
-	if prefersAsync(c.r) {
+	c.w.Header().Set("Location", "/api/v1/tasks/"+task.ID)
+	switch {
+	case prefersAsync(c.r):
 		c.w.Header().Set("Preference-Applied", "respond-async")
 		return c.answer(http.StatusAccepted, taskOf(record))
+	case wantsEvents(c.r, false):
+		return c.streamTask(record, 0)
 	}
 	if !existing || !record.State.Over() {
-		if record, err = s.Sessions.Wait(c.ctx(), c.view(), id); err != nil {
+		if record, err = s.Sessions.Wait(c.ctx(), session.View{Account: record.Account}, record.ID); err != nil {
 			return err
 		}
 	}
 	return c.answer(http.StatusOK, taskOf(record))
-}
-
-// submit counts a task against the caller's quota until it is over.
-func (s *Server) submit(c *call, t session.Task) (*session.Record, bool, error) {
-	if _, err := s.Sessions.Task(c.ctx(), c.view(), t.ID); s.Limits == nil || !errors.Is(err, session.ErrNotFound) {
-		return s.Sessions.Submit(c.ctx(), c.view(), t)
-	}
-	closed, err := s.desk.open()
-	if err != nil {
-		return nil, false, err
-	}
-	release, err := s.Limits.Begin(c.ctx(), c.caller)
-	if err != nil {
-		closed()
-		return nil, false, err
-	}
-	record, existing, err := s.Sessions.Submit(c.ctx(), c.view(), t)
-	if err != nil || existing {
-		release()
-		closed()
-		return record, existing, err
-	}
-	view := c.view()
-	go func() {
-		defer closed()
-		defer release()
-		_, _ = s.Sessions.Wait(s.desk.ctx, view, t.ID)
-	}()
-	return record, false, nil
-}
-
-func (s *Server) getTask(c *call, _, _ *none) (*api.Task, error) {
-	record, err := s.Sessions.Task(c.ctx(), c.view(), c.path("id"))
-	if err != nil {
-		return nil, err
-	}
-	return taskOf(record), nil
-}
-
-func taskOf(r *session.Record) *api.Task {
-	t := &api.Task{
-		ID: r.ID, Key: r.Key, Account: r.Account, Agent: r.Agent, State: string(r.State), Text: r.Text, Model: r.Model,
-		Usage: api.Usage(r.Usage), MicroUSD: r.MicroUSD, Accepted: r.Accepted, Started: r.Started, Ended: r.Ended,
-	}
-	if r.Code != "" || r.Problem != "" {
-		t.Error = &api.Failure{Code: r.Code, Message: r.Problem}
-	}
-	return t
 }

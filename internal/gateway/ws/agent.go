@@ -155,6 +155,8 @@ func (c *call) knows(agent string) error {
 // told of a task that was there before.
 func (c *call) submit(t session.Task, then func(*session.Record, error)) (*session.Record, bool, error) {
 	t.Account = c.caller.Account
+	quota := c.server.Access.Limiter.Quota(c.caller)
+	t.Quota = session.Quota{Sandboxes: quota.Sandboxes, MicroUSD: quota.MicroUSD}
 	end, err := c.server.Access.Limiter.Begin(c.ctx, c.caller)
 	if err != nil {
 		return nil, false, err

@@ -142,6 +142,6 @@ func (n *narrator) tell(e *session.Event) {
 		n.server.hub.tell(e.Account, n.say(e))
 	case session.Used:
 		n.server.hub.tell(e.Account, n.used(e))
-	case session.Noticed:
+	case session.Noticed, session.Prepared:
 	}
 }

@@ -1,0 +1,178 @@
+package rest
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/session"
+)
+
+// taskName names a task: each account has ids of its own.
+type taskName struct{ account, id string }
+
+// taskLogs keep what happened to tasks while they are under way and a little
+// longer, so that a reader whose connection broke goes on where it was.
+type taskLogs struct {
+	limit *Limit
+	held  atomic.Int64 // bytes of all logs
+	work  sync.WaitGroup
+
+	mu   sync.Mutex
+	logs map[taskName]*taskLog
+}
+
+// taskLog is what happened to one task. What is too much goes, the oldest first.
+type taskLog struct {
+	all *taskLogs
+
+	mu     sync.Mutex
+	events []api.Event
+	bytes  int64
+	over   bool
+	news   chan struct{} // closed when there is any
+}
+
+// open returns the log of a task; fresh if it was made just now.
+func (l *taskLogs) open(name taskName) (log *taskLog, fresh bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if log = l.logs[name]; log != nil {
+		return log, false
+	}
+	log = &taskLog{all: l, news: make(chan struct{})}
+	l.logs[name] = log
+	return log, true
+}
+
+func (l *taskLogs) find(name taskName) *taskLog {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.logs[name]
+}
+
+func (l *taskLogs) drop(name taskName) {
+	l.mu.Lock()
+	log := l.logs[name]
+	delete(l.logs, name)
+	l.mu.Unlock()
+	if log != nil {
+		log.end()
+		log.trim(0)
+	}
+}
+
+// follow writes a task's log until the task is over, more came than could be
+// written, or stop is closed. The log stays for a while.
+func (l *taskLogs) follow(name taskName, log *taskLog, s *session.Subscription, stop <-chan struct{}) {
+	defer func() {
+		s.Close()
+		log.end()
+		time.AfterFunc(l.limit.Linger, func() { l.drop(name) })
+	}()
+	for {
+		select {
+		case e, ok := <-s.Events():
+			if !ok {
+				return
+			}
+			log.add(&e)
+			if e.Kind == session.Ended {
+				return
+			}
+		case <-stop:
+			return
+		}
+	}
+}
+
+// sizeOf is about how much memory an event takes.
+func sizeOf(e *api.Event) int64 {
+	n := 256 + len(e.Text)
+	if e.Call != nil {
+		n += len(e.Call.Args) + len(e.Call.Name)
+	}
+	return int64(n)
+}
+
+func (l *taskLog) add(e *session.Event) {
+	happened, tells := taskEvent(e)
+	if !tells {
+		return
+	}
+	l.mu.Lock()
+	l.events = append(l.events, happened)
+	n := sizeOf(&happened)
+	l.bytes += n
+	l.over = l.over || e.Kind == session.Ended
+	close(l.news)
+	l.news = make(chan struct{})
+	l.mu.Unlock()
+	most := l.all.limit.Log
+	if l.all.held.Add(n) > l.all.limit.Logs {
+		most /= 2
+	}
+	l.trim(most)
+}
+
+// trim lets go of the oldest events; the last one always stays, unless nothing is to.
+func (l *taskLog) trim(most int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.events) > 0 && l.bytes > most && (len(l.events) > 1 || most == 0) {
+		n := sizeOf(&l.events[0])
+		l.events[0] = api.Event{}
+		l.events = l.events[1:]
+		l.bytes -= n
+		l.all.held.Add(-n)
+	}
+}
+
+// end says that nothing more will be written.
+func (l *taskLog) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over {
+		l.over = true
+		close(l.news)
+		l.news = make(chan struct{})
+	}
+}
+
+// after returns what there is after a number, and what is closed when more comes.
+func (l *taskLog) after(seq int64) (events []api.Event, over bool, news <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := len(l.events)
+	for at > 0 && l.events[at-1].Seq > seq {
+		at--
+	}
+	return append(events, l.events[at:]...), l.over, l.news
+}
+
+// taskEvent is an event of a session as callers are told it.
+func taskEvent(e *session.Event) (api.Event, bool) {
+	t := api.Event{Seq: e.Seq, At: e.At, Call: (*api.Call)(e.Call), IsError: e.IsError, TookMs: e.TookMs, Usage: (*api.Usage)(e.Usage)}
+	switch e.Kind {
+	case session.Started:
+		t.Type = "started"
+	case session.Prepared:
+		t.Type, t.Place = "prepared", (*api.Place)(e.Place)
+	case session.Said:
+		t.Type, t.Text = "text_delta", e.Delta
+	case session.Called:
+		t.Type = "tool_call"
+	case session.Returned:
+		t.Type, t.Text = "tool_result", e.Result
+	case session.Used:
+		t.Type = "usage_report"
+	case session.Noticed:
+		t.Type, t.Text = "notice", e.Notice
+	case session.Ended:
+		t.Type = api.EventDone
+	default:
+		return api.Event{}, false
+	}
+	return t, true
+}
