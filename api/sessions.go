@@ -80,15 +80,16 @@ type SendRequest struct {
 
 // Place is where a task is carried out.
 type Place struct {
-	Run     string `json:"run" doc:"Id of the receipt."`
-	Model   string `json:"model" doc:"Who is asked first."`
-	Sandbox string `json:"sandbox,omitempty" doc:"Absent if its tools work on the host."`
-	Backend string `json:"backend,omitempty"`
-	Image   string `json:"image,omitempty"`
-	Network string `json:"network,omitempty"`
-	Workdir string `json:"workdir,omitempty"`
-	Access  string `json:"workspaceAccess,omitempty"`
-	Limits  string `json:"limits,omitempty" doc:"What the sandbox may use, in words."`
+	Run     string   `json:"run" doc:"Id of the receipt."`
+	Model   string   `json:"model" doc:"Who is asked first."`
+	Sandbox string   `json:"sandbox,omitempty" doc:"Absent if its tools work on the host."`
+	Backend string   `json:"backend,omitempty"`
+	Image   string   `json:"image,omitempty"`
+	Network string   `json:"network,omitempty"`
+	Workdir string   `json:"workdir,omitempty"`
+	Access  string   `json:"workspaceAccess,omitempty"`
+	Limits  string   `json:"limits,omitempty" doc:"What the sandbox may use, in words."`
+	Notices []string `json:"notices,omitempty" doc:"What to know before it begins."`
 }
 
 // Report is what there is to tell of a task beside its answer.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/grant"
@@ -19,7 +20,7 @@ const agentPatience = time.Second
 
 // Place is where the agent works, and whom it asks first.
 func (w *Worker) Place() *session.Place {
-	p := &session.Place{Run: w.Run, Model: w.Models[0].Name}
+	p := &session.Place{Run: w.Run, Model: w.Models[0].Name, Notices: w.Notices}
 	if s := w.Plan.Spec; w.Plan.Sandboxed && s != nil {
 		p.Sandbox, p.Backend, p.Image, p.Network, p.Workdir = s.Name, s.Backend, s.Image, s.Network, s.Workdir
 		p.Access, p.Limits = string(w.Plan.Layout.Access), w.BoxLimits()
@@ -28,12 +29,28 @@ func (w *Worker) Place() *session.Place {
 }
 
 // Report is what there is to tell of the agent's work beside its answer.
-func (w *Worker) Report(out *agent.Outcome, spent usage.Charge) *session.Report {
+func (w *Worker) Report(out *agent.Outcome, spent usage.Charge, d *Delivery, undelivered error) *session.Report {
 	place := w.Place()
 	return &session.Report{
 		Run: w.Run, Sandbox: place.Sandbox, Backend: place.Backend, Model: place.Model, Turns: out.Turns, Calls: out.Calls,
 		TookMs: float64(out.Took.Microseconds()) / 1000, Unpriced: spent.Unpriced,
+		Delivery: delivered(d, undelivered),
 	}
+}
+
+// delivered is what became of commits, also if they could not be sent.
+func delivered(d *Delivery, err error) *session.Delivery {
+	if d == nil && err == nil {
+		return nil
+	}
+	if d == nil {
+		d = &Delivery{}
+	}
+	t := &session.Delivery{Branch: d.Branch, State: string(d.Step), Pull: d.Pull, Note: d.Note, Hint: advice.Of(err)}
+	if err != nil {
+		t.Error = err.Error()
+	}
+	return t
 }
 
 // Keep writes down the receipt of what the agent did: what `atoll runs show` has.

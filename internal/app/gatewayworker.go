@@ -70,9 +70,6 @@ func (g *GatewayWorker) Work(ctx context.Context, job *session.Job, tell func(se
 		return nil, notStarted(err)
 	}
 	tell(session.Event{Kind: session.Prepared, Place: w.Place()})
-	for _, notice := range w.Notices {
-		tell(session.Event{Kind: session.Noticed, Notice: notice})
-	}
 	out, failure := w.Agent.Run(ctx, job.Message)
 	after := context.WithoutCancel(ctx)
 	spent, err := w.Spent(after)
@@ -81,8 +78,7 @@ func (g *GatewayWorker) Work(ctx context.Context, job *session.Job, tell func(se
 	if err != nil {
 		g.app.logger.ErrorContext(ctx, "the end of a task", "run", w.Run, "error", err)
 	}
-	report := w.Report(out, spent)
-	report.Delivery = delivered(delivery, undelivered)
+	report := w.Report(out, spent, delivery, undelivered)
 	return &session.Outcome{Text: out.Text, Model: out.Model, Usage: out.Usage, MicroUSD: spent.MicroUSD, Report: report}, coded(failure)
 }
 
@@ -97,21 +93,6 @@ func (g *GatewayWorker) options(job *session.Job, tell func(session.Event)) Agen
 		Budget: grant.Budget{MicroUSD: terms.MicroUSD, Day: job.Quota.MicroUSD},
 		Watch:  func(e agent.Event) { tell(sessionEvent(&e)) },
 	}
-}
-
-// delivered is what became of commits, also if they could not be sent.
-func delivered(d *Delivery, err error) *session.Delivery {
-	if d == nil && err == nil {
-		return nil
-	}
-	if d == nil {
-		d = &Delivery{}
-	}
-	t := &session.Delivery{Branch: d.Branch, State: string(d.Step), Pull: d.Pull, Note: d.Note, Hint: advice.Of(err)}
-	if err != nil {
-		t.Error = err.Error()
-	}
-	return t
 }
 
 // payer is the account that a session's sandbox, transcript and calls belong to.
@@ -132,10 +113,13 @@ func coded(err error) error {
 func notStarted(err error) error {
 	code := session.CodeNotStarted
 	own, isOwn := errors.AsType[*agent.Error](err)
+	_, isConfig := errors.AsType[config.Problems](err)
 	_, isBox := errors.AsType[*sandbox.ProvisionError](err)
 	switch {
 	case isOwn:
 		code = own.Code
+	case errors.Is(err, ErrNoRelay) || isConfig:
+		code = "usage"
 	case errors.Is(err, access.ErrQuota):
 		code = "quota_exceeded"
 	case errors.Is(err, sandbox.ErrDenied):

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/agent"
+	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/secret"
 )
@@ -129,22 +130,52 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx := cmd.Context()
+	order := &agentOrder{options: o, message: message, history: history, branch: key}
+	g, err := e.gatewayFor(cmd.Context(), o)
+	if err != nil {
+		return e.configError(err, false)
+	}
+	if g != nil {
+		return g.agent(cmd.Context(), e, order)
+	}
+	return e.agentAlone(cmd.Context(), order)
+}
+
+// agentOrder is a task for an agent, as it was given.
+type agentOrder struct {
+	options *agentOptions
+	message string
+	history []chat.Message
+	branch  string
+}
+
+// gatewayFor is the gateway that takes the task: none for agents inside of runs,
+// which say what was said before, or want every event.
+func (e *env) gatewayFor(ctx context.Context, o *agentOptions) (*viaGateway, error) {
+	if o.local || o.messages != "" || o.events {
+		return nil, nil
+	}
+	return e.gateway(ctx)
+}
+
+// agentAlone has the agent work in this process.
+func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 	a, err := e.open(ctx)
 	if err != nil {
 		return e.configError(err, false)
 	}
-	if key != "" {
+	if task.branch != "" {
 		e.resumeRelays(ctx, a)
 	}
+	o := task.options
 	view := &agentView{env: e, quiet: o.asJSON}
 	if o.events {
 		view.lines = &eventLines{env: e}
 	}
 	done := e.progress("preparing the sandbox")
 	order := o.worker(view)
-	order.History, order.Branch = history, key
-	if key != "" { // its commits are taken out by processes with walls of their own
+	order.History, order.Branch = task.history, task.branch
+	if task.branch != "" { // its commits are taken out by processes with walls of their own
 		order.BeforeKeys = harden
 	}
 	worker, err := a.Worker(ctx, order)
@@ -157,14 +188,18 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 	}
 	defer func() { err = firstOf(err, worker.Close()) }()
 	o.started = true
-	view.begin(worker)
-	outcome, failure := worker.Agent.Run(ctx, message)
+	view.spent = worker.SpentSoFar
+	view.begin(worker.Plan.Agent.ID, worker.Place())
+	out, failure := worker.Agent.Run(ctx, task.message)
 	after := context.WithoutCancel(ctx)
 	spent, err := worker.Spent(after)
-	delivery, undelivered := worker.Deliver(after, outcome, failure)
-	err = firstOf(err, worker.Keep(after, outcome, failure))
-	err = firstOf(firstOf(view.end(&agentEnd{worker, outcome, failure, spent, delivery}), err), undelivered)
-	return firstOf(err, ctx.Err())
+	delivery, undelivered := worker.Deliver(after, out, failure)
+	err = firstOf(err, worker.Keep(after, out, failure))
+	end := &agentEnd{
+		session: worker.Session, text: out.Text, model: out.Model, usage: out.Usage, failure: failure, spent: spent,
+		report: worker.Report(out, spent, delivery, undelivered),
+	}
+	return firstOf(firstOf(firstOf(view.end(end), err), undelivered), ctx.Err())
 }
 
 // check refuses flags that make no sense, before anything is made.
@@ -191,11 +226,15 @@ func (o *agentOptions) worker(view *agentView) app.AgentOptions {
 		HostTools: o.hostTools, Model: o.model, SessionID: o.sessionID, Run: o.runID, Watch: view.event, BeforeKeys: secret.Harden,
 	}
 	w.Budget.MicroUSD = microDollars(o.budget)
-	w.Limits = agent.Limits{Time: 24 * time.Hour, Turns: o.maxTurns, Tokens: o.maxTokens}
-	if o.timeout > 0 {
-		w.Limits.Time = time.Duration(o.timeout) * time.Second
-	}
+	w.Limits = agent.Limits{Time: o.time(), Turns: o.maxTurns, Tokens: o.maxTokens}
 	return w
+}
+
+func (o *agentOptions) time() time.Duration {
+	if o.timeout == 0 {
+		return 24 * time.Hour
+	}
+	return time.Duration(o.timeout) * time.Second
 }
 
 // read finds the message: exactly one of the ways to give it.

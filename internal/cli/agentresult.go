@@ -44,24 +44,23 @@ func (m atollMeta) value() jsontext.Value {
 
 // envelope is the result for programs.
 func (e *agentEnd) envelope() *envelope.Envelope {
-	w, out := e.worker, e.outcome
-	extra := atollMeta{Run: w.Run, Turns: out.Turns, Calls: out.Calls, MicroUSD: e.spent.MicroUSD, Unpriced: e.spent.Unpriced}
-	if s := w.Plan.Spec; w.Plan.Sandboxed && s != nil {
-		extra.Sandbox, extra.Backend = s.Name, s.Backend
+	r := e.report
+	extra := atollMeta{
+		Run: r.Run, Sandbox: r.Sandbox, Backend: r.Backend, Turns: r.Turns, Calls: r.Calls, MicroUSD: e.spent.MicroUSD, Unpriced: e.spent.Unpriced,
 	}
-	if e.sent != nil {
-		extra.Relay = &relayMeta{e.sent.Branch, string(e.sent.Step), e.sent.Pull, e.sent.Note}
+	if sent := r.Delivery; sent != nil && sent.Branch != "" {
+		extra.Relay = &relayMeta{sent.Branch, sent.State, sent.Pull, sent.Note}
 	}
-	name := cmp.Or(out.Model, w.Models[0].Name)
+	name := cmp.Or(e.model, r.Model)
 	provider, _, _ := strings.Cut(name, "/")
 	result := emptyEnvelope(extra)
-	result.Meta.DurationMs = out.Took.Milliseconds()
+	result.Meta.DurationMs = e.took().Milliseconds()
 	result.Meta.AgentMeta = envelope.AgentMeta{
-		SessionID: w.Session, Provider: provider, Model: name,
-		Usage: envelope.Usage{Input: out.Usage.Input, Output: out.Usage.Output, Total: out.Usage.Total()},
+		SessionID: e.session, Provider: provider, Model: name,
+		Usage: envelope.Usage{Input: e.usage.Input, Output: e.usage.Output, Total: e.usage.Total()},
 	}
-	if out.Text != "" {
-		result.Payloads = append(result.Payloads, envelope.Payload{Text: out.Text})
+	if e.text != "" {
+		result.Payloads = append(result.Payloads, envelope.Payload{Text: e.text})
 	}
 	if e.failure != nil {
 		result.Meta.Error = &envelope.Error{Kind: agent.CodeOf(e.failure), Message: e.failure.Error()}

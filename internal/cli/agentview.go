@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent"
-	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/session"
 	money "github.com/atoll-run/atoll/internal/usage"
 )
 
@@ -17,39 +18,37 @@ import (
 // takes and what has been spent. For programs it shows nothing.
 type agentView struct {
 	env    *env
-	worker *app.Worker
+	spent  func(context.Context) (money.Charge, error) // so far
 	quiet  bool
 	lines  *eventLines // of --events; nil otherwise
 	mid    bool        // a line is not ended yet
 	tokens int64       // so far
 }
 
-func (v *agentView) begin(w *app.Worker) {
-	v.worker = w
-	for _, n := range w.Notices {
+func (v *agentView) begin(agent string, p *session.Place) {
+	for _, n := range p.Notices {
 		v.env.notice(n)
 	}
 	if v.quiet {
 		return
 	}
-	v.line(v.env.style().dim("agent " + w.Plan.Agent.ID + " · " + w.Models[0].Name))
-	for _, fact := range whereAgent(w) {
+	v.line(v.env.style().dim("agent " + agent + " · " + p.Model))
+	for _, fact := range whereAgent(p) {
 		v.line(v.env.style().dim(fact))
 	}
 }
 
 // whereAgent says where an agent's tools work, and what holds there.
-func whereAgent(w *app.Worker) []string {
-	s := w.Plan.Spec
-	if !w.Plan.Sandboxed || s == nil {
+func whereAgent(p *session.Place) []string {
+	if p.Sandbox == "" {
 		return []string{"its tools work on the host, without a sandbox"}
 	}
 	files := map[config.Access]string{
 		config.AccessNone: "a private copy of the workspace", config.AccessRO: "a copy of the workspace, read-only", config.AccessRW: "the workspace itself",
-	}[w.Plan.Layout.Access]
+	}[config.Access(p.Access)]
 	return []string{
-		fmt.Sprintf("sandbox %s (%s, image %s)", s.Name, s.Backend, orDash(s.Image)),
-		fmt.Sprintf("network %s · no credential · %s: %s · limits: %s", s.Network, s.Workdir, files, cmp.Or(w.BoxLimits(), "none")),
+		fmt.Sprintf("sandbox %s (%s, image %s)", p.Sandbox, p.Backend, orDash(p.Image)),
+		fmt.Sprintf("network %s · no credential · %s: %s · limits: %s", p.Network, p.Workdir, files, cmp.Or(p.Limits, "none")),
 	}
 }
 
@@ -87,7 +86,7 @@ func (v *agentView) result(e *agent.Event) {
 // is in the end.
 func (v *agentView) soFar() string {
 	text := fmt.Sprintf("%d tokens", v.tokens)
-	if spent, err := v.worker.SpentSoFar(context.Background()); err == nil {
+	if spent, err := v.spent(context.Background()); err == nil {
 		text += ", " + money.Dollars(spent.MicroUSD)
 	}
 	return text + " so far"
@@ -132,11 +131,16 @@ func clip(s string, most int) string {
 
 // agentEnd is how an agent's work ended.
 type agentEnd struct {
-	worker  *app.Worker
-	outcome *agent.Outcome
-	failure error // nil if it is done
-	spent   money.Charge
-	sent    *app.Delivery // nil if no branch was asked for
+	session     string // id of the conversation
+	text, model string
+	usage       chat.Usage
+	report      *session.Report
+	failure     error // nil if it is done
+	spent       money.Charge
+}
+
+func (e *agentEnd) took() time.Duration {
+	return time.Duration(e.report.TookMs * float64(time.Millisecond))
 }
 
 // end prints how it ended. An agent that failed has ended too.
@@ -144,14 +148,14 @@ func (v *agentView) end(end *agentEnd) error {
 	if v.quiet {
 		return v.env.printJSON(end.envelope())
 	}
-	style, out := v.env.style(), end.outcome
+	style, report := v.env.style(), end.report
 	if end.failure != nil {
 		v.line(fmt.Sprintf("%s %s: %s", style.bold("error"), agent.CodeOf(end.failure), clip(end.failure.Error(), 1000)))
 	}
 	text := fmt.Sprintf("%d tool calls · %s · %d tokens · %s · receipt %s",
-		out.Calls, out.Took.Round(time.Millisecond), out.Usage.Total(), end.cost(), end.worker.Run)
-	if end.sent != nil {
-		text += fmt.Sprintf(" · %s: %s", end.sent.Branch, clip(end.sent.Note, 500))
+		report.Calls, end.took().Round(time.Millisecond), end.usage.Total(), end.cost(), report.Run)
+	if sent := report.Delivery; sent != nil && sent.Branch != "" {
+		text += fmt.Sprintf(" · %s: %s", sent.Branch, clip(sent.Note, 500))
 	}
 	v.line(style.dim(text))
 	return nil

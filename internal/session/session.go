@@ -121,6 +121,8 @@ type Place struct {
 	Workdir string `json:"workdir,omitempty"`
 	Access  string `json:"workspaceAccess,omitempty"`
 	Limits  string `json:"limits,omitempty"` // in words
+	// Notices are what whoever asked should know before it begins.
+	Notices []string `json:"notices,omitempty"`
 }
 
 // Report is what a worker tells of a task beside its answer.
