@@ -290,12 +290,18 @@ func (p *RunPlace) Remove(ctx context.Context) error {
 	return p.removeAll(ctx, planned)
 }
 
+// removeAll wipes the workspace while the machinery takes the sandbox away, which
+// can last longer. What still ran there may have kept it from that: then it is
+// done again. The order goes last, so that whoever finds it finishes this.
 func (p *RunPlace) removeAll(ctx context.Context, planned *plan.Plan) error {
 	a := p.runs.app
-	if err := a.Manager.Discard(ctx, planned.Spec.Name); err != nil {
-		return err
+	early := make(chan error, 1)
+	go func() { early <- workspace.Remove(ctx, planned.Layout) }()
+	err := a.Manager.Discard(ctx, planned.Spec.Name)
+	if wiped := <-early; err == nil && wiped != nil {
+		err = workspace.Remove(ctx, planned.Layout)
 	}
-	if err := workspace.Remove(ctx, planned.Layout); err != nil {
+	if err != nil {
 		return err
 	}
 	return os.RemoveAll(a.runDir(p.order.Run))

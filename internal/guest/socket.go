@@ -108,7 +108,10 @@ func awaitChange(ctx context.Context, changes *os.File) bool {
 	if _, err := changes.Read(events[:]); err != nil {
 		return false
 	}
-	time.Sleep(recheckAfter)
+	select {
+	case <-ctx.Done(): // who ends soon after the start is not kept waiting
+	case <-time.After(recheckAfter):
+	}
 	return true
 }
 
