@@ -176,7 +176,7 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 	order := o.worker(view)
 	order.History, order.Branch = task.history, task.branch
 	if task.branch != "" { // its commits are taken out by processes with walls of their own
-		order.BeforeKeys = harden
+		order.BeforeKeys = func() error { return harden(true) }
 	}
 	worker, err := a.Worker(ctx, order)
 	done()

@@ -68,7 +68,7 @@ func runRunsStart(cmd *cobra.Command, e *env, o *startOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := harden(); err != nil {
+	if err := harden(task.Branch != ""); err != nil {
 		return err
 	}
 	ctx := cmd.Context()
@@ -84,13 +84,14 @@ func runRunsStart(cmd *cobra.Command, e *env, o *startOptions) error {
 	return firstOf(view.end(ctx, receipt), err)
 }
 
-// harden keeps the keys that this process holds from others, as far as one can
-// that has yet to build walls: without root, that takes the /proc files of children.
-func harden() error {
-	if os.Geteuid() == 0 {
-		return secret.Harden()
+// harden keeps the keys that this process holds from others: it cannot be traced,
+// nor its memory read. Without root, walls around git are built as its child, which
+// takes the /proc files of that: then only core dumps are forbidden.
+func harden(withGit bool) error {
+	if withGit && os.Geteuid() != 0 {
+		return secret.ForbidCores()
 	}
-	return secret.ForbidCores()
+	return secret.Harden()
 }
 
 // openRuns opens the runs, and ends those that dead processes left.

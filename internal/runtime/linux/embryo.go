@@ -130,18 +130,44 @@ func (c *cradle) launch(user account) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = user.become(child.PID)
-	if err != nil {
+	if err = user.born(child, c.control); err != nil {
 		_ = unix.Kill(child.PID, unix.SIGKILL)
-	} else {
-		_, err = c.control.Write([]byte{0})
-	}
-	if err = errors.Join(err, child.Await()); err != nil {
 		_, _ = unix.Wait4(child.PID, nil, 0, nil)
 		return 0, err
 	}
 	return child.PID, nil
 }
+
+// born makes a process somebody, and a program. Root does so in this order: a
+// program that nobody starts has none of his capabilities. Others cannot, if their
+// memory is private: the kernel then gives what is in /proc of the child, which
+// shares that memory until it is a program, to root. The capabilities that they
+// hand over are kept, and the program waits for its blueprint.
+func (a account) born(child *spawn.Child, gate *os.File) (err error) {
+	if privileged() {
+		err = a.become(child.PID)
+	}
+	if err == nil {
+		_, err = gate.Write([]byte{0})
+	}
+	if err != nil {
+		_ = unix.Kill(child.PID, unix.SIGKILL) // it must leave our memory all the same
+	}
+	if err = errors.Join(err, child.Await()); err != nil || privileged() {
+		return err
+	}
+	// It has left our memory a moment before it has one of its own to show.
+	for end := time.Now().Add(showPatience); ; time.Sleep(showPause) {
+		if err = a.become(child.PID); !errors.Is(err, unix.EACCES) || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+const (
+	showPatience = 2 * time.Second
+	showPause    = 200 * time.Microsecond
+)
 
 // firstCopy is above all descriptors that a child gets, so that none is covered
 // by another before it is copied.
