@@ -31,9 +31,19 @@ type place struct {
 	// instead, if set, is run in the place of a program whose words contain its
 	// key.
 	instead map[string][]string
+	knows   bool // the credential, which the test gave it
 }
 
-func newPlace(t *testing.T) *place { t.Helper(); return &place{root: t.TempDir()} }
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	p := &place{root: t.TempDir()}
+	t.Cleanup(func() {
+		if !p.knows {
+			clean(t, p.root)
+		}
+	})
+	return p
+}
 
 func (p *place) site() relay.Site { return relay.Site{Place: p, Root: p.root, Link: "repo"} }
 
@@ -88,13 +98,21 @@ type host struct {
 	project *relay.Project
 	server  *relaytest.GitServer
 	hub     *relaytest.GitHub
+	leaky   bool // the credential is in its quarantine, because the agent wrote it
 }
 
 func newHost(t *testing.T) *host {
 	t.Helper()
 	server, hub := relaytest.NewGitServer(t, canary), relaytest.NewGitHub(t, canary, "org/project")
 	url := server.Create(t, "project.git", map[string]string{"README.md": "hello\n", "src/main.go": "package main\n"})
-	h := &host{t: t, relay: relay.New(t.TempDir()), server: server, hub: hub}
+	dir := t.TempDir()
+	h := &host{t: t, relay: relay.New(dir), server: server, hub: hub}
+	t.Cleanup(func() {
+		if !h.leaky {
+			clean(t, dir)
+		}
+		clean(t, server.Dir("project.git"))
+	})
 	h.relay.Known = [][]byte{[]byte(canary)}
 	h.project = &relay.Project{
 		Remote: git.Remote{URL: url, Plain: true}, Base: "main", Identity: rewrite.Identity{Name: "Atoll", Email: "atoll@example.com"},
@@ -253,6 +271,7 @@ func TestApproval(t *testing.T) {
 // The credential of the host, written by the agent who should not know it.
 func TestSecretOfTheHostIsNotPushed(t *testing.T) {
 	h, p := newHost(t), newPlace(t)
+	h.leaky, p.knows = true, true
 	w := h.prepare(p, "leak")
 	p.work(t, "x", map[string]string{"notes.txt": "it is " + canary + "\n"})
 	if record := h.take(p, w, "run-1"); record.Report.Verdict() != content.Blocked || strings.Contains(fmt.Sprint(record.Report.Findings), canary) {

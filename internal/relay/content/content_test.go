@@ -131,6 +131,9 @@ func TestAttacks(t *testing.T) {
 		{"link into .git", [][]entry{{{git.ModeLink, "l", ".git/config"}}}, "symlink", content.Blocked, "l", 0},
 		{"link with the contents of a file", [][]entry{{{"", "a", "../x"}}, {{git.ModeLink, "l", "../x"}}}, "symlink", content.Blocked, "l", 1},
 		{"link that is harmless deeper", [][]entry{{{git.ModeLink, "d/l", "../x"}, {git.ModeLink, "m", "../x"}}}, "symlink", content.Blocked, "m", 0},
+		{"link, then a file below it", [][]entry{{{git.ModeLink, "d", "/etc"}}, {{"D", "d", ""}, {"", "d/passwd", "x"}}}, "symlink", content.Blocked, "d", 0},
+		{"attributes as a link", [][]entry{{{git.ModeLink, ".gitattributes", "other"}}}, "protected-path", content.Approval, ".gitattributes", 0},
+		{"quoted workflow", [][]entry{{{"", `\056github/workflows/e.yml`, "x"}}}, "path-separator", content.Blocked, `\056github/workflows/e.yml`, 0},
 		{"gitlink", [][]entry{{{git.ModeModule, "sub", ""}}}, "mode", content.Blocked, "sub", 0},
 		{".gitmodules", [][]entry{{{"", ".gitmodules", "[submodule \"s\"]\n\tpath = s\n\turl = https://example.com/s\n"}}}, "protected-path", content.Blocked, ".gitmodules", 0},
 		{"workflow", [][]entry{{{"", ".github/workflows/evil.yml", "on: push\n"}}}, "protected-path", content.Blocked, ".github/workflows/evil.yml", 0},
@@ -183,6 +186,34 @@ func TestAttacks(t *testing.T) {
 				t.Errorf("want %s for %q in %s, got %v", test.rule, test.path, want, report.Findings)
 			}
 		})
+	}
+}
+
+// What runs, or is obeyed, when somebody opens, builds or reviews a project, is
+// not changed by an agent alone.
+func TestProtectedPaths(t *testing.T) {
+	a := start(t)
+	paths := map[string]content.Verdict{
+		".github/workflows/x.yml": content.Blocked, ".github/actions/x/action.yml": content.Blocked, ".gitmodules": content.Blocked, ".githooks/pre-push": content.Blocked, ".husky/pre-push": content.Blocked,
+		".gitlab-ci.yml": content.Approval, ".circleci/config.yml": content.Approval, "Jenkinsfile": content.Approval, "azure-pipelines.yml": content.Approval, ".travis.yml": content.Approval,
+		"CODEOWNERS": content.Approval, ".github/CODEOWNERS": content.Approval, "docs/CODEOWNERS": content.Approval, ".gitattributes": content.Approval, ".lfsconfig": content.Blocked,
+		"AGENTS.md": content.Approval, "sub/CLAUDE.md": content.Approval, ".cursor/rules/x.mdc": content.Approval, ".github/copilot-instructions.md": content.Approval,
+		".vscode/tasks.json": content.Approval, ".devcontainer/devcontainer.json": content.Approval,
+	}
+	var entries []entry
+	for path := range paths {
+		entries = append(entries, entry{path: path, data: "x"})
+	}
+	a.commit("work", "all", append(entries, entry{path: "src/other.go", data: "x"})...)
+	report := a.judge(content.Policy{})
+	for _, f := range report.Findings {
+		if want, ok := paths[f.Path]; !ok || f.Rule != "protected-path" || f.Verdict != want {
+			t.Errorf("%v, want %q", f, want)
+		}
+		delete(paths, f.Path)
+	}
+	for path := range paths {
+		t.Errorf("%s is not protected", path)
 	}
 }
 

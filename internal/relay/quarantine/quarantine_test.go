@@ -144,6 +144,18 @@ func TestHostileObjects(t *testing.T) {
 		}, "hasDotgit"},
 		{"tree with .GIT", func(s *stage) { s.on(s.tree("100644", ".GIT", s.object("blob", "x"))) }, "hasDotgit"},
 		{"tree with git~1", func(s *stage) { s.on(s.tree("100644", "git~1", s.object("blob", "x"))) }, "hasDotgit"},
+		{"tree with .git and a space", func(s *stage) { s.on(s.tree("100644", ".git ", s.object("blob", "x"))) }, "hasDotgit"},
+		{"tree with .git and a dot", func(s *stage) { s.on(s.tree("100644", ".git.", s.object("blob", "x"))) }, "hasDotgit"},
+		{"tree with .git as a stream", func(s *stage) {
+			s.on(s.tree("40000", ".git::$INDEX_ALLOCATION", s.tree("100644", "config", s.object("blob", "x"))))
+		}, "hasDotgit"},
+		{"tree with .git and an ignored character", func(s *stage) { s.on(s.tree("100644", ".g\u200cit", s.object("blob", "x"))) }, "hasDotgit"},
+		{"link and directory of one name", func(s *stage) {
+			link, below := s.object("blob", "/etc"), s.tree("100644", "passwd", s.object("blob", "x"))
+			rawLink, _ := hex.DecodeString(link)
+			rawBelow, _ := hex.DecodeString(below)
+			s.on(s.object("tree", "120000 d\x00"+string(rawLink)+"40000 d\x00"+string(rawBelow)))
+		}, "duplicateEntries"},
 		{"tree with ..", func(s *stage) { s.on(s.tree("40000", "..", s.tree("100644", "x", s.object("blob", "x")))) }, "hasDotdot"},
 		{"tree with a slash", func(s *stage) { s.on(s.tree("100644", "a/../../x", s.object("blob", "x"))) }, "fullPathname"},
 		{"module that runs a program", func(s *stage) {
