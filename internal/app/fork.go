@@ -118,7 +118,8 @@ func (a *App) planFork(ctx context.Context, source *plan.Plan, who Who, session 
 		return nil, advice.With(fmt.Errorf("sandbox %q is half of a network pair, which cannot be forked: %w", source.Spec.Name, sandbox.ErrUnsupported),
 			"remove sandbox.networkAllow to have one sandbox a session")
 	}
-	return p, a.chooseBackend(ctx, p)
+	_, err = a.chooseBackend(ctx, p)
+	return p, err
 }
 
 // ownSandbox gives a session a sandbox of its own, whatever scope its agent has.

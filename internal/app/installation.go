@@ -13,7 +13,10 @@ import (
 	"github.com/atoll-run/atoll/internal/pattern"
 )
 
-var installationForm = pattern.New(`^[A-Z2-7]{26}$`)
+// installationForm is that of rand.Text.
+var installationForm = pattern.Word{First: "A-Z2-7", Rest: "A-Z2-7", Most: installationLength}
+
+const installationLength = 26
 
 // installationID identifies this state directory to engines: only sandboxes
 // that carry it are ours. It has a file of its own, apart from the database, so
@@ -28,7 +31,7 @@ func installationID(state string) (string, error) {
 		return "", fmt.Errorf("installation id: %w", err)
 	}
 	id := strings.TrimSpace(string(text))
-	if !installationForm.MatchString(id) {
+	if len(id) != installationLength || !installationForm.MatchString(id) {
 		return "", advice.With(fmt.Errorf("installation id: %s does not hold one", path),
 			"restore the file from a backup; a new one would make the existing sandboxes strangers")
 	}

@@ -40,7 +40,14 @@ func (s *Session) Release() {
 // prepare the host directories, ensure. It sandboxes whatever the mode says;
 // asking whether a session should be sandboxed is the caller's part.
 func (a *App) Provide(ctx context.Context, who Who) (*Session, error) {
-	p, notices, err := a.prepareFor(ctx, who)
+	p, fresh, err := a.decide(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	if fresh {
+		defer a.expect(p.Spec)()
+	}
+	notices, err := a.prepareHost(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -54,20 +61,50 @@ func (a *App) Provide(ctx context.Context, who Who) (*Session, error) {
 
 // prepareFor does everything that comes before a sandbox is made.
 func (a *App) prepareFor(ctx context.Context, who Who) (p *plan.Plan, notices []string, err error) {
-	a.pruneIfDue(ctx)
-	if p, err = a.Plan(a.ofFork(ctx, who)); err != nil {
+	if p, _, err = a.decide(ctx, who); err != nil {
 		return nil, nil, err
 	}
-	if err := p.Refusal(); err != nil {
+	if notices, err = a.prepareHost(ctx, p); err != nil {
 		return nil, nil, err
-	}
-	if err := a.chooseBackend(ctx, p); err != nil {
-		return nil, nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "backend", Err: err}
-	}
-	if notices, err = a.prepare(ctx, p); err != nil {
-		return nil, nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "workspace", Err: err}
 	}
 	return p, notices, nil
+}
+
+// decide plans the sandbox and chooses its backend. It is fresh if none of its
+// name is registered.
+func (a *App) decide(ctx context.Context, who Who) (p *plan.Plan, fresh bool, err error) {
+	a.pruneIfDue(ctx)
+	if p, err = a.Plan(a.ofFork(ctx, who)); err != nil {
+		return nil, false, err
+	}
+	if err := p.Refusal(); err != nil {
+		return nil, false, err
+	}
+	if fresh, err = a.chooseBackend(ctx, p); err != nil {
+		return nil, false, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "backend", Err: err}
+	}
+	return p, fresh, nil
+}
+
+func (a *App) prepareHost(ctx context.Context, p *plan.Plan) ([]string, error) {
+	notices, err := a.prepare(ctx, p)
+	if err != nil {
+		return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "workspace", Err: err}
+	}
+	return notices, nil
+}
+
+// expect has the process of a new sandbox begin while the rest is prepared,
+// where the backend can do that. The result is called when it has been made.
+func (a *App) expect(spec *sandbox.Spec) (done func()) {
+	if spec.Backend != backendLinux {
+		return func() {}
+	}
+	rt, err := a.linux()
+	if err != nil {
+		return func() {}
+	}
+	return rt.Expect(spec)
 }
 
 func (a *App) pruneIfDue(ctx context.Context) {
@@ -97,19 +134,21 @@ func (a *App) PruneLimits(agentID string) sandbox.PruneLimits {
 	return sandbox.PruneLimits{Idle: time.Duration(p.IdleHours) * time.Hour, Age: time.Duration(p.MaxAgeDays) * 24 * time.Hour}
 }
 
-func (a *App) chooseBackend(ctx context.Context, p *plan.Plan) error {
+// chooseBackend finishes a plan for the backend that it is to have. Fresh says
+// that no sandbox of that name is registered.
+func (a *App) chooseBackend(ctx context.Context, p *plan.Plan) (fresh bool, err error) {
 	stored, err := storedBackend(ctx, a.registry, p.Spec.Name)
 	if err != nil {
-		return err
+		return false, err
 	}
 	backend, err := a.Backend(ctx, p, stored).require()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := a.fit(ctx, p, backend); err != nil {
-		return err
+		return false, err
 	}
-	return a.refuseHostImage(p)
+	return stored == "", a.refuseHostImage(p)
 }
 
 // Choose chooses the backend of a plan and finishes the plan for it, without

@@ -48,7 +48,7 @@ func (a *App) VerifyNamed(ctx context.Context, name string) ([]Verified, error) 
 	defer h.Release()
 	p, err := a.Plan(who)
 	if err == nil {
-		err = a.chooseBackend(ctx, p)
+		_, err = a.chooseBackend(ctx, p)
 	}
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ const (
 )
 
 var (
-	agentIDForm  = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$`)
+	agentIDForm  = pattern.Word{First: "A-Za-z0-9_", Rest: "A-Za-z0-9_-", Most: 64}
 	notInAgentID = pattern.New(`[^a-z0-9_-]+`)
 )
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -9,7 +10,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/atoll-run/atoll/internal/json5"
-	"github.com/atoll-run/atoll/internal/pattern"
 )
 
 // Schema returns the JSON Schema of the file, for editors. It is made from the
@@ -158,7 +158,7 @@ func anySlice(texts []string) []any {
 }
 
 // textForms are the checks that are one pattern.
-var textForms = map[string]*pattern.Pattern{
+var textForms = map[string]fmt.Stringer{
 	"agentID":      agentIDForm,
 	"envName":      envNameForm,
 	"prefix":       prefixForm,

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,7 +27,7 @@ const (
 // tidy gives memory back to the sandbox after work.
 type tidy struct {
 	timer       *time.Timer
-	program     []span
+	program     func() []span
 	collections int64 // of the runtime, by the last time
 }
 
@@ -34,7 +35,7 @@ type tidy struct {
 type span struct{ from, to uintptr }
 
 func newTidy() *tidy {
-	t := &tidy{program: programSpans()}
+	t := &tidy{program: sync.OnceValue(programSpans)} // the start need not wait for it
 	t.timer = time.AfterFunc(tidyAfter, t.giveBack)
 	t.timer.Stop()
 	time.AfterFunc(startedAfter, t.dropProgram)
@@ -70,7 +71,7 @@ func collections() int64 {
 // cache, whose copy all sandboxes share: what is needed comes back from there,
 // and what only the start or the work needed does not.
 func (t *tidy) dropProgram() {
-	for _, s := range t.program {
+	for _, s := range t.program() {
 		_, _, _ = unix.RawSyscall(unix.SYS_MADVISE, s.from, s.to-s.from, unix.MADV_DONTNEED)
 	}
 }

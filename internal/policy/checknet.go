@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	networkName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+	networkName = pattern.Word{First: "A-Za-z0-9", Rest: "A-Za-z0-9_.-"}
 	hostName    = pattern.New(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
 )
 

@@ -30,7 +30,7 @@ type pinned struct {
 	Layers []layerName `json:"layers"`
 }
 
-var ownerForm = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
+var ownerForm = pattern.Word{First: "a-zA-Z0-9", Rest: "a-zA-Z0-9_.-", Most: 128}
 
 func (s *Store) pinPath(owner string) (string, error) {
 	if !ownerForm.MatchString(owner) {

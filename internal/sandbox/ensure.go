@@ -160,7 +160,7 @@ func (m *Manager) enter(ctx context.Context, spec *Spec, inst Instance, seen obs
 	case err != nil:
 	case mach == nil:
 		mach, err = m.reach(ctx, inst)
-	default: // it answered before it was set up: does it still?
+	case spec.SetupCommand != "": // it answered before it was set up: does it still?
 		err = m.answers(ctx, mach)
 	}
 	if err != nil {

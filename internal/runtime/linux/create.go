@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-var nameForm = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
+var nameForm = pattern.Word{First: "a-zA-Z0-9", Rest: "a-zA-Z0-9_.-", Most: 63}
 
 func validName(name string) bool { return nameForm.MatchString(name) }
 
@@ -48,7 +48,7 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 	i := &Instance{runtime: r, name: spec.Name, dir: filepath.Join(r.dir, spec.Name), record: r.newRecord(spec)}
 	defer func() {
 		if err != nil && !errors.Is(err, sandbox.ErrExists) {
-			err = errors.Join(err, r.discard(context.WithoutCancel(ctx), i.name, i.record.Summary.ID))
+			err = errors.Join(err, r.discard(context.WithoutCancel(ctx), i.name, i.record))
 		}
 	}()
 	if err := i.settle(ctx); err != nil {
@@ -66,6 +66,9 @@ func (r *Runtime) newRecord(spec *sandbox.Spec) *record {
 		Name: spec.Name, ID: strings.ToLower(rand.Text()), Image: spec.Image, CreatedAt: now,
 		Labels: sandbox.Labels(spec, r.options.Installation, now),
 	}}
+	if limits, err := r.groupLimits(spec); err == nil && limits.None() {
+		rec.Groupless = true
+	}
 	for _, m := range spec.Mounts {
 		rec.Pins = append(rec.Pins, hostpath.ID{Device: m.Device, Inode: m.Inode})
 	}

@@ -27,20 +27,34 @@ func (i *Instance) conceive(guest string) (func() (*embryo, error), error) {
 	if err != nil {
 		return nil, err
 	}
+	if born := i.takeExpected(user); born != nil {
+		return born, nil
+	}
 	log, err := os.OpenFile(i.path(logFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
+	defer log.Close()
+	return conceiveSoon(guest, user, log)
+}
+
+// conceiveSoon does it while the caller goes on, who may close the log.
+func conceiveSoon(guest string, user account, log *os.File) (func() (*embryo, error), error) {
 	program, err := os.Open(guest)
 	if err != nil {
-		return nil, errors.Join(err, log.Close())
+		return nil, err
 	}
+	copied, err := unix.FcntlInt(log.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, errors.Join(err, program.Close())
+	}
+	own := os.NewFile(uintptr(copied), log.Name())
 	var e *embryo
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer func() { _, _ = log.Close(), program.Close() }()
-		e, err = conceive(program, user, log)
+		defer func() { _, _ = own.Close(), program.Close() }()
+		e, err = conceive(program, user, own)
 	}()
 	return func() (*embryo, error) { <-done; return e, err }, nil
 }

@@ -56,7 +56,7 @@ func (r *Runtime) fork(ctx context.Context, from string, spec *sandbox.Spec) (_ 
 	i := &Instance{runtime: r, name: spec.Name, dir: filepath.Join(r.dir, spec.Name), record: r.newRecord(spec)}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, r.discard(context.WithoutCancel(ctx), i.name, i.record.Summary.ID))
+			err = errors.Join(err, r.discard(context.WithoutCancel(ctx), i.name, i.record))
 		}
 	}()
 	if i.record.Root, err = source.share(ctx, roots, i.record.Summary.ID); err != nil {

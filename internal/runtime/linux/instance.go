@@ -169,32 +169,42 @@ func (i *Instance) Remove(ctx context.Context) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now, err := load(i.dir)
-	if err == nil && now.Summary.ID != i.record.Summary.ID {
+	switch {
+	case err == nil && now.Summary.ID != i.record.Summary.ID:
 		return nil // gone, and another has its name
+	case err == nil:
+		i.record = now
 	}
-	if err := i.runtime.discard(ctx, i.name, i.record.Summary.ID); err != nil {
+	if err := i.runtime.discard(ctx, i.name, i.record); err != nil {
 		return fmt.Errorf("sandbox %q: remove: %w", i.name, err)
 	}
 	return nil
 }
 
 // discard removes what is kept of a sandbox that does not run, the record
-// before the rest.
-func (r *Runtime) discard(ctx context.Context, name, id string) error {
+// before the rest. Its record is nil if it is not known.
+func (r *Runtime) discard(ctx context.Context, name string, rec *record) error {
 	dir := filepath.Join(r.dir, name)
 	if err := os.Remove(filepath.Join(dir, recordFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if id != "" {
-		host, err := r.groups()
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(host.Existing(id).Remove(ctx), r.options.Roots.Unpin(id)); err != nil {
+	if rec != nil {
+		if err := errors.Join(r.removeGroup(ctx, rec), r.options.Roots.Unpin(rec.Summary.ID)); err != nil {
 			return err
 		}
 	}
 	return removeTree(dir)
+}
+
+func (r *Runtime) removeGroup(ctx context.Context, rec *record) error {
+	if rec.Groupless {
+		return nil
+	}
+	host, err := r.groups()
+	if err != nil {
+		return err
+	}
+	return host.Existing(rec.Summary.ID).Remove(ctx)
 }
 
 // Sweep removes what a crash left of a sandbox that is not there.
@@ -205,7 +215,7 @@ func (r *Runtime) Sweep(ctx context.Context, name string) error {
 	if _, err := load(filepath.Join(r.dir, name)); err == nil {
 		return nil
 	}
-	if err := r.discard(ctx, name, ""); err != nil {
+	if err := r.discard(ctx, name, nil); err != nil {
 		return fmt.Errorf("sandbox %q: %w", name, err)
 	}
 	return nil

@@ -19,6 +19,9 @@ var (
 // a control group, which is made when it is first asked for.
 func (i *Instance) Pause(ctx context.Context) error {
 	return i.change("pause", func() error {
+		if err := i.expectGroup(); err != nil {
+			return err
+		}
 		f, err := i.freezer()
 		if err != nil || i.record.Life.Paused {
 			return err
@@ -34,6 +37,15 @@ func (i *Instance) Pause(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// expectGroup notes that there is a control group to be removed, before there is.
+func (i *Instance) expectGroup() error {
+	if !i.record.Groupless {
+		return nil
+	}
+	i.record.Groupless = false
+	return i.record.save(i.dir)
 }
 
 // Resume lets a paused sandbox go on.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -23,7 +25,10 @@ type record struct {
 	// Sealing is the layer that the changes so far are becoming, while a fork is
 	// made; see fork.go.
 	Sealing string `json:",omitempty"`
-	Life    *life  `json:",omitempty"`
+	// Groupless says that the sandbox never had a control group, so that none is
+	// looked for when it is removed.
+	Groupless bool  `json:",omitempty"`
+	Life      *life `json:",omitempty"`
 }
 
 // The files in a sandbox's directory.
@@ -68,11 +73,22 @@ func (r *record) save(dir string) error {
 	}
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, recordFile))
+		err = replace(f.Name(), filepath.Join(dir, recordFile))
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
 		return fmt.Errorf("record: %w", err)
 	}
 	return nil
+}
+
+// replace puts a new file in the place of an old one, if there is one. Both
+// change places, and the old one is removed: ext4 takes a rename over a file as
+// a wish to have the new one on the disk at once, and whoever removes that a
+// moment later waits for the disk.
+func replace(fresh, path string) error {
+	if unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE) != nil {
+		return os.Rename(fresh, path) // the first, or a file system that knows no exchange
+	}
+	return os.Remove(fresh)
 }

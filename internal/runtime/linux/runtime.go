@@ -49,6 +49,7 @@ type Runtime struct {
 	groups  func() (*cgroup.Host, error)
 	filter  func() ([]byte, error)
 	tried   func() []sandbox.Gap
+	nursery *nursery
 }
 
 var (
@@ -65,7 +66,7 @@ func New(o Options) (*Runtime, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Runtime{options: o, dir: filepath.Join(o.StateDir, "linux"), logger: logger}
+	r := &Runtime{options: o, dir: filepath.Join(o.StateDir, "linux"), logger: logger, nursery: &nursery{}}
 	r.shelf = &shelf{dir: filepath.Join(o.StateDir, "guest"), find: o.Guest}
 	r.groups = sync.OnceValues(cgroup.Find)
 	r.filter = sync.OnceValues(ownFilter)
