@@ -62,8 +62,13 @@ func (s *server) leave(p *process) {
 // awaitBriefly waits for the end of the process. If it returns false somebody
 // supervises it from now on, unless there is an error: then it did not begin.
 func (s *server) awaitBriefly(p *process) (over bool, err error) {
-	pause := sipAfter * time.Duration(1+s.briefs.Add(1)/crowded)
+	crowd := s.briefs.Add(1)
 	defer s.briefs.Add(-1)
+	if crowd > crowded {
+		s.stride.hold()
+		defer s.stride.release()
+	}
+	pause := sipAfter * time.Duration(1+crowd/crowded)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {

@@ -29,12 +29,13 @@ type filing struct {
 	openat2 bool
 	seed    maphash.Seed // of versions
 	direct  *directs
+	stride  *stride
 }
 
-func newFiling() *filing {
+func newFiling(stride *stride) *filing {
 	return &filing{
 		slots: make(chan struct{}, maxFileSlots), watches: make(chan struct{}, maxWatches),
-		openat2: haveOpenat2(), seed: maphash.MakeSeed(), direct: newDirects(),
+		openat2: haveOpenat2(), seed: maphash.MakeSeed(), direct: newDirects(), stride: stride,
 	}
 }
 

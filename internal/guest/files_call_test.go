@@ -92,7 +92,7 @@ func FuzzFileRequests(f *testing.F) {
 				req.File.Scan.TimeMs = 1000
 			}
 		}
-		g := newFiling()
+		g := newFiling(newStride())
 		g.openat2 = g.openat2 && openat2
 		perform(t, g, &req, content)
 		if got, err := os.ReadFile(outside + "/f"); err != nil || string(got) != "outside" {
@@ -187,7 +187,7 @@ func TestMountWithoutOpenat2AndStatx(t *testing.T) {
 }
 
 func TestSlotsAreGivenBack(t *testing.T) {
-	g := newFiling()
+	g := newFiling(newStride())
 	root, _ := fuzzScene(t)
 	for range 3 * maxFileSlots {
 		perform(t, g, &wire.Request{Op: wire.OpFileStat, File: &wire.File{Place: wire.Place{Root: wire.Text(root), Path: "a/f"}}}, nil)

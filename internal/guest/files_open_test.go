@@ -62,14 +62,14 @@ func must(t *testing.T, err error) {
 // bothWays runs a test with openat2, and with the walk that replaces it.
 func bothWays(t *testing.T, f func(t *testing.T, g *filing)) {
 	t.Run("openat2", func(t *testing.T) {
-		g := newFiling()
+		g := newFiling(newStride())
 		if !g.openat2 {
 			t.Fatal("this kernel has no openat2")
 		}
 		f(t, g)
 	})
 	t.Run("walk", func(t *testing.T) {
-		g := newFiling()
+		g := newFiling(newStride())
 		g.openat2 = false
 		f(t, g)
 	})

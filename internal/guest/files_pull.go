@@ -20,6 +20,8 @@ func (c *call) filePull(f *wire.File) error {
 			p.data.Large()
 		}
 		p.bounds.gone = c.leaveWithHost()
+		p.files.stride.hold()
+		defer p.files.stride.release()
 		p.walker = &walker{files: p.files, bounds: p.bounds, exclude: exclude, visit: p.visit, refused: p.leaveOut}
 		err = p.run(&f.Place)
 		if err == nil {

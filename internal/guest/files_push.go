@@ -18,6 +18,8 @@ func (c *call) filePush(f *wire.File) error {
 		return err
 	}
 	defer p.target.release()
+	p.files.stride.hold()
+	defer p.files.stride.release()
 	if err := p.receive(); err != nil {
 		return err
 	}

@@ -105,8 +105,13 @@ var contents = sync.Pool{New: func() any { return new([wire.DataFrame]byte) }}
 func (d *draft) fill(content io.Reader) error {
 	c := contents.Get().(*[wire.DataFrame]byte)
 	defer contents.Put(c)
-	for {
+	for total, held := 0, false; ; {
 		n, err := content.Read(c[:])
+		if total += n; total >= much && !held {
+			held = true
+			d.files.stride.hold()
+			defer d.files.stride.release()
+		}
 		if n > 0 {
 			if err := d.files.do(func() error { return writeAll(d.fd, c[:n]) }); err != nil {
 				return fileError(err)

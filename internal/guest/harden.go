@@ -15,7 +15,6 @@ import (
 
 // The guest's appetite. It shares the sandbox's memory and processors.
 const (
-	threads   = 2
 	gcPercent = 25
 	// memoryLimit makes the collector work harder beyond it. A process counts
 	// the guest's peak as its own until it is larger (see wire.Exit), so the
@@ -39,7 +38,7 @@ func Harden(keep ...int) error {
 		return fmt.Errorf("subreaper: %w", err)
 	}
 	closeInherited(keep)
-	runtime.GOMAXPROCS(threads)
+	runtime.GOMAXPROCS(usualStride)
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryLimit)
 	go makeThreads()

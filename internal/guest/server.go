@@ -23,6 +23,7 @@ type server struct {
 	files   *filing
 	ports   *ports
 	grants  *grants
+	stride  *stride
 	// slots bounds the calls that wait for the kernel at once, and so the
 	// threads they need: those were made up front (see makeThreads).
 	slots  chan struct{}
@@ -38,10 +39,11 @@ func newServer(build string, lineage *lineage) (*server, error) {
 	}
 	reaper := newReaper(lineage)
 	warden := &warden{lineage: lineage, reaper: reaper, census: census, alone: alone()}
+	stride := newStride()
 	s := &server{
 		self:    wire.Welcome{Boot: rand.Text(), Build: build},
 		lineage: lineage, warden: warden, grants: &grants{lineage: lineage, warden: warden}, reaper: reaper, wires: newWires(), table: newTable(),
-		memory: &oomWatch{}, tidy: newTidy(), files: newFiling(), ports: newPorts(),
+		memory: &oomWatch{}, tidy: newTidy(), files: newFiling(stride), ports: newPorts(), stride: stride,
 		slots: make(chan struct{}, maxSlots),
 	}
 	s.wires.direct = s.serveDirect
