@@ -36,12 +36,18 @@ func (s *stage) overSocket(ctx context.Context) (net.Conn, error) {
 // overAttach dials the guest through an exec of the engine, as on an engine
 // that shares no sockets with the host.
 func (s *stage) overAttach(ctx context.Context) (net.Conn, error) {
+	return s.attach(ctx, "", guestInside, "pass", "--socket", socketInside)
+}
+
+// attach starts a program in the container by an exec of the engine: the
+// connection is its standard input and output.
+func (s *stage) attach(ctx context.Context, dir string, argv ...string) (net.Conn, error) {
 	var made struct {
 		ID string `json:"Id"`
 	}
 	create := map[string]any{
 		"AttachStdin": true, "AttachStdout": true, "AttachStderr": true,
-		"Cmd": []string{guestInside, "pass", "--socket", socketInside},
+		"WorkingDir": dir, "Cmd": argv,
 	}
 	conn, _, err := s.engineCall(ctx, "/containers/"+s.session.Name+"/exec", create, &made)
 	if err != nil {
@@ -116,7 +122,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 		}
 		p.left = binary.BigEndian.Uint32(header[4:])
 		if header[0] != 1 {
-			return 0, fmt.Errorf("the pump in the container failed: %d bytes on stream %d", p.left, header[0])
+			return 0, fmt.Errorf("the program in the container failed: %d bytes on stream %d", p.left, header[0])
 		}
 	}
 	n, err := p.from.Read(b[:min(len(b), int(p.left))])

@@ -4,11 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -27,7 +23,7 @@ const (
 	pingRounds  = 400
 
 	peerWriteFactor = 100 // at least so many times quicker than the peer's write
-	rawCopyShare    = 0.8 // of a raw copy over the same socket
+	rawCopyShare    = 0.8 // of a raw copy over the same transport
 	pingGrowth      = 3   // p99 beside two bulk reads against idle
 )
 
@@ -149,137 +145,6 @@ func pad(script string, length int) string {
 
 func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-func (f *filesStage) largeCopies(ctx context.Context, r *Report) error {
-	fmt.Fprintln(f.options.Progress, "large copies …")
-	content := make([]byte, largeFile)
-	_, _ = rand.Read(content)
-	if err := os.WriteFile(f.onHost("large"), content, 0o644); err != nil {
-		return err
-	}
-	raw, err := f.startRawCopy(ctx)
-	if err != nil {
-		return err
-	}
-	sides := []struct {
-		name    string
-		run     func(context.Context, []byte) error
-		samples []float64
-	}{
-		{"16 MiB read over the wire", f.readLarge, nil},
-		{"16 MiB read by a raw copy over the same kind of socket", raw.read, nil},
-		{"16 MiB write over the wire", f.writeLarge, nil},
-		{"16 MiB write by a raw copy over the same kind of socket", raw.write, nil},
-	}
-	for range copyRounds {
-		for i := range sides {
-			start := time.Now()
-			if err := sides[i].run(ctx, content); err != nil {
-				return err
-			}
-			sides[i].samples = append(sides[i].samples, float64(largeFile)/1e6/time.Since(start).Seconds())
-		}
-	}
-	rows := make([]Row, len(sides))
-	for i, side := range sides {
-		rows[i] = row(side.name, "MB/s", side.samples)
-	}
-	r.Rows = append(r.Rows, rows...)
-	r.Ratios = append(r.Ratios,
-		atLeast("16 MiB read: the wire against a raw copy, p50", rows[0].P50/rows[1].P50, rawCopyShare),
-		atLeast("16 MiB write: the wire against a raw copy, p50", rows[2].P50/rows[3].P50, rawCopyShare))
-	return nil
-}
-
-func (f *filesStage) readLarge(ctx context.Context, _ []byte) error {
-	reader, err := f.files.Open(ctx, f.inside("large"), nil)
-	if err != nil {
-		return err
-	}
-	n, err := io.Copy(io.Discard, reader)
-	if err == nil && n != largeFile {
-		err = fmt.Errorf("%d bytes came", n)
-	}
-	return errors.Join(err, reader.Close())
-}
-
-func (f *filesStage) writeLarge(ctx context.Context, content []byte) error {
-	_, err := f.files.WriteFrom(ctx, f.inside("written"), bytes.NewReader(content), nil)
-	return err
-}
-
-// rawCopy talks to a bare program inside that copies between a file and a unix
-// socket in the workspace: no frames, no checks, the least a copy can cost.
-type rawCopy struct{ socket string }
-
-// rawProgram serves "r" (send the file) and "w" (take a file, then one byte).
-const rawProgram = `
-import os, socket
-s = socket.socket(socket.AF_UNIX); s.bind("raw.sock"); os.chmod("raw.sock", 0o666); s.listen(1)
-while True:
-    c, _ = s.accept()
-    if c.recv(1) == b"r":
-        with open("large", "rb", buffering=0) as f:
-            while True:
-                b = f.read(262144)
-                if not b: break
-                c.sendall(b)
-    else:
-        with open("raw.tmp", "wb", buffering=0) as f:
-            left = 16 << 20
-            while left:
-                b = c.recv(min(left, 262144))
-                f.write(b); left -= len(b)
-        os.replace("raw.tmp", "raw"); c.sendall(b".")
-    c.close()
-`
-
-func (f *filesStage) startRawCopy(ctx context.Context) (*rawCopy, error) {
-	_, err := f.session.Machine.Start(ctx, &machine.Command{Argv: []string{"python3", "-c", rawProgram}, Dir: f.session.Plan.Spec.Workdir})
-	if err != nil {
-		return nil, err
-	}
-	raw := &rawCopy{socket: f.onHost("raw.sock")}
-	for range 500 {
-		if _, err := os.Stat(raw.socket); err == nil {
-			return raw, nil
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return nil, errors.New("the raw copy inside did not start")
-}
-
-func (c *rawCopy) talk(ctx context.Context, verb string, then func(net.Conn) error) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", c.socket)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, verb); err != nil {
-		return err
-	}
-	return then(conn)
-}
-
-func (c *rawCopy) read(ctx context.Context, _ []byte) error {
-	return c.talk(ctx, "r", func(conn net.Conn) error {
-		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{conn}, make([]byte, 256<<10))
-		if err == nil && n != largeFile {
-			err = fmt.Errorf("%d bytes came", n)
-		}
-		return err
-	})
-}
-
-func (c *rawCopy) write(ctx context.Context, content []byte) error {
-	return c.talk(ctx, "w", func(conn net.Conn) error {
-		if _, err := conn.Write(content); err != nil {
-			return err
-		}
-		_, err := io.ReadFull(conn, make([]byte, 1))
-		return err
-	})
-}
-
 // pings shows that a large transfer does not hold up a small request.
 func (f *filesStage) pings(ctx context.Context, r *Report) error {
 	fmt.Fprintln(f.options.Progress, "pings beside bulk reads …")
@@ -292,7 +157,7 @@ func (f *filesStage) pings(ctx context.Context, r *Report) error {
 	for range 2 {
 		wg.Go(func() {
 			for busy.Err() == nil {
-				_ = f.readLarge(busy, nil)
+				_ = readLarge(busy, f.files, f.inside("large"))
 			}
 		})
 	}
