@@ -28,31 +28,31 @@ func (f *filesStage) largeCopies(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
-	for _, transport := range []struct {
-		name  string
-		files *machine.Files
-		start func(context.Context) (*rawCopy, error)
-	}{
-		{"socket", f.files, f.rawOverSocket},
-		{"attach", throughAttach, f.rawOverAttach},
-	} {
-		fmt.Fprintf(f.options.Progress, "large copies (%s) …\n", transport.name)
-		raw, err := transport.start(ctx)
-		if err != nil {
-			return err
-		}
-		err = f.copyBeside(ctx, r, transport.name, transport.files, raw, content)
-		if err := errors.Join(err, raw.Close()); err != nil {
+	for _, t := range []transport{{"socket", f.files, f.rawOverSocket}, {"attach", throughAttach, f.rawOverAttach}} {
+		fmt.Fprintf(f.options.Progress, "large copies (%s) …\n", t.name)
+		if err := f.copyBeside(ctx, r, t, content); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// transport is a way to the files inside, and a raw copy that takes the same.
+type transport struct {
+	name  string
+	files *machine.Files
+	raw   func(context.Context) (*rawCopy, error)
+}
+
 // copyBeside measures one transport.
-func (f *filesStage) copyBeside(ctx context.Context, r *Report, transport string, files *machine.Files, raw *rawCopy, content []byte) error {
+func (f *filesStage) copyBeside(ctx context.Context, r *Report, t transport, content []byte) error {
+	raw, err := t.raw(ctx)
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
 	write := func(sync bool) error {
-		_, err := files.WriteFrom(ctx, f.inside("written"), bytes.NewReader(content), &machine.WriteOptions{Sync: sync})
+		_, err := t.files.WriteFrom(ctx, f.inside("written"), bytes.NewReader(content), &machine.WriteOptions{Sync: sync})
 		return err
 	}
 	sides := []struct {
@@ -60,7 +60,7 @@ func (f *filesStage) copyBeside(ctx context.Context, r *Report, transport string
 		run     func() error
 		samples []float64
 	}{
-		{"read over the wire", func() error { return readLarge(ctx, files, f.inside("large")) }, nil},
+		{"read over the wire", func() error { return readLarge(ctx, t.files, f.inside("large")) }, nil},
 		{"read by a raw copy", raw.read, nil},
 		{"write over the wire", func() error { return write(false) }, nil},
 		{"write by a raw copy", func() error { return raw.write(rawWrite, content) }, nil},
@@ -78,12 +78,12 @@ func (f *filesStage) copyBeside(ctx context.Context, r *Report, transport string
 	}
 	rows := make([]Row, len(sides))
 	for i, side := range sides {
-		rows[i] = row("16 MiB "+side.name+" ("+transport+")", "MB/s", side.samples)
+		rows[i] = row("16 MiB "+side.name+" ("+t.name+")", "MB/s", side.samples)
 	}
 	r.Rows = append(r.Rows, rows...)
 	r.Ratios = append(r.Ratios,
-		atLeast("16 MiB read: the wire against a raw copy, p50 ("+transport+")", rows[0].P50/rows[1].P50, rawCopyShare),
-		atLeast("16 MiB write: the wire against a raw copy, p50 ("+transport+")", rows[2].P50/rows[3].P50, rawCopyShare))
+		atLeast("16 MiB read: the wire against a raw copy, p50 ("+t.name+")", rows[0].P50/rows[1].P50, rawCopyShare),
+		atLeast("16 MiB write: the wire against a raw copy, p50 ("+t.name+")", rows[2].P50/rows[3].P50, rawCopyShare))
 	return nil
 }
 

@@ -64,10 +64,8 @@ func (s *server) leave(p *process) {
 func (s *server) awaitBriefly(p *process) (over bool, err error) {
 	crowd := s.briefs.Add(1)
 	defer s.briefs.Add(-1)
-	if crowd > crowded {
-		s.stride.hold()
-		defer s.stride.release()
-	}
+	s.stride.holdIf(crowd > crowded)
+	defer s.stride.releaseIf(crowd > crowded)
 	pause := sipAfter * time.Duration(1+crowd/crowded)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -78,10 +78,8 @@ func (p *part) send(w io.Writer, large bool) error {
 	if err := wire.WriteJSON(w, wire.FrameResult, p.stat); err != nil {
 		return err
 	}
-	if p.until-p.offset >= much {
-		p.files.stride.hold()
-		defer p.files.stride.release()
-	}
+	p.files.stride.holdIf(p.until-p.offset >= much)
+	defer p.files.stride.releaseIf(p.until-p.offset >= much)
 	if conn, ok := w.(*net.UnixConn); ok && large {
 		return p.files.spliceRange(conn, p.fd, p.offset, p.until)
 	}

@@ -105,13 +105,12 @@ var contents = sync.Pool{New: func() any { return new([wire.DataFrame]byte) }}
 func (d *draft) fill(content io.Reader) error {
 	c := contents.Get().(*[wire.DataFrame]byte)
 	defer contents.Put(c)
-	for total, held := 0, false; ; {
+	total := 0
+	defer func() { d.files.stride.releaseIf(total >= much) }()
+	for {
 		n, err := content.Read(c[:])
-		if total += n; total >= much && !held {
-			held = true
-			d.files.stride.hold()
-			defer d.files.stride.release()
-		}
+		d.files.stride.holdIf(total < much && total+n >= much)
+		total += n
 		if n > 0 {
 			if err := d.files.do(func() error { return writeAll(d.fd, c[:n]) }); err != nil {
 				return fileError(err)

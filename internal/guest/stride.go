@@ -56,6 +56,19 @@ func (s *stride) release() {
 	}
 }
 
+// holdIf holds if there is much to do; releaseIf is its end.
+func (s *stride) holdIf(so bool) {
+	if so {
+		s.hold()
+	}
+}
+
+func (s *stride) releaseIf(so bool) {
+	if so {
+		s.release()
+	}
+}
+
 // shorten goes back to one, unless somebody holds it again.
 func (s *stride) shorten() {
 	s.mu.Lock()
