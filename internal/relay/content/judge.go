@@ -8,7 +8,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/relay/confined"
 	"github.com/atoll-run/atoll/internal/relay/git"
-	"github.com/atoll-run/atoll/internal/relay/leaks"
 )
 
 // Judge looks at the commits that head has and base has not. An error means that
@@ -17,7 +16,10 @@ func Judge(ctx context.Context, repo *git.Repo, base, head string, policy Policy
 	j := &judge{
 		repo: repo, policy: policy.withDefaults(),
 		report: &Report{Base: base, Head: head, Commits: []string{}, Findings: []Finding{}},
-		blobs:  map[string]place{}, links: map[string][]place{},
+		blobs:  map[string]place{}, links: map[string][]place{}, paths: map[string]*pathFindings{},
+	}
+	for _, p := range j.policy.Protected {
+		j.patterns = append(j.patterns, p.elements())
 	}
 	within, cancel := context.WithTimeout(ctx, j.policy.Time)
 	defer cancel()
@@ -60,6 +62,8 @@ type judge struct {
 	repo     *git.Repo
 	policy   Policy
 	report   *Report
+	patterns [][]string // of the policy's protections, taken apart
+	paths    map[string]*pathFindings
 	list     []*git.Commit
 	blobs    map[string]place   // what was brought, and where first
 	links    map[string][]place // the same as targets of links, and where ever
@@ -125,22 +129,21 @@ func (j *judge) give(f Finding) {
 	j.hopeless = true
 }
 
+// errHopeless ends a walk that has reported why.
+var errHopeless = errors.New("there is nothing more to look at")
+
 // commits looks at each commit against its first parent: whatever a tree holds
 // came from there or is seen here, also in a merge.
 func (j *judge) commits(ctx context.Context) error {
 	var tree names
 	last := ""
-	for _, c := range j.list {
+	err := j.repo.EachChanges(ctx, j.list, func(c *git.Commit, changes []git.Change) (err error) {
+		if !j.bounded(c, changes) {
+			return errHopeless
+		}
 		from := git.EmptyTree
 		if len(c.Parents) > 0 {
 			from = c.Parents[0]
-		}
-		changes, err := j.repo.Changes(ctx, from, c.ID)
-		if err != nil {
-			return err
-		}
-		if !j.bounded(c, changes) {
-			return nil
 		}
 		if tree == nil || from != last {
 			if tree, err = j.names(ctx, from); err != nil {
@@ -150,8 +153,12 @@ func (j *judge) commits(ctx context.Context) error {
 		tree.apply(changes)
 		last = c.ID
 		j.commit(c, changes, tree)
+		return nil
+	})
+	if errors.Is(err, errHopeless) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 func (j *judge) names(ctx context.Context, of string) (names, error) {
@@ -166,75 +173,6 @@ func (j *judge) commit(c *git.Commit, changes []git.Change, tree names) {
 	for i := range changes {
 		j.change(c.ID, &changes[i], tree)
 	}
-}
-
-// change applies the rules to one path of one commit. Removing something odd is
-// no offence.
-func (j *judge) change(commit string, c *git.Change, tree names) {
-	j.protected(commit, c)
-	if c.Removed() {
-		return
-	}
-	for _, finding := range j.pathFindings(c, tree) {
-		finding.Commit, finding.Path = commit, c.Path
-		j.report.add(finding)
-	}
-	j.remember(c, place{commit, c.Path})
-}
-
-// remember notes what is to be read. The same contents may be a file here and a
-// link there, and a link may lead out from one place and not from another.
-func (j *judge) remember(c *git.Change, at place) {
-	if c.NewMode == git.ModeModule {
-		return
-	}
-	if c.NewMode == git.ModeLink {
-		j.links[c.NewID] = append(j.links[c.NewID], at)
-	}
-	if _, seen := j.blobs[c.NewID]; !seen {
-		j.blobs[c.NewID] = at
-		j.order = append(j.order, c.NewID)
-	}
-}
-
-func (j *judge) protected(commit string, c *git.Change) {
-	folded := fold(c.Path)
-	for i := range j.policy.Protected {
-		p := &j.policy.Protected[i]
-		if !p.matches(folded) {
-			continue
-		}
-		if p.Verdict != Allowed {
-			j.report.add(Finding{Rule: "protected-path", Verdict: p.Verdict, Commit: commit, Path: c.Path, Detail: p.Why + " (" + p.Pattern + ")"})
-		}
-		return // the first that matches decides
-	}
-}
-
-func (j *judge) pathFindings(c *git.Change, tree names) []Finding {
-	var found []Finding
-	for _, rule := range pathRules() {
-		if rule.broken(c.Path) {
-			found = append(found, Finding{Rule: rule.name, Verdict: Blocked, Detail: rule.detail})
-		}
-	}
-	if twin := tree.twin(c.Path); c.Added() && twin != "" {
-		found = append(found, Finding{Rule: "path-collision", Verdict: Blocked, Detail: fmt.Sprintf("it is the same file as %q where case does not count", twin)})
-	}
-	if detail := badMode(c); detail != "" {
-		found = append(found, Finding{Rule: "mode", Verdict: Blocked, Detail: detail})
-	}
-	return found
-}
-
-func badMode(c *git.Change) string {
-	switch c.NewMode {
-	case git.ModeFile, git.ModeProgram, git.ModeLink:
-		return ""
-	case git.ModeModule:
-		return "it is a reference to another repository"
-	}
-	return "its mode " + c.NewMode + " is not allowed"
 }
 
 // sum counts what a reviewer will see.
@@ -274,52 +212,4 @@ func (j *judge) sizes(ctx context.Context) error {
 		j.give(Finding{Rule: "total-size", Verdict: Blocked, Detail: fmt.Sprintf("the changed files have %d bytes, more than %d", j.report.Bytes, j.policy.TotalBytes)})
 	}
 	return nil
-}
-
-// secrets reads everything that was brought, messages and names too.
-func (j *judge) secrets(ctx context.Context) error {
-	scanner, err := leaks.Start(ctx, j.policy.Known...)
-	if err != nil {
-		return err
-	}
-	defer scanner.Stop()
-	texts, err := j.scan(ctx, scanner)
-	if err != nil {
-		return err
-	}
-	found, err := scanner.Finish()
-	for _, text := range found {
-		j.tell(texts[text.Text], text.Leaks)
-	}
-	return err
-}
-
-// scan gives the scanner all texts, and returns where each of them is.
-func (j *judge) scan(ctx context.Context, scanner *leaks.Scanner) (texts []place, err error) {
-	for _, c := range j.list {
-		said := strings.Join([]string{c.Author.Name, c.Author.Email, c.Committer.Name, c.Committer.Email, c.Message}, "\n")
-		texts = append(texts, place{commit: c.ID})
-		if err := scanner.Scan([]byte(said)); err != nil {
-			return nil, err
-		}
-	}
-	err = j.repo.Each(ctx, j.sized, j.policy.FileBytes, func(o git.Object, data []byte) error {
-		at := j.blobs[o.ID]
-		for _, from := range j.links[o.ID] {
-			j.link(from, string(data))
-		}
-		texts = append(texts, at)
-		return scanner.Scan(append([]byte(at.path+"\n"), data...))
-	})
-	return texts, err
-}
-
-func (j *judge) tell(at place, found []leaks.Leak) {
-	for _, leak := range found {
-		where := "its message"
-		if at.path != "" {
-			where = fmt.Sprintf("line %d", max(1, leak.Line-1)) // the first is the path
-		}
-		j.report.add(Finding{Rule: "secret", Verdict: Blocked, Commit: at.commit, Path: at.path, Detail: fmt.Sprintf("%s looks like a secret (%s)", where, leak.Rule)})
-	}
 }

@@ -49,11 +49,9 @@ func Protections() []Protection {
 	return list
 }
 
-// matches compares element by element. What is compared is folded, so that a
-// file system that ignores case finds no other file than we did.
-func (p *Protection) matches(folded string) bool {
-	return matchElements(strings.Split(fold(p.Pattern), "/"), strings.Split(folded, "/"))
-}
+// elements is the pattern as it is compared: folded, so that a file system that
+// ignores case finds no other file than we did.
+func (p *Protection) elements() []string { return strings.Split(fold(p.Pattern), "/") }
 
 func matchElements(pattern, name []string) bool {
 	for len(pattern) > 0 {

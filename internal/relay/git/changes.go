@@ -1,9 +1,15 @@
 package git
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/relay/confined"
 )
 
 // Change is what happened to one path.
@@ -32,11 +38,84 @@ func (c *Change) Removed() bool { return c.NewMode == ModeNone }
 
 // Changes returns what differs between two trees or commits.
 func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
-	out, err := r.Output(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--no-commit-id", from, to, "--")
+	out, err := r.Output(ctx, nil, append(append([]string{"diff-tree"}, rawChanges()...), "--no-commit-id", from, to, "--")...)
 	if err != nil {
 		return nil, err
 	}
-	return parseChanges(string(out))
+	var changes []Change
+	rest := bufio.NewReader(bytes.NewReader(out))
+	for {
+		head, err := rest.ReadString(0)
+		if errors.Is(err, io.EOF) && head == "" {
+			return changes, nil
+		}
+		if err == nil {
+			changes, err = appendChange(changes, head, rest)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func rawChanges() []string {
+	return []string{"-r", "-z", "--raw", "--no-renames", "--no-abbrev"}
+}
+
+// EachChanges gives visit what each commit changes against its first parent, or
+// all that it holds if it has none. One git does it for all of them.
+func (r *Repo) EachChanges(ctx context.Context, commits []*Commit, visit func(*Commit, []Change) error) error {
+	if len(commits) == 0 {
+		return nil
+	}
+	var pairs strings.Builder
+	for _, c := range commits {
+		fmt.Fprintln(&pairs, strings.Join(append([]string{c.ID}, c.Parents[:min(1, len(c.Parents))]...), " "))
+	}
+	args := append(append([]string{"diff-tree", "--stdin"}, rawChanges()...), "--root", "--always")
+	return r.stream(ctx, pairs.String(), func(from *bufio.Reader) error {
+		next, err := from.ReadString(0)
+		if err != nil {
+			return err
+		}
+		for _, c := range commits {
+			if next != c.ID+"\x00" {
+				return fmt.Errorf("git diff-tree: %q instead of commit %s", next, c.ID)
+			}
+			changes, err := changesOf(from, &next)
+			if err != nil {
+				return err
+			}
+			if err := visit(c, changes); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, args...)
+}
+
+// changesOf reads up to the next commit, or the end.
+func changesOf(from *bufio.Reader, next *string) (changes []Change, err error) {
+	for left := MaxOutput; ; {
+		head, err := from.ReadString(0)
+		if errors.Is(err, io.EOF) && head == "" {
+			*next = ""
+			return changes, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(head, ":") {
+			*next = head
+			return changes, nil
+		}
+		if changes, err = appendChange(changes, head, from); err != nil {
+			return nil, err
+		}
+		if left -= len(head) + len(changes[len(changes)-1].Path); left < 0 {
+			return nil, fmt.Errorf("git diff-tree: %w (%d bytes)", confined.ErrTooMuch, MaxOutput)
+		}
+	}
 }
 
 // Paths returns every path of a tree or commit.
@@ -51,18 +130,13 @@ func (r *Repo) Paths(ctx context.Context, of string) ([]string, error) {
 // EmptyTree is the tree that holds nothing; git knows it everywhere.
 const EmptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
-// parseChanges reads ":old new oldid newid status\0path\0" again and again.
-func parseChanges(text string) ([]Change, error) {
-	var changes []Change
-	for text != "" {
-		head, rest, ok := strings.Cut(text, "\x00")
-		path, rest, ok2 := strings.Cut(rest, "\x00")
-		fields := strings.Fields(strings.TrimPrefix(head, ":"))
-		if !ok || !ok2 || len(fields) != 5 || !strings.HasPrefix(head, ":") {
-			return nil, fmt.Errorf("git diff-tree: cannot read %q", head)
-		}
-		changes = append(changes, Change{Path: path, OldMode: fields[0], NewMode: fields[1], OldID: fields[2], NewID: fields[3]})
-		text = rest
+// appendChange reads ":old new oldid newid status\0path\0", of which the first
+// part is head.
+func appendChange(changes []Change, head string, from *bufio.Reader) ([]Change, error) {
+	path, err := from.ReadString(0)
+	fields := strings.Fields(strings.TrimSuffix(strings.TrimPrefix(head, ":"), "\x00"))
+	if err != nil || len(fields) != 5 || !strings.HasPrefix(head, ":") {
+		return nil, fmt.Errorf("git diff-tree: cannot read %q", head)
 	}
-	return changes, nil
+	return append(changes, Change{Path: path[:len(path)-1], OldMode: fields[0], NewMode: fields[1], OldID: fields[2], NewID: fields[3]}), nil
 }

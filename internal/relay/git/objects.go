@@ -57,16 +57,24 @@ func (r *Repo) Each(ctx context.Context, ids []string, limit int64, visit func(O
 	if len(ids) == 0 {
 		return nil
 	}
+	return r.stream(ctx, lines(ids), func(from *bufio.Reader) error {
+		return eachOf(from, len(ids), limit, visit)
+	}, "cat-file", "--batch", "--buffer")
+}
+
+// stream runs git and reads what it writes while it does. Who reads and fails
+// ends it.
+func (r *Repo) stream(ctx context.Context, stdin string, read func(*bufio.Reader) error, args ...string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out, in := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := r.Run(ctx, strings.NewReader(lines(ids)), in, "cat-file", "--batch", "--buffer")
+		err := r.Run(ctx, strings.NewReader(stdin), in, args...)
 		_ = in.CloseWithError(err) // never fails
 		done <- err
 	}()
-	err := eachOf(bufio.NewReaderSize(out, 64<<10), len(ids), limit, visit)
+	err := read(bufio.NewReaderSize(out, 64<<10))
 	_ = out.CloseWithError(err) // never fails
 	if err != nil {
 		cancel()

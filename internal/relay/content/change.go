@@ -1,0 +1,105 @@
+package content
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/relay/git"
+)
+
+// change applies the rules to one path of one commit. Removing something odd is
+// no offence.
+func (j *judge) change(commit string, c *git.Change, tree names) {
+	known := j.path(c.Path)
+	for _, finding := range known.touched {
+		finding.Commit, finding.Path = commit, c.Path
+		j.report.add(finding)
+	}
+	if c.Removed() {
+		return
+	}
+	for _, finding := range append(known.there[:len(known.there):len(known.there)], changeFindings(c, tree)...) {
+		finding.Commit, finding.Path = commit, c.Path
+		j.report.add(finding)
+	}
+	j.remember(c, place{commit, c.Path})
+}
+
+// remember notes what is to be read. The same contents may be a file here and a
+// link there, and a link may lead out from one place and not from another.
+func (j *judge) remember(c *git.Change, at place) {
+	if c.NewMode == git.ModeModule {
+		return
+	}
+	if c.NewMode == git.ModeLink {
+		j.links[c.NewID] = append(j.links[c.NewID], at)
+	}
+	if _, seen := j.blobs[c.NewID]; !seen {
+		j.blobs[c.NewID] = at
+		j.order = append(j.order, c.NewID)
+	}
+}
+
+// pathFindings is what is wrong with a path itself, whatever commit it is in.
+type pathFindings struct {
+	touched []Finding // if it changes in any way
+	there   []Finding // if it is there
+}
+
+// path judges each path once: the same files change again and again.
+func (j *judge) path(path string) *pathFindings {
+	known := j.paths[path]
+	if known == nil {
+		known = &pathFindings{touched: j.protected(path), there: brokenRules(path)}
+		j.paths[path] = known
+	}
+	return known
+}
+
+// protected asks the first protection that matches.
+func (j *judge) protected(path string) []Finding {
+	elements := strings.Split(fold(path), "/")
+	for i := range j.policy.Protected {
+		p := &j.policy.Protected[i]
+		switch {
+		case !matchElements(j.patterns[i], elements):
+		case p.Verdict == Allowed:
+			return nil
+		default:
+			return []Finding{{Rule: "protected-path", Verdict: p.Verdict, Detail: p.Why + " (" + p.Pattern + ")"}}
+		}
+	}
+	return nil
+}
+
+func brokenRules(path string) (found []Finding) {
+	for _, rule := range pathRules() {
+		if rule.broken(path) {
+			found = append(found, Finding{Rule: rule.name, Verdict: Blocked, Detail: rule.detail})
+		}
+	}
+	return found
+}
+
+// changeFindings is what is wrong with a path in one commit.
+func changeFindings(c *git.Change, tree names) (found []Finding) {
+	if c.Added() {
+		if twin := tree.twin(c.Path); twin != "" {
+			found = append(found, Finding{Rule: "path-collision", Verdict: Blocked, Detail: fmt.Sprintf("it is the same file as %q where case does not count", twin)})
+		}
+	}
+	if detail := badMode(c); detail != "" {
+		found = append(found, Finding{Rule: "mode", Verdict: Blocked, Detail: detail})
+	}
+	return found
+}
+
+func badMode(c *git.Change) string {
+	switch c.NewMode {
+	case git.ModeFile, git.ModeProgram, git.ModeLink:
+		return ""
+	case git.ModeModule:
+		return "it is a reference to another repository"
+	}
+	return "its mode " + c.NewMode + " is not allowed"
+}

@@ -1,0 +1,58 @@
+package content
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/relay/git"
+	"github.com/atoll-run/atoll/internal/relay/leaks"
+)
+
+// secrets reads everything that was brought, messages and names too.
+func (j *judge) secrets(ctx context.Context) error {
+	scanner, err := leaks.Start(ctx, j.policy.Known...)
+	if err != nil {
+		return err
+	}
+	defer scanner.Stop()
+	texts, err := j.scan(ctx, scanner)
+	if err != nil {
+		return err
+	}
+	found, err := scanner.Finish()
+	for _, text := range found {
+		j.tell(texts[text.Text], text.Leaks)
+	}
+	return err
+}
+
+// scan gives the scanner all texts, and returns where each of them is.
+func (j *judge) scan(ctx context.Context, scanner *leaks.Scanner) (texts []place, err error) {
+	for _, c := range j.list {
+		said := strings.Join([]string{c.Author.Name, c.Author.Email, c.Committer.Name, c.Committer.Email, c.Message}, "\n")
+		texts = append(texts, place{commit: c.ID})
+		if err := scanner.Scan([]byte(said)); err != nil {
+			return nil, err
+		}
+	}
+	err = j.repo.Each(ctx, j.sized, j.policy.FileBytes, func(o git.Object, data []byte) error {
+		at := j.blobs[o.ID]
+		for _, from := range j.links[o.ID] {
+			j.link(from, string(data))
+		}
+		texts = append(texts, at)
+		return scanner.Scan(append([]byte(at.path+"\n"), data...))
+	})
+	return texts, err
+}
+
+func (j *judge) tell(at place, found []leaks.Leak) {
+	for _, leak := range found {
+		where := "its message"
+		if at.path != "" {
+			where = fmt.Sprintf("line %d", max(1, leak.Line-1)) // the first is the path
+		}
+		j.report.add(Finding{Rule: "secret", Verdict: Blocked, Commit: at.commit, Path: at.path, Detail: fmt.Sprintf("%s looks like a secret (%s)", where, leak.Rule)})
+	}
+}
