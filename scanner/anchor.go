@@ -4,13 +4,16 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
+	"sync"
 )
 
 // anchor is a part of a rule's expression that begins with one of a few words. A
 // text in which it matches nowhere, the rule does not match either.
 type anchor struct {
 	words []string // in small letters
-	rest  *regexp.Regexp
+	// matches reports whether a text begins so. It is made when it is first asked:
+	// most never are.
+	matches func() func(string) bool
 }
 
 // anchorOf finds the part with the longest words. It leaves out what is before
@@ -30,10 +33,17 @@ func anchorOf(expression string) (*anchor, bool) {
 	if words.least() < shortest {
 		return nil, false
 	}
-	rest := loosen(&syntax.Regexp{Op: syntax.OpConcat, Sub: parts[best:]})
-	compiled, err := regexp.Compile(`\A(?:` + rest.String() + `)`)
 	slices.Sort(words.texts)
-	return &anchor{slices.Compact(words.texts), compiled}, err == nil
+	return &anchor{slices.Compact(words.texts), sync.OnceValue(func() func(string) bool { return matcher(parts[best:]) })}, true
+}
+
+// matcher matches at the beginning of a text, and everywhere if it cannot be made.
+func matcher(parts []*syntax.Regexp) func(string) bool {
+	rest, err := regexp.Compile(`\A(?:` + loosen(&syntax.Regexp{Op: syntax.OpConcat, Sub: parts}).String() + `)`)
+	if err != nil {
+		return func(string) bool { return true }
+	}
+	return rest.MatchString
 }
 
 func has(re *syntax.Regexp, op syntax.Op) bool {

@@ -52,7 +52,7 @@ func (r *Relay) Approve(record *Record, by string) error {
 }
 
 // push is done if the branch already is what it should be: a crash may have come
-// between the push and its note.
+// between the push and its note. The server is asked for it only if it refuses.
 func (r *Relay) push(ctx context.Context, p *Project, record *Record) error {
 	repo, err := r.quarantine(record)
 	if err != nil {
@@ -63,18 +63,19 @@ func (r *Relay) push(ctx context.Context, p *Project, record *Record) error {
 		return err
 	}
 	defer done()
-	ref := record.Work.Key.Ref()
-	heads, err := repo.Heads(ctx, &remote, ref)
-	if err != nil {
-		return err
-	}
-	if heads[ref] != record.Head {
-		if err := repo.Push(ctx, &remote, ref, record.Head, record.Work.Seen); err != nil {
+	if err := repo.Push(ctx, &remote, record.Work.Key.Ref(), record.Head, record.Work.Seen); err != nil {
+		if errors.Is(err, git.ErrRefused) || !r.there(ctx, repo, &remote, record) {
 			return explainPush(err, record)
 		}
 	}
 	record.Step = Pushed
 	return r.save(record)
+}
+
+// there reports whether the server has the branch as it should be.
+func (r *Relay) there(ctx context.Context, repo *git.Repo, remote *git.Remote, record *Record) bool {
+	heads, err := repo.Heads(ctx, remote, record.Work.Key.Ref())
+	return err == nil && heads[record.Work.Key.Ref()] == record.Head
 }
 
 func explainPush(err error, record *Record) error {

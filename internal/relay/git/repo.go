@@ -29,16 +29,33 @@ type Repo struct {
 // repositories in borrow are seen in it and not copied.
 func Init(ctx context.Context, dir string, limits confined.Limits, borrow ...*Repo) (*Repo, error) {
 	r, err := Open(dir, limits)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(r.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if _, err := r.Output(ctx, nil, "init", "--bare", "--quiet", "--template=", "--initial-branch=none", r.dir); err != nil {
+	if err := errors.Join(r.lay(), r.borrow(borrow)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(r.dir))
 	}
-	return r, r.borrow(borrow)
+	return r, nil
+}
+
+// lay writes what git needs to take a directory for a repository. It is so
+// little that no git is started for it.
+func (r *Repo) lay() error {
+	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads"} {
+		if err := os.MkdirAll(filepath.Join(r.dir, dir), 0o700); err != nil {
+			return err
+		}
+	}
+	settings := "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"
+	return errors.Join(
+		os.WriteFile(filepath.Join(r.dir, "config"), []byte(settings), 0o600),
+		os.WriteFile(filepath.Join(r.dir, "HEAD"), []byte("ref: refs/heads/none\n"), 0o600))
 }
 
 // Open returns the bare repository in dir.
@@ -68,11 +85,7 @@ func (r *Repo) borrow(others []*Repo) error {
 	for _, other := range others {
 		fmt.Fprintln(&lines, filepath.Join(other.dir, "objects"))
 	}
-	info := filepath.Join(r.dir, "objects", "info")
-	if err := os.MkdirAll(info, 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(info, "alternates"), []byte(lines.String()), 0o600)
+	return os.WriteFile(filepath.Join(r.dir, "objects", "info", "alternates"), []byte(lines.String()), 0o600)
 }
 
 // Output runs git on the repository and returns what it wrote.

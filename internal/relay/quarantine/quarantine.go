@@ -6,11 +6,13 @@ package quarantine
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/atoll-run/atoll/internal/relay/confined"
 	"github.com/atoll-run/atoll/internal/relay/git"
@@ -37,9 +39,9 @@ func Import(ctx context.Context, repo *git.Repo, base string, bundle io.Reader, 
 	if err != nil {
 		return "", refuse(err)
 	}
-	if err = checkNeeds(ctx, repo, h.Needs); err == nil {
-		err = unpack(ctx, repo, from, limit)
-	}
+	err = atOnce(
+		func() error { return checkNeeds(ctx, repo, h.Needs) },
+		func() error { return unpack(ctx, repo, from, limit) })
 	if counted.exceeded {
 		return "", fmt.Errorf("%w (%d bytes)", ErrTooLarge, limit)
 	}
@@ -89,6 +91,13 @@ func unpack(ctx context.Context, repo *git.Repo, pack io.Reader, limit int64) er
 
 // whole checks what only the graph tells.
 func whole(ctx context.Context, repo *git.Repo, base, head string) error {
+	return atOnce(
+		func() error { return isCommit(ctx, repo, head) },
+		func() error { return descends(ctx, repo, base, head) },
+		func() error { return connected(ctx, repo, base, head) })
+}
+
+func isCommit(ctx context.Context, repo *git.Repo, head string) error {
 	objects, err := repo.Stat(ctx, []string{head})
 	if err != nil {
 		return err
@@ -96,17 +105,37 @@ func whole(ctx context.Context, repo *git.Repo, base, head string) error {
 	if objects[0].Type != "commit" {
 		return refuse(fmt.Errorf("the head %s is no commit", head))
 	}
-	descends, err := repo.Descends(ctx, base, head)
+	return nil
+}
+
+func descends(ctx context.Context, repo *git.Repo, base, head string) error {
+	does, err := repo.Descends(ctx, base, head)
 	if err != nil {
-		return err
+		return blame(ctx, err)
 	}
-	if !descends {
+	if !does {
 		return refuse(fmt.Errorf("the head %s does not descend from %s", short(head), short(base)))
 	}
+	return nil
+}
+
+func connected(ctx context.Context, repo *git.Repo, base, head string) error {
 	if _, err := repo.Output(ctx, nil, "rev-list", "--objects", "--quiet", head, "^"+base, "--"); err != nil {
 		return blame(ctx, fmt.Errorf("something that %s needs is missing: %w", short(head), err))
 	}
 	return nil
+}
+
+// atOnce does all of it and returns the first error, in this order: each is a
+// process that mostly waits to be started and to end.
+func atOnce(checks ...func() error) error {
+	failed := make([]error, len(checks))
+	var all sync.WaitGroup
+	for i, check := range checks {
+		all.Go(func() { failed[i] = check() })
+	}
+	all.Wait()
+	return cmp.Or(failed...)
 }
 
 func short(id string) string { return strings.ToLower(id[:min(len(id), 12)]) }
