@@ -14,7 +14,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/relay"
-	"github.com/atoll-run/atoll/internal/relay/branch"
 )
 
 // The repository, and what is claimed of its way in and out.
@@ -34,6 +33,7 @@ type relayStage struct {
 	app     *app.App
 	relays  *app.Relays
 	marks   map[relay.Step]time.Time // when a step was written down
+	later   []func() error           // what is taken away at the end
 }
 
 // relayBench measures how a repository gets into a sandbox and commits out of
@@ -56,11 +56,14 @@ func relayBench(ctx context.Context, o Options) (_ *Report, err error) {
 	return r, nil
 }
 
-func (s *relayStage) close() error {
+func (s *relayStage) close() (err error) {
+	for _, end := range s.later {
+		err = errors.Join(err, end())
+	}
 	if s.app != nil {
 		s.app.Close()
 	}
-	return os.RemoveAll(s.dir)
+	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
 func (s *relayStage) open(ctx context.Context) error {
@@ -95,128 +98,6 @@ func (s *relayStage) open(ctx context.Context) error {
 	}
 	s.relays.Note = func(r *relay.Record) { s.marks[r.Step] = time.Now() }
 	return nil
-}
-
-// transport brings the repository in and three changed files out, beside a plain
-// fetch, checkout and push of the same.
-func (s *relayStage) transport(ctx context.Context, r *Report) error {
-	samples := map[string][]float64{}
-	for round := range relayRounds + 1 { // the first fills the mirror
-		fmt.Fprintf(s.options.Progress, "round %d of %d …\n", round, relayRounds)
-		for _, side := range relaySides() {
-			before, after, err := side.run(ctx, s, fmt.Sprintf("%s-%d", side.key, round))
-			if err != nil {
-				return fmt.Errorf("%s: %w", side.name, err)
-			}
-			if round > 0 {
-				samples[side.name+", before"] = append(samples[side.name+", before"], before)
-				samples[side.name+", after"] = append(samples[side.name+", after"], after)
-				samples[side.name] = append(samples[side.name], before+after)
-			}
-		}
-	}
-	median := map[string]float64{}
-	for _, side := range relaySides() {
-		for _, part := range []string{", before", ", after", ""} {
-			one := row(side.name+part, "ms", samples[side.name+part])
-			r.Rows, median[one.Name] = append(r.Rows, one), one.P50
-		}
-	}
-	r.Ratios = append(r.Ratios,
-		atMost("relay, whole history, against plain git, p50", median[relayWhole]/median[plainWhole], relayTransport),
-		atMost("relay, last 100 commits, against plain git with as many, p50", median[relayPart]/median[plainPart], relayTransport))
-	return nil
-}
-
-const (
-	relayWhole = "relay, whole history"
-	plainWhole = "plain git, whole history"
-	relayPart  = "relay, last 100 commits"
-	plainPart  = "plain git, last 100 commits"
-)
-
-type relaySide struct {
-	name, key string
-	run       func(ctx context.Context, s *relayStage, key string) (before, after float64, err error)
-}
-
-func relaySides() []relaySide {
-	return []relaySide{
-		{plainWhole, "plain", plainGit(0)}, {relayWhole, "whole", throughRelay(0)},
-		{plainPart, "plainpart", plainGit(100)}, {relayPart, "part", throughRelay(100)},
-	}
-}
-
-// plainGit is what somebody does who has nobody to fear.
-func plainGit(depth int) func(context.Context, *relayStage, string) (float64, float64, error) {
-	return func(ctx context.Context, s *relayStage, key string) (before, after float64, err error) {
-		dir := filepath.Join(s.dir, "clone-"+key)
-		fetch := []string{"-C", dir, "fetch", "-q", "--no-tags", "file://" + s.remote, "main"}
-		if depth > 0 {
-			fetch = append(fetch, fmt.Sprintf("--depth=%d", depth))
-		}
-		start := time.Now()
-		err = gits(ctx, []string{"init", "-q", dir}, fetch, []string{"-C", dir, "checkout", "-q", "-b", "work", "FETCH_HEAD"})
-		before = microseconds(time.Since(start)) / milliseconds
-		if err == nil {
-			err = sh(ctx, dir, changeScript)
-		}
-		start = time.Now()
-		if err == nil {
-			err = gits(ctx, []string{"-C", dir, "push", "-q", "file://" + s.remote, "work:refs/heads/sandbox/" + key})
-		}
-		return before, microseconds(time.Since(start)) / milliseconds, errors.Join(err, os.RemoveAll(dir))
-	}
-}
-
-// changeScript is a run: three changed files.
-const changeScript = `for i in 1 2 3; do echo changed >> dir-$i/file-$i; done && git add -A && git -c user.name=agent -c user.email=agent@example.com commit -qm work`
-
-// throughRelay is the same through the relay, without its judgement.
-func throughRelay(depth int) func(context.Context, *relayStage, string) (float64, float64, error) {
-	return func(ctx context.Context, s *relayStage, key string) (before, after float64, err error) {
-		session, err := s.app.Provide(ctx, app.Who{SessionKey: "agent:main:" + key})
-		if err != nil {
-			return 0, 0, err
-		}
-		defer func() {
-			session.Release()
-			err = errors.Join(err, s.app.Discard(context.WithoutCancel(ctx), session.Plan))
-		}()
-		project, err := s.relays.Project("")
-		if err != nil {
-			return 0, 0, err
-		}
-		project.History = depth
-		return s.inAndOut(ctx, project, app.RelaySite(session), key)
-	}
-}
-
-func (s *relayStage) inAndOut(ctx context.Context, project *relay.Project, site relay.Site, key string) (before, after float64, err error) {
-	start := time.Now()
-	work, err := s.relays.Prepare(ctx, project, site, branch.Key(key))
-	if err != nil {
-		return 0, 0, err
-	}
-	before = microseconds(time.Since(start)) / milliseconds
-	if err := site.Place.Exec(ctx, &relay.Command{Argv: []string{"sh", "-c", changeScript}, Dir: work.Dir, Stdout: s.options.Progress}); err != nil {
-		return 0, 0, err
-	}
-	s.marks = map[relay.Step]time.Time{}
-	start = time.Now()
-	record, err := s.relays.Take(ctx, project, site, &relay.Order{Run: key, Work: *work})
-	if err != nil {
-		return 0, 0, err
-	}
-	taken := s.marks[relay.Taken].Sub(start)
-	start = time.Now()
-	if err := s.relays.Send(ctx, project, record); err != nil {
-		return 0, 0, err
-	}
-	if record.Step != relay.Done {
-		return 0, 0, fmt.Errorf("the commits are %s", record.Step)
-	}
-	return before, microseconds(taken+s.marks[relay.Pushed].Sub(start)) / milliseconds, nil
 }
 
 // gits runs git, one after the other.

@@ -20,6 +20,9 @@ const (
 	judgedFiles  = 1000 // changed by each commit
 	judgedRounds = 3
 	judgedGrowth = 1.5 // a commit among the most against one among the fewest, at most
+	largeFiles   = 200
+	largeLines   = 2000
+	largeRate    = 10 // MB/s of them, at least
 )
 
 // judgedCommits are how many commits are judged at once.
@@ -38,9 +41,12 @@ func (s *relayStage) judgement(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
+	if err := s.judgeLarge(ctx, repo, r); err != nil {
+		return err
+	}
 	first, last := 0.0, 0.0
 	for _, n := range judgedCommits() {
-		took, rate, err := judge(ctx, repo, n)
+		took, rate, err := judge(ctx, repo, "c0", fmt.Sprintf("c%d", n), n)
 		if err != nil {
 			return err
 		}
@@ -54,13 +60,27 @@ func (s *relayStage) judgement(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// judge looks at the first n commits, in milliseconds and megabytes a second.
-func judge(ctx context.Context, repo *git.Repo, n int) (took, rate []float64, err error) {
-	base, err := repo.Resolve(ctx, "refs/heads/c0")
+// judgeLarge looks at one commit with files of some 70 KB: what a megabyte takes,
+// where small ones show what a file takes.
+func (s *relayStage) judgeLarge(ctx context.Context, repo *git.Repo, r *Report) error {
+	_, rate, err := judge(ctx, repo, "c0", "large", 1)
+	if err != nil {
+		return err
+	}
+	one := row(fmt.Sprintf("contents looked through, %d files of %d lines", largeFiles, largeLines), "MB/s", rate)
+	r.Rows = append(r.Rows, one)
+	r.Ratios = append(r.Ratios, atLeast("judging: MB/s of files of usual size, p50", one.P50, largeRate))
+	return nil
+}
+
+// judge looks at the n commits between two branches, in milliseconds and
+// megabytes a second.
+func judge(ctx context.Context, repo *git.Repo, from, to string, n int) (took, rate []float64, err error) {
+	base, err := repo.Resolve(ctx, "refs/heads/"+from)
 	if err != nil {
 		return nil, nil, err
 	}
-	head, err := repo.Resolve(ctx, fmt.Sprintf("refs/heads/c%d", n))
+	head, err := repo.Resolve(ctx, "refs/heads/"+to)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,17 +108,17 @@ func makeHistory(ctx context.Context, dir string, files, commits int) error {
 		commitLine(&b, "main", n)
 		if n == 0 {
 			for f := range files {
-				fileLine(&b, words, f, n)
+				fileLine(&b, words, f, n, smallLines)
 			}
 			continue
 		}
-		fileLine(&b, words, words.IntN(files), n)
+		fileLine(&b, words, words.IntN(files), n, smallLines)
 	}
 	return importInto(ctx, dir, &b)
 }
 
 // makeWide makes a bare repository in which every commit changes every file; the
-// branch cN is the Nth.
+// branch cN is the Nth. On the first stands another, with large files.
 func makeWide(ctx context.Context, dir string, files, commits int) error {
 	var b bytes.Buffer
 	words := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // the same figures every time
@@ -108,8 +128,13 @@ func makeWide(ctx context.Context, dir string, files, commits int) error {
 			fmt.Fprintf(&b, "from refs/heads/c%d\n", n-1)
 		}
 		for f := range files {
-			fileLine(&b, words, f, n)
+			fileLine(&b, words, f, n, smallLines)
 		}
+	}
+	commitLine(&b, "large", commits)
+	fmt.Fprintln(&b, "from refs/heads/c0")
+	for f := range largeFiles {
+		fileLine(&b, words, f, commits, largeLines)
 	}
 	return importInto(ctx, dir, &b)
 }
@@ -118,12 +143,16 @@ func commitLine(b *bytes.Buffer, branch string, n int) {
 	fmt.Fprintf(b, "commit refs/heads/%s\ncommitter Owner <owner@example.com> %d +0000\ndata 4\nwork\n", branch, 1_700_000_000+n)
 }
 
-// fileLine is one version of one file: some lines of words.
-func fileLine(b *bytes.Buffer, words *rand.Rand, file, version int) {
+// smallLines is how long most files are.
+const smallLines = 8
+
+// fileLine is one version of one file: some lines of a program. Each has a word
+// that is looked for, and nothing that is found.
+func fileLine(b *bytes.Buffer, words *rand.Rand, file, version, lines int) {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "version %d\n", version)
-	for range 8 {
-		fmt.Fprintf(&text, "func number%d() int { return %d }\n", words.IntN(1000), words.IntN(1000))
+	for range lines {
+		fmt.Fprintf(&text, "func key%d() int { return %d }\n", words.IntN(1000), words.IntN(1000))
 	}
 	fmt.Fprintf(b, "M 644 inline dir-%d/file-%d\ndata %d\n%s\n", file%100, file, text.Len(), text.Bytes())
 }
