@@ -2,6 +2,7 @@ package content
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/relay/git"
@@ -18,7 +19,7 @@ func (j *judge) change(commit string, c *git.Change, tree names) {
 	if c.Removed() {
 		return
 	}
-	for _, finding := range append(known.there[:len(known.there):len(known.there)], changeFindings(c, tree)...) {
+	for _, finding := range append(slices.Clip(known.there), changeFindings(c, tree)...) {
 		finding.Commit, finding.Path = commit, c.Path
 		j.report.add(finding)
 	}
