@@ -43,6 +43,8 @@ var routes = [...]route{
 	{"POST", "/chat/completions", asks, ask.Chat, "/v1/chat/completions"},
 	{"POST", "/messages", asks, ask.Messages, "/v1/messages"},
 	{"POST", "/responses", asks, ask.Responses, "/v1/responses"},
+	{"POST", "/messages/count_tokens", asks, ask.Count, "/v1/messages/count_tokens"},
+	{"POST", "/responses/compact", asks, ask.Compact, "/v1/responses/compact"},
 	{"POST", "/embeddings", asks, ask.Embeddings, "/v1/embeddings"},
 	{"GET", "/models", lists, ask.Chat, "/v1/models"},
 }

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/llm/h1"
 	"github.com/atoll-run/atoll/internal/llm/socket"
@@ -201,9 +199,7 @@ func (l *link) isQuiet() bool {
 	}
 	quiet := false
 	err := l.raw.Control(func(fd uintptr) {
-		var one [1]byte
-		_, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		quiet = errors.Is(err, unix.EAGAIN)
+		quiet = socket.IsQuiet(fd)
 	})
 	return err == nil && quiet
 }
