@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
+	"github.com/atoll-run/atoll/internal/wire/socket"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,6 +20,7 @@ type relay struct {
 	heard chan struct{} // closed when the host has sent something, or left
 	first error         // valid then
 	conn  *net.TCPConn
+	out   net.Conn // the same, for writing
 	over  sync.Once
 }
 
@@ -34,7 +36,7 @@ func (c *call) relay() *relay {
 
 // run joins conn to the stream until both directions have ended.
 func (r *relay) run(conn net.Conn, caller wire.Caller) error {
-	r.conn = conn.(*net.TCPConn)
+	r.conn, r.out = conn.(*net.TCPConn), socket.Of(conn)
 	defer r.conn.Close()
 	select {
 	case r.call.server.ports.conns <- struct{}{}:
@@ -129,6 +131,6 @@ func (r *relay) move() error {
 	if err != nil {
 		return err
 	}
-	_, err = r.conn.Write(c[:n])
+	_, err = r.out.Write(c[:n])
 	return err
 }

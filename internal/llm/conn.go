@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/llm/dialect"
 	"github.com/atoll-run/atoll/internal/llm/h1"
-	"github.com/atoll-run/atoll/internal/llm/socket"
+	"github.com/atoll-run/atoll/internal/wire/socket"
 )
 
 // longAgo is a deadline that has passed.

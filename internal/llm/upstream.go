@@ -15,7 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/llm/h1"
-	"github.com/atoll-run/atoll/internal/llm/socket"
+	"github.com/atoll-run/atoll/internal/wire/socket"
 )
 
 // Upstream is where requests go.

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/wire/socket"
 )
 
 // side says which half a guard protects.
@@ -58,7 +60,7 @@ type guard struct {
 
 func newGuard(conn net.Conn, side side) *guard {
 	g := &guard{
-		Conn: conn, side: side,
+		Conn: socket.Of(conn), side: side,
 		pings:     budget{limit: MaxPeerPings},
 		anomalies: budget{limit: MaxAnomalies},
 	}
@@ -147,6 +149,12 @@ func (g *guard) writeJoined(p []byte) (int, error) {
 	if len(p) <= maxJoined {
 		g.held = append(g.held, p...)
 		return g.Conn.Write(g.held)
+	}
+	if direct, ok := g.Conn.(*socket.Conn); ok {
+		if err := direct.WritePieces([][]byte{g.held, p}); err != nil {
+			return 0, err
+		}
+		return len(g.held) + len(p), nil
 	}
 	parts := net.Buffers{g.held, p}
 	n, err := parts.WriteTo(g.Conn)

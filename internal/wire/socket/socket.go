@@ -3,9 +3,11 @@
 // The net package announces every system call, so that the scheduler can give
 // the processor to somebody else while the call waits. Calls on these sockets
 // never wait: the kernel takes or gives what it can and says so. Announcing
-// them costs as much as a small one, and while a large one copies, the
-// scheduler wakes another thread for a processor that is not free. What an
-// unannounced call moves is bounded, because the collector waits for it.
+// them costs as much as a small one; the first after a moment of rest wakes the
+// scheduler's monitor, which then looks around every 20 microseconds; and while
+// a large one copies, the scheduler wakes another thread for a processor that is
+// not free. What an unannounced call moves is bounded, because the collector
+// waits for it.
 package socket
 
 import (

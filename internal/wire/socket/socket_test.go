@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/llm/socket"
+	"github.com/atoll-run/atoll/internal/wire/socket"
 )
 
 // pair returns two ends of a connection.
