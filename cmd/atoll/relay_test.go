@@ -145,11 +145,17 @@ func (d *relayDemo) atoll(ctx context.Context, args ...string) string {
 	return out.String()
 }
 
+func (d *relayDemo) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "atoll", args...)
+	cmd.Dir, cmd.Env = d.dir, d.env
+	return cmd
+}
+
 // start runs the program; the result waits for its end.
 func (d *relayDemo) start(ctx context.Context, out *said, args ...string) (wait func()) {
 	ctx, cancel := context.WithTimeout(ctx, relayPatience)
-	cmd := exec.CommandContext(ctx, "atoll", args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = d.dir, d.env, out, out
+	cmd := d.command(ctx, args...)
+	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}

@@ -96,9 +96,7 @@ func TestRelayFromAContainer(t *testing.T) {
 // refused runs the program, which must fail with these words.
 func (d *relayDemo) refused(ctx context.Context, words string, args ...string) {
 	d.t.Helper()
-	cmd := exec.CommandContext(ctx, "atoll", args...)
-	cmd.Dir, cmd.Env = d.dir, d.env
-	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), words) {
+	if out, err := d.command(ctx, args...).CombinedOutput(); err == nil || !strings.Contains(string(out), words) {
 		d.t.Errorf("atoll %s: %v: %s", strings.Join(args, " "), err, out)
 	}
 }

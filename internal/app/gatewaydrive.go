@@ -29,8 +29,13 @@ type gatewayDrive struct {
 	client *protocol.Client // made by the first run
 }
 
-func (d *gatewayDrive) variant() run.Variant {
-	return run.OpenClawGateway(run.GatewayOptions{Client: d.open, Purse: d})
+func (d *gatewayDrive) variant() (run.Variant, error) {
+	relays, err := d.app.Config.Relay()
+	o := run.GatewayOptions{Client: d.open, Purse: d}
+	if relays.Container != "" {
+		o.Branches = gatewayContainer{d.app, relays.Container}
+	}
+	return run.OpenClawGateway(o), err
 }
 
 // open returns the one client of this process.

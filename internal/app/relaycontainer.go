@@ -26,6 +26,10 @@ type ContainerWork struct {
 	Work      relay.Work `json:"work"`
 }
 
+// ContainerWorkspace is where such containers have their workspace if nothing else
+// is said.
+const ContainerWorkspace = "/workspace"
+
 // containerBackend is the engine that such containers are on.
 const containerBackend = backendDocker
 

@@ -128,7 +128,7 @@ func (relayFinisher) Name() string { return "relay" }
 func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, place run.Place) (string, error) {
 	p, ok := place.(*RunPlace)
 	if !ok || p == nil {
-		return "", nil
+		return f.finishAtGateway(ctx, receipt)
 	}
 	work, err := p.loadWork()
 	if err != nil || work == nil {
@@ -142,7 +142,7 @@ func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, place r
 		site: func(ctx context.Context) (relay.Site, error) { return p.site(ctx, relayAfter) },
 		order: relay.Order{
 			Run: receipt.ID, Account: p.order.Account, Work: *work, Held: receipt.Error != nil,
-			About: relay.About{Model: receipt.Model, Variant: receipt.Variant, Cost: dollars(receipt.Bill.MicroUSD)},
+			About: aboutRun(receipt),
 		},
 	})
 	return note, err

@@ -30,7 +30,7 @@ func (a *App) variants(cfg *config.Runs, program string, drive *gatewayDrive) ([
 	}
 	claw, err := a.openclawVariant(&cfg.OpenClaw)
 	if cfg.OpenClaw.Gateway != nil {
-		claw, err = drive.variant(), nil
+		claw, err = drive.variant()
 	}
 	if err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ type relayFile struct {
 	Repository *string                     `json:"repository" check:"repository" doc:"Where the repository is: https://HOST/PATH, or a directory that begins with /, ~/, ./ or ../."`
 	Base       *string                     `json:"base" check:"branchName" doc:"Branch that agents start from and pull requests are for."`
 	History    *int                        `json:"history" min:"0" max:"1000000" doc:"Commits of history that a sandbox gets; 0: all of it."`
-	Container  *string                     `json:"container" check:"word" doc:"Running container that atoll relay prepare puts branches into if it is not told another."`
+	Container  *string                     `json:"container" check:"word" doc:"Running container that branches are put into: by atoll relay prepare if it is not told another, and for runs at a gateway of OpenClaw, whose own it is then."`
 	Token      *llmKeyFile                 `json:"token" doc:"Where the token comes from that reads and pushes (default: the variable GITHUB_TOKEN, if the address is https)."`
 	App        *relayAppFile               `json:"app" doc:"GitHub App whose tokens are used instead: one for each operation."`
 	Accounts   map[string]relayAccountFile `json:"accounts" keys:"word" doc:"Credentials of single billing accounts, which go before token and app."`

@@ -424,7 +424,7 @@ func TestGatewayRunWithoutAPlace(t *testing.T) {
 	w, g := newWorld(t), newClaw(t)
 	task := clawTask("r", "acme")
 	task.Branch = "feature"
-	if _, err := w.clawRunner(g).Run(t.Context(), task, nil); err == nil || !strings.Contains(err.Error(), "workspace") {
+	if _, err := w.clawRunner(g).Run(t.Context(), task, nil); err == nil || !strings.Contains(err.Error(), "relay.container") {
 		t.Errorf("%v", err)
 	}
 }

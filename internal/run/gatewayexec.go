@@ -26,12 +26,21 @@ type Purse interface {
 	Restarted(ctx context.Context) error
 }
 
+// Branches are where the agents of a gateway commit.
+type Branches interface {
+	// Prepare puts a job's branch in front of them and returns the directory, as
+	// the gateway sees it. Taking the commits is the matter of a Finisher.
+	Prepare(ctx context.Context, j *Job) (dir string, err error)
+}
+
 // GatewayOptions say which gateway there is.
 type GatewayOptions struct {
 	// Client returns the one client of the gateway, which is made when the first
 	// run wants it.
 	Client func(context.Context) (*protocol.Client, error)
 	Purse  Purse
+	// Branches is nil if nothing is known of the gateway's files.
+	Branches Branches
 }
 
 // gatewayExec is an OpenClaw gateway as an Executor.
@@ -60,8 +69,8 @@ const (
 
 // Check refuses what a service that is shared cannot give.
 func (g *gatewayExec) Check(j *Job) error {
-	if j.Branch != "" {
-		return fail("not_supported", "a run at the gateway has no workspace of its own, so its commits cannot be taken: use runs.openclaw.mode \"sandbox\"")
+	if j.Branch != "" && g.Branches == nil {
+		return fail("not_supported", "commits are taken out of the gateway's container, and none is named: set relay.container, or use runs.openclaw.mode \"sandbox\"")
 	}
 	return nil
 }
@@ -73,6 +82,11 @@ func (g *gatewayExec) Execute(ctx context.Context, j *Job, terms *grant.Terms, t
 		return nil, err
 	}
 	v := &gatewayVisit{exec: g, client: client, hello: hello, job: j, key: SessionKey(j.Account, j.ID), tell: tell}
+	if j.Branch != "" {
+		if v.dir, err = g.Branches.Prepare(ctx, j); err != nil {
+			return nil, failureOf(err, "relay_failed")
+		}
+	}
 	v.stream = client.Stream(v.key)
 	defer v.stream.Close()
 	e, err := v.work(ctx, terms)
@@ -155,6 +169,18 @@ func before(j *Job) (string, error) {
 		return "", fail("prompt_too_large", "what was said before has %d bytes; a gateway is given at most %d", len(lines), maxHistory)
 	}
 	return "What was said before this task, a message a line:\n" + strings.TrimSpace(string(lines)), nil
+}
+
+// instructions are for an agent at a gateway: where its work is, and what was said
+// before the task.
+func (v *gatewayVisit) instructions() (string, error) {
+	said, err := before(v.job)
+	if v.dir == "" || err != nil {
+		return said, err
+	}
+	where := fmt.Sprintf("The project is in %s, a worktree of git on the branch of this task. Work there and nowhere else, and commit what is to be kept. "+
+		"Commits are taken from there and pushed when you have ended; there is no credential here, and nothing to push to.", v.dir)
+	return strings.TrimSpace(where + "\n\n" + said), nil
 }
 
 func seconds(d time.Duration) int { return max(int(d/time.Second), 1) }

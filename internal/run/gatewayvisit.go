@@ -18,6 +18,7 @@ type gatewayVisit struct {
 	client *protocol.Client
 	hello  *protocol.Hello
 	job    *Job
+	dir    string // of the branch, as the gateway sees it; "" if there is none
 	key    string
 	stream *protocol.Stream
 	tell   func(Event)
@@ -28,7 +29,7 @@ type gatewayVisit struct {
 
 // work pays, chooses the model, gives the task and waits for the answer.
 func (v *gatewayVisit) work(ctx context.Context, terms *grant.Terms) (*envelope.Envelope, error) {
-	system, err := before(v.job)
+	system, err := v.instructions()
 	if err != nil {
 		return nil, err
 	}
