@@ -26,6 +26,7 @@ type Session struct {
 	*sandbox.Handle
 	Plan *plan.Plan
 	Net  *sandbox.Handle // the networked half, if it was asked for and there is one
+	app  *App            // nil if nobody looks after the disk
 }
 
 // Release ends the use of every sandbox of the session.
@@ -56,7 +57,7 @@ func (a *App) Provide(ctx context.Context, who Who) (*Session, error) {
 		return nil, err
 	}
 	h.Notices = append(notices, h.Notices...)
-	return &Session{Handle: h, Plan: p}, nil
+	return &Session{Handle: h, Plan: p, app: a}, nil
 }
 
 // prepareFor does everything that comes before a sandbox is made.
@@ -87,7 +88,11 @@ func (a *App) decide(ctx context.Context, who Who) (p *plan.Plan, fresh bool, er
 }
 
 func (a *App) prepareHost(ctx context.Context, p *plan.Plan) ([]string, error) {
-	notices, err := a.prepare(ctx, p)
+	err := a.roomFor(p)
+	var notices []string
+	if err == nil {
+		notices, err = a.prepare(ctx, p)
+	}
 	if err != nil {
 		return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "workspace", Err: err}
 	}

@@ -15,6 +15,7 @@ const captureLimit = 16 << 20
 // commandReport is the JSON form of a command's end.
 type commandReport struct {
 	Sandbox    string   `json:"sandbox"`
+	Image      string   `json:"image"` // what it is made of; "host" is this machine's own programs
 	Argv       []string `json:"argv"`
 	Stdout     string   `json:"stdout"`
 	Stderr     string   `json:"stderr"`
@@ -33,12 +34,12 @@ type commandReport struct {
 func (e *env) captureCommand(ctx context.Context, s *app.Session, command *machine.Command) error {
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr, command.OutputLimit = &out, &errs, captureLimit
-	result, err := s.Machine.Exec(ctx, command)
+	result, err := s.Exec(ctx, command)
 	if err != nil {
 		return commandEnd(command, nil, err)
 	}
 	report := commandReport{
-		Sandbox: s.Name, Argv: command.Argv,
+		Sandbox: s.Name, Image: s.Plan.Spec.Image, Argv: command.Argv,
 		Stdout: bytesText(out.Bytes()), Stderr: bytesText(errs.Bytes()),
 		ExitCode: result.ExitCode, Signal: result.Signal, TimedOut: result.TimedOut, OOM: result.OOM,
 		Truncated:  result.Stdout.Lost+result.Stderr.Lost > 0,

@@ -112,7 +112,7 @@ func (e *env) runCommand(ctx context.Context, s *app.Session, o commandOptions, 
 	if err != nil {
 		return err
 	}
-	result, err := s.Machine.Exec(ctx, command)
+	result, err := s.Exec(ctx, command)
 	restore()
 	return commandEnd(command, result, err)
 }
