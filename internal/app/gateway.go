@@ -142,7 +142,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 	catalogue := &gatewayCatalogue{app: g.app, models: &g.worker.Models().config}
 	g.ws = ws.New(ws.Options{
 		Sessions: g.sessions, Access: g.access, Catalogue: catalogue, Healthy: g.health.Err, Version: about,
-		Origins: g.config.Origins, Logger: g.logger,
+		Origins: g.config.Origins, Metrics: g.app.Metrics(), Logger: g.logger,
 	})
 	g.onClose(g.ws.Close)
 	options := g.runs.REST()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/coder/websocket"
@@ -26,22 +27,33 @@ var ErrNotText = errors.New("the message is not text")
 //
 // An error of Read or Write, and a context that ends during one, is the end of
 // the connection.
-type Conn struct{ ws *websocket.Conn }
+type Conn struct {
+	ws   *websocket.Conn
+	cork *cork // of one that was accepted
+}
 
 // AcceptOptions are those of a server.
 type AcceptOptions struct {
 	MaxPayload int64    // of a message; 0 is MaxEarlyPayload, until Limit raises it
 	Origins    []string // browsers from here may connect, besides those of our own host
+	// Buffers keeps memory for WriteAll, which connections share; nil keeps none.
+	Buffers *sync.Pool
 }
 
 // Accept turns a request into a connection. If it cannot, it has answered the
 // request. Messages are not compressed: a small one could unfold to a large one.
 func Accept(w http.ResponseWriter, r *http.Request, o AcceptOptions) (*Conn, error) {
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: o.Origins})
+	k := &corker{ResponseWriter: w, pool: o.Buffers}
+	if k.pool == nil {
+		k.pool = &sync.Pool{}
+	}
+	ws, err := websocket.Accept(k, r, &websocket.AcceptOptions{OriginPatterns: o.Origins})
 	if err != nil {
 		return nil, err
 	}
-	return newConn(ws, o.MaxPayload, MaxEarlyPayload), nil
+	c := newConn(ws, o.MaxPayload, MaxEarlyPayload)
+	c.cork = k.cork
+	return c, nil
 }
 
 // DialOptions are those of a client.

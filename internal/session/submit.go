@@ -21,6 +21,12 @@ const maxTaskID = 256
 // once, whatever becomes of the process. The same task under the same id is the
 // one that was accepted before, however far it has come; another is ErrOther.
 func (s *Service) Submit(ctx context.Context, v View, t Task) (rec *Record, existing bool, err error) {
+	return s.SubmitAfter(ctx, v, t, func(*Record) {})
+}
+
+// SubmitAfter is Submit for callers who have something to say of a new task before
+// anything happens to it. It begins when they have said it.
+func (s *Service) SubmitAfter(ctx context.Context, v View, t Task, say func(*Record)) (rec *Record, existing bool, err error) {
 	key, p, err := s.find(v, t.Key, t.Account)
 	if err != nil {
 		return nil, false, err
@@ -46,6 +52,7 @@ func (s *Service) Submit(ctx context.Context, v View, t Task) (rec *Record, exis
 		rec, err = s.again(ctx, &t)
 		return rec, rec != nil, err
 	}
+	say(rec)
 	s.hub.publish(Event{Task: t.ID, Key: t.Key, Account: t.Account, Agent: rec.Agent, Origin: t.Origin, At: rec.Accepted, Kind: Accepted})
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -85,14 +85,10 @@ func (c *call) agent() (any, error) {
 	if err := errors.Join(p.unsupported(), c.knows(p.Agent)); err != nil {
 		return nil, firstOf(err)
 	}
-	told := make(chan struct{}) // that it is accepted, before that it is over
 	rec, existing, err := c.submit(session.Task{
 		ID: p.ID, Key: p.key(), Message: p.Message, System: p.System, Headers: p.Headers,
 		Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Second, Origin: c.conn.id,
-	}, func(rec *session.Record, err error) {
-		<-told
-		c.second(rec, err)
-	})
+	}, func(rec *session.Record) { c.respond(c.id, c.accepted(rec), nil) }, c.second)
 	switch {
 	case err != nil:
 		return nil, err
@@ -100,9 +96,6 @@ func (c *call) agent() (any, error) {
 		return c.outcome(rec)
 	case existing:
 		c.aside(func() { c.join(rec) })
-	default:
-		c.respond(c.id, c.accepted(rec), nil)
-		close(told)
 	}
 	return silence{}, nil
 }
@@ -151,9 +144,10 @@ func (c *call) knows(agent string) error {
 }
 
 // submit hands a task over, within the token's quota, which it takes up until it
-// is over, whatever becomes of the connection. Then is told the end; it is not
-// told of a task that was there before.
-func (c *call) submit(t session.Task, then func(*session.Record, error)) (*session.Record, bool, error) {
+// is over, whatever becomes of the connection. Accepted is told before anything
+// happens to the task, for clients expect to hear that first; then is told its end.
+// Neither is told of a task that was there before.
+func (c *call) submit(t session.Task, accepted func(*session.Record), then func(*session.Record, error)) (*session.Record, bool, error) {
 	t.Account = c.caller.Account
 	quota := c.server.Access.Limiter.Quota(c.caller)
 	t.Quota = session.Quota{Sandboxes: quota.Sandboxes, MicroUSD: quota.MicroUSD}
@@ -161,7 +155,7 @@ func (c *call) submit(t session.Task, then func(*session.Record, error)) (*sessi
 	if err != nil {
 		return nil, false, err
 	}
-	rec, existing, err := c.server.Sessions.Submit(c.ctx, c.view(), t)
+	rec, existing, err := c.server.Sessions.SubmitAfter(c.ctx, c.view(), t, accepted)
 	if err != nil || existing {
 		end()
 		return rec, existing, err

@@ -45,11 +45,14 @@ func (c *call) send() (any, error) {
 	}
 	rec, existing, err := c.submit(session.Task{
 		ID: p.ID, Key: of(p.Agent, p.Key), Message: p.Message, Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Millisecond, Origin: c.conn.id,
-	}, nil)
-	if err != nil {
+	}, func(rec *session.Record) { c.out.first(response(c.id, c.sent(rec, false), nil)) }, nil)
+	switch {
+	case err != nil:
 		return nil, err
+	case existing:
+		return c.sent(rec, true), nil
 	}
-	return c.sent(rec, existing), nil
+	return silence{}, nil
 }
 
 // of is a key of an agent's, where the key names none.

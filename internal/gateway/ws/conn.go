@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -46,13 +47,13 @@ func (c *conn) view() session.View {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, greet func()) {
 	c := &conn{server: s, id: newID(), nonce: newID(), from: access.Remote(r), socket: access.FromContext(r.Context())}
 	c.direct = isDirect(r, c.from) || c.socket != nil
-	link, err := protocol.Accept(w, r, protocol.AcceptOptions{MaxPayload: s.Limits.EarlyFrame, Origins: s.Origins})
+	link, err := protocol.Accept(w, r, protocol.AcceptOptions{MaxPayload: s.Limits.EarlyFrame, Origins: s.Origins, Buffers: &s.buffers})
 	if err != nil {
 		return
 	}
 	defer link.Drop()
 	c.Conn = link
-	c.out.conn, c.out.limits, c.out.all = link, &s.Limits, &s.hub.buffered
+	c.out.conn, c.out.limits, c.out.meters, c.out.all = link, &s.Limits, s.meters, &s.hub.buffered
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	c.ctx = ctx
@@ -98,6 +99,9 @@ func (c *conn) watch() {
 			ctx, cancel := context.WithTimeout(c.ctx, every)
 			defer cancel()
 			if c.Ping(ctx) != nil {
+				if errors.Is(ctx.Err(), context.DeadlineExceeded) { // else it went by itself
+					c.server.meters.dropped.With("silent").Inc()
+				}
 				c.Drop()
 				return
 			}

@@ -9,7 +9,7 @@ import (
 
 // buffer is how many events of sessions may wait for us. We never wait for
 // anybody, so it is only for bursts.
-const buffer = 4096
+const buffer = 8192
 
 // again is how long to wait before events are asked for again.
 const again = time.Second
@@ -23,6 +23,8 @@ func (s *Server) follow() {
 		sub.Close()
 		if s.ctx.Err() == nil && sub.Lost() {
 			s.Logger.ErrorContext(s.ctx, "gateway events were lost: too many at once")
+			s.meters.lost.With().Inc()
+			s.hub.gap()
 			continue
 		}
 		select { // the sessions are over before us

@@ -153,8 +153,8 @@ func (h *hub) pass(a *account, events []told) {
 	}
 	for c := range a.conns {
 		for i := range events {
-			if data := events[i].data(c.version); data != nil {
-				c.out.event(data)
+			if p := events[i].page(c.version); p != nil {
+				c.out.event(p)
 			}
 		}
 	}
@@ -169,8 +169,17 @@ func (h *hub) tellOrigin(id, account string, e told) {
 	if c == nil || !c.tools || !c.caller.Sees(account) {
 		return
 	}
-	if data := e.data(c.version); data != nil {
-		c.out.frame(append(slices.Clip(data), '}')) // for one alone, so it has no number
+	if p := e.page(c.version); p != nil {
+		c.out.whole(&page{data: append(slices.Clip(p.data), '}'), at: p.at}) // for one alone, so it has no number
+	}
+}
+
+// gap shows every client that it was not told everything.
+func (h *hub) gap() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.byID {
+		c.out.gap()
 	}
 }
 
@@ -242,45 +251,47 @@ func (h *hub) dropAll() {
 // told is an event in both versions' words, written down when the first
 // connection of a version needs it.
 type told struct {
-	name    string
-	v3, v4  any // nil where a version does not know it
-	state   *protocol.StateVersion
-	encoded map[int][]byte
+	name   string
+	v3, v4 any // nil where a version does not know it
+	state  *protocol.StateVersion
+	at     time.Time // when it was published; zero for what is not counted
+	pages  map[int]*page
 }
 
 func plain(name string, payload any) told { return said(name, payload, payload) }
 
 func said(name string, v3, v4 any) told {
-	return told{name: name, v3: v3, v4: v4, encoded: map[int][]byte{}}
+	return told{name: name, v3: v3, v4: v4, pages: map[int]*page{}}
 }
 
-// data is the frame without its last brace, so that a number can follow.
-func (t *told) data(version int) []byte {
-	if data, ok := t.encoded[version]; ok {
-		return data
+// page is the frame without its last brace, so that a number can follow.
+func (t *told) page(version int) *page {
+	if p, ok := t.pages[version]; ok {
+		return p
 	}
 	payload := t.v3
 	if version >= protocol.V4 {
 		payload = t.v4
 	}
-	var data []byte
+	var p *page
 	if payload != nil {
-		data = t.encode(payload)
+		p = t.encode(payload)
 	}
-	t.encoded[version] = data
-	return data
+	t.pages[version] = p
+	return p
 }
 
-func (t *told) encode(payload any) []byte {
+func (t *told) encode(payload any) *page {
 	body, err := json.Marshal(payload)
 	if err != nil {
 		return nil
 	}
-	data, err := json.Marshal(protocol.Event{Type: protocol.TypeEvent, Event: t.name, Payload: body, State: t.state})
+	data, err := json.Marshal(protocol.Event{Type: protocol.TypeEvent, Event: t.name, State: t.state})
 	if err != nil {
 		return nil
 	}
-	return data[:len(data)-1]
+	data = append(append(data[:len(data)-1], `,"payload":`...), body...)
+	return &page{data: data, at: t.at}
 }
 
 // tick tells clients that the gateway is there, and who else is.

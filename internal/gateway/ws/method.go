@@ -19,8 +19,6 @@ type method struct {
 	v4     bool      // not known to version 3
 	params shape
 	waits  bool // its answer may take long: others of the connection go on
-	first  bool // its answer comes before the events that it causes
-	quiet  bool // and those wait until the client has taken the answer in
 	do     func(*call) (any, error)
 }
 
@@ -31,8 +29,6 @@ type call struct {
 	method *method
 	params jsontext.Value
 	ctx    context.Context
-
-	settling bool // somebody else lets go what is held back for it
 }
 
 // silence is what a method returns that has answered by itself.
@@ -154,18 +150,11 @@ func (c *conn) missing(scope string) *protocol.Error {
 // run does what was asked: at once, so that requests keep their order, or beside
 // the others if it has to wait.
 func (c *conn) run(call *call) {
-	switch {
-	case call.method.waits:
+	if call.method.waits {
 		call.aside(call.answer)
-	case call.method.first:
-		c.out.hold()
-		call.answer()
-		if !call.settling {
-			c.out.let()
-		}
-	default:
-		call.answer()
+		return
 	}
+	call.answer()
 }
 
 // aside does something that may take long, if not too much is waiting already.
@@ -194,20 +183,6 @@ func (c *call) answer() {
 		c.respond(c.id, nil, c.explain(c.method.name, err))
 	} else {
 		c.respond(c.id, payload, nil)
-	}
-}
-
-// respond answers. An answer that comes first is put before what is held back for
-// it; a second one is not this method's.
-func (c *call) respond(id string, payload any, problem *protocol.Error) {
-	switch {
-	case !c.method.first:
-		c.conn.respond(id, payload, problem)
-	case c.method.quiet && problem == nil:
-		c.settling = true
-		c.out.ahead(response(id, payload, problem), c.out.settle)
-	default:
-		c.out.ahead(response(id, payload, problem), nil)
 	}
 }
 

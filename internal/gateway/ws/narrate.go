@@ -41,11 +41,17 @@ func inBoth(name string, e *session.Event, v3, v4 fields, payload func(fields) f
 		p["agentId"] = e.Agent
 		current = p
 	}
-	return said(name, old, current)
+	return at(e, said(name, old, current))
+}
+
+// at notes when an event was published.
+func at(e *session.Event, t told) told {
+	t.at = e.At
+	return t
 }
 
 func changed(e *session.Event, reason string) told {
-	return said("sessions.changed", nil, fields{"sessionKey": e.Key, "agentId": e.Agent, "reason": reason, "ts": e.At.UnixMilli()})
+	return at(e, said("sessions.changed", nil, fields{"sessionKey": e.Key, "agentId": e.Agent, "reason": reason, "ts": e.At.UnixMilli()}))
 }
 
 // start tells that a task is being worked on.

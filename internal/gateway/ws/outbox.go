@@ -2,6 +2,9 @@ package ws
 
 import (
 	"context"
+	"errors"
+	"iter"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,23 +19,31 @@ import (
 type outbox struct {
 	conn   *protocol.Conn
 	limits *Limits
-	all    *atomic.Int64 // bytes in all outboxes
+	meters *meters
+	all    *atomic.Int64 // bytes in all outboxes, those that several share counted once
 
 	mu      sync.Mutex
 	letters []letter
-	bytes   int64 // in letters, and the one on its way
+	bytes   int64 // in letters, and those on their way
 	writing bool
 	closed  bool
 	bye     *farewell
-	holding int      // calls whose answer comes before everything else
-	held    []letter // what waits for those answers
+	holding int      // frames that the client is to take in before anything else
+	held    []letter // what waits for that
 	seq     int64    // of the events of this connection, see the package's comment
 }
 
-// letter is a frame. One with a number is shared among connections and lacks its
-// end, which differs.
+// page is a frame that one or many clients are to read.
+type page struct {
+	data    []byte
+	at      time.Time    // when what it tells was published; zero for what is not counted
+	holders atomic.Int32 // outboxes that it is in
+}
+
+// letter is a page in an outbox. One with a number is shared among connections and
+// lacks its end, which differs.
 type letter struct {
-	data []byte
+	*page
 	seq  int64
 	then func() // called when it was written
 }
@@ -46,18 +57,21 @@ type farewell struct {
 const largeShare = 1 << 20
 
 // frame puts a whole frame in.
-func (o *outbox) frame(data []byte) {
+func (o *outbox) frame(data []byte) { o.whole(&page{data: data}) }
+
+// whole puts a page in that is a whole frame.
+func (o *outbox) whole(p *page) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.put(letter{data: data})
+	o.put(letter{page: p})
 }
 
-// event puts an event in that others are told too; data lacks its last brace.
-func (o *outbox) event(data []byte) {
+// event puts an event in that others are told too; it lacks its last brace.
+func (o *outbox) event(p *page) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seq++
-	o.put(letter{data: data, seq: o.seq})
+	o.put(letter{page: p, seq: o.seq})
 }
 
 // hold keeps everything back but what goes ahead, until let is called as often.
@@ -71,7 +85,24 @@ func (o *outbox) hold() {
 func (o *outbox) ahead(data []byte, then func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.add(letter{data: data, then: then}, &o.letters)
+	o.add(letter{page: &page{data: data}, then: then}, &o.letters)
+}
+
+// first puts a frame in, and keeps everything after it back until the client has
+// taken it in.
+func (o *outbox) first(data []byte) {
+	o.hold()
+	o.ahead(data, o.settle)
+}
+
+// settle lets go when the client has taken in what was written last. A client that
+// is told in one piece that a task was accepted and that it is over takes the second
+// before the first, and waits forever; it answers a ping when it has read so far.
+func (o *outbox) settle() {
+	defer o.let()
+	ctx, cancel := context.WithTimeout(context.Background(), o.limits.Settle)
+	defer cancel()
+	_ = o.conn.Ping(ctx) // a client that does not answer has had its time
 }
 
 // let lets go what was held back.
@@ -91,14 +122,11 @@ func (o *outbox) flush() {
 	o.write()
 }
 
-// settle lets go when the client has taken in what was written last. A client that
-// is told in one piece that a task was accepted and that it is over takes the second
-// before the first, and waits forever; it answers a ping when it has read so far.
-func (o *outbox) settle() {
-	defer o.let()
-	ctx, cancel := context.WithTimeout(context.Background(), o.limits.Settle)
-	defer cancel()
-	_ = o.conn.Ping(ctx) // a client that does not answer has had its time
+// gap leaves a number out: clients know by it that they were not told everything.
+func (o *outbox) gap() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seq++
 }
 
 func (o *outbox) put(l letter) {
@@ -115,9 +143,11 @@ func (o *outbox) add(l letter, to *[]letter) {
 	}
 	size := int64(len(l.data))
 	o.bytes += size
-	all := o.all.Add(size)
+	if l.holders.Add(1) == 1 {
+		o.all.Add(size)
+	}
 	*to = append(*to, l)
-	if o.bytes > o.limits.Buffered || all > o.limits.AllBuffered && o.bytes > largeShare {
+	if o.bytes > o.limits.Buffered || o.bytes > largeShare && o.all.Load() > o.limits.AllBuffered {
 		o.abandon()
 	}
 	o.write()
@@ -127,15 +157,8 @@ func (o *outbox) add(l letter, to *[]letter) {
 func (o *outbox) abandon() {
 	o.discard()
 	o.bye = &farewell{protocol.ClosePolicy, "slow consumer"}
+	o.meters.dropped.With("slow").Inc()
 	time.AfterFunc(o.limits.Grace, o.conn.Drop)
-}
-
-// discard drops what is not on its way, and takes nothing more.
-func (o *outbox) discard() {
-	for _, l := range append(o.letters, o.held...) {
-		o.release(l)
-	}
-	o.letters, o.held, o.closed = nil, nil, true
 }
 
 // leave closes the connection when everything before it is written.
@@ -154,7 +177,17 @@ func (o *outbox) leave(code int, reason string) {
 func (o *outbox) release(l letter) {
 	size := int64(len(l.data))
 	o.bytes -= size
-	o.all.Add(-size)
+	if l.holders.Add(-1) == 0 {
+		o.all.Add(-size)
+	}
+}
+
+// discard drops what is not on its way, and takes nothing more.
+func (o *outbox) discard() {
+	for _, l := range append(o.letters, o.held...) {
+		o.release(l)
+	}
+	o.letters, o.held, o.closed = nil, nil, true
 }
 
 func (o *outbox) write() {
@@ -166,58 +199,82 @@ func (o *outbox) write() {
 }
 
 func (o *outbox) drain() {
-	var scratch []byte
 	for {
-		l, bye, more := o.next()
+		batch, bye, more := o.next()
 		if bye != nil {
 			_ = o.conn.Close(bye.code, bye.reason) // whether it was heard changes nothing
 		}
 		if !more {
 			return
 		}
-		data := l.data
-		if l.seq > 0 {
-			scratch = append(scratch[:0], l.data...)
-			scratch = append(scratch, `,"seq":`...)
-			scratch = append(strconv.AppendInt(scratch, l.seq, 10), '}')
-			data = scratch
-		}
-		if !o.send(l, data) {
+		if !o.send(batch) {
 			o.conn.Drop()
 			return
 		}
 	}
 }
 
+// together is how many bytes of letters are written at once, more or less: those
+// that come meanwhile are not kept waiting by them for long.
+const together = 64 << 10
+
 // next takes out what is to be written.
-func (o *outbox) next() (l letter, bye *farewell, more bool) {
+func (o *outbox) next() (batch []letter, bye *farewell, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.letters) == 0 {
 		o.letters, o.writing = nil, false
 		bye, o.bye = o.bye, nil
-		return letter{}, bye, false
+		return nil, bye, false
 	}
-	l = o.letters[0]
-	o.letters[0] = letter{}
-	o.letters = o.letters[1:]
-	return l, nil, true
+	n := 0
+	for size := 0; n < len(o.letters) && size < together; n++ {
+		size += len(o.letters[n].data)
+	}
+	batch, o.letters = o.letters[:n:n], o.letters[n:]
+	return batch, nil, true
 }
 
-func (o *outbox) send(l letter, data []byte) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), o.limits.Write)
-	defer cancel()
-	err := o.conn.Write(ctx, data)
+func (o *outbox) send(batch []letter) bool {
+	err := o.conn.WriteAll(o.limits.Write, frames(batch))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		o.meters.dropped.With("stalled").Inc()
+	}
+	if err == nil {
+		o.meters.written(batch)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.release(l)
+	for _, l := range batch {
+		o.release(l)
+		if l.then != nil && err == nil {
+			go l.then()
+		}
+	}
+	clear(batch) // what is written is not kept by those behind it
 	if err != nil {
 		o.discard()
 		o.writing = false
-	} else if l.then != nil {
-		go l.then()
 	}
 	return err == nil
+}
+
+// frames are letters as they are sent.
+func frames(batch []letter) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		var scratch []byte
+		for _, l := range batch {
+			data := l.data
+			if l.seq > 0 {
+				scratch = append(append(scratch[:0], data...), `,"seq":`...)
+				scratch = append(strconv.AppendInt(scratch, l.seq, 10), '}')
+				data = scratch
+			}
+			if !yield(data) {
+				return
+			}
+		}
+	}
 }
 
 // busy reports whether something is being written.

@@ -3,13 +3,13 @@ package ws
 // table is everything that clients can ask for. Scopes are upstream's, by version.
 func table() map[string]*method {
 	all := []*method{
-		{name: "agent", scopes: both(scopeWrite), params: agentShape(), first: true, do: (*call).agent},
+		{name: "agent", scopes: both(scopeWrite), params: agentShape(), do: (*call).agent},
 		{name: "agent.wait", scopes: both(scopeWrite), params: waitShape(), waits: true, do: (*call).wait},
 		{name: "agent.identity.get", scopes: both(scopeRead), params: shape{{name: "agentId", kind: word}, {name: "sessionKey", kind: text}}, do: (*call).identity},
 		{name: "agents.list", scopes: both(scopeRead), params: shape{}, do: (*call).agents},
 		{name: "chat.abort", scopes: both(scopeWrite), params: abortShape(), do: (*call).abort},
 		{name: "chat.history", scopes: both(scopeRead), params: historyShape(), do: (*call).history},
-		{name: "chat.send", scopes: both(scopeWrite), params: sendShape(), first: true, quiet: true, do: (*call).send},
+		{name: "chat.send", scopes: both(scopeWrite), params: sendShape(), do: (*call).send},
 		{name: "commands.list", v4: true, scopes: both(scopeRead), params: commandsShape(), do: (*call).commands},
 		{name: "health", params: shape{{name: "probe", kind: flag}, {name: "includeSensitive", kind: flag, v4: true}}, do: (*call).healthOf},
 		{name: "last-heartbeat", scopes: both(scopeRead), params: shape{}, do: (*call).heartbeat},

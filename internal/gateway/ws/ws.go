@@ -10,6 +10,7 @@
 package ws
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/session"
 )
 
@@ -28,9 +30,10 @@ type Options struct {
 	Catalogue Catalogue
 	// Healthy says what is wrong with the service; nil is always well.
 	Healthy func(context.Context) error
-	Version string       // of this program, told to clients
-	Origins []string     // browsers from here may connect
-	Logger  *slog.Logger // nil discards
+	Version string            // of this program, told to clients
+	Origins []string          // browsers from here may connect
+	Metrics *metrics.Registry // nil counts for nobody
+	Logger  *slog.Logger      // nil discards
 	Limits  Limits
 }
 
@@ -57,6 +60,8 @@ type Model struct {
 type Server struct {
 	Options
 	hub     *hub
+	meters  *meters
+	buffers sync.Pool // of what connections write
 	methods map[string]*method
 	began   time.Time
 	waiters chan chan struct{} // until what has happened was told
@@ -77,7 +82,7 @@ func New(o Options) *Server {
 	if o.Healthy == nil {
 		o.Healthy = func(context.Context) error { return nil }
 	}
-	s := &Server{Options: o, began: time.Now(), methods: table(), waiters: make(chan chan struct{})}
+	s := &Server{Options: o, began: time.Now(), methods: table(), meters: newMeters(cmp.Or(o.Metrics, &metrics.Registry{})), waiters: make(chan chan struct{})}
 	s.hub = newHub(s)
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.work.Go(s.follow)

@@ -1,0 +1,39 @@
+package ws
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/metrics"
+)
+
+// meters count what operators want to know of connections.
+type meters struct {
+	delay   *metrics.Histogram
+	dropped *metrics.Counters
+	lost    *metrics.Counters
+}
+
+// delays are the bounds of what an event waits in here, in seconds. They are close
+// together where it matters.
+func delays() []float64 {
+	return []float64{.0005, .001, .002, .003, .005, .0075, .01, .015, .02, .03, .05, .075, .1, .15, .25, .5, 1, 2.5, 5, 10, 30}
+}
+
+func newMeters(r *metrics.Registry) *meters {
+	return &meters{
+		delay: r.Histogram("atoll_gateway_event_delay_seconds", "Time from an event of a session until it was written to a connection.", delays()).With(),
+		dropped: r.Counter("atoll_gateway_clients_dropped_total",
+			"WebSocket clients that were given up: slow left too much unread, stalled took nothing for too long, silent did not answer a ping.", "reason"),
+		lost: r.Counter("atoll_gateway_events_lost_total", "Times that events came faster than they could be told."),
+	}
+}
+
+// written counts how long letters waited that have just been written.
+func (m *meters) written(batch []letter) {
+	now := time.Now()
+	for _, l := range batch {
+		if !l.at.IsZero() {
+			m.delay.Observe(now.Sub(l.at).Seconds())
+		}
+	}
+}

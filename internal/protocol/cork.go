@@ -1,0 +1,113 @@
+package protocol
+
+import (
+	"bufio"
+	"context"
+	"iter"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// corkMost is how many bytes are collected before they are written.
+const corkMost = 64 << 10
+
+// cork is a connection that can collect what is written to it, so that messages
+// which are there at the same time take one system call together.
+type cork struct {
+	net.Conn
+	mu   sync.Mutex
+	held *[]byte // nil while nothing is collected
+	pool *sync.Pool
+}
+
+// Write implements net.Conn.
+func (c *cork) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held == nil {
+		return c.Conn.Write(p)
+	}
+	if len(*c.held)+len(p) > corkMost {
+		if err := c.flush(); err != nil {
+			return 0, err
+		}
+	}
+	if len(p) > corkMost {
+		return c.Conn.Write(p)
+	}
+	*c.held = append(*c.held, p...)
+	return len(p), nil
+}
+
+// flush writes what was collected. The lock is held.
+func (c *cork) flush() error {
+	if len(*c.held) == 0 {
+		return nil
+	}
+	_, err := c.Conn.Write(*c.held)
+	*c.held = (*c.held)[:0]
+	return err
+}
+
+// collect begins to collect; until pull, writing has this time.
+func (c *cork) collect(within time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held, _ = c.pool.Get().(*[]byte)
+	if c.held == nil {
+		c.held = new([]byte)
+	}
+	return c.SetWriteDeadline(time.Now().Add(within))
+}
+
+// pull writes what was collected and collects no more.
+func (c *cork) pull() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.flush()
+	c.pool.Put(c.held)
+	c.held = nil
+	if err != nil {
+		return err
+	}
+	return c.SetWriteDeadline(time.Time{})
+}
+
+// corker puts a cork on the connection of a request.
+type corker struct {
+	http.ResponseWriter
+	pool *sync.Pool
+	cork *cork
+}
+
+// Hijack implements http.Hijacker.
+func (k *corker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, both, err := http.NewResponseController(k.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	k.cork = &cork{Conn: conn, pool: k.pool}
+	both.Writer.Reset(k.cork)
+	return k.cork, both, nil
+}
+
+// WriteAll sends messages, those that fit together at once, within a time: beyond
+// it the error is os.ErrDeadlineExceeded. Each message is used before the next one
+// is asked for. It is for one goroutine at a time, of a connection that was
+// accepted.
+func (c *Conn) WriteAll(within time.Duration, messages iter.Seq[[]byte]) error {
+	if err := c.cork.collect(within); err != nil {
+		return err
+	}
+	for data := range messages {
+		if err := c.ws.Write(context.Background(), websocket.MessageText, data); err != nil {
+			_ = c.cork.pull()
+			return err
+		}
+	}
+	return c.cork.pull()
+}
