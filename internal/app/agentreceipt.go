@@ -64,7 +64,7 @@ func (w *Worker) Keep(ctx context.Context, out *agent.Outcome, failure error) er
 
 // keep waits so long for the provider's figures; with no patience it does not ask.
 func (w *Worker) keep(ctx context.Context, out *agent.Outcome, failure error, patience time.Duration) error {
-	if _, err := w.Spent(ctx); err != nil {
+	if err := w.endModels(); err != nil {
 		return err
 	}
 	bill, err := w.app.RunBill(ctx, w.Run, patience)

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -248,6 +251,17 @@ func (g *Gateway) count() {
 	r.Gauge("atoll_gateway_clients", "WebSocket clients that said hello.", func() float64 { return float64(g.ws.Connections()) })
 	r.Gauge("atoll_gateway_tasks_running", "Tasks of sessions under way.", func() float64 { return float64(g.sessions.Stats().Running) })
 	r.Gauge("atoll_gateway_tasks_waiting", "Tasks of sessions that wait.", func() float64 { return float64(g.sessions.Stats().Waiting) })
+	r.Gauge("go_goroutines", "Goroutines that there are.", func() float64 { return float64(runtime.NumGoroutine()) })
+	r.Gauge("process_open_fds", "Descriptors that are open.", openDescriptors)
+}
+
+// openDescriptors counts those of this process.
+func openDescriptors() float64 {
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return math.NaN()
+	}
+	return float64(len(all) - 1) // without the one that it was read by
 }
 
 // severalAccounts reports whether tenants share this gateway: by the tokens there

@@ -28,6 +28,7 @@ import (
 type GatewayWorker struct {
 	app    *App
 	models *Models
+	turns  turnstile
 }
 
 var _ session.Worker = (*GatewayWorker)(nil)
@@ -38,7 +39,7 @@ func (a *App) GatewayWorker(ctx context.Context) (*GatewayWorker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &GatewayWorker{app: a, models: models}, nil
+	return &GatewayWorker{app: a, models: models, turns: newTurnstile()}, nil
 }
 
 // Close ends every call of a model.
@@ -63,23 +64,42 @@ func TaskRun(account, task string) string {
 	return "task-" + hex.EncodeToString(sum[:16])
 }
 
-// Work implements session.Worker.
+// Work implements session.Worker. To begin and to end a task takes a turn; to talk
+// with a model, which is mostly waiting, takes none.
 func (g *GatewayWorker) Work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
-	w, err := g.app.Worker(ctx, g.options(job, tell))
+	w, err := g.begin(ctx, job, tell)
 	if err != nil {
 		return nil, notStarted(err)
 	}
 	tell(session.Event{Kind: session.Prepared, Place: w.Place()})
 	out, failure := w.Agent.Run(ctx, job.Message)
-	after := context.WithoutCancel(ctx)
-	spent, err := w.Spent(after)
-	delivery, undelivered := w.Deliver(after, out, failure)
-	err = errors.Join(err, w.keep(after, out, failure, 0), w.Close()) // the provider's figures come with the next look
+	outcome, err := g.end(context.WithoutCancel(ctx), w, out, failure)
 	if err != nil {
 		g.app.logger.ErrorContext(ctx, "the end of a task", "run", w.Run, "error", err)
 	}
+	return outcome, coded(failure)
+}
+
+// begin makes an agent ready.
+func (g *GatewayWorker) begin(ctx context.Context, job *session.Job, tell func(session.Event)) (*Worker, error) {
+	leave, err := g.turns.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return g.app.Worker(ctx, g.options(job, tell))
+}
+
+// end writes down what an agent did, and gives back what it worked with.
+func (g *GatewayWorker) end(ctx context.Context, w *Worker, out *agent.Outcome, failure error) (*session.Outcome, error) {
+	if leave, err := g.turns.enter(ctx); err == nil { // nobody cancels this
+		defer leave()
+	}
+	spent, err := w.Spent(ctx)
+	delivery, undelivered := w.Deliver(ctx, out, failure)
+	err = errors.Join(err, w.keep(ctx, out, failure, 0), w.Close()) // the provider's figures come with the next look
 	report := w.Report(out, spent, delivery, undelivered)
-	return &session.Outcome{Text: out.Text, Model: out.Model, Usage: out.Usage, MicroUSD: spent.MicroUSD, Report: report}, coded(failure)
+	return &session.Outcome{Text: out.Text, Model: out.Model, Usage: out.Usage, MicroUSD: spent.MicroUSD, Report: report}, err
 }
 
 // options are those of the agent that does a job.

@@ -42,12 +42,11 @@ func (a *App) RunBill(ctx context.Context, id string, patience time.Duration) (r
 	kept := a.hasUpstreamBooks(calls)
 	if kept && patience > 0 {
 		a.reconcileRun(ctx, id, calls[0].At, patience)
+		if calls, err = ledger.Calls(ctx, usage.Filter{Run: id}); err != nil {
+			return run.Bill{}, err
+		}
 	}
-	receipt, err := billing.ReceiptOf(ctx, ledger, id)
-	if err != nil {
-		return run.Bill{}, err
-	}
-	return billOf(receipt, kept), nil
+	return billOf(billing.Sum(id, calls), kept), nil
 }
 
 // billOf is a receipt as a run has it. Where nobody else keeps books, ours are

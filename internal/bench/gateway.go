@@ -23,13 +23,14 @@ import (
 // How large everything is, and what is claimed.
 const (
 	gatewayRounds    = 10   // of the same call, side by side
+	gatewayWarm      = 64   // sessions before it, for warming up
 	gatewaySessions  = 500  // that an agent works for at once
 	gatewayTurns     = 2    // of each
 	gatewayLinks     = 4    // connections that they share, each of which is told of all
 	gatewayIdle      = 2000 // sessions that exist and nothing more
 	gatewayIdleLinks = 5000 // connections that do nothing
 
-	gatewayDelay       = 20  // ms from an event to its reader, p99, at most
+	gatewayDelay       = 20  // ms from an event until it is written, p99, at most
 	gatewayIdleKB      = 200 // KB of an idle session, at most
 	gatewayIdleLinksMB = 400 // MB with all idle connections, at most
 

@@ -49,6 +49,7 @@ func speakSlowly(w http.ResponseWriter, r *http.Request) {
 
 // audience is many sessions at once.
 type audience struct {
+	turns    int // of each
 	events   atomic.Int64
 	failures atomic.Int64
 	mu       sync.Mutex
@@ -69,37 +70,76 @@ func gatewayCrowd(ctx context.Context, o Options, r *Report) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	c := &audience{}
+	s.crowd(ctx, gatewayWarm, 1) // fills what is kept for later
+	before, err := s.holds(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.measureCrowd(ctx, o, r); err != nil {
+		return err
+	}
+	more, err := s.left(ctx, before)
+	if err != nil {
+		return err
+	}
+	r.Ratios = append(r.Ratios, atMost("goroutines left when all have gone", more.goroutines, goroutinesLeft),
+		atMost("descriptors left when all have gone", more.descriptors, descriptorsLeft))
+	return nil
+}
+
+// measureCrowd is what the crowd costs and how soon it is told.
+func (s *gatewayStage) measureCrowd(ctx context.Context, o Options, r *Report) error {
+	earlier, err := s.measure(ctx)
+	if err != nil {
+		return err
+	}
 	before, start := processCPU(s.child.Process.Pid), time.Now()
+	c := s.crowd(ctx, gatewaySessions, gatewayTurns)
+	took, spent := time.Since(start), microseconds(processCPU(s.child.Process.Pid)-before)
+	m, err := s.measure(ctx)
+	if err != nil {
+		return err
+	}
+	if c.first != nil {
+		fmt.Fprintln(o.Progress, "the first failure:", c.first)
+	}
+	const delay, dropped = "atoll_gateway_event_delay_seconds", `atoll_gateway_clients_dropped_total{reason="slow"}`
+	queued := m.distribution(earlier, delay, "from an event until it is written to a connection", "ms", 1000)
+	turns := strconv.Itoa(gatewaySessions * gatewayTurns)
+	r.Rows = append(r.Rows, queued,
+		row("from an event until its reader has it", "ms", c.delays),
+		row(turns+" turns, all", "s", []float64{took.Seconds()}),
+		row("CPU of an event", "µs", []float64{spent / float64(c.events.Load())}),
+		row("CPU of an event and connection", "µs", []float64{spent / float64(queued.N)}))
+	r.Ratios = append(r.Ratios, exactly("failures of "+turns+" turns", int(c.failures.Load()), 0),
+		exactly("connections dropped", int(m[dropped]-earlier[dropped]), 0),
+		atMost("ms from an event until it is written to a connection, p99", queued.P99, gatewayDelay))
+	return nil
+}
+
+// crowd has so many sessions take so many turns each, on connections that are
+// closed at the end.
+func (s *gatewayStage) crowd(ctx context.Context, sessions, turns int) *audience {
+	c := &audience{turns: turns}
 	var all sync.WaitGroup
 	var clients []*protocol.Client
 	defer func() { closeLinks(clients) }()
 	for link := range gatewayLinks {
 		client := s.client()
 		clients = append(clients, client)
-		for n := range gatewaySessions / gatewayLinks {
+		for n := range sessions / gatewayLinks {
 			all.Go(func() { c.session(ctx, client, fmt.Sprintf("agent:main:crowd-%d-%d", link, n)) })
 		}
 	}
 	all.Wait()
-	spent := microseconds(processCPU(s.child.Process.Pid) - before)
-	if c.first != nil {
-		fmt.Fprintln(o.Progress, "the first failure:", c.first)
-	}
-	delays := row("from an event to its reader", "ms", c.delays)
-	r.Rows = append(r.Rows, delays,
-		row(strconv.Itoa(gatewaySessions*gatewayTurns)+" turns, all", "s", []float64{time.Since(start).Seconds()}),
-		row("CPU of an event", "µs", []float64{spent / float64(c.events.Load())}))
-	r.Ratios = append(r.Ratios, exactly("failures of "+strconv.Itoa(gatewaySessions*gatewayTurns)+" turns", int(c.failures.Load()), 0),
-		atMost("ms from an event to its reader, p99", delays.P99, gatewayDelay))
-	return nil
+	return c
 }
 
 // session says something, and when it is answered, again.
 func (c *audience) session(ctx context.Context, client *protocol.Client, key string) {
 	stream := client.Stream(key)
 	defer stream.Close()
-	for range gatewayTurns {
+	for range c.turns {
 		if err := c.turn(ctx, client, stream, key); err != nil {
 			c.failures.Add(1)
 			c.mu.Lock()

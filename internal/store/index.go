@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"modernc.org/sqlite"
 )
 
 // OpenIndex opens a file that holds nothing which could not be made again: it
@@ -29,10 +31,7 @@ func OpenIndex(ctx context.Context, path string, version int, schema string) (*D
 }
 
 func openIndex(ctx context.Context, path string, version int, schema string) (*DB, error) {
-	handle, err := sql.Open("sqlite", dsn(path))
-	if err != nil {
-		return nil, fmt.Errorf("index %s: %w", path, err)
-	}
+	handle := sql.OpenDB(&connector{&sqlite.Driver{}, dsn(path)})
 	db := &DB{DB: handle, path: path}
 	if err := db.adopt(ctx, version, schema); err != nil {
 		_ = handle.Close()

@@ -65,10 +65,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	handle, err := sql.Open("sqlite", dsn(path))
-	if err != nil {
-		return nil, fmt.Errorf("database %s: %w", path, err)
-	}
+	handle := sql.OpenDB(&connector{&sqlite.Driver{}, dsn(path)})
 	handle.SetMaxIdleConns(keptConnections)
 	db := &DB{DB: handle, path: path}
 	if err := db.prepare(ctx); err != nil {

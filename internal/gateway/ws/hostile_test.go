@@ -230,7 +230,31 @@ func TestSlowConsumerHarmsNobody(t *testing.T) {
 	if p.Connections() != 1 {
 		t.Errorf("%d connections are left, want the quick one", p.Connections())
 	}
+	if n := p.counted(`atoll_gateway_clients_dropped_total{reason="slow"}`); n != "1" {
+		t.Errorf("%q slow clients were counted", n)
+	}
 	quick.must("health", nil)
+}
+
+// What many have yet to read is in memory once: clients that are behind together
+// are not given up for what each of them alone may leave.
+func TestWhatManyHaveToReadIsCountedOnce(t *testing.T) {
+	const turns, clients = 8, 8
+	p := gateway(t, ws.Limits{AllBuffered: 40 << 20, Ping: time.Hour})
+	for range clients {
+		_ = sink(t, p, fixed)
+	}
+	quick := p.connect(4, fixed)
+	for i := range turns { // each tells as many characters a few times
+		quick.must("agent", map[string]any{"message": "long 600", "idempotencyKey": fmt.Sprint("long", i), "sessionKey": "main"})
+	}
+	last := fmt.Appendf(nil, `"runId":"long%d","seq"`, turns-1)
+	quick.find("the last end", 1, func(f *frame) bool {
+		return f.Event == "chat" && bytes.Contains(f.raw, last) && bytes.Contains(f.raw, []byte(`"state":"final"`))
+	})
+	if n := p.counted(`atoll_gateway_clients_dropped_total{reason="slow"}`); n != "" {
+		t.Errorf("%s clients were given up", n)
+	}
 }
 
 // A client whose machine is gone does not answer pings, and is noticed.

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
+	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/protocol"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/session"
@@ -149,6 +150,7 @@ type place struct {
 	*ws.Server
 	hand   *hand
 	desk   *access.Desk
+	counts metrics.Registry
 	url    string
 	mu     sync.Mutex
 	ill    error
@@ -175,7 +177,7 @@ func gatewayWith(t *testing.T, limits ws.Limits, keep session.Limits) *place {
 	p.desk = access.NewDesk(access.DeskOptions{DB: db})
 	p.desk.SetFixed(map[string]secret.Value{"test": secret.New(fixed)})
 	p.Server = ws.New(ws.Options{
-		Sessions: sessions, Catalogue: catalogue{}, Version: "0.0.0-test", Limits: limits, Healthy: p.healthy,
+		Sessions: sessions, Catalogue: catalogue{}, Version: "0.0.0-test", Limits: limits, Healthy: p.healthy, Metrics: &p.counts,
 		Access: &access.Access{Desk: p.desk, Devices: access.NewDevices(p.desk), Limiter: access.NewLimiter(access.LimiterOptions{}), Throttle: access.NewThrottle(nil)},
 	})
 	srv := httptest.NewServer(p.Server)
@@ -195,6 +197,18 @@ func (p *place) fallIll(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ill = err
+}
+
+// counted is the number of a series at /metrics; "" if it is not there.
+func (p *place) counted(series string) string {
+	var all strings.Builder
+	_, _ = p.counts.WriteTo(&all)
+	for line := range strings.Lines(all.String()) {
+		if number, ok := strings.CutPrefix(line, series+" "); ok {
+			return strings.TrimSpace(number)
+		}
+	}
+	return ""
 }
 
 // token makes a token; account "" sees all.

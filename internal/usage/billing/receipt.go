@@ -24,12 +24,17 @@ func ReceiptOf(ctx context.Context, book Book, run string) (*Receipt, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Sum(run, calls), nil
+}
+
+// Sum adds up the calls of a run.
+func Sum(run string, calls []usage.Stored) *Receipt {
 	r := &Receipt{Run: run, Calls: len(calls)}
 	for i := range calls {
 		r.add(&calls[i])
 	}
 	r.Provisional = r.Billed < r.Calls
-	return r, nil
+	return r
 }
 
 func (r *Receipt) add(s *usage.Stored) {
