@@ -215,7 +215,7 @@ func deaf(t *testing.T, p *place, token string, around func(net.Conn) net.Conn) 
 // A client that does not read is given up when it has left too much, and nobody
 // else waits for it.
 func TestSlowConsumerHarmsNobody(t *testing.T) {
-	p := gateway(t, ws.Limits{Buffered: 4 << 20, Grace: 100 * time.Millisecond})
+	p := gateway(t, ws.Limits{Buffered: 4 << 20, Grace: 100 * time.Millisecond, Ping: time.Hour})
 	_ = sink(t, p, fixed)
 	quick := p.connect(4, fixed)
 	deadline := time.Now().Add(patience)
