@@ -98,11 +98,22 @@ func (o *outbox) first(data []byte) {
 // settle lets go when the client has taken in what was written last. A client that
 // is told in one piece that a task was accepted and that it is over takes the second
 // before the first, and waits forever; it answers a ping when it has read so far.
+//
+// One that does not answer has had its time, and stays: the end of a ping's own time
+// while it is being written would be the end of the connection.
 func (o *outbox) settle() {
 	defer o.let()
-	ctx, cancel := context.WithTimeout(context.Background(), o.limits.Settle)
-	defer cancel()
-	_ = o.conn.Ping(ctx) // a client that does not answer has had its time
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		ctx, cancel := context.WithTimeout(context.Background(), o.limits.Ping)
+		defer cancel()
+		_ = o.conn.Ping(ctx)
+	}()
+	select {
+	case <-answered:
+	case <-time.After(o.limits.Settle):
+	}
 }
 
 // let lets go what was held back.
