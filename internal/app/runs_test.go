@@ -110,6 +110,8 @@ func TestRunEnds(t *testing.T) {
 		"ignores TERM":            {script: "trap '' TERM; while :; do sleep 1; done", code: "timeout", seconds: 2},
 		"forks a daemon":          {script: "setsid sleep 1000 & answer"},
 		"takes too much memory":   {script: "dd if=/dev/zero of=/dev/null bs=200M count=1", code: "oom_killed"},
+		"fills its disk":          {script: "head -c 300000000 /dev/zero >/tmp/x || { rm /tmp/x; answer; }"},
+		"fills it and ends":       {script: "head -c 300000000 /dev/zero >/tmp/x", code: "agent_failed", says: "space"},
 		"has no disk of its own":  {script: "echo x > /etc/x || answer"},
 		"has nobody to ask":       {script: "wget -qO- -T 2 http://example.org || answer"},
 		"does not find its state": {script: "test -e " + b.state + " || answer"},
@@ -146,6 +148,29 @@ func TestRunDiskFull(t *testing.T) {
 	}
 	if r := b.do(scriptTask("full", "answer")); codeOf(r) != "disk_full" {
 		t.Errorf("%+v", r)
+	}
+	b.nothingLeft()
+}
+
+// A proxy that is gone while an agent works is the agent's failure, and the run is
+// over all the same.
+func TestRunProxyDown(t *testing.T) {
+	s := newSite(t)
+	withLiteLLM(t, s)
+	b := openBureau(s, app.RunsOptions{})
+	down := make(chan error, 1)
+	watch := func(e run.Event) {
+		if e.Step == run.Executing {
+			down <- b.runs.Close()
+		}
+	}
+	task := scriptTask("down", "sleep 1; "+strings.ReplaceAll(askOnce, "-qO", "-T 5 -O")+" || exit 7")
+	r, err := b.runs.Do(t.Context(), task, watch)
+	if err != nil || r.Step != run.Over || codeOf(r) != "agent_failed" || !strings.Contains(r.Error.Message, "code 7") || r.Bill.Calls != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := <-down; err != nil {
+		t.Error(err)
 	}
 	b.nothingLeft()
 }

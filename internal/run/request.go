@@ -78,7 +78,7 @@ func (r *Request) checkMessages() error {
 		m := &r.Messages[i]
 		size += len(m.Text)
 		if !utf8.ValidString(m.Text) || strings.ContainsRune(m.Text, 0) {
-			return fail("prompt_invalid", "message %d is no text", i+1)
+			return fail("prompt_not_text", "message %d is no text", i+1)
 		}
 	}
 	switch {

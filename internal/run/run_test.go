@@ -240,22 +240,32 @@ func plain(r rune) rune {
 
 func TestRefused(t *testing.T) {
 	w := newWorld(t)
-	for name, change := range map[string]func(*run.Request){
-		"id":      func(r *run.Request) { r.ID = "../etc" },
-		"variant": func(r *run.Request) { r.Variant = "nobody" },
-		"model":   func(r *run.Request) { r.Model = "" },
-		"empty":   func(r *run.Request) { r.Messages[0].Text = " " },
-		"none":    func(r *run.Request) { r.Messages = nil },
-		"binary":  func(r *run.Request) { r.Messages[0].Text = "a\x00" },
-		"large":   func(r *run.Request) { r.Messages[0].Text = strings.Repeat("x", run.MaxText+1) },
-		"not the user's": func(r *run.Request) {
+	for name, c := range map[string]struct {
+		change func(*run.Request)
+		code   string // "" if it is for people only
+	}{
+		"id":            {func(r *run.Request) { r.ID = "../etc" }, ""},
+		"variant":       {func(r *run.Request) { r.Variant = "nobody" }, "unknown_variant"},
+		"model":         {func(r *run.Request) { r.Model = "" }, ""},
+		"an empty one":  {func(r *run.Request) { r.Messages[0].Text = "" }, "prompt_empty"},
+		"a blank one":   {func(r *run.Request) { r.Messages[0].Text = " \n" }, "prompt_empty"},
+		"none":          {func(r *run.Request) { r.Messages = nil }, "prompt_empty"},
+		"a binary one":  {func(r *run.Request) { r.Messages[0].Text = "a\x00" }, "prompt_not_text"},
+		"broken UTF-8":  {func(r *run.Request) { r.Messages[0].Text = "\xff\xfe\x7fELF" }, "prompt_not_text"},
+		"5 MB":          {func(r *run.Request) { r.Messages[0].Text = strings.Repeat("x", 5_000_000) }, "prompt_too_large"},
+		"one too large": {func(r *run.Request) { r.Messages[0].Text = strings.Repeat("x", run.MaxText+1) }, "prompt_too_large"},
+		"not the user's": {func(r *run.Request) {
 			r.Messages = append(r.Messages, chat.Message{Role: chat.Assistant, Text: "x"})
-		},
+		}, "prompt_empty"},
 	} {
 		r := request("r")
-		change(r)
-		if receipt, err := w.runner(nil).Run(t.Context(), r, nil); err == nil {
+		c.change(r)
+		receipt, err := w.runner(nil).Run(t.Context(), r, nil)
+		if err == nil {
 			t.Errorf("%s: %+v", name, receipt)
+		}
+		if failure, ok := errors.AsType[*run.Failure](err); c.code != "" && (!ok || failure.Code != c.code || failure.Message == "") {
+			t.Errorf("%s: %v, want %s", name, err, c.code)
 		}
 		if list, err := w.store.List(t.Context(), run.Filter{Most: 1}); err != nil || len(list) != 0 || w.made != 0 {
 			t.Errorf("%s: something began: %v %v", name, list, err)
