@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/enginetest"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/scripted"
 	"github.com/atoll-run/atoll/internal/scripted/litellm"
@@ -28,8 +29,14 @@ func TestPresetsInRuns(t *testing.T) {
 	if os.Getenv("ATOLL_TEST_AGENTS") == "" {
 		return
 	}
+	presetsOn(t, "linux", "unix:///nowhere")
+	presetsOn(t, "docker", enginetest.Docker(t))
+}
+
+func presetsOn(t *testing.T, backend, engine string) {
+	t.Helper()
 	for preset, call := range presets {
-		t.Run(preset, func(t *testing.T) {
+		t.Run(preset+" on "+backend, func(t *testing.T) {
 			upstream, err := litellm.Listen(t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: masterKey, Models: map[string]litellm.Model{
 				"claude-words": {Input: 1e-06, Output: 1e-05, Script: scripted.Script{call, {Text: "it is made", When: "made by hand"}}},
 			}})
@@ -37,7 +44,7 @@ func TestPresetsInRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer upstream.Close()
-			r := runPreset(t, preset, upstream.URL())
+			r := presetRun{preset, backend, engine, upstream.URL()}.do(t)
 			for _, q := range upstream.Requests() {
 				t.Logf("%s: %s", q.Path, strings.Join(q.ToolNames(), " "))
 			}
@@ -55,16 +62,18 @@ func TestPresetsInRuns(t *testing.T) {
 	}
 }
 
-// runPreset carries out a task in an installation of its own.
-func runPreset(t *testing.T, preset, url string) *run.Receipt {
+// presetRun is a task for a program, in an installation of its own.
+type presetRun struct{ preset, backend, engine, url string }
+
+func (p presetRun) do(t *testing.T) *run.Receipt {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "atoll") //nolint:usetesting // sockets below it need a short path
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	env := map[string]string{"ATOLL_STATE_DIR": filepath.Join(dir, "state"), "HOME": dir, "LITELLM_MASTER_KEY": masterKey, "DOCKER_HOST": "unix:///nowhere", "CONTAINER_HOST": "unix:///nowhere"}
-	a, err := app.Open(t.Context(), app.Options{Getenv: func(name string) string { return env[name] }, ConfigPath: presetConfig(t, dir, preset, url)})
+	env := map[string]string{"ATOLL_STATE_DIR": filepath.Join(dir, "state"), "HOME": dir, "LITELLM_MASTER_KEY": masterKey, "DOCKER_HOST": p.engine, "CONTAINER_HOST": "unix:///nowhere"}
+	a, err := app.Open(t.Context(), app.Options{Getenv: func(name string) string { return env[name] }, ConfigPath: p.config(t, dir)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,16 +93,16 @@ func runPreset(t *testing.T, preset, url string) *run.Receipt {
 	return r
 }
 
-// presetConfig has the programs of npm where the preset's image would have them.
-func presetConfig(t *testing.T, dir, preset, url string) string {
+// config has the programs of npm where the preset's image would have them.
+func (p presetRun) config(t *testing.T, dir string) string {
 	t.Helper()
 	text, err := json.Marshal(object{
-		"llm": object{"providers": object{"litellm": object{"url": url, "keys": []any{object{"env": "LITELLM_MASTER_KEY"}}}}},
+		"llm": object{"providers": object{"litellm": object{"url": p.url, "keys": []any{object{"env": "LITELLM_MASTER_KEY"}}}}},
 		"agents": object{"defaults": object{"workspace": dir, "model": "litellm/claude-words", "sandbox": object{
-			"mode": "all", "backend": "linux", "docker": object{"dangerouslyAllowExternalBindSources": true},
+			"mode": "all", "backend": p.backend, "docker": object{"dangerouslyAllowExternalBindSources": true},
 		}}},
 		"runs": object{"variants": object{"it": object{
-			"preset": preset, "binds": []string{installed(t, "agents") + "/node_modules:/node_modules"}, "memory": "2g",
+			"preset": p.preset, "binds": []string{installed(t, "agents") + "/node_modules:/node_modules"}, "memory": "2g",
 			"env": object{"PATH": "/node_modules/.bin:/usr/bin:/bin"},
 		}}},
 	})

@@ -32,9 +32,6 @@ func (r *Runtime) addLayers(ctx context.Context, made *recipe) error {
 	if !isLayered(made.spec) {
 		return nil
 	}
-	if r.options.Flavor != Docker {
-		return fmt.Errorf("layers on shared volumes: only Docker has them: %w", sandbox.ErrUnsupported)
-	}
 	if err := r.removeLayers(ctx, made.spec.Name); err != nil {
 		return err
 	}

@@ -26,9 +26,6 @@ const labelVolume = "atoll.volume"
 // SeedVolume makes a volume with what an image has at a path, and returns the
 // engine's name of it. Nobody knows that name before all is there.
 func (r *Runtime) SeedVolume(ctx context.Context, name, image, path string) (_ string, err error) {
-	if r.options.Flavor != Docker {
-		return "", fmt.Errorf("only Docker can do this: %w", sandbox.ErrUnsupported)
-	}
 	own := "atoll-" + name + "-" + strings.ToLower(rand.Text()[:12])
 	if _, err := r.makeVolume(ctx, own, nil, map[string]string{labelVolume: name}); err != nil {
 		return "", err
@@ -51,7 +48,19 @@ func (r *Runtime) SeedVolume(ctx context.Context, name, image, path string) (_ s
 		return "", err
 	}
 	defer func() { err = errors.Join(err, r.discard(context.WithoutCancel(ctx), helper.ID)) }()
+	r.fill(ctx, helper.ID)
 	return own, r.holdsSomething(ctx, helper.ID, path)
+}
+
+// fill has Podman fill the volumes of a container: it does so only on the way to
+// start it, and this one has nothing to run, which is no failure.
+func (r *Runtime) fill(ctx context.Context, helper string) {
+	if r.options.Flavor != Podman {
+		return
+	}
+	_, _ = ask(ctx, r.engine, func(c *client.Client) (client.ContainerStartResult, error) {
+		return c.ContainerStart(ctx, helper, client.ContainerStartOptions{})
+	})
 }
 
 // holdsSomething looks for a first file below a path: an image that has none
@@ -116,13 +125,18 @@ func (r *Runtime) RemoveShared(ctx context.Context, shared string) error {
 	return r.removeVolume(ctx, shared)
 }
 
-// volumesWith are this installation's volumes with a label.
+// volumesWith are this installation's volumes with a label. Podman takes several
+// filters for alternatives, so it is looked again.
 func (r *Runtime) volumesWith(ctx context.Context, label string) ([]volume.Volume, error) {
 	filters := client.Filters{}.Add("label", label).Add("label", sandbox.LabelInstallation+"="+r.options.Installation)
 	found, err := ask(ctx, r.engine, func(c *client.Client) (client.VolumeListResult, error) {
 		return c.VolumeList(ctx, client.VolumeListOptions{Filters: filters})
 	})
-	return found.Items, err
+	name, value, valued := strings.Cut(label, "=")
+	return slices.DeleteFunc(found.Items, func(v volume.Volume) bool {
+		own, ok := v.Labels[name]
+		return !ok || valued && own != value || v.Labels[sandbox.LabelInstallation] != r.options.Installation
+	}), err
 }
 
 // NewestImage returns the reference of the newest image with a label; "" if

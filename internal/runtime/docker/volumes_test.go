@@ -37,7 +37,12 @@ func sharing(volume string) func(*sandbox.Spec) {
 
 // What a sandbox writes to a shared volume nobody else sees, and it goes with it.
 func TestPrivateLayers(t *testing.T) {
-	l := newLab(t, enginetest.Docker(t), Docker)
+	t.Run("docker", func(t *testing.T) { privateLayers(t, newLab(t, enginetest.Docker(t), Docker)) })
+	t.Run("podman", func(t *testing.T) { privateLayers(t, newLab(t, enginetest.Podman(t), Podman)) })
+}
+
+func privateLayers(t *testing.T, l *lab) {
+	t.Helper()
 	shared := l.seeded(t, enginetest.TinyImage, "/home")
 	first, second := l.start(t, sharing(shared)), l.start(t, sharing(shared))
 	if got := sh(t, first, "echo mine >/shared/sandbox/note; cat /shared/sandbox/note"); got != "mine" {
@@ -93,8 +98,11 @@ func TestVolumesThatCannotBe(t *testing.T) {
 		t.Errorf("layer on another installation's volume: %v", err)
 	}
 	p := newLab(t, enginetest.Podman(t), Podman)
-	if _, err := p.Create(t.Context(), p.spec(sharing(shared))); !errors.Is(err, sandbox.ErrUnsupported) {
-		t.Errorf("on Podman: %v", err)
+	if _, err := p.SeedVolume(t.Context(), "test", enginetest.TinyImage, "/workspace"); err == nil || !strings.Contains(err.Error(), "nothing at /workspace") {
+		t.Errorf("seed of nothing, on Podman: %v", err)
+	}
+	if _, err := p.Create(t.Context(), p.spec(sharing("nowhere"))); !errors.Is(err, sandbox.ErrNotFound) {
+		t.Errorf("layer on nothing, on Podman: %v", err)
 	}
 }
 
