@@ -152,11 +152,11 @@ func (a *App) provideRun(ctx context.Context, o *run.Order) (*Session, error) {
 // addVolumes gives a sandbox the volumes that were filled, each with a layer of
 // its own on top. Where none was, or can be, a program does without.
 func (a *App) addVolumes(ctx context.Context, spec *sandbox.Spec, names []string) error {
-	if spec.Backend != backendDocker {
+	if !slices.Contains(engineBackends, spec.Backend) {
 		return nil
 	}
 	for _, name := range names {
-		v, err := a.Volume(ctx, name)
+		v, err := a.Volume(ctx, spec.Backend, name)
 		if errors.Is(err, sandbox.ErrNotFound) {
 			continue
 		}

@@ -55,11 +55,11 @@ func TestRunInstallsFromTheSharedStore(t *testing.T) {
 	if r := install("early"); codeOf(r) != "agent_failed" {
 		t.Errorf("without a store: %q, %+v", r.Text, r.Error)
 	}
-	if _, _, err := b.app.SeedVolume(t.Context(), app.PnpmStore, storeOf(t, b.app, lockfile), &strings.Builder{}); err != nil {
+	if _, _, err := b.app.SeedVolume(t.Context(), "docker", app.PnpmStore, storeOf(t, b.app, lockfile), &strings.Builder{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := b.app.RemoveVolume(context.WithoutCancel(t.Context()), app.PnpmStore); err != nil {
+		if err := b.app.RemoveVolume(context.WithoutCancel(t.Context()), "docker", app.PnpmStore); err != nil {
 			t.Error(err)
 		}
 	})
@@ -68,7 +68,7 @@ func TestRunInstallsFromTheSharedStore(t *testing.T) {
 			t.Errorf("%s: %q, %+v", id, r.Text, r.Error)
 		}
 	}
-	v, err := b.app.Volume(t.Context(), app.PnpmStore)
+	v, err := b.app.Volume(t.Context(), "docker", app.PnpmStore)
 	if err != nil || len(v.UsedBy) > 0 {
 		t.Errorf("layers are left: %+v, %v", v, err)
 	}

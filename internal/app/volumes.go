@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -27,15 +29,16 @@ const abandonedAfter = time.Hour
 // own on top.
 type Volume struct {
 	Name    string    `json:"name"`
-	Engine  string    `json:"engine"` // the engine's name of it
-	Image   string    `json:"image"`  // that it was filled from
+	Backend string    `json:"backend"` // whose engine has it
+	Engine  string    `json:"engine"`  // the engine's name of it
+	Image   string    `json:"image"`   // that it was filled from
 	ImageID string    `json:"imageId"`
 	Path    string    `json:"path"` // in sandboxes
 	Seeded  time.Time `json:"seeded"`
 	UsedBy  []string  `json:"usedBy,omitzero"`
 }
 
-func volumeFact(name string) string { return "volume:" + backendDocker + ":" + name }
+func volumeFact(backend, name string) string { return "volume:" + backend + ":" + name }
 
 func checkVolumeName(name string) error {
 	if name != PnpmStore {
@@ -44,23 +47,24 @@ func checkVolumeName(name string) error {
 	return nil
 }
 
-// Volume returns a volume that was seeded; sandbox.ErrNotFound if none was.
-func (a *App) Volume(ctx context.Context, name string) (*Volume, error) {
+// Volume returns a volume that was seeded on a backend's engine; sandbox.ErrNotFound
+// if none was.
+func (a *App) Volume(ctx context.Context, backend, name string) (*Volume, error) {
 	if err := checkVolumeName(name); err != nil {
 		return nil, err
 	}
-	fact, err := a.registry.Fact(ctx, volumeFact(name))
+	fact, err := a.registry.Fact(ctx, volumeFact(backend, name))
 	if err != nil {
 		return nil, err
 	}
 	if fact == "" {
-		return nil, advice.With(fmt.Errorf("volume %q: %w", name, sandbox.ErrNotFound), "fill it with `atoll volumes seed "+name+"`")
+		return nil, advice.With(fmt.Errorf("volume %q: %w", name, sandbox.ErrNotFound), "fill it with `atoll volumes seed "+name+" --backend "+backend+"`")
 	}
-	v := &Volume{}
+	v := &Volume{Backend: backend}
 	if err := json.Unmarshal([]byte(fact), v); err != nil {
 		return nil, fmt.Errorf("volume %q: %w", name, err)
 	}
-	engine, err := a.runtimes.docker(ctx, backendDocker)
+	engine, err := a.runtimes.docker(ctx, backend)
 	if err != nil {
 		return nil, err
 	}
@@ -69,31 +73,55 @@ func (a *App) Volume(ctx context.Context, name string) (*Volume, error) {
 		return nil, err
 	}
 	if _, ok := there[v.Engine]; !ok {
-		return nil, advice.With(fmt.Errorf("volume %q: the engine has lost it: %w", name, sandbox.ErrNotFound), "fill it again with `atoll volumes seed "+name+"`")
+		return nil, advice.With(fmt.Errorf("volume %q: the engine has lost it: %w", name, sandbox.ErrNotFound), "fill it again with `atoll volumes seed "+name+" --backend "+backend+"`")
 	}
 	v.UsedBy, err = engine.LayersOn(ctx, v.Engine)
 	return v, err
 }
 
-// Volumes returns those that were seeded.
-func (a *App) Volumes(ctx context.Context) ([]*Volume, error) {
-	v, err := a.Volume(ctx, PnpmStore)
-	if errors.Is(err, sandbox.ErrNotFound) {
-		return nil, nil
+// Volumes returns those that were seeded, on all engines.
+func (a *App) Volumes(ctx context.Context) (list []*Volume, err error) {
+	for _, backend := range engineBackends {
+		v, err := a.Volume(ctx, backend, PnpmStore)
+		if errors.Is(err, sandbox.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
 	}
-	if err != nil {
-		return nil, err
+	return list, nil
+}
+
+// engineBackends are those whose engines have volumes.
+var engineBackends = []string{backendDocker, backendPodman}
+
+// VolumeBackend is the backend whose engine keeps the volumes that are meant: the
+// one that was asked for, or that of the default agent's sandboxes, else Docker.
+func (a *App) VolumeBackend(asked string) (string, error) {
+	if asked == "" {
+		agent, err := a.Config.Resolve(a.Config.DefaultAgent())
+		if err != nil {
+			return "", err
+		}
+		if asked = backendDocker; agent.Sandbox.Backend == backendPodman {
+			asked = backendPodman
+		}
 	}
-	return []*Volume{v}, nil
+	if !slices.Contains(engineBackends, asked) {
+		return "", advice.With(fmt.Errorf("backend %q: it has no engine that keeps volumes", asked), "there are "+strings.Join(engineBackends, " and "))
+	}
+	return asked, nil
 }
 
 // SeedVolume fills a volume from an image, "" being the newest store that was
 // built. A volume that was filled from the same image is left alone.
-func (a *App) SeedVolume(ctx context.Context, name, from string, progress io.Writer) (v *Volume, made bool, err error) {
+func (a *App) SeedVolume(ctx context.Context, backend, name, from string, progress io.Writer) (v *Volume, made bool, err error) {
 	if err := checkVolumeName(name); err != nil {
 		return nil, false, err
 	}
-	engine, err := a.runtimes.docker(ctx, backendDocker)
+	engine, err := a.runtimes.docker(ctx, backend)
 	if err != nil {
 		return nil, false, err
 	}
@@ -101,13 +129,13 @@ func (a *App) SeedVolume(ctx context.Context, name, from string, progress io.Wri
 	if err != nil {
 		return nil, false, err
 	}
-	if v, err = a.Volume(ctx, name); err == nil && v.ImageID == info.ID {
+	if v, err = a.Volume(ctx, backend, name); err == nil && v.ImageID == info.ID {
 		return v, false, nil
 	}
 	if err != nil && !errors.Is(err, sandbox.ErrNotFound) {
 		return nil, false, err
 	}
-	v = &Volume{Name: name, Image: ref, ImageID: info.ID, Path: image.StorePath, Seeded: time.Now().UTC().Truncate(time.Second)}
+	v = &Volume{Name: name, Backend: backend, Image: ref, ImageID: info.ID, Path: image.StorePath, Seeded: time.Now().UTC().Truncate(time.Second)}
 	if v.Engine, err = engine.SeedVolume(ctx, name, info.ID, v.Path); err != nil {
 		return nil, false, fmt.Errorf("volume %q: %w", name, err)
 	}
@@ -122,7 +150,7 @@ func (a *App) keepVolume(ctx context.Context, v *Volume) error {
 	if err != nil {
 		return err
 	}
-	return a.registry.SetFact(ctx, volumeFact(v.Name), string(fact))
+	return a.registry.SetFact(ctx, volumeFact(v.Backend, v.Name), string(fact))
 }
 
 // storeImage is the image to fill a store from; one that is not there is pulled.
@@ -165,11 +193,11 @@ func (a *App) tidyVolumes(ctx context.Context, engine *docker.Runtime, current *
 
 // RemoveVolume removes a volume and everything of its name that is left on the
 // engine. One that a sandbox stands on stays.
-func (a *App) RemoveVolume(ctx context.Context, name string) error {
+func (a *App) RemoveVolume(ctx context.Context, backend, name string) error {
 	if err := checkVolumeName(name); err != nil {
 		return err
 	}
-	engine, err := a.runtimes.docker(ctx, backendDocker)
+	engine, err := a.runtimes.docker(ctx, backend)
 	if err != nil {
 		return err
 	}
@@ -182,5 +210,5 @@ func (a *App) RemoveVolume(ctx context.Context, name string) error {
 			return advice.With(err, "end what uses it first: `atoll sandbox list`")
 		}
 	}
-	return a.registry.SetFact(ctx, volumeFact(name), "")
+	return a.registry.SetFact(ctx, volumeFact(backend, name), "")
 }

@@ -14,7 +14,8 @@ func newVolumesCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "volumes",
 		Short: "Fill, list and remove the volumes that sandboxes share",
-		Long: `Fill, list and remove the volumes that sandboxes share, on the Docker engine.
+		Long: `Fill, list and remove the volumes that sandboxes share, on the Docker or Podman
+engine.
 
 There is one, ` + app.PnpmStore + `: the packages of a lockfile, so that pnpm install
 --offline works without a network. Nobody can change it: each sandbox writes to
@@ -55,16 +56,16 @@ func runVolumesList(ctx context.Context, e *env, asJSON bool) error {
 		fmt.Fprintln(e.Out, "No volumes. `atoll volumes seed "+app.PnpmStore+"` fills one.")
 		return nil
 	}
-	t := newTable("NAME", "IMAGE", "AT", "AGE", "USED BY")
+	t := newTable("NAME", "BACKEND", "IMAGE", "AT", "AGE", "USED BY")
 	for _, v := range volumes {
-		t.add(v.Name, v.Image, v.Path, ago(time.Since(v.Seeded)), fmt.Sprintf("%d sandboxes", len(v.UsedBy)))
+		t.add(v.Name, v.Backend, v.Image, v.Path, ago(time.Since(v.Seeded)), fmt.Sprintf("%d sandboxes", len(v.UsedBy)))
 	}
 	t.print(e.Out)
 	return nil
 }
 
 func newVolumesSeedCommand(e *env) *cobra.Command {
-	var from string
+	var from, backend string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "seed NAME",
@@ -76,20 +77,31 @@ sandboxes that stand on the old one keep it until they are gone.`,
   atoll volumes seed pnpm_store --from registry.example.com/team/pnpm-store:latest`,
 		Args: exactlyOne("volume"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runVolumesSeed(cmd.Context(), e, args[0], from, asJSON)
+			return runVolumesSeed(cmd.Context(), e, volumeOf{backend, args[0], from}, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "`image` to fill it from (default: the newest that `atoll images build pnpm-store` made)")
+	volumeBackendFlag(cmd, &backend)
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-func runVolumesSeed(ctx context.Context, e *env, name, from string, asJSON bool) error {
+// volumeOf says which volume is meant.
+type volumeOf struct{ backend, name, from string }
+
+func volumeBackendFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "backend", "", "docker or podman (default: the engine that sandboxes use)")
+}
+
+func runVolumesSeed(ctx context.Context, e *env, o volumeOf, asJSON bool) error {
 	a, err := e.open(ctx)
 	if err != nil {
 		return e.configError(err, asJSON)
 	}
-	v, made, err := a.SeedVolume(ctx, name, from, e.Err)
+	if o.backend, err = a.VolumeBackend(o.backend); err != nil {
+		return err
+	}
+	v, made, err := a.SeedVolume(ctx, o.backend, o.name, o.from, e.Err)
 	if err != nil {
 		return err
 	}
@@ -105,29 +117,36 @@ func runVolumesSeed(ctx context.Context, e *env, name, from string, asJSON bool)
 }
 
 func newVolumesRmCommand(e *env) *cobra.Command {
+	var backend string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "rm NAME",
 		Short:   "Remove a volume that no sandbox stands on",
 		Example: `  atoll volumes rm pnpm_store`,
 		Args:    exactlyOne("volume"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runVolumesRm(cmd.Context(), e, args[0], asJSON) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runVolumesRm(cmd.Context(), e, volumeOf{backend: backend, name: args[0]}, asJSON)
+		},
 	}
+	volumeBackendFlag(cmd, &backend)
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-func runVolumesRm(ctx context.Context, e *env, name string, asJSON bool) error {
+func runVolumesRm(ctx context.Context, e *env, o volumeOf, asJSON bool) error {
 	a, err := e.open(ctx)
 	if err != nil {
 		return e.configError(err, asJSON)
 	}
-	if err := a.RemoveVolume(ctx, name); err != nil {
+	if o.backend, err = a.VolumeBackend(o.backend); err != nil {
+		return err
+	}
+	if err := a.RemoveVolume(ctx, o.backend, o.name); err != nil {
 		return err
 	}
 	if asJSON {
-		return e.printJSON(map[string]any{"removed": name})
+		return e.printJSON(map[string]any{"removed": o.name})
 	}
-	_, err = fmt.Fprintf(e.Out, "Volume %s is removed\n", name)
+	_, err = fmt.Fprintf(e.Out, "Volume %s is removed\n", o.name)
 	return err
 }
