@@ -12,7 +12,8 @@ import (
 // account is what is known of an answer while it passes.
 type account struct {
 	asked     string
-	status    int
+	status    int // what the caller is told
+	answered  int // what the upstream said; 0: nothing yet
 	denied    string
 	firstByte time.Duration
 	heard     time.Time
@@ -132,7 +133,7 @@ func (x *exchange) outcome() usage.Outcome {
 			o.Tokens.Output = max(o.Tokens.Output, x.bounded(x.account.most()))
 			o.Estimated = true
 		}
-	case x.account.status >= 400 && x.account.status != 499 && x.account.events == 0 && x.account.firstByte > 0:
+	case x.account.answered >= 300:
 		// The upstream refused: that costs nothing.
 	default:
 		o.Estimated = true

@@ -24,7 +24,7 @@ func (x *exchange) call() bool {
 		return x.fail(err)
 	}
 	x.account.firstByte = time.Since(x.start)
-	x.account.status = a.Status
+	x.account.status, x.account.answered = a.Status, a.Status
 	if a.Status == 200 && contentType(a.Get("content-type")) == eventStream {
 		return x.stream(l, &a)
 	}

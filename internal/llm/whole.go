@@ -20,6 +20,7 @@ func (x *exchange) wholeAnswer(l *link, a *h1.Response) bool {
 	x.w.head = x.appendDown(x.w.head, a)
 	answer, err := x.readWhole(l, a)
 	if err != nil {
+		x.account.count(len(x.body)) // what has come of it was made, and is paid for
 		return x.fail(err)
 	}
 	if a.Status < 300 && x.route.shape != ask.Count {

@@ -41,7 +41,7 @@ func TestExecResults(t *testing.T) {
 		{name: "input that is not read", command: machine.Command{Argv: []string{"true"}, Stdin: bytes.NewReader(make([]byte, 10<<20))}},
 		{name: "arguments that are not text", command: machine.Command{Argv: []string{"printf", "%s", "a\xff\x01\nb\"\\é"}}, wantOut: "a\xff\x01\nb\"\\é"},
 		{name: "its own session", command: machine.Command{Shell: `[ "$(ps -o sid= -p $$ | tr -d ' ')" = $$ ] && echo leader`}, wantOut: "leader\n"},
-		{name: "no descriptors but the standard ones", command: machine.Command{Shell: "ls /proc/$$/fd | tr '\\n' ' '"}, wantOut: "0 1 2 "},
+		{name: "no descriptors but the standard ones", command: machine.Command{Shell: "ls /proc/$$/fd; :"}, wantOut: "0\n1\n2\n"},
 		{name: "no signal blocked or ignored", command: machine.Command{Argv: []string{"grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"}}, wantOut: "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n"},
 	}
 	for _, tt := range tests {
