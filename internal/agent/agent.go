@@ -17,6 +17,7 @@ type Model struct {
 	Asker
 	ContextWindow int64 // tokens; 0: unknown, and never compacted for
 	MaxTokens     int64 // of an answer
+	Plain         bool  // it does not think, whatever it is told
 }
 
 // Asker puts a question to a model: *chat.Client does.
@@ -48,6 +49,7 @@ type Agent struct {
 	Transcript *Transcript
 	Limits     Limits
 	Watch      func(Event) // nil: nobody watches
+	Thinking   chat.Level  // how much models think before they answer
 }
 
 // Outcome is how a run ended, also when it failed.

@@ -66,10 +66,14 @@ func (r *run) askOne(ctx context.Context, m *Model) (answer *chat.Answer, err er
 }
 
 func (r *run) request(m *Model) *chat.Request {
-	return &chat.Request{
-		Model: m.ID, System: r.System, MaxTokens: m.MaxTokens,
+	q := &chat.Request{
+		Model: m.ID, System: r.System, MaxTokens: m.MaxTokens, Thinking: r.Thinking,
 		Messages: r.Transcript.Messages(), Functions: r.Tools.Functions(),
 	}
+	if m.Plain {
+		q.Thinking = ""
+	}
+	return q
 }
 
 func (r *run) heard(m *Model, answer *chat.Answer) {

@@ -41,7 +41,10 @@ type AgentOptions struct {
 	Branch  string            // key of the branch that its commits are for; "" if none are wanted
 	System  string            // more instructions
 	Headers map[string]string // that go with its model calls, see grant.Headers
-	Models  *Models           // the proxy to ask through; nil opens one for this agent alone
+	// Thinking is how much models think; Trace is the trace that it all belongs to.
+	Thinking chat.Level
+	Trace    string
+	Models   *Models // the proxy to ask through; nil opens one for this agent alone
 }
 
 // Worker is an agent with everything it works with. Close it.
@@ -116,7 +119,7 @@ func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err erro
 	w.undo = append(w.undo, func() error { w.Box.Release(); return nil })
 	w.Plan, w.Notices = w.Box.Plan, w.Box.Notices
 	w.Tools = agent.Toolset{Set: w.Box.Set}
-	w.Limits, w.Watch = o.Limits, o.Watch
+	w.Limits, w.Watch, w.Thinking = o.Limits, o.Watch, o.Thinking
 	if err := w.prepareBranch(ctx); err != nil {
 		return err
 	}

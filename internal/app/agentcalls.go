@@ -54,7 +54,7 @@ func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err
 		if err != nil {
 			return err
 		}
-		w.Models = append(w.Models, agent.Model{Name: c.name, ID: c.id, Asker: asker, ContextWindow: c.window, MaxTokens: c.maxTokens})
+		w.Models = append(w.Models, agent.Model{Name: c.name, ID: c.id, Asker: asker, ContextWindow: c.window, MaxTokens: c.maxTokens, Plain: c.plain})
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (w *Worker) door(models *Models, o *AgentOptions, ids []string) (llm.Door, 
 		return nil, err
 	}
 	terms.Run, terms.Budget, terms.Until = w.Run, o.Budget, time.Now().Add(agentLife)
-	terms.BodyPolicy, terms.Headers = llm.StrictPolicy, o.Headers
+	terms.BodyPolicy, terms.Headers, terms.Trace = llm.StrictPolicy, o.Headers, o.Trace
 	return llm.TermsDoor(terms, Limits(&models.config, &w.Plan.Agent.LLM))
 }
 

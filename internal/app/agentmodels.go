@@ -20,6 +20,7 @@ import (
 type candidate struct {
 	name, id, api     string
 	window, maxTokens int64
+	plain             bool // it is written that it does not reason
 }
 
 type candidates []candidate
@@ -39,7 +40,7 @@ const (
 )
 
 // scriptedCandidate is the scripted model.
-var scriptedCandidate = candidate{scriptedProvider + "/" + scriptedModel, scriptedModel, chat.APICompletions, 128 << 10, 0}
+var scriptedCandidate = candidate{scriptedProvider + "/" + scriptedModel, scriptedModel, chat.APICompletions, 128 << 10, 0, false}
 
 // agentModels is the proxy of an agent, opened if it has none yet, and the models
 // that it may ask there, the first choice first.
@@ -130,6 +131,7 @@ func (a *App) candidate(cfg *config.LLM, name string) (candidate, error) {
 	for _, m := range a.Config.Models().Providers[provider].Models {
 		if m.ID == id {
 			c.window, c.maxTokens = whole(m.ContextWindow), whole(m.MaxTokens)
+			c.plain = m.Reasoning != nil && !*m.Reasoning
 		}
 	}
 	return c, nil

@@ -328,6 +328,29 @@ func fill(t *testing.T, path string) {
 	}
 }
 
+// The password of an openclaw.json lets in where its mode says so, and its token does not.
+func TestGatewayPassword(t *testing.T) {
+	t.Parallel()
+	s, _ := gatewaySite(t)
+	s.set("gateway.auth", map[string]any{"mode": "password", "token": "a token that does not count", "password": "open sesame"})
+	g := s.gateway(time.Minute)
+	for shown, want := range map[string]int{"open sesame": http.StatusOK, "a token that does not count": http.StatusUnauthorized, "open": http.StatusUnauthorized} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+g.address+"/api/v1/ai/agents", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+shown)
+		answer, err := (&http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%q: %d, want %d", shown, answer.StatusCode, want)
+		}
+	}
+}
+
 // A revoked token's connection ends within a second or so, and opens nothing more.
 func TestGatewayRevokedConnection(t *testing.T) {
 	t.Parallel()

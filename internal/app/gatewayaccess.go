@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ const gatewayTokenFile = "gateway.token"
 const (
 	ownTokenVariable      = "ATOLL_GATEWAY_TOKEN"
 	openclawTokenVariable = "OPENCLAW_GATEWAY_TOKEN"
+	passwordVariable      = "OPENCLAW_GATEWAY_PASSWORD"
 )
 
 // GatewayTokens is where tokens of the gateway are made and verified.
@@ -74,9 +76,11 @@ func (g *Gateway) setFixed(ctx context.Context, s *Settings, c *config.Gateway) 
 	if err != nil {
 		return err
 	}
-	if !written.IsEmpty() {
-		tokens["gateway.auth.token"] = written
+	password, err := s.writtenPassword(c)
+	if err != nil {
+		return err
 	}
+	maps.Copy(tokens, map[string]secret.Value{"gateway.auth.token": written, "gateway.auth.password": password})
 	g.access.Desk.SetFixed(tokens)
 	has, err := g.access.Desk.HasTokens(ctx)
 	if err != nil {
@@ -91,8 +95,28 @@ func (g *Gateway) setFixed(ctx context.Context, s *Settings, c *config.Gateway) 
 	return nil
 }
 
+// writtenPassword is gateway.auth.password, where the mode asks for one.
+func (s *Settings) writtenPassword(c *config.Gateway) (secret.Value, error) {
+	if !c.ByPassword {
+		return secret.Value{}, nil
+	}
+	password, err := s.written("gateway.auth.password", c.Password)
+	if err == nil && password.IsEmpty() {
+		password = secret.New(s.getenv(passwordVariable))
+	}
+	if err == nil && password.IsEmpty() {
+		err = advice.With(errors.New("gateway.auth.mode is password, and gateway.auth.password is missing"), "set it, or the variable "+passwordVariable)
+	}
+	return password, err
+}
+
 // writtenToken is gateway.auth.token.
 func (s *Settings) writtenToken(t *config.Secret) (secret.Value, error) {
+	return s.written("gateway.auth.token", t)
+}
+
+// written is a secret of the configuration.
+func (s *Settings) written(name string, t *config.Secret) (secret.Value, error) {
 	switch {
 	case t == nil:
 		return secret.Value{}, nil
@@ -101,7 +125,7 @@ func (s *Settings) writtenToken(t *config.Secret) (secret.Value, error) {
 	case t.Ref.Source == "env":
 		return secret.New(s.getenv(t.Ref.ID)), nil
 	}
-	return secret.Value{}, advice.With(fmt.Errorf("gateway.auth.token: a token in %q cannot be read here", t.Ref.Source), "keep it in the variable "+ownTokenVariable+", or make one with `atoll token create`")
+	return secret.Value{}, advice.With(fmt.Errorf("%s: what is in %q cannot be read here", name, t.Ref.Source), "keep it in the variable "+ownTokenVariable+", or make one with `atoll token create`")
 }
 
 // localToken reads the token for local clients, making it if it is needed. It is
@@ -138,7 +162,7 @@ func (g *Gateway) checkDoor(ctx context.Context, listen []string) error {
 		if err != nil {
 			return err
 		}
-		if written, err := g.app.writtenToken(g.config.Token); err != nil || len(tokens) > 0 || !written.IsEmpty() || g.app.getenv(ownTokenVariable)+g.app.getenv(openclawTokenVariable) != "" {
+		if written, err := g.app.writtenToken(g.config.Token); err != nil || len(tokens) > 0 || !written.IsEmpty() || g.config.ByPassword || g.app.getenv(ownTokenVariable)+g.app.getenv(openclawTokenVariable) != "" {
 			return err
 		}
 		return advice.With(fmt.Errorf("gateway on %s: there is no token to let anybody in with", address), "make one with `atoll token create --scope admin`")

@@ -32,7 +32,7 @@ const billPatience = 3 * time.Second
 // Begin accepts a task.
 func (r restRuns) Begin(ctx context.Context, t *rest.Task) (*run.Begun, error) {
 	request, err := r.runs.request(ctx, &Task{
-		ID: t.ID, Variant: t.GraphID, AgentID: t.Agent, Account: t.Account, Model: t.Model,
+		ID: t.ID, Variant: t.GraphID, AgentID: t.Agent, Account: t.Account, Trace: t.Trace, Model: t.Model,
 		Messages: t.Messages, Budget: t.Budget, Timeout: t.Timeout, Memory: t.Memory, Branch: t.Branch,
 	})
 	if err != nil {

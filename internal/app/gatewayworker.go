@@ -109,9 +109,10 @@ func (g *GatewayWorker) options(job *session.Job, tell func(session.Event)) Agen
 		Who:   Who{AgentID: job.Agent, SessionKey: job.Key, Account: payer(job.Account, job.Headers), MostBoxes: job.Quota.Sandboxes},
 		Model: cmp.Or(terms.Model, job.Model), SessionID: cmp.Or(terms.Transcript, job.Session), Run: cmp.Or(terms.Run, TaskRun(job.Account, job.ID)),
 		System: job.System, Headers: job.Headers, Models: g.models, Branch: terms.Branch, HostTools: terms.HostTools,
-		Limits: agent.Limits{Time: job.Timeout, Turns: terms.Turns, Tokens: terms.Tokens},
-		Budget: grant.Budget{MicroUSD: terms.MicroUSD, Day: job.Quota.MicroUSD},
-		Watch:  func(e agent.Event) { tell(sessionEvent(&e)) },
+		Limits:   agent.Limits{Time: job.Timeout, Turns: terms.Turns, Tokens: terms.Tokens},
+		Budget:   grant.Budget{MicroUSD: terms.MicroUSD, Day: job.Quota.MicroUSD},
+		Watch:    func(e agent.Event) { tell(sessionEvent(&e)) },
+		Thinking: chat.Level(job.Levels[session.ThinkingLevel]), Trace: job.Trace,
 	}
 }
 

@@ -181,6 +181,46 @@ func TestInvariant_SESSION_MODEL_OVERRIDE(t *testing.T) {
 	}
 }
 
+// How much a model is to think, and the trace that a task belongs to, go along with
+// its calls and no other's; a task's own level is for it alone.
+func TestThinkingAndTraceReachTheModel(t *testing.T) {
+	t.Parallel()
+	s, upstream := gatewaySite(t)
+	o, _ := s.hire()
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	high := "high"
+	if _, err := o.Patch(t.Context(), ann, "main", sessions.Patch{Levels: map[string]*string{sessions.ThinkingLevel: &high}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ id, key, thinking, trace, effort string }{
+		{"t1", "main", "", trace, "high"}, {"t2", "main", "low", "", "low"}, {"t3", "main", "off", "", ""}, {"t4", "other", "", "", ""},
+	} {
+		before := len(upstream.Requests())
+		o.ask(ann, sessions.Task{ID: c.id, Key: c.key, Message: "x", Terms: sessions.Terms{Thinking: c.thinking}, Trace: c.trace})
+		if rec := o.over(ann, c.id); rec.State != sessions.Done {
+			t.Fatalf("%+v", rec)
+		}
+		for _, r := range upstream.Requests()[before:] {
+			var body struct {
+				Effort string `json:"reasoning_effort"`
+			}
+			if err := json.Unmarshal(r.Body, &body); err != nil || body.Effort != c.effort {
+				t.Errorf("%s: %q, want %q (%v)", c.id, body.Effort, c.effort, err)
+			}
+			parent, said := r.Header.Get("Traceparent"), r.Header.Get("x-litellm-spend-logs-metadata")
+			if strings.HasPrefix(parent, "00-"+trace+"-") != (c.trace != "") || strings.Contains(said, `"existing_trace_id":"`+trace+`"`) != (c.trace != "") {
+				t.Errorf("%s: traceparent %q, metadata %s", c.id, parent, said)
+			}
+		}
+	}
+	for _, bad := range []sessions.Task{{Terms: sessions.Terms{Thinking: "hardest"}}, {Trace: "no trace"}} {
+		bad.ID, bad.Key, bad.Message = "bad", "main", "x"
+		if _, _, err := o.Submit(t.Context(), ann, bad); !errors.Is(err, sessions.ErrInvalid) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+}
+
 // Two accounts with the same keys share neither sandbox nor transcript, a
 // transcript survives a restart, can be shortened, and is gone when deleted.
 func TestSessionsOfAccounts(t *testing.T) {

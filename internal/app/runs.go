@@ -97,6 +97,7 @@ type Task struct {
 	AgentID  string
 	Account  string
 	Session  string
+	Trace    string // that it belongs to, see package trace
 	Model    string // provider/id; "" is the agent's own
 	Messages []chat.Message
 	Budget   grant.Budget
@@ -133,7 +134,7 @@ func (r *Runs) request(ctx context.Context, t *Task) (*run.Request, error) {
 		return nil, err
 	}
 	return &run.Request{
-		ID: cmp.Or(t.ID, NewRunID()), Variant: t.Variant, Account: t.Account, Agent: agent.ID, Session: t.Session,
+		ID: cmp.Or(t.ID, NewRunID()), Variant: t.Variant, Account: t.Account, Agent: agent.ID, Session: t.Session, Trace: t.Trace,
 		Model: model.id, API: model.api, Window: model.window, MaxTokens: model.maxTokens, Embeddings: embeds.id,
 		Messages: t.Messages, Budget: t.Budget, Branch: t.Branch, TimeoutMs: t.Timeout.Milliseconds(), Memory: t.Memory,
 	}, nil

@@ -16,9 +16,10 @@ type gatewayFile struct {
 }
 
 type gatewayAuthFile struct {
-	Mode  *string  `json:"mode" enum:"none|token|password|trusted-proxy" doc:"OpenClaw's choice. Here every caller has a token, whatever it says."`
-	Token *Secret  `json:"token" doc:"A token that may do everything, for all accounts."`
-	_     struct{} `accept:"gateway.auth"`
+	Mode     *string  `json:"mode" enum:"none|token|password|trusted-proxy" doc:"Which of the two counts: token or password. With none or trusted-proxy no gateway starts."`
+	Token    *Secret  `json:"token" doc:"A token that may do everything, for all accounts."`
+	Password *Secret  `json:"password" doc:"A password that does the same."`
+	_        struct{} `accept:"gateway.auth"`
 }
 
 type gatewayTLSFile struct {

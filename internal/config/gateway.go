@@ -17,6 +17,8 @@ type Gateway struct {
 	TrustedNetwork []string      `json:"trustedNetwork,omitzero"`
 	Hosts          []string      `json:"hosts,omitzero"`
 	Token          *Secret       `json:"token,omitempty"`
+	Password       *Secret       `json:"password,omitempty"`
+	ByPassword     bool          `json:"byPassword,omitzero"` // auth.mode is password
 	TLS            GatewayTLS    `json:"tls,omitzero"`
 	Origins        []string      `json:"allowedOrigins,omitzero"`
 	Limits         GatewayLimits `json:"limits"`
@@ -52,7 +54,9 @@ func (c *Config) Gateway() (Gateway, error) {
 	set(&g.Bind, f.Bind)
 	set(&g.CustomBindHost, f.CustomBindHost)
 	g.TrustedNetwork, g.Hosts = slices.Clone(f.TrustedNetwork), slices.Clone(f.Hosts)
-	g.Token = orEmpty(f.Auth).Token
+	if err := g.authenticate(orEmpty(f.Auth)); err != nil {
+		return g, err
+	}
 	g.Origins = slices.DeleteFunc(slices.Clone(orEmpty(f.ControlUI).AllowedOrigins), func(o string) bool { return o == anyOrigin })
 	limits := orEmpty(f.Limits)
 	set(&g.Limits.Connections, limits.Connections)
@@ -62,6 +66,26 @@ func (c *Config) Gateway() (Gateway, error) {
 	set(&g.Limits.Sandboxes, limits.Sandboxes)
 	set(&g.Limits.USD, limits.USD)
 	return g, c.gatewayPlace(&g, orEmpty(f.TLS))
+}
+
+// authenticate settles what callers show, as OpenClaw does: of a token and a password
+// the one that the mode names, the token if it names none.
+func (g *Gateway) authenticate(f *gatewayAuthFile) error {
+	mode := *orEmpty(f.Mode)
+	if mode == "" && f.Token == nil && f.Password != nil {
+		mode = "password"
+	}
+	switch g.ByPassword = mode == "password"; {
+	case mode == "none":
+		return advice.With(errors.New("gateway.auth.mode: none would let everybody in"), `set it to "token"; programs of the gateway's own user need none, they come through its socket`)
+	case mode == "trusted-proxy":
+		return advice.With(errors.New("gateway.auth.mode: trusted-proxy is not supported: what a proxy says of its callers is not believed"), `set it to "token", and give the proxy a token of atoll token for each account`)
+	case g.ByPassword:
+		g.Password = f.Password
+	default:
+		g.Token = f.Token
+	}
+	return nil
 }
 
 // gatewayPlace settles what depends on several keys. Files of OpenClaw may leave

@@ -69,7 +69,7 @@ var acceptedKeys = map[string][]string{
 		"http", "mode", "nodes", "portals", "publicOrigin", "push", "reload", "remote", "roles", "tailscale",
 		"terminal", "tools", "trustedProxies", "webchat",
 	},
-	"gateway.auth": {"allowTailscale", "identityScopes", "password", "rateLimit", "trustedProxy"},
+	"gateway.auth": {"allowTailscale", "identityScopes", "rateLimit", "trustedProxy"},
 	"gateway.tls":  {"autoGenerate", "caPath"},
 	"gateway.controlUi": {
 		"allowExternalEmbedUrls", "allowInsecureAuth", "automaticallyFetchFavicons", "basePath", "chatMessageMaxWidth", "communityInvite",

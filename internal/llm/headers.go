@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/llm/h1"
+	"github.com/atoll-run/atoll/internal/trace"
 )
 
 // headers are what the upstream is told about a caller, ready to be sent. The
@@ -35,6 +36,9 @@ func newHeaders(s *audit.Subject, added map[string]string) (headers, error) {
 		return headers{}, err
 	}
 	own := map[string]string{grant.EndUserHeader: s.Account, grant.RunHeader: s.Run}
+	if trace.IsID(s.Trace) {
+		own[trace.Header] = trace.Parent(s.Trace, s.Run)
+	}
 	if s.Account == "" {
 		delete(own, grant.EndUserHeader)
 	}

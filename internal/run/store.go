@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -50,12 +51,29 @@ func (s Store) accept(ctx context.Context, r *Request, now time.Time) (fresh boo
 		if err := tx.QueryRowContext(ctx, "SELECT request FROM runs WHERE id = ?", r.ID).Scan(&had); err != nil {
 			return err
 		}
-		if had != string(text) {
-			return fmt.Errorf("run %s: %w", r.ID, ErrOther)
+		if same, err := isSame(had, r); err != nil || !same {
+			return errors.Join(err, fmt.Errorf("run %s: %w", r.ID, ErrOther))
 		}
 		return nil
 	})
 	return fresh, err
+}
+
+// isSame reports whether a request was made before. Who asks again is within another
+// trace, and asks for the same.
+func isSame(had string, r *Request) (bool, error) {
+	var before Request
+	if err := json.Unmarshal([]byte(had), &before); err != nil {
+		return false, err
+	}
+	again := *r
+	before.Trace, again.Trace = "", ""
+	first, err := json.Marshal(&before, json.Deterministic(true))
+	if err != nil {
+		return false, err
+	}
+	second, err := json.Marshal(&again, json.Deterministic(true))
+	return bytes.Equal(first, second), err
 }
 
 // save writes a receipt and its step down.

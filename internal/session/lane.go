@@ -33,6 +33,7 @@ type task struct {
 	seq    int64
 	said   strings.Builder // of the message that the model is at
 	over   bool
+	level  string // of what is told, see VerboseLevel
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc

@@ -68,6 +68,12 @@ type Settings struct {
 	Levels map[string]string `json:"levels,omitempty"`
 }
 
+// The levels that have an effect here; others are kept for clients.
+const (
+	ThinkingLevel = "thinkingLevel" // how much models think, of chat.Levels
+	VerboseLevel  = "verboseLevel"  // "full": those who are told of tools are told their results
+)
+
 // Patch changes settings: a nil field stays, a field of "" or an empty map is
 // cleared; of Levels only those that are named.
 type Patch struct {
@@ -88,6 +94,7 @@ type Task struct {
 	Timeout time.Duration     // 0 is the default
 	Terms   Terms             // how it is carried out
 	Quota   Quota             // of who asked; no part of what was asked
+	Trace   string            // that it belongs to, see package trace; not kept
 	Origin  string            // of the connection that asked, which alone is told about tools; not kept
 }
 
@@ -97,6 +104,7 @@ type Terms struct {
 	Model      string `json:"model,omitempty"`      // provider/id, for this task alone
 	Transcript string `json:"transcript,omitempty"` // id of the conversation; "" is the session's own
 	Run        string `json:"run,omitempty"`        // id of the receipt; "" is one made of the task's
+	Thinking   string `json:"thinking,omitempty"`   // how much the model thinks, of chat.Levels; "" is the session's
 	Branch     string `json:"branch,omitempty"`     // key of the branch that its commits are for
 	Turns      int    `json:"turns,omitzero"`       // answers of the model at most; 0 is the default
 	Tokens     int64  `json:"tokens,omitzero"`      // read and written at most; 0 is the default
@@ -214,6 +222,7 @@ type Event struct {
 	Text    string     // Said: everything of the message so far; Ended: the answer
 	Call    *chat.Call // Called, Returned
 	Result  string     // Returned
+	Verbose string     // the session's VerboseLevel when the task began
 	IsError bool
 	TookMs  float64     // Returned
 	Usage   *chat.Usage // Used, Ended

@@ -5,13 +5,16 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/trace"
 )
 
 // maxTaskID bounds an idempotency key, in bytes.
@@ -76,6 +79,10 @@ func (s *Service) check(t *Task) (err error) {
 		return fmt.Errorf("%w: the message is not text", ErrInvalid)
 	case len(t.Account) > maxTaskID || t.Account != "" && !isAccount(t.Account):
 		return fmt.Errorf("%w: the account cannot be sent in a header", ErrInvalid)
+	case t.Terms.Thinking != "" && !isThinking(t.Terms.Thinking):
+		return fmt.Errorf("%w: the thinking level is one of %v", ErrInvalid, chat.Levels())
+	case t.Trace != "" && !trace.IsID(t.Trace):
+		return fmt.Errorf("%w: the trace has no id of a trace", ErrInvalid)
 	case t.Timeout < 0 || t.Timeout > s.Limits.MaxTimeout:
 		return fmt.Errorf("%w: the time limit is not between 0 and %v", ErrInvalid, s.Limits.MaxTimeout)
 	}
@@ -86,6 +93,8 @@ func (s *Service) check(t *Task) (err error) {
 	t.Headers, err = checkHeaders(t.Headers)
 	return err
 }
+
+func isThinking(level string) bool { return slices.Contains(chat.Levels(), chat.Level(level)) }
 
 func checkHeaders(headers map[string]string) (map[string]string, error) {
 	if len(headers) == 0 {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -62,15 +63,23 @@ func (s *Service) begin(ctx context.Context, t *task) (*Job, error) {
 	}
 	t.mu.Lock()
 	t.record.State, t.record.Started, t.record.Session = rec.State, rec.Started, rec.Session
+	t.level = e.Levels[VerboseLevel]
 	t.mu.Unlock()
 	s.tell(t, Event{Kind: Started})
-	return &Job{Task: rec.Task, Agent: rec.Agent, Session: e.ID, Model: e.Model, Headers: maps.Clone(e.Headers), Levels: maps.Clone(e.Levels)}, nil
+	return &Job{Task: rec.Task, Agent: rec.Agent, Session: e.ID, Model: e.Model, Headers: maps.Clone(e.Headers), Levels: merged(e.Levels, thinking(rec.Terms.Thinking))}, nil
+}
+
+func thinking(level string) map[string]string {
+	if level == "" {
+		return nil
+	}
+	return map[string]string{ThinkingLevel: level}
 }
 
 // merged is what is said, with what is said anew over it.
 func merged(base, over map[string]string) map[string]string {
 	if len(over) == 0 {
-		return base
+		return maps.Clone(base)
 	}
 	all := maps.Clone(base)
 	if all == nil {
@@ -106,6 +115,7 @@ func (s *Service) tell(t *task, e Event) {
 	t.seq++
 	e.Seq, e.At = t.seq, time.Now().UTC()
 	e.Task, e.Key, e.Account, e.Agent, e.Origin = t.record.ID, t.record.Key, t.record.Account, t.record.Agent, t.record.Origin
+	e.Verbose = t.level
 	if e.Kind == Said {
 		t.said.WriteString(e.Delta)
 		e.Text = t.said.String()
@@ -130,8 +140,32 @@ func (s *Service) end(ctx context.Context, t *task, out *Outcome, failure error)
 	if err := s.keep(ctx, &rec); err != nil {
 		s.Logger.ErrorContext(ctx, "the end of a task could not be written down; the next start will call it interrupted", "task", rec.ID, "session", rec.Key, "error", err)
 	}
+	s.log(ctx, &rec)
 	s.tell(t, Event{Kind: Ended, Text: rec.Text, Model: rec.Model, Usage: &rec.Usage, IsError: rec.State != Done, Notice: rec.Problem, Record: &rec})
 	close(t.done)
+}
+
+// log writes down that a task was worked on, as the span of a trace.
+func (s *Service) log(ctx context.Context, rec *Record) {
+	attrs := []slog.Attr{
+		slog.String("task", rec.ID), slog.String("session", rec.Key), slog.String("account", rec.Account), slog.String("state", string(rec.State)),
+		slog.String("model", rec.Model), slog.Time("accepted", rec.Accepted), slog.Time("began", rec.Started), slog.Duration("took", took(rec)),
+	}
+	if rec.Trace != "" {
+		attrs = append(attrs, slog.String("trace", rec.Trace))
+	}
+	if rec.Code != "" {
+		attrs = append(attrs, slog.String("code", rec.Code))
+	}
+	s.Logger.LogAttrs(ctx, slog.LevelInfo, "task over", attrs...)
+}
+
+// took is how long a task was worked on.
+func took(rec *Record) time.Duration {
+	if rec.Started.IsZero() {
+		return 0
+	}
+	return rec.Ended.Sub(rec.Started)
 }
 
 // judge tells how a task ended.

@@ -44,6 +44,30 @@ type Request struct {
 	Messages  []Message
 	Functions []Function
 	MaxTokens int64 // of the answer; 0: the provider's own limit, where it has one
+	Thinking  Level // how much the model thinks first
+}
+
+// Level is how much a model thinks before it answers; "" is its provider's to say.
+type Level string
+
+// The levels.
+const (
+	Off     Level = "off"
+	Minimal Level = "minimal"
+	Low     Level = "low"
+	Medium  Level = "medium"
+	High    Level = "high"
+)
+
+// Levels are all of them, the least first.
+func Levels() []Level { return []Level{Off, Minimal, Low, Medium, High} }
+
+// effort is the level where a provider is told one; "" where it is told nothing.
+func (l Level) effort() string {
+	if l == Off {
+		return ""
+	}
+	return string(l)
 }
 
 // Stop says why a model stopped.

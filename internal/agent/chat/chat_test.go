@@ -133,6 +133,39 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// How much a model thinks is said in each provider's own words, or not at all.
+func TestThinking(t *testing.T) {
+	begins := []chat.Message{{Role: chat.User, Text: "hi"}}
+	goesOn := append(begins, chat.Message{Role: chat.Assistant, Calls: []chat.Call{{ID: "1", Name: "f", Args: "{}"}}}, chat.Message{Role: chat.Tool, CallID: "1", Text: "x"})
+	for _, c := range []struct {
+		api      string
+		level    chat.Level
+		messages []chat.Message
+		effort   any
+		budget   any
+		most     any
+	}{
+		{chat.APICompletions, chat.High, begins, "high", nil, nil},
+		{chat.APICompletions, chat.Low, goesOn, "low", nil, nil},
+		{chat.APICompletions, chat.Off, begins, nil, nil, nil},
+		{chat.APICompletions, "", begins, nil, nil, nil},
+		{chat.APIMessages, chat.Medium, begins, nil, 8192.0, 8192.0 + 1000},
+		{chat.APIMessages, chat.Medium, goesOn, nil, nil, 1000.0},
+		{chat.APIMessages, chat.Off, begins, nil, nil, 1000.0},
+	} {
+		m := answering(t, http.StatusOK, "")
+		r := &chat.Request{Model: "m", Messages: c.messages, Thinking: c.level}
+		if c.most != nil {
+			r.MaxTokens = 1000
+		}
+		_, _ = client(t, chat.Provider{API: c.api, BaseURL: m.URL}).Ask(t.Context(), r, func(string) {}) // the answer is empty
+		thinking, _ := m.asked["thinking"].(map[string]any)
+		if m.asked["reasoning_effort"] != c.effort || thinking["budget_tokens"] != c.budget || m.asked["max_tokens"] != c.most {
+			t.Errorf("%s %q: %v", c.api, c.level, m.asked)
+		}
+	}
+}
+
 func TestBadAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int

@@ -27,6 +27,7 @@ type completionsBody struct {
 	Stream        bool                 `json:"stream"`
 	StreamOptions map[string]bool      `json:"stream_options"`
 	MaxTokens     int64                `json:"max_tokens,omitzero"`
+	Effort        string               `json:"reasoning_effort,omitempty"`
 }
 
 type completionsMessage struct {
@@ -58,7 +59,7 @@ type completionsFunction struct {
 }
 
 func (completions) body(r *Request) any {
-	b := completionsBody{Model: r.Model, Stream: true, StreamOptions: map[string]bool{"include_usage": true}, MaxTokens: r.MaxTokens}
+	b := completionsBody{Model: r.Model, Stream: true, StreamOptions: map[string]bool{"include_usage": true}, MaxTokens: r.MaxTokens, Effort: r.Thinking.effort()}
 	if r.System != "" {
 		b.Messages = append(b.Messages, completionsMessage{Role: "system", Content: &r.System})
 	}

@@ -30,6 +30,29 @@ type messagesBody struct {
 	Tools     []messagesTool `json:"tools,omitempty"`
 	Stream    bool           `json:"stream"`
 	MaxTokens int64          `json:"max_tokens"`
+	Thinking  *thinking      `json:"thinking,omitempty"`
+}
+
+// thinking lets a model think so many tokens before it answers.
+type thinking struct {
+	Type   string `json:"type"`
+	Budget int64  `json:"budget_tokens"`
+}
+
+// budgets are the tokens of the levels. The least is the protocol's own.
+func budgets() map[Level]int64 {
+	return map[Level]int64{Minimal: 1024, Low: 2048, Medium: 8192, High: 16384}
+}
+
+// think asks a model to think before the first step of its answer. In later steps the
+// protocol wants its thoughts back, which are not kept: those it takes without.
+func (b *messagesBody) think(r *Request) {
+	budget := budgets()[r.Thinking]
+	if n := len(r.Messages); budget == 0 || n == 0 || r.Messages[n-1].Role != User {
+		return
+	}
+	b.Thinking = &thinking{"enabled", budget}
+	b.MaxTokens += budget
 }
 
 type messagesStep struct {
@@ -56,6 +79,7 @@ type messagesTool struct {
 
 func (messages) body(r *Request) any {
 	b := messagesBody{Model: r.Model, System: r.System, Stream: true, MaxTokens: cmp.Or(r.MaxTokens, messagesMaxTokens)}
+	b.think(r)
 	for i := range r.Messages {
 		b.Messages = appendStep(b.Messages, &r.Messages[i])
 	}

@@ -110,7 +110,7 @@ func script() run.Variant {
 
 // Begin is what package app does with models and sandboxes.
 func (o *office) Begin(ctx context.Context, t *rest.Task) (*run.Begun, error) {
-	return o.runner.Begin(ctx, &run.Request{ID: t.ID, Variant: t.GraphID, Account: t.Account, Agent: "main", Model: cmp.Or(t.Model, "m"), Messages: t.Messages, Branch: t.Branch, TimeoutMs: t.Timeout.Milliseconds()})
+	return o.runner.Begin(ctx, &run.Request{ID: t.ID, Variant: t.GraphID, Account: t.Account, Trace: t.Trace, Agent: "main", Model: cmp.Or(t.Model, "m"), Messages: t.Messages, Branch: t.Branch, TimeoutMs: t.Timeout.Milliseconds()})
 }
 
 func (o *office) Limit(string, session.Quota) func() { return func() {} }

@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/trace"
 )
 
 // maxTurns bounds how many answers a message may ask for.
@@ -43,7 +44,7 @@ func (c *call) message(b *api.SendRequest) (*session.Task, error) {
 			Model: b.Model, Transcript: b.SessionID, Run: b.RunID, Branch: string(key), HostTools: b.HostTools,
 			Turns: b.MaxTurns, Tokens: b.Budget.Tokens, MicroUSD: int64(math.Ceil(b.Budget.USD * 1e6)),
 		},
-		Quota: c.quota(),
+		Quota: c.quota(), Trace: trace.Of(c.r.Header.Get(trace.Header)),
 	}, nil
 }
 

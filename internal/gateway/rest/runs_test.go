@@ -164,7 +164,8 @@ func TestCancelRun(t *testing.T) {
 func TestIdempotency(t *testing.T) {
 	o := newOffice(t, func(o *rest.Options) { o.Limits = &counter{most: 1} })
 	key := []string{rest.IdempotencyKey, "build 42"}
-	first, second := o.start("alice", "sleep 0.5; echo a", key...), o.start("alice", "sleep 0.5; echo a", key...)
+	first, second := o.start("alice", "sleep 0.5; echo a", key...), o.start("alice", "sleep 0.5; echo a",
+		append(key, "traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")...) // the same task of another trace
 	if first.ID != second.ID {
 		t.Errorf("%s, %s", first.ID, second.ID)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/pattern"
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/trace"
 )
 
 // Task is something for an agent to do.
@@ -21,6 +22,7 @@ type Task struct {
 	GraphID  string
 	Agent    string
 	Account  string
+	Trace    string // that the request belongs to; "" if it names none
 	Model    string
 	Messages []chat.Message
 	Budget   grant.Budget
@@ -62,6 +64,7 @@ func (c *call) task(b *api.RunRequest) (*Task, error) {
 		ID: id, GraphID: cmp.Or(b.GraphID, defaultGraph), Agent: b.Agent, Account: account, Model: b.Model, Messages: messages(b),
 		Budget:  grant.Budget{MicroUSD: int64(math.Ceil(b.Budget.USD * 1e6)), Tokens: b.Budget.Tokens},
 		Timeout: time.Duration(b.Timeout) * time.Second, Memory: b.Memory, Branch: string(key),
+		Trace: trace.Of(c.r.Header.Get(trace.Header)),
 	}, nil
 }
 

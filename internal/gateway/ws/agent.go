@@ -39,6 +39,7 @@ type agentParams struct {
 	SessionID   string            `json:"sessionId"`
 	System      string            `json:"extraSystemPrompt"`
 	Timeout     int64             `json:"timeout"`
+	Thinking    string            `json:"thinking"`
 	Headers     map[string]string `json:"outboundHeaders"`
 	Deliver     bool              `json:"deliver"`
 	Attachments []jsontext.Value  `json:"attachments"`
@@ -86,7 +87,7 @@ func (c *call) agent() (any, error) {
 		return nil, firstOf(err)
 	}
 	rec, existing, err := c.submit(session.Task{
-		ID: p.ID, Key: p.key(), Message: p.Message, System: p.System, Headers: p.Headers,
+		ID: p.ID, Key: p.key(), Message: p.Message, System: p.System, Headers: p.Headers, Terms: session.Terms{Thinking: p.Thinking},
 		Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Second, Origin: c.conn.id,
 	}, func(rec *session.Record) { c.respond(c.id, c.accepted(rec), nil) }, c.second)
 	switch {
@@ -148,7 +149,7 @@ func (c *call) knows(agent string) error {
 // happens to the task, for clients expect to hear that first; then is told its end.
 // Neither is told of a task that was there before.
 func (c *call) submit(t session.Task, accepted func(*session.Record), then func(*session.Record, error)) (*session.Record, bool, error) {
-	t.Account = c.caller.Account
+	t.Account, t.Trace = c.caller.Account, c.trace
 	quota := c.server.Access.Limiter.Quota(c.caller)
 	t.Quota = session.Quota{Sandboxes: quota.Sandboxes, MicroUSD: quota.MicroUSD}
 	end, err := c.server.Access.Limiter.Begin(c.ctx, c.caller)

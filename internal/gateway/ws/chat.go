@@ -32,6 +32,7 @@ func (c *call) send() (any, error) {
 		ID          string           `json:"idempotencyKey"`
 		Timeout     int64            `json:"timeoutMs"`
 		Agent       string           `json:"agentId"`
+		Thinking    string           `json:"thinking"`
 		Attachments []jsontext.Value `json:"attachments"`
 	}
 	if err := c.bind(&p); err != nil {
@@ -44,7 +45,7 @@ func (c *call) send() (any, error) {
 		return nil, invalid("message or attachment required")
 	}
 	rec, existing, err := c.submit(session.Task{
-		ID: p.ID, Key: of(p.Agent, p.Key), Message: p.Message, Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Millisecond, Origin: c.conn.id,
+		ID: p.ID, Key: of(p.Agent, p.Key), Message: p.Message, Terms: session.Terms{Thinking: p.Thinking}, Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Millisecond, Origin: c.conn.id,
 	}, func(rec *session.Record) { c.out.first(response(c.id, c.sent(rec, false), nil)) }, nil)
 	switch {
 	case err != nil:

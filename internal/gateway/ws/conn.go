@@ -29,6 +29,7 @@ type conn struct {
 	out     outbox
 	ctx     context.Context
 	version int
+	method  string // what the client showed: token or password
 	caller  *access.Caller
 	scopes  scopes
 	client  client

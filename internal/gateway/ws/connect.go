@@ -20,7 +20,17 @@ type connect struct {
 	Auth        struct {
 		Token       string `json:"token"`
 		DeviceToken string `json:"deviceToken"`
+		Password    string `json:"password"`
 	} `json:"auth"`
+}
+
+// shown is what a client shows to be let in, and what that is called: programs send
+// the password of a configuration where they have no token.
+func (p *connect) shown() (text, method string) {
+	if token := strings.TrimSpace(p.Auth.Token); token != "" || p.Auth.Password == "" {
+		return token, "token"
+	}
+	return p.Auth.Password, "password"
 }
 
 // client is what a client says of itself.

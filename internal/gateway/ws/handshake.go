@@ -1,6 +1,7 @@
 package ws
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -160,7 +161,8 @@ func (c *conn) read(params jsontext.Value) (*connect, *refusal) {
 
 // identify finds out whose client it is; own is the token of its device.
 func (c *conn) identify(p *connect) (caller *access.Caller, own secret.Value, no *refusal) {
-	token := strings.TrimSpace(p.Auth.Token)
+	token, method := p.shown()
+	c.method = method
 	switch {
 	case c.socket != nil && token == "" && p.Auth.DeviceToken == "":
 		return c.socket, own, nil
@@ -189,15 +191,13 @@ func (c *conn) identifyDevice(p *connect, token string) (*access.Caller, secret.
 			from = c.from
 		}
 	}
-	own := strings.TrimSpace(p.Auth.DeviceToken)
-	if own == "" {
-		own = token
-	}
+	signed := strings.TrimSpace(p.Auth.Token) // a password is not part of what is signed
+	own := cmp.Or(strings.TrimSpace(p.Auth.DeviceToken), token)
 	caller, fresh, err := c.server.Access.ConnectDevice(c.ctx, &access.Connect{
 		Proof: access.Proof{
 			ID: d.ID, PublicKey: d.PublicKey, Signature: d.Signature, SignedAt: d.SignedAt, Nonce: d.Nonce,
 			ClientID: p.Client.ID, Mode: p.Client.Mode, Role: "operator", Scopes: p.Scopes, Platform: p.Client.Platform, Family: p.Client.Family,
-			Tokens: slices.Compact([]string{token, own}),
+			Tokens: slices.Compact([]string{signed, own}),
 		},
 		Nonce: c.nonce, From: from, Token: token, DeviceToken: own,
 	})
@@ -230,6 +230,8 @@ func (c *conn) denied(p *connect, err error) *refusal {
 		return c.unpaired(p)
 	case errors.Is(err, access.ErrTooMany):
 		return c.unauthorized("rate_limited", "too many failed authentication attempts (retry later)")
+	case errors.Is(err, access.ErrDenied) && c.method == "password":
+		return c.unauthorized("password_mismatch", "gateway password mismatch ("+c.hint(p)+")")
 	case errors.Is(err, access.ErrDenied) && p.Auth.Token == "" && p.Auth.DeviceToken == "":
 		return c.unauthorized("token_missing", "gateway token missing ("+c.hint(p)+")")
 	case errors.Is(err, access.ErrDenied) && p.Auth.Token == "":
@@ -277,6 +279,12 @@ func nextStep(reason string) string {
 // hint says where a client's token comes from.
 func (c *conn) hint(p *connect) string {
 	switch {
+	case c.method == "password" && p.Client.isBrowser():
+		return "enter the password in Control UI settings"
+	case c.method == "password" && p.Client.isCLI():
+		return "set gateway.remote.password to match gateway.auth.password"
+	case c.method == "password":
+		return "provide gateway auth password"
 	case p.Client.isCLI() && c.direct && c.version >= protocol.V4:
 		return "use this gateway's gateway.auth.token or pair the device"
 	case p.Client.isCLI():

@@ -34,7 +34,7 @@ func (c *conn) auth(own secret.Value) map[string]any {
 	}
 	auth := map[string]any{"role": "operator", "scopes": slices.Clone(c.granted())}
 	if c.version >= protocol.V4 {
-		auth["method"] = "token"
+		auth["method"] = c.method
 	}
 	if !own.IsEmpty() {
 		auth["deviceToken"], auth["issuedAtMs"] = own.Reveal(), time.Now().UnixMilli()
@@ -57,7 +57,7 @@ func (c *conn) snapshot() map[string]any {
 	defaults := map[string]any{"defaultAgentId": agent, "mainKey": "main", "mainSessionKey": "agent:" + agent + ":main", "scope": "per-sender"}
 	snapshot := map[string]any{
 		"presence": presence, "health": c.health(c.ctx), "stateVersion": version,
-		"uptimeMs": time.Since(c.server.began).Milliseconds(), "sessionDefaults": defaults, "authMode": "token",
+		"uptimeMs": time.Since(c.server.began).Milliseconds(), "sessionDefaults": defaults, "authMode": c.method,
 	}
 	if c.version >= protocol.V4 {
 		defaults["modelConfigured"], defaults["ownership"], defaults["selectionRequired"] = true, "sole", false

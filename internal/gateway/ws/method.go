@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/trace"
 )
 
 // method is something that clients can ask for.
@@ -29,6 +30,7 @@ type call struct {
 	method *method
 	params jsontext.Value
 	ctx    context.Context
+	trace  string // that it belongs to; "" if it names none
 }
 
 // silence is what a method returns that has answered by itself.
@@ -90,7 +92,7 @@ func parse(version int, data []byte) (req protocol.Request, wrong string) {
 	if err := jsonx.Unmarshal(value, &frame); err != nil {
 		return req, "must be object"
 	}
-	return protocol.Request{Type: frame.Type, ID: frame.ID, Method: frame.Method, Params: []byte(frame.Params)}, ""
+	return protocol.Request{Type: frame.Type, ID: frame.ID, Method: frame.Method, Params: []byte(frame.Params), TraceParent: frame.Trace}, ""
 }
 
 // take answers one message.
@@ -108,13 +110,13 @@ func (c *conn) take(data []byte) {
 		c.respond(req.ID, nil, c.explain(req.Method, err))
 		return
 	}
-	c.server.Logger.DebugContext(c.ctx, "gateway request", "connection", c.id, "method", clip(req.Method, 100))
+	c.server.Logger.DebugContext(c.ctx, "gateway request", "connection", c.id, "method", clip(req.Method, 100), "trace", trace.Of(req.TraceParent))
 	m, no := c.find(&req)
 	if no != nil {
 		c.respond(req.ID, nil, no)
 		return
 	}
-	c.run(&call{conn: c, id: req.ID, method: m, params: jsontext.Value(req.Params), ctx: c.ctx})
+	c.run(&call{conn: c, id: req.ID, method: m, params: jsontext.Value(req.Params), ctx: c.ctx, trace: trace.Of(req.TraceParent)})
 }
 
 // find returns the method that was asked for, if the client may and asked right.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
+	"github.com/atoll-run/atoll/internal/secret"
 )
 
 // A task is answered twice; the same again is the same task.
@@ -119,6 +121,41 @@ func TestToolsAreToldToTheOrigin(t *testing.T) {
 	})
 }
 
+// What a tool printed is told only where the session says so.
+func TestResultsOfToolsAreToldWhenFull(t *testing.T) {
+	both(t, func(t *testing.T, version int) {
+		e := gateway(t, ws.Limits{}).connect(version, fixed)
+		for level, want := range map[string]int{"full": 1, "on": 0, "off": 0} {
+			e.must("sessions.patch", map[string]any{"key": level, "verboseLevel": level})
+			e.must("agent", map[string]any{"message": "tool", "idempotencyKey": level, "sessionKey": level})
+			f := e.event("agent", map[string]string{"runId": level, "stream": "tool", "data.phase": "result"})
+			content, _ := f.get("data", "result", "content").([]any)
+			if len(content) != want || want > 0 && !strings.Contains(string(f.raw), `"text":"hi"`) {
+				t.Errorf("%s: %s", level, f.raw)
+			}
+		}
+	})
+}
+
+// A task thinks as its session says, or as it says itself; a request names its trace.
+func TestLevelsAndTraceGoWithTheTask(t *testing.T) {
+	p := gateway(t, ws.Limits{})
+	e := p.connect(4, fixed)
+	e.must("sessions.patch", map[string]any{"key": "main", "thinkingLevel": "low"})
+	e.answer(e.ask("agent", map[string]any{"message": "a", "idempotencyKey": "a", "sessionKey": "main"}), 2)
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	e.say(map[string]any{"type": "req", "id": "traced", "method": "agent", "traceparent": "00-" + trace + "-00f067aa0ba902b7-01",
+		"params": map[string]any{"message": "b", "idempotencyKey": "b", "sessionKey": "main", "thinking": "high"}})
+	e.answer("traced", 2)
+	jobs := p.hand.seen()
+	if len(jobs) != 2 || jobs[0].Levels["thinkingLevel"] != "low" || jobs[0].Trace != "" || jobs[1].Levels["thinkingLevel"] != "high" || jobs[1].Trace != trace {
+		t.Errorf("%+v", jobs)
+	}
+	if f := e.call("agent", map[string]any{"message": "c", "idempotencyKey": "c", "thinking": "hardest"}); f.OK || f.Error.Code != "INVALID_REQUEST" {
+		t.Errorf("%s", f.raw)
+	}
+}
+
 func TestSessions(t *testing.T) {
 	both(t, func(t *testing.T, version int) {
 		e := gateway(t, ws.Limits{}).connect(version, fixed)
@@ -152,6 +189,41 @@ func TestSessions(t *testing.T) {
 		if f := e.must("sessions.list", nil); f.get("count") != 0.0 {
 			t.Errorf("%s", f.raw)
 		}
+	})
+}
+
+// A configuration's password lets in, a wrong one does not, and guessing is slowed down.
+func TestPassword(t *testing.T) {
+	both(t, func(t *testing.T, version int) {
+		p := gateway(t, ws.Limits{})
+		p.desk.SetFixed(map[string]secret.Value{"gateway.auth.password": secret.New("open sesame")})
+		h := offer(version, "")
+		h["auth"] = map[string]any{"password": "open sesame"}
+		e := p.dial()
+		e.event("connect.challenge", nil)
+		f := e.must("connect", h)
+		if f.text("snapshot", "authMode") != "password" || version == 4 && f.text("auth", "method") != "password" {
+			t.Errorf("%s", f.raw)
+		}
+		e.must("sessions.list", nil)
+		last := ""
+		for range 30 {
+			h["auth"] = map[string]any{"password": "open barley"}
+			e := p.dial()
+			e.event("connect.challenge", nil)
+			f := e.call("connect", h)
+			var details struct{ Code string }
+			if f.OK || json.Unmarshal(f.Error.Details, &details) != nil || strings.Contains(string(f.raw), "barley") {
+				t.Fatalf("%s", f.raw)
+			}
+			if last == "" && details.Code != "AUTH_PASSWORD_MISMATCH" {
+				t.Errorf("%s", f.raw)
+			}
+			if last = details.Code; last == "AUTH_RATE_LIMITED" {
+				return
+			}
+		}
+		t.Errorf("guessing goes on: %s", last)
 	})
 }
 

@@ -135,8 +135,11 @@ func (n *narrator) used(e *session.Event) []told {
 	return append(frames, agentEvent(e, t.seq, "usage", nil, fields{"outputTokens": e.Usage.Output}))
 }
 
-// tool tells of a tool that begins or ends. What it printed is not told: it may be
-// long, and the transcript has it.
+// maxResult bounds what is told of a tool's result; the transcript has it all.
+const maxResult = 64 << 10
+
+// tool tells of a tool that begins or ends. What it printed is told to those who asked
+// for everything.
 func (n *narrator) tool(e *session.Event) told {
 	t := n.turn(e)
 	t.seq++
@@ -149,6 +152,9 @@ func (n *narrator) tool(e *session.Event) told {
 		if e.Kind == session.Called {
 			data["args"] = arguments(e.Call.Args)
 		}
+	}
+	if e.Kind == session.Returned && e.Verbose == "full" {
+		data["result"] = fields{"content": []fields{{"type": "text", "text": clip(e.Result, maxResult)}}}
 	}
 	return agentEvent(e, t.seq, "tool", data, data)
 }

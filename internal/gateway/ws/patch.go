@@ -89,7 +89,7 @@ func take(p *session.Patch, name string, value jsontext.Value) error {
 		p.Model = &word
 	case name == "outboundHeaders":
 		return headers(p, value)
-	case name == "thinkingLevel" && word != "" && !isThinkingLevel(word):
+	case name == session.ThinkingLevel && word != "" && !slices.Contains(thinkingLevels(), word):
 		return invalid("invalid thinkingLevel (use " + strings.Join(thinkingLevels(), "|") + ")")
 	case slices.Contains(levels(), name):
 		p.Levels[name] = &word

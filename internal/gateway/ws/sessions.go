@@ -2,10 +2,10 @@ package ws
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/protocol"
 	"github.com/atoll-run/atoll/internal/session"
 )
@@ -297,6 +297,9 @@ func (c *call) about(subscribed bool) (any, error) {
 }
 
 // thinkingLevels are the words for how much a model thinks.
-func thinkingLevels() []string { return []string{"off", "minimal", "low", "medium", "high"} }
-
-func isThinkingLevel(level string) bool { return slices.Contains(thinkingLevels(), level) }
+func thinkingLevels() (names []string) {
+	for _, level := range chat.Levels() {
+		names = append(names, string(level))
+	}
+	return names
+}
