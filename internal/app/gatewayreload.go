@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 
@@ -36,17 +37,26 @@ func (g *Gateway) Reload(ctx context.Context, s *Settings) (*Reloaded, error) {
 		return nil, err
 	}
 	g.access.Limiter.SetDefaults(quota(&next))
-	err = errors.Join(g.worker.Models().reload(ctx), g.app.learnPrices(ctx, &llm))
+	err = errors.Join(g.worker.Models().reload(ctx, s, &llm), g.app.learnPrices(ctx, &llm))
 	if err != nil {
 		g.logger.WarnContext(ctx, "keys or prices could not be read again", "error", err)
 	}
 	return &Reloaded{Restart: g.app.changed(s, &g.config, &next)}, nil
 }
 
-// reload reads every key again.
-func (m *Models) reload(ctx context.Context) (err error) {
-	for _, pool := range m.pools {
-		err = errors.Join(err, pool.Reload(ctx))
+// reload reads every key again, from where the configuration says that it is now.
+func (m *Models) reload(ctx context.Context, s *Settings, now *config.LLM) (err error) {
+	for i, pool := range m.pools {
+		at := slices.IndexFunc(now.Providers, func(p config.LLMProvider) bool { return p.Name == m.config.Providers[i].Name })
+		if at < 0 {
+			err = errors.Join(err, pool.Reload(ctx))
+			continue
+		}
+		sources, problem := s.keySources(&now.Providers[at])
+		if problem == nil {
+			problem = pool.Replace(ctx, sources...)
+		}
+		err = errors.Join(err, problem)
 	}
 	return err
 }
@@ -61,7 +71,10 @@ func (a *App) changed(s *Settings, before, after *config.Gateway) (parts []strin
 		{"agents and their images", func(c *config.Config) (any, error) { return resolveAll(c) }},
 		{"llm", func(c *config.Config) (any, error) {
 			l, err := c.LLM()
-			l.Prices = nil
+			l.Prices, l.Providers = nil, slices.Clone(l.Providers)
+			for i := range l.Providers {
+				l.Providers[i].Keys = nil
+			}
 			return l, err
 		}},
 		{"runs and their variants", func(c *config.Config) (any, error) { return c.Runs() }},

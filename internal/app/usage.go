@@ -147,15 +147,22 @@ func (s *Settings) KeySource(k config.LLMKey) (secret.Source, error) {
 	return nil, errors.New("the configuration names no source of a key")
 }
 
-// KeyPool reads the keys of a provider.
-func (s *Settings) KeyPool(ctx context.Context, p *config.LLMProvider) (*secret.Pool, error) {
-	var sources []secret.Source
+func (s *Settings) keySources(p *config.LLMProvider) (sources []secret.Source, err error) {
 	for _, k := range p.Keys {
 		source, err := s.KeySource(k)
 		if err != nil {
 			return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 		}
 		sources = append(sources, source)
+	}
+	return sources, nil
+}
+
+// KeyPool reads the keys of a provider.
+func (s *Settings) KeyPool(ctx context.Context, p *config.LLMProvider) (*secret.Pool, error) {
+	sources, err := s.keySources(p)
+	if err != nil {
+		return nil, err
 	}
 	pool, err := secret.NewPool(ctx, secret.PoolOptions{}, sources...)
 	if err != nil {

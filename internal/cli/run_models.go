@@ -52,7 +52,12 @@ func checkBudget(dollars float64) error {
 }
 
 // microDollars is a budget in the unit of the ledger.
-func microDollars(dollars float64) int64 { return int64(math.Round(dollars * 1e6)) }
+func microDollars(dollars float64) int64 {
+	if dollars > 0 && dollars < 1e-6 {
+		return 1 // 0 would be no limit
+	}
+	return int64(math.Round(dollars * 1e6))
+}
 
 // modelLife is how long a run may call models if its command has no time limit.
 const modelLife = 24 * time.Hour

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/secret"
 	money "github.com/atoll-run/atoll/internal/usage"
@@ -51,6 +52,11 @@ func (f *gatewayTokenFlags) check(cmd *cobra.Command, o *tokenOptions) error {
 		return errors.New("--scope and --session exclude each other: a gateway's token is for no single session")
 	case f.scope != "":
 		wrong, kind = sessionOnly, "a gateway's token"
+	}
+	if f.scope != "" {
+		if err := access.Scope(f.scope).Check(); err != nil {
+			return err
+		}
 	}
 	for _, name := range wrong {
 		if cmd.Flags().Changed(name) {
@@ -148,7 +154,11 @@ func newTokenPairCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.GatewayDevices().Approve(cmd.Context(), args[0]); err != nil {
+			err = a.GatewayDevices().Approve(cmd.Context(), args[0])
+			if errors.Is(err, access.ErrUnknownDevice) {
+				return advice.With(err, "`atoll token list` names the devices that wait")
+			}
+			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(e.Out, "%s: paired\n", printable(args[0]))

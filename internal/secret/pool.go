@@ -69,11 +69,30 @@ func NewPool(ctx context.Context, o PoolOptions, sources ...Source) (*Pool, erro
 	return p, p.Reload(ctx)
 }
 
+// Replace reads other sources from now on. If none of them can be read, those that
+// there were stay.
+func (p *Pool) Replace(ctx context.Context, sources ...Source) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.sources
+	p.sources = sources
+	err := p.read(ctx)
+	if err != nil {
+		p.sources = before
+	}
+	return err
+}
+
 // Reload reads every source again. A key that is still there keeps its rest; a
 // source that cannot be read keeps the key it gave before.
 func (p *Pool) Reload(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.read(ctx)
+}
+
+// read is Reload; the lock is held.
+func (p *Pool) read(ctx context.Context) error {
 	before := map[string]*entry{}
 	for _, e := range p.entries() {
 		before[e.name] = e

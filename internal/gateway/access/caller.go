@@ -5,6 +5,7 @@ package access
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -29,6 +30,14 @@ const (
 
 // order is from much to little.
 var order = []Scope{Admin, Operator, Run, Read}
+
+// Check refuses a scope that there is not.
+func (s Scope) Check() error {
+	if slices.Contains(order, s) {
+		return nil
+	}
+	return fmt.Errorf("scope %q is not known: choose admin, operator, run or read", s)
+}
 
 // Caller is who a request comes from.
 type Caller struct {

@@ -6,7 +6,6 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -65,8 +64,8 @@ var (
 
 func (s *Spec) check() error {
 	switch {
-	case !slices.Contains(order, s.Scope):
-		return advice.With(fmt.Errorf("scope %q is not known", s.Scope), "choose admin, operator, run or read")
+	case s.Scope.Check() != nil:
+		return s.Scope.Check()
 	case s.Account != "" && !accountForm.MatchString(s.Account):
 		return errors.New("an account is 1 to 128 letters, digits and ._@+-, beginning with a letter or digit")
 	case s.Name != "" && !nameForm.MatchString(s.Name):
