@@ -190,4 +190,3 @@ func (s *site) gatewayHere() (*client.Client, *app.Gateway) {
 	}))
 	return c, g
 }
-
