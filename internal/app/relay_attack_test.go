@@ -103,8 +103,8 @@ func TestAttack32_HostGitInTheAgentsRepository(t *testing.T) {
 	before := a.tree()
 	for i, attack := range plantings() {
 		t.Run(attack.name, func(t *testing.T) {
-			a.t = t
 			defer func(outer *testing.T) { a.t = outer }(a.t)
+			a.t = t
 			a.attack(&attack, branch.Key("k"+string(rune('a'+i))))
 			if after := a.tree(); after != before {
 				t.Errorf("the host was\n%s\nand is\n%s", before, after)

@@ -1,6 +1,9 @@
 package app_test
 
 import (
+	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +33,7 @@ func newRelayStage(t *testing.T) *relayStage {
 	s := &relayStage{site: linuxSite(t), server: relaytest.NewGitServer(t, relayToken), hub: relaytest.NewGitHub(t, relayToken, "org/project")}
 	s.env["GITHUB_TOKEN"] = relayToken
 	t.Setenv("GITHUB_TOKEN", relayToken) // in our own environment too: nothing may inherit it
+	t.Cleanup(func() { s.searchFor(relayToken, s.state, s.server.Dir("org/project")) })
 	s.set("agents.defaults.sandbox.scope", "session")
 	s.mkdir(s.server.Dir("org"))
 	s.set("relay.repository", s.server.Create(t, "org/project", map[string]string{"README.md": "hello\n", "src/main.go": "package main\n"}))
@@ -42,6 +46,26 @@ func newRelayStage(t *testing.T) *relayStage {
 	}
 	s.relays = relays
 	return s
+}
+
+// searchFor reports files that hold a credential: logs, databases, mirrors, what is
+// left of sandboxes, the remote.
+func (s *relayStage) searchFor(text string, roots ...string) {
+	for _, root := range roots {
+		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if bytes.Contains(data, []byte(text)) {
+				s.t.Errorf("the credential is in %s", path)
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // what is removed meanwhile
+			s.t.Error(err)
+		}
+	}
 }
 
 func (s *relayStage) project() *relay.Project {

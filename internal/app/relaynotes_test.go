@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -39,7 +38,7 @@ func TestABrokenNoteHidesNoOther(t *testing.T) {
 	}
 	a := &App{Settings: &Settings{}, logger: slog.New(slog.DiscardHandler)}
 	a.Paths.AtollState = t.TempDir()
-	if works := a.containerWorks(context.Background()); len(works) != 0 {
+	if works := a.containerWorks(t.Context()); len(works) != 0 {
 		t.Errorf("%v", works)
 	}
 }

@@ -204,12 +204,12 @@ func TestAttack_SubmodulesAreNotTouched(t *testing.T) {
 // neither its arguments nor its environment.
 func TestAttack_WhatGitOnTheHostSees(t *testing.T) {
 	tr := setTrap(t)
-	real, err := exec.LookPath("git")
+	program, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	note := "#!/bin/sh\ntest \"$HOME\" = /nonexistent && { echo \"pwd $(pwd)\"; for a; do echo \"arg $a\"; done; env; echo end; } >> " + tr.log + "\nexec " + real + " \"$@\"\n"
+	note := "#!/bin/sh\ntest \"$HOME\" = /nonexistent && { echo \"pwd $(pwd)\"; for a; do echo \"arg $a\"; done; env; echo end; } >> " + tr.log + "\nexec " + program + " \"$@\"\n"
 	h, p := newHost(t), newPlace(t)
 	writeFile(t, filepath.Join(bin, "git"), note, 0o700)
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
