@@ -11,6 +11,7 @@ import (
 // text in which it matches nowhere, the rule does not match either.
 type anchor struct {
 	words []string // in small letters
+	gap   *gap     // what is after them, if that is known
 	// matches reports whether a text begins so. It is made when it is first asked:
 	// most never are.
 	matches func() func(string) bool
@@ -33,8 +34,20 @@ func anchorOf(expression string) (*anchor, bool) {
 	if words.least() < shortest {
 		return nil, false
 	}
+	after := gapOf(parts[best+whole(parts[best:], words):])
 	slices.Sort(words.texts)
-	return &anchor{slices.Compact(words.texts), sync.OnceValue(func() func(string) bool { return matcher(parts[best:]) })}, true
+	return &anchor{slices.Compact(words.texts), after, sync.OnceValue(func() func(string) bool { return matcher(parts[best:]) })}, true
+}
+
+// whole is how many parts the words are, to their ends; all of them if that is
+// not known.
+func whole(parts []*syntax.Regexp, words begins) int {
+	for n := range len(parts) {
+		if b := ofConcat(parts[:n]); b.exact && slices.Equal(b.texts, words.texts) {
+			return n
+		}
+	}
+	return len(parts)
 }
 
 // matcher matches at the beginning of a text, and everywhere if it cannot be made.

@@ -89,7 +89,7 @@ func (s *sieve) look(text string, found map[string]bool) {
 	s.words.each(text, func(word int32, end int) {
 		for i := range s.anchored[word] {
 			c := &s.anchored[word][i]
-			if !found[c.rule] && c.anchor.matches()(text[end-c.length:]) {
+			if c.anchor.gap.fits(text[end:]) && !found[c.rule] && c.anchor.matches()(text[end-c.length:]) {
 				found[c.rule] = true
 			}
 		}
