@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -31,7 +32,7 @@ type finder struct {
 	sieve  *sieve
 	config config.Config
 	mu     sync.Mutex
-	narrow map[string]*detect.Detector // by the rules that they know
+	narrow map[string]*detect.Detector // by the rules that they know, and how deep they look
 }
 
 // newFinder takes the library's own rules.
@@ -51,11 +52,11 @@ func newFinder() (*finder, error) {
 func (f *finder) find(text string) []leak {
 	text = strings.ReplaceAll(text, "\x00", "")
 	leaks := []leak{}
-	rules := f.sieve.rules(text, maxDepth)
+	rules, depth := f.sieve.rules(text, maxDepth)
 	if len(rules) == 0 {
 		return leaks
 	}
-	for _, found := range f.detector(rules).Detect(detect.Fragment{Raw: text}) {
+	for _, found := range f.detector(rules, depth).Detect(detect.Fragment{Raw: text}) {
 		if len(leaks) == maxLeaks {
 			break
 		}
@@ -64,10 +65,10 @@ func (f *finder) find(text string) []leak {
 	return leaks
 }
 
-// detector knows these rules and no others. The comments with which a text asks
+// detector knows these rules and no others, and decodes only so often. The comments with which a text asks
 // to be passed over are ignored: the agent wrote them.
-func (f *finder) detector(rules []string) *detect.Detector {
-	name := strings.Join(rules, " ")
+func (f *finder) detector(rules []string, depth int) *detect.Detector {
+	name := fmt.Sprint(depth, rules)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if known := f.narrow[name]; known != nil {
@@ -75,7 +76,7 @@ func (f *finder) detector(rules []string) *detect.Detector {
 	}
 	fresh := detect.NewDetector(f.narrowed(rules))
 	fresh.IgnoreGitleaksAllow = true
-	fresh.MaxDecodeDepth = maxDepth
+	fresh.MaxDecodeDepth = depth
 	if len(f.narrow) == maxNarrow {
 		clear(f.narrow)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -51,32 +52,24 @@ func newSieve(rules map[string]config.Rule) *sieve {
 	return s
 }
 
-// rules names the rules that a text may break, also where it is encoded, down to
-// a depth.
-func (s *sieve) rules(text string, depth int) []string {
-	if foreign(text) {
-		return s.all
-	}
+// rules names the rules that a text may break, also where it is encoded, and how
+// often there is something to decode, up to a depth.
+func (s *sieve) rules(text string, most int) (ids []string, depth int) {
 	found := map[string]bool{}
 	decoder, segments := codec.NewDecoder(), []*codec.EncodedSegment{}
-	for ; ; depth-- {
+	for ; ; depth++ {
+		if foreign(text) {
+			return s.all, most
+		}
 		s.look(text, found)
-		if depth == 0 || !s.kinds.encoded(text) {
+		if depth == most || !s.kinds.encoded(text) {
 			break
 		}
 		if text, segments = decoder.Decode(text, segments); len(segments) == 0 {
 			break
 		}
-		if foreign(text) {
-			return s.all
-		}
 	}
-	ids := make([]string, 0, len(found))
-	for id := range found {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
+	return slices.Sorted(maps.Keys(found)), depth
 }
 
 // foreign reports whether a text has characters that are not ASCII and yet count
