@@ -1,5 +1,5 @@
 // Package leaks finds secrets in what an agent wrote. The work is done by a
-// program of its own (scanner/), confined; this package embeds it, asks it, and
+// program of its own (scanner/), confined, on several cores; this package embeds it, asks it, and
 // believes of its answers what can be so.
 package leaks
 
