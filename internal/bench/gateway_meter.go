@@ -24,7 +24,8 @@ func (s *gatewayStage) measure(ctx context.Context) (meter, error) {
 	}
 	request.Header.Set("Authorization", "Bearer "+s.token)
 	request.Close = true
-	answer, err := http.DefaultClient.Do(request)
+	client := &http.Client{Timeout: time.Minute}
+	answer, err := client.Do(request)
 	if err != nil {
 		return nil, err
 	}
