@@ -153,7 +153,7 @@ func (p *process) sip() sipped {
 func (p *process) sipFrom(fd, ring int) sipped {
 	var some [512]byte // most commands write less, and need no chunk
 	for {
-		n, err := unix.Read(fd, some[:])
+		n, err := readNow(fd, some[:])
 		switch {
 		case err == unix.EINTR:
 			continue
@@ -174,7 +174,7 @@ func (p *process) gulpFrom(fd, ring int) sipped {
 	buf := chunks.Get().(*chunk)
 	defer chunks.Put(buf)
 	for total := 0; total < maxBrief; {
-		n, err := unix.Read(fd, buf[:wire.MaxFrame])
+		n, err := readNow(fd, buf[:wire.MaxFrame])
 		switch {
 		case err == unix.EINTR:
 		case n == 0:

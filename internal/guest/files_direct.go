@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
+	"github.com/atoll-run/atoll/internal/wire/socket"
 )
 
 const (
@@ -110,7 +111,8 @@ func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Wel
 	if err := wire.Answer(conn, welcome); err != nil {
 		return err
 	}
-	c := &call{server: s, wire: parent, stream: conn, reader: wire.NewReader(conn), direct: true}
+	stream := socket.Of(conn)
+	c := &call{server: s, wire: parent, stream: stream, reader: wire.NewReader(stream), direct: true}
 	var owed *process // whose result the host may not have yet
 	for {
 		req, err := c.reader.Request()

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/atoll-run/atoll/internal/wire"
+	"github.com/atoll-run/atoll/internal/wire/socket"
 	"golang.org/x/sys/unix"
 )
 
@@ -80,7 +81,7 @@ func (p *part) send(w io.Writer, large bool) error {
 	}
 	p.files.stride.holdIf(p.until-p.offset >= much)
 	defer p.files.stride.releaseIf(p.until-p.offset >= much)
-	if conn, ok := w.(*net.UnixConn); ok && large {
+	if conn := unixSocket(w); conn != nil && large {
 		return p.files.spliceRange(conn, p.fd, p.offset, p.until)
 	}
 	data := wire.NewDataWriter(w)
@@ -89,6 +90,15 @@ func (p *part) send(w io.Writer, large bool) error {
 		data.Large()
 	}
 	return p.files.sendRange(data, p.fd, p.offset, p.until)
+}
+
+// unixSocket is the socket that w writes to, if it is one.
+func unixSocket(w io.Writer) *net.UnixConn {
+	if quiet, ok := w.(*socket.Conn); ok {
+		w = quiet.Conn
+	}
+	conn, _ := w.(*net.UnixConn)
+	return conn
 }
 
 // sendRange sends the bytes of an open file from offset to until, and the end.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
+	"github.com/atoll-run/atoll/internal/wire/socket"
 	"golang.org/x/sys/unix"
 )
 
@@ -73,8 +74,12 @@ func takeOver(leash *net.UnixConn) (net.Conn, error) {
 		return nil, errors.Join(err, h.Close())
 	}
 	_ = leash.SetReadDeadline(time.Time{})
+	quick, err := socket.Over(h, h.in, h.out)
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
 	go h.watch()
-	return h, nil
+	return quick, nil
 }
 
 // receivedFiles are the two descriptors in a message, ready to be waited for.

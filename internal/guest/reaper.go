@@ -106,7 +106,7 @@ func (r *reaper) collect() {
 	var ours []departed
 	for {
 		var e ending
-		pid, err := syscall.Wait4(r.mourn(), &e.status, syscall.WNOHANG, &e.usage)
+		pid, err := reapNow(r.mourn(), &e.status, &e.usage)
 		if err == syscall.EINTR {
 			continue
 		}

@@ -95,7 +95,7 @@ func pipe(weWrite bool) (ours, theirs int, err error) {
 		ours, theirs = fd[1], fd[0]
 		mode = unix.O_WRONLY
 	}
-	_, _ = unix.FcntlInt(uintptr(ours), unix.F_SETFL, mode|unix.O_NONBLOCK)
+	setFlags(ours, mode|unix.O_NONBLOCK)
 	return ours, theirs, nil
 }
 
@@ -217,7 +217,7 @@ func (s *stdio) close() {
 // closePipes closes the outputs, if they are no files yet.
 func (s *stdio) closePipes() {
 	for _, fd := range s.pipes {
-		unix.Close(fd)
+		closeNow(fd)
 	}
 	s.pipes = nil
 }
@@ -225,7 +225,7 @@ func (s *stdio) closePipes() {
 func (s *stdio) closeTheirs() {
 	for i, fd := range s.theirs {
 		if fd >= 0 && fd != s.null && (i == 0 || fd != s.theirs[0]) {
-			unix.Close(fd)
+			closeNow(fd)
 		}
 	}
 }

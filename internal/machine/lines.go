@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
+	"github.com/atoll-run/atoll/internal/wire/socket"
 )
 
 const (
@@ -220,7 +221,8 @@ func (ls *lines) dial(ctx context.Context) (*line, error) {
 		ls.limit = min(ls.limit, 1)
 		ls.mu.Unlock()
 	}
-	l := &line{conn: conn, frames: wire.NewReader(conn), parent: parent, closed: make(chan struct{})}
+	quick := socket.Of(conn)
+	l := &line{conn: quick, frames: wire.NewReader(quick), parent: parent, closed: make(chan struct{})}
 	l.idle = time.AfterFunc(lineLife, func() { ls.tick(l) })
 	l.idle.Stop()
 	go l.watch()

@@ -21,8 +21,8 @@ import (
 // at a time.
 type Conn struct {
 	net.Conn
-	raw     syscall.RawConn
-	in, out transfer
+	from, to syscall.RawConn
+	in, out  transfer
 }
 
 // Of returns conn as a Conn if it is a stream over a socket, else as it is.
@@ -32,14 +32,29 @@ func Of(conn net.Conn) net.Conn {
 	default:
 		return conn
 	}
-	raw, err := conn.(syscall.Conn).SyscallConn()
+	both := conn.(syscall.Conn)
+	c, err := Over(conn, both, both)
 	if err != nil {
 		return conn
 	}
-	c := &Conn{Conn: conn, raw: raw}
+	return c
+}
+
+// Over returns conn as a Conn that reads and writes two files for it, neither of
+// which makes a call wait.
+func Over(conn net.Conn, from, to syscall.Conn) (*Conn, error) {
+	in, err := from.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	out, err := to.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{Conn: conn, from: in, to: out}
 	c.in.use(syscall.SYS_READ, syscall.SYS_READV)
 	c.out.use(syscall.SYS_WRITE, syscall.SYS_WRITEV)
-	return c
+	return c, nil
 }
 
 // Read implements net.Conn.
@@ -48,7 +63,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 		return 0, nil
 	}
 	c.in.add(b)
-	n, err := c.result(&c.in, c.raw.Read(c.in.attempt), "read")
+	n, err := c.result(&c.in, c.from.Read(c.in.attempt), "read")
 	if n == 0 && err == nil {
 		err = io.EOF
 	}
@@ -59,7 +74,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 func (c *Conn) Write(b []byte) (written int, err error) {
 	for written < len(b) {
 		c.out.add(b[written:])
-		n, err := c.result(&c.out, c.raw.Write(c.out.attempt), "write")
+		n, err := c.result(&c.out, c.to.Write(c.out.attempt), "write")
 		if written += n; err != nil {
 			return written, err
 		}
@@ -82,7 +97,7 @@ func (c *Conn) WritePieces(pieces [][]byte) error {
 				break
 			}
 		}
-		n, err := c.result(&c.out, c.raw.Write(c.out.attempt), "write")
+		n, err := c.result(&c.out, c.to.Write(c.out.attempt), "write")
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,41 @@
+package guest
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The calls of a command that is over soon never wait, and are made without
+// telling the Go scheduler. It would wake its monitor at the first of them, which
+// then looks around every 20 microseconds: on the processor that the command
+// needs.
+
+// readNow reads what is there.
+func readNow(fd int, b []byte) (int, error) {
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(n), nil
+}
+
+// closeNow closes a pipe.
+func closeNow(fd int) { _, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
+
+// setFlags sets the flags of an open file.
+func setFlags(fd, flags int) {
+	_, _, _ = unix.RawSyscall(unix.SYS_FCNTL, uintptr(fd), unix.F_SETFL, uintptr(flags))
+}
+
+// reapNow reaps a process that has ended, if one has. The pid is -1 for any.
+func reapNow(pid int, status *syscall.WaitStatus, usage *syscall.Rusage) (int, error) {
+	var code int32
+	n, _, errno := unix.RawSyscall6(unix.SYS_WAIT4, uintptr(pid), uintptr(unsafe.Pointer(&code)), unix.WNOHANG, uintptr(unsafe.Pointer(usage)), 0, 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	*status = syscall.WaitStatus(code) //nolint:gosec // bits, not a number
+	return int(n), nil
+}
