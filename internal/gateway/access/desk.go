@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/ticket"
 )
 
 // DeskOptions are what a Desk works with.
@@ -31,19 +32,18 @@ type Desk struct {
 	db     *store.DB
 	now    func() time.Time
 	logger *slog.Logger
+	recent *ticket.Recent[known]
 
 	mu       sync.Mutex
-	known    map[string]known
 	used     map[string]time.Time // not yet written down
 	fixed    []fixedToken
 	watchers map[string]map[*watcher]struct{}
 }
 
-// known is a token that was looked up a moment ago.
+// known is a token as it is stored.
 type known struct {
 	token Token
 	hash  [sha256.Size]byte
-	at    time.Time
 }
 
 // fixedToken is one that the configuration or the environment holds. It is never
@@ -56,7 +56,6 @@ type fixedToken struct {
 const (
 	// Forget is how long a token that another process revoked may still be taken.
 	Forget    = 500 * time.Millisecond
-	maxKnown  = 4096
 	maxTokens = 10_000
 	keepOld   = 30 * 24 * time.Hour // how long tokens that ended are listed
 )
@@ -69,7 +68,7 @@ func NewDesk(o DeskOptions) *Desk {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{db: o.DB, now: o.Now, logger: o.Logger, known: map[string]known{}, used: map[string]time.Time{}, watchers: map[string]map[*watcher]struct{}{}}
+	return &Desk{db: o.DB, now: o.Now, logger: o.Logger, recent: ticket.NewRecent[known](Forget), used: map[string]time.Time{}, watchers: map[string]map[*watcher]struct{}{}}
 }
 
 // SetFixed replaces the tokens that come from the configuration, by the name of
@@ -174,7 +173,7 @@ func (d *Desk) Verify(ctx context.Context, text string) (*Caller, error) {
 // accept is the caller of a token that was proven, if it is still good.
 func (d *Desk) accept(t *Token) (*Caller, error) {
 	now := d.now()
-	if t.State(now) != "active" {
+	if t.State(now) != ticket.Active {
 		return nil, ErrDenied
 	}
 	d.mu.Lock()
@@ -212,11 +211,8 @@ func (d *Desk) HasTokens(ctx context.Context) (bool, error) {
 
 // lookup reads a token, at most once in a while.
 func (d *Desk) lookup(ctx context.Context, id string) (known, error) {
-	d.mu.Lock()
-	k, ok := d.known[id]
-	d.mu.Unlock()
 	now := d.now()
-	if age := now.Sub(k.at); ok && age >= 0 && age < Forget {
+	if k, ok := d.recent.Find(id, now); ok {
 		return k, nil
 	}
 	found, err := d.read(ctx, "WHERE id = ?", id)
@@ -226,15 +222,8 @@ func (d *Desk) lookup(ctx context.Context, id string) (known, error) {
 	if len(found) == 0 {
 		return known{}, ErrDenied
 	}
-	k = found[0]
-	k.at = now
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.known) >= maxKnown {
-		clear(d.known)
-	}
-	d.known[id] = k
-	return k, nil
+	d.recent.Keep(id, found[0], now)
+	return found[0], nil
 }
 
 // List returns all tokens, the newest first; those that ended stay for a month.
@@ -320,7 +309,7 @@ func (d *Desk) Revoke(ctx context.Context, id string) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.known, id)
+	d.recent.Forget(id)
 	d.end(id)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/ticket"
 )
 
 // Spec is what a token is made from.
@@ -34,15 +35,7 @@ type Token struct {
 
 // State says whether a token is good at a moment: "active", "expired" or
 // "revoked".
-func (t *Token) State(now time.Time) string {
-	switch {
-	case t.Revoked != nil && !now.Before(*t.Revoked):
-		return "revoked"
-	case !now.Before(t.Expires):
-		return "expired"
-	}
-	return "active"
-}
+func (t *Token) State(now time.Time) string { return ticket.State(now, t.Expires, t.Revoked) }
 
 func (t *Token) caller() *Caller {
 	return &Caller{Token: t.ID, Name: t.Name, Scope: t.Scope, Account: t.Account, Quota: t.Quota}

@@ -84,7 +84,7 @@ func (d *Desk) look(ctx context.Context) error {
 	defer d.mu.Unlock()
 	for _, id := range watched {
 		if !active[id] {
-			delete(d.known, id)
+			d.recent.Forget(id)
 			d.end(id)
 		}
 	}

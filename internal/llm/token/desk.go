@@ -8,35 +8,31 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/ticket"
 )
 
 // Desk mints, verifies and revokes tokens. It is safe for concurrent use;
 // several processes may have one on the same database.
 type Desk struct {
-	db  *store.DB
-	now func() time.Time
-
-	mu    sync.Mutex
-	known map[string]known
+	db     *store.DB
+	now    func() time.Time
+	recent *ticket.Recent[known]
 }
 
-// known is a token that was looked up a moment ago.
+// known is a token as it is stored.
 type known struct {
 	token Token
 	hash  [sha256.Size]byte
-	at    time.Time
 }
 
 const (
 	// Forget is how long a token that was revoked elsewhere may still be taken.
-	Forget   = time.Second
-	maxKnown = 4096
-	keepOld  = 30 * 24 * time.Hour // how long expired tokens are listed
+	Forget  = time.Second
+	keepOld = 30 * 24 * time.Hour // how long expired tokens are listed
 )
 
 // NewDesk returns the desk of a database; now may be nil.
@@ -44,7 +40,7 @@ func NewDesk(db *store.DB, now func() time.Time) *Desk {
 	if now == nil {
 		now = time.Now
 	}
-	return &Desk{db: db, now: now, known: map[string]known{}}
+	return &Desk{db: db, now: now, recent: ticket.NewRecent[known](Forget)}
 }
 
 // Create mints a token. Its text cannot be had again.
@@ -99,9 +95,9 @@ func (d *Desk) Verify(ctx context.Context, text string) (*Token, error) {
 		return nil, ErrInvalid
 	}
 	switch k.token.State(d.now()) {
-	case "revoked":
+	case ticket.Revoked:
 		return nil, ErrRevoked
-	case "expired":
+	case ticket.Expired:
 		return nil, ErrExpired
 	}
 	return &k.token, nil
@@ -109,11 +105,8 @@ func (d *Desk) Verify(ctx context.Context, text string) (*Token, error) {
 
 // lookup reads a token, at most once in a while.
 func (d *Desk) lookup(ctx context.Context, id string) (known, error) {
-	d.mu.Lock()
-	k, ok := d.known[id]
-	d.mu.Unlock()
 	now := d.now()
-	if ok && now.Sub(k.at) < Forget {
+	if k, ok := d.recent.Find(id, now); ok {
 		return k, nil
 	}
 	tokens, hashes, err := d.read(ctx, "WHERE id = ?", id)
@@ -123,13 +116,8 @@ func (d *Desk) lookup(ctx context.Context, id string) (known, error) {
 	if len(tokens) == 0 {
 		return known{}, ErrInvalid
 	}
-	k = known{tokens[0], hashes[0], now}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.known) >= maxKnown {
-		clear(d.known)
-	}
-	d.known[id] = k
+	k := known{tokens[0], hashes[0]}
+	d.recent.Keep(id, k, now)
 	return k, nil
 }
 
@@ -184,9 +172,7 @@ func (d *Desk) revokeAt(ctx context.Context, id string, at time.Time) error {
 	if err != nil {
 		return d.db.Explain(err)
 	}
-	d.mu.Lock()
-	delete(d.known, id)
-	d.mu.Unlock()
+	d.recent.Forget(id)
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
 		return errors.Join(err, fmt.Errorf("%w: %s", ErrUnknown, id))
 	}
@@ -203,7 +189,7 @@ func (d *Desk) Rotate(ctx context.Context, id string, life, grace time.Duration)
 	if len(tokens) == 0 {
 		return secret.Value{}, nil, fmt.Errorf("%w: %s", ErrUnknown, id)
 	}
-	if state := tokens[0].State(d.now()); state != "active" {
+	if state := tokens[0].State(d.now()); state != ticket.Active {
 		return secret.Value{}, nil, fmt.Errorf("%w: it is %s", ErrInvalid, state)
 	}
 	text, made, err := d.Create(ctx, tokens[0].Identity, life)

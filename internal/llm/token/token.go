@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/ticket"
 )
 
 // Identity is whom a token speaks for.
@@ -34,15 +35,7 @@ type Token struct {
 
 // State says whether a token is good at a moment: "active", "expired" or
 // "revoked".
-func (t *Token) State(now time.Time) string {
-	switch {
-	case t.Revoked != nil && !now.Before(*t.Revoked):
-		return "revoked"
-	case !now.Before(t.Expires):
-		return "expired"
-	}
-	return "active"
-}
+func (t *Token) State(now time.Time) string { return ticket.State(now, t.Expires, t.Revoked) }
 
 // The bounds of a token's life.
 const (
