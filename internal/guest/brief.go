@@ -153,11 +153,11 @@ func (p *process) sip() sipped {
 func (p *process) sipFrom(fd, ring int) sipped {
 	var some [512]byte // most commands write less, and need no chunk
 	for {
-		n, err := readNow(fd, some[:])
+		n, errno := readNow(fd, some[:])
 		switch {
-		case err == unix.EINTR:
+		case errno == unix.EINTR:
 			continue
-		case err != nil:
+		case errno != 0:
 			return sipSome
 		case n == 0:
 			return sipAll
@@ -174,13 +174,13 @@ func (p *process) gulpFrom(fd, ring int) sipped {
 	buf := chunks.Get().(*chunk)
 	defer chunks.Put(buf)
 	for total := 0; total < maxBrief; {
-		n, err := readNow(fd, buf[:wire.MaxFrame])
+		n, errno := readNow(fd, buf[:wire.MaxFrame])
 		switch {
-		case err == unix.EINTR:
+		case errno == unix.EINTR:
+		case errno != 0:
+			return sipSome
 		case n == 0:
 			return sipAll
-		case err != nil:
-			return sipSome
 		default:
 			p.out.write(ring, buf[:n])
 			total += n

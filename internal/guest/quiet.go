@@ -13,12 +13,9 @@ import (
 // needs.
 
 // readNow reads what is there.
-func readNow(fd int, b []byte) (int, error) {
+func readNow(fd int, b []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
-	if errno != 0 {
-		return -1, errno
-	}
-	return int(n), nil
+	return int(n), errno
 }
 
 // closeNow closes a pipe.
@@ -30,12 +27,9 @@ func setFlags(fd, flags int) {
 }
 
 // reapNow reaps a process that has ended, if one has. The pid is -1 for any.
-func reapNow(pid int, status *syscall.WaitStatus, usage *syscall.Rusage) (int, error) {
+func reapNow(pid int, status *syscall.WaitStatus, usage *syscall.Rusage) (int, unix.Errno) {
 	var code int32
 	n, _, errno := unix.RawSyscall6(unix.SYS_WAIT4, uintptr(pid), uintptr(unsafe.Pointer(&code)), unix.WNOHANG, uintptr(unsafe.Pointer(usage)), 0, 0)
-	if errno != 0 {
-		return -1, errno
-	}
-	*status = syscall.WaitStatus(code) //nolint:gosec // bits, not a number
-	return int(n), nil
+	*status = syscall.WaitStatus(code)
+	return int(n), errno
 }

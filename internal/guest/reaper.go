@@ -106,12 +106,12 @@ func (r *reaper) collect() {
 	var ours []departed
 	for {
 		var e ending
-		pid, err := reapNow(r.mourn(), &e.status, &e.usage)
-		if err == syscall.EINTR {
+		pid, errno := reapNow(r.mourn(), &e.status, &e.usage)
+		if errno == unix.EINTR {
 			continue
 		}
-		if err != nil || pid <= 0 {
-			r.hand(ours, err == syscall.ECHILD)
+		if errno != 0 || pid <= 0 {
+			r.hand(ours, errno == unix.ECHILD)
 			return
 		}
 		if a, ok := r.take(pid); ok {
