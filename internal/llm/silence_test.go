@@ -3,6 +3,7 @@ package llm_test
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -29,6 +30,20 @@ func TestModelsThatFallSilentAreGivenUp(t *testing.T) {
 	p.post(chatPath, helloStream).want(t, 200, `"w"`, `data: {"error":`, "the model fell silent")
 	p.post("/v1/embeddings", `{"model":"good","input":"hi"}`).want(t, 504, "the model fell silent")
 	if c := p.spent("run-1"); c.Calls != 2 || c.Estimated != 2 {
+		t.Errorf("charged %+v", c)
+	}
+}
+
+// An upstream that takes connections and never says who it is.
+func TestUpstreamsThatDoNotAnswerTheDoorAreGivenUp(t *testing.T) {
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = deaf.Close() })
+	p := newProxy(t, "https://"+deaf.Addr().String(), func(o *llm.Options) { o.Providers[0].Upstream.ConnectTimeout = 200 * time.Millisecond }).listen(terms())
+	p.post(chatPath, hello).want(t, 502, "cannot be reached")
+	if c := p.spent("run-1"); c.MicroUSD != 0 || c.Calls != 0 {
 		t.Errorf("charged %+v", c)
 	}
 }
