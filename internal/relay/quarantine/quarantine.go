@@ -83,9 +83,10 @@ func checkNeeds(ctx context.Context, repo *git.Repo, needs []string) error {
 }
 
 // unpack checks every object as strictly as a server does that people push to:
-// a fetch would not.
+// a fetch would not. Odd modes, which git only mentions, are refused as well: it
+// shows them as usual ones to whoever looks later.
 func unpack(ctx context.Context, repo *git.Repo, pack io.Reader, limit int64) error {
-	_, err := repo.Output(ctx, pack, "index-pack", "--stdin", "--strict", "--fix-thin", fmt.Sprintf("--max-input-size=%d", limit))
+	_, err := repo.Output(ctx, pack, "index-pack", "--stdin", "--strict=badFilemode=error", "--fix-thin", fmt.Sprintf("--max-input-size=%d", limit))
 	return blame(ctx, err)
 }
 

@@ -165,6 +165,8 @@ func TestHostileObjects(t *testing.T) {
 			s.on(s.tree("100644", ".gitmodules", s.object("blob", "[submodule \"s\"]\n\tpath = s\n\turl = -u./payload\n")))
 		}, "gitmodulesUrl"},
 		{".gitmodules as a link", func(s *stage) { s.on(s.tree("120000", ".gitmodules", s.object("blob", "x"))) }, "gitmodulesSymlink"},
+		{"file that its group may write", func(s *stage) { s.on(s.tree("100664", "x", s.object("blob", "x"))) }, "badFilemode"},
+		{"program with another user's rights", func(s *stage) { s.on(s.tree("104755", "x", s.object("blob", "x"))) }, "badFilemode"},
 		{"bad date", func(s *stage) {
 			tree := s.run("", "rev-parse", "HEAD^{tree}")
 			s.run("", "update-ref", "refs/heads/main", s.object("commit", fmt.Sprintf("tree %s\nparent %s\nauthor %s\ncommitter a <a@example.com> 99999999999999999999 +0000\n\nx\n", tree, s.base, who)))
