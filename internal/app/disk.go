@@ -29,7 +29,7 @@ func (a *App) roomFor(p *plan.Plan) error {
 
 func (a *App) diskFull(free int64) error {
 	return advice.With(fmt.Errorf("%w: %d MiB are free below %s, and %d are kept for Atoll itself", errDiskFull, free>>20, a.Paths.AtollState, diskReserve>>20),
-		"remove what sandboxes left there (atoll sandbox list, atoll sandbox recreate), or set ATOLL_STATE_DIR to a directory on another disk")
+		"free some of it: remove what sandboxes left there (atoll sandbox list, atoll sandbox recreate), or set ATOLL_STATE_DIR to a directory on another disk")
 }
 
 // Exec carries out a command in the sandbox. Where the command could fill the

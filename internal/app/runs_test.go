@@ -111,7 +111,7 @@ func TestRunEnds(t *testing.T) {
 		"forks a daemon":          {script: "setsid sleep 1000 & answer"},
 		"takes too much memory":   {script: "dd if=/dev/zero of=/dev/null bs=200M count=1", code: "oom_killed"},
 		"fills its disk":          {script: "head -c 300000000 /dev/zero >/tmp/x || { rm /tmp/x; answer; }"},
-		"fills it and ends":       {script: "head -c 300000000 /dev/zero >/tmp/x", code: "agent_failed", says: "space"},
+		"fills it and ends":       {script: "dd if=/dev/zero of=/tmp/x bs=1M count=300", code: "agent_failed", says: "space"},
 		"has no disk of its own":  {script: "echo x > /etc/x || answer"},
 		"has nobody to ask":       {script: "wget -qO- -T 2 http://example.org || answer"},
 		"does not find its state": {script: "test -e " + b.state + " || answer"},

@@ -126,7 +126,7 @@ func TestReadOnlyStateDirectory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			s.stateOn("64m")
+			s.stateOn("320m")
 			if used {
 				s.open().Close()
 			}
@@ -169,7 +169,7 @@ func (s *site) fill(spare int64) (free func()) {
 func TestDiskFullWhileSeeding(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.stateOn("64m")
+	s.stateOn("320m")
 	seed := strings.Repeat("x", 600<<10)
 	s.write(filepath.Join(s.agent, "AGENTS.md"), seed)
 	s.write(filepath.Join(s.agent, "SOUL.md"), seed)
@@ -200,7 +200,7 @@ func TestDiskFullWhileSeeding(t *testing.T) {
 func TestDiskFullWhileWritingTheRegistry(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.stateOn("64m")
+	s.stateOn("320m")
 	s.openAndDiscard()
 	a := s.open()
 	a.Manager.Checkpoint = func(step string) {
@@ -225,7 +225,7 @@ func TestDiskFullWhileWritingTheRegistry(t *testing.T) {
 func TestDiskFullWhileFinishing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.stateOn("64m")
+	s.stateOn("320m")
 	s.openAndDiscard()
 	a := s.open()
 	a.Manager.Checkpoint = func(step string) {
