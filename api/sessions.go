@@ -70,6 +70,7 @@ type SendRequest struct {
 	Timeout int               `json:"timeoutSeconds,omitzero"`
 	// For this message alone.
 	Model      string `json:"model,omitempty" doc:"provider/name, for this message alone."`
+	Thinking   string `json:"thinking,omitempty" doc:"How much the model thinks first: off, minimal, low, medium or high."`
 	MaxTurns   int    `json:"maxTurns,omitzero" doc:"Most answers of the model."`
 	Budget     Budget `json:"budget,omitzero" doc:"What it may spend on models at most."`
 	BranchName string `json:"branchName,omitempty" doc:"Key of the branch that commits go to."`

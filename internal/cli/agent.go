@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,7 @@ import (
 // agentOptions are the flags of atoll agent.
 type agentOptions struct {
 	agent, account, sessionID, sessionKey, model string
-	message, messageFile, runID                  string
+	message, messageFile, runID, thinking        string
 	timeout, maxTurns                            int
 	maxTokens                                    int64
 	budget                                       float64
@@ -78,6 +79,7 @@ func (o *agentOptions) add(cmd *cobra.Command) {
 	flags.StringVar(&o.sessionID, "session-id", "", "`id` of the conversation to go on with, or to begin")
 	flags.StringVar(&o.account, "account", "", "billing account; accounts never share a sandbox")
 	flags.StringVar(&o.model, "model", "", "`provider/name` of the model (default: the agent's)")
+	flags.StringVar(&o.thinking, "thinking", "", "how much the model thinks first: `level` off, minimal, low, medium or high (default: as it is configured)")
 	flags.StringVar(&o.runID, "run-id", "", "`id` of the run in records and bills (default: a new one)")
 	flags.IntVar(&o.timeout, "timeout", int(agent.DefaultTime.Seconds()), "`seconds` until the agent is stopped; 0 for a day")
 	flags.IntVar(&o.maxTurns, "max-turns", agent.DefaultTurns, "most `answers` of the model")
@@ -210,6 +212,8 @@ func (o *agentOptions) check(cmd *cobra.Command) error {
 		}
 	}
 	switch {
+	case o.thinking != "" && !slices.Contains(chat.Levels(), chat.Level(o.thinking)):
+		return usage(cmd, fmt.Errorf("--thinking %q is none of %v", o.thinking, chat.Levels()))
 	case o.timeout < 0:
 		return usage(cmd, fmt.Errorf("--timeout %d is negative", o.timeout))
 	case o.maxTurns < 1:
@@ -224,6 +228,7 @@ func (o *agentOptions) worker(view *agentView) app.AgentOptions {
 	w := app.AgentOptions{
 		Who:       app.Who{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account},
 		HostTools: o.hostTools, Model: o.model, SessionID: o.sessionID, Run: o.runID, Watch: view.event, BeforeKeys: secret.Harden,
+		Thinking: chat.Level(o.thinking),
 	}
 	w.Budget.MicroUSD = microDollars(o.budget)
 	w.Limits = agent.Limits{Time: o.time(), Turns: o.maxTurns, Tokens: o.maxTokens}

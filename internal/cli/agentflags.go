@@ -17,7 +17,6 @@ const noChannels = "there are no channels here, the answer is printed"
 
 func foreignFlags() []foreignFlag {
 	return []foreignFlag{
-		{name: "thinking", instead: "models think as they are configured"},
 		{name: "to", short: "t", instead: "--session-key chooses the session"},
 		{name: "channel", instead: noChannels},
 		{name: "reply-to", instead: noChannels},

@@ -41,7 +41,7 @@ func (c *call) message(b *api.SendRequest) (*session.Task, error) {
 	return &session.Task{
 		ID: id, Key: c.path("key"), Account: account, Message: b.Message, System: b.System, Headers: b.Headers, Timeout: time.Duration(b.Timeout) * time.Second,
 		Terms: session.Terms{
-			Model: b.Model, Transcript: b.SessionID, Run: b.RunID, Branch: string(key), HostTools: b.HostTools,
+			Model: b.Model, Transcript: b.SessionID, Run: b.RunID, Branch: string(key), HostTools: b.HostTools, Thinking: b.Thinking,
 			Turns: b.MaxTurns, Tokens: b.Budget.Tokens, MicroUSD: int64(math.Ceil(b.Budget.USD * 1e6)),
 		},
 		Quota: c.quota(), Trace: trace.Of(c.r.Header.Get(trace.Header)),
