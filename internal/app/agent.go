@@ -118,6 +118,7 @@ func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err erro
 	}
 	w.undo = append(w.undo, func() error { w.Box.Release(); return nil })
 	w.Plan, w.Notices = w.Box.Plan, w.Box.Notices
+	w.stayInPlace()
 	w.Tools = agent.Toolset{Set: w.Box.Set}
 	w.Limits, w.Watch, w.Thinking = o.Limits, o.Watch, o.Thinking
 	if err := w.prepareBranch(ctx); err != nil {

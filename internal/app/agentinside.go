@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/atoll-run/atoll/internal/config"
@@ -32,6 +33,21 @@ func inPlace(who Who) Who {
 		agent.Sandbox.Mode, agent.HostTools = config.ModeOff, true
 	}
 	return who
+}
+
+// stayInPlace has the tools of an agent in a sandbox begin where the agent was
+// started, if that is somewhere in its workspace: on a branch, for instance.
+func (w *Worker) stayInPlace() {
+	if !inside() {
+		return
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return
+	}
+	if below, err := filepath.Rel(w.Plan.Layout.AgentDir, dir); err == nil && filepath.IsLocal(below) {
+		w.Box.Workdir = dir
+	}
 }
 
 // hostGuestProgram is the guest that tools outside of a sandbox work with. In a

@@ -85,7 +85,7 @@ func agentConfigOf(j *Job) any {
 	}
 	providers := object{modelProvider: theProxy(cmp.Or(j.API, chat.APICompletions), model)}
 	config := object{
-		"agents": object{"defaults": object{"workspace": j.Work, "model": modelProvider + "/" + j.Model, "sandbox": object{"mode": "off"}}},
+		"agents": object{"defaults": object{"workspace": j.Workspace, "model": modelProvider + "/" + j.Model, "sandbox": object{"mode": "off"}}},
 		"tools":  object{"host": true, "deny": []string{"group:web"}},
 		"models": object{"mode": "replace", "providers": providers},
 	}
