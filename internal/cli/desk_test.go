@@ -46,7 +46,17 @@ func newPlace(t *testing.T) *place {
 	if err := os.WriteFile(p.config(), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(p.empty)
 	return p
+}
+
+// empty removes the sandboxes that commands made.
+func (p *place) empty() {
+	var said bytes.Buffer
+	args := []string{"sandbox", "recreate", "--all", "--force", "--config", p.config()}
+	if code := cli.Main(context.WithoutCancel(p.t.Context()), args, &cli.Terminal{In: strings.NewReader(""), Out: &said, Err: &said, Getenv: p.getenv}); code != 0 {
+		p.t.Errorf("sandboxes are left: %s", said.String())
+	}
 }
 
 func (p *place) config() string { return filepath.Join(p.dir, "atoll.json5") }
