@@ -1,29 +1,37 @@
 package session
 
 import (
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
 
 // hub passes events on to those who may see them. Nobody waits for a reader.
 type hub struct {
-	mu        sync.Mutex
-	byAccount map[string]map[*Subscription]bool
-	all       map[*Subscription]bool
-	byTask    map[taskID]map[*Subscription]bool
+	mu     sync.Mutex
+	groups map[group]map[*Subscription]bool // nil: it is over
 }
 
-func newHub() *hub {
-	return &hub{byAccount: map[string]map[*Subscription]bool{}, all: map[*Subscription]bool{}, byTask: map[taskID]map[*Subscription]bool{}}
+func newHub() *hub { return &hub{groups: map[group]map[*Subscription]bool{}} }
+
+// group are those who see the same: everything, what is of an account, or what is
+// of one of its tasks.
+type group struct {
+	all           bool
+	account, task string
+}
+
+// groupOf is who a view belongs to.
+func groupOf(v View) group {
+	if v.All {
+		return group{all: true}
+	}
+	return group{account: v.Account}
 }
 
 // Subscription is a view of events from the moment it was made.
 type Subscription struct {
 	hub    *hub
-	view   View
-	task   taskID // of one task alone; id "" otherwise
+	group  group
 	events chan Event
 	lost   atomic.Bool
 }
@@ -43,60 +51,30 @@ func (s *Subscription) Close() {
 }
 
 // add makes a subscription that holds so many events for its reader.
-func (h *hub) add(v View, buffer int) *Subscription {
-	s := &Subscription{hub: h, view: v, events: make(chan Event, buffer)}
+func (h *hub) add(g group, buffer int) *Subscription {
+	s := &Subscription{hub: h, group: g, events: make(chan Event, buffer)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.all == nil { // it is over
+	if h.groups == nil {
 		close(s.events)
 		return s
 	}
-	if v.All {
-		h.all[s] = true
-		return s
+	if h.groups[g] == nil {
+		h.groups[g] = map[*Subscription]bool{}
 	}
-	if h.byAccount[v.Account] == nil {
-		h.byAccount[v.Account] = map[*Subscription]bool{}
-	}
-	h.byAccount[v.Account][s] = true
-	return s
-}
-
-// follow makes a subscription to one task.
-func (h *hub) follow(id taskID, buffer int) *Subscription {
-	s := &Subscription{hub: h, task: id, events: make(chan Event, buffer)}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.all == nil { // it is over
-		close(s.events)
-		return s
-	}
-	if h.byTask[id] == nil {
-		h.byTask[id] = map[*Subscription]bool{}
-	}
-	h.byTask[id][s] = true
+	h.groups[g][s] = true
 	return s
 }
 
 // drop takes a subscription out and ends its channel, once.
 func (h *hub) drop(s *Subscription) {
-	from := h.all
-	switch {
-	case s.task.id != "":
-		from = h.byTask[s.task]
-	case !s.view.All:
-		from = h.byAccount[s.view.Account]
-	}
+	from := h.groups[s.group]
 	if !from[s] {
 		return
 	}
 	delete(from, s)
-	switch {
-	case len(from) > 0:
-	case s.task.id != "":
-		delete(h.byTask, s.task)
-	case !s.view.All:
-		delete(h.byAccount, s.view.Account)
+	if len(from) == 0 {
+		delete(h.groups, s.group)
 	}
 	close(s.events)
 }
@@ -104,14 +82,10 @@ func (h *hub) drop(s *Subscription) {
 func (h *hub) publish(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for s := range h.all {
-		h.pass(s, e)
-	}
-	for s := range h.byAccount[e.Account] {
-		h.pass(s, e)
-	}
-	for s := range h.byTask[taskID{e.Account, e.Task}] {
-		h.pass(s, e)
+	for _, g := range []group{{all: true}, {account: e.Account}, {account: e.Account, task: e.Task}} {
+		for s := range h.groups[g] {
+			h.pass(s, e)
+		}
 	}
 }
 
@@ -124,14 +98,10 @@ func (h *hub) pass(s *Subscription, e Event) {
 	}
 }
 
-func (h *hub) count() int {
+func (h *hub) count() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := len(h.all)
-	for _, subscriptions := range h.byAccount {
-		n += len(subscriptions)
-	}
-	for _, subscriptions := range h.byTask {
+	for _, subscriptions := range h.groups {
 		n += len(subscriptions)
 	}
 	return n
@@ -141,18 +111,10 @@ func (h *hub) count() int {
 func (h *hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, s := range slices.Collect(maps.Keys(h.all)) {
-		h.drop(s)
-	}
-	for _, subscriptions := range h.byAccount {
-		for _, s := range slices.Collect(maps.Keys(subscriptions)) {
+	for _, subscriptions := range h.groups {
+		for s := range subscriptions {
 			h.drop(s)
 		}
 	}
-	for _, subscriptions := range h.byTask {
-		for _, s := range slices.Collect(maps.Keys(subscriptions)) {
-			h.drop(s)
-		}
-	}
-	h.all = nil
+	h.groups = nil
 }

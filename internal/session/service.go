@@ -62,13 +62,13 @@ func (s *Service) Stats() Stats {
 // Subscribe shows what happens in the sessions of a view from now on. A reader
 // that leaves more than buffer events unread loses its subscription.
 func (s *Service) Subscribe(v View, buffer int) *Subscription {
-	return s.hub.add(v, min(max(buffer, 1), s.Limits.Buffer))
+	return s.hub.add(groupOf(v), min(max(buffer, 1), s.Limits.Buffer))
 }
 
 // Follow shows what happens to one task of an account from now on; the task may be
 // yet to come. Whether the caller may see it is the caller's to ask first.
 func (s *Service) Follow(account, id string, buffer int) *Subscription {
-	return s.hub.follow(taskID{account, id}, min(max(buffer, 1), s.Limits.Buffer))
+	return s.hub.add(group{account: account, task: id}, min(max(buffer, 1), s.Limits.Buffer))
 }
 
 // find settles which session a caller means by a key, and an account where it
