@@ -11,7 +11,7 @@ type Limit struct {
 	Look    time.Duration // between looks at a run of another process; 1 s
 	Streams int           // of events, of one caller at once; 100
 	Log     int64         // bytes of events that are kept of a session's task; 1 MiB
-	Logs    int64         // of all tasks together, above which each is kept half; 64 MiB
+	Logs    int64         // of all tasks together, above which what grows is cut to scarceLog; 64 MiB
 	Linger  time.Duration // that events of a task are kept after its end; 1 min
 }
 

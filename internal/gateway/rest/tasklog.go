@@ -9,6 +9,10 @@ import (
 	"github.com/atoll-run/atoll/internal/session"
 )
 
+// scarceLog is how many bytes of a task's events are kept where all tasks together
+// have more than they may.
+const scarceLog = 4 << 10
+
 // taskName names a task: each account has ids of its own.
 type taskName struct{ account, id string }
 
@@ -111,7 +115,7 @@ func (l *taskLog) add(e *session.Event) {
 	l.mu.Unlock()
 	most := l.all.limit.Log
 	if l.all.held.Add(n) > l.all.limit.Logs {
-		most /= 2
+		most = min(most, scarceLog)
 	}
 	l.trim(most)
 }

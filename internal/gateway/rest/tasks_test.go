@@ -165,7 +165,13 @@ func TestTaskCancel(t *testing.T) {
 // What is kept for readers that come again is bounded: of a long answer the end is
 // there, and the answer itself.
 func TestTaskLogIsBounded(t *testing.T) {
-	o := chatOffice(t, &talker{}, func(o *rest.Options) { o.Limit.Log = 10_000 })
+	for name, limit := range map[string]rest.Limit{"of one": {Log: 10_000}, "of all": {Logs: 10_000}} {
+		t.Run(name, func(t *testing.T) { logIsBounded(t, limit) })
+	}
+}
+
+func logIsBounded(t *testing.T, limit rest.Limit) {
+	o := chatOffice(t, &talker{}, func(o *rest.Options) { o.Limit.Log, o.Limit.Logs = limit.Log, limit.Logs })
 	said := into[api.Task](t, o.ask("alice", http.MethodPost, aliceSession, map[string]any{"message": "500"}), http.StatusOK)
 	path := "/api/v1/tasks/" + said.ID + "/events"
 	o.ask("alice", http.MethodGet, path, nil) // ends when the log does: who reads along sees more than is kept
