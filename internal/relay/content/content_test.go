@@ -314,6 +314,7 @@ func TestUnfitToLookAt(t *testing.T) {
 	}{
 		{"three thousand directories", "x", deep(3000), content.Policy{}, "path-length"},
 		{"more than git itself can", "x", deep(20_000), content.Policy{}, "object"},
+		{"a path of a hundred kilobytes", "x", entry{path: strings.Repeat(strings.Repeat("n", 3999)+"/", 25) + "x", data: "x"}, content.Policy{}, "object"},
 		{"a commit of two megabytes", strings.Repeat("x", 2<<20), entry{path: "x", data: "x"}, content.Policy{}, "object"},
 		{"no time", "x", entry{path: "x", data: "x"}, content.Policy{Time: 1}, "object"},
 	} {

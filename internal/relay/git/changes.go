@@ -43,9 +43,9 @@ func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
 		return nil, err
 	}
 	var changes []Change
-	rest := bufio.NewReader(bytes.NewReader(out))
+	rest := bufio.NewReaderSize(bytes.NewReader(out), maxField)
 	for {
-		head, err := rest.ReadString(0)
+		head, err := field(rest)
 		if errors.Is(err, io.EOF) && head == "" {
 			return changes, nil
 		}
@@ -74,7 +74,7 @@ func (r *Repo) EachChanges(ctx context.Context, commits []*Commit, visit func(*C
 	}
 	args := append(append([]string{"diff-tree", "--stdin"}, rawChanges()...), "--root", "--always")
 	return r.stream(ctx, pairs.String(), func(from *bufio.Reader) error {
-		next, err := from.ReadString(0)
+		next, err := field(from)
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (r *Repo) EachChanges(ctx context.Context, commits []*Commit, visit func(*C
 // changesOf reads up to the next commit, or the end.
 func changesOf(from *bufio.Reader, next *string) (changes []Change, err error) {
 	for left := MaxOutput; ; {
-		head, err := from.ReadString(0)
+		head, err := field(from)
 		if errors.Is(err, io.EOF) && head == "" {
 			*next = ""
 			return changes, nil
@@ -130,10 +130,26 @@ func (r *Repo) Paths(ctx context.Context, of string) ([]string, error) {
 // EmptyTree is the tree that holds nothing; git knows it everywhere.
 const EmptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
+// maxField bounds a path, or whatever else ends with a zero, and is the buffer of
+// those who read them: an agent chose how long it is.
+const maxField = 64 << 10
+
+// field reads up to a zero, with that.
+func field(from *bufio.Reader) (string, error) {
+	text, err := from.ReadSlice(0)
+	if errors.Is(err, bufio.ErrBufferFull) {
+		err = fmt.Errorf("git diff-tree: %w (%d bytes in one path)", confined.ErrTooMuch, len(text))
+	}
+	return string(text), err
+}
+
 // appendChange reads ":old new oldid newid status\0path\0", of which the first
 // part is head.
 func appendChange(changes []Change, head string, from *bufio.Reader) ([]Change, error) {
-	path, err := from.ReadString(0)
+	path, err := field(from)
+	if errors.Is(err, confined.ErrTooMuch) {
+		return nil, err
+	}
 	fields := strings.Fields(strings.TrimSuffix(strings.TrimPrefix(head, ":"), "\x00"))
 	if err != nil || len(fields) != 5 || !strings.HasPrefix(head, ":") {
 		return nil, fmt.Errorf("git diff-tree: cannot read %q", head)

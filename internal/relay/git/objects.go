@@ -74,7 +74,7 @@ func (r *Repo) stream(ctx context.Context, stdin string, read func(*bufio.Reader
 		_ = in.CloseWithError(err) // never fails
 		done <- err
 	}()
-	err := read(bufio.NewReaderSize(out, 64<<10))
+	err := read(bufio.NewReaderSize(out, maxField))
 	_ = out.CloseWithError(err) // never fails
 	if err != nil {
 		cancel()
