@@ -18,6 +18,7 @@ import (
 // controllers are needed.
 type Group struct {
 	Dirs []Dir
+	Kept []Kept // the limits that were set
 }
 
 // Dir is one directory of a group.
@@ -34,7 +35,9 @@ func (h *Host) Make(name string, l Limits) (_ *Group, err error) {
 			err = errors.Join(err, g.rmdir())
 		}
 	}()
-	for _, s := range h.settings(l) {
+	list := h.settings(l)
+	var dirs []string
+	for _, s := range list {
 		dir, err := h.dirFor(g, name, s.controller)
 		if err != nil {
 			return nil, fmt.Errorf("limit of %s: %w", s.limit, err)
@@ -42,7 +45,9 @@ func (h *Host) Make(name string, l Limits) (_ *Group, err error) {
 		if err := write(dir, s); err != nil {
 			return nil, fmt.Errorf("limit of %s: %w", s.limit, err)
 		}
+		dirs = append(dirs, dir)
 	}
+	g.kept(list, dirs)
 	return g, nil
 }
 

@@ -17,6 +17,7 @@ type observation struct {
 	lastUsed   time.Time // zero if unknown
 	inUse      bool      // somebody else holds a lease on it
 	detached   bool      // what it has mounted is no longer what the host has there
+	unlimited  error     // which of its limits are not in force any more
 }
 
 // action is what Ensure does about an observation.
@@ -28,7 +29,8 @@ const (
 	actResume   action = "resume"
 	actReuse    action = "reuse"
 	actKeepHot  action = "keep"     // the old configuration stays in force for now
-	actRefuse   action = "refuse"   // hot, and its mounts are not the ones asked for
+	actRefuse   action = "refuse"   // in use or hot, and not within what is asked for
+	actRestart  action = "restart"  // end it, and start it with its limits again
 	actRecreate action = "recreate" // remove, then create
 )
 
@@ -39,9 +41,13 @@ func decide(o observation, spec *Spec, now time.Time) action {
 		return actCreate
 	case o.state == StateDead || o.unfinished && !o.inUse: // whoever is in it found it finished
 		return actRecreate
-	case o.detached && o.inUse:
+	case (o.detached || o.unlimited != nil) && o.inUse:
 		return actRefuse
 	case o.detached:
+		return actRecreate
+	case o.unlimited != nil && o.configHash == spec.ConfigHash:
+		return actRestart
+	case o.unlimited != nil:
 		return actRecreate
 	case o.configHash == spec.ConfigHash:
 		return wake(o.state)

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -34,6 +35,10 @@ func TestDecide(t *testing.T) {
 		"mismatch, cold, mounts changed": {with(other, func(o *observation) { o.mountsHash = "x" }), actRecreate},
 		"mismatch, in use but stopped":   {with(other, func(o *observation) { o.inUse, o.state = true, StateStopped }), actStart},
 		"interrupted, yet in use":        {with(same, func(o *observation) { o.unfinished, o.inUse = true, true }), actReuse},
+		"limits lost":                    {with(same, func(o *observation) { o.unlimited = errors.New("gone") }), actRestart},
+		"limits lost, hot":               {with(same, func(o *observation) { o.unlimited, o.lastUsed = errors.New("gone"), hot }), actRestart},
+		"limits lost, in use":            {with(same, func(o *observation) { o.unlimited, o.inUse = errors.New("gone"), true }), actRefuse},
+		"limits lost, mismatch, hot":     {with(other, func(o *observation) { o.unlimited, o.lastUsed = errors.New("gone"), hot }), actRecreate},
 		"mounts exchanged":               {with(same, func(o *observation) { o.detached = true }), actRecreate},
 		"mounts exchanged, hot":          {with(same, func(o *observation) { o.detached, o.lastUsed = true, hot }), actRecreate},
 		"mounts exchanged, in use":       {with(same, func(o *observation) { o.detached, o.inUse = true, true }), actRefuse},

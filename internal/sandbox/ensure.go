@@ -53,7 +53,7 @@ func (m *Manager) reuseLive(ctx context.Context, spec *Spec) (*Handle, error) {
 		m.retire(l)
 		return nil, nil
 	}
-	if isDetached(l.instance, spec) {
+	if isDetached(l.instance, spec) || unlimited(l.instance) != nil {
 		m.leave(l)
 		return nil, nil
 	}
@@ -116,6 +116,7 @@ func (m *Manager) observe(ctx context.Context, spec *Spec) (Instance, observatio
 	// Other mounts than those it was made with are a changed configuration, which
 	// a hot sandbox refuses; only of the same ones it can have lost the sources.
 	seen.detached = seen.state == StateRunning && seen.mountsHash == spec.MountsHash && isDetached(inst, spec)
+	seen.unlimited = unlimited(inst)
 	return inst, seen, nil
 }
 
@@ -132,6 +133,20 @@ type MountKeeper interface {
 func isDetached(inst Instance, spec *Spec) bool {
 	keeper, ok := inst.(MountKeeper)
 	return ok && !keeper.Keeps(spec.Mounts)
+}
+
+// A LimitKeeper can tell which limits of a running sandbox are not in force any
+// more, although they were when it started: somebody changed the host's control
+// groups. Nil where it cannot know.
+type LimitKeeper interface {
+	Unlimited() error
+}
+
+func unlimited(inst Instance) error {
+	if keeper, ok := inst.(LimitKeeper); ok {
+		return keeper.Unlimited()
+	}
+	return nil
 }
 
 // interpret combines what the machinery and the registry say.
@@ -226,7 +241,12 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 	var err error
 	switch step {
 	case actRefuse:
-		return nil, provision(spec, "reuse", mountsChanged(spec, seen.detached))
+		return nil, provision(spec, "reuse", refused(spec, seen))
+	case actRestart:
+		m.Logger.WarnContext(ctx, "limits were lost, the sandbox is started again", "sandbox", spec.Name, "error", seen.unlimited)
+		if err = inst.Kill(ctx); err == nil {
+			err = m.start(ctx, spec, inst)
+		}
 	case actStart:
 		err = m.start(ctx, spec, inst)
 	case actResume:

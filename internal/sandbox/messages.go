@@ -34,9 +34,13 @@ func configChanged(spec *Spec) string {
 	return fmt.Sprintf("Sandbox config changed for %s (recently used). Recreate to apply: %s", spec.Name, RecreateCommand(spec))
 }
 
-func mountsChanged(spec *Spec, detached bool) error {
+// refused says why a sandbox that somebody uses cannot be used by others now.
+func refused(spec *Spec, seen observation) error {
 	err := fmt.Errorf("its mounts are not the ones now configured, and it was used less than %d minutes ago: %w", int(HotWindow.Minutes()), ErrBusy)
-	if detached {
+	switch {
+	case seen.unlimited != nil:
+		err = fmt.Errorf("its limits are not in force any more (%w): %w", seen.unlimited, ErrBusy)
+	case seen.detached:
 		err = fmt.Errorf("a directory that it has mounted was removed or replaced on the host: %w", ErrBusy)
 	}
 	return advice.With(err, "finish what runs in it, then: "+RecreateCommand(spec))

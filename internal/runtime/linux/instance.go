@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -30,6 +31,7 @@ type Instance struct {
 var (
 	_ sandbox.Instance    = (*Instance)(nil)
 	_ sandbox.MountKeeper = (*Instance)(nil)
+	_ sandbox.LimitKeeper = (*Instance)(nil)
 )
 
 func (i *Instance) path(name string) string { return filepath.Join(i.dir, name) }
@@ -253,6 +255,16 @@ func (i *Instance) Keeps(mounts []sandbox.Mount) bool {
 		}
 	}
 	return true
+}
+
+// Unlimited tells which limits of a sandbox that runs are not in force any more.
+func (i *Instance) Unlimited() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if l := i.record.Life; l.alive() {
+		return cgroup.Lost(l.Limits, l.PID)
+	}
+	return nil
 }
 
 // List returns every sandbox of this installation.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/cgroup"
 )
 
 // life is one run of a sandbox, from start to end. A pid alone does not name a
@@ -23,6 +25,8 @@ type life struct {
 	Boot  string
 	// Paused says that its processes are held, or about to be.
 	Paused bool `json:",omitempty"`
+	// Limits are those of its control group, as the kernel took them.
+	Limits []cgroup.Kept `json:",omitempty"`
 }
 
 // newLife describes a process that has just been started.

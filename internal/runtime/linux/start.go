@@ -110,6 +110,7 @@ func (i *Instance) bear(e *embryo, d *draft, group *cgroup.Group) error {
 	if err := group.Add(e.life.PID); err != nil {
 		return errors.Join(err, e.abort())
 	}
+	e.life.Limits = group.Kept
 	i.record.Life = e.life
 	if err := i.record.save(i.dir); err != nil {
 		return errors.Join(err, e.abort())
