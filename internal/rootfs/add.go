@@ -52,6 +52,9 @@ func (s *Store) add(ctx context.Context, c *candidate, names []string, report fu
 	if err := s.check(c); err != nil {
 		return nil, err
 	}
+	// What a killed process left may be as large as what comes now. Whatever
+	// keeps it from being removed is no reason not to add an image.
+	_, _ = s.Collect(ctx, nil)
 	content, err := s.locks.Share(ctx, contentLock)
 	if err != nil {
 		return nil, fmt.Errorf("image store: %w", err)
@@ -87,7 +90,7 @@ func (s *Store) check(c *candidate) error {
 	digests := c.config.RootFS.DiffIDs
 	switch {
 	case len(c.layers) == 0:
-		return errors.New("it has no layers")
+		return fmt.Errorf("no layers: %w", ErrNoLayers)
 	case len(c.layers) > s.Limits.Layers:
 		return fmt.Errorf("%w: %d layers", ErrTooMuch, s.Limits.Layers)
 	case len(digests) != len(c.layers):
@@ -123,6 +126,9 @@ func (s *Store) unpackAll(ctx context.Context, c *candidate, report func(Progres
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
+	}
+	for i, l := range work.layers {
+		work.layers[i].Opaque = work.layers[work.first(i)].Opaque || l.Opaque
 	}
 	return work.layers, work.publish()
 }
@@ -161,6 +167,12 @@ func (w *work) tell() {
 	w.report(p)
 }
 
+// first is where in the image the layer of that number is for the first time.
+func (w *work) first(i int) int {
+	digests := w.candidate.config.RootFS.DiffIDs
+	return slices.Index(digests, digests[i])
+}
+
 func (w *work) layer(ctx context.Context, i int) error {
 	want := Layer{DiffID: w.candidate.config.RootFS.DiffIDs[i].String()}
 	if w.store.hasLayer(want.name()) {
@@ -168,7 +180,7 @@ func (w *work) layer(ctx context.Context, i int) error {
 		return readJSON(filepath.Join(w.store.layer(want.name()), layerInfo), &w.layers[i])
 	}
 	// The same layer may be in an image twice.
-	if first := slices.Index(w.candidate.config.RootFS.DiffIDs, w.candidate.config.RootFS.DiffIDs[i]); first < i {
+	if w.first(i) < i {
 		w.layers[i] = want
 		return nil
 	}

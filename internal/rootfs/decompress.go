@@ -3,11 +3,12 @@ package rootfs
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"errors"
 	"hash"
 	"io"
 
@@ -51,11 +52,13 @@ type meter struct {
 	n    int64
 	stop func(n int64) error // nil: no limit
 	seen func(n int)         // nil: nobody listens
+	over error               // why it stopped
 }
 
 func (m *meter) Read(p []byte) (int, error) {
-	if err := m.ctx.Err(); err != nil {
-		return 0, context.Cause(m.ctx)
+	if m.ctx.Err() != nil {
+		m.over = context.Cause(m.ctx)
+		return 0, m.over
 	}
 	n, err := m.Reader.Read(p)
 	m.n += int64(n)
@@ -66,8 +69,8 @@ func (m *meter) Read(p []byte) (int, error) {
 		m.seen(n)
 	}
 	if m.stop != nil && n > 0 {
-		if over := m.stop(m.n); over != nil {
-			return n, over
+		if m.over = m.stop(m.n); m.over != nil {
+			return n, m.over
 		}
 	}
 	return n, err
@@ -83,25 +86,27 @@ type archive struct {
 	close         func()
 }
 
+// Read gives the reason why the blob was not read any further, in place of what
+// a decoder makes of that.
+func (a *archive) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = cmp.Or(a.packed.over, err)
+	}
+	return n, err
+}
+
 // openArchive starts reading a layer's blob.
 func (s *Store) openArchive(ctx context.Context, blob io.Reader, image *usage, seen func(int)) (*archive, error) {
-	packed := &meter{Reader: blob, ctx: ctx, sum: sha256.New(), seen: seen}
+	packed := &meter{Reader: blob, ctx: ctx, sum: sha256.New(), seen: seen, stop: s.Limits.tooLong} // it may uncompress to nothing, for ever
 	unpacked, done, err := decompress(packed)
 	if err != nil {
 		return nil, truncated(err)
 	}
 	a := &archive{packed: packed, close: done}
-	a.plain = &meter{Reader: unpacked, ctx: ctx, sum: sha256.New(), stop: func(n int64) error {
-		if n > s.Limits.RatioFree && n/s.Limits.Ratio > packed.n {
-			return fmt.Errorf("%w: expands more than %d times", ErrTooMuch, s.Limits.Ratio)
-		}
-		return nil
-	}}
+	a.plain = &meter{Reader: unpacked, ctx: ctx, sum: sha256.New(), stop: func(n int64) error { return s.Limits.expands(n, packed.n) }}
 	a.Reader = &meter{Reader: a.plain, ctx: ctx, seen: func(n int) { image.stream.Add(int64(n)) }, stop: func(int64) error {
-		if image.stream.Load() > s.Limits.Size {
-			return fmt.Errorf("%w: %d bytes", ErrTooMuch, s.Limits.Size)
-		}
-		return nil
+		return s.Limits.tooLong(image.stream.Load())
 	}}
 	return a, nil
 }

@@ -223,12 +223,7 @@ func (s *Store) readTar(ctx context.Context, f *os.File, source string) ([]named
 	}
 	end := &ending{}
 	sum := sha256.New()
-	size, err := io.Copy(io.MultiWriter(sum, end), &meter{Reader: f, ctx: ctx, stop: func(n int64) error {
-		if n > s.Limits.Size {
-			return fmt.Errorf("%w: %d bytes", ErrTooMuch, s.Limits.Size)
-		}
-		return nil
-	}})
+	size, err := io.Copy(io.MultiWriter(sum, end), &meter{Reader: f, ctx: ctx, stop: s.Limits.tooLong})
 	if err != nil {
 		return nil, err
 	}

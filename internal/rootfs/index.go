@@ -47,6 +47,7 @@ type Layer struct {
 	DiffID string `json:"diffId"` // digest of the uncompressed archive
 	Size   int64  `json:"size"`
 	Files  int64  `json:"files"`
+	Opaque bool   `json:"opaque,omitempty"` // nothing of the layers below shows
 }
 
 // name is the layer's directory. A digest's colon would end a path in the
@@ -61,6 +62,9 @@ func (i *Image) lowers() []layerName {
 	for _, l := range slices.Backward(i.Layers) {
 		if !slices.Contains(names, l.name()) {
 			names = append(names, l.name())
+		}
+		if l.Opaque {
+			break
 		}
 	}
 	return names

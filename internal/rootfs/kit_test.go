@@ -81,7 +81,15 @@ func unpackInto(ctx context.Context, data []byte, dir string, limits Limits) (La
 		return Layer{}, err
 	}
 	defer root.Close()
-	return unpack(ctx, bytes.NewReader(data), root, limits.orDefaults(), &usage{})
+	limits = limits.orDefaults()
+	s, image := &Store{Options: Options{Limits: limits}}, &usage{}
+	s.Limits.Size = DefaultLimits().Size // of the archive itself
+	content, err := s.openArchive(ctx, bytes.NewReader(data), image, nil)
+	if err != nil {
+		return Layer{}, err
+	}
+	defer content.close()
+	return unpack(ctx, content, root, limits, image)
 }
 
 // imageOf is an image whose layers hold the given archives.

@@ -54,7 +54,7 @@ func (s *Store) readLayout(on shelf, source string) ([]named, error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, advice.With(fmt.Errorf("no image for linux/%s in it", runtime.GOARCH), "it has "+platforms(top.Manifests))
+		return nil, noneFits(top.Manifests)
 	}
 	return found, nil
 }
@@ -68,6 +68,10 @@ func forThisMachine(all []v1.Descriptor) []v1.Descriptor {
 		}
 	}
 	return kept
+}
+
+func noneFits(all []v1.Descriptor) error {
+	return advice.With(fmt.Errorf("no image for linux/%s in it", runtime.GOARCH), "it has "+platforms(all))
 }
 
 func platforms(all []v1.Descriptor) string {
@@ -128,12 +132,15 @@ func (s *Store) fromIndex(on shelf, data []byte, nesting int) (*candidate, error
 	}
 	fitting := forThisMachine(index.Manifests)
 	if len(fitting) == 0 || nesting == 0 {
-		return nil, advice.With(fmt.Errorf("no image for linux/%s in it", runtime.GOARCH), "it has "+platforms(index.Manifests))
+		return nil, noneFits(index.Manifests)
 	}
 	return s.fromDescriptor(on, fitting[0], nesting-1)
 }
 
 func (s *Store) fromManifest(on shelf, m *v1.Manifest, digest string) (*candidate, error) {
+	if err := s.checkManifest(m); err != nil {
+		return nil, err
+	}
 	name, err := blobName(m.Config)
 	if err != nil {
 		return nil, err
@@ -145,9 +152,6 @@ func (s *Store) fromManifest(on shelf, m *v1.Manifest, digest string) (*candidat
 	c := &candidate{id: m.Config.Digest.String(), digest: digest}
 	if c.config, err = v1.ParseConfigFile(bytes.NewReader(data)); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
-	}
-	if len(m.Layers) > s.Limits.Layers {
-		return nil, fmt.Errorf("%w: %d layers", ErrTooMuch, s.Limits.Layers)
 	}
 	for _, l := range m.Layers {
 		if name, err = blobName(l); err != nil {

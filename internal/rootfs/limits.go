@@ -12,13 +12,16 @@ type Limits struct {
 	RatioFree int64
 	Name      int   // bytes of a path, and of what a link names
 	Depth     int   // directories within each other
+	Names     int64 // bytes of memory for the names of a layer's directories
+	Tags      int   // names that an archive has for an image
 	Document  int64 // bytes of a manifest, an index or a configuration
 }
 
 // DefaultLimits are generous for an image that a person made.
 func DefaultLimits() Limits {
 	return Limits{
-		Layers: 127, Size: 32 << 30, Files: 2_000_000, Ratio: 200, RatioFree: 64 << 20, Name: 4096, Depth: 256, Document: 8 << 20,
+		Layers: 127, Size: 32 << 30, Files: 2_000_000, Ratio: 200, RatioFree: 64 << 20, Name: 4096, Depth: 256,
+		Names: 128 << 20, Tags: 100, Document: 8 << 20,
 	}
 }
 
@@ -27,7 +30,7 @@ func (l Limits) orDefaults() Limits {
 	return Limits{
 		Layers: or(l.Layers, d.Layers), Size: or(l.Size, d.Size), Files: or(l.Files, d.Files), Ratio: or(l.Ratio, d.Ratio),
 		RatioFree: or(l.RatioFree, d.RatioFree),
-		Name:      or(l.Name, d.Name), Depth: or(l.Depth, d.Depth), Document: or(l.Document, d.Document),
+		Name:      or(l.Name, d.Name), Depth: or(l.Depth, d.Depth), Names: or(l.Names, d.Names), Tags: or(l.Tags, d.Tags), Document: or(l.Document, d.Document),
 	}
 }
 

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -69,16 +71,32 @@ func (s *Store) parse(ref string) (name.Reference, error) {
 func (s *Store) fetch(ctx context.Context, ref name.Reference, connections http.RoundTripper, alive *watchdog) (*candidate, error) {
 	desc, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}),
-		remote.WithTransport(&carefully{transport: connections, plain: s.Insecure}))
+		remote.WithTransport(s.careful(connections, ref.Context().RegistryStr())))
 	if err != nil {
 		return nil, err
 	}
 	alive.pat()
+	if err := forOthersOnly(desc); err != nil {
+		return nil, err
+	}
 	image, err := desc.Image()
 	if err != nil {
 		return nil, err
 	}
 	return s.fromRegistry(ctx, image, ref, alive)
+}
+
+// forOthersOnly refuses an index that has nothing for this machine, and says
+// what it has.
+func forOthersOnly(desc *remote.Descriptor) error {
+	if !desc.MediaType.IsIndex() {
+		return nil
+	}
+	index, err := v1.ParseIndexManifest(bytes.NewReader(desc.Manifest))
+	if err == nil && len(forThisMachine(index.Manifests)) == 0 {
+		return noneFits(index.Manifests)
+	}
+	return err
 }
 
 func (s *Store) fromRegistry(ctx context.Context, image v1.Image, ref name.Reference, alive *watchdog) (*candidate, error) {
@@ -87,11 +105,8 @@ func (s *Store) fromRegistry(ctx context.Context, image v1.Image, ref name.Refer
 		return nil, err
 	}
 	alive.pat()
-	if len(manifest.Layers) > s.Limits.Layers {
-		return nil, fmt.Errorf("%w: %d layers", ErrTooMuch, s.Limits.Layers)
-	}
-	if manifest.Config.Size > s.Limits.Document {
-		return nil, fmt.Errorf("configuration: %w: %d bytes", ErrTooMuch, s.Limits.Document)
+	if err := s.checkManifest(manifest); err != nil {
+		return nil, err
 	}
 	raw, err := image.RawConfigFile()
 	if err != nil {
@@ -153,20 +168,38 @@ func newTransport() *http.Transport {
 	}
 }
 
-// carefully refuses to speak without TLS, except on loopback and to registries
-// that were named: the library would, to any private address.
+// carefully refuses to speak without TLS, except to a registry on loopback and
+// to registries that were named: the library would, to any private address. A
+// registry elsewhere cannot send us to loopback either. Answers that are kept in
+// memory have a limit.
 type carefully struct {
 	transport http.RoundTripper
-	plain     []string
+	local     bool     // the registry is on loopback
+	plain     []string // registries that were named
+	document  int64
 }
 
-var errPlain = errors.New("without TLS only on loopback")
+func (s *Store) careful(connections http.RoundTripper, registry string) *carefully {
+	local := isLoopback((&url.URL{Host: registry}).Hostname())
+	return &carefully{transport: connections, local: local, plain: s.Insecure, document: s.Limits.Document}
+}
+
+var errPlain = errors.New("without TLS only to a registry on loopback")
 
 func (c *carefully) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme != "https" && !isLoopback(r.URL.Hostname()) && !slices.Contains(c.plain, r.URL.Host) {
+	here := c.local && isLoopback(r.URL.Hostname())
+	if r.URL.Scheme != "https" && !here && !slices.Contains(c.plain, r.URL.Host) {
 		return nil, fmt.Errorf("%s: %w", r.URL.Host, errPlain)
 	}
-	return c.transport.RoundTrip(r)
+	answer, err := c.transport.RoundTrip(r)
+	if err == nil && strings.Contains(r.URL.Path, "/manifests/") {
+		limited := &meter{Reader: answer.Body, ctx: r.Context(), stop: Limits{Size: c.document}.tooLong}
+		answer.Body = struct {
+			io.Reader
+			io.Closer
+		}{limited, answer.Body}
+	}
+	return answer, err
 }
 
 func isLoopback(host string) bool {

@@ -185,10 +185,11 @@ func TestPullSaysWhatToDo(t *testing.T) {
 }
 
 func TestPullSpeaksPlainTextOnLoopbackOnly(t *testing.T) {
-	reached := &carefully{transport: refuser{}}
+	s := open(t, Options{Insecure: []string{"10.0.0.9:5000"}})
+	reached := s.careful(refuser{}, "localhost:5000")
 	for url, allowed := range map[string]bool{
 		"http://127.0.0.1:5000/v2/": true, "http://localhost:5000/v2/": true, "http://[::1]:5000/v2/": true,
-		"http://10.0.0.1/v2/": false, "http://192.168.1.1:5000/v2/": false, "http://registry.local/v2/": false, "http://127.0.0.1.example.com/": false,
+		"http://10.0.0.1/v2/": false, "http://10.0.0.9:5000/v2/": true, "http://10.0.0.9/v2/": false, "http://192.168.1.1:5000/v2/": false, "http://registry.local/v2/": false, "http://127.0.0.1.example.com/": false,
 		"https://registry.example.com/v2/": true,
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -198,6 +199,9 @@ func TestPullSpeaksPlainTextOnLoopbackOnly(t *testing.T) {
 		_, err = reached.RoundTrip(r)
 		if got := !errors.Is(err, errPlain); got != allowed {
 			t.Errorf("%s: %v", url, err)
+		}
+		if _, err := s.careful(refuser{}, "registry.example.com").RoundTrip(r); strings.HasPrefix(url, "http://l") && !errors.Is(err, errPlain) {
+			t.Errorf("a registry elsewhere sends us to %s: %v", url, err)
 		}
 	}
 }

@@ -50,6 +50,9 @@ func (s *Store) readSaved(on shelf, list []saved, source string) ([]named, error
 			return nil, err
 		}
 		c.source = source
+		if len(image.RepoTags) > s.Limits.Tags {
+			return nil, fmt.Errorf("%w: %d names", ErrTooMuch, s.Limits.Tags)
+		}
 		found = append(found, named{c, image.RepoTags})
 		if len(found) > s.Limits.Layers {
 			return nil, fmt.Errorf("%w: %d images in one archive", ErrTooMuch, s.Limits.Layers)

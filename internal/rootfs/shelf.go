@@ -79,9 +79,12 @@ func (d directory) open(name string) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// maxParts is how many entries an archive of images may have. One with more is
-// the archive of a root directory.
-const maxParts = 4096
+// maxParts is how many entries an archive of images may have, and maxPartName
+// how long their names are. One with more is the archive of a root directory.
+const (
+	maxParts    = 4096
+	maxPartName = 512
+)
 
 // packed is a shelf in an uncompressed archive.
 type packed struct {
@@ -107,6 +110,9 @@ func lookInto(ctx context.Context, f *os.File) (*packed, error) {
 		}
 		if err = errors.Join(ctx.Err(), truncated(err)); err != nil {
 			return nil, err
+		}
+		if len(header.Name)+len(header.Linkname) > maxPartName {
+			break
 		}
 		if err := p.note(header); err != nil {
 			return nil, err

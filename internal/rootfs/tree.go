@@ -18,6 +18,10 @@ import (
 // can send a later one elsewhere.
 type tree struct {
 	root *os.File
+	made func() error // asked before a directory is made that no entry names
+	// opaqueTop says that the whole layer hides those below it, which an overlay
+	// does not learn from a mark on its root.
+	opaqueTop bool
 	// The parent of the last entry: archives are written directory by directory.
 	parentPath string
 	parent     *os.File
@@ -61,6 +65,9 @@ func (t *tree) open(dir string) (*os.File, error) {
 		return nil, err
 	}
 	defer above.Close()
+	if err := t.made(); err != nil {
+		return nil, err
+	}
 	if err := supply(int(above.Fd()), path.Base(dir)); err != nil {
 		return nil, err
 	}
@@ -231,19 +238,4 @@ func (t *tree) fifo(name string, mode uint32) error {
 		return err
 	}
 	return unix.Fchmodat(parent, leaf, mode, 0)
-}
-
-// stamp sets the time of a directory, unless something else has its name by now.
-func (t *tree) stamp(name string, mtime time.Time) error {
-	dir, err := hostpath.OpenBeneath(t.root, name, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	return setTime(int(dir.Fd()), ".", mtime)
-}
-
-func setTime(parent int, leaf string, mtime time.Time) error {
-	at := unix.NsecToTimespec(nanoseconds(mtime))
-	return unix.UtimesNanoAt(parent, leaf, []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW)
 }

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,32 +27,24 @@ var (
 	ErrBadName   = errors.New("is not a name that an image may hold")
 )
 
-// usage is what the layers of one image have used so far. Layers are unpacked
-// side by side.
-type usage struct{ bytes, files, stream atomic.Int64 }
-
 // unpacker writes the archive of one layer below a directory that nobody else
 // knows yet. What it writes belongs to the caller, has no setuid bit, no device
 // and no extended attribute of the archive's.
 type unpacker struct {
 	tree   *tree
 	limits Limits
+	packed *meter // what was read of the blob
 	image  *usage // of all layers
 	own    usage  // of this one
 	buffer []byte
-	// stamps are the times of directories. They are set last, because every
-	// entry that is made in a directory changes its time.
-	stamps []stamp
-}
-
-type stamp struct {
-	path string
-	time time.Time
+	stamps stamps
 }
 
 // unpack writes what the archive holds and reads it to its end.
-func unpack(ctx context.Context, archive io.Reader, root *os.File, limits Limits, image *usage) (Layer, error) {
-	u := &unpacker{tree: &tree{root: root}, limits: limits, image: image, buffer: make([]byte, 256<<10)}
+func unpack(ctx context.Context, archive *archive, root *os.File, limits Limits, image *usage) (Layer, error) {
+	u := &unpacker{limits: limits, packed: archive.packed, image: image, buffer: make([]byte, 256<<10)}
+	u.stamps.room = limits.Names
+	u.tree = &tree{root: root, made: u.oneMore}
 	defer u.tree.close()
 	reader := tar.NewReader(archive)
 	for {
@@ -73,7 +63,7 @@ func unpack(ctx context.Context, archive io.Reader, root *os.File, limits Limits
 	if _, err := io.CopyBuffer(io.Discard, onlyReader{archive}, u.buffer); err != nil {
 		return Layer{}, truncated(err)
 	}
-	return Layer{Size: u.own.bytes.Load(), Files: u.own.files.Load()}, u.stamp()
+	return Layer{Size: u.own.bytes.Load(), Files: u.own.files.Load(), Opaque: u.tree.opaqueTop}, u.stamps.set(u.tree)
 }
 
 type onlyReader struct{ io.Reader }
@@ -108,27 +98,6 @@ func (u *unpacker) entry(h *tar.Header, data io.Reader) error {
 	return u.write(name, h, data)
 }
 
-// count keeps an image within its limits before anything is written for it.
-func (u *unpacker) count(h *tar.Header) error {
-	u.own.files.Add(1)
-	if n := u.image.files.Add(1); n > u.limits.Files {
-		return fmt.Errorf("%w: %d files", ErrTooMuch, u.limits.Files)
-	}
-	if h.Size < 0 || h.Size > u.limits.Size {
-		return fmt.Errorf("%w: %d bytes", ErrTooMuch, u.limits.Size)
-	}
-	if !isFile(h) {
-		return nil
-	}
-	u.own.bytes.Add(h.Size)
-	if n := u.image.bytes.Add(h.Size); n > u.limits.Size {
-		return fmt.Errorf("%w: %d bytes", ErrTooMuch, u.limits.Size)
-	}
-	return nil
-}
-
-func isFile(h *tar.Header) bool { return h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse }
-
 // clean turns the name of an entry into a path below the root, "." for the
 // root itself. A leading slash is only a habit of some archivers.
 func (u *unpacker) clean(name string) (string, error) {
@@ -160,14 +129,18 @@ func (u *unpacker) top(h *tar.Header) error {
 	if h.Typeflag != tar.TypeDir {
 		return ErrConflict
 	}
-	u.stamps = append(u.stamps, stamp{".", h.ModTime})
+	if err := u.stamps.add(".", h.ModTime); err != nil {
+		return err
+	}
 	return unix.Fchmod(int(u.tree.root.Fd()), dirMode(h))
 }
 
 func (u *unpacker) write(name string, h *tar.Header, data io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir:
-		u.stamps = append(u.stamps, stamp{name, h.ModTime})
+		if err := u.stamps.add(name, h.ModTime); err != nil {
+			return err
+		}
 		return u.tree.mkdir(name, dirMode(h))
 	case tar.TypeReg, tar.TypeGNUSparse:
 		return u.file(name, h, data)
@@ -215,7 +188,7 @@ func (u *unpacker) file(name string, h *tar.Header, data io.Reader) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	n, err := io.CopyBuffer(onlyWriter{f}, onlyReader{data}, u.buffer)
+	n, err := io.CopyBuffer(budget{f, u}, onlyReader{data}, u.buffer)
 	if err != nil {
 		return truncated(err)
 	}
@@ -225,24 +198,5 @@ func (u *unpacker) file(name string, h *tar.Header, data io.Reader) (err error) 
 	if err := unix.Fchmod(int(f.Fd()), fileMode(h)); err != nil {
 		return err
 	}
-	times := []unix.Timeval{unix.NsecToTimeval(nanoseconds(h.ModTime)), unix.NsecToTimeval(nanoseconds(h.ModTime))}
-	return unix.Futimes(int(f.Fd()), times)
-}
-
-type onlyWriter struct{ io.Writer }
-
-// stamp sets the times of directories, the deepest names last written first.
-func (u *unpacker) stamp() error {
-	for _, s := range u.stamps {
-		if err := u.tree.stamp(s.path, s.time); err != nil {
-			return fmt.Errorf("%.200q: %w", s.path, err)
-		}
-	}
-	return nil
-}
-
-// nanoseconds keeps a time within what a file system can hold.
-func nanoseconds(t time.Time) int64 {
-	const latest = 1<<34 - 1 // ext4 ends here, in the year 2446
-	return min(max(t.Unix(), 0), latest) * int64(time.Second)
+	return u.tree.touch(name, h.ModTime)
 }

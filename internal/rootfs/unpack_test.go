@@ -174,12 +174,12 @@ func TestUnpackRefusesAttacks(t *testing.T) {
 
 // hole is the archive of a file that is small on disk and large to read. Only
 // GNU tar writes such archives.
-func hole(t *testing.T, format string) []byte {
+func hole(t *testing.T, format string, size int64) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, "hole"))
 	if err == nil {
-		err = errors.Join(f.Truncate(1<<40), f.Close())
+		err = errors.Join(f.Truncate(size), f.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -199,8 +199,13 @@ func TestUnpackKeepsItsLimits(t *testing.T) {
 		"files":                {pack(t, tarDir("a"), tarDir("b"), tarDir("c")), Limits{Files: 2}},
 		"bytes":                {pack(t, tarFile("a", "12345"), tarFile("b", "123456")), Limits{Size: 10}},
 		"one file":             {pack(t, tarFile("a", "12345678901")), Limits{Size: 10}},
-		"bytes of a hole, GNU": {hole(t, "gnu"), Limits{}},
-		"bytes of a hole, PAX": {hole(t, "pax"), Limits{}},
+		"bytes of a hole, GNU": {hole(t, "gnu", 1<<40), Limits{}},
+		"bytes of a hole, PAX": {hole(t, "pax", 1<<40), Limits{}},
+		"ratio of a hole, GNU": {hole(t, "gnu", 1<<30), Limits{RatioFree: 1 << 20}},
+		"ratio of a hole, PAX": {hole(t, "pax", 1<<30), Limits{RatioFree: 1 << 20}},
+		"implied directories":  {pack(t, tarFile("a/b/c/d/e", "")), Limits{Files: 4}},
+		"names to remember":    {pack(t, tarDir("a"), tarDir(strings.Repeat("b", 200))), Limits{Names: 300}},
+		"the same name again":  {pack(t, tarDir("a"), tarDir("a"), tarDir("a"), tarDir("a"), tarDir("a")), Limits{Names: 300}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -209,7 +214,7 @@ func TestUnpackKeepsItsLimits(t *testing.T) {
 			}
 		})
 	}
-	limits := Limits{Files: 3, Size: 11, Name: 8, Depth: 2}
+	limits := Limits{Files: 4, Size: 11, Name: 8, Depth: 2} // with the directory that c/d is in
 	if _, err := unpackInto(t.Context(), pack(t, tarFile("a", "12345"), tarFile("b", "123456"), tarDir("c/d")), t.TempDir(), limits); err != nil {
 		t.Errorf("an archive of exactly the limits: %v", err)
 	}

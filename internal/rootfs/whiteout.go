@@ -35,6 +35,9 @@ func isWhiteout(st unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFCH
 // whiteout acts on an archive's entry with a whiteout's name.
 func (t *tree) whiteout(name string) error {
 	switch base := path.Base(name); {
+	case base == whiteoutOpaque && path.Dir(name) == ".":
+		t.opaqueTop = true
+		return nil
 	case base == whiteoutOpaque:
 		return t.opaque(path.Dir(name))
 	case strings.HasPrefix(base, whiteoutNotes):
