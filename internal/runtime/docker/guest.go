@@ -18,10 +18,10 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// guestMode lets everyone run the guest and only its owner, root, read it: a
-// program that its user cannot read is not dumpable, so nothing with the
-// sandbox's uid can trace it or open its memory.
-const guestMode = 0o711
+// guestMode lets everyone run the guest and nobody read it: a program that its
+// user cannot read is not dumpable, so nothing with the sandbox's uid, root's
+// without capabilities too, can trace it or open its memory.
+const guestMode = 0o111
 
 // guestProgram is the guest for one architecture.
 type guestProgram struct {

@@ -129,8 +129,8 @@ func TestShelvedGuestIsCheckedAndRepaired(t *testing.T) {
 		t.Errorf("path %s, want %s", path, want)
 	}
 	for name, spoil := range map[string]func() error{
-		"content": func() error { return os.WriteFile(path, []byte("guest pr0gram"), 0o711) },
-		"length":  func() error { return os.WriteFile(path, []byte("guest"), 0o711) },
+		"content": func() error { return os.WriteFile(path, []byte("guest pr0gram"), 0o111) },
+		"length":  func() error { return os.WriteFile(path, []byte("guest"), 0o111) },
 		"mode":    func() error { return os.Chmod(path, 0o755) },
 		"missing": func() error { return os.Remove(path) },
 		"link": func() error {

@@ -32,6 +32,7 @@ var steps = []step{
 	{name: "bpf, perf, userfaultfd, fanotify", args: same("kernel-programs"), control: same("kernel-programs"), needs: []int{unix.CAP_SYS_ADMIN}},
 	{name: "io_uring", args: same("io-uring"), control: same("io-uring")},
 	{name: "ptrace of the guest", args: same("guest-memory")},
+	{name: "memory and output of a probe", args: same("guest-helper", guestPath), control: func(c *cell) []string { return []string{"guest-helper", c.path("attack")} }},
 	{name: "proc root", args: canaryFile("read-host-file"), control: canaryFile("read-host-file")},
 	{name: "proc sys", args: same("proc-sys"), control: same("proc-sys"), needs: []int{unix.CAP_SYS_ADMIN}},
 	{name: "core_pattern", args: same("core-pattern"), control: same("core-pattern"), needs: []int{unix.CAP_SYS_ADMIN}},

@@ -86,7 +86,7 @@ func (d *draft) drawTree(i *Instance, guest string, groups []bound) error {
 		return err
 	}
 	d.step(walls.Mount{Kind: walls.Dir, Target: guestHome, Mode: 0o755})
-	if err := d.bind(guest, guestTarget, true, hostpath.ID{}); err != nil {
+	if err := d.bind(insideOf(guest), guestTarget, true, hostpath.ID{}); err != nil {
 		return err
 	}
 	if err := d.bind(i.path(wireDir), wireTarget, false, hostpath.ID{}); err != nil {

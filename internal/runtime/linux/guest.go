@@ -12,8 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guestMode lets everyone run the guest and only its owner read it.
-const guestMode = 0o711
+// There are two copies of the guest. The one that builds the walls is readable
+// for its owner, who is the user that starts it: otherwise the kernel would not
+// let him say who that process is. The one that is shown inside can be run by
+// everyone and read by nobody: a program that its user cannot read is not
+// dumpable from its first instruction on, so that nothing in the sandbox, which
+// may have the owner's number, can trace it or open its memory and descriptors.
+const (
+	guestMode  = 0o711
+	insideMode = 0o111
+)
+
+// insideOf is the copy that is shown inside, beside the one that starts it.
+func insideOf(program string) string { return filepath.Join(filepath.Dir(program), "inside") }
 
 // shelf keeps the guest program below the state directory, under a name made of
 // its content: an upgrade never changes the program of a running sandbox. No
@@ -73,7 +84,7 @@ func (s *shelf) place(guest *guestbin.Guest) string {
 func (s *shelf) program() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.path != "" && unix.Access(s.path, unix.X_OK) == nil {
+	if s.path != "" && unix.Access(s.path, unix.X_OK) == nil && unix.Access(insideOf(s.path), unix.X_OK) == nil {
 		return s.path, nil
 	}
 	guest, err := s.find(runtime.GOARCH)
@@ -81,23 +92,24 @@ func (s *shelf) program() (string, error) {
 		return "", err
 	}
 	path := s.place(guest)
-	if !stands(path, guest) {
-		if err := shelve(path, guest); err != nil {
-			return "", fmt.Errorf("guest: %w", err)
-		}
+	if err := errors.Join(shelve(path, guestMode, guest), shelve(insideOf(path), insideMode, guest)); err != nil {
+		return "", fmt.Errorf("guest: %w", err)
 	}
 	s.path = path
 	return path, nil
 }
 
-// stands reports whether the guest is in its place.
-func stands(path string, guest *guestbin.Guest) bool {
+// stands reports whether a copy of the guest is in its place.
+func stands(path string, mode os.FileMode, guest *guestbin.Guest) bool {
 	info, err := os.Lstat(path)
-	return err == nil && info.Mode().IsRegular() && info.Mode().Perm() == guestMode && info.Size() == guest.Size
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm() == mode && info.Size() == guest.Size
 }
 
-// shelve makes the file appear whole or not at all.
-func shelve(path string, guest *guestbin.Guest) error {
+// shelve makes a copy appear whole or not at all, unless it is there.
+func shelve(path string, mode os.FileMode, guest *guestbin.Guest) error {
+	if stands(path, mode, guest) {
+		return nil
+	}
 	body, err := guest.Read()
 	if err != nil {
 		return err
@@ -111,8 +123,8 @@ func shelve(path string, guest *guestbin.Guest) error {
 		return err
 	}
 	_, err = f.Write(body)
-	if err = errors.Join(err, f.Chmod(guestMode), f.Close()); err == nil {
-		err = publish(f.Name(), path, guest)
+	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
+		err = publish(f.Name(), path, func() bool { return stands(path, mode, guest) })
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
@@ -123,8 +135,8 @@ func shelve(path string, guest *guestbin.Guest) error {
 // publish puts a file in its place. If another process was first, its file stays:
 // sandboxes that are being made have it open, and a file that was replaced can be
 // mounted no more.
-func publish(from, to string, guest *guestbin.Guest) error {
-	if os.Link(from, to) == nil || stands(to, guest) {
+func publish(from, to string, stands func() bool) error {
+	if os.Link(from, to) == nil || stands() {
 		return os.Remove(from)
 	}
 	return os.Rename(from, to)

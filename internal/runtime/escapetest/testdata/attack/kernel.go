@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"syscall"
@@ -139,6 +141,38 @@ func stackOf(pid int) uintptr {
 	var start uint64
 	_, _ = fmt.Sscanf(string(text), "%x-", &start)
 	return uintptr(start)
+}
+
+// guestHelper does what would change the answers of a program that the host runs
+// from the guest's file, such as a probe: one is started here, and held up.
+func guestHelper(a *attempts, args []string) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	defer listener.Close()
+	cmd := exec.Command(args[0], "connect", listener.Addr().String())
+	input, err := cmd.StdinPipe()
+	must(err)
+	output, err := cmd.StdoutPipe()
+	must(err)
+	must(cmd.Start())
+	conn, err := listener.Accept() // it runs, and waits for us
+	must(err)
+	proc := fmt.Sprintf("/proc/%d/", cmd.Process.Pid)
+	for _, file := range []string{"mem", "fd/1"} {
+		a.try("write its "+file, open(proc+file, unix.O_WRONLY))
+	}
+	for _, file := range []string{"environ", "maps", "exe"} {
+		a.try("read its "+file, readable(proc+file))
+	}
+	_, _, _ = conn.Close(), input.Close(), output.Close()
+	_ = cmd.Wait()
+}
+
+// connect stands for the guest's program where there is none.
+func connect(_ *attempts, args []string) {
+	conn, err := net.Dial("tcp", args[0])
+	must(err)
+	_, _ = io.Copy(io.Discard, conn)
 }
 
 // guestMemory does the same to process 1, which may be seen.
