@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/plan"
@@ -80,19 +81,11 @@ func (a *App) verify(ctx context.Context, h *sandbox.Handle, spec *sandbox.Spec)
 	if err != nil {
 		return nil, err
 	}
-	info, err := h.Machine.Info(ctx)
+	found, err := verify.Sandbox(ctx, h.Machine, spec, guestProgram, a.processOf(ctx, h.Name, entry.Backend))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("sandbox %s: %w", h.Name, err)
 	}
-	report, err := verify.Probe(ctx, h.Machine, guestProgram)
-	if err != nil {
-		return nil, err
-	}
-	checks := []verify.Check{verify.Configuration(spec.ConfigHash, entry.ConfigHash)}
-	return append(checks, verify.Judge(&verify.Evidence{
-		Spec: spec, Inside: report, Guest: verify.Guest{PID: info.PID, Dumpable: info.Dumpable},
-		Host: verify.HostNamespaces(), Outside: verify.OutsideLimits(a.processOf(ctx, h.Name, entry.Backend)),
-	})...), nil
+	return append([]verify.Check{verify.Configuration(spec.ConfigHash, entry.ConfigHash)}, found...), nil
 }
 
 // processOf is the number that this host gives to a sandbox's process 1; 0 if

@@ -11,10 +11,10 @@ import (
 	"github.com/atoll-run/atoll/internal/wire/findings"
 )
 
-// OutsideLimits are the limits of a process as the host's kernel has them, the
+// outsideLimits are the limits of a process as the host's kernel has them, the
 // lowest of its groups and those above. Nothing inside can change what is read
-// here. What cannot be read is 0.
-func OutsideLimits(pid int) findings.Limits {
+// here. What cannot be read is 0, and -1 that there is no limit.
+func outsideLimits(pid int) findings.Limits {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
 		return findings.Limits{}
@@ -43,44 +43,83 @@ func parseGroups(root, text string) groups {
 }
 
 func (g groups) limits() findings.Limits {
-	l := findings.Limits{
-		Pids:   g.lowest("pids", "pids.max", "pids.max"),
-		Memory: g.lowest("memory", "memory.limit_in_bytes", "memory.max"),
+	return findings.Limits{
+		Pids:   int64(g.lowest("pids", plain("pids.max"), plain("pids.max"))),
+		Memory: int64(g.lowest("memory", plain("memory.limit_in_bytes"), plain("memory.max"))),
+		Swap:   int64(g.lowest("memory", plain("memory.memsw.limit_in_bytes"), swapOf2)),
+		CPUs:   g.lowest("cpu", quotaOf1, quotaOf2),
 	}
-	if quota := g.lowest("cpu", "cpu.cfs_quota_us", "cpu.max"); quota > 0 {
-		l.CPUs = float64(quota) / period
-	}
-	return l
 }
 
-// period is what a processor quota is a part of. Runtimes do not change it.
-const period = 100_000
+// reader reads a limit in a group's directory.
+type reader func(dir string) float64
 
-// lowest is the smallest limit on the way up; 0 if there is none to be seen.
-func (g groups) lowest(controller, v1, v2 string) int64 {
-	base, group, file := filepath.Join(g.root, controller), g.of[controller], v1
+const noLimit = -1
+
+// lowest is the smallest limit on the way up.
+func (g groups) lowest(controller string, v1, v2 reader) float64 {
+	base, group, read := filepath.Join(g.root, controller), g.of[controller], v1
 	if group == "" {
-		base, group, file = g.root, g.of[""], v2
+		base, group, read = g.root, g.of[""], v2
 	}
-	var low int64
+	var low float64
 	for ; group != "" && group != "/" && group != "."; group = filepath.Dir(group) {
-		if n := readLimit(filepath.Join(base, group, file)); n > 0 && (low == 0 || n < low) {
+		n := read(filepath.Join(base, group))
+		if low == 0 || n > 0 && (low == noLimit || n < low) {
 			low = n
 		}
 	}
 	return low
 }
 
-// readLimit is the first number of a file; 0 where it names no limit.
-func readLimit(path string) int64 {
+// plain reads a file that holds a number, or the word for none.
+func plain(file string) reader {
+	return func(dir string) float64 { return numbers(filepath.Join(dir, file))[0] }
+}
+
+// swapOf2 joins what version 2 counts apart.
+func swapOf2(dir string) float64 {
+	memory, swap := plain("memory.max")(dir), plain("memory.swap.max")(dir)
+	switch {
+	case memory == 0:
+		return 0
+	case memory < 0 || swap < 0:
+		return noLimit
+	}
+	return memory + swap
+}
+
+func quotaOf1(dir string) float64 {
+	return quota(plain("cpu.cfs_quota_us")(dir), plain("cpu.cfs_period_us")(dir))
+}
+
+func quotaOf2(dir string) float64 {
+	both := numbers(filepath.Join(dir, "cpu.max"))
+	return quota(both[0], both[1])
+}
+
+func quota(part, period float64) float64 {
+	if part <= 0 || period <= 0 {
+		return min(part, 0)
+	}
+	return part / period
+}
+
+// numbers are the first two of a file: -1 where it says that there is no limit,
+// 0 where it cannot be read.
+func numbers(path string) (found [2]float64) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return 0
+		return found
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	n, err := strconv.ParseInt(first, 10, 64)
-	if err != nil || n < 0 || n >= math.MaxInt64/2 {
-		return 0
+	for i, word := range strings.Fields(string(text)) {
+		if i == len(found) {
+			break
+		}
+		n, err := strconv.ParseInt(word, 10, 64)
+		if found[i] = float64(n); err != nil || n < 0 || n >= math.MaxInt64/2 {
+			found[i] = noLimit
+		}
 	}
-	return n
+	return found
 }

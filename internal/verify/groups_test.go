@@ -18,13 +18,15 @@ func TestGroupLimits(t *testing.T) {
 	}{
 		{"version 2", "0::/atoll/box/guest\n", map[string]string{
 			"atoll/box/pids.max": "100", "atoll/box/guest/pids.max": "max", "atoll/pids.max": "5000",
-			"atoll/box/memory.max": "1048576", "atoll/box/cpu.max": "50000 100000",
-		}, findings.Limits{Pids: 100, Memory: 1 << 20, CPUs: 0.5}},
+			"atoll/box/memory.max": "1048576", "atoll/box/memory.swap.max": "4096", "atoll/box/cpu.max": "50000 100000",
+		}, findings.Limits{Pids: 100, Memory: 1 << 20, Swap: 1<<20 + 4096, CPUs: 0.5}},
 		{"version 1", "8:pids:/docker/x\n7:cpu,cpuacct:/docker/x\n6:memory:/docker/x\n1:name=systemd:/\n0::/\n", map[string]string{
-			"pids/docker/x/pids.max": "132", "cpu/docker/x/cpu.cfs_quota_us": "70000", "memory/docker/x/memory.limit_in_bytes": "9223372036854771712",
-		}, findings.Limits{Pids: 132, CPUs: 0.7}},
-		{"hybrid", "4:pids:/box\n0::/box\n", map[string]string{"pids/box/pids.max": "9", "box/memory.max": "77"}, findings.Limits{Pids: 9, Memory: 77}},
-		{"none", "0::/box\n", map[string]string{"box/pids.max": "max", "box/cpu.max": "max 100000"}, findings.Limits{}},
+			"pids/docker/x/pids.max": "132", "cpu/docker/x/cpu.cfs_quota_us": "70000", "cpu/docker/x/cpu.cfs_period_us": "50000",
+			"memory/docker/x/memory.limit_in_bytes": "9223372036854771712", "memory/docker/x/memory.memsw.limit_in_bytes": "8192",
+		}, findings.Limits{Pids: 132, Memory: noLimit, Swap: 8192, CPUs: 1.4}},
+		{"hybrid", "4:pids:/box\n0::/box\n", map[string]string{"pids/box/pids.max": "9", "box/memory.max": "77", "box/memory.swap.max": "max"}, findings.Limits{Pids: 9, Memory: 77, Swap: noLimit}},
+		{"none", "0::/box\n", map[string]string{"box/pids.max": "max", "box/cpu.max": "max 100000", "box/memory.max": "max"},
+			findings.Limits{Pids: noLimit, Memory: noLimit, Swap: noLimit, CPUs: noLimit}},
 		{"nonsense", "what\n::\n", nil, findings.Limits{}},
 	}
 	for _, c := range cases {
@@ -44,7 +46,7 @@ func TestGroupLimits(t *testing.T) {
 			}
 		})
 	}
-	if got := OutsideLimits(-1); got.Pids != 0 || got.Memory != 0 {
+	if got := outsideLimits(-1); got.Pids != 0 || got.Memory != 0 {
 		t.Errorf("nobody's limits: %+v", got)
 	}
 }

@@ -14,40 +14,53 @@ import (
 func sound() *Evidence {
 	e := &Evidence{
 		Spec: &sandbox.Spec{
-			Backend: "linux", User: "1000:1000", ReadOnlyRoot: true, Network: "none", CapDrop: []string{"ALL"},
-			Tmpfs:   []sandbox.Tmpfs{{Target: "/tmp"}},
+			Backend: "linux", Image: "host", User: "1000:1000", ReadOnlyRoot: true, Network: "none", CapDrop: []string{"ALL"},
+			Tmpfs:   []sandbox.Tmpfs{{Target: "/tmp", Options: "size=1m"}},
 			Mounts:  []sandbox.Mount{{Target: "/workspace"}, {Target: "/agent", ReadOnly: true}},
 			Volumes: []sandbox.Volume{{Name: "v", Target: "/vol"}},
-			Limits:  sandbox.Limits{Pids: 100, Memory: 1 << 28, CPUs: 0.5, IO: sandbox.IO{WriteBps: 1 << 20, ReadIOps: 50}, Ulimits: []sandbox.Ulimit{{Name: "nofile", Soft: 100, Hard: 200}}},
+			Limits:  sandbox.Limits{Pids: 100, Memory: 1 << 28, MemorySwap: 1 << 29, CPUs: 0.5, IO: sandbox.IO{WriteBps: 1 << 20, ReadIOps: 50}, Ulimits: []sandbox.Ulimit{{Name: "nofile", Soft: 100, Hard: 200}}},
 		},
 		Guest: Guest{PID: 1},
 		Host:  map[string]string{},
 		Inside: &findings.Report{
 			Self:       findings.Process{PID: 7, UID: 1000, GID: 1000, NoNewPrivs: true, Seccomp: 2, Capabilities: map[string]string{}},
 			Namespaces: map[string]string{},
-			Mounts: []findings.Mount{{Target: "/", Type: "overlay", ReadOnly: true}, {Target: "/tmp", Type: "tmpfs", Options: "rw,nosuid"},
-				{Target: "/workspace", Type: "ext4"}, {Target: "/agent", Type: "ext4", ReadOnly: true}, {Target: "/vol", Type: "ext4"}},
-			Paths:    []findings.Attempt{{Name: "write /proc/sysrq-trigger", Error: "EROFS"}},
+			Mounts: []findings.Mount{{Target: "/", Type: "overlay", ReadOnly: true}, {Target: "/tmp", Type: "tmpfs", Options: "rw,nosuid,size=1024k"},
+				{Target: "/workspace", Type: "ext4"}, {Target: "/agent", Type: "ext4", ReadOnly: true}, {Target: "/vol", Type: "ext4"},
+				{Target: "/usr", Type: "ext4", ReadOnly: true}, {Target: "/.atoll/guest", Type: "ext4", ReadOnly: true}, {Target: "/.atoll/wire", Type: "ext4"},
+				{Target: "/proc", Type: "proc"}, {Target: "/proc/keys", Type: "devtmpfs"}, {Target: "/sys", Type: "sysfs"}, {Target: "/dev/pts", Type: "devpts"},
+				{Target: "/workspace/disk", Type: "xfs"}},
 			Writable: []string{"/tmp", "/workspace", "/workspace/sub", "/vol", "/dev/shm", "/.atoll/wire"},
 			Network: findings.Network{Interfaces: []string{"lo", "tunl0"}, Servers: []string{"127.0.0.11"},
-				Reach: []findings.Attempt{{Name: "169.254.169.254", Error: "ENETUNREACH"}, {Name: "127.0.0.11"}}},
+				Reach: []findings.Attempt{{Name: "127.0.0.11"}}},
 			Processes: []findings.Seen{{PID: 1, Name: "guest"}, {PID: 7, Parent: 1, Name: "guest"}},
-			Limits:    findings.Limits{Pids: 132, Memory: 1 << 28, CPUs: 0.5, Disks: findings.Disks{WriteBps: 1 << 20, ReadIOps: 40, Root: 2 << 30}, Resource: map[string]findings.Ulimit{"nofile": {Soft: 199, Hard: 200}}},
+			Limits:    findings.Limits{Pids: 132, Memory: 1 << 28, Swap: 1 << 28, CPUs: 0.5, Disks: findings.Disks{WriteBps: 1 << 20, ReadIOps: 40, Root: 2 << 30}, Resource: map[string]findings.Ulimit{"nofile": {Soft: 199, Hard: 200}}},
 			Devices:   []findings.Device{{Path: "/dev/null", Major: 1, Minor: 3}, {Path: "/dev/pts/0", Major: 136}},
-			Guest:     []findings.Attempt{{Name: "trace", Error: "EPERM"}},
+			Guest:     refused("way", minGuest, "EPERM"),
+			Paths:     refused("path", minPaths, "EROFS"),
 		},
+		Outside: Outside{PID: 1, Privileges: findings.Process{NoNewPrivs: true, Seccomp: 2, Capabilities: map[string]string{}}, Namespaces: map[string]string{}},
 	}
-	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
-		e.Inside.Self.Capabilities[set] = "0000000000000000"
+	for _, set := range capabilitySets() {
+		e.Inside.Self.Capabilities[set], e.Outside.Privileges.Capabilities[set] = "0000000000000000", "0000000000000000"
 	}
-	for _, kind := range []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"} {
-		e.Host[kind], e.Inside.Namespaces[kind] = kind+":[1]", kind+":[2]"
+	for _, kind := range kinds() {
+		e.Host[kind], e.Inside.Namespaces[kind], e.Outside.Namespaces[kind] = kind+":[1]", kind+":[2]", kind+":[2]"
 	}
-	e.Inside.Calls = []findings.Attempt{{Name: "getpid"}, {Name: "socket unix"}}
-	for n := range minRefused {
-		e.Inside.Calls = append(e.Inside.Calls, findings.Attempt{Name: fmt.Sprint("call ", n), Error: "EPERM"})
+	e.Outside.Namespaces["time"] = e.Host["time"]
+	e.Inside.Calls = append([]findings.Attempt{{Name: "getpid"}, {Name: "socket unix"}}, refused("call", minRefused, "EPERM")...)
+	for _, address := range slices.Concat(findings.Metadata(), findings.Internet()) {
+		e.Inside.Network.Reach = append(e.Inside.Network.Reach, findings.Attempt{Name: address, Error: "ENETUNREACH"})
 	}
 	return e
+}
+
+// refused are so many attempts in vain.
+func refused(name string, count int, answer string) (attempts []findings.Attempt) {
+	for n := range count {
+		attempts = append(attempts, findings.Attempt{Name: fmt.Sprint(name, " ", n), Error: answer})
+	}
+	return attempts
 }
 
 // gaps are the broken promises, "ring: name".
@@ -77,37 +90,71 @@ func TestEveryBrokenPromiseIsAGap(t *testing.T) {
 		{"another user", func(e *Evidence) { e.Inside.Self.UID = 0 }, "user: user and group"},
 		{"a capability in the bounding set", func(e *Evidence) { e.Inside.Self.Capabilities["CapBnd"] = "0000000000000020" }, "privileges: capabilities"},
 		{"capabilities not told", func(e *Evidence) { delete(e.Inside.Self.Capabilities, "CapEff") }, "privileges: capabilities"},
+		{"a capability that only the host sees", func(e *Evidence) { e.Outside.Privileges.Capabilities["CapPrm"] = "0000000000000020" }, "privileges: capabilities, seen from outside"},
+		{"no filter, as the host sees", func(e *Evidence) { e.Outside.Privileges.Seccomp = 0 }, "privileges: confined, seen from outside"},
+		{"new privileges, as the host sees", func(e *Evidence) { e.Outside.Privileges.NoNewPrivs = false }, "privileges: confined, seen from outside"},
 		{"new privileges", func(e *Evidence) { e.Inside.Self.NoNewPrivs = false }, "privileges: no new privileges"},
 		{"a leaked descriptor", func(e *Evidence) { e.Inside.Self.Descriptors = []string{"/"} }, "privileges: open descriptors"},
 		{"no filter", func(e *Evidence) { e.Inside.Self.Seccomp = 0 }, "system calls: filter"},
 		{"a call let through", func(e *Evidence) { e.Inside.Calls[5].Error = "" }, "system calls: refused calls"},
 		{"a call that reached the kernel", func(e *Evidence) { e.Inside.Calls[5].Error = "EINVAL" }, "system calls: refused calls"},
-		{"calls not tried", func(e *Evidence) { e.Inside.Calls = e.Inside.Calls[:2] }, "system calls: refused calls"},
+		{"calls not tried", func(e *Evidence) { e.Inside.Calls = e.Inside.Calls[:len(e.Inside.Calls)-1] }, "system calls: refused calls"},
 		{"a usual call refused", func(e *Evidence) { e.Inside.Calls[0].Error = "EPERM" }, "system calls: usual calls"},
 		{"the host's network namespace", func(e *Evidence) { e.Inside.Namespaces["net"] = e.Host["net"] }, "namespaces: namespaces"},
 		{"a namespace not told", func(e *Evidence) { delete(e.Inside.Namespaces, "pid") }, "namespaces: namespaces"},
 		{"the host's users", func(e *Evidence) { e.Inside.Namespaces["user"] = e.Host["user"] }, "namespaces: namespaces"},
+		{"the host's clocks", func(e *Evidence) { e.Inside.Namespaces["time"] = e.Host["time"] }, "namespaces: namespaces"},
+		{"another namespace than the host sees", func(e *Evidence) { e.Outside.Namespaces["mnt"] = "mnt:[3]" }, "namespaces: namespaces"},
 		{"an open path of the machine", func(e *Evidence) { e.Inside.Paths[0].Error = "" }, "files: what belongs to the machine"},
-		{"paths not tried", func(e *Evidence) { e.Inside.Paths = nil }, "files: what belongs to the machine"},
+		{"paths not tried", func(e *Evidence) { e.Inside.Paths = e.Inside.Paths[1:] }, "files: what belongs to the machine"},
 		{"a writable root", func(e *Evidence) { e.Inside.Mounts[0].ReadOnly = false }, "files: root"},
 		{"a writable place", func(e *Evidence) { e.Inside.Writable = append(e.Inside.Writable, "/workspaces") }, "files: writable places"},
 		{"the read-only mount is writable", func(e *Evidence) { e.Inside.Writable = append(e.Inside.Writable, "/agent") }, "files: writable places"},
 		{"a mount that is writable", func(e *Evidence) { e.Inside.Mounts[3].ReadOnly = false }, "mounts: /agent"},
 		{"a mount under another", func(e *Evidence) { e.Inside.Mounts = append(e.Inside.Mounts, findings.Mount{Target: "/agent"}) }, "mounts: /agent"},
 		{"a mount that is missing", func(e *Evidence) { e.Inside.Mounts = slices.Delete(e.Inside.Mounts, 2, 3) }, "mounts: /workspace"},
-		{"a volume that is missing", func(e *Evidence) { e.Inside.Mounts = e.Inside.Mounts[:4] }, "mounts: /vol"},
+		{"a volume that is missing", func(e *Evidence) { e.Inside.Mounts = slices.Delete(e.Inside.Mounts, 4, 5) }, "mounts: /vol"},
 		{"a disk in place of memory", func(e *Evidence) { e.Inside.Mounts[1].Type = "ext4" }, "mounts: /tmp"},
+		{"more memory than asked for", func(e *Evidence) { e.Inside.Mounts[1].Options = "rw,nosuid,size=2048k" }, "mounts: /tmp"},
+		{"memory without a size", func(e *Evidence) { e.Inside.Mounts[1].Options = "rw,nosuid" }, "mounts: /tmp"},
+		{"memory with set-user-ID", func(e *Evidence) { e.Inside.Mounts[1].Options = "rw,size=1m" }, "mounts: /tmp"},
+		{"one more mount, read-only", func(e *Evidence) { addMount(e, "/home", "ext4") }, "mounts: others"},
+		{"a file of the host's /etc", func(e *Evidence) { addMount(e, "/etc/shadow", "ext4") }, "mounts: others"},
+		{"a disk below /dev", func(e *Evidence) { addMount(e, "/dev/host", "ext4") }, "mounts: others"},
+		{"the host's kernel files", func(e *Evidence) { addMount(e, "/sys/kernel/debug", "debugfs") }, "mounts: others"},
+		{"an engine's file without an engine", func(e *Evidence) { addMount(e, "/etc/hosts", "ext4") }, "mounts: others"},
+		{"the host's programs under an image", func(e *Evidence) { e.Spec.Image = "debian" }, "mounts: others"},
+		{"the host's programs, writable", func(e *Evidence) { e.Inside.Mounts[5].ReadOnly = false }, "mounts: others"},
 		{"an interface", func(e *Evidence) { e.Inside.Network.Interfaces = []string{"lo", "eth0"} }, "network: interfaces"},
 		{"a route", func(e *Evidence) { e.Inside.Network.Routes = []string{"eth0"} }, "network: routes"},
-		{"a way to the metadata", func(e *Evidence) { e.Inside.Network.Reach[0].Error = "" }, "network: metadata services, internet, name servers"},
+		{"a way to the metadata", func(e *Evidence) { e.Inside.Network.Reach[1].Error = "" }, "network: metadata address"},
+		{"the way to the metadata not tried", func(e *Evidence) { e.Inside.Network.Reach[1].Name = "198.18.0.1" }, "network: metadata address"},
+		{"a way to the internet", func(e *Evidence) { e.Inside.Network.Reach[len(e.Inside.Network.Reach)-1].Error = "" }, "network: internet"},
+		{"a way to a name server", func(e *Evidence) {
+			e.Inside.Network.Servers = []string{"192.0.2.53"}
+			e.Inside.Network.Reach = append(e.Inside.Network.Reach, findings.Attempt{Name: "192.0.2.53"})
+		}, "network: DNS"},
 		{"the guest is not process 1", func(e *Evidence) { e.Guest.PID = 77 }, "processes: process 1"},
+		{"the guest is not process 1, as the host sees", func(e *Evidence) { e.Outside.PID = 77 }, "processes: process 1"},
 		{"the kernel's threads", func(e *Evidence) {
 			e.Inside.Processes = append(e.Inside.Processes, findings.Seen{PID: 2, Name: "kthreadd"})
-		}, "processes: processes of the host"},
+		}, "processes: host pids"},
+		{"a process from elsewhere", func(e *Evidence) {
+			e.Inside.Processes = append(e.Inside.Processes, findings.Seen{PID: 9, Name: "sh"})
+		}, "processes: host pids"},
 		{"a tracer", func(e *Evidence) { e.Inside.Guest[0].Error = "" }, "guest: tracing, memory, descriptors, limits"},
+		{"a way to the guest not tried", func(e *Evidence) { e.Inside.Guest = e.Inside.Guest[1:] }, "guest: tracing, memory, descriptors, limits"},
+		{"a probe that others can change", func(e *Evidence) { e.Inside.Self.Dumpable = true }, "guest: the probe's report"},
+		{"a report that is full", func(e *Evidence) { e.Inside.Writable = slices.Repeat([]string{"/tmp"}, findings.MaxEntries) }, "guest: the probe's report"},
 		{"a dumpable guest", func(e *Evidence) { e.Guest.Dumpable = true }, "guest: dumpable"},
 		{"no limit of processes", func(e *Evidence) { e.Inside.Limits.Pids = -1 }, "limits: processes"},
-		{"a limit that the host does not see", func(e *Evidence) { e.Outside.Memory = 1 << 40 }, "limits: memory"},
+		{"a limit that the host does not see", func(e *Evidence) { e.Outside.Limits.Memory = 1 << 40 }, "limits: memory"},
+		{"no limit, as the host sees", func(e *Evidence) { e.Outside.Limits.Pids = noLimit }, "limits: processes"},
+		{"more swap", func(e *Evidence) { e.Inside.Limits.Swap = 1 << 30 }, "limits: memory and swap"},
+		{"swap that nobody sees", func(e *Evidence) { e.Inside.Limits.Swap = 0 }, "limits: memory and swap"},
+		{"more files in the root", func(e *Evidence) {
+			e.Spec.ReadOnlyRoot, e.Spec.Limits.Storage.Inodes, e.Inside.Limits.Disks.Inodes = false, 64, 65
+		}, "limits: files of the root"},
 		{"a limit that nobody sees", func(e *Evidence) { e.Inside.Limits.CPUs = 0 }, "limits: processors"},
 		{"writing without a limit", func(e *Evidence) { e.Inside.Limits.Disks.WriteBps = 0 }, "limits: written a second"},
 		{"more reading", func(e *Evidence) { e.Inside.Limits.Disks.ReadIOps = 51 }, "limits: reads a second"},
@@ -129,6 +176,10 @@ func TestEveryBrokenPromiseIsAGap(t *testing.T) {
 	}
 }
 
+func addMount(e *Evidence, target, kind string) {
+	e.Inside.Mounts = append(e.Inside.Mounts, findings.Mount{Target: target, Type: kind, ReadOnly: true})
+}
+
 // What was not promised is a note, never a gap.
 func TestNotPromised(t *testing.T) {
 	e := sound()
@@ -136,6 +187,8 @@ func TestNotPromised(t *testing.T) {
 	e.Inside.Self.Capabilities["CapEff"] = "0000000000000001"
 	e.Inside.Calls[5].Error = ""
 	e.Inside.Namespaces["user"] = e.Host["user"]
+	e.Inside.Mounts = []findings.Mount{{Target: "/", Type: "overlay"}, {Target: "/usr/lib/libcuda.so", Type: "ext4", ReadOnly: true}, {Target: "/etc/hosts", Type: "ext4"}}
+	e.Inside.Namespaces["time"] = e.Host["time"]
 	e.Inside.Network = findings.Network{Interfaces: []string{"eth0"}, Routes: []string{"eth0"}, Reach: []findings.Attempt{{Name: "169.254.169.254"}}}
 	e.Inside.Devices = []findings.Device{{Path: "/dev/nvidia0", Major: 195}}
 	checks := Judge(e)
@@ -157,7 +210,7 @@ func TestConfiguration(t *testing.T) {
 // An empty report keeps no promise that was asked for.
 func TestEmptyReport(t *testing.T) {
 	e := sound()
-	e.Inside, e.Guest = &findings.Report{}, Guest{}
+	e.Inside, e.Guest, e.Outside = &findings.Report{}, Guest{}, Outside{}
 	broken := strings.Join(gaps(Judge(e)), "\n")
 	for _, ring := range []string{"user", "privileges", "system calls", "namespaces", "files", "mounts", "network", "processes", "guest", "limits", "devices"} {
 		if !strings.Contains(broken, ring+":") {

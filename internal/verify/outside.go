@@ -15,27 +15,42 @@ var idleInterfaces = []string{"lo", "tunl0", "gre0", "gretap0", "erspan0", "ip_v
 func judgeNetwork(e *Evidence) []Check {
 	const ring = "network"
 	net := e.Inside.Network
-	reachable := reached(net)
 	if e.Spec.Network != "none" {
 		return []Check{note(ring, "network", e.Spec.Network, "interfaces "+listed(net.Interfaces)),
-			note(ring, "ways out", "as the network allows, metadata services too", listed(reachable))}
+			note(ring, "ways out", "as the network allows, metadata services too", listed(reached(net, tried(net))))}
 	}
 	extra := slices.DeleteFunc(slices.Clone(net.Interfaces), func(name string) bool { return slices.Contains(idleInterfaces, name) })
 	return []Check{
 		compare(ring, "interfaces", len(extra) == 0 && slices.Contains(net.Interfaces, "lo"), "only loopback", yesNo(len(extra) == 0, "only loopback", "also "+listed(extra))),
 		compare(ring, "routes", len(net.Routes) == 0, "none", listed(net.Routes)),
-		compare(ring, "metadata services, internet, name servers", len(reachable) == 0 && len(net.Reach) > 0, "no way to any", yesNo(len(reachable) == 0, "no way to any", "a way to "+listed(reachable))),
+		judgeReach(ring, "metadata address", net, findings.Metadata()),
+		judgeReach(ring, "internet", net, findings.Internet()),
+		judgeReach(ring, "DNS", net, net.Servers),
 	}
 }
 
-// reached are addresses that there is a way to. A name server on loopback is
-// the sandbox's own.
-func reached(net findings.Network) (addresses []string) {
-	for _, attempt := range net.Reach {
-		address, err := netip.ParseAddr(attempt.Name)
-		if attempt.Error == "" && (err != nil || !address.IsLoopback()) {
-			addresses = append(addresses, attempt.Name)
+// judgeReach demands that each address was tried, in vain.
+func judgeReach(ring, name string, net findings.Network, addresses []string) Check {
+	open := reached(net, addresses)
+	return compare(ring, name, len(open) == 0, "no way to it", yesNo(len(open) == 0, "no way to it", "a way to "+listed(open)))
+}
+
+// reached are those of some addresses that there is a way to, or may be: what
+// was not tried counts. A name server on loopback is the sandbox's own.
+func reached(net findings.Network, addresses []string) (open []string) {
+	for _, name := range addresses {
+		address, err := netip.ParseAddr(name)
+		refused := slices.ContainsFunc(net.Reach, func(a findings.Attempt) bool { return a.Name == name && a.Error != "" })
+		if !refused && (err != nil || !address.IsLoopback()) {
+			open = append(open, name)
 		}
+	}
+	return open
+}
+
+func tried(net findings.Network) (addresses []string) {
+	for _, attempt := range net.Reach {
+		addresses = append(addresses, attempt.Name)
 	}
 	return addresses
 }
@@ -48,9 +63,13 @@ func judgeProcesses(e *Evidence) []Check {
 			strange = append(strange, fmt.Sprintf("%d %.20s", p.PID, p.Name))
 		}
 	}
+	pid := e.Guest.PID
+	if e.Outside.PID != 0 && e.Outside.PID != pid {
+		pid = max(pid, e.Outside.PID) // who is not 1 for both is not process 1
+	}
 	return []Check{
-		compare(ring, "process 1", e.Guest.PID == 1, "the guest", yesNo(e.Guest.PID == 1, "the guest", fmt.Sprintf("the guest is %d", e.Guest.PID))),
-		compare(ring, "processes of the host", len(strange) == 0 && len(e.Inside.Processes) > 0, "none to be seen", yesNo(len(strange) == 0, "none to be seen", listed(strange))),
+		compare(ring, "process 1", pid == 1, "the guest", yesNo(pid == 1, "the guest", fmt.Sprintf("the guest is %d", pid))),
+		compare(ring, "host pids", len(strange) == 0 && len(e.Inside.Processes) > 0, "none to be seen", yesNo(len(strange) == 0, "none to be seen", listed(strange))),
 	}
 }
 
@@ -65,7 +84,25 @@ func judgeGuest(e *Evidence) []Check {
 	}
 	found := yesNo(len(open) == 0, "refused", "allowed: "+listed(open))
 	return []Check{
-		compare(ring, "tracing, memory, descriptors, limits", len(open) == 0 && len(e.Inside.Guest) > 0, "refused", found),
+		compare(ring, "tracing, memory, descriptors, limits", len(open) == 0 && len(e.Inside.Guest) >= minGuest, "refused", found),
 		compare(ring, "dumpable", !e.Guest.Dumpable, "no", yesNo(e.Guest.Dumpable, "yes", "no")),
+		judgeProbe(ring, e),
 	}
+}
+
+// judgeProbe asks whether the probe's own answers can be believed: nobody beside
+// it may change them, and none of its lists is so full that something may be
+// missing.
+func judgeProbe(ring string, e *Evidence) Check {
+	const name, promised = "the probe's report", "whole, and nobody could change it"
+	in := e.Inside
+	longest := max(len(in.Mounts), len(in.Paths), len(in.Writable), len(in.Network.Interfaces), len(in.Network.Routes),
+		len(in.Devices), len(in.Sockets), len(in.Self.Descriptors), len(in.Calls), len(in.Processes))
+	switch {
+	case in.Self.Dumpable:
+		return compare(ring, name, false, promised, "others could trace the probe")
+	case longest >= findings.MaxEntries:
+		return compare(ring, name, false, promised, "more was found than a report can hold")
+	}
+	return compare(ring, name, in.Self.PID > 1, promised, yesNo(in.Self.PID > 1, "whole", "from no process"))
 }

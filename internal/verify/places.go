@@ -11,17 +11,19 @@ import (
 )
 
 // engineMatters are namespaces that an engine may share with the host, however
-// it is asked: users unless it maps them, and Podman's groups on version 1. The
-// embedded runtime makes all itself.
-var engineMatters = map[string][]string{"docker": {"user"}, "podman": {"user", "cgroup"}}
+// it is asked: users unless it maps them, clocks, which nothing inside can set,
+// and Podman's groups on version 1. The embedded runtime makes all itself.
+var engineMatters = map[string][]string{"docker": {"user", "time"}, "podman": {"user", "cgroup", "time"}}
 
 func judgeNamespaces(e *Evidence) []Check {
 	const ring = "namespaces"
 	var apart, shared, noted []string
-	for _, kind := range []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"} {
-		id := e.Inside.Namespaces[kind]
-		switch isShared := id == "" || id == e.Host[kind]; {
-		case !isShared:
+	for _, kind := range kinds() {
+		if kind == "time" && e.Host[kind] == "" {
+			continue // this kernel has none
+		}
+		switch {
+		case isApart(e, kind):
 			apart = append(apart, kind)
 		case slices.Contains(engineMatters[e.Spec.Backend], kind):
 			noted = append(noted, kind)
@@ -37,6 +39,14 @@ func judgeNamespaces(e *Evidence) []Check {
 	return checks
 }
 
+// isApart compares what is said inside with the host's, and with what the host
+// sees of process 1. That one is older than its clocks: only what it starts has
+// them.
+func isApart(e *Evidence, kind string) bool {
+	inside, seen := e.Inside.Namespaces[kind], e.Outside.Namespaces[kind]
+	return inside != "" && inside != e.Host[kind] && (seen == "" || seen == inside || kind == "time")
+}
+
 // internalTarget is where the guest and its wire are.
 const internalTarget = "/.atoll"
 
@@ -48,7 +58,7 @@ func judgeFiles(e *Evidence) []Check {
 			open = append(open, attempt.Name)
 		}
 	}
-	checks := []Check{compare(ring, "what belongs to the machine", len(open) == 0 && len(e.Inside.Paths) > 0, "masked or read-only", yesNo(len(open) == 0, "masked or read-only", "open: "+listed(open)))}
+	checks := []Check{compare(ring, "what belongs to the machine", len(open) == 0 && len(e.Inside.Paths) >= minPaths, "masked or read-only", yesNo(len(open) == 0, "masked or read-only", "open: "+listed(open)))}
 	if !e.Spec.ReadOnlyRoot {
 		return append(checks, note(ring, "root", "writable", yesNo(isReadOnly(e.Inside.Mounts, "/"), "read-only", "writable")))
 	}
@@ -75,9 +85,7 @@ func mayWrite(spec *sandbox.Spec, dir string) bool {
 			places = append(places, v.Target)
 		}
 	}
-	return slices.ContainsFunc(places, func(place string) bool {
-		return dir == place || strings.HasPrefix(dir, path.Clean(place)+"/")
-	})
+	return slices.ContainsFunc(places, func(place string) bool { return isBelow(dir, place) })
 }
 
 // isReadOnly looks at the mount that is on top at a place.
@@ -105,11 +113,21 @@ func judgeMounts(e *Evidence) []Check {
 		checks = append(checks, judgeMount(ring, e, v.Target, v.ReadOnly))
 	}
 	for _, t := range e.Spec.Tmpfs {
-		found, ok := topMount(e.Inside.Mounts, t.Target)
-		holds := ok && found.Type == "tmpfs" && (slices.Contains(strings.Split(t.Options, ","), "suid") || hasOption(found, "nosuid"))
-		checks = append(checks, compare(ring, t.Target, holds, "in memory, no set-user-ID", yesNo(ok, fmt.Sprintf("%.20s, %.80s", found.Type, found.Options), "not there")))
+		checks = append(checks, judgeTmpfs(ring, e, t))
 	}
-	return checks
+	return append(checks, judgeOthers(ring, e))
+}
+
+func judgeTmpfs(ring string, e *Evidence, t sandbox.Tmpfs) Check {
+	found, ok := topMount(e.Inside.Mounts, t.Target)
+	asked := strings.Split(t.Options, ",")
+	holds := ok && found.Type == "tmpfs" && (slices.Contains(asked, "suid") || hasOption(found, "nosuid"))
+	promised := "in memory, no set-user-ID"
+	if size := sizeOf(asked); size > 0 {
+		got := sizeOf(strings.Split(found.Options, ","))
+		holds, promised = holds && got > 0 && got <= size, fmt.Sprintf("%s, at most %d KiB", promised, size>>10)
+	}
+	return compare(ring, t.Target, holds, promised, yesNo(ok, fmt.Sprintf("%.20s, %.80s", found.Type, found.Options), "not there"))
 }
 
 func hasOption(m findings.Mount, option string) bool {

@@ -24,10 +24,26 @@ func judgeUser(e *Evidence) []Check {
 func judgePrivileges(e *Evidence) []Check {
 	const ring = "privileges"
 	self := e.Inside.Self
-	checks := []Check{judgeCapabilities(ring, e.Spec.CapDrop, self.Capabilities)}
-	return append(checks,
+	checks := []Check{
+		judgeCapabilities(ring, "capabilities", e.Spec.CapDrop, self.Capabilities),
 		compare(ring, "no new privileges", self.NoNewPrivs, "set", yesNo(self.NoNewPrivs, "set", "not set")),
-		compare(ring, "open descriptors", len(self.Descriptors) == 0, "none but input and output", listed(self.Descriptors)))
+		compare(ring, "open descriptors", len(self.Descriptors) == 0, "none but input and output", listed(self.Descriptors)),
+	}
+	if e.Outside.PID == 0 {
+		return checks
+	}
+	return append(checks, judgeOutside(ring, e)...)
+}
+
+// judgeOutside asks the host's kernel for the same of process 1, whatever is
+// said inside.
+func judgeOutside(ring string, e *Evidence) []Check {
+	seen := e.Outside.Privileges
+	confined := seen.NoNewPrivs && seen.Seccomp == filtered
+	return []Check{
+		judgeCapabilities(ring, "capabilities, seen from outside", e.Spec.CapDrop, seen.Capabilities),
+		compare(ring, "confined, seen from outside", confined, "filter and no new privileges", yesNo(confined, "filter and no new privileges", "not both")),
+	}
 }
 
 func yesNo(is bool, yes, no string) string {
@@ -56,16 +72,16 @@ func listed(items []string) string {
 
 // judgeCapabilities looks at every set of a process: none may hold what was
 // dropped.
-func judgeCapabilities(ring string, dropped []string, sets map[string]string) Check {
+func judgeCapabilities(ring, name string, dropped []string, sets map[string]string) Check {
 	mask, promised := droppedMask(dropped)
 	var kept []string
-	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+	for _, set := range capabilitySets() {
 		bits, err := strconv.ParseUint(sets[set], 16, 64)
 		if err != nil || bits&mask != 0 {
 			kept = append(kept, fmt.Sprintf("%s %.16s", set, sets[set]))
 		}
 	}
-	return compare(ring, "capabilities", len(kept) == 0, promised, listed(kept))
+	return compare(ring, name, len(kept) == 0, promised, listed(kept))
 }
 
 func droppedMask(dropped []string) (mask uint64, promised string) {
@@ -96,7 +112,8 @@ var refusals = []string{"EPERM", "EACCES", "ENOSYS", "EAFNOSUPPORT"}
 
 func judgeCalls(e *Evidence) []Check {
 	const ring = "system calls"
-	mode := compare(ring, "filter", e.Inside.Self.Seccomp == 2, "on", yesNo(e.Inside.Self.Seccomp == 2, "on", "off"))
+	isOn := e.Inside.Self.Seccomp == filtered
+	mode := compare(ring, "filter", isOn, "on", yesNo(isOn, "on", "off"))
 	if e.Spec.SeccompProfile != "" {
 		return []Check{mode, note(ring, "refused calls", "as "+e.Spec.SeccompProfile+" says", "not compared")}
 	}
@@ -115,14 +132,21 @@ func judgeCalls(e *Evidence) []Check {
 		}
 	}
 	return []Check{mode,
-		compare(ring, "refused calls", len(open) == 0 && refused >= minRefused, fmt.Sprintf("all of at least %d", minRefused),
+		compare(ring, "refused calls", len(open) == 0 && refused >= minRefused, fmt.Sprintf("all of %d", minRefused),
 			yesNo(len(open) == 0, fmt.Sprintf("all of %d", refused), "let through: "+listed(open))),
 		compare(ring, "usual calls", len(broken) == 0, "work", yesNo(len(broken) == 0, "work", "refused: "+listed(broken)))}
 }
 
-// minRefused is how many calls a probe tries at least: an empty list proves
-// nothing.
-const minRefused = 30
+// filtered is the kernel's word for a process with a filter of system calls.
+const filtered = 2
+
+// These many calls, files of the machine and ways to get at the guest a probe
+// tries at least: a list with something missing proves nothing.
+const (
+	minRefused = 37
+	minPaths   = 46
+	minGuest   = 7
+)
 
 func orWorked(a findings.Attempt) string {
 	if a.Error == "" {

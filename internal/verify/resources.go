@@ -15,13 +15,16 @@ const pidsReserve = 64
 func judgeLimits(e *Evidence) []Check {
 	const ring = "limits"
 	asked, inside := e.Spec.Limits, e.Inside.Limits
-	pids := cmp.Or(e.Outside.Pids, inside.Pids)
-	memory := cmp.Or(e.Outside.Memory, inside.Memory)
-	cpus := cmp.Or(e.Outside.CPUs, inside.CPUs)
+	seen := e.Outside.Limits
+	pids, memory, cpus := cmp.Or(seen.Pids, inside.Pids), cmp.Or(seen.Memory, inside.Memory), cmp.Or(seen.CPUs, inside.CPUs)
 	checks := []Check{
 		judgeLimit(ring, "processes", float64(asked.Pids), float64(pids), pids > 0 && pids <= asked.Pids+pidsReserve),
 		judgeLimit(ring, "memory", float64(asked.Memory), float64(memory), memory > 0 && memory <= asked.Memory),
 		judgeLimit(ring, "processors", asked.CPUs, cpus, cpus > 0 && math.Abs(cpus-asked.CPUs) < 0.01),
+	}
+	if total := asked.MemorySwap; total > 0 {
+		found := cmp.Or(seen.Swap, inside.Swap)
+		checks = append(checks, judgeLimit(ring, "memory and swap", float64(total), float64(found), found > 0 && found <= total))
 	}
 	checks = append(checks, judgeDisks(ring, e)...)
 	for _, u := range asked.Ulimits {
@@ -33,9 +36,9 @@ func judgeLimits(e *Evidence) []Check {
 // judgeDisks says nothing of what was not asked for: most sandboxes have none of
 // these limits.
 func judgeDisks(ring string, e *Evidence) []Check {
-	asked, inside, storage := e.Spec.Limits.IO, e.Inside.Limits.Disks, e.Spec.Limits.Storage.Size
+	asked, inside, storage := e.Spec.Limits.IO, e.Inside.Limits.Disks, e.Spec.Limits.Storage
 	if e.Spec.ReadOnlyRoot {
-		storage = 0
+		storage = sandbox.Storage{}
 	}
 	var checks []Check
 	for _, limit := range []struct {
@@ -44,7 +47,7 @@ func judgeDisks(ring string, e *Evidence) []Check {
 	}{
 		{"read a second", asked.ReadBps, inside.ReadBps}, {"written a second", asked.WriteBps, inside.WriteBps},
 		{"reads a second", asked.ReadIOps, inside.ReadIOps}, {"writes a second", asked.WriteIOps, inside.WriteIOps},
-		{"size of the root", storage, inside.Root},
+		{"size of the root", storage.Size, inside.Root}, {"files of the root", storage.Inodes, inside.Inodes},
 	} {
 		if limit.asked > 0 {
 			checks = append(checks, judgeLimit(ring, limit.name, float64(limit.asked), float64(limit.found), limit.found > 0 && limit.found <= limit.asked))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/wire"
 	"github.com/atoll-run/atoll/internal/wire/findings"
 )
 
@@ -46,8 +47,8 @@ type Evidence struct {
 	Guest Guest
 	// Host are the namespaces of this process, by kind.
 	Host map[string]string
-	// Outside are limits as the host reads them; zero where it cannot.
-	Outside findings.Limits
+	// Outside is what the host sees of the guest, where it can.
+	Outside Outside
 }
 
 // Guest is what the guest says of itself on the wire.
@@ -56,16 +57,38 @@ type Guest struct {
 	Dumpable bool
 }
 
+// Executor runs programs in a sandbox.
+type Executor interface {
+	Exec(ctx context.Context, c *machine.Command) (*machine.Result, error)
+}
+
 // Machine is what is needed of a sandbox.
 type Machine interface {
-	Exec(ctx context.Context, c *machine.Command) (*machine.Result, error)
+	Executor
+	Info(ctx context.Context) (*wire.Info, error)
+}
+
+// Sandbox tries the walls of a live one. Guest is where its program is inside,
+// pid the number that this host gives to process 1; 0 if it is elsewhere.
+func Sandbox(ctx context.Context, m Machine, spec *sandbox.Spec, guest string, pid int) ([]Check, error) {
+	info, err := m.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report, err := Probe(ctx, m, guest)
+	if err != nil {
+		return nil, err
+	}
+	return Judge(&Evidence{
+		Spec: spec, Inside: report, Guest: Guest{PID: info.PID, Dumpable: info.Dumpable}, Host: HostNamespaces(), Outside: Observe(pid),
+	}), nil
 }
 
 // probeTimeout bounds a probe; it takes milliseconds on an idle machine.
 const probeTimeout = 60 * time.Second
 
 // Probe runs the guest's program inside, and returns what it reports.
-func Probe(ctx context.Context, m Machine, guest string) (*findings.Report, error) {
+func Probe(ctx context.Context, m Executor, guest string) (*findings.Report, error) {
 	var out, errs bytes.Buffer
 	result, err := m.Exec(ctx, &machine.Command{
 		Argv: []string{guest, "probe"}, Dir: "/", Stdout: &out, Stderr: &errs,

@@ -25,7 +25,7 @@ func disks() findings.Disks {
 	}
 	var st unix.Statfs_t
 	if unix.Statfs("/", &st) == nil {
-		d.Root = int64(st.Blocks) * st.Bsize
+		d.Root, d.Inodes = int64(st.Blocks)*st.Bsize, int64(st.Files)
 	}
 	return d
 }

@@ -136,10 +136,15 @@ func bare(err error) error {
 	return err
 }
 
-// writable are the directories near the root that we could write to.
+// writable are the directories near the root that we could write to, and all
+// mounts that we could. Directories below a writable one are not named: programs
+// made them, as many as they like.
 func writable() (found []string) {
 	candidates := []string{"/"}
 	for _, dir := range []string{"/", "/var/", "/usr/", "/etc/", "/run/", "/sys/", "/dev/", "/sys/fs/cgroup/"} {
+		if unix.Access(dir, unix.W_OK) == nil {
+			continue
+		}
 		entries, _ := os.ReadDir(dir)
 		for _, entry := range entries {
 			if entry.IsDir() {
@@ -159,37 +164,55 @@ func writable() (found []string) {
 	return bounded(found)
 }
 
-// devices are the device nodes below /dev, but for terminals. A directory's
-// entries do not tell: a device may be mounted on a plain file.
+// devices are the device nodes below /dev, but for terminals, and those that
+// were mounted elsewhere. A directory's entries do not tell: a device may be
+// mounted on a plain file.
 func devices() (found []findings.Device) {
+	add := func(path string) {
+		if device, ok := deviceAt(path); ok {
+			found = append(found, device)
+		}
+	}
 	_ = filepath.WalkDir("/dev", func(path string, entry os.DirEntry, err error) error {
 		if path == "/dev/pts" || err != nil && entry != nil && entry.IsDir() {
 			return filepath.SkipDir
 		}
-		var stat unix.Stat_t
-		if err != nil || len(found) == findings.MaxEntries || unix.Lstat(path, &stat) != nil {
-			return nil
-		}
-		kind := stat.Mode & unix.S_IFMT
-		if kind == unix.S_IFCHR || kind == unix.S_IFBLK {
-			found = append(found, findings.Device{Path: path, Block: kind == unix.S_IFBLK, Major: unix.Major(stat.Rdev), Minor: unix.Minor(stat.Rdev)})
+		if err == nil && len(found) < findings.MaxEntries {
+			add(path)
 		}
 		return nil
 	})
-	return found
+	for _, m := range mounts() {
+		if !strings.HasPrefix(m.Target, "/dev/") {
+			add(m.Target)
+		}
+	}
+	return bounded(found)
 }
 
-// engineSockets are sockets through which a container engine takes orders, and
-// every socket that was mounted.
+func deviceAt(path string) (findings.Device, bool) {
+	var stat unix.Stat_t
+	if unix.Lstat(path, &stat) != nil {
+		return findings.Device{}, false
+	}
+	kind := stat.Mode & unix.S_IFMT
+	device := findings.Device{Path: path, Block: kind == unix.S_IFBLK, Major: unix.Major(stat.Rdev), Minor: unix.Minor(stat.Rdev)}
+	return device, kind == unix.S_IFCHR || kind == unix.S_IFBLK
+}
+
+// engineSockets are sockets through which a container engine or another service
+// of a host takes orders, or looks names up, and every socket that was mounted.
 func engineSockets() (found []string) {
 	candidates := []string{
 		"/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock",
 		"/run/crio/crio.sock", "/run/k3s/containerd/containerd.sock", "/run/buildkit/buildkitd.sock", "/run/dbus/system_bus_socket", "/run/systemd/private",
+		"/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket", "/var/run/nscd/socket",
 	}
 	for _, m := range mounts() {
 		candidates = append(candidates, m.Target)
 	}
-	for _, path := range candidates {
+	slices.Sort(candidates)
+	for _, path := range slices.Compact(candidates) {
 		if info, err := os.Stat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
 			found = append(found, path)
 		}

@@ -18,6 +18,7 @@ func limits() findings.Limits {
 	l := findings.Limits{
 		Pids:   number("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
 		Memory: number("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+		Swap:   swap(),
 		CPUs:   cpus(), Disks: disks(), Resource: map[string]findings.Ulimit{},
 	}
 	for name, resource := range resources {
@@ -58,6 +59,18 @@ func number(paths ...string) int64 {
 		return value
 	}
 	return 0
+}
+
+// swap is the limit of memory and swap together. Version 2 counts swap alone.
+func swap() int64 {
+	memory, alone := number("/sys/fs/cgroup/memory.max"), number("/sys/fs/cgroup/memory.swap.max")
+	switch _, err := os.Stat("/sys/fs/cgroup/memory.swap.max"); {
+	case err != nil:
+		return number("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes")
+	case memory <= 0 || alone < 0:
+		return noLimit
+	}
+	return memory + alone
 }
 
 // cpus is the quota of a period.

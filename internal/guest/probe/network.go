@@ -3,17 +3,13 @@ package probe
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/wire/findings"
 )
-
-// reached are addresses that no sandbox without a network has a way to: the
-// metadata services of clouds, and documentation addresses that stand for the
-// rest of the internet.
-var reached = []string{"169.254.169.254", "fd00:ec2::254", "192.0.2.1", "2001:db8::1"}
 
 func network() findings.Network {
 	n := findings.Network{Routes: routes(), Servers: nameServers()}
@@ -22,7 +18,7 @@ func network() findings.Network {
 		n.Interfaces = append(n.Interfaces, i.Name)
 	}
 	n.Interfaces = bounded(n.Interfaces)
-	for _, address := range append(reached, n.Servers...) {
+	for _, address := range slices.Concat(findings.Metadata(), findings.Internet(), n.Servers) {
 		n.Reach = append(n.Reach, findings.Attempt{Name: address, Error: name(hasRoute(address))})
 	}
 	return n

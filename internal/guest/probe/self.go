@@ -3,6 +3,7 @@ package probe
 import (
 	"bufio"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,8 @@ func self() findings.Process {
 		p.Capabilities[set] = status[set]
 	}
 	p.Seccomp, _ = strconv.Atoi(status["Seccomp"])
+	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	p.Dumpable = err != nil || dumpable != 0
 	return p
 }
 
@@ -35,13 +38,17 @@ func keyed(path string) map[string]string {
 	return values
 }
 
-// lines reads a file, as far as a report can be long.
+// lines reads a file, as far as a report can be long. What was put in its place
+// inside and is no file, such as a pipe that nobody writes to, has none.
 func lines(path string) (found []string) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
 	for scanner := bufio.NewScanner(f); scanner.Scan() && len(found) < 4*findings.MaxEntries; {
 		found = append(found, scanner.Text())
 	}
@@ -80,7 +87,11 @@ func namespaces() map[string]string {
 	return found
 }
 
-// processes are the first that we can see, and how many more there are.
+// maxSeen is how many processes a report names.
+const maxSeen = findings.MaxEntries / 4
+
+// processes are some that we can see, and how many more there are. Those without
+// a parent here come first: a crowd cannot hide them.
 func processes() (seen []findings.Seen, hidden int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -91,15 +102,13 @@ func processes() (seen []findings.Seen, hidden int) {
 		if err != nil {
 			continue
 		}
-		if len(seen) == findings.MaxEntries/4 {
-			hidden++
-			continue
-		}
 		status := keyed("/proc/" + entry.Name() + "/status")
 		parent, _ := strconv.Atoi(status["PPid"])
 		seen = append(seen, findings.Seen{PID: pid, Parent: parent, Name: status["Name"]})
 	}
-	return seen, hidden
+	slices.SortStableFunc(seen, func(a, b findings.Seen) int { return min(a.Parent, 1) - min(b.Parent, 1) })
+	shown := min(len(seen), maxSeen)
+	return seen[:shown], len(seen) - shown
 }
 
 // name is what an error is called; "" is none.

@@ -26,5 +26,5 @@ func TestEscapePodman(t *testing.T) {
 }
 
 func prey(host string, flavor docker.Flavor) escapetest.Subject {
-	return escapetest.Subject{Open: subject(host, flavor).Open, Backend: string(flavor), Image: enginetest.TinyImage, User: "1000:1000", Limits: true, SharedUsers: true, Slow: true}
+	return escapetest.Subject{Open: subject(host, flavor).Open, Backend: string(flavor), Image: enginetest.TinyImage, User: "1000:1000", Limits: true, SharedUsers: true, Engine: true, Slow: true}
 }

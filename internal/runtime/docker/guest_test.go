@@ -32,7 +32,7 @@ func TestGuestDelivery(t *testing.T) {
 				l := newLab(t, l.options.Host, l.options.Flavor, func(o *Options) { o.Delivery, o.Guest = delivery, markedProbe(t, t.Name()) })
 				removeGuestVolume(t, l)
 				i := l.start(t, func(s *sandbox.Spec) { s.Tmpfs = []sandbox.Tmpfs{{Target: "/tmp", Options: "exec"}} })
-				if got := sh(t, i, "stat -c '%u:%g %a' /.atoll/guest"); got != "0:0 711" {
+				if got := sh(t, i, "stat -c '%u:%g %a' /.atoll/guest"); got != "0:0 111" {
 					t.Errorf("owner and mode: %s", got)
 				}
 				for what, line := range map[string]string{

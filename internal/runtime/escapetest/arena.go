@@ -241,12 +241,18 @@ func (a *arena) wantAlive(cmd *exec.Cmd) {
 func (a *arena) canarySocket() (name string) {
 	a.t.Helper()
 	name = "atoll-canary-" + rand.Text()
-	listener, err := (&net.ListenConfig{}).Listen(a.t.Context(), "unix", "@"+name)
+	a.listen("@" + name)
+	return name
+}
+
+// listen makes a unix socket of the host.
+func (a *arena) listen(address string) {
+	a.t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(a.t.Context(), "unix", address)
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	a.t.Cleanup(func() { _ = listener.Close() })
-	return name
 }
 
 // wantCanary checks that the canary file is as it was, and alone.

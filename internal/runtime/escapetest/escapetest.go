@@ -31,6 +31,8 @@ type Subject struct {
 	// SharedUsers says that users inside are counted as those of the host with the
 	// same number: what is counted by user, they use up together.
 	SharedUsers bool
+	// Engine says that sandboxes can have networks and capabilities, if asked for.
+	Engine bool
 	// Slow is a runtime whose starts take long: attacks that repeat them do so
 	// less often.
 	Slow bool
@@ -43,6 +45,7 @@ func Steps(t *testing.T, s Subject) { runSteps(t, s) }
 // leave it as it is.
 func Run(t *testing.T, s Subject) {
 	t.Run("promises", func(t *testing.T) { checkPromises(newArena(t, s)) })
+	t.Run("broken promises", func(t *testing.T) { checkBrokenPromises(newArena(t, s)) })
 	t.Run("steps", func(t *testing.T) { runSteps(t, s) })
 	t.Run("cases", func(t *testing.T) {
 		for _, c := range cases {

@@ -1,6 +1,8 @@
 package escapetest
 
 import (
+	"slices"
+
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/verify"
 )
@@ -18,23 +20,22 @@ func checkPromises(a *arena) {
 			s.Limits.CPUs = 0.5
 		}
 	})
-	report, err := verify.Probe(a.t.Context(), c.machine, guestPath)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	info, err := c.machine.Info(a.t.Context())
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	for _, check := range verify.Judge(&verify.Evidence{
-		Spec: c.spec, Inside: report, Guest: verify.Guest{PID: info.PID, Dumpable: info.Dumpable},
-		Host: verify.HostNamespaces(), Outside: verify.OutsideLimits(c.processOf()),
-	}) {
+	for _, check := range c.verify(c.spec) {
 		a.t.Logf("%-4s %-13s %-42s %s | %s", check.Status, check.Ring, check.Name, check.Promised, check.Found)
 		if check.Status == verify.Gap {
 			a.t.Errorf("%s: %s: promised %s, found %s", check.Ring, check.Name, check.Promised, check.Found)
 		}
 	}
+}
+
+// verify compares the sandbox with any promise.
+func (c *cell) verify(promise *sandbox.Spec) []verify.Check {
+	c.t.Helper()
+	checks, err := verify.Sandbox(c.t.Context(), c.machine, promise, guestPath, c.processOf())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return checks
 }
 
 // processOf is the guest's number on the host.
@@ -46,4 +47,48 @@ func (c *cell) processOf() int {
 	}
 	defer conn.Close()
 	return verify.PeerPID(conn)
+}
+
+// allowAlmostAll is a profile with a single refusal; one without any is not taken.
+const allowAlmostAll = `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["acct"],"action":"SCMP_ACT_ERRNO"}]}`
+
+// checkBrokenPromises leaves out of a real sandbox what was promised, and wants a
+// gap for each: a verification that cannot fail would pass here too.
+func checkBrokenPromises(a *arena) {
+	a.write("profile.json", allowAlmostAll, 0o644)
+	a.listen(a.path("engine.sock"))
+	promise := a.spec(func(s *sandbox.Spec) {
+		s.User = "1234:1234"
+		limited(s)
+		s.Limits.CPUs = 0.5
+	})
+	c := a.start(func(s *sandbox.Spec) {
+		s.SeccompProfile, s.ReadOnlyRoot, s.Tmpfs = a.path("profile.json"), false, nil
+		s.Mounts[1].ReadOnly = false
+		if a.Engine {
+			s.CapDrop, s.Network = []string{"NET_RAW"}, "bridge"
+		}
+		for target, source := range map[string]string{"/more": a.path("readonly"), "/run/docker.sock": a.path("engine.sock"), "/disk": "/dev/kmsg"} {
+			s.Mounts = append(s.Mounts, sandbox.Mount{Source: source, Target: target, ReadOnly: true, Kind: sandbox.MountBind})
+		}
+	})
+	var got []string
+	for _, check := range c.verify(promise) {
+		a.t.Logf("%-4s %-13s %-42s %s | %s", check.Status, check.Ring, check.Name, check.Promised, check.Found)
+		if check.Status == verify.Gap {
+			got = append(got, check.Ring+": "+check.Name)
+		}
+	}
+	want := []string{"user: user and group", "system calls: refused calls", "files: root", "files: writable places", "mounts: /agent", "mounts: /tmp", "mounts: others",
+		"limits: processes", "limits: memory", "limits: processors", "limits: memory and swap", "limits: nofile", "limits: fsize",
+		"devices: devices", "devices: engine and host sockets"}
+	if a.Engine {
+		want = append(want, "privileges: capabilities", "privileges: capabilities, seen from outside",
+			"network: interfaces", "network: routes", "network: metadata address", "network: internet")
+	}
+	for _, gap := range want {
+		if !slices.Contains(got, gap) {
+			a.t.Errorf("%s is not among the gaps: %q", gap, got)
+		}
+	}
 }

@@ -29,7 +29,8 @@ type Process struct {
 	GID          int               `json:"gid"`
 	Capabilities map[string]string `json:"capabilities"` // CapEff and the others, in hexadecimal
 	NoNewPrivs   bool              `json:"noNewPrivs"`
-	Seccomp      int               `json:"seccomp"` // mode
+	Seccomp      int               `json:"seccomp"`  // mode
+	Dumpable     bool              `json:"dumpable"` // others may trace it and open its memory
 	Descriptors  []string          `json:"descriptors"`
 }
 
@@ -67,6 +68,7 @@ type Seen struct {
 type Limits struct {
 	Pids     int64             `json:"pids"`
 	Memory   int64             `json:"memory"`
+	Swap     int64             `json:"swap"` // memory and swap together
 	CPUs     float64           `json:"cpus"`
 	Disks    Disks             `json:"disks"`
 	Resource map[string]Ulimit `json:"resource"`
@@ -80,6 +82,7 @@ type Disks struct {
 	ReadIOps  int64 `json:"readIOps"`
 	WriteIOps int64 `json:"writeIOps"`
 	Root      int64 `json:"root"`
+	Inodes    int64 `json:"inodes"`
 }
 
 // Ulimit is one resource limit; -1 is none.
@@ -95,6 +98,14 @@ type Device struct {
 	Major uint32 `json:"major"`
 	Minor uint32 `json:"minor"`
 }
+
+// Metadata are addresses at which clouds tell machines their secrets.
+func Metadata() []string {
+	return []string{"169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "fd00:ec2::254"}
+}
+
+// Internet are documentation addresses that stand for all others.
+func Internet() []string { return []string{"192.0.2.1", "198.51.100.1", "2001:db8::1"} }
 
 // The bounds of a report. A probe keeps them; a reader enforces them.
 const (
