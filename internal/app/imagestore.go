@@ -50,7 +50,8 @@ func (a *App) CollectImages(ctx context.Context) (rootfs.Collected, error) {
 	return store.Collect(ctx, func(owner string) bool { return alive[owner] })
 }
 
-// pinOwners are the sandboxes that keep layers, by their own ids.
+// pinOwners are the sandboxes that keep layers, by name; earlier versions of
+// Atoll wrote their ids.
 func (a *App) pinOwners(ctx context.Context) (map[string]bool, error) {
 	rt, err := a.runtimes.get(ctx, backendLinux)
 	if err != nil {
@@ -62,7 +63,7 @@ func (a *App) pinOwners(ctx context.Context) (map[string]bool, error) {
 	}
 	owners := map[string]bool{}
 	for _, s := range list {
-		owners[s.ID] = true
+		owners[s.Name], owners[s.ID] = true, true
 	}
 	return owners, nil
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/hostpath"
 )
 
 // Reseed makes the seed files of a copy what they are in the agent workspace
@@ -195,7 +197,7 @@ func Sweep(ctx context.Context, root string) error {
 	if v.private == nil {
 		return nil
 	}
-	if err := v.sweepForks(ctx); err != nil {
+	if err := errors.Join(v.sweepForks(ctx), v.sweepWrites()); err != nil {
 		return err
 	}
 	trash, err := openDirAt(v.private, trashName)
@@ -204,6 +206,36 @@ func Sweep(ctx context.Context, root string) error {
 	}
 	defer closeAll(trash)
 	return sweepTrash(ctx, trash)
+}
+
+// writePatience is far longer than the writing of a record takes.
+const writePatience = 10 * time.Minute
+
+// sweepWrites removes records that a crash left half-written. Nobody writes one
+// for so long.
+func (v *vault) sweepWrites() error {
+	records, err := openDirAt(v.private, manifestsName)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	defer closeAll(records)
+	names, err := records.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		var st unix.Stat_t
+		if !strings.HasPrefix(name, hostpath.TempPrefix) || unix.Fstatat(int(records.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue
+		}
+		if time.Since(time.Unix(st.Mtim.Unix())) < writePatience {
+			continue
+		}
+		if err := unlinkAt(records, name); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("half-written records: %w", err)
+		}
+	}
+	return nil
 }
 
 // sweepTrash names the entries first, for removing one makes others.

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/workspace"
 )
 
@@ -221,4 +223,24 @@ func TestSweepFinishesWhatARemovalDidNot(t *testing.T) {
 	if _, err := os.Stat(h.copy); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestSweepRemovesHalfWrittenRecordsOnly(t *testing.T) {
+	h := newHouse(t)
+	seedAll(t, h)
+	h.prepare()
+	records := filepath.Join(h.root, ".atoll", "manifests")
+	before := names(t, records)
+	old, fresh := filepath.Join(records, hostpath.TempPrefix+"OLD"), filepath.Join(records, hostpath.TempPrefix+"NEW")
+	for _, path := range []string{old, fresh} {
+		write(t, path, "half")
+	}
+	yesterday := time.Now().Add(-24 * time.Hour)
+	must(t, os.Chtimes(old, yesterday, yesterday))
+	for _, name := range before {
+		must(t, os.Chtimes(filepath.Join(records, name), yesterday, yesterday))
+	}
+	must(t, workspace.Sweep(t.Context(), h.root))
+	same(t, "records", len(names(t, records)), len(before)+1)
+	same(t, "one that is being written", read(t, fresh), "half")
 }

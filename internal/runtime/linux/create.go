@@ -45,6 +45,9 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 	} else if !errors.Is(err, sandbox.ErrNotFound) {
 		return nil, err
 	}
+	if err := r.discard(ctx, spec.Name, nil); err != nil { // of a creation or removal that did not finish
+		return nil, err
+	}
 	i := &Instance{runtime: r, name: spec.Name, dir: filepath.Join(r.dir, spec.Name), record: r.newRecord(spec)}
 	defer func() {
 		if err != nil && !errors.Is(err, sandbox.ErrExists) {
@@ -78,9 +81,6 @@ func (r *Runtime) newRecord(spec *sandbox.Spec) *record {
 // settle makes the directory and what is in it; the record comes last, and makes
 // it a sandbox.
 func (i *Instance) settle(ctx context.Context) error {
-	if err := removeTree(i.dir); err != nil { // of a creation that did not finish
-		return err
-	}
 	if err := os.MkdirAll(i.dir, 0o700); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (i *Instance) takeRoot(ctx context.Context) error {
 	}
 	defer pin.Release()
 	i.record.Root, i.record.Summary.ImageID = root, root.ID
-	return pin.Keep(i.record.Summary.ID)
+	return pin.Keep(i.name) // so that it is found again, whatever else is lost
 }
 
 // makeChanges makes the place for changes to the root, where it may be changed.

@@ -53,13 +53,16 @@ func (r *Runtime) fork(ctx context.Context, from string, spec *sandbox.Spec) (_ 
 	if err != nil {
 		return nil, err
 	}
+	if err := r.discard(ctx, spec.Name, nil); err != nil { // of a creation or removal that did not finish
+		return nil, err
+	}
 	i := &Instance{runtime: r, name: spec.Name, dir: filepath.Join(r.dir, spec.Name), record: r.newRecord(spec)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.discard(context.WithoutCancel(ctx), i.name, i.record))
 		}
 	}()
-	if i.record.Root, err = source.share(ctx, roots, i.record.Summary.ID); err != nil {
+	if i.record.Root, err = source.share(ctx, roots, i.name); err != nil {
 		return nil, err
 	}
 	i.record.Summary.ImageID = i.record.Root.ID
@@ -106,7 +109,7 @@ func (i *Instance) share(ctx context.Context, roots forkingRoots, owner string) 
 	}
 	// The pin first, then the intent, then the deed: whatever is interrupted is
 	// finished by the next start.
-	if err := roots.PinRoot(ctx, i.record.Summary.ID, forked); err != nil {
+	if err := roots.PinRoot(ctx, i.name, forked); err != nil {
 		return nil, err
 	}
 	i.record.Root, i.record.Sealing = forked, forked.Layers[0]
@@ -192,9 +195,6 @@ func runningRefusal(name string, err error) error {
 
 // settleFork makes the new sandbox's own places; the record comes last.
 func (i *Instance) settleFork(ctx context.Context) error {
-	if err := removeTree(i.dir); err != nil {
-		return err
-	}
 	if err := os.MkdirAll(i.dir, 0o700); err != nil {
 		return err
 	}

@@ -183,15 +183,23 @@ func (i *Instance) Remove(ctx context.Context) error {
 	return nil
 }
 
-// discard removes what is kept of a sandbox that does not run, the record
-// before the rest. Its record is nil if it is not known.
+// discard removes what is kept of a sandbox that does not run. From the moment
+// that its record has another name there is no sandbox; whoever finds that name
+// after a crash knows what else there was. The record is nil if it is not known.
 func (r *Runtime) discard(ctx context.Context, name string, rec *record) error {
 	dir := filepath.Join(r.dir, name)
-	if err := os.Remove(filepath.Join(dir, recordFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	gone := filepath.Join(dir, goneFile)
+	if err := os.Rename(filepath.Join(dir, recordFile), gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if rec == nil {
+		rec, _ = read(gone)
+	}
+	if err := r.options.Roots.Unpin(name); err != nil {
 		return err
 	}
 	if rec != nil {
-		if err := errors.Join(r.removeGroup(ctx, rec), r.options.Roots.Unpin(rec.Summary.ID)); err != nil {
+		if err := r.removeGroup(ctx, rec); err != nil {
 			return err
 		}
 	}

@@ -34,6 +34,7 @@ type record struct {
 // The files in a sandbox's directory.
 const (
 	recordFile = "record.json"
+	goneFile   = "gone.json" // the record of a sandbox that is being removed
 	logFile    = "log"
 	wireDir    = "wire"
 	changesDir = "changes" // what was changed in its root, if that may be
@@ -42,8 +43,10 @@ const (
 
 // load reads a record. A directory without one, or with one that a power cut
 // damaged, is a creation that did not finish: there is no sandbox.
-func load(dir string) (*record, error) {
-	text, err := os.ReadFile(filepath.Join(dir, recordFile))
+func load(dir string) (*record, error) { return read(filepath.Join(dir, recordFile)) }
+
+func read(path string) (*record, error) {
+	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
 		return nil, sandbox.ErrNotFound
 	}
