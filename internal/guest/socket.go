@@ -18,9 +18,8 @@ import (
 // removes the socket in a loop keeps nobody busy but itself.
 const recheckAfter = 250 * time.Millisecond
 
-// pollAfter is how often the guest looks at its socket where it cannot be told of
-// changes: the kernel counts watches by user, over all sandboxes, and somebody
-// may have taken the last.
+// pollAfter is how often the guest looks at its socket where it is not told of
+// changes.
 const pollAfter = time.Second
 
 // door is the socket on which hosts knock. Its directory belongs to the
@@ -35,20 +34,16 @@ type door struct {
 // keepOpen listens until ctx ends, and opens the door anew whenever the socket
 // in the directory is not ours any more.
 func (d *door) keepOpen(ctx context.Context) error {
-	changes, err := watch(filepath.Dir(d.path))
-	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENOSPC) {
-		changes = nil
-	} else if err != nil {
-		return err
-	}
-	if changes != nil {
-		defer context.AfterFunc(ctx, func() { changes.Close() })()
+	names := &lookout{dir: filepath.Dir(d.path)}
+	defer names.close()
+	if _, err := os.Stat(names.dir); err != nil {
+		return fmt.Errorf("socket directory: %w", err)
 	}
 	for {
 		listener, err := d.open()
 		if err == nil {
 			go d.accept(listener)
-			d.awaitLoss(ctx, changes)
+			d.awaitLoss(ctx, names)
 			listener.Close()
 		}
 		select {
@@ -78,41 +73,18 @@ func (d *door) accept(listener net.Listener) {
 }
 
 // awaitLoss returns when path does not lead to our listener any more.
-func (d *door) awaitLoss(ctx context.Context, changes *os.File) {
+func (d *door) awaitLoss(ctx context.Context, names *lookout) {
 	ours, err := os.Lstat(d.path)
 	if err != nil {
 		return
 	}
-	for {
-		if !awaitChange(ctx, changes) {
-			return
-		}
+	for ctx.Err() == nil {
+		names.awaitChange(ctx)
 		now, err := os.Lstat(d.path)
-		if err != nil || !os.SameFile(ours, now) || ctx.Err() != nil {
+		if err != nil || !os.SameFile(ours, now) {
 			return
 		}
 	}
-}
-
-// awaitChange returns a moment after something changed in the directory, or may
-// have; false if there is nothing more to wait for.
-func awaitChange(ctx context.Context, changes *os.File) bool {
-	if changes == nil {
-		select {
-		case <-ctx.Done():
-		case <-time.After(pollAfter):
-		}
-		return true
-	}
-	var events [4 << 10]byte
-	if _, err := changes.Read(events[:]); err != nil {
-		return false
-	}
-	select {
-	case <-ctx.Done(): // who ends soon after the start is not kept waiting
-	case <-time.After(recheckAfter):
-	}
-	return true
 }
 
 // open listens at path: on the socket that was inherited, or on a fresh one.
@@ -141,20 +113,6 @@ func listen(path string) (net.Listener, error) {
 	}
 	listener.SetUnlinkOnClose(false) // it may be somebody else's by then
 	return listener, nil
-}
-
-// watch tells of every change to the names in dir.
-func watch(dir string) (*os.File, error) {
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		return nil, fmt.Errorf("inotify: %w", err)
-	}
-	const names = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ONLYDIR
-	if _, err := unix.InotifyAddWatch(fd, dir, names); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("socket directory %q: %w", dir, err)
-	}
-	return os.NewFile(uintptr(fd), "inotify"), nil
 }
 
 // sameUser admits every process of the guest's own user. It is for a guest that
