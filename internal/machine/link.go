@@ -78,17 +78,10 @@ func newLink(m *Machine, kind wire.Kind) *link {
 
 // get returns a wire that lives, as far as is known.
 func (l *link) get(ctx context.Context) (*live, error) {
-	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-l.machine.ctx.Done():
-		return nil, ErrClosed
-	}
-	if err := l.machine.usable(); err != nil {
+	if err := l.await(ctx); err != nil {
 		return nil, err
 	}
+	defer func() { <-l.turn }()
 	if l.live == nil {
 		return l.connect(ctx)
 	}
@@ -108,6 +101,35 @@ func (l *link) get(ctx context.Context) (*live, error) {
 		go l.machine.settle(fresh)
 	}
 	return fresh, err
+}
+
+// made reports whether it made the first wire, as there was none.
+func (l *link) made(ctx context.Context) (bool, error) {
+	if err := l.await(ctx); err != nil {
+		return false, err
+	}
+	defer func() { <-l.turn }()
+	if l.live != nil {
+		return false, nil
+	}
+	_, err := l.connect(ctx)
+	return err == nil, err
+}
+
+// await takes the turn, which the caller gives back unless it failed.
+func (l *link) await(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-l.machine.ctx.Done():
+		return ErrClosed
+	}
+	if err := l.machine.usable(); err != nil {
+		<-l.turn
+		return err
+	}
+	return nil
 }
 
 // connect dials until the guest answers, it is clear that it will not, or

@@ -101,6 +101,16 @@ func (m *Machine) Ping(ctx context.Context) error {
 	return m.ask(ctx, &question{Request: &wire.Request{Op: wire.OpPing}}, &struct{}{})
 }
 
+// Reach returns nil if the guest answers. A wire that has to be made for that is
+// greeted by the guest, which is an answer.
+func (m *Machine) Reach(ctx context.Context) error {
+	made, err := m.control.made(ctx)
+	if made || err != nil {
+		return err
+	}
+	return m.Ping(ctx)
+}
+
 // Info asks the guest about itself and its sandbox. Do not base decisions of
 // trust on the answer: it comes from inside.
 func (m *Machine) Info(ctx context.Context) (*wire.Info, error) {

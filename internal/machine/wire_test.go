@@ -259,6 +259,29 @@ func TestPausedGuest(t *testing.T) {
 	}
 }
 
+// A welcome is an answer; after it, whoever wants to know asks.
+func TestReach(t *testing.T) {
+	g := machinetest.Start(t, nil)
+	m := g.Machine(t, nil)
+	if err := m.Reach(patience(t)); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, g)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := m.Reach(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("over a wire that stands: %v", err)
+	}
+	other := g.Machine(t, nil)
+	if err := other.Reach(ctx); err == nil {
+		t.Error("a guest that does not welcome was reached")
+	}
+	resume(t, g)
+	if err := other.Reach(patience(t)); err != nil {
+		t.Errorf("after the pause: %v", err)
+	}
+}
+
 func TestCancelWhileThePausedGuestCannotAnswer(t *testing.T) {
 	g := machinetest.Start(t, nil)
 	killed := make(chan struct{}, 1)

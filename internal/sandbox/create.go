@@ -122,7 +122,7 @@ func (m *Manager) reach(ctx context.Context, inst Instance) (*machine.Machine, e
 func (m *Manager) answers(ctx context.Context, mach *machine.Machine) error {
 	wait, cancel := context.WithTimeout(ctx, m.WireTimeout)
 	defer cancel()
-	if err := mach.Ping(wait); err != nil {
+	if err := mach.Reach(wait); err != nil {
 		return fmt.Errorf("the guest does not answer: %w", err)
 	}
 	return nil
