@@ -5,12 +5,15 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/atoll-run/atoll/internal/advice"
@@ -74,11 +77,23 @@ type Who struct {
 }
 
 // Plan decides about a session's sandbox without making anything.
-func (s *Settings) Plan(who Who) (*plan.Plan, error) {
-	return plan.Make(plan.Request{
+func (s *Settings) Plan(who Who) (*plan.Plan, error) { return plan.Make(s.request(who)) }
+
+// Alone is the same agent in a session of its own, whose sandbox nobody else has.
+func (s *Settings) Alone(who Who) (Who, error) {
+	agent, err := s.request(who).Agent()
+	if err != nil {
+		return who, err
+	}
+	who.AgentID, who.SessionKey = "", "agent:"+agent+":run-"+strings.ToLower(rand.Text())
+	return who, nil
+}
+
+func (s *Settings) request(who Who) plan.Request {
+	return plan.Request{
 		Config: s.Config, Paths: s.Paths, Getenv: s.getenv,
 		AgentID: who.AgentID, SessionKey: who.SessionKey, Account: who.Account, Adjust: who.Adjust,
-	})
+	}
 }
 
 const databaseFile = "atoll.db"
@@ -96,7 +111,8 @@ type App struct {
 	leases   *lease.Book
 	money    money
 	quotas   quotas
-	many     func() bool           // several accounts use this process; nil if it has no accounts
+	many     func() bool // several accounts use this process; nil if it has no accounts
+	foreseen atomic.Pointer[foreseen]
 	testFree func() (int64, error) // in place of what the disk says; nil outside of tests
 }
 
@@ -194,6 +210,7 @@ func (a *App) Close() {
 // beside the database, where the next process finds it: the last one to close
 // moves the log into the file, and waits for the disk.
 func (a *App) Leave() {
+	a.foreseen.Swap(nil).end()
 	if err := a.closeMoney(); err != nil {
 		a.logger.Error("what was spent could not be written down", "error", err)
 	}

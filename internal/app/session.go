@@ -46,7 +46,7 @@ func (a *App) Provide(ctx context.Context, who Who) (*Session, error) {
 		return nil, err
 	}
 	if fresh {
-		defer a.expect(p.Spec)()
+		defer a.expect(p)()
 	}
 	notices, err := a.prepareHost(ctx, p)
 	if err != nil {
@@ -75,6 +75,9 @@ func (a *App) prepareFor(ctx context.Context, who Who) (p *plan.Plan, notices []
 // name is registered.
 func (a *App) decide(ctx context.Context, who Who) (p *plan.Plan, fresh bool, err error) {
 	a.pruneIfDue(ctx)
+	if f := a.foreseen.Load(); f.isOf(who) && !a.isShared() {
+		return f.plan, true, nil
+	}
 	if p, err = a.Plan(a.ofFork(ctx, who)); err != nil {
 		return nil, false, err
 	}
@@ -101,11 +104,18 @@ func (a *App) prepareHost(ctx context.Context, p *plan.Plan) ([]string, error) {
 
 // expect has the process of a new sandbox begin while the rest is prepared,
 // where the backend can do that. The result is called when it has been made.
-func (a *App) expect(spec *sandbox.Spec) (done func()) {
+func (a *App) expect(p *plan.Plan) (done func()) {
+	if f := a.foreseen.Load(); f != nil && f.plan == p && a.foreseen.CompareAndSwap(f, nil) {
+		return f.drop
+	}
+	return a.Settings.expect(p.Spec)
+}
+
+func (s *Settings) expect(spec *sandbox.Spec) (done func()) {
 	if spec.Backend != backendLinux {
 		return func() {}
 	}
-	rt, err := a.linux()
+	rt, err := s.linux()
 	if err != nil {
 		return func() {}
 	}

@@ -62,6 +62,20 @@ func (e *env) open(ctx context.Context) (*app.App, error) {
 	return e.opened, err
 }
 
+// openAlone opens the installation for one command in a sandbox that nobody else
+// has.
+func (e *env) openAlone(ctx context.Context, who app.Who) (*app.App, app.Who, error) {
+	settings, err := e.load()
+	if err != nil {
+		return nil, who, err
+	}
+	if who, err = settings.Alone(who); err != nil {
+		return nil, who, err
+	}
+	e.opened, err = settings.OpenAlone(ctx, e.logger(), who)
+	return e.opened, who, err
+}
+
 // close is called when the process is about to end.
 func (e *env) close() {
 	if e.opened != nil {

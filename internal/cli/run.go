@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,17 +81,14 @@ func asRunFailure(check cobra.PositionalArgs) cobra.PositionalArgs {
 }
 
 func runRun(ctx context.Context, e *env, o runOptions, argv []string) error {
-	a, err := e.open(ctx)
+	who := o.who()
+	who.Adjust = o.adjust
+	a, who, err := o.open(ctx, e, who)
 	if err != nil {
 		return err
 	}
-	who := o.who()
-	who.Adjust = o.adjust
 	var session *app.Session
 	if o.remove {
-		if who, err = throwAway(a, who); err != nil {
-			return err
-		}
 		defer func() { e.dispose(ctx, a, who, session) }()
 	}
 	if session, err = e.provide(ctx, a, who); err != nil {
@@ -106,15 +101,12 @@ func runRun(ctx context.Context, e *env, o runOptions, argv []string) error {
 	return e.runCommand(ctx, session, o.commandOptions, argv)
 }
 
-// throwAway is the same agent in a session of its own, whose sandbox nobody
-// else has.
-func throwAway(a *app.App, who app.Who) (app.Who, error) {
-	p, err := a.Plan(who)
-	if err != nil {
-		return who, err
+func (o *runOptions) open(ctx context.Context, e *env, who app.Who) (*app.App, app.Who, error) {
+	if o.remove {
+		return e.openAlone(ctx, who)
 	}
-	who.AgentID, who.SessionKey = "", "agent:"+p.Agent.ID+":run-"+strings.ToLower(rand.Text())
-	return who, nil
+	a, err := e.open(ctx)
+	return a, who, err
 }
 
 // check refuses values that the file could not hold either.

@@ -81,6 +81,12 @@ func Make(r Request) (*Plan, error) {
 	return p, nil
 }
 
+// Agent is the agent whose sandbox is asked for, which need not be configured.
+func (r Request) Agent() (id string, err error) {
+	session, err := r.session()
+	return session.AgentID, err
+}
+
 // session settles which agent and which session are meant.
 func (r Request) session() (policy.Session, error) {
 	for what, text := range map[string]string{"agent": r.AgentID, "session": r.SessionKey, "account": r.Account} {
