@@ -50,13 +50,13 @@ func (l *lookout) ask(ctx context.Context) {
 		return
 	}
 	events := os.NewFile(uintptr(fd), "inotify")
-	context.AfterFunc(ctx, func() { events.Close() })
+	context.AfterFunc(ctx, func() { _ = events.Close() })
 	l.events = events
 }
 
 func (l *lookout) close() {
 	if l.events != nil {
-		l.events.Close()
+		_ = l.events.Close()
 		l.events = nil
 	}
 }
