@@ -16,6 +16,7 @@ import (
 
 const usage = `usage:
   atoll-guest init --socket PATH [--trust-uid] [--listener FD]
+                   [--ration-dir PATH… --ration-size N --ration-files N --ration-reserve N]
                                                  serve the host, as process 1
   atoll-guest enclose                            build the walls of a sandbox, then serve inside
   atoll-guest pass --socket PATH [--trust-uid]   pass standard input and output on to process 1
@@ -60,6 +61,13 @@ func serve(args []string) {
 	flags.StringVar(&options.Socket, "socket", defaultSocket, "where the host connects")
 	flags.BoolVar(&options.TrustUID, "trust-uid", false, "admit every process of the same user, not only ones outside the pid namespace")
 	flags.IntVar(&options.Listener, "listener", 0, "an inherited `descriptor` that listens there")
+	flags.Int64Var(&options.Ration.Size, "ration-size", 0, "how many `bytes` the directories of the ration may hold")
+	flags.Int64Var(&options.Ration.Files, "ration-files", 0, "how many `files` they may hold")
+	flags.Int64Var(&options.Ration.Reserve, "ration-reserve", 0, "how many `bytes` must stay free on their disks")
+	flags.Func("ration-dir", "a `directory` of the ration", func(dir string) error {
+		options.Ration.Dirs = append(options.Ration.Dirs, dir)
+		return nil
+	})
 	_ = flags.Parse(args)
 	if err := guest.Harden(options.Listener); err != nil {
 		fail(1, "atoll-guest: "+err.Error()+"\n")

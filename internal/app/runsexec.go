@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/tail"
 )
@@ -22,7 +23,7 @@ const (
 	maxLine = 256 << 10
 	// diskReserve must stay free where the state directory is: what Atoll itself
 	// has to write down comes before what agents want to.
-	diskReserve = 256 << 20
+	diskReserve = plan.CopyReserve
 	diskLook    = time.Second
 )
 
@@ -52,7 +53,7 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 	defer stop()
 	ended, err := s.Machine.Exec(ctx, command)
 	lines.end()
-	full := errors.Is(context.Cause(ctx), errDiskFull)
+	full := errors.Is(context.Cause(ctx), errDiskFull) || ended != nil && ended.Full != ""
 	if err != nil && !full {
 		return nil, err
 	}

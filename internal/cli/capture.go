@@ -23,6 +23,7 @@ type commandReport struct {
 	Signal     string   `json:"signal,omitempty"`
 	TimedOut   bool     `json:"timedOut"`
 	OOM        bool     `json:"oom"`
+	Full       string   `json:"full,omitempty"` // the limit of the workspace that it outgrew
 	Truncated  bool     `json:"truncated"`
 	DurationMs int64    `json:"durationMs"`
 	CPUMs      int64    `json:"cpuMs"`
@@ -41,7 +42,7 @@ func (e *env) captureCommand(ctx context.Context, s *app.Session, command *machi
 	report := commandReport{
 		Sandbox: s.Name, Image: s.Plan.Spec.Image, Argv: command.Argv,
 		Stdout: bytesText(out.Bytes()), Stderr: bytesText(errs.Bytes()),
-		ExitCode: result.ExitCode, Signal: result.Signal, TimedOut: result.TimedOut, OOM: result.OOM,
+		ExitCode: result.ExitCode, Signal: result.Signal, TimedOut: result.TimedOut, OOM: result.OOM, Full: string(result.Full),
 		Truncated:  result.Stdout.Lost+result.Stderr.Lost > 0,
 		DurationMs: result.Duration.Milliseconds(), CPUMs: (result.User + result.System).Milliseconds(), MaxRSS: result.MaxRSS,
 		Created: s.Created, Notices: orEmpty(s.Notices),

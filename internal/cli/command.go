@@ -175,6 +175,8 @@ func commandEnd(command *machine.Command, result *machine.Result, err error) err
 		return withCode(exitTimeout, fmt.Errorf("the command was ended after %v", command.Timeout))
 	case result.OOM:
 		return withCode(exitOutOfMemory, advice.With(errors.New("the command ran out of memory"), "raise sandbox.docker.memory"))
+	case result.Full != "":
+		return withCode(max(result.ExitCode, 1), advice.With(errors.New("the command was ended: "+result.Full.String()), "remove files from the workspace, or raise sandbox.docker.workspaceLimit"))
 	case result.ExitCode != 0:
 		return withCode(result.ExitCode, nil)
 	}

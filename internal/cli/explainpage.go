@@ -128,6 +128,8 @@ func (pg *page) limits(d config.Docker) {
 		{"writes a second", positive(float64(d.DeviceWriteIOps)), "deviceWriteIOps"},
 		{"changes of the root", d.StorageOpt["size"].Text, "storageOpt"},
 		{"files in the root", d.StorageOpt["inodes"].Text, "storageOpt"},
+		{"size of the workspace", d.WorkspaceLimit["size"].Text, "workspaceLimit"},
+		{"files in the workspace", d.WorkspaceLimit["files"].Text, "workspaceLimit"},
 	}
 	unlimited := true
 	for _, limit := range limits {

@@ -56,6 +56,7 @@ type psEntry struct {
 	ExitCode    *int   `json:"exitCode,omitempty"`
 	Signal      string `json:"signal,omitempty"`
 	OOM         bool   `json:"oom,omitempty"`
+	Full        string `json:"full,omitempty"`
 	TimedOut    bool   `json:"timedOut,omitempty"`
 }
 
@@ -114,6 +115,7 @@ func psEntryOf(name string, p *machine.Process) psEntry {
 	}
 	if r := p.Result; r != nil {
 		entry.ExitCode, entry.Signal, entry.OOM, entry.TimedOut = &r.ExitCode, r.Signal, r.OOM, r.TimedOut
+		entry.Full = string(r.Full)
 	}
 	return entry
 }
@@ -141,6 +143,8 @@ func psState(p psEntry) string {
 		return "running"
 	case p.OOM:
 		return "out of memory"
+	case p.Full != "":
+		return "workspace full"
 	case p.TimedOut:
 		return "timed out"
 	case p.Signal != "":

@@ -101,6 +101,7 @@ type Docker struct {
 	DeviceReadIOps  int64             `json:"deviceReadIOps,omitzero"`
 	DeviceWriteIOps int64             `json:"deviceWriteIOps,omitzero"`
 	StorageOpt      map[string]Size   `json:"storageOpt,omitzero"`
+	WorkspaceLimit  map[string]Size   `json:"workspaceLimit,omitzero"`
 	GPUs            string            `json:"gpus,omitempty"`
 	Ulimits         map[string]Ulimit `json:"ulimits,omitzero"`
 	SeccompProfile  string            `json:"seccompProfile,omitempty"`

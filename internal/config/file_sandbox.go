@@ -40,6 +40,7 @@ type dockerFile struct {
 	DeviceReadIOps  *int64            `json:"deviceReadIOps" min:"1" max:"1000000000" doc:"Most requests a second that read."`
 	DeviceWriteIOps *int64            `json:"deviceWriteIOps" min:"1" max:"1000000000" doc:"Most requests a second that write."`
 	StorageOpt      map[string]Size   `json:"storageOpt" keys:"storageName" check:"amount" doc:"What a root that may be changed can hold besides its image: size and inodes."`
+	WorkspaceLimit  map[string]Size   `json:"workspaceLimit" keys:"roomName" check:"amount" doc:"What a workspace that may be changed can hold: size and files."`
 	GPUs            *string           `json:"gpus" check:"line" doc:"GPUs that the sandbox sees, in docker's form: all, 2, device=0."`
 	Ulimits         map[string]Ulimit `json:"ulimits" keys:"ulimitName" check:"ulimit" doc:"Resource limits: a number, soft:hard, or soft and hard."`
 	SeccompProfile  *string           `json:"seccompProfile" check:"profile" doc:"Path of a seccomp profile in place of Atoll's own."`

@@ -83,6 +83,7 @@ func (m *merge) docker(agent, global *dockerFile, base Docker) Docker {
 		DeviceReadIOps:  pick(m, at+"deviceReadIOps", agent.DeviceReadIOps, global.DeviceReadIOps, 0),
 		DeviceWriteIOps: pick(m, at+"deviceWriteIOps", agent.DeviceWriteIOps, global.DeviceWriteIOps, 0),
 		StorageOpt:      overlay(m, at+"storageOpt", agent.StorageOpt, global.StorageOpt, nil),
+		WorkspaceLimit:  overlay(m, at+"workspaceLimit", agent.WorkspaceLimit, global.WorkspaceLimit, nil),
 		GPUs:            strings.TrimSpace(pick(m, at+"gpus", agent.GPUs, global.GPUs, "")),
 		Ulimits:         overlay(m, at+"ulimits", agent.Ulimits, global.Ulimits, nil),
 		SeccompProfile:  pick(m, at+"seccompProfile", agent.SeccompProfile, global.SeccompProfile, ""),

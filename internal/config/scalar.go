@@ -109,14 +109,14 @@ func checkAmount(n *node) (message, hint string) {
 	return "", ""
 }
 
-// storageNames are what docker.storageOpt can bound.
-var storageNames = []string{"size", "inodes"}
-
-func checkStorageName(n *node) (message, hint string) {
-	if slices.Contains(storageNames, n.text) {
-		return "", ""
+// optionNames checks the names of options that are known by them.
+func optionNames(names ...string) func(n *node) (message, hint string) {
+	return func(n *node) (message, hint string) {
+		if slices.Contains(names, n.text) {
+			return "", ""
+		}
+		return "unknown option", "known options: " + strings.Join(names, ", ")
 	}
-	return "unknown option", "known options: " + strings.Join(storageNames, ", ")
 }
 
 func checkSwap(n *node) (message, hint string) {

@@ -36,6 +36,9 @@ func (c *call) dispatch(req *wire.Request) error {
 		return withPart(req.Attach, c.logs)
 	}
 	if op, ok := fileOps[req.Op]; ok {
+		if err := c.server.steward.permit(req.Op); err != nil {
+			return err
+		}
 		return withPart(req.File, func(f *wire.File) error { return op(c, f) })
 	}
 	if op, ok := portOps[req.Op]; ok {

@@ -53,6 +53,7 @@ type process struct {
 	mu       sync.Mutex
 	ending   chan struct{} // closed by the first call of end
 	reason   reason
+	full     wire.Full // with byRation
 	endGrace time.Duration
 
 	unwanted atomic.Bool // nobody will come back for its result
@@ -68,6 +69,7 @@ const (
 	byItself reason = iota
 	byTimeout
 	byRequest
+	byRation
 )
 
 // supervise follows the process to its end, beside the caller.
@@ -146,6 +148,16 @@ func (p *process) end(why reason, grace time.Duration) {
 	}
 }
 
+// endFull has the whole tree killed because the workspace is full.
+func (p *process) endFull(why wire.Full) {
+	p.mu.Lock()
+	if p.reason == byItself {
+		p.full = why
+	}
+	p.mu.Unlock()
+	p.end(byRation, 0)
+}
+
 // why tells the reason for which the process was ended, and the grace.
 func (p *process) why() (reason, time.Duration) {
 	p.mu.Lock()
@@ -194,6 +206,9 @@ func (p *process) result(end ending) wire.Exit {
 		SystemUs:   end.usage.Stime.Nano() / 1000,
 		MaxRSS:     end.usage.Maxrss << 10,
 		DurationUs: time.Since(p.started).Microseconds(),
+	}
+	if why == byRation {
+		x.Full = p.full
 	}
 	if end.status.Signaled() {
 		x.Code = 128 + int(end.status.Signal())

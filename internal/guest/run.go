@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/guest/deaf"
+	"github.com/atoll-run/atoll/internal/guest/ration"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,6 +21,8 @@ type Options struct {
 	// alone in a pid namespace.
 	TrustUID bool
 	Build    string // what the guest calls itself to hosts
+	// Ration is what the sandbox may keep on the host's disk.
+	Ration ration.Ration
 }
 
 // farewell is how long the sandbox's processes have between TERM and the end.
@@ -41,6 +44,7 @@ func Run(ctx context.Context, options *Options) error {
 	if err != nil {
 		return err
 	}
+	s.steward = newSteward(s, &options.Ration)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 	if s.loud, err = onStop(stop); err != nil {

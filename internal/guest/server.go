@@ -24,6 +24,7 @@ type server struct {
 	ports   *ports
 	grants  *grants
 	stride  *stride
+	steward *steward // nil: the workspace has no limits
 	// slots bounds the calls that wait for the kernel at once, and so the
 	// threads they need: those were made up front (see makeThreads).
 	slots  chan struct{}

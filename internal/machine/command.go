@@ -54,6 +54,7 @@ type Result struct {
 	Signal   string // "SIGKILL", or ""
 	TimedOut bool
 	OOM      bool // killed because memory ran out
+	Full     Full // ended because the workspace outgrew a limit
 	// Left says that descendants live on and hold its output open.
 	Left bool
 
@@ -137,7 +138,7 @@ func milliseconds(d time.Duration) int64 {
 func resultOf(x *wire.Exit) *Result {
 	return &Result{
 		ExitCode: min(max(x.Code, 0), 255), Signal: signalName(x.Signal),
-		TimedOut: x.TimedOut, OOM: x.OOM, Left: x.Left,
+		TimedOut: x.TimedOut, OOM: x.OOM, Full: fullOf(x.Full), Left: x.Left,
 		User: microseconds(x.UserUs), System: microseconds(x.SystemUs), Duration: microseconds(x.DurationUs),
 		MaxRSS: max(x.MaxRSS, 0),
 	}

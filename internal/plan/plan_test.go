@@ -72,6 +72,25 @@ func TestMakeCreatesNothing(t *testing.T) {
 	}
 }
 
+// A private copy has limits also if nobody set any; a workspace that is used
+// itself has those that were set.
+func TestRoomOfWorkspaces(t *testing.T) {
+	for name, c := range map[string]struct {
+		access, docker string
+		want           sandbox.Room
+	}{
+		"a copy":                {"none", "", sandbox.Room{Size: plan.CopySize, Files: plan.CopyFiles, Reserve: plan.CopyReserve}},
+		"a copy with a size":    {"none", "workspaceLimit: {size: '1g'}", sandbox.Room{Size: 1 << 30, Files: plan.CopyFiles, Reserve: plan.CopyReserve}},
+		"the workspace":         {"rw", "", sandbox.Room{}},
+		"the workspace, so far": {"rw", "workspaceLimit: {size: '1g', files: 10}", sandbox.Room{Size: 1 << 30, Files: 10}},
+	} {
+		p := newDesk(t).plan(fmt.Sprintf(`{agents: {defaults: {sandbox: {workspaceAccess: %q, docker: {%s}}}}}`, c.access, c.docker))
+		if got := p.Spec.Limits.Workspace; got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
 func TestSpecSaysWhatTheFileSays(t *testing.T) {
 	d := newDesk(t)
 	work := d.mkdir("work")

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,9 @@ func (p *Plan) fillSpec(r Request) error {
 	limits, err := limitsOf(docker)
 	if err != nil {
 		return err
+	}
+	if p.Layout.HasCopy() {
+		limits.Workspace = copyRoom(limits.Workspace)
 	}
 	dirs := policy.Dirs{Workspace: p.Layout.WorkspaceDir, Agent: p.Layout.AgentDir}
 	p.Spec = &sandbox.Spec{
@@ -101,6 +105,7 @@ func limitsOf(docker config.Docker) (sandbox.Limits, error) {
 		{"memory", docker.Memory, &l.Memory}, {"memorySwap", docker.MemorySwap, &l.MemorySwap},
 		{"deviceReadBps", docker.DeviceReadBps, &l.IO.ReadBps}, {"deviceWriteBps", docker.DeviceWriteBps, &l.IO.WriteBps},
 		{"storageOpt.size", docker.StorageOpt["size"], &l.Storage.Size}, {"storageOpt.inodes", docker.StorageOpt["inodes"], &l.Storage.Inodes},
+		{"workspaceLimit.size", docker.WorkspaceLimit["size"], &l.Workspace.Size}, {"workspaceLimit.files", docker.WorkspaceLimit["files"], &l.Workspace.Files},
 	} {
 		var err error
 		if *size.to, err = bytesOf(size.from); err != nil {
@@ -115,6 +120,19 @@ func limitsOf(docker config.Docker) (sandbox.Limits, error) {
 		l.Ulimits = append(l.Ulimits, sandbox.Ulimit{Name: name, Soft: soft, Hard: hard})
 	}
 	return l, nil
+}
+
+// What a private copy of a workspace may hold unless the configuration says
+// otherwise, and what it must leave on the disk. A workspace that an agent works
+// in itself (rw) is its owner's, who may keep there what he likes.
+const (
+	CopySize    = 16 << 30
+	CopyFiles   = 1_000_000
+	CopyReserve = 256 << 20
+)
+
+func copyRoom(asked sandbox.Room) sandbox.Room {
+	return sandbox.Room{Size: cmp.Or(asked.Size, CopySize), Files: cmp.Or(asked.Files, CopyFiles), Reserve: CopyReserve}
 }
 
 // bytesOf is 0 for a size that was not written.

@@ -95,6 +95,9 @@ func dockerHashInput(d config.Docker) object {
 	if d.StorageOpt != nil {
 		in["storageOpt"] = eachOf(d.StorageOpt, func(s config.Size) any { return writtenNumber(s.Text, s.Number) })
 	}
+	if d.WorkspaceLimit != nil {
+		in["workspaceLimit"] = eachOf(d.WorkspaceLimit, func(s config.Size) any { return writtenNumber(s.Text, s.Number) })
+	}
 	if d.Ulimits != nil {
 		in["ulimits"] = eachOf(d.Ulimits, ulimitHashInput)
 	}

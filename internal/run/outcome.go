@@ -62,7 +62,7 @@ func broken(r *Result) *Failure {
 	case r.OOM:
 		return fail("oom_killed", "the agent used more memory than its limit and was killed")
 	case r.DiskFull:
-		return fail("disk_full", "the disk that the workspace is on ran full, and the agent was ended")
+		return fail("disk_full", "the workspace outgrew its limit, or its disk ran full, and the agent was ended")
 	case r.TimedOut:
 		return fail("timeout", "the agent was not done in time and was ended")
 	case r.Signal != "" && r.Exit != 0, r.Exit == 137:

@@ -1,5 +1,7 @@
 package sandbox
 
+import "strconv"
+
 // Spec describes one sandbox completely. It is made by package plan from the
 // configuration, the session and facts about the host; a runtime adds nothing
 // to it and ignores nothing in it: what it cannot enforce it reports in Check.
@@ -53,6 +55,7 @@ type Limits struct {
 	CPUs       float64
 	IO         IO
 	Storage    Storage
+	Workspace  Room
 	Ulimits    []Ulimit
 }
 
@@ -77,6 +80,38 @@ type Storage struct {
 
 // Valid reports whether the numbers can be meant.
 func (s Storage) Valid() bool { return s.Size >= 0 && s.Inodes >= 0 }
+
+// Room limits what a workspace may hold that the sandbox can write to. It is on
+// the host's disk, so the guest measures it, and ends what makes it grow beyond.
+type Room struct {
+	Size    int64 // bytes
+	Files   int64 // files, directories and links
+	Reserve int64 // bytes that must stay free on its disk
+}
+
+// Valid reports whether the numbers can be meant.
+func (r Room) Valid() bool { return r.Size >= 0 && r.Files >= 0 && r.Reserve >= 0 }
+
+// RoomArguments tell the guest what to keep the workspace to, together with
+// other directories of the host that it may write to. Nil if there is nothing
+// to keep.
+func (s *Spec) RoomArguments(others ...string) []string {
+	var args []string
+	for _, m := range s.Mounts {
+		if m.Kind == MountWorkspace && !m.ReadOnly {
+			args = append(args, "--ration-dir", m.Target)
+		}
+	}
+	room := s.Limits.Workspace
+	if args == nil || room == (Room{}) {
+		return nil
+	}
+	for _, dir := range others {
+		args = append(args, "--ration-dir", dir)
+	}
+	return append(args, "--ration-size", strconv.FormatInt(room.Size, 10), "--ration-files", strconv.FormatInt(room.Files, 10),
+		"--ration-reserve", strconv.FormatInt(room.Reserve, 10))
+}
 
 // Ulimit is one resource limit of every process inside.
 type Ulimit struct {

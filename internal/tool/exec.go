@@ -161,7 +161,8 @@ type execDetails struct {
 	Signal      string `json:"signal,omitempty"`
 	TimedOut    bool   `json:"timedOut"`
 	OOM         bool   `json:"oom"`
-	Left        bool   `json:"left"` // processes of it live on
+	Full        string `json:"full,omitempty"` // the limit of the workspace that it outgrew
+	Left        bool   `json:"left"`           // processes of it live on
 	DurationMs  int64  `json:"durationMs"`
 	CPUMs       int64  `json:"cpuMs"`
 	MaxRSS      int64  `json:"maxRss"`
@@ -172,7 +173,7 @@ type execDetails struct {
 
 func detailsOf(r *machine.Result) execDetails {
 	return execDetails{
-		ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, OOM: r.OOM, Left: r.Left,
+		ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, OOM: r.OOM, Full: string(r.Full), Left: r.Left,
 		DurationMs: r.Duration.Milliseconds(), CPUMs: (r.User + r.System).Milliseconds(), MaxRSS: r.MaxRSS,
 		StdoutBytes: r.Stdout.Total, StderrBytes: r.Stderr.Total, Truncated: r.Stdout.Lost+r.Stderr.Lost > 0,
 	}
@@ -186,7 +187,7 @@ func execResult(r *machine.Result, o *ran) *Result {
 	}
 	return &Result{
 		Text:    text + ending(r, o.timeout),
-		IsError: r.ExitCode != 0 || r.TimedOut || r.OOM,
+		IsError: r.ExitCode != 0 || r.TimedOut || r.OOM || r.Full != "",
 		Details: details,
 	}
 }
@@ -228,6 +229,8 @@ func ending(r *machine.Result, timeout time.Duration) string {
 		how = fmt.Sprintf("ended after the timeout of %v: give a longer one, or run it in the background", timeout)
 	case r.OOM:
 		how = "killed: out of memory"
+	case r.Full != "":
+		how = "ended: " + r.Full.String() + "; remove files first"
 	case r.Signal != "":
 		how = fmt.Sprintf("ended by %s, exit code %d", r.Signal, r.ExitCode)
 	}

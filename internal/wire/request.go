@@ -151,6 +151,7 @@ type Exit struct {
 	OOM      bool   `json:"oom,omitempty"`   // killed because memory ran out
 	Left     bool   `json:"left,omitempty"`  // descendants live on and hold its output open
 	Stuck    bool   `json:"stuck,omitempty"` // some of its tree could not be ended
+	Full     Full   `json:"full,omitempty"`  // ended because the workspace outgrew a limit
 
 	UserUs     int64 `json:"userUs"`
 	SystemUs   int64 `json:"systemUs"`
@@ -229,3 +230,13 @@ func writeMessage(w io.Writer, v any, limit int) error {
 	_, err = w.Write(append(buf, payload...))
 	return err
 }
+
+// Full is the limit on the disk for which processes were ended.
+type Full string
+
+// The limits of what a sandbox keeps on the host's disk.
+const (
+	FullSize  Full = "size"  // of its workspace
+	FullFiles Full = "files" // in its workspace
+	FullDisk  Full = "disk"  // that the workspace is on
+)

@@ -76,7 +76,7 @@ func (r *recipe) config() *container.Config {
 		Env:         envList(r.spec.Env),
 		WorkingDir:  r.spec.Workdir,
 		Entrypoint:  []string{guestTarget},
-		Cmd:         []string{"init", "--socket", wireTarget + "/" + socketName},
+		Cmd:         append([]string{"init", "--socket", wireTarget + "/" + socketName}, r.spec.RoomArguments(wireTarget)...),
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		StopSignal:  "SIGTERM",
 		Labels:      r.labels(),

@@ -16,6 +16,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
 // testCase is an attack that needs a stage of its own.
@@ -65,6 +66,11 @@ var cases = []testCase{
 	{"inotify instances of the host's user", watchersOfTheHost},
 	{"inode fill of a temporary file system with a number", numberedInodes},
 	{"disk fill of a writable root by one file", writableRoot},
+	{"disk fill", func(a *arena) { a.overfill(wire.FullSize, "fill-over", workdir, "1000", "named") }},
+	{"disk fill by files without a name", func(a *arena) { a.overfill(wire.FullSize, "fill-over", workdir, "1000", "nameless") }},
+	{"disk fill behind closed directories", func(a *arena) { a.overfill(wire.FullSize, "fill-over", workdir, "1000", "closed") }},
+	{"disk fill by a process that nobody waits for", fillBehind},
+	{"inode fill", func(a *arena) { a.overfill(wire.FullFiles, "inodes-over", workdir, "100000") }},
 }
 
 // CVE-2024-21626: the sandbox's working directory is one that the runtime had

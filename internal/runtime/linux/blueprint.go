@@ -48,8 +48,9 @@ func (i *Instance) draw(guest string, groups []bound) (_ *draft, err error) {
 		Hostname: spec.Name, UID: user.uid, GID: user.gid, Become: privileged(),
 		ReadOnly: spec.ReadOnlyRoot, Workdir: cmp.Or(spec.Workdir, "/"),
 		Socket: wireTarget + "/" + socketName,
-		Argv:   []string{guestTarget, "init", "--socket", wireTarget + "/" + socketName, "--listener", strconv.Itoa(walls.Listener)},
-		Env:    envList(spec.Env),
+		Argv: append([]string{guestTarget, "init", "--socket", wireTarget + "/" + socketName, "--listener", strconv.Itoa(walls.Listener)},
+			spec.RoomArguments()...),
+		Env: envList(spec.Env),
 	}}
 	defer func() {
 		if err != nil {

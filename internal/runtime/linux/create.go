@@ -209,7 +209,7 @@ func refuse(spec *sandbox.Spec) error {
 }
 
 func refuseLimits(l sandbox.Limits) error {
-	if l.Pids < 0 || l.Memory < 0 || l.MemorySwap < -1 || l.CPUs < 0 || !l.IO.Valid() || !l.Storage.Valid() {
+	if l.Pids < 0 || l.Memory < 0 || l.MemorySwap < -1 || l.CPUs < 0 || !l.IO.Valid() || !l.Storage.Valid() || !l.Workspace.Valid() {
 		return denied("limits %+v", l)
 	}
 	for _, u := range l.Ulimits {

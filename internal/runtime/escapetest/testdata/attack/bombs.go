@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -67,6 +68,70 @@ func fill(a *attempts, args []string) {
 		_, err = f.Write(piece)
 		return err
 	})
+}
+
+// fillOver fills until somebody ends it, at a pace that leaves time for that:
+// with names, without, or behind directories that it closes to everybody.
+func fillOver(a *attempts, args []string) {
+	dir, way, piece := args[0], args[2], make([]byte, 1<<20)
+	if way == "closed" {
+		must(os.MkdirAll(filepath.Join(dir, "closed/within"), 0o700))
+	}
+	bomb(a, "a MiB in "+dir, number(args[1]), func(i int) error {
+		time.Sleep(5 * time.Millisecond)
+		path := filepath.Join(dir, "over-"+strconv.Itoa(i))
+		if way == "closed" {
+			path = filepath.Join(dir, "closed/within", strconv.Itoa(i))
+			must(os.Chmod(filepath.Join(dir, "closed"), 0o700))
+		}
+		f, err := os.Create(path)
+		if err != nil {
+			return err
+		}
+		switch way {
+		case "nameless":
+			_ = os.Remove(path) // and it stays open
+		case "closed":
+			must(os.Chmod(filepath.Join(dir, "closed"), 0))
+		}
+		_, err = f.Write(piece)
+		if way != "nameless" {
+			_ = f.Close()
+		}
+		return err
+	})
+}
+
+// fillBehind has a process fill that nobody waits for.
+func fillBehind(_ *attempts, args []string) {
+	_, err := syscall.ForkExec("/proc/self/exe", []string{"attack", "fill-over", args[0], args[1], "named"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Setsid: true}})
+	must(err)
+}
+
+// inodesOver makes files until somebody ends it, at such a pace.
+func inodesOver(a *attempts, args []string) {
+	bomb(a, "a file in "+args[0], number(args[1]), func(i int) error {
+		if i%100 == 0 {
+			time.Sleep(5 * time.Millisecond)
+		}
+		dir := filepath.Join(args[0], "over", strconv.Itoa(i/1000))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600)
+	})
+}
+
+// clear removes what the others left.
+func clearDir(_ *attempts, args []string) {
+	entries, err := os.ReadDir(args[0])
+	must(err)
+	for _, entry := range entries {
+		if path := filepath.Join(args[0], entry.Name()); entry.Name() != "attack" {
+			_ = os.Chmod(path, 0o700)
+			must(os.RemoveAll(path))
+		}
+	}
 }
 
 // inodes makes empty files, and leaves them.

@@ -1,0 +1,134 @@
+package guest
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/ration"
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// How often the workspace is looked at while anybody could write to it.
+const (
+	lookEvery = 500 * time.Millisecond
+	// lookFull is for one that is over its limits.
+	lookFull = 100 * time.Millisecond
+	// lookShare keeps measuring to one part in so many of the time.
+	lookShare = 20
+)
+
+// steward keeps the workspace within its ration. While that is exceeded,
+// whatever makes it grow further is ended; what removes files is not.
+type steward struct {
+	server *server
+	ration *ration.Ration
+	timer  *time.Timer
+	armed  atomic.Bool
+	over   atomic.Pointer[wire.Full] // nil: all is well
+
+	mu    sync.Mutex
+	disks ration.Disks // of the last look
+	usage *ration.Usage
+}
+
+// newSteward returns nil where nothing is limited.
+func newSteward(s *server, r *ration.Ration) *steward {
+	if r.None() {
+		return nil
+	}
+	w := &steward{server: s, ration: r}
+	w.timer = time.AfterFunc(time.Hour, w.look)
+	w.timer.Stop()
+	return w
+}
+
+// later has somebody look soon, unless that is so already.
+func (w *steward) later() {
+	if w != nil && w.armed.CompareAndSwap(false, true) {
+		w.timer.Reset(lookEvery)
+	}
+}
+
+// look measures, if anything has changed, and acts. It looks again for as long
+// as there is a process that could write.
+func (w *steward) look() {
+	began := time.Now()
+	pause := lookEvery
+	if w.measure() {
+		pause = lookFull
+	}
+	if w.crowded() {
+		w.timer.Reset(max(pause, lookShare*time.Since(began)))
+		return
+	}
+	w.armed.Store(false)
+	if w.crowded() { // it began while we looked
+		w.later()
+	}
+}
+
+// measure reports whether the workspace is over its limits.
+func (w *steward) measure() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if disks := w.ration.Disks(); disks != w.disks || w.over.Load() != nil {
+		w.disks = disks
+		w.judge(w.ration.Measure(w.server.warden.census.each))
+	}
+	return w.over.Load() != nil
+}
+
+// crowded reports whether anybody but the guest is there.
+func (w *steward) crowded() bool {
+	anybody := false
+	w.server.warden.census.each(func(int) { anybody = true })
+	return anybody
+}
+
+// judge ends whoever makes a full workspace fuller. Of what there was before
+// the first look nobody here is to blame. The lock is held.
+func (w *steward) judge(now ration.Usage) {
+	before := w.usage
+	w.usage = &now
+	full := w.ration.Over(&now)
+	if full == "" {
+		w.over.Store(nil)
+		return
+	}
+	w.over.Store(&full)
+	if before != nil && now.Grew(before) {
+		w.server.endFor(full)
+	}
+}
+
+// endFor kills every process of the sandbox but the guest.
+func (s *server) endFor(full wire.Full) {
+	for _, p := range s.table.after("") {
+		p.endFull(full)
+	}
+	if alone() {
+		_ = unix.Kill(-1, unix.SIGKILL) // also what left its exec
+	}
+}
+
+// growing are the operations that add to a workspace.
+var growing = map[wire.Op]bool{wire.OpFileWrite: true, wire.OpFilePush: true, wire.OpFileCopy: true, wire.OpFileMkdir: true}
+
+// permit refuses to add to a workspace that is full, and has somebody look at
+// what is added.
+func (w *steward) permit(op wire.Op) error {
+	if w == nil || !growing[op] {
+		return nil
+	}
+	w.later()
+	if w.over.Load() == nil || !w.measure() { // it was, but files may be gone by now
+		return nil
+	}
+	if full := w.over.Load(); full != nil {
+		return wire.Fail(wire.CodeNoSpace, "the workspace is over its limit ("+string(*full)+"): remove something first")
+	}
+	return nil
+}

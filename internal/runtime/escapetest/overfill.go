@@ -1,0 +1,79 @@
+package escapetest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// What a workspace may hold that is attacked. The attacks stop by themselves at
+// about a gigabyte and at a hundred thousand files.
+const (
+	roomSize  = 48 << 20
+	roomFiles = 2000
+)
+
+func rationed(s *sandbox.Spec) {
+	s.Limits.Workspace = sandbox.Room{Size: roomSize, Files: roomFiles}
+}
+
+// overfill writes more into the workspace, which is on the host's disk, than it
+// may hold. It must be ended, with the reason; then files can be removed, and
+// everything is as before.
+func (a *arena) overfill(want wire.Full, attack ...string) {
+	c := a.start(rationed)
+	out, result := c.attack(attack...)
+	a.t.Logf("%s, %q\n%s", ended(result), result.Full, out)
+	if result.Full != machine.Full(want) {
+		a.t.Errorf("it was ended for %q, want %q: nothing stopped it", result.Full, want)
+	}
+	c.alive()
+	if out, result := c.attack("clear", workdir); result.ExitCode != 0 {
+		a.t.Fatalf("it cannot be cleared (%d, %q): %s", result.ExitCode, result.Full, out)
+	}
+	if out, result := c.attack("fill", workdir, "8", "8"); result.ExitCode != 1 {
+		a.t.Errorf("8 MiB do not fit any more (%d, %q): %s", result.ExitCode, result.Full, out)
+	}
+	a.wantCanary("host")
+}
+
+// A process that outlives its command is ended too, and nobody outside has to
+// wait for it.
+func fillBehind(a *arena) {
+	c := a.start(rationed)
+	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
+	defer cancel()
+	if _, err := c.machine.Exec(ctx, &machine.Command{Argv: []string{program, "fill-behind", workdir, "1000"}, Dir: workdir}); err != nil {
+		a.t.Fatal(err)
+	}
+	const quiet = 20 // looks that must find nothing new
+	for last, same := int64(-1), 0; same < quiet; time.Sleep(100 * time.Millisecond) {
+		size := held(a.path("workspace"))
+		if same++; size != last || size < roomSize {
+			last, same = size, 0
+		}
+		if size >= 900<<20 || ctx.Err() != nil {
+			a.t.Fatalf("it goes on, or never began: %d MiB", size>>20)
+		}
+	}
+	c.alive()
+}
+
+// held is how much the files in a directory hold.
+func held(dir string) (total int64) {
+	_ = filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			total += info.Size()
+		}
+		return nil
+	})
+	return total
+}
