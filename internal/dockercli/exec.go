@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"syscall"
 
@@ -153,14 +154,20 @@ func execFailure(program, dir string, err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, kind := range []error{machine.ErrNotFound, machine.ErrNotExecutable, machine.ErrNoDirectory} {
-		if errors.Is(err, kind) {
-			words, code := startFailure("exec", program, dir, err)
-			return &exit{code: code, raw: true, err: errors.New(words)}
-		}
+	if neverStarted(err) {
+		words, code := startFailure("exec", program, dir, err)
+		return &exit{code: code, raw: true, err: errors.New(words)}
 	}
 	if errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) {
 		return &exit{code: exitFailure} // whoever read our output has gone
 	}
+	if written, ok := errors.AsType[*fs.PathError](err); ok {
+		return &plainError{written}
+	}
 	return err
+}
+
+// neverStarted tells a command that could not be started from one that ran.
+func neverStarted(err error) bool {
+	return errors.Is(err, machine.ErrNotFound) || errors.Is(err, machine.ErrNotExecutable) || errors.Is(err, machine.ErrNoDirectory)
 }

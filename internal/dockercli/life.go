@@ -45,6 +45,9 @@ func (c *cli) look(ctx context.Context, x *Container) (status, error) {
 	if err != nil {
 		return "", err
 	}
+	if x.Main.Attached && state != StatePaused && c.boxes.Held(attachedLock(x)) {
+		return statusRunning, nil // until its client has noted the end
+	}
 	switch state {
 	case StateCreated:
 		return statusCreated, nil
@@ -54,9 +57,6 @@ func (c *cli) look(ctx context.Context, x *Container) (status, error) {
 		return statusDead, nil
 	case StateStopped:
 		return statusExited, nil
-	}
-	if x.Main.Attached && c.boxes.Held(attachedLock(x)) {
-		return statusRunning, nil
 	}
 	m, release, err := c.boxes.Enter(ctx, x)
 	if err != nil {
@@ -72,10 +72,11 @@ func (c *cli) look(ctx context.Context, x *Container) (status, error) {
 // mainRuns asks the guest. One that does not answer counts as running: it will
 // be asked again.
 func mainRuns(ctx context.Context, m *machine.Machine, x *Container) bool {
-	if x.Main.Process == "" {
-		return false
-	}
-	p, err := m.Process(ctx, x.Main.Process)
+	return x.Main.Process != "" && runs(ctx, m, x.Main.Process)
+}
+
+func runs(ctx context.Context, m *machine.Machine, id string) bool {
+	p, err := m.Process(ctx, id)
 	return err == nil && p.Result == nil || err != nil && !errors.Is(err, machine.ErrNoProcess)
 }
 
@@ -89,15 +90,14 @@ func (c *cli) settle(ctx context.Context, x *Container, m *machine.Machine) (sta
 		return "", err
 	}
 	defer unlock()
-	now, err := c.shelf.load(x.Name)
-	if err != nil || now.ID != x.ID {
-		return "", errors.Join(err, ErrNoSandbox)
-	}
-	if now.Main != x.Main {
-		*x = *now
-		if mainRuns(ctx, m, x) {
-			return statusRunning, nil
-		}
+	state, err := c.again(ctx, x)
+	switch {
+	case err != nil:
+		return "", err
+	case state != StateRunning:
+		return statusExited, nil
+	case mainRuns(ctx, m, x):
+		return statusRunning, nil
 	}
 	if err := c.bury(ctx, x, m); err != nil {
 		return "", err
@@ -117,7 +117,7 @@ func (c *cli) bury(ctx context.Context, x *Container, m *machine.Machine) error 
 			}
 		}
 	}
-	x.Main.Process, x.Main.Attached, x.Guest = "", false, nil
+	x.Main.Process, x.Main.Attended, x.Main.Attached, x.Guest = "", "", false, nil
 	if err := c.boxes.End(ctx, x); err != nil {
 		return err
 	}

@@ -196,13 +196,22 @@ func (e *exit) Error() string {
 
 func (e *exit) Unwrap() error { return e.err }
 
+// plainError is a failure of the command line's own, said without more words.
+type plainError struct{ error }
+
+func (e *plainError) Unwrap() error { return e.error }
+
 // report prints an error as docker does and returns the exit code.
 func (c *cli) report(err error) int {
 	var bad *usageError
 	var end *exit
+	var plain *plainError
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &plain):
+		fmt.Fprintln(c.Err, plain)
+		return exitFailure
 	case errors.As(err, &bad):
 		c.reportUsage(bad)
 		return exitUsage

@@ -1,6 +1,7 @@
 package dockercli
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -88,12 +89,16 @@ type Mount struct {
 type Life struct {
 	Process  string    `json:"process"`  // the guest's name for it; "" if there is none to ask for
 	Attached bool      `json:"attached"` // it belongs to a `run` that waits for it
+	Attended string    `json:"attended"` // the guest's name for one that does: it can be told, not read
 	Started  time.Time `json:"started"`
 	Finished time.Time `json:"finished"`
 	ExitCode int       `json:"exitCode"`
 	OOM      bool      `json:"oom"`
 	Error    string    `json:"error"`
 }
+
+// told is the guest's name for a command that signals can be sent to.
+func (l *Life) told() string { return cmp.Or(l.Process, l.Attended) }
 
 // argv is the container's own command.
 func (c *Container) argv() []string {

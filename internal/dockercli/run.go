@@ -1,10 +1,13 @@
 package dockercli
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -33,7 +36,9 @@ func asRun(err error) error {
 	} else if ok && end.code >= exitUsage {
 		return &exit{code: end.code, raw: end.raw, err: &runError{end.err}}
 	}
-	if _, ok := errors.AsType[*usageError](err); ok {
+	_, isUsage := errors.AsType[*usageError](err)
+	_, isPlain := errors.AsType[*plainError](err)
+	if isUsage || isPlain {
 		return err
 	}
 	return &exit{code: exitUsage, err: &runError{err}}
@@ -91,20 +96,31 @@ func (c *cli) attend(ctx context.Context, x *Container, stdin bool) error {
 	}
 	defer release()
 	command := x.mainCommand()
-	command.Stdin, command.TTY = nil, nil
+	command.Stdin, command.TTY, command.ID = nil, nil, x.Main.Attended
 	restore, err := c.connect(command, stdin, x.TTY)
 	if err != nil {
 		return errors.Join(err, c.finish(ctx, x, nil))
 	}
 	stop := c.recordOutput(x, command)
-	defer stop()
-	result, err := m.Exec(ctx, command)
+	working, over := proxy(ctx, m, command.ID)
+	result, err := m.Exec(working, command)
+	if cause := context.Cause(working); cause != nil {
+		err = cause
+	}
+	over()
 	restore()
 	stop()
+	return c.conclude(ctx, x, result, err)
+}
+
+// conclude notes how an attended command ended, and says it.
+func (c *cli) conclude(ctx context.Context, x *Container, result *machine.Result, err error) error {
 	if err != nil {
-		words, code := startFailure("create", x.argv()[0], x.Workdir, err)
-		x.Main.Error = words
-		return errors.Join(&exit{code: code, err: errors.New(words)}, c.finish(ctx, x, &machine.Result{ExitCode: code}))
+		end := c.attendedFailure(x, err)
+		if result == nil {
+			result = &machine.Result{ExitCode: cmp.Or(x.Main.ExitCode, exitUnknown)}
+		}
+		return errors.Join(end, c.finish(ctx, x, result))
 	}
 	if err := c.finish(ctx, x, result); err != nil {
 		return err
@@ -113,6 +129,24 @@ func (c *cli) attend(ctx context.Context, x *Container, stdin bool) error {
 		return &exit{code: result.ExitCode}
 	}
 	return nil
+}
+
+// attendedFailure is what became of an attended command that has no result: it
+// did not start, its output had nowhere to go, or its sandbox was taken away.
+func (c *cli) attendedFailure(x *Container, err error) error {
+	written, isOutput := errors.AsType[*fs.PathError](err)
+	switch {
+	case neverStarted(err):
+		x.Main.Error, x.Main.ExitCode = startFailure("create", x.argv()[0], x.Workdir, err)
+		return &exit{code: x.Main.ExitCode, err: errors.New(x.Main.Error)}
+	case isOutput:
+		return &plainError{written}
+	case errors.Is(err, errForced):
+		return &plainError{err}
+	case errors.Is(err, machine.ErrLost):
+		return &exit{code: exitUnknown}
+	}
+	return err
 }
 
 func (c *cli) beginAttended(ctx context.Context, x *Container) (*machine.Machine, func(), error) {
@@ -125,7 +159,7 @@ func (c *cli) beginAttended(ctx context.Context, x *Container) (*machine.Machine
 	if err != nil {
 		return nil, nil, err
 	}
-	x.Main = Life{Attached: true, Started: time.Now().UTC()}
+	x.Main = Life{Attached: true, Attended: rand.Text(), Started: time.Now().UTC()}
 	return m, release, c.shelf.save(x)
 }
 
@@ -138,9 +172,9 @@ func (c *cli) finish(ctx context.Context, x *Container, result *machine.Result) 
 		return err
 	}
 	defer unlock()
-	x.Main.Attached, x.Main.Finished, x.Main.ExitCode, x.Guest = false, time.Now().UTC(), exitUnknown, nil
+	x.Main.Attached, x.Main.Attended, x.Main.Finished, x.Main.ExitCode, x.Guest = false, "", time.Now().UTC(), exitUnknown, nil
 	x.Main.note(result)
-	if _, err := c.shelf.load(x.Name); errors.Is(err, os.ErrNotExist) {
+	if now, err := c.shelf.load(x.Name); errors.Is(err, os.ErrNotExist) || err == nil && now.ID != x.ID {
 		return nil // removed meanwhile
 	}
 	if err := c.boxes.End(ctx, x); err != nil {

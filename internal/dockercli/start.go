@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strconv"
 	"strings"
 	"time"
@@ -210,28 +211,80 @@ func (c *cli) stop(ctx context.Context, ref, name string, grace int64) error {
 
 // endMain sends a signal, waits, and buries what is left.
 func (c *cli) endMain(ctx context.Context, x *Container, signal string, grace time.Duration) error {
+	if x.Main.Attached {
+		if err := c.endAttended(ctx, x, signal, grace); err != nil {
+			return err
+		}
+	}
 	unlock, err := c.boxes.Lock(ctx, x.Name)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if state, err := c.again(ctx, x); err != nil || state != StateRunning {
+		return ignore(err, ErrNoSandbox)
+	}
 	m, release, err := c.boxes.Enter(ctx, x)
 	if err != nil {
 		return errors.Join(c.boxes.End(ctx, x), c.shelf.save(x)) // it does not answer: from outside
 	}
 	defer release()
-	if x.Main.Process != "" {
-		if err := ignore(m.Signal(ctx, x.Main.Process, signal, false), machine.ErrNoProcess); err != nil {
-			return err
-		}
-		wait, cancel := context.WithTimeout(ctx, grace)
-		_, _ = m.Wait(wait, x.Main.Process)
-		cancel()
-		if mainRuns(ctx, m, x) {
-			_ = m.End(ctx, x.Main.Process, 0)
-		}
+	if err := askToEnd(ctx, m, x.Main.Process, signal, grace); err != nil {
+		return err
 	}
 	return c.bury(ctx, x, m)
+}
+
+// askToEnd sends a signal to a command, and ends it if it goes on for longer.
+func askToEnd(ctx context.Context, m *machine.Machine, id, signal string, grace time.Duration) error {
+	if id == "" {
+		return nil
+	}
+	if err := m.Signal(ctx, id, signal, false); err != nil {
+		return ignore(err, machine.ErrNoProcess)
+	}
+	wait, cancel := context.WithTimeout(ctx, grace)
+	_, _ = m.Wait(wait, id)
+	cancel()
+	if runs(ctx, m, id) {
+		_ = m.End(ctx, id, 0)
+	}
+	return nil
+}
+
+// leaveFor is how long the client that attends to a command has to note its end.
+const leaveFor = 10 * time.Second
+
+// endAttended ends a command whose client notes its end. That takes the
+// container's lock, which is therefore not held.
+func (c *cli) endAttended(ctx context.Context, x *Container, signal string, grace time.Duration) error {
+	m, release, err := c.boxes.Enter(ctx, x)
+	if err != nil {
+		return ignore(err, ErrNoSandbox)
+	}
+	defer release()
+	if err := askToEnd(ctx, m, x.Main.Attended, signal, grace); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(leaveFor); c.boxes.Held(attachedLock(x)) && time.Now().Before(deadline); {
+		if err := sleep(ctx, waitStep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again reads a record that others may have changed before we had its lock, and
+// looks at its sandbox; ErrNoSandbox if it was removed.
+func (c *cli) again(ctx context.Context, x *Container) (State, error) {
+	now, err := c.shelf.load(x.Name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && now.ID != x.ID {
+		return "", ErrNoSandbox
+	} else if err != nil {
+		return "", err
+	}
+	*x = *now
+	return c.boxes.State(ctx, x)
 }
 
 // signalName reads "9", "KILL" and "SIGKILL".
@@ -276,7 +329,7 @@ func (c *cli) kill(ctx context.Context, ref, name string) error {
 	if s != statusRunning {
 		return fmt.Errorf("Cannot kill container: %s: Container %s is not running", ref, x.ID) //nolint:staticcheck // docker's words
 	}
-	if signal == "SIGKILL" || x.Main.Attached {
+	if signal == "SIGKILL" {
 		return c.endMain(ctx, x, "SIGKILL", time.Second)
 	}
 	m, release, err := c.boxes.Enter(ctx, x)
@@ -284,7 +337,7 @@ func (c *cli) kill(ctx context.Context, ref, name string) error {
 		return err
 	}
 	defer release()
-	return m.Signal(ctx, x.Main.Process, signal, false)
+	return m.Signal(ctx, x.Main.told(), signal, false)
 }
 
 func (c *cli) restartVerb() *verb {
@@ -298,7 +351,10 @@ func (c *cli) restartVerb() *verb {
 		},
 		run: func(ctx context.Context, args []string) error {
 			return c.each(args, "", func(ref string) error {
-				return errors.Join(c.stop(ctx, ref, name, grace), c.start(ctx, ref))
+				if err := c.stop(ctx, ref, name, grace); err != nil {
+					return err
+				}
+				return c.start(ctx, ref)
 			})
 		}}
 }
@@ -418,33 +474,46 @@ func (c *cli) waitVerb() *verb {
 // attends to.
 const waitStep = 100 * time.Millisecond
 
-// wait returns the exit code of a container's main command.
+// wait returns the exit code of a container's main command, also of one that is
+// removed while it is waited for.
 func (c *cli) wait(ctx context.Context, ref string) (int, error) {
+	code, seen := exitUnknown, false
 	for {
 		x, s, err := c.get(ctx, ref)
+		switch {
+		case isMissing(err) && seen:
+			return code, nil
+		case err != nil:
+			return 0, err
+		case s != statusRunning && s != statusPaused:
+			return x.Main.ExitCode, nil
+		}
+		seen = true
+		result, err := c.waitABit(ctx, x)
 		if err != nil {
 			return 0, err
 		}
-		if s != statusRunning && s != statusPaused {
-			return x.Main.ExitCode, nil
-		}
-		if err := c.waitABit(ctx, x); err != nil {
-			return 0, err
+		if result != nil {
+			code = result.ExitCode
 		}
 	}
 }
 
-func (c *cli) waitABit(ctx context.Context, x *Container) error {
-	if x.Main.Process != "" {
-		m, release, err := c.boxes.Enter(ctx, x)
-		if err != nil {
-			return ignoreLost(err)
-		}
-		defer release()
-		_, err = m.Wait(ctx, x.Main.Process)
-		return errors.Join(ctx.Err(), ignoreLost(ignore(err, machine.ErrNoProcess)))
+// waitABit waits for the end of a command, or until it is to be looked at again.
+func (c *cli) waitABit(ctx context.Context, x *Container) (*machine.Result, error) {
+	m, release, err := c.boxes.Enter(ctx, x)
+	if err != nil && x.Main.Attached {
+		err = nil // it may have ended: the next look says
 	}
-	return sleep(ctx, waitStep)
+	if m == nil {
+		return nil, errors.Join(ignore(ignoreLost(err), ErrNoSandbox), sleep(ctx, waitStep))
+	}
+	defer release()
+	result, err := m.Wait(ctx, x.Main.told())
+	if err == nil && x.Main.Process != "" {
+		return result, nil
+	}
+	return result, errors.Join(ctx.Err(), ignoreLost(ignore(err, machine.ErrNoProcess)), sleep(ctx, waitStep))
 }
 
 // sleep waits, unless the time of the caller is over.

@@ -37,6 +37,9 @@ type Command struct {
 	// longer output the beginning and the end are kept, half each, but of the
 	// end at most MaxTail; it comes when the command is over. 0: no limit.
 	OutputLimit int64
+	// ID is how others speak of a command that Exec runs, to Signal and Wait; ""
+	// is one that nobody knows.
+	ID string
 	// Grant is the id of the open grant that the command is started under; ""
 	// is none. The end of the grant ends it and all its descendants.
 	Grant string
@@ -94,6 +97,7 @@ func (c *Command) check() error {
 	}
 	add(c.Timeout < 0 || c.Grace < 0, "a time is negative")
 	add(c.OutputLimit < 0, "the output limit is negative")
+	add(c.ID != "" && !wire.ValidID(c.ID), "the command's id is malformed")
 	add(c.Grant != "" && !wire.ValidID(c.Grant), "the grant's id is malformed")
 	if problems == nil {
 		return nil

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -67,7 +68,7 @@ type run struct {
 
 func newRun(m *Machine, command *Command) *run {
 	return &run{
-		machine: m, command: command, id: rand.Text(),
+		machine: m, command: command, id: cmp.Or(command.ID, rand.Text()),
 		outputs: [2]*outlet{newOutlet(command.Stdout, command.OutputLimit), newOutlet(command.Stderr, command.OutputLimit)},
 		input:   newInput(command.Stdin),
 	}
