@@ -31,6 +31,19 @@ var copies = []line{
 	{"", "cp -q NAME:/home/nothing DIR/x"},
 	{"", "cp -q NAME:/home/copied DIR/missing/x"},
 	{"", "cp -q NAME:/home/tree DIR/one"},
+	{"", "cp -q NAME:/home/copied /dev/null"},
+	{"", "rm -f NAME"},
+	// Containers that do not run have files too.
+	{"", "create --name NAME --network none IMAGE sh -c cat_/home/before;_cat_/home/file"},
+	{"", "cp -q DIR/one NAME:/home/before"},
+	{"", "cp -q NAME:/home/before DIR/created"},
+	{"", "ps -a --filter name=NAME --format {{.Status}}"},
+	{"", "inspect -f {{.State.Status}}_{{.State.ExitCode}} NAME"},
+	{"", "start -a NAME"},
+	{"", "cp -q DIR/one NAME:/home/file"},
+	{"", "cp -q NAME:/home/file DIR/stopped"},
+	{"", "inspect -f {{.State.Status}}_{{.State.ExitCode}} NAME"},
+	{"", "start -a NAME"},
 }
 
 func TestCopiesAreThoseOfTheRealDocker(t *testing.T) {
@@ -67,6 +80,9 @@ func TestCopiesOfArchives(t *testing.T) {
 			listed.Stdin = strings.NewReader(out.Out)
 			if names, err := listed.CombinedOutput(); err != nil || string(names) != "file\n" {
 				t.Errorf("the archive holds %q, %v: %s", names, err, out.Err)
+			}
+			if in := d.plain(d.run(out.Out, "cp", "-", d.name+":/nowhere")); in.Code != 1 || in.Err != "destination \"NAME:/nowhere\" must be a directory\n" {
+				t.Errorf("%+v", in)
 			}
 			if in := d.run(out.Out, "cp", "-", d.name+":/home"); in.Code != 0 {
 				t.Errorf("%+v", in)

@@ -105,6 +105,65 @@ var lines = []line{
 	{"", "network inspect -f {{.Name}}_{{.Driver}} none"},
 }
 
+// questions are lines that name what is not there or cannot be, and lists that
+// are filtered: what is answered depends on no machinery.
+var questions = []line{
+	{"", "ps extra"},
+	{"", "logs"},
+	{"", "port"},
+	{"", "pull a b"},
+	{"", "start"},
+	{"", "--bogus"},
+	{"", "container frob"},
+	{"", "help frob"},
+	{"", "restart NAME"},
+	{"", "run --rm --network none -e =x IMAGE env"},
+	{"", "run --rm --network none -m bogus IMAGE true"},
+	{"", "run --rm --network none --cpus bogus IMAGE true"},
+	{"", "run --rm --network none --ulimit bogus=1 IMAGE true"},
+	{"", "run --rm --network none --ulimit nofile=x IMAGE true"},
+	{"", "run --rm --network none --ulimit nofile=300:200 IMAGE true"},
+	{"", "run --rm --network none --stop-signal BOGUS IMAGE true"},
+	{"", "run --rm --network none -a bogus IMAGE true"},
+	{"", "run -d --rm -a stdout --network none IMAGE true"},
+	{"", "run -it --rm --network none IMAGE true"},
+	{"", "run --rm --network none -a stdout IMAGE sh -c echo_out;_echo_err_>&2"},
+	{"", "run --rm --network none -a stderr IMAGE sh -c echo_out;_echo_err_>&2"},
+	{"", "run --rm --network none --cidfile DIR/id IMAGE cat /nothing"},
+	{"", "run --rm --network none --cidfile DIR/id IMAGE true"},
+	{"", "run --rm --network none -v ./:/work IMAGE ls /work/env"},
+	{"", "ps --filter bogus"},
+	{"", "ps --filter bogus=1"},
+	{"", "ps --filter status=bogus"},
+	{"", "ps --filter before=NAME"},
+	{"", "run -d --name NAME --network none --label a=b --label c --label-file DIR/env -v DIR:/work IMAGE sleep 1000"},
+	{"", "ps -q --filter name=^NAME$"},
+	{"", "ps -q --filter name=^/NAME$"},
+	{"", "ps -q --filter name=NAM --filter id=zz"},
+	{"", "ps -q --filter name=NAME --filter label=a --filter label=c"},
+	{"", "ps -q --filter name=NAME --filter label=a --filter label=d"},
+	{"", "ps -q --filter name=NAME --filter label=a=c"},
+	{"", "ps -q --filter name=NAME --filter network=none --filter health=none"},
+	{"", "ps -q --filter name=NAME --filter volume=DIR"},
+	{"", "ps -q --filter name=NAME --filter volume=/nowhere"},
+	{"", "ps -q --filter name=NAME --filter before=NAME"},
+	{"", "ps -q --filter name=NAME --filter status=exited --filter status=running"},
+	{"", "container ls --filter name=NAME --format table_{{.Names}}\\t{{.Image}}"},
+	{"", "inspect -f {{.NetworkSettings.IPAddress}}{{.State.Health}} NAME"},
+	{"", "inspect -f json atoll-test-missing"},
+	{"", "images --filter reference=atoll-test-t* --format {{.Repository}}:{{.Tag}}"},
+	{"", "images --filter dangling=maybe"},
+	{"", "images --filter bogus=1"},
+	{"", "network ls --filter driver=null --format {{.Name}}"},
+	{"", "network ls --filter bogus=1"},
+	{"", "info -f {{.NCPU}}_{{.MemTotal}}_{{.CgroupVersion}}_{{.Swarm.LocalNodeState}}_{{len_.ServerErrors}}"},
+}
+
+func TestQuestionsAreAnsweredAsByTheRealDocker(t *testing.T) {
+	t.Parallel()
+	compare(t, questions, machineries()[1:2])
+}
+
 // pauses are lines about a container that is held. An ordinary user cannot hold
 // one without a control group of his own.
 var pauses = []line{

@@ -50,6 +50,7 @@ func TestSignalsReachTheCommandAsWithTheRealDocker(t *testing.T) {
 	t.Parallel()
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
 			theirs := e.play(realDock(t))
 			for _, m := range machineries() {
 				t.Run(m.name, func(t *testing.T) {

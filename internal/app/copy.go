@@ -90,6 +90,8 @@ func outTarget(inside string, c Copy) (archive.Target, error) {
 		return archive.Target{}, err
 	case strings.HasSuffix(c.Host, "/"):
 		return archive.Target{}, fmt.Errorf("%s is not a directory", c.Host)
+	case err == nil && !info.Mode().IsRegular(): // a copy takes the place of what is there, and that may be /dev/null
+		return archive.Target{}, fmt.Errorf("%s is neither a directory nor a regular file", c.Host)
 	}
 	return archive.Target{Dir: filepath.Dir(host), Rename: filepath.Base(host)}, nil
 }

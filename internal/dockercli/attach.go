@@ -11,6 +11,9 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
+// exitInterrupted is the code of a client that was told to leave.
+const exitInterrupted = 130
+
 // startAttached starts one container and shows its output.
 func (c *cli) startAttached(ctx context.Context, args []string) error {
 	if len(args) > 1 {
@@ -21,17 +24,18 @@ func (c *cli) startAttached(ctx context.Context, args []string) error {
 		return err
 	}
 	if s == statusRunning || s == statusPaused {
-		return c.attach(ctx, x, x.OpenStdin)
+		return c.attach(ctx, x, x.OpenStdin, true)
 	}
+	x.Attach, x.Detached = nil, false // it is this client that looks now
 	return c.attend(ctx, x, x.OpenStdin)
 }
 
 func (c *cli) attachVerb() *verb {
-	var noStdin bool
+	noStdin, signals := false, true
 	return &verb{usage: " [OPTIONS] CONTAINER", least: 1, most: 1,
 		flags: func(f *flagSet) {
 			f.truth(&noStdin, "no-stdin", "")
-			f.truth(new(bool), "sig-proxy", "")
+			f.truth(&signals, "sig-proxy", "")
 			f.refuse(whyNoVerb, "detach-keys")
 		},
 		run: func(ctx context.Context, args []string) error {
@@ -44,12 +48,13 @@ func (c *cli) attachVerb() *verb {
 			case s != statusRunning:
 				return localError("You cannot attach to a stopped container, start it first")
 			}
-			return c.attach(ctx, x, x.OpenStdin && !noStdin)
+			return c.attach(ctx, x, x.OpenStdin && !noStdin, signals)
 		}}
 }
 
-// attach follows a main command from now on, until it ends.
-func (c *cli) attach(ctx context.Context, x *Container, stdin bool) error {
+// attach follows a main command from now on, until it ends. Signals are passed
+// on to it, but for one that has a terminal, where keys are.
+func (c *cli) attach(ctx context.Context, x *Container, stdin, signals bool) error {
 	if x.Main.Process == "" {
 		return fmt.Errorf("container %s is attended by the `run` that made it", x.Name)
 	}
@@ -67,9 +72,22 @@ func (c *cli) attach(ctx context.Context, x *Container, stdin bool) error {
 		return err
 	}
 	from := machine.LogRequest{Stdout: p.Stdout, Stderr: p.Stderr}
-	result, err := c.follow(ctx, m, x.Main.Process, from)
+	following, over := ctx, func() {}
+	if signals && !x.TTY {
+		following, over = proxy(ctx, m, x.Main.Process)
+	}
+	result, err := c.follow(following, m, x.Main.Process, from)
+	forced := errors.Is(context.Cause(following), errForced)
+	over()
 	leave()
-	if err != nil {
+	switch {
+	case forced:
+		return &plainError{errForced}
+	case ctx.Err() != nil && err != nil:
+		return &exit{code: exitInterrupted}
+	case errors.Is(err, machine.ErrLost):
+		return &exit{code: exitUnknown} // it was taken away
+	case err != nil:
 		return err
 	}
 	if result.ExitCode != 0 {

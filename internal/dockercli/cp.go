@@ -18,8 +18,8 @@ func (c *cli) cpVerb() *verb {
 	return &verb{usage: " [OPTIONS] CONTAINER:SRC_PATH DEST_PATH|-\n\tdocker cp [OPTIONS] SRC_PATH|- CONTAINER:DEST_PATH", least: 2, most: 2,
 		flags: func(f *flagSet) {
 			f.truth(new(bool), "quiet", "q")
-			f.refuse("owners do not travel: files belong to whoever receives them", "archive,a!")
-			f.refuse("links are never followed", "follow-link,L!")
+			f.refuse(whyNoOwner, "archive,a!")
+			f.refuse(whyNoLink, "follow-link,L!")
 		},
 		run: func(ctx context.Context, args []string) error { return c.cp(ctx, args[0], args[1]) }}
 }
@@ -37,8 +37,11 @@ func (c *cli) cp(ctx context.Context, from, to string) error {
 		source, inside = target, outside
 	}
 	x, err := c.shelf.find(source)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case inside == "":
+		return advice.With(errors.New("bad parameter: path cannot be empty"), "name the path inside: "+source+":/path")
 	}
 	job := &Copy{Inside: path.Join("/", inside), Host: to, Out: isFrom, In: c.In, To: c.Out}
 	if isTo {
@@ -50,25 +53,58 @@ func (c *cli) cp(ctx context.Context, from, to string) error {
 	if err := job.checkHost(); err != nil {
 		return err
 	}
-	m, release, err := c.enterRunning(ctx, x, source)
+	m, leave, err := c.enterAny(ctx, x, source)
 	if err != nil {
-		return advice.With(err, "files are copied over the wire of a running container: docker start it first")
+		return err
 	}
-	defer release()
+	return errors.Join(c.copy(ctx, m, x, job, place{source, inside}), leave())
+}
+
+// place is a path in a container, as it was asked for.
+type place struct{ container, path string }
+
+func (c *cli) copy(ctx context.Context, m *machine.Machine, x *Container, job *Copy, asked place) error {
 	files, err := m.Files(x.roots())
 	if err != nil {
 		return err
 	}
-	if missing, err := job.checkInside(ctx, files, inside); err != nil {
+	if err := job.checkInside(ctx, files, asked); err != nil {
 		return err
-	} else if missing != "" {
-		return fmt.Errorf("Could not find the file %s in container %s", missing, source) //nolint:staticcheck // docker's words
 	}
 	skipped, err := c.boxes.Copy(ctx, files, job)
 	for _, name := range skipped {
 		fmt.Fprintln(c.Err, "not copied: "+name)
 	}
 	return err
+}
+
+// enterAny enters a container to work on its files. The sandbox of one that does
+// not run is started for as long as that takes, without its command.
+func (c *cli) enterAny(ctx context.Context, x *Container, ref string) (*machine.Machine, func() error, error) {
+	s, err := c.look(ctx, x)
+	if errors.Is(err, ErrNoSandbox) {
+		return nil, nil, noSuchContainer(ref)
+	} else if err != nil {
+		return nil, nil, err
+	}
+	if s == statusRunning || s == statusPaused {
+		m, release, err := c.enterRunning(ctx, x, ref)
+		return m, func() error { release(); return nil }, err
+	}
+	unlock, err := c.boxes.Lock(ctx, x.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, release, err := c.wake(ctx, x)
+	if err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return m, func() error {
+		release()
+		defer unlock()
+		return c.boxes.End(context.WithoutCancel(ctx), x)
+	}, nil
 }
 
 // checkHost says in docker's words what is wrong with the place on the host.
@@ -81,6 +117,13 @@ func (c *Copy) checkHost() error {
 			return localError(err.Error())
 		}
 		return nil
+	}
+	info, err := os.Stat(c.Host)
+	switch {
+	case err == nil && info.Mode()&fs.ModeDevice != 0:
+		return localError(fmt.Sprintf("invalid output path: %q must be a directory or a regular file: got a device", c.Host))
+	case err == nil && !info.IsDir() && !info.Mode().IsRegular():
+		return localError(fmt.Sprintf("invalid output path: %q must be a directory or a regular file: got an irregular file", c.Host))
 	}
 	if dir := filepath.Dir(filepath.Clean(c.Host)); !isDir(dir) {
 		return localError(fmt.Sprintf("invalid output path: directory %q does not exist", dir))
@@ -105,22 +148,25 @@ func (c *Container) roots() []machine.Root {
 	return roots
 }
 
-// checkInside returns what is missing in the container: directories are not made
-// on the way to a copy. written is the place as it was asked for.
-func (c *Copy) checkInside(ctx context.Context, files *machine.Files, written string) (missing string, err error) {
-	at, missing := path.Clean(c.Inside), written
-	if !c.Out {
+// checkInside looks at the place in the container: directories are not made on
+// the way to a copy.
+func (c *Copy) checkInside(ctx context.Context, files *machine.Files, asked place) error {
+	at, missing := path.Clean(c.Inside), asked.path
+	if !c.Out && c.Host != "-" {
 		at = path.Dir(at)
 		missing = at
 	}
 	there, err := files.Stat(ctx, at)
+	isThere := err == nil
 	switch {
+	case !c.Out && c.Host == "-" && (errors.Is(err, fs.ErrNotExist) || isThere && there.Kind != machine.KindDir):
+		return localError(fmt.Sprintf("destination \"%s:%s\" must be a directory", asked.container, asked.path))
 	case errors.Is(err, fs.ErrNotExist):
-		return missing, nil
-	case err == nil && c.Out && there.Kind == machine.KindDir && isFile(c.Host):
-		return "", localError("cannot copy directory")
+		return fmt.Errorf("Could not find the file %s in container %s", missing, asked.container) //nolint:staticcheck // docker's words
+	case isThere && c.Out && there.Kind == machine.KindDir && isFile(c.Host):
+		return localError("cannot copy directory")
 	}
-	return "", nil // whatever else is wrong, the copy itself says
+	return nil // whatever else is wrong, the copy itself says
 }
 
 func isFile(path string) bool {

@@ -1,9 +1,9 @@
 package dockercli
 
 import (
-	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -13,9 +13,10 @@ import (
 type createOptions struct {
 	name, network, user, workdir, entrypoint, hostname, gpus, cidfile, pull, platform string
 	labels, labelFiles, env, envFiles, tmpfs, volumes, mounts, capDrop, security      []string
-	dns, hosts, ulimits, attach                                                       []string
-	stopSignal, memory, memorySwap, cpus, restart                                     string
-	pids, stopAfter                                                                   int64
+	dns, hosts, attach                                                                []string
+	stopSignal, restart                                                               string
+	stopAfter                                                                         int64
+	limits                                                                            Limits
 	readOnly, init, tty, stdin, remove, quiet, noHealth, detached                     bool
 }
 
@@ -26,6 +27,12 @@ const (
 	whyNoLimit = "this limit is not one that Atoll enforces; --memory, --memory-swap, --cpus, --pids-limit and --ulimit are"
 	whyNoVerb  = "Atoll has no such thing to give"
 	whyNoWatch = "nothing runs beside the sandbox that could look after it"
+	whyNoSize  = "the size of a sandbox's files is not measured"
+	whyNoTimes = "the times of lines are not recorded"
+	whyNoOwner = "owners do not travel: files belong to whoever receives them"
+	whyNoLink  = "links are never followed"
+	whyOneArch = "an image is here for this machine's platform only"
+	whyNoHost  = "this front end has no daemon: it works on the sandboxes of $ATOLL_STATE_DIR"
 	whyNoStore = "only a host directory, by its absolute path, can be mounted; volumes of an engine are not kept here"
 )
 
@@ -37,6 +44,12 @@ func hints() map[string]string {
 		whyNoLimit: "use one of those, or leave it out",
 		whyNoVerb:  "leave it out",
 		whyNoWatch: "look after it from outside, with docker wait and docker start",
+		whyNoSize:  "leave it out; `docker exec CONTAINER du -sh /` measures from inside",
+		whyNoTimes: "leave it out; let the command write the time itself",
+		whyNoOwner: "leave it out",
+		whyNoLink:  "name the file that the link leads to",
+		whyOneArch: "leave it out",
+		whyNoHost:  "set ATOLL_STATE_DIR to work on others",
 		whyNoStore: "make a directory and mount it: -v /source:/target",
 	}
 }
@@ -49,8 +62,7 @@ func (o *createOptions) add(f *flagSet) {
 	}{
 		{&o.name, "name", ""}, {&o.network, "network", ""}, {&o.network, "net", ""}, {&o.user, "user", "u"}, {&o.workdir, "workdir", "w"},
 		{&o.entrypoint, "entrypoint", ""}, {&o.hostname, "hostname", "h"}, {&o.gpus, "gpus", ""}, {&o.cidfile, "cidfile", ""},
-		{&o.pull, "pull", ""}, {&o.platform, "platform", ""}, {&o.stopSignal, "stop-signal", ""}, {&o.memory, "memory", "m"},
-		{&o.memorySwap, "memory-swap", ""}, {&o.cpus, "cpus", ""}, {&o.restart, "restart", ""},
+		{&o.pull, "pull", ""}, {&o.platform, "platform", ""}, {&o.stopSignal, "stop-signal", ""}, {&o.restart, "restart", ""},
 	} {
 		f.text(x.to, x.name, x.short)
 	}
@@ -58,13 +70,15 @@ func (o *createOptions) add(f *flagSet) {
 		to          *[]string
 		name, short string
 	}{
-		{&o.labels, "label", "l"}, {&o.labelFiles, "label-file", ""}, {&o.env, "env", "e"}, {&o.envFiles, "env-file", ""}, {&o.tmpfs, "tmpfs", ""},
+		{&o.labels, "label", "l"}, {&o.labelFiles, "label-file", ""}, {&o.envFiles, "env-file", ""}, {&o.tmpfs, "tmpfs", ""},
 		{&o.volumes, "volume", "v"}, {&o.mounts, "mount", ""}, {&o.capDrop, "cap-drop", ""}, {&o.security, "security-opt", ""},
-		{&o.dns, "dns", ""}, {&o.hosts, "add-host", ""}, {&o.ulimits, "ulimit", ""}, {&o.attach, "attach", "a"},
+		{&o.dns, "dns", ""}, {&o.hosts, "add-host", ""},
 	} {
 		f.list(x.to, x.name, x.short)
 	}
-	f.number(&o.pids, "pids-limit", "")
+	f.variables(&o.env)
+	f.streams(&o.attach, "attach", "a")
+	o.limits.add(f)
 	f.number(&o.stopAfter, "stop-timeout", "")
 	f.truth(&o.readOnly, "read-only", "")
 	f.truth(&o.init, "init", "")
@@ -96,12 +110,13 @@ func (o *createOptions) container(image string, command []string, getenv func(st
 	c := &Container{
 		Name: o.name, Image: image, Cmd: command, Workdir: o.workdir, User: o.user, TTY: o.tty, OpenStdin: o.stdin, Detached: o.detached,
 		StopSignal: o.stopSignal, StopAfter: o.stopAfter, ReadOnly: o.readOnly, AutoRemove: o.remove,
-		Network: o.network, DNS: o.dns, ExtraHosts: o.hosts, CapDrop: o.capDrop, GPUs: o.gpus, Tmpfs: map[string]string{},
+		Network: o.network, Attach: o.attach, DNS: o.dns, ExtraHosts: o.hosts, CapDrop: o.capDrop, GPUs: o.gpus, Limits: o.limits, Tmpfs: map[string]string{},
 	}
+	c.Limits.Pids = max(c.Limits.Pids, 0) // -1 is no limit
 	if o.init {
 		c.Init = &o.init // the guest is one, always
 	}
-	for _, step := range []func(*Container) error{o.simple, o.storage, o.securityOptions, o.limits} {
+	for _, step := range []func(*Container) error{o.simple, o.storage, o.securityOptions} {
 		if err := step(c); err != nil {
 			return nil, err
 		}
@@ -118,13 +133,21 @@ func (o *createOptions) container(image string, command []string, getenv func(st
 func (o *createOptions) simple(c *Container) error {
 	switch {
 	case o.hostname != "" && o.hostname != o.name:
-		return &refusal{"--hostname", "a sandbox's host name is its name"}
+		return &refusal{"--hostname", "a sandbox's host name is its name", "give it that name: --name " + o.hostname}
 	case o.restart != "" && o.restart != "no":
-		return &refusal{"--restart " + o.restart, whyNoWatch}
+		return &refusal{"--restart " + o.restart, whyNoWatch, hints()[whyNoWatch]}
 	case o.platform != "" && o.platform != "linux" && !strings.HasPrefix(o.platform, "linux/"+runtime.GOARCH):
-		return &refusal{"--platform " + o.platform, "sandboxes run on this machine's kernel and processor"}
+		return &refusal{"--platform " + o.platform, "sandboxes run on this machine's kernel and processor", "leave it out"}
 	case o.pull != "" && o.pull != "missing" && o.pull != "never" && o.pull != "always":
 		return localError(fmt.Sprintf("invalid pull option: '%s': must be one of \"always\", \"missing\" or \"never\"", o.pull))
+	}
+	if o.stopSignal != "" {
+		if _, err := signalName(o.stopSignal); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Lstat(o.cidfile); o.cidfile != "" && err == nil {
+		return localError("container ID file found, make sure the other container isn't running or delete " + o.cidfile)
 	}
 	if o.entrypoint != "" {
 		c.Entrypoint = []string{o.entrypoint}
@@ -154,11 +177,19 @@ func (o *createOptions) storage(c *Container) error {
 // addBind reads "source:target[:options]".
 func (c *Container) addBind(text string) error {
 	parts := strings.Split(text, ":")
+	if strings.HasPrefix(parts[0], ".") { // from here on, as docker's own client has it
+		whole, err := filepath.Abs(parts[0])
+		if err != nil {
+			return localError(err.Error())
+		}
+		parts[0] = whole
+		text = strings.Join(parts, ":")
+	}
 	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[1] == "" {
-		return &refusal{"--volume " + text, whyNoStore}
+		return &refusal{"--volume " + text, whyNoStore, hints()[whyNoStore]}
 	}
 	if !strings.HasPrefix(parts[0], "/") {
-		return &refusal{"--volume " + text, whyNoStore}
+		return &refusal{"--volume " + text, whyNoStore, hints()[whyNoStore]}
 	}
 	m := Mount{Source: parts[0], Target: parts[1]}
 	if len(parts) == 3 {
@@ -170,7 +201,7 @@ func (c *Container) addBind(text string) error {
 			m.ReadOnly = true
 		case "", "rw", "z", "Z", "rprivate", "private": // private is what mounts always are
 		default:
-			return &refusal{"--volume " + text, "option " + strconv.Quote(option) + " would couple the sandbox's mounts with the host's, or is not known"}
+			return &refusal{"--volume " + text, "option " + strconv.Quote(option) + " would couple the sandbox's mounts with the host's, or is not known", "ro, rw, z and Z are"}
 		}
 	}
 	c.Binds, c.Mounts = append(c.Binds, text), append(c.Mounts, m)
@@ -196,7 +227,7 @@ func (c *Container) addMount(text string) error {
 		case "tmpfs-mode":
 			options = append(options, "mode="+value)
 		default:
-			return &refusal{"--mount " + text, "option " + strconv.Quote(name) + " is not kept here"}
+			return &refusal{"--mount " + text, "option " + strconv.Quote(name) + " is not kept here", "type, source, target, readonly, tmpfs-size and tmpfs-mode are"}
 		}
 	}
 	switch {
@@ -204,9 +235,9 @@ func (c *Container) addMount(text string) error {
 		c.Tmpfs[m.Target] = strings.Join(options, ",")
 		return nil
 	case kind == "volume":
-		return &refusal{"--mount " + text, whyNoStore}
+		return &refusal{"--mount " + text, whyNoStore, hints()[whyNoStore]}
 	case kind != "bind" || len(options) > 0:
-		return &refusal{"--mount " + text, "only type=bind, with a host directory, and type=tmpfs can be had"}
+		return &refusal{"--mount " + text, "only type=bind, with a host directory, and type=tmpfs can be had", hints()[whyNoStore]}
 	}
 	bind := m.Source + ":" + m.Target
 	if m.ReadOnly {
@@ -226,70 +257,11 @@ func (o *createOptions) securityOptions(c *Container) error {
 		case name == "apparmor" && value != "unconfined" && value != "":
 			c.AppArmor = value
 		default:
-			return &refusal{"--security-opt " + text, "it would loosen the sandbox, or is not known"}
+			return &refusal{"--security-opt " + text, "it would loosen the sandbox, or is not known", "leave it out: no-new-privileges, and a filter of system calls, are always on"}
 		}
 	}
 	c.SecurityOpt = o.security
 	return nil
-}
-
-func (o *createOptions) limits(c *Container) (err error) {
-	c.Limits.Pids = max(o.pids, 0)
-	if c.Limits.Memory, err = size(o.memory); err != nil {
-		return invalid("memory", o.memory, err)
-	}
-	if o.memorySwap == "-1" {
-		c.Limits.MemorySwap = -1
-	} else if c.Limits.MemorySwap, err = size(o.memorySwap); err != nil {
-		return invalid("memory-swap", o.memorySwap, err)
-	}
-	if o.cpus != "" {
-		if c.Limits.CPUs, err = strconv.ParseFloat(o.cpus, 64); err != nil || c.Limits.CPUs < 0 {
-			return invalid("cpus", o.cpus, errors.New("failed to parse as a rational number"))
-		}
-	}
-	for _, text := range o.ulimits {
-		limit, err := ulimit(text)
-		if err != nil {
-			return invalid("ulimit", text, err)
-		}
-		c.Limits.Ulimits = append(c.Limits.Ulimits, limit)
-	}
-	return nil
-}
-
-func invalid(flag, value string, err error) error {
-	return &exit{code: exitUsage, raw: true, err: fmt.Errorf("invalid argument %q for \"--%s\" flag: %w", value, flag, err)}
-}
-
-// ulimit reads "name=soft[:hard]".
-func ulimit(text string) (Ulimit, error) {
-	name, values, ok := strings.Cut(text, "=")
-	soft, hard, both := strings.Cut(values, ":")
-	if !both {
-		hard = soft
-	}
-	s, errSoft := strconv.ParseInt(soft, 10, 64)
-	h, errHard := strconv.ParseInt(hard, 10, 64)
-	if !ok || errSoft != nil || errHard != nil {
-		return Ulimit{}, fmt.Errorf("invalid ulimit argument: %s", text)
-	}
-	return Ulimit{Name: name, Soft: s, Hard: h}, nil
-}
-
-// size reads bytes with docker's units.
-func size(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	number := strings.TrimRight(strings.ToLower(text), "bkmgtpi")
-	unit := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(text)[len(number):], "b"), "i")
-	shift, ok := map[string]int{"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}[unit]
-	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || !ok || n < 0 || n > float64(int64(1)<<(62-shift)) {
-		return 0, fmt.Errorf("invalid size: '%s'", text)
-	}
-	return int64(n * float64(int64(1)<<shift)), nil
 }
 
 // readLabels joins the labels of files and flags; flags win.
@@ -319,11 +291,6 @@ func readEnv(files, flags []string, getenv func(string) string) ([]string, error
 			return nil, err
 		}
 		env = mergeEnv(env, own(lines, getenv))
-	}
-	for _, entry := range flags {
-		if name, _, _ := strings.Cut(entry, "="); name == "" {
-			return nil, invalid("env", entry, fmt.Errorf("invalid environment variable: %s", entry))
-		}
 	}
 	return mergeEnv(env, own(flags, getenv)), nil
 }

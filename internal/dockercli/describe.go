@@ -46,6 +46,7 @@ type (
 		Error      string
 		StartedAt  string
 		FinishedAt string
+		Health     *struct{ Status string } `json:",omitempty"` // nothing looks after it
 	}
 	inspectedHost struct {
 		Binds           []string
@@ -119,8 +120,18 @@ type (
 		StopTimeout  *int64 `json:",omitempty"`
 	}
 	inspectedNetwork struct {
-		Ports    map[string][]string
-		Networks map[string]endpoint
+		Bridge            string
+		SandboxID         string
+		SandboxKey        string
+		Ports             map[string][]string
+		EndpointID        string
+		Gateway           string
+		IPAddress         string
+		IPPrefixLen       int
+		IPv6Gateway       string
+		GlobalIPv6Address string
+		MacAddress        string
+		Networks          map[string]endpoint
 	}
 	endpoint struct {
 		NetworkID  string
@@ -203,7 +214,7 @@ func describeMounts(c *Container) []inspectedMount {
 
 func describeConfig(c *Container) inspectedConfig {
 	config := inspectedConfig{
-		Hostname: c.Name, User: c.User, AttachStdout: !c.Detached, AttachStderr: !c.Detached, AttachStdin: c.stdinOnce(), Tty: c.TTY,
+		Hostname: c.Name, User: c.User, AttachStdout: c.shows("stdout"), AttachStderr: c.shows("stderr"), AttachStdin: c.stdinOnce(), Tty: c.TTY,
 		OpenStdin: c.OpenStdin, StdinOnce: c.stdinOnce(), Env: c.Env, Cmd: c.Cmd, Image: c.Image, WorkingDir: c.Workdir,
 		Entrypoint: c.Entrypoint, Labels: c.Labels, StopSignal: c.StopSignal,
 	}

@@ -28,7 +28,7 @@ func (c *cli) execVerb() *verb {
 			f.truth(&o.detach, "detach", "d")
 			f.text(&o.workdir, "workdir", "w")
 			f.text(&o.user, "user", "u")
-			f.list(&o.env, "env", "e")
+			f.variables(&o.env)
 			f.list(&o.envFiles, "env-file", "")
 			f.refuse(whyOpens, "privileged!")
 			f.refuse(whyNoVerb, "detach-keys")
@@ -73,7 +73,8 @@ func (c *cli) exec(ctx context.Context, o *execOptions, ref string, argv []strin
 
 func (c *cli) execCommand(o *execOptions, x *Container, argv []string) (*machine.Command, error) {
 	if o.user != "" && !sameUser(o.user, x.User) {
-		return nil, &refusal{"--user " + o.user, "everything in a sandbox runs as one user, here " + userText(x.User) + "; nothing inside may become another"}
+		return nil, &refusal{"--user " + o.user, "everything in a sandbox runs as one user, here " + userText(x.User) + "; nothing inside may become another",
+			"leave it out, or make the container with --user " + o.user}
 	}
 	if o.workdir != "" && !strings.HasPrefix(o.workdir, "/") {
 		return nil, fmt.Errorf("the working directory '%s' is invalid, it needs to be an absolute path", o.workdir)
@@ -135,6 +136,9 @@ func notRunning(x *Container) error {
 // connect gives the command our streams, and a terminal if that is asked for.
 func (c *cli) connect(command *machine.Command, stdin, tty bool) (restore func(), err error) {
 	command.Stdout, command.Stderr = c.Out, c.Err
+	if err := c.checkTerminal(stdin, tty); err != nil {
+		return nil, err
+	}
 	if stdin {
 		command.Stdin = c.In
 	}

@@ -19,6 +19,7 @@ type flagSet struct {
 type flag struct {
 	name, short string
 	isSwitch    bool
+	refused     bool
 	set         func(string) error
 }
 
@@ -51,17 +52,17 @@ func (f *flagSet) refuse(reason string, names ...string) {
 	for _, name := range names {
 		name, isSwitch := strings.CutSuffix(name, "!")
 		name, short, _ := strings.Cut(name, ",")
-		f.flags = append(f.flags, &flag{name: name, short: short, isSwitch: isSwitch, set: func(v string) error {
+		f.flags = append(f.flags, &flag{name: name, short: short, isSwitch: isSwitch, refused: true, set: func(v string) error {
 			if isSwitch && v == "false" {
 				return nil
 			}
-			return &refusal{"--" + name, reason}
+			return &refusal{"--" + name, reason, hints()[reason]}
 		}})
 	}
 }
 
 // refusal is a flag that is understood and not obeyed.
-type refusal struct{ flag, reason string }
+type refusal struct{ flag, reason, hint string }
 
 func (r *refusal) Error() string { return r.flag + " is refused: " + r.reason }
 
@@ -128,7 +129,10 @@ func (f *flagSet) letters(text string, rest []string) ([]string, error) {
 		case isLast:
 			value, rest = rest[0], rest[1:]
 		}
-		return rest, found.give(strings.TrimPrefix(value, "="), "-"+found.short)
+		if !isLast {
+			value = strings.TrimPrefix(value, "=")
+		}
+		return rest, found.give(value, "-"+found.short)
 	}
 	return rest, nil
 }

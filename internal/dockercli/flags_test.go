@@ -84,6 +84,25 @@ func TestEveryVerbOfDockerIsKnown(t *testing.T) {
 	}
 }
 
+// Help names every flag, those that are refused apart.
+func TestHelpNamesEveryFlag(t *testing.T) {
+	t.Parallel()
+	for name := range verbTable() {
+		var shown strings.Builder
+		c := quietCLI()
+		c.Out = &shown
+		if code := c.report(c.main(t.Context(), append(strings.Fields(name), "--help"))); code != 0 {
+			t.Errorf("docker %s --help: %d", name, code)
+		}
+		taken, refused, _ := strings.Cut(shown.String(), "\nRefused")
+		for _, f := range flagsOf(name).flags {
+			if in := map[bool]string{false: taken, true: refused}[f.refused]; !slices.Contains(strings.Fields(in), "--"+f.name) {
+				t.Errorf("docker %s --help does not show --%s where it belongs:\n%s", name, f.name, shown.String())
+			}
+		}
+	}
+}
+
 // What a person may expect and does not get is refused by its name and with a
 // hint: nothing is ignored.
 func TestRefusalsNameWhatTheyRefuse(t *testing.T) {
@@ -99,6 +118,11 @@ func TestRefusalsNameWhatTheyRefuse(t *testing.T) {
 		"run --shm-size 1g image":                          "docker: --shm-size is refused: this limit is not one",
 		"run --privileged image":                           "docker: --privileged is refused: it would open the sandbox",
 		"exec --privileged box true":                       "docker: --privileged is refused: it would open the sandbox",
+		"run --sig-proxy=false image":                      "docker: --sig-proxy=false is refused: ",
+		"logs --since 1h box":                              "docker: --since is refused: the times of lines",
+		"ps -s":                                            "docker: --size is refused: ",
+		"cp -L box:/a b":                                   "docker: --follow-link is refused: links are never followed",
+		"-H tcp://host ps":                                 "docker: --host is refused: this front end has no daemon",
 		"attach --detach-keys ctrl-x box":                  "docker: --detach-keys is refused: ",
 		"rename box other":                                 "docker: 'docker rename' is refused: a container's name",
 		"stats --no-stream box":                            "docker: 'docker stats' is refused: ",
@@ -153,6 +177,7 @@ func TestFlagsAreReadAsDockerReadsThem(t *testing.T) {
 		{[]string{"-itw/x", "c"}, "true true /x [] [c]", ""},
 		{[]string{"--interactive=false", "--workdir=/x", "-eA=b", "-e", "C=d", "c"}, "false false /x [A=b C=d] [c]", ""},
 		{[]string{"-t=false", "--", "-c"}, "false false  [] [-c]", ""},
+		{[]string{"-e", "=x", "-e=A=b", "-w==y", "c"}, "false false =y [=x A=b] [c]", ""},
 		{[]string{"-Q", "c"}, "", "unknown shorthand flag: 'Q' in -Q"},
 		{[]string{"-iQ", "c"}, "", "unknown shorthand flag: 'Q' in -iQ"},
 		{[]string{"--nope", "c"}, "", "unknown flag: --nope"},

@@ -14,30 +14,52 @@ type imageRow struct {
 }
 
 func (c *cli) imagesVerb() *verb {
-	var quiet, whole, all bool
+	var quiet, whole, all, digests bool
 	var format string
+	var filters []filter
 	return &verb{usage: " [OPTIONS] [REPOSITORY[:TAG]]", most: 1,
 		flags: func(f *flagSet) {
 			f.truth(&quiet, "quiet", "q")
 			f.truth(&whole, "no-trunc", "")
 			f.truth(&all, "all", "a")
 			f.text(&format, "format", "")
-			f.refuse("images are looked for by name only", "filter,f", "digests!", "tree!")
+			f.truth(&digests, "digests", "")
+			f.filters(&filters)
+			f.refuse(whyNoVerb, "tree!")
 		},
 		run: func(ctx context.Context, args []string) error {
 			images, err := c.boxes.Images(ctx)
 			if err != nil {
 				return err
 			}
-			rows := imageRows(images, args, whole)
-			if quiet {
-				for _, row := range rows {
-					fmt.Fprintln(c.Out, row.ID)
-				}
-				return nil
+			rows, err := imageRows(images, args, filters, whole)
+			switch {
+			case err != nil:
+				return err
+			case quiet:
+				return c.printIDs(rows)
 			}
-			return printTable(c.Out, format, rows, "table {{.Repository}}\t{{.Tag}}\t{{.ID}}\t{{.CreatedSince}}\t{{.Size}}", imageHeads())
+			return printTable(c.Out, format, rows, imageColumns(digests), imageHeads())
 		}}
+}
+
+// printIDs prints the id of every image once, however many names it has.
+func (c *cli) printIDs(rows []imageRow) error {
+	seen := map[string]bool{}
+	for _, row := range rows {
+		if !seen[row.ID] {
+			fmt.Fprintln(c.Out, row.ID)
+		}
+		seen[row.ID] = true
+	}
+	return nil
+}
+
+func imageColumns(digests bool) string {
+	if digests {
+		return "table {{.Repository}}\t{{.Tag}}\t{{.Digest}}\t{{.ID}}\t{{.CreatedSince}}\t{{.Size}}"
+	}
+	return "table {{.Repository}}\t{{.Tag}}\t{{.ID}}\t{{.CreatedSince}}\t{{.Size}}"
 }
 
 func imageHeads() map[string]string {
@@ -45,30 +67,41 @@ func imageHeads() map[string]string {
 		"Size": "SIZE", "Digest": "DIGEST"}
 }
 
-func imageRows(images []*Image, wanted []string, whole bool) []imageRow {
+func imageRows(images []*Image, wanted []string, filters []filter, whole bool) ([]imageRow, error) {
 	rows := []imageRow{}
+	if _, err := fits(filters, func(f filter) (bool, error) { return matchesImage(&Image{}, "none:none", f) }); err != nil {
+		return nil, err // filters are wrong also where there is nothing to filter
+	}
 	for _, image := range images {
 		tags := image.Tags
 		if len(tags) == 0 {
 			tags = []string{"<none>:<none>"}
 		}
 		for _, ref := range tags {
-			at := strings.LastIndexByte(ref, ':')
-			row := imageRow{Repository: ref[:at], Tag: ref[at+1:], Digest: "<none>", ID: image.ID, Size: sizeText(image.Size)}
-			if len(wanted) > 0 && portable(wanted[0]) != row.Repository && portable(wanted[0]) != ref {
-				continue
+			shown, err := fits(filters, func(f filter) (bool, error) { return matchesImage(image, ref, f) })
+			if err != nil {
+				return nil, err
 			}
-			if !whole {
-				row.ID = strings.TrimPrefix(image.ID, "sha256:")
-				row.ID = row.ID[:min(12, len(row.ID))]
+			row := imageRowOf(image, ref, whole)
+			if shown && (len(wanted) == 0 || portable(wanted[0]) == row.Repository || portable(wanted[0]) == ref) {
+				rows = append(rows, row)
 			}
-			if made, err := time.Parse(time.RFC3339Nano, image.Created); err == nil {
-				row.CreatedSince, row.CreatedAt = ago(made), made.Format("2006-01-02 15:04:05 -0700 MST")
-			}
-			rows = append(rows, row)
 		}
 	}
-	return rows
+	return rows, nil
+}
+
+func imageRowOf(image *Image, ref string, whole bool) imageRow {
+	at := strings.LastIndexByte(ref, ':')
+	row := imageRow{Repository: ref[:at], Tag: ref[at+1:], Digest: "<none>", ID: image.ID, Size: sizeText(image.Size)}
+	if !whole {
+		row.ID = strings.TrimPrefix(image.ID, "sha256:")
+		row.ID = row.ID[:min(12, len(row.ID))]
+	}
+	if made, err := time.Parse(time.RFC3339Nano, image.Created); err == nil {
+		row.CreatedSince, row.CreatedAt = ago(made), made.Format("2006-01-02 15:04:05 -0700 MST")
+	}
+	return row
 }
 
 // sizeText is docker's way of writing a size.

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/atoll-run/atoll/internal/version"
 )
 
@@ -93,6 +95,33 @@ type systemInfo struct {
 	ServerVersion     string
 	SecurityOptions   []string
 	Warnings          []string
+	MemTotal          int64
+	CgroupDriver      string
+	CgroupVersion     string
+	DefaultRuntime    string
+	LoggingDriver     string
+	Labels            []string
+	Swarm             swarm
+	ServerErrors      []string
+}
+
+type swarm struct{ LocalNodeState string }
+
+// memory is what this machine has, in bytes.
+func memory() int64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
+}
+
+// cgroupVersion is that of the machine's control groups, in docker's words.
+func cgroupVersion() string {
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		return "2"
+	}
+	return "1"
 }
 
 func (c *cli) infoVerb() *verb {
@@ -125,6 +154,8 @@ func (c *cli) info(ctx context.Context) (*systemInfo, error) {
 		Driver: "atoll-" + c.boxes.Backend(ctx), DockerRootDir: c.boxes.Dir(), NCPU: runtime.NumCPU(), KernelVersion: kernel(), OSType: runtime.GOOS,
 		OperatingSystem: "Atoll " + version.Current().Version, Architecture: runtime.GOARCH, Name: name, ServerVersion: spokenVersion,
 		SecurityOptions: []string{"name=seccomp,profile=atoll", "name=no-new-privileges"}, Warnings: []string{},
+		MemTotal: memory(), CgroupDriver: "cgroupfs", CgroupVersion: cgroupVersion(), DefaultRuntime: "atoll", LoggingDriver: "json-file",
+		Labels: []string{}, Swarm: swarm{"inactive"}, ServerErrors: []string{},
 	}
 	images, err := c.boxes.Images(ctx)
 	if err != nil {

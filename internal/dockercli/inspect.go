@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -13,9 +14,12 @@ func (c *cli) inspectVerb() *verb {
 		flags: func(f *flagSet) {
 			f.text(&format, "format", "f")
 			f.text(&kind, "type", "")
-			f.refuse("the size of a sandbox's files is not measured", "size,s!")
+			f.refuse(whyNoSize, "size,s!")
 		},
 		run: func(ctx context.Context, args []string) error {
+			if !slices.Contains([]string{"", "container", "image", "network"}, kind) {
+				return localError(fmt.Sprintf("unknown type: %q: must be one of \"container\", \"image\", \"network\"", kind))
+			}
 			return c.inspectAll(args, format, func(ref string) (any, error) { return c.inspectAny(ctx, ref, kind) })
 		}}
 }
@@ -25,7 +29,7 @@ func (c *cli) imageInspectVerb() *verb {
 	return &verb{usage: " [OPTIONS] IMAGE [IMAGE...]", least: 1, most: -1,
 		flags: func(f *flagSet) {
 			f.text(&format, "format", "f")
-			f.refuse("an image is here for this machine's platform only", "platform")
+			f.refuse(whyOneArch, "platform")
 		},
 		run: func(ctx context.Context, args []string) error {
 			return c.inspectAll(args, format, func(ref string) (any, error) { return c.inspectImage(ctx, ref) })
@@ -59,7 +63,7 @@ func (c *cli) inspectAll(refs []string, format string, get func(string) (any, er
 }
 
 func (c *cli) printFound(found []any, format string) error {
-	if format == "" {
+	if format == "" || format == "json" && len(found) == 0 {
 		text, err := indented(found)
 		fmt.Fprint(c.Out, text)
 		return err
@@ -96,9 +100,6 @@ func (c *cli) inspectAny(ctx context.Context, ref, kind string) (any, error) {
 		return c.inspectImage(ctx, ref)
 	case "network":
 		return c.inspectNetwork(ctx, ref)
-	case "":
-	default:
-		return nil, localError(fmt.Sprintf("%q is not a valid value for --type", kind))
 	}
 	for _, look := range []func(context.Context, string) (any, error){c.inspectContainer, c.inspectImage, c.inspectNetwork} {
 		x, err := look(ctx, ref)

@@ -56,7 +56,7 @@ func (c *cli) look(ctx context.Context, x *Container) (status, error) {
 	case StateDead:
 		return statusDead, nil
 	case StateStopped:
-		return statusExited, nil
+		return x.afterwards(), nil
 	}
 	m, release, err := c.boxes.Enter(ctx, x)
 	if err != nil {
@@ -95,20 +95,31 @@ func (c *cli) settle(ctx context.Context, x *Container, m *machine.Machine) (sta
 	case err != nil:
 		return "", err
 	case state != StateRunning:
-		return statusExited, nil
+		return x.afterwards(), nil
 	case mainRuns(ctx, m, x):
 		return statusRunning, nil
 	}
 	if err := c.bury(ctx, x, m); err != nil {
 		return "", err
 	}
-	return statusExited, nil
+	return x.afterwards(), nil
+}
+
+// afterwards is the status of a container whose sandbox does not run: one whose
+// command never began has only been created, also if a copy started the sandbox.
+func (c *Container) afterwards() status {
+	if c.Main.Started.IsZero() {
+		return statusCreated
+	}
+	return statusExited
 }
 
 // bury keeps the output and the result of a main command that has ended, or is
 // about to, and ends its sandbox. The container's lock is held.
 func (c *cli) bury(ctx context.Context, x *Container, m *machine.Machine) error {
-	x.Main.Finished, x.Main.ExitCode = time.Now().UTC(), exitUnknown
+	if x.Main.told() != "" {
+		x.Main.Finished, x.Main.ExitCode = time.Now().UTC(), exitUnknown
+	}
 	if x.Main.Process != "" {
 		if logs, err := m.Logs(ctx, x.Main.Process, machine.LogRequest{}); err == nil {
 			x.Main.note(logs.Process.Result)

@@ -17,7 +17,7 @@ func (c *cli) logsVerb() *verb {
 		flags: func(f *flagSet) {
 			f.text(&tail, "tail", "n")
 			f.truth(&follow, "follow", "f")
-			f.refuse("the times of lines are not recorded", "since", "until", "timestamps,t!", "details!")
+			f.refuse(whyNoTimes, "since", "until", "timestamps,t!", "details!")
 		},
 		run: func(ctx context.Context, args []string) error { return c.logs(ctx, args[0], tail, follow) }}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/atoll-run/atoll/internal/advice"
 )
@@ -69,9 +68,12 @@ func (c *cli) main(ctx context.Context, args []string) error {
 	}
 	if len(args) == 0 {
 		fmt.Fprint(c.Err, overview())
-		return &exit{code: exitFailure}
+		return nil
 	}
 	name := args[0]
+	if name == "help" {
+		return c.helpOn(ctx, args[1:])
+	}
 	if group, ok := groupTable()[name]; ok {
 		return c.grouped(ctx, name, group, args[1:])
 	}
@@ -85,17 +87,17 @@ func (c *cli) global(args []string) ([]string, error) {
 	flags := &flagSet{}
 	flags.truth(&version, "version", "v")
 	flags.text(&ignored, "log-level", "l")
-	flags.refuse("this front end has no daemon: it works on the sandboxes of $ATOLL_STATE_DIR",
+	flags.refuse(whyNoHost,
 		"host,H", "context,c", "tls!", "tlsverify!", "tlscacert", "tlscert", "tlskey")
 	flags.text(&ignored, "config", "") // holds credentials of registries, which have no use here
 	flags.truth(new(bool), "debug", "D")
 	rest, err := flags.parse(args)
 	switch {
-	case errors.Is(err, errHelp), len(rest) > 0 && rest[0] == "help":
+	case errors.Is(err, errHelp):
 		fmt.Fprint(c.Out, overview())
 		return nil, &exit{}
 	case err != nil:
-		return nil, &usageError{err: err, path: "docker", line: "docker [OPTIONS] COMMAND"}
+		return nil, &usageError{err: err, path: "docker", line: "docker [OPTIONS] COMMAND [ARG...]"}
 	case version:
 		fmt.Fprintf(c.Out, "Docker version %s, build %s\n", spokenVersion, buildName())
 		return nil, &exit{}
@@ -105,8 +107,13 @@ func (c *cli) global(args []string) ([]string, error) {
 
 // grouped runs "docker container ls" and its like.
 func (c *cli) grouped(ctx context.Context, name string, group map[string]string, args []string) error {
-	if len(args) == 0 {
-		return &exit{code: exitFailure, err: fmt.Errorf("docker: 'docker %s' needs a command", name), raw: true}
+	switch {
+	case len(args) == 0:
+		fmt.Fprint(c.Err, groupHelp(name))
+		return nil
+	case args[0] == "--help" || args[0] == "-h":
+		fmt.Fprint(c.Out, groupHelp(name))
+		return nil
 	}
 	if plain, ok := group[args[0]]; ok {
 		return c.plain(ctx, plain, name+" "+args[0], args[1:])
@@ -114,7 +121,7 @@ func (c *cli) grouped(ctx context.Context, name string, group map[string]string,
 	if err := refuseVerb(name + " " + args[0]); err != nil {
 		return err
 	}
-	return unknownCommand("docker "+name+" "+args[0], "docker "+name)
+	return unknownCommand("docker "+name+" "+args[0]+"\n\nUsage:  docker "+name, "docker "+name)
 }
 
 func unknownCommand(what, path string) error {
@@ -139,15 +146,23 @@ func (c *cli) plain(ctx context.Context, name, path string, args []string) error
 	rest, err := flags.parse(args)
 	switch {
 	case errors.Is(err, errHelp):
-		fmt.Fprintf(c.Out, "Usage:  %s\n", line)
+		fmt.Fprint(c.Out, flags.help(line))
 		return nil
 	case err != nil:
 		return &usageError{err: err, path: "docker " + path, line: line}
 	}
 	if err := v.count(len(rest)); err != nil {
-		return &exit{code: exitFailure, raw: true, err: fmt.Errorf("docker: 'docker %s' %w\n\nUsage:  %s\n\nSee 'docker %s --help' for more information", path, err, line, path)}
+		return &exit{code: exitFailure, raw: true, err: fmt.Errorf("docker: 'docker %s' %w\n\nUsage:  %s\n\n%s 'docker %s --help' for more information", path, err, line, v.pointer(), path)}
 	}
 	return v.run(ctx, rest)
+}
+
+// pointer is the word with which docker points to its help.
+func (v *verb) pointer() string {
+	if v.least != v.most && v.most < 0 {
+		return "See"
+	}
+	return "Run"
 }
 
 // count says what is wrong with a number of arguments.
@@ -165,6 +180,8 @@ func (v *verb) count(n int) error {
 		return errors.New("accepts no arguments")
 	case v.least == v.most:
 		return errors.New("requires " + plural(v.least))
+	case v.least > 0 && v.most > 0:
+		return fmt.Errorf("requires at least %d and at most %s", v.least, plural(v.most))
 	case n < v.least:
 		return errors.New("requires at least " + plural(v.least))
 	}
@@ -231,9 +248,7 @@ func (c *cli) report(err error) int {
 func (c *cli) reportUsage(bad *usageError) {
 	if refused, ok := errors.AsType[*refusal](bad); ok {
 		fmt.Fprintf(c.Err, "docker: %v\n", refused)
-		if hint := hints()[refused.reason]; hint != "" {
-			fmt.Fprintln(c.Err, "hint: "+hint)
-		}
+		fmt.Fprintln(c.Err, "hint: "+refused.hint)
 		return
 	}
 	fmt.Fprintf(c.Err, "%v\n\nUsage:  %s\n\nRun '%s --help' for more information\n", bad.err, bad.line, bad.path)
@@ -258,8 +273,3 @@ func (c *cli) complain(err error) {
 type localError string
 
 func (e localError) Error() string { return string(e) }
-
-func overview() string {
-	return "Usage:  docker [OPTIONS] COMMAND\n\nAtoll's docker front end: containers are Atoll sandboxes.\n\nCommands: " +
-		strings.Join(verbNames(), " ") + "\n"
-}

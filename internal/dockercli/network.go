@@ -54,12 +54,13 @@ func (c *cli) networkInspectVerb() *verb {
 func (c *cli) networkListVerb() *verb {
 	var format string
 	var quiet, whole bool
+	var filters []filter
 	return &verb{usage: " [OPTIONS]", most: 0,
 		flags: func(f *flagSet) {
 			f.text(&format, "format", "")
 			f.truth(&quiet, "quiet", "q")
 			f.truth(&whole, "no-trunc", "")
-			f.refuse("networks are few: look at all of them", "filter,f")
+			f.filters(&filters)
 		},
 		run: func(ctx context.Context, _ []string) error {
 			list, err := c.networks(ctx)
@@ -69,6 +70,11 @@ func (c *cli) networkListVerb() *verb {
 			type row struct{ ID, Name, Driver, Scope string }
 			rows := []row{}
 			for _, n := range list {
+				if shown, err := fits(filters, func(f filter) (bool, error) { return matchesNetwork(n, f) }); err != nil {
+					return err
+				} else if !shown {
+					continue
+				}
 				if !whole {
 					n.ID = n.ID[:min(12, len(n.ID))]
 				}

@@ -38,7 +38,7 @@ type psOptions struct {
 	all, quiet, whole, latest bool
 	last                      int64
 	format                    string
-	filters                   []string
+	filters                   []filter
 }
 
 func (c *cli) psVerb() *verb {
@@ -51,8 +51,8 @@ func (c *cli) psVerb() *verb {
 			f.truth(&o.latest, "latest", "l")
 			f.number(&o.last, "last", "n")
 			f.text(&o.format, "format", "")
-			f.list(&o.filters, "filter", "f")
-			f.refuse("the size of a sandbox's files is not measured", "size,s!")
+			f.filters(&o.filters)
+			f.refuse(whyNoSize, "size,s!")
 		},
 		run: func(ctx context.Context, _ []string) error { return c.ps(ctx, &o) }}
 }
@@ -65,9 +65,12 @@ func (c *cli) ps(ctx context.Context, o *psOptions) error {
 	if err != nil {
 		return err
 	}
+	if _, err := c.shows(o, &Container{}, statusCreated); err != nil {
+		return err // filters are wrong also where there is nothing to filter
+	}
 	rows := []psRow{}
 	for _, x := range list {
-		if o.last >= 0 && int64(len(rows)) >= o.last {
+		if o.last > 0 && int64(len(rows)) >= o.last {
 			break
 		}
 		s, err := c.look(ctx, x)
@@ -76,7 +79,7 @@ func (c *cli) ps(ctx context.Context, o *psOptions) error {
 		} else if err != nil {
 			return err
 		}
-		shown, err := o.shows(x, s)
+		shown, err := c.shows(o, x, s)
 		if err != nil {
 			return err
 		}
@@ -93,47 +96,12 @@ func (c *cli) ps(ctx context.Context, o *psOptions) error {
 	return printTable(c.Out, o.format, rows, "table {{.ID}}\t{{.Image}}\t{{.Command}}\t{{.RunningFor}}\t{{.Status}}\t{{.Ports}}\t{{.Names}}", psHeads())
 }
 
-// shows applies the filters: of one kind any may fit, of each kind one must.
-func (o *psOptions) shows(x *Container, s status) (bool, error) {
-	fits, stateAsked := map[string]bool{}, false
-	for _, filter := range o.filters {
-		kind, value, ok := strings.Cut(filter, "=")
-		if !ok {
-			return false, &exit{code: exitUsage, raw: true, err: fmt.Errorf("invalid argument %q for \"-f, --filter\" flag: invalid filter '%s'", filter, filter)}
-		}
-		hit, err := matches(x, s, kind, value)
-		if err != nil {
-			return false, err
-		}
-		stateAsked = stateAsked || kind == "status" || kind == "exited"
-		fits[kind] = fits[kind] || hit
-	}
-	for _, hit := range fits {
-		if !hit {
-			return false, nil
-		}
-	}
-	return o.all || stateAsked || o.last >= 0 || s == statusRunning || s == statusPaused, nil
-}
-
-func matches(x *Container, s status, kind, value string) (bool, error) {
-	switch kind {
-	case "name":
-		return strings.Contains("/"+x.Name, strings.TrimPrefix(strings.TrimSuffix(value, "$"), "^")), nil
-	case "id":
-		return strings.HasPrefix(x.ID, value), nil
-	case "status":
-		return string(s) == value, nil
-	case "ancestor":
-		return tagged(value) == tagged(x.Image) || x.ImageID == value, nil
-	case "exited":
-		return s == statusExited && strconv.Itoa(x.Main.ExitCode) == value, nil
-	case "label":
-		name, want, hasValue := strings.Cut(value, "=")
-		got, ok := x.Labels[name]
-		return ok && (!hasValue || got == want), nil
-	}
-	return false, fmt.Errorf("invalid filter '%s'", kind)
+// shows applies the filters. Containers that do not run are shown if all are
+// asked for, or some by a state.
+func (c *cli) shows(o *psOptions, x *Container, s status) (bool, error) {
+	shown, err := fits(o.filters, func(f filter) (bool, error) { return c.matches(x, s, f) })
+	byState := slices.ContainsFunc(o.filters, func(f filter) bool { return f.kind == "status" || f.kind == "exited" })
+	return shown && (o.all || byState || o.last > 0 || s == statusRunning || s == statusPaused), err
 }
 
 func psRowOf(x *Container, s status, whole bool) psRow {
@@ -256,7 +224,9 @@ func printRows[T any](w io.Writer, format string, rows []T) error {
 		if format != "json" {
 			text, err = render(format, row)
 		}
-		if err != nil {
+		if wrong, ok := errors.AsType[*exit](err); ok {
+			return wrong.err // which costs a list another code than an inspection
+		} else if err != nil {
 			return err
 		}
 		fmt.Fprintln(w, text)

@@ -2,6 +2,7 @@ package dockercli
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,6 +27,7 @@ type Container struct {
 	Home       string            `json:"home"` // of the user, known when it was started
 	TTY        bool              `json:"tty"`
 	OpenStdin  bool              `json:"openStdin"`
+	Attach     []string          `json:"attach"`   // the streams that a `run` shows; none named: all
 	Detached   bool              `json:"detached"` // made by a `run` that did not stay
 	StopSignal string            `json:"stopSignal"`
 	StopAfter  int64             `json:"stopAfter"` // seconds, 0: the default
@@ -103,6 +105,11 @@ func (l *Life) told() string { return cmp.Or(l.Process, l.Attended) }
 // argv is the container's own command.
 func (c *Container) argv() []string {
 	return append(append([]string(nil), c.Entrypoint...), c.Cmd...)
+}
+
+// shows tells whether the client of a `run` shows a stream of the command.
+func (c *Container) shows(stream string) bool {
+	return !c.Detached && (len(c.Attach) == 0 || slices.Contains(c.Attach, stream))
 }
 
 // stdinOnce tells whether the end of the first input is the command's end of

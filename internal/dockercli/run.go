@@ -16,14 +16,19 @@ import (
 
 func (c *cli) runVerb() *verb {
 	var o createOptions
-	var detach bool
+	detach, signals := false, true
 	return &verb{usage: " [OPTIONS] IMAGE [COMMAND] [ARG...]", least: 1, most: -1,
 		flags: func(f *flagSet) {
 			o.add(f)
 			f.truth(&detach, "detach", "d")
-			f.truth(new(bool), "sig-proxy", "") // signals end the command in any case
+			f.truth(&signals, "sig-proxy", "")
 		},
-		run: func(ctx context.Context, args []string) error { return asRun(c.run(ctx, &o, detach, args)) }}
+		run: func(ctx context.Context, args []string) error {
+			if !signals {
+				return asUsage(&refusal{"--sig-proxy=false", "a client that stays passes signals on, and its command ends with it", "run -d, and docker logs -f"})
+			}
+			return asRun(c.run(ctx, &o, detach, args))
+		}}
 }
 
 // asRun gives failures of run itself docker's code for them.
@@ -50,8 +55,11 @@ type runError struct{ error }
 func (e *runError) Unwrap() error { return e.error }
 
 func (c *cli) run(ctx context.Context, o *createOptions, detach bool, args []string) error {
-	if detach && o.tty && len(o.attach) > 0 {
-		return localError("docker: conflicting options: cannot specify both --attach and --detach")
+	if detach && len(o.attach) > 0 {
+		return &plainError{errors.New("conflicting options: cannot specify both --attach and --detach")}
+	}
+	if err := c.checkTerminal(o.stdin && !detach, o.tty); err != nil {
+		return err
 	}
 	o.detached = detach
 	x, err := c.create(ctx, o, args)
@@ -101,6 +109,7 @@ func (c *cli) attend(ctx context.Context, x *Container, stdin bool) error {
 	if err != nil {
 		return errors.Join(err, c.finish(ctx, x, nil))
 	}
+	c.hide(x, command)
 	stop := c.recordOutput(x, command)
 	working, over := proxy(ctx, m, command.ID)
 	result, err := m.Exec(working, command)
@@ -111,6 +120,20 @@ func (c *cli) attend(ctx context.Context, x *Container, stdin bool) error {
 	restore()
 	stop()
 	return c.conclude(ctx, x, result, err)
+}
+
+// hide keeps the streams to itself that were not asked for. One who asked for no
+// output is told which container it is.
+func (c *cli) hide(x *Container, command *machine.Command) {
+	if !x.shows("stdout") {
+		command.Stdout = io.Discard
+	}
+	if !x.shows("stderr") {
+		command.Stderr = io.Discard
+	}
+	if !x.shows("stdout") && !x.shows("stderr") {
+		fmt.Fprintln(c.Out, x.ID)
+	}
 }
 
 // conclude notes how an attended command ended, and says it.
@@ -137,6 +160,7 @@ func (c *cli) attendedFailure(x *Container, err error) error {
 	written, isOutput := errors.AsType[*fs.PathError](err)
 	switch {
 	case neverStarted(err):
+		x.Main.Started = time.Time{}
 		x.Main.Error, x.Main.ExitCode = startFailure("create", x.argv()[0], x.Workdir, err)
 		return &exit{code: x.Main.ExitCode, err: errors.New(x.Main.Error)}
 	case isOutput:

@@ -2,6 +2,7 @@ package dockercli
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"golang.org/x/term"
@@ -21,9 +22,8 @@ type window struct {
 // our terminal if we show the output on one.
 func (c *cli) openWindow(stdin bool) (*window, error) {
 	w := &window{size: terminal.Usual(), leave: func() {}}
-	keys, isFile := c.In.(*os.File)
-	if stdin && (!isFile || !term.IsTerminal(int(keys.Fd()))) {
-		return nil, localError("the input device is not a TTY")
+	if err := c.checkTerminal(stdin, true); err != nil {
+		return nil, err
 	}
 	screen, isFile := c.Out.(*os.File)
 	if !isFile || !term.IsTerminal(int(screen.Fd())) {
@@ -34,6 +34,7 @@ func (c *cli) openWindow(stdin bool) (*window, error) {
 	if !stdin {
 		return w, nil
 	}
+	keys, _ := c.In.(*os.File)
 	before, err := term.MakeRaw(int(keys.Fd()))
 	if err != nil {
 		w.leave()
@@ -45,6 +46,15 @@ func (c *cli) openWindow(stdin bool) (*window, error) {
 		_ = term.Restore(int(keys.Fd()), before)
 	}
 	return w, nil
+}
+
+// checkTerminal wants keys where a command is to have both a terminal and input.
+func (c *cli) checkTerminal(stdin, tty bool) error {
+	keys, isFile := c.In.(*os.File)
+	if !stdin || !tty || isFile && term.IsTerminal(int(keys.Fd())) {
+		return nil
+	}
+	return &plainError{errors.New("the input device is not a TTY")}
 }
 
 // show gives a command that runs already the window's size, now and later. It
