@@ -9,6 +9,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -44,25 +45,46 @@ var groups = []*cobra.Group{
 	{ID: groupOther, Title: "Other commands:"},
 }
 
+// verb is a word of the command line, and what makes its command.
+type verb struct {
+	name string
+	make func(*env) *cobra.Command
+}
+
 // verbs are all verbs by their groups.
-var verbs = map[string][]func(*env) *cobra.Command{
-	groupWork:  {newAgentCommand, newRunCommand, newGatewayCommand, newSandboxCommand, newToolCommand, newRelayCommand, newDockerCommand},
-	groupMoney: {newProxyCommand, newRunsCommand, newBillingCommand, newAuditCommand, newTokenCommand, newModelsCommand, newOpenClawCommand},
-	groupSetup: {newConfigCommand, newDoctorCommand, newImagesCommand, newVolumesCommand},
-	groupOther: {newBenchCommand, newVersionCommand},
+var verbs = map[string][]verb{
+	groupWork: {{"agent", newAgentCommand}, {"run", newRunCommand}, {"gateway", newGatewayCommand}, {"sandbox", newSandboxCommand},
+		{"tool", newToolCommand}, {"relay", newRelayCommand}, {"docker", newDockerCommand}},
+	groupMoney: {{"proxy", newProxyCommand}, {"runs", newRunsCommand}, {"billing", newBillingCommand}, {"audit", newAuditCommand},
+		{"token", newTokenCommand}, {"models", newModelsCommand}, {"openclaw", newOpenClawCommand}},
+	groupSetup: {{"config", newConfigCommand}, {"doctor", newDoctorCommand}, {"images", newImagesCommand}, {"volumes", newVolumesCommand}},
+	groupOther: {{"bench", newBenchCommand}, {"version", newVersionCommand}},
 }
 
 // Main runs one command line and returns the exit code.
 func Main(ctx context.Context, args []string, t *Terminal) int {
 	e := newEnv(t)
-	root := newRootCommand(e)
+	root := newRootCommand(e, chosen(args))
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	e.close()
 	return e.finish(ctx, err)
 }
 
-func newRootCommand(e *env) *cobra.Command {
+// chosen is the verb that a command line begins with; "" if it does not begin with
+// one, as when help is asked for.
+func chosen(args []string) string {
+	for _, members := range verbs {
+		if len(args) > 0 && slices.ContainsFunc(members, func(v verb) bool { return v.name == args[0] }) {
+			return args[0]
+		}
+	}
+	return ""
+}
+
+// newRootCommand is the command line with all verbs, or with only one: to make
+// the others takes longer than many commands do.
+func newRootCommand(e *env, only string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "atoll",
 		Short: "Run AI agents, and every tool they call, inside hardened sandboxes",
@@ -84,15 +106,18 @@ host. Settings come from one file; an openclaw.json works as it is.`,
 	flags := root.PersistentFlags()
 	flags.StringVar(&e.configPath, "config", "", "configuration `file` (default: the first of ./atoll.json5, the state directory's, openclaw.json)")
 	flags.BoolVarP(&e.verbose, "verbose", "v", false, "say what is done on standard error")
-	addVerbs(root, e)
+	addVerbs(root, e, only)
 	return root
 }
 
-func addVerbs(root *cobra.Command, e *env) {
+func addVerbs(root *cobra.Command, e *env, only string) {
 	root.AddGroup(groups...)
 	for group, members := range verbs {
 		for _, verb := range members {
-			cmd := verb(e)
+			if only != "" && only != verb.name {
+				continue
+			}
+			cmd := verb.make(e)
 			cmd.GroupID = group
 			root.AddCommand(cmd)
 		}
