@@ -38,6 +38,9 @@ const (
 // anew: a gateway that has the earlier ones must be restarted. The gateway's own
 // token stays as it is.
 func (a *App) WriteOpenClawFiles(ctx context.Context, o OpenClawFiles) error {
+	if at, err := os.Stat(o.Dir); err != nil || !at.IsDir() {
+		return advice.With(fmt.Errorf("%s is not a directory, so the gateway's files have no place", o.Dir), "make it: mkdir -p "+o.Dir)
+	}
 	models := a.catalogue()
 	if len(models) == 0 {
 		return advice.With(errors.New("no models are known for the gateway's configuration"), "make a catalogue with `atoll models sync`")
