@@ -19,10 +19,14 @@ import (
 // stranger makes a container that is not ours, as OpenClaw would.
 func stranger(t *testing.T, l *lab, name string, labels map[string]string) string {
 	t.Helper()
-	made, err := ask(t.Context(), l.engine, func(c *client.Client) (client.ContainerCreateResult, error) {
-		return c.ContainerCreate(t.Context(), client.ContainerCreateOptions{Name: name,
-			Config: &container.Config{Image: enginetest.TinyImage, Cmd: []string{"/bin/sleep", "600"}, Labels: labels}})
-	})
+	return outsider(t, l, client.ContainerCreateOptions{Name: name, Config: &container.Config{Labels: labels}})
+}
+
+// outsider makes a container that Atoll did not make, of the smallest image.
+func outsider(t *testing.T, l *lab, o client.ContainerCreateOptions) string {
+	t.Helper()
+	o.Config.Image, o.Config.Cmd = enginetest.TinyImage, []string{"/bin/sleep", "600"}
+	made, err := ask(t.Context(), l.engine, func(c *client.Client) (client.ContainerCreateResult, error) { return c.ContainerCreate(t.Context(), o) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,9 @@
 package docker
 
 import (
-	"context"
 	"crypto/rand"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
@@ -17,29 +15,16 @@ import (
 // written and a workspace in memory, where the engine cannot copy files to.
 func host(t *testing.T, l *lab) string {
 	t.Helper()
-	made, err := ask(t.Context(), l.engine, func(c *client.Client) (client.ContainerCreateResult, error) {
-		return c.ContainerCreate(t.Context(), client.ContainerCreateOptions{
-			Name:       "atoll-test-" + strings.ToLower(rand.Text()[:12]),
-			Config:     &container.Config{Image: enginetest.TinyImage, Cmd: []string{"/bin/sleep", "600"}},
-			HostConfig: &container.HostConfig{ReadonlyRootfs: true, NetworkMode: "none", Tmpfs: map[string]string{"/tmp": ""}},
-		})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := l.discard(ctx, made.ID); err != nil {
-			t.Error(err)
-		}
+	id := outsider(t, l, client.ContainerCreateOptions{
+		Name: "atoll-test-" + strings.ToLower(rand.Text()[:12]), Config: &container.Config{},
+		HostConfig: &container.HostConfig{ReadonlyRootfs: true, NetworkMode: "none", Tmpfs: map[string]string{"/tmp": ""}},
 	})
 	if _, err := ask(t.Context(), l.engine, func(c *client.Client) (client.ContainerStartResult, error) {
-		return c.ContainerStart(t.Context(), made.ID, client.ContainerStartOptions{})
+		return c.ContainerStart(t.Context(), id, client.ContainerStartOptions{})
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return made.ID
+	return id
 }
 
 // A guest that cannot be copied in leaves nothing in a container that is not
