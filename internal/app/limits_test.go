@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/machine"
@@ -47,6 +48,28 @@ func TestLostLimitsAreNoticed(t *testing.T) {
 	inside(t, again, "test -e left")
 	if now, err := os.ReadFile(kept[0].File); err != nil || strings.TrimSpace(string(now)) != kept[0].Value {
 		t.Errorf("the limit is %q (%v), want %s", now, err, kept[0].Value)
+	}
+}
+
+// A networked half takes an engine. Without one nothing is made, also for a
+// command that would not use it, and the setting is named.
+func TestPairNeedsAnEngine(t *testing.T) {
+	t.Parallel()
+	s := pairSite(t)
+	s.set("agents.defaults.sandbox.backend", "linux")
+	a := s.open()
+	_, err := a.Provide(t.Context(), session("pair"))
+	if err == nil || !strings.Contains(err.Error(), "sandbox.networkAllow: a networked half takes a network") {
+		t.Errorf("one half: %v", err)
+	}
+	if hint := advice.Of(err); !strings.Contains(hint, "remove sandbox.networkAllow and sandbox.networkExecAllow, or set sandbox.backend to docker") {
+		t.Errorf("the hint is %q", hint)
+	}
+	if _, err := a.ProvidePair(t.Context(), session("pair")); err == nil || !strings.Contains(err.Error(), "sandbox.networkAllow") {
+		t.Errorf("both: %v", err)
+	}
+	if rows := s.rows(a); len(rows) > 0 {
+		t.Errorf("made all the same: %v", rows)
 	}
 }
 

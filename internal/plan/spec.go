@@ -72,6 +72,7 @@ func (p *Plan) fillPair() {
 	if !p.Router.Paired() {
 		return
 	}
+	p.Spec.Paired = true
 	net := *p.Spec
 	net.Name, net.Network = policy.PairName(p.Spec.Name), policy.PairNetwork(p.Agent.Sandbox.Docker.Network)
 	p.Net = &net

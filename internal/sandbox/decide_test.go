@@ -50,3 +50,14 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+// What to do about several gaps is said once, with their names.
+func TestRemedies(t *testing.T) {
+	both := []Gap{{"docker.memory", "no group", "run as root"}, {"docker.dns", "no network", "remove it"}, {"docker.cpus", "no group", "run as root"}}
+	if got, want := remediesOf(both), "docker.memory, docker.cpus: run as root; docker.dns: remove it"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := remediesOf(both[:1]); got != "run as root" {
+		t.Errorf("of one: %q", got)
+	}
+}

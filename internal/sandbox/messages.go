@@ -53,13 +53,29 @@ func nameTaken(spec *Spec, owner string) error {
 
 // gapError says everything that the machinery cannot enforce.
 func gapError(gaps []Gap) error {
-	var what, remedies []string
+	var what []string
 	for _, g := range gaps {
 		what = append(what, g.Field+": "+g.Reason)
-		if g.Remedy != "" {
-			remedies = append(remedies, g.Remedy)
-		}
 	}
 	err := fmt.Errorf("%s: %w", strings.Join(what, "; "), ErrUnsupported)
-	return advice.With(err, strings.Join(remedies, "; "))
+	return advice.With(err, remediesOf(gaps))
+}
+
+// remediesOf says once what to do about several gaps, and about which.
+func remediesOf(gaps []Gap) string {
+	var remedies []string
+	fields := map[string][]string{}
+	for _, g := range gaps {
+		if g.Remedy != "" && fields[g.Remedy] == nil {
+			remedies = append(remedies, g.Remedy)
+		}
+		fields[g.Remedy] = append(fields[g.Remedy], g.Field)
+	}
+	if len(remedies) == 1 {
+		return remedies[0]
+	}
+	for n, remedy := range remedies {
+		remedies[n] = strings.Join(fields[remedy], ", ") + ": " + remedy
+	}
+	return strings.Join(remedies, "; ")
 }

@@ -25,6 +25,7 @@ type Spec struct {
 	Mounts          []Mount
 	Volumes         []Volume
 	Network         string // "none", "bridge", a network's name, "container:<id>"
+	Paired          bool   // it is one of two halves, of which one has a network
 	DNS             []string
 	ExtraHosts      []string // "name:address"
 	CapDrop         []string

@@ -75,14 +75,14 @@ func (m *meter) some(l *level, device uint64) {
 	fd, err := openDir(l.path)
 	if err != nil {
 		// A path that is too long for anybody to use is made to hide something.
-		l.read, m.Endless = true, m.Endless || err == unix.ENAMETOOLONG || err == errHidden
+		l.read, m.Endless = true, m.Endless || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, errHidden)
 		return
 	}
 	defer unix.Close(fd)
 	_, _ = unix.Seek(fd, l.offset, unix.SEEK_SET)
 	n, err := unix.ReadDirent(fd, m.buf[:])
 	if err != nil || n <= 0 {
-		l.read = err != unix.EINTR
+		l.read = !errors.Is(err, unix.EINTR)
 		return
 	}
 	_, _, names := unix.ParseDirent(m.buf[:n], -1, nil)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/advice"
@@ -36,8 +37,12 @@ func specGaps(spec *sandbox.Spec) []sandbox.Gap {
 			gaps = append(gaps, sandbox.Gap{Field: field, Reason: reason, Remedy: remedy})
 		}
 	}
-	add(spec.Network != "none", "docker.network", fmt.Sprintf("network %q: sandboxes without an engine have no network yet", spec.Network),
+	add(spec.Paired, "sandbox.networkAllow", "a networked half takes a network, which sandboxes without an engine do not have yet",
+		"remove sandbox.networkAllow and sandbox.networkExecAllow, or set sandbox.backend to docker")
+	add(spec.Network != "none" && !spec.Paired, "docker.network", fmt.Sprintf("network %q: sandboxes without an engine have no network yet", spec.Network),
 		"set docker.network to none, or sandbox.backend to docker")
+	add(!dropsAll(spec.CapDrop), "docker.capDrop", "no capability is ever left to a sandbox here, and the list does not drop all of them",
+		"set docker.capDrop to [\"ALL\"], or sandbox.backend to docker")
 	add(len(spec.DNS) > 0, "docker.dns", "there is no network to ask a name server over", elsewhere)
 	add(spec.GPUs != "", "docker.gpus", "no devices of the host are passed on", elsewhere)
 	add(spec.AppArmorProfile != "", "docker.apparmorProfile", "profiles of AppArmor are not set; Landlock is in its place", elsewhere)
@@ -47,6 +52,14 @@ func specGaps(spec *sandbox.Spec) []sandbox.Gap {
 	add(spec.Limits.Memory > 0 && spec.Limits.Memory < minMemory, "docker.memory",
 		fmt.Sprintf("%d bytes of memory are too few to start anything", spec.Limits.Memory), fmt.Sprintf("ask for %d MiB or more", minMemory>>20))
 	return append(gaps, ownGaps(spec)...)
+}
+
+// dropsAll reports whether a list of capabilities to drop names all of them.
+func dropsAll(list []string) bool {
+	return slices.ContainsFunc(list, func(name string) bool {
+		name = strings.ToUpper(strings.TrimSpace(name))
+		return strings.TrimPrefix(name, "CAP_") == "ALL"
+	})
 }
 
 // ownGaps are values that this runtime does not understand.
