@@ -132,6 +132,8 @@ var questions = []line{
 	{"", "run --rm --network none --cidfile DIR/id IMAGE cat /nothing"},
 	{"", "run --rm --network none --cidfile DIR/id IMAGE true"},
 	{"", "run --rm --network none -v ./:/work IMAGE ls /work/env"},
+	{"", "run --rm --network none -u nosuch IMAGE id"},
+	{"", "run --rm --network none -u 1:nosuch IMAGE id"},
 	{"", "ps --filter bogus"},
 	{"", "ps --filter bogus=1"},
 	{"", "ps --filter status=bogus"},
@@ -157,6 +159,44 @@ var questions = []line{
 	{"", "network ls --filter driver=null --format {{.Name}}"},
 	{"", "network ls --filter bogus=1"},
 	{"", "info -f {{.NCPU}}_{{.MemTotal}}_{{.CgroupVersion}}_{{.Swarm.LocalNodeState}}_{{len_.ServerErrors}}"},
+}
+
+// identities are lines about who and what a container is inside.
+var identities = []line{
+	{"", "run --rm --name NAME --network none --hostname other.host-1 IMAGE sh -c hostname;_cat_/etc/hostname"},
+	{"", "run --rm --name NAME --network none -u sandbox IMAGE sh -c id_-u;_id_-g;_echo_$HOME"},
+	{"", "run --rm --name NAME --network none -u 1000:0 IMAGE sh -c id_-u;_id_-g;_echo_$HOME"},
+	{"", "run --rm --name NAME --network none -u 12345 IMAGE sh -c id_-u;_id_-g;_echo_$HOME"},
+	{"", "run -d --name NAME --network none -e A=1 IMAGE sleep 1000"},
+	{"", "exec NAME hostname"},
+	{"", "exec NAME env"},
+	{"", "exec -t NAME env"},
+	{"", "exec -e HOME=/x -e A=2 NAME env"},
+	{"", "inspect -f {{.Config.Hostname}}_{{json_.Config.Labels}} NAME"},
+	{"", "image inspect -f {{json_.Config.Labels}} IMAGE"},
+}
+
+func TestIdentitiesAreThoseOfTheRealDocker(t *testing.T) {
+	t.Parallel()
+	compare(t, identities, machineries())
+}
+
+// What stands in the way is named as the command line names it.
+func TestProblemsAreSaidInFlags(t *testing.T) {
+	t.Parallel()
+	d := ourDock(t, machineries()[1])
+	for line, want := range map[string]string{
+		"run --rm --name NAME --memory 1k IMAGE true":     "--memory: 1024 bytes of memory are too few",
+		"run --rm --name NAME --cpus 100000 IMAGE true":   "hint: lower --cpus",
+		"run --rm --name NAME --network other IMAGE true": "hint: set --network to none",
+		"run --rm --name NAME -v /etc:/etc:ro IMAGE true": "hint: ",
+		"run --rm --name NAME --hostname a:b IMAGE true":  "docker: invalid hostname format: a:b",
+		"run --rm --name NAME -v DIR/none:/x IMAGE true":  "hint: make the directory first",
+	} {
+		if got := d.say("", line); got.Code != 125 || !strings.Contains(got.Err, want) || strings.Contains(got.Err, "docker.") {
+			t.Errorf("docker %s: %+v, want %q and no name of a setting", line, got, want)
+		}
+	}
 }
 
 func TestQuestionsAreAnsweredAsByTheRealDocker(t *testing.T) {

@@ -99,8 +99,24 @@ func (b *Boxes) Make(ctx context.Context, c *dockercli.Container) error {
 	if spec.Backend, err = a.backendFor(ctx, spec); err != nil {
 		return err
 	}
+	if spec.Backend == backendLinux {
+		if spec.User, err = a.numbers(ctx, c); err != nil {
+			return err
+		}
+	}
 	c.Backend = spec.Backend
 	return asDocker(a.Manager.Make(ctx, spec))
+}
+
+// numbers are those of a container's user, by the lists of its image: without an
+// engine nobody else looks there.
+func (a *App) numbers(ctx context.Context, c *dockercli.Container) (string, error) {
+	images, err := a.Images()
+	if err != nil {
+		return "", err
+	}
+	uid, gid, err := images.Account(ctx, c.Image, cmp.Or(c.User, "0:0"))
+	return fmt.Sprintf("%d:%d", uid, gid), err
 }
 
 // backendFor chooses the machinery of a container as for a session's sandbox.
@@ -129,7 +145,7 @@ func (a *App) specOf(c *dockercli.Container) (*sandbox.Spec, error) {
 		return nil, denied(findings)
 	}
 	spec := &sandbox.Spec{
-		Name: c.Name, ScopeKey: "docker:" + c.Name, AgentID: dockerAgent, Image: c.Image, Workdir: cmp.Or(c.Workdir, "/"),
+		Name: c.Name, ScopeKey: "docker:" + c.Name, AgentID: dockerAgent, Image: c.Image, Hostname: c.Hostname, Workdir: cmp.Or(c.Workdir, "/"),
 		User: cmp.Or(c.User, "0:0"), // docker's meaning of none, also where an ordinary user makes it
 		Env:  variables(c.Env), ReadOnlyRoot: c.ReadOnly, Network: cmp.Or(c.Network, "none"), DNS: c.DNS, ExtraHosts: c.ExtraHosts,
 		CapDrop: []string{"ALL"}, SeccompProfile: c.Seccomp, AppArmorProfile: c.AppArmor, GPUs: c.GPUs, Limits: sandboxLimits(c.Limits),

@@ -75,6 +75,7 @@ func storedImage(i *rootfs.Image) *dockercli.Image {
 	image := &dockercli.Image{
 		ID: i.ID, Tags: i.Names, Created: i.Added.UTC().Format(time.RFC3339Nano), Size: i.Size, Arch: runtime.GOARCH, OS: "linux",
 		User: i.Config.User, Workdir: i.Config.Workdir, Env: i.Config.Env, Entrypoint: i.Config.Entrypoint, Cmd: i.Config.Cmd,
+		Labels: i.Config.Labels, StopSignal: i.Config.StopSignal,
 	}
 	for _, layer := range i.Layers {
 		image.Layers = append(image.Layers, layer.DiffID)

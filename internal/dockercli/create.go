@@ -1,6 +1,7 @@
 package dockercli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -127,6 +128,7 @@ func nameIt(made *Container) error {
 	var id [32]byte
 	_, _ = rand.Read(id[:]) // it never fails
 	made.ID, made.Created = hex.EncodeToString(id[:]), time.Now().UTC()
+	made.Hostname = cmp.Or(made.Hostname, made.shortID())
 	if made.Name == "" {
 		made.Name = "atoll-" + made.ID[:12]
 	}

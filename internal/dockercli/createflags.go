@@ -108,7 +108,7 @@ func refuseOpeners(f *flagSet) {
 // container is what the flags and arguments ask for.
 func (o *createOptions) container(image string, command []string, getenv func(string) string) (*Container, error) {
 	c := &Container{
-		Name: o.name, Image: image, Cmd: command, Workdir: o.workdir, User: o.user, TTY: o.tty, OpenStdin: o.stdin, Detached: o.detached,
+		Name: o.name, Image: image, Hostname: o.hostname, Cmd: command, Workdir: o.workdir, User: o.user, TTY: o.tty, OpenStdin: o.stdin, Detached: o.detached,
 		StopSignal: o.stopSignal, StopAfter: o.stopAfter, ReadOnly: o.readOnly, AutoRemove: o.remove,
 		Network: o.network, Attach: o.attach, DNS: o.dns, ExtraHosts: o.hosts, CapDrop: o.capDrop, GPUs: o.gpus, Limits: o.limits, Tmpfs: map[string]string{},
 	}
@@ -132,8 +132,8 @@ func (o *createOptions) container(image string, command []string, getenv func(st
 // simple checks the flags that are one value each.
 func (o *createOptions) simple(c *Container) error {
 	switch {
-	case o.hostname != "" && o.hostname != o.name:
-		return &refusal{"--hostname", "a sandbox's host name is its name", "give it that name: --name " + o.hostname}
+	case o.hostname != "" && !validHost.MatchString(o.hostname):
+		return localError("invalid hostname format: " + o.hostname)
 	case o.restart != "" && o.restart != "no":
 		return &refusal{"--restart " + o.restart, whyNoWatch, hints()[whyNoWatch]}
 	case o.platform != "" && o.platform != "linux" && !strings.HasPrefix(o.platform, "linux/"+runtime.GOARCH):

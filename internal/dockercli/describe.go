@@ -214,7 +214,7 @@ func describeMounts(c *Container) []inspectedMount {
 
 func describeConfig(c *Container) inspectedConfig {
 	config := inspectedConfig{
-		Hostname: c.Name, User: c.User, AttachStdout: c.shows("stdout"), AttachStderr: c.shows("stderr"), AttachStdin: c.stdinOnce(), Tty: c.TTY,
+		Hostname: c.Hostname, User: c.User, AttachStdout: c.shows("stdout"), AttachStderr: c.shows("stderr"), AttachStdin: c.stdinOnce(), Tty: c.TTY,
 		OpenStdin: c.OpenStdin, StdinOnce: c.stdinOnce(), Env: c.Env, Cmd: c.Cmd, Image: c.Image, WorkingDir: c.Workdir,
 		Entrypoint: c.Entrypoint, Labels: c.Labels, StopSignal: c.StopSignal,
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/atoll-run/atoll/internal/advice"
 )
@@ -256,7 +257,7 @@ func (c *cli) reportUsage(bad *usageError) {
 
 // complain prints what an engine would have answered.
 func (c *cli) complain(err error) {
-	text := err.Error()
+	text := inFlags(err.Error())
 	if _, ok := errors.AsType[localError](err); !ok {
 		text = "Error response from daemon: " + text
 	}
@@ -265,8 +266,19 @@ func (c *cli) complain(err error) {
 	}
 	fmt.Fprintln(c.Err, text)
 	if hint := advice.Of(err); hint != "" {
-		fmt.Fprintln(c.Err, "hint: "+hint)
+		fmt.Fprintln(c.Err, "hint: "+inFlags(hint))
 	}
+}
+
+// inFlags says what a configuration calls docker.memory as a command line does.
+func inFlags(text string) string {
+	return strings.NewReplacer(
+		"docker.memorySwap", "--memory-swap", "docker.memory", "--memory", "docker.cpus", "--cpus", "docker.pidsLimit", "--pids-limit",
+		"docker.ulimits", "--ulimit", "docker.user", "--user", "docker.network", "--network", "docker.binds", "--volume", "docker.tmpfs", "--tmpfs",
+		"docker.capDrop", "--cap-drop", "docker.seccompProfile", "--security-opt seccomp", "docker.apparmorProfile", "--security-opt apparmor",
+		"docker.dns", "--dns", "docker.extraHosts", "--add-host", "docker.workdir", "--workdir", "docker.readOnlyRoot", "--read-only",
+		"docker.gpus", "--gpus",
+	).Replace(text)
 }
 
 // localError is said by the command line itself, not by an engine.

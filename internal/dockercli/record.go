@@ -20,6 +20,7 @@ type Container struct {
 
 	Entrypoint []string          `json:"entrypoint"`
 	Cmd        []string          `json:"cmd"`
+	Hostname   string            `json:"hostname"`
 	Env        []string          `json:"env"` // the image's and create's
 	Labels     map[string]string `json:"labels"`
 	Workdir    string            `json:"workdir"`
@@ -119,17 +120,22 @@ func (c *Container) stdinOnce() bool { return c.OpenStdin && !c.Detached }
 // shortID is how people see an id.
 func (c *Container) shortID() string { return c.ID[:min(12, len(c.ID))] }
 
-// environment is that of a command in the container: the container's own, HOME
-// as an engine would set it, and what the call adds. Later ones win.
+// defaultPath is where engines look for programs in images that do not say.
+const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// environment is that of a command in the container, in an engine's order: the
+// container's own, what the call adds, and HOME unless one of them has it.
 func (c *Container) environment(more []string, tty bool) []string {
-	env := []string{"HOSTNAME=" + c.Name}
+	env := []string{defaultPath, "HOSTNAME=" + c.Hostname}
 	if tty {
 		env = append(env, "TERM=xterm")
 	}
-	if c.Home != "" {
+	env = mergeEnv(mergeEnv(env, c.Env), more)
+	hasHome := slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "HOME=") })
+	if c.Home != "" && !hasHome {
 		env = append(env, "HOME="+c.Home)
 	}
-	return mergeEnv(mergeEnv(env, c.Env), more)
+	return env
 }
 
 // mergeEnv lets the variables of over replace those of under, in place.

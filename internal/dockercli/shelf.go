@@ -21,6 +21,7 @@ type shelf struct{ dir string }
 var (
 	validName = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`)
 	validID   = pattern.New(`^[0-9a-f]{1,64}$`)
+	validHost = pattern.New(`^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$`)
 )
 
 const (

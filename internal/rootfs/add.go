@@ -270,5 +270,8 @@ func (s *Store) sync() error {
 }
 
 func configOf(c *v1.ConfigFile) Config {
-	return Config{Env: c.Config.Env, User: c.Config.User, Workdir: c.Config.WorkingDir, Entrypoint: c.Config.Entrypoint, Cmd: c.Config.Cmd}
+	return Config{
+		Env: c.Config.Env, User: c.Config.User, Workdir: c.Config.WorkingDir, Entrypoint: c.Config.Entrypoint, Cmd: c.Config.Cmd,
+		StopSignal: c.Config.StopSignal, Labels: c.Config.Labels,
+	}
 }

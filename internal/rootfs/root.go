@@ -41,6 +41,9 @@ type Config struct {
 	Workdir    string   `json:"workdir,omitempty"`
 	Entrypoint []string `json:"entrypoint,omitempty"`
 	Cmd        []string `json:"cmd,omitempty"`
+	StopSignal string   `json:"stopSignal,omitempty"`
+
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // Identity is what the generated files of a root say about its sandbox. Roots

@@ -1,6 +1,9 @@
 package sandbox
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // Spec describes one sandbox completely. It is made by package plan from the
 // configuration, the session and facts about the host; a runtime adds nothing
@@ -15,6 +18,7 @@ type Spec struct {
 	MountsHash string // of Mounts alone: a hot sandbox with other mounts is refused, not reused
 
 	Image        string
+	Hostname     string // "" is Name
 	Workdir      string
 	User         string // "uid:gid", or "" for the image's user
 	Env          map[string]string
@@ -34,6 +38,9 @@ type Spec struct {
 	GPUs            string
 	Limits          Limits
 }
+
+// Host is what the sandbox is called inside.
+func (s *Spec) Host() string { return cmp.Or(s.Hostname, s.Name) }
 
 // Sources are the directories of the host that are mounted: those a sandbox is
 // for, and what was bound besides.

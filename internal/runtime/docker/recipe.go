@@ -83,13 +83,13 @@ func (r *recipe) config() *container.Config {
 	}
 }
 
-// hostname is the sandbox's name; one that joins another container's network
+// hostname is what the sandbox is called; one that joins another container's network
 // has that container's.
 func (r *recipe) hostname() string {
 	if strings.HasPrefix(r.spec.Network, containerNetwork) {
 		return ""
 	}
-	return r.spec.Name
+	return r.spec.Host()
 }
 
 func envList(env map[string]string) []string {

@@ -45,7 +45,7 @@ func (i *Instance) draw(guest string, groups []bound) (_ *draft, err error) {
 		return nil, err
 	}
 	d := &draft{spec: spec, Blueprint: walls.Blueprint{
-		Hostname: spec.Name, UID: user.uid, GID: user.gid, Become: privileged(),
+		Hostname: spec.Host(), UID: user.uid, GID: user.gid, Become: privileged(),
 		ReadOnly: spec.ReadOnlyRoot, Workdir: cmp.Or(spec.Workdir, "/"),
 		Socket: wireTarget + "/" + socketName,
 		Argv: append([]string{guestTarget, "init", "--socket", wireTarget + "/" + socketName, "--listener", strconv.Itoa(walls.Listener)},

@@ -90,13 +90,13 @@ func (d *draft) bindGroups(groups []bound) error {
 // names are the files that say what the machine is called.
 func names(spec *sandbox.Spec) []walls.Mount {
 	var hosts strings.Builder
-	fmt.Fprintf(&hosts, "127.0.0.1\tlocalhost %s\n::1\tlocalhost ip6-localhost ip6-loopback\n", spec.Name)
+	fmt.Fprintf(&hosts, "127.0.0.1\tlocalhost %s\n::1\tlocalhost ip6-localhost ip6-loopback\n", spec.Host())
 	for _, extra := range spec.ExtraHosts {
 		name, address, _ := strings.Cut(extra, ":")
 		fmt.Fprintf(&hosts, "%s\t%s\n", address, name)
 	}
 	return []walls.Mount{
-		{Kind: walls.File, Target: "/etc/hostname", Text: spec.Name + "\n", Mode: 0o644},
+		{Kind: walls.File, Target: "/etc/hostname", Text: spec.Host() + "\n", Mode: 0o644},
 		{Kind: walls.File, Target: "/etc/hosts", Text: hosts.String(), Mode: 0o644},
 	}
 }
