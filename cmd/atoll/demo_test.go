@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -17,7 +18,7 @@ func demo(t *testing.T, env ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), demoPatience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "../../scripts/demo.sh")
+	cmd := exec.CommandContext(ctx, "bash", cmp.Or(os.Getenv(demoVariable), demoScript))
 	cmd.Env = append(append(os.Environ(), "ATOLL_BIN="+t.TempDir()), env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -19,8 +19,12 @@ const (
 	// groupsVariable, when set, tells a process that was started as root to enter
 	// these control groups and go on as someone.
 	groupsVariable = "ATOLL_TEST_GROUPS"
-	// scriptsVariable says where scripts are that someone can read.
+	// scriptsVariable says where scripts are that someone can read, and
+	// demoVariable where the demo is.
 	scriptsVariable = "ATOLL_TEST_SCRIPTS"
+	demoVariable    = "ATOLL_TEST_DEMO"
+
+	demoScript = "../../scripts/demo.sh"
 )
 
 // becomeSomeone executes this program again, in other groups and as someone.
@@ -39,6 +43,15 @@ func becomeSomeone(groups []string) error {
 // The scripts that need no engine need no root either: an ordinary user to whom
 // control groups were delegated runs all of them.
 func TestLinuxScriptAsUser(t *testing.T) {
+	asSomeone(t, "TestLinuxScript", delegate(t, "pids", "memory", "cpu"))
+}
+
+// What `make run` shows needs neither an engine, nor root, nor a control group.
+func TestDemoAsUser(t *testing.T) { asSomeone(t, "TestDemo", nil) }
+
+// asSomeone runs one test of this package as an ordinary user.
+func asSomeone(t *testing.T, name string, groups []string) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "u") //nolint:usetesting // short, for sockets, and another user's
 	if err != nil {
 		t.Fatal(err)
@@ -48,15 +61,20 @@ func TestLinuxScriptAsUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self := filepath.Join(dir, "atoll.test")
-	if err := errors.Join(os.WriteFile(self, program, 0o755), os.CopyFS(filepath.Join(dir, "scripts"), os.DirFS(engineScripts)), giveAway(dir)); err != nil {
+	demo, err := os.ReadFile(demoScript)
+	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestLinuxScript$", "-test.v", "-test.parallel=2")
+	self, copied := filepath.Join(dir, "atoll.test"), filepath.Join(dir, "demo.sh")
+	if err := errors.Join(os.WriteFile(self, program, 0o755), os.WriteFile(copied, demo, 0o600),
+		os.CopyFS(filepath.Join(dir, "scripts"), os.DirFS(engineScripts)), giveAway(dir)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+name+"$", "-test.v", "-test.parallel=2")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, scriptsVariable+"="+filepath.Join(dir, "scripts"),
-		groupsVariable+"="+strings.Join(delegate(t, "pids", "memory", "cpu"), " "))
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestLinuxScript ") {
+	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, scriptsVariable+"="+filepath.Join(dir, "scripts"), demoVariable+"="+copied,
+		groupsVariable+"="+strings.Join(groups, " "))
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+name+" ") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

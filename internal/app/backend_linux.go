@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/guestbin"
 	"github.com/atoll-run/atoll/internal/plan"
@@ -78,22 +80,55 @@ func (s *Settings) withLinux() *Settings {
 	return s
 }
 
-// linuxObstacle is why a plan cannot be carried out without an engine; "" if it
-// can.
+// linuxObstacle is all that keeps a plan from being carried out without an
+// engine; "" if nothing does.
 func (s *Settings) linuxObstacle(ctx context.Context, p *plan.Plan) string {
+	var obstacles []string
+	for _, gap := range s.linuxGaps(ctx, p) {
+		obstacles = append(obstacles, gap.Field+": "+gap.Reason)
+	}
+	return strings.Join(obstacles, "; ")
+}
+
+// linuxGaps is what a plan asks for and this machine cannot enforce without an
+// engine, each once.
+func (s *Settings) linuxGaps(ctx context.Context, p *plan.Plan) (gaps []sandbox.Gap) {
 	rt, err := s.linux()
 	if err != nil {
-		return err.Error()
+		return []sandbox.Gap{{Field: "backend", Reason: err.Error(), Remedy: advice.Of(err)}}
 	}
-	if !showsHost(p.Agent) && s.imported(ctx, p.Spec.Image) == nil {
-		return "image " + p.Spec.Image + " is not imported (atoll images import)"
+	if image := p.Spec.Image; !showsHost(p.Agent) && s.imported(ctx, image) == nil {
+		gaps = append(gaps, sandbox.Gap{Field: "docker.image", Reason: image + " is not imported", Remedy: "atoll images pull " + image + ", or atoll images import FILE"})
 	}
 	for _, spec := range specs(p) {
-		if gaps := rt.Check(ctx, spec); len(gaps) > 0 {
-			return gaps[0].Field + ": " + gaps[0].Reason
+		for _, gap := range rt.Check(ctx, spec) {
+			if !slices.Contains(gaps, gap) {
+				gaps = append(gaps, gap)
+			}
 		}
 	}
-	return ""
+	return gaps
+}
+
+// Unavailable is what a plan asks for and cannot have, with the remedies, if it
+// is to be made without an engine, or cannot be made at all. An engine is not
+// asked.
+func (s *Settings) Unavailable(ctx context.Context, p *plan.Plan, backend Backend) []sandbox.Gap {
+	if backend.Effective != backendLinux && backend.Effective != "" {
+		return nil
+	}
+	return s.linuxGaps(ctx, p)
+}
+
+// RootID is what the root of a plan's sandboxes is made of at present, if they
+// are made without an engine: the host's fingerprint or an image's digest. It is
+// part of the configuration's hash.
+func (s *Settings) RootID(ctx context.Context, p *plan.Plan, backend Backend) string {
+	if backend.Effective != backendLinux {
+		return ""
+	}
+	_, id, _ := s.rootOf(ctx, p) // what is not here has none
+	return id
 }
 
 // showsHost reports whether the linux backend would show the host's own

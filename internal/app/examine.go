@@ -1,10 +1,8 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 
@@ -49,7 +47,7 @@ func dubious(name, detail, fix string) Check { return Check{name, CheckWarning, 
 func (a *App) Examine(ctx context.Context) []Check {
 	var checks []Check
 	for _, examine := range []func(context.Context) []Check{
-		a.examineConfig, a.examineState, a.examineGuest, a.examineKernel, a.examineWalls, a.examineEngine, a.examineAgents,
+		a.examineConfig, a.examineState, a.examineGuest, a.examineWalls, a.examineLimits, a.examineEngine, a.examineAgents,
 	} {
 		checks = append(checks, examine(ctx)...)
 	}
@@ -83,52 +81,12 @@ func (a *App) examineGuest(context.Context) []Check {
 	return []Check{good("guest", "embedded for %s", runtime.GOARCH)}
 }
 
-// examineKernel reports what the host's kernel gives every runtime.
-func (a *App) examineKernel(context.Context) []Check {
-	return []Check{cgroupCheck(), seccompCheck(), namespaceCheck(), landlockCheck()}
-}
-
-func cgroupCheck() Check {
-	controllers, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
-	if err == nil && len(bytes.TrimSpace(controllers)) > 0 {
-		return good("cgroups", "version 2: %s", bytes.TrimSpace(controllers))
-	}
-	if entries, err := os.ReadDir("/sys/fs/cgroup/memory"); err == nil && len(entries) > 0 {
-		return good("cgroups", "version 1")
-	}
-	return dubious("cgroups", "no memory controller found: limits may not be enforceable", "boot with cgroup_enable=memory, or systemd.unified_cgroup_hierarchy=1")
-}
-
-func seccompCheck() Check {
-	status, _ := os.ReadFile("/proc/self/status")
-	if !bytes.Contains(status, []byte("Seccomp:")) {
-		return Check{"seccomp", CheckFailed, "the kernel has no system-call filters", "use a kernel with CONFIG_SECCOMP_FILTER"}
-	}
-	return good("seccomp", "the kernel filters system calls")
-}
-
-// namespaceCheck looks for settings that keep users from making sandboxes
-// without an engine.
-func namespaceCheck() Check {
-	if found := linux.Restriction(); found.Name != "" {
-		return dubious("user namespaces", found.Name+" forbids them: sandboxes need an engine", found.Hint())
-	}
-	return good("user namespaces", "allowed")
-}
-
 // HostFix is the setting of this machine that keeps this user from making
 // sandboxes without an engine, and what root does about it, as a script; "" if
 // there is none.
 func HostFix(program string) (what, script string) {
 	found := linux.Restriction()
 	return found.Name, found.Fix(program)
-}
-
-func landlockCheck() Check {
-	if version := linux.LandlockVersion(); version > 0 {
-		return good("landlock", "version %d", version)
-	}
-	return dubious("landlock", "the kernel has none: sandboxes without an engine have one fence less", "boot with lsm=landlock,… or use a kernel with CONFIG_SECURITY_LANDLOCK")
 }
 
 // examineEngine asks the chosen machinery whether it could make the default

@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"strings"
 
+	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/verify"
 )
 
@@ -12,7 +14,28 @@ func (a *App) examineWalls(context.Context) []Check {
 	var checks []Check
 	for _, c := range verify.Kernel() {
 		status := map[verify.Status]CheckStatus{verify.OK: CheckOK, verify.Note: CheckWarning, verify.Gap: CheckFailed}[c.Status]
-		checks = append(checks, Check{Name: "ring " + c.Ring, Status: status, Detail: c.Found})
+		checks = append(checks, Check{Name: "ring " + c.Ring, Status: status, Detail: c.Found, Fix: c.Remedy})
 	}
 	return checks
+}
+
+// examineLimits says whether this user could have limits without an engine: not
+// everybody who may make a sandbox may make control groups.
+func (a *App) examineLimits(ctx context.Context) []Check {
+	rt, err := a.linux()
+	if err != nil {
+		return nil // examineEngine says why
+	}
+	asked := sandbox.Limits{Pids: 64, Memory: 64 << 20, CPUs: 0.5}
+	var refused []string
+	remedy := ""
+	for _, gap := range rt.Check(ctx, &sandbox.Spec{Network: "none", Limits: asked}) {
+		if gap.Field != "backend" {
+			refused, remedy = append(refused, strings.TrimPrefix(gap.Field, "docker.")), gap.Remedy
+		}
+	}
+	if len(refused) > 0 {
+		return []Check{dubious("limits", "without an engine these are refused to you: "+strings.Join(refused, ", "), remedy)}
+	}
+	return []Check{good("limits", "pidsLimit, memory and cpus can be enforced without an engine")}
 }

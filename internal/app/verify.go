@@ -17,6 +17,8 @@ type Verified struct {
 	Backend string         `json:"backend"`
 	OK      bool           `json:"ok"`
 	Checks  []verify.Check `json:"checks"`
+	// Hint is what to do about gaps, "" if there are none.
+	Hint string `json:"hint,omitempty"`
 }
 
 // Verify probes the sandboxes of a session, making them if needed.
@@ -71,7 +73,11 @@ func (a *App) verifyAll(ctx context.Context, handles []*sandbox.Handle, specs []
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Verified{Sandbox: h.Name, Backend: specs[i].Backend, OK: verify.Holds(checks), Checks: checks})
+		v := Verified{Sandbox: h.Name, Backend: specs[i].Backend, OK: verify.Holds(checks), Checks: checks}
+		if !v.OK {
+			v.Hint = sandbox.RecreateCommand(specs[i]) + " makes it anew; if a gap stays, `atoll doctor` says what this machine lacks"
+		}
+		all = append(all, v)
 	}
 	return all, nil
 }

@@ -66,6 +66,8 @@ func runExplain(ctx context.Context, e *env, o explainOptions) error {
 		return e.configError(err, o.asJSON)
 	}
 	x := newExplanation(settings, p, backend)
+	x.Sandbox.RootID = settings.RootID(ctx, p, backend)
+	x.Sandbox.Unavailable = orEmpty(settings.Unavailable(ctx, p, backend))
 	if o.tool != "" {
 		x.Tool = explainTool(p, o.tool)
 	}
@@ -92,23 +94,28 @@ type explanation struct {
 }
 
 type explainedSandbox struct {
-	Mode               config.Mode       `json:"mode"`
-	Scope              config.Scope      `json:"scope"`
-	ScopeKey           string            `json:"scopeKey"`
-	Backend            app.Backend       `json:"backend"`
-	WorkspaceAccess    config.Access     `json:"workspaceAccess"`
-	WorkspaceRoot      string            `json:"workspaceRoot"`
-	SessionIsSandboxed bool              `json:"sessionIsSandboxed"`
-	Reason             string            `json:"reason"`
-	ContainerName      string            `json:"containerName"`
-	Image              string            `json:"image"`
-	ConfigHash         string            `json:"configHash"`
-	Mounts             []sandbox.Mount   `json:"mounts"`
-	Env                explainedEnv      `json:"env"`
-	Tools              policy.ToolPolicy `json:"tools"`
-	Docker             config.Docker     `json:"docker"`
-	Browser            config.Browser    `json:"browser"`
-	Prune              config.Prune      `json:"prune"`
+	Mode               config.Mode   `json:"mode"`
+	Scope              config.Scope  `json:"scope"`
+	ScopeKey           string        `json:"scopeKey"`
+	Backend            app.Backend   `json:"backend"`
+	WorkspaceAccess    config.Access `json:"workspaceAccess"`
+	WorkspaceRoot      string        `json:"workspaceRoot"`
+	SessionIsSandboxed bool          `json:"sessionIsSandboxed"`
+	Reason             string        `json:"reason"`
+	ContainerName      string        `json:"containerName"`
+	Image              string        `json:"image"`
+	// RootID is the fingerprint of the host's programs, or the image's digest,
+	// where no engine knows it.
+	RootID string `json:"rootId,omitempty"`
+	// Unavailable is what is asked for and cannot be enforced here.
+	Unavailable []sandbox.Gap     `json:"unavailable"`
+	ConfigHash  string            `json:"configHash"`
+	Mounts      []sandbox.Mount   `json:"mounts"`
+	Env         explainedEnv      `json:"env"`
+	Tools       policy.ToolPolicy `json:"tools"`
+	Docker      config.Docker     `json:"docker"`
+	Browser     config.Browser    `json:"browser"`
+	Prune       config.Prune      `json:"prune"`
 	// Networked is the second sandbox of a network pair.
 	Networked *networkedHalf `json:"networked,omitzero"`
 	// Drift is how the private copy differs from what it was made from.

@@ -53,9 +53,20 @@ func (pg *page) who(s *app.Settings) {
 	pg.fact("config hash", box.ConfigHash[:12]+"…", "")
 	if box.Backend.Effective == "" {
 		pg.painted("backend", "none: "+box.Backend.Reason, "sandbox.backend", pg.style.alarm)
-		return
+	} else {
+		pg.fact("backend", box.Backend.Effective+": "+box.Backend.Reason, "sandbox.backend")
 	}
-	pg.fact("backend", box.Backend.Effective+": "+box.Backend.Reason, "sandbox.backend")
+	pg.unavailable()
+}
+
+// unavailable names all that stands in the way of making the sandbox.
+func (pg *page) unavailable() {
+	for _, gap := range pg.x.Sandbox.Unavailable {
+		pg.painted("unavailable", printable(gap.Field+": "+gap.Reason), "", pg.style.alarm)
+		if gap.Remedy != "" {
+			pg.note("to do: " + printable(gap.Remedy))
+		}
+	}
 }
 
 func scopeText(s config.Scope) string {
@@ -77,10 +88,20 @@ func rootText(image string) string {
 	return image
 }
 
+// shortRoot is the beginning of what a root is made of, without its kind.
+func shortRoot(id string) string {
+	const enough = 12
+	_, digest, _ := strings.Cut(id, ":")
+	return digest[:min(len(digest), enough)] + "…"
+}
+
 func (pg *page) walls() {
 	d := pg.x.Sandbox.Docker
 	pg.title("Walls")
 	pg.fact("image", rootText(pg.x.Sandbox.Image), "sandbox.docker.image")
+	if id := pg.x.Sandbox.RootID; id != "" {
+		pg.fact("fingerprint", shortRoot(id)+", part of the config hash", "")
+	}
 	pg.network(d.Network)
 	pg.fact("user", d.User, "sandbox.docker.user")
 	root := "writable"

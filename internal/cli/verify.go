@@ -23,12 +23,16 @@ func newVerifyCommand(e *env) *cobra.Command {
 		Long: `Try the walls of a sandbox from inside, and compare with what the policy promises.
 
 A probe runs in the live sandbox like any other command there: it looks at
-privileges, refused system calls, namespaces, files, mounts, network, processes,
-limits, devices and the guest. It changes nothing and sends nothing. Limits are
-also read from outside, where this host can.
+privileges, refused system calls, namespaces, files, mounts, network, metadata
+address, DNS, processes, limits, devices, sockets and the guest. It changes
+nothing and sends nothing. Privileges, namespaces and limits are also looked at
+from outside, where this host can. No answer, or half of one, is an error.
 
 Without NAME the session's sandboxes are made if needed; NAME is a sandbox that
 runs, as list shows it. The exit code is 1 if any promise is not kept.`,
+		Example: `  atoll sandbox verify
+  atoll sandbox verify --agent work --json
+  atoll sandbox verify openclaw-sbx-agent-main-f331f052`,
 		Args: atMostOne("sandbox"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd); err != nil {
@@ -99,4 +103,5 @@ func (e *env) printVerified(v app.Verified) {
 		return
 	}
 	fmt.Fprintln(e.Out, s.alarm(fmt.Sprintf("%d of %d promises do not hold", gaps, len(v.Checks)))+" in "+s.bold(printable(v.Sandbox))+" ("+v.Backend+").")
+	fmt.Fprintln(e.Out, "hint: "+v.Hint)
 }

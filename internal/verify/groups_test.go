@@ -1,8 +1,6 @@
 package verify
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,16 +29,7 @@ func TestGroupLimits(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			root := t.TempDir()
-			for name, text := range c.files {
-				path := filepath.Join(root, name)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
+			root := writeTree(t, c.files)
 			if diff := cmp.Diff(c.want, parseGroups(root, c.groups).limits()); diff != "" {
 				t.Error(diff)
 			}

@@ -18,13 +18,13 @@ func judgeLimits(e *Evidence) []Check {
 	seen := e.Outside.Limits
 	pids, memory, cpus := cmp.Or(seen.Pids, inside.Pids), cmp.Or(seen.Memory, inside.Memory), cmp.Or(seen.CPUs, inside.CPUs)
 	checks := []Check{
-		judgeLimit(ring, "processes", float64(asked.Pids), float64(pids), pids > 0 && pids <= asked.Pids+pidsReserve),
-		judgeLimit(ring, "memory", float64(asked.Memory), float64(memory), memory > 0 && memory <= asked.Memory),
-		judgeLimit(ring, "processors", asked.CPUs, cpus, cpus > 0 && math.Abs(cpus-asked.CPUs) < 0.01),
+		judgeLimit(ring, "processes", plainly, float64(asked.Pids), float64(pids), pids > 0 && pids <= asked.Pids+pidsReserve),
+		judgeLimit(ring, "memory", inBytes, float64(asked.Memory), float64(memory), memory > 0 && memory <= asked.Memory),
+		judgeLimit(ring, "processors", plainly, asked.CPUs, cpus, cpus > 0 && math.Abs(cpus-asked.CPUs) < 0.01),
 	}
 	if total := asked.MemorySwap; total > 0 {
 		found := cmp.Or(seen.Swap, inside.Swap)
-		checks = append(checks, judgeLimit(ring, "memory and swap", float64(total), float64(found), found > 0 && found <= total))
+		checks = append(checks, judgeLimit(ring, "memory and swap", inBytes, float64(total), float64(found), found > 0 && found <= total))
 	}
 	checks = append(checks, judgeDisks(ring, e)...)
 	for _, u := range asked.Ulimits {
@@ -43,34 +43,50 @@ func judgeDisks(ring string, e *Evidence) []Check {
 	var checks []Check
 	for _, limit := range []struct {
 		name         string
+		spell        spelling
 		asked, found int64
 	}{
-		{"read a second", asked.ReadBps, inside.ReadBps}, {"written a second", asked.WriteBps, inside.WriteBps},
-		{"reads a second", asked.ReadIOps, inside.ReadIOps}, {"writes a second", asked.WriteIOps, inside.WriteIOps},
-		{"size of the root", storage.Size, inside.Root}, {"files of the root", storage.Inodes, inside.Inodes},
+		{"read a second", inBytes, asked.ReadBps, inside.ReadBps}, {"written a second", inBytes, asked.WriteBps, inside.WriteBps},
+		{"reads a second", plainly, asked.ReadIOps, inside.ReadIOps}, {"writes a second", plainly, asked.WriteIOps, inside.WriteIOps},
+		{"size of the root", inBytes, storage.Size, inside.Root}, {"files of the root", plainly, storage.Inodes, inside.Inodes},
 	} {
 		if limit.asked > 0 {
-			checks = append(checks, judgeLimit(ring, limit.name, float64(limit.asked), float64(limit.found), limit.found > 0 && limit.found <= limit.asked))
+			checks = append(checks, judgeLimit(ring, limit.name, limit.spell, float64(limit.asked), float64(limit.found), limit.found > 0 && limit.found <= limit.asked))
 		}
 	}
 	return checks
 }
 
-func judgeLimit(ring, name string, asked, found float64, holds bool) Check {
+func judgeLimit(ring, name string, spell spelling, asked, found float64, holds bool) Check {
 	if asked == 0 {
-		return note(ring, name, "no limit asked", amount(found))
+		return note(ring, name, "no limit asked", amount(spell, found))
 	}
-	return compare(ring, name, holds, amount(asked), amount(found))
+	return compare(ring, name, holds, amount(spell, asked), amount(spell, found))
 }
 
-func amount(n float64) string {
+func amount(spell spelling, n float64) string {
 	switch {
 	case n < 0:
 		return "no limit"
 	case n == 0:
-		return "not to be seen"
+		return "none to be seen"
 	}
-	return fmt.Sprintf("%.12g", n)
+	return spell(n)
+}
+
+// spelling writes a number for people.
+type spelling func(float64) string
+
+func plainly(n float64) string { return fmt.Sprintf("%.12g", n) }
+
+// inBytes uses the largest unit that the number is a multiple of.
+func inBytes(n float64) string {
+	const step = 1024
+	unit, units := "bytes", []string{"KiB", "MiB", "GiB", "TiB"}
+	for i := 0; i < len(units) && n >= step && math.Mod(n, step) == 0; i++ {
+		n, unit = n/step, units[i]
+	}
+	return plainly(n) + " " + unit
 }
 
 func judgeUlimit(ring string, asked sandbox.Ulimit, found map[string]findings.Ulimit) Check {

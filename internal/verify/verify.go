@@ -37,6 +37,7 @@ type Check struct {
 	Status   Status `json:"status"`
 	Promised string `json:"promised"`
 	Found    string `json:"found"`
+	Remedy   string `json:"remedy,omitempty"`
 }
 
 // Evidence is all that is known of one sandbox.

@@ -22,8 +22,9 @@ func self() findings.Process {
 		p.Capabilities[set] = status[set]
 	}
 	p.Seccomp, _ = strconv.Atoi(status["Seccomp"])
+	const byItsUser = 1 // 2 is by root alone
 	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
-	p.Dumpable = err != nil || dumpable != 0
+	p.Dumpable = err != nil || dumpable == byItsUser
 	return p
 }
 

@@ -49,6 +49,7 @@ var cases = []testCase{
 		a.wantAlive(victim)
 		c.alive()
 	}},
+	{"a probe that is killed", killedProbe},
 	{"abstract sockets of the host", func(a *arena) {
 		name := a.canarySocket()
 		a.start().refused("abstract-socket", name)

@@ -1,8 +1,12 @@
 package escapetest
 
 import (
+	"context"
+	"io"
 	"slices"
+	"time"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/verify"
 )
@@ -91,4 +95,30 @@ func checkBrokenPromises(a *arena) {
 			a.t.Errorf("%s is not among the gaps: %q", gap, got)
 		}
 	}
+}
+
+// killedProbe has everything beside an attacker end at once, the probe too. No
+// answer is then given in its place.
+func killedProbe(a *arena) {
+	c := a.start()
+	ctx, stop := context.WithCancel(a.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = c.machine.Exec(ctx, &machine.Command{Argv: []string{program, "end-others"}, Dir: workdir, Stdout: io.Discard, Stderr: io.Discard, EndTree: true})
+	}()
+	for deadline := time.Now().Add(patience); ; { // until the attacker runs
+		checks, err := verify.Sandbox(ctx, c.machine, c.spec, guestPath, c.processOf())
+		if err != nil {
+			a.t.Log(err)
+			break
+		}
+		if !verify.Holds(checks) || time.Now().After(deadline) {
+			a.t.Errorf("a probe that was killed gave an answer: %v", checks)
+			break
+		}
+	}
+	stop()
+	<-done
+	c.alive()
 }

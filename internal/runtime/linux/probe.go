@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -104,15 +102,6 @@ func forbidden(err error) error {
 		return advice.With(fmt.Errorf("user namespaces: %w: %w", sandbox.ErrUnsupported, err), Restriction().Hint())
 	}
 	return err
-}
-
-// LandlockVersion is that of the kernel, 0 if it has none.
-func LandlockVersion() int {
-	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
-		return 0
-	}
-	return int(version)
 }
 
 func selinuxEnabled() bool {

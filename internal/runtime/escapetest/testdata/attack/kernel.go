@@ -217,6 +217,13 @@ func endGuest(_ *attempts, _ []string) {
 	_ = unix.Kill(-1, unix.SIGKILL)
 }
 
+// endOthers ends every process beside itself, over and over, until it is ended.
+func endOthers(_ *attempts, _ []string) {
+	for {
+		_ = unix.Kill(-1, unix.SIGKILL)
+	}
+}
+
 func kernelLog(a *attempts, _ []string) {
 	const readAll, size = 3, 10
 	_, err := unix.Klogctl(size, nil)

@@ -68,7 +68,7 @@ func orNil(errno syscall.Errno) error {
 
 var attacks = map[string]func(*attempts, []string){
 	"mounts": mounts, "namespaces": namespaces, "keyrings": keyrings, "kernel-programs": kernelPrograms, "io-uring": ioUring,
-	"trace": trace, "guest-memory": guestMemory, "guest-helper": guestHelper, "connect": connect, "signal": signal, "end-guest": endGuest, "abstract-socket": abstractSocket, "socket-families": socketFamilies,
+	"trace": trace, "guest-memory": guestMemory, "guest-helper": guestHelper, "connect": connect, "signal": signal, "end-guest": endGuest, "end-others": endOthers, "abstract-socket": abstractSocket, "socket-families": socketFamilies,
 	"read-host-file": readHostFile, "proc-sys": procSys, "core-pattern": corePattern, "sysrq": sysrq, "cgroup": cgroup, "devices": devices,
 	"file-handle": fileHandle, "kernel-log": kernelLog, "clock": clock, "exe-overwrite": exeOverwrite, "descriptors": descriptors,
 	"masked-paths": maskedPaths, "replace-devices": replaceDevices, "hard-link": hardLink, "replace-socket": replaceSocket, "privileges": privileges,
