@@ -37,19 +37,21 @@ func (h host) read(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// enough is a check of something that no sandbox can do without.
-func enough(ring, name string, holds bool, found, missing, remedy string) Check {
-	c := compare(ring, name, holds, found, yesNo(holds, found, missing))
+// trait is something about a host, in words for both outcomes.
+type trait struct{ ring, name, found, missing, remedy string }
+
+// needed is a trait that no sandbox can do without.
+func (t trait) needed(holds bool) Check {
+	c := compare(t.ring, t.name, holds, t.found, yesNo(holds, t.found, t.missing))
 	if !holds {
-		c.Remedy = remedy
+		c.Remedy = t.remedy
 	}
 	return c
 }
 
-// better is a check of something that a sandbox is weaker without, or that only
-// some need.
-func better(ring, name string, holds bool, found, missing, remedy string) Check {
-	c := enough(ring, name, holds, found, missing, remedy)
+// wanted is a trait that a sandbox is weaker without, or that only some need.
+func (t trait) wanted(holds bool) Check {
+	c := t.needed(holds)
 	if !holds {
 		c.Status = Note
 	}
@@ -57,21 +59,27 @@ func better(ring, name string, holds bool, found, missing, remedy string) Check 
 }
 
 func (h host) user() Check {
-	return enough("user", "mapping", h.has("/proc/self/uid_map") && h.has("/proc/self/setgroups"), "users inside can be mapped to others outside",
-		"users inside cannot be mapped", "use a kernel with CONFIG_USER_NS")
+	return trait{"user", "mapping",
+		"users inside can be mapped to others outside",
+		"users inside cannot be mapped",
+		"use a kernel with CONFIG_USER_NS"}.needed(h.has("/proc/self/uid_map") && h.has("/proc/self/setgroups"))
 }
 
 func (h host) privileges() Check {
 	status := h.read("/proc/self/status")
-	return enough("privileges", "to be given up", strings.Contains(status, "NoNewPrivs:") && strings.Contains(status, "CapAmb:"),
-		"capabilities and new privileges can be given up", "not every privilege can be given up", "use Linux 4.10 or newer")
+	return trait{"privileges", "to be given up",
+		"capabilities and new privileges can be given up",
+		"not every privilege can be given up",
+		"use Linux 4.10 or newer"}.needed(strings.Contains(status, "NoNewPrivs:") && strings.Contains(status, "CapAmb:"))
 }
 
 // calls asks for the answers that the filter gives.
 func (h host) calls() Check {
 	actions := strings.Fields(h.read("/proc/sys/kernel/seccomp/actions_avail"))
-	return enough("system calls", "filter", slices.Contains(actions, "errno") && slices.Contains(actions, "kill_process"),
-		"the kernel filters them", "the kernel does not filter them", "use a kernel with CONFIG_SECCOMP_FILTER, 4.14 or newer")
+	return trait{"system calls", "filter",
+		"the kernel filters them",
+		"the kernel does not filter them",
+		"use a kernel with CONFIG_SECCOMP_FILTER, 4.14 or newer"}.needed(slices.Contains(actions, "errno") && slices.Contains(actions, "kill_process"))
 }
 
 func (h host) namespaces() Check {
@@ -81,7 +89,10 @@ func (h host) namespaces() Check {
 			missing = append(missing, kind)
 		}
 	}
-	return enough("namespaces", "namespaces", len(missing) == 0, "all kinds are there", "missing: "+listed(missing), "use a kernel with CONFIG_NAMESPACES and all kinds below it")
+	return trait{"namespaces", "namespaces",
+		"all kinds are there",
+		"missing: " + listed(missing),
+		"use a kernel with CONFIG_NAMESPACES and all kinds below it"}.needed(len(missing) == 0)
 }
 
 // unprivileged looks for what keeps ordinary users from making namespaces.
@@ -95,30 +106,43 @@ func (h host) unprivileged() Check {
 			obstacles = append(obstacles, strings.ReplaceAll(setting.name, "/", ".")+"="+value)
 		}
 	}
-	return better("namespaces", "without root", len(obstacles) == 0, "users without privileges may make them",
-		"users without privileges may not make them: "+listed(obstacles), "atoll doctor --fix, or use an engine")
+	return trait{"namespaces", "without root",
+		"users without privileges may make them",
+		"users without privileges may not make them: " + listed(obstacles),
+		"atoll doctor --fix, or use an engine"}.wanted(len(obstacles) == 0)
 }
 
 // overlay asks for what lays layers of images over each other. A module may be
 // loaded when it is first needed.
 func (h host) overlay() Check {
 	known := strings.Contains(h.read("/proc/filesystems"), "\toverlay") || h.has("/sys/module/overlay")
-	return better("files", "layers", known, "layers can be laid over each other", "overlay is not loaded: sandboxes need an engine", "modprobe overlay, or use a kernel with CONFIG_OVERLAY_FS")
+	return trait{"files", "layers",
+		"layers can be laid over each other",
+		"overlay is not loaded: sandboxes need an engine",
+		"modprobe overlay, or use a kernel with CONFIG_OVERLAY_FS"}.wanted(known)
 }
 
 func (h host) network() Check {
-	return enough("network", "apart", h.has("/proc/self/ns/net"), "a network of its own, with nothing but loopback, is possible", "no network can be kept apart", "use a kernel with CONFIG_NET_NS")
+	return trait{"network", "apart",
+		"a network of its own, with nothing but loopback, is possible",
+		"no network can be kept apart",
+		"use a kernel with CONFIG_NET_NS"}.needed(h.has("/proc/self/ns/net"))
 }
 
 func (h host) processes() Check {
-	return enough("processes", "apart", h.has("/proc/self/ns/pid"), "processes of the host can be kept out of sight", "processes cannot be kept apart", "use a kernel with CONFIG_PID_NS")
+	return trait{"processes", "apart",
+		"processes of the host can be kept out of sight",
+		"processes cannot be kept apart",
+		"use a kernel with CONFIG_PID_NS"}.needed(h.has("/proc/self/ns/pid"))
 }
 
 // guest looks at a setting that makes programs open to others that nobody may
 // read: the guest's own protection is such a file.
 func (h host) guest() Check {
-	return better("guest", "traceable", h.read("/proc/sys/fs/suid_dumpable") != "1", "programs that cannot be read cannot be traced either",
-		"fs.suid_dumpable=1: probes in a sandbox can be traced by what runs beside them", "sysctl -w fs.suid_dumpable=0")
+	return trait{"guest", "traceable",
+		"programs that cannot be read cannot be traced either",
+		"fs.suid_dumpable=1: probes in a sandbox can be traced by what runs beside them",
+		"sysctl -w fs.suid_dumpable=0"}.wanted(h.read("/proc/sys/fs/suid_dumpable") != "1")
 }
 
 // limits looks for the controllers, of either version.
@@ -131,8 +155,10 @@ func (h host) limits() Check {
 		}
 	}
 	version := yesNo(len(second) > 0, "version 2", "version 1")
-	return better("limits", "controllers", len(missing) == 0, "processors, memory and processes can be limited: control groups of "+version,
-		"missing: "+listed(missing)+"; limits of these are refused", "mount the control groups, and boot with cgroup_enable=memory where memory is missing")
+	return trait{"limits", "controllers",
+		"processors, memory and processes can be limited: control groups of " + version,
+		"missing: " + listed(missing) + "; limits of these are refused",
+		"mount the control groups, and boot with cgroup_enable=memory where memory is missing"}.wanted(len(missing) == 0)
 }
 
 // sockets warns of engines that take orders from every user of the host.
@@ -144,6 +170,8 @@ func (h host) sockets() Check {
 			open = append(open, fmt.Sprintf("%s (%v)", path, info.Mode().Perm()))
 		}
 	}
-	return better("devices", "engine sockets", len(open) == 0, "no engine's socket is open to every user",
-		"an engine takes orders from every user: "+listed(open), "chmod o-w the socket")
+	return trait{"devices", "engine sockets",
+		"no engine's socket is open to every user",
+		"an engine takes orders from every user: " + listed(open),
+		"chmod o-w the socket"}.wanted(len(open) == 0)
 }

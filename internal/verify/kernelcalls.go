@@ -12,8 +12,10 @@ import (
 // kernelFence asks for Landlock, the second fence around files.
 func kernelFence() Check {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	return better("files", "second fence", errno == 0, "a second fence: Landlock, version "+strconv.Itoa(int(version)),
-		"this kernel has no Landlock: the first fence stands alone", "boot with lsm=landlock,… or use a kernel with CONFIG_SECURITY_LANDLOCK")
+	return trait{"files", "second fence",
+		"a second fence: Landlock, version " + strconv.Itoa(int(version)),
+		"this kernel has no Landlock: the first fence stands alone",
+		"boot with lsm=landlock,… or use a kernel with CONFIG_SECURITY_LANDLOCK"}.wanted(errno == 0)
 }
 
 // kernelMounts asks for the two ways to notice that a path leads into another
@@ -33,13 +35,17 @@ func mountsNoticed(openat2, mountIDs bool) Check {
 	if !openat2 && mountIDs {
 		found += ", by its id: there is no openat2"
 	}
-	return better("mounts", "on the way", openat2 || mountIDs, found,
-		"this kernel has neither openat2 nor mount ids in statx: file tools do not notice a mount of the same file system below a workspace", "use Linux 5.8 or newer")
+	return trait{"mounts", "on the way",
+		found,
+		"this kernel has neither openat2 nor mount ids in statx: file tools do not notice a mount of the same file system below a workspace",
+		"use Linux 5.8 or newer"}.wanted(openat2 || mountIDs)
 }
 
 // kernelBinds asks for mounts by descriptor, which came with Linux 5.12.
 func kernelBinds() Check {
 	err := unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
-	return better("mounts", "by descriptor", !errors.Is(err, unix.ENOSYS), "directories are mounted by descriptor, from the very file that was judged",
-		"this kernel cannot mount by descriptor: sandboxes need an engine", "use Linux 5.12 or newer")
+	return trait{"mounts", "by descriptor",
+		"directories are mounted by descriptor, from the very file that was judged",
+		"this kernel cannot mount by descriptor: sandboxes need an engine",
+		"use Linux 5.12 or newer"}.wanted(!errors.Is(err, unix.ENOSYS))
 }

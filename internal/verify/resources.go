@@ -12,56 +12,65 @@ import (
 // pidsReserve is what runtimes may add to the limit of processes for the guest.
 const pidsReserve = 64
 
+const limitRing = "limits"
+
+// limit is one number that was asked for, and what was found.
+type limit struct {
+	name         string
+	spell        spelling
+	asked, found float64
+}
+
+// judge says that nothing was asked for, if so.
+func (l limit) judge(holds bool) Check {
+	if l.asked == 0 {
+		return note(limitRing, l.name, "no limit asked", amount(l.spell, l.found))
+	}
+	return compare(limitRing, l.name, holds, amount(l.spell, l.asked), amount(l.spell, l.found))
+}
+
+// judgeMost takes what was found for enough if there is no more of it.
+func (l limit) judgeMost() Check { return l.judge(l.found > 0 && l.found <= l.asked) }
+
 func judgeLimits(e *Evidence) []Check {
-	const ring = "limits"
-	asked, inside := e.Spec.Limits, e.Inside.Limits
-	seen := e.Outside.Limits
-	pids, memory, cpus := cmp.Or(seen.Pids, inside.Pids), cmp.Or(seen.Memory, inside.Memory), cmp.Or(seen.CPUs, inside.CPUs)
+	asked, inside, seen := e.Spec.Limits, e.Inside.Limits, e.Outside.Limits
+	pids, cpus := float64(cmp.Or(seen.Pids, inside.Pids)), cmp.Or(seen.CPUs, inside.CPUs)
 	checks := []Check{
-		judgeLimit(ring, "processes", plainly, float64(asked.Pids), float64(pids), pids > 0 && pids <= asked.Pids+pidsReserve),
-		judgeLimit(ring, "memory", inBytes, float64(asked.Memory), float64(memory), memory > 0 && memory <= asked.Memory),
-		judgeLimit(ring, "processors", plainly, asked.CPUs, cpus, cpus > 0 && math.Abs(cpus-asked.CPUs) < 0.01),
+		limit{"processes", plainly, float64(asked.Pids), pids}.judge(pids > 0 && pids <= float64(asked.Pids+pidsReserve)),
+		limit{"memory", inBytes, float64(asked.Memory), float64(cmp.Or(seen.Memory, inside.Memory))}.judgeMost(),
+		limit{"processors", plainly, asked.CPUs, cpus}.judge(cpus > 0 && math.Abs(cpus-asked.CPUs) < 0.01),
 	}
-	if total := asked.MemorySwap; total > 0 {
-		found := cmp.Or(seen.Swap, inside.Swap)
-		checks = append(checks, judgeLimit(ring, "memory and swap", inBytes, float64(total), float64(found), found > 0 && found <= total))
+	if asked.MemorySwap > 0 {
+		checks = append(checks, limit{"memory and swap", inBytes, float64(asked.MemorySwap), float64(cmp.Or(seen.Swap, inside.Swap))}.judgeMost())
 	}
-	checks = append(checks, judgeDisks(ring, e)...)
+	checks = append(checks, judgeDisks(e)...)
 	for _, u := range asked.Ulimits {
-		checks = append(checks, judgeUlimit(ring, u, inside.Resource))
+		checks = append(checks, judgeUlimit(u, inside.Resource))
 	}
 	return checks
 }
 
 // judgeDisks says nothing of what was not asked for: most sandboxes have none of
 // these limits.
-func judgeDisks(ring string, e *Evidence) []Check {
+func judgeDisks(e *Evidence) []Check {
 	asked, inside, storage := e.Spec.Limits.IO, e.Inside.Limits.Disks, e.Spec.Limits.Storage
 	if e.Spec.ReadOnlyRoot {
 		storage = sandbox.Storage{}
 	}
 	var checks []Check
-	for _, limit := range []struct {
-		name         string
-		spell        spelling
-		asked, found int64
-	}{
-		{"read a second", inBytes, asked.ReadBps, inside.ReadBps}, {"written a second", inBytes, asked.WriteBps, inside.WriteBps},
-		{"reads a second", plainly, asked.ReadIOps, inside.ReadIOps}, {"writes a second", plainly, asked.WriteIOps, inside.WriteIOps},
-		{"size of the root", inBytes, storage.Size, inside.Root}, {"files of the root", plainly, storage.Inodes, inside.Inodes},
+	for _, l := range []limit{
+		{"read a second", inBytes, float64(asked.ReadBps), float64(inside.ReadBps)},
+		{"written a second", inBytes, float64(asked.WriteBps), float64(inside.WriteBps)},
+		{"reads a second", plainly, float64(asked.ReadIOps), float64(inside.ReadIOps)},
+		{"writes a second", plainly, float64(asked.WriteIOps), float64(inside.WriteIOps)},
+		{"size of the root", inBytes, float64(storage.Size), float64(inside.Root)},
+		{"files of the root", plainly, float64(storage.Inodes), float64(inside.Inodes)},
 	} {
-		if limit.asked > 0 {
-			checks = append(checks, judgeLimit(ring, limit.name, limit.spell, float64(limit.asked), float64(limit.found), limit.found > 0 && limit.found <= limit.asked))
+		if l.asked > 0 {
+			checks = append(checks, l.judgeMost())
 		}
 	}
 	return checks
-}
-
-func judgeLimit(ring, name string, spell spelling, asked, found float64, holds bool) Check {
-	if asked == 0 {
-		return note(ring, name, "no limit asked", amount(spell, found))
-	}
-	return compare(ring, name, holds, amount(spell, asked), amount(spell, found))
 }
 
 func amount(spell spelling, n float64) string {
@@ -89,12 +98,12 @@ func inBytes(n float64) string {
 	return plainly(n) + " " + unit
 }
 
-func judgeUlimit(ring string, asked sandbox.Ulimit, found map[string]findings.Ulimit) Check {
+func judgeUlimit(asked sandbox.Ulimit, found map[string]findings.Ulimit) Check {
 	got, ok := found[asked.Name]
 	if ok && asked.Name == "nofile" {
 		got.Soft = asked.Soft // Go programs, as the probe is one, raise their own
 	}
-	return compare(ring, asked.Name, ok && got.Soft == asked.Soft && got.Hard == asked.Hard,
+	return compare(limitRing, asked.Name, ok && got.Soft == asked.Soft && got.Hard == asked.Hard,
 		fmt.Sprintf("%d, at most %d", asked.Soft, asked.Hard), fmt.Sprintf("%d, at most %d", got.Soft, got.Hard))
 }
 
