@@ -283,6 +283,9 @@ func (m *Manager) start(ctx context.Context, spec *Spec, inst Instance) error {
 	if err := inst.Start(ctx); err != nil {
 		return provision(spec, "start", err)
 	}
+	if spec.MountsHash == inst.Seen().Labels[LabelMountsHash] && isDetached(inst, spec) {
+		return provision(spec, "start", errors.Join(mountsExchanged(spec), inst.Kill(ctx)))
+	}
 	m.Checkpoint("started again")
 	return nil
 }

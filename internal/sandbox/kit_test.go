@@ -141,10 +141,12 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// faulty is a runtime whose sandboxes cannot be removed while a test says so.
+// faulty is a runtime whose sandboxes cannot be removed while a test says so, or
+// mount something else than was checked.
 type faulty struct {
 	sandbox.Runtime
-	removal error
+	removal   error
+	exchanged bool
 }
 
 type faultyInstance struct {
@@ -159,6 +161,8 @@ func (f *faulty) Open(ctx context.Context, name string) (sandbox.Instance, error
 	}
 	return &faultyInstance{inst, f}, nil
 }
+
+func (i *faultyInstance) Keeps([]sandbox.Mount) bool { return !i.runtime.exchanged }
 
 func (i *faultyInstance) Remove(ctx context.Context) error {
 	if i.runtime.removal != nil {

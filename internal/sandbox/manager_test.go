@@ -56,6 +56,26 @@ func TestWhatCouldNotBeRemovedIsReplacedByTheNextUse(t *testing.T) {
 	}
 }
 
+// A stopped sandbox that mounts something else when it is started again is ended
+// before anybody works in it.
+func TestMountsExchangedByAStart(t *testing.T) {
+	y := newYard(t)
+	m := y.manager()
+	y.ensure(m, y.spec("stopped")).Release()
+	if err := y.open("stopped").Stop(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	y.runtime.exchanged = true
+	if _, err := y.manager().Ensure(t.Context(), y.spec("stopped")); !errors.Is(err, sandbox.ErrDenied) {
+		t.Errorf("%v, want ErrDenied", err)
+	}
+	if state, err := y.open("stopped").State(t.Context()); err != nil || state == sandbox.StateRunning {
+		t.Errorf("it is %s, %v", state, err)
+	}
+	y.runtime.exchanged = false
+	works(t, y.ensure(y.manager(), y.spec("stopped")))
+}
+
 // The time of use is written at most once in half a minute, by whichever process
 // uses the sandbox, and also when a long use ends.
 func TestTimeOfUse(t *testing.T) {

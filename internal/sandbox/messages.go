@@ -46,6 +46,12 @@ func refused(spec *Spec, seen observation) error {
 	return advice.With(err, "finish what runs in it, then: "+RecreateCommand(spec))
 }
 
+// mountsExchanged is a start that mounted something else than was checked.
+func mountsExchanged(spec *Spec) error {
+	return advice.With(fmt.Errorf("a directory that it mounts was exchanged while it started: %w", ErrDenied),
+		"find out who can replace that path; if it was you: "+RecreateCommand(spec))
+}
+
 func nameTaken(spec *Spec, owner string) error {
 	return advice.With(fmt.Errorf("the name belongs to the sandbox of %q, not of %q: %w", owner, spec.ScopeKey, ErrForeign),
 		"use another session key, or another sandbox.docker.containerPrefix for this agent")

@@ -167,12 +167,15 @@ func (r *Runtime) build(ctx context.Context, recipe *recipe, wire string, pins [
 	if err := verify(options.HostConfig, found); err != nil {
 		return nil, err
 	}
-	for _, p := range append(pins, wirePin) {
+	pins = append(pins, wirePin)
+	for _, p := range pins {
 		if err := p.hold(); err != nil {
 			return nil, err
 		}
 	}
-	return r.instance(recipe.spec.Name, sightingOf(found)), nil
+	made := r.instance(recipe.spec.Name, sightingOf(found))
+	made.checked = pins
+	return made, nil
 }
 
 // createContainer makes the container and returns its id. If the answer is

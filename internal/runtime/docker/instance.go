@@ -22,6 +22,7 @@ type Instance struct {
 	id      string
 	wire    string // the shared directory, on this host
 	layered bool   // it has layers on shared volumes
+	checked []pin  // what its mounts were when this process made it
 
 	mu   sync.Mutex
 	seen sandbox.Summary

@@ -59,6 +59,9 @@ func (i *Instance) begin(ctx context.Context, found *container.InspectResponse) 
 	if err != nil {
 		return err
 	}
+	if err := unchanged(i.checked, pins); err != nil {
+		return err
+	}
 	if err := emptyWire(i.wire); err != nil {
 		return fmt.Errorf("wire directory: %w", err)
 	}

@@ -99,6 +99,19 @@ func pinsOf(found *container.InspectResponse) ([]pin, error) {
 	return pins, nil
 }
 
+// unchanged compares what was checked with what the engine is about to mount. A
+// hard link, or a directory in the place of another, is told by nothing else.
+func unchanged(checked, now []pin) error {
+	for _, p := range now {
+		for _, then := range checked {
+			if then.target == p.target && then.id != p.id {
+				return exchanged(p.source)
+			}
+		}
+	}
+	return nil
+}
+
 // appeared compares what is mounted in the container of process pid with the
 // pins. Only root may look there; others rely on the checks before the start.
 func appeared(pid int, pins []pin) error {

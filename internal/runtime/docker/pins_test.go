@@ -76,6 +76,38 @@ func TestSourceBecomesALinkAfterCreation(t *testing.T) {
 	})
 }
 
+// Another directory or a hard link in the place of what was checked is noticed
+// before the start, although no link leads there.
+func TestSourceExchangedBeforeTheStart(t *testing.T) {
+	onEach(t, func(t *testing.T, l *lab) {
+		dir := t.TempDir()
+		source, file, secret := filepath.Join(dir, "source"), filepath.Join(dir, "file"), filepath.Join(dir, "secret")
+		if err := errors.Join(os.Mkdir(source, 0o777), os.WriteFile(file, nil, 0o666), os.WriteFile(secret, nil, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+		for path, exchange := range map[string]func(){
+			source: func() { swap(t, source) },
+			file: func() {
+				if err := errors.Join(os.Remove(file), os.Link(secret, file)); err != nil {
+					t.Fatal(err)
+				}
+			},
+		} {
+			i, err := l.Create(t.Context(), l.spec(withMount(checkedMount(t, path))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			exchange()
+			if err := i.Start(t.Context()); !errors.Is(err, errExchanged) {
+				t.Errorf("start with another %s: %v", filepath.Base(path), err)
+			}
+			if left := mustList(t, l); len(left) != 0 {
+				t.Errorf("container is left: %v", left)
+			}
+		}
+	})
+}
+
 // Whoever exchanges the source between our last look and the engine's mount is
 // caught by the look inside.
 func TestSourceExchangedDuringTheStart(t *testing.T) {

@@ -7,12 +7,9 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -64,6 +61,8 @@ var cases = []testCase{
 	{"the guest's socket replaced by a link to one of the host", replacedSocket},
 	{"links swapped under a mount's target during starts", swappedTargets},
 	{"links swapped under a mount's source during starts", swappedSources},
+	{"hard links swapped under a mount's source during starts", hardSources},
+	{"hard links swapped under a mount's target during starts", hardTargets},
 	{"inotify instances of the host's user", watchersOfTheHost},
 	{"inode fill of a temporary file system with a number", numberedInodes},
 	{"disk fill of a writable root by one file", writableRoot},
@@ -223,87 +222,4 @@ func replacedSocket(a *arena) {
 	if heard.Load() > 0 {
 		a.t.Error("the host spoke to a socket of its own that a link inside named")
 	}
-}
-
-// swapping exchanges a directory with a link, over and over, as code in a
-// sandbox beside the one that starts could. It returns how to stop.
-func (a *arena) swapping(place, link string) (stop func()) {
-	a.t.Helper()
-	ctx, cancel := context.WithCancel(a.t.Context())
-	var running sync.WaitGroup
-	running.Go(func() {
-		for ctx.Err() == nil {
-			_ = os.Rename(place, place+".dir")
-			_ = os.Symlink(link, place)
-			time.Sleep(time.Millisecond)
-			_ = os.Remove(place)
-			_ = os.Rename(place+".dir", place)
-			time.Sleep(time.Millisecond) // as long in the one state as in the other
-		}
-	})
-	return func() { cancel(); running.Wait() }
-}
-
-// startsUnderSwap makes sandboxes while names are being exchanged. They may
-// start or be refused; attack says what must not be possible in those that do.
-func (a *arena) startsUnderSwap(spec func(*sandbox.Spec), attack ...string) {
-	starts := 8
-	if a.Slow {
-		starts = 3
-	}
-	for range starts {
-		c, err := a.tryStart(a.spec(spec))
-		if err != nil {
-			a.t.Logf("refused: %v", err)
-			a.sweep()
-			continue
-		}
-		if out, result, err := c.attackIn("/", attack...); err == nil && result.ExitCode == 1 {
-			a.t.Errorf("a sandbox that was started meanwhile is open\n%s", out)
-		}
-		a.sweep()
-	}
-}
-
-// CVE-2021-30465 and the mount races of 2025: a mount's target lies in a
-// directory that hostile code can change. The mount must never land, nor a
-// directory for it be made, outside.
-func swappedTargets(a *arena) {
-	a.mkdir("workspace/sub")
-	a.mkdir("workspace/sub/inner")
-	stop := a.swapping(a.path("workspace/sub"), a.path("host"))
-	a.startsUnderSwap(func(s *sandbox.Spec) {
-		s.Mounts = append(s.Mounts, sandbox.Mount{Source: a.path("readonly"), Target: workdir + "/sub/inner", ReadOnly: true, Kind: sandbox.MountBind})
-	}, "read-host-file", a.path("host/canary"), canaryWords)
-	stop()
-	a.wantCanary("host")
-	a.wantNoMount(a.path("host"))
-}
-
-func (a *arena) wantNoMount(below string) {
-	a.t.Helper()
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	if strings.Contains(string(text), below) {
-		a.t.Errorf("something is mounted below %s", below)
-	}
-}
-
-// A mount's source lies in a directory that hostile code can change: what is
-// mounted must be what was checked, or nothing.
-func swappedSources(a *arena) {
-	a.mkdir("shared")
-	a.mkdir("shared/data")
-	var stat unix.Stat_t
-	if err := unix.Stat(a.path("shared/data"), &stat); err != nil {
-		a.t.Fatal(err)
-	}
-	stop := a.swapping(a.path("shared/data"), a.path("host"))
-	a.startsUnderSwap(func(s *sandbox.Spec) {
-		s.Mounts = append(s.Mounts, sandbox.Mount{Source: a.path("shared/data"), Target: "/data", Kind: sandbox.MountBind, Device: stat.Dev, Inode: stat.Ino})
-	}, "read-host-file", "/data/canary", canaryWords)
-	stop()
-	a.wantCanary("host")
 }
