@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -26,11 +27,11 @@ func (a *App) examineLimits(ctx context.Context) []Check {
 	if err != nil {
 		return nil // examineEngine says why
 	}
-	asked := sandbox.Limits{Pids: 64, Memory: 64 << 20, CPUs: 0.5}
+	anyhow := rt.Check(ctx, &sandbox.Spec{Network: "none"})
 	var refused []string
 	remedy := ""
-	for _, gap := range rt.Check(ctx, &sandbox.Spec{Network: "none", Limits: asked}) {
-		if gap.Field != "backend" {
+	for _, gap := range rt.Check(ctx, &sandbox.Spec{Network: "none", Limits: sandbox.Limits{Pids: 64, Memory: 64 << 20, CPUs: 0.5}}) {
+		if !slices.Contains(anyhow, gap) {
 			refused, remedy = append(refused, strings.TrimPrefix(gap.Field, "docker.")), gap.Remedy
 		}
 	}
