@@ -23,6 +23,7 @@ conmon              conmon
 mmdebstrap          mmdebstrap
 busybox             busybox-static
 bwrap               bubblewrap
+mkfs.btrfs          btrfs-progs
 patch               patch
 qemu-aarch64-static qemu-user-static
 bash                bash

@@ -21,6 +21,7 @@ type Forked struct {
 	Name       string   `json:"name"`
 	SessionKey string   `json:"sessionKey"`
 	From       string   `json:"from"`
+	Image      string   `json:"image"` // that both are made of
 	Workspace  string   `json:"workspace"`
 	Notices    []string `json:"notices"`
 }
@@ -71,7 +72,7 @@ func (a *App) Fork(ctx context.Context, from, session string, stop bool) (Forked
 	if err := a.registry.SetFact(ctx, anyFork, "1"); err != nil {
 		return Forked{}, err
 	}
-	forked := Forked{Name: p.Spec.Name, SessionKey: p.Session.Key, From: source.Spec.Name, Workspace: p.Layout.WorkspaceDir, Notices: notices}
+	forked := Forked{Name: p.Spec.Name, SessionKey: p.Session.Key, From: source.Spec.Name, Image: p.Spec.Image, Workspace: p.Layout.WorkspaceDir, Notices: notices}
 	return forked, a.registry.SetFact(ctx, forkFact(p.Spec.Name), source.Spec.Name)
 }
 

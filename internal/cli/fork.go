@@ -66,7 +66,7 @@ func runFork(ctx context.Context, e *env, o forkOptions, args []string) error {
 	if o.asJSON {
 		return e.printJSON(forked)
 	}
-	fmt.Fprintf(e.Out, "Forked: %s from %s\n", forked.Name, forked.From)
+	fmt.Fprintf(e.Out, "Forked: %s from %s (image %s)\n", forked.Name, forked.From, printable(forked.Image))
 	fmt.Fprintf(e.Out, "Use it: atoll sandbox exec --session %s -- COMMAND\n", printable(forked.SessionKey))
 	return nil
 }

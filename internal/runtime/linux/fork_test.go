@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/clone"
@@ -28,9 +31,11 @@ type lab struct {
 	manager *sandbox.Manager
 }
 
-func newLab(t *testing.T) *lab {
+func newLab(t *testing.T) *lab { return newLabIn(t, t.TempDir()) }
+
+func newLabIn(t *testing.T, state string) *lab {
 	t.Helper()
-	l := &lab{t: t, state: t.TempDir(), image: rootfs.HostName}
+	l := &lab{t: t, state: state, image: rootfs.HostName}
 	l.runtime = open(t, l.state)
 	db, err := store.Open(t.Context(), filepath.Join(l.state, "atoll.db"))
 	if err != nil {
@@ -137,6 +142,40 @@ func (l *lab) collect() {
 	}
 }
 
+// sharing mounts a file system whose files can share blocks.
+func sharing(t *testing.T) string {
+	t.Helper()
+	image, dir := filepath.Join(t.TempDir(), "image"), t.TempDir()
+	for _, argv := range [][]string{{"truncate", "-s", "256M", image}, {"mkfs.btrfs", "-q", image}, {"mount", "-o", "loop", image, dir}} {
+		if out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s (scripts/deps.sh installs btrfs-progs; the kernel needs btrfs)", argv, err, out)
+		}
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// Every file of a running sandbox is in its fork, whole, with what was removed
+// and what replaced it; from then on each has its own.
+func TestForkOfARunningSandboxSharesBlocks(t *testing.T) {
+	l := newLabIn(t, sharing(t))
+	l.sh("one", "echo live >/opt/file; rmdir /srv; rmdir /home; mkdir /home; echo new >/home/new; (sleep 300 >/dev/null 2>&1 &)")
+	if err := l.fork("one", "two", sandbox.ForkOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.sh("two", show+"; pidof sleep || echo no process"); got != "live\nnew\nno srv\nno process" {
+		t.Errorf("two holds %q", got)
+	}
+	l.sh("two", "echo other >/opt/file")
+	if got := l.sh("one", "cat /opt/file; pidof sleep >/dev/null && echo it runs on"); got != "live\nit runs on" {
+		t.Errorf("one holds %q", got)
+	}
+}
+
 func TestForkOfARunningSandboxNeedsSharedBlocks(t *testing.T) {
 	l := newLab(t)
 	l.sh("one", "echo live >/opt/file")
@@ -145,13 +184,11 @@ func TestForkOfARunningSandboxNeedsSharedBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	err = l.fork("one", "two", sandbox.ForkOptions{})
-	if clone.CanShare(dir) == nil {
-		if got := l.sh("two", "cat /opt/file"); err != nil || got != "live" {
-			t.Errorf("two holds %q, %v", got, err)
-		}
-		return
+	if clone.CanShare(dir) == nil { // such as on a developer's laptop: /dev/shm never can
+		l = newLabIn(t, shm(t))
+		l.sh("one", "echo live >/opt/file")
 	}
+	err = l.fork("one", "two", sandbox.ForkOptions{})
 	if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(err.Error(), "it is running") || !strings.Contains(advice.Of(err), "--stop") {
 		t.Errorf("error = %v, hint %q", err, advice.Of(err))
 	}
@@ -161,6 +198,16 @@ func TestForkOfARunningSandboxNeedsSharedBlocks(t *testing.T) {
 	if got := l.sh("one", "cat /opt/file"); got != "live" {
 		t.Errorf("one holds %q", got)
 	}
+}
+
+func shm(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "atoll") //nolint:usetesting // on that file system
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 func TestForkRefuses(t *testing.T) {
