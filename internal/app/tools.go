@@ -175,7 +175,7 @@ func placeOf(h *sandbox.Handle, spec *sandbox.Spec) (*tool.Place, error) {
 		return nil, err
 	}
 	return &tool.Place{
-		Name: h.Name, Machine: h.Machine, Files: files, Guest: guestProgram,
+		Name: h.Name, Image: spec.Image, Machine: h.Machine, Files: files, Guest: guestProgram,
 		Network: policy.Networked(spec.Network),
 	}, nil
 }

@@ -15,6 +15,7 @@ import (
 type Verified struct {
 	Sandbox string         `json:"sandbox"`
 	Backend string         `json:"backend"`
+	Image   string         `json:"image"` // "host" is this machine's own programs
 	OK      bool           `json:"ok"`
 	Checks  []verify.Check `json:"checks"`
 	// Hint is what to do about gaps, "" if there are none.
@@ -73,7 +74,7 @@ func (a *App) verifyAll(ctx context.Context, handles []*sandbox.Handle, specs []
 		if err != nil {
 			return nil, err
 		}
-		v := Verified{Sandbox: h.Name, Backend: specs[i].Backend, OK: verify.Holds(checks), Checks: checks}
+		v := Verified{Sandbox: h.Name, Backend: specs[i].Backend, Image: specs[i].Image, OK: verify.Holds(checks), Checks: checks}
 		if !v.OK {
 			v.Hint = sandbox.RecreateCommand(specs[i]) + " makes it anew; if a gap stays, `atoll doctor` says what this machine lacks"
 		}

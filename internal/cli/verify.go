@@ -99,9 +99,9 @@ func (e *env) printVerified(v app.Verified) {
 	}
 	t.print(e.Out)
 	if gaps == 0 {
-		fmt.Fprintln(e.Out, s.good("Every promise holds")+" in "+s.bold(printable(v.Sandbox))+" ("+v.Backend+").")
+		fmt.Fprintln(e.Out, s.good("Every promise holds")+" in "+s.bold(printable(v.Sandbox))+" ("+v.Backend+", image "+printable(v.Image)+").")
 		return
 	}
-	fmt.Fprintln(e.Out, s.alarm(fmt.Sprintf("%d of %d promises do not hold", gaps, len(v.Checks)))+" in "+s.bold(printable(v.Sandbox))+" ("+v.Backend+").")
+	fmt.Fprintln(e.Out, s.alarm(fmt.Sprintf("%d of %d promises do not hold", gaps, len(v.Checks)))+" in "+s.bold(printable(v.Sandbox))+" ("+v.Backend+", image "+printable(v.Image)+").")
 	fmt.Fprintln(e.Out, "hint: "+v.Hint)
 }

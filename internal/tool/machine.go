@@ -10,6 +10,7 @@ import (
 // Place is where tools work: one sandbox, or the host itself.
 type Place struct {
 	Name    string // of the sandbox
+	Image   string // that it is made of
 	Machine Machine
 	Files   Files
 	Host    bool   // not a sandbox: the user asked for it

@@ -27,10 +27,11 @@ type Result struct {
 	Images  []Image `json:"images,omitempty"`
 	// Details are for programs: what the text says, in fields.
 	Details any `json:"details,omitempty"`
-	// Where is "isolated", "networked", "host" or "atoll", and Sandbox the name of the
-	// sandbox. Set fills them in.
+	// Where is "isolated", "networked", "host" or "atoll", Sandbox the name of the
+	// sandbox and Image what that is made of. Set fills them in.
 	Where   string `json:"where"`
 	Sandbox string `json:"sandbox,omitempty"`
+	Image   string `json:"image,omitempty"`
 }
 
 // Image is a picture for the model.
@@ -80,7 +81,7 @@ func (c *call) finish(r *Result) *Result {
 		r.Where = WhereHost
 		r.Text = strings.TrimRight(r.Text, "\n") + "\n[on the host, not in a sandbox]"
 	default:
-		r.Where, r.Sandbox = string(c.half), c.at.Name
+		r.Where, r.Sandbox, r.Image = string(c.half), c.at.Name, c.at.Image
 	}
 	return r
 }
