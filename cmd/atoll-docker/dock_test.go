@@ -55,6 +55,10 @@ func machineries() []machinery {
 	return []machinery{{"docker", "docker", 0}, {"linux", "linux", 0}, {"linux as an ordinary user", "linux", someone}}
 }
 
+// podman is the machinery that is compared in the common things only: it is a
+// docker to Atoll.
+var podman = machinery{"podman", "podman", 0}
+
 // ourDock is ours.
 func ourDock(t *testing.T, m machinery) *dock {
 	t.Helper()
@@ -75,9 +79,12 @@ func ourDock(t *testing.T, m machinery) *dock {
 		d.user = &syscall.Credential{Uid: m.user, Gid: m.user}
 	}
 	t.Cleanup(d.clear)
-	if m.backend == "docker" {
+	switch m.backend {
+	case "docker":
 		d.env[len(d.env)-1] = "DOCKER_HOST=" + enginetest.Docker(t)
-	} else {
+	case "podman":
+		d.env = append(d.env, "CONTAINER_HOST="+enginetest.Podman(t))
+	default:
 		d.importImage()
 	}
 	return d

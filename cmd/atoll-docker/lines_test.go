@@ -246,7 +246,7 @@ func TestPauseWithoutAGroup(t *testing.T) {
 // what a program sees must be the same.
 func TestDockerLinesDoWhatTheRealDockerDoes(t *testing.T) {
 	t.Parallel()
-	compare(t, lines, machineries())
+	compare(t, lines, append(machineries(), podman))
 }
 
 // compare carries lines out on the real docker, and on ours over several kinds

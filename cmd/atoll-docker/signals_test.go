@@ -89,6 +89,41 @@ func TestThreeSignalsEndTheClient(t *testing.T) {
 	}
 }
 
+// A client that is told to leave leaves without a word, and takes the command of
+// an exec with it; one whose container is taken away says how that ended.
+func TestInterruptedClientsAreQuiet(t *testing.T) {
+	t.Parallel()
+	const command = " sh -c echo_ready;_exec_sleep_1234"
+	for _, m := range machineries() {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			d := ourDock(t, m)
+			d.say("", "run -d --name NAME --network none IMAGE"+command)
+			d.begin("logs -f NAME").until("ready\n")
+			for _, line := range []string{"logs -f NAME", "exec NAME" + command} {
+				job := d.begin(line)
+				job.until("ready\n")
+				must(t, job.cmd.Process.Signal(syscall.SIGTERM))
+				if got := job.end(); got.Code != exitInterrupted || got.Err != "" {
+					t.Errorf("docker %s: %+v", line, got)
+				}
+			}
+			if got := d.say("", "exec NAME sh -c ps_|_grep_-c_[s]leep.1234"); strings.TrimSpace(got.Out) != "1" {
+				t.Errorf("one sleep should be left, found %+v", got)
+			}
+			job := d.begin("exec NAME" + command)
+			job.until("ready\n")
+			d.clear()
+			if got := job.end(); got.Code < 128 || got.Err != "" {
+				t.Errorf("exec in a container that is removed: %+v", got)
+			}
+		})
+	}
+}
+
+// exitInterrupted is the code of a client that was told to leave.
+const exitInterrupted = 130
+
 // Output that has nowhere to go ends the client with the reason, as the real
 // one says it when it notices in time.
 func TestOutputWithoutAReader(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,15 +22,17 @@ import (
 	"github.com/atoll-run/atoll/internal/scripted"
 )
 
-// How often OpenClaw calls each tool, and what is claimed.
+// How often each side has its turn, how often OpenClaw calls each tool then, and
+// what is claimed.
 const (
-	openclawCalls = 8
+	openclawTurns = 2
+	openclawCalls = 4
 	execFactor    = 10 // at least so many times less time in docker
 	writeFactor   = 5
 )
 
-// openclawBench has the real OpenClaw call its exec and write tools, first on
-// Atoll's docker and then on the real one, and measures the time that its calls
+// openclawBench has the real OpenClaw call its exec and write tools, on Atoll's
+// docker and on the real one in turn, and measures the time that its calls
 // of docker take. What OpenClaw itself needs is the same on both sides; the
 // whole time of a tool, as the model sees it, is shown beside.
 func openclawBench(ctx context.Context, o Options) (*Report, error) {
@@ -41,27 +44,35 @@ func openclawBench(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, advice.With(errors.New("the peer of this benchmark, the docker command, is missing"), "install docker.io or docker-ce-cli")
 	}
-	r := &Report{Bench: "openclaw"}
-	sums := map[string]*toolTimes{}
-	for _, side := range []struct{ name, program string }{
-		{"atoll", filepath.Join(filepath.Dir(o.Self), "atoll-docker")}, {"docker", engine},
-	} {
-		fmt.Fprintln(o.Progress, "OpenClaw on "+side.name+" …")
-		times, err := measureOpenClaw(ctx, o, peer, side.program)
-		if err != nil {
-			return nil, err
+	ours, theirs := &toolTimes{}, &toolTimes{}
+	for range openclawTurns {
+		for _, side := range []struct {
+			name, program string
+			sum           *toolTimes
+		}{{"atoll", filepath.Join(filepath.Dir(o.Self), "atoll-docker"), ours}, {"docker", engine, theirs}} {
+			fmt.Fprintln(o.Progress, "OpenClaw on "+side.name+" …")
+			times, err := measureOpenClaw(ctx, o, peer, side.program)
+			if err != nil {
+				return nil, err
+			}
+			side.sum.add(times)
 		}
-		sums[side.name] = times
-		r.Rows = append(r.Rows, times.rows(side.name)...)
 	}
+	r := &Report{Bench: "openclaw", Rows: slices.Concat(ours.rows("atoll"), theirs.rows("docker"))}
 	r.Ratios = append(r.Ratios,
-		atLeast("exec true: time in docker / in Atoll", row("", "", sums["docker"].exec).P50/row("", "", sums["atoll"].exec).P50, execFactor),
-		atLeast("write: time in docker / in Atoll", row("", "", sums["docker"].write).P50/row("", "", sums["atoll"].write).P50, writeFactor))
+		atLeast("exec true: time in docker / in Atoll", row("", "", theirs.exec).P50/row("", "", ours.exec).P50, execFactor),
+		atLeast("write: time in docker / in Atoll", row("", "", theirs.write).P50/row("", "", ours.write).P50, writeFactor))
 	return r, nil
 }
 
 // toolTimes are milliseconds: in calls of docker, and of the whole tool.
 type toolTimes struct{ exec, write, wholeExec, wholeWrite []float64 }
+
+// add joins what another turn took.
+func (t *toolTimes) add(more *toolTimes) {
+	t.exec, t.write = append(t.exec, more.exec...), append(t.write, more.write...)
+	t.wholeExec, t.wholeWrite = append(t.wholeExec, more.wholeExec...), append(t.wholeWrite, more.wholeWrite...)
+}
 
 func (t *toolTimes) rows(side string) []Row {
 	return []Row{

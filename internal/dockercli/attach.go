@@ -11,9 +11,6 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
-// exitInterrupted is the code of a client that was told to leave.
-const exitInterrupted = 130
-
 // startAttached starts one container and shows its output.
 func (c *cli) startAttached(ctx context.Context, args []string) error {
 	if len(args) > 1 {
@@ -83,8 +80,6 @@ func (c *cli) attach(ctx context.Context, x *Container, stdin, signals bool) err
 	switch {
 	case forced:
 		return &plainError{errForced}
-	case ctx.Err() != nil && err != nil:
-		return &exit{code: exitInterrupted}
 	case errors.Is(err, machine.ErrLost):
 		return &exit{code: exitUnknown} // it was taken away
 	case err != nil:

@@ -62,7 +62,10 @@ func (c *cli) exec(ctx context.Context, o *execOptions, ref string, argv []strin
 	}
 	result, err := m.Exec(ctx, command)
 	restore()
-	if err != nil {
+	switch {
+	case errors.Is(err, machine.ErrLost) && !x.Guest.Alive():
+		return &exit{code: exitUnknown} // the container was ended or taken away
+	case err != nil:
 		return execFailure(argv[0], command.Dir, err)
 	}
 	if result.ExitCode != 0 {

@@ -45,7 +45,19 @@ type verb struct {
 // Main runs one docker command line and returns its exit code.
 func Main(ctx context.Context, args []string, t *Terminal, boxes Boxes) int {
 	c := &cli{Terminal: t, boxes: boxes, shelf: &shelf{dir: boxes.Dir()}}
-	return c.report(c.main(ctx, args))
+	return c.report(interrupted(ctx, c.main(ctx, args)))
+}
+
+// exitInterrupted is the code of a client that was told to leave.
+const exitInterrupted = 130
+
+// interrupted is an error as it is, unless it only says that we were told to
+// leave: whoever did so knows.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return &exit{code: exitInterrupted}
+	}
+	return err
 }
 
 // Express runs a command line that boxes which leave most things undone can
@@ -55,7 +67,7 @@ func Express(ctx context.Context, args []string, t *Terminal, boxes Boxes) (code
 		return 0, false
 	}
 	c := &cli{Terminal: t, boxes: boxes, shelf: &shelf{dir: boxes.Dir()}}
-	err := c.main(ctx, args)
+	err := interrupted(ctx, c.main(ctx, args))
 	if errors.Is(err, ErrElsewhere) {
 		return 0, false
 	}
