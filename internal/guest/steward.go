@@ -16,8 +16,9 @@ const (
 	lookEvery = 500 * time.Millisecond
 	// lookFull is for one that is over its limits.
 	lookFull = 100 * time.Millisecond
-	// lookShare keeps measuring to one part in so many of the time.
-	lookShare = 20
+	// To look at the disks costs nothing, to measure may take long. One part in
+	// so many of the time is spent on it: usually, and when there is a reason.
+	usualShare, urgentShare = 100, 3
 )
 
 // steward keeps the workspace within its ration. While that is exceeded,
@@ -30,8 +31,10 @@ type steward struct {
 	over   atomic.Pointer[wire.Full] // nil: all is well
 
 	mu    sync.Mutex
-	disks ration.Disks // of the last look
-	usage *ration.Usage
+	usage *ration.Usage // as it was measured last; nil: never
+	disks ration.Disks  // as they were then
+	took  time.Duration // what that took
+	ended time.Time     // when that was over
 }
 
 // newSteward returns nil where nothing is limited.
@@ -52,16 +55,15 @@ func (w *steward) later() {
 	}
 }
 
-// look measures, if anything has changed, and acts. It looks again for as long
-// as there is a process that could write.
+// look measures, if there is a reason, and acts. It looks again for as long as
+// there is a process that could write.
 func (w *steward) look() {
-	began := time.Now()
 	pause := lookEvery
 	if w.measure() {
 		pause = lookFull
 	}
 	if w.crowded() {
-		w.timer.Reset(max(pause, lookShare*time.Since(began)))
+		w.timer.Reset(pause)
 		return
 	}
 	w.armed.Store(false)
@@ -74,11 +76,25 @@ func (w *steward) look() {
 func (w *steward) measure() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if disks := w.ration.Disks(); disks != w.disks || w.over.Load() != nil {
-		w.disks = disks
+	began := time.Now()
+	if disks := w.ration.Disks(); w.due(disks, began) {
 		w.judge(w.ration.Measure(w.server.warden.census.each))
+		w.disks, w.ended = disks, time.Now()
+		w.took = w.ended.Sub(began)
 	}
 	return w.over.Load() != nil
+}
+
+// due reports whether it is time to measure. The lock is held.
+func (w *steward) due(disks ration.Disks, now time.Time) bool {
+	rested := now.Sub(w.ended)
+	switch {
+	case w.usage == nil:
+		return true
+	case w.over.Load() != nil || w.ration.Near(w.usage, w.disks, disks):
+		return rested >= urgentShare*w.took
+	}
+	return disks != w.disks && rested >= usualShare*w.took
 }
 
 // crowded reports whether anybody but the guest is there.

@@ -58,8 +58,22 @@ func (u *Usage) Grew(before *Usage) bool {
 // Disks is what the file systems say of themselves. It changes when anybody
 // writes to one.
 type Disks struct {
-	Free   int64 // bytes on the fullest
-	blocks [maxDirs][2]uint64
+	Free int64 // bytes on the fullest, for everybody
+	left [maxDirs]struct{ bytes, files int64 }
+}
+
+// Near reports whether directories that held u when their disks were as before
+// can be over a limit by now, or half way there: they grow only by what is taken
+// from the disks. That holds unless somebody else gives back meanwhile, so it is
+// a reason to measure, and no reason never to.
+func (r *Ration) Near(u *Usage, before, now Disks) bool {
+	var bytes, files int64
+	for n, left := range now.left {
+		bytes += max(0, before.left[n].bytes-left.bytes)
+		files += max(0, before.left[n].files-left.files)
+	}
+	return r.Reserve > 0 && now.Free < r.Reserve ||
+		r.Size > 0 && 2*bytes >= r.Size-u.Bytes || r.Files > 0 && 2*files >= r.Files-u.Files
 }
 
 // maxDirs is how many directories a ration is of.
@@ -73,7 +87,7 @@ func (r *Ration) Disks() Disks {
 		if ignoringEINTR(func() error { return unix.Statfs(dir, &st) }) != nil {
 			continue
 		}
-		d.blocks[n] = [2]uint64{st.Bfree, st.Ffree}
+		d.left[n].bytes, d.left[n].files = int64(st.Bfree)*st.Bsize, int64(st.Ffree)
 		if free := int64(st.Bavail) * st.Bsize; d.Free < 0 || free < d.Free {
 			d.Free = free
 		}
