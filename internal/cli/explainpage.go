@@ -147,10 +147,8 @@ func (pg *page) limits(d config.Docker) {
 		{"written a second", d.DeviceWriteBps.Text, "deviceWriteBps"},
 		{"reads a second", positive(float64(d.DeviceReadIOps)), "deviceReadIOps"},
 		{"writes a second", positive(float64(d.DeviceWriteIOps)), "deviceWriteIOps"},
-		{"changes of the root", d.StorageOpt["size"].Text, "storageOpt"},
-		{"files in the root", d.StorageOpt["inodes"].Text, "storageOpt"},
-		{"size of the workspace", d.WorkspaceLimit["size"].Text, "workspaceLimit"},
-		{"files in the workspace", d.WorkspaceLimit["files"].Text, "workspaceLimit"},
+		{"changes of the root", d.StorageOpt["size"].Text, "storageOpt.size"},
+		{"files in the root", d.StorageOpt["inodes"].Text, "storageOpt.inodes"},
 	}
 	unlimited := true
 	for _, limit := range limits {
@@ -171,10 +169,33 @@ func positive(n float64) string {
 	return fmt.Sprintf("%g", n)
 }
 
+// room says what the workspace may hold, where anybody can write to it.
+func (pg *page) room(spec *sandbox.Spec) {
+	if spec == nil || spec.RoomArguments() == nil {
+		return
+	}
+	room, set := spec.Limits.Workspace, pg.x.Sandbox.Docker.WorkspaceLimit
+	from := func(key string) string {
+		if _, ok := set[key]; ok {
+			key = "." + key
+		} else {
+			key = "" // the default is of both
+		}
+		return "sandbox.docker.workspaceLimit" + key
+	}
+	if room.Size > 0 {
+		pg.fact("size", fmt.Sprintf("at most %d MiB", room.Size>>20), from("size"))
+	}
+	if room.Files > 0 {
+		pg.fact("number of files", fmt.Sprintf("at most %d", room.Files), from("files"))
+	}
+}
+
 func (pg *page) files(spec *sandbox.Spec) {
 	box := pg.x.Sandbox
 	pg.title("Files")
 	pg.fact("access", accessText(box.WorkspaceAccess), "sandbox.workspaceAccess")
+	pg.room(spec)
 	for _, m := range box.Mounts {
 		mode := "read and write"
 		if m.ReadOnly {

@@ -3,7 +3,10 @@ package linux
 import (
 	"fmt"
 	"path"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -57,12 +60,19 @@ var (
 	}
 )
 
+// throttles tell how hot each processor is, and with it what others compute.
+// Machines that are virtual themselves have none.
+var throttles = sync.OnceValue(func() []string {
+	found, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle")
+	return found
+})
+
 func kernelFiles() []walls.Mount {
 	mounts := []walls.Mount{{Kind: walls.Proc, Target: "/proc"}, {Kind: walls.Sysfs, Target: "/sys"}}
 	for _, target := range sealed {
 		mounts = append(mounts, walls.Mount{Kind: walls.Seal, Target: target})
 	}
-	for _, target := range append(masked, maskedInSys...) {
+	for _, target := range slices.Concat(masked, maskedInSys, throttles()) {
 		mounts = append(mounts, walls.Mount{Kind: walls.Mask, Target: target})
 	}
 	return mounts
