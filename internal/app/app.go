@@ -162,6 +162,7 @@ func (a *App) openState(ctx context.Context) (err error) {
 	a.registry = sandbox.NewRegistry(a.db)
 	a.Manager = sandbox.NewManager(sandbox.Options{
 		Registry: a.registry, Leases: book, Runtime: a.runtimes.get, Backends: []string{backendLinux, backendDocker, backendPodman}, Logger: a.logger,
+		Unmade: a.unmade,
 	})
 	return nil
 }

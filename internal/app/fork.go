@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"strconv"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/advice"
@@ -51,6 +53,12 @@ func (a *App) Fork(ctx context.Context, from, session string, stop bool) (Forked
 	copied := false // what was there before must not be taken away
 	err = a.Manager.Fork(ctx, source.Spec.Name, p.Spec, sandbox.ForkOptions{
 		Stop: stop,
+		Begin: func(ctx context.Context, row *sandbox.Entry) error {
+			if _, err := os.Lstat(p.Layout.SandboxDir); err == nil && p.Layout.HasCopy() {
+				return explainFork(fmt.Errorf("sandbox workspace %s: %w", p.Layout.SandboxDir, fs.ErrExist))
+			}
+			return a.registry.SetFact(ctx, forkingFact(p.Spec.Name), beganAt(row))
+		},
 		Files: func(ctx context.Context, running bool) (err error) {
 			if err := workspace.Fork(ctx, source.Layout, p.Layout, running); err != nil {
 				return explainFork(err)
@@ -139,6 +147,22 @@ func ownSandbox(who Who) Who {
 const anyFork = "forks"
 
 func forkFact(name string) string { return "fork:" + name }
+
+// forkingFact remembers the row of a fork that was begun. Nobody has to forget
+// it: it means that row and no later one.
+func forkingFact(name string) string { return "forking:" + name }
+
+func beganAt(row *sandbox.Entry) string { return strconv.FormatInt(row.CreatedAtMs, 10) }
+
+// unmade takes away the copy of a workspace that was made for a fork which did
+// not finish. There was none when the fork began.
+func (a *App) unmade(ctx context.Context, row *sandbox.Entry) error {
+	began, err := a.registry.Fact(ctx, forkingFact(row.ContainerName))
+	if err != nil || began != beganAt(row) {
+		return err
+	}
+	return a.removeCopy(ctx, row)
+}
 
 // ofFork directs a session that was made by a fork to its own sandbox.
 func (a *App) ofFork(ctx context.Context, who Who) Who {

@@ -21,6 +21,8 @@ type Forker interface {
 type ForkOptions struct {
 	// Stop stops the source first. It is refused while somebody works in it.
 	Stop bool
+	// Begin is called with the row of the fork before anything is made.
+	Begin func(ctx context.Context, row *Entry) error
 	// Files copies what the source has outside its root, such as a private
 	// workspace, while nobody changes the source. Running tells whether it runs.
 	Files func(ctx context.Context, running bool) error
@@ -77,7 +79,13 @@ func (m *Manager) fork(ctx context.Context, from string, spec *Spec, o ForkOptio
 	if err != nil {
 		return err
 	}
-	if err := m.Registry.Put(ctx, m.intent(spec)); err != nil {
+	row := m.intent(spec)
+	if o.Begin != nil {
+		if err := o.Begin(ctx, row); err != nil {
+			return err
+		}
+	}
+	if err := m.Registry.Put(ctx, row); err != nil {
 		return err
 	}
 	err = m.makeFork(ctx, spec, func() (Instance, error) {

@@ -37,6 +37,9 @@ type Options struct {
 	SetupTimeout  time.Duration
 	PruneInterval time.Duration
 	Now           func() time.Time
+	// Unmade is called for a creation that did not finish, before its row goes: it
+	// takes away what was made for it elsewhere. nil: nothing was.
+	Unmade func(ctx context.Context, row *Entry) error
 	// Checkpoint is called with a name before and after every step that changes
 	// something outside, so that tests can stop the world exactly there.
 	Checkpoint func(step string)

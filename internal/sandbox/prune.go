@@ -143,6 +143,11 @@ func busy(name string, err error) error {
 
 // removeEntry removes the sandbox of a row, and the row once it is gone.
 func (m *Manager) removeEntry(ctx context.Context, entry *Entry) error {
+	if entry.Phase == PhaseCreating && m.Unmade != nil {
+		if err := m.Unmade(ctx, entry); err != nil {
+			return err
+		}
+	}
 	rt, err := m.Runtime(ctx, entry.Backend)
 	if err != nil {
 		return err
