@@ -3,9 +3,7 @@ package dockercli
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 )
 
@@ -155,97 +153,6 @@ func (o *createOptions) simple(c *Container) error {
 	return nil
 }
 
-// storage reads the flags that put something into the container's tree.
-func (o *createOptions) storage(c *Container) error {
-	for _, text := range o.tmpfs {
-		target, options, _ := strings.Cut(text, ":")
-		c.Tmpfs[target] = options
-	}
-	for _, text := range o.volumes {
-		if err := c.addBind(text); err != nil {
-			return err
-		}
-	}
-	for _, text := range o.mounts {
-		if err := c.addMount(text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addBind reads "source:target[:options]".
-func (c *Container) addBind(text string) error {
-	parts := strings.Split(text, ":")
-	if strings.HasPrefix(parts[0], ".") { // from here on, as docker's own client has it
-		whole, err := filepath.Abs(parts[0])
-		if err != nil {
-			return localError(err.Error())
-		}
-		parts[0] = whole
-		text = strings.Join(parts, ":")
-	}
-	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[1] == "" {
-		return &refusal{"--volume " + text, whyNoStore, hints()[whyNoStore]}
-	}
-	if !strings.HasPrefix(parts[0], "/") {
-		return &refusal{"--volume " + text, whyNoStore, hints()[whyNoStore]}
-	}
-	m := Mount{Source: parts[0], Target: parts[1]}
-	if len(parts) == 3 {
-		m.Mode = parts[2]
-	}
-	for option := range strings.SplitSeq(m.Mode, ",") {
-		switch option {
-		case "ro":
-			m.ReadOnly = true
-		case "", "rw", "z", "Z", "rprivate", "private": // private is what mounts always are
-		default:
-			return &refusal{"--volume " + text, "option " + strconv.Quote(option) + " would couple the sandbox's mounts with the host's, or is not known", "ro, rw, z and Z are"}
-		}
-	}
-	c.Binds, c.Mounts = append(c.Binds, text), append(c.Mounts, m)
-	return nil
-}
-
-// addMount reads "type=bind,source=…,target=…,readonly".
-func (c *Container) addMount(text string) error {
-	kind, m, options := "volume", Mount{}, []string(nil)
-	for field := range strings.SplitSeq(text, ",") {
-		name, value, hasValue := strings.Cut(field, "=")
-		switch strings.ToLower(name) {
-		case "type":
-			kind = value
-		case "source", "src":
-			m.Source = value
-		case "target", "destination", "dst":
-			m.Target = value
-		case "readonly", "ro":
-			m.ReadOnly = !hasValue || value == "true" || value == "1"
-		case "tmpfs-size":
-			options = append(options, "size="+value)
-		case "tmpfs-mode":
-			options = append(options, "mode="+value)
-		default:
-			return &refusal{"--mount " + text, "option " + strconv.Quote(name) + " is not kept here", "type, source, target, readonly, tmpfs-size and tmpfs-mode are"}
-		}
-	}
-	switch {
-	case kind == "tmpfs" && m.Target != "":
-		c.Tmpfs[m.Target] = strings.Join(options, ",")
-		return nil
-	case kind == "volume":
-		return &refusal{"--mount " + text, whyNoStore, hints()[whyNoStore]}
-	case kind != "bind" || len(options) > 0:
-		return &refusal{"--mount " + text, "only type=bind, with a host directory, and type=tmpfs can be had", hints()[whyNoStore]}
-	}
-	bind := m.Source + ":" + m.Target
-	if m.ReadOnly {
-		bind += ":ro"
-	}
-	return c.addBind(bind)
-}
-
 // securityOptions accepts what makes a sandbox tighter.
 func (o *createOptions) securityOptions(c *Container) error {
 	for _, text := range o.security {
@@ -262,73 +169,4 @@ func (o *createOptions) securityOptions(c *Container) error {
 	}
 	c.SecurityOpt = o.security
 	return nil
-}
-
-// readLabels joins the labels of files and flags; flags win.
-func readLabels(files, flags []string) (map[string]string, error) {
-	labels := map[string]string{}
-	for _, file := range files {
-		lines, err := readLines(file)
-		if err != nil {
-			return nil, err
-		}
-		flags = append(lines, flags...)
-	}
-	for _, text := range flags {
-		name, value, _ := strings.Cut(text, "=")
-		labels[name] = value
-	}
-	return labels, nil
-}
-
-// readEnv joins the variables of files and flags, in docker's order: files
-// first. A name alone takes the value that this process has.
-func readEnv(files, flags []string, getenv func(string) string) ([]string, error) {
-	var env []string
-	for _, file := range files {
-		lines, err := readLines(file)
-		if err != nil {
-			return nil, err
-		}
-		env = mergeEnv(env, own(lines, getenv))
-	}
-	return mergeEnv(env, own(flags, getenv)), nil
-}
-
-// own fills in the values of names that stand alone; without one they are left
-// out.
-func own(entries []string, getenv func(string) string) []string {
-	var out []string
-	for _, entry := range entries {
-		if !strings.Contains(entry, "=") {
-			value := getenv(entry)
-			if value == "" {
-				continue
-			}
-			entry += "=" + value
-		}
-		out = append(out, entry)
-	}
-	return out
-}
-
-// readLines reads a file of variables or labels.
-func readLines(path string) ([]string, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, localError(err.Error())
-	}
-	var lines []string
-	for line := range strings.Lines(string(data)) {
-		line = strings.TrimLeft(strings.TrimRight(line, "\r\n"), " \t")
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		name, _, _ := strings.Cut(line, "=")
-		if name == "" || strings.ContainsAny(name, " \t") {
-			return nil, localError(fmt.Sprintf("invalid env file (%s): variable '%s' contains whitespaces", path, name))
-		}
-		lines = append(lines, line)
-	}
-	return lines, nil
 }

@@ -1,0 +1,50 @@
+package dockercli
+
+import (
+	"context"
+	"fmt"
+)
+
+func (c *cli) pauseVerb() *verb   { return c.pausing(true) }
+func (c *cli) unpauseVerb() *verb { return c.pausing(false) }
+
+func (c *cli) pausing(paused bool) *verb {
+	return &verb{usage: " CONTAINER [CONTAINER...]", least: 1, most: -1,
+		run: func(ctx context.Context, args []string) error {
+			return c.each(args, "", func(ref string) error { return c.pause(ctx, ref, paused) })
+		}}
+}
+
+func (c *cli) pause(ctx context.Context, ref string, paused bool) error {
+	x, s, err := c.get(ctx, ref)
+	switch {
+	case err != nil:
+		return err
+	case paused && s == statusPaused:
+		return fmt.Errorf("Container %s is already paused", x.ID)
+	case paused && s != statusRunning:
+		return fmt.Errorf("Container %s is not running", x.ID)
+	case !paused && s != statusPaused:
+		return fmt.Errorf("Container %s is not paused", x.ID)
+	}
+	return c.hold(ctx, x.Name, paused)
+}
+
+// hold pauses a sandbox, or lets it go on, and notes that its guest does not
+// answer meanwhile: in this order, so that nobody is kept from one that runs.
+func (c *cli) hold(ctx context.Context, name string, paused bool) error {
+	unlock, err := c.boxes.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	x, err := c.shelf.load(name)
+	if err != nil {
+		return err
+	}
+	if err := c.boxes.Pause(ctx, x, paused); err != nil || x.Guest == nil {
+		return err
+	}
+	x.Guest.Paused = paused
+	return c.shelf.save(x)
+}

@@ -1,0 +1,203 @@
+package dockercli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/machine"
+)
+
+func (c *cli) stopVerb() *verb {
+	grace := int64(-1)
+	var name string
+	return &verb{usage: " [OPTIONS] CONTAINER [CONTAINER...]", least: 1, most: -1,
+		flags: func(f *flagSet) {
+			f.number(&grace, "timeout", "t")
+			f.number(&grace, "time", "")
+			f.text(&name, "signal", "s")
+		},
+		run: func(ctx context.Context, args []string) error {
+			return c.each(args, "", func(ref string) error { return c.stop(ctx, ref, name, grace) })
+		}}
+}
+
+// defaultGrace is how long docker waits between asking and killing.
+const defaultGrace = 10
+
+// stop ends the main command, asking first, and the sandbox with it.
+func (c *cli) stop(ctx context.Context, ref, name string, grace int64) error {
+	x, s, err := c.get(ctx, ref)
+	if err != nil || s != statusRunning {
+		return err
+	}
+	if grace < 0 {
+		if grace = x.StopAfter; grace == 0 {
+			grace = defaultGrace
+		}
+	}
+	for _, other := range []string{x.StopSignal, "SIGTERM"} {
+		if name == "" {
+			name = other
+		}
+	}
+	signal, err := signalName(name)
+	if err != nil {
+		return err
+	}
+	return c.endMain(ctx, x, signal, time.Duration(grace)*time.Second)
+}
+
+// endMain sends a signal, waits, and buries what is left.
+func (c *cli) endMain(ctx context.Context, x *Container, signal string, grace time.Duration) error {
+	if x.Main.Attached {
+		if err := c.endAttended(ctx, x, signal, grace); err != nil {
+			return err
+		}
+	}
+	unlock, err := c.boxes.Lock(ctx, x.Name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if state, err := c.again(ctx, x); err != nil || state != StateRunning {
+		return ignore(err, ErrNoSandbox)
+	}
+	m, release, err := c.boxes.Enter(ctx, x)
+	if err != nil {
+		return errors.Join(c.boxes.End(ctx, x), c.shelf.save(x)) // it does not answer: from outside
+	}
+	defer release()
+	if err := askToEnd(ctx, m, x.Main.Process, signal, grace); err != nil {
+		return err
+	}
+	return c.bury(ctx, x, m)
+}
+
+// askToEnd sends a signal to a command, and ends it if it goes on for longer.
+func askToEnd(ctx context.Context, m *machine.Machine, id, signal string, grace time.Duration) error {
+	if id == "" {
+		return nil
+	}
+	if err := m.Signal(ctx, id, signal, false); err != nil {
+		return ignore(err, machine.ErrNoProcess)
+	}
+	wait, cancel := context.WithTimeout(ctx, grace)
+	_, _ = m.Wait(wait, id)
+	cancel()
+	if runs(ctx, m, id) {
+		_ = m.End(ctx, id, 0)
+	}
+	return nil
+}
+
+// leaveFor is how long the client that attends to a command has to note its end.
+const leaveFor = 10 * time.Second
+
+// endAttended ends a command whose client notes its end. That takes the
+// container's lock, which is therefore not held.
+func (c *cli) endAttended(ctx context.Context, x *Container, signal string, grace time.Duration) error {
+	m, release, err := c.boxes.Enter(ctx, x)
+	if err != nil {
+		return ignore(err, ErrNoSandbox)
+	}
+	defer release()
+	if err := askToEnd(ctx, m, x.Main.Attended, signal, grace); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(leaveFor); c.boxes.Held(attachedLock(x)) && time.Now().Before(deadline); {
+		if err := sleep(ctx, waitStep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again reads a record that others may have changed before we had its lock, and
+// looks at its sandbox; ErrNoSandbox if it was removed.
+func (c *cli) again(ctx context.Context, x *Container) (State, error) {
+	now, err := c.shelf.load(x.Name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && now.ID != x.ID {
+		return "", ErrNoSandbox
+	} else if err != nil {
+		return "", err
+	}
+	*x = *now
+	return c.boxes.State(ctx, x)
+}
+
+// signalName reads "9", "KILL" and "SIGKILL".
+func signalName(text string) (string, error) {
+	if n, err := strconv.Atoi(text); err == nil {
+		for name, number := range signals() {
+			if number == n {
+				return "SIG" + name, nil
+			}
+		}
+	}
+	name := strings.TrimPrefix(strings.ToUpper(text), "SIG")
+	if _, ok := signals()[name]; !ok {
+		return "", fmt.Errorf("Invalid signal: %s", text) //nolint:staticcheck // docker's words
+	}
+	return "SIG" + name, nil
+}
+
+func signals() map[string]int {
+	return map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "ABRT": 6, "KILL": 9, "USR1": 10, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15,
+		"CONT": 18, "STOP": 19, "TSTP": 20, "WINCH": 28}
+}
+
+func (c *cli) killVerb() *verb {
+	name := "KILL"
+	return &verb{usage: " [OPTIONS] CONTAINER [CONTAINER...]", least: 1, most: -1,
+		flags: func(f *flagSet) { f.text(&name, "signal", "s") },
+		run: func(ctx context.Context, args []string) error {
+			return c.each(args, "", func(ref string) error { return c.kill(ctx, ref, name) })
+		}}
+}
+
+func (c *cli) kill(ctx context.Context, ref, name string) error {
+	signal, err := signalName(name)
+	if err != nil {
+		return err
+	}
+	x, s, err := c.get(ctx, ref)
+	if err != nil {
+		return fmt.Errorf("Cannot kill container: %s: %w", ref, err) //nolint:staticcheck // docker's words
+	}
+	if s != statusRunning {
+		return fmt.Errorf("Cannot kill container: %s: Container %s is not running", ref, x.ID) //nolint:staticcheck // docker's words
+	}
+	if signal == "SIGKILL" {
+		return c.endMain(ctx, x, "SIGKILL", time.Second)
+	}
+	m, release, err := c.boxes.Enter(ctx, x)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return m.Signal(ctx, x.Main.told(), signal, false)
+}
+
+func (c *cli) restartVerb() *verb {
+	grace := int64(-1)
+	var name string
+	return &verb{usage: " [OPTIONS] CONTAINER [CONTAINER...]", least: 1, most: -1,
+		flags: func(f *flagSet) {
+			f.number(&grace, "timeout", "t")
+			f.number(&grace, "time", "")
+			f.text(&name, "signal", "s")
+		},
+		run: func(ctx context.Context, args []string) error {
+			return c.each(args, "", func(ref string) error {
+				if err := c.stop(ctx, ref, name, grace); err != nil {
+					return err
+				}
+				return c.start(ctx, ref)
+			})
+		}}
+}

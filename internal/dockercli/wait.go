@@ -1,0 +1,85 @@
+package dockercli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/machine"
+)
+
+func (c *cli) waitVerb() *verb {
+	return &verb{usage: " CONTAINER [CONTAINER...]", least: 1, most: -1,
+		run: func(ctx context.Context, args []string) error {
+			for _, ref := range args {
+				code, err := c.wait(ctx, ref)
+				if err != nil {
+					return err
+				}
+				_, _ = io.WriteString(c.Out, strconv.Itoa(code)+"\n")
+			}
+			return nil
+		}}
+}
+
+// waitStep is how often a container is looked at whose command another process
+// attends to.
+const waitStep = 100 * time.Millisecond
+
+// wait returns the exit code of a container's main command, also of one that is
+// removed while it is waited for.
+func (c *cli) wait(ctx context.Context, ref string) (int, error) {
+	code, seen := exitUnknown, false
+	for {
+		x, s, err := c.get(ctx, ref)
+		switch {
+		case isMissing(err) && seen:
+			return code, nil
+		case err != nil:
+			return 0, err
+		case s != statusRunning && s != statusPaused:
+			return x.Main.ExitCode, nil
+		}
+		seen = true
+		result, err := c.waitABit(ctx, x)
+		if err != nil {
+			return 0, err
+		}
+		if result != nil {
+			code = result.ExitCode
+		}
+	}
+}
+
+// waitABit waits for the end of a command, or until it is to be looked at again.
+func (c *cli) waitABit(ctx context.Context, x *Container) (*machine.Result, error) {
+	m, release, err := c.boxes.Enter(ctx, x)
+	if err != nil && x.Main.Attached {
+		err = nil // it may have ended: the next look says
+	}
+	if m == nil {
+		return nil, errors.Join(ignore(ignoreLost(err), ErrNoSandbox), sleep(ctx, waitStep))
+	}
+	defer release()
+	result, err := m.Wait(ctx, x.Main.told())
+	if err == nil && x.Main.Process != "" {
+		return result, nil
+	}
+	return result, errors.Join(ctx.Err(), ignoreLost(ignore(err, machine.ErrNoProcess)), sleep(ctx, waitStep))
+}
+
+// sleep waits, unless the time of the caller is over.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// ignoreLost leaves a sandbox that went away while it was waited for to the
+// next look.
+func ignoreLost(err error) error { return ignore(err, machine.ErrLost) }
