@@ -43,11 +43,8 @@ func (a *App) VerifyNamed(ctx context.Context, name string) ([]Verified, error) 
 		return nil, err
 	}
 	h, err := a.Manager.Attach(ctx, name)
-	if errors.Is(err, sandbox.ErrNotFound) {
-		err = advice.With(err, "atoll sandbox list shows what there is")
-	}
 	if err != nil {
-		return nil, err
+		return nil, hintedAttach(err)
 	}
 	defer h.Release()
 	p, err := a.Plan(who)
@@ -58,6 +55,17 @@ func (a *App) VerifyNamed(ctx context.Context, name string) ([]Verified, error) 
 		return nil, err
 	}
 	return a.verifyAll(ctx, []*sandbox.Handle{h}, []*sandbox.Spec{specNamed(p, name)})
+}
+
+// hintedAttach says what to do about a sandbox that cannot be looked into.
+func hintedAttach(err error) error {
+	switch {
+	case errors.Is(err, sandbox.ErrNotFound):
+		return advice.With(err, "atoll sandbox list shows what there is")
+	case errors.Is(err, sandbox.ErrNotRunning):
+		return advice.With(err, "only one that runs can be tried: `atoll sandbox verify` without a name, with --agent or --session, starts it")
+	}
+	return err
 }
 
 func specNamed(p *plan.Plan, name string) *sandbox.Spec {

@@ -94,6 +94,7 @@ Every sandbox is a machine without a network that has exactly one wire to the
 host. Settings come from one file; an openclaw.json works as it is.`,
 		Example: `  atoll run -- python3 -c 'print(6*7)'     one command in a sandbox
   atoll sandbox explain                    what applies here, and why
+  atoll sandbox verify                     whether every wall holds, tried from inside
   atoll sandbox list                       what is there
   atoll doctor                             what this machine can enforce`,
 		SilenceUsage:  true,

@@ -18,8 +18,17 @@ func newDoctorCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this machine can enforce, what is missing, and the command that fixes it",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), e, asJSON, fix) },
+		Long: `Say what this machine can enforce, what is missing, and the command that fixes it.
+
+The rings are those that "atoll sandbox verify" tries in a live sandbox; here the
+host is asked for each. Then come the limits that you could set without an
+engine, the machinery that the default agent's sandboxes get, its image, and
+every agent's settings. The exit code is 1 if something is in the way.`,
+		Example: `  atoll doctor
+  atoll doctor --fix
+  atoll doctor --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), e, asJSON, fix) },
 	}
 	cmd.Flags().BoolVar(&fix, "fix", false, "first lift what keeps this user from making sandboxes without an engine, with sudo")
 	jsonFlag(cmd, &asJSON)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -37,6 +38,9 @@ runs, as list shows it. The exit code is 1 if any promise is not kept.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd); err != nil {
 				return err
+			}
+			if o.whoFlags != (whoFlags{}) && len(args) > 0 {
+				return usage(cmd, errors.New("NAME says which sandbox already: --agent, --session and --account go without it"))
 			}
 			return runVerify(cmd.Context(), e, o, args)
 		},

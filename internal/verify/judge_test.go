@@ -218,3 +218,16 @@ func TestEmptyReport(t *testing.T) {
 		}
 	}
 }
+
+// Numbers are written for people, and no two alike.
+func TestAmounts(t *testing.T) {
+	for want, got := range map[string]string{
+		"96 MiB": inBytes(96 << 20), "1 GiB": inBytes(1 << 30), "1500 bytes": inBytes(1500), "1 TiB": inBytes(1 << 40), "2048 TiB": inBytes(1 << 51),
+		"40": withReserve(40)(40), "40, and 32 for the guest": withReserve(40)(72), "4000": withReserve(40)(4000), "0.5": plainly(0.5),
+		"no limit": amount(plainly, -1), "none to be seen": amount(inBytes, 0),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

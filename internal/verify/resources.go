@@ -36,7 +36,7 @@ func judgeLimits(e *Evidence) []Check {
 	asked, inside, seen := e.Spec.Limits, e.Inside.Limits, e.Outside.Limits
 	pids, cpus := float64(cmp.Or(seen.Pids, inside.Pids)), cmp.Or(seen.CPUs, inside.CPUs)
 	checks := []Check{
-		limit{"processes", plainly, float64(asked.Pids), pids}.judge(pids > 0 && pids <= float64(asked.Pids+pidsReserve)),
+		limit{"processes", withReserve(asked.Pids), float64(asked.Pids), pids}.judge(pids > 0 && pids <= float64(asked.Pids+pidsReserve)),
 		limit{"memory", inBytes, float64(asked.Memory), float64(cmp.Or(seen.Memory, inside.Memory))}.judgeMost(),
 		limit{"processors", plainly, asked.CPUs, cpus}.judge(cpus > 0 && math.Abs(cpus-asked.CPUs) < 0.01),
 	}
@@ -87,6 +87,16 @@ func amount(spell spelling, n float64) string {
 type spelling func(float64) string
 
 func plainly(n float64) string { return fmt.Sprintf("%.12g", n) }
+
+// withReserve says why there are more processes than were asked for.
+func withReserve(asked int64) spelling {
+	return func(n float64) string {
+		if asked > 0 && n > float64(asked) && n <= float64(asked+pidsReserve) {
+			return fmt.Sprintf("%d, and %d for the guest", asked, int64(n)-asked)
+		}
+		return plainly(n)
+	}
+}
 
 // inBytes uses the largest unit that the number is a multiple of.
 func inBytes(n float64) string {
