@@ -23,7 +23,7 @@ func sound() *Evidence {
 		Guest: Guest{PID: 1},
 		Host:  map[string]string{},
 		Inside: &findings.Report{
-			Self:       findings.Process{PID: 7, UID: 1000, GID: 1000, NoNewPrivs: true, Seccomp: 2, Capabilities: map[string]string{}},
+			Self:       findings.Process{PID: 7, InProc: 7, UID: 1000, GID: 1000, NoNewPrivs: true, Seccomp: 2, Capabilities: map[string]string{}},
 			Namespaces: map[string]string{},
 			Mounts: []findings.Mount{{Target: "/", Type: "overlay", ReadOnly: true}, {Target: "/tmp", Type: "tmpfs", Options: "rw,nosuid,size=1024k"},
 				{Target: "/workspace", Type: "ext4"}, {Target: "/agent", Type: "ext4", ReadOnly: true}, {Target: "/vol", Type: "ext4"},
@@ -139,6 +139,7 @@ func TestEveryBrokenPromiseIsAGap(t *testing.T) {
 		{"the kernel's threads", func(e *Evidence) {
 			e.Inside.Processes = append(e.Inside.Processes, findings.Seen{PID: 2, Name: "kthreadd"})
 		}, "processes: host pids"},
+		{"the /proc of another namespace", func(e *Evidence) { e.Inside.Self.InProc = 4711 }, "processes: host pids"},
 		{"a process from elsewhere", func(e *Evidence) {
 			e.Inside.Processes = append(e.Inside.Processes, findings.Seen{PID: 9, Name: "sh"})
 		}, "processes: host pids"},
@@ -191,6 +192,7 @@ func TestNotPromised(t *testing.T) {
 	e.Inside.Namespaces["time"] = e.Host["time"]
 	e.Inside.Network = findings.Network{Interfaces: []string{"eth0"}, Routes: []string{"eth0"}, Reach: []findings.Attempt{{Name: "169.254.169.254"}}}
 	e.Inside.Devices = []findings.Device{{Path: "/dev/nvidia0", Major: 195}}
+	e.Inside.Processes = append(e.Inside.Processes, findings.Seen{PID: 28, Name: "sh"}) // docker exec
 	checks := Judge(e)
 	if broken := gaps(checks); len(broken) > 0 {
 		t.Errorf("gaps: %q", broken)

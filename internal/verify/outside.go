@@ -57,20 +57,38 @@ func tried(net findings.Network) (addresses []string) {
 
 func judgeProcesses(e *Evidence) []Check {
 	const ring = "processes"
-	var strange []string
-	for _, p := range e.Inside.Processes {
-		if p.Name == "kthreadd" || p.PID != 1 && p.Parent == 0 {
-			strange = append(strange, fmt.Sprintf("%d %.20s", p.PID, p.Name))
-		}
-	}
 	pid := e.Guest.PID
 	if e.Outside.PID != 0 && e.Outside.PID != pid {
 		pid = max(pid, e.Outside.PID) // who is not 1 for both is not process 1
 	}
-	return []Check{
+	strange, entered := foreign(e)
+	self := e.Inside.Self
+	holds := len(strange) == 0 && len(e.Inside.Processes) > 0 && self.InProc == self.PID
+	checks := []Check{
 		compare(ring, "process 1", pid == 1, "the guest", yesNo(pid == 1, "the guest", fmt.Sprintf("the guest is %d", pid))),
-		compare(ring, "host pids", len(strange) == 0 && len(e.Inside.Processes) > 0, "none to be seen", yesNo(len(strange) == 0, "none to be seen", listed(strange))),
+		compare(ring, "host pids", holds, "none to be seen", yesNo(holds, "none to be seen", "to be seen: "+listed(strange))),
 	}
+	if len(entered) > 0 {
+		checks = append(checks, note(ring, "from outside", "whoever may use the engine", "came in through it: "+listed(entered)))
+	}
+	return checks
+}
+
+// foreign are processes that do not belong to the sandbox, and those that came in
+// from outside: they have no parent here. Engines let such in; nobody else does.
+func foreign(e *Evidence) (strange, entered []string) {
+	for _, p := range e.Inside.Processes {
+		name := fmt.Sprintf("%d %.20s", p.PID, p.Name)
+		switch {
+		case p.Name == "kthreadd":
+			strange = append(strange, name)
+		case p.PID != 1 && p.Parent == 0 && e.Spec.Backend == embedded:
+			strange = append(strange, name)
+		case p.PID != 1 && p.Parent == 0:
+			entered = append(entered, name)
+		}
+	}
+	return strange, entered
 }
 
 // judgeGuest looks at what a program can do to process 1.

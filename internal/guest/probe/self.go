@@ -21,6 +21,9 @@ func self() findings.Process {
 	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
 		p.Capabilities[set] = status[set]
 	}
+	if own, err := os.Readlink("/proc/self"); err == nil {
+		p.InProc, _ = strconv.Atoi(own)
+	}
 	p.Seccomp, _ = strconv.Atoi(status["Seccomp"])
 	const byItsUser = 1 // 2 is by root alone
 	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)

@@ -25,6 +25,7 @@ type Report struct {
 // Process is who the probe runs as.
 type Process struct {
 	PID          int               `json:"pid"`
+	InProc       int               `json:"inProc"` // its number in /proc: another, if that is not of its namespace
 	UID          int               `json:"uid"`
 	GID          int               `json:"gid"`
 	Capabilities map[string]string `json:"capabilities"` // CapEff and the others, in hexadecimal
