@@ -12,7 +12,7 @@ type Limits struct {
 	RatioFree int64
 	Name      int   // bytes of a path, and of what a link names
 	Depth     int   // directories within each other
-	Names     int64 // bytes of memory for the names of a layer's directories
+	Names     int64 // bytes of memory for a layer's directories: their names, and what goes with each
 	Tags      int   // names that an archive has for an image
 	Document  int64 // bytes of a manifest, an index or a configuration
 }
