@@ -40,6 +40,7 @@ type Run struct {
 	Account    string            `json:"account,omitempty"`
 	Model      string            `json:"model"`
 	Sandbox    string            `json:"sandbox,omitempty"`
+	Image      string            `json:"image,omitempty" doc:"What the sandbox is made of."`
 	Step       string            `json:"step" enum:"accepted|preparing|executing|answered|settled|finished|done"`
 	Text       string            `json:"text" doc:"The answer."`
 	Error      *Failure          `json:"error" doc:"Why there is none; null if the run succeeded or is not over."`

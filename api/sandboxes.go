@@ -79,6 +79,7 @@ type Removal struct {
 type Verification struct {
 	Sandbox string  `json:"sandbox"`
 	Backend string  `json:"backend"`
+	Image   string  `json:"image"`
 	OK      bool    `json:"ok"`
 	Checks  []Check `json:"checks"`
 }

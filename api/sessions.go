@@ -98,6 +98,7 @@ type Report struct {
 	Run      string    `json:"run" doc:"Id of the receipt."`
 	Sandbox  string    `json:"sandbox,omitempty"`
 	Backend  string    `json:"backend,omitempty"`
+	Image    string    `json:"image,omitempty" doc:"What the sandbox is made of."`
 	Model    string    `json:"model,omitempty" doc:"Who was asked first."`
 	Turns    int       `json:"turns"`
 	Calls    int       `json:"toolCalls"`

@@ -32,7 +32,7 @@ func (w *Worker) Place() *session.Place {
 func (w *Worker) Report(out *agent.Outcome, spent usage.Charge, d *Delivery, undelivered error) *session.Report {
 	place := w.Place()
 	return &session.Report{
-		Run: w.Run, Sandbox: place.Sandbox, Backend: place.Backend, Model: place.Model, Turns: out.Turns, Calls: out.Calls,
+		Run: w.Run, Sandbox: place.Sandbox, Backend: place.Backend, Image: place.Image, Model: place.Model, Turns: out.Turns, Calls: out.Calls,
 		TookMs: float64(out.Took.Microseconds()) / 1000, Unpriced: spent.Unpriced,
 		Delivery: delivered(d, undelivered),
 	}
@@ -88,7 +88,7 @@ func (w *Worker) receipt(out *agent.Outcome, failure error) *run.Receipt {
 		r.Model = w.Models[0].Name
 	}
 	if w.Plan.Sandboxed {
-		r.Sandbox = w.Plan.Spec.Name
+		r.Sandbox, r.Image = w.Plan.Spec.Name, w.Plan.Spec.Image
 	}
 	if failure != nil {
 		r.Error = &run.Failure{Code: agent.CodeOf(failure), Message: failure.Error()}
@@ -98,7 +98,7 @@ func (w *Worker) receipt(out *agent.Outcome, failure error) *run.Receipt {
 
 // KeepCommand settles what a command did cost that could ask models, as a run is
 // settled, and writes its receipt down. One that asked nothing leaves none.
-func (m *Models) KeepCommand(ctx context.Context, terms *grant.Terms, sandbox string, began time.Time) (run.Bill, error) {
+func (m *Models) KeepCommand(ctx context.Context, terms *grant.Terms, in *Session, began time.Time) (run.Bill, error) {
 	if err := m.Quiet(ctx, terms.Run); err != nil {
 		return run.Bill{}, err
 	}
@@ -107,7 +107,7 @@ func (m *Models) KeepCommand(ctx context.Context, terms *grant.Terms, sandbox st
 		return bill, err
 	}
 	return bill, m.app.RunStore().Keep(ctx, &run.Receipt{
-		ID: terms.Run, Variant: run.HostCommand, Account: terms.Account, Model: strings.Join(terms.Models, ", "), Sandbox: sandbox,
+		ID: terms.Run, Variant: run.HostCommand, Account: terms.Account, Model: strings.Join(terms.Models, ", "), Sandbox: in.Name, Image: in.Plan.Spec.Image,
 		Bill: bill, Created: began.UTC(), Started: began.UTC(), Ended: time.Now().UTC(),
 	})
 }

@@ -79,7 +79,7 @@ func (s restSandboxes) Verify(ctx context.Context, name string) (*api.Verificati
 	}
 	answer := &api.Verifications{Verified: []api.Verification{}}
 	for _, f := range found {
-		v := api.Verification{Sandbox: f.Sandbox, Backend: f.Backend, OK: f.OK, Checks: []api.Check{}}
+		v := api.Verification{Sandbox: f.Sandbox, Backend: f.Backend, Image: f.Image, OK: f.OK, Checks: []api.Check{}}
 		for _, c := range f.Checks {
 			v.Checks = append(v.Checks, api.Check{Ring: c.Ring, Name: c.Name, Status: string(c.Status), Promised: c.Promised, Found: c.Found})
 		}

@@ -102,6 +102,14 @@ func (p *RunPlace) Name() string {
 	return p.session.Name
 }
 
+// Image is what the sandbox is made of.
+func (p *RunPlace) Image() string {
+	if p.session == nil {
+		return ""
+	}
+	return p.session.Plan.Spec.Image
+}
+
 // Session is the sandbox, made or started again if need be.
 func (p *RunPlace) Session(ctx context.Context) (*Session, error) {
 	if p.session != nil {

@@ -18,6 +18,7 @@ type atollMeta struct {
 	Run      string     `json:"run"`
 	Sandbox  string     `json:"sandbox"` // "" without one
 	Backend  string     `json:"backend"`
+	Image    string     `json:"image"` // that it is made of
 	Turns    int        `json:"turns"`
 	Calls    int        `json:"toolCalls"`
 	MicroUSD int64      `json:"microUsd"`
@@ -46,7 +47,7 @@ func (m atollMeta) value() jsontext.Value {
 func (e *agentEnd) envelope() *envelope.Envelope {
 	r := e.report
 	extra := atollMeta{
-		Run: r.Run, Sandbox: r.Sandbox, Backend: r.Backend, Turns: r.Turns, Calls: r.Calls, MicroUSD: e.spent.MicroUSD, Unpriced: e.spent.Unpriced,
+		Run: r.Run, Sandbox: r.Sandbox, Backend: r.Backend, Image: r.Image, Turns: r.Turns, Calls: r.Calls, MicroUSD: e.spent.MicroUSD, Unpriced: e.spent.Unpriced,
 	}
 	if sent := r.Delivery; sent != nil && sent.Branch != "" {
 		extra.Relay = &relayMeta{sent.Branch, sent.State, sent.Pull, sent.Note}

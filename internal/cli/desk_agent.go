@@ -100,7 +100,7 @@ func (w *remoteAgent) end(ctx context.Context, t *api.Task) error {
 	}
 	end := &agentEnd{
 		session: t.SessionID, text: t.Text, model: t.Model, usage: chat.Usage(t.Usage), failure: failureOf(ctx, t),
-		report: &session.Report{Run: w.place.Run, Sandbox: w.place.Sandbox, Backend: w.place.Backend, Model: w.place.Model},
+		report: &session.Report{Run: w.place.Run, Sandbox: w.place.Sandbox, Backend: w.place.Backend, Image: w.place.Image, Model: w.place.Model},
 	}
 	if r := t.Report; r != nil {
 		end.report.Turns, end.report.Calls, end.report.TookMs, end.report.Delivery = r.Turns, r.Calls, r.TookMs, (*session.Delivery)(r.Delivery)

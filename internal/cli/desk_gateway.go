@@ -143,7 +143,7 @@ func told(err error) error {
 
 func receiptOf(r *api.Run) *run.Receipt {
 	return &run.Receipt{
-		ID: r.ID, Variant: r.GraphID, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Step: run.Step(r.Step), Text: r.Text,
+		ID: r.ID, Variant: r.GraphID, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Image: r.Image, Step: run.Step(r.Step), Text: r.Text,
 		Error: (*run.Failure)(r.Error), Bill: run.Bill(r.Bill),
 		Told:       run.Told{Session: r.Told.Session, Provider: r.Told.Provider, Model: r.Told.Model, Usage: envelope.Usage(r.Told.Usage)},
 		PeakMemory: r.PeakMemory, Notes: r.Notes, Created: r.Created, Started: r.Started, Ended: r.Ended, Warnings: r.Warnings,

@@ -85,7 +85,7 @@ func (e *env) runWithModels(ctx context.Context, a *app.App, s *app.Session, o *
 	e.logger().DebugContext(ctx, "models can be called", "run", terms.Run, "models", strings.Join(terms.Models, " "))
 	err = firstOf(e.runCommand(ctx, s, o.commandOptions, argv), g.Close())
 	// What it did cost changes nothing about how the command ended.
-	if _, problem := models.KeepCommand(context.WithoutCancel(ctx), terms, s.Name, began); problem != nil {
+	if _, problem := models.KeepCommand(context.WithoutCancel(ctx), terms, s, began); problem != nil {
 		e.logger().WarnContext(ctx, "the receipt of the command is not kept", "run", terms.Run, "error", problem)
 	}
 	return err

@@ -143,6 +143,7 @@ func (e *env) printReceipt(r *run.Receipt) {
 	fact("account", r.Account)
 	fact("model", r.Model)
 	fact("sandbox", r.Sandbox)
+	fact("image", r.Image)
 	fact("started", r.Created.Format(time.RFC3339))
 	fact("took", tookText(r))
 	fact("state", runState(r))

@@ -151,6 +151,7 @@ type runMeta struct {
 	Run      string            `json:"run"`
 	Variant  string            `json:"variant"`
 	Sandbox  string            `json:"sandbox,omitempty"`
+	Image    string            `json:"image,omitempty"`
 	Step     run.Step          `json:"step"`
 	Bill     run.Bill          `json:"bill"`
 	Warnings []string          `json:"warnings,omitempty"`
@@ -158,7 +159,7 @@ type runMeta struct {
 }
 
 func (e *env) printRunEnvelope(r *run.Receipt) error {
-	extra, err := json.Marshal(&runMeta{r.ID, r.Variant, r.Sandbox, r.Step, r.Bill, r.Warnings, r.Notes})
+	extra, err := json.Marshal(&runMeta{r.ID, r.Variant, r.Sandbox, r.Image, r.Step, r.Bill, r.Warnings, r.Notes})
 	if err != nil {
 		return err
 	}

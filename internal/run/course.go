@@ -62,7 +62,7 @@ func (c *course) work(ctx context.Context) (string, *Failure) {
 	if err != nil {
 		return "", c.excuse(ctx, err, "sandbox_failed")
 	}
-	c.place, c.receipt.Sandbox = place, place.Name()
+	c.place, c.receipt.Sandbox, c.receipt.Image = place, place.Name(), place.Image()
 	if err := place.Write(ctx, c.files); err != nil {
 		return "", c.excuse(ctx, err, "workspace_failed")
 	}

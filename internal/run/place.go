@@ -33,6 +33,7 @@ type Order struct {
 // Place is a sandbox of one run.
 type Place interface {
 	Name() string
+	Image() string
 	Write(ctx context.Context, files []File) error
 	// Grant opens the port of the models; end closes it, and ends what was
 	// started under it.

@@ -29,6 +29,7 @@ type Receipt struct {
 	Account string `json:"account,omitempty"`
 	Model   string `json:"model"`
 	Sandbox string `json:"sandbox,omitempty"`
+	Image   string `json:"image,omitempty"` // that the sandbox is made of
 	Step    Step   `json:"step"`
 	Text    string `json:"text"`
 	// Told is what the program said of itself: for people to look at, never the

@@ -117,6 +117,8 @@ func (w *world) Finish(_ context.Context, r *run.Receipt, p run.Place) (string, 
 }
 
 func (p *place) Name() string { return "sbx-" + p.run }
+
+func (p *place) Image() string { return "image" }
 func (p *place) Write(_ context.Context, files []run.File) error {
 	p.files = files
 	return nil

@@ -138,6 +138,7 @@ type Report struct {
 	Run      string    `json:"run"`
 	Sandbox  string    `json:"sandbox,omitempty"`
 	Backend  string    `json:"backend,omitempty"`
+	Image    string    `json:"image,omitempty"`
 	Model    string    `json:"model,omitempty"` // that was asked first
 	Turns    int       `json:"turns"`
 	Calls    int       `json:"toolCalls"`

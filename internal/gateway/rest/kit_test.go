@@ -128,6 +128,7 @@ func (host) Settle(context.Context, string) (run.Bill, error) {
 	return run.Bill{MicroUSD: 7, Source: "test"}, nil
 }
 func (h host) Name() string                          { return "sbx-" + h.run }
+func (host) Image() string                           { return "host" }
 func (host) Write(context.Context, []run.File) error { return nil }
 func (host) Remove(context.Context) error            { return nil }
 func (host) Grant(context.Context, *grant.Terms) (func(context.Context) error, error) {

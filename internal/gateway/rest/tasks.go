@@ -241,7 +241,7 @@ func taskOf(r *session.Record) *api.Task {
 	}
 	if p := r.Report; p != nil {
 		t.Report = &api.Report{
-			Run: p.Run, Sandbox: p.Sandbox, Backend: p.Backend, Model: p.Model, Turns: p.Turns, Calls: p.Calls, TookMs: p.TookMs,
+			Run: p.Run, Sandbox: p.Sandbox, Backend: p.Backend, Image: p.Image, Model: p.Model, Turns: p.Turns, Calls: p.Calls, TookMs: p.TookMs,
 			Unpriced: p.Unpriced, Delivery: (*api.Delivery)(p.Delivery),
 		}
 	}
