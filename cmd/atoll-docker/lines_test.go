@@ -277,3 +277,15 @@ func recite(d *dock, lines []line) (all []outcome) {
 	}
 	return all
 }
+
+// A user who has a name in the image is no reason to ask for an engine.
+func TestNamedUsersNeedNoEngine(t *testing.T) {
+	t.Parallel()
+	d := ourDock(t, machinery{"auto", "auto", 0})
+	if got := d.say("", "run --rm --name NAME --network none -u sandbox IMAGE id -u"); got.Code != 0 || strings.TrimSpace(got.Out) == "0" || got.Out == "" {
+		t.Errorf("%+v", got)
+	}
+	if got := d.say("", "run --rm --name NAME --network none -u nobody-here IMAGE true"); got.Code != 125 || !strings.Contains(got.Err, "nobody-here") {
+		t.Errorf("a user that the image does not have: %+v", got)
+	}
+}

@@ -96,13 +96,19 @@ func (b *Boxes) Make(ctx context.Context, c *dockercli.Container) error {
 	if err != nil {
 		return err
 	}
-	if spec.Backend, err = a.backendFor(ctx, spec); err != nil {
+	numbered := *spec // what the runtime without an engine is asked for
+	var unknown error
+	if numbered.User, unknown = a.numbers(ctx, c); unknown != nil {
+		numbered.User = spec.User
+	}
+	if spec.Backend, err = a.backendFor(ctx, &numbered); err != nil {
 		return err
 	}
 	if spec.Backend == backendLinux {
-		if spec.User, err = a.numbers(ctx, c); err != nil {
-			return err
+		if unknown != nil {
+			return unknown
 		}
+		spec.User = numbered.User
 	}
 	c.Backend = spec.Backend
 	return asDocker(a.Manager.Make(ctx, spec))
