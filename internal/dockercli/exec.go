@@ -47,13 +47,22 @@ func (c *cli) exec(ctx context.Context, o *execOptions, ref string, argv []strin
 	if err != nil {
 		return asUsage(err)
 	}
-	m, release, err := c.enterRunning(ctx, x, ref)
+	m, release, err := c.boxes.Enter(ctx, x)
 	if err != nil {
-		return err
+		return c.whyNotRunning(ctx, x, ref, err)
 	}
 	defer release()
+	// Whether the main command runs the guest finds out itself: to ask it first
+	// would take as long as many a command.
+	if command.While = x.Main.Process; x.Main.Attached && c.boxes.Held(attachedLock(x)) {
+		command.While = ""
+	} else if command.While == "" {
+		return c.whyNotRunning(ctx, x, ref, nil)
+	}
 	if o.detach {
-		_, err := m.Start(ctx, command)
+		if _, err = m.Start(ctx, command); errors.Is(err, machine.ErrOver) {
+			return c.whyNotRunning(ctx, x, ref, nil)
+		}
 		return execFailure(argv[0], command.Dir, err)
 	}
 	restore, err := c.connect(command, o.stdin, o.tty)
@@ -63,6 +72,8 @@ func (c *cli) exec(ctx context.Context, o *execOptions, ref string, argv []strin
 	result, err := m.Exec(ctx, command)
 	restore()
 	switch {
+	case errors.Is(err, machine.ErrOver):
+		return c.whyNotRunning(ctx, x, ref, nil)
 	case errors.Is(err, machine.ErrLost) && !x.Guest.Alive():
 		return &exit{code: exitUnknown} // the container was ended or taken away
 	case err != nil:
@@ -119,17 +130,22 @@ func (c *cli) enterRunning(ctx context.Context, x *Container, ref string) (*mach
 	if err == nil {
 		release()
 	}
-	// It is not in the usual state: find out, and say, which it is in.
+	return nil, nil, c.whyNotRunning(ctx, x, ref, err)
+}
+
+// whyNotRunning finds out, and says, in which state a container is that cannot
+// be entered as one that runs.
+func (c *cli) whyNotRunning(ctx context.Context, x *Container, ref string, err error) error {
 	x, s, lookErr := c.get(ctx, x.ID)
 	switch {
 	case lookErr != nil:
-		return nil, nil, lookErr
+		return lookErr
 	case s == statusPaused:
-		return nil, nil, fmt.Errorf("Container %s is paused, unpause the container before exec", ref)
+		return fmt.Errorf("Container %s is paused, unpause the container before exec", ref)
 	case s != statusRunning:
-		return nil, nil, notRunning(x)
+		return notRunning(x)
 	}
-	return nil, nil, errors.Join(err, notRunning(x))
+	return errors.Join(err, notRunning(x))
 }
 
 func notRunning(x *Container) error {

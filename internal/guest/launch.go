@@ -51,6 +51,9 @@ func (s *server) begin(e *wire.Exec, by *hostWire) (p *process, err error) {
 	if err := checkExec(e); err != nil {
 		return nil, err
 	}
+	if err := s.checkOther(e); err != nil {
+		return nil, err
+	}
 	if err := s.table.claim(e.ID); err != nil {
 		return nil, err
 	}
@@ -66,6 +69,17 @@ func (s *server) begin(e *wire.Exec, by *hostWire) (p *process, err error) {
 	s.table.keep(p)
 	s.steward.later()
 	return p, nil
+}
+
+// checkOther refuses to start what was to run beside a process that is over.
+func (s *server) checkOther(e *wire.Exec) error {
+	if e.While == "" {
+		return nil
+	}
+	if other, err := s.table.find(e.While); err != nil || other.over() {
+		return wire.Fail(wire.CodeOver, "process "+e.While+" is over")
+	}
+	return nil
 }
 
 // start starts the process.

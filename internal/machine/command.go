@@ -43,6 +43,9 @@ type Command struct {
 	// Grant is the id of the open grant that the command is started under; ""
 	// is none. The end of the grant ends it and all its descendants.
 	Grant string
+	// While is the id of a process that must run when the command is started; ""
+	// is none. ErrOver if it does not.
+	While string
 }
 
 // MaxTail is how much of the end of a long output can be kept.
@@ -99,6 +102,7 @@ func (c *Command) check() error {
 	add(c.OutputLimit < 0, "the output limit is negative")
 	add(c.ID != "" && !wire.ValidID(c.ID), "the command's id is malformed")
 	add(c.Grant != "" && !wire.ValidID(c.Grant), "the grant's id is malformed")
+	add(c.While != "" && !wire.ValidID(c.While), "the other process's id is malformed")
 	if problems == nil {
 		return nil
 	}
@@ -121,7 +125,7 @@ func (c *Command) request(id string) *wire.Request {
 	exec := &wire.Exec{
 		ID: id, Argv: wire.Texts(c.Argv), Shell: wire.Text(c.Shell), Env: wire.Texts(c.Env), Dir: wire.Text(c.Dir),
 		Stdin: c.Stdin != nil, TimeoutMs: milliseconds(c.Timeout), GraceMs: milliseconds(c.grace()), EndTree: c.EndTree,
-		Grant: c.Grant,
+		Grant: c.Grant, While: c.While,
 	}
 	if c.TTY != nil {
 		exec.TTY = &wire.Size{Rows: c.TTY.Rows, Cols: c.TTY.Cols}

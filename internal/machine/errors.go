@@ -32,6 +32,8 @@ var (
 	ErrBusy = errors.New("too much at once")
 	// ErrNoProcess is a process that is not, or no longer, known.
 	ErrNoProcess = errors.New("no such process")
+	// ErrOver is a command that was to run only while another does.
+	ErrOver = errors.New("the process that it was to run beside is over")
 	// ErrNoGrant is a command under a grant that is not open.
 	ErrNoGrant = errors.New("the grant is not open")
 	// ErrUnsupported is what this sandbox, or the guest in it, cannot do.
@@ -52,6 +54,7 @@ var kinds = map[wire.Code]error{
 	wire.CodeTooMany:       ErrBusy,
 	wire.CodeNoProcess:     ErrNoProcess,
 	wire.CodeNoGrant:       ErrNoGrant,
+	wire.CodeOver:          ErrOver,
 	wire.CodeUnknownOp:     ErrUnsupported,
 	wire.CodeUnsupported:   ErrUnsupported,
 	wire.CodeVersion:       ErrUnsupported,

@@ -76,6 +76,33 @@ func TestBackgroundProcess(t *testing.T) {
 	}
 }
 
+// A command that is to run beside another is started while that runs, and not
+// after: over a stream, over a direct wire and in the background.
+func TestWhileAnotherRuns(t *testing.T) {
+	_, m := start(t)
+	id := background(t, m, &machine.Command{Argv: []string{"sleep", "1000"}})
+	beside := func(while string) *machine.Command { return &machine.Command{Argv: []string{"true"}, While: while} }
+	for range 3 {
+		if _, err := m.Exec(patience(t), beside(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.End(patience(t), id, time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	for _, over := range []string{id, "never"} {
+		if _, err := m.Exec(patience(t), beside(over)); !errors.Is(err, machine.ErrOver) {
+			t.Errorf("%s: %v", over, err)
+		}
+		if _, err := m.Start(patience(t), beside(over)); !errors.Is(err, machine.ErrOver) {
+			t.Errorf("%s, in the background: %v", over, err)
+		}
+	}
+	if _, err := m.Exec(patience(t), beside("no/id")); !errors.Is(err, machine.ErrInvalid) {
+		t.Errorf("a malformed id: %v", err)
+	}
+}
+
 func TestBackgroundSignals(t *testing.T) {
 	_, m := start(t)
 	id := background(t, m, &machine.Command{Shell: `trap 'echo usr1' USR1; trap 'echo int; exit 4' INT; echo ready; while :; do sleep 0.02; done`})

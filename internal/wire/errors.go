@@ -26,6 +26,7 @@ const (
 	CodeExhausted     Code = "exhausted"      // no processes, memory or descriptors left
 	CodeExists        Code = "exists"         // the process id is taken
 	CodeNoProcess     Code = "no_process"     // no such process id
+	CodeOver          Code = "over"           // the process that must run does not
 	CodeUnsupported   Code = "unsupported"    // not possible in this sandbox
 	CodeStuck         Code = "stuck"          // processes are left that could not be ended
 	CodeInternal      Code = "internal"

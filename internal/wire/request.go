@@ -59,6 +59,8 @@ type Exec struct {
 	Cap *Cap `json:"cap,omitempty"`
 	// Grant names the open grant that the process is started under. Version 2.
 	Grant string `json:"grant,omitempty"`
+	// While names a process that must run, or this one is not started. Version 2.
+	While string `json:"while,omitempty"`
 }
 
 // Size is that of a terminal.
@@ -187,11 +189,15 @@ type Info struct {
 
 // Request reads the first message of a stream.
 func (r *Reader) Request() (*Request, error) {
-	var req Request
-	if err := readMessage(r.buffered, &req, MaxRequest); err != nil {
+	var parts requestParts
+	if err := readMessage(r.buffered, &parts, MaxRequest); err != nil {
 		return nil, err
 	}
-	return &req, nil
+	req, err := parts.join()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	return req, nil
 }
 
 // readMessage reads a length and a JSON object. It reads nothing beyond it.
@@ -215,7 +221,13 @@ func readMessage(r io.Reader, v any, limit uint32) error {
 }
 
 // WriteRequest writes the first message of a stream.
-func WriteRequest(w io.Writer, req *Request) error { return writeMessage(w, req, MaxRequest) }
+func WriteRequest(w io.Writer, req *Request) error {
+	parts, err := req.apart()
+	if err != nil {
+		return err
+	}
+	return writeMessage(w, parts, MaxRequest)
+}
 
 func writeMessage(w io.Writer, v any, limit int) error {
 	payload, err := json.Marshal(v)

@@ -22,6 +22,7 @@ func additions() []addition {
 		{2, "grant.id", func(r *Request) bool { return r.Grant != nil && r.Grant.ID != "" }},
 		{2, "grant.graceMs", func(r *Request) bool { return r.Grant != nil && r.Grant.GraceMs != 0 }},
 		{2, "exec.grant", func(r *Request) bool { return r.Exec != nil && r.Exec.Grant != "" }},
+		{2, "exec.while", func(r *Request) bool { return r.Exec != nil && r.Exec.While != "" }},
 		{2, "port.who", func(r *Request) bool { return r.Port != nil && r.Port.Who }},
 	}
 }

@@ -101,6 +101,7 @@ func TestAdditionsAreRefusedByName(t *testing.T) {
 		"grant.id":             {Op: OpPing, Grant: &Grant{ID: "g"}},
 		"grant.graceMs":        {Op: OpPing, Grant: &Grant{GraceMs: 1}},
 		"exec.grant":           {Op: OpExec, Exec: &Exec{Grant: "g"}},
+		"exec.while":           {Op: OpExec, Exec: &Exec{While: "p"}},
 		"port.who":             {Op: OpPortListen, Port: &Port{Who: true}},
 	}
 	for _, a := range additions() {

@@ -1,0 +1,48 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+)
+
+// requestParts is a request whose parts are still text. Package json looks at
+// everything that a type can hold before it reads or writes the first value of
+// it, which for a whole request takes longer than a short command does. So what
+// a request does not have is not looked at.
+type requestParts struct {
+	Op     Op              `json:"op"`
+	Exec   json.RawMessage `json:"exec,omitempty"`
+	Attach json.RawMessage `json:"attach,omitempty"`
+	Target json.RawMessage `json:"target,omitempty"`
+	File   json.RawMessage `json:"file,omitempty"`
+	Port   json.RawMessage `json:"port,omitempty"`
+	Grant  json.RawMessage `json:"grant,omitempty"`
+}
+
+func (r *Request) apart() (*requestParts, error) {
+	p := &requestParts{Op: r.Op}
+	return p, errors.Join(
+		pack(&p.Exec, r.Exec), pack(&p.Attach, r.Attach), pack(&p.Target, r.Target),
+		pack(&p.File, r.File), pack(&p.Port, r.Port), pack(&p.Grant, r.Grant))
+}
+
+func (p *requestParts) join() (*Request, error) {
+	r := &Request{Op: p.Op}
+	return r, errors.Join(
+		unpack(p.Exec, &r.Exec), unpack(p.Attach, &r.Attach), unpack(p.Target, &r.Target),
+		unpack(p.File, &r.File), unpack(p.Port, &r.Port), unpack(p.Grant, &r.Grant))
+}
+
+func pack[T any](text *json.RawMessage, part *T) (err error) {
+	if part != nil {
+		*text, err = json.Marshal(part)
+	}
+	return err
+}
+
+func unpack[T any](text json.RawMessage, part **T) error {
+	if len(text) == 0 {
+		return nil
+	}
+	return json.Unmarshal(text, part)
+}
