@@ -27,6 +27,7 @@ import (
 const (
 	openclawTurns = 2
 	openclawCalls = 4
+	bareCalls     = 20
 	execFactor    = 10 // at least so many times less time in docker
 	writeFactor   = 5
 )
@@ -34,7 +35,9 @@ const (
 // openclawBench has the real OpenClaw call its exec and write tools, on Atoll's
 // docker and on the real one in turn, and measures the time that its calls
 // of docker take. What OpenClaw itself needs is the same on both sides; the
-// whole time of a tool, as the model sees it, is shown beside.
+// whole time of a tool, as the model sees it, is shown beside, and what a bare
+// exec takes in the container that OpenClaw made: its exec tool starts a login
+// shell, which takes the same time in both.
 func openclawBench(ctx context.Context, o Options) (*Report, error) {
 	peer, err := openclawpeer.Find(openclawpeer.Current, o.Getenv)
 	if err != nil {
@@ -60,22 +63,26 @@ func openclawBench(ctx context.Context, o Options) (*Report, error) {
 	}
 	r := &Report{Bench: "openclaw", Rows: slices.Concat(ours.rows("atoll"), theirs.rows("docker"))}
 	r.Ratios = append(r.Ratios,
+		atLeast("bare exec true: time in docker / in Atoll", row("", "", theirs.bare).P50/row("", "", ours.bare).P50, execFactor),
 		atLeast("exec true: time in docker / in Atoll", row("", "", theirs.exec).P50/row("", "", ours.exec).P50, execFactor),
 		atLeast("write: time in docker / in Atoll", row("", "", theirs.write).P50/row("", "", ours.write).P50, writeFactor))
 	return r, nil
 }
 
 // toolTimes are milliseconds: in calls of docker, and of the whole tool.
-type toolTimes struct{ exec, write, wholeExec, wholeWrite []float64 }
+// Bare is an exec in the same container without a shell.
+type toolTimes struct{ exec, write, wholeExec, wholeWrite, bare []float64 }
 
 // add joins what another turn took.
 func (t *toolTimes) add(more *toolTimes) {
 	t.exec, t.write = append(t.exec, more.exec...), append(t.write, more.write...)
 	t.wholeExec, t.wholeWrite = append(t.wholeExec, more.wholeExec...), append(t.wholeWrite, more.wholeWrite...)
+	t.bare = append(t.bare, more.bare...)
 }
 
 func (t *toolTimes) rows(side string) []Row {
 	return []Row{
+		row("bare exec true: in "+side, "ms", t.bare),
 		row("exec true: in "+side, "ms", t.exec), row("write: in "+side, "ms", t.write),
 		row("exec true: the whole tool on "+side, "ms", t.wholeExec), row("write: the whole tool on "+side, "ms", t.wholeWrite),
 	}
@@ -123,7 +130,27 @@ func measureOpenClaw(ctx context.Context, o Options, peer *openclawpeer.Peer, pr
 	if err != nil {
 		return nil, err
 	}
-	return attribute(calls, model.Requests()), model.Err()
+	times := attribute(calls, model.Requests())
+	times.bare, err = bareExecs(ctx, home, program, calls)
+	return times, errors.Join(err, model.Err())
+}
+
+// bareExecs runs true in the container that OpenClaw made.
+func bareExecs(ctx context.Context, home *openclawpeer.Home, program string, calls []dockerCall) (times []float64, err error) {
+	made := slices.IndexFunc(calls, func(c dockerCall) bool { return c.Made != "" })
+	if made < 0 {
+		return nil, errors.New("OpenClaw has made no container")
+	}
+	for range bareCalls {
+		cmd := exec.CommandContext(ctx, program, "exec", calls[made].Made, "true")
+		cmd.Env = append(os.Environ(), home.Env...)
+		began := time.Now()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%s exec: %w: %s", filepath.Base(program), err, out)
+		}
+		times = append(times, inMilliseconds(time.Since(began)))
+	}
+	return times, nil
 }
 
 // importImage puts OpenClaw's image where Atoll needs no engine for it.
