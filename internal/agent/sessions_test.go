@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -28,6 +29,11 @@ func TestSessionsShowOnlyWhatTheyMay(t *testing.T) {
 	dir := t.TempDir()
 	converse(t, dir, "mine", "first words of mine")
 	converse(t, dir, "theirs", "first words of theirs")
+	// Both may be of the same tick of the kernel's clock.
+	earlier := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(filepath.Join(dir, "mine.jsonl"), earlier, earlier); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
