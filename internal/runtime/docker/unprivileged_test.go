@@ -62,7 +62,7 @@ func asSomeone(t *testing.T, order []string) {
 		t.Errorf("gaps: %+v", gaps)
 	}
 	i := l.start(t, own)
-	if got := sh(t, i, "id -u; stat -c %a /.atoll/guest"); got != fmt.Sprintf("%d\n711", someone) {
+	if got := sh(t, i, "id -u; stat -c %a /.atoll/guest"); got != fmt.Sprintf("%d\n111", someone) {
 		t.Errorf("inside: %q", got)
 	}
 	if gaps := l.Check(t.Context(), l.spec()); len(gaps) != 1 || gaps[0].Field != "docker.user" {
