@@ -110,6 +110,19 @@ func (r *Runtime) shelveFile(p guestProgram) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("guest: %w", err)
 	}
+	// One writes, and the others use that: a file that is replaced is not the one
+	// that a sandbox which is just being made was promised.
+	lock, err := os.Open(dir)
+	if err != nil {
+		return "", fmt.Errorf("guest: %w", err)
+	}
+	defer func() { _ = lock.Close() }() // which unlocks
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return "", fmt.Errorf("guest: %w", err)
+	}
+	if r.guests.holds(path, p) {
+		return path, nil
+	}
 	if err := writeWhole(dir, path, p.body, guestMode); err != nil {
 		return "", fmt.Errorf("guest: %w", err)
 	}

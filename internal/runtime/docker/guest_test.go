@@ -1,11 +1,15 @@
 package docker
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/moby/moby/client"
@@ -149,6 +153,36 @@ func TestShelvedGuestIsCheckedAndRepaired(t *testing.T) {
 		}
 		if body, err := os.ReadFile(path); err != nil || string(body) != "guest program" {
 			t.Errorf("%s: not repaired: %q, %v", name, body, err)
+		}
+	}
+}
+
+// Those who need the guest at once get the same file: it is written once.
+//
+// Seen to fail without the lock.
+func TestGuestIsShelvedOnce(t *testing.T) {
+	state := t.TempDir()
+	program := guestProgram{arch: "amd64", body: bytes.Repeat([]byte("guest"), 1<<20)}
+	sum := sha256.Sum256(program.body)
+	program.hash = hex.EncodeToString(sum[:])
+	var files [8]os.FileInfo
+	var all sync.WaitGroup
+	for i := range files {
+		all.Go(func() {
+			r := &Runtime{options: Options{StateDir: state}} // as another process has
+			path, err := r.shelveFile(program)
+			if err == nil {
+				files[i], err = os.Stat(path)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for i, file := range files {
+		if file == nil || !os.SameFile(file, files[0]) {
+			t.Errorf("%d has another file", i)
 		}
 	}
 }
