@@ -12,7 +12,10 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
-func (c *cli) stopVerb() *verb {
+func (c *cli) stopVerb() *verb { return c.endingVerb(c.stop) }
+
+// endingVerb is a verb that stops containers, and takes docker's flags for that.
+func (c *cli) endingVerb(do func(ctx context.Context, ref, signal string, grace int64) error) *verb {
 	grace := int64(-1)
 	var name string
 	return &verb{usage: " [OPTIONS] CONTAINER [CONTAINER...]", least: 1, most: -1,
@@ -22,7 +25,7 @@ func (c *cli) stopVerb() *verb {
 			f.text(&name, "signal", "s")
 		},
 		run: func(ctx context.Context, args []string) error {
-			return c.each(args, "", func(ref string) error { return c.stop(ctx, ref, name, grace) })
+			return c.each(args, "", func(ref string) error { return do(ctx, ref, name, grace) })
 		}}
 }
 
@@ -184,20 +187,10 @@ func (c *cli) kill(ctx context.Context, ref, name string) error {
 }
 
 func (c *cli) restartVerb() *verb {
-	grace := int64(-1)
-	var name string
-	return &verb{usage: " [OPTIONS] CONTAINER [CONTAINER...]", least: 1, most: -1,
-		flags: func(f *flagSet) {
-			f.number(&grace, "timeout", "t")
-			f.number(&grace, "time", "")
-			f.text(&name, "signal", "s")
-		},
-		run: func(ctx context.Context, args []string) error {
-			return c.each(args, "", func(ref string) error {
-				if err := c.stop(ctx, ref, name, grace); err != nil {
-					return err
-				}
-				return c.start(ctx, ref)
-			})
-		}}
+	return c.endingVerb(func(ctx context.Context, ref, signal string, grace int64) error {
+		if err := c.stop(ctx, ref, signal, grace); err != nil {
+			return err
+		}
+		return c.start(ctx, ref)
+	})
 }
