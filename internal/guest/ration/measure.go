@@ -64,9 +64,14 @@ func (m *meter) tree(dir string) {
 	}
 }
 
+// mostCounted ends a measure where the number of files has no limit: a directory
+// in which names are changed all the time may never come to an end.
+const mostCounted = 1 << 26
+
 // enough is when more would change nothing: from twice the limits on, it does
 // not matter by how much they are exceeded.
 func (m *meter) enough() bool {
+	m.Endless = m.Endless || m.Files >= mostCounted
 	return m.Endless || m.ration.Files > 0 && m.Files > 2*m.ration.Files || m.ration.Size > 0 && m.Bytes > 2*m.ration.Size
 }
 
