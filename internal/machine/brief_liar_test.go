@@ -1,10 +1,12 @@
 package machine_test
 
 import (
+	"context"
 	"errors"
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/wire"
@@ -106,5 +108,41 @@ func TestLyingDirectWires(t *testing.T) {
 				t.Errorf("%d commands were started over streams, want %d", started.Load(), commands)
 			}
 		})
+	}
+}
+
+// TestCloseWaitsForItsOwnDials: what a machine dials ahead of need is over when
+// it is closed, also where a dial takes its time to give up.
+func TestCloseWaitsForItsOwnDials(t *testing.T) {
+	var started atomic.Int64
+	var over atomic.Bool
+	dialling := make(chan struct{})
+	play := lyingDirectly(&started, func(net.Conn) {})
+	m := machine.New(func(ctx context.Context) (net.Conn, error) {
+		if started.Load() > 0 {
+			close(dialling)
+			<-ctx.Done()
+			time.Sleep(50 * time.Millisecond)
+			over.Store(true)
+			return nil, ctx.Err()
+		}
+		ours, theirs, err := socketPair()
+		if err == nil {
+			go func() {
+				defer theirs.Close()
+				play(theirs)
+			}()
+		}
+		return ours, err
+	}, nil)
+	for range 3 { // the third is worth a direct wire
+		if _, err := m.Exec(patience(t), &machine.Command{Argv: []string{"x"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-dialling
+	_ = m.Close()
+	if !over.Load() {
+		t.Error("the machine is closed, and still dials")
 	}
 }

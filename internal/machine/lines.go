@@ -104,13 +104,13 @@ func (ls *lines) spare() *line {
 		return l
 	}
 	if ls.claim() {
-		go func() {
+		ls.machine.aside(func() {
 			ctx, cancel := context.WithTimeout(ls.machine.ctx, answerPatience)
 			defer cancel()
 			if l, err := ls.dial(ctx); ls.admit(l, err) {
 				ls.put(l)
 			}
-		}()
+		})
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func (l *link) get(ctx context.Context) (*live, error) {
 	}
 	fresh, err := l.connect(ctx)
 	if err == nil {
-		go l.machine.settle(fresh)
+		l.machine.aside(func() { l.machine.settle(fresh) })
 	}
 	return fresh, err
 }

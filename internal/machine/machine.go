@@ -79,6 +79,8 @@ type Machine struct {
 
 	finished finished
 
+	asides sync.WaitGroup // what nobody waits for but Close
+
 	mu     sync.Mutex
 	epoch  uint64
 	breaks []time.Time
@@ -122,14 +124,28 @@ func (m *Machine) Info(ctx context.Context) (*wire.Info, error) {
 }
 
 // Close ends the wires. Commands under way fail with ErrClosed, and are ended
-// by the guest after a while.
+// by the guest after a while. When it returns, nothing dials any more on behalf
+// of the machine itself.
 func (m *Machine) Close() error {
+	m.mu.Lock()
 	m.cancel()
+	m.mu.Unlock()
 	m.lines.close()
 	m.briefs.close()
 	m.control.close()
 	m.bulk.close()
+	m.asides.Wait()
 	return nil
+}
+
+// aside does work that no caller waits for, and that ends with m.ctx. A machine
+// that is closed does none.
+func (m *Machine) aside(work func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ctx.Err() == nil {
+		m.asides.Go(work)
+	}
 }
 
 // fail declares the sandbox broken, for good.

@@ -48,7 +48,7 @@ func (m *Machine) Start(ctx context.Context, command *Command) (string, error) {
 	case err == nil || errors.Is(err, errExists): // asked twice, and the first had arrived
 		return id, nil
 	case ctx.Err() != nil:
-		go m.undo(id)
+		m.aside(func() { m.undo(id) })
 	}
 	return "", err
 }

@@ -40,13 +40,13 @@ func (f *finished) list() []string {
 func (m *Machine) finish(id string, over *live) {
 	m.finished.add(id)
 	if !over.alive() {
-		go func() {
+		m.aside(func() {
 			ctx, cancel := context.WithTimeout(m.ctx, answerPatience)
 			defer cancel()
 			if live, err := m.control.get(ctx); err == nil {
 				m.settle(live)
 			}
-		}()
+		})
 	}
 }
 
