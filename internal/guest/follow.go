@@ -69,19 +69,17 @@ func (c *call) sendEnd(p *process) {
 }
 
 // watch waits for the host to leave: after the exit, when it has the result;
-// before it, because it gave up, or because the wire broke. Input that the
+// before it, because it gave up, or because the wire broke. A host in a hurry
+// ends its wire right after the stream, which is no break. Input that the
 // process does not read must not hide that.
 func (c *call) watch(p *process, reader int, left <-chan struct{}) {
-	patience := time.Duration(0)
 	select {
 	case <-c.wire.Done():
-		patience = orphanFor
 	case <-left:
-		select {
-		case <-c.wire.Done():
-			patience = orphanFor
-		default:
-		}
+	}
+	patience := time.Duration(0)
+	if c.wire.over() && !c.wire.Ended(c.stream) {
+		patience = orphanFor
 	}
 	at, ok := p.out.detach(reader)
 	if p.unwanted.Load() { // looked at after detach, as it is set before attended is asked

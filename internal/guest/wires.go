@@ -52,6 +52,16 @@ func (w *hostWire) endLines() {
 	w.lines = nil
 }
 
+// over reports whether the wire has ended.
+func (w *hostWire) over() bool {
+	select {
+	case <-w.Done():
+		return true
+	default:
+		return false
+	}
+}
+
 func (w *hostWire) fence() {
 	w.fenced.Store(true)
 	go func() { _ = w.Close() }()

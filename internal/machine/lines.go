@@ -19,6 +19,8 @@ const (
 	// takenAfter is when a guest is told that its result has come, if no request
 	// says so before.
 	takenAfter = 2 * time.Millisecond
+	// lastWords is how long a guest may take to be told so when the machine closes.
+	lastWords = 20 * time.Millisecond
 	// commandsSince is the version of the protocol whose direct wires take commands.
 	commandsSince = 2
 	// lineRest is how long no more are dialled after one could not be had.
@@ -276,11 +278,18 @@ func (ls *lines) discard(l *line) {
 	}
 }
 
-// close closes all lines, whatever they are used for.
+// close closes all lines, whatever they are used for. A guest that was not told
+// yet that its result has come would keep it.
 func (ls *lines) close() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ls.shut = true
+	for _, l := range ls.idle {
+		if l.owes {
+			_ = l.conn.SetWriteDeadline(time.Now().Add(lastWords))
+			_ = l.parent.request(l.conn, &wire.Request{Op: wire.OpTaken})
+		}
+	}
 	ls.idle = nil
 	for l := range ls.open {
 		ls.drop(l)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ const (
 	muxPing     = 2
 	muxGoAway   = 3
 	muxFlagSYN  = 1
+	muxFlagFIN  = 4
 	muxFlagRST  = 8
 	muxMaxFlags = 15
 )
@@ -56,6 +58,8 @@ type guard struct {
 	failure   error
 	pings     budget
 	anomalies budget
+	finished  [MaxStreams]uint32 // the streams that the peer ended last
+	next      int                // where the next of them goes
 }
 
 func newGuard(conn net.Conn, side side) *guard {
@@ -119,7 +123,25 @@ func (g *guard) frame() error {
 	if kind == muxData {
 		g.skip = length
 	}
+	if kind < muxPing && flags&muxFlagFIN != 0 {
+		g.finish(stream)
+	}
 	return nil
+}
+
+// finish notes that the peer has ended a stream.
+func (g *guard) finish(stream uint32) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.finished[g.next] = stream
+	g.next = (g.next + 1) % len(g.finished)
+}
+
+// hasFinished reports whether the peer has ended a stream, not long ago.
+func (g *guard) hasFinished(stream uint32) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Contains(g.finished[:], stream)
 }
 
 // Write implements net.Conn. yamux has one writer, and always writes a data
@@ -196,9 +218,18 @@ func (g *guard) flush() {
 	g.held = g.held[:0]
 }
 
-// Close implements net.Conn.
+// Close implements net.Conn. What was held back goes first: that this side has
+// ended a stream, say, and so has all that it wanted.
 func (g *guard) Close() error {
 	g.flusher.Stop()
+	if g.writing.TryLock() { // else somebody writes, who sends it or fails
+		if !g.body && len(g.held) > 0 {
+			_ = g.SetWriteDeadline(time.Now().Add(lastWords))
+			_, _ = g.Conn.Write(g.held)
+			g.held = g.held[:0]
+		}
+		g.writing.Unlock()
+	}
 	return g.Conn.Close()
 }
 

@@ -55,6 +55,9 @@ const (
 	WriteTimeout = 10 * time.Second
 	// holdFor is how long a frame that nobody waits for may be held back.
 	holdFor = 2 * time.Millisecond
+	// lastWords is how long a peer may take to accept what was held back when the
+	// wire is closed.
+	lastWords = 20 * time.Millisecond
 	// closeTimeout is how long a closed stream waits for the peer's side.
 	closeTimeout = 5 * time.Second
 )

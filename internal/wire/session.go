@@ -95,6 +95,13 @@ func (s *Session) Accept() (net.Conn, error) {
 // Streams is the number of streams, open or closing.
 func (s *Session) Streams() int { return s.mux.NumStreams() }
 
+// Ended reports whether the other side has ended a stream, and not only the
+// session with it. It remembers the last MaxStreams of them.
+func (s *Session) Ended(stream net.Conn) bool {
+	one, ok := stream.(*yamux.Stream)
+	return ok && s.guard.hasFinished(one.StreamID())
+}
+
 // Done is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.mux.CloseChan() }
 
