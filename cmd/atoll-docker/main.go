@@ -4,12 +4,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"syscall"
 
@@ -20,15 +18,14 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
+	ctx := &onSignal{}
 	terminal := &dockercli.Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
 	if state, err := stateDir(); err == nil {
 		if code, done := dockercli.Express(ctx, os.Args[1:], terminal, express.New(state)); done {
 			return code
 		}
 	}
-	stop()
+	ctx.deafen()
 	err := becomeAtoll()
 	fmt.Fprintln(os.Stderr, "docker:", err)
 	return 125

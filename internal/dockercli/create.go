@@ -133,7 +133,7 @@ func nameIt(made *Container) error {
 		made.Name = "atoll-" + made.ID[:12]
 	}
 	made.Name = strings.TrimPrefix(made.Name, "/")
-	if !validName.MatchString(made.Name) {
+	if !isName(made.Name) {
 		//nolint:staticcheck // docker's words
 		return fmt.Errorf("Invalid container name (%s), only [a-zA-Z0-9][a-zA-Z0-9_.-] are allowed", made.Name)
 	}

@@ -19,8 +19,6 @@ import (
 type shelf struct{ dir string }
 
 var (
-	validName = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`)
-	validID   = pattern.New(`^[0-9a-f]{1,64}$`)
 	validHost = pattern.New(`^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$`)
 )
 
@@ -40,10 +38,39 @@ func (s *shelf) outputPath(name, stream string) string {
 	return filepath.Join(s.dir, name+"."+stream+outputKind)
 }
 
+// isName tells whether a container may be called so. It is written out, as is
+// isID, because to compile an expression takes longer than all else that a short
+// command needs here.
+func isName(s string) bool {
+	for i, c := range []byte(s) {
+		alphanumeric := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !alphanumeric && (i == 0 || c != '_' && c != '.' && c != '-') {
+			return false
+		}
+	}
+	return len(s) > 1
+}
+
+// isID tells whether this may be an id, or the beginning of one.
+func isID(s string) bool {
+	for _, c := range []byte(s) {
+		if (c < '0' || '9' < c) && (c < 'a' || 'f' < c) {
+			return false
+		}
+	}
+	return 0 < len(s) && len(s) <= fullID
+}
+
 // find returns the container of a name, an id, or the beginning of an id.
-func (s *shelf) find(ref string) (*Container, error) {
-	if validName.MatchString(ref) && len(ref) <= maxName {
-		if c, err := s.load(ref); err == nil || !errors.Is(err, fs.ErrNotExist) {
+func (s *shelf) find(ref string) (*Container, error) { return s.findAs(ref, readWhole) }
+
+// findToEnter is find for somebody who only runs a command there: of the
+// container it knows what that takes.
+func (s *shelf) findToEnter(ref string) (*Container, error) { return s.findAs(ref, readToEnter) }
+
+func (s *shelf) findAs(ref string, read reading) (*Container, error) {
+	if isName(ref) && len(ref) <= maxName {
+		if c, err := s.loadAs(ref, read); err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return c, err
 		}
 	}
@@ -51,7 +78,7 @@ func (s *shelf) find(ref string) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.load(name)
+	c, err := s.loadAs(name, read)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !strings.HasPrefix(c.ID, ref) {
 		return nil, noSuchContainer(ref)
 	}
@@ -60,7 +87,7 @@ func (s *shelf) find(ref string) (*Container, error) {
 
 // nameOf looks an id up.
 func (s *shelf) nameOf(ref string) (string, error) {
-	if !validID.MatchString(ref) {
+	if !isID(ref) {
 		return "", noSuchContainer(ref)
 	}
 	if len(ref) < fullID {
@@ -93,19 +120,29 @@ func (s *shelf) complete(prefix string) (string, error) {
 	return "", fmt.Errorf("Multiple IDs found with provided prefix: %s", prefix) //nolint:staticcheck // docker's words
 }
 
-func (s *shelf) load(name string) (*Container, error) {
+// reading makes a container of a record.
+type reading func(record []byte) (*Container, error)
+
+func readWhole(record []byte) (*Container, error) {
+	var c Container
+	return &c, json.Unmarshal(record, &c)
+}
+
+func (s *shelf) load(name string) (*Container, error) { return s.loadAs(name, readWhole) }
+
+func (s *shelf) loadAs(name string, read reading) (*Container, error) {
 	data, err := os.ReadFile(s.recordPath(name))
 	if err != nil {
 		return nil, err
 	}
-	var c Container
 	if len(data) > maxRecord {
 		return nil, fmt.Errorf("record of container %s is larger than %d bytes", name, maxRecord)
 	}
-	if err := json.Unmarshal(data, &c); err != nil {
+	c, err := read(data)
+	if err != nil {
 		return nil, fmt.Errorf("record of container %s: %w", name, err)
 	}
-	return &c, nil
+	return c, nil
 }
 
 // save replaces the record.

@@ -18,6 +18,7 @@ type call struct {
 	stream net.Conn
 	reader *wire.Reader
 	direct bool       // stream is a wire of its own
+	once   bool       // and this is all that it is for
 	data   *wire.Data // see content
 }
 

@@ -34,8 +34,9 @@ func (c *call) attach(a *wire.Attach) error {
 }
 
 // follow streams a process until its end, or until the host goes away: from
-// its start, or, for a host that attaches, from where that has got to. Only the
-// latter is told first where the input stands.
+// its start, or, for a host that attaches, from where that has got to. The
+// latter is told first where the input stands, and so is one that has no other
+// way to know that it was understood.
 func (c *call) follow(p *process, from *wire.Attach) error {
 	var stdout, stderr int64
 	if from != nil {
@@ -48,7 +49,7 @@ func (c *call) follow(p *process, from *wire.Attach) error {
 	watched := make(chan struct{})
 	go func() { defer close(watched); c.watch(p, reader, left) }()
 	var err error
-	if from != nil {
+	if from != nil || c.once {
 		err = wire.WriteJSON(c.stream, wire.FrameStarted, wire.Started{PID: p.pid, Stdin: given})
 	}
 	if err == nil && c.send(p, reader) == nil {
@@ -73,14 +74,7 @@ func (c *call) sendEnd(p *process) {
 // ends its wire right after the stream, which is no break. Input that the
 // process does not read must not hide that.
 func (c *call) watch(p *process, reader int, left <-chan struct{}) {
-	select {
-	case <-c.wire.Done():
-	case <-left:
-	}
-	patience := time.Duration(0)
-	if c.wire.over() && !c.wire.Ended(c.stream) {
-		patience = orphanFor
-	}
+	patience := c.patience(left)
 	at, ok := p.out.detach(reader)
 	if p.unwanted.Load() { // looked at after detach, as it is set before attended is asked
 		patience = 0
@@ -88,6 +82,23 @@ func (c *call) watch(p *process, reader int, left <-chan struct{}) {
 	if ok {
 		c.server.abandon(p, at, patience)
 	}
+}
+
+// patience waits for the host to leave, and returns how long it may take to come
+// back: no time if it left on purpose, or came for this command alone.
+func (c *call) patience(left <-chan struct{}) time.Duration {
+	if c.once {
+		<-left
+		return 0
+	}
+	select {
+	case <-c.wire.Done():
+	case <-left:
+	}
+	if c.wire.over() && !c.wire.Ended(c.stream) {
+		return orphanFor
+	}
+	return 0
 }
 
 // abandon ends and forgets a process, after a while, unless a host has attached

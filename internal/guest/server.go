@@ -29,6 +29,7 @@ type server struct {
 	// threads they need: those were made up front (see makeThreads).
 	slots  chan struct{}
 	briefs atomic.Int64  // commands that are expected to be over soon
+	onces  atomic.Int64  // wires for one command
 	loud   []unix.Signal // see spawn.Attr
 	null   int           // /dev/null for processes without input; -1: there is none
 }
@@ -47,7 +48,7 @@ func newServer(build string, lineage *lineage) (*server, error) {
 		memory: &oomWatch{}, tidy: newTidy(), files: newFiling(stride), ports: newPorts(), stride: stride,
 		slots: make(chan struct{}, maxSlots),
 	}
-	s.wires.direct = s.serveDirect
+	s.wires.direct, s.wires.once = s.serveDirect, s.serveOnce
 	if s.null, err = openNull(); err != nil {
 		s.null = -1 // an image without it is no reason not to start
 	}

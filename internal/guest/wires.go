@@ -73,13 +73,14 @@ type wires struct {
 	live   map[wireKey]*hostWire
 	epochs map[wireKey]uint64
 	direct func(net.Conn, *wire.Hello, *wire.Welcome) error // serves a direct wire to its end
+	once   func(net.Conn, *wire.Hello) error                // serves a wire for one command
 }
 
 func newWires() *wires {
 	return &wires{live: map[wireKey]*hostWire{}, epochs: map[wireKey]uint64{}}
 }
 
-// errServed is a direct wire that has come to its end.
+// errServed is a wire without streams that has come to its end.
 var errServed = errors.New("the wire was served")
 
 // greet performs the handshake and registers the wire.
@@ -90,8 +91,11 @@ func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
 	}
 	welcome := *self
 	welcome.Version = wire.Negotiate(hello)
-	if hello.Kind == wire.KindDirect {
+	switch hello.Kind {
+	case wire.KindDirect:
 		return nil, errors.Join(errServed, ws.direct(conn, hello, &welcome))
+	case wire.KindOnce:
+		return nil, errors.Join(errServed, ws.once(conn, hello))
 	}
 	if refusal := ws.fence(hello, welcome.Version); refusal != nil {
 		return nil, errors.Join(refusal, wire.Answer(conn, &wire.Welcome{Error: refusal}))

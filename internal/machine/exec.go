@@ -44,7 +44,7 @@ func (m *Machine) Exec(ctx context.Context, command *Command) (*Result, error) {
 		watched, cancel = context.WithTimeoutCause(ctx, command.Timeout+command.grace()+endPatience, errOverdue)
 		defer cancel()
 	}
-	exit, err := r.attend(watched)
+	exit, err := r.follows(watched)
 	if err == nil {
 		return r.result(exit), ctx.Err()
 	}
@@ -72,6 +72,17 @@ func newRun(m *Machine, command *Command) *run {
 		outputs: [2]*outlet{newOutlet(command.Stdout, command.OutputLimit), newOutlet(command.Stderr, command.OutputLimit)},
 		input:   newInput(command.Stdin),
 	}
+}
+
+// follows starts the command and follows it to its end.
+func (r *run) follows(ctx context.Context) (*wire.Exit, error) {
+	if r.machine.options.Once && r.command.TTY == nil {
+		exit, err := r.once(ctx)
+		if !errors.Is(err, errNotOnce) {
+			return exit, err
+		}
+	}
+	return r.attend(ctx)
 }
 
 // attend follows the command over as many wires as it takes.

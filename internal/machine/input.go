@@ -12,6 +12,8 @@ import (
 // input is what a command reads: it is sent as it comes, and enough is kept to
 // go on over another wire. A nil input is empty.
 type input struct {
+	from    io.Reader
+	begin   sync.Once // nothing is read before somebody can take it
 	mu      sync.Mutex
 	changed *sync.Cond
 	ring    replay.Ring
@@ -23,17 +25,16 @@ func newInput(from io.Reader) *input {
 	if from == nil {
 		return nil
 	}
-	in := &input{}
+	in := &input{from: from}
 	in.changed = sync.NewCond(&in.mu)
-	go in.pull(from)
 	return in
 }
 
 // pull reads what there is, as far as there is room.
-func (in *input) pull(from io.Reader) {
+func (in *input) pull() {
 	buf := make([]byte, wire.MaxFrame/2)
 	for {
-		n, err := from.Read(buf)
+		n, err := in.from.Read(buf)
 		if !in.put(buf[:n]) {
 			return
 		}
@@ -78,6 +79,7 @@ func (in *input) send(stream net.Conn, offset int64) {
 	if in == nil {
 		return
 	}
+	in.begin.Do(func() { go in.pull() })
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.sender++

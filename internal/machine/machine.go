@@ -35,6 +35,9 @@ type Options struct {
 	// Kill ends the sandbox from outside. It is called when the guest does not
 	// end a command in time. Default: nothing.
 	Kill func(ctx context.Context) error
+	// Once says that the machine is used for one command: then that has a wire
+	// of its own, which takes less time to make than one that carries many.
+	Once bool
 }
 
 func (o *Options) withDefaults() Options {

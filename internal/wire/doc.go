@@ -53,6 +53,10 @@
 // over a stream. The next request, or op:"taken", says that the host has the
 // result; the guest keeps it until then.
 //
+// A program that runs one command and ends takes a wire of a fourth kind, once:
+// greeting and request come in one message, the guest answers with the frames of
+// the command, and the end of the wire before the exit is the end of the command.
+//
 // Connections to ports inside are streams, too. The host opens them all: to
 // accept a connection it opens a stream on which the guest answers when one has
 // come. So a guest cannot make more of them than the host is ready for.

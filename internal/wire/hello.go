@@ -19,6 +19,7 @@ const (
 	KindControl Kind = "control"
 	KindBulk    Kind = "bulk"
 	KindDirect  Kind = "direct" // not multiplexed: see Direct
+	KindOnce    Kind = "once"   // for one command: see OpenOnce
 )
 
 // Hello is the host's greeting.
@@ -47,7 +48,7 @@ func (h *Hello) check() error {
 		return fmt.Errorf("%w: hello with a malformed client name", ErrProtocol)
 	case h.Kind == KindDirect && !ValidID(h.Token):
 		return fmt.Errorf("%w: hello with a malformed token", ErrProtocol)
-	case h.Kind != KindControl && h.Kind != KindBulk && h.Kind != KindDirect:
+	case h.Kind != KindControl && h.Kind != KindBulk && h.Kind != KindDirect && h.Kind != KindOnce:
 		return fmt.Errorf("%w: hello for an unknown kind of wire", ErrProtocol)
 	}
 	return nil
@@ -98,6 +99,22 @@ func Negotiate(hello *Hello) int {
 		return 0
 	}
 	return version
+}
+
+// OpenOnce greets and asks for a command in one message. The guest does not
+// answer the greeting: what follows are the frames of the command, Started first,
+// or an Error. A guest that ignored a part of the request would misunderstand it,
+// so none but one of this version is spoken to.
+func OpenOnce(w io.Writer, client string, e *Exec) error {
+	var buf bytes.Buffer
+	err := writeGreeting(&buf, &Hello{Min: MaxVersion, Max: MaxVersion, Client: client, Kind: KindOnce})
+	if err == nil {
+		err = WriteRequest(&buf, &Request{Op: OpExec, Exec: e})
+	}
+	if err == nil {
+		_, err = w.Write(buf.Bytes())
+	}
+	return err
 }
 
 func writeGreeting(w io.Writer, v any) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +15,9 @@ import (
 // socket; the path may be longer than a socket address allows. The caller then
 // asks PeerPID who it reached.
 func DialSocket(ctx context.Context, path string) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("socket %q: %w", path, err)
@@ -26,8 +30,22 @@ func DialSocket(ctx context.Context, path string) (net.Conn, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return nil, fmt.Errorf("socket %q: %w: it is not a socket", path, ErrProtocol)
 	}
-	var dialer net.Dialer
-	return dialer.DialContext(ctx, "unix", "/proc/self/fd/"+strconv.Itoa(fd))
+	return connect("/proc/self/fd/" + strconv.Itoa(fd))
+}
+
+// connect connects to a unix socket, at once or not at all: one with too many at
+// its door is busy. For that package net would need a goroutine and a thread.
+func connect(path string) (net.Conn, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	file := os.NewFile(uintptr(fd), path)
+	defer file.Close()
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		return nil, os.NewSyscallError("connect", err)
+	}
+	return net.FileConn(file)
 }
 
 // PeerPID asks the kernel which process is at the other end of a unix socket:

@@ -8,7 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/atoll-run/atoll/internal/dockercli"
 	"github.com/atoll-run/atoll/internal/lease"
@@ -35,33 +38,48 @@ func (b *Boxes) State(_ context.Context, c *dockercli.Container) (dockercli.Stat
 	return dockercli.StateRunning, nil
 }
 
-// Enter dials the guest and shares the sandbox's lease.
+// Enter shares the sandbox's lease and dials the guest.
 func (b *Boxes) Enter(ctx context.Context, c *dockercli.Container) (*machine.Machine, func(), error) {
-	if !c.Guest.Alive() {
+	if c.Guest == nil || c.Guest.Paused {
 		return nil, nil, dockercli.ErrElsewhere
 	}
-	book, err := lease.Open(filepath.Join(b.state, dockercli.LeasesFile))
-	if err != nil {
+	held, err := b.book().Share(ctx, c.Guest.Lease)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, dockercli.ErrElsewhere
+	} else if err != nil {
 		return nil, nil, err
 	}
-	held, err := book.Share(ctx, c.Guest.Lease)
+	first, err := c.Guest.Dial(ctx) // makes sure that the guest is alive, too
 	if err != nil {
-		return nil, nil, err
+		held.Release()
+		return nil, nil, dockercli.ErrElsewhere
 	}
-	m := machine.New(c.Guest.Dial, nil)
+	m := machine.New(beginningWith(first, c.Guest.Dial), &machine.Options{Once: true})
 	return m, func() {
 		_ = m.Close()
+		_ = first.Close()
 		held.Release()
 	}, nil
 }
 
+// beginningWith gives out a connection that is there already before it dials.
+func beginningWith(first net.Conn, dial machine.Dialer) machine.Dialer {
+	var given atomic.Bool
+	return func(ctx context.Context) (net.Conn, error) {
+		if given.CompareAndSwap(false, true) {
+			return first, nil
+		}
+		return dial(ctx)
+	}
+}
+
+func (b *Boxes) book() *lease.Book {
+	return lease.Existing(filepath.Join(b.state, dockercli.LeasesFile))
+}
+
 // Held tells whether somebody holds a lock.
 func (b *Boxes) Held(name string) bool {
-	book, err := lease.Open(filepath.Join(b.state, dockercli.LeasesFile))
-	if err != nil {
-		return false
-	}
-	held, err := book.TryHold(dockercli.LockName(name))
+	held, err := b.book().TryHold(dockercli.LockName(name))
 	if err == nil {
 		held.Release()
 	}

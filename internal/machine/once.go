@@ -1,0 +1,141 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// errNotOnce is a guest that does not know wires for one command. It has started
+// nothing.
+var errNotOnce = fmt.Errorf("%w: a wire for one command", ErrUnsupported)
+
+// once runs the command over a wire of its own. The guest ends it with the wire,
+// so a wire that breaks is not made anew.
+func (r *run) once(ctx context.Context) (*wire.Exit, error) {
+	conn, err := r.machine.dial(ctx)
+	if err != nil {
+		return nil, errNotOnce // who dials more than once knows what to make of it
+	}
+	defer conn.Close()
+	frames := wire.NewReader(conn)
+	if err := wire.OpenOnce(conn, r.machine.options.Client, r.command.request(r.id).Exec); err != nil {
+		return nil, openFailure(err)
+	}
+	defer context.AfterFunc(ctx, func() { r.endOnce(conn) })()
+	over := make(chan struct{})
+	defer close(over)
+	defer time.AfterFunc(wire.KeepAlive, func() { r.keepAsking(ctx, conn, over) }).Stop()
+	if err := r.beginOnce(conn, frames); err != nil {
+		return nil, err
+	}
+	for {
+		exit, err := r.nextOnce(conn, frames)
+		if exit != nil || err != nil {
+			return exit, err
+		}
+	}
+}
+
+// openFailure judges a request that was not sent: it is too large, or the guest
+// did not want to hear it.
+func openFailure(err error) error {
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		return reported(e)
+	}
+	return errNotOnce
+}
+
+// beginOnce waits for the guest to say that the command runs. Only then is its
+// input read: an older guest hangs up without a word.
+func (r *run) beginOnce(conn net.Conn, frames *wire.Reader) error {
+	frame, err := frames.Frame()
+	switch {
+	case errors.Is(err, wire.ErrProtocol):
+		return r.machine.fail(err)
+	case err != nil:
+		return errNotOnce
+	case frame.Type == wire.FrameStarted:
+		r.input.send(conn, 0)
+		return nil
+	case frame.Type != wire.FrameError:
+		return r.machine.fail(fmt.Errorf("%w: a command that has not started sends frame %d", wire.ErrProtocol, frame.Type))
+	}
+	err = r.refusal(frame)
+	if errors.Is(err, ErrUnsupported) {
+		return errNotOnce
+	}
+	return err
+}
+
+// nextOnce passes the next frame on. It returns the exit, if that is it.
+func (r *run) nextOnce(conn net.Conn, frames *wire.Reader) (*wire.Exit, error) {
+	frame, err := frames.Frame()
+	switch {
+	case errors.Is(err, wire.ErrProtocol):
+		return nil, r.machine.fail(err)
+	case err != nil:
+		return nil, lost(err)
+	case frame.Type == wire.FrameExit:
+		var exit wire.Exit
+		if err := frame.Decode(&exit); err != nil {
+			return nil, r.machine.fail(err)
+		}
+		return &exit, nil
+	case frame.Type == wire.FrameError:
+		return nil, r.refusal(frame)
+	case frame.Type == wire.FrameStarted:
+		return nil, r.machine.fail(fmt.Errorf("%w: the command has started twice", wire.ErrProtocol))
+	}
+	if err := r.take(frame, conn); errors.Is(err, wire.ErrProtocol) {
+		return nil, r.machine.fail(err)
+	} else if err != nil {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// refusal is what the guest says instead of a result.
+func (r *run) refusal(frame wire.Frame) error {
+	var e wire.Error
+	if err := frame.Decode(&e); err != nil {
+		return r.machine.fail(err)
+	}
+	return reported(&e)
+}
+
+// endOnce has the guest end the command, which then sends its exit. One that
+// does not loses its wire.
+func (r *run) endOnce(conn net.Conn) {
+	q := r.endQuestion()
+	ctx, cancel := context.WithTimeout(r.machine.ctx, q.patience)
+	defer cancel()
+	if err := r.machine.ask(ctx, q, &struct{}{}); err != nil && !errors.Is(err, ErrNoProcess) {
+		_ = conn.Close()
+		return
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(endPatience))
+}
+
+// keepAsking makes sure, from time to time, that the guest lives: a command may
+// be silent for long.
+func (r *run) keepAsking(ctx context.Context, conn net.Conn, over <-chan struct{}) {
+	for {
+		asked, cancel := context.WithTimeout(ctx, wire.WriteTimeout)
+		err := r.machine.Ping(asked)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			_ = conn.Close()
+			return
+		}
+		select {
+		case <-over:
+			return
+		case <-time.After(wire.KeepAlive):
+		}
+	}
+}
