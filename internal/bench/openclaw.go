@@ -25,11 +25,12 @@ import (
 // How often each side has its turn, how often OpenClaw calls each tool then, and
 // what is claimed.
 const (
-	openclawTurns = 2
-	openclawCalls = 4
-	bareCalls     = 20
-	execFactor    = 10 // at least so many times less time in docker
-	writeFactor   = 5
+	openclawTurns  = 2
+	openclawExecs  = 12
+	openclawWrites = 4
+	bareCalls      = 20
+	execFactor     = 10 // at least so many times less time in docker
+	writeFactor    = 5
 )
 
 // openclawBench has the real OpenClaw call its exec and write tools, on Atoll's
@@ -88,11 +89,13 @@ func (t *toolTimes) rows(side string) []Row {
 	}
 }
 
-// openclawScript calls exec and write in turn.
+// openclawScript calls exec, and then write.
 func openclawScript() (script scripted.Script) {
-	for i := range openclawCalls {
-		script = append(script, scripted.Use("exec", `{"command":"true"}`),
-			scripted.Use("write", fmt.Sprintf(`{"path":"notes/%d.txt","content":"hello"}`, i)))
+	for range openclawExecs {
+		script = append(script, scripted.Use("exec", `{"command":"true"}`))
+	}
+	for i := range openclawWrites {
+		script = append(script, scripted.Use("write", fmt.Sprintf(`{"path":"notes/%d.txt","content":"hello"}`, i)))
 	}
 	return append(script, scripted.Say("done"))
 }
@@ -237,7 +240,7 @@ func attribute(calls []dockerCall, requests []*scripted.Request) *toolTimes {
 			}
 		}
 		whole := to.Sub(from)
-		if i%2 == 0 {
+		if i < openclawExecs {
 			t.exec, t.wholeExec = append(t.exec, inMilliseconds(inDocker)), append(t.wholeExec, inMilliseconds(whole))
 		} else {
 			t.write, t.wholeWrite = append(t.write, inMilliseconds(inDocker)), append(t.wholeWrite, inMilliseconds(whole))

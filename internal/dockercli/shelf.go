@@ -121,11 +121,15 @@ func (s *shelf) complete(prefix string) (string, error) {
 }
 
 // reading makes a container of a record.
-type reading func(record []byte) (*Container, error)
+type reading func(record string) (*Container, error)
 
-func readWhole(record []byte) (*Container, error) {
+func readWhole(record string) (*Container, error) {
+	_, rest, err := splitEntry(record)
+	if err != nil {
+		return nil, err
+	}
 	var c Container
-	return &c, json.Unmarshal(record, &c)
+	return &c, json.Unmarshal([]byte(rest), &c)
 }
 
 func (s *shelf) load(name string) (*Container, error) { return s.loadAs(name, readWhole) }
@@ -138,7 +142,7 @@ func (s *shelf) loadAs(name string, read reading) (*Container, error) {
 	if len(data) > maxRecord {
 		return nil, fmt.Errorf("record of container %s is larger than %d bytes", name, maxRecord)
 	}
-	c, err := read(data)
+	c, err := read(string(data))
 	if err != nil {
 		return nil, fmt.Errorf("record of container %s: %w", name, err)
 	}
@@ -155,7 +159,7 @@ func (s *shelf) save(c *Container) error {
 		return err
 	}
 	temporary := filepath.Join(s.dir, "."+c.ID)
-	if err := os.WriteFile(temporary, data, 0o600); err != nil {
+	if err := os.WriteFile(temporary, append([]byte(c.entry()), data...), 0o600); err != nil {
 		return err
 	}
 	if err := os.Rename(temporary, s.recordPath(c.Name)); err != nil {

@@ -3,7 +3,6 @@ package machine
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -68,7 +67,7 @@ type run struct {
 
 func newRun(m *Machine, command *Command) *run {
 	return &run{
-		machine: m, command: command, id: cmp.Or(command.ID, rand.Text()),
+		machine: m, command: command, id: cmp.Or(command.ID, wire.NewID()),
 		outputs: [2]*outlet{newOutlet(command.Stdout, command.OutputLimit), newOutlet(command.Stderr, command.OutputLimit)},
 		input:   newInput(command.Stdin),
 	}
@@ -212,12 +211,12 @@ func (r *run) read(w *way) (*wire.Exit, error) {
 		}
 		switch {
 		case frame.Type == wire.FrameExit:
-			var exit wire.Exit
-			if err := frame.Decode(&exit); err != nil {
+			exit, err := frame.Exit()
+			if err != nil {
 				return nil, r.machine.cut(w.live, err)
 			}
 			r.machine.finish(r.id, w.live)
-			return &exit, nil
+			return exit, nil
 		case frame.Type == wire.FrameError:
 			return nil, r.machine.guestSays(w.live, frame)
 		case frame.Type == wire.FrameStarted && w.direct:

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net"
@@ -49,7 +48,7 @@ func (o *Options) withDefaults() Options {
 		out.Log = slog.New(slog.DiscardHandler)
 	}
 	if out.Client == "" {
-		out.Client = rand.Text()
+		out.Client = wire.NewID()
 	}
 	if out.DialPatience == 0 {
 		out.DialPatience = 5 * time.Second

@@ -10,6 +10,11 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
+// watchAfter is when somebody stands by to end the command, or to notice that
+// the guest is silent. Most commands are over by then, and to stand by takes
+// threads.
+const watchAfter = 10 * time.Millisecond
+
 // errNotOnce is a guest that does not know wires for one command. It has started
 // nothing.
 var errNotOnce = fmt.Errorf("%w: a wire for one command", ErrUnsupported)
@@ -26,10 +31,9 @@ func (r *run) once(ctx context.Context) (*wire.Exit, error) {
 	if err := wire.OpenOnce(conn, r.machine.options.Client, r.command.request(r.id).Exec); err != nil {
 		return nil, openFailure(err)
 	}
-	defer context.AfterFunc(ctx, func() { r.endOnce(conn) })()
 	over := make(chan struct{})
 	defer close(over)
-	defer time.AfterFunc(wire.KeepAlive, func() { r.keepAsking(ctx, conn, over) }).Stop()
+	defer time.AfterFunc(watchAfter, func() { r.watchOnce(ctx, conn, over) }).Stop()
 	if err := r.beginOnce(conn, frames); err != nil {
 		return nil, err
 	}
@@ -81,11 +85,11 @@ func (r *run) nextOnce(conn net.Conn, frames *wire.Reader) (*wire.Exit, error) {
 	case err != nil:
 		return nil, lost(err)
 	case frame.Type == wire.FrameExit:
-		var exit wire.Exit
-		if err := frame.Decode(&exit); err != nil {
+		exit, err := frame.Exit()
+		if err != nil {
 			return nil, r.machine.fail(err)
 		}
-		return &exit, nil
+		return exit, nil
 	case frame.Type == wire.FrameError:
 		return nil, r.refusal(frame)
 	case frame.Type == wire.FrameStarted:
@@ -121,21 +125,24 @@ func (r *run) endOnce(conn net.Conn) {
 	_ = conn.SetReadDeadline(time.Now().Add(endPatience))
 }
 
-// keepAsking makes sure, from time to time, that the guest lives: a command may
-// be silent for long.
-func (r *run) keepAsking(ctx context.Context, conn net.Conn, over <-chan struct{}) {
+// watchOnce ends the command if it is to end, and makes sure from time to time
+// that the guest lives: a command may be silent for long.
+func (r *run) watchOnce(ctx context.Context, conn net.Conn, over <-chan struct{}) {
 	for {
+		select {
+		case <-over:
+			return
+		case <-ctx.Done():
+			r.endOnce(conn)
+			return
+		case <-time.After(wire.KeepAlive):
+		}
 		asked, cancel := context.WithTimeout(ctx, wire.WriteTimeout)
 		err := r.machine.Ping(asked)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			_ = conn.Close()
 			return
-		}
-		select {
-		case <-over:
-			return
-		case <-time.After(wire.KeepAlive):
 		}
 	}
 }

@@ -101,22 +101,6 @@ func Negotiate(hello *Hello) int {
 	return version
 }
 
-// OpenOnce greets and asks for a command in one message. The guest does not
-// answer the greeting: what follows are the frames of the command, Started first,
-// or an Error. A guest that ignored a part of the request would misunderstand it,
-// so none but one of this version is spoken to.
-func OpenOnce(w io.Writer, client string, e *Exec) error {
-	var buf bytes.Buffer
-	err := writeGreeting(&buf, &Hello{Min: MaxVersion, Max: MaxVersion, Client: client, Kind: KindOnce})
-	if err == nil {
-		err = WriteRequest(&buf, &Request{Op: OpExec, Exec: e})
-	}
-	if err == nil {
-		_, err = w.Write(buf.Bytes())
-	}
-	return err
-}
-
 func writeGreeting(w io.Writer, v any) error {
 	var buf bytes.Buffer
 	buf.WriteString(magic)

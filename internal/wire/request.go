@@ -234,12 +234,17 @@ func writeMessage(w io.Writer, v any, limit int) error {
 	if err != nil {
 		return err
 	}
+	return writePayload(w, payload, limit)
+}
+
+// writePayload writes a JSON object and its length in one write.
+func writePayload(w io.Writer, payload []byte, limit int) error {
 	if len(payload) > limit {
 		return Fail(CodeInvalid, fmt.Sprintf("request of %d bytes is over the limit of %d", len(payload), limit))
 	}
 	buf := make([]byte, 4, 4+len(payload))
 	binary.BigEndian.PutUint32(buf, uint32(len(payload)))
-	_, err = w.Write(append(buf, payload...))
+	_, err := w.Write(append(buf, payload...))
 	return err
 }
 

@@ -30,7 +30,11 @@ func DialSocket(ctx context.Context, path string) (net.Conn, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return nil, fmt.Errorf("socket %q: %w: it is not a socket", path, ErrProtocol)
 	}
-	return connect("/proc/self/fd/" + strconv.Itoa(fd))
+	conn, err := connect("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return nil, fmt.Errorf("socket %q: %w", path, err)
+	}
+	return conn, nil
 }
 
 // connect connects to a unix socket, at once or not at all: one with too many at
