@@ -48,7 +48,7 @@ echo x > $ROOT/one; ln $ROOT/one $ROOT/two
 mkdir $ROOT/mnt; mount -t tmpfs tmpfs $ROOT/mnt; echo x > $ROOT/mnt/f; chmod 777 $ROOT/mnt
 echo x > $ROOT/mounted; mount --bind $ROOT/../outside/secret $ROOT/mounted
 echo x > $ROOT/plain
-chmod a+rw $ROOT/fifo $ROOT/device $ROOT/one $ROOT/mounted $ROOT/plain; chown 65534 $ROOT/*`)
+chmod a+rw $ROOT/fifo $ROOT/device $ROOT/one $ROOT/mounted $ROOT/plain; chown -h 65534 $ROOT/*`)
 	sh(t, w.machine, "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\""+w.at("socket")+"\")'")
 	tests := map[string]error{
 		"link": machine.ErrSymlink, "dirlink/secret": machine.ErrSymlink, "dirlink": machine.ErrSymlink, "magic": machine.ErrSymlink,
