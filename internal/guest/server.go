@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"crypto/rand"
 	"net"
 	"os"
 	"sync/atomic"
@@ -43,7 +42,7 @@ func newServer(build string, lineage *lineage) (*server, error) {
 	warden := &warden{lineage: lineage, reaper: reaper, census: census, alone: alone()}
 	stride := newStride()
 	s := &server{
-		self:    wire.Welcome{Boot: rand.Text(), Build: build},
+		self:    wire.Welcome{Boot: wire.NewID(), Build: build},
 		lineage: lineage, warden: warden, grants: &grants{lineage: lineage, warden: warden}, reaper: reaper, wires: newWires(), table: newTable(),
 		memory: &oomWatch{}, tidy: newTidy(), files: newFiling(stride), ports: newPorts(), stride: stride,
 		slots: make(chan struct{}, maxSlots),

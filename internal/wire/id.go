@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// NewID returns a name that nobody else has, for a client or a process. It need
+// NewID returns a name that nobody else has, for a client, a process or a life. It need
 // not be secret: a guest hears nobody but hosts. So it comes from the random
 // numbers that the kernel gives every program at its start; to ask for more takes
 // as long as a good part of a short command.
