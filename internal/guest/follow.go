@@ -131,7 +131,7 @@ func (c *call) feed(p *process, owner int) {
 		}
 		switch frame.Type {
 		case wire.FrameStdin:
-			if !p.stdio.write(owner, frame.Payload) {
+			if !c.give(p, owner, frame.Payload) {
 				return
 			}
 		case wire.FrameStdinEOF:

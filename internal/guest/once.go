@@ -12,6 +12,10 @@ import (
 // would not keep track of more commands.
 const maxOnce = maxProcesses
 
+// lookAfter is how long a process may leave its input unread before it is looked
+// whether its host is still there, and how often from then on.
+const lookAfter = 500 * time.Millisecond
+
 // serveOnce runs the one command that a wire is for.
 func (s *server) serveOnce(conn net.Conn, hello *wire.Hello) error {
 	defer s.tidy.later()
@@ -44,4 +48,30 @@ func (c *call) serveOnce(hello *wire.Hello) error {
 		return err
 	}
 	return c.exec(req.Exec)
+}
+
+// give gives input to the process, until the host leaves. On a wire for one
+// command that is not seen by reading while the process does not take what came
+// before.
+func (c *call) give(p *process, owner int, input []byte) bool {
+	line, ok := c.stream.(*socket.Conn)
+	if !c.once || !ok {
+		return p.stdio.write(owner, input)
+	}
+	given := make(chan struct{})
+	defer close(given)
+	defer time.AfterFunc(lookAfter, func() { breakOff(p, line, given) }).Stop()
+	return p.stdio.write(owner, input)
+}
+
+// breakOff ends the giving when the host has left.
+func breakOff(p *process, line *socket.Conn, given <-chan struct{}) {
+	for !line.HungUp() {
+		select {
+		case <-given:
+			return
+		case <-time.After(lookAfter):
+		}
+	}
+	p.stdio.own()
 }

@@ -77,6 +77,12 @@ func newRun(m *Machine, command *Command) *run {
 func (r *run) follows(ctx context.Context) (*wire.Exit, error) {
 	if r.machine.options.Once && r.command.TTY == nil {
 		exit, err := r.once(ctx)
+		if errors.Is(err, errNotOnce) && expired(ctx) {
+			return nil, lost(context.Cause(ctx)) // whoever gave up does not begin anew
+		}
+		if errors.Is(err, ErrLost) && r.machine.options.Kill != nil && expired(ctx) {
+			return nil, r.giveUp(ctx, err) // else the end of its wire has to do
+		}
 		if !errors.Is(err, errNotOnce) {
 			return exit, err
 		}

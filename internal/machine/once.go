@@ -22,6 +22,9 @@ var errNotOnce = fmt.Errorf("%w: a wire for one command", ErrUnsupported)
 // once runs the command over a wire of its own. The guest ends it with the wire,
 // so a wire that breaks is not made anew.
 func (r *run) once(ctx context.Context) (*wire.Exit, error) {
+	if err := errors.Join(r.machine.usable(), ctx.Err()); err != nil {
+		return nil, err
+	}
 	conn, err := r.machine.dial(ctx)
 	if err != nil {
 		return nil, errNotOnce // who dials more than once knows what to make of it
@@ -70,7 +73,7 @@ func (r *run) beginOnce(conn net.Conn, frames *wire.Reader) error {
 		return r.machine.fail(fmt.Errorf("%w: a command that has not started sends frame %d", wire.ErrProtocol, frame.Type))
 	}
 	err = r.refusal(frame)
-	if errors.Is(err, ErrUnsupported) {
+	if errors.Is(err, ErrUnsupported) || errors.Is(err, errExists) { // what exists is attached to
 		return errNotOnce
 	}
 	return err
@@ -82,6 +85,8 @@ func (r *run) nextOnce(conn net.Conn, frames *wire.Reader) (*wire.Exit, error) {
 	switch {
 	case errors.Is(err, wire.ErrProtocol):
 		return nil, r.machine.fail(err)
+	case err != nil && r.machine.ctx.Err() != nil:
+		return nil, ErrClosed
 	case err != nil:
 		return nil, lost(err)
 	case frame.Type == wire.FrameExit:
@@ -113,12 +118,22 @@ func (r *run) refusal(frame wire.Frame) error {
 }
 
 // endOnce has the guest end the command, which then sends its exit. One that
-// does not loses its wire.
-func (r *run) endOnce(conn net.Conn) {
+// does not loses its wire. It may be asked before it has got round to starting
+// the command.
+func (r *run) endOnce(conn net.Conn, over <-chan struct{}) {
 	q := r.endQuestion()
 	ctx, cancel := context.WithTimeout(r.machine.ctx, q.patience)
 	defer cancel()
-	if err := r.machine.ask(ctx, q, &struct{}{}); err != nil && !errors.Is(err, ErrNoProcess) {
+	err := r.machine.ask(ctx, q, &struct{}{})
+	for errors.Is(err, ErrNoProcess) && ctx.Err() == nil {
+		select {
+		case <-over:
+			return
+		case <-time.After(startRetry):
+			err = r.machine.ask(ctx, q, &struct{}{})
+		}
+	}
+	if err != nil {
 		_ = conn.Close()
 		return
 	}
@@ -133,7 +148,10 @@ func (r *run) watchOnce(ctx context.Context, conn net.Conn, over <-chan struct{}
 		case <-over:
 			return
 		case <-ctx.Done():
-			r.endOnce(conn)
+			r.endOnce(conn, over)
+			return
+		case <-r.machine.ctx.Done():
+			_ = conn.Close()
 			return
 		case <-time.After(wire.KeepAlive):
 		}

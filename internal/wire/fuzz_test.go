@@ -76,6 +76,7 @@ func (byteConn) Close() error                    { return nil }
 
 func FuzzHello(f *testing.F) {
 	f.Add(append([]byte("atoll\x00\r\n"), message(`{"min":1,"max":1,"client":"c","epoch":1,"kind":"control"}`)...))
+	f.Add(append([]byte("atoll\x00\r\n"), message(`{"min":2,"max":2,"client":"c","epoch":0,"kind":"once"}`)...))
 	f.Add(append([]byte("atoll\x00\r\n"), message(`{"version":1,"boot":"b","build":"x"}`)...))
 	f.Add(append([]byte("atoll\x00\r\n"), message(`{"error":{"code":"stale","message":"m"}}`)...))
 	f.Add([]byte("atoll\x00\r\n\xff\xff\xff\xff"))

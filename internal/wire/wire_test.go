@@ -169,6 +169,8 @@ func TestHandshake(t *testing.T) {
 		failed  bool  // for the host
 	}{
 		{"honest", &good, wire.Welcome{Version: 1, Boot: "b", Build: "x"}, nil, false},
+		{"for one command", change(func(h *wire.Hello) { h.Kind = wire.KindOnce }), wire.Welcome{Version: 1, Boot: "b"}, nil, false},
+		{"for one command of nobody", change(func(h *wire.Hello) { h.Kind, h.Client = wire.KindOnce, "" }), wire.Welcome{}, wire.ErrProtocol, true},
 		{"refusal", &good, wire.Welcome{Error: wire.Fail(wire.CodeStale, "old")}, nil, true},
 		{"no versions", change(func(h *wire.Hello) { h.Min = 0 }), wire.Welcome{}, wire.ErrProtocol, true},
 		{"versions the wrong way round", change(func(h *wire.Hello) { h.Min, h.Max = 3, 2 }), wire.Welcome{}, wire.ErrProtocol, true},

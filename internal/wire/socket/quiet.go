@@ -13,3 +13,15 @@ func IsQuiet(fd uintptr) bool {
 	_, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&one)), 1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
 	return errno == unix.EAGAIN
 }
+
+// HungUp reports that nothing will come any more but what has come already, also
+// while nobody reads that.
+func (c *Conn) HungUp() bool {
+	over := false
+	err := c.from.Control(func(fd uintptr) {
+		state := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(state, 0)
+		over = err == nil && n > 0
+	})
+	return over || err != nil // there is no such descriptor any more
+}

@@ -1,0 +1,280 @@
+package machine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// oneWord plays a guest on wires for one command; play gets the request. It is
+// honest on others, where a command gives its input back. starts counts the
+// commands that it was asked for.
+type oneWord struct {
+	starts atomic.Int64
+	other  atomic.Int64 // of starts, those over streams
+	play   func(conn net.Conn, frames *wire.Reader)
+	stream func(stream net.Conn, req *wire.Request) // nil: honest
+}
+
+func (g *oneWord) serve(conn net.Conn) {
+	hello, err := wire.Receive(conn)
+	switch {
+	case err != nil:
+	case hello.Kind != wire.KindOnce:
+		if wire.Answer(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "liar"}) == nil {
+			g.session(conn)
+		}
+	default:
+		frames := wire.NewReader(conn)
+		if _, err := frames.Request(); err == nil {
+			_ = conn.SetDeadline(time.Time{})
+			g.starts.Add(1)
+			g.play(conn, frames)
+		}
+	}
+}
+
+func (g *oneWord) session(conn net.Conn) {
+	session, err := wire.GuestSession(conn)
+	if err != nil {
+		return
+	}
+	defer session.Close()
+	for {
+		stream, err := session.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer stream.Close()
+			frames := wire.NewReader(stream)
+			if req, err := frames.Request(); err == nil {
+				g.answer(stream, frames, req)
+			}
+		}()
+	}
+}
+
+func (g *oneWord) answer(stream net.Conn, frames *wire.Reader, req *wire.Request) {
+	switch {
+	case g.stream != nil:
+		g.stream(stream, req)
+	case req.Op == wire.OpExec:
+		g.starts.Add(1)
+		g.other.Add(1)
+		giveBack(stream, frames, req)
+	default:
+		_ = wire.WriteJSON(stream, wire.FrameResult, struct{}{})
+	}
+}
+
+// giveBack plays a command that copies its input to its output.
+func giveBack(stream net.Conn, frames *wire.Reader, req *wire.Request) {
+	for req.Exec.Stdin {
+		frame, err := frames.Frame()
+		if err != nil || frame.Type == wire.FrameStdinEOF {
+			break
+		}
+		_ = wire.WriteFrame(stream, wire.FrameStdout, frame.Payload)
+	}
+	_ = wire.WriteJSON(stream, wire.FrameExit, wire.Exit{Code: 3})
+}
+
+// says is a guest that says one thing and hangs up.
+func says(parts ...[]byte) func(net.Conn, *wire.Reader) {
+	return func(conn net.Conn, _ *wire.Reader) { _, _ = conn.Write(slices.Concat(parts...)) }
+}
+
+var hasStarted = raw(wire.FrameStarted, 9, `{"pid":7}`)
+
+func untilClosed(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+
+// TestLyingOnceWires: whoever breaks the protocol on a wire for one command is
+// broken, whoever breaks the wire is lost, and nobody gets the command again.
+func TestLyingOnceWires(t *testing.T) {
+	tests := map[string]struct {
+		play func(net.Conn, *wire.Reader)
+		want error
+	}{
+		"endless frame":             {says(raw(wire.FrameStarted, 1<<31, "{")), machine.ErrBroken},
+		"endless output":            {says(hasStarted, raw(wire.FrameStdout, wire.MaxFrame+1, "x")), machine.ErrBroken},
+		"unknown frame":             {says(raw(99, 0, "")), machine.ErrBroken},
+		"unknown frame later":       {says(hasStarted, raw(99, 0, "")), machine.ErrBroken},
+		"input instead":             {says(hasStarted, raw(wire.FrameStdin, 1, "x")), machine.ErrBroken},
+		"result instead":            {says(hasStarted, raw(wire.FrameResult, 2, "{}")), machine.ErrBroken},
+		"started twice":             {says(hasStarted, hasStarted), machine.ErrBroken},
+		"output before the start":   {says(raw(wire.FrameStdout, 2, "hi")), machine.ErrBroken},
+		"exit before the start":     {says(raw(wire.FrameExit, 2, "{}")), machine.ErrBroken},
+		"malformed exit":            {says(hasStarted, raw(wire.FrameExit, 2, "{{")), machine.ErrBroken},
+		"exit of another shape":     {says(hasStarted, raw(wire.FrameExit, 12, `{"code":"x"}`)), machine.ErrBroken},
+		"malformed error":           {says(raw(wire.FrameError, 2, "{{")), machine.ErrBroken},
+		"malformed error later":     {says(hasStarted, raw(wire.FrameError, 2, "{{")), machine.ErrBroken},
+		"gap of no stream":          {says(hasStarted, raw(wire.FrameGap, 23, `{"stream":5,"bytes":10}`)), machine.ErrBroken},
+		"impossible gap":            {says(hasStarted, raw(wire.FrameGap, 24, `{"stream":17,"bytes":-1}`)), machine.ErrBroken},
+		"over the limit":            {says(hasStarted, raw(wire.FrameStdout, 20, "01234567890123456789")), machine.ErrBroken},
+		"hangs up":                  {says(hasStarted), machine.ErrLost},
+		"hangs up in its output":    {says(hasStarted, raw(wire.FrameStdout, 2, "hi")), machine.ErrLost},
+		"hangs up in a frame":       {says(hasStarted, raw(wire.FrameStdout, 100, "hi")), machine.ErrLost},
+		"refuses":                   {says(raw(wire.FrameError, 20, `{"code":"not_found"}`)), machine.ErrNotFound},
+		"refuses late":              {says(hasStarted, raw(wire.FrameError, 20, `{"code":"not_found"}`)), machine.ErrNotFound},
+		"goes on after the exit":    {says(hasStarted, raw(wire.FrameExit, 10, `{"code":3}`), hasStarted), nil},
+		"claims more than it wrote": {says(hasStarted, raw(wire.FrameExit, 26, `{"code":3,"stdout":999999}`)), nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			guest := &oneWord{play: tt.play}
+			m := lying(t, guest.serve, &machine.Options{Once: true})
+			var out bytes.Buffer
+			result, err := m.Exec(patience(t), &machine.Command{Argv: []string{"x"}, Stdin: strings.NewReader("input"), Stdout: &out, OutputLimit: 10})
+			if !errors.Is(err, tt.want) || (result != nil) != (tt.want == nil) || out.Len() > 10 {
+				t.Errorf("%+v %v, %d bytes; want %v", result, err, out.Len(), tt.want)
+			}
+			if n := guest.starts.Load(); n != 1 {
+				t.Errorf("it was asked for %d commands", n)
+			}
+			if broken := errors.Is(m.Ping(patience(t)), machine.ErrBroken); broken != errors.Is(tt.want, machine.ErrBroken) {
+				t.Errorf("declared broken: %v", broken)
+			}
+		})
+	}
+}
+
+// TestOnceWordsAreMadeHarmless: a result is as harmless as one over a stream.
+func TestOnceWordsAreMadeHarmless(t *testing.T) {
+	guest := &oneWord{play: func(conn net.Conn, _ *wire.Reader) {
+		_, _ = conn.Write(hasStarted)
+		_ = wire.WriteJSON(conn, wire.FrameExit, wire.Exit{Code: -5, Signal: "SIG\x1b[2J", UserUs: -1, MaxRSS: -1, DurationUs: 1 << 62, Stdout: -7})
+	}}
+	result, err := lying(t, guest.serve, &machine.Options{Once: true}).Exec(patience(t), &machine.Command{Argv: []string{"x"}})
+	if err != nil || result.ExitCode != 0 || result.Signal != "unknown" || result.User < 0 || result.MaxRSS < 0 || result.Duration < 0 || result.Stdout.Total != 0 {
+		t.Errorf("%+v %v", result, err)
+	}
+	guest = &oneWord{play: func(conn net.Conn, _ *wire.Reader) {
+		_ = wire.WriteJSON(conn, wire.FrameError, wire.Error{Code: "zzz", Message: "go \x1b[31maway"})
+	}}
+	_, err = lying(t, guest.serve, &machine.Options{Once: true}).Exec(patience(t), &machine.Command{Argv: []string{"x"}})
+	if err == nil || strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("%v", err)
+	}
+}
+
+// silentOnce is a guest that says something and then nothing more, and what its
+// host sees of that.
+type silentOnce struct {
+	says    []byte
+	stream  func(net.Conn, *wire.Request) // on other wires; nil: honest
+	leaves  bool                          // the caller cancels
+	timeout time.Duration
+	wants   []error
+	kills   bool
+}
+
+func (s *silentOnce) play(t *testing.T, name string) {
+	t.Helper()
+	killed := false
+	guest := &oneWord{stream: s.stream}
+	m := lying(t, guest.serve, &machine.Options{Once: true, Kill: func(context.Context) error { killed = true; return nil }})
+	ctx, cancel := context.WithCancel(patience(t))
+	defer cancel()
+	guest.play = func(conn net.Conn, _ *wire.Reader) {
+		_, _ = conn.Write(s.says)
+		if s.leaves {
+			cancel()
+		}
+		untilClosed(conn)
+	}
+	result, err := m.Exec(ctx, &machine.Command{Argv: []string{"x"}, Timeout: s.timeout, Grace: time.Millisecond})
+	for _, want := range s.wants {
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+	if result != nil || killed != s.kills || guest.starts.Load() != 1 {
+		t.Errorf("%s: %+v, killed: %v, asked for %d commands", name, result, killed, guest.starts.Load())
+	}
+	if overdue := strings.Contains(err.Error(), "did not end the command"); overdue != (s.timeout > 0) {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+// TestSilentOnceWires: whoever says nothing is left in the end, and what does not
+// let itself be ended is killed from outside.
+func TestSilentOnceWires(t *testing.T) {
+	t.Parallel()
+	hangUp := func(net.Conn, *wire.Request) {}
+	cannotEnd := func(stream net.Conn, _ *wire.Request) {
+		_ = wire.WriteJSON(stream, wire.FrameError, wire.Fail(wire.CodeStuck, "it does not end"))
+	}
+	cancelled, lost := []error{context.Canceled}, []error{machine.ErrLost}
+	both := []error{context.Canceled, machine.ErrLost}
+	var playing sync.WaitGroup
+	for name, s := range map[string]*silentOnce{
+		"owes the exit":           {says: hasStarted, leaves: true, wants: both},
+		"owes the start":          {leaves: true, wants: cancelled},
+		"stuck":                   {says: hasStarted, stream: cannotEnd, leaves: true, wants: both, kills: true},
+		"stuck in a frame":        {says: slices.Concat(hasStarted, raw(wire.FrameStdout, 9, "x")), stream: cannotEnd, leaves: true, wants: both, kills: true},
+		"overdue":                 {says: hasStarted, stream: cannotEnd, timeout: time.Millisecond, wants: lost, kills: true},
+		"gone, and nobody leaves": {says: hasStarted, stream: hangUp, wants: lost},
+	} {
+		playing.Go(func() { s.play(t, name) }) // at the same time: each takes seconds
+	}
+	playing.Wait()
+}
+
+// TestDeadGuestOnOnceWires: nothing comes over any wire, and nobody can kill it.
+func TestDeadGuestOnOnceWires(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(patience(t))
+	defer cancel()
+	guest := &oneWord{
+		play:   func(conn net.Conn, _ *wire.Reader) { _, _ = conn.Write(hasStarted); cancel(); untilClosed(conn) },
+		stream: func(stream net.Conn, _ *wire.Request) { untilClosed(stream) },
+	}
+	m := lying(t, guest.serve, &machine.Options{Once: true})
+	if result, err := m.Exec(ctx, &machine.Command{Argv: []string{"x"}, Grace: time.Millisecond}); !errors.Is(err, context.Canceled) || !errors.Is(err, machine.ErrLost) || result != nil {
+		t.Errorf("%+v %v", result, err)
+	}
+}
+
+// TestOnceCancelledBeforeItIsThere: a guest that has not got round to the command
+// when it is to end it is asked again.
+func TestOnceCancelledBeforeItIsThere(t *testing.T) {
+	ctx, cancel := context.WithCancel(patience(t))
+	defer cancel()
+	asked := make(chan struct{}, 100)
+	guest := oneWord{play: func(conn net.Conn, _ *wire.Reader) {
+		cancel()
+		<-asked
+		_, _ = conn.Write(hasStarted)
+		for range 2 {
+			<-asked
+		}
+		_ = wire.WriteJSON(conn, wire.FrameExit, wire.Exit{Code: 143})
+	}}
+	var ends atomic.Int64
+	guest.stream = func(stream net.Conn, req *wire.Request) {
+		if req.Op == wire.OpEnd && ends.Add(1) < 3 {
+			_ = wire.WriteJSON(stream, wire.FrameError, wire.Fail(wire.CodeNoProcess, "not yet"))
+		} else {
+			_ = wire.WriteJSON(stream, wire.FrameResult, struct{}{})
+		}
+		asked <- struct{}{}
+	}
+	m := lying(t, guest.serve, &machine.Options{Once: true})
+	result, err := m.Exec(ctx, &machine.Command{Argv: []string{"x"}})
+	if !errors.Is(err, context.Canceled) || result == nil || result.ExitCode != 143 {
+		t.Errorf("%+v %v", result, err)
+	}
+}
