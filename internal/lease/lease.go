@@ -49,11 +49,19 @@ func Existing(path string) *Book { return &Book{path: path} }
 // Lease is one held lock. Release ends it; so does the end of the process.
 type Lease struct{ file *os.File }
 
-// Release gives the name back. It may be called more than once.
+// Release gives the name back. It may be called more than once. The lock is
+// given back before the file: a child that was forked a moment ago, and has not
+// become another program yet, has the file too.
 func (l *Lease) Release() {
-	if l != nil {
-		_ = l.file.Close()
+	if l == nil {
+		return
 	}
+	if raw, err := l.file.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			_ = unix.FcntlFlock(fd, unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK})
+		})
+	}
+	_ = l.file.Close()
 }
 
 // Share takes name together with other sharers, waiting for a holder to finish.
