@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,10 +41,12 @@ type following struct {
 	ended    chan struct{}
 }
 
-func (d *dock) begin(line string) *following {
+func (d *dock) begin(line string) *following { return d.beginWith(nil, line) }
+
+func (d *dock) beginWith(stdin io.Reader, line string) *following {
 	d.Helper()
 	f := &following{T: d.T, cmd: d.command(d.words(line)...), ended: make(chan struct{})}
-	f.cmd.Stdout, f.cmd.Stderr = &f.out, &f.err
+	f.cmd.Stdin, f.cmd.Stdout, f.cmd.Stderr = stdin, &f.out, &f.err
 	must(d.T, f.cmd.Start())
 	go func() { _ = f.cmd.Wait(); close(f.ended) }()
 	d.Cleanup(func() { _ = f.cmd.Process.Kill(); <-f.ended })

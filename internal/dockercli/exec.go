@@ -74,7 +74,7 @@ func (c *cli) exec(ctx context.Context, o *execOptions, ref string, argv []strin
 	switch {
 	case errors.Is(err, machine.ErrOver):
 		return c.whyNotRunning(ctx, x, ref, nil)
-	case errors.Is(err, machine.ErrLost) && !x.Guest.Alive():
+	case errors.Is(err, machine.ErrLost) && x.Guest.gone(ctx):
 		return &exit{code: exitUnknown} // the container was ended or taken away
 	case err != nil:
 		return execFailure(argv[0], command.Dir, err)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
@@ -68,6 +69,24 @@ func (g *Guest) Alive() bool {
 	}
 	birth, err := birthOf(g.PID)
 	return err == nil && birth == g.Birth
+}
+
+// leaving is how long a guest that has let go of its wires may take to be gone.
+const leaving = 5 * time.Second
+
+// gone tells whether the guest's process is no more, for somebody whose wire has
+// ended: that may have been a moment before.
+func (g *Guest) gone(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, leaving)
+	defer cancel()
+	for g.Alive() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return true
 }
 
 // Dial opens a wire to the guest, and makes sure that it is the guest's.
