@@ -230,7 +230,32 @@ func TestSilentOnceWires(t *testing.T) {
 	} {
 		playing.Go(func() { s.play(t, name) }) // at the same time: each takes seconds
 	}
+	playing.Go(func() { silentForLong(t) })
 	playing.Wait()
+}
+
+// silentForLong has a command say nothing until its guest is asked whether it
+// lives. That is no reason to end it.
+func silentForLong(t *testing.T) {
+	t.Helper()
+	asked := make(chan struct{}, 100)
+	guest := &oneWord{
+		play: func(conn net.Conn, _ *wire.Reader) {
+			_, _ = conn.Write(hasStarted)
+			<-asked
+			_ = wire.WriteJSON(conn, wire.FrameExit, wire.Exit{Code: 9})
+		},
+		stream: func(stream net.Conn, req *wire.Request) {
+			_ = wire.WriteJSON(stream, wire.FrameResult, struct{}{})
+			if req.Op == wire.OpPing {
+				asked <- struct{}{}
+			}
+		},
+	}
+	m := lying(t, guest.serve, &machine.Options{Once: true})
+	if result, err := m.Exec(patience(t), &machine.Command{Argv: []string{"x"}}); err != nil || result.ExitCode != 9 || guest.starts.Load() != 1 {
+		t.Errorf("silent for long: %+v %v, asked for %d commands", result, err, guest.starts.Load())
+	}
 }
 
 // TestDeadGuestOnOnceWires: nothing comes over any wire, and nobody can kill it.
