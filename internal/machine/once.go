@@ -141,9 +141,10 @@ func (r *run) endOnce(conn net.Conn, over <-chan struct{}) {
 }
 
 // watchOnce ends the command if it is to end, and makes sure from time to time
-// that the guest lives: a command may be silent for long.
+// that the guest lives: a command may be silent for long. A guest that does not
+// answer is given time: it may be paused.
 func (r *run) watchOnce(ctx context.Context, conn net.Conn, over <-chan struct{}) {
-	for {
+	for heard := time.Now(); ; {
 		select {
 		case <-over:
 			return
@@ -155,12 +156,17 @@ func (r *run) watchOnce(ctx context.Context, conn net.Conn, over <-chan struct{}
 			return
 		case <-time.After(wire.KeepAlive):
 		}
-		asked, cancel := context.WithTimeout(ctx, wire.WriteTimeout)
-		err := r.machine.Ping(asked)
-		cancel()
-		if err != nil && ctx.Err() == nil {
+		if r.answers(ctx) {
+			heard = time.Now()
+		} else if time.Since(heard) > reattachPatience && ctx.Err() == nil {
 			_ = conn.Close()
 			return
 		}
 	}
+}
+
+func (r *run) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, wire.WriteTimeout)
+	defer cancel()
+	return r.machine.Ping(ctx) == nil
 }
