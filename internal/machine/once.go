@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
@@ -156,17 +157,28 @@ func (r *run) watchOnce(ctx context.Context, conn net.Conn, over <-chan struct{}
 			return
 		case <-time.After(wire.KeepAlive):
 		}
-		if r.answers(ctx) {
+		switch err := r.ping(ctx); {
+		case err == nil:
 			heard = time.Now()
-		} else if time.Since(heard) > reattachPatience && ctx.Err() == nil {
+		case errors.Is(err, os.ErrDeadlineExceeded) && time.Since(heard) < reattachPatience:
+		case ctx.Err() == nil:
 			_ = conn.Close()
 			return
 		}
 	}
 }
 
-func (r *run) answers(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, wire.WriteTimeout)
+// ping asks whether the guest lives. Silence is os.ErrDeadlineExceeded: of a wire
+// that was lost, as it may have been for silence, it takes another to tell.
+func (r *run) ping(ctx context.Context) error {
+	asked, cancel := context.WithTimeoutCause(ctx, wire.WriteTimeout, os.ErrDeadlineExceeded)
 	defer cancel()
-	return r.machine.Ping(ctx) == nil
+	err := r.machine.Ping(asked)
+	if errors.Is(err, ErrLost) {
+		err = r.machine.Ping(asked)
+	}
+	if err != nil && errors.Is(context.Cause(asked), os.ErrDeadlineExceeded) {
+		return context.Cause(asked)
+	}
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/machinetest"
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
 // signalWriter tells when something is written to it.
@@ -180,5 +183,40 @@ func TestOnceTooManyAtOnce(t *testing.T) {
 	c, m := onceOn(t, g)
 	if _, err := m.Exec(patience(t), &machine.Command{Argv: []string{"true"}}); err != nil || c.count() != 1 {
 		t.Errorf("afterwards: %v, over %d wires", err, c.count())
+	}
+}
+
+// TestPausedGuestKeepsItsOnceWire: a guest that stands still for longer than it
+// takes to be asked twice whether it lives has its command when it goes on.
+func TestPausedGuestKeepsItsOnceWire(t *testing.T) {
+	t.Parallel()
+	g := machinetest.Start(t, nil)
+	_, m := onceOn(t, g)
+	began := make(chan struct{}, 1)
+	ready := writerFunc(func(b []byte) (int, error) {
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+		return len(b), nil
+	})
+	over := make(chan error, 1)
+	go func() {
+		result, err := m.Exec(patience(t), &machine.Command{Argv: []string{"/bin/sh", "-c", "echo; sleep 1; echo; exit 3"}, Stdout: ready})
+		if err == nil && result.ExitCode != 3 {
+			err = fmt.Errorf("%+v", result)
+		}
+		over <- err
+	}()
+	<-began
+	stop(t, g)
+	select {
+	case err := <-over:
+		t.Errorf("while the guest is paused: %v", err)
+	case <-time.After(wire.KeepAlive + wire.WriteTimeout + 3*time.Second):
+	}
+	resume(t, g)
+	if err := <-over; err != nil {
+		t.Error(err)
 	}
 }
