@@ -87,6 +87,14 @@ func exactly(name string, value, want int) Ratio {
 	return Ratio{Name: name, Value: float64(value), Want: fmt.Sprintf("= %d", want), OK: value == want}
 }
 
+// Nothing is what a ratio wants that is only shown.
+const Nothing = "–"
+
+// shown is a ratio that claims nothing.
+func shown(name string, value float64) Ratio {
+	return Ratio{Name: name, Value: value, Want: Nothing, OK: true}
+}
+
 // Failed returns the claims that do not hold.
 func (r *Report) Failed() []Ratio {
 	return slices.DeleteFunc(slices.Clone(r.Ratios), func(x Ratio) bool { return x.OK })

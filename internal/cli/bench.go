@@ -84,9 +84,20 @@ func (e *env) printBenchTables(r *bench.Report) {
 	fmt.Fprintln(e.Out)
 	claims := newTable("CLAIM", "VALUE", "WANTED", "HOLDS")
 	for _, x := range r.Ratios {
-		claims.add(x.Name, strconv.FormatFloat(x.Value, 'f', 2, 64), x.Want, map[bool]string{true: "yes", false: "NO"}[x.OK])
+		claims.add(x.Name, strconv.FormatFloat(x.Value, 'f', 2, 64), x.Want, holds(x))
 	}
 	claims.print(e.Out)
+}
+
+// holds says whether a claim does; a ratio that is only shown is none.
+func holds(x bench.Ratio) string {
+	switch {
+	case x.Want == bench.Nothing:
+		return bench.Nothing
+	case x.OK:
+		return "yes"
+	}
+	return "NO"
 }
 
 // newFreshEnsureCommand is the half of the benchmark that runs in processes of
