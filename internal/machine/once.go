@@ -65,6 +65,10 @@ func (r *run) beginOnce(conn net.Conn, frames *wire.Reader) error {
 	switch {
 	case errors.Is(err, wire.ErrProtocol):
 		return r.machine.fail(err)
+	case err != nil && r.machine.ctx.Err() != nil:
+		return ErrClosed
+	case errors.Is(err, net.ErrClosed): // by us: who knows what the guest has started
+		return lost(err)
 	case err != nil:
 		return errNotOnce
 	case frame.Type == wire.FrameStarted:

@@ -303,3 +303,22 @@ func TestOnceCancelledBeforeItIsThere(t *testing.T) {
 		t.Errorf("%+v %v", result, err)
 	}
 }
+
+// TestClosedBeforeItHasStarted: whoever closes the machine while a guest owes it
+// the start does not have the command started again.
+func TestClosedBeforeItHasStarted(t *testing.T) {
+	t.Parallel()
+	heard := make(chan struct{})
+	guest := &oneWord{play: func(conn net.Conn, _ *wire.Reader) { close(heard); untilClosed(conn) }}
+	m := lying(t, guest.serve, &machine.Options{Once: true})
+	over := make(chan error, 1)
+	go func() {
+		_, err := m.Exec(patience(t), &machine.Command{Argv: []string{"x"}})
+		over <- err
+	}()
+	<-heard
+	_ = m.Close()
+	if err := <-over; !errors.Is(err, machine.ErrClosed) || guest.starts.Load() != 1 {
+		t.Errorf("%v, asked for %d commands", err, guest.starts.Load())
+	}
+}
