@@ -182,7 +182,7 @@ func (x *exchange) lookAround(limit time.Time) error {
 	switch {
 	case x.s.ctx.Err() != nil:
 		return stop(503, "shutting_down", "the proxy is being stopped", true)
-	case x.caller.ended() || now.After(x.end) && !x.caller.Until.IsZero():
+	case x.timeIsOver(now):
 		return stop(403, "deadline", "the run's time is over", false)
 	case now.After(x.end):
 		return stop(504, "deadline", "the answer took longer than is allowed", false)
@@ -195,4 +195,9 @@ func (x *exchange) lookAround(limit time.Time) error {
 		return &callerError{err}
 	}
 	return nil
+}
+
+// timeIsOver reports whether the caller has nothing more to ask.
+func (x *exchange) timeIsOver(now time.Time) bool {
+	return x.caller.ended() || now.After(x.end) && !x.caller.Until.IsZero()
 }

@@ -38,7 +38,7 @@ func (x *exchange) stream(l *link, a *h1.Response) bool {
 		err = x.cutStream(l, &body, err)
 		l.discard()
 	}
-	return err == nil && ok && !x.c.q.Close
+	return err == nil && !x.c.q.Close
 }
 
 func (x *exchange) streamHead(dst []byte, a *h1.Response) []byte {
@@ -186,7 +186,8 @@ func (x *exchange) endStream() error {
 }
 
 // cutStream ends a stream in the middle. If the caller is still there it is told
-// why, in its dialect; if it has gone, the answer is read on for the count.
+// why, in its dialect, and may ask again over the same connection: for it the
+// answer is whole. If it has gone, the answer is read on for the count.
 func (x *exchange) cutStream(l *link, body *h1.Body, why error) error {
 	if s, ok := errors.AsType[*stopError](why); ok {
 		return x.tellCut(s.problem)
@@ -216,7 +217,10 @@ func (x *exchange) tellCut(p *dialect.Problem) error {
 	x.account.status, x.account.denied = p.Status, p.Code+": "+p.Message
 	x.w.text = x.dialect.AppendCut(x.w.text[:0], p, x.account.events)
 	x.w.out.Append(x.w.text)
-	return errors.Join(x.flush(true), errGone)
+	if err := x.flush(true); err != nil || !x.timeIsOver(time.Now()) {
+		return err
+	}
+	return errGone
 }
 
 // drain reads on for a moment: often the count is on its way already.
