@@ -76,11 +76,15 @@ func (s *server) checkOther(e *wire.Exec) error {
 	if e.While == "" {
 		return nil
 	}
-	if other, err := s.table.find(e.While); err != nil || other.over() {
+	if other, err := s.table.find(e.While); err != nil || other.gone() {
 		return wire.Fail(wire.CodeOver, "process "+e.While+" is over")
 	}
 	return nil
 }
+
+// gone reports whether the process does not run any more, also if its end is not
+// settled yet: whoever ended it has been answered by then.
+func (p *process) gone() bool { return p.over() || p.isEnding() && !p.tree.has(p.pid) }
 
 // start starts the process.
 func (s *server) start(e *wire.Exec) (*process, error) {
