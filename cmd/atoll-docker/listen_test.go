@@ -151,7 +151,7 @@ func TestEndedClientsTakeTheirCommandAlong(t *testing.T) {
 				{"exec NAME sh -c sleep_0.5;_echo_ready;_exec_sleep_4321", syscall.SIGINT, exitInterrupted},
 				{"exec NAME sh -c sleep_0.5;_echo_ready;_exec_sleep_4321", syscall.SIGTERM, exitInterrupted},
 				{"exec NAME sh -c sleep_0.5;_echo_ready;_exec_sleep_4321", syscall.SIGHUP, exitInterrupted},
-				{"exec NAME sh -c echo_ready;_exec_sleep_4321", syscall.SIGINT, -1},
+				{"exec NAME sh -c echo_ready;_exec_sleep_4321", syscall.SIGINT, exitInterrupted},
 				{"exec NAME sh -c echo_ready;_exec_sleep_4321", syscall.SIGKILL, -1},
 				{"exec -i NAME sh -c sleep_0.5;_echo_ready;_exec_sleep_4321", syscall.SIGKILL, -1},
 			} {

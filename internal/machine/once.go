@@ -11,9 +11,9 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// watchAfter is when somebody stands by to end the command, or to notice that
-// the guest is silent. Most commands are over by then, and to stand by takes
-// threads.
+// watchAfter is when somebody stands by to end a command that has said nothing
+// yet, or to notice that the guest is silent. Many commands are over by then, and
+// to stand by takes threads.
 const watchAfter = 10 * time.Millisecond
 
 // errNotOnce is a guest that does not know wires for one command. It has started
@@ -37,12 +37,19 @@ func (r *run) once(ctx context.Context) (*wire.Exit, error) {
 	}
 	over := make(chan struct{})
 	defer close(over)
-	defer time.AfterFunc(watchAfter, func() { r.watchOnce(ctx, conn, over) }).Stop()
+	later := time.AfterFunc(watchAfter, func() { r.watchOnce(ctx, conn, over) })
+	defer later.Stop()
 	if err := r.beginOnce(conn, frames); err != nil {
 		return nil, err
 	}
+	heard := func() { // whoever has heard of the command may want it to end
+		_ = ctx.Done() // from now on somebody listens
+		if later.Stop() {
+			go r.watchOnce(ctx, conn, over)
+		}
+	}
 	for {
-		exit, err := r.nextOnce(conn, frames)
+		exit, err := r.nextOnce(conn, frames, heard)
 		if exit != nil || err != nil {
 			return exit, err
 		}
@@ -84,8 +91,9 @@ func (r *run) beginOnce(conn net.Conn, frames *wire.Reader) error {
 	return err
 }
 
-// nextOnce passes the next frame on. It returns the exit, if that is it.
-func (r *run) nextOnce(conn net.Conn, frames *wire.Reader) (*wire.Exit, error) {
+// nextOnce passes the next frame on, after it has said that something comes. It
+// returns the exit, if that is it.
+func (r *run) nextOnce(conn net.Conn, frames *wire.Reader, heard func()) (*wire.Exit, error) {
 	frame, err := frames.Frame()
 	switch {
 	case errors.Is(err, wire.ErrProtocol):
@@ -105,6 +113,7 @@ func (r *run) nextOnce(conn net.Conn, frames *wire.Reader) (*wire.Exit, error) {
 	case frame.Type == wire.FrameStarted:
 		return nil, r.machine.fail(fmt.Errorf("%w: the command has started twice", wire.ErrProtocol))
 	}
+	heard()
 	if err := r.take(frame, conn); errors.Is(err, wire.ErrProtocol) {
 		return nil, r.machine.fail(err)
 	} else if err != nil {
