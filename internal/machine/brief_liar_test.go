@@ -43,27 +43,6 @@ func lyingDirectly(started *atomic.Int64, lie liar) liar {
 	}
 }
 
-// serveStreams plays the guest's side of a session.
-func serveStreams(conn net.Conn, play func(net.Conn, *wire.Request)) {
-	session, err := wire.GuestSession(conn)
-	if err != nil {
-		return
-	}
-	defer session.Close()
-	for {
-		stream, err := session.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer stream.Close()
-			if req, err := wire.NewReader(stream).Request(); err == nil {
-				play(stream, req)
-			}
-		}()
-	}
-}
-
 // TestLyingDirectWires: whoever breaks the protocol on a direct wire is broken;
 // whoever only breaks the wire gets the command over a stream, once.
 func TestLyingDirectWires(t *testing.T) {

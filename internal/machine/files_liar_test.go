@@ -51,25 +51,7 @@ func fileLiar(direct bool, play lie) liar {
 
 // answeringSession is answering after the handshake.
 func answeringSession(play lie) liar {
-	return func(conn net.Conn) {
-		session, err := wire.GuestSession(conn)
-		if err != nil {
-			return
-		}
-		defer session.Close()
-		for {
-			stream, err := session.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer stream.Close()
-				if req, err := wire.NewReader(stream).Request(); err == nil {
-					play(stream, req)
-				}
-			}()
-		}
-	}
+	return func(conn net.Conn) { serveStreams(conn, play) }
 }
 
 // frames plays fixed frames.

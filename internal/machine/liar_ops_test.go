@@ -50,23 +50,7 @@ func greetedNow(play lie) liar {
 		if wire.Answer(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "liar"}) != nil {
 			return
 		}
-		session, err := wire.GuestSession(conn)
-		if err != nil {
-			return
-		}
-		defer session.Close()
-		for {
-			stream, err := session.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer stream.Close()
-				if req, err := wire.NewReader(stream).Request(); err == nil {
-					play(stream, req)
-				}
-			}()
-		}
+		serveStreams(conn, play)
 	}
 }
 

@@ -72,25 +72,34 @@ func greeted(play liar) liar {
 
 // answering plays an honest session, with lies in the streams.
 func answering(play func(stream net.Conn, req *wire.Request)) liar {
-	return greeted(func(conn net.Conn) {
-		session, err := wire.GuestSession(conn)
+	return greeted(func(conn net.Conn) { serveStreams(conn, play) })
+}
+
+// serveStreams plays the guest's side of a session.
+func serveStreams(conn net.Conn, play func(net.Conn, *wire.Request)) {
+	serveFrames(conn, func(stream net.Conn, _ *wire.Reader, req *wire.Request) { play(stream, req) })
+}
+
+// serveFrames is serveStreams for somebody who reads what follows a request.
+func serveFrames(conn net.Conn, play func(net.Conn, *wire.Reader, *wire.Request)) {
+	session, err := wire.GuestSession(conn)
+	if err != nil {
+		return
+	}
+	defer session.Close()
+	for {
+		stream, err := session.Accept()
 		if err != nil {
 			return
 		}
-		defer session.Close()
-		for {
-			stream, err := session.Accept()
-			if err != nil {
-				return
+		go func() {
+			defer stream.Close()
+			frames := wire.NewReader(stream)
+			if req, err := frames.Request(); err == nil {
+				play(stream, frames, req)
 			}
-			go func() {
-				defer stream.Close()
-				if req, err := wire.NewReader(stream).Request(); err == nil {
-					play(stream, req)
-				}
-			}()
-		}
-	})
+		}()
+	}
 }
 
 // raw is a frame with any length that one likes to claim.

@@ -33,7 +33,7 @@ func (g *oneWord) serve(conn net.Conn) {
 	case err != nil:
 	case hello.Kind != wire.KindOnce:
 		if wire.Answer(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "liar"}) == nil {
-			g.session(conn)
+			serveFrames(conn, g.answer)
 		}
 	default:
 		frames := wire.NewReader(conn)
@@ -42,27 +42,6 @@ func (g *oneWord) serve(conn net.Conn) {
 			g.starts.Add(1)
 			g.play(conn, frames)
 		}
-	}
-}
-
-func (g *oneWord) session(conn net.Conn) {
-	session, err := wire.GuestSession(conn)
-	if err != nil {
-		return
-	}
-	defer session.Close()
-	for {
-		stream, err := session.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer stream.Close()
-			frames := wire.NewReader(stream)
-			if req, err := frames.Request(); err == nil {
-				g.answer(stream, frames, req)
-			}
-		}()
 	}
 }
 

@@ -63,7 +63,7 @@ func TestOlderGuestsGetTheCommandTheirWay(t *testing.T) {
 						older(conn)
 						early.Add(input.reads.Load())
 					case wire.Answer(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "older"}) == nil:
-						honest.session(conn)
+						serveFrames(conn, honest.answer)
 					}
 				}, &machine.Options{Once: true})
 				var out bytes.Buffer
