@@ -103,7 +103,7 @@ func (b *Book) tryAt(name string, kind int16, after int64) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock := unix.Flock_t{Type: kind, Start: place(name) + after, Len: 1}
+	lock := unix.Flock_t{Type: kind, Start: Place(name) + after, Len: 1}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock); err != nil {
 		_ = f.Close()
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
@@ -122,9 +122,9 @@ func (b *Book) open() (*os.File, error) {
 	return f, nil
 }
 
-// place maps a name to its byte. 62 bits keep an accidental meeting of two
+// Place maps a name to its byte. 62 bits keep an accidental meeting of two
 // names out of reach, and the offset positive.
-func place(name string) int64 {
+func Place(name string) int64 {
 	sum := sha256.Sum256([]byte(name))
 	return int64(binary.BigEndian.Uint64(sum[:8]) & (math.MaxInt64 >> 1))
 }

@@ -110,12 +110,12 @@ func (b *Book) taken(name string, at int64) (int64, error) {
 		return 0, err
 	}
 	defer f.Close()
-	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: place(name) + at, Len: line - at}
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: Place(name) + at, Len: line - at}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock); err != nil {
 		return 0, fmt.Errorf("lock %q: %w", name, err)
 	}
 	if lock.Type == unix.F_UNLCK {
 		return -1, nil
 	}
-	return lock.Start - place(name), nil
+	return lock.Start - Place(name), nil
 }

@@ -2,9 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -13,10 +13,7 @@ import (
 // or an Error. A guest that ignored a part of the request would misunderstand it,
 // so none but one of this version is spoken to.
 func OpenOnce(w io.Writer, client string, e *Exec) error {
-	buf := bytes.NewBufferString(magic)
-	if err := writePayload(buf, helloOnce(client), MaxHello); err != nil {
-		return err
-	}
+	buf := bytes.NewBuffer(appendHelloOnce(nil, client))
 	if err := writeExec(buf, e); err != nil {
 		return err
 	}
@@ -24,20 +21,64 @@ func OpenOnce(w io.Writer, client string, e *Exec) error {
 	return err
 }
 
-// helloOnce is written by hand, as is most of writeExec: package json takes its
-// time for the first value of every type, and whoever opens such a wire writes
-// one value, and ends.
-func helloOnce(client string) []byte {
-	version := strconv.Itoa(MaxVersion)
-	b := []byte(`{"min":` + version + `,"max":` + version + `,"epoch":0,"kind":"` + string(KindOnce) + `","client":`)
-	return append(appendText(b, client), '}')
+// AppendOnce appends what OpenOnce would write, and takes nothing from the heap:
+// it is for a program that has none. It returns false if b has no room for it, or
+// if it takes package json to say it.
+func AppendOnce(b []byte, client string, e *Exec) ([]byte, bool) {
+	if onceRoom(client, e) > cap(b)-len(b) {
+		return b, false
+	}
+	b = appendHelloOnce(b, client)
+	at := len(b)
+	b, ok := appendExec(append(b, 0, 0, 0, 0), e)
+	return putSize(b, at), ok
+}
+
+// onceRoom is the most bytes that it takes to say it.
+func onceRoom(client string, e *Exec) int {
+	const keys, perText, perByte = 512, len(`"",`), len(`\u0000`)
+	room := keys + perByte*(len(client)+len(e.ID)+len(e.Dir)+len(e.While))
+	for _, text := range e.Argv {
+		room += perText + perByte*len(text)
+	}
+	for _, text := range e.Env {
+		room += perText + perByte*len(text)
+	}
+	return room
+}
+
+// appendHelloOnce is written by hand, as is most of writeExec: package json takes
+// its time for the first value of every type, and whoever opens such a wire
+// writes one value, and ends.
+func appendHelloOnce(b []byte, client string) []byte {
+	b = append(b, magic...)
+	at := len(b)
+	b = strconv.AppendInt(append(b, "\x00\x00\x00\x00"+`{"min":`...), MaxVersion, 10)
+	b = strconv.AppendInt(append(b, `,"max":`...), MaxVersion, 10)
+	b = appendText(append(b, `,"epoch":0,"kind":"`+KindOnce+`","client":`...), client)
+	return putSize(append(b, '}'), at)
+}
+
+// putSize puts how much follows into the four bytes at an offset.
+func putSize(b []byte, at int) []byte {
+	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	return b
 }
 
 // writeExec writes the request for a command.
 func writeExec(w io.Writer, e *Exec) error {
+	if b, ok := appendExec(nil, e); ok {
+		return writePayload(w, b, MaxRequest)
+	}
+	return WriteRequest(w, &Request{Op: OpExec, Exec: e})
+}
+
+// appendExec appends the request for a command that has nothing rare in it.
+func appendExec(b []byte, e *Exec) (_ []byte, ok bool) {
 	rare := *e // what is left of it when the usual is taken out
 	rare.ID, rare.Argv, rare.Env, rare.Dir, rare.Stdin, rare.GraceMs, rare.While = "", nil, nil, "", false, 0, ""
-	b := []byte(`{"op":"` + string(OpExec) + `","exec":{"id":`)
+	at := len(b)
+	b = append(b, `{"op":"`+OpExec+`","exec":{"id":`...)
 	b = appendText(b, e.ID)
 	b = appendTexts(append(b, `,"argv":`...), e.Argv)
 	b = appendTexts(append(b, `,"env":`...), e.Env)
@@ -45,10 +86,8 @@ func writeExec(w io.Writer, e *Exec) error {
 	b = strconv.AppendBool(append(b, `,"stdin":`...), e.Stdin)
 	b = strconv.AppendInt(append(b, `,"graceMs":`...), e.GraceMs, 10)
 	b = appendText(append(b, `,"while":`...), e.While)
-	if b = append(b, `}}`...); !rare.isZero() || !utf8.Valid(b) {
-		return WriteRequest(w, &Request{Op: OpExec, Exec: e})
-	}
-	return writePayload(w, b, MaxRequest)
+	b = append(b, `}}`...)
+	return b, rare.isZero() && utf8.Valid(b[at:])
 }
 
 // isZero reports whether nothing is asked for.
@@ -89,29 +128,51 @@ func appendText(b []byte, s string) []byte {
 // read by hand.
 func (f Frame) Exit() (*Exit, error) {
 	var plain, exit Exit
-	if plain.readNumbers(string(f.Payload)) {
+	if plain.ReadNumbers(f.Payload) {
 		return &plain, nil
 	}
 	return &exit, f.Decode(&exit)
 }
 
-// readNumbers reads an exit that has nothing but numbers. It returns false if
-// there is anything else.
-func (x *Exit) readNumbers(s string) bool {
-	s, begun := strings.CutPrefix(s, "{")
-	s, ended := strings.CutSuffix(s, "}")
-	for field := range strings.SplitSeq(s, ",") {
-		name, value, _ := strings.Cut(field, ":")
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || !x.setNumber(name, n) {
+// ReadNumbers reads an exit that has nothing but numbers, and takes nothing from
+// the heap for that. It returns false if there is anything else.
+func (x *Exit) ReadNumbers(payload []byte) bool {
+	b, begun := bytes.CutPrefix(payload, []byte("{"))
+	b, ended := bytes.CutSuffix(b, []byte("}"))
+	for more := true; more; {
+		var field []byte
+		field, b, more = bytes.Cut(b, []byte(","))
+		name, value, _ := bytes.Cut(field, []byte(":"))
+		n, ok := number(value)
+		if !ok || !x.setNumber(name, n) {
 			return false
 		}
 	}
 	return begun && ended
 }
 
-func (x *Exit) setNumber(name string, n int64) bool {
-	switch name {
+// number reads a whole number that is written as JSON does. Those of more digits
+// than every int64 has room for are left to others.
+func number(digits []byte) (n int64, ok bool) {
+	const most = 18
+	digits, negative := bytes.CutPrefix(digits, []byte("-"))
+	if len(digits) == 0 || len(digits) > most || digits[0] == '0' && len(digits) > 1 {
+		return 0, false
+	}
+	for _, c := range digits {
+		if c < '0' || '9' < c {
+			return 0, false
+		}
+		n = 10*n + int64(c-'0')
+	}
+	if negative {
+		n = -n
+	}
+	return n, true
+}
+
+func (x *Exit) setNumber(name []byte, n int64) bool {
+	switch string(name) {
 	case `"code"`:
 		x.Code = int(n)
 	case `"userUs"`:

@@ -1,10 +1,10 @@
 // Package variable says which environment variables may enter a sandbox. It is
-// apart from package policy so that small programs can ask it too.
+// apart from package policy so that small programs can ask it too, also where
+// there is no heap: but for a variable that is too long nothing is taken from it.
 package variable
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -13,11 +13,11 @@ const maxBytes = 131071
 
 // secretNames are variables that hold secrets although their names end like no
 // other secret's.
-func secretNames() []string { return []string{"AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY"} }
+func secretNames() [2]string { return [...]string{"AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY"} }
 
 // secretEndings end the names of variables that hold secrets.
-func secretEndings() []string {
-	return []string{"API_KEY", "TOKEN", "PASSWORD", "PRIVATE_KEY", "SECRET", "_ADMIN_KEY", "_MASTER_KEY"}
+func secretEndings() [7]string {
+	return [...]string{"API_KEY", "TOKEN", "PASSWORD", "PRIVATE_KEY", "SECRET", "_ADMIN_KEY", "_MASTER_KEY"}
 }
 
 // Reason says why a variable may not enter whatever is allowed, or "".
@@ -38,9 +38,17 @@ const SecretReason = "the name is that of a secret; dangerouslyAllowSecretEnv wo
 
 // IsSecret tells whether a variable's name is that of a secret.
 func IsSecret(name string) bool {
-	name = strings.ToUpper(name)
-	return slices.Contains(secretNames(), name) ||
-		slices.ContainsFunc(secretEndings(), func(end string) bool { return strings.HasSuffix(name, end) })
+	for _, whole := range secretNames() {
+		if strings.EqualFold(name, whole) {
+			return true
+		}
+	}
+	for _, end := range secretEndings() {
+		if at := len(name) - len(end); at >= 0 && strings.EqualFold(name[at:], end) {
+			return true
+		}
+	}
+	return false
 }
 
 func isPortable(name string) bool {
