@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/dockercli/entry"
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
@@ -49,8 +50,8 @@ type Boxes interface {
 
 // The places in a state directory that front ends share.
 const (
-	RecordsDir = "containers"
-	LeasesFile = "leases"
+	RecordsDir = entry.RecordsDir
+	LeasesFile = entry.LeasesFile
 )
 
 // LockName is the lease behind a container's lock.

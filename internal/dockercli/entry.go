@@ -5,90 +5,53 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// A record begins with its entry: what it takes to run a command in the
-// container while that runs. It stands there once more, as a number of bytes and
-// as many bytes of fields, because to read a whole record as JSON takes a small
-// program longer than all else that it does for a short command.
-const (
-	entryMark = "entry "
-	fieldEnd  = "\x00"
+	"github.com/atoll-run/atoll/internal/dockercli/entry"
+	"github.com/atoll-run/atoll/internal/lease"
 )
 
 var errEntry = errors.New("its entry is malformed")
 
-// The fields of an entry. The environment follows them.
-const (
-	entryID = iota
-	entryName
-	entryHostname
-	entryWorkdir
-	entryUser
-	entryHome
-	entryProcess
-	entryAttached
-	entrySocket
-	entryPID
-	entryBirth
-	entryLease
-	entryPaused
-	entryEnv
-)
-
-// entry is that of a container, "" if it cannot be told as fields.
+// entry is what a record begins with, "" if it cannot be told so.
 func (c *Container) entry() string {
-	var g Guest
-	if c.Guest != nil {
-		g = *c.Guest
+	e := &entry.Entry{
+		ID: c.ID, Name: c.Name, Hostname: c.Hostname, Workdir: c.Workdir, User: c.User, Home: c.Home,
+		Process: c.Main.Process, Attached: strconv.FormatBool(c.Main.Attached), Env: strings.Join(c.Env, entry.End),
 	}
-	fields := [entryEnv]string{
-		entryID: c.ID, entryName: c.Name, entryHostname: c.Hostname, entryWorkdir: c.Workdir, entryUser: c.User, entryHome: c.Home,
-		entryProcess: c.Main.Process, entryAttached: strconv.FormatBool(c.Main.Attached),
-		entrySocket: g.Socket, entryPID: strconv.Itoa(g.PID), entryBirth: g.Birth, entryLease: g.Lease, entryPaused: strconv.FormatBool(g.Paused),
-	}
-	all := append(fields[:], c.Env...)
-	if slices.ContainsFunc(all, func(field string) bool { return strings.Contains(field, fieldEnd) }) {
+	if slices.ContainsFunc(c.Env, func(variable string) bool { return variable == "" || strings.Contains(variable, entry.End) }) {
 		return ""
 	}
-	text := strings.Join(all, fieldEnd)
-	return entryMark + strconv.Itoa(len(text)) + "\n" + text
-}
-
-// splitEntry takes a record apart.
-func splitEntry(record string) (entry, rest string, err error) {
-	sized, ok := strings.CutPrefix(record, entryMark)
-	if !ok {
-		return "", record, nil
+	if g := c.Guest; g != nil {
+		e.Socket, e.PID, e.Birth, e.Paused = g.Socket, strconv.Itoa(g.PID), g.Birth, strconv.FormatBool(g.Paused)
+		e.Lease, e.Place = g.Lease, strconv.FormatInt(lease.Place(g.Lease), 10)
 	}
-	size, rest, _ := strings.Cut(sized, "\n")
-	n, err := strconv.Atoi(size)
-	if err != nil || n < 0 || n > len(rest) {
-		return "", "", errEntry
-	}
-	return rest[:n], rest[n:], nil
+	return e.Format()
 }
 
 // readToEnter reads no more than the entry, if there is one.
 func readToEnter(record string) (*Container, error) {
-	entry, _, err := splitEntry(record)
+	text, _, ok := entry.Cut(record)
 	switch {
-	case err != nil:
-		return nil, err
-	case entry == "":
+	case !ok:
+		return nil, errEntry
+	case text == "":
 		return readWhole(record)
 	}
-	f := strings.Split(entry, fieldEnd)
-	if len(f) < entryEnv {
+	e, ok := entry.Parse(text)
+	if !ok {
 		return nil, errEntry
 	}
 	c := &Container{
-		ID: f[entryID], Name: f[entryName], Hostname: f[entryHostname], Workdir: f[entryWorkdir], User: f[entryUser], Home: f[entryHome],
-		Env: f[entryEnv:], Main: Life{Process: f[entryProcess], Attached: f[entryAttached] == "true"},
+		ID: e.ID, Name: e.Name, Hostname: e.Hostname, Workdir: e.Workdir, User: e.User, Home: e.Home,
+		Main: Life{Process: e.Process, Attached: e.Attached == entry.Yes},
 	}
-	if f[entrySocket] != "" {
-		c.Guest = &Guest{Socket: f[entrySocket], Birth: f[entryBirth], Lease: f[entryLease], Paused: f[entryPaused] == "true"}
-		c.Guest.PID, err = strconv.Atoi(f[entryPID])
+	if e.Env != "" {
+		c.Env = strings.Split(e.Env, entry.End)
 	}
+	if e.Socket == "" {
+		return c, nil
+	}
+	pid, err := strconv.Atoi(e.PID)
+	c.Guest = &Guest{Socket: e.Socket, PID: pid, Birth: e.Birth, Lease: e.Lease, Paused: e.Paused == entry.Yes}
 	return c, err
 }

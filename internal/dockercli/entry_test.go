@@ -53,12 +53,30 @@ func TestAnEntryTellsWhatTheRecordTells(t *testing.T) {
 func TestMalformedEntriesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := &shelf{dir: t.TempDir()}
-	for _, record := range []string{"entry", "entry \n{}", "entry x\n{}", "entry -1\n{}", "entry 99999\n{}", "entry 3\na\x00b{}", "entry 2\n"} {
+	for _, record := range []string{
+		"entry", "entry \n{}", "entry x\n{}", "entry -1\n{}", "entry 99999\n{}", "entry 2\n",
+		"entry/2", "entry/2 \n{}", "entry/2 x\n{}", "entry/2 -1\n{}", "entry/2 99999\n{}", "entry/2 3\na\x00b{}", "entry/2 2\n",
+	} {
 		if err := os.WriteFile(s.recordPath("some"), []byte(record), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if c, err := s.findToEnter("some"); err == nil {
 			t.Errorf("%q: %+v", record, c)
+		}
+	}
+}
+
+// TestRecordsWithAnOlderEntry are read whole.
+func TestRecordsWithAnOlderEntry(t *testing.T) {
+	t.Parallel()
+	s := &shelf{dir: t.TempDir()}
+	record := "entry 3\na\x00b" + `{"name":"some","workdir":"/w"}`
+	if err := os.WriteFile(s.recordPath("some"), []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, find := range map[string]func(string) (*Container, error){"find": s.find, "findToEnter": s.findToEnter} {
+		if c, err := find("some"); err != nil || c.Name != "some" || c.Workdir != "/w" {
+			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/dockercli/entry"
 )
 
 // readLabels joins the labels of files and flags; flags win.
@@ -62,15 +64,13 @@ func readLines(path string) ([]string, error) {
 	}
 	var lines []string
 	for line := range strings.Lines(string(data)) {
-		line = strings.TrimLeft(strings.TrimRight(line, "\r\n"), " \t")
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		name, _, _ := strings.Cut(line, "=")
-		if name == "" || strings.ContainsAny(name, " \t") {
+		variable, name, ok := entry.Line(line)
+		if !ok {
 			return nil, localError(fmt.Sprintf("invalid env file (%s): variable '%s' contains whitespaces", path, name))
 		}
-		lines = append(lines, line)
+		if variable != "" {
+			lines = append(lines, variable)
+		}
 	}
 	return lines, nil
 }

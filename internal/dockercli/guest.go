@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/dockercli/entry"
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
 )
@@ -37,13 +38,11 @@ func birthOf(pid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The name in the middle may contain anything; what follows is numbers.
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	const state, start = 0, 19
-	if len(fields) <= start || fields[state] == "Z" || fields[state] == "X" {
+	start := entry.Born(stat)
+	if start == "" {
 		return "", fmt.Errorf("process %d has ended", pid)
 	}
-	return strings.TrimSpace(boot) + ":" + fields[start], nil
+	return strings.TrimRight(boot, "\n") + ":" + start, nil
 }
 
 // readProc reads a short file of the kernel's, which comes in one piece. It

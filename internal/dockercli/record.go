@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/dockercli/entry"
 )
 
 // Container is what was asked for with `create`, joined with what its image
@@ -120,13 +122,10 @@ func (c *Container) stdinOnce() bool { return c.OpenStdin && !c.Detached }
 // shortID is how people see an id.
 func (c *Container) shortID() string { return c.ID[:min(12, len(c.ID))] }
 
-// defaultPath is where engines look for programs in images that do not say.
-const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 // environment is that of a command in the container, in an engine's order: the
 // container's own, what the call adds, and HOME unless one of them has it.
 func (c *Container) environment(more []string, tty bool) []string {
-	env := []string{defaultPath, "HOSTNAME=" + c.Hostname}
+	env := []string{entry.DefaultPath, "HOSTNAME=" + c.Hostname}
 	if tty {
 		env = append(env, "TERM=xterm")
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/dockercli/entry"
 	"github.com/atoll-run/atoll/internal/pattern"
 )
 
@@ -23,11 +24,9 @@ var (
 )
 
 const (
-	maxName    = 63      // of a sandbox
 	maxRecord  = 4 << 20 // bytes
-	fullID     = 64
-	recordKind = ".json"
-	idsDir     = "ids"
+	recordKind = entry.RecordKind
+	idsDir     = entry.IDsDir
 	outputKind = ".log"
 )
 
@@ -38,29 +37,6 @@ func (s *shelf) outputPath(name, stream string) string {
 	return filepath.Join(s.dir, name+"."+stream+outputKind)
 }
 
-// isName tells whether a container may be called so. It is written out, as is
-// isID, because to compile an expression takes longer than all else that a short
-// command needs here.
-func isName(s string) bool {
-	for i, c := range []byte(s) {
-		alphanumeric := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !alphanumeric && (i == 0 || c != '_' && c != '.' && c != '-') {
-			return false
-		}
-	}
-	return len(s) > 1
-}
-
-// isID tells whether this may be an id, or the beginning of one.
-func isID(s string) bool {
-	for _, c := range []byte(s) {
-		if (c < '0' || '9' < c) && (c < 'a' || 'f' < c) {
-			return false
-		}
-	}
-	return 0 < len(s) && len(s) <= fullID
-}
-
 // find returns the container of a name, an id, or the beginning of an id.
 func (s *shelf) find(ref string) (*Container, error) { return s.findAs(ref, readWhole) }
 
@@ -69,7 +45,7 @@ func (s *shelf) find(ref string) (*Container, error) { return s.findAs(ref, read
 func (s *shelf) findToEnter(ref string) (*Container, error) { return s.findAs(ref, readToEnter) }
 
 func (s *shelf) findAs(ref string, read reading) (*Container, error) {
-	if isName(ref) && len(ref) <= maxName {
+	if entry.IsName(ref) && len(ref) <= entry.MaxName {
 		if c, err := s.loadAs(ref, read); err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return c, err
 		}
@@ -87,10 +63,10 @@ func (s *shelf) findAs(ref string, read reading) (*Container, error) {
 
 // nameOf looks an id up.
 func (s *shelf) nameOf(ref string) (string, error) {
-	if !isID(ref) {
+	if !entry.IsID(ref) {
 		return "", noSuchContainer(ref)
 	}
-	if len(ref) < fullID {
+	if len(ref) < entry.FullID {
 		full, err := s.complete(ref)
 		if err != nil {
 			return "", err
@@ -124,9 +100,9 @@ func (s *shelf) complete(prefix string) (string, error) {
 type reading func(record string) (*Container, error)
 
 func readWhole(record string) (*Container, error) {
-	_, rest, err := splitEntry(record)
-	if err != nil {
-		return nil, err
+	_, rest, ok := entry.Cut(record)
+	if !ok {
+		return nil, errEntry
 	}
 	var c Container
 	return &c, json.Unmarshal([]byte(rest), &c)
