@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/atoll-run/atoll/internal/buildtest"
 )
 
 // programs is a directory with atoll and atoll-docker, as `make build` makes
@@ -31,12 +33,12 @@ func withPrograms(tests func() int) (code int, err error) {
 	if err := os.Chmod(programs, 0o755); err != nil {
 		return 0, err
 	}
-	for _, name := range []string{"atoll", "atoll-docker"} {
-		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(programs, name), "../"+name)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("build of %s: %w\n%s", name, err, out)
-		}
+	ctx := context.Background()
+	if err := errors.Join(
+		buildtest.Programs(ctx, programs, "atoll", "atoll-docker"),
+		buildtest.Program(ctx, filepath.Join(programs, "atoll-docker-without"), "atoll-docker", "-s -w"), // a head start
+	); err != nil {
+		return 0, err
 	}
 	return tests(), nil
 }

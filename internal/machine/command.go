@@ -109,13 +109,13 @@ func (c *Command) check() error {
 	return fmt.Errorf("%w: %w", ErrInvalid, errors.Join(problems...))
 }
 
-// defaultGrace lies between SIGTERM and SIGKILL.
-const defaultGrace = 2 * time.Second
+// DefaultGrace lies between SIGTERM and SIGKILL.
+const DefaultGrace = 2 * time.Second
 
 // grace is what the guest is told.
 func (c *Command) grace() time.Duration {
 	if c.Grace == 0 {
-		return defaultGrace
+		return DefaultGrace
 	}
 	return c.Grace
 }

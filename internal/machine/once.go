@@ -26,27 +26,27 @@ func (r *run) once(ctx context.Context) (*wire.Exit, error) {
 	if err := errors.Join(r.machine.usable(), ctx.Err()); err != nil {
 		return nil, err
 	}
-	conn, err := r.machine.dial(ctx)
+	conn, begun, err := r.openOnce(ctx)
 	if err != nil {
-		return nil, errNotOnce // who dials more than once knows what to make of it
+		return nil, err
 	}
 	defer conn.Close()
 	frames := wire.NewReader(conn)
-	if err := wire.OpenOnce(conn, r.machine.options.Client, r.command.request(r.id).Exec); err != nil {
-		return nil, openFailure(err)
-	}
 	over := make(chan struct{})
 	defer close(over)
 	later := time.AfterFunc(watchAfter, func() { r.watchOnce(ctx, conn, over) })
 	defer later.Stop()
-	if err := r.beginOnce(conn, frames); err != nil {
-		return nil, err
-	}
 	heard := func() { // whoever has heard of the command may want it to end
 		_ = ctx.Done() // from now on somebody listens
 		if later.Stop() {
 			go r.watchOnce(ctx, conn, over)
 		}
+	}
+	if begun { // it has taken its time already
+		heard()
+	}
+	if err := r.beginOnce(conn, frames); err != nil {
+		return nil, err
 	}
 	for {
 		exit, err := r.nextOnce(conn, frames, heard)
@@ -54,6 +54,23 @@ func (r *run) once(ctx context.Context) (*wire.Exit, error) {
 			return exit, err
 		}
 	}
+}
+
+// openOnce asks for the command, unless somebody has.
+func (r *run) openOnce(ctx context.Context) (_ net.Conn, begun bool, _ error) {
+	if begun := r.machine.begun.Swap(nil); begun != nil {
+		r.id = begun.ID
+		return begun.Conn, true, nil
+	}
+	conn, err := r.machine.dial(ctx)
+	if err != nil {
+		return nil, false, errNotOnce // who dials more than once knows what to make of it
+	}
+	if err := wire.OpenOnce(conn, r.machine.options.Client, r.command.request(r.id).Exec); err != nil {
+		_ = conn.Close()
+		return nil, false, openFailure(err)
+	}
+	return conn, false, nil
 }
 
 // openFailure judges a request that was not sent: it is too large, or the guest

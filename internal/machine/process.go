@@ -159,7 +159,7 @@ func (m *Machine) Resize(ctx context.Context, id string, size Size) error {
 func (m *Machine) End(ctx context.Context, id string, grace time.Duration) error {
 	q := &question{
 		Request:  &wire.Request{Op: wire.OpEnd, Target: &wire.Target{ID: id, GraceMs: milliseconds(grace)}},
-		patience: max(grace, defaultGrace) + endPatience,
+		patience: max(grace, DefaultGrace) + endPatience,
 	}
 	return m.ask(ctx, q, &struct{}{})
 }

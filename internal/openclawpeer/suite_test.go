@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/buildtest"
 	"github.com/atoll-run/atoll/internal/enginetest"
 	"github.com/atoll-run/atoll/internal/openclawpeer"
 	"github.com/atoll-run/atoll/internal/scripted"
@@ -26,12 +27,8 @@ type desk struct {
 func programs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"atoll", "atoll-docker"} {
-		cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, name), "../../cmd/"+name)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("build of %s: %v\n%s", name, err, out)
-		}
+	if err := buildtest.Programs(t.Context(), dir, "atoll", "atoll-docker"); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
