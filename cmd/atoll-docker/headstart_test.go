@@ -64,10 +64,15 @@ func TestAHeadStartIsOne(t *testing.T) {
 	d := ourDock(t, machinery{"linux", "linux", 0})
 	d.say("", "run -d --name NAME --network none IMAGE sleep 1000")
 	const runtimes = 100 // pages, and more
-	for line, soon := range map[string]bool{"exec NAME true": true, "exec -i NAME sh -c exit_3": true, "exec NAME sleep 0.1": false, "version": false} {
+	for line, soon := range map[string]bool{
+		"exec NAME true": true, "exec -i NAME sh -c exit_3": true, "exec -i NAME cat": true, "exec NAME sh -c echo_one;_echo_two_>&2": true,
+		"exec NAME sleep 0.1": false, "exec NAME sh -c echo_one;_sleep_0.1": false, "version": false,
+	} {
 		fewest := int64(1 << 40) // a machine at work may delay a command
 		for range 10 {
 			cmd := d.command(d.words(line)...)
+			var out, problems strings.Builder
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("input"), &out, &problems
 			_ = cmd.Run()
 			fewest = min(fewest, cmd.ProcessState.SysUsage().(*syscall.Rusage).Minflt)
 		}
@@ -99,5 +104,31 @@ func TestHeadStartOnARM64(t *testing.T) {
 	}
 	if !slices.ContainsFunc(make([]int, 10), func(int) bool { return seen() }) { // a machine at work may delay a command
 		t.Error("the runtime starts every time")
+	}
+}
+
+// TestToldToLeaveAtTheFirstWord: who has seen a word of the command can have it
+// ended, however soon, and before the runtime has started too.
+func TestToldToLeaveAtTheFirstWord(t *testing.T) {
+	t.Parallel()
+	d := ourDock(t, machinery{"linux", "linux", 0})
+	d.say("", "run -d --name NAME --network none IMAGE sleep 1000")
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		for range 10 {
+			cmd := d.command(d.words("exec NAME sh -c echo_ready;_exec_sleep_1234")...)
+			out, err := cmd.StdoutPipe()
+			must(t, err)
+			must(t, cmd.Start())
+			_, err = out.Read(make([]byte, 1))
+			must(t, err)
+			must(t, cmd.Process.Signal(signal))
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+				t.Errorf("%v: %v", signal, cmd.ProcessState)
+			}
+		}
+	}
+	if got := d.say("", "exec NAME sh -c ps_|_grep_-c_[s]leep.1234"); strings.TrimSpace(got.Out) != "0" {
+		t.Errorf("no sleep should be left, found %+v", got)
 	}
 }

@@ -26,8 +26,14 @@ func (c *Call) Ask(args []string, environ Vector) bool {
 // to wait with it: whoever is to answer has done so before.
 func (c *Call) Hear() (code int, over bool) { return c.hear() }
 
-// Stdin sets the input. Without one there is none to be had.
-func (c *Call) Stdin(f *os.File) { c.input = descriptor(f.Fd() + 1) }
+// Streams sets input and outputs.
+func (c *Call) Streams(in, out, problems *os.File) {
+	for to, f := range map[*descriptor]*os.File{&c.input: in, &c.outputs[0]: out, &c.outputs[1]: problems} {
+		if *to = 0; f != nil {
+			*to = descriptor(f.Fd() + 1)
+		}
+	}
+}
 
 // Take is what is left to do.
 func (c *Call) Take() (*Begun, error) { return c.take() }
@@ -48,10 +54,12 @@ const (
 	End     = end
 )
 
-// Understand says what a guest has said, and the code of a command that ended.
-func (c *Call) Understand(frames []byte) (saying, int) {
-	said := c.understand(frames)
-	return said, c.code
+// Understand says what a guest has said, the code of a command that ended, and
+// what is left for others.
+func (c *Call) Understand(frames []byte) (said saying, code int, left []byte) {
+	c.told = copy(c.heard[:], frames)
+	said = c.understand()
+	return said, c.code, c.heard[:c.told]
 }
 
 // Vector is strings in the kernel's form.

@@ -8,14 +8,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long the command is waited for here. Until then a signal just
-// ends the program; whoever waits longer wants to be told.
-const patience = 10 * time.Millisecond
+// How long the command is waited for here, and how long from when it has said
+// something: most say what they have to say at their end. Nothing of that is shown
+// before, because who has seen something may send a signal, and expects the
+// command to end, which is for the whole program to see to.
+const (
+	patience = 10 * time.Millisecond
+	moment   = 3 * time.Millisecond
+)
 
-// hear waits for the command to end, which it has to do without a word.
+// hear waits for the command to end. Meanwhile it passes input on.
 func (c *call) hear() (code int, over bool) {
 	left := unix.NsecToTimespec(patience.Nanoseconds())
 	for {
+		if c.spoken {
+			left.Nsec = min(left.Nsec, moment.Nanoseconds())
+		}
 		fds := [2]unix.PollFd{{Fd: c.conn.number(), Events: unix.POLLIN}, {Fd: c.input.number(), Events: unix.POLLIN}}
 		waiting := fds[:1]
 		if c.line.stdin && c.started && !c.ended {
@@ -25,11 +33,10 @@ func (c *call) hear() (code int, over bool) {
 		case !poll(waiting, &left):
 			return 0, false
 		case fds[0].Revents != 0:
-			said := c.listen()
-			if said != silence {
+			if said := c.listen(); said != silence {
 				return c.code, said == end
 			}
-		case !c.passEnd():
+		case !c.passInput():
 			return 0, false
 		}
 	}
@@ -39,9 +46,9 @@ func (c *call) hear() (code int, over bool) {
 type saying uint8
 
 const (
-	silence saying = iota // nothing, or that the command has started
-	words                 // something that is for others to understand
-	end                   // that the command has ended
+	silence saying = iota // nothing that shows how it goes on
+	words                 // something that is for others to understand, or to show
+	end                   // that the command has ended, and what it said is shown
 )
 
 // listen hears what the guest has to say.
@@ -51,57 +58,90 @@ func (c *call) listen() saying {
 		return words
 	}
 	c.told += n
-	if c.told == len(c.heard) {
+	said := c.understand()
+	if said == silence && c.told == len(c.heard) {
 		return words
 	}
-	return c.understand(c.heard[:c.told])
+	return said
 }
 
-// understand knows two frames: Started, and the exit of a command that was
-// silent.
-func (c *call) understand(frames []byte) saying {
-	for _, want := range [...]wire.FrameType{wire.FrameStarted, wire.FrameExit} {
-		if len(frames) == 0 {
-			return silence
-		}
-		if wire.FrameType(frames[0]) != want {
+// understand goes through what was heard: the command has started, it has said
+// something, it has ended.
+func (c *call) understand() saying {
+	var outputs [2]int64
+	for at := 0; at < c.told; {
+		kind := wire.FrameType(c.heard[at])
+		if !expected(kind, at == 0) {
 			return words
 		}
-		if len(frames) < wire.HeaderSize {
+		payload, whole := payloadOf(c.heard[at:c.told])
+		if !whole {
 			return silence
 		}
-		size := binary.BigEndian.Uint32(frames[1:])
-		frames = frames[wire.HeaderSize:]
-		if uint64(size) > uint64(len(frames)) {
-			return silence
-		}
-		if want == wire.FrameStarted {
+		at += wire.HeaderSize + len(payload)
+		switch kind {
+		case wire.FrameStarted:
 			c.started = true
-			frames = frames[size:]
-			continue
-		}
-		if size != uint32(len(frames)) {
+		case wire.FrameExit:
+			if at == c.told && c.ends(payload, outputs) && c.show() {
+				return end
+			}
 			return words
+		default:
+			c.spoken = true
+			outputs[kind-wire.FrameStdout] += int64(len(payload))
 		}
 	}
+	return silence
+}
+
+// expected tells whether a frame may come.
+func expected(kind wire.FrameType, first bool) bool {
+	if first {
+		return kind == wire.FrameStarted
+	}
+	return kind == wire.FrameStdout || kind == wire.FrameStderr || kind == wire.FrameExit
+}
+
+// payloadOf is that of the first frame.
+func payloadOf(frames []byte) (payload []byte, whole bool) {
+	if len(frames) < wire.HeaderSize {
+		return nil, false
+	}
+	size := binary.BigEndian.Uint32(frames[1:])
+	frames = frames[wire.HeaderSize:]
+	if uint64(size) > uint64(len(frames)) {
+		return nil, false
+	}
+	return frames[:size], true
+}
+
+// ends reads the exit of a command that has said so much.
+func (c *call) ends(payload []byte, outputs [2]int64) bool {
 	var exit wire.Exit
-	if !exit.ReadNumbers(frames) || exit.Stdout != 0 || exit.Stderr != 0 {
-		return words
+	if !exit.ReadNumbers(payload) || exit.Stdout != outputs[0] || exit.Stderr != outputs[1] {
+		return false
 	}
 	c.code = min(max(exit.Code, 0), 255)
-	return end
+	return true
 }
 
-// passEnd passes the end of the input on. Input itself is passed on by others:
-// they find what was read of it.
-func (c *call) passEnd() bool {
-	n, ok := c.input.read(c.typed[:])
-	if !ok || n > 0 {
+// passInput passes input on, or its end. What the guest does not take at once the
+// whole program finds.
+func (c *call) passInput() bool {
+	n, ok := c.input.read(c.typed[wire.HeaderSize:])
+	if !ok {
+		return false
+	}
+	kind := wire.FrameStdin
+	if n == 0 {
+		kind = wire.FrameStdinEOF
+	}
+	wire.PutHeader(c.typed[:], kind, n)
+	if !c.conn.send(c.typed[:wire.HeaderSize+n]) {
 		c.owed = n
 		return false
 	}
-	var frame [wire.HeaderSize]byte
-	wire.PutHeader(frame[:], wire.FrameStdinEOF, 0)
-	c.ended = c.conn.send(frame[:])
-	return c.ended
+	c.ended = n == 0
+	return true
 }

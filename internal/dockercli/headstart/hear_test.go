@@ -14,54 +14,100 @@ const notFound = "OCI runtime exec failed: exec failed: unable to start containe
 
 func TestWhatAGuestSays(t *testing.T) {
 	exit := func(payload string) string { return frame(wire.FrameExit, payload) }
+	hello, sorry := frame(wire.FrameStdout, "hello"), frame(wire.FrameStderr, "sorry")
 	const silence, words, end = headstart.Silence, headstart.Words, headstart.End
 	for _, c := range []struct {
-		frames string
-		said   any
-		code   int
+		frames, shown string
+		said          any
+		code          int
+		left          string // "": that does not matter
 	}{
-		{"", silence, 0},
-		{started[:1], silence, 0},
-		{started[:4], silence, 0},
-		{started[:len(started)-1], silence, 0},
-		{started, silence, 0},
-		{started + success[:3], silence, 0},
-		{started + success[:len(success)-1], silence, 0},
-		{started + success, end, 0},
-		{started + exit(`{"code":7,"userUs":12,"maxRss":4096}`), end, 7},
-		{started + exit(`{"code":256}`), end, 255},
-		{started + exit(`{"code":-1}`), end, 0},
+		{"", "", silence, 0, ""},
+		{started[:1], "", silence, 0, started[:1]},
+		{started[:4], "", silence, 0, started[:4]},
+		{started[:len(started)-1], "", silence, 0, started[:len(started)-1]},
+		{started, "", silence, 0, started},
+		{started + success[:3], "", silence, 0, started + success[:3]},
+		{started + success[:len(success)-1], "", silence, 0, started + success[:len(success)-1]},
+		{started + success, "", end, 0, started + success},
+		{started + exit(`{"code":7,"userUs":12,"maxRss":4096}`), "", end, 7, ""},
+		{started + exit(`{"code":256}`), "", end, 255, ""},
+		{started + exit(`{"code":-1}`), "", end, 0, ""},
+		{started + hello, "", silence, 0, started + hello},
+		{started + hello[:1], "", silence, 0, started + hello[:1]},
+		{started + hello[:7], "", silence, 0, started + hello[:7]},
+		{started + hello + sorry[:6], "", silence, 0, started + hello + sorry[:6]},
+		{started + hello + sorry + hello, "", silence, 0, started + hello + sorry + hello},
+		{started + frame(wire.FrameStdout, ""), "", silence, 0, ""},
+		{started + hello + exit(`{"code":7,"stdout":5}`), "hello", end, 7, ""},
+		{started + hello + sorry + exit(`{"code":7,"stdout":5,"stderr":5}`), "hello+sorry", end, 7, ""},
 		// Everything else is for the whole program to understand.
-		{success, words, 0},
-		{started + started, words, 0},
-		{started + success + success, words, 0},
-		{started + success + "x", words, 0},
-		{started + exit(""), words, 0},
-		{started + exit("{}"), words, 0},
-		{started + exit(`{"code":"1"}`), words, 0},
-		{started + exit(`{"code":1e3}`), words, 0},
-		{started + exit(`{"code":12345678901234567890}`), words, 0},
-		{started + exit(`{"code":0,"a name that no exit has, and a long one":1}`), words, 0},
-		{started + exit(`{"code":137,"signal":"SIGKILL"}`), words, 0},
-		{started + exit(`{"code":0,"stdout":5}`), words, 0},
-		{started + exit(`{"code":0,"stderr":5}`), words, 0},
-		{frame(wire.FrameError, `{"code":"over"}`), words, 0},
-		{started + frame(wire.FrameStdout, "hello"), words, 0},
-		{started + frame(wire.FrameStdout, "hello")[:1], words, 0},
-		{started + frame(wire.FrameGap, "{}"), words, 0},
-		{started + "\x14\xff\xff\xff\xff{}", silence, 0},
-		{"\x10\xff\xff\xff\xff", silence, 0},
-		{"HTTP/1.1 400\r\n", words, 0},
-		{"\x00", words, 0},
+		{success, "", words, 0, success},
+		{hello, "", words, 0, hello},
+		{started + started, "", words, 0, started + started},
+		{started + success + success, "", words, 0, started + success + success},
+		{started + success + "x", "", words, 0, started + success + "x"},
+		{started + exit(""), "", words, 0, ""},
+		{started + exit("{}"), "", words, 0, ""},
+		{started + exit(`{"code":"1"}`), "", words, 0, ""},
+		{started + exit(`{"code":1e3}`), "", words, 0, ""},
+		{started + exit(`{"code":12345678901234567890}`), "", words, 0, ""},
+		{started + exit(`{"code":0,"a name that no exit has, and a long one":1}`), "", words, 0, ""},
+		{started + exit(`{"code":137,"signal":"SIGKILL"}`), "", words, 0, ""},
+		{started + exit(`{"code":0,"stdout":5}`), "", words, 0, ""},
+		{started + exit(`{"code":0,"stderr":5}`), "", words, 0, ""},
+		{started + frame(wire.FrameStdout, "") + success, "", end, 0, ""},
+		{started + hello + sorry + hello + exit(`{"code":7,"stdout":10,"stderr":5}`), "hellohello+sorry", end, 7, ""},
+		{started + hello + exit(`{"code":0,"stdout":6}`), "", words, 0, started + hello + exit(`{"code":0,"stdout":6}`)},
+		{started + hello + exit(`{"code":0,"stdout":5}`) + "x", "", words, 0, started + hello + exit(`{"code":0,"stdout":5}`) + "x"},
+		{frame(wire.FrameError, `{"code":"over"}`), "", words, 0, ""},
+		{started + frame(wire.FrameGap, "{}"), "", words, 0, ""},
+		{started + hello + frame(wire.FrameGap, "{}"), "", words, 0, started + hello + frame(wire.FrameGap, "{}")},
+		{started + "\x14\xff\xff\xff\xff{}", "", silence, 0, ""},
+		{started + "\x11\xff\xff\xff\xff{}", "", silence, 0, ""},
+		{"\x10\xff\xff\xff\xff", "", silence, 0, ""},
+		{"HTTP/1.1 400\r\n", "", words, 0, ""},
+		{"\x00", "", words, 0, ""},
 	} {
 		call, frames := &headstart.Call{}, []byte(c.frames)
-		if said, code := call.Understand(frames); said != c.said || code != c.code {
-			t.Errorf("%q: %v, %d, want %v, %d", c.frames, said, code, c.said, c.code)
+		out, problems := collect(t), collect(t)
+		call.Streams(nil, out.to, problems.to)
+		said, code, left := call.Understand(frames)
+		shown := out.text()
+		if text := problems.text(); text != "" {
+			shown += "+" + text
 		}
+		if said != c.said || code != c.code || shown != c.shown || c.left != "" && string(left) != c.left {
+			t.Errorf("%q: %v, %d, shows %q, leaves %q, want %v, %d, %q, %q", c.frames, said, code, shown, left, c.said, c.code, c.shown, c.left)
+		}
+		call.Streams(nil, nil, nil)
 		if n := testing.AllocsPerRun(5, func() { call.Understand(frames) }); n != 0 {
 			t.Errorf("%q takes from the heap %v times", c.frames, n)
 		}
 	}
+}
+
+// collected is what arrives at the other end of a pipe.
+type collected struct {
+	t        *testing.T
+	from, to *os.File
+}
+
+func collect(t *testing.T) *collected {
+	t.Helper()
+	from, to, err := os.Pipe()
+	check(t, err)
+	t.Cleanup(func() { _, _ = from.Close(), to.Close() })
+	return &collected{t, from, to}
+}
+
+// text is all of it.
+func (c *collected) text() string {
+	c.t.Helper()
+	_ = c.to.Close()
+	text, err := io.ReadAll(c.from)
+	check(c.t, err)
+	return string(text)
 }
 
 // TestTheWholeProgramGoesOn with a command that was asked for, whatever was heard
@@ -127,7 +173,7 @@ func TestInputIsPassedOnOnce(t *testing.T) {
 			heard := l.serve(started)
 			args := l.words("exec -i some cat")
 			call := &headstart.Call{}
-			call.Stdin(from)
+			call.Streams(from, nil, nil)
 			defer call.Close()
 			if !call.Ask(args, l.environ()) {
 				t.Fatal("nothing was asked for")

@@ -1,6 +1,10 @@
 package headstart
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
 
 // Entry is the first instruction of a program that is linked with -E. It calls
 // begin, and then the runtime.
@@ -27,7 +31,7 @@ func begin(stack unsafe.Pointer) {
 		here.forget()
 		return
 	}
-	here.input, here.asked = stdin, true
+	here.input, here.outputs, here.asked = stdin, [...]descriptor{stdout, stderr}, true
 	if code, over := here.hear(); over {
 		exit(code)
 	}
@@ -51,14 +55,17 @@ type call struct {
 
 	asked   bool // the guest may have started the command
 	started bool // it has said so
+	spoken  bool // the command has said something
 	code    int  // of its exit
 
-	heard [4 << 10]byte // from the guest
+	heard [8 << 10]byte // from the guest
 	told  int           // so much of it
-	input descriptor
-	typed [4 << 10]byte // input that was read, and not passed on
-	owed  int           // so much of it
-	ended bool          // there is no more input, and the guest knows
+
+	input   descriptor
+	outputs [2]descriptor
+	typed   [wire.HeaderSize + 4<<10]byte // a frame of input
+	owed    int                           // so much of it was not passed on
+	ended   bool                          // there is no more input, and the guest knows
 }
 
 // maxWords is how many arguments, and how many variables, there is room for.

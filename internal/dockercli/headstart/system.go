@@ -13,8 +13,12 @@ import (
 // descriptor is an open file, or none: it is one more than its number.
 type descriptor int32
 
-// stdin is the program's input.
-const stdin = descriptor(1)
+// Those that every program has.
+const (
+	stdin descriptor = iota + 1
+	stdout
+	stderr
+)
 
 func (d *descriptor) number() int32 { return int32(*d - 1) }
 
@@ -52,6 +56,25 @@ func (d *descriptor) read(b []byte) (n int, ok bool) {
 func (d *descriptor) send(b []byte) bool {
 	sent, _, err := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(d.number()), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
 	return err == 0 && int(sent) == len(b)
+}
+
+// write writes so much of it, and of a socket no more than it takes at once.
+func (d *descriptor) write(b []byte, socket bool) int {
+	trap, flags := uintptr(unix.SYS_WRITE), uintptr(0)
+	if socket {
+		trap, flags = unix.SYS_SENDTO, unix.MSG_DONTWAIT
+	}
+	n, _, err := syscall.RawSyscall6(trap, uintptr(d.number()), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
+	if err != 0 {
+		return 0
+	}
+	return int(n)
+}
+
+// writable tells whether there is room to write.
+func (d *descriptor) writable() bool {
+	fds := [1]unix.PollFd{{Fd: d.number(), Events: unix.POLLOUT}}
+	return poll(fds[:], &unix.Timespec{}) && fds[0].Revents == unix.POLLOUT
 }
 
 // kind is what kind of file it is, 0 if that cannot be told.
@@ -102,7 +125,7 @@ func readLink(path unsafe.Pointer, b []byte) int {
 	return int(n)
 }
 
-// poll waits until there is something to read. The kernel takes what was waited
+// poll waits until there is something to do. The kernel takes what was waited
 // from left.
 func poll(fds []unix.PollFd, left *unix.Timespec) bool {
 	for {

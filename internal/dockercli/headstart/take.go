@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
 // Begun is a command that a guest was asked for, and that was not over yet.
@@ -45,7 +46,7 @@ func (b *Begun) Input(rest io.Reader) io.Reader {
 	case b.call.ended:
 		return strings.NewReader("")
 	}
-	return io.MultiReader(bytes.NewReader(b.call.typed[:b.call.owed]), rest)
+	return io.MultiReader(bytes.NewReader(b.call.typed[wire.HeaderSize:][:b.call.owed]), rest)
 }
 
 // resumed is a connection of which something was read already.
