@@ -58,6 +58,31 @@ func TestAHeadStartChangesNothing(t *testing.T) {
 	}
 }
 
+// TestStreamsThatAreMissing: what the program opens is not taken for one of them.
+func TestStreamsThatAreMissing(t *testing.T) {
+	t.Parallel()
+	d := ourDock(t, machinery{"linux", "linux", 0})
+	d.say("", "run -d --name NAME --network none IMAGE sleep 1000")
+	for without, want := range map[string]outcome{
+		"<&-": {"words\n", "sorry\n", 3}, ">&-": {"", "sorry\n", 3}, "2>&-": {"words\n", "", 3},
+		"<&- >&-": {"", "sorry\n", 3}, "<&- >&- 2>&-": {"", "", 3},
+	} {
+		var out, problems strings.Builder
+		cmd := d.command()
+		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `exec "$0" "$@" ` + without, d.program},
+			d.words("exec -i NAME sh -c cat;_echo_words;_echo_sorry_>&2;_exit_3")...)
+		cmd.Stdout, cmd.Stderr = &out, &problems
+		_ = cmd.Run()
+		if got := (outcome{out.String(), problems.String(), cmd.ProcessState.ExitCode()}); got != want {
+			t.Errorf("%s: %+v, want %+v", without, got, want)
+		}
+	}
+	leases, err := os.ReadFile(filepath.Join(d.dir, "..", "state", "leases"))
+	if err != nil || len(leases) > 0 {
+		t.Errorf("the leases hold %q, %v", leases, err)
+	}
+}
+
 // TestAHeadStartIsOne: the runtime, which touches many pages, does not start for a
 // command that is over soon, and it does for one that is not.
 func TestAHeadStartIsOne(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // Call is one at work in a program that has a runtime.
@@ -25,6 +27,11 @@ func (c *Call) Ask(args []string, environ Vector) bool {
 // Hear waits for the command, as it does when there is no runtime that would have
 // to wait with it: whoever is to answer has done so before.
 func (c *Call) Hear() (code int, over bool) { return c.hear() }
+
+// Narrow has the wire take as little at once as can be.
+func (c *Call) Narrow() error {
+	return unix.SetsockoptInt(int(c.conn.number()), unix.SOL_SOCKET, unix.SO_SNDBUF, 1)
+}
 
 // Streams sets input and outputs.
 func (c *Call) Streams(in, out, problems *os.File) {

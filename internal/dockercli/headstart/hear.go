@@ -126,6 +126,10 @@ func (c *call) ends(payload []byte, outputs [2]int64) bool {
 	return true
 }
 
+// maxInput is how much input goes into one frame: a socket with room for the least
+// takes that whole, or nothing of it.
+const maxInput = 2 << 10
+
 // passInput passes input on, or its end. What the guest does not take at once the
 // whole program finds.
 func (c *call) passInput() bool {

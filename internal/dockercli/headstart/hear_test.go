@@ -179,6 +179,7 @@ func TestInputIsPassedOnOnce(t *testing.T) {
 				t.Fatal("nothing was asked for")
 			}
 			guest := <-heard
+			check(t, call.Narrow())
 			if code, over := call.Hear(); over {
 				t.Fatalf("over, with %d", code)
 			}

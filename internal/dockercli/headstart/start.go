@@ -27,11 +27,11 @@ var here call
 func begin(stack unsafe.Pointer) {
 	args, environ := vectors(stack)
 	words, ok := here.words(args)
-	if !ok || !here.prepare(words, environ) || !here.ask() {
+	if !ok || !here.streams() || !here.prepare(words, environ) || !here.ask() {
 		here.forget()
 		return
 	}
-	here.input, here.outputs, here.asked = stdin, [...]descriptor{stdout, stderr}, true
+	here.asked = true
 	if code, over := here.hear(); over {
 		exit(code)
 	}
@@ -63,13 +63,20 @@ type call struct {
 
 	input   descriptor
 	outputs [2]descriptor
-	typed   [wire.HeaderSize + 4<<10]byte // a frame of input
-	owed    int                           // so much of it was not passed on
-	ended   bool                          // there is no more input, and the guest knows
+	typed   [wire.HeaderSize + maxInput]byte // a frame of input
+	owed    int                              // so much of it was not passed on
+	ended   bool                             // there is no more input, and the guest knows
 }
 
 // maxWords is how many arguments, and how many variables, there is room for.
 const maxWords = 256
+
+// streams are those of the program, which has to have them all: what is opened next
+// would be taken for one that is missing.
+func (c *call) streams() bool {
+	c.input, c.outputs = stdin, [...]descriptor{stdout, stderr}
+	return c.input.isOpen() && c.outputs[0].isOpen() && c.outputs[1].isOpen()
+}
 
 // prepare finds out what to ask of whom.
 func (c *call) prepare(args []string, environ vector) bool {

@@ -37,6 +37,11 @@ func (d *descriptor) open(path unsafe.Pointer, flags int) bool {
 	return d.set(syscall.RawSyscall6(unix.SYS_OPENAT, uintptr(here), uintptr(path), uintptr(flags|unix.O_CLOEXEC), 0, 0, 0))
 }
 
+func (d *descriptor) isOpen() bool {
+	_, _, err := syscall.RawSyscall6(unix.SYS_FCNTL, uintptr(d.number()), unix.F_GETFD, 0, 0, 0, 0)
+	return err == 0
+}
+
 func (d *descriptor) close() {
 	if *d != 0 {
 		syscall.RawSyscall6(unix.SYS_CLOSE, uintptr(d.number()), 0, 0, 0, 0, 0)

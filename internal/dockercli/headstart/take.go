@@ -2,6 +2,7 @@ package headstart
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -25,9 +26,9 @@ func (c *call) take() (*Begun, error) {
 		return nil, nil
 	}
 	file := os.NewFile(uintptr(c.conn.number()), "the guest's wire")
-	defer file.Close()
+	c.conn = 0
 	conn, err := net.FileConn(file)
-	if err != nil {
+	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}
 	return &Begun{c, &resumed{conn, c.heard[:c.told]}}, nil
