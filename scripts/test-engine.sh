@@ -55,11 +55,12 @@ pid_of() {
 	[[ -n $pid ]] && grep -qF "$dir" "/proc/$pid/cmdline" 2>/dev/null && echo "$pid"
 }
 
-# start NAME COMMAND…: in the background, in a session of its own, without our lock.
+# start NAME COMMAND…: in the background, in a session of its own, without our lock,
+# and in a directory of its own: it outlives the one that it is started from.
 start() {
 	local name=$1
 	shift
-	setsid "$@" </dev/null >>"$dir/$name.log" 2>&1 9>&- &
+	(cd "$dir" && exec setsid "$@" </dev/null >>"$dir/$name.log" 2>&1 9>&-) &
 	echo $! >"$dir/$name.pid"
 }
 
