@@ -2,7 +2,7 @@
 // somebody who only wants to run a command there, how to make sure of the guest,
 // and how what a command line says of names and variables is read.
 //
-// Nothing here takes anything from the heap, or relies on package variables:
+// Nothing here but Format takes anything from the heap, or relies on variables:
 // package headstart calls it where neither exists yet. So a failure is a bool.
 package entry
 

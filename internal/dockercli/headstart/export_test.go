@@ -57,7 +57,7 @@ func (c *Call) Reset() { c.call = call{} }
 // What a guest may have said.
 const (
 	Silence = silence
-	Words   = words
+	Unclear = unclear
 	End     = end
 )
 

@@ -47,7 +47,7 @@ type saying uint8
 
 const (
 	silence saying = iota // nothing that shows how it goes on
-	words                 // something that is for others to understand, or to show
+	unclear               // something that is for others to understand, or to show
 	end                   // that the command has ended, and what it said is shown
 )
 
@@ -55,12 +55,12 @@ const (
 func (c *call) listen() saying {
 	n, ok := c.conn.read(c.heard[c.told:])
 	if !ok || n == 0 {
-		return words
+		return unclear
 	}
 	c.told += n
 	said := c.understand()
 	if said == silence && c.told == len(c.heard) {
-		return words
+		return unclear
 	}
 	return said
 }
@@ -72,7 +72,7 @@ func (c *call) understand() saying {
 	for at := 0; at < c.told; {
 		kind := wire.FrameType(c.heard[at])
 		if !expected(kind, at == 0) {
-			return words
+			return unclear
 		}
 		payload, whole := payloadOf(c.heard[at:c.told])
 		if !whole {
@@ -86,7 +86,7 @@ func (c *call) understand() saying {
 			if at == c.told && c.ends(payload, outputs) && c.show() {
 				return end
 			}
-			return words
+			return unclear
 		default:
 			c.spoken = true
 			outputs[kind-wire.FrameStdout] += int64(len(payload))

@@ -15,7 +15,7 @@ const notFound = "OCI runtime exec failed: exec failed: unable to start containe
 func TestWhatAGuestSays(t *testing.T) {
 	exit := func(payload string) string { return frame(wire.FrameExit, payload) }
 	hello, sorry := frame(wire.FrameStdout, "hello"), frame(wire.FrameStderr, "sorry")
-	const silence, words, end = headstart.Silence, headstart.Words, headstart.End
+	const silence, unclear, end = headstart.Silence, headstart.Unclear, headstart.End
 	for _, c := range []struct {
 		frames, shown string
 		said          any
@@ -42,32 +42,32 @@ func TestWhatAGuestSays(t *testing.T) {
 		{started + hello + exit(`{"code":7,"stdout":5}`), "hello", end, 7, ""},
 		{started + hello + sorry + exit(`{"code":7,"stdout":5,"stderr":5}`), "hello+sorry", end, 7, ""},
 		// Everything else is for the whole program to understand.
-		{success, "", words, 0, success},
-		{hello, "", words, 0, hello},
-		{started + started, "", words, 0, started + started},
-		{started + success + success, "", words, 0, started + success + success},
-		{started + success + "x", "", words, 0, started + success + "x"},
-		{started + exit(""), "", words, 0, ""},
-		{started + exit("{}"), "", words, 0, ""},
-		{started + exit(`{"code":"1"}`), "", words, 0, ""},
-		{started + exit(`{"code":1e3}`), "", words, 0, ""},
-		{started + exit(`{"code":12345678901234567890}`), "", words, 0, ""},
-		{started + exit(`{"code":0,"a name that no exit has, and a long one":1}`), "", words, 0, ""},
-		{started + exit(`{"code":137,"signal":"SIGKILL"}`), "", words, 0, ""},
-		{started + exit(`{"code":0,"stdout":5}`), "", words, 0, ""},
-		{started + exit(`{"code":0,"stderr":5}`), "", words, 0, ""},
+		{success, "", unclear, 0, success},
+		{hello, "", unclear, 0, hello},
+		{started + started, "", unclear, 0, started + started},
+		{started + success + success, "", unclear, 0, started + success + success},
+		{started + success + "x", "", unclear, 0, started + success + "x"},
+		{started + exit(""), "", unclear, 0, ""},
+		{started + exit("{}"), "", unclear, 0, ""},
+		{started + exit(`{"code":"1"}`), "", unclear, 0, ""},
+		{started + exit(`{"code":1e3}`), "", unclear, 0, ""},
+		{started + exit(`{"code":12345678901234567890}`), "", unclear, 0, ""},
+		{started + exit(`{"code":0,"a name that no exit has, and a long one":1}`), "", unclear, 0, ""},
+		{started + exit(`{"code":137,"signal":"SIGKILL"}`), "", unclear, 0, ""},
+		{started + exit(`{"code":0,"stdout":5}`), "", unclear, 0, ""},
+		{started + exit(`{"code":0,"stderr":5}`), "", unclear, 0, ""},
 		{started + frame(wire.FrameStdout, "") + success, "", end, 0, ""},
 		{started + hello + sorry + hello + exit(`{"code":7,"stdout":10,"stderr":5}`), "hellohello+sorry", end, 7, ""},
-		{started + hello + exit(`{"code":0,"stdout":6}`), "", words, 0, started + hello + exit(`{"code":0,"stdout":6}`)},
-		{started + hello + exit(`{"code":0,"stdout":5}`) + "x", "", words, 0, started + hello + exit(`{"code":0,"stdout":5}`) + "x"},
-		{frame(wire.FrameError, `{"code":"over"}`), "", words, 0, ""},
-		{started + frame(wire.FrameGap, "{}"), "", words, 0, ""},
-		{started + hello + frame(wire.FrameGap, "{}"), "", words, 0, started + hello + frame(wire.FrameGap, "{}")},
+		{started + hello + exit(`{"code":0,"stdout":6}`), "", unclear, 0, started + hello + exit(`{"code":0,"stdout":6}`)},
+		{started + hello + exit(`{"code":0,"stdout":5}`) + "x", "", unclear, 0, started + hello + exit(`{"code":0,"stdout":5}`) + "x"},
+		{frame(wire.FrameError, `{"code":"over"}`), "", unclear, 0, ""},
+		{started + frame(wire.FrameGap, "{}"), "", unclear, 0, ""},
+		{started + hello + frame(wire.FrameGap, "{}"), "", unclear, 0, started + hello + frame(wire.FrameGap, "{}")},
 		{started + "\x14\xff\xff\xff\xff{}", "", silence, 0, ""},
 		{started + "\x11\xff\xff\xff\xff{}", "", silence, 0, ""},
 		{"\x10\xff\xff\xff\xff", "", silence, 0, ""},
-		{"HTTP/1.1 400\r\n", "", words, 0, ""},
-		{"\x00", "", words, 0, ""},
+		{"HTTP/1.1 400\r\n", "", unclear, 0, ""},
+		{"\x00", "", unclear, 0, ""},
 	} {
 		call, frames := &headstart.Call{}, []byte(c.frames)
 		out, problems := collect(t), collect(t)

@@ -79,7 +79,7 @@ func TestNobodyKeepsItWaiting(t *testing.T) {
 			said, _, left := call.Understand([]byte(started + output + exit))
 			want, wantLeft := headstart.End, started+exit
 			if !c.taken {
-				want, wantLeft = headstart.Words, started+output+exit
+				want, wantLeft = headstart.Unclear, started+output+exit
 			}
 			if said != want || string(left) != wantLeft {
 				t.Errorf("says %v, leaves %d bytes of %d", said, len(left), len(started)+len(output)+len(exit))
