@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long the command is waited for here, and how long from when it has said
-// something: most say what they have to say at their end. Nothing of that is shown
-// before, because who has seen something may send a signal, and expects the
-// command to end, which is for the whole program to see to.
+// How long the command is waited for here, which is what a login shell takes on a
+// busy machine, and how long from when it has said something: most say what they
+// have to say at their end. Nothing of that is shown before, because who has seen
+// something may send a signal, and expects the command to end, which is for the
+// whole program to see to.
 const (
-	patience = 10 * time.Millisecond
+	patience = 30 * time.Millisecond
 	moment   = 3 * time.Millisecond
 )
 
