@@ -58,9 +58,9 @@ func (r *run) once(ctx context.Context) (*wire.Exit, error) {
 
 // openOnce asks for the command, unless somebody has.
 func (r *run) openOnce(ctx context.Context) (_ net.Conn, begun bool, _ error) {
-	if begun := r.machine.begun.Swap(nil); begun != nil {
-		r.id = begun.ID
-		return begun.Conn, true, nil
+	if asked := r.machine.begun.Swap(nil); asked != nil {
+		r.id = asked.ID
+		return asked.Conn, true, nil
 	}
 	conn, err := r.machine.dial(ctx)
 	if err != nil {

@@ -28,6 +28,14 @@ func (c *Call) Ask(args []string, environ Vector) bool {
 // to wait with it: whoever is to answer has done so before.
 func (c *Call) Hear() (code int, over bool) { return c.hear() }
 
+// Follow has it attend to a command that has started, over a wire.
+func (c *Call) Follow(wire *os.File) {
+	c.conn, c.started, c.line.stdin = descriptor(wire.Fd()+1), true, true
+}
+
+// Patience is how long a command is waited for.
+const Patience = patience
+
 // Narrow has the wire take as little at once as can be.
 func (c *Call) Narrow() error {
 	return unix.SetsockoptInt(int(c.conn.number()), unix.SOL_SOCKET, unix.SO_SNDBUF, 1)

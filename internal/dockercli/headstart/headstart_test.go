@@ -90,11 +90,24 @@ func TestItAsksForWhatTheWholeProgramAsksFor(t *testing.T) {
 	}
 }
 
-// left are calls that have none: nothing is asked for, and nothing is held.
-var left = []struct {
+// unusual is a call in a lab where something may be different.
+type unusual struct {
 	name, line string
 	change     func(l *lab)
-}{
+}
+
+func (u *unusual) lab(t *testing.T) *lab {
+	t.Helper()
+	l := newLab(t)
+	if u.change != nil {
+		u.change(l)
+		l.save()
+	}
+	return l
+}
+
+// left are calls that have none: nothing is asked for, and nothing is held.
+var left = []unusual{
 	{"no verb", "", nil},
 	{"another verb", "ps -a", nil},
 	{"no command", "exec some", nil},
@@ -164,11 +177,7 @@ var left = []struct {
 func TestTheUnusualIsLeftToTheWholeProgram(t *testing.T) {
 	for _, c := range left {
 		t.Run(c.name, func(t *testing.T) {
-			l := newLab(t)
-			if c.change != nil {
-				c.change(l)
-				l.save()
-			}
+			l := c.lab(t)
 			call := &headstart.Call{}
 			if call.Ask(l.words(c.line), l.environ()) {
 				t.Error("it is not")
@@ -239,11 +248,7 @@ func TestWithoutAHeap(t *testing.T) {
 	}
 	for _, c := range left {
 		t.Run(c.name, func(t *testing.T) {
-			l := newLab(t)
-			if c.change != nil {
-				c.change(l)
-				l.save()
-			}
+			l := c.lab(t)
 			run(t, l, c.line)
 		})
 	}

@@ -18,29 +18,35 @@ const (
 	moment   = 3 * time.Millisecond
 )
 
-// hear waits for the command to end. Meanwhile it passes input on.
+// hear waits for the command to end. Meanwhile it passes input on. However much
+// there is to hear and to pass on, it does not take longer.
 func (c *call) hear() (code int, over bool) {
-	left := unix.NsecToTimespec(patience.Nanoseconds())
+	until := now() + patience
 	for {
-		if c.spoken {
-			left.Nsec = min(left.Nsec, moment.Nanoseconds())
+		said, ok := c.next(until - now())
+		if !ok || said != silence {
+			return c.code, said == end
 		}
-		fds := [2]unix.PollFd{{Fd: c.conn.number(), Events: unix.POLLIN}, {Fd: c.input.number(), Events: unix.POLLIN}}
-		waiting := fds[:1]
-		if c.line.stdin && c.started && !c.ended {
-			waiting = fds[:]
-		}
-		switch {
-		case !poll(waiting, &left):
-			return 0, false
-		case fds[0].Revents != 0:
-			if said := c.listen(); said != silence {
-				return c.code, said == end
-			}
-		case !c.passInput():
-			return 0, false
+		if c.spoken && !c.hurries {
+			c.hurries, until = true, min(until, now()+moment)
 		}
 	}
+}
+
+// next passes on what comes next, on either side, if something does.
+func (c *call) next(within time.Duration) (said saying, ok bool) {
+	fds := [2]unix.PollFd{{Fd: c.conn.number(), Events: unix.POLLIN}, {Fd: c.input.number(), Events: unix.POLLIN}}
+	waiting := fds[:1]
+	if c.line.stdin && c.started && !c.ended {
+		waiting = fds[:]
+	}
+	switch {
+	case within <= 0 || !poll(waiting, within):
+		return silence, false
+	case fds[0].Revents != 0:
+		return c.listen(), true
+	}
+	return silence, c.passInput()
 }
 
 // saying is what a guest has said up to now.

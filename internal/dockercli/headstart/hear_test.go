@@ -1,10 +1,13 @@
 package headstart_test
 
 import (
+	"errors"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/dockercli/headstart"
 	"github.com/atoll-run/atoll/internal/wire"
@@ -213,5 +216,38 @@ func TestInputIsPassedOnOnce(t *testing.T) {
 			}
 			<-done
 		})
+	}
+}
+
+// TestItTakesNoLonger: input that never ends, and that is always taken, is passed
+// on by the whole program in the end.
+func TestItTakesNoLonger(t *testing.T) {
+	sink, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0") // which never has enough
+	check(t, err)
+	defer sink.Close()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "udp", sink.LocalAddr().String())
+	check(t, err)
+	wire, err := conn.(*net.UDPConn).File()
+	check(t, errors.Join(err, conn.Close()))
+	defer wire.Close()
+	endless, err := os.Open("/dev/zero")
+	check(t, err)
+	defer endless.Close()
+	call := &headstart.Call{}
+	call.Streams(endless, nil, nil)
+	call.Follow(wire)
+	over := make(chan bool)
+	began := time.Now()
+	go func() {
+		_, ended := call.Hear()
+		over <- ended
+	}()
+	select {
+	case ended := <-over:
+		if ended || time.Since(began) < headstart.Patience {
+			t.Errorf("over %v, after %v", ended, time.Since(began))
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it goes on and on")
 	}
 }

@@ -56,6 +56,7 @@ type call struct {
 	asked   bool // the guest may have started the command
 	started bool // it has said so
 	spoken  bool // the command has said something
+	hurries bool // and is waited for no longer than a moment since
 	code    int  // of its exit
 
 	heard [8 << 10]byte // from the guest

@@ -2,6 +2,7 @@ package headstart
 
 import (
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -33,8 +34,8 @@ func (d *descriptor) open(path unsafe.Pointer, flags int) bool {
 	if path == nil {
 		return false
 	}
-	here := unix.AT_FDCWD
-	return d.set(syscall.RawSyscall6(unix.SYS_OPENAT, uintptr(here), uintptr(path), uintptr(flags|unix.O_CLOEXEC), 0, 0, 0))
+	from := unix.AT_FDCWD
+	return d.set(syscall.RawSyscall6(unix.SYS_OPENAT, uintptr(from), uintptr(path), uintptr(flags|unix.O_CLOEXEC), 0, 0, 0))
 }
 
 func (d *descriptor) isOpen() bool {
@@ -79,7 +80,7 @@ func (d *descriptor) write(b []byte, socket bool) int {
 // writable tells whether there is room to write.
 func (d *descriptor) writable() bool {
 	fds := [1]unix.PollFd{{Fd: d.number(), Events: unix.POLLOUT}}
-	return poll(fds[:], &unix.Timespec{}) && fds[0].Revents == unix.POLLOUT
+	return poll(fds[:], 0) && fds[0].Revents == unix.POLLOUT
 }
 
 // kind is what kind of file it is, 0 if that cannot be told.
@@ -122,8 +123,8 @@ func (d *descriptor) peer() int64 {
 
 // readLink is how long the target of a link is, -1 if it is none.
 func readLink(path unsafe.Pointer, b []byte) int {
-	here := unix.AT_FDCWD
-	n, _, err := syscall.RawSyscall6(unix.SYS_READLINKAT, uintptr(here), uintptr(path), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0, 0)
+	from := unix.AT_FDCWD
+	n, _, err := syscall.RawSyscall6(unix.SYS_READLINKAT, uintptr(from), uintptr(path), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0, 0)
 	if err != 0 {
 		return -1
 	}
@@ -131,14 +132,22 @@ func readLink(path unsafe.Pointer, b []byte) int {
 }
 
 // poll waits until there is something to do. The kernel takes what was waited
-// from left.
-func poll(fds []unix.PollFd, left *unix.Timespec) bool {
+// from what is left.
+func poll(fds []unix.PollFd, within time.Duration) bool {
+	left := unix.NsecToTimespec(within.Nanoseconds())
 	for {
-		ready, _, err := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(fds))), uintptr(len(fds)), uintptr(unsafe.Pointer(left)), 0, 0, 0)
+		ready, _, err := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(fds))), uintptr(len(fds)), uintptr(unsafe.Pointer(&left)), 0, 0, 0)
 		if err != unix.EINTR {
 			return err == 0 && ready > 0
 		}
 	}
+}
+
+// now is the time since some moment in the past.
+func now() time.Duration {
+	var t unix.Timespec
+	syscall.RawSyscall6(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&t)), 0, 0, 0, 0)
+	return time.Duration(t.Sec)*time.Second + time.Duration(t.Nsec)
 }
 
 func random(b *[32]byte) bool {
