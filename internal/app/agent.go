@@ -184,7 +184,7 @@ func (w *Worker) recall(history []chat.Message) error {
 // workspace on the host, never from the copy that the sandbox writes to.
 func (w *Worker) instruct(a *App) {
 	p := w.Plan
-	files, problems := prompt.Files(p.Layout.AgentDir)
+	files, problems := prompt.Files(p.Agent.Workspace)
 	for _, problem := range problems {
 		w.Notices = append(w.Notices, problem.Error())
 	}
@@ -200,7 +200,7 @@ func (w *Worker) instruct(a *App) {
 func (w *Worker) seen() workspace.Layout {
 	l := w.Plan.Layout
 	if !w.Plan.Sandboxed {
-		l.Access = config.AccessRW
+		l.Access, l.AgentDir = config.AccessRW, w.Plan.AgentDir()
 	}
 	return l
 }

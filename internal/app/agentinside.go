@@ -45,7 +45,7 @@ func (w *Worker) stayInPlace() {
 	if err != nil {
 		return
 	}
-	if below, err := filepath.Rel(w.Plan.Layout.AgentDir, dir); err == nil && filepath.IsLocal(below) {
+	if below, err := filepath.Rel(w.Plan.AgentDir(), dir); err == nil && filepath.IsLocal(below) {
 		w.Box.Workdir = dir
 	}
 }

@@ -44,7 +44,7 @@ type recall struct {
 }
 
 func (a *App) recall(p *plan.Plan, by memory.Embedder) tool.Recall {
-	return recall{filepath.Join(a.agentDir(p.Agent.ID), "memory.db"), p.Layout.AgentDir, by}
+	return recall{filepath.Join(a.agentDir(p.Agent.ID), "memory.db"), p.AgentDir(), by}
 }
 
 // Search implements tool.Recall.

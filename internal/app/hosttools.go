@@ -26,7 +26,7 @@ import (
 // for it. They go through the same guest as in a sandbox, run as this user; file
 // tools reach the agent workspace and nothing else.
 func (a *App) hostToolbox(ctx context.Context, who Who, p *plan.Plan) (*Toolbox, error) {
-	if err := os.MkdirAll(p.Layout.AgentDir, 0o755); err != nil {
+	if err := os.MkdirAll(p.Agent.Workspace, 0o755); err != nil {
 		return nil, &sandbox.ProvisionError{Name: tool.WhereHost, Step: "workspace", Err: err}
 	}
 	g, err := startHostGuest(a.Paths.AtollState)
@@ -35,7 +35,7 @@ func (a *App) hostToolbox(ctx context.Context, who Who, p *plan.Plan) (*Toolbox,
 	}
 	m := machine.New(g.dial, &machine.Options{Log: a.logger})
 	release := func() { _ = m.Close(); g.stop() }
-	workspace := p.Layout.AgentDir
+	workspace := p.Agent.Workspace
 	files, err := m.Files([]machine.Root{{Path: workspace}})
 	if err == nil {
 		err = m.Ping(ctx)

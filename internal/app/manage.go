@@ -64,7 +64,7 @@ func (a *App) expectedImage(agent *config.Agent, entry *sandbox.Entry) string {
 // drift is how a sandbox's copy differs from its seed. What cannot be read
 // shows no drift: doctor and diff tell more.
 func (a *App) drift(agent *config.Agent, entry *sandbox.Entry) workspace.Drift {
-	layout, err := plan.LayoutOf(agent, entry.SessionKey)
+	layout, err := plan.LayoutOf(a.Config, agent, entry.SessionKey)
 	if err != nil || layout.WorkspaceDir != entry.WorkspaceDir {
 		return workspace.Drift{}
 	}
@@ -173,7 +173,7 @@ func (a *App) reseed(ctx context.Context, entry *sandbox.Entry, discard bool) (w
 	if shared, err := a.registry.SharesWorkspace(ctx, entry); shared || err != nil {
 		return workspace.Report{}, err // the last half to go does it
 	}
-	layout, err := plan.LayoutOf(agent, entry.SessionKey)
+	layout, err := plan.LayoutOf(a.Config, agent, entry.SessionKey)
 	if err != nil || !layout.HasCopy() || layout.WorkspaceDir != entry.WorkspaceDir {
 		return workspace.Report{}, err
 	}
@@ -224,7 +224,7 @@ func (a *App) removeCopy(ctx context.Context, entry *sandbox.Entry) error {
 	if shared, err := a.registry.SharesWorkspace(ctx, entry); shared || err != nil {
 		return err // the other half still works there
 	}
-	layout, err := plan.LayoutOf(agent, entry.SessionKey)
+	layout, err := plan.LayoutOf(a.Config, agent, entry.SessionKey)
 	if err != nil || layout.WorkspaceDir != entry.WorkspaceDir {
 		return err
 	}

@@ -231,11 +231,24 @@ func (a *App) syncSkills(ctx context.Context, p *plan.Plan) []string {
 	if p.Agent.Sandbox.WorkspaceAccess == config.AccessRW {
 		return nil
 	}
-	return warningTexts(workspace.SyncSkills(ctx, p.Layout, a.skillOptions(p)).Warnings)
+	return warningTexts(workspace.SyncSkills(ctx, p.Layout, a.syncOptions(p)).Warnings)
 }
 
+// skillOptions are the skills that the agent of a plan may use.
 func (a *App) skillOptions(p *plan.Plan) workspace.SkillOptions {
-	return workspace.SkillOptions{Roots: a.skillRoots(), Allowed: p.Agent.Skills, Readable: readable(p.Tools)}
+	roots := append(p.SharedSkillRoots(), a.skillRoots()...)
+	return workspace.SkillOptions{Roots: roots, Allowed: p.Agent.Skills, Readable: readable(p.Tools)}
+}
+
+// syncOptions are the skills that the sandbox of a plan needs: in scope "shared"
+// those of all its agents, so that no agent removes the skills of another.
+func (a *App) syncOptions(p *plan.Plan) workspace.SkillOptions {
+	o := a.skillOptions(p)
+	o.Allowed = p.Skills()
+	if len(p.Sharers) > 1 {
+		o.Readable = nil
+	}
+	return o
 }
 
 // skillRoots hold the skills of all agents, besides each agent's own.

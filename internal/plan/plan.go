@@ -40,6 +40,7 @@ type Plan struct {
 	Sandboxed bool
 	Why       string // why it is sandboxed, or not
 	ScopeKey  string
+	Sharers   []*config.Agent // who uses a shared sandbox, the owner of its workspace first; nil in other scopes
 	Layout    workspace.Layout
 	Mounts    []policy.Mount
 	Env       policy.Env
@@ -65,6 +66,7 @@ func Make(r Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	configured := agent.Workspace
 	if r.Adjust != nil {
 		r.Adjust(agent)
 	}
@@ -73,6 +75,11 @@ func Make(r Request) (*Plan, error) {
 	p.ScopeKey = policy.ScopeKey(agent.Sandbox.Scope, session, r.Account)
 	p.Tools = policy.ResolveTools(agent.Tools, agentPath(agent)).Within(agent.AllTools, agentPath(agent))
 	p.Router = policy.NewRouter(agent.Sandbox)
+	if agent.Workspace == configured { // else the caller chose it for this use
+		if err := p.share(r); err != nil {
+			return nil, err
+		}
+	}
 	for _, step := range []func(Request) error{p.lay, p.deriveUser, p.judge, p.mount, p.fillSpec} {
 		if err := step(r); err != nil {
 			return nil, err
@@ -120,17 +127,30 @@ func agentPath(agent *config.Agent) string {
 }
 
 func (p *Plan) lay(Request) (err error) {
-	p.Layout, err = LayoutOf(p.Agent, p.ScopeKey)
+	p.Layout, err = layout(p.Agent.Sandbox, p.owner(), p.ScopeKey)
 	return err
 }
 
 // LayoutOf is where the host directories of an agent's sandbox are.
-func LayoutOf(agent *config.Agent, scopeKey string) (workspace.Layout, error) {
+func LayoutOf(cfg *config.Config, agent *config.Agent, scopeKey string) (workspace.Layout, error) {
+	owner := agent
+	if policy.ScopeIsShared(scopeKey) {
+		with, err := cfg.Sharers(agent)
+		if err != nil {
+			return workspace.Layout{}, err
+		}
+		owner = with.Agents[0]
+	}
+	return layout(agent.Sandbox, owner, scopeKey)
+}
+
+// layout returns the directories of a sandbox with the agent workspace of owner.
+func layout(box config.Sandbox, owner *config.Agent, scopeKey string) (workspace.Layout, error) {
 	return workspace.NewLayout(workspace.Params{
-		Access:            agent.Sandbox.WorkspaceAccess,
-		AgentDir:          agent.Workspace,
-		AgentDirIsDefault: agent.Origins["workspace"].Source == "derived",
-		Root:              agent.Sandbox.WorkspaceRoot,
+		Access:            box.WorkspaceAccess,
+		AgentDir:          owner.Workspace,
+		AgentDirIsDefault: owner.Origins["workspace"].Source == "derived",
+		Root:              box.WorkspaceRoot,
 		Slug:              policy.DirName(scopeKey),
 	})
 }

@@ -30,7 +30,7 @@ func (p *Plan) fillSpec(r Request) error {
 	p.Spec = &sandbox.Spec{
 		Name:       name,
 		ScopeKey:   p.ScopeKey,
-		AgentID:    p.Agent.ID,
+		AgentID:    p.owner().ID,
 		Account:    r.Account,
 		ConfigHash: policy.ConfigHash(p.Agent.Sandbox, dirs),
 		MountsHash: policy.MountsHash(p.Mounts),

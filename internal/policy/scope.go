@@ -25,6 +25,23 @@ func ScopeKey(scope config.Scope, session Session, account string) string {
 	return accountPrefix + escapeAccount(account) + ":" + key
 }
 
+// SharedScopeKey is the scope key of agents that share a sandbox but differ from
+// those in the sandbox called "shared"; lead is the first of them.
+func SharedScopeKey(lead, account string) string {
+	key := sharedScopeKey + ":" + NormalizeAgentID(lead)
+	if account == "" {
+		return key
+	}
+	return accountPrefix + escapeAccount(account) + ":" + key
+}
+
+// ScopeIsShared tells whether a scope key is of a sandbox that several agents
+// share.
+func ScopeIsShared(scopeKey string) bool {
+	_, key := ScopeAccount(scopeKey)
+	return key == sharedScopeKey || strings.HasPrefix(key, sharedScopeKey+":")
+}
+
 // ScopeAccount returns the account of a scope key, "" if it has none, and the
 // scope key without it.
 func ScopeAccount(scopeKey string) (account, rest string) {
