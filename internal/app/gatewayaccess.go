@@ -165,7 +165,7 @@ func (g *Gateway) checkDoor(ctx context.Context, listen []string) error {
 		if written, err := g.app.writtenToken(g.config.Token); err != nil || len(tokens) > 0 || !written.IsEmpty() || g.config.ByPassword || g.app.getenv(ownTokenVariable)+g.app.getenv(openclawTokenVariable) != "" {
 			return err
 		}
-		return advice.With(fmt.Errorf("gateway on %s: there is no token to let anybody in with", address), "make one with `atoll token create --scope admin`")
+		return advice.With(fmt.Errorf("gateway on %s: there is no token to let anybody in with", address), "make one with `atoll token create --role admin`")
 	}
 	return nil
 }

@@ -22,7 +22,8 @@ import (
 type agentOptions struct {
 	agent, account, sessionID, sessionKey, model string
 	message, messageFile, runID, thinking        string
-	timeout, maxTurns                            int
+	timeout                                      time.Duration
+	maxTurns                                     int
 	maxTokens                                    int64
 	budget                                       float64
 	local, hostTools, asJSON, events             bool
@@ -75,13 +76,14 @@ func (o *agentOptions) add(cmd *cobra.Command) {
 	flags.StringVarP(&o.message, "message", "m", "", "the task, or - for standard input")
 	flags.StringVar(&o.messageFile, "message-file", "", "`file` with the task")
 	flags.StringVar(&o.agent, "agent", "", "agent `id` (default: the session's agent, or the default one)")
-	flags.StringVar(&o.sessionKey, "session-key", "", "session `key` (default: the agent's main session)")
+	flags.StringVar(&o.sessionKey, "session", "", "session `key` (default: the agent's main session)")
+	oldSpelling(cmd, "session-key", "session")
 	flags.StringVar(&o.sessionID, "session-id", "", "`id` of the conversation to go on with, or to begin")
 	flags.StringVar(&o.account, "account", "", "billing account; accounts never share a sandbox")
 	flags.StringVar(&o.model, "model", "", "`provider/name` of the model (default: the agent's)")
 	flags.StringVar(&o.thinking, "thinking", "", "how much the model thinks first: `level` off, minimal, low, medium or high (default: as it is configured)")
 	flags.StringVar(&o.runID, "run-id", "", "`id` of the run in records and bills (default: a new one)")
-	flags.IntVar(&o.timeout, "timeout", int(agent.DefaultTime.Seconds()), "`seconds` until the agent is stopped; 0 for a day")
+	secondsFlag(cmd, &o.timeout, "timeout", agent.DefaultTime, "stop the agent after this `time`; 0 for a day")
 	flags.IntVar(&o.maxTurns, "max-turns", agent.DefaultTurns, "most `answers` of the model")
 	flags.Int64Var(&o.maxTokens, "max-tokens", agent.DefaultTokens, "most `tokens`, read and written, of all answers together")
 	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
@@ -206,7 +208,7 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 
 // check refuses flags that make no sense, before anything is made.
 func (o *agentOptions) check(cmd *cobra.Command) error {
-	for _, name := range []string{"agent", "account", "session-key", "session-id", "run-id", "model"} {
+	for _, name := range []string{"agent", "account", "session", "session-id", "run-id", "model"} {
 		if err := checkName(cmd, name); err != nil {
 			return err
 		}
@@ -214,8 +216,6 @@ func (o *agentOptions) check(cmd *cobra.Command) error {
 	switch {
 	case o.thinking != "" && !slices.Contains(chat.Levels(), chat.Level(o.thinking)):
 		return usage(cmd, fmt.Errorf("--thinking %q is none of %v", o.thinking, chat.Levels()))
-	case o.timeout < 0:
-		return usage(cmd, fmt.Errorf("--timeout %d is negative", o.timeout))
 	case o.maxTurns < 1:
 		return usage(cmd, fmt.Errorf("--max-turns %d is less than 1", o.maxTurns))
 	case o.maxTokens < 1:
@@ -239,7 +239,7 @@ func (o *agentOptions) time() time.Duration {
 	if o.timeout == 0 {
 		return 24 * time.Hour
 	}
-	return time.Duration(o.timeout) * time.Second
+	return o.timeout
 }
 
 // read finds the message: exactly one of the ways to give it.

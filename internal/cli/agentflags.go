@@ -17,7 +17,7 @@ const noChannels = "there are no channels here, the answer is printed"
 
 func foreignFlags() []foreignFlag {
 	return []foreignFlag{
-		{name: "to", short: "t", instead: "--session-key chooses the session"},
+		{name: "to", short: "t", instead: "--session chooses the session"},
 		{name: "channel", instead: noChannels},
 		{name: "reply-to", instead: noChannels},
 		{name: "reply-channel", instead: noChannels},

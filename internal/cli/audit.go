@@ -22,6 +22,9 @@ func newAuditCommand(e *env) *cobra.Command {
 	return cmd
 }
 
+// maxTail is the most requests that tail shows.
+const maxTail = 1_000_000
+
 type tailOptions struct {
 	lines        int
 	run, account string
@@ -38,8 +41,8 @@ func newAuditTailCommand(e *env) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runAuditTail(cmd, e, o) },
 	}
 	flags := cmd.Flags()
-	flags.IntVarP(&o.lines, "lines", "n", 20, "show at most `N`")
-	flags.StringVar(&o.run, "run", "", "only this run")
+	limitFlag(cmd, &o.lines, 20, maxTail)
+	runFilterFlag(cmd, &o.run)
 	flags.StringVar(&o.account, "account", "", "only this billing account")
 	flags.BoolVar(&o.denied, "denied", false, "only what was refused")
 	jsonFlag(cmd, &o.asJSON)
@@ -63,9 +66,6 @@ func (o *tailOptions) match(text string) bool {
 }
 
 func runAuditTail(cmd *cobra.Command, e *env, o tailOptions) error {
-	if o.lines < 1 || o.lines > 1_000_000 {
-		return usage(cmd, errors.New("--lines must be between 1 and 1000000"))
-	}
 	settings, err := e.load()
 	if err != nil {
 		return e.configError(err, o.asJSON)

@@ -51,7 +51,7 @@ then missing. Calls that are missing on either side make the exit code 1.`,
 	sinceFlag(cmd, &o.since, "24h")
 	flags := cmd.Flags()
 	flags.StringVar(&o.account, "account", "", "only this billing account")
-	flags.StringVar(&o.run, "run", "", "only this run")
+	runFilterFlag(cmd, &o.run)
 	flags.BoolVar(&o.wait, "wait", false, "look again until no call is pending")
 	jsonFlag(cmd, &o.asJSON)
 	return cmd

@@ -41,9 +41,6 @@ func (o *commandOptions) check(cmd *cobra.Command) error {
 	if err := o.whoFlags.check(cmd); err != nil {
 		return err
 	}
-	if o.timeout < 0 {
-		return usage(cmd, fmt.Errorf("--timeout %v is negative", o.timeout))
-	}
 	if o.tty && o.asJSON {
 		return usage(cmd, errors.New("--tty and --json cannot be given together"))
 	}
@@ -61,8 +58,10 @@ func (o *commandOptions) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&o.env, "env", "e", nil, "set `NAME=VALUE` for the command (again for more)")
 	flags.StringVarP(&o.dir, "workdir", "w", "", "directory inside to run in (default: the sandbox's workdir)")
-	flags.DurationVar(&o.timeout, "timeout", 0, "end the command after this `time`, with exit code 124")
-	flags.BoolVarP(&o.noStdin, "no-stdin", "n", false, "do not pass standard input on")
+	timeFlag(cmd, &o.timeout, "timeout", 0, "end the command after this `time`, with exit code 124")
+	flags.BoolVar(&o.noStdin, "no-stdin", false, "do not pass standard input on")
+	flags.BoolVarP(&o.noStdin, "no-input", "n", false, "do not pass standard input on")
+	_ = flags.MarkHidden("no-input") // an earlier spelling: -n is --limit elsewhere
 	flags.BoolVarP(&o.tty, "tty", "t", false, "give the command a terminal; what it prints comes on standard output alone")
 	flags.BoolVarP(&o.typing, "interactive", "i", false, "pass on what is typed at a terminal")
 	flags.BoolVar(&o.asJSON, "json", false, "capture output and print one JSON object instead")

@@ -77,7 +77,7 @@ func runConfigCheck(e *env, asJSON bool) error {
 }
 
 func newConfigSchemaCommand(e *env) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON Schema of the file, for editors",
 		Example: "  atoll config schema >atoll.schema.json",
@@ -91,6 +91,8 @@ func newConfigSchemaCommand(e *env) *cobra.Command {
 			return err
 		},
 	}
+	jsonFlag(cmd, new(bool)) // a schema is JSON in any case
+	return cmd
 }
 
 func newConfigShowCommand(e *env) *cobra.Command {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,8 @@ func withCode(code int, err error) error { return &exitError{code, err} }
 
 // usage is an error of the command line itself.
 func usage(cmd *cobra.Command, err error) error {
-	return withCode(exitUsage, advice.With(err, "see `"+cmd.CommandPath()+" --help`"))
+	err = flagProblem(err)
+	return withCode(exitUsage, advice.With(err, cmp.Or(advice.Of(err), "see `"+cmd.CommandPath()+" --help`")))
 }
 
 func unknownVerb(cmd *cobra.Command, word string) error {

@@ -26,14 +26,14 @@ create; the user who started it reaches it over a socket in the state directory.
 SIGTERM ends it when what is under way is finished, or the grace is over; SIGHUP
 reads tokens, keys, limits, prices and certificates again. It logs JSON to
 standard error.`,
-		Example: `  atoll token create --scope run --account acct-7 --runs 4
+		Example: `  atoll token create --role run --account acct-7 --runs 4
   atoll gateway`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return e.runGateway(cmd.Context(), o) },
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.Listen, "listen", nil, "`address` to serve, HOST:PORT (again for more; default: gateway.bind and gateway.port, 127.0.0.1:18789)")
-	flags.DurationVar(&o.Grace, "grace", app.GatewayGrace, "how long tasks and runs have to finish when it ends")
+	timeFlag(cmd, &o.Grace, "grace", app.GatewayGrace, "how long tasks and runs have to finish when it ends")
 	return cmd
 }
 

@@ -18,6 +18,9 @@ import (
 // listPage is how many sandboxes list shows unless asked for more.
 const listPage = 100
 
+// maxListed is the most that list can be asked for by --limit.
+const maxListed = 1_000_000
+
 type listOptions struct {
 	all, browser bool
 	limit        int
@@ -39,7 +42,7 @@ itself. atoll sandbox recreate brings a copy up to date.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&o.all, "all", false, fmt.Sprintf("show all, not only the last %d", listPage))
-	flags.IntVar(&o.limit, "limit", listPage, "show at most `N`")
+	limitFlag(cmd, &o.limit, listPage, maxListed)
 	flags.BoolVar(&o.browser, "browser", false, "show only browser sandboxes")
 	localFlag(cmd, e)
 	jsonFlag(cmd, &o.asJSON)

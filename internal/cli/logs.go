@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ const followWait = 20 * time.Second
 type logsOptions struct {
 	whoFlags
 	follow bool
+	asJSON bool
 }
 
 func newLogsCommand(e *env) *cobra.Command {
@@ -41,6 +43,7 @@ the sandbox keeps the beginning and the end.`,
 	}
 	o.add(cmd)
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on until the command ends")
+	jsonFlag(cmd, &o.asJSON)
 	return cmd
 }
 
@@ -54,7 +57,10 @@ func runLogs(ctx context.Context, e *env, o logsOptions, id string) error {
 	if err != nil {
 		return err
 	}
-	return e.printLogs(ctx, m, p.ID, o.follow)
+	if o.asJSON {
+		return e.captureLogs(ctx, m, p.ID, o.follow)
+	}
+	return (&logPrinter{env: e, stdout: e.Out, stderr: e.Err}).print(ctx, m, p.ID, o.follow)
 }
 
 // findProcess finds the one process whose id begins so.
@@ -81,21 +87,36 @@ func findProcess(ctx context.Context, handles []*sandbox.Handle, id string) (*ma
 	return at, &found[0], nil
 }
 
-// printLogs prints what there is and, if asked to, what is still to come.
-func (e *env) printLogs(ctx context.Context, m *machine.Machine, id string, follow bool) error {
+// captureLogs prints both outputs as one JSON object.
+func (e *env) captureLogs(ctx context.Context, m *machine.Machine, id string, follow bool) error {
+	var stdout, stderr bytes.Buffer
+	if err := (&logPrinter{env: e, stdout: &stdout, stderr: &stderr}).print(ctx, m, id, follow); err != nil {
+		return err
+	}
+	return e.printJSON(map[string]any{"id": id, "stdout": bytesText(stdout.Bytes()), "stderr": bytesText(stderr.Bytes())})
+}
+
+// logPrinter prints the outputs of a command to two writers.
+type logPrinter struct {
+	env            *env
+	stdout, stderr io.Writer
+}
+
+// print prints what there is and, if asked to, what is still to come.
+func (p *logPrinter) print(ctx context.Context, m *machine.Machine, id string, follow bool) error {
 	var from machine.LogRequest
 	for {
 		logs, err := m.Logs(ctx, id, from)
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(e.printLog(e.Out, logs.Stdout, from.Stdout), e.printLog(e.Err, logs.Stderr, from.Stderr)); err != nil {
+		if err := errors.Join(p.env.printLog(p.stdout, logs.Stdout, from.Stdout), p.env.printLog(p.stderr, logs.Stderr, from.Stderr)); err != nil {
 			return err
 		}
 		from.Stdout, from.Stderr = logs.Stdout.Next, logs.Stderr.Next
-		p := logs.Process
-		all := from.Stdout >= p.Stdout && from.Stderr >= p.Stderr
-		if all && (!follow || p.Result != nil) {
+		state := logs.Process
+		all := from.Stdout >= state.Stdout && from.Stderr >= state.Stderr
+		if all && (!follow || state.Result != nil) {
 			return nil
 		}
 		if all {

@@ -24,6 +24,7 @@ func newOpenClawCommand(e *env) *cobra.Command {
 
 func newOpenClawConfigCommand(e *env) *cobra.Command {
 	var o app.OpenClawFiles
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "config --dir DIR",
 		Short: "Write the configuration of a gateway, and its tokens",
@@ -41,7 +42,7 @@ must be restarted with them; its own token stays as it is in DIR.`,
 			if err := checkOpenClawFiles(&o); err != nil {
 				return usage(cmd, err)
 			}
-			return e.runOpenClawConfig(cmd.Context(), o)
+			return e.runOpenClawConfig(cmd.Context(), o, asJSON)
 		},
 	}
 	flags := cmd.Flags()
@@ -51,6 +52,7 @@ must be restarted with them; its own token stays as it is in DIR.`,
 	flags.StringVar(&o.Proxy, "proxy", openclaw.DefaultProxy, "`URL` of the proxy, without /v1, as the gateway reaches it")
 	flags.StringVar(&o.Release, "release", "", "`version` of OpenClaw (default: the current one)")
 	flags.BoolVar(&o.Headers, "headers", false, "also a token whose callers say who they are, for a gateway that takes outboundHeaders")
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -67,7 +69,7 @@ func checkOpenClawFiles(o *app.OpenClawFiles) error {
 	return nil
 }
 
-func (e *env) runOpenClawConfig(ctx context.Context, o app.OpenClawFiles) error {
+func (e *env) runOpenClawConfig(ctx context.Context, o app.OpenClawFiles, asJSON bool) error {
 	a, err := e.open(ctx)
 	if err != nil {
 		return err
@@ -75,7 +77,10 @@ func (e *env) runOpenClawConfig(ctx context.Context, o app.OpenClawFiles) error 
 	if err := a.WriteOpenClawFiles(ctx, o); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Out, "Written: %s, and %s with %d slots. Restart the gateway with them.\n",
-		filepath.Join(o.Dir, app.OpenClawConfigFile), filepath.Join(o.Dir, app.OpenClawEnvFile), o.Slots)
+	file, variables := filepath.Join(o.Dir, app.OpenClawConfigFile), filepath.Join(o.Dir, app.OpenClawEnvFile)
+	if asJSON {
+		return e.printJSON(map[string]any{"config": file, "env": variables, "slots": o.Slots})
+	}
+	fmt.Fprintf(e.Out, "Written: %s, and %s with %d slots. Restart the gateway with them.\n", file, variables, o.Slots)
 	return nil
 }

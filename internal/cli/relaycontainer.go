@@ -39,7 +39,8 @@ When whoever works there has ended, "atoll relay take RUN" takes the commits out
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.container, "container", "", "`name` of the container (default: relay.container)")
-	flags.StringVar(&o.workspace, "workspace", app.ContainerWorkspace, "`directory` of its workspace, inside")
+	flags.StringVar(&o.workspace, "container-workspace", app.ContainerWorkspace, "`directory` of its workspace, inside")
+	oldSpelling(cmd, "workspace", "container-workspace")
 	flags.StringVar(&o.account, "account", "", "billing account, whose credential is used")
 	flags.StringVar(&o.runID, "run-id", "", "`id` of the run (default: a new one)")
 	o.branchFlags.add(cmd)

@@ -54,7 +54,7 @@ Exit codes: the command's own; 124 timeout, 125 failure of Atoll itself,
 	flags.StringVar(&o.access, "access", "", "`none` (private copy), ro or rw (default: as configured)")
 	flags.StringVar(&o.image, "image", "", "image to make the sandbox from (default: as configured)")
 	flags.StringVar(&o.network, "network", "", "network of the sandbox (default: as configured)")
-	flags.StringVar(&o.memory, "memory", "", "memory limit such as 512m (default: as configured)")
+	sizeFlag(cmd, &o.memory, "memory", "memory limit, a `size` such as 512m (default: as configured)")
 	flags.BoolVar(&o.remove, "rm", false, "use a new sandbox and remove it, and its workspace copy, afterwards")
 	o.addModels(cmd)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return asRunError(usage(cmd, err)) })
@@ -118,9 +118,6 @@ func (o *runOptions) check(cmd *cobra.Command) (err error) {
 	case "", config.AccessNone, config.AccessRO, config.AccessRW:
 	default:
 		return advice.With(fmt.Errorf("--access %q is not known", o.access), "use none, ro or rw")
-	}
-	if n, err := (config.Size{Text: o.memory}).Bytes(); o.memory != "" && (err != nil || n <= 0) {
-		return advice.With(fmt.Errorf("--memory %q is not an amount of memory", o.memory), "write a number and a unit, such as 512m or 2g")
 	}
 	if o.workspace != "" {
 		o.workspace, err = filepath.Abs(o.workspace)

@@ -27,14 +27,11 @@ func newRunsListCommand(e *env) *cobra.Command {
   atoll runs list -n 50 --before run-42 --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.Most < 1 || o.Most > run.MaxList {
-				return usage(cmd, fmt.Errorf("-n %d is not between 1 and %d", o.Most, run.MaxList))
-			}
 			return runRunsList(cmd.Context(), e, &o)
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVarP(&o.Most, "lines", "n", 20, "show at most `N`")
+	limitFlag(cmd, &o.Most, 20, run.MaxList)
 	flags.StringVar(&o.Before, "before", "", "only those that were asked for before this `run`: the next page")
 	flags.StringVar(&o.Account, "account", "", "only this billing account")
 	flags.StringVar(&o.Variant, "variant", "", "only this kind of `agent`")

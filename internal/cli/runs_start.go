@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -55,8 +54,8 @@ Exit codes: 0 the agent answered, 1 it failed, 2 usage or configuration, 3 denie
 	flags.StringVar(&o.account, "account", "", "billing account")
 	flags.StringVar(&o.model, "model", "", "`provider/name` of the model (default: the agent's)")
 	flags.StringVar(&o.runID, "run-id", "", "`id` of the run (default: a new one)")
-	flags.IntVar(&o.timeout, "timeout", 0, "`seconds` until it is ended, at most the variant's own")
-	flags.StringVar(&o.memory, "memory", "", "memory limit such as 256m, at most the variant's own")
+	secondsFlag(cmd, &o.timeout, "timeout", 0, "end it after this `time`, at most the variant's own")
+	sizeFlag(cmd, &o.memory, "memory", "memory limit, a `size` such as 256m, at most the variant's own")
 	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
 	o.branchFlags.add(cmd)
 	jsonFlag(cmd, &o.asJSON)
@@ -113,16 +112,10 @@ func (o *startOptions) task(cmd *cobra.Command, e *env) (*app.Task, error) {
 			return nil, err
 		}
 	}
-	if o.timeout < 0 {
-		return nil, usage(cmd, fmt.Errorf("--timeout %d is negative", o.timeout))
-	}
 	if err := checkBudget(o.budget); err != nil {
 		return nil, withCode(exitUsage, err)
 	}
-	memory, err := o.memoryBytes()
-	if err != nil {
-		return nil, err
-	}
+	memory, _ := config.Size{Text: o.memory}.Bytes() // the flag took only what is a size
 	message, history, err := o.conversation(cmd, e)
 	if err != nil {
 		return nil, err
@@ -132,22 +125,11 @@ func (o *startOptions) task(cmd *cobra.Command, e *env) (*app.Task, error) {
 	}
 	t := &app.Task{
 		ID: o.runID, Variant: o.variant, AgentID: o.agent, Account: o.account, Model: o.model, Memory: memory,
-		Messages: append(history, chat.Message{Role: chat.User, Text: message}), Timeout: time.Duration(o.timeout) * time.Second,
+		Messages: append(history, chat.Message{Role: chat.User, Text: message}), Timeout: o.timeout,
 	}
 	t.Budget.MicroUSD = microDollars(o.budget)
 	t.Branch, err = o.key()
 	return t, err
-}
-
-func (o *startOptions) memoryBytes() (int64, error) {
-	if o.memory == "" {
-		return 0, nil
-	}
-	n, err := config.Size{Text: o.memory}.Bytes()
-	if err != nil || n <= 0 {
-		return 0, withCode(exitUsage, advice.With(fmt.Errorf("--memory %q is not an amount of memory", o.memory), "write a number and a unit, such as 512m"))
-	}
-	return n, nil
 }
 
 // asRunProblem gives a run that did not begin its exit code.

@@ -14,6 +14,12 @@ func sinceFlag(cmd *cobra.Command, since *string, fallback string) {
 	cmd.Flags().StringVar(since, "since", fallback, "from this `time` on: 90m, 24h, 7d, a day (2026-01-31) or a moment (RFC 3339)")
 }
 
+// runFilterFlag adds --run-id for verbs that show what runs did.
+func runFilterFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "run-id", "", "only the run with this `id`")
+	oldSpelling(cmd, "run", "run-id")
+}
+
 // moment reads --since.
 func moment(cmd *cobra.Command, text string, now time.Time) (time.Time, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {

@@ -20,7 +20,7 @@ func newTokenCommand(e *env) *cobra.Command {
 		Short: "Mint and end tokens of the gateway and of the shared proxy",
 		Long: `Mint and end tokens.
 
-Those of the gateway (atoll gateway) let people and programs in: each has a scope,
+Those of the gateway (atoll gateway) let people and programs in: each has a role,
 is bound to a billing account, and may have quotas.
 
 Session tokens are for the shared proxy (atoll proxy). A gateway that Atoll did
@@ -45,15 +45,15 @@ func newTokenCreateCommand(e *env) *cobra.Command {
 	var o tokenOptions
 	var f gatewayTokenFlags
 	cmd := &cobra.Command{
-		Use:   "create --scope SCOPE | --session KEY",
+		Use:   "create --role ROLE | --session KEY",
 		Short: "Mint a token for the gateway, or for one session of the shared proxy",
 		Long: `Mint a token and print it. It is shown this once: only a hash is kept.
 
-With --scope it opens the gateway: admin (everything), operator (change what
+With --role it opens the gateway: admin (everything), operator (change what
 exists), run (give tasks to agents) or read. With --session it is for one session
 of the shared proxy.`,
-		Example: `  atoll token create --scope run --account acct-7 --runs 4 --spend 5 --expires 720h
-  atoll token create --session agent:main:acct-7:run-42 --account acct-7 --run run-42 --expires 2h`,
+		Example: `  atoll token create --role run --account acct-7 --runs 4 --spend 5 --expires 720h
+  atoll token create --session agent:main:acct-7:run-42 --account acct-7 --run-id run-42 --expires 2h`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd, &o); err != nil {
@@ -75,12 +75,13 @@ of the shared proxy.`,
 	flags.StringVar(&o.who.Session, "session", "", "session `key` that a token of the shared proxy speaks for")
 	flags.StringVar(&o.who.Account, "account", "", "billing account")
 	flags.StringVar(&o.who.Agent, "agent", "", "agent id")
-	flags.StringVar(&o.who.Run, "run", "", "run id")
+	flags.StringVar(&o.who.Run, "run-id", "", "`id` of the run that it speaks for")
+	oldSpelling(cmd, "run", "run-id")
 	flags.StringVar(&o.who.Attempt, "attempt", "", "attempt of the run")
 	flags.StringVar(&o.who.Graph, "graph", "", "graph id")
 	flags.StringVar(&o.who.Trace, "trace", "", "id of an existing trace")
 	flags.StringSliceVar(&o.who.Models, "model", nil, "only this `model` (again for more; a name may end in *)")
-	flags.DurationVar(&o.life, "expires", token.DefaultLife, "how long it is good for (a gateway's token: 90 days)")
+	timeFlag(cmd, &o.life, "expires", token.DefaultLife, "how long it is good for (a gateway's token: 90 days)")
 	f.add(cmd)
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
@@ -163,7 +164,7 @@ func tokensJSON(tokens []token.Token, gateway []access.Token, devices []access.D
 func (e *env) printTokens(tokens []token.Token, gateway []access.Token, devices []access.Device) {
 	now := time.Now()
 	if len(tokens)+len(gateway) == 0 {
-		fmt.Fprintln(e.Out, "No tokens. `atoll token create --scope SCOPE` mints one for the gateway, --session KEY one for the shared proxy.")
+		fmt.Fprintln(e.Out, "No tokens. `atoll token create --role ROLE` mints one for the gateway, --session KEY one for the shared proxy.")
 	}
 	if len(gateway) > 0 {
 		e.printGatewayTokens(gateway, now)
@@ -232,8 +233,8 @@ func newTokenRotateCommand(e *env) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&o.life, "expires", token.DefaultLife, "how long the new one is good for")
-	cmd.Flags().DurationVar(&o.grace, "grace", time.Minute, "how long the old one stays good")
+	timeFlag(cmd, &o.life, "expires", token.DefaultLife, "how long the new one is good for")
+	timeFlag(cmd, &o.grace, "grace", time.Minute, "how long the old one stays good")
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
 }

@@ -26,7 +26,8 @@ type gatewayTokenFlags struct {
 
 func (f *gatewayTokenFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.scope, "scope", "", "what a gateway's token allows: admin, operator, run or read")
+	flags.StringVar(&f.scope, "role", "", "what a gateway's token allows: admin, operator, run or read")
+	oldSpelling(cmd, "scope", "role")
 	flags.StringVar(&f.name, "name", "", "who or what the token is for, shown in lists and logs")
 	flags.BoolVar(&f.all, "all-accounts", false, "let a token that is not an admin's see every account")
 	flags.IntVar(&f.quota.Runs, "runs", 0, "most runs and tasks at once (default: gateway.limits.runs)")
@@ -39,7 +40,7 @@ func (f *gatewayTokenFlags) add(cmd *cobra.Command) {
 // those that a gateway's has none for.
 var (
 	gatewayOnly = []string{"name", "all-accounts", "runs", "sandboxes", "requests", "spend"}
-	sessionOnly = []string{"agent", "run", "attempt", "graph", "trace", "model"}
+	sessionOnly = []string{"agent", "run-id", "attempt", "graph", "trace", "model"}
 )
 
 // check wants one kind of token, and its flags.
@@ -47,9 +48,9 @@ func (f *gatewayTokenFlags) check(cmd *cobra.Command, o *tokenOptions) error {
 	wrong, kind := gatewayOnly, "the session token of a proxy"
 	switch {
 	case f.scope == "" && o.who.Session == "":
-		return errors.New("--scope makes a gateway's token, --session one of the shared proxy: one of the two is needed")
+		return errors.New("--role makes a gateway's token, --session one of the shared proxy: one of the two is needed")
 	case f.scope != "" && o.who.Session != "":
-		return errors.New("--scope and --session exclude each other: a gateway's token is for no single session")
+		return errors.New("--role and --session exclude each other: a gateway's token is for no single session")
 	case f.scope != "":
 		wrong, kind = sessionOnly, "a gateway's token"
 	}
@@ -64,7 +65,7 @@ func (f *gatewayTokenFlags) check(cmd *cobra.Command, o *tokenOptions) error {
 		}
 	}
 	if f.scope != "" && f.scope != string(access.Admin) && o.who.Account == "" && !f.all {
-		return fmt.Errorf("a token of scope %s is for one account: name it with --account, or say --all-accounts", f.scope)
+		return fmt.Errorf("a token of role %s is for one account: name it with --account, or say --all-accounts", f.scope)
 	}
 	if f.all && o.who.Account != "" {
 		return errors.New("--account and --all-accounts exclude each other")

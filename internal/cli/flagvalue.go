@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
+)
+
+// The types of flags that several verbs share: one notation for one kind of value.
+
+const (
+	maxTime  = 366 * 24 * time.Hour // the longest time that a flag takes
+	maxBytes = 1 << 50              // the largest size that a flag takes
+)
+
+// timeValue is a length of time: 90 (seconds), 90s, 1m30s or 2d.
+type timeValue struct {
+	to    *time.Duration
+	whole bool // only whole seconds
+}
+
+// timeFlag adds a flag that takes a length of time.
+func timeFlag(cmd *cobra.Command, to *time.Duration, name string, value time.Duration, about string) {
+	*to = value
+	cmd.Flags().Var(&timeValue{to: to}, name, about)
+}
+
+// secondsFlag adds a flag that takes whole seconds, in every notation of times.
+func secondsFlag(cmd *cobra.Command, to *time.Duration, name string, value time.Duration, about string) {
+	*to = value
+	cmd.Flags().Var(&timeValue{to: to, whole: true}, name, about)
+}
+
+func (v *timeValue) Type() string { return "time" }
+
+// String is the value without units that are zero; "" for none.
+func (v *timeValue) String() string {
+	if v.to == nil || *v.to == 0 {
+		return ""
+	}
+	text := v.to.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+func (v *timeValue) Set(text string) error {
+	d, err := parseTime(text)
+	switch {
+	case err != nil:
+		return err
+	case d < 0:
+		return fmt.Errorf("%s is negative", text)
+	case d > maxTime:
+		return fmt.Errorf("%s is more than %d days", text, maxTime/(24*time.Hour))
+	case v.whole && d%time.Second != 0:
+		return fmt.Errorf("%s is not a whole number of seconds", text)
+	}
+	*v.to = d
+	return nil
+}
+
+// parseTime reads 90 (seconds), 90s, 1m30s or 2d.
+func parseTime(text string) (time.Duration, error) {
+	bad := advice.With(fmt.Errorf("%q is not a time", text), "write seconds, such as 90, or units, such as 90s, 1m30s or 2d")
+	number, unit := text, time.Second
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		number, unit = days, 24*time.Hour
+	}
+	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
+		if n > int64(maxTime/unit) {
+			return 0, fmt.Errorf("%s is more than %d days", text, maxTime/(24*time.Hour))
+		}
+		return max(time.Duration(n), -1) * unit, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, bad
+	}
+	return d, nil
+}
+
+// sizeValue is an amount of memory: a number and a unit.
+type sizeValue struct{ to *string }
+
+// sizeFlag adds a flag that takes an amount of memory.
+func sizeFlag(cmd *cobra.Command, to *string, name, about string) {
+	cmd.Flags().Var(sizeValue{to}, name, about)
+}
+
+func (v sizeValue) Type() string { return "size" }
+
+func (v sizeValue) String() string {
+	if v.to == nil {
+		return ""
+	}
+	return *v.to
+}
+
+func (v sizeValue) Set(text string) error {
+	n, err := config.Size{Text: text}.Bytes()
+	switch {
+	case err != nil || n <= 0:
+		return advice.With(fmt.Errorf("%q is not an amount of memory", text), "write a number and a unit, such as 512m or 2g")
+	case n > maxBytes:
+		return fmt.Errorf("%s is more than 1024t", text)
+	}
+	*v.to = text
+	return nil
+}
+
+// countValue is a number between 1 and most.
+type countValue struct {
+	to   *int
+	most int
+}
+
+func (v countValue) Type() string { return "number" }
+
+func (v countValue) String() string {
+	if v.to == nil {
+		return ""
+	}
+	return strconv.Itoa(*v.to)
+}
+
+func (v countValue) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > v.most {
+		return fmt.Errorf("%s is not between 1 and %d", text, v.most)
+	}
+	*v.to = n
+	return nil
+}
+
+// limitFlag adds --limit, the most rows that a verb shows.
+func limitFlag(cmd *cobra.Command, to *int, value, most int) {
+	*to = value
+	cmd.Flags().VarP(countValue{to, most}, "limit", "n", "show at most `N`")
+	oldSpelling(cmd, "lines", "limit")
+}
+
+// oldSpelling keeps an earlier spelling of a flag working, unseen in help.
+func oldSpelling(cmd *cobra.Command, old, now string) {
+	flags := cmd.Flags()
+	before := flags.GetNormalizeFunc()
+	flags.SetNormalizeFunc(func(set *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == old {
+			name = now
+		}
+		return before(set, name)
+	})
+}
+
+// flagProblem puts the error of a flag's value into the words of the other errors.
+func flagProblem(err error) error {
+	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	switch bad.GetFlag().Value.(type) {
+	case *timeValue, sizeValue, countValue:
+		cause := bad.Unwrap()
+		return advice.With(fmt.Errorf("--%s %w", bad.GetFlag().Name, cause), advice.Of(cause))
+	}
+	return err
+}

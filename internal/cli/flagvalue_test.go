@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func TestTimesHaveOneNotation(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"90": 90 * time.Second, "90s": 90 * time.Second, "1m30s": 90 * time.Second, "0": 0, "500ms": 500 * time.Millisecond, "2d": 48 * time.Hour, "366d": maxTime,
+	} {
+		var got time.Duration
+		if err := (&timeValue{to: &got}).Set(text); err != nil || got != want {
+			t.Errorf("%s is %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "soon", "-1", "-1s", "-3d", "367d", "99999999999999999999", "9223372036854775807", "1e9", "1.5", "NaN"} {
+		got := time.Minute
+		if err := (&timeValue{to: &got}).Set(text); err == nil || got != time.Minute {
+			t.Errorf("%q is taken as %v", text, got)
+		}
+	}
+	var got time.Duration
+	if err := (&timeValue{to: &got, whole: true}).Set("1500ms"); err == nil {
+		t.Errorf("half a second is taken as %v", got)
+	}
+}
+
+func TestSizesAndNumbersHaveLimits(t *testing.T) {
+	var size string
+	for text, ok := range map[string]bool{"512m": true, "2g": true, "1024t": true, "1025t": false, "0": false, "-1": false, "-5m": false, "lots": false, "": false} {
+		if err := (sizeValue{&size}).Set(text); (err == nil) != ok {
+			t.Errorf("size %q: %v", text, err)
+		}
+	}
+	var n int
+	for text, ok := range map[string]bool{"1": true, "10": true, "11": false, "0": false, "-3": false, "x": false} {
+		if err := (countValue{&n, 10}).Set(text); (err == nil) != ok {
+			t.Errorf("number %q: %v", text, err)
+		}
+	}
+}
+
+func TestTimesAreShownShort(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "", time.Minute: "1m", 10 * time.Minute: "10m", 90 * time.Second: "1m30s", 24 * time.Hour: "24h", 90 * time.Minute: "1h30m"} {
+		if got := (&timeValue{to: &d}).String(); got != want {
+			t.Errorf("%v is shown as %q", time.Duration(d), got)
+		}
+	}
+}
+
+// verbsWithoutJSON serve, copy, pass another program's output on, or only say that it is done.
+var verbsWithoutJSON = []string{"docker", "gateway", "proxy", "sandbox cp", "token pair", "token revoke"}
+
+func TestVerbsThatPrintDataTakeJSON(t *testing.T) {
+	e := newEnv(System())
+	var without []string
+	eachCommand(newRootCommand(e, ""), func(cmd *cobra.Command) {
+		if !cmd.HasSubCommands() && cmd.Flags().Lookup("json") == nil {
+			without = append(without, strings.TrimPrefix(cmd.CommandPath(), "atoll "))
+		}
+	})
+	if got, want := strings.Join(without, ", "), strings.Join(verbsWithoutJSON, ", "); got != want {
+		t.Errorf("without --json: %s; want %s", got, want)
+	}
+}
