@@ -67,16 +67,25 @@ func asSomeone(t *testing.T, name string, groups []string) {
 	}
 	self, copied := filepath.Join(dir, "atoll.test"), filepath.Join(dir, "demo.sh")
 	if err := errors.Join(os.WriteFile(self, program, 0o755), os.WriteFile(copied, demo, 0o600),
-		os.CopyFS(filepath.Join(dir, "scripts"), os.DirFS(engineScripts)), giveAway(dir)); err != nil {
+		os.CopyFS(filepath.Join(dir, "scripts"), os.DirFS(engineScripts)), copyDocuments(dir), giveAway(dir)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+name+"$", "-test.v", "-test.parallel=2")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, scriptsVariable+"="+filepath.Join(dir, "scripts"), demoVariable+"="+copied,
+	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, scriptsVariable+"="+filepath.Join(dir, "scripts"), demoVariable+"="+copied, documentsVariable+"="+dir,
 		groupsVariable+"="+strings.Join(groups, " "))
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+name+" ") {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// copyDocuments copies what is written for users, so that someone can read it.
+func copyDocuments(dir string) error {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(dir, "README.md"), text, 0o600), os.CopyFS(filepath.Join(dir, "docs"), os.DirFS("../../docs")))
 }
 
 // giveAway makes a directory, and all in it, someone's.

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"os/exec"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/scripted/litellm"
+)
+
+// fixtures are what documents may take for granted, by name.
+func fixtures() map[string]func(*reader) {
+	return map[string]func(*reader){
+		"model":      (*reader).needsModel,
+		"repository": (*reader).needsRepository,
+	}
+}
+
+func fixtureNames() iter.Seq[string] { return maps.Keys(fixtures()) }
+
+// modelConfig is the person's own configuration: a LiteLLM with one model.
+const modelConfig = `{
+  agents: { defaults: { model: "litellm/words", sandbox: { mode: "all" } } },
+  llm: { providers: { litellm: { kind: "litellm", url: "%s", keys: [{ env: "LITELLM_MASTER_KEY" }] } }, billing: { graceSeconds: 0 } },
+}
+`
+
+// needsModel gives the reader a model that answers, and a key to it.
+func (r *reader) needsModel() {
+	const key = "sk-master-0123456789-of-the-reader"
+	words := litellm.Model{Input: 1e-06, Output: 1e-05, Answer: "It is 42."}
+	server, err := litellm.Listen(r.t.Context(), "tcp", "127.0.0.1:0", litellm.Options{
+		MasterKey: key, Models: map[string]litellm.Model{"words": words, "gemini-2.5-flash": words},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = server.Close() })
+	r.env = append(r.env, "LITELLM_MASTER_KEY="+key)
+	r.mkdir(".atoll")
+	r.chmod(".atoll", 0o700)
+	r.write(".atoll/atoll.json5", fmt.Sprintf(modelConfig, server.URL()), 0o600)
+}
+
+// needsRepository makes the project a git repository with a remote.
+func (r *reader) needsRepository() {
+	const script = `git init -qb main . && git config user.name Reader && git config user.email reader@example.org &&
+echo bin >.gitignore && echo hello >README.md && git add -A && git commit -qm begin &&
+git clone -q --bare . ../remote.git && git remote add origin ../remote.git && git fetch -q origin`
+	cmd := exec.CommandContext(r.t.Context(), "bash", "-ec", script)
+	cmd.Dir, cmd.Env = r.path("project"), r.env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		r.t.Fatalf("%v: %s", err, strings.TrimSpace(string(out)))
+	}
+}
