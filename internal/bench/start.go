@@ -80,7 +80,7 @@ func newStartStage(ctx context.Context, o Options) (_ *startStage, err error) {
 	if err != nil {
 		return nil, err
 	}
-	filter, err := seccomp.Compiled(runtime.GOARCH)
+	filter, err := seccomp.Compiled(runtime.GOARCH, seccomp.PlainModes)
 	if err != nil {
 		return nil, err
 	}

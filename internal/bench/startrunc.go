@@ -89,7 +89,7 @@ func adaptBundle(path string) error {
 }
 
 func (b *bundle) adapt() error {
-	filter, err := seccomp.Profile(runtime.GOARCH)
+	filter, err := seccomp.Profile(runtime.GOARCH, seccomp.PlainModes)
 	if err != nil {
 		return err
 	}

@@ -181,13 +181,22 @@ func (c *copier) atName(to int, name string, st *unix.Stat_t) error {
 	return errors.Join(err, unix.UtimesNanoAt(to, name, []unix.Timespec{st.Mtim, st.Mtim}, unix.AT_SYMLINK_NOFOLLOW))
 }
 
+// mode returns the permissions of a copy. A file that a sandbox may have written
+// lends no rights; what is installed in a root keeps them.
+func (c *copier) mode(st *unix.Stat_t) uint32 {
+	if !c.options.Overlay && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		return st.Mode & 0o1777
+	}
+	return st.Mode & 0o7777
+}
+
 // properties come in this order: a change of owner takes bits away.
 func (c *copier) properties(fd int, st *unix.Stat_t) error {
 	var err error
 	if c.owner {
 		err = unix.Fchown(fd, int(st.Uid), int(st.Gid))
 	}
-	return errors.Join(err, unix.Fchmod(fd, st.Mode&0o7777),
+	return errors.Join(err, unix.Fchmod(fd, c.mode(st)),
 		unix.Futimes(fd, []unix.Timeval{unix.NsecToTimeval(st.Mtim.Nano()), unix.NsecToTimeval(st.Mtim.Nano())}))
 }
 

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 )
 
@@ -53,6 +54,13 @@ func (s *Spec) Sources() (own, bound []string) {
 		}
 	}
 	return own, bound
+}
+
+// WritesHost reports whether the sandbox can write to a directory of the host. A
+// volume counts: its driver may keep it in any directory.
+func (s *Spec) WritesHost() bool {
+	return slices.ContainsFunc(s.Mounts, func(m Mount) bool { return !m.ReadOnly }) ||
+		slices.ContainsFunc(s.Volumes, func(v Volume) bool { return !v.ReadOnly })
 }
 
 // Limits are the resources a sandbox may use. Zero means no limit was asked.

@@ -13,23 +13,30 @@ var update = flag.Bool("update", false, "write the compiled filters anew")
 
 func TestCompiledIsWhatCompileGives(t *testing.T) {
 	for arch := range machines {
-		program, err := Compile(arch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if *update {
-			if err := os.WriteFile("compiled/"+arch, listing(program), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		got, err := Compiled(arch)
-		if err != nil || !bytes.Equal(got, program.Bytes()) {
-			t.Errorf("compiled/%s is not what the profile says now (%v): go test ./internal/seccomp -run Compiled -update", arch, err)
+		for _, modes := range []Modes{AnyMode, PlainModes} {
+			checkCompiled(t, arch, modes)
 		}
 	}
-	if _, err := Compiled("mips"); err == nil {
+	if _, err := Compiled("mips", AnyMode); err == nil {
 		t.Error("an architecture without a guest has a filter")
+	}
+}
+
+func checkCompiled(t *testing.T, arch string, modes Modes) {
+	t.Helper()
+	program, err := Compile(arch, modes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("compiled/"+arch+"."+string(modes), listing(program), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := Compiled(arch, modes)
+	if err != nil || !bytes.Equal(got, program.Bytes()) {
+		t.Errorf("compiled/%s.%s is not what the profile says now (%v): go test ./internal/seccomp -run Compiled -update", arch, modes, err)
 	}
 }
 

@@ -74,13 +74,15 @@ func recipe(t *testing.T, profile *specs.LinuxSeccomp, arch string) string {
 func TestProgramDecidesAsLibseccomp(t *testing.T) {
 	library := newLibseccomp(t)
 	for arch := range machines {
-		t.Run(arch, func(t *testing.T) {
-			profile, err := describe(arch)
-			if err != nil {
-				t.Fatal(err)
-			}
-			compareWith(t, library, profile, arch)
-		})
+		for _, modes := range []Modes{AnyMode, PlainModes} {
+			t.Run(arch+"/"+string(modes), func(t *testing.T) {
+				profile, err := describe(arch, modes)
+				if err != nil {
+					t.Fatal(err)
+				}
+				compareWith(t, library, profile, arch)
+			})
+		}
 	}
 }
 

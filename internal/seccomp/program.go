@@ -16,8 +16,8 @@ const maxProgram = 4096
 
 // Compile returns our own filter for programs of an architecture, for runtimes
 // that load it themselves. It decides as Profile's rules do.
-func Compile(arch string) (Program, error) {
-	profile, err := describe(arch)
+func Compile(arch string, modes Modes) (Program, error) {
+	profile, err := describe(arch, modes)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func TestCallNumbers(t *testing.T) {
 
 // The kernel accepts the program, and the process goes on under it.
 func TestKernelTakesTheProgram(t *testing.T) {
-	program, err := Compile(runtime.GOARCH)
+	program, err := Compile(runtime.GOARCH, PlainModes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestCompileProfile(t *testing.T) {
 		{"name":"bpf","action":"SCMP_ACT_ERRNO"},
 		{"names":["mount"],"action":"SCMP_ACT_ERRNO","includes":{"caps":["CAP_SYS_ADMIN"]}},
 		{"names":["umount2"],"action":"SCMP_ACT_ERRNO","excludes":{"arches":["amd64","arm64"]}}]}`
-	program, err := CompileProfile([]byte(value), "amd64")
+	program, err := CompileProfile([]byte(value), "amd64", AnyMode)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,12 +109,12 @@ func TestProfilesThatCannotBeCompiled(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := CompileProfile([]byte(c.text), "amd64"); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := CompileProfile([]byte(c.text), "amd64", AnyMode); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q in it", err, c.want)
 			}
 		})
 	}
-	if _, err := CompileProfile([]byte("{}"), "pdp11"); err == nil {
+	if _, err := CompileProfile([]byte("{}"), "pdp11", AnyMode); err == nil {
 		t.Error("an unknown architecture got a program")
 	}
 }
@@ -126,7 +126,7 @@ func TestFarJumps(t *testing.T) {
 	for name := range numbers {
 		rules = append(rules, `{"names":["`+name+`"],"action":"SCMP_ACT_ERRNO","errnoRet":5,"args":[{"index":1,"op":"SCMP_CMP_EQ","value":`+strconv.Itoa(int(numbers[name]))+`}]}`)
 	}
-	program, err := CompileProfile([]byte(`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[`+strings.Join(rules, ",")+`]}`), "amd64")
+	program, err := CompileProfile([]byte(`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[`+strings.Join(rules, ",")+`]}`), "amd64", AnyMode)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,9 +27,10 @@ var machines = map[string]specs.Arch{
 }
 
 // Profile returns the filter for programs of an architecture ("amd64",
-// "arm64"). The same architecture always gives the same bytes.
-func Profile(arch string) ([]byte, error) {
-	profile, err := describe(arch)
+// "arm64") whose files may have such modes. The same arguments always give the
+// same bytes.
+func Profile(arch string, modes Modes) ([]byte, error) {
+	profile, err := describe(arch, modes)
 	if err != nil {
 		return nil, err
 	}
@@ -37,18 +38,22 @@ func Profile(arch string) ([]byte, error) {
 }
 
 // describe builds the filter. Whatever no rule allows fails with EPERM.
-func describe(arch string) (*specs.LinuxSeccomp, error) {
+func describe(arch string, modes Modes) (*specs.LinuxSeccomp, error) {
 	native, ok := machines[arch]
 	if !ok {
 		return nil, fmt.Errorf("seccomp profile: architecture %q is not supported", arch)
 	}
 	permissionDenied := uint(unix.EPERM)
-	return &specs.LinuxSeccomp{
+	profile := &specs.LinuxSeccomp{
 		DefaultAction:   specs.ActErrno,
 		DefaultErrnoRet: &permissionDenied,
 		Architectures:   []specs.Arch{native},
 		Syscalls:        rules(arch),
-	}, nil
+	}
+	if modes == AnyMode {
+		return profile, nil
+	}
+	return profile, restrict(profile)
 }
 
 // rules are moby's rules that hold for arch, without the calls we refuse.

@@ -16,7 +16,7 @@ import (
 // are alternatives.
 func verdict(t *testing.T, arch, name string, args ...uint64) unix.Errno {
 	t.Helper()
-	profile, err := describe(arch)
+	profile, err := describe(arch, AnyMode)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,18 +141,18 @@ func TestProfileFollowsTheArchitecture(t *testing.T) {
 	if got := verdict(t, "arm64", "arch_prctl"); got != unix.EPERM {
 		t.Errorf("arm64: arch_prctl answers %q", got)
 	}
-	if _, err := Profile("pdp11"); err == nil {
+	if _, err := Profile("pdp11", AnyMode); err == nil {
 		t.Error("an unknown architecture got a profile")
 	}
 }
 
 func TestProfileIsDeterministicJSON(t *testing.T) {
-	first, err := Profile("amd64")
+	first, err := Profile("amd64", AnyMode)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if again, _ := Profile("amd64"); !bytes.Equal(first, again) {
+		if again, _ := Profile("amd64", AnyMode); !bytes.Equal(first, again) {
 			t.Fatal("two profiles of one architecture differ")
 		}
 	}

@@ -113,9 +113,9 @@ var refusals = []string{"EPERM", "EACCES", "ENOSYS", "EAFNOSUPPORT"}
 func judgeCalls(e *Evidence) []Check {
 	const ring = "system calls"
 	isOn := e.Inside.Self.Seccomp == filtered
-	mode := compare(ring, "filter", isOn, "on", yesNo(isOn, "on", "off"))
+	filter := compare(ring, "filter", isOn, "on", yesNo(isOn, "on", "off"))
 	if e.Spec.SeccompProfile != "" {
-		return []Check{mode, note(ring, "refused calls", "as "+e.Spec.SeccompProfile+" says", "not compared")}
+		return []Check{filter, judgeModes(ring, e), note(ring, "refused calls", "as "+e.Spec.SeccompProfile+" says", "not compared")}
 	}
 	var open, broken []string
 	refused := 0
@@ -131,10 +131,27 @@ func judgeCalls(e *Evidence) []Check {
 			open = append(open, call.Name+" "+orWorked(call))
 		}
 	}
-	return []Check{mode,
+	return []Check{filter, judgeModes(ring, e),
 		compare(ring, "refused calls", len(open) == 0 && refused >= minRefused, fmt.Sprintf("all of %d", minRefused),
 			yesNo(len(open) == 0, fmt.Sprintf("all of %d", refused), "let through: "+listed(open))),
 		compare(ring, "usual calls", len(broken) == 0, "work", yesNo(len(broken) == 0, "work", "refused: "+listed(broken)))}
+}
+
+// judgeModes looks for a call that makes a set-user-ID or set-group-ID file.
+// Where the sandbox can write to the host, a filter refuses all of them.
+func judgeModes(ring string, e *Evidence) Check {
+	const name, promised = "set-user-ID and set-group-ID", "refused"
+	var open []string
+	for _, call := range e.Inside.Modes {
+		if call.Error != "EPERM" && call.Error != "ENOSYS" {
+			open = append(open, call.Name+" "+orWorked(call))
+		}
+	}
+	found := yesNo(len(open) == 0, fmt.Sprintf("%d refused", len(e.Inside.Modes)), "let through: "+listed(open))
+	if !e.Spec.WritesHost() {
+		return note(ring, name, "as the kernel decides: no directory of the host is writable", found)
+	}
+	return compare(ring, name, len(open) == 0 && len(e.Inside.Modes) >= minModes, promised, found)
 }
 
 // filtered is the kernel's word for a process with a filter of system calls.
@@ -146,6 +163,7 @@ const (
 	minRefused = 37
 	minPaths   = 46
 	minGuest   = 7
+	minModes   = 8
 )
 
 func orWorked(a findings.Attempt) string {

@@ -84,6 +84,32 @@ func callsOn(area uintptr) []call {
 	}
 }
 
+// modes tries to set set-user-ID and set-group-ID, on a descriptor that is not
+// open: a filter answers that it is forbidden, the kernel that there is no file.
+func modes() (tried []findings.Attempt) {
+	const closed, name = ^uintptr(0), "."
+	path, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return nil
+	}
+	at := uintptr(unsafe.Pointer(path))
+	how := unix.OpenHow{Flags: unix.O_CREAT, Mode: unix.S_ISUID}
+	for _, c := range []call{
+		{"fchmod set-user-ID", unix.SYS_FCHMOD, [5]uintptr{closed, unix.S_ISUID | 0o755}},
+		{"fchmod set-group-ID", unix.SYS_FCHMOD, [5]uintptr{closed, unix.S_ISGID | 0o755}},
+		{"fchmodat", unix.SYS_FCHMODAT, [5]uintptr{closed, at, unix.S_ISUID | 0o755}},
+		{"fchmodat2", unix.SYS_FCHMODAT2, [5]uintptr{closed, at, unix.S_ISUID | 0o755}},
+		{"openat", unix.SYS_OPENAT, [5]uintptr{closed, at, unix.O_CREAT, unix.S_ISUID | 0o755}},
+		{"openat without a name", unix.SYS_OPENAT, [5]uintptr{closed, at, unix.O_TMPFILE | unix.O_RDWR, unix.S_ISGID | 0o755}},
+		{"mknodat", unix.SYS_MKNODAT, [5]uintptr{closed, at, unix.S_IFREG | unix.S_ISUID | 0o755}},
+		{"openat2", unix.SYS_OPENAT2, [5]uintptr{closed, at, uintptr(unsafe.Pointer(&how)), unsafe.Sizeof(how)}},
+	} {
+		_, _, errno := syscall.RawSyscall6(c.trap, c.args[0], c.args[1], c.args[2], c.args[3], c.args[4], 0)
+		tried = append(tried, findings.Attempt{Name: c.name, Error: errorName(errno)})
+	}
+	return tried
+}
+
 // guest tries on process 1 what would give a program power over it. A signal
 // that ends it is not tried: that it is process 1 of its namespace says enough.
 func guest() []findings.Attempt {

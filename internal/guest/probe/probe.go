@@ -18,6 +18,7 @@ func Run(out io.Writer) error {
 		Paths: paths(), Guest: guest(),
 	}
 	report.Processes, report.Hidden = processes()
+	report.Modes = modes()
 	report.Calls = calls() // last: a call that is allowed may leave a mark on us
 	return json.NewEncoder(out).Encode(&report)
 }

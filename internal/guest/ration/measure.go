@@ -159,7 +159,7 @@ func unlock(path string) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o7777|0o700) // fails if it is somebody else's
+	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o1777|0o700) // fails if it is somebody else's
 }
 
 // maxNameless bounds how many files without a name are told apart.

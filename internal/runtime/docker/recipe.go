@@ -131,7 +131,7 @@ func (r *recipe) hostConfig() (*container.HostConfig, error) {
 		NetworkMode:    container.NetworkMode(r.spec.Network),
 		DNS:            dns,
 		ExtraHosts:     r.spec.ExtraHosts,
-		CapDrop:        r.spec.CapDrop,
+		CapDrop:        r.capDrop(),
 		SecurityOpt:    r.securityOptions(),
 		UsernsMode:     r.userNamespace(),
 		IpcMode:        container.IPCModePrivate,
@@ -142,6 +142,17 @@ func (r *recipe) hostConfig() (*container.HostConfig, error) {
 		StorageOpt:     storageOptions(r.spec),
 		Resources:      resources,
 	}, nil
+}
+
+// capDrop returns the capabilities to drop. Where a directory of the host can be
+// written to, no file there may get capabilities, keep set-user-ID when it is
+// changed, or be a device, whatever else is left to the container.
+func (r *recipe) capDrop() []string {
+	drop := r.spec.CapDrop
+	if !r.spec.WritesHost() || slices.ContainsFunc(drop, func(name string) bool { return strings.EqualFold(name, "ALL") }) {
+		return drop
+	}
+	return append(slices.Clone(drop), "SETFCAP", "FSETID", "MKNOD")
 }
 
 func (r *recipe) securityOptions() []string {

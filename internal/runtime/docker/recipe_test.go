@@ -70,6 +70,9 @@ func TestRecipeSendsEveryProperty(t *testing.T) {
 		{"writable root", func(s *sandbox.Spec) { s.ReadOnlyRoot = false }, "HostConfig.ReadonlyRootfs", false},
 		{"network", func(s *sandbox.Spec) { s.Network = "my-net" }, "HostConfig.NetworkMode", "my-net"},
 		{"capabilities", func(s *sandbox.Spec) { s.CapDrop = []string{"NET_RAW"} }, "HostConfig.CapDrop", list{"NET_RAW"}},
+		{"capabilities that mark files of the host", func(s *sandbox.Spec) {
+			s.CapDrop, s.Mounts = []string{"NET_RAW"}, []sandbox.Mount{{Source: "/srv", Target: "/srv"}}
+		}, "HostConfig.CapDrop", list{"NET_RAW", "SETFCAP", "FSETID", "MKNOD"}},
 		{"security options", nil, "HostConfig.SecurityOpt", list{"no-new-privileges", "seccomp={}"}},
 		{"apparmor", func(s *sandbox.Spec) { s.AppArmorProfile = "mine" }, "HostConfig.SecurityOpt", list{"no-new-privileges", "seccomp={}", "apparmor=mine"}},
 		{"dns", func(s *sandbox.Spec) { s.DNS = []string{"1.1.1.1", "fd00::1"} }, "HostConfig.Dns", list{"1.1.1.1", "fd00::1"}},

@@ -19,7 +19,7 @@ const maxProfile = 1 << 20
 // seccompOption is the value of the seccomp security option: Docker wants the
 // profile itself, Podman a path that its service can read.
 func (r *Runtime) seccompOption(spec *sandbox.Spec, arch string) (string, error) {
-	profile, err := seccompProfile(spec.SeccompProfile, arch)
+	profile, err := seccompProfile(spec.SeccompProfile, arch, seccomp.ModesFor(spec.WritesHost()))
 	if err != nil {
 		return "", err
 	}
@@ -29,9 +29,9 @@ func (r *Runtime) seccompOption(spec *sandbox.Spec, arch string) (string, error)
 	return string(profile), nil
 }
 
-func seccompProfile(path, arch string) ([]byte, error) {
+func seccompProfile(path, arch string, modes seccomp.Modes) ([]byte, error) {
 	if path == "" {
-		return seccomp.Profile(arch)
+		return seccomp.Profile(arch, modes)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -42,7 +42,14 @@ func seccompProfile(path, arch string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seccomp profile: %w", err)
 	}
-	return profile, checkProfile(path, profile)
+	if err := checkProfile(path, profile); err != nil || modes == seccomp.AnyMode {
+		return profile, err
+	}
+	profile, err = seccomp.PlainProfile(profile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return profile, nil
 }
 
 // checkProfile refuses what is not a profile at all, and one that filters

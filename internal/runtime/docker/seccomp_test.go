@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/enginetest"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/seccomp"
 )
 
 // The filter as the kernel applies it in a real sandbox. The first two lines
@@ -93,11 +94,11 @@ func TestBadProfiles(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := seccompProfile(path, "amd64"); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := seccompProfile(path, "amd64", seccomp.PlainModes); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	if _, err := seccompProfile(filepath.Join(dir, "missing"), "amd64"); err == nil {
+	if _, err := seccompProfile(filepath.Join(dir, "missing"), "amd64", seccomp.PlainModes); err == nil {
 		t.Error("a missing profile was read")
 	}
 }

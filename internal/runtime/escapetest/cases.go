@@ -47,6 +47,7 @@ var cases = []testCase{
 		c.alive()
 	}},
 	{"a probe that is killed", killedProbe},
+	{"set-user-ID files, capabilities and devices of a root with capabilities", lendingByRoot},
 	{"abstract sockets of the host", func(a *arena) {
 		name := a.canarySocket()
 		a.start().refused("abstract-socket", name)
@@ -71,6 +72,17 @@ var cases = []testCase{
 	{"disk fill behind closed directories", func(a *arena) { a.overfill(wire.FullSize, "fill-over", workdir, "1000", "closed") }},
 	{"disk fill by a process that nobody waits for", fillBehind},
 	{"inode fill", func(a *arena) { a.overfill(wire.FullFiles, "inodes-over", workdir, "100000") }},
+}
+
+// lendingByRoot has the engine leave its usual capabilities to user 0, who could
+// give files of the host capabilities and make devices there.
+func lendingByRoot(a *arena) {
+	if !a.Engine {
+		return // nothing but an engine leaves capabilities to a sandbox
+	}
+	c := a.start(func(s *sandbox.Spec) { s.User, s.CapDrop = "0:0", []string{"NET_RAW"} })
+	c.refused("set-id", workdir)
+	c.refused("devices", workdir)
 }
 
 // CVE-2024-21626: the sandbox's working directory is one that the runtime had

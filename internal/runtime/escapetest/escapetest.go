@@ -46,6 +46,7 @@ func Steps(t *testing.T, s Subject) { runSteps(t, s) }
 func Run(t *testing.T, s Subject) {
 	t.Run("promises", func(t *testing.T) { checkPromises(newArena(t, s)) })
 	t.Run("broken promises", func(t *testing.T) { checkBrokenPromises(newArena(t, s)) })
+	t.Run("modes that lend rights", func(t *testing.T) { checkLendingModes(newArena(t, s)) })
 	t.Run("steps", func(t *testing.T) { runSteps(t, s) })
 	t.Run("cases", func(t *testing.T) {
 		for _, c := range cases {

@@ -97,6 +97,27 @@ func checkBrokenPromises(a *arena) {
 	}
 }
 
+// checkLendingModes verifies a sandbox that cannot write to the host as if it
+// could: its filter lets set-user-ID files be made, and that is noticed.
+func checkLendingModes(a *arena) {
+	c := a.start(func(s *sandbox.Spec) {
+		for i := range s.Mounts {
+			s.Mounts[i].ReadOnly = true
+		}
+	})
+	const name = "set-user-ID and set-group-ID"
+	for _, check := range c.verify(a.spec()) {
+		if check.Name == name {
+			a.t.Logf("%s: %s | %s", check.Status, check.Promised, check.Found)
+			if check.Status != verify.Gap {
+				a.t.Errorf("%s is no gap: %s", name, check.Found)
+			}
+			return
+		}
+	}
+	a.t.Errorf("%s is not verified", name)
+}
+
 // killedProbe has everything beside an attacker end at once, the probe too. No
 // answer is then given in its place.
 func killedProbe(a *arena) {

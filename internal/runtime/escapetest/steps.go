@@ -48,6 +48,7 @@ var steps = []step{
 	{name: "masked paths", args: same("masked-paths"), control: same("masked-paths"), needs: []int{unix.CAP_SYS_ADMIN}},
 	{name: "hard links of a read-only mount", args: same("hard-link", "/agent/canary", workdir+"/linked"),
 		control: func(c *cell) []string { return []string{"hard-link", c.path("victim"), c.path("linked")} }},
+	{name: "set-user-ID files in a directory of the host", args: same("set-id", workdir), control: func(c *cell) []string { return []string{"set-id", c.path("host")} }},
 	{name: "socket families", args: same("socket-families"), control: same("socket-families"), needs: []int{unix.CAP_NET_RAW}},
 	{name: "ways to other machines", args: same("network")},
 	{name: "stray writes", args: same("stray-writes", workdir, "/tmp", "/.atoll/wire")},

@@ -57,7 +57,7 @@ func (i *Instance) draw(guest string, groups []bound) (_ *draft, err error) {
 			_ = d.close()
 		}
 	}()
-	if d.Filter, err = i.runtime.filterOf(spec); err != nil {
+	if d.Filter, err = filterOf(spec); err != nil {
 		return nil, err
 	}
 	if d.Limits, err = rlimits(spec.Limits.Ulimits); err != nil {

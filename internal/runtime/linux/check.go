@@ -17,7 +17,7 @@ import (
 // Check lists what cannot be enforced of spec on this machine.
 func (r *Runtime) Check(_ context.Context, spec *sandbox.Spec) []sandbox.Gap {
 	gaps := specGaps(spec)
-	if _, err := r.filterOf(spec); err != nil {
+	if _, err := filterOf(spec); err != nil {
 		gaps = append(gaps, sandbox.Gap{Field: "docker.seccompProfile", Reason: err.Error(), Remedy: "correct the profile, or remove docker.seccompProfile to use Atoll's own"})
 	}
 	gaps = append(gaps, r.limitGaps(spec)...)

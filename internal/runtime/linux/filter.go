@@ -13,13 +13,11 @@ import (
 // maxProfile bounds a profile file; Docker's own has 12 KiB.
 const maxProfile = 1 << 20
 
-// ownFilter is Atoll's own.
-func ownFilter() ([]byte, error) { return seccomp.Compiled(runtime.GOARCH) }
-
 // filterOf is the filter that a spec asks for.
-func (r *Runtime) filterOf(spec *sandbox.Spec) ([]byte, error) {
+func filterOf(spec *sandbox.Spec) ([]byte, error) {
+	modes := seccomp.ModesFor(spec.WritesHost())
 	if spec.SeccompProfile == "" {
-		return r.filter()
+		return seccomp.Compiled(runtime.GOARCH, modes)
 	}
 	f, err := os.Open(spec.SeccompProfile)
 	if err != nil {
@@ -33,7 +31,7 @@ func (r *Runtime) filterOf(spec *sandbox.Spec) ([]byte, error) {
 	if len(text) > maxProfile {
 		return nil, fmt.Errorf("seccomp profile %s: larger than %d bytes: %w", spec.SeccompProfile, maxProfile, sandbox.ErrDenied)
 	}
-	program, err := seccomp.CompileProfile(text, runtime.GOARCH)
+	program, err := seccomp.CompileProfile(text, runtime.GOARCH, modes)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", spec.SeccompProfile, err)
 	}

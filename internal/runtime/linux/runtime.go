@@ -47,7 +47,6 @@ type Runtime struct {
 	logger  *slog.Logger
 	shelf   *shelf
 	groups  func() (*cgroup.Host, error)
-	filter  func() ([]byte, error)
 	tried   func() []sandbox.Gap
 	nursery *nursery
 }
@@ -69,7 +68,6 @@ func New(o Options) (*Runtime, error) {
 	r := &Runtime{options: o, dir: filepath.Join(o.StateDir, "linux"), logger: logger, nursery: &nursery{}}
 	r.shelf = &shelf{dir: filepath.Join(o.StateDir, "guest"), find: o.Guest}
 	r.groups = sync.OnceValues(cgroup.Find)
-	r.filter = sync.OnceValues(ownFilter)
 	r.tried = sync.OnceValue(r.try)
 	return r, nil
 }

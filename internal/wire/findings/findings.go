@@ -9,6 +9,7 @@ package findings
 type Report struct {
 	Self       Process           `json:"self"`
 	Calls      []Attempt         `json:"calls"`      // system calls, tried
+	Modes      []Attempt         `json:"modes"`      // calls that set set-user-ID or set-group-ID
 	Namespaces map[string]string `json:"namespaces"` // by kind: "pid:[4026531836]"
 	Mounts     []Mount           `json:"mounts"`
 	Paths      []Attempt         `json:"paths"`    // files that belong to the machine, opened

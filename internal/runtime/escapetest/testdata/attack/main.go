@@ -73,6 +73,7 @@ var attacks = map[string]func(*attempts, []string){
 	"file-handle": fileHandle, "kernel-log": kernelLog, "clock": clock, "exe-overwrite": exeOverwrite, "descriptors": descriptors,
 	"masked-paths": maskedPaths, "replace-devices": replaceDevices, "hard-link": hardLink, "replace-socket": replaceSocket, "privileges": privileges,
 	"forks": forks, "memory": memory, "fill": fill, "inodes": inodes, "files": files, "watchers": watchers, "fill-over": fillOver, "fill-behind": fillBehind, "inodes-over": inodesOver, "clear": clearDir, "make-directory": makeDirectory, "stray-writes": strayWrites, "network": network,
+	"set-id": setID,
 }
 
 func main() {
