@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	proxy "github.com/atoll-run/atoll/internal/llm"
 	"github.com/atoll-run/atoll/internal/usage"
 	"github.com/atoll-run/atoll/internal/usage/billing"
 	"github.com/atoll-run/atoll/internal/usage/litellm"
@@ -74,6 +76,7 @@ func (a *App) Reconcile(ctx context.Context, o billing.Options) (map[string]*bil
 			return nil, err
 		}
 		o.Covers = func(c *usage.Stored) bool { return providerOf(&llm, c.Asked) == p }
+		o.Payer = func(c *usage.Stored) string { return cmp.Or(c.Subject.Account, proxy.EndUser(a.Installation, c.Subject.Agent)) }
 		if reports[p.Name], err = billing.Reconcile(ctx, ledger, client, o); err != nil {
 			return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/llm"
+	"github.com/atoll-run/atoll/internal/llm/ask"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/usage"
@@ -62,6 +63,7 @@ func (a *App) openModels(ctx context.Context, cfg config.LLM) (*Models, error) {
 	m.Server, err = llm.New(llm.Options{
 		Providers: providers, Ledger: ledger, Audit: log, Logger: a.logger, MaxBody: cfg.Limits.BodyBytes,
 		MaxPerCaller: cfg.Limits.Requests, MaxN: int64(cfg.Limits.Choices), MaxOutput: int64(cfg.Limits.MaxOutputTokens),
+		Installation: a.Installation, Allowed: ask.NewAllowed(cfg.AllowMembers, cfg.AllowTools),
 		Broken: func(err error) bool { return errors.Is(err, machine.ErrLost) },
 	})
 	if err != nil {

@@ -80,12 +80,17 @@ func runReconcile(ctx context.Context, e *env, o reconcileOptions, since time.Ti
 
 // missingOf is the error of calls that one side does not know.
 func missingOf(reports map[string]*billing.Report) error {
-	upstream, local := 0, 0
+	upstream, local, others := 0, 0, 0
 	for _, r := range reports {
 		upstream += len(r.MissingUpstream)
 		local += len(r.MissingLocal)
+		others += len(r.OtherPayer)
 	}
-	if upstream+local == 0 {
+	switch {
+	case others > 0:
+		return advice.With(fmt.Errorf("%d calls are billed to another account than the one they were made for", others),
+			"look in LiteLLM's settings for what maps headers or members of a request to end users (user_header_mappings)")
+	case upstream+local == 0:
 		return nil
 	}
 	return advice.With(fmt.Errorf("%d calls are missing upstream, %d here", upstream, local),
@@ -102,7 +107,7 @@ func (e *env) printReport(name string, r *billing.Report) {
 	for _, side := range []struct {
 		name string
 		list []billing.Missing
-	}{{"upstream", r.MissingUpstream}, {"here", r.MissingLocal}} {
+	}{{"upstream", r.MissingUpstream}, {"here", r.MissingLocal}, {"billed to", r.OtherPayer}} {
 		for _, m := range side.list {
 			t.add(side.name, m.ID, orDash(m.Run), orDash(m.Account), orDash(m.Model), m.At.Local().Format(time.DateTime), money.Dollars(m.MicroUSD))
 		}

@@ -52,6 +52,7 @@ var valueChecks = map[string]valueCheck{
 	"storageName":    optionNames("size", "inodes"),
 	"roomName":       optionNames("size", "files"),
 	"model":          checkModel,
+	"bodyMember":     checkBodyMember,
 	"providerName":   checkProviderName,
 	"upstreamURL":    checkUpstreamURL,
 	"user":           checkWord,

@@ -13,6 +13,15 @@ var (
 	modelForm        = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}\*?$|^\*$`)
 )
 
+var bodyMemberForm = pattern.New(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$`)
+
+func checkBodyMember(n *node) (message, hint string) {
+	if !bodyMemberForm.MatchString(n.text) {
+		return "a name in a request must be 1 to 128 letters, digits and _-.", ""
+	}
+	return "", ""
+}
+
 func checkProviderName(n *node) (message, hint string) {
 	if !providerNameForm.MatchString(n.text) {
 		return "a provider's name must be 1 to 64 lower-case letters, digits, '_' and '-', not starting with '_' or '-'", ""

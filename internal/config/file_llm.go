@@ -3,14 +3,16 @@ package config
 // llmFile is llm.*: how models are reached, what they cost and what may be
 // spent on them. What differs between agents is in agentLLMFile.
 type llmFile struct {
-	Providers map[string]llmProviderFile `json:"providers" keys:"providerName" doc:"Where models are served, by name. Without any: LiteLLM at http://litellm:4000 with the key in LITELLM_MASTER_KEY."`
-	Prices    map[string]LLMPrice        `json:"prices" keys:"model" doc:"What models cost, by name. They go before what LiteLLM tells."`
-	Unpriced  *string                    `json:"unpriced" enum:"refuse|count" doc:"What happens to a call of a model without a price where a budget of money holds: it is refused, or its tokens are counted and its money is not known."`
-	Budgets   *llmSharedBudgetsFile      `json:"budgets" doc:"What may be spent by everybody together."`
-	Timeouts  *llmTimeoutsFile           `json:"timeouts" doc:"How long an upstream may take."`
-	Limits    *llmLimitsFile             `json:"limits" doc:"How much one caller may ask."`
-	Billing   *llmBillingFile            `json:"billing" doc:"How our figures are compared with LiteLLM's."`
-	Embed     *string                    `json:"embeddings" check:"word" doc:"Model that turns memories into vectors, as PROVIDER/NAME, so that memory_search finds them by meaning. Without one it compares words."`
+	Providers    map[string]llmProviderFile `json:"providers" keys:"providerName" doc:"Where models are served, by name. Without any: LiteLLM at http://litellm:4000 with the key in LITELLM_MASTER_KEY."`
+	Prices       map[string]LLMPrice        `json:"prices" keys:"model" doc:"What models cost, by name. They go before what LiteLLM tells."`
+	Unpriced     *string                    `json:"unpriced" enum:"refuse|count" doc:"What happens to a call of a model without a price where a budget of money holds: it is refused, or its tokens are counted and its money is not known."`
+	Budgets      *llmSharedBudgetsFile      `json:"budgets" doc:"What may be spent by everybody together."`
+	Timeouts     *llmTimeoutsFile           `json:"timeouts" doc:"How long an upstream may take."`
+	Limits       *llmLimitsFile             `json:"limits" doc:"How much one caller may ask."`
+	Billing      *llmBillingFile            `json:"billing" doc:"How our figures are compared with LiteLLM's."`
+	AllowMembers []string                   `json:"allowMembers" check:"bodyMember" doc:"Members that requests may have besides those that Atoll knows; tools.NAME is a member of a tool. What steers the gateway behind is refused all the same."`
+	AllowTools   []string                   `json:"allowTools" check:"bodyMember" doc:"Kinds of tools (their type) that run on the caller's side, besides those that Atoll knows."`
+	Embed        *string                    `json:"embeddings" check:"word" doc:"Model that turns memories into vectors, as PROVIDER/NAME, so that memory_search finds them by meaning. Without one it compares words."`
 }
 
 type llmProviderFile struct {

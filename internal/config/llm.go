@@ -21,6 +21,9 @@ type LLM struct {
 	Billing   LLMBilling          `json:"billing"`
 	// Embeddings is the model that memories are compared with, "provider/name".
 	Embeddings string `json:"embeddings,omitempty"`
+	// AllowMembers and AllowTools are what requests may have besides what is known.
+	AllowMembers []string `json:"allowMembers,omitzero"`
+	AllowTools   []string `json:"allowTools,omitzero"`
 	// Default says that the file names no provider, here or in models.
 	Default bool `json:"-"`
 	// Unusable are the providers of models that cannot be asked from here, and
@@ -121,6 +124,7 @@ func (c *Config) LLM() (LLM, error) {
 	}
 	set(&out.Unpriced, written.Unpriced)
 	set(&out.Embeddings, written.Embed)
+	out.AllowMembers, out.AllowTools = slices.Clone(written.AllowMembers), slices.Clone(written.AllowTools)
 	budgets := orEmpty(written.Budgets)
 	set(&out.Account, budgets.Account)
 	set(&out.Day, budgets.Day)

@@ -121,7 +121,7 @@ func (x *exchange) settle(r *audit.Record) {
 func (x *exchange) outcome() usage.Outcome {
 	m := x.w.meter
 	u := &m.Usage
-	o := usage.Outcome{Status: x.account.status, Model: u.Model}
+	o := usage.Outcome{Status: x.account.status, Model: u.Model, LongCache: x.ask.LongCache}
 	if u.Cost >= 0 {
 		o.UpstreamCost = &u.Cost
 	}

@@ -151,7 +151,7 @@ func (x *exchange) appendHead(dst []byte) []byte {
 	}
 	dst = append(dst, "\r\nUser-Agent: atoll\r\nAccept-Encoding: identity\r\nAccept: application/json, text/event-stream\r\n"...)
 	if !u.Stranger {
-		dst = x.caller.headers.append(dst, x.id)
+		dst = x.caller.headers.append(dst, x.id, x.endUser())
 	}
 	dst = appendPassed(dst, &x.c.q)
 	if x.route.kind == asks {

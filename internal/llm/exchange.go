@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/llm/ask"
@@ -144,7 +146,7 @@ func checkEncoding(q *h1.Request) *dialect.Problem {
 // judge reads what the body asks for.
 func (x *exchange) judge() *dialect.Problem {
 	o := &x.s.options
-	rules := ask.Rules{Strict: x.caller.Strict, MaxN: o.MaxN, MaxOutput: o.MaxOutput, InjectUsage: true, ForbidUnsent: true}
+	rules := ask.Rules{Strict: x.caller.Strict, MaxN: o.MaxN, MaxOutput: o.MaxOutput, InjectUsage: true, ForbidUnsent: true, Allowed: o.Allowed}
 	if err := x.w.ask.Read(&x.ask, x.body, x.route.shape, &rules); err != nil {
 		refusal, _ := errors.AsType[*ask.Refusal](err)
 		return &dialect.Problem{Status: refusal.Status, Code: refusal.Code, Message: refusal.Error()}
@@ -158,7 +160,28 @@ func (x *exchange) judge() *dialect.Problem {
 		return &dialect.Problem{Status: 404, Code: "model_not_found", Message: "no provider of model " + x.account.asked + " is configured"}
 	}
 	x.goTo(p)
+	x.ask.Identify(x.endUser())
 	return nil
+}
+
+// stranger is who calls, to providers that are told nothing of it.
+const stranger = "atoll"
+
+// endUser is who calls, as far as the upstream may know. It is never what the
+// caller says: without an account it is the agent of this installation.
+func (x *exchange) endUser() string {
+	switch {
+	case x.place.Stranger:
+		return stranger
+	case x.caller.headers.endUser != "":
+		return x.caller.headers.endUser
+	}
+	return EndUser(x.s.options.Installation, x.caller.Subject.Agent)
+}
+
+// EndUser is who is billed for the calls of an agent that has no account.
+func EndUser(installation, agent string) string {
+	return strings.Join(slices.DeleteFunc([]string{"atoll", installation, agent}, func(part string) bool { return part == "" }), "-")
 }
 
 // reserve holds the worst that the request can cost.
@@ -169,7 +192,7 @@ func (x *exchange) reserve() *dialect.Problem {
 	var err error
 	x.reservation, err = x.s.options.Ledger.Reserve(x.s.ctx, &usage.Call{
 		ID: x.id, Subject: x.caller.subject(), Model: x.account.asked, Dialect: x.speaks(),
-		InputTokens: x.ask.InputTokens, MaxOutputTokens: x.wanted(), Limits: x.caller.Limits,
+		InputTokens: x.ask.InputTokens, MaxOutputTokens: x.wanted(), Limits: x.caller.Limits, LongCache: x.ask.LongCache,
 	})
 	if err == nil {
 		return nil

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,7 +18,10 @@ import (
 
 // headers are what the upstream is told about a caller, ready to be sent. The
 // request's own id goes between the two parts.
-type headers struct{ before, after string }
+type headers struct {
+	before, after string
+	endUser       string // who pays; "": the agent, see EndUser
+}
 
 // maxIdentity bounds what can be put into a header.
 const maxIdentity = 256
@@ -26,7 +30,7 @@ const maxIdentity = 256
 // or says why it cannot: a name that does not fit into a header must not be
 // billed to another. Who pays is the subject's to say, if it says so.
 func newHeaders(s *audit.Subject, added map[string]string) (headers, error) {
-	for _, name := range []string{s.Account, s.Run} {
+	for _, name := range []string{cmp.Or(s.Account, s.Agent), s.Run} {
 		if !fitsHeader(name) {
 			return headers{}, fmt.Errorf("the name %q cannot be sent in a header", name)
 		}
@@ -35,12 +39,11 @@ func newHeaders(s *audit.Subject, added map[string]string) (headers, error) {
 	if err != nil {
 		return headers{}, err
 	}
-	own := map[string]string{grant.EndUserHeader: s.Account, grant.RunHeader: s.Run}
+	endUser := cmp.Or(s.Account, added[grant.EndUserHeader])
+	delete(added, grant.EndUserHeader)
+	own := map[string]string{grant.RunHeader: s.Run}
 	if trace.IsID(s.Trace) {
 		own[trace.Header] = trace.Parent(s.Trace, s.Run)
-	}
-	if s.Account == "" {
-		delete(own, grant.EndUserHeader)
 	}
 	if s.Run == "" || added[grant.RunHeader] != "" {
 		delete(own, grant.RunHeader)
@@ -56,7 +59,7 @@ func newHeaders(s *audit.Subject, added map[string]string) (headers, error) {
 		b.WriteString(name + ": " + added[name] + "\r\n")
 	}
 	b.WriteString(grant.MetadataHeader + ": {" + said + `"` + requestMember + `":"`)
-	return headers{before: b.String(), after: "\"}\r\n"}, nil
+	return headers{before: b.String(), after: "\"}\r\n", endUser: endUser}, nil
 }
 
 // metadata writes the members that the spend log keeps: ours, with those that the
@@ -115,7 +118,8 @@ func asciiJSON(text string) string {
 	return b.String()
 }
 
-func (h *headers) append(dst []byte, id string) []byte {
+func (h *headers) append(dst []byte, id, endUser string) []byte {
+	dst = append(append(append(dst, grant.EndUserHeader+": "...), endUser...), "\r\n"...)
 	dst = append(append(append(dst, h.before...), id...), h.after...)
 	dst = append(append(dst, "x-litellm-call-id: "...), id...)
 	return append(dst, "\r\n"...)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/llm/ask"
 	"github.com/atoll-run/atoll/internal/llm/h1"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/usage"
@@ -43,6 +44,12 @@ type Options struct {
 	Ledger    Ledger
 	Audit     Auditor
 	Logger    *slog.Logger
+
+	// Installation names this one among those that share an upstream.
+	Installation string
+	// Allowed are members and tools that requests may have besides those that are
+	// known; nil: none.
+	Allowed *ask.Allowed
 
 	MaxBody      int64 // bytes of a request
 	MaxAnswer    int64 // bytes of an answer that is not a stream

@@ -39,6 +39,7 @@ type Call struct {
 	Model, Dialect               string
 	InputTokens, MaxOutputTokens int64   // bounded estimates: the worst that may come
 	Limits                       []Limit // the budgets that hold for it, from grant and configuration
+	LongCache                    bool    // input may be written to a cache that keeps it for an hour
 }
 
 // Tokens are what a call used. Input counts what was neither read from nor
@@ -55,6 +56,7 @@ type Outcome struct {
 	Model        string // the one that answered; "" is the one that was asked
 	Status       int
 	Estimated    bool   // Tokens were not told by the upstream
+	LongCache    bool   // as the call's
 	UpstreamCost *int64 // millionths of a dollar, if the upstream told
 }
 

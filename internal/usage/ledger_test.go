@@ -201,3 +201,23 @@ func BenchmarkReserveSettle(b *testing.B) {
 		}
 	}
 }
+
+// Input that is to stay in a cache for an hour is reserved and charged at the
+// price of that.
+func TestALongCacheIsReservedAtItsPrice(t *testing.T) {
+	l := open(t, state(t))
+	limit := usage.Limit{Scope: usage.ScopeRun, MicroUSD: 1900}
+	long := call("c-1", 1000, 0, limit)
+	long.LongCache = true
+	if _, err := l.Reserve(t.Context(), long); err == nil {
+		t.Fatal("a call that can cost 2000 fits into a budget of 1900")
+	}
+	long.Limits[0].MicroUSD = 2000
+	r, err := l.Reserve(t.Context(), long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := r.Settle(usage.Outcome{Tokens: usage.Tokens{CacheWrite: 1000}, LongCache: true}); err != nil || c.MicroUSD != 2000 {
+		t.Errorf("%+v %v", c, err)
+	}
+}

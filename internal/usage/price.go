@@ -58,6 +58,15 @@ func (p Price) worst(input, output int64) int64 {
 	return Price{Input: dearest, Output: p.Output}.cost(Tokens{Input: input, Output: output})
 }
 
+// longCache is the price of a call whose input may be written to a cache that
+// keeps it for an hour, which providers sell at twice the price of input.
+func (p Price) longCache(long bool) Price {
+	if long {
+		p.CacheWrite = max(p.CacheWrite, 2*p.Input)
+	}
+	return p
+}
+
 // affordable is how many output tokens remain of money after input.
 func (p Price) affordable(money, input int64) int64 {
 	money -= p.worst(input, 0)

@@ -21,21 +21,21 @@ func (l *Ledger) settlement(held *record, o Outcome) *record {
 	if o.Estimated || end.Tokens != o.Tokens {
 		end.Flags |= flagEstimated
 	}
-	l.price(held, &end, o.UpstreamCost)
+	l.price(held, &end, &o)
 	return &end
 }
 
 // price fills in the money: what the upstream told, else the price of the model
 // that answered, else of the one that was asked.
-func (l *Ledger) price(held, end *record, told *int64) {
+func (l *Ledger) price(held, end *record, o *Outcome) {
 	price, priced := l.options.Prices.Of(end.Model)
 	if !priced {
 		price, priced = l.options.Prices.Of(held.ModelAsked)
 	}
-	end.MicroUSD = price.cost(end.Tokens)
+	end.MicroUSD = price.longCache(o.LongCache).cost(end.Tokens)
 	switch {
-	case told != nil && *told >= 0 && believable(held, *told):
-		end.MicroUSD = *told
+	case o.UpstreamCost != nil && *o.UpstreamCost >= 0 && believable(held, *o.UpstreamCost):
+		end.MicroUSD = *o.UpstreamCost
 	case !priced && end.Tokens != (Tokens{}):
 		end.Flags |= flagUnpriced
 	}

@@ -26,6 +26,7 @@ type Rules struct {
 	MaxOutput    int64 // tokens a request may ask for; 0: no limit
 	InjectUsage  bool  // have the upstream count a stream
 	ForbidUnsent bool  // strict: say store:false where nothing is said
+	Allowed      *Allowed
 }
 
 // Ask is what a request asks for. Model lies in the body.
@@ -36,8 +37,12 @@ type Ask struct {
 	MaxOutput    int64 // tokens for each answer; -1: not said
 	IncludeUsage bool  // the caller itself wants the count of a stream
 	InputTokens  int64 // estimated from the size, on the high side
+	LongCache    bool  // parts are to be kept in the provider's cache for longer than usual
 	edits        [maxEdits]Edit
 	numEdits     int
+
+	identities    [maxIdentities]span
+	numIdentities int
 }
 
 // A Refusal is a request that is not passed on.

@@ -111,17 +111,95 @@ func TestWhatIsRefusedWhenStrict(t *testing.T) {
 }
 
 func TestWhatAgentsSendIsAllowedWhenStrict(t *testing.T) {
-	for _, body := range []string{
-		part(`{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}`), part(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"ab//cd=="}}`),
-		part(`{"type":"tool_use","id":"t","name":"fetch","input":{"url":"https://example.org"}}`), part(`{"type":"text","text":"see https://example.org"}`),
-		part(`{"type":"document","source":{"type":"text","data":"Note: see //x"}}`),
-		`{"model":"m","tools":[{"type":"bash_20250124","name":"bash"},{"name":"f","input_schema":{"properties":{"url":{"default":"https://x"}}}},{"type":"custom","name":"c"}]}`,
-		`{"model":"m","store":false,"background":false,"previous_response_id":null,"input":"hello","metadata":{"user_id":"u","project":"p"}}`,
-		`{"model":"m","input":[{"type":"function_call","arguments":"{\"url\":\"http://x\"}","name":"f","call_id":"c"}],"service_tier":"auto","user":"x"}`,
+	for shape, bodies := range map[ask.Shape][]string{
+		ask.Messages: {
+			part(`{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}`), part(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"ab//cd=="}}`),
+			part(`{"type":"tool_use","id":"t","name":"fetch","input":{"url":"https://example.org"}}`), part(`{"type":"text","text":"see https://example.org"}`),
+			part(`{"type":"document","source":{"type":"text","data":"Note: see //x"}}`),
+			`{"model":"m","tools":[{"type":"bash_20250124","name":"bash"},{"name":"f","input_schema":{"properties":{"url":{"default":"https://x"}}}},{"type":"custom","name":"c"}]}`,
+			// Claude Code
+			`{"model":"m","messages":[],"system":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"Bash","description":"x","input_schema":{}},{"name":"D","description":"x","input_schema":{},"defer_loading":true}],
+			"metadata":{"user_id":"{\"device_id\":\"x\"}"},"max_tokens":32000,"thinking":{"type":"adaptive","display":"omitted"},"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]},"output_config":{"effort":"high"},"stream":true}`,
+			`{"model":"m","messages":[],"stop_sequences":["x"],"top_k":1,"top_p":0.5,"temperature":1,"tool_choice":{"type":"auto"},"output_format":{"type":"json_schema","schema":{}},"cache_control":{"type":"ephemeral"},"service_tier":"auto","speed":"standard"}`,
+		},
+		ask.Responses: {
+			`{"model":"m","store":false,"background":false,"previous_response_id":null,"input":"hello","metadata":{"user_id":"u","project":"p"}}`,
+			`{"model":"m","input":[{"type":"function_call","arguments":"{\"url\":\"http://x\"}","name":"f","call_id":"c"}],"service_tier":"auto","user":"x"}`,
+			// Codex
+			`{"model":"m","stream":true,"input":[],"tools":[{"type":"function","name":"f","description":"x","strict":false,"parameters":{}},{"type":"namespace","name":"n","description":"x","tools":[{"type":"function","name":"f","parameters":{}}]}],
+			"tool_choice":"auto","parallel_tool_calls":true,"reasoning":{"summary":"auto"},"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"k","client_metadata":{"x-codex-turn-metadata":"{}"},"instructions":"x","text":{"verbosity":"low"}}`,
+		},
+		ask.Chat: {
+			// opencode, OpenClaw and the SDK of OpenAI
+			`{"model":"m","max_tokens":32000,"messages":[],"tools":[{"type":"function","function":{"name":"f","description":"x","parameters":{},"strict":true}}],"tool_choice":"auto","stream":true,"stream_options":{"include_usage":true}}`,
+			`{"model":"m","messages":[],"store":false,"max_completion_tokens":9,"reasoning_effort":"high","prompt_cache_key":"k","prompt_cache_retention":"24h","enable_thinking":true,"chat_template_kwargs":{"enable_thinking":true},"tool_stream":true,"thinking":{"type":"enabled"},"reasoning":{"effort":"low"}}`,
+			`{"model":"m","messages":[],"frequency_penalty":0,"logit_bias":{"1":2},"logprobs":true,"n":1,"presence_penalty":0,"response_format":{"type":"json_object"},"seed":1,"stop":["x"],"top_logprobs":2,"verbosity":"low","safety_identifier":"x","functions":[{"name":"f","parameters":{}}]}`,
+		},
+		ask.Embeddings: {`{"model":"m","input":["x"],"encoding_format":"float","dimensions":3,"user":"x"}`},
 	} {
-		if err := read(body, ask.Messages, &strict); err != nil {
-			t.Errorf("%s: %v", body, err)
+		for _, body := range bodies {
+			if err := read(body, shape, &strict); err != nil {
+				t.Errorf("%s: %v", body, err)
+			}
 		}
+	}
+}
+
+// Members and tools that are not known yet are a line of the configuration; what
+// steers the gateway is not.
+func TestAllowedNamesArePassedOn(t *testing.T) {
+	rules := strict
+	rules.Allowed = ask.NewAllowed([]string{"next_member", "tools.next", "api_base"}, []string{"next_tool"})
+	good := `{"model":"m","next_member":{"a":1},"tools":[{"type":"next_tool","next":1}]}`
+	for _, shape := range []ask.Shape{ask.Chat, ask.Messages, ask.Responses} {
+		if err := read(good, shape, &rules); err != nil {
+			t.Error(err)
+		}
+	}
+	for body, names := range map[string][]string{
+		`{"model":"m","api_base":"x"}`:                     {"api_base"},
+		`{"model":"m","other":1}`:                          {"other", "llm.allowMembers"},
+		`{"model":"m","next_member":{"url":"https://x"}}`:  {"url"},
+		`{"model":"m","tools":[{"name":"f","other":1}]}`:   {"tools.other", "llm.allowMembers"},
+		`{"model":"m","tools":[{"type":"other"}]}`:         {"other", "llm.allowTools"},
+		`{"model":"m","web_search_options":{}}`:            {"web_search_options", "bodyPolicy"},
+		`{"model":"m","Next_Member":1}`:                    {"Next_Member"},
+		`{"model":"m","tools":[{"type":"bash_evil"}]}`:     {"bash_evil"},
+		`{"model":"m","tools":[{"type":"bash_2025012"}]}`:  {"bash_2025012"},
+		`{"model":"m","tools":[{"Type":"function"}]}`:      {"tools.Type"},
+		`{"model":"m","messages":[{"tools":[{"x":1}]}]}`:   {"tools.x"},
+		`{"model":"m","tool_choice":{"tools":[{"x":1}]}}`:  {"tools.x"},
+		`{"model":"m","functions":[{"googleSearch":{}}]}`:  {"googleSearch"},
+		`{"model":"m","tools":{"type":"function"}}`:        {"tools"},
+		`{"model":"m","tools":[[{"type":"function"}]]}`:    {"tools"},
+		`{"model":"m","tools":["function"]}`:               {"tools"},
+		`{"model":"m","metadata":"{\"user_id\":\"x\"}"}`:   {"metadata"},
+		`{"model":"m","metadata":{"trace_user_id":"x"}}`:   {"trace_user_id"},
+		`{"model":"m","metadata":{"User_ID":"victim"}}`:    {"user_id"},
+		`{"model":"m","user":{"id":"victim"}}`:             {"user"},
+		`{"model":"m","metadata":{"user_id":["victim"]}}`:  {"user_id"},
+		`{"model":"m","metadata":{"session_id":"theirs"}}`: {"session_id"},
+	} {
+		err := read(body, ask.Chat, &rules)
+		for _, name := range names {
+			if err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v does not name %s", body, err, name)
+			}
+		}
+	}
+}
+
+// Who a request says is calling becomes what the host says.
+func TestIdentityIsReplaced(t *testing.T) {
+	in := `{"metadata":{"a":1,"user_id":"victim"},"model":"m","stream":true,"user" : "vic\"tim","safety_identifier":"victim","messages":[]}`
+	want := `{"stream_options":{"include_usage":true},"metadata":{"a":1,"user_id":"ours"},"model":"m","stream":true,"user" : "ours","safety_identifier":"ours","messages":[]}`
+	var a ask.Ask
+	if err := ask.NewReader().Read(&a, []byte(in), ask.Chat, &strict); err != nil {
+		t.Fatal(err)
+	}
+	a.Identify("ours")
+	if got := string(a.Append(nil, []byte(in))); got != want {
+		t.Errorf("got %s", got)
 	}
 }
 

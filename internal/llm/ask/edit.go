@@ -1,6 +1,11 @@
 package ask
 
-const maxEdits = 2
+import "slices"
+
+const (
+	maxIdentities = 3 // user, safety_identifier, metadata.user_id
+	maxEdits      = 2 + maxIdentities
+)
 
 // Edit replaces Del bytes at At by Text.
 type Edit struct {
@@ -44,6 +49,16 @@ func (a *Ask) Append(dst, body []byte) []byte {
 func (a *Ask) edit(at, del int, text string) {
 	a.edits[a.numEdits] = Edit{At: at, Del: del, Text: text}
 	a.numEdits++
+}
+
+// Identify has every member of the body that says who is calling say this
+// instead. The text needs no escapes in JSON.
+func (a *Ask) Identify(as string) {
+	for _, at := range a.identities[:a.numIdentities] {
+		a.edit(at.start, at.end-at.start, `"`+as+`"`)
+	}
+	a.numIdentities = 0
+	slices.SortFunc(a.edits[:a.numEdits], func(x, y Edit) int { return x.At - y.At })
 }
 
 // spots are the places in a body where something may have to change.

@@ -8,9 +8,7 @@ const (
 	maxDimensions = 8192
 )
 
-// embeddingsMember reads one member of a request for vectors. What is not known
-// is refused, whatever the policy: there is nothing else that such a request
-// could want.
+// embeddingsMember reads one member of a request for vectors.
 func (r *Reader) embeddingsMember(key []byte) {
 	switch string(key) {
 	case "model":
@@ -27,10 +25,6 @@ func (r *Reader) embeddingsMember(key []byte) {
 		if n, said := r.number("dimensions"); said && (n < 1 || n > maxDimensions) {
 			r.malformed("dimensions", "is out of range")
 		}
-	case "user":
-		r.scan.Text()
-	default:
-		r.refuse("field_not_allowed", printable(key), "this field is not passed on with a request for vectors")
 	}
 }
 

@@ -28,23 +28,6 @@ func printable(name []byte) string {
 	}, string(name))
 }
 
-// known are the fields that we read ourselves: they must be spelled as such.
-var known = []string{
-	"background", "best_of", "container", "conversation", "include", "input", "max_completion_tokens", "max_output_tokens", "max_tokens",
-	"mcp_servers", "messages", "metadata", "model", "n", "previous_response_id", "prompt", "service_tier", "store", "stream",
-	"stream_options", "tools", "web_search_options",
-}
-
-func isKnown(name string) bool { _, ok := slices.BinarySearch(known, name); return ok }
-
-// stored are fields of the outermost object that have the provider keep, fetch
-// or run something.
-var stored = []string{
-	"background", "container", "conversation", "mcp_servers", "plugins", "previous_response_id", "prompt", "store", "web_search_options",
-}
-
-func isStored(name string) bool { _, ok := slices.BinarySearch(stored, name); return ok }
-
 // controls steer LiteLLM, or a gateway like it: other keys and addresses, other
 // models than the one that was checked, invented prices, callbacks, retries.
 var controls = []string{
@@ -74,11 +57,15 @@ func isControl(lower []byte) bool {
 // the caller's own affair.
 func isMetadataControl(lower []byte) bool {
 	switch string(lower) {
-	case "spend_logs_metadata", "tags", "guardrails", "policies", "model_info", "model_group", "headers", "endpoint", "requester_metadata":
+	case "spend_logs_metadata", "tags", "guardrails", "policies", "model_info", "model_group", "headers", "endpoint":
 		return true
 	}
-	return bytes.HasPrefix(lower, []byte("user_api_key")) || isFamily(lower)
+	return slices.ContainsFunc(identityPrefixes, func(p string) bool { return bytes.HasPrefix(lower, []byte(p)) }) || isFamily(lower)
 }
+
+// identityPrefixes begin the names of metadata that a gateway, or what it logs to,
+// reads as who called and what the call is part of.
+var identityPrefixes = []string{"existing_trace", "generation_", "parent_observation", "requester_", "session_id", "trace_", "update_trace", "user"}
 
 func isFamily(lower []byte) bool {
 	return slices.ContainsFunc(controlPrefixes, func(p string) bool { return bytes.HasPrefix(lower, []byte(p)) })

@@ -26,56 +26,60 @@ func (r *Reader) top() {
 
 // topMember reads one member of the outermost object.
 func (r *Reader) topMember(key []byte) {
-	if r.shape == Embeddings {
+	switch {
+	case isIdentity(key):
+		r.identity(string(key))
+	case !members[r.shape][string(key)]:
+		r.unknown(key)
+	case r.shape == Embeddings:
 		r.embeddingsMember(key)
-		return
+	case r.rules.Strict && stored[string(key)]:
+		r.stored(string(key))
+	case priced[string(key)] != nil:
+		r.price(string(key))
+	default:
+		r.knownMember(key)
 	}
+}
+
+// knownMember reads a member that is in the dialect's list.
+func (r *Reader) knownMember(key []byte) {
 	switch string(key) {
 	case "model":
 		r.model()
 	case "stream":
 		r.ask.Stream = r.flag("stream")
 	case "n", "best_of":
-		if n, said := r.number("n"); said {
-			r.ask.N = max(n, r.ask.N)
-			if n < 1 {
-				r.malformed("n", "must be at least 1")
-			}
-		}
+		r.choices()
 	case "max_tokens", "max_completion_tokens", "max_output_tokens":
-		if n, said := r.number("max_tokens"); said {
-			r.ask.MaxOutput = max(n, r.ask.MaxOutput)
-			if n < 0 {
-				r.malformed("max_tokens", "must not be negative")
-			}
-		}
+		r.maxOutput()
 	case "stream_options":
 		r.streamOptions()
-	case "tools":
-		r.tools()
 	case "metadata":
 		r.metadata()
-	case "service_tier":
-		r.tier()
 	default:
-		r.otherMember(key)
+		var space [32]byte
+		r.member(fold(space[:0], key))
 	}
 }
 
-// otherMember reads a member that needs no reading, only a judgement.
-func (r *Reader) otherMember(key []byte) {
-	var space [32]byte
-	lower := fold(space[:0], key)
-	name := string(lower)
-	switch {
-	case isControl(lower):
-		r.refuse("field_not_allowed", printable(lower), "this field steers the gateway behind and is not passed on")
-	case !bytes.Equal(lower, key) && isKnown(name):
-		r.malformed(name, "must be written in lower case")
-	case r.rules.Strict && isStored(name):
-		r.stored(name)
-	default:
-		r.member(lower)
+// choices reads how many answers are asked for.
+func (r *Reader) choices() {
+	if n, said := r.number("n"); said {
+		r.ask.N = max(n, r.ask.N)
+		if n < 1 {
+			r.malformed("n", "must be at least 1")
+		}
+	}
+}
+
+// maxOutput reads how many tokens an answer may have.
+func (r *Reader) maxOutput() {
+	if n, said := r.number("max_tokens"); said {
+		r.ask.MaxOutput = max(n, r.ask.MaxOutput)
+		if n < 0 {
+			r.malformed("max_tokens", "must not be negative")
+		}
 	}
 }
 
@@ -94,27 +98,41 @@ func (r *Reader) stored(name string) {
 	case jsonscan.False:
 		r.scan.Word()
 	default:
-		r.refuse("provider_egress", name, "the provider may not fetch, keep or run anything for a sandbox without a network")
+		r.refuse("provider_egress", name, "the provider may not fetch, keep or run anything for a sandbox without a network: bodyPolicy open allows it")
 	}
 }
 
 func (r *Reader) model() {
 	model := r.scan.Text()
-	if r.scan.Err() != nil {
+	switch {
+	case r.scan.Err() != nil:
 		r.malformed("model", "must be a string")
-		return
+	case !isModel(model):
+		r.malformed("model", "must be the name of one model: up to 256 letters, digits and ._:/@+-")
+	case r.rules.Strict && bytes.Contains(fold(nil, model), []byte(":online")):
+		r.refuse("provider_egress", "model", "a model that searches for itself may not be called from a sandbox without a network: bodyPolicy open allows it")
+	default:
+		r.ask.Model = bytes.Clone(model)
 	}
-	for _, c := range model {
-		if c <= ' ' || c >= 0x7f || c == '"' || c == '\\' {
-			r.malformed("model", "holds a character that a name of a model cannot have")
-			return
+}
+
+// isModel accepts one name. Gateways split names at commas and read addresses.
+func isModel(name []byte) bool {
+	for _, c := range name {
+		if !isModelChar(c) {
+			return false
 		}
 	}
-	if len(model) == 0 || len(model) > maxModel || bytes.Contains(model, []byte("://")) {
-		r.malformed("model", "is not the name of a model")
-		return
-	}
-	r.ask.Model = bytes.Clone(model)
+	return len(name) > 0 && len(name) <= maxModel && !bytes.Contains(name, []byte("://"))
+}
+
+func isModelChar(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || bytes.IndexByte([]byte("._:/@+-"), c) >= 0
+}
+
+// isNull reads the next value if it is null.
+func (r *Reader) isNull() bool {
+	return r.scan.Kind() == jsonscan.Null && r.scan.Word() == jsonscan.Null
 }
 
 // flag reads true, false or null.
@@ -169,32 +187,51 @@ func (r *Reader) streamOptions() {
 	spots.options.end = s.Pos()
 }
 
-// metadata may say anything but what steers the gateway.
+// metadata may say anything but what steers the gateway and who is calling. It
+// must be an object: LiteLLM also reads one out of a string.
 func (r *Reader) metadata() {
 	s := r.scan
+	if r.isNull() {
+		return
+	}
 	if s.Kind() != jsonscan.Object {
 		s.Skip()
+		r.malformed("metadata", "must be an object")
 		return
 	}
 	s.Open()
 	for key, ok := s.Key(); ok; key, ok = s.Key() {
-		var space [32]byte
-		if lower := fold(space[:0], key); isMetadataControl(lower) {
-			r.refuse("field_not_allowed", "metadata."+printable(lower), "this field steers the gateway behind and is not passed on")
-		}
-		s.Skip()
+		r.metadataMember(key)
 	}
 }
 
-// tier lets a request be served slower, never dearer.
-func (r *Reader) tier() {
-	if r.scan.Kind() == jsonscan.Null {
-		r.scan.Word()
+func (r *Reader) metadataMember(key []byte) {
+	var space [32]byte
+	switch lower := fold(space[:0], key); {
+	case string(key) == "user_id":
+		r.identity("metadata.user_id")
+	case isMetadataControl(lower):
+		name := printable(lower)
+		r.scan.Skip()
+		r.refuse("field_not_allowed", "metadata."+name, "this field steers the gateway behind and is not passed on")
+	default:
+		r.scan.Skip()
+	}
+}
+
+// identity notes where a request says who is calling: see [Ask.Identify].
+func (r *Reader) identity(field string) {
+	s := r.scan
+	if r.isNull() {
 		return
 	}
-	switch string(r.scan.Text()) {
-	case "auto", "default", "flex", "standard_only", "standard":
-	default:
-		r.refuse("field_not_allowed", "service_tier", "only the usual tiers are allowed")
+	if s.Kind() != jsonscan.String {
+		s.Skip()
+		r.malformed(field, "must be a string")
+		return
 	}
+	start := s.Pos()
+	s.Skip()
+	r.ask.identities[r.ask.numIdentities] = span{start, s.Pos()}
+	r.ask.numIdentities++
 }

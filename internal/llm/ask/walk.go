@@ -35,6 +35,10 @@ func (r *Reader) member(name []byte) {
 		r.content(name)
 	case "file_id", "file_ids", "vector_store_ids", "container_id", "connector_id", "server_label", "mcp_servers":
 		r.reference(name)
+	case "tools", "functions":
+		r.tools()
+	case "ttl":
+		r.ttl()
 	case "parameters", "input_schema", "json_schema", "schema", "properties", "arguments":
 		r.scan.Skip() // describes or fills a tool that runs on the caller's side
 	case "input":
@@ -47,6 +51,18 @@ func (r *Reader) member(name []byte) {
 		r.value()
 	default:
 		r.value()
+	}
+}
+
+// ttl notes how long the provider is asked to keep a part of the request in its
+// cache: an hour costs more than the usual minutes.
+func (r *Reader) ttl() {
+	if r.scan.Kind() != jsonscan.String {
+		r.scan.Skip()
+		return
+	}
+	if string(r.scan.Text()) != "5m" {
+		r.ask.LongCache = true
 	}
 }
 
@@ -107,55 +123,4 @@ func (r *Reader) reference(name []byte) {
 		r.refuse("provider_egress", printable(name), "nothing that is kept at the provider may be used by a sandbox without a network")
 	}
 	r.scan.Skip()
-}
-
-// tools reads the list of tools. Those that run on the caller's side are allowed.
-func (r *Reader) tools() {
-	s := r.scan
-	if s.Kind() != jsonscan.Array {
-		r.value()
-		return
-	}
-	for s.Open(); s.More(); {
-		if s.Kind() != jsonscan.Object {
-			s.Skip()
-			continue
-		}
-		s.Open()
-		for key, ok := s.Key(); ok; key, ok = s.Key() {
-			var space [32]byte
-			switch name := fold(space[:0], key); {
-			case string(name) == "type" && r.rules.Strict:
-				r.toolType()
-			case string(name) == "tools": // a group of them
-				r.tools()
-			default:
-				r.member(name)
-			}
-		}
-	}
-}
-
-func (r *Reader) toolType() {
-	if r.scan.Kind() == jsonscan.Null {
-		r.scan.Word()
-		return
-	}
-	if kind := r.scan.Text(); r.scan.Err() == nil && !runsHere(kind) {
-		r.refuse("provider_egress", "tools", "a tool of type "+printable(kind)+" runs at the provider, which a sandbox without a network may not use")
-	}
-}
-
-// runsHere tells the tools that the caller runs from those of the provider.
-func runsHere(kind []byte) bool {
-	switch string(kind) {
-	case "", "function", "custom", "local_shell", "apply_patch", "namespace":
-		return true
-	}
-	for _, prefix := range []string{"bash_", "text_editor_", "memory_"} {
-		if bytes.HasPrefix(kind, []byte(prefix)) {
-			return true
-		}
-	}
-	return false
 }

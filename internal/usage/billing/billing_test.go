@@ -211,3 +211,14 @@ func TestReconcileWaitsForRows(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 }
+
+// A call that LiteLLM bills to another account than ours is not reconciled.
+func TestACallBilledToAnotherIsReported(t *testing.T) {
+	w := newWorld(t, false)
+	w.call("c-1", "victim", "run-1", "m")
+	w.call("c-2", "ours", "run-1", "m")
+	r := w.reconcile(billing.Options{Payer: func(*usage.Stored) string { return "ours" }})
+	if len(r.OtherPayer) != 1 || r.OtherPayer[0].ID != "c-1" || r.OtherPayer[0].Account != "victim" || !r.Provisional {
+		t.Errorf("%+v", r)
+	}
+}

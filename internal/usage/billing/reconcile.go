@@ -34,6 +34,8 @@ type Options struct {
 	Wait bool
 	// Covers reports whether a call went to this upstream; nil is all.
 	Covers func(*usage.Stored) bool
+	// Payer is whom a call was to be billed to; nil: it is not compared.
+	Payer func(*usage.Stored) string
 	Now    func() time.Time
 }
 
@@ -50,7 +52,8 @@ type Report struct {
 	MissingUpstream []Missing `json:"missingUpstream"`
 	MissingLocal    []Missing `json:"missingLocal"`
 	Differences     []Changed `json:"differences"`
-	Corrected       int       `json:"corrected"` // figures that changed in the ledger
+	OtherPayer      []Missing `json:"otherPayer,omitzero"` // billed to another account than ours, which is named
+	Corrected       int       `json:"corrected"`           // figures that changed in the ledger
 	LocalMicroUSD   int64     `json:"localMicroUSD"`
 	BilledMicroUSD  int64     `json:"billedMicroUSD"`
 	DeltaMicroUSD   int64     `json:"deltaMicroUSD"` // billed less local, of matched calls
@@ -204,6 +207,9 @@ func (c *comparison) match(s *usage.Stored, r *row) {
 	c.report.BilledMicroUSD += r.MicroUSD
 	c.report.DeltaMicroUSD += r.MicroUSD - s.Cost
 	c.billed = append(c.billed, usage.Billed{ID: s.ID, At: s.At, MicroUSD: r.MicroUSD})
+	if c.options.Payer != nil && r.EndUser != "" && r.EndUser != c.options.Payer(s) {
+		c.report.OtherPayer = append(c.report.OtherPayer, Missing{s.ID, s.Subject.Run, r.EndUser, s.Model, s.At, r.MicroUSD})
+	}
 	if r.MicroUSD != s.Cost {
 		c.report.Differences = append(c.report.Differences, Changed{s.ID, s.Subject.Run, s.Model, s.Cost, r.MicroUSD})
 	}
@@ -222,6 +228,6 @@ func (c *comparison) strangers() {
 // finish writes the truth into the ledger.
 func (c *comparison) finish(ctx context.Context, book Book) (_ *Report, err error) {
 	c.report.Corrected, err = book.Correct(ctx, c.billed)
-	c.report.Provisional = c.report.Pending > 0 || len(c.report.MissingUpstream) > 0
+	c.report.Provisional = c.report.Pending > 0 || len(c.report.MissingUpstream) > 0 || len(c.report.OtherPayer) > 0
 	return c.report, err
 }
