@@ -36,7 +36,7 @@ type Options struct {
 	Covers func(*usage.Stored) bool
 	// Payer is whom a call was to be billed to; nil: it is not compared.
 	Payer func(*usage.Stored) string
-	Now    func() time.Time
+	Now   func() time.Time
 }
 
 // margin is how far the two clocks may be apart.
