@@ -76,7 +76,9 @@ func (a *App) Reconcile(ctx context.Context, o billing.Options) (map[string]*bil
 			return nil, err
 		}
 		o.Covers = func(c *usage.Stored) bool { return providerOf(&llm, c.Asked) == p }
-		o.Payer = func(c *usage.Stored) string { return cmp.Or(c.Subject.Account, proxy.EndUser(a.Installation, c.Subject.Agent)) }
+		o.Payer = func(c *usage.Stored) string {
+			return cmp.Or(c.Subject.Account, proxy.EndUser(a.Installation, c.Subject.Agent))
+		}
 		if reports[p.Name], err = billing.Reconcile(ctx, ledger, client, o); err != nil {
 			return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 		}
