@@ -22,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/rest"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
 	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/session"
 	"github.com/atoll-run/atoll/internal/version"
 )
@@ -60,6 +61,7 @@ type Gateway struct {
 	ws       *ws.Server
 	rest     *rest.Server
 	door     *gateway.Server
+	inbound  *membudget.Budget
 	work     sync.WaitGroup
 	closers  []func() // what was opened, in order
 }
@@ -141,15 +143,17 @@ func (g *Gateway) openProtocols(context.Context) error {
 		health.Check{Name: "disk", Look: func(context.Context) error { return g.app.room() }},
 		health.Check{Name: "engine", Look: g.app.EnginesAnswer},
 	)
+	g.inbound = membudget.New(g.config.Limits.Inbound, g.config.Limits.InboundPerToken)
 	about := version.Current().Version
 	catalogue := &gatewayCatalogue{app: g.app, models: &g.worker.Models().config}
 	g.ws = ws.New(ws.Options{
 		Sessions: g.sessions, Access: g.access, Catalogue: catalogue, Healthy: g.health.Err, Version: about,
-		Origins: g.config.Origins, Metrics: g.app.Metrics(), Logger: g.logger,
+		Origins: g.config.Origins, Metrics: g.app.Metrics(), Logger: g.logger, Inbound: g.inbound,
 	})
 	g.onClose(g.ws.Close)
 	options := g.runs.REST()
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.OfRequest, g.access.Limiter, g.sessions, g.health.Err
+	options.Inbound = g.inbound
 	g.rest = rest.New(options)
 	g.onClose(g.rest.Close)
 	g.count()
@@ -251,6 +255,7 @@ func (g *Gateway) count() {
 	r.Gauge("atoll_gateway_clients", "WebSocket clients that said hello.", func() float64 { return float64(g.ws.Connections()) })
 	r.Gauge("atoll_gateway_tasks_running", "Tasks of sessions under way.", func() float64 { return float64(g.sessions.Stats().Running) })
 	r.Gauge("atoll_gateway_tasks_waiting", "Tasks of sessions that wait.", func() float64 { return float64(g.sessions.Stats().Waiting) })
+	r.Gauge("atoll_gateway_inbound_bytes", "Memory of requests and messages that are arriving.", func() float64 { return float64(g.inbound.Used()) })
 	r.Gauge("go_goroutines", "Goroutines that there are.", func() float64 { return float64(runtime.NumGoroutine()) })
 	r.Gauge("process_open_fds", "Descriptors that are open.", openDescriptors)
 }

@@ -38,7 +38,7 @@ func Rules() []Rule {
 // not exist yet.
 func layers() [][]string {
 	return [][]string{
-		{"api", "images", "internal/advice", "internal/version", "internal/pattern", "internal/blockdev", "internal/tail", "internal/trace", "internal/ticket", "internal/scripted"},
+		{"api", "images", "internal/advice", "internal/version", "internal/pattern", "internal/blockdev", "internal/tail", "internal/trace", "internal/ticket", "internal/scripted", "internal/membudget"},
 		{"internal/json5", "internal/shell", "internal/diff", "internal/secret", "internal/metrics", "internal/lease", "internal/seccomp", "internal/cgroup", "internal/guestbin", "internal/wire", "internal/walls", "internal/protocol"},
 		{"client", "internal/hostpath", "internal/archive", "internal/clone", "internal/store", "internal/guest"},
 		{"internal/config", "internal/machine", "internal/rootfs"},

@@ -35,10 +35,12 @@ type controlUIFile struct {
 }
 
 type gatewayLimitsFile struct {
-	Connections *int     `json:"connections" min:"1" max:"1000000" doc:"Most connections at once."`
-	PerAddress  *int     `json:"perAddress" min:"1" max:"1000000" doc:"Most connections at once of one address that is not this machine's."`
-	Requests    *int     `json:"requests" min:"1" max:"10000000" doc:"Requests a minute, of each token that has no quota of its own."`
-	Runs        *int     `json:"runs" min:"1" max:"100000" doc:"Runs and tasks at once, of each such token."`
-	Sandboxes   *int     `json:"sandboxes" min:"1" max:"100000" doc:"Sandboxes alive, of the account of each such token."`
-	USD         *float64 `json:"usd" above:"0" max:"1000000" doc:"Dollars a day, of the account of each such token."`
+	Connections     *int     `json:"connections" min:"1" max:"1000000" doc:"Most connections at once."`
+	PerAddress      *int     `json:"perAddress" min:"1" max:"1000000" doc:"Most connections at once of one address that is not this machine's."`
+	Inbound         *int64   `json:"inboundBytes" min:"1048576" max:"1099511627776" doc:"Memory in bytes of requests and messages that are arriving, of all tokens together."`
+	InboundPerToken *int64   `json:"inboundBytesPerToken" min:"1048576" max:"1099511627776" doc:"Memory in bytes of requests and messages that are arriving, of each token."`
+	Requests        *int     `json:"requests" min:"1" max:"10000000" doc:"Requests a minute, of each token that has no quota of its own."`
+	Runs            *int     `json:"runs" min:"1" max:"100000" doc:"Runs and tasks at once, of each such token."`
+	Sandboxes       *int     `json:"sandboxes" min:"1" max:"100000" doc:"Sandboxes alive, of the account of each such token."`
+	USD             *float64 `json:"usd" above:"0" max:"1000000" doc:"Dollars a day, of the account of each such token."`
 }

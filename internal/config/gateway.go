@@ -32,18 +32,20 @@ type GatewayTLS struct {
 
 // GatewayLimits is gateway.limits; 0 is no limit of the configuration.
 type GatewayLimits struct {
-	Connections int     `json:"connections"`
-	PerAddress  int     `json:"perAddress"`
-	Requests    int     `json:"requests"`
-	Runs        int     `json:"runs"`
-	Sandboxes   int     `json:"sandboxes,omitzero"`
-	USD         float64 `json:"usd,omitzero"`
+	Connections     int     `json:"connections"`
+	PerAddress      int     `json:"perAddress"`
+	Inbound         int64   `json:"inboundBytes"`
+	InboundPerToken int64   `json:"inboundBytesPerToken"`
+	Requests        int     `json:"requests"`
+	Runs            int     `json:"runs"`
+	Sandboxes       int     `json:"sandboxes,omitzero"`
+	USD             float64 `json:"usd,omitzero"`
 }
 
 func builtinGateway() Gateway {
 	return Gateway{
 		Port: DefaultGatewayPort, Bind: "loopback",
-		Limits: GatewayLimits{Connections: 8192, PerAddress: 512, Requests: 6000, Runs: 1000},
+		Limits: GatewayLimits{Connections: 8192, PerAddress: 512, Inbound: 256 << 20, InboundPerToken: 64 << 20, Requests: 6000, Runs: 1000},
 	}
 }
 
@@ -61,6 +63,8 @@ func (c *Config) Gateway() (Gateway, error) {
 	limits := orEmpty(f.Limits)
 	set(&g.Limits.Connections, limits.Connections)
 	set(&g.Limits.PerAddress, limits.PerAddress)
+	set(&g.Limits.Inbound, limits.Inbound)
+	set(&g.Limits.InboundPerToken, limits.InboundPerToken)
 	set(&g.Limits.Requests, limits.Requests)
 	set(&g.Limits.Runs, limits.Runs)
 	set(&g.Limits.Sandboxes, limits.Sandboxes)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/membudget"
 )
 
 // Options are what a Server is made of.
@@ -34,11 +35,11 @@ type Options struct {
 
 // Limits bound what strangers can take up; 0 is the default.
 type Limits struct {
-	Connections int           // at once
-	PerAddress  int           // of one address that is not this machine's
-	Header      time.Duration // to say what is asked
-	Body        time.Duration // to send all of it
-	Idle        time.Duration // between two requests
+	Connections int            // at once
+	PerAddress  int            // of one address that is not this machine's
+	Header      time.Duration  // to say what is asked
+	Body        membudget.Pace // how slowly a body may arrive
+	Idle        time.Duration  // between two requests
 }
 
 // The defaults of Limits.
@@ -46,12 +47,12 @@ const (
 	DefaultConnections = 8192
 	DefaultPerAddress  = 512
 	defaultHeader      = 10 * time.Second
-	defaultBody        = time.Minute
 	defaultIdle        = 2 * time.Minute
 	maxHeader          = 32 << 10
 )
 
 func (l *Limits) fill() {
+	l.Body = l.Body.OrDefault()
 	for _, n := range []struct {
 		number  *int
 		builtin int
@@ -63,7 +64,7 @@ func (l *Limits) fill() {
 	for _, d := range []struct {
 		time    *time.Duration
 		builtin time.Duration
-	}{{&l.Header, defaultHeader}, {&l.Body, defaultBody}, {&l.Idle, defaultIdle}} {
+	}{{&l.Header, defaultHeader}, {&l.Idle, defaultIdle}} {
 		if *d.time == 0 {
 			*d.time = d.builtin
 		}
@@ -180,21 +181,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.options.WS.ServeHTTP(w, r)
 		return
 	}
-	limitBody(w, r, s.options.Limits.Body)
+	PaceBody(w, r, s.options.Limits.Body)
 	s.options.REST.ServeHTTP(w, r)
 }
 
 func isUpgrade(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
-}
-
-// limitBody gives a request's body so long to arrive. The deadline is gone once
-// the body is there: answers may take as long as they do.
-func limitBody(w http.ResponseWriter, r *http.Request, most time.Duration) {
-	if r.Body == nil || r.Body == http.NoBody {
-		return
-	}
-	r.Body = &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), most: most}
 }
 
 // peerContext marks the connections of the owner's socket: the kernel was asked

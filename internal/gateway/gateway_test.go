@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/gateway"
+	"github.com/atoll-run/atoll/internal/membudget"
 )
 
 func TestWhereAGatewayListens(t *testing.T) {
@@ -156,7 +157,7 @@ func TestTheOwnersSocket(t *testing.T) {
 // Connections that say nothing, or say it slowly, end, and there are only so many.
 func TestStrangersAreBounded(t *testing.T) {
 	s := open(t, func(o *gateway.Options) {
-		o.Limits = gateway.Limits{Connections: 50, Header: 500 * time.Millisecond, Body: 500 * time.Millisecond}
+		o.Limits = gateway.Limits{Connections: 50, Header: 500 * time.Millisecond, Body: membudget.Pace{Grace: 500 * time.Millisecond}}
 	})
 	var all []net.Conn
 	defer func() {

@@ -59,7 +59,7 @@ func (a *account) most() int64 {
 
 // finish settles and records.
 func (x *exchange) finish() {
-	x.memory.free()
+	x.memory.Free()
 	x.land()
 	x.kept.free()
 	if x.entered {

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/llm/dialect"
 	"github.com/atoll-run/atoll/internal/llm/h1"
 	"github.com/atoll-run/atoll/internal/llm/sse"
+	"github.com/atoll-run/atoll/internal/membudget"
 )
 
 const (
@@ -161,15 +162,13 @@ type kept struct {
 	wanted bool
 	key    cutKey
 	events []byte
-	memory memory
+	memory membudget.Share
 	flight *flight // nil: of a wire that cannot break
 }
 
 // free gives the memory back, if any was wanted.
 func (k *kept) free() {
-	if k.memory.room != nil {
-		k.memory.free()
-	}
+	k.memory.Free()
 }
 
 // land ends the flight of a stream, if it had one.

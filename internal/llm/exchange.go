@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/llm/ask"
 	"github.com/atoll-run/atoll/internal/llm/dialect"
 	"github.com/atoll-run/atoll/internal/llm/h1"
+	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/usage"
 )
 
@@ -28,7 +29,7 @@ type exchange struct {
 	id     string
 	start  time.Time
 	end    time.Time // when it must be over
-	memory memory
+	memory membudget.Share
 	body   []byte
 	whole  bool // the request's body was read
 	ask    ask.Ask
@@ -43,7 +44,7 @@ type exchange struct {
 func newExchange(c *conn, w *worker, r *route, d dialect.Dialect) *exchange {
 	now := time.Now()
 	x := &exchange{c: c, w: w, s: c.server, route: r, dialect: d, id: rand.Text(), start: now}
-	x.memory.room, x.body = &c.server.room, w.body
+	x.memory.Budget, x.body = c.server.memory, w.body
 	w.meter.Reset(d)
 	return x
 }
@@ -124,7 +125,7 @@ func (x *exchange) readBody() *dialect.Problem {
 		return &dialect.Problem{Status: protocol.Status, Code: "bad_request", Message: protocol.Reason}
 	case errors.Is(err, h1.ErrTooLarge):
 		return &dialect.Problem{Status: 413, Code: "request_too_large", Message: "the request is larger than what is passed on"}
-	case errors.Is(err, errBusy):
+	case errors.Is(err, membudget.ErrTotal):
 		return busy(err.Error())
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &dialect.Problem{Status: 408, Code: "timeout", Message: "the request took too long to arrive"}

@@ -12,7 +12,7 @@ func (s *Server) Busy() int {
 }
 
 // Held is the memory of all bodies under way.
-func (s *Server) Held() int64 { return s.room.used.Load() }
+func (s *Server) Held() int64 { return s.memory.Used() }
 
 // Conns is the number of connections.
 func (s *Server) Conns() int {

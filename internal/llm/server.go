@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/membudget"
 )
 
 // Server serves callers. Make one with New, and Close it.
 type Server struct {
 	options Options
 	places  []*place
-	room    room
+	memory  *membudget.Budget
 	cuts    cuts
 
 	ctx    context.Context // ends with Close
@@ -36,7 +37,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, places: places, room: room{limit: o.MaxMemory}, conns: map[net.Conn]struct{}{}, active: map[audit.Subject]int{}}
+	s := &Server{options: o, places: places, memory: membudget.New(o.MaxMemory, 0), conns: map[net.Conn]struct{}{}, active: map[audit.Subject]int{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.cuts.init(o.KeepCut)
 	return s, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/llm/dialect"
 	"github.com/atoll-run/atoll/internal/llm/h1"
 	"github.com/atoll-run/atoll/internal/llm/sse"
+	"github.com/atoll-run/atoll/internal/membudget"
 )
 
 // maxGathered is how much of a stream is gathered before it is written, if it
@@ -61,13 +62,13 @@ func (x *exchange) appendDown(dst []byte, a *h1.Response) []byte {
 // forgetBody gives the request's memory back: it was sent.
 func (x *exchange) forgetBody() {
 	if x.route.kind == asks && x.ask.Stream {
-		x.kept = kept{wanted: x.s.options.Broken != nil, key: x.s.cuts.key(x.caller, x.route, x.body), memory: memory{room: &x.s.room, least: keptPiece}}
+		x.kept = kept{wanted: x.s.options.Broken != nil, key: x.s.cuts.key(x.caller, x.route, x.body), memory: membudget.Share{Budget: x.s.memory, Least: keptPiece}}
 		if x.kept.wanted {
 			x.kept.flight = x.s.cuts.depart(x.kept.key, x.c.net)
 		}
 	}
 	x.body = nil
-	x.memory.free()
+	x.memory.Free()
 }
 
 // relay relays until the end of the stream, which is io.EOF, or another error.

@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/llm/ask"
 	"github.com/atoll-run/atoll/internal/llm/dialect"
 	"github.com/atoll-run/atoll/internal/llm/h1"
+	"github.com/atoll-run/atoll/internal/membudget"
 )
 
 // wholeAnswer brings an answer that is not a stream to the caller.
@@ -42,7 +43,7 @@ func (x *exchange) wholeAnswer(l *link, a *h1.Response) bool {
 func (x *exchange) readWhole(l *link, a *h1.Response) ([]byte, error) {
 	o := &x.s.options
 	x.body = x.w.store[:0] // the request's was sent
-	x.memory.free()
+	x.memory.Free()
 	body := l.reader.ResponseBody(a.Length)
 	for {
 		if !l.reader.Holds(a.Length) {
@@ -63,8 +64,8 @@ func (x *exchange) readWhole(l *link, a *h1.Response) ([]byte, error) {
 			return x.body, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			err = x.lookAround(x.account.lastHeard(x.start).Add(x.place.IdleTimeout))
-		case errors.Is(err, errBusy):
-			err = stop(503, "busy", errBusy.Error(), true)
+		case errors.Is(err, membudget.ErrTotal):
+			err = stop(503, "busy", membudget.ErrTotal.Error(), true)
 		case errors.Is(err, h1.ErrTooLarge):
 			err = stop(502, "upstream_failed", "the model's answer is larger than what is passed on", false)
 		case errors.Is(err, io.EOF):

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -99,8 +100,16 @@ func (c *Conn) Limit(most int64) { c.ws.SetReadLimit(most) }
 
 // Read returns the next message. Pings are answered, and pongs noticed, only
 // while somebody reads.
-func (c *Conn) Read(ctx context.Context) ([]byte, error) {
-	kind, data, err := c.ws.Read(ctx)
+func (c *Conn) Read(ctx context.Context) ([]byte, error) { return c.ReadWith(ctx, io.ReadAll) }
+
+// ReadWith returns the next message, which gather takes in once it has begun to
+// arrive. An error of gather is the end of the connection, as any other.
+func (c *Conn) ReadWith(ctx context.Context, gather func(io.Reader) ([]byte, error)) ([]byte, error) {
+	kind, r, err := c.ws.Reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	data, err := gather(r)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +136,14 @@ func (c *Conn) Close(code int, reason string) error {
 	return c.ws.Close(websocket.StatusCode(code), reason)
 }
 
-// Drop ends the connection without a word.
-func (c *Conn) Drop() { _ = c.ws.CloseNow() }
+// Drop ends the connection without a word, also while a Close waits for the rest of
+// an unfinished message.
+func (c *Conn) Drop() {
+	if c.cork != nil {
+		_ = c.cork.Conn.Close()
+	}
+	_ = c.ws.CloseNow()
+}
 
 // cut shortens text without breaking a character.
 func cut(text string, most int) string {

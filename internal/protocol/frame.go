@@ -95,4 +95,5 @@ const (
 	ClosePolicy   = 1008 // who is calling, or how much they leave unread
 	CloseTooBig   = 1009
 	CloseRestart  = 1012
+	CloseTryLater = 1013 // too much is arriving at once
 )

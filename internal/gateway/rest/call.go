@@ -57,12 +57,8 @@ func (w *watched) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// receiveBy bounds how long reads of the connection may take from now on; where
-// there is no connection, there is nothing to bound. sendBy does so for writes.
-func (c *call) receiveBy(d time.Duration) {
-	_ = http.NewResponseController(c.w).SetReadDeadline(deadline(d))
-}
-
+// sendBy bounds how long writes of the connection may take from now on; where there
+// is no connection, there is nothing to bound.
 func (c *call) sendBy(d time.Duration) {
 	_ = http.NewResponseController(c.w).SetWriteDeadline(deadline(d))
 }

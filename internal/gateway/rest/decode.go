@@ -3,10 +3,10 @@ package rest
 import (
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"reflect"
 	"strconv"
 	"unicode/utf8"
@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/membudget"
 )
 
 // streams is a route that answers by itself; A is its answer where it does not
@@ -44,22 +45,43 @@ func (c *call) decodeBody(v any) error {
 	if err != nil || kind != "application/json" {
 		return &api.Problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: "the body must be JSON", Hint: "send Content-Type: application/json"}
 	}
-	c.receiveBy(c.Limit.Receive)
-	if err := decodeJSON(http.MaxBytesReader(c.w, c.r.Body, c.Limit.Body), v); err != nil {
+	share := membudget.Share{Budget: c.Inbound, Holder: c.caller.Token, Least: firstPiece, Most: c.Limit.Body + 1}
+	defer share.Free()
+	data, err := c.readBody(&share)
+	if err == nil {
+		err = decodeJSON(data, v)
+	}
+	if err != nil {
 		c.w.Header().Set("Connection", "close") // what is left of the body is nobody's
 		return err
 	}
-	c.receiveBy(0)
 	return nil
 }
 
-func decodeJSON(r io.Reader, v any) error {
-	err := json.UnmarshalRead(r, v, json.RejectUnknownMembers(true))
+// firstPiece is the first memory that is counted of a body.
+const firstPiece = 64 << 10
+
+// readBody takes a body in, within the memory that its token may hold.
+func (c *call) readBody(share *membudget.Share) ([]byte, error) {
+	data, err := membudget.ReadAll(http.MaxBytesReader(c.w, c.r.Body, c.Limit.Body), share)
+	over, tooLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case err == nil:
+		return data, nil
+	case tooLarge:
+		return nil, &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Detail: fmt.Sprintf("the body has more than %d bytes", over.Limit)}
+	case errors.Is(err, membudget.ErrTotal), errors.Is(err, membudget.ErrHolder):
+		return nil, err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &api.Problem{Status: http.StatusRequestTimeout, Code: "body_too_slow", Detail: "the body arrives too slowly"}
+	}
+	return nil, &api.Problem{Status: http.StatusBadRequest, Code: "invalid_body", Detail: "the body could not be read"}
+}
+
+func decodeJSON(data []byte, v any) error {
+	err := json.Unmarshal(data, v, json.RejectUnknownMembers(true))
 	if err == nil {
 		return nil
-	}
-	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Detail: fmt.Sprintf("the body has more than %d bytes", over.Limit)}
 	}
 	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
 		return invalid(api.FieldError{Pointer: pointer(wrong.JSONPointer), Detail: meaning(wrong)})

@@ -1,9 +1,6 @@
 package rest
 
-import (
-	"io"
-	"slices"
-)
+import "slices"
 
 // Patterns are the routes that there are.
 func (s *Server) Patterns() (list []string) {
@@ -15,7 +12,7 @@ func (s *Server) Patterns() (list []string) {
 }
 
 // DecodeJSON is how bodies are read.
-func DecodeJSON(r io.Reader, v any) error { return decodeJSON(r, v) }
+func DecodeJSON(data []byte, v any) error { return decodeJSON(data, v) }
 
 // DecodeQuery is how queries are read.
 func DecodeQuery(raw string, v any) error { return decodeQuery(raw, v) }

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/membudget"
 )
 
 // Whatever is sent, the answer is a problem that names what is wrong, and nothing
@@ -130,7 +131,7 @@ func TestSlowReaders(t *testing.T) {
 
 // A body that never ends is not waited for.
 func TestSlowBody(t *testing.T) {
-	o := newOffice(t, func(o *rest.Options) { o.Limit.Receive = 300 * time.Millisecond })
+	o := newPacedOffice(t, membudget.Pace{Grace: 300 * time.Millisecond}, nil)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(o.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +143,7 @@ func TestSlowBody(t *testing.T) {
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	text, err := io.ReadAll(conn)
-	if err != nil || !strings.Contains(string(text), "400 Bad Request") {
+	if err != nil || !strings.Contains(string(text), "408 Request Timeout") {
 		t.Errorf("%s, %v", text, err)
 	}
 }
@@ -155,7 +156,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("[[[[", "&&;==")
 	f.Fuzz(func(t *testing.T, body, query string) {
 		var q api.RunQuery
-		for _, err := range []error{rest.DecodeJSON(strings.NewReader(body), &api.RunRequest{}), rest.DecodeQuery(query, &q)} {
+		for _, err := range []error{rest.DecodeJSON([]byte(body), &api.RunRequest{}), rest.DecodeQuery(query, &q)} {
 			if err == nil {
 				continue
 			}

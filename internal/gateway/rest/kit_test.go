@@ -22,10 +22,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/session"
@@ -68,6 +70,12 @@ func identify(r *http.Request) (*access.Caller, error) {
 
 func newOffice(t *testing.T, change func(*rest.Options)) *office {
 	t.Helper()
+	return newPacedOffice(t, membudget.Pace{}, change)
+}
+
+// newPacedOffice is one whose bodies have to arrive as the door of a gateway asks.
+func newPacedOffice(t *testing.T, pace membudget.Pace, change func(*rest.Options)) *office {
+	t.Helper()
 	dir := t.TempDir()
 	db, err := store.Open(t.Context(), filepath.Join(dir, "atoll.db"))
 	if err != nil {
@@ -87,7 +95,10 @@ func newOffice(t *testing.T, change func(*rest.Options)) *office {
 		change(&options)
 	}
 	o.rest = rest.New(options)
-	server := httptest.NewServer(o.rest)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		gateway.PaceBody(w, r, pace)
+		o.rest.ServeHTTP(w, r)
+	}))
 	o.url = server.URL
 	t.Cleanup(func() { o.rest.Close(); server.Close(); o.client.CloseIdleConnections() })
 	return o

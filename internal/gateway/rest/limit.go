@@ -5,7 +5,6 @@ import "time"
 // Limit is how much is taken at once; zero is the default.
 type Limit struct {
 	Body    int64         // bytes of a request's body; 5 MiB
-	Receive time.Duration // until a body is there; 30 s
 	Send    time.Duration // until a reader of events has taken one; 30 s
 	Beat    time.Duration // between signs of life on a stream of events; 15 s
 	Look    time.Duration // between looks at a run of another process; 1 s
@@ -19,7 +18,7 @@ func (l *Limit) fill() {
 	for _, d := range []struct {
 		at    *time.Duration
 		value time.Duration
-	}{{&l.Receive, 30 * time.Second}, {&l.Send, 30 * time.Second}, {&l.Beat, 15 * time.Second}, {&l.Look, time.Second}, {&l.Linger, time.Minute}} {
+	}{{&l.Send, 30 * time.Second}, {&l.Beat, 15 * time.Second}, {&l.Look, time.Second}, {&l.Linger, time.Minute}} {
 		if *d.at == 0 {
 			*d.at = d.value
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/session"
@@ -24,6 +25,8 @@ func kinds() []kind {
 		{access.ErrScope, http.StatusForbidden, "forbidden"},
 		{access.ErrTooMany, http.StatusTooManyRequests, "too_many_requests"},
 		{access.ErrQuota, http.StatusTooManyRequests, "quota_exceeded"},
+		{membudget.ErrHolder, http.StatusTooManyRequests, "too_many_bytes"},
+		{membudget.ErrTotal, http.StatusServiceUnavailable, "busy"},
 		{run.ErrNotFound, http.StatusNotFound, "run_not_found"},
 		{run.ErrOther, http.StatusConflict, "run_id_used"},
 		{session.ErrInvalid, http.StatusUnprocessableEntity, "invalid_request"},

@@ -14,6 +14,7 @@ import (
 	"net/http"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/run"
 )
@@ -35,6 +36,7 @@ type Options struct {
 	Metrics   *metrics.Registry // nil makes one
 	Logger    *slog.Logger      // nil discards
 	Limit     Limit
+	Inbound   *membudget.Budget // memory of bodies that arrive; nil is access.NewInbound
 }
 
 // Limiter bounds how often and how much a caller asks.
@@ -69,6 +71,7 @@ type Server struct {
 func New(o Options) *Server {
 	o.Limit.fill()
 	o.Metrics = cmp.Or(o.Metrics, &metrics.Registry{})
+	o.Inbound = cmp.Or(o.Inbound, access.NewInbound())
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -149,6 +149,7 @@ func (c *call) knows(agent string) error {
 // happens to the task, for clients expect to hear that first; then is told its end.
 // Neither is told of a task that was there before.
 func (c *call) submit(t session.Task, accepted func(*session.Record), then func(*session.Record, error)) (*session.Record, bool, error) {
+	c.params = nil // the task keeps its call until it is over, not the whole message
 	t.Account, t.Trace = c.caller.Account, c.trace
 	quota := c.server.Access.Limiter.Quota(c.caller)
 	t.Quota = session.Quota{Sandboxes: quota.Sandboxes, MicroUSD: quota.MicroUSD}

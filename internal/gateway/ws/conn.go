@@ -83,11 +83,9 @@ func (c *conn) converse() {
 	c.watch()
 	defer c.ping.Stop()
 	for {
-		data, err := c.Read(context.Background())
-		if err != nil {
+		if err := c.next(); err != nil {
 			return
 		}
-		c.take(data)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/protocol"
 )
 
@@ -12,6 +13,8 @@ type Limits struct {
 	Handshake   time.Duration // until the first request; default 15 s
 	EarlyFrame  int64         // bytes of the first request; default 64 KiB
 	Frame       int64         // bytes of any other; default 25 MiB
+	Waiting     int           // bytes of a request that has to wait for something; default 64 KiB
+	Pace        membudget.Pace
 	Buffered    int64         // bytes that a client leaves unread; default 50 MiB
 	AllBuffered int64         // of all clients together; default 512 MiB
 	Strangers   int           // connections that have not said hello; default 1,024
@@ -32,6 +35,8 @@ func (l Limits) withDefaults() Limits {
 	l.Handshake = cmp.Or(l.Handshake, 15*time.Second)
 	l.EarlyFrame = cmp.Or(l.EarlyFrame, protocol.MaxEarlyPayload)
 	l.Frame = cmp.Or(l.Frame, protocol.MaxPayload)
+	l.Waiting = cmp.Or(l.Waiting, 64<<10)
+	l.Pace = l.Pace.OrDefault()
 	l.Buffered = cmp.Or(l.Buffered, protocol.MaxBuffered)
 	l.AllBuffered = cmp.Or(l.AllBuffered, 512<<20)
 	l.Strangers = cmp.Or(l.Strangers, 1024)

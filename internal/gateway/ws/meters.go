@@ -23,7 +23,7 @@ func newMeters(r *metrics.Registry) *meters {
 	return &meters{
 		delay: r.Histogram("atoll_gateway_event_delay_seconds", "Time from an event of a session until it was written to a connection.", delays()).With(),
 		dropped: r.Counter("atoll_gateway_clients_dropped_total",
-			"WebSocket clients that were given up: slow left too much unread, stalled took nothing for too long, silent did not answer a ping.", "reason"),
+			"WebSocket clients that were given up: slow left too much unread, stalled took nothing for too long, silent did not answer a ping, late sent a message too slowly, large sent more at once than there is memory for.", "reason"),
 		lost: r.Counter("atoll_gateway_events_lost_total", "Times that events came faster than they could be told."),
 	}
 }

@@ -116,6 +116,10 @@ func (c *conn) take(data []byte) {
 		c.respond(req.ID, nil, no)
 		return
 	}
+	if m.waits && len(data) > c.server.Limits.Waiting {
+		c.respond(req.ID, nil, invalid(fmt.Sprintf("invalid %s params: more than %d bytes", m.name, c.server.Limits.Waiting)))
+		return
+	}
 	c.run(&call{conn: c, id: req.ID, method: m, params: jsontext.Value(req.Params), ctx: c.ctx, trace: trace.Of(req.TraceParent)})
 }
 

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/session"
 )
@@ -34,6 +35,7 @@ type Options struct {
 	Origins []string          // browsers from here may connect
 	Metrics *metrics.Registry // nil counts for nobody
 	Logger  *slog.Logger      // nil discards
+	Inbound *membudget.Budget // memory of messages that arrive; nil is access.NewInbound
 	Limits  Limits
 }
 
@@ -82,6 +84,7 @@ func New(o Options) *Server {
 	if o.Healthy == nil {
 		o.Healthy = func(context.Context) error { return nil }
 	}
+	o.Inbound = cmp.Or(o.Inbound, access.NewInbound())
 	s := &Server{Options: o, began: time.Now(), methods: table(), meters: newMeters(cmp.Or(o.Metrics, &metrics.Registry{})), waiters: make(chan chan struct{})}
 	s.hub = newHub(s)
 	s.ctx, s.stop = context.WithCancel(context.Background())
