@@ -48,6 +48,7 @@ type Run struct {
 	Told       Told              `json:"told,omitzero" doc:"What the agent said of itself."`
 	PeakMemory int64             `json:"peakMemory,omitzero"`
 	Notes      map[string]string `json:"notes,omitempty" doc:"What became of the work, such as the address of a pull request."`
+	Delivery   *Delivery         `json:"delivery,omitempty" doc:"What became of its commits."`
 	Created    time.Time         `json:"created"`
 	Started    time.Time         `json:"started,omitzero"`
 	Ended      time.Time         `json:"ended,omitzero"`

@@ -41,7 +41,7 @@ func relayScript() scripted.Script {
 	const search = `hits=$( { env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'; git config --list; ` +
 		`grep -rash . /workspace /tmp /etc /run /var/tmp 2>/dev/null; } | grep -acE 'ghp_canar[y]|Z2hwX2Nhbm[F]yeT'); test \"$hits\" = 0 && echo CLEAN || echo \"hits: $hits\"`
 	const commit = `cat /proc/sys/kernel/random/uuid > work-$(cat /proc/sys/kernel/random/uuid) && git add -A && ` +
-		`git -c user.name=agent -c user.email=agent@example.com commit -qm 'Do the work' && git push origin HEAD 2>&1 || true; git log --oneline`
+		`git commit -qm 'Do the work' && git push origin HEAD 2>&1 || true; git log --oneline`
 	return scripted.Script{
 		scripted.Use("exec", `{"command":"`+search+`"}`),
 		{When: "CLEAN", Calls: []scripted.Call{{Name: "exec", Arguments: `{"command":"` + commit + `"}`}}},

@@ -50,7 +50,7 @@ func (s *service) sh(script string) string {
 	return s.docker(s.t.Context(), "exec", s.name, "sh", "-c", script)
 }
 
-const serviceCommit = `cd /workspace/current && git add -A && git -c user.name=agent -c user.email=agent@example.com commit -qm `
+const serviceCommit = `cd /workspace/current && git add -A && git commit -qm `
 
 // TestRelayFromAContainer: an agent works in a container that Atoll did not make.
 // The branch is put there and the commits are taken out, without a credential;

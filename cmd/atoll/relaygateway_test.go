@@ -87,7 +87,7 @@ func newClawService(t *testing.T, d *relayDemo) *clawService {
 	c := &clawService{service: newService(t), asked: make(chan string, 10)}
 	c.work = func(p *protocol.AgentParams) {
 		c.sh("cd /workspace/wt/gw && git branch --show-current && echo " + p.IdempotencyKey + " > " + p.IdempotencyKey +
-			" && git add -A && git -c user.name=agent -c user.email=agent@example.com commit -qm " + p.IdempotencyKey)
+			" && git add -A && git commit -qm " + p.IdempotencyKey)
 	}
 	d.edit(func(config map[string]any) {
 		config["relay"].(map[string]any)["container"] = c.name

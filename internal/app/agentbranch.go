@@ -165,17 +165,9 @@ func (w *Worker) branchName() string {
 	return w.branch.key.Branch()
 }
 
-// Delivery is what became of an agent's commits.
-type Delivery struct {
-	Branch string
-	Step   relay.Step // "" if nothing could be taken
-	Pull   string     // the pull request's address; "" if there is none
-	Note   string     // all of it in words
-}
-
 // Deliver takes the agent's commits out of its sandbox and sends them, if it was
 // to work on a branch; nil if not. Those of an agent that failed are kept.
-func (w *Worker) Deliver(ctx context.Context, out *agent.Outcome, failure error) (*Delivery, error) {
+func (w *Worker) Deliver(ctx context.Context, out *agent.Outcome, failure error) (*run.Delivery, error) {
 	b := w.branch
 	if b == nil {
 		return nil, nil
@@ -192,12 +184,15 @@ func (w *Worker) Deliver(ctx context.Context, out *agent.Outcome, failure error)
 		return nil, err
 	}
 	record, note, err := w.app.deliverAgent(ctx, b.work, func(context.Context) (relay.Site, error) { return w.Box.session.relaySite(relayAfter), nil })
-	d := &Delivery{Branch: b.key.Branch(), Note: note}
-	if record != nil {
-		d.Step, d.Pull = record.Step, record.PullURL
+	if record != nil && record.Unsaved != "" {
+		note += "; not taken, and still in the sandbox: " + record.Unsaved
 	}
+	d := deliveryOf(&b.work.Work, record, note)
 	if err != nil {
 		d.Note = "not sent: " + err.Error()
+		if record == nil {
+			d.State = ""
+		}
 	}
 	b.note = d.Note
 	b.held.Release()

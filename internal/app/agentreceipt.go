@@ -29,7 +29,7 @@ func (w *Worker) Place() *session.Place {
 }
 
 // Report is what there is to tell of the agent's work beside its answer.
-func (w *Worker) Report(out *agent.Outcome, spent usage.Charge, d *Delivery, undelivered error) *session.Report {
+func (w *Worker) Report(out *agent.Outcome, spent usage.Charge, d *run.Delivery, undelivered error) *session.Report {
 	place := w.Place()
 	return &session.Report{
 		Run: w.Run, Sandbox: place.Sandbox, Backend: place.Backend, Image: place.Image, Model: place.Model, Turns: out.Turns, Calls: out.Calls,
@@ -39,14 +39,14 @@ func (w *Worker) Report(out *agent.Outcome, spent usage.Charge, d *Delivery, und
 }
 
 // delivered is what became of commits, also if they could not be sent.
-func delivered(d *Delivery, err error) *session.Delivery {
+func delivered(d *run.Delivery, err error) *session.Delivery {
 	if d == nil && err == nil {
 		return nil
 	}
 	if d == nil {
-		d = &Delivery{}
+		d = &run.Delivery{}
 	}
-	t := &session.Delivery{Branch: d.Branch, State: string(d.Step), Pull: d.Pull, Note: d.Note, Hint: advice.Of(err)}
+	t := &session.Delivery{Branch: d.Branch, State: d.State, Pull: d.Pull, Note: d.Note, Hint: advice.Of(err)}
 	if err != nil {
 		t.Error = err.Error()
 	}

@@ -88,7 +88,7 @@ func (s *relayStage) prepare(name string, key branch.Key) (*app.Session, *relay.
 	return box, w
 }
 
-const asAgent = "git -c user.name=agent -c user.email=agent@example.com "
+const asAgent = "git "
 
 // take takes what was committed, and sends it.
 func (s *relayStage) take(box *app.Session, w *relay.Work, run string) *relay.Record {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
@@ -35,7 +36,9 @@ func RelaySite(s *Session) relay.Site { return s.relaySite(relayBefore) }
 // Others may use it too.
 func (s *Session) relaySite(step time.Duration) relay.Site {
 	env := CommandEnv(s.Plan, s.Plan.Env.Passed)
-	return relay.Site{Place: relayPlace{s.Machine, env, step}, Root: s.Plan.Spec.Workdir, Link: "repo", Shared: true}
+	return relay.Site{
+		Place: relayPlace{s.Machine, env, step}, Root: s.Plan.Spec.Workdir, Link: "repo", Shared: true, Name: s.Plan.Agent.ID,
+	}
 }
 
 // relayPlace runs programs where a machine is.
@@ -125,8 +128,21 @@ func dollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e
 
 // RelayNote says in one line what became of commits.
 func RelayNote(r *relay.Record) string {
+	notes := []string{branchNote(r)}
+	if r.Committed {
+		notes = append(notes, "its last commit is Atoll's, of what the agent did not commit")
+	}
+	for _, p := range r.Pieces {
+		notes = append(notes, fmt.Sprintf("not pushed: %s, see `atoll relay show %s --patch`", p.What, p.Run))
+	}
+	return strings.Join(notes, "; ")
+}
+
+func branchNote(r *relay.Record) string {
 	name := r.Work.Key.Branch()
 	switch {
+	case r.Piece != "" && r.Held && !r.Step.Over():
+		return "kept and not pushed: " + r.Piece + "; `atoll relay push " + r.Run + "` pushes it to " + name
 	case r.Held && !r.Step.Over():
 		return "the run failed: its commits are kept and not pushed; `atoll relay push " + r.Run + "` does"
 	case r.Step == relay.Nothing:

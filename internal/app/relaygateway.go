@@ -41,7 +41,10 @@ func (f relayFinisher) finishAtGateway(ctx context.Context, receipt *run.Receipt
 		return "", err
 	}
 	defer held.Release()
-	_, note, err := f.runs.app.takeContainer(ctx, c, aboutRun(receipt), receipt.Error != nil)
+	record, note, err := f.runs.app.takeContainer(ctx, c, aboutRun(receipt), receipt.Error != nil)
+	if err == nil {
+		receipt.Delivery = deliveryOf(&c.Work, record, note)
+	}
 	return note, err
 }
 

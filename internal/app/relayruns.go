@@ -138,12 +138,32 @@ func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, place r
 		return "", err
 	}
 	defer p.releaseBranch() // also of what failed: whoever goes on takes it again
-	_, note, err := f.runs.app.deliver(ctx, &delivery{
+	record, note, err := f.runs.app.deliver(ctx, &delivery{
 		site: func(ctx context.Context) (relay.Site, error) { return p.site(ctx, relayAfter) },
 		order: relay.Order{
 			Run: receipt.ID, Account: p.order.Account, Work: *work, Held: receipt.Error != nil,
 			About: aboutRun(receipt),
 		},
 	})
-	return note, err
+	if err != nil {
+		return note, err
+	}
+	if reason := unsaved(record, note); reason != "" {
+		if note, err = p.keepWork(reason); err != nil {
+			return "", err
+		}
+	}
+	receipt.Delivery = deliveryOf(work, record, note)
+	return note, nil
+}
+
+// unsaved is why the files of a run must be kept; "" if all of its work was taken.
+func unsaved(record *relay.Record, note string) string {
+	switch {
+	case record == nil:
+		return note
+	case record.Unsaved != "":
+		return note + "; not taken: " + record.Unsaved
+	}
+	return ""
 }

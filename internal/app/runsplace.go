@@ -295,6 +295,9 @@ func (p *RunPlace) Remove(ctx context.Context) error {
 	if err != nil {
 		return p.removeUnplanned(ctx, err)
 	}
+	if p.isKept() {
+		return p.removeKept(ctx, planned)
+	}
 	return p.removeAll(ctx, planned)
 }
 
@@ -320,7 +323,7 @@ func (p *RunPlace) removeAll(ctx context.Context, planned *plan.Plan) error {
 func (p *RunPlace) removeUnplanned(ctx context.Context, reason error) error {
 	a := p.runs.app
 	entries, err := a.registry.List(ctx, 0)
-	if err != nil {
+	if err != nil || p.isKept() {
 		return errors.Join(reason, err)
 	}
 	for _, e := range entries {

@@ -138,7 +138,7 @@ func plainGit(depth int) relayRound {
 func sinceMS(start time.Time) float64 { return microseconds(time.Since(start)) / milliseconds }
 
 // changeScript is a run: three changed files.
-const changeScript = `for i in 1 2 3; do echo changed >> dir-$i/file-$i; done && git add -A && git -c user.name=agent -c user.email=agent@example.com commit -qm work`
+const changeScript = `for i in 1 2 3; do echo changed >> dir-$i/file-$i; done && git add -A && git commit -qm work`
 
 // throughRelay is the same through the relay, without its judgement.
 func throughRelay(depth int) relayRound {

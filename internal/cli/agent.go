@@ -197,13 +197,13 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 	out, failure := worker.Agent.Run(ctx, task.message)
 	after := context.WithoutCancel(ctx)
 	spent, err := worker.Spent(after)
-	delivery, undelivered := worker.Deliver(after, out, failure)
+	delivery, unsent := worker.Deliver(after, out, failure)
 	err = firstOf(err, worker.Keep(after, out, failure))
 	end := &agentEnd{
 		session: worker.Session, text: out.Text, model: out.Model, usage: out.Usage, failure: failure, spent: spent,
-		report: worker.Report(out, spent, delivery, undelivered),
+		report: worker.Report(out, spent, delivery, unsent),
 	}
-	return firstOf(firstOf(firstOf(view.end(end), err), undelivered), ctx.Err())
+	return firstOf(view.end(end), err, unsent, ctx.Err(), undelivered(delivery))
 }
 
 // check refuses flags that make no sense, before anything is made.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
+	"github.com/atoll-run/atoll/internal/run"
 )
 
 // atollMeta is what we tell beyond the common form.
@@ -34,6 +35,13 @@ type relayMeta struct {
 	Note   string `json:"note"`
 }
 
+func relayMetaOf(d *run.Delivery) *relayMeta {
+	if d == nil || d.Branch == "" {
+		return nil
+	}
+	return &relayMeta{d.Branch, d.State, d.Pull, d.Note}
+}
+
 // value is the meta as part of an envelope.
 func (m atollMeta) value() jsontext.Value {
 	text, err := json.Marshal(&m)
@@ -49,9 +57,7 @@ func (e *agentEnd) envelope() *envelope.Envelope {
 	extra := atollMeta{
 		Run: r.Run, Sandbox: r.Sandbox, Backend: r.Backend, Image: r.Image, Turns: r.Turns, Calls: r.Calls, MicroUSD: e.spent.MicroUSD, Unpriced: e.spent.Unpriced,
 	}
-	if sent := r.Delivery; sent != nil && sent.Branch != "" {
-		extra.Relay = &relayMeta{sent.Branch, sent.State, sent.Pull, sent.Note}
-	}
+	extra.Relay = relayMetaOf((*run.Delivery)(r.Delivery))
 	name := cmp.Or(e.model, r.Model)
 	provider, _, _ := strings.Cut(name, "/")
 	result := emptyEnvelope(extra)

@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/session"
 	money "github.com/atoll-run/atoll/internal/usage"
 )
@@ -110,7 +111,7 @@ func (w *remoteAgent) end(ctx context.Context, t *api.Task) error {
 	if sent := end.report.Delivery; sent != nil && sent.Error != "" {
 		err = firstOf(err, advice.With(errors.New(sent.Error), sent.Hint))
 	}
-	return firstOf(err, ctx.Err())
+	return firstOf(err, ctx.Err(), undelivered((*run.Delivery)(end.report.Delivery)))
 }
 
 // failureOf is why the agent has no answer, in the words of one of this process.

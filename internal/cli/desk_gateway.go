@@ -146,7 +146,7 @@ func receiptOf(r *api.Run) *run.Receipt {
 		ID: r.ID, Variant: r.GraphID, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Image: r.Image, Step: run.Step(r.Step), Text: r.Text,
 		Error: (*run.Failure)(r.Error), Bill: run.Bill(r.Bill),
 		Told:       run.Told{Session: r.Told.Session, Provider: r.Told.Provider, Model: r.Told.Model, Usage: envelope.Usage(r.Told.Usage)},
-		PeakMemory: r.PeakMemory, Notes: r.Notes, Created: r.Created, Started: r.Started, Ended: r.Ended, Warnings: r.Warnings,
+		PeakMemory: r.PeakMemory, Notes: r.Notes, Delivery: (*run.Delivery)(r.Delivery), Created: r.Created, Started: r.Started, Ended: r.Ended, Warnings: r.Warnings,
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -92,12 +93,7 @@ func (e *env) runWithModels(ctx context.Context, a *app.App, s *app.Session, o *
 }
 
 // firstOf is what ended a command, or else what went wrong after it.
-func firstOf(err, after error) error {
-	if err != nil {
-		return err
-	}
-	return after
-}
+func firstOf(errs ...error) error { return cmp.Or(errs...) }
 
 func (o *runOptions) terms(s *app.Session) (*grant.Terms, error) {
 	models := o.models

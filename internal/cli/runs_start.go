@@ -36,8 +36,8 @@ Agents are sandbox:agent (Atoll's own), sandbox:openclaw and those of
 runs.variants in the configuration. Asking again with the same --run-id gives what
 became of the first.
 
-Exit codes: 0 the agent answered, 1 it failed, 2 usage or configuration, 3 denied,
-4 no sandbox, 124 timeout, 137 out of memory.`,
+Exit codes: 0 the agent answered, 1 it failed or its work could not be delivered,
+2 usage or configuration, 3 denied, 4 no sandbox, 124 timeout, 137 out of memory.`,
 		Example: `  atoll runs start -m "write a haiku about atolls to haiku.txt, and read it out"
   atoll runs start --variant sandbox:openclaw --model litellm/gemini-2.5-flash --message-file task.md
   atoll runs start -m "fix the build" --work-item task.0022

@@ -129,10 +129,22 @@ func billText(b *run.Bill) string {
 	return text
 }
 
+// undelivered is the error of work that did not reach its branch; nil if it did,
+// or if there was none.
+func undelivered(d *run.Delivery) error {
+	switch {
+	case d.Denied():
+		return withCode(exitDenied, fmt.Errorf("nothing was delivered to %s: %s", d.Branch, d.Note))
+	case d.Undelivered():
+		return withCode(exitFailure, fmt.Errorf("nothing was delivered to %s: %s", d.Branch, d.Note))
+	}
+	return nil
+}
+
 // endOf is the exit code of a run.
 func endOf(r *run.Receipt) error {
 	if r.Error == nil {
-		return nil
+		return undelivered(r.Delivery)
 	}
 	code := exitFailure
 	switch r.Error.Code {
@@ -156,10 +168,11 @@ type runMeta struct {
 	Bill     run.Bill          `json:"bill"`
 	Warnings []string          `json:"warnings,omitempty"`
 	Notes    map[string]string `json:"notes,omitempty"` // by finisher
+	Relay    *relayMeta        `json:"relay,omitempty"` // of runs on a branch
 }
 
 func (e *env) printRunEnvelope(r *run.Receipt) error {
-	extra, err := json.Marshal(&runMeta{r.ID, r.Variant, r.Sandbox, r.Image, r.Step, r.Bill, r.Warnings, r.Notes})
+	extra, err := json.Marshal(&runMeta{r.ID, r.Variant, r.Sandbox, r.Image, r.Step, r.Bill, r.Warnings, r.Notes, relayMetaOf(r.Delivery)})
 	if err != nil {
 		return err
 	}

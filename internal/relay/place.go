@@ -36,6 +36,8 @@ type Site struct {
 	Link  string // the name below Root that leads to the work: repo, or current
 	// Shared says that others may prepare work in the same place.
 	Shared bool
+	// Name is who commits there: the agent; "" is agent.
+	Name string
 }
 
 // Worktree is where the work on a branch is done.

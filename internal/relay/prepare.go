@@ -19,10 +19,19 @@ type Work struct {
 	Seen  string     `json:"seen"` // the branch on the remote, "" if it is not there
 	Dir   string     `json:"dir"`  // inside
 	Notes []string   `json:"notes,omitempty"`
+	// Before are commits and stashes that the place had already.
+	Before []string `json:"before,omitempty"`
+	// Start is where the work began, if it is neither Base nor Seen.
+	Start string `json:"start,omitempty"`
 }
 
 // Tip is what the work starts from.
-func (w *Work) Tip() string { return Heads{w.Base, w.Seen}.Tip() }
+func (w *Work) Tip() string {
+	if w.Start != "" {
+		return w.Start
+	}
+	return Heads{w.Base, w.Seen}.Tip()
+}
 
 // Prepare puts the project into a place and a branch's worktree in front of the
 // agent, without any credential. Doing it again changes nothing. The caller
@@ -43,8 +52,10 @@ func (r *Relay) Prepare(ctx context.Context, p *Project, s Site, key branch.Key)
 	w := &Work{Key: key, Base: heads.Base, Seen: heads.Branch, Dir: s.Worktree(key)}
 	for _, step := range []func() error{
 		func() error { return s.try(ctx, []string{"git", "init", "--quiet", "--bare", s.repo()}) },
+		func() error { return s.try(ctx, s.identify(p.Identity.Email)...) },
 		func() error { return bring(ctx, &delivery{mirror, s, p.History}, heads.Tip()) },
 		func() error { return r.checkout(ctx, s, w) },
+		func() (err error) { w.Before, err = s.existing(ctx); return err },
 		func() error { return s.try(ctx, []string{"ln", "-sfn", w.Dir, s.link()}) },
 	} {
 		if err := step(); err != nil {

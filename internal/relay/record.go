@@ -44,11 +44,27 @@ type Record struct {
 	Report   *content.Report `json:"report,omitempty"`
 	Approved string          `json:"approved,omitempty"` // by whom
 	Held     bool            `json:"held,omitzero"`      // the agent failed: a person decides whether it is pushed
-	Patch    *Patch          `json:"patch,omitempty"`    // nil if they are blocked
-	PullURL  string          `json:"pullUrl,omitempty"`
-	Trouble  string          `json:"trouble,omitempty"` // why the last attempt ended
-	About    About           `json:"about"`
-	Changed  time.Time       `json:"changed"`
+	// Committed says that the last commit is Atoll's, of what the agent did not
+	// commit.
+	Committed bool `json:"committed,omitzero"`
+	// Piece is what this is of another run's work that is not on its branch, for
+	// example stashed changes; Pieces are the records of these.
+	Piece  string  `json:"piece,omitempty"`
+	Pieces []Piece `json:"pieces,omitempty"`
+	// Unsaved is why there may be work that no record has; "" if there is none.
+	Unsaved string    `json:"unsaved,omitempty"`
+	Patch   *Patch    `json:"patch,omitempty"` // nil if they are blocked
+	PullURL string    `json:"pullUrl,omitempty"`
+	Trouble string    `json:"trouble,omitempty"` // why the last attempt ended
+	About   About     `json:"about"`
+	Changed time.Time `json:"changed"`
+}
+
+// Piece is work of a run that is not on its branch: what it is, and the record
+// that has it.
+type Piece struct {
+	What string `json:"what"`
+	Run  string `json:"run"`
 }
 
 // Open reports whether something is left to do that needs no person.

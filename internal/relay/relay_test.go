@@ -79,7 +79,7 @@ func (p *place) work(t *testing.T, message string, files map[string]string) {
 		}
 	}
 	p.git(t, dir, "add", "-A")
-	p.git(t, dir, "-c", "user.name=Agent", "-c", "user.email=agent@example.com", "commit", "-qm", message)
+	p.git(t, dir, "commit", "-qm", message)
 }
 
 func (p *place) git(t *testing.T, dir string, args ...string) string {

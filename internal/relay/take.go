@@ -24,15 +24,27 @@ type Order struct {
 	Held    bool // keep them until a person has them sent
 }
 
-// Take brings the commits of a run out of its place and judges them. Afterwards
-// the place is not needed any more: what there was is in the quarantine. Taking
-// the same run again returns what is known of it.
+// Take brings the commits of a run out of its place and judges them, and commits
+// before what the agent did not. Afterwards the place is not needed any more,
+// unless Record.Unsaved says why: what there was is in quarantines. Taking the
+// same run again returns what is known of it.
 func (r *Relay) Take(ctx context.Context, p *Project, s Site, o *Order) (*Record, error) {
 	if known, err := r.Load(o.Run); !errors.Is(err, os.ErrNotExist) {
 		return known, err
 	}
+	if _, err := r.runDir(o.Run); err != nil {
+		return nil, err
+	}
 	record := &Record{Run: o.Run, Account: o.Account, Project: p.id(), Work: o.Work, About: o.About, Held: o.Held}
-	dir, err := r.runDir(o.Run)
+	if err := r.takePieces(ctx, p, s, record); err != nil {
+		return nil, err
+	}
+	return r.takeRef(ctx, p, s, record, o.Work.Key.Ref())
+}
+
+// takeRef fills a quarantine with what a ref of the place has, and judges it.
+func (r *Relay) takeRef(ctx context.Context, p *Project, s Site, record *Record, ref string) (*Record, error) {
+	dir, err := r.runDir(record.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +54,7 @@ func (r *Relay) Take(ctx context.Context, p *Project, s Site, o *Order) (*Record
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := r.extract(ctx, p, s, record); err != nil {
+	if err := r.extract(ctx, p, s, record, ref); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := r.save(record); err != nil {
@@ -52,7 +64,7 @@ func (r *Relay) Take(ctx context.Context, p *Project, s Site, o *Order) (*Record
 }
 
 // extract fills the quarantine, if there is anything to fill it with.
-func (r *Relay) extract(ctx context.Context, p *Project, s Site, record *Record) error {
+func (r *Relay) extract(ctx context.Context, p *Project, s Site, record *Record, ref string) error {
 	mirror, err := r.mirror(ctx, p)
 	if err != nil {
 		return err
@@ -62,7 +74,6 @@ func (r *Relay) extract(ctx context.Context, p *Project, s Site, record *Record)
 		return err
 	}
 	w := &record.Work
-	ref := w.Key.Ref()
 	head, err := s.ask(ctx, s.inRepo("rev-parse", "--verify", "--quiet", ref+"^{commit}"))
 	if err != nil {
 		return gone(w, err)
@@ -75,24 +86,27 @@ func (r *Relay) extract(ctx context.Context, p *Project, s Site, record *Record)
 	if err != nil {
 		return err
 	}
-	record.Taken, err = stream(ctx, p, s, repo, w)
+	record.Taken, err = stream(ctx, p, s, repo, span{ref, w.Tip()})
 	record.Step = Taken
 	return err
 }
 
+// span is the commits that a ref has and its beginning has not.
+type span struct{ ref, from string }
+
 // stream lets git inside write a bundle and git outside read it, at once.
-func stream(ctx context.Context, p *Project, s Site, repo *git.Repo, w *Work) (string, error) {
+func stream(ctx context.Context, p *Project, s Site, repo *git.Repo, of span) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out, in := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		argv := s.inRepo("-c", "core.hooksPath=/dev/null", "bundle", "create", "--quiet", "--version=2", "-", w.Key.Ref(), "^"+w.Tip())
+		argv := s.inRepo("-c", "core.hooksPath=/dev/null", "bundle", "create", "--quiet", "--version=2", "-", of.ref, "^"+of.from)
 		err := s.Place.Exec(ctx, &Command{Argv: argv, Dir: "/", Stdout: in})
 		_ = in.CloseWithError(err) // never fails
 		done <- err
 	}()
-	head, err := quarantine.Import(ctx, repo, w.Tip(), out, p.maxBytes())
+	head, err := quarantine.Import(ctx, repo, of.from, out, p.maxBytes())
 	_ = out.CloseWithError(io.ErrClosedPipe) // never fails
 	if err != nil {
 		cancel()

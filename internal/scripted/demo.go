@@ -17,7 +17,7 @@ func Demo() Script {
 		}},
 		{Text: "And now?", Calls: []Call{{Name: "exec", Arguments: `{"command":"cd ` + dir + ` && sh test.sh"}`}}},
 		{When: "PASS", Text: "It passes. I commit it.", Calls: []Call{{Name: "exec", Arguments: `{"command":"cd ` + dir +
-			` && (git rev-parse --git-dir >/dev/null 2>&1 || git init -q .) && git add . && git -c user.name=agent -c user.email=agent@atoll.invalid commit -q --allow-empty -m 'Add two numbers' && git log --oneline"}`}}},
+			` && (git rev-parse --git-dir >/dev/null 2>&1 || { git init -q . && git config user.name agent && git config user.email agent@atoll.invalid; }) && git add . && git commit -q --allow-empty -m 'Add two numbers' && git log --oneline"}`}}},
 		{When: "Add two numbers", Text: "Done: the program adds, its test passes, and the commit is in " + dir + "/."},
 	}
 }

@@ -1,0 +1,68 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/relay"
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+// KeptDir holds the workspaces of runs whose work could not be taken out as
+// commits, below the state directory. They stay until a person removes them.
+const KeptDir = "kept"
+
+// keepFile marks the directory of a run whose workspace is to be kept.
+const keepFile = "keep"
+
+func (a *App) keptDir(id string) string { return filepath.Join(a.Paths.AtollState, KeptDir, id) }
+
+// keepWork has Remove keep the workspace, also by a later process.
+func (p *RunPlace) keepWork(reason string) (note string, err error) {
+	a := p.runs.app
+	err = os.WriteFile(filepath.Join(a.runDir(p.order.Run), keepFile), []byte(reason+"\n"), 0o600)
+	return fmt.Sprintf("%s; the files are kept in %s (do not run git in it)", reason, a.keptDir(p.order.Run)), err
+}
+
+func (p *RunPlace) isKept() bool {
+	_, err := os.Stat(filepath.Join(p.runs.app.runDir(p.order.Run), keepFile))
+	return err == nil
+}
+
+// removeKept removes the sandbox and moves the workspace to where it is kept.
+func (p *RunPlace) removeKept(ctx context.Context, planned *plan.Plan) error {
+	a := p.runs.app
+	if err := a.Manager.Discard(ctx, planned.Spec.Name); err != nil {
+		return err
+	}
+	to := a.keptDir(p.order.Run)
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	if err := os.Rename(planned.Layout.SandboxDir, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("keep the workspace: %w", err)
+	}
+	return os.RemoveAll(a.runDir(p.order.Run))
+}
+
+// deliveryOf is what became of commits, for a receipt. Without a record they were
+// refused.
+func deliveryOf(work *relay.Work, r *relay.Record, note string) *run.Delivery {
+	d := &run.Delivery{Branch: work.Key.Branch(), State: run.Refused, Note: note}
+	if r == nil {
+		return d
+	}
+	d.State, d.Pull = string(r.Step), r.PullURL
+	switch {
+	case r.Held && !r.Step.Over():
+		d.State = "held"
+	case r.Step == relay.Nothing && len(r.Pieces) > 0, r.Step == relay.Nothing && r.Unsaved != "":
+		d.State = run.Kept
+	}
+	return d
+}

@@ -1,0 +1,63 @@
+# collect.sh runs in the sandbox, as the agent's user, when the agent has ended. It
+# makes a commit of what was not committed, moves the branch to where the agent
+# ended if that only adds to it, and prints a line "kind commit name" for all work
+# that is not on the branch.
+dir=$1 repo=$2 ref=$3 tip=$4 run=$5
+GIT_AUTHOR_NAME=Atoll GIT_AUTHOR_EMAIL=atoll@localhost GIT_COMMITTER_NAME=Atoll GIT_COMMITTER_EMAIL=atoll@localhost
+export GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL
+g() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.quotePath=false -C "$@" </dev/null 2>/dev/null; }
+has() { g "$repo" merge-base --is-ancestor "$1" "$2"; }
+new() { ! has "$1" "$tip" && { [ -z "$own" ] || ! has "$1" "$own"; }; }
+found() { g "$repo" update-ref "refs/atoll/left/$2" "$2" && printf '%s %s %s\n' "$1" "$2" "$3"; }
+# record makes a commit of a tree; its history is what the work began at.
+record() {
+	parent=$2
+	has "$tip" "$parent" || parent=$tip
+	g "$repo" commit-tree "$1" -p "$parent" -m "$3"
+}
+
+head='' loose='' at=''
+own=$(g "$repo" rev-parse -q --verify "$ref^{commit}")
+if g "$dir" rev-parse --git-dir >/dev/null; then
+	head=$(g "$dir" rev-parse -q --verify 'HEAD^{commit}')
+	at=$(g "$dir" symbolic-ref -q HEAD)
+	if [ -n "$(g "$dir" status --porcelain --ignore-submodules=none | head -c 1)" ]; then
+		g "$dir" add -A --ignore-errors || echo unsaved
+		g "$dir" diff --cached --raw --no-renames --ignore-submodules=none | while read -r _ mode _ _ _ path; do
+			[ "$mode" != 160000 ] || g "$dir" reset -q -- "$path"
+		done
+		! g "$dir" status --porcelain --ignore-submodules=none | grep -q '^.[^ ]' || echo unsaved
+		tree=$(g "$dir" write-tree) || echo unsaved
+		[ -z "$tree" ] || [ "$tree" = "$(g "$dir" rev-parse -q --verify 'HEAD^{tree}')" ] ||
+			loose=$(record "$tree" "${head:-$tip}" "uncommitted changes of run $run") || echo unsaved
+	fi
+elif [ -e "$dir" ]; then
+	echo unsaved
+fi
+
+# Commits on a detached HEAD, or on another branch that the agent ended on.
+if [ -n "$head" ] && [ "$head" != "$own" ] && new "$head" && has "$tip" "$head" && { [ -z "$own" ] || has "$own" "$head"; }; then
+	g "$repo" update-ref "$ref" "$head" && own=$head && echo "moved $head ${at:-HEAD}"
+fi
+if [ -n "$loose" ] && { [ -z "$own" ] || [ "$own" = "$tip" ]; }; then
+	g "$repo" update-ref "$ref" "$loose" && own=$loose && echo "committed $loose -"
+elif [ -n "$loose" ]; then
+	found uncommitted "$loose" -
+fi
+if [ -n "$head" ] && [ -z "$at" ] && new "$head"; then
+	found detached "$head" HEAD
+fi
+g "$repo" for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags | while read -r id name; do
+	case $name in "$ref" | refs/heads/sandbox/*) continue ;; esac
+	id=$(g "$repo" rev-parse -q --verify "$id^{commit}") && new "$id" && found branch "$id" "$name"
+done
+g "$repo" log -g --format=%H refs/stash -- | while read -r id; do
+	GIT_INDEX_FILE=$repo/atoll-stash.index
+	export GIT_INDEX_FILE
+	g "$repo" read-tree "$id" || continue
+	if g "$repo" rev-parse -q --verify "$id^3" >/dev/null; then
+		g "$repo" ls-tree -r "$id^3" | git -C "$repo" update-index --add --index-info
+	fi
+	made=$(record "$(g "$repo" write-tree)" "$(g "$repo" rev-parse "$id^1")" "stashed changes of run $run") && found stash "$made" "$id"
+done
+exit 0
