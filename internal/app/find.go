@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/plan"
@@ -34,6 +36,15 @@ func (a *App) Find(ctx context.Context, nameOrSession string) (Who, error) {
 			"name its session with --session, or remove it with atoll sandbox prune")
 	}
 	return who, nil
+}
+
+// Entries returns every sandbox of the registry, the last used first.
+func (a *App) Entries(ctx context.Context) ([]*sandbox.Entry, error) { return a.registry.List(ctx, 0) }
+
+// HasState reports whether there is a state directory: opening one would make it.
+func (s *Settings) HasState() bool {
+	_, err := os.Stat(filepath.Join(s.Paths.AtollState, databaseFile))
+	return err == nil
 }
 
 // Attach enters the sandboxes of a session that run, as they are. It makes and

@@ -65,6 +65,9 @@ var verbs = map[string][]verb{
 func Main(ctx context.Context, args []string, t *Terminal) int {
 	e := newEnv(t)
 	root := newRootCommand(e, chosen(args))
+	if isCompletion(args) {
+		addCompletion(e, root)
+	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	e.close()

@@ -96,6 +96,9 @@ func (e *env) sessionNamed(ctx context.Context, o whoFlags, name string) (*app.S
 	}
 	who := o.who()
 	if name != "" {
+		if name, err = pickName(ctx, a, name); err != nil {
+			return nil, err
+		}
 		found, err := a.Find(ctx, name)
 		if err != nil {
 			return nil, err

@@ -54,8 +54,12 @@ func runFork(ctx context.Context, e *env, o forkOptions, args []string) error {
 	if len(args) > 1 {
 		session = args[1]
 	}
-	done := e.progress("forking " + args[0])
-	forked, err := a.Fork(ctx, args[0], session, o.stop)
+	from, err := pickSandbox(ctx, a, args[0])
+	if err != nil {
+		return err
+	}
+	done := e.progress("forking " + from)
+	forked, err := a.Fork(ctx, from, session, o.stop)
 	done()
 	if err != nil {
 		return err

@@ -263,7 +263,12 @@ func runImagesRm(ctx context.Context, e *env, refs []string, asJSON bool) error 
 	var removed []rootfs.Removed
 	var failed []error
 	for _, ref := range refs {
-		r, err := store.Remove(ctx, ref)
+		full, err := pickImage(ctx, store, ref)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		r, err := store.Remove(ctx, full)
 		if err != nil {
 			failed = append(failed, err)
 			continue

@@ -60,7 +60,7 @@ func runLogs(ctx context.Context, e *env, o logsOptions, id string) error {
 	if o.asJSON {
 		return e.captureLogs(ctx, m, p.ID, o.follow)
 	}
-	return (&logPrinter{env: e, stdout: e.Out, stderr: e.Err}).print(ctx, m, p.ID, o.follow)
+	return (&logPrinter{env: e, stdout: e.Out, stderr: e.Err}).run(ctx, m, p.ID, o.follow)
 }
 
 // findProcess finds the one process whose id begins so.
@@ -82,15 +82,22 @@ func findProcess(ctx context.Context, handles []*sandbox.Handle, id string) (*ma
 	case len(found) == 0:
 		return nil, nil, advice.With(fmt.Errorf("process %q: %w", id, machine.ErrNoProcess), "`atoll sandbox ps` shows what there is")
 	case len(found) > 1:
-		return nil, nil, fmt.Errorf("process %q: %d processes begin so", id, len(found))
+		return nil, nil, ambiguous("process", id, processIDs(found))
 	}
 	return at, &found[0], nil
+}
+
+func processIDs(list []machine.Process) (ids []string) {
+	for i := range list {
+		ids = append(ids, list[i].ID)
+	}
+	return ids
 }
 
 // captureLogs prints both outputs as one JSON object.
 func (e *env) captureLogs(ctx context.Context, m *machine.Machine, id string, follow bool) error {
 	var stdout, stderr bytes.Buffer
-	if err := (&logPrinter{env: e, stdout: &stdout, stderr: &stderr}).print(ctx, m, id, follow); err != nil {
+	if err := (&logPrinter{env: e, stdout: &stdout, stderr: &stderr}).run(ctx, m, id, follow); err != nil {
 		return err
 	}
 	return e.printJSON(map[string]any{"id": id, "stdout": bytesText(stdout.Bytes()), "stderr": bytesText(stderr.Bytes())})
@@ -102,8 +109,8 @@ type logPrinter struct {
 	stdout, stderr io.Writer
 }
 
-// print prints what there is and, if asked to, what is still to come.
-func (p *logPrinter) print(ctx context.Context, m *machine.Machine, id string, follow bool) error {
+// run prints what there is and, if asked to, what is still to come.
+func (p *logPrinter) run(ctx context.Context, m *machine.Machine, id string, follow bool) error {
 	var from machine.LogRequest
 	for {
 		logs, err := m.Logs(ctx, id, from)

@@ -24,7 +24,8 @@ func newPsCommand(e *env) *cobra.Command {
 		Use:   "ps [NAME]",
 		Short: "Show the commands that run in a session's sandboxes",
 		Long: `Show the commands that run in a session's sandboxes, and those that were started
-in the background and have ended. NAME is a sandbox, as list shows it.
+in the background and have ended. NAME is a sandbox, as list shows
+it, or the beginning of its name.
 
 Nothing is made or started: a sandbox that does not run has no commands.`,
 		Args: atMostOne("sandbox"),
@@ -93,7 +94,11 @@ func (e *env) attach(ctx context.Context, who whoFlags, names []string) ([]*sand
 		return nil, err
 	}
 	if len(names) > 0 {
-		h, err := a.Manager.Attach(ctx, names[0])
+		name, err := pickSandbox(ctx, a, names[0])
+		if err != nil {
+			return nil, err
+		}
+		h, err := a.Manager.Attach(ctx, name)
 		if err != nil {
 			return nil, err
 		}

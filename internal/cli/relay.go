@@ -239,7 +239,11 @@ func (e *env) relayOf(relays *app.Relays, run string, asJSON bool) error {
 	return nil
 }
 
-func loadRelay(relays *app.Relays, run string) (*relay.Record, error) {
+func loadRelay(relays *app.Relays, word string) (*relay.Record, error) {
+	run, err := pickRelay(relays, word)
+	if err != nil {
+		return nil, err
+	}
 	r, err := relays.Load(run)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, advice.With(fmt.Errorf("the relay has no commits of run %q", run), "`atoll relay status` lists what it has")

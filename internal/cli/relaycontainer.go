@@ -56,7 +56,7 @@ func runRelayPrepare(cmd *cobra.Command, e *env, o *prepareOptions) error {
 	case key == "":
 		return usage(cmd, errors.New("no branch: name one with --branch or --work-item"))
 	case !path.IsAbs(o.workspace):
-		return usage(cmd, fmt.Errorf("--workspace %q is not absolute", o.workspace))
+		return usage(cmd, fmt.Errorf("--container-workspace %q is not absolute", o.workspace))
 	}
 	if err := run.CheckID(o.runID); err != nil {
 		return usage(cmd, err)
@@ -92,13 +92,17 @@ func newRelayTakeCommand(e *env) *cobra.Command {
 		Example: "  atoll relay take run-7\n  atoll relay take run-7 --failed",
 		Args:    exactlyOne("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withRelays(cmd, asJSON, func(a *app.App, _ *app.Relays) error {
-				record, note, err := a.TakeContainer(cmd.Context(), args[0], about, failed)
+			return e.withRelays(cmd, asJSON, func(a *app.App, relays *app.Relays) error {
+				id, err := pickRelay(relays, args[0])
+				if err != nil {
+					return err
+				}
+				record, note, err := a.TakeContainer(cmd.Context(), id, about, failed)
 				if record != nil && asJSON {
 					return firstOf(e.printJSON(record), err)
 				}
 				if err == nil {
-					fmt.Fprintf(e.Out, "%s: %s\n", printable(args[0]), printable(note))
+					fmt.Fprintf(e.Out, "%s: %s\n", printable(id), printable(note))
 				}
 				return err
 			})

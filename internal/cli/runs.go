@@ -24,8 +24,8 @@ While a gateway is running, it carries out what is asked for here.`,
 }
 
 type costOptions struct {
-	since, account string
-	asJSON         bool
+	since, account, run string
+	asJSON              bool
 }
 
 func newRunsCostCommand(e *env) *cobra.Command {
@@ -44,7 +44,7 @@ models without a price, whose money nobody knows.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter := money.Filter{Account: o.account}
 			if len(args) == 1 {
-				filter.Run = args[0]
+				o.run = args[0]
 			}
 			var err error
 			if len(args) == 0 || cmd.Flags().Changed("since") {
@@ -67,6 +67,9 @@ func runRunsCost(ctx context.Context, e *env, o costOptions, filter money.Filter
 		return e.configError(err, o.asJSON)
 	}
 	runs, err := desk.costs(ctx, filter)
+	if err == nil && o.run != "" {
+		runs, err = pickCosts(ctx, desk, o.run, runs)
+	}
 	if err != nil {
 		return err
 	}

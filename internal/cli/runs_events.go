@@ -43,7 +43,9 @@ func runRunsEvents(ctx context.Context, e *env, id string, o runsEventsOptions) 
 	if err != nil {
 		return e.configError(err, o.asJSON)
 	}
-	return noSuchRun(desk.events(ctx, id, o.after, o.follow, func(v *run.Event) error { return e.printEvent(v, o.asJSON) }))
+	return withRun(ctx, desk, id, func(id string) error {
+		return desk.events(ctx, id, o.after, o.follow, func(v *run.Event) error { return e.printEvent(v, o.asJSON) })
+	})
 }
 
 func (e *env) printEvent(v *run.Event, asJSON bool) error {

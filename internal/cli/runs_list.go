@@ -118,9 +118,13 @@ func runRunsShow(ctx context.Context, e *env, id string, asJSON bool) error {
 	if err != nil {
 		return e.configError(err, asJSON)
 	}
-	r, err := desk.show(ctx, id)
+	var r *run.Receipt
+	err = withRun(ctx, desk, id, func(id string) (err error) {
+		r, err = desk.show(ctx, id)
+		return err
+	})
 	if err != nil {
-		return noSuchRun(err)
+		return err
 	}
 	if asJSON {
 		return e.printJSON(r)

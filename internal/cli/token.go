@@ -192,10 +192,14 @@ func newTokenRevokeCommand(e *env) *cobra.Command {
 		Args:  exactlyOne("token id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withTokens(cmd.Context(), false, func(d *token.Desk) error {
-				if err := e.revoke(cmd.Context(), d, args[0]); err != nil {
+				id, err := pickToken(cmd.Context(), e.opened, args[0])
+				if err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(e.Out, "%s: revoked\n", printable(args[0]))
+				if err := e.revoke(cmd.Context(), d, id); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(e.Out, "%s: revoked\n", printable(id))
 				return err
 			})
 		},
@@ -225,7 +229,11 @@ func newTokenRotateCommand(e *env) *cobra.Command {
 		Args:  exactlyOne("token id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withTokens(cmd.Context(), o.asJSON, func(d *token.Desk) error {
-				text, made, err := d.Rotate(cmd.Context(), args[0], o.life, o.grace)
+				id, err := pickToken(cmd.Context(), e.opened, args[0])
+				if err != nil {
+					return err
+				}
+				text, made, err := d.Rotate(cmd.Context(), id, o.life, o.grace)
 				if err != nil {
 					return err
 				}

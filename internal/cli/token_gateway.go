@@ -155,14 +155,18 @@ func newTokenPairCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = a.GatewayDevices().Approve(cmd.Context(), args[0])
+			id, err := pickToken(cmd.Context(), a, args[0])
+			if err != nil {
+				return err
+			}
+			err = a.GatewayDevices().Approve(cmd.Context(), id)
 			if errors.Is(err, access.ErrUnknownDevice) {
 				return advice.With(err, "`atoll token list` names the devices that wait")
 			}
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(e.Out, "%s: paired\n", printable(args[0]))
+			_, err = fmt.Fprintf(e.Out, "%s: paired\n", printable(id))
 			return err
 		},
 	}

@@ -50,6 +50,14 @@ runs, as list shows it. The exit code is 1 if any promise is not kept.`,
 	return cmd
 }
 
+func verifyNamed(ctx context.Context, a *app.App, word string) ([]app.Verified, error) {
+	name, err := pickSandbox(ctx, a, word)
+	if err != nil {
+		return nil, err
+	}
+	return a.VerifyNamed(ctx, name)
+}
+
 func runVerify(ctx context.Context, e *env, o verifyOptions, args []string) error {
 	a, err := e.open(ctx)
 	if err != nil {
@@ -58,7 +66,7 @@ func runVerify(ctx context.Context, e *env, o verifyOptions, args []string) erro
 	done := e.progress("trying the walls")
 	var found []app.Verified
 	if len(args) > 0 {
-		found, err = a.VerifyNamed(ctx, args[0])
+		found, err = verifyNamed(ctx, a, args[0])
 	} else {
 		found, err = a.Verify(ctx, o.who())
 	}

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+// completePatience bounds the search for values: a shell waits for them.
+const completePatience = 2 * time.Second
+
+// values finds what can be written at a place; nil where nothing is known.
+type values func(ctx context.Context, e *env) []string
+
+// argumentValues are the values of the arguments of verbs.
+func argumentValues() map[string]values {
+	return map[string]values{
+		"sandbox ps": sandboxValues, "sandbox verify": sandboxValues, "sandbox fork": sandboxValues,
+		"runs show": runValues, "runs events": runValues, "runs cost": runValues,
+		"relay show": runValues, "relay status": runValues, "relay push": runValues, "relay take": runValues,
+		"token revoke": tokenValues, "token rotate": tokenValues, "token pair": tokenValues,
+		"images rm": imageValues, "images build": recipeValues, "tool call": toolValues, "bench": benchValues,
+		"volumes seed": fixedValues(app.PnpmStore), "volumes rm": fixedValues(app.PnpmStore),
+	}
+}
+
+// flagValues are the values of flags, which mean the same in every verb.
+func flagValues() map[string]values {
+	return map[string]values{
+		"agent": agentValues, "session": sessionValues, "model": modelValues, "image": imageValues, "run-id": runValues, "before": runValues,
+		"variant": variantValues, "tool": toolValues,
+		"access": fixedValues("none", "ro", "rw"), "scope": fixedValues("session", "agent", "shared"), "role": fixedValues("admin", "operator", "run", "read"),
+		"thinking": fixedValues("off", "minimal", "low", "medium", "high"), "backend": fixedValues("docker", "podman"),
+		"branch-mode": fixedValues("thread"), "mode": fixedValues("ephemeral", "gateway"), "network": fixedValues("none", "bridge"),
+	}
+}
+
+// isCompletion reports whether a shell asks for values.
+func isCompletion(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// addCompletion lets shells complete arguments and flags of cmd and those below it.
+func addCompletion(e *env, cmd *cobra.Command) {
+	path := strings.TrimPrefix(cmd.CommandPath(), "atoll ")
+	if find := argumentValues()[path]; find != nil {
+		cmd.ValidArgsFunction = complete(e, find)
+	}
+	flags := flagValues()
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if find := flags[f.Name]; find != nil && !f.Hidden {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete(e, find)) // fails only for a flag that is not there
+		}
+	})
+	for _, child := range cmd.Commands() {
+		addCompletion(e, child)
+	}
+}
+
+// complete gives a shell the values that begin with what is written. It says
+// nothing and never fails: what cannot be found is not offered.
+func complete(e *env, find values) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, written string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completePatience)
+		defer cancel()
+		var fitting []string
+		for _, v := range find(ctx, e) {
+			if strings.HasPrefix(v, written) && printable(v) == v && !strings.ContainsAny(v, " \t") {
+				fitting = append(fitting, v)
+			}
+		}
+		slices.Sort(fitting)
+		return slices.Compact(fitting), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func fixedValues(list ...string) values { return func(context.Context, *env) []string { return list } }
+
+// openQuietly opens the installation if there is one; nil if there is none, or it
+// cannot be opened.
+func (e *env) openQuietly(ctx context.Context) *app.App {
+	if e.opened != nil {
+		return e.opened
+	}
+	settings, err := e.load()
+	if err != nil || !settings.HasState() {
+		return nil
+	}
+	a, err := settings.Open(ctx, nil)
+	if err != nil {
+		return nil
+	}
+	e.opened = a
+	return a
+}
+
+func sandboxValues(ctx context.Context, e *env) (list []string) {
+	if a := e.openQuietly(ctx); a != nil {
+		entries, _ := a.Entries(ctx)
+		for _, entry := range entries {
+			list = append(list, entry.ContainerName)
+		}
+	}
+	return list
+}
+
+func sessionValues(ctx context.Context, e *env) (list []string) {
+	if a := e.openQuietly(ctx); a != nil {
+		entries, _ := a.Entries(ctx)
+		for _, entry := range entries {
+			list = append(list, entry.SessionKey)
+		}
+	}
+	return list
+}
+
+// completedRuns is how many runs a shell is offered.
+const completedRuns = 100
+
+func runValues(ctx context.Context, e *env) (list []string) {
+	if a := e.openQuietly(ctx); a != nil {
+		runs, _ := a.RunStore().List(ctx, run.Filter{Most: completedRuns})
+		for i := range runs {
+			list = append(list, runs[i].ID)
+		}
+	}
+	return list
+}
+
+func tokenValues(ctx context.Context, e *env) (list []string) {
+	if a := e.openQuietly(ctx); a != nil {
+		names, _ := tokenNames(ctx, a)
+		for _, n := range names {
+			list = append(list, n.name)
+		}
+	}
+	return list
+}

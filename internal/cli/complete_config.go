@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/atoll-run/atoll/internal/bench"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/tool"
+)
+
+// The values that shells are offered from the configuration and from Atoll itself.
+
+func agentValues(_ context.Context, e *env) []string {
+	settings, err := e.load()
+	if err != nil {
+		return nil
+	}
+	return settings.Config.Agents()
+}
+
+// modelValues are the models that the configuration names, and those of the
+// catalogue.
+func modelValues(ctx context.Context, e *env) (list []string) {
+	settings, err := e.load()
+	if err != nil {
+		return nil
+	}
+	if llm, err := settings.Config.LLM(); err == nil {
+		list = append(list, providerModels(&llm)...)
+	}
+	for _, id := range settings.Config.Agents() {
+		if agent, err := settings.Config.Resolve(id); err == nil && agent.Model.Primary != "" {
+			list = append(append(list, agent.Model.Primary), agent.Model.Fallbacks...)
+		}
+	}
+	if a := e.openQuietly(ctx); a != nil {
+		known, _ := a.ModelCatalogue()
+		for _, m := range known {
+			list = append(list, m.ID)
+		}
+	}
+	return list
+}
+
+func providerModels(llm *config.LLM) (list []string) {
+	for i := range llm.Providers {
+		for _, m := range llm.Providers[i].Models {
+			list = append(list, llm.Providers[i].Name+"/"+m)
+		}
+	}
+	return list
+}
+
+// imageValues are the images that need no engine.
+func imageValues(ctx context.Context, e *env) (list []string) {
+	a := e.openQuietly(ctx)
+	if a == nil {
+		return nil
+	}
+	store, err := a.Images()
+	if err != nil {
+		return nil
+	}
+	images, _ := store.List(ctx)
+	for _, n := range imageNames(images) {
+		list = append(list, n.name)
+	}
+	return list
+}
+
+func recipeValues(context.Context, *env) []string { return recipeNames() }
+
+func variantValues(_ context.Context, e *env) []string {
+	list := []string{"sandbox:agent", "sandbox:openclaw"}
+	settings, err := e.load()
+	if err != nil {
+		return list
+	}
+	runs, err := settings.Config.Runs()
+	if err != nil {
+		return list
+	}
+	for _, v := range runs.Variants {
+		list = append(list, v.ID)
+	}
+	for _, x := range runs.External {
+		list = append(list, x.ID)
+	}
+	return list
+}
+
+func toolValues(context.Context, *env) (list []string) {
+	for _, t := range tool.All() {
+		list = append(list, t.Name)
+	}
+	return list
+}
+
+func benchValues(context.Context, *env) (list []string) {
+	for _, b := range bench.All() {
+		list = append(list, b.Name)
+	}
+	return list
+}
