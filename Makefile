@@ -6,9 +6,6 @@ GO_STATIC := CGO_ENABLED=0
 GO_FLAGS  := -trimpath
 LD_FLAGS  := -s -w
 
-# The first instruction of atoll-docker is not the runtime's: see package headstart.
-LD_FLAGS_atoll-docker := -E github.com/atoll-run/atoll/internal/dockercli/headstart.Entry
-
 # The whole suite uses real engines: two packages at a time keep a small
 # machine responsive, and nothing may hang a build for ever. A test that fails
 # is run once more, alone, after all the others: if it passes then, the build
@@ -48,7 +45,7 @@ build: guest $(PROGRAMS) ## build bin/atoll and its companions, static
 # little when there is nothing to do.
 .PHONY: $(PROGRAMS) $(GUESTS) $(SCANNER)
 $(PROGRAMS): guest
-	$(GO_STATIC) go build $(GO_FLAGS) -ldflags "$(strip $(LD_FLAGS) $(LD_FLAGS_$(@F)))" -o $@ ./cmd/$(@F)
+	$(GO_STATIC) go build $(GO_FLAGS) -ldflags "$(LD_FLAGS)" -o $@ ./cmd/$(@F)
 
 .PHONY: guest
 guest: $(GUESTS) $(SCANNER) ## build the programs that bin/atoll embeds

@@ -13,20 +13,15 @@ import (
 
 	"github.com/atoll-run/atoll/internal/dockercli"
 	"github.com/atoll-run/atoll/internal/dockercli/express"
-	"github.com/atoll-run/atoll/internal/dockercli/headstart"
 )
 
 func main() { os.Exit(run()) }
 
 func run() int {
-	begun, err := headstart.Take()
-	if err != nil {
-		return fail(err)
-	}
 	ctx := &onSignal{}
-	terminal := &dockercli.Terminal{In: begun.Input(os.Stdin), Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
+	terminal := &dockercli.Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
 	if state, err := stateDir(); err == nil {
-		if code, done := dockercli.Express(ctx, os.Args[1:], terminal, express.New(state, begun)); done {
+		if code, done := dockercli.Express(ctx, os.Args[1:], terminal, express.New(state)); done {
 			return code
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/buildtest"
@@ -34,10 +33,7 @@ func withPrograms(tests func() int) (code int, err error) {
 		return 0, err
 	}
 	ctx := context.Background()
-	if err := errors.Join(
-		buildtest.Programs(ctx, programs, "atoll", "atoll-docker"),
-		buildtest.Program(ctx, filepath.Join(programs, "atoll-docker-without"), "atoll-docker", "-s -w"), // a head start
-	); err != nil {
+	if err := buildtest.Programs(ctx, programs, "atoll", "atoll-docker"); err != nil {
 		return 0, err
 	}
 	return tests(), nil

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/dockercli/entry"
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
@@ -50,8 +49,8 @@ type Boxes interface {
 
 // The places in a state directory that front ends share.
 const (
-	RecordsDir = entry.RecordsDir
-	LeasesFile = entry.LeasesFile
+	RecordsDir = "containers"
+	LeasesFile = "leases"
 )
 
 // LockName is the lease behind a container's lock.

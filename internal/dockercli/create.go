@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/dockercli/entry"
 )
 
 func (c *cli) createVerb() *verb {
@@ -134,12 +133,12 @@ func nameIt(made *Container) error {
 		made.Name = "atoll-" + made.ID[:12]
 	}
 	made.Name = strings.TrimPrefix(made.Name, "/")
-	if !entry.IsName(made.Name) {
+	if !isName(made.Name) {
 		//nolint:staticcheck // docker's words
 		return fmt.Errorf("Invalid container name (%s), only [a-zA-Z0-9][a-zA-Z0-9_.-] are allowed", made.Name)
 	}
-	if len(made.Name) > entry.MaxName {
-		return fmt.Errorf("container name %q is longer than the %d characters that a sandbox can have", made.Name, entry.MaxName)
+	if len(made.Name) > maxName {
+		return fmt.Errorf("container name %q is longer than the %d characters that a sandbox can have", made.Name, maxName)
 	}
 	return nil
 }

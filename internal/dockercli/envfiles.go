@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-
-	"github.com/atoll-run/atoll/internal/dockercli/entry"
 )
 
 // readLabels joins the labels of files and flags; flags win.
@@ -64,7 +62,7 @@ func readLines(path string) ([]string, error) {
 	}
 	var lines []string
 	for line := range strings.Lines(string(data)) {
-		variable, name, ok := entry.Line(line)
+		variable, name, ok := variableLine(line)
 		if !ok {
 			return nil, localError(fmt.Sprintf("invalid env file (%s): variable '%s' contains whitespaces", path, name))
 		}

@@ -39,7 +39,7 @@ func (c *cli) execVerb() *verb {
 // exec runs a command in a running container. Its exit code is the command's.
 // Unlike docker's client, one that is interrupted takes its command with it.
 func (c *cli) exec(ctx context.Context, o *execOptions, ref string, argv []string) error {
-	x, err := c.shelf.findToEnter(ref)
+	x, err := c.shelf.find(ref)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/dockercli/entry"
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
 )
@@ -38,7 +37,7 @@ func birthOf(pid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	start := entry.Born(stat)
+	start := startTime(stat)
 	if start == "" {
 		return "", fmt.Errorf("process %d has ended", pid)
 	}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/atoll-run/atoll/internal/dockercli/entry"
 )
 
 // Container is what was asked for with `create`, joined with what its image
@@ -125,7 +123,7 @@ func (c *Container) shortID() string { return c.ID[:min(12, len(c.ID))] }
 // environment is that of a command in the container, in an engine's order: the
 // container's own, what the call adds, and HOME unless one of them has it.
 func (c *Container) environment(more []string, tty bool) []string {
-	env := []string{entry.DefaultPath, "HOSTNAME=" + c.Hostname}
+	env := []string{defaultPath, "HOSTNAME=" + c.Hostname}
 	if tty {
 		env = append(env, "TERM=xterm")
 	}

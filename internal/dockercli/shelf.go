@@ -1,6 +1,7 @@
 package dockercli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,9 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/dockercli/entry"
 	"github.com/atoll-run/atoll/internal/pattern"
 )
 
@@ -25,8 +26,8 @@ var (
 
 const (
 	maxRecord  = 4 << 20 // bytes
-	recordKind = entry.RecordKind
-	idsDir     = entry.IDsDir
+	recordKind = ".json"
+	idsDir     = "ids"
 	outputKind = ".log"
 )
 
@@ -38,15 +39,9 @@ func (s *shelf) outputPath(name, stream string) string {
 }
 
 // find returns the container of a name, an id, or the beginning of an id.
-func (s *shelf) find(ref string) (*Container, error) { return s.findAs(ref, readWhole) }
-
-// findToEnter is find for somebody who only runs a command there: of the
-// container it knows what that takes.
-func (s *shelf) findToEnter(ref string) (*Container, error) { return s.findAs(ref, readToEnter) }
-
-func (s *shelf) findAs(ref string, read reading) (*Container, error) {
-	if entry.IsName(ref) && len(ref) <= entry.MaxName {
-		if c, err := s.loadAs(ref, read); err == nil || !errors.Is(err, fs.ErrNotExist) {
+func (s *shelf) find(ref string) (*Container, error) {
+	if isName(ref) && len(ref) <= maxName {
+		if c, err := s.load(ref); err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return c, err
 		}
 	}
@@ -54,7 +49,7 @@ func (s *shelf) findAs(ref string, read reading) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.loadAs(name, read)
+	c, err := s.load(name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !strings.HasPrefix(c.ID, ref) {
 		return nil, noSuchContainer(ref)
 	}
@@ -63,10 +58,10 @@ func (s *shelf) findAs(ref string, read reading) (*Container, error) {
 
 // nameOf looks an id up.
 func (s *shelf) nameOf(ref string) (string, error) {
-	if !entry.IsID(ref) {
+	if !isID(ref) {
 		return "", noSuchContainer(ref)
 	}
-	if len(ref) < entry.FullID {
+	if len(ref) < fullID {
 		full, err := s.complete(ref)
 		if err != nil {
 			return "", err
@@ -96,21 +91,32 @@ func (s *shelf) complete(prefix string) (string, error) {
 	return "", fmt.Errorf("Multiple IDs found with provided prefix: %s", prefix) //nolint:staticcheck // docker's words
 }
 
-// reading makes a container of a record.
-type reading func(record string) (*Container, error)
-
-func readWhole(record string) (*Container, error) {
-	_, rest, ok := entry.Cut(record)
-	if !ok {
-		return nil, errEntry
+// parseRecord decodes a record.
+func parseRecord(record []byte) (*Container, error) {
+	text, err := withoutHeader(record)
+	if err != nil {
+		return nil, err
 	}
 	var c Container
-	return &c, json.Unmarshal([]byte(rest), &c)
+	return &c, json.Unmarshal(text, &c)
 }
 
-func (s *shelf) load(name string) (*Container, error) { return s.loadAs(name, readWhole) }
+// withoutHeader removes what earlier versions wrote before the JSON text: a line
+// "entry/2 N" or "entry N" and N bytes.
+func withoutHeader(record []byte) ([]byte, error) {
+	if !bytes.HasPrefix(record, []byte("entry")) {
+		return record, nil
+	}
+	line, rest, _ := bytes.Cut(record, []byte("\n"))
+	_, digits, _ := strings.Cut(string(line), " ")
+	n, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil || n > uint64(len(rest)) {
+		return nil, errors.New("its header is malformed")
+	}
+	return rest[n:], nil
+}
 
-func (s *shelf) loadAs(name string, read reading) (*Container, error) {
+func (s *shelf) load(name string) (*Container, error) {
 	data, err := os.ReadFile(s.recordPath(name))
 	if err != nil {
 		return nil, err
@@ -118,7 +124,7 @@ func (s *shelf) loadAs(name string, read reading) (*Container, error) {
 	if len(data) > maxRecord {
 		return nil, fmt.Errorf("record of container %s is larger than %d bytes", name, maxRecord)
 	}
-	c, err := read(string(data))
+	c, err := parseRecord(data)
 	if err != nil {
 		return nil, fmt.Errorf("record of container %s: %w", name, err)
 	}
@@ -135,7 +141,7 @@ func (s *shelf) save(c *Container) error {
 		return err
 	}
 	temporary := filepath.Join(s.dir, "."+c.ID)
-	if err := os.WriteFile(temporary, append([]byte(c.entry()), data...), 0o600); err != nil {
+	if err := os.WriteFile(temporary, data, 0o600); err != nil {
 		return err
 	}
 	if err := os.Rename(temporary, s.recordPath(c.Name)); err != nil {

@@ -37,15 +37,6 @@ type Options struct {
 	// Once says that the machine is used for one command: then that has a wire
 	// of its own, which takes less time to make than one that carries many.
 	Once bool
-	// Begun is a command that Client has asked the guest for already, on such a
-	// wire. The first Exec goes on with it.
-	Begun *Begun
-}
-
-// Begun is a command that was asked for.
-type Begun struct {
-	ID   string   // as it was asked for
-	Conn net.Conn // its wire, of which nothing was read
 }
 
 func (o *Options) withDefaults() Options {
@@ -87,7 +78,6 @@ type Machine struct {
 	lines     *lines        // for files
 	briefs    *lines        // for commands that are over soon
 	execs     atomic.Int64
-	begun     atomic.Pointer[Begun]
 
 	finished finished
 
@@ -104,7 +94,6 @@ func New(dial Dialer, options *Options) *Machine {
 	m := &Machine{dial: dial, options: options.withDefaults()}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.epoch = m.options.Epoch
-	m.begun.Store(m.options.Begun)
 	m.transfers, m.watches, m.ports = make(chan struct{}, maxTransfers), make(chan struct{}, maxWatches), make(chan struct{}, maxPortStreams)
 	m.control, m.bulk = newLink(m, wire.KindControl), newLink(m, wire.KindBulk)
 	m.lines, m.briefs = newLines(m.bulk, wire.MaxDirect), newLines(m.control, wire.MaxDirectCommands)

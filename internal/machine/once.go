@@ -26,7 +26,7 @@ func (r *run) once(ctx context.Context) (*wire.Exit, error) {
 	if err := errors.Join(r.machine.usable(), ctx.Err()); err != nil {
 		return nil, err
 	}
-	conn, begun, err := r.openOnce(ctx)
+	conn, err := r.openOnce(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -36,14 +36,11 @@ func (r *run) once(ctx context.Context) (*wire.Exit, error) {
 	defer close(over)
 	later := time.AfterFunc(watchAfter, func() { r.watchOnce(ctx, conn, over) })
 	defer later.Stop()
-	heard := func() { // whoever has heard of the command may want it to end
-		_ = ctx.Done() // from now on somebody listens
+	heard := func() { // output was shown: start the cancellation watcher now
+		_ = ctx.Done() // a context that starts its watcher at the first Done
 		if later.Stop() {
 			go r.watchOnce(ctx, conn, over)
 		}
-	}
-	if begun { // it has taken its time already
-		heard()
 	}
 	if err := r.beginOnce(conn, frames); err != nil {
 		return nil, err
@@ -56,21 +53,17 @@ func (r *run) once(ctx context.Context) (*wire.Exit, error) {
 	}
 }
 
-// openOnce asks for the command, unless somebody has.
-func (r *run) openOnce(ctx context.Context) (_ net.Conn, begun bool, _ error) {
-	if asked := r.machine.begun.Swap(nil); asked != nil {
-		r.id = asked.ID
-		return asked.Conn, true, nil
-	}
+// openOnce asks for the command on a connection of its own.
+func (r *run) openOnce(ctx context.Context) (net.Conn, error) {
 	conn, err := r.machine.dial(ctx)
 	if err != nil {
-		return nil, false, errNotOnce // who dials more than once knows what to make of it
+		return nil, errNotOnce // the retrying path reports the dial error
 	}
 	if err := wire.OpenOnce(conn, r.machine.options.Client, r.command.request(r.id).Exec); err != nil {
 		_ = conn.Close()
-		return nil, false, openFailure(err)
+		return nil, openFailure(err)
 	}
-	return conn, false, nil
+	return conn, nil
 }
 
 // openFailure judges a request that was not sent: it is too large, or the guest

@@ -21,32 +21,6 @@ func OpenOnce(w io.Writer, client string, e *Exec) error {
 	return err
 }
 
-// AppendOnce appends what OpenOnce would write, and takes nothing from the heap:
-// it is for a program that has none. It returns false if b has no room for it, or
-// if it takes package json to say it.
-func AppendOnce(b []byte, client string, e *Exec) ([]byte, bool) {
-	if onceRoom(client, e) > cap(b)-len(b) {
-		return b, false
-	}
-	b = appendHelloOnce(b, client)
-	at := len(b)
-	b, ok := appendExec(append(b, 0, 0, 0, 0), e)
-	return putSize(b, at), ok
-}
-
-// onceRoom is the most bytes that it takes to say it.
-func onceRoom(client string, e *Exec) int {
-	const keys, perText, perByte = 512, len(`"",`), len(`\u0000`)
-	room := keys + perByte*(len(client)+len(e.ID)+len(e.Dir)+len(e.While))
-	for _, text := range e.Argv {
-		room += perText + perByte*len(text)
-	}
-	for _, text := range e.Env {
-		room += perText + perByte*len(text)
-	}
-	return room
-}
-
 // appendHelloOnce is written by hand, as is most of writeExec: package json takes
 // its time for the first value of every type, and whoever opens such a wire
 // writes one value, and ends.
@@ -128,15 +102,15 @@ func appendText(b []byte, s string) []byte {
 // read by hand.
 func (f Frame) Exit() (*Exit, error) {
 	var plain, exit Exit
-	if plain.ReadNumbers(f.Payload) {
+	if plain.readNumbers(f.Payload) {
 		return &plain, nil
 	}
 	return &exit, f.Decode(&exit)
 }
 
-// ReadNumbers reads an exit that has nothing but numbers, and takes nothing from
-// the heap for that. It returns false if there is anything else.
-func (x *Exit) ReadNumbers(payload []byte) bool {
+// readNumbers reads an exit that has nothing but numbers. It returns false if
+// there is anything else.
+func (x *Exit) readNumbers(payload []byte) bool {
 	b, begun := bytes.CutPrefix(payload, []byte("{"))
 	b, ended := bytes.CutSuffix(b, []byte("}"))
 	for more := true; more; {

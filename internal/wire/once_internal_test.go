@@ -86,36 +86,3 @@ func TestExitsReadByHandReadTheSame(t *testing.T) {
 		}
 	}
 }
-
-// TestAppendOnce: what is appended is what OpenOnce writes, and nothing is taken
-// from the heap for it.
-func TestAppendOnce(t *testing.T) {
-	usual := &Exec{ID: "x", Argv: []Text{"sh", "-c", "a \"q\" \\ \x01\n é"}, Env: []Text{"A=1"}, Dir: "/d", Stdin: true, GraceMs: 2000, While: "w"}
-	said := 0
-	for _, e := range append(filled[Exec](t), usual) {
-		var want bytes.Buffer
-		if err := OpenOnce(&want, "client", e); err != nil {
-			t.Fatal(err)
-		}
-		got, ok := AppendOnce(make([]byte, 0, 8<<10), "client", e)
-		if !ok {
-			continue // it takes package json
-		}
-		said++
-		if !bytes.Equal(got, want.Bytes()) {
-			t.Errorf("%q, want %q", got, want.Bytes())
-		}
-	}
-	if said < 8 {
-		t.Errorf("only %d requests could be said", said)
-	}
-	room := make([]byte, 0, 8<<10)
-	if n := testing.AllocsPerRun(10, func() { AppendOnce(room, "client", usual) }); n != 0 {
-		t.Errorf("it takes from the heap %v times", n)
-	}
-	for size := range 700 { // a little less than it may take
-		if b, ok := AppendOnce(make([]byte, 0, size), "client", usual); ok || cap(b) != size {
-			t.Fatalf("it has room in %d bytes", size)
-		}
-	}
-}

@@ -14,23 +14,18 @@ import (
 	"sync/atomic"
 
 	"github.com/atoll-run/atoll/internal/dockercli"
-	"github.com/atoll-run/atoll/internal/dockercli/headstart"
 	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/policy/variable"
 )
 
 // Boxes are the sandboxes that run.
-type Boxes struct {
-	state string
-	begun *headstart.Begun
-}
+type Boxes struct{ state string }
 
 var _ dockercli.Boxes = (*Boxes)(nil)
 
-// New returns the boxes of a state directory. It opens nothing. What was begun is
-// the command that is entered for; it may be nil.
-func New(state string, begun *headstart.Begun) *Boxes { return &Boxes{state, begun} }
+// New returns the boxes of a state directory. It opens nothing.
+func New(state string) *Boxes { return &Boxes{state} }
 
 // Dir is where records are kept.
 func (b *Boxes) Dir() string { return filepath.Join(b.state, dockercli.RecordsDir) }
@@ -45,10 +40,6 @@ func (b *Boxes) State(_ context.Context, c *dockercli.Container) (dockercli.Stat
 
 // Enter shares the sandbox's lease and dials the guest.
 func (b *Boxes) Enter(ctx context.Context, c *dockercli.Container) (*machine.Machine, func(), error) {
-	if c.Guest != nil && b.begun != nil { // that holds the lease, too
-		m := machine.New(c.Guest.Dial, b.begun.Options())
-		return m, func() { _ = m.Close() }, nil
-	}
 	if c.Guest == nil || c.Guest.Paused {
 		return nil, nil, dockercli.ErrElsewhere
 	}
