@@ -194,6 +194,7 @@ func TestAttacks(t *testing.T) {
 func TestProtectedPaths(t *testing.T) {
 	a := start(t)
 	paths := map[string]content.Verdict{
+		"atoll.json5": content.Blocked, "tools/ATOLL.json5": content.Blocked, "a/openclaw.json": content.Blocked,
 		".github/workflows/x.yml": content.Blocked, ".github/actions/x/action.yml": content.Blocked, ".gitmodules": content.Blocked, ".githooks/pre-push": content.Blocked, ".husky/pre-push": content.Blocked,
 		".gitlab-ci.yml": content.Approval, ".circleci/config.yml": content.Approval, "Jenkinsfile": content.Approval, "azure-pipelines.yml": content.Approval, ".travis.yml": content.Approval,
 		"CODEOWNERS": content.Approval, ".github/CODEOWNERS": content.Approval, "docs/CODEOWNERS": content.Approval, ".gitattributes": content.Approval, ".lfsconfig": content.Blocked,

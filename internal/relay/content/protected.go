@@ -24,6 +24,7 @@ func Protections() []Protection {
 		rewrites = "it makes git run programs or fetch from elsewhere"
 		instruct = "it instructs the agents of other people"
 		editor   = "it is executed by editors that open the project"
+		settings = "it asks for power on the machines of people who work in the project"
 	)
 	var list []Protection
 	for _, group := range []struct {
@@ -34,6 +35,7 @@ func Protections() []Protection {
 		{Blocked, runs, []string{".github/workflows/**", ".github/actions/**", "**/action.yml", "**/action.yaml"}},
 		{Blocked, rewrites, []string{"**/.gitmodules", "**/.lfsconfig"}},
 		{Blocked, hooks, []string{".husky/**", ".githooks/**", "**/hooks/pre-commit", "lefthook.yml", ".lefthook.yml", ".pre-commit-config.yaml"}},
+		{Blocked, settings, []string{"**/atoll.json5", "**/openclaw.json"}},
 		{Approval, rewrites, []string{"**/.gitattributes"}},
 		{Approval, decides, []string{"**/CODEOWNERS", ".github/*.yml", ".github/*.yaml", ".gitlab/**"}},
 		{Approval, runs, []string{".gitlab-ci.yml", ".circleci/**", "azure-pipelines.yml", ".travis.yml", "**/Jenkinsfile", "bitbucket-pipelines.yml",
