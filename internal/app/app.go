@@ -18,6 +18,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/config/trust"
 	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/rootfs"
@@ -39,6 +40,7 @@ type Options struct {
 type Settings struct {
 	Config   *config.Config
 	Location config.Location
+	Project  *trust.Found // the file of the working directory; nil if there is none
 	Paths    config.Paths
 	getenv   func(string) string
 	images   func() (*rootfs.Store, error)
@@ -56,7 +58,7 @@ func Load(o Options) (*Settings, error) {
 		return nil, fmt.Errorf("working directory: %w", err)
 	}
 	environment := config.Environment{Getenv: o.Getenv, Home: home, Cwd: cwd, Explicit: o.ConfigPath, OwnOnly: o.OwnConfig}
-	cfg, location, err := config.Open(environment)
+	opened, err := trust.Open(environment)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +66,7 @@ func Load(o Options) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&Settings{Config: cfg, Location: location, Paths: paths, getenv: o.Getenv}).withLinux(), nil
+	return (&Settings{Config: opened.Config, Location: opened.Location, Project: opened.Found, Paths: paths, getenv: o.Getenv}).withLinux(), nil
 }
 
 // Who names the agent and session that a call is for.

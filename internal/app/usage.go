@@ -140,11 +140,33 @@ func (s *Settings) KeySource(k config.LLMKey) (secret.Source, error) {
 	case k.File != "":
 		return secret.File{Path: k.File}, nil
 	case len(k.Command) > 0:
-		return secret.Command{Argv: k.Command}, nil
+		return s.whileTrusted(secret.Command{Argv: k.Command}), nil
 	case k.Age != "":
 		return secret.Age{Path: k.Age, Identity: k.Identity}, nil
 	}
 	return nil, errors.New("the configuration names no source of a key")
+}
+
+// whileTrusted guards a program that a trusted project's file names: it runs only
+// while the file and the program are as they were trusted.
+func (s *Settings) whileTrusted(source secret.Source) secret.Source {
+	if s.Project == nil || s.Project.Check == nil {
+		return source
+	}
+	return guarded{source, s.Project.Check}
+}
+
+// guarded is a source that is asked only if a check passes.
+type guarded struct {
+	secret.Source
+	check func() error
+}
+
+func (g guarded) Read(ctx context.Context) (secret.Value, error) {
+	if err := g.check(); err != nil {
+		return secret.Value{}, err
+	}
+	return g.Source.Read(ctx)
 }
 
 func (s *Settings) keySources(p *config.LLMProvider) (sources []secret.Source, err error) {

@@ -108,7 +108,7 @@ host. Settings come from one file; an openclaw.json works as it is.`,
 	root.SetIn(e.In)
 	root.SetFlagErrorFunc(usage)
 	flags := root.PersistentFlags()
-	flags.StringVar(&e.configPath, "config", "", "configuration `file` (default: the first of ./atoll.json5, the state directory's, openclaw.json)")
+	flags.StringVar(&e.configPath, "config", "", "configuration `file` (default: a trusted ./atoll.json5, else the first of the state directory's and openclaw.json)")
 	flags.BoolVarP(&e.verbose, "verbose", "v", false, "say what is done on standard error")
 	addVerbs(root, e, only)
 	return root

@@ -149,6 +149,8 @@ func originText(o config.Origin) string {
 		return fmt.Sprintf("%s (line %d)", o.Path, o.Line)
 	case o.Path != "":
 		return o.Path
+	case o.Source == "project":
+		return "./atoll.json5, which is not trusted and only narrows"
 	case o.Source == "derived":
 		return "built-in default, below the state directory"
 	default:

@@ -17,11 +17,12 @@ import (
 // verbs open when they need it.
 type env struct {
 	*Terminal
-	out        *output // what Out is
-	configPath string
-	verbose    bool
-	local      bool // no gateway is asked
-	opened     *app.App
+	out         *output // what Out is
+	configPath  string
+	verbose     bool
+	local       bool // no gateway is asked
+	opened      *app.App
+	projectSaid bool // the line about the project's file was printed
 }
 
 func newEnv(t *Terminal) *env {
@@ -46,6 +47,7 @@ func (e *env) load() (*app.Settings, error) {
 	if err != nil {
 		return nil, withCode(exitUsage, err)
 	}
+	e.sayProject(settings.Project)
 	return settings, nil
 }
 

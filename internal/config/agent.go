@@ -57,7 +57,7 @@ type Agent struct {
 
 // Origin is where a resolved value came from.
 type Origin struct {
-	Source string `json:"source"`         // "agent", "global", "default" or "derived"
+	Source string `json:"source"`         // "agent", "global", "default", "derived" or "project"
 	Path   string `json:"path,omitempty"` // field path in the file, e.g. agents.list[0].sandbox.docker.image
 	Line   int    `json:"line,omitzero"`  // 1-based; 0 for built-in defaults
 }
@@ -145,6 +145,8 @@ type Prune struct {
 type ToolLists struct {
 	Agent  ToolList `json:"agent"`
 	Global ToolList `json:"global"`
+	// Project has the tools that a project's file denies, which is not trusted.
+	Project ToolList `json:"project,omitzero"`
 }
 
 // ToolList is one level's lists. A nil list was not written; an empty one was.

@@ -25,6 +25,7 @@ type Config struct {
 	defaultMode Mode
 	ignored     []string
 	warnings    []Problem
+	limits      *narrowing // what a project's file takes away; nil if nothing
 }
 
 // agentEntry is one agent of the file.
@@ -69,12 +70,20 @@ func Parse(name string, src []byte, env Environment) (*Config, error) {
 	return c, nil
 }
 
-func (c *Config) parse(src []byte) (err error) {
+// tree reads the source into a tree and checks nothing but its syntax.
+func (c *Config) tree(src []byte) (err error) {
 	if c.doc, err = json5.Parse(src); err != nil {
 		return c.syntaxProblem(err)
 	}
 	if c.root, err = parseTree(c.doc); err != nil {
 		return fmt.Errorf("%s: %w", c.path, err)
+	}
+	return nil
+}
+
+func (c *Config) parse(src []byte) (err error) {
+	if err := c.tree(src); err != nil {
+		return err
 	}
 	check := &checker{
 		report:    &report{file: c.path, doc: c.doc},

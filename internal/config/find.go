@@ -27,6 +27,8 @@ const (
 	fileName         = "atoll.json5"
 	openClawFileName = "openclaw.json"
 
+	sourceFlag = "--config"
+
 	envConfig         = "ATOLL_CONFIG"
 	envState          = "ATOLL_STATE_DIR"
 	envOpenClawConfig = "OPENCLAW_CONFIG_PATH"
@@ -90,6 +92,10 @@ type Location struct {
 	Source string `json:"source,omitempty"` // what named it: --config, $ATOLL_CONFIG, …
 }
 
+// Named reports whether a person named exactly this file, on the command line
+// or in $ATOLL_CONFIG.
+func (l Location) Named() bool { return l.Source == sourceFlag || l.Source == "$"+envConfig }
+
 // candidate is one place to look at.
 type candidate struct {
 	name, source string
@@ -108,19 +114,18 @@ func (e Environment) candidates() []candidate {
 		}
 	}
 	return []candidate{
-		{e.Explicit, "--config", true},
+		{e.Explicit, sourceFlag, true},
 		{e.get(envConfig), "$" + envConfig, true},
-		{"./" + fileName, "./" + fileName, false},
 		{state + "/" + fileName, "$" + envState + "/" + fileName, false},
 		{e.get(envOpenClawConfig), "$" + envOpenClawConfig, false},
 		{"~/.openclaw/" + openClawFileName, "~/.openclaw/" + openClawFileName, false},
 	}
 }
 
-// Find returns the first file that exists of: --config, $ATOLL_CONFIG,
-// ./atoll.json5, $ATOLL_STATE_DIR/atoll.json5, $OPENCLAW_CONFIG_PATH,
+// Find returns the first of a person's own files that exists: --config,
+// $ATOLL_CONFIG, $ATOLL_STATE_DIR/atoll.json5, $OPENCLAW_CONFIG_PATH,
 // ~/.openclaw/openclaw.json. One of the first two that does not exist is an
-// error; none at all is not.
+// error; none at all is not. Files of projects are package trust's.
 func Find(env Environment) (Location, error) {
 	for _, c := range env.candidates() {
 		if c.name == "" {
@@ -158,15 +163,10 @@ func (e Environment) lookAt(c candidate) (Location, error) {
 		"make it readable, or name another file with --config")
 }
 
-// Open finds the file and loads it; without one it returns Default.
-func Open(env Environment) (*Config, Location, error) {
-	at, err := Find(env)
-	if err != nil {
-		return nil, at, err
-	}
+// Open loads the file that Find returned; without one it returns Default.
+func Open(env Environment, at Location) (*Config, error) {
 	if at.Path == "" {
-		return Default(env), at, nil
+		return Default(env), nil
 	}
-	cfg, err := Load(at.Path, env)
-	return cfg, at, err
+	return Load(at.Path, env)
 }

@@ -69,6 +69,7 @@ func (c *Config) Gateway() (Gateway, error) {
 	set(&g.Limits.Runs, limits.Runs)
 	set(&g.Limits.Sandboxes, limits.Sandboxes)
 	set(&g.Limits.USD, limits.USD)
+	c.limits.gateway(&g)
 	return g, c.gatewayPlace(&g, orEmpty(f.TLS))
 }
 

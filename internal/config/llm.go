@@ -130,7 +130,9 @@ func (c *Config) LLM() (LLM, error) {
 	set(&out.Day, budgets.Day)
 	out.Timeouts.fill(orEmpty(written.Timeouts))
 	out.Billing.fill(orEmpty(written.Billing))
-	return out, out.Limits.fill(orEmpty(written.Limits))
+	err := out.Limits.fill(orEmpty(written.Limits))
+	c.limits.llm(&out)
+	return out, err
 }
 
 func set[T any](to, written *T) {

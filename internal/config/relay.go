@@ -87,6 +87,7 @@ func (c *Config) Relay() (Relay, error) {
 	if err := out.Limits.fill(orEmpty(f.Limits)); err != nil {
 		return out, err
 	}
+	c.limits.relay(&out)
 	return out, c.relayPaths(&out, f)
 }
 

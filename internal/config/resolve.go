@@ -25,7 +25,7 @@ func (c *Config) Resolve(id string) (*Agent, error) {
 		return nil, fmt.Errorf("agent %s: %w", id, err)
 	}
 	tools, agentTools := orEmpty(c.file.Tools), orEmpty(m.agent.Tools)
-	return &Agent{
+	agent := &Agent{
 		ID:            id,
 		Default:       id == c.DefaultAgent(),
 		Workspace:     workspace,
@@ -41,7 +41,9 @@ func (c *Config) Resolve(id string) (*Agent, error) {
 		Model:   pick(m, "model", m.agent.Model, m.global.Model, ModelChoice{}),
 		LLM:     m.llm(),
 		Origins: m.origins,
-	}, nil
+	}
+	c.limits.agent(agent)
+	return agent, nil
 }
 
 // mergeFor starts the merge of one agent.

@@ -72,6 +72,7 @@ const (
 func (c *Config) Runs() (Runs, error) {
 	out, written := Runs{Concurrency: DefaultRunConcurrency}, orEmpty(c.file.Runs)
 	set(&out.Concurrency, written.Concurrency)
+	c.limits.runs(&out)
 	var err error
 	if out.OpenClaw, err = c.runsOpenClaw(orEmpty(written.OpenClaw)); err != nil {
 		return out, fmt.Errorf("runs.openclaw: %w", err)

@@ -31,4 +31,8 @@ type WebFetch struct {
 }
 
 // Web returns tools.web.
-func (c *Config) Web() Web { return *orEmpty(orEmpty(c.file.Tools).Web) }
+func (c *Config) Web() Web {
+	w := *orEmpty(orEmpty(c.file.Tools).Web)
+	c.limits.web(&w)
+	return w
+}

@@ -13,6 +13,9 @@ type toolStage struct {
 	allow, deny []rule
 }
 
+// projectTools is how refusals name the list of a project's file.
+const projectTools = "the project's atoll.json5: tools"
+
 // Within adds the lists for all sessions to a policy. The file's level and the
 // agent's are stages of their own: a tool must pass each.
 func (p ToolPolicy) Within(all config.ToolLists, agentPath string) ToolPolicy {
@@ -22,6 +25,7 @@ func (p ToolPolicy) Within(all config.ToolLists, agentPath string) ToolPolicy {
 	p.stages = []toolStage{
 		{"tools", rules(all.Global.Allow), rules(all.Global.Deny)},
 		{agentPath + ".tools", rules(all.Agent.Allow), rules(all.Agent.Deny)},
+		{projectTools, nil, rules(all.Project.Deny)},
 	}
 	return p
 }

@@ -1,0 +1,142 @@
+package config
+
+import (
+	"maps"
+	"slices"
+)
+
+// fromProject is the source of a value that a project's file lowered.
+const fromProject = "project"
+
+// Narrow returns the configuration with what a project's file takes away from
+// it: tools it denies, lower limits, less access. Nothing else of the file
+// counts.
+func (c *Config) Narrow(p *Project) *Config {
+	narrowed := *c
+	narrowed.limits = &p.limits
+	return &narrowed
+}
+
+// agent narrows the settings of one agent by the file's defaults and by what it
+// says about the agent itself.
+func (n *narrowing) agent(a *Agent) {
+	if n == nil {
+		return
+	}
+	tools := orEmpty(n.file.Tools)
+	a.HostTools = a.HostTools && !isFalse(tools.Host)
+	a.deny(tools.Deny, tools.Sandbox)
+	defaults := orEmpty(orEmpty(n.file.Agents).Defaults)
+	a.narrow(defaults.Sandbox, defaults.LLM)
+	for i := range n.roster {
+		if own := &n.roster[i]; own.id == a.ID {
+			tools := orEmpty(own.Tools)
+			a.HostTools = a.HostTools && !isFalse(tools.Host)
+			a.deny(tools.Deny, tools.Sandbox)
+			a.narrow(own.Sandbox, own.LLM)
+		}
+	}
+}
+
+// deny adds tools that the project's file denies. What it denies in sandboxes
+// is denied everywhere.
+func (a *Agent) deny(all []string, sandboxed *sandboxToolsFile) {
+	inside := orEmpty(orEmpty(sandboxed).Tools).Deny
+	a.AllTools.Project.Deny = slices.Concat(a.AllTools.Project.Deny, all, inside)
+}
+
+func (a *Agent) narrow(s *sandboxFile, l *agentLLMFile) {
+	before := a.Sandbox
+	a.Sandbox.narrow(orEmpty(s))
+	a.LLM.narrow(orEmpty(l))
+	noteNarrowed(a.Origins, &before, &a.Sandbox)
+}
+
+func (s *Sandbox) narrow(f *sandboxFile) {
+	if f.WorkspaceAccess != nil && accessOrder[*f.WorkspaceAccess] < accessOrder[s.WorkspaceAccess] {
+		s.WorkspaceAccess = *f.WorkspaceAccess
+	}
+	s.narrowNetwork(f)
+	if f.AllowSecretEnv != nil {
+		s.AllowSecretEnv = nil
+	}
+	s.Docker.narrow(orEmpty(f.Docker))
+	browser := orEmpty(f.Browser)
+	s.Browser.Enabled = s.Browser.Enabled && !isFalse(browser.Enabled)
+	s.Browser.AllowHostControl = s.Browser.AllowHostControl && !isFalse(browser.AllowHostControl)
+}
+
+// accessOrder has the least access first.
+var accessOrder = map[Access]int{AccessNone: 0, AccessRO: 1, AccessRW: 2}
+
+// narrowNetwork takes networks away. A sandbox that loses its networked half
+// has no network at all: the network of the configuration was that half's.
+func (s *Sandbox) narrowNetwork(f *sandboxFile) {
+	paired := len(s.NetworkAllow)+len(s.NetworkExecAllow) > 0
+	none := orEmpty(f.Docker).Network != nil
+	if f.NetworkAllow != nil || none {
+		s.NetworkAllow = nil
+	}
+	if f.NetworkExecAllow != nil || none {
+		s.NetworkExecAllow = nil
+	}
+	if none || paired && len(s.NetworkAllow)+len(s.NetworkExecAllow) == 0 {
+		s.Docker.Network = "none"
+	}
+}
+
+func (d *Docker) narrow(f *dockerFile) {
+	d.ReadOnlyRoot = d.ReadOnlyRoot || f.ReadOnlyRoot != nil
+	for _, capability := range f.CapDrop {
+		if !slices.Contains(d.CapDrop, capability) {
+			d.CapDrop = append(slices.Clone(d.CapDrop), capability)
+		}
+	}
+	lower(&d.PidsLimit, f.PidsLimit)
+	lower(&d.CPUs, f.CPUs)
+	lowerSize(&d.Memory, f.Memory)
+	lowerSize(&d.DeviceReadBps, f.DeviceReadBps)
+	lowerSize(&d.DeviceWriteBps, f.DeviceWriteBps)
+	lower(&d.DeviceReadIOps, f.DeviceReadIOps)
+	lower(&d.DeviceWriteIOps, f.DeviceWriteIOps)
+	d.StorageOpt, d.WorkspaceLimit = lowerSizes(d.StorageOpt, f.StorageOpt), lowerSizes(d.WorkspaceLimit, f.WorkspaceLimit)
+	d.AllowReservedTargets = d.AllowReservedTargets && f.AllowReservedTargets == nil
+	d.AllowExternalSources = d.AllowExternalSources && f.AllowExternalSources == nil
+	d.AllowNamespaceJoin = d.AllowNamespaceJoin && f.AllowNamespaceJoin == nil
+}
+
+func isFalse(b *bool) bool { return b != nil && !*b }
+
+// lower takes the smaller of two limits; 0 is no limit.
+func lower[T int | int64 | float64](limit, other *T) {
+	if other != nil && *other > 0 && (*limit <= 0 || *other < *limit) {
+		*limit = *other
+	}
+}
+
+// lowerSize is lower for sizes, which keep their written form.
+func lowerSize(limit, other *Size) {
+	if other == nil {
+		return
+	}
+	now, _ := limit.Bytes() // not written is no limit
+	if asked, err := other.Bytes(); err == nil && asked > 0 && (now <= 0 || asked < now) {
+		*limit = *other
+	}
+}
+
+func lowerSizes(sizes, others map[string]Size) map[string]Size {
+	if len(others) == 0 {
+		return sizes
+	}
+	lowered := maps.Clone(sizes)
+	if lowered == nil {
+		lowered = map[string]Size{}
+	}
+	for name, other := range others {
+		size := lowered[name]
+		lowerSize(&size, &other)
+		lowered[name] = size
+	}
+	return lowered
+}
