@@ -75,7 +75,8 @@ type Who struct {
 	SessionKey string
 	Account    string
 	Adjust     func(*config.Agent)
-	MostBoxes  int // sandboxes that the account may have; 0 is no limit
+	MostBoxes  int  // sandboxes that the account may have; 0 is no limit
+	Temporary  bool // the private copy ends with the sandbox
 }
 
 // Plan decides about a session's sandbox without making anything.
@@ -87,14 +88,14 @@ func (s *Settings) Alone(who Who) (Who, error) {
 	if err != nil {
 		return who, err
 	}
-	who.AgentID, who.SessionKey = "", "agent:"+agent+":run-"+strings.ToLower(rand.Text())
+	who.AgentID, who.SessionKey, who.Temporary = "", "agent:"+agent+":run-"+strings.ToLower(rand.Text()), true
 	return who, nil
 }
 
 func (s *Settings) request(who Who) plan.Request {
 	return plan.Request{
 		Config: s.Config, Paths: s.Paths, Getenv: s.getenv,
-		AgentID: who.AgentID, SessionKey: who.SessionKey, Account: who.Account, Adjust: who.Adjust,
+		AgentID: who.AgentID, SessionKey: who.SessionKey, Account: who.Account, Adjust: who.Adjust, Temporary: who.Temporary,
 	}
 }
 
@@ -164,7 +165,7 @@ func (a *App) openState(ctx context.Context) (err error) {
 	a.registry = sandbox.NewRegistry(a.db)
 	a.Manager = sandbox.NewManager(sandbox.Options{
 		Registry: a.registry, Leases: book, Runtime: a.runtimes.get, Backends: []string{backendLinux, backendDocker, backendPodman}, Logger: a.logger,
-		Unmade: a.unmade,
+		Unmade: a.unmade, Leftovers: a.removeTemporary,
 	})
 	return nil
 }

@@ -5,6 +5,9 @@ import "github.com/atoll-run/atoll/internal/plan"
 // What only tests reach: the second step of removals, without the first.
 var IfGone = (*App).ifGone
 
+// HoldCopy keeps others from removing a copy that has no sandbox yet.
+var HoldCopy = (*App).holdCopy
+
 // SetFree has a value in place of what the disk says.
 func (a *App) SetFree(free func() (int64, error)) { a.testFree = free }
 

@@ -44,7 +44,7 @@ func (s restSandboxes) Recreate(ctx context.Context, name string, discard bool) 
 	if err != nil {
 		return nil, err
 	}
-	if entry.Imported || isByHand(entry) {
+	if isByHand(entry) {
 		return nil, fmt.Errorf("sandbox %q was not made for a session: %w", name, sandbox.ErrDenied)
 	}
 	done := s.app.Recreate(ctx, entry, discard)

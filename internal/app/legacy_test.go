@@ -25,7 +25,7 @@ func oldRegistry(name, more string) string {
 }
 
 // The three files of earlier programs are taken over, each once. Their
-// containers are listed and otherwise left alone.
+// containers are listed and otherwise left alone; recreate removes the row alone.
 func TestOldRegistriesAreTakenOverOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -57,13 +57,17 @@ func TestOldRegistriesAreTakenOverOnce(t *testing.T) {
 		t.Errorf("pruned %+v, %v", removed, err)
 	}
 	for _, selector := range []app.Selector{{All: true}, {All: true, Browser: true}, {Agent: "main"}, {Session: "agent:main"}} {
-		if chosen, err := a.Select(t.Context(), selector); len(chosen) != 0 || err != nil {
-			t.Errorf("%+v selects %+v, %v", selector, chosen[0], err)
+		if chosen, err := a.Select(t.Context(), selector); len(chosen) == 0 || err != nil {
+			t.Errorf("%+v selects nothing, %v", selector, err)
 		}
 	}
-	// A row that somebody removed does not come back, whatever the file says.
-	if err := a.Manager.Registry.Delete(t.Context(), s.tag+"-one"); err != nil {
+	// A row that a person removes does not come back, whatever the file says.
+	one, err := a.Manager.Registry.Get(t.Context(), s.tag+"-one")
+	if err != nil {
 		t.Fatal(err)
+	}
+	if done := a.Recreate(t.Context(), one, true); done.Err != nil || done.Report.Discarded {
+		t.Fatalf("%+v", done)
 	}
 	a.Close()
 	s.write(filepath.Join(s.state, "sandbox/containers.json"), "by now this is nonsense")

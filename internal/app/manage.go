@@ -81,14 +81,21 @@ type Selector struct {
 	Session string // scope key, or a session whose scope key is meant
 	Agent   string
 	Browser bool // browser sandboxes instead of command sandboxes
+	Discard bool // private copies are to be wiped, also those without a sandbox
 }
 
-// Select returns the registry entries of ours that a selector means.
+// Select returns the registry entries that a selector means. Private copies
+// without a sandbox that are to be changed come as entries without a backend.
 func (a *App) Select(ctx context.Context, s Selector) ([]*sandbox.Entry, error) {
 	entries, err := a.registry.List(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
+	left, err := a.outdatedCopies(ctx, s.Discard)
+	if err != nil {
+		return nil, err
+	}
+	entries = append(entries, left...)
 	wanted := a.Selects(s)
 	var chosen []*sandbox.Entry
 	for _, e := range entries {
@@ -106,7 +113,7 @@ func (s *Settings) Selects(sel Selector) func(*sandbox.Entry) bool {
 		kind = sandbox.KindBrowser
 	}
 	wanted := sel.matcher(s)
-	return func(e *sandbox.Entry) bool { return e.Kind == kind && !e.Imported && !isByHand(e) && wanted(e) }
+	return func(e *sandbox.Entry) bool { return e.Kind == kind && !isByHand(e) && wanted(e) }
 }
 
 func (s Selector) matcher(settings *Settings) func(*sandbox.Entry) bool {
@@ -165,27 +172,44 @@ func (a *App) ifGone(ctx context.Context, name string, f func() error) error {
 	})
 }
 
+// reseed brings the copy of a removed sandbox up to date, or wipes it.
 func (a *App) reseed(ctx context.Context, entry *sandbox.Entry, discard bool) (workspace.Report, error) {
-	agent, err := a.Config.Resolve(entry.AgentID)
-	if err != nil {
-		return workspace.Report{}, nil // the agent is gone from the file: nothing to seed from
+	if entry.Imported {
+		return workspace.Report{}, nil
 	}
 	if shared, err := a.registry.SharesWorkspace(ctx, entry); shared || err != nil {
 		return workspace.Report{}, err // the last half to go does it
 	}
-	layout, err := plan.LayoutOf(a.Config, agent, entry.SessionKey)
-	if err != nil || !layout.HasCopy() || layout.WorkspaceDir != entry.WorkspaceDir {
+	now, agent, err := a.layoutNow(entry)
+	switch {
+	case err != nil:
 		return workspace.Report{}, err
+	case discard || agent == nil || !now.HasCopy() || now.WorkspaceDir != entry.WorkspaceDir || isTemporary(entry):
+		return a.discardOld(ctx, entry, discard || isTemporary(entry))
 	}
-	return workspace.Reseed(ctx, layout, workspace.Options{User: numericUser(agent.Sandbox.Docker.User)}, discard)
+	return workspace.Reseed(ctx, now, workspace.Options{User: numericUser(agent.Sandbox.Docker.User)}, false)
 }
 
-// Prune repairs and removes what is due now. With workspaces, the private
-// copies of what was removed go too.
+// layoutNow is the layout that the configuration gives a sandbox now; the agent
+// is nil if it is no longer configured.
+func (a *App) layoutNow(entry *sandbox.Entry) (workspace.Layout, *config.Agent, error) {
+	agent, err := a.Config.Resolve(entry.AgentID)
+	if err != nil {
+		return workspace.Layout{}, nil, nil
+	}
+	layout, err := plan.LayoutOf(a.Config, agent, entry.SessionKey)
+	return layout, agent, err
+}
+
+// Prune repairs and removes what is due now. With workspaces, every private
+// copy goes too that no sandbox uses.
 func (a *App) Prune(ctx context.Context, workspaces bool) ([]sandbox.Removal, error) {
 	a.sweep(ctx)
 	defer a.tidyImages(ctx) // when the sandboxes that stood on them are gone
 	removed, err := a.Manager.Prune(ctx, a.PruneLimits)
+	if err == nil {
+		removed = append(removed, a.forgetImported(ctx)...)
+	}
 	if err != nil || !workspaces {
 		return removed, err
 	}
@@ -198,35 +222,6 @@ func (a *App) Prune(ctx context.Context, workspaces bool) ([]sandbox.Removal, er
 			removed[i].Err = err
 		}
 	}
-	return removed, nil
-}
-
-// sweep finishes removals of copies that a crash interrupted.
-func (a *App) sweep(ctx context.Context) {
-	roots := map[string]bool{}
-	for _, id := range a.Config.Agents() {
-		if agent, err := a.Config.Resolve(id); err == nil {
-			roots[agent.Sandbox.WorkspaceRoot] = true
-		}
-	}
-	for root := range roots {
-		if err := workspace.Sweep(ctx, root); err != nil {
-			a.logger.WarnContext(ctx, "leftovers of workspaces not removed", "root", root, "error", err)
-		}
-	}
-}
-
-func (a *App) removeCopy(ctx context.Context, entry *sandbox.Entry) error {
-	agent, err := a.Config.Resolve(entry.AgentID)
-	if err != nil {
-		return nil // its layout is no longer known
-	}
-	if shared, err := a.registry.SharesWorkspace(ctx, entry); shared || err != nil {
-		return err // the other half still works there
-	}
-	layout, err := plan.LayoutOf(a.Config, agent, entry.SessionKey)
-	if err != nil || layout.WorkspaceDir != entry.WorkspaceDir {
-		return err
-	}
-	return workspace.Remove(ctx, layout)
+	left, err := a.removeLeftCopies(ctx)
+	return append(removed, left...), err
 }

@@ -13,7 +13,16 @@ import (
 // network pair: where there is one, both are ready when it returns. A session
 // without a pair has one sandbox, as with Provide.
 func (a *App) ProvidePair(ctx context.Context, who Who) (*Session, error) {
-	p, notices, err := a.prepareFor(ctx, who)
+	p, _, err := a.decide(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	held, err := a.holdCopy(ctx, p.Layout.WorkspaceDir)
+	if err != nil {
+		return nil, err
+	}
+	defer held()
+	notices, err := a.prepareHost(ctx, p)
 	if err != nil {
 		return nil, err
 	}

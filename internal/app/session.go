@@ -48,6 +48,11 @@ func (a *App) Provide(ctx context.Context, who Who) (*Session, error) {
 	if fresh {
 		defer a.expect(p)()
 	}
+	held, err := a.holdCopy(ctx, p.Layout.WorkspaceDir)
+	if err != nil {
+		return nil, err
+	}
+	defer held()
 	notices, err := a.prepareHost(ctx, p)
 	if err != nil {
 		return nil, err

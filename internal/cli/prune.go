@@ -23,11 +23,12 @@ func newPruneCommand(e *env) *cobra.Command {
 		Long: `Remove sandboxes that are idle or old by their own agent's limits
 (sandbox.prune), adopt or remove what a crash left, and forget what is gone.
 Nothing in use, and nothing of another installation, is touched. Private copies
-of workspaces stay unless --discard is given.`,
+of workspaces stay unless --discard is given: then every copy that no sandbox
+uses is removed, with the files that agents made there.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPrune(cmd.Context(), e, o) },
 	}
-	cmd.Flags().BoolVar(&o.workspaces, "discard", false, "also remove the private copies of what is removed")
+	cmd.Flags().BoolVar(&o.workspaces, "discard", false, "also remove every private copy that no sandbox uses")
 	oldSpelling(cmd, "workspaces", "discard")
 	localFlag(cmd, e)
 	jsonFlag(cmd, &o.asJSON)

@@ -30,7 +30,8 @@ as it is now.
 
 A private copy is brought up to date: seed files that nobody changed are copied
 again; those the agent changed are moved aside, and you are told where to.
-Everything else in the copy stays. With --discard the whole copy is wiped.`,
+Everything else in the copy stays. With --discard the whole copy is wiped. Copies
+whose sandbox is gone are treated alike. Of an old registry only the row goes.`,
 		Example: `  atoll sandbox recreate --agent main
   atoll sandbox recreate --all --force --discard`,
 		Args: noArgs,
@@ -53,6 +54,7 @@ func runRecreate(cmd *cobra.Command, e *env, o recreateOptions) error {
 		return err
 	}
 	ctx := cmd.Context()
+	o.Discard = o.discard
 	desk, err := e.boxDesk(ctx)
 	if err != nil {
 		return e.configError(err, o.asJSON)
@@ -139,13 +141,26 @@ func (e *env) printRecreated(r app.Recreated) {
 		}
 		return
 	}
-	fmt.Fprintf(e.Out, "%s: removed; the next use makes it anew\n", r.Entry.ContainerName)
+	fmt.Fprintf(e.Out, "%s: %s\n", r.Entry.ContainerName, recreatedText(r))
 	if len(r.Report.Moved) > 0 {
 		fmt.Fprintf(e.Out, "  changed by the agent, moved to %s: %s\n", printable(r.Report.Aside), printable(listText(r.Report.Moved)))
 	}
 	if r.Report.Discarded {
 		fmt.Fprintln(e.Out, "  its private copy was wiped")
 	}
+}
+
+// recreatedText says what became of a sandbox, or of a copy without one.
+func recreatedText(r app.Recreated) string {
+	switch {
+	case r.Entry.Imported:
+		return "its row was removed; the container belongs to another program"
+	case r.Entry.Backend == "" && r.Report.Discarded:
+		return "has no sandbox"
+	case r.Entry.Backend == "":
+		return "has no sandbox; its private copy was brought up to date"
+	}
+	return "removed; the next use makes it anew"
 }
 
 func recreateHint(err error) string {

@@ -28,6 +28,7 @@ type Request struct {
 	AgentID    string // "" is the session's agent, or the default one
 	SessionKey string // "" is the agent's main session
 	Account    string // billing account, where there is one
+	Temporary  bool   // the private copy ends with the sandbox
 	// Adjust changes the resolved agent before anything is decided, as flags of
 	// the command line do. May be nil.
 	Adjust func(*config.Agent)
@@ -126,8 +127,9 @@ func agentPath(agent *config.Agent) string {
 	return ""
 }
 
-func (p *Plan) lay(Request) (err error) {
+func (p *Plan) lay(r Request) (err error) {
 	p.Layout, err = layout(p.Agent.Sandbox, p.owner(), p.ScopeKey)
+	p.Layout.Temporary = r.Temporary
 	return err
 }
 
@@ -152,6 +154,7 @@ func layout(box config.Sandbox, owner *config.Agent, scopeKey string) (workspace
 		AgentDirIsDefault: owner.Origins["workspace"].Source == "derived",
 		Root:              box.WorkspaceRoot,
 		Slug:              policy.DirName(scopeKey),
+		ScopeKey:          scopeKey,
 	})
 }
 

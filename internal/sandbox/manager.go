@@ -40,6 +40,9 @@ type Options struct {
 	// Unmade is called for a creation that did not finish, before its row goes: it
 	// takes away what was made for it elsewhere. nil: nothing was.
 	Unmade func(ctx context.Context, row *Entry) error
+	// Leftovers removes what killed processes left outside of the machinery. Repair
+	// calls it last. May be nil.
+	Leftovers func(ctx context.Context) []Removal
 	// Checkpoint is called with a name before and after every step that changes
 	// something outside, so that tests can stop the world exactly there.
 	Checkpoint func(step string)

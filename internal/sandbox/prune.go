@@ -143,6 +143,9 @@ func busy(name string, err error) error {
 
 // removeEntry removes the sandbox of a row, and the row once it is gone.
 func (m *Manager) removeEntry(ctx context.Context, entry *Entry) error {
+	if entry.Imported { // the container is another program's
+		return m.Registry.Delete(ctx, entry.ContainerName)
+	}
 	if entry.Phase == PhaseCreating && m.Unmade != nil {
 		if err := m.Unmade(ctx, entry); err != nil {
 			return err

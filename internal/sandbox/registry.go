@@ -144,6 +144,11 @@ func (r *Registry) SharesWorkspace(ctx context.Context, e *Entry) (shared bool, 
 	return shared, err
 }
 
+// InWorkspace returns the sandboxes of ours that work in that host directory.
+func (r *Registry) InWorkspace(ctx context.Context, dir string) ([]*Entry, error) {
+	return r.query(ctx, "WHERE workspace_dir = ? AND imported = 0", dir)
+}
+
 // Count is how many entries there are.
 func (r *Registry) Count(ctx context.Context) (int, error) {
 	var n int

@@ -31,6 +31,9 @@ func (m *Manager) Repair(ctx context.Context) ([]Removal, error) {
 			m.Logger.InfoContext(ctx, "not repaired", "backend", backend, "error", err)
 		}
 	}
+	if m.Leftovers != nil {
+		done = append(done, m.Leftovers(ctx)...)
+	}
 	return done, nil
 }
 

@@ -48,6 +48,9 @@ func makeView(ctx context.Context, l Layout, opts Options, report *Report) (made
 	if w.manifest, err = v.loadManifest(); err != nil {
 		return nil, err
 	}
+	if err = v.markTemporary(); err != nil {
+		return nil, err
+	}
 	if w.copy, err = v.makeCopy(user, report); err != nil {
 		return nil, err
 	}

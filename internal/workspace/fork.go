@@ -45,6 +45,7 @@ func Fork(ctx context.Context, from, to Layout, sharedOnly bool) error {
 	if err := v.grow(ctx, files, clone.Options{SharedOnly: sharedOnly}); err != nil {
 		return copyError(to, err)
 	}
+	seeded.ScopeKey = to.ScopeKey
 	return v.saveManifest(seeded)
 }
 

@@ -28,6 +28,8 @@ type Params struct {
 	AgentDirIsDefault bool
 	Root              string // workspaceRoot, absolute: the copies of all sandboxes
 	Slug              string // of the scope key, or SharedSlug
+	ScopeKey          string // recorded with the copy, so that a copy without a sandbox can be told from others
+	Temporary         bool   // the copy ends with its sandbox, also if the process that made it was killed
 }
 
 // Layout is where the directories of one sandbox are. Nothing in it was checked

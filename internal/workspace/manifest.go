@@ -27,8 +27,9 @@ const (
 // manifest is what was seeded into a copy. It is the only witness of what the
 // copy looked like before the agent worked in it, so a damaged one is an error.
 type manifest struct {
-	Version int                  `json:"version"`
-	Files   map[string]seedEntry `json:"files"`
+	Version  int                  `json:"version"`
+	ScopeKey string               `json:"scopeKey,omitempty"` // of the sandbox that the copy was made for
+	Files    map[string]seedEntry `json:"files"`
 }
 
 // seedEntry is one file as it was when it was copied.
@@ -125,5 +126,5 @@ func (v *vault) forget() error {
 		return err
 	}
 	defer closeAll(dir)
-	return errors.Join(unlinkAt(dir, v.layout.Slug+".json"), unlinkAt(dir, v.layout.Slug+skillsSuffix))
+	return errors.Join(unlinkAt(dir, v.layout.Slug+".json"), unlinkAt(dir, v.layout.Slug+skillsSuffix), v.unmarkTemporary())
 }

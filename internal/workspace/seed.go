@@ -54,6 +54,9 @@ func (w *view) seedMissing(report *Report) error {
 		// The manifest is of a copy that somebody removed.
 		w.manifest, s.changed = newManifest(), true
 	}
+	if w.manifest.ScopeKey != s.layout.ScopeKey && s.layout.ScopeKey != "" {
+		w.manifest.ScopeKey, s.changed = s.layout.ScopeKey, true
+	}
 	for _, name := range seedNames() {
 		if err = s.seed(name); err != nil {
 			break
