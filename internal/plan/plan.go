@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -189,12 +190,14 @@ func PrivatePaths(state string) (paths []string) {
 // judge collects everything that policy refuses.
 func (p *Plan) judge(r Request) error {
 	docker := p.Agent.Sandbox.Docker
-	host := policy.Host{Disk: hostpath.Disk{}, Homes: hostpath.Homes(r.Getenv), Roots: []string{p.Layout.WorkspaceDir, p.Layout.AgentDir},
+	disk := &attentiveDisk{}
+	host := policy.Host{Disk: disk, Homes: hostpath.Homes(r.Getenv), Roots: []string{p.Layout.WorkspaceDir, p.Layout.AgentDir},
 		Private: PrivatePaths(r.Paths.AtollState)}
 	p.Findings = policy.Validate(docker, host)
 	if p.Agent.Sandbox.WorkspaceAccess != config.AccessNone {
 		p.Findings = append(p.Findings, policy.ValidateWorkspace(p.Layout.AgentDir, host)...)
 	}
+	p.Warnings = slices.Concat(p.Warnings, disk.warnings())
 	docker.Network = p.isolatedNetwork()
 	p.Findings = append(p.Findings, policy.SetupObstacles(docker.SetupCommand, docker, docker.User)...)
 	p.Env = policy.SanitizeEnv(policy.EnvRequest{Configured: docker.Env, AllowSecret: p.Agent.Sandbox.AllowSecretEnv})

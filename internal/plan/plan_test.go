@@ -3,8 +3,10 @@ package plan_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -192,5 +194,38 @@ func TestPinRefusesWhatWasExchanged(t *testing.T) {
 				t.Errorf("pinned again: %v", err)
 			}
 		})
+	}
+}
+
+// A directory below which a program of the host waits on a socket is neither
+// bound nor a workspace, however deep the socket lies. One that nobody waits on
+// is a file.
+func TestSocketsOfTheHostAreRefused(t *testing.T) {
+	d := newDesk(t)
+	deep := d.mkdir("work/a/b/c")
+	text := `{agents: {defaults: {workspace: "%s/work", sandbox: {workspaceAccess: "rw", docker: {binds: ["%s/work/a:/a"]}}}}}`
+	if p := d.plan(text); p.Refusal() != nil {
+		t.Fatal(p.Refusal())
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(deep, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.(*net.UnixListener).SetUnlinkOnClose(false)
+	var fields []string
+	for _, f := range d.plan(text).Findings {
+		if !strings.Contains(f.Message, "work/a/b/c/s") || !strings.Contains(f.Hint, "Stop the program") {
+			t.Errorf("%s: %s (%s)", f.Field, f.Message, f.Hint)
+		}
+		fields = append(fields, f.Field)
+	}
+	if want := []string{"sandbox.docker.binds[0]", "workspace"}; !slices.Equal(fields, want) {
+		t.Errorf("refused %q, want %q", fields, want)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if p := d.plan(text); p.Refusal() != nil {
+		t.Errorf("a socket that nobody waits on: %v", p.Refusal())
 	}
 }

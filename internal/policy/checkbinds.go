@@ -12,6 +12,7 @@ const (
 	hintProject = "Bind a directory of the project instead."
 	hintRoots   = "Put the directory below the workspace, or set sandbox.docker.dangerouslyAllowExternalBindSources."
 	hintTarget  = "Choose another target, or set sandbox.docker.dangerouslyAllowReservedContainerTargets."
+	hintService = "Stop the program that waits on the socket, or have it make the socket elsewhere."
 	hintSocket  = "Remove the bind: a socket of the engine gives away the host. Use `atoll` itself to make sandboxes."
 )
 
@@ -42,18 +43,25 @@ func checkBinds(docker config.Docker, host Host) (found findings) {
 }
 
 // problem is what is wrong with one path.
-type problem struct{ text, hint string }
+type problem struct {
+	text, hint    string
+	workspaceHint string // for a workspace, if it is another one
+}
 
 // sourceCheck judges the host side of binds.
 type sourceCheck struct {
 	blocked *blocklist
 	roots   []string // empty: anywhere
 	disk    Disk
+	sockets func(dir string) []string // of the host, below a directory
 }
 
 func newSourceCheck(docker config.Docker, host Host) sourceCheck {
 	paths := append(append(slices.Clone(blockedPaths), credentialPaths(host.Homes)...), host.Private...)
-	check := sourceCheck{blocked: newBlocklist(paths, host.Disk), disk: host.Disk}
+	check := sourceCheck{blocked: newBlocklist(paths, host.Disk), disk: host.Disk, sockets: func(dir string) []string {
+		found, _ := host.Disk.SocketsBelow(dir)
+		return found
+	}}
 	if docker.AllowExternalSources {
 		return check
 	}
@@ -70,23 +78,27 @@ func newSourceCheck(docker config.Docker, host Host) sourceCheck {
 // reaches the list of blocked paths.
 func (c sourceCheck) judge(source string) []problem {
 	if !strings.HasPrefix(source, "/") {
-		return []problem{{fmt.Sprintf("%q is not an absolute path", source), "Write the path from /. Named volumes are not accepted here."}}
+		return []problem{{text: fmt.Sprintf("%q is not an absolute path", source), hint: "Write the path from /. Named volumes are not accepted here."}}
 	}
 	if hasControl(source) {
-		return []problem{{fmt.Sprintf("%q contains a control character", source), hintProject}}
+		return []problem{{text: fmt.Sprintf("%q contains a control character", source), hint: hintProject}}
 	}
 	p := NormalizePath(source)
 	canonical, err := c.disk.Canonical(p)
 	if err != nil {
-		return []problem{{fmt.Sprintf("%q cannot be examined: %v", p, err), hintProject}}
+		return []problem{{text: fmt.Sprintf("%q cannot be examined: %v", p, err), hint: hintProject}}
 	}
 	if found, ok := c.blockedBy(p, canonical); ok {
 		return []problem{found}
 	}
 	for _, way := range slices.Compact([]string{p, canonical}) {
 		if !c.inRoots(way) {
-			return []problem{{fmt.Sprintf("%q is outside of the allowed roots %q", way, c.roots), hintRoots}}
+			return []problem{{text: fmt.Sprintf("%q is outside of the allowed roots %q", way, c.roots), hint: hintRoots}}
 		}
+	}
+	if found := c.sockets(canonical); len(found) > 0 {
+		text := fmt.Sprintf("%q gives access to the socket %q of a program of the host", p, found[0])
+		return []problem{{text: text, hint: hintService, workspaceHint: hintService}}
 	}
 	return nil
 }
@@ -94,15 +106,15 @@ func (c sourceCheck) judge(source string) []problem {
 func (c sourceCheck) blockedBy(p, canonical string) (problem, bool) {
 	for _, way := range slices.Compact([]string{p, canonical}) {
 		if socket, ok := engineSocket(way, c.disk); ok {
-			return problem{fmt.Sprintf("%q gives access to the socket %q", way, socket), hintSocket}, true
+			return problem{text: fmt.Sprintf("%q gives access to the socket %q", way, socket), hint: hintSocket}, true
 		}
 		if found, ok := c.blocked.find(way); ok {
-			return problem{fmt.Sprintf("%q %s blocked path %q", way, found.how, found.blocked), hintProject}, true
+			return problem{text: fmt.Sprintf("%q %s blocked path %q", way, found.how, found.blocked), hint: hintProject}, true
 		}
 	}
 	if found, ok := c.blocked.findSame(canonical); ok {
 		text := fmt.Sprintf("%q is another name of what %s blocked path %q", canonical, found.how, found.blocked)
-		return problem{text, hintProject}, true
+		return problem{text: text, hint: hintProject}, true
 	}
 	return problem{}, false
 }
@@ -116,20 +128,20 @@ func judgeTarget(target string, docker config.Docker) []problem {
 	p := NormalizePath(target)
 	switch {
 	case !strings.HasPrefix(target, "/"):
-		return []problem{{fmt.Sprintf("%q is not an absolute path", target), "Write the path from /."}}
+		return []problem{{text: fmt.Sprintf("%q is not an absolute path", target), hint: "Write the path from /."}}
 	case hasControl(target):
-		return []problem{{fmt.Sprintf("%q contains a control character", target), "Choose another target."}}
+		return []problem{{text: fmt.Sprintf("%q contains a control character", target), hint: "Choose another target."}}
 	case p == "/" || within(p, "/proc") || within(p, "/sys"):
-		return []problem{{fmt.Sprintf("%q belongs to the system of the sandbox", p), "Choose another target."}}
+		return []problem{{text: fmt.Sprintf("%q belongs to the system of the sandbox", p), hint: "Choose another target."}}
 	case within(p, InternalTarget):
-		return []problem{{fmt.Sprintf("%q is reserved for Atoll; no override opens it", p), "Choose another target."}}
+		return []problem{{text: fmt.Sprintf("%q is reserved for Atoll; no override opens it", p), hint: "Choose another target."}}
 	}
 	if docker.AllowReservedTargets {
 		return nil
 	}
 	for _, reserved := range reservedTargets(docker) {
 		if within(p, reserved) {
-			return []problem{{fmt.Sprintf("%q is reserved (%s)", p, reserved), hintTarget}}
+			return []problem{{text: fmt.Sprintf("%q is reserved (%s)", p, reserved), hint: hintTarget}}
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/atoll-run/atoll/internal/config"
@@ -13,6 +14,13 @@ type Disk interface {
 	Canonical(path string) (string, error)
 	// Socket tells whether a path leads to a socket.
 	Socket(path string) bool
+	// SocketsBelow returns sockets below a directory on which a program of the
+	// host waits for connections. It is bounded; complete is false if it did not
+	// see everything.
+	SocketsBelow(dir string) (found []string, complete bool)
+	// NamedSocketsBelow returns those that are known by the path they were made
+	// with.
+	NamedSocketsBelow(dir string) []string
 	// Identity tells which file a path leads to, if it exists.
 	Identity(path string) (device, inode uint64, exists bool)
 }
@@ -58,13 +66,13 @@ func ValidateWorkspace(dir string, host Host) []Finding {
 	}
 	paths := slices.DeleteFunc(slices.Clone(blockedPaths), func(p string) bool { return p == "/root" })
 	paths = append(append(paths, credentialPaths(host.Homes)...), host.Private...)
-	check := sourceCheck{blocked: newBlocklist(paths, host.Disk), disk: host.Disk}
+	check := sourceCheck{blocked: newBlocklist(paths, host.Disk), disk: host.Disk, sockets: host.Disk.NamedSocketsBelow}
 	var found []Finding
 	for _, problem := range check.judge(dir) {
 		found = append(found, Finding{
 			Field:   "workspace",
 			Message: "Sandbox security: workspace " + problem.text,
-			Hint:    "Choose a directory of its own for the agent.",
+			Hint:    cmp.Or(problem.workspaceHint, "Choose a directory of its own for the agent."),
 		})
 	}
 	return found
@@ -75,4 +83,6 @@ type textOnly struct{}
 
 func (textOnly) Canonical(path string) (string, error)               { return NormalizePath(path), nil }
 func (textOnly) Socket(string) bool                                  { return false }
+func (textOnly) SocketsBelow(string) (found []string, complete bool) { return nil, true }
+func (textOnly) NamedSocketsBelow(string) []string                   { return nil }
 func (textOnly) Identity(string) (device, inode uint64, exists bool) { return 0, 0, false }

@@ -199,6 +199,8 @@ type twoNames struct{}
 
 func (twoNames) Canonical(path string) (string, error) { return path, nil }
 func (twoNames) Socket(string) bool                    { return false }
+func (twoNames) SocketsBelow(string) ([]string, bool)  { return nil, true }
+func (twoNames) NamedSocketsBelow(string) []string     { return nil }
 func (twoNames) Identity(path string) (device, inode uint64, exists bool) {
 	path = "/" + strings.TrimPrefix(strings.TrimPrefix(path, "/alias"), "/")
 	path = strings.Replace(path, "/mirror", "/etc", 1)

@@ -13,7 +13,8 @@ import (
 func kernelFence() Check {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	return trait{"files", "second fence",
-		"a second fence: Landlock, version " + strconv.Itoa(int(version)),
+		"a second fence: Landlock, version " + strconv.Itoa(int(version)) +
+			"; it does not refuse connections to sockets that a program of the host makes below a mount later",
 		"this kernel has no Landlock: the first fence stands alone",
 		"boot with lsm=landlock,… or use a kernel with CONFIG_SECURITY_LANDLOCK"}.wanted(errno == 0)
 }

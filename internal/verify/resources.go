@@ -137,5 +137,5 @@ func judgeDevices(e *Evidence) []Check {
 	if e.Spec.GPUs != "" {
 		devices = note(ring, "devices", "those of "+e.Spec.GPUs+" too", "besides the plain ones: "+listed(strange))
 	}
-	return []Check{devices, compare(ring, "engine and host sockets", len(e.Inside.Sockets) == 0, "none", listed(e.Inside.Sockets))}
+	return []Check{devices, compare(ring, "engine and host sockets", len(e.Inside.Sockets) == 0, "none", listed(e.Inside.Sockets)), judgeSockets(ring, e)}
 }

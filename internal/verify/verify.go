@@ -50,6 +50,8 @@ type Evidence struct {
 	Host map[string]string
 	// Outside is what the host sees of the guest, where it can.
 	Outside Outside
+	// Below are the sockets of the host that lie below mounts.
+	Below Sockets
 }
 
 // Guest is what the guest says of itself on the wire.
@@ -81,7 +83,7 @@ func Sandbox(ctx context.Context, m Machine, spec *sandbox.Spec, guest string, p
 		return nil, err
 	}
 	return Judge(&Evidence{
-		Spec: spec, Inside: report, Guest: Guest{PID: info.PID, Dumpable: info.Dumpable}, Host: HostNamespaces(), Outside: Observe(pid),
+		Spec: spec, Inside: report, Guest: Guest{PID: info.PID, Dumpable: info.Dumpable}, Host: HostNamespaces(), Outside: Observe(pid), Below: hostSockets(spec, pid),
 	}), nil
 }
 

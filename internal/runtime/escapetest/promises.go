@@ -61,6 +61,8 @@ const allowAlmostAll = `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":[
 func checkBrokenPromises(a *arena) {
 	a.write("profile.json", allowAlmostAll, 0o644)
 	a.listen(a.path("engine.sock"))
+	a.mkdir("workspace/some/where")
+	a.listen(a.path("workspace/some/where/service.sock"))
 	promise := a.spec(func(s *sandbox.Spec) {
 		s.User = "1234:1234"
 		limited(s)
@@ -85,7 +87,7 @@ func checkBrokenPromises(a *arena) {
 	}
 	want := []string{"user: user and group", "system calls: refused calls", "files: root", "files: writable places", "mounts: /agent", "mounts: /tmp", "mounts: others",
 		"limits: processes", "limits: memory", "limits: processors", "limits: memory and swap", "limits: nofile", "limits: fsize",
-		"devices: devices", "devices: engine and host sockets"}
+		"devices: devices", "devices: engine and host sockets", "devices: sockets of the host below mounts"}
 	if a.Engine {
 		want = append(want, "privileges: capabilities", "privileges: capabilities, seen from outside",
 			"network: interfaces", "network: routes", "network: metadata address", "network: internet")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -52,5 +53,26 @@ func TestWritableRootTakesAnyMode(t *testing.T) {
 	i := l.start(func(s *sandbox.Spec) { s.ReadOnlyRoot, s.User = false, "0:0" })
 	if got := l.sh(i, "mkdir /opt2 && install -m 4755 /bin/true /opt2/s && stat -c %a /opt2/s"); got != "4755" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A socket that a sandbox makes in its workspace works inside, and is not taken
+// for one of the host.
+func TestSocketsOfASandboxAreItsOwn(t *testing.T) {
+	l := newSite(t)
+	work := l.dir("work")
+	i := l.start(func(s *sandbox.Spec) {
+		s.Workdir, s.Mounts = "/w", []sandbox.Mount{{Source: work, Target: "/w"}}
+	})
+	got := l.sh(i, `python3 -c '
+import socket, time
+s = socket.socket(socket.AF_UNIX); s.bind("s"); s.listen(8); print("ready", flush=True)
+time.sleep(600)' >out 2>&1 & until grep -q ready out; do sleep 0.1; done
+python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect("s"); print("connected")'`)
+	if got != "connected" {
+		t.Errorf("inside: %q", got)
+	}
+	if found, complete := (hostpath.Disk{}).SocketsBelow(work); len(found) > 0 || !complete {
+		t.Errorf("taken for the host's: %q, %v", found, complete)
 	}
 }

@@ -1,0 +1,37 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/hostpath"
+)
+
+// attentiveDisk remembers which directories were too large to look at every
+// file for sockets of the host.
+type attentiveDisk struct {
+	hostpath.Disk
+	large []string
+}
+
+// SocketsBelow looks for sockets as hostpath.Disk does.
+func (d *attentiveDisk) SocketsBelow(dir string) (found []string, complete bool) {
+	found, complete = d.Disk.SocketsBelow(dir)
+	if !complete {
+		d.large = append(d.large, dir)
+	}
+	return found, complete
+}
+
+// warnings say what was not looked at.
+func (d *attentiveDisk) warnings() (list []config.Problem) {
+	for _, dir := range d.large {
+		list = append(list, config.Problem{
+			Path: "sandbox.docker.binds",
+			Message: fmt.Sprintf("%s holds more than %d files, or directories more than %d deep: sockets of the host beyond were looked for by their path only",
+				dir, hostpath.MaxSocketEntries, hostpath.MaxSocketDepth),
+			Hint: "bind a smaller directory",
+		})
+	}
+	return list
+}
