@@ -66,7 +66,7 @@ func isPlaceholder(word string) bool { return word == "…" || word == strings.T
 
 func hasFlag(cmd *cobra.Command, name string) bool {
 	name, _, _ = strings.Cut(name, "=")
-	return cmd.Flags().Lookup(name) != nil || cmd.InheritedFlags().Lookup(name) != nil
+	return name == "help" || name == "version" || cmd.Flags().Lookup(name) != nil || cmd.InheritedFlags().Lookup(name) != nil
 }
 
 func TestUnknownWordsAreNoticed(t *testing.T) {
