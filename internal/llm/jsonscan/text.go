@@ -85,16 +85,10 @@ func plain(in []byte) int {
 	return i
 }
 
-// SkipText reads past a string. Most are short: the first bytes are looked at
-// eight at once, the rest in blocks, but not where a block would not get far.
+// SkipText reads past a string, eight plain bytes at a time.
 func (s *Scanner) SkipText() {
 	in, pos := s.in, s.pos+1
-	pos += plain(in[pos:min(pos+blockSize/2, len(in))])
-	for calm := pos; !s.endsAt(pos); {
-		if pos >= calm {
-			pos = skipBlocks(in, pos)
-		}
-		pos += plain(in[pos:])
+	for pos += plain(in[pos:]); !s.endsAt(pos); pos += plain(in[pos:]) {
 		switch {
 		case pos+1 < len(in) && in[pos] == '\\' && simple[in[pos+1]]:
 			pos += 2
@@ -102,7 +96,7 @@ func (s *Scanner) SkipText() {
 			if s.pos = pos; !s.skipOdd() {
 				return
 			}
-			pos, calm = s.pos, s.pos+blockSize
+			pos = s.pos
 		}
 	}
 }
