@@ -47,7 +47,7 @@ func dubious(name, detail, fix string) Check { return Check{name, CheckWarning, 
 func (a *App) Examine(ctx context.Context) []Check {
 	var checks []Check
 	for _, examine := range []func(context.Context) []Check{
-		a.examineConfig, a.examineState, a.examineGuest, a.examineWalls, a.examineLimits, a.examineEngine, a.examineAgents,
+		a.examineConfig, a.examineState, a.examineUsage, a.examineGuest, a.examineWalls, a.examineLimits, a.examineEngine, a.examineAgents,
 	} {
 		checks = append(checks, examine(ctx)...)
 	}

@@ -51,16 +51,33 @@ func (a *App) Ledger(ctx context.Context) (*usage.Ledger, error) {
 		return nil, err
 	}
 	a.money.prices = usage.NewPrices(configuredPrices(&llm))
-	ledger, err := usage.Open(ctx, usage.Options{
-		Dir: filepath.Join(a.Paths.AtollState, "usage"), DB: a.db, Leases: a.leases, Prices: a.money.prices,
-		CountUnpriced: llm.Unpriced == "count", Logger: a.logger,
-	})
+	o := a.usageOptions()
+	o.Prices, o.CountUnpriced = a.money.prices, llm.Unpriced == "count"
+	ledger, err := usage.Open(ctx, *o)
 	if err != nil {
 		return nil, err
 	}
 	watchLedger(&a.money.metrics, ledger)
 	a.money.ledger = ledger
 	return ledger, nil
+}
+
+// usageOptions say where usage is kept.
+func (a *App) usageOptions() *usage.Options {
+	return &usage.Options{Dir: filepath.Join(a.Paths.AtollState, "usage"), DB: a.db, Leases: a.leases, Logger: a.logger}
+}
+
+// RepairUsage mends a damaged journal of usage.
+func (a *App) RepairUsage(ctx context.Context) (*usage.Repaired, error) {
+	return usage.Repair(ctx, a.usageOptions())
+}
+
+// examineUsage looks whether the journal of usage is what the database follows.
+func (a *App) examineUsage(ctx context.Context) []Check {
+	if err := usage.Check(ctx, a.usageOptions()); err != nil {
+		return []Check{bad("usage", err)}
+	}
+	return []Check{good("usage", "the journal and the database agree")}
 }
 
 // LearnPrices takes over what every LiteLLM says its models cost; configured

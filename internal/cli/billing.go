@@ -17,7 +17,7 @@ import (
 
 func newBillingCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{Use: "billing", Short: "Compare what was spent with what was billed"}
-	cmd.AddCommand(newReconcileCommand(e))
+	cmd.AddCommand(newReconcileCommand(e), newRepairCommand(e))
 	return cmd
 }
 

@@ -205,6 +205,9 @@ func (x *exchange) reserve() *dialect.Problem {
 		return &dialect.Problem{Status: 403, Code: "model_not_priced", Message: unpriced.Error()}
 	}
 	x.s.options.Logger.Error("reserve", "error", err)
+	if errors.Is(err, usage.ErrDamaged) {
+		return &dialect.Problem{Status: 503, Code: "usage_damaged", Message: "what calls cost cannot be counted: the journal of usage is damaged; atoll billing repair, on the host, mends it"}
+	}
 	return busy("what the request would cost cannot be reserved at the moment")
 }
 

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/atoll-run/atoll/internal/advice"
 )
 
 // journal is the file that all processes of a state directory append to, one at
@@ -51,19 +49,13 @@ const (
 // ErrBusy means that the journal's lock could not be had in time.
 var ErrBusy = errors.New("the journal of usage is locked by another process")
 
-// ErrDamaged means that the journal holds what nobody wrote.
-var ErrDamaged = errors.New("the journal of usage is damaged")
-
 // openJournal opens the journal in dir; generation is that of a new one.
 func openJournal(ctx context.Context, dir string, generation int64) (*journal, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	lockFile, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lockFile, err := openLock(dir)
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{path: filepath.Join(dir, "journal"), lockFile: lockFile}
+	j := &journal{path: journalPath(dir), lockFile: lockFile}
 	if err := j.setLock(ctx); err != nil {
 		_ = lockFile.Close()
 		return nil, err
@@ -79,6 +71,15 @@ func openJournal(ctx context.Context, dir string, generation int64) (*journal, e
 	}
 	j.position = int64(journalHeader)
 	return j, nil
+}
+
+func journalPath(dir string) string { return filepath.Join(dir, "journal") }
+
+func openLock(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 }
 
 func (j *journal) close() error {
@@ -134,11 +135,13 @@ func (j *journal) catchUp(picture *image) error {
 			return fmt.Errorf("journal of usage: %w", err)
 		}
 		j.size = facts.Size
-		if err := j.readTail(picture.apply); err != nil {
-			return err
+		replaced := facts.Nlink == 0
+		err := j.readTail(picture.apply)
+		if replaced && errors.Is(err, ErrDamaged) { // it was, and that was mended
+			j.head.generation, err = 0, nil
 		}
-		if facts.Nlink > 0 {
-			return nil
+		if err != nil || !replaced {
+			return err
 		}
 		if err := j.follow(picture); err != nil {
 			return err
@@ -158,18 +161,15 @@ func (j *journal) readTail(read func(*record)) error {
 	}
 	j.position = end
 	switch rest := j.size - end; {
-	case rest < 0 || rest > maxRecord+frameHead:
-		return j.damaged()
+	case rest < 0:
+		return damaged(j.path, "ends at byte %d, before byte %d, up to which it was read", j.size, end)
+	case rest > maxRecord+frameHead:
+		return damaged(j.path, "has no whole record at byte %d", end)
 	case rest > 0:
 		j.size = end
 		return j.file.Truncate(end)
 	}
 	return nil
-}
-
-func (j *journal) damaged() error {
-	return advice.With(fmt.Errorf("%w: %s at byte %d", ErrDamaged, j.path, j.position),
-		"restore it from a backup, or set it aside: calls that are not in the database yet are then forgotten")
 }
 
 // readRecords reads whole records between two places of a file and returns
@@ -255,6 +255,9 @@ func (j *journal) follow(picture *image) error {
 	if err != nil {
 		return err
 	}
+	if next.generation <= j.head.generation {
+		return errors.Join(damaged(j.path, "is older than the one before: its generation is %d, not %d", next.generation, j.head.generation+1), f.Close())
+	}
 	_ = j.file.Close() // everything in it is in SQLite or was carried over
 	j.position = next.carried
 	if next.generation != j.head.generation+1 {
@@ -272,14 +275,23 @@ func openHead(path string) (*os.File, head, error) {
 	if err != nil {
 		return nil, head{}, fmt.Errorf("journal of usage: %w", err)
 	}
-	b := make([]byte, journalHeader)
-	if _, err = f.ReadAt(b, 0); err == nil {
-		sum := binary.LittleEndian.Uint32(b[journalHeader-4:])
-		if string(b[:len(journalMagic)]) == journalMagic && crc32.Checksum(b[:journalHeader-4], castagnoli) == sum {
-			fields := b[len(journalMagic):]
-			return f, head{int64(binary.LittleEndian.Uint64(fields)), int64(binary.LittleEndian.Uint64(fields[8:]))}, nil
-		}
-		err = ErrDamaged
+	h, ok := readHead(f)
+	if !ok {
+		return nil, head{}, errors.Join(damaged(path, "has no beginning: it is empty, or no journal"), f.Close())
 	}
-	return nil, head{}, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	return f, h, nil
+}
+
+// readHead reads the beginning of a journal, or reports that there is none.
+func readHead(f io.ReaderAt) (head, bool) {
+	b := make([]byte, journalHeader)
+	if n, _ := f.ReadAt(b, 0); n < journalHeader {
+		return head{}, false
+	}
+	sum := binary.LittleEndian.Uint32(b[journalHeader-4:])
+	if string(b[:len(journalMagic)]) != journalMagic || crc32.Checksum(b[:journalHeader-4], castagnoli) != sum {
+		return head{}, false
+	}
+	fields := b[len(journalMagic):]
+	return head{int64(binary.LittleEndian.Uint64(fields)), int64(binary.LittleEndian.Uint64(fields[8:]))}, true
 }

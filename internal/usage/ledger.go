@@ -72,6 +72,7 @@ type Ledger struct {
 	journal *journal
 	image   *image
 	stored  place // how far SQLite is known to be
+	broken  error // the journal is damaged; nil: it is not
 	reaped  time.Time
 	closing bool
 	closed  bool
@@ -121,11 +122,28 @@ func (l *Ledger) open(ctx context.Context) (err error) {
 func (l *Ledger) recover(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.checkPlace(ctx); err != nil {
+		return err
+	}
 	if err := l.lock(ctx); err != nil {
 		return err
 	}
 	defer l.journal.unlock()
 	return l.reap()
+}
+
+// checkPlace looks for damage before the journal is read for the first time: what
+// seems to be the rest of a record may be where the end was lost.
+func (l *Ledger) checkPlace(ctx context.Context) error {
+	if err := l.journal.setLock(ctx); err != nil {
+		return err
+	}
+	defer l.journal.unlock()
+	at, err := l.storedPlace(ctx)
+	if err != nil {
+		return err
+	}
+	return checkFile(l.journal.path, at)
 }
 
 func ownerLease(owner string) string { return "usage:" + owner }

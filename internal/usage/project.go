@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -51,9 +50,21 @@ func (l *Ledger) background(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := l.flush(ctx, false); err != nil {
+		err := l.flush(ctx, false)
+		l.note(err)
+		if err != nil {
 			l.options.Logger.Warn("settled calls could not be stored; they are kept in the journal", "error", err)
 		}
+	}
+}
+
+// note remembers that the journal is damaged, or not any more. Meanwhile nothing
+// is reserved: what calls cost would not be counted.
+func (l *Ledger) note(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken = nil; errors.Is(err, ErrDamaged) {
+		l.broken = err
 	}
 }
 
@@ -64,15 +75,24 @@ func (l *Ledger) Flush(ctx context.Context) error { return l.flush(ctx, true) }
 // that knows of nothing new leaves it alone.
 func (l *Ledger) flush(ctx context.Context, everything bool) error {
 	l.mu.Lock()
-	file, lag, size := l.journal.file, l.lag(), l.journal.position
+	file, lag, size, broken := l.journal.file, l.lag(), l.journal.position, l.broken
+	generation := l.journal.head.generation
 	l.mu.Unlock()
-	if lag == 0 && !everything {
+	if lag == 0 && !everything && broken == nil {
 		return nil
 	}
-	if err := file.Sync(); err != nil && !errors.Is(err, os.ErrClosed) { // closed: replaced, and the new one is synced
+	info, err := file.Stat()
+	if err == nil {
+		err = file.Sync()
+	}
+	if err != nil && !errors.Is(err, os.ErrClosed) { // closed: it was replaced
 		return err
 	}
-	if err := l.project(ctx); err != nil {
+	synced := place{generation: generation}
+	if err == nil {
+		synced.position = info.Size()
+	}
+	if err := l.project(ctx, synced); err != nil {
 		return err
 	}
 	if size < l.rotateAt {
@@ -82,8 +102,9 @@ func (l *Ledger) flush(ctx context.Context, everything bool) error {
 }
 
 // project stores what the journal holds beyond what is stored already, in one
-// transaction with the place it came to. Any process may do it.
-func (l *Ledger) project(ctx context.Context) error {
+// transaction with the place it came to. Any process may do it. It stores nothing
+// beyond what is on the disk: the database must never be ahead of the journal.
+func (l *Ledger) project(ctx context.Context, synced place) error {
 	var at place
 	err := l.options.DB.Tx(ctx, func(tx *sql.Tx) error {
 		stored, err := readPlace(ctx, tx)
@@ -95,15 +116,17 @@ func (l *Ledger) project(ctx context.Context) error {
 			return err
 		}
 		defer file.Close() //nolint:errcheck // it was only read
-		if head.generation < stored.generation {
-			return fmt.Errorf("%w: its generation %d is older than the database's %d", ErrDamaged, head.generation, stored.generation)
-		}
-		info, err := file.Stat()
+		to, err := syncedSize(file, head, synced)
 		if err != nil {
 			return err
 		}
+		at = stored
+		from := stored.in(head.generation)
+		if head.generation < stored.generation || to < from {
+			return checkFile(l.journal.path, stored)
+		}
 		p := &projection{ctx: ctx, tx: tx, sums: map[scopeKey]*Charge{}}
-		end, err := readRecords(file, stored.in(head.generation), info.Size(), p.take)
+		end, err := readRecords(file, from, to, p.take)
 		if err = errors.Join(err, p.err); err != nil {
 			return err
 		}
@@ -118,6 +141,19 @@ func (l *Ledger) project(ctx context.Context) error {
 		l.mu.Unlock()
 	}
 	return err
+}
+
+// syncedSize is how much of a journal is on the disk. If it is not the one that
+// was synced a moment ago, it is synced now.
+func syncedSize(file *os.File, h head, synced place) (int64, error) {
+	if h.generation == synced.generation && synced.position > 0 {
+		return synced.position, nil
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), file.Sync()
 }
 
 // rotate replaces a large journal. SQLite's write lock keeps others from
@@ -185,6 +221,9 @@ func (l *Ledger) total(ctx context.Context, k scopeKey) (*total, error) {
 	spent, at, err := l.readTotal(ctx, k)
 	if err != nil {
 		return nil, err
+	}
+	if from := at.in(l.journal.head.generation); from > l.journal.position {
+		return nil, damaged(l.journal.path, "ends at byte %d, before byte %d, up to which the database follows it", l.journal.position, from)
 	}
 	// SQLite is behind the journal: add what it does not have yet.
 	_, err = readRecords(l.journal.file, at.in(l.journal.head.generation), l.journal.position, func(r *record) {

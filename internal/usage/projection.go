@@ -22,15 +22,23 @@ func (p *projection) take(r *record) {
 	}
 	switch r.Kind {
 	case kindSettle:
-		added, err := p.insertCall(r)
-		p.err = err
-		if added {
-			p.sum(r, r.charge())
-		}
+		p.takeNew(r)
 	case kindCorrect:
 		_, p.err = p.tx.ExecContext(p.ctx, "UPDATE usage_calls SET billed = ?, priced = 1 WHERE at_ms = ? AND id = ?", r.MicroUSD, r.AtMs, r.ID)
 		p.sum(r, r.correction())
 	}
+}
+
+// takeNew stores a settled call if it is not stored already, and reports whether
+// it was new.
+func (p *projection) takeNew(r *record) (added bool) {
+	if p.err != nil {
+		return false
+	}
+	if added, p.err = p.insertCall(r); added {
+		p.sum(r, r.charge())
+	}
+	return added
 }
 
 func (p *projection) sum(r *record, c Charge) {

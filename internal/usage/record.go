@@ -84,18 +84,11 @@ func (r *record) appendTo(b []byte) []byte {
 // next reads the first record of b and how long it is. errTorn means that b
 // does not begin with a whole one.
 func next(b []byte, r *record) (int, error) {
-	if len(b) < frameHead {
+	size := frame(b)
+	if size == 0 || !r.decode(b[frameHead:size]) {
 		return 0, errTorn
 	}
-	size := binary.LittleEndian.Uint32(b)
-	if size > maxRecord || int(size) > len(b)-frameHead {
-		return 0, errTorn
-	}
-	body := b[frameHead : frameHead+int(size)]
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[4:]) || !r.decode(body) {
-		return 0, errTorn
-	}
-	return frameHead + int(size), nil
+	return size, nil
 }
 
 func (r *record) decode(b []byte) bool {

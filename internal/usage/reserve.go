@@ -42,6 +42,9 @@ func (l *Ledger) Reserve(ctx context.Context, c *Call) (*Reservation, error) {
 		return nil, err
 	}
 	defer l.journal.unlock()
+	if l.broken != nil {
+		return nil, l.broken
+	}
 	if l.lag() > maxLag {
 		return nil, ErrBacklog
 	}
