@@ -92,6 +92,7 @@ func homes() map[string][]string {
 		"github.com/zricethezav/gitleaks":        {"internal/relay"},
 		"go.yaml.in/yaml":                        {"internal/run/openclaw"},
 		"filippo.io/age":                         {"internal/secret"},
+		"github.com/rogpeppe/go-internal/diff":   {"internal/diff"},
 	}
 }
 
@@ -103,7 +104,7 @@ func isTestKit(path string) bool {
 
 // testLibraries are for tests and test kits.
 func testLibraries() []string {
-	return []string{"testing", "net/http/httptest", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak"}
+	return []string{"testing", "net/http/httptest", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal/testscript", "github.com/rogpeppe/go-internal/txtar", "go.uber.org/goleak"}
 }
 
 const (

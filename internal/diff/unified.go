@@ -7,14 +7,16 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-)
 
-// Context is the number of unchanged lines shown around a change.
-const Context = 3
+	"github.com/rogpeppe/go-internal/diff"
+)
 
 // DevNull is the name of a text that is not there: the old one of a new file,
 // the new one of a removed file.
 const DevNull = "/dev/null"
+
+// libraryHeader is how many lines the library writes before the first hunk.
+const libraryHeader = 3
 
 // Unified returns the unified diff that turns a into b: "" if they are equal,
 // one line that says so if one of them is not text. A diff of more than limit
@@ -31,20 +33,26 @@ func Unified(oldName, newName string, a, b []byte, limit int) string {
 	}
 	out.line("--- " + header(oldName) + "\n")
 	out.line("+++ " + header(newName) + "\n")
-	t := compareTexts(a, b)
-	for _, h := range group(t.changes()) {
-		out.hunk(t, h)
+	for _, line := range bodyLines(diff.Diff("old", a, "new", b)) {
+		out.changed(line)
 	}
 	return out.String()
 }
 
-// Stat counts the lines that a unified diff of a and b takes out and puts in.
-func Stat(a, b []byte) (removed, added int) {
-	for _, c := range compareTexts(a, b).changes() {
-		removed += c.a1 - c.a0
-		added += c.b1 - c.b0
+// bodyLines splits a diff of the library into lines, without its header. The
+// remark that a line has no newline stays with its line.
+func bodyLines(text []byte) []string {
+	const remark = "\\ No newline at end of file\n"
+	lines := strings.SplitAfter(string(text), "\n")[libraryHeader:]
+	var body []string
+	for _, line := range lines {
+		if line == remark && len(body) > 0 {
+			body[len(body)-1] += line
+		} else if line != "" {
+			body = append(body, line)
+		}
 	}
-	return removed, added
+	return body
 }
 
 // isBinary follows the other tools: text has no NUL.
@@ -61,22 +69,6 @@ func header(name string) string {
 		return name + "\t"
 	}
 	return name
-}
-
-// group puts changes into one hunk whose contexts would touch.
-func group(changes []change) [][]change {
-	var hunks [][]change
-	for _, c := range changes {
-		if last := len(hunks) - 1; last >= 0 {
-			h := hunks[last]
-			if c.a0-h[len(h)-1].a1 <= 2*Context {
-				hunks[last] = append(h, c)
-				continue
-			}
-		}
-		hunks = append(hunks, []change{c})
-	}
-	return hunks
 }
 
 // output is a diff that does not outgrow its limit.
@@ -107,42 +99,10 @@ func (o *output) line(text string) bool {
 	return !o.cut
 }
 
-func (o *output) hunk(t *texts, h []change) {
-	first, last := h[0], h[len(h)-1]
-	before := min(Context, first.a0)
-	after := min(Context, len(t.a)-last.a1)
-	o.line(fmt.Sprintf("@@ -%s +%s @@\n",
-		span(first.a0-before, last.a1+after), span(first.b0-before, last.b1+after)))
-	at := first.a0 - before
-	for _, c := range h {
-		o.lines(" ", t.a[at:c.a0])
-		o.lines("-", t.a[c.a0:c.a1])
-		o.lines("+", t.b[c.b0:c.b1])
-		at = c.a1
-	}
-	o.lines(" ", t.a[at:at+after])
-}
-
-// span writes a range of lines, which are counted from 1. An empty one is named
-// by the line before it, and a single line needs no count.
-func span(from, to int) string {
-	switch to - from {
-	case 0:
-		return fmt.Sprintf("%d,0", from)
-	case 1:
-		return strconv.Itoa(from + 1)
-	}
-	return fmt.Sprintf("%d,%d", from+1, to-from)
-}
-
-func (o *output) lines(mark string, lines [][]byte) {
-	for _, line := range lines {
-		text := mark + string(line)
-		if !bytes.HasSuffix(line, []byte("\n")) {
-			text += "\n\\ No newline at end of file\n"
-		}
-		if !o.line(text) && mark != " " {
-			o.missing++
-		}
+// changed writes a line of the body and counts it if it is a change that does
+// not fit.
+func (o *output) changed(text string) {
+	if !o.line(text) && (text[0] == '-' || text[0] == '+') {
+		o.missing++
 	}
 }

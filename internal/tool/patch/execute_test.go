@@ -67,11 +67,11 @@ func TestApplyEverything(t *testing.T) {
 	for _, op := range plan.Operations {
 		diffs += op.Diff(0)
 	}
-	wantDiffs := "--- /dev/null\n+++ new\n@@ -0,0 +1 @@\n+n\n" +
-		"--- change\n+++ change\n@@ -1 +1 @@\n-c\n+C\n" +
-		"--- gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-g\n" +
-		"--- from\n+++ dir/to\n@@ -1 +1 @@\n-m\n+M\n" +
-		"--- last\n+++ /dev/null\n@@ -1 +0,0 @@\n-l\n"
+	wantDiffs := "--- /dev/null\n+++ new\n@@ -0,0 +1,1 @@\n+n\n" +
+		"--- change\n+++ change\n@@ -1,1 +1,1 @@\n-c\n+C\n" +
+		"--- gone\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-g\n" +
+		"--- from\n+++ dir/to\n@@ -1,1 +1,1 @@\n-m\n+M\n" +
+		"--- last\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-l\n"
 	if diff := cmp.Diff(wantDiffs, diffs); diff != "" {
 		t.Error(diff)
 	}
