@@ -80,7 +80,27 @@ func (m *Manager) repairBackend(ctx context.Context, backend string) ([]Removal,
 	for name := range rows {
 		done = append(done, m.dropRow(ctx, rt, name)...)
 	}
-	return done, nil
+	return done, m.sweepUnrecorded(ctx, rt)
+}
+
+// sweepUnrecorded removes what the runtime has no readable record of. What is
+// being made, or in use, is locked and stays.
+func (m *Manager) sweepUnrecorded(ctx context.Context, rt Runtime) error {
+	f, ok := rt.(Finder)
+	if !ok {
+		return nil
+	}
+	names, err := f.Unrecorded(ctx)
+	for _, name := range names {
+		swept := m.Exclusively(name, func() error {
+			m.Logger.InfoContext(ctx, "removing what is left of a sandbox without a record", "sandbox", name)
+			return f.Sweep(ctx, name)
+		})
+		if !errors.Is(swept, ErrBusy) {
+			err = errors.Join(err, swept)
+		}
+	}
+	return err
 }
 
 // askTimeout is how long an engine may take to tell what it has. One that hangs

@@ -31,6 +31,13 @@ type Sweeper interface {
 	Sweep(ctx context.Context, name string) error
 }
 
+// A Finder is a Sweeper that knows of what names something is left although they
+// have no sandbox that could be opened.
+type Finder interface {
+	Sweeper
+	Unrecorded(ctx context.Context) ([]string, error)
+}
+
 // An Instance is one sandbox on its machinery.
 type Instance interface {
 	// Seen is what was known when the instance was opened, created or started.

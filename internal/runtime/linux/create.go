@@ -93,6 +93,9 @@ func (i *Instance) settle(ctx context.Context) error {
 	if err := i.pinMounts(); err != nil {
 		return err
 	}
+	if err := i.noteID(); err != nil {
+		return err
+	}
 	return i.record.save(i.dir)
 }
 

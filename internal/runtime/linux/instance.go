@@ -195,6 +195,11 @@ func (r *Runtime) discard(ctx context.Context, name string, rec *record) error {
 	if rec == nil {
 		rec, _ = read(gone)
 	}
+	if rec == nil && exists(dir) {
+		if err := r.endUnrecorded(ctx, name); err != nil {
+			return err
+		}
+	}
 	if err := r.options.Roots.Unpin(name); err != nil {
 		return err
 	}
@@ -217,18 +222,28 @@ func (r *Runtime) removeGroup(ctx context.Context, rec *record) error {
 	return host.Existing(rec.Summary.ID).Remove(ctx)
 }
 
-// Sweep removes what a crash left of a sandbox that is not there.
+// Sweep removes what a crash left of a sandbox that is not there, and guests that
+// are not the one that the sandbox has now.
 func (r *Runtime) Sweep(ctx context.Context, name string) error {
 	if !validName(name) {
 		return nil
 	}
-	if _, err := load(filepath.Join(r.dir, name)); err == nil {
-		return nil
+	_, err := load(filepath.Join(r.dir, name))
+	if err != nil {
+		err = r.discard(ctx, name, nil)
 	}
-	if err := r.discard(ctx, name, nil); err != nil {
+	if err == nil {
+		err = r.endUnrecorded(ctx, name) // also those whose directory is gone
+	}
+	if err != nil {
 		return fmt.Errorf("sandbox %q: %w", name, err)
 	}
 	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // removeTree removes a directory, also one in which a sandbox has taken its

@@ -45,7 +45,7 @@ func (i *Instance) expectGroup() error {
 		return nil
 	}
 	i.record.Groupless = false
-	return i.record.save(i.dir)
+	return errors.Join(i.noteID(), i.record.save(i.dir))
 }
 
 // Resume lets a paused sandbox go on.

@@ -54,6 +54,7 @@ type Runtime struct {
 var (
 	_ sandbox.Runtime = (*Runtime)(nil)
 	_ sandbox.Sweeper = (*Runtime)(nil)
+	_ sandbox.Finder  = (*Runtime)(nil)
 )
 
 // New returns a runtime. It makes nothing yet.
