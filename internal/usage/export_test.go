@@ -1,33 +1,5 @@
 package usage
 
-import (
-	"os"
-	"time"
-
-	"golang.org/x/sys/unix"
-)
-
-// QuickWrite writes as the journal does, told to the scheduler or not.
-func QuickWrite(f *os.File, b []byte, at int64, announced bool) error {
-	var q quick
-	if announced {
-		q.announced = time.Now().Add(time.Hour)
-	}
-	return q.writeAt(f, b, at)
-}
-
-// QuickLock locks as the journal does.
-func QuickLock(f *os.File) error {
-	return new(quick).lock(f, &unix.Flock_t{Type: unix.F_WRLCK, Len: 1})
-}
-
-// QuickSize is the size of a file as the journal sees it.
-func QuickSize(f *os.File) (int64, error) {
-	var facts unix.Stat_t
-	err := new(quick).stat(f, &facts)
-	return facts.Size, err
-}
-
 // RotateAt sets the size at which a ledger replaces the journal.
 func RotateAt(l *Ledger, size int64) { l.rotateAt = size }
 

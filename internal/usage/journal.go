@@ -28,7 +28,6 @@ type journal struct {
 	head     head
 	position int64 // up to where this process has read
 	size     int64 // of the file, as of the last lock
-	quick    quick
 	buffer   []byte
 }
 
@@ -103,7 +102,7 @@ func (j *journal) setLock(ctx context.Context) error {
 	whole := unix.Flock_t{Type: unix.F_WRLCK, Len: 1}
 	deadline := time.Now().Add(lockPatience)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err := j.quick.lock(j.lockFile, &whole)
+		err := unix.FcntlFlock(j.lockFile.Fd(), unix.F_OFD_SETLK, &whole)
 		switch {
 		case err == nil:
 			return nil
@@ -124,14 +123,14 @@ func (j *journal) setLock(ctx context.Context) error {
 
 func (j *journal) unlock() {
 	whole := unix.Flock_t{Type: unix.F_UNLCK, Len: 1}
-	_ = j.quick.lock(j.lockFile, &whole) // fails only for a lock we do not have
+	_ = unix.FcntlFlock(j.lockFile.Fd(), unix.F_OFD_SETLK, &whole) // fails only for a lock we do not have
 }
 
 // catchUp reads what others wrote, and follows a replaced file.
 func (j *journal) catchUp(picture *image) error {
 	for {
 		var facts unix.Stat_t
-		if err := j.quick.stat(j.file, &facts); err != nil {
+		if err := unix.Fstat(int(j.file.Fd()), &facts); err != nil {
 			return fmt.Errorf("journal of usage: %w", err)
 		}
 		j.size = facts.Size
@@ -206,7 +205,7 @@ func (j *journal) append(records ...*record) error {
 	for _, r := range records {
 		j.buffer = r.appendTo(j.buffer)
 	}
-	if err := j.quick.writeAt(j.file, j.buffer, j.position); err != nil {
+	if _, err := j.file.WriteAt(j.buffer, j.position); err != nil {
 		return errors.Join(fmt.Errorf("journal of usage: %w", err), j.file.Truncate(j.position))
 	}
 	j.position += int64(len(j.buffer))
