@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/atoll-run/atoll/internal/advice"
@@ -114,8 +113,7 @@ type App struct {
 	leases   *lease.Book
 	money    money
 	quotas   quotas
-	many     func() bool // several accounts use this process; nil if it has no accounts
-	foreseen atomic.Pointer[foreseen]
+	many     func() bool           // several accounts use this process; nil if it has no accounts
 	testFree func() (int64, error) // in place of what the disk says; nil outside of tests
 }
 
@@ -214,7 +212,6 @@ func (a *App) Close() {
 // beside the database, where the next process finds it: the last one to close
 // moves the log into the file, and waits for the disk.
 func (a *App) Leave() {
-	a.foreseen.Swap(nil).end()
 	if err := a.closeMoney(); err != nil {
 		a.logger.Error("what was spent could not be written down", "error", err)
 	}

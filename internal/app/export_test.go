@@ -1,7 +1,5 @@
 package app
 
-import "github.com/atoll-run/atoll/internal/plan"
-
 // What only tests reach: the second step of removals, without the first.
 var IfGone = (*App).ifGone
 
@@ -13,19 +11,3 @@ func (a *App) SetFree(free func() (int64, error)) { a.testFree = free }
 
 // DiskReserve is what must stay free.
 const DiskReserve = diskReserve
-
-// Foreseen is what was planned while the state was opened; nil if nothing is left
-// of that.
-func (a *App) Foreseen() *plan.Plan {
-	if f := a.foreseen.Load(); f != nil {
-		return f.plan
-	}
-	return nil
-}
-
-// OnDrop is told when nobody needs what was foreseen any more.
-func (a *App) OnDrop(told func()) {
-	f := a.foreseen.Load()
-	drop := f.drop
-	f.drop = func() { drop(); told() }
-}

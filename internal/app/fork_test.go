@@ -81,3 +81,13 @@ func (s *site) discardAll() {
 		}
 	}
 }
+
+// newHostSite is a site whose sandboxes need no engine and no image.
+func newHostSite(t *testing.T) *site {
+	t.Helper()
+	s := newSite(t)
+	s.set("agents.defaults.sandbox.backend", "linux")
+	s.set("agents.defaults.sandbox.docker.image", "host")
+	s.mkdir(s.state)
+	return s
+}

@@ -46,7 +46,7 @@ func (a *App) Provide(ctx context.Context, who Who) (*Session, error) {
 		return nil, err
 	}
 	if fresh {
-		defer a.expect(p)()
+		defer a.expect(p.Spec)()
 	}
 	held, err := a.holdCopy(ctx, p.Layout.WorkspaceDir)
 	if err != nil {
@@ -80,9 +80,6 @@ func (a *App) prepareFor(ctx context.Context, who Who) (p *plan.Plan, notices []
 // name is registered.
 func (a *App) decide(ctx context.Context, who Who) (p *plan.Plan, fresh bool, err error) {
 	a.pruneIfDue(ctx)
-	if f := a.foreseen.Load(); f.isOf(who) && !a.isShared() {
-		return f.plan, true, nil
-	}
 	if p, err = a.Plan(a.ofFork(ctx, who)); err != nil {
 		return nil, false, err
 	}
@@ -107,15 +104,8 @@ func (a *App) prepareHost(ctx context.Context, p *plan.Plan) ([]string, error) {
 	return notices, nil
 }
 
-// expect has the process of a new sandbox begin while the rest is prepared,
-// where the backend can do that. The result is called when it has been made.
-func (a *App) expect(p *plan.Plan) (done func()) {
-	if f := a.foreseen.Load(); f != nil && f.plan == p && a.foreseen.CompareAndSwap(f, nil) {
-		return f.drop
-	}
-	return a.Settings.expect(p.Spec)
-}
-
+// expect starts the init process of a new sandbox while the rest is prepared,
+// where the backend can do that. done is called when the sandbox was made.
 func (s *Settings) expect(spec *sandbox.Spec) (done func()) {
 	if spec.Backend != backendLinux {
 		return func() {}

@@ -74,7 +74,7 @@ func (e *env) openAlone(ctx context.Context, who app.Who) (*app.App, app.Who, er
 	if who, err = settings.Alone(who); err != nil {
 		return nil, who, err
 	}
-	e.opened, err = settings.OpenAlone(ctx, e.logger(), who)
+	e.opened, err = settings.Open(ctx, e.logger())
 	return e.opened, who, err
 }
 
