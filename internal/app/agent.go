@@ -38,9 +38,12 @@ type AgentOptions struct {
 	BeforeKeys func() error
 	// History is what was said before, for a transcript that begins here.
 	History []chat.Message
-	Branch  string            // key of the branch that its commits are for; "" if none are wanted
-	System  string            // more instructions
-	Headers map[string]string // that go with its model calls, see grant.Headers
+	Branch  string // key of the branch that its commits are for; "" if none are wanted
+	// Checkout is the directory whose git checkout the branch is of, where the
+	// configuration names no repository.
+	Checkout string
+	System   string            // more instructions
+	Headers  map[string]string // that go with its model calls, see grant.Headers
 	// Thinking is how much models think; Trace is the trace that it all belongs to.
 	Thinking chat.Level
 	Trace    string

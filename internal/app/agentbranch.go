@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/run"
@@ -23,6 +24,7 @@ const deliveryTime = 5 * time.Minute
 type agentBranch struct {
 	key     branch.Key
 	who     Who
+	agent   string // its id
 	relays  *Relays
 	project *relay.Project
 	held    *lease.Lease
@@ -78,7 +80,7 @@ func (a *App) takeAgent(ctx context.Context, w *AgentWork) (*relay.Record, strin
 // then on the record of the relay is what there is to know.
 func (a *App) deliverAgent(ctx context.Context, w *AgentWork, site func(context.Context) (relay.Site, error)) (*relay.Record, string, error) {
 	record, note, err := a.deliver(ctx, &delivery{
-		site: site, order: relay.Order{Run: w.Run, Account: w.Account, Work: w.Work, Held: w.Held, About: w.About},
+		site: site, order: relay.Order{Run: w.Run, Account: w.Account, Agent: w.Agent, Work: w.Work, Held: w.Held, About: w.About},
 	})
 	if err != nil && record == nil {
 		return nil, "", err
@@ -92,11 +94,15 @@ func (w *Worker) awaitBranch(ctx context.Context, o *AgentOptions) (err error) {
 	if o.Branch == "" {
 		return nil
 	}
-	b := &agentBranch{key: branch.Key(o.Branch), who: o.Who}
-	if b.relays, b.project, err = w.app.relayFor(o.Who.Account); err != nil {
+	p, err := w.app.Plan(o.Who)
+	if err != nil {
 		return err
 	}
-	if err := w.canCommit(o, b.relays); err != nil {
+	b := &agentBranch{key: branch.Key(o.Branch), who: o.Who, agent: p.Agent.ID}
+	if b.relays, b.project, err = w.app.relayFor(RelayFor{o.Who.Account, b.agent, o.Checkout}); err != nil {
+		return err
+	}
+	if err := w.canCommit(p, b.relays); err != nil {
 		return err
 	}
 	tell := func(text string) {
@@ -122,11 +128,7 @@ func (a *App) leaveBranch(b *agentBranch) (err error) {
 }
 
 // canCommit refuses agents whose commits could not be taken.
-func (w *Worker) canCommit(o *AgentOptions, relays *Relays) error {
-	p, err := w.app.Plan(o.Who)
-	if err != nil {
-		return err
-	}
+func (w *Worker) canCommit(p *plan.Plan, relays *Relays) error {
 	switch {
 	case !p.Sandboxed:
 		return advice.With(errors.New("commits are taken out of sandboxes only, and this session has none"), "set sandbox.mode to all, or name no branch")
@@ -150,7 +152,7 @@ func (w *Worker) prepareBranch(ctx context.Context) (err error) {
 		return err
 	}
 	b.work = &AgentWork{
-		Run: w.Run, Account: w.account, Agent: b.who.AgentID, Session: b.who.SessionKey,
+		Run: w.Run, Account: w.account, Agent: b.agent, Session: b.who.SessionKey,
 		Work: *work, About: relay.About{Variant: run.HostAgent}, Held: true,
 	}
 	w.Box.Workdir = work.Dir

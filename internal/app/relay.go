@@ -1,10 +1,12 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -23,7 +25,7 @@ import (
 const RelayDir = "relay"
 
 // ErrNoRelay means that the configuration names no repository.
-var ErrNoRelay = advice.With(errors.New("no repository is configured for the commits of agents"), "set relay.repository in the configuration")
+var ErrNoRelay = advice.With(errors.New("no repository is configured for the commits of agents"), "start it in a git checkout, or set relay.repository in the configuration")
 
 // Relays moves the commits of agents to the repository of the configuration.
 type Relays struct {
@@ -70,15 +72,25 @@ func relayEvent(r *relay.Record) *audit.Record {
 	return event
 }
 
-// Project is the repository, with the credential of an account.
-func (r *Relays) Project(account string) (*relay.Project, error) {
-	if r.Config.Repository == "" {
-		return nil, ErrNoRelay
+// RelayFor says whose work goes to a repository. Checkout is the directory whose
+// checkout is meant where the configuration names no repository.
+type RelayFor struct{ Account, Agent, Checkout string }
+
+// Project is the repository of an agent's work, with its credential.
+func (r *Relays) Project(of RelayFor) (*relay.Project, error) {
+	settled := r.Config.For(of.Account, of.Agent)
+	c := &settled
+	checkout, err := checkoutOf(c, of.Checkout)
+	if err != nil {
+		return nil, err
 	}
-	c := &r.Config
 	p := &relay.Project{
 		Remote: git.Remote{URL: c.Repository, CAFile: c.CAFile, Plain: c.Plain}, Base: c.Base, History: c.History, MaxBytes: c.Limits.PackBytes,
 		Identity: rewrite.Identity{Name: c.Author.Name, Email: c.Author.Email}, Policy: r.Policy(),
+	}
+	if checkout != nil {
+		p.Checkout, p.Base = checkout, c.CheckoutBase()
+		return p, nil
 	}
 	client := &github.Client{Base: c.API}
 	if c.Pulls {
@@ -87,13 +99,30 @@ func (r *Relays) Project(account string) (*relay.Project, error) {
 		}
 		p.Pulls = &relay.Pulls{Client: client, Owner: c.Owner, Repo: c.Name, Draft: c.Draft, Labels: c.Labels}
 	}
-	credential := c.Credential
-	if own, ok := c.Accounts[account]; ok {
-		credential = own
-	}
-	var err error
-	p.Credential, err = r.credential(credential, client)
+	p.Credential, err = r.credential(c.Credential, client)
 	return p, err
+}
+
+// checkoutOf is the checkout that is the repository: of the directory that the
+// configuration names, or else of dir. It is nil if the repository is a remote.
+func checkoutOf(c *config.Relay, dir string) (*relay.Checkout, error) {
+	switch {
+	case c.Repository == "" && dir == "":
+		return nil, ErrNoRelay
+	case c.Repository != "" && !isCheckout(c.Repository):
+		return nil, nil
+	}
+	checkout, err := relay.OpenCheckout(cmp.Or(c.Repository, dir))
+	if errors.Is(err, relay.ErrNoCheckout) {
+		return nil, ErrNoRelay
+	}
+	return checkout, err
+}
+
+// isCheckout tells a work tree from an address and from a bare repository.
+func isCheckout(repository string) bool {
+	_, err := os.Lstat(filepath.Join(repository, ".git"))
+	return filepath.IsAbs(repository) && err == nil
 }
 
 func (r *Relays) credential(c config.RelayCredential, client *github.Client) (github.Credential, error) {
@@ -140,8 +169,10 @@ func (r *Relays) secrets() [][]byte {
 		}
 	}
 	add(r.Config.Credential.Token)
-	for _, c := range r.Config.Accounts {
-		add(c.Token)
+	for _, entries := range []map[string]config.RelayEntry{r.Config.Accounts, r.Config.Agents} {
+		for _, c := range entries {
+			add(c.Token)
+		}
 	}
 	if models, err := r.settings.Config.LLM(); err == nil {
 		for i := range models.Providers {

@@ -14,7 +14,7 @@ import (
 // ends it.
 func (s *site) credential(relays *app.Relays, account string) (token string, end func()) {
 	s.t.Helper()
-	p, err := relays.Project(account)
+	p, err := relays.Project(app.RelayFor{Account: account})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -60,5 +60,48 @@ func TestRelayCredentialOfAnAccount(t *testing.T) {
 	}
 	if end(); hub.Tokens[token] {
 		t.Error("the token is still good")
+	}
+}
+
+// An account's repository goes before its agent's, and that before the general
+// one; a credential is not sent to another host.
+//
+// Seen to fail with an apply that keeps the credential.
+func TestRelayRepositoryOfAnAgentAndAnAccount(t *testing.T) {
+	s := linuxSite(t)
+	s.env["GITHUB_TOKEN"], s.env["OTHER_TOKEN"] = relayToken, "other-token"
+	s.set("relay.repository", "https://git.example.com/org/general")
+	s.set("relay.token", map[string]any{"env": "OTHER_TOKEN"})
+	s.set("relay.agents.reviewer.repository", "https://github.com/org/agents")
+	s.set("relay.agents.reviewer.base", "next")
+	s.set("relay.accounts.acme.repository", "https://elsewhere.example.com/acme/own")
+	relays, err := s.open().Relays()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		of               app.RelayFor
+		url, base, token string
+	}{
+		{app.RelayFor{}, "https://git.example.com/org/general", "main", "other-token"},
+		{app.RelayFor{Agent: "reviewer"}, "https://github.com/org/agents", "next", relayToken},
+		{app.RelayFor{Agent: "reviewer", Account: "acme"}, "https://elsewhere.example.com/acme/own", "next", ""},
+		{app.RelayFor{Account: "acme", Checkout: s.dir}, "https://elsewhere.example.com/acme/own", "main", ""},
+	} {
+		p, err := relays.Project(c.of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := ""
+		if p.Credential != nil {
+			value, _, err := p.Credential.Token(t.Context(), "org", "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			token = value.Reveal()
+		}
+		if p.Remote.URL != c.url || p.Base != c.base || token != c.token {
+			t.Errorf("%+v: %s %s %q", c.of, p.Remote.URL, p.Base, token)
+		}
 	}
 }

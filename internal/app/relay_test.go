@@ -70,7 +70,7 @@ func (s *relayStage) searchFor(text string, roots ...string) {
 
 func (s *relayStage) project() *relay.Project {
 	s.t.Helper()
-	p, err := s.relays.Project("")
+	p, err := s.relays.Project(app.RelayFor{})
 	if err != nil {
 		s.t.Fatal(err)
 	}

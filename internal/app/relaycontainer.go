@@ -51,7 +51,7 @@ func (a *App) PrepareContainer(ctx context.Context, c *ContainerWork, key branch
 
 // prepareContainer is PrepareContainer for who holds the branch.
 func (a *App) prepareContainer(ctx context.Context, c *ContainerWork, key branch.Key) error {
-	relays, project, err := a.relayFor(c.Account)
+	relays, project, err := a.relayFor(RelayFor{Account: c.Account})
 	if err != nil {
 		return err
 	}

@@ -20,12 +20,12 @@ const (
 	relayAfter  = 45 * time.Second
 )
 
-func (a *App) relayFor(account string) (*Relays, *relay.Project, error) {
+func (a *App) relayFor(of RelayFor) (*Relays, *relay.Project, error) {
 	relays, err := a.AuditedRelays()
 	if err != nil {
 		return nil, nil, err
 	}
-	project, err := relays.Project(account)
+	project, err := relays.Project(of)
 	return relays, project, err
 }
 
@@ -73,7 +73,7 @@ type delivery struct {
 // deliver takes the commits out, and sends them unless they are held. Doing it again goes on where it ended. The caller holds the branch.
 // The record is nil if there was nothing that could be taken.
 func (a *App) deliver(ctx context.Context, d *delivery) (*relay.Record, string, error) {
-	relays, project, err := a.relayFor(d.order.Account)
+	relays, project, err := a.relayFor(RelayFor{d.order.Account, d.order.Agent, d.order.Work.Checkout})
 	if err != nil {
 		return nil, "", err
 	}
@@ -117,7 +117,7 @@ func (a *App) SendRelay(ctx context.Context, record *relay.Record) error {
 }
 
 func (a *App) sendHeld(ctx context.Context, record *relay.Record) error {
-	relays, project, err := a.relayFor(record.Account)
+	relays, project, err := a.relayFor(RelayFor{record.Account, record.Agent, record.Work.Checkout})
 	if err != nil {
 		return err
 	}
@@ -153,6 +153,8 @@ func branchNote(r *relay.Record) string {
 		return fmt.Sprintf("waits for a person: `atoll relay status %s`, then `atoll relay push %s --approve`", r.Run, r.Run)
 	case r.Step == relay.Done && r.PullURL != "":
 		return r.PullURL
+	case r.Step == relay.Done && r.Work.Checkout != "":
+		return fmt.Sprintf("branch %s in %s (`git diff HEAD...%s` shows it)", name, r.Work.Checkout, name)
 	case r.Step == relay.Done:
 		return "pushed to " + name
 	}

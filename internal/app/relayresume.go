@@ -14,7 +14,7 @@ import (
 // next process, and is the error.
 func (a *App) ResumeRelays(ctx context.Context) ([]*relay.Record, error) {
 	relays, err := a.Relays()
-	if err != nil || relays.Config.Repository == "" {
+	if err != nil {
 		return nil, err
 	}
 	found, problems := a.resumeAgents(ctx)

@@ -25,7 +25,7 @@ func (p *RunPlace) prepareWork(ctx context.Context) error {
 	if p.order.Branch == "" {
 		return nil
 	}
-	relays, project, err := p.runs.app.relayFor(p.order.Account)
+	relays, project, err := p.runs.app.relayFor(RelayFor{p.order.Account, p.order.Agent, p.order.Checkout})
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, place r
 	record, note, err := f.runs.app.deliver(ctx, &delivery{
 		site: func(ctx context.Context) (relay.Site, error) { return p.site(ctx, relayAfter) },
 		order: relay.Order{
-			Run: receipt.ID, Account: p.order.Account, Work: *work, Held: receipt.Error != nil,
+			Run: receipt.ID, Account: p.order.Account, Agent: p.order.Agent, Work: *work, Held: receipt.Error != nil,
 			About: aboutRun(receipt),
 		},
 	})

@@ -104,6 +104,7 @@ type Task struct {
 	Timeout  time.Duration
 	Memory   int64
 	Branch   string
+	Checkout string // directory whose checkout the branch is of, where the configuration names no repository
 }
 
 // NewRunID is an id that nobody has used.
@@ -125,7 +126,7 @@ func (r *Runs) request(ctx context.Context, t *Task) (*run.Request, error) {
 		return nil, err
 	}
 	if t.Branch != "" { // before anything is made for it
-		if _, _, err := r.app.relayFor(t.Account); err != nil {
+		if _, _, err := r.app.relayFor(RelayFor{t.Account, agent.ID, t.Checkout}); err != nil {
 			return nil, err
 		}
 	}
@@ -136,7 +137,7 @@ func (r *Runs) request(ctx context.Context, t *Task) (*run.Request, error) {
 	return &run.Request{
 		ID: cmp.Or(t.ID, NewRunID()), Variant: t.Variant, Account: t.Account, Agent: agent.ID, Session: t.Session, Trace: t.Trace,
 		Model: model.id, API: model.api, Window: model.window, MaxTokens: model.maxTokens, Embeddings: embeds.id,
-		Messages: t.Messages, Budget: t.Budget, Branch: t.Branch, TimeoutMs: t.Timeout.Milliseconds(), Memory: t.Memory,
+		Messages: t.Messages, Budget: t.Budget, Branch: t.Branch, Checkout: t.Checkout, TimeoutMs: t.Timeout.Milliseconds(), Memory: t.Memory,
 	}, nil
 }
 

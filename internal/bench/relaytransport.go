@@ -151,7 +151,7 @@ func throughRelay(depth int) relayRound {
 			session.Release()
 			return s.app.Discard(context.WithoutCancel(ctx), session.Plan)
 		})
-		project, err := s.relays.Project("")
+		project, err := s.relays.Project(app.RelayFor{})
 		if err != nil {
 			return relayTimes{}, err
 		}

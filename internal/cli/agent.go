@@ -180,6 +180,9 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 	order := o.worker(view)
 	order.History, order.Branch = task.history, task.branch
 	if task.branch != "" { // its commits are taken out by processes with walls of their own
+		if order.Checkout, err = os.Getwd(); err != nil {
+			return err
+		}
 		order.BeforeKeys = func() error { return harden(true) }
 	}
 	worker, err := a.Worker(ctx, order)

@@ -128,7 +128,10 @@ func (o *startOptions) task(cmd *cobra.Command, e *env) (*app.Task, error) {
 		Messages: append(history, chat.Message{Role: chat.User, Text: message}), Timeout: o.timeout,
 	}
 	t.Budget.MicroUSD = microDollars(o.budget)
-	t.Branch, err = o.key()
+	if t.Branch, err = o.key(); err != nil || t.Branch == "" {
+		return t, err
+	}
+	t.Checkout, err = os.Getwd()
 	return t, err
 }
 

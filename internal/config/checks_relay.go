@@ -36,6 +36,9 @@ func checkRepository(n *node) (message, hint string) {
 
 // isDirectory tells a path from an address by its beginning.
 func isDirectory(text string) bool {
+	if text == "." || text == ".." {
+		return true
+	}
 	for _, beginning := range []string{"/", "~/", "./", "../"} {
 		if strings.HasPrefix(text, beginning) {
 			return true
@@ -58,14 +61,23 @@ func checkPathPattern(n *node) (message, hint string) {
 	return "", ""
 }
 
-// checkRelay wants a repository where anything is said about it.
+// checkRelay wants encryption on the way to every repository.
 func checkRelay(c *checker, at *path, n *node) {
-	repository := n.get("repository")
-	if repository == nil {
-		c.error(finding{at, n.offset, `the key "repository" is missing`, ""})
+	if plain := n.get("allowHTTP"); plain != nil && plain.text == "true" {
 		return
 	}
-	if plain := n.get("allowHTTP"); strings.HasPrefix(repository.text, "http:") && (plain == nil || plain.text != "true") {
+	checkEncrypted(c, at, n)
+	for _, part := range []string{"accounts", "agents"} {
+		if entries := n.get(part); entries != nil {
+			for _, m := range entries.members {
+				checkEncrypted(c, at.child(part).child(m.key), m.value)
+			}
+		}
+	}
+}
+
+func checkEncrypted(c *checker, at *path, n *node) {
+	if repository := n.get("repository"); repository != nil && strings.HasPrefix(repository.text, "http:") {
 		c.error(finding{at.child("repository"), repository.offset, "the address has no encryption", "use https, or set allowHTTP if the network is trusted"})
 	}
 }

@@ -2,13 +2,14 @@ package config
 
 // relayFile is relay.*: where the commits of agents go, and which may.
 type relayFile struct {
-	Repository *string                     `json:"repository" check:"repository" doc:"Where the repository is: https://HOST/PATH, or a directory that begins with /, ~/, ./ or ../."`
+	Repository *string                     `json:"repository" check:"repository" doc:"Where the repository is: https://HOST/PATH, or a directory that begins with /, ~/, ./ or ../ (default: the git checkout that atoll runs start is started in)."`
 	Base       *string                     `json:"base" check:"branchName" doc:"Branch that agents start from and pull requests are for."`
 	History    *int                        `json:"history" min:"0" max:"1000000" doc:"Commits of history that a sandbox gets; 0: all of it."`
 	Container  *string                     `json:"container" check:"word" doc:"Running container that branches are put into: by atoll relay prepare if it is not told another, and for runs at a gateway of OpenClaw, whose own it is then."`
 	Token      *llmKeyFile                 `json:"token" doc:"Where the token comes from that reads and pushes (default: the variable GITHUB_TOKEN, if the address is https)."`
 	App        *relayAppFile               `json:"app" doc:"GitHub App whose tokens are used instead: one for each operation."`
-	Accounts   map[string]relayAccountFile `json:"accounts" keys:"word" doc:"Credentials of single billing accounts, which go before token and app."`
+	Accounts   map[string]relayAccountFile `json:"accounts" keys:"word" doc:"Repositories and credentials of single billing accounts, which go before those of agents and the general ones."`
+	Agents     map[string]relayAccountFile `json:"agents" keys:"word" doc:"Repositories and credentials of single agents."`
 	Pulls      *bool                       `json:"pullRequests" doc:"Open a pull request for each branch (default: if the repository is on github.com, or api is given)."`
 	API        *string                     `json:"api" check:"upstreamURL" doc:"Address of the API of GitHub Enterprise, such as https://HOST/api/v3."`
 	Draft      *bool                       `json:"draft" doc:"Open pull requests as drafts."`
@@ -27,8 +28,10 @@ type relayAppFile struct {
 }
 
 type relayAccountFile struct {
-	Token *llmKeyFile   `json:"token" doc:"Where this account's token comes from."`
-	App   *relayAppFile `json:"app" doc:"This account's installation."`
+	Repository *string       `json:"repository" check:"repository" doc:"Where the repository is, instead of relay.repository."`
+	Base       *string       `json:"base" check:"branchName" doc:"Branch of it that agents start from, instead of relay.base."`
+	Token      *llmKeyFile   `json:"token" doc:"Where the token comes from."`
+	App        *relayAppFile `json:"app" doc:"Installation of a GitHub App."`
 }
 
 type relayAuthorFile struct {

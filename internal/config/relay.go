@@ -9,23 +9,34 @@ import (
 
 // Relay is relay.* with defaults. Without a repository there is none.
 type Relay struct {
-	Repository string                     `json:"repository,omitempty"`
-	Base       string                     `json:"base"`
-	History    int                        `json:"history"` // commits; 0 is all
-	Container  string                     `json:"container,omitempty"`
-	Credential RelayCredential            `json:"credential,omitzero"`
-	Accounts   map[string]RelayCredential `json:"accounts,omitzero"`
-	Pulls      bool                       `json:"pullRequests"`
-	API        string                     `json:"api,omitempty"`
-	Owner      string                     `json:"owner,omitempty"`
-	Name       string                     `json:"name,omitempty"`
-	Draft      bool                       `json:"draft"`
-	Labels     []string                   `json:"labels,omitzero"`
-	Author     RelayAuthor                `json:"author"`
-	CAFile     string                     `json:"caFile,omitempty"`
-	Plain      bool                       `json:"allowHTTP,omitzero"`
-	Limits     RelayLimits                `json:"limits"`
-	Protect    map[string]string          `json:"protect,omitzero"`
+	Repository string                `json:"repository,omitempty"`
+	Base       string                `json:"base"`
+	History    int                   `json:"history"` // commits; 0 is all
+	Container  string                `json:"container,omitempty"`
+	Credential RelayCredential       `json:"credential,omitzero"`
+	Accounts   map[string]RelayEntry `json:"accounts,omitzero"`
+	Agents     map[string]RelayEntry `json:"agents,omitzero"`
+	Pulls      bool                  `json:"pullRequests"`
+	API        string                `json:"api,omitempty"`
+	Owner      string                `json:"owner,omitempty"`
+	Name       string                `json:"name,omitempty"`
+	Draft      bool                  `json:"draft"`
+	Labels     []string              `json:"labels,omitzero"`
+	Author     RelayAuthor           `json:"author"`
+	CAFile     string                `json:"caFile,omitempty"`
+	Plain      bool                  `json:"allowHTTP,omitzero"`
+	Limits     RelayLimits           `json:"limits"`
+	Protect    map[string]string     `json:"protect,omitzero"`
+
+	ownBase bool  // base is written down
+	pulls   *bool // pullRequests, if it is
+}
+
+// RelayEntry is what holds for one account or one agent instead.
+type RelayEntry struct {
+	Repository string `json:"repository,omitempty"`
+	Base       string `json:"base,omitempty"`
+	RelayCredential
 }
 
 // RelayCredential is one way to a repository, or none.
@@ -75,15 +86,17 @@ func (c *Config) Relay() (Relay, error) {
 		return out, nil
 	}
 	f := c.file.Relay
-	out.Repository, out.Labels, out.Protect = *f.Repository, slices.Clone(f.Labels), maps.Clone(f.Protect)
+	out.Labels, out.Protect, out.pulls = slices.Clone(f.Labels), maps.Clone(f.Protect), f.Pulls
+	set(&out.Repository, f.Repository)
 	set(&out.Base, f.Base)
+	out.ownBase = f.Base != nil
 	set(&out.History, f.History)
 	set(&out.Container, f.Container)
 	set(&out.Draft, f.Draft)
 	set(&out.Plain, f.Plain)
 	set(&out.API, f.API)
 	out.Author.fill(orEmpty(f.Author))
-	out.onGitHub(f.Pulls)
+	out.onGitHub()
 	if err := out.Limits.fill(orEmpty(f.Limits)); err != nil {
 		return out, err
 	}
@@ -92,13 +105,14 @@ func (c *Config) Relay() (Relay, error) {
 }
 
 // onGitHub finds out what the address says.
-func (r *Relay) onGitHub(pulls *bool) {
+func (r *Relay) onGitHub() {
+	r.Pulls, r.Owner, r.Name = false, "", ""
 	u, err := url.Parse(r.Repository)
 	if err != nil || u.Host == "" {
 		return
 	}
 	r.Pulls = strings.EqualFold(u.Host, gitHub) || r.API != ""
-	set(&r.Pulls, pulls)
+	set(&r.Pulls, r.pulls)
 	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
 	if len(parts) >= 2 {
 		r.Owner, r.Name = parts[len(parts)-2], strings.TrimSuffix(parts[len(parts)-1], ".git")
@@ -122,16 +136,87 @@ func (c *Config) relayPaths(out *Relay, f *relayFile) (err error) {
 	if out.Credential == (RelayCredential{}) && !local {
 		out.Credential.Token = &LLMKey{Env: DefaultRelayToken}
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.Accounts)) {
-		if err != nil {
-			return err
-		}
-		if out.Accounts == nil {
-			out.Accounts = map[string]RelayCredential{}
-		}
-		out.Accounts[name], err = c.relayCredential(f.Accounts[name].Token, f.Accounts[name].App)
+	if err != nil {
+		return err
 	}
+	if out.Accounts, err = c.relayEntries(f.Accounts); err != nil {
+		return err
+	}
+	out.Agents, err = c.relayEntries(f.Agents)
 	return err
+}
+
+func (c *Config) relayEntries(from map[string]relayAccountFile) (all map[string]RelayEntry, err error) {
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		f := from[name]
+		e := RelayEntry{Repository: orEmptyText(f.Repository), Base: orEmptyText(f.Base)}
+		if isDirectory(e.Repository) {
+			if e.Repository, err = c.hostPath(e.Repository); err != nil {
+				return nil, err
+			}
+		}
+		if e.RelayCredential, err = c.relayCredential(f.Token, f.App); err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = map[string]RelayEntry{}
+		}
+		all[name] = e
+	}
+	return all, nil
+}
+
+func orEmptyText(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// For is what holds for an agent's work on behalf of an account: the account's
+// own, then the agent's, then the general.
+func (r *Relay) For(account, agent string) Relay {
+	out := *r
+	out.apply(r.Agents[agent])
+	out.apply(r.Accounts[account])
+	return out
+}
+
+// apply replaces what an entry names. A credential goes with its host: another
+// one is not sent it.
+func (r *Relay) apply(e RelayEntry) {
+	if e.Repository != "" {
+		if host := hostOf(e.Repository); host != hostOf(r.Repository) {
+			r.Credential, r.API = RelayCredential{}, ""
+			if host == gitHub {
+				r.Credential.Token = &LLMKey{Env: DefaultRelayToken}
+			}
+		}
+		r.Repository = e.Repository
+		r.onGitHub()
+	}
+	if e.Base != "" {
+		r.Base, r.ownBase = e.Base, true
+	}
+	if e.RelayCredential != (RelayCredential{}) {
+		r.Credential = e.RelayCredential
+	}
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Host)
+}
+
+// CheckoutBase is the branch of a checkout that work begins at; "" is its HEAD.
+func (r *Relay) CheckoutBase() string {
+	if r.ownBase {
+		return r.Base
+	}
+	return ""
 }
 
 func (c *Config) relayCredential(token *llmKeyFile, app *relayAppFile) (RelayCredential, error) {

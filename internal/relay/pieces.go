@@ -42,8 +42,8 @@ func (r *Relay) takePieces(ctx context.Context, p *Project, s Site, record *Reco
 
 func (r *Relay) takePiece(ctx context.Context, p *Project, s Site, of *Record, piece piece) error {
 	record := &Record{
-		Run: fmt.Sprintf("%s.left-%d", of.Run, piece.number), Account: of.Account, Project: of.Project, About: of.About, Held: true, Piece: piece.what,
-		Work: Work{Key: piece.key(&of.Work), Base: of.Work.Base, Start: of.Work.Tip(), Dir: of.Work.Dir},
+		Run: fmt.Sprintf("%s.left-%d", of.Run, piece.number), Account: of.Account, Agent: of.Agent, Project: of.Project, About: of.About, Held: true, Piece: piece.what,
+		Work: Work{Key: piece.key(&of.Work), Base: of.Work.Base, Start: of.Work.Tip(), Dir: of.Work.Dir, Checkout: of.Work.Checkout},
 	}
 	if _, err := r.Load(record.Run); errors.Is(err, os.ErrNotExist) {
 		if _, err := r.takeRef(ctx, p, s, record, piece.ref()); err != nil {

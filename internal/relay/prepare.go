@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -21,6 +22,8 @@ type Work struct {
 	Notes []string   `json:"notes,omitempty"`
 	// Before are commits and stashes that the place had already.
 	Before []string `json:"before,omitempty"`
+	// Checkout is the work tree whose repository it is; "" if that is a remote.
+	Checkout string `json:"checkout,omitempty"`
 	// Start is where the work began, if it is neither Base nor Seen.
 	Start string `json:"start,omitempty"`
 }
@@ -50,6 +53,10 @@ func (r *Relay) Prepare(ctx context.Context, p *Project, s Site, key branch.Key)
 	}
 	defer alone()
 	w := &Work{Key: key, Base: heads.Base, Seen: heads.Branch, Dir: s.Worktree(key)}
+	if p.Checkout != nil {
+		w.Checkout = p.Checkout.Top
+		w.Notes = append(w.Notes, fmt.Sprintf("the work begins at %s of %s, without changes that are not committed there", w.Tip()[:12], w.Checkout))
+	}
 	for _, step := range []func() error{
 		func() error { return s.try(ctx, []string{"git", "init", "--quiet", "--bare", s.repo()}) },
 		func() error { return s.try(ctx, s.identify(p.Identity.Email)...) },

@@ -30,6 +30,9 @@ type Project struct {
 	MaxBytes int64 // of what one run brings, packed; 0 is quarantine.MaxBytes
 	// Credential opens the remote; nil if it asks for none.
 	Credential github.Credential
+	// Checkout is the repository itself, of a person who works in it; nil if it is
+	// a remote.
+	Checkout *Checkout
 	// Pulls is where pull requests are opened; nil if none are.
 	Pulls *Pulls
 }
@@ -61,11 +64,24 @@ func (p *Project) maxBytes() int64 {
 	return quarantine.MaxBytes
 }
 
-func (p *Project) baseRef() string { return "refs/heads/" + p.Base }
+func (p *Project) baseRef() string {
+	if p.Checkout != nil && p.Base == "" {
+		return "HEAD"
+	}
+	return "refs/heads/" + p.Base
+}
+
+// place is where the repository is: what tells projects apart.
+func (p *Project) place() string {
+	if p.Checkout != nil {
+		return "checkout " + p.Checkout.common
+	}
+	return p.Remote.URL
+}
 
 // id names a project's directory.
 func (p *Project) id() string {
-	sum := sha256.Sum256([]byte(p.Remote.URL))
+	sum := sha256.Sum256([]byte(p.place()))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -144,6 +160,10 @@ func (r *Relay) refresh(ctx context.Context, p *Project, key branch.Key) (*git.R
 		return nil, Heads{}, err
 	}
 	defer unlock()
+	if p.Checkout != nil {
+		heads, err := r.refreshCheckout(ctx, p, mirror, key)
+		return mirror, heads, err
+	}
 	remote, done, err := p.open(ctx)
 	if err != nil {
 		return nil, Heads{}, err

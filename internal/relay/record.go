@@ -36,6 +36,7 @@ func (s Step) Over() bool { return s == Done || s == Nothing || s == Blocked || 
 type Record struct {
 	Run      string          `json:"run"`
 	Account  string          `json:"account,omitempty"`
+	Agent    string          `json:"agent,omitempty"`
 	Project  string          `json:"project"`
 	Work     Work            `json:"work"`
 	Step     Step            `json:"step"`

@@ -58,6 +58,13 @@ func (r *Relay) push(ctx context.Context, p *Project, record *Record) error {
 	if err != nil {
 		return err
 	}
+	if p.Checkout != nil {
+		if err := p.Checkout.add(ctx, repo, record); err != nil {
+			return explainPush(err, record)
+		}
+		record.Step = Pushed
+		return r.save(record)
+	}
 	remote, done, err := p.open(ctx)
 	if err != nil {
 		return err

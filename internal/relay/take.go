@@ -19,6 +19,7 @@ import (
 type Order struct {
 	Run     string
 	Account string
+	Agent   string
 	Work    Work
 	About   About
 	Held    bool // keep them until a person has them sent
@@ -35,7 +36,7 @@ func (r *Relay) Take(ctx context.Context, p *Project, s Site, o *Order) (*Record
 	if _, err := r.runDir(o.Run); err != nil {
 		return nil, err
 	}
-	record := &Record{Run: o.Run, Account: o.Account, Project: p.id(), Work: o.Work, About: o.About, Held: o.Held}
+	record := &Record{Run: o.Run, Account: o.Account, Agent: o.Agent, Project: p.id(), Work: o.Work, About: o.About, Held: o.Held}
 	if err := r.takePieces(ctx, p, s, record); err != nil {
 		return nil, err
 	}

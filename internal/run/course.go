@@ -56,7 +56,7 @@ func (c *course) work(ctx context.Context) (string, *Failure) {
 		return c.visit(ctx)
 	}
 	place, err := c.Places.Make(ctx, &Order{
-		Run: c.job.ID, Branch: c.job.Branch, Account: c.job.Account, Agent: c.job.Agent,
+		Run: c.job.ID, Branch: c.job.Branch, Checkout: c.job.Checkout, Account: c.job.Account, Agent: c.job.Agent,
 		Image: c.variant.Image, User: c.variant.User, Memory: c.job.Memory, Mounts: c.variant.Mounts, Binds: c.variant.Binds, Volumes: c.variant.Volumes,
 	})
 	if err != nil {

@@ -18,16 +18,18 @@ type Places interface {
 
 // Order says which place is wanted.
 type Order struct {
-	Run     string
-	Branch  string // that its commits are for; "" if none are wanted
-	Account string
-	Agent   string
-	Image   string
-	User    string
-	Memory  int64
-	Mounts  []Mount
-	Binds   []string
-	Volumes []string
+	Run    string
+	Branch string // that its commits are for; "" if none are wanted
+	// Checkout is Request.Checkout.
+	Checkout string
+	Account  string
+	Agent    string
+	Image    string
+	User     string
+	Memory   int64
+	Mounts   []Mount
+	Binds    []string
+	Volumes  []string
 }
 
 // Place is a sandbox of one run.

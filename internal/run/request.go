@@ -32,6 +32,9 @@ type Request struct {
 	Messages []chat.Message `json:"messages"`
 	Budget   grant.Budget   `json:"budget,omitzero"`
 	Branch   string         `json:"branch,omitempty"` // key of the branch that commits are for
+	// Checkout is the directory whose git checkout the branch is of, where the
+	// configuration names no repository.
+	Checkout string `json:"checkout,omitempty"`
 	// TimeoutMs and Memory narrow what the variant allows; 0 leaves it.
 	TimeoutMs int64 `json:"timeoutMs,omitzero"`
 	Memory    int64 `json:"memory,omitzero"`

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -34,6 +35,17 @@ func (r *Repo) Ends(ctx context.Context, tip string, depth int) ([]string, error
 		}
 	}
 	return ends, nil
+}
+
+// PackTo writes a pack of what a commit has and another has not to files whose
+// names begin with base, and returns how they go on; "" if there is nothing.
+func (r *Repo) PackTo(ctx context.Context, base, head, from string) (string, error) {
+	out, err := r.Output(ctx, strings.NewReader(head+"\n^"+from+"\n"), "pack-objects", "--revs", "--quiet", "--delta-base-offset", base)
+	name := strings.TrimSpace(string(out))
+	if err == nil && !IsID(name) {
+		err = fmt.Errorf("git pack-objects: cannot read %q", name)
+	}
+	return name, err
 }
 
 // WritePack writes a pack of what the wanted commits have, and those with a ^

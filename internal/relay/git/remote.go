@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -37,7 +38,11 @@ var (
 // Heads looks up which commit each of the refs is, on the server. Those that are
 // not there are not in the answer.
 func (r *Repo) Heads(ctx context.Context, from *Remote, refs ...string) (map[string]string, error) {
-	out, err := r.remote(ctx, from, append([]string{"ls-remote", "--refs", "--quiet", "--", from.URL}, refs...)...)
+	args := []string{"ls-remote", "--quiet"}
+	if !slices.Contains(refs, "HEAD") {
+		args = append(args, "--refs")
+	}
+	out, err := r.remote(ctx, from, append(append(args, "--", from.URL), refs...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -54,9 +59,14 @@ func (r *Repo) Heads(ctx context.Context, from *Remote, refs ...string) (map[str
 
 // Fetch brings refs of the server, under the same names.
 func (r *Repo) Fetch(ctx context.Context, from *Remote, refs ...string) error {
+	return r.FetchTo(ctx, from, "", refs...)
+}
+
+// FetchTo brings refs of the server, with something before their names.
+func (r *Repo) FetchTo(ctx context.Context, from *Remote, before string, refs ...string) error {
 	args := []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--no-show-forced-updates", "--", from.URL}
 	for _, ref := range refs {
-		args = append(args, "+"+ref+":"+ref)
+		args = append(args, "+"+ref+":"+before+ref)
 	}
 	_, err := r.remote(ctx, from, args...)
 	return err
