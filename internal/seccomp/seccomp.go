@@ -60,7 +60,7 @@ func describe(arch string, modes Modes) (*specs.LinuxSeccomp, error) {
 func rules(arch string) []specs.LinuxSyscall {
 	var kept []specs.LinuxSyscall
 	for _, rule := range moby.DefaultProfile().Syscalls {
-		if !applies(rule, arch) || isLoose(rule) {
+		if !applies(rule, arch) {
 			continue
 		}
 		call := rule.LinuxSyscall
@@ -70,7 +70,24 @@ func rules(arch string) []specs.LinuxSyscall {
 			kept = append(kept, call)
 		}
 	}
-	return kept
+	return append(kept, families()...)
+}
+
+// families allow sockets of the address families that programs have a use for
+// without a network: Unix, both versions of IP, and netlink, which name lookup
+// asks for interfaces. A filter compares 64 bits and the kernel uses 32: only
+// equality cannot be passed with a bit of the upper half.
+func families() (rules []specs.LinuxSyscall) {
+	for _, family := range []uint64{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK} {
+		rules = append(rules, specs.LinuxSyscall{
+			Names: []string{"socket"}, Action: specs.ActAllow,
+			Args: []specs.LinuxSeccompArg{{Index: 0, Op: specs.OpEqualTo, Value: family}},
+		})
+	}
+	return append(rules, specs.LinuxSyscall{
+		Names: []string{"socketpair"}, Action: specs.ActAllow,
+		Args: []specs.LinuxSeccompArg{{Index: 0, Op: specs.OpEqualTo, Value: unix.AF_UNIX}},
+	})
 }
 
 // applies says whether a rule of moby's holds for a process of arch that has no
@@ -85,17 +102,9 @@ func applies(rule *moby.Syscall, arch string) bool {
 	return rule.Excludes == nil || !slices.Contains(rule.Excludes.Arches, arch)
 }
 
-// isLoose finds the rule that allows every address family above a number. A
-// filter compares 64 bits and the kernel uses 32: with a bit set in the upper
-// half, a family that is refused is a large number that is not. The families
-// above are of no use without a network.
-func isLoose(rule *moby.Syscall) bool {
-	return slices.Contains(rule.Names, "socket") && slices.ContainsFunc(rule.Args, func(c specs.LinuxSeccompArg) bool {
-		return c.Op == specs.OpGreaterThan || c.Op == specs.OpGreaterEqual || c.Op == specs.OpNotEqual
-	})
-}
-
+// isRefused reports whether moby's rules for a call are left out: those of the
+// calls that no rule allows, and of those that have rules of our own.
 func isRefused(name string) bool {
 	_, refused := refusals[name]
-	return refused
+	return refused || name == "socket" || name == "socketpair"
 }

@@ -160,8 +160,8 @@ const filtered = 2
 // These many calls, files of the machine and ways to get at the guest a probe
 // tries at least: a list with something missing proves nothing.
 const (
-	minRefused = 37
-	minPaths   = 46
+	minRefused = 45
+	minPaths   = 54
 	minGuest   = 7
 	minModes   = 8
 )

@@ -80,6 +80,14 @@ func callsOn(area uintptr) []call {
 		{"personality", unix.SYS_PERSONALITY, [5]uintptr{0x0040000}},
 		{"socket alg", unix.SYS_SOCKET, [5]uintptr{unix.AF_ALG, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC}},
 		{"socket alg, upper bits set", unix.SYS_SOCKET, [5]uintptr{unix.AF_ALG | 1<<32, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC}},
+		{"socket packet", unix.SYS_SOCKET, [5]uintptr{unix.AF_PACKET, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC}},
+		{"socket key", unix.SYS_SOCKET, [5]uintptr{unix.AF_KEY, unix.SOCK_RAW | unix.SOCK_CLOEXEC, 2}},
+		{"socket rds", unix.SYS_SOCKET, [5]uintptr{unix.AF_RDS, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC}},
+		{"socket can", unix.SYS_SOCKET, [5]uintptr{unix.AF_CAN, unix.SOCK_RAW | unix.SOCK_CLOEXEC, 1}},
+		{"socket tipc", unix.SYS_SOCKET, [5]uintptr{unix.AF_TIPC, unix.SOCK_RDM | unix.SOCK_CLOEXEC}},
+		{"socket bluetooth", unix.SYS_SOCKET, [5]uintptr{unix.AF_BLUETOOTH, unix.SOCK_RAW | unix.SOCK_CLOEXEC, 1}},
+		{"socket xdp", unix.SYS_SOCKET, [5]uintptr{unix.AF_XDP, unix.SOCK_RAW | unix.SOCK_CLOEXEC}},
+		{"socketpair tipc", unix.SYS_SOCKETPAIR, [5]uintptr{unix.AF_TIPC, unix.SOCK_RDM | unix.SOCK_CLOEXEC, 0, area}},
 		{"socket vsock", unix.SYS_SOCKET, [5]uintptr{unix.AF_VSOCK, unix.SOCK_STREAM | unix.SOCK_CLOEXEC}},
 	}
 }

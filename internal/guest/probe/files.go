@@ -59,6 +59,7 @@ var machinePaths = []struct {
 	{"/proc/irq/0/smp_affinity", false}, {"/proc/bus/pci", false}, {"/proc/fs/xfs", false}, {"/proc/acpi", true}, {"/proc/asound", true},
 	{"/proc/kcore", true}, {"/proc/keys", true}, {"/proc/timer_list", true}, {"/proc/latency_stats", true}, {"/proc/kmsg", true},
 	{"/proc/sched_debug", true}, {"/proc/scsi", true}, {"/sys/firmware", true}, {"/sys/kernel/uevent_helper", false},
+	{"/proc/pressure/memory", true}, {"/proc/pressure/io", true}, {"/proc/pagetypeinfo", true}, {"/sys/kernel/slab", true},
 	{"/sys/kernel/debug", true}, {"/sys/kernel/security", false}, {"/sys/power/state", false}, {"/sys/module", false},
 	{"/dev/mem", true}, {"/dev/kmem", true}, {"/dev/port", true}, {"/dev/kmsg", true}, {"/dev/kvm", true}, {"/dev/fuse", true}, {"/dev/net/tun", true},
 }

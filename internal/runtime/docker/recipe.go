@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/blockdev"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/walls"
 )
 
 // The guest's places inside every sandbox.
@@ -133,6 +134,8 @@ func (r *recipe) hostConfig() (*container.HostConfig, error) {
 		ExtraHosts:     r.spec.ExtraHosts,
 		CapDrop:        r.capDrop(),
 		SecurityOpt:    r.securityOptions(),
+		MaskedPaths:    r.maskedPaths(),
+		Sysctls:        sysctls,
 		UsernsMode:     r.userNamespace(),
 		IpcMode:        container.IPCModePrivate,
 		CgroupnsMode:   container.CgroupnsModePrivate,
@@ -142,6 +145,20 @@ func (r *recipe) hostConfig() (*container.HostConfig, error) {
 		StorageOpt:     storageOptions(r.spec),
 		Resources:      resources,
 	}, nil
+}
+
+// sysctls of every container. Shared memory that no process has attached ends
+// with the last one, as other memory does: a sandbox whose processes were ended
+// for want of memory does not keep it.
+var sysctls = map[string]string{"kernel.shm_rmid_forced": "1"}
+
+// maskedPaths are the kernel's files that are seen empty. Podman is told by a
+// security option.
+func (r *recipe) maskedPaths() []string {
+	if r.flavor == Podman {
+		return nil
+	}
+	return walls.Masked()
 }
 
 // capDrop returns the capabilities to drop. Where a directory of the host can be
@@ -157,6 +174,9 @@ func (r *recipe) capDrop() []string {
 
 func (r *recipe) securityOptions() []string {
 	options := []string{"no-new-privileges", "seccomp=" + r.seccomp}
+	if r.flavor == Podman {
+		options = append(options, "mask="+strings.Join(walls.Masked(), ":"))
+	}
 	if r.spec.AppArmorProfile != "" {
 		options = append(options, "apparmor="+r.spec.AppArmorProfile)
 	}

@@ -2,6 +2,9 @@ package docker
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +104,22 @@ func TestRecipeSendsEveryProperty(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", c.path, diff)
 			}
 		})
+	}
+}
+
+// The kernel's files that tell of the host are masked on both engines, each told
+// in its own way.
+func TestRecipeMasksKernelFiles(t *testing.T) {
+	masked := sent(t, &recipe{spec: plainSpec(), flavor: Docker}, "HostConfig", "MaskedPaths").(list)
+	if len(masked) < 20 || !slices.Contains(masked, any("/proc/pressure")) || !slices.Contains(masked, any("/proc/kcore")) {
+		t.Errorf("Docker is told to mask %v", masked)
+	}
+	options := fmt.Sprint(sent(t, &recipe{spec: plainSpec(), flavor: Podman}, "HostConfig", "SecurityOpt"))
+	if !strings.Contains(options, "mask=") || !strings.Contains(options, ":/proc/pressure:") {
+		t.Errorf("Podman is told %s", options)
+	}
+	if got := sent(t, &recipe{spec: plainSpec(), flavor: Docker}, "HostConfig", "Sysctls", "kernel.shm_rmid_forced"); got != "1" {
+		t.Errorf("shared memory without a process stays: %v", got)
 	}
 }
 

@@ -3,10 +3,7 @@ package linux
 import (
 	"fmt"
 	"path"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -45,34 +42,15 @@ func (d *draft) bindDevices() error {
 	return nil
 }
 
-// masked are files of the kernel that tell of the host or reach into it, and
-// sealed those that only must not be written to: runc's lists, and a few more.
-var (
-	masked = []string{
-		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg",
-		"/proc/kallsyms", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/latency_stats", "/proc/scsi",
-		"/proc/sched_debug", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo", "/proc/slabinfo",
-	}
-	sealed      = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
-	maskedInSys = []string{
-		"/sys/firmware", "/sys/devices/virtual/powercap", "/sys/kernel/debug", "/sys/kernel/security", "/sys/kernel/tracing",
-		"/sys/fs/bpf", "/sys/fs/selinux",
-	}
-)
-
-// throttles tell how hot each processor is, and with it what others compute.
-// Machines that are virtual themselves have none.
-var throttles = sync.OnceValue(func() []string {
-	found, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle")
-	return found
-})
+// sealed are files of the kernel that must not be written to.
+var sealed = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 
 func kernelFiles() []walls.Mount {
 	mounts := []walls.Mount{{Kind: walls.Proc, Target: "/proc"}, {Kind: walls.Sysfs, Target: "/sys"}}
 	for _, target := range sealed {
 		mounts = append(mounts, walls.Mount{Kind: walls.Seal, Target: target})
 	}
-	for _, target := range slices.Concat(masked, maskedInSys, throttles()) {
+	for _, target := range walls.Masked() {
 		mounts = append(mounts, walls.Mount{Kind: walls.Mask, Target: target})
 	}
 	return mounts

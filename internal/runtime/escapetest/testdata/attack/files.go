@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -221,10 +222,12 @@ func descriptors(a *attempts, args []string) {
 // made to fail.
 func maskedPaths(a *attempts, _ []string) {
 	for _, path := range []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/latency_stats", "/proc/acpi", "/proc/scsi", "/proc/asound",
-		"/sys/firmware", "/sys/devices/virtual/powercap", "/proc/kpagecount", "/proc/kpageflags"} {
+		"/sys/firmware", "/sys/devices/virtual/powercap", "/proc/kpagecount", "/proc/kpageflags",
+		"/proc/pressure", "/proc/pressure/memory", "/proc/pagetypeinfo", "/proc/buddyinfo", "/proc/zoneinfo", "/proc/locks", "/sys/kernel/slab"} {
 		a.try("read "+path, readable(path))
 	}
-	for _, path := range []string{"/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/bus", "/proc/fs", "/proc/irq"} {
+	for _, path := range []string{"/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/bus", "/proc/fs", "/proc/irq",
+		"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory"} {
 		a.try("write "+path, writable(path))
 	}
 }
@@ -308,8 +311,30 @@ func socketFamilies(a *attempts, _ []string) {
 		a.call(name, unix.SYS_SOCKET, family, unix.SOCK_STREAM)
 		a.call(name+", upper bit set", unix.SYS_SOCKET, family|1<<32, unix.SOCK_STREAM)
 	}
+	usual := []uintptr{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+	const pastTheLast = 64
+	for family := range uintptr(pastTheLast) {
+		if !slices.Contains(usual, family) {
+			a.try(fmt.Sprint("family ", family), reaches(unix.SYS_SOCKET, family, unix.SOCK_STREAM))
+			a.try(fmt.Sprint("a pair of family ", family), reaches(unix.SYS_SOCKETPAIR, family, unix.SOCK_STREAM))
+		}
+	}
 	a.call("raw packets", unix.SYS_SOCKET, unix.AF_PACKET, unix.SOCK_RAW, 0x300)
 	a.call("raw internet", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)
+}
+
+// reaches is nil if the kernel looks at the arguments of a call, whatever it
+// thinks of them: its code for the family may have been loaded for that.
+func reaches(trap, family, kind uintptr) error {
+	var pair [2]int32
+	fd, _, errno := unix.Syscall6(trap, family, kind|unix.SOCK_CLOEXEC, 0, uintptr(unsafe.Pointer(&pair)), 0, 0)
+	if errno == unix.EPERM {
+		return errno
+	}
+	if errno == 0 && trap == unix.SYS_SOCKET {
+		unix.Close(int(fd))
+	}
+	return nil
 }
 
 // network asks for a way to other machines. Where there is none, nothing can be

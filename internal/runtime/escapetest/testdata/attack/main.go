@@ -73,7 +73,7 @@ var attacks = map[string]func(*attempts, []string){
 	"file-handle": fileHandle, "kernel-log": kernelLog, "clock": clock, "exe-overwrite": exeOverwrite, "descriptors": descriptors,
 	"masked-paths": maskedPaths, "replace-devices": replaceDevices, "hard-link": hardLink, "replace-socket": replaceSocket, "privileges": privileges,
 	"forks": forks, "memory": memory, "fill": fill, "inodes": inodes, "files": files, "watchers": watchers, "fill-over": fillOver, "fill-behind": fillBehind, "inodes-over": inodesOver, "clear": clearDir, "make-directory": makeDirectory, "stray-writes": strayWrites, "network": network,
-	"set-id": setID,
+	"set-id": setID, "shared-memory": sharedMemory,
 }
 
 func main() {
@@ -82,6 +82,9 @@ func main() {
 		os.Exit(2)
 	}
 	switch os.Args[1] {
+	case "leave-memory":
+		fmt.Println(leaveMemory())
+		return
 	case "child": // what namespaces starts: being alive is enough
 		return
 	case "wait": // what forks starts: until the other end is closed
