@@ -53,7 +53,8 @@ type verb struct {
 
 // verbs are all verbs by their groups.
 var verbs = map[string][]verb{
-	groupWork: {{"agent", newAgentCommand}, {"run", newRunCommand}, {"gateway", newGatewayCommand}, {"sandbox", newSandboxCommand},
+	groupWork: {{"agent", newAgentCommand}, {"run", newRunCommand}, {"gateway", newGatewayCommand}, {"ps", newTopPsCommand},
+		{"exec", newTopExecCommand}, {"logs", newTopLogsCommand}, {"stop", newStopCommand}, {"rm", newRmCommand}, {"sandbox", newSandboxCommand},
 		{"tool", newToolCommand}, {"relay", newRelayCommand}, {"docker", newDockerCommand}},
 	groupMoney: {{"proxy", newProxyCommand}, {"runs", newRunsCommand}, {"billing", newBillingCommand}, {"audit", newAuditCommand},
 		{"token", newTokenCommand}, {"models", newModelsCommand}, {"openclaw", newOpenClawCommand}},
@@ -98,8 +99,9 @@ host. Settings come from one file; an openclaw.json works as it is.`,
 		Example: `  atoll run -- python3 -c 'print(6*7)'     one command in a sandbox
   atoll sandbox explain                    what applies here, and why
   atoll sandbox verify                     whether every wall holds, tried from inside
-  atoll sandbox list                       what is there
+  atoll ps                                 what is there
   atoll doctor                             what this machine can enforce`,
+		Version:       versionText(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -107,6 +109,7 @@ host. Settings come from one file; an openclaw.json works as it is.`,
 	root.SetErr(e.Err)
 	root.SetIn(e.In)
 	root.SetFlagErrorFunc(usage)
+	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
 	flags.StringVar(&e.configPath, "config", "", "configuration `file` (default: a trusted ./atoll.json5, else the first of the state directory's and openclaw.json)")
 	flags.BoolVarP(&e.verbose, "verbose", "v", false, "say what is done on standard error")
@@ -130,6 +133,7 @@ func addVerbs(root *cobra.Command, e *env, only string) {
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	root.InitDefaultCompletionCmd()
+	listIsLs(root)
 	rejectStrayArguments(root)
 }
 

@@ -22,7 +22,8 @@ type values func(ctx context.Context, e *env) []string
 // argumentValues are the values of the arguments of verbs.
 func argumentValues() map[string]values {
 	return map[string]values{
-		"sandbox ps": sandboxValues, "sandbox verify": sandboxValues, "sandbox fork": sandboxValues,
+		"sandbox ps": sandboxValues, "sandbox verify": sandboxValues, "sandbox fork": sandboxValues, "sandbox stop": sandboxValues, "sandbox rm": sandboxValues,
+		"exec": sandboxValues, "logs": sandboxValues, "stop": sandboxValues, "rm": sandboxValues,
 		"runs show": runValues, "runs events": runValues, "runs cost": runValues,
 		"relay show": runValues, "relay status": runValues, "relay push": runValues, "relay take": runValues,
 		"token revoke": tokenValues, "token rotate": tokenValues, "token pair": tokenValues,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -58,11 +59,27 @@ func usage(cmd *cobra.Command, err error) error {
 
 func unknownVerb(cmd *cobra.Command, word string) error {
 	err := fmt.Errorf("%s has no command %q", cmd.CommandPath(), word)
-	cmd.SuggestionsMinimumDistance = 2 // cobra's own number, which it sets only where it looks itself
-	if near := cmd.SuggestionsFor(word); len(near) > 0 {
-		return withCode(exitUsage, advice.With(err, "did you mean `"+cmd.CommandPath()+" "+near[0]+"`?"))
+	if meant := suggestion(cmd, word); meant != "" {
+		return withCode(exitUsage, advice.With(err, "did you mean "+meant+"?"))
 	}
 	return usage(cmd, err)
+}
+
+// suggestion is the command that a wrong word was probably meant to be: one of
+// another group by the same name, or the one whose name differs least.
+func suggestion(cmd *cobra.Command, word string) string {
+	if !cmd.HasParent() {
+		if paths := inGroups(cmd, word); len(paths) > 0 {
+			return strings.Join(paths, " or ")
+		}
+	}
+	for distance := 1; distance <= min(2, len(word)/2); distance++ {
+		cmd.SuggestionsMinimumDistance = distance
+		if near := cmd.SuggestionsFor(word); len(near) > 0 {
+			return "`" + cmd.CommandPath() + " " + near[0] + "`"
+		}
+	}
+	return ""
 }
 
 // finish is the one place where an error becomes a message and an exit code.

@@ -42,9 +42,14 @@ the sandbox keeps the beginning and the end.`,
 		},
 	}
 	o.add(cmd)
+	o.addOutput(cmd)
+	return cmd
+}
+
+// addOutput adds the flags that say how output is shown.
+func (o *logsOptions) addOutput(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on until the command ends")
 	jsonFlag(cmd, &o.asJSON)
-	return cmd
 }
 
 func runLogs(ctx context.Context, e *env, o logsOptions, id string) error {
@@ -53,6 +58,11 @@ func runLogs(ctx context.Context, e *env, o logsOptions, id string) error {
 		return err
 	}
 	defer releaseAll(handles)
+	return e.showLogs(ctx, o, handles, id)
+}
+
+// showLogs shows the output of the one command whose id begins so.
+func (e *env) showLogs(ctx context.Context, o logsOptions, handles []*sandbox.Handle, id string) error {
 	m, p, err := findProcess(ctx, handles, id)
 	if err != nil {
 		return err

@@ -77,36 +77,6 @@ func shortened(s string, n int) string {
 	return s
 }
 
-// table prints rows in aligned columns below a header.
-type table struct{ rows [][]string }
-
-func newTable(header ...string) *table { return &table{rows: [][]string{header}} }
-
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
-
-// len is the number of rows below the header.
-func (t *table) len() int { return len(t.rows) - 1 }
-
-func (t *table) print(w io.Writer) {
-	var widths []int
-	for _, row := range t.rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(printable(cell)))
-		}
-	}
-	for _, row := range t.rows {
-		var line strings.Builder
-		for i, cell := range row {
-			cell = printable(cell)
-			line.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
-		}
-		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
-	}
-}
-
 // style paints text for people who see colours.
 type style struct{ on bool }
 

@@ -107,3 +107,27 @@ func TestOutputRemembersTheFirstFailure(t *testing.T) {
 		t.Errorf("remembered %v", out.err)
 	}
 }
+
+func TestTableFitsTheTerminal(t *testing.T) {
+	table := newTable("NAME", "IMAGE", "SESSION")
+	table.add("openclaw-sbx-agent-main", "openclaw-sandbox:bookworm-slim", "agent:main")
+	table.add("other", "-", "agent:work:telegram:42")
+	for _, columns := range []int{200, 80, 50, 45, 30, 10} {
+		var b strings.Builder
+		table.printIn(&b, columns)
+		for line := range strings.Lines(b.String()) {
+			if n := len([]rune(line)) - 1; n > columns && columns >= 45 {
+				t.Errorf("%d columns: %d in %q", columns, n, line)
+			}
+		}
+		if !strings.Contains(b.String(), "openclaw-sbx-agent-main") {
+			t.Errorf("%d columns: the name is cut in %q", columns, b.String())
+		}
+	}
+	var b strings.Builder
+	table.printIn(&b, 30)
+	want := "NAME     openclaw-sbx-agent-main\nIMAGE    openclaw-sandbox:bookworm-slim\nSESSION  agent:main\n\nNAME     other\nSESSION  agent:work:telegram:42\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+}

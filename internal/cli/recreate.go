@@ -31,7 +31,10 @@ as it is now.
 A private copy is brought up to date: seed files that nobody changed are copied
 again; those the agent changed are moved aside, and you are told where to.
 Everything else in the copy stays. With --discard the whole copy is wiped. Copies
-whose sandbox is gone are treated alike. Of an old registry only the row goes.`,
+whose sandbox is gone are treated alike. Of an old registry only the row goes.
+
+Commands in the background end with their sandbox: they are named in the question,
+and in the answer with --force. A sandbox that somebody works in is left alone.`,
 		Example: `  atoll sandbox recreate --agent main
   atoll sandbox recreate --all --force --discard`,
 		Args: noArgs,
@@ -67,12 +70,16 @@ func runRecreate(cmd *cobra.Command, e *env, o recreateOptions) error {
 		fmt.Fprintln(e.Out, "Nothing to recreate: there is no such sandbox. `atoll sandbox list` shows what there is.")
 		return nil
 	}
+	running, err := e.whatRuns(ctx, entries)
+	if err != nil {
+		return e.configError(err, o.asJSON)
+	}
 	if len(entries) > 0 && !o.force {
-		if err := e.confirm(entries, o.discard); err != nil {
+		if err := e.confirm(entries, running, o.discard); err != nil {
 			return err
 		}
 	}
-	return e.recreate(ctx, desk, entries, o)
+	return e.recreate(ctx, &recreation{recreateOptions: o, desk: desk, running: running}, entries)
 }
 
 // check wants exactly one selector.
@@ -89,11 +96,27 @@ func (o *recreateOptions) check(cmd *cobra.Command) error {
 	return cmp.Or(checkName(cmd, "session"), checkName(cmd, "agent"))
 }
 
+// whatRuns are the commands in sandboxes, by their names.
+func (e *env) whatRuns(ctx context.Context, entries []*sandbox.Entry) (map[string][]runningCommand, error) {
+	a, err := e.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	running := map[string][]runningCommand{}
+	for _, entry := range entries {
+		running[entry.ContainerName] = e.commandsIn(ctx, a, entry)
+	}
+	return running, nil
+}
+
 // confirm asks; no answer means no.
-func (e *env) confirm(entries []*sandbox.Entry, discard bool) error {
+func (e *env) confirm(entries []*sandbox.Entry, running map[string][]runningCommand, discard bool) error {
 	fmt.Fprintf(e.Err, "This removes %d sandbox(es):\n", len(entries))
 	for _, entry := range entries {
 		fmt.Fprintf(e.Err, "  %s (%s)\n", entry.ContainerName, printable(entry.SessionKey))
+		for _, c := range running[entry.ContainerName] {
+			fmt.Fprintf(e.Err, "    and ends %s\n", printable(c.String()))
+		}
 	}
 	if discard {
 		fmt.Fprintln(e.Err, "and wipes their private copies of the workspace.")
@@ -110,10 +133,33 @@ func (e *env) confirm(entries []*sandbox.Entry, discard bool) error {
 	return advice.With(errors.New("not confirmed: nothing was removed"), "answer y, or give --force")
 }
 
-func (e *env) recreate(ctx context.Context, desk boxDesk, entries []*sandbox.Entry, o recreateOptions) error {
-	results, failed := []app.Recreated{}, 0
+// recreation is a call of recreate at work.
+type recreation struct {
+	recreateOptions
+	desk    boxDesk
+	running map[string][]runningCommand
+}
+
+// recreated is what became of one sandbox, and of the commands in it.
+type recreated struct {
+	app.Recreated
+	Ended []runningCommand `json:"ended"`
+}
+
+// one recreates one sandbox.
+func (o *recreation) one(ctx context.Context, entry *sandbox.Entry) recreated {
+	r := recreated{Recreated: o.desk.recreate(ctx, entry, o.discard), Ended: orEmpty(o.running[entry.ContainerName])}
+	if r.Err != nil {
+		r.Err = inUse(r.Err, r.Ended, "`atoll rm --force "+entry.ContainerName+"`")
+		r.Error, r.Ended = r.Err.Error(), []runningCommand{}
+	}
+	return r
+}
+
+func (e *env) recreate(ctx context.Context, o *recreation, entries []*sandbox.Entry) error {
+	results, failed := []recreated{}, 0
 	for _, entry := range entries {
-		r := desk.recreate(ctx, entry, o.discard)
+		r := o.one(ctx, entry)
 		results = append(results, r)
 		if r.Err != nil {
 			failed++
@@ -133,15 +179,18 @@ func (e *env) recreate(ctx context.Context, desk boxDesk, entries []*sandbox.Ent
 	return nil
 }
 
-func (e *env) printRecreated(r app.Recreated) {
+func (e *env) printRecreated(r recreated) {
 	if r.Err != nil {
 		fmt.Fprintf(e.Err, "%s: %s\n", r.Entry.ContainerName, joined(r.Error))
-		if hint := recreateHint(r.Err); hint != "" {
+		if hint := advice.Of(r.Err); hint != "" {
 			fmt.Fprintln(e.Err, "hint: "+printable(hint))
 		}
 		return
 	}
-	fmt.Fprintf(e.Out, "%s: %s\n", r.Entry.ContainerName, recreatedText(r))
+	fmt.Fprintf(e.Out, "%s: %s\n", r.Entry.ContainerName, recreatedText(r.Recreated))
+	for _, c := range r.Ended {
+		fmt.Fprintf(e.Out, "  ended: %s\n", printable(c.String()))
+	}
 	if len(r.Report.Moved) > 0 {
 		fmt.Fprintf(e.Out, "  changed by the agent, moved to %s: %s\n", printable(r.Report.Aside), printable(listText(r.Report.Moved)))
 	}
@@ -161,11 +210,4 @@ func recreatedText(r app.Recreated) string {
 		return "has no sandbox; its private copy was brought up to date"
 	}
 	return "removed; the next use makes it anew"
-}
-
-func recreateHint(err error) string {
-	if hint := advice.Of(err); hint != "" || !errors.Is(err, sandbox.ErrBusy) {
-		return hint
-	}
-	return "something runs in it: wait for its end, or end it, and try again"
 }

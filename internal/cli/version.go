@@ -8,6 +8,12 @@ import (
 	"github.com/atoll-run/atoll/internal/version"
 )
 
+// versionText is what people read of this build.
+func versionText() string {
+	info := version.Current()
+	return fmt.Sprintf("atoll %s (%s, %s)", info.Version, info.Platform, info.Go)
+}
+
 func newVersionCommand(e *env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -19,7 +25,7 @@ func newVersionCommand(e *env) *cobra.Command {
 			if asJSON {
 				return e.printJSON(info)
 			}
-			_, err := fmt.Fprintf(e.Out, "atoll %s (%s, %s)\n", info.Version, info.Platform, info.Go)
+			_, err := fmt.Fprintln(e.Out, versionText())
 			return err
 		},
 	}

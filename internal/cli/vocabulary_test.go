@@ -145,7 +145,7 @@ func checkFlagsDocument(t *testing.T, table map[string]*meaning, used []usedFlag
 		}
 	}
 	var b strings.Builder
-	b.WriteString("# Flags\n\nOne spelling for one meaning, in every verb. `atoll VERB --help` says what a flag does there.\n\n" +
+	b.WriteString("# Flags\n\nOne spelling for one meaning, in every verb. `--help` of a verb says what a flag does there.\n\n" +
 		"Times are seconds (`90`) or have units (`90s`, `1m30s`, `2d`); sizes are a number and a unit (`512m`, `2g`).\n\n" +
 		"| flag | meaning | verbs |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(table)) {

@@ -1,0 +1,69 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Running returns the commands that run in a sandbox now; none if it does not run.
+func (a *App) Running(ctx context.Context, name string) (list []machine.Process, err error) {
+	h, err := a.Manager.Attach(ctx, name)
+	if errors.Is(err, sandbox.ErrNotFound) || errors.Is(err, sandbox.ErrNotRunning) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer h.Release()
+	all, err := h.Machine.Processes(ctx)
+	for i := range all {
+		if all[i].Result == nil {
+			list = append(list, all[i])
+		}
+	}
+	return list, err
+}
+
+// Stop stops a sandbox and the commands in it. Unless forced it returns
+// sandbox.ErrBusy if somebody uses the sandbox.
+func (a *App) Stop(ctx context.Context, name string, force bool) error {
+	if force {
+		return a.Manager.End(ctx, name)
+	}
+	return a.Manager.Halt(ctx, name)
+}
+
+// RemoveBox removes a sandbox and, with discard, its private copy of the workspace.
+// It returns the directory of the copy if that stays. Unless forced it returns
+// sandbox.ErrBusy if somebody uses the sandbox.
+func (a *App) RemoveBox(ctx context.Context, entry *sandbox.Entry, force, discard bool) (kept string, err error) {
+	if force {
+		err = a.Manager.Discard(ctx, entry.ContainerName)
+	} else {
+		err = a.Manager.Remove(ctx, entry.ContainerName, nil)
+	}
+	if err == nil && discard {
+		err = a.ifGone(ctx, entry.ContainerName, func() error { return a.removeCopy(ctx, entry) })
+	}
+	return a.copyOf(entry), err
+}
+
+// copyOf is the directory of a sandbox's private copy, if there is one.
+func (a *App) copyOf(entry *sandbox.Entry) string {
+	agent, err := a.Config.Resolve(entry.AgentID)
+	if err != nil {
+		return ""
+	}
+	layout, err := plan.LayoutOf(a.Config, agent, entry.SessionKey)
+	if err != nil || !layout.HasCopy() || layout.WorkspaceDir != entry.WorkspaceDir {
+		return ""
+	}
+	if _, err := os.Stat(layout.WorkspaceDir); err != nil {
+		return ""
+	}
+	return layout.WorkspaceDir
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"github.com/atoll-run/atoll/internal/terminal"
+)
+
+const (
+	columnGap = 2 // spaces between columns
+	// columnFloor is how narrow a column is made to fit a terminal; its header always fits.
+	columnFloor = 8
+)
+
+// table prints rows in aligned columns below a header. On a terminal that is too
+// narrow cells are shortened; where that is not enough a row becomes several lines.
+type table struct{ rows [][]string }
+
+func newTable(header ...string) *table { return &table{rows: [][]string{header}} }
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// len is the number of rows below the header.
+func (t *table) len() int { return len(t.rows) - 1 }
+
+func (t *table) print(w io.Writer) { t.printIn(w, columnsOf(w)) }
+
+// columnsOf is how many columns the terminal behind w has; 0 if there is none.
+func columnsOf(w io.Writer) int {
+	if out, ok := w.(*output); ok {
+		w = out.Writer
+	}
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	return int(terminal.Size(f).Cols)
+}
+
+// printIn prints the table in so many columns; 0 is as many as it needs.
+func (t *table) printIn(w io.Writer, columns int) {
+	widths := t.widths()
+	if columns > 0 && !t.shrink(widths, columns) {
+		t.stack(w)
+		return
+	}
+	for _, row := range t.rows {
+		var line strings.Builder
+		for i, cell := range row {
+			cell = shortened(printable(cell), widths[i])
+			line.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+columnGap))
+		}
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+	}
+}
+
+// widths are those that the cells need.
+func (t *table) widths() (widths []int) {
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(printable(cell)))
+		}
+	}
+	return widths
+}
+
+// shrink makes the widest columns narrower, never the first, which names the row,
+// until all fit. It reports whether they do.
+func (t *table) shrink(widths []int, columns int) bool {
+	total := columnGap * (len(widths) - 1)
+	for _, width := range widths {
+		total += width
+	}
+	for ; total > columns; total-- {
+		widest := -1
+		for i := 1; i < len(widths); i++ {
+			if widths[i] > t.floor(i) && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return false
+		}
+		widths[widest]--
+	}
+	return true
+}
+
+func (t *table) floor(i int) int { return max(columnFloor, utf8.RuneCountInString(t.rows[0][i])) }
+
+// stack prints every row as lines of a name and a value; what is empty is left out.
+func (t *table) stack(w io.Writer) {
+	header, width := t.rows[0], 0
+	for _, name := range header {
+		width = max(width, utf8.RuneCountInString(name))
+	}
+	for n, row := range t.rows[1:] {
+		if n > 0 {
+			fmt.Fprintln(w)
+		}
+		for i, cell := range row {
+			if cell != "" && cell != "-" {
+				fmt.Fprintf(w, "%-*s  %s\n", width, header[i], printable(cell))
+			}
+		}
+	}
+}
