@@ -66,6 +66,10 @@ func serveLiteLLM(ts *testscript.TestScript, _ bool, _ []string) {
 			"recall": {Input: 1e-06, Output: 1e-05, Script: scripted.Script{
 				scripted.Use("memory_search", `{"query":"whom to ask concerning an invoice"}`), scripted.Say("looked up"),
 			}},
+			"caller": {Input: 1e-06, Output: 1e-05, Script: scripted.Script{ // a program that a tool starts calls it too
+				scripted.Use("exec", `{"command":"curl -sS -H 'Content-Type: application/json' -d '{\"model\":\"caller\",\"messages\":[]}' http://localhost:8080/v1/chat/completions"}`),
+				{Text: "the program was answered", When: "chat.completion"},
+			}},
 			"sense": {Input: 1e-05},                                                        // makes vectors
 			"many":  {Answer: strings.Repeat("word ", 30000), Input: 1e-06, Output: 1e-05}, // 30 cents
 		},

@@ -26,19 +26,28 @@ import (
 // The two limits are ones that mean nothing here: the kernel has not looked at
 // RLIMIT_LOCKS since 2.4, and RLIMIT_RTTIME concerns real-time scheduling, which
 // needs a capability (and the values used are days, not microseconds).
+//
+// A guest may run inside a guest, as the tools of an agent in a sandbox do. What
+// the inner one starts must still spell the exec of the outer one that the inner
+// one belongs to, so the outer one's numbers are a stride apart, and the inner
+// one's lie between two of them.
 type lineage struct {
-	up, down uint64 // the guest's own hard limits, capped
-	last     atomic.Uint64
+	up, down     uint64 // the guest's own hard limits, capped
+	stride, most uint64 // distance of two numbers, and how many there are
+	last         atomic.Uint64
 }
 
 const (
 	limitUp   = unix.RLIMIT_LOCKS
 	limitDown = unix.RLIMIT_RTTIME
-	// marks is how many execs a guest can tell apart in its life.
-	marks = 1 << 32
+	// marks is how many execs a guest can tell apart in its life, innerMarks how
+	// many one inside it can. One inside both has marks of its own again, but the
+	// outermost cannot tell which of its execs they belong to.
+	marks      = 1 << 32
+	innerMarks = 1 << 28
 	// unlimited stands for a limit that is not set, leaving room for guests
 	// inside guests, whose own limits are those of an exec.
-	unlimited = 1 << 60
+	unlimited = 1 << 62
 )
 
 var errNoMarks = errors.New("the ulimits locks and rttime are set: leave them unset, Atoll tells processes apart by them")
@@ -52,12 +61,24 @@ func newLineage() (*lineage, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lineage{up: min(up, unlimited), down: min(down, unlimited)}
+	l := lineageOf(up, down)
 	return l, l.check()
 }
 
+// lineageOf is the lineage of a guest with these hard limits.
+func lineageOf(up, down uint64) *lineage {
+	l := &lineage{up: min(up, unlimited), down: min(down, unlimited), stride: 1, most: marks}
+	switch {
+	case l.up == unlimited && l.down == unlimited:
+		l.stride = innerMarks
+	case l.up%innerMarks == 0 && l.down%innerMarks == 0:
+		l.most = innerMarks
+	}
+	return l
+}
+
 func (l *lineage) check() error {
-	if l.up <= 2*marks || l.down <= 2*marks {
+	if span := l.most * l.stride; l.up <= 2*span || l.down <= 2*span {
 		return errNoMarks
 	}
 	return nil
@@ -99,7 +120,7 @@ func (k kin) may(lowest, highest mark) bool {
 
 // limits spell m.
 func (l *lineage) limits(m mark) []spawn.Limit {
-	up, down := l.up-marks+uint64(m), l.down-uint64(m)
+	up, down := l.base()+uint64(m)*l.stride, l.down-uint64(m)*l.stride
 	return []spawn.Limit{
 		{Resource: limitUp, Soft: up, Hard: up},
 		{Resource: limitDown, Soft: down, Hard: down},
@@ -122,16 +143,20 @@ func (l *lineage) marksOf(pid int) (lowest, highest mark, ok bool) {
 	return lowest, highest, true
 }
 
-// spelt is what two limits spell.
+// spelt is what two limits spell. What lies between two numbers is a guest's
+// inside the exec.
 func (l *lineage) spelt(up, down uint64) (lowest, highest mark) {
-	if base := l.up - marks; up > base {
-		lowest = mark(up - base)
+	if base := l.base(); up > base {
+		lowest = mark((up-base-1)/l.stride + 1)
 	}
 	if down < l.down {
-		highest = mark(l.down - down)
+		highest = mark((l.down - down) / l.stride)
 	}
 	return lowest, highest
 }
+
+// base is what the first limit counts from.
+func (l *lineage) base() uint64 { return l.up - l.most*l.stride }
 
 func hardLimit(pid, resource int) (uint64, error) {
 	var limit unix.Rlimit

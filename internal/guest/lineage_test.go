@@ -10,7 +10,20 @@ import (
 // TestMarks asks of every pair of limits that a process can reach from its own
 // whether it still counts as a descendant, and as nobody else's exactly.
 func TestMarks(t *testing.T) {
-	l := &lineage{up: unlimited, down: unlimited}
+	for name, l := range map[string]*lineage{
+		"outermost": lineageOf(unix.RLIM_INFINITY, unix.RLIM_INFINITY), "inner": inside(lineageOf(unlimited, unlimited)), "innermost": inside(inside(lineageOf(unlimited, unlimited))),
+	} {
+		t.Run(name, func(t *testing.T) { testMarks(t, l) })
+	}
+}
+
+// inside is the lineage of a guest that is the fifth exec of another.
+func inside(outer *lineage) *lineage {
+	at := outer.limits(5)
+	return lineageOf(at[0].Hard, at[1].Hard)
+}
+
+func testMarks(t *testing.T, l *lineage) {
 	const n = 12
 	for own := mark(1); own <= n; own++ {
 		at := l.limits(own)
@@ -41,12 +54,20 @@ func covers(l *lineage, up, down uint64, m mark) bool {
 }
 
 func TestNestedGuestsHaveMarks(t *testing.T) {
-	outer := &lineage{up: unlimited, down: unlimited}
+	outer := lineageOf(unlimited, unlimited)
 	at := outer.limits(5)
-	inner := &lineage{up: at[0].Hard, down: at[1].Hard}
+	inner := inside(outer)
+	for _, m := range []mark{1, 2, 300, innerMarks - 1} {
+		within := inner.limits(m)
+		if lowest, highest := outer.spelt(within[0].Hard, within[1].Hard); lowest != 5 || highest != 5 {
+			t.Errorf("what a guest inside exec 5 starts as its %d belongs to execs %d to %d", m, lowest, highest)
+		}
+	}
 	within := inner.limits(1)
-	if !covers(outer, within[0].Hard, within[1].Hard, 5) {
-		t.Error("what a guest inside a guest starts is not found by the outer one")
+	for _, deeper := range inside(inner).limits(7) {
+		if deeper.Hard > within[0].Hard && deeper.Resource == limitUp {
+			t.Error("a limit is raised")
+		}
 	}
 	if !covers(inner, within[0].Hard, within[1].Hard, 1) || covers(inner, at[0].Hard, at[1].Hard, 1) {
 		t.Error("the inner guest does not tell its own from others")
@@ -54,7 +75,7 @@ func TestNestedGuestsHaveMarks(t *testing.T) {
 }
 
 func TestNoRoomForMarks(t *testing.T) {
-	if (&lineage{up: marks, down: unlimited}).check() == nil || (&lineage{up: unlimited, down: 5}).check() == nil {
+	if lineageOf(innerMarks, unlimited).check() == nil || lineageOf(unlimited, 5).check() == nil || lineageOf(1<<20, 1<<20).check() == nil {
 		t.Error("low limits were accepted")
 	}
 	if _, err := newLineage(); err != nil {

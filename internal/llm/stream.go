@@ -157,7 +157,7 @@ func (x *exchange) withinBudget() error {
 	if room < 0 || x.wanted() >= 0 && room >= x.wanted() || x.account.least() <= room {
 		return nil
 	}
-	return stop(402, "budget_exceeded", "the budget is used up", false)
+	return stop(402, "budget_exceeded", x.reservation.Limit().String()+" is used up", false)
 }
 
 // flush writes what was gathered.

@@ -96,8 +96,10 @@ func (x *exchange) disguise(a *h1.Response, answer []byte) *dialect.Problem {
 		return &dialect.Problem{Status: 502, Code: "upstream_failed", Message: "the upstream sent us elsewhere, where we do not go"}
 	case a.Status == 401:
 		return &dialect.Problem{Status: 502, Code: "upstream_refused", Message: "the upstream does not take the proxy's key"}
+	case a.Status == 402 && looksLikeJSON(answer):
+		return nil // not tried again, and a proxy of ours behind this one says whose budget it is
 	case bytes.Contains(answer, []byte(`"budget_exceeded"`)):
-		return &dialect.Problem{Status: 402, Code: "budget_exceeded", Message: "the upstream's own budget is used up"}
+		return &dialect.Problem{Status: 402, Code: "budget_exceeded", Message: "a budget that the provider itself keeps is used up: see its settings"}
 	case !looksLikeJSON(answer):
 		return &dialect.Problem{Status: a.Status, Code: "upstream_failed", Message: "the upstream failed", Retry: a.Status >= 500 || a.Status == 429}
 	}

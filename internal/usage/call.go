@@ -90,6 +90,7 @@ type BudgetError struct {
 	Scope                  Scope
 	Unit                   Unit
 	Limit, Spent, Reserved int64 // in Unit
+	Need                   int64 // the least that the call can cost, in Unit
 }
 
 // Unit is what a budget is measured in.
@@ -102,11 +103,35 @@ const (
 )
 
 func (e *BudgetError) Error() string {
-	if e.Unit == UnitTokens {
-		return fmt.Sprintf("the %s's budget of %d tokens is used up: %d spent, %d reserved by calls under way", e.Scope, e.Limit, e.Spent, e.Reserved)
+	why := "is used up"
+	if e.Spent+e.Reserved < e.Limit {
+		why = "does not cover this call, which needs at least " + e.Unit.amount(e.Need)
 	}
-	return fmt.Sprintf("the %s's budget of %s is used up: %s spent, %s reserved by calls under way",
-		e.Scope, Dollars(e.Limit), Dollars(e.Spent), Dollars(e.Reserved))
+	return fmt.Sprintf("%s %s: %s spent, %s reserved by calls under way",
+		Limit{Scope: e.Scope}.named(e.Unit.amount(e.Limit)), why, e.Unit.amount(e.Spent), e.Unit.amount(e.Reserved))
+}
+
+// amount is a number in words.
+func (u Unit) amount(n int64) string {
+	if u == UnitTokens {
+		return fmt.Sprintf("%d tokens", n)
+	}
+	return Dollars(n)
+}
+
+// named is a budget in words.
+func (l Limit) named(amount string) string {
+	return fmt.Sprintf("the %s's budget of %s", l.Scope, amount)
+}
+
+func (l Limit) String() string {
+	switch {
+	case l.MicroUSD > 0 && l.Tokens > 0:
+		return l.named(Dollars(l.MicroUSD) + " and " + UnitTokens.amount(l.Tokens))
+	case l.Tokens > 0:
+		return l.named(UnitTokens.amount(l.Tokens))
+	}
+	return l.named(Dollars(l.MicroUSD))
 }
 
 // Dollars writes millionths of a dollar as people read them.

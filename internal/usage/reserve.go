@@ -23,6 +23,7 @@ type Reservation struct {
 	ledger *Ledger
 	held   record
 	room   int64
+	limit  Limit // the budget that room is of
 
 	mu     sync.Mutex
 	ended  bool
@@ -110,6 +111,9 @@ func (l *Ledger) fit(ctx context.Context, c *Call) (*Reservation, error) {
 			return nil, err
 		}
 		if limit.MicroUSD > 0 || limit.Tokens > 0 {
+			if room < output || r.room < 0 {
+				r.limit = limit
+			}
 			output = min(output, room)
 			r.room = output
 		}
@@ -140,7 +144,7 @@ func (l *Ledger) outputRoom(ctx context.Context, held *record, limit Limit, n ne
 		spent := t.spent.Tokens.Total()
 		left := limit.Tokens - spent - t.reserved.tokens - n.input
 		if left < n.least || left < 0 {
-			return 0, &BudgetError{limit.Scope, UnitTokens, limit.Tokens, spent, t.reserved.tokens}
+			return 0, &BudgetError{limit.Scope, UnitTokens, limit.Tokens, spent, t.reserved.tokens, n.input + n.least}
 		}
 		room = left
 	}
@@ -148,7 +152,7 @@ func (l *Ledger) outputRoom(ctx context.Context, held *record, limit Limit, n ne
 		left := limit.MicroUSD - t.spent.MicroUSD - t.reserved.microUSD
 		affordable := n.price.affordable(left, n.input)
 		if left < n.price.worst(n.input, 0) || left <= 0 || affordable < n.least {
-			return 0, &BudgetError{limit.Scope, UnitMicroUSD, limit.MicroUSD, t.spent.MicroUSD, t.reserved.microUSD}
+			return 0, &BudgetError{limit.Scope, UnitMicroUSD, limit.MicroUSD, t.spent.MicroUSD, t.reserved.microUSD, n.price.worst(n.input, n.least)}
 		}
 		room = min(room, affordable)
 	}
@@ -170,6 +174,9 @@ func (r *Reservation) ID() string { return r.held.ID }
 // OutputRoom is how many tokens of answer may come until the hard stop; below
 // zero there is none.
 func (r *Reservation) OutputRoom() int64 { return r.room }
+
+// Limit is the budget that the hard stop is of.
+func (r *Reservation) Limit() Limit { return r.limit }
 
 // Release ends the reservation of a call of which nothing reached the upstream.
 func (r *Reservation) Release() {
