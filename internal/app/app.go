@@ -46,17 +46,25 @@ type Settings struct {
 	linux    func() (*linux.Runtime, error)
 }
 
-// Load finds and reads the configuration.
-func Load(o Options) (*Settings, error) {
+// Environment is what the configuration is looked for in.
+func Environment(o Options) (config.Environment, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("home directory: %w", err), "set HOME")
+		return config.Environment{}, advice.With(fmt.Errorf("home directory: %w", err), "set HOME")
 	}
 	cwd, err := os.Getwd()
 	if err != nil && !o.OwnConfig {
-		return nil, fmt.Errorf("working directory: %w", err)
+		return config.Environment{}, fmt.Errorf("working directory: %w", err)
 	}
-	environment := config.Environment{Getenv: o.Getenv, Home: home, Cwd: cwd, Explicit: o.ConfigPath, OwnOnly: o.OwnConfig}
+	return config.Environment{Getenv: o.Getenv, Home: home, Cwd: cwd, Explicit: o.ConfigPath, OwnOnly: o.OwnConfig}, nil
+}
+
+// Load finds and reads the configuration.
+func Load(o Options) (*Settings, error) {
+	environment, err := Environment(o)
+	if err != nil {
+		return nil, err
+	}
 	opened, err := trust.Open(environment)
 	if err != nil {
 		return nil, err

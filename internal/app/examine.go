@@ -55,6 +55,22 @@ func (a *App) Examine(ctx context.Context) []Check {
 }
 
 func (a *App) examineConfig(context.Context) []Check {
+	return append(a.examineOwnConfig(), a.examineProject()...)
+}
+
+// examineProject says whether the file of the working directory counts.
+func (a *App) examineProject() []Check {
+	const name = "project's file"
+	switch {
+	case a.Project == nil:
+		return nil
+	case a.Project.Trusted:
+		return []Check{good(name, "%s, %s", a.Project.Path, a.Project.Why)}
+	}
+	return []Check{dubious(name, fmt.Sprintf("%s is not trusted: %s", a.Project.Path, a.Project.Why), "atoll config trust")}
+}
+
+func (a *App) examineOwnConfig() []Check {
 	const name = "configuration"
 	path := a.Location.Path
 	if path == "" {

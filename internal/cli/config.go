@@ -13,8 +13,8 @@ import (
 )
 
 func newConfigCommand(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Check and show the configuration"}
-	cmd.AddCommand(newConfigCheckCommand(e), newConfigSchemaCommand(e), newConfigShowCommand(e))
+	cmd := &cobra.Command{Use: "config", Short: "Check and show the configuration, and trust that of a project"}
+	cmd.AddCommand(newConfigCheckCommand(e), newConfigSchemaCommand(e), newConfigShowCommand(e), newConfigTrustCommand(e), newConfigUntrustCommand(e))
 	return cmd
 }
 
@@ -58,15 +58,16 @@ func runConfigCheck(e *env, asJSON bool) error {
 	}
 	warnings, ignored := settings.Config.Warnings(), settings.Config.Ignored()
 	if asJSON {
-		return e.printJSON(map[string]any{
+		return e.printJSON(withProject(settings.Project, map[string]any{
 			"path": settings.Location.Path, "errors": []any{}, "warnings": problemsJSON(warnings), "ignored": orEmpty(ignored),
-		})
+		}))
 	}
 	path := settings.Location.Path
 	if path == "" {
 		path = "no configuration file: the built-in defaults"
 	}
 	fmt.Fprintf(e.Out, "%s: ok\n", printable(path))
+	e.printProject(settings.Project)
 	for _, w := range warnings {
 		fmt.Fprintln(e.Out, "warning: "+problemLine(w))
 	}
@@ -129,16 +130,17 @@ func runConfigShow(e *env, id string, asJSON bool) error {
 	agent.Sandbox = withoutSecrets(settings.Config, agent)
 	values := flatten(agent)
 	if asJSON {
-		return e.printJSON(map[string]any{
+		return e.printJSON(withProject(settings.Project, map[string]any{
 			"agentId": agent.ID, "path": settings.Location.Path, "workspace": agent.Workspace,
 			"sandbox": agent.Sandbox, "origins": agent.Origins,
-		})
+		}))
 	}
 	t := newTable("SETTING", "VALUE", "FROM")
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		t.add(key, values[key], originText(agent.Origins[key]))
 	}
 	t.print(e.Out)
+	e.printProject(settings.Project)
 	return nil
 }
 
@@ -149,7 +151,7 @@ func originText(o config.Origin) string {
 		return fmt.Sprintf("%s (line %d)", o.Path, o.Line)
 	case o.Path != "":
 		return o.Path
-	case o.Source == "project":
+	case o.Source == config.FromProject:
 		return "./atoll.json5, which is not trusted and only narrows"
 	case o.Source == "derived":
 		return "built-in default, below the state directory"

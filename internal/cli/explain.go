@@ -89,6 +89,7 @@ type explanation struct {
 	Sandbox        explainedSandbox `json:"sandbox"`
 	Tool           *explainedTool   `json:"tool,omitzero"`
 	Path           *explainedPath   `json:"path,omitzero"`
+	Project        *foundProject    `json:"project,omitzero"` // the file in the working directory, if there is one
 	Ignored        []string         `json:"ignored"`
 	Warnings       []problemJSON    `json:"warnings"`
 }
@@ -155,6 +156,7 @@ func newExplanation(s *app.Settings, p *plan.Plan, backend app.Backend) *explana
 	return &explanation{
 		AgentID: p.Agent.ID, SessionKey: p.Session.Key, MainSessionKey: p.Session.MainKey,
 		Sandbox: explainSandbox(s, p, backend),
+		Project: projectJSON(s.Project),
 		Ignored: orEmpty(s.Config.Ignored()), Warnings: problemsJSON(p.Warnings),
 	}
 }

@@ -47,6 +47,9 @@ func (pg *page) who(s *app.Settings) {
 		file = "no file; built-in defaults"
 	}
 	pg.fact("configuration", file, "")
+	if s.Project != nil {
+		pg.fact("project's file", projectText(s.Project), "")
+	}
 	pg.fact("mode", string(box.Mode), "sandbox.mode")
 	pg.fact("scope", scopeText(box.Scope)+" (key "+box.ScopeKey+")", "sandbox.scope")
 	pg.fact("container", box.ContainerName, "")

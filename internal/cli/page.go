@@ -52,7 +52,7 @@ func (pg *page) note(text string) {
 
 // settingText names the place of a value, or the key that would change it.
 func settingText(o config.Origin, setting string) string {
-	if o.Path == "" {
+	if o.Path == "" && o.Source != config.FromProject {
 		return "default of " + setting
 	}
 	return originText(o)

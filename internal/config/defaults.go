@@ -2,6 +2,12 @@ package config
 
 // What an agent gets that the file says nothing about.
 
+// What a private copy of a workspace may hold unless the file says otherwise.
+const (
+	CopySize  = 16 << 30 // bytes
+	CopyFiles = 1_000_000
+)
+
 // builtin returns the built-in defaults. WorkspaceRoot depends on the state
 // directory and is filled in by the merge.
 func builtin() Sandbox {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// fromProject is the source of a value that a project's file lowered.
-const fromProject = "project"
+// FromProject is the source of the origin of a value that a project's file lowered.
+const FromProject = "project"
 
 // Narrow returns the configuration with what a project's file takes away from
 // it: tools it denies, lower limits, less access. Nothing else of the file
@@ -92,14 +92,16 @@ func (d *Docker) narrow(f *dockerFile) {
 			d.CapDrop = append(slices.Clone(d.CapDrop), capability)
 		}
 	}
-	lower(&d.PidsLimit, f.PidsLimit)
+	if d.PidsLimit > 0 || f.PidsLimit != nil && *f.PidsLimit <= enginePids {
+		lower(&d.PidsLimit, f.PidsLimit)
+	}
 	lower(&d.CPUs, f.CPUs)
 	lowerSize(&d.Memory, f.Memory)
 	lowerSize(&d.DeviceReadBps, f.DeviceReadBps)
 	lowerSize(&d.DeviceWriteBps, f.DeviceWriteBps)
 	lower(&d.DeviceReadIOps, f.DeviceReadIOps)
 	lower(&d.DeviceWriteIOps, f.DeviceWriteIOps)
-	d.StorageOpt, d.WorkspaceLimit = lowerSizes(d.StorageOpt, f.StorageOpt), lowerSizes(d.WorkspaceLimit, f.WorkspaceLimit)
+	d.WorkspaceLimit = lowerRoom(d.WorkspaceLimit, f.WorkspaceLimit)
 	d.AllowReservedTargets = d.AllowReservedTargets && f.AllowReservedTargets == nil
 	d.AllowExternalSources = d.AllowExternalSources && f.AllowExternalSources == nil
 	d.AllowNamespaceJoin = d.AllowNamespaceJoin && f.AllowNamespaceJoin == nil
@@ -125,17 +127,26 @@ func lowerSize(limit, other *Size) {
 	}
 }
 
-func lowerSizes(sizes, others map[string]Size) map[string]Size {
-	if len(others) == 0 {
-		return sizes
-	}
-	lowered := maps.Clone(sizes)
-	if lowered == nil {
-		lowered = map[string]Size{}
-	}
-	for name, other := range others {
-		size := lowered[name]
+// enginePids is the pids limit that an engine may set by itself. Without a
+// configured limit a project's file may only ask for less.
+const enginePids = 2048
+
+// copyRoom is what a private copy may hold if nothing is configured.
+var copyRoom = map[string]int64{"size": CopySize, "files": CopyFiles}
+
+// lowerRoom lowers what a workspace may hold. What is not configured counts as
+// the room of a private copy.
+func lowerRoom(room, asked map[string]Size) map[string]Size {
+	lowered := maps.Clone(room)
+	for name, other := range asked {
+		size, configured := lowered[name]
+		if bytes, err := other.Bytes(); !configured && (err != nil || bytes > copyRoom[name]) {
+			continue
+		}
 		lowerSize(&size, &other)
+		if lowered == nil {
+			lowered = map[string]Size{}
+		}
 		lowered[name] = size
 	}
 	return lowered

@@ -86,6 +86,8 @@ func (n *narrowing) gateway(g *Gateway) {
 	limits := orEmpty(orEmpty(n.file.Gateway).Limits)
 	lower(&g.Limits.Connections, limits.Connections)
 	lower(&g.Limits.PerAddress, limits.PerAddress)
+	lower(&g.Limits.Inbound, limits.Inbound)
+	lower(&g.Limits.InboundPerToken, limits.InboundPerToken)
 	lower(&g.Limits.Requests, limits.Requests)
 	lower(&g.Limits.Runs, limits.Runs)
 	lower(&g.Limits.Sandboxes, limits.Sandboxes)
@@ -119,7 +121,7 @@ func noteNarrowed(origins map[string]Origin, before, after *Sandbox) {
 	was, now := flat(before), flat(after)
 	for key, value := range now {
 		if string(was[key]) != string(value) {
-			origins[key] = Origin{Source: fromProject}
+			origins[key] = Origin{Source: FromProject}
 		}
 	}
 }

@@ -53,12 +53,12 @@ var projectRules = map[string]map[projectRule]string{
 		ruleRisky:  "mode backend workspaceRoot sessionToolsVisibility",
 	},
 	"docker": {
-		ruleLower: "pidsLimit memory cpus deviceReadBps deviceWriteBps deviceReadIOps deviceWriteIOps storageOpt workspaceLimit",
+		ruleLower: "pidsLimit memory cpus deviceReadBps deviceWriteBps deviceReadIOps deviceWriteIOps workspaceLimit",
 		ruleTrue:  "readOnlyRoot",
 		ruleWord:  "network",
 		ruleAdd:   "capDrop",
 		ruleFalse: "dangerouslyAllowReservedContainerTargets dangerouslyAllowExternalBindSources dangerouslyAllowContainerNamespaceJoin",
-		ruleTrust: "containerPrefix workdir tmpfs memorySwap blkioWeight ulimits dns extraHosts",
+		ruleTrust: "containerPrefix workdir tmpfs memorySwap blkioWeight storageOpt ulimits dns extraHosts",
 		ruleRisky: "image user env setupCommand gpus seccompProfile apparmorProfile binds",
 	},
 	"browser": {
@@ -70,7 +70,7 @@ var projectRules = map[string]map[projectRule]string{
 		ruleWithin: "budgets timeouts limits",
 		ruleWord:   "unpriced",
 		ruleTrust:  "billing",
-		ruleRisky:  "providers prices embeddings",
+		ruleRisky:  "providers prices embeddings allowMembers allowTools",
 	},
 	"llmSharedBudgets": {ruleLower: "account day"},
 	"llmTimeouts":      {ruleLower: "connectMs headerMs idleMs totalMs"},
@@ -81,12 +81,12 @@ var projectRules = map[string]map[projectRule]string{
 		ruleWithin: "limits",
 		ruleWord:   "protect",
 		ruleTrust:  "base history draft labels author",
-		ruleRisky:  "repository container token app accounts pullRequests api caFile allowHTTP",
+		ruleRisky:  "repository container token app accounts pullRequests api caFile allowHTTP agents",
 	},
 	"relayLimits":   {ruleLower: "commits files fileBytes totalBytes packBytes"},
 	"runs":          {ruleLower: "concurrency", ruleRisky: "openclaw variants external"},
 	"gateway":       {ruleWithin: "limits", ruleRisky: "port bind customBindHost trustedNetwork hosts auth tls controlUi"},
-	"gatewayLimits": {ruleLower: "connections perAddress requests runs sandboxes usd"},
+	"gatewayLimits": {ruleLower: "connections perAddress inboundBytes inboundBytesPerToken requests runs sandboxes usd"},
 }
 
 // strictWords are the values that count of the keys with ruleWord, by type and key.

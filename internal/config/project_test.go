@@ -245,6 +245,23 @@ func TestProjectNeverLoosens(t *testing.T) {
 	}
 }
 
+// TestProjectCannotRaiseWhatIsNotConfigured: some limits hold without being
+// configured, and a larger one in a project's file does not replace them.
+func TestProjectCannotRaiseWhatIsNotConfigured(t *testing.T) {
+	env := Environment{Home: "/home/user", Cwd: "/project"}
+	p, err := ParseProject("/project/atoll.json5", []byte(`{
+		agents: {defaults: {sandbox: {docker: {pidsLimit: 100000, workspaceLimit: {size: "1t", files: 5000000}}}}},
+		llm: {timeouts: {totalMs: 80000000}, limits: {choices: 128}}, gateway: {limits: {connections: 1000000}}, runs: {concurrency: 1000},
+	}`), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := Default(env)
+	if before, after := effect(t, own), effect(t, own.Narrow(p)); before != after {
+		t.Errorf("before %s\nafter  %s", before, after)
+	}
+}
+
 // TestProjectLosesTheNetworkedHalf: the network of a pair is the networked
 // half's, so a sandbox without that half has none.
 func TestProjectLosesTheNetworkedHalf(t *testing.T) {

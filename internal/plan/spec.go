@@ -127,8 +127,8 @@ func limitsOf(docker config.Docker) (sandbox.Limits, error) {
 // otherwise, and what it must leave on the disk. A workspace that an agent works
 // in itself (rw) is its owner's, who may keep there what he likes.
 const (
-	CopySize    = 16 << 30
-	CopyFiles   = 1_000_000
+	CopySize    = config.CopySize
+	CopyFiles   = config.CopyFiles
 	CopyReserve = 256 << 20
 )
 
