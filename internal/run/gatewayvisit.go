@@ -34,11 +34,11 @@ func (v *gatewayVisit) work(ctx context.Context, terms *grant.Terms) (*envelope.
 		return nil, err
 	}
 	terms.Session = v.key
-	provider, headers, err := v.pay(ctx, terms)
-	if err != nil {
-		return nil, gatewayFailure(err)
+	headers, err := v.arrange(ctx, terms)
+	if errors.Is(err, protocol.ErrLost) { // a connection that was kept may have ended meanwhile
+		headers, err = v.arrangeAnew(ctx, terms)
 	}
-	if err := v.configure(ctx, provider, headers); err != nil {
+	if err != nil {
 		return nil, gatewayFailure(err)
 	}
 	turn, err := v.start(ctx, &protocol.AgentParams{
@@ -54,6 +54,26 @@ func (v *gatewayVisit) work(ctx context.Context, terms *grant.Terms) (*envelope.
 	}
 	v.ended = true
 	return v.read(ctx, outcome)
+}
+
+// arrange decides who pays, and with which model.
+func (v *gatewayVisit) arrange(ctx context.Context, terms *grant.Terms) (map[string]string, error) {
+	provider, headers, err := v.pay(ctx, terms)
+	if err != nil {
+		return nil, err
+	}
+	return headers, v.configure(ctx, provider, headers)
+}
+
+// arrangeAnew is arrange over a new connection. Nothing was begun over the old one.
+func (v *gatewayVisit) arrangeAnew(ctx context.Context, terms *grant.Terms) (headers map[string]string, err error) {
+	if err := v.exec.Purse.Release(ctx, v.job.ID, true); err != nil {
+		return nil, err
+	}
+	if v.client, v.hello, err = v.exec.reach(ctx); err != nil {
+		return nil, err
+	}
+	return v.arrange(ctx, terms)
 }
 
 // pay finds the provider whose calls are the run's. A run with a budget of its
