@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
@@ -35,7 +36,8 @@ type Request struct {
 	// Checkout is the directory whose git checkout the branch is of, where the
 	// configuration names no repository.
 	Checkout string `json:"checkout,omitempty"`
-	// TimeoutMs and Memory narrow what the variant allows; 0 leaves it.
+	// TimeoutMs is how long the agent may work, up to MaxTimeout; Memory narrows
+	// what the variant allows. 0 is the variant's own.
 	TimeoutMs int64 `json:"timeoutMs,omitzero"`
 	Memory    int64 `json:"memory,omitzero"`
 }
@@ -44,6 +46,7 @@ type Request struct {
 const (
 	MaxText     = 4 << 20 // all messages together
 	MaxMessages = 10_000
+	MaxTimeout  = 24 * time.Hour // that a request can ask for
 )
 
 // plainID is a name that can be part of a path, a header and a label.
@@ -71,6 +74,9 @@ func (r *Request) check() error {
 	}
 	if r.TimeoutMs < 0 || r.Memory < 0 {
 		problems = append(problems, errors.New("timeout and memory cannot be negative"))
+	}
+	if r.TimeoutMs > MaxTimeout.Milliseconds() {
+		problems = append(problems, fail("timeout_too_long", "a run may take at most %d seconds", int64(MaxTimeout.Seconds())))
 	}
 	return errors.Join(append(problems, r.checkMessages())...)
 }

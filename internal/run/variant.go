@@ -77,19 +77,23 @@ func Find(variants []Variant, id string) (*Variant, error) {
 	return nil, fail("unknown_variant", "no agent is called %q; known: %s", id, strings.Join(known, ", "))
 }
 
-// job decides what a request leaves open. A request can make limits narrower,
-// never wider.
+// job decides what a request leaves open. Time that a request asks for is what
+// the program is told; it is ended by force a little later.
 func (v *Variant) job(r *Request) *Job {
 	j := &Job{Request: *r, Workspace: "/workspace", Work: "/workspace", Timeout: v.Timeout}
 	if r.Branch != "" {
 		j.Work = branch.Worktree(j.Workspace, branch.Key(r.Branch))
 	}
-	if asked := time.Duration(r.TimeoutMs) * time.Millisecond; asked > 0 && asked < v.Timeout {
-		j.Timeout = asked
-	}
 	if j.Memory == 0 || j.Memory > v.Memory {
 		j.Memory = v.Memory
 	}
 	j.Inner = max(j.Timeout-v.Margin, j.Timeout/2)
+	if asked := time.Duration(r.TimeoutMs) * time.Millisecond; asked > 0 {
+		j.Inner, j.Timeout = asked, asked+min(v.Margin, asked/10+parting)
+	}
 	return j
 }
+
+// parting is what a program that was told when to end gets at least to say how
+// far it came.
+const parting = 2 * time.Second
