@@ -66,6 +66,6 @@ func (l *eventLines) flush() {
 // print writes one event. That it cannot be written stops no agent.
 func (l *eventLines) print(e agent.Event) {
 	if line, err := json.Marshal(&e); err == nil {
-		_, _ = l.env.Err.Write(append(line, '\n'))
+		_, _ = l.env.foreignErr().Write(append(line, '\n'))
 	}
 }

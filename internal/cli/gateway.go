@@ -99,5 +99,14 @@ func (e *env) serviceLogger() *slog.Logger {
 	if e.verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewJSONHandler(e.Err, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewJSONHandler(e.Err, &slog.HandlerOptions{Level: level, ReplaceAttr: readable}))
+}
+
+// readable writes durations with their unit: the handler's own form is a number
+// of nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }

@@ -31,7 +31,7 @@ func newLogsCommand(e *env) *cobra.Command {
 		Use:   "logs ID [flags]",
 		Short: "Show what a command in a sandbox wrote",
 		Long: `Show what a command in a sandbox wrote, its standard output and standard error
-each on ours. ID is one that ps shows, or the beginning of it. Of a long output
+each on ours; on a terminal, what could act there is escaped. ID is one that ps shows, or the beginning of it. Of a long output
 the sandbox keeps the beginning and the end.`,
 		Args: exactlyOne("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -70,7 +70,7 @@ func (e *env) showLogs(ctx context.Context, o logsOptions, handles []*sandbox.Ha
 	if o.asJSON {
 		return e.captureLogs(ctx, m, p.ID, o.follow)
 	}
-	return (&logPrinter{env: e, stdout: e.Out, stderr: e.Err}).run(ctx, m, p.ID, o.follow)
+	return (&logPrinter{env: e, stdout: e.foreignOut(), stderr: e.foreignErr()}).run(ctx, m, p.ID, o.follow)
 }
 
 // findProcess finds the one process whose id begins so.
@@ -142,7 +142,7 @@ func (p *logPrinter) run(ctx context.Context, m *machine.Machine, id string, fol
 	}
 }
 
-// printLog prints the pieces of one output as they are.
+// printLog prints the pieces of one output.
 func (e *env) printLog(w io.Writer, l machine.Log, from int64) error {
 	for _, chunk := range l.Chunks {
 		if lost := chunk.Offset - from; lost > 0 {

@@ -5,11 +5,11 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/terminal"
 )
 
 // output is standard output, and the first error of writing to it: verbs print
@@ -31,30 +31,32 @@ func (o *output) Write(p []byte) (int, error) {
 // are no text, as file names and output may have, become U+FFFD.
 func (e *env) printJSON(v any) error {
 	options := json.JoinOptions(jsontext.WithIndent("  "), jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
-	if err := json.MarshalWrite(e.Out, v, options); err != nil {
+	if err := json.MarshalWrite(e.foreignOut(), v, options); err != nil {
 		return err
 	}
 	_, err := io.WriteString(e.Out, "\n")
 	return err
 }
 
-// printable escapes what could move a terminal's cursor, forge a line or turn
-// text around: parts of messages come from inside sandboxes.
-func printable(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case unicode.IsGraphic(r) && r != utf8.RuneError:
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r > 0xffff:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
+// printable escapes what could act on a terminal: parts of messages come from
+// inside sandboxes.
+func printable(s string) string { return terminal.Printable(s) }
+
+// foreignOut is standard output for bytes that programs in sandboxes wrote: as
+// they are for a file or a pipe, harmless for a terminal.
+func (e *env) foreignOut() io.Writer {
+	if e.IsTerminal {
+		return terminal.Harmless(e.Out)
 	}
-	return b.String()
+	return e.Out
+}
+
+// foreignErr is standard error for such bytes.
+func (e *env) foreignErr() io.Writer {
+	if terminal.IsTerminal(e.Err) {
+		return terminal.Harmless(e.Err)
+	}
+	return e.Err
 }
 
 // indented is printable text of several lines, those after the first moved in.

@@ -131,3 +131,23 @@ func TestTableFitsTheTerminal(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// What programs inside wrote goes to a file as it is, and to a terminal escaped.
+func TestForeignOutputDependsOnWhoReads(t *testing.T) {
+	for isTerminal, want := range map[bool]string{false: "\x1b]0;x\x07\n", true: `\u001b]0;x\u0007` + "\n"} {
+		var out strings.Builder
+		e := newEnv(&Terminal{Out: &out, Err: &out, IsTerminal: isTerminal})
+		if _, err := e.foreignOut().Write([]byte("\x1b]0;x\x07\n")); err != nil || out.String() != want {
+			t.Errorf("terminal %v: %q, %v", isTerminal, out.String(), err)
+		}
+	}
+}
+
+// A service's log says how long something took with a unit.
+func TestServiceLogHasReadableDurations(t *testing.T) {
+	var out strings.Builder
+	newEnv(&Terminal{Out: &out, Err: &out}).serviceLogger().Info("done", "took", 1500*time.Millisecond)
+	if !strings.Contains(out.String(), `"took":"1.5s"`) {
+		t.Error(out.String())
+	}
+}

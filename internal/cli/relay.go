@@ -169,14 +169,8 @@ func (e *env) printPatch(relays *app.Relays, run string) error {
 	if err != nil {
 		return err
 	}
-	if !e.IsTerminal {
-		_, err = e.Out.Write(text)
-		return err
-	}
-	for line := range strings.Lines(string(text)) {
-		fmt.Fprintln(e.Out, strings.ReplaceAll(printable(strings.TrimSuffix(line, "\n")), `\u0009`, "\t"))
-	}
-	return nil
+	_, err = e.foreignOut().Write(text)
+	return err
 }
 
 func (e *env) allRelays(relays *app.Relays, asJSON bool) error {

@@ -53,7 +53,7 @@ func (e *env) printEvent(v *run.Event, asJSON bool) error {
 		_, err := fmt.Fprintf(e.Out, "%4d  %s  %-12s  %s\n", v.Seq, v.At.Format("15:04:05.000"), v.Type, eventText(v))
 		return err
 	}
-	if err := json.MarshalWrite(e.Out, v, jsontext.AllowInvalidUTF8(true)); err != nil {
+	if err := json.MarshalWrite(e.foreignOut(), v, jsontext.AllowInvalidUTF8(true)); err != nil {
 		return err
 	}
 	_, err := io.WriteString(e.Out, "\n")

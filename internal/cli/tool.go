@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/terminal"
 	"github.com/atoll-run/atoll/internal/tool"
 )
 
@@ -255,11 +256,8 @@ func (e *env) printResult(r *tool.Result, asJSON bool) error {
 
 // printText prints text of several lines that comes from inside.
 func (e *env) printText(text string) {
+	w := terminal.Harmless(e.Out)
 	for line := range strings.Lines(text) {
-		parts := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		for i, part := range parts {
-			parts[i] = printable(part)
-		}
-		fmt.Fprintln(e.Out, strings.Join(parts, "\t"))
+		fmt.Fprintln(w, strings.TrimSuffix(line, "\n"))
 	}
 }

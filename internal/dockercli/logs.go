@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/terminal"
 )
 
 func (c *cli) logsVerb() *verb {
@@ -24,8 +25,14 @@ func (c *cli) logsVerb() *verb {
 
 // logs prints what the main command wrote: from the guest while it runs, from
 // the record afterwards. The two outputs are each in order; which of two lines
-// in different ones came first is not recorded.
+// in different ones came first is not recorded. On a terminal, what could act
+// there is escaped.
 func (c *cli) logs(ctx context.Context, ref, tail string, follow bool) error {
+	for _, w := range []*io.Writer{&c.Out, &c.Err} {
+		if terminal.IsTerminal(*w) {
+			*w = terminal.Harmless(*w)
+		}
+	}
 	x, s, err := c.get(ctx, ref)
 	if err != nil {
 		return err

@@ -1,0 +1,50 @@
+package terminal_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/atoll-run/atoll/internal/terminal"
+)
+
+// hostile are sequences that act on terminals.
+const hostile = "title \x1b]0;owned\x07 clipboard \x1b]52;c;cm0gLXJm\x07 clear \x1b[2J back\rover \u009b31m bidi \u202e del \x7f nul \x00 bad \xff\xfe ü 世 end\n\ttab\n"
+
+func TestHarmlessEscapesWhatActs(t *testing.T) {
+	for step := 1; step < 8; step++ { // also where a character comes in pieces
+		var out bytes.Buffer
+		w := terminal.Harmless(&out)
+		for rest := []byte(hostile); len(rest) > 0; {
+			n := min(step, len(rest))
+			if written, err := w.Write(rest[:n]); written != n || err != nil {
+				t.Fatal(written, err)
+			}
+			rest = rest[n:]
+		}
+		text := out.String()
+		for _, r := range text {
+			if !unicode.IsGraphic(r) && r != '\n' && r != '\t' {
+				t.Fatalf("pieces of %d: %q holds %U", step, text, r)
+			}
+		}
+		for _, want := range []string{`\u001b]0;owned\u0007`, `\u001b]52;c;`, `back\u000dover`, `\u009b31m`, `\u202e`, "ü 世 end\n\ttab\n"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("pieces of %d: %q is not in %q", step, want, text)
+			}
+		}
+	}
+}
+
+func TestPrintableIsOneLine(t *testing.T) {
+	if got := terminal.Printable("a\nb\x1b[m\U000e0001"); got != `a\nb\u001b[m\U000e0001` {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestABufferIsNoTerminal(t *testing.T) {
+	if terminal.IsTerminal(&bytes.Buffer{}) {
+		t.Error("a buffer is taken for a terminal")
+	}
+}
