@@ -84,6 +84,7 @@ type Who struct {
 	Adjust     func(*config.Agent)
 	MostBoxes  int  // sandboxes that the account may have; 0 is no limit
 	Temporary  bool // the private copy ends with the sandbox
+	Exact      bool // a sandbox that was made with other settings than Adjust asks for is refused
 }
 
 // Plan decides about a session's sandbox without making anything.

@@ -41,6 +41,16 @@ func (a *App) Find(ctx context.Context, nameOrSession string) (Who, error) {
 // Entries returns every sandbox of the registry, the last used first.
 func (a *App) Entries(ctx context.Context) ([]*sandbox.Entry, error) { return a.registry.List(ctx, 0) }
 
+// FirstTime reports whether it was never called with this name before, and remembers
+// the call. What cannot be remembered is not the first time.
+func (a *App) FirstTime(ctx context.Context, name string) bool {
+	fact, err := a.registry.Fact(ctx, "first:"+name)
+	if err != nil || fact != "" {
+		return false
+	}
+	return a.registry.SetFact(ctx, "first:"+name, "1") == nil
+}
+
 // HasState reports whether there is a state directory: opening one would make it.
 func (s *Settings) HasState() bool {
 	_, err := os.Stat(filepath.Join(s.Paths.AtollState, databaseFile))

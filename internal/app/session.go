@@ -89,7 +89,22 @@ func (a *App) decide(ctx context.Context, who Who) (p *plan.Plan, fresh bool, er
 	if fresh, err = a.chooseBackend(ctx, p); err != nil {
 		return nil, false, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "backend", Err: err}
 	}
-	return p, fresh, nil
+	return p, fresh, a.insist(ctx, p, who.Exact)
+}
+
+// insist refuses, before anything is prepared, a sandbox that was made with other
+// settings than a call asks for.
+func (a *App) insist(ctx context.Context, p *plan.Plan, exact bool) error {
+	if !exact {
+		return nil
+	}
+	for _, spec := range specs(p) {
+		spec.Exact = true
+		if err := a.Manager.Permits(ctx, spec); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *App) prepareHost(ctx context.Context, p *plan.Plan) ([]string, error) {

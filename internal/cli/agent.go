@@ -21,6 +21,7 @@ import (
 // agentOptions are the flags of atoll agent.
 type agentOptions struct {
 	agent, account, sessionID, sessionKey, model string
+	scope                                        string
 	message, messageFile, runID, thinking        string
 	timeout                                      time.Duration
 	maxTurns                                     int
@@ -43,7 +44,8 @@ func newAgentCommand(e *env) *cobra.Command {
 		Long: `Give a task to an agent. Its tools work in the sandbox of its session, which is
 made if needed; its model is asked from here, through the proxy that adds the
 key, counts and keeps to budgets. The conversation is kept, and goes on with the
-next message of the same session.
+next message of the same session. All sessions of an agent share one sandbox and
+its files, unless sandbox.scope or --scope says otherwise.
 
 Without any model in the configuration a scripted one answers, so that everything
 can be tried without a key.
@@ -78,6 +80,7 @@ func (o *agentOptions) add(cmd *cobra.Command) {
 	flags.StringVar(&o.agent, "agent", "", "agent `id` (default: the session's agent, or the default one)")
 	flags.StringVar(&o.sessionKey, "session", "", "session `key` (default: the agent's main session)")
 	oldSpelling(cmd, "session-key", "session")
+	scopeFlag(cmd, &o.scope)
 	flags.StringVar(&o.sessionID, "session-id", "", "`id` of the conversation to go on with, or to begin")
 	flags.StringVar(&o.account, "account", "", "billing account; accounts never share a sandbox")
 	flags.StringVar(&o.model, "model", "", "`provider/name` of the model (default: the agent's)")
@@ -193,6 +196,7 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 	if err != nil {
 		return err
 	}
+	e.saySharing(ctx, a, order.Who)
 	defer func() { err = firstOf(err, worker.Close()) }()
 	o.started = true
 	view.spent = worker.SpentSoFar
@@ -224,12 +228,12 @@ func (o *agentOptions) check(cmd *cobra.Command) error {
 	case o.maxTokens < 1:
 		return usage(cmd, fmt.Errorf("--max-tokens %d is less than 1", o.maxTokens))
 	}
-	return checkBudget(o.budget)
+	return firstOf(checkScope(cmd, o.scope), checkBudget(o.budget))
 }
 
 func (o *agentOptions) worker(view *agentView) app.AgentOptions {
 	w := app.AgentOptions{
-		Who:       app.Who{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account},
+		Who:       (&whoFlags{o.agent, o.sessionKey, o.account, o.scope}).who(),
 		HostTools: o.hostTools, Model: o.model, SessionID: o.sessionID, Run: o.runID, Watch: view.event, BeforeKeys: secret.Harden,
 		Thinking: chat.Level(o.thinking),
 	}

@@ -80,6 +80,7 @@ func (e *env) provide(ctx context.Context, a *app.App, who app.Who) (*app.Sessio
 		return nil, err
 	}
 	e.logger().DebugContext(ctx, "sandbox is ready", "name", session.Name, "backend", session.Plan.Spec.Backend, "made", session.Created)
+	e.saySharing(ctx, a, who)
 	for _, n := range session.Notices {
 		e.notice(n)
 	}

@@ -19,9 +19,15 @@ import (
 // agent has the gateway's agent do a task, and shows it as one of this process.
 func (g viaGateway) agent(ctx context.Context, e *env, task *agentOrder) error {
 	o := task.options
+	if o.scope != "" {
+		return withCode(exitUsage, advice.With(errors.New("--scope is not for a gateway, which has its own configuration"), "give --local too, or set sandbox.scope in the gateway's configuration"))
+	}
 	p, err := g.settings.Plan(app.Who{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account})
 	if err != nil {
 		return err
+	}
+	if a, err := e.open(ctx); err == nil {
+		e.saySharing(ctx, a, app.Who{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account})
 	}
 	begun, err := g.client.Submit(ctx, p.Session.Key, o.request(task), "")
 	if err != nil {

@@ -81,7 +81,8 @@ func TestAgentIsAClient(t *testing.T) {
 	p := newPlace(t)
 	p.withModel(scripted.Use("exec", `{"command": "echo $((6*7))"}`), scripted.Say("It is 42.\nReally."))
 	c := p.serve()
-	box := []string{"--session-key", "agent:main:box"}
+	box := []string{"--session", "agent:main:box"}
+	p.atoll(slices.Concat([]string{"sandbox", "exec"}, box, []string{"--", "true"})...) // what is said once is said here
 	for i, args := range [][]string{
 		slices.Concat(box, []string{"-m", "how much?"}),
 		slices.Concat(box, []string{"-m", "how much?", "--json"}),

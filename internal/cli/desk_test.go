@@ -34,6 +34,7 @@ func newPlace(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Chdir(dir) // not in the checkout that the tests lie in: runs would work on it
 	nowhere := "unix://" + filepath.Join(dir, "none.sock")
 	p := &place{t, dir, map[string]string{"ATOLL_STATE_DIR": filepath.Join(dir, "state"), "DOCKER_HOST": nowhere, "CONTAINER_HOST": nowhere, "HOME": dir}}
 	text, err := json.Marshal(map[string]any{

@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/policy"
 )
 
@@ -86,13 +88,28 @@ func (e *env) close() {
 }
 
 // whoFlags are the flags that name an agent and a session.
-type whoFlags struct{ agent, session, account string }
+type whoFlags struct{ agent, session, account, scope string }
 
 func (w *whoFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&w.agent, "agent", "", "agent `id` (default: the session's agent, or the default one)")
 	flags.StringVar(&w.session, "session", "", "session `key` (default: the agent's main session)")
 	flags.StringVar(&w.account, "account", "", "billing account; accounts never share a sandbox")
+	scopeFlag(cmd, &w.scope)
+}
+
+// scopeFlag adds --scope.
+func scopeFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "scope", "", "who shares the sandbox and its files: `session`, agent or shared (default: as configured, else all sessions of an agent)")
+}
+
+// checkScope refuses what is no scope.
+func checkScope(cmd *cobra.Command, scope string) error {
+	switch config.Scope(scope) {
+	case "", config.ScopeSession, config.ScopeAgent, config.ScopeShared:
+		return nil
+	}
+	return usage(cmd, advice.With(fmt.Errorf("--scope %q is not known", scope), "use session, agent or shared"))
 }
 
 // check refuses what would quietly mean somebody else.
@@ -102,7 +119,7 @@ func (w *whoFlags) check(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	return nil
+	return checkScope(cmd, w.scope)
 }
 
 // checkName refuses an empty name, which a script's empty variable gives, and
@@ -125,7 +142,19 @@ func checkName(cmd *cobra.Command, flag string) error {
 }
 
 func (w *whoFlags) who() app.Who {
-	return app.Who{AgentID: w.agent, SessionKey: w.session, Account: w.account}
+	who := app.Who{AgentID: w.agent, SessionKey: w.session, Account: w.account}
+	if w.scope != "" {
+		who.Adjust = w.adjust
+	}
+	return who
+}
+
+// adjust makes the scope that was asked for that of the agent.
+func (w *whoFlags) adjust(agent *config.Agent) {
+	if w.scope != "" {
+		agent.Sandbox.Scope = config.Scope(w.scope)
+		agent.Origins["sandbox.scope"] = config.Origin{Source: "agent", Path: commandLine}
+	}
 }
 
 // jsonFlag adds --json.

@@ -35,6 +35,11 @@ The sandbox is the one of the agent and session, made if needed and kept for
 the next command; with --rm it is a new one that is removed afterwards. It is
 always a sandbox: nothing runs on the host, whatever the configuration says.
 
+All sessions of an agent share one sandbox and its files, unless sandbox.scope or
+--scope says otherwise. --workspace, --access, --image, --network and --memory
+apply when the sandbox is made: one that is in use, or was a moment ago, with other
+settings is an error and not used.
+
 Exit codes: the command's own; 124 timeout, 125 failure of Atoll itself,
 126 not executable, 127 not found, 128+n ended by signal n.`,
 		Example: `  atoll run -- python3 -c 'print(6*7)'
@@ -68,7 +73,7 @@ func asRunError(err error) error {
 		return nil
 	}
 	if errors.Is(err, sandbox.ErrBusy) {
-		err = advice.With(err, advice.Of(err)+"; or give --rm for a sandbox of its own")
+		err = advice.With(err, advice.Of(err)+"; or give --rm for a sandbox of its own, or --scope session --session NAME for another that stays")
 	}
 	if exit, ok := errors.AsType[*exitError](err); ok && (exit.err == nil || exit.code >= exitTimeout) {
 		return err
@@ -82,7 +87,7 @@ func asRunFailure(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 func runRun(ctx context.Context, e *env, o runOptions, argv []string) error {
 	who := o.who()
-	who.Adjust = o.adjust
+	who.Adjust, who.Exact = o.adjust, o.adjusts()
 	a, who, err := o.open(ctx, e, who)
 	if err != nil {
 		return err
@@ -125,6 +130,11 @@ func (o *runOptions) check(cmd *cobra.Command) (err error) {
 	return err
 }
 
+// adjusts reports whether a flag asks for other settings than the configuration's.
+func (o *runOptions) adjusts() bool {
+	return o.workspace+o.access+o.image+o.network+o.memory != ""
+}
+
 // adjust lets the flags override the configuration, on the agent's level.
 func (o *runOptions) adjust(agent *config.Agent) {
 	box := &agent.Sandbox
@@ -144,6 +154,7 @@ func (o *runOptions) adjust(agent *config.Agent) {
 			agent.Origins[flag.field] = config.Origin{Source: "agent", Path: commandLine}
 		}
 	}
+	o.whoFlags.adjust(agent)
 	if o.remove {
 		box.Scope = config.ScopeSession
 	}

@@ -161,6 +161,7 @@ func runToolCall(ctx context.Context, e *env, o toolCallOptions, name string) er
 		return err
 	}
 	defer box.Release()
+	e.saySharing(ctx, a, o.who())
 	for _, n := range box.Notices {
 		e.notice(n)
 	}

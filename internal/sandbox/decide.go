@@ -53,7 +53,7 @@ func decide(o observation, spec *Spec, now time.Time) action {
 		return wake(o.state)
 	case !isHot(o, now):
 		return actRecreate
-	case o.mountsHash != spec.MountsHash:
+	case o.mountsHash != spec.MountsHash || spec.Exact:
 		return actRefuse
 	case o.state == StateRunning:
 		return actKeepHot

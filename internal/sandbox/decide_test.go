@@ -51,6 +51,23 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// A caller who asks for settings gets them or an error, never other ones.
+func TestDecideExactly(t *testing.T) {
+	now := time.UnixMilli(1_000_000_000_000)
+	spec := &Spec{ConfigHash: "new", MountsHash: "m", Exact: true}
+	for _, state := range []State{StateRunning, StatePaused, StateStopped, StateCreated} {
+		for _, inUse := range []bool{false, true} {
+			for _, hash := range []string{"new", "old"} {
+				seen := observation{exists: true, state: state, configHash: hash, mountsHash: "m", lastUsed: now, inUse: inUse}
+				got := decide(seen, spec, now)
+				if keeps := got != actRefuse && got != actRecreate; keeps != (hash == "new") {
+					t.Errorf("%s, in use %v, %s settings: %s", state, inUse, hash, got)
+				}
+			}
+		}
+	}
+}
+
 // What to do about several gaps is said once, with their names.
 func TestRemedies(t *testing.T) {
 	both := []Gap{{"docker.memory", "no group", "run as root"}, {"docker.dns", "no network", "remove it"}, {"docker.cpus", "no group", "run as root"}}

@@ -38,6 +38,9 @@ func configChanged(spec *Spec) string {
 func refused(spec *Spec, seen observation) error {
 	err := fmt.Errorf("its mounts are not the ones now configured, and it was used less than %d minutes ago: %w", int(HotWindow.Minutes()), ErrBusy)
 	switch {
+	case spec.Exact && seen.unlimited == nil && !seen.detached:
+		return advice.With(fmt.Errorf("it was made with other settings than this command asks for, and it was used less than %d minutes ago: %w", int(HotWindow.Minutes()), ErrBusy),
+			"replace it: "+RecreateCommand(spec))
 	case seen.unlimited != nil:
 		err = fmt.Errorf("its limits are not in force any more (%w): %w", seen.unlimited, ErrBusy)
 	case seen.detached:

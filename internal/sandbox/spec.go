@@ -17,6 +17,9 @@ type Spec struct {
 	Backend    string // "docker", "podman", "linux", …
 	ConfigHash string
 	MountsHash string // of Mounts alone: a hot sandbox with other mounts is refused, not reused
+	// Exact refuses a hot sandbox with another configuration too: the caller asked
+	// for this one by the flags of a command, not by a file that changed.
+	Exact bool
 
 	Image        string
 	Hostname     string // "" is Name
