@@ -53,7 +53,7 @@ func TestTimesAreShownShort(t *testing.T) {
 }
 
 // verbsWithoutJSON serve, copy, pass another program's output on, or only say that it is done.
-var verbsWithoutJSON = []string{"docker", "gateway", "proxy", "sandbox cp", "token pair", "token revoke"}
+var verbsWithoutJSON = []string{"config untrust", "docker", "gateway", "proxy", "sandbox cp", "token pair", "token revoke"}
 
 func TestVerbsThatPrintDataTakeJSON(t *testing.T) {
 	e := newEnv(System())
