@@ -74,11 +74,16 @@ func (d *desk) openclaw(g *app.ModelGrant, dir, provider string) string {
 	}, "/bin/sh", "-c", program, "sh", dir)
 }
 
-// openclawRoot is where scripts/openclaw.sh put the current version.
+// openclawRoot returns where scripts/openclaw.sh put the current version, and
+// makes the directory for compiled code beside it, which is mounted too.
 func openclawRoot(t *testing.T) string {
 	t.Helper()
 	if _, err := openclawpeer.Find(openclawpeer.Current, os.Getenv); err != nil {
 		t.Fatalf("%v: run scripts/openclaw.sh up", err)
 	}
-	return openclawpeer.Root(openclawpeer.Current, os.Getenv)
+	root := openclawpeer.Root(openclawpeer.Current, os.Getenv)
+	if err := os.MkdirAll(filepath.Join(root, "../compiled"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return root
 }
