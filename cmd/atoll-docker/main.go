@@ -20,7 +20,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx := &onSignal{}
 	terminal := &dockercli.Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
-	if state, err := stateDir(); err == nil {
+	if state, err := stateDir(); err == nil && private(state) {
 		if code, done := dockercli.Express(ctx, os.Args[1:], terminal, express.New(state)); done {
 			return code
 		}
@@ -44,6 +44,16 @@ func stateDir() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	return filepath.Join(home, ".atoll"), err
+}
+
+// private reports whether a state directory is this user's alone. What is to be
+// done about another one is the whole program's matter.
+func private(dir string) bool {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	return info.Mode().Perm()&0o077 == 0 && int(info.Sys().(*syscall.Stat_t).Uid) == os.Geteuid()
 }
 
 // becomeAtoll replaces this process by the whole program, called docker.

@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/config/trust"
+	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/rootfs"
@@ -41,6 +42,7 @@ type Settings struct {
 	Location config.Location
 	Project  *trust.Found // the file of the working directory; nil if there is none
 	Paths    config.Paths
+	Notices  []string // what a person should know about the installation
 	getenv   func(string) string
 	images   func() (*rootfs.Store, error)
 	linux    func() (*linux.Runtime, error)
@@ -65,15 +67,32 @@ func Load(o Options) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened, err := trust.Open(environment)
-	if err != nil {
-		return nil, err
-	}
 	paths, err := environment.Paths()
 	if err != nil {
 		return nil, err
 	}
-	return (&Settings{Config: opened.Config, Location: opened.Location, Project: opened.Found, Paths: paths, getenv: o.Getenv}).withLinux(), nil
+	notices, err := privateState(paths.AtollState)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := trust.Open(environment)
+	if err != nil {
+		return nil, err
+	}
+	return (&Settings{Config: opened.Config, Notices: notices, Location: opened.Location, Project: opened.Found, Paths: paths, getenv: o.Getenv}).withLinux(), nil
+}
+
+// privateState makes sure that no other user can look into the state directory,
+// which holds configuration, keys and records.
+func privateState(dir string) (notices []string, err error) {
+	mode, err := hostpath.MakePrivate(dir)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if mode != 0 {
+		notices = append(notices, fmt.Sprintf("the state directory %s had mode %04o, which let other users in; it has 0700 now", dir, mode))
+	}
+	return notices, nil
 }
 
 // Who names the agent and session that a call is for.

@@ -42,6 +42,9 @@ func runDocker(ctx context.Context, e *env, args []string) int {
 		e.report(err)
 		return exitRunFailure
 	}
+	for _, n := range settings.Notices {
+		e.notice(n)
+	}
 	open := func(ctx context.Context) (_ *app.App, err error) {
 		e.opened, err = settings.Open(ctx, e.logger())
 		return e.opened, err

@@ -49,6 +49,9 @@ func (e *env) load() (*app.Settings, error) {
 	if err != nil {
 		return nil, withCode(exitUsage, err)
 	}
+	for _, n := range settings.Notices {
+		e.notice(n)
+	}
 	e.sayProject(settings.Project)
 	return settings, nil
 }

@@ -65,6 +65,9 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
+	if err := makePrivate(path); err != nil {
+		return nil, fmt.Errorf("database %s: %w", path, err)
+	}
 	handle := sql.OpenDB(&connector{&sqlite.Driver{}, dsn(path)})
 	handle.SetMaxIdleConns(keptConnections)
 	db := &DB{DB: handle, path: path}
