@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,9 +29,23 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// schemaVersion is the newest migration. It is also written to the file's
-// user_version, so that a process that finds it current asks nothing else.
-const schemaVersion = 6
+// schemaVersion is the number of the newest migration. It is also written to the
+// file's user_version, so that a process that finds it current asks nothing else.
+var schemaVersion = newestMigration()
+
+// newestMigration reads the number that the name of the last migration begins with.
+func newestMigration() int {
+	entries, err := migrations.ReadDir("migrations") // sorted by name
+	if err != nil || len(entries) == 0 {
+		panic(fmt.Sprintf("store: no migrations: %v", err))
+	}
+	number, _, _ := strings.Cut(entries[len(entries)-1].Name(), "_")
+	version, err := strconv.Atoi(number)
+	if err != nil {
+		panic("store: a migration without a number: " + number)
+	}
+	return version
+}
 
 // busyTimeout is how long a statement waits for another process's transaction,
 // and busyPause how long between two tries where it does not wait by itself.

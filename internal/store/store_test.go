@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pressly/goose/v3"
+
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/store"
 )
@@ -108,6 +110,50 @@ func TestAFileOfANewerVersionIsRefused(t *testing.T) {
 	}
 	if _, err := store.Open(t.Context(), db.Path()); !errors.Is(err, store.ErrTooNew) {
 		t.Fatalf("got %v, want ErrTooNew", err)
+	}
+}
+
+// TestFileBetweenTwoMigrations: a file that an earlier version left without the
+// newest migration, and with a version of its own, gets the table.
+func TestFileBetweenTwoMigrations(t *testing.T) {
+	db := open(t)
+	var newest int
+	if err := db.QueryRowContext(t.Context(), "PRAGMA user_version").Scan(&newest); err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob("migrations/*.sql")
+	if err != nil || len(names) != newest {
+		t.Fatalf("version %d with %d migrations, %v", newest, len(names), err)
+	}
+	path := filepath.Join(t.TempDir(), "atoll.db")
+	makeOld(t, path, 6)
+	again, err := store.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if _, err := again.ExecContext(t.Context(), "SELECT count(*) FROM model_slots"); err != nil {
+		t.Error(err)
+	}
+}
+
+// makeOld makes a file with the first migrations only.
+func makeOld(t *testing.T, path string, version int64) {
+	t.Helper()
+	old, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	steps, err := goose.NewProvider(goose.DialectSQLite3, old, os.DirFS("migrations"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := steps.UpTo(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.ExecContext(t.Context(), fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
+		t.Fatal(err)
 	}
 }
 
