@@ -177,7 +177,7 @@ func (a *App) openState(ctx context.Context) (err error) {
 	if err = os.MkdirAll(state, 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	if a.Installation, err = installationID(state); err != nil {
+	if err := beginInstallation(state); err != nil {
 		return err
 	}
 	book, err := lease.Open(filepath.Join(state, "leases"))
@@ -189,6 +189,9 @@ func (a *App) openState(ctx context.Context) (err error) {
 		return err
 	}
 	a.registry = sandbox.NewRegistry(a.db)
+	if err := a.identify(ctx); err != nil {
+		return errors.Join(err, a.db.Close())
+	}
 	a.Manager = sandbox.NewManager(sandbox.Options{
 		Registry: a.registry, Leases: book, Runtime: a.runtimes.get, Backends: []string{backendLinux, backendDocker, backendPodman}, Logger: a.logger,
 		Unmade: a.unmade, Leftovers: a.removeTemporary,

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // installationForm is that of rand.Text.
@@ -18,14 +20,67 @@ var installationForm = pattern.Word{First: "A-Z2-7", Rest: "A-Z2-7", Most: insta
 
 const installationLength = 26
 
-// installationID identifies this state directory to engines: only sandboxes
-// that carry it are ours. It has a file of its own, apart from the database, so
-// that a lost database does not make every sandbox a stranger.
-func installationID(state string) (string, error) {
-	path := filepath.Join(state, "installation")
-	if err := writeNew(path, rand.Text()+"\n"); err != nil {
-		return "", fmt.Errorf("installation id: %w", err)
+const (
+	installationFile = "installation"
+	installationFact = "installation" // in the database
+)
+
+// beginInstallation gives a state directory without a database a new id, if it
+// has none.
+func beginInstallation(state string) error {
+	if _, err := os.Stat(filepath.Join(state, databaseFile)); err == nil {
+		return nil
 	}
+	if err := writeNew(filepath.Join(state, installationFile), rand.Text()+"\n"); err != nil {
+		return fmt.Errorf("installation id: %w", err)
+	}
+	return nil
+}
+
+// identify sets the id of this state directory: only sandboxes that carry it are
+// ours. The file has it, and the database a copy, so that losing one of the two
+// does not make every sandbox another program's.
+func (a *App) identify(ctx context.Context) (err error) {
+	if a.Installation, err = installationID(a.Paths.AtollState); errors.Is(err, fs.ErrNotExist) {
+		err = a.identifyAgain(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	known, err := a.registry.Fact(ctx, installationFact)
+	if err != nil || known == a.Installation {
+		return err
+	}
+	return a.registry.SetFact(ctx, installationFact, a.Installation)
+}
+
+// identifyAgain writes the file that is missing: with the id of the database, or
+// with a new one if there are no sandboxes that carry another.
+func (a *App) identifyAgain(ctx context.Context) error {
+	id, err := a.registry.Fact(ctx, installationFact)
+	if err != nil {
+		return err
+	}
+	if id == "" {
+		if n, err := a.registry.Count(ctx); err != nil {
+			return err
+		} else if n > 0 {
+			return advice.With(fmt.Errorf("installation id: %s is missing, and %d sandboxes carry it", filepath.Join(a.Paths.AtollState, installationFile), n),
+				"restore the file from a backup, or write into it the label "+sandbox.LabelInstallation+" of one of the sandboxes")
+		}
+		id = rand.Text()
+	}
+	if err := writeNew(filepath.Join(a.Paths.AtollState, installationFile), id+"\n"); err != nil {
+		return fmt.Errorf("installation id: %w", err)
+	}
+	a.Installation, err = installationID(a.Paths.AtollState)
+	return err
+}
+
+// installationID reads the file. It returns an error that wraps fs.ErrNotExist if
+// there is none.
+func installationID(state string) (string, error) {
+	path := filepath.Join(state, installationFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("installation id: %w", err)

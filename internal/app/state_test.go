@@ -105,6 +105,47 @@ func TestDamagedInstallationIDIsRefusedAndKept(t *testing.T) {
 	}
 }
 
+// TestLostInstallationIDIsFoundInTheDatabase: without the file the sandboxes are
+// still ours. Where the database does not have the id either, nothing starts.
+func TestLostInstallationIDIsFoundInTheDatabase(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	a := s.open()
+	id := a.Installation
+	s.provide(a, session("kept")).Release()
+	a.Close()
+	path := filepath.Join(s.state, "installation")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	a = s.open()
+	if again := s.provide(a, session("kept")); a.Installation != id || again.Created {
+		t.Errorf("the id is %s, was %s; the sandbox was made anew: %v", a.Installation, id, again.Created)
+	} else {
+		again.Release()
+	}
+	a.Close()
+	if text, err := os.ReadFile(path); err != nil || strings.TrimSpace(string(text)) != id {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+
+	db, err := store.Open(t.Context(), filepath.Join(s.state, "atoll.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), "DELETE FROM facts WHERE name = 'installation'")
+	if err := errors.Join(err, db.Close(), os.Remove(path)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.try(); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(advice.Of(err), "backup") {
+		t.Errorf("without the id anywhere: %v", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a new id was made, and the sandbox is another program's now")
+	}
+	s.write(path, id+"\n")
+}
+
 // stateOn puts the state directory on a file system of its own.
 func (s *site) stateOn(size string) {
 	s.t.Helper()
