@@ -47,6 +47,11 @@ func (c *Client) Health(ctx context.Context) (*api.Health, error) {
 	return get[api.Health](ctx, c, "/health", nil)
 }
 
+// Ready asks whether the gateway can do its work; why it cannot is the problem's detail.
+func (c *Client) Ready(ctx context.Context) (*api.Ready, error) {
+	return get[api.Ready](ctx, c, "/ready", nil)
+}
+
 const sessions = "/api/v1/sessions"
 
 // Sessions lists a page of sessions.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
@@ -84,10 +85,25 @@ func (a *App) examineOwnConfig() []Check {
 
 func (a *App) examineState(ctx context.Context) []Check {
 	n, err := a.registry.Count(ctx)
-	if err != nil {
-		return []Check{bad("state", err)}
+	if err == nil {
+		err = a.registry.SetFact(ctx, "doctor.write", time.Now().UTC().Format(time.RFC3339))
 	}
-	return []Check{good("state", "%s, %d sandboxes registered", a.Paths.AtollState, n)}
+	if err != nil {
+		return []Check{bad("state", err), a.examineDisk()}
+	}
+	return []Check{good("state", "%s, %d sandboxes registered", a.Paths.AtollState, n), a.examineDisk()}
+}
+
+// examineDisk looks at what is free where the state directory is.
+func (a *App) examineDisk() Check {
+	free, err := a.free()
+	switch {
+	case err != nil:
+		return bad("disk", err)
+	case free < diskReserve:
+		return bad("disk", a.diskFull(free))
+	}
+	return good("disk", "%d MiB free below %s", free>>20, a.Paths.AtollState)
 }
 
 func (a *App) examineGuest(context.Context) []Check {

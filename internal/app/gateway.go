@@ -141,6 +141,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 	g.health = health.New(
 		health.Check{Name: "store", Look: g.app.canWrite},
 		health.Check{Name: "disk", Look: func(context.Context) error { return g.app.room() }},
+		health.Check{Name: "tasks", Look: g.tasksAreSaved},
 		health.Check{Name: "engine", Look: g.app.EnginesAnswer},
 	)
 	g.inbound = membudget.New(g.config.Limits.Inbound, g.config.Limits.InboundPerToken)
@@ -248,6 +249,14 @@ func (a *App) canWrite(ctx context.Context) error {
 	return a.registry.SetFact(ctx, "gateway.health", time.Now().UTC().Format(time.RFC3339))
 }
 
+// tasksAreSaved returns an error while the state of tasks cannot be written.
+func (g *Gateway) tasksAreSaved(context.Context) error {
+	if n := g.sessions.Stats().Unsaved; n > 0 {
+		return fmt.Errorf("the state of %d tasks cannot be written to the database; it is tried again", n)
+	}
+	return nil
+}
+
 // count lets Prometheus see how much is going on.
 func (g *Gateway) count() {
 	r := g.app.Metrics()
@@ -255,6 +264,7 @@ func (g *Gateway) count() {
 	r.Gauge("atoll_gateway_clients", "WebSocket clients that said hello.", func() float64 { return float64(g.ws.Connections()) })
 	r.Gauge("atoll_gateway_tasks_running", "Tasks of sessions under way.", func() float64 { return float64(g.sessions.Stats().Running) })
 	r.Gauge("atoll_gateway_tasks_waiting", "Tasks of sessions that wait.", func() float64 { return float64(g.sessions.Stats().Waiting) })
+	r.Gauge("atoll_gateway_tasks_unsaved", "Tasks of sessions whose state cannot be written now.", func() float64 { return float64(g.sessions.Stats().Unsaved) })
 	r.Gauge("atoll_gateway_inbound_bytes", "Memory of requests and messages that are arriving.", func() float64 { return float64(g.inbound.Used()) })
 	r.Gauge("go_goroutines", "Goroutines that there are.", func() float64 { return float64(runtime.NumGoroutine()) })
 	r.Gauge("process_open_fds", "Descriptors that are open.", openDescriptors)

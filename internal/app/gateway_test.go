@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -285,8 +286,25 @@ func TestGatewayDiskFull(t *testing.T) {
 	fill(t, filler)
 	ready := func() int { return g.status(t, "/ready") }
 	eventually(t, "a full disk, and ready", func() bool { return ready() == http.StatusServiceUnavailable })
-	if task, err := g.Send(t.Context(), "agent:main:ann:r", &api.SendRequest{Message: "x", Account: "ann"}, "full"); err == nil && task.State == "done" {
-		t.Errorf("carried out: %+v", task)
+	refused := map[string]int{}
+	eventually(t, "a full disk, and messages are taken", func() bool { // the database has some space in its log
+		key := fmt.Sprint("full", len(refused))
+		task, err := g.Submit(t.Context(), "agent:main:ann:r", &api.SendRequest{Message: strings.Repeat("x", 100<<10), Account: "ann"}, key)
+		refused[key] = 0
+		if p, ok := errors.AsType[*api.Problem](err); ok {
+			refused[key] = p.Status
+		} else if err != nil || task.State == "done" {
+			t.Errorf("%s: %+v, %v", key, task, err)
+		}
+		return refused[key] == http.StatusInsufficientStorage
+	})
+	for key, status := range refused {
+		if status != 0 && status != http.StatusInsufficientStorage {
+			t.Errorf("%s: %d, want 507", key, status)
+		}
+	}
+	if checks := s.open().Examine(t.Context()); !slices.ContainsFunc(checks, func(c app.Check) bool { return c.Name == "disk" && c.Status == app.CheckFailed }) {
+		t.Errorf("doctor finds nothing: %+v", checks)
 	}
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)

@@ -41,6 +41,9 @@ func (r restRuns) Begin(ctx context.Context, t *rest.Task) (*run.Begun, error) {
 	return r.runs.Begin(ctx, request)
 }
 
+// Resume brings a run to its end whose steps could not be recorded.
+func (r restRuns) Resume(ctx context.Context, id string) error { return r.runs.Resume(ctx, id) }
+
 // Limit bounds what a run takes.
 func (r restRuns) Limit(id string, q session.Quota) (forget func()) {
 	return r.runs.app.quotas.limitRun(id, q)

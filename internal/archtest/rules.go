@@ -40,7 +40,7 @@ func layers() [][]string {
 	return [][]string{
 		{"api", "images", "internal/advice", "internal/version", "internal/pattern", "internal/blockdev", "internal/tail", "internal/trace", "internal/ticket", "internal/scripted", "internal/membudget"},
 		{"internal/json5", "internal/shell", "internal/diff", "internal/secret", "internal/metrics", "internal/lease", "internal/seccomp", "internal/cgroup", "internal/guestbin", "internal/wire", "internal/walls", "internal/protocol"},
-		{"client", "internal/hostpath", "internal/archive", "internal/clone", "internal/store", "internal/guest"},
+		{"client", "internal/publicerr", "internal/hostpath", "internal/archive", "internal/clone", "internal/store", "internal/guest"},
 		{"internal/config", "internal/machine", "internal/rootfs"},
 		{"internal/policy", "internal/terminal", "internal/audit", "internal/usage", "internal/grant"},
 		{"internal/workspace"},

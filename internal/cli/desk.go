@@ -2,12 +2,16 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
+	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -64,13 +68,33 @@ func (e *env) gateway(ctx context.Context) (*viaGateway, error) {
 		return nil, err
 	}
 	socket := settings.SocketPath()
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil, nil //nolint:nilerr // nobody is there
 	}
 	_ = conn.Close()
 	c, err := client.New(client.Options{Socket: socket})
-	return &viaGateway{c, settings}, err
+	if err != nil {
+		return nil, err
+	}
+	return &viaGateway{c, settings}, answers(ctx, c, socket)
+}
+
+// gatewayPatience is how long a gateway has to say that it lives.
+const gatewayPatience = 3 * time.Second
+
+// answers returns an error if the process that has the socket does not answer, so
+// that no verb waits for it without an end.
+func answers(ctx context.Context, c *client.Client, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, gatewayPatience)
+	defer cancel()
+	_, err := c.Health(ctx)
+	if _, isAnswer := errors.AsType[*api.Problem](err); err != nil && !isAnswer {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = context.DeadlineExceeded // without the address, which only looks like one
+		}
+		return advice.With(fmt.Errorf("the gateway of %s does not answer within %s: %w", socket, gatewayPatience, err),
+			"its process is stopped or overloaded: continue or end it; --local works without it")
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +47,7 @@ func runDoctor(ctx context.Context, e *env, asJSON, fix bool) error {
 		return e.configError(err, asJSON)
 	}
 	done := e.progress("examining")
-	checks := a.Examine(ctx)
+	checks := append(a.Examine(ctx), e.examineGateway(ctx)...)
 	done()
 	if asJSON {
 		if err := e.printJSON(map[string]any{"checks": checks}); err != nil {
@@ -61,6 +62,29 @@ func runDoctor(ctx context.Context, e *env, asJSON, fix bool) error {
 		}
 	}
 	return nil
+}
+
+// readyPatience is how long a gateway has to look at its parts.
+const readyPatience = 10 * time.Second
+
+// examineGateway asks the gateway that is running, if there is one, whether it can
+// do its work.
+func (e *env) examineGateway(ctx context.Context) []app.Check {
+	g, err := e.gateway(ctx)
+	if g == nil && err == nil {
+		return nil
+	}
+	const name = "gateway"
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, readyPatience)
+		defer cancel()
+		_, err = g.client.Ready(ctx)
+	}
+	if err != nil {
+		err = told(err)
+		return []app.Check{{Name: name, Status: app.CheckFailed, Detail: "not ready: " + err.Error(), Fix: advice.Of(err)}}
+	}
+	return []app.Check{{Name: name, Status: app.CheckOK, Detail: "ready at " + g.settings.SocketPath()}}
 }
 
 func (e *env) printChecks(checks []app.Check) {

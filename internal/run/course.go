@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/store"
 )
 
 // course is one run on its way, by the process that holds its lock.
@@ -220,7 +221,8 @@ func (c *course) reach(ctx context.Context, s Step) error {
 	if s == Over {
 		c.receipt.Ended = time.Now().UTC()
 	}
-	if err := c.Store.save(ctx, c.receipt); err != nil {
+	// A full disk is waited for: what was done must not look as if it was not.
+	if err := store.Retry(ctx, func() error { return c.Store.save(ctx, c.receipt) }, func(error) {}); err != nil {
 		return err
 	}
 	c.Checkpoint(s)

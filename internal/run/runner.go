@@ -93,6 +93,13 @@ func (r *Runner) Recover(ctx context.Context) (ended []Receipt, err error) {
 	return ended, errors.Join(problems...)
 }
 
+// Resume brings one run to its end that could not be recorded. It does nothing to a
+// run that is under way, or over.
+func (r *Runner) Resume(ctx context.Context, id string) error {
+	_, err := r.recoverOne(ctx, id)
+	return err
+}
+
 func (r *Runner) recoverOne(ctx context.Context, id string) (*Receipt, error) {
 	lock, err := r.Locks.TryHold(lockName(id))
 	if errors.Is(err, lease.ErrHeld) {

@@ -35,6 +35,7 @@ type Service struct {
 	ready    map[string][]*lane // that could begin a task, by account
 	order    []string           // accounts in ready, who waited longest first
 	ended    int                // tasks, since old ones were forgotten
+	unsaved  int                // tasks whose state the database does not take now
 }
 
 // tx runs f in one write transaction.
@@ -50,13 +51,14 @@ type Stats struct {
 	Waiting     int
 	Sessions    int // with something to do
 	Subscribers int
+	Unsaved     int // tasks whose state could not be written yet
 }
 
 // Stats returns what is going on.
 func (s *Service) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{Running: s.running, Waiting: s.waiting, Sessions: len(s.lanes), Subscribers: s.hub.count()}
+	return Stats{Running: s.running, Waiting: s.waiting, Sessions: len(s.lanes), Subscribers: s.hub.count(), Unsaved: s.unsaved}
 }
 
 // Subscribe shows what happens in the sessions of a view from now on. A reader

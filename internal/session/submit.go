@@ -274,13 +274,29 @@ func (s *Service) abort(ctx context.Context, p place, id string) (ids []string) 
 	l.waiting = stay
 	s.mu.Unlock()
 	for _, t := range dropped {
-		s.end(context.WithoutCancel(ctx), t, nil, errAborted)
-		s.mu.Lock()
-		delete(s.tasks, t.id())
-		s.mu.Unlock()
+		s.drop(context.WithoutCancel(ctx), t)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tidy(l)
 	return ids
+}
+
+// drop ends a task that has not begun. What cannot be written now is written later.
+func (s *Service) drop(ctx context.Context, t *task) {
+	save := s.end(ctx, t, nil, errAborted)
+	forget := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.tasks, t.id())
+	}
+	s.mu.Lock()
+	later := save != nil && !s.draining
+	if later {
+		s.work.Go(func() { save(); forget() })
+	}
+	s.mu.Unlock()
+	if !later {
+		forget()
+	}
 }

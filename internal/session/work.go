@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/publicerr"
+	"github.com/atoll-run/atoll/internal/store"
 )
 
 var (
@@ -22,13 +24,13 @@ var (
 // carryOut has a task done from its turn to its end.
 func (s *Service) carryOut(l *lane, t *task) {
 	defer s.free(l, t)
-	ctx, cancel := context.WithTimeoutCause(t.ctx, t.record.Timeout, &Failure{CodeTimeout, fmt.Errorf("not done after %v", t.record.Timeout)})
-	defer cancel()
-	job, err := s.begin(ctx, t)
+	job, err := s.begin(t.ctx, t)
 	if err != nil && s.ctx.Err() != nil { // it is the next process that begins it
 		close(t.done)
 		return
 	}
+	ctx, cancel := context.WithTimeoutCause(t.ctx, t.record.Timeout, &Failure{CodeTimeout, fmt.Errorf("not done after %v", t.record.Timeout)})
+	defer cancel()
 	var out *Outcome
 	if err == nil {
 		out, err = s.attempt(ctx, job, t)
@@ -36,7 +38,9 @@ func (s *Service) carryOut(l *lane, t *task) {
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	s.end(context.WithoutCancel(ctx), t, out, err)
+	if save := s.end(context.WithoutCancel(ctx), t, out, err); save != nil {
+		save() // the next task of the session waits, so that the order is kept
+	}
 }
 
 // begin writes down that a task is under way before it has an effect, and collects
@@ -45,7 +49,7 @@ func (s *Service) begin(ctx context.Context, t *task) (*Job, error) {
 	rec := t.snapshot()
 	rec.State, rec.Started = Running, now()
 	var e *Entry
-	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
+	err := s.retried(ctx, rec, func(tx *sql.Tx) (err error) {
 		if e, err = s.touch(ctx, tx, rec); err != nil {
 			return err
 		}
@@ -116,6 +120,9 @@ func (s *Service) tell(t *task, e Event) {
 	e.Seq, e.At = t.seq, time.Now().UTC()
 	e.Task, e.Key, e.Account, e.Agent, e.Origin = t.record.ID, t.record.Key, t.record.Account, t.record.Agent, t.record.Origin
 	e.Verbose = t.level
+	if e.Account != "" && e.Kind == Noticed {
+		e.Notice = publicerr.Text(e.Notice)
+	}
 	if e.Kind == Said {
 		t.said.WriteString(e.Delta)
 		e.Text = t.said.String()
@@ -125,8 +132,9 @@ func (s *Service) tell(t *task, e Event) {
 	s.hub.publish(e)
 }
 
-// end writes down what became of a task, and tells it.
-func (s *Service) end(ctx context.Context, t *task, out *Outcome, failure error) {
+// end writes down what became of a task, and tells it. If the database does not take
+// it now, save tries again until it does, or the service is closed.
+func (s *Service) end(ctx context.Context, t *task, out *Outcome, failure error) (save func()) {
 	if out == nil {
 		out = &Outcome{}
 	}
@@ -135,18 +143,74 @@ func (s *Service) end(ctx context.Context, t *task, out *Outcome, failure error)
 	r.Text, r.Model, r.Usage, r.MicroUSD, r.Ended = out.Text, out.Model, out.Usage, out.MicroUSD, now()
 	r.State, r.Code, r.Problem = judge(failure)
 	r.Hint, r.Report = advice.Of(failure), out.Report
+	problem := r.Problem
+	r.conceal()
 	rec := *r
 	t.mu.Unlock()
-	if err := s.keep(ctx, &rec); err != nil {
-		s.Logger.ErrorContext(ctx, "the end of a task could not be written down; the next start will call it interrupted", "task", rec.ID, "session", rec.Key, "error", err)
+	err := s.tx(ctx, func(tx *sql.Tx) error { return s.settle(ctx, tx, &rec) })
+	switch {
+	case store.IsTransient(err):
+		save = func() {
+			s.lost(ctx, &rec, s.retried(s.ctx, &rec, func(tx *sql.Tx) error { return s.settle(ctx, tx, &rec) }))
+		}
+	case err != nil:
+		s.lost(ctx, &rec, err)
+	default:
+		s.forgetOld(ctx)
 	}
-	s.log(ctx, &rec)
+	s.log(ctx, &rec, problem)
 	s.tell(t, Event{Kind: Ended, Text: rec.Text, Model: rec.Model, Usage: &rec.Usage, IsError: rec.State != Done, Notice: rec.Problem, Record: &rec})
 	close(t.done)
+	return save
 }
 
-// log writes down that a task was worked on, as the span of a trace.
-func (s *Service) log(ctx context.Context, rec *Record) {
+// lost logs that the end of a task was not written down.
+func (s *Service) lost(ctx context.Context, rec *Record, err error) {
+	if err != nil {
+		s.Logger.ErrorContext(ctx, "the end of a task could not be written down; the next start will call it interrupted", "task", rec.ID, "session", rec.Key, "error", err)
+	}
+}
+
+// retried runs f in a write transaction, again and again while the disk is full or
+// does not answer, until the context ends.
+func (s *Service) retried(ctx context.Context, rec *Record, f func(*sql.Tx) error) error {
+	first := true
+	err := store.Retry(ctx, func() error { return s.tx(ctx, f) }, func(err error) {
+		if first {
+			first = false
+			s.countUnsaved(1)
+			s.Logger.WarnContext(ctx, "the state of a task cannot be written now; it is tried again", "task", rec.ID, "session", rec.Key, "error", err)
+		}
+	})
+	if !first {
+		s.countUnsaved(-1)
+	}
+	return err
+}
+
+func (s *Service) countUnsaved(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsaved += n
+}
+
+// conceal leaves paths of the host out of what the tenants of a gateway are told.
+func (r *Record) conceal() {
+	if r.Account == "" {
+		return
+	}
+	r.Problem, r.Hint = publicerr.Text(r.Problem), publicerr.Text(r.Hint)
+	if r.Report != nil && r.Report.Delivery != nil {
+		report, delivery := *r.Report, *r.Report.Delivery
+		delivery.Note, delivery.Error, delivery.Hint = publicerr.Text(delivery.Note), publicerr.Text(delivery.Error), publicerr.Text(delivery.Hint)
+		report.Delivery = &delivery
+		r.Report = &report
+	}
+}
+
+// log writes down that a task was worked on, as the span of a trace. The problem is
+// the whole one.
+func (s *Service) log(ctx context.Context, rec *Record, problem string) {
 	attrs := []slog.Attr{
 		slog.String("task", rec.ID), slog.String("session", rec.Key), slog.String("account", rec.Account), slog.String("state", string(rec.State)),
 		slog.String("model", rec.Model), slog.Time("accepted", rec.Accepted), slog.Time("began", rec.Started), slog.Duration("took", took(rec)),
@@ -155,7 +219,7 @@ func (s *Service) log(ctx context.Context, rec *Record) {
 		attrs = append(attrs, slog.String("trace", rec.Trace))
 	}
 	if rec.Code != "" {
-		attrs = append(attrs, slog.String("code", rec.Code))
+		attrs = append(attrs, slog.String("code", rec.Code), slog.String("problem", problem))
 	}
 	s.Logger.LogAttrs(ctx, slog.LevelInfo, "task over", attrs...)
 }
@@ -190,26 +254,7 @@ func problemOf(failure error) string {
 	return failure.Error()
 }
 
-// Saving is tried so often, so long apart: a disk may be full for a moment.
-const (
-	saveTries = 5
-	savePause = 100 * time.Millisecond
-)
-
-// keep writes down a task that is over and what its session used.
-func (s *Service) keep(ctx context.Context, rec *Record) (err error) {
-	for try := range saveTries {
-		if try > 0 {
-			time.Sleep(savePause << try)
-		}
-		if err = s.tx(ctx, func(tx *sql.Tx) error { return s.settle(ctx, tx, rec) }); err == nil {
-			s.forgetOld(ctx)
-			return nil
-		}
-	}
-	return err
-}
-
+// settle writes down a task that is over and what its session used.
 func (s *Service) settle(ctx context.Context, tx *sql.Tx, rec *Record) error {
 	if err := s.rows.save(ctx, tx, rec); err != nil {
 		return err

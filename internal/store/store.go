@@ -68,6 +68,9 @@ var (
 	ErrTooNew  = errors.New("made by a newer version of Atoll")
 )
 
+// ErrFull means that the disk of the file takes no more.
+var ErrFull = errors.New("the disk is full")
+
 // DB is the open file. Several processes may have it open at once.
 type DB struct {
 	*sql.DB
@@ -215,11 +218,40 @@ func (db *DB) Explain(err error) error {
 	case isDamage(err):
 		return advice.With(fmt.Errorf("database %s: %w: %w", db.path, ErrDamaged, err), db.rescue())
 	case hasCode(err, sqlitelib.SQLITE_FULL):
-		return advice.With(fmt.Errorf("database %s: %w", db.path, err), "free space on its disk, then try again; what was recorded before is kept")
+		return advice.With(fmt.Errorf("database %s: %w: %w", db.path, ErrFull, err), "free space on its disk, then try again; what was recorded before is kept")
 	case hasCode(err, sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_CANTOPEN, sqlitelib.SQLITE_PERM):
 		return advice.With(fmt.Errorf("database %s: %w", db.path, err), "make the file and its directory writable, or set another ATOLL_STATE_DIR")
 	default:
 		return fmt.Errorf("database %s: %w", db.path, err)
+	}
+}
+
+// IsTransient reports whether an error is of the disk or of another process, so that
+// the same write may succeed later.
+func IsTransient(err error) bool {
+	return hasCode(err, sqlitelib.SQLITE_FULL, sqlitelib.SQLITE_IOERR, sqlitelib.SQLITE_BUSY, sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_CANTOPEN)
+}
+
+// The time between two tries of a write, which doubles from the first to the second.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 2 * time.Second
+)
+
+// Retry repeats a write while its error is transient, until the context ends. Failed
+// is told every error that leads to another try.
+func Retry(ctx context.Context, write func() error, failed func(error)) error {
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		err := write()
+		if err == nil || !IsTransient(err) {
+			return err
+		}
+		failed(err)
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, context.Cause(ctx))
+		case <-time.After(pause):
+		}
 	}
 }
 

@@ -108,7 +108,7 @@ func (s *Server) ready(c *call, _, _ *none) (*api.Ready, error) {
 	if err := s.Ready(c.ctx()); err != nil {
 		p := &api.Problem{Status: http.StatusServiceUnavailable, Code: "not_ready", Detail: "a part of the gateway does not answer"}
 		if caller, _ := s.Identify(c.r); caller != nil && caller.Account == "" {
-			p.Detail = err.Error()
+			c.caller, p.Detail = caller, err.Error()
 		}
 		s.Logger.WarnContext(c.ctx(), "not ready", "request", c.id, "error", err)
 		return nil, p

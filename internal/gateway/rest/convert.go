@@ -2,6 +2,7 @@ package rest
 
 import (
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/publicerr"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -14,6 +15,52 @@ func runOf(r *run.Receipt) api.Run {
 		Told:       api.Told{Session: r.Told.Session, Provider: r.Told.Provider, Model: r.Told.Model, Usage: api.ToldUsage(r.Told.Usage)},
 		PeakMemory: r.PeakMemory, Notes: r.Notes, Delivery: (*api.Delivery)(r.Delivery), Created: r.Created, Started: r.Started, Ended: r.Ended, Warnings: r.Warnings,
 	}
+}
+
+// runOf is a receipt as this caller sees it: without paths of the host if it is bound
+// to an account.
+func (c *call) runOf(r *run.Receipt) api.Run {
+	answer := runOf(r)
+	if !c.isBound() {
+		return answer
+	}
+	answer.Error = publicFailure(answer.Error)
+	answer.Warnings = publicTexts(answer.Warnings)
+	if answer.Notes != nil {
+		notes := map[string]string{}
+		for name, note := range answer.Notes {
+			notes[name] = publicerr.Text(note)
+		}
+		answer.Notes = notes
+	}
+	return answer
+}
+
+// eventOf is an event as this caller sees it.
+func (c *call) eventOf(e *run.Event) api.Event {
+	answer := eventOf(e)
+	if c.isBound() {
+		answer.Error = publicFailure(answer.Error)
+	}
+	return answer
+}
+
+// isBound reports whether the caller is one of several tenants, or unknown.
+func (c *call) isBound() bool { return c.caller == nil || c.caller.Account != "" }
+
+func publicFailure(f *api.Failure) *api.Failure {
+	if f == nil {
+		return nil
+	}
+	return &api.Failure{Code: f.Code, Message: publicerr.Text(f.Message)}
+}
+
+func publicTexts(all []string) []string {
+	var list []string
+	for _, text := range all {
+		list = append(list, publicerr.Text(text))
+	}
+	return list
 }
 
 func eventOf(e *run.Event) api.Event {

@@ -62,12 +62,13 @@ func (d *desk) openTask() (end func(), err error) {
 	return d.tasks.work.Done, nil
 }
 
-// carry does a run until its end. If it is under way already, it joins that.
-func (d *desk) carry(id string, begun *run.Begun, end func()) *work {
+// carry does a run until its end. If it is under way already, it joins that, and
+// calls forsake.
+func (d *desk) carry(id string, do func(context.Context, func(run.Event)), forsake, end func()) *work {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w := d.works[id]; w != nil {
-		begun.Forsake()
+		forsake()
 		end()
 		return w
 	}
@@ -77,8 +78,7 @@ func (d *desk) carry(id string, begun *run.Begun, end func()) *work {
 	go func() {
 		defer end()
 		defer d.over(id, w)
-		// Its end is in the store, also if it is an error: readers look there.
-		_, _ = begun.Run(ctx, func(run.Event) { d.ring(id) })
+		do(ctx, func(run.Event) { d.ring(id) })
 	}()
 	return w
 }

@@ -35,7 +35,7 @@ func (s *Server) runEvents(c *call, q *api.EventQuery, _ *none) error {
 	}
 	page := &api.Events{Events: []api.Event{}, Over: r.Step == run.Over && len(events) == 0}
 	for i := range events {
-		page.Events = append(page.Events, eventOf(&events[i]))
+		page.Events = append(page.Events, c.eventOf(&events[i]))
 		page.Over = events[i].Type == api.EventDone
 	}
 	return c.answer(http.StatusOK, page)
@@ -123,7 +123,7 @@ func (s *stream) page() (over, more bool, err error) {
 	}
 	var b bytes.Buffer
 	for i := range events {
-		e := eventOf(&events[i])
+		e := s.eventOf(&events[i])
 		if err := appendEvent(&b, &e); err != nil {
 			return false, false, err
 		}
@@ -140,7 +140,7 @@ func (s *stream) tell(name string) error {
 	}
 	var b bytes.Buffer
 	b.WriteString("event: " + name + "\ndata: ")
-	answer := runOf(r)
+	answer := s.runOf(r)
 	if err := appendJSON(&b, &answer); err != nil {
 		return err
 	}

@@ -124,6 +124,8 @@ func (o *office) Begin(ctx context.Context, t *rest.Task) (*run.Begun, error) {
 	return o.runner.Begin(ctx, &run.Request{ID: t.ID, Variant: t.GraphID, Account: t.Account, Trace: t.Trace, Agent: "main", Model: cmp.Or(t.Model, "m"), Messages: t.Messages, Branch: t.Branch, TimeoutMs: t.Timeout.Milliseconds()})
 }
 
+func (o *office) Resume(ctx context.Context, id string) error { return o.runner.Resume(ctx, id) }
+
 func (o *office) Limit(string, session.Quota) func() { return func() {} }
 
 func (o *office) Bill(context.Context, string) (run.Bill, error) {

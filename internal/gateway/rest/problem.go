@@ -13,9 +13,11 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/membudget"
+	"github.com/atoll-run/atoll/internal/publicerr"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/store"
 )
 
 // kinds are the errors that mean something to callers; the first that fits counts.
@@ -27,6 +29,7 @@ func kinds() []kind {
 		{access.ErrQuota, http.StatusTooManyRequests, "quota_exceeded"},
 		{membudget.ErrHolder, http.StatusTooManyRequests, "too_many_bytes"},
 		{membudget.ErrTotal, http.StatusServiceUnavailable, "busy"},
+		{store.ErrFull, http.StatusInsufficientStorage, "disk_full"},
 		{run.ErrNotFound, http.StatusNotFound, "run_not_found"},
 		{run.ErrOther, http.StatusConflict, "run_id_used"},
 		{session.ErrInvalid, http.StatusUnprocessableEntity, "invalid_request"},
@@ -57,6 +60,9 @@ func (c *call) problem(err error) *api.Problem {
 	p := c.classify(err)
 	p.Type, p.RequestID = cmp.Or(p.Type, "about:blank"), c.id
 	p.Title = cmp.Or(p.Title, http.StatusText(p.Status), "Client left")
+	if c.isBound() {
+		p.Detail, p.Hint = publicerr.Text(p.Detail), publicerr.Text(p.Hint)
+	}
 	return p
 }
 
@@ -71,15 +77,26 @@ func (c *call) classify(err error) *api.Problem {
 		}
 	}
 	if f, ok := errors.AsType[*run.Failure](err); ok {
-		return &api.Problem{Status: http.StatusUnprocessableEntity, Code: f.Code, Detail: f.Message, Hint: advice.Of(err)}
+		return &api.Problem{Status: failureStatus(f), Code: f.Code, Detail: f.Message, Hint: advice.Of(err)}
 	}
 	return c.other(err)
+}
+
+// failureStatus is the status of a run that was not begun.
+func failureStatus(f *run.Failure) int {
+	if f.Code == "disk_full" {
+		return http.StatusInsufficientStorage
+	}
+	return http.StatusUnprocessableEntity
 }
 
 // other is an error that has no name. What is wrong inside is for those who run
 // the gateway, not for one of many accounts.
 func (c *call) other(err error) *api.Problem {
-	if c.caller == nil || c.caller.Account != "" {
+	if store.IsTransient(err) {
+		return &api.Problem{Status: http.StatusServiceUnavailable, Code: "storage", Detail: "the gateway's disk or database does not answer", Hint: "try again later"}
+	}
+	if c.isBound() {
 		return &api.Problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "the gateway could not do this", Hint: "ask its operator, with the request's id"}
 	}
 	if _, ok := errors.AsType[config.Problems](err); ok || advice.Of(err) != "" {

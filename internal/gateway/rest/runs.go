@@ -12,12 +12,15 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/store"
 )
 
 // Runs carries out tasks.
 type Runs interface {
 	// Begin accepts a task. It is written down when it returns.
 	Begin(ctx context.Context, t *Task) (*run.Begun, error)
+	// Resume brings a run to its end whose steps could not be recorded.
+	Resume(ctx context.Context, id string) error
 	// Limit bounds what a run that is about to begin takes of what its account has;
 	// forget is called when it is over.
 	Limit(id string, q session.Quota) (forget func())
@@ -77,7 +80,20 @@ func (s *Server) begin(c *call, task *Task) (*work, error) {
 		end()
 		return nil, keyProblem(err, c.r)
 	}
-	return s.desk.carry(task.ID, begun, end), nil
+	return s.desk.carry(task.ID, func(ctx context.Context, ring func(run.Event)) { s.carry(ctx, task.ID, begun, ring) }, begun.Forsake, end), nil
+}
+
+// carry does a run until its end is in the store, where readers look for it, also if
+// it is an error.
+func (s *Server) carry(ctx context.Context, id string, begun *run.Begun, ring func(run.Event)) {
+	_, err := begun.Run(ctx, ring)
+	if store.IsTransient(err) {
+		s.Logger.WarnContext(ctx, "the end of a run cannot be written now; it is tried again", "run", id, "error", err)
+		err = store.Retry(s.desk.ctx, func() error { return s.Runs.Resume(s.desk.ctx, id) }, func(error) {})
+	}
+	if err != nil {
+		s.Logger.ErrorContext(ctx, "the end of a run could not be written down", "run", id, "error", err)
+	}
 }
 
 // count takes a run, which has a sandbox of its own, into the caller's quota.
@@ -110,7 +126,7 @@ func (c *call) answerRun(status int, id string) error {
 	if err != nil {
 		return err
 	}
-	answer := runOf(r)
+	answer := c.runOf(r)
 	return c.answer(status, &answer)
 }
 
@@ -177,7 +193,7 @@ func (s *Server) listRuns(c *call, q *api.RunQuery, _ *none) (*api.Runs, error) 
 	page := &api.Runs{Runs: []api.Run{}}
 	for i := range list {
 		if c.caller.Sees(list[i].Account) {
-			page.Runs = append(page.Runs, runOf(&list[i]))
+			page.Runs = append(page.Runs, c.runOf(&list[i]))
 		}
 	}
 	if len(list) == most {
@@ -214,7 +230,7 @@ func (s *Server) getRun(c *call, _, _ *none) (*api.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := runOf(r)
+	answer := c.runOf(r)
 	return &answer, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/publicerr"
 )
 
 // Sandboxes are those of the installation, of every account.
@@ -28,7 +29,7 @@ func (c *call) seen(account string) ([]api.Sandbox, error) {
 			continue
 		}
 		if c.caller.Account != "" {
-			s.WorkspaceDir = "" // the host's paths are its operator's
+			s.WorkspaceDir, s.Problem = "", publicerr.Text(s.Problem) // the host's paths are its operator's
 		}
 		list = append(list, s)
 	}
@@ -81,7 +82,15 @@ func (s *Server) verifySandbox(c *call, _, _ *none) (*api.Verifications, error) 
 	if err != nil {
 		return nil, err
 	}
-	return s.Sandboxes.Verify(c.ctx(), box.ContainerName)
+	found, err := s.Sandboxes.Verify(c.ctx(), box.ContainerName)
+	if err == nil && c.isBound() {
+		for _, v := range found.Verified {
+			for i := range v.Checks {
+				v.Checks[i].Promised, v.Checks[i].Found = publicerr.Text(v.Checks[i].Promised), publicerr.Text(v.Checks[i].Found)
+			}
+		}
+	}
+	return found, err
 }
 
 // pruneSandboxes is for those who run the gateway: it looks at every account's.
@@ -106,5 +115,9 @@ func (s *Server) explain(c *call, q *api.ExplainQuery, _ *none) (*api.Explanatio
 		return nil, err
 	}
 	q.Account = account
-	return s.Sandboxes.Explain(c.ctx(), q)
+	x, err := s.Sandboxes.Explain(c.ctx(), q)
+	if err == nil && c.isBound() {
+		x.Reason, x.Refused = publicerr.Text(x.Reason), publicTexts(x.Refused)
+	}
+	return x, err
 }

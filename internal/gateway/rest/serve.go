@@ -116,7 +116,7 @@ func (c *call) fail(err error) {
 	switch p.Status {
 	case http.StatusUnauthorized:
 		c.w.Header().Set("WWW-Authenticate", "Bearer")
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
 		if c.w.Header().Get("Retry-After") == "" {
 			c.w.Header().Set("Retry-After", "5")
 		}

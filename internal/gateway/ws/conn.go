@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/publicerr"
 	"github.com/atoll-run/atoll/internal/session"
 )
 
@@ -121,7 +122,11 @@ func newID() string {
 }
 
 // respond answers a request. A payload that cannot be written down is our mistake.
+// Who is bound to an account is not told where the host keeps its files.
 func (c *conn) respond(id string, payload any, problem *protocol.Error) {
+	if problem != nil && (c.caller == nil || c.caller.Account != "") {
+		problem.Message = publicerr.Text(problem.Message)
+	}
 	c.out.frame(response(id, payload, problem))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/protocol"
 	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/store"
 )
 
 func invalid(message string) *protocol.Error {
@@ -34,6 +35,11 @@ func (c *conn) explain(method string, err error) *protocol.Error {
 	case errors.Is(err, session.ErrBusy), errors.Is(err, access.ErrTooMany), errors.Is(err, access.ErrQuota):
 		e := unavailable(err.Error())
 		e.Retryable, e.RetryAfterMs = true, 1000
+		return e
+	case errors.Is(err, store.ErrFull), store.IsTransient(err):
+		c.server.Logger.ErrorContext(c.ctx, "gateway method failed", "method", method, "connection", c.id, "token", c.caller.Token, "error", err)
+		e := unavailable("the gateway's disk is full or does not answer")
+		e.Retryable, e.RetryAfterMs = true, 5000
 		return e
 	case errors.Is(err, session.ErrDraining), errors.Is(err, context.Canceled):
 		e := unavailable(session.ErrDraining.Error())

@@ -16,9 +16,8 @@ const again = time.Second
 
 // follow passes on what happens in sessions, until the server ends. It sees all
 // accounts and passes each event to its audience.
-func (s *Server) follow() {
-	for s.ctx.Err() == nil {
-		sub := s.Sessions.Subscribe(session.View{All: true}, buffer)
+func (s *Server) follow(sub *session.Subscription) {
+	for ; s.ctx.Err() == nil; sub = s.subscribe() {
 		s.relay(sub)
 		sub.Close()
 		if s.ctx.Err() == nil && sub.Lost() {
@@ -34,6 +33,11 @@ func (s *Server) follow() {
 		case <-time.After(again):
 		}
 	}
+	sub.Close()
+}
+
+func (s *Server) subscribe() *session.Subscription {
+	return s.Sessions.Subscribe(session.View{All: true}, buffer)
 }
 
 // caughtUp waits until everything that has happened was put into the outboxes:

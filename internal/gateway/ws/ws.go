@@ -88,7 +88,8 @@ func New(o Options) *Server {
 	s := &Server{Options: o, began: time.Now(), methods: table(), meters: newMeters(cmp.Or(o.Metrics, &metrics.Registry{})), waiters: make(chan chan struct{})}
 	s.hub = newHub(s)
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.work.Go(s.follow)
+	first := s.subscribe() // before the first client can cause an event
+	s.work.Go(func() { s.follow(first) })
 	s.work.Go(s.tick)
 	return s
 }

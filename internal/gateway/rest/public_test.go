@@ -1,0 +1,69 @@
+package rest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// leaky runs into an error that names a path of the host.
+type leaky struct {
+	rest.Runs
+	err error
+}
+
+func (l leaky) Begin(context.Context, *rest.Task) (*run.Begun, error) { return nil, l.err }
+
+const hidden = "/srv/atoll/state/secret"
+
+// Whatever goes wrong, callers that are bound to an account do not learn where the
+// host keeps its files; the owner does.
+func TestHostPathsAreNotToldToTenants(t *testing.T) {
+	for name, err := range map[string]error{
+		"refused":  fmt.Errorf("%w: Path escapes sandbox root (%s)", sandbox.ErrDenied, hidden),
+		"failure":  &run.Failure{Code: "disk_full", Message: "1 MiB are free below " + hidden + "; a run needs 256"},
+		"internal": errors.New("open " + hidden + ": no such file"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t, func(o *rest.Options) { o.Runs = leaky{o.Runs, err} })
+			if a := o.ask("alice", http.MethodPost, runsPath, task("x")); strings.Contains(string(a.body), "/srv") {
+				t.Errorf("a tenant: %s", a.body)
+			}
+			if a := o.ask("root", http.MethodPost, runsPath, task("x")); !strings.Contains(string(a.body), hidden) {
+				t.Errorf("the owner: %s", a.body)
+			}
+		})
+	}
+}
+
+// A run that failed is told without paths too, wherever it is shown.
+func TestHostPathsOfRunsAreNotTold(t *testing.T) {
+	o := newOffice(t, nil)
+	places := o.runner.Places
+	o.runner.Places = nowhere{places}
+	r := o.start("alice", "true")
+	o.until("root", r.ID, api.RunOver)
+	for _, path := range []string{"", "/" + r.ID, "/" + r.ID + "/events"} {
+		if a := o.ask("alice", http.MethodGet, runsPath+path, nil); a.StatusCode != http.StatusOK || strings.Contains(string(a.body), "/srv") {
+			t.Errorf("%s, a tenant: %s", path, a.body)
+		}
+	}
+	if a := o.ask("root", http.MethodGet, runsPath+"/"+r.ID, nil); !strings.Contains(string(a.body), hidden) {
+		t.Errorf("the owner: %s", a.body)
+	}
+}
+
+// nowhere makes no place.
+type nowhere struct{ run.Places }
+
+func (nowhere) Make(context.Context, *run.Order) (run.Place, error) {
+	return nil, errors.New("mkdir " + hidden + ": permission denied")
+}
