@@ -177,6 +177,7 @@ func (a *App) openState(ctx context.Context) (err error) {
 	if err = os.MkdirAll(state, 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
+	a.openReserve()
 	if err := beginInstallation(state); err != nil {
 		return err
 	}

@@ -20,15 +20,15 @@ func (a *App) roomFor(p *plan.Plan) error {
 	if !fillsDisk(p) {
 		return nil
 	}
-	free, err := a.free()
-	if err == nil && free < diskReserve {
+	free, err := a.enough()
+	if errors.Is(err, errDiskFull) {
 		return a.diskFull(free)
 	}
 	return err
 }
 
 func (a *App) diskFull(free int64) error {
-	return advice.With(fmt.Errorf("%w: %d MiB are free below %s, and %d are kept for Atoll itself", errDiskFull, free>>20, a.Paths.AtollState, diskReserve>>20),
+	return advice.With(fmt.Errorf("%w: %d MiB are free below %s, and %d are kept for Atoll itself beside %[4]d for everything else", errDiskFull, free>>20, a.Paths.AtollState, diskReserve>>20),
 		"free some of it: remove what sandboxes left there (atoll sandbox list, atoll sandbox recreate), or set ATOLL_STATE_DIR to a directory on another disk")
 }
 
@@ -41,7 +41,7 @@ func (s *Session) Exec(ctx context.Context, command *machine.Command) (*machine.
 	guarded, stop := s.app.watchDisk(ctx)
 	defer stop()
 	result, err := s.Machine.Exec(guarded, command)
-	if errors.Is(context.Cause(guarded), errDiskFull) {
+	if s.app.ranFull(guarded) {
 		free, _ := s.app.free()
 		return nil, s.app.diskFull(free)
 	}

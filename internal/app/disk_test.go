@@ -34,7 +34,11 @@ func TestPrivateCopyNeedsRoom(t *testing.T) {
 	if rows := s.rows(a); len(rows) > 0 {
 		t.Errorf("made all the same: %v", rows)
 	}
-	a.SetFree(func() (int64, error) { return 256 << 20, nil })
+	a.SetFree(func() (int64, error) { return 511 << 20, nil }) // and the reserve is not allocated yet
+	if _, err := a.Provide(t.Context(), session("full")); err == nil || !strings.Contains(err.Error(), "511 MiB are free") {
+		t.Errorf("%v, want a refusal: the reserve would take the last of the disk", err)
+	}
+	a.SetFree(func() (int64, error) { return 512 << 20, nil })
 	discardLater(t, a, s.provide(a, session("full")))
 }
 

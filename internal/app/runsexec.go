@@ -53,7 +53,7 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 	defer stop()
 	ended, err := s.Machine.Exec(ctx, command)
 	lines.end()
-	full := errors.Is(context.Cause(ctx), errDiskFull) || ended != nil && ended.Full != ""
+	full := p.runs.app.ranFull(ctx) || ended != nil && ended.Full != ""
 	if err != nil && !full {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func (a *App) free() (int64, error) {
 
 // room refuses a run where the disk is full already.
 func (a *App) room() error {
-	free, err := a.free()
-	if err == nil && free < diskReserve {
+	free, err := a.enough()
+	if errors.Is(err, errDiskFull) {
 		return &run.Failure{Code: "disk_full", Message: fmt.Sprintf("%d MiB are free below %s; a run needs %d", free>>20, a.Paths.AtollState, diskReserve>>20)}
 	}
 	return err

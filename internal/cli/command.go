@@ -176,9 +176,18 @@ func commandEnd(command *machine.Command, result *machine.Result, err error) err
 	case result.OOM:
 		return withCode(exitOutOfMemory, advice.With(errors.New("the command ran out of memory"), "raise sandbox.docker.memory"))
 	case result.Full != "":
-		return withCode(max(result.ExitCode, 1), advice.With(errors.New("the command was ended: "+result.Full.String()), "remove files from the workspace, or raise sandbox.docker.workspaceLimit"))
+		return withCode(max(result.ExitCode, 1), advice.With(errors.New(hindrance(result)+": "+result.Full.String()), "remove files from the workspace, or raise sandbox.docker.workspaceLimit"))
 	case result.ExitCode != 0:
 		return withCode(result.ExitCode, nil)
 	}
 	return nil
+}
+
+// hindrance says what a full workspace did to a command: it was killed, or it
+// failed because it could not write.
+func hindrance(r *machine.Result) string {
+	if r.Signal == "SIGKILL" {
+		return "the command was ended"
+	}
+	return "the command could not write"
 }

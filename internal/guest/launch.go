@@ -108,6 +108,7 @@ func (s *server) start(e *wire.Exec) (*process, error) {
 	p.tree = tree{kin: only(mark), warden: s.warden}
 	attr.Files, attr.Limits, attr.Loud = stdio.theirs, s.limits(mark), s.loud
 	p.memory, p.kills = s.memory, s.memory.recent()
+	p.steward, p.limits = s.steward, attr.Limits
 	if p.child, p.main, err = s.reaper.begin(attr, mark); err != nil {
 		stdio.closeOurs()
 		return nil, startError(attr, err)
@@ -198,10 +199,10 @@ func graceOf(ms int64) time.Duration {
 	return time.Duration(min(ms, maxGrace.Milliseconds())) * time.Millisecond
 }
 
-// limits are those of a new process: its mark, and as many open files as the
-// guest was given, before its own runtime raised that.
+// limits are those of a new process: its mark, the size of its files, and as many
+// open files as the guest was given, before its own runtime raised that.
 func (s *server) limits(m mark) []spawn.Limit {
-	limits := s.lineage.limits(m)
+	limits := append(s.lineage.limits(m), s.steward.fileSize()...)
 	if files := birth.OpenFiles; files[1] > 0 {
 		limits = append(limits, spawn.Limit{Resource: unix.RLIMIT_NOFILE, Soft: files[0], Hard: files[1]})
 	}

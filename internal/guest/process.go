@@ -42,6 +42,9 @@ type process struct {
 	memory *oomWatch
 	kills  int64 // for want of memory, before it started
 
+	steward *steward
+	limits  []spawn.Limit
+
 	out   *output
 	stdio *stdio
 	pumps []*pump
@@ -96,6 +99,7 @@ func (p *process) finish(end ending, left, stuck bool) {
 	p.exit.Left, p.exit.Stuck = left, stuck
 	p.exit.Stdout, p.exit.Stderr = p.out.totals()
 	p.exit.OOM = p.memory.killed(&p.exit, p.kills)
+	p.exit.Full = p.steward.hindered(&p.exit, p.limits)
 	p.ended = time.Now()
 	close(p.done)
 	p.out.close()

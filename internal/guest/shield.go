@@ -8,34 +8,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The shield closes the last door through which code of the same user can end
-// the guest: prlimit(2) on another process asks for nothing but the same user,
-// and with a CPU limit of a second, or no open files, process 1 is done for. So
-// the guest, and everything it starts, may change limits only of itself. The
-// runtime's own seccomp profile, whatever it is, stays in force beside this.
-
-// prlimitCall is the number of prlimit64 on one architecture.
-type prlimitCall struct{ arch, nr uint32 }
-
-// prlimitCalls are those of every kind of program that may run here, the 32-bit
-// ones too. The x32 numbers are those of amd64 with a bit set.
-var prlimitCalls = map[string][]prlimitCall{
-	"amd64": {{unix.AUDIT_ARCH_X86_64, 302}, {unix.AUDIT_ARCH_X86_64, 302 | 0x40000000}, {unix.AUDIT_ARCH_I386, 340}},
-	"arm64": {{unix.AUDIT_ARCH_AARCH64, 261}, {unix.AUDIT_ARCH_ARM, 369}},
-}
+// The shield is a seccomp filter that the guest puts on itself, and so on
+// everything it starts, beside the runtime's own profile. It refuses the calls
+// by which code of the same user changes another process: with a CPU limit of a
+// second, or as an idle process of the lowest priority, process 1 could not do
+// its work. A process may change its own limits and priority only, which it
+// names by the number 0. The filter also refuses fallocate: it would take the
+// host's disk within one call.
 
 // Offsets in what a filter sees of a call (struct seccomp_data).
 const (
-	seccompNr        = 0
-	seccompArch      = 4
-	seccompPID       = 16      // the first argument
-	seccompNewLimit  = 16 + 16 // the third, lower half
-	seccompNewLimit2 = seccompNewLimit + 4
+	seccompNr     = 0
+	seccompArch   = 4
+	seccompArg    = 16 // the first argument, lower half
+	seccompArgLen = 8
 )
 
 // raiseShield installs the filter on every thread. It cannot be undone.
 func raiseShield() error {
-	filter := shieldFilter(prlimitCalls[runtime.GOARCH])
+	filter := shieldFilter(shielded[runtime.GOARCH])
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -49,34 +40,71 @@ func raiseShield() error {
 	return nil
 }
 
-// shieldFilter refuses calls that set a limit of another process:
-//
-//	for each call: arch = its arch and nr = its nr → judge
-//	allow
-//	judge: pid = 0 → allow; new limit = 0 → allow; refuse
-func shieldFilter(calls []prlimitCall) []unix.SockFilter {
-	load := func(offset uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
+// shieldFilter returns the program: a block for each architecture, with one part
+// for each call, and everything else allowed.
+func shieldFilter(archs []shieldedArch) []unix.SockFilter {
+	filter := []unix.SockFilter{load(seccompArch)}
+	for _, arch := range archs {
+		block := []unix.SockFilter{load(seccompNr)}
+		for _, call := range arch.calls {
+			part := rules[call.rule]
+			block = append(block, equal(call.nr, 0, len(part)))
+			block = append(block, part...)
+		}
+		block = append(block, verdict(unix.SECCOMP_RET_ALLOW))
+		filter = append(filter, equal(arch.audit, 0, len(block)))
+		filter = append(filter, block...)
 	}
-	// equal skips the given numbers of instructions.
-	equal := func(value uint32, yes, no int) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(yes), Jf: uint8(no), K: value}
-	}
-	verdict := func(value uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: value}
-	}
-	var filter []unix.SockFilter
-	for i, call := range calls {
-		behind := 4 * (len(calls) - 1 - i) // instructions of the calls that follow
-		filter = append(filter,
-			load(seccompArch), equal(call.arch, 0, 2),
-			load(seccompNr), equal(call.nr, behind+1, 0))
-	}
-	return append(filter,
-		verdict(unix.SECCOMP_RET_ALLOW),
-		load(seccompPID), equal(0, 4, 0),
-		load(seccompNewLimit), equal(0, 0, 3),
-		load(seccompNewLimit2), equal(0, 0, 1),
-		verdict(unix.SECCOMP_RET_ALLOW),
-		verdict(unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM)))
+	return append(filter, verdict(unix.SECCOMP_RET_ALLOW))
+}
+
+// rule says what becomes of a call.
+type rule int
+
+const (
+	ownLimits    rule = iota // prlimit64: sets limits of the caller, or reads any
+	ownProcess               // the first argument must be 0
+	ownPriority              // setpriority: of one process, which must be the caller
+	ownIO                    // ioprio_set: the same
+	notSupported             // fails as on a file system that cannot do it
+)
+
+var rules = map[rule][]unix.SockFilter{
+	ownLimits: {
+		load(argument(0)), equal(0, 4, 0),
+		load(argument(2)), equal(0, 0, 3),
+		load(argument(2) + 4), equal(0, 0, 1),
+		verdict(unix.SECCOMP_RET_ALLOW), verdict(refused)},
+	ownProcess:   {load(argument(0)), equal(0, 0, 1), verdict(unix.SECCOMP_RET_ALLOW), verdict(refused)},
+	ownPriority:  one(unix.PRIO_PROCESS),
+	ownIO:        one(ioprioWhoProcess),
+	notSupported: {verdict(unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP))},
+}
+
+const (
+	ioprioWhoProcess = 1
+	refused          = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+)
+
+// one allows a call that is about a single process, the caller.
+func one(kind uint32) []unix.SockFilter {
+	return []unix.SockFilter{
+		load(argument(0)), equal(kind, 0, 3),
+		load(argument(1)), equal(0, 0, 1),
+		verdict(unix.SECCOMP_RET_ALLOW), verdict(refused)}
+}
+
+func argument(n uint32) uint32 { return seccompArg + n*seccompArgLen }
+
+func load(offset uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
+}
+
+// equal skips the given numbers of instructions.
+func equal(value uint32, yes, no int) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(yes), Jf: uint8(no), K: value}
+}
+
+func verdict(value uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: value}
 }

@@ -14,6 +14,11 @@ import (
 // How often the workspace is looked at while anybody could write to it.
 const (
 	lookEvery = 500 * time.Millisecond
+	// lookNear is for one that is nearly full: a look at the disks takes
+	// microseconds.
+	lookNear = 10 * time.Millisecond
+	// quickest is more than is written in a nanosecond, in bytes.
+	quickest = 4
 	// lookFull is for one that is over its limits.
 	lookFull = 100 * time.Millisecond
 	// To look at the disks costs nothing, to measure may take long. One part in
@@ -29,6 +34,9 @@ type steward struct {
 	timer  *time.Timer
 	armed  atomic.Bool
 	over   atomic.Pointer[wire.Full] // nil: all is well
+	rest   atomic.Int64              // nanoseconds until the next look
+	first  chan struct{}             // closed after the first measure
+	files  unix.Rlimit               // how large the guest may make a file
 
 	mu    sync.Mutex
 	usage *ration.Usage // as it was measured last; nil: never
@@ -42,7 +50,10 @@ func newSteward(s *server, r *ration.Ration) *steward {
 	if r.None() {
 		return nil
 	}
-	w := &steward{server: s, ration: r}
+	w := &steward{server: s, ration: r, first: make(chan struct{})}
+	w.rest.Store(int64(lookNear))
+	_ = unix.Getrlimit(unix.RLIMIT_FSIZE, &w.files)
+	go func() { defer close(w.first); w.measure() }()
 	w.timer = time.AfterFunc(time.Hour, w.look)
 	w.timer.Stop()
 	return w
@@ -51,19 +62,16 @@ func newSteward(s *server, r *ration.Ration) *steward {
 // later has somebody look soon, unless that is so already.
 func (w *steward) later() {
 	if w != nil && w.armed.CompareAndSwap(false, true) {
-		w.timer.Reset(lookEvery)
+		w.timer.Reset(time.Duration(w.rest.Load()))
 	}
 }
 
 // look measures, if there is a reason, and acts. It looks again for as long as
 // there is a process that could write.
 func (w *steward) look() {
-	pause := lookEvery
-	if w.measure() {
-		pause = lookFull
-	}
+	w.measure()
 	if w.crowded() {
-		w.timer.Reset(pause)
+		w.timer.Reset(time.Duration(w.rest.Load()))
 		return
 	}
 	w.armed.Store(false)
@@ -76,13 +84,30 @@ func (w *steward) look() {
 func (w *steward) measure() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	began := time.Now()
-	if disks := w.ration.Disks(); w.due(disks, began) {
-		w.judge(w.ration.Measure(w.server.warden.census.each))
-		w.disks, w.ended = disks, time.Now()
-		w.took = w.ended.Sub(began)
+	disks := w.ration.Disks()
+	if w.due(disks, time.Now()) {
+		w.weigh(disks)
 	}
+	w.rest.Store(int64(w.pause(disks)))
 	return w.over.Load() != nil
+}
+
+// weigh measures. The lock is held.
+func (w *steward) weigh(disks ration.Disks) {
+	began := time.Now()
+	w.judge(w.ration.Measure(w.server.warden.census.each), disks)
+	w.disks, w.ended = disks, time.Now()
+	w.took = w.ended.Sub(began)
+}
+
+// pause returns how long nobody has to look: in that time no limit can be
+// reached. The lock is held.
+func (w *steward) pause(disks ration.Disks) time.Duration {
+	if w.over.Load() != nil {
+		return lookFull
+	}
+	left := w.ration.Left(w.usage, w.disks, disks)
+	return min(max(time.Duration(left/quickest), lookNear), lookEvery)
 }
 
 // due reports whether it is time to measure. The lock is held.
@@ -106,7 +131,7 @@ func (w *steward) crowded() bool {
 
 // judge ends whoever makes a full workspace fuller. Of what there was before
 // the first look nobody here is to blame. The lock is held.
-func (w *steward) judge(now ration.Usage) {
+func (w *steward) judge(now ration.Usage, disks ration.Disks) {
 	before := w.usage
 	w.usage = &now
 	full := w.ration.Over(&now)
@@ -115,7 +140,7 @@ func (w *steward) judge(now ration.Usage) {
 		return
 	}
 	w.over.Store(&full)
-	if before != nil && now.Grew(before) {
+	if before != nil && (now.Grew(before) || now.Partial && disks.Less(w.disks)) {
 		w.server.endFor(full)
 	}
 }

@@ -229,8 +229,10 @@ func ending(r *machine.Result, timeout time.Duration) string {
 		how = fmt.Sprintf("ended after the timeout of %v: give a longer one, or run it in the background", timeout)
 	case r.OOM:
 		how = "killed: out of memory"
-	case r.Full != "":
+	case r.Full != "" && r.Signal == "SIGKILL":
 		how = "ended: " + r.Full.String() + "; remove files first"
+	case r.Full != "":
+		how = fmt.Sprintf("exit code %d: nothing can be written, %v; remove files first", r.ExitCode, r.Full)
 	case r.Signal != "":
 		how = fmt.Sprintf("ended by %s, exit code %d", r.Signal, r.ExitCode)
 	}

@@ -149,8 +149,8 @@ func TestEveryBrokenPromiseIsAGap(t *testing.T) {
 		{"a process from elsewhere", func(e *Evidence) {
 			e.Inside.Processes = append(e.Inside.Processes, findings.Seen{PID: 9, Name: "sh"})
 		}, "processes: host pids"},
-		{"a tracer", func(e *Evidence) { e.Inside.Guest[0].Error = "" }, "guest: tracing, memory, descriptors, limits"},
-		{"a way to the guest not tried", func(e *Evidence) { e.Inside.Guest = e.Inside.Guest[1:] }, "guest: tracing, memory, descriptors, limits"},
+		{"a tracer", func(e *Evidence) { e.Inside.Guest[0].Error = "" }, "guest: tracing, memory, descriptors, limits, priority"},
+		{"a way to the guest not tried", func(e *Evidence) { e.Inside.Guest = e.Inside.Guest[1:] }, "guest: tracing, memory, descriptors, limits, priority"},
 		{"a probe that others can change", func(e *Evidence) { e.Inside.Self.Dumpable = true }, "guest: the probe's report"},
 		{"a report that is full", func(e *Evidence) { e.Inside.Writable = slices.Repeat([]string{"/tmp"}, findings.MaxEntries) }, "guest: the probe's report"},
 		{"a dumpable guest", func(e *Evidence) { e.Guest.Dumpable = true }, "guest: dumpable"},

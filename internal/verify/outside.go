@@ -102,7 +102,7 @@ func judgeGuest(e *Evidence) []Check {
 	}
 	found := yesNo(len(open) == 0, "refused", "allowed: "+listed(open))
 	return []Check{
-		compare(ring, "tracing, memory, descriptors, limits", len(open) == 0 && len(e.Inside.Guest) >= minGuest, "refused", found),
+		compare(ring, "tracing, memory, descriptors, limits, priority", len(open) == 0 && len(e.Inside.Guest) >= minGuest, "refused", found),
 		compare(ring, "dumpable", !e.Guest.Dumpable, "no", yesNo(e.Guest.Dumpable, "yes", "no")),
 		judgeProbe(ring, e),
 	}

@@ -162,7 +162,7 @@ const filtered = 2
 const (
 	minRefused = 45
 	minPaths   = 54
-	minGuest   = 7
+	minGuest   = 8
 	minModes   = 8
 )
 

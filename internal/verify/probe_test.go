@@ -57,7 +57,7 @@ func TestNoWallsAreNoticed(t *testing.T) {
 	}
 	for _, want := range []string{"user: user and group", "privileges: capabilities", "system calls: refused calls", "namespaces: namespaces",
 		"files: what belongs to the machine", "files: root", "files: writable places", "mounts: others", "network: interfaces",
-		"guest: tracing, memory, descriptors, limits", "guest: the probe's report", "devices: devices"} {
+		"guest: tracing, memory, descriptors, limits, priority", "guest: the probe's report", "devices: devices"} {
 		if !slices.Contains(broken, want) {
 			t.Errorf("%s is not among the gaps", want)
 		}

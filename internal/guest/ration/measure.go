@@ -72,7 +72,8 @@ const mostCounted = 1 << 26
 // not matter by how much they are exceeded.
 func (m *meter) enough() bool {
 	m.Endless = m.Endless || m.Files >= mostCounted
-	return m.Endless || m.ration.Files > 0 && m.Files > 2*m.ration.Files || m.ration.Size > 0 && m.Bytes > 2*m.ration.Size
+	m.Partial = m.Endless || m.ration.Files > 0 && m.Files > 2*m.ration.Files || m.ration.Size > 0 && m.Bytes > 2*m.ration.Size
+	return m.Partial
 }
 
 // some counts what a piece of a directory names.

@@ -34,3 +34,28 @@ func TestNear(t *testing.T) {
 		t.Error("near to no limit")
 	}
 }
+
+// The time until the next look follows from what is left: of the nearest limit,
+// less what was taken from the disk since.
+func TestLeft(t *testing.T) {
+	u := &Usage{Bytes: 400, Files: 40}
+	before, now := Disks{Free: 10_000}, Disks{Free: 9900}
+	before.left[0].bytes, now.left[0].bytes = 10_000, 9900
+	before.left[0].files, now.left[0].files = 100, 90
+	for name, c := range map[string]struct {
+		ration Ration
+		want   int64
+	}{
+		"the size":    {Ration{Size: 1000, Files: 100, Reserve: 50}, 500},
+		"the files":   {Ration{Size: 1 << 40, Files: 100}, 50 * fileCost},
+		"the reserve": {Ration{Size: 1000, Reserve: 9800}, 100},
+		"nothing":     {Ration{Size: 300}, 0},
+	} {
+		if got := c.ration.Left(u, before, now); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+	if !now.Less(before) || before.Less(now) || before.Less(before) {
+		t.Error("what was taken from a disk is not seen")
+	}
+}

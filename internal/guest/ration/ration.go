@@ -10,6 +10,7 @@ package ration
 
 import (
 	"errors"
+	"math"
 
 	"golang.org/x/sys/unix"
 
@@ -34,6 +35,7 @@ type Usage struct {
 	Bytes, Files int64
 	Free         int64 // on the fullest of the disks
 	Endless      bool  // more than can be counted
+	Partial      bool  // counting stopped, far beyond a limit
 }
 
 // Over names the limit that is exceeded, if one is.
@@ -62,18 +64,49 @@ type Disks struct {
 	left [maxDirs]struct{ bytes, files int64 }
 }
 
+// Less reports whether a file system has less left than before.
+func (d Disks) Less(before Disks) bool {
+	bytes, files := d.taken(before)
+	return bytes > 0 || files > 0
+}
+
+// taken returns what was taken from the disks since before.
+func (d Disks) taken(before Disks) (bytes, files int64) {
+	for n, left := range d.left {
+		bytes += max(0, before.left[n].bytes-left.bytes)
+		files += max(0, before.left[n].files-left.files)
+	}
+	return bytes, files
+}
+
 // Near reports whether directories that held u when their disks were as before
 // can be over a limit by now, or half way there: they grow only by what is taken
 // from the disks. That holds unless somebody else gives back meanwhile, so it is
 // a reason to measure, and no reason never to.
 func (r *Ration) Near(u *Usage, before, now Disks) bool {
-	var bytes, files int64
-	for n, left := range now.left {
-		bytes += max(0, before.left[n].bytes-left.bytes)
-		files += max(0, before.left[n].files-left.files)
-	}
+	bytes, files := now.taken(before)
 	return r.Reserve > 0 && now.Free < r.Reserve ||
 		r.Size > 0 && 2*bytes >= r.Size-u.Bytes || r.Files > 0 && 2*files >= r.Files-u.Files
+}
+
+// fileCost is as many bytes as could be written while a file is made.
+const fileCost = 8 << 10
+
+// Left returns how many bytes can be written at least until a limit is reached,
+// counting a new file as some.
+func (r *Ration) Left(u *Usage, before, now Disks) int64 {
+	bytes, files := now.taken(before)
+	left := int64(math.MaxInt64)
+	if r.Size > 0 {
+		left = min(left, r.Size-u.Bytes-bytes)
+	}
+	if r.Files > 0 {
+		left = min(left, min(r.Files-u.Files-files, math.MaxInt32)*fileCost)
+	}
+	if r.Reserve > 0 {
+		left = min(left, now.Free-r.Reserve)
+	}
+	return max(left, 0)
 }
 
 // maxDirs is how many directories a ration is of.

@@ -46,6 +46,11 @@ var cases = []testCase{
 		a.wantAlive(victim)
 		c.alive()
 	}},
+	{"a process's own priority", func(a *arena) {
+		if out, result := a.start().attack("own-schedule"); result.ExitCode != 1 {
+			a.t.Errorf("a program cannot change its own priority (%d)\n%s", result.ExitCode, out)
+		}
+	}},
 	{"a probe that is killed", killedProbe},
 	{"set-user-ID files, capabilities and devices of a root with capabilities", lendingByRoot},
 	{"abstract sockets of the host", func(a *arena) {
@@ -71,6 +76,7 @@ var cases = []testCase{
 	{"disk fill by files without a name", func(a *arena) { a.overfill(wire.FullSize, "fill-over", workdir, "1000", "nameless") }},
 	{"disk fill behind closed directories", func(a *arena) { a.overfill(wire.FullSize, "fill-over", workdir, "1000", "closed") }},
 	{"disk fill by a process that nobody waits for", fillBehind},
+	{"disk fill between two looks, and again while it is full", fillQuick},
 	{"inode fill", func(a *arena) { a.overfill(wire.FullFiles, "inodes-over", workdir, "100000") }},
 }
 

@@ -2,9 +2,14 @@ package escapetest
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -62,6 +67,50 @@ func fillBehind(a *arena) {
 		}
 	}
 	c.alive()
+}
+
+// Several processes that write as fast as they can get no further than one limit
+// each, whenever the guest looks next. While the workspace is full no command
+// adds to it, also none of the next life; files can be removed, and then there is
+// room again.
+func fillQuick(a *arena) {
+	const writers, each = 4, "200"
+	c := a.start(rationed)
+	out, result := c.attack("fill-quick", workdir, each, strconv.Itoa(writers))
+	a.t.Logf("%s, %q\n%s", ended(result), result.Full, out)
+	size := held(a.path("workspace"))
+	if most := int64(writers*roomSize + 16<<20); size > most || size < roomSize {
+		a.t.Errorf("%d MiB were written, at most %d can be", size>>20, most>>20)
+	}
+	c.addsNothing(size)
+	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
+	defer cancel()
+	_ = c.machine.Close()
+	if err := errors.Join(c.instance.Kill(ctx), c.instance.Start(ctx)); err != nil {
+		a.t.Fatal(err)
+	}
+	c = a.enter(c.spec, c.instance)
+	c.addsNothing(size)
+	if out, result := c.attack("clear", workdir); result.ExitCode != 0 {
+		a.t.Fatalf("it cannot be cleared (%d, %q): %s", result.ExitCode, result.Full, out)
+	}
+	if out, result := c.attack("fill", workdir, "8", "8"); result.ExitCode != 1 {
+		a.t.Errorf("8 MiB do not fit any more (%d, %q): %s", result.ExitCode, result.Full, out)
+	}
+}
+
+// addsNothing runs commands in a full workspace, which cannot write.
+func (c *cell) addsNothing(size int64) {
+	c.t.Helper()
+	for range 3 {
+		out, result := c.attack("fill", workdir, "8", "8")
+		if !strings.Contains(out, unix.EFBIG.Error()) || result.ExitCode != 0 {
+			c.t.Errorf("a command in a full workspace ended with %d, %q, for %q\n%s", result.ExitCode, result.Signal, result.Full, out)
+		}
+	}
+	if now := held(c.path("workspace")); now > size {
+		c.t.Errorf("commands added %d bytes to a full workspace", now-size)
+	}
 }
 
 // held is how much the files in a directory hold.

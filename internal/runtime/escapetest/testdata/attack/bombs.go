@@ -108,6 +108,24 @@ func fillBehind(_ *attempts, args []string) {
 	must(err)
 }
 
+// fillQuick has so many processes write one file each, as fast as they can, and
+// waits for them.
+func fillQuick(_ *attempts, args []string) {
+	var children []int
+	for i := range number(args[2]) {
+		dir := filepath.Join(args[0], fmt.Sprintf("quick-%d-%d", os.Getpid(), i))
+		must(os.Mkdir(dir, 0o700))
+		pid, err := syscall.ForkExec("/proc/self/exe", []string{"attack", "fill", dir, args[1], args[1]}, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
+		must(err)
+		children = append(children, pid)
+	}
+	for _, pid := range children {
+		var status syscall.WaitStatus
+		_, _ = syscall.Wait4(pid, &status, 0, nil)
+		fmt.Println("ended:", status.ExitStatus(), status.Signal())
+	}
+}
+
 // inodesOver makes files until somebody ends it, at such a pace.
 func inodesOver(a *attempts, args []string) {
 	bomb(a, "a file in "+args[0], number(args[1]), func(i int) error {

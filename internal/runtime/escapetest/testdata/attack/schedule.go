@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// schedule makes a process, and each of its threads, run only when nothing else
+// does, and be the first to end when memory runs out.
+func schedule(a *attempts, args []string) {
+	threads, err := filepath.Glob("/proc/" + args[0] + "/task/*")
+	must(err)
+	for _, thread := range threads {
+		pid := uintptr(number(filepath.Base(thread)))
+		demote(a, " of "+filepath.Base(thread), pid)
+	}
+	user := uintptr(os.Getuid())
+	a.call("setpriority of its user", unix.SYS_SETPRIORITY, unix.PRIO_USER, user, 19)
+	a.call("setpriority of its group", unix.SYS_SETPRIORITY, unix.PRIO_PGRP, uintptr(number(args[0])), 19)
+	if user == 0 {
+		return // to whom the kernel gives the files of every process that is not dumpable
+	}
+	for file, text := range map[string]string{"oom_score_adj": "1000", "oom_adj": "15", "autogroup": "19", "timerslack_ns": "1000000000"} {
+		a.try("write "+file, os.WriteFile("/proc/"+args[0]+"/"+file, []byte(text), 0))
+	}
+}
+
+func demote(a *attempts, whose string, pid uintptr) {
+	const schedIdle, idleClass = 5, 3 << 13
+	var param struct{ priority int32 }
+	idle := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: schedIdle, Nice: 19}
+	var first [128]byte
+	first[0] = 1
+	a.call("sched_setscheduler"+whose, unix.SYS_SCHED_SETSCHEDULER, pid, schedIdle, uintptr(unsafe.Pointer(&param)))
+	a.call("sched_setparam"+whose, unix.SYS_SCHED_SETPARAM, pid, uintptr(unsafe.Pointer(&param)))
+	a.call("sched_setattr"+whose, unix.SYS_SCHED_SETATTR, pid, uintptr(unsafe.Pointer(&idle)), 0)
+	a.call("sched_setaffinity"+whose, unix.SYS_SCHED_SETAFFINITY, pid, unsafe.Sizeof(first), uintptr(unsafe.Pointer(&first)))
+	a.call("setpriority"+whose, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, pid, 19)
+	a.call("setpriority with upper bits"+whose, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS|1<<32, pid|1<<32, 19)
+	a.call("ioprio_set"+whose, unix.SYS_IOPRIO_SET, 1, pid, idleClass)
+	a.call("ioprio_set of its user"+whose, unix.SYS_IOPRIO_SET, 3, uintptr(os.Getuid()), idleClass)
+}
+
+// ownSchedule changes the same of the program itself, which is allowed, and says
+// so: what makes a program slower harms nobody else.
+func ownSchedule(a *attempts, _ []string) {
+	must(unix.Setpriority(unix.PRIO_PROCESS, 0, 1))
+	var set unix.CPUSet
+	must(unix.SchedGetaffinity(0, &set))
+	must(unix.SchedSetaffinity(0, &set))
+	a.try("nice "+strconv.Itoa(os.Getpid()), nil)
+}
+
+// allocate takes MiB of disk in one call, as posix_fallocate does.
+func allocate(a *attempts, args []string) {
+	f, err := os.Create(filepath.Join(args[0], "allocated"))
+	must(err)
+	for _, mode := range []uint32{0, unix.FALLOC_FL_KEEP_SIZE, unix.FALLOC_FL_ZERO_RANGE} {
+		err := unix.Fallocate(int(f.Fd()), mode, 0, int64(number(args[1]))<<20)
+		if err == unix.EOPNOTSUPP {
+			err = unix.EPERM // what a program takes for a file system that cannot
+		}
+		a.try("fallocate, mode "+strconv.Itoa(int(mode)), err)
+	}
+	must(os.Remove(f.Name()))
+}
