@@ -36,6 +36,7 @@ type Budget struct {
 // Run is a task and what became of it: whole when its step is done.
 type Run struct {
 	ID         string            `json:"id"`
+	KnownAs    string            `json:"knownAs,omitempty" doc:"The id as who asked for a task of a session knows it. It finds the run too."`
 	GraphID    string            `json:"graphId"`
 	Account    string            `json:"account,omitempty"`
 	Model      string            `json:"model"`

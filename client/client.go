@@ -93,6 +93,9 @@ func (c *Client) send(ctx context.Context, q *request) (*http.Response, error) {
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
+	if header := traceParent(ctx); header != "" {
+		r.Header.Set("Traceparent", header)
+	}
 	for name, value := range q.header {
 		if value != "" {
 			r.Header.Set(name, value)

@@ -47,7 +47,9 @@ type AgentOptions struct {
 	// Thinking is how much models think; Trace is the trace that it all belongs to.
 	Thinking chat.Level
 	Trace    string
-	Models   *Models // the proxy to ask through; nil opens one for this agent alone
+	// KnownAs is the id of the run as who asked knows it, if that is not Run.
+	KnownAs string
+	Models  *Models // the proxy to ask through; nil opens one for this agent alone
 }
 
 // Worker is an agent with everything it works with. Close it.
@@ -60,6 +62,7 @@ type Worker struct {
 	Notices []string
 	app     *App
 	account string
+	knownAs string
 	settle  func() error // ends its use of models
 	ledger  *usage.Ledger
 	branch  *agentBranch   // nil if no commits are wanted
@@ -101,7 +104,7 @@ func (w *Worker) endModels() error {
 // Worker makes an agent ready: its sandbox first, so that nothing is asked of a
 // model before the tools are there.
 func (a *App) Worker(ctx context.Context, o AgentOptions) (*Worker, error) {
-	w := &Worker{Run: o.Run, app: a, account: o.Who.Account}
+	w := &Worker{Run: o.Run, app: a, account: o.Who.Account, knownAs: o.KnownAs}
 	if w.Run == "" {
 		w.Run = "run-" + strings.ToLower(rand.Text())
 	}

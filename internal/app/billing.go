@@ -86,7 +86,30 @@ func (a *App) Reconcile(ctx context.Context, o billing.Options) (map[string]*bil
 	if len(reports) == 0 {
 		return nil, advice.With(errors.New("no provider of kind litellm is configured"), "only LiteLLM keeps logs to compare with: see llm.providers")
 	}
-	return reports, nil
+	return reports, a.renewBills(ctx, o.Since)
+}
+
+// billsBack is how long before the first call that is compared a run may have begun.
+const billsBack = 24 * time.Hour
+
+// renewBills writes the bills of runs anew that were provisional: what was found
+// since counts everywhere.
+func (a *App) renewBills(ctx context.Context, since time.Time) error {
+	book := a.RunStore()
+	ids, err := book.Provisional(ctx, since.Add(-billsBack))
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		bill, err := a.RunBill(ctx, id, 0)
+		if err != nil {
+			return err
+		}
+		if err := book.SetBill(ctx, id, bill); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // providerOf is who serves a model: the one that names it most exactly, else

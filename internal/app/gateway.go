@@ -192,6 +192,7 @@ func certificate(c *config.Gateway) gateway.Certificate {
 // Serve serves until the context ends, then lets what is under way finish.
 func (g *Gateway) Serve(ctx context.Context) error {
 	defer g.close()
+	g.settleCalls(ctx)
 	g.door.Start()
 	g.logger.InfoContext(ctx, "gateway serves", "addresses", g.door.Addresses(), "version", version.Current().Version)
 	var err error
@@ -201,6 +202,14 @@ func (g *Gateway) Serve(ctx context.Context) error {
 	}
 	g.drain(context.WithoutCancel(ctx))
 	return err
+}
+
+// settleCalls settles calls of models while the gateway serves.
+func (g *Gateway) settleCalls(ctx context.Context) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() { defer close(done); g.app.SettleCalls(ctx) }()
+	g.onClose(func() { cancel(); <-done })
 }
 
 // drain takes nothing new and gives what is under way its time. Clients are told

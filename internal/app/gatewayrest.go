@@ -75,11 +75,7 @@ type restBooks struct{ app *App }
 
 // Costs returns what runs have spent.
 func (b restBooks) Costs(ctx context.Context, f usage.Filter) ([]usage.RunCost, error) {
-	ledger, err := b.app.Ledger(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return ledger.Runs(ctx, f)
+	return b.app.RunCosts(ctx, f)
 }
 
 // AuditTail returns the last records that match.

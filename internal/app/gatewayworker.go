@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -105,15 +106,31 @@ func (g *GatewayWorker) end(ctx context.Context, w *Worker, out *agent.Outcome, 
 // options are those of the agent that does a job.
 func (g *GatewayWorker) options(job *session.Job, tell func(session.Event)) AgentOptions {
 	terms := &job.Terms
+	headers, known := knownAs(job)
 	return AgentOptions{
-		Who:   Who{AgentID: job.Agent, SessionKey: job.Key, Account: payer(job.Account, job.Headers), MostBoxes: job.Quota.Sandboxes},
-		Model: cmp.Or(terms.Model, job.Model), SessionID: cmp.Or(terms.Transcript, job.Session), Run: cmp.Or(terms.Run, TaskRun(job.Account, job.ID)),
-		System: job.System, Headers: job.Headers, Models: g.models, Branch: terms.Branch, HostTools: terms.HostTools,
+		KnownAs: known,
+		Who:     Who{AgentID: job.Agent, SessionKey: job.Key, Account: payer(job.Account, job.Headers), MostBoxes: job.Quota.Sandboxes},
+		Model:   cmp.Or(terms.Model, job.Model), SessionID: cmp.Or(terms.Transcript, job.Session), Run: cmp.Or(terms.Run, TaskRun(job.Account, job.ID)),
+		System: job.System, Headers: headers, Models: g.models, Branch: terms.Branch, HostTools: terms.HostTools,
 		Limits:   agent.Limits{Time: job.Timeout, Turns: terms.Turns, Tokens: terms.Tokens},
 		Budget:   grant.Budget{MicroUSD: terms.MicroUSD, Day: job.Quota.MicroUSD},
 		Watch:    func(e agent.Event) { tell(sessionEvent(&e)) },
 		Thinking: chat.Level(job.Levels[session.ThinkingLevel]), Trace: job.Trace,
 	}
+}
+
+// knownAs is the id that a task's caller knows it by: the one that its headers name,
+// else the task's own. It goes with the calls of models.
+func knownAs(job *session.Job) (headers map[string]string, known string) {
+	known = cmp.Or(job.Headers[grant.RunHeader], job.ID)
+	if job.Terms.Run != "" || !grant.IsHeaderID(known) {
+		return job.Headers, ""
+	}
+	if headers = maps.Clone(job.Headers); headers == nil {
+		headers = map[string]string{}
+	}
+	headers[grant.RunHeader] = known
+	return headers, known
 }
 
 // payer is the account that a session's sandbox, transcript and calls belong to.

@@ -68,7 +68,7 @@ func billOf(r *billing.Receipt, kept bool) run.Bill {
 // hasUpstreamBooks reports whether any call went to a LiteLLM, which keeps books.
 func (a *App) hasUpstreamBooks(calls []usage.Stored) bool {
 	llm, err := a.Config.LLM()
-	if err != nil || llm.Default && a.getenv(config.DefaultLLMKey) == "" {
+	if err != nil || !a.keepsBooks(&llm) {
 		return false
 	}
 	for i := range calls {

@@ -193,7 +193,7 @@ func pinned(m run.Mount) (sandbox.Mount, error) {
 
 // runWho is the agent of a run in a session of its own, with what the order asks.
 func (a *App) runWho(o *run.Order) Who {
-	return Who{SessionKey: "agent:" + o.Agent + ":run:" + o.Run, Account: o.Account, Adjust: func(agent *config.Agent) { a.adjustRun(agent, o) }}
+	return Who{SessionKey: run.SessionOf(o.Agent, o.Run), Account: o.Account, Adjust: func(agent *config.Agent) { a.adjustRun(agent, o) }}
 }
 
 func (a *App) adjustRun(agent *config.Agent, o *run.Order) {

@@ -10,7 +10,10 @@ import (
 )
 
 // Subject says whom a request was for.
-type Subject struct{ Account, Agent, Session, Run, Attempt, Graph, Trace string }
+type Subject struct {
+	Account, Agent, Session, Run, Attempt, Graph, Trace string
+	KnownAs                                             string // the run's id as its caller knows it; "" if that is Run
+}
 
 // Tokens are what a request used.
 type Tokens struct{ Input, CachedInput, CacheWrite, Output, Reasoning int64 }
@@ -46,6 +49,7 @@ func (r *Record) appendTo(b []byte, scrub func(string) string) []byte {
 	b = appendText(b, "agent", r.Subject.Agent)
 	b = appendText(b, "session", r.Subject.Session)
 	b = appendText(b, "run", r.Subject.Run)
+	b = appendText(b, "knownAs", r.Subject.KnownAs)
 	b = appendText(b, "attempt", r.Subject.Attempt)
 	b = appendText(b, "graph", r.Subject.Graph)
 	b = appendText(b, "trace", r.Subject.Trace)

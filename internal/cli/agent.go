@@ -22,7 +22,7 @@ import (
 type agentOptions struct {
 	agent, account, sessionID, sessionKey, model string
 	scope                                        string
-	message, messageFile, runID, thinking        string
+	message, messageFile, runID, thinking, trace string
 	timeout                                      time.Duration
 	maxTurns                                     int
 	maxTokens                                    int64
@@ -86,6 +86,7 @@ func (o *agentOptions) add(cmd *cobra.Command) {
 	flags.StringVar(&o.model, "model", "", "`provider/name` of the model (default: the agent's)")
 	flags.StringVar(&o.thinking, "thinking", "", "how much the model thinks first: `level` off, minimal, low, medium or high (default: as it is configured)")
 	flags.StringVar(&o.runID, "run-id", "", "`id` of the run in records and bills (default: a new one)")
+	traceFlag(cmd, &o.trace)
 	secondsFlag(cmd, &o.timeout, "timeout", agent.DefaultTime, "stop the agent after this `time`; 0 for a day")
 	flags.IntVar(&o.maxTurns, "max-turns", agent.DefaultTurns, "most `answers` of the model")
 	flags.Int64Var(&o.maxTokens, "max-tokens", agent.DefaultTokens, "most `tokens`, read and written, of all answers together")
@@ -235,7 +236,7 @@ func (o *agentOptions) worker(view *agentView) app.AgentOptions {
 	w := app.AgentOptions{
 		Who:       (&whoFlags{o.agent, o.sessionKey, o.account, o.scope}).who(),
 		HostTools: o.hostTools, Model: o.model, SessionID: o.sessionID, Run: o.runID, Watch: view.event, BeforeKeys: secret.Harden,
-		Thinking: chat.Level(o.thinking),
+		Thinking: chat.Level(o.thinking), Trace: o.trace,
 	}
 	w.Budget.MicroUSD = microDollars(o.budget)
 	w.Limits = agent.Limits{Time: o.time(), Turns: o.maxTurns, Tokens: o.maxTokens}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,10 +52,10 @@ func newAuditTailCommand(e *env) *cobra.Command {
 
 // auditLine is what tail shows of a record.
 type auditLine struct {
-	Time, ID, Account, Run, Dialect, Model, ModelAsked, Denied        string
-	Status                                                            int
-	TotalMicros, Input, CachedInput, CacheWrite, Output, CostMicroUSD int64
-	Unpriced, Estimated                                               bool
+	Time, ID, Account, Run, KnownAs, Dialect, Model, ModelAsked, Denied string
+	Status                                                              int
+	TotalMicros, Input, CachedInput, CacheWrite, Output, CostMicroUSD   int64
+	Unpriced, Estimated                                                 bool
 }
 
 func (o *tailOptions) match(text string) bool {
@@ -62,7 +63,7 @@ func (o *tailOptions) match(text string) bool {
 	if json.Unmarshal([]byte(text), &l) != nil {
 		return false
 	}
-	return (o.run == "" || l.Run == o.run) && (o.account == "" || l.Account == o.account) && (!o.denied || l.Denied != "")
+	return (o.run == "" || l.Run == o.run || l.KnownAs == o.run) && (o.account == "" || l.Account == o.account) && (!o.denied || l.Denied != "")
 }
 
 func runAuditTail(cmd *cobra.Command, e *env, o tailOptions) error {
@@ -107,7 +108,7 @@ func (e *env) printAudit(entries []audit.Entry) {
 		if l.Estimated {
 			cost += " (estimated)"
 		}
-		t.add(strings.TrimSuffix(strings.Replace(l.Time, "T", " ", 1), "Z"), orDash(l.Run), orDash(l.Account), orDash(l.Dialect), orDash(model), fmt.Sprint(l.Status),
+		t.add(strings.TrimSuffix(strings.Replace(l.Time, "T", " ", 1), "Z"), orDash(cmp.Or(l.KnownAs, l.Run)), orDash(l.Account), orDash(l.Dialect), orDash(model), fmt.Sprint(l.Status),
 			fmt.Sprint(l.TotalMicros/1000), fmt.Sprint(l.Input+l.CachedInput+l.CacheWrite+l.Output), cost, l.Denied)
 	}
 	t.print(e.Out)

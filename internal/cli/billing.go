@@ -100,6 +100,9 @@ func missingOf(reports map[string]*billing.Report) error {
 func (e *env) printReport(name string, r *billing.Report) {
 	fmt.Fprintf(e.Out, "%s: %d calls, %d matched, %d pending, %d corrected\n", printable(name), r.Calls, r.Matched, r.Pending, r.Corrected)
 	fmt.Fprintf(e.Out, "  here %s, billed %s, difference %s\n", money.Dollars(r.LocalMicroUSD), money.Dollars(r.BilledMicroUSD), money.Dollars(r.DeltaMicroUSD))
+	if r.UnmatchedMicroUSD > 0 {
+		fmt.Fprintf(e.Out, "  %s more here, of calls that are pending or missing upstream\n", money.Dollars(r.UnmatchedMicroUSD))
+	}
 	if r.Provisional {
 		fmt.Fprintln(e.Out, "  provisional: some calls are not written down upstream")
 	}

@@ -29,7 +29,7 @@ func (g viaGateway) agent(ctx context.Context, e *env, task *agentOrder) error {
 	if a, err := e.open(ctx); err == nil {
 		e.saySharing(ctx, a, app.Who{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account})
 	}
-	begun, err := g.client.Submit(ctx, p.Session.Key, o.request(task), "")
+	begun, err := g.client.Submit(withTrace(ctx, o.trace, o.runID), p.Session.Key, o.request(task), "")
 	if err != nil {
 		return told(err)
 	}

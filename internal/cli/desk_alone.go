@@ -47,7 +47,7 @@ func (d alone) show(ctx context.Context, id string) (*run.Receipt, error) {
 		return nil, err
 	}
 	if r.Bill.Provisional {
-		if bill, err := d.app.RunBill(ctx, id, showPatience); err == nil {
+		if bill, err := d.app.RunBill(ctx, r.ID, showPatience); err == nil {
 			r.Bill = bill
 		}
 	}
@@ -67,7 +67,7 @@ func (d alone) events(ctx context.Context, id string, after int64, follow bool, 
 		if err != nil {
 			return err
 		}
-		page, err := book.Events(ctx, id, after)
+		page, err := book.Events(ctx, r.ID, after)
 		if err != nil {
 			return err
 		}
@@ -92,11 +92,7 @@ func (d alone) events(ctx context.Context, id string, after int64, follow bool, 
 }
 
 func (d alone) costs(ctx context.Context, f money.Filter) ([]money.RunCost, error) {
-	ledger, err := d.app.Ledger(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return ledger.Runs(ctx, f)
+	return d.app.RunCosts(ctx, f)
 }
 
 func (d alone) start(ctx context.Context, t *app.Task, view *runView) (r *run.Receipt, err error) {

@@ -96,7 +96,7 @@ func (g viaGateway) costs(ctx context.Context, f money.Filter) ([]money.RunCost,
 // start gives a task to the gateway and watches it. Ctrl-C ends the run, as it
 // ends one of this process.
 func (g viaGateway) start(ctx context.Context, t *app.Task, view *runView) (*run.Receipt, error) {
-	begun, err := g.client.Start(ctx, runRequest(t), "")
+	begun, err := g.client.Start(withTrace(ctx, t.Trace, t.ID), runRequest(t), "")
 	if err != nil {
 		return nil, told(err)
 	}
@@ -143,7 +143,7 @@ func told(err error) error {
 
 func receiptOf(r *api.Run) *run.Receipt {
 	return &run.Receipt{
-		ID: r.ID, Variant: r.GraphID, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Image: r.Image, Step: run.Step(r.Step), Text: r.Text,
+		ID: r.ID, KnownAs: r.KnownAs, Variant: r.GraphID, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Image: r.Image, Step: run.Step(r.Step), Text: r.Text,
 		Error: (*run.Failure)(r.Error), Bill: run.Bill(r.Bill),
 		Told:       run.Told{Session: r.Told.Session, Provider: r.Told.Provider, Model: r.Told.Model, Usage: envelope.Usage(r.Told.Usage)},
 		PeakMemory: r.PeakMemory, Notes: r.Notes, Delivery: (*run.Delivery)(r.Delivery), Created: r.Created, Started: r.Started, Ended: r.Ended, Warnings: r.Warnings,

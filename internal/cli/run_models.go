@@ -23,6 +23,7 @@ type modelOptions struct {
 	models []string
 	budget float64
 	runID  string
+	trace  string
 }
 
 func (o *modelOptions) addModels(cmd *cobra.Command) {
@@ -30,6 +31,7 @@ func (o *modelOptions) addModels(cmd *cobra.Command) {
 	flags.StringArrayVar(&o.models, "model", nil, "let the command call this `model` at http://localhost:8080/v1 (again for more; * for all of the agent's)")
 	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
 	flags.StringVar(&o.runID, "run-id", "", "`id` of the run in records and bills (default: a new one)")
+	traceFlag(cmd, &o.trace)
 }
 
 func (o *modelOptions) wantsModels() bool { return len(o.models) > 0 }
@@ -38,8 +40,8 @@ func (o *modelOptions) checkModels() error {
 	switch err := checkBudget(o.budget); {
 	case err != nil:
 		return err
-	case !o.wantsModels() && (o.budget > 0 || o.runID != ""):
-		return advice.With(errors.New("--budget and --run-id are about models, and no --model is given"), "add --model NAME")
+	case !o.wantsModels() && (o.budget > 0 || o.runID != "" || o.trace != ""):
+		return advice.With(errors.New("--budget, --run-id and --trace are about models, and no --model is given"), "add --model NAME")
 	}
 	return nil
 }
@@ -104,6 +106,7 @@ func (o *runOptions) terms(s *app.Session) (*grant.Terms, error) {
 	if err != nil {
 		return nil, err
 	}
+	terms.Trace = o.trace
 	terms.Run, terms.Until = o.runID, time.Now().Add(modelLife)
 	if terms.Run == "" {
 		terms.Run = "run-" + strings.ToLower(rand.Text())

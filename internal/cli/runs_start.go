@@ -54,6 +54,7 @@ Exit codes: 0 the agent answered, 1 it failed or its work could not be delivered
 	flags.StringVar(&o.account, "account", "", "billing account")
 	flags.StringVar(&o.model, "model", "", "`provider/name` of the model (default: the agent's)")
 	flags.StringVar(&o.runID, "run-id", "", "`id` of the run (default: a new one)")
+	traceFlag(cmd, &o.trace)
 	secondsFlag(cmd, &o.timeout, "timeout", 0, "end it after this `time`, at most a day (default: the variant's own)")
 	sizeFlag(cmd, &o.memory, "memory", "memory limit, a `size` such as 256m, at most the variant's own")
 	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
@@ -127,7 +128,7 @@ func (o *startOptions) task(cmd *cobra.Command, e *env) (*app.Task, error) {
 		o.runID = app.NewRunID()
 	}
 	t := &app.Task{
-		ID: o.runID, Variant: o.variant, AgentID: o.agent, Account: o.account, Model: o.model, Memory: memory,
+		ID: o.runID, Variant: o.variant, AgentID: o.agent, Account: o.account, Model: o.model, Memory: memory, Trace: o.trace,
 		Messages: append(history, chat.Message{Role: chat.User, Text: message}), Timeout: o.timeout,
 	}
 	t.Budget.MicroUSD = microDollars(o.budget)

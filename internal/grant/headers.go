@@ -66,7 +66,7 @@ func checkHeader(name, value string) error {
 		return fmt.Errorf("the header %s has %d bytes, more than %d", name, len(value), maxHeaderValue)
 	case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' }):
 		return fmt.Errorf("the header %s has line breaks or other characters that are not plain ASCII", name)
-	case (name == EndUserHeader || name == RunHeader) && !isHeaderID(value):
+	case (name == EndUserHeader || name == RunHeader) && !IsHeaderID(value):
 		return fmt.Errorf("the header %s has no id of up to %d characters", name, maxName)
 	case name == MetadataHeader:
 		_, err := Metadata(value)
@@ -88,8 +88,8 @@ func isHeaderName(name string) bool {
 		!strings.ContainsFunc(name, func(c rune) bool { return c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') })
 }
 
-// isHeaderID accepts what every reader of a header reads the same.
-func isHeaderID(value string) bool {
+// IsHeaderID accepts what every reader of a header reads the same.
+func IsHeaderID(value string) bool {
 	return value != "" && len(value) <= maxName && !strings.ContainsFunc(value, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"\,`, c) })
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/llm/dialect"
 	"github.com/atoll-run/atoll/internal/llm/h1"
+	"github.com/atoll-run/atoll/internal/trace"
 	"github.com/atoll-run/atoll/internal/usage"
 )
 
@@ -85,10 +86,26 @@ func NewCaller(t *grant.Terms, limits []usage.Limit) (*Caller, error) {
 		Subject: audit.Subject{Account: t.Account, Agent: t.Agent, Session: t.Session, Run: t.Run, Attempt: t.Attempt, Graph: t.Graph, Trace: t.Trace},
 		Models:  t.Models, Limits: limits, Strict: t.BodyPolicy != OpenPolicy, Until: t.Until,
 	}
+	if known := knownAs(t.Headers); known != t.Run {
+		c.Subject.KnownAs = known
+	}
+	if c.Subject.Trace == "" && t.Run != "" {
+		c.Subject.Trace = trace.Made(t.Run)
+	}
 	c.Limits = append(ownLimits(t.Budget), limits...)
 	var err error
 	c.headers, err = newHeaders(&c.Subject, t.Headers)
 	return c, err
+}
+
+// knownAs is the id of the run that a session's headers name.
+func knownAs(headers map[string]string) string {
+	for name, value := range headers {
+		if strings.EqualFold(name, grant.RunHeader) {
+			return value
+		}
+	}
+	return ""
 }
 
 // ownLimits are the budgets of a grant itself.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -75,10 +76,11 @@ func metadata(s *audit.Subject, added string) (string, error) {
 	var b strings.Builder
 	write := func(name, value string) { b.WriteString(asciiJSON(name) + ":" + value + ",") }
 	for _, own := range []struct{ name, value string }{
-		{"run_id", s.Run}, {"attempt", s.Attempt}, {"graph_id", s.Graph}, {"session_id", s.Session}, {"existing_trace_id", s.Trace},
+		{"run_id", asciiJSON(cmp.Or(s.KnownAs, s.Run))}, {"attempt", attempt(s.Attempt)}, {"graph_id", asciiJSON(s.Graph)},
+		{"session_id", asciiJSON(s.Session)}, {"existing_trace_id", asciiJSON(s.Trace)},
 	} {
-		if _, replaced := theirs[own.name]; !replaced && own.value != "" {
-			write(own.name, asciiJSON(own.value))
+		if _, replaced := theirs[own.name]; !replaced && own.value != `""` {
+			write(own.name, own.value)
 		}
 	}
 	delete(theirs, requestMember)
@@ -86,6 +88,17 @@ func metadata(s *audit.Subject, added string) (string, error) {
 		write(name, string(theirs[name]))
 	}
 	return b.String(), nil
+}
+
+// attempt is the number of an attempt: the first has 0. A name stays one.
+func attempt(said string) string {
+	if said == "" {
+		return "0"
+	}
+	if n, err := strconv.ParseUint(said, 10, 31); err == nil {
+		return strconv.FormatUint(n, 10)
+	}
+	return asciiJSON(said)
 }
 
 // requestMember is where the spend log finds our own id of a request again.

@@ -32,7 +32,7 @@ func TestAnAnswerIsBroughtCountedAndRecorded(t *testing.T) {
 	}
 	metadata := q.Header.Get("X-Litellm-Spend-Logs-Metadata")
 	id := q.Header.Get("X-Litellm-Call-Id")
-	if want := `{"run_id":"run-1","attempt":"0","graph_id":"sandbox:agent","session_id":"agent:main:main","existing_trace_id":"trace-1","req":"` + id + `"}`; metadata != want || id == "" {
+	if want := `{"run_id":"run-1","attempt":0,"graph_id":"sandbox:agent","session_id":"agent:main:main","existing_trace_id":"trace-1","req":"` + id + `"}`; metadata != want || id == "" {
 		t.Errorf("metadata %s", metadata)
 	}
 	if c := p.spent("run-1"); c.Tokens.Input != 11 || c.Tokens.Output != 5 || c.MicroUSD != 61 {

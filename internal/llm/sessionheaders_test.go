@@ -24,7 +24,7 @@ func TestSessionHeaders(t *testing.T) {
 		}
 	}
 	got := q.Header.Get("X-Litellm-Spend-Logs-Metadata")
-	if want := `{"attempt":"0","graph_id":"sandbox:agent","session_id":"agent:main:main","existing_trace_id":"trace-1","extra":{"n":1},"run_id":"their-run","req":"` + q.Header.Get("X-Litellm-Call-Id") + `"}`; got != want {
+	if want := `{"attempt":0,"graph_id":"sandbox:agent","session_id":"agent:main:main","existing_trace_id":"trace-1","extra":{"n":1},"run_id":"their-run","req":"` + q.Header.Get("X-Litellm-Call-Id") + `"}`; got != want {
 		t.Errorf("metadata %s", got)
 	}
 }

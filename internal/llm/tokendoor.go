@@ -3,12 +3,15 @@ package llm
 import (
 	"bytes"
 	"context"
+	"maps"
 	"net"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/llm/dialect"
 	"github.com/atoll-run/atoll/internal/llm/h1"
-	"github.com/atoll-run/atoll/internal/llm/jsonscan"
 	"github.com/atoll-run/atoll/internal/usage"
 )
 
@@ -64,38 +67,51 @@ func cutPrefixFold(value []byte, lower string) ([]byte, bool) {
 	return value[len(lower):], true
 }
 
-// addSaid fills what the token leaves open with what the caller says.
+// addSaid fills what the token leaves open with what the caller says. Members of the
+// metadata that mean nothing here are passed on as they are.
 func addSaid(t *grant.Terms, q *h1.Request) {
-	fill(&t.Account, q.Get("x-litellm-end-user-id"))
-	fill(&t.Run, q.Get("x-cogni-run-id"))
-	s := jsonscan.New()
-	s.Reset(q.Get("x-litellm-spend-logs-metadata"))
-	if s.Kind() != jsonscan.Object {
+	fill(&t.Account, q.Get(grant.EndUserHeader))
+	fill(&t.Run, q.Get(grant.RunHeader))
+	said, err := grant.Metadata(string(q.Get(grant.MetadataHeader)))
+	if err != nil {
 		return
 	}
-	s.Open()
-	for key, ok := s.Key(); ok; key, ok = s.Key() {
-		to := saidField(t, string(key))
-		if to == nil || s.Kind() != jsonscan.String {
-			s.Skip()
-			continue
-		}
-		fill(to, s.Text())
+	for name, to := range map[string]*string{"run_id": &t.Run, "attempt": &t.Attempt, "graph_id": &t.Graph, "existing_trace_id": &t.Trace} {
+		fill(to, []byte(plainValue(said[name])))
+		delete(said, name)
 	}
+	addMetadata(t, said)
 }
 
-func saidField(t *grant.Terms, name string) *string {
-	switch name {
-	case "run_id":
-		return &t.Run
-	case "attempt":
-		return &t.Attempt
-	case "graph_id":
-		return &t.Graph
-	case "existing_trace_id":
-		return &t.Trace
+// plainValue is the text of a string, or of a number; "" of anything else.
+func plainValue(v jsontext.Value) string {
+	switch v.Kind() {
+	case '"':
+		text, _ := jsontext.AppendUnquote(nil, v)
+		return string(text)
+	case '0':
+		return string(v)
 	}
-	return nil
+	return ""
+}
+
+// addMetadata adds members to those that the terms have: theirs win.
+func addMetadata(t *grant.Terms, said map[string]jsontext.Value) {
+	own, err := grant.Metadata(t.Headers[grant.MetadataHeader])
+	if err == nil {
+		maps.Copy(said, own)
+	}
+	if len(said) == 0 {
+		return
+	}
+	text, err := json.Marshal(said, json.Deterministic(true))
+	if err != nil {
+		return
+	}
+	if t.Headers = maps.Clone(t.Headers); t.Headers == nil {
+		t.Headers = map[string]string{}
+	}
+	t.Headers[grant.MetadataHeader] = string(text)
 }
 
 func fill(to *string, value []byte) {

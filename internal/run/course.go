@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,11 +103,14 @@ func (c *course) terms() *grant.Terms {
 		models = append(models, c.job.Embeddings)
 	}
 	return &grant.Terms{
-		Account: c.job.Account, Agent: c.job.Agent, Session: c.job.Session, Run: c.job.ID, Attempt: "0",
+		Account: c.job.Account, Agent: c.job.Agent, Session: cmp.Or(c.job.Session, SessionOf(c.job.Agent, c.job.ID)), Run: c.job.ID, Attempt: "0",
 		Graph: c.variant.ID, Trace: c.job.Trace, Models: models,
 		Budget: c.job.Budget, Until: time.Now().Add(c.job.Timeout + cleanup),
 	}
 }
+
+// SessionOf is the session of a run that belongs to none.
+func SessionOf(agent, id string) string { return "agent:" + agent + ":run:" + id }
 
 // excuse names the reason of a failure: a caller that went away before all
 // others.

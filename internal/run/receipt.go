@@ -25,6 +25,7 @@ const (
 // Receipt is what there is to know about a run, whole when its step is Over.
 type Receipt struct {
 	ID      string `json:"id"`
+	KnownAs string `json:"knownAs,omitempty"` // as who asked knows it, if that is not the id
 	Variant string `json:"variant"`
 	Account string `json:"account,omitempty"`
 	Model   string `json:"model"`

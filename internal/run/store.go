@@ -86,10 +86,32 @@ func (s Store) save(ctx context.Context, r *Receipt) error {
 	return s.DB.Explain(err)
 }
 
-// Get returns a run's receipt, whole or not.
+// Get returns a run's receipt, whole or not. The run may be named by the id that
+// who asked for it knows.
 func (s Store) Get(ctx context.Context, id string) (*Receipt, error) {
 	_, receipt, err := s.load(ctx, id)
+	if !errors.Is(err, ErrNotFound) {
+		return receipt, err
+	}
+	if own := s.Resolve(ctx, id); own != id {
+		_, receipt, err = s.load(ctx, own)
+	}
 	return receipt, err
+}
+
+// Resolve returns the id of the run that is known as another, if there is exactly
+// one such; else the id that it was asked about.
+func (s Store) Resolve(ctx context.Context, known string) string {
+	var id string
+	var exact, found int
+	if err := s.DB.QueryRowContext(ctx, "SELECT count(*) FROM runs WHERE id = ?", known).Scan(&exact); err != nil || exact > 0 {
+		return known
+	}
+	err := s.DB.QueryRowContext(ctx, "SELECT ifnull(max(id), ''), count(*) FROM runs WHERE receipt ->> '$.knownAs' = ?", known).Scan(&id, &found)
+	if err != nil || found != 1 {
+		return known
+	}
+	return id
 }
 
 func (s Store) load(ctx context.Context, id string) (*Request, *Receipt, error) {
@@ -180,6 +202,35 @@ func (s Store) Accounts(ctx context.Context) (accounts []string, err error) {
 		accounts = append(accounts, account)
 	}
 	return accounts, s.DB.Explain(rows.Err())
+}
+
+// Provisional returns the ids of runs that are over and whose bill is not final,
+// the latest first.
+func (s Store) Provisional(ctx context.Context, since time.Time) (ids []string, err error) {
+	rows, err := s.DB.QueryContext(ctx, "SELECT id FROM runs WHERE created_at_ms >= ? AND step = ? AND receipt ->> '$.bill.provisional' ORDER BY created_at_ms DESC LIMIT ?",
+		since.UnixMilli(), Over, MaxList)
+	if err != nil {
+		return nil, s.DB.Explain(err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, s.DB.Explain(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, s.DB.Explain(rows.Err())
+}
+
+// SetBill writes the bill of a run that is over anew.
+func (s Store) SetBill(ctx context.Context, id string, b Bill) error {
+	text, err := json.Marshal(&b)
+	if err != nil {
+		return err
+	}
+	_, err = s.DB.ExecContext(ctx, "UPDATE runs SET receipt = json_set(receipt, '$.bill', json(?)) WHERE id = ? AND step = ?", string(text), id, Over)
+	return s.DB.Explain(err)
 }
 
 // Events returns a run's events after the given number.

@@ -51,5 +51,12 @@ func Span(name string) string {
 	return hex.EncodeToString(sum[:spanWidth/2])
 }
 
+// Made is the id of the trace of something named that belongs to no other, the same
+// whenever it is asked.
+func Made(name string) string {
+	sum := sha256.Sum256([]byte("trace\x00" + name))
+	return hex.EncodeToString(sum[:idWidth/2])
+}
+
 // Parent is the header for what something named asks of others within a trace.
 func Parent(id, name string) string { return "00-" + id + "-" + Span(name) + "-01" }

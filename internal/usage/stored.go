@@ -100,6 +100,20 @@ func scanCall(rows *sql.Rows) (c Stored, err error) {
 	return c, err
 }
 
+// Unbilled returns the time of the first call since a moment whose bill is not
+// known; the zero time if there is none.
+func (l *Ledger) Unbilled(ctx context.Context, since time.Time) (first time.Time, err error) {
+	if err := l.Flush(ctx); err != nil {
+		return first, err
+	}
+	var at sql.NullInt64
+	err = l.options.DB.QueryRowContext(ctx, "SELECT min(at_ms) FROM usage_calls WHERE billed IS NULL AND at_ms >= ?", since.UnixMilli()).Scan(&at)
+	if at.Valid {
+		first = time.UnixMilli(at.Int64)
+	}
+	return first, l.options.DB.Explain(err)
+}
+
 // RunCost is what one run cost.
 type RunCost struct {
 	Run         string    `json:"run"`

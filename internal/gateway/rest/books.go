@@ -82,9 +82,9 @@ func (s *Server) auditTail(c *call, q *api.AuditQuery, _ *none) (*api.Audit, err
 		return nil, err
 	}
 	match := func(text string) bool {
-		var r struct{ Account, Run, Denied string }
+		var r struct{ Account, Run, KnownAs, Denied string }
 		return json.Unmarshal([]byte(text), &r) == nil && c.caller.Sees(r.Account) &&
-			(account == "" || r.Account == account) && (q.Run == "" || r.Run == q.Run) && (!q.Denied || r.Denied != "")
+			(account == "" || r.Account == account) && (q.Run == "" || r.Run == q.Run || r.KnownAs == q.Run) && (!q.Denied || r.Denied != "")
 	}
 	entries, err := s.Books.AuditTail(cmp.Or(q.Limit, 100), match)
 	if err != nil {

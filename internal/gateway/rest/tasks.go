@@ -75,7 +75,20 @@ func (s *Server) getTask(c *call, _, _ *none) (*api.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	return taskOf(record), nil
+	return s.billed(c.ctx(), record), nil
+}
+
+// billed is a task with what it costs by the best word there is now, which may be
+// better than when it ended.
+func (s *Server) billed(ctx context.Context, record *session.Record) *api.Task {
+	t := taskOf(record)
+	if record.Report == nil || record.Terms.Run != "" { // several tasks may share a run that is named
+		return t
+	}
+	if r, err := s.Book.Get(ctx, record.Report.Run); err == nil && r.Bill.Calls > 0 {
+		t.MicroUSD = r.Bill.MicroUSD
+	}
+	return t
 }
 
 // record is a task that the caller may see. Others are not there.

@@ -44,20 +44,21 @@ const margin = 15 * time.Minute
 
 // Report is what was found.
 type Report struct {
-	Since           time.Time `json:"since"`
-	Until           time.Time `json:"until"`
-	Calls           int       `json:"calls"`
-	Matched         int       `json:"matched"`
-	Pending         int       `json:"pending"` // too young to be missed
-	MissingUpstream []Missing `json:"missingUpstream"`
-	MissingLocal    []Missing `json:"missingLocal"`
-	Differences     []Changed `json:"differences"`
-	OtherPayer      []Missing `json:"otherPayer,omitzero"` // billed to another account than ours, which is named
-	Corrected       int       `json:"corrected"`           // figures that changed in the ledger
-	LocalMicroUSD   int64     `json:"localMicroUSD"`
-	BilledMicroUSD  int64     `json:"billedMicroUSD"`
-	DeltaMicroUSD   int64     `json:"deltaMicroUSD"` // billed less local, of matched calls
-	Provisional     bool      `json:"provisional"`
+	Since             time.Time `json:"since"`
+	Until             time.Time `json:"until"`
+	Calls             int       `json:"calls"`
+	Matched           int       `json:"matched"`
+	Pending           int       `json:"pending"` // too young to be missed
+	MissingUpstream   []Missing `json:"missingUpstream"`
+	MissingLocal      []Missing `json:"missingLocal"`
+	Differences       []Changed `json:"differences"`
+	OtherPayer        []Missing `json:"otherPayer,omitzero"` // billed to another account than ours, which is named
+	Corrected         int       `json:"corrected"`           // figures that changed in the ledger
+	LocalMicroUSD     int64     `json:"localMicroUSD"`       // by our own figures, of matched calls
+	BilledMicroUSD    int64     `json:"billedMicroUSD"`      // by LiteLLM's, of matched calls
+	DeltaMicroUSD     int64     `json:"deltaMicroUSD"`       // billed less local
+	UnmatchedMicroUSD int64     `json:"unmatchedMicroUSD"`   // by our own figures, of calls that are pending or missing upstream
+	Provisional       bool      `json:"provisional"`
 }
 
 // Missing is a call that one side does not know.
@@ -163,8 +164,8 @@ func (c *comparison) fetch(ctx context.Context, upstream Upstream, calls []usage
 }
 
 func (c *comparison) add(r litellm.Row) {
-	if r.Req == "" || c.options.Run != "" && r.Run != c.options.Run {
-		return // not made through us, or not asked for
+	if r.Req == "" {
+		return // not made through us
 	}
 	if known := c.rows[r.Req]; known != nil {
 		known.MicroUSD += r.MicroUSD
@@ -187,16 +188,17 @@ func (c *comparison) call(s *usage.Stored) {
 		return
 	}
 	c.report.Calls++
-	c.report.LocalMicroUSD += s.Cost
 	switch {
 	case r != nil:
 		c.match(s, r)
 	case c.options.Now().Sub(s.At) < c.options.Grace:
 		c.report.Pending++
+		c.report.UnmatchedMicroUSD += s.Cost
 	case s.Tokens.Total() == 0 && s.Cost == 0: // refused before it cost anything
 		c.report.Matched++
 		c.billed = append(c.billed, usage.Billed{ID: s.ID, At: s.At})
 	default:
+		c.report.UnmatchedMicroUSD += s.Cost
 		c.report.MissingUpstream = append(c.report.MissingUpstream,
 			Missing{s.ID, s.Subject.Run, s.Subject.Account, s.Model, s.At, s.Cost})
 	}
@@ -204,6 +206,7 @@ func (c *comparison) call(s *usage.Stored) {
 
 func (c *comparison) match(s *usage.Stored, r *row) {
 	c.report.Matched++
+	c.report.LocalMicroUSD += s.Cost
 	c.report.BilledMicroUSD += r.MicroUSD
 	c.report.DeltaMicroUSD += r.MicroUSD - s.Cost
 	c.billed = append(c.billed, usage.Billed{ID: s.ID, At: s.At, MicroUSD: r.MicroUSD})
@@ -218,7 +221,8 @@ func (c *comparison) match(s *usage.Stored, r *row) {
 // strangers are rows that carry our mark and that we know nothing of.
 func (c *comparison) strangers() {
 	for id, r := range c.rows {
-		if !r.used && c.inside(r.Start) {
+		asked := c.options.Run == "" || c.options.Run == r.Run // who calls may name a run otherwise
+		if !r.used && asked && c.inside(r.Start) {
 			c.report.MissingLocal = append(c.report.MissingLocal, Missing{id, r.Run, r.EndUser, r.Model, r.Start, r.MicroUSD})
 		}
 	}

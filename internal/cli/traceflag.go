@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/client"
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/trace"
+)
+
+// traceValue is the id of a trace, also as part of a traceparent.
+type traceValue struct{ to *string }
+
+func traceFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().Var(traceValue{to}, "trace", "`id` of an existing trace, or its traceparent (default: a new one)")
+}
+
+func (v traceValue) Type() string { return "string" }
+
+func (v traceValue) String() string {
+	if v.to == nil {
+		return ""
+	}
+	return *v.to
+}
+
+func (v traceValue) Set(text string) error {
+	id := cmp.Or(trace.Of(text), text)
+	if !trace.IsID(id) {
+		return advice.With(fmt.Errorf("%.80q is not the id of a trace", text), "write 32 hexadecimal digits, or a whole traceparent")
+	}
+	*v.to = id
+	return nil
+}
+
+// withTrace has what is asked of a gateway belong to a trace, if there is one.
+func withTrace(ctx context.Context, id, run string) context.Context {
+	if id == "" {
+		return ctx
+	}
+	return client.WithTraceParent(ctx, trace.Parent(id, run))
+}
