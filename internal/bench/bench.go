@@ -49,24 +49,37 @@ type Options struct {
 type Bench struct {
 	Name  string
 	About string
-	Run   func(ctx context.Context, o Options) (*Report, error)
+	run   func(ctx context.Context, o Options) (*Report, error)
+	// engine is whether a container engine is one of the sides.
+	engine bool
+}
+
+// Run measures. A benchmark that needs an engine looks for it first: some would
+// notice only after minutes.
+func (b Bench) Run(ctx context.Context, o Options) (*Report, error) {
+	if b.engine {
+		if err := findEngine(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	return b.run(ctx, o)
 }
 
 // All returns every benchmark, in the order of help.
 func All() []Bench {
 	return []Bench{
-		{"ensure", "time and engine calls until a running, unchanged sandbox is ready", ensure},
-		{"exec", "one command in a running sandbox, beside docker exec and a process inside", execBench},
-		{"growth", "one command, while 1 to 300 sandboxes run", growth},
-		{"openclaw", "the real OpenClaw on Atoll's docker, beside the real docker and engine", openclawBench},
-		{"files", "files over the wire, beside OpenClaw's way and a raw copy", filesBench},
-		{"proxy", "requests to models through the proxy, beside nginx", proxyBench},
-		{"proxy-first", "of that only the time to the first byte, and where it goes", proxyFirst},
-		{"proxy-wire", "of that only what the wire of a sandbox adds to an event, beside a bare relay", proxyWire},
-		{"relay", "a repository into a sandbox and commits out of it, beside plain git; judging the commits", relayBench},
-		{"gateway", "tasks through the gateway, beside the real OpenClaw; many sessions at once; many that rest", gatewayBench},
-		{"run", "a task for an agent in a sandbox of its own, beside the bare agent and docker run; fifty at once", runBench},
-		{"start", "from nothing to a first command's result, beside bwrap and Docker; hundreds alive, a crowd at once", startBench},
+		{"ensure", "time and engine calls until a running, unchanged sandbox is ready", ensure, true},
+		{"exec", "one command in a running sandbox, beside docker exec and a process inside", execBench, true},
+		{"growth", "one command, while 1 to 300 sandboxes run", growth, true},
+		{"openclaw", "the real OpenClaw on Atoll's docker, beside the real docker and engine", openclawBench, true},
+		{"files", "files over the wire, beside OpenClaw's way and a raw copy", filesBench, true},
+		{"proxy", "requests to models through the proxy, beside nginx", proxyBench, true},
+		{"proxy-first", "of that only the time to the first byte, and where it goes", proxyFirst, false},
+		{"proxy-wire", "of that only what the wire of a sandbox adds to an event, beside a bare relay", proxyWire, true},
+		{"relay", "a repository into a sandbox and commits out of it, beside plain git; judging the commits", relayBench, false},
+		{"gateway", "tasks through the gateway, beside the real OpenClaw; many sessions at once; many that rest", gatewayBench, false},
+		{"run", "a task for an agent in a sandbox of its own, beside the bare agent and docker run; fifty at once", runBench, true},
+		{"start", "from nothing to a first command's result, beside bwrap and Docker; hundreds alive, a crowd at once", startBench, true},
 	}
 }
 
