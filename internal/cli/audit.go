@@ -18,7 +18,8 @@ import (
 )
 
 func newAuditCommand(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "audit", Short: "Read and check the log of what models were asked"}
+	cmd := &cobra.Command{Use: "audit", Short: "Read and check the log of what models were asked", Example: `  atoll audit tail --denied
+  atoll audit verify`}
 	cmd.AddCommand(newAuditTailCommand(e), newAuditVerifyCommand(e))
 	return cmd
 }
@@ -38,8 +39,10 @@ func newAuditTailCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Show the last requests",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runAuditTail(cmd, e, o) },
+		Example: `  atoll audit tail -n 50
+  atoll audit tail --run-id run-42 --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runAuditTail(cmd, e, o) },
 	}
 	flags := cmd.Flags()
 	limitFlag(cmd, &o.lines, 20, maxTail)
@@ -130,8 +133,8 @@ taken out, and every segment that was removed or cut short.
 What nothing in the directory knows of cannot be missed: the newest segment, if it
 was taken away with its head file before another one was begun. The output of
 --json, kept elsewhere, finds that too: give it back with --anchor.`,
-		Example: `  atoll audit verify --json > ~/safe/heads.json
-  atoll audit verify --anchor ~/safe/heads.json`,
+		Example: `  atoll audit verify --json > heads.json
+  atoll audit verify --anchor heads.json`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return runAuditVerify(e, o) },
 	}

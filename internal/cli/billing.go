@@ -16,7 +16,7 @@ import (
 )
 
 func newBillingCommand(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "billing", Short: "Compare what was spent with what was billed"}
+	cmd := &cobra.Command{Use: "billing", Short: "Compare what was spent with what was billed", Example: `  atoll billing reconcile --since 24h`}
 	cmd.AddCommand(newReconcileCommand(e), newRepairCommand(e))
 	return cmd
 }

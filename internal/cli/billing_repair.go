@@ -12,8 +12,9 @@ import (
 func newRepairCommand(e *env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "repair",
-		Short: "Mend a damaged journal of usage",
+		Use:     "repair",
+		Short:   "Mend a damaged journal of usage",
+		Example: `  atoll billing repair`,
 		Long: `Compare the journal of usage with the database. If it is damaged, copy it aside,
 store every settled call in it that can be read and that the database does not have,
 and begin a new one. Budgets hold again afterwards; calls that could not be read are

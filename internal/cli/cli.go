@@ -96,11 +96,11 @@ func newRootCommand(e *env, only string) *cobra.Command {
 
 Every sandbox is a machine without a network that has exactly one wire to the
 host. Settings come from one file; an openclaw.json works as it is.`,
-		Example: `  atoll run -- python3 -c 'print(6*7)'     one command in a sandbox
-  atoll sandbox explain                    what applies here, and why
-  atoll sandbox verify                     whether every wall holds, tried from inside
-  atoll ps                                 what is there
-  atoll doctor                             what this machine can enforce`,
+		Example: `  atoll run -- python3 -c 'print(6*7)'     # one command in a sandbox
+  atoll sandbox explain                    # what applies here, and why
+  atoll sandbox verify                     # whether every wall holds, tried from inside
+  atoll ps                                 # what is there
+  atoll doctor                             # what this machine can enforce`,
 		Version:       versionText(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

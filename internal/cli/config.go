@@ -13,7 +13,8 @@ import (
 )
 
 func newConfigCommand(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Check and show the configuration, and trust that of a project"}
+	cmd := &cobra.Command{Use: "config", Short: "Check and show the configuration, and trust that of a project", Example: `  atoll config check
+  atoll config show --agent main`}
 	cmd.AddCommand(newConfigCheckCommand(e), newConfigSchemaCommand(e), newConfigShowCommand(e), newConfigTrustCommand(e), newConfigUntrustCommand(e))
 	return cmd
 }
@@ -102,7 +103,9 @@ func newConfigShowCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Print the settings of one agent, and where each value came from",
-		Args:  noArgs,
+		Example: `  atoll config show
+  atoll config show --agent main --json`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkName(cmd, "agent"); err != nil {
 				return err

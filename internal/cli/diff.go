@@ -21,6 +21,8 @@ func newDiffCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff",
 		Short: "Show what an agent changed in its private copy",
+		Example: `  atoll sandbox diff
+  atoll sandbox diff --agent main --name-only`,
 		Long: `Show what an agent changed in its private copy of the workspace since it was made:
 files that were added, modified and deleted, as unified diffs, and originals that
 changed since (stale). It needs no engine.`,

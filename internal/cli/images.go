@@ -13,7 +13,8 @@ import (
 )
 
 func newImagesCommand(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "images", Short: "Build, fetch, list and remove the images that sandboxes are made from"}
+	cmd := &cobra.Command{Use: "images", Short: "Build, fetch, list and remove the images that sandboxes are made from", Example: `  atoll images pull debian:bookworm-slim
+  atoll images list`}
 	cmd.AddCommand(newImagesBuildCommand(e), newImagesPullCommand(e), newImagesImportCommand(e), newImagesListCommand(e), newImagesRmCommand(e))
 	return cmd
 }

@@ -189,8 +189,10 @@ func newImagesListCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the images that need no engine",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runImagesList(cmd.Context(), e, asJSON) },
+		Example: `  atoll images list
+  atoll images ls --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runImagesList(cmd.Context(), e, asJSON) },
 	}
 	jsonFlag(cmd, &asJSON)
 	return cmd

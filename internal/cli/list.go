@@ -32,6 +32,8 @@ func newListCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the sandboxes there are",
+		Example: `  atoll sandbox list
+  atoll sandbox list --limit 10 --json`,
 		Long: `Show the sandboxes there are, the last used first.
 
 DRIFT names files that the agent changed in its private copy, and files whose

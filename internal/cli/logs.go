@@ -30,6 +30,8 @@ func newLogsCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs ID [flags]",
 		Short: "Show what a command in a sandbox wrote",
+		Example: `  atoll sandbox logs 5VQX
+  atoll sandbox logs 5VQX --agent main -f`,
 		Long: `Show what a command in a sandbox wrote, its standard output and standard error
 each on ours; on a terminal, what could act there is escaped. ID is one that ps shows, or the beginning of it. Of a long output
 the sandbox keeps the beginning and the end.`,

@@ -15,7 +15,7 @@ import (
 )
 
 func newModelsCommand(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "models", Short: "Keep the list of models that agents in sandboxes are told of"}
+	cmd := &cobra.Command{Use: "models", Short: "Keep the list of models that agents in sandboxes are told of", Example: `  atoll models sync --dry-run`}
 	cmd.AddCommand(newModelsSyncCommand(e))
 	return cmd
 }

@@ -17,7 +17,7 @@ import (
 const defaultSlots = 8
 
 func newOpenClawCommand(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "openclaw", Short: "Set up a gateway of OpenClaw that runs are given to"}
+	cmd := &cobra.Command{Use: "openclaw", Short: "Set up a gateway of OpenClaw that runs are given to", Example: `  atoll openclaw config --dir deploy/compose/openclaw`}
 	cmd.AddCommand(newOpenClawConfigCommand(e))
 	return cmd
 }

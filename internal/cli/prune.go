@@ -20,6 +20,8 @@ func newPruneCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove idle and old sandboxes, and repair what a crash left",
+		Example: `  atoll sandbox prune
+  atoll sandbox prune --discard --json`,
 		Long: `Remove sandboxes that are idle or old by their own agent's limits
 (sandbox.prune), adopt or remove what a crash left, and forget what is gone.
 Nothing in use, and nothing of another installation, is touched. Private copies

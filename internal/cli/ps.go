@@ -23,6 +23,8 @@ func newPsCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps [NAME]",
 		Short: "Show the commands that run in a session's sandboxes",
+		Example: `  atoll sandbox ps
+  atoll sandbox ps agent-main --json`,
 		Long: `Show the commands that run in a session's sandboxes, and those that were started
 in the background and have ended. NAME is a sandbox, as list shows
 it, or the beginning of its name.

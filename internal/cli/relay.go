@@ -21,6 +21,8 @@ import (
 func newRelayCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "relay", Short: "Judge, push and follow the commits of agents",
+		Example: `  atoll relay status
+  atoll relay show run-42 --patch`,
 		Long: `Agents commit inside their sandboxes, without any credential. The relay takes the
 commits out, judges what they contain, pushes one branch for each line of work and
 opens or updates its pull request (docs/git-relay.md).`,
@@ -279,9 +281,10 @@ func newRelayPushCommand(e *env) *cobra.Command {
 func newRelayRetryCommand(e *env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "retry",
-		Short: "Go on with everything that was interrupted",
-		Args:  noArgs,
+		Use:     "retry",
+		Short:   "Go on with everything that was interrupted",
+		Example: `  atoll relay retry`,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return e.withRelays(cmd, asJSON, func(a *app.App, _ *app.Relays) error {
 				found, err := a.ResumeRelays(cmd.Context())

@@ -13,6 +13,8 @@ import (
 func newRunsCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "runs", Short: "Give tasks to agents in sandboxes of their own; show what they did and cost",
+		Example: `  atoll runs start -m "make the tests pass"
+  atoll runs list --open`,
 		Long: `A run is one task for one agent in a sandbox of its own, which has no network and
 is removed afterwards. What stays is its receipt, its events and its bill.
 

@@ -7,7 +7,9 @@ import (
 )
 
 func newSandboxCommand(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "sandbox", Short: "Explain, list, use and replace sandboxes"}
+	cmd := &cobra.Command{Use: "sandbox", Short: "Explain, list, use and replace sandboxes", Example: `  atoll sandbox explain
+  atoll sandbox list
+  atoll sandbox exec -- ls -la`}
 	cmd.AddCommand(newListCommand(e), newExplainCommand(e), newExecCommand(e), newPsCommand(e), newLogsCommand(e), newCpCommand(e), newDiffCommand(e), newVerifyCommand(e),
 		newForkCommand(e), newStopCommand(e), newRmCommand(e), newRecreateCommand(e), newPruneCommand(e))
 	return cmd

@@ -50,7 +50,7 @@ the workspace is gone with the sandbox.
 A sandbox in which commands run, or that somebody works in, is left alone unless
 --force is given.`,
 		Example: `  atoll rm agent-main
-  atoll rm openclaw-sbx-agent-main-f331f052 --force --discard`,
+  atoll sandbox rm openclaw-sbx-agent-main-f331f052 --force --discard`,
 		Args:       someSandbox,
 		SuggestFor: []string{"remove", "delete", "del", "destroy"},
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -18,6 +18,8 @@ func newTokenCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Mint and end tokens of the gateway and of the shared proxy",
+		Example: `  atoll token create --role run --account acct-7
+  atoll token list`,
 		Long: `Mint and end tokens.
 
 Those of the gateway (atoll gateway) let people and programs in: each has a role,
@@ -115,7 +117,9 @@ func newTokenListCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the tokens there are",
-		Args:  noArgs,
+		Example: `  atoll token list
+  atoll token ls --json`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return e.listTokens(cmd.Context(), asJSON)
 		},
@@ -187,9 +191,10 @@ func (e *env) printTokens(tokens []token.Token, gateway []access.Token, devices 
 
 func newTokenRevokeCommand(e *env) *cobra.Command {
 	return &cobra.Command{
-		Use:   "revoke ID",
-		Short: "End a token, or forget a device, at once",
-		Args:  exactlyOne("token id"),
+		Use:     "revoke ID",
+		Short:   "End a token, or forget a device, at once",
+		Example: `  atoll token revoke UT376AETEES7`,
+		Args:    exactlyOne("token id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withTokens(cmd.Context(), false, func(d *token.Desk) error {
 				id, err := pickToken(cmd.Context(), e.opened, args[0])
@@ -224,9 +229,10 @@ func (e *env) revoke(ctx context.Context, d *token.Desk, id string) error {
 func newTokenRotateCommand(e *env) *cobra.Command {
 	var o tokenOptions
 	cmd := &cobra.Command{
-		Use:   "rotate ID",
-		Short: "Mint a token for the same session and end the old one",
-		Args:  exactlyOne("token id"),
+		Use:     "rotate ID",
+		Short:   "Mint a token for the same session and end the old one",
+		Example: `  atoll token rotate UT376AETEES7 --expires 2h --grace 1m`,
+		Args:    exactlyOne("token id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withTokens(cmd.Context(), o.asJSON, func(d *token.Desk) error {
 				id, err := pickToken(cmd.Context(), e.opened, args[0])

@@ -146,10 +146,11 @@ func quotaText(q access.Quota) (text string) {
 
 func newTokenPairCommand(e *env) *cobra.Command {
 	return &cobra.Command{
-		Use:   "pair DEVICE",
-		Short: "Let a device in that connected from another machine",
-		Long:  "Let a device in that connected to the gateway from another machine. Devices of this machine are let in by themselves.",
-		Args:  exactlyOne("device id"),
+		Use:     "pair DEVICE",
+		Short:   "Let a device in that connected from another machine",
+		Example: `  atoll token pair 3f9c2a71`,
+		Long:    "Let a device in that connected to the gateway from another machine. Devices of this machine are let in by themselves.",
+		Args:    exactlyOne("device id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := e.open(cmd.Context())
 			if err != nil {

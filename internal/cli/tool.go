@@ -21,7 +21,8 @@ import (
 )
 
 func newToolCommand(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "tool", Short: "Show and call the tools that agents have"}
+	cmd := &cobra.Command{Use: "tool", Short: "Show and call the tools that agents have", Example: `  atoll tool list
+  atoll tool call exec --args '{"command": "ls -la"}'`}
 	cmd.AddCommand(newToolListCommand(e), newToolCallCommand(e))
 	return cmd
 }
@@ -36,7 +37,9 @@ func newToolListCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the tools, and whether a session may use them",
-		Args:  noArgs,
+		Example: `  atoll tool list
+  atoll tool list --agent main --json`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd); err != nil {
 				return err

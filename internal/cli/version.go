@@ -19,7 +19,9 @@ func newVersionCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Say which build this is",
-		Args:  noArgs,
+		Example: `  atoll version
+  atoll version --json`,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			info := version.Current()
 			if asJSON {

@@ -14,6 +14,8 @@ func newVolumesCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "volumes",
 		Short: "Fill, list and remove the volumes that sandboxes share",
+		Example: `  atoll volumes seed pnpm_store
+  atoll volumes list`,
 		Long: `Fill, list and remove the volumes that sandboxes share, on the Docker or Podman
 engine.
 
@@ -30,8 +32,10 @@ func newVolumesListCommand(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the volumes that were filled",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runVolumesList(cmd.Context(), e, asJSON) },
+		Example: `  atoll volumes list
+  atoll volumes ls --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runVolumesList(cmd.Context(), e, asJSON) },
 	}
 	jsonFlag(cmd, &asJSON)
 	return cmd
