@@ -54,6 +54,33 @@ func TestOpenClawFromItsImageInARun(t *testing.T) {
 	completes(t, "")
 }
 
+// The owner's behaviour files are those that the program reads, missing ones are
+// made, and the memories of the agent are found.
+func TestOpenClawReadsTheOwnersFiles(t *testing.T) {
+	found := scripted.Use("tool_call", `{"id":"memory_get","args":{"path":"MEMORY.md"}}`)
+	last := scripted.Use("exec", `{"command":"cat AGENTS.md SOUL.md TOOLS.md"}`)
+	last.When = "tangerine"
+	done := scripted.Say("all done")
+	done.When = "as my owner says"
+	upstream, err := litellm.Listen(t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: masterKey,
+		Models: map[string]litellm.Model{"m": {Input: 1e-06, Output: 1e-05, Script: scripted.Script{found, last, done}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = upstream.Close() })
+	receipt := startRun(t, upstream.URL(), "", "AGENTS.md", "Do as my owner says.", "MEMORY.md", "The code word is tangerine.")
+	if receipt.Error != nil || receipt.Text != "all done" || upstream.Err() != nil {
+		t.Fatalf("%+v %q, the model: %v", receipt.Error, receipt.Text, upstream.Err())
+	}
+	requests := upstream.Requests()
+	seen := requests[len(requests)-1].Last()
+	for _, want := range []string{"as my owner says", "Be direct and concise", "Tools here"} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("%q is not in the behaviour files: %s", want, seen)
+		}
+	}
+}
+
 // completes has a run of OpenClaw do the task, with what runs.openclaw says.
 func completes(t *testing.T, openclaw string) {
 	t.Helper()
@@ -97,8 +124,9 @@ func checkWalls(t *testing.T, upstream *litellm.Server) {
 	}
 }
 
-// startRun carries out a run as a person does, and returns its receipt.
-func startRun(t *testing.T, url, openclaw string) (receipt run.Receipt) {
+// startRun carries out a run as a person does, and returns its receipt. Files are
+// names and contents in the agent workspace.
+func startRun(t *testing.T, url, openclaw string, files ...string) (receipt run.Receipt) {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "atoll.json5")
@@ -112,6 +140,11 @@ func startRun(t *testing.T, url, openclaw string) (receipt run.Receipt) {
 	}
 	if err := os.Mkdir(filepath.Join(dir, "agent"), 0o755); err != nil {
 		t.Fatal(err)
+	}
+	for n := 0; n < len(files); n += 2 {
+		if err := os.WriteFile(filepath.Join(dir, "agent", files[n]), []byte(files[n+1]), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	atoll := filepath.Join(programs(t), "atoll")
 	call := func(args ...string) []byte {

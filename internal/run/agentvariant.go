@@ -67,7 +67,7 @@ func agentFiles(j *Job) ([]File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	return []File{{messagesFile, 0o600, messages}, {agentConfig, 0o600, config}}, nil
+	return []File{{Path: messagesFile, Mode: 0o600, Data: messages}, {Path: agentConfig, Mode: 0o600, Data: config}}, nil
 }
 
 // object is a JSON object to be written.

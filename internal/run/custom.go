@@ -100,10 +100,10 @@ func (c Custom) files(j *Job) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := []File{{promptFile, 0o600, []byte(j.Task())}, {historyFile, 0o600, before}}
+	files := []File{{Path: promptFile, Mode: 0o600, Data: []byte(j.Task())}, {Path: historyFile, Mode: 0o600, Data: before}}
 	replace := c.replacer(j)
 	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
-		files = append(files, File{name, 0o600, []byte(replace.Replace(c.Files[name]))})
+		files = append(files, File{Path: name, Mode: 0o600, Data: []byte(replace.Replace(c.Files[name]))})
 	}
 	return files, nil
 }

@@ -91,6 +91,9 @@ func openclawEnv(j *Job) map[string]string {
 		"OPENCLAW_LOAD_SHELL_ENV": "0",
 		"OPENCLAW_NO_RESPAWN":     "1", // it would start itself a second time
 		"NO_COLOR":                "1",
+		// Its native file helper needs openat2, which no sandbox has that can write
+		// to a directory of the host.
+		"OPENCLAW_FS_SAFE_NATIVE_MODE": "off",
 		// Node would let its heap grow to what the sandbox has, and be killed for
 		// all that it has besides.
 		"NODE_OPTIONS": fmt.Sprintf("--max-old-space-size=%d --max-semi-space-size=4", j.Memory>>20*2/5),
@@ -111,11 +114,12 @@ func (o OpenClawOptions) files(j *Job) ([]File, error) {
 		return nil, err
 	}
 	return []File{
-		{configFile, 0o600, config},
-		{promptFile, 0o600, []byte(j.Task())},
-		{historyFile, 0o600, history},
-		{"AGENTS.md", 0o644, []byte(openclawAgents)},
-		{"SOUL.md", 0o644, []byte(openclawSoul)},
+		{Path: configFile, Mode: 0o600, Data: config},
+		{Path: promptFile, Mode: 0o600, Data: []byte(j.Task())},
+		{Path: historyFile, Mode: 0o600, Data: history},
+		{Path: "AGENTS.md", Mode: 0o644, Data: []byte(openclawAgents), Default: true},
+		{Path: "SOUL.md", Mode: 0o644, Data: []byte(openclawSoul), Default: true},
+		{Path: "TOOLS.md", Mode: 0o644, Data: []byte(openclawTools), Default: true},
 	}, nil
 }
 
@@ -141,7 +145,8 @@ func history(j *Job) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// The behaviour files promise what is there: no network, no token.
+// The behaviour files of an agent whose owner wrote none. They promise what is
+// there: no network, no token.
 const (
 	openclawAgents = `# How to work here
 
@@ -149,6 +154,12 @@ You are a coding agent in a sandbox. You have a shell and tools to read, write a
 edit files below /workspace. There is no network, and no credential is here or
 will be. What was said before your task is in .cogni/history.jsonl, a message a line.
 Commit your work with git where there is a repository; it is taken out for you.
+`
+	openclawTools = `# Tools here
+
+- git commits need no remote and no credential: do not push, your commits are taken out for you.
+- web_fetch, web_search and browser are not available, nor are package registries.
+- memory_search and memory_get read MEMORY.md and memory/*.md in /workspace.
 `
 	openclawSoul = `Be direct and concise. Write clean code. Say what you did, and what you did not.
 `

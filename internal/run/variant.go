@@ -60,9 +60,10 @@ type Job struct {
 
 // File is put into a workspace before the program starts.
 type File struct {
-	Path string
-	Mode uint32
-	Data []byte
+	Path    string
+	Mode    uint32
+	Data    []byte
+	Default bool // a file of that name that is there already stays
 }
 
 // Find returns a variant by its id.

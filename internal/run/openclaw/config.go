@@ -26,6 +26,8 @@ const (
 	// turnSeconds ends a turn before the sandbox's own limit of 600 s does, so
 	// that the program can still say how far it came.
 	turnSeconds = 540
+	// memoryPlugin has the tools memory_search and memory_get.
+	memoryPlugin = "memory-core"
 )
 
 // Dialect is how a release writes its agents down. Either is understood by all,
@@ -87,7 +89,7 @@ func Config(o Options) ([]byte, error) {
 		Gateway: gatewayFor(o.Mode),
 	}
 	if o.Mode == Ephemeral {
-		f.Plugins = &enabled{} // all of them for one task would cost a minute and half the memory
+		f.Plugins = pluginsOf(o.Agents)
 	}
 	if o.Mode == Gateway { // nothing is served but the protocol
 		f.Browser = &enabled{}
@@ -97,6 +99,16 @@ func Config(o Options) ([]byte, error) {
 	}
 	f.Agents.name(o.Agents)
 	return json.Marshal(&f, jsontext.WithIndent("  "), json.Deterministic(true))
+}
+
+// pluginsOf has the plugin with the memory tools and no other: all of them for
+// one task would cost a minute and half the memory. The earlier releases compile
+// a plugin when they load it, which alone takes more than a run has.
+func pluginsOf(d Dialect) *plugins {
+	if d != Entries {
+		return &plugins{}
+	}
+	return &plugins{Enabled: true, Allow: []string{memoryPlugin}, Slots: &slots{Memory: memoryPlugin}}
 }
 
 // providers are the proxy, under as many names as there are to be told apart.
@@ -173,7 +185,7 @@ type file struct {
 	Cron    enabled `json:"cron"`
 	Gateway gateway `json:"gateway"`
 	// Plugins is nil where those that come with the program are wanted.
-	Plugins *enabled `json:"plugins,omitempty"`
+	Plugins *plugins `json:"plugins,omitempty"`
 	// Browser is nil where there is nothing to control one from.
 	Browser *enabled `json:"browser,omitempty"`
 	Canvas  *enabled `json:"canvasHost,omitempty"`
@@ -221,6 +233,14 @@ type (
 	tools struct {
 		Elevated enabled  `json:"elevated"`
 		Deny     []string `json:"deny"`
+	}
+	plugins struct {
+		Enabled bool     `json:"enabled"`
+		Allow   []string `json:"allow,omitempty"`
+		Slots   *slots   `json:"slots,omitempty"`
+	}
+	slots struct {
+		Memory string `json:"memory"`
 	}
 	enabled struct {
 		Enabled bool `json:"enabled"`
