@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -96,5 +97,24 @@ func TestRESTSandboxes(t *testing.T) {
 	}
 	if pruned, err := all.Prune(t.Context(), false); err != nil || len(pruned.Removed) != 0 {
 		t.Errorf("%+v, %v", pruned, err)
+	}
+}
+
+// What is wrong on the host is told to those who run the gateway; a caller of one
+// account learns that it is wrong, and no directory.
+func TestHostPathsStayWithTheOperator(t *testing.T) {
+	s := linuxSite(t)
+	const outside = "/srv/secret-project"
+	s.set("agents.defaults.sandbox.docker.binds", []string{outside + ":/x"})
+	b := openBureau(s, app.RunsOptions{})
+	for account, told := range map[string]bool{"": true, "acme": false} {
+		c := restClient(b, access.Caller{Token: "t", Scope: access.Operator, Account: account})
+		x, err := c.Explain(t.Context(), api.ExplainQuery{Path: "/etc/passwd"})
+		if err != nil || len(x.Refused) != 1 || !strings.Contains(x.Refused[0], "is outside of the allowed roots") {
+			t.Fatalf("%+v, %v", x, err)
+		}
+		if got := strings.Contains(fmt.Sprint(x.Refused), outside); got != told {
+			t.Errorf("account %q: %q", account, x.Refused)
+		}
 	}
 }

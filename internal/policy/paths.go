@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/advice"
@@ -179,20 +178,12 @@ func deepest(roots []string, p string) (best string, ok bool) {
 	return best, ok
 }
 
+// escapes names the root as the sandbox sees it: who is told may be the sandbox,
+// or a caller who must not learn of the host's directories.
 func (m *PathMap) escapes(input string) error {
-	return refusePath("Path escapes sandbox root (%s; container root %s): %s. Use a path under %s/ instead.",
-		m.workspace(), m.workdir, input, strings.TrimSuffix(m.workdir, "/"))
+	return refusePath("Path escapes sandbox root (%s): %s. Use a path under %s/ instead.", m.workdir, input, strings.TrimSuffix(m.workdir, "/"))
 }
 
 func (m *PathMap) containerOnly(p, mask string) error {
 	return refusePath("Sandbox path is container-only: %s. Use exec to access this mount (%s exists only inside the sandbox).", p, mask)
-}
-
-// workspace is the host directory that the workdir shows.
-func (m *PathMap) workspace() string {
-	at := slices.IndexFunc(m.mounts, func(mount Mount) bool { return mount.Target == m.workdir })
-	if at < 0 {
-		return "not mounted"
-	}
-	return m.mounts[at].Source
 }

@@ -67,7 +67,7 @@ func TestResolvePath(t *testing.T) {
 }
 
 func TestResolvePathRefuses(t *testing.T) {
-	const escapes = "Path escapes sandbox root (/tmp/workspace; container root /workspace): %s. Use a path under /workspace/ instead."
+	const escapes = "Path escapes sandbox root (/workspace): %s. Use a path under /workspace/ instead."
 	opt := policy.PathOptions{Home: "/home/u", Masks: []string{"/tmp", "/workspace/cache"}}
 	for _, tc := range []struct{ name, input, want string }{
 		{"V39", "/etc/passwd", escapes},
