@@ -119,8 +119,8 @@ sed -n '/^Walls/,/^Environment/{/^Environment/d;/^$/d;p}' "$dir/page" | told
 
 heading "2. An agent at work"
 say "Its tools work in the sandbox; its model is asked from here, through the proxy that counts and records."
-say "No key is needed for this: without any model in the configuration, a scripted one answers. Its price is made up."
-shows 'Done: the program adds' env -u LITELLM_MASTER_KEY atoll agent --run-id demo -m 'Add two numbers, with a test, and commit.'
+say "No key is needed for this: in the demonstration a scripted model answers. Its price is made up."
+shows 'Done: the program adds' atoll demo --run-id demo
 in_order '^ *sandbox .*linux' '^ *network none' '→ exec' '← .* ms' 'FAIL: 2 \+ 3' '← PASS' '← [0-9a-f]+ Add two numbers' '^ *7 tool calls .* tokens .*\$0\.[0-9]*[1-9].* receipt demo$'
 say "Its commit is in the sandbox:"
 shows 'Add two numbers' atoll run -- git -C demo log --oneline
@@ -153,14 +153,14 @@ refused 2 'gives access to the socket' atoll config check "$dir/careless.json5"
 
 heading "5. Files"
 atoll run -- rm -rf demo # what the agent did above
-say "The agent works in a private copy of the behaviour files, without the project. What it writes there is here, on the host:"
+say "The agent works in a private copy. What it writes there is here, on the host:"
 shows '' atoll run -- sh -c 'cat AGENTS.md; ls; echo hello from inside >note.txt'
 host=$(atoll sandbox explain --path /workspace/note.txt --json | jq -er .path.host) || fail "explain --path gives no host path"
 shows '^hello from inside$' cat "$host"
 [[ ! -e $dir/project/note.txt ]] || fail "the file reached the original"
 say "What differs from the original:"
 shows 'note\.txt' atoll sandbox diff
-say "To let it work on the project itself, say so:"
+say "To let it work on the real files, say so:"
 shows '^the source code$' atoll run --rm --access rw -- sh -c 'cat code.txt; echo done >result.txt'
 shows '^done$' cat "$dir/project/result.txt"
 

@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-run/atoll/internal/enginetest"
 	"github.com/atoll-run/atoll/internal/guestbin"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/scripted"
 )
 
 const (
@@ -119,7 +120,22 @@ func setUp(env *testscript.Env, host string) error {
 	} {
 		env.Setenv(name, value)
 	}
-	return os.MkdirAll(home, 0o755)
+	return errors.Join(os.MkdirAll(home, 0o755), setUpModel(env))
+}
+
+// setUpModel gives a script a model: a server that plays the demonstration, at the
+// address that the environment names for OpenAI's.
+func setUpModel(env *testscript.Env) error {
+	server, err := scripted.Listen(context.Background(), "tcp", "127.0.0.1:0", scripted.Demo())
+	if err != nil {
+		return err
+	}
+	server.Anew = true
+	env.Defer(func() { _ = server.Close() })
+	env.Setenv("OPENAI_API_KEY", "sk-none-needed")
+	env.Setenv("OPENAI_BASE_URL", server.BaseURL())
+	env.Setenv("MODEL_URL", server.BaseURL())
+	return nil
 }
 
 const cleanupTimeout = time.Minute

@@ -50,6 +50,7 @@ type AgentOptions struct {
 	// KnownAs is the id of the run as who asked knows it, if that is not Run.
 	KnownAs string
 	Models  *Models // the proxy to ask through; nil opens one for this agent alone
+	Demo    bool    // the scripted model answers
 }
 
 // Worker is an agent with everything it works with. Close it.
@@ -116,6 +117,9 @@ func (a *App) Worker(ctx context.Context, o AgentOptions) (*Worker, error) {
 
 func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err error) {
 	o.Who = inPlace(o.Who)
+	if err := a.canAsk(o); err != nil {
+		return err
+	}
 	if err := w.awaitBranch(ctx, o); err != nil {
 		return err
 	}

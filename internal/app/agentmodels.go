@@ -32,12 +32,16 @@ func (c candidates) ids() (ids []string) {
 	return ids
 }
 
-// The model that there is without configuration.
+// The model of the demonstration.
 const (
 	scriptedProvider = "scripted"
 	scriptedModel    = "demo"
-	scriptedNotice   = "no model is configured: a scripted model answers, which does the same small task whatever it is asked (models.providers or llm.providers in the configuration name real ones)"
+	scriptedNotice   = "this is a demonstration: a scripted model answers, which does the same small task whatever it is asked"
 )
+
+// ErrNoModel means that nothing says which model is to be asked.
+var ErrNoModel = advice.With(errors.New("no model is configured"),
+	"put ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY into the environment, or name a provider in llm.providers (docs/agent.md); `atoll demo` needs none")
 
 // scriptedCandidate is the scripted model.
 var scriptedCandidate = candidate{scriptedProvider + "/" + scriptedModel, scriptedModel, chat.APICompletions, 128 << 10, 0, false}
@@ -46,14 +50,18 @@ var scriptedCandidate = candidate{scriptedProvider + "/" + scriptedModel, script
 // that it may ask there, the first choice first.
 func (a *App) agentModels(ctx context.Context, agent *config.Agent, o *AgentOptions) (m *Models, list candidates, err error) {
 	if m = o.Models; m == nil {
+		if o.Demo {
+			m, err = a.scriptedModels(ctx)
+			return m, candidates{scriptedCandidate}, err
+		}
 		if err := a.checkModel(agent, o.Model); err != nil {
 			return nil, nil, err
 		}
-		if m, err = a.ownModels(ctx, o.Model); err != nil {
+		if m, err = a.ownModels(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
-	if m.scripted() && (o.Model == "" || strings.HasPrefix(o.Model, scriptedProvider+"/")) {
+	if m.scripted() {
 		return m, candidates{scriptedCandidate}, nil
 	}
 	list, err = a.candidates(&m.config, agent, o.Model)
@@ -63,35 +71,52 @@ func (a *App) agentModels(ctx context.Context, agent *config.Agent, o *AgentOpti
 	return m, list, err
 }
 
-// ownModels opens a proxy. Without any configuration it is in front of the
-// scripted model, unless another was asked for.
-func (a *App) ownModels(ctx context.Context, asked string) (*Models, error) {
-	cfg, err := a.Config.LLM()
+// ownModels opens a proxy. Where no model is configured nothing can be asked
+// through it.
+func (a *App) ownModels(ctx context.Context) (*Models, error) {
+	cfg, err := a.modelConfig()
 	if err != nil {
 		return nil, err
-	}
-	if a.isScripted(&cfg, asked) {
-		return a.scriptedModels(ctx, cfg)
 	}
 	return a.openModels(ctx, cfg)
 }
 
-func (a *App) isScripted(cfg *config.LLM, asked string) bool {
-	return cfg.Default && a.getenv(config.DefaultLLMKey) == "" && (asked == "" || strings.HasPrefix(asked, scriptedProvider+"/"))
+// modelConfig is which models there are, without the provider that is assumed
+// where nothing is configured and for which there is no key.
+func (a *App) modelConfig() (config.LLM, error) {
+	cfg, err := a.Config.LLM()
+	if cfg.Default && a.getenv(config.DefaultLLMKey) == "" {
+		cfg.Providers = nil
+	}
+	return cfg, err
+}
+
+// canAsk refuses an agent that could ask no model, before anything is made for it.
+func (a *App) canAsk(o *AgentOptions) error {
+	if o.Demo || o.Models != nil {
+		return nil
+	}
+	p, err := a.Plan(o.Who)
+	if err != nil {
+		return err
+	}
+	return a.checkModel(p.Agent, o.Model)
 }
 
 // checkModel refuses a model that there cannot be, before a key is looked for.
 func (a *App) checkModel(agent *config.Agent, asked string) error {
-	cfg, err := a.Config.LLM()
-	if err != nil || a.isScripted(&cfg, asked) {
+	cfg, err := a.modelConfig()
+	if err != nil {
 		return err
 	}
 	_, err = a.candidates(&cfg, agent, asked)
 	return err
 }
 
-// scripted reports whether nobody real is asked.
-func (m *Models) scripted() bool { return m.config.Providers[0].Name == scriptedProvider }
+// scripted reports whether the model of the demonstration is asked.
+func (m *Models) scripted() bool {
+	return len(m.config.Providers) > 0 && m.config.Providers[0].Name == scriptedProvider
+}
 
 // candidates are an agent's primary model and its fallbacks, or the one that was
 // asked for instead.
@@ -101,6 +126,12 @@ func (a *App) candidates(cfg *config.LLM, agent *config.Agent, override string) 
 		names = []string{override}
 	}
 	if names[0] == "" {
+		names = []string{cfg.Model}
+	}
+	switch {
+	case names[0] == "" && len(cfg.Providers) == 0 && len(cfg.Unusable) == 0:
+		return nil, ErrNoModel
+	case names[0] == "":
 		return nil, advice.With(fmt.Errorf("agent %s has no model", agent.ID), "set agents.defaults.model, or give --model PROVIDER/NAME")
 	}
 	var problems []error
@@ -122,7 +153,7 @@ func (a *App) candidate(cfg *config.LLM, name string) (candidate, error) {
 		return candidate{}, err
 	}
 	if !ok || at < 0 {
-		return candidate{}, advice.With(fmt.Errorf("model %q: there is no provider %q", name, provider), "write PROVIDER/NAME; providers are those of llm.providers or models.providers")
+		return candidate{}, advice.With(fmt.Errorf("model %q: there is no provider %q", name, provider), "write PROVIDER/NAME; providers are those of llm.providers or models.providers, or anthropic, openai and openrouter with their keys in the environment")
 	}
 	c := candidate{name: name, id: id, api: chat.APICompletions}
 	if cfg.Providers[at].Kind == "anthropic" {
@@ -146,7 +177,11 @@ func whole(f *float64) int64 {
 
 // scriptedModels is the proxy in front of a scripted model, which listens where
 // only this user can reach it.
-func (a *App) scriptedModels(ctx context.Context, cfg config.LLM) (*Models, error) {
+func (a *App) scriptedModels(ctx context.Context) (*Models, error) {
+	cfg, err := a.Config.LLM()
+	if err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "atoll-model-")
 	if err != nil {
 		return nil, err

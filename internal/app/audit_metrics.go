@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/atoll-run/atoll/internal/audit"
-	"github.com/atoll-run/atoll/internal/llm"
 	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/usage"
 )
@@ -30,17 +29,8 @@ func newMeteredLog(log *audit.Log, r *metrics.Registry) *MeteredLog {
 	}
 }
 
-// Append records, and counts what is a request to a model. The log has records of
-// commits that were delivered too.
+// Append records and counts a request.
 func (l *MeteredLog) Append(r *audit.Record) error {
-	if llm.IsRequest(r) {
-		l.count(r)
-	}
-	return l.Log.Append(r)
-}
-
-// count counts a request to a model.
-func (l *MeteredLog) count(r *audit.Record) {
 	l.requests.With(r.Dialect, strconv.Itoa(r.Status)).Inc()
 	if r.Denied != "" {
 		l.denied.With(r.Dialect).Inc()
@@ -62,6 +52,7 @@ func (l *MeteredLog) count(r *audit.Record) {
 		l.firstByte.With(r.Dialect).Observe(r.FirstByte.Seconds())
 		l.total.With(r.Dialect).Observe(r.Total.Seconds())
 	}
+	return l.Log.Append(r)
 }
 
 // Metrics is what Prometheus may read of this process.

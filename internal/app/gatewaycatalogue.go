@@ -47,9 +47,6 @@ func (c *gatewayCatalogue) Models(context.Context) (list []ws.Model, err error) 
 			list = append(list, describeModel(ws.Model{ID: id, Name: id, Provider: p.Name}, written[p.Name].Models))
 		}
 	}
-	if len(list) == 0 && c.models.Default {
-		list = append(list, ws.Model{ID: scriptedModel, Name: scriptedModel, Provider: scriptedProvider, ContextWindow: scriptedCandidate.window})
-	}
 	return list, nil
 }
 

@@ -36,7 +36,7 @@ var _ session.Worker = (*GatewayWorker)(nil)
 
 // GatewayWorker opens the proxy of all sessions. Close it before the App.
 func (a *App) GatewayWorker(ctx context.Context) (*GatewayWorker, error) {
-	models, err := a.ownModels(ctx, "")
+	models, err := a.ownModels(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,8 @@ type RunsOptions struct {
 	Models *Models
 	// Checkpoint is run.Options.Checkpoint.
 	Checkpoint func(run.Step)
+	// Demo has the scripted model answer.
+	Demo bool
 	// Program is our own program, for the sandboxes that run it; "" is the one
 	// that is running.
 	Program string
@@ -36,6 +38,7 @@ type Runs struct {
 	*run.Runner
 	app   *App
 	drive *gatewayDrive
+	demo  bool
 
 	mu     sync.Mutex
 	models *Models                 // opened by the first run
@@ -58,7 +61,7 @@ func (a *App) Runs(o RunsOptions) (*Runs, error) {
 		return nil, err
 	}
 	variants = append(variants, o.Variants...)
-	r := &Runs{app: a, drive: drive, models: o.Models, shared: o.Models != nil, held: map[string]*lease.Lease{}}
+	r := &Runs{app: a, drive: drive, demo: o.Demo, models: o.Models, shared: o.Models != nil, held: map[string]*lease.Lease{}}
 	r.Runner = run.New(run.Options{
 		Store: a.RunStore(), Locks: a.leases, Variants: variants, Places: r, Books: r,
 		Finishers: append([]run.Finisher{relayFinisher{r}}, o.Finishers...), AtOnce: cmp.Or(o.AtOnce, cfg.Concurrency), Checkpoint: o.Checkpoint,
@@ -146,7 +149,7 @@ func (r *Runs) request(ctx context.Context, t *Task) (*run.Request, error) {
 func (r *Runs) model(ctx context.Context, agent *config.Agent, override string) (model, embeds candidate, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	models, list, err := r.app.agentModels(ctx, agent, &AgentOptions{Model: override, Models: r.models})
+	models, list, err := r.app.agentModels(ctx, agent, &AgentOptions{Model: override, Models: r.models, Demo: r.demo})
 	if err != nil {
 		return candidate{}, candidate{}, err
 	}

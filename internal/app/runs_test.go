@@ -46,6 +46,11 @@ func openBureau(s *site, o app.RunsOptions) *bureau {
 	s.t.Helper()
 	a := s.open()
 	o.Variants, o.Program = append(o.Variants, scriptAgent()), "/bin/sh"
+	cfg, err := a.Config.LLM()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	o.Demo = cfg.Default // agents that ask no model need one all the same
 	runs, err := a.Runs(o)
 	if err != nil {
 		s.t.Fatal(err)

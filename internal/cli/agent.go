@@ -29,6 +29,7 @@ type agentOptions struct {
 	budget                                       float64
 	local, hostTools, asJSON, events             bool
 	started                                      bool // the agent was
+	demo                                         bool // the scripted model answers
 	messages                                     string
 	branchFlags
 }
@@ -47,16 +48,15 @@ key, counts and keeps to budgets. The conversation is kept, and goes on with the
 next message of the same session. All sessions of an agent share one sandbox and
 its files, unless sandbox.scope or --scope says otherwise.
 
-Without any model in the configuration a scripted one answers, so that everything
-can be tried without a key.
+A key in ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY is enough to ask a
+model; the configuration can name others (docs/agent.md). atoll demo needs none.
 
 With --branch or --work-item the agent works on a branch of the configured
 repository; what it has committed is judged and pushed when it has ended
 (docs/git-relay.md).
 
-Exit codes: 0 the agent has ended, also with an error of its own (meta.error of
---json), 1 it could not be started, or its commits could not be sent, 130 it was
-interrupted.`,
+Exit codes: 0 the agent has done its task, 1 it could not be started, it failed
+(meta.error of --json), or its commits could not be sent, 130 it was interrupted.`,
 		Example: `  atoll agent -m "make the tests pass"
   atoll agent --agent reviewer --model anthropic/claude-sonnet-4-5 --message-file task.md
   atoll agent -m "fix the build" --work-item task.0022
@@ -108,7 +108,7 @@ func asAgentError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	if own, ok := errors.AsType[*exitError](err); ok && own.code >= exitSignal {
+	if own, ok := errors.AsType[*exitError](err); ok && (own.code >= exitSignal || own.err == nil) {
 		return err
 	}
 	return withCode(exitFailure, unwrapCode(err))
@@ -211,7 +211,16 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 		session: worker.Session, text: out.Text, model: out.Model, usage: out.Usage, failure: failure, spent: spent,
 		report: worker.Report(out, spent, delivery, unsent),
 	}
-	return firstOf(view.end(end), err, unsent, ctx.Err(), undelivered(delivery))
+	return firstOf(view.end(end), err, unsent, ctx.Err(), o.failed(failure), undelivered(delivery))
+}
+
+// failed is the exit code of an agent that failed, which was said already. The
+// process inside of a run ends with 0: its envelope is what counts.
+func (o *agentOptions) failed(failure error) error {
+	if failure == nil || o.events {
+		return nil
+	}
+	return withCode(exitFailure, nil)
 }
 
 // check refuses flags that make no sense, before anything is made.
@@ -236,7 +245,7 @@ func (o *agentOptions) worker(view *agentView) app.AgentOptions {
 	w := app.AgentOptions{
 		Who:       (&whoFlags{o.agent, o.sessionKey, o.account, o.scope}).who(),
 		HostTools: o.hostTools, Model: o.model, SessionID: o.sessionID, Run: o.runID, Watch: view.event, BeforeKeys: secret.Harden,
-		Thinking: chat.Level(o.thinking), Trace: o.trace,
+		Thinking: chat.Level(o.thinking), Trace: o.trace, Demo: o.demo,
 	}
 	w.Budget.MicroUSD = microDollars(o.budget)
 	w.Limits = agent.Limits{Time: o.time(), Turns: o.maxTurns, Tokens: o.maxTokens}

@@ -53,7 +53,7 @@ type verb struct {
 
 // verbs are all verbs by their groups.
 var verbs = map[string][]verb{
-	groupWork: {{"agent", newAgentCommand}, {"run", newRunCommand}, {"gateway", newGatewayCommand}, {"ps", newTopPsCommand},
+	groupWork: {{"agent", newAgentCommand}, {"demo", newDemoCommand}, {"run", newRunCommand}, {"gateway", newGatewayCommand}, {"ps", newTopPsCommand},
 		{"exec", newTopExecCommand}, {"logs", newTopLogsCommand}, {"stop", newStopCommand}, {"rm", newRmCommand}, {"sandbox", newSandboxCommand},
 		{"tool", newToolCommand}, {"relay", newRelayCommand}, {"docker", newDockerCommand}},
 	groupMoney: {{"proxy", newProxyCommand}, {"runs", newRunsCommand}, {"billing", newBillingCommand}, {"audit", newAuditCommand},

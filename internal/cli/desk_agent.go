@@ -117,7 +117,7 @@ func (w *remoteAgent) end(ctx context.Context, t *api.Task) error {
 	if sent := end.report.Delivery; sent != nil && sent.Error != "" {
 		err = firstOf(err, advice.With(errors.New(sent.Error), sent.Hint))
 	}
-	return firstOf(err, ctx.Err(), undelivered((*run.Delivery)(end.report.Delivery)))
+	return firstOf(err, ctx.Err(), w.options.failed(end.failure), undelivered((*run.Delivery)(end.report.Delivery)))
 }
 
 // failureOf is why the agent has no answer, in the words of one of this process.

@@ -36,7 +36,7 @@ func newPlace(t *testing.T) *place {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	t.Chdir(dir) // not in the checkout that the tests lie in: runs would work on it
 	nowhere := "unix://" + filepath.Join(dir, "none.sock")
-	p := &place{t, dir, map[string]string{"ATOLL_STATE_DIR": filepath.Join(dir, "state"), "DOCKER_HOST": nowhere, "CONTAINER_HOST": nowhere, "HOME": dir}}
+	p := &place{t, dir, map[string]string{"ATOLL_STATE_DIR": filepath.Join(dir, "state"), "DOCKER_HOST": nowhere, "CONTAINER_HOST": nowhere, "HOME": dir, "OPENAI_API_KEY": "sk-never-sent-anywhere"}}
 	text, err := json.Marshal(map[string]any{
 		"agents": map[string]any{"defaults": map[string]any{"workspace": filepath.Join(dir, "agent"), "sandbox": map[string]any{"mode": "all", "backend": "linux"}}},
 		"runs":   map[string]any{"variants": map[string]any{"script": map[string]any{"argv": []string{"/bin/sh", "-c", "{task}"}, "read": "text"}}},

@@ -149,7 +149,7 @@ func asRunProblem(cmd *cobra.Command, err error) error {
 		return withCode(exitFailure, advice.With(fmt.Errorf("%s: %w", failure.Code, err), "say what to do with -m TEXT, --message-file FILE, or -m - and standard input"))
 	case ok:
 		return withCode(exitFailure, fmt.Errorf("%s: %w", failure.Code, err))
-	case errors.Is(err, app.ErrNoRelay):
+	case errors.Is(err, app.ErrNoRelay), errors.Is(err, app.ErrNoModel):
 		return withCode(exitUsage, err)
 	case errors.Is(err, run.ErrOther):
 		return advice.With(err, "choose another --run-id, or ask for exactly the same")

@@ -26,6 +26,9 @@ type LLM struct {
 	AllowTools   []string `json:"allowTools,omitzero"`
 	// Default says that the file names no provider, here or in models.
 	Default bool `json:"-"`
+	// Model is asked where an agent has none, "provider/name"; "" if nothing says
+	// which.
+	Model string `json:"-"`
 	// Unusable are the providers of models that cannot be asked from here, and
 	// why: a configuration that other programs share may have such.
 	Unusable map[string]error `json:"-"`
@@ -121,6 +124,7 @@ func (c *Config) LLM() (LLM, error) {
 	out.Prices = maps.Clone(written.Prices)
 	if len(written.Providers) == 0 {
 		c.adoptModels(&out)
+		out.fromEnvironment(c.env)
 	}
 	set(&out.Unpriced, written.Unpriced)
 	set(&out.Embeddings, written.Embed)
