@@ -72,7 +72,7 @@ func (w *namedWalk) text(at *path, text, check string) {
 	switch check {
 	case "hostPath":
 	case "profile":
-		if !strings.Contains(text, "/") {
+		if at.key != "seccompProfile" {
 			return // a name
 		}
 	case "bind":

@@ -59,7 +59,7 @@ func TestProjectRulesCoverTheSchema(t *testing.T) {
 	}
 	for typ, lists := range projectRules {
 		for _, names := range lists {
-			for _, name := range strings.Fields(names) {
+			for name := range strings.FieldsSeq(names) {
 				if !seen[typ+"."+name] {
 					t.Errorf("projectRules[%q] names %q, which the schema has not", typ, name)
 				}
@@ -162,15 +162,15 @@ func (k schemaKey) strict() string {
 // document writes a value at a place. Agents are those of the permissive file.
 func document(place, value string) string {
 	keys := strings.Split(place, ".")
-	for i := len(keys) - 1; i >= 0; i-- {
+	for i, key := range slices.Backward(keys) {
 		inside := i >= 1 && keys[i-1] == "entries" && i == 2
 		switch {
 		case inside:
-			value = fmt.Sprintf(`{"main":{%q:%s}}`, keys[i], value)
+			value = fmt.Sprintf(`{"main":{%q:%s}}`, key, value)
 		case i == 2 && keys[1] == "list":
-			value = fmt.Sprintf(`[{"id":"main",%q:%s}]`, keys[i], value)
+			value = fmt.Sprintf(`[{"id":"main",%q:%s}]`, key, value)
 		default:
-			value = fmt.Sprintf("{%q:%s}", keys[i], value)
+			value = fmt.Sprintf("{%q:%s}", key, value)
 		}
 	}
 	return value

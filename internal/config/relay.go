@@ -83,6 +83,7 @@ func builtinRelay() Relay {
 func (c *Config) Relay() (Relay, error) {
 	out := builtinRelay()
 	if c.file.Relay == nil {
+		c.limits.relay(&out)
 		return out, nil
 	}
 	f := c.file.Relay
