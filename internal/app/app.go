@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config/trust"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/rootfs"
 	"github.com/atoll-run/atoll/internal/runtime/linux"
@@ -44,6 +45,7 @@ type Settings struct {
 	Paths    config.Paths
 	Notices  []string // what a person should know about the installation
 	getenv   func(string) string
+	packages string // the root whose packages images are made of; tests have another than "/"
 	images   func() (*rootfs.Store, error)
 	linux    func() (*linux.Runtime, error)
 }
@@ -79,7 +81,7 @@ func Load(o Options) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&Settings{Config: opened.Config, Notices: notices, Location: opened.Location, Project: opened.Found, Paths: paths, getenv: o.Getenv}).withLinux(), nil
+	return (&Settings{Config: opened.Config, Notices: notices, Location: opened.Location, Project: opened.Found, Paths: paths, getenv: o.Getenv, packages: "/"}).withLinux(), nil
 }
 
 // privateState makes sure that no other user can look into the state directory,
@@ -142,6 +144,7 @@ type App struct {
 	money    money
 	quotas   quotas
 	many     func() bool           // several accounts use this process; nil if it has no accounts
+	refused  *metrics.Counters     // sandboxes that an account could not be given; nil outside of a gateway
 	testFree func() (int64, error) // in place of what the disk says; nil outside of tests
 }
 

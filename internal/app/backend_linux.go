@@ -161,11 +161,17 @@ func (s *Settings) fitLinux(ctx context.Context, p *plan.Plan) error {
 	if err != nil || id == "" {
 		return err
 	}
+	rooted(p, image, id)
+	return nil
+}
+
+// rooted sets what the root of a plan's sandboxes is made of, which is part of their
+// hash.
+func rooted(p *plan.Plan, image, id string) {
 	for _, spec := range specs(p) {
 		sum := sha256.Sum256([]byte(strings.Join([]string{spec.ConfigHash, id}, "\n")))
 		spec.Image, spec.ConfigHash = image, hex.EncodeToString(sum[:])[:len(spec.ConfigHash)]
 	}
-	return nil
 }
 
 // rootOf is the image of a plan and what it is at present; "" if it is not here.

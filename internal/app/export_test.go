@@ -11,3 +11,6 @@ func (a *App) SetFree(free func() (int64, error)) { a.testFree = free }
 
 // DiskReserve is what must stay free.
 const DiskReserve = diskReserve
+
+// TestPackages has images made of the packages of another root.
+func (a *App) TestPackages(root string) { a.packages = root }

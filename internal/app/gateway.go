@@ -123,6 +123,7 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 	g.sessions = session.New(g.app.SessionOptions(g.worker))
 	g.onClose(g.sessions.Close)
 	g.app.ShareAmong(g.severalAccounts())
+	g.app.describeRoots(ctx)
 	if g.runs, err = g.app.Runs(RunsOptions{Models: g.worker.Models()}); err != nil {
 		return err
 	}
@@ -275,6 +276,7 @@ func (g *Gateway) count() {
 	r.Gauge("atoll_gateway_tasks_waiting", "Tasks of sessions that wait.", func() float64 { return float64(g.sessions.Stats().Waiting) })
 	r.Gauge("atoll_gateway_tasks_unsaved", "Tasks of sessions whose state cannot be written now.", func() float64 { return float64(g.sessions.Stats().Unsaved) })
 	r.Gauge("atoll_gateway_inbound_bytes", "Memory of requests and messages that are arriving.", func() float64 { return float64(g.inbound.Used()) })
+	g.app.refused = r.Counter("atoll_gateway_accounts_refused_total", "Sandboxes refused because there is no image for a further account.")
 	r.Gauge("go_goroutines", "Goroutines that there are.", func() float64 { return float64(runtime.NumGoroutine()) })
 	r.Gauge("process_open_fds", "Descriptors that are open.", openDescriptors)
 }

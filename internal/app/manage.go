@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/plan"
@@ -56,6 +57,9 @@ func (a *App) expectedImage(agent *config.Agent, entry *sandbox.Entry) string {
 	case entry.Kind == sandbox.KindBrowser:
 		return agent.Sandbox.Browser.Image
 	case entry.Backend == backendLinux && showsHost(agent):
+		if name, err := a.packagedImage(); err == nil && strings.HasPrefix(entry.Image, packagedName+":") {
+			return name
+		}
 		return HostImage
 	}
 	return agent.Sandbox.Docker.Image

@@ -173,7 +173,7 @@ func (a *App) chooseBackend(ctx context.Context, p *plan.Plan) (fresh bool, err 
 	if err := a.fit(ctx, p, backend); err != nil {
 		return false, err
 	}
-	return stored == "", a.refuseHostImage(p)
+	return stored == "", a.fitShared(ctx, p)
 }
 
 // Choose chooses the backend of a plan and finishes the plan for it, without

@@ -112,13 +112,14 @@ func shortenedTo(s string, n int) string { return s[:min(n, len(s))] }
 
 type importOptions struct {
 	fromEngine, backend string
+	fromHost            bool
 	asJSON              bool
 }
 
 func newImagesImportCommand(e *env) *cobra.Command {
 	var o importOptions
 	cmd := &cobra.Command{
-		Use:   "import (PATH | - | --from-docker IMAGE) [NAME]",
+		Use:   "import (PATH | - | --from-docker IMAGE | --from-host) [NAME]",
 		Short: "Take in an image from a file, a directory or a container engine",
 		Long: `Take in an image for sandboxes that need no engine. PATH is
 
@@ -127,29 +128,37 @@ func newImagesImportCommand(e *env) *cobra.Command {
   the tar of a root directory
 
 each also compressed by gzip or zstd; - is standard input. NAME is what to call
-the image; the tar of a root directory needs one.`,
+the image; the tar of a root directory needs one.
+
+--from-host makes an image of packages that are installed on this machine (dpkg):
+the essential ones, a few that agents use, and what those need. It has no files
+but those of packages.`,
 		Example: `  docker save my-sandbox:1 | atoll images import -
   atoll images import --from-docker openclaw-sandbox:bookworm-slim
-  atoll images import rootfs.tar.zst my-sandbox:2`,
+  atoll images import rootfs.tar.zst my-sandbox:2
+  atoll images import --from-host my-packages:1`,
 		Args: func(cmd *cobra.Command, args []string) error { return o.checkArgs(cmd, args) },
 		RunE: func(cmd *cobra.Command, args []string) error { return runImagesImport(cmd.Context(), e, o, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.fromEngine, "from-docker", "", "copy this `image` of the container engine")
 	flags.StringVar(&o.backend, "backend", "docker", "the engine of --from-docker: docker or podman")
+	flags.BoolVar(&o.fromHost, "from-host", false, "make an image of this machine's packages")
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
 }
 
 func (o *importOptions) checkArgs(cmd *cobra.Command, args []string) error {
 	most := 2
-	if o.fromEngine != "" {
+	if o.fromEngine != "" || o.fromHost {
 		most = 1
 	}
 	switch {
+	case o.fromHost && o.fromEngine != "":
+		return usage(cmd, errors.New("--from-host and --from-docker exclude each other"))
 	case len(args) > most:
 		return usage(cmd, fmt.Errorf("unexpected argument %q", args[most]))
-	case len(args) == 0 && o.fromEngine == "":
+	case len(args) == 0 && o.fromEngine == "" && !o.fromHost:
 		return usage(cmd, errors.New("no path was given"))
 	case cmd.Flags().Changed("backend") && o.fromEngine == "":
 		return usage(cmd, errors.New("--backend is of use with --from-docker only"))
@@ -163,6 +172,9 @@ func runImagesImport(ctx context.Context, e *env, o importOptions, args []string
 		return err
 	}
 	source := o.fromEngine
+	if o.fromHost {
+		source = "this machine's packages"
+	}
 	if source == "" {
 		source, args = args[0], args[1:]
 	}
@@ -170,6 +182,11 @@ func runImagesImport(ctx context.Context, e *env, o importOptions, args []string
 	add := rootfs.AddOptions{Name: strings.Join(args, ""), Report: report}
 	var images []*rootfs.Image
 	switch {
+	case o.fromHost:
+		var image *rootfs.Image
+		if image, err = a.ImportHost(ctx, add); err == nil {
+			images = []*rootfs.Image{image}
+		}
 	case o.fromEngine != "":
 		images, err = a.ImportFromEngine(ctx, o.backend, source, add)
 	case source == "-":

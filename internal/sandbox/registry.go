@@ -219,6 +219,15 @@ func (r *Registry) SetFact(ctx context.Context, name, value string) error {
 	return r.exec(ctx, "INSERT OR REPLACE INTO facts VALUES (?, ?)", name, value)
 }
 
+// ClaimFact stores a small value unless there is one, and returns the one that is
+// stored then. Of many processes that claim, one succeeds.
+func (r *Registry) ClaimFact(ctx context.Context, name, value string) (string, error) {
+	if err := r.exec(ctx, "INSERT OR IGNORE INTO facts VALUES (?, ?)", name, value); err != nil {
+		return "", err
+	}
+	return r.Fact(ctx, name)
+}
+
 // Turn reports whether it is the caller's turn to do what may be done once in
 // every period, and takes the turn. Of many processes that ask, one gets it.
 func (r *Registry) Turn(ctx context.Context, name string, now time.Time, period time.Duration) (mine bool, err error) {

@@ -1,0 +1,158 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/rootfs/packages"
+)
+
+// packagedName is the image that is made of this machine's packages; its tag is the
+// fingerprint of the machine's programs.
+const packagedName = "atoll-packages"
+
+// hostAccountFact names the account whose sandboxes are made of the host's programs.
+const hostAccountFact = "host-programs.account"
+
+// ImportHost makes an image of the packages that are installed on this machine, for
+// sandboxes that need no engine. "" names it after the state of the machine.
+func (s *Settings) ImportHost(ctx context.Context, o rootfs.AddOptions) (*rootfs.Image, error) {
+	if err := packages.Available(s.packages); err != nil {
+		return nil, err
+	}
+	store, err := s.images()
+	if err != nil {
+		return nil, err
+	}
+	if o.Name == "" {
+		if o.Name, err = s.packagedImage(); err != nil {
+			return nil, err
+		}
+	}
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(packages.Write(ctx, w, s.packages)) }()
+	defer r.Close()
+	images, err := store.ImportFrom(ctx, r, "the packages of this machine", o)
+	if err != nil {
+		return nil, err
+	}
+	return images[0], nil
+}
+
+// packagedImage is the name of the image for this machine as it is now.
+func (s *Settings) packagedImage() (string, error) {
+	id, err := rootfs.HostID(s.hidden()...)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(id))
+	return packagedName + ":" + hex.EncodeToString(sum[:6]), nil
+}
+
+// mayShowHost reports whether an account's sandboxes are made of the host's programs.
+// That is the owner's, who has no account, and the first account that used a gateway;
+// those that come later have an image.
+func (a *App) mayShowHost(ctx context.Context, account string) (bool, error) {
+	if a.many == nil || account == "" {
+		return true, nil
+	}
+	holder, err := a.registry.Fact(ctx, hostAccountFact)
+	if err == nil && holder == "" && !a.isShared() {
+		holder, err = a.registry.ClaimFact(ctx, hostAccountFact, account)
+	}
+	return holder == account, err
+}
+
+// fitShared finishes a plan of the linux backend for an account that is not shown the
+// host's programs.
+func (a *App) fitShared(ctx context.Context, p *plan.Plan) error {
+	if p.Spec.Backend != backendLinux || !rootfs.IsHost(p.Spec.Image) {
+		return nil
+	}
+	if may, err := a.mayShowHost(ctx, p.Spec.Account); may || err != nil {
+		return err
+	}
+	image, err := a.ensurePackaged(ctx)
+	if err != nil {
+		a.hostRefused(ctx, p.Spec.Account, err)
+		return advice.With(fmt.Errorf("%w: %w", errShared, err), advice.Of(err))
+	}
+	rooted(p, rootfs.ShortName(image.Names[0]), image.ID)
+	return nil
+}
+
+// ensurePackaged returns the image of this machine's packages, made if it is not there.
+// One process makes it.
+func (a *App) ensurePackaged(ctx context.Context) (*rootfs.Image, error) {
+	name, err := a.packagedImage()
+	if err != nil {
+		return nil, err
+	}
+	if image := a.imported(ctx, name); image != nil {
+		return image, nil
+	}
+	lock, err := a.leases.Hold(ctx, "packaged image")
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Release()
+	if image := a.imported(ctx, name); image != nil {
+		return image, nil
+	}
+	a.logger.InfoContext(ctx, "making an image of this machine's packages for accounts that are not shown the host's programs", "image", name)
+	image, err := a.ImportHost(ctx, rootfs.AddOptions{Name: name})
+	if err == nil {
+		a.dropOldPackaged(ctx, name)
+	}
+	return image, err
+}
+
+// dropOldPackaged removes images of states that the machine no longer has. Sandboxes
+// keep what they stand on.
+func (a *App) dropOldPackaged(ctx context.Context, current string) {
+	store, err := a.images()
+	if err != nil {
+		return
+	}
+	all, err := store.List(ctx)
+	if err != nil {
+		return
+	}
+	for _, image := range all {
+		for _, name := range image.Names {
+			if short := rootfs.ShortName(name); strings.HasPrefix(short, packagedName+":") && short != current {
+				_, _ = store.Remove(ctx, short) // it is tried again with the next image
+			}
+		}
+	}
+}
+
+// describeRoots says at the start of a gateway what sandboxes of the default agent are
+// made of, and what is missing for a second account.
+func (a *App) describeRoots(ctx context.Context) {
+	p, err := a.Plan(Who{})
+	if err != nil || !showsHost(p.Agent) || a.Backend(ctx, p, "").Effective != backendLinux {
+		return
+	}
+	if err := packages.Available(a.packages); err != nil {
+		a.logger.WarnContext(ctx, "sandboxes are made of the host's own programs, for one account only: there is no image for further ones", "error", err, "hint", advice.Of(err))
+		return
+	}
+	a.logger.InfoContext(ctx, "sandboxes are made of the host's own programs for the first account; those of further accounts have an image of this machine's packages, made when it is first needed",
+		"hint", "set sandbox.docker.image to choose another")
+}
+
+// hostRefused logs and counts a caller who can be given no sandbox.
+func (a *App) hostRefused(ctx context.Context, account string, err error) {
+	a.logger.WarnContext(ctx, "an account has no sandbox: there is no image for it, and the host's programs are another's", "account", account, "error", err, "hint", advice.Of(err))
+	if a.refused != nil {
+		a.refused.With().Inc()
+	}
+}
