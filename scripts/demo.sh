@@ -153,14 +153,14 @@ refused 2 'gives access to the socket' atoll config check "$dir/careless.json5"
 
 heading "5. Files"
 atoll run -- rm -rf demo # what the agent did above
-say "The agent works in a private copy. What it writes there is here, on the host:"
+say "The agent works in a private copy of the behaviour files, without the project. What it writes there is here, on the host:"
 shows '' atoll run -- sh -c 'cat AGENTS.md; ls; echo hello from inside >note.txt'
 host=$(atoll sandbox explain --path /workspace/note.txt --json | jq -er .path.host) || fail "explain --path gives no host path"
 shows '^hello from inside$' cat "$host"
 [[ ! -e $dir/project/note.txt ]] || fail "the file reached the original"
 say "What differs from the original:"
 shows 'note\.txt' atoll sandbox diff
-say "To let it work on the real files, say so:"
+say "To let it work on the project itself, say so:"
 shows '^the source code$' atoll run --rm --access rw -- sh -c 'cat code.txt; echo done >result.txt'
 shows '^done$' cat "$dir/project/result.txt"
 

@@ -71,7 +71,7 @@ func ourDock(t *testing.T, m machinery) *dock {
 	d := &dock{T: t, name: unique(), dir: filepath.Join(dir, "own"), program: filepath.Join(programs, "atoll-docker")}
 	d.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + state, "TERM=xterm", "ATOLL_CONFIG=" + config, "ATOLL_STATE_DIR=" + state, "DOCKER_HOST=unix:///nowhere.sock"}
 	for _, path := range []string{d.dir, state} {
-		if err := errors.Join(os.Mkdir(path, 0o755), os.Chown(path, int(m.user), int(m.user))); err != nil {
+		if err := errors.Join(os.Mkdir(path, 0o700), os.Chown(path, int(m.user), int(m.user))); err != nil {
 			t.Fatal(err)
 		}
 	}

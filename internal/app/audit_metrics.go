@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/llm"
 	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/usage"
 )
@@ -29,8 +30,17 @@ func newMeteredLog(log *audit.Log, r *metrics.Registry) *MeteredLog {
 	}
 }
 
-// Append records and counts a request.
+// Append records, and counts what is a request to a model. The log has records of
+// commits that were delivered too.
 func (l *MeteredLog) Append(r *audit.Record) error {
+	if llm.IsRequest(r) {
+		l.count(r)
+	}
+	return l.Log.Append(r)
+}
+
+// count counts a request to a model.
+func (l *MeteredLog) count(r *audit.Record) {
 	l.requests.With(r.Dialect, strconv.Itoa(r.Status)).Inc()
 	if r.Denied != "" {
 		l.denied.With(r.Dialect).Inc()
@@ -52,7 +62,6 @@ func (l *MeteredLog) Append(r *audit.Record) error {
 		l.firstByte.With(r.Dialect).Observe(r.FirstByte.Seconds())
 		l.total.With(r.Dialect).Observe(r.Total.Seconds())
 	}
-	return l.Log.Append(r)
 }
 
 // Metrics is what Prometheus may read of this process.

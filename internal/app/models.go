@@ -49,6 +49,9 @@ func (a *App) SyncModels(ctx context.Context, o ModelSync) (*SyncedModels, error
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errCatalogue) { // a spoilt one is written anew
 		return nil, err
 	}
+	if o.List == nil {
+		list = openclaw.Known(list, a.modelInfo(ctx, o.Provider), before)
+	}
 	s := &SyncedModels{Source: source, Path: a.cataloguePath(), Count: len(list), Change: openclaw.Compare(before, list)}
 	if s.Part, err = openclaw.Catalogue(o.Mode, list); err != nil || o.DryRun {
 		return s, err
@@ -106,6 +109,25 @@ func (a *App) readModels(ctx context.Context, o ModelSync) (list []openclaw.Mode
 	}
 	list, err = openclaw.FromList(text)
 	return list, provider.URL + "/v1/models", err
+}
+
+// modelInfo is what LiteLLM says of its models besides their names; nil if it does
+// not: that is for keys of its own.
+func (a *App) modelInfo(ctx context.Context, name string) []byte {
+	provider, err := a.modelProvider(name)
+	if err != nil {
+		return nil
+	}
+	client, err := a.litellm(provider, provider.Admin)
+	if err != nil {
+		return nil
+	}
+	info, err := client.ModelInfo(ctx)
+	if err != nil {
+		a.logger.InfoContext(ctx, "LiteLLM says nothing of the sizes of its models", "provider", provider.Name, "error", err)
+		return nil
+	}
+	return info
 }
 
 // modelProvider is the provider of a name, or the one that is a LiteLLM.

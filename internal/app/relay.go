@@ -2,7 +2,6 @@ package app
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -141,7 +140,7 @@ func (r *Relays) Policy() content.Policy {
 	l := &r.Config.Limits
 	return content.Policy{
 		Commits: l.Commits, Files: l.Files, FileBytes: l.FileBytes, TotalBytes: l.TotalBytes,
-		Protected: protections(r.Config.Protect), Known: r.secrets(),
+		Protected: protections(r.Config.Protect), Known: r.settings.hostSecrets(&r.Config),
 	}
 }
 
@@ -153,34 +152,4 @@ func protections(own map[string]string) []content.Protection {
 		list = append(list, content.Protection{Pattern: pattern, Verdict: content.Verdict(own[pattern]), Why: "the configuration protects it"})
 	}
 	return append(list, content.Protections()...)
-}
-
-// secrets are the host's own, as far as they are at hand: none of them may leave.
-func (r *Relays) secrets() [][]byte {
-	var known [][]byte
-	add := func(key *config.LLMKey) {
-		if key == nil || len(key.Command) > 0 || key.Age != "" {
-			return // reading them runs a program
-		}
-		if source, err := r.settings.KeySource(*key); err == nil {
-			if value, err := source.Read(context.Background()); err == nil {
-				known = append(known, []byte(value.Reveal()))
-			}
-		}
-	}
-	add(r.Config.Credential.Token)
-	for _, entries := range []map[string]config.RelayEntry{r.Config.Accounts, r.Config.Agents} {
-		for _, c := range entries {
-			add(c.Token)
-		}
-	}
-	if models, err := r.settings.Config.LLM(); err == nil {
-		for i := range models.Providers {
-			for k := range models.Providers[i].Keys {
-				add(&models.Providers[i].Keys[k])
-			}
-			add(&models.Providers[i].Admin)
-		}
-	}
-	return known
 }

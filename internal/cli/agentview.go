@@ -44,7 +44,9 @@ func whereAgent(p *session.Place) []string {
 		return []string{"its tools work on the host, without a sandbox"}
 	}
 	files := map[config.Access]string{
-		config.AccessNone: "a private copy of the workspace", config.AccessRO: "a copy of the workspace, read-only", config.AccessRW: "the workspace itself",
+		config.AccessNone: "private, with the behaviour files alone",
+		config.AccessRO:   "private, read-only; the workspace is at /agent, read-only",
+		config.AccessRW:   "the workspace itself",
 	}[config.Access(p.Access)]
 	return []string{
 		fmt.Sprintf("sandbox %s (%s, image %s)", p.Sandbox, p.Backend, orDash(p.Image)),

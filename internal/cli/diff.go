@@ -23,7 +23,7 @@ func newDiffCommand(e *env) *cobra.Command {
 		Short: "Show what an agent changed in its private copy",
 		Example: `  atoll sandbox diff
   atoll sandbox diff --agent main --name-only`,
-		Long: `Show what an agent changed in its private copy of the workspace since it was made:
+		Long: `Show what an agent changed in its private copy since that was made:
 files that were added, modified and deleted, as unified diffs, and originals that
 changed since (stale). It needs no engine.`,
 		Args: noArgs,

@@ -217,9 +217,9 @@ func accessText(a config.Access) string {
 	case config.AccessRW:
 		return "rw: the agent works on the real files"
 	case config.AccessRO:
-		return "ro: a private copy, and the real files at /agent, both read-only"
+		return "ro: a private copy of the behaviour files, and the workspace at /agent, both read-only"
 	default:
-		return "none: a private copy; what changes there stays there"
+		return "none: a private copy of the behaviour files; what changes there stays there"
 	}
 }
 

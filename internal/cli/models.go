@@ -32,7 +32,8 @@ func newModelsSyncCommand(e *env) *cobra.Command {
 		Short: "Take the list of models from LiteLLM",
 		Long: `Take the list of models from LiteLLM: from the model_list of its configuration
 FILE (- is standard input), or, without one, from the GET /v1/models of the
-LiteLLM that is configured.
+LiteLLM that is configured, with the sizes that its GET /model/info tells. What
+neither says of a model stays as it was.
 
 The list is kept in the state directory as the models part of an openclaw.json,
 with the one provider cogni. What a call costs is LiteLLM's word, so every cost

@@ -56,7 +56,7 @@ Exit codes: the command's own; 124 timeout, 125 failure of Atoll itself,
 	o.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&o.workspace, "workspace", "", "agent workspace `directory` (default: as configured)")
-	flags.StringVar(&o.access, "access", "", "`none` (private copy), ro or rw (default: as configured)")
+	flags.StringVar(&o.access, "access", "", "what is seen of the workspace: `none` (a private copy of the behaviour files), ro (also the workspace at /agent) or rw (the workspace itself)")
 	flags.StringVar(&o.image, "image", "", "image to make the sandbox from (default: as configured)")
 	flags.StringVar(&o.network, "network", "", "network of the sandbox (default: as configured)")
 	sizeFlag(cmd, &o.memory, "memory", "memory limit, a `size` such as 512m (default: as configured)")

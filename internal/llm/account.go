@@ -95,6 +95,9 @@ func (x *exchange) speaks() string {
 // replayKind are the records of answers that were paid for before.
 const replayKind = "llm-replay"
 
+// IsRequest reports whether a record of the audit log is one of a request to a model.
+func IsRequest(r *audit.Record) bool { return r.Kind == recordKind || r.Kind == replayKind }
+
 // settle charges what the request did cost and puts it into the record.
 func (x *exchange) settle(r *audit.Record) {
 	if x.reservation == nil {

@@ -128,6 +128,13 @@ func short(text string) string {
 	return text
 }
 
+// ModelInfo returns the answer of GET /model/info as it came.
+func (c *Client) ModelInfo(ctx context.Context) ([]byte, error) {
+	var info json.RawMessage
+	err := c.get(ctx, "/model/info", nil, &info)
+	return info, err
+}
+
 // Models returns the answer of GET /v1/models as it came.
 func (c *Client) Models(ctx context.Context) ([]byte, error) {
 	var list json.RawMessage
