@@ -13,6 +13,7 @@ import (
 // fixtures are what documents may take for granted, by name.
 func fixtures() map[string]func(*reader) {
 	return map[string]func(*reader){
+		"key":        (*reader).needsKey,
 		"model":      (*reader).needsModel,
 		"repository": (*reader).needsRepository,
 	}
@@ -29,19 +30,35 @@ const modelConfig = `{
 
 // needsModel gives the reader a model that answers, and a key to it.
 func (r *reader) needsModel() {
-	const key = "sk-master-0123456789-of-the-reader"
-	words := litellm.Model{Input: 1e-06, Output: 1e-05, Answer: "It is 42."}
-	server, err := litellm.Listen(r.t.Context(), "tcp", "127.0.0.1:0", litellm.Options{
-		MasterKey: key, Models: map[string]litellm.Model{"words": words, "gemini-2.5-flash": words},
-	})
+	address := r.serve("words", "gemini-2.5-flash")
+	r.env = append(r.env, "LITELLM_MASTER_KEY="+readersKey)
+	r.mkdir(".atoll")
+	r.chmod(".atoll", 0o700)
+	r.write(".atoll/atoll.json5", fmt.Sprintf(modelConfig, address), 0o600)
+}
+
+// readersKey is the key that models are asked with.
+const readersKey = "sk-0123456789-of-the-reader"
+
+// serve serves models that always give the same answer, in every dialect, and
+// returns their address.
+func (r *reader) serve(names ...string) string {
+	models := map[string]litellm.Model{}
+	for _, name := range names {
+		models[name] = litellm.Model{Input: 1e-06, Output: 1e-05, Answer: "It is 42."}
+	}
+	server, err := litellm.Listen(r.t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: readersKey, Models: models})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { _ = server.Close() })
-	r.env = append(r.env, "LITELLM_MASTER_KEY="+key)
-	r.mkdir(".atoll")
-	r.chmod(".atoll", 0o700)
-	r.write(".atoll/atoll.json5", fmt.Sprintf(modelConfig, server.URL()), 0o600)
+	return server.URL()
+}
+
+// needsKey serves Anthropic's dialect where the reader's environment says that it
+// is, so that a key is all that a document has to set.
+func (r *reader) needsKey() {
+	r.env = append(r.env, "ANTHROPIC_BASE_URL="+r.serve("claude-sonnet-4-5"))
 }
 
 // needsRepository makes the project a git repository with a remote.

@@ -177,17 +177,28 @@ func (r *reader) wrapAtoll() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	text := fmt.Sprintf(wrapper, program)
-	r.write("bin/atoll", text, 0o755)
-	r.write("project/bin/atoll", text, 0o755)
+	for _, name := range []string{"bin/atoll", "project/bin/atoll"} {
+		r.install(name, fmt.Sprintf(wrapper, program))
+	}
 }
 
-// ports replaces the ports that documents name by free ones: other programs of
-// the machine may have taken them.
-func (r *reader) ports(script string) string {
+// install writes a program by another process: a descriptor of this one could be
+// inherited by a process that another test starts, and the program could not be
+// executed then.
+func (r *reader) install(name, text string) {
+	cmd := exec.CommandContext(r.t.Context(), "install", "-m", "755", "/dev/stdin", r.path(name))
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		r.t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// fill replaces what a reader replaces: the key that a document leaves out, and
+// the ports that it names, which other programs of the machine may have taken.
+func (r *reader) fill(script string) string {
 	gateway := freePort(r.t)
 	r.env = append(r.env, "GATEWAY_PORT="+gateway)
-	return strings.NewReplacer("18789", gateway, "9090", freePort(r.t)).Replace(script)
+	return strings.NewReplacer("_API_KEY=…", "_API_KEY="+readersKey, "18789", gateway, "9090", freePort(r.t)).Replace(script)
 }
 
 // run runs a script in the project's directory and returns what it printed.
@@ -195,7 +206,7 @@ func (r *reader) run(script string) (string, error) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), documentPatience)
 	defer cancel()
 	defer r.clean()
-	cmd := exec.CommandContext(ctx, "bash", "-e", "-c", r.ports(script))
+	cmd := exec.CommandContext(ctx, "bash", "-e", "-c", r.fill(script))
 	cmd.Dir, cmd.Env, cmd.WaitDelay = r.path("project"), r.env, time.Second
 	out, err := cmd.CombinedOutput()
 	return string(out), err
