@@ -69,6 +69,9 @@ func (s *Settings) choose(ctx context.Context, p *plan.Plan, choice *Backend) {
 	if err := probe(host); err != nil {
 		choice.Reason = fmt.Sprintf("no engine: Docker at %s: %v; and not without an engine: %s", host, err, obstacle)
 		choice.hint = silenceHint(host, err)
+		if gaps := s.linuxGaps(ctx, p); len(gaps) == 1 && gaps[0].Field == imageGap {
+			choice.hint = gaps[0].Remedy + ", which needs no engine; or " + choice.hint
+		}
 		return
 	}
 	choice.Effective, choice.Reason = backendDocker, "Docker answers at "+host+"; not linux: "+obstacle

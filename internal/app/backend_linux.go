@@ -90,6 +90,14 @@ func (s *Settings) linuxObstacle(ctx context.Context, p *plan.Plan) string {
 	return strings.Join(obstacles, "; ")
 }
 
+// imageGap is the field of an image that is not there.
+const imageGap = "docker.image"
+
+// importHint is how an image gets to where no engine is needed.
+func importHint(image string) string {
+	return "`atoll images pull " + image + "`, or `atoll images import FILE " + image + "`"
+}
+
 // linuxGaps is what a plan asks for and this machine cannot enforce without an
 // engine, each once.
 func (s *Settings) linuxGaps(ctx context.Context, p *plan.Plan) (gaps []sandbox.Gap) {
@@ -98,7 +106,7 @@ func (s *Settings) linuxGaps(ctx context.Context, p *plan.Plan) (gaps []sandbox.
 		return []sandbox.Gap{{Field: "backend", Reason: err.Error(), Remedy: advice.Of(err)}}
 	}
 	if image := p.Spec.Image; !showsHost(p.Agent) && s.imported(ctx, image) == nil {
-		gaps = append(gaps, sandbox.Gap{Field: "docker.image", Reason: image + " is not imported", Remedy: "atoll images pull " + image + ", or atoll images import FILE"})
+		gaps = append(gaps, sandbox.Gap{Field: imageGap, Reason: image + " is not imported", Remedy: importHint(image)})
 	}
 	for _, spec := range specs(p) {
 		for _, gap := range rt.Check(ctx, spec) {

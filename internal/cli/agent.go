@@ -132,7 +132,7 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 		return err
 	}
 	if err := (agent.Limits{}).CheckMessage(message); err != nil {
-		return err
+		return advice.With(err, "say what to do with -m TEXT, --message-file FILE, or -m - and standard input")
 	}
 	key, err := o.key()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/rootfs"
 )
@@ -289,7 +290,7 @@ func runImagesRm(ctx context.Context, e *env, refs []string, asJSON bool) error 
 		}
 		r, err := store.Remove(ctx, full)
 		if err != nil {
-			failed = append(failed, err)
+			failed = append(failed, advice.With(err, "`atoll images list` shows what there is"))
 			continue
 		}
 		removed = append(removed, r)

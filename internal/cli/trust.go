@@ -41,7 +41,8 @@ only with --yes.`,
 			return runConfigTrust(e, projectArgument(args), o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.yes, "yes", false, "trust without asking")
+	cmd.Flags().BoolVar(&o.yes, "force", false, "trust without asking")
+	oldSpelling(cmd, "yes", "force")
 	cmd.Flags().BoolVar(&o.list, "list", false, "list the files that were trusted")
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
@@ -107,7 +108,7 @@ func (e *env) settle(r *trust.Review, o trustOptions) error {
 	case o.asJSON && !o.yes:
 		return nil
 	case !o.yes && !e.agrees():
-		return withCode(exitUsage, advice.With(fmt.Errorf("not confirmed: %s is not trusted", r.Path), "answer y, or give --yes"))
+		return withCode(exitUsage, advice.With(fmt.Errorf("not confirmed: %s is not trusted", r.Path), "answer y, or give --force"))
 	}
 	if err := r.Trust(); err != nil {
 		return err

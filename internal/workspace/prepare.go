@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -152,7 +153,7 @@ func agentError(l Layout, err error) error {
 	err = fmt.Errorf("agent workspace %s: %w", l.AgentDir, reason(err))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return advice.With(err, "Create the directory, or correct the agent's workspace in the config file.")
+		return advice.With(err, "Create the directory with `mkdir -p '"+strings.ReplaceAll(printable(l.AgentDir), "'", `'\''`)+"'`, or correct the agent's workspace in the config file.")
 	case errors.Is(err, hostpath.ErrSymlink):
 		return advice.With(err, "Set workspace to the directory that the link leads to.")
 	case errors.Is(err, hostpath.ErrNotDirectory), errors.Is(err, unix.ENOTDIR):

@@ -73,9 +73,9 @@ func TestPrepareRefusesABadAgentWorkspace(t *testing.T) {
 		text, hint string
 	}{
 		"missing, rw": {func(t *testing.T, h house) { must(t, os.Remove(h.agent)) },
-			config.AccessRW, "no such file or directory", "Create the directory, or correct the agent's workspace"},
+			config.AccessRW, "no such file or directory", "`, or correct the agent's workspace"},
 		"missing, ro": {func(t *testing.T, h house) { must(t, os.Remove(h.agent)) },
-			config.AccessRO, "no such file or directory", "Create the directory"},
+			config.AccessRO, "no such file or directory", "Create the directory with `mkdir -p '"},
 		"a link, rw":   {linkAgent, config.AccessRW, "symbolic link", "the directory that the link leads to"},
 		"a link, ro":   {linkAgent, config.AccessRO, "symbolic link", "the directory that the link leads to"},
 		"a link, none": {linkAgent, config.AccessNone, "symbolic link", "the directory that the link leads to"},
