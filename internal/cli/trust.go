@@ -158,6 +158,9 @@ func (e *env) printReview(r *trust.Review) {
 		e.printSection("Programs and paths of the host that it names:")
 	}
 	for _, n := range r.Named {
+		if !n.OfHost() {
+			continue
+		}
 		fmt.Fprintf(e.Out, "  %s: %s\n", printable(n.Place), printable(n.Name))
 	}
 	if agent, err := r.Config.Resolve(""); err == nil {

@@ -28,8 +28,15 @@ type file struct {
 	hash    string // SHA-256 of content, in hex
 }
 
-// ErrRefused is wrapped by the reasons why a project's file cannot be trusted.
+// ErrRefused is what every reason is for which a project's file cannot be trusted.
 var ErrRefused = errors.New("refused")
+
+// refusal is such a reason.
+type refusal struct{ error }
+
+func (refusal) Is(target error) bool { return target == ErrRefused }
+
+func (r refusal) Unwrap() error { return r.error }
 
 // read reads the project's file in dir through one descriptor, which the checks
 // are made on. It returns nil if there is no such file. An error that wraps
@@ -62,7 +69,7 @@ func read(dir string, forbidden []string) (*file, error) {
 	return &file{filepath.Join(place.Canonical, FileName), content, hashOf(content)}, nil
 }
 
-func refused(err error) error { return fmt.Errorf("%w: %w", ErrRefused, err) }
+func refused(err error) error { return refusal{err} }
 
 func hashOf(content []byte) string {
 	sum := sha256.Sum256(content)

@@ -30,6 +30,12 @@ type named struct {
 	Hash string `json:"sha256,omitempty"`
 }
 
+// OfHost reports whether it is something that is there, and not only a word of a
+// command.
+func (n *named) OfHost() bool {
+	return n.Hash != "" || filepath.IsAbs(n.Real) || !strings.HasSuffix(n.Place, ".command")
+}
+
 // maxNamed is the largest program or script whose content is remembered, in bytes.
 const maxNamed = 64 << 20
 

@@ -131,3 +131,42 @@ func TestReviewedContentIsTrusted(t *testing.T) {
 		t.Errorf("%+v, %+v", o.Found, o.Config.Session())
 	}
 }
+
+// TestWhatCannotBeTrusted: a person who says yes does not get these trusted
+// either.
+func TestWhatCannotBeTrusted(t *testing.T) {
+	command := `{llm: {providers: {up: {kind: "openai", url: "https://models.example.org", keys: [{command: ["node", "tool"]}]}}}}`
+	for name, c := range map[string]struct {
+		make func(p *place)
+		why  string
+	}{
+		"a file that all can write": {func(p *place) {
+			p.write(evil)
+			p.must(os.Chmod(filepath.Join(p.project, trust.FileName), 0o666))
+		}, "mode 0666"},
+		"a private copy": {func(p *place) {
+			p.env.Cwd = filepath.Join(p.state, "sandboxes", "agent-main")
+			p.must(os.MkdirAll(p.env.Cwd, 0o700))
+			p.write(evil)
+		}, "where sandboxes write"},
+		"a directory of programs": {func(p *place) {
+			p.write(command)
+			p.must(os.Mkdir(filepath.Join(p.project, "tool"), 0o700))
+		}, "whose content cannot be remembered"},
+		"a program that is too large": {func(p *place) {
+			p.write(command)
+			p.script("tool", "")
+			p.must(os.Truncate(filepath.Join(p.project, "tool"), 64<<20+1))
+		}, "more than 67108864 bytes"},
+		"no configuration": {func(p *place) { p.write("{") }, "atoll.json5:1"},
+		"nothing":          {func(*place) {}, "does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			c.make(p)
+			if _, err := trust.Examine(p.env, "."); err == nil || !strings.Contains(err.Error(), c.why) {
+				t.Errorf("got %v, want %q", err, c.why)
+			}
+		})
+	}
+}
