@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/usage"
 	"github.com/atoll-run/atoll/internal/usage/billing"
 )
@@ -47,6 +48,34 @@ func (a *App) settleOnce(ctx context.Context, llm *config.LLM) error {
 	_, err = a.Reconcile(ctx, billing.Options{Since: first})
 	return err
 }
+
+// SettleRuns takes over LiteLLM's figures for runs of the last day whose bill is
+// provisional, within so much time, and reports whether there was any such.
+func (a *App) SettleRuns(ctx context.Context, list []run.Receipt, patience time.Duration) bool {
+	var since time.Time
+	for i := range list {
+		r := &list[i]
+		if r.Bill.Provisional && time.Since(r.Created) < settleBack && (since.IsZero() || r.Created.Before(since)) {
+			since = r.Created
+		}
+	}
+	if since.IsZero() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, err := a.Reconcile(ctx, billing.Options{Since: since.Add(-settleMargin)}); err != nil {
+		a.logger.WarnContext(ctx, "bills of runs are provisional", "error", err)
+	}
+	return true
+}
+
+// settleMargin is how long before the beginning that a receipt tells its first call
+// may have been made: it is reckoned back from when the receipt was written.
+const settleMargin = time.Hour
+
+// settleBack is how long a run's bill is looked for when runs are listed.
+const settleBack = 24 * time.Hour
 
 // keepsBooks reports whether there is a LiteLLM that can be asked.
 func (a *App) keepsBooks(llm *config.LLM) bool {

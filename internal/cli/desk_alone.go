@@ -31,7 +31,11 @@ func (d alone) list(ctx context.Context, f run.Filter) ([]run.Receipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	return book.List(ctx, f)
+	list, err := book.List(ctx, f)
+	if err == nil && d.app.SettleRuns(ctx, list, showPatience) {
+		return book.List(ctx, f)
+	}
+	return list, err
 }
 
 // showPatience is how long show waits for the provider's books.

@@ -34,7 +34,7 @@ func TestAttack24_MembersThatNobodyKnows(t *testing.T) {
 	p := newProxy(t, m.URL, nil).listen(terms())
 	var bodies []string
 	for _, member := range []string{
-		`"search_parameters":{"mode":"on"}`, `"enable_search":true`, `"cache_key":"x"`, `"allowed_openai_params":["x"]`, `"web_search_options":{}`, `"next_release":1`, `"audio":{}`, `"modalities":["audio"]`,
+		`"search_parameters":{"mode":"on"}`, `"enable_search":true`, `"cache_key":"x"`, `"allowed_openai_params":["x"]`, `"web_search_options":{}`, `"next_release":1`, `"input":[{"type":"item_reference","id":"msg_1"}]`, `"messages":[{"type":"item_reference","id":"msg_1"}]`, `"audio":{}`, `"modalities":["audio"]`,
 	} {
 		bodies = append(bodies, `{"model":"good",`+member+`}`)
 	}
@@ -47,7 +47,7 @@ func TestAttack24_MembersThatNobodyKnows(t *testing.T) {
 	open := terms()
 	open.BodyPolicy = llm.OpenPolicy
 	p.listen(open).post(chatPath, bodies[0]).want(t, 200)
-	p.post(chatPath, bodies[2]).want(t, 403, "cache_key")
+	p.post(chatPath, bodies[2]).want(t, 403, "cache_key", "never")
 }
 
 func TestAttack25_SeveralModelsInOneName(t *testing.T) {

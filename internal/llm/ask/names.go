@@ -31,11 +31,11 @@ func printable(name []byte) string {
 // controls steer LiteLLM, or a gateway like it: other keys and addresses, other
 // models than the one that was checked, invented prices, callbacks, retries.
 var controls = []string{
-	"allowed_model_region", "api_base", "api_key", "api_type", "api_version", "base_model", "base_url", "cache", "caching", "callbacks",
+	"allowed_model_region", "allowed_openai_params", "api_base", "api_key", "api_type", "api_version", "base_model", "base_url", "cache", "cache_key", "caching", "callbacks",
 	"client", "config", "configurable_clientside_auth_params", "context_window_fallback_dict", "context_window_fallbacks", "cooldown_time",
 	"content_policy_fallbacks", "custom_llm_provider", "deployment_id", "deployment_url", "disable_fallbacks", "disable_global_guardrail",
 	"disable_global_guardrails", "disable_global_policies", "drop_params", "additional_drop_params", "enable_json_schema_validation", "engine", "extra_body", "extra_headers", "extra_query",
-	"failure_callback", "fallbacks", "force_timeout", "guardrail_config", "guardrails", "headers", "hf_model_name", "initial_prompt_value",
+	"failure_callback", "fallbacks", "fastest_response", "force_timeout", "guardrail_config", "guardrails", "headers", "hf_model_name", "initial_prompt_value",
 	"input_callback", "logger_fn", "max_agentic_loops", "max_budget", "max_retries", "merge_reasoning_content_in_choices", "model_config", "model_file_id_mapping", "model_info",
 	"model_list", "models", "no-log", "num_retries", "organization", "policies", "preset_cache_key", "project", "prompt_id", "prompt_variables", "provider",
 	"provider_specific_header", "proxy_server_request", "region_name", "request_timeout", "retry_policy", "retry_strategy", "roles", "route", "router",

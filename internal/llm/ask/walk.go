@@ -39,6 +39,8 @@ func (r *Reader) member(name []byte) {
 		r.tools()
 	case "ttl":
 		r.ttl()
+	case "type":
+		r.kind()
 	case "parameters", "input_schema", "json_schema", "schema", "properties", "arguments":
 		r.scan.Skip() // describes or fills a tool that runs on the caller's side
 	case "input":
@@ -63,6 +65,18 @@ func (r *Reader) ttl() {
 	}
 	if string(r.scan.Text()) != "5m" {
 		r.ask.LongCache = true
+	}
+}
+
+// kind reads the type of a part of the request. One refers to something that the
+// provider keeps, by an id that could be any.
+func (r *Reader) kind() {
+	if r.scan.Kind() != jsonscan.String {
+		r.value()
+		return
+	}
+	if string(r.scan.Text()) == "item_reference" && r.rules.Strict {
+		r.refuse("provider_egress", "item_reference", "nothing that is kept at the provider may be used by a sandbox without a network")
 	}
 }
 
