@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -170,11 +171,13 @@ type Session struct {
 	Scope   string `json:"scope"` // "per-sender" or "global"
 }
 
-// Session returns session.* with defaults.
+// Session returns session.* with defaults. The main session may be named by
+// agents.defaults.session.mainKey too.
 func (c *Config) Session() Session {
 	s, written := Session{MainKey: "main", Scope: "per-sender"}, orEmpty(c.file.Session)
-	if written.MainKey != nil {
-		s.MainKey = strings.TrimSpace(*written.MainKey)
+	below := orEmpty(orEmpty(orEmpty(c.file.Agents).Defaults).Session)
+	if key := cmp.Or(written.MainKey, below.MainKey); key != nil {
+		s.MainKey = strings.TrimSpace(*key)
 	}
 	if written.Scope != nil {
 		s.Scope = *written.Scope

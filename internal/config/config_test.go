@@ -296,3 +296,20 @@ func instance(t *testing.T, name string) any {
 	}
 	return value
 }
+
+// session may also be written below agents.defaults; session itself wins.
+func TestSessionBelowDefaults(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`: "main",
+		`{agents: {defaults: {session: {mainKey: "home"}}}}`:                              "home",
+		`{agents: {defaults: {session: {mainKey: "home"}}}, session: {mainKey: "other"}}`: "other",
+	} {
+		c, err := config.Parse("atoll.json5", []byte(text), config.Environment{Home: "/h", Cwd: "/h"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Session().MainKey; got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -34,6 +34,7 @@ type defaultsFile struct {
 	Skills        []string      `json:"skills" check:"line" doc:"Names of the skills that may be used; all if not given."`
 	Sandbox       *sandboxFile  `json:"sandbox" doc:"The sandbox of every agent."`
 	LLM           *agentLLMFile `json:"llm" doc:"What every agent may ask of models."`
+	Session       *mainFile     `json:"session" doc:"The main session, where session itself does not name it."`
 	_             struct{}      `accept:"agents.defaults"`
 }
 
@@ -76,6 +77,10 @@ type toolListFile struct {
 	Allow     []string `json:"allow" check:"line" doc:"Only these tools; an empty list allows every tool that is not denied."`
 	AlsoAllow []string `json:"alsoAllow" check:"line" doc:"These tools besides the default ones."`
 	Deny      []string `json:"deny" check:"line" doc:"Never these tools, whatever is allowed."`
+}
+
+type mainFile struct {
+	MainKey *string `json:"mainKey" check:"line" doc:"Name of the main session."`
 }
 
 type sessionFile struct {

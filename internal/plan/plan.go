@@ -162,6 +162,9 @@ func layout(box config.Sandbox, owner *config.Agent, scopeKey string) (workspace
 // deriveUser makes the sandbox run as the owner of its workspace if no user is
 // configured, so that files on both sides belong to the same person.
 func (p *Plan) deriveUser(Request) error {
+	if p.Agent.Sandbox.Docker.User == "root" { // the one name that every image has, with this number
+		p.Agent.Sandbox.Docker.User = "0:0"
+	}
 	if p.Agent.Sandbox.Docker.User != "" {
 		return nil
 	}
@@ -198,10 +201,27 @@ func (p *Plan) judge(r Request) error {
 		p.Findings = append(p.Findings, policy.ValidateWorkspace(p.Layout.AgentDir, host)...)
 	}
 	p.Warnings = slices.Concat(p.Warnings, disk.warnings())
+	p.Findings = append(p.Findings, p.judgeUser()...)
 	docker.Network = p.isolatedNetwork()
 	p.Findings = append(p.Findings, policy.SetupObstacles(docker.SetupCommand, docker, docker.User)...)
 	p.Env = policy.SanitizeEnv(policy.EnvRequest{Configured: docker.Env, AllowSecret: p.Agent.Sandbox.AllowSecretEnv})
 	return nil
+}
+
+// judgeUser refuses a user by name where a private copy has to be given to it:
+// which number the name has is known to the image alone.
+func (p *Plan) judgeUser() []policy.Finding {
+	const field = "sandbox.docker.user"
+	box := p.Agent.Sandbox
+	known := slices.ContainsFunc(p.Findings, func(f policy.Finding) bool { return f.Field == field })
+	if known || !p.Layout.HasCopy() || policy.NumericUser(box.Docker.User) {
+		return nil
+	}
+	return []policy.Finding{{
+		Field:   field,
+		Message: fmt.Sprintf("%q is a name, so the private copy of the workspace cannot be given to that user", box.Docker.User),
+		Hint:    fmt.Sprintf("Write its numbers, such as \"1000:1000\"; `docker run --rm %s id %s` shows them.", box.Docker.Image, box.Docker.User),
+	}}
 }
 
 func (p *Plan) mount(Request) error {

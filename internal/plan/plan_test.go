@@ -229,3 +229,25 @@ func TestSocketsOfTheHostAreRefused(t *testing.T) {
 		t.Errorf("a socket that nobody waits on: %v", p.Refusal())
 	}
 }
+
+// A private copy is given to numbers; what number a name has is known to the
+// image alone.
+func TestUserByName(t *testing.T) {
+	for _, c := range []struct{ access, user, want, refused string }{
+		{"none", "1000:1000", "1000:1000", ""},
+		{"none", "1000", "1000", ""},
+		{"none", "root", "0:0", ""},
+		{"none", "node", "node", `"node" is a name`},
+		{"ro", "node:node", "node:node", `"node:node" is a name`},
+		{"rw", "node", "node", ""},
+	} {
+		p := newDesk(t).plan(fmt.Sprintf(`{agents: {defaults: {sandbox: {workspaceAccess: %q, docker: {user: %q}}}}}`, c.access, c.user))
+		err := p.Refusal()
+		if p.Agent.Sandbox.Docker.User != c.want || (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%s, %s: user %q, %v", c.access, c.user, p.Agent.Sandbox.Docker.User, err)
+		}
+		if err != nil && !strings.Contains(advice.Of(err), "Write its numbers") {
+			t.Errorf("hint %q", advice.Of(err))
+		}
+	}
+}

@@ -77,6 +77,16 @@ func checkUser(docker config.Docker, _ Host) (found findings) {
 	return found
 }
 
+// NumericUser tells whether a user is given by numbers: uid, or uid:gid.
+func NumericUser(user string) bool {
+	uid, gid, hasGroup := strings.Cut(user, ":")
+	_, err := strconv.ParseUint(uid, 10, 32)
+	if err == nil && hasGroup {
+		_, err = strconv.ParseUint(gid, 10, 32)
+	}
+	return err == nil
+}
+
 func validID(text string) bool {
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return n <= maxID
