@@ -77,13 +77,18 @@ func (f *Facts) stat(fd int) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
+	f.fill(&st)
+	return nil
+}
+
+// fill takes what the kernel told.
+func (f *Facts) fill(st *unix.Stat_t) {
 	f.Exists = true
 	f.Kind = KindOf(st.Mode)
 	f.Mode = fs.FileMode(st.Mode & 0o7777)
 	f.UID, f.GID = st.Uid, st.Gid
 	f.Links, f.Size = uint64(st.Nlink), st.Size
 	f.Device, f.Inode = uint64(st.Dev), st.Ino
-	return nil
 }
 
 // KindOf tells the kind from the mode that stat(2) gives.

@@ -79,10 +79,10 @@ func TestSocketsOfDatagrams(t *testing.T) {
 // name.
 func TestSocketsBeyondTheBounds(t *testing.T) {
 	deep, many := shortDir(t), shortDir(t)
-	below := filepath.Join(deep, strings.Repeat("d/", MaxSocketDepth+2))
+	below := filepath.Join(deep, strings.Repeat("d/", MaxLookDepth+2))
 	mustDo(t, os.MkdirAll(below, 0o755))
 	listenAt(t, filepath.Join(below, "s"))
-	for i := range MaxSocketEntries + 1 {
+	for i := range MaxLookEntries + 1 {
 		mustDo(t, os.WriteFile(filepath.Join(many, fmt.Sprint(i)), nil, 0o600))
 	}
 	mustDo(t, os.Mkdir(filepath.Join(many, "sub"), 0o755))

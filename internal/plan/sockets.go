@@ -29,7 +29,7 @@ func (d *attentiveDisk) warnings() (list []config.Problem) {
 		list = append(list, config.Problem{
 			Path: "sandbox.docker.binds",
 			Message: fmt.Sprintf("%s holds more than %d files, or directories more than %d deep: sockets of the host beyond were looked for by their path only",
-				dir, hostpath.MaxSocketEntries, hostpath.MaxSocketDepth),
+				dir, hostpath.MaxLookEntries, hostpath.MaxLookDepth),
 			Hint: "bind a smaller directory",
 		})
 	}

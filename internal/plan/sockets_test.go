@@ -13,7 +13,7 @@ import (
 // A directory too large to look at every file of it is said to be.
 func TestLargeBindsAreSaid(t *testing.T) {
 	dir := t.TempDir()
-	for i := range hostpath.MaxSocketEntries + 1 {
+	for i := range hostpath.MaxLookEntries + 1 {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

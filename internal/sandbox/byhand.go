@@ -30,6 +30,9 @@ func (m *Manager) Make(ctx context.Context, spec *Spec) (err error) {
 	if gaps := rt.Check(ctx, spec); len(gaps) > 0 {
 		return gapError(gaps)
 	}
+	if err := refuseSetID(spec); err != nil {
+		return err
+	}
 	if err := m.Registry.Put(ctx, m.intent(spec)); err != nil {
 		return err
 	}

@@ -25,6 +25,9 @@ func (m *Manager) create(ctx context.Context, spec *Spec) (_ Instance, _ *machin
 	if gaps := rt.Check(ctx, spec); len(gaps) > 0 {
 		return nil, nil, provision(spec, "check", gapError(gaps))
 	}
+	if err := refuseSetID(spec); err != nil {
+		return nil, nil, provision(spec, "check", err)
+	}
 	m.Checkpoint("before intent")
 	if err := m.Registry.Put(ctx, m.intent(spec)); err != nil {
 		return nil, nil, provision(spec, "register", err)

@@ -103,6 +103,7 @@ func TestEveryBrokenPromiseIsAGap(t *testing.T) {
 		{"set-user-ID calls that reach the kernel", func(e *Evidence) { e.Inside.Modes[0].Error = "EBADF" }, "system calls: set-user-ID and set-group-ID"},
 		{"set-user-ID not tried", func(e *Evidence) { e.Inside.Modes = e.Inside.Modes[1:] }, "system calls: set-user-ID and set-group-ID"},
 		{"set-user-ID files under a profile of one's own", func(e *Evidence) { e.Spec.SeccompProfile, e.Inside.Modes[1].Error = "p.json", "EBADF" }, "system calls: set-user-ID and set-group-ID"},
+		{"a set-user-ID program below a mount", func(e *Evidence) { e.Below.SetID = []string{"/workspace/su"} }, "mounts: set-user-ID programs of the host"},
 		{"a socket of the host below a mount", func(e *Evidence) { e.Below.Found = []string{"/workspace/a/db.sock"} }, "devices: sockets of the host below mounts"},
 		{"calls not tried", func(e *Evidence) { e.Inside.Calls = e.Inside.Calls[:len(e.Inside.Calls)-1] }, "system calls: refused calls"},
 		{"a usual call refused", func(e *Evidence) { e.Inside.Calls[0].Error = "EPERM" }, "system calls: usual calls"},

@@ -115,7 +115,7 @@ func judgeMounts(e *Evidence) []Check {
 	for _, t := range e.Spec.Tmpfs {
 		checks = append(checks, judgeTmpfs(ring, e, t))
 	}
-	return append(checks, judgeOthers(ring, e))
+	return append(checks, judgeOthers(ring, e), judgeSetID(ring, e))
 }
 
 func judgeTmpfs(ring string, e *Evidence, t sandbox.Tmpfs) Check {

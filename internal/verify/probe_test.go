@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/sandboxtest"
 	"github.com/atoll-run/atoll/internal/verify"
+	"github.com/atoll-run/atoll/internal/wire/findings"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,6 +48,8 @@ func TestNoWallsAreNoticed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	wantOpen(t, report)
+	spec.Mounts = []sandbox.Mount{{Target: "/workspace"}} // only then set-user-ID files are promised about
 	checks := verify.Judge(&verify.Evidence{Spec: spec, Inside: report, Guest: verify.Guest{PID: info.PID, Dumpable: info.Dumpable}, Host: verify.HostNamespaces()})
 	var broken []string
 	for _, c := range checks {
@@ -55,7 +58,7 @@ func TestNoWallsAreNoticed(t *testing.T) {
 			broken = append(broken, c.Ring+": "+c.Name)
 		}
 	}
-	for _, want := range []string{"user: user and group", "privileges: capabilities", "system calls: refused calls", "namespaces: namespaces",
+	for _, want := range []string{"user: user and group", "privileges: capabilities", "system calls: refused calls", "system calls: set-user-ID and set-group-ID", "namespaces: namespaces",
 		"files: what belongs to the machine", "files: root", "files: writable places", "mounts: others", "network: interfaces",
 		"guest: tracing, memory, descriptors, limits, priority", "guest: the probe's report", "devices: devices"} {
 		if !slices.Contains(broken, want) {
@@ -120,4 +123,23 @@ func FuzzJudge(f *testing.F) {
 			}
 		}
 	})
+}
+
+// wantOpen checks single probes: each finds open what this host leaves open.
+func wantOpen(t *testing.T, report *findings.Report) {
+	t.Helper()
+	answers := map[string]string{}
+	for _, a := range slices.Concat(report.Calls, report.Modes, report.Paths) {
+		answers[a.Name] = a.Error
+	}
+	for _, name := range []string{"socket packet", "socket can", "socket tipc", "socketpair tipc", "fchmod set-user-ID", "fchmod set-group-ID", "openat", "openat2", "mknodat"} {
+		if answer, tried := answers[name]; !tried || answer == "EPERM" && os.Geteuid() == 0 || answer == "ENOSYS" {
+			t.Errorf("%s: %q where nothing refuses it (tried: %v)", name, answer, tried)
+		}
+	}
+	for path, name := range map[string]string{"/proc/pressure/memory": "write /proc/pressure/memory", "/proc/pressure/io": "read /proc/pressure/io", "/sys/kernel/slab": "read /sys/kernel/slab"} {
+		if _, err := os.Stat(path); err == nil && answers[name] != "" {
+			t.Errorf("%s: %q where nothing refuses it", name, answers[name])
+		}
+	}
 }

@@ -10,11 +10,12 @@ import (
 )
 
 // Sockets are those of the host's programs that a sandbox could connect to,
-// because they lie in a directory that it sees.
+// because they lie in a directory that it sees, and what else was found there.
 type Sockets struct {
 	Found     []string // as paths inside
 	Partly    []string // mounts that were too large to look at every file
 	Elsewhere bool     // the mounts are on another machine, and nothing is known
+	SetID     []string // set-user-ID and set-group-ID programs that it could change
 }
 
 // hostSockets looks for them from outside, where nothing can be hidden from it.
@@ -32,11 +33,28 @@ func hostSockets(spec *sandbox.Spec, pid int) (s Sockets) {
 		for _, socket := range found {
 			s.Found = append(s.Found, path.Join(m.Target, strings.TrimPrefix(socket, source)))
 		}
+		if !m.ReadOnly {
+			uid, gid := spec.UserNumbers()
+			programs, _ := hostpath.Disk{}.SetIDBelow(source, uid, gid)
+			for _, program := range programs {
+				s.SetID = append(s.SetID, path.Join(m.Target, strings.TrimPrefix(program, source)))
+			}
+		}
 		if !complete {
 			s.Partly = append(s.Partly, m.Target)
 		}
 	}
 	return s
+}
+
+// judgeSetID looks for programs that lend their owner's rights and that code
+// inside could change.
+func judgeSetID(ring string, e *Evidence) Check {
+	const name, promised = "set-user-ID programs of the host", "none that can be changed"
+	if e.Below.Elsewhere {
+		return note(ring, name, promised, "not looked for: the mounts are not on this machine")
+	}
+	return compare(ring, name, len(e.Below.SetID) == 0, promised, listed(e.Below.SetID))
 }
 
 func judgeSockets(ring string, e *Evidence) Check {

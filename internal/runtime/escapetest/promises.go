@@ -3,6 +3,7 @@ package escapetest
 import (
 	"context"
 	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -63,6 +64,7 @@ func checkBrokenPromises(a *arena) {
 	a.listen(a.path("engine.sock"))
 	a.mkdir("workspace/some/where")
 	a.listen(a.path("workspace/some/where/service.sock"))
+	a.write("workspace/some/where/program", "", 0o777|os.ModeSetuid)
 	promise := a.spec(func(s *sandbox.Spec) {
 		s.User = "1234:1234"
 		limited(s)
@@ -87,7 +89,7 @@ func checkBrokenPromises(a *arena) {
 	}
 	want := []string{"user: user and group", "system calls: refused calls", "files: root", "files: writable places", "mounts: /agent", "mounts: /tmp", "mounts: others",
 		"limits: processes", "limits: memory", "limits: processors", "limits: memory and swap", "limits: nofile", "limits: fsize",
-		"devices: devices", "devices: engine and host sockets", "devices: sockets of the host below mounts"}
+		"devices: devices", "devices: engine and host sockets", "devices: sockets of the host below mounts", "mounts: set-user-ID programs of the host"}
 	if a.Engine {
 		want = append(want, "privileges: capabilities", "privileges: capabilities, seen from outside",
 			"network: interfaces", "network: routes", "network: metadata address", "network: internet")
