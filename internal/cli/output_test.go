@@ -124,6 +124,12 @@ func TestTableFitsTheTerminal(t *testing.T) {
 			t.Errorf("%d columns: the name is cut in %q", columns, b.String())
 		}
 	}
+	wide := newTable("NAME", "DRIFT", "NOTE")
+	wide.add("openclaw-sbx-agent-main", "-", "")
+	var only strings.Builder
+	if wide.printIn(&only, 30); only.String() != "NAME\nopenclaw-sbx-agent-main\n" {
+		t.Errorf("columns without values are shown: %q", only.String())
+	}
 	var b strings.Builder
 	table.printIn(&b, 30)
 	want := "NAME     openclaw-sbx-agent-main\nIMAGE    openclaw-sandbox:bookworm-slim\nSESSION  agent:main\n\nNAME     other\nSESSION  agent:work:telegram:42\n"

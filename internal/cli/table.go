@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -46,6 +47,10 @@ func columnsOf(w io.Writer) int {
 // printIn prints the table in so many columns; 0 is as many as it needs.
 func (t *table) printIn(w io.Writer, columns int) {
 	widths := t.widths()
+	if columns > 0 && needed(widths) > columns {
+		t = t.withoutEmpty()
+		widths = t.widths()
+	}
 	if columns > 0 && !t.shrink(widths, columns) {
 		t.stack(w)
 		return
@@ -73,14 +78,35 @@ func (t *table) widths() (widths []int) {
 	return widths
 }
 
-// shrink makes the widest columns narrower, never the first, which names the row,
-// until all fit. It reports whether they do.
-func (t *table) shrink(widths []int, columns int) bool {
+// needed is how many columns a table of these widths takes.
+func needed(widths []int) int {
 	total := columnGap * (len(widths) - 1)
 	for _, width := range widths {
 		total += width
 	}
-	for ; total > columns; total-- {
+	return total
+}
+
+// withoutEmpty is the table without columns in which no row has anything.
+func (t *table) withoutEmpty() *table {
+	rows := make([][]string, len(t.rows))
+	for i := range t.rows[0] {
+		if !slices.ContainsFunc(t.rows[1:], func(row []string) bool { return !isEmpty(row[i]) }) {
+			continue
+		}
+		for n, row := range t.rows {
+			rows[n] = append(rows[n], row[i])
+		}
+	}
+	return &table{rows: rows}
+}
+
+func isEmpty(cell string) bool { return cell == "" || cell == "-" }
+
+// shrink makes the widest columns narrower, never the first, which names the row,
+// until all fit. It reports whether they do.
+func (t *table) shrink(widths []int, columns int) bool {
+	for total := needed(widths); total > columns; total-- {
 		widest := -1
 		for i := 1; i < len(widths); i++ {
 			if widths[i] > t.floor(i) && (widest < 0 || widths[i] > widths[widest]) {
@@ -108,7 +134,7 @@ func (t *table) stack(w io.Writer) {
 			fmt.Fprintln(w)
 		}
 		for i, cell := range row {
-			if cell != "" && cell != "-" {
+			if !isEmpty(cell) {
 				fmt.Fprintf(w, "%-*s  %s\n", width, header[i], printable(cell))
 			}
 		}
