@@ -42,7 +42,8 @@ type Options struct {
 	Progress io.Writer
 	Getenv   func(string) string
 	Config   string // path of the configuration, "" for the usual search
-	Self     string // path of this program, to measure fresh processes
+	Self     string // path of this program, which is also the helper inside sandboxes
+	Atoll    string // path of the program that is measured
 }
 
 // Bench is one benchmark.

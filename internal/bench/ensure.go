@@ -153,7 +153,7 @@ func (s *stage) fresh(ctx context.Context, r *Report) error {
 }
 
 func (s *stage) child(ctx context.Context, flags ...string) (*Fresh, error) {
-	args := append([]string{"bench", "fresh-ensure"}, flags...)
+	args := append([]string{"fresh-ensure"}, flags...)
 	if s.options.Config != "" {
 		args = append(args, "--config", s.options.Config)
 	}

@@ -154,7 +154,7 @@ type Floor struct {
 func (s *stage) inside(ctx context.Context, count, parallel int) (*Floor, error) {
 	var out, errs bytes.Buffer
 	result, err := s.session.Machine.Exec(ctx, &machine.Command{
-		Argv:   []string{s.session.Plan.Spec.Workdir + "/atoll", "bench", "floor", strconv.Itoa(count), strconv.Itoa(parallel)},
+		Argv:   []string{s.session.Plan.Spec.Workdir + "/atoll", "floor", strconv.Itoa(count), strconv.Itoa(parallel)},
 		Stdout: &out, Stderr: &errs,
 	})
 	if err != nil {

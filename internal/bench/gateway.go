@@ -98,7 +98,7 @@ func startGateway(ctx context.Context, o Options, model string) (_ *gatewayStage
 	if err != nil {
 		return nil, err
 	}
-	s.child = exec.CommandContext(ctx, o.Self, "gateway")
+	s.child = exec.CommandContext(ctx, o.Atoll, "gateway")
 	s.child.Cancel = func() error { return s.child.Process.Signal(unix.SIGTERM) }
 	s.child.WaitDelay = 30 * time.Second
 	s.child.Env = []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "ATOLL_STATE_DIR=" + filepath.Join(s.dir, "state"),
@@ -165,7 +165,7 @@ func (s *gatewayStage) close() error {
 }
 
 func (s *gatewayStage) remove() error {
-	cmd := exec.CommandContext(context.Background(), s.options.Self, "sandbox", "recreate", "--all", "--force")
+	cmd := exec.CommandContext(context.Background(), s.options.Atoll, "sandbox", "recreate", "--all", "--force")
 	cmd.Env = s.child.Env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("remove the sandboxes: %w: %s", err, out)

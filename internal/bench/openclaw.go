@@ -127,7 +127,7 @@ func measureOpenClaw(ctx context.Context, o Options, peer *openclawpeer.Peer, pr
 	home := &openclawpeer.Home{Dir: dir, Docker: filepath.Join(dir, "timed"), Model: model.BaseURL(),
 		Env: []string{"ATOLL_STATE_DIR=" + filepath.Join(dir, "state"), "DOCKER_HOST=" + settings.EngineHost("docker")}}
 	log := filepath.Join(dir, "log")
-	script := fmt.Sprintf("#!/bin/sh\nexec %q bench timed-docker %q %q \"$@\"\n", o.Self, log, program)
+	script := fmt.Sprintf("#!/bin/sh\nexec %q timed-docker %q %q \"$@\"\n", o.Self, log, program)
 	if err := os.WriteFile(home.Docker, []byte(script), 0o755); err != nil {
 		return nil, err
 	}

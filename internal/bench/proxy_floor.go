@@ -79,7 +79,7 @@ func passBytes(to io.Writer, from io.Reader) {
 
 // startRelay starts a floor in a process of its own.
 func startRelay(ctx context.Context, o Options, listen, target string) (_ *peer, err error) {
-	p := &peer{name: "bare relay", cmd: exec.CommandContext(ctx, o.Self, "bench", "proxy-floor", listen, target)}
+	p := &peer{name: "bare relay", cmd: exec.CommandContext(ctx, o.Self, "proxy-floor", listen, target)}
 	p.cmd.Stderr = o.Progress
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err

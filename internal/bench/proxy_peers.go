@@ -118,7 +118,7 @@ func findProgram(name string) (string, error) {
 // sandbox that it serves too, or "".
 func startChild(ctx context.Context, o Options, dir, upstream, guest string) (*peer, error) {
 	p := &peer{name: "atoll", socket: filepath.Join(dir, "atoll.sock")}
-	p.cmd = exec.CommandContext(ctx, o.Self, "bench", "proxy-child", dir, "http://"+upstream, guest)
+	p.cmd = exec.CommandContext(ctx, o.Self, "proxy-child", dir, "http://"+upstream, guest)
 	p.cmd.Stderr = o.Progress
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {

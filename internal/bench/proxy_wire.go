@@ -197,7 +197,7 @@ func (s *wireSide) report(r *Report) float64 {
 func (w *wireStage) callInside(ctx context.Context, callers int, how string, in io.Reader, out io.Writer) error {
 	var errs bytes.Buffer
 	result, err := w.session.Machine.Exec(ctx, &machine.Command{
-		Argv:  []string{w.session.Plan.Spec.Workdir + "/atoll", "bench", "proxy-caller", fmt.Sprintf("127.0.0.1:%d", modelPort), strconv.Itoa(callers), how},
+		Argv:  []string{w.session.Plan.Spec.Workdir + "/atoll", "proxy-caller", fmt.Sprintf("127.0.0.1:%d", modelPort), strconv.Itoa(callers), how},
 		Stdin: in, Stdout: out, Stderr: &errs,
 	})
 	if err == nil && result.ExitCode != 0 {

@@ -155,7 +155,7 @@ func (s *runStage) bare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, s.options.Self, "agent", "--local", "--json", "-m", runTask)
+	cmd := exec.CommandContext(ctx, s.options.Atoll, "agent", "--local", "--json", "-m", runTask)
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "ATOLL_STATE_DIR=" + filepath.Join(home, "state"), "ATOLL_CONFIG=" + file}
 	return answered(cmd)
 }
@@ -179,7 +179,7 @@ func (s *runStage) dockerRun(ctx context.Context) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "docker", "run", "--rm", "--network", "none", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--user", "0:0",
-		"--memory", "512m", "-v", work+":/workspace", "-v", s.options.Self+":/opt/atoll/atoll:ro", "-v", file+":/atoll.json5:ro",
+		"--memory", "512m", "-v", work+":/workspace", "-v", s.options.Atoll+":/opt/atoll/atoll:ro", "-v", file+":/atoll.json5:ro",
 		"-v", filepath.Join(s.dir, "model.sock")+":/model.sock", "-e", "NO_KEY=none",
 		"-e", "HOME=/workspace", "-e", "ATOLL_STATE_DIR=/workspace/.atoll", "-e", "ATOLL_CONFIG=/atoll.json5", "-w", "/workspace",
 		runImage, "/opt/atoll/atoll", "agent", "--local", "--json", "-m", runTask)
@@ -233,7 +233,7 @@ func (s *runStage) office(ctx context.Context, backend string, atOnce int) (*off
 	if err != nil {
 		return nil, err
 	}
-	runs, err := a.Runs(app.RunsOptions{AtOnce: atOnce, Program: s.options.Self})
+	runs, err := a.Runs(app.RunsOptions{AtOnce: atOnce, Program: s.options.Atoll})
 	if err != nil {
 		a.Close()
 		return nil, err

@@ -70,7 +70,7 @@ func (s *startStage) allSides(ctx context.Context) []*side {
 			return s.command(ctx, append(append([]string{"bwrap"}, bwrapRoot()...), truth)...)
 		}},
 		{name: sideRun, every: 1, measure: func(ctx context.Context) (time.Duration, error) {
-			return s.command(ctx, s.options.Self, "run", "--rm", "--", truth)
+			return s.command(ctx, s.options.Atoll, "run", "--rm", "--", truth)
 		}},
 	}
 	image, ok := s.engineImage(ctx)

@@ -59,7 +59,7 @@ var verbs = map[string][]verb{
 	groupMoney: {{"proxy", newProxyCommand}, {"runs", newRunsCommand}, {"billing", newBillingCommand}, {"audit", newAuditCommand},
 		{"token", newTokenCommand}, {"models", newModelsCommand}, {"openclaw", newOpenClawCommand}},
 	groupSetup: {{"config", newConfigCommand}, {"doctor", newDoctorCommand}, {"images", newImagesCommand}, {"volumes", newVolumesCommand}},
-	groupOther: {{"bench", newBenchCommand}, {"version", newVersionCommand}},
+	groupOther: {{"version", newVersionCommand}},
 }
 
 // Main runs one command line and returns the exit code.

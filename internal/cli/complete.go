@@ -27,7 +27,7 @@ func argumentValues() map[string]values {
 		"runs show": runValues, "runs events": runValues, "runs cost": runValues,
 		"relay show": runValues, "relay status": runValues, "relay push": runValues, "relay take": runValues,
 		"token revoke": tokenValues, "token rotate": tokenValues, "token pair": tokenValues,
-		"images rm": imageValues, "images build": recipeValues, "tool call": toolValues, "bench": benchValues,
+		"images rm": imageValues, "images build": recipeValues, "tool call": toolValues,
 		"volumes seed": fixedValues(app.PnpmStore), "volumes rm": fixedValues(app.PnpmStore),
 	}
 }

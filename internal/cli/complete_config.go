@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 
-	"github.com/atoll-run/atoll/internal/bench"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/tool"
 )
@@ -92,13 +91,6 @@ func variantValues(_ context.Context, e *env) []string {
 func toolValues(context.Context, *env) (list []string) {
 	for _, t := range tool.All() {
 		list = append(list, t.Name)
-	}
-	return list
-}
-
-func benchValues(context.Context, *env) (list []string) {
-	for _, b := range bench.All() {
-		list = append(list, b.Name)
 	}
 	return list
 }

@@ -68,7 +68,7 @@ func parsed(t *testing.T, args []string) *cobra.Command {
 	if err := cmd.ValidateArgs(words); err != nil {
 		t.Fatalf("%q: %v", args, err)
 	}
-	if cmd.HasSubCommands() && cmd.Name() != "bench" && len(words) > 0 {
+	if cmd.HasSubCommands() && len(words) > 0 {
 		t.Fatalf("%q: %s has no command %s", args, cmd.CommandPath(), words[0])
 	}
 	return cmd

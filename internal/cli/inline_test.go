@@ -46,7 +46,7 @@ func unknownWord(line string) string {
 	if err != nil {
 		return err.Error()
 	}
-	if takesVerb(cmd) && len(rest) > 0 && !isPlaceholder(rest[0]) && !strings.HasPrefix(rest[0], "-") {
+	if cmd.HasSubCommands() && len(rest) > 0 && !isPlaceholder(rest[0]) && !strings.HasPrefix(rest[0], "-") {
 		return "no verb " + rest[0]
 	}
 	for _, word := range rest {
@@ -56,10 +56,6 @@ func unknownWord(line string) string {
 	}
 	return ""
 }
-
-// takesVerb tells whether the words after cmd name a verb below it; bench takes
-// the names of benchmarks besides.
-func takesVerb(cmd *cobra.Command) bool { return cmd.HasSubCommands() && cmd.Name() != "bench" }
 
 // isPlaceholder tells whether a word stands for a verb of the reader's choice.
 func isPlaceholder(word string) bool { return word == "…" || word == strings.ToUpper(word) }
