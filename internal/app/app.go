@@ -73,7 +73,7 @@ func Load(o Options) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	notices, err := privateState(paths.AtollState)
+	notices, err := PrivateState(environment)
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +84,14 @@ func Load(o Options) (*Settings, error) {
 	return (&Settings{Config: opened.Config, Notices: notices, Location: opened.Location, Project: opened.Found, Paths: paths, getenv: o.Getenv, packages: "/"}).withLinux(), nil
 }
 
-// privateState makes sure that no other user can look into the state directory,
+// PrivateState makes sure that no other user can look into the state directory,
 // which holds configuration, keys and records.
-func privateState(dir string) (notices []string, err error) {
+func PrivateState(env config.Environment) (notices []string, err error) {
+	paths, err := env.Paths()
+	if err != nil {
+		return nil, err
+	}
+	dir := paths.AtollState
 	mode, err := hostpath.MakePrivate(dir)
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)

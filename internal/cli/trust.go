@@ -55,7 +55,7 @@ func newConfigUntrustCommand(e *env) *cobra.Command {
 		Example: "  atoll config untrust ~/project",
 		Args:    atMostOne("PATH"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			env, err := app.Environment(app.Options{Getenv: e.Getenv, ConfigPath: e.configPath})
+			env, err := e.environment()
 			if err != nil {
 				return err
 			}
@@ -72,6 +72,23 @@ func newConfigUntrustCommand(e *env) *cobra.Command {
 	}
 }
 
+// environment is where the configuration is looked for, with a state directory
+// that is the person's alone.
+func (e *env) environment() (config.Environment, error) {
+	env, err := app.Environment(app.Options{Getenv: e.Getenv, ConfigPath: e.configPath})
+	if err != nil {
+		return env, err
+	}
+	notices, err := app.PrivateState(env)
+	if err != nil {
+		return env, withCode(exitUsage, err)
+	}
+	for _, n := range notices {
+		e.notice(n)
+	}
+	return env, nil
+}
+
 func projectArgument(args []string) string {
 	if len(args) == 1 {
 		return args[0]
@@ -80,7 +97,7 @@ func projectArgument(args []string) string {
 }
 
 func runConfigTrust(e *env, name string, o trustOptions) error {
-	env, err := app.Environment(app.Options{Getenv: e.Getenv, ConfigPath: e.configPath})
+	env, err := e.environment()
 	if err != nil {
 		return err
 	}
