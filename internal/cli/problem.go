@@ -72,7 +72,11 @@ func refusals(s *app.Settings, p *plan.Plan) config.Problems {
 
 func refusal(s *app.Settings, agent *config.Agent, f policy.Finding) config.Problem {
 	problem := config.Problem{File: s.Location.Path, Path: "agents.defaults." + f.Field, Message: f.Message, Hint: f.Hint}
-	switch origin := originOf(agent, f.Field); {
+	origin := originOf(agent, cmp.Or(f.Cause, f.Field))
+	if f.Cause != "" && origin.Source == "agent" {
+		problem.Message = fmt.Sprintf("agent %q: %s", agent.ID, f.Message)
+	}
+	switch {
 	case origin.Path == commandLine:
 		problem.File, problem.Path = "", f.Field+" (from "+commandLine+")"
 	case origin.Line > 0:

@@ -34,7 +34,7 @@ var projectRules = map[string]map[projectRule]string{
 		ruleRisky:  "models",
 	},
 	"agents":   {ruleWithin: "defaults list entries", ruleTrust: "ownership"},
-	"defaults": {ruleWithin: "sandbox llm", ruleTrust: "skipBootstrap model skills", ruleRisky: "workspace"},
+	"defaults": {ruleWithin: "sandbox llm", ruleTrust: "session skipBootstrap model skills", ruleRisky: "workspace"},
 	"agent": {
 		ruleNone: "id", ruleWithin: "sandbox llm tools", ruleTrust: "default model skills", ruleRisky: "workspace",
 	},

@@ -7,6 +7,9 @@ type Finding struct {
 	Field   string `json:"field"` // e.g. sandbox.docker.binds[1]
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
+	// Cause is the field that is in conflict with Field; "" if there is none. It
+	// was written by a person, while Field may have its default.
+	Cause string `json:"cause,omitempty"`
 }
 
 // findings collects what a check found.

@@ -32,6 +32,9 @@ func SetupObstacles(setup string, docker config.Docker, user string) []Finding {
 	for _, target := range s.Writes {
 		sandbox.judgeWrite(&found, target)
 	}
+	for i := range found {
+		found[i].Cause = "sandbox.docker.setupCommand"
+	}
 	return slices.CompactFunc(slices.SortedStableFunc(slices.Values(found), compareFindings),
 		func(a, b Finding) bool { return a == b })
 }
@@ -45,7 +48,7 @@ type setupSandbox struct {
 }
 
 func (s setupSandbox) judge(found *findings, c script.Command) {
-	need := needsOf(c, s.docker.Env)
+	need := needsOf(c)
 	what := strings.TrimSpace(c.Name + " " + firstOperand(c.Args))
 	if need.network && s.offline() {
 		found.add("network", `Set sandbox.docker.network to "bridge", or build an image that already holds what is needed.`,
@@ -63,16 +66,18 @@ func (s setupSandbox) judge(found *findings, c script.Command) {
 		found.add("capDrop", "Leave SETUID and SETGID out of sandbox.docker.capDrop, or build an image that already holds what is needed.",
 			"setupCommand runs %q, which changes its user while it downloads, but capDrop takes the capabilities for it", what)
 	}
-	if slices.Contains(fileWriters, c.Name) && len(c.Args) > 0 {
-		s.judgeWrite(found, c.Args[len(c.Args)-1])
+	for _, target := range writtenBy(c) {
+		s.judgeWrite(found, target)
 	}
 }
 
-// fileWriters write to their last argument, or make it.
-var fileWriters = []string{"cp", "install", "ln", "mv", "tee", "touch"}
+// systemDirs are part of the root of every image: no image has a volume there.
+var systemDirs = []string{"/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr"}
 
 func (s setupSandbox) judgeWrite(found *findings, target string) {
-	if s.docker.ReadOnlyRoot && strings.HasPrefix(target, "/") && !s.mayWrite(NormalizePath(target)) {
+	target = NormalizePath(target)
+	isSystem := slices.ContainsFunc(systemDirs, func(dir string) bool { return within(target, dir) })
+	if s.docker.ReadOnlyRoot && isSystem && !s.mayWrite(target) {
 		found.add("readOnlyRoot", "Write below the workdir or a tmpfs, or set sandbox.docker.readOnlyRoot to false.",
 			"setupCommand writes %q, but readOnlyRoot is true", target)
 	}
@@ -142,7 +147,7 @@ var languageInstallers = map[string][]string{
 }
 
 // needsOf tells what a command needs. A command that is not known needs nothing.
-func needsOf(c script.Command, env map[string]string) needs {
+func needsOf(c script.Command) needs {
 	if manager, ok := packageManagers[c.Name]; ok {
 		return managerNeeds(c, manager.download, manager.change)
 	}
@@ -150,7 +155,7 @@ func needsOf(c script.Command, env map[string]string) needs {
 		c = script.Command{Name: "pip", Args: c.Args[2:]}
 	}
 	if downloads, ok := languageInstallers[c.Name]; ok && slices.Contains(downloads, firstOperand(c.Args)) {
-		return installerNeeds(c, env)
+		return installerNeeds(c)
 	}
 	switch {
 	case slices.Contains(systemPrograms, c.Name):
@@ -198,21 +203,17 @@ func allLocal(args, subcommands []string) bool {
 	return files > 0
 }
 
-func installerNeeds(c script.Command, env map[string]string) needs {
+// installerNeeds tells what an installer of a language needs. Where it installs
+// to is the image's setting, so it may need no rights.
+func installerNeeds(c script.Command) needs {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(c.Args, func(arg string) bool {
 			return slices.Contains(names, strings.SplitN(arg, "=", 2)[0])
 		})
 	}
-	need := needs{network: !has("--offline", "--prefer-offline", "--no-index", "--find-links", "--local")}
+	need := needs{network: !has("--offline", "--prefer-offline", "--no-index", "--find-links", "--local", "--registry", "--index-url", "-i")}
 	if allLocal(c.Args, languageInstallers[c.Name]) {
 		need.network = false
-	}
-	global := has("-g", "--global") || firstOperand(c.Args) == "global"
-	isNode := c.Name == "npm" || c.Name == "pnpm" || c.Name == "yarn"
-	elsewhere := has("--prefix") || env["NPM_CONFIG_PREFIX"] != "" || env["npm_config_prefix"] != ""
-	if isNode && global && !elsewhere {
-		need.root, need.writable = true, true
 	}
 	return need
 }

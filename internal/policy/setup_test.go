@@ -22,8 +22,6 @@ func TestSetupObstacles(t *testing.T) {
 	strict := plain() // no network, read-only, no capabilities
 	open := plain()
 	open.Network, open.ReadOnlyRoot, open.CapDrop = "bridge", false, nil
-	prefixed := open
-	prefixed.Env = map[string]string{"NPM_CONFIG_PREFIX": "/workspace/.npm"}
 
 	for name, tc := range map[string]struct {
 		setup  string
@@ -51,8 +49,13 @@ func TestSetupObstacles(t *testing.T) {
 		"local package":                 {"apt-get install -y ./x.deb", open, "0:0", ""},
 		"capabilities for apt":          {"apt-get update", withCapDrop(open, "cap_setuid"), "0:0", "capDrop"},
 		"apt told to stay root":         {"apt-get -o APT::Sandbox::User=root update", withCapDrop(open, "ALL"), "0:0", ""},
-		"npm global":                    {"npm install -g typescript", strict, "1000", "network readOnlyRoot user"},
-		"npm global elsewhere":          {"npm i -g typescript", prefixed, "1000", ""},
+		"npm global":                    {"npm install -g typescript", strict, "1000", "network"},
+		"npm global with a network":     {"npm i -g typescript", open, "1000", ""}, // the image may have a place for it
+		"npm from a registry nearby":    {"npm i --registry http://127.0.0.1:4873 typescript", strict, "1000", ""},
+		"copy to the system by option":  {"cp -t /etc /workspace/hosts", strict, "0:0", "readOnlyRoot"},
+		"copy to the system, options":   {"cp -rpt /etc /workspace/hosts", strict, "0:0", "readOnlyRoot"},
+		"install into the system":       {"install -m 755 -o root x /usr/local/bin", strict, "0:0", "readOnlyRoot"},
+		"move, long option":             {"mv --target-directory=/usr/share x", strict, "0:0", "readOnlyRoot"},
 		"npm local":                     {"npm ci", open, "1000", ""},
 		"pip":                           {"python3 -m pip install requests", strict, "1000", "network"},
 		"pip from files":                {"pip install --no-index --find-links /workspace/w requests", strict, "1000", ""},
@@ -63,6 +66,14 @@ func TestSetupObstacles(t *testing.T) {
 		"append to the system":          {"echo x | tee -a /etc/motd", strict, "0:0", "readOnlyRoot"},
 		"link in the system":            {"ln -s /workspace/x /usr/local/bin/x", strict, "0:0", "readOnlyRoot"},
 
+		"copy from the system":           {"cp -t /workspace /etc/hosts", strict, "1000", ""},
+		"copy from the system, attached": {"cp -rt/workspace /etc/hosts", strict, "1000", ""},
+		"link here to the system":        {"ln -s /usr/bin/python3", strict, "1000", ""},
+		"touch by the system's time":     {"touch -r /etc/hosts x", strict, "1000", ""},
+		"touch what is there":            {"touch -c /etc/hosts", strict, "1000", ""},
+		"copy only if missing":           {"cp -n x /etc/hosts", strict, "1000", ""},
+		"an option that is not known":    {"cp --sparse=always x /etc/hosts", strict, "1000", ""},
+		"a volume of the image":          {"echo x > /data/y; cp a /var/lib/b", strict, "1000", ""},
 		"only the workspace":             {"mkdir -p /workspace/a && echo x > /workspace/a/b && cp a /workspace/c", strict, "1000", ""},
 		"a tmpfs":                        {"echo x > /tmp/y; touch /run/z", strict, "1000", ""},
 		"the null device":                {"make 2>&1 >/dev/null", strict, "1000", ""},
