@@ -96,7 +96,7 @@ func (a *App) named(ctx context.Context, word string) (*sandbox.Entry, error) {
 			return e, nil
 		}
 	}
-	return nil, advice.With(fmt.Errorf("sandbox %q: %w", word, sandbox.ErrNotFound), "atoll sandbox list shows what there is")
+	return nil, advice.With(fmt.Errorf("sandbox %q: %w", word, sandbox.ErrNotFound), "`atoll ps` shows what there is")
 }
 
 // explainFork says what to do about a workspace that cannot be copied.

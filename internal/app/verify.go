@@ -61,7 +61,7 @@ func (a *App) VerifyNamed(ctx context.Context, name string) ([]Verified, error) 
 func hintedAttach(err error) error {
 	switch {
 	case errors.Is(err, sandbox.ErrNotFound):
-		return advice.With(err, "atoll sandbox list shows what there is")
+		return advice.With(err, "`atoll ps` shows what there is")
 	case errors.Is(err, sandbox.ErrNotRunning):
 		return advice.With(err, "only one that runs can be tried: `atoll sandbox verify` without a name, with --agent or --session, starts it")
 	}
