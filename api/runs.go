@@ -111,7 +111,7 @@ type Runs struct {
 type Event struct {
 	Seq     int64             `json:"seq"`
 	At      time.Time         `json:"at"`
-	Type    string            `json:"type" enum:"text_delta|tool_call|tool_result|usage_report|step|waiting|error|done|started|prepared|notice"`
+	Type    string            `json:"type" enum:"text_delta|tool_call|tool_result|usage_report|step|waiting|log|error|done|started|prepared|notice"`
 	Text    string            `json:"text,omitempty"`
 	Step    string            `json:"step,omitempty"`
 	Call    *Call             `json:"call,omitempty"`

@@ -43,8 +43,9 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 	maps.Copy(env, c.Env)
 	stdout, stderr := &tail.Writer{Most: c.MaxOutput}, &tail.Writer{Most: keptStderr}
 	lines := &newsLines{tell: c.Line, rest: stderr}
+	heard := &heardLines{tell: c.Out, to: stdout}
 	command := &machine.Command{
-		Argv: c.Argv, Env: CommandEnv(s.Plan, env), Dir: c.Dir, Timeout: c.Timeout, Stdout: stdout, Stderr: lines, EndTree: true,
+		Argv: c.Argv, Env: CommandEnv(s.Plan, env), Dir: c.Dir, Timeout: c.Timeout, Stdout: heard, Stderr: lines, EndTree: true,
 	}
 	if p.grant != nil {
 		command.Grant = p.grant.ID()
@@ -53,6 +54,7 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 	defer stop()
 	ended, err := s.Machine.Exec(ctx, command)
 	lines.end()
+	heard.end()
 	full := p.runs.app.ranFull(ctx) || ended != nil && ended.Full != ""
 	if err != nil && !full {
 		return nil, err
@@ -107,6 +109,40 @@ func (a *App) watchDisk(ctx context.Context) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() { cancel(nil); <-done }
+}
+
+// heardLines passes everything on, and tells every whole line that is not too long.
+type heardLines struct {
+	tell func([]byte)
+	to   *tail.Writer
+	part []byte
+	long bool // the line is too long to be told
+}
+
+func (l *heardLines) Write(p []byte) (int, error) {
+	n, err := l.to.Write(p)
+	if l.tell == nil {
+		return n, err
+	}
+	for line, rest, found := bytes.Cut(p, []byte{'\n'}); ; line, rest, found = bytes.Cut(rest, []byte{'\n'}) {
+		if l.long = l.long || len(l.part)+len(line) > maxLine; l.long {
+			l.part = l.part[:0]
+		} else {
+			l.part = append(l.part, line...)
+		}
+		if !found {
+			return n, err
+		}
+		l.end()
+	}
+}
+
+// end tells the line that has come so far.
+func (l *heardLines) end() {
+	if l.tell != nil && !l.long && len(l.part) > 0 {
+		l.tell(l.part)
+	}
+	l.part, l.long = l.part[:0], false
 }
 
 // newsLines tells every whole line, and passes on those that are no news.

@@ -115,8 +115,11 @@ func (v *agentView) line(text string) {
 	fmt.Fprintln(v.env.Out, text)
 }
 
+// firstLine is the first line of a result that says something: what a command
+// printed on standard error comes after a line with its name.
 func firstLine(s string) string {
-	first, _, more := strings.Cut(strings.TrimSpace(s), "\n")
+	s = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "[stderr]"))
+	first, _, more := strings.Cut(s, "\n")
 	if more {
 		return first + " …"
 	}

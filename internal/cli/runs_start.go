@@ -77,6 +77,7 @@ func runRunsStart(cmd *cobra.Command, e *env, o *startOptions) error {
 		return e.configError(err, o.asJSON)
 	}
 	view := &runView{env: e, agentView: agentView{env: e, quiet: o.asJSON}}
+	defer view.announce(ctx, task)()
 	receipt, err := desk.start(ctx, task, view)
 	if receipt == nil {
 		return asRunProblem(cmd, err)

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
+	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/run"
 	money "github.com/atoll-run/atoll/internal/usage"
@@ -38,9 +40,14 @@ func (v *runView) event(e run.Event) {
 	if v.quiet {
 		return
 	}
+	if e.Type != "step" {
+		v.endProgress()
+	}
 	switch e.Type {
 	case "step":
 		v.step(e.Step)
+	case "log":
+		v.line(v.env.style().dim("  " + clip(e.Text, 200)))
 	case "text_delta":
 		v.spoken = true
 		v.agentView.event(agent.Event{Type: agent.TextDelta, Text: e.Text})
@@ -61,12 +68,32 @@ func (v *runView) toolResult(e *run.Event) {
 	v.line(v.env.style().dim(fmt.Sprintf("%s %s  %.1f ms", mark, clip(firstLine(e.Text), 100), e.TookMs)))
 }
 
-func (v *runView) step(s run.Step) {
+// announce says which run it is, and what an interruption does, until it is ended.
+func (v *runView) announce(ctx context.Context, t *app.Task) (end func()) {
+	if v.quiet {
+		return func() {}
+	}
+	v.line(v.env.style().dim("run " + t.ID + " · " + t.Variant))
+	text := "interrupted: the run is being ended"
+	if t.Branch != "" {
+		text += "; what it did on its branch is kept"
+	}
+	stop := context.AfterFunc(ctx, func() { v.env.notice(text) })
+	return func() { stop() }
+}
+
+func (v *runView) endProgress() {
 	if v.done != nil {
 		v.done()
 		v.done = nil
 	}
+}
+
+func (v *runView) step(s run.Step) {
+	v.endProgress()
 	switch s {
+	case run.Executing:
+		v.done = v.env.progress("the agent works")
 	case run.Preparing:
 		v.done = v.env.progress("preparing the sandbox")
 	case run.Answered:
@@ -76,17 +103,13 @@ func (v *runView) step(s run.Step) {
 
 // end prints how it ended.
 func (v *runView) end(ctx context.Context, r *run.Receipt) error {
-	if v.done != nil {
-		v.done()
-	}
+	v.endProgress()
+	end := endOf(r)
 	if ctx.Err() != nil && r.Error != nil && r.Error.Code == "cancelled" {
-		return context.Canceled
+		end = context.Canceled
 	}
 	if v.quiet {
-		if err := v.env.printRunEnvelope(r); err != nil {
-			return err
-		}
-		return endOf(r)
+		return firstOf(v.env.printRunEnvelope(r), end)
 	}
 	if !v.spoken && r.Text != "" {
 		v.text(strings.TrimRight(r.Text, "\n"))
@@ -94,8 +117,19 @@ func (v *runView) end(ctx context.Context, r *run.Receipt) error {
 	for _, w := range r.Warnings {
 		v.env.notice(w)
 	}
+	if errors.Is(end, context.Canceled) {
+		v.line("the run was interrupted, and its sandbox is removed" + keptWords(r))
+	}
 	v.line(v.env.style().dim(strings.Join(receiptWords(r), " · ")))
-	return endOf(r)
+	return end
+}
+
+// keptWords says where the work of a run is that was interrupted.
+func keptWords(r *run.Receipt) string {
+	if r.Delivery == nil {
+		return "; `atoll runs events " + r.ID + "` shows what it did"
+	}
+	return "; " + r.Delivery.Branch + ": " + clip(r.Delivery.Note, 500)
 }
 
 // receiptWords is a receipt in a line.

@@ -83,11 +83,17 @@ func (p presetRun) do(t *testing.T) *run.Receipt {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = runs.Close() })
+	var seen strings.Builder
 	r, err := runs.Do(t.Context(), &app.Task{
 		ID: "preset", Variant: "it", Timeout: patience, Messages: []chat.Message{{Role: chat.User, Text: "make the file"}},
-	}, nil)
+	}, func(e run.Event) { seen.WriteString(e.Type + ":" + e.Text + " ") })
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, part := range []string{"tool_call:", "tool_result:made by hand", "text_delta:it is made"} { // as it happened
+		if !strings.Contains(seen.String(), part) {
+			t.Errorf("nothing told of %q: %s", part, seen.String())
+		}
 	}
 	t.Logf("%d MB at most, %v", r.PeakMemory>>20, r.Ended.Sub(r.Started).Round(time.Millisecond))
 	return r

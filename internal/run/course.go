@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/envelope"
@@ -23,6 +24,7 @@ type course struct {
 	receipt *Receipt
 	place   Place
 	told    teller
+	hearing sync.Mutex // its two outputs come at once
 }
 
 // whole does a run from the beginning.
@@ -87,7 +89,7 @@ func (c *course) execute(ctx context.Context, place Place) (string, *Failure) {
 	}
 	result, err := place.Exec(ctx, &Command{
 		Argv: c.argv, Env: c.variant.Env(c.job), Dir: c.job.Work,
-		Timeout: c.job.Timeout, MaxOutput: envelope.MaxOutput, Line: c.listen(ctx),
+		Timeout: c.job.Timeout, MaxOutput: envelope.MaxOutput, Line: c.listen(ctx), Out: c.overhear(ctx),
 	})
 	if err != nil {
 		return "", c.excuse(ctx, err, "sandbox_lost")

@@ -23,8 +23,9 @@ type Custom struct {
 	Env                   map[string]string
 	Files                 map[string]string // by relative path
 	// Read is "envelope", "text" or "json"; with the last, Answer and Failure are
-	// members, names joined by points.
+	// members, names joined by points. Presets have more.
 	Read, Answer, Failure string
+	Stream                string // which lines of its standard output tell what it does; "" is none
 	Timeout               time.Duration
 	Memory                int64
 }
@@ -40,6 +41,7 @@ func (c Custom) Variant() Variant {
 	v := Variant{
 		ID: c.ID, Name: nonempty(c.Name, c.ID), Description: c.Description, Image: c.Image, User: c.User,
 		Timeout: customTimeout, Memory: customMemory, Argv: c.argv, Env: c.env, Files: c.files, Read: c.read,
+		Stream: streamOf(c.Stream),
 	}
 	if c.Timeout > 0 {
 		v.Timeout = c.Timeout
@@ -59,7 +61,7 @@ func (c Custom) Check() (problems []string) {
 		}
 	}
 	add(len(c.Argv) == 0, "argv is missing: the program and its arguments")
-	add(c.Read != "" && !slices.Contains([]string{"envelope", "text", "json"}, c.Read), "read is none of envelope, text and json")
+	add(c.Read != "" && !slices.Contains([]string{"envelope", "text", "json", "codex"}, c.Read), "read is none of envelope, text and json")
 	add(c.Read == "json" && c.Answer == "", "answer is missing: the member of the JSON object that is the answer")
 	add(c.Read != "json" && c.Answer+c.Failure != "", "answer and failure are for read: \"json\"")
 	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
@@ -114,6 +116,8 @@ func (c Custom) read(r *Result) (*envelope.Envelope, error) {
 		return c.readText(r)
 	case "json":
 		return c.readJSON(r)
+	case "codex":
+		return readCodex(c, r)
 	}
 	return ReadEnvelope(r)
 }

@@ -59,6 +59,9 @@ type Command struct {
 	// Line, if set, is told every line of standard error as it comes. Those that
 	// it reports true for are not part of Result.Stderr.
 	Line func(line []byte) bool
+	// Out, if set, is told every line of standard output as it comes; one that is
+	// too long is left out.
+	Out func(line []byte)
 }
 
 // Result is how a program ended.

@@ -60,7 +60,7 @@ type Told struct {
 type Event struct {
 	Seq  int64      `json:"seq"`
 	At   time.Time  `json:"at"`
-	Type string     `json:"type"` // text_delta, tool_call, tool_result, usage_report, waiting, step, error, done
+	Type string     `json:"type"` // text_delta, tool_call, tool_result, usage_report, waiting, log, step, error, done
 	Text string     `json:"text,omitempty"`
 	Step Step       `json:"step,omitempty"`
 	Call *chat.Call `json:"call,omitempty"`

@@ -43,6 +43,9 @@ type Variant struct {
 	// Event understands a line of standard error that tells what the program is
 	// doing; nil if it does not tell.
 	Event func(line []byte) (Event, bool)
+	// Stream understands a line of standard output that tells what the program is
+	// doing, which is read for the answer all the same; nil if it does not tell.
+	Stream func(line []byte) []Event
 }
 
 // Mount is a file or directory of the host that a variant needs inside,
