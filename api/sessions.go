@@ -63,11 +63,13 @@ type HistoryMessage struct {
 
 // SendRequest is something that is said in a session.
 type SendRequest struct {
-	Message string            `json:"message"`
-	Account string            `json:"account,omitempty" doc:"Billing account of a session that is new. A token that is bound to one pays with that."`
-	System  string            `json:"system,omitempty" doc:"More instructions, for this message alone."`
-	Headers map[string]string `json:"outboundHeaders,omitempty" doc:"Merged into those of the session, and kept there."`
-	Timeout int               `json:"timeoutSeconds,omitzero"`
+	Message string `json:"message" doc:"May be empty if there are attachments."`
+	// Attachments are put into the sandbox before the agent begins.
+	Attachments []Attachment      `json:"attachments,omitempty" doc:"Files for the agent, at most 20 and 16 MiB in all. It finds them below /workspace/media/inbound."`
+	Account     string            `json:"account,omitempty" doc:"Billing account of a session that is new. A token that is bound to one pays with that."`
+	System      string            `json:"system,omitempty" doc:"More instructions, for this message alone."`
+	Headers     map[string]string `json:"outboundHeaders,omitempty" doc:"Merged into those of the session, and kept there."`
+	Timeout     int               `json:"timeoutSeconds,omitzero"`
 	// For this message alone.
 	Model      string `json:"model,omitempty" doc:"provider/name, for this message alone."`
 	Thinking   string `json:"thinking,omitempty" doc:"How much the model thinks first: off, minimal, low, medium or high."`
@@ -77,6 +79,12 @@ type SendRequest struct {
 	SessionID  string `json:"sessionId,omitempty" doc:"Conversation to go on with, in place of the session's own. Only for admins that are bound to no account."`
 	RunID      string `json:"runId,omitempty" doc:"Id of the receipt. Only for admins that are bound to no account."`
 	HostTools  bool   `json:"hostTools,omitzero" doc:"Work on the host if the session is not sandboxed. Only for admins that are bound to no account."`
+}
+
+// Attachment is a file that comes with a message.
+type Attachment struct {
+	Name    string `json:"name,omitempty" doc:"What the sender calls it; only letters, digits, dots, dashes and underscores of it are kept."`
+	Content []byte `json:"content" doc:"In base64. Its type is found out from it."`
 }
 
 // Place is where a task is carried out.

@@ -51,6 +51,8 @@ type AgentOptions struct {
 	KnownAs string
 	Models  *Models // the proxy to ask through; nil opens one for this agent alone
 	Demo    bool    // the scripted model answers
+	// Attachments are put into the workspace before the agent begins.
+	Attachments Attachments
 }
 
 // Worker is an agent with everything it works with. Close it.
@@ -66,8 +68,10 @@ type Worker struct {
 	knownAs string
 	settle  func() error // ends its use of models
 	ledger  *usage.Ledger
-	branch  *agentBranch   // nil if no commits are wanted
-	undo    []func() error // what was opened, in that order
+	branch  *agentBranch // nil if no commits are wanted
+	// attached names the files that came with the task, a line each.
+	attached string
+	undo     []func() error // what was opened, in that order
 }
 
 // Close gives everything back, the last first.
@@ -129,6 +133,9 @@ func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err erro
 	w.undo = append(w.undo, func() error { w.Box.Release(); return nil })
 	w.Plan, w.Notices = w.Box.Plan, w.Box.Notices
 	w.stayInPlace()
+	if err := w.stage(ctx, o); err != nil {
+		return err
+	}
 	w.Tools = agent.Toolset{Set: w.Box.Set}
 	w.Limits, w.Watch, w.Thinking = o.Limits, o.Watch, o.Thinking
 	if err := w.prepareBranch(ctx); err != nil {

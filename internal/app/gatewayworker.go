@@ -53,7 +53,7 @@ func (g *GatewayWorker) Models() *Models { return g.models }
 func (a *App) SessionOptions(w session.Worker) session.Options {
 	settings := a.Config.Session()
 	return session.Options{
-		DB: a.db, Worker: w, Agents: a.Config.Agents, Logger: a.logger,
+		DB: a.db, Worker: w, Agents: a.Config.Agents, Logger: a.logger, Attachments: a.spool(),
 		Names: policy.Sessions{DefaultAgent: a.Config.DefaultAgent(), MainKey: settings.MainKey, Global: settings.Scope == "global"},
 	}
 }
@@ -73,7 +73,7 @@ func (g *GatewayWorker) Work(ctx context.Context, job *session.Job, tell func(se
 		return nil, notStarted(err)
 	}
 	tell(session.Event{Kind: session.Prepared, Place: w.Place()})
-	out, failure := w.Agent.Run(ctx, job.Message)
+	out, failure := w.Agent.Run(ctx, w.Message(job.Message))
 	outcome, err := g.end(context.WithoutCancel(ctx), w, out, failure)
 	if err != nil {
 		g.app.logger.ErrorContext(ctx, "the end of a task", "run", w.Run, "error", err)
@@ -115,7 +115,7 @@ func (g *GatewayWorker) options(job *session.Job, tell func(session.Event)) Agen
 		Limits:   agent.Limits{Time: job.Timeout, Turns: terms.Turns, Tokens: terms.Tokens},
 		Budget:   grant.Budget{MicroUSD: terms.MicroUSD, Day: job.Quota.MicroUSD},
 		Watch:    func(e agent.Event) { tell(sessionEvent(&e)) },
-		Thinking: chat.Level(job.Levels[session.ThinkingLevel]), Trace: job.Trace,
+		Thinking: chat.Level(job.Levels[session.ThinkingLevel]), Trace: job.Trace, Attachments: Attachments{job.Files, job.Sources},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/session/attach"
 )
 
 // agentOptions are the flags of atoll agent.
@@ -31,6 +32,7 @@ type agentOptions struct {
 	started                                      bool // the agent was
 	demo                                         bool // the scripted model answers
 	messages                                     string
+	attach                                       []string
 	branchFlags
 }
 
@@ -77,6 +79,7 @@ func (o *agentOptions) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.message, "message", "m", "", "the task, or - for standard input")
 	flags.StringVar(&o.messageFile, "message-file", "", "`file` with the task")
+	flags.StringArrayVar(&o.attach, "attach", nil, "`file` for the agent, put into its workspace below media/inbound; may be given more than once")
 	flags.StringVar(&o.agent, "agent", "", "agent `id` (default: the session's agent, or the default one)")
 	flags.StringVar(&o.sessionKey, "session", "", "session `key` (default: the agent's main session)")
 	oldSpelling(cmd, "session-key", "session")
@@ -139,6 +142,9 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 		return err
 	}
 	order := &agentOrder{options: o, message: message, history: history, branch: key}
+	if order.files, err = o.readAttachments(cmd); err != nil {
+		return err
+	}
 	g, err := e.gatewayFor(cmd.Context(), o)
 	if err != nil {
 		return e.configError(err, false)
@@ -155,6 +161,7 @@ type agentOrder struct {
 	message string
 	history []chat.Message
 	branch  string
+	files   []attach.Upload
 }
 
 // gatewayFor is the gateway that takes the task: none for agents inside of runs,
@@ -189,7 +196,13 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 		}
 		order.BeforeKeys = func() error { return harden(true) }
 	}
+	kept, drop, err := a.KeepAttachments(app.NewRunID(), task.files)
+	if err != nil {
+		return err
+	}
+	order.Attachments = kept
 	worker, err := a.Worker(ctx, order)
+	drop()
 	done()
 	if errors.Is(err, app.ErrNoRelay) {
 		return withCode(exitUsage, err)
@@ -202,7 +215,7 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 	o.started = true
 	view.spent = worker.SpentSoFar
 	view.begin(worker.Plan.Agent.ID, worker.Place())
-	out, failure := worker.Agent.Run(ctx, task.message)
+	out, failure := worker.Agent.Run(ctx, worker.Message(task.message))
 	after := context.WithoutCancel(ctx)
 	spent, err := worker.Spent(after)
 	delivery, unsent := worker.Deliver(after, out, failure)

@@ -48,7 +48,7 @@ func (o *agentOptions) request(task *agentOrder) *api.SendRequest {
 	return &api.SendRequest{
 		Message: task.message, Account: o.account, Model: o.model, Timeout: int(o.time().Seconds()), MaxTurns: o.maxTurns,
 		Budget: api.Budget{USD: o.budget, Tokens: o.maxTokens}, BranchName: task.branch, SessionID: o.sessionID, RunID: cmp.Or(o.runID, app.NewRunID()), HostTools: o.hostTools,
-		Thinking: o.thinking,
+		Thinking: o.thinking, Attachments: apiAttachments(task.files),
 	}
 }
 

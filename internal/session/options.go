@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/session/attach"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -19,6 +20,8 @@ type Options struct {
 	Agents func() []string
 	Limits Limits
 	Logger *slog.Logger // nil discards
+	// Attachments keeps files that come with messages; nil takes none.
+	Attachments *attach.Spool
 }
 
 // Limits bound what callers can make the service keep and do.

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/session/attach"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -69,11 +70,12 @@ type asked struct {
 	Headers   map[string]string `json:"headers,omitempty"`
 	TimeoutMs int64             `json:"timeoutMs,omitzero"`
 	Terms     Terms             `json:"terms,omitzero"`
+	Files     []attach.File     `json:"attachments,omitempty"`
 	Quota     Quota             `json:"quota,omitzero"` // kept, and not compared
 }
 
 func (t *Task) asked(quota Quota) (string, error) {
-	text, err := json.Marshal(&asked{t.Message, t.System, t.Headers, t.Timeout.Milliseconds(), t.Terms, quota}, json.Deterministic(true))
+	text, err := json.Marshal(&asked{t.Message, t.System, t.Headers, t.Timeout.Milliseconds(), t.Terms, t.Files, quota}, json.Deterministic(true))
 	return string(text), err
 }
 
@@ -163,7 +165,7 @@ func readRecord(row *sql.Rows) (*Record, error) {
 	}
 	rec.Message, rec.System, rec.Headers, rec.Timeout = a.Message, a.System, a.Headers, time.Duration(a.TimeoutMs)*time.Millisecond
 	rec.Text, rec.Model, rec.Usage, rec.MicroUSD, rec.Code, rec.Problem = g.Text, g.Model, g.Usage, g.MicroUSD, g.Code, g.Problem
-	rec.Terms, rec.Quota, rec.Hint, rec.Report = a.Terms, a.Quota, g.Hint, g.Report
+	rec.Terms, rec.Files, rec.Quota, rec.Hint, rec.Report = a.Terms, a.Files, a.Quota, g.Hint, g.Report
 	rec.Accepted, rec.Started, rec.Ended = fromMilliseconds(accepted), fromMilliseconds(started), fromMilliseconds(ended)
 	return &rec, nil
 }

@@ -120,6 +120,7 @@ func (s *Service) Recover(ctx context.Context) error {
 			problems = append(problems, s.interrupt(ctx, rec))
 		}
 	}
+	problems = append(problems, s.cleanFiles())
 	problems = append(problems, s.rows.forgetTasks(ctx, time.Now().Add(-s.Limits.Keep)))
 	return errors.Join(problems...)
 }
@@ -144,6 +145,9 @@ func (s *Service) requeue(rec *Record) {
 	defer s.mu.Unlock()
 	if s.tasks[taskID{rec.Account, rec.ID}] != nil {
 		return
+	}
+	if s.Attachments != nil && len(rec.Files) > 0 {
+		s.Attachments.Adopt(rec.Account, rec.filesID(), rec.Files)
 	}
 	l := s.lane(place{rec.Account, rec.Key})
 	s.reserve(l)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/session/attach"
 )
 
 // Errors that callers tell apart.
@@ -89,6 +90,8 @@ type Task struct {
 	Key     string
 	Account string
 	Message string
+	Uploads []attach.Upload   // files that come with the message; not kept here
+	Files   []attach.File     // what they are, which Submit finds out
 	System  string            // more instructions, for this task alone
 	Headers map[string]string // merged into those of the session, and kept there
 	Timeout time.Duration     // 0 is the default
@@ -258,6 +261,7 @@ type Job struct {
 	Model   string            // the override in force, "" for none
 	Headers map[string]string // the session's and the task's
 	Levels  map[string]string
+	Sources []string // paths of the files that came with the message
 }
 
 // Outcome is what a worker has to say at the end.

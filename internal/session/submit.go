@@ -45,11 +45,16 @@ func (s *Service) SubmitAfter(ctx context.Context, v View, t Task, say func(*Rec
 	if err != nil {
 		return nil, false, err
 	}
+	if err := s.keepFiles(&t); err != nil {
+		s.unreserve(l)
+		return nil, false, err
+	}
 	rec = &Record{Task: t, Agent: key.Agent, State: Queued, Accepted: now()}
 	fresh, err := s.accept(ctx, rec)
 	if err != nil || !fresh {
 		s.unreserve(l)
 		if err != nil {
+			s.dropFiles(&t)
 			return nil, false, err
 		}
 		rec, err = s.again(ctx, &t)
@@ -71,7 +76,7 @@ func (s *Service) check(t *Task) (err error) {
 	switch {
 	case t.ID == "" || len(t.ID) > maxTaskID || !isPlain(t.ID):
 		return fmt.Errorf("%w: an idempotency key has 1 to %d bytes and no control characters", ErrInvalid, maxTaskID)
-	case strings.TrimSpace(t.Message) == "":
+	case strings.TrimSpace(t.Message) == "" && len(t.Uploads) == 0:
 		return fmt.Errorf("%w: the message is empty", ErrInvalid)
 	case len(t.Message)+len(t.System) > s.Limits.Message:
 		return fmt.Errorf("%w: the message has more than %d bytes", ErrInvalid, s.Limits.Message)
@@ -90,6 +95,9 @@ func (s *Service) check(t *Task) (err error) {
 		t.Timeout = s.Limits.Timeout
 	}
 	t.Timeout = max(t.Timeout.Truncate(time.Millisecond), time.Millisecond)
+	if err := s.describeFiles(t); err != nil {
+		return err
+	}
 	t.Headers, err = checkHeaders(t.Headers)
 	return err
 }

@@ -70,7 +70,7 @@ func (s *Service) begin(ctx context.Context, t *task) (*Job, error) {
 	t.level = e.Levels[VerboseLevel]
 	t.mu.Unlock()
 	s.tell(t, Event{Kind: Started})
-	return &Job{Task: rec.Task, Agent: rec.Agent, Session: e.ID, Model: e.Model, Headers: maps.Clone(e.Headers), Levels: merged(e.Levels, thinking(rec.Terms.Thinking))}, nil
+	return &Job{Sources: s.sources(&rec.Task), Task: rec.Task, Agent: rec.Agent, Session: e.ID, Model: e.Model, Headers: maps.Clone(e.Headers), Levels: merged(e.Levels, thinking(rec.Terms.Thinking))}, nil
 }
 
 func thinking(level string) map[string]string {
@@ -158,6 +158,7 @@ func (s *Service) end(ctx context.Context, t *task, out *Outcome, failure error)
 	default:
 		s.forgetOld(ctx)
 	}
+	s.dropFiles(&rec.Task)
 	s.log(ctx, &rec, problem)
 	s.tell(t, Event{Kind: Ended, Text: rec.Text, Model: rec.Model, Usage: &rec.Usage, IsError: rec.State != Done, Notice: rec.Problem, Record: &rec})
 	close(t.done)

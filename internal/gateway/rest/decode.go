@@ -45,7 +45,7 @@ func (c *call) decodeBody(v any) error {
 	if err != nil || kind != "application/json" {
 		return &api.Problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: "the body must be JSON", Hint: "send Content-Type: application/json"}
 	}
-	share := membudget.Share{Budget: c.Inbound, Holder: c.caller.Token, Least: firstPiece, Most: c.Limit.Body + 1}
+	share := membudget.Share{Budget: c.Inbound, Holder: c.caller.Token, Least: firstPiece, Most: c.route.most(&c.Limit) + 1}
 	defer share.Free()
 	data, err := c.readBody(&share)
 	if err == nil {
@@ -63,7 +63,7 @@ const firstPiece = 64 << 10
 
 // readBody takes a body in, within the memory that its token may hold.
 func (c *call) readBody(share *membudget.Share) ([]byte, error) {
-	data, err := membudget.ReadAll(http.MaxBytesReader(c.w, c.r.Body, c.Limit.Body), share)
+	data, err := membudget.ReadAll(http.MaxBytesReader(c.w, c.r.Body, c.route.most(&c.Limit)), share)
 	over, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case err == nil:
@@ -107,6 +107,9 @@ func meaning(e *json.SemanticError) string {
 func kindName(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	if t == reflect.TypeFor[[]byte]() {
+		return "a string in base64"
 	}
 	switch t.Kind() {
 	case reflect.Bool:

@@ -5,6 +5,7 @@ import "time"
 // Limit is how much is taken at once; zero is the default.
 type Limit struct {
 	Body    int64         // bytes of a request's body; 5 MiB
+	Message int64         // of the body of a message, which may have attachments; 25 MiB
 	Send    time.Duration // until a reader of events has taken one; 30 s
 	Beat    time.Duration // between signs of life on a stream of events; 15 s
 	Look    time.Duration // between looks at a run of another process; 1 s
@@ -25,6 +26,9 @@ func (l *Limit) fill() {
 	}
 	if l.Body == 0 {
 		l.Body = 5 << 20
+	}
+	if l.Message == 0 {
+		l.Message = 25 << 20
 	}
 	if l.Log == 0 {
 		l.Log = 1 << 20

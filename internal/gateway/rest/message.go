@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/session/attach"
 	"github.com/atoll-run/atoll/internal/trace"
 )
 
@@ -39,13 +40,20 @@ func (c *call) message(b *api.SendRequest) (*session.Task, error) {
 		return nil, invalid(api.FieldError{Pointer: "/branchName", Detail: err.Error()})
 	}
 	return &session.Task{
-		ID: id, Key: c.path("key"), Account: account, Message: b.Message, System: b.System, Headers: b.Headers, Timeout: time.Duration(b.Timeout) * time.Second,
+		ID: id, Key: c.path("key"), Account: account, Message: b.Message, Uploads: uploads(b.Attachments), System: b.System, Headers: b.Headers, Timeout: time.Duration(b.Timeout) * time.Second,
 		Terms: session.Terms{
 			Model: b.Model, Transcript: b.SessionID, Run: b.RunID, Branch: string(key), HostTools: b.HostTools, Thinking: b.Thinking,
 			Turns: b.MaxTurns, Tokens: b.Budget.Tokens, MicroUSD: int64(math.Ceil(b.Budget.USD * 1e6)),
 		},
 		Quota: c.quota(), Trace: trace.Of(c.r.Header.Get(trace.Header)),
 	}, nil
+}
+
+func uploads(all []api.Attachment) (list []attach.Upload) {
+	for _, a := range all {
+		list = append(list, attach.Upload{Name: a.Name, Content: a.Content})
+	}
+	return list
 }
 
 // taskID is that of the caller's key, or a new one.
@@ -83,7 +91,7 @@ func checkMessage(b *api.SendRequest) (errs []api.FieldError) {
 			errs = append(errs, api.FieldError{Pointer: pointer, Detail: detail})
 		}
 	}
-	add(strings.TrimSpace(b.Message) == "", "/message", "the message is missing")
+	add(strings.TrimSpace(b.Message) == "" && len(b.Attachments) == 0, "/message", "the message is missing")
 	add(b.Timeout < 0 || b.Timeout > maxTimeout, "/timeoutSeconds", fmt.Sprintf("must be between 0 and %d", maxTimeout))
 	for _, name := range []struct{ pointer, text string }{{"/model", b.Model}, {"/branchName", b.BranchName}} {
 		add(len(name.text) > maxName || strings.ContainsAny(name.text, "\r\n\x00"), name.pointer, fmt.Sprintf("must be one line of at most %d bytes", maxName))

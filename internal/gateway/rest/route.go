@@ -21,6 +21,7 @@ type shape struct {
 	query, body, answer, event reflect.Type // nil if there is none
 	raw                        string       // media type of an answer that is no JSON of ours
 	keyed                      bool         // it takes an Idempotency-Key
+	files                      bool         // its body may have attachments
 	serve                      func(*call) error
 }
 
@@ -52,6 +53,20 @@ func answers[Q, B, A any](do func(c *call, query *Q, body *B) (*A, error)) shape
 func keyed(s shape) shape {
 	s.keyed = true
 	return s
+}
+
+// withFiles is a route whose body may have attachments.
+func withFiles(s shape) shape {
+	s.files = true
+	return s
+}
+
+// most is how large the route's body may be.
+func (r *route) most(l *Limit) int64 {
+	if r.files {
+		return l.Message
+	}
+	return l.Body
 }
 
 // pattern is the route as a ServeMux wants it.

@@ -16,6 +16,8 @@ func (b schemaBook) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
+	case t == reflect.TypeFor[[]byte]():
+		return object{"type": "string", "contentEncoding": "base64"}
 	case t == reflect.TypeFor[json.RawMessage]():
 		return object{"description": "Any JSON value."}
 	}

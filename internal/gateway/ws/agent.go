@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/atoll-run/atoll/internal/protocol"
 	"github.com/atoll-run/atoll/internal/session"
 )
@@ -42,15 +40,13 @@ type agentParams struct {
 	Thinking    string            `json:"thinking"`
 	Headers     map[string]string `json:"outboundHeaders"`
 	Deliver     bool              `json:"deliver"`
-	Attachments []jsontext.Value  `json:"attachments"`
+	Attachments []attachment      `json:"attachments"`
 	Model       string            `json:"model"`
 	Cwd         string            `json:"cwd"`
 }
 
 func (p *agentParams) unsupported() error {
 	switch {
-	case len(p.Attachments) > 0:
-		return invalid("attachments are not supported by this gateway")
 	case p.Deliver:
 		return invalid("deliver is not supported by this gateway: it has no channels")
 	case p.Model != "":
@@ -86,8 +82,12 @@ func (c *call) agent() (any, error) {
 	if err := errors.Join(p.unsupported(), c.knows(p.Agent)); err != nil {
 		return nil, firstOf(err)
 	}
+	uploads, err := decodeAttachments(p.Attachments)
+	if err != nil {
+		return nil, err
+	}
 	rec, existing, err := c.submit(session.Task{
-		ID: p.ID, Key: p.key(), Message: p.Message, System: p.System, Headers: p.Headers, Terms: session.Terms{Thinking: p.Thinking},
+		ID: p.ID, Key: p.key(), Message: p.Message, Uploads: uploads, System: p.System, Headers: p.Headers, Terms: session.Terms{Thinking: p.Thinking},
 		Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Second, Origin: c.conn.id,
 	}, func(rec *session.Record) { c.respond(c.id, c.accepted(rec), nil) }, c.second)
 	switch {

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/protocol"
 	"github.com/atoll-run/atoll/internal/session"
@@ -27,25 +25,26 @@ func sendShape() shape {
 // send says something in a chat. What comes of it is told by events.
 func (c *call) send() (any, error) {
 	var p struct {
-		Key         string           `json:"sessionKey"`
-		Message     string           `json:"message"`
-		ID          string           `json:"idempotencyKey"`
-		Timeout     int64            `json:"timeoutMs"`
-		Agent       string           `json:"agentId"`
-		Thinking    string           `json:"thinking"`
-		Attachments []jsontext.Value `json:"attachments"`
+		Key         string       `json:"sessionKey"`
+		Message     string       `json:"message"`
+		ID          string       `json:"idempotencyKey"`
+		Timeout     int64        `json:"timeoutMs"`
+		Agent       string       `json:"agentId"`
+		Thinking    string       `json:"thinking"`
+		Attachments []attachment `json:"attachments"`
 	}
 	if err := c.bind(&p); err != nil {
 		return nil, err
 	}
-	switch {
-	case len(p.Attachments) > 0:
-		return nil, invalid("attachments are not supported by this gateway")
-	case strings.TrimSpace(p.Message) == "":
+	if strings.TrimSpace(p.Message) == "" && len(p.Attachments) == 0 {
 		return nil, invalid("message or attachment required")
 	}
+	uploads, err := decodeAttachments(p.Attachments)
+	if err != nil {
+		return nil, err
+	}
 	rec, existing, err := c.submit(session.Task{
-		ID: p.ID, Key: of(p.Agent, p.Key), Message: p.Message, Terms: session.Terms{Thinking: p.Thinking}, Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Millisecond, Origin: c.conn.id,
+		ID: p.ID, Key: of(p.Agent, p.Key), Message: p.Message, Uploads: uploads, Terms: session.Terms{Thinking: p.Thinking}, Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Millisecond, Origin: c.conn.id,
 	}, func(rec *session.Record) { c.out.first(response(c.id, c.sent(rec, false), nil)) }, nil)
 	switch {
 	case err != nil:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/protocol"
 	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/session/attach"
 )
 
 // hello is what a client is greeted with: who we are, what can be asked, how
@@ -18,7 +19,7 @@ func (c *conn) hello(own secret.Value) any {
 	answer := map[string]any{"type": "hello-ok", "protocol": c.version, "server": server, "features": features, "snapshot": c.snapshot(), "policy": policy}
 	if c.version >= protocol.V4 {
 		features["capabilities"] = []string{}
-		policy["attachments"] = map[string]any{"maxBytes": 0, "maxImageBytes": 0}
+		policy["attachments"] = map[string]any{"maxBytes": attach.MaxBytes, "maxImageBytes": attach.MaxBytes}
 	}
 	if auth := c.auth(own); auth != nil {
 		answer["auth"] = auth

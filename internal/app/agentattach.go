@@ -1,0 +1,80 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/session/attach"
+	"github.com/atoll-run/atoll/internal/workspace"
+)
+
+// attachmentsDir is where files that came with messages wait, below the state directory.
+const attachmentsDir = "attachments"
+
+// Attachments are files that come with a task.
+type Attachments struct {
+	Files   []attach.File
+	Sources []string // paths of the same, on the host
+}
+
+// spool is where files wait for their tasks.
+func (s *Settings) spool() *attach.Spool {
+	return attach.NewSpool(filepath.Join(s.Paths.AtollState, attachmentsDir), 0, 0)
+}
+
+// KeepAttachments writes files down for an agent of this process; drop removes them.
+func (a *App) KeepAttachments(run string, uploads []attach.Upload) (kept Attachments, drop func(), err error) {
+	if len(uploads) == 0 {
+		return Attachments{}, func() {}, nil
+	}
+	if kept.Files, err = attach.Describe(uploads); err != nil {
+		return Attachments{}, nil, err
+	}
+	spool, id := a.spool(), attach.ID("", run, kept.Files)
+	if err := spool.Keep("", id, uploads); err != nil {
+		return Attachments{}, nil, err
+	}
+	for i := range uploads {
+		kept.Sources = append(kept.Sources, spool.Source(id, i))
+	}
+	return kept, func() { spool.Drop(id) }, nil
+}
+
+// errNoPlaceForFiles is why attachments are refused on the host.
+var errNoPlaceForFiles = errors.New("attachments are put into a sandbox, and this session has none")
+
+// stage copies what came with a task into the sandbox's workspace. All of it is there
+// then, or the task does not begin.
+func (w *Worker) stage(ctx context.Context, o *AgentOptions) error {
+	files, sources := o.Attachments.Files, o.Attachments.Sources
+	if len(files) == 0 {
+		return nil
+	}
+	if !w.Plan.Sandboxed {
+		return advice.With(errNoPlaceForFiles, "set sandbox.mode to all")
+	}
+	media := workspace.Media{Roots: []string{filepath.Join(w.app.Paths.AtollState, attachmentsDir)}}
+	for i, path := range sources {
+		media.Sources = append(media.Sources, workspace.Source{Path: path, Name: files[i].Name})
+	}
+	staged, warnings, err := workspace.StageMedia(ctx, w.Plan.Layout, media)
+	if err != nil {
+		return err
+	}
+	if len(staged) != len(files) {
+		return fmt.Errorf("attachments: %s", strings.Join(warningTexts(warnings), "; "))
+	}
+	paths := make([]string, len(staged))
+	for i, s := range staged {
+		paths[i] = s.Path
+	}
+	w.attached = attach.Notes(files, paths)
+	return nil
+}
+
+// Message is a task with a line for each file that came with it.
+func (w *Worker) Message(text string) string { return strings.TrimSuffix(w.attached+text, "\n") }

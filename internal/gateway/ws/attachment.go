@@ -1,0 +1,32 @@
+package ws
+
+import (
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/session/attach"
+)
+
+// attachment is a file that comes with a message. What the client says of its type
+// is not believed.
+type attachment struct {
+	Type     string `json:"type"`
+	MIMEType string `json:"mimeType"`
+	FileName string `json:"fileName"`
+	Content  string `json:"content"` // base64, also as a data URL
+}
+
+// decodeAttachments reads attachments.
+func decodeAttachments(all []attachment) ([]attach.Upload, error) {
+	if len(all) > attach.MaxFiles {
+		return nil, invalid(fmt.Sprintf("%d attachments, at most %d are taken", len(all), attach.MaxFiles))
+	}
+	var uploads []attach.Upload
+	for _, a := range all {
+		u, err := attach.Decode(a.FileName, a.Content)
+		if err != nil {
+			return nil, invalid(err.Error())
+		}
+		uploads = append(uploads, u)
+	}
+	return uploads, nil
+}
