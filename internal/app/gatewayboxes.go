@@ -111,13 +111,9 @@ func (s restSandboxes) Explain(_ context.Context, q *api.ExplainQuery) (*api.Exp
 	return x, nil
 }
 
-// decideTool asks the tool itself, if it is one of ours: some stand under the name
-// of another in the lists.
+// decideTool says whether a session may use a tool.
 func decideTool(p *plan.Plan, name string) *api.ToolDecision {
-	d := p.Tools.Decide(name)
-	if t, ok := tool.Find(name); ok {
-		d = t.Decide(p.Tools)
-	}
+	d := tool.Decide(p.Tools, name)
 	return &api.ToolDecision{Name: name, Allowed: d.Allowed, Reason: d.Reason, Fix: d.Fix}
 }
 

@@ -114,9 +114,11 @@ type explainedSandbox struct {
 	Mounts      []sandbox.Mount   `json:"mounts"`
 	Env         explainedEnv      `json:"env"`
 	Tools       policy.ToolPolicy `json:"tools"`
-	Docker      config.Docker     `json:"docker"`
-	Browser     config.Browser    `json:"browser"`
-	Prune       config.Prune      `json:"prune"`
+	// AvailableTools are the tools that there are, and that the lists allow.
+	AvailableTools []string       `json:"availableTools"`
+	Docker         config.Docker  `json:"docker"`
+	Browser        config.Browser `json:"browser"`
+	Prune          config.Prune   `json:"prune"`
 	// Networked is the second sandbox of a network pair.
 	Networked *networkedHalf `json:"networked,omitzero"`
 	// Drift is how the private copy differs from what it was made from.
@@ -169,7 +171,7 @@ func explainSandbox(s *app.Settings, p *plan.Plan, backend app.Backend) explaine
 		WorkspaceAccess: box.WorkspaceAccess, WorkspaceRoot: box.WorkspaceRoot,
 		SessionIsSandboxed: p.Sandboxed, Reason: p.Why,
 		ContainerName: p.Spec.Name, Image: p.Spec.Image, ConfigHash: p.Spec.ConfigHash,
-		Mounts: orEmpty(p.Spec.Mounts), Tools: p.Tools, Docker: box.Docker, Drift: drift,
+		Mounts: orEmpty(p.Spec.Mounts), Tools: p.Tools, AvailableTools: orEmpty(tool.Allowed(p.Tools)), Docker: box.Docker, Drift: drift,
 		Env: explainedEnv{
 			Passed:  orEmpty(slices.Sorted(maps.Keys(p.Env.Passed))),
 			Blocked: orEmpty(p.Env.Blocked), Warnings: orEmpty(p.Env.Warnings),
@@ -187,21 +189,12 @@ func explainPair(p *plan.Plan) *networkedHalf {
 }
 
 func explainTool(p *plan.Plan, name string) *explainedTool {
-	d := decideTool(p, name)
+	d := tool.Decide(p.Tools, name)
 	x := &explainedTool{Name: policy.NormalizeTool(name), Allowed: d.Allowed, Reason: d.Reason, Fix: orEmpty(d.Fix)}
 	if p.Router.Paired() {
 		x.Half = p.Router.Tool(name).Half
 	}
 	return x
-}
-
-// decideTool asks the tool itself, if it is one of ours: some stand under the
-// name of another in the lists.
-func decideTool(p *plan.Plan, name string) policy.Decision {
-	if t, ok := tool.Find(name); ok {
-		return t.Decide(p.Tools)
-	}
-	return p.Tools.Decide(name)
 }
 
 func explainPath(p *plan.Plan, input string) *explainedPath {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/app"
@@ -9,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tool"
 )
 
 // The sections of explain, in the order of the page.
@@ -238,34 +240,57 @@ func (pg *page) environment() {
 func (pg *page) tools() {
 	t := pg.x.Sandbox.Tools
 	pg.title("Tools")
-	allow := listText(t.Allow)
-	if len(t.Allow) == 0 {
-		allow = "everything that is not denied"
-	}
-	pg.fact("allowed", allow, "")
+	pg.fact("allowed", listText(pg.x.Sandbox.AvailableTools), "")
 	pg.note("← " + sourceText(t.Sources.Allow))
-	pg.fact("denied", listText(t.Deny), "")
+	if missing := missingTools(t.Allow); len(missing) > 0 {
+		pg.fact("", tool.NotAvailable+": "+listText(missing), "")
+	}
+	pg.fact("denied", listText(deniedTools(pg.x.Sandbox.AvailableTools)), "")
 	pg.note("← " + sourceText(t.Sources.Deny))
 	pg.tool()
 }
 
+// missingTools are the names in a list that no tool of this version has. Groups
+// and patterns stand for several and are left out.
+func missingTools(list []string) (missing []string) {
+	for _, name := range list {
+		if _, ok := tool.Find(name); !ok && !strings.ContainsAny(name, "*:") {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+// deniedTools are the tools that are not among the allowed ones.
+func deniedTools(allowed []string) (denied []string) {
+	for _, t := range tool.All() {
+		if !slices.Contains(allowed, t.Name) {
+			denied = append(denied, t.Name)
+		}
+	}
+	return denied
+}
+
 // tool answers for the one that was asked for.
 func (pg *page) tool() {
-	tool := pg.x.Tool
-	if tool == nil {
+	asked := pg.x.Tool
+	if asked == nil {
 		return
 	}
-	name := shortened(printable(tool.Name), factIndent)
-	if tool.Allowed {
-		where := ""
-		if tool.Half != "" {
-			where = ", in the " + string(tool.Half) + " half"
-		}
-		pg.painted(name, "allowed: "+tool.Reason+where, "", pg.style.good)
+	name := shortened(printable(asked.Name), factIndent)
+	switch {
+	case asked.Allowed && asked.Half != "":
+		pg.painted(name, "allowed: "+asked.Reason+", in the "+string(asked.Half)+" half", "", pg.style.good)
+		return
+	case asked.Allowed:
+		pg.painted(name, "allowed: "+asked.Reason, "", pg.style.good)
+		return
+	case asked.Reason == tool.NotAvailable:
+		pg.painted(name, asked.Reason, "", pg.style.alarm)
 		return
 	}
-	pg.painted(name, "denied: "+tool.Reason, "", pg.style.alarm)
-	for _, fix := range tool.Fix {
+	pg.painted(name, "denied: "+asked.Reason, "", pg.style.alarm)
+	for _, fix := range asked.Fix {
 		pg.fact("", "- "+fix, "")
 	}
 }

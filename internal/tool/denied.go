@@ -31,6 +31,29 @@ func (t Tool) Decide(p policy.ToolPolicy) policy.Decision {
 	return d
 }
 
+// NotAvailable is why a tool cannot be used that a list names and Atoll has not.
+const NotAvailable = "not available in this version"
+
+// Decide answers whether the session may use the tool of a name, which may be one
+// that does not exist here.
+func Decide(p policy.ToolPolicy, name string) policy.Decision {
+	t, ok := Find(name)
+	if !ok {
+		return policy.Decision{Reason: NotAvailable}
+	}
+	return t.Decide(p)
+}
+
+// Allowed are the names of the tools that the session may use.
+func Allowed(p policy.ToolPolicy) (names []string) {
+	for _, t := range all() {
+		if t.Decide(p).Allowed {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
 // Caller is on whose behalf a tool is called.
 type Caller struct {
 	Policy  policy.ToolPolicy
