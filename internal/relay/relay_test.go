@@ -416,7 +416,7 @@ func TestPatch(t *testing.T) {
 	}
 	body := h.hub.Pulls()[0].Body
 	_, block, ok := strings.Cut(body, "\n````diff\n")
-	if !ok || !strings.Contains(block, "+```\n") || !strings.HasSuffix(block, "\n````\n</details>\n") || strings.Count(block, "\n````\n") != 1 {
+	if !ok || !strings.Contains(block, "+```\n") || !strings.HasSuffix(block, "\n````\n</details>\n\n<!-- atoll:end -->") || strings.Count(block, "\n````\n") != 1 {
 		t.Errorf("the body is\n%s", body)
 	}
 }

@@ -102,7 +102,7 @@ func (r *Relay) open(ctx context.Context, p *Project, record *Record) error {
 		defer done()
 		opened, err := p.Pulls.Client.Ensure(ctx, remote.Secret, &github.Pull{
 			Owner: p.Pulls.Owner, Repo: p.Pulls.Repo, Head: record.Work.Key.Branch(), Base: p.Base,
-			Title: pullTitle(record), Body: pullBody(record) + r.patchSection(record), Labels: p.Pulls.Labels, Draft: p.Pulls.Draft,
+			Run: record.Run, Title: pullTitle(record), Body: pullBody(record) + r.patchSection(record), Labels: p.Pulls.Labels, Draft: p.Pulls.Draft,
 		})
 		if err != nil {
 			return err

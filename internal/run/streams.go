@@ -156,13 +156,13 @@ func (i *codexItem) call() *chat.Call {
 // readCodex finds the answer in what codex exec --json printed, or takes what was
 // printed for it where that has no such lines.
 func readCodex(c Custom, r *Result) (*envelope.Envelope, error) {
-	answer, failure, any := "", "", false
+	answer, failure, found := "", "", false
 	for line := range strings.Lines(string(r.Stdout)) {
 		var m codexMessage
 		if !isObject([]byte(line)) || json.Unmarshal([]byte(line), &m) != nil || m.Type == "" {
 			continue
 		}
-		any = true
+		found = true
 		switch {
 		case m.Type == "item.completed" && m.Item.Type == "agent_message":
 			answer, failure = m.Item.Text, ""
@@ -172,7 +172,7 @@ func readCodex(c Custom, r *Result) (*envelope.Envelope, error) {
 			failure = nonempty(m.Message, "the agent reports a failure")
 		}
 	}
-	if !any {
+	if !found {
 		return c.readText(r)
 	}
 	if failure == "" && answer == "" {

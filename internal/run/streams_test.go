@@ -1,7 +1,6 @@
 package run
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -96,7 +95,7 @@ func FuzzStreams(f *testing.F) {
 			heard.admit(&e, len(line))
 		}
 		if heard.events > 2*maxLineEvents || heard.bytes > maxToldBytes || len(heard.calls) > maxOpenCalls {
-			t.Error(fmt.Sprintf("%+v", heard))
+			t.Errorf("%+v", heard)
 		}
 	})
 }

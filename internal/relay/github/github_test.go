@@ -45,7 +45,7 @@ func TestOnePullRequestPerBranch(t *testing.T) {
 		t.Fatalf("%+v, %v", second, err)
 	}
 	pulls := server.Pulls()
-	if len(pulls) != 1 || pulls[0].Body != "second" || pulls[0].Title != "Work" || !pulls[0].Draft || len(pulls[0].Labels) != 1 {
+	if len(pulls) != 1 || !strings.Contains(pulls[0].Body, "second") || strings.Contains(pulls[0].Body, pull().Body) || pulls[0].Title != "Work" || !pulls[0].Draft || len(pulls[0].Labels) != 1 {
 		t.Errorf("%+v", pulls)
 	}
 }

@@ -24,6 +24,7 @@ type Pull struct {
 	Owner, Repo string
 	Head, Base  string // branches of that repository
 	Title, Body string
+	Run         string // whose part of the text Body is
 	Labels      []string
 	Draft       bool
 }
@@ -39,6 +40,7 @@ type pullRecord struct {
 	Number int    `json:"number"`
 	URL    string `json:"html_url"`
 	State  string `json:"state"`
+	Body   string `json:"body"` // null if there is none
 	Head   struct {
 		Ref  string `json:"ref"`
 		Repo struct {
@@ -104,7 +106,7 @@ func (p *Pull) same(fullName string) bool {
 }
 
 func (c *Client) create(ctx context.Context, auth secret.Value, p *Pull) (*Opened, error) {
-	body := map[string]any{"title": title(p.Title), "body": cut(p.Body), "head": p.Head, "base": p.Base, "draft": p.Draft, "maintainer_can_modify": true}
+	body := map[string]any{"title": title(p.Title), "body": withSection("", p), "head": p.Head, "base": p.Base, "draft": p.Draft, "maintainer_can_modify": true}
 	var made pullRecord
 	if _, err := c.do(ctx, &call{method: http.MethodPost, path: p.path("/pulls"), body: body, auth: auth, into: &made}); err != nil {
 		return nil, err
@@ -112,10 +114,10 @@ func (c *Client) create(ctx context.Context, auth secret.Value, p *Pull) (*Opene
 	return &Opened{made.Number, made.URL, true}, c.label(ctx, auth, p, &made)
 }
 
-// update changes the text. Whether it is a draft, and its title, are people's
-// after it was opened.
+// update changes our section of the text. The rest of it, whether it is a draft,
+// and its title are people's after it was opened.
 func (c *Client) update(ctx context.Context, auth secret.Value, p *Pull, found *pullRecord) (*Opened, error) {
-	_, err := c.do(ctx, &call{method: http.MethodPatch, path: p.path(fmt.Sprintf("/pulls/%d", found.Number)), body: map[string]any{"body": cut(p.Body)}, auth: auth})
+	_, err := c.do(ctx, &call{method: http.MethodPatch, path: p.path(fmt.Sprintf("/pulls/%d", found.Number)), body: map[string]any{"body": withSection(found.Body, p)}, auth: auth})
 	if err != nil {
 		return nil, err
 	}
@@ -149,13 +151,6 @@ func title(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	if runes := []rune(text); len(runes) > maxTitle {
 		return string(runes[:maxTitle]) + "…"
-	}
-	return text
-}
-
-func cut(text string) string {
-	if len(text) > maxBody {
-		return strings.ToValidUTF8(text[:maxBody], "") + "\n\n[…]"
 	}
 	return text
 }

@@ -84,6 +84,13 @@ func (g *GitHub) Add(p Pull) {
 	g.pulls = append(g.pulls, &p)
 }
 
+// Edit has a person change the text of a pull request.
+func (g *GitHub) Edit(number int, edit func(body string) string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pulls[number-1].Body = edit(g.pulls[number-1].Body)
+}
+
 // guard checks what every request must have.
 func (g *GitHub) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -155,7 +162,7 @@ func (g *GitHub) record(p *Pull) map[string]any {
 		labels = append(labels, map[string]any{"name": label})
 	}
 	return map[string]any{
-		"number": p.Number, "state": p.State, "html_url": fmt.Sprintf("https://github.example.com/%s/pull/%d", p.Repo, p.Number),
+		"number": p.Number, "state": p.State, "body": p.Body, "html_url": fmt.Sprintf("https://github.example.com/%s/pull/%d", p.Repo, p.Number),
 		"head": map[string]any{"ref": p.Head, "repo": map[string]any{"full_name": p.Repo}}, "labels": labels,
 	}
 }
