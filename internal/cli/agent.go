@@ -90,7 +90,7 @@ func (o *agentOptions) add(cmd *cobra.Command) {
 	flags.StringVar(&o.thinking, "thinking", "", "how much the model thinks first: `level` off, minimal, low, medium or high (default: as it is configured)")
 	flags.StringVar(&o.runID, "run-id", "", "`id` of the run in records and bills (default: a new one)")
 	traceFlag(cmd, &o.trace)
-	secondsFlag(cmd, &o.timeout, "timeout", agent.DefaultTime, "stop the agent after this `time`; 0 for a day")
+	workFlag(cmd, &o.timeout, "timeout", agent.DefaultTime, "stop the agent after this `time`; 0 for a day")
 	flags.IntVar(&o.maxTurns, "max-turns", agent.DefaultTurns, "most `answers` of the model")
 	flags.Int64Var(&o.maxTokens, "max-tokens", agent.DefaultTokens, "most `tokens`, read and written, of all answers together")
 	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")

@@ -71,8 +71,9 @@ func (p *place) serve() *client.Client {
 	return c
 }
 
-// changing is what is never the same twice: times, ids of runs and conversations.
-var changing = regexp.MustCompile(`[0-9.]+ ?(ms|µs|s)\b|"durationMs": [0-9]+|run-[a-z0-9]{20,}|conversation-[a-z]+|\$[0-9.]+ so far`)
+// changing is what is never the same twice: times, ids of runs and conversations, and
+// what a model is asked with them in it: its tokens and their price.
+var changing = regexp.MustCompile(`[0-9.]+ ?(ms|µs|s)\b|"durationMs": [0-9]+|run-[a-z0-9]{20,}|conversation-[a-z]+|\$[0-9.]+( so far)?|[0-9]+ tokens|"(input|total|microUsd)": [0-9]+`)
 
 func same(text string) string { return changing.ReplaceAllString(text, "…") }
 

@@ -12,31 +12,35 @@ import (
 
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/run"
 )
 
 // The types of flags that several verbs share: one notation for one kind of value.
 
 const (
 	maxTime  = 366 * 24 * time.Hour // the longest time that a flag takes
+	maxWork  = run.MaxTimeout       // the longest time that an agent can be given
 	maxBytes = 1 << 50              // the largest size that a flag takes
 )
 
 // timeValue is a length of time: 90 (seconds), 90s, 1m30s or 2d.
 type timeValue struct {
 	to    *time.Duration
+	most  time.Duration
 	whole bool // only whole seconds
 }
 
 // timeFlag adds a flag that takes a length of time.
 func timeFlag(cmd *cobra.Command, to *time.Duration, name string, value time.Duration, about string) {
 	*to = value
-	cmd.Flags().Var(&timeValue{to: to}, name, about)
+	cmd.Flags().Var(&timeValue{to: to, most: maxTime}, name, about)
 }
 
-// secondsFlag adds a flag that takes whole seconds, in every notation of times.
-func secondsFlag(cmd *cobra.Command, to *time.Duration, name string, value time.Duration, about string) {
+// workFlag adds a flag that says how long an agent may work: whole seconds, in every
+// notation of times.
+func workFlag(cmd *cobra.Command, to *time.Duration, name string, value time.Duration, about string) {
 	*to = value
-	cmd.Flags().Var(&timeValue{to: to, whole: true}, name, about)
+	cmd.Flags().Var(&timeValue{to: to, most: maxWork, whole: true}, name, about)
 }
 
 func (v *timeValue) Type() string { return "time" }
@@ -63,8 +67,8 @@ func (v *timeValue) Set(text string) error {
 		return err
 	case d < 0:
 		return fmt.Errorf("%s is negative", text)
-	case d > maxTime:
-		return fmt.Errorf("%s is more than %d days", text, maxTime/(24*time.Hour))
+	case d > v.most:
+		return tooLong(text, v.most)
 	case v.whole && d%time.Second != 0:
 		return fmt.Errorf("%s is not a whole number of seconds", text)
 	}
@@ -81,7 +85,7 @@ func parseTime(text string) (time.Duration, error) {
 	}
 	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
 		if n > int64(maxTime/unit) {
-			return 0, fmt.Errorf("%s is more than %d days", text, maxTime/(24*time.Hour))
+			return 0, tooLong(text, maxTime)
 		}
 		return max(time.Duration(n), -1) * unit, nil
 	}
@@ -90,6 +94,10 @@ func parseTime(text string) (time.Duration, error) {
 		return 0, bad
 	}
 	return d, nil
+}
+
+func tooLong(text string, most time.Duration) error {
+	return fmt.Errorf("%s is more than %dh", text, int(most.Hours()))
 }
 
 // sizeValue is an amount of memory: a number and a unit.

@@ -13,19 +13,21 @@ func TestTimesHaveOneNotation(t *testing.T) {
 		"90": 90 * time.Second, "90s": 90 * time.Second, "1m30s": 90 * time.Second, "0": 0, "500ms": 500 * time.Millisecond, "2d": 48 * time.Hour, "366d": maxTime,
 	} {
 		var got time.Duration
-		if err := (&timeValue{to: &got}).Set(text); err != nil || got != want {
+		if err := (&timeValue{to: &got, most: maxTime}).Set(text); err != nil || got != want {
 			t.Errorf("%s is %v, %v; want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "soon", "-1", "-1s", "-3d", "367d", "99999999999999999999", "9223372036854775807", "1e9", "1.5", "NaN"} {
 		got := time.Minute
-		if err := (&timeValue{to: &got}).Set(text); err == nil || got != time.Minute {
+		if err := (&timeValue{to: &got, most: maxTime}).Set(text); err == nil || got != time.Minute {
 			t.Errorf("%q is taken as %v", text, got)
 		}
 	}
 	var got time.Duration
-	if err := (&timeValue{to: &got, whole: true}).Set("1500ms"); err == nil {
-		t.Errorf("half a second is taken as %v", got)
+	for _, text := range []string{"1500ms", "25h", "100000"} {
+		if err := (&timeValue{to: &got, most: maxWork, whole: true}).Set(text); err == nil {
+			t.Errorf("an agent may work for %v", got)
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ Exit codes: 0 the agent answered, 1 it failed or its work could not be delivered
 	flags.StringVar(&o.model, "model", "", "`provider/name` of the model (default: the agent's)")
 	flags.StringVar(&o.runID, "run-id", "", "`id` of the run (default: a new one)")
 	traceFlag(cmd, &o.trace)
-	secondsFlag(cmd, &o.timeout, "timeout", 0, "end it after this `time`, at most a day (default: the variant's own)")
+	workFlag(cmd, &o.timeout, "timeout", 0, "end it after this `time`, at most a day (default: the variant's own)")
 	sizeFlag(cmd, &o.memory, "memory", "memory limit, a `size` such as 256m, at most the variant's own")
 	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
 	o.branchFlags.add(cmd)
@@ -113,9 +113,6 @@ func (o *startOptions) task(cmd *cobra.Command, e *env) (*app.Task, error) {
 		if err := checkName(cmd, name); err != nil {
 			return nil, err
 		}
-	}
-	if o.timeout > run.MaxTimeout {
-		return nil, usage(cmd, fmt.Errorf("--timeout %v is more than %v", o.timeout, run.MaxTimeout))
 	}
 	if err := checkBudget(o.budget); err != nil {
 		return nil, withCode(exitUsage, err)
