@@ -69,13 +69,16 @@ func (s *Settings) choose(ctx context.Context, p *plan.Plan, choice *Backend) {
 	if err := probe(host); err != nil {
 		choice.Reason = fmt.Sprintf("no engine: Docker at %s: %v; and not without an engine: %s", host, err, obstacle)
 		choice.hint = silenceHint(host, err)
-		if gaps := s.linuxGaps(ctx, p); len(gaps) == 1 && gaps[0].Field == imageGap {
-			choice.hint = gaps[0].Remedy + ", which needs no engine; or " + choice.hint
+		if gaps := s.linuxGaps(ctx, p); choice.hint == startDocker && len(gaps) == 1 && gaps[0].Field == imageGap {
+			choice.hint += "; or without an engine: " + gaps[0].Remedy
 		}
 		return
 	}
 	choice.Effective, choice.Reason = backendDocker, "Docker answers at "+host+"; not linux: "+obstacle
 }
+
+// startDocker is what to do about an engine that is not there.
+const startDocker = "start Docker, or set DOCKER_HOST or sandbox.backend"
 
 // silenceHint is what to do about an engine that does not answer.
 func silenceHint(host string, err error) string {
@@ -86,7 +89,7 @@ func silenceHint(host string, err error) string {
 	case isPath && errors.Is(err, fs.ErrPermission):
 		return "join the group that owns " + path + " (often docker), or run as a user who may use it"
 	}
-	return "start Docker, or set DOCKER_HOST or sandbox.backend"
+	return startDocker
 }
 
 // require turns a choice that found nothing into an error.
