@@ -221,3 +221,29 @@ func TestALongCacheIsReservedAtItsPrice(t *testing.T) {
 		t.Errorf("%+v %v", c, err)
 	}
 }
+
+// A call with much input is reserved and charged at the price of such calls.
+func TestALongCallIsReservedAtItsPrice(t *testing.T) {
+	l := openWith(t, state(t), func(o *usage.Options) {
+		o.Prices = usage.NewPrices(map[string]usage.Price{"m": {Input: 1_000_000, Output: 1_000_000, Long: usage.Long{Over: 1000, Input: 2_000_000, Output: 3_000_000}}})
+	})
+	limit := usage.Limit{Scope: usage.ScopeRun, MicroUSD: 2100}
+	if _, err := l.Reserve(t.Context(), call("c-1", 1001, 100, limit)); err == nil {
+		t.Fatal("a call that can cost 2302, and needs 2194, fits into a budget of 2100")
+	}
+	limit.MicroUSD = 3000
+	r, err := l.Reserve(t.Context(), call("c-2", 1001, 100, limit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := r.Settle(usage.Outcome{Tokens: usage.Tokens{Input: 1001, Output: 100}}); err != nil || c.MicroUSD != 2302 {
+		t.Errorf("%+v %v", c, err)
+	}
+	r, err = l.Reserve(t.Context(), call("c-3", 600, 10, usage.Limit{Scope: usage.ScopeRun, MicroUSD: 3000}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := r.Settle(usage.Outcome{Tokens: usage.Tokens{Input: 600, Output: 10}}); err != nil || c.MicroUSD != 610 {
+		t.Errorf("%+v %v", c, err)
+	}
+}

@@ -11,7 +11,22 @@ import (
 )
 
 // Price is what a million tokens cost, in millionths of a dollar each.
-type Price struct{ Input, CachedInput, CacheWrite, Output int64 }
+type Price struct {
+	Input, CachedInput, CacheWrite, Output int64
+	Long                                   Long
+}
+
+// Long is what a million tokens cost in a call with more than Over tokens of input.
+// Over 0 is no such price.
+type Long struct{ Over, Input, CachedInput, CacheWrite, Output int64 }
+
+// at is the price of a call with so many tokens of input.
+func (p Price) at(input int64) Price {
+	if l := p.Long; l.Over > 0 && input > l.Over {
+		return Price{Input: max(p.Input, l.Input), CachedInput: max(p.CachedInput, l.CachedInput), CacheWrite: max(p.CacheWrite, l.CacheWrite), Output: max(p.Output, l.Output)}
+	}
+	return p
+}
 
 // maxPrice keeps a mistyped price from overflowing a sum: a million dollars for
 // a million tokens.

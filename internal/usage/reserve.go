@@ -96,7 +96,7 @@ func (l *Ledger) fit(ctx context.Context, c *Call) (*Reservation, error) {
 	if !priced {
 		r.held.Flags |= flagUnpriced
 	}
-	price = price.longCache(c.LongCache)
+	price = price.at(bounded(c.InputTokens)).longCache(c.LongCache)
 	input, output := bounded(c.InputTokens), bounded(c.MaxOutputTokens)
 	if c.MaxOutputTokens < 0 {
 		output = unknownOutput

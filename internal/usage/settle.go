@@ -32,7 +32,8 @@ func (l *Ledger) price(held, end *record, o *Outcome) {
 	if !priced {
 		price, priced = l.options.Prices.Of(held.ModelAsked)
 	}
-	end.MicroUSD = price.longCache(o.LongCache).cost(end.Tokens)
+	t := &end.Tokens
+	end.MicroUSD = price.at(t.Input + t.CachedInput + t.CacheWrite).longCache(o.LongCache).cost(*t)
 	switch {
 	case o.UpstreamCost != nil && *o.UpstreamCost >= 0 && believable(held, *o.UpstreamCost):
 		end.MicroUSD = *o.UpstreamCost

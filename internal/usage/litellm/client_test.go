@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -136,5 +137,29 @@ func TestErrorsDoNotShowTheKey(t *testing.T) {
 	cancel()
 	if _, err := client(t, s, master).SpendLogs(ctx, litellm.Query{EndUser: "alice"}); err == nil || strings.Contains(err.Error(), "alice") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Calls with much input have prices of their own; of several deployments the dearest
+// counts.
+func TestPricesOfLongCalls(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"data":[
+			{"model_name":"m","model_info":{"input_cost_per_token":1e-06,"output_cost_per_token":5e-06,"input_cost_per_token_above_200k_tokens":2e-06,"output_cost_per_token_above_200k_tokens":8e-06}},
+			{"model_name":"m","model_info":{"input_cost_per_token":1e-06,"output_cost_per_token":5e-06,"input_cost_per_token_above_128k_tokens":3e-06}},
+			{"model_name":"n","model_info":{"input_cost_per_token":1e-06,"output_cost_per_token":5e-06,"input_cost_per_token_above_200k_tokens":null}}]}`)
+	}))
+	defer server.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	prices, err := litellm.New(litellm.Options{URL: server.URL, Key: secret.Literal{Value: secret.New("sk-0123456789")}, HTTP: transport}).Prices(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := usage.Price{Input: 1_000_000, CachedInput: 1_000_000, CacheWrite: 1_000_000, Output: 5_000_000}
+	long := plain
+	long.Long = usage.Long{Over: 128_000, Input: 3_000_000, CachedInput: 1_000_000, CacheWrite: 3_000_000, Output: 8_000_000}
+	if diff := cmp.Diff(map[string]usage.Price{"m": long, "n": plain}, prices); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -24,6 +24,7 @@ func (c *Client) Prices(ctx context.Context) (map[string]usage.Price, error) {
 				Output     *float64 `json:"output_cost_per_token"`
 				CacheRead  *float64 `json:"cache_read_input_token_cost"`
 				CacheWrite *float64 `json:"cache_creation_input_token_cost"`
+				longPrice
 			} `json:"model_info"`
 		} `json:"data"`
 	}
@@ -43,13 +44,57 @@ func (c *Client) Prices(ctx context.Context) (map[string]usage.Price, error) {
 		if m.Info.CacheWrite != nil {
 			p.CacheWrite = usage.PerToken(*m.Info.CacheWrite)
 		}
+		p.Long = m.Info.long(&p)
 		if known, twice := prices[m.Name]; twice { // several deployments: the dearest, for each
 			p = usage.Price{Input: max(p.Input, known.Input), Output: max(p.Output, known.Output),
-				CachedInput: max(p.CachedInput, known.CachedInput), CacheWrite: max(p.CacheWrite, known.CacheWrite)}
+				CachedInput: max(p.CachedInput, known.CachedInput), CacheWrite: max(p.CacheWrite, known.CacheWrite), Long: dearer(p.Long, known.Long)}
 		}
 		prices[m.Name] = p
 	}
 	return prices, nil
+}
+
+// longPrice is what LiteLLM says of calls with much input.
+type longPrice struct {
+	Input128  *float64 `json:"input_cost_per_token_above_128k_tokens"`
+	Output128 *float64 `json:"output_cost_per_token_above_128k_tokens"`
+	Input200  *float64 `json:"input_cost_per_token_above_200k_tokens"`
+	Output200 *float64 `json:"output_cost_per_token_above_200k_tokens"`
+	Read200   *float64 `json:"cache_read_input_token_cost_above_200k_tokens"`
+	Write200  *float64 `json:"cache_creation_input_token_cost_above_200k_tokens"`
+}
+
+// long is the price of calls with much input. Of what it does not say, writing to a
+// cache costs as much as such input, and the rest as in other calls.
+func (l *longPrice) long(p *usage.Price) usage.Long {
+	switch {
+	case l.Input200 != nil:
+		return usage.Long{Over: 200_000, Input: usage.PerToken(*l.Input200), Output: perToken(l.Output200, p.Output),
+			CachedInput: perToken(l.Read200, p.CachedInput), CacheWrite: perToken(l.Write200, usage.PerToken(*l.Input200))}
+	case l.Input128 != nil:
+		return usage.Long{Over: 128_000, Input: usage.PerToken(*l.Input128), Output: perToken(l.Output128, p.Output),
+			CachedInput: p.CachedInput, CacheWrite: usage.PerToken(*l.Input128)}
+	}
+	return usage.Long{}
+}
+
+func perToken(told *float64, otherwise int64) int64 {
+	if told == nil {
+		return otherwise
+	}
+	return usage.PerToken(*told)
+}
+
+// dearer is the price of two deployments for calls with much input.
+func dearer(a, b usage.Long) usage.Long {
+	if a.Over == 0 || b.Over == 0 {
+		if a.Over == 0 {
+			return b
+		}
+		return a
+	}
+	return usage.Long{Over: min(a.Over, b.Over), Input: max(a.Input, b.Input), CachedInput: max(a.CachedInput, b.CachedInput),
+		CacheWrite: max(a.CacheWrite, b.CacheWrite), Output: max(a.Output, b.Output)}
 }
 
 // RunKey is a virtual key that one run has for itself. It is a secret.Source.
