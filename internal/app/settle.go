@@ -98,7 +98,7 @@ func (a *App) RunCosts(ctx context.Context, f usage.Filter) ([]usage.RunCost, er
 		return nil, err
 	}
 	if f.Run != "" {
-		f.Run = a.RunStore().Resolve(ctx, f.Run)
+		f.Run = a.RunStore().Resolve(ctx, f.Run, f.Account)
 	}
 	return ledger.Runs(ctx, f)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func runRunsList(ctx context.Context, e *env, o *runsListOptions) error {
 	t := newTable("RUN", "AGENT", "ACCOUNT", "MODEL", "STARTED", "TOOK", "STATE", "COST")
 	for i := range list {
 		r := &list[i]
-		t.add(r.ID, r.Variant, orDash(r.Account), r.Model, ago(time.Since(r.Created)), tookText(r), runState(r), billText(&r.Bill))
+		t.add(cmp.Or(r.KnownAs, r.ID), r.Variant, orDash(r.Account), r.Model, ago(time.Since(r.Created)), tookText(r), runState(r), billText(&r.Bill))
 	}
 	t.print(e.Out)
 	if next != "" {

@@ -89,29 +89,51 @@ func (s Store) save(ctx context.Context, r *Receipt) error {
 // Get returns a run's receipt, whole or not. The run may be named by the id that
 // who asked for it knows.
 func (s Store) Get(ctx context.Context, id string) (*Receipt, error) {
+	return s.GetFor(ctx, id, nil)
+}
+
+// GetFor is Get among the runs of accounts that somebody sees; nil sees all.
+func (s Store) GetFor(ctx context.Context, id string, sees func(account string) bool) (*Receipt, error) {
 	_, receipt, err := s.load(ctx, id)
-	if !errors.Is(err, ErrNotFound) {
+	if err == nil && (sees == nil || sees(receipt.Account)) || err != nil && !errors.Is(err, ErrNotFound) {
 		return receipt, err
 	}
-	if own := s.Resolve(ctx, id); own != id {
-		_, receipt, err = s.load(ctx, own)
+	own, ok := s.known(ctx, id, sees)
+	if !ok {
+		return nil, fmt.Errorf("run %s: %w", id, ErrNotFound)
 	}
+	_, receipt, err = s.load(ctx, own)
 	return receipt, err
 }
 
-// Resolve returns the id of the run that is known as another, if there is exactly
-// one such; else the id that it was asked about.
-func (s Store) Resolve(ctx context.Context, known string) string {
-	var id string
-	var exact, found int
-	if err := s.DB.QueryRowContext(ctx, "SELECT count(*) FROM runs WHERE id = ?", known).Scan(&exact); err != nil || exact > 0 {
-		return known
-	}
-	err := s.DB.QueryRowContext(ctx, "SELECT ifnull(max(id), ''), count(*) FROM runs WHERE receipt ->> '$.knownAs' = ?", known).Scan(&id, &found)
-	if err != nil || found != 1 {
-		return known
+// Resolve returns the id of the run that is known as another, the latest if there
+// are several, among those of one account if one is named; else the id that it was
+// asked about.
+func (s Store) Resolve(ctx context.Context, id, account string) string {
+	sees := func(of string) bool { return account == "" || of == account }
+	if r, err := s.GetFor(ctx, id, sees); err == nil {
+		return r.ID
 	}
 	return id
+}
+
+// maxKnown bounds how many runs of one name are looked at.
+const maxKnown = 100
+
+// known finds the latest run that is known as something.
+func (s Store) known(ctx context.Context, as string, sees func(account string) bool) (id string, ok bool) {
+	rows, err := s.DB.QueryContext(ctx, "SELECT id, account FROM runs WHERE receipt ->> '$.knownAs' = ? ORDER BY created_at_ms DESC LIMIT ?", as, maxKnown)
+	if err != nil {
+		return "", false
+	}
+	defer rows.Close() //nolint:errcheck // it was only read
+	for rows.Next() {
+		var account string
+		if rows.Scan(&id, &account) == nil && (sees == nil || sees(account)) {
+			return id, true
+		}
+	}
+	return "", false
 }
 
 func (s Store) load(ctx context.Context, id string) (*Request, *Receipt, error) {

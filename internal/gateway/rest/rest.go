@@ -54,6 +54,7 @@ type Limiter interface {
 // Book is what is written down about runs.
 type Book interface {
 	Get(ctx context.Context, id string) (*run.Receipt, error)
+	GetFor(ctx context.Context, id string, sees func(account string) bool) (*run.Receipt, error)
 	List(ctx context.Context, f run.Filter) ([]run.Receipt, error)
 	Events(ctx context.Context, id string, after int64) ([]run.Event, error)
 }

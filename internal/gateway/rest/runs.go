@@ -167,10 +167,7 @@ func keyedID(account, key string) string {
 
 // run returns a run that the caller may see. Others are not there.
 func (c *call) run() (*run.Receipt, error) {
-	r, err := c.Book.Get(c.ctx(), c.path("id"))
-	if err == nil && !c.caller.Sees(r.Account) {
-		err = run.ErrNotFound
-	}
+	r, err := c.Book.GetFor(c.ctx(), c.path("id"), c.caller.Sees)
 	if errors.Is(err, run.ErrNotFound) {
 		return nil, &api.Problem{Status: http.StatusNotFound, Code: "run_not_found", Detail: "there is no such run"}
 	}
