@@ -10,4 +10,5 @@ type Agent struct {
 	GraphID     string `json:"graphId" doc:"What a run names."`
 	Name        string `json:"name"`
 	Description string `json:"description"`
+	Unavailable string `json:"unavailable,omitempty" doc:"Why runs of it cannot be carried out now; missing if they can."`
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 func (r *Runs) REST() rest.Options {
 	a := r.app
 	return rest.Options{
-		Runs: restRuns{r}, Book: a.RunStore(), Agents: []rest.Catalogue{restVariants(r.Variants)}, Sandboxes: restSandboxes{a}, Books: restBooks{a},
+		Runs: restRuns{r}, Book: a.RunStore(), Agents: []rest.Catalogue{restVariants{a, r.Variants}}, Sandboxes: restSandboxes{a}, Books: restBooks{a},
 		Version: version.Current().Version, Metrics: a.Metrics(), Logger: a.logger,
 	}
 }
@@ -55,17 +56,17 @@ func (r restRuns) Bill(ctx context.Context, id string) (run.Bill, error) {
 }
 
 // restVariants is the registry of variants as a catalogue.
-type restVariants []run.Variant
+type restVariants struct {
+	app      *App
+	variants []run.Variant
+}
 
-// Agents lists them.
-func (v restVariants) Agents(context.Context) ([]api.Agent, error) {
-	list := make([]api.Agent, 0, len(v))
-	for i := range v {
-		name := v[i].Name
-		if name == "" {
-			name = v[i].ID
-		}
-		list = append(list, api.Agent{GraphID: v[i].ID, Name: name, Description: v[i].Description})
+// Agents lists them, and says which of them cannot work.
+func (r restVariants) Agents(ctx context.Context) ([]api.Agent, error) {
+	list := make([]api.Agent, 0, len(r.variants))
+	for i := range r.variants {
+		v := &r.variants[i]
+		list = append(list, api.Agent{GraphID: v.ID, Name: cmp.Or(v.Name, v.ID), Description: v.Description, Unavailable: r.app.unavailable(ctx, v)})
 	}
 	return list, nil
 }

@@ -118,3 +118,33 @@ func TestHostPathsStayWithTheOperator(t *testing.T) {
 		}
 	}
 }
+
+// A catalogue says which agents cannot work here, and why; an agent of the
+// configuration has the name that it was given.
+//
+// Seen to fail with a restVariants that does not ask.
+func TestRESTAgentsSayWhetherTheyCanWork(t *testing.T) {
+	s := linuxSite(t)
+	s.set("runs.variants.mine", map[string]any{"name": "My agent", "argv": []string{"/bin/true"}, "read": "text"})
+	b := openBureau(s, app.RunsOptions{})
+	list, err := restClient(b, access.Caller{Token: "t", Scope: access.Run, Account: "acme"}).Agents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list.Agents {
+		switch a.GraphID {
+		case "sandbox:openclaw": // its image is nowhere
+			if a.Unavailable == "" {
+				t.Errorf("%+v", a)
+			}
+		case "mine":
+			if a.Name != "My agent" || a.Unavailable != "" {
+				t.Errorf("%+v", a)
+			}
+		default:
+			if a.Unavailable != "" {
+				t.Errorf("%+v", a)
+			}
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/llm"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/run"
 )
 
 // ModelPort is where programs in a sandbox find models.
@@ -74,7 +75,7 @@ func Terms(p *plan.Plan, account string, models []string) (*grant.Terms, error) 
 	}
 	return &grant.Terms{
 		Account: account, Agent: p.Agent.ID, Session: p.Session.Key, Models: models,
-		Graph: "sandbox:agent", BodyPolicy: p.Agent.LLM.BodyPolicy,
+		Graph: run.HostAgent, BodyPolicy: p.Agent.LLM.BodyPolicy,
 	}, nil
 }
 

@@ -146,7 +146,7 @@ func (a *App) catalogue() (list []openclaw.Model) {
 func customVariant(c *config.RunVariant) (run.Variant, error) {
 	custom, _ := run.Preset(c.Preset)
 	custom.ID = c.ID
-	custom.Description = cmp.Or(c.Description, custom.Description)
+	custom.Name, custom.Description = cmp.Or(c.Name, custom.Name), cmp.Or(c.Description, custom.Description)
 	custom.Image, custom.User = c.Image, c.User
 	if len(c.Argv) > 0 {
 		custom.Argv = c.Argv

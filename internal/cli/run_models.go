@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -106,7 +107,7 @@ func (o *runOptions) terms(s *app.Session) (*grant.Terms, error) {
 	if err != nil {
 		return nil, err
 	}
-	terms.Trace = o.trace
+	terms.Trace, terms.Graph = o.trace, run.HostCommand
 	terms.Run, terms.Until = o.runID, time.Now().Add(modelLife)
 	if terms.Run == "" {
 		terms.Run = "run-" + strings.ToLower(rand.Text())

@@ -47,6 +47,7 @@ type OpenClawGateway struct {
 type RunVariant struct {
 	ID          string            `json:"id"`
 	Preset      string            `json:"preset,omitempty"`
+	Name        string            `json:"name,omitempty"`
 	Description string            `json:"description,omitempty"`
 	Image       string            `json:"image,omitempty"`
 	Argv        []string          `json:"argv,omitzero"`
@@ -118,7 +119,7 @@ func (f *variantFile) variant(id string) (v RunVariant, err error) {
 		ID: id, Argv: slices.Clone(f.Argv), Env: maps.Clone(f.Env), Files: maps.Clone(f.Files), Binds: slices.Clone(f.Binds), Volumes: slices.Clone(f.Volumes),
 	}
 	for _, text := range []struct{ to, from *string }{
-		{&v.Preset, f.Preset}, {&v.Description, f.Description}, {&v.Image, f.Image}, {&v.Read, f.Read},
+		{&v.Preset, f.Preset}, {&v.Name, f.Name}, {&v.Description, f.Description}, {&v.Image, f.Image}, {&v.Read, f.Read},
 		{&v.Answer, f.Answer}, {&v.Failure, f.Failure}, {&v.User, f.User},
 	} {
 		set(text.to, text.from)

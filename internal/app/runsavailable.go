@@ -1,0 +1,72 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+// availablePatience bounds how long a catalogue looks for what an agent needs.
+const availablePatience = 5 * time.Second
+
+// unavailable is why runs of a variant could not be carried out here; "" if
+// nothing is in the way that can be seen without making a sandbox.
+func (a *App) unavailable(ctx context.Context, v *run.Variant) string {
+	if v.Elsewhere != nil {
+		return ""
+	}
+	for _, m := range v.Mounts {
+		if _, err := os.Stat(m.Source); err != nil {
+			return fmt.Sprintf("%s is missing", m.Source)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, availablePatience)
+	defer cancel()
+	if err := a.canProvide(ctx, v); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// inStore looks for an image that needs no engine.
+func (a *App) inStore(ctx context.Context, ref string) error {
+	if ref == "" || rootfs.IsHost(strings.TrimSpace(ref)) {
+		return nil
+	}
+	store, err := a.images()
+	if err != nil {
+		return err
+	}
+	_, err = store.Find(ctx, ref)
+	return err
+}
+
+// canProvide looks for a machinery, and for the image there.
+func (a *App) canProvide(ctx context.Context, v *run.Variant) error {
+	p, err := a.Plan(a.runWho(&run.Order{Run: "none", Agent: a.Config.DefaultAgent(), Image: v.Image, User: v.User, Memory: v.Memory, Binds: v.Binds}))
+	if err != nil {
+		return err
+	}
+	backend, err := a.Backend(ctx, p, "").require()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(engineBackends, backend) {
+		return a.inStore(ctx, p.Spec.Image)
+	}
+	engine, err := a.ImageEngine(ctx, backend)
+	if err != nil {
+		return err
+	}
+	here, err := engine.HasImage(ctx, p.Spec.Image)
+	if err == nil && !here {
+		err = fmt.Errorf("the image %s is not here: `atoll images pull` or `atoll images build` brings it", p.Spec.Image)
+	}
+	return err
+}
