@@ -15,7 +15,7 @@ type Model struct {
 	Name string // <provider>/<id>
 	ID   string // as its provider calls it
 	Asker
-	ContextWindow int64 // tokens; 0: unknown, and never compacted for
+	ContextWindow int64 // tokens; 0: unknown, see unknownWindow
 	MaxTokens     int64 // of an answer
 	Plain         bool  // it does not think, whatever it is told
 }

@@ -336,3 +336,31 @@ func TestShrinksWhatAModelRefuses(t *testing.T) {
 		t.Errorf("asked %d times: %v", len(s.model.asked), err)
 	}
 }
+
+// A conversation with a model whose window nobody told us is made shorter too, so
+// that what a session has in memory has a bound, however long it goes on.
+func TestConversationHasABound(t *testing.T) {
+	const turns, size = 60, 60_000
+	s := newStage(t)
+	for range turns {
+		s.model.answers = append(s.model.answers, calls("look"))
+	}
+	s.model.answers = append(s.model.answers, says("done"))
+	s.box.do = func(context.Context, string) (agent.Result, error) {
+		return agent.Result{Text: strings.Repeat("x", size)}, nil
+	}
+	if out, err := s.Run(t.Context(), "find it"); err != nil || out.Text != "done" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	most := 0
+	for _, asked := range s.model.asked {
+		sum := 0
+		for _, m := range asked.Messages {
+			sum += len(m.Text)
+		}
+		most = max(most, sum)
+	}
+	if most > 1_500_000 || most < turns*size/4 {
+		t.Errorf("%d bytes were asked with at once, of %d that were said", most, turns*size)
+	}
+}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,9 @@ const (
 	bytesPerToken = 3
 	// perMessage is what a message costs beside its text.
 	perMessage = 16
+	// unknownWindow bounds, in tokens, a conversation with a model whose window
+	// nobody told us: about 1.5 MB that every task of its session has in memory.
+	unknownWindow = 500_000
 	// noteLine bounds what is left of one message.
 	noteLine = 300
 	// noteLines bounds what is left of all of them.
@@ -27,16 +31,14 @@ const (
 // fit makes the conversation shorter when it fills the model's window, and
 // fails when it cannot be made short enough.
 func (r *run) fit(m *Model) error {
-	if m.ContextWindow == 0 {
-		return nil
-	}
+	window := cmp.Or(m.ContextWindow, unknownWindow)
 	messages := r.Transcript.Messages()
 	needs := r.fixed() + estimate(messages)
-	if needs*100 <= m.ContextWindow*fullAt {
+	if needs*100 <= window*fullAt {
 		return nil
 	}
-	done, err := r.compact(messages, m.ContextWindow*keepAt/100, m.ContextWindow)
-	if err != nil || done {
+	done, err := r.compact(messages, window*keepAt/100, window)
+	if err != nil || done || m.ContextWindow == 0 {
 		return err
 	}
 	return &Error{Code: CodeOverflow, Text: fmt.Sprintf("the conversation needs about %d tokens, and %s has %d", needs, m.Name, m.ContextWindow)}

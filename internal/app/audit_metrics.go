@@ -2,6 +2,7 @@ package app
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/llm"
@@ -14,6 +15,7 @@ import (
 type MeteredLog struct {
 	*audit.Log
 	requests, denied, tokens, cost, unpriced *metrics.Counters
+	relayed                                  *metrics.Counters
 	firstByte, total                         *metrics.Histograms
 }
 
@@ -25,6 +27,7 @@ func newMeteredLog(log *audit.Log, r *metrics.Registry) *MeteredLog {
 		tokens:    r.Counter("atoll_llm_tokens_total", "Tokens, by kind.", "kind"),
 		cost:      r.Counter("atoll_llm_cost_microusd_total", "Millionths of a dollar, by our own prices."),
 		unpriced:  r.Counter("atoll_llm_unpriced_total", "Calls of models without a price."),
+		relayed:   r.Counter("atoll_relay_steps_total", "Steps of deliveries of commits, by step.", "step"),
 		firstByte: r.Histogram("atoll_llm_first_byte_seconds", "Time to the first byte of an answer.", metrics.Seconds(), "dialect"),
 		total:     r.Histogram("atoll_llm_duration_seconds", "Time of a whole answer.", metrics.Seconds(), "dialect"),
 	}
@@ -35,6 +38,9 @@ func newMeteredLog(log *audit.Log, r *metrics.Registry) *MeteredLog {
 func (l *MeteredLog) Append(r *audit.Record) error {
 	if llm.IsRequest(r) {
 		l.count(r)
+	}
+	if step, ok := strings.CutPrefix(r.Kind, relayKind); ok {
+		l.relayed.With(step).Inc()
 	}
 	return l.Log.Append(r)
 }

@@ -120,7 +120,11 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 		return err
 	}
 	g.onClose(func() { g.complain("model calls", g.worker.Close()) })
-	g.sessions = session.New(g.app.SessionOptions(g.worker))
+	options := g.app.SessionOptions(g.worker)
+	tasks := g.app.Metrics().Counter("atoll_tasks_total", "Tasks of sessions that are over, by state: done, failed or aborted.", "state")
+	options.Over = func(r *session.Record) { tasks.With(string(r.State)).Inc() }
+	g.app.refused = g.app.Metrics().Counter("atoll_gateway_accounts_refused_total", "Sandboxes refused because there is no image for a further account.")
+	g.sessions = session.New(options)
 	g.onClose(g.sessions.Close)
 	g.app.ShareAmong(g.severalAccounts())
 	g.app.describeRoots(ctx)
@@ -276,9 +280,20 @@ func (g *Gateway) count() {
 	r.Gauge("atoll_gateway_tasks_waiting", "Tasks of sessions that wait.", func() float64 { return float64(g.sessions.Stats().Waiting) })
 	r.Gauge("atoll_gateway_tasks_unsaved", "Tasks of sessions whose state cannot be written now.", func() float64 { return float64(g.sessions.Stats().Unsaved) })
 	r.Gauge("atoll_gateway_inbound_bytes", "Memory of requests and messages that are arriving.", func() float64 { return float64(g.inbound.Used()) })
-	g.app.refused = r.Counter("atoll_gateway_accounts_refused_total", "Sandboxes refused because there is no image for a further account.")
+	r.Gauge("atoll_sandboxes", "Sandboxes that are registered.", g.app.countSandboxes)
 	r.Gauge("go_goroutines", "Goroutines that there are.", func() float64 { return float64(runtime.NumGoroutine()) })
 	r.Gauge("process_open_fds", "Descriptors that are open.", openDescriptors)
+}
+
+// countSandboxes returns how many sandboxes are registered.
+func (a *App) countSandboxes() float64 {
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	n, err := a.registry.Count(ctx)
+	if err != nil {
+		return math.NaN()
+	}
+	return float64(n)
 }
 
 // openDescriptors counts those of this process.

@@ -60,9 +60,12 @@ func (a *App) AuditedRelays() (*Relays, error) {
 	return relays, nil
 }
 
+// relayKind begins the kind of records about deliveries; the step follows.
+const relayKind = "relay "
+
 func relayEvent(r *relay.Record) *audit.Record {
 	event := &audit.Record{
-		Time: r.Changed, Kind: "relay " + string(r.Step), RequestID: r.Head,
+		Time: r.Changed, Kind: relayKind + string(r.Step), RequestID: r.Head,
 		Subject: audit.Subject{Account: r.Account, Run: r.Run, Graph: r.Work.Key.Branch()}, Denied: r.Trouble,
 	}
 	if r.Step == relay.Blocked || r.Step == relay.Waiting {

@@ -71,7 +71,8 @@ func (p *place) atoll(args ...string) (out, said string, code int) {
 	return stdout.String(), stderr.String(), code
 }
 
-// open starts a gateway's interface on the socket, which counts its requests.
+// open starts a gateway's interface on the socket, which counts its requests beside
+// those that only ask whether it lives.
 func (p *place) open() (asked func() int) {
 	p.t.Helper()
 	a, err := app.Open(p.t.Context(), app.Options{Getenv: p.getenv, ConfigPath: p.config()})
@@ -89,7 +90,12 @@ func (p *place) open() (asked func() int) {
 	handler := rest.New(options)
 	n := make(chan int, 1)
 	n <- 0
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n <- <-n + 1; handler.ServeHTTP(w, r) })}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/health" {
+			n <- <-n + 1
+		}
+		handler.ServeHTTP(w, r)
+	})}
 	l, err := (&net.ListenConfig{}).Listen(p.t.Context(), "unix", filepath.Join(p.env["ATOLL_STATE_DIR"], app.GatewaySocket))
 	if err != nil {
 		p.t.Fatal(err)

@@ -230,7 +230,7 @@ func newTokenRotateCommand(e *env) *cobra.Command {
 	var o tokenOptions
 	cmd := &cobra.Command{
 		Use:     "rotate ID",
-		Short:   "Mint a token for the same session and end the old one",
+		Short:   "Mint a token with the same rights and end the old one",
 		Example: `  atoll token rotate UT376AETEES7 --expires 2h --grace 1m`,
 		Args:    exactlyOne("token id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -240,6 +240,9 @@ func newTokenRotateCommand(e *env) *cobra.Command {
 					return err
 				}
 				text, made, err := d.Rotate(cmd.Context(), id, o.life, o.grace)
+				if errors.Is(err, token.ErrUnknown) {
+					return e.rotateGatewayToken(cmd, id, &o, err)
+				}
 				if err != nil {
 					return err
 				}
@@ -247,7 +250,7 @@ func newTokenRotateCommand(e *env) *cobra.Command {
 			})
 		},
 	}
-	timeFlag(cmd, &o.life, "expires", token.DefaultLife, "how long the new one is good for")
+	timeFlag(cmd, &o.life, "expires", token.DefaultLife, "how long the new one is good for (a gateway's token: as long as the old one was)")
 	timeFlag(cmd, &o.grace, "grace", time.Minute, "how long the old one stays good")
 	jsonFlag(cmd, &o.asJSON)
 	return cmd

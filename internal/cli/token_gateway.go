@@ -98,6 +98,23 @@ func (e *env) createGatewayToken(ctx context.Context, cmd *cobra.Command, spec a
 	return e.printGatewayToken(text, made, asJSON)
 }
 
+// rotateGatewayToken replaces a token of the gateway; unknown is the error if there is
+// none of that id either.
+func (e *env) rotateGatewayToken(cmd *cobra.Command, id string, o *tokenOptions, unknown error) error {
+	var life time.Duration
+	if cmd.Flags().Changed("expires") {
+		life = o.life
+	}
+	text, made, err := e.opened.GatewayTokens().Rotate(cmd.Context(), id, life, o.grace)
+	if errors.Is(err, access.ErrUnknown) {
+		return unknown
+	}
+	if err != nil {
+		return err
+	}
+	return e.printGatewayToken(text, made, o.asJSON)
+}
+
 // printGatewayToken is the one place where a gateway token's text is shown.
 func (e *env) printGatewayToken(text secret.Value, made *access.Token, asJSON bool) error {
 	if asJSON {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/session"
@@ -69,5 +70,33 @@ func TestFilesAreRefused(t *testing.T) {
 	_, _, err := d.Submit(t.Context(), ann, session.Task{ID: "a", Key: "main", Uploads: []attach.Upload{{Content: []byte("x")}}})
 	if !errors.Is(err, session.ErrInvalid) {
 		t.Error(err)
+	}
+}
+
+// What waits has a bound in bytes, of each account and of all together, which is given
+// back when tasks begin or are aborted.
+func TestWaitingBytesAreBounded(t *testing.T) {
+	d := open(t, session.Limits{AccountBytes: 1000, WaitingBytes: 1500})
+	submit := func(v session.View, id string) error {
+		_, _, err := d.Submit(t.Context(), v, session.Task{ID: id, Key: "agent:main:main", Message: "wait " + strings.Repeat("x", 595)})
+		return err
+	}
+	d.ask(ann, "agent:main:main", "a0", "wait a")
+	d.ask(bob, "agent:main:main", "b0", "wait a")
+	d.began(2)
+	for _, c := range []struct {
+		v    session.View
+		id   string
+		want error
+	}{{ann, "a1", nil}, {ann, "a2", session.ErrBusy}, {bob, "b1", nil}, {session.View{Account: "carol"}, "c1", session.ErrBusy}} {
+		if err := submit(c.v, c.id); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.id, err, c.want)
+		}
+	}
+	if _, err := d.Abort(t.Context(), ann, "agent:main:main", "a1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := submit(ann, "a3"); err != nil {
+		t.Errorf("after an abort: %v", err)
 	}
 }

@@ -66,7 +66,7 @@ func (s *Service) lane(p place) *lane {
 }
 
 // admit takes a place in a session's queue, if there is one.
-func (s *Service) admit(p place) (*lane, error) {
+func (s *Service) admit(p place, size int64) (*lane, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
@@ -88,29 +88,41 @@ func (s *Service) admit(p place) (*lane, error) {
 			return nil, advice.With(fmt.Errorf("%w: %d tasks wait %s", ErrBusy, limit.is, limit.what), "try again when some are done")
 		}
 	}
+	if s.held[p.account]+size > s.Limits.AccountBytes || s.bytes+size > s.Limits.WaitingBytes {
+		return nil, advice.With(fmt.Errorf("%w: tasks with %d bytes wait", ErrBusy, s.bytes), "try again when some are done")
+	}
 	l := s.lane(p)
-	s.reserve(l)
+	s.reserve(l, size)
 	return l, nil
 }
 
-func (s *Service) reserve(l *lane) {
+func (s *Service) reserve(l *lane, size int64) {
 	l.promised++
 	s.waiting++
 	s.queued[l.account]++
+	s.bytes += size
+	s.held[l.account] += size
 }
 
+// bytes is how much memory a task that waits takes up.
+func (t *Task) bytes() int64 { return int64(len(t.Message) + len(t.System)) }
+
 // unreserve gives a place back that admit took.
-func (s *Service) unreserve(l *lane) {
+func (s *Service) unreserve(l *lane, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.promised--
-	s.leave(l)
+	s.leave(l, size)
 	s.tidy(l)
 }
 
 // leave counts one task less that waits.
-func (s *Service) leave(l *lane) {
+func (s *Service) leave(l *lane, size int64) {
 	s.waiting--
+	s.bytes -= size
+	if s.held[l.account] -= size; s.held[l.account] <= 0 {
+		delete(s.held, l.account)
+	}
 	if s.queued[l.account]--; s.queued[l.account] == 0 {
 		delete(s.queued, l.account)
 	}
@@ -153,7 +165,7 @@ func (s *Service) dispatch() {
 		t := l.waiting[0]
 		l.waiting = l.waiting[1:]
 		l.current = t
-		s.leave(l)
+		s.leave(l, t.record.Task.bytes())
 		s.running++
 		s.busy[l.account]++
 		t.ctx, t.cancel = context.WithCancelCause(s.ctx)

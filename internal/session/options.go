@@ -20,22 +20,26 @@ type Options struct {
 	Agents func() []string
 	Limits Limits
 	Logger *slog.Logger // nil discards
+	// Over, if set, is told every task that is over.
+	Over func(*Record)
 	// Attachments keeps files that come with messages; nil takes none.
 	Attachments *attach.Spool
 }
 
 // Limits bound what callers can make the service keep and do.
 type Limits struct {
-	Running    int           // tasks at once, most of which wait for models; default 512
-	PerSession int           // tasks that wait in one session; default 32
-	PerAccount int           // tasks that wait in all sessions of an account; default 1,024
-	Waiting    int           // tasks that wait, of everybody; default 4,096
-	Sessions   int           // that an account may have; default 100,000
-	Message    int           // bytes of a message and its instructions; default 4 MiB
-	Timeout    time.Duration // of a task that names none; default 10 minutes
-	MaxTimeout time.Duration // that a task may name; default 24 hours
-	Keep       time.Duration // of tasks that are over; default 7 days
-	Buffer     int           // events that a subscriber may leave unread, at most; default 8,192
+	Running    int // tasks at once, most of which wait for models; default 512
+	PerSession int // tasks that wait in one session; default 32
+	PerAccount int // tasks that wait in all sessions of an account; default 1,024
+	Waiting    int // tasks that wait, of everybody; default 4,096
+	// Bytes of tasks that wait, of an account and of everybody; default 64 and 256 MiB.
+	AccountBytes, WaitingBytes int64
+	Sessions                   int           // that an account may have; default 100,000
+	Message                    int           // bytes of a message and its instructions; default 4 MiB
+	Timeout                    time.Duration // of a task that names none; default 10 minutes
+	MaxTimeout                 time.Duration // that a task may name; default 24 hours
+	Keep                       time.Duration // of tasks that are over; default 7 days
+	Buffer                     int           // events that a subscriber may leave unread, at most; default 8,192
 }
 
 func (l Limits) withDefaults() Limits {
@@ -43,6 +47,8 @@ func (l Limits) withDefaults() Limits {
 	l.PerSession = cmp.Or(l.PerSession, 32)
 	l.PerAccount = cmp.Or(l.PerAccount, 1024)
 	l.Waiting = cmp.Or(l.Waiting, 4096)
+	l.AccountBytes = cmp.Or(l.AccountBytes, 64<<20)
+	l.WaitingBytes = cmp.Or(l.WaitingBytes, 256<<20)
 	l.Sessions = cmp.Or(l.Sessions, 100_000)
 	l.Message = cmp.Or(l.Message, 4<<20)
 	l.Timeout = cmp.Or(l.Timeout, 10*time.Minute)
@@ -61,7 +67,7 @@ func New(o Options) *Service {
 	}
 	s := &Service{
 		Options: o, rows: rows{o.DB}, hub: newHub(),
-		lanes: map[place]*lane{}, tasks: map[taskID]*task{}, busy: map[string]int{}, ready: map[string][]*lane{}, queued: map[string]int{},
+		lanes: map[place]*lane{}, tasks: map[taskID]*task{}, busy: map[string]int{}, ready: map[string][]*lane{}, queued: map[string]int{}, held: map[string]int64{},
 	}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s

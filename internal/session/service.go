@@ -30,6 +30,8 @@ type Service struct {
 	tasks    map[taskID]*task // tasks that are not over
 	waiting  int              // tasks that have not begun
 	queued   map[string]int   // the same by account
+	bytes    int64            // of tasks that have not begun
+	held     map[string]int64 // the same by account
 	running  int
 	busy     map[string]int     // running, by account
 	ready    map[string][]*lane // that could begin a task, by account
@@ -150,7 +152,7 @@ func (s *Service) requeue(rec *Record) {
 		s.Attachments.Adopt(rec.Account, rec.filesID(), rec.Files)
 	}
 	l := s.lane(place{rec.Account, rec.Key})
-	s.reserve(l)
+	s.reserve(l, rec.Task.bytes())
 	s.enqueue(l, newTask(rec))
 }
 

@@ -41,18 +41,18 @@ func (s *Service) SubmitAfter(ctx context.Context, v View, t Task, say func(*Rec
 	if rec, err := s.again(ctx, &t); rec != nil || err != nil {
 		return rec, rec != nil, err
 	}
-	l, err := s.admit(p)
+	l, err := s.admit(p, t.bytes())
 	if err != nil {
 		return nil, false, err
 	}
 	if err := s.keepFiles(&t); err != nil {
-		s.unreserve(l)
+		s.unreserve(l, t.bytes())
 		return nil, false, err
 	}
 	rec = &Record{Task: t, Agent: key.Agent, State: Queued, Accepted: now()}
 	fresh, err := s.accept(ctx, rec)
 	if err != nil || !fresh {
-		s.unreserve(l)
+		s.unreserve(l, t.bytes())
 		if err != nil {
 			s.dropFiles(&t)
 			return nil, false, err
@@ -277,7 +277,7 @@ func (s *Service) abort(ctx context.Context, p place, id string) (ids []string) 
 			continue
 		}
 		dropped, ids = append(dropped, t), append(ids, t.record.ID)
-		s.leave(l)
+		s.leave(l, t.record.Task.bytes())
 	}
 	l.waiting = stay
 	s.mu.Unlock()

@@ -159,6 +159,9 @@ func (s *Service) end(ctx context.Context, t *task, out *Outcome, failure error)
 		s.forgetOld(ctx)
 	}
 	s.dropFiles(&rec.Task)
+	if s.Over != nil {
+		s.Over(&rec)
+	}
 	s.log(ctx, &rec, problem)
 	s.tell(t, Event{Kind: Ended, Text: rec.Text, Model: rec.Model, Usage: &rec.Usage, IsError: rec.State != Done, Notice: rec.Problem, Record: &rec})
 	close(t.done)
@@ -210,7 +213,7 @@ func (r *Record) conceal() {
 }
 
 // log writes down that a task was worked on, as the span of a trace. The problem is
-// the whole one.
+// logged where the record does not have all of it.
 func (s *Service) log(ctx context.Context, rec *Record, problem string) {
 	attrs := []slog.Attr{
 		slog.String("task", rec.ID), slog.String("session", rec.Key), slog.String("account", rec.Account), slog.String("state", string(rec.State)),
@@ -220,7 +223,10 @@ func (s *Service) log(ctx context.Context, rec *Record, problem string) {
 		attrs = append(attrs, slog.String("trace", rec.Trace))
 	}
 	if rec.Code != "" {
-		attrs = append(attrs, slog.String("code", rec.Code), slog.String("problem", problem))
+		attrs = append(attrs, slog.String("code", rec.Code))
+	}
+	if problem != rec.Problem { // who asked is not told all of it
+		attrs = append(attrs, slog.String("problem", problem))
 	}
 	s.Logger.LogAttrs(ctx, slog.LevelInfo, "task over", attrs...)
 }

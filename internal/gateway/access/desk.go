@@ -205,7 +205,7 @@ func (d *Desk) HasTokens(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	var n int
-	err := d.db.QueryRowContext(ctx, "SELECT count(*) FROM gateway_tokens WHERE revoked_at_ms IS NULL AND expires_at_ms > ?", d.now().UnixMilli()).Scan(&n)
+	err := d.db.QueryRowContext(ctx, "SELECT count(*) FROM gateway_tokens WHERE ifnull(revoked_at_ms, expires_at_ms) > ?1 AND expires_at_ms > ?1", d.now().UnixMilli()).Scan(&n)
 	return n > 0, d.db.Explain(err)
 }
 
@@ -241,7 +241,7 @@ func (d *Desk) List(ctx context.Context) ([]Token, error) {
 
 // Accounts returns the accounts that tokens in force speak for.
 func (d *Desk) Accounts(ctx context.Context) (accounts []string, err error) {
-	rows, err := d.db.QueryContext(ctx, "SELECT DISTINCT account FROM gateway_tokens WHERE revoked_at_ms IS NULL AND expires_at_ms > ? ORDER BY account", d.now().UnixMilli())
+	rows, err := d.db.QueryContext(ctx, "SELECT DISTINCT account FROM gateway_tokens WHERE ifnull(revoked_at_ms, expires_at_ms) > ?1 AND expires_at_ms > ?1 ORDER BY account", d.now().UnixMilli())
 	if err != nil {
 		return nil, d.db.Explain(err)
 	}
@@ -300,7 +300,7 @@ func moment(ms sql.NullInt64) *time.Time {
 
 // Revoke ends a token at once; other processes notice within Forget.
 func (d *Desk) Revoke(ctx context.Context, id string) error {
-	result, err := d.db.ExecContext(ctx, "UPDATE gateway_tokens SET revoked_at_ms = ifnull(revoked_at_ms, ?) WHERE id = ?", d.now().UnixMilli(), id)
+	result, err := d.db.ExecContext(ctx, "UPDATE gateway_tokens SET revoked_at_ms = min(ifnull(revoked_at_ms, ?1), ?1) WHERE id = ?2", d.now().UnixMilli(), id)
 	if err != nil {
 		return d.db.Explain(err)
 	}

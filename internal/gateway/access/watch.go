@@ -105,7 +105,7 @@ func (d *Desk) watched() (ids []string) {
 }
 
 func (d *Desk) active(ctx context.Context) (map[string]bool, error) {
-	rows, err := d.db.QueryContext(ctx, "SELECT id FROM gateway_tokens WHERE revoked_at_ms IS NULL AND expires_at_ms > ?", d.now().UnixMilli())
+	rows, err := d.db.QueryContext(ctx, "SELECT id FROM gateway_tokens WHERE ifnull(revoked_at_ms, expires_at_ms) > ?1 AND expires_at_ms > ?1", d.now().UnixMilli())
 	if err != nil {
 		return nil, d.db.Explain(err)
 	}

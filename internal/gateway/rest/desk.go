@@ -99,6 +99,13 @@ func (d *desk) find(id string) *work {
 	return d.works[id]
 }
 
+// running returns how many runs are under way here.
+func (d *desk) running() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.works)
+}
+
 // listen returns a bell that is rung when there is news of a run.
 func (d *desk) listen(id string) (bell chan struct{}, quit func()) {
 	bell = make(chan struct{}, 1)

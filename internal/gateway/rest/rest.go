@@ -66,6 +66,7 @@ type Server struct {
 	table  []route
 	desk   *desk
 	counts *metrics.Counters
+	runs   *metrics.Counters
 }
 
 // New makes the interface.
@@ -79,6 +80,8 @@ func New(o Options) *Server {
 	s := &Server{Options: o, mux: http.NewServeMux()}
 	s.desk = newDesk(&s.Limit)
 	s.counts = o.Metrics.Counter("atoll_gateway_requests_total", "HTTP requests by route and status.", "route", "status")
+	s.runs = o.Metrics.Counter("atoll_runs_total", "Runs that are over, by state: done or failed.", "state")
+	o.Metrics.Gauge("atoll_runs_running", "Runs under way in this process.", func() float64 { return float64(s.desk.running()) })
 	s.table = s.routes()
 	for i := range s.table {
 		s.mux.Handle(s.table[i].pattern(), s.serve(&s.table[i]))

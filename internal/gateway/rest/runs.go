@@ -86,14 +86,29 @@ func (s *Server) begin(c *call, task *Task) (*work, error) {
 // carry does a run until its end is in the store, where readers look for it, also if
 // it is an error.
 func (s *Server) carry(ctx context.Context, id string, begun *run.Begun, ring func(run.Event)) {
-	_, err := begun.Run(ctx, ring)
+	receipt, err := begun.Run(ctx, ring)
 	if store.IsTransient(err) {
 		s.Logger.WarnContext(ctx, "the end of a run cannot be written now; it is tried again", "run", id, "error", err)
 		err = store.Retry(s.desk.ctx, func() error { return s.Runs.Resume(s.desk.ctx, id) }, func(error) {})
 	}
 	if err != nil {
 		s.Logger.ErrorContext(ctx, "the end of a run could not be written down", "run", id, "error", err)
+		return
 	}
+	if receipt != nil {
+		s.logRun(ctx, receipt)
+	}
+}
+
+// logRun logs and counts a run that is over.
+func (s *Server) logRun(ctx context.Context, r *run.Receipt) {
+	state, code := "done", ""
+	if r.Error != nil {
+		state, code = "failed", r.Error.Code
+	}
+	s.runs.With(state).Inc()
+	s.Logger.InfoContext(ctx, "run over", "run", r.ID, "variant", r.Variant, "account", r.Account, "state", state, "model", r.Model, "sandbox", r.Sandbox,
+		"took", r.Ended.Sub(r.Created), "microUsd", r.Bill.MicroUSD, "code", code)
 }
 
 // count takes a run, which has a sandbox of its own, into the caller's quota.

@@ -1,0 +1,42 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/ticket"
+)
+
+// Rotate makes a token with the same rights and ends the old one after grace, so that
+// those who use it have time to change. A life of 0 is that of the old one.
+func (d *Desk) Rotate(ctx context.Context, id string, life, grace time.Duration) (secret.Value, *Token, error) {
+	found, err := d.read(ctx, "WHERE id = ?", id)
+	if err != nil {
+		return secret.Value{}, nil, err
+	}
+	if len(found) == 0 {
+		return secret.Value{}, nil, fmt.Errorf("%w: %s", ErrUnknown, id)
+	}
+	old := &found[0].token
+	if state := old.State(d.now()); state != ticket.Active {
+		return secret.Value{}, nil, fmt.Errorf("token %s is %s: create another", id, state)
+	}
+	spec := old.Spec
+	if spec.Life = life; life == 0 {
+		spec.Life = old.Expires.Sub(old.Created)
+	}
+	text, made, err := d.Create(ctx, spec)
+	if err != nil {
+		return secret.Value{}, nil, err
+	}
+	return text, made, d.revokeAt(ctx, id, d.now().Add(grace))
+}
+
+// revokeAt ends a token at a moment, unless it ends before.
+func (d *Desk) revokeAt(ctx context.Context, id string, at time.Time) error {
+	_, err := d.db.ExecContext(ctx, "UPDATE gateway_tokens SET revoked_at_ms = min(ifnull(revoked_at_ms, ?), ?) WHERE id = ?", at.UnixMilli(), at.UnixMilli(), id)
+	d.recent.Forget(id)
+	return d.db.Explain(err)
+}
