@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -72,4 +73,19 @@ func (c *counter) ReadAt(p []byte, off int64) (int, error) {
 	n, err := c.ReaderAt.ReadAt(p, off)
 	c.bytes += n
 	return n, err
+}
+
+// The hint about a missing guest names a target of the Makefile that makes it.
+func TestHintOfAMissingGuest(t *testing.T) {
+	_, target, ok := strings.Cut(advice.Of(missing("amd64")), "make ")
+	if !ok {
+		t.Fatalf("the hint is %q", advice.Of(missing("amd64")))
+	}
+	text, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:.*\bguest\b`).Match(text) {
+		t.Errorf("make %s does not make the guest", target)
+	}
 }
