@@ -58,7 +58,7 @@ func (a *App) canProvide(ctx context.Context, v *run.Variant) error {
 		return err
 	}
 	if !slices.Contains(engineBackends, backend) {
-		return a.inStore(ctx, p.Spec.Image)
+		return a.inStore(ctx, v.Image)
 	}
 	engine, err := a.ImageEngine(ctx, backend)
 	if err != nil {
