@@ -73,13 +73,19 @@ func complete(e *env, find values) cobra.CompletionFunc {
 		defer cancel()
 		var fitting []string
 		for _, v := range find(ctx, e) {
-			if strings.HasPrefix(v, written) && printable(v) == v && !strings.ContainsAny(v, " \t") {
+			if strings.HasPrefix(v, written) && isPlain(v) {
 				fitting = append(fitting, v)
 			}
 		}
 		slices.Sort(fitting)
 		return slices.Compact(fitting), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// isPlain reports whether a value means itself to every shell. Names of sessions are
+// chosen by others: what a shell would expand is not offered.
+func isPlain(v string) bool {
+	return v != "" && strings.Trim(v, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@+-") == ""
 }
 
 func fixedValues(list ...string) values { return func(context.Context, *env) []string { return list } }

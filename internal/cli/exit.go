@@ -53,7 +53,7 @@ func withCode(code int, err error) error { return &exitError{code, err} }
 
 // usage is an error of the command line itself.
 func usage(cmd *cobra.Command, err error) error {
-	err = flagProblem(err)
+	err = flagProblem(cmd, err)
 	return withCode(exitUsage, advice.With(err, cmp.Or(advice.Of(err), "see `"+cmd.CommandPath()+" --help`")))
 }
 

@@ -173,7 +173,10 @@ func oldSpelling(cmd *cobra.Command, old, now string) {
 }
 
 // flagProblem puts the error of a flag's value into the words of the other errors.
-func flagProblem(err error) error {
+func flagProblem(cmd *cobra.Command, err error) error {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return suggestFlag(cmd, unknown)
+	}
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return err
