@@ -251,3 +251,26 @@ func TestUserByName(t *testing.T) {
 		}
 	}
 }
+
+// A private copy in the state directory is closed to other users; a workspace of
+// the person's, and copies kept elsewhere, are not.
+func TestOnlyCopiesInTheStateDirectoryAreEnclosed(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings string
+		shared   bool
+	}{
+		"a private copy":           {`workspaceAccess: "none"`, false},
+		"a private copy, read":     {`workspaceAccess: "ro"`, false},
+		"copies kept elsewhere":    {`workspaceAccess: "none", workspaceRoot: "%s/copies"`, true},
+		"the workspace":            {`workspaceAccess: "rw"`, true},
+		"a copy and a bind":        {`workspaceAccess: "none", docker: {dangerouslyAllowExternalBindSources: true, binds: ["%s/data:/data:rw"]}`, true},
+		"a copy and a bind, read":  {`workspaceAccess: "none", docker: {dangerouslyAllowExternalBindSources: true, binds: ["%s/data:/data:ro"]}`, false},
+		"a workspace in the state": {`workspaceAccess: "none", workspaceRoot: "%s/.atoll/mine"`, false},
+	} {
+		d := newDesk(t)
+		d.mkdir("data")
+		if p := d.plan(`{agents: {defaults: {workspace: "%s/work", sandbox: {` + c.settings + `}}}}`); p.Spec.WritesShared() != c.shared {
+			t.Errorf("%s: %+v", name, p.Spec.Mounts)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/atoll-run/atoll/internal/config"
@@ -43,7 +44,7 @@ func (p *Plan) fillSpec(r Request) error {
 
 		ReadOnlyRoot:    docker.ReadOnlyRoot,
 		Tmpfs:           tmpfsOf(docker.Tmpfs),
-		Mounts:          mountsOf(p.Mounts),
+		Mounts:          mountsOf(p.Mounts, r.Paths.AtollState),
 		Network:         p.isolatedNetwork(),
 		DNS:             docker.DNS,
 		ExtraHosts:      docker.ExtraHosts,
@@ -87,12 +88,22 @@ func tmpfsOf(entries []string) []sandbox.Tmpfs {
 	return list
 }
 
-func mountsOf(mounts []policy.Mount) []sandbox.Mount {
+// mountsOf returns the mounts as runtimes need them. Private copies below the
+// state directory are enclosed by it.
+func mountsOf(mounts []policy.Mount, state string) []sandbox.Mount {
 	var list []sandbox.Mount
 	for _, m := range mounts {
-		list = append(list, sandbox.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly, Kind: sandbox.MountKind(m.Kind), Relabel: m.Relabel})
+		mount := sandbox.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly, Kind: sandbox.MountKind(m.Kind), Relabel: m.Relabel}
+		mount.Enclosed = mount.Kind == sandbox.MountWorkspace && isBelow(state, m.Source)
+		list = append(list, mount)
 	}
 	return list
+}
+
+// isBelow reports whether path lies below dir.
+func isBelow(dir, path string) bool {
+	below, err := filepath.Rel(dir, path)
+	return dir != "" && err == nil && below != "." && filepath.IsLocal(below)
 }
 
 func limitsOf(docker config.Docker) (sandbox.Limits, error) {

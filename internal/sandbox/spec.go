@@ -66,6 +66,14 @@ func (s *Spec) WritesHost() bool {
 		slices.ContainsFunc(s.Volumes, func(v Volume) bool { return !v.ReadOnly })
 }
 
+// WritesShared reports whether the sandbox can write to a directory of the host
+// that other users may enter: not a private copy in the state directory, nor the
+// private layer of a volume, which the engine keeps to itself.
+func (s *Spec) WritesShared() bool {
+	return slices.ContainsFunc(s.Mounts, func(m Mount) bool { return !m.ReadOnly && !m.Enclosed }) ||
+		slices.ContainsFunc(s.Volumes, func(v Volume) bool { return !v.ReadOnly && !v.Private })
+}
+
 // Limits are the resources a sandbox may use. Zero means no limit was asked.
 type Limits struct {
 	Pids       int64
@@ -160,6 +168,9 @@ type Mount struct {
 	Target   string    `json:"target"`
 	ReadOnly bool      `json:"readOnly"`
 	Kind     MountKind `json:"kind"`
+	// Enclosed says that the source lies in the state directory, which no other
+	// user of the host can enter.
+	Enclosed bool `json:"enclosed,omitempty"`
 	// Relabel asks for an SELinux label, shared ("z") or private ("Z"); a host
 	// without SELinux has nothing to label.
 	Relabel string `json:"-"`

@@ -148,7 +148,7 @@ func judgeModes(ring string, e *Evidence) Check {
 		}
 	}
 	found := yesNo(len(open) == 0, fmt.Sprintf("%d refused", len(e.Inside.Modes)), "let through: "+listed(open))
-	if !e.Spec.WritesHost() {
+	if !e.Spec.WritesShared() {
 		return note(ring, name, "as the kernel decides: no directory of the host is writable", found)
 	}
 	return compare(ring, name, len(open) == 0 && len(e.Inside.Modes) >= minModes, promised, found)

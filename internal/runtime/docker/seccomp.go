@@ -19,7 +19,7 @@ const maxProfile = 1 << 20
 // seccompOption is the value of the seccomp security option: Docker wants the
 // profile itself, Podman a path that its service can read.
 func (r *Runtime) seccompOption(spec *sandbox.Spec, arch string) (string, error) {
-	profile, err := seccompProfile(spec.SeccompProfile, arch, seccomp.ModesFor(spec.WritesHost()))
+	profile, err := seccompProfile(spec.SeccompProfile, arch, seccomp.ModesFor(spec.WritesShared()))
 	if err != nil {
 		return "", err
 	}

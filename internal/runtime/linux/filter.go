@@ -15,7 +15,7 @@ const maxProfile = 1 << 20
 
 // filterOf is the filter that a spec asks for.
 func filterOf(spec *sandbox.Spec) ([]byte, error) {
-	modes := seccomp.ModesFor(spec.WritesHost())
+	modes := seccomp.ModesFor(spec.WritesShared())
 	if spec.SeccompProfile == "" {
 		return seccomp.Compiled(runtime.GOARCH, modes)
 	}
