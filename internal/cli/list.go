@@ -43,7 +43,7 @@ itself. atoll sandbox recreate brings a copy up to date.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), e, o) },
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.all, "all", false, fmt.Sprintf("show all, not only the last %d", listPage))
+	flags.BoolVarP(&o.all, "all", "a", false, fmt.Sprintf("show all, not only the last %d", listPage))
 	limitFlag(cmd, &o.limit, listPage, maxListed)
 	flags.BoolVar(&o.browser, "browser", false, "show only browser sandboxes")
 	localFlag(cmd, e)

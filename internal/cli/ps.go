@@ -39,7 +39,7 @@ Nothing is made or started: a sandbox that does not run has no commands.`,
 		},
 	}
 	o.add(cmd)
-	cmd.Flags().BoolVar(&o.all, "all", false, "show commands too that ended a moment ago and were not in the background")
+	cmd.Flags().BoolVarP(&o.all, "all", "a", false, "show commands too that ended a moment ago and were not in the background")
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
 }

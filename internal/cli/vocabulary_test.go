@@ -139,9 +139,8 @@ func checkFlagsDocument(t *testing.T, table map[string]*meaning, used []usedFlag
 	verbs, spelled := map[string][]string{}, map[string]string{}
 	for _, f := range used {
 		verbs[f.Name] = append(verbs[f.Name], f.verb)
-		spelled[f.Name] = "`--" + f.Name + "`"
 		if f.Shorthand != "" {
-			spelled[f.Name] += ", `-" + f.Shorthand + "`"
+			spelled[f.Name] = ", `-" + f.Shorthand + "`"
 		}
 	}
 	var b strings.Builder
@@ -157,7 +156,7 @@ func checkFlagsDocument(t *testing.T, table map[string]*meaning, used []usedFlag
 		if list == "atoll" {
 			list = "all"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", spelled[name], table[name].text, list)
+		fmt.Fprintf(&b, "| `--%s`%s | %s | %s |\n", name, spelled[name], table[name].text, list)
 	}
 	if *update {
 		if err := os.WriteFile(flagsDocument, []byte(b.String()), 0o644); err != nil {
