@@ -97,7 +97,7 @@ func (p *program) measure(cmd *cobra.Command, name string) error {
 		if err != nil {
 			return err
 		}
-		return p.print(cmd.OutOrStdout(), report)
+		return p.show(cmd.OutOrStdout(), report)
 	}
 	return advice.With(fmt.Errorf("there is no benchmark %q", name), "`atoll-bench --help` lists them")
 }

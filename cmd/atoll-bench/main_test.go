@@ -31,10 +31,10 @@ func TestClaimsAreChecked(t *testing.T) {
 	}
 	for _, asJSON := range []bool{false, true} {
 		var out strings.Builder
-		if err := (&program{asJSON: asJSON}).print(&out, report); err != nil {
+		if err := (&program{asJSON: asJSON}).show(&out, report); err != nil {
 			t.Error(err)
 		}
-		if err := (&program{asJSON: asJSON, check: true}).print(&out, report); err == nil || !strings.Contains(err.Error(), "1 of 3 claims") {
+		if err := (&program{asJSON: asJSON, check: true}).show(&out, report); err == nil || !strings.Contains(err.Error(), "1 of 3 claims") {
 			t.Errorf("%v", err)
 		}
 		if !asJSON && (!strings.Contains(out.String(), "NO") || !strings.Contains(out.String(), "yes")) {

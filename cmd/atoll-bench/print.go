@@ -9,9 +9,9 @@ import (
 	"github.com/atoll-run/atoll/internal/bench"
 )
 
-// print writes a report as JSON or as tables. With --check a claim that does not
+// show writes a report as JSON or as tables. With --check a claim that does not
 // hold is an error.
-func (p *program) print(w io.Writer, r *bench.Report) error {
+func (p *program) show(w io.Writer, r *bench.Report) error {
 	if p.asJSON {
 		if err := printJSON(w, r); err != nil {
 			return err

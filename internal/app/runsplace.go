@@ -253,7 +253,7 @@ func (p *RunPlace) Write(ctx context.Context, files []run.File) error {
 	for _, f := range append(memories, files...) {
 		path := filepath.Join(s.Plan.Spec.Workdir, f.Path)
 		_, err := to.Write(ctx, path, f.Data, &machine.WriteOptions{Mode: fs.FileMode(f.Mode), MkdirAll: true, Exclusive: f.Default})
-		if err != nil && !(f.Default && errors.Is(err, fs.ErrExist)) {
+		if err != nil && (!f.Default || !errors.Is(err, fs.ErrExist)) {
 			return err
 		}
 	}
