@@ -41,6 +41,7 @@ func TestAttack24_MembersThatNobodyKnows(t *testing.T) {
 	for _, path := range append(asking, "/v1/embeddings") {
 		refused(t, p, m, path, bodies...)
 	}
+	refused(t, p, m, "/v1/responses", `{"model":"good","input":[{"id":"msg_1"}]}`, `{"model":"good","input":[{"type":null,"id":"msg_1"}]}`)
 	p.post(chatPath, bodies[5]).want(t, 403, "next_release", "llm.allowMembers")
 	allowed := newProxy(t, m.URL, func(o *llm.Options) { o.Allowed = ask.NewAllowed([]string{"next_release"}, nil) }).listen(terms())
 	allowed.post(chatPath, bodies[5]).want(t, 200)
@@ -57,7 +58,8 @@ func TestAttack25_SeveralModelsInOneName(t *testing.T) {
 	p := newProxy(t, m.URL, nil).listen(own)
 	for _, path := range append(asking, "/v1/embeddings") {
 		refused(t, p, m, path, `{"model":"cheap-1,dear-9"}`, `{"model":"good,dear"}`, `{"model":"cheap-1;dear"}`, `{"model":"cheap-1|dear"}`, `{"model":"cheap-*"}`, `{"model":"cheap-1\u002cdear"}`,
-			`{"model":"good:online"}`, `{"model":"good:ONLINE"}`, `{"model":"good","fastest_response":true}`, `{"model":"good","models":["dear"]}`, `{"model":"cheap-1?x"}`, `{"model":"cheap-1 "}`)
+			`{"model":"good:online"}`, `{"model":"good:ONLINE"}`, `{"model":"good","fastest_response":true}`, `{"model":"good","models":["dear"]}`, `{"model":"cheap-1?x"}`, `{"model":"cheap-1 "}`,
+			`{"model":"cheap-1/../dear-9"}`, `{"model":"cheap-1/./dear"}`, `{"model":"cheap-1//dear"}`, `{"model":"cheap-1/"}`)
 	}
 }
 

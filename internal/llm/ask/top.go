@@ -116,14 +116,20 @@ func (r *Reader) model() {
 	}
 }
 
-// isModel accepts one name. Gateways split names at commas and read addresses.
+// isModel accepts one name. Gateways split names at commas, read addresses, and put
+// names into the path of a request, where ".." leads to another model.
 func isModel(name []byte) bool {
+	for part := range bytes.SplitSeq(name, []byte("/")) {
+		if len(part) == 0 || len(bytes.Trim(part, ".")) == 0 {
+			return false
+		}
+	}
 	for _, c := range name {
 		if !isModelChar(c) {
 			return false
 		}
 	}
-	return len(name) > 0 && len(name) <= maxModel && !bytes.Contains(name, []byte("://"))
+	return len(name) > 0 && len(name) <= maxModel
 }
 
 func isModelChar(c byte) bool {

@@ -11,17 +11,34 @@ func (r *Reader) value() {
 	s := r.scan
 	switch s.Kind() {
 	case jsonscan.Object:
-		s.Open()
-		for key, ok := s.Key(); ok; key, ok = s.Key() {
-			var space [32]byte
-			r.member(fold(space[:0], key))
-		}
+		r.object()
 	case jsonscan.Array:
 		for s.Open(); s.More(); {
 			r.value()
 		}
 	default:
 		s.Skip()
+	}
+}
+
+// object reads an object. In a list of items of the Responses dialect one that has
+// an id and neither a type nor a role is a reference to an item that the provider keeps.
+func (r *Reader) object() {
+	s, id, item := r.scan, false, false
+	s.Open()
+	for key, ok := s.Key(); ok; key, ok = s.Key() {
+		var space [32]byte
+		name := fold(space[:0], key)
+		switch string(name) {
+		case "id":
+			id = true
+		case "type", "role":
+			item = item || s.Kind() == jsonscan.String
+		}
+		r.member(name)
+	}
+	if id && !item && r.rules.Strict && r.shape == Responses {
+		r.refuseStored("id")
 	}
 }
 
@@ -76,7 +93,7 @@ func (r *Reader) kind() {
 		return
 	}
 	if string(r.scan.Text()) == "item_reference" && r.rules.Strict {
-		r.refuse("provider_egress", "item_reference", "nothing that is kept at the provider may be used by a sandbox without a network")
+		r.refuseStored("item_reference")
 	}
 }
 
@@ -134,7 +151,11 @@ func (r *Reader) countMedia(start int) {
 // reference reads the name of something that the provider keeps.
 func (r *Reader) reference(name []byte) {
 	if r.rules.Strict && r.scan.Kind() != jsonscan.Null {
-		r.refuse("provider_egress", printable(name), "nothing that is kept at the provider may be used by a sandbox without a network")
+		r.refuseStored(printable(name))
 	}
 	r.scan.Skip()
+}
+
+func (r *Reader) refuseStored(field string) {
+	r.refuse("provider_egress", field, "nothing that is kept at the provider may be used by a sandbox without a network")
 }
