@@ -30,7 +30,8 @@ func (Disk) SocketsBelow(dir string) (found []string, complete bool) {
 }
 
 // NamedSocketsBelow returns the sockets below a directory that are known by the
-// path they were made with. It costs the same however large the directory is.
+// path they were made with. The tree is looked at, up to the bounds, only for
+// sockets whose path does not tell where they are.
 func (Disk) NamedSocketsBelow(dir string) []string {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -40,8 +41,22 @@ func (Disk) NamedSocketsBelow(dir string) []string {
 	if err != nil {
 		return nil
 	}
-	found := namedBelow(dir, waiting)
-	return found[:min(len(found), maxNamed)]
+	look := &socketLook{waiting: withoutPlace(waiting), found: namedBelow(dir, waiting)}
+	if len(look.waiting) > 0 {
+		lookBelow(dir, look.consider)
+	}
+	slices.Sort(look.found)
+	look.found = slices.Compact(look.found)
+	return look.found[:min(len(look.found), maxNamed)]
+}
+
+// withoutPlace returns the sockets that were made with a path relative to a
+// directory, or whose file has a second name.
+func withoutPlace(waiting []waitingSocket) []waitingSocket {
+	return slices.DeleteFunc(slices.Clone(waiting), func(s waitingSocket) bool {
+		var st unix.Stat_t
+		return strings.HasPrefix(s.name, "/") && unix.Lstat(s.name, &st) == nil && st.Nlink == 1
+	})
 }
 
 // namedBelow returns the sockets whose own path leads below a directory.

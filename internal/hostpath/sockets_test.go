@@ -55,13 +55,23 @@ func TestSocketsBelow(t *testing.T) {
 	if want := []string{own, filepath.Join(dir, "other-name")}; !slices.Equal(found, want) || !complete {
 		t.Errorf("got %q, %v, want %q", found, complete, want)
 	}
-	if got := (Disk{}).NamedSocketsBelow(dir); !slices.Equal(got, []string{own}) {
-		t.Errorf("by name: %q", got)
+	if got := (Disk{}).NamedSocketsBelow(dir); !slices.Equal(got, found) {
+		t.Errorf("by name: %q, want %q", got, found)
 	}
 	listener.(*net.UnixListener).SetUnlinkOnClose(false)
 	mustDo(t, listener.Close())
 	if found, _ := (Disk{}).SocketsBelow(filepath.Join(dir, "a")); len(found) > 0 {
 		t.Errorf("a file that nobody waits on: %q", found)
+	}
+}
+
+func TestSocketsOfRelativeNames(t *testing.T) {
+	dir := shortDir(t)
+	mustDo(t, os.Mkdir(filepath.Join(dir, "a"), 0o755))
+	t.Chdir(filepath.Join(dir, "a"))
+	listenAt(t, "s")
+	if got := (Disk{}).NamedSocketsBelow(dir); !slices.Equal(got, []string{filepath.Join(dir, "a/s")}) {
+		t.Errorf("got %q", got)
 	}
 }
 
