@@ -29,14 +29,14 @@ reach the host, its secrets or the network is shown first; if the file was
 trusted before, so is what changed. Trust is in the content: when the file, or a
 program or path that it names, changes, it is asked for again. Worktrees of the
 same git repository share it. With --json nothing is asked: the file is trusted
-only with --yes.`,
+only with --force.`,
 		Example: `  atoll config trust
-  atoll config trust ~/project --yes
+  atoll config trust ~/project --force
   atoll config trust --list --json`,
 		Args: atMostOne("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.list && (o.yes || len(args) > 0) {
-				return usage(cmd, errors.New("--list takes no PATH and no --yes"))
+				return usage(cmd, errors.New("--list takes no PATH and no --force"))
 			}
 			return runConfigTrust(e, projectArgument(args), o)
 		},
