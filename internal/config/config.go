@@ -45,19 +45,28 @@ func Default(env Environment) *Config {
 // Load reads the file at path. What is wrong inside it is reported as Problems.
 func Load(path string, env Environment) (*Config, error) {
 	src, err := readFile(path)
+	if errors.Is(err, errWritable) {
+		return nil, advice.With(fmt.Errorf("config file %s: %w", path, err), "look at what is in it, then run chmod o-w "+path)
+	}
 	if err != nil {
 		return nil, advice.With(fmt.Errorf("config file: %w", err), "name another file with --config, or make this one readable")
 	}
 	return Parse(path, src, env)
 }
 
-// readFile reads no more than one byte beyond what the parser takes.
+var errWritable = errors.New("every user of this machine can write it")
+
+// readFile reads no more than one byte beyond what the parser takes. It refuses a
+// file that every user can write: what it names runs with the rights of the reader.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o002 != 0 {
+		return nil, errWritable
+	}
 	return io.ReadAll(io.LimitReader(f, json5.MaxSize+1))
 }
 

@@ -193,7 +193,11 @@ func TestLoad(t *testing.T) {
 	if want := filepath.Join(dir, "ws"); a.Workspace != want || cfg.Path() != name {
 		t.Errorf("workspace %s of %s, want %s", a.Workspace, cfg.Path(), want)
 	}
-	for _, bad := range []string{dir, filepath.Join(dir, "missing")} {
+	writable := filepath.Join(dir, "writable.json5")
+	if err := errors.Join(os.WriteFile(writable, []byte(`{}`), 0o600), os.Chmod(writable, 0o602)); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{dir, filepath.Join(dir, "missing"), writable} {
 		if _, err := config.Load(bad, testEnv()); err == nil {
 			t.Errorf("%s was loaded", bad)
 		}
