@@ -88,7 +88,7 @@ func installationID(state string) (string, error) {
 	id := strings.TrimSpace(string(text))
 	if len(id) != installationLength || !installationForm.MatchString(id) {
 		return "", advice.With(fmt.Errorf("installation id: %s does not hold one", path),
-			"restore the file from a backup; a new one would make the existing sandboxes strangers")
+			"remove the file: the id is taken from the database again; or restore it from a backup")
 	}
 	return id, nil
 }

@@ -135,7 +135,7 @@ func told(err error) error {
 		return fmt.Errorf("%s: %w", p.Detail, run.ErrNotFound)
 	case "run_id_used":
 		return run.ErrOther
-	case "unknown_variant", "prompt_empty", "prompt_too_large", "prompt_not_text":
+	case "unknown_variant", "memory_too_large", "prompt_empty", "prompt_too_large", "prompt_not_text":
 		return advice.With(&run.Failure{Code: p.Code, Message: p.Detail}, p.Hint)
 	}
 	return advice.With(fmt.Errorf("the gateway: %w", p), cmp.Or(p.Hint, "the gateway's log has more, for request "+p.RequestID))

@@ -143,6 +143,8 @@ func asRunProblem(cmd *cobra.Command, err error) error {
 	switch {
 	case ok && failure.Code == "unknown_variant":
 		return usage(cmd, err)
+	case ok && failure.Code == "memory_too_large":
+		return withCode(exitUsage, advice.With(err, "ask for less with --memory, or raise the memory of the agent in runs.openclaw or runs.variants of the configuration"))
 	case ok && failure.Code == "prompt_empty":
 		return withCode(exitFailure, advice.With(fmt.Errorf("%s: %w", failure.Code, err), "say what to do with -m TEXT, --message-file FILE, or -m - and standard input"))
 	case ok:

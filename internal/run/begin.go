@@ -46,6 +46,9 @@ func (r *Runner) plan(request *Request) (*course, error) {
 	if err != nil {
 		return nil, err
 	}
+	if request.Memory > variant.Memory && variant.Memory > 0 {
+		return nil, fail("memory_too_large", "%s may use at most %d MiB of memory, and %d are asked for", variant.ID, variant.Memory>>20, request.Memory>>20)
+	}
 	job := variant.job(request)
 	argv, files, err := variant.order(job)
 	if err != nil {

@@ -36,8 +36,8 @@ type Request struct {
 	// Checkout is the directory whose git checkout the branch is of, where the
 	// configuration names no repository.
 	Checkout string `json:"checkout,omitempty"`
-	// TimeoutMs is how long the agent may work, up to MaxTimeout; Memory narrows
-	// what the variant allows. 0 is the variant's own.
+	// TimeoutMs is how long the agent may work, up to MaxTimeout; Memory is at
+	// most what the variant allows. 0 is the variant's own.
 	TimeoutMs int64 `json:"timeoutMs,omitzero"`
 	Memory    int64 `json:"memory,omitzero"`
 }

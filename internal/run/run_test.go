@@ -249,6 +249,7 @@ func TestRefused(t *testing.T) {
 		"id":            {func(r *run.Request) { r.ID = "../etc" }, ""},
 		"variant":       {func(r *run.Request) { r.Variant = "nobody" }, "unknown_variant"},
 		"model":         {func(r *run.Request) { r.Model = "" }, ""},
+		"much memory":   {func(r *run.Request) { r.Memory = 1<<20 + 1 }, "memory_too_large"},
 		"an empty one":  {func(r *run.Request) { r.Messages[0].Text = "" }, "prompt_empty"},
 		"a blank one":   {func(r *run.Request) { r.Messages[0].Text = " \n" }, "prompt_empty"},
 		"none":          {func(r *run.Request) { r.Messages = nil }, "prompt_empty"},

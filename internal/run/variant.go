@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -88,9 +89,7 @@ func (v *Variant) job(r *Request) *Job {
 	if r.Branch != "" {
 		j.Work = branch.Worktree(j.Workspace, branch.Key(r.Branch))
 	}
-	if j.Memory == 0 || j.Memory > v.Memory {
-		j.Memory = v.Memory
-	}
+	j.Memory = cmp.Or(j.Memory, v.Memory)
 	j.Inner = max(j.Timeout-v.Margin, j.Timeout/2)
 	if asked := time.Duration(r.TimeoutMs) * time.Millisecond; asked > 0 {
 		j.Inner, j.Timeout = asked, asked+min(v.Margin, asked/10+parting)
