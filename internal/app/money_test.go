@@ -121,7 +121,7 @@ func TestTheAuditLogIsTheInstallations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := log.Append(&audit.Record{Time: time.Now(), Kind: "call", Status: 403, Denied: "no grant"}); err != nil {
+	if err := log.Append(&audit.Record{Time: time.Now(), Kind: "llm", Dialect: "chat", Status: 403, Denied: "no grant"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Ledger(t.Context()); err != nil {
@@ -131,7 +131,7 @@ func TestTheAuditLogIsTheInstallations(t *testing.T) {
 	if _, err := a.Metrics().WriteTo(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{`atoll_llm_requests_total{dialect="",status="403"} 1`, `atoll_llm_denied_total{dialect=""} 1`, "atoll_usage_reservations 0"} {
+	for _, line := range []string{`atoll_llm_requests_total{dialect="chat",status="403"} 1`, `atoll_llm_denied_total{dialect="chat"} 1`, "atoll_usage_reservations 0"} {
 		if !strings.Contains(text.String(), line+"\n") {
 			t.Errorf("no %s in\n%s", line, text.String())
 		}
