@@ -72,3 +72,15 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// The unit that keeps the copy of the repository is one that systemd takes.
+func TestSystemdRepoUnit(t *testing.T) {
+	const name = "atoll-repo.service"
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, name), strings.Replace(readUnit(t, name), "/usr/local/bin/atoll ", "/bin/true ", 1))
+	cmd := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", filepath.Join(dir, name))
+	cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":", "SYSTEMD_LOG_LEVEL=warning")
+	if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), name) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

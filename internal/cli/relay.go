@@ -27,7 +27,7 @@ func newRelayCommand(e *env) *cobra.Command {
 commits out, judges what they contain, pushes one branch for each line of work and
 opens or updates its pull request (docs/git-relay.md).`,
 	}
-	cmd.AddCommand(newRelayCheckCommand(e), newRelayStatusCommand(e), newRelayShowCommand(e), newRelayPushCommand(e), newRelayRetryCommand(e), newRelayPrepareCommand(e), newRelayTakeCommand(e))
+	cmd.AddCommand(newRelayCheckCommand(e), newRelayStatusCommand(e), newRelayShowCommand(e), newRelayPushCommand(e), newRelayRetryCommand(e), newRelayPrepareCommand(e), newRelayTakeCommand(e), newRelayMirrorCommand(e))
 	return cmd
 }
 

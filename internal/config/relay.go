@@ -212,6 +212,19 @@ func hostOf(address string) string {
 	return strings.ToLower(u.Host)
 }
 
+// TakeAddress takes an address for the repository, where the file names none, with the
+// token that is looked for by default.
+func (r *Relay) TakeAddress(address string) {
+	if r.Repository != "" || address == "" {
+		return
+	}
+	r.Repository = address
+	if !isDirectory(address) {
+		r.Credential.Token = &LLMKey{Env: DefaultRelayToken}
+	}
+	r.onGitHub()
+}
+
 // CheckoutBase is the branch of a checkout that work begins at; "" is its HEAD.
 func (r *Relay) CheckoutBase() string {
 	if r.ownBase {

@@ -447,3 +447,31 @@ func TestBlockedHasNoPatch(t *testing.T) {
 		t.Errorf("%+v, %v", record.Patch, err)
 	}
 }
+
+// A directory is kept a copy of the remote, and holds no credential.
+//
+// Seen to fail with a Publish that fetches the base alone.
+func TestPublish(t *testing.T) {
+	h, dir := newHost(t), filepath.Join(t.TempDir(), "repo")
+	for _, name := range []string{"one", "two"} {
+		h.server.Git(t, "project.git", "branch", name, "main")
+		head, err := h.relay.Publish(t.Context(), h.project, dir)
+		if err != nil || head != h.server.Git(t, "project.git", "rev-parse", "main") {
+			t.Fatalf("%q, %v", head, err)
+		}
+		copied := filepath.Join(t.TempDir(), "copy")
+		if out, err := exec.CommandContext(t.Context(), "git", "clone", "-q", dir, copied).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if text, err := os.ReadFile(filepath.Join(copied, "README.md")); err != nil || string(text) != "hello\n" {
+			t.Errorf("%q, %v", text, err)
+		}
+		if out, err := exec.CommandContext(t.Context(), "git", "-C", copied, "rev-parse", "origin/"+name).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	clean(t, dir)
+	if _, err := h.relay.Publish(t.Context(), h.project, filepath.Dir(dir)); err == nil {
+		t.Error("a directory with other things was taken")
+	}
+}

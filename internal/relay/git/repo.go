@@ -71,6 +71,34 @@ func Open(dir string, limits confined.Limits) (*Repo, error) {
 	return &Repo{dir: absolute, git: program, limits: limits}, nil
 }
 
+// Settle returns the bare repository in dir, which is made one if it is empty or
+// does not exist.
+func Settle(dir string, limits confined.Limits) (*Repo, error) {
+	r, err := Open(dir, limits)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) == 0 {
+		return r, r.lay()
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "objects")); err != nil {
+		return nil, advice.With(fmt.Errorf("%s is neither empty nor a bare repository", r.dir), "name an empty directory")
+	}
+	return r, nil
+}
+
+// PointHead makes HEAD name a ref, which is what clones check out.
+func (r *Repo) PointHead(ref string) error {
+	return os.WriteFile(filepath.Join(r.dir, "HEAD"), []byte("ref: "+ref+"\n"), 0o600)
+}
+
 // Dir is where the repository is.
 func (r *Repo) Dir() string { return r.dir }
 

@@ -26,7 +26,10 @@ type composition struct {
 		Name     string
 		Internal bool
 	}
-	Volumes map[string]struct{}
+	Volumes map[string]struct {
+		Name    string
+		Options map[string]string `yaml:"driver_opts"`
+	}
 }
 
 type service struct {
@@ -200,6 +203,14 @@ func TestComposeWalls(t *testing.T) {
 	want := []string{"./openclaw/openclaw.json:/etc/openclaw/openclaw.json:ro", "workspace:/workspace", "pnpm_store:/pnpm-store", "repo_data:/repo:ro"}
 	if !slices.Equal(g.Volumes, want) || g.Environment["OPENCLAW_CONFIG_PATH"] != "/etc/openclaw/openclaw.json" {
 		t.Errorf("%q", g.Volumes)
+	}
+	if base.Volumes["workspace"].Name != "cogni_workspace" {
+		t.Errorf("the workspace's volume is %q", base.Volumes["workspace"].Name)
+	}
+	unit, err := os.ReadFile(filepath.Join(composeDir, "..", "systemd", "atoll-repo.service"))
+	filled := strings.TrimSuffix(strings.TrimPrefix(base.Volumes["repo_data"].Options["device"], "${ATOLL_REPO_DIR:-"), "}")
+	if err != nil || !strings.Contains(string(unit), "\nExecStart=/usr/local/bin/atoll relay mirror "+filled+" --every ") {
+		t.Errorf("nothing fills %q: %v", filled, err)
 	}
 	runs, _ := composeFile(t, "compose.runs.yaml")
 	for id, s := range map[string]service{gatewayService: g, proxyService: base.Services[proxyService], "atoll": runs.Services["atoll"]} {
