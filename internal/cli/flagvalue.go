@@ -26,6 +26,7 @@ const (
 // timeValue is a length of time: 90 (seconds), 90s, 1m30s or 2d.
 type timeValue struct {
 	to    *time.Duration
+	least time.Duration
 	most  time.Duration
 	whole bool // only whole seconds
 }
@@ -34,6 +35,12 @@ type timeValue struct {
 func timeFlag(cmd *cobra.Command, to *time.Duration, name string, value time.Duration, about string) {
 	*to = value
 	cmd.Flags().Var(&timeValue{to: to, most: maxTime}, name, about)
+}
+
+// lifeFlag adds a flag that says how long something is good for: a second at least.
+func lifeFlag(cmd *cobra.Command, to *time.Duration, name string, value time.Duration, about string) {
+	*to = value
+	cmd.Flags().Var(&timeValue{to: to, least: time.Second, most: maxTime}, name, about)
 }
 
 // workFlag adds a flag that says how long an agent may work: whole seconds, in every
@@ -67,6 +74,8 @@ func (v *timeValue) Set(text string) error {
 		return err
 	case d < 0:
 		return fmt.Errorf("%s is negative", text)
+	case d < v.least:
+		return fmt.Errorf("%s is less than %v", text, v.least)
 	case d > v.most:
 		return tooLong(text, v.most)
 	case v.whole && d%time.Second != 0:

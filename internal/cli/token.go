@@ -83,7 +83,7 @@ of the shared proxy.`,
 	flags.StringVar(&o.who.Graph, "graph", "", "graph id")
 	flags.StringVar(&o.who.Trace, "trace", "", "id of an existing trace")
 	flags.StringSliceVar(&o.who.Models, "model", nil, "only this `model` (again for more; a name may end in *)")
-	timeFlag(cmd, &o.life, "expires", token.DefaultLife, "how long it is good for (a gateway's token: 90 days)")
+	lifeFlag(cmd, &o.life, "expires", token.DefaultLife, "how long it is good for (a gateway's token: 90 days)")
 	f.add(cmd)
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
@@ -250,7 +250,7 @@ func newTokenRotateCommand(e *env) *cobra.Command {
 			})
 		},
 	}
-	timeFlag(cmd, &o.life, "expires", token.DefaultLife, "how long the new one is good for (a gateway's token: as long as the old one was)")
+	lifeFlag(cmd, &o.life, "expires", token.DefaultLife, "how long the new one is good for (a gateway's token: as long as the old one was)")
 	timeFlag(cmd, &o.grace, "grace", time.Minute, "how long the old one stays good")
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
