@@ -120,6 +120,7 @@ func (s *Service) tell(t *task, e Event) {
 	e.Seq, e.At = t.seq, time.Now().UTC()
 	e.Task, e.Key, e.Account, e.Agent, e.Origin = t.record.ID, t.record.Key, t.record.Account, t.record.Agent, t.record.Origin
 	e.Verbose = t.level
+	e.detach()
 	if e.Account != "" && e.Kind == Noticed {
 		e.Notice = publicerr.Text(e.Notice)
 	}
@@ -130,6 +131,23 @@ func (s *Service) tell(t *task, e Event) {
 		t.said.Reset() // what is said next is another message
 	}
 	s.hub.publish(e)
+}
+
+// detach copies what an event points to. Events are kept after the end of a task, and
+// a pointer into a worker's memory would keep all of it, its transcript too.
+func (e *Event) detach() {
+	if e.Usage != nil {
+		used := *e.Usage
+		e.Usage = &used
+	}
+	if e.Call != nil {
+		call := *e.Call
+		e.Call = &call
+	}
+	if e.Place != nil {
+		place := *e.Place
+		e.Place = &place
+	}
 }
 
 // end writes down what became of a task, and tells it. If the database does not take
