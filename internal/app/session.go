@@ -112,6 +112,7 @@ func (a *App) prepareHost(ctx context.Context, p *plan.Plan) ([]string, error) {
 	var notices []string
 	if err == nil {
 		notices, err = a.prepare(ctx, p)
+		notices = append(notices, a.plainImage(ctx, p)...)
 	}
 	if err != nil {
 		return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "workspace", Err: err}

@@ -17,6 +17,7 @@ import (
 
 func newImagesPullCommand(e *env) *cobra.Command {
 	var asJSON bool
+	var as string
 	cmd := &cobra.Command{
 		Use:   "pull IMAGE",
 		Short: "Fetch an image from its registry",
@@ -24,17 +25,24 @@ func newImagesPullCommand(e *env) *cobra.Command {
 
 Everything is compared with its digest, unpacked once, and kept in the state
 directory; images share the layers they have in common. Credentials are those
-that docker login or podman login keep for you.`,
+that docker login or podman login keep for you.
+
+With --as it has a second name. Plain Debian as the image that sandboxes use by
+default works, and has none of its tools: every result says so.`,
 		Example: `  atoll images pull debian:bookworm-slim
+  atoll images pull debian:bookworm-slim --as openclaw-sandbox:bookworm-slim
   atoll images pull registry.example.com/team/tools@sha256:4f2a…`,
 		Args: exactlyOne("image"),
-		RunE: func(cmd *cobra.Command, args []string) error { return runImagesPull(cmd.Context(), e, args[0], asJSON) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runImagesPull(cmd.Context(), e, args[0], as, asJSON)
+		},
 	}
+	cmd.Flags().StringVar(&as, "as", "", "second `name` of the image")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-func runImagesPull(ctx context.Context, e *env, ref string, asJSON bool) error {
+func runImagesPull(ctx context.Context, e *env, ref, as string, asJSON bool) error {
 	_, store, err := e.openImages(ctx)
 	if err != nil {
 		return err
@@ -42,6 +50,11 @@ func runImagesPull(ctx context.Context, e *env, ref string, asJSON bool) error {
 	report, done := e.imageProgress("pulling " + ref)
 	image, err := store.Pull(ctx, ref, rootfs.AddOptions{Report: report})
 	done()
+	if err == nil && as != "" {
+		if err = store.Tag(ctx, ref, as); err == nil {
+			image, err = store.Find(ctx, as)
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ func (c *Config) Resolve(id string) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", id, err)
 	}
+	sandbox.Docker.Image = imageNamed(sandbox.Docker.Image)
 	workspace, err := m.workspace(id)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", id, err)

@@ -124,6 +124,7 @@ func (f *variantFile) variant(id string) (v RunVariant, err error) {
 	} {
 		set(text.to, text.from)
 	}
+	v.Image = imageNamed(v.Image)
 	set(&v.Timeout, f.Timeout)
 	if f.Memory != nil {
 		v.Memory, err = f.Memory.Bytes()
