@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,6 +38,7 @@ type Backend struct {
 	Effective  string `json:"effective"` // "" if there is none
 	Reason     string `json:"reason"`
 	hint       string // what to do if there is none
+	wrong      bool   // no machinery could do it: a setting is a mistake
 }
 
 // Backend chooses the machinery for a plan. Stored is the backend that the
@@ -60,21 +62,45 @@ func (s *Settings) Backend(ctx context.Context, p *plan.Plan, stored string) Bac
 
 // choose takes the first machinery that can do all that the plan asks.
 func (s *Settings) choose(ctx context.Context, p *plan.Plan, choice *Backend) {
-	obstacle := s.linuxObstacle(ctx, p)
+	gaps := s.linuxGaps(ctx, p)
+	obstacle := obstacleOf(gaps)
 	if obstacle == "" {
 		choice.Effective, choice.Reason = backendLinux, "this machine can enforce all that is asked, without an engine"
+		return
+	}
+	if at := slices.IndexFunc(gaps, func(g sandbox.Gap) bool { return g.Wrong }); at >= 0 {
+		choice.Reason, choice.hint, choice.wrong = gaps[at].Field+": "+gaps[at].Reason, gaps[at].Remedy, true
 		return
 	}
 	host := s.EngineHost(backendDocker)
 	if err := probe(host); err != nil {
 		choice.Reason = fmt.Sprintf("no engine: Docker at %s: %v; and not without an engine: %s", host, err, obstacle)
 		choice.hint = silenceHint(host, err)
-		if gaps := s.linuxGaps(ctx, p); choice.hint == startDocker && len(gaps) == 1 && gaps[0].Field == imageGap {
-			choice.hint += "; or without an engine: " + gaps[0].Remedy
+		if remedy := withoutEngine(gaps); choice.hint == startDocker && remedy != "" {
+			choice.hint += "; or without an engine: " + remedy
 		}
 		return
 	}
 	choice.Effective, choice.Reason = backendDocker, "Docker answers at "+host+"; not linux: "+obstacle
+}
+
+// withoutEngine is what would let a plan do without an engine; "" if that is not
+// known of one of the gaps.
+func withoutEngine(gaps []sandbox.Gap) string {
+	var remedies []string
+	for _, gap := range gaps {
+		remedy := strings.TrimSuffix(strings.TrimSuffix(gap.Remedy, ", or set sandbox.backend to docker"), ", or sandbox.backend to docker")
+		if remedy == "remove it" {
+			remedy = "remove " + gap.Field
+		}
+		if remedy == "" {
+			return ""
+		}
+		if !slices.Contains(remedies, remedy) {
+			remedies = append(remedies, remedy)
+		}
+	}
+	return strings.Join(remedies, "; ")
 }
 
 // startDocker is what to do about an engine that is not there.
@@ -94,6 +120,9 @@ func silenceHint(host string, err error) string {
 
 // require turns a choice that found nothing into an error.
 func (b Backend) require() (string, error) {
+	if b.wrong {
+		return "", advice.With(fmt.Errorf("%s: %w", b.Reason, sandbox.ErrUnsupported), b.hint)
+	}
 	if b.Effective == "" {
 		hint := cmp.Or(b.hint, "set sandbox.backend to auto, linux, docker or podman")
 		return "", advice.With(fmt.Errorf("%s: %w", b.Reason, sandbox.ErrUnavailable), hint)

@@ -80,11 +80,11 @@ func (s *Settings) withLinux() *Settings {
 	return s
 }
 
-// linuxObstacle is all that keeps a plan from being carried out without an
-// engine; "" if nothing does.
-func (s *Settings) linuxObstacle(ctx context.Context, p *plan.Plan) string {
+// obstacleOf is all that keeps a plan from being carried out without an engine;
+// "" if nothing does.
+func obstacleOf(gaps []sandbox.Gap) string {
 	var obstacles []string
-	for _, gap := range s.linuxGaps(ctx, p) {
+	for _, gap := range gaps {
 		obstacles = append(obstacles, gap.Field+": "+gap.Reason)
 	}
 	return strings.Join(obstacles, "; ")
@@ -92,11 +92,6 @@ func (s *Settings) linuxObstacle(ctx context.Context, p *plan.Plan) string {
 
 // imageGap is the field of an image that is not there.
 const imageGap = "docker.image"
-
-// importHint is how an image gets to where no engine is needed.
-func importHint(image string) string {
-	return "`atoll images pull " + image + "`, or `atoll images import FILE " + image + "`"
-}
 
 // linuxGaps is what a plan asks for and this machine cannot enforce without an
 // engine, each once.
@@ -106,7 +101,7 @@ func (s *Settings) linuxGaps(ctx context.Context, p *plan.Plan) (gaps []sandbox.
 		return []sandbox.Gap{{Field: "backend", Reason: err.Error(), Remedy: advice.Of(err)}}
 	}
 	if image := p.Spec.Image; !showsHost(p.Agent) && s.imported(ctx, image) == nil {
-		gaps = append(gaps, sandbox.Gap{Field: imageGap, Reason: image + " is not imported", Remedy: importHint(image)})
+		gaps = append(gaps, sandbox.Gap{Field: imageGap, Reason: image + " is not imported", Remedy: rootfs.ImportHint(image)})
 	}
 	for _, spec := range specs(p) {
 		for _, gap := range rt.Check(ctx, spec) {

@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/guestbin"
 	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/rootfs"
 	"github.com/atoll-run/atoll/internal/runtime/linux"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/workspace"
@@ -182,7 +183,7 @@ func (a *App) examineLinux(ctx context.Context, p *plan.Plan, choice Backend) []
 		return append(checks, good("image", "%s: the programs of this machine", HostImage))
 	}
 	if a.imported(ctx, p.Spec.Image) == nil {
-		return append(checks, Check{"image", CheckFailed, p.Spec.Image + " is not there", "atoll images pull " + p.Spec.Image})
+		return append(checks, Check{"image", CheckFailed, p.Spec.Image + " is not there", rootfs.ImportHint(p.Spec.Image)})
 	}
 	return append(checks, good("image", "%s", p.Spec.Image))
 }

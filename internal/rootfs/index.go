@@ -168,7 +168,7 @@ func (x *index) find(ref string) (*Image, error) {
 	if image := x.byPrefix(ref); image != nil {
 		return image, nil
 	}
-	return nil, advice.With(noImage{ref}, "`atoll images pull "+ref+"`, or `atoll images import FILE "+ref+"`")
+	return nil, advice.With(noImage{ref}, ImportHint(ref))
 }
 
 // answersTo compares full names; name@digest means the digest.

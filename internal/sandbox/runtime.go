@@ -57,6 +57,8 @@ type Gap struct {
 	Field  string `json:"field"` // the property of the Spec, as the config file names it
 	Reason string `json:"reason"`
 	Remedy string `json:"remedy"`
+	// Wrong says that the setting is a mistake: no machinery could enforce it.
+	Wrong bool `json:"-"`
 }
 
 // State is where a sandbox is in its life.

@@ -3,7 +3,9 @@ package linux
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,7 +20,8 @@ import (
 func (r *Runtime) Check(_ context.Context, spec *sandbox.Spec) []sandbox.Gap {
 	gaps := specGaps(spec)
 	if _, err := filterOf(spec); err != nil {
-		gaps = append(gaps, sandbox.Gap{Field: "docker.seccompProfile", Reason: err.Error(), Remedy: "correct the profile, or remove docker.seccompProfile to use Atoll's own"})
+		gaps = append(gaps, sandbox.Gap{Field: "docker.seccompProfile", Reason: err.Error(), Wrong: errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission),
+			Remedy: "correct the profile, or remove docker.seccompProfile to use Atoll's own"})
 	}
 	gaps = append(gaps, r.limitGaps(spec)...)
 	return append(gaps, r.tried()...)
@@ -47,11 +50,20 @@ func specGaps(spec *sandbox.Spec) []sandbox.Gap {
 	add(spec.GPUs != "", "docker.gpus", "no devices of the host are passed on", elsewhere)
 	add(spec.AppArmorProfile != "", "docker.apparmorProfile", "profiles of AppArmor are not set; Landlock is in its place", elsewhere)
 	add(len(spec.Volumes) > 0, "docker.volumes", "volumes belong to an engine", "mount a directory with docker.binds, or set sandbox.backend to docker")
-	add(spec.Limits.CPUs > float64(runtime.NumCPU()), "docker.cpus",
-		fmt.Sprintf("%g CPUs are asked for, there are %d", spec.Limits.CPUs, runtime.NumCPU()), "lower docker.cpus")
-	add(spec.Limits.Memory > 0 && spec.Limits.Memory < minMemory, "docker.memory",
-		fmt.Sprintf("%d bytes of memory are too few to start anything", spec.Limits.Memory), fmt.Sprintf("ask for %d MiB or more", minMemory>>20))
-	return append(gaps, ownGaps(spec)...)
+	return append(append(gaps, mistakes(spec)...), ownGaps(spec)...)
+}
+
+// mistakes are settings that no engine would take either.
+func mistakes(spec *sandbox.Spec) (gaps []sandbox.Gap) {
+	if most := runtime.NumCPU(); spec.Limits.CPUs > float64(most) {
+		gaps = append(gaps, sandbox.Gap{Field: "docker.cpus", Reason: fmt.Sprintf("%g CPUs are asked for, there are %d", spec.Limits.CPUs, most),
+			Remedy: fmt.Sprintf("set docker.cpus to %d or less", most), Wrong: true})
+	}
+	if memory := spec.Limits.Memory; memory > 0 && memory < minMemory {
+		gaps = append(gaps, sandbox.Gap{Field: "docker.memory", Reason: fmt.Sprintf("%d bytes of memory are too few to start anything", memory),
+			Remedy: fmt.Sprintf("write docker.memory with a unit, such as \"512m\"; the least is %dm", minMemory>>20), Wrong: true})
+	}
+	return gaps
 }
 
 // dropsAll reports whether a list of capabilities to drop names all of them.

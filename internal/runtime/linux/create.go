@@ -169,7 +169,7 @@ func (e imageMissing) Error() string {
 func (e imageMissing) Is(target error) bool { return target == sandbox.ErrNoImage }
 
 func noImage(ref string) error {
-	return advice.With(imageMissing{ref}, "`atoll images pull "+ref+"`, or `atoll images import FILE "+ref+"`")
+	return advice.With(imageMissing{ref}, rootfs.ImportHint(ref))
 }
 
 func denied(format string, args ...any) error {

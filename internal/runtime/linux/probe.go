@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/guestbin"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/walls"
@@ -28,6 +30,9 @@ func (r *Runtime) try() []sandbox.Gap {
 			r.remember(proof)
 			return nil
 		}
+	}
+	if errors.Is(err, guestbin.ErrMissing) { // an engine needs it too
+		return []sandbox.Gap{{Field: "backend", Reason: err.Error(), Remedy: cmp.Or(advice.Of(err), "build Atoll with `make build`"), Wrong: true}}
 	}
 	return []sandbox.Gap{{Field: "backend", Reason: "this machine does not let us build a sandbox: " + err.Error(), Remedy: advice.Of(err)}}
 }
