@@ -174,6 +174,9 @@ func rooted(p *plan.Plan, image, id string) {
 	for _, spec := range specs(p) {
 		sum := sha256.Sum256([]byte(strings.Join([]string{spec.ConfigHash, id}, "\n")))
 		spec.Image, spec.ConfigHash = image, hex.EncodeToString(sum[:])[:len(spec.ConfigHash)]
+		if spec.Settings != nil {
+			spec.Settings["root"] = image + " " + id
+		}
 	}
 }
 

@@ -54,6 +54,9 @@ func (p *Plan) fillSpec(r Request) error {
 		GPUs:            docker.GPUs,
 		Limits:          limits,
 	}
+	if !r.Temporary {
+		p.Spec.Settings = policy.Settings(p.Agent.Sandbox, dirs)
+	}
 	p.fillPair()
 	return nil
 }

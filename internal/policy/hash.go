@@ -21,6 +21,27 @@ func ConfigHash(s config.Sandbox, dirs Dirs) string {
 	return hashOf(configHashInput(s, dirs))
 }
 
+// Settings are what ConfigHash is made of, each as text by its key below sandbox.
+// Values of variables, which may be secret, are digests.
+func Settings(s config.Sandbox, dirs Dirs) map[string]string {
+	settings := map[string]string{}
+	in := configHashInput(s, dirs)
+	docker, _ := in["docker"].(map[string]any)
+	delete(in, "docker")
+	for key, value := range in {
+		settings[key] = CanonicalJSON(value)
+	}
+	for key, value := range docker {
+		if key != "env" {
+			settings["docker."+key] = CanonicalJSON(value)
+		}
+	}
+	for name, value := range s.Docker.Env {
+		settings["docker.env."+name] = "a value with digest " + hashOf(value)[:8]
+	}
+	return settings
+}
+
 // MountsHash identifies what is mounted, apart from everything else.
 func MountsHash(mounts []Mount) string {
 	list := make([]any, len(mounts))

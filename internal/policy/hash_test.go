@@ -193,3 +193,24 @@ func TestMountsHash(t *testing.T) {
 		t.Errorf("6 lists of mounts have %d hashes", len(seen))
 	}
 }
+
+// Settings change with everything that the hash is made of, and show no value of
+// a variable.
+func TestSettings(t *testing.T) {
+	box := config.Sandbox{WorkspaceAccess: config.AccessRW, Docker: plain()}
+	box.Docker.Env = map[string]string{"TOKEN": "very-secret"}
+	before := policy.Settings(box, policy.Dirs{Workspace: "/w", Agent: "/a"})
+	if before["workspaceDir"] != `"/w"` || before["workspaceAccess"] != `"rw"` || before["docker.image"] == "" {
+		t.Errorf("%v", before)
+	}
+	box.Docker.Env = map[string]string{"TOKEN": "other-secret"}
+	after := policy.Settings(box, policy.Dirs{Workspace: "/w", Agent: "/a"})
+	if before["docker.env.TOKEN"] == after["docker.env.TOKEN"] {
+		t.Error("a changed variable does not show")
+	}
+	for key, value := range after {
+		if strings.Contains(value, "secret") {
+			t.Errorf("%s: %s", key, value)
+		}
+	}
+}

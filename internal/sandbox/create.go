@@ -37,6 +37,9 @@ func (m *Manager) create(ctx context.Context, spec *Spec) (_ Instance, _ *machin
 			err = errors.Join(err, m.undo(ctx, rt, spec))
 		}
 	}()
+	if err := m.Registry.SetSettings(ctx, spec.Name, spec.Settings); err != nil {
+		return nil, nil, provision(spec, "register", err)
+	}
 	m.Checkpoint("after intent")
 	inst, err := rt.Create(ctx, spec)
 	if err != nil {

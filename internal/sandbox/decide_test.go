@@ -70,7 +70,8 @@ func TestDecideExactly(t *testing.T) {
 
 // What to do about several gaps is said once, with their names.
 func TestRemedies(t *testing.T) {
-	both := []Gap{{"docker.memory", "no group", "run as root"}, {"docker.dns", "no network", "remove it"}, {"docker.cpus", "no group", "run as root"}}
+	both := []Gap{{Field: "docker.memory", Reason: "no group", Remedy: "run as root"}, {Field: "docker.dns", Reason: "no network", Remedy: "remove it"},
+		{Field: "docker.cpus", Reason: "no group", Remedy: "run as root"}}
 	if got, want := remediesOf(both), "docker.memory, docker.cpus: run as root; docker.dns: remove it"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -241,7 +241,7 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 	var err error
 	switch step {
 	case actRefuse:
-		return nil, provision(spec, "reuse", refused(spec, seen))
+		return nil, provision(spec, "reuse", refused(spec, seen, m.changes(ctx, spec)))
 	case actRestart:
 		m.Logger.WarnContext(ctx, "limits were lost, the sandbox is started again", "sandbox", spec.Name, "error", seen.unlimited)
 		if err = inst.Kill(ctx); err == nil {
@@ -274,7 +274,7 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 	}
 	h.Created = created
 	if seen.configHash != spec.ConfigHash {
-		h.Notices = append(h.Notices, configChanged(spec))
+		h.Notices = append(h.Notices, configChanged(spec, m.changes(ctx, spec)))
 	}
 	return h, nil
 }

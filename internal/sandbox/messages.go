@@ -30,16 +30,22 @@ func shellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-func configChanged(spec *Spec) string {
-	return fmt.Sprintf("Sandbox config changed for %s (recently used). Recreate to apply: %s", spec.Name, RecreateCommand(spec))
+func configChanged(spec *Spec, changes string) string {
+	if changes != "" {
+		changes = ": " + changes
+	}
+	return fmt.Sprintf("Sandbox config changed for %s (recently used)%s. Recreate to apply: %s", spec.Name, changes, RecreateCommand(spec))
 }
 
 // refused says why a sandbox that somebody uses cannot be used by others now.
-func refused(spec *Spec, seen observation) error {
-	err := fmt.Errorf("its mounts are not the ones now configured, and it was used less than %d minutes ago: %w", int(HotWindow.Minutes()), ErrBusy)
+func refused(spec *Spec, seen observation, changes string) error {
+	if changes != "" {
+		changes = " (" + changes + ")"
+	}
+	err := fmt.Errorf("its mounts are not the ones now configured%s, and it was used less than %d minutes ago: %w", changes, int(HotWindow.Minutes()), ErrBusy)
 	switch {
 	case spec.Exact && seen.unlimited == nil && !seen.detached:
-		return advice.With(fmt.Errorf("it was made with other settings than this command asks for, and it was used less than %d minutes ago: %w", int(HotWindow.Minutes()), ErrBusy),
+		return advice.With(fmt.Errorf("it was made with other settings than this command asks for%s, and it was used less than %d minutes ago: %w", changes, int(HotWindow.Minutes()), ErrBusy),
 			"replace it: "+RecreateCommand(spec))
 	case seen.unlimited != nil:
 		err = fmt.Errorf("its limits are not in force any more (%w): %w", seen.unlimited, ErrBusy)

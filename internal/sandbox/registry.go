@@ -124,7 +124,7 @@ func (r *Registry) settle(ctx context.Context, agentID string, now time.Time) er
 
 // Delete removes the row of name; it is no error if there is none.
 func (r *Registry) Delete(ctx context.Context, name string) error {
-	return r.exec(ctx, "DELETE FROM sandboxes WHERE container_name = ?", name)
+	return r.db.Tx(ctx, func(tx *sql.Tx) error { return deleteWithSettings(ctx, tx, name) })
 }
 
 // List returns up to limit entries, the last used first; 0 means all.

@@ -20,6 +20,9 @@ type Spec struct {
 	// Exact refuses a hot sandbox with another configuration too: the caller asked
 	// for this one by the flags of a command, not by a file that changed.
 	Exact bool
+	// Settings are what ConfigHash is made of, by key, as text. They are kept with
+	// the row of the sandbox, to say what changed; nil if nobody will ask.
+	Settings map[string]string `json:"-"`
 
 	Image        string
 	Hostname     string // "" is Name
