@@ -24,6 +24,13 @@ func newCensus() (*census, error) {
 	return &census{proc: fd}, nil
 }
 
+// others reports whether there is a process other than the caller's.
+func (c *census) others() bool {
+	found := false
+	c.each(func(int) { found = true })
+	return found
+}
+
 // each calls f for every process but the caller's, in the kernel's order, in
 // small batches: f sees fresh facts.
 func (c *census) each(f func(pid int)) {

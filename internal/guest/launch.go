@@ -67,7 +67,7 @@ func (s *server) begin(e *wire.Exec, by *hostWire) (p *process, err error) {
 		return nil, err
 	}
 	s.table.keep(p)
-	s.steward.later()
+	s.noteStart()
 	return p, nil
 }
 

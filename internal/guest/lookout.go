@@ -2,69 +2,57 @@ package guest
 
 import (
 	"context"
-	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// lookout tells of changes to the names in a directory. It looks by itself in
-// the first moment, and asks the kernel to be told only then: the kernel takes
-// milliseconds to end a watch, for which whoever removes a sandbox that lived for
-// one command would wait.
+const (
+	// pollAfter is how often the guest checks its socket while a process runs.
+	pollAfter = time.Second
+	// idlePoll is how often it does while none runs: only a process outside the
+	// sandbox can remove the socket then.
+	idlePoll = 5 * time.Minute
+)
+
+// lookout says when the guest has to check its socket. It uses no inotify: the
+// kernel gives each user 128 instances by default, which as many idle sandboxes
+// would take from the user outside.
 type lookout struct {
-	dir    string
-	asked  bool
-	events *os.File // of inotify; nil if there are none
+	occupied func() bool     // reports whether a process other than the guest runs
+	started  <-chan struct{} // receives after a process was started
+	busy     bool            // a process ran when the last check was due
 }
 
-// awaitChange returns a moment after something changed, or may have, or ctx
-// ended.
-func (l *lookout) awaitChange(ctx context.Context) {
-	if l.events == nil {
+// awaitCheck returns when the socket is to be checked, or ctx ended. After the
+// last process has ended there is one more check: it may have removed the socket.
+func (l *lookout) awaitCheck(ctx context.Context) {
+	before := l.busy
+	l.busy = l.occupied()
+	if !l.busy && !before {
+		l.awaitProcess(ctx)
+	} else {
 		pause(ctx, pollAfter)
-		l.ask(ctx)
-		return
 	}
-	var events [4 << 10]byte
-	if _, err := l.events.Read(events[:]); err != nil {
-		l.close() // and look by ourselves
-	}
-	pause(ctx, recheckAfter)
 }
 
-// ask has the kernel tell of changes until ctx ends, if it can: it counts
-// watches by user, over all sandboxes, and somebody may have taken the last.
-func (l *lookout) ask(ctx context.Context) {
-	if l.asked {
-		return
-	}
-	l.asked = true
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		return
-	}
-	const names = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ONLYDIR
-	if _, err := unix.InotifyAddWatch(fd, l.dir, names); err != nil {
-		unix.Close(fd)
-		return
-	}
-	events := os.NewFile(uintptr(fd), "inotify")
-	context.AfterFunc(ctx, func() { _ = events.Close() })
-	l.events = events
-}
-
-func (l *lookout) close() {
-	if l.events != nil {
-		_ = l.events.Close()
-		l.events = nil
+// awaitProcess returns a moment after a process was started, or after idlePoll.
+func (l *lookout) awaitProcess(ctx context.Context) {
+	timer := time.NewTimer(idlePoll)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-l.started:
+		l.busy = true // it may have ended already
+		pause(ctx, pollAfter)
 	}
 }
 
 // pause waits for d, or for ctx.
 func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-time.After(d):
+	case <-timer.C:
 	}
 }

@@ -2,58 +2,50 @@ package guest
 
 import (
 	"context"
-	"os"
-	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-// In the first moment there is no watch, which would be slow to end. What
-// changes in that moment is seen all the same, as is what changes later.
+// TestLookout checks when the socket is checked: every second while a process
+// runs, once more after the last has ended, and otherwise every five minutes.
 func TestLookout(t *testing.T) {
-	l := &lookout{dir: t.TempDir()}
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	if l.events != nil {
-		t.Fatal("the kernel was asked before the first look")
-	}
-	l.awaitChange(ctx)
-	if l.events == nil {
-		t.Fatal("the kernel was not asked")
-	}
-	told := make(chan struct{})
-	go func() { defer close(told); l.awaitChange(ctx) }()
-	select {
-	case <-told:
-		t.Fatal("told of a change, and there was none")
-	case <-time.After(2 * recheckAfter):
-	}
-	if err := os.WriteFile(filepath.Join(l.dir, "new"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	await(t, told, "a change")
-	cancel()
-	over := make(chan struct{})
-	go func() { defer close(over); l.awaitChange(ctx) }()
-	await(t, over, "the end")
-}
-
-// Where the kernel cannot tell, the guest goes on looking by itself.
-func TestLookoutWithoutTheKernel(t *testing.T) {
-	l := &lookout{dir: filepath.Join(t.TempDir(), "none")}
-	for range 2 {
-		l.awaitChange(t.Context())
-		if l.events != nil {
-			t.Fatal("there is nothing to watch")
+	synctest.Test(t, func(t *testing.T) {
+		var occupied atomic.Bool
+		started := make(chan struct{}, 1)
+		l := &lookout{occupied: occupied.Load, started: started}
+		wait := func(what string, want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			if l.awaitCheck(t.Context()); time.Since(began) != want {
+				t.Errorf("%s: checks after %v, want %v", what, time.Since(began), want)
+			}
 		}
-	}
+		wait("no process", idlePoll)
+		time.AfterFunc(time.Minute, func() { started <- struct{}{} })
+		wait("a process that starts and ends at once", time.Minute+pollAfter)
+		wait("after its end", pollAfter)
+		wait("no process again", idlePoll)
+		occupied.Store(true)
+		wait("a process", pollAfter)
+		wait("the same process", pollAfter)
+		occupied.Store(false)
+		wait("after its end", pollAfter)
+		wait("no process at last", idlePoll)
+	})
 }
 
-func await(t *testing.T, done <-chan struct{}, what string) {
-	t.Helper()
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		t.Fatal(what + " was not noticed")
+// TestLookoutEnds checks that no check is awaited any longer than the guest runs.
+func TestLookoutEnds(t *testing.T) {
+	for _, occupied := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			began := time.Now()
+			if (&lookout{occupied: func() bool { return occupied }}).awaitCheck(ctx); time.Since(began) != 0 {
+				t.Errorf("occupied %t: ends after %v", occupied, time.Since(began))
+			}
+		})
 	}
 }

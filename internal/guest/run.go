@@ -51,7 +51,8 @@ func Run(ctx context.Context, options *Options) error {
 		return err
 	}
 	go s.reaper.run(children)
-	err = (&door{path: options.Socket, inherited: options.Listener, admit: admit, serve: s.serve}).keepOpen(ctx)
+	checks := &lookout{occupied: s.warden.census.others, started: s.started}
+	err = (&door{path: options.Socket, inherited: options.Listener, admit: admit, serve: s.serve, checks: checks}).keepOpen(ctx)
 	s.sayFarewell()
 	return err
 }

@@ -23,7 +23,8 @@ type server struct {
 	ports   *ports
 	grants  *grants
 	stride  *stride
-	steward *steward // nil: the workspace has no limits
+	steward *steward      // nil: the workspace has no limits
+	started chan struct{} // holds a value after a process was started, for lookout
 	// slots bounds the calls that wait for the kernel at once, and so the
 	// threads they need: those were made up front (see makeThreads).
 	slots  chan struct{}
@@ -45,7 +46,7 @@ func newServer(build string, lineage *lineage) (*server, error) {
 		self:    wire.Welcome{Boot: wire.NewID(), Build: build},
 		lineage: lineage, warden: warden, grants: &grants{lineage: lineage, warden: warden}, reaper: reaper, wires: newWires(), table: newTable(),
 		memory: &oomWatch{}, tidy: newTidy(), files: newFiling(stride), ports: newPorts(), stride: stride,
-		slots: make(chan struct{}, maxSlots),
+		slots: make(chan struct{}, maxSlots), started: make(chan struct{}, 1),
 	}
 	s.wires.direct, s.wires.once = s.serveDirect, s.serveOnce
 	if s.null, err = openNull(); err != nil {
@@ -99,6 +100,15 @@ func (s *server) answer(w *hostWire, stream net.Conn) {
 	c := &call{server: s, wire: w, stream: stream, reader: reader}
 	if err := c.dispatch(req); err != nil {
 		_ = wire.WriteJSON(stream, wire.FrameError, wire.AsError(err))
+	}
+}
+
+// noteStart wakes what sleeps while no process runs.
+func (s *server) noteStart() {
+	s.steward.later()
+	select {
+	case s.started <- struct{}{}:
+	default: // it is awake, or about to be
 	}
 }
 

@@ -13,14 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recheckAfter is how soon after a change in its directory the guest looks at
-// its socket again. Changes in between cost nothing more, so that code which
-// removes the socket in a loop keeps nobody busy but itself.
+// recheckAfter is how soon the guest opens its socket again after it was lost, or
+// accepts again after that failed.
 const recheckAfter = 250 * time.Millisecond
-
-// pollAfter is how often the guest looks at its socket where it is not told of
-// changes.
-const pollAfter = time.Second
 
 // door is the socket on which hosts knock. Its directory belongs to the
 // sandbox's user: what stands there may be removed or replaced at any time.
@@ -29,21 +24,20 @@ type door struct {
 	inherited int                  // a descriptor that listens at path, for the first time; 0 if there is none
 	admit     func(net.Conn) error // refuses who is no host
 	serve     func(net.Conn)
+	checks    *lookout
 }
 
 // keepOpen listens until ctx ends, and opens the door anew whenever the socket
 // in the directory is not ours any more.
 func (d *door) keepOpen(ctx context.Context) error {
-	names := &lookout{dir: filepath.Dir(d.path)}
-	defer names.close()
-	if _, err := os.Stat(names.dir); err != nil {
+	if _, err := os.Stat(filepath.Dir(d.path)); err != nil {
 		return fmt.Errorf("socket directory: %w", err)
 	}
 	for {
 		listener, err := d.open()
 		if err == nil {
 			go d.accept(listener)
-			d.awaitLoss(ctx, names)
+			d.awaitLoss(ctx)
 			listener.Close()
 		}
 		select {
@@ -73,13 +67,13 @@ func (d *door) accept(listener net.Listener) {
 }
 
 // awaitLoss returns when path does not lead to our listener any more.
-func (d *door) awaitLoss(ctx context.Context, names *lookout) {
+func (d *door) awaitLoss(ctx context.Context) {
 	ours, err := os.Lstat(d.path)
 	if err != nil {
 		return
 	}
 	for ctx.Err() == nil {
-		names.awaitChange(ctx)
+		d.checks.awaitCheck(ctx)
 		now, err := os.Lstat(d.path)
 		if err != nil || !os.SameFile(ours, now) {
 			return

@@ -70,12 +70,12 @@ func (w *steward) later() {
 // there is a process that could write.
 func (w *steward) look() {
 	w.measure()
-	if w.crowded() {
+	if w.server.warden.census.others() {
 		w.timer.Reset(time.Duration(w.rest.Load()))
 		return
 	}
 	w.armed.Store(false)
-	if w.crowded() { // it began while we looked
+	if w.server.warden.census.others() { // it began while we looked
 		w.later()
 	}
 }
@@ -120,13 +120,6 @@ func (w *steward) due(disks ration.Disks, now time.Time) bool {
 		return rested >= urgentShare*w.took
 	}
 	return disks != w.disks && rested >= usualShare*w.took
-}
-
-// crowded reports whether anybody but the guest is there.
-func (w *steward) crowded() bool {
-	anybody := false
-	w.server.warden.census.each(func(int) { anybody = true })
-	return anybody
 }
 
 // judge ends whoever makes a full workspace fuller. Of what there was before

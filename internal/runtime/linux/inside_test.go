@@ -248,26 +248,14 @@ func TestGuestWithoutWatches(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), "unshare", "--user", "--map-root-user", "sh", "-c",
 		`echo 0 >/proc/sys/user/max_inotify_instances && exec "$@"`, "sh", program, "init", "--trust-uid", "--socket", socket)
-	var words strings.Builder
-	cmd.Stderr = &words
+	cmd.Stderr = t.Output()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	appears := func() {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-			if _, err := os.Lstat(socket); err == nil {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("there is no socket: %s", words.String())
-			}
-		}
-	}
-	appears()
+	awaitSocket(t, socket)
 	if err := os.Remove(socket); err != nil {
 		t.Fatal(err)
 	}
-	appears()
+	awaitSocket(t, socket)
 }
