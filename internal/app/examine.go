@@ -103,6 +103,9 @@ func (a *App) examineDisk() Check {
 		return bad("disk", err)
 	case free < diskReserve:
 		return bad("disk", a.diskFull(free))
+	case free < 2*diskReserve && !a.hasReserve():
+		err := a.diskFull(free)
+		return dubious("disk", err.Error(), advice.Of(err))
 	}
 	return good("disk", "%d MiB free below %s", free>>20, a.Paths.AtollState)
 }

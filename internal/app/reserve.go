@@ -53,6 +53,12 @@ func onDisk(file *os.File) bool {
 	return unix.Fstatfs(int(file.Fd()), &st) == nil && st.Type != unix.TMPFS_MAGIC && st.Type != unix.RAMFS_MAGIC
 }
 
+// hasReserve reports whether the reserve is there.
+func (a *App) hasReserve() bool {
+	_, err := os.Lstat(a.reservePath())
+	return err == nil
+}
+
 // giveUpReserve removes the reserve.
 func (a *App) giveUpReserve() { _ = os.Remove(a.reservePath()) }
 

@@ -84,7 +84,7 @@ func (a *App) free() (int64, error) {
 func (a *App) room() error {
 	free, err := a.enough()
 	if errors.Is(err, errDiskFull) {
-		return &run.Failure{Code: "disk_full", Message: fmt.Sprintf("%d MiB are free below %s; a run needs %d", free>>20, a.Paths.AtollState, diskReserve>>20)}
+		return &run.Failure{Code: "disk_full", Message: fmt.Sprintf("%d MiB are free below %s; %d must stay free beside %[3]d for Atoll itself", free>>20, a.Paths.AtollState, diskReserve>>20)}
 	}
 	return err
 }
