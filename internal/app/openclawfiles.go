@@ -38,8 +38,9 @@ const (
 // anew: a gateway that has the earlier ones must be restarted. The gateway's own
 // token stays as it is.
 func (a *App) WriteOpenClawFiles(ctx context.Context, o OpenClawFiles) error {
-	if at, err := os.Stat(o.Dir); err != nil || !at.IsDir() {
-		return advice.With(fmt.Errorf("%s is not a directory, so the gateway's files have no place", o.Dir), "make it: mkdir -p "+o.Dir)
+	// The gateway is another user's program, which has to enter the directory.
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return advice.With(fmt.Errorf("%s is not a directory, so the gateway's files have no place: %w", o.Dir, err), "name another directory with --dir")
 	}
 	models := a.catalogue()
 	if len(models) == 0 {

@@ -16,11 +16,23 @@ func TestOpenClawFilesNeedADirectory(t *testing.T) {
 	s := newSite(t)
 	a := s.open()
 	s.write(filepath.Join(s.dir, "file"), "")
-	for _, name := range []string{"none", "file"} {
-		dir := filepath.Join(s.dir, name)
-		err := a.WriteOpenClawFiles(t.Context(), app.OpenClawFiles{Dir: dir, Slots: 2})
-		if err == nil || !strings.Contains(err.Error(), dir+" is not a directory") || !strings.Contains(advice.Of(err), "mkdir -p "+dir) {
-			t.Errorf("%s: %v (%s)", name, err, advice.Of(err))
-		}
+	dir := filepath.Join(s.dir, "file")
+	err := a.WriteOpenClawFiles(t.Context(), app.OpenClawFiles{Dir: dir, Slots: 2})
+	if err == nil || !strings.Contains(err.Error(), dir+" is not a directory") || !strings.Contains(advice.Of(err), "--dir") {
+		t.Errorf("%v (%s)", err, advice.Of(err))
+	}
+}
+
+// A directory that is not there is made.
+func TestOpenClawFilesMakeTheirDirectory(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	dir := filepath.Join(s.dir, "new", "openclaw")
+	err := s.open().WriteOpenClawFiles(t.Context(), app.OpenClawFiles{Dir: dir, Slots: 2})
+	if err == nil || strings.Contains(err.Error(), "directory") { // no models are known here
+		t.Error(err)
+	}
+	if !exists(t, dir) {
+		t.Error("it was not made")
 	}
 }
