@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/llm"
 	"github.com/atoll-run/atoll/internal/machine"
@@ -77,6 +78,20 @@ func Terms(p *plan.Plan, account string, models []string) (*grant.Terms, error) 
 		Account: account, Agent: p.Agent.ID, Session: p.Session.Key, Models: models,
 		Graph: run.HostAgent, BodyPolicy: p.Agent.LLM.BodyPolicy,
 	}, nil
+}
+
+// ModelIDs returns names of models as programs inside call them: without the
+// provider that PROVIDER/NAME begins with.
+func (a *App) ModelIDs(names []string) ([]string, error) {
+	cfg, err := a.Config.LLM()
+	ids := slices.Clone(names)
+	for i, name := range names {
+		provider, id, ok := strings.Cut(name, "/")
+		if ok && slices.ContainsFunc(cfg.Providers, func(p config.LLMProvider) bool { return p.Name == provider }) {
+			ids[i] = id
+		}
+	}
+	return ids, err
 }
 
 // fits reports whether a name, or a beginning of names, is within a list of such.

@@ -29,7 +29,7 @@ type modelOptions struct {
 
 func (o *modelOptions) addModels(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.models, "model", nil, "let the command call this `model` at http://localhost:8080/v1 (again for more; * for all of the agent's)")
+	flags.StringArrayVar(&o.models, "model", nil, "let the command call this `model`, NAME or PROVIDER/NAME, at http://localhost:8080/v1 by its NAME (again for more; * for all of the agent's)")
 	flags.Float64Var(&o.budget, "budget", 0, "most US `dollars` that it may spend on models")
 	flags.StringVar(&o.runID, "run-id", "", "`id` of the run in records and bills (default: a new one)")
 	traceFlag(cmd, &o.trace)
@@ -68,7 +68,7 @@ const modelLife = 24 * time.Hour
 
 // runWithModels runs a command under a grant.
 func (e *env) runWithModels(ctx context.Context, a *app.App, s *app.Session, o *runOptions, argv []string) (err error) {
-	terms, err := o.terms(s)
+	terms, err := o.terms(a, s)
 	if err != nil {
 		return err
 	}
@@ -98,8 +98,11 @@ func (e *env) runWithModels(ctx context.Context, a *app.App, s *app.Session, o *
 // firstOf is what ended a command, or else what went wrong after it.
 func firstOf(errs ...error) error { return cmp.Or(errs...) }
 
-func (o *runOptions) terms(s *app.Session) (*grant.Terms, error) {
-	models := o.models
+func (o *runOptions) terms(a *app.App, s *app.Session) (*grant.Terms, error) {
+	models, err := a.ModelIDs(o.models)
+	if err != nil {
+		return nil, err
+	}
 	if len(models) == 1 && models[0] == "*" {
 		models = nil
 	}
