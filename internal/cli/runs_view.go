@@ -25,6 +25,7 @@ type runView struct {
 	agentView
 	env      *env
 	scripted func() string // says that no real model answers; nil if somebody else says so
+	title    string        // which run it is; "" once it was said
 	begun    bool
 	done     func() // ends the progress line; nil if there is none
 	spoken   bool   // some of the answer was shown as it came
@@ -40,6 +41,7 @@ func (v *runView) event(e run.Event) {
 	if v.quiet {
 		return
 	}
+	v.sayTitle()
 	if e.Type != "step" {
 		v.endProgress()
 	}
@@ -68,18 +70,27 @@ func (v *runView) toolResult(e *run.Event) {
 	v.line(v.env.style().dim(fmt.Sprintf("%s %s  %.1f ms", mark, clip(firstLine(e.Text), 100), e.TookMs)))
 }
 
-// announce says which run it is, and what an interruption does, until it is ended.
+// announce has the first event say which run it is, and says what an interruption
+// does, until it is ended. A run that is refused has no event.
 func (v *runView) announce(ctx context.Context, t *app.Task) (end func()) {
 	if v.quiet {
 		return func() {}
 	}
-	v.line(v.env.style().dim("run " + t.ID + " · " + t.Variant))
+	v.title = "run " + t.ID + " · " + t.Variant
 	text := "interrupted: the run is being ended"
 	if t.Branch != "" {
 		text += "; what it did on its branch is kept"
 	}
 	stop := context.AfterFunc(ctx, func() { v.env.notice(text) })
 	return func() { stop() }
+}
+
+// sayTitle prints which run it is, once.
+func (v *runView) sayTitle() {
+	if v.title != "" {
+		v.line(v.env.style().dim(v.title))
+		v.title = ""
+	}
 }
 
 func (v *runView) endProgress() {
