@@ -21,6 +21,8 @@ const (
 	ArgFinalUser   = "FINAL_USER"
 	// ArgOpenClawBase is the published image that OpenClaw is taken from.
 	ArgOpenClawBase = "OPENCLAW_BASE"
+	// ArgRegistry is where packages of npm come from.
+	ArgRegistry = "NPM_REGISTRY"
 )
 
 // checks says what a parameter's value may be. They guard against mistakes, and
@@ -34,6 +36,7 @@ func checks() map[string]func(string) error {
 		ArgInstallBrew:  checkSwitch,
 		ArgFinalUser:    checkUser,
 		ArgOpenClawBase: checkPublished,
+		ArgRegistry:     checkRegistry,
 		"PNPM_VERSION":  checkVersion,
 		"PNPM_SHA512":   checkHash,
 		"BUN_VERSION":   checkVersion,
@@ -45,6 +48,7 @@ var (
 	packageForm   = pattern.New(`^[a-z0-9][a-z0-9+.-]*(:[a-z0-9-]+)?([=/][a-zA-Z0-9.+:~-]+)?$`)
 	userForm      = pattern.New(`^[a-z_][a-z0-9_-]{0,31}$`)
 	versionForm   = pattern.New(`^[a-z0-9][a-z0-9.+-]*$`)
+	registryForm  = pattern.New(`^https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._~/-]*)?$`)
 	hashForm      = pattern.New(`^[0-9a-f]{128}$`)
 	publishedForm = pattern.New(`^[a-z0-9-]+[.:][a-z0-9.:-]+/[a-z0-9._/-]+(:[A-Za-z0-9._-]+|@sha256:[0-9a-f]{64})$`)
 )
@@ -69,6 +73,12 @@ func checkPublished(s string) error {
 		return fmt.Errorf("%q is not published, it was built somewhere", s)
 	}
 	return nil
+}
+
+// checkRegistry wants an address without a password: it stays in the history of
+// the image.
+func checkRegistry(s string) error {
+	return match(s, registryForm, "the address of a registry such as https://npm.example.com/")
 }
 
 func checkSwitch(s string) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/atoll-run/atoll/internal/advice"
 )
@@ -54,6 +55,11 @@ func (b *builder) build(ctx context.Context, recipe Recipe, opts Options) (strin
 	}
 	if err := b.provideOpenClaw(ctx, args[ArgOpenClawBase]); err != nil {
 		return "", err
+	}
+	if registry, declared := args[ArgRegistry]; declared && registry == "" {
+		if args[ArgRegistry], err = npmRegistry(ctx, os.Getenv); err != nil {
+			return "", err
+		}
 	}
 	if user, declared := args[ArgFinalUser]; declared && user == "" {
 		if args[ArgFinalUser], err = b.userOf(ctx, args[ArgBaseImage]); err != nil {

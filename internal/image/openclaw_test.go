@@ -58,9 +58,12 @@ func standInNpm(t *testing.T, script string) {
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("OPENCLAW_TREE", "")
+	t.Setenv("NPM_CONFIG_REGISTRY", "")
+	t.Setenv("npm_config_registry", "")
 }
 
 const npmWorks = `
+if [ "$*" = "config get registry" ]; then echo https://mirror.example/; exit; fi
 mkdir -p node_modules/.bin node_modules/node/bin node_modules/openclaw/dist
 echo node >node_modules/node/bin/node
 ln -sf ../node/bin/node node_modules/.bin/node`
@@ -92,7 +95,7 @@ func TestOpenClawWithoutARegistry(t *testing.T) {
 			if err != nil || ref != openclawTarget || !slices.Equal(want, engine.asked) {
 				t.Errorf("%s, %v, asked %v", ref, err, engine.asked)
 			}
-			if engine.built.Args[ArgOpenClawBase] != openclawBase(t) {
+			if engine.built.Args[ArgOpenClawBase] != openclawBase(t) || engine.built.Args[ArgRegistry] != "https://mirror.example/" {
 				t.Errorf("built with %v", engine.built.Args)
 			}
 		})
