@@ -108,9 +108,10 @@ type Who struct {
 	SessionKey string
 	Account    string
 	Adjust     func(*config.Agent)
-	MostBoxes  int  // sandboxes that the account may have; 0 is no limit
-	Temporary  bool // the private copy ends with the sandbox
-	Exact      bool // a sandbox that was made with other settings than Adjust asks for is refused
+	MostBoxes  int   // sandboxes that the account may have; 0 is no limit
+	Temporary  bool  // the private copy ends with the sandbox
+	Memory     int64 // the limit where none is configured; 0 is the machine's default
+	Exact      bool  // a sandbox that was made with other settings than Adjust asks for is refused
 }
 
 // Plan decides about a session's sandbox without making anything.
@@ -129,7 +130,7 @@ func (s *Settings) Alone(who Who) (Who, error) {
 func (s *Settings) request(who Who) plan.Request {
 	return plan.Request{
 		Config: s.Config, Paths: s.Paths, Getenv: s.getenv,
-		AgentID: who.AgentID, SessionKey: who.SessionKey, Account: who.Account, Adjust: who.Adjust, Temporary: who.Temporary,
+		AgentID: who.AgentID, SessionKey: who.SessionKey, Account: who.Account, Adjust: who.Adjust, Temporary: who.Temporary, Memory: who.Memory,
 	}
 }
 

@@ -75,7 +75,7 @@ func (s *Settings) choose(ctx context.Context, p *plan.Plan, choice *Backend) {
 	host := s.EngineHost(backendDocker)
 	if err := probe(host); err != nil {
 		choice.Reason = fmt.Sprintf("no engine: Docker at %s: %v; and not without an engine: %s", host, err, obstacle)
-		choice.hint = silenceHint(host, err)
+		choice.hint = cmp.Or(limitRemedy(gaps), silenceHint(host, err))
 		if remedy := withoutEngine(gaps); choice.hint == startDocker && remedy != "" {
 			choice.hint += "; or without an engine: " + remedy
 		}
@@ -105,6 +105,21 @@ func withoutEngine(gaps []sandbox.Gap) string {
 
 // startDocker is what to do about an engine that is not there.
 const startDocker = "start Docker, or set DOCKER_HOST or sandbox.backend"
+
+// limitFields are the settings for which a user without privileges needs a control
+// group.
+var limitFields = []string{"docker.memory", "docker.memorySwap", "docker.cpus", "docker.pidsLimit"}
+
+// limitRemedy is the remedy of gaps that are all limits with the same one, ""
+// otherwise: then an engine is the shorter way.
+func limitRemedy(gaps []sandbox.Gap) string {
+	for _, gap := range gaps {
+		if gap.Remedy != gaps[0].Remedy || !slices.Contains(limitFields, gap.Field) {
+			return ""
+		}
+	}
+	return gaps[0].Remedy
+}
 
 // silenceHint is what to do about an engine that does not answer.
 func silenceHint(host string, err error) string {

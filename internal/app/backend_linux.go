@@ -123,6 +123,24 @@ func (s *Settings) Unavailable(ctx context.Context, p *plan.Plan, backend Backen
 	return s.linuxGaps(ctx, p)
 }
 
+// DefaultLimits returns the limits that nobody configured and that hold for a
+// plan's sandbox, and why others do not, "" if all do. An engine is not asked:
+// it has control groups, or says so when a sandbox is made.
+func (s *Settings) DefaultLimits(p *plan.Plan, backend Backend) (held sandbox.Defaults, why string) {
+	held = p.Spec.Limits.Defaults
+	if backend.Effective != backendLinux {
+		return held, ""
+	}
+	rt, err := s.linux()
+	if err != nil {
+		return sandbox.Defaults{}, err.Error()
+	}
+	if enforced := rt.Enforceable(p.Spec); enforced != held {
+		return enforced, "this user cannot make control groups; see atoll doctor"
+	}
+	return held, ""
+}
+
 // RootID is what the root of a plan's sandboxes is made of at present, if they
 // are made without an engine: the host's fingerprint or an image's digest. It is
 // part of the configuration's hash.

@@ -36,7 +36,7 @@ func (a *App) examineLimits(ctx context.Context) []Check {
 		}
 	}
 	if len(refused) > 0 {
-		return []Check{dubious("limits", "without an engine these are refused to you: "+strings.Join(refused, ", "), remedy)}
+		return []Check{dubious("limits", "without an engine these are refused to you if configured, and left out of the defaults: "+strings.Join(refused, ", "), remedy)}
 	}
 	return []Check{good("limits", "pidsLimit, memory and cpus can be enforced without an engine")}
 }

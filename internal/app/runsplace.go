@@ -133,6 +133,9 @@ func (a *App) provideRun(ctx context.Context, o *run.Order) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if most := p.Spec.Limits.Memory; o.MemoryAsked && most < o.Memory {
+		return nil, run.TooMuchMemory(o.Memory, most)
+	}
 	who.MostBoxes = a.quotas.ofRun(o.Run).Sandboxes
 	made, err := a.holdRoom(ctx, who, p)
 	if err != nil {
@@ -193,14 +196,17 @@ func pinned(m run.Mount) (sandbox.Mount, error) {
 
 // runWho is the agent of a run in a session of its own, with what the order asks.
 func (a *App) runWho(o *run.Order) Who {
-	return Who{SessionKey: run.SessionOf(o.Agent, o.Run), Account: o.Account, Adjust: func(agent *config.Agent) { a.adjustRun(agent, o) }}
+	return Who{SessionKey: run.SessionOf(o.Agent, o.Run), Account: o.Account, Memory: o.Memory, Adjust: func(agent *config.Agent) { a.adjustRun(agent, o) }}
 }
 
 func (a *App) adjustRun(agent *config.Agent, o *run.Order) {
 	box := &agent.Sandbox
 	box.Scope, box.WorkspaceAccess, box.WorkspaceRoot = config.ScopeSession, config.AccessNone, a.runDir(o.Run)
 	box.NetworkAllow, box.NetworkExecAllow, box.Docker.Network = nil, nil, "none"
-	if limit, err := box.Docker.Memory.Bytes(); err != nil || limit <= 0 || limit > o.Memory {
+	// What a variant is made for is a default: it holds where the machine can
+	// enforce it. What was asked for, here or in the configuration, must hold.
+	limit, err := box.Docker.Memory.Bytes()
+	if unset := err != nil || limit <= 0; unset && o.MemoryAsked || !unset && limit > o.Memory {
 		box.Docker.Memory = config.Size{Text: strconv.FormatInt(o.Memory, 10)}
 	}
 	if o.Image != "" {

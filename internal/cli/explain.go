@@ -68,6 +68,7 @@ func runExplain(ctx context.Context, e *env, o explainOptions) error {
 	x := newExplanation(settings, p, backend)
 	x.Sandbox.RootID = settings.RootID(ctx, p, backend)
 	x.Sandbox.Unavailable = orEmpty(settings.Unavailable(ctx, p, backend))
+	x.Sandbox.DefaultLimits = explainDefaults(settings, p, backend)
 	if o.tool != "" {
 		x.Tool = explainTool(p, o.tool)
 	}
@@ -109,11 +110,13 @@ type explainedSandbox struct {
 	// where no engine knows it.
 	RootID string `json:"rootId,omitempty"`
 	// Unavailable is what is asked for and cannot be enforced here.
-	Unavailable []sandbox.Gap     `json:"unavailable"`
-	ConfigHash  string            `json:"configHash"`
-	Mounts      []sandbox.Mount   `json:"mounts"`
-	Env         explainedEnv      `json:"env"`
-	Tools       policy.ToolPolicy `json:"tools"`
+	Unavailable []sandbox.Gap `json:"unavailable"`
+	// DefaultLimits are those that nobody configured.
+	DefaultLimits explainedDefaults `json:"defaultLimits"`
+	ConfigHash    string            `json:"configHash"`
+	Mounts        []sandbox.Mount   `json:"mounts"`
+	Env           explainedEnv      `json:"env"`
+	Tools         policy.ToolPolicy `json:"tools"`
 	// AvailableTools are the tools that there are, and that the lists allow.
 	AvailableTools []string       `json:"availableTools"`
 	Docker         config.Docker  `json:"docker"`

@@ -140,40 +140,6 @@ func (pg *page) network(configured string) {
 	}
 }
 
-// limits names the limits that are set, and says so if none is.
-func (pg *page) limits(d config.Docker) {
-	limits := []struct{ name, value, setting string }{
-		{"memory", d.Memory.Text, "memory"},
-		{"memory and swap", d.MemorySwap.Text, "memorySwap"},
-		{"processors", positive(d.CPUs), "cpus"},
-		{"processes", positive(float64(d.PidsLimit)), "pidsLimit"},
-		{"share of disks", positive(float64(d.BlkioWeight)), "blkioWeight"},
-		{"read a second", d.DeviceReadBps.Text, "deviceReadBps"},
-		{"written a second", d.DeviceWriteBps.Text, "deviceWriteBps"},
-		{"reads a second", positive(float64(d.DeviceReadIOps)), "deviceReadIOps"},
-		{"writes a second", positive(float64(d.DeviceWriteIOps)), "deviceWriteIOps"},
-		{"changes of the root", d.StorageOpt["size"].Text, "storageOpt.size"},
-		{"files in the root", d.StorageOpt["inodes"].Text, "storageOpt.inodes"},
-	}
-	unlimited := true
-	for _, limit := range limits {
-		if limit.value != "" {
-			unlimited = false
-			pg.fact(limit.name, limit.value, "sandbox.docker."+limit.setting)
-		}
-	}
-	if unlimited {
-		pg.fact("limits", "none; set sandbox.docker.memory, cpus or pidsLimit", "")
-	}
-}
-
-func positive(n float64) string {
-	if n <= 0 {
-		return ""
-	}
-	return fmt.Sprintf("%g", n)
-}
-
 // room says what the workspace may hold, where anybody can write to it.
 func (pg *page) room(spec *sandbox.Spec) {
 	if spec == nil || spec.RoomArguments() == nil {

@@ -33,13 +33,18 @@ func (pg *page) fact(name, value, setting string) {
 	pg.painted(name, value, setting, paint)
 }
 
+// machineDefault is the origin of a value that no setting gives.
+const machineDefault = "default of this machine"
+
 func (pg *page) painted(name, value, setting string, paint func(string) string) {
 	lines := wrapped(printable(value), pageWidth-factIndent)
 	for i, line := range lines {
 		lines[i] = paint(line)
 	}
 	text := strings.Join(lines, "\n"+strings.Repeat(" ", factIndent))
-	if setting != "" {
+	if setting == machineDefault {
+		text += pg.style.dim("  ← " + machineDefault)
+	} else if setting != "" {
 		text += pg.style.dim("  ← " + printable(settingText(originOf(pg.agent, setting), setting)))
 	}
 	pg.print(fmt.Sprintf("  %-16s %s", name, text))

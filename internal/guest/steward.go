@@ -11,9 +11,10 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// How often the workspace is looked at while anybody could write to it.
+// How often the workspace is looked at while a process could write to it: at least
+// every lookEvery, and sooner if its limits could be reached by then.
 const (
-	lookEvery = 500 * time.Millisecond
+	lookEvery = 5 * time.Second
 	// lookNear is for one that is nearly full: a look at the disks takes
 	// microseconds.
 	lookNear = 10 * time.Millisecond
@@ -23,7 +24,7 @@ const (
 	lookFull = 100 * time.Millisecond
 	// To look at the disks costs nothing, to measure may take long. One part in
 	// so many of the time is spent on it: usually, and when there is a reason.
-	usualShare, urgentShare = 100, 3
+	usualShare, urgentShare = 1000, 3
 )
 
 // steward keeps the workspace within its ration. While that is exceeded,

@@ -33,6 +33,8 @@ type Request struct {
 	// Adjust changes the resolved agent before anything is decided, as flags of
 	// the command line do. May be nil.
 	Adjust func(*config.Agent)
+	// Memory is the limit where none is configured; 0 is the machine's default.
+	Memory int64
 }
 
 // Plan is everything decided about one session's sandbox.

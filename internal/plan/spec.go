@@ -24,6 +24,7 @@ func (p *Plan) fillSpec(r Request) error {
 	if err != nil {
 		return err
 	}
+	limits.Defaults = defaultsOf(limits, r.Memory)
 	if p.Layout.HasCopy() {
 		limits.Workspace = copyRoom(limits.Workspace)
 	}

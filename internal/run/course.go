@@ -61,7 +61,7 @@ func (c *course) work(ctx context.Context) (string, *Failure) {
 	}
 	place, err := c.Places.Make(ctx, &Order{
 		Run: c.job.ID, Branch: c.job.Branch, Checkout: c.job.Checkout, Account: c.job.Account, Agent: c.job.Agent,
-		Image: c.variant.Image, User: c.variant.User, Memory: c.job.Memory, Mounts: c.variant.Mounts, Binds: c.variant.Binds, Volumes: c.variant.Volumes,
+		Image: c.variant.Image, User: c.variant.User, Memory: c.job.Memory, MemoryAsked: c.job.MemoryAsked, Mounts: c.variant.Mounts, Binds: c.variant.Binds, Volumes: c.variant.Volumes,
 	})
 	if err != nil {
 		return "", c.excuse(ctx, err, "sandbox_failed")

@@ -27,9 +27,11 @@ type Order struct {
 	Image    string
 	User     string
 	Memory   int64
-	Mounts   []Mount
-	Binds    []string
-	Volumes  []string
+	// MemoryAsked says that the request names Memory.
+	MemoryAsked bool
+	Mounts      []Mount
+	Binds       []string
+	Volumes     []string
 }
 
 // Place is a sandbox of one run.

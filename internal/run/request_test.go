@@ -8,6 +8,17 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 )
 
+// What is asked for is told from what the variant has.
+func TestMemoryAsked(t *testing.T) {
+	v := Agent(AgentOptions{})
+	if j := v.job(&Request{Memory: 64 << 20}); j.Memory != 64<<20 || !j.MemoryAsked {
+		t.Errorf("asked for 64 MiB: %d", j.Memory)
+	}
+	if j := v.job(&Request{}); j.Memory != v.Memory || j.MemoryAsked {
+		t.Errorf("asked for nothing: %d", j.Memory)
+	}
+}
+
 // The time that is asked for is the time that the agent is told, whatever the
 // variant's own is; more than a day is an error.
 //

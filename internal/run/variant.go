@@ -60,6 +60,8 @@ type Job struct {
 	Work      string        // inside: where the agent works, its workspace or its branch there
 	Timeout   time.Duration // of the sandbox
 	Inner     time.Duration // of the program itself
+	// MemoryAsked says that the request names Memory.
+	MemoryAsked bool
 }
 
 // File is put into a workspace before the program starts.
@@ -90,11 +92,18 @@ func (v *Variant) job(r *Request) *Job {
 		j.Work = branch.Worktree(j.Workspace, branch.Key(r.Branch))
 	}
 	j.Memory = cmp.Or(j.Memory, v.Memory)
+	j.MemoryAsked = r.Memory > 0
 	j.Inner = max(j.Timeout-v.Margin, j.Timeout/2)
 	if asked := time.Duration(r.TimeoutMs) * time.Millisecond; asked > 0 {
 		j.Inner, j.Timeout = asked, asked+min(v.Margin, asked/10+parting)
 	}
 	return j
+}
+
+// TooMuchMemory is the failure of a request for more bytes than the configuration
+// allows.
+func TooMuchMemory(asked, most int64) error {
+	return fail("memory_too_large", "the configuration allows at most %d MiB of memory, and %d are asked for", most>>20, asked>>20)
 }
 
 // parting is what a program that was told when to end gets at least to say how

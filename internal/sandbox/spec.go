@@ -87,6 +87,7 @@ type Limits struct {
 	Storage    Storage
 	Workspace  Room
 	Ulimits    []Ulimit
+	Defaults   Defaults // of what was not asked for
 }
 
 // IO limits reading and writing of each disk that the sandbox's files are on.

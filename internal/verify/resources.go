@@ -35,9 +35,11 @@ func (l limit) judgeMost() Check { return l.judge(l.found > 0 && l.found <= l.as
 func judgeLimits(e *Evidence) []Check {
 	asked, inside, seen := e.Spec.Limits, e.Inside.Limits, e.Outside.Limits
 	pids, cpus := float64(cmp.Or(seen.Pids, inside.Pids)), cmp.Or(seen.CPUs, inside.CPUs)
+	memory := float64(cmp.Or(seen.Memory, inside.Memory))
+	asked = asked.WithDefaults(inForce(asked.Defaults, pids, memory))
 	checks := []Check{
 		limit{"processes", withReserve(asked.Pids), float64(asked.Pids), pids}.judge(pids > 0 && pids <= float64(asked.Pids+pidsReserve)),
-		limit{"memory", inBytes, float64(asked.Memory), float64(cmp.Or(seen.Memory, inside.Memory))}.judgeMost(),
+		limit{"memory", inBytes, float64(asked.Memory), memory}.judgeMost(),
 		limit{"processors", plainly, asked.CPUs, cpus}.judge(cpus > 0 && math.Abs(cpus-asked.CPUs) < 0.01),
 	}
 	if asked.MemorySwap > 0 {
@@ -48,6 +50,18 @@ func judgeLimits(e *Evidence) []Check {
 		checks = append(checks, judgeUlimit(u, inside.Resource))
 	}
 	return checks
+}
+
+// inForce returns the defaults that can be seen. What is not is no gap: not every
+// user can have control groups, and nobody asked for the limit.
+func inForce(d sandbox.Defaults, pids, memory float64) sandbox.Defaults {
+	if pids <= 0 || pids > float64(d.Pids+pidsReserve) {
+		d.Pids = 0
+	}
+	if memory <= 0 || memory > float64(d.Memory) {
+		d.Memory = 0
+	}
+	return d
 }
 
 // judgeDisks says nothing of what was not asked for: most sandboxes have none of

@@ -86,7 +86,7 @@ func (r *Runtime) gather(ctx context.Context, spec *sandbox.Spec) (*recipe, []pi
 		return nil, nil, err
 	}
 	made := &recipe{
-		disks: disks, spec: spec, flavor: r.options.Flavor, rootless: known.secured("rootless"), installation: r.options.Installation,
+		disks: disks, spec: withDefaults(known, spec), flavor: r.options.Flavor, rootless: known.secured("rootless"), installation: r.options.Installation,
 		nonce: rand.Text(), now: time.Now(), seccomp: profile, mounts: []mount.Mount{guest},
 		wireOwner: wireOwner(user, known),
 	}

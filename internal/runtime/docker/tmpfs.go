@@ -35,10 +35,11 @@ func tmpfsSize(spec *sandbox.Spec) string {
 			unsized++
 		}
 	}
-	if unsized == 0 || spec.Limits.Memory == 0 {
+	memory := spec.Limits.WithDefaults(spec.Limits.Defaults).Memory
+	if unsized == 0 || memory == 0 {
 		return ""
 	}
-	return strconv.FormatInt(spec.Limits.Memory/100*tmpfsShare/int64(unsized), 10)
+	return strconv.FormatInt(memory/100*tmpfsShare/int64(unsized), 10)
 }
 
 // tmpfsOptions adds Docker's defaults to the options that were asked for.

@@ -103,10 +103,11 @@ func tmpfsSize(spec *sandbox.Spec) string {
 			unsized++
 		}
 	}
-	if unsized == 0 || spec.Limits.Memory == 0 {
+	memory := spec.Limits.WithDefaults(spec.Limits.Defaults).Memory
+	if unsized == 0 || memory == 0 {
 		return ""
 	}
-	return fmt.Sprintf("size=%d", spec.Limits.Memory/100*tmpfsShare/unsized)
+	return fmt.Sprintf("size=%d", memory/100*tmpfsShare/unsized)
 }
 
 // tmpfsMount reads options as Docker does: noexec, nosuid and nodev unless the

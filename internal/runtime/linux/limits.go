@@ -24,7 +24,7 @@ const groupHome = "/sys/fs/cgroup"
 
 // groupLimits are the limits that take a control group.
 func (r *Runtime) groupLimits(spec *sandbox.Spec) (cgroup.Limits, error) {
-	l := spec.Limits
+	l := spec.Limits.WithDefaults(r.Enforceable(spec))
 	g := cgroup.Limits{Memory: l.Memory, MemorySwap: l.MemorySwap, CPUs: l.CPUs}
 	if l.Pids > 0 {
 		g.Pids = l.Pids + guestPidsReserve

@@ -87,6 +87,9 @@ func (i *Instance) clear() error {
 
 // makeGroup makes the control group of a life, if it has limits to keep.
 func (i *Instance) makeGroup(ctx context.Context) (*cgroup.Group, error) {
+	if i.record.Groupless {
+		return &cgroup.Group{}, nil
+	}
 	limits, err := i.runtime.groupLimits(i.record.Spec)
 	if err != nil {
 		return nil, err
