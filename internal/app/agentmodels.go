@@ -35,7 +35,7 @@ func (c candidates) ids() (ids []string) {
 // The model of the demonstration.
 const (
 	scriptedProvider = "scripted"
-	scriptedModel    = "demo"
+	scriptedModel    = "atoll-demo" // no provider has a model of this name
 	scriptedNotice   = "this is a demonstration: a scripted model answers, which does the same small task whatever it is asked"
 )
 
@@ -44,7 +44,7 @@ var ErrNoModel = advice.With(errors.New("no model is configured"),
 	"put ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY into the environment, or name a provider in llm.providers (docs/agent.md); `atoll demo` needs none")
 
 // scriptedCandidate is the scripted model.
-var scriptedCandidate = candidate{scriptedProvider + "/" + scriptedModel, scriptedModel, chat.APICompletions, 128 << 10, 0, false}
+var scriptedCandidate = candidate{scriptedProvider + "/demo", scriptedModel, chat.APICompletions, 128 << 10, 0, false}
 
 // agentModels is the proxy of an agent, opened if it has none yet, and the models
 // that it may ask there, the first choice first.

@@ -113,13 +113,13 @@ func (a *App) renewBills(ctx context.Context, since time.Time) error {
 }
 
 // providerOf is who serves a model: the one that names it most exactly, else
-// the first that names none.
+// the first that names none. No one else serves the model of the demonstration.
 func providerOf(llm *config.LLM, model string) *config.LLMProvider {
 	var found *config.LLMProvider
 	best := -1
 	for i := range llm.Providers {
 		p := &llm.Providers[i]
-		if len(p.Models) == 0 && best < 0 && found == nil {
+		if len(p.Models) == 0 && best < 0 && found == nil && model != scriptedModel {
 			found = p
 		}
 		for _, pattern := range p.Models {

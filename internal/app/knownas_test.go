@@ -47,7 +47,7 @@ func TestATaskIsKnownAsItsCallerKnowsIt(t *testing.T) {
 		if err != nil || receipt.ID != task.Report.Run {
 			t.Errorf("%s: %+v, %v", want, receipt, err)
 		}
-		if costs, err := c.Costs(t.Context(), api.CostQuery{Run: want}); err != nil || len(costs.Runs) != 1 {
+		if costs, err := c.Costs(t.Context(), api.CostQuery{Run: want}); err != nil || len(costs.Runs) != 1 || costs.Runs[0].Run != want {
 			t.Errorf("%s: %+v, %v", want, costs, err)
 		}
 		truth := int64(upstream.Rows()[seen].Spend*1e6 + .5)

@@ -100,5 +100,9 @@ func (a *App) RunCosts(ctx context.Context, f usage.Filter) ([]usage.RunCost, er
 	if f.Run != "" {
 		f.Run = a.RunStore().Resolve(ctx, f.Run, f.Account)
 	}
-	return ledger.Runs(ctx, f)
+	costs, err := ledger.Runs(ctx, f)
+	for i := range costs {
+		costs[i].Run = a.RunStore().KnownAs(ctx, costs[i].Run)
+	}
+	return costs, err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,11 +153,15 @@ func pickCosts(ctx context.Context, desk runDesk, word string, runs []money.RunC
 	}
 	id, err := pick("run", word, all)
 	if errors.Is(err, errNoneNamed) {
-		return nil, withRun(ctx, desk, word, func(id string) error {
-			_, err := desk.show(ctx, id)
+		err = withRun(ctx, desk, word, func(word string) error {
+			r, err := desk.show(ctx, word)
+			if err == nil {
+				id = cmp.Or(r.KnownAs, r.ID)
+			}
 			return err
 		})
-	} else if err != nil {
+	}
+	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(runs), func(r money.RunCost) bool { return r.Run != id }), nil

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -119,6 +120,13 @@ func (s Store) Resolve(ctx context.Context, id, account string) string {
 
 // maxKnown bounds how many runs of one name are looked at.
 const maxKnown = 100
+
+// KnownAs returns the id of a run as its caller knows it: id itself if there is no other.
+func (s Store) KnownAs(ctx context.Context, id string) string {
+	var known sql.NullString
+	_ = s.DB.QueryRowContext(ctx, "SELECT receipt ->> '$.knownAs' FROM runs WHERE id = ?", id).Scan(&known)
+	return cmp.Or(known.String, id)
+}
 
 // known finds the latest run that is known as something.
 func (s Store) known(ctx context.Context, as string, sees func(account string) bool) (id string, ok bool) {
