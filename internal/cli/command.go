@@ -131,7 +131,10 @@ func (e *env) command(s *app.Session, o commandOptions, argv []string) (*machine
 			env.Passed[name] = value
 		}
 	}
-	command := &machine.Command{Argv: argv, Grant: o.grant, Env: app.CommandEnv(s.Plan, env.Passed), Dir: o.dir, Stdout: e.Out, Stderr: e.Err, Timeout: o.timeout}
+	command := &machine.Command{Argv: argv, Grant: o.grant, Env: app.CommandEnv(s.Plan, env.Passed), Dir: o.dir, Stdout: e.foreignOut(), Stderr: e.foreignErr(), Timeout: o.timeout}
+	if o.tty { // who asks for a terminal gets what acts on one
+		command.Stdout, command.Stderr = e.Out, e.Err
+	}
 	if !path.IsAbs(command.Dir) {
 		command.Dir = path.Join(s.Plan.Spec.Workdir, command.Dir)
 	}
