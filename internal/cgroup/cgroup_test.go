@@ -125,7 +125,7 @@ func TestHybrid(t *testing.T) {
 	}
 	for mount, want := range map[string]map[string]string{
 		pids:   {"pids.max": "50"},
-		memory: {"memory.limit_in_bytes": "1048576", "memory.memsw.limit_in_bytes": "3145728"},
+		memory: {"memory.limit_in_bytes": "1048576", "memory.memsw.limit_in_bytes": "3145728", "memory.kmem.tcp.limit_in_bytes": "262144"},
 		cpu:    {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "150000"},
 	} {
 		if diff := cmp.Diff(want, files(t, filepath.Join(mount, "atoll", "box"))); diff != "" {

@@ -51,9 +51,14 @@ func (h *Host) Make(name string, l Limits) (_ *Group, err error) {
 	return g, nil
 }
 
-// write sets a limit. That of swap may have no file where there is no swap.
+// write sets a limit. That of swap may have no file where there is no swap, and
+// that of sockets in a kernel that was built without it.
 func write(dir string, s setting) error {
-	err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0)
+	file := filepath.Join(dir, s.file)
+	err := os.WriteFile(file, []byte(s.value), 0)
+	if _, missing := os.Lstat(file); s.limit == Sockets && errors.Is(missing, fs.ErrNotExist) {
+		return nil
+	}
 	if s.limit == Swap && !hasSwap() && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
 		return nil
 	}

@@ -29,12 +29,13 @@ type Limit string
 
 // The limits, by what a person calls them.
 const (
-	Pids   Limit = "processes"
-	Memory Limit = "memory"
-	Swap   Limit = "swap"
-	CPU    Limit = "CPU time"
-	Rate   Limit = "reading and writing"
-	Weight Limit = "the share of a disk"
+	Pids    Limit = "processes"
+	Memory  Limit = "memory"
+	Swap    Limit = "swap"
+	CPU     Limit = "CPU time"
+	Rate    Limit = "reading and writing"
+	Weight  Limit = "the share of a disk"
+	Sockets Limit = "socket buffers"
 )
 
 // Missing is a limit that cannot be set here.
@@ -88,8 +89,19 @@ func (h *Host) memory(l Limits) []setting {
 	if h.unified("memory") {
 		return []setting{{Memory, "memory", "memory.max", memory}, {Swap, "memory", "memory.swap.max", swap}}
 	}
-	return []setting{{Memory, "memory", "memory.limit_in_bytes", memory}, {Swap, "memory", "memory.memsw.limit_in_bytes", strconv.FormatInt(total, 10)}}
+	return []setting{
+		{Memory, "memory", "memory.limit_in_bytes", memory}, {Swap, "memory", "memory.memsw.limit_in_bytes", strconv.FormatInt(total, 10)},
+		{Sockets, "memory", SocketsFile, strconv.FormatInt(SocketShare(l.Memory), 10)},
+	}
 }
+
+// SocketsFile limits the buffers of TCP and UDP sockets with version 1, which
+// does not count them as memory. Version 2 does, and has no such file.
+const SocketsFile = "memory.kmem.tcp.limit_in_bytes"
+
+// SocketShare returns how many bytes the buffers of sockets may take with version
+// 1, beside so much memory: a quarter of it.
+func SocketShare(memory int64) int64 { return memory / 4 }
 
 func (h *Host) unified(controller string) bool {
 	tree := h.controllers[controller]
@@ -105,7 +117,7 @@ func (h *Host) Missing(l Limits) []Missing {
 	told := map[Limit]bool{}
 	for _, s := range h.settings(l) {
 		err := h.possible(s, l)
-		if err == nil || told[s.limit] {
+		if err == nil || told[s.limit] || s.limit == Sockets { // not every kernel has that one
 			continue
 		}
 		told[s.limit] = true

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/wire/findings"
 )
 
@@ -44,10 +45,11 @@ func parseGroups(root, text string) groups {
 
 func (g groups) limits() findings.Limits {
 	return findings.Limits{
-		Pids:   int64(g.lowest("pids", plain("pids.max"), plain("pids.max"))),
-		Memory: int64(g.lowest("memory", plain("memory.limit_in_bytes"), plain("memory.max"))),
-		Swap:   int64(g.lowest("memory", plain("memory.memsw.limit_in_bytes"), swapOf2)),
-		CPUs:   g.lowest("cpu", quotaOf1, quotaOf2),
+		Pids:    int64(g.lowest("pids", plain("pids.max"), plain("pids.max"))),
+		Memory:  int64(g.lowest("memory", plain("memory.limit_in_bytes"), plain("memory.max"))),
+		Swap:    int64(g.lowest("memory", plain("memory.memsw.limit_in_bytes"), swapOf2)),
+		CPUs:    g.lowest("cpu", quotaOf1, quotaOf2),
+		Sockets: int64(g.lowest("memory", plain(cgroup.SocketsFile), plain("memory.max"))),
 	}
 }
 

@@ -23,7 +23,7 @@ func (h host) rings() []Check {
 	return []Check{h.user(), h.privileges(), h.calls(), h.namespaces(), h.unprivileged(), h.network(), h.processes(), h.guest(), h.overlay()}
 }
 
-func (h host) resources() []Check { return []Check{h.limits(), h.sockets()} }
+func (h host) resources() []Check { return []Check{h.limits(), h.socketBuffers(), h.sockets()} }
 
 func (h host) path(name string) string { return filepath.Join(h.root, name) }
 

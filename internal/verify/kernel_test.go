@@ -53,6 +53,7 @@ func TestOddHosts(t *testing.T) {
 		{"no overlay", "proc/filesystems", "\text4\n", "files: layers", Note},
 		{"no control groups", "sys/fs/cgroup/cgroup.controllers", "", "limits: controllers", Note},
 		{"no memory controller", "sys/fs/cgroup/cgroup.controllers", "cpu pids", "limits: controllers", Note},
+		{"memory of version 1", "sys/fs/cgroup/memory/memory.limit_in_bytes", "1", "limits: socket buffers", Note},
 		{"programs that can be traced", "proc/sys/fs/suid_dumpable", "1", "guest: traceable", Note},
 	} {
 		t.Run(test.name, func(t *testing.T) {

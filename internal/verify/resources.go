@@ -45,6 +45,7 @@ func judgeLimits(e *Evidence) []Check {
 	if asked.MemorySwap > 0 {
 		checks = append(checks, limit{"memory and swap", inBytes, float64(asked.MemorySwap), float64(cmp.Or(seen.Swap, inside.Swap))}.judgeMost())
 	}
+	checks = append(checks, judgeSocketBuffers(&seen)...)
 	checks = append(checks, judgeDisks(e)...)
 	for _, u := range asked.Ulimits {
 		checks = append(checks, judgeUlimit(u, inside.Resource))

@@ -70,6 +70,8 @@ var cases = []testCase{
 	{"hard links swapped under a mount's source during starts", hardSources},
 	{"hard links swapped under a mount's target during starts", hardTargets},
 	{"inotify instances of the host's user", watchersOfTheHost},
+	{"descriptors in flight of the user", descriptorsInFlight},
+	{"memory of socket buffers", socketBuffers},
 	{"inode fill of a temporary file system with a number", numberedInodes},
 	{"disk fill of a writable root by one file", writableRoot},
 	{"disk fill", func(a *arena) { a.overfill(wire.FullSize, "fill-over", workdir, "1000", "named") }},

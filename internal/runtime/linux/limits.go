@@ -72,7 +72,7 @@ var resources = map[string]int{
 // rlimits are those of a sandbox. Core files are not written unless asked for:
 // where they go is the host's setting.
 func rlimits(asked []sandbox.Ulimit) ([]walls.Limit, error) {
-	limits := []walls.Limit{{Resource: unix.RLIMIT_CORE}}
+	limits := append(userShares(), walls.Limit{Resource: unix.RLIMIT_CORE})
 	for _, u := range asked {
 		resource, ok := resources[u.Name]
 		if !ok {

@@ -72,6 +72,7 @@ type Limits struct {
 	Memory   int64             `json:"memory"`
 	Swap     int64             `json:"swap"` // memory and swap together
 	CPUs     float64           `json:"cpus"`
+	Sockets  int64             `json:"-"` // buffers of sockets; seen from outside only
 	Disks    Disks             `json:"disks"`
 	Resource map[string]Ulimit `json:"resource"`
 }
