@@ -13,7 +13,7 @@ type needs struct {
 	network  bool
 	root     bool // user id 0
 	writable bool // a root file system that can be written
-	switches bool // capabilities to change user, as apt does
+	chown    bool // the capability to give a file to another user
 }
 
 // SetupObstacles lists why a setup command cannot succeed in the sandbox that
@@ -62,9 +62,9 @@ func (s setupSandbox) judge(found *findings, c script.Command) {
 		found.add("readOnlyRoot", "Set sandbox.docker.readOnlyRoot to false, or build an image that already holds what is needed.",
 			"setupCommand runs %q, which changes the system, but readOnlyRoot is true", what)
 	}
-	if need.switches && s.cannotSwitch() {
-		found.add("capDrop", "Leave SETUID and SETGID out of sandbox.docker.capDrop, or build an image that already holds what is needed.",
-			"setupCommand runs %q, which changes its user while it downloads, but capDrop takes the capabilities for it", what)
+	if need.chown && s.rootWithoutChown() {
+		found.add("capDrop", "Leave CHOWN out of sandbox.docker.capDrop, or build an image that already holds what is needed.",
+			"setupCommand runs %q, which gives files to another user, but capDrop takes the capability CHOWN", what)
 	}
 	for _, target := range writtenBy(c) {
 		s.judgeWrite(found, target)
@@ -93,10 +93,11 @@ func (s setupSandbox) notRoot() bool {
 	return name != "" && name != "root" && strings.Trim(name, "0") != ""
 }
 
-func (s setupSandbox) cannotSwitch() bool {
-	return slices.ContainsFunc(s.docker.CapDrop, func(written string) bool {
+// rootWithoutChown reports whether commands run as root that cannot give files away.
+func (s setupSandbox) rootWithoutChown() bool {
+	return s.user != "" && !s.notRoot() && slices.ContainsFunc(s.docker.CapDrop, func(written string) bool {
 		name := capability(written)
-		return name == "ALL" || name == "SETUID" || name == "SETGID"
+		return name == "ALL" || name == "CHOWN"
 	})
 }
 
@@ -160,6 +161,8 @@ func needsOf(c script.Command) needs {
 	switch {
 	case slices.Contains(systemPrograms, c.Name):
 		return needs{root: true, writable: true}
+	case c.Name == "chown":
+		return needs{chown: givesAway(c.Args)}
 	case c.Name == "curl" || c.Name == "wget" || c.Name == "git":
 		return needs{network: slices.ContainsFunc(c.Args, isRemote)}
 	}
@@ -170,22 +173,14 @@ func managerNeeds(c script.Command, download, change []string) needs {
 	isOne := func(list []string) bool {
 		return slices.ContainsFunc(c.Args, func(arg string) bool { return slices.Contains(list, arg) })
 	}
-	apt := strings.HasPrefix(c.Name, "apt")
 	switch {
 	case isOne(download):
 		local := allLocal(c.Args, download) || slices.Contains(c.Args, "--no-network") || slices.Contains(c.Args, "--no-download")
-		return needs{network: !local, root: true, writable: true, switches: apt && !local && !asRoot(c.Args)}
+		return needs{network: !local, root: true, writable: true}
 	case isOne(change):
 		return needs{root: true, writable: true}
 	}
 	return needs{}
-}
-
-// asRoot tells whether apt was told to download as root.
-func asRoot(args []string) bool {
-	return slices.ContainsFunc(args, func(arg string) bool {
-		return strings.Contains(strings.ToLower(arg), "apt::sandbox::user")
-	})
 }
 
 // allLocal tells whether a command installs only files that it names by path.
@@ -201,6 +196,18 @@ func allLocal(args, subcommands []string) bool {
 		}
 	}
 	return files > 0
+}
+
+// givesAway reports whether chown has these arguments to make a user other than
+// root the owner for certain. An owner that is only known later is not certain.
+func givesAway(args []string) bool {
+	for _, arg := range args {
+		if arg == "" || strings.HasPrefix(arg, "--") && arg != "--recursive" {
+			return false
+		}
+	}
+	owner, _, _ := strings.Cut(firstOperand(args), ":")
+	return owner != "" && owner != "root" && strings.Trim(owner, "0") != ""
 }
 
 // installerNeeds tells what an installer of a language needs. Where it installs

@@ -18,7 +18,7 @@ func obstacleFields(found []policy.Finding) string {
 }
 
 func TestSetupObstacles(t *testing.T) {
-	const everything = "capDrop network readOnlyRoot user"
+	const everything = "network readOnlyRoot user"
 	strict := plain() // no network, read-only, no capabilities
 	open := plain()
 	open.Network, open.ReadOnlyRoot, open.CapDrop = "bridge", false, nil
@@ -30,7 +30,7 @@ func TestSetupObstacles(t *testing.T) {
 		want   string
 	}{
 		"apt in a strict sandbox":       {"apt-get update", strict, "1000:1000", everything},
-		"the seed's example":            {"apt-get install -y build-essential", strict, "", "capDrop network readOnlyRoot"},
+		"the seed's example":            {"apt-get install -y build-essential", strict, "", "network readOnlyRoot"},
 		"apt where it works":            {"apt-get update && apt-get install -y jq", open, "0:0", ""},
 		"apt as the image's user":       {"apt-get install -y jq", open, "", ""},
 		"apt as somebody":               {"/usr/bin/apt-get install -y jq", open, "sandbox", "user"},
@@ -47,8 +47,15 @@ func TestSetupObstacles(t *testing.T) {
 		"required with or":              {"curl https://example.com || exit 1", strict, "", "network"},
 		"dpkg needs no network":         {"dpkg -i /workspace/x.deb", strict, "0:0", "readOnlyRoot"},
 		"local package":                 {"apt-get install -y ./x.deb", open, "0:0", ""},
-		"capabilities for apt":          {"apt-get update", withCapDrop(open, "cap_setuid"), "0:0", "capDrop"},
+		"apt needs no capability":       {"apt-get update && apt-get install -y jq", withCapDrop(open, "ALL"), "0:0", ""},
 		"apt told to stay root":         {"apt-get -o APT::Sandbox::User=root update", withCapDrop(open, "ALL"), "0:0", ""},
+		"chown as root":                 {"chown -R nobody:nogroup /opt", withCapDrop(open, "ALL"), "0:0", "capDrop"},
+		"chown without its capability":  {"chown 1000 /opt", withCapDrop(open, "cap_chown"), "0", "capDrop"},
+		"chown with its capability":     {"chown 1000 /opt", withCapDrop(open, "SETUID"), "0", ""},
+		"chown to root":                 {"chown 0:0 /opt; chown root /opt; chown :root /opt", withCapDrop(open, "ALL"), "0", ""},
+		"chown to a variable":           {"chown $U /opt", withCapDrop(open, "ALL"), "0", ""},
+		"chown with a condition":        {"chown --from=bob nobody /opt", withCapDrop(open, "ALL"), "0", ""},
+		"chown as oneself":              {"chown 1000 /workspace/x", withCapDrop(open, "ALL"), "1000", ""},
 		"npm global":                    {"npm install -g typescript", strict, "1000", "network"},
 		"npm global with a network":     {"npm i -g typescript", open, "1000", ""}, // the image may have a place for it
 		"npm from a registry nearby":    {"npm i --registry http://127.0.0.1:4873 typescript", strict, "1000", ""},

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/tail"
 )
@@ -130,26 +129,6 @@ func (m *Manager) answers(ctx context.Context, mach *machine.Machine) error {
 	defer cancel()
 	if err := mach.Reach(wait); err != nil {
 		return fmt.Errorf("the guest does not answer: %w", err)
-	}
-	return nil
-}
-
-// setupTail is how much of a failed set-up's output its error shows.
-const setupTail = 2000
-
-func (m *Manager) runSetup(ctx context.Context, spec *Spec, mach *machine.Machine) error {
-	m.Checkpoint("before setup")
-	out := &tail.Writer{Most: setupTail}
-	res, err := mach.Exec(ctx, &machine.Command{Shell: spec.SetupCommand, Env: EnvList(spec.Env), Dir: spec.Workdir,
-		Stdout: out, Stderr: out, Timeout: m.SetupTimeout})
-	switch {
-	case err != nil:
-		return fmt.Errorf("setupCommand: %w", err)
-	case res.TimedOut:
-		return advice.With(fmt.Errorf("setupCommand was ended after %v%s", m.SetupTimeout, said(out)), "make it shorter, or build it into an image")
-	case res.ExitCode != 0 || res.Signal != "":
-		return advice.With(fmt.Errorf("setupCommand failed with exit code %d%s", res.ExitCode, said(out)),
-			"run it by hand with `atoll run --rm -- sh -c …`, or build it into an image")
 	}
 	return nil
 }
