@@ -114,6 +114,9 @@ func (e *env) runCommand(ctx context.Context, s *app.Session, o commandOptions, 
 	}
 	result, err := s.Exec(ctx, command)
 	restore()
+	if result != nil && result.Crowded {
+		e.notice("the sandbox ran out of processes, and what commands had left running was ended; sandbox.docker.pidsLimit is the limit")
+	}
 	return commandEnd(command, result, err)
 }
 

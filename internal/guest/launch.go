@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -108,13 +109,27 @@ func (s *server) start(e *wire.Exec) (*process, error) {
 	p.tree = tree{kin: only(mark), warden: s.warden}
 	attr.Files, attr.Limits, attr.Loud = stdio.theirs, s.limits(mark), s.loud
 	p.memory, p.kills = s.memory, s.memory.recent()
+	p.crowd, p.refused = s.crowd, s.crowd.refused()
 	p.steward, p.limits = s.steward, attr.Limits
 	if p.child, p.main, err = s.reaper.begin(attr, mark); err != nil {
 		stdio.closeOurs()
-		return nil, startError(attr, err)
+		return nil, s.startFailed(attr, err)
 	}
 	p.pid, p.attr = p.child.PID, attr
 	return p, nil
+}
+
+// startFailed tells why a process could not be made. If there was no room for it,
+// what earlier commands left behind is ended.
+func (s *server) startFailed(attr *spawn.Attr, err error) error {
+	told := startError(attr, err)
+	if !errors.Is(err, unix.EAGAIN) {
+		return told
+	}
+	if s.crowd.endLeft() {
+		return wire.Fail(wire.CodeExhausted, "the sandbox had no room for another process: what earlier commands left running was ended; try again")
+	}
+	return wire.Fail(wire.CodeExhausted, "the sandbox has no room for another process: end a running command, or raise docker.pidsLimit")
 }
 
 // confirm returns when the program of a process runs. If it cannot be run there

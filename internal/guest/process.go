@@ -42,6 +42,8 @@ type process struct {
 	memory *oomWatch
 	kills  int64 // for want of memory, before it started
 
+	crowd   *crowd
+	refused int64 // forks, before it started
 	steward *steward
 	limits  []spawn.Limit
 
@@ -98,6 +100,9 @@ func (p *process) finish(end ending, left, stuck bool) {
 	p.exit = p.result(end)
 	p.exit.Left, p.exit.Stuck = left, stuck
 	p.exit.Stdout, p.exit.Stderr = p.out.totals()
+	if p.crowd.refused() > p.refused {
+		p.exit.Crowded = p.crowd.endLeft()
+	}
 	p.exit.OOM = p.memory.killed(&p.exit, p.kills)
 	p.exit.Full = p.steward.hindered(&p.exit, p.limits)
 	p.ended = time.Now()

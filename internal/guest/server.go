@@ -18,6 +18,7 @@ type server struct {
 	wires   *wires
 	table   *table
 	memory  *oomWatch
+	crowd   *crowd
 	tidy    *tidy
 	files   *filing
 	ports   *ports
@@ -45,7 +46,7 @@ func newServer(build string, lineage *lineage) (*server, error) {
 	s := &server{
 		self:    wire.Welcome{Boot: wire.NewID(), Build: build},
 		lineage: lineage, warden: warden, grants: &grants{lineage: lineage, warden: warden}, reaper: reaper, wires: newWires(), table: newTable(),
-		memory: &oomWatch{}, tidy: newTidy(), files: newFiling(stride), ports: newPorts(), stride: stride,
+		memory: &oomWatch{}, crowd: newCrowd(reaper, warden), tidy: newTidy(), files: newFiling(stride), ports: newPorts(), stride: stride,
 		slots: make(chan struct{}, maxSlots), started: make(chan struct{}, 1),
 	}
 	s.wires.direct, s.wires.once = s.serveDirect, s.serveOnce

@@ -61,6 +61,9 @@ type Result struct {
 	TimedOut bool
 	OOM      bool // killed because memory ran out
 	Full     Full // ended because the workspace outgrew a limit
+	// Crowded says that the limit of processes was reached, and what commands had
+	// left running was ended.
+	Crowded bool
 	// Left says that descendants live on and hold its output open.
 	Left bool
 
@@ -146,7 +149,7 @@ func milliseconds(d time.Duration) int64 {
 func resultOf(x *wire.Exit) *Result {
 	return &Result{
 		ExitCode: min(max(x.Code, 0), 255), Signal: signalName(x.Signal),
-		TimedOut: x.TimedOut, OOM: x.OOM, Full: fullOf(x.Full), Left: x.Left,
+		TimedOut: x.TimedOut, OOM: x.OOM, Full: fullOf(x.Full), Left: x.Left, Crowded: x.Crowded,
 		User: microseconds(x.UserUs), System: microseconds(x.SystemUs), Duration: microseconds(x.DurationUs),
 		MaxRSS: max(x.MaxRSS, 0),
 	}

@@ -236,6 +236,9 @@ func ending(r *machine.Result, timeout time.Duration) string {
 	case r.Signal != "":
 		how = fmt.Sprintf("ended by %s, exit code %d", r.Signal, r.ExitCode)
 	}
+	if r.Crowded {
+		how += ", the limit of processes was reached and what commands left running was ended"
+	}
 	if r.Left {
 		how += ", processes of it still run"
 	}

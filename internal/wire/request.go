@@ -154,6 +154,9 @@ type Exit struct {
 	Left     bool   `json:"left,omitempty"`  // descendants live on and hold its output open
 	Stuck    bool   `json:"stuck,omitempty"` // some of its tree could not be ended
 	Full     Full   `json:"full,omitempty"`  // ended because the workspace outgrew a limit
+	// Crowded says that the limit of processes was reached, and what commands had
+	// left running was ended.
+	Crowded bool `json:"crowded,omitempty"`
 
 	UserUs     int64 `json:"userUs"`
 	SystemUs   int64 `json:"systemUs"`
