@@ -187,7 +187,7 @@ func TestProblemsAreSaidInFlags(t *testing.T) {
 	d := ourDock(t, machineries()[1])
 	for line, want := range map[string]string{
 		"run --rm --name NAME --memory 1k IMAGE true":     "--memory: 1024 bytes of memory are too few",
-		"run --rm --name NAME --cpus 100000 IMAGE true":   "hint: lower --cpus",
+		"run --rm --name NAME --cpus 100000 IMAGE true":   "hint: set --cpus to ",
 		"run --rm --name NAME --network other IMAGE true": "hint: set --network to none",
 		"run --rm --name NAME -v /etc:/etc:ro IMAGE true": "hint: ",
 		"run --rm --name NAME --hostname a:b IMAGE true":  "docker: invalid hostname format: a:b",

@@ -134,7 +134,7 @@ func (e *env) command(s *app.Session, o commandOptions, argv []string) (*machine
 			env.Passed[name] = value
 		}
 	}
-	command := &machine.Command{Argv: argv, Grant: o.grant, Env: app.CommandEnv(s.Plan, env.Passed), Dir: o.dir, Stdout: e.foreignOut(), Stderr: e.foreignErr(), Timeout: o.timeout}
+	command := &machine.Command{Argv: argv, Grant: o.grant, Env: app.CommandEnv(s.Plan, env.Passed), Dir: o.dir, Stdout: e.commandOut(), Stderr: e.commandErr(), Timeout: o.timeout}
 	if o.tty { // who asks for a terminal gets what acts on one
 		command.Stdout, command.Stderr = e.Out, e.Err
 	}

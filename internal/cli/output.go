@@ -59,6 +59,22 @@ func (e *env) foreignErr() io.Writer {
 	return e.Err
 }
 
+// commandOut is standard output for a person's own command, and commandErr its
+// standard error: colours stay.
+func (e *env) commandOut() io.Writer {
+	if e.IsTerminal {
+		return terminal.Coloured(e.Out)
+	}
+	return e.Out
+}
+
+func (e *env) commandErr() io.Writer {
+	if terminal.IsTerminal(e.Err) {
+		return terminal.Coloured(e.Err)
+	}
+	return e.Err
+}
+
 // indented is printable text of several lines, those after the first moved in.
 func indented(s string) string {
 	lines := strings.Split(strings.ReplaceAll(s, "\t", "    "), "\n")

@@ -48,3 +48,30 @@ func TestABufferIsNoTerminal(t *testing.T) {
 		t.Error("a buffer is taken for a terminal")
 	}
 }
+
+// Colours and carriage returns of a person's own command stay; what else acts is
+// escaped, also where it comes in pieces.
+func TestColouredKeepsColours(t *testing.T) {
+	const text = "\x1b[1;31mred\x1b[0m 10%\r20%\n" + hostile + "\x1b[" + "1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1m far \x1b[3A up"
+	want := "\x1b[1;31mred\x1b[0m 10%\r20%\n"
+	for step := 1; step < 40; step++ {
+		var out bytes.Buffer
+		w := terminal.Coloured(&out)
+		for rest := []byte(text); len(rest) > 0; {
+			n := min(step, len(rest))
+			if written, err := w.Write(rest[:n]); written != n || err != nil {
+				t.Fatal(written, err)
+			}
+			rest = rest[n:]
+		}
+		got := out.String()
+		if !strings.HasPrefix(got, want) || strings.Count(got, "\x1b") != 2 || strings.ContainsAny(got, "\a\x00\x7f") {
+			t.Fatalf("pieces of %d: %q", step, got)
+		}
+		for _, escaped := range []string{`\u001b]0;owned\u0007`, `\u001b[2J`, `\u001b[3A`, `\u001b[1;1;`} {
+			if !strings.Contains(got, escaped) {
+				t.Errorf("pieces of %d: %q is not in %q", step, escaped, got)
+			}
+		}
+	}
+}
