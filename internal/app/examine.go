@@ -33,17 +33,32 @@ type Check struct {
 	Status CheckStatus `json:"status"`
 	Detail string      `json:"detail"`
 	Fix    string      `json:"fix,omitempty"`
+
+	mend func(context.Context) error // does what Fix says; nil if that is not for this user alone to do
 }
 
 func good(name, format string, args ...any) Check {
-	return Check{name, CheckOK, fmt.Sprintf(format, args...), ""}
+	return Check{Name: name, Status: CheckOK, Detail: fmt.Sprintf(format, args...)}
 }
 
-func bad(name string, err error) Check {
-	return Check{name, CheckFailed, err.Error(), advice.Of(err)}
+func bad(name string, err error) Check { return failed(name, err.Error(), advice.Of(err)) }
+
+func failed(name, detail, fix string) Check {
+	return Check{Name: name, Status: CheckFailed, Detail: detail, Fix: fix}
 }
 
-func dubious(name, detail, fix string) Check { return Check{name, CheckWarning, detail, fix} }
+func dubious(name, detail, fix string) Check {
+	return Check{Name: name, Status: CheckWarning, Detail: detail, Fix: fix}
+}
+
+// Mend does what a finding's Fix says, if that needs neither root nor a decision.
+// It reports whether there was anything to do.
+func (c *Check) Mend(ctx context.Context) (bool, error) {
+	if c.mend == nil {
+		return false, nil
+	}
+	return true, c.mend(ctx)
+}
 
 // Examine looks at everything that a sandbox of the default agent needs.
 func (a *App) Examine(ctx context.Context) []Check {
@@ -69,7 +84,11 @@ func (a *App) examineProject() []Check {
 	case a.Project.Trusted:
 		return []Check{good(name, "%s, %s", a.Project.Path, a.Project.Why)}
 	}
-	return []Check{dubious(name, fmt.Sprintf("%s is not trusted: %s", a.Project.Path, a.Project.Why), "atoll config trust")}
+	fix := "atoll config trust"
+	if a.Project.Project == nil {
+		fix = "atoll config check " + a.Project.Path
+	}
+	return []Check{dubious(name, fmt.Sprintf("%s is not trusted: %s", a.Project.Path, a.Project.Why), fix)}
 }
 
 func (a *App) examineOwnConfig() []Check {
@@ -158,7 +177,7 @@ func (a *App) examineEngine(ctx context.Context) []Check {
 
 func gapChecks(gaps []sandbox.Gap) (checks []Check) {
 	for _, gap := range gaps {
-		checks = append(checks, Check{"engine: " + gap.Field, CheckFailed, gap.Reason, gap.Remedy})
+		checks = append(checks, failed("engine: "+gap.Field, gap.Reason, gap.Remedy))
 	}
 	return checks
 }
@@ -170,7 +189,7 @@ func imageCheck(ctx context.Context, engine interface {
 	case err != nil:
 		return bad("image", err)
 	case !has:
-		return Check{"image", CheckFailed, ref + " is not there", "atoll images build sandbox"}
+		return failed("image", ref+" is not there", "atoll images build sandbox")
 	}
 	return good("image", "%s", ref)
 }
@@ -186,7 +205,7 @@ func (a *App) examineLinux(ctx context.Context, p *plan.Plan, choice Backend) []
 		return append(checks, good("image", "%s: the programs of this machine", HostImage))
 	}
 	if a.imported(ctx, p.Spec.Image) == nil {
-		return append(checks, Check{"image", CheckFailed, p.Spec.Image + " is not there", rootfs.ImportHint(p.Spec.Image)})
+		return append(checks, failed("image", p.Spec.Image+" is not there", rootfs.ImportHint(p.Spec.Image)))
 	}
 	return append(checks, good("image", "%s", p.Spec.Image))
 }

@@ -75,7 +75,12 @@ func (a *App) RepairUsage(ctx context.Context) (*usage.Repaired, error) {
 // examineUsage looks whether the journal of usage is what the database follows.
 func (a *App) examineUsage(ctx context.Context) []Check {
 	if err := usage.Check(ctx, a.usageOptions()); err != nil {
-		return []Check{bad("usage", err)}
+		found := bad("usage", err)
+		found.mend = func(ctx context.Context) error {
+			_, err := a.RepairUsage(ctx)
+			return err
+		}
+		return []Check{found}
 	}
 	return []Check{good("usage", "the journal and the database agree")}
 }

@@ -31,14 +31,16 @@ every agent's settings. The exit code is 1 if something is in the way.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), e, asJSON, fix) },
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "first lift what keeps this user from making sandboxes without an engine, with sudo")
+	cmd.Flags().BoolVar(&fix, "fix", false, "mend what can be mended; what keeps this user from making sandboxes without an engine takes sudo")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
 func runDoctor(ctx context.Context, e *env, asJSON, fix bool) error {
+	mended := false
 	if fix {
-		if err := runFix(ctx, e); err != nil {
+		var err error
+		if mended, err = runFix(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -49,6 +51,12 @@ func runDoctor(ctx context.Context, e *env, asJSON, fix bool) error {
 	done := e.progress("examining")
 	checks := append(a.Examine(ctx), e.examineGateway(ctx)...)
 	done()
+	if fix && e.mend(ctx, checks) {
+		checks, mended = append(a.Examine(ctx), e.examineGateway(ctx)...), true
+	}
+	if fix && !mended {
+		fmt.Fprintln(e.Err, "nothing was found that could be mended without a decision of yours")
+	}
 	if asJSON {
 		if err := e.printJSON(map[string]any{"checks": checks}); err != nil {
 			return err
@@ -100,16 +108,32 @@ func (e *env) printChecks(checks []app.Check) {
 	}
 }
 
-// runFix does as root what stands in the way of sandboxes without an engine.
-func runFix(ctx context.Context, e *env) error {
+// mend does what findings say that this user can do, and reports whether there
+// was anything.
+func (e *env) mend(ctx context.Context, checks []app.Check) (something bool) {
+	for i := range checks {
+		did, err := checks[i].Mend(ctx)
+		switch {
+		case err != nil:
+			e.notice(fmt.Sprintf("%s could not be mended: %v", checks[i].Name, err))
+		case did:
+			something = true
+			e.notice(fmt.Sprintf("%s was mended (%s)", checks[i].Name, checks[i].Fix))
+		}
+	}
+	return something
+}
+
+// runFix does as root what stands in the way of sandboxes without an engine, and
+// reports whether anything does.
+func runFix(ctx context.Context, e *env) (bool, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return err
+		return false, err
 	}
 	what, script := app.HostFix(program)
 	if script == "" {
-		fmt.Fprintln(e.Err, "nothing to fix: no setting of this machine forbids sandboxes without an engine")
-		return nil
+		return false, nil
 	}
 	argv := []string{"sh", "-c", script}
 	if os.Geteuid() != 0 {
@@ -119,7 +143,7 @@ func runFix(ctx context.Context, e *env) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.In, e.Err, e.Err
 	if err := cmd.Run(); err != nil {
-		return advice.With(fmt.Errorf("%s: %w", what, err), "have an administrator run: "+script)
+		return false, advice.With(fmt.Errorf("%s: %w", what, err), "have an administrator run: "+script)
 	}
-	return nil
+	return true, nil
 }
