@@ -130,7 +130,7 @@ func setUpModel(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
-	server.Anew = true
+	server.BeginAnew()
 	env.Defer(func() { _ = server.Close() })
 	env.Setenv("OPENAI_API_KEY", "sk-none-needed")
 	env.Setenv("OPENAI_BASE_URL", server.BaseURL())

@@ -142,7 +142,7 @@ func (e *errand) check(t *testing.T, f *fault) {
 func (s *site) goesOn() {
 	s.t.Helper()
 	server := s.play(completionsAPI, scripted.Say("as before"))
-	server.Anew = true
+	server.BeginAnew()
 	e := s.send(s.t.Context(), app.AgentOptions{})
 	if e.err != nil {
 		s.t.Errorf("the session does not go on: %v (%v)", e.err, server.Err())

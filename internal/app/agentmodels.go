@@ -191,7 +191,7 @@ func (a *App) scriptedModels(ctx context.Context) (*Models, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	server.Anew = true
+	server.BeginAnew()
 	end := func() error { return errors.Join(server.Close(), os.RemoveAll(dir)) }
 	cfg.Providers = []config.LLMProvider{{
 		Name: scriptedProvider, Kind: "openai", URL: "unix:" + socket, Models: []string{scriptedModel},

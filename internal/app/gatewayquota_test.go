@@ -131,7 +131,7 @@ func TestReloadTakesLiteralKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model.Anew = true
+	model.BeginAnew()
 	t.Cleanup(func() { _ = model.Close() })
 	var seen atomic.Value
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {

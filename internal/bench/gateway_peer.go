@@ -26,7 +26,7 @@ func besideOpenClaw(ctx context.Context, o Options, r *Report) (err error) {
 		return err
 	}
 	defer model.Close()
-	model.Anew = true
+	model.BeginAnew()
 	ours, err := startGateway(ctx, o, model.BaseURL())
 	if err != nil {
 		return err

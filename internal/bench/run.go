@@ -55,7 +55,8 @@ func runBench(ctx context.Context, o Options) (_ *Report, err error) {
 	if s.near, err = scripted.Listen(ctx, "unix", filepath.Join(s.dir, "model.sock"), scripted.Script{scripted.Say("I am there.")}); err != nil {
 		return nil, err
 	}
-	s.model.Anew, s.near.Anew = true, true
+	s.model.BeginAnew()
+	s.near.BeginAnew()
 	r := &Report{Bench: "run"}
 	for _, part := range []func(context.Context, *Report) error{s.sides, s.crowd} {
 		if err := part(ctx, r); err != nil {

@@ -109,7 +109,7 @@ func TestEveryDialectHoldsAConversation(t *testing.T) {
 		},
 	} {
 		server := listen(t, "tcp", "127.0.0.1:0", scripted.Script{callsLs, after})
-		server.Anew = true
+		server.BeginAnew()
 		if _, got := send(t, server, d.path, d.first); !strings.Contains(got, d.words) || !json.Valid([]byte(got)) {
 			t.Errorf("%s: %s\nholds no %s", name, got, d.words)
 		}

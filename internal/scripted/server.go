@@ -16,14 +16,12 @@ const maxBody = 64 << 20
 
 // Server is a model that listens.
 type Server struct {
-	// Anew begins the script again with every message of the user.
-	Anew bool
-
 	listener net.Listener
 	http     *http.Server
 	served   chan struct{}
 
 	mu       sync.Mutex
+	anew     bool
 	player   Player
 	requests []*Request
 	problems []error
@@ -56,6 +54,13 @@ func (s *Server) Close() error {
 	err := s.http.Close()
 	<-s.served
 	return err
+}
+
+// BeginAnew has the script begin again with every message of the user.
+func (s *Server) BeginAnew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.anew = true
 }
 
 // Play replaces the script, and forgets requests and problems.
@@ -106,7 +111,7 @@ func (s *Server) next(request *Request) (Turn, error) {
 	if request.Dialect == Vectors {
 		return Turn{}, nil // no script says anything about them
 	}
-	s.player.Anew = s.Anew
+	s.player.Anew = s.anew
 	turn, err := s.player.Next(request)
 	if err != nil {
 		s.problems = append(s.problems, err)

@@ -72,7 +72,11 @@ func TestUnfinishedBodiesAreBounded(t *testing.T) {
 func TestBodiesOfAllTokensAreBounded(t *testing.T) {
 	const mib = 1 << 20
 	o := newOffice(t, func(o *rest.Options) { o.Inbound = membudget.New(2*mib, 64*mib) })
-	problem(t, o.ask("alice", http.MethodPost, runsPath, task(strings.Repeat("x", 3*mib))), http.StatusServiceUnavailable, "busy")
+	answer := make([]byte, 4096)
+	n, err := o.half("alice", 3*mib).Read(answer) // a client of package http may see the end of the connection first
+	if !strings.Contains(string(answer[:n]), "503 Service Unavailable") || !strings.Contains(string(answer[:n]), `"busy"`) {
+		t.Errorf("%s, %v", answer[:n], err)
+	}
 	o.until("alice", o.start("alice", "echo small").ID, api.RunOver)
 }
 
