@@ -102,7 +102,7 @@ cat >"$ATOLL_CONFIG" <<JSON5
     sandbox: { mode: "all", ${DEMO_SANDBOX:+$DEMO_SANDBOX, }docker: { containerPrefix: "atoll-demo-$$-"$limits } },
   } },${DEMO_TOOLS:+
   tools: { sandbox: { tools: { $DEMO_TOOLS \} \} \},}
-  llm: { prices: { demo: { input: 3, output: 15 } } }, // dollars for a million tokens
+  llm: { prices: { "atoll-demo": { input: 3, output: 15 } } }, // dollars for a million tokens
 }
 JSON5
 
