@@ -308,7 +308,7 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// A model that finds a conversation too long, whose window nobody told us, gets a
+// A model that finds a conversation too long, whose context window is unknown, gets a
 // shorter one, once.
 func TestShrinksWhatAModelRefuses(t *testing.T) {
 	overflow := &chat.Error{Code: chat.CodeContextOverflow, Message: "too long"}
@@ -337,7 +337,7 @@ func TestShrinksWhatAModelRefuses(t *testing.T) {
 	}
 }
 
-// A conversation with a model whose window nobody told us is made shorter too, so
+// A conversation with a model whose context window is unknown is made shorter too, so
 // that what a session has in memory has a bound, however long it goes on.
 func TestConversationHasABound(t *testing.T) {
 	const turns, size = 60, 60_000

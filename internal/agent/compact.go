@@ -20,7 +20,7 @@ const (
 	// perMessage is what a message costs beside its text.
 	perMessage = 16
 	// unknownWindow bounds, in tokens, a conversation with a model whose window
-	// nobody told us: about 1.5 MB that every task of its session has in memory.
+	// is unknown: about 1.5 MB that every task of its session has in memory.
 	unknownWindow = 500_000
 	// noteLine bounds what is left of one message.
 	noteLine = 300

@@ -8,7 +8,7 @@ import (
 
 // ShareAmong tells how to find out whether several accounts use this process.
 // While they do, no tools work on the host, and only the first account is shown the
-// host's own programs. It is called before the process serves anybody.
+// host's own programs. It is called before the process serves requests.
 func (a *App) ShareAmong(many func() bool) { a.many = many }
 
 func (a *App) isShared() bool { return a.many != nil && a.many() }

@@ -123,7 +123,7 @@ func (s *Settings) Unavailable(ctx context.Context, p *plan.Plan, backend Backen
 	return s.linuxGaps(ctx, p)
 }
 
-// DefaultLimits returns the limits that nobody configured and that hold for a
+// DefaultLimits returns the limits that are not configured and that hold for a
 // plan's sandbox, and why others do not, "" if all do. An engine is not asked:
 // it has control groups, or says so when a sandbox is made.
 func (s *Settings) DefaultLimits(p *plan.Plan, backend Backend) (held sandbox.Defaults, why string) {

@@ -11,7 +11,7 @@ import (
 
 // A task of a session has one id that its caller knows: the one that its headers
 // name, or its own. LiteLLM, the audit log, receipts and costs know it by that. What
-// it costs is LiteLLM's figure everywhere, without anybody asking for it.
+// it costs is LiteLLM's figure everywhere, without a call of billing reconcile.
 func TestATaskIsKnownAsItsCallerKnowsIt(t *testing.T) {
 	s, upstream := gatewaySite(t)
 	s.set("llm.billing", map[string]any{"retrySeconds": 1})

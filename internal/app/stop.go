@@ -29,7 +29,7 @@ func (a *App) Running(ctx context.Context, name string) (list []machine.Process,
 }
 
 // Stop stops a sandbox and the commands in it. Unless forced it returns
-// sandbox.ErrBusy if somebody uses the sandbox.
+// sandbox.ErrBusy if another process holds its use lock.
 func (a *App) Stop(ctx context.Context, name string, force bool) error {
 	if force {
 		return a.Manager.End(ctx, name)
@@ -39,7 +39,7 @@ func (a *App) Stop(ctx context.Context, name string, force bool) error {
 
 // RemoveBox removes a sandbox and, with discard, its private copy of the workspace.
 // It returns the directory of the copy if that stays. Unless forced it returns
-// sandbox.ErrBusy if somebody uses the sandbox.
+// sandbox.ErrBusy if another process holds its use lock.
 func (a *App) RemoveBox(ctx context.Context, entry *sandbox.Entry, force, discard bool) (kept string, err error) {
 	if force {
 		err = a.Manager.Discard(ctx, entry.ContainerName)

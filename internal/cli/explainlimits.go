@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/plan"
 )
 
-// explainedDefaults are the limits that nobody configured and that hold.
+// explainedDefaults are the limits that are not configured and that hold.
 type explainedDefaults struct {
 	Memory int64 `json:"memory"` // bytes
 	Pids   int64 `json:"pids"`
@@ -56,7 +56,7 @@ func (pg *page) limits(d config.Docker) {
 	pg.defaultLimits(pg.x.Sandbox.DefaultLimits)
 }
 
-// defaultLimits names the limits that nobody configured, and those that do not
+// defaultLimits names the limits that are not configured, and those that do not
 // hold here.
 func (pg *page) defaultLimits(d explainedDefaults) {
 	if d.Memory > 0 {

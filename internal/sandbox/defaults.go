@@ -1,6 +1,6 @@
 package sandbox
 
-// Defaults are limits that nobody configured. A runtime enforces those that it
+// Defaults are limits that are not configured. A runtime enforces those that it
 // can, and leaves the others out; they are no part of the configuration's hash.
 type Defaults struct {
 	Pids   int64
