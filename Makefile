@@ -27,7 +27,7 @@ BENCH        ?= .
 TOOL     := go tool -modfile=tools/go.mod
 LINT_ENV := $(GO_STATIC) GOFLAGS="$(strip $(shell go env GOFLAGS) $(GO_FLAGS))"
 
-GUEST_DIR   := internal/guestbin/bin
+GUEST_DIR   := internal/runtime/guestbin/bin
 GUEST_ARCHS := amd64 arm64
 GUESTS      := $(GUEST_ARCHS:%=$(GUEST_DIR)/atoll-guest-linux-%)
 
@@ -88,7 +88,7 @@ sdks: ## install the SDKs of models that tests run (needs npm)
 
 .PHONY: test-openclaw
 test-openclaw: engine build openclaw ## run the real OpenClaw on Atoll's docker (needs root); OPENCLAW=2026.2.26 chooses
-	ATOLL_TEST_OPENCLAW=$(OPENCLAW) go test $(TEST_FLAGS) -count=1 ./internal/openclawpeer
+	ATOLL_TEST_OPENCLAW=$(OPENCLAW) go test $(TEST_FLAGS) -count=1 ./internal/testkit/openclawtest
 
 .PHONY: vet
 vet:

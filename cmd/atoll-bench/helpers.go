@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/bench"
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench"
 )
 
 // helpers are the processes that benchmarks start, some of them in sandboxes.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/bench"
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 func main() { os.Exit(run()) }
@@ -30,7 +30,7 @@ func run() int {
 		return int(code)
 	}
 	fmt.Fprintln(os.Stderr, "error:", err)
-	if hint := advice.Of(err); hint != "" {
+	if hint := errhint.Of(err); hint != "" {
 		fmt.Fprintln(os.Stderr, "hint:", hint)
 	}
 	return 1
@@ -99,5 +99,5 @@ func (p *program) measure(cmd *cobra.Command, name string) error {
 		}
 		return p.show(cmd.OutOrStdout(), report)
 	}
-	return advice.With(fmt.Errorf("there is no benchmark %q", name), "`atoll-bench --help` lists them")
+	return errhint.With(fmt.Errorf("there is no benchmark %q", name), "`atoll-bench --help` lists them")
 }

@@ -4,16 +4,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/bench"
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 func TestUnknownBenchmarksAreNamed(t *testing.T) {
 	cmd := newCommand()
 	cmd.SetArgs([]string{"speed"})
 	err := cmd.ExecuteContext(t.Context())
-	if err == nil || !strings.Contains(err.Error(), `no benchmark "speed"`) || advice.Of(err) == "" {
-		t.Errorf("%v, hint %q", err, advice.Of(err))
+	if err == nil || !strings.Contains(err.Error(), `no benchmark "speed"`) || errhint.Of(err) == "" {
+		t.Errorf("%v, hint %q", err, errhint.Of(err))
 	}
 	for _, b := range bench.All() {
 		if !strings.Contains(cmd.Long, b.Name) {

@@ -6,7 +6,7 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/atoll-run/atoll/internal/bench"
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench"
 )
 
 // show writes a report as JSON or as tables. With --check a claim that does not

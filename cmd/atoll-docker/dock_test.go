@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // someone is a user without privileges.

@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/atoll-run/atoll/internal/dockercli"
-	"github.com/atoll-run/atoll/internal/dockercli/express"
+	"github.com/atoll-run/atoll/internal/dockercli/fastpath"
 )
 
 func main() { os.Exit(run()) }
@@ -21,7 +21,7 @@ func run() int {
 	ctx := &onSignal{}
 	terminal := &dockercli.Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
 	if state, err := stateDir(); err == nil && private(state) {
-		if code, done := dockercli.Express(ctx, os.Args[1:], terminal, express.New(state)); done {
+		if code, done := dockercli.Express(ctx, os.Args[1:], terminal, fastpath.New(state)); done {
 			return code
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/buildtest"
+	"github.com/atoll-run/atoll/internal/testkit/buildtest"
 )
 
 // programs is a directory with atoll and atoll-docker, as `make build` makes

@@ -10,8 +10,8 @@ import (
 	"runtime/debug"
 
 	"github.com/atoll-run/atoll/internal/guest"
-	"github.com/atoll-run/atoll/internal/guest/enclose"
 	"github.com/atoll-run/atoll/internal/guest/probe"
+	"github.com/atoll-run/atoll/internal/guest/setup"
 )
 
 const usage = `usage:
@@ -36,7 +36,7 @@ func main() {
 	case "init":
 		serve(os.Args[2:])
 	case "enclose":
-		if enclose.Run() != nil {
+		if setup.Run() != nil {
 			os.Exit(1) // whoever started us was told why
 		}
 	case "pass":

@@ -12,9 +12,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/atoll-run/atoll/internal/fakellm"
+	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/scripted"
-	"github.com/atoll-run/atoll/internal/scripted/litellm"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -65,11 +65,11 @@ func serveLiteLLM(ts *testscript.TestScript, _ bool, _ []string) {
 		MasterKey: "sk-master-0123456789-of-the-upstream",
 		Models: map[string]litellm.Model{
 			"words": {Answer: "one two three", Input: 1e-06, Output: 1e-05}, "other": {},
-			"recall": {Input: 1e-06, Output: 1e-05, Script: scripted.Script{
-				scripted.Use("memory_search", `{"query":"whom to ask concerning an invoice"}`), scripted.Say("looked up"),
+			"recall": {Input: 1e-06, Output: 1e-05, Script: fakellm.Script{
+				fakellm.Use("memory_search", `{"query":"whom to ask concerning an invoice"}`), fakellm.Say("looked up"),
 			}},
-			"caller": {Input: 1e-06, Output: 1e-05, Script: scripted.Script{ // a program that a tool starts calls it too
-				scripted.Use("exec", `{"command":"curl -sS -H 'Content-Type: application/json' -d '{\"model\":\"caller\",\"messages\":[]}' http://localhost:8080/v1/chat/completions"}`),
+			"caller": {Input: 1e-06, Output: 1e-05, Script: fakellm.Script{ // a program that a tool starts calls it too
+				fakellm.Use("exec", `{"command":"curl -sS -H 'Content-Type: application/json' -d '{\"model\":\"caller\",\"messages\":[]}' http://localhost:8080/v1/chat/completions"}`),
 				{Text: "the program was answered", When: "chat.completion"},
 			}},
 			"sense": {Input: 1e-05},                                                        // makes vectors

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/scripted/litellm"
+	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 )
 
 // fixtures are what documents may take for granted, by name.

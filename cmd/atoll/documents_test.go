@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/doctest"
+	"github.com/atoll-run/atoll/internal/testkit/doctest"
 )
 
 const (

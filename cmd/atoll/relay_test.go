@@ -20,8 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/relay/relaytest"
-	"github.com/atoll-run/atoll/internal/scripted"
+	"github.com/atoll-run/atoll/internal/fakellm"
+	"github.com/atoll-run/atoll/internal/testkit/relaytest"
 )
 
 // canary is the credential of the demonstration. It is in the environment of
@@ -37,14 +37,14 @@ func traces() [][]byte {
 
 // relayScript is the agent of the demonstration: it looks for the credential
 // wherever it can, and works only if it finds nothing.
-func relayScript() scripted.Script {
+func relayScript() fakellm.Script {
 	const search = `hits=$( { env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'; git config --list; ` +
 		`grep -rash . /workspace /tmp /etc /run /var/tmp 2>/dev/null; } | grep -acE 'ghp_canar[y]|Z2hwX2Nhbm[F]yeT'); test \"$hits\" = 0 && echo CLEAN || echo \"hits: $hits\"`
 	const commit = `cat /proc/sys/kernel/random/uuid > work-$(cat /proc/sys/kernel/random/uuid) && git add -A && ` +
 		`git commit -qm 'Do the work' && git push origin HEAD 2>&1 || true; git log --oneline`
-	return scripted.Script{
-		scripted.Use("exec", `{"command":"`+search+`"}`),
-		{When: "CLEAN", Calls: []scripted.Call{{Name: "exec", Arguments: `{"command":"` + commit + `"}`}}},
+	return fakellm.Script{
+		fakellm.Use("exec", `{"command":"`+search+`"}`),
+		{When: "CLEAN", Calls: []fakellm.Call{{Name: "exec", Arguments: `{"command":"` + commit + `"}`}}},
 		{When: "Do the work", Text: "Done."},
 	}
 }
@@ -98,7 +98,7 @@ func newRelayDemo(t *testing.T) *relayDemo {
 
 // models is the address of a model that answers when all have asked.
 func (d *relayDemo) models() string {
-	model, err := scripted.Listen(d.t.Context(), "tcp", "127.0.0.1:0", relayScript())
+	model, err := fakellm.Listen(d.t.Context(), "tcp", "127.0.0.1:0", relayScript())
 	if err != nil {
 		d.t.Fatal(err)
 	}

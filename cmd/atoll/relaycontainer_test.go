@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // service is a long-running container that Atoll did not make: a gateway, whose

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
 // clawService is a service whose port speaks as a gateway of OpenClaw does, and

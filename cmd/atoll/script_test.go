@@ -17,11 +17,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/enginetest"
-	"github.com/atoll-run/atoll/internal/guestbin"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/fakellm"
+	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/scripted"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 const (
@@ -56,7 +56,7 @@ func TestScript(t *testing.T) {
 // TestEngineScript runs the scripts that use sandboxes, on the shared engine.
 func TestEngineScript(t *testing.T) {
 	if _, err := guestbin.For(runtime.GOARCH); err != nil {
-		t.Fatalf("%v: %s", err, advice.Of(err))
+		t.Fatalf("%v: %s", err, errhint.Of(err))
 	}
 	docker, podman := enginetest.Docker(t), enginetest.Podman(t)
 	testscript.Run(t, testscript.Params{
@@ -126,7 +126,7 @@ func setUp(env *testscript.Env, host string) error {
 // setUpModel gives a script a model: a server that plays the demonstration, at the
 // address that the environment names for OpenAI's.
 func setUpModel(env *testscript.Env) error {
-	server, err := scripted.Listen(context.Background(), "tcp", "127.0.0.1:0", scripted.Demo())
+	server, err := fakellm.Listen(context.Background(), "tcp", "127.0.0.1:0", fakellm.Demo())
 	if err != nil {
 		return err
 	}

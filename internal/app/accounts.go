@@ -3,7 +3,7 @@ package app
 import (
 	"errors"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // ShareAmong tells how to find out whether several accounts use this process.
@@ -23,5 +23,5 @@ func (a *App) refuseHostTools() error {
 	if !a.isShared() {
 		return nil
 	}
-	return advice.With(errSharedHost, "set sandbox.mode to all")
+	return errhint.With(errSharedHost, "set sandbox.mode to all")
 }

@@ -10,17 +10,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/agent/prompt"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/lease"
-	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/policy"
-	"github.com/atoll-run/atoll/internal/usage"
-	"github.com/atoll-run/atoll/internal/workspace"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
 // AgentOptions say which agent works, and within what.
@@ -170,8 +170,8 @@ func (w *Worker) openTranscript(a *App, o *AgentOptions) error {
 		return err
 	}
 	lock, err := a.leases.TryHold(transcriptLock(path))
-	if errors.Is(err, lease.ErrHeld) {
-		return advice.With(fmt.Errorf("session %s is in use by another process", w.Session), "wait for it, or choose another with --session-id")
+	if errors.Is(err, filelock.ErrHeld) {
+		return errhint.With(fmt.Errorf("session %s is in use by another process", w.Session), "wait for it, or choose another with --session-id")
 	}
 	if err != nil {
 		return err

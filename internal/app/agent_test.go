@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/scripted"
+	"github.com/atoll-run/atoll/internal/fakellm"
 )
 
 // Both protocols carry a whole task: words, a call with a result that the next
@@ -23,8 +23,8 @@ func TestProvidersEndToEnd(t *testing.T) {
 			t.Parallel()
 			s := linuxSite(t)
 			model := s.play(api,
-				scripted.Turn{Text: "I look.", Calls: []scripted.Call{{Name: "exec", Arguments: `{"command": "echo $((6*7))"}`}, {Name: "ls", Arguments: `{}`}}, Usage: scripted.Usage{Prompt: 1000, Completion: 100}},
-				scripted.Turn{When: "42", Text: "It is 42.", Usage: scripted.Usage{Prompt: 2000, Completion: 50}})
+				fakellm.Turn{Text: "I look.", Calls: []fakellm.Call{{Name: "exec", Arguments: `{"command": "echo $((6*7))"}`}, {Name: "ls", Arguments: `{}`}}, Usage: fakellm.Usage{Prompt: 1000, Completion: 100}},
+				fakellm.Turn{When: "42", Text: "It is 42.", Usage: fakellm.Usage{Prompt: 2000, Completion: 50}})
 			e := s.send(t.Context(), app.AgentOptions{})
 			if e.err != nil || e.out.Text != "It is 42." || e.out.Calls != 2 || e.out.Turns != 2 {
 				t.Fatalf("%+v, %v (%v)", e.out, e.err, model.Err())
@@ -50,7 +50,7 @@ func TestProvidersEndToEnd(t *testing.T) {
 func TestFallbackToAnotherProvider(t *testing.T) {
 	t.Parallel()
 	s := linuxSite(t)
-	second := s.play(messagesAPI, scripted.Say("from the second"))
+	second := s.play(messagesAPI, fakellm.Say("from the second"))
 	s.provider("second", messagesAPI, second.BaseURL(), nil)
 	s.provider("first", completionsAPI, "http://127.0.0.1:1/v1", nil)
 	s.set("agents.defaults.model", map[string]any{"primary": "first/m-first", "fallbacks": []string{"second/m-second"}})
@@ -77,11 +77,11 @@ func TestInstructions(t *testing.T) {
 			s.write(filepath.Join(s.agent, "HEARTBEAT.md"), "say HEARTBEAT_OK")
 			s.write(filepath.Join(s.agent, "SOUL.md"), strings.Repeat("x", 2<<20+1))
 			s.write(filepath.Join(s.agent, "skills", "paint", "SKILL.md"), "how to paint")
-			s.play(completionsAPI, scripted.Use("exec", `{"command": "echo planted words >AGENTS.md; echo planted words >MEMORY.md; true"}`), scripted.Say("done"))
+			s.play(completionsAPI, fakellm.Use("exec", `{"command": "echo planted words >AGENTS.md; echo planted words >MEMORY.md; true"}`), fakellm.Say("done"))
 			if first := s.send(t.Context(), app.AgentOptions{}); first.err != nil || first.Close() != nil {
 				t.Fatal(first.err)
 			}
-			model := s.play(completionsAPI, scripted.Say("a"), scripted.Say("b"), scripted.Say("c"))
+			model := s.play(completionsAPI, fakellm.Say("a"), fakellm.Say("b"), fakellm.Say("c"))
 			e := s.send(t.Context(), app.AgentOptions{})
 			if e.err != nil {
 				t.Fatal(e.err, model.Err())
@@ -116,7 +116,7 @@ func TestResumeAfterKill(t *testing.T) {
 	t.Parallel()
 	s := linuxSite(t)
 	mark := fmt.Sprint("77", os.Getpid(), "1234")
-	s.play(completionsAPI, scripted.Use("exec", `{"command": "echo once >>count; sleep `+mark+`"}`), scripted.Turn{When: "Interrupted", Text: "I was interrupted."})
+	s.play(completionsAPI, fakellm.Use("exec", `{"command": "echo once >>count; sleep `+mark+`"}`), fakellm.Turn{When: "Interrupted", Text: "I was interrupted."})
 	cmd := s.process(order{Agent: "do it"})
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func (o *order) work(ctx context.Context, a *app.App) error {
 func TestAgentIsAskedBeforeKeysAreRead(t *testing.T) {
 	t.Parallel()
 	s := linuxSite(t)
-	s.play(completionsAPI, scripted.Say("done"))
+	s.play(completionsAPI, fakellm.Say("done"))
 	delete(s.env, "MODEL_KEY") // reading it would fail otherwise
 	a := s.open()
 	closed := errors.New("the door is closed")

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/session/attach"
-	"github.com/atoll-run/atoll/internal/workspace"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/gateway/session/attach"
+	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
 // attachmentsDir is where files that came with messages wait, below the state directory.
@@ -55,7 +55,7 @@ func (w *Worker) stage(ctx context.Context, o *AgentOptions) error {
 		return nil
 	}
 	if !w.Plan.Sandboxed {
-		return advice.With(errNoPlaceForFiles, "set sandbox.mode to all")
+		return errhint.With(errNoPlaceForFiles, "set sandbox.mode to all")
 	}
 	media := workspace.Media{Roots: []string{filepath.Join(w.app.Paths.AtollState, attachmentsDir)}}
 	for i, path := range sources {

@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/lease"
-	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 // deliveryTime bounds what is done with commits after an agent has ended.
@@ -27,7 +27,7 @@ type agentBranch struct {
 	agent   string // its id
 	relays  *Relays
 	project *relay.Project
-	held    *lease.Lease
+	held    *filelock.Lease
 	work    *AgentWork
 	note    string // what became of its commits
 	ended   bool   // the agent has begun, and ended
@@ -131,9 +131,9 @@ func (a *App) leaveBranch(b *agentBranch) (err error) {
 func (w *Worker) canCommit(p *plan.Plan, relays *Relays) error {
 	switch {
 	case !p.Sandboxed:
-		return advice.With(errors.New("commits are taken out of sandboxes only, and this session has none"), "set sandbox.mode to all, or name no branch")
+		return errhint.With(errors.New("commits are taken out of sandboxes only, and this session has none"), "set sandbox.mode to all, or name no branch")
 	case p.Layout.Access == config.AccessRO:
-		return advice.With(errors.New("the workspace is read-only, so nothing can be committed in it"), "set sandbox.workspaceAccess to none or rw, or name no branch")
+		return errhint.With(errors.New("the workspace is read-only, so nothing can be committed in it"), "set sandbox.workspaceAccess to none or rw, or name no branch")
 	}
 	if _, err := relays.Load(w.Run); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, takenAlready(w.Run))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
-	"github.com/atoll-run/atoll/internal/llm"
+	"github.com/atoll-run/atoll/internal/model/proxy"
 )
 
 // agentLife bounds how long an agent may call models.
@@ -60,20 +60,20 @@ func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err
 }
 
 // door lets in this agent alone, for the models it may ask.
-func (w *Worker) door(models *Models, o *AgentOptions, ids []string) (llm.Door, error) {
+func (w *Worker) door(models *Models, o *AgentOptions, ids []string) (proxy.Door, error) {
 	terms, err := Terms(w.Plan, o.Who.Account, ids)
 	if err != nil {
 		return nil, err
 	}
 	terms.Run, terms.Budget, terms.Until = w.Run, o.Budget, time.Now().Add(agentLife)
-	terms.BodyPolicy, terms.Headers, terms.Trace = llm.StrictPolicy, o.Headers, o.Trace
-	return llm.TermsDoor(terms, Limits(&models.config, &w.Plan.Agent.LLM))
+	terms.BodyPolicy, terms.Headers, terms.Trace = proxy.StrictPolicy, o.Headers, o.Trace
+	return proxy.TermsDoor(terms, Limits(&models.config, &w.Plan.Agent.LLM))
 }
 
 // agentCalls are the connections of one agent to a proxy.
 type agentCalls struct {
 	models    *Models
-	door      llm.Door
+	door      proxy.Door
 	transport *http.Transport
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/scripted"
+	"github.com/atoll-run/atoll/internal/fakellm"
 )
 
 const (
@@ -54,11 +54,11 @@ type fault struct {
 }
 
 func faults() []fault {
-	use := func(name, args string) scripted.Turn { return scripted.Use(name, args) }
-	play := func(turns ...scripted.Turn) func(*site) {
+	use := func(name, args string) fakellm.Turn { return fakellm.Use(name, args) }
+	play := func(turns ...fakellm.Turn) func(*site) {
 		return func(s *site) { s.play(completionsAPI, turns...) }
 	}
-	forever := make(scripted.Script, 50)
+	forever := make(fakellm.Script, 50)
 	for i := range forever {
 		forever[i] = use("exec", `{"command": "true"}`)
 	}
@@ -68,12 +68,12 @@ func faults() []fault {
 		{name: "is no stream at all", set: func(s *site) {
 			s.upstream(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
 		}, code: "model_bad_answer", calls: 1},
-		{name: "stops in the middle", set: play(scripted.Turn{Text: "and then I", Cut: 2}), code: "model_answer_cut", calls: 3},
-		{name: "stops in the middle, once", set: play(scripted.Turn{Text: "done", First: []scripted.Turn{{Text: "and then I", Cut: 2}}}), calls: 2},
-		{name: "stops in the middle, in Messages", set: func(s *site) { s.play(messagesAPI, scripted.Turn{Text: "and then I", Cut: 3}) }, code: "model_answer_cut", calls: 3},
-		{name: "calls unknown tools", set: play(use("fly", `{}`), scripted.Say("then not")), tool: "no such tool", calls: 2},
-		{name: "gives broken arguments", set: play(use("exec", `{"command": `), scripted.Say("then not")), tool: "arguments", calls: 2},
-		{name: "gives wrong arguments", set: play(use("read", `{"file": 7}`), scripted.Say("then not")), tool: `"/file" is not known`, calls: 2},
+		{name: "stops in the middle", set: play(fakellm.Turn{Text: "and then I", Cut: 2}), code: "model_answer_cut", calls: 3},
+		{name: "stops in the middle, once", set: play(fakellm.Turn{Text: "done", First: []fakellm.Turn{{Text: "and then I", Cut: 2}}}), calls: 2},
+		{name: "stops in the middle, in Messages", set: func(s *site) { s.play(messagesAPI, fakellm.Turn{Text: "and then I", Cut: 3}) }, code: "model_answer_cut", calls: 3},
+		{name: "calls unknown tools", set: play(use("fly", `{}`), fakellm.Say("then not")), tool: "no such tool", calls: 2},
+		{name: "gives broken arguments", set: play(use("exec", `{"command": `), fakellm.Say("then not")), tool: "arguments", calls: 2},
+		{name: "gives wrong arguments", set: play(use("read", `{"file": 7}`), fakellm.Say("then not")), tool: `"/file" is not known`, calls: 2},
 		{name: "loops for ever", set: play(forever...), with: app.AgentOptions{Limits: agent.Limits{Turns: 4}}, code: agent.CodeTurns, calls: 4},
 		{name: "reads and reads", set: play(forever...), with: app.AgentOptions{Limits: agent.Limits{Tokens: 5000}}, code: agent.CodeTokens, calls: 1},
 		{name: "answers with 10 MB", set: func(s *site) { s.upstream(streams(strings.Repeat(megabytes, 160))) }, code: "model_answer_large", calls: 1},
@@ -81,13 +81,13 @@ func faults() []fault {
 			with: app.AgentOptions{Limits: agent.Limits{Tries: 1}}, code: "model_answer_cut", calls: 1}, // the proxy breaks it off
 		{name: "is out of money in the middle", set: func(s *site) { s.upstream(streams(strings.Repeat(chunk(strings.Repeat("word ", 40)), 2000))) },
 			with: budgetOf(20_000), code: "budget_exceeded", calls: 1},
-		{name: "is out of money before", set: play(scripted.Say("x")), with: budgetOf(1), code: "budget_exceeded"},
+		{name: "is out of money before", set: play(fakellm.Say("x")), with: budgetOf(1), code: "budget_exceeded"},
 		{name: "is not there", set: func(s *site) {
 			s.provider("p", completionsAPI, "http://127.0.0.1:1/v1", nil)
 			s.set("agents.defaults.model", "p/m-p")
 		}, code: "model_unavailable"},
-		{name: "says that the key is wrong", set: play(scripted.Turn{Status: 401, Text: "who are you?"}), code: "model_unauthorized"},
-		{name: "says that it is too long", set: play(scripted.Turn{Status: 400, Text: "maximum context length is 4096 tokens"}), code: "context_overflow"},
+		{name: "says that the key is wrong", set: play(fakellm.Turn{Status: 401, Text: "who are you?"}), code: "model_unauthorized"},
+		{name: "says that it is too long", set: play(fakellm.Turn{Status: 400, Text: "maximum context length is 4096 tokens"}), code: "context_overflow"},
 		{name: "is silent", set: func(s *site) { s.upstream(silent) },
 			with: app.AgentOptions{Limits: agent.Limits{Time: 300 * time.Millisecond}}, code: agent.CodeTime},
 	}
@@ -141,7 +141,7 @@ func (e *errand) check(t *testing.T, f *fault) {
 // goesOn gives the session another task, with a model that works.
 func (s *site) goesOn() {
 	s.t.Helper()
-	server := s.play(completionsAPI, scripted.Say("as before"))
+	server := s.play(completionsAPI, fakellm.Say("as before"))
 	server.BeginAnew()
 	e := s.send(s.t.Context(), app.AgentOptions{})
 	if e.err != nil {
@@ -155,7 +155,7 @@ func TestFaultCancelled(t *testing.T) {
 	t.Parallel()
 	mark := "987" + fmt.Sprint(time.Now().UnixNano())
 	s := linuxSite(t)
-	s.play(completionsAPI, scripted.Use("exec", `{"command": "(sleep `+mark+` &) ; sleep `+mark+`"}`), scripted.Say("never"))
+	s.play(completionsAPI, fakellm.Use("exec", `{"command": "(sleep `+mark+` &) ; sleep `+mark+`"}`), fakellm.Say("never"))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer cancel()
@@ -179,7 +179,7 @@ func TestFaultDiskFull(t *testing.T) {
 	t.Parallel()
 	s := linuxSite(t)
 	long := rand.Text() + strings.Repeat("x", 200<<10)
-	s.play(completionsAPI, scripted.Use("exec", `{"command": "touch called; echo `+long+`"}`), scripted.Say("never"))
+	s.play(completionsAPI, fakellm.Use("exec", `{"command": "touch called; echo `+long+`"}`), fakellm.Say("never"))
 	sessions := filepath.Join(s.state, "agents", "main", "sessions")
 	s.mkdir(sessions)
 	if err := unix.Mount("tmpfs", sessions, "tmpfs", 0, "size=64k,mode=0700"); err != nil {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/scripted"
-	"github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/fakellm"
+	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
 // linuxSite is an installation without an engine, whose sandboxes the kernel
@@ -72,9 +72,9 @@ func (s *site) provider(name, api, baseURL string, model map[string]any) {
 }
 
 // play starts a scripted model and makes it the agent's.
-func (s *site) play(api string, turns ...scripted.Turn) *scripted.Server {
+func (s *site) play(api string, turns ...fakellm.Turn) *fakellm.Server {
 	s.t.Helper()
-	server, err := scripted.Listen(s.t.Context(), "tcp", "127.0.0.1:0", turns)
+	server, err := fakellm.Listen(s.t.Context(), "tcp", "127.0.0.1:0", turns)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/scripted"
-	"github.com/atoll-run/atoll/internal/scripted/litellm"
+	"github.com/atoll-run/atoll/internal/fakellm"
+	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 )
 
 // remembering is an installation whose agent looks something up in other words
@@ -15,8 +15,8 @@ func remembering(t *testing.T, embeddings string) (*site, *litellm.Server) {
 	t.Helper()
 	s := linuxSite(t)
 	upstream, err := litellm.Listen(t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: masterKey, Models: map[string]litellm.Model{
-		"m": {Input: 1e-06, Output: 1e-05, Script: scripted.Script{
-			scripted.Use("memory_search", `{"query":"whom to ask concerning an invoice"}`), scripted.Say("done"),
+		"m": {Input: 1e-06, Output: 1e-05, Script: fakellm.Script{
+			fakellm.Use("memory_search", `{"query":"whom to ask concerning an invoice"}`), fakellm.Say("done"),
 		}},
 		"sense": {Input: 1e-05},
 	}})

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/scripted"
-	"github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/fakellm"
+	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
 // candidate is a model that an agent may ask.
@@ -40,7 +40,7 @@ const (
 )
 
 // ErrNoModel means that nothing says which model is to be asked.
-var ErrNoModel = advice.With(errors.New("no model is configured"),
+var ErrNoModel = errhint.With(errors.New("no model is configured"),
 	"put ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY into the environment, or name a provider in llm.providers (docs/agent.md); `atoll demo` needs none")
 
 // scriptedCandidate is the scripted model.
@@ -132,7 +132,7 @@ func (a *App) candidates(cfg *config.LLM, agent *config.Agent, override string) 
 	case names[0] == "" && len(cfg.Providers) == 0 && len(cfg.Unusable) == 0:
 		return nil, ErrNoModel
 	case names[0] == "":
-		return nil, advice.With(fmt.Errorf("agent %s has no model", agent.ID), "set agents.defaults.model, or give --model PROVIDER/NAME")
+		return nil, errhint.With(fmt.Errorf("agent %s has no model", agent.ID), "set agents.defaults.model, or give --model PROVIDER/NAME")
 	}
 	var problems []error
 	for _, name := range names {
@@ -153,7 +153,7 @@ func (a *App) candidate(cfg *config.LLM, name string) (candidate, error) {
 		return candidate{}, err
 	}
 	if !ok || at < 0 {
-		return candidate{}, advice.With(fmt.Errorf("model %q: there is no provider %q", name, provider), "write PROVIDER/NAME; providers are those of llm.providers or models.providers, or anthropic, openai and openrouter with their keys in the environment")
+		return candidate{}, errhint.With(fmt.Errorf("model %q: there is no provider %q", name, provider), "write PROVIDER/NAME; providers are those of llm.providers or models.providers, or anthropic, openai and openrouter with their keys in the environment")
 	}
 	c := candidate{name: name, id: id, api: chat.APICompletions}
 	if cfg.Providers[at].Kind == "anthropic" {
@@ -187,7 +187,7 @@ func (a *App) scriptedModels(ctx context.Context) (*Models, error) {
 		return nil, err
 	}
 	socket := filepath.Join(dir, "model.sock")
-	server, err := scripted.Listen(context.WithoutCancel(ctx), "unix", socket, scripted.Demo())
+	server, err := fakellm.Listen(context.WithoutCancel(ctx), "unix", socket, fakellm.Demo())
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

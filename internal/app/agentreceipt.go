@@ -5,13 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
-	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
-	"github.com/atoll-run/atoll/internal/session"
-	"github.com/atoll-run/atoll/internal/usage"
 )
 
 // agentPatience is how long the end of an agent waits for the provider's figures:
@@ -46,7 +46,7 @@ func delivered(d *run.Delivery, err error) *session.Delivery {
 	if d == nil {
 		d = &run.Delivery{}
 	}
-	t := &session.Delivery{Branch: d.Branch, State: d.State, Pull: d.Pull, Note: d.Note, Hint: advice.Of(err)}
+	t := &session.Delivery{Branch: d.Branch, State: d.State, Pull: d.Pull, Note: d.Note, Hint: errhint.Of(err)}
 	if err != nil {
 		t.Error = err.Error()
 	}

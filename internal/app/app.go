@@ -15,16 +15,16 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/config/trust"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/hostpath"
-	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/metrics"
-	"github.com/atoll-run/atoll/internal/plan"
-	"github.com/atoll-run/atoll/internal/rootfs"
 	"github.com/atoll-run/atoll/internal/runtime/linux"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -54,7 +54,7 @@ type Settings struct {
 func Environment(o Options) (config.Environment, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return config.Environment{}, advice.With(fmt.Errorf("home directory: %w", err), "set HOME")
+		return config.Environment{}, errhint.With(fmt.Errorf("home directory: %w", err), "set HOME")
 	}
 	cwd, err := os.Getwd()
 	if err != nil && !o.OwnConfig {
@@ -146,7 +146,7 @@ type App struct {
 	registry *sandbox.Registry
 	db       *store.DB
 	runtimes runtimes
-	leases   *lease.Book
+	leases   *filelock.Book
 	money    money
 	quotas   quotas
 	many     func() bool           // several accounts use this process; nil if it has no accounts
@@ -190,7 +190,7 @@ func (a *App) openState(ctx context.Context) (err error) {
 	if err := beginInstallation(state); err != nil {
 		return err
 	}
-	book, err := lease.Open(filepath.Join(state, "leases"))
+	book, err := filelock.Open(filepath.Join(state, "leases"))
 	if err != nil {
 		return err
 	}
@@ -213,13 +213,13 @@ func (a *App) openState(ctx context.Context) (err error) {
 // unless the error already says so.
 func stateError(state string, err error) error {
 	switch {
-	case advice.Of(err) != "":
+	case errhint.Of(err) != "":
 		return err
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return advice.With(err, "free space on the disk of "+state+", or set ATOLL_STATE_DIR to a directory on another one")
+		return errhint.With(err, "free space on the disk of "+state+", or set ATOLL_STATE_DIR to a directory on another one")
 	}
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return advice.With(err, "set ATOLL_STATE_DIR to a directory that you can write to")
+		return errhint.With(err, "set ATOLL_STATE_DIR to a directory that you can write to")
 	}
 	return err
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/audit"
-	"github.com/atoll-run/atoll/internal/llm"
 	"github.com/atoll-run/atoll/internal/metrics"
-	"github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/model/proxy"
+	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
 // MeteredLog is the audit log, and counts what goes into it: one record a
@@ -36,7 +36,7 @@ func newMeteredLog(log *audit.Log, r *metrics.Registry) *MeteredLog {
 // Append records, and counts what is a request to a model. The log has records of
 // commits that were delivered too.
 func (l *MeteredLog) Append(r *audit.Record) error {
-	if llm.IsRequest(r) {
+	if proxy.IsRequest(r) {
 		l.count(r)
 	}
 	if step, ok := strings.CutPrefix(r.Kind, relayKind); ok {

@@ -14,11 +14,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/guestbin"
-	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/runtime/docker"
+	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 // The backends of this build.
@@ -136,11 +136,11 @@ func silenceHint(host string, err error) string {
 // require turns a choice that found nothing into an error.
 func (b Backend) require() (string, error) {
 	if b.wrong {
-		return "", advice.With(fmt.Errorf("%s: %w", b.Reason, sandbox.ErrUnsupported), b.hint)
+		return "", errhint.With(fmt.Errorf("%s: %w", b.Reason, sandbox.ErrUnsupported), b.hint)
 	}
 	if b.Effective == "" {
 		hint := cmp.Or(b.hint, "set sandbox.backend to auto, linux, docker or podman")
-		return "", advice.With(fmt.Errorf("%s: %w", b.Reason, sandbox.ErrUnavailable), hint)
+		return "", errhint.With(fmt.Errorf("%s: %w", b.Reason, sandbox.ErrUnavailable), hint)
 	}
 	return b.Effective, nil
 }

@@ -12,13 +12,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/guestbin"
-	"github.com/atoll-run/atoll/internal/plan"
-	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/runtime/linux"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 // imageStore is where images of the linux backend are, below the state directory.
@@ -98,7 +98,7 @@ const imageGap = "docker.image"
 func (s *Settings) linuxGaps(ctx context.Context, p *plan.Plan) (gaps []sandbox.Gap) {
 	rt, err := s.linux()
 	if err != nil {
-		return []sandbox.Gap{{Field: "backend", Reason: err.Error(), Remedy: advice.Of(err)}}
+		return []sandbox.Gap{{Field: "backend", Reason: err.Error(), Remedy: errhint.Of(err)}}
 	}
 	if image := p.Spec.Image; !showsHost(p.Agent) && s.imported(ctx, image) == nil {
 		gaps = append(gaps, sandbox.Gap{Field: imageGap, Reason: image + " is not imported", Remedy: rootfs.ImportHint(image)})

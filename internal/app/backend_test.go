@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/enginetest"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // The configuration asks for another engine. What is in use, or was a moment

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
-	proxy "github.com/atoll-run/atoll/internal/llm"
-	"github.com/atoll-run/atoll/internal/usage"
-	"github.com/atoll-run/atoll/internal/usage/billing"
-	"github.com/atoll-run/atoll/internal/usage/litellm"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/model/billing"
+	"github.com/atoll-run/atoll/internal/model/litellm"
+	proxy "github.com/atoll-run/atoll/internal/model/proxy"
+	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
 // LiteLLM is a client of a provider's own accounts.
@@ -84,7 +84,7 @@ func (a *App) Reconcile(ctx context.Context, o billing.Options) (map[string]*bil
 		}
 	}
 	if len(reports) == 0 {
-		return nil, advice.With(errors.New("no provider of kind litellm is configured"), "only LiteLLM keeps logs to compare with: see llm.providers")
+		return nil, errhint.With(errors.New("no provider of kind litellm is configured"), "only LiteLLM keeps logs to compare with: see llm.providers")
 	}
 	return reports, a.renewBills(ctx, o.Since)
 }

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/archive"
+	"github.com/atoll-run/atoll/internal/hostpath/archive"
 	"github.com/atoll-run/atoll/internal/machine"
 )
 

@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/diff"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
-	"github.com/atoll-run/atoll/internal/workspace"
+	"github.com/atoll-run/atoll/internal/sandbox/workspace"
+	"github.com/atoll-run/atoll/internal/tool/diff"
 )
 
 const (
@@ -44,7 +44,7 @@ func (s *Settings) Diff(ctx context.Context, who Who) (*Differences, error) {
 		return nil, err
 	}
 	if !p.Layout.HasCopy() {
-		return nil, advice.With(fmt.Errorf("agent %s works on its real files (sandbox.workspaceAccess is rw), so there is nothing to compare with", p.Agent.ID),
+		return nil, errhint.With(fmt.Errorf("agent %s works on its real files (sandbox.workspaceAccess is rw), so there is nothing to compare with", p.Agent.ID),
 			"use git diff in "+p.Layout.WorkspaceDir)
 	}
 	list, err := workspace.Changes(ctx, p.Layout)

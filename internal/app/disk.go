@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 // fillsDisk reports whether code in the sandbox of a plan can write below the
@@ -28,7 +28,7 @@ func (a *App) roomFor(p *plan.Plan) error {
 }
 
 func (a *App) diskFull(free int64) error {
-	return advice.With(fmt.Errorf("%w: %d MiB are free below %s, and %d are kept for Atoll itself beside %[4]d for everything else", errDiskFull, free>>20, a.Paths.AtollState, diskReserve>>20),
+	return errhint.With(fmt.Errorf("%w: %d MiB are free below %s, and %d are kept for Atoll itself beside %[4]d for everything else", errDiskFull, free>>20, a.Paths.AtollState, diskReserve>>20),
 		"free some of it: remove what sandboxes left there (atoll sandbox list, atoll sandbox recreate), or set ATOLL_STATE_DIR to a directory on another disk")
 }
 

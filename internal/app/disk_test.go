@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -28,8 +28,8 @@ func TestPrivateCopyNeedsRoom(t *testing.T) {
 	if !ok || failed.Step != "workspace" || !strings.Contains(err.Error(), "255 MiB are free") || !strings.Contains(err.Error(), "256") {
 		t.Errorf("%v, want a refusal with the numbers", err)
 	}
-	if !strings.Contains(advice.Of(err), "ATOLL_STATE_DIR") {
-		t.Errorf("the hint is %q", advice.Of(err))
+	if !strings.Contains(errhint.Of(err), "ATOLL_STATE_DIR") {
+		t.Errorf("the hint is %q", errhint.Of(err))
 	}
 	if rows := s.rows(a); len(rows) > 0 {
 		t.Errorf("made all the same: %v", rows)
@@ -69,8 +69,8 @@ func TestCommandThatFillsTheDiskIsEnded(t *testing.T) {
 	begun := time.AfterFunc(100*time.Millisecond, func() { free.Store(1 << 20) })
 	defer begun.Stop()
 	_, err := in.Exec(t.Context(), &machine.Command{Argv: []string{"/bin/sleep", "60"}})
-	if err == nil || !strings.Contains(err.Error(), "the disk is full: 1 MiB are free") || advice.Of(err) == "" {
-		t.Errorf("%v (%s), want it ended for the disk", err, advice.Of(err))
+	if err == nil || !strings.Contains(err.Error(), "the disk is full: 1 MiB are free") || errhint.Of(err) == "" {
+		t.Errorf("%v (%s), want it ended for the disk", err, errhint.Of(err))
 	}
 	free.Store(1 << 30)
 	result, err := in.Exec(t.Context(), &machine.Command{Argv: []string{"/bin/true"}})

@@ -11,16 +11,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/dockercli"
-	"github.com/atoll-run/atoll/internal/dockercli/express"
+	"github.com/atoll-run/atoll/internal/dockercli/fastpath"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/hostpath"
-	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 // dockerAgent owns the containers of the docker front end. No configured agent
@@ -82,7 +82,7 @@ func (b *Boxes) Held(name string) bool {
 	if err == nil {
 		held.Release()
 	}
-	return errors.Is(err, lease.ErrHeld)
+	return errors.Is(err, filelock.ErrHeld)
 }
 
 // Make makes the sandbox of a container, after policy has looked at it.
@@ -208,7 +208,7 @@ func denied(findings []policy.Finding) error {
 	for _, f := range findings {
 		all, hints = append(all, errors.New(f.Message)), append(hints, f.Hint)
 	}
-	return advice.With(fmt.Errorf("%w: %w", sandbox.ErrDenied, errors.Join(all...)), strings.Join(slices.Compact(hints), " "))
+	return errhint.With(fmt.Errorf("%w: %w", sandbox.ErrDenied, errors.Join(all...)), strings.Join(slices.Compact(hints), " "))
 }
 
 // mountOf notes which directory a mount's source is right now.
@@ -227,7 +227,7 @@ func mountOf(m dockercli.Mount, workdir string) (sandbox.Mount, error) {
 		return mount, err
 	}
 	if !facts.Exists {
-		return mount, advice.With(fmt.Errorf("invalid mount config for type \"bind\": bind source path does not exist: %s", m.Source), "make the directory first")
+		return mount, errhint.With(fmt.Errorf("invalid mount config for type \"bind\": bind source path does not exist: %s", m.Source), "make the directory first")
 	}
 	mount.Device, mount.Inode = facts.Device, facts.Inode
 	return mount, nil
@@ -345,7 +345,7 @@ func (b *Boxes) Copy(ctx context.Context, files *machine.Files, c *dockercli.Cop
 }
 
 // AdmitEnv refuses variables by the rules of every sandbox.
-func (b *Boxes) AdmitEnv(env []string) error { return express.AdmitEnv(env, nil) }
+func (b *Boxes) AdmitEnv(env []string) error { return fastpath.AdmitEnv(env, nil) }
 
 // Networks are none: a sandbox has its wire.
 func (b *Boxes) Networks(context.Context) ([]dockercli.Network, error) { return nil, nil }

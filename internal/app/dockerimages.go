@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/dockercli"
-	"github.com/atoll-run/atoll/internal/rootfs"
 	"github.com/atoll-run/atoll/internal/runtime/docker"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 )
 
 // The images of the docker front end are those of Atoll's own store, and after

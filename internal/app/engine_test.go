@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // withRestarts runs a test on an engine of its own, whose containers outlive
@@ -131,8 +131,8 @@ func wantUnavailable(t *testing.T, err error, host string) {
 	if _, typed := errors.AsType[*sandbox.ProvisionError](err); !typed || !errors.Is(err, sandbox.ErrUnavailable) {
 		t.Fatalf("%v is not a *ProvisionError of an engine that is not there", err)
 	}
-	if !strings.Contains(err.Error(), host) || !strings.Contains(advice.Of(err), "start") {
-		t.Errorf("%v (hint: %s) does not say which engine, or what to do", err, advice.Of(err))
+	if !strings.Contains(err.Error(), host) || !strings.Contains(errhint.Of(err), "start") {
+		t.Errorf("%v (hint: %s) does not say which engine, or what to do", err, errhint.Of(err))
 	}
 }
 

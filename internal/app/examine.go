@@ -7,14 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/guestbin"
-	"github.com/atoll-run/atoll/internal/plan"
-	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/runtime/linux"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/workspace"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
 // CheckStatus is the outcome of one examination.
@@ -41,7 +41,7 @@ func good(name, format string, args ...any) Check {
 	return Check{Name: name, Status: CheckOK, Detail: fmt.Sprintf(format, args...)}
 }
 
-func bad(name string, err error) Check { return failed(name, err.Error(), advice.Of(err)) }
+func bad(name string, err error) Check { return failed(name, err.Error(), errhint.Of(err)) }
 
 func failed(name, detail, fix string) Check {
 	return Check{Name: name, Status: CheckFailed, Detail: detail, Fix: fix}
@@ -124,7 +124,7 @@ func (a *App) examineDisk() Check {
 		return bad("disk", a.diskFull(free))
 	case free < 2*diskReserve && !a.hasReserve():
 		err := a.diskFull(free)
-		return dubious("disk", err.Error(), advice.Of(err))
+		return dubious("disk", err.Error(), errhint.Of(err))
 	}
 	return good("disk", "%d MiB free below %s", free>>20, a.Paths.AtollState)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/verify"
+	"github.com/atoll-run/atoll/internal/sandbox/verify"
 )
 
 // examineWalls reports ring by ring what the kernel gives every sandbox: the

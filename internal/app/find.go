@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 // Find says for whom a sandbox of that name, or the sandbox of a session of
@@ -32,7 +32,7 @@ func (a *App) Find(ctx context.Context, nameOrSession string) (Who, error) {
 		return who, err
 	}
 	if entry.ContainerName != p.Spec.Name && (p.Net == nil || entry.ContainerName != p.Net.Name) {
-		return who, advice.With(fmt.Errorf("sandbox %q is not one that the configuration now makes", nameOrSession),
+		return who, errhint.With(fmt.Errorf("sandbox %q is not one that the configuration now makes", nameOrSession),
 			"name its session with --session, or remove it with atoll sandbox prune")
 	}
 	return who, nil

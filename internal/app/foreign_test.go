@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // strangers are containers that look like ours and are not: one that OpenClaw
@@ -41,7 +41,7 @@ func TestForeignContainersStayUntouched(t *testing.T) {
 	if _, typed := errors.AsType[*sandbox.ProvisionError](err); !typed || !errors.Is(err, sandbox.ErrForeign) {
 		t.Errorf("a name that is taken: %v", err)
 	}
-	if hint := advice.Of(err); !strings.Contains(hint, "docker rm") || !strings.Contains(hint, "containerPrefix") {
+	if hint := errhint.Of(err); !strings.Contains(hint, "docker rm") || !strings.Contains(hint, "containerPrefix") {
 		t.Errorf("hint %q", hint)
 	}
 	list, total, err := a.List(t.Context(), 0)

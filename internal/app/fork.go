@@ -10,12 +10,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/clone"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/hostpath/clone"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/workspace"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
 // Forked is a sandbox that was made with the files of another.
@@ -96,17 +96,17 @@ func (a *App) named(ctx context.Context, word string) (*sandbox.Entry, error) {
 			return e, nil
 		}
 	}
-	return nil, advice.With(fmt.Errorf("sandbox %q: %w", word, sandbox.ErrNotFound), "`atoll ps` shows what there is")
+	return nil, errhint.With(fmt.Errorf("sandbox %q: %w", word, sandbox.ErrNotFound), "`atoll ps` shows what there is")
 }
 
 // explainFork says what to do about a workspace that cannot be copied.
 func explainFork(err error) error {
 	switch {
 	case errors.Is(err, clone.ErrNotShared):
-		return advice.With(fmt.Errorf("it is running: %w: %w", err, sandbox.ErrUnsupported),
+		return errhint.With(fmt.Errorf("it is running: %w: %w", err, sandbox.ErrUnsupported),
 			"stop it first, with --stop, or keep the workspaces on btrfs or xfs")
 	case errors.Is(err, fs.ErrExist):
-		return advice.With(err, "that session had a sandbox once, whose files are still there: choose another session")
+		return errhint.With(err, "that session had a sandbox once, whose files are still there: choose another session")
 	}
 	return err
 }
@@ -124,7 +124,7 @@ func (a *App) planFork(ctx context.Context, source *plan.Plan, who Who, session 
 		return nil, err
 	}
 	if source.Net != nil || p.Net != nil {
-		return nil, advice.With(fmt.Errorf("sandbox %q is half of a network pair, which cannot be forked: %w", source.Spec.Name, sandbox.ErrUnsupported),
+		return nil, errhint.With(fmt.Errorf("sandbox %q is half of a network pair, which cannot be forked: %w", source.Spec.Name, sandbox.ErrUnsupported),
 			"remove sandbox.networkAllow to have one sandbox a session")
 	}
 	_, err = a.chooseBackend(ctx, p)

@@ -14,16 +14,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/health"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
-	"github.com/atoll-run/atoll/internal/lease"
 	"github.com/atoll-run/atoll/internal/membudget"
-	"github.com/atoll-run/atoll/internal/session"
 	"github.com/atoll-run/atoll/internal/version"
 )
 
@@ -52,7 +52,7 @@ type Gateway struct {
 	config   config.Gateway
 	grace    time.Duration
 	logger   *slog.Logger
-	lock     *lease.Lease
+	lock     *filelock.Lease
 	access   *access.Access
 	worker   *GatewayWorker
 	sessions *session.Service
@@ -104,8 +104,8 @@ func (g *Gateway) open(ctx context.Context, listen []string) error {
 // is in there.
 func (g *Gateway) openLock(context.Context) (err error) {
 	g.lock, err = g.app.leases.TryHold("gateway")
-	if errors.Is(err, lease.ErrHeld) {
-		return advice.With(fmt.Errorf("%w: %s", ErrGatewayRuns, g.app.Paths.AtollState), "stop the other one, or set another ATOLL_STATE_DIR")
+	if errors.Is(err, filelock.ErrHeld) {
+		return errhint.With(fmt.Errorf("%w: %s", ErrGatewayRuns, g.app.Paths.AtollState), "stop the other one, or set another ATOLL_STATE_DIR")
 	}
 	if err == nil {
 		g.onClose(g.lock.Release)

@@ -27,10 +27,10 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/gateway/access"
-	"github.com/atoll-run/atoll/internal/protocol"
-	"github.com/atoll-run/atoll/internal/scripted"
-	sessions "github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	sessions "github.com/atoll-run/atoll/internal/gateway/session"
 )
 
 // open is what a process does that is a gateway: it says where it listens, and
@@ -407,7 +407,7 @@ func TestGatewayRevokedConnection(t *testing.T) {
 // as before, and the other has sandboxes of an image that needs no engine.
 func TestGatewayOfSeveralAccounts(t *testing.T) {
 	t.Parallel()
-	s, _ := gatewaySite(t, scripted.Use("exec", `{"command": "true"}`), scripted.Say("done"))
+	s, _ := gatewaySite(t, fakellm.Use("exec", `{"command": "true"}`), fakellm.Say("done"))
 	g := s.gateway(time.Minute)
 	desk := s.open().GatewayTokens()
 	use := func(key string) *api.Task {

@@ -11,8 +11,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/secret"
@@ -105,7 +105,7 @@ func (s *Settings) writtenPassword(c *config.Gateway) (secret.Value, error) {
 		password = secret.New(s.getenv(passwordVariable))
 	}
 	if err == nil && password.IsEmpty() {
-		err = advice.With(errors.New("gateway.auth.mode is password, and gateway.auth.password is missing"), "set it, or the variable "+passwordVariable)
+		err = errhint.With(errors.New("gateway.auth.mode is password, and gateway.auth.password is missing"), "set it, or the variable "+passwordVariable)
 	}
 	return password, err
 }
@@ -125,7 +125,7 @@ func (s *Settings) written(name string, t *config.Secret) (secret.Value, error) 
 	case t.Ref.Source == "env":
 		return secret.New(s.getenv(t.Ref.ID)), nil
 	}
-	return secret.Value{}, advice.With(fmt.Errorf("%s: what is in %q cannot be read here", name, t.Ref.Source), "keep it in the variable "+ownTokenVariable+", or make one with `atoll token create`")
+	return secret.Value{}, errhint.With(fmt.Errorf("%s: what is in %q cannot be read here", name, t.Ref.Source), "keep it in the variable "+ownTokenVariable+", or make one with `atoll token create`")
 }
 
 // localToken reads the token for local clients, making it if it is needed. It is
@@ -165,7 +165,7 @@ func (g *Gateway) checkDoor(ctx context.Context, listen []string) error {
 		if written, err := g.app.writtenToken(g.config.Token); err != nil || len(tokens) > 0 || !written.IsEmpty() || g.config.ByPassword || g.app.getenv(ownTokenVariable)+g.app.getenv(openclawTokenVariable) != "" {
 			return err
 		}
-		return advice.With(fmt.Errorf("gateway on %s: there is no token to let anybody in with", address), "make one with `atoll token create --role admin`")
+		return errhint.With(fmt.Errorf("gateway on %s: there is no token to let anybody in with", address), "make one with `atoll token create --role admin`")
 	}
 	return nil
 }

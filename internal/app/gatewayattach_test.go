@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/scripted"
+	"github.com/atoll-run/atoll/internal/fakellm"
 )
 
 // A file that comes with a message is in the sandbox when the agent begins, under a
@@ -16,7 +16,7 @@ import (
 // directory.
 func TestAttachmentsReachTheSandbox(t *testing.T) {
 	t.Parallel()
-	s, _ := gatewaySite(t, scripted.Use("exec", `{"command": "cat media/inbound/*/input-notes.txt; ls media/inbound/*"}`), scripted.Turn{Text: "done"})
+	s, _ := gatewaySite(t, fakellm.Use("exec", `{"command": "cat media/inbound/*/input-notes.txt; ls media/inbound/*"}`), fakellm.Turn{Text: "done"})
 	g := s.gateway(time.Minute)
 	var results []string
 	begun, err := g.Submit(t.Context(), "agent:main:ann:r", &api.SendRequest{

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/tool"
 )
 

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/llm/token"
-	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/token"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/version"
 )
@@ -116,7 +116,7 @@ func (d *gatewayDrive) Lease(ctx context.Context, terms *grant.Terms) (string, e
 			return name, nil
 		}
 		if !errors.Is(err, token.ErrNoSlot) {
-			return "", advice.With(err, "write the gateway's configuration with `atoll openclaw config`")
+			return "", errhint.With(err, "write the gateway's configuration with `atoll openclaw config`")
 		}
 		select {
 		case <-ctx.Done():

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // An engine that goes away makes the gateway not ready. Who has a sandbox goes on,

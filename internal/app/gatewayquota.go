@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
-	"github.com/atoll-run/atoll/internal/plan"
-	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 // quotas hold what callers may take of what their accounts have, while it is being

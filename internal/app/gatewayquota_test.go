@@ -17,10 +17,10 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/gateway/access"
-	"github.com/atoll-run/atoll/internal/protocol"
-	"github.com/atoll-run/atoll/internal/scripted"
-	sessions "github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	sessions "github.com/atoll-run/atoll/internal/gateway/session"
 )
 
 // The sandboxes of a token's account are counted where they are made: however many
@@ -61,11 +61,11 @@ func TestQuotaOfSandboxes(t *testing.T) {
 // Seen to fail with Day left out of the worker's options.
 func TestQuotaOfMoneyMidway(t *testing.T) {
 	t.Parallel()
-	var script []scripted.Turn
+	var script []fakellm.Turn
 	for range 40 {
-		script = append(script, scripted.Use("exec", `{"command": "true"}`))
+		script = append(script, fakellm.Use("exec", `{"command": "true"}`))
 	}
-	s, _ := gatewaySite(t, append(script, scripted.Say("done"))...)
+	s, _ := gatewaySite(t, append(script, fakellm.Say("done"))...)
 	o, _ := s.hire()
 	const most = 20_000 // micro-dollars: some calls of some 2,000
 	o.ask(ann, sessions.Task{ID: "t", Key: "main", Message: "x", Quota: sessions.Quota{MicroUSD: most}})
@@ -127,7 +127,7 @@ func TestGatewayQuotas(t *testing.T) {
 // next call is made with it.
 func TestReloadTakesLiteralKeys(t *testing.T) {
 	t.Parallel()
-	model, err := scripted.Listen(t.Context(), "tcp", "127.0.0.1:0", scripted.Script{scripted.Say("done")})
+	model, err := fakellm.Listen(t.Context(), "tcp", "127.0.0.1:0", fakellm.Script{fakellm.Say("done")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
-	"github.com/atoll-run/atoll/internal/session"
-	"github.com/atoll-run/atoll/internal/usage"
 	"github.com/atoll-run/atoll/internal/version"
 )
 

@@ -13,16 +13,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/gateway/access"
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/session"
 )
 
 // GatewayWorker carries out the tasks of sessions, many at once, through one proxy.
@@ -198,7 +198,7 @@ func (g *GatewayWorker) Resolve(agentID, model string) (string, error) {
 	}
 	_, id, _ := strings.Cut(name, "/")
 	if !fits(allowedModels(&of.LLM), id) {
-		return "", advice.With(fmt.Errorf("model not allowed: %s", model), "see agents.…llm.models in the configuration")
+		return "", errhint.With(fmt.Errorf("model not allowed: %s", model), "see agents.…llm.models in the configuration")
 	}
 	return name, nil
 }
@@ -229,7 +229,7 @@ func (g *GatewayWorker) catalogued(model string) (string, error) {
 	if len(found) > 1 {
 		hint = fmt.Sprintf("choose one of %q", found)
 	}
-	return "", advice.With(fmt.Errorf("model not found: %s", model), hint)
+	return "", errhint.With(fmt.Errorf("model not found: %s", model), hint)
 }
 
 func hasModel(p *config.LLMProvider, id string) bool {
@@ -289,7 +289,7 @@ func (g *GatewayWorker) alone(e *session.Entry, do func(path string) error) erro
 		return err
 	}
 	lock, err := g.app.leases.TryHold(transcriptLock(path))
-	if errors.Is(err, lease.ErrHeld) {
+	if errors.Is(err, filelock.ErrHeld) {
 		return fmt.Errorf("%w: the conversation is in use by another process", session.ErrBusy)
 	}
 	if err != nil {

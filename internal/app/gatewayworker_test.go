@@ -13,9 +13,9 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/scripted"
-	"github.com/atoll-run/atoll/internal/scripted/litellm"
-	sessions "github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/fakellm"
+	"github.com/atoll-run/atoll/internal/fakellm/litellm"
+	sessions "github.com/atoll-run/atoll/internal/gateway/session"
 )
 
 // office is a service of sessions with real agents in real sandboxes.
@@ -69,7 +69,7 @@ func (o *office) over(v sessions.View, id string) *sessions.Record {
 }
 
 // gatewaySite has a LiteLLM with two models, which do the same.
-func gatewaySite(t *testing.T, script ...scripted.Turn) (*site, *litellm.Server) {
+func gatewaySite(t *testing.T, script ...fakellm.Turn) (*site, *litellm.Server) {
 	t.Helper()
 	model := litellm.Model{Input: 1e-06, Output: 1e-05, Script: script}
 	if len(script) == 0 {
@@ -92,7 +92,7 @@ func gatewaySite(t *testing.T, script ...scripted.Turn) (*site, *litellm.Server)
 // of Work's options, and with what is ours left out of newHeaders.
 func TestInvariant_OUTBOUND_HEADERS_PER_SESSION(t *testing.T) {
 	t.Parallel()
-	s, upstream := gatewaySite(t, scripted.Use("exec", `{"command": "true"}`), scripted.Say("done"))
+	s, upstream := gatewaySite(t, fakellm.Use("exec", `{"command": "true"}`), fakellm.Say("done"))
 	o, _ := s.hire()
 	const each = 4
 	views := []sessions.View{ann, bob}
@@ -125,7 +125,7 @@ func TestInvariant_OUTBOUND_HEADERS_PER_SESSION(t *testing.T) {
 	}
 }
 
-func checkHeaders(t *testing.T, q *scripted.Request) {
+func checkHeaders(t *testing.T, q *fakellm.Request) {
 	t.Helper()
 	_, rest, _ := strings.Cut(string(q.Body), `I am \u003c`)
 	if rest == "" {
@@ -225,7 +225,7 @@ func TestThinkingAndTraceReachTheModel(t *testing.T) {
 // transcript survives a restart, can be shortened, and is gone when deleted.
 func TestSessionsOfAccounts(t *testing.T) {
 	t.Parallel()
-	s, upstream := gatewaySite(t, scripted.Use("exec", `{"command": "cat secret; echo mine >secret"}`), scripted.Say("one"), scripted.Say("two"), scripted.Say("three"))
+	s, upstream := gatewaySite(t, fakellm.Use("exec", `{"command": "cat secret; echo mine >secret"}`), fakellm.Say("one"), fakellm.Say("two"), fakellm.Say("three"))
 	o, end := s.hire()
 	sub := o.Subscribe(bob, 1000)
 	for _, v := range []sessions.View{ann, bob} { // one after the other: the second would find what the first left
@@ -298,8 +298,8 @@ func TestGatewayKilled(t *testing.T) {
 	const n = 3
 	mark := fmt.Sprint("88", os.Getpid(), "4321")
 	s, upstream := gatewaySite(t,
-		scripted.Turn{When: "first", Calls: []scripted.Call{{Name: "exec", Arguments: `{"command": "echo begun >>count; sleep ` + mark + `"}`}}, Else: &scripted.Turn{Text: "never"}},
-		scripted.Turn{When: "second", Text: "I go on."})
+		fakellm.Turn{When: "first", Calls: []fakellm.Call{{Name: "exec", Arguments: `{"command": "echo begun >>count; sleep ` + mark + `"}`}}, Else: &fakellm.Turn{Text: "never"}},
+		fakellm.Turn{When: "second", Text: "I go on."})
 	s.set("agents.defaults.sandbox.scope", "session")
 	cmd := s.process(order{Tasks: n})
 	var stderr strings.Builder

@@ -3,7 +3,7 @@ package app
 import (
 	"context"
 
-	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/runtime/image"
 )
 
 // ImageEngine is where images are built: the backend of that name, or the one

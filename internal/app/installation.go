@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // installationForm is that of rand.Text.
-var installationForm = pattern.Word{First: "A-Z2-7", Rest: "A-Z2-7", Most: installationLength}
+var installationForm = lazyregexp.Word{First: "A-Z2-7", Rest: "A-Z2-7", Most: installationLength}
 
 const installationLength = 26
 
@@ -65,7 +65,7 @@ func (a *App) identifyAgain(ctx context.Context) error {
 		if n, err := a.registry.Count(ctx); err != nil {
 			return err
 		} else if n > 0 {
-			return advice.With(fmt.Errorf("installation id: %s is missing, and %d sandboxes carry it", filepath.Join(a.Paths.AtollState, installationFile), n),
+			return errhint.With(fmt.Errorf("installation id: %s is missing, and %d sandboxes carry it", filepath.Join(a.Paths.AtollState, installationFile), n),
 				"restore the file from a backup, or write into it the label "+sandbox.LabelInstallation+" of one of the sandboxes")
 		}
 		id = rand.Text()
@@ -87,7 +87,7 @@ func installationID(state string) (string, error) {
 	}
 	id := strings.TrimSpace(string(text))
 	if len(id) != installationLength || !installationForm.MatchString(id) {
-		return "", advice.With(fmt.Errorf("installation id: %s does not hold one", path),
+		return "", errhint.With(fmt.Errorf("installation id: %s does not hold one", path),
 			"remove the file: the id is taken from the database again; or restore it from a backup")
 	}
 	return id, nil

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/scripted"
 )
 
 // When the model is asked for its first word, the sandbox is there and answers;
@@ -61,12 +61,12 @@ func TestInvariant_OPENCLAW_ELEVATED_DISABLED(t *testing.T) {
 	s.set("tools.sandbox.tools.deny", []string{"write"})
 	outside := filepath.Join(s.dir, canary)
 	s.play(completionsAPI,
-		scripted.Turn{Calls: []scripted.Call{
+		fakellm.Turn{Calls: []fakellm.Call{
 			{Name: "exec", Arguments: `{"command": "touch ` + outside + `", "elevated": true}`},
 			{Name: "exec", Arguments: `{"command": "touch ` + outside + `", "host": "gateway"}`},
 			{Name: "exec", Arguments: `{"command": "touch ` + outside + ` || true"}`},
 			{Name: "write", Arguments: `{"path": "x", "content": "y"}`},
-		}}, scripted.Say("done"))
+		}}, fakellm.Say("done"))
 	e := s.send(t.Context(), app.AgentOptions{})
 	results := e.results()
 	if e.err != nil || len(results) != 4 {
@@ -94,7 +94,7 @@ func TestInvariant_HEARTBEAT_DISABLED(t *testing.T) {
 	s := linuxSite(t)
 	s.set("agents.defaults.heartbeat", map[string]any{"every": "1s"})
 	s.write(filepath.Join(s.agent, "HEARTBEAT.md"), "At every beat answer HEARTBEAT_OK.")
-	model := s.play(completionsAPI, scripted.Say("done"))
+	model := s.play(completionsAPI, fakellm.Say("done"))
 	e := s.send(t.Context(), app.AgentOptions{})
 	if e.err != nil || e.out.Text != "done" {
 		t.Fatalf("%+v, %v", e.out, e.err)

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // canary is a file that the command of every case would make, in its workspace
@@ -130,7 +130,7 @@ func (s *site) wantClosed(err, kind error) {
 	if kind != nil && !errors.Is(err, kind) {
 		s.t.Errorf("%v is not %q", err, kind)
 	}
-	if advice.Of(err) == "" && !errors.Is(err, context.DeadlineExceeded) {
+	if errhint.Of(err) == "" && !errors.Is(err, context.DeadlineExceeded) {
 		s.t.Errorf("%v does not say what to do", err)
 	}
 	if got := s.canaries(); len(got) != 0 {

@@ -77,7 +77,7 @@ type wayOut struct {
 }
 
 // Seen to fail with network: "bridge" instead of "none" in internal/config's
-// defaults, and with Network: "bridge" in internal/plan's fillSpec.
+// defaults, and with Network: "bridge" in internal/sandbox/plan's fillSpec.
 func TestInvariant_NETWORK_DEFAULT_DENY(t *testing.T) {
 	t.Parallel()
 	for _, backend := range []string{"auto", "docker"} {

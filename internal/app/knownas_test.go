@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/trace"
+	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
 // A task of a session has one id that its caller knows: the one that its headers
@@ -40,7 +40,7 @@ func TestATaskIsKnownAsItsCallerKnowsIt(t *testing.T) {
 		if err := json.Unmarshal([]byte(q.Header.Get("x-litellm-spend-logs-metadata")), &said); err != nil {
 			t.Fatal(err)
 		}
-		if q.Header.Get("x-cogni-run-id") != want || said.Run != want || said.Attempt == nil || *said.Attempt != 0 || said.Session == "" || !trace.IsID(said.Trace) {
+		if q.Header.Get("x-cogni-run-id") != want || said.Run != want || said.Attempt == nil || *said.Attempt != 0 || said.Session == "" || !traceparent.IsID(said.Trace) {
 			t.Errorf("%s: LiteLLM was told %v", want, q.Header)
 		}
 		receipt, err := c.Run(t.Context(), want)

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/workspace"
+	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
 // copyLock is shared from the preparation of a copy until its sandbox has a row.
@@ -185,7 +185,7 @@ func (a *App) endTemporary(ctx context.Context, l workspace.Layout) (done []sand
 // ErrBusy if there is one, or one is being made.
 func (a *App) ifUnused(ctx context.Context, dir string, f func() error) error {
 	held, err := a.leases.TryHold(copyLock(dir))
-	if errors.Is(err, lease.ErrHeld) {
+	if errors.Is(err, filelock.ErrHeld) {
 		return sandbox.ErrBusy
 	} else if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/workspace"
+	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
 // leave makes the copy of a session and no sandbox, as a killed process does.

@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // oldRegistry is a registry file with one entry, as earlier programs write it.
@@ -114,8 +114,8 @@ func TestOldRegistryThatCannotBeRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := s.try()
-			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(advice.Of(err), "repair the file, or move it away") {
-				t.Fatalf("%v (hint: %s)", err, advice.Of(err))
+			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(errhint.Of(err), "repair the file, or move it away") {
+				t.Fatalf("%v (hint: %s)", err, errhint.Of(err))
 			}
 			if err := os.RemoveAll(path); err != nil {
 				t.Fatal(err)

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 )
 
 // A limit that somebody took away from a running sandbox is noticed when it is
@@ -28,7 +28,7 @@ func TestLostLimitsAreNoticed(t *testing.T) {
 	discardLater(t, a, first)
 	inside(t, first, "touch left && echo $$")
 	kept := limitsOf(t, a, first.Plan.Spec.Name)
-	if len(kept) == 0 || kept[0].Limit != cgroup.Pids {
+	if len(kept) == 0 || kept[0].Limit != cgroups.Pids {
 		t.Fatalf("limits %v, want that of processes first", kept)
 	}
 	raise := func() {
@@ -62,7 +62,7 @@ func TestPairNeedsAnEngine(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "sandbox.networkAllow: a networked half takes a network") {
 		t.Errorf("one half: %v", err)
 	}
-	if hint := advice.Of(err); !strings.Contains(hint, "remove sandbox.networkAllow and sandbox.networkExecAllow, or set sandbox.backend to docker") {
+	if hint := errhint.Of(err); !strings.Contains(hint, "remove sandbox.networkAllow and sandbox.networkExecAllow, or set sandbox.backend to docker") {
 		t.Errorf("the hint is %q", hint)
 	}
 	if _, err := a.ProvidePair(t.Context(), session("pair")); err == nil || !strings.Contains(err.Error(), "sandbox.networkAllow") {
@@ -83,14 +83,14 @@ func inside(t *testing.T, in *app.Session, script string) {
 }
 
 // limitsOf are those of a running sandbox, as its record has them.
-func limitsOf(t *testing.T, a *app.App, name string) []cgroup.Kept {
+func limitsOf(t *testing.T, a *app.App, name string) []cgroups.Kept {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(a.Paths.AtollState, "linux", name, "record.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var record struct {
-		Life struct{ Limits []cgroup.Kept }
+		Life struct{ Limits []cgroups.Kept }
 	}
 	if err := json.Unmarshal(text, &record); err != nil {
 		t.Fatal(err)

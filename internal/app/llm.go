@@ -10,18 +10,18 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/llm"
-	"github.com/atoll-run/atoll/internal/llm/ask"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/proxy"
+	"github.com/atoll-run/atoll/internal/model/proxy/ask"
+	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/secret"
-	"github.com/atoll-run/atoll/internal/usage"
 )
 
 // Models is the proxy of this process: keys, budgets, ledger and audit log in
 // front of the providers that are configured.
 type Models struct {
-	*llm.Server
+	*proxy.Server
 	app    *App
 	config config.LLM
 	pools  []*secret.Pool
@@ -60,7 +60,7 @@ func (a *App) openModels(ctx context.Context, cfg config.LLM) (*Models, error) {
 	if !m.scripted() {
 		m.learnPrices(ctx)
 	}
-	m.Server, err = llm.New(llm.Options{
+	m.Server, err = proxy.New(proxy.Options{
 		Providers: providers, Ledger: ledger, Audit: log, Logger: a.logger, MaxBody: cfg.Limits.BodyBytes,
 		MaxPerCaller: cfg.Limits.Requests, MaxN: int64(cfg.Limits.Choices), MaxOutput: int64(cfg.Limits.MaxOutputTokens),
 		Installation: a.Installation, Allowed: ask.NewAllowed(cfg.AllowMembers, cfg.AllowTools),
@@ -88,7 +88,7 @@ func (m *Models) learnPrices(ctx context.Context) {
 	}
 }
 
-func (m *Models) providers(ctx context.Context) (all []llm.Provider, err error) {
+func (m *Models) providers(ctx context.Context) (all []proxy.Provider, err error) {
 	milliseconds := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	times := &m.config.Timeouts
 	for i := range m.config.Providers {
@@ -98,7 +98,7 @@ func (m *Models) providers(ctx context.Context) (all []llm.Provider, err error) 
 			return nil, err
 		}
 		m.pools = append(m.pools, pool)
-		up := llm.Upstream{
+		up := proxy.Upstream{
 			URL: p.URL, ConnectTimeout: milliseconds(times.ConnectMs), HeaderTimeout: milliseconds(times.HeaderMs),
 			IdleTimeout: milliseconds(times.IdleMs), TotalTimeout: milliseconds(times.TotalMs),
 			Stranger: p.Kind != config.DefaultLLMProvider,
@@ -111,7 +111,7 @@ func (m *Models) providers(ctx context.Context) (all []llm.Provider, err error) 
 				return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 			}
 		}
-		all = append(all, llm.Provider{Name: p.Name, Upstream: up, Keys: pool, Models: p.Models})
+		all = append(all, proxy.Provider{Name: p.Name, Upstream: up, Keys: pool, Models: p.Models})
 	}
 	return all, nil
 }
@@ -148,7 +148,7 @@ func (m *Models) Close() error {
 
 // TokenDoor lets callers in that have a token of this installation. What the
 // configuration says of the token's agent holds for them.
-func (m *Models) TokenDoor() llm.Door {
+func (m *Models) TokenDoor() proxy.Door {
 	desk, slots := m.app.Tokens(), m.app.Slots()
 	verify := func(ctx context.Context, text string) (*grant.Terms, error) {
 		terms, err := verifyToken(ctx, desk, slots, text)
@@ -164,7 +164,7 @@ func (m *Models) TokenDoor() llm.Door {
 		}
 		return terms, nil
 	}
-	return llm.TokenDoor(verify, m.budgets)
+	return proxy.TokenDoor(verify, m.budgets)
 }
 
 // agentOf is a token's agent; one that is not configured is as the default one.

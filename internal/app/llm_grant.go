@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/llm"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/proxy"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 // ModelPort is where programs in a sandbox find models.
@@ -48,7 +48,7 @@ func (m *Models) Grant(ctx context.Context, s *Session, terms *grant.Terms) (*Mo
 		return nil, errors.Join(err, listener.Close(), g.Close())
 	}
 	mg := &ModelGrant{Grant: g, listener: listener, done: make(chan error, 1), endKeys: endKeys}
-	door := llm.GrantDoor(limits, keys)
+	door := proxy.GrantDoor(limits, keys)
 	go func() { mg.done <- m.Serve(desk.Listener(listener, true), door) }()
 	return mg, nil
 }
@@ -68,7 +68,7 @@ func Terms(p *plan.Plan, account string, models []string) (*grant.Terms, error) 
 	allowed := allowedModels(&p.Agent.LLM)
 	for _, model := range models {
 		if !fits(allowed, model) {
-			return nil, advice.With(fmt.Errorf("agent %s may not call model %s", p.Agent.ID, model), "see agents.…llm.models in the configuration")
+			return nil, errhint.With(fmt.Errorf("agent %s may not call model %s", p.Agent.ID, model), "see agents.…llm.models in the configuration")
 		}
 	}
 	if len(models) == 0 {

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
 )
 
@@ -72,7 +72,7 @@ var errCatalogue = errors.New("the catalogue of models cannot be used")
 func (a *App) ModelCatalogue() ([]openclaw.Model, error) {
 	f, err := os.Open(a.cataloguePath())
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("catalogue of models: %w", err), "make one with `atoll models sync`")
+		return nil, errhint.With(fmt.Errorf("catalogue of models: %w", err), "make one with `atoll models sync`")
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	text, err := io.ReadAll(io.LimitReader(f, openclaw.MaxCatalogue+1))
@@ -81,7 +81,7 @@ func (a *App) ModelCatalogue() ([]openclaw.Model, error) {
 	}
 	list, err := openclaw.ReadCatalogue(text)
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("%s: %w: %w", a.cataloguePath(), errCatalogue, err), "make it anew with `atoll models sync`")
+		return nil, errhint.With(fmt.Errorf("%s: %w: %w", a.cataloguePath(), errCatalogue, err), "make it anew with `atoll models sync`")
 	}
 	return list, nil
 }
@@ -147,7 +147,7 @@ func (a *App) modelProvider(name string) (*config.LLMProvider, error) {
 	}
 	if len(fit) != 1 || len(fit[0].Keys) == 0 {
 		slices.Sort(names)
-		return nil, advice.With(fmt.Errorf("models: %d providers fit %q", len(fit), name), fmt.Sprintf("choose one with --provider: %q", names))
+		return nil, errhint.With(fmt.Errorf("models: %d providers fit %q", len(fit), name), fmt.Sprintf("choose one with --provider: %q", names))
 	}
 	return fit[0], nil
 }

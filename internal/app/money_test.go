@@ -13,9 +13,9 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/audit"
-	scripted "github.com/atoll-run/atoll/internal/scripted/litellm"
-	"github.com/atoll-run/atoll/internal/usage"
-	"github.com/atoll-run/atoll/internal/usage/billing"
+	scripted "github.com/atoll-run/atoll/internal/fakellm/litellm"
+	"github.com/atoll-run/atoll/internal/model/billing"
+	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
 const masterKey = "sk-master-0123456789"

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/llm/token"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/model/token"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
 )
 
@@ -40,11 +40,11 @@ const (
 func (a *App) WriteOpenClawFiles(ctx context.Context, o OpenClawFiles) error {
 	// The gateway is another user's program, which has to enter the directory.
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-		return advice.With(fmt.Errorf("%s is not a directory, so the gateway's files have no place: %w", o.Dir, err), "name another directory with --dir")
+		return errhint.With(fmt.Errorf("%s is not a directory, so the gateway's files have no place: %w", o.Dir, err), "name another directory with --dir")
 	}
 	models := a.catalogue()
 	if len(models) == 0 {
-		return advice.With(errors.New("no models are known for the gateway's configuration"), "make a catalogue with `atoll models sync`")
+		return errhint.With(errors.New("no models are known for the gateway's configuration"), "make a catalogue with `atoll models sync`")
 	}
 	c := openclaw.Options{Mode: openclaw.Gateway, Model: o.Model, Models: models, Slots: o.Slots, Headers: o.Headers, BaseURL: o.Proxy, Agents: openclaw.List}
 	if o.Release == "" || !earlier(o.Release, openclawNew) {

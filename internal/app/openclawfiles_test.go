@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // A place that is not there is said before anything is made: tokens that are
@@ -18,8 +18,8 @@ func TestOpenClawFilesNeedADirectory(t *testing.T) {
 	s.write(filepath.Join(s.dir, "file"), "")
 	dir := filepath.Join(s.dir, "file")
 	err := a.WriteOpenClawFiles(t.Context(), app.OpenClawFiles{Dir: dir, Slots: 2})
-	if err == nil || !strings.Contains(err.Error(), dir+" is not a directory") || !strings.Contains(advice.Of(err), "--dir") {
-		t.Errorf("%v (%s)", err, advice.Of(err))
+	if err == nil || !strings.Contains(err.Error(), dir+" is not a directory") || !strings.Contains(errhint.Of(err), "--dir") {
+		t.Errorf("%v (%s)", err, errhint.Of(err))
 	}
 }
 

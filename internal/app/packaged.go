@@ -8,10 +8,10 @@ import (
 	"io"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/plan"
-	"github.com/atoll-run/atoll/internal/rootfs"
-	"github.com/atoll-run/atoll/internal/rootfs/packages"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs/packages"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 // packagedName is the image that is made of this machine's packages; its tag is the
@@ -82,7 +82,7 @@ func (a *App) fitShared(ctx context.Context, p *plan.Plan) error {
 	image, err := a.ensurePackaged(ctx)
 	if err != nil {
 		a.hostRefused(ctx, p.Spec.Account, err)
-		return advice.With(fmt.Errorf("%w: %w", errShared, err), advice.Of(err))
+		return errhint.With(fmt.Errorf("%w: %w", errShared, err), errhint.Of(err))
 	}
 	rooted(p, rootfs.ShortName(image.Names[0]), image.ID)
 	return nil
@@ -142,7 +142,7 @@ func (a *App) describeRoots(ctx context.Context) {
 		return
 	}
 	if err := packages.Available(a.packages); err != nil {
-		a.logger.WarnContext(ctx, "sandboxes are made of the host's own programs, for one account only: there is no image for further ones", "error", err, "hint", advice.Of(err))
+		a.logger.WarnContext(ctx, "sandboxes are made of the host's own programs, for one account only: there is no image for further ones", "error", err, "hint", errhint.Of(err))
 		return
 	}
 	a.logger.InfoContext(ctx, "sandboxes are made of the host's own programs for the first account; those of further accounts have an image of this machine's packages, made when it is first needed",
@@ -151,7 +151,7 @@ func (a *App) describeRoots(ctx context.Context) {
 
 // hostRefused logs and counts a caller who can be given no sandbox.
 func (a *App) hostRefused(ctx context.Context, account string, err error) {
-	a.logger.WarnContext(ctx, "an account has no sandbox: there is no image for it, and the host's programs are another's", "account", account, "error", err, "hint", advice.Of(err))
+	a.logger.WarnContext(ctx, "an account has no sandbox: there is no image for it, and the host's programs are another's", "account", account, "error", err, "hint", errhint.Of(err))
 	if a.refused != nil {
 		a.refused.With().Inc()
 	}

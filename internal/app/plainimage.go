@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/plan"
-	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 // plainImage says, of an image that is plain Debian under another name, that the

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/content"
 	"github.com/atoll-run/atoll/internal/relay/git"
@@ -24,7 +24,7 @@ import (
 const RelayDir = "relay"
 
 // ErrNoRelay means that the configuration names no repository.
-var ErrNoRelay = advice.With(errors.New("no repository is configured for the commits of agents"), "start it in a git checkout, or set relay.repository in the configuration")
+var ErrNoRelay = errhint.With(errors.New("no repository is configured for the commits of agents"), "start it in a git checkout, or set relay.repository in the configuration")
 
 // Relays moves the commits of agents to the repository of the configuration.
 type Relays struct {
@@ -97,7 +97,7 @@ func (r *Relays) Project(of RelayFor) (*relay.Project, error) {
 	client := &github.Client{Base: c.API}
 	if c.Pulls {
 		if c.Owner == "" {
-			return nil, advice.With(fmt.Errorf("relay.repository %s names no owner and repository", c.Repository), "write https://HOST/OWNER/NAME, or set relay.pullRequests to false")
+			return nil, errhint.With(fmt.Errorf("relay.repository %s names no owner and repository", c.Repository), "write https://HOST/OWNER/NAME, or set relay.pullRequests to false")
 		}
 		p.Pulls = &relay.Pulls{Client: client, Owner: c.Owner, Repo: c.Name, Draft: c.Draft, Labels: c.Labels}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/relay/relaytest"
+	"github.com/atoll-run/atoll/internal/testkit/relaytest"
 )
 
 // credential is what the relay opens the remote with for an account, and what

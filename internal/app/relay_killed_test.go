@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/relay"
-	"github.com/atoll-run/atoll/internal/scripted"
 )
 
 // agentCommits is what an agent does before the rest of its command.
-func agentCommits(rest string) scripted.Turn {
-	return scripted.Use("exec", `{"command": "echo x > new && git add -A && `+asAgent+`commit -qm work; `+rest+`"}`)
+func agentCommits(rest string) fakellm.Turn {
+	return fakellm.Use("exec", `{"command": "echo x > new && git add -A && `+asAgent+`commit -qm work; `+rest+`"}`)
 }
 
 // killAgent lets a process work on a branch and kills it when something is so.
@@ -81,7 +81,7 @@ func TestCommitsOfAKilledAgentAreKept(t *testing.T) {
 // Seen to fail with a Deliver that does not write down that the agent ended.
 func TestCommitsOfAnAgentThatWasDoneArePushed(t *testing.T) {
 	s := newRelayStage(t)
-	s.play(completionsAPI, agentCommits("cd /workspace/.relay.git && mv HEAD kept && mkfifo HEAD"), scripted.Say("done"))
+	s.play(completionsAPI, agentCommits("cd /workspace/.relay.git && mv HEAD kept && mkfifo HEAD"), fakellm.Say("done"))
 	note := filepath.Join(s.state, app.RelayDir, "agents", "run-1.json")
 	s.killAgent("run-1", func() bool {
 		text, err := os.ReadFile(note)
@@ -102,7 +102,7 @@ func TestCommitsOfAnAgentThatWasDoneArePushed(t *testing.T) {
 // they were pushed.
 func TestTheNextAgentTakesWhatAKilledOneLeft(t *testing.T) {
 	s := newRelayStage(t)
-	s.play(completionsAPI, agentCommits("touch committed; sleep 600"), scripted.Say("done"))
+	s.play(completionsAPI, agentCommits("touch committed; sleep 600"), fakellm.Say("done"))
 	s.killAgent("run-1", func() bool { return s.inWorkspace("wt/work/committed") != "" })
 	w, err := s.open().Worker(t.Context(), app.AgentOptions{Run: "run-2", Branch: "work"})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -61,7 +61,7 @@ func TestInvariant_WORKSPACE_SURVIVES_FOR_PUSH(t *testing.T) {
 func TestRelayWaitsForABranch(t *testing.T) {
 	s := newRelayStage(t)
 	b := openBureau(s.site, app.RunsOptions{AtOnce: 1})
-	book, err := lease.Open(filepath.Join(s.state, "leases"))
+	book, err := filelock.Open(filepath.Join(s.state, "leases"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
-	"github.com/atoll-run/atoll/internal/relay/relaytest"
+	"github.com/atoll-run/atoll/internal/testkit/relaytest"
 )
 
 // relayToken is the credential of these tests: it is on the host all the time

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/run"
 )
@@ -23,7 +23,7 @@ func branchLock(key branch.Key) string { return "relay branch " + string(key) }
 
 // holdBranch waits until nobody else works on a branch, after all who came
 // before. Work that no process carries out counts too: see clearBranch.
-func (a *App) holdBranch(ctx context.Context, c branchClaim) (*lease.Lease, error) {
+func (a *App) holdBranch(ctx context.Context, c branchClaim) (*filelock.Lease, error) {
 	held, err := a.leases.HoldInTurn(ctx, branchLock(c.key), func(ahead int) {
 		if c.tell != nil {
 			c.tell(fmt.Sprintf("waiting for branch %s (%d before)", c.key.Branch(), ahead))
@@ -32,13 +32,13 @@ func (a *App) holdBranch(ctx context.Context, c branchClaim) (*lease.Lease, erro
 	return a.heldAndClear(ctx, c, held, err)
 }
 
-// tryBranch is holdBranch for who does not wait: lease.ErrHeld.
-func (a *App) tryBranch(ctx context.Context, c branchClaim) (*lease.Lease, error) {
+// tryBranch is holdBranch for who does not wait: filelock.ErrHeld.
+func (a *App) tryBranch(ctx context.Context, c branchClaim) (*filelock.Lease, error) {
 	held, err := a.leases.TryHold(branchLock(c.key))
 	return a.heldAndClear(ctx, c, held, err)
 }
 
-func (a *App) heldAndClear(ctx context.Context, c branchClaim, held *lease.Lease, err error) (*lease.Lease, error) {
+func (a *App) heldAndClear(ctx context.Context, c branchClaim, held *filelock.Lease, err error) (*filelock.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +71,6 @@ func (a *App) clearBranch(ctx context.Context, c branchClaim) error {
 
 // notTaken is the error of commits that stay where they are for now.
 func (a *App) notTaken(w *AgentWork, err error) error {
-	return advice.With(fmt.Errorf("the commits that run %s left on %s cannot be taken: %w", w.Run, w.Work.Key.Branch(), err),
+	return errhint.With(fmt.Errorf("the commits that run %s left on %s cannot be taken: %w", w.Run, w.Work.Key.Branch(), err),
 		"`atoll relay retry` tries again; removing "+a.agentNotes().file(w.Run)+" gives them up")
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay/confined"
 	"github.com/atoll-run/atoll/internal/relay/content"
 	"github.com/atoll-run/atoll/internal/relay/git"
@@ -44,7 +44,7 @@ func (r *Relays) Check(ctx context.Context, dir, base, head string) (*content.Re
 }
 
 func noSuch(name, dir string, err error) error {
-	return advice.With(fmt.Errorf("there is no commit %q in %s: %w", name, dir, err), "name a branch, a tag or HEAD, also as main~3")
+	return errhint.With(fmt.Errorf("there is no commit %q in %s: %w", name, dir, err), "name a branch, a tag or HEAD, also as main~3")
 }
 
 // gitDir finds the repository that a directory is in.
@@ -63,7 +63,7 @@ func gitDir(dir string) (string, error) {
 			return at, nil // a worktree: git knows the rest
 		}
 		if at == filepath.Dir(at) {
-			return "", advice.With(fmt.Errorf("%s is in no git repository", start), "say where it is with --repo")
+			return "", errhint.With(fmt.Errorf("%s is in no git repository", start), "say where it is with --repo")
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
@@ -71,7 +71,7 @@ func (a *App) prepareContainer(ctx context.Context, c *ContainerWork, key branch
 }
 
 func takenAlready(run string) error {
-	return advice.With(fmt.Errorf("the commits of a run %s were taken already", run), "choose another --run-id")
+	return errhint.With(fmt.Errorf("the commits of a run %s were taken already", run), "choose another --run-id")
 }
 
 // TakeContainer takes what was committed since PrepareContainer, judges it and
@@ -132,7 +132,7 @@ func (a *App) containerWork(run string) (*ContainerWork, error) {
 			return c, nil
 		}
 	}
-	return nil, errors.Join(err, advice.With(fmt.Errorf("nothing was prepared for run %q in any container", run), "`atoll relay prepare` does"))
+	return nil, errors.Join(err, errhint.With(fmt.Errorf("nothing was prepared for run %q in any container", run), "`atoll relay prepare` does"))
 }
 
 // containerWorks are those that were prepared and not taken.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/relay"
-	"github.com/atoll-run/atoll/internal/tail"
+	"github.com/atoll-run/atoll/internal/tailbuf"
 )
 
 // One program of git in a sandbox may take so long: before a run, when all of a
@@ -50,7 +50,7 @@ type relayPlace struct {
 
 // Exec runs a program as the agent's user.
 func (r relayPlace) Exec(ctx context.Context, c *relay.Command) error {
-	said := &tail.Writer{Most: 2 << 10}
+	said := &tailbuf.Writer{Most: 2 << 10}
 	ended, err := r.machine.Exec(ctx, &machine.Command{
 		Argv: c.Argv, Env: r.env, Dir: c.Dir,
 		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: said, Timeout: r.step, EndTree: true,

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/run"
@@ -72,7 +72,7 @@ func (a *App) gatewayWork(receipt *run.Receipt) (*ContainerWork, error) {
 
 // reclaimBranch is the branch that a run has waited for, or, after a crash, the
 // branch anew.
-func (r *Runs) reclaimBranch(ctx context.Context, c *ContainerWork) (*lease.Lease, error) {
+func (r *Runs) reclaimBranch(ctx context.Context, c *ContainerWork) (*filelock.Lease, error) {
 	if held := r.takeBranch(c.Run); held != nil {
 		return held, nil
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/relay"
 )
 
@@ -27,7 +27,7 @@ func (a *App) ResumeRelays(ctx context.Context) ([]*relay.Record, error) {
 		err := a.resumeRelay(ctx, r)
 		if err == nil {
 			found = append(found, r)
-		} else if !errors.Is(err, lease.ErrHeld) {
+		} else if !errors.Is(err, filelock.ErrHeld) {
 			problems = append(problems, err)
 		}
 	}
@@ -48,7 +48,7 @@ func (a *App) resumeRelay(ctx context.Context, r *relay.Record) error {
 func (a *App) resumeAgents(ctx context.Context) (found []*relay.Record, problems []error) {
 	for _, w := range a.agentWorks(ctx) {
 		held, err := a.tryBranch(ctx, branchClaim{key: w.Work.Key, run: w.Run})
-		if errors.Is(err, lease.ErrHeld) {
+		if errors.Is(err, filelock.ErrHeld) {
 			continue // it is alive, or somebody else takes care of it
 		}
 		var record *relay.Record

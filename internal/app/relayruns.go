@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/run"
@@ -64,7 +64,7 @@ func (r *Runs) awaitBranch(ctx context.Context, request *run.Request, tell func(
 
 // takeBranch hands over the branch that a run has waited for; nil if there is
 // none.
-func (r *Runs) takeBranch(id string) *lease.Lease {
+func (r *Runs) takeBranch(id string) *filelock.Lease {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	held := r.held[id]

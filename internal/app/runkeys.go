@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/llm"
+	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/litellm"
+	"github.com/atoll-run/atoll/internal/model/proxy"
+	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/secret"
-	"github.com/atoll-run/atoll/internal/usage"
-	"github.com/atoll-run/atoll/internal/usage/litellm"
 )
 
 const (
@@ -64,8 +64,8 @@ func (m *Models) makesKeys() bool {
 // keysOfRun makes the keys of a run, where they are wanted, and says how to end
 // them. A run whose key cannot be made does not begin: the operator wants it
 // limited upstream.
-func (m *Models) keysOfRun(ctx context.Context, terms *grant.Terms, limits []usage.Limit) (map[string]llm.Keys, func(), error) {
-	keys, ends := map[string]llm.Keys{}, []func(){}
+func (m *Models) keysOfRun(ctx context.Context, terms *grant.Terms, limits []usage.Limit) (map[string]proxy.Keys, func(), error) {
+	keys, ends := map[string]proxy.Keys{}, []func(){}
 	end := func() {
 		for _, e := range ends {
 			e()

@@ -11,8 +11,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -41,9 +41,9 @@ type Runs struct {
 	demo  bool
 
 	mu     sync.Mutex
-	models *Models                 // opened by the first run
-	shared bool                    // the proxy is somebody else's to close
-	held   map[string]*lease.Lease // branches, by the run that will work on them
+	models *Models                    // opened by the first run
+	shared bool                       // the proxy is somebody else's to close
+	held   map[string]*filelock.Lease // branches, by the run that will work on them
 }
 
 // RunStore is what is written down about runs.
@@ -61,7 +61,7 @@ func (a *App) Runs(o RunsOptions) (*Runs, error) {
 		return nil, err
 	}
 	variants = append(variants, o.Variants...)
-	r := &Runs{app: a, drive: drive, demo: o.Demo, models: o.Models, shared: o.Models != nil, held: map[string]*lease.Lease{}}
+	r := &Runs{app: a, drive: drive, demo: o.Demo, models: o.Models, shared: o.Models != nil, held: map[string]*filelock.Lease{}}
 	r.Runner = run.New(run.Options{
 		Store: a.RunStore(), Locks: a.leases, Variants: variants, Places: r, Books: r,
 		Finishers: append([]run.Finisher{relayFinisher{r}}, o.Finishers...), AtOnce: cmp.Or(o.AtOnce, cfg.Concurrency), Checkpoint: o.Checkpoint,

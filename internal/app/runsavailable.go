@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/rootfs"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 )
 
 // availablePatience bounds how long a catalogue looks for what an agent needs.

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/run"
-	"github.com/atoll-run/atoll/internal/tail"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/tailbuf"
 )
 
 const (
@@ -41,7 +41,7 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 		env = map[string]string{}
 	}
 	maps.Copy(env, c.Env)
-	stdout, stderr := &tail.Writer{Most: c.MaxOutput}, &tail.Writer{Most: keptStderr}
+	stdout, stderr := &tailbuf.Writer{Most: c.MaxOutput}, &tailbuf.Writer{Most: keptStderr}
 	lines := &newsLines{tell: c.Line, rest: stderr}
 	heard := &heardLines{tell: c.Out, to: stdout}
 	command := &machine.Command{
@@ -114,7 +114,7 @@ func (a *App) watchDisk(ctx context.Context) (context.Context, func()) {
 // heardLines passes everything on, and tells every whole line that is not too long.
 type heardLines struct {
 	tell func([]byte)
-	to   *tail.Writer
+	to   *tailbuf.Writer
 	part []byte
 	long bool // the line is too long to be told
 }
@@ -148,7 +148,7 @@ func (l *heardLines) end() {
 // newsLines tells every whole line, and passes on those that are no news.
 type newsLines struct {
 	tell func([]byte) bool // whether it was news
-	rest *tail.Writer
+	rest *tailbuf.Writer
 	part []byte
 }
 

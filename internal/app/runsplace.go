@@ -15,16 +15,16 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/memory"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/hostpath"
-	"github.com/atoll-run/atoll/internal/lease"
-	"github.com/atoll-run/atoll/internal/llm"
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/proxy"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/workspace"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
 // RunsDir holds the workspaces of runs, below the state directory.
@@ -41,8 +41,8 @@ type RunPlace struct {
 	order   run.Order
 	session *Session // nil until it is entered
 	grant   *ModelGrant
-	work    *relay.Work  // nil if no branch was asked for
-	branch  *lease.Lease // while somebody works on it
+	work    *relay.Work     // nil if no branch was asked for
+	branch  *filelock.Lease // while somebody works on it
 }
 
 // Make provides the sandbox of a run.
@@ -281,7 +281,7 @@ func (p *RunPlace) Grant(ctx context.Context, terms *grant.Terms) (func(context.
 		return nil, err
 	}
 	if terms.BodyPolicy = allowed.BodyPolicy; terms.BodyPolicy == "" {
-		terms.BodyPolicy = llm.StrictPolicy
+		terms.BodyPolicy = proxy.StrictPolicy
 	}
 	terms.Budget.Day = p.runs.app.quotas.ofRun(terms.Run).MicroUSD
 	if p.grant, err = models.Grant(ctx, s, terms); err != nil {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
@@ -80,7 +80,7 @@ func (a *App) openclawVariant(c *config.RunsOpenClaw) (run.Variant, error) {
 	if c.Install != "" {
 		var err error
 		if version, err = installedOpenClaw(c.Install); err != nil {
-			return run.Variant{}, advice.With(fmt.Errorf("runs.openclaw.install: %w", err), "install it with npm: the directory must hold node_modules with node and openclaw")
+			return run.Variant{}, errhint.With(fmt.Errorf("runs.openclaw.install: %w", err), "install it with npm: the directory must hold node_modules with node and openclaw")
 		}
 	}
 	o := run.OpenClawOptions{Image: c.Image, Install: c.Install, Models: a.catalogue()}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/runtime/image"
 )
 
 // storeOf builds the image with the packages of a lockfile, from OpenClaw's own,

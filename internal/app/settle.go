@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/model/billing"
+	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
-	"github.com/atoll-run/atoll/internal/usage"
-	"github.com/atoll-run/atoll/internal/usage/billing"
 )
 
 // settleFor is how long after its grace a call is still looked for upstream by

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	sessions "github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/run"
-	sessions "github.com/atoll-run/atoll/internal/session"
 )
 
 // A task's bill is provisional when it ends, and LiteLLM's when runs are listed.

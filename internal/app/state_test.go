@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/store"
 )
@@ -72,7 +72,7 @@ func (s *site) wantDamaged(database string) string {
 	if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), database) {
 		s.t.Fatalf("%v: want that %s is damaged", err, database)
 	}
-	return advice.Of(err)
+	return errhint.Of(err)
 }
 
 // followHint runs the command that a hint gives between backquotes.
@@ -96,7 +96,7 @@ func TestDamagedInstallationIDIsRefusedAndKept(t *testing.T) {
 	for _, content := range []string{"", "nonsense\n", strings.Repeat("A", 1<<20)} {
 		s.write(path, content)
 		_, err := s.try()
-		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(advice.Of(err), "backup") {
+		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(errhint.Of(err), "backup") {
 			t.Errorf("with %.20q: %.300v", content, err)
 		}
 		if now, _ := os.ReadFile(path); string(now) != content {
@@ -137,7 +137,7 @@ func TestLostInstallationIDIsFoundInTheDatabase(t *testing.T) {
 	if err := errors.Join(err, db.Close(), os.Remove(path)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.try(); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(advice.Of(err), "backup") {
+	if _, err := s.try(); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(errhint.Of(err), "backup") {
 		t.Errorf("without the id anywhere: %v", err)
 	}
 	if _, err := os.Stat(path); err == nil {
@@ -175,8 +175,8 @@ func TestReadOnlyStateDirectory(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := s.try()
-			if !errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), s.state) || !strings.Contains(advice.Of(err), "ATOLL_STATE_DIR") {
-				t.Errorf("%v (hint: %s)", err, advice.Of(err))
+			if !errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), s.state) || !strings.Contains(errhint.Of(err), "ATOLL_STATE_DIR") {
+				t.Errorf("%v (hint: %s)", err, errhint.Of(err))
 			}
 		})
 	}
@@ -300,8 +300,8 @@ func TestDiskFullAtFirstUse(t *testing.T) {
 	s.stateOn("4m")
 	free := s.fill(0)
 	_, err := s.try()
-	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), s.state) || advice.Of(err) == "" {
-		t.Errorf("%v (hint: %s)", err, advice.Of(err))
+	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), s.state) || errhint.Of(err) == "" {
+		t.Errorf("%v (hint: %s)", err, errhint.Of(err))
 	}
 	if files := filesIn(t, s.state); len(files) != 2 { // itself and the filler
 		t.Errorf("half-made: %v", files)
@@ -332,7 +332,7 @@ func (s *site) wantNoSpace(err error, step string) {
 	if text := err.Error(); !strings.Contains(text, "no space left") && !strings.Contains(text, "disk is full") {
 		s.t.Errorf("%v does not say that the disk is full", err)
 	}
-	if hint := advice.Of(err); !strings.Contains(strings.ToLower(hint), "free") {
+	if hint := errhint.Of(err); !strings.Contains(strings.ToLower(hint), "free") {
 		s.t.Errorf("hint %q does not say what to do", hint)
 	}
 }

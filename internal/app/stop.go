@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 // Running returns the commands that run in a sandbox now; none if it does not run.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/llm/token"
+	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/token"
 )
 
 // Tokens is where session tokens of the shared proxy are minted and verified.

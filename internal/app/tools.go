@@ -7,12 +7,12 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/tool"
 	"github.com/atoll-run/atoll/internal/tool/search"
 	"github.com/atoll-run/atoll/internal/version"
@@ -66,7 +66,7 @@ func (a *App) Tools(ctx context.Context, who Who, hostTools bool) (*Toolbox, err
 // unsandboxed says why a session gets no tools.
 func unsandboxed(p *plan.Plan) error {
 	err := fmt.Errorf("session %q is not sandboxed (%s), so it gets no tools", p.Session.Key, p.Why)
-	return advice.With(&sandbox.ProvisionError{Name: p.Spec.Name, Step: "mode", Err: err},
+	return errhint.With(&sandbox.ProvisionError{Name: p.Spec.Name, Step: "mode", Err: err},
 		"set sandbox.mode to all, or allow its tools on the host: --host-tools, or tools.host in the configuration")
 }
 
@@ -120,7 +120,7 @@ func (a *App) toolOptions(p *plan.Plan, who Who) tool.Options {
 		}
 	}
 	if web.Fetch.Enabled != nil && !*web.Fetch.Enabled {
-		o.NoFetch = advice.With(errors.New("fetching pages is switched off"), "set tools.web.fetch.enabled to true")
+		o.NoFetch = errhint.With(errors.New("fetching pages is switched off"), "set tools.web.fetch.enabled to true")
 	}
 	if engine, err := a.searchEngine(web.Search); err != nil {
 		o.NoSearch = err
@@ -140,7 +140,7 @@ func valueOf(p *int) int {
 // searchEngine is the configured provider. Its key stays on the host.
 func (a *App) searchEngine(c config.WebSearch) (*search.Engine, error) {
 	if c.Enabled != nil && !*c.Enabled {
-		return nil, advice.With(errors.New("web search is switched off"), "set tools.web.search.enabled to true")
+		return nil, errhint.With(errors.New("web search is switched off"), "set tools.web.search.enabled to true")
 	}
 	key, err := a.searchKey(c)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/metrics"
+	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/secret"
-	"github.com/atoll-run/atoll/internal/usage"
 )
 
 // money is what keeps account of models; it is opened by those who need it.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/verify"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/verify"
 )
 
 // Verified is what was found of one sandbox.
@@ -61,9 +61,9 @@ func (a *App) VerifyNamed(ctx context.Context, name string) ([]Verified, error) 
 func hintedAttach(err error) error {
 	switch {
 	case errors.Is(err, sandbox.ErrNotFound):
-		return advice.With(err, "`atoll ps` shows what there is")
+		return errhint.With(err, "`atoll ps` shows what there is")
 	case errors.Is(err, sandbox.ErrNotRunning):
-		return advice.With(err, "only one that runs can be tried: `atoll sandbox verify` without a name, with --agent or --session, starts it")
+		return errhint.With(err, "only one that runs can be tried: `atoll sandbox verify` without a name, with --agent or --session, starts it")
 	}
 	return err
 }

@@ -11,10 +11,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/runtime/docker"
+	"github.com/atoll-run/atoll/internal/runtime/image"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -42,7 +42,7 @@ func volumeFact(backend, name string) string { return "volume:" + backend + ":" 
 
 func checkVolumeName(name string) error {
 	if name != PnpmStore {
-		return advice.With(fmt.Errorf("volume %q: not known", name), "there is "+PnpmStore)
+		return errhint.With(fmt.Errorf("volume %q: not known", name), "there is "+PnpmStore)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func (a *App) Volume(ctx context.Context, backend, name string) (*Volume, error)
 		return nil, err
 	}
 	if fact == "" {
-		return nil, advice.With(fmt.Errorf("volume %q: %w", name, sandbox.ErrNotFound), "fill it with `atoll volumes seed "+name+" --backend "+backend+"`")
+		return nil, errhint.With(fmt.Errorf("volume %q: %w", name, sandbox.ErrNotFound), "fill it with `atoll volumes seed "+name+" --backend "+backend+"`")
 	}
 	v := &Volume{Backend: backend}
 	if err := json.Unmarshal([]byte(fact), v); err != nil {
@@ -73,7 +73,7 @@ func (a *App) Volume(ctx context.Context, backend, name string) (*Volume, error)
 		return nil, err
 	}
 	if _, ok := there[v.Engine]; !ok {
-		return nil, advice.With(fmt.Errorf("volume %q: the engine has lost it: %w", name, sandbox.ErrNotFound), "fill it again with `atoll volumes seed "+name+" --backend "+backend+"`")
+		return nil, errhint.With(fmt.Errorf("volume %q: the engine has lost it: %w", name, sandbox.ErrNotFound), "fill it again with `atoll volumes seed "+name+" --backend "+backend+"`")
 	}
 	v.UsedBy, err = engine.LayersOn(ctx, v.Engine)
 	return v, err
@@ -110,7 +110,7 @@ func (a *App) VolumeBackend(asked string) (string, error) {
 		}
 	}
 	if !slices.Contains(engineBackends, asked) {
-		return "", advice.With(fmt.Errorf("backend %q: it has no engine that keeps volumes", asked), "there are "+strings.Join(engineBackends, " and "))
+		return "", errhint.With(fmt.Errorf("backend %q: it has no engine that keeps volumes", asked), "there are "+strings.Join(engineBackends, " and "))
 	}
 	return asked, nil
 }
@@ -160,7 +160,7 @@ func storeImage(ctx context.Context, engine *docker.Runtime, from string, progre
 			return nil, "", err
 		}
 		if from == "" {
-			return nil, "", advice.With(errors.New("no store of packages was built"), "build one with `atoll images build pnpm-store --lockfile pnpm-lock.yaml`, or name one with --from")
+			return nil, "", errhint.With(errors.New("no store of packages was built"), "build one with `atoll images build pnpm-store --lockfile pnpm-lock.yaml`, or name one with --from")
 		}
 	}
 	info, err = engine.ImageInfo(ctx, from)
@@ -207,7 +207,7 @@ func (a *App) RemoveVolume(ctx context.Context, backend, name string) error {
 	}
 	for own := range all {
 		if err := engine.RemoveShared(ctx, own); err != nil {
-			return advice.With(err, "end what uses it first: `atoll sandbox list`")
+			return errhint.With(err, "end what uses it first: `atoll sandbox list`")
 		}
 	}
 	return a.registry.SetFact(ctx, volumeFact(backend, name), "")

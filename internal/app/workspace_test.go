@@ -8,8 +8,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -66,8 +66,8 @@ func TestWorkspaceThatCannotBeUsed(t *testing.T) {
 			if _, typed := errors.AsType[*sandbox.ProvisionError](err); !typed && !errors.Is(err, sandbox.ErrDenied) {
 				t.Fatalf("%v", err)
 			}
-			if !strings.Contains(err.Error(), subject) || advice.Of(err) == "" {
-				t.Errorf("%v (hint: %s) does not say which directory, or what to do", err, advice.Of(err))
+			if !strings.Contains(err.Error(), subject) || errhint.Of(err) == "" {
+				t.Errorf("%v (hint: %s) does not say which directory, or what to do", err, errhint.Of(err))
 			}
 			if rows, containers := s.rows(a), s.ours(); len(rows) != 0 || len(containers) != 0 {
 				t.Errorf("left: %v, %v", rows, containers)
@@ -119,8 +119,8 @@ func TestWorkspaceRemovedUnderARunningSandbox(t *testing.T) {
 	remove()
 	for who, a := range map[string]*app.App{"the process that has a wire": resident, "another": s.open()} {
 		_, err := a.Provide(t.Context(), session("lost"))
-		if !errors.Is(err, sandbox.ErrBusy) || !strings.Contains(advice.Of(err), "recreate") {
-			t.Errorf("%s, while it is in use: %v (hint: %s)", who, err, advice.Of(err))
+		if !errors.Is(err, sandbox.ErrBusy) || !strings.Contains(errhint.Of(err), "recreate") {
+			t.Errorf("%s, while it is in use: %v (hint: %s)", who, err, errhint.Of(err))
 		}
 	}
 	first.Release()

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 const keyFile = "key"
@@ -49,7 +49,7 @@ func readKey(path string) (ed25519.PrivateKey, error) {
 		return nil, fmt.Errorf("key of the audit log: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
-		return nil, advice.With(fmt.Errorf("key of the audit log: %s is open to others", path), "run: chmod 600 "+path)
+		return nil, errhint.With(fmt.Errorf("key of the audit log: %s is open to others", path), "run: chmod 600 "+path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -57,7 +57,7 @@ func readKey(path string) (ed25519.PrivateKey, error) {
 	}
 	seed, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, advice.With(fmt.Errorf("key of the audit log: %s holds none", path), "restore it from a backup; with a new one, older segments cannot be checked")
+		return nil, errhint.With(fmt.Errorf("key of the audit log: %s holds none", path), "restore it from a backup; with a new one, older segments cannot be checked")
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 // Subject says whom a request was for.
@@ -134,7 +134,7 @@ func isBidi(r rune) bool {
 // keyForms are what common keys look like, keyMarks what one of them must hold:
 // the marks are looked for first, because they are almost never there.
 var (
-	keyForms = pattern.New(`\b(?:(?:sk|pk|rk|ghp|gho|ghs|xox[a-z]|atoll)[-_]|AKIA|AIza|[Bb]earer )[A-Za-z0-9_.\-]{16,}`)
+	keyForms = lazyregexp.New(`\b(?:(?:sk|pk|rk|ghp|gho|ghs|xox[a-z]|atoll)[-_]|AKIA|AIza|[Bb]earer )[A-Za-z0-9_.\-]{16,}`)
 	keyMarks = []string{"sk-", "pk-", "rk-", "sk_", "pk_", "rk_", "gh", "xox", "atoll", "AKIA", "AIza", "earer "}
 )
 

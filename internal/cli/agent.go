@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/gateway/session/attach"
 	"github.com/atoll-run/atoll/internal/secret"
-	"github.com/atoll-run/atoll/internal/session/attach"
 )
 
 // agentOptions are the flags of atoll agent.
@@ -135,7 +135,7 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 		return err
 	}
 	if err := (agent.Limits{}).CheckMessage(message); err != nil {
-		return advice.With(err, "say what to do with -m TEXT, --message-file FILE, or -m - and standard input")
+		return errhint.With(err, "say what to do with -m TEXT, --message-file FILE, or -m - and standard input")
 	}
 	key, err := o.key()
 	if err != nil {
@@ -290,7 +290,7 @@ func (o *agentOptions) read(cmd *cobra.Command, e *env) (string, error) {
 	case given, !isInteractive(e.In):
 		return readMessage(e.In)
 	}
-	return "", usage(cmd, advice.With(errors.New("no message"), "give the task with -m TEXT"))
+	return "", usage(cmd, errhint.With(errors.New("no message"), "give the task with -m TEXT"))
 }
 
 func readMessage(r io.Reader) (string, error) {

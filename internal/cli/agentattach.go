@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/session/attach"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/gateway/session/attach"
 )
 
 // readAttachments reads the files of --attach, within the limits of one message.
@@ -20,7 +20,7 @@ func (o *agentOptions) readAttachments(cmd *cobra.Command) (files []attach.Uploa
 	for _, path := range o.attach {
 		content, err := readAttachment(path, left)
 		if err != nil {
-			return nil, usage(cmd, advice.With(fmt.Errorf("--attach: %w", err), fmt.Sprintf("name regular files, at most %d and %d MiB in all", attach.MaxFiles, attach.MaxBytes>>20)))
+			return nil, usage(cmd, errhint.With(fmt.Errorf("--attach: %w", err), fmt.Sprintf("name regular files, at most %d and %d MiB in all", attach.MaxFiles, attach.MaxBytes>>20)))
 		}
 		left -= int64(len(content))
 		files = append(files, attach.Upload{Name: filepath.Base(path), Content: content})

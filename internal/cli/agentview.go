@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/session"
-	money "github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/gateway/session"
+	money "github.com/atoll-run/atoll/internal/model/usage"
 )
 
 // agentView shows an agent at work: what it says, what it calls, how long that

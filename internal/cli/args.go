@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // The checks of positional arguments.
@@ -43,5 +43,5 @@ func someCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return nil
 	}
-	return withCode(exitUsage, advice.With(errors.New("no command was given"), "write it after --, as in `"+cmd.CommandPath()+" -- ls -la`"))
+	return withCode(exitUsage, errhint.With(errors.New("no command was given"), "write it after --, as in `"+cmd.CommandPath()+" -- ls -la`"))
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/audit"
-	money "github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/errhint"
+	money "github.com/atoll-run/atoll/internal/model/usage"
 )
 
 func newAuditCommand(e *env) *cobra.Command {
@@ -170,7 +170,7 @@ func runAuditVerify(e *env, o verifyAuditOptions) error {
 	}
 	if len(report.Problems) > 0 {
 		failed := fmt.Errorf("the audit log was changed: %d problems", len(report.Problems))
-		err = errors.Join(err, advice.With(failed, "keep the directory as it is, and compare it with a backup"))
+		err = errors.Join(err, errhint.With(failed, "keep the directory as it is, and compare it with a backup"))
 	}
 	return err
 }
@@ -187,7 +187,7 @@ func readAnchors(path string) ([]audit.Head, error) {
 	}
 	var before audit.Report
 	if err := json.Unmarshal(text, &before); err != nil || len(before.Heads) == 0 {
-		return nil, advice.With(fmt.Errorf("anchor: %s holds no heads", path), "give the output of `atoll audit verify --json`")
+		return nil, errhint.With(fmt.Errorf("anchor: %s holds no heads", path), "give the output of `atoll audit verify --json`")
 	}
 	return before.Heads, nil
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	money "github.com/atoll-run/atoll/internal/usage"
-	"github.com/atoll-run/atoll/internal/usage/billing"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/model/billing"
+	money "github.com/atoll-run/atoll/internal/model/usage"
 )
 
 func newBillingCommand(e *env) *cobra.Command {
@@ -88,12 +88,12 @@ func missingOf(reports map[string]*billing.Report) error {
 	}
 	switch {
 	case others > 0:
-		return advice.With(fmt.Errorf("%d calls are billed to another account than the one they were made for", others),
+		return errhint.With(fmt.Errorf("%d calls are billed to another account than the one they were made for", others),
 			"look in LiteLLM's settings for what maps headers or members of a request to end users (user_header_mappings)")
 	case upstream+local == 0:
 		return nil
 	}
-	return advice.With(fmt.Errorf("%d calls are missing upstream, %d here", upstream, local),
+	return errhint.With(fmt.Errorf("%d calls are missing upstream, %d here", upstream, local),
 		"LiteLLM may delete old rows or drop those of broken streams; calls missing here were made with our mark by somebody else, or their record is lost")
 }
 

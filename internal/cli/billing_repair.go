@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	money "github.com/atoll-run/atoll/internal/usage"
+	money "github.com/atoll-run/atoll/internal/model/usage"
 )
 
 func newRepairCommand(e *env) *cobra.Command {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -60,8 +60,8 @@ func inUse(err error, running []runningCommand, force string) error {
 	case !errors.Is(err, sandbox.ErrBusy):
 		return err
 	case len(running) == 0:
-		return advice.With(fmt.Errorf("%w: no command runs in it now, but another process holds it: an agent at work, or a gateway", err),
+		return errhint.With(fmt.Errorf("%w: no command runs in it now, but another process holds it: an agent at work, or a gateway", err),
 			"wait for its end, or give "+force)
 	}
-	return advice.With(fmt.Errorf("%w: %s", err, commandsText(running)), "wait for the end of what runs, or end it with "+force)
+	return errhint.With(fmt.Errorf("%w: %s", err, commandsText(running)), "wait for the end of what runs, or end it with "+force)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -127,7 +127,7 @@ func (e *env) command(s *app.Session, o commandOptions, argv []string) (*machine
 	}
 	env := policy.SanitizeEnv(policy.EnvRequest{Configured: s.Plan.Env.Passed, Call: call, AllowSecret: s.Plan.Agent.Sandbox.AllowSecretEnv})
 	for _, b := range env.Blocked {
-		return nil, advice.With(fmt.Errorf("environment variable %s: %s", b.Name, b.Reason), "keep secrets on the host, or name it in sandbox.dangerouslyAllowSecretEnv")
+		return nil, errhint.With(fmt.Errorf("environment variable %s: %s", b.Name, b.Reason), "keep secrets on the host, or name it in sandbox.dangerouslyAllowSecretEnv")
 	}
 	for name, value := range o.modelEnv {
 		if _, said := env.Passed[name]; !said {
@@ -159,7 +159,7 @@ func parseEnv(entries []string) (map[string]string, error) {
 	for i, entry := range entries {
 		name, value, ok := strings.Cut(entry, "=")
 		if !ok || name == "" { // it is not repeated: it may be a secret
-			return nil, advice.With(fmt.Errorf("--env: number %d is not NAME=VALUE", i+1), "write for example --env LANG=C.UTF-8")
+			return nil, errhint.With(fmt.Errorf("--env: number %d is not NAME=VALUE", i+1), "write for example --env LANG=C.UTF-8")
 		}
 		env[name] = value
 	}
@@ -170,19 +170,19 @@ func parseEnv(entries []string) (map[string]string, error) {
 func commandEnd(command *machine.Command, result *machine.Result, err error) error {
 	switch {
 	case errors.Is(err, machine.ErrNotFound):
-		return withCode(exitNotFound, advice.With(err, "it must be part of the sandbox's image, or lie below "+command.Dir))
+		return withCode(exitNotFound, errhint.With(err, "it must be part of the sandbox's image, or lie below "+command.Dir))
 	case errors.Is(err, machine.ErrNotExecutable):
-		return withCode(exitNotExecutable, advice.With(err, "make it executable, or run it through its interpreter"))
+		return withCode(exitNotExecutable, errhint.With(err, "make it executable, or run it through its interpreter"))
 	case errors.Is(err, machine.ErrNoDirectory):
-		return advice.With(err, "--workdir is a directory inside the sandbox; the workspace is there under its own path")
+		return errhint.With(err, "--workdir is a directory inside the sandbox; the workspace is there under its own path")
 	case err != nil:
 		return err
 	case result.TimedOut:
 		return withCode(exitTimeout, fmt.Errorf("the command was ended after %v", command.Timeout))
 	case result.OOM:
-		return withCode(exitOutOfMemory, advice.With(errors.New("the command ran out of memory"), "raise sandbox.docker.memory"))
+		return withCode(exitOutOfMemory, errhint.With(errors.New("the command ran out of memory"), "raise sandbox.docker.memory"))
 	case result.Full != "":
-		return withCode(max(result.ExitCode, 1), advice.With(errors.New(hindrance(result)+": "+result.Full.String()), "remove files from the workspace, or raise sandbox.docker.workspaceLimit"))
+		return withCode(max(result.ExitCode, 1), errhint.With(errors.New(hindrance(result)+": "+result.Full.String()), "remove files from the workspace, or raise sandbox.docker.workspaceLimit"))
 	case result.ExitCode != 0:
 		return withCode(result.ExitCode, nil)
 	}

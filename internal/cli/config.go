@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 func newConfigCommand(e *env) *cobra.Command {
@@ -44,7 +44,7 @@ func newConfigCheckCommand(e *env) *cobra.Command {
 func (e *env) useFile(name string) error {
 	e.configPath = name
 	if _, err := os.Stat(name); err != nil {
-		return withCode(exitUsage, advice.With(fmt.Errorf("config file: %w", err), "name a file that exists and that you can read"))
+		return withCode(exitUsage, errhint.With(fmt.Errorf("config file: %w", err), "name a file that exists and that you can read"))
 	}
 	return nil
 }

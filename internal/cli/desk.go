@@ -11,11 +11,11 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
+	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	money "github.com/atoll-run/atoll/internal/usage"
 )
 
 // runDesk is where verbs about runs have their work done: by a gateway that is
@@ -93,7 +93,7 @@ func answers(ctx context.Context, c *client.Client, socket string) error {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = context.DeadlineExceeded // without the address, which only looks like one
 		}
-		return advice.With(fmt.Errorf("the gateway of %s does not answer within %s: %w", socket, gatewayPatience, err),
+		return errhint.With(fmt.Errorf("the gateway of %s does not answer within %s: %w", socket, gatewayPatience, err),
 			"its process is stopped or overloaded: continue or end it; --local works without it")
 	}
 	return nil

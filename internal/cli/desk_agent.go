@@ -7,20 +7,20 @@ import (
 	"fmt"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/gateway/session"
+	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
-	"github.com/atoll-run/atoll/internal/session"
-	money "github.com/atoll-run/atoll/internal/usage"
 )
 
 // agent has the gateway's agent do a task, and shows it as one of this process.
 func (g viaGateway) agent(ctx context.Context, e *env, task *agentOrder) error {
 	o := task.options
 	if o.scope != "" {
-		return withCode(exitUsage, advice.With(errors.New("--scope is not for a gateway, which has its own configuration"), "give --local too, or set sandbox.scope in the gateway's configuration"))
+		return withCode(exitUsage, errhint.With(errors.New("--scope is not for a gateway, which has its own configuration"), "give --local too, or set sandbox.scope in the gateway's configuration"))
 	}
 	p, err := g.settings.Plan(app.Who{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account})
 	if err != nil {
@@ -115,7 +115,7 @@ func (w *remoteAgent) end(ctx context.Context, t *api.Task) error {
 	}
 	err := w.view.end(end)
 	if sent := end.report.Delivery; sent != nil && sent.Error != "" {
-		err = firstOf(err, advice.With(errors.New(sent.Error), sent.Hint))
+		err = firstOf(err, errhint.With(errors.New(sent.Error), sent.Hint))
 	}
 	return firstOf(err, ctx.Err(), w.options.failed(end.failure), undelivered((*run.Delivery)(end.report.Delivery)))
 }
@@ -136,7 +136,7 @@ func notBegun(t *api.Task) error {
 	if t.Error == nil {
 		return fmt.Errorf("the gateway: the task is %s, and nothing is known of it", t.State)
 	}
-	err := advice.With(errors.New(t.Error.Message), t.Hint)
+	err := errhint.With(errors.New(t.Error.Message), t.Hint)
 	switch t.Error.Code {
 	case "usage":
 		return withCode(exitUsage, err)

@@ -17,13 +17,13 @@ import (
 	"github.com/atoll-run/atoll/client"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli"
-	"github.com/atoll-run/atoll/internal/scripted"
+	"github.com/atoll-run/atoll/internal/fakellm"
 )
 
 // withModel gives the installation a model that plays a script.
-func (p *place) withModel(script ...scripted.Turn) {
+func (p *place) withModel(script ...fakellm.Turn) {
 	p.t.Helper()
-	server, err := scripted.Listen(p.t.Context(), "tcp", "127.0.0.1:0", script)
+	server, err := fakellm.Listen(p.t.Context(), "tcp", "127.0.0.1:0", script)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func same(text string) string { return changing.ReplaceAllString(text, "…") }
 // While a gateway runs, atoll agent is its client, and says what it says alone.
 func TestAgentIsAClient(t *testing.T) {
 	p := newPlace(t)
-	p.withModel(scripted.Use("exec", `{"command": "echo $((6*7))"}`), scripted.Say("It is 42.\nReally."))
+	p.withModel(fakellm.Use("exec", `{"command": "echo $((6*7))"}`), fakellm.Say("It is 42.\nReally."))
 	c := p.serve()
 	box := []string{"--session", "agent:main:box"}
 	p.atoll(slices.Concat([]string{"sandbox", "exec"}, box, []string{"--", "true"})...) // what is said once is said here
@@ -126,7 +126,7 @@ func TestAgentIsCancelled(t *testing.T) {
 	p := newPlace(t)
 	hold := make(chan struct{})
 	defer close(hold)
-	p.withModel(scripted.Turn{Text: "a b c d e f", Hold: hold, HoldAfter: 3})
+	p.withModel(fakellm.Turn{Text: "a b c d e f", Hold: hold, HoldAfter: 3})
 	c := p.serve()
 	codes := map[string]int{}
 	outs := map[string]string{}

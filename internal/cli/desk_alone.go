@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/app"
+	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	money "github.com/atoll-run/atoll/internal/usage"
 )
 
 // alone works in this process, with the state directory as it is.

@@ -7,7 +7,7 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/workspace"
+	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
 func (g viaGateway) sandboxes(ctx context.Context, limit int) ([]app.Listed, int, error) {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
+	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
-	money "github.com/atoll-run/atoll/internal/usage"
 )
 
 // viaGateway has the work done by the gateway that is running.
@@ -136,9 +136,9 @@ func told(err error) error {
 	case "run_id_used":
 		return run.ErrOther
 	case "unknown_variant", "memory_too_large", "prompt_empty", "prompt_too_large", "prompt_not_text":
-		return advice.With(&run.Failure{Code: p.Code, Message: p.Detail}, p.Hint)
+		return errhint.With(&run.Failure{Code: p.Code, Message: p.Detail}, p.Hint)
 	}
-	return advice.With(fmt.Errorf("the gateway: %w", p), cmp.Or(p.Hint, "the gateway's log has more, for request "+p.RequestID))
+	return errhint.With(fmt.Errorf("the gateway: %w", p), cmp.Or(p.Hint, "the gateway's log has more, for request "+p.RequestID))
 }
 
 func receiptOf(r *api.Run) *run.Receipt {

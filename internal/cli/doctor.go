@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 func newDoctorCommand(e *env) *cobra.Command {
@@ -90,7 +90,7 @@ func (e *env) examineGateway(ctx context.Context) []app.Check {
 	}
 	if err != nil {
 		err = told(err)
-		return []app.Check{{Name: name, Status: app.CheckFailed, Detail: "not ready: " + err.Error(), Fix: advice.Of(err)}}
+		return []app.Check{{Name: name, Status: app.CheckFailed, Detail: "not ready: " + err.Error(), Fix: errhint.Of(err)}}
 	}
 	return []app.Check{{Name: name, Status: app.CheckOK, Detail: "ready at " + g.settings.SocketPath()}}
 }
@@ -143,7 +143,7 @@ func runFix(ctx context.Context, e *env) (bool, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.In, e.Err, e.Err
 	if err := cmd.Run(); err != nil {
-		return false, advice.With(fmt.Errorf("%s: %w", what, err), "have an administrator run: "+script)
+		return false, errhint.With(fmt.Errorf("%s: %w", what, err), "have an administrator run: "+script)
 	}
 	return true, nil
 }

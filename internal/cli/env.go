@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/policy"
 )
 
@@ -112,7 +112,7 @@ func checkScope(cmd *cobra.Command, scope string) error {
 	case "", config.ScopeSession, config.ScopeAgent, config.ScopeShared:
 		return nil
 	}
-	return usage(cmd, advice.With(fmt.Errorf("--scope %q is not known", scope), "use session, agent or shared"))
+	return usage(cmd, errhint.With(fmt.Errorf("--scope %q is not known", scope), "use session, agent or shared"))
 }
 
 // check refuses what would quietly mean somebody else.

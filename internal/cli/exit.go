@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -54,13 +54,13 @@ func withCode(code int, err error) error { return &exitError{code, err} }
 // usage is an error of the command line itself.
 func usage(cmd *cobra.Command, err error) error {
 	err = flagProblem(cmd, err)
-	return withCode(exitUsage, advice.With(err, cmp.Or(advice.Of(err), "see `"+cmd.CommandPath()+" --help`")))
+	return withCode(exitUsage, errhint.With(err, cmp.Or(errhint.Of(err), "see `"+cmd.CommandPath()+" --help`")))
 }
 
 func unknownVerb(cmd *cobra.Command, word string) error {
 	err := fmt.Errorf("%s has no command %q", cmd.CommandPath(), word)
 	if meant := suggestion(cmd, word); meant != "" {
-		return withCode(exitUsage, advice.With(err, "did you mean "+meant+"?"))
+		return withCode(exitUsage, errhint.With(err, "did you mean "+meant+"?"))
 	}
 	return usage(cmd, err)
 }
@@ -121,7 +121,7 @@ func (e *env) report(err error) {
 		return
 	}
 	fmt.Fprintln(e.Err, "error: "+indented(err.Error()))
-	if hint := advice.Of(err); hint != "" {
+	if hint := errhint.Of(err); hint != "" {
 		fmt.Fprintln(e.Err, "hint: "+printable(hint))
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -53,7 +53,7 @@ func ending(ctx context.Context, outErr, err error) (string, int) {
 }
 
 func TestFinishSaysWhatAndWhatToDo(t *testing.T) {
-	err := advice.With(errors.New("first\nsecond\x1b"), "do\x1bthis")
+	err := errhint.With(errors.New("first\nsecond\x1b"), "do\x1bthis")
 	text, code := ending(t.Context(), nil, err)
 	if want := "error: first\n  second\\u001b\nhint: do\\u001bthis\n"; text != want || code != 1 {
 		t.Errorf("got %d, %q", code, text)

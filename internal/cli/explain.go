@@ -9,11 +9,11 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/plan"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 	"github.com/atoll-run/atoll/internal/tool"
-	"github.com/atoll-run/atoll/internal/workspace"
 )
 
 type explainOptions struct {

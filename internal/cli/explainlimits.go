@@ -6,7 +6,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 // explainedDefaults are the limits that are not configured and that hold.

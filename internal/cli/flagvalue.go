@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -87,7 +87,7 @@ func (v *timeValue) Set(text string) error {
 
 // parseTime reads 90 (seconds), 90s, 1m30s or 2d.
 func parseTime(text string) (time.Duration, error) {
-	bad := advice.With(fmt.Errorf("%q is not a time", text), "write seconds, such as 90, or units, such as 90s, 1m30s or 2d")
+	bad := errhint.With(fmt.Errorf("%q is not a time", text), "write seconds, such as 90, or units, such as 90s, 1m30s or 2d")
 	number, unit := text, time.Second
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		number, unit = days, 24*time.Hour
@@ -130,7 +130,7 @@ func (v sizeValue) Set(text string) error {
 	n, err := config.Size{Text: text}.Bytes()
 	switch {
 	case err != nil || n <= 0:
-		return advice.With(fmt.Errorf("%q is not an amount of memory", text), "write a number and a unit, such as 512m or 2g")
+		return errhint.With(fmt.Errorf("%q is not an amount of memory", text), "write a number and a unit, such as 512m or 2g")
 	case n > maxBytes:
 		return fmt.Errorf("%s is more than 1024t", text)
 	}
@@ -193,7 +193,7 @@ func flagProblem(cmd *cobra.Command, err error) error {
 	switch bad.GetFlag().Value.(type) {
 	case *timeValue, sizeValue, countValue:
 		cause := bad.Unwrap()
-		return advice.With(fmt.Errorf("--%s %w", bad.GetFlag().Name, cause), advice.Of(cause))
+		return errhint.With(fmt.Errorf("--%s %w", bad.GetFlag().Name, cause), errhint.Of(cause))
 	}
 	return err
 }

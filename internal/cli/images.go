@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/runtime/image"
 )
 
 func newImagesCommand(e *env) *cobra.Command {

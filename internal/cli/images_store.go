@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 )
 
 func newImagesPullCommand(e *env) *cobra.Command {
@@ -303,7 +303,7 @@ func runImagesRm(ctx context.Context, e *env, refs []string, asJSON bool) error 
 		}
 		r, err := store.Remove(ctx, full)
 		if err != nil {
-			failed = append(failed, advice.With(err, "`atoll images list` shows what there is"))
+			failed = append(failed, errhint.With(err, "`atoll images list` shows what there is"))
 			continue
 		}
 		removed = append(removed, r)

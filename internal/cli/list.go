@@ -12,7 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/workspace"
+	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
 // listPage is how many sandboxes list shows unless asked for more.

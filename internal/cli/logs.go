@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -92,7 +92,7 @@ func findProcess(ctx context.Context, handles []*sandbox.Handle, id string) (*ma
 	}
 	switch {
 	case len(found) == 0:
-		return nil, nil, advice.With(fmt.Errorf("process %q: %w", id, machine.ErrNoProcess), "`atoll sandbox ps` shows what there is")
+		return nil, nil, errhint.With(fmt.Errorf("process %q: %w", id, machine.ErrNoProcess), "`atoll sandbox ps` shows what there is")
 	case len(found) > 1:
 		return nil, nil, ambiguous("process", id, processIDs(found))
 	}

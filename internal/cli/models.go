@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
 )
 
@@ -64,7 +64,7 @@ func runModelsSync(ctx context.Context, e *env, o modelsOptions, args []string) 
 	case len(args) > 0:
 		f, err := os.Open(args[0])
 		if err != nil {
-			return withCode(exitUsage, advice.With(err, "name LiteLLM's configuration or a list of models, - for standard input, or nothing to ask LiteLLM"))
+			return withCode(exitUsage, errhint.With(err, "name LiteLLM's configuration or a list of models, - for standard input, or nothing to ask LiteLLM"))
 		}
 		defer f.Close() //nolint:errcheck // it was only read
 		sync.List = f

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/llm/token"
+	"github.com/atoll-run/atoll/internal/model/token"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
 )
 

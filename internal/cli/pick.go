@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/errhint"
+	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	money "github.com/atoll-run/atoll/internal/usage"
 )
 
 // named is something that a word of the command line can mean.
@@ -62,7 +62,7 @@ func ambiguous(kind, word string, found []string) error {
 	if n := len(found) - mostCandidates; n > 0 {
 		found, more = found[:mostCandidates], fmt.Sprintf(" and %d more", n)
 	}
-	return withCode(exitUsage, advice.With(fmt.Errorf("%s %q could be any of %s%s", kind, word, strings.Join(found, ", "), more), "write more of the name"))
+	return withCode(exitUsage, errhint.With(fmt.Errorf("%s %q could be any of %s%s", kind, word, strings.Join(found, ", "), more), "write more of the name"))
 }
 
 // pickSandbox returns the name of the sandbox that word names: by its name, with or
@@ -78,7 +78,7 @@ func pickSandbox(ctx context.Context, a *app.App, word string) (string, error) {
 	}
 	name, err := pick("sandbox", word, all)
 	if errors.Is(err, errNoneNamed) {
-		return "", advice.With(fmt.Errorf("sandbox %q: %w", word, sandbox.ErrNotFound), "`atoll ps` shows what there is")
+		return "", errhint.With(fmt.Errorf("sandbox %q: %w", word, sandbox.ErrNotFound), "`atoll ps` shows what there is")
 	}
 	return name, err
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 func TestPickTakesTheOneThatBeginsSo(t *testing.T) {
@@ -27,7 +27,7 @@ func TestPickTakesTheOneThatBeginsSo(t *testing.T) {
 
 func TestPickListsTheCandidates(t *testing.T) {
 	_, err := pick("run", "run-", []named{{name: "run-2"}, {name: "run-1"}})
-	if err == nil || err.Error() != `run "run-" could be any of run-1, run-2` || code(err) != exitUsage || advice.Of(err) == "" {
+	if err == nil || err.Error() != `run "run-" could be any of run-1, run-2` || code(err) != exitUsage || errhint.Of(err) == "" {
 		t.Errorf("got %v", err)
 	}
 	var many []named

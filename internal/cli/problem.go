@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 // commandLine is the origin of values that flags set.
@@ -52,7 +52,7 @@ func (e *env) configError(err error, asJSON bool) error {
 	}
 	problems, ok := errors.AsType[config.Problems](err)
 	if !ok {
-		problems = config.Problems{{Message: err.Error(), Hint: advice.Of(err)}}
+		problems = config.Problems{{Message: err.Error(), Hint: errhint.Of(err)}}
 	}
 	if err := e.printJSON(map[string]any{"errors": problemsJSON(problems)}); err != nil {
 		return err
@@ -109,7 +109,7 @@ func refusalsOfAll(s *app.Settings) config.Problems {
 	for _, id := range s.Config.Agents() {
 		p, err := s.Plan(app.Who{AgentID: id})
 		if err != nil {
-			problems = append(problems, config.Problem{File: s.Location.Path, Message: fmt.Sprintf("agent %s: %v", id, err), Hint: advice.Of(err)})
+			problems = append(problems, config.Problem{File: s.Location.Path, Message: fmt.Sprintf("agent %s: %v", id, err), Hint: errhint.Of(err)})
 			continue
 		}
 		for _, problem := range refusals(s, p) {

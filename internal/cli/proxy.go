@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -137,7 +137,7 @@ func removeStale(ctx context.Context, path string) error {
 	}
 	if conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path); err == nil {
 		conn.Close()
-		return advice.With(fmt.Errorf("%s is served already", path), "stop the other one, or choose another path")
+		return errhint.With(fmt.Errorf("%s is served already", path), "stop the other one, or choose another path")
 	}
 	return os.Remove(path)
 }
@@ -146,11 +146,11 @@ func removeStale(ctx context.Context, path string) error {
 func (o *proxyOptions) checkAddress(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return withCode(exitUsage, advice.With(fmt.Errorf("%q is not an address", address), "write unix:PATH or HOST:PORT"))
+		return withCode(exitUsage, errhint.With(fmt.Errorf("%q is not an address", address), "write unix:PATH or HOST:PORT"))
 	}
 	if at, err := netip.ParseAddr(host); host == "localhost" || err == nil && at.IsLoopback() || o.trusted {
 		return nil
 	}
-	return withCode(exitDenied, advice.With(fmt.Errorf("%s is not a loopback address, and what is served is not encrypted", address),
+	return withCode(exitDenied, errhint.With(fmt.Errorf("%s is not a loopback address, and what is served is not encrypted", address),
 		"serve a socket or 127.0.0.1, or say --trusted-network"))
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -130,7 +130,7 @@ func (e *env) confirm(entries []*sandbox.Entry, running map[string][]runningComm
 	case "y", "yes":
 		return nil
 	}
-	return advice.With(errors.New("not confirmed: nothing was removed"), "answer y, or give --force")
+	return errhint.With(errors.New("not confirmed: nothing was removed"), "answer y, or give --force")
 }
 
 // recreation is a call of recreate at work.
@@ -182,7 +182,7 @@ func (e *env) recreate(ctx context.Context, o *recreation, entries []*sandbox.En
 func (e *env) printRecreated(r recreated) {
 	if r.Err != nil {
 		fmt.Fprintf(e.Err, "%s: %s\n", r.Entry.ContainerName, joined(r.Error))
-		if hint := advice.Of(r.Err); hint != "" {
+		if hint := errhint.Of(r.Err); hint != "" {
 			fmt.Fprintln(e.Err, "hint: "+printable(hint))
 		}
 		return

@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 	"github.com/atoll-run/atoll/internal/policy"
 )
 
 const redacted = "[redacted]"
 
 // withPassword is a URL that carries one.
-var withPassword = pattern.New(`://[^/@\s]*:[^/@\s]+@`)
+var withPassword = lazyregexp.New(`://[^/@\s]*:[^/@\s]+@`)
 
 // withoutSecrets is an agent's sandbox as it may be shown: values of variables
 // that are, or may be, secrets are hidden.

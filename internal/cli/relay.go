@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/relay/content"
@@ -91,7 +91,7 @@ func verdictError(report *content.Report) error {
 	case content.Blocked:
 		return withCode(exitDenied, errors.New("these commits may not be pushed"))
 	case content.Approval:
-		return withCode(exitDenied, advice.With(errors.New("these commits need a person's approval"), "of an agent's run: `atoll relay push RUN --approve`"))
+		return withCode(exitDenied, errhint.With(errors.New("these commits need a person's approval"), "of an agent's run: `atoll relay push RUN --approve`"))
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func loadRelay(relays *app.Relays, word string) (*relay.Record, error) {
 	}
 	r, err := relays.Load(run)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, advice.With(fmt.Errorf("the relay has no commits of run %q", run), "`atoll relay status` lists what it has")
+		return nil, errhint.With(fmt.Errorf("the relay has no commits of run %q", run), "`atoll relay status` lists what it has")
 	}
 	return r, err
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/run"
@@ -66,7 +66,7 @@ func runRelayPrepare(cmd *cobra.Command, e *env, o *prepareOptions) error {
 			o.container = relays.Config.Container
 		}
 		if o.container == "" {
-			return usage(cmd, advice.With(errors.New("no container"), "name it with --container, or relay.container in the configuration"))
+			return usage(cmd, errhint.With(errors.New("no container"), "name it with --container, or relay.container in the configuration"))
 		}
 		c := &app.ContainerWork{Run: o.runID, Account: o.account, Container: o.container, Root: path.Clean(o.workspace)}
 		if err := a.PrepareContainer(cmd.Context(), c, branch.Key(key), e.notice); err != nil {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 type runOptions struct {
@@ -73,7 +73,7 @@ func asRunError(err error) error {
 		return nil
 	}
 	if errors.Is(err, sandbox.ErrBusy) {
-		err = advice.With(err, advice.Of(err)+"; or give --rm for a sandbox of its own, or --scope session --session NAME for another that stays")
+		err = errhint.With(err, errhint.Of(err)+"; or give --rm for a sandbox of its own, or --scope session --session NAME for another that stays")
 	}
 	if exit, ok := errors.AsType[*exitError](err); ok && (exit.err == nil || exit.code >= exitTimeout) {
 		return err
@@ -122,7 +122,7 @@ func (o *runOptions) check(cmd *cobra.Command) (err error) {
 	switch config.Access(o.access) {
 	case "", config.AccessNone, config.AccessRO, config.AccessRW:
 	default:
-		return advice.With(fmt.Errorf("--access %q is not known", o.access), "use none, ro or rw")
+		return errhint.With(fmt.Errorf("--access %q is not known", o.access), "use none, ro or rw")
 	}
 	if o.workspace != "" {
 		o.workspace, err = filepath.Abs(o.workspace)

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/secret"
 )
@@ -42,7 +42,7 @@ func (o *modelOptions) checkModels() error {
 	case err != nil:
 		return err
 	case !o.wantsModels() && (o.budget > 0 || o.runID != "" || o.trace != ""):
-		return advice.With(errors.New("--budget, --run-id and --trace are about models, and no --model is given"), "add --model NAME")
+		return errhint.With(errors.New("--budget, --run-id and --trace are about models, and no --model is given"), "add --model NAME")
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (o *modelOptions) checkModels() error {
 // checkBudget refuses what is no amount of money.
 func checkBudget(dollars float64) error {
 	if dollars < 0 || math.IsNaN(dollars) || dollars > 1e6 {
-		return advice.With(fmt.Errorf("--budget %v is not an amount of money", dollars), "write dollars, such as 0.50")
+		return errhint.With(fmt.Errorf("--budget %v is not an amount of money", dollars), "write dollars, such as 0.50")
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -93,7 +93,7 @@ func runState(r *run.Receipt) string {
 
 func noSuchRun(err error) error {
 	if errors.Is(err, run.ErrNotFound) {
-		return advice.With(err, "`atoll runs list` shows those that there are")
+		return errhint.With(err, "`atoll runs list` shows those that there are")
 	}
 	return err
 }

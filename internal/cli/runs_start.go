@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/secret"
 )
@@ -144,15 +144,15 @@ func asRunProblem(cmd *cobra.Command, err error) error {
 	case ok && failure.Code == "unknown_variant":
 		return usage(cmd, err)
 	case ok && failure.Code == "memory_too_large":
-		return withCode(exitUsage, advice.With(err, "ask for less with --memory, or raise the memory of the agent in runs.openclaw or runs.variants of the configuration"))
+		return withCode(exitUsage, errhint.With(err, "ask for less with --memory, or raise the memory of the agent in runs.openclaw or runs.variants of the configuration"))
 	case ok && failure.Code == "prompt_empty":
-		return withCode(exitFailure, advice.With(fmt.Errorf("%s: %w", failure.Code, err), "say what to do with -m TEXT, --message-file FILE, or -m - and standard input"))
+		return withCode(exitFailure, errhint.With(fmt.Errorf("%s: %w", failure.Code, err), "say what to do with -m TEXT, --message-file FILE, or -m - and standard input"))
 	case ok:
 		return withCode(exitFailure, fmt.Errorf("%s: %w", failure.Code, err))
 	case errors.Is(err, app.ErrNoRelay), errors.Is(err, app.ErrNoModel):
 		return withCode(exitUsage, err)
 	case errors.Is(err, run.ErrOther):
-		return advice.With(err, "choose another --run-id, or ask for exactly the same")
+		return errhint.With(err, "choose another --run-id, or ask for exactly the same")
 	}
 	return err
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
+	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
-	money "github.com/atoll-run/atoll/internal/usage"
 )
 
 // runView shows a run under way as an agent at work is shown.

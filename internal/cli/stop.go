@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -72,7 +72,7 @@ func addForce(cmd *cobra.Command, force *bool, about string) {
 
 func someSandbox(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usage(cmd, advice.With(errors.New("no sandbox was given"), "`atoll ps` shows what there is"))
+		return usage(cmd, errhint.With(errors.New("no sandbox was given"), "`atoll ps` shows what there is"))
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func removeOne(ctx context.Context, a *app.App, entry *sandbox.Entry, o endOptio
 func (e *env) printEnded(r *ended) {
 	if r.failed != nil {
 		fmt.Fprintln(e.Err, joined(r.Error))
-		if hint := advice.Of(r.failed); hint != "" {
+		if hint := errhint.Of(r.failed); hint != "" {
 			fmt.Fprintln(e.Err, "hint: "+printable(hint))
 		}
 		return

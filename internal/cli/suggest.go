@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // suggestFlag names the flag whose spelling is nearest to one that does not exist.
@@ -18,7 +18,7 @@ func suggestFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	if best == "" {
 		return unknown
 	}
-	return advice.With(unknown, "did you mean --"+best+"?")
+	return errhint.With(unknown, "did you mean --"+best+"?")
 }
 
 // distance is how many letters must be added, removed or replaced to turn a into b.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/access"
-	"github.com/atoll-run/atoll/internal/llm/token"
+	"github.com/atoll-run/atoll/internal/model/token"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -97,7 +97,7 @@ func (e *env) withTokens(ctx context.Context, asJSON bool, f func(*token.Desk) e
 	}
 	err = f(a.Tokens())
 	if errors.Is(err, token.ErrUnknown) {
-		return advice.With(err, "`atoll token list` shows the ids")
+		return errhint.With(err, "`atoll token list` shows the ids")
 	}
 	return err
 }

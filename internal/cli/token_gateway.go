@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/secret"
-	money "github.com/atoll-run/atoll/internal/usage"
 )
 
 // gatewayTokenFlags are those of a token that opens the gateway.
@@ -179,7 +179,7 @@ func newTokenPairCommand(e *env) *cobra.Command {
 			}
 			err = a.GatewayDevices().Approve(cmd.Context(), id)
 			if errors.Is(err, access.ErrUnknownDevice) {
-				return advice.With(err, "`atoll token list` names the devices that wait")
+				return errhint.With(err, "`atoll token list` names the devices that wait")
 			}
 			if err != nil {
 				return err

@@ -11,11 +11,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/plan"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/terminal"
 	"github.com/atoll-run/atoll/internal/tool"
 )
@@ -191,7 +191,7 @@ func refuseCall(a *app.App, who app.Who, t tool.Tool, args jsontext.Value) error
 func findTool(name string) (tool.Tool, error) {
 	t, ok := tool.Find(name)
 	if !ok {
-		return t, withCode(exitUsage, advice.With(fmt.Errorf("there is no tool %q", name), "`atoll tool list` shows all"))
+		return t, withCode(exitUsage, errhint.With(fmt.Errorf("there is no tool %q", name), "`atoll tool list` shows all"))
 	}
 	return t, nil
 }

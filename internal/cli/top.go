@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -39,7 +39,7 @@ The exit code is the command's.`,
   atoll exec --session agent:main:try-2 -- git status`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 0 && len(args) == 1 {
-				return usage(cmd, advice.With(errors.New("no command was given"), "write it after the sandbox, as in `atoll exec "+args[0]+" ls -la`"))
+				return usage(cmd, errhint.With(errors.New("no command was given"), "write it after the sandbox, as in `atoll exec "+args[0]+" ls -la`"))
 			}
 			return someCommand(cmd, args)
 		},
@@ -51,7 +51,7 @@ The exit code is the command's.`,
 				return runExec(cmd.Context(), e, o, args)
 			}
 			if o.whoFlags != (whoFlags{}) {
-				return usage(cmd, advice.With(errors.New("SANDBOX says which one already"), "leave --agent, --session and --account out, or write -- before the command"))
+				return usage(cmd, errhint.With(errors.New("SANDBOX says which one already"), "leave --agent, --session and --account out, or write -- before the command"))
 			}
 			return e.execIn(cmd.Context(), o, args)
 		},
@@ -134,7 +134,7 @@ func lastCommand(ctx context.Context, h *sandbox.Handle) (*machine.Process, erro
 		}
 	}
 	if last == nil {
-		return nil, advice.With(fmt.Errorf("no command was started in the background of %s", h.Name), "`atoll sandbox ps "+h.Name+"` shows what runs")
+		return nil, errhint.With(fmt.Errorf("no command was started in the background of %s", h.Name), "`atoll sandbox ps "+h.Name+"` shows what runs")
 	}
 	return last, nil
 }

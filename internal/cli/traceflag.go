@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/client"
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/trace"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
 // traceValue is the id of a trace, also as part of a traceparent.
@@ -29,9 +29,9 @@ func (v traceValue) String() string {
 }
 
 func (v traceValue) Set(text string) error {
-	id := cmp.Or(trace.Of(text), text)
-	if !trace.IsID(id) {
-		return advice.With(fmt.Errorf("%.80q is not the id of a trace", text), "write 32 hexadecimal digits, or a whole traceparent")
+	id := cmp.Or(traceparent.Of(text), text)
+	if !traceparent.IsID(id) {
+		return errhint.With(fmt.Errorf("%.80q is not the id of a trace", text), "write 32 hexadecimal digits, or a whole traceparent")
 	}
 	*v.to = id
 	return nil
@@ -42,5 +42,5 @@ func withTrace(ctx context.Context, id, run string) context.Context {
 	if id == "" {
 		return ctx
 	}
-	return client.WithTraceParent(ctx, trace.Parent(id, run))
+	return client.WithTraceParent(ctx, traceparent.Parent(id, run))
 }

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/config/trust"
-	"github.com/atoll-run/atoll/internal/diff"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/tool/diff"
 )
 
 type trustOptions struct{ yes, list, asJSON bool }
@@ -64,7 +64,7 @@ func newConfigUntrustCommand(e *env) *cobra.Command {
 				return withCode(exitUsage, err)
 			}
 			if !known {
-				return withCode(exitUsage, advice.With(fmt.Errorf("%s is not trusted", path), "see atoll config trust --list"))
+				return withCode(exitUsage, errhint.With(fmt.Errorf("%s is not trusted", path), "see atoll config trust --list"))
 			}
 			fmt.Fprintf(e.Out, "%s is not trusted any more.\n", printable(path))
 			return nil
@@ -125,7 +125,7 @@ func (e *env) settle(r *trust.Review, o trustOptions) error {
 	case o.asJSON && !o.yes:
 		return nil
 	case !o.yes && !e.agrees():
-		return withCode(exitUsage, advice.With(fmt.Errorf("not confirmed: %s is not trusted", r.Path), "answer y, or give --force"))
+		return withCode(exitUsage, errhint.With(fmt.Errorf("not confirmed: %s is not trusted", r.Path), "answer y, or give --force"))
 	}
 	if err := r.Trust(); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/verify"
+	"github.com/atoll-run/atoll/internal/sandbox/verify"
 )
 
 type verifyOptions struct {

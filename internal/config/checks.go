@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 // valueCheck looks at one value, or one key of a record, and returns what is
@@ -90,7 +90,7 @@ func checkScript(n *node) (message, hint string) {
 	return "", ""
 }
 
-var prefixForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+var prefixForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 func checkPrefix(n *node) (message, hint string) {
 	if !prefixForm.MatchString(n.text) {
@@ -153,7 +153,7 @@ func checkExtraHost(n *node) (message, hint string) {
 	return "", ""
 }
 
-var envNameForm = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var envNameForm = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func checkEnvName(n *node) (message, hint string) {
 	if !envNameForm.MatchString(n.text) {

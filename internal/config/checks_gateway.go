@@ -5,12 +5,12 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 var (
-	interfaceForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}$`)
-	hostNameForm  = pattern.New(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$`)
+	interfaceForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}$`)
+	hostNameForm  = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$`)
 )
 
 func checkTrustedNetwork(n *node) (message, hint string) {

@@ -5,15 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 var (
-	providerNameForm = pattern.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-	modelForm        = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}\*?$|^\*$`)
+	providerNameForm = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	modelForm        = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}\*?$|^\*$`)
 )
 
-var bodyMemberForm = pattern.New(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$`)
+var bodyMemberForm = lazyregexp.New(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$`)
 
 func checkBodyMember(n *node) (message, hint string) {
 	if !bodyMemberForm.MatchString(n.text) {

@@ -5,13 +5,13 @@ import (
 	pathpkg "path"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
-var branchNameForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$`)
+var branchNameForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$`)
 
 // secureShellForm is ssh://host/path, git+ssh and the like, or user@host:path.
-var secureShellForm = pattern.New(`(?i)^((git\+|svn\+)?ssh(\+git)?://|([A-Za-z0-9._-]+@)?[A-Za-z0-9.-]+:[^/:]|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)`)
+var secureShellForm = lazyregexp.New(`(?i)^((git\+|svn\+)?ssh(\+git)?://|([A-Za-z0-9._-]+@)?[A-Za-z0-9.-]+:[^/:]|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)`)
 
 // checkRepository wants an address that carries objects and runs nothing.
 func checkRepository(n *node) (message, hint string) {

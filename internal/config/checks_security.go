@@ -3,7 +3,7 @@ package config
 import (
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 // The checks of this file refuse what would open a sandbox. They look at text
@@ -52,7 +52,7 @@ func checkProfile(n *node) (message, hint string) {
 	return checkLine(n)
 }
 
-var windowsDrive = pattern.New(`^[A-Za-z]:[\\/]`)
+var windowsDrive = lazyregexp.New(`^[A-Za-z]:[\\/]`)
 
 func checkBind(n *node) (message, hint string) {
 	const form = "write SOURCE:TARGET or SOURCE:TARGET:ro with an absolute SOURCE"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/json5"
+	"github.com/atoll-run/atoll/internal/config/json5"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // Config is a file that was read and found good. It does not change.
@@ -46,10 +46,10 @@ func Default(env Environment) *Config {
 func Load(path string, env Environment) (*Config, error) {
 	src, err := readFile(path)
 	if errors.Is(err, errWritable) {
-		return nil, advice.With(fmt.Errorf("config file %s: %w", path, err), "look at what is in it, then run chmod o-w "+path)
+		return nil, errhint.With(fmt.Errorf("config file %s: %w", path, err), "look at what is in it, then run chmod o-w "+path)
 	}
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("config file: %w", err), "name another file with --config, or make this one readable")
+		return nil, errhint.With(fmt.Errorf("config file: %w", err), "name another file with --config, or make this one readable")
 	}
 	return Parse(path, src, env)
 }

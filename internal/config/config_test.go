@@ -15,7 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/json5"
+	"github.com/atoll-run/atoll/internal/config/json5"
 )
 
 // leaves returns the paths of all values in v that are not objects.

@@ -3,7 +3,7 @@ package config
 import (
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 // The file may list its agents in two ways, and name some settings in two.
@@ -17,8 +17,8 @@ const (
 )
 
 var (
-	agentIDForm  = pattern.Word{First: "A-Za-z0-9_", Rest: "A-Za-z0-9_-", Most: 64}
-	notInAgentID = pattern.New(`[^a-z0-9_-]+`)
+	agentIDForm  = lazyregexp.Word{First: "A-Za-z0-9_", Rest: "A-Za-z0-9_-", Most: 64}
+	notInAgentID = lazyregexp.New(`[^a-z0-9_-]+`)
 )
 
 // NormalizeAgentID returns the form in which ids are compared and appear in

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 // variable is ${NAME}, or $${NAME} for the text ${NAME} itself.
-var variable = pattern.New(`\$?\$\{([A-Z_][A-Z0-9_]*)\}`)
+var variable = lazyregexp.New(`\$?\$\{([A-Z_][A-Z0-9_]*)\}`)
 
 // variables replaces ${NAME} in strings, as OpenClaw does in its own file. It
 // does so in no other file: one that comes with a project could otherwise carry

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // Environment is what configuration needs to know of the process around it.
@@ -73,7 +73,7 @@ func (e Environment) directory(variable, fallback string) (string, error) {
 func (e Environment) absolute(name, base string) (string, error) {
 	if rest, ok := strings.CutPrefix(name, "~"); ok && (rest == "" || rest[0] == '/') {
 		if e.Home == "" {
-			return "", advice.With(fmt.Errorf("path %s: the home directory is not known", quote(name)), "set HOME")
+			return "", errhint.With(fmt.Errorf("path %s: the home directory is not known", quote(name)), "set HOME")
 		}
 		name = e.Home + rest
 	}
@@ -156,10 +156,10 @@ func (e Environment) lookAt(c candidate) (Location, error) {
 	case !c.mustExist && (errors.Is(err, fs.ErrNotExist)):
 		return Location{}, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return Location{}, advice.With(fmt.Errorf("config file %s (from %s) does not exist", name, c.source),
+		return Location{}, errhint.With(fmt.Errorf("config file %s (from %s) does not exist", name, c.source),
 			"create it, or remove "+c.source)
 	}
-	return Location{}, advice.With(fmt.Errorf("config file (from %s): %w", c.source, err),
+	return Location{}, errhint.With(fmt.Errorf("config file (from %s): %w", c.source, err),
 		"make it readable, or name another file with --config")
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // TestFind creates one place after the other, from the last to the first, and
@@ -62,7 +62,7 @@ func TestFindNamedFileMustExist(t *testing.T) {
 		"$ATOLL_CONFIG": {Cwd: cwd, Getenv: func(string) string { return "missing.json5" }},
 	} {
 		_, err := config.Find(env)
-		if err == nil || !strings.Contains(err.Error(), source) || advice.Of(err) == "" {
+		if err == nil || !strings.Contains(err.Error(), source) || errhint.Of(err) == "" {
 			t.Errorf("%s: got %v", source, err)
 		}
 	}

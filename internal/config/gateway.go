@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // Gateway is gateway.* with defaults, as far as it is Atoll's.
@@ -82,9 +82,9 @@ func (g *Gateway) authenticate(f *gatewayAuthFile) error {
 	}
 	switch g.ByPassword = mode == "password"; {
 	case mode == "none":
-		return advice.With(errors.New("gateway.auth.mode: none would let everybody in"), `set it to "token"; programs of the gateway's own user need none, they come through its socket`)
+		return errhint.With(errors.New("gateway.auth.mode: none would let everybody in"), `set it to "token"; programs of the gateway's own user need none, they come through its socket`)
 	case mode == "trusted-proxy":
-		return advice.With(errors.New("gateway.auth.mode: trusted-proxy is not supported: what a proxy says of its callers is not believed"), `set it to "token", and give the proxy a token of atoll token for each account`)
+		return errhint.With(errors.New("gateway.auth.mode: trusted-proxy is not supported: what a proxy says of its callers is not believed"), `set it to "token", and give the proxy a token of atoll token for each account`)
 	case g.ByPassword:
 		g.Password = f.Password
 	default:
@@ -98,13 +98,13 @@ func (g *Gateway) authenticate(f *gatewayAuthFile) error {
 func (c *Config) gatewayPlace(g *Gateway, f *gatewayTLSFile) (err error) {
 	switch {
 	case g.Bind == "custom" && g.CustomBindHost == "":
-		return advice.With(errors.New("gateway.bind is custom, and gateway.customBindHost is missing"), "set it to an address of this machine")
+		return errhint.With(errors.New("gateway.bind is custom, and gateway.customBindHost is missing"), "set it to an address of this machine")
 	case g.Bind == "tailnet":
-		return advice.With(errors.New("gateway.bind: the address of a tailnet is not found by itself"), `set bind: "custom", customBindHost to that address, and trustedNetwork to its interface`)
+		return errhint.With(errors.New("gateway.bind: the address of a tailnet is not found by itself"), `set bind: "custom", customBindHost to that address, and trustedNetwork to its interface`)
 	case f.Enabled == nil || !*f.Enabled:
 		return nil
 	case f.CertPath == nil || f.KeyPath == nil:
-		return advice.With(errors.New("gateway.tls is enabled, and certPath or keyPath is missing"), "name a certificate that clients trust: none is made here")
+		return errhint.With(errors.New("gateway.tls is enabled, and certPath or keyPath is missing"), "name a certificate that clients trust: none is made here")
 	}
 	if g.TLS.CertFile, err = c.hostPath(*f.CertPath); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // LLM is llm.* with defaults.
@@ -172,7 +172,7 @@ func (c *Config) llmProvider(name string, f *llmProviderFile) (LLMProvider, erro
 	p := LLMProvider{Name: name, Kind: DefaultLLMProvider, URL: *f.URL, Models: slices.Clone(f.Models)}
 	set(&p.Kind, f.Kind)
 	if p.Kind == DefaultLLMProvider && strings.HasPrefix(p.URL, "unix:") {
-		return p, advice.With(fmt.Errorf("llm.providers.%s.url: LiteLLM, which keeps books, cannot be reached at a socket", name), "give its address, or say of what other kind the provider is")
+		return p, errhint.With(fmt.Errorf("llm.providers.%s.url: LiteLLM, which keeps books, cannot be reached at a socket", name), "give its address, or say of what other kind the provider is")
 	}
 	for i := range f.Keys {
 		key, err := c.llmKey(&f.Keys[i])

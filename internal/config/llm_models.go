@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // adoptModels takes the providers of models.providers, which is where OpenClaw's
@@ -40,7 +40,7 @@ func adoptProvider(name string, p *Provider) (LLMProvider, error) {
 	case "anthropic-messages":
 		out.Kind = "anthropic"
 	default:
-		return out, advice.With(fmt.Errorf("models.providers.%s.api: %s is not spoken here", name, p.API), "known are openai-completions, openai-responses and anthropic-messages")
+		return out, errhint.With(fmt.Errorf("models.providers.%s.api: %s is not spoken here", name, p.API), "known are openai-completions, openai-responses and anthropic-messages")
 	}
 	if p.BaseURL == "" {
 		return out, fmt.Errorf("models.providers.%s.baseUrl is missing", name)
@@ -59,13 +59,13 @@ func adoptProvider(name string, p *Provider) (LLMProvider, error) {
 func adoptKey(name string, s *Secret) (LLMKey, error) {
 	switch {
 	case s == nil:
-		return LLMKey{}, advice.With(fmt.Errorf("models.providers.%s.apiKey is missing", name), "name where the key is kept: apiKey: {source: \"env\", id: \"NAME\"}")
+		return LLMKey{}, errhint.With(fmt.Errorf("models.providers.%s.apiKey is missing", name), "name where the key is kept: apiKey: {source: \"env\", id: \"NAME\"}")
 	case s.Ref == nil:
 		return LLMKey{Literal: s}, nil
 	case s.Ref.Source == "env":
 		return LLMKey{Env: s.Ref.ID}, nil
 	}
-	return LLMKey{}, advice.With(fmt.Errorf("models.providers.%s.apiKey: keys in %q cannot be read here", name, s.Ref.Source), "keep it in a variable, or use llm.providers, which reads files, commands and encrypted files")
+	return LLMKey{}, errhint.With(fmt.Errorf("models.providers.%s.apiKey: keys in %q cannot be read here", name, s.Ref.Source), "keep it in a variable, or use llm.providers, which reads files, commands and encrypted files")
 }
 
 // adoptPrices takes the prices that a catalogue tells. Zeros tell none: that is

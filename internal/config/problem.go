@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/json5"
+	"github.com/atoll-run/atoll/internal/config/json5"
 )
 
 // MaxProblems bounds how many problems of one file are reported.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/atoll-run/atoll/internal/json5"
+	"github.com/atoll-run/atoll/internal/config/json5"
 )
 
 // Project is what a file that was found in a project says without being

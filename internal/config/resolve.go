@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // Resolve returns the settings of one agent after the merge; "" is the default
@@ -62,7 +62,7 @@ func (c *Config) mergeFor(id string) (*merge, string, error) {
 	if len(c.roster) == 0 && id == MainAgent {
 		return m, id, nil
 	}
-	return nil, id, advice.With(fmt.Errorf("agent %s is not configured", quote(id)),
+	return nil, id, errhint.With(fmt.Errorf("agent %s is not configured", quote(id)),
 		"known agents: "+strings.Join(c.Agents(), ", "))
 }
 

@@ -5,11 +5,11 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 // variantIDForm is a name that can stand in a request, a table and a header.
-var variantIDForm = pattern.New(`^[a-z0-9][a-z0-9._:-]{0,63}$`)
+var variantIDForm = lazyregexp.New(`^[a-z0-9][a-z0-9._:-]{0,63}$`)
 
 func checkVariantID(n *node) (message, hint string) {
 	if !variantIDForm.MatchString(n.text) {

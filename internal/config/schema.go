@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/atoll-run/atoll/internal/json5"
+	"github.com/atoll-run/atoll/internal/config/json5"
 )
 
 // Schema returns the JSON Schema of the file, for editors. It is made from the

@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/json5"
+	"github.com/atoll-run/atoll/internal/config/json5"
 )
 
 // node is one value of the file. The tree keeps what decoding into Go types

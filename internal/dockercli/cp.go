@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
@@ -41,7 +41,7 @@ func (c *cli) cp(ctx context.Context, from, to string) error {
 	case err != nil:
 		return err
 	case inside == "":
-		return advice.With(errors.New("bad parameter: path cannot be empty"), "name the path inside: "+source+":/path")
+		return errhint.With(errors.New("bad parameter: path cannot be empty"), "name the path inside: "+source+":/path")
 	}
 	job := &Copy{Inside: path.Join("/", inside), Host: to, Out: isFrom, In: c.In, To: c.Out}
 	if isTo {

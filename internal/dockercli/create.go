@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 func (c *cli) createVerb() *verb {
@@ -69,7 +69,7 @@ func (c *cli) create(ctx context.Context, o *createOptions, args []string) (*Con
 // admitNetwork refuses what no sandbox may have before an image is looked for.
 func admitNetwork(name string) error {
 	if strings.EqualFold(name, "host") || strings.HasPrefix(name, "container:") {
-		return advice.With(fmt.Errorf("network mode %q is blocked: a sandbox shares no network", name), "use --network none")
+		return errhint.With(fmt.Errorf("network mode %q is blocked: a sandbox shares no network", name), "use --network none")
 	}
 	return nil
 }

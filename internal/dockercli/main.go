@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // Terminal is the program's outside: streams and environment.
@@ -277,7 +277,7 @@ func (c *cli) complain(err error) {
 		text = "docker: " + text + "\n\nRun 'docker run --help' for more information"
 	}
 	fmt.Fprintln(c.Err, text)
-	if hint := advice.Of(err); hint != "" {
+	if hint := errhint.Of(err); hint != "" {
 		fmt.Fprintln(c.Err, "hint: "+inFlags(hint))
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 // shelf keeps the records of containers: one file a name, and a link from each
@@ -21,7 +21,7 @@ import (
 type shelf struct{ dir string }
 
 var (
-	validHost = pattern.New(`^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$`)
+	validHost = lazyregexp.New(`^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$`)
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // ErrExposed is an address that anybody could listen in on.
@@ -26,7 +26,7 @@ func parseNetworks(texts []string) (all networks, err error) {
 		}
 		of, err := ofInterface(text)
 		if err != nil {
-			return nil, advice.With(fmt.Errorf("gateway.trustedNetwork %q: %w", text, err), "write a network such as 10.0.0.0/24, or the name of an interface that is up")
+			return nil, errhint.With(fmt.Errorf("gateway.trustedNetwork %q: %w", text, err), "write a network such as 10.0.0.0/24, or the name of an interface that is up")
 		}
 		all = append(all, of...)
 	}
@@ -83,7 +83,7 @@ func Check(o Options) error {
 func checkAddress(address string, encrypted bool, trusted networks) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return advice.With(fmt.Errorf("%q is not an address", address), "write HOST:PORT, such as 127.0.0.1:18789")
+		return errhint.With(fmt.Errorf("%q is not an address", address), "write HOST:PORT, such as 127.0.0.1:18789")
 	}
 	at, err := netip.ParseAddr(host)
 	switch {
@@ -94,11 +94,11 @@ func checkAddress(address string, encrypted bool, trusted networks) error {
 			return nil
 		}
 	case err != nil:
-		return advice.With(fmt.Errorf("%q is not an address", address), "write an address of this machine in numbers, such as 127.0.0.1:18789")
+		return errhint.With(fmt.Errorf("%q is not an address", address), "write an address of this machine in numbers, such as 127.0.0.1:18789")
 	case trusted.holds(at.Unmap(), at.Unmap()):
 		return nil
 	}
-	return advice.With(fmt.Errorf("gateway on %s: %w", address, ErrExposed),
+	return errhint.With(fmt.Errorf("gateway on %s: %w", address, ErrExposed),
 		"listen on 127.0.0.1, or give gateway.tls.certPath and keyPath, or declare the network with gateway.trustedNetwork if only trusted machines can reach it")
 }
 
@@ -127,7 +127,7 @@ const maxSocketPath = 107
 
 func checkSocket(path string) error {
 	if len(path) > maxSocketPath {
-		return advice.With(fmt.Errorf("the path of the socket has %d characters, and at most %d are possible: %s", len(path), maxSocketPath, path), "set ATOLL_STATE_DIR to a shorter path")
+		return errhint.With(fmt.Errorf("the path of the socket has %d characters, and at most %d are possible: %s", len(path), maxSocketPath, path), "set ATOLL_STATE_DIR to a shorter path")
 	}
 	if strings.ContainsRune(path, 0) {
 		return errors.New("the path of the socket is not a path")

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/membudget"
 )
@@ -42,7 +42,7 @@ func TestWhereAGatewayListens(t *testing.T) {
 			if test.ok != (err == nil) {
 				t.Errorf("%v", err)
 			}
-			if err != nil && advice.Of(err) == "" {
+			if err != nil && errhint.Of(err) == "" {
 				t.Errorf("%v has no hint", err)
 			}
 			if err == nil {

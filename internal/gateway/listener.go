@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // listen opens every listener.
@@ -23,7 +23,7 @@ func (s *Server) listen(ctx context.Context) error {
 		}
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
-			return advice.With(fmt.Errorf("gateway: %w", err), "stop what listens there, or choose another address with --listen")
+			return errhint.With(fmt.Errorf("gateway: %w", err), "stop what listens there, or choose another address with --listen")
 		}
 		l = &guarded{Listener: l, server: s}
 		if s.options.TLS.isSet() {

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -42,7 +42,7 @@ func (c Certificate) load(ctx context.Context) (*loaded, error) {
 	pair, err := tls.X509KeyPair(cert, key.Append(nil))
 	key.Wipe()
 	if err != nil { // the library's message may quote the key's file
-		return nil, advice.With(errors.New("certificate of the gateway: the two files are no certificate and its key"), "gateway.tls.certPath and keyPath name files in PEM")
+		return nil, errhint.With(errors.New("certificate of the gateway: the two files are no certificate and its key"), "gateway.tls.certPath and keyPath name files in PEM")
 	}
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	if err != nil {
@@ -61,7 +61,7 @@ type Reloaded struct {
 // all is settled when the gateway starts.
 func (s *Server) Reload(r Reloaded) error {
 	if r.TLS.isSet() != s.options.TLS.isSet() {
-		return advice.With(errors.New("gateway.tls: encryption is not switched on or off while the gateway runs"), "restart the gateway")
+		return errhint.With(errors.New("gateway.tls: encryption is not switched on or off while the gateway runs"), "restart the gateway")
 	}
 	certificate, err := r.TLS.load(context.Background())
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/guest/birth"
+	"github.com/atoll-run/atoll/internal/guest/origlimits"
 	"github.com/atoll-run/atoll/internal/guest/spawn"
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
@@ -218,7 +218,7 @@ func graceOf(ms int64) time.Duration {
 // open files as the guest was given, before its own runtime raised that.
 func (s *server) limits(m mark) []spawn.Limit {
 	limits := append(s.lineage.limits(m), s.steward.fileSize()...)
-	if files := birth.OpenFiles; files[1] > 0 {
+	if files := origlimits.OpenFiles; files[1] > 0 {
 		limits = append(limits, spawn.Limit{Resource: unix.RLIMIT_NOFILE, Soft: files[0], Hard: files[1]})
 	}
 	return limits

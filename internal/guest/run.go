@@ -6,8 +6,8 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/guest/deaf"
-	"github.com/atoll-run/atoll/internal/guest/ration"
+	"github.com/atoll-run/atoll/internal/guest/pid1sig"
+	"github.com/atoll-run/atoll/internal/guest/quota"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,7 +22,7 @@ type Options struct {
 	TrustUID bool
 	Build    string // what the guest calls itself to hosts
 	// Ration is what the sandbox may keep on the host's disk.
-	Ration ration.Ration
+	Ration quota.Ration
 }
 
 // farewell is how long the sandbox's processes have between TERM and the end.
@@ -69,7 +69,7 @@ func onStop(stop func()) ([]unix.Signal, error) {
 	}
 	_ = raiseShield() // a profile that forbids it endangers nobody but the sandbox
 	// The Go runtime interrupts its threads with SIGURG.
-	asked, err := deaf.Make(unix.SIGTERM, unix.SIGURG, unix.SIGCHLD)
+	asked, err := pid1sig.Make(unix.SIGTERM, unix.SIGURG, unix.SIGCHLD)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func onStop(stop func()) ([]unix.Signal, error) {
 		stop()
 	}()
 	// Those by which processes are asked to end must not be swallowed on the way.
-	return deaf.Loud(unix.SIGTERM, unix.SIGURG, unix.SIGCHLD, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT), nil
+	return pid1sig.Loud(unix.SIGTERM, unix.SIGURG, unix.SIGCHLD, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT), nil
 }
 
 // sayFarewell ends every process of the sandbox that the guest may end.

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/guest/ration"
+	"github.com/atoll-run/atoll/internal/guest/quota"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -31,7 +31,7 @@ const (
 // whatever makes it grow further is ended; what removes files is not.
 type steward struct {
 	server *server
-	ration *ration.Ration
+	ration *quota.Ration
 	timer  *time.Timer
 	armed  atomic.Bool
 	over   atomic.Pointer[wire.Full] // nil: all is well
@@ -40,14 +40,14 @@ type steward struct {
 	files  unix.Rlimit               // how large the guest may make a file
 
 	mu    sync.Mutex
-	usage *ration.Usage // as it was measured last; nil: never
-	disks ration.Disks  // as they were then
+	usage *quota.Usage  // as it was measured last; nil: never
+	disks quota.Disks   // as they were then
 	took  time.Duration // what that took
 	ended time.Time     // when that was over
 }
 
 // newSteward returns nil where nothing is limited.
-func newSteward(s *server, r *ration.Ration) *steward {
+func newSteward(s *server, r *quota.Ration) *steward {
 	if r.None() {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (w *steward) measure() bool {
 }
 
 // weigh measures. The lock is held.
-func (w *steward) weigh(disks ration.Disks) {
+func (w *steward) weigh(disks quota.Disks) {
 	began := time.Now()
 	w.judge(w.ration.Measure(w.server.warden.census.each), disks)
 	w.disks, w.ended = disks, time.Now()
@@ -103,7 +103,7 @@ func (w *steward) weigh(disks ration.Disks) {
 
 // pause returns how long nobody has to look: in that time no limit can be
 // reached. The lock is held.
-func (w *steward) pause(disks ration.Disks) time.Duration {
+func (w *steward) pause(disks quota.Disks) time.Duration {
 	if w.over.Load() != nil {
 		return lookFull
 	}
@@ -112,7 +112,7 @@ func (w *steward) pause(disks ration.Disks) time.Duration {
 }
 
 // due reports whether it is time to measure. The lock is held.
-func (w *steward) due(disks ration.Disks, now time.Time) bool {
+func (w *steward) due(disks quota.Disks, now time.Time) bool {
 	rested := now.Sub(w.ended)
 	switch {
 	case w.usage == nil:
@@ -125,7 +125,7 @@ func (w *steward) due(disks ration.Disks, now time.Time) bool {
 
 // judge ends whoever makes a full workspace fuller. Of what there was before
 // the first look nobody here is to blame. The lock is held.
-func (w *steward) judge(now ration.Usage, disks ration.Disks) {
+func (w *steward) judge(now quota.Usage, disks quota.Disks) {
 	before := w.usage
 	w.usage = &now
 	full := w.ration.Over(&now)

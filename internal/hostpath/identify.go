@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // a link or is itself a link to something missing.
 func Identify(path string) (Facts, error) {
 	if !filepath.IsAbs(path) {
-		return Facts{}, advice.With(fmt.Errorf("%q: not an absolute path", path), "Write the path from /.")
+		return Facts{}, errhint.With(fmt.Errorf("%q: not an absolute path", path), "Write the path from /.")
 	}
 	if strings.ContainsRune(path, 0) {
 		return Facts{}, fmt.Errorf("%q: contains a NUL byte", path)

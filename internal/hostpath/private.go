@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // ErrNotPrivate means that a directory can be changed by other users.
@@ -29,7 +29,7 @@ func MakePrivate(dir string) (mended fs.FileMode, err error) {
 	case !info.IsDir():
 		return 0, refuse(dir, ErrNotDirectory)
 	case ownerOf(info) != os.Geteuid():
-		return 0, advice.With(fmt.Errorf("%s %w: it belongs to user %d", dir, ErrNotPrivate, ownerOf(info)), "run as that user, or set ATOLL_STATE_DIR to a directory of your own")
+		return 0, errhint.With(fmt.Errorf("%s %w: it belongs to user %d", dir, ErrNotPrivate, ownerOf(info)), "run as that user, or set ATOLL_STATE_DIR to a directory of your own")
 	}
 	mode := info.Mode().Perm()
 	if mode&0o077 == 0 {
@@ -55,7 +55,7 @@ func noForeigners(dir string) error {
 	for _, entry := range entries {
 		info, err := entry.Info()
 		if err == nil && ownerOf(info) != os.Geteuid() && ownerOf(info) != 0 {
-			return advice.With(fmt.Errorf("%s %w: user %d left %s there", dir, ErrNotPrivate, ownerOf(info), entry.Name()),
+			return errhint.With(fmt.Errorf("%s %w: user %d left %s there", dir, ErrNotPrivate, ownerOf(info), entry.Name()),
 				"look at "+filepath.Join(dir, entry.Name())+", remove it, and run chmod 700 "+dir)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
 )
 
@@ -43,7 +43,7 @@ func TestMakePrivateRefusesOthers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	must(t, os.Mkdir(dir, 0o700))
 	must(t, os.Chown(dir, 54324, 54324))
-	if _, err := hostpath.MakePrivate(dir); !errors.Is(err, hostpath.ErrNotPrivate) || advice.Of(err) == "" {
+	if _, err := hostpath.MakePrivate(dir); !errors.Is(err, hostpath.ErrNotPrivate) || errhint.Of(err) == "" {
 		t.Errorf("another user's: %v", err)
 	}
 	must(t, os.Chown(dir, 0, 0))

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/machine/machinetest"
+	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 )
 
 // BenchmarkAdded compares, in turns, a command over the wire with the same

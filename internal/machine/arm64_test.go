@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/machine/machinetest"
+	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 )
 
 // TestGuestOnARM64 runs the guest for arm64 in an emulator of user programs: the

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/machine/machinetest"
+	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 )
 
 func BenchmarkPing(b *testing.B) {

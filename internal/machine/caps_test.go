@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/machine/machinetest"
+	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 

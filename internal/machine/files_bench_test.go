@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/machine/machinetest"
+	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 )
 
 // rawPeer, if set, makes the test program the peer that transfers are compared

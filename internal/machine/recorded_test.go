@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/machine/machinetest"
+	"github.com/atoll-run/atoll/internal/testkit/machinetest"
+	"github.com/atoll-run/atoll/internal/testkit/wiretest"
 	"github.com/atoll-run/atoll/internal/wire"
-	"github.com/atoll-run/atoll/internal/wire/wiretest"
 )
 
 // A guest is recorded when a new version of the protocol is about to replace its

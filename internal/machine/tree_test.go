@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/machine/machinetest"
+	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 )
 
 // trees are shell commands that do what they can to outlive their end.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 // The checks of what a sandbox is made of, apart from mounts and network.
@@ -59,7 +59,7 @@ func checkProfiles(docker config.Docker, _ Host) (found findings) {
 }
 
 var (
-	userName  = pattern.New(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}\$?$`)
+	userName  = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}\$?$`)
 	userForms = "Write a name, a uid, or uid:gid, for example 1000:1000."
 )
 

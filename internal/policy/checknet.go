@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 var (
-	networkName = pattern.Word{First: "A-Za-z0-9", Rest: "A-Za-z0-9_.-"}
-	hostName    = pattern.New(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
+	networkName = lazyregexp.Word{First: "A-Za-z0-9", Rest: "A-Za-z0-9_.-"}
+	hostName    = lazyregexp.New(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
 )
 
 const hintNetwork = `Use "none", "bridge" or the name of a network.`

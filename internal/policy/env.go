@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 	"github.com/atoll-run/atoll/internal/policy/variable"
 )
 
@@ -15,7 +15,7 @@ const longValue = 32768
 // strictNames are all that strict mode lets in, besides LC_*.
 var strictNames = []string{"LANG", "PATH", "HOME", "USER", "SHELL", "TERM", "TZ", "NODE_ENV"}
 
-var looksEncoded = pattern.New(`^[A-Za-z0-9+/=]{80,}$`)
+var looksEncoded = lazyregexp.New(`^[A-Za-z0-9+/=]{80,}$`)
 
 // EnvRequest is what wants to become the environment of a sandbox or of one
 // command in it. Later layers win: inherited, configured, call.

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // ResolveMedia finds what an agent names as media to send out: the address of a
@@ -24,7 +24,7 @@ func (m *PathMap) ResolveMedia(input string) (string, error) {
 		ref = p
 	case "":
 	default:
-		return "", advice.With(
+		return "", errhint.With(
 			fmt.Errorf("sandbox media %q: addresses of the kind %s: are not accepted", clip(ref), scheme),
 			"Write the file below the workspace and name its path.")
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 const (
@@ -57,7 +57,7 @@ func DirName(scopeKey string) string {
 func ContainerName(prefix, scopeKey string) (string, error) {
 	name := fit(prefix+DirName(scopeKey), digitsFor(scopeKey))
 	if !validContainerName(name) {
-		return "", advice.With(
+		return "", errhint.With(
 			fmt.Errorf("container name %q: not a name that an engine accepts", name),
 			"Set sandbox.docker.containerPrefix to letters, digits, \"_\", \".\" and \"-\", with a letter or digit first.")
 	}

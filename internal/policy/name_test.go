@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/policy"
 )
 
@@ -85,8 +85,8 @@ func TestContainerNameRefusesBadPrefixes(t *testing.T) {
 			t.Errorf("%q: accepted as %q", bad, name)
 			continue
 		}
-		if !strings.Contains(advice.Of(err), "containerPrefix") {
-			t.Errorf("%q: the hint %q does not name the field", bad, advice.Of(err))
+		if !strings.Contains(errhint.Of(err), "containerPrefix") {
+			t.Errorf("%q: the hint %q does not name the field", bad, errhint.Of(err))
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // Path is one file as the two sides of the wall name it.
@@ -125,7 +125,7 @@ func (m *PathMap) path(input string, mount Mount, below string) (Path, error) {
 		return Path{}, m.containerOnly(container, mask)
 	}
 	if seen, _ := m.byTarget(container); seen.Target != mount.Target {
-		return Path{}, advice.With(
+		return Path{}, errhint.With(
 			refusePath("Sandbox path is hidden by another mount: %s is covered by %s inside the sandbox", input, seen.Target),
 			"Use the path as the sandbox sees it.")
 	}

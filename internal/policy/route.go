@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/shell"
+	"github.com/atoll-run/atoll/internal/policy/shell"
 )
 
 // Half is one of the two sandboxes of a network pair.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/shell/script"
+	"github.com/atoll-run/atoll/internal/policy/shell/script"
 )
 
 // needs are what a command cannot do without.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/shell/script"
+	"github.com/atoll-run/atoll/internal/policy/shell/script"
 )
 
 // writer is a program that writes to files that its arguments name.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
@@ -49,7 +49,7 @@ func OpenCheckout(dir string) (*Checkout, error) {
 // openWorktree is a work tree beside the main one. Both must say so: a file that
 // only names a repository could name any.
 func openWorktree(top string) (*Checkout, error) {
-	bad := advice.With(fmt.Errorf("%s is neither a repository nor a work tree of one", top), "set relay.repository in the configuration")
+	bad := errhint.With(fmt.Errorf("%s is neither a repository nor a work tree of one", top), "set relay.repository in the configuration")
 	dir, ok := strings.CutPrefix(firstLine(filepath.Join(top, ".git")), "gitdir: ")
 	if !ok {
 		return nil, bad
@@ -90,7 +90,7 @@ func (c *Checkout) check() (*Checkout, error) {
 		"reftable": {"keeps its refs in a format that is not supported", "`git refs migrate --ref-format=files` changes it"},
 	} {
 		if _, err := os.Stat(filepath.Join(c.common, name)); err == nil {
-			return nil, advice.With(fmt.Errorf("the checkout %s %s", c.Top, problem[0]), problem[1]+", or set relay.repository in the configuration")
+			return nil, errhint.With(fmt.Errorf("the checkout %s %s", c.Top, problem[0]), problem[1]+", or set relay.repository in the configuration")
 		}
 	}
 	return c, nil
@@ -106,7 +106,7 @@ func (c *Checkout) free(key branch.Key) error {
 	}
 	for _, head := range append(heads, others...) {
 		if firstLine(head) == "ref: "+key.Ref() {
-			return advice.With(fmt.Errorf("%s is checked out in %s", key.Branch(), c.Top), "check out another branch, or name another with --branch")
+			return errhint.With(fmt.Errorf("%s is checked out in %s", key.Branch(), c.Top), "check out another branch, or name another with --branch")
 		}
 	}
 	return nil
@@ -127,7 +127,7 @@ func (r *Relay) refreshCheckout(ctx context.Context, p *Project, mirror *git.Rep
 	}
 	heads := Heads{Base: found[p.baseRef()], Branch: found[key.Ref()]}
 	if heads.Base == "" {
-		return Heads{}, advice.With(fmt.Errorf("the checkout %s has no commit at %s", p.Checkout.Top, p.baseRef()), "commit something first")
+		return Heads{}, errhint.With(fmt.Errorf("the checkout %s has no commit at %s", p.Checkout.Top, p.baseRef()), "commit something first")
 	}
 	refs := []string{p.baseRef()}
 	if heads.Branch != "" {

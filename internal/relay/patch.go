@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay/git"
 	"github.com/atoll-run/atoll/internal/relay/rewrite"
 )
@@ -58,7 +58,7 @@ func (r *Relay) LoadPatch(record *Record) ([]byte, error) {
 	}
 	text, err := os.ReadFile(filepath.Join(dir, patchName))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, advice.With(fmt.Errorf("there is no patch of run %s", record.Run), "commits that are blocked, or that were not taken, have none")
+		return nil, errhint.With(fmt.Errorf("there is no patch of run %s", record.Run), "commits that are blocked, or that were not taken, have none")
 	}
 	return text, err
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/relay/confined"
 	"github.com/atoll-run/atoll/internal/relay/git"
@@ -41,7 +41,7 @@ func (w *Work) Tip() string {
 // holds the lock of the branch.
 func (r *Relay) Prepare(ctx context.Context, p *Project, s Site, key branch.Key) (*Work, error) {
 	if _, err := s.ask(ctx, []string{"git", "version"}); err != nil {
-		return nil, advice.With(errNoGit, "use an image with git, or name no branch")
+		return nil, errhint.With(errNoGit, "use an image with git, or name no branch")
 	}
 	mirror, heads, err := r.refresh(ctx, p, key)
 	if err != nil {

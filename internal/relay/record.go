@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay/content"
 )
 
@@ -88,7 +88,7 @@ const (
 // from outside.
 func (r *Relay) runDir(run string) (string, error) {
 	if run == "" || len(run) > 128 || strings.ContainsAny(run, "/\x00") || strings.HasPrefix(run, ".") {
-		return "", advice.With(fmt.Errorf("%q is no id of a run", run), "`atoll relay status` lists the runs whose commits are known")
+		return "", errhint.With(fmt.Errorf("%q is no id of a run", run), "`atoll relay status` lists the runs whose commits are known")
 	}
 	return filepath.Join(r.dir, "runs", run), nil
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/content"
 	"github.com/atoll-run/atoll/internal/relay/git"
 	"github.com/atoll-run/atoll/internal/relay/github"
-	"github.com/atoll-run/atoll/internal/relay/relaytest"
 	"github.com/atoll-run/atoll/internal/relay/rewrite"
 	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/testkit/relaytest"
 )
 
 const canary = "ghp_canary0123456789abcdef"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay/git"
 	"github.com/atoll-run/atoll/internal/relay/github"
 	"github.com/atoll-run/atoll/internal/relay/rewrite"
@@ -45,7 +45,7 @@ func (r *Relay) send(ctx context.Context, p *Project, record *Record) error {
 // Approve lets what waits for a person be pushed.
 func (r *Relay) Approve(record *Record, by string) error {
 	if record.Step != Waiting {
-		return advice.With(fmt.Errorf("the commits of run %s are %s and wait for nobody", record.Run, record.Step), "`atoll relay status` lists what waits")
+		return errhint.With(fmt.Errorf("the commits of run %s are %s and wait for nobody", record.Run, record.Step), "`atoll relay status` lists what waits")
 	}
 	record.Approved, record.Step = by, Judged
 	return r.save(record)
@@ -87,7 +87,7 @@ func (r *Relay) there(ctx context.Context, repo *git.Repo, remote *git.Remote, r
 
 func explainPush(err error, record *Record) error {
 	if errors.Is(err, git.ErrStale) {
-		return advice.With(fmt.Errorf("push %s: %w", record.Work.Key.Branch(), err), "the commits are kept; run the agent again on this branch, which then starts from what is there")
+		return errhint.With(fmt.Errorf("push %s: %w", record.Work.Key.Branch(), err), "the commits are kept; run the agent again on this branch, which then starts from what is there")
 	}
 	return err
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
 )
 
 // Begun is a run that was accepted: whoever asked for it can be told so, and
@@ -15,7 +15,7 @@ type Begun struct {
 	Fresh bool
 
 	course *course
-	lock   *lease.Lease // nil if somebody else carries the run out
+	lock   *filelock.Lease // nil if somebody else carries the run out
 }
 
 // Begin checks a request and writes it down. From then on nobody takes the run
@@ -26,7 +26,7 @@ func (r *Runner) Begin(ctx context.Context, request *Request) (*Begun, error) {
 		return nil, err
 	}
 	lock, err := r.Locks.TryHold(lockName(request.ID))
-	if err != nil && !errors.Is(err, lease.ErrHeld) {
+	if err != nil && !errors.Is(err, filelock.ErrHeld) {
 		return nil, err
 	}
 	fresh, err := r.Store.accept(ctx, request, time.Now())

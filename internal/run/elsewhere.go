@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/atoll-run/atoll/internal/agent/envelope"
-	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
 // Executor carries out runs where nothing is made for them: at a service that

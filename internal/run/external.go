@@ -16,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/internal/agent/envelope"
-	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/tool/fetch"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/envelope"
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
 // Purse decides who pays for a run at a gateway.

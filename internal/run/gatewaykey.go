@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
 // gatewayAgent is the one agent in the configuration of a gateway.

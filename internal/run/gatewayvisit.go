@@ -8,8 +8,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
 // gatewayVisit is one run at a gateway.

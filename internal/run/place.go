@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/grant"
+	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
 // Places are where runs happen.

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
+	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
 // Request is a task.
@@ -50,7 +50,7 @@ const (
 )
 
 // plainID is a name that can be part of a path, a header and a label.
-var plainID = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+var plainID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 // CheckID refuses what cannot be the id of a run.
 func CheckID(id string) error {

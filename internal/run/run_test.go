@@ -16,8 +16,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/store"
 )
@@ -37,7 +37,7 @@ type world struct {
 	ended  int // finishers
 	fail   error
 	store  run.Store
-	locks  *lease.Book
+	locks  *filelock.Book
 }
 
 type place struct {
@@ -55,7 +55,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	locks, err := lease.Open(filepath.Join(dir, "leases"))
+	locks, err := filelock.Open(filepath.Join(dir, "leases"))
 	if err != nil {
 		t.Fatal(err)
 	}

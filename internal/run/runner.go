@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
 )
 
 // Options are what a Runner is made of.
 type Options struct {
 	Store     Store
-	Locks     *lease.Book // shared by all processes of the installation
+	Locks     *filelock.Book // shared by all processes of the installation
 	Variants  []Variant
 	Places    Places
 	Books     Books
@@ -102,7 +102,7 @@ func (r *Runner) Resume(ctx context.Context, id string) error {
 
 func (r *Runner) recoverOne(ctx context.Context, id string) (*Receipt, error) {
 	lock, err := r.Locks.TryHold(lockName(id))
-	if errors.Is(err, lease.ErrHeld) {
+	if errors.Is(err, filelock.ErrHeld) {
 		return nil, nil
 	}
 	if err != nil {

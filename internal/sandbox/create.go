@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/tail"
+	"github.com/atoll-run/atoll/internal/tailbuf"
 )
 
 // create makes the sandbox and runs its set-up, and returns it with the wire
@@ -143,7 +143,7 @@ func EnvList(env map[string]string) []string {
 }
 
 // said is the end of what a program said, as the end of a message.
-func said(w *tail.Writer) string {
+func said(w *tailbuf.Writer) string {
 	text := strings.TrimSpace(strings.ToValidUTF8(string(w.Bytes()), "?"))
 	if text == "" {
 		return ""

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
@@ -35,7 +35,7 @@ func provision(spec *Spec, step string, err error) error {
 	if _, ok := errors.AsType[*ProvisionError](err); ok {
 		return err
 	}
-	return advice.With(&ProvisionError{Name: spec.Name, Step: step, Err: err}, advice.Of(err))
+	return errhint.With(&ProvisionError{Name: spec.Name, Step: step, Err: err}, errhint.Of(err))
 }
 
 // reuseLive uses the wire that this process already has; nil if it has none
@@ -222,7 +222,7 @@ func (m *Manager) change(ctx context.Context, spec *Spec) (*Handle, error) {
 		return nil, provision(spec, "open", err)
 	}
 	users, err := m.Leases.TryHold(useLock(spec.Name))
-	if seen.inUse = errors.Is(err, lease.ErrHeld); err != nil && !seen.inUse {
+	if seen.inUse = errors.Is(err, filelock.ErrHeld); err != nil && !seen.inUse {
 		return nil, provision(spec, "lock", err)
 	}
 	// Nobody can start using the name while we change it, and nobody can change
@@ -270,7 +270,7 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 	openDoor()
 	h, err := m.enter(ctx, spec, inst, seen, mach)
 	if err != nil {
-		return nil, provision(spec, "wire", advice.With(err, "replace it: "+RecreateCommand(spec)))
+		return nil, provision(spec, "wire", errhint.With(err, "replace it: "+RecreateCommand(spec)))
 	}
 	h.Created = created
 	if seen.configHash != spec.ConfigHash {
@@ -298,7 +298,7 @@ type Resumer interface {
 func resume(ctx context.Context, inst Instance) error {
 	r, ok := inst.(Resumer)
 	if !ok {
-		return advice.With(fmt.Errorf("it is paused, and this runtime cannot resume it: %w", ErrUnsupported), "resume it with the tool that paused it")
+		return errhint.With(fmt.Errorf("it is paused, and this runtime cannot resume it: %w", ErrUnsupported), "resume it with the tool that paused it")
 	}
 	return r.Resume(ctx)
 }

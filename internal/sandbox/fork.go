@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/filelock"
 )
 
 // A Forker is a runtime that can make a sandbox with the files that another has
@@ -44,7 +44,7 @@ func (m *Manager) Fork(ctx context.Context, from string, spec *Spec, o ForkOptio
 	return nil
 }
 
-type locks []*lease.Lease
+type locks []*filelock.Lease
 
 func (l locks) release() {
 	for _, held := range l {
@@ -130,7 +130,7 @@ func (m *Manager) forker(ctx context.Context, from string, spec *Spec) (Runtime,
 		return nil, nil, err
 	}
 	if _, err := m.Registry.Get(ctx, spec.Name); err == nil {
-		return nil, nil, advice.With(fmt.Errorf("sandbox %q: %w", spec.Name, ErrExists), "choose another session, or remove that one with atoll sandbox recreate")
+		return nil, nil, errhint.With(fmt.Errorf("sandbox %q: %w", spec.Name, ErrExists), "choose another session, or remove that one with atoll sandbox recreate")
 	} else if !errors.Is(err, ErrNotFound) {
 		return nil, nil, err
 	}
@@ -143,7 +143,7 @@ func (m *Manager) forker(ctx context.Context, from string, spec *Spec) (Runtime,
 	}
 	forker, ok := rt.(Forker)
 	if !ok || spec.Backend != entry.Backend {
-		return nil, nil, advice.With(fmt.Errorf("sandboxes of the %s backend cannot be forked: %w", entry.Backend, ErrUnsupported),
+		return nil, nil, errhint.With(fmt.Errorf("sandboxes of the %s backend cannot be forked: %w", entry.Backend, ErrUnsupported),
 			"set sandbox.backend to linux, and make the sandbox anew")
 	}
 	return rt, forker, nil
@@ -159,8 +159,8 @@ func (m *Manager) quiet(ctx context.Context, rt Runtime, from string, stop bool)
 		return inst.Seen().State == StateRunning, nil
 	}
 	users, err := m.Leases.TryHold(useLock(from))
-	if errors.Is(err, lease.ErrHeld) {
-		return true, advice.With(fmt.Errorf("somebody works in it: %w", ErrBusy), "wait until that has ended")
+	if errors.Is(err, filelock.ErrHeld) {
+		return true, errhint.With(fmt.Errorf("somebody works in it: %w", ErrBusy), "wait until that has ended")
 	} else if err != nil {
 		return true, err
 	}

@@ -11,11 +11,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/sandbox/sandboxtest"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/sandboxtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -67,7 +67,7 @@ func (y *yard) manager(changes ...func(*sandbox.Options)) *sandbox.Manager {
 		y.t.Fatal(err)
 	}
 	y.t.Cleanup(func() { _ = db.Close() })
-	book, err := lease.Open(filepath.Join(y.state, "leases"))
+	book, err := filelock.Open(filepath.Join(y.state, "leases"))
 	if err != nil {
 		y.t.Fatal(err)
 	}

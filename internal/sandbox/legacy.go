@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // maxLegacyFile bounds an old registry file: 10,000 entries are about 3 MiB.
@@ -62,7 +62,7 @@ func (r *Registry) importFile(ctx context.Context, path string, kind Kind) error
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
-		return advice.With(fmt.Errorf("old registry %s: %w", path, err), "repair the file, or move it away; Atoll's own registry was not changed")
+		return errhint.With(fmt.Errorf("old registry %s: %w", path, err), "repair the file, or move it away; Atoll's own registry was not changed")
 	}
 	for _, old := range entries {
 		if err := r.insertMissing(ctx, old.entry(kind)); err != nil {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
@@ -27,7 +27,7 @@ const (
 // Options are what a Manager is made of.
 type Options struct {
 	Registry *Registry
-	Leases   *lease.Book
+	Leases   *filelock.Book
 	// Runtime returns the machinery of a backend, opening it on first use.
 	Runtime  func(ctx context.Context, backend string) (Runtime, error)
 	Backends []string     // asked by Repair even when no row names them
@@ -64,7 +64,7 @@ type live struct {
 	instance   Instance
 	configHash string // "" if it was made with another backend than is asked for
 	users      int
-	lease      *lease.Lease // held while users > 0
+	lease      *filelock.Lease // held while users > 0
 	touched    time.Time
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -141,7 +141,7 @@ func TestAChangeElsewhereHoldsUpNobodyElse(t *testing.T) {
 	m := y.manager()
 	y.ensure(m, y.spec("changing")).Release()
 	other := y.ensure(m, y.spec("other"))
-	book, err := lease.Open(filepath.Join(y.state, "leases"))
+	book, err := filelock.Open(filepath.Join(y.state, "leases"))
 	if err != nil {
 		t.Fatal(err)
 	}

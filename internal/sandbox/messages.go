@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // RecreateCommand is the command that replaces the sandbox of spec.
@@ -45,24 +45,24 @@ func refused(spec *Spec, seen observation, changes string) error {
 	err := fmt.Errorf("its mounts are not the ones now configured%s, and it was used less than %d minutes ago: %w", changes, int(HotWindow.Minutes()), ErrBusy)
 	switch {
 	case spec.Exact && seen.unlimited == nil && !seen.detached:
-		return advice.With(fmt.Errorf("it was made with other settings than this command asks for%s, and it was used less than %d minutes ago: %w", changes, int(HotWindow.Minutes()), ErrBusy),
+		return errhint.With(fmt.Errorf("it was made with other settings than this command asks for%s, and it was used less than %d minutes ago: %w", changes, int(HotWindow.Minutes()), ErrBusy),
 			"replace it: "+RecreateCommand(spec))
 	case seen.unlimited != nil:
 		err = fmt.Errorf("its limits are not in force any more (%w): %w", seen.unlimited, ErrBusy)
 	case seen.detached:
 		err = fmt.Errorf("a directory that it has mounted was removed or replaced on the host: %w", ErrBusy)
 	}
-	return advice.With(err, "finish what runs in it, then: "+RecreateCommand(spec))
+	return errhint.With(err, "finish what runs in it, then: "+RecreateCommand(spec))
 }
 
 // mountsExchanged is a start that mounted something else than was checked.
 func mountsExchanged(spec *Spec) error {
-	return advice.With(fmt.Errorf("a directory that it mounts was exchanged while it started: %w", ErrDenied),
+	return errhint.With(fmt.Errorf("a directory that it mounts was exchanged while it started: %w", ErrDenied),
 		"find out who can replace that path; if it was you: "+RecreateCommand(spec))
 }
 
 func nameTaken(spec *Spec, owner string) error {
-	return advice.With(fmt.Errorf("the name belongs to the sandbox of %q, not of %q: %w", owner, spec.ScopeKey, ErrForeign),
+	return errhint.With(fmt.Errorf("the name belongs to the sandbox of %q, not of %q: %w", owner, spec.ScopeKey, ErrForeign),
 		"use another session key, or another sandbox.docker.containerPrefix for this agent")
 }
 
@@ -73,7 +73,7 @@ func gapError(gaps []Gap) error {
 		what = append(what, g.Field+": "+g.Reason)
 	}
 	err := fmt.Errorf("%s: %w", strings.Join(what, "; "), ErrUnsupported)
-	return advice.With(err, remediesOf(gaps))
+	return errhint.With(err, remediesOf(gaps))
 }
 
 // remediesOf says once what to do about several gaps, and about which.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
 )
 
 // PruneLimits are one agent's; zero switches a limit off.
@@ -135,7 +135,7 @@ func (m *Manager) Exclusively(name string, f func() error) error {
 
 // busy says what a lock that somebody else holds means.
 func busy(name string, err error) error {
-	if errors.Is(err, lease.ErrHeld) {
+	if errors.Is(err, filelock.ErrHeld) {
 		err = ErrBusy
 	}
 	return fmt.Errorf("sandbox %q: %w", name, err)

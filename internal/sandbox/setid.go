@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
 )
 
@@ -19,7 +19,7 @@ func refuseSetID(spec *Spec) error {
 		}
 		uid, gid := spec.UserNumbers()
 		if found, _ := (hostpath.Disk{}).SetIDBelow(m.Source, uid, gid); len(found) > 0 {
-			return advice.With(fmt.Errorf("mount %s: %s is set-user-ID or set-group-ID, and could be changed from inside: %w", m.Target, found[0], ErrDenied),
+			return errhint.With(fmt.Errorf("mount %s: %s is set-user-ID or set-group-ID, and could be changed from inside: %w", m.Target, found[0], ErrDenied),
 				"`chmod ug-s` it, or mount the directory read-only")
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -24,8 +24,8 @@ func TestSetIDProgramsAreNotMountedWritable(t *testing.T) {
 	spec := y.spec("lending")
 	spec.Mounts = append(spec.Mounts, sandbox.Mount{Source: dir, Target: "/data", Kind: sandbox.MountBind})
 	_, err := m.Ensure(t.Context(), spec)
-	if !errors.Is(err, sandbox.ErrDenied) || !strings.Contains(err.Error(), program) || !strings.Contains(advice.Of(err), "chmod ug-s") {
-		t.Fatalf("%v (%s)", err, advice.Of(err))
+	if !errors.Is(err, sandbox.ErrDenied) || !strings.Contains(err.Error(), program) || !strings.Contains(errhint.Of(err), "chmod ug-s") {
+		t.Fatalf("%v (%s)", err, errhint.Of(err))
 	}
 	if _, err := m.Registry.Get(t.Context(), "lending"); !errors.Is(err, sandbox.ErrNotFound) {
 		t.Errorf("a row is left: %v", err)

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/tail"
+	"github.com/atoll-run/atoll/internal/tailbuf"
 )
 
 // setupTail is how much of a failed set-up's output its error shows.
@@ -20,16 +20,16 @@ func (m *Manager) runSetup(ctx context.Context, spec *Spec, mach *machine.Machin
 	if err != nil {
 		return err
 	}
-	out := &tail.Writer{Most: setupTail}
+	out := &tailbuf.Writer{Most: setupTail}
 	res, err := mach.Exec(ctx, &machine.Command{Shell: spec.SetupCommand, Env: env, Dir: spec.Workdir,
 		Stdout: out, Stderr: out, Timeout: m.SetupTimeout})
 	switch {
 	case err != nil:
 		return fmt.Errorf("setupCommand: %w", err)
 	case res.TimedOut:
-		return advice.With(fmt.Errorf("setupCommand was ended after %v%s", m.SetupTimeout, said(out)), "make it shorter, or build it into an image")
+		return errhint.With(fmt.Errorf("setupCommand was ended after %v%s", m.SetupTimeout, said(out)), "make it shorter, or build it into an image")
 	case res.ExitCode != 0 || res.Signal != "":
-		return advice.With(fmt.Errorf("setupCommand failed with exit code %d%s", res.ExitCode, said(out)), setupHint(spec, said(out)))
+		return errhint.With(fmt.Errorf("setupCommand failed with exit code %d%s", res.ExitCode, said(out)), setupHint(spec, said(out)))
 	}
 	return nil
 }

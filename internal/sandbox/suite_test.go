@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/sandbox/sandboxtest"
+	"github.com/atoll-run/atoll/internal/testkit/sandboxtest"
 )
 
 func TestBare(t *testing.T) {

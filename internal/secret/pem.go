@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // PEM is a file that nobody else can read, with a private key of several lines.
@@ -23,7 +23,7 @@ func (p PEM) Read(context.Context) (Value, error) {
 	}
 	defer clear(content)
 	if !bytes.HasPrefix(bytes.TrimSpace(content), []byte("-----BEGIN ")) {
-		return Value{}, advice.With(fmt.Errorf("%s: %w", p.Name(), errors.New("it holds no PEM block")), "use the file as it was given out")
+		return Value{}, errhint.With(fmt.Errorf("%s: %w", p.Name(), errors.New("it holds no PEM block")), "use the file as it was given out")
 	}
 	return New(string(content)), nil
 }

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // Source is a place that a secret is read from.
@@ -54,7 +54,7 @@ func (e Env) Name() string { return "variable " + e.Variable }
 func (e Env) Read(context.Context) (Value, error) {
 	text := e.Getenv(e.Variable)
 	if text == "" {
-		return Value{}, advice.With(fmt.Errorf("%s is not set", e.Name()), "export it, or name another source of the key in the configuration")
+		return Value{}, errhint.With(fmt.Errorf("%s is not set", e.Name()), "export it, or name another source of the key in the configuration")
 	}
 	return clean(e.Name(), []byte(text))
 }
@@ -91,10 +91,10 @@ func readPrivate(path string) ([]byte, error) {
 		return nil, errors.New("not a regular file")
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, advice.With(fmt.Errorf("mode %04o lets others at it", mode), "run: chmod 600 "+path)
+		return nil, errhint.With(fmt.Errorf("mode %04o lets others at it", mode), "run: chmod 600 "+path)
 	}
 	if owner := info.Sys().(*syscall.Stat_t).Uid; int(owner) != os.Geteuid() && owner != 0 {
-		return nil, advice.With(fmt.Errorf("it belongs to user %d", owner), "let the user that runs atoll own it")
+		return nil, errhint.With(fmt.Errorf("it belongs to user %d", owner), "let the user that runs atoll own it")
 	}
 	return readLimited(f)
 }
@@ -200,7 +200,7 @@ func clean(name string, content []byte) (Value, error) {
 	}
 	for _, b := range content {
 		if b < 0x21 || b > 0x7e {
-			return Value{}, advice.With(fmt.Errorf("%s: it holds a byte that no key has", name), "a key is one line of visible ASCII characters without spaces")
+			return Value{}, errhint.With(fmt.Errorf("%s: it holds a byte that no key has", name), "a key is one line of visible ASCII characters without spaces")
 		}
 	}
 	return New(string(content)), nil

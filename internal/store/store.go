@@ -22,8 +22,8 @@ import (
 	"modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/filelock"
 )
 
 //go:embed migrations/*.sql
@@ -151,7 +151,7 @@ func isBusy(err error) bool {
 // migrate runs under a lock of its own: the migration tool has none for SQLite,
 // and twenty processes may find a fresh directory at the same moment.
 func (db *DB) migrate(ctx context.Context) error {
-	book, err := lease.Open(db.path + ".lock")
+	book, err := filelock.Open(db.path + ".lock")
 	if err != nil {
 		return err
 	}
@@ -214,13 +214,13 @@ func (db *DB) Explain(err error) error {
 	case err == nil || errors.Is(err, sql.ErrNoRows):
 		return err
 	case errors.Is(err, ErrTooNew):
-		return advice.With(fmt.Errorf("database %s: %w", db.path, err), "use the newer atoll, or another ATOLL_STATE_DIR")
+		return errhint.With(fmt.Errorf("database %s: %w", db.path, err), "use the newer atoll, or another ATOLL_STATE_DIR")
 	case isDamage(err):
-		return advice.With(fmt.Errorf("database %s: %w: %w", db.path, ErrDamaged, err), db.rescue())
+		return errhint.With(fmt.Errorf("database %s: %w: %w", db.path, ErrDamaged, err), db.rescue())
 	case hasCode(err, sqlitelib.SQLITE_FULL):
-		return advice.With(fmt.Errorf("database %s: %w: %w", db.path, ErrFull, err), "free space on its disk, then try again; what was recorded before is kept")
+		return errhint.With(fmt.Errorf("database %s: %w: %w", db.path, ErrFull, err), "free space on its disk, then try again; what was recorded before is kept")
 	case hasCode(err, sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_CANTOPEN, sqlitelib.SQLITE_PERM):
-		return advice.With(fmt.Errorf("database %s: %w", db.path, err), "make the file and its directory writable, or set another ATOLL_STATE_DIR")
+		return errhint.With(fmt.Errorf("database %s: %w", db.path, err), "make the file and its directory writable, or set another ATOLL_STATE_DIR")
 	default:
 		return fmt.Errorf("database %s: %w", db.path, err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -81,8 +81,8 @@ func TestADamagedFileIsRefusedAndKept(t *testing.T) {
 			if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), path) {
 				t.Errorf("error %v, want ErrDamaged and the path", err)
 			}
-			if !strings.Contains(advice.Of(err), ".damaged") {
-				t.Errorf("hint %q does not say how to set it aside", advice.Of(err))
+			if !strings.Contains(errhint.Of(err), ".damaged") {
+				t.Errorf("hint %q does not say how to set it aside", errhint.Of(err))
 			}
 			if after, _ := os.ReadFile(path); !bytes.Equal(after, broken) {
 				t.Error("the damaged file was changed")

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/policy"
 )
@@ -122,7 +122,7 @@ func (c *call) timeout(a *execArgs) time.Duration {
 func (s *Set) environ(given map[string]string) ([]string, error) {
 	env := policy.SanitizeEnv(policy.EnvRequest{Configured: s.Env, Call: given, AllowSecret: s.AllowSecret})
 	for _, b := range env.Blocked {
-		return nil, advice.With(fmt.Errorf("environment variable %s: %s", quote(b.Name), b.Reason), "leave it out: secrets stay on the host")
+		return nil, errhint.With(fmt.Errorf("environment variable %s: %s", quote(b.Name), b.Reason), "leave it out: secrets stay on the host")
 	}
 	return s.Environ(env.Passed), nil
 }
@@ -140,11 +140,11 @@ func (s *Set) directory(cwd string) string {
 func execFailure(err error, command *machine.Command) error {
 	switch {
 	case errors.Is(err, machine.ErrNoDirectory):
-		return advice.With(err, "the workspace is the default; list directories with ls")
+		return errhint.With(err, "the workspace is the default; list directories with ls")
 	case errors.Is(err, machine.ErrNotFound) && len(command.Argv) > 0:
-		return advice.With(err, "argv is run without a shell: for builtins, pipes and the like use command")
+		return errhint.With(err, "argv is run without a shell: for builtins, pipes and the like use command")
 	case errors.Is(err, machine.ErrExhausted):
-		return advice.With(err, "end processes that are not needed: see the process tool")
+		return errhint.With(err, "end processes that are not needed: see the process tool")
 	}
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"math"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/policy"
 )
@@ -64,7 +64,7 @@ func fileError(p policy.Path, err error) error {
 	}
 	for _, r := range fileReasons {
 		if errors.Is(err, r.kind) {
-			return advice.With(&FileError{Path: p.Relative, text: r.text, err: err}, r.hint)
+			return errhint.With(&FileError{Path: p.Relative, text: r.text, err: err}, r.hint)
 		}
 	}
 	return &FileError{Path: p.Relative, text: err.Error(), err: err}

@@ -7,7 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/policy"
 )
@@ -74,7 +74,7 @@ func runGrep(ctx context.Context, c *call, a *grepArgs) (*Result, error) {
 	}
 	found, err := c.at.Files.Search(ctx, p.Container, a.options())
 	if errors.Is(err, machine.ErrInvalid) {
-		return nil, advice.With(err, "the pattern is a regular expression (RE2); for plain text set literal")
+		return nil, errhint.With(err, "the pattern is a regular expression (RE2); for plain text set literal")
 	}
 	if err != nil {
 		return nil, fileError(p, err)

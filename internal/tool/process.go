@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/policy"
 )
@@ -166,7 +166,7 @@ func (c *call) findProcess(ctx context.Context, id string) (*machine.Process, er
 		c.at, c.half = at, []policy.Half{policy.HalfIsolated, policy.HalfNetworked}[i]
 		return p, err
 	}
-	return nil, advice.With(fmt.Errorf("process %s: %w", quote(id), machine.ErrNoProcess), "the action list shows what there is")
+	return nil, errhint.With(fmt.Errorf("process %s: %w", quote(id), machine.ErrNoProcess), "the action list shows what there is")
 }
 
 // listed is a process in a list.
@@ -240,7 +240,7 @@ func stateText(p listed) string {
 // forget drops an ended process; of one that runs nothing may be lost.
 func (c *call) forget(ctx context.Context, p *machine.Process) (*Result, error) {
 	if p.Result == nil {
-		return nil, advice.With(fmt.Errorf("process %s still runs", p.ID), "kill it first")
+		return nil, errhint.With(fmt.Errorf("process %s still runs", p.ID), "kill it first")
 	}
 	if err := c.at.Machine.Forget(ctx, p.ID); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/policy"
 )
@@ -181,7 +181,7 @@ func (w *lineWindow) result(p policy.Path, info machine.FileInfo) (*Result, erro
 	}
 	switch {
 	case w.unseen:
-		return nil, advice.With(fmt.Errorf("line %d is further than the first %s", w.first, sizeText(readAhead)),
+		return nil, errhint.With(fmt.Errorf("line %d is further than the first %s", w.first, sizeText(readAhead)),
 			fmt.Sprintf("use exec: sed -n '%d,+100p' FILE", w.first))
 	case w.lines == 0:
 		return &Result{Text: "[the file is empty]", Details: details}, nil

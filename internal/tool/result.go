@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
@@ -52,7 +52,7 @@ func ErrorResult(err error) *Result {
 	}](err); ok {
 		text = strings.TrimRight(strings.Replace(text, e.Error(), e.Explain(), 1), "\n")
 	}
-	if hint := advice.Of(err); hint != "" {
+	if hint := errhint.Of(err); hint != "" {
 		text += "\nhint: " + hint
 	}
 	return &Result{Text: text, IsError: true}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/tool/fetch"
 	"github.com/atoll-run/atoll/internal/tool/search"
@@ -78,7 +78,7 @@ type call struct {
 func (s *Set) Call(ctx context.Context, name string, args jsontext.Value) (*Result, error) {
 	t, ok := Find(name)
 	if !ok {
-		return nil, &ArgumentsError{Tool: quote(name), Err: advice.With(fmt.Errorf("no such tool"), "known: "+strings.Join(names(), ", "))}
+		return nil, &ArgumentsError{Tool: quote(name), Err: errhint.With(fmt.Errorf("no such tool"), "known: "+strings.Join(names(), ", "))}
 	}
 	if err := t.Authorize(s.Caller); err != nil {
 		return nil, err

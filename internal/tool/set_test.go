@@ -16,9 +16,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/machine/machinetest"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 	"github.com/atoll-run/atoll/internal/tool"
 	"github.com/atoll-run/atoll/internal/tool/search"
 )

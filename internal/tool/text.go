@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 // sniffed is how much of a file or output is looked at to tell text from other
@@ -35,7 +35,7 @@ func isBinary(b []byte) bool {
 }
 
 // escapes are the sequences by which programs paint terminals.
-var escapes = pattern.New(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
+var escapes = lazyregexp.New(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
 
 // clean is output as a model can read it: no colours, no control characters,
 // every line break a newline, valid UTF-8.

@@ -10,7 +10,7 @@ import (
 	_ "image/jpeg" // for the size of a picture
 	_ "image/png"  // for the size of a picture
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
@@ -51,12 +51,12 @@ func runImage(ctx context.Context, c *call, a *imageArgs) (*Result, error) {
 		return nil, fileError(p, err)
 	}
 	if content.More {
-		return nil, advice.With(fileError(p, fmt.Errorf("is %s, over the limit of %s", sizeText(content.Info.Size), sizeText(maxImage))),
+		return nil, errhint.With(fileError(p, fmt.Errorf("is %s, over the limit of %s", sizeText(content.Info.Size), sizeText(maxImage))),
 			"make a smaller copy with exec")
 	}
 	picture, err := recognize(content.Data)
 	if err != nil {
-		return nil, advice.With(fileError(p, err), "pictures are PNG, JPEG, GIF or WebP files: convert others with exec; read shows text, such as SVG")
+		return nil, errhint.With(fileError(p, err), "pictures are PNG, JPEG, GIF or WebP files: convert others with exec; read shows text, such as SVG")
 	}
 	return &Result{
 		Text:    fmt.Sprintf("%s: %s, %d×%d, %s", p.Relative, picture.MediaType, picture.Width, picture.Height, sizeText(content.Info.Size)),

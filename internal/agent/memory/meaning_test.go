@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/scripted"
+	"github.com/atoll-run/atoll/internal/fakellm"
 )
 
 // sense is a model whose vectors are the scripted one's.
@@ -25,7 +25,7 @@ func (s *sense) Embed(_ context.Context, texts []string) (vectors [][]float32, e
 	}
 	s.texts = append(s.texts, texts...)
 	for _, t := range texts {
-		vectors = append(vectors, scripted.Vector(t))
+		vectors = append(vectors, fakellm.Vector(t))
 	}
 	if s.change != nil {
 		vectors = s.change(vectors)

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // judge decides about files of projects.
@@ -112,5 +112,5 @@ func (j *judge) check(v *verdict) error {
 	if err == nil && now != nil && now.trusted && now.hash == v.hash {
 		return nil
 	}
-	return advice.With(fmt.Errorf("%s, or what it names, changed since it was trusted", v.path), "look at it with atoll config trust")
+	return errhint.With(fmt.Errorf("%s, or what it names, changed since it was trusted", v.path), "look at it with atoll config trust")
 }

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
 )
 
@@ -43,9 +43,9 @@ func Examine(env config.Environment, name string) (*Review, error) {
 	v, err := j.judge(dir)
 	switch {
 	case err != nil:
-		return nil, advice.With(fmt.Errorf("%s: %w", filepath.Join(dir, FileName), err), "name a file of your own with --config instead")
+		return nil, errhint.With(fmt.Errorf("%s: %w", filepath.Join(dir, FileName), err), "name a file of your own with --config instead")
 	case v == nil:
-		return nil, advice.With(fmt.Errorf("%s does not exist", filepath.Join(dir, FileName)), "name a directory that has one")
+		return nil, errhint.With(fmt.Errorf("%s does not exist", filepath.Join(dir, FileName)), "name a directory that has one")
 	case v.config == nil:
 		return nil, v.problem
 	}
@@ -55,7 +55,7 @@ func Examine(env config.Environment, name string) (*Review, error) {
 func (j *judge) review(v *verdict) (*Review, error) {
 	now, err := namedBy(v.config, v.repo, filepath.Dir(v.path))
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("%s cannot be trusted: %w", v.path, err), "keep what the host executes outside of the project")
+		return nil, errhint.With(fmt.Errorf("%s cannot be trusted: %w", v.path, err), "keep what the host executes outside of the project")
 	}
 	rel, _ := within(v.repo.root, v.path)
 	r := &Review{
@@ -154,7 +154,7 @@ func projectOf(env config.Environment, name string) (string, error) {
 	case filepath.Base(name) == FileName:
 		return filepath.Dir(name), nil
 	case err != nil:
-		return "", advice.With(err, "name a project, or its "+FileName)
+		return "", errhint.With(err, "name a project, or its "+FileName)
 	}
-	return "", advice.With(fmt.Errorf("%s: only a file that is called %s is looked for in projects", name, FileName), "name a file of another name with --config; it needs no trust")
+	return "", errhint.With(fmt.Errorf("%s: only a file that is called %s is looked for in projects", name, FileName), "name a file of another name with --config; it needs no trust")
 }

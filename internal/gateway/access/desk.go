@@ -13,10 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/store"
-	"github.com/atoll-run/atoll/internal/ticket"
+	"github.com/atoll-run/atoll/internal/tokencache"
 )
 
 // DeskOptions are what a Desk works with.
@@ -32,7 +32,7 @@ type Desk struct {
 	db     *store.DB
 	now    func() time.Time
 	logger *slog.Logger
-	recent *ticket.Recent[known]
+	recent *tokencache.Recent[known]
 
 	mu       sync.Mutex
 	used     map[string]time.Time // not yet written down
@@ -68,7 +68,7 @@ func NewDesk(o DeskOptions) *Desk {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{db: o.DB, now: o.Now, logger: o.Logger, recent: ticket.NewRecent[known](Forget), used: map[string]time.Time{}, watchers: map[string]map[*watcher]struct{}{}}
+	return &Desk{db: o.DB, now: o.Now, logger: o.Logger, recent: tokencache.NewRecent[known](Forget), used: map[string]time.Time{}, watchers: map[string]map[*watcher]struct{}{}}
 }
 
 // SetFixed replaces the tokens that come from the configuration, by the name of
@@ -138,7 +138,7 @@ func insert(ctx context.Context, tx *sql.Tx, t *Token, sum [sha256.Size]byte) er
 		return err
 	}
 	if count >= maxTokens {
-		return advice.With(fmt.Errorf("there are %d gateway tokens, and no more are made", count), "revoke those that nobody uses; they are dropped a month later")
+		return errhint.With(fmt.Errorf("there are %d gateway tokens, and no more are made", count), "revoke those that nobody uses; they are dropped a month later")
 	}
 	quota, err := json.Marshal(t.Quota)
 	if err != nil {
@@ -173,7 +173,7 @@ func (d *Desk) Verify(ctx context.Context, text string) (*Caller, error) {
 // accept is the caller of a token that was proven, if it is still good.
 func (d *Desk) accept(t *Token) (*Caller, error) {
 	now := d.now()
-	if t.State(now) != ticket.Active {
+	if t.State(now) != tokencache.Active {
 		return nil, ErrDenied
 	}
 	d.mu.Lock()

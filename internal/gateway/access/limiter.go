@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
 // Spending tells what was spent; *usage.Ledger does.

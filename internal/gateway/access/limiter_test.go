@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
-	"github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
 // spent is a ledger that says what it is told to.

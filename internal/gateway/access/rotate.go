@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/secret"
-	"github.com/atoll-run/atoll/internal/ticket"
+	"github.com/atoll-run/atoll/internal/tokencache"
 )
 
 // Rotate makes a token with the same rights and ends the old one after grace, so that
@@ -20,7 +20,7 @@ func (d *Desk) Rotate(ctx context.Context, id string, life, grace time.Duration)
 		return secret.Value{}, nil, fmt.Errorf("%w: %s", ErrUnknown, id)
 	}
 	old := &found[0].token
-	if state := old.State(d.now()); state != ticket.Active {
+	if state := old.State(d.now()); state != tokencache.Active {
 		return secret.Value{}, nil, fmt.Errorf("token %s is %s: create another", id, state)
 	}
 	spec := old.Spec

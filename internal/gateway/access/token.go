@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/pattern"
-	"github.com/atoll-run/atoll/internal/ticket"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
+	"github.com/atoll-run/atoll/internal/tokencache"
 )
 
 // Spec is what a token is made from.
@@ -35,7 +35,7 @@ type Token struct {
 
 // State says whether a token is good at a moment: "active", "expired" or
 // "revoked".
-func (t *Token) State(now time.Time) string { return ticket.State(now, t.Expires, t.Revoked) }
+func (t *Token) State(now time.Time) string { return tokencache.State(now, t.Expires, t.Revoked) }
 
 func (t *Token) caller() *Caller {
 	return &Caller{Token: t.ID, Name: t.Name, Scope: t.Scope, Account: t.Account, Quota: t.Quota}
@@ -51,8 +51,8 @@ const (
 var ErrUnknown = errors.New("no gateway token has this id")
 
 var (
-	accountForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$`)
-	nameForm    = pattern.New(`^[A-Za-z0-9][A-Za-z0-9 ._:@/+-]{0,127}$`)
+	accountForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$`)
+	nameForm    = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9 ._:@/+-]{0,127}$`)
 )
 
 func (s *Spec) check() error {
@@ -66,7 +66,7 @@ func (s *Spec) check() error {
 	case s.Quota.Runs < 0 || s.Quota.Sandboxes < 0 || s.Quota.Requests < 0 || s.Quota.MicroUSD < 0:
 		return errors.New("a quota is 0, for none, or more")
 	case s.Quota.MicroUSD > 0 && s.Account == "":
-		return advice.With(errors.New("money is counted by account, and this token has none"), "name it with --account")
+		return errhint.With(errors.New("money is counted by account, and this token has none"), "name it with --account")
 	case s.Life < 0 || s.Life > MaxLife:
 		return fmt.Errorf("a gateway token lives at most %d days", int(MaxLife.Hours()/24))
 	}

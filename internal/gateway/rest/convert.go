@@ -2,7 +2,7 @@ package rest
 
 import (
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/publicerr"
+	"github.com/atoll-run/atoll/internal/gateway/publicerr"
 	"github.com/atoll-run/atoll/internal/run"
 )
 

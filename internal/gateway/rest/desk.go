@@ -5,8 +5,8 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/run"
-	"github.com/atoll-run/atoll/internal/session"
 )
 
 // errCancelled ends a run that somebody cancelled.

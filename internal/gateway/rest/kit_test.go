@@ -22,15 +22,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/membudget"
+	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/run"
-	"github.com/atoll-run/atoll/internal/session"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -82,7 +82,7 @@ func newPacedOffice(t *testing.T, pace membudget.Pace, change func(*rest.Options
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	locks, err := lease.Open(filepath.Join(dir, "leases"))
+	locks, err := filelock.Open(filepath.Join(dir, "leases"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/gateway/session/attach"
 	"github.com/atoll-run/atoll/internal/relay/branch"
-	"github.com/atoll-run/atoll/internal/session"
-	"github.com/atoll-run/atoll/internal/session/attach"
-	"github.com/atoll-run/atoll/internal/trace"
+	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
 // maxTurns bounds how many answers a message may ask for.
@@ -45,7 +45,7 @@ func (c *call) message(b *api.SendRequest) (*session.Task, error) {
 			Model: b.Model, Transcript: b.SessionID, Run: b.RunID, Branch: string(key), HostTools: b.HostTools, Thinking: b.Thinking,
 			Turns: b.MaxTurns, Tokens: b.Budget.Tokens, MicroUSD: int64(math.Ceil(b.Budget.USD * 1e6)),
 		},
-		Quota: c.quota(), Trace: trace.Of(c.r.Header.Get(trace.Header)),
+		Quota: c.quota(), Trace: traceparent.Of(c.r.Header.Get(traceparent.Header)),
 	}, nil
 }
 

@@ -9,14 +9,14 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/advice"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/publicerr"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/membudget"
-	"github.com/atoll-run/atoll/internal/publicerr"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/session"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -73,11 +73,11 @@ func (c *call) classify(err error) *api.Problem {
 	}
 	for _, k := range kinds() {
 		if errors.Is(err, k.err) {
-			return &api.Problem{Status: k.status, Code: k.code, Detail: err.Error(), Hint: advice.Of(err)}
+			return &api.Problem{Status: k.status, Code: k.code, Detail: err.Error(), Hint: errhint.Of(err)}
 		}
 	}
 	if f, ok := errors.AsType[*run.Failure](err); ok {
-		return &api.Problem{Status: failureStatus(f), Code: f.Code, Detail: f.Message, Hint: advice.Of(err)}
+		return &api.Problem{Status: failureStatus(f), Code: f.Code, Detail: f.Message, Hint: errhint.Of(err)}
 	}
 	return c.other(err)
 }
@@ -99,8 +99,8 @@ func (c *call) other(err error) *api.Problem {
 	if c.isBound() {
 		return &api.Problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "the gateway could not do this", Hint: "ask its operator, with the request's id"}
 	}
-	if _, ok := errors.AsType[config.Problems](err); ok || advice.Of(err) != "" {
-		return &api.Problem{Status: http.StatusUnprocessableEntity, Code: "not_possible", Detail: err.Error(), Hint: advice.Of(err)}
+	if _, ok := errors.AsType[config.Problems](err); ok || errhint.Of(err) != "" {
+		return &api.Problem{Status: http.StatusUnprocessableEntity, Code: "not_possible", Detail: err.Error(), Hint: errhint.Of(err)}
 	}
 	return &api.Problem{Status: http.StatusInternalServerError, Code: "internal", Detail: err.Error()}
 }

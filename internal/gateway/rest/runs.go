@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/run"
-	"github.com/atoll-run/atoll/internal/session"
 	"github.com/atoll-run/atoll/internal/store"
 )
 

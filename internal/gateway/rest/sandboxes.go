@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/publicerr"
+	"github.com/atoll-run/atoll/internal/gateway/publicerr"
 )
 
 // Sandboxes are those of the installation, of every account.

@@ -12,13 +12,13 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/access"
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 // RequestID is the header with a request's name.
 const RequestID = "X-Request-Id"
 
-var saneID = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
+var saneID = lazyregexp.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }

@@ -10,10 +10,10 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/agent/chat"
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
+	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/relay/branch"
-	"github.com/atoll-run/atoll/internal/trace"
+	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
 // Task is something for an agent to do.
@@ -40,7 +40,7 @@ const (
 )
 
 // plainID is a name that can be part of a path.
-var plainID = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+var plainID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 // task is what a request asks for, by a caller who may.
 func (c *call) task(b *api.RunRequest) (*Task, error) {
@@ -64,7 +64,7 @@ func (c *call) task(b *api.RunRequest) (*Task, error) {
 		ID: id, GraphID: cmp.Or(b.GraphID, defaultGraph), Agent: b.Agent, Account: account, Model: b.Model, Messages: messages(b),
 		Budget:  grant.Budget{MicroUSD: int64(math.Ceil(b.Budget.USD * 1e6)), Tokens: b.Budget.Tokens},
 		Timeout: time.Duration(b.Timeout) * time.Second, Memory: b.Memory, Branch: string(key),
-		Trace: trace.Of(c.r.Header.Get(trace.Header)),
+		Trace: traceparent.Of(c.r.Header.Get(traceparent.Header)),
 	}, nil
 }
 

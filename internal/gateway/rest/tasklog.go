@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
 // scarceLog is how many bytes of a task's events are kept where all tasks together

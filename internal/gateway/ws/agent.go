@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/protocol"
-	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
 func agentShape() shape {

@@ -3,7 +3,7 @@ package ws
 import (
 	"fmt"
 
-	"github.com/atoll-run/atoll/internal/session/attach"
+	"github.com/atoll-run/atoll/internal/gateway/session/attach"
 )
 
 // attachment is a file that comes with a message. What the client says of its type

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/session/attach"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
-	"github.com/atoll-run/atoll/internal/protocol"
-	"github.com/atoll-run/atoll/internal/session/attach"
 )
 
 // Files come with chat.send and agent, in both versions; what is wrong with one is

@@ -3,7 +3,7 @@ package ws
 import (
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
 // agents lists those that tasks can be given to.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
-	"github.com/atoll-run/atoll/internal/protocol"
-	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
 func sendShape() shape {

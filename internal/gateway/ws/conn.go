@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
-	"github.com/atoll-run/atoll/internal/protocol"
-	"github.com/atoll-run/atoll/internal/publicerr"
-	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/publicerr"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
 // conn is a client's connection. Its fields do not change after the handshake.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
-	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
 // connect is the first thing that a client says.

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/access"
-	"github.com/atoll-run/atoll/internal/protocol"
-	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -53,7 +53,7 @@ func (c *conn) explain(method string, err error) *protocol.Error {
 }
 
 func hinted(err error) string {
-	if hint := advice.Of(err); hint != "" {
+	if hint := errhint.Of(err); hint != "" {
 		return err.Error() + " (" + hint + ")"
 	}
 	return err.Error()

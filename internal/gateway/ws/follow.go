@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
 // buffer is how many events of sessions may wait for us. We never wait for

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/session/attach"
 	"github.com/atoll-run/atoll/internal/secret"
-	"github.com/atoll-run/atoll/internal/session/attach"
 )
 
 // hello is what a client is greeted with: who we are, what can be asked, how

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
-	"github.com/atoll-run/atoll/internal/protocol"
 )
 
 // Whoever does not begin as clients do is sent away, with the codes of upstream.

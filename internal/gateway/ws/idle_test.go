@@ -5,8 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
-	"github.com/atoll-run/atoll/internal/protocol"
 )
 
 // idle is what a connection may take where nothing happens: five thousand of them

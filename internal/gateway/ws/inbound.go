@@ -6,8 +6,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	"github.com/atoll-run/atoll/internal/membudget"
-	"github.com/atoll-run/atoll/internal/protocol"
 )
 
 // next reads one message within the memory that its token may hold, and answers it.

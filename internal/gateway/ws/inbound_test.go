@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
 	"github.com/atoll-run/atoll/internal/membudget"
-	"github.com/atoll-run/atoll/internal/protocol"
 )
 
 const mib = 1 << 20

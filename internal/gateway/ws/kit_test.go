@@ -16,11 +16,11 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
 	"github.com/atoll-run/atoll/internal/metrics"
-	"github.com/atoll-run/atoll/internal/protocol"
 	"github.com/atoll-run/atoll/internal/secret"
-	"github.com/atoll-run/atoll/internal/session"
 	"github.com/atoll-run/atoll/internal/store"
 )
 

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	"github.com/atoll-run/atoll/internal/membudget"
-	"github.com/atoll-run/atoll/internal/protocol"
 )
 
 // Limits bound what clients can make the gateway keep and do.

@@ -9,8 +9,8 @@ import (
 	jsonx "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/protocol"
-	"github.com/atoll-run/atoll/internal/trace"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
 // method is something that clients can ask for.
@@ -110,7 +110,7 @@ func (c *conn) take(data []byte) {
 		c.respond(req.ID, nil, c.explain(req.Method, err))
 		return
 	}
-	c.server.Logger.DebugContext(c.ctx, "gateway request", "connection", c.id, "method", clip(req.Method, 100), "trace", trace.Of(req.TraceParent))
+	c.server.Logger.DebugContext(c.ctx, "gateway request", "connection", c.id, "method", clip(req.Method, 100), "trace", traceparent.Of(req.TraceParent))
 	m, no := c.find(&req)
 	if no != nil {
 		c.respond(req.ID, nil, no)
@@ -120,7 +120,7 @@ func (c *conn) take(data []byte) {
 		c.respond(req.ID, nil, invalid(fmt.Sprintf("invalid %s params: more than %d bytes", m.name, c.server.Limits.Waiting)))
 		return
 	}
-	c.run(&call{conn: c, id: req.ID, method: m, params: jsontext.Value(req.Params), ctx: c.ctx, trace: trace.Of(req.TraceParent)})
+	c.run(&call{conn: c, id: req.ID, method: m, params: jsontext.Value(req.Params), ctx: c.ctx, trace: traceparent.Of(req.TraceParent)})
 }
 
 // find returns the method that was asked for, if the client may and asked right.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
 // fields are the members of a payload.

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
-	"github.com/atoll-run/atoll/internal/protocol"
 )
 
 // turns is how often a very short turn is repeated: what comes in the wrong order

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
 // outbox holds what a client has yet to read. Whoever puts something in never

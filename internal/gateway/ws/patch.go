@@ -7,7 +7,7 @@ import (
 	jsonx "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
 // levels are settings that are kept as they are.

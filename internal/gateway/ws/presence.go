@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
 // Who is there is told only to those of the same account, and only while they are

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
-	"github.com/atoll-run/atoll/internal/protocol"
-	"github.com/atoll-run/atoll/internal/session"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
 // manyPaths is what clients are told instead of a path of the host.

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
 // shape is a closed object: what it does not name, nobody may send.

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/metrics"
-	"github.com/atoll-run/atoll/internal/session"
 )
 
 // Options are what a Server is made of.

@@ -8,7 +8,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // MaxLength is how many bytes a key may have: with the prefix and a worktree's
@@ -43,7 +43,7 @@ func (w *Wish) Key() (Key, error) {
 		return "", err
 	}
 	if w.Run != "" && strings.EqualFold(text, w.Run) {
-		return "", advice.With(fmt.Errorf("%s %q is the id of the run, which is no name for a branch", source, text),
+		return "", errhint.With(fmt.Errorf("%s %q is the id of the run, which is no name for a branch", source, text),
 			"name the line of work, so that later runs can continue it")
 	}
 	key, err := Parse(text)
@@ -56,7 +56,7 @@ func (w *Wish) Key() (Key, error) {
 func (w *Wish) strongest() (source, text string, err error) {
 	switch {
 	case w.Mode != "" && w.Mode != ThreadMode:
-		return "", "", advice.With(fmt.Errorf("unknown branch mode %q", w.Mode), "the only mode is "+ThreadMode)
+		return "", "", errhint.With(fmt.Errorf("unknown branch mode %q", w.Mode), "the only mode is "+ThreadMode)
 	case w.Branch != "":
 		return "branch name", w.Branch, nil
 	case w.WorkItem != "":
@@ -64,7 +64,7 @@ func (w *Wish) strongest() (source, text string, err error) {
 	case w.Mode == "":
 		return "", "", nil
 	case w.StateKey == "":
-		return "", "", advice.With(fmt.Errorf("branch mode %s needs a state key", ThreadMode), "give the key of the conversation, or name a branch")
+		return "", "", errhint.With(fmt.Errorf("branch mode %s needs a state key", ThreadMode), "give the key of the conversation, or name a branch")
 	}
 	return "state key", w.StateKey, nil
 }
@@ -73,7 +73,7 @@ func (w *Wish) strongest() (source, text string, err error) {
 func Parse(text string) (Key, error) {
 	for _, rule := range rules() {
 		if rule.broken(text) {
-			return "", advice.With(fmt.Errorf("%q cannot name a branch: %s", text, rule.why),
+			return "", errhint.With(fmt.Errorf("%q cannot name a branch: %s", text, rule.why),
 				fmt.Sprintf("use up to %d letters, digits and . _ - /, for example task.0022", MaxLength))
 		}
 	}

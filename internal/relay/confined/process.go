@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/tail"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/tailbuf"
 )
 
 // Limits bound one process. Zero fields take the defaults.
@@ -49,7 +49,7 @@ const maxComplaint = 2048
 // Run runs a program until its end. The error of one that failed is an *Error.
 func Run(ctx context.Context, p *Program) error {
 	cmd := exec.CommandContext(ctx, p.Path, p.Args...)
-	complaint := &tail.Writer{Most: maxComplaint}
+	complaint := &tailbuf.Writer{Most: maxComplaint}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = "/", p.Env, p.Stdout, complaint, p.Files
 	cmd.WaitDelay = 5 * time.Second
 	cmd.SysProcAttr = namespaces(p.Network)
@@ -122,7 +122,7 @@ func gate(cmd *exec.Cmd, stdin io.Reader) (open func(), err error) {
 
 func explainStart(program string, err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EINVAL) {
-		return advice.With(fmt.Errorf("%s cannot be confined on this host: %w", program, err),
+		return errhint.With(fmt.Errorf("%s cannot be confined on this host: %w", program, err),
 			"`atoll doctor` says why user namespaces are not available, and what to do")
 	}
 	return fmt.Errorf("start %s: %w", program, err)

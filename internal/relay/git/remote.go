@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay/confined"
 	"github.com/atoll-run/atoll/internal/secret"
 )
@@ -109,13 +109,13 @@ func (to *Remote) protocol() (string, error) {
 	u, err := url.Parse(to.URL)
 	switch {
 	case err != nil || u.Host == "":
-		return "", advice.With(errors.New("the remote repository's address cannot be read"), "use https://host/path or an absolute directory")
+		return "", errhint.With(errors.New("the remote repository's address cannot be read"), "use https://host/path or an absolute directory")
 	case u.User != nil:
-		return "", advice.With(errors.New("the remote repository's address holds a credential"), "take it out of the address; relay.token says where a credential comes from")
+		return "", errhint.With(errors.New("the remote repository's address holds a credential"), "take it out of the address; relay.token says where a credential comes from")
 	case u.Scheme == "https" || u.Scheme == "http" && to.Plain:
 		return u.Scheme, nil
 	}
-	return "", advice.With(fmt.Errorf("the remote repository's address has the scheme %q", u.Scheme), "use https")
+	return "", errhint.With(fmt.Errorf("the remote repository's address has the scheme %q", u.Scheme), "use https")
 }
 
 // settings let git ask for the credential where we put it: descriptor 3. A
@@ -150,10 +150,10 @@ func explainRemote(verb string, to *Remote, err error, said string) error {
 	case strings.Contains(text, "stale info") || strings.Contains(text, "fetch first") || strings.Contains(text, "cannot lock ref"):
 		return fmt.Errorf("git %s: %w", verb, ErrStale)
 	case strings.Contains(text, "Authentication failed") || strings.Contains(text, "could not read Username") || strings.Contains(text, "error: 403"):
-		return advice.With(fmt.Errorf("git %s to %s: %w", verb, to.URL, ErrRefused), "check that the token is valid and may write to this repository")
+		return errhint.With(fmt.Errorf("git %s to %s: %w", verb, to.URL, ErrRefused), "check that the token is valid and may write to this repository")
 	}
 	if reason := rejection(said); reason != "" {
-		return advice.With(fmt.Errorf("git %s: %s", verb, reason), "the commits are kept; `atoll relay retry` tries again")
+		return errhint.With(fmt.Errorf("git %s: %s", verb, reason), "the commits are kept; `atoll relay retry` tries again")
 	}
 	return fmt.Errorf("git %s: %w", verb, err)
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/relay/confined"
 	"github.com/atoll-run/atoll/internal/relay/git"
-	"github.com/atoll-run/atoll/internal/relay/relaytest"
 	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/testkit/relaytest"
 )
 
 const (

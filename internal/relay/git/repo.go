@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay/confined"
 )
 
@@ -62,7 +62,7 @@ func (r *Repo) lay() error {
 func Open(dir string, limits confined.Limits) (*Repo, error) {
 	program, err := exec.LookPath("git")
 	if err != nil {
-		return nil, advice.With(errors.New("git is not installed on this host"), "install it (Debian, Ubuntu: apt-get install git)")
+		return nil, errhint.With(errors.New("git is not installed on this host"), "install it (Debian, Ubuntu: apt-get install git)")
 	}
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
@@ -89,7 +89,7 @@ func Settle(dir string, limits confined.Limits) (*Repo, error) {
 		return r, r.lay()
 	}
 	if _, err := os.Stat(filepath.Join(r.dir, "objects")); err != nil {
-		return nil, advice.With(fmt.Errorf("%s is neither empty nor a bare repository", r.dir), "name an empty directory")
+		return nil, errhint.With(fmt.Errorf("%s is neither empty nor a bare repository", r.dir), "name an empty directory")
 	}
 	return r, nil
 }

@@ -15,7 +15,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -107,7 +107,7 @@ func encode(v map[string]any) string {
 func parseKey(text []byte) (*rsa.PrivateKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, advice.With(errors.New("its private key is not PEM"), "use the file that GitHub gave when the key was made")
+		return nil, errhint.With(errors.New("its private key is not PEM"), "use the file that GitHub gave when the key was made")
 	}
 	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
 		return key, nil

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -74,7 +74,7 @@ func (c *Client) do(ctx context.Context, r *call) (next string, err error) {
 			wait = time.Second << attempt
 		}
 		if wait > maxWait {
-			return "", advice.With(fmt.Errorf("%w: it asks to wait %s", ErrLimited, wait.Round(time.Second)), "`atoll relay retry` continues later")
+			return "", errhint.With(fmt.Errorf("%w: it asks to wait %s", ErrLimited, wait.Round(time.Second)), "`atoll relay retry` continues later")
 		}
 		if err := c.wait(ctx, wait); err != nil {
 			return "", err
@@ -194,9 +194,9 @@ func failure(status int, body []byte, auth secret.Value) error {
 	}
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return advice.With(e, "check that the token is valid and has the permissions Contents and Pull requests for this repository")
+		return errhint.With(e, "check that the token is valid and has the permissions Contents and Pull requests for this repository")
 	case http.StatusNotFound:
-		return advice.With(e, "check the repository's name, and that the token may see it")
+		return errhint.With(e, "check the repository's name, and that the token may see it")
 	}
 	return e
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/relay/github"
-	"github.com/atoll-run/atoll/internal/relay/relaytest"
 	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/testkit/relaytest"
 )
 
 const token = "ghp_canary0123456789"

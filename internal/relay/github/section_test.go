@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/relay/github"
-	"github.com/atoll-run/atoll/internal/relay/relaytest"
 	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/testkit/relaytest"
 )
 
 // desk sends one pull request after the other, as runs of one branch do.

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay/confined"
 )
 
@@ -106,7 +106,7 @@ func environment() []string {
 func place() (*os.File, error) {
 	program, err := programs.ReadFile("bin/atoll-leaks-linux-" + runtime.GOARCH)
 	if err != nil {
-		return nil, advice.With(ErrMissing, "build Atoll with: make build")
+		return nil, errhint.With(ErrMissing, "build Atoll with: make build")
 	}
 	fd, err := unix.MemfdCreate("atoll-leaks", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {

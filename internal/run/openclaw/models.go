@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 	"github.com/go-json-experiment/json"
 	"go.yaml.in/yaml/v3"
 )
@@ -129,7 +129,7 @@ func Entry(id string, window, maxTokens int64) (Model, error) {
 }
 
 // plainID is a name that can stand in a configuration, a header and a path.
-var plainID = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}$`)
+var plainID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}$`)
 
 // catalogue makes entries in the order of the source. LiteLLM spreads a name
 // that is there several times over its deployments, so it is one model; but then

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/guestbin/guestbuild"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/testkit/guestbuild"
 )
 
 // withRealGuest makes a lab's sandboxes run the guest itself, not the probe.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // BenchmarkReuseInANewProcess is what the reuse of a running sandbox costs a

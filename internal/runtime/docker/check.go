@@ -8,7 +8,7 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -17,7 +17,7 @@ import (
 func (r *Runtime) Check(ctx context.Context, spec *sandbox.Spec) []sandbox.Gap {
 	known, err := r.askFacts(ctx)
 	if err != nil {
-		return []sandbox.Gap{{Field: "backend", Reason: err.Error(), Remedy: advice.Of(err)}}
+		return []sandbox.Gap{{Field: "backend", Reason: err.Error(), Remedy: errhint.Of(err)}}
 	}
 	gaps := r.engineGaps(known)
 	gaps = append(gaps, isolationGaps(known, spec)...)
@@ -114,7 +114,7 @@ func (r *Runtime) userGaps(known *facts, spec *sandbox.Spec) []sandbox.Gap {
 		return nil
 	}
 	if err := reachable(r.options.Flavor, known, spec.User); err != nil {
-		return []sandbox.Gap{{Field: "docker.user", Reason: err.Error(), Remedy: advice.Of(err)}}
+		return []sandbox.Gap{{Field: "docker.user", Reason: err.Error(), Remedy: errhint.Of(err)}}
 	}
 	user, numeric := parseAccount(spec.User)
 	if r.options.Flavor != Podman || !known.secured("rootless") || !numeric || user.uid != 0 && user.gid != 0 {
@@ -138,7 +138,7 @@ func (r *Runtime) networkGaps(ctx context.Context, spec *sandbox.Spec) []sandbox
 	if err == nil {
 		return nil
 	}
-	gap := sandbox.Gap{Field: "docker.network", Reason: fmt.Sprintf("network %q: %v", spec.Network, err), Remedy: advice.Of(err)}
+	gap := sandbox.Gap{Field: "docker.network", Reason: fmt.Sprintf("network %q: %v", spec.Network, err), Remedy: errhint.Of(err)}
 	if isNotFound(err) {
 		gap.Reason = fmt.Sprintf("the engine has no network %q", spec.Network)
 		gap.Remedy = fmt.Sprintf("create it: %s network create %s", r.options.Flavor, spec.Network)

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/moby/moby/api/types/system"
 
-	"github.com/atoll-run/atoll/internal/enginetest"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // capable is an engine that can enforce everything.

@@ -13,7 +13,7 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -79,7 +79,7 @@ func (r *Runtime) gather(ctx context.Context, spec *sandbox.Spec) (*recipe, []pi
 		return nil, nil, err
 	}
 	if gaps := append(diskGaps(known, spec), storageGaps(known, spec)...); len(gaps) > 0 {
-		return nil, nil, advice.With(fmt.Errorf("%s: %s: %w", gaps[0].Field, gaps[0].Reason, sandbox.ErrUnsupported), gaps[0].Remedy)
+		return nil, nil, errhint.With(fmt.Errorf("%s: %s: %w", gaps[0].Field, gaps[0].Reason, sandbox.ErrUnsupported), gaps[0].Remedy)
 	}
 	disks, err := disksOf(known, spec)
 	if err != nil {
@@ -228,13 +228,13 @@ func (r *Runtime) whoseName(ctx context.Context, name string) error {
 			return err
 		}
 		if pause(ctx, pollInterval) != nil {
-			return advice.With(fmt.Errorf("its name is taken by a container that is being made or removed: %w", sandbox.ErrBusy), "try again")
+			return errhint.With(fmt.Errorf("its name is taken by a container that is being made or removed: %w", sandbox.ErrBusy), "try again")
 		}
 	}
 }
 
 func foreign(name string) error {
-	return advice.With(sandbox.ErrForeign,
+	return errhint.With(sandbox.ErrForeign,
 		fmt.Sprintf("rename or remove that container (docker rm %s), or set another docker.containerPrefix", name))
 }
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -92,7 +92,7 @@ func (i *Instance) recognise(ctx context.Context, conn net.Conn) error {
 		return err
 	}
 	if first := i.firstProcess(); pid != first {
-		return advice.With(fmt.Errorf("guest socket was replaced from inside: process %d listens on it, the guest is process %d: %w", pid, first, sandbox.ErrDenied),
+		return errhint.With(fmt.Errorf("guest socket was replaced from inside: process %d listens on it, the guest is process %d: %w", pid, first, sandbox.ErrDenied),
 			"something in the sandbox posed as the guest: recreate the sandbox, and look at what ran in it")
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -46,7 +46,7 @@ func TestReplacedSocket(t *testing.T) {
 				if c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.message) {
 					t.Errorf("got %v, want %v with %q", err, c.want, c.message)
 				}
-				if errors.Is(c.want, sandbox.ErrDenied) && advice.Of(err) == "" {
+				if errors.Is(c.want, sandbox.ErrDenied) && errhint.Of(err) == "" {
 					t.Error("no hint")
 				}
 				// What is left in the directory does not spoil the next life.

@@ -9,9 +9,9 @@ import (
 	"github.com/moby/moby/api/types/blkiodev"
 	"github.com/moby/moby/api/types/container"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/blockdev"
-	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/hostpath/blockdev"
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -38,14 +38,14 @@ func diskGaps(known *facts, spec *sandbox.Spec) []sandbox.Gap {
 	if spec.Limits.IO.Weight == 0 {
 		return nil
 	}
-	host, err := cgroup.Find()
+	host, err := cgroups.Find()
 	if err == nil {
 		err = host.Weighs(disks)
 	}
 	if err == nil {
 		return nil
 	}
-	return []sandbox.Gap{{Field: "docker.blkioWeight", Reason: "the share of a disk cannot be limited: " + err.Error(), Remedy: advice.Of(err)}}
+	return []sandbox.Gap{{Field: "docker.blkioWeight", Reason: "the share of a disk cannot be limited: " + err.Error(), Remedy: errhint.Of(err)}}
 }
 
 // limitDisks writes the rates down, the same for every disk.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/blockdev"
-	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/hostpath/blockdev"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // Limits of disks reach the kernel, for the disks that the workspace and the
@@ -88,8 +88,8 @@ func TestDiskLimitsAreRefused(t *testing.T) {
 				t.Errorf("gaps %+v", gaps)
 			}
 			_, err := l.Create(t.Context(), l.spec(c.change))
-			if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(err.Error(), c.want) || advice.Of(err) == "" {
-				t.Errorf("%v (%s)", err, advice.Of(err))
+			if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(err.Error(), c.want) || errhint.Of(err) == "" {
+				t.Errorf("%v (%s)", err, errhint.Of(err))
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/moby/moby/client/pkg/versions"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -95,7 +95,7 @@ func (e *engine) close() error {
 }
 
 func (e *engine) tooOld(version string) error {
-	return advice.With(fmt.Errorf("engine %s speaks API version %q, at least %s is needed: %w", e.host, version, minAPIVersion, sandbox.ErrUnsupported),
+	return errhint.With(fmt.Errorf("engine %s speaks API version %q, at least %s is needed: %w", e.host, version, minAPIVersion, sandbox.ErrUnsupported),
 		"upgrade to Docker 20.10 or Podman 4, or newer")
 }
 

@@ -19,9 +19,9 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // tap passes requests on to a real engine and remembers them. before may look
@@ -184,8 +184,8 @@ func TestEngineThatIsTooOld(t *testing.T) {
 	})
 	l := newLab(t, tp.host, Docker)
 	_, err := l.APIVersion(t.Context())
-	if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(advice.Of(err), "20.10") {
-		t.Errorf("got %v, hint %q", err, advice.Of(err))
+	if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(errhint.Of(err), "20.10") {
+		t.Errorf("got %v, hint %q", err, errhint.Of(err))
 	}
 	if _, err := New(Options{Host: tp.host, Flavor: Docker, Installation: "x", StateDir: "/x", APIVersion: "1.39",
 		Guest: func(string) ([]byte, error) { return nil, nil }}); !errors.Is(err, sandbox.ErrUnsupported) {
@@ -201,8 +201,8 @@ func TestEngineThatIsNotThere(t *testing.T) {
 		_, listErr := l.List(t.Context())
 		_, createErr := l.Create(t.Context(), l.spec())
 		for verb, err := range map[string]error{"open": openErr, "list": listErr, "create": createErr} {
-			if !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(advice.Of(err), "systemctl start docker") || !strings.Contains(err.Error(), host) {
-				t.Errorf("%s: %v, hint %q", verb, err, advice.Of(err))
+			if !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(errhint.Of(err), "systemctl start docker") || !strings.Contains(err.Error(), host) {
+				t.Errorf("%s: %v, hint %q", verb, err, errhint.Of(err))
 			}
 		}
 		gaps := l.Check(t.Context(), l.spec())

@@ -12,7 +12,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -26,7 +26,7 @@ func (e *engine) explain(err error) error {
 	case errors.Is(err, sandbox.ErrUnavailable), errors.Is(err, sandbox.ErrUnsupported):
 		return err
 	case isUnreachable(err):
-		return advice.With(fmt.Errorf("%s at %s: %w: %w", e.title(), e.host, sandbox.ErrUnavailable, err), e.reachHint(err))
+		return errhint.With(fmt.Errorf("%s at %s: %w: %w", e.title(), e.host, sandbox.ErrUnavailable, err), e.reachHint(err))
 	}
 	return trimmed{err}
 }
@@ -94,5 +94,5 @@ func noImage(ref string) error {
 	case "openclaw-sandbox-common":
 		hint = "atoll images build common"
 	}
-	return advice.With(imageMissing{ref}, hint)
+	return errhint.With(imageMissing{ref}, hint)
 }

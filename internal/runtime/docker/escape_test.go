@@ -3,9 +3,9 @@ package docker_test
 import (
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/enginetest"
 	"github.com/atoll-run/atoll/internal/runtime/docker"
-	"github.com/atoll-run/atoll/internal/runtime/escapetest"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/escapetest"
 )
 
 // Hostile code in containers, as an ordinary user and as root without

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/enginetest"
-	"github.com/atoll-run/atoll/internal/grant"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // pretend is a program that calls the port in every way that could make it look

@@ -12,7 +12,7 @@ import (
 	"github.com/moby/moby/api/types/jsonstream"
 	"github.com/moby/moby/client"
 
-	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/runtime/image"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/atoll-run/atoll/internal/enginetest"
-	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/runtime/image"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // tarOf packs one file.

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/enginetest"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // cgroupFile reads a limit as processes inside see it, in the words of cgroup

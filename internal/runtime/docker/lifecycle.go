@@ -15,7 +15,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -106,7 +106,7 @@ func startHint(err error) error {
 		{"apparmor", "load the profile first, or remove docker.apparmorProfile"},
 	} {
 		if strings.Contains(text, known.words) {
-			return advice.With(err, known.hint)
+			return errhint.With(err, known.hint)
 		}
 	}
 	return err

@@ -11,9 +11,9 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // stranger makes a container that is not ours, as OpenClaw would.
@@ -55,8 +55,8 @@ func TestForeignContainersAreLeftAlone(t *testing.T) {
 					t.Errorf("open: %v", err)
 				}
 				_, err := l.Create(t.Context(), spec)
-				if !errors.Is(err, sandbox.ErrForeign) || advice.Of(err) == "" {
-					t.Errorf("create: %v, hint %q", err, advice.Of(err))
+				if !errors.Is(err, sandbox.ErrForeign) || errhint.Of(err) == "" {
+					t.Errorf("create: %v, hint %q", err, errhint.Of(err))
 				}
 				for _, s := range mustList(t, l) {
 					if s.ID == id {
@@ -191,7 +191,7 @@ func TestMissingImage(t *testing.T) {
 			if !errors.Is(err, sandbox.ErrNoImage) || !strings.Contains(err.Error(), "Sandbox image not found: "+image+". Build or pull it first.") {
 				t.Errorf("%s: %v", image, err)
 			}
-			if got := advice.Of(err); got != hint {
+			if got := errhint.Of(err); got != hint {
 				t.Errorf("%s: hint %q, want %q", image, got, hint)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -29,7 +29,7 @@ type pin struct {
 var errExchanged = errors.New("is no longer the file that was checked")
 
 func exchanged(source string) error {
-	return advice.With(fmt.Errorf("mount source %s: %w: %w", source, errExchanged, sandbox.ErrDenied),
+	return errhint.With(fmt.Errorf("mount source %s: %w: %w", source, errExchanged, sandbox.ErrDenied),
 		"find out who can replace that path; if it was you, use the sandbox again and it is made anew")
 }
 
@@ -53,7 +53,7 @@ func pinPath(source, target string) (pin, error) {
 		return pin{}, fmt.Errorf("mount source: %w", err)
 	}
 	if !facts.Exists {
-		return pin{}, advice.With(fmt.Errorf("mount source %s: %w", source, fs.ErrNotExist), "create it first")
+		return pin{}, errhint.With(fmt.Errorf("mount source %s: %w", source, fs.ErrNotExist), "create it first")
 	}
 	return pin{source: facts.Canonical, target: target, id: facts.ID()}, nil
 }

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/grant"
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
 func contextFor(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
@@ -126,7 +126,7 @@ func inMachineUnder(t *testing.T, m *machine.Machine, g *grant.Grant, script str
 // grantDesk is the desk of a sandbox.
 func grantDesk(t *testing.T, name string, m *machine.Machine) *grant.Desk {
 	t.Helper()
-	book, err := lease.Open(filepath.Join(t.TempDir(), "leases"))
+	book, err := filelock.Open(filepath.Join(t.TempDir(), "leases"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
-	"github.com/atoll-run/atoll/internal/blockdev"
+	"github.com/atoll-run/atoll/internal/hostpath/blockdev"
+	"github.com/atoll-run/atoll/internal/runtime/blueprint"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/walls"
 )
 
 // The guest's places inside every sandbox.
@@ -158,7 +158,7 @@ func (r *recipe) maskedPaths() []string {
 	if r.flavor == Podman {
 		return nil
 	}
-	return walls.Masked()
+	return blueprint.Masked()
 }
 
 // capDrop returns the capabilities to drop. Where a directory of the host can be
@@ -175,7 +175,7 @@ func (r *recipe) capDrop() []string {
 func (r *recipe) securityOptions() []string {
 	options := []string{"no-new-privileges", "seccomp=" + r.seccomp}
 	if r.flavor == Podman {
-		options = append(options, "mask="+strings.Join(walls.Masked(), ":"))
+		options = append(options, "mask="+strings.Join(blueprint.Masked(), ":"))
 	}
 	if r.spec.AppArmorProfile != "" {
 		options = append(options, "apparmor="+r.spec.AppArmorProfile)

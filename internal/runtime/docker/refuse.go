@@ -7,7 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -17,7 +17,7 @@ import (
 
 // objectName is what engines accept as the name of a container, network or
 // volume. Nothing that matches it is a path or one of the special forms.
-var objectName = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
+var objectName = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
 
 // specialNetworks mean something else than a network of that name, on one
 // engine or the other, and all of them mean less isolation.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/enginetest"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 func TestEngineRestart(t *testing.T) {

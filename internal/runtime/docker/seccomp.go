@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/atoll-run/atoll/internal/runtime/seccomp"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/seccomp"
 )
 
 // maxProfile bounds a profile file; Docker's own has 12 KiB.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/enginetest"
+	"github.com/atoll-run/atoll/internal/runtime/seccomp"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/seccomp"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // The filter as the kernel applies it in a real sandbox. The first two lines

@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/enginetest"
-	"github.com/atoll-run/atoll/internal/guestbin/guestbuild"
 	"github.com/atoll-run/atoll/internal/runtime/docker"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/sandbox/sandboxtest"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/guestbuild"
+	"github.com/atoll-run/atoll/internal/testkit/sandboxtest"
 )
 
 // The suite of every runtime, with the real guest. Tests of its own name for

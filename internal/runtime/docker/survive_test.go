@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/enginetest"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // underWay is a command that waits to be told to end, so that a test can do

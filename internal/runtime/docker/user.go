@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -45,6 +45,6 @@ func reachable(flavor Flavor, known *facts, user string) error {
 	if owner, ok := parseAccount(user); ok && owner.uid == ours {
 		return nil
 	}
-	return advice.With(fmt.Errorf("user %q: without root, only a sandbox of one's own user can be reached: %w", user, sandbox.ErrUnsupported),
+	return errhint.With(fmt.Errorf("user %q: without root, only a sandbox of one's own user can be reached: %w", user, sandbox.ErrUnsupported),
 		fmt.Sprintf("set docker.user to %d:%d, or run as root", ours, os.Getegid()))
 }

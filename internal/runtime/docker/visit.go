@@ -14,8 +14,8 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -78,13 +78,13 @@ func (v *Visit) clear(ctx context.Context) error {
 func (v *Visit) look(ctx context.Context, name string) (guestProgram, error) {
 	found, err := v.runtime.inspect(ctx, name)
 	if errors.Is(err, sandbox.ErrNotFound) {
-		err = advice.With(err, "`docker ps` lists the containers of the engine")
+		err = errhint.With(err, "`docker ps` lists the containers of the engine")
 	}
 	if err != nil {
 		return guestProgram{}, err
 	}
 	if state := stateOf(found.State.Status); state != sandbox.StateRunning {
-		return guestProgram{}, advice.With(fmt.Errorf("%w: it is %s", sandbox.ErrNotRunning, state), "start it")
+		return guestProgram{}, errhint.With(fmt.Errorf("%w: it is %s", sandbox.ErrNotRunning, state), "start it")
 	}
 	v.id = found.ID
 	image, err := v.runtime.inspectImage(ctx, found.Image)
@@ -95,7 +95,7 @@ func (v *Visit) look(ctx context.Context, name string) (guestProgram, error) {
 }
 
 // freshName is what mktemp makes of the template.
-var freshName = pattern.New(`^\.atoll-[A-Za-z0-9]{6}$`)
+var freshName = lazyregexp.New(`^\.atoll-[A-Za-z0-9]{6}$`)
 
 func (v *Visit) makeDir(ctx context.Context, root string) error {
 	conn, err := v.exec(ctx, "mktemp", "-d", path.Join(root, ".atoll-XXXXXX"))
@@ -106,7 +106,7 @@ func (v *Visit) makeDir(ctx context.Context, root string) error {
 	said, err := readUntil(ctx, conn)
 	dir := strings.TrimSpace(said)
 	if err != nil || path.Dir(dir) != path.Clean(root) || !freshName.MatchString(path.Base(dir)) {
-		return advice.With(errors.Join(err, fmt.Errorf("no directory can be made in %s: %.200q", root, said)), "it must be a directory that the container's user can write, and mktemp must be there")
+		return errhint.With(errors.Join(err, fmt.Errorf("no directory can be made in %s: %.200q", root, said)), "it must be a directory that the container's user can write, and mktemp must be there")
 	}
 	v.dir = dir
 	return nil

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/enginetest"
-	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/runtime/image"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // seeded is a shared volume that goes with the test.

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/runtime/blueprint"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/walls"
 )
 
 // The guest's places inside every sandbox.
@@ -23,7 +23,7 @@ const (
 
 // draft is a blueprint in the making, and the files it refers to.
 type draft struct {
-	walls.Blueprint
+	blueprint.Blueprint
 	sources sources
 	spec    *sandbox.Spec
 	storage *os.File // of a root with a size; one of sources
@@ -44,11 +44,11 @@ func (i *Instance) draw(guest string, groups []bound) (_ *draft, err error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{spec: spec, Blueprint: walls.Blueprint{
+	d := &draft{spec: spec, Blueprint: blueprint.Blueprint{
 		Hostname: spec.Host(), UID: user.uid, GID: user.gid, Become: privileged(),
 		ReadOnly: spec.ReadOnlyRoot, Workdir: cmp.Or(spec.Workdir, "/"),
 		Socket: wireTarget + "/" + socketName,
-		Argv: append([]string{guestTarget, "init", "--socket", wireTarget + "/" + socketName, "--listener", strconv.Itoa(walls.Listener)},
+		Argv: append([]string{guestTarget, "init", "--socket", wireTarget + "/" + socketName, "--listener", strconv.Itoa(blueprint.Listener)},
 			spec.RoomArguments()...),
 		Env: envList(spec.Env),
 	}}
@@ -86,32 +86,32 @@ func (d *draft) drawTree(i *Instance, guest string, groups []bound) error {
 	if err := d.drawOwn(); err != nil {
 		return err
 	}
-	d.step(walls.Mount{Kind: walls.Dir, Target: guestHome, Mode: 0o755})
+	d.step(blueprint.Mount{Kind: blueprint.Dir, Target: guestHome, Mode: 0o755})
 	if err := d.bind(insideOf(guest), guestTarget, true, hostpath.ID{}); err != nil {
 		return err
 	}
 	if err := d.bind(i.path(wireDir), wireTarget, false, hostpath.ID{}); err != nil {
 		return err
 	}
-	d.step(walls.Mount{Kind: walls.Dir, Target: d.Workdir, Mode: 0o755})
+	d.step(blueprint.Mount{Kind: blueprint.Dir, Target: d.Workdir, Mode: 0o755})
 	return nil
 }
 
-func (d *draft) step(mounts ...walls.Mount) { d.Mounts = append(d.Mounts, mounts...) }
+func (d *draft) step(mounts ...blueprint.Mount) { d.Mounts = append(d.Mounts, mounts...) }
 
 func (d *draft) bind(source, target string, readOnly bool, want hostpath.ID) error {
 	s, err := d.sources.add(source, want)
 	if err != nil {
 		return err
 	}
-	d.step(walls.Mount{Kind: walls.Bind, Source: s, Target: target, ReadOnly: readOnly})
+	d.step(blueprint.Mount{Kind: blueprint.Bind, Source: s, Target: target, ReadOnly: readOnly})
 	return nil
 }
 
 // drawRoot lays the layers over each other and shows what belongs on top.
 func (d *draft) drawRoot(i *Instance) error {
 	root := i.record.Root
-	d.Root = walls.Mount{Kind: walls.Overlay, Target: "/"}
+	d.Root = blueprint.Mount{Kind: blueprint.Overlay, Target: "/"}
 	for _, layer := range root.Layers {
 		s, err := d.sources.add(layer, hostpath.ID{})
 		if err != nil {
@@ -132,13 +132,13 @@ func (d *draft) drawRoot(i *Instance) error {
 		}
 	}
 	for _, m := range root.Masks {
-		d.step(walls.Mount{Kind: walls.Mask, Target: m})
+		d.step(blueprint.Mount{Kind: blueprint.Mask, Target: m})
 	}
 	return nil
 }
 
 // addChanges takes hold of the place for changes to the root.
-func (d *draft) addChanges(i *Instance) (*walls.Source, error) {
+func (d *draft) addChanges(i *Instance) (*blueprint.Source, error) {
 	if !i.bounded() {
 		return d.sources.add(i.path(changesDir), hostpath.ID{})
 	}
@@ -148,7 +148,7 @@ func (d *draft) addChanges(i *Instance) (*walls.Source, error) {
 	}
 	freeSpares(mounted)
 	d.storage, d.sources.files = mounted, append(d.sources.files, mounted)
-	return &walls.Source{File: len(d.sources.files)}, nil
+	return &blueprint.Source{File: len(d.sources.files)}, nil
 }
 
 // drawOwn adds what the spec asks for: directories of the host and temporary

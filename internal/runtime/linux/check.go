@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/cgroup"
-	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -79,7 +79,7 @@ func dropsAll(list []string) bool {
 func ownGaps(spec *sandbox.Spec) []sandbox.Gap {
 	var gaps []sandbox.Gap
 	if _, err := userOf(spec.User); err != nil {
-		gaps = append(gaps, sandbox.Gap{Field: "docker.user", Reason: err.Error(), Remedy: advice.Of(err)})
+		gaps = append(gaps, sandbox.Gap{Field: "docker.user", Reason: err.Error(), Remedy: errhint.Of(err)})
 	}
 	if _, err := rlimits(spec.Limits.Ulimits); err != nil {
 		gaps = append(gaps, sandbox.Gap{Field: "docker.ulimits", Reason: err.Error(), Remedy: "remove it from docker.ulimits"})
@@ -98,9 +98,9 @@ func ownGaps(spec *sandbox.Spec) []sandbox.Gap {
 }
 
 // limitFields are the settings behind limits.
-var limitFields = map[cgroup.Limit]string{
-	cgroup.Pids: "docker.pidsLimit", cgroup.Memory: "docker.memory", cgroup.Swap: "docker.memorySwap", cgroup.CPU: "docker.cpus",
-	cgroup.Weight: "docker.blkioWeight", cgroup.Rate: "docker.deviceReadBps, deviceWriteBps, deviceReadIOps or deviceWriteIOps",
+var limitFields = map[cgroups.Limit]string{
+	cgroups.Pids: "docker.pidsLimit", cgroups.Memory: "docker.memory", cgroups.Swap: "docker.memorySwap", cgroups.CPU: "docker.cpus",
+	cgroups.Weight: "docker.blkioWeight", cgroups.Rate: "docker.deviceReadBps, deviceWriteBps, deviceReadIOps or deviceWriteIOps",
 }
 
 // limitGaps are the limits that no control group can be made for.
@@ -108,7 +108,7 @@ func (r *Runtime) limitGaps(spec *sandbox.Spec) []sandbox.Gap {
 	gaps := storageGaps(spec)
 	limits, err := r.groupLimits(spec)
 	if err != nil {
-		return append(gaps, sandbox.Gap{Field: limitFields[cgroup.Rate], Reason: "limits of disks: " + err.Error(),
+		return append(gaps, sandbox.Gap{Field: limitFields[cgroups.Rate], Reason: "limits of disks: " + err.Error(),
 			Remedy: "keep the workspace and the state directory on a disk of this machine, or remove the limits of disks"})
 	}
 	if limits.None() {
@@ -119,7 +119,7 @@ func (r *Runtime) limitGaps(spec *sandbox.Spec) []sandbox.Gap {
 		return append(gaps, sandbox.Gap{Field: "docker.memory", Reason: "control groups: " + err.Error(), Remedy: "remove the limits"})
 	}
 	for _, m := range host.Missing(limits) {
-		remedy := cmp.Or(advice.Of(m.Err), "switch the controller on at boot (cgroup_enable=memory), or remove the limit")
+		remedy := cmp.Or(errhint.Of(m.Err), "switch the controller on at boot (cgroup_enable=memory), or remove the limit")
 		if m.Delegate {
 			remedy = delegateRemedy()
 		}

@@ -13,14 +13,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
-	"github.com/atoll-run/atoll/internal/pattern"
-	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-var nameForm = pattern.Word{First: "a-zA-Z0-9", Rest: "a-zA-Z0-9_.-", Most: 63}
+var nameForm = lazyregexp.Word{First: "a-zA-Z0-9", Rest: "a-zA-Z0-9_.-", Most: 63}
 
 func validName(name string) bool { return nameForm.MatchString(name) }
 
@@ -38,7 +38,7 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 		return nil, err
 	}
 	if gaps := append(specGaps(spec), r.limitGaps(spec)...); len(gaps) > 0 {
-		return nil, advice.With(fmt.Errorf("%s: %s: %w", gaps[0].Field, gaps[0].Reason, sandbox.ErrUnsupported), gaps[0].Remedy)
+		return nil, errhint.With(fmt.Errorf("%s: %s: %w", gaps[0].Field, gaps[0].Reason, sandbox.ErrUnsupported), gaps[0].Remedy)
 	}
 	if _, err := r.open(spec.Name); err == nil {
 		return nil, sandbox.ErrExists
@@ -169,7 +169,7 @@ func (e imageMissing) Error() string {
 func (e imageMissing) Is(target error) bool { return target == sandbox.ErrNoImage }
 
 func noImage(ref string) error {
-	return advice.With(imageMissing{ref}, rootfs.ImportHint(ref))
+	return errhint.With(imageMissing{ref}, rootfs.ImportHint(ref))
 }
 
 func denied(format string, args ...any) error {

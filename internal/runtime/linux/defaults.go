@@ -1,7 +1,7 @@
 package linux
 
 import (
-	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -16,11 +16,11 @@ func (r *Runtime) Enforceable(spec *sandbox.Spec) sandbox.Defaults {
 	if err != nil {
 		return sandbox.Defaults{}
 	}
-	for _, missing := range host.Missing(cgroup.Limits{Pids: d.Pids, Memory: d.Memory}) {
+	for _, missing := range host.Missing(cgroups.Limits{Pids: d.Pids, Memory: d.Memory}) {
 		switch missing.Limit {
-		case cgroup.Pids:
+		case cgroups.Pids:
 			d.Pids = 0
-		case cgroup.Memory:
+		case cgroups.Memory:
 			d.Memory = 0
 		}
 	}

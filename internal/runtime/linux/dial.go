@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -104,7 +104,7 @@ func (i *Instance) recognise(conn net.Conn) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if first := i.record.Life.PID; pid != first {
-		return advice.With(fmt.Errorf("guest socket was replaced from inside: process %d listens on it, the guest is process %d: %w", pid, first, sandbox.ErrDenied),
+		return errhint.With(fmt.Errorf("guest socket was replaced from inside: process %d listens on it, the guest is process %d: %w", pid, first, sandbox.ErrDenied),
 			"something in the sandbox posed as the guest: recreate the sandbox, and look at what ran in it")
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -58,8 +58,8 @@ func TestDiskLimitsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := l.Create(t.Context(), l.spec(c.change))
-			if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(err.Error(), c.want) || advice.Of(err) == "" {
-				t.Errorf("%v (%s)", err, advice.Of(err))
+			if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(err.Error(), c.want) || errhint.Of(err) == "" {
+				t.Errorf("%v (%s)", err, errhint.Of(err))
 			}
 		})
 	}
@@ -143,8 +143,8 @@ func TestUserDiskLimitsAreRefused(t *testing.T) {
 		"docker.deviceReadBps": func(s *sandbox.Spec) { s.Limits.IO.ReadBps = 1 << 20 },
 	} {
 		_, err := l.Create(t.Context(), l.spec(change))
-		if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(err.Error(), field) || !strings.Contains(advice.Of(err), "root") {
-			t.Errorf("%s: %v (%s)", field, err, advice.Of(err))
+		if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(err.Error(), field) || !strings.Contains(errhint.Of(err), "root") {
+			t.Errorf("%s: %v (%s)", field, err, errhint.Of(err))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/spawn"
-	"github.com/atoll-run/atoll/internal/walls"
+	"github.com/atoll-run/atoll/internal/runtime/blueprint"
 )
 
 // embryo is a process that waits for its blueprint. It ends by itself if
@@ -137,7 +137,7 @@ func (c *cradle) launch(user account) (pid int, err error) {
 	}
 	const null, log, control, program = 0, 1, 2, 3
 	child, err := spawn.Begin(&spawn.Attr{
-		Path: fmt.Sprintf("/proc/self/fd/%d", walls.Program), Argv: []string{"atoll-guest", "enclose"}, Env: quick, Dir: "/",
+		Path: fmt.Sprintf("/proc/self/fd/%d", blueprint.Program), Argv: []string{"atoll-guest", "enclose"}, Env: quick, Dir: "/",
 		Files: [3]int{fds[null], fds[log], fds[log]},
 		Birth: spawn.Birth{Namespaces: namespaces, Gate: fds[control], Ambient: user.ambient(), Inherit: []int{fds[control], fds[program]}},
 	})

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/rootfs"
-	"github.com/atoll-run/atoll/internal/runtime/escapetest"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
+	"github.com/atoll-run/atoll/internal/testkit/escapetest"
 )
 
 // Hostile code in sandboxes that root made, as an ordinary user and as root.

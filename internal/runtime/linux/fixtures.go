@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/runtime/blueprint"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/walls"
 )
 
 // The parts that every sandbox has: devices, the kernel's own files, its name.
@@ -18,15 +18,15 @@ const shmSize = "size=64m"
 // hostDevices are the only devices of the host that are seen inside.
 var hostDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-func devices() []walls.Mount {
-	link := func(name, to string) walls.Mount {
-		return walls.Mount{Kind: walls.Link, Target: "/dev/" + name, Text: to}
+func devices() []blueprint.Mount {
+	link := func(name, to string) blueprint.Mount {
+		return blueprint.Mount{Kind: blueprint.Link, Target: "/dev/" + name, Text: to}
 	}
-	return []walls.Mount{
-		{Kind: walls.Tmpfs, Target: "/dev", Options: "mode=0755,size=64k,nr_inodes=64", NoExec: true},
-		{Kind: walls.Devpts, Target: "/dev/pts", Options: "newinstance,ptmxmode=0666,mode=0620"},
-		{Kind: walls.Tmpfs, Target: "/dev/shm", Options: "mode=1777," + shmSize, NoExec: true},
-		{Kind: walls.Mqueue, Target: "/dev/mqueue"},
+	return []blueprint.Mount{
+		{Kind: blueprint.Tmpfs, Target: "/dev", Options: "mode=0755,size=64k,nr_inodes=64", NoExec: true},
+		{Kind: blueprint.Devpts, Target: "/dev/pts", Options: "newinstance,ptmxmode=0666,mode=0620"},
+		{Kind: blueprint.Tmpfs, Target: "/dev/shm", Options: "mode=1777," + shmSize, NoExec: true},
+		{Kind: blueprint.Mqueue, Target: "/dev/mqueue"},
 		link("ptmx", "pts/ptmx"), link("fd", "/proc/self/fd"),
 		link("stdin", "/proc/self/fd/0"), link("stdout", "/proc/self/fd/1"), link("stderr", "/proc/self/fd/2"),
 	}
@@ -38,20 +38,20 @@ func (d *draft) bindDevices() error {
 			return err
 		}
 	}
-	d.step(walls.Mount{Kind: walls.SealTree, Target: "/dev"})
+	d.step(blueprint.Mount{Kind: blueprint.SealTree, Target: "/dev"})
 	return nil
 }
 
 // sealed are files of the kernel that must not be written to.
 var sealed = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 
-func kernelFiles() []walls.Mount {
-	mounts := []walls.Mount{{Kind: walls.Proc, Target: "/proc"}, {Kind: walls.Sysfs, Target: "/sys"}}
+func kernelFiles() []blueprint.Mount {
+	mounts := []blueprint.Mount{{Kind: blueprint.Proc, Target: "/proc"}, {Kind: blueprint.Sysfs, Target: "/sys"}}
 	for _, target := range sealed {
-		mounts = append(mounts, walls.Mount{Kind: walls.Seal, Target: target})
+		mounts = append(mounts, blueprint.Mount{Kind: blueprint.Seal, Target: target})
 	}
-	for _, target := range walls.Masked() {
-		mounts = append(mounts, walls.Mount{Kind: walls.Mask, Target: target})
+	for _, target := range blueprint.Masked() {
+		mounts = append(mounts, blueprint.Mount{Kind: blueprint.Mask, Target: target})
 	}
 	return mounts
 }
@@ -62,7 +62,7 @@ type bound struct{ source, target string }
 // bindGroups shows the sandbox its own limits, read-only.
 func (d *draft) bindGroups(groups []bound) error {
 	if len(groups) > 0 && groups[0].target != groupHome {
-		d.step(walls.Mount{Kind: walls.Tmpfs, Target: groupHome, Options: "mode=0755,size=4k,nr_inodes=32", NoExec: true})
+		d.step(blueprint.Mount{Kind: blueprint.Tmpfs, Target: groupHome, Options: "mode=0755,size=4k,nr_inodes=32", NoExec: true})
 	}
 	for _, g := range groups {
 		if err := d.bind(g.source, g.target, true, hostpath.ID{}); err != nil {
@@ -70,22 +70,22 @@ func (d *draft) bindGroups(groups []bound) error {
 		}
 	}
 	if len(groups) > 0 {
-		d.step(walls.Mount{Kind: walls.SealTree, Target: groupHome})
+		d.step(blueprint.Mount{Kind: blueprint.SealTree, Target: groupHome})
 	}
 	return nil
 }
 
 // names are the files that say what the machine is called.
-func names(spec *sandbox.Spec) []walls.Mount {
+func names(spec *sandbox.Spec) []blueprint.Mount {
 	var hosts strings.Builder
 	fmt.Fprintf(&hosts, "127.0.0.1\tlocalhost %s\n::1\tlocalhost ip6-localhost ip6-loopback\n", spec.Host())
 	for _, extra := range spec.ExtraHosts {
 		name, address, _ := strings.Cut(extra, ":")
 		fmt.Fprintf(&hosts, "%s\t%s\n", address, name)
 	}
-	return []walls.Mount{
-		{Kind: walls.File, Target: "/etc/hostname", Text: spec.Host() + "\n", Mode: 0o644},
-		{Kind: walls.File, Target: "/etc/hosts", Text: hosts.String(), Mode: 0o644},
+	return []blueprint.Mount{
+		{Kind: blueprint.File, Target: "/etc/hostname", Text: spec.Host() + "\n", Mode: 0o644},
+		{Kind: blueprint.File, Target: "/etc/hosts", Text: hosts.String(), Mode: 0o644},
 	}
 }
 
@@ -112,8 +112,8 @@ func tmpfsSize(spec *sandbox.Spec) string {
 
 // tmpfsMount reads options as Docker does: noexec, nosuid and nodev unless the
 // contrary is asked for. Nothing inside ever lends privileges or is a device.
-func tmpfsMount(t sandbox.Tmpfs, share string) (walls.Mount, error) {
-	m := walls.Mount{Kind: walls.Tmpfs, Target: path.Clean(t.Target), NoExec: true}
+func tmpfsMount(t sandbox.Tmpfs, share string) (blueprint.Mount, error) {
+	m := blueprint.Mount{Kind: blueprint.Tmpfs, Target: path.Clean(t.Target), NoExec: true}
 	mode, size := "mode=1777", share
 	for option := range strings.SplitSeq(t.Options, ",") {
 		option = strings.TrimSpace(option)

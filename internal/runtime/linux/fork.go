@@ -9,9 +9,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/clone"
-	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/hostpath/clone"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -82,7 +82,7 @@ func (i *Instance) share(ctx context.Context, roots forkingRoots, owner string) 
 		return nil, err
 	}
 	if i.bounded() {
-		return nil, advice.With(fmt.Errorf("its root has a size of its own (docker.storageOpt): %w", sandbox.ErrUnsupported), "remove docker.storageOpt from its agent, and make it anew")
+		return nil, errhint.With(fmt.Errorf("its root has a size of its own (docker.storageOpt): %w", sandbox.ErrUnsupported), "remove docker.storageOpt from its agent, and make it anew")
 	}
 	running := i.record.Life.alive()
 	if !running {
@@ -189,7 +189,7 @@ func runningRefusal(name string, err error) error {
 	if !errors.Is(err, clone.ErrNotShared) {
 		return err
 	}
-	return advice.With(fmt.Errorf("it is running, and %w: %w", err, sandbox.ErrUnsupported),
+	return errhint.With(fmt.Errorf("it is running, and %w: %w", err, sandbox.ErrUnsupported),
 		"stop it first, with --stop, or keep the state directory on btrfs or xfs")
 }
 

@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/clone"
-	"github.com/atoll-run/atoll/internal/lease"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/hostpath/clone"
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/store"
 )
@@ -41,7 +41,7 @@ func newLabIn(t *testing.T, state string) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	book, err := lease.Open(filepath.Join(l.state, "leases"))
+	book, err := filelock.Open(filepath.Join(l.state, "leases"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,8 +189,8 @@ func TestForkOfARunningSandboxNeedsSharedBlocks(t *testing.T) {
 		l.sh("one", "echo live >/opt/file")
 	}
 	err = l.fork("one", "two", sandbox.ForkOptions{})
-	if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(err.Error(), "it is running") || !strings.Contains(advice.Of(err), "--stop") {
-		t.Errorf("error = %v, hint %q", err, advice.Of(err))
+	if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(err.Error(), "it is running") || !strings.Contains(errhint.Of(err), "--stop") {
+		t.Errorf("error = %v, hint %q", err, errhint.Of(err))
 	}
 	if _, err := l.runtime.Open(t.Context(), "two"); !errors.Is(err, sandbox.ErrNotFound) {
 		t.Errorf("something was left: %v", err)

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/atoll-run/atoll/internal/guestbin"
+	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"golang.org/x/sys/unix"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/guestbin"
+	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 )
 
 // Processes that put the guest on the shelf at the same time do not take it away

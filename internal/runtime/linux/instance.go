@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -285,7 +285,7 @@ func (i *Instance) Unlimited() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if l := i.record.Life; l.alive() {
-		return cgroup.Lost(l.Limits, l.PID)
+		return cgroups.Lost(l.Limits, l.PID)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 )
 
 func tarOf(t *testing.T, files map[string][]byte, mode int64) []byte {

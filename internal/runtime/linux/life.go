@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 )
 
 // life is one run of a sandbox, from start to end. A pid alone does not name a
@@ -26,7 +26,7 @@ type life struct {
 	// Paused says that its processes are held, or about to be.
 	Paused bool `json:",omitempty"`
 	// Limits are those of its control group, as the kernel took them.
-	Limits []cgroup.Kept `json:",omitempty"`
+	Limits []cgroups.Kept `json:",omitempty"`
 }
 
 // newLife describes a process that has just been started.

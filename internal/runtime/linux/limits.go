@@ -9,10 +9,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/blockdev"
-	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/hostpath/blockdev"
+	"github.com/atoll-run/atoll/internal/runtime/blueprint"
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/walls"
 )
 
 // guestPidsReserve is added to the pids limit: the guest's own threads must not
@@ -23,9 +23,9 @@ const guestPidsReserve = 32
 const groupHome = "/sys/fs/cgroup"
 
 // groupLimits are the limits that take a control group.
-func (r *Runtime) groupLimits(spec *sandbox.Spec) (cgroup.Limits, error) {
+func (r *Runtime) groupLimits(spec *sandbox.Spec) (cgroups.Limits, error) {
 	l := spec.Limits.WithDefaults(r.Enforceable(spec))
-	g := cgroup.Limits{Memory: l.Memory, MemorySwap: l.MemorySwap, CPUs: l.CPUs}
+	g := cgroups.Limits{Memory: l.Memory, MemorySwap: l.MemorySwap, CPUs: l.CPUs}
 	if l.Pids > 0 {
 		g.Pids = l.Pids + guestPidsReserve
 	}
@@ -36,7 +36,7 @@ func (r *Runtime) groupLimits(spec *sandbox.Spec) (cgroup.Limits, error) {
 		return g, nil
 	}
 	disks, err := r.disks(spec)
-	g.IO = cgroup.IO{Disks: disks, Weight: l.IO.Weight, ReadBps: l.IO.ReadBps, WriteBps: l.IO.WriteBps, ReadIOps: l.IO.ReadIOps, WriteIOps: l.IO.WriteIOps}
+	g.IO = cgroups.IO{Disks: disks, Weight: l.IO.Weight, ReadBps: l.IO.ReadBps, WriteBps: l.IO.WriteBps, ReadIOps: l.IO.ReadIOps, WriteIOps: l.IO.WriteIOps}
 	return g, err
 }
 
@@ -52,7 +52,7 @@ func (r *Runtime) disks(spec *sandbox.Spec) ([]blockdev.Disk, error) {
 }
 
 // groupViews are the directories of a group, and where they are seen inside.
-func groupViews(g *cgroup.Group) []bound {
+func groupViews(g *cgroups.Group) []bound {
 	var views []bound
 	for _, dir := range g.Dirs {
 		views = append(views, bound{dir.Path, path.Join(groupHome, dir.Controller)})
@@ -71,15 +71,15 @@ var resources = map[string]int{
 
 // rlimits are those of a sandbox. Core files are not written unless asked for:
 // where they go is the host's setting.
-func rlimits(asked []sandbox.Ulimit) ([]walls.Limit, error) {
-	limits := append(userShares(), walls.Limit{Resource: unix.RLIMIT_CORE})
+func rlimits(asked []sandbox.Ulimit) ([]blueprint.Limit, error) {
+	limits := append(userShares(), blueprint.Limit{Resource: unix.RLIMIT_CORE})
 	for _, u := range asked {
 		resource, ok := resources[u.Name]
 		if !ok {
 			return nil, fmt.Errorf("ulimit %q is not known: %w", u.Name, sandbox.ErrUnsupported)
 		}
-		limits = slices.DeleteFunc(limits, func(l walls.Limit) bool { return l.Resource == resource })
-		limits = append(limits, walls.Limit{Resource: resource, Soft: limitValue(u.Soft), Hard: limitValue(u.Hard)})
+		limits = slices.DeleteFunc(limits, func(l blueprint.Limit) bool { return l.Resource == resource })
+		limits = append(limits, blueprint.Limit{Resource: resource, Soft: limitValue(u.Soft), Hard: limitValue(u.Hard)})
 	}
 	return limits, nil
 }

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/guestbin/guestbuild"
+	"github.com/atoll-run/atoll/internal/testkit/guestbuild"
 )
 
 // guestVariable tells processes that tests start where the guest is, so that

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -19,7 +19,7 @@ func TestLeastMemory(t *testing.T) {
 		t.Errorf("it says %q", out)
 	}
 	_, err := l.Create(t.Context(), l.spec(limit(least-1)))
-	if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(advice.Of(err), "the least is 6m") {
-		t.Errorf("%v (%s), want it refused with the number", err, advice.Of(err))
+	if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(errhint.Of(err), "the least is 6m") {
+		t.Errorf("%v (%s), want it refused with the number", err, errhint.Of(err))
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -67,14 +67,14 @@ func (i *Instance) thaw() error {
 	return i.record.save(i.dir)
 }
 
-func (i *Instance) freezer() (*cgroup.Freezer, error) {
+func (i *Instance) freezer() (*cgroups.Freezer, error) {
 	host, err := i.runtime.groups()
 	if err != nil {
 		return nil, err
 	}
 	f, err := host.Freezer(i.record.Summary.ID)
 	if err != nil {
-		return nil, advice.With(fmt.Errorf("%w: %w", sandbox.ErrUnsupported, err),
+		return nil, errhint.With(fmt.Errorf("%w: %w", sandbox.ErrUnsupported, err),
 			"holding processes takes a control group: start Atoll with `systemd-run --user --scope -p Delegate=yes atoll …`, or as root")
 	}
 	return f, nil

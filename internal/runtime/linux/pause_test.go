@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -137,8 +137,8 @@ func TestPauseIsRefused(t *testing.T) {
 	l := newSite(t)
 	i := l.start()
 	err := i.(sandbox.Pauser).Pause(t.Context())
-	if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(advice.Of(err), "control group") {
-		t.Errorf("%v (%s), want it refused with a hint", err, advice.Of(err))
+	if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(errhint.Of(err), "control group") {
+		t.Errorf("%v (%s), want it refused with a hint", err, errhint.Of(err))
 	}
 	l.wantState(i, sandbox.StateRunning)
 	l.sh(i, "true")

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/guestbin"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/runtime/blueprint"
+	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/walls"
 )
 
 // try builds the walls of a sandbox with nothing in it, and takes them down. No
@@ -32,9 +32,9 @@ func (r *Runtime) try() []sandbox.Gap {
 		}
 	}
 	if errors.Is(err, guestbin.ErrMissing) { // an engine needs it too
-		return []sandbox.Gap{{Field: "backend", Reason: err.Error(), Remedy: cmp.Or(advice.Of(err), "build Atoll with `make build`"), Wrong: true}}
+		return []sandbox.Gap{{Field: "backend", Reason: err.Error(), Remedy: cmp.Or(errhint.Of(err), "build Atoll with `make build`"), Wrong: true}}
 	}
-	return []sandbox.Gap{{Field: "backend", Reason: "this machine does not let us build a sandbox: " + err.Error(), Remedy: advice.Of(err)}}
+	return []sandbox.Gap{{Field: "backend", Reason: "this machine does not let us build a sandbox: " + err.Error(), Remedy: errhint.Of(err)}}
 }
 
 // provenFile holds what try proved last. It is no sandbox: names do not begin
@@ -64,17 +64,17 @@ func (r *Runtime) tryOnce(program *os.File) error {
 		return err
 	}
 	user := account{os.Geteuid(), os.Getegid()}
-	d := &draft{Blueprint: walls.Blueprint{
+	d := &draft{Blueprint: blueprint.Blueprint{
 		Hostname: "probe", UID: user.uid, GID: user.gid, Become: privileged(), ProbeOnly: true, Filter: filter,
-		Root:   walls.Mount{Kind: walls.Overlay, Target: "/"},
-		Mounts: []walls.Mount{{Kind: walls.Tmpfs, Target: "/dev"}, {Kind: walls.Proc, Target: "/proc"}, {Kind: walls.Sysfs, Target: "/sys"}},
+		Root:   blueprint.Mount{Kind: blueprint.Overlay, Target: "/"},
+		Mounts: []blueprint.Mount{{Kind: blueprint.Tmpfs, Target: "/dev"}, {Kind: blueprint.Proc, Target: "/proc"}, {Kind: blueprint.Sysfs, Target: "/sys"}},
 	}}
 	layer, err := d.sources.add("/usr", hostpath.ID{})
 	if err != nil {
 		return err
 	}
 	defer d.sources.close()
-	d.Root.Lowers = []walls.Source{*layer}
+	d.Root.Lowers = []blueprint.Source{*layer}
 	e, err := conceive(program, user, nil)
 	if err != nil {
 		return err
@@ -92,11 +92,11 @@ func hinted(err error) error {
 	}
 	switch {
 	case failed.Step == "mounts" && errors.Is(err, syscall.EPERM):
-		return advice.With(err, "inside a container, /proc must be fully visible: run that container with --security-opt systempaths=unconfined, or use sandbox.backend docker")
+		return errhint.With(err, "inside a container, /proc must be fully visible: run that container with --security-opt systempaths=unconfined, or use sandbox.backend docker")
 	case errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EINVAL):
-		return advice.With(err, "Linux 5.12 or newer is needed")
+		return errhint.With(err, "Linux 5.12 or newer is needed")
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
-		return advice.With(err, Restriction().Hint())
+		return errhint.With(err, Restriction().Hint())
 	}
 	return err
 }
@@ -104,7 +104,7 @@ func hinted(err error) error {
 // forbidden explains a start that the kernel refused.
 func forbidden(err error) error {
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EUSERS) {
-		return advice.With(fmt.Errorf("user namespaces: %w: %w", sandbox.ErrUnsupported, err), Restriction().Hint())
+		return errhint.With(fmt.Errorf("user namespaces: %w: %w", sandbox.ErrUnsupported, err), Restriction().Hint())
 	}
 	return err
 }

@@ -18,9 +18,9 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/atoll-run/atoll/internal/cgroup"
-	"github.com/atoll-run/atoll/internal/guestbin"
-	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
+	"github.com/atoll-run/atoll/internal/runtime/guestbin"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -46,7 +46,7 @@ type Runtime struct {
 	dir     string // one directory a sandbox
 	logger  *slog.Logger
 	shelf   *shelf
-	groups  func() (*cgroup.Host, error)
+	groups  func() (*cgroups.Host, error)
 	tried   func() []sandbox.Gap
 	nursery *nursery
 }
@@ -68,7 +68,7 @@ func New(o Options) (*Runtime, error) {
 	}
 	r := &Runtime{options: o, dir: filepath.Join(o.StateDir, "linux"), logger: logger, nursery: &nursery{}}
 	r.shelf = &shelf{dir: filepath.Join(o.StateDir, "guest"), find: o.Guest}
-	r.groups = sync.OnceValues(cgroup.Find)
+	r.groups = sync.OnceValues(cgroups.Find)
 	r.tried = sync.OnceValue(r.try)
 	return r, nil
 }

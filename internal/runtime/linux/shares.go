@@ -3,7 +3,7 @@ package linux
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/walls"
+	"github.com/atoll-run/atoll/internal/runtime/blueprint"
 )
 
 // The share that one sandbox has of what the kernel counts by user, if the
@@ -20,15 +20,15 @@ const (
 
 // userShares returns the limits of what the kernel counts by user: never more
 // than this process has.
-func userShares() []walls.Limit {
-	var limits []walls.Limit
+func userShares() []blueprint.Limit {
+	var limits []blueprint.Limit
 	for _, share := range []struct {
 		resource int
 		most     uint64
 	}{{unix.RLIMIT_NOFILE, maxFiles}, {unix.RLIMIT_SIGPENDING, maxSignals}, {unix.RLIMIT_MSGQUEUE, maxQueues}} {
 		own := unix.Rlimit{Cur: share.most, Max: share.most}
 		_ = unix.Getrlimit(share.resource, &own) // leaves own as it is if it fails
-		limits = append(limits, walls.Limit{Resource: share.resource, Soft: min(own.Cur, share.most), Hard: min(own.Max, share.most)})
+		limits = append(limits, blueprint.Limit{Resource: share.resource, Soft: min(own.Cur, share.most), Hard: min(own.Max, share.most)})
 	}
 	return limits
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 

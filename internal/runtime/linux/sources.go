@@ -7,10 +7,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/runtime/blueprint"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/walls"
 )
 
 // sources takes hold of the host's files that a sandbox is made of. Root makes
@@ -25,22 +25,22 @@ type sources struct {
 var errExchanged = errors.New("is no longer the file that was checked")
 
 func exchanged(path string) error {
-	return advice.With(fmt.Errorf("mount source %s: %w: %w", path, errExchanged, sandbox.ErrDenied),
+	return errhint.With(fmt.Errorf("mount source %s: %w: %w", path, errExchanged, sandbox.ErrDenied),
 		"find out who can replace that path; if it was you, use the sandbox again and it is made anew")
 }
 
 // add takes hold of a path; want is what it must be, zero if that is not known.
-func (s *sources) add(path string, want hostpath.ID) (*walls.Source, error) {
+func (s *sources) add(path string, want hostpath.ID) (*blueprint.Source, error) {
 	facts, err := hostpath.Identify(path)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("mount source: %w", err)
 	case !facts.Exists:
-		return nil, advice.With(fmt.Errorf("mount source %s: %w", path, os.ErrNotExist), "create it first")
+		return nil, errhint.With(fmt.Errorf("mount source %s: %w", path, os.ErrNotExist), "create it first")
 	case want != (hostpath.ID{}) && facts.ID() != want:
 		return nil, exchanged(path)
 	}
-	source := &walls.Source{Path: facts.Canonical, Device: facts.Device, Inode: facts.Inode}
+	source := &blueprint.Source{Path: facts.Canonical, Device: facts.Device, Inode: facts.Inode}
 	if !privileged() {
 		return source, nil
 	}
@@ -52,7 +52,7 @@ func (s *sources) add(path string, want hostpath.ID) (*walls.Source, error) {
 
 // detach makes a mount of a source that is attached nowhere, and returns which
 // of the files it is.
-func (s *sources) detach(source *walls.Source) (int, error) {
+func (s *sources) detach(source *blueprint.Source) (int, error) {
 	at, err := unix.Openat2(unix.AT_FDCWD, source.Path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		return 0, err

@@ -9,10 +9,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/runtime/blueprint"
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/walls"
 )
 
 // namespaces are those that a process can be born into. The others it makes
@@ -86,16 +86,16 @@ func (i *Instance) clear() error {
 }
 
 // makeGroup makes the control group of a life, if it has limits to keep.
-func (i *Instance) makeGroup(ctx context.Context) (*cgroup.Group, error) {
+func (i *Instance) makeGroup(ctx context.Context) (*cgroups.Group, error) {
 	if i.record.Groupless {
-		return &cgroup.Group{}, nil
+		return &cgroups.Group{}, nil
 	}
 	limits, err := i.runtime.groupLimits(i.record.Spec)
 	if err != nil {
 		return nil, err
 	}
 	if limits.None() {
-		return &cgroup.Group{}, nil
+		return &cgroups.Group{}, nil
 	}
 	host, err := i.runtime.groups()
 	if err != nil {
@@ -109,7 +109,7 @@ func (i *Instance) makeGroup(ctx context.Context) (*cgroup.Group, error) {
 
 // bear lets the process become the sandbox. The record comes first: whatever
 // runs from then on is found by it.
-func (i *Instance) bear(e *embryo, d *draft, group *cgroup.Group) error {
+func (i *Instance) bear(e *embryo, d *draft, group *cgroups.Group) error {
 	if err := group.Add(e.life.PID); err != nil {
 		return errors.Join(err, e.abort())
 	}
@@ -130,26 +130,26 @@ func (i *Instance) bear(e *embryo, d *draft, group *cgroup.Group) error {
 
 // deliver hands over the blueprint and hears what became of it. The guest runs
 // when the other end of the wire closes after good news.
-func (e *embryo) deliver(plan *walls.Blueprint, files []*os.File) error {
+func (e *embryo) deliver(plan *blueprint.Blueprint, files []*os.File) error {
 	plan.Files = len(files)
-	if err := errors.Join(walls.Send(e.control, plan), walls.SendFiles(e.control, files)); err != nil {
+	if err := errors.Join(blueprint.Send(e.control, plan), blueprint.SendFiles(e.control, files)); err != nil {
 		return fmt.Errorf("the new process does not listen: %w", err)
 	}
-	var report walls.Report
-	if err := walls.Receive(e.control, &report); err != nil {
+	var report blueprint.Report
+	if err := blueprint.Receive(e.control, &report); err != nil {
 		return fmt.Errorf("the new process ended: %w", err)
 	}
 	if !report.OK {
 		return &buildError{report}
 	}
-	if err := walls.Receive(e.control, &report); err == nil {
+	if err := blueprint.Receive(e.control, &report); err == nil {
 		return &buildError{report} // the guest could not be executed
 	}
 	return nil
 }
 
 // buildError is what kept the walls from being built.
-type buildError struct{ walls.Report }
+type buildError struct{ blueprint.Report }
 
 func (e *buildError) Error() string { return e.Step + ": " + e.Report.Error }
 
@@ -171,9 +171,9 @@ func explain(err error, spec *sandbox.Spec) error {
 	case errors.Is(err, unix.ESTALE):
 		return fmt.Errorf("%w: %w", err, sandbox.ErrDenied)
 	case failed.Step == "workdir":
-		return advice.With(err, "the sandbox's user may not enter "+spec.Workdir+": change docker.user, or the directory's owner")
+		return errhint.With(err, "the sandbox's user may not enter "+spec.Workdir+": change docker.user, or the directory's owner")
 	case failed.Step == "limits":
-		return advice.With(err, "a limit above this process's own cannot be given: lower docker.ulimits")
+		return errhint.With(err, "a limit above this process's own cannot be given: lower docker.ulimits")
 	}
 	return err
 }

@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/guestbin"
-	"github.com/atoll-run/atoll/internal/rootfs"
+	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/runtime/linux"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/sandbox/sandboxtest"
+	"github.com/atoll-run/atoll/internal/testkit/sandboxtest"
 )
 
 // The suite of every runtime, with the real guest, on the host's own programs.

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -24,7 +24,7 @@ import (
 const idFile = "id"
 
 // idForm is what newRecord makes: 26 characters of base 32.
-var idForm = pattern.Word{First: "a-z2-7", Rest: "a-z2-7", Most: 26}
+var idForm = lazyregexp.Word{First: "a-z2-7", Rest: "a-z2-7", Most: 26}
 
 func validID(id string) bool { return len(id) == 26 && idForm.MatchString(id) }
 

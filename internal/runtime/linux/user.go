@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -35,7 +35,7 @@ func userOf(user string) (account, error) {
 }
 
 func notANumber(user string) error {
-	return advice.With(fmt.Errorf("user %q: only numbers are known here: %w", user, sandbox.ErrUnsupported),
+	return errhint.With(fmt.Errorf("user %q: only numbers are known here: %w", user, sandbox.ErrUnsupported),
 		fmt.Sprintf("set docker.user to numbers, such as %d:%d", os.Getuid(), os.Getgid()))
 }
 

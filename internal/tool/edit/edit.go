@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/diff"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/tool/diff"
 )
 
 // Limits of a call.
@@ -86,7 +86,7 @@ func (e Edit) on(content string) (string, int, error) {
 	old, replacement := normalize(e.Old), normalize(e.New)
 	switch {
 	case old == "":
-		return "", 0, advice.With(ErrEmpty, "to make a new file, or to replace a whole one, write it")
+		return "", 0, errhint.With(ErrEmpty, "to make a new file, or to replace a whole one, write it")
 	case old == replacement:
 		return "", 0, ErrIdentical
 	case len(e.Old) > MaxContent || len(e.New) > MaxContent:
@@ -108,10 +108,10 @@ func (e Edit) check(t *text, places []int) error {
 	switch {
 	case len(places) == 0:
 		err := &NotFoundError{Candidates: Nearest(t.plain, normalize(e.Old))}
-		return advice.With(err, "read the file again and copy the text as it is there, white space too")
+		return errhint.With(err, "read the file again and copy the text as it is there, white space too")
 	case len(places) > 1 && !e.All:
 		err := &AmbiguousError{Lines: t.lines(places[:min(len(places), MaxListed)]), More: len(places) > MaxListed}
-		return advice.With(err, "give more of the lines around it, or ask for all occurrences")
+		return errhint.With(err, "give more of the lines around it, or ask for all occurrences")
 	}
 	return nil
 }

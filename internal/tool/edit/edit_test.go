@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/tool/edit"
 )
 
@@ -129,13 +129,13 @@ func TestRefusals(t *testing.T) {
 func TestErrorsCarryHintsAndFacts(t *testing.T) {
 	_, err := edit.Replace("a\na\n", "a", "b", edit.Options{})
 	ambiguous, ok := errors.AsType[*edit.AmbiguousError](err)
-	if !ok || !cmp.Equal(ambiguous.Lines, []int{1, 2}) || advice.Of(err) == "" {
-		t.Errorf("got %#v, hint %q", err, advice.Of(err))
+	if !ok || !cmp.Equal(ambiguous.Lines, []int{1, 2}) || errhint.Of(err) == "" {
+		t.Errorf("got %#v, hint %q", err, errhint.Of(err))
 	}
 	_, err = edit.Replace("x\nhello, world\n", "hello, wurld", "b", edit.Options{})
 	missing, ok := errors.AsType[*edit.NotFoundError](err)
-	if !ok || len(missing.Candidates) != 1 || missing.Candidates[0].Line != 2 || advice.Of(err) == "" {
-		t.Fatalf("got %#v, hint %q", err, advice.Of(err))
+	if !ok || len(missing.Candidates) != 1 || missing.Candidates[0].Line != 2 || errhint.Of(err) == "" {
+		t.Fatalf("got %#v, hint %q", err, errhint.Of(err))
 	}
 	want := "text to replace not found\nline 2 (83% alike):\n2\thello, world\n"
 	if got := missing.Explain(); got != want {

@@ -19,7 +19,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // The limits of one page.
@@ -125,7 +125,7 @@ func check(u *url.URL) error {
 	port, portErr := strconv.Atoi(u.Port())
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return advice.With(fmt.Errorf("address begins with %q", u.Scheme+":"), "only http:// and https:// can be fetched")
+		return errhint.With(fmt.Errorf("address begins with %q", u.Scheme+":"), "only http:// and https:// can be fetched")
 	case u.Hostname() == "":
 		return errors.New("address names no host")
 	case u.User != nil:

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/tool/patch"
 )
 
@@ -185,8 +185,8 @@ func TestConflictsCarryHintsAndFacts(t *testing.T) {
 	m := newMemory(map[string]string{"f": "func one() {\n\treturn 1\n}\n"})
 	_, err := mustParse(t, "*** Begin Patch\n*** Update File: f\n@@\n-    return 1\n+    return 2\n*** End Patch").Plan(t.Context(), m)
 	c, ok := errors.AsType[*patch.ConflictError](err)
-	if !ok || !errors.Is(err, patch.ErrNotFound) || advice.Of(err) == "" || len(c.Candidates) != 1 {
-		t.Fatalf("got %#v, hint %q", err, advice.Of(err))
+	if !ok || !errors.Is(err, patch.ErrNotFound) || errhint.Of(err) == "" || len(c.Candidates) != 1 {
+		t.Fatalf("got %#v, hint %q", err, errhint.Of(err))
 	}
 	want := "\"f\", patch line 3: lines are not in the file; nearest: line 2 (only white space differs)\n" +
 		"line 2 (only white space differs):\n2\t\treturn 1\n"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 // The markers of the format. After a colon there is a path.
@@ -23,7 +23,7 @@ func fileMarkers() map[string]Kind {
 }
 
 // lineNumbers is the header that a unified diff has here.
-var lineNumbers = pattern.New(`^-\d+(,\d+)? \+\d+(,\d+)? @@`)
+var lineNumbers = lazyregexp.New(`^-\d+(,\d+)? \+\d+(,\d+)? @@`)
 
 // Parse reads a patch. It stops at the first line that is not of the format,
 // with a *SyntaxError; paths that exclude each other are reported all at once.

@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/advice"
-	"github.com/atoll-run/atoll/internal/diff"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/tool/diff"
 )
 
 // A Plan is a patch worked out against the files as they are.
@@ -69,7 +69,7 @@ func (p *Patch) Plan(ctx context.Context, files FS) (*Plan, error) {
 		plan.Operations = append(plan.Operations, op)
 	}
 	if len(errs) > 0 {
-		return nil, advice.With(errors.Join(errs...), "nothing was changed: read the files again and correct the patch")
+		return nil, errhint.With(errors.Join(errs...), "nothing was changed: read the files again and correct the patch")
 	}
 	return plan, nil
 }

@@ -3,12 +3,12 @@ package patch
 import (
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/pattern"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 // heredoc is the first line of a here-document: <<'EOF', perhaps with the
 // command that it is for.
-var heredoc = pattern.New(`^(?:(?:apply_patch|applypatch|apply-patch|cat)\s+)?<<-?\s*(?:'(\w+)'|"(\w+)"|(\w+))$`)
+var heredoc = lazyregexp.New(`^(?:(?:apply_patch|applypatch|apply-patch|cat)\s+)?<<-?\s*(?:'(\w+)'|"(\w+)"|(\w+))$`)
 
 // maxWrappings is how many wrappings are taken off: a here-document in a fence.
 const maxWrappings = 2

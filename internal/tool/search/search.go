@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // The limits of one search.
@@ -94,20 +94,20 @@ func New(o Options) (*Engine, error) {
 	}
 	switch {
 	case o.Provider == "":
-		return nil, advice.With(errors.New("web search is not configured"), "set tools.web.search.provider and its apiKey in the configuration")
+		return nil, errhint.With(errors.New("web search is not configured"), "set tools.web.search.provider and its apiKey in the configuration")
 	case !known:
-		return nil, advice.With(fmt.Errorf("web search provider %q is not known", o.Provider), "set tools.web.search.provider to brave or searxng")
+		return nil, errhint.With(fmt.Errorf("web search provider %q is not known", o.Provider), "set tools.web.search.provider to brave or searxng")
 	case d.needsKey && o.Key == "":
-		return nil, advice.With(fmt.Errorf("web search provider %s needs a key", o.Provider), "set tools.web.search.apiKey, or BRAVE_API_KEY where Atoll runs")
+		return nil, errhint.With(fmt.Errorf("web search provider %s needs a key", o.Provider), "set tools.web.search.apiKey, or BRAVE_API_KEY where Atoll runs")
 	case d.base == "":
-		return nil, advice.With(fmt.Errorf("web search provider %s has no usual place", o.Provider), "set tools.web.search.baseUrl")
+		return nil, errhint.With(fmt.Errorf("web search provider %s has no usual place", o.Provider), "set tools.web.search.baseUrl")
 	}
 	base, err := url.Parse(d.base)
 	if err != nil || base.Scheme != "https" && base.Scheme != "http" || base.Host == "" {
 		return nil, fmt.Errorf("tools.web.search.baseUrl %q is not an address", d.base)
 	}
 	if base.Scheme == "http" && o.Key != "" {
-		return nil, advice.With(errors.New("tools.web.search.baseUrl would send the key unprotected"), "use https://")
+		return nil, errhint.With(errors.New("tools.web.search.baseUrl would send the key unprotected"), "use https://")
 	}
 	return &Engine{dialect: d, key: o.Key, base: base, timeout: timeoutOf(o)}, nil
 }

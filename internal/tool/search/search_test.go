@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/atoll-run/atoll/internal/advice"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/tool/search"
 )
 
@@ -60,7 +60,7 @@ func TestWhatIsMissing(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := search.New(c.o)
-			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error()+advice.Of(err), "sesame") {
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error()+errhint.Of(err), "sesame") {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -1,0 +1,50 @@
+// Package publicerr makes messages fit for callers who share a service with others:
+// they learn what went wrong, and not where the host keeps its files.
+package publicerr
+
+import (
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/lazyregexp"
+)
+
+// hostPath finds absolute paths: a slash at the beginning of a word, and what follows
+// it up to a blank, a quote or the end of the sentence.
+var hostPath = lazyregexp.New("(^|[\\s\"'`(=,:\\[<])(~?/[^\\s\"'`()\\[\\]<>,;]+)")
+
+// Placeholder stands for a path of the host.
+const Placeholder = "[host path]"
+
+// visible are the beginnings of paths that callers know: those inside a sandbox, and
+// those of the HTTP interface.
+var visible = []string{"/workspace", "/agent", "/tmp", "/api", "/openapi.json", "/v1"}
+
+// Text returns a message without the paths of the host.
+func Text(message string) string {
+	if !strings.Contains(message, "/") {
+		return message
+	}
+	return hostPath.ReplaceAllStringFunc(message, func(found string) string {
+		at := strings.IndexAny(found, "~/")
+		if strings.HasPrefix(found, "://") {
+			at = len("://") // of a URL, of which only file names are hidden
+		}
+		path := strings.TrimRight(found[at:], ".:")
+		if isVisible(path) || at > 1 && !strings.HasPrefix(path, "/") {
+			return found
+		}
+		return found[:at] + Placeholder + found[at+len(path):]
+	})
+}
+
+// plain is what may follow the beginning of a visible path.
+var plain = lazyregexp.New(`^(/[\w.@+%~-]+)*/?$`)
+
+func isVisible(path string) bool {
+	for _, prefix := range visible {
+		if rest, ok := strings.CutPrefix(path, prefix); ok && !strings.Contains(rest, "..") && plain.MatchString(rest) {
+			return true
+		}
+	}
+	return path == "/"
+}

@@ -1,0 +1,256 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/errhint"
+)
+
+// lane is a session with something to do: one task at a time, in order.
+type lane struct {
+	place
+	promised int // places taken by tasks that are being written down
+	waiting  []*task
+	current  *task
+	held     bool // by somebody who changes the session: no task begins
+	offered  bool // it is in the list of those that could begin one
+}
+
+func (l *lane) canBegin() bool { return l.current == nil && !l.held && len(l.waiting) > 0 }
+func (l *lane) idle() bool {
+	return l.current == nil && !l.held && l.promised == 0 && len(l.waiting) == 0 && !l.offered
+}
+
+// task is one that is not over.
+type task struct {
+	mu     sync.Mutex // of what follows, and of the order of its events
+	record Record
+	seq    int64
+	said   strings.Builder // of the message that the model is at
+	over   bool
+	level  string // of what is told, see VerboseLevel
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when it is over, or the process ends before it began
+	gone   chan struct{} // closed when its lane is free again
+}
+
+func newTask(rec *Record) *task {
+	return &task{record: *rec, done: make(chan struct{}), gone: make(chan struct{})}
+}
+
+// snapshot is the task as it stands.
+func (t *task) snapshot() *Record {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rec := t.record
+	return &rec
+}
+
+func (t *task) id() taskID { return taskID{t.record.Account, t.record.ID} } // they never change
+
+// lane is the lane of a session; s.mu is held, as for everything below.
+func (s *Service) lane(p place) *lane {
+	l := s.lanes[p]
+	if l == nil {
+		l = &lane{place: p}
+		s.lanes[p] = l
+	}
+	return l
+}
+
+// admit takes a place in a session's queue, if there is one.
+func (s *Service) admit(p place, size int64) (*lane, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		return nil, ErrDraining
+	}
+	waits := 0
+	if l := s.lanes[p]; l != nil {
+		waits = len(l.waiting) + l.promised
+	}
+	for _, limit := range []struct {
+		is, most int
+		what     string
+	}{
+		{waits, s.Limits.PerSession, "in this session"},
+		{s.queued[p.account], s.Limits.PerAccount, "in this account"},
+		{s.waiting, s.Limits.Waiting, "here"},
+	} {
+		if limit.is >= limit.most {
+			return nil, errhint.With(fmt.Errorf("%w: %d tasks wait %s", ErrBusy, limit.is, limit.what), "try again when some are done")
+		}
+	}
+	if s.held[p.account]+size > s.Limits.AccountBytes || s.bytes+size > s.Limits.WaitingBytes {
+		return nil, errhint.With(fmt.Errorf("%w: tasks with %d bytes wait", ErrBusy, s.bytes), "try again when some are done")
+	}
+	l := s.lane(p)
+	s.reserve(l, size)
+	return l, nil
+}
+
+func (s *Service) reserve(l *lane, size int64) {
+	l.promised++
+	s.waiting++
+	s.queued[l.account]++
+	s.bytes += size
+	s.held[l.account] += size
+}
+
+// bytes is how much memory a task that waits takes up.
+func (t *Task) bytes() int64 { return int64(len(t.Message) + len(t.System)) }
+
+// unreserve gives a place back that admit took.
+func (s *Service) unreserve(l *lane, size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.promised--
+	s.leave(l, size)
+	s.tidy(l)
+}
+
+// leave counts one task less that waits.
+func (s *Service) leave(l *lane, size int64) {
+	s.waiting--
+	s.bytes -= size
+	if s.held[l.account] -= size; s.held[l.account] <= 0 {
+		delete(s.held, l.account)
+	}
+	if s.queued[l.account]--; s.queued[l.account] == 0 {
+		delete(s.queued, l.account)
+	}
+}
+
+func (s *Service) tidy(l *lane) {
+	if l.idle() {
+		delete(s.lanes, l.place)
+	}
+}
+
+// enqueue puts a task into the place that was taken for it.
+func (s *Service) enqueue(l *lane, t *task) {
+	l.promised--
+	l.waiting = append(l.waiting, t)
+	s.tasks[t.id()] = t
+	s.offer(l)
+	s.dispatch()
+}
+
+// offer lists a lane that can begin a task.
+func (s *Service) offer(l *lane) {
+	if l.offered || !l.canBegin() {
+		return
+	}
+	l.offered = true
+	if len(s.ready[l.account]) == 0 {
+		s.order = append(s.order, l.account)
+	}
+	s.ready[l.account] = append(s.ready[l.account], l)
+}
+
+// dispatch begins what there is room for.
+func (s *Service) dispatch() {
+	for s.running < s.Limits.Running && !s.draining {
+		l := s.next()
+		if l == nil {
+			return
+		}
+		t := l.waiting[0]
+		l.waiting = l.waiting[1:]
+		l.current = t
+		s.leave(l, t.record.Task.bytes())
+		s.running++
+		s.busy[l.account]++
+		t.ctx, t.cancel = context.WithCancelCause(s.ctx)
+		s.work.Go(func() { s.carryOut(l, t) })
+	}
+}
+
+// next takes the lane that waited longest of the account that has least running,
+// so that one that asks for much does not keep another from its first task.
+func (s *Service) next() *lane {
+	for len(s.order) > 0 {
+		at := 0
+		for i, account := range s.order {
+			if s.busy[account] < s.busy[s.order[at]] {
+				at = i
+			}
+		}
+		account := s.order[at]
+		l := s.ready[account][0]
+		s.ready[account] = s.ready[account][1:]
+		s.order = slices.Delete(s.order, at, at+1)
+		if len(s.ready[account]) > 0 {
+			s.order = append(s.order, account)
+		} else {
+			delete(s.ready, account)
+		}
+		l.offered = false
+		if l.canBegin() {
+			return l
+		}
+		s.tidy(l)
+	}
+	return nil
+}
+
+// free ends a task's turn in its lane.
+func (s *Service) free(l *lane, t *task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.cancel(nil)
+	delete(s.tasks, t.id())
+	l.current = nil
+	s.running--
+	if s.busy[l.account]--; s.busy[l.account] == 0 {
+		delete(s.busy, l.account)
+	}
+	close(t.gone)
+	s.offer(l)
+	s.dispatch()
+	s.tidy(l)
+}
+
+// hold keeps a session from beginning tasks, for one caller alone, and waits for
+// the task under way.
+func (s *Service) hold(ctx context.Context, p place) (release func(), err error) {
+	l, current, err := s.seize(p)
+	if err != nil {
+		return nil, err
+	}
+	release = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		l.held = false
+		s.offer(l)
+		s.dispatch()
+		s.tidy(l)
+	}
+	if current == nil {
+		return release, nil
+	}
+	select {
+	case <-current.gone:
+		return release, nil
+	case <-ctx.Done():
+		release()
+		return nil, errors.Join(fmt.Errorf("%w: the session is at work", ErrBusy), ctx.Err())
+	}
+}
+
+func (s *Service) seize(p place) (l *lane, current *task, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l = s.lane(p); l.held {
+		return nil, nil, fmt.Errorf("%w: the session is being changed", ErrBusy)
+	}
+	l.held = true
+	return l, l.current, nil
+}

@@ -1,0 +1,196 @@
+package quota
+
+import (
+	"errors"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Measure counts. Processes are those that may hold files without a name; nil
+// if nobody is asked.
+func (r *Ration) Measure(processes func(func(pid int))) Usage {
+	m := &meter{ration: r, nameless: map[inode]bool{}}
+	for _, dir := range r.Dirs {
+		m.tree(dir)
+	}
+	if processes != nil {
+		processes(m.descriptors)
+	}
+	m.Free = r.Disks().Free
+	return m.Usage
+}
+
+// meter is one measure.
+type meter struct {
+	Usage
+	ration   *Ration
+	devices  []uint64
+	nameless map[inode]bool
+	buf      [16 << 10]byte
+}
+
+type inode struct{ device, number uint64 }
+
+// level is a directory that is being read. It is not held open: code inside
+// makes directories as deep as it likes, and descriptors are few.
+type level struct {
+	path    string
+	offset  int64    // where to read on
+	pending []string // directories in it that were not looked into yet
+	read    bool     // to the end
+}
+
+// tree counts a directory and everything below it on the same disk.
+func (m *meter) tree(dir string) {
+	var st unix.Stat_t
+	if unix.Lstat(dir, &st) != nil {
+		return
+	}
+	m.devices = append(m.devices, st.Dev)
+	for levels := []level{{path: dir}}; len(levels) > 0 && !m.enough(); {
+		last := &levels[len(levels)-1]
+		switch n := len(last.pending); {
+		case n > 0:
+			next := level{path: last.path + "/" + last.pending[n-1]}
+			last.pending = last.pending[:n-1]
+			levels = append(levels, next)
+		case last.read:
+			levels = levels[:len(levels)-1]
+		default:
+			m.some(last, st.Dev)
+		}
+	}
+}
+
+// mostCounted ends a measure where the number of files has no limit: a directory
+// in which names are changed all the time may never come to an end.
+const mostCounted = 1 << 26
+
+// enough is when more would change nothing: from twice the limits on, it does
+// not matter by how much they are exceeded.
+func (m *meter) enough() bool {
+	m.Endless = m.Endless || m.Files >= mostCounted
+	m.Partial = m.Endless || m.ration.Files > 0 && m.Files > 2*m.ration.Files || m.ration.Size > 0 && m.Bytes > 2*m.ration.Size
+	return m.Partial
+}
+
+// some counts what a piece of a directory names.
+func (m *meter) some(l *level, device uint64) {
+	fd, err := openDir(l.path)
+	if err != nil {
+		// A path that is too long for anybody to use is made to hide something.
+		l.read, m.Endless = true, m.Endless || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, errHidden)
+		return
+	}
+	defer unix.Close(fd)
+	_, _ = unix.Seek(fd, l.offset, unix.SEEK_SET)
+	n, err := unix.ReadDirent(fd, m.buf[:])
+	if err != nil || n <= 0 {
+		l.read = !errors.Is(err, unix.EINTR)
+		return
+	}
+	_, _, names := unix.ParseDirent(m.buf[:n], -1, nil)
+	for _, name := range names {
+		if m.count(fd, name, device) {
+			l.pending = append(l.pending, name)
+		}
+	}
+	l.offset, err = unix.Seek(fd, 0, unix.SEEK_CUR)
+	l.read = err != nil
+}
+
+// count adds one file, and reports whether it is a directory to look into. Of a
+// file with several names each counts its part.
+func (m *meter) count(dir int, name string, device uint64) bool {
+	var st unix.Stat_t
+	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Dev != device {
+		return false
+	}
+	m.Files++
+	if isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR; isDir {
+		m.Bytes += st.Blocks * blockSize
+		return true
+	}
+	m.Bytes += st.Blocks * blockSize / int64(max(st.Nlink, 1))
+	return false
+}
+
+// blockSize is the unit of st_blocks.
+const blockSize = 512
+
+const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+
+// openDir opens a directory to list it and look at what is in it. One that its
+// owner, which is us, has closed to himself is opened, and stays so.
+func openDir(path string) (int, error) {
+	fd, err := unix.Open(path, dirFlags, 0)
+	if err == nil {
+		if unix.Faccessat(fd, ".", unix.X_OK, 0) != unix.EACCES {
+			return fd, nil
+		}
+		unix.Close(fd)
+	} else if err != unix.EACCES {
+		return -1, err
+	}
+	if err := unlock(path); err != nil {
+		return -1, err
+	}
+	if fd, err = unix.Open(path, dirFlags, 0); err == unix.EACCES {
+		err = errHidden
+	}
+	return fd, err
+}
+
+// errHidden is a directory that is closed again as soon as it is opened.
+var errHidden = errors.New("a directory is kept from us")
+
+// unlock gives a directory's owner the right to look into it.
+func unlock(path string) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == unix.EACCES {
+		return errHidden // one above it was open a moment ago
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o1777|0o700) // fails if it is somebody else's
+}
+
+// maxNameless bounds how many files without a name are told apart.
+const maxNameless = 1 << 14
+
+// descriptors adds the files without a name that a process holds.
+func (m *meter) descriptors(pid int) {
+	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		var st unix.Stat_t
+		if unix.Fstatat(int(dir.Fd()), name, &st, 0) != nil || st.Nlink > 0 || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			continue
+		}
+		m.addNameless(&st)
+	}
+}
+
+func (m *meter) addNameless(st *unix.Stat_t) {
+	id := inode{st.Dev, st.Ino}
+	for _, device := range m.devices {
+		if device == st.Dev && !m.nameless[id] && len(m.nameless) < maxNameless {
+			m.nameless[id] = true
+			m.Bytes += st.Blocks * blockSize
+			m.Files++
+			return
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package quota
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const nobody = 65534
+
+// dropToNobody makes the calling test as a user whom permissions bind.
+func dropToNobody(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	own, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "test")
+	if err := os.WriteFile(program, own, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	home := mkdir(t, filepath.Join(dir, "home"))
+	for path := dir; path != os.TempDir() && path != "/"; path = filepath.Dir(path) {
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chown(home, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Dir, cmd.Env = home, []string{"TMPDIR=" + home, "HOME=" + home}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

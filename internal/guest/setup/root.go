@@ -1,0 +1,154 @@
+package setup
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/runtime/blueprint"
+	"golang.org/x/sys/unix"
+)
+
+// scaffolds are directories of which every host has one. The file systems that
+// the root is made on cover it, seen by this process only.
+var scaffolds = []string{"/mnt", "/tmp", "/usr", "/"}
+
+// makeRoot mounts the future root somewhere.
+func (b *builder) makeRoot() (err error) {
+	if b.scratch, err = b.mountScratch(); err != nil {
+		return fmt.Errorf("scratch: %w", err)
+	}
+	made, err := b.rootMount()
+	if err != nil {
+		return err
+	}
+	place, err := makeDir(b.scratch, "root", 0o755)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(place)
+	if err := attach(made, place); err != nil {
+		return err
+	}
+	b.root = made
+	return nil
+}
+
+func (b *builder) rootMount() (int, error) {
+	switch root := &b.plan.Root; root.Kind {
+	case blueprint.Overlay:
+		return b.overlay(root)
+	case blueprint.Tmpfs:
+		return tmpfs(root)
+	default:
+		return 0, fmt.Errorf("a root of kind %q: %w", root.Kind, unix.EINVAL)
+	}
+}
+
+func (b *builder) mountScratch() (int, error) {
+	scratch, err := newFilesystem("tmpfs", "mode=0755", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	if err != nil {
+		return 0, err
+	}
+	for _, dir := range scaffolds {
+		place, openErr := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err = openErr; err != nil {
+			continue
+		}
+		err = attach(scratch, place)
+		unix.Close(place)
+		if err == nil {
+			return scratch, nil
+		}
+	}
+	return 0, err
+}
+
+// overlay stacks directories. Each is attached below the scratch file system
+// first: the kernel takes them by path, of this mount namespace only.
+func (b *builder) overlay(m *blueprint.Mount) (int, error) {
+	var lowers []string
+	for i := range m.Lowers {
+		path, err := b.lodge(fmt.Sprintf("l%d", i), &m.Lowers[i])
+		if err != nil {
+			return 0, fmt.Errorf("layer %d: %w", i, err)
+		}
+		lowers = append(lowers, path)
+	}
+	upper, err := b.upper(m)
+	if err != nil {
+		return 0, fmt.Errorf("upper: %w", err)
+	}
+	options := []string{"userxattr", "upperdir=" + upper + "/upper", "workdir=" + upper + "/work"}
+	return newFilesystem("overlay", strings.Join(append(options, lowerOptions(lowers)...), ","), 0)
+}
+
+// longestValue is how long the value of one option may be.
+const longestValue = 255
+
+// lowerOptions name the layers in one option, which every kernel knows, or, if
+// they are too many for that, in one each, which Linux has since 6.7.
+func lowerOptions(lowers []string) []string {
+	if all := strings.Join(lowers, ":"); len(all) <= longestValue {
+		return []string{"lowerdir=" + all}
+	}
+	var options []string
+	for _, lower := range lowers {
+		options = append(options, "lowerdir+="+lower)
+	}
+	return options
+}
+
+// upper is where an overlay keeps changes: the directory that was given, or
+// memory, for a root that is sealed in the end.
+func (b *builder) upper(m *blueprint.Mount) (string, error) {
+	if m.Source != nil {
+		return b.lodge("u", m.Source)
+	}
+	for _, name := range []string{"u", "u/upper", "u/work"} {
+		if err := unix.Mkdirat(b.scratch, name, 0o755); err != nil {
+			return "", err
+		}
+	}
+	return fdPath(b.scratch) + "/u", nil
+}
+
+// lodge attaches a source below the scratch file system, and returns its path.
+func (b *builder) lodge(name string, s *blueprint.Source) (string, error) {
+	place, err := makeDir(b.scratch, name, 0o755)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(place)
+	if err := attach(b.sources[s], place); err != nil {
+		return "", err
+	}
+	return fdPath(b.scratch) + "/" + name, nil
+}
+
+func fdPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
+
+// enter makes the root the root, and lets go of the host's files for good.
+func (b *builder) enter() error {
+	if err := unix.Fchdir(b.root); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return err
+	}
+	// The old root now lies over the new one.
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("old root: %w", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return err
+	}
+	if b.plan.ReadOnly {
+		return seal("/", 0)
+	}
+	return nil
+}
+
+// seal makes a mount read-only.
+func seal(path string, flags uint) error {
+	return unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+}

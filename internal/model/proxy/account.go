@@ -1,0 +1,157 @@
+package proxy
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/model/proxy/ask"
+	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
+	"github.com/atoll-run/atoll/internal/model/usage"
+)
+
+// account is what is known of an answer while it passes.
+type account struct {
+	asked     string
+	status    int // what the caller is told
+	answered  int // what the upstream said; 0: nothing yet
+	denied    string
+	firstByte time.Duration
+	heard     time.Time
+	quiet     bool // nothing has come since the last look around
+	headSent  bool
+	replayed  bool
+	complete  bool // the answer was read to its end, though its caller had gone
+	absorbed  int  // bytes read for nobody
+
+	events, bytes, smallest int64
+}
+
+// count counts an event that is part of the answer.
+func (a *account) count(size int) {
+	a.events++
+	a.bytes += int64(size)
+	if n := int64(size); a.smallest == 0 || n < a.smallest {
+		a.smallest = n
+	}
+}
+
+func (a *account) lastHeard(start time.Time) time.Time {
+	if a.heard.IsZero() {
+		return start
+	}
+	return a.heard
+}
+
+// extra is what events hold beyond the smallest of them, which is frame.
+func (a *account) extra() int64 { return a.bytes - a.events*a.smallest }
+
+// least is an estimate of the tokens so far, on the low side.
+func (a *account) least() int64 { return max(a.events, a.extra()/4) }
+
+// most is an estimate of the tokens so far, on the high side. An answer that is
+// one piece is all content.
+func (a *account) most() int64 {
+	if a.events == 1 {
+		return a.bytes / 3
+	}
+	return a.events + a.extra()/3
+}
+
+// finish settles and records.
+func (x *exchange) finish() {
+	x.memory.Free()
+	x.land()
+	x.kept.free()
+	if x.entered {
+		defer x.s.leave(x.caller)
+	}
+	if x.c.server.ctx.Err() != nil {
+		x.c.q.Close = true
+	}
+	r := audit.Record{
+		Time: x.start, Kind: recordKind, RequestID: x.id, Dialect: x.speaks(), ModelAsked: x.account.asked,
+		Status: x.account.status, FirstByte: x.account.firstByte, Total: time.Since(x.start), Denied: x.account.denied,
+	}
+	if x.caller != nil {
+		r.Subject = x.caller.Subject
+	}
+	if x.account.replayed {
+		r.Kind = replayKind
+	}
+	x.settle(&r)
+	if err := x.s.options.Audit.Append(&r); err != nil {
+		x.s.options.Logger.Error("audit", "error", err, "request", x.id)
+	}
+}
+
+// speaks is what was spoken, for the records.
+func (x *exchange) speaks() string {
+	if x.route != nil && x.route.shape == ask.Embeddings {
+		return "embeddings"
+	}
+	return x.dialect.String()
+}
+
+// replayKind are the records of answers that were paid for before.
+const replayKind = "llm-replay"
+
+// IsRequest reports whether a record of the audit log is one of a request to a model.
+func IsRequest(r *audit.Record) bool { return r.Kind == recordKind || r.Kind == replayKind }
+
+// settle charges what the request did cost and puts it into the record.
+func (x *exchange) settle(r *audit.Record) {
+	if x.reservation == nil {
+		return
+	}
+	if !x.sent {
+		x.reservation.Release()
+		return
+	}
+	outcome := x.outcome()
+	charge, err := x.reservation.Settle(outcome)
+	if err != nil {
+		x.s.options.Logger.Error("settle", "error", err, "request", x.id)
+		r.Denied = "not settled: " + err.Error()
+	}
+	t := charge.Tokens
+	r.Tokens = audit.Tokens{Input: t.Input, CachedInput: t.CachedInput, CacheWrite: t.CacheWrite, Output: t.Output, Reasoning: t.Reasoning}
+	r.CostMicroUSD, r.ModelAnswered = charge.MicroUSD, outcome.Model
+	r.Unpriced, r.Estimated = charge.Unpriced > 0, charge.Estimated > 0
+}
+
+// outcome is what the upstream told of the cost, or else an estimate: input as
+// reserved, and as many tokens of answer as can have come.
+func (x *exchange) outcome() usage.Outcome {
+	m := x.w.meter
+	u := &m.Usage
+	o := usage.Outcome{Status: x.account.status, Model: u.Model, LongCache: x.ask.LongCache}
+	if u.Cost >= 0 {
+		o.UpstreamCost = &u.Cost
+	}
+	switch {
+	case m.Believable():
+		o.Tokens = usage.Tokens{Input: u.Input - u.Cached - u.Written, CachedInput: u.Cached, CacheWrite: u.Written, Output: u.Output, Reasoning: u.Reasoning}
+		if x.account.denied != "" && !x.account.complete && x.dialect == dialect.Anthropic {
+			// What was told is of the beginning: this dialect counts as it goes.
+			o.Tokens.Output = max(o.Tokens.Output, x.bounded(x.account.most()))
+			o.Estimated = true
+		}
+	case x.account.answered >= 300:
+		// The upstream refused: that costs nothing.
+	default:
+		o.Estimated = true
+		o.Tokens = usage.Tokens{Input: x.ask.InputTokens, Output: x.bounded(x.account.most())}
+		if x.route.shape == ask.Compact {
+			o.Tokens.Output = min(o.Tokens.Output, x.ask.InputTokens)
+		}
+	}
+	return o
+}
+
+// bounded is an estimate that does not exceed what was asked for.
+func (x *exchange) bounded(tokens int64) int64 {
+	if wanted := x.wanted(); wanted >= 0 {
+		return min(tokens, wanted)
+	}
+	return tokens
+}

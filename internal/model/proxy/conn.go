@@ -1,0 +1,197 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
+	"github.com/atoll-run/atoll/internal/model/proxy/h1"
+	"github.com/atoll-run/atoll/internal/wire/socket"
+)
+
+// longAgo is a deadline that has passed.
+var longAgo = time.Unix(1, 0)
+
+// conn serves one connection, one request after the other.
+type conn struct {
+	server *Server
+	net    net.Conn
+	reader *h1.Reader
+	admit  Admit
+	q      h1.Request
+	wrote  time.Time // when the deadline for writing was last set
+}
+
+func newConn(s *Server, n net.Conn, admit Admit) *conn {
+	n = socket.Of(n)
+	return &conn{server: s, net: n, reader: h1.NewReader(n), admit: admit}
+}
+
+func (c *conn) release() { c.reader.Release() }
+
+// serve serves until the caller leaves, breaks the rules or has been silent for
+// too long.
+func (c *conn) serve() {
+	o := &c.server.options
+	for c.server.ctx.Err() == nil {
+		err := c.reader.ReadRequest(&c.q, o.patience())
+		if err != nil {
+			c.refuseHead(err)
+			return
+		}
+		w := getWorker()
+		again := c.handle(w) && !c.q.Close
+		w.put()
+		if !again {
+			return
+		}
+	}
+}
+
+// refuseHead answers a head that was not accepted, and ends the connection.
+func (c *conn) refuseHead(err error) {
+	p, ok := errors.AsType[*h1.ProtocolError](err)
+	if !ok {
+		return
+	}
+	problem := &dialect.Problem{Status: p.Status, Code: "bad_request", Message: p.Reason}
+	c.record(&audit.Record{Status: p.Status, Denied: p.Reason})
+	c.q = h1.Request{Close: true}
+	w := getWorker()
+	defer w.put()
+	_ = c.answerProblem(w, dialect.OpenAI, problem)
+	c.linger()
+}
+
+// record writes the record of a request that nobody in particular made.
+func (c *conn) record(r *audit.Record) {
+	r.Time, r.Kind = time.Now(), recordKind
+	if caller, _ := c.admit(&c.q); caller != nil {
+		r.Subject = caller.Subject
+	}
+	if err := c.server.options.Audit.Append(r); err != nil {
+		c.server.options.Logger.Error("audit", "error", err)
+	}
+}
+
+// recordKind is what the records of this package are called.
+const recordKind = "llm"
+
+// handle serves one request and reports whether the connection can go on.
+func (c *conn) handle(w *worker) bool {
+	r, near := findRoute(c.q.Method, c.q.Target)
+	if r != nil && r.kind == health {
+		return c.discardBody() && c.answer(w, 200, "application/json", []byte(`{"status":"ok"}`)) == nil
+	}
+	x := newExchange(c, w, r, near)
+	defer x.finish()
+	return x.run()
+}
+
+// discardBody reads past a body that is not looked at, if that is quickly done.
+func (c *conn) discardBody() bool {
+	if c.q.Length == 0 {
+		return true
+	}
+	if c.net.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return false
+	}
+	body := c.reader.RequestBody(c.q.Length)
+	for read := 0; read < lingerBytes; {
+		piece, err := body.Next()
+		if err != nil {
+			return errors.Is(err, io.EOF)
+		}
+		read += len(piece)
+	}
+	return false
+}
+
+const (
+	// lingerTime and lingerBytes are how long and how much is read from a caller
+	// that was refused while it was sending. Closing at once would have its
+	// kernel throw away the answer.
+	lingerTime  = time.Second
+	lingerBytes = 1 << 20
+)
+
+// linger lets the caller see the answer before the connection is closed.
+func (c *conn) linger() {
+	if half, ok := c.net.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	if c.net.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	var waste [4 << 10]byte
+	for read := 0; read < lingerBytes; {
+		n, err := c.net.Read(waste[:])
+		if err != nil {
+			return
+		}
+		read += n
+	}
+}
+
+// write writes to the caller. The deadline is set anew only when half of it has
+// passed: that is often enough, and setting it is not free.
+func (c *conn) write(b []byte) error {
+	now := time.Now()
+	if timeout := c.server.options.WriteTimeout; now.Sub(c.wrote) > timeout/2 {
+		if err := c.net.SetWriteDeadline(now.Add(timeout)); err != nil {
+			return err
+		}
+		c.wrote = now
+	}
+	_, err := c.net.Write(b)
+	return err
+}
+
+// answer writes a whole answer.
+func (c *conn) answer(w *worker, status int, contentType string, body []byte) error {
+	w.head = c.appendHead(w.head[:0], status, contentType)
+	w.head = h1.AppendLength(w.head, len(body))
+	return c.send(w, body)
+}
+
+// send writes the head in w.head and a body.
+func (c *conn) send(w *worker, body []byte) error {
+	w.head = append(w.head, "\r\n"...)
+	if string(c.q.Method) == "HEAD" {
+		body = nil
+	}
+	if len(body) > maxJoined {
+		return errors.Join(c.write(w.head), c.write(body))
+	}
+	w.head = append(w.head, body...)
+	return c.write(w.head)
+}
+
+// maxJoined is the largest body that is copied behind its head to save a write.
+const maxJoined = 64 << 10
+
+func (c *conn) appendHead(dst []byte, status int, contentType string) []byte {
+	dst = h1.AppendStatus(dst, status)
+	dst = append(append(append(dst, "Content-Type: "...), contentType...), "\r\n"...)
+	if c.q.Close {
+		dst = append(dst, "Connection: close\r\n"...)
+	}
+	return dst
+}
+
+// answerProblem writes an error in the caller's dialect. Clients are told
+// whether to try again, because most would.
+func (c *conn) answerProblem(w *worker, d dialect.Dialect, p *dialect.Problem) error {
+	w.text = d.AppendError(w.text[:0], p)
+	w.head = c.appendHead(w.head[:0], p.Status, "application/json")
+	if p.Retry {
+		w.head = append(w.head, "x-should-retry: true\r\nretry-after: 1\r\n"...)
+	} else {
+		w.head = append(w.head, "x-should-retry: false\r\n"...)
+	}
+	w.head = h1.AppendLength(w.head, len(w.text))
+	return c.send(w, w.text)
+}

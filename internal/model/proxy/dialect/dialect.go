@@ -1,0 +1,37 @@
+// Package dialect knows how the APIs of models speak: what an error looks like,
+// also in the middle of a stream, and where usage is told. It parses answers by
+// their structure and never changes them.
+package dialect
+
+import "github.com/atoll-run/atoll/internal/model/proxy/ask"
+
+// Dialect is one way of talking to models.
+type Dialect int
+
+// The dialects.
+const (
+	OpenAI    Dialect = iota // Chat Completions, and whatever has no dialect of its own
+	Anthropic                // Messages
+	Responses                // OpenAI's Responses
+)
+
+func (d Dialect) String() string {
+	switch d {
+	case Anthropic:
+		return "messages"
+	case Responses:
+		return "responses"
+	}
+	return "chat"
+}
+
+// Of is the dialect of a request.
+func Of(shape ask.Shape) Dialect {
+	switch shape {
+	case ask.Messages, ask.Count:
+		return Anthropic
+	case ask.Responses, ask.Compact:
+		return Responses
+	}
+	return OpenAI
+}

@@ -1,0 +1,22 @@
+package proxy
+
+import (
+	"net"
+
+	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
+	"github.com/atoll-run/atoll/internal/model/proxy/h1"
+	"github.com/atoll-run/atoll/internal/model/usage"
+)
+
+// TermsDoor takes every connection for one caller. It is for the host's own
+// loops, whose connections nobody else can make.
+func TermsDoor(terms *grant.Terms, limits []usage.Limit) (Door, error) {
+	caller, err := NewCaller(terms, limits)
+	if err != nil {
+		return nil, err
+	}
+	return func(net.Conn) Admit {
+		return func(*h1.Request) (*Caller, *dialect.Problem) { return caller, nil }
+	}, nil
+}

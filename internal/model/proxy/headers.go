@@ -1,0 +1,192 @@
+package proxy
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/proxy/h1"
+	"github.com/atoll-run/atoll/internal/traceparent"
+)
+
+// headers are what the upstream is told about a caller, ready to be sent. The
+// request's own id goes between the two parts.
+type headers struct {
+	before, after string
+	endUser       string // who pays; "": the agent, see EndUser
+}
+
+// maxIdentity bounds what can be put into a header.
+const maxIdentity = 256
+
+// newHeaders writes the headers of a subject, with those that its session adds,
+// or says why it cannot: a name that does not fit into a header must not be
+// billed to another. Who pays is the subject's to say, if it says so.
+func newHeaders(s *audit.Subject, added map[string]string) (headers, error) {
+	for _, name := range []string{cmp.Or(s.Account, s.Agent), s.Run} {
+		if !fitsHeader(name) {
+			return headers{}, fmt.Errorf("the name %q cannot be sent in a header", name)
+		}
+	}
+	added, err := grant.Headers(added)
+	if err != nil {
+		return headers{}, err
+	}
+	endUser := cmp.Or(s.Account, added[grant.EndUserHeader])
+	delete(added, grant.EndUserHeader)
+	own := map[string]string{grant.RunHeader: s.Run}
+	if traceparent.IsID(s.Trace) {
+		own[traceparent.Header] = traceparent.Parent(s.Trace, s.Run)
+	}
+	if s.Run == "" || added[grant.RunHeader] != "" {
+		delete(own, grant.RunHeader)
+	}
+	said, err := metadata(s, added[grant.MetadataHeader])
+	if err != nil {
+		return headers{}, err
+	}
+	delete(added, grant.MetadataHeader)
+	maps.Copy(added, own)
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(added)) {
+		b.WriteString(name + ": " + added[name] + "\r\n")
+	}
+	b.WriteString(grant.MetadataHeader + ": {" + said + `"` + requestMember + `":"`)
+	return headers{before: b.String(), after: "\"}\r\n", endUser: endUser}, nil
+}
+
+// metadata writes the members that the spend log keeps: ours, with those that the
+// session names in their place and beside them. The request's own id is ours alone.
+func metadata(s *audit.Subject, added string) (string, error) {
+	theirs := map[string]jsontext.Value{}
+	if added != "" {
+		var err error
+		if theirs, err = grant.Metadata(added); err != nil {
+			return "", err
+		}
+	}
+	var b strings.Builder
+	write := func(name, value string) { b.WriteString(asciiJSON(name) + ":" + value + ",") }
+	for _, own := range []struct{ name, value string }{
+		{"run_id", asciiJSON(cmp.Or(s.KnownAs, s.Run))}, {"attempt", attempt(s.Attempt)}, {"graph_id", asciiJSON(s.Graph)},
+		{"session_id", asciiJSON(s.Session)}, {"existing_trace_id", asciiJSON(s.Trace)},
+	} {
+		if _, replaced := theirs[own.name]; !replaced && own.value != `""` {
+			write(own.name, own.value)
+		}
+	}
+	delete(theirs, requestMember)
+	for _, name := range slices.Sorted(maps.Keys(theirs)) {
+		write(name, string(theirs[name]))
+	}
+	return b.String(), nil
+}
+
+// attempt is the number of an attempt: the first has 0. A name stays one.
+func attempt(said string) string {
+	if said == "" {
+		return "0"
+	}
+	if n, err := strconv.ParseUint(said, 10, 31); err == nil {
+		return strconv.FormatUint(n, 10)
+	}
+	return asciiJSON(said)
+}
+
+// requestMember is where the spend log finds our own id of a request again.
+const requestMember = "req"
+
+// fitsHeader accepts what every reader of a header reads the same.
+func fitsHeader(value string) bool {
+	return len(value) <= maxIdentity && !strings.ContainsFunc(value, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"\,`, c) })
+}
+
+// asciiJSON writes a JSON string that can stand in a header.
+func asciiJSON(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, c := range text {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(c)
+		case c >= ' ' && c <= '~':
+			b.WriteRune(c)
+		case c > 0xffff:
+			c -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+c>>10, 0xdc00+c&0x3ff)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func (h *headers) append(dst []byte, id, endUser string) []byte {
+	dst = append(append(append(dst, grant.EndUserHeader+": "...), endUser...), "\r\n"...)
+	dst = append(append(append(dst, h.before...), id...), h.after...)
+	dst = append(append(dst, "x-litellm-call-id: "...), id...)
+	return append(dst, "\r\n"...)
+}
+
+// maxPassed bounds a caller's header that is passed on.
+const maxPassed = 2 << 10
+
+// passedUp are the headers of a caller that the upstream gets. Everything else
+// is dropped: credentials of every kind, x-litellm-*, whatever Connection names.
+var passedUp = []string{"anthropic-version", "anthropic-beta", "openai-beta"}
+
+// appendPassed appends them, each once.
+func appendPassed(dst []byte, q *h1.Request) []byte {
+	for _, name := range passedUp {
+		if value := q.Get(name); len(value) > 0 && len(value) <= maxPassed && isPlain(value) {
+			dst = h1.AppendField(dst, name, value)
+		}
+	}
+	return dst
+}
+
+func isPlain(value []byte) bool {
+	for _, c := range value {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// passedDown reports whether a caller may see a header of an answer. Those that
+// tell spend, keys, versions or addresses are not among them.
+func passedDown(f *h1.Field) bool {
+	return slices.ContainsFunc([]string{"retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id"}, f.Is) ||
+		hasPrefixFold(f.Name, "x-ratelimit-") || hasPrefixFold(f.Name, "anthropic-ratelimit-")
+}
+
+func hasPrefixFold(name []byte, lower string) bool {
+	return len(name) >= len(lower) && bytes.EqualFold(name[:len(lower)], []byte(lower))
+}
+
+// contentType is what a caller is told that an answer is.
+func contentType(value []byte) string {
+	media, _, _ := bytes.Cut(value, []byte{';'})
+	switch string(bytes.ToLower(bytes.TrimSpace(media))) {
+	case "text/event-stream":
+		return eventStream
+	case "text/plain":
+		return "text/plain; charset=utf-8"
+	case "text/html":
+		return "text/plain; charset=utf-8" // nobody here renders pages
+	}
+	return "application/json"
+}
+
+const eventStream = "text/event-stream"

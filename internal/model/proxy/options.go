@@ -1,0 +1,111 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/model/proxy/ask"
+	"github.com/atoll-run/atoll/internal/model/proxy/h1"
+	"github.com/atoll-run/atoll/internal/model/usage"
+	"github.com/atoll-run/atoll/internal/secret"
+)
+
+// Ledger reserves and settles. A *usage.Ledger is one.
+type Ledger interface {
+	Reserve(ctx context.Context, call *usage.Call) (*usage.Reservation, error)
+}
+
+// Auditor keeps one record a request. An *audit.Log is one.
+type Auditor interface {
+	Append(r *audit.Record) error
+	Healthy() error
+}
+
+// Keys are those of the upstream. A *secret.Pool is some.
+type Keys interface {
+	Pick() (secret.Key, error)
+	Values() []secret.Value
+}
+
+// Provider is a place where models are.
+type Provider struct {
+	Name     string
+	Upstream Upstream
+	Keys     Keys
+	Models   []string // names, or beginnings of names that end in *; none: all
+}
+
+// Options are what a Server needs, and its limits; zero is the default.
+type Options struct {
+	Providers []Provider // the one that names a model most exactly is asked
+	Ledger    Ledger
+	Audit     Auditor
+	Logger    *slog.Logger
+
+	// Installation names this one among those that share an upstream.
+	Installation string
+	// Allowed are members and tools that requests may have besides those that are
+	// known; nil: none.
+	Allowed *ask.Allowed
+
+	MaxBody      int64 // bytes of a request
+	MaxAnswer    int64 // bytes of an answer that is not a stream
+	MaxMemory    int64 // bytes of all bodies together
+	MaxConns     int   // connections of all callers together
+	MaxPerCaller int   // requests under way of one caller
+	MaxN         int64 // answers to one request
+	MaxOutput    int64 // tokens that one request may ask for; 0: no limit
+
+	HeadTimeout  time.Duration // from the first byte of a head to its last
+	BodyTimeout  time.Duration // for the body of a request
+	KeepAlive    time.Duration // between the requests of a connection
+	WriteTimeout time.Duration // for a caller to take what it asked for
+	Tick         time.Duration // how often a waiting request looks around
+	Drain        time.Duration // how long an answer is read on for the count when its caller has gone
+	KeepCut      time.Duration // how long the answer of a broken wire waits for its caller
+
+	// Broken tells the errors of a wire that broke from those of a caller that
+	// left; nil: none is.
+	Broken func(error) bool
+}
+
+// The defaults of Options.
+const (
+	DefaultMaxBody      = 32 << 20
+	DefaultMaxAnswer    = 32 << 20
+	DefaultMaxMemory    = 256 << 20
+	DefaultMaxConns     = 4096
+	DefaultMaxPerCaller = 64
+	DefaultMaxN         = 8
+	DefaultHeadTimeout  = 10 * time.Second
+	DefaultBodyTimeout  = time.Minute
+	DefaultKeepAlive    = 2 * time.Minute
+	DefaultWriteTimeout = time.Minute
+	DefaultTick         = 200 * time.Millisecond
+	DefaultDrain        = 500 * time.Millisecond
+	DefaultKeepCut      = 2 * time.Minute
+)
+
+func (o *Options) fill() {
+	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
+	o.MaxAnswer = cmp.Or(o.MaxAnswer, DefaultMaxAnswer)
+	o.MaxMemory = cmp.Or(o.MaxMemory, DefaultMaxMemory)
+	o.MaxConns = cmp.Or(o.MaxConns, DefaultMaxConns)
+	o.MaxPerCaller = cmp.Or(o.MaxPerCaller, DefaultMaxPerCaller)
+	o.MaxN = cmp.Or(o.MaxN, DefaultMaxN)
+	o.HeadTimeout = cmp.Or(o.HeadTimeout, DefaultHeadTimeout)
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, DefaultBodyTimeout)
+	o.KeepAlive = cmp.Or(o.KeepAlive, DefaultKeepAlive)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
+	o.Tick = cmp.Or(o.Tick, DefaultTick)
+	o.Drain = cmp.Or(o.Drain, DefaultDrain)
+	o.KeepCut = cmp.Or(o.KeepCut, DefaultKeepCut)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+func (o *Options) patience() h1.Patience { return h1.Patience{First: o.KeepAlive, Rest: o.HeadTimeout} }

@@ -1,0 +1,79 @@
+package proxy
+
+import (
+	"errors"
+
+	"github.com/atoll-run/atoll/internal/secret"
+)
+
+// place is a provider and the connections to it.
+type place struct {
+	*upstream
+	name   string
+	keys   Keys
+	models []string
+}
+
+func newPlaces(providers []Provider) ([]*place, error) {
+	if len(providers) == 0 {
+		return nil, errors.New("a proxy needs a provider of models")
+	}
+	var places []*place
+	for _, p := range providers {
+		if p.Keys == nil {
+			return nil, errors.New("a provider of models needs keys")
+		}
+		p.Upstream.fill()
+		u, err := newUpstream(p.Upstream)
+		if err != nil {
+			return nil, err
+		}
+		places = append(places, &place{u, p.Name, p.Keys, p.Models})
+	}
+	return places, nil
+}
+
+// placeOf finds where a model is: the place that names it most exactly, else the
+// first that names none; nil if there is neither.
+func (s *Server) placeOf(model string) (found *place) {
+	best := -1
+	for _, p := range s.places {
+		if len(p.models) == 0 && found == nil {
+			found = p
+		}
+		for _, name := range p.models {
+			if len(name) > best && matches([]string{name}, model) {
+				found, best = p, len(name)
+			}
+		}
+	}
+	return found
+}
+
+// secrets are all keys of all places, and those of the caller's run.
+func (x *exchange) secrets() (all []secret.Value) {
+	for _, p := range x.s.places {
+		all = append(all, p.keys.Values()...)
+	}
+	for _, keys := range x.caller.Keys {
+		all = append(all, keys.Values()...)
+	}
+	return all
+}
+
+// keys are those that the caller's requests are made with.
+func (x *exchange) keys() Keys {
+	if own := x.caller.Keys[x.place.name]; own != nil {
+		return own
+	}
+	return x.place.keys
+}
+
+// goTo makes a place the one that is asked.
+func (x *exchange) goTo(p *place) {
+	x.place = p
+	x.end = x.start.Add(p.TotalTimeout)
+	if until := x.caller.Until; !until.IsZero() && until.Before(x.end) {
+		x.end = until.Add(-x.s.options.Tick) // in time to say so
+	}
+}

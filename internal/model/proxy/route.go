@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"bytes"
+
+	"github.com/atoll-run/atoll/internal/model/proxy/ask"
+	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
+)
+
+// kind is what a route does.
+type kind int
+
+const (
+	asks   kind = iota // asks a model
+	lists              // lists models
+	health             // says that we are there; the upstream is not asked
+)
+
+// route is a method and a path that are served. There is no other.
+type route struct {
+	method, path string
+	kind         kind
+	shape        ask.Shape
+	upstream     string // path there
+}
+
+func (r *route) dialect() dialect.Dialect { return dialect.Of(r.shape) }
+
+// routes is everything that is served. Paths are compared byte for byte: nothing
+// is decoded, cleaned or matched by prefix.
+var routes = [...]route{
+	{"POST", "/v1/chat/completions", asks, ask.Chat, "/v1/chat/completions"},
+	{"POST", "/v1/messages", asks, ask.Messages, "/v1/messages"},
+	{"POST", "/v1/responses", asks, ask.Responses, "/v1/responses"},
+	{"POST", "/v1/messages/count_tokens", asks, ask.Count, "/v1/messages/count_tokens"},
+	{"POST", "/v1/responses/compact", asks, ask.Compact, "/v1/responses/compact"},
+	{"POST", "/v1/embeddings", asks, ask.Embeddings, "/v1/embeddings"},
+	{"GET", "/v1/models", lists, ask.Chat, "/v1/models"},
+	{"GET", "/health", health, ask.Chat, ""},
+	{"HEAD", "/health", health, ask.Chat, ""},
+	{"HEAD", "/", health, ask.Messages, ""},
+	// OpenClaw and others are told base addresses without /v1.
+	{"POST", "/chat/completions", asks, ask.Chat, "/v1/chat/completions"},
+	{"POST", "/messages", asks, ask.Messages, "/v1/messages"},
+	{"POST", "/responses", asks, ask.Responses, "/v1/responses"},
+	{"POST", "/messages/count_tokens", asks, ask.Count, "/v1/messages/count_tokens"},
+	{"POST", "/responses/compact", asks, ask.Compact, "/v1/responses/compact"},
+	{"POST", "/embeddings", asks, ask.Embeddings, "/v1/embeddings"},
+	{"GET", "/models", lists, ask.Chat, "/v1/models"},
+}
+
+// findRoute looks a request up. If there is none, near has the dialect to say so
+// in.
+func findRoute(method, target []byte) (found *route, near dialect.Dialect) {
+	path, _, _ := bytes.Cut(target, []byte{'?'})
+	for i := range routes {
+		if r := &routes[i]; string(path) == r.path {
+			if string(method) == r.method {
+				return r, r.dialect()
+			}
+			near = r.dialect()
+		}
+	}
+	return nil, near
+}
+
+// query is what of a caller's query is passed on: nothing but the mark that
+// Claude Code puts on its requests.
+func query(target []byte) string {
+	if _, q, _ := bytes.Cut(target, []byte{'?'}); string(q) == "beta=true" {
+		return "?beta=true"
+	}
+	return ""
+}

@@ -1,0 +1,121 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"net"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
+	"github.com/atoll-run/atoll/internal/model/proxy/h1"
+	"github.com/atoll-run/atoll/internal/model/usage"
+)
+
+// Verify returns the terms of a token that a caller sent, or an error.
+type Verify func(ctx context.Context, token string) (*grant.Terms, error)
+
+// Budgets are the limits that hold for a caller by the configuration.
+type Budgets func(*grant.Terms) []usage.Limit
+
+// TokenDoor takes callers that send a token which the host minted, as their key.
+// The token says who they are. What it leaves open, and nothing else, they may
+// say themselves, in the headers of the gateway that they are: so one session
+// cannot speak for another, whatever it sends.
+func TokenDoor(verify Verify, budgets Budgets) Door {
+	return func(net.Conn) Admit {
+		return func(q *h1.Request) (*Caller, *dialect.Problem) {
+			terms, err := verify(context.Background(), string(sentToken(q)))
+			if err != nil {
+				return nil, &dialect.Problem{Status: 401, Code: "invalid_token", Message: "a valid session token is needed as the key"}
+			}
+			said := *terms
+			addSaid(&said, q)
+			caller, err := NewCaller(&said, budgets(&said))
+			if err != nil {
+				return nil, noGrant(err.Error())
+			}
+			return caller, nil
+		}
+	}
+}
+
+// sentToken is the token of a request, wherever clients put their keys.
+func sentToken(q *h1.Request) []byte {
+	for _, name := range []string{"x-atoll-token", "authorization", "x-api-key"} {
+		value := q.Get(name)
+		if rest, ok := cutPrefixFold(value, "bearer "); ok {
+			value = bytes.TrimSpace(rest)
+		}
+		if bytes.HasPrefix(value, []byte(tokenMark)) {
+			return value
+		}
+	}
+	return nil
+}
+
+// tokenMark is how the host's tokens begin.
+const tokenMark = "atoll_"
+
+func cutPrefixFold(value []byte, lower string) ([]byte, bool) {
+	if !hasPrefixFold(value, lower) {
+		return nil, false
+	}
+	return value[len(lower):], true
+}
+
+// addSaid fills what the token leaves open with what the caller says. Members of the
+// metadata that mean nothing here are passed on as they are.
+func addSaid(t *grant.Terms, q *h1.Request) {
+	fill(&t.Account, q.Get(grant.EndUserHeader))
+	fill(&t.Run, q.Get(grant.RunHeader))
+	said, err := grant.Metadata(string(q.Get(grant.MetadataHeader)))
+	if err != nil {
+		return
+	}
+	for name, to := range map[string]*string{"run_id": &t.Run, "attempt": &t.Attempt, "graph_id": &t.Graph, "existing_trace_id": &t.Trace} {
+		fill(to, []byte(plainValue(said[name])))
+		delete(said, name)
+	}
+	addMetadata(t, said)
+}
+
+// plainValue is the text of a string, or of a number; "" of anything else.
+func plainValue(v jsontext.Value) string {
+	switch v.Kind() {
+	case '"':
+		text, _ := jsontext.AppendUnquote(nil, v)
+		return string(text)
+	case '0':
+		return string(v)
+	}
+	return ""
+}
+
+// addMetadata adds members to those that the terms have: theirs win.
+func addMetadata(t *grant.Terms, said map[string]jsontext.Value) {
+	own, err := grant.Metadata(t.Headers[grant.MetadataHeader])
+	if err == nil {
+		maps.Copy(said, own)
+	}
+	if len(said) == 0 {
+		return
+	}
+	text, err := json.Marshal(said, json.Deterministic(true))
+	if err != nil {
+		return
+	}
+	if t.Headers = maps.Clone(t.Headers); t.Headers == nil {
+		t.Headers = map[string]string{}
+	}
+	t.Headers[grant.MetadataHeader] = string(text)
+}
+
+func fill(to *string, value []byte) {
+	if *to == "" && len(value) <= maxIdentity && isPlain(value) {
+		*to = string(value)
+	}
+}

@@ -1,4 +1,0 @@
-// Package openclawpeer runs the unmodified OpenClaw from npm, as
-// scripts/openclaw.sh installed it, against a scripted model and any program
-// that is called docker: for tests and measurements.
-package openclawpeer

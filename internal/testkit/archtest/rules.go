@@ -1,0 +1,135 @@
+package archtest
+
+// A Rule is one thing that must hold for the whole tree.
+type Rule struct {
+	Name   string
+	Reason string
+	Check  func([]Package) []string // what is wrong, a line each
+}
+
+// Rules returns the rules of the house. Every one of them has a case in
+// TestEveryRuleBites.
+func Rules() []Rule {
+	return []Rule{
+		{"imports point down", "a package that knows its users cannot be understood alone", checkLayers},
+		{"one home for a heavy dependency", "what is used in one place can be replaced in one place", checkHomes},
+		{"test kits stay in tests", "what makes tests easy must not be in the product", checkTestKits},
+		{"only app imports runtimes", "everything else works with any runtime", onlyImporters([]string{"internal/runtime/docker", "internal/runtime/linux"}, "internal/app")},
+		{"no program is imported", "a program's main package is wiring, not a library", onlyImporters([]string{"cmd"})},
+		{"the guest links little", "it is inside every sandbox, beside hostile code: no network stack, no secrets, nothing to attack", checkGuest},
+		{"the host does not link the guest", "the two halves share the wire's language, and how a process is started", onlyImporters([]string{"internal/guest"}, "cmd/atoll-guest")},
+		{"policy does no I/O", "a decision must be the same wherever and whenever it is made", checkPolicy},
+		{"grants, not containers", "proxies decide by who is calling, never by what it runs in", forbid(
+			[]string{"internal/model/proxy", "internal/egress", "internal/relay"}, []string{"internal/sandbox", "internal/machine"})},
+		{"sandboxes know no git", "the engine must serve work that is not in a repository", forbid(
+			[]string{"internal/sandbox", "internal/runtime"}, []string{"internal/relay", "github.com/go-git", "github.com/google/go-github"})},
+		{"api is plain", "a client of the gateway links the standard library only", checkAPI},
+		{"names say something", "a package for anything is a package for nothing", checkNames},
+		{"every package says what it is for", "the comment is where a reader starts", checkDocs},
+		{"no init functions", "what happens at start must be seen in app", checkInits},
+		{"files stay short", "a long file holds more than one thing", checkLengths},
+	}
+}
+
+// layers lists the packages of this tree from the bottom up. A package imports
+// packages of lower layers, and those below its own directory. Packages need
+// not exist yet.
+func layers() [][]string {
+	return [][]string{
+		{"api", "images", "internal/errhint", "internal/version", "internal/lazyregexp", "internal/tailbuf", "internal/traceparent", "internal/tokencache", "internal/fakellm", "internal/membudget", "internal/hostpath/blockdev"},
+		{"internal/config/json5", "internal/policy/shell", "internal/tool/diff", "internal/secret", "internal/metrics", "internal/filelock", "internal/wire", "internal/gateway/protocol"},
+		{"internal/runtime/seccomp", "internal/runtime/cgroups", "internal/runtime/guestbin", "internal/runtime/blueprint"},
+		{"client", "internal/gateway/publicerr", "internal/hostpath", "internal/store", "internal/guest"},
+		{"internal/config", "internal/machine", "internal/runtime/rootfs"},
+		{"internal/policy", "internal/terminal", "internal/audit", "internal/model/usage", "internal/model/grant"},
+		{"internal/sandbox/workspace"},
+		{"internal/sandbox", "internal/runtime/image"},
+		{"internal/sandbox/verify"},
+		{"internal/sandbox/plan", "internal/runtime"},
+		{"internal/tool", "internal/model", "internal/egress", "internal/relay", "internal/dockercli"},
+		{"internal/browser", "internal/agent"},
+		{"internal/run", "internal/gateway/session"},
+		{"internal/gateway", "internal/mcp", "internal/ui", "internal/vm"},
+		{"internal/app"},
+
+		{"internal/cli"},
+		{"cmd"},
+	}
+}
+
+// homes says which packages may import a heavy dependency, each named by the
+// beginning of its path. Dependencies need not be in use yet.
+func homes() map[string][]string {
+	docker := []string{"internal/runtime/docker"}
+	linux := []string{"internal/runtime/linux"}
+	kube := []string{"internal/runtime/kube"}
+	return map[string][]string{
+		"github.com/moby/moby":                   docker,
+		"github.com/containerd/errdefs":          docker,
+		"github.com/moby/profiles":               {"internal/runtime/seccomp"},
+		"github.com/opencontainers/runtime-spec": {"internal/runtime/seccomp", "internal/runtime/linux"},
+		"github.com/landlock-lsm/go-landlock":    linux,
+		"github.com/vishvananda/netlink":         linux,
+		"github.com/google/nftables":             linux,
+		"k8s.io":                                 kube,
+		"sigs.k8s.io":                            kube,
+		"github.com/google/go-containerregistry": {"internal/runtime/rootfs"},
+		"github.com/klauspost/compress":          {"internal/runtime/rootfs"},
+		"modernc.org/sqlite":                     {"internal/store"},
+		"github.com/pressly/goose":               {"internal/store"},
+		"github.com/hashicorp/yamux":             {"internal/wire"},
+		"github.com/spf13":                       {"internal/cli", "cmd"},
+		"github.com/google/jsonschema-go":        {"internal/config", "internal/tool"},
+		"github.com/coder/websocket":             {"internal/gateway/protocol"},
+		"github.com/prometheus":                  {"internal/gateway"},
+		"github.com/modelcontextprotocol":        {"internal/mcp"},
+		"github.com/chromedp":                    {"internal/browser"},
+		"mvdan.cc/sh":                            {"internal/policy/shell"},
+		"github.com/google/go-github":            {"internal/relay"},
+		"github.com/zricethezav/gitleaks":        {"internal/relay"},
+		"go.yaml.in/yaml":                        {"internal/run/openclaw"},
+		"filippo.io/age":                         {"internal/secret"},
+		"github.com/rogpeppe/go-internal/diff":   {"internal/tool/diff"},
+	}
+}
+
+// isTestKit reports whether a package is for tests and measurements only.
+func isTestKit(path string) bool {
+	return within(path, []string{"internal/testkit", "cmd/atoll-bench"})
+}
+
+// testLibraries are for tests and test kits.
+func testLibraries() []string {
+	return []string{"testing", "net/http/httptest", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal/testscript", "github.com/rogpeppe/go-internal/txtar", "go.uber.org/goleak"}
+}
+
+const (
+	policyPackage = "internal/policy"
+	// spawnPackage starts processes, those of a sandbox and the sandbox itself.
+	spawnPackage = "internal/guest/spawn"
+	maxLines     = 600
+)
+
+// guestMay are the packages of this tree that the guest links.
+func guestMay() []string {
+	return []string{"internal/guest", "internal/wire", "internal/runtime/blueprint", "internal/version", "cmd/atoll-guest"}
+}
+
+// guestMustNot are packages of the standard library that bring more than a
+// guest has use for.
+func guestMustNot() []string {
+	return []string{"net/http", "crypto/tls", "database/sql", "encoding/xml", "html/template", "text/template", "net/rpc", "net/smtp", "plugin"}
+}
+
+// policyMustNot are the packages, and names in packages, that reach outside.
+func policyMustNot() []string {
+	return []string{
+		"os", "io/ioutil", "net", "net/http", "database/sql", "syscall", "golang.org/x/sys/unix", "log", "log/slog", "math/rand", "crypto/rand",
+		"time.Now", "time.Since", "time.Until", "time.After", "time.NewTimer", "time.Sleep", "time.Tick",
+		"path/filepath.Abs", "path/filepath.EvalSymlinks", "path/filepath.Glob", "path/filepath.Walk", "path/filepath.WalkDir",
+	}
+}
+
+func meaninglessNames() []string {
+	return []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "lib", "base", "types", "interfaces"}
+}

@@ -1,0 +1,62 @@
+// Package traceparent reads and writes the header by which programs tell each other which
+// trace a request belongs to: traceparent, of the W3C's Trace Context. What it names
+// goes into logs, into the audit log, and along with the calls of models; nothing is
+// sent anywhere else.
+package traceparent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Header is the header's name.
+const Header = "traceparent"
+
+const (
+	idWidth     = 32
+	spanWidth   = 16
+	parentWidth = len("00-") + idWidth + len("-") + spanWidth + len("-00")
+)
+
+// Of is the id of the trace that a header names; "" if it names none. A header that
+// makes no sense is as good as none, says the specification.
+func Of(header string) string {
+	header = strings.TrimSpace(header)
+	// Later versions may have more behind the same beginning.
+	if len(header) < parentWidth || len(header) > parentWidth && (header[:2] == "00" || header[parentWidth] != '-') || header[:2] == "ff" {
+		return ""
+	}
+	parts := strings.SplitN(header[:parentWidth], "-", 4)
+	if len(parts) != 4 || !isHex(parts[0], 2) || !IsID(parts[1]) || !isID(parts[2], spanWidth) || !isHex(parts[3], 2) {
+		return ""
+	}
+	return parts[1]
+}
+
+// IsID reports whether a text is the id of a trace in this form.
+func IsID(text string) bool { return isID(text, idWidth) }
+
+func isID(text string, width int) bool {
+	return isHex(text, width) && strings.Trim(text, "0") != ""
+}
+
+func isHex(text string, width int) bool {
+	return len(text) == width && !strings.ContainsFunc(text, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
+}
+
+// Span is the id of the span that something named is, the same whenever it is asked.
+func Span(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:spanWidth/2])
+}
+
+// Made is the id of the trace of something named that belongs to no other, the same
+// whenever it is asked.
+func Made(name string) string {
+	sum := sha256.Sum256([]byte("trace\x00" + name))
+	return hex.EncodeToString(sum[:idWidth/2])
+}
+
+// Parent is the header for what something named asks of others within a trace.
+func Parent(id, name string) string { return "00-" + id + "-" + Span(name) + "-01" }
