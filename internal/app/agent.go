@@ -25,7 +25,7 @@ import (
 
 // AgentOptions say which agent works, and within what.
 type AgentOptions struct {
-	Who       Who
+	Who       Subject
 	HostTools bool
 	Model     string // provider/id; "" is the agent's own
 	SessionID string // which transcript; "" is the session's own

@@ -23,7 +23,7 @@ const deliveryTime = 5 * time.Minute
 // agentBranch is the branch that an agent on the host works on.
 type agentBranch struct {
 	key     branch.Key
-	who     Who
+	who     Subject
 	agent   string // its id
 	relays  *Relays
 	project *relay.Project
@@ -67,7 +67,7 @@ func (a *App) takeAgent(ctx context.Context, w *AgentWork) (*relay.Record, strin
 	leave := func() {}
 	defer func() { leave() }()
 	return a.deliverAgent(ctx, w, func(ctx context.Context) (relay.Site, error) {
-		s, err := a.Provide(ctx, Who{AgentID: w.Agent, SessionKey: w.Session, Account: w.Account})
+		s, err := a.Provide(ctx, Subject{AgentID: w.Agent, SessionKey: w.Session, Account: w.Account})
 		if err != nil {
 			return relay.Site{}, err
 		}

@@ -21,7 +21,7 @@ var inside = sync.OnceValue(func() bool {
 
 // inPlace has the tools of an agent work where the agent is, if that is a
 // sandbox already: none is made within one.
-func inPlace(who Who) Who {
+func inPlace(who Subject) Subject {
 	if !inside() {
 		return who
 	}

@@ -15,7 +15,7 @@ func (a *App) EnginesAnswer(ctx context.Context) error {
 		return err
 	}
 	var silent []error
-	if p, err := a.Plan(Who{}); err == nil {
+	if p, err := a.Plan(Subject{}); err == nil {
 		next, err := a.Backend(ctx, p, "").require()
 		if err == nil && !slices.Contains(backends, next) {
 			backends = append(backends, next)

@@ -102,8 +102,8 @@ func PrivateState(env config.Environment) (notices []string, err error) {
 	return notices, nil
 }
 
-// Who names the agent and session that a call is for.
-type Who struct {
+// Subject names the agent and session that a call is for.
+type Subject struct {
 	AgentID    string
 	SessionKey string
 	Account    string
@@ -115,10 +115,10 @@ type Who struct {
 }
 
 // Plan decides about a session's sandbox without making anything.
-func (s *Settings) Plan(who Who) (*plan.Plan, error) { return plan.Make(s.request(who)) }
+func (s *Settings) Plan(who Subject) (*plan.Plan, error) { return plan.Make(s.request(who)) }
 
 // Alone is the same agent in a session of its own, whose sandbox nobody else has.
-func (s *Settings) Alone(who Who) (Who, error) {
+func (s *Settings) Alone(who Subject) (Subject, error) {
 	agent, err := s.request(who).Agent()
 	if err != nil {
 		return who, err
@@ -127,7 +127,7 @@ func (s *Settings) Alone(who Who) (Who, error) {
 	return who, nil
 }
 
-func (s *Settings) request(who Who) plan.Request {
+func (s *Settings) request(who Subject) plan.Request {
 	return plan.Request{
 		Config: s.Config, Paths: s.Paths, Getenv: s.getenv,
 		AgentID: who.AgentID, SessionKey: who.SessionKey, Account: who.Account, Adjust: who.Adjust, Temporary: who.Temporary, Memory: who.Memory,
@@ -146,7 +146,7 @@ type App struct {
 	registry *sandbox.Registry
 	db       *store.DB
 	runtimes runtimes
-	leases   *filelock.Book
+	leases   *filelock.Locks
 	money    money
 	quotas   quotas
 	many     func() bool           // several accounts use this process; nil if it has no accounts

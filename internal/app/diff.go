@@ -38,7 +38,7 @@ type Differences struct {
 // Diff compares a session's private copy of its workspace with what was put
 // into it. It reads the host's files only, through nothing that the agent can
 // bend, and needs no engine.
-func (s *Settings) Diff(ctx context.Context, who Who) (*Differences, error) {
+func (s *Settings) Diff(ctx context.Context, who Subject) (*Differences, error) {
 	p, err := s.Plan(who)
 	if err != nil {
 		return nil, err

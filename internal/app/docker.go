@@ -129,7 +129,7 @@ func (a *App) numbers(ctx context.Context, c *dockercli.Container) (string, erro
 // An image that is named must be found under its name: without an engine that
 // is one that was imported.
 func (a *App) backendFor(ctx context.Context, spec *sandbox.Spec) (string, error) {
-	p, err := a.Plan(Who{})
+	p, err := a.Plan(Subject{})
 	if err != nil {
 		return "", err
 	}
@@ -259,19 +259,19 @@ func asDocker(err error) error {
 		{sandbox.ErrExists, dockercli.ErrNameTaken}, {sandbox.ErrForeign, dockercli.ErrNameTaken},
 	} {
 		if errors.Is(err, row.ours) {
-			return &kindred{err, row.theirs}
+			return &alsoIs{err, row.theirs}
 		}
 	}
 	return err
 }
 
-// kindred is an error that is also of another kind.
-type kindred struct {
+// alsoIs is an error that is also of another kind.
+type alsoIs struct {
 	error
 	kind error
 }
 
-func (k *kindred) Unwrap() []error { return []error{k.error, k.kind} }
+func (k *alsoIs) Unwrap() []error { return []error{k.error, k.kind} }
 
 // Start starts the sandbox of a container.
 func (b *Boxes) Start(ctx context.Context, c *dockercli.Container) error {

@@ -161,7 +161,7 @@ func (b *Boxes) Tag(ctx context.Context, ref, name string) error {
 
 func asStoreError(err error) error {
 	if errors.Is(err, rootfs.ErrNoImage) {
-		return &kindred{err, dockercli.ErrNoImage}
+		return &alsoIs{err, dockercli.ErrNoImage}
 	}
 	return err
 }

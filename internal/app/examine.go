@@ -147,7 +147,7 @@ func HostFix(program string) (what, script string) {
 // examineEngine asks the chosen machinery whether it could make the default
 // agent's sandbox.
 func (a *App) examineEngine(ctx context.Context) []Check {
-	p, err := a.Plan(Who{})
+	p, err := a.Plan(Subject{})
 	if err != nil {
 		return []Check{bad("engine", err)}
 	}
@@ -215,7 +215,7 @@ func (a *App) examineLinux(ctx context.Context, p *plan.Plan, choice Backend) []
 func (a *App) examineAgents(context.Context) []Check {
 	var checks []Check
 	for _, id := range a.Config.Agents() {
-		p, err := a.Plan(Who{AgentID: id})
+		p, err := a.Plan(Subject{AgentID: id})
 		if err != nil {
 			checks = append(checks, bad("agent "+id, err))
 			continue

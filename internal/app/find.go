@@ -15,14 +15,14 @@ import (
 
 // Find says for whom a sandbox of that name, or the sandbox of a session of
 // that name, was made.
-func (a *App) Find(ctx context.Context, nameOrSession string) (Who, error) {
+func (a *App) Find(ctx context.Context, nameOrSession string) (Subject, error) {
 	entry, err := a.registry.Get(ctx, nameOrSession)
 	if errors.Is(err, sandbox.ErrNotFound) {
-		return a.ofFork(ctx, Who{SessionKey: nameOrSession}), nil
+		return a.ofFork(ctx, Subject{SessionKey: nameOrSession}), nil
 	} else if err != nil {
-		return Who{}, err
+		return Subject{}, err
 	}
-	who := Who{AgentID: entry.AgentID, Account: entry.Account}
+	who := Subject{AgentID: entry.AgentID, Account: entry.Account}
 	if _, key := policy.ScopeAccount(entry.SessionKey); policy.ScopeHasAgent(key, entry.AgentID) && key != "agent:"+entry.AgentID {
 		who.SessionKey = key
 	}
@@ -59,7 +59,7 @@ func (s *Settings) HasState() bool {
 
 // Attach enters the sandboxes of a session that run, as they are. It makes and
 // starts none: the list may be empty.
-func (a *App) Attach(ctx context.Context, who Who) ([]*sandbox.Handle, error) {
+func (a *App) Attach(ctx context.Context, who Subject) ([]*sandbox.Handle, error) {
 	p, err := a.Plan(who)
 	if err != nil {
 		return nil, err

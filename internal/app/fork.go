@@ -112,11 +112,11 @@ func explainFork(err error) error {
 }
 
 // planFork plans the sandbox of the new session.
-func (a *App) planFork(ctx context.Context, source *plan.Plan, who Who, session string) (*plan.Plan, error) {
+func (a *App) planFork(ctx context.Context, source *plan.Plan, who Subject, session string) (*plan.Plan, error) {
 	if session == "" {
 		session = "agent:" + source.Agent.ID + ":fork-" + strings.ToLower(rand.Text()[:8])
 	}
-	p, err := a.Plan(ownSandbox(Who{AgentID: source.Agent.ID, SessionKey: session, Account: who.Account}))
+	p, err := a.Plan(ownSandbox(Subject{AgentID: source.Agent.ID, SessionKey: session, Account: who.Account}))
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (a *App) planFork(ctx context.Context, source *plan.Plan, who Who, session 
 }
 
 // ownSandbox gives a session a sandbox of its own, whatever scope its agent has.
-func ownSandbox(who Who) Who {
+func ownSandbox(who Subject) Subject {
 	before := who.Adjust
 	who.Adjust = func(agent *config.Agent) {
 		if before != nil {
@@ -165,7 +165,7 @@ func (a *App) unmade(ctx context.Context, row *sandbox.Entry) error {
 }
 
 // ofFork directs a session that was made by a fork to its own sandbox.
-func (a *App) ofFork(ctx context.Context, who Who) Who {
+func (a *App) ofFork(ctx context.Context, who Subject) Subject {
 	if forks, err := a.registry.Fact(ctx, anyFork); who.SessionKey == "" || err != nil || forks == "" {
 		return who
 	}

@@ -90,7 +90,7 @@ func (s restSandboxes) Verify(ctx context.Context, name string) (*api.Verificati
 
 // Explain says what applies to a session. It shows no path of the host.
 func (s restSandboxes) Explain(_ context.Context, q *api.ExplainQuery) (*api.Explanation, error) {
-	p, err := s.app.Plan(Who{AgentID: q.Agent, SessionKey: q.Session, Account: q.Account})
+	p, err := s.app.Plan(Subject{AgentID: q.Agent, SessionKey: q.Session, Account: q.Account})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type quotas struct {
 
 // holdRoom refuses to make the sandboxes of a plan if the account would then have
 // more than it may. Release it when they are made, or not.
-func (a *App) holdRoom(ctx context.Context, who Who, p *plan.Plan) (release func(), err error) {
+func (a *App) holdRoom(ctx context.Context, who Subject, p *plan.Plan) (release func(), err error) {
 	if who.MostBoxes == 0 {
 		return func() {}, nil
 	}

@@ -69,7 +69,7 @@ func TestRESTSandboxes(t *testing.T) {
 	s := linuxSite(t)
 	b := openBureau(s, app.RunsOptions{})
 	for _, account := range []string{"acme", "other"} {
-		got, err := b.app.Provide(t.Context(), app.Who{Account: account})
+		got, err := b.app.Provide(t.Context(), app.Subject{Account: account})
 		if err != nil {
 			t.Fatal(err)
 		}

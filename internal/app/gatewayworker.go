@@ -109,7 +109,7 @@ func (g *GatewayWorker) options(job *session.Job, tell func(session.Event)) Agen
 	headers, known := knownAs(job)
 	return AgentOptions{
 		KnownAs: known,
-		Who:     Who{AgentID: job.Agent, SessionKey: job.Key, Account: payer(job.Account, job.Headers), MostBoxes: job.Quota.Sandboxes},
+		Who:     Subject{AgentID: job.Agent, SessionKey: job.Key, Account: payer(job.Account, job.Headers), MostBoxes: job.Quota.Sandboxes},
 		Model:   cmp.Or(terms.Model, job.Model), SessionID: cmp.Or(terms.Transcript, job.Session), Run: cmp.Or(terms.Run, TaskRun(job.Account, job.ID)),
 		System: job.System, Headers: headers, Models: g.models, Branch: terms.Branch, HostTools: terms.HostTools,
 		Limits:   agent.Limits{Time: job.Timeout, Turns: terms.Turns, Tokens: terms.Tokens},

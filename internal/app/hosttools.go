@@ -25,7 +25,7 @@ import (
 // hostToolbox are the tools of a session that works on the host: the user asked
 // for it. They go through the same guest as in a sandbox, run as this user; file
 // tools reach the agent workspace and nothing else.
-func (a *App) hostToolbox(ctx context.Context, who Who, p *plan.Plan) (*Toolbox, error) {
+func (a *App) hostToolbox(ctx context.Context, who Subject, p *plan.Plan) (*Toolbox, error) {
 	if err := os.MkdirAll(p.Agent.Workspace, 0o755); err != nil {
 		return nil, &sandbox.ProvisionError{Name: tool.WhereHost, Step: "workspace", Err: err}
 	}

@@ -10,7 +10,7 @@ import (
 // that sandboxes of the default agent would use.
 func (a *App) ImageEngine(ctx context.Context, backend string) (image.Engine, error) {
 	if backend == "" {
-		p, err := a.Plan(Who{})
+		p, err := a.Plan(Subject{})
 		if err != nil {
 			return nil, err
 		}

@@ -106,7 +106,7 @@ func networkIsDenied(t *testing.T, backend string) {
 	}
 	defer remove()
 	look := func(when string) {
-		got := s.provide(a, app.Who{})
+		got := s.provide(a, app.Subject{})
 		defer got.Release()
 		if !got.Created {
 			t.Errorf("%s, it was there already", when)

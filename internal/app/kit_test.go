@@ -136,10 +136,10 @@ func (s *site) open() *app.App {
 func (s *site) getenv(name string) string { return s.env[name] }
 
 // main is the session that most tests use.
-func session(key string) app.Who { return app.Who{SessionKey: "agent:main:" + key} }
+func session(key string) app.Subject { return app.Subject{SessionKey: "agent:main:" + key} }
 
 // provide makes a session's sandbox ready; it is released when the test ends.
-func (s *site) provide(a *app.App, who app.Who) *app.Session {
+func (s *site) provide(a *app.App, who app.Subject) *app.Session {
 	s.t.Helper()
 	got, err := a.Provide(s.t.Context(), who)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *site) provide(a *app.App, who app.Who) *app.Session {
 }
 
 // name is the container of a session.
-func (s *site) name(a *app.App, who app.Who) string {
+func (s *site) name(a *app.App, who app.Subject) string {
 	s.t.Helper()
 	p, err := a.Plan(who)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // leave makes the copy of a session and no sandbox, as a killed process does.
-func (s *site) leave(a *app.App, who app.Who) workspace.Layout {
+func (s *site) leave(a *app.App, who app.Subject) workspace.Layout {
 	s.t.Helper()
 	p, err := a.Plan(who)
 	if err != nil {
@@ -60,7 +60,7 @@ func TestPruneLeavesCopiesThatAreBeingPrepared(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	a := s.open()
-	who, err := a.Alone(app.Who{})
+	who, err := a.Alone(app.Subject{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestPruneRemovesTemporarySandboxes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	a := s.open()
-	who, err := a.Alone(app.Who{})
+	who, err := a.Alone(app.Subject{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestRecreateDiscardsCopiesOfUnknownAgents(t *testing.T) {
 	s := newSite(t)
 	s.set("agents.list", []any{map[string]any{"id": "main", "default": true}, map[string]any{"id": "gone"}})
 	a := s.open()
-	got := s.provide(a, app.Who{SessionKey: "agent:gone:x"})
+	got := s.provide(a, app.Subject{SessionKey: "agent:gone:x"})
 	got.Release()
 	a.Close()
 	s.set("agents.list", []any{map[string]any{"id": "main"}})

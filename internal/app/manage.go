@@ -129,7 +129,7 @@ func (s Selector) matcher(settings *Settings) func(*sandbox.Entry) bool {
 		return func(e *sandbox.Entry) bool { return e.AgentID == id || policy.ScopeHasAgent(e.SessionKey, id) }
 	}
 	scopeKey := s.Session
-	if p, err := settings.Plan(Who{SessionKey: s.Session}); err == nil {
+	if p, err := settings.Plan(Subject{SessionKey: s.Session}); err == nil {
 		scopeKey = p.ScopeKey
 	}
 	return func(e *sandbox.Entry) bool { return e.SessionKey == s.Session || e.SessionKey == scopeKey }

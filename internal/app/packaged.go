@@ -137,7 +137,7 @@ func (a *App) dropOldPackaged(ctx context.Context, current string) {
 // describeRoots says at the start of a gateway what sandboxes of the default agent are
 // made of, and what is missing for a second account.
 func (a *App) describeRoots(ctx context.Context) {
-	p, err := a.Plan(Who{})
+	p, err := a.Plan(Subject{})
 	if err != nil || !showsHost(p.Agent) || a.Backend(ctx, p, "").Effective != backendLinux {
 		return
 	}

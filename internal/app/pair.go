@@ -12,7 +12,7 @@ import (
 // ProvidePair is Provide for callers that route calls between the halves of a
 // network pair: where there is one, both are ready when it returns. A session
 // without a pair has one sandbox, as with Provide.
-func (a *App) ProvidePair(ctx context.Context, who Who) (*Session, error) {
+func (a *App) ProvidePair(ctx context.Context, who Subject) (*Session, error) {
 	p, _, err := a.decide(ctx, who)
 	if err != nil {
 		return nil, err

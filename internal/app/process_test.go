@@ -73,7 +73,7 @@ func (o *order) carryOut(ctx context.Context) error {
 	case o.Tasks > 0:
 		return o.serve(ctx, a)
 	}
-	got, err := a.Provide(ctx, app.Who{SessionKey: o.Session})
+	got, err := a.Provide(ctx, app.Subject{SessionKey: o.Session})
 	if err != nil {
 		return err
 	}

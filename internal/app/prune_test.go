@@ -33,7 +33,7 @@ func TestPruneByTheLimitsOfItsOwnAgent(t *testing.T) {
 	a.Manager.Now = func() time.Time { return now }
 	names := map[string]string{}
 	for _, agent := range []string{"usual", "hasty", "patient", "ageing"} {
-		got := s.provide(a, app.Who{SessionKey: "agent:" + agent + ":x"})
+		got := s.provide(a, app.Subject{SessionKey: "agent:" + agent + ":x"})
 		names[got.Name] = agent
 		got.Release()
 	}

@@ -195,8 +195,8 @@ func pinned(m run.Mount) (sandbox.Mount, error) {
 }
 
 // runWho is the agent of a run in a session of its own, with what the order asks.
-func (a *App) runWho(o *run.Order) Who {
-	return Who{SessionKey: run.SessionOf(o.Agent, o.Run), Account: o.Account, Memory: o.Memory, Adjust: func(agent *config.Agent) { a.adjustRun(agent, o) }}
+func (a *App) runWho(o *run.Order) Subject {
+	return Subject{SessionKey: run.SessionOf(o.Agent, o.Run), Account: o.Account, Memory: o.Memory, Adjust: func(agent *config.Agent) { a.adjustRun(agent, o) }}
 }
 
 func (a *App) adjustRun(agent *config.Agent, o *run.Order) {

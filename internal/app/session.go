@@ -40,7 +40,7 @@ func (s *Session) Release() {
 // Provide makes the sandbox of a session ready: prune if it is time, decide,
 // prepare the host directories, ensure. It sandboxes whatever the mode says;
 // asking whether a session should be sandboxed is the caller's part.
-func (a *App) Provide(ctx context.Context, who Who) (*Session, error) {
+func (a *App) Provide(ctx context.Context, who Subject) (*Session, error) {
 	p, fresh, err := a.decide(ctx, who)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (a *App) Provide(ctx context.Context, who Who) (*Session, error) {
 }
 
 // prepareFor does everything that comes before a sandbox is made.
-func (a *App) prepareFor(ctx context.Context, who Who) (p *plan.Plan, notices []string, err error) {
+func (a *App) prepareFor(ctx context.Context, who Subject) (p *plan.Plan, notices []string, err error) {
 	if p, _, err = a.decide(ctx, who); err != nil {
 		return nil, nil, err
 	}
@@ -78,7 +78,7 @@ func (a *App) prepareFor(ctx context.Context, who Who) (p *plan.Plan, notices []
 
 // decide plans the sandbox and chooses its backend. It is fresh if none of its
 // name is registered.
-func (a *App) decide(ctx context.Context, who Who) (p *plan.Plan, fresh bool, err error) {
+func (a *App) decide(ctx context.Context, who Subject) (p *plan.Plan, fresh bool, err error) {
 	a.pruneIfDue(ctx)
 	if p, err = a.Plan(a.ofFork(ctx, who)); err != nil {
 		return nil, false, err

@@ -37,7 +37,7 @@ func (t *Toolbox) Release() { t.release() }
 // sandbox, or both halves of it. A session that the configuration leaves
 // unsandboxed has none, unless the host was asked for: hostTools, or tools.host
 // in the configuration.
-func (a *App) Tools(ctx context.Context, who Who, hostTools bool) (*Toolbox, error) {
+func (a *App) Tools(ctx context.Context, who Subject, hostTools bool) (*Toolbox, error) {
 	p, err := a.Plan(who)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func unsandboxed(p *plan.Plan) error {
 		"set sandbox.mode to all, or allow its tools on the host: --host-tools, or tools.host in the configuration")
 }
 
-func (a *App) toolbox(s *Session, who Who) (*Toolbox, error) {
+func (a *App) toolbox(s *Session, who Subject) (*Toolbox, error) {
 	p := s.Plan
 	o := a.toolOptions(p, who)
 	o.Router, o.Paths = p.Router, p.PathMap()
@@ -101,7 +101,7 @@ func Caller(p *plan.Plan) tool.Caller {
 }
 
 // toolOptions are what the tools of every session have in common.
-func (a *App) toolOptions(p *plan.Plan, who Who) tool.Options {
+func (a *App) toolOptions(p *plan.Plan, who Subject) tool.Options {
 	web := a.Config.Web()
 	o := tool.Options{
 		Caller: Caller(p), AllowSecret: p.Agent.Sandbox.AllowSecretEnv,

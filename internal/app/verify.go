@@ -23,7 +23,7 @@ type Verified struct {
 }
 
 // Verify probes the sandboxes of a session, making them if needed.
-func (a *App) Verify(ctx context.Context, who Who) ([]Verified, error) {
+func (a *App) Verify(ctx context.Context, who Subject) ([]Verified, error) {
 	session, err := a.ProvidePair(ctx, who)
 	if err != nil {
 		return nil, err

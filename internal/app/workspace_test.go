@@ -156,7 +156,7 @@ func TestOddSessionKeys(t *testing.T) {
 	names := map[string]string{}
 	for what, key := range keys {
 		t.Run(what, func(t *testing.T) {
-			got, err := a.Provide(t.Context(), app.Who{SessionKey: "agent:main:" + key})
+			got, err := a.Provide(t.Context(), app.Subject{SessionKey: "agent:main:" + key})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,14 +178,14 @@ func TestOddSessionKeys(t *testing.T) {
 			if err != nil || row.SessionKey != got.Plan.ScopeKey {
 				t.Errorf("row %+v, %v", row, err)
 			}
-			again := s.provide(s.open(), app.Who{SessionKey: "agent:main:" + key})
+			again := s.provide(s.open(), app.Subject{SessionKey: "agent:main:" + key})
 			if again.Created {
 				t.Error("not found again")
 			}
 			again.Release()
 		})
 	}
-	if _, err := a.Provide(t.Context(), app.Who{SessionKey: "agent:main:\xff\xfe"}); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+	if _, err := a.Provide(t.Context(), app.Subject{SessionKey: "agent:main:\xff\xfe"}); err == nil || !strings.Contains(err.Error(), "UTF-8") {
 		t.Errorf("bytes that are no text: %v", err)
 	}
 	if list, total, err := a.List(t.Context(), 0); total != len(keys) || len(list) != len(keys) || err != nil {

@@ -69,7 +69,7 @@ func (o *commandOptions) add(cmd *cobra.Command) {
 }
 
 // provide makes the session's sandbox ready and shows what it has to say.
-func (e *env) provide(ctx context.Context, a *app.App, who app.Who) (*app.Session, error) {
+func (e *env) provide(ctx context.Context, a *app.App, who app.Subject) (*app.Session, error) {
 	done := e.progress("preparing the sandbox")
 	session, err := a.Provide(ctx, who)
 	done()
@@ -88,7 +88,7 @@ func (e *env) provide(ctx context.Context, a *app.App, who app.Who) (*app.Sessio
 }
 
 // whereDenied says where in the file the denied settings are.
-func whereDenied(a *app.App, who app.Who, err error) error {
+func whereDenied(a *app.App, who app.Subject, err error) error {
 	p, planErr := a.Plan(who)
 	if planErr != nil {
 		return err

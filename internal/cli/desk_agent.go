@@ -22,12 +22,12 @@ func (g viaGateway) agent(ctx context.Context, e *env, task *agentOrder) error {
 	if o.scope != "" {
 		return withCode(exitUsage, errhint.With(errors.New("--scope is not for a gateway, which has its own configuration"), "give --local too, or set sandbox.scope in the gateway's configuration"))
 	}
-	p, err := g.settings.Plan(app.Who{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account})
+	p, err := g.settings.Plan(app.Subject{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account})
 	if err != nil {
 		return err
 	}
 	if a, err := e.open(ctx); err == nil {
-		e.saySharing(ctx, a, app.Who{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account})
+		e.saySharing(ctx, a, app.Subject{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account})
 	}
 	begun, err := g.client.Submit(withTrace(ctx, o.trace, o.runID), p.Session.Key, o.request(task), "")
 	if err != nil {

@@ -71,7 +71,7 @@ func (e *env) open(ctx context.Context) (*app.App, error) {
 
 // openAlone opens the installation for one command in a sandbox that nobody else
 // has.
-func (e *env) openAlone(ctx context.Context, who app.Who) (*app.App, app.Who, error) {
+func (e *env) openAlone(ctx context.Context, who app.Subject) (*app.App, app.Subject, error) {
 	settings, err := e.load()
 	if err != nil {
 		return nil, who, err
@@ -144,8 +144,8 @@ func checkName(cmd *cobra.Command, flag string) error {
 	return nil
 }
 
-func (w *whoFlags) who() app.Who {
-	who := app.Who{AgentID: w.agent, SessionKey: w.session, Account: w.account}
+func (w *whoFlags) who() app.Subject {
+	who := app.Subject{AgentID: w.agent, SessionKey: w.session, Account: w.account}
 	if w.scope != "" {
 		who.Adjust = w.adjust
 	}

@@ -107,7 +107,7 @@ func originOf(agent *config.Agent, field string) config.Origin {
 func refusalsOfAll(s *app.Settings) config.Problems {
 	var problems config.Problems
 	for _, id := range s.Config.Agents() {
-		p, err := s.Plan(app.Who{AgentID: id})
+		p, err := s.Plan(app.Subject{AgentID: id})
 		if err != nil {
 			problems = append(problems, config.Problem{File: s.Location.Path, Message: fmt.Sprintf("agent %s: %v", id, err), Hint: errhint.Of(err)})
 			continue

@@ -106,7 +106,7 @@ func runRun(ctx context.Context, e *env, o runOptions, argv []string) error {
 	return e.runCommand(ctx, session, o.commandOptions, argv)
 }
 
-func (o *runOptions) open(ctx context.Context, e *env, who app.Who) (*app.App, app.Who, error) {
+func (o *runOptions) open(ctx context.Context, e *env, who app.Subject) (*app.App, app.Subject, error) {
 	if o.remove {
 		return e.openAlone(ctx, who)
 	}
@@ -165,7 +165,7 @@ const disposeTimeout = 30 * time.Second
 
 // dispose removes the sandbox of who and its private copy, as far as they were
 // made: session is nil if they were not made ready.
-func (e *env) dispose(ctx context.Context, a *app.App, who app.Who, session *app.Session) {
+func (e *env) dispose(ctx context.Context, a *app.App, who app.Subject, session *app.Session) {
 	p, err := planOf(a, who, session)
 	if err != nil || len(p.Findings) > 0 {
 		return // refused: nothing was made
@@ -177,7 +177,7 @@ func (e *env) dispose(ctx context.Context, a *app.App, who app.Who, session *app
 	}
 }
 
-func planOf(a *app.App, who app.Who, session *app.Session) (*plan.Plan, error) {
+func planOf(a *app.App, who app.Subject, session *app.Session) (*plan.Plan, error) {
 	if session != nil {
 		return session.Plan, nil
 	}

@@ -10,7 +10,7 @@ import (
 
 // saySharing says, the first time that a session of an agent is named, that its
 // sandbox and files are those of the agent's other sessions too.
-func (e *env) saySharing(ctx context.Context, a *app.App, who app.Who) {
+func (e *env) saySharing(ctx context.Context, a *app.App, who app.Subject) {
 	if who.SessionKey == "" {
 		return
 	}

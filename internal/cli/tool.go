@@ -176,7 +176,7 @@ func runToolCall(ctx context.Context, e *env, o toolCallOptions, name string) er
 }
 
 // refuseCall refuses a call before a sandbox is made for it.
-func refuseCall(a *app.App, who app.Who, t tool.Tool, args jsontext.Value) error {
+func refuseCall(a *app.App, who app.Subject, t tool.Tool, args jsontext.Value) error {
 	p, err := a.Plan(who)
 	if err != nil {
 		return withCode(exitUsage, err)

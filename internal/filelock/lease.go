@@ -30,21 +30,21 @@ const (
 	longestWait = 25 * time.Millisecond
 )
 
-// Book is the file that carries the locks.
-type Book struct{ path string }
+// Locks is the file that carries the locks.
+type Locks struct{ path string }
 
 // Open returns the book at path, making the file if needed.
-func Open(path string) (*Book, error) {
+func Open(path string) (*Locks, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock file: %w", err)
 	}
-	return &Book{path: path}, f.Close()
+	return &Locks{path: path}, f.Close()
 }
 
 // Existing returns the book at path, which somebody has opened before. Whoever
 // takes a name from it finds out if nobody has.
-func Existing(path string) *Book { return &Book{path: path} }
+func Existing(path string) *Locks { return &Locks{path: path} }
 
 // Lease is one held lock. Release ends it; so does the end of the process.
 type Lease struct{ file *os.File }
@@ -65,21 +65,21 @@ func (l *Lease) Release() {
 }
 
 // Share takes name together with other sharers, waiting for a holder to finish.
-func (b *Book) Share(ctx context.Context, name string) (*Lease, error) {
+func (b *Locks) Share(ctx context.Context, name string) (*Lease, error) {
 	return b.wait(ctx, name, unix.F_RDLCK)
 }
 
 // Hold takes name alone, waiting for holders and sharers to finish.
-func (b *Book) Hold(ctx context.Context, name string) (*Lease, error) {
+func (b *Locks) Hold(ctx context.Context, name string) (*Lease, error) {
 	return b.wait(ctx, name, unix.F_WRLCK)
 }
 
 // TryHold takes name alone or returns ErrHeld at once.
-func (b *Book) TryHold(name string) (*Lease, error) {
+func (b *Locks) TryHold(name string) (*Lease, error) {
 	return b.try(name, unix.F_WRLCK)
 }
 
-func (b *Book) wait(ctx context.Context, name string, kind int16) (*Lease, error) {
+func (b *Locks) wait(ctx context.Context, name string, kind int16) (*Lease, error) {
 	for pause := firstWait; ; pause = min(2*pause, longestWait) {
 		l, err := b.try(name, kind)
 		if !errors.Is(err, ErrHeld) {
@@ -95,10 +95,10 @@ func (b *Book) wait(ctx context.Context, name string, kind int16) (*Lease, error
 
 // try opens the file anew: the lock belongs to the open file description, so
 // two leases of one process conflict just as those of two processes do.
-func (b *Book) try(name string, kind int16) (*Lease, error) { return b.tryAt(name, kind, 0) }
+func (b *Locks) try(name string, kind int16) (*Lease, error) { return b.tryAt(name, kind, 0) }
 
 // tryAt is try for one of the bytes after the name's own.
-func (b *Book) tryAt(name string, kind int16, after int64) (*Lease, error) {
+func (b *Locks) tryAt(name string, kind int16, after int64) (*Lease, error) {
 	f, err := b.open()
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (b *Book) tryAt(name string, kind int16, after int64) (*Lease, error) {
 	return &Lease{f}, nil
 }
 
-func (b *Book) open() (*os.File, error) {
+func (b *Locks) open() (*os.File, error) {
 	f, err := os.OpenFile(b.path, os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock file: %w", err)

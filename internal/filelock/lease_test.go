@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/filelock"
 )
 
-func openBook(t *testing.T) *filelock.Book {
+func openBook(t *testing.T) *filelock.Locks {
 	t.Helper()
 	b, err := filelock.Open(filepath.Join(t.TempDir(), "leases"))
 	if err != nil {

@@ -22,7 +22,7 @@ var ErrCrowded = fmt.Errorf("more than %d wait for it", line)
 // Whoever comes takes the one behind the last that is taken, and moves up when
 // those before it are free, however their holders went. Nobody can be overtaken:
 // coming and moving up are done by one at a time.
-func (b *Book) HoldInTurn(ctx context.Context, name string, waiting func(ahead int)) (*Lease, error) {
+func (b *Locks) HoldInTurn(ctx context.Context, name string, waiting func(ahead int)) (*Lease, error) {
 	p, err := b.join(ctx, name)
 	if err != nil || p.at == 0 {
 		return p.own, err
@@ -47,14 +47,14 @@ func (b *Book) HoldInTurn(ctx context.Context, name string, waiting func(ahead i
 
 // position is a place in a line.
 type position struct {
-	book *Book
+	book *Locks
 	name string
 	own  *Lease
 	at   int64 // 0 is the head
 }
 
 // join takes the place behind the last.
-func (b *Book) join(ctx context.Context, name string) (p position, err error) {
+func (b *Locks) join(ctx context.Context, name string) (p position, err error) {
 	alone, err := b.Hold(ctx, name+" line")
 	if err != nil {
 		return p, err
@@ -101,7 +101,7 @@ func (p *position) advance(ctx context.Context) error {
 }
 
 // taken is the first place from at on that somebody has; -1 if nobody has one.
-func (b *Book) taken(name string, at int64) (int64, error) {
+func (b *Locks) taken(name string, at int64) (int64, error) {
 	if at >= line {
 		return -1, nil
 	}

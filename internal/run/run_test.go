@@ -37,7 +37,7 @@ type world struct {
 	ended  int // finishers
 	fail   error
 	store  run.Store
-	locks  *filelock.Book
+	locks  *filelock.Locks
 }
 
 type place struct {

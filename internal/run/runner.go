@@ -13,7 +13,7 @@ import (
 // Options are what a Runner is made of.
 type Options struct {
 	Store     Store
-	Locks     *filelock.Book // shared by all processes of the installation
+	Locks     *filelock.Locks // shared by all processes of the installation
 	Variants  []Variant
 	Places    Places
 	Books     Books

@@ -27,7 +27,7 @@ const (
 // Options are what a Manager is made of.
 type Options struct {
 	Registry *Registry
-	Leases   *filelock.Book
+	Leases   *filelock.Locks
 	// Runtime returns the machinery of a backend, opening it on first use.
 	Runtime  func(ctx context.Context, backend string) (Runtime, error)
 	Backends []string     // asked by Repair even when no row names them

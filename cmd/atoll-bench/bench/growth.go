@@ -63,7 +63,7 @@ type crowd struct {
 	stage *stage
 	mu    sync.Mutex
 	all   []*app.Session // but for the stage's
-	plans []app.Who      // of those that may have been made
+	plans []app.Subject  // of those that may have been made
 }
 
 // growTo makes sandboxes until there are n.

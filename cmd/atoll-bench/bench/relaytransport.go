@@ -143,7 +143,7 @@ const changeScript = `for i in 1 2 3; do echo changed >> dir-$i/file-$i; done &&
 // throughRelay is the same through the relay, without its judgement.
 func throughRelay(depth int) relayRound {
 	return func(ctx context.Context, s *relayStage, key string) (relayTimes, error) {
-		session, err := s.app.Provide(ctx, app.Who{SessionKey: "agent:main:" + key})
+		session, err := s.app.Provide(ctx, app.Subject{SessionKey: "agent:main:" + key})
 		if err != nil {
 			return relayTimes{}, err
 		}

@@ -48,8 +48,8 @@ func newStage(ctx context.Context, o Options) (_ *stage, err error) {
 
 // benchWho is a session whose sandbox has a name that nothing else on the engine
 // can have: it contains the name of the benchmark's own state directory.
-func benchWho(a *app.App) app.Who {
-	return app.Who{Adjust: func(agent *config.Agent) {
+func benchWho(a *app.App) app.Subject {
+	return app.Subject{Adjust: func(agent *config.Agent) {
 		agent.Sandbox.Backend = "docker" // whose calls are counted, and whose exec is the peer
 		agent.Sandbox.Docker.ContainerPrefix = "bench-" + filepath.Base(a.Paths.AtollState) + "-"
 	}}

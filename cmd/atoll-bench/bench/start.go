@@ -96,10 +96,10 @@ func (s *startStage) getenv(name string) string {
 }
 
 // who is a session that nobody had before.
-func (s *startStage) who(backend, image string) app.Who {
+func (s *startStage) who(backend, image string) app.Subject {
 	s.n++
 	key := fmt.Sprintf("agent:main:bench-%d", s.n)
-	return app.Who{SessionKey: key, Adjust: func(agent *config.Agent) {
+	return app.Subject{SessionKey: key, Adjust: func(agent *config.Agent) {
 		agent.Sandbox.Scope, agent.Sandbox.Backend = config.ScopeSession, backend
 		agent.Sandbox.Docker.ContainerPrefix = "bench-" + filepath.Base(s.dir) + "-"
 		if image != "" {

@@ -30,7 +30,7 @@ const forkConfig = `{ agents: { defaults: { workspace: %q, sandbox: { mode: "all
 // forkStage is an installation with one sandbox that holds a lot.
 type forkStage struct {
 	app    *app.App
-	source app.Who
+	source app.Subject
 	plan   *plan.Plan // of the source
 	n      int
 }
@@ -82,7 +82,7 @@ func (s *startStage) newForkStage(ctx context.Context) (*forkStage, error) {
 		}
 		return s.options.Getenv(name)
 	}})
-	return &forkStage{app: a, source: app.Who{SessionKey: "agent:main:source"}}, err
+	return &forkStage{app: a, source: app.Subject{SessionKey: "agent:main:source"}}, err
 }
 
 // fill makes the sandbox that is forked, once, and stops it.
@@ -135,7 +135,7 @@ func endProcess(ctx context.Context, pid int) error {
 // create makes a sandbox that holds nothing.
 func (f *forkStage) create(ctx context.Context) (time.Duration, error) {
 	f.n++
-	return f.first(ctx, app.Who{SessionKey: fmt.Sprintf("agent:main:plain-%d", f.n)}, time.Now())
+	return f.first(ctx, app.Subject{SessionKey: fmt.Sprintf("agent:main:plain-%d", f.n)}, time.Now())
 }
 
 // fork forks the source. The first time, its files become a layer.
@@ -146,11 +146,11 @@ func (f *forkStage) fork(ctx context.Context) (time.Duration, error) {
 	if _, err := f.app.Fork(ctx, f.plan.Spec.Name, key, false); err != nil {
 		return 0, err
 	}
-	return f.first(ctx, app.Who{SessionKey: key}, start)
+	return f.first(ctx, app.Subject{SessionKey: key}, start)
 }
 
 // first runs a first command, and removes the sandbox, untimed.
-func (f *forkStage) first(ctx context.Context, who app.Who, start time.Time) (time.Duration, error) {
+func (f *forkStage) first(ctx context.Context, who app.Subject, start time.Time) (time.Duration, error) {
 	session, err := f.app.Provide(ctx, who)
 	if err != nil {
 		return 0, err

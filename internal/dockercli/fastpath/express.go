@@ -73,7 +73,7 @@ func beginningWith(first net.Conn, dial machine.Dialer) machine.Dialer {
 	}
 }
 
-func (b *Boxes) book() *filelock.Book {
+func (b *Boxes) book() *filelock.Locks {
 	return filelock.Existing(filepath.Join(b.state, dockercli.LeasesFile))
 }
 

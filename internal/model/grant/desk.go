@@ -23,7 +23,7 @@ type Place interface {
 	EndGrant(ctx context.Context, id string) error
 }
 
-// Locks are names that one process of the host can hold. A *filelock.Book is some.
+// Locks are names that one process of the host can hold. A *filelock.Locks is some.
 type Locks interface {
 	TryHold(name string) (*filelock.Lease, error)
 }

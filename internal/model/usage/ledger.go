@@ -15,10 +15,10 @@ import (
 
 // Options are what a Ledger is opened with.
 type Options struct {
-	Dir    string         // of the journal
-	DB     *store.DB      // where settled calls end up
-	Leases *filelock.Book // tell the living processes from the dead
-	Prices *Prices        // nil: every model is unpriced
+	Dir    string          // of the journal
+	DB     *store.DB       // where settled calls end up
+	Leases *filelock.Locks // tell the living processes from the dead
+	Prices *Prices         // nil: every model is unpriced
 	// CountUnpriced lets calls of unpriced models through although a budget of
 	// money holds for them. Without it they are refused: they would be free.
 	CountUnpriced bool

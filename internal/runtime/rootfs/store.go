@@ -42,7 +42,7 @@ const DefaultPinGrace = time.Hour
 type Store struct {
 	Options
 	dir   string
-	locks *filelock.Book
+	locks *filelock.Locks
 }
 
 // Open returns the store in a directory, making it if needed.

@@ -146,7 +146,7 @@ func (d *desk) config(dir string, o *deskOptions) string {
 // provide makes the sandbox, which is removed in the end.
 func (d *desk) provide() {
 	d.Helper()
-	in, err := d.app.Provide(d.Context(), app.Who{SessionKey: "agent:main:peer"})
+	in, err := d.app.Provide(d.Context(), app.Subject{SessionKey: "agent:main:peer"})
 	if err != nil {
 		d.Fatal(err)
 	}
