@@ -81,11 +81,11 @@ func serve(args []string) {
 // pass connects an engine's exec with process 1.
 func pass(args []string) {
 	flags := flag.NewFlagSet("pass", flag.ExitOnError)
-	var options guest.PassOptions
+	var options guest.BridgeOptions
 	flags.StringVar(&options.Socket, "socket", defaultSocket, "where the guest listens")
 	flags.BoolVar(&options.TrustUID, "trust-uid", false, "take every process of the same user for it, not only process 1")
 	_ = flags.Parse(args)
-	if err := guest.Pass(context.Background(), &options, os.Stdin, os.Stdout); err != nil {
+	if err := guest.BridgeStdio(context.Background(), &options, os.Stdin, os.Stdout); err != nil {
 		fail(1, "atoll-guest: "+err.Error()+"\n")
 	}
 }

@@ -36,7 +36,7 @@ func (m *Models) Grant(ctx context.Context, s *Session, terms *grant.Terms) (*Mo
 		return nil, err
 	}
 	listener, err := s.Machine.Listen(ctx, ModelPort, &machine.PortOptions{
-		Who: true, MaxConns: m.config.Limits.Connections,
+		WithGrant: true, MaxConns: m.config.Limits.Connections,
 		Gate: func(context.Context, machine.Caller) error { return nil }, // the desk decides
 	})
 	if err != nil {

@@ -54,7 +54,7 @@ func TestReserveIsOutOfReach(t *testing.T) {
 	}
 	const writer = `for w in 1 2 3 4; do (i=0; while [ $i -lt 400 ]; do i=$((i+1)); head -c 4194304 /dev/zero >/workspace/fill-$w-$i; done) & done; wait`
 	result, err := in.Exec(t.Context(), &machine.Command{Argv: []string{"/bin/sh", "-c", writer}, EndTree: true})
-	if err == nil && result.Full == "" {
+	if err == nil && result.QuotaExceeded == "" {
 		t.Errorf("nothing ended it: %+v", result)
 	}
 	if _, err := a.Provide(t.Context(), session("next")); err == nil || !strings.Contains(err.Error(), "the disk is full") {

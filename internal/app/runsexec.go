@@ -55,7 +55,7 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 	ended, err := s.Machine.Exec(ctx, command)
 	lines.end()
 	heard.end()
-	full := p.runs.app.ranFull(ctx) || ended != nil && ended.Full != ""
+	full := p.runs.app.ranFull(ctx) || ended != nil && ended.QuotaExceeded != ""
 	if err != nil && !full {
 		return nil, err
 	}

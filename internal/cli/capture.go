@@ -42,7 +42,7 @@ func (e *env) captureCommand(ctx context.Context, s *app.Session, command *machi
 	report := commandReport{
 		Sandbox: s.Name, Image: s.Plan.Spec.Image, Argv: command.Argv,
 		Stdout: bytesText(out.Bytes()), Stderr: bytesText(errs.Bytes()),
-		ExitCode: result.ExitCode, Signal: result.Signal, TimedOut: result.TimedOut, OOM: result.OOM, Full: string(result.Full),
+		ExitCode: result.ExitCode, Signal: result.Signal, TimedOut: result.TimedOut, OOM: result.OOM, Full: string(result.QuotaExceeded),
 		Truncated:  result.Stdout.Lost+result.Stderr.Lost > 0,
 		DurationMs: result.Duration.Milliseconds(), CPUMs: (result.User + result.System).Milliseconds(), MaxRSS: result.MaxRSS,
 		Created: s.Created, Notices: orEmpty(s.Notices),

@@ -114,7 +114,7 @@ func (e *env) runCommand(ctx context.Context, s *app.Session, o commandOptions, 
 	}
 	result, err := s.Exec(ctx, command)
 	restore()
-	if result != nil && result.Crowded {
+	if result != nil && result.PidsLimitHit {
 		e.notice("the sandbox ran out of processes, and what commands had left running was ended; sandbox.docker.pidsLimit is the limit")
 	}
 	return commandEnd(command, result, err)
@@ -181,8 +181,8 @@ func commandEnd(command *machine.Command, result *machine.Result, err error) err
 		return withCode(exitTimeout, fmt.Errorf("the command was ended after %v", command.Timeout))
 	case result.OOM:
 		return withCode(exitOutOfMemory, errhint.With(errors.New("the command ran out of memory"), "raise sandbox.docker.memory"))
-	case result.Full != "":
-		return withCode(max(result.ExitCode, 1), errhint.With(errors.New(hindrance(result)+": "+result.Full.String()), "remove files from the workspace, or raise sandbox.docker.workspaceLimit"))
+	case result.QuotaExceeded != "":
+		return withCode(max(result.ExitCode, 1), errhint.With(errors.New(hindrance(result)+": "+result.QuotaExceeded.String()), "remove files from the workspace, or raise sandbox.docker.workspaceLimit"))
 	case result.ExitCode != 0:
 		return withCode(result.ExitCode, nil)
 	}

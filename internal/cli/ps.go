@@ -122,7 +122,7 @@ func psEntryOf(name string, p *machine.Process) psEntry {
 	}
 	if r := p.Result; r != nil {
 		entry.ExitCode, entry.Signal, entry.OOM, entry.TimedOut = &r.ExitCode, r.Signal, r.OOM, r.TimedOut
-		entry.Full = string(r.Full)
+		entry.Full = string(r.QuotaExceeded)
 	}
 	return entry
 }

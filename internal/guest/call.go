@@ -64,7 +64,7 @@ var targetOps = map[wire.Op]func(*call, *wire.Target) error{
 	wire.OpList:   (*call).list,
 	wire.OpStatus: (*call).status,
 	wire.OpForget: (*call).forget,
-	wire.OpSettle: (*call).settle,
+	wire.OpAckIDs: (*call).settle,
 }
 
 // withPart calls f with its part of the request, if that is there.

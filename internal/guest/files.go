@@ -74,7 +74,7 @@ var fileOps = map[wire.Op]func(*call, *wire.File) error{
 func (c *call) fileStat(f *wire.File) error {
 	var stat *wire.FileStat
 	err := c.server.files.do(func() error {
-		spot, err := c.server.files.locate(&f.Place)
+		spot, err := c.server.files.locate(&f.RootedPath)
 		if err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (c *call) leaveWithHost() <-chan struct{} {
 
 // checkPlace refuses what no host should send: a root that is no clean absolute
 // path, a path that could lead out of it.
-func checkPlace(p *wire.Place) error {
+func checkPlace(p *wire.RootedPath) error {
 	root, rel := string(p.Root), string(p.Path)
 	if !path.IsAbs(root) || path.Clean(root) != root || len(root) > wire.MaxPath || strings.IndexByte(root, 0) >= 0 {
 		return wire.Fail(wire.CodeInvalid, "the root is not a clean absolute path")

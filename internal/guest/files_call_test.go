@@ -139,7 +139,7 @@ func TestRacesWithoutOpenat2(t *testing.T) {
 		}()
 		inside := 0
 		for range 20_000 {
-			s, err := g.locate(&wire.Place{Root: wire.Text(root), Path: "a/f"})
+			s, err := g.locate(&wire.RootedPath{Root: wire.Text(root), Path: "a/f"})
 			if err != nil {
 				continue
 			}
@@ -190,8 +190,8 @@ func TestSlotsAreGivenBack(t *testing.T) {
 	g := newFiling(newStride())
 	root, _ := fuzzScene(t)
 	for range 3 * maxFileSlots {
-		perform(t, g, &wire.Request{Op: wire.OpFileStat, File: &wire.File{Place: wire.Place{Root: wire.Text(root), Path: "a/f"}}}, nil)
-		perform(t, g, &wire.Request{Op: wire.OpFileStat, File: &wire.File{Place: wire.Place{Root: wire.Text(root), Path: "none"}}}, nil)
+		perform(t, g, &wire.Request{Op: wire.OpFileStat, File: &wire.File{RootedPath: wire.RootedPath{Root: wire.Text(root), Path: "a/f"}}}, nil)
+		perform(t, g, &wire.Request{Op: wire.OpFileStat, File: &wire.File{RootedPath: wire.RootedPath{Root: wire.Text(root), Path: "none"}}}, nil)
 	}
 	if len(g.slots) != 0 {
 		t.Errorf("%d slots are taken", len(g.slots))

@@ -36,7 +36,7 @@ func (k *copying) run(f *wire.File) error {
 	var from, to *spot
 	n := &node{}
 	err := k.files.do(func() (err error) {
-		if from, err = k.files.locate(&f.Place); err != nil {
+		if from, err = k.files.locate(&f.RootedPath); err != nil {
 			return err
 		}
 		if n.facts, err = from.look(); err != nil {

@@ -101,17 +101,17 @@ func (d *directs) drop(parent *hostWire) {
 func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Welcome) error {
 	parent := s.files.direct.take(hello.Token)
 	if parent == nil || parent.key.client != hello.Client || welcome.Version == 0 {
-		return wire.Answer(conn, &wire.Welcome{Error: wire.Fail(wire.CodeStale, "the token is not, or no longer, good")})
+		return wire.WriteWelcome(conn, &wire.Welcome{Error: wire.Fail(wire.CodeStale, "the token is not, or no longer, good")})
 	}
 	defer s.files.direct.drop(parent)
 	if !parent.adopt(conn) {
 		return net.ErrClosed
 	}
 	defer parent.disown(conn)
-	if err := wire.Answer(conn, welcome); err != nil {
+	if err := wire.WriteWelcome(conn, welcome); err != nil {
 		return err
 	}
-	stream := socket.Of(conn)
+	stream := socket.Wrap(conn)
 	c := &call{server: s, wire: parent, stream: stream, reader: wire.NewReader(stream), direct: true}
 	var owed *process // whose result the host may not have yet
 	for {
@@ -125,7 +125,7 @@ func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Wel
 		}
 		if err != nil {
 			if owed != nil {
-				s.leave(owed)
+				s.awaitReattach(owed)
 			}
 			return err
 		}
@@ -136,10 +136,10 @@ func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Wel
 func (c *call) serveDirect(req *wire.Request) (owed *process, err error) {
 	c.data = nil
 	switch req.Op {
-	case wire.OpTaken:
+	case wire.OpAckLast:
 		return nil, nil
 	case wire.OpExec:
-		err = withPart(req.Exec, func(e *wire.Exec) error { owed, err = c.brief(e); return err })
+		err = withPart(req.Exec, func(e *wire.Exec) error { owed, err = c.shortExec(e); return err })
 	default:
 		err = c.dispatchDirect(req)
 	}

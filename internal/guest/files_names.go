@@ -12,7 +12,7 @@ import (
 // fileMkdir makes a directory, or makes sure that there is one.
 func (c *call) fileMkdir(f *wire.File) error {
 	return withPart(f.Change, func(change *wire.FileChange) error {
-		err := c.server.files.do(func() error { return c.server.files.mkdir(&f.Place, change) })
+		err := c.server.files.do(func() error { return c.server.files.mkdir(&f.RootedPath, change) })
 		if err != nil {
 			return err
 		}
@@ -20,7 +20,7 @@ func (c *call) fileMkdir(f *wire.File) error {
 	})
 }
 
-func (g *filing) mkdir(p *wire.Place, change *wire.FileChange) error {
+func (g *filing) mkdir(p *wire.RootedPath, change *wire.FileChange) error {
 	if p.Path == "." && change.MkdirAll { // it is there
 		root, err := g.root(string(p.Root))
 		if err == nil {
@@ -81,7 +81,7 @@ func (c *call) fileRename(f *wire.File) error {
 }
 
 func (g *filing) rename(f *wire.File) error {
-	from, err := g.locateToChange(&f.Place, false)
+	from, err := g.locateToChange(&f.RootedPath, false)
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func TestOpenRefusesByName(t *testing.T) {
 	}
 	bothWays(t, func(t *testing.T, g *filing) {
 		for name, want := range tests {
-			s, err := g.locate(&wire.Place{Root: wire.Text(root), Path: wire.Text(name)})
+			s, err := g.locate(&wire.RootedPath{Root: wire.Text(root), Path: wire.Text(name)})
 			if err == nil {
 				var fd int
 				if fd, _, err = s.openRegular(); err == nil {
@@ -161,7 +161,7 @@ func TestRootRefusals(t *testing.T) {
 	}
 	bothWays(t, func(t *testing.T, g *filing) {
 		for name, want := range tests {
-			s, err := g.locate(&wire.Place{Root: wire.Text(name), Path: "x"})
+			s, err := g.locate(&wire.RootedPath{Root: wire.Text(name), Path: "x"})
 			if err == nil {
 				s.close()
 			}
@@ -186,7 +186,7 @@ func TestFileRoots(t *testing.T) {
 	}
 	bothWays(t, func(t *testing.T, g *filing) {
 		for name, want := range tests {
-			s, err := g.locate(&wire.Place{Root: wire.Text(name), Path: "."})
+			s, err := g.locate(&wire.RootedPath{Root: wire.Text(name), Path: "."})
 			if err == nil {
 				var fd int
 				if fd, _, err = s.openRegular(); err == nil {
@@ -197,7 +197,7 @@ func TestFileRoots(t *testing.T) {
 			if got := codeOf(err); got != want {
 				t.Errorf("%q: %q, want %q", name, got, want)
 			}
-			if _, err := g.locateToChange(&wire.Place{Root: wire.Text(name), Path: "."}, true); err == nil {
+			if _, err := g.locateToChange(&wire.RootedPath{Root: wire.Text(name), Path: "."}, true); err == nil {
 				t.Errorf("%q can be replaced", name)
 			}
 		}

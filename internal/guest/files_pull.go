@@ -23,7 +23,7 @@ func (c *call) filePull(f *wire.File) error {
 		p.files.stride.hold()
 		defer p.files.stride.release()
 		p.walker = &walker{files: p.files, bounds: p.bounds, exclude: exclude, visit: p.visit, refused: p.leaveOut}
-		err = p.run(&f.Place)
+		err = p.run(&f.RootedPath)
 		if err == nil {
 			err = p.failure
 		}
@@ -49,7 +49,7 @@ type pull struct {
 	failure error // why something was left out that should not be
 }
 
-func (p *pull) run(place *wire.Place) error {
+func (p *pull) run(place *wire.RootedPath) error {
 	var at *spot
 	top := &node{path: "."}
 	err := p.files.do(func() (err error) {

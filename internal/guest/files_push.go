@@ -14,7 +14,7 @@ func (c *call) filePush(f *wire.File) error {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
 	p := &push{files: c.server.files, bounds: newBounds(f.Scan), reader: c.reader}
-	if err := p.files.do(func() error { return p.open(&f.Place, f.Change.MkdirAll) }); err != nil {
+	if err := p.files.do(func() error { return p.open(&f.RootedPath, f.Change.MkdirAll) }); err != nil {
 		return err
 	}
 	defer p.target.release()
@@ -36,7 +36,7 @@ type push struct {
 }
 
 // open opens the directory that the tree goes into.
-func (p *push) open(place *wire.Place, mkdirAll bool) error {
+func (p *push) open(place *wire.RootedPath, mkdirAll bool) error {
 	if place.ReadOnly {
 		return refuse(wire.CodeReadOnly)
 	}
@@ -80,7 +80,7 @@ func (p *push) take(node *wire.FileNode) error {
 	if err := errors.Join(p.bounds.spend(), p.bounds.spendBytes(node.Size)); err != nil {
 		return err
 	}
-	if err := checkPlace(&wire.Place{Root: "/", Path: node.Path}); err != nil || node.Path == "." {
+	if err := checkPlace(&wire.RootedPath{Root: "/", Path: node.Path}); err != nil || node.Path == "." {
 		return refuse(wire.CodeOutside)
 	}
 	switch node.Kind {

@@ -16,7 +16,7 @@ const smallAnswer = 32 << 10
 // fileRead sends a part of a file.
 func (c *call) fileRead(f *wire.File) error {
 	return withPart(f.Read, func(part *wire.FileRead) error {
-		r, err := c.server.files.openPart(&f.Place, part)
+		r, err := c.server.files.openPart(&f.RootedPath, part)
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ type part struct {
 	until  int64
 }
 
-func (g *filing) openPart(place *wire.Place, want *wire.FileRead) (*part, error) {
+func (g *filing) openPart(place *wire.RootedPath, want *wire.FileRead) (*part, error) {
 	p := &part{files: g, fd: -1}
 	err := g.do(func() error {
 		spot, err := g.locate(place)

@@ -34,7 +34,7 @@ func (r *remover) remove(f *wire.File) error {
 	var s *spot
 	var facts *facts
 	err := r.files.do(func() (err error) {
-		if s, err = r.files.locateToChange(&f.Place, false); err != nil {
+		if s, err = r.files.locateToChange(&f.RootedPath, false); err != nil {
 			return err
 		}
 		if facts, err = s.look(); err != nil {

@@ -32,7 +32,7 @@ func (c *call) fileSearch(f *wire.File) error {
 	}
 	s.matches = &batch[wire.FileMatch]{w: c.stream, kind: wire.FrameMatches}
 	s.bounds.gone = c.leaveWithHost()
-	err = s.run(&f.Place)
+	err = s.run(&f.RootedPath)
 	return c.sumUp(&s.tally, err, s.matches.flush)
 }
 
@@ -100,7 +100,7 @@ func mentionsText(re *syntax.Regexp) bool {
 }
 
 // run searches what is at a place.
-func (s *search) run(p *wire.Place) error {
+func (s *search) run(p *wire.RootedPath) error {
 	var at *spot
 	var facts *facts
 	err := s.files.do(func() (err error) {

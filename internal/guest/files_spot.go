@@ -21,7 +21,7 @@ func (s *spot) close()   { s.dir.close() }
 func (s *spot) release() { s.dir.release() }
 
 // locate opens the directory above a place.
-func (g *filing) locate(p *wire.Place) (*spot, error) {
+func (g *filing) locate(p *wire.RootedPath) (*spot, error) {
 	if err := checkPlace(p); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func codeIs(err error, code wire.Code) bool {
 
 // locateToChange is locate for a place that is about to change. It makes the
 // directories above it if asked to.
-func (g *filing) locateToChange(p *wire.Place, mkdirAll bool) (*spot, error) {
+func (g *filing) locateToChange(p *wire.RootedPath, mkdirAll bool) (*spot, error) {
 	if p.ReadOnly {
 		return nil, refuse(wire.CodeReadOnly)
 	}

@@ -62,7 +62,7 @@ func (c *call) fileList(f *wire.File) error {
 	return withPart(f.Scan, func(scan *wire.FileScan) error {
 		b := newBounds(scan)
 		b.gone = c.leaveWithHost()
-		d, err := c.openDir(&f.Place)
+		d, err := c.openDir(&f.RootedPath)
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (d *dir) sendEntries(names []string, entries *batch[wire.FileEntry]) error 
 }
 
 // openDir opens the directory at a place for reading.
-func (c *call) openDir(p *wire.Place) (*dir, error) {
+func (c *call) openDir(p *wire.RootedPath) (*dir, error) {
 	var d *dir
 	err := c.server.files.do(func() error {
 		s, err := c.server.files.locate(p)
@@ -229,7 +229,7 @@ func (c *call) fileWalk(f *wire.File) error {
 		if err != nil {
 			return err
 		}
-		d, err := c.openDir(&f.Place)
+		d, err := c.openDir(&f.RootedPath)
 		if err != nil {
 			return err
 		}

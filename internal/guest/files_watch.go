@@ -53,7 +53,7 @@ type watcher struct {
 }
 
 func newWatcher(c *call, f *wire.File, scan *wire.FileScan) (*watcher, error) {
-	d, err := c.openDir(&f.Place)
+	d, err := c.openDir(&f.RootedPath)
 	if err != nil {
 		return nil, err
 	}

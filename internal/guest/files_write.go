@@ -22,7 +22,7 @@ const (
 func (c *call) fileWrite(f *wire.File) error {
 	return withPart(f.Write, func(w *wire.FileWrite) error {
 		d := &draft{files: c.server.files, options: *w}
-		if err := d.files.do(func() error { return d.begin(&f.Place) }); err != nil {
+		if err := d.files.do(func() error { return d.begin(&f.RootedPath) }); err != nil {
 			return err
 		}
 		defer d.files.do(d.discard) //nolint:errcheck // it is gone, or nobody's
@@ -51,7 +51,7 @@ type draft struct {
 }
 
 // begin checks what is there and makes the draft.
-func (d *draft) begin(p *wire.Place) error {
+func (d *draft) begin(p *wire.RootedPath) error {
 	spot, err := d.files.locateToChange(p, d.options.MkdirAll)
 	if err != nil {
 		return err

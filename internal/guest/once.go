@@ -19,7 +19,7 @@ const lookAfter = 500 * time.Millisecond
 // serveOnce runs the one command that a wire is for.
 func (s *server) serveOnce(conn net.Conn, hello *wire.Hello) error {
 	defer s.tidy.later()
-	stream := socket.Of(conn)
+	stream := socket.Wrap(conn)
 	c := &call{server: s, wire: &hostWire{}, stream: stream, reader: wire.NewReader(stream), once: true}
 	err := c.serveOnce(hello)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *call) give(p *process, owner int, input []byte) bool {
 
 // breakOff ends the giving when the host has left.
 func breakOff(p *process, line *socket.Conn, given <-chan struct{}) {
-	for !line.HungUp() {
+	for !line.PeerClosed() {
 		select {
 		case <-given:
 			return

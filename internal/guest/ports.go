@@ -42,7 +42,7 @@ func (c *call) portListen(p *wire.Port) error {
 	if !wire.ValidID(p.ID) || p.Port < 1 || p.Port > 65535 {
 		return wire.Fail(wire.CodeInvalid, "the id or the port makes no sense")
 	}
-	l := &portListener{port: p.Port, who: p.Who, conns: make(chan net.Conn), closed: make(chan struct{})}
+	l := &portListener{port: p.Port, who: p.WithGrant, conns: make(chan net.Conn), closed: make(chan struct{})}
 	if err := c.server.ports.claim(p.ID, l); err != nil {
 		return err
 	}

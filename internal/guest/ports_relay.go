@@ -36,7 +36,7 @@ func (c *call) relay() *relay {
 
 // run joins conn to the stream until both directions have ended.
 func (r *relay) run(conn net.Conn, caller wire.Caller) error {
-	r.conn, r.out = conn.(*net.TCPConn), socket.Of(conn)
+	r.conn, r.out = conn.(*net.TCPConn), socket.Wrap(conn)
 	defer r.conn.Close()
 	select {
 	case r.call.server.ports.conns <- struct{}{}:

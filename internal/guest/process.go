@@ -58,7 +58,7 @@ type process struct {
 	mu       sync.Mutex
 	ending   chan struct{} // closed by the first call of end
 	reason   reason
-	full     wire.Full // with byRation
+	full     wire.QuotaLimit // with byRation
 	endGrace time.Duration
 
 	unwanted atomic.Bool // nobody will come back for its result
@@ -101,10 +101,10 @@ func (p *process) finish(end ending, left, stuck bool) {
 	p.exit.Left, p.exit.Stuck = left, stuck
 	p.exit.Stdout, p.exit.Stderr = p.out.totals()
 	if p.crowd.refused() > p.refused {
-		p.exit.Crowded = p.crowd.endLeft()
+		p.exit.PidsLimitHit = p.crowd.endLeft()
 	}
 	p.exit.OOM = p.memory.killed(&p.exit, p.kills)
-	p.exit.Full = p.steward.hindered(&p.exit, p.limits)
+	p.exit.QuotaExceeded = p.steward.hindered(&p.exit, p.limits)
 	p.ended = time.Now()
 	close(p.done)
 	p.out.close()
@@ -158,7 +158,7 @@ func (p *process) end(why reason, grace time.Duration) {
 }
 
 // endFull has the whole tree killed because the workspace is full.
-func (p *process) endFull(why wire.Full) {
+func (p *process) endFull(why wire.QuotaLimit) {
 	p.mu.Lock()
 	if p.reason == byItself {
 		p.full = why
@@ -217,7 +217,7 @@ func (p *process) result(end ending) wire.Exit {
 		DurationUs: time.Since(p.started).Microseconds(),
 	}
 	if why == byRation {
-		x.Full = p.full
+		x.QuotaExceeded = p.full
 	}
 	if end.status.Signaled() {
 		x.Code = 128 + int(end.status.Signal())

@@ -36,7 +36,7 @@ func Run(ctx context.Context, options *Options) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	admit := fromOutside
+	admit := checkHostPeer
 	if options.TrustUID {
 		admit = sameUser
 	}

@@ -28,11 +28,11 @@ type server struct {
 	started chan struct{} // holds a value after a process was started, for lookout
 	// slots bounds the calls that wait for the kernel at once, and so the
 	// threads they need: those were made up front (see makeThreads).
-	slots  chan struct{}
-	briefs atomic.Int64  // commands that are expected to be over soon
-	onces  atomic.Int64  // wires for one command
-	loud   []unix.Signal // see spawn.Attr
-	null   int           // /dev/null for processes without input; -1: there is none
+	slots      chan struct{}
+	shortExecs atomic.Int64  // commands that are expected to be over soon
+	onces      atomic.Int64  // wires for one command
+	loud       []unix.Signal // see spawn.Attr
+	null       int           // /dev/null for processes without input; -1: there is none
 }
 
 func newServer(build string, lineage *lineage) (*server, error) {
@@ -59,11 +59,11 @@ func newServer(build string, lineage *lineage) (*server, error) {
 // serve takes one connection: of a host, or of a Pass that hands one over.
 func (s *server) serve(conn net.Conn) {
 	local, ok := conn.(*net.UnixConn)
-	if !ok || !isHandover(local) {
+	if !ok || !isFDPass(local) {
 		s.host(conn)
 		return
 	}
-	handed, err := takeOver(local)
+	handed, err := receiveConn(local)
 	if err != nil {
 		_ = conn.Close()
 		return

@@ -34,10 +34,10 @@ type steward struct {
 	ration *quota.Ration
 	timer  *time.Timer
 	armed  atomic.Bool
-	over   atomic.Pointer[wire.Full] // nil: all is well
-	rest   atomic.Int64              // nanoseconds until the next look
-	first  chan struct{}             // closed after the first measure
-	files  unix.Rlimit               // how large the guest may make a file
+	over   atomic.Pointer[wire.QuotaLimit] // nil: all is well
+	rest   atomic.Int64                    // nanoseconds until the next look
+	first  chan struct{}                   // closed after the first measure
+	files  unix.Rlimit                     // how large the guest may make a file
 
 	mu    sync.Mutex
 	usage *quota.Usage  // as it was measured last; nil: never
@@ -140,7 +140,7 @@ func (w *steward) judge(now quota.Usage, disks quota.Disks) {
 }
 
 // endFor kills every process of the sandbox but the guest.
-func (s *server) endFor(full wire.Full) {
+func (s *server) endFor(full wire.QuotaLimit) {
 	for _, p := range s.table.after("") {
 		p.endFull(full)
 	}

@@ -33,7 +33,7 @@ func (w *steward) fileSize() []spawn.Limit {
 
 // full returns the limit that the workspace is over, if it is. One that was is
 // measured again: files may be gone by now.
-func (w *steward) full() wire.Full {
+func (w *steward) full() wire.QuotaLimit {
 	select {
 	case <-w.first:
 	case <-time.After(firstPatience):
@@ -46,7 +46,7 @@ func (w *steward) full() wire.Full {
 
 // measureNow measures, whenever that was done last, and returns the limit that
 // the workspace is over.
-func (w *steward) measureNow() wire.Full {
+func (w *steward) measureNow() wire.QuotaLimit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.weigh(w.ration.Disks())
@@ -58,9 +58,9 @@ func (w *steward) measureNow() wire.Full {
 
 // hindered returns the limit for which a process failed that ended by itself: a
 // file became too large for it, or it was started while the workspace was full.
-func (w *steward) hindered(x *wire.Exit, limits []spawn.Limit) wire.Full {
-	if w == nil || x.Code == 0 || x.Full != "" || x.TimedOut || x.Ended {
-		return x.Full
+func (w *steward) hindered(x *wire.Exit, limits []spawn.Limit) wire.QuotaLimit {
+	if w == nil || x.Code == 0 || x.QuotaExceeded != "" || x.TimedOut || x.Ended {
+		return x.QuotaExceeded
 	}
 	tooLarge := x.Code == 128+int(unix.SIGXFSZ)
 	none := spawn.Limit{Resource: unix.RLIMIT_FSIZE}

@@ -17,7 +17,7 @@ type wireKey struct {
 
 // hostWire is one wire.
 type hostWire struct {
-	*wire.Session
+	*wire.Mux
 	key wireKey
 	// fenced is set before its host can have another wire: what still comes from
 	// this one starts nothing, or the host would not know of it.
@@ -85,7 +85,7 @@ var errServed = errors.New("the wire was served")
 
 // greet performs the handshake and registers the wire.
 func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
-	hello, err := wire.Receive(conn)
+	hello, err := wire.ReadHello(conn)
 	if err != nil {
 		return nil, err
 	}
@@ -98,16 +98,16 @@ func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
 		return nil, errors.Join(errServed, ws.once(conn, hello))
 	}
 	if refusal := ws.fence(hello, welcome.Version); refusal != nil {
-		return nil, errors.Join(refusal, wire.Answer(conn, &wire.Welcome{Error: refusal}))
+		return nil, errors.Join(refusal, wire.WriteWelcome(conn, &wire.Welcome{Error: refusal}))
 	}
-	if err := wire.Answer(conn, &welcome); err != nil {
+	if err := wire.WriteWelcome(conn, &welcome); err != nil {
 		return nil, err
 	}
-	session, err := wire.GuestSession(conn)
+	session, err := wire.GuestMux(conn)
 	if err != nil {
 		return nil, err
 	}
-	w := &hostWire{Session: session, key: wireKey{hello.Client, hello.Kind}, lines: map[net.Conn]bool{}}
+	w := &hostWire{Mux: session, key: wireKey{hello.Client, hello.Kind}, lines: map[net.Conn]bool{}}
 	ws.register(w)
 	return w, nil
 }

@@ -24,7 +24,7 @@ func TestCapOnWires(t *testing.T) {
 		conn, err := g.Dial(t.Context())
 		check(t, err)
 		hello := &wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Client: fmt.Sprintf("host-%d", i), Epoch: 1, Kind: wire.KindControl}
-		if _, err := wire.Greet(conn, hello); err != nil {
+		if _, err := wire.Handshake(conn, hello); err != nil {
 			conn.Close()
 			return err
 		}

@@ -56,14 +56,14 @@ type Size struct{ Rows, Cols uint16 }
 
 // Result is how a command ended.
 type Result struct {
-	ExitCode int    // 128+n if it was ended by signal n
-	Signal   string // "SIGKILL", or ""
-	TimedOut bool
-	OOM      bool // killed because memory ran out
-	Full     Full // ended because the workspace outgrew a limit
+	ExitCode      int    // 128+n if it was ended by signal n
+	Signal        string // "SIGKILL", or ""
+	TimedOut      bool
+	OOM           bool       // killed because memory ran out
+	QuotaExceeded QuotaLimit // ended because the workspace outgrew a limit
 	// Crowded says that the limit of processes was reached, and what commands had
 	// left running was ended.
-	Crowded bool
+	PidsLimitHit bool
 	// Left says that descendants live on and hold its output open.
 	Left bool
 
@@ -149,7 +149,7 @@ func milliseconds(d time.Duration) int64 {
 func resultOf(x *wire.Exit) *Result {
 	return &Result{
 		ExitCode: min(max(x.Code, 0), 255), Signal: signalName(x.Signal),
-		TimedOut: x.TimedOut, OOM: x.OOM, Full: fullOf(x.Full), Left: x.Left, Crowded: x.Crowded,
+		TimedOut: x.TimedOut, OOM: x.OOM, QuotaExceeded: quotaLimitOf(x.QuotaExceeded), Left: x.Left, PidsLimitHit: x.PidsLimitHit,
 		User: microseconds(x.UserUs), System: microseconds(x.SystemUs), Duration: microseconds(x.DurationUs),
 		MaxRSS: max(x.MaxRSS, 0),
 	}

@@ -70,8 +70,8 @@ func (e *guestError) Error() string { return e.message }
 
 func (e *guestError) Unwrap() error { return e.kind }
 
-// reported turns an error frame's content into an error of this package.
-func reported(e *wire.Error) error {
+// fromWire turns an error frame's content into an error of this package.
+func fromWire(e *wire.Error) error {
 	kind := kinds[e.Code]
 	if kind == nil {
 		kind = fileKinds[e.Code]
@@ -101,14 +101,14 @@ func ExitStatus(err error) int {
 	return 125
 }
 
-func lost(err error) error {
+func asLost(err error) error {
 	if errors.Is(err, ErrLost) || errors.Is(err, ErrBroken) || errors.Is(err, ErrClosed) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
-func broken(err error) error {
+func asBroken(err error) error {
 	if errors.Is(err, ErrBroken) {
 		return err
 	}

@@ -54,23 +54,23 @@ func (m *Machine) Files(roots []Root) (*Files, error) {
 // Roots returns the roots, the longest first.
 func (f *Files) Roots() []Root { return slices.Clone(f.roots) }
 
-// place finds the root of a path.
-func (f *Files) place(name string) (wire.Place, error) {
+// resolve finds the root of a path.
+func (f *Files) resolve(name string) (wire.RootedPath, error) {
 	clean := path.Clean(name)
 	switch {
 	case !path.IsAbs(name):
-		return wire.Place{}, fmt.Errorf("%w: the path is not absolute", ErrInvalid)
+		return wire.RootedPath{}, fmt.Errorf("%w: the path is not absolute", ErrInvalid)
 	case strings.IndexByte(name, 0) >= 0:
-		return wire.Place{}, fmt.Errorf("%w: the path contains a zero byte", ErrInvalid)
+		return wire.RootedPath{}, fmt.Errorf("%w: the path contains a zero byte", ErrInvalid)
 	case len(clean) > wire.MaxPath:
-		return wire.Place{}, fmt.Errorf("%w: the path is longer than %d bytes", ErrInvalid, wire.MaxPath)
+		return wire.RootedPath{}, fmt.Errorf("%w: the path is longer than %d bytes", ErrInvalid, wire.MaxPath)
 	}
 	for _, root := range f.roots {
 		if rel, ok := beneath(root.Path, clean); ok {
-			return wire.Place{Root: wire.Text(root.Path), Path: wire.Text(rel), ReadOnly: root.ReadOnly}, nil
+			return wire.RootedPath{Root: wire.Text(root.Path), Path: wire.Text(rel), ReadOnly: root.ReadOnly}, nil
 		}
 	}
-	return wire.Place{}, ErrOutside
+	return wire.RootedPath{}, ErrOutside
 }
 
 // beneath returns name relative to root, if it lies there. Both are clean.

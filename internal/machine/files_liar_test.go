@@ -35,8 +35,8 @@ func fileLiar(direct bool, play lie) liar {
 	}
 	streams := answeringSession(honest)
 	return func(conn net.Conn) {
-		hello, err := wire.Receive(conn)
-		if err != nil || wire.Answer(conn, &wire.Welcome{Version: 1, Boot: "liar"}) != nil {
+		hello, err := wire.ReadHello(conn)
+		if err != nil || wire.WriteWelcome(conn, &wire.Welcome{Version: 1, Boot: "liar"}) != nil {
 			return
 		}
 		if hello.Kind != wire.KindDirect {

@@ -238,7 +238,7 @@ func TestDirectWires(t *testing.T) {
 		conn, err := c.guest.Dial(t.Context())
 		check(t, err)
 		defer conn.Close()
-		_, err = wire.Greet(conn, &wire.Hello{Min: 1, Max: 1, Client: client, Epoch: 99, Kind: wire.KindDirect, Token: token})
+		_, err = wire.Handshake(conn, &wire.Hello{Min: 1, Max: 1, Client: client, Epoch: 99, Kind: wire.KindDirect, Token: token})
 		return err
 	}
 	if err := greet("somebody", "guessed"); err == nil {

@@ -24,17 +24,17 @@ func (f *Files) ReadTar(ctx context.Context, path string, w io.Writer, options *
 }
 
 func (f *Files) readTar(ctx context.Context, path string, w io.Writer, options *TarOptions) (Totals, error) {
-	place, err := f.place(path)
+	place, err := f.resolve(path)
 	if err != nil {
 		return Totals{}, err
 	}
-	request := &wire.Request{Op: wire.OpFilePull, File: &wire.File{Place: place, Scan: options.scan()}}
-	t, err := f.machine.talk(ctx, &opening{link: f.machine.bulk, direct: true, request: request})
+	request := &wire.Request{Op: wire.OpFilePull, File: &wire.File{RootedPath: place, Scan: options.scan()}}
+	t, err := f.machine.openOp(ctx, &opRequest{dialer: f.machine.bulk, direct: true, request: request})
 	if err != nil {
 		return Totals{}, err
 	}
-	defer t.hangUp()
-	t.whole = true
+	defer t.close()
+	t.sentAll = true
 	archive := tar.NewWriter(w)
 	p := &pull{talk: t, archive: archive, top: top(path), left: *request.File.Scan}
 	end, err := p.run()
@@ -60,7 +60,7 @@ func top(name string) string {
 
 // pull is a tree that comes from the guest.
 type pull struct {
-	talk    *talk
+	talk    *streamOp
 	archive *tar.Writer
 	top     string
 	order   treeOrder
@@ -76,14 +76,14 @@ func (p *pull) run() (Totals, error) {
 		case frame.Type == wire.FrameResult:
 			return p.end(frame)
 		case frame.Type != wire.FrameNode:
-			return Totals{}, p.talk.odd(frame)
+			return Totals{}, p.talk.unexpectedFrame(frame)
 		}
 		var node wire.FileNode
 		if err := p.talk.decode(frame, &node); err != nil {
 			return Totals{}, err
 		}
 		if err := p.check(&node); err != nil {
-			return Totals{}, p.talk.machine.cut(p.talk.live, err)
+			return Totals{}, p.talk.machine.protocolError(p.talk.wire, err)
 		}
 		if err := p.take(&node); err != nil {
 			return Totals{}, err
@@ -98,9 +98,9 @@ func (p *pull) end(frame wire.Frame) (Totals, error) {
 	}
 	totals, err := totalsOf(&end)
 	if err != nil {
-		return totals, p.talk.machine.cut(p.talk.live, err)
+		return totals, p.talk.machine.protocolError(p.talk.wire, err)
 	}
-	p.talk.settled = true
+	p.talk.complete = true
 	if end.Cut != "" {
 		return totals, cutOf(&end)
 	}
@@ -141,9 +141,9 @@ func (p *pull) take(node *wire.FileNode) error {
 	data, left := p.talk.frames.Data(), node.Size
 	for {
 		n := 0
-		err := p.talk.listen(func() (err error) { n, err = data.Read(buf[:]); return err })
+		err := p.talk.readWithin(func() (err error) { n, err = data.Read(buf[:]); return err })
 		if left -= int64(n); left < 0 {
-			return p.talk.lies("more bytes of a file than it has")
+			return p.talk.violation("more bytes of a file than it has")
 		}
 		if _, err := p.archive.Write(buf[:n]); err != nil {
 			return err
@@ -154,7 +154,7 @@ func (p *pull) take(node *wire.FileNode) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return p.talk.failed(err)
+			return p.talk.errorFor(err)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (f *Files) WriteTar(ctx context.Context, path string, archive io.Reader, op
 }
 
 func (f *Files) writeTar(ctx context.Context, path string, archive io.Reader, options *TarOptions) (Totals, error) {
-	place, err := f.place(path)
+	place, err := f.resolve(path)
 	if err != nil {
 		return Totals{}, err
 	}
@@ -34,23 +34,23 @@ func (f *Files) writeTar(ctx context.Context, path string, archive io.Reader, op
 	}
 	p := &push{archive: tar.NewReader(archive), skip: options.SkipRefused, left: *options.scan()}
 	request := &wire.Request{Op: wire.OpFilePush, File: &wire.File{
-		Place: place, Scan: options.scan(), Change: &wire.FileChange{MkdirAll: options.MkdirAll},
+		RootedPath: place, Scan: options.scan(), Change: &wire.FileChange{MkdirAll: options.MkdirAll},
 	}}
-	t, err := f.machine.talk(ctx, &opening{link: f.machine.bulk, direct: true, request: request})
+	t, err := f.machine.openOp(ctx, &opRequest{dialer: f.machine.bulk, direct: true, request: request})
 	if err != nil {
 		return Totals{}, err
 	}
-	defer t.hangUp()
+	defer t.close()
 	p.talk = t
 	var end wire.FileEnd
-	if err := t.deliver(p.send, &end); err != nil {
+	if err := t.sendContent(p.send, &end); err != nil {
 		return Totals{}, err
 	}
 	totals, err := totalsOf(&end)
 	if err != nil {
-		return totals, t.machine.cut(t.live, err)
+		return totals, t.machine.protocolError(t.wire, err)
 	}
-	t.settled = true
+	t.complete = true
 	totals.Refused += p.refused
 	totals.RefusedNames = append(p.names, totals.RefusedNames...)
 	return totals, nil
@@ -58,7 +58,7 @@ func (f *Files) writeTar(ctx context.Context, path string, archive io.Reader, op
 
 // push is a tree that goes to the guest.
 type push struct {
-	talk    *talk
+	talk    *streamOp
 	archive *tar.Reader
 	skip    bool
 	left    wire.FileScan // what may still be sent

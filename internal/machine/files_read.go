@@ -17,8 +17,8 @@ const (
 	// smallTransfer is what travels with the commands; more takes the wire for
 	// large things.
 	smallTransfer = 64 << 10
-	// trustedSize is how much memory is set aside on a guest's word.
-	trustedSize = 1 << 20
+	// preallocSize is how much memory is set aside on a guest's word.
+	preallocSize = 1 << 20
 	// growth is by how much more when that much has come.
 	growth = 4
 )
@@ -27,11 +27,11 @@ const (
 // link itself; the directories above must be real ones.
 func (f *Files) Stat(ctx context.Context, path string) (*FileInfo, error) {
 	var stat wire.FileStat
-	if err := f.ask(ctx, path, &fileQuestion{op: wire.OpFileStat}, &stat); err != nil {
+	if err := f.call(ctx, path, &fileCall{op: wire.OpFileStat}, &stat); err != nil {
 		return nil, operation("stat", path, err)
 	}
 	info, err := infoOf(path, &stat)
-	return info, operation("stat", path, f.machine.believe(err))
+	return info, operation("stat", path, f.machine.checkedByHost(err))
 }
 
 // Read reads a file, or a part of it, into memory.
@@ -44,7 +44,7 @@ func (f *Files) Read(ctx context.Context, path string, options *ReadOptions) (*C
 		o.Limit = MaxRead
 	}
 	var content *Content
-	err := twice(ctx, func() error {
+	err := retryOnce(ctx, func() error {
 		r, err := f.open(ctx, path, &o)
 		if err != nil {
 			return err
@@ -63,32 +63,32 @@ func (f *Files) Open(ctx context.Context, path string, options *ReadOptions) (*F
 		options = &ReadOptions{}
 	}
 	var r *FileReader
-	err := twice(ctx, func() (err error) { r, err = f.open(ctx, path, options); return err })
+	err := retryOnce(ctx, func() (err error) { r, err = f.open(ctx, path, options); return err })
 	return r, operation("read", path, err)
 }
 
 func (f *Files) open(ctx context.Context, path string, options *ReadOptions) (*FileReader, error) {
-	place, err := f.place(path)
+	place, err := f.resolve(path)
 	if err != nil {
 		return nil, err
 	}
 	if options.Limit < 0 {
 		return nil, fmt.Errorf("%w: negative limit", ErrInvalid)
 	}
-	o := &opening{link: f.machine.bulk, direct: true, request: &wire.Request{Op: wire.OpFileRead, File: &wire.File{
-		Place: place, Read: &wire.FileRead{Offset: options.Offset, Limit: options.Limit},
+	o := &opRequest{dialer: f.machine.bulk, direct: true, request: &wire.Request{Op: wire.OpFileRead, File: &wire.File{
+		RootedPath: place, Read: &wire.FileRead{Offset: options.Offset, Limit: options.Limit},
 	}}}
 	if options.Limit > 0 && options.Limit <= smallTransfer {
-		o.link = f.machine.control
+		o.dialer = f.machine.control
 	}
-	t, err := f.machine.talk(ctx, o)
+	t, err := f.machine.openOp(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	t.whole = true
+	t.sentAll = true
 	r, err := newFileReader(t, path, options)
 	if err != nil {
-		t.hangUp()
+		t.close()
 		return nil, err
 	}
 	return r, nil
@@ -101,23 +101,23 @@ type FileReader struct {
 	Offset int64    // where the part begins
 	Size   int64    // bytes of the part
 
-	talk *talk
+	talk *streamOp
 	data *wire.Data
 	left int64
 	err  error // how it ended
 }
 
-func newFileReader(t *talk, path string, options *ReadOptions) (*FileReader, error) {
+func newFileReader(t *streamOp, path string, options *ReadOptions) (*FileReader, error) {
 	var stat wire.FileStat
 	if err := t.answer(wire.FrameResult, &stat); err != nil {
 		return nil, err
 	}
 	info, err := infoOf(path, &stat)
 	if err != nil {
-		return nil, t.lies("%v", err)
+		return nil, t.violation("%v", err)
 	}
 	if info.Kind != KindFile || stat.Offset < 0 || stat.Offset > info.Size || options.Offset >= 0 && stat.Offset > options.Offset {
-		return nil, t.lies("a part at %d of a %s of %d bytes", stat.Offset, info.Kind, info.Size)
+		return nil, t.violation("a part at %d of a %s of %d bytes", stat.Offset, info.Kind, info.Size)
 	}
 	size := info.Size - stat.Offset
 	if options.Limit > 0 {
@@ -132,18 +132,18 @@ func (r *FileReader) Read(p []byte) (int, error) {
 		return 0, r.err
 	}
 	n := 0
-	err := r.talk.listen(func() (err error) { n, err = r.data.Read(p); return err })
+	err := r.talk.readWithin(func() (err error) { n, err = r.data.Read(p); return err })
 	switch {
 	case int64(n) > r.left:
-		n, err = 0, r.talk.lies("more bytes of a file than it has")
+		n, err = 0, r.talk.violation("more bytes of a file than it has")
 	case errors.Is(err, io.EOF) && r.left > 0:
 		err = operation("read", r.Info.Path, ErrChanged)
 	case err != nil && !errors.Is(err, io.EOF):
-		err = operation("read", r.Info.Path, r.talk.failed(err))
+		err = operation("read", r.Info.Path, r.talk.errorFor(err))
 	}
 	r.left -= int64(n)
 	r.err = err
-	r.talk.settled = r.talk.settled || r.data.Ended()
+	r.talk.complete = r.talk.complete || r.data.Ended()
 	return n, err
 }
 
@@ -156,14 +156,14 @@ func (r *FileReader) WriteTo(w io.Writer) (int64, error) {
 
 // Close ends reading, also in the middle of the file.
 func (r *FileReader) Close() error {
-	r.talk.hangUp()
+	r.talk.close()
 	return nil
 }
 
 // content reads everything. Memory is taken as bytes arrive.
 func (r *FileReader) content() (*Content, error) {
 	c := &Content{Info: r.Info, Offset: r.Offset, More: r.Offset+r.Size < r.Info.Size}
-	c.Data = make([]byte, 0, min(r.Size, trustedSize)+1)
+	c.Data = make([]byte, 0, min(r.Size, preallocSize)+1)
 	for {
 		if len(c.Data) == cap(c.Data) {
 			grown := make([]byte, len(c.Data), min(growth*int64(cap(c.Data)), r.Size+1))
@@ -201,10 +201,10 @@ func infoOf(path string, s *wire.FileStat) (*FileInfo, error) {
 // maxVersion bounds the text of a version.
 const maxVersion = 256
 
-// believe declares the sandbox broken if err says that its guest lies.
-func (m *Machine) believe(err error) error {
+// checkedByHost declares the sandbox broken if err says that its guest lies.
+func (m *Machine) checkedByHost(err error) error {
 	if errors.Is(err, wire.ErrProtocol) {
-		return m.fail(err)
+		return m.markBroken(err)
 	}
 	return err
 }

@@ -32,8 +32,8 @@ func (l *ScanLimits) time() time.Duration {
 	return within(l.Time, defaultScanTime, wire.MaxFileTime*time.Millisecond)
 }
 
-// patience is how long the guest may take.
-func (l *ScanLimits) patience() time.Duration { return l.time() + answerPatience }
+// timeout is how long the guest may take.
+func (l *ScanLimits) timeout() time.Duration { return l.time() + callTimeout }
 
 // scan is the limits as they travel.
 func (l *ScanLimits) scan() *wire.FileScan {
@@ -54,7 +54,7 @@ func (f *Files) List(ctx context.Context, path string, options *ListOptions) (*L
 	s := &scan{op: wire.OpFileList, file: wire.File{Scan: (&ScanLimits{}).scan()}, max: limit}
 	s.file.Scan.MaxEntries, s.file.Scan.After = limit, wire.Text(options.After)
 	listing := &Listing{}
-	err := twice(ctx, func() error {
+	err := retryOnce(ctx, func() error {
 		*listing = Listing{}
 		last := options.After
 		end, err := f.scanEntries(ctx, path, s, func(e *FileEntry) error {
@@ -83,7 +83,7 @@ func (f *Files) Walk(ctx context.Context, path string, options *WalkOptions, vis
 	if options == nil {
 		options = &WalkOptions{}
 	}
-	s := &scan{op: wire.OpFileWalk, max: within(options.Max, defaultListed, wire.MaxEntries), patience: options.Limits.patience()}
+	s := &scan{op: wire.OpFileWalk, max: within(options.Max, defaultListed, wire.MaxEntries), timeout: options.Limits.timeout()}
 	s.file.Scan = options.Limits.scan()
 	s.file.Scan.MaxEntries, s.file.Scan.Exclude = s.max, wire.Texts(options.Exclude)
 	end, err := f.scanEntries(ctx, path, s, visit)
@@ -95,33 +95,33 @@ func (f *Files) Walk(ctx context.Context, path string, options *WalkOptions, vis
 	}
 	totals, err := totalsOf(end)
 	if err != nil {
-		return nil, operation("walk", path, f.machine.believe(err))
+		return nil, operation("walk", path, f.machine.checkedByHost(err))
 	}
 	return &WalkResult{totals, cutOf(end)}, nil
 }
 
 // scan is an operation that answers with many things.
 type scan struct {
-	op       wire.Op
-	file     wire.File // but for its place
-	kind     wire.FrameType
-	max      int // how many are believed
-	patience time.Duration
+	op      wire.Op
+	file    wire.File // but for its place
+	kind    wire.FrameType
+	max     int // how many are believed
+	timeout time.Duration
 }
 
-// run reads frames until the end, each with take, which returns how many things
+// runScan reads frames until the end, each with take, which returns how many things
 // were in it.
-func (f *Files) run(ctx context.Context, path string, s *scan, take func(wire.Frame) (int, error)) (*wire.FileEnd, error) {
+func (f *Files) runScan(ctx context.Context, path string, s *scan, take func(wire.Frame) (int, error)) (*wire.FileEnd, error) {
 	file := s.file
 	var err error
-	if file.Place, err = f.place(path); err != nil {
+	if file.RootedPath, err = f.resolve(path); err != nil {
 		return nil, err
 	}
-	t, err := f.machine.talk(ctx, &opening{link: f.machine.bulk, request: &wire.Request{Op: s.op, File: &file}, patience: s.patience})
+	t, err := f.machine.openOp(ctx, &opRequest{dialer: f.machine.bulk, request: &wire.Request{Op: s.op, File: &file}, timeout: s.timeout})
 	if err != nil {
 		return nil, err
 	}
-	defer t.hangUp()
+	defer t.close()
 	for left := s.max; ; {
 		frame, err := t.next()
 		switch {
@@ -131,14 +131,14 @@ func (f *Files) run(ctx context.Context, path string, s *scan, take func(wire.Fr
 			var end wire.FileEnd
 			return &end, t.decode(frame, &end)
 		case frame.Type != s.kind:
-			return nil, t.odd(frame)
+			return nil, t.unexpectedFrame(frame)
 		}
 		n, err := take(frame)
 		if left -= n; left < 0 || n == 0 && err == nil {
-			return nil, t.lies("more, or less, than was asked for")
+			return nil, t.violation("more, or less, than was asked for")
 		}
 		if errors.Is(err, wire.ErrProtocol) {
-			return nil, t.machine.cut(t.live, err)
+			return nil, t.machine.protocolError(t.wire, err)
 		}
 		if err != nil {
 			return nil, err
@@ -148,7 +148,7 @@ func (f *Files) run(ctx context.Context, path string, s *scan, take func(wire.Fr
 
 func (f *Files) scanEntries(ctx context.Context, path string, s *scan, visit func(*FileEntry) error) (*wire.FileEnd, error) {
 	s.kind = wire.FrameEntries
-	return f.run(ctx, path, s, func(frame wire.Frame) (int, error) {
+	return f.runScan(ctx, path, s, func(frame wire.Frame) (int, error) {
 		var entries []wire.FileEntry
 		if err := frame.Decode(&entries); err != nil {
 			return 0, err
@@ -208,7 +208,7 @@ func totalsOf(end *wire.FileEnd) (Totals, error) {
 		if err := checkBelow(string(r.Path)); err != nil && r.Path != "." {
 			return Totals{}, err
 		}
-		totals.RefusedNames = append(totals.RefusedNames, Refused{string(r.Path), reported(&wire.Error{Code: r.Code})})
+		totals.RefusedNames = append(totals.RefusedNames, Refused{string(r.Path), fromWire(&wire.Error{Code: r.Code})})
 	}
 	return totals, nil
 }

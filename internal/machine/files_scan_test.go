@@ -219,8 +219,8 @@ func TestFilesScanTime(t *testing.T) {
 	}
 }
 
-// lines shows matches as grep does.
-func lines(result *machine.SearchResult) []string {
+// directPool shows matches as grep does.
+func directPool(result *machine.SearchResult) []string {
 	var all []string
 	for _, m := range result.Matches {
 		for i, text := range m.Before {
@@ -269,7 +269,7 @@ func TestFilesSearch(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			result, err := w.files.Search(patience(t), w.dir, &tt.options)
 			check(t, err)
-			if got := lines(result); !cmp.Equal(got, tt.want) || result.Cut != nil {
+			if got := directPool(result); !cmp.Equal(got, tt.want) || result.Cut != nil {
 				t.Errorf("%s\ncut %v", cmp.Diff(tt.want, got), result.Cut)
 			}
 		})
@@ -286,7 +286,7 @@ func TestFilesSearch(t *testing.T) {
 	}
 	result, err = w.files.Search(patience(t), w.at("a.go"), &machine.SearchOptions{Pattern: "beta"})
 	check(t, err)
-	if got := lines(result); !cmp.Equal(got, []string{".:4:6:func beta() {}"}) {
+	if got := directPool(result); !cmp.Equal(got, []string{".:4:6:func beta() {}"}) {
 		t.Errorf("%q", got)
 	}
 	_, err = w.files.Search(patience(t), w.at("link.go"), &machine.SearchOptions{Pattern: "beta"})

@@ -22,19 +22,19 @@ func (f *Files) Search(ctx context.Context, path string, options *SearchOptions)
 		return nil, operation("search", path, err)
 	}
 	s := &scan{
-		op: wire.OpFileSearch, kind: wire.FrameMatches, patience: options.Limits.patience(),
+		op: wire.OpFileSearch, kind: wire.FrameMatches, timeout: options.Limits.timeout(),
 		file: wire.File{Scan: options.Limits.scan(), Search: options.search()},
 	}
 	s.file.Scan.Include, s.file.Scan.Exclude = wire.Texts(options.Include), wire.Texts(options.Exclude)
 	s.max = s.file.Search.MaxMatches
 	var result *SearchResult
-	err := twice(ctx, func() (err error) { result, err = f.search(ctx, path, s); return err })
+	err := retryOnce(ctx, func() (err error) { result, err = f.search(ctx, path, s); return err })
 	return result, operation("search", path, err)
 }
 
 func (f *Files) search(ctx context.Context, path string, s *scan) (*SearchResult, error) {
 	result := &SearchResult{}
-	end, err := f.run(ctx, path, s, func(frame wire.Frame) (int, error) {
+	end, err := f.runScan(ctx, path, s, func(frame wire.Frame) (int, error) {
 		var matches []wire.FileMatch
 		if err := frame.Decode(&matches); err != nil {
 			return 0, err
@@ -52,7 +52,7 @@ func (f *Files) search(ctx context.Context, path string, s *scan) (*SearchResult
 		return nil, err
 	}
 	if result.Totals, err = totalsOf(end); err != nil {
-		return nil, f.machine.believe(err)
+		return nil, f.machine.checkedByHost(err)
 	}
 	result.Binary, result.Large, result.Cut = end.Binary, end.Large, cutOf(end)
 	return result, nil

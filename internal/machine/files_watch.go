@@ -17,38 +17,38 @@ const (
 // Watch begins to watch a directory. What happens after it returned is told.
 // The watcher must be closed; it ends with ctx.
 func (f *Files) Watch(ctx context.Context, path string, options *WatchOptions) (*Watcher, error) {
-	place, err := f.place(path)
+	place, err := f.resolve(path)
 	if err != nil {
 		return nil, operation("watch", path, err)
 	}
 	scan := &wire.FileScan{Recursive: options != nil && options.Recursive, MaxEntries: wire.MaxWatched, MaxDepth: wire.MaxDepth}
-	var t *talk
+	var t *streamOp
 	if len(f.machine.watches) == cap(f.machine.watches) {
 		return nil, operation("watch", path, fmt.Errorf("%w: %d watches", ErrBusy, maxWatches))
 	}
-	err = twice(ctx, func() (err error) {
-		t, err = f.machine.talk(ctx, &opening{
-			link: f.machine.bulk, slots: f.machine.watches, request: &wire.Request{Op: wire.OpFileWatch, File: &wire.File{Place: place, Scan: scan}},
+	err = retryOnce(ctx, func() (err error) {
+		t, err = f.machine.openOp(ctx, &opRequest{
+			dialer: f.machine.bulk, slots: f.machine.watches, request: &wire.Request{Op: wire.OpFileWatch, File: &wire.File{RootedPath: place, Scan: scan}},
 		})
 		if err != nil {
 			return err
 		}
 		if err = t.answer(wire.FrameStarted, &struct{}{}); err != nil {
-			t.hangUp()
+			t.close()
 		}
 		return err
 	})
 	if err != nil {
 		return nil, operation("watch", path, err)
 	}
-	t.patience = forEver // silence is what a watch mostly sees
-	t.hurry()
+	t.timeout = noTimeout // silence is what a watch mostly sees
+	t.extendRead()
 	return &Watcher{talk: t, path: path}, nil
 }
 
 // Watcher tells of changes. It is not safe for concurrent use, but for Close.
 type Watcher struct {
-	talk *talk
+	talk *streamOp
 	path string
 }
 
@@ -58,11 +58,11 @@ func (w *Watcher) Next() ([]FileEvent, error) {
 	frame, err := w.talk.frames.Frame()
 	switch {
 	case err != nil:
-		return nil, operation("watch", w.path, w.talk.failed(err))
+		return nil, operation("watch", w.path, w.talk.errorFor(err))
 	case frame.Type == wire.FrameError:
-		return nil, operation("watch", w.path, w.talk.machine.guestSays(w.talk.live, frame))
+		return nil, operation("watch", w.path, w.talk.machine.errorFrame(w.talk.wire, frame))
 	case frame.Type != wire.FrameEvents:
-		return nil, w.talk.odd(frame)
+		return nil, w.talk.unexpectedFrame(frame)
 	}
 	var told []wire.FileEvent
 	if err := w.talk.decode(frame, &told); err != nil {
@@ -70,14 +70,14 @@ func (w *Watcher) Next() ([]FileEvent, error) {
 	}
 	events, err := eventsOf(told)
 	if err != nil {
-		return nil, w.talk.machine.cut(w.talk.live, err)
+		return nil, w.talk.machine.protocolError(w.talk.wire, err)
 	}
 	return events, nil
 }
 
 // Close ends the watch.
 func (w *Watcher) Close() error {
-	w.talk.hangUp()
+	w.talk.close()
 	return nil
 }
 

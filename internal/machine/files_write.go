@@ -20,7 +20,7 @@ func (f *Files) Write(ctx context.Context, path string, content []byte, options 
 	var result *WriteResult
 	attempt := func() (err error) { result, err = w.bytes(ctx, content); return err }
 	if w.repeatable() {
-		err = twice(ctx, attempt)
+		err = retryOnce(ctx, attempt)
 	} else {
 		err = attempt()
 	}
@@ -49,7 +49,7 @@ func (f *Files) newWriting(path string, options *WriteOptions) (*writing, error)
 	if options == nil {
 		options = &WriteOptions{}
 	}
-	place, err := f.place(path)
+	place, err := f.resolve(path)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (f *Files) newWriting(path string, options *WriteOptions) (*writing, error)
 	if err := checkMode(options.Mode); err != nil {
 		return nil, err
 	}
-	return &writing{f.machine, path, &wire.Request{Op: wire.OpFileWrite, File: &wire.File{Place: place, Write: &wire.FileWrite{
+	return &writing{f.machine, path, &wire.Request{Op: wire.OpFileWrite, File: &wire.File{RootedPath: place, Write: &wire.FileWrite{
 		Mode: uint32(options.Mode), Exclusive: options.Exclusive, IfVersion: string(options.IfVersion),
 		MkdirAll: options.MkdirAll, Sync: options.Sync,
 	}}}}, nil
@@ -95,12 +95,12 @@ func (w *writing) bytes(ctx context.Context, content []byte) (*WriteResult, erro
 	defer data.Close()
 	_, _ = data.Write(content)
 	_ = data.End()
-	t, err := w.machine.talk(ctx, &opening{link: w.machine.control, direct: true, request: w.request, follow: follow.Bytes()})
+	t, err := w.machine.openOp(ctx, &opRequest{dialer: w.machine.control, direct: true, request: w.request, follow: follow.Bytes()})
 	if err != nil {
 		return nil, err
 	}
-	defer t.hangUp()
-	t.whole = true
+	defer t.close()
+	t.sentAll = true
 	var written wire.FileWritten
 	if err := t.answer(wire.FrameResult, &written); err != nil {
 		return nil, err
@@ -110,23 +110,23 @@ func (w *writing) bytes(ctx context.Context, content []byte) (*WriteResult, erro
 
 // stream writes what send sends.
 func (w *writing) stream(ctx context.Context, send func(*wire.DataWriter) error) (*WriteResult, error) {
-	t, err := w.machine.talk(ctx, &opening{link: w.machine.bulk, direct: true, request: w.request})
+	t, err := w.machine.openOp(ctx, &opRequest{dialer: w.machine.bulk, direct: true, request: w.request})
 	if err != nil {
 		return nil, err
 	}
-	defer t.hangUp()
+	defer t.close()
 	var written wire.FileWritten
-	if err := t.deliver(send, &written); err != nil {
+	if err := t.sendContent(send, &written); err != nil {
 		return nil, err
 	}
 	return w.result(t, &written)
 }
 
-func (w *writing) result(t *talk, written *wire.FileWritten) (*WriteResult, error) {
+func (w *writing) result(t *streamOp, written *wire.FileWritten) (*WriteResult, error) {
 	info, err := infoOf(w.path, &written.FileStat)
 	if err != nil {
-		return nil, t.lies("%v", err)
+		return nil, t.violation("%v", err)
 	}
-	t.settled = true
+	t.complete = true
 	return &WriteResult{*info, written.Created}, nil
 }

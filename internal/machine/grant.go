@@ -14,14 +14,14 @@ const grantGrace = time.Second
 // OpenGrant opens a grant in the sandbox, once everything that was started under
 // another is gone. It implements grant.Place.
 func (m *Machine) OpenGrant(ctx context.Context, id string) error {
-	return m.ask(ctx, grantQuestion(wire.OpGrantOpen, id), &struct{}{})
+	return m.call(ctx, grantCall(wire.OpGrantOpen, id), &struct{}{})
 }
 
 // EndGrant ends everything that was started under a grant. If the guest does not
 // do it, the sandbox is killed from outside, if there is a way. It implements
 // grant.Place.
 func (m *Machine) EndGrant(ctx context.Context, id string) error {
-	err := m.ask(ctx, grantQuestion(wire.OpGrantEnd, id), &struct{}{})
+	err := m.call(ctx, grantCall(wire.OpGrantEnd, id), &struct{}{})
 	if err == nil || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrClosed) || m.options.Kill == nil {
 		return err
 	}
@@ -29,9 +29,9 @@ func (m *Machine) EndGrant(ctx context.Context, id string) error {
 	return m.options.Kill(context.WithoutCancel(ctx))
 }
 
-func grantQuestion(op wire.Op, id string) *question {
-	return &question{
-		Request:  &wire.Request{Op: op, Grant: &wire.Grant{ID: id, GraceMs: milliseconds(grantGrace)}},
-		patience: grantGrace + endPatience,
+func grantCall(op wire.Op, id string) *unaryCall {
+	return &unaryCall{
+		Request: &wire.Request{Op: op, Grant: &wire.Grant{ID: id, GraceMs: milliseconds(grantGrace)}},
+		timeout: grantGrace + endTimeout,
 	}
 }

@@ -44,10 +44,10 @@ var processCalls = map[string]func(context.Context, *machine.Machine) error{
 // lies in the streams.
 func greetedNow(play lie) liar {
 	return func(conn net.Conn) {
-		if _, err := wire.Receive(conn); err != nil {
+		if _, err := wire.ReadHello(conn); err != nil {
 			return
 		}
-		if wire.Answer(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "liar"}) != nil {
+		if wire.WriteWelcome(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "liar"}) != nil {
 			return
 		}
 		serveStreams(conn, play)

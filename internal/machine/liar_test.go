@@ -61,10 +61,10 @@ func socketPair() (ours, theirs net.Conn, err error) {
 // greeted plays an honest handshake first.
 func greeted(play liar) liar {
 	return func(conn net.Conn) {
-		if _, err := wire.Receive(conn); err != nil {
+		if _, err := wire.ReadHello(conn); err != nil {
 			return
 		}
-		if wire.Answer(conn, &wire.Welcome{Version: 1, Boot: "liar"}) == nil {
+		if wire.WriteWelcome(conn, &wire.Welcome{Version: 1, Boot: "liar"}) == nil {
 			play(conn)
 		}
 	}
@@ -82,7 +82,7 @@ func serveStreams(conn net.Conn, play func(net.Conn, *wire.Request)) {
 
 // serveFrames is serveStreams for somebody who reads what follows a request.
 func serveFrames(conn net.Conn, play func(net.Conn, *wire.Reader, *wire.Request)) {
-	session, err := wire.GuestSession(conn)
+	session, err := wire.GuestMux(conn)
 	if err != nil {
 		return
 	}
@@ -157,7 +157,7 @@ func TestLyingGuests(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := lying(t, tt.play, &machine.Options{DialPatience: 3 * time.Second})
+			m := lying(t, tt.play, &machine.Options{DialTimeout: 3 * time.Second})
 			err := m.Ping(patience(t))
 			if errors.Is(tt.want, machine.ErrBroken) { // a flood may be noticed a moment after the answer
 				eventually(t, "it is found out", func() bool { err = m.Ping(patience(t)); return errors.Is(err, machine.ErrBroken) })
@@ -177,7 +177,7 @@ func TestLyingGuests(t *testing.T) {
 
 func hello(welcome string) liar {
 	return func(conn net.Conn) {
-		if _, err := wire.Receive(conn); err != nil {
+		if _, err := wire.ReadHello(conn); err != nil {
 			return
 		}
 		b := binary.BigEndian.AppendUint32([]byte("atoll\x00\r\n"), uint32(len(welcome)))

@@ -50,7 +50,7 @@ func (m *Machine) Logs(ctx context.Context, id string, from LogRequest) (*Logs, 
 	if from.Max <= 0 || from.Max > maxLogs {
 		from.Max = maxLogs
 	}
-	live, err := m.bulk.get(ctx)
+	wc, err := m.bulk.get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (m *Machine) Logs(ctx context.Context, id string, from LogRequest) (*Logs, 
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		logs, err := m.fetchLogs(live, id, from)
+		logs, err := m.fetchLogs(wc, id, from)
 		answered <- answer{logs, err}
 	}()
 	select {
@@ -71,39 +71,39 @@ func (m *Machine) Logs(ctx context.Context, id string, from LogRequest) (*Logs, 
 	}
 }
 
-func (m *Machine) fetchLogs(live *live, id string, from LogRequest) (*Logs, error) {
-	overdue := time.AfterFunc(from.Wait+answerPatience, func() { _ = live.Close() })
+func (m *Machine) fetchLogs(wc *wireConn, id string, from LogRequest) (*Logs, error) {
+	overdue := time.AfterFunc(from.Wait+callTimeout, func() { _ = wc.Close() })
 	defer overdue.Stop()
-	stream, err := open(live, &wire.Request{Op: wire.OpLogs, Attach: &wire.Attach{
+	stream, err := open(wc, &wire.Request{Op: wire.OpLogs, Attach: &wire.Attach{
 		ID: id, Stdout: from.Stdout, Stderr: from.Stderr, Max: from.Max, WaitMs: milliseconds(from.Wait),
 	}})
 	if err != nil {
-		return nil, m.because(live, err)
+		return nil, m.streamError(wc, err)
 	}
 	defer stream.Close()
-	return m.readLogs(live, stream, from)
+	return m.readLogs(wc, stream, from)
 }
 
-func (m *Machine) readLogs(live *live, stream net.Conn, from LogRequest) (*Logs, error) {
+func (m *Machine) readLogs(wc *wireConn, stream net.Conn, from LogRequest) (*Logs, error) {
 	readers := [2]*logReader{{next: from.Stdout, room: from.Max}, {next: from.Stderr, room: from.Max}}
 	frames := wire.NewReader(stream)
 	for {
 		frame, err := frames.Frame()
 		if err != nil {
-			return nil, m.because(live, err)
+			return nil, m.streamError(wc, err)
 		}
 		switch frame.Type {
 		case wire.FrameResult:
 			var status wire.Status
 			if err := frame.Decode(&status); err != nil {
-				return nil, m.cut(live, err)
+				return nil, m.protocolError(wc, err)
 			}
 			return &Logs{readers[0].log(), readers[1].log(), processOf(&status)}, nil
 		case wire.FrameError:
-			return nil, m.guestSays(live, frame)
+			return nil, m.errorFrame(wc, frame)
 		}
 		if err := takeLog(readers, frame); err != nil {
-			return nil, m.cut(live, err)
+			return nil, m.protocolError(wc, err)
 		}
 	}
 }

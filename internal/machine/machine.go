@@ -24,9 +24,9 @@ type Options struct {
 	// of an earlier one.
 	Client string
 	Epoch  uint64
-	// DialPatience is how long a guest that does not listen yet is waited for.
+	// DialTimeout is how long a guest that does not listen yet is waited for.
 	// Default 5 s.
-	DialPatience time.Duration
+	DialTimeout time.Duration
 	// MaxBreaks is how many times a wire may break within BreakWindow before
 	// the sandbox is declared broken. Defaults 8 in 1 min.
 	MaxBreaks   int
@@ -50,8 +50,8 @@ func (o *Options) withDefaults() Options {
 	if out.Client == "" {
 		out.Client = wire.NewID()
 	}
-	if out.DialPatience == 0 {
-		out.DialPatience = 5 * time.Second
+	if out.DialTimeout == 0 {
+		out.DialTimeout = 5 * time.Second
 	}
 	if out.MaxBreaks == 0 {
 		out.MaxBreaks = 8
@@ -69,19 +69,19 @@ type Machine struct {
 	options Options
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
-	control *link // for commands
-	bulk    *link // for what is large, so that it does not delay them
+	control *wireDialer // for commands
+	bulk    *wireDialer // for what is large, so that it does not delay them
 
 	transfers chan struct{} // one for each operation on files under way
 	watches   chan struct{} // one for each watch
 	ports     chan struct{} // one for each connection to a port, and each open port
-	lines     *lines        // for files
-	briefs    *lines        // for commands that are over soon
+	fileConns *directPool   // for files
+	execConns *directPool   // for commands that are over soon
 	execs     atomic.Int64
 
-	finished finished
+	unacked resultIDs
 
-	asides sync.WaitGroup // what nobody waits for but Close
+	background sync.WaitGroup // what nobody waits for but Close
 
 	mu     sync.Mutex
 	epoch  uint64
@@ -95,20 +95,20 @@ func New(dial Dialer, options *Options) *Machine {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.epoch = m.options.Epoch
 	m.transfers, m.watches, m.ports = make(chan struct{}, maxTransfers), make(chan struct{}, maxWatches), make(chan struct{}, maxPortStreams)
-	m.control, m.bulk = newLink(m, wire.KindControl), newLink(m, wire.KindBulk)
-	m.lines, m.briefs = newLines(m.bulk, wire.MaxDirect), newLines(m.control, wire.MaxDirectCommands)
+	m.control, m.bulk = newWireDialer(m, wire.KindControl), newWireDialer(m, wire.KindBulk)
+	m.fileConns, m.execConns = newDirectPool(m.bulk, wire.MaxDirect), newDirectPool(m.control, wire.MaxDirectCommands)
 	return m
 }
 
 // Ping returns nil if the guest answers.
 func (m *Machine) Ping(ctx context.Context) error {
-	return m.ask(ctx, &question{Request: &wire.Request{Op: wire.OpPing}}, &struct{}{})
+	return m.call(ctx, &unaryCall{Request: &wire.Request{Op: wire.OpPing}}, &struct{}{})
 }
 
 // Reach returns nil if the guest answers. A wire that has to be made for that is
 // greeted by the guest, which is an answer.
 func (m *Machine) Reach(ctx context.Context) error {
-	made, err := m.control.made(ctx)
+	made, err := m.control.connectFirst(ctx)
 	if made || err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (m *Machine) Reach(ctx context.Context) error {
 // trust on the answer: it comes from inside.
 func (m *Machine) Info(ctx context.Context) (*wire.Info, error) {
 	var info wire.Info
-	if err := m.ask(ctx, &question{Request: &wire.Request{Op: wire.OpInfo}}, &info); err != nil {
+	if err := m.call(ctx, &unaryCall{Request: &wire.Request{Op: wire.OpInfo}}, &info); err != nil {
 		return nil, err
 	}
 	return &info, nil
@@ -132,30 +132,30 @@ func (m *Machine) Close() error {
 	m.mu.Lock()
 	m.cancel()
 	m.mu.Unlock()
-	m.lines.close()
-	m.briefs.close()
+	m.fileConns.close()
+	m.execConns.close()
 	m.control.close()
 	m.bulk.close()
-	m.asides.Wait()
+	m.background.Wait()
 	return nil
 }
 
-// aside does work that no caller waits for, and that ends with m.ctx. A machine
+// goBackground does work that no caller waits for, and that ends with m.ctx. A machine
 // that is closed does none.
-func (m *Machine) aside(work func()) {
+func (m *Machine) goBackground(work func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ctx.Err() == nil {
-		m.asides.Go(work)
+		m.background.Go(work)
 	}
 }
 
-// fail declares the sandbox broken, for good.
-func (m *Machine) fail(err error) error {
+// markBroken declares the sandbox broken, for good.
+func (m *Machine) markBroken(err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken == nil {
-		m.broken = broken(err)
+		m.broken = asBroken(err)
 		m.options.Log.Warn("sandbox declared broken", "error", err)
 	}
 	return m.broken
@@ -171,11 +171,11 @@ func (m *Machine) usable() error {
 	return m.broken
 }
 
-// noteBreak counts a wire that broke, and declares the sandbox broken when it
+// countBreak counts a wire that broke, and declares the sandbox broken when it
 // happens too often.
-func (m *Machine) noteBreak(why error) {
+func (m *Machine) countBreak(why error) {
 	if errors.Is(why, wire.ErrProtocol) {
-		_ = m.fail(why)
+		_ = m.markBroken(why)
 		return
 	}
 	now := time.Now()
@@ -187,7 +187,7 @@ func (m *Machine) noteBreak(why error) {
 	tooMany := len(m.breaks) > m.options.MaxBreaks
 	m.mu.Unlock()
 	if tooMany {
-		_ = m.fail(errors.New("its wire broke too often"))
+		_ = m.markBroken(errors.New("its wire broke too often"))
 	}
 }
 

@@ -22,7 +22,7 @@ var errNotOnce = fmt.Errorf("%w: a wire for one command", ErrUnsupported)
 
 // once runs the command over a wire of its own. The guest ends it with the wire,
 // so a wire that breaks is not made anew.
-func (r *run) once(ctx context.Context) (*wire.Exit, error) {
+func (r *execCall) once(ctx context.Context) (*wire.Exit, error) {
 	if err := errors.Join(r.machine.usable(), ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (r *run) once(ctx context.Context) (*wire.Exit, error) {
 }
 
 // openOnce asks for the command on a connection of its own.
-func (r *run) openOnce(ctx context.Context) (net.Conn, error) {
+func (r *execCall) openOnce(ctx context.Context) (net.Conn, error) {
 	conn, err := r.machine.dial(ctx)
 	if err != nil {
 		return nil, errNotOnce // the retrying path reports the dial error
@@ -70,29 +70,29 @@ func (r *run) openOnce(ctx context.Context) (net.Conn, error) {
 // did not want to hear it.
 func openFailure(err error) error {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
-		return reported(e)
+		return fromWire(e)
 	}
 	return errNotOnce
 }
 
 // beginOnce waits for the guest to say that the command runs. Only then is its
 // input read: an older guest hangs up without a word.
-func (r *run) beginOnce(conn net.Conn, frames *wire.Reader) error {
+func (r *execCall) beginOnce(conn net.Conn, frames *wire.Reader) error {
 	frame, err := frames.Frame()
 	switch {
 	case errors.Is(err, wire.ErrProtocol):
-		return r.machine.fail(err)
+		return r.machine.markBroken(err)
 	case err != nil && r.machine.ctx.Err() != nil:
 		return ErrClosed
 	case errors.Is(err, net.ErrClosed): // by us: who knows what the guest has started
-		return lost(err)
+		return asLost(err)
 	case err != nil:
 		return errNotOnce
 	case frame.Type == wire.FrameStarted:
 		r.input.send(conn, 0)
 		return nil
 	case frame.Type != wire.FrameError:
-		return r.machine.fail(fmt.Errorf("%w: a command that has not started sends frame %d", wire.ErrProtocol, frame.Type))
+		return r.machine.markBroken(fmt.Errorf("%w: a command that has not started sends frame %d", wire.ErrProtocol, frame.Type))
 	}
 	err = r.refusal(frame)
 	if errors.Is(err, ErrUnsupported) || errors.Is(err, errExists) { // what exists is attached to
@@ -103,29 +103,29 @@ func (r *run) beginOnce(conn net.Conn, frames *wire.Reader) error {
 
 // nextOnce passes the next frame on, after it has said that something comes. It
 // returns the exit, if that is it.
-func (r *run) nextOnce(conn net.Conn, frames *wire.Reader, heard func()) (*wire.Exit, error) {
+func (r *execCall) nextOnce(conn net.Conn, frames *wire.Reader, heard func()) (*wire.Exit, error) {
 	frame, err := frames.Frame()
 	switch {
 	case errors.Is(err, wire.ErrProtocol):
-		return nil, r.machine.fail(err)
+		return nil, r.machine.markBroken(err)
 	case err != nil && r.machine.ctx.Err() != nil:
 		return nil, ErrClosed
 	case err != nil:
-		return nil, lost(err)
+		return nil, asLost(err)
 	case frame.Type == wire.FrameExit:
 		exit, err := frame.Exit()
 		if err != nil {
-			return nil, r.machine.fail(err)
+			return nil, r.machine.markBroken(err)
 		}
 		return exit, nil
 	case frame.Type == wire.FrameError:
 		return nil, r.refusal(frame)
 	case frame.Type == wire.FrameStarted:
-		return nil, r.machine.fail(fmt.Errorf("%w: the command has started twice", wire.ErrProtocol))
+		return nil, r.machine.markBroken(fmt.Errorf("%w: the command has started twice", wire.ErrProtocol))
 	}
 	heard()
-	if err := r.take(frame, conn); errors.Is(err, wire.ErrProtocol) {
-		return nil, r.machine.fail(err)
+	if err := r.handleFrame(frame, conn); errors.Is(err, wire.ErrProtocol) {
+		return nil, r.machine.markBroken(err)
 	} else if err != nil {
 		return nil, err
 	}
@@ -133,41 +133,41 @@ func (r *run) nextOnce(conn net.Conn, frames *wire.Reader, heard func()) (*wire.
 }
 
 // refusal is what the guest says instead of a result.
-func (r *run) refusal(frame wire.Frame) error {
+func (r *execCall) refusal(frame wire.Frame) error {
 	var e wire.Error
 	if err := frame.Decode(&e); err != nil {
-		return r.machine.fail(err)
+		return r.machine.markBroken(err)
 	}
-	return reported(&e)
+	return fromWire(&e)
 }
 
 // endOnce has the guest end the command, which then sends its exit. One that
 // does not loses its wire. It may be asked before it has got round to starting
 // the command.
-func (r *run) endOnce(conn net.Conn, over <-chan struct{}) {
-	q := r.endQuestion()
-	ctx, cancel := context.WithTimeout(r.machine.ctx, q.patience)
+func (r *execCall) endOnce(conn net.Conn, over <-chan struct{}) {
+	q := r.endCall()
+	ctx, cancel := context.WithTimeout(r.machine.ctx, q.timeout)
 	defer cancel()
-	err := r.machine.ask(ctx, q, &struct{}{})
+	err := r.machine.call(ctx, q, &struct{}{})
 	for errors.Is(err, ErrNoProcess) && ctx.Err() == nil {
 		select {
 		case <-over:
 			return
 		case <-time.After(startRetry):
-			err = r.machine.ask(ctx, q, &struct{}{})
+			err = r.machine.call(ctx, q, &struct{}{})
 		}
 	}
 	if err != nil {
 		_ = conn.Close()
 		return
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(endPatience))
+	_ = conn.SetReadDeadline(time.Now().Add(endTimeout))
 }
 
 // watchOnce ends the command if it is to end, and makes sure from time to time
 // that the guest lives: a command may be silent for long. A guest that does not
 // answer is given time: it may be paused.
-func (r *run) watchOnce(ctx context.Context, conn net.Conn, over <-chan struct{}) {
+func (r *execCall) watchOnce(ctx context.Context, conn net.Conn, over <-chan struct{}) {
 	for heard := time.Now(); ; {
 		select {
 		case <-over:
@@ -183,7 +183,7 @@ func (r *run) watchOnce(ctx context.Context, conn net.Conn, over <-chan struct{}
 		switch err := r.ping(ctx); {
 		case err == nil:
 			heard = time.Now()
-		case errors.Is(err, os.ErrDeadlineExceeded) && time.Since(heard) < reattachPatience:
+		case errors.Is(err, os.ErrDeadlineExceeded) && time.Since(heard) < reattachTimeout:
 		case ctx.Err() == nil:
 			_ = conn.Close()
 			return
@@ -193,7 +193,7 @@ func (r *run) watchOnce(ctx context.Context, conn net.Conn, over <-chan struct{}
 
 // ping asks whether the guest lives. Silence is os.ErrDeadlineExceeded: of a wire
 // that was lost, as it may have been for silence, it takes another to tell.
-func (r *run) ping(ctx context.Context) error {
+func (r *execCall) ping(ctx context.Context) error {
 	asked, cancel := context.WithTimeoutCause(ctx, wire.WriteTimeout, os.ErrDeadlineExceeded)
 	defer cancel()
 	err := r.machine.Ping(asked)

@@ -28,11 +28,11 @@ type oneWord struct {
 }
 
 func (g *oneWord) serve(conn net.Conn) {
-	hello, err := wire.Receive(conn)
+	hello, err := wire.ReadHello(conn)
 	switch {
 	case err != nil:
 	case hello.Kind != wire.KindOnce:
-		if wire.Answer(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "liar"}) == nil {
+		if wire.WriteWelcome(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "liar"}) == nil {
 			serveFrames(conn, g.answer)
 		}
 	default:
@@ -58,7 +58,7 @@ func (g *oneWord) answer(stream net.Conn, frames *wire.Reader, req *wire.Request
 	}
 }
 
-// giveBack plays a command that copies its input to its output.
+// release plays a command that copies its input to its output.
 func giveBack(stream net.Conn, frames *wire.Reader, req *wire.Request) {
 	for req.Exec.Stdin {
 		frame, err := frames.Frame()

@@ -55,14 +55,14 @@ func TestOlderGuestsGetTheCommandTheirWay(t *testing.T) {
 				var early atomic.Int64
 				honest := &oneWord{}
 				m := lying(t, func(conn net.Conn) {
-					hello, err := wire.Receive(conn)
+					hello, err := wire.ReadHello(conn)
 					switch {
 					case err != nil:
 					case hello.Kind == wire.KindOnce:
 						_ = conn.SetDeadline(time.Now().Add(wire.HelloTimeout))
 						older(conn)
 						early.Add(input.reads.Load())
-					case wire.Answer(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "older"}) == nil:
+					case wire.WriteWelcome(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "older"}) == nil:
 						serveFrames(conn, honest.answer)
 					}
 				}, &machine.Options{Once: true})

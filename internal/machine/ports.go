@@ -44,7 +44,7 @@ type PortOptions struct {
 	// MaxConns bounds the connections under way; further ones wait. Default 64.
 	MaxConns int
 	// Who has the guest find out under which grant each caller was started.
-	Who bool
+	WithGrant bool
 	// Backlog bounds the connections that wait; further ones are refused by the
 	// sandbox's kernel. Default and most wire.MaxBacklog.
 	Backlog int
@@ -73,7 +73,7 @@ func (m *Machine) Listen(ctx context.Context, port int, options *PortOptions) (*
 	l.options.Backlog = within(l.options.Backlog, wire.MaxBacklog, wire.MaxBacklog)
 	l.slots = make(chan struct{}, l.options.MaxConns)
 	l.ctx, l.cancel = context.WithCancelCause(m.ctx)
-	lease, err := l.lease(ctx)
+	lease, err := l.bind(ctx)
 	if err != nil {
 		l.cancel(net.ErrClosed)
 		return nil, fmt.Errorf("listen on port %d of the sandbox: %w", port, err)
@@ -155,8 +155,8 @@ func (m *Machine) Dial(ctx context.Context, network string, port int) (net.Conn,
 	if network != "tcp" || port < 1 || port > 65535 {
 		return nil, fmt.Errorf("%w: dial %s port %d", ErrInvalid, network, port)
 	}
-	t, err := m.talk(ctx, &opening{
-		link: m.bulk, slots: m.ports, patience: answerPatience + dialPatience,
+	t, err := m.openOp(ctx, &opRequest{
+		dialer: m.bulk, slots: m.ports, timeout: callTimeout + dialTimeout,
 		request: &wire.Request{Op: wire.OpPortDial, Port: &wire.Port{Port: port}},
 	})
 	if err == nil {
@@ -164,10 +164,10 @@ func (m *Machine) Dial(ctx context.Context, network string, port int) (net.Conn,
 		if conn, err = newPortConn(t, port); err == nil {
 			return conn, nil
 		}
-		t.hangUp()
+		t.close()
 	}
 	return nil, fmt.Errorf("dial port %d of the sandbox: %w", port, err)
 }
 
-// dialPatience is how long the guest waits for something inside to accept.
-const dialPatience = 5 * time.Second
+// dialTimeout is how long the guest waits for something inside to accept.
+const dialTimeout = 5 * time.Second

@@ -16,13 +16,13 @@ import (
 // ErrReset is a connection that the other side broke off.
 var ErrReset = errors.New("connection reset by the sandbox")
 
-// closePatience is how long Close waits to say that it is the end.
-const closePatience = time.Second
+// closeTimeout is how long Close waits to say that it is the end.
+const closeTimeout = time.Second
 
 // portConn is a connection to something inside a sandbox. It can be closed in
 // one direction, with CloseWrite.
 type portConn struct {
-	*talk
+	*streamOp
 	caller Caller
 	closed func() // nil, or called once when it is closed
 
@@ -35,17 +35,17 @@ type portConn struct {
 }
 
 // newPortConn waits until the stream has become a connection.
-func newPortConn(t *talk, port int) (*portConn, error) {
+func newPortConn(t *streamOp, port int) (*portConn, error) {
 	var caller wire.Caller
 	if err := t.answer(wire.FrameStarted, &caller); err != nil {
 		return nil, err
 	}
 	addr, err := netip.ParseAddrPort(caller.Peer)
 	if err != nil || caller.Port != port || !addr.Addr().IsLoopback() || caller.Grant != "" && !wire.ValidID(caller.Grant) {
-		return nil, t.lies("connection from elsewhere")
+		return nil, t.violation("connection from elsewhere")
 	}
-	t.outlive()
-	return &portConn{talk: t, caller: Caller{Port: port, Addr: addr, Grant: caller.Grant}, data: t.frames.Data()}, nil
+	t.detachContext()
+	return &portConn{streamOp: t, caller: Caller{Port: port, Addr: addr, Grant: caller.Grant}, data: t.frames.Data()}, nil
 }
 
 // Read implements net.Conn.
@@ -83,9 +83,9 @@ func (c *portConn) CloseWrite() error {
 // Close implements net.Conn. What was written arrives.
 func (c *portConn) Close() error {
 	c.once.Do(func() {
-		_ = c.stream.SetWriteDeadline(time.Now().Add(closePatience))
+		_ = c.stream.SetWriteDeadline(time.Now().Add(closeTimeout))
 		_ = c.CloseWrite()
-		c.hangUp()
+		c.close()
 		if c.closed != nil {
 			c.closed()
 		}
@@ -102,13 +102,13 @@ func (c *portConn) reason(err error) error {
 		return os.ErrDeadlineExceeded
 	}
 	if stop, ok := errors.AsType[*wire.Interrupt](err); ok && stop.Type != wire.FrameError {
-		return c.odd(stop.Frame)
+		return c.unexpectedFrame(stop.Frame)
 	}
 	if errors.Is(err, wire.ErrProtocol) {
-		return c.machine.cut(c.live, err)
+		return c.machine.protocolError(c.wire, err)
 	}
 	select {
-	case <-c.live.Done(): // not the caller's doing
+	case <-c.wire.Done(): // not the caller's doing
 		return fmt.Errorf("%w: %w", ErrReset, ErrLost)
 	default:
 		return ErrReset
@@ -119,7 +119,7 @@ func (c *portConn) reason(err error) error {
 // notice only when they use it.
 func (c *portConn) Lost() bool {
 	select {
-	case <-c.live.Done():
+	case <-c.wire.Done():
 		return true
 	default:
 		return false

@@ -43,12 +43,12 @@ func (m *Machine) Start(ctx context.Context, command *Command) (string, error) {
 	request := command.request(id)
 	request.Exec.Background, request.Exec.Cap = true, nil
 	var started wire.Started
-	err := m.ask(ctx, &question{Request: request}, &started)
+	err := m.call(ctx, &unaryCall{Request: request}, &started)
 	switch {
 	case err == nil || errors.Is(err, errExists): // asked twice, and the first had arrived
 		return id, nil
 	case ctx.Err() != nil:
-		m.aside(func() { m.undo(id) })
+		m.goBackground(func() { m.undo(id) })
 	}
 	return "", err
 }
@@ -71,7 +71,7 @@ func (m *Machine) Processes(ctx context.Context) ([]Process, error) {
 		}
 		for i := range page.Processes {
 			if page.Processes[i].ID <= last || len(found) >= maxListed {
-				return nil, m.fail(fmt.Errorf("%w: endless list of processes", wire.ErrProtocol))
+				return nil, m.markBroken(fmt.Errorf("%w: endless list of processes", wire.ErrProtocol))
 			}
 			last = page.Processes[i].ID
 			found = append(found, *processOf(&page.Processes[i]))
@@ -105,11 +105,11 @@ func (m *Machine) Wait(ctx context.Context, id string) (*Result, error) {
 
 func (m *Machine) status(ctx context.Context, id string, wait time.Duration) (*Process, error) {
 	var status wire.Status
-	q := &question{
-		Request:  &wire.Request{Op: wire.OpStatus, Target: &wire.Target{ID: id, WaitMs: milliseconds(wait)}},
-		patience: wait + answerPatience,
+	q := &unaryCall{
+		Request: &wire.Request{Op: wire.OpStatus, Target: &wire.Target{ID: id, WaitMs: milliseconds(wait)}},
+		timeout: wait + callTimeout,
 	}
-	if err := m.ask(ctx, q, &status); err != nil {
+	if err := m.call(ctx, q, &status); err != nil {
 		return nil, err
 	}
 	return processOf(&status), nil
@@ -121,17 +121,17 @@ func (m *Machine) Write(ctx context.Context, id string, input []byte, end bool) 
 	for {
 		part := input[:min(len(input), maxWrite)]
 		var written wire.Written
-		q := &question{
+		q := &unaryCall{
 			Request: &wire.Request{Op: wire.OpWrite, Target: &wire.Target{
 				ID: id, Data: part, EOF: end && len(part) == len(input), WaitMs: milliseconds(time.Second),
 			}},
-			once: true, // it must not be given twice
+			noRetry: true, // it must not be given twice
 		}
-		if err := m.ask(ctx, q, &written); err != nil {
+		if err := m.call(ctx, q, &written); err != nil {
 			return err
 		}
 		if written.Bytes < 0 || written.Bytes > len(part) {
-			return m.fail(fmt.Errorf("%w: %d bytes of %d were written", wire.ErrProtocol, written.Bytes, len(part)))
+			return m.markBroken(fmt.Errorf("%w: %d bytes of %d were written", wire.ErrProtocol, written.Bytes, len(part)))
 		}
 		input = input[written.Bytes:]
 		if len(input) == 0 && written.Bytes == len(part) {
@@ -157,11 +157,11 @@ func (m *Machine) Resize(ctx context.Context, id string, size Size) error {
 // End ends a command and all its descendants, and returns when they are gone.
 // Its result and its logs remain.
 func (m *Machine) End(ctx context.Context, id string, grace time.Duration) error {
-	q := &question{
-		Request:  &wire.Request{Op: wire.OpEnd, Target: &wire.Target{ID: id, GraceMs: milliseconds(grace)}},
-		patience: max(grace, DefaultGrace) + endPatience,
+	q := &unaryCall{
+		Request: &wire.Request{Op: wire.OpEnd, Target: &wire.Target{ID: id, GraceMs: milliseconds(grace)}},
+		timeout: max(grace, DefaultGrace) + endTimeout,
 	}
-	return m.ask(ctx, q, &struct{}{})
+	return m.call(ctx, q, &struct{}{})
 }
 
 // Forget drops a command that has ended, with its logs.
@@ -170,7 +170,7 @@ func (m *Machine) Forget(ctx context.Context, id string) error {
 }
 
 func (m *Machine) target(ctx context.Context, op wire.Op, target *wire.Target, v any) error {
-	return m.ask(ctx, &question{Request: &wire.Request{Op: op, Target: target}}, v)
+	return m.call(ctx, &unaryCall{Request: &wire.Request{Op: op, Target: target}}, v)
 }
 
 // processOf believes of a status what is possible.

@@ -101,19 +101,19 @@ func commandsOf(t *testing.T, m *machine.Machine) {
 	if got.ExitCode != 3 || got.out != "out\n" || got.err != "err\n" || got.MaxRSS == 0 {
 		t.Errorf("%+v %q %q", got.Result, got.out, got.err)
 	}
-	got = run(t, m, &machine.Command{Argv: []string{"cat"}, Stdin: strings.NewReader("hello")})
+	got = execCall(t, m, &machine.Command{Argv: []string{"cat"}, Stdin: strings.NewReader("hello")})
 	if got.ExitCode != 0 || got.out != "hello" {
 		t.Errorf("input: %+v %q", got.Result, got.out)
 	}
-	got = run(t, m, &machine.Command{Shell: "echo $A in $PWD", Env: []string{"A=x"}, Dir: "/mnt"})
+	got = execCall(t, m, &machine.Command{Shell: "echo $A in $PWD", Env: []string{"A=x"}, Dir: "/mnt"})
 	if got.out != "x in /mnt\n" {
 		t.Errorf("shell: %q", got.out)
 	}
-	got = run(t, m, &machine.Command{Argv: []string{"sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x"}, OutputLimit: 1000})
+	got = execCall(t, m, &machine.Command{Argv: []string{"sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x"}, OutputLimit: 1000})
 	if len(got.out) != 1000 || got.Stdout.Lost != 99000 {
 		t.Errorf("cap: %d bytes, %+v", len(got.out), got.Stdout)
 	}
-	got = run(t, m, &machine.Command{Argv: []string{"sleep", "600"}, Timeout: 100 * time.Millisecond})
+	got = execCall(t, m, &machine.Command{Argv: []string{"sleep", "600"}, Timeout: 100 * time.Millisecond})
 	if !got.TimedOut || got.Signal != "SIGTERM" {
 		t.Errorf("timeout: %+v", got.Result)
 	}
@@ -258,7 +258,7 @@ func tooNew(t *testing.T, m *machine.Machine, version int) {
 	_, err = m.Start(patience(t), &machine.Command{Argv: []string{"true"}, Grant: "g"})
 	refused("exec.grant", err)
 	refused("grant.open", m.OpenGrant(patience(t), "g"))
-	_, err = m.Listen(patience(t), recordedPorts.served, &machine.PortOptions{Gate: open, Who: true})
+	_, err = m.Listen(patience(t), recordedPorts.served, &machine.PortOptions{Gate: open, WithGrant: true})
 	refused("port.who", err)
 	check(t, m.Ping(patience(t)))
 }

@@ -183,7 +183,7 @@ func TestTooManyBreaks(t *testing.T) {
 
 func TestGuestDies(t *testing.T) {
 	g := machinetest.Start(t, nil)
-	m := g.Machine(t, &machine.Options{DialPatience: 200 * time.Millisecond})
+	m := g.Machine(t, &machine.Options{DialTimeout: 200 * time.Millisecond})
 	time.AfterFunc(200*time.Millisecond, func() { _ = g.Process.Kill() })
 	_, err := m.Exec(patience(t), &machine.Command{Argv: []string{"sleep", "1000"}})
 	if !errors.Is(err, machine.ErrLost) {

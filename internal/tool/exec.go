@@ -173,7 +173,7 @@ type execDetails struct {
 
 func detailsOf(r *machine.Result) execDetails {
 	return execDetails{
-		ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, OOM: r.OOM, Full: string(r.Full), Left: r.Left,
+		ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, OOM: r.OOM, Full: string(r.QuotaExceeded), Left: r.Left,
 		DurationMs: r.Duration.Milliseconds(), CPUMs: (r.User + r.System).Milliseconds(), MaxRSS: r.MaxRSS,
 		StdoutBytes: r.Stdout.Total, StderrBytes: r.Stderr.Total, Truncated: r.Stdout.Lost+r.Stderr.Lost > 0,
 	}
@@ -187,7 +187,7 @@ func execResult(r *machine.Result, o *ran) *Result {
 	}
 	return &Result{
 		Text:    text + ending(r, o.timeout),
-		IsError: r.ExitCode != 0 || r.TimedOut || r.OOM || r.Full != "",
+		IsError: r.ExitCode != 0 || r.TimedOut || r.OOM || r.QuotaExceeded != "",
 		Details: details,
 	}
 }
@@ -229,14 +229,14 @@ func ending(r *machine.Result, timeout time.Duration) string {
 		how = fmt.Sprintf("ended after the timeout of %v: give a longer one, or run it in the background", timeout)
 	case r.OOM:
 		how = "killed: out of memory"
-	case r.Full != "" && r.Signal == "SIGKILL":
-		how = "ended: " + r.Full.String() + "; remove files first"
-	case r.Full != "":
-		how = fmt.Sprintf("exit code %d: nothing can be written, %v; remove files first", r.ExitCode, r.Full)
+	case r.QuotaExceeded != "" && r.Signal == "SIGKILL":
+		how = "ended: " + r.QuotaExceeded.String() + "; remove files first"
+	case r.QuotaExceeded != "":
+		how = fmt.Sprintf("exit code %d: nothing can be written, %v; remove files first", r.ExitCode, r.QuotaExceeded)
 	case r.Signal != "":
 		how = fmt.Sprintf("ended by %s, exit code %d", r.Signal, r.ExitCode)
 	}
-	if r.Crowded {
+	if r.PidsLimitHit {
 		how += ", the limit of processes was reached and what commands left running was ended"
 	}
 	if r.Left {

@@ -400,7 +400,7 @@ func TestLostSandbox(t *testing.T) {
 	if err := g.Machine(t, nil).Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	m := g.Machine(t, &machine.Options{DialPatience: 100 * time.Millisecond})
+	m := g.Machine(t, &machine.Options{DialTimeout: 100 * time.Millisecond})
 	k := newKit(t, func(o *tool.Options) {
 		files, err := m.Files([]machine.Root{{Path: o.Workdir}})
 		if err != nil {

@@ -30,7 +30,7 @@ func TestCapOnGreetings(t *testing.T) {
 	} {
 		ours, theirs := pair(t)
 		go func() { _, _ = ours.Write(tt.greeting) }()
-		if _, err := wire.Receive(theirs); !errors.Is(err, tt.want) {
+		if _, err := wire.ReadHello(theirs); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

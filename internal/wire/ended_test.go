@@ -11,7 +11,7 @@ import (
 )
 
 // opened is a stream that both sides know.
-func opened(t *testing.T, host, guest *wire.Session) (ours, theirs net.Conn) {
+func opened(t *testing.T, host, guest *wire.Mux) (ours, theirs net.Conn) {
 	t.Helper()
 	ours, err := host.Open()
 	if err != nil {
@@ -30,7 +30,7 @@ func opened(t *testing.T, host, guest *wire.Session) (ours, theirs net.Conn) {
 }
 
 // over waits for the end of a session.
-func over(t *testing.T, session *wire.Session) {
+func over(t *testing.T, session *wire.Mux) {
 	t.Helper()
 	select {
 	case <-session.Done():
@@ -62,11 +62,11 @@ func TestEndOfStreamBeforeEndOfSession(t *testing.T) {
 // TestBrokenWireEndsNoStream: nobody who loses the connection has ended anything.
 func TestBrokenWireEndsNoStream(t *testing.T) {
 	ours, theirs := pair(t)
-	host, err := wire.HostSession(ours)
+	host, err := wire.HostMux(ours)
 	if err != nil {
 		t.Fatal(err)
 	}
-	guest, err := wire.GuestSession(theirs)
+	guest, err := wire.GuestMux(theirs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestEndedStreamsAreForgotten(t *testing.T) {
 func TestClosingDoesNotWait(t *testing.T) {
 	ours, theirs := net.Pipe() // takes nothing that is not read
 	defer theirs.Close()
-	host, err := wire.HostSession(ours)
+	host, err := wire.HostMux(ours)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,9 +102,9 @@ const (
 	MaxWatched = 4096
 )
 
-// Place is a path beneath a root. The host takes roots from the engine's table
+// RootedPath is a path beneath a root. The host takes roots from the engine's table
 // of mounts; nothing but what lies beneath one can be named.
-type Place struct {
+type RootedPath struct {
 	Root     Text `json:"root"` // absolute and clean
 	Path     Text `json:"path"` // relative and clean; "." is the root itself
 	ReadOnly bool `json:"readOnly,omitempty"`
@@ -112,8 +112,8 @@ type Place struct {
 
 // File is an operation on a file.
 type File struct {
-	Place
-	To     *Place      `json:"to,omitempty"`
+	RootedPath
+	To     *RootedPath `json:"to,omitempty"`
 	Read   *FileRead   `json:"read,omitempty"`
 	Write  *FileWrite  `json:"write,omitempty"`
 	Change *FileChange `json:"change,omitempty"` // mkdir, remove, rename, copy

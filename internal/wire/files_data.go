@@ -41,8 +41,8 @@ func (d *Data) Read(p []byte) (int, error) {
 	return n, noEOF(err)
 }
 
-// next reads a frame's header.
-func (d *Data) next() error {
+// nextHeader reads a frame's header.
+func (d *Data) nextHeader() error {
 	for d.have < HeaderSize {
 		n, err := d.frames.buffered.Read(d.header[d.have:])
 		d.have += n
@@ -166,7 +166,7 @@ func (d *Data) Wait() error {
 		return io.EOF
 	}
 	for d.left == 0 {
-		if err := d.next(); err != nil {
+		if err := d.nextHeader(); err != nil {
 			return err
 		}
 	}

@@ -82,12 +82,12 @@ func FuzzHello(f *testing.F) {
 	f.Add([]byte("atoll\x00\r\n\xff\xff\xff\xff"))
 	hello := &wire.Hello{Min: 1, Max: 2, Client: "c", Kind: wire.KindControl}
 	f.Fuzz(func(t *testing.T, input []byte) {
-		if got, err := wire.Receive(byteConn{Reader: bytes.NewReader(input)}); err == nil {
+		if got, err := wire.ReadHello(byteConn{Reader: bytes.NewReader(input)}); err == nil {
 			if !wire.ValidID(got.Client) || got.Min < 1 || got.Max < got.Min {
 				t.Fatalf("%+v", got)
 			}
 		}
-		if got, err := wire.Greet(byteConn{Reader: bytes.NewReader(input)}, hello); err == nil {
+		if got, err := wire.Handshake(byteConn{Reader: bytes.NewReader(input)}, hello); err == nil {
 			if !wire.ValidID(got.Boot) || got.Version < 1 || got.Version > 2 {
 				t.Fatalf("%+v", got)
 			}
@@ -101,7 +101,7 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte("\x00\x01\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02hi"))
 	f.Add([]byte("\x00\x02\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07\x00\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, input []byte) {
-		for _, start := range []func(net.Conn) (*wire.Session, error){wire.HostSession, wire.GuestSession} {
+		for _, start := range []func(net.Conn) (*wire.Mux, error){wire.HostMux, wire.GuestMux} {
 			session, err := start(byteConn{Reader: bytes.NewReader(input)})
 			if err != nil {
 				t.Fatal(err)

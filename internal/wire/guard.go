@@ -50,25 +50,25 @@ type guard struct {
 
 	// outward
 	writing sync.Mutex
-	held    []byte // frames that wait for one that matters
+	pending []byte // frames that wait for one that matters
 	body    bool   // the last of them announced a body, which comes next
 	flusher *time.Timer
 
 	mu        sync.Mutex
 	failure   error
-	pings     budget
-	anomalies budget
+	pings     rateLimit
+	anomalies rateLimit
 	finished  [MaxStreams]uint32 // the streams that the peer ended last
 	next      int                // where the next of them goes
 }
 
 func newGuard(conn net.Conn, side side) *guard {
 	g := &guard{
-		Conn: socket.Of(conn), side: side,
-		pings:     budget{limit: MaxPeerPings},
-		anomalies: budget{limit: MaxAnomalies},
+		Conn: socket.Wrap(conn), side: side,
+		pings:     rateLimit{limit: MaxPeerPings},
+		anomalies: rateLimit{limit: MaxAnomalies},
 	}
-	g.flusher = time.AfterFunc(holdFor, g.flush)
+	g.flusher = time.AfterFunc(coalesceDelay, g.flush)
 	g.flusher.Stop()
 	return g
 }
@@ -77,7 +77,7 @@ func newGuard(conn net.Conn, side side) *guard {
 func (g *guard) Read(p []byte) (int, error) {
 	n, err := g.Conn.Read(p)
 	if bad := g.inspect(p[:n]); bad != nil {
-		return 0, g.cut(bad)
+		return 0, g.fail(bad)
 	}
 	return n, err
 }
@@ -96,7 +96,7 @@ func (g *guard) inspect(b []byte) error {
 		b = b[n:]
 		if g.have == muxHeader {
 			g.have = 0
-			if err := g.frame(); err != nil {
+			if err := g.checkFrame(); err != nil {
 				return err
 			}
 		}
@@ -104,8 +104,8 @@ func (g *guard) inspect(b []byte) error {
 	return nil
 }
 
-// frame judges one complete header.
-func (g *guard) frame() error {
+// checkFrame judges one complete header.
+func (g *guard) checkFrame() error {
 	kind, flags := g.header[1], binary.BigEndian.Uint16(g.header[2:])
 	stream, length := binary.BigEndian.Uint32(g.header[4:]), binary.BigEndian.Uint32(g.header[8:])
 	switch {
@@ -149,16 +149,16 @@ func (g *guard) hasFinished(stream uint32) bool {
 func (g *guard) Write(p []byte) (int, error) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
-	if !g.body && g.hold(p) {
+	if !g.body && g.coalesce(p) {
 		return len(p), nil
 	}
 	g.body = false
-	if len(g.held) == 0 {
+	if len(g.pending) == 0 {
 		return g.Conn.Write(p)
 	}
-	held := len(g.held)
+	held := len(g.pending)
 	n, err := g.writeJoined(p)
-	g.held = g.held[:0]
+	g.pending = g.pending[:0]
 	return max(0, n-held), err
 }
 
@@ -169,23 +169,23 @@ const maxJoined = 16 << 10
 // writeJoined sends what was held back, and p.
 func (g *guard) writeJoined(p []byte) (int, error) {
 	if len(p) <= maxJoined {
-		g.held = append(g.held, p...)
-		return g.Conn.Write(g.held)
+		g.pending = append(g.pending, p...)
+		return g.Conn.Write(g.pending)
 	}
 	if direct, ok := g.Conn.(*socket.Conn); ok {
-		if err := direct.WritePieces([][]byte{g.held, p}); err != nil {
+		if err := direct.WritePieces([][]byte{g.pending, p}); err != nil {
 			return 0, err
 		}
-		return len(g.held) + len(p), nil
+		return len(g.pending) + len(p), nil
 	}
-	parts := net.Buffers{g.held, p}
+	parts := net.Buffers{g.pending, p}
 	n, err := parts.WriteTo(g.Conn)
 	return int(n), err
 }
 
-// hold keeps a header back if a body follows, or if nobody waits for it. Of the
+// coalesce keeps a header back if a body follows, or if nobody waits for it. Of the
 // latter kind the first starts the clock.
-func (g *guard) hold(p []byte) bool {
+func (g *guard) coalesce(p []byte) bool {
 	if len(p) != muxHeader {
 		return false
 	}
@@ -194,10 +194,10 @@ func (g *guard) hold(p []byte) bool {
 	if !g.body && (!lifecycle(p) || length > 0) {
 		return false
 	}
-	if len(g.held) == 0 {
-		g.flusher.Reset(holdFor)
+	if len(g.pending) == 0 {
+		g.flusher.Reset(coalesceDelay)
 	}
-	g.held = append(g.held, p...)
+	g.pending = append(g.pending, p...)
 	return true
 }
 
@@ -211,11 +211,11 @@ func lifecycle(header []byte) bool {
 func (g *guard) flush() {
 	g.writing.Lock()
 	defer g.writing.Unlock()
-	if g.body || len(g.held) == 0 {
+	if g.body || len(g.pending) == 0 {
 		return
 	}
-	_, _ = g.Conn.Write(g.held) // who writes next meets the same error
-	g.held = g.held[:0]
+	_, _ = g.Conn.Write(g.pending) // who writes next meets the same error
+	g.pending = g.pending[:0]
 }
 
 // Close implements net.Conn. What was held back goes first: that this side has
@@ -223,18 +223,18 @@ func (g *guard) flush() {
 func (g *guard) Close() error {
 	g.flusher.Stop()
 	if g.writing.TryLock() { // else somebody writes, who sends it or fails
-		if !g.body && len(g.held) > 0 {
-			_ = g.SetWriteDeadline(time.Now().Add(lastWords))
-			_, _ = g.Conn.Write(g.held)
-			g.held = g.held[:0]
+		if !g.body && len(g.pending) > 0 {
+			_ = g.SetWriteDeadline(time.Now().Add(flushTimeout))
+			_, _ = g.Conn.Write(g.pending)
+			g.pending = g.pending[:0]
 		}
 		g.writing.Unlock()
 	}
 	return g.Conn.Close()
 }
 
-// cut ends the wire and remembers why.
-func (g *guard) cut(why error) error {
+// fail ends the wire and remembers why.
+func (g *guard) fail(why error) error {
 	g.mu.Lock()
 	if g.failure == nil {
 		g.failure = why
@@ -244,26 +244,26 @@ func (g *guard) cut(why error) error {
 	return why
 }
 
-func (g *guard) verdict() error {
+func (g *guard) cause() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.failure
 }
 
-func (g *guard) allow(b *budget) bool {
+func (g *guard) allow(b *rateLimit) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return b.spend(time.Now())
+	return b.allow(time.Now())
 }
 
-// budget allows limit events in each AnomalyWindow.
-type budget struct {
+// rateLimit allows limit events in each AnomalyWindow.
+type rateLimit struct {
 	limit int
 	used  int
 	since time.Time
 }
 
-func (b *budget) spend(now time.Time) bool {
+func (b *rateLimit) allow(now time.Time) bool {
 	if now.Sub(b.since) > AnomalyWindow {
 		b.used, b.since = 0, now
 	}
@@ -281,6 +281,6 @@ func (l anomalyLog) Println(...any)        { l.count() }
 
 func (l anomalyLog) count() {
 	if !l.guard.allow(&l.guard.anomalies) {
-		_ = l.guard.cut(fmt.Errorf("%w: more than %d stray frames in %v", ErrProtocol, MaxAnomalies, AnomalyWindow))
+		_ = l.guard.fail(fmt.Errorf("%w: more than %d stray frames in %v", ErrProtocol, MaxAnomalies, AnomalyWindow))
 	}
 }

@@ -54,14 +54,14 @@ func (h *Hello) check() error {
 	return nil
 }
 
-// Greet performs the host's side of the handshake. A refusal is an *Error.
-func Greet(conn net.Conn, hello *Hello) (*Welcome, error) {
+// Handshake performs the host's side of the handshake. A refusal is an *Error.
+func Handshake(conn net.Conn, hello *Hello) (*Welcome, error) {
 	_ = conn.SetDeadline(time.Now().Add(HelloTimeout))
-	if err := writeGreeting(conn, hello); err != nil {
+	if err := writeHandshake(conn, hello); err != nil {
 		return nil, err
 	}
 	var welcome Welcome
-	if err := readGreeting(conn, &welcome); err != nil {
+	if err := readHandshake(conn, &welcome); err != nil {
 		return nil, err
 	}
 	if welcome.Error != nil {
@@ -74,19 +74,19 @@ func Greet(conn net.Conn, hello *Hello) (*Welcome, error) {
 	return &welcome, conn.SetDeadline(time.Time{})
 }
 
-// Receive reads the host's greeting. The guest answers with Answer.
-func Receive(conn net.Conn) (*Hello, error) {
+// ReadHello reads the host's greeting. The guest answers with Answer.
+func ReadHello(conn net.Conn) (*Hello, error) {
 	_ = conn.SetDeadline(time.Now().Add(HelloTimeout))
 	var hello Hello
-	if err := readGreeting(conn, &hello); err != nil {
+	if err := readHandshake(conn, &hello); err != nil {
 		return nil, err
 	}
 	return &hello, hello.check()
 }
 
-// Answer ends the guest's side of the handshake.
-func Answer(conn net.Conn, welcome *Welcome) error {
-	if err := writeGreeting(conn, welcome); err != nil {
+// WriteWelcome ends the guest's side of the handshake.
+func WriteWelcome(conn net.Conn, welcome *Welcome) error {
+	if err := writeHandshake(conn, welcome); err != nil {
 		return err
 	}
 	return conn.SetDeadline(time.Time{})
@@ -101,7 +101,7 @@ func Negotiate(hello *Hello) int {
 	return version
 }
 
-func writeGreeting(w io.Writer, v any) error {
+func writeHandshake(w io.Writer, v any) error {
 	var buf bytes.Buffer
 	buf.WriteString(magic)
 	if err := writeMessage(&buf, v, MaxHello); err != nil {
@@ -111,9 +111,9 @@ func writeGreeting(w io.Writer, v any) error {
 	return err
 }
 
-// readGreeting reads nothing beyond the greeting: what follows belongs to the
+// readHandshake reads nothing beyond the greeting: what follows belongs to the
 // session.
-func readGreeting(r io.Reader, v any) error {
+func readHandshake(r io.Reader, v any) error {
 	var got [len(magic)]byte
 	if _, err := io.ReadFull(r, got[:]); err != nil {
 		return noEOF(err)

@@ -53,11 +53,11 @@ const (
 	KeepAlive = 5 * time.Second
 	// WriteTimeout is how long a peer may refuse to read from the connection.
 	WriteTimeout = 10 * time.Second
-	// holdFor is how long a frame that nobody waits for may be held back.
-	holdFor = 2 * time.Millisecond
-	// lastWords is how long a peer may take to accept what was held back when the
+	// coalesceDelay is how long a frame that nobody waits for may be held back.
+	coalesceDelay = 2 * time.Millisecond
+	// flushTimeout is how long a peer may take to accept what was held back when the
 	// wire is closed.
-	lastWords = 20 * time.Millisecond
+	flushTimeout = 20 * time.Millisecond
 	// closeTimeout is how long a closed stream waits for the peer's side.
 	closeTimeout = 5 * time.Second
 )

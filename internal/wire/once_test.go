@@ -41,7 +41,7 @@ func TestOpenOnce(t *testing.T) {
 				err := wire.OpenOnce(counted, "client", want)
 				sent <- errors.Join(err, wire.WriteFrame(ours, wire.FrameStdin, []byte("input")))
 			}()
-			hello, err := wire.Receive(theirs)
+			hello, err := wire.ReadHello(theirs)
 			if err != nil || *hello != (wire.Hello{Min: wire.MaxVersion, Max: wire.MaxVersion, Client: "client", Kind: wire.KindOnce}) {
 				t.Fatalf("%+v %v", hello, err)
 			}

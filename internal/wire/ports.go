@@ -23,7 +23,7 @@ type Port struct {
 	Port    int    `json:"port,omitempty"`
 	Backlog int    `json:"backlog,omitempty"` // connections that may wait to be accepted
 	// Who asks for the grant of each caller. Version 2.
-	Who bool `json:"who,omitempty"`
+	WithGrant bool `json:"who,omitempty"`
 }
 
 // Bound answers listen: where the guest listens.

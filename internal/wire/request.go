@@ -12,20 +12,20 @@ type Op string
 
 // The operations, and what each uses of Request.
 const (
-	OpPing   Op = "ping"   // answers an empty Result
-	OpInfo   Op = "info"   // answers Info
-	OpExec   Op = "exec"   // Exec: starts a process and streams it, or answers Started if in the background
-	OpAttach Op = "attach" // Attach: streams a process that lost its wire
-	OpEnd    Op = "end"    // Target: ends a process and all its descendants, then answers
-	OpSignal Op = "signal" // Target: sends a signal
-	OpResize Op = "resize" // Target: tells a terminal its size
-	OpWrite  Op = "write"  // Target: gives input to a background process, answers Written
-	OpList   Op = "list"   // Target: answers Listing, the processes after the given id
-	OpStatus Op = "status" // Target: answers Status, now or when the process has ended
-	OpLogs   Op = "logs"   // Attach: output from the given offsets, then Result with Status
-	OpForget Op = "forget" // Target: drops an ended process and its output
-	OpSettle Op = "settle" // Target: drops those of IDs that ended; their host has the results
-	OpTaken  Op = "taken"  // on a direct wire: the host has the last result; there is no answer
+	OpPing    Op = "ping"   // answers an empty Result
+	OpInfo    Op = "info"   // answers Info
+	OpExec    Op = "exec"   // Exec: starts a process and streams it, or answers Started if in the background
+	OpAttach  Op = "attach" // Attach: streams a process that lost its wire
+	OpEnd     Op = "end"    // Target: ends a process and all its descendants, then answers
+	OpSignal  Op = "signal" // Target: sends a signal
+	OpResize  Op = "resize" // Target: tells a terminal its size
+	OpWrite   Op = "write"  // Target: gives input to a background process, answers Written
+	OpList    Op = "list"   // Target: answers Listing, the processes after the given id
+	OpStatus  Op = "status" // Target: answers Status, now or when the process has ended
+	OpLogs    Op = "logs"   // Attach: output from the given offsets, then Result with Status
+	OpForget  Op = "forget" // Target: drops an ended process and its output
+	OpAckIDs  Op = "settle" // Target: drops those of IDs that ended; their host has the results
+	OpAckLast Op = "taken"  // on a direct wire: the host has the last result; there is no answer
 )
 
 // Request is the first message of every stream.
@@ -146,17 +146,17 @@ type Gap struct {
 
 // Exit is how a process ended.
 type Exit struct {
-	Code     int    `json:"code"`             // 128+n if by signal n
-	Signal   string `json:"signal,omitempty"` // "SIGKILL"
-	TimedOut bool   `json:"timedOut,omitempty"`
-	Ended    bool   `json:"ended,omitempty"` // on request
-	OOM      bool   `json:"oom,omitempty"`   // killed because memory ran out
-	Left     bool   `json:"left,omitempty"`  // descendants live on and hold its output open
-	Stuck    bool   `json:"stuck,omitempty"` // some of its tree could not be ended
-	Full     Full   `json:"full,omitempty"`  // ended because the workspace outgrew a limit
+	Code          int        `json:"code"`             // 128+n if by signal n
+	Signal        string     `json:"signal,omitempty"` // "SIGKILL"
+	TimedOut      bool       `json:"timedOut,omitempty"`
+	Ended         bool       `json:"ended,omitempty"` // on request
+	OOM           bool       `json:"oom,omitempty"`   // killed because memory ran out
+	Left          bool       `json:"left,omitempty"`  // descendants live on and hold its output open
+	Stuck         bool       `json:"stuck,omitempty"` // some of its tree could not be ended
+	QuotaExceeded QuotaLimit `json:"full,omitempty"`  // ended because the workspace outgrew a limit
 	// Crowded says that the limit of processes was reached, and what commands had
 	// left running was ended.
-	Crowded bool `json:"crowded,omitempty"`
+	PidsLimitHit bool `json:"crowded,omitempty"`
 
 	UserUs     int64 `json:"userUs"`
 	SystemUs   int64 `json:"systemUs"`
@@ -225,7 +225,7 @@ func readMessage(r io.Reader, v any, limit uint32) error {
 
 // WriteRequest writes the first message of a stream.
 func WriteRequest(w io.Writer, req *Request) error {
-	parts, err := req.apart()
+	parts, err := req.split()
 	if err != nil {
 		return err
 	}
@@ -251,12 +251,12 @@ func writePayload(w io.Writer, payload []byte, limit int) error {
 	return err
 }
 
-// Full is the limit on the disk for which processes were ended.
-type Full string
+// QuotaLimit is the limit on the disk for which processes were ended.
+type QuotaLimit string
 
 // The limits of what a sandbox keeps on the host's disk.
 const (
-	FullSize  Full = "size"  // of its workspace
-	FullFiles Full = "files" // in its workspace
-	FullDisk  Full = "disk"  // that the workspace is on
+	QuotaSize  QuotaLimit = "size"  // of its workspace
+	QuotaFiles QuotaLimit = "files" // in its workspace
+	QuotaDisk  QuotaLimit = "disk"  // that the workspace is on
 )

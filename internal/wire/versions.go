@@ -17,13 +17,13 @@ func additions() []addition {
 	return []addition{
 		{2, "operation grant.open", func(r *Request) bool { return r.Op == OpGrantOpen }},
 		{2, "operation grant.end", func(r *Request) bool { return r.Op == OpGrantEnd }},
-		{2, "operation taken", func(r *Request) bool { return r.Op == OpTaken }},
+		{2, "operation taken", func(r *Request) bool { return r.Op == OpAckLast }},
 		{2, "grant", func(r *Request) bool { return r.Grant != nil }},
 		{2, "grant.id", func(r *Request) bool { return r.Grant != nil && r.Grant.ID != "" }},
 		{2, "grant.graceMs", func(r *Request) bool { return r.Grant != nil && r.Grant.GraceMs != 0 }},
 		{2, "exec.grant", func(r *Request) bool { return r.Exec != nil && r.Exec.Grant != "" }},
 		{2, "exec.while", func(r *Request) bool { return r.Exec != nil && r.Exec.While != "" }},
-		{2, "port.who", func(r *Request) bool { return r.Port != nil && r.Port.Who }},
+		{2, "port.who", func(r *Request) bool { return r.Port != nil && r.Port.WithGrant }},
 	}
 }
 

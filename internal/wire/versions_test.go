@@ -96,13 +96,13 @@ func TestAdditionsAreRefusedByName(t *testing.T) {
 	requests := map[string]*Request{
 		"operation grant.open": {Op: OpGrantOpen},
 		"operation grant.end":  {Op: OpGrantEnd},
-		"operation taken":      {Op: OpTaken},
+		"operation taken":      {Op: OpAckLast},
 		"grant":                {Op: OpPing, Grant: &Grant{}},
 		"grant.id":             {Op: OpPing, Grant: &Grant{ID: "g"}},
 		"grant.graceMs":        {Op: OpPing, Grant: &Grant{GraceMs: 1}},
 		"exec.grant":           {Op: OpExec, Exec: &Exec{Grant: "g"}},
 		"exec.while":           {Op: OpExec, Exec: &Exec{While: "p"}},
-		"port.who":             {Op: OpPortListen, Port: &Port{Who: true}},
+		"port.who":             {Op: OpPortListen, Port: &Port{WithGrant: true}},
 	}
 	for _, a := range additions() {
 		request := requests[a.name]

@@ -186,18 +186,18 @@ func TestHandshake(t *testing.T) {
 			ours, theirs := pair(t)
 			guest := make(chan error, 1)
 			go func() {
-				hello, err := wire.Receive(theirs)
+				hello, err := wire.ReadHello(theirs)
 				if err == nil {
 					if *hello != *tt.hello {
 						t.Errorf("received %+v", hello)
 					}
-					err = wire.Answer(theirs, &tt.welcome)
+					err = wire.WriteWelcome(theirs, &tt.welcome)
 				} else {
 					theirs.Close()
 				}
 				guest <- err
 			}()
-			welcome, err := wire.Greet(ours, tt.hello)
+			welcome, err := wire.Handshake(ours, tt.hello)
 			if (err != nil) != tt.failed {
 				t.Errorf("%+v %v", welcome, err)
 			}
@@ -218,14 +218,14 @@ func TestNegotiate(t *testing.T) {
 }
 
 // sessions are both ends of one wire.
-func sessions(t *testing.T) (host, guest *wire.Session) {
+func sessions(t *testing.T) (host, guest *wire.Mux) {
 	t.Helper()
 	ours, theirs := pair(t)
-	host, err := wire.HostSession(ours)
+	host, err := wire.HostMux(ours)
 	if err != nil {
 		t.Fatal(err)
 	}
-	guest, err = wire.GuestSession(theirs)
+	guest, err = wire.GuestMux(theirs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestHostileHosts(t *testing.T) {
 	for name, input := range tests {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := pair(t)
-			guest, err := wire.GuestSession(theirs)
+			guest, err := wire.GuestMux(theirs)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -73,7 +73,7 @@ func serveBench(s *proxy.Server, l net.Listener, door proxy.Door) { _ = s.Serve(
 // the grant of each caller. Everybody is let in.
 func listenInside(ctx context.Context, m *machine.Machine) (net.Listener, error) {
 	return m.Listen(ctx, modelPort, &machine.PortOptions{
-		Who: true, MaxConns: wireStreams, Gate: func(context.Context, machine.Caller) error { return nil },
+		WithGrant: true, MaxConns: wireStreams, Gate: func(context.Context, machine.Caller) error { return nil },
 	})
 }
 

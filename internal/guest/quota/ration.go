@@ -39,14 +39,14 @@ type Usage struct {
 }
 
 // Over names the limit that is exceeded, if one is.
-func (r *Ration) Over(u *Usage) wire.Full {
+func (r *Ration) Over(u *Usage) wire.QuotaLimit {
 	switch {
 	case r.Reserve > 0 && u.Free < r.Reserve:
-		return wire.FullDisk
+		return wire.QuotaDisk
 	case u.Endless, r.Files > 0 && u.Files > r.Files:
-		return wire.FullFiles
+		return wire.QuotaFiles
 	case r.Size > 0 && u.Bytes > r.Size:
-		return wire.FullSize
+		return wire.QuotaSize
 	}
 	return ""
 }

@@ -120,7 +120,7 @@ func TestMeasureFindsWhatIsHidden(t *testing.T) {
 		}
 	}
 	r := &Ration{Dirs: []string{dir}, Files: 1000}
-	if u := r.Measure(nil); !u.Endless || r.Over(&u) != wire.FullFiles {
+	if u := r.Measure(nil); !u.Endless || r.Over(&u) != wire.QuotaFiles {
 		t.Errorf("deeper than a path can say: %+v", u)
 	}
 }
@@ -129,13 +129,13 @@ func TestOver(t *testing.T) {
 	r := &Ration{Size: 10, Files: 5, Reserve: 3}
 	for name, c := range map[string]struct {
 		usage Usage
-		want  wire.Full
+		want  wire.QuotaLimit
 	}{
 		"within":      {Usage{Bytes: 10, Files: 5, Free: 3}, ""},
-		"too large":   {Usage{Bytes: 11, Files: 5, Free: 3}, wire.FullSize},
-		"too many":    {Usage{Bytes: 10, Files: 6, Free: 3}, wire.FullFiles},
-		"nearly full": {Usage{Bytes: 10, Files: 5, Free: 2}, wire.FullDisk},
-		"endless":     {Usage{Free: 3, Endless: true}, wire.FullFiles},
+		"too large":   {Usage{Bytes: 11, Files: 5, Free: 3}, wire.QuotaSize},
+		"too many":    {Usage{Bytes: 10, Files: 6, Free: 3}, wire.QuotaFiles},
+		"nearly full": {Usage{Bytes: 10, Files: 5, Free: 2}, wire.QuotaDisk},
+		"endless":     {Usage{Free: 3, Endless: true}, wire.QuotaFiles},
 	} {
 		if got := r.Over(&c.usage); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -39,7 +39,7 @@ func newSite(t *testing.T) *site {
 	s.desk = grant.NewDesk("s", s.machine, book)
 	s.port = freePort(t)
 	inner, err := s.machine.Listen(patience(t), s.port, &machine.PortOptions{
-		Who: true, Gate: func(context.Context, machine.Caller) error { return nil },
+		WithGrant: true, Gate: func(context.Context, machine.Caller) error { return nil },
 	})
 	check(t, err)
 	tellRuns(t, s.desk.Listener(inner, true))

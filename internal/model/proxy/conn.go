@@ -26,7 +26,7 @@ type conn struct {
 }
 
 func newConn(s *Server, n net.Conn, admit Admit) *conn {
-	n = socket.Of(n)
+	n = socket.Wrap(n)
 	return &conn{server: s, net: n, reader: h1.NewReader(n), admit: admit}
 }
 

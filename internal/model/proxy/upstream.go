@@ -175,7 +175,7 @@ func (u *upstream) dial(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{Conn: socket.Of(conn)}
+	l := &link{Conn: socket.Wrap(conn)}
 	if c, ok := conn.(syscall.Conn); ok {
 		l.raw, _ = c.SyscallConn()
 	}
@@ -199,7 +199,7 @@ func (l *link) isQuiet() bool {
 	}
 	quiet := false
 	err := l.raw.Control(func(fd uintptr) {
-		quiet = socket.IsQuiet(fd)
+		quiet = socket.Empty(fd)
 	})
 	return err == nil && quiet
 }

@@ -147,7 +147,7 @@ func openGrant(t *testing.T, desk *grant.Desk, run string) *grant.Grant {
 // strangers, too.
 func serveGranted(t *testing.T, m *machine.Machine, desk *grant.Desk, strangers bool, handle http.HandlerFunc) {
 	t.Helper()
-	inner, err := m.Listen(t.Context(), 8080, &machine.PortOptions{Who: true, Gate: func(_ context.Context, caller machine.Caller) error {
+	inner, err := m.Listen(t.Context(), 8080, &machine.PortOptions{WithGrant: true, Gate: func(_ context.Context, caller machine.Caller) error {
 		if strangers {
 			return nil
 		}

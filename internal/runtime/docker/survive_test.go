@@ -88,7 +88,7 @@ func TestCommandSurvivesTheEngine(t *testing.T) {
 		t.Run(string(transport), func(t *testing.T) {
 			own := enginetest.PrivateDocker(t, enginetest.Options{LiveRestore: true})
 			l := newLab(t, own.Host(), Docker, withGuest(t), func(o *Options) { o.Transport = transport })
-			m := machine.New(l.start(t).Dial, &machine.Options{DialPatience: time.Minute}) // an engine takes its time
+			m := machine.New(l.start(t).Dial, &machine.Options{DialTimeout: time.Minute}) // an engine takes its time
 			defer m.Close()
 			u := begin(t, m)
 			if err := own.Stop(); err != nil {

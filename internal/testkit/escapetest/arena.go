@@ -150,7 +150,7 @@ func (a *arena) tryStart(spec *sandbox.Spec) (*cell, error) {
 }
 
 func (a *arena) enter(spec *sandbox.Spec, inst sandbox.Instance) *cell {
-	m := machine.New(inst.Dial, &machine.Options{Kill: inst.Kill, DialPatience: patience})
+	m := machine.New(inst.Dial, &machine.Options{Kill: inst.Kill, DialTimeout: patience})
 	a.t.Cleanup(func() { _ = m.Close() })
 	return &cell{a, spec, inst, m}
 }

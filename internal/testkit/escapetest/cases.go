@@ -74,12 +74,12 @@ var cases = []testCase{
 	{"memory of socket buffers", socketBuffers},
 	{"inode fill of a temporary file system with a number", numberedInodes},
 	{"disk fill of a writable root by one file", writableRoot},
-	{"disk fill", func(a *arena) { a.overfill(wire.FullSize, "fill-over", workdir, "1000", "named") }},
-	{"disk fill by files without a name", func(a *arena) { a.overfill(wire.FullSize, "fill-over", workdir, "1000", "nameless") }},
-	{"disk fill behind closed directories", func(a *arena) { a.overfill(wire.FullSize, "fill-over", workdir, "1000", "closed") }},
+	{"disk fill", func(a *arena) { a.overfill(wire.QuotaSize, "fill-over", workdir, "1000", "named") }},
+	{"disk fill by files without a name", func(a *arena) { a.overfill(wire.QuotaSize, "fill-over", workdir, "1000", "nameless") }},
+	{"disk fill behind closed directories", func(a *arena) { a.overfill(wire.QuotaSize, "fill-over", workdir, "1000", "closed") }},
 	{"disk fill by a process that nobody waits for", fillBehind},
 	{"disk fill between two looks, and again while it is full", fillQuick},
-	{"inode fill", func(a *arena) { a.overfill(wire.FullFiles, "inodes-over", workdir, "100000") }},
+	{"inode fill", func(a *arena) { a.overfill(wire.QuotaFiles, "inodes-over", workdir, "100000") }},
 }
 
 // lendingByRoot has the engine leave its usual capabilities to user 0, who could

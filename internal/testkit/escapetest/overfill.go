@@ -30,19 +30,19 @@ func rationed(s *sandbox.Spec) {
 // overfill writes more into the workspace, which is on the host's disk, than it
 // may hold. It must be ended, with the reason; then files can be removed, and
 // everything is as before.
-func (a *arena) overfill(want wire.Full, attack ...string) {
+func (a *arena) overfill(want wire.QuotaLimit, attack ...string) {
 	c := a.start(rationed)
 	out, result := c.attack(attack...)
-	a.t.Logf("%s, %q\n%s", ended(result), result.Full, out)
-	if result.Full != machine.Full(want) {
-		a.t.Errorf("it was ended for %q, want %q: nothing stopped it", result.Full, want)
+	a.t.Logf("%s, %q\n%s", ended(result), result.QuotaExceeded, out)
+	if result.QuotaExceeded != machine.QuotaLimit(want) {
+		a.t.Errorf("it was ended for %q, want %q: nothing stopped it", result.QuotaExceeded, want)
 	}
 	c.alive()
 	if out, result := c.attack("clear", workdir); result.ExitCode != 0 {
-		a.t.Fatalf("it cannot be cleared (%d, %q): %s", result.ExitCode, result.Full, out)
+		a.t.Fatalf("it cannot be cleared (%d, %q): %s", result.ExitCode, result.QuotaExceeded, out)
 	}
 	if out, result := c.attack("fill", workdir, "8", "8"); result.ExitCode != 1 {
-		a.t.Errorf("8 MiB do not fit any more (%d, %q): %s", result.ExitCode, result.Full, out)
+		a.t.Errorf("8 MiB do not fit any more (%d, %q): %s", result.ExitCode, result.QuotaExceeded, out)
 	}
 	a.wantCanary("host")
 }
@@ -77,7 +77,7 @@ func fillQuick(a *arena) {
 	const writers, each = 4, "200"
 	c := a.start(rationed)
 	out, result := c.attack("fill-quick", workdir, each, strconv.Itoa(writers))
-	a.t.Logf("%s, %q\n%s", ended(result), result.Full, out)
+	a.t.Logf("%s, %q\n%s", ended(result), result.QuotaExceeded, out)
 	size := held(a.path("workspace"))
 	if most := int64(writers*roomSize + 16<<20); size > most || size < roomSize {
 		a.t.Errorf("%d MiB were written, at most %d can be", size>>20, most>>20)
@@ -92,10 +92,10 @@ func fillQuick(a *arena) {
 	c = a.enter(c.spec, c.instance)
 	c.addsNothing(size)
 	if out, result := c.attack("clear", workdir); result.ExitCode != 0 {
-		a.t.Fatalf("it cannot be cleared (%d, %q): %s", result.ExitCode, result.Full, out)
+		a.t.Fatalf("it cannot be cleared (%d, %q): %s", result.ExitCode, result.QuotaExceeded, out)
 	}
 	if out, result := c.attack("fill", workdir, "8", "8"); result.ExitCode != 1 {
-		a.t.Errorf("8 MiB do not fit any more (%d, %q): %s", result.ExitCode, result.Full, out)
+		a.t.Errorf("8 MiB do not fit any more (%d, %q): %s", result.ExitCode, result.QuotaExceeded, out)
 	}
 }
 
@@ -105,7 +105,7 @@ func (c *cell) addsNothing(size int64) {
 	for range 3 {
 		out, result := c.attack("fill", workdir, "8", "8")
 		if !strings.Contains(out, unix.EFBIG.Error()) || result.ExitCode != 0 {
-			c.t.Errorf("a command in a full workspace ended with %d, %q, for %q\n%s", result.ExitCode, result.Signal, result.Full, out)
+			c.t.Errorf("a command in a full workspace ended with %d, %q, for %q\n%s", result.ExitCode, result.Signal, result.QuotaExceeded, out)
 		}
 	}
 	if now := held(c.path("workspace")); now > size {

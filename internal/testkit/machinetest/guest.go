@@ -171,7 +171,7 @@ func (g *Guest) Dial(ctx context.Context) (net.Conn, error) { return wire.DialSo
 func (g *Guest) Machine(tb testing.TB, options *machine.Options) *machine.Machine {
 	tb.Helper()
 	if g.emulated && options == nil {
-		options = &machine.Options{DialPatience: emulatedPatience}
+		options = &machine.Options{DialTimeout: emulatedPatience}
 	}
 	m := machine.New(g.Dial, options)
 	tb.Cleanup(func() { _ = m.Close() })

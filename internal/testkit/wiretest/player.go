@@ -59,7 +59,7 @@ func (p *Player) Unasked() []string {
 }
 
 func (p *Player) wire(conn net.Conn) {
-	hello, err := wire.Receive(conn)
+	hello, err := wire.ReadHello(conn)
 	if err != nil {
 		return
 	}
@@ -67,14 +67,14 @@ func (p *Player) wire(conn net.Conn) {
 	if hello.Min > welcome.Version || hello.Max < welcome.Version {
 		welcome = wire.Welcome{Error: wire.Fail(wire.CodeVersion, "the guest speaks another version of the protocol")}
 	}
-	if wire.Answer(conn, &welcome) != nil {
+	if wire.WriteWelcome(conn, &welcome) != nil {
 		return
 	}
 	if hello.Kind == wire.KindDirect {
 		p.stream(conn, true)
 		return
 	}
-	session, err := wire.GuestSession(conn)
+	session, err := wire.GuestMux(conn)
 	if err != nil {
 		return
 	}

@@ -48,12 +48,12 @@ func (r *Recorder) Recording() *Recording {
 
 // wire relays one wire.
 func (r *Recorder) wire(host, guest net.Conn) {
-	hello, err := wire.Receive(host)
+	hello, err := wire.ReadHello(host)
 	if err != nil {
 		return
 	}
-	welcome, err := wire.Greet(guest, hello)
-	if err != nil || wire.Answer(host, welcome) != nil {
+	welcome, err := wire.Handshake(guest, hello)
+	if err != nil || wire.WriteWelcome(host, welcome) != nil {
 		return
 	}
 	r.mu.Lock()
@@ -67,12 +67,12 @@ func (r *Recorder) wire(host, guest net.Conn) {
 }
 
 func (r *Recorder) streams(host, guest net.Conn) {
-	inward, err := wire.GuestSession(host)
+	inward, err := wire.GuestMux(host)
 	if err != nil {
 		return
 	}
 	defer inward.Close()
-	outward, err := wire.HostSession(guest)
+	outward, err := wire.HostMux(guest)
 	if err != nil {
 		return
 	}

@@ -25,24 +25,24 @@ type Conn struct {
 	in, out  transfer
 }
 
-// Of returns conn as a Conn if it is a stream over a socket, else as it is.
-func Of(conn net.Conn) net.Conn {
+// Wrap returns conn as a Conn if it is a stream over a socket, else as it is.
+func Wrap(conn net.Conn) net.Conn {
 	switch conn.(type) {
 	case *net.UnixConn, *net.TCPConn:
 	default:
 		return conn
 	}
 	both := conn.(syscall.Conn)
-	c, err := Over(conn, both, both)
+	c, err := WrapFiles(conn, both, both)
 	if err != nil {
 		return conn
 	}
 	return c
 }
 
-// Over returns conn as a Conn that reads and writes two files for it, neither of
+// WrapFiles returns conn as a Conn that reads and writes two files for it, neither of
 // which makes a call wait.
-func Over(conn net.Conn, from, to syscall.Conn) (*Conn, error) {
+func WrapFiles(conn net.Conn, from, to syscall.Conn) (*Conn, error) {
 	in, err := from.SyscallConn()
 	if err != nil {
 		return nil, err

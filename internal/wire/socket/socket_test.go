@@ -33,7 +33,7 @@ func pair(t *testing.T, network string) (a, b net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.Close(); b.Close() })
-	return socket.Of(a), socket.Of(b)
+	return socket.Wrap(a), socket.Wrap(b)
 }
 
 func eachNetwork(t *testing.T, test func(t *testing.T, a, b net.Conn)) {
@@ -137,7 +137,7 @@ func TestWhatIsNoSocketStaysAsItIs(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	if got := socket.Of(a); got != a {
+	if got := socket.Wrap(a); got != a {
 		t.Errorf("a pipe became a %T", got)
 	}
 }

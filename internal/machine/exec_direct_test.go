@@ -54,11 +54,11 @@ func TestBriefCommandsThatAreNot(t *testing.T) {
 		if got := sh(t, m, "head -c 3000000 /dev/zero | tr '\\0' x"); got.out != strings.Repeat("x", 3_000_000) {
 			t.Errorf("much: %d bytes, %+v", len(got.out), got.Result)
 		}
-		got := run(t, m, &machine.Command{Argv: []string{"sh", "-c", "(setsid sleep 1000 &); echo done"}, EndTree: true, Grace: time.Millisecond})
+		got := execCall(t, m, &machine.Command{Argv: []string{"sh", "-c", "(setsid sleep 1000 &); echo done"}, EndTree: true, Grace: time.Millisecond})
 		if got.out != "done\n" || got.Left {
 			t.Errorf("with a child: %+v", got)
 		}
-		if got := run(t, m, &machine.Command{Argv: []string{"head", "-c", "1000000", "/dev/zero"}, OutputLimit: 1000}); len(got.out) != 1000 || got.Stdout.Lost != 999_000 {
+		if got := execCall(t, m, &machine.Command{Argv: []string{"head", "-c", "1000000", "/dev/zero"}, OutputLimit: 1000}); len(got.out) != 1000 || got.Stdout.Lost != 999_000 {
 			t.Errorf("limited: %d bytes, %+v", len(got.out), got.Stdout)
 		}
 	}
@@ -92,7 +92,7 @@ func TestBriefCommandsAtOnce(t *testing.T) {
 }
 
 // direct opens a direct wire of the control wire by hand.
-func direct(t *testing.T, dial func() (net.Conn, error), control *wire.Session, client string) net.Conn {
+func direct(t *testing.T, dial func() (net.Conn, error), control *wire.Mux, client string) net.Conn {
 	t.Helper()
 	stream, err := control.Open()
 	check(t, err)
@@ -105,7 +105,7 @@ func direct(t *testing.T, dial func() (net.Conn, error), control *wire.Session, 
 	conn, err := dial()
 	check(t, err)
 	t.Cleanup(func() { conn.Close() })
-	_, err = wire.Greet(conn, &wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Client: client, Epoch: 2, Kind: wire.KindDirect, Token: token.Token})
+	_, err = wire.Handshake(conn, &wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Client: client, Epoch: 2, Kind: wire.KindDirect, Token: token.Token})
 	check(t, err)
 	return conn
 }
@@ -117,9 +117,9 @@ func TestDirectWiresRefuse(t *testing.T) {
 	check(t, m.Ping(patience(t))) // it listens
 	conn, err := g.Dial(t.Context())
 	check(t, err)
-	_, err = wire.Greet(conn, &wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Client: "by-hand", Epoch: 1, Kind: wire.KindControl})
+	_, err = wire.Handshake(conn, &wire.Hello{Min: wire.MinVersion, Max: wire.MaxVersion, Client: "by-hand", Epoch: 1, Kind: wire.KindControl})
 	check(t, err)
-	control, err := wire.HostSession(conn)
+	control, err := wire.HostMux(conn)
 	check(t, err)
 	defer control.Close()
 	dial := func() (net.Conn, error) { return g.Dial(t.Context()) }

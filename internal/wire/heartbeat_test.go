@@ -10,7 +10,7 @@ import (
 
 // silent is a host's session with a guest that reads, and never says anything.
 // It counts what it reads.
-func silent(t *testing.T, keepAlive, timeout time.Duration) (*Session, *atomic.Int64) {
+func silent(t *testing.T, keepAlive, timeout time.Duration) (*Mux, *atomic.Int64) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	read := new(atomic.Int64)
@@ -24,7 +24,7 @@ func silent(t *testing.T, keepAlive, timeout time.Duration) (*Session, *atomic.I
 			read.Add(int64(n))
 		}
 	}()
-	session, err := hostSession(ours, keepAlive, timeout)
+	session, err := hostMux(ours, keepAlive, timeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,14 +41,14 @@ func TestSilentGuestLosesItsWire(t *testing.T) {
 	if KeepAlive+WriteTimeout > maxSilence {
 		t.Errorf("a silent guest is noticed after %v, and not within %v", KeepAlive+WriteTimeout, maxSilence)
 	}
-	waiters := map[string]func(*testing.T, *Session){
-		"on a stream": func(t *testing.T, s *Session) {
+	waiters := map[string]func(*testing.T, *Mux){
+		"on a stream": func(t *testing.T, s *Mux) {
 			t.Helper()
 			if _, err := s.Open(); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"on a direct wire": func(_ *testing.T, s *Session) { s.Await() },
+		"on a direct wire": func(_ *testing.T, s *Mux) { s.AddWaiter() },
 	}
 	for name, wait := range waiters {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestSilentGuestLosesItsWire(t *testing.T) {
 func TestIdleWireIsQuiet(t *testing.T) {
 	session, read := silent(t, time.Millisecond, 2*time.Millisecond)
 	time.Sleep(20 * time.Millisecond) // long enough for several pings
-	if n := read.Load(); n != 0 || session.mux.IsClosed() {
+	if n := read.Load(); n != 0 || session.session.IsClosed() {
 		t.Errorf("%d bytes were sent on an idle wire", n)
 	}
 }
@@ -75,11 +75,11 @@ func TestPulse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var awaited atomic.Bool
 		var asked atomic.Int64
-		p := newPulse(time.Second, awaited.Load, func() error { asked.Add(1); return nil }, func() { t.Error("it was given up") })
+		p := newHeartbeat(time.Second, awaited.Load, func() error { asked.Add(1); return nil }, func() { t.Error("it was given up") })
 		for round := range 3 {
 			awaited.Store(true)
-			p.wake()
-			p.wake()
+			p.start()
+			p.start()
 			time.Sleep(10*time.Second + time.Millisecond)
 			awaited.Store(false)
 			time.Sleep(time.Minute)

@@ -21,45 +21,45 @@ import (
 // It says so instead of a host's greeting, and is told that it was understood.
 // A process 1 of another build is not, and the Pass has to pass.
 const (
-	handoverGreeting = "atollfd\n"
-	handoverAnswer   = "taken\n"
+	fdPassGreeting = "atollfd\n"
+	fdPassAnswer   = "taken\n"
 )
 
-var errNotTaken = errors.New("process 1 does not take descriptors")
+var errFDPassRefused = errors.New("process 1 does not take descriptors")
 
-// handOver gives in and out away.
-func handOver(leash *net.UnixConn, in, out *os.File) error {
+// passFiles gives in and out away.
+func passFiles(leash *net.UnixConn, in, out *os.File) error {
 	rights := unix.UnixRights(int(in.Fd()), int(out.Fd()))
-	if _, _, err := leash.WriteMsgUnix([]byte(handoverGreeting), rights, nil); err != nil {
+	if _, _, err := leash.WriteMsgUnix([]byte(fdPassGreeting), rights, nil); err != nil {
 		return err
 	}
 	_ = leash.SetReadDeadline(time.Now().Add(wire.HelloTimeout))
-	var answer [len(handoverAnswer)]byte
-	if _, err := io.ReadFull(leash, answer[:]); err != nil || string(answer[:]) != handoverAnswer {
-		return errors.Join(errNotTaken, err)
+	var answer [len(fdPassAnswer)]byte
+	if _, err := io.ReadFull(leash, answer[:]); err != nil || string(answer[:]) != fdPassAnswer {
+		return errors.Join(errFDPassRefused, err)
 	}
 	return leash.SetReadDeadline(time.Time{})
 }
 
-// isHandover looks at what a connection brings first, and leaves it there.
-func isHandover(conn *net.UnixConn) bool {
+// isFDPass looks at what a connection brings first, and leaves it there.
+func isFDPass(conn *net.UnixConn) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return false
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(wire.HelloTimeout))
-	var first [len(handoverGreeting)]byte
+	var first [len(fdPassGreeting)]byte
 	n := 0
 	err = raw.Read(func(fd uintptr) bool {
 		n, _, err = unix.Recvfrom(int(fd), first[:], unix.MSG_PEEK)
 		return !errors.Is(err, unix.EAGAIN)
 	})
-	return err == nil && string(first[:max(n, 0)]) == handoverGreeting
+	return err == nil && string(first[:max(n, 0)]) == fdPassGreeting
 }
 
-// takeOver makes a wire of what a Pass hands over.
-func takeOver(leash *net.UnixConn) (net.Conn, error) {
-	var greeting [len(handoverGreeting)]byte
+// receiveConn makes a wire of what a Pass hands over.
+func receiveConn(leash *net.UnixConn) (net.Conn, error) {
+	var greeting [len(fdPassGreeting)]byte
 	rights := make([]byte, unix.CmsgSpace(2*4))
 	_, n, _, _, err := leash.ReadMsgUnix(greeting[:], rights)
 	if err != nil {
@@ -69,12 +69,12 @@ func takeOver(leash *net.UnixConn) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &handed{leash: leash, in: files[0], out: files[1]}
-	if _, err := leash.Write([]byte(handoverAnswer)); err != nil {
+	h := &passedConn{control: leash, in: files[0], out: files[1]}
+	if _, err := leash.Write([]byte(fdPassAnswer)); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	_ = leash.SetReadDeadline(time.Time{})
-	quick, err := socket.Over(h, h.in, h.out)
+	quick, err := socket.WrapFiles(h, h.in, h.out)
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
@@ -86,7 +86,7 @@ func takeOver(leash *net.UnixConn) (net.Conn, error) {
 func receivedFiles(rights []byte) (files [2]*os.File, err error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) != 1 {
-		return files, errors.Join(err, errNotTaken)
+		return files, errors.Join(err, errFDPassRefused)
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != len(files) {
@@ -102,41 +102,43 @@ func receivedFiles(rights []byte) (files [2]*os.File, err error) {
 	return files, nil
 }
 
-// handed is a wire over descriptors that were handed over.
-type handed struct {
-	leash   net.Conn
+// passedConn is a wire over descriptors that were handed over.
+type passedConn struct {
+	control net.Conn
 	in, out *os.File
 }
 
 // watch ends the wire when the leash is let go.
-func (h *handed) watch() {
+func (h *passedConn) watch() {
 	var nothing [1]byte
-	_, _ = h.leash.Read(nothing[:])
+	_, _ = h.control.Read(nothing[:])
 	_ = h.Close()
 }
 
 // Read implements net.Conn.
-func (h *handed) Read(p []byte) (int, error) { return h.in.Read(p) }
+func (h *passedConn) Read(p []byte) (int, error) { return h.in.Read(p) }
 
 // Write implements net.Conn.
-func (h *handed) Write(p []byte) (int, error) { return h.out.Write(p) }
+func (h *passedConn) Write(p []byte) (int, error) { return h.out.Write(p) }
 
 // Close implements net.Conn.
-func (h *handed) Close() error { return errors.Join(h.in.Close(), h.out.Close(), h.leash.Close()) }
+func (h *passedConn) Close() error {
+	return errors.Join(h.in.Close(), h.out.Close(), h.control.Close())
+}
 
 // LocalAddr implements net.Conn.
-func (h *handed) LocalAddr() net.Addr { return h.leash.LocalAddr() }
+func (h *passedConn) LocalAddr() net.Addr { return h.control.LocalAddr() }
 
 // RemoteAddr implements net.Conn.
-func (h *handed) RemoteAddr() net.Addr { return h.leash.RemoteAddr() }
+func (h *passedConn) RemoteAddr() net.Addr { return h.control.RemoteAddr() }
 
 // SetDeadline implements net.Conn.
-func (h *handed) SetDeadline(t time.Time) error {
+func (h *passedConn) SetDeadline(t time.Time) error {
 	return errors.Join(h.SetReadDeadline(t), h.SetWriteDeadline(t))
 }
 
 // SetReadDeadline implements net.Conn.
-func (h *handed) SetReadDeadline(t time.Time) error { return h.in.SetReadDeadline(t) }
+func (h *passedConn) SetReadDeadline(t time.Time) error { return h.in.SetReadDeadline(t) }
 
 // SetWriteDeadline implements net.Conn.
-func (h *handed) SetWriteDeadline(t time.Time) error { return h.out.SetWriteDeadline(t) }
+func (h *passedConn) SetWriteDeadline(t time.Time) error { return h.out.SetWriteDeadline(t) }

@@ -14,22 +14,22 @@ import (
 // host in one message. A command that is not over soon leaves the direct wire to
 // others, and its host follows it over a stream.
 const (
-	// briefFor is how long a silent command is waited for.
-	briefFor = 50 * time.Millisecond
-	// silentFor is how long one is waited for that has written something.
-	silentFor = 10 * time.Millisecond
-	// maxBrief is how much of each output is waited for.
-	maxBrief = 128 << 10
-	// sipAfter is when the output is first looked at; where many commands run,
+	// shortExecTime is how long a silent command is waited for.
+	shortExecTime = 50 * time.Millisecond
+	// shortExecTimeAfterOutput is how long one is waited for that has written something.
+	shortExecTimeAfterOutput = 10 * time.Millisecond
+	// maxShortOutput is how much of each output is waited for.
+	maxShortOutput = 128 << 10
+	// firstDrainAfter is when the output is first looked at; where many commands run,
 	// each has less of the processors in that time, and for every crowded of them
 	// it is as much later.
-	sipAfter = 2 * time.Millisecond
-	crowded  = 8
+	firstDrainAfter = 2 * time.Millisecond
+	busyShortExecs  = 8
 )
 
-// brief runs a command on a direct wire. It returns the process if the host was
+// shortExec runs a command on a direct wire. It returns the process if the host was
 // sent its result, and so must have it before it can be forgotten.
-func (c *call) brief(e *wire.Exec) (*process, error) {
+func (c *call) shortExec(e *wire.Exec) (*process, error) {
 	if e.Stdin || e.TTY != nil || e.Background {
 		return nil, wire.Fail(wire.CodeInvalid, "a direct wire only runs commands in the foreground, without input")
 	}
@@ -37,7 +37,7 @@ func (c *call) brief(e *wire.Exec) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	over, err := c.server.awaitBriefly(p)
+	over, err := c.server.awaitShortExec(p)
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +48,9 @@ func (c *call) brief(e *wire.Exec) (*process, error) {
 	return nil, wire.WriteJSON(c.stream, wire.FrameStarted, wire.Started{PID: p.pid})
 }
 
-// leave gives the host of a direct wire that broke time to come back for a
+// awaitReattach gives the host of a direct wire that broke time to come back for a
 // result.
-func (s *server) leave(p *process) {
+func (s *server) awaitReattach(p *process) {
 	left := p.out.leave()
 	if p.unwanted.Load() { // looked at after leave, as it is set before attended is asked
 		s.abandon(p, left, 0)
@@ -59,14 +59,14 @@ func (s *server) leave(p *process) {
 	}
 }
 
-// awaitBriefly waits for the end of the process. If it returns false somebody
+// awaitShortExec waits for the end of the process. If it returns false somebody
 // supervises it from now on, unless there is an error: then it did not begin.
-func (s *server) awaitBriefly(p *process) (over bool, err error) {
-	crowd := s.briefs.Add(1)
-	defer s.briefs.Add(-1)
-	s.stride.holdIf(crowd > crowded)
-	defer s.stride.releaseIf(crowd > crowded)
-	pause := sipAfter * time.Duration(1+crowd/crowded)
+func (s *server) awaitShortExec(p *process) (over bool, err error) {
+	crowd := s.shortExecs.Add(1)
+	defer s.shortExecs.Add(-1)
+	s.stride.holdIf(crowd > busyShortExecs)
+	defer s.stride.releaseIf(crowd > busyShortExecs)
+	pause := firstDrainAfter * time.Duration(1+crowd/busyShortExecs)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
@@ -75,26 +75,26 @@ func (s *server) awaitBriefly(p *process) (over bool, err error) {
 			if err := s.settle(p, p.child.Verdict()); err != nil {
 				return false, err
 			}
-			if p.conclude(end) {
+			if p.finishIfDone(end) {
 				return true, nil
 			}
 			p.main <- end
-			return false, s.keepUp(p)
+			return false, s.superviseLong(p)
 		case <-p.ending:
-			return false, s.keepUp(p)
+			return false, s.superviseLong(p)
 		case <-timer.C:
 		}
-		if p.sip() == sipTooMuch || time.Since(p.started) >= p.patience() {
-			return false, s.keepUp(p)
+		if p.drainPipes() == drainedTooMuch || time.Since(p.started) >= p.shortExecTimeout() {
+			return false, s.superviseLong(p)
 		}
 		timer.Reset(pause)
 		pause *= 2
 	}
 }
 
-// keepUp supervises a command that is not brief. Memory is not yet scarce on
+// superviseLong supervises a command that is not brief. Memory is not yet scarce on
 // account of one that is, so only here is the kernel told whom to prefer.
-func (s *server) keepUp(p *process) error {
+func (s *server) superviseLong(p *process) error {
 	if err := s.confirm(p); err != nil {
 		return err
 	}
@@ -103,20 +103,20 @@ func (s *server) keepUp(p *process) error {
 	return nil
 }
 
-// patience is how long the process is waited for.
-func (p *process) patience() time.Duration {
+// shortExecTimeout is how long the process is waited for.
+func (p *process) shortExecTimeout() time.Duration {
 	if stdout, stderr := p.out.totals(); stdout+stderr > 0 {
-		return silentFor
+		return shortExecTimeAfterOutput
 	}
 	if p.timeout > 0 {
-		return min(briefFor, p.timeout)
+		return min(shortExecTime, p.timeout)
 	}
-	return briefFor
+	return shortExecTime
 }
 
-// conclude finishes a process that has ended, if nothing of it is left.
-func (p *process) conclude(end ending) bool {
-	if p.isEnding() || p.endTree && !end.barren && !p.tree.vacant(0) || p.sip() != sipAll {
+// finishIfDone finishes a process that has ended, if nothing of it is left.
+func (p *process) finishIfDone(end ending) bool {
+	if p.isEnding() || p.endTree && !end.barren && !p.tree.vacant(0) || p.drainPipes() != drainedAll {
 		return false
 	}
 	if !p.endTree && !end.barren {
@@ -133,24 +133,24 @@ func (p *process) isEnding() bool {
 }
 
 // What a sip left in the pipes.
-type sipped int
+type drainResult int
 
 const (
-	sipAll     sipped = iota // nothing, and nothing more will come
-	sipSome                  // perhaps something later
-	sipTooMuch               // more than is waited for
+	drainedAll     drainResult = iota // nothing, and nothing more will come
+	drainedSome                       // perhaps something later
+	drainedTooMuch                    // more than is waited for
 )
 
-// sip moves what is in the pipes to the rings, where it fits.
-func (p *process) sip() sipped {
-	result := sipAll
+// drainPipes moves what is in the pipes to the rings, where it fits.
+func (p *process) drainPipes() drainResult {
+	result := drainedAll
 	for i, fd := range p.stdio.pipes {
-		result = max(result, p.sipFrom(fd, i))
+		result = max(result, p.drainPipe(fd, i))
 	}
 	return result
 }
 
-func (p *process) sipFrom(fd, ring int) sipped {
+func (p *process) drainPipe(fd, ring int) drainResult {
 	var some [512]byte // most commands write less, and need no chunk
 	for {
 		n, errno := readNow(fd, some[:])
@@ -158,35 +158,35 @@ func (p *process) sipFrom(fd, ring int) sipped {
 		case errno == unix.EINTR:
 			continue
 		case errno != 0:
-			return sipSome
+			return drainedSome
 		case n == 0:
-			return sipAll
+			return drainedAll
 		}
 		p.out.write(ring, some[:n])
 		if n == len(some) {
-			return p.gulpFrom(fd, ring)
+			return p.drainLargePipe(fd, ring)
 		}
 	}
 }
 
-// gulpFrom is sipFrom for an output of some size.
-func (p *process) gulpFrom(fd, ring int) sipped {
+// drainLargePipe is drainPipe for an output of some size.
+func (p *process) drainLargePipe(fd, ring int) drainResult {
 	buf := chunks.Get().(*chunk)
 	defer chunks.Put(buf)
-	for total := 0; total < maxBrief; {
+	for total := 0; total < maxShortOutput; {
 		n, errno := readNow(fd, buf[:wire.MaxFrame])
 		switch {
 		case errno == unix.EINTR:
 		case errno != 0:
-			return sipSome
+			return drainedSome
 		case n == 0:
-			return sipAll
+			return drainedAll
 		default:
 			p.out.write(ring, buf[:n])
 			total += n
 		}
 	}
-	return sipTooMuch
+	return drainedTooMuch
 }
 
 // writers join the frames of an answer.

@@ -29,8 +29,8 @@ func lyingDirectly(started *atomic.Int64, lie liar) liar {
 		}
 	}
 	return func(conn net.Conn) {
-		hello, err := wire.Receive(conn)
-		if err != nil || wire.Answer(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "liar"}) != nil {
+		hello, err := wire.ReadHello(conn)
+		if err != nil || wire.WriteWelcome(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "liar"}) != nil {
 			return
 		}
 		if hello.Kind != wire.KindDirect {

@@ -14,17 +14,17 @@ import (
 func TestHungUp(t *testing.T) {
 	eachNetwork(t, func(t *testing.T, a, b net.Conn) {
 		line := b.(*socket.Conn)
-		if line.HungUp() {
+		if line.PeerClosed() {
 			t.Fatal("hung up before anything was said")
 		}
 		if _, err := a.Write([]byte("last words")); err != nil {
 			t.Fatal(err)
 		}
-		if line.HungUp() {
+		if line.PeerClosed() {
 			t.Fatal("hung up, and only something was said")
 		}
 		_ = a.Close()
-		for deadline := time.Now().Add(30 * time.Second); !line.HungUp(); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(30 * time.Second); !line.PeerClosed(); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("nobody noticed")
 			}
@@ -33,7 +33,7 @@ func TestHungUp(t *testing.T) {
 			t.Errorf("%q %v", got, err)
 		}
 		_ = b.Close()
-		if !line.HungUp() {
+		if !line.PeerClosed() {
 			t.Error("our own end is closed")
 		}
 	})

@@ -6,17 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsQuiet reports that nothing has come on a socket, not even its end. It takes
+// Empty reports that nothing has come on a socket, not even its end. It takes
 // nothing from it, does not wait, and does not tell the scheduler.
-func IsQuiet(fd uintptr) bool {
+func Empty(fd uintptr) bool {
 	var one byte
 	_, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&one)), 1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
 	return errno == unix.EAGAIN
 }
 
-// HungUp reports that nothing will come any more but what has come already, also
+// PeerClosed reports that nothing will come any more but what has come already, also
 // while nobody reads that.
-func (c *Conn) HungUp() bool {
+func (c *Conn) PeerClosed() bool {
 	over := false
 	err := c.from.Control(func(fd uintptr) {
 		state := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}

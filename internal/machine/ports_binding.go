@@ -10,40 +10,40 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// lease is a port that is open for as long as its stream is.
-type lease struct {
-	*talk
+// portBinding is a port that is open for as long as its stream is.
+type portBinding struct {
+	*streamOp
 	id string
 }
 
-// lease has the guest open the port.
-func (l *PortListener) lease(ctx context.Context) (*lease, error) {
+// bind has the guest open the port.
+func (l *PortListener) bind(ctx context.Context) (*portBinding, error) {
 	id := rand.Text()
-	t, err := l.machine.talk(ctx, &opening{
-		link: l.machine.bulk, slots: l.machine.ports, patience: answerPatience,
-		request: &wire.Request{Op: wire.OpPortListen, Port: &wire.Port{ID: id, Port: l.port, Backlog: l.options.Backlog, Who: l.options.Who}},
+	t, err := l.machine.openOp(ctx, &opRequest{
+		dialer: l.machine.bulk, slots: l.machine.ports, timeout: callTimeout,
+		request: &wire.Request{Op: wire.OpPortListen, Port: &wire.Port{ID: id, Port: l.port, Backlog: l.options.Backlog, WithGrant: l.options.WithGrant}},
 	})
 	if err != nil {
 		return nil, err
 	}
 	var bound wire.Bound
 	if err := t.answer(wire.FrameStarted, &bound); err != nil {
-		t.hangUp()
+		t.close()
 		return nil, err
 	}
-	t.outlive()
-	return &lease{t, id}, nil
+	t.detachContext()
+	return &portBinding{t, id}, nil
 }
 
-// giveBack has the guest close the port, which it answers with the end of the
+// release has the guest close the port, which it answers with the end of the
 // stream.
-func (l *lease) giveBack() {
+func (l *portBinding) release() {
 	l.stream.Close()
-	_ = l.stream.SetReadDeadline(time.Now().Add(closePatience))
+	_ = l.stream.SetReadDeadline(time.Now().Add(closeTimeout))
 }
 
 // keepOpen serves the port over one wire after the other.
-func (l *PortListener) keepOpen(first *lease) {
+func (l *PortListener) keepOpen(first *portBinding) {
 	defer close(l.done)
 	for current := first; current != nil; current = l.reopen() {
 		l.serve(current)
@@ -51,14 +51,14 @@ func (l *PortListener) keepOpen(first *lease) {
 }
 
 // reopen opens the port again, or gives up: then Accept says why.
-func (l *PortListener) reopen() *lease {
+func (l *PortListener) reopen() *portBinding {
 	for pause := relistenPause; ; pause = min(2*pause, relistenPauseMax) {
 		select {
 		case <-time.After(pause):
 		case <-l.ctx.Done():
 			return nil
 		}
-		lease, err := l.lease(l.ctx)
+		lease, err := l.bind(l.ctx)
 		if err == nil {
 			return lease
 		}
@@ -70,7 +70,7 @@ func (l *PortListener) reopen() *lease {
 }
 
 // serve accepts until the lease or the listener ends.
-func (l *PortListener) serve(lease *lease) {
+func (l *PortListener) serve(lease *portBinding) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	var workers sync.WaitGroup
 	for range min(spareAccepts, l.options.MaxConns) {
@@ -80,28 +80,28 @@ func (l *PortListener) serve(lease *lease) {
 			cancel()
 		})
 	}
-	stop := context.AfterFunc(ctx, lease.giveBack)
+	stop := context.AfterFunc(ctx, lease.release)
 	if frame, err := lease.frames.Frame(); err == nil { // nothing can come but its end
-		_ = lease.odd(frame)
+		_ = lease.unexpectedFrame(frame)
 	}
 	stop()
 	cancel()
-	lease.hangUp()
+	lease.close()
 	workers.Wait()
 }
 
 // acceptOne brings one connection to whoever accepts. It reports whether there
 // may be more.
-func (l *PortListener) acceptOne(ctx context.Context, lease *lease) bool {
+func (l *PortListener) acceptOne(ctx context.Context, lease *portBinding) bool {
 	select {
 	case l.slots <- struct{}{}:
 	case <-ctx.Done():
 		return false
 	}
-	conn, err := l.await(ctx, lease)
+	conn, err := l.acceptStream(ctx, lease)
 	if err != nil {
 		<-l.slots
-		return ctx.Err() == nil && errors.Is(err, errGated)
+		return ctx.Err() == nil && errors.Is(err, errGateRefused)
 	}
 	select {
 	case l.conns <- conn:
@@ -112,13 +112,13 @@ func (l *PortListener) acceptOne(ctx context.Context, lease *lease) bool {
 	}
 }
 
-// errGated is a connection that the gate did not let in.
-var errGated = errors.New("not let in")
+// errGateRefused is a connection that the gate did not let in.
+var errGateRefused = errors.New("not let in")
 
-// await waits for a connection that may come in.
-func (l *PortListener) await(ctx context.Context, lease *lease) (*portConn, error) {
-	t, err := l.machine.talk(ctx, &opening{
-		live: lease.live, slots: l.machine.ports, patience: forEver,
+// acceptStream waits for a connection that may come in.
+func (l *PortListener) acceptStream(ctx context.Context, lease *portBinding) (*portConn, error) {
+	t, err := l.machine.openOp(ctx, &opRequest{
+		wire: lease.wire, slots: l.machine.ports, timeout: noTimeout,
 		request: &wire.Request{Op: wire.OpPortAccept, Port: &wire.Port{ID: lease.id}},
 	})
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *PortListener) await(ctx context.Context, lease *lease) (*portConn, erro
 		err = l.gate(ctx, conn.caller)
 	}
 	if err != nil {
-		t.hangUp()
+		t.close()
 		return nil, err
 	}
 	conn.closed = func() { <-l.slots }
@@ -138,11 +138,11 @@ func (l *PortListener) await(ctx context.Context, lease *lease) (*portConn, erro
 
 func (l *PortListener) gate(ctx context.Context, caller Caller) error {
 	if l.options.Gate == nil {
-		return errGated
+		return errGateRefused
 	}
 	if err := l.options.Gate(ctx, caller); err != nil {
 		l.machine.options.Log.Debug("connection refused", "port", l.port, "error", err)
-		return errGated
+		return errGateRefused
 	}
 	return nil
 }

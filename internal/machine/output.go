@@ -8,8 +8,8 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// outlet passes one output of a command on.
-type outlet struct {
+// outputSink passes one output of a command on.
+type outputSink struct {
 	w      io.Writer
 	limit  int64 // on what is passed on
 	passed int64
@@ -18,18 +18,18 @@ type outlet struct {
 	gaps   bool
 }
 
-func newOutlet(w io.Writer, limit int64) *outlet {
+func newOutputSink(w io.Writer, limit int64) *outputSink {
 	if w == nil {
 		w = io.Discard
 	}
 	if limit == 0 {
 		limit = math.MaxInt64
 	}
-	return &outlet{w: w, limit: limit}
+	return &outputSink{w: w, limit: limit}
 }
 
 // write passes b on. A guest that sends more than it was asked for is hostile.
-func (o *outlet) write(b []byte) error {
+func (o *outputSink) write(b []byte) error {
 	n := int64(len(b))
 	if n > o.limit-o.passed {
 		return fmt.Errorf("%w: output over the limit of %d bytes", wire.ErrProtocol, o.limit)
@@ -45,8 +45,8 @@ func (o *outlet) write(b []byte) error {
 	return nil
 }
 
-// skip notes bytes that the guest dropped.
-func (o *outlet) skip(n int64) error {
+// gap notes bytes that the guest dropped.
+func (o *outputSink) gap(n int64) error {
 	if n <= 0 || n > math.MaxInt64/2-o.offset {
 		return fmt.Errorf("%w: gap of %d bytes", wire.ErrProtocol, n)
 	}
@@ -55,9 +55,9 @@ func (o *outlet) skip(n int64) error {
 	return nil
 }
 
-// account says what became of the bytes that the command wrote, total by the
+// summary says what became of the bytes that the command wrote, total by the
 // guest's word.
-func (o *outlet) account(total int64) Output {
+func (o *outputSink) summary(total int64) Output {
 	total = max(total, o.offset)
 	return Output{Total: total, Head: o.head, Lost: total - o.passed}
 }

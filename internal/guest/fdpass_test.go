@@ -49,11 +49,11 @@ func TestHandover(t *testing.T) {
 	engineOut, out := newPipe(t)
 	leash, first := connected(t)
 	given := make(chan error, 1)
-	go func() { given <- handOver(leash, in, out) }()
-	if !isHandover(first) {
+	go func() { given <- passFiles(leash, in, out) }()
+	if !isFDPass(first) {
 		t.Fatal("it was not recognised")
 	}
-	conn, err := takeOver(first)
+	conn, err := receiveConn(first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestHandoverIsDeclined(t *testing.T) {
 	_, out := newPipe(t)
 	leash, first := connected(t)
 	go func() { _, _ = first.Read(make([]byte, 8)); _ = first.Close() }()
-	if err := handOver(leash, in, out); !errors.Is(err, errNotTaken) {
+	if err := passFiles(leash, in, out); !errors.Is(err, errFDPassRefused) {
 		t.Errorf("%v", err)
 	}
 }
@@ -101,13 +101,13 @@ func TestHandoverIsDeclined(t *testing.T) {
 // a host, are no wire.
 func TestHandoverWithoutDescriptors(t *testing.T) {
 	leash, first := connected(t)
-	if _, err := leash.Write([]byte(handoverGreeting)); err != nil {
+	if _, err := leash.Write([]byte(fdPassGreeting)); err != nil {
 		t.Fatal(err)
 	}
-	if !isHandover(first) {
+	if !isFDPass(first) {
 		t.Fatal("it was not recognised")
 	}
-	if conn, err := takeOver(first); err == nil {
+	if conn, err := receiveConn(first); err == nil {
 		_ = conn.Close()
 		t.Error("a wire was made of nothing")
 	}
@@ -115,7 +115,7 @@ func TestHandoverWithoutDescriptors(t *testing.T) {
 	if _, err := host.Write([]byte("atoll\x00\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	if isHandover(second) {
+	if isFDPass(second) {
 		t.Error("a host was taken for a Pass")
 	}
 	var first8 [8]byte

@@ -19,7 +19,7 @@ type requestParts struct {
 	Grant  json.RawMessage `json:"grant,omitempty"`
 }
 
-func (r *Request) apart() (*requestParts, error) {
+func (r *Request) split() (*requestParts, error) {
 	p := &requestParts{Op: r.Op}
 	return p, errors.Join(
 		pack(&p.Exec, r.Exec), pack(&p.Attach, r.Attach), pack(&p.Target, r.Target),

@@ -15,8 +15,8 @@ type wireError struct{ error }
 func (e wireError) Unwrap() error { return e.error }
 
 // Write sends to the guest, which has to keep reading.
-func (t *talk) Write(p []byte) (int, error) {
-	t.renew(t.stream.SetWriteDeadline)
+func (t *streamOp) Write(p []byte) (int, error) {
+	t.setDeadline(t.stream.SetWriteDeadline)
 	n, err := t.stream.Write(p)
 	if err != nil {
 		err = wireError{err}
@@ -25,8 +25,8 @@ func (t *talk) Write(p []byte) (int, error) {
 }
 
 // WriteBuffers is Write for several pieces.
-func (t *talk) WriteBuffers(b *net.Buffers) (int64, error) {
-	t.renew(t.stream.SetWriteDeadline)
+func (t *streamOp) WriteBuffers(b *net.Buffers) (int64, error) {
+	t.setDeadline(t.stream.SetWriteDeadline)
 	n, err := b.WriteTo(t.stream)
 	if err != nil {
 		err = wireError{err}
@@ -34,45 +34,45 @@ func (t *talk) WriteBuffers(b *net.Buffers) (int64, error) {
 	return n, err
 }
 
-// deliver sends while it waits for the answer: a guest that refuses need not be
+// sendContent sends while it waits for the answer: a guest that refuses need not be
 // sent the rest.
-func (t *talk) deliver(send func(*wire.DataWriter) error, v any) error {
+func (t *streamOp) sendContent(send func(*wire.DataWriter) error, v any) error {
 	answered := make(chan error, 1)
 	go func() {
-		err := t.await(v)
+		err := t.awaitResult(v)
 		_ = t.stream.SetWriteDeadline(past) // whatever is not sent by now is not wanted
 		answered <- err
 	}()
 	data := wire.NewDataWriter(t)
 	defer data.Close()
-	if t.line != nil {
+	if t.conn != nil {
 		data.Large()
 	}
 	sendErr := send(data)
 	if _, ok := errors.AsType[wireError](sendErr); sendErr != nil && !ok {
-		t.given.Store(true) // nothing to say, so nothing to wait for
+		t.closedByHost.Store(true) // nothing to say, so nothing to wait for
 		_ = t.stream.SetReadDeadline(past)
 		<-answered
 		return sendErr
 	}
-	t.hurry()
+	t.extendRead()
 	err := <-answered
 	if err == nil && sendErr != nil {
-		return t.lies("an answer before everything was sent")
+		return t.violation("an answer before everything was sent")
 	}
 	return err
 }
 
-// await waits for the answer for as long as it takes to send.
-func (t *talk) await(v any) error {
+// awaitResult waits for the answer for as long as it takes to send.
+func (t *streamOp) awaitResult(v any) error {
 	frame, err := t.frames.Frame()
 	switch {
 	case err != nil:
-		return t.failed(err)
+		return t.errorFor(err)
 	case frame.Type == wire.FrameError:
-		return t.refused(frame)
+		return t.errorFrame(frame)
 	case frame.Type != wire.FrameResult:
-		return t.odd(frame)
+		return t.unexpectedFrame(frame)
 	}
 	return t.decode(frame, v)
 }

@@ -7,35 +7,35 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// fileQuestion is an operation on a file with a single answer.
-type fileQuestion struct {
-	op       wire.Op
-	file     wire.File // but for its place
-	to       string    // rename, copy: where to
-	changes  bool      // it needs a place that is not read-only
-	once     bool      // it must not be asked twice
-	patience time.Duration
+// fileCall is an operation on a file with a single answer.
+type fileCall struct {
+	op      wire.Op
+	file    wire.File // but for its place
+	to      string    // rename, copy: where to
+	writes  bool      // it needs a place that is not read-only
+	noRetry bool      // it must not be asked twice
+	timeout time.Duration
 }
 
-// ask puts a question about path.
-func (f *Files) ask(ctx context.Context, path string, q *fileQuestion, v any) error {
+// call puts a question about path.
+func (f *Files) call(ctx context.Context, path string, q *fileCall, v any) error {
 	file := q.file
 	var err error
-	if file.Place, err = f.place(path); err != nil {
+	if file.RootedPath, err = f.resolve(path); err != nil {
 		return err
 	}
-	target := file.Place
+	target := file.RootedPath
 	if q.to != "" {
-		if target, err = f.place(q.to); err != nil {
+		if target, err = f.resolve(q.to); err != nil {
 			return operation("to", q.to, err)
 		}
 		file.To = &target
 	}
-	if q.changes && target.ReadOnly {
+	if q.writes && target.ReadOnly {
 		return ErrReadOnly
 	}
-	return f.machine.ask(ctx, &question{
-		Request: &wire.Request{Op: q.op, File: &file}, patience: q.patience, once: q.once,
+	return f.machine.call(ctx, &unaryCall{
+		Request: &wire.Request{Op: q.op, File: &file}, timeout: q.timeout, noRetry: q.noRetry,
 	}, v)
 }
 
@@ -47,9 +47,9 @@ func (f *Files) Mkdir(ctx context.Context, path string, options *MkdirOptions) e
 	if err := checkMode(options.Mode); err != nil {
 		return operation("mkdir", path, err)
 	}
-	q := &fileQuestion{op: wire.OpFileMkdir, changes: true, once: !options.Parents}
+	q := &fileCall{op: wire.OpFileMkdir, writes: true, noRetry: !options.Parents}
 	q.file.Change = &wire.FileChange{Mode: uint32(options.Mode), MkdirAll: options.Parents}
-	return operation("mkdir", path, f.ask(ctx, path, q, &struct{}{}))
+	return operation("mkdir", path, f.call(ctx, path, q, &struct{}{}))
 }
 
 // Remove removes a file or a directory, and says how much.
@@ -58,7 +58,7 @@ func (f *Files) Remove(ctx context.Context, path string, options *RemoveOptions)
 		options = &RemoveOptions{}
 	}
 	limits := ScanLimits{}
-	q := &fileQuestion{op: wire.OpFileRemove, changes: true, once: !options.Missing, patience: limits.patience()}
+	q := &fileCall{op: wire.OpFileRemove, writes: true, noRetry: !options.Missing, timeout: limits.timeout()}
 	q.file.Change = &wire.FileChange{Recursive: options.Recursive, Missing: options.Missing, IfVersion: string(options.IfVersion)}
 	q.file.Scan = limits.scan()
 	return f.totals(ctx, "remove", path, q)
@@ -69,16 +69,16 @@ func (f *Files) Rename(ctx context.Context, from, to string, options *RenameOpti
 	if options == nil {
 		options = &RenameOptions{}
 	}
-	place, err := f.place(from)
+	place, err := f.resolve(from)
 	if err == nil && place.ReadOnly {
 		err = ErrReadOnly
 	}
 	if err != nil {
 		return operation("rename", from, err)
 	}
-	q := &fileQuestion{op: wire.OpFileRename, to: to, changes: true, once: true}
+	q := &fileCall{op: wire.OpFileRename, to: to, writes: true, noRetry: true}
 	q.file.Change = &wire.FileChange{NoReplace: options.NoReplace, MkdirAll: options.MkdirAll, IfVersion: string(options.IfVersion)}
-	return operation("rename", from, f.ask(ctx, from, q, &struct{}{}))
+	return operation("rename", from, f.call(ctx, from, q, &struct{}{}))
 }
 
 // Copy copies a file, or a directory with all that is in it, inside the
@@ -87,18 +87,18 @@ func (f *Files) Copy(ctx context.Context, from, to string, options *CopyOptions)
 	if options == nil {
 		options = &CopyOptions{}
 	}
-	q := &fileQuestion{op: wire.OpFileCopy, to: to, changes: true, once: options.NoReplace, patience: options.Limits.patience()}
+	q := &fileCall{op: wire.OpFileCopy, to: to, writes: true, noRetry: options.NoReplace, timeout: options.Limits.timeout()}
 	q.file.Change = &wire.FileChange{Recursive: options.Recursive, NoReplace: options.NoReplace, MkdirAll: options.MkdirAll}
 	q.file.Scan = options.Limits.scan()
 	return f.totals(ctx, "copy", from, q)
 }
 
 // totals asks a question whose answer is a sum.
-func (f *Files) totals(ctx context.Context, what, path string, q *fileQuestion) (Totals, error) {
+func (f *Files) totals(ctx context.Context, what, path string, q *fileCall) (Totals, error) {
 	var end wire.FileEnd
-	if err := f.ask(ctx, path, q, &end); err != nil {
+	if err := f.call(ctx, path, q, &end); err != nil {
 		return Totals{}, operation(what, path, err)
 	}
 	totals, err := totalsOf(&end)
-	return totals, operation(what, path, f.machine.believe(err))
+	return totals, operation(what, path, f.machine.checkedByHost(err))
 }

@@ -14,33 +14,33 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// Pass is the guest's second way in: an engine that shares no sockets with the
+// BridgeStdio is the guest's second way in: an engine that shares no sockets with the
 // host starts this program in the sandbox and holds its standard streams. It
 // hands them over to process 1, and stays until that lets go of it; or, to one
 // that does not take them, passes the bytes, and understands none of them.
-func Pass(ctx context.Context, o *PassOptions, in, out *os.File) error {
-	conn, err := dialFirst(ctx, o)
+func BridgeStdio(ctx context.Context, o *BridgeOptions, in, out *os.File) error {
+	conn, err := dialInit(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := handOver(conn, in, out); err != nil {
-		return passBytes(ctx, o, in, out)
+	if err := passFiles(conn, in, out); err != nil {
+		return copyBytes(ctx, o, in, out)
 	}
 	_, err = io.Copy(io.Discard, conn)
 	return err
 }
 
-// PassOptions say where the guest is.
-type PassOptions struct {
+// BridgeOptions say where the guest is.
+type BridgeOptions struct {
 	Socket string
 	// TrustUID takes every process of the same user for the guest, where that is
 	// not process 1.
 	TrustUID bool
 }
 
-func passBytes(ctx context.Context, o *PassOptions, in io.Reader, out io.Writer) error {
-	conn, err := dialFirst(ctx, o)
+func copyBytes(ctx context.Context, o *BridgeOptions, in io.Reader, out io.Writer) error {
+	conn, err := dialInit(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -59,18 +59,18 @@ func passBytes(ctx context.Context, o *PassOptions, in io.Reader, out io.Writer)
 	return <-ended
 }
 
-// passPatience is how long a process 1 that does not listen yet is waited for.
-const passPatience = 10 * time.Second
+// bridgeDialTimeout is how long a process 1 that does not listen yet is waited for.
+const bridgeDialTimeout = 10 * time.Second
 
-// dialFirst connects to process 1. The socket's directory belongs to hostile
+// dialInit connects to process 1. The socket's directory belongs to hostile
 // code, so it makes sure that it reached that before a byte is let through.
-func dialFirst(ctx context.Context, o *PassOptions) (*net.UnixConn, error) {
-	ctx, cancel := context.WithTimeout(ctx, passPatience)
+func dialInit(ctx context.Context, o *BridgeOptions) (*net.UnixConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, bridgeDialTimeout)
 	defer cancel()
 	for {
 		conn, err := wire.DialSocket(ctx, o.Socket)
 		if err == nil {
-			return o.recognised(conn)
+			return o.checkPeer(conn)
 		}
 		if ctx.Err() != nil || errors.Is(err, wire.ErrProtocol) {
 			return nil, err
@@ -79,8 +79,8 @@ func dialFirst(ctx context.Context, o *PassOptions) (*net.UnixConn, error) {
 	}
 }
 
-// recognised lets only a connection to the guest pass.
-func (o *PassOptions) recognised(conn net.Conn) (*net.UnixConn, error) {
+// checkPeer lets only a connection to the guest pass.
+func (o *BridgeOptions) checkPeer(conn net.Conn) (*net.UnixConn, error) {
 	pid, err := wire.PeerPID(conn)
 	right := pid == 1
 	if o.TrustUID && err == nil {
@@ -94,11 +94,11 @@ func (o *PassOptions) recognised(conn net.Conn) (*net.UnixConn, error) {
 	return nil, errors.Join(err, fmt.Errorf("process %d listens on %s, not the guest", pid, o.Socket))
 }
 
-// fromOutside admits only hosts: processes that have no number in the guest's
+// checkHostPeer admits only hosts: processes that have no number in the guest's
 // pid namespace because they are not in it, and those that an engine started
 // inside, which have a number but no parent here. Nothing that began inside can
 // lose its parent: process 1 adopts every orphan.
-func fromOutside(conn net.Conn) error {
+func checkHostPeer(conn net.Conn) error {
 	pid, err := wire.PeerPID(conn)
 	if err != nil || pid == 0 {
 		return err

@@ -1,0 +1,224 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+// wireDialer is one kind of wire to the guest: it dials when it is needed, and
+// again when it broke.
+type wireDialer struct {
+	machine *Machine
+	kind    wire.Kind
+	lock    chan struct{} // held while looking at or replacing live
+	current *wireConn
+}
+
+// What one wire carries at once. Together they stay well below
+// wire.MaxStreams, because a stream counts until both sides have closed it.
+const (
+	maxCommands = 128
+	maxCalls    = 32
+)
+
+// wireConn is a wire that was greeted.
+type wireConn struct {
+	*wire.Mux
+	boot     string
+	version  int           // of the protocol
+	commands chan struct{} // one for each command
+	calls    chan struct{} // one for each question; who finds none waits
+
+	breakCounted bool // that it broke; whoever has the link's turn may look
+}
+
+func newWireConn(session *wire.Mux, welcome *wire.Welcome) *wireConn {
+	return &wireConn{Mux: session, boot: welcome.Boot, version: welcome.Version, commands: make(chan struct{}, maxCommands), calls: make(chan struct{}, maxCalls)}
+}
+
+// writeRequest writes a request, unless this guest would not understand all of it.
+func (l *wireConn) writeRequest(w io.Writer, req *wire.Request) error {
+	if err := wire.Understood(l.version, req); err != nil {
+		return err
+	}
+	return wire.WriteRequest(w, req)
+}
+
+// reserveCommand makes room for a command, until it is released.
+func (l *wireConn) reserveCommand() (release func(), err error) {
+	select {
+	case l.commands <- struct{}{}:
+		return func() { <-l.commands }, nil
+	default:
+		return nil, fmt.Errorf("%w: %d commands run in this sandbox", ErrBusy, maxCommands)
+	}
+}
+
+// alive reports whether the wire was not seen to end.
+func (l *wireConn) alive() bool {
+	select {
+	case <-l.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+func newWireDialer(m *Machine, kind wire.Kind) *wireDialer {
+	return &wireDialer{machine: m, kind: kind, lock: make(chan struct{}, 1)}
+}
+
+// get returns a wire that lives, as far as is known.
+func (l *wireDialer) get(ctx context.Context) (*wireConn, error) {
+	if err := l.acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { <-l.lock }()
+	if l.current == nil {
+		return l.connect(ctx)
+	}
+	if l.current.alive() {
+		return l.current, nil
+	}
+	broken := l.current
+	if !broken.breakCounted {
+		broken.breakCounted = true
+		l.machine.countBreak(broken.Err())
+	}
+	if err := l.machine.usable(); err != nil {
+		return nil, err
+	}
+	fresh, err := l.connect(ctx)
+	if err == nil {
+		l.machine.goBackground(func() { l.machine.sendAcks(fresh) })
+	}
+	return fresh, err
+}
+
+// connectFirst reports whether it made the first wire, as there was none.
+func (l *wireDialer) connectFirst(ctx context.Context) (bool, error) {
+	if err := l.acquire(ctx); err != nil {
+		return false, err
+	}
+	defer func() { <-l.lock }()
+	if l.current != nil {
+		return false, nil
+	}
+	_, err := l.connect(ctx)
+	return err == nil, err
+}
+
+// acquire takes the turn, which the caller gives back unless it failed.
+func (l *wireDialer) acquire(ctx context.Context) error {
+	select {
+	case l.lock <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-l.machine.ctx.Done():
+		return ErrClosed
+	}
+	if err := l.machine.usable(); err != nil {
+		<-l.lock
+		return err
+	}
+	return nil
+}
+
+// connect dials until the guest answers, it is clear that it will not, or
+// patience ends.
+func (l *wireDialer) connect(ctx context.Context) (*wireConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.machine.options.DialTimeout)
+	defer cancel()
+	defer context.AfterFunc(l.machine.ctx, cancel)()
+	for pause := time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		wc, err := l.attempt(ctx)
+		if err == nil {
+			l.current = wc
+			return wc, nil
+		}
+		if !errors.Is(err, errRetryDial) {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			if l.machine.ctx.Err() != nil {
+				return nil, ErrClosed
+			}
+			return nil, err
+		}
+	}
+}
+
+// errRetryDial marks a failure after which dialling again soon makes sense.
+var errRetryDial = errors.New("not ready")
+
+// attempt dials once, and greets.
+func (l *wireDialer) attempt(ctx context.Context) (*wireConn, error) {
+	conn, err := l.machine.dial(ctx)
+	if err != nil {
+		return nil, dialError(err)
+	}
+	unwatch := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	welcome, err := wire.Handshake(conn, &wire.Hello{
+		Min: wire.MinVersion, Max: wire.MaxVersion,
+		Client: l.machine.options.Client, Epoch: l.machine.nextEpoch(), Kind: l.kind,
+	})
+	if !unwatch() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		conn.Close()
+		return nil, l.handshakeError(err)
+	}
+	session, err := wire.HostMux(conn)
+	if err != nil {
+		conn.Close()
+		return nil, asLost(err)
+	}
+	return newWireConn(session, welcome), nil
+}
+
+// dialError judges a dial that failed. A guest that is about to start, or about
+// to replace its socket, is not there or refuses; one with too many at its door
+// is busy. For anything else the dialer has its reasons.
+func dialError(err error) error {
+	for _, passing := range []error{fs.ErrNotExist, syscall.ECONNREFUSED, syscall.EAGAIN} {
+		if errors.Is(err, passing) {
+			return fmt.Errorf("%w: %w: %w", ErrLost, errRetryDial, err)
+		}
+	}
+	return asLost(err)
+}
+
+// handshakeError judges a handshake that failed.
+func (l *wireDialer) handshakeError(err error) error {
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		return fmt.Errorf("%w: %w", ErrLost, fromWire(e))
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.Canceled) { // stopped or paused, perhaps
+		return asLost(err)
+	}
+	l.machine.countBreak(err)
+	if err := l.machine.usable(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w: %w", ErrLost, errRetryDial, err)
+}
+
+func (l *wireDialer) close() {
+	l.lock <- struct{}{}
+	defer func() { <-l.lock }()
+	if l.current != nil {
+		_ = l.current.Close()
+		l.current = nil
+	}
+}
