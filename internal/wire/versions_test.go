@@ -50,6 +50,10 @@ func fieldsOf(prefix string, t reflect.Type) []string {
 	}
 	var names []string
 	for field := range t.Fields() {
+		if field.Anonymous { // JSON has its fields, not its name
+			names = append(names, fieldsOf(prefix, field.Type)...)
+			continue
+		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
 			name = field.Name
