@@ -68,7 +68,7 @@ func (r roots) PinRoot(ctx context.Context, owner string, root *rootfs.Root) err
 func (s *Settings) hidden() []string { return []string{s.Paths.AtollState, s.Paths.Home} }
 
 func (s *Settings) openImages() (*rootfs.Store, error) {
-	return rootfs.Open(filepath.Join(s.Paths.AtollState, imageStore), rootfs.Options{Hide: s.hidden()})
+	return rootfs.Open(filepath.Join(s.Paths.AtollState, imageStore), rootfs.Options{Hide: s.hidden(), Outbound: s.Outbound})
 }
 
 // withLinux prepares the runtime that needs no engine.

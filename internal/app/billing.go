@@ -3,12 +3,8 @@ package app
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -18,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/model/litellm"
 	proxy "github.com/atoll-run/atoll/internal/model/proxy"
 	"github.com/atoll-run/atoll/internal/model/usage"
+	"github.com/atoll-run/atoll/internal/outbound"
 )
 
 // LiteLLM is a client of a provider's own accounts.
@@ -30,26 +27,17 @@ func (s *Settings) litellm(p *config.LLMProvider, k config.LLMKey) (*litellm.Cli
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 	}
-	transport := &http.Transport{Proxy: nil, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}
+	host, err := s.Outbound()
+	if err != nil {
+		return nil, err
+	}
+	transport := host.Transport()
 	if p.CAFile != "" {
-		if transport.TLSClientConfig, err = trusting(p.CAFile); err != nil {
+		if transport.TLSClientConfig, err = outbound.TrustOnly(p.CAFile); err != nil {
 			return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 		}
 	}
 	return litellm.New(litellm.Options{URL: p.URL, Key: key, HTTP: transport}), nil
-}
-
-// trusting trusts the certificates in a file and no others.
-func trusting(path string) (*tls.Config, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("certificates: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("certificates: %s holds none", path)
-	}
-	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
 // Reconcile compares the ledger with every LiteLLM that is configured, by the

@@ -64,7 +64,7 @@ func (c *Check) Mend(ctx context.Context) (bool, error) {
 func (a *App) Examine(ctx context.Context) []Check {
 	var checks []Check
 	for _, examine := range []func(context.Context) []Check{
-		a.examineConfig, a.examineState, a.examineUsage, a.examineGuest, a.examineWalls, a.examineLimits, a.examineEngine, a.examineAgents,
+		a.examineConfig, a.examineState, a.examineUsage, a.examineOutbound, a.examineGuest, a.examineWalls, a.examineLimits, a.examineEngine, a.examineAgents,
 	} {
 		checks = append(checks, examine(ctx)...)
 	}

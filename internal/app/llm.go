@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/model/proxy"
 	"github.com/atoll-run/atoll/internal/model/proxy/ask"
 	"github.com/atoll-run/atoll/internal/model/usage"
+	"github.com/atoll-run/atoll/internal/outbound"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -107,7 +108,7 @@ func (m *Models) providers(ctx context.Context) (all []proxy.Provider, err error
 			up.Header = "x-api-key"
 		}
 		if p.CAFile != "" {
-			if up.TLS, err = trusting(p.CAFile); err != nil {
+			if up.TLS, err = outbound.TrustOnly(p.CAFile); err != nil {
 				return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 			}
 		}

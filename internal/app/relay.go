@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,8 @@ type Relays struct {
 	*relay.Relay
 	Config   config.Relay
 	settings *Settings
+	http     *http.Client // for GitHub's API
+	proxies  []string     // variables for git
 }
 
 // Relays opens the relay.
@@ -39,7 +42,14 @@ func (s *Settings) Relays() (*Relays, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Relays{Relay: relay.New(filepath.Join(s.Paths.AtollState, RelayDir)), Config: settled, settings: s}, nil
+	host, err := s.Outbound()
+	if err != nil {
+		return nil, err
+	}
+	return &Relays{
+		Relay: relay.New(filepath.Join(s.Paths.AtollState, RelayDir)), Config: settled, settings: s,
+		http: host.Client(github.Timeout), proxies: host.Proxies().Environ(),
+	}, nil
 }
 
 // AuditedRelays is Relays with every step in the audit log.
@@ -87,14 +97,14 @@ func (r *Relays) Project(of RelayFor) (*relay.Project, error) {
 		return nil, err
 	}
 	p := &relay.Project{
-		Remote: git.Remote{URL: c.Repository, CAFile: c.CAFile, Plain: c.Plain}, Base: c.Base, History: c.History, MaxBytes: c.Limits.PackBytes,
+		Remote: git.Remote{URL: c.Repository, CAFile: c.CAFile, Plain: c.Plain, Env: r.proxies}, Base: c.Base, History: c.History, MaxBytes: c.Limits.PackBytes,
 		Identity: rewrite.Identity{Name: c.Author.Name, Email: c.Author.Email}, Policy: r.Policy(),
 	}
 	if checkout != nil {
 		p.Checkout, p.Base = checkout, c.CheckoutBase()
 		return p, nil
 	}
-	client := &github.Client{Base: c.API}
+	client := &github.Client{Base: c.API, HTTP: r.http}
 	if c.Pulls {
 		if c.Owner == "" {
 			return nil, errhint.With(fmt.Errorf("relay.repository %s names no owner and repository", c.Repository), "write https://HOST/OWNER/NAME, or set relay.pullRequests to false")

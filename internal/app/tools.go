@@ -122,6 +122,12 @@ func (a *App) toolOptions(p *plan.Plan, who Subject) tool.Options {
 	if web.Fetch.Enabled != nil && !*web.Fetch.Enabled {
 		o.NoFetch = errhint.With(errors.New("fetching pages is switched off"), "set tools.web.fetch.enabled to true")
 	}
+	o.Fetch.UseProxy = web.Fetch.UseProxy
+	if host, err := a.Outbound(); err != nil {
+		o.NoFetch = err
+	} else {
+		o.Fetch.Host = host
+	}
 	if engine, err := a.searchEngine(web.Search); err != nil {
 		o.NoSearch = err
 	} else {
@@ -146,8 +152,12 @@ func (a *App) searchEngine(c config.WebSearch) (*search.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	host, err := a.Outbound()
+	if err != nil {
+		return nil, err
+	}
 	return search.New(search.Options{
-		Provider: c.Provider, Key: key, BaseURL: c.BaseURL, Timeout: time.Duration(valueOf(c.TimeoutSeconds)) * time.Second,
+		Provider: c.Provider, Key: key, BaseURL: c.BaseURL, Timeout: time.Duration(valueOf(c.TimeoutSeconds)) * time.Second, Host: host,
 	})
 }
 

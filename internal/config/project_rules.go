@@ -29,7 +29,7 @@ const (
 var projectRules = map[string]map[projectRule]string{
 	"file": {
 		ruleNone:   "$schema",
-		ruleWithin: "agents tools llm relay runs gateway",
+		ruleWithin: "agents tools llm outbound relay runs gateway",
 		ruleTrust:  "session",
 		ruleRisky:  "models",
 	},
@@ -44,7 +44,7 @@ var projectRules = map[string]map[projectRule]string{
 	"toolList":     {ruleAdd: "deny", ruleTrust: "allow alsoAllow"},
 	"web":          {ruleWithin: "search fetch"},
 	"webSearch":    {ruleFalse: "enabled", ruleTrust: "maxResults timeoutSeconds", ruleRisky: "provider apiKey baseUrl"},
-	"webFetch":     {ruleFalse: "enabled", ruleTrust: "maxChars userAgent", ruleRisky: "allowAddresses"},
+	"webFetch":     {ruleFalse: "enabled", ruleTrust: "maxChars userAgent", ruleRisky: "allowAddresses useTrustedEnvProxy"},
 	"sandbox": {
 		ruleWord:   "workspaceAccess",
 		ruleEmpty:  "networkAllow networkExecAllow dangerouslyAllowSecretEnv",
@@ -77,6 +77,7 @@ var projectRules = map[string]map[projectRule]string{
 	"llmLimits":        {ruleLower: "bodyBytes maxOutputTokens choices connections requests"},
 	"agentLLM":         {ruleWithin: "budgets", ruleWord: "bodyPolicy", ruleTrust: "models"},
 	"llmBudgets":       {ruleLower: "run session agent"},
+	"outbound":         {ruleRisky: "caFile"},
 	"relay": {
 		ruleWithin: "limits",
 		ruleWord:   "protect",

@@ -41,7 +41,7 @@ var acceptedKeys = map[string][]string{
 	},
 	"tools.web.fetch": {
 		"cacheTtlMinutes", "firecrawl", "headers", "maxCharsCap", "maxRedirects", "maxResponseBytes", "provider", "readability",
-		"ssrfPolicy", "timeoutSeconds", "useTrustedEnvProxy",
+		"ssrfPolicy", "timeoutSeconds",
 	},
 	"agents.entries.tools": {
 		"byProvider", "codeMode", "elevated", "exec", "fs", "github", "loopDetection", "message", "profile",

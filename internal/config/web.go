@@ -27,7 +27,9 @@ type WebFetch struct {
 	// AllowAddresses are addresses that may be fetched although they are not on
 	// the public internet.
 	AllowAddresses []string `json:"allowAddresses,omitzero" check:"range" doc:"Addresses (CIDR) that may be fetched although they are not on the public internet."`
-	_              struct{} `accept:"tools.web.fetch"`
+	// UseProxy sends pages that the host has a proxy for to the proxy.
+	UseProxy bool     `json:"useTrustedEnvProxy,omitzero" doc:"Ask the proxy of the host's environment (HTTPS_PROXY, HTTP_PROXY) for pages, from the host and not from the sandbox's network. The proxy resolves names, so it must refuse private addresses itself."`
+	_        struct{} `accept:"tools.web.fetch"`
 }
 
 // Web returns tools.web.

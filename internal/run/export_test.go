@@ -1,4 +1,12 @@
 package run
 
-// Public is what a connection to an external agent must pass.
-var Public = public
+import "net/netip"
+
+// Public checks an address and port by the rule for external agents.
+func Public(address string) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	return publicOnly(at.Addr())
+}

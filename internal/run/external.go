@@ -6,18 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/model/grant"
-	"github.com/atoll-run/atoll/internal/tool/fetch"
+	"github.com/atoll-run/atoll/internal/outbound"
 )
 
 // External is an agent of another service, which is given tasks over HTTP.
@@ -67,13 +65,13 @@ type externalExec struct {
 // client follows no redirect, uses no proxy, and connects to no address that the
 // configuration did not mean.
 func (x External) client() *http.Client {
-	dialer := &net.Dialer{Timeout: 30 * time.Second}
+	dialer := &outbound.Dialer{Timeout: 30 * time.Second}
 	if u, err := url.Parse(x.URL); err == nil && !x.Private && !inNumbers(u.Hostname()) {
-		dialer.Control = func(_, address string, _ syscall.RawConn) error { return public(address) }
+		dialer.Rule = publicOnly
 	}
 	return &http.Client{
 		Transport:     &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10, DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: outbound.NoRedirect,
 	}
 }
 
@@ -82,13 +80,9 @@ func inNumbers(host string) bool {
 	return err == nil || host == "localhost"
 }
 
-// public refuses addresses that a name should not lead to.
-func public(address string) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if !fetch.IsPublic(at.Addr()) {
+// publicOnly refuses addresses that a name should not lead to.
+func publicOnly(a netip.Addr) error {
+	if !outbound.IsPublic(a) {
 		return errors.New("its name leads to an address that is not of the public internet; privateNetwork: true allows that")
 	}
 	return nil

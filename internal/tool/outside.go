@@ -28,7 +28,7 @@ type outside struct {
 	guest   string // its path inside
 }
 
-// Lookup implements fetch.Network.
+// Lookup implements outbound.Network.
 func (o *outside) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if len(host) > maxHostName {
 		return nil, errors.New("the name of the host is too long")
@@ -64,7 +64,7 @@ func said(errs []byte) string {
 	return short
 }
 
-// Connect implements fetch.Network.
+// Connect implements outbound.Network.
 func (o *outside) Connect(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/atoll-run/atoll/internal/outbound"
 	"github.com/atoll-run/atoll/internal/tool/fetch"
 	"github.com/atoll-run/atoll/internal/tool/readable"
 )
@@ -71,7 +72,7 @@ func fetchFailure(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, fetch.ErrAddress):
+	case errors.Is(err, outbound.ErrNotPublic):
 		return &DeniedError{Tool: "web_fetch", Message: "web_fetch: " + err.Error() +
 			"\nFix:\n- Add the address to tools.web.fetch.allowAddresses if it is meant to be reached."}
 	}

@@ -24,6 +24,7 @@ type Remote struct {
 	User   string
 	Secret secret.Value // none if the server asks for none
 	CAFile string       // a certificate authority beside the host's
+	Env    []string     // variables that name the host's proxies
 	// Plain allows http without encryption, for servers on this host.
 	Plain bool
 }
@@ -94,7 +95,7 @@ func (r *Repo) remote(ctx context.Context, to *Remote, args ...string) ([]byte, 
 	var out bytes.Buffer
 	kept := &confined.Bounded{To: &out, Left: MaxOutput}
 	err = confined.Run(ctx, &confined.Program{
-		Path: r.git, Args: append(append(settings(), to.settings()...), args...), Env: append(environment(r.dir), "GIT_ALLOW_PROTOCOL="+protocol),
+		Path: r.git, Args: append(append(settings(), to.settings()...), args...), Env: append(environment(r.dir), append([]string{"GIT_ALLOW_PROTOCOL=" + protocol}, to.Env...)...),
 		Stdout: kept, Files: []*os.File{key}, Network: true, Limits: confined.Limits{CPU: 10 * time.Minute, Memory: 4 << 30, File: 16 << 30},
 	})
 	err = errors.Join(explainRemote(args[0], to, err, out.String()), key.Close())

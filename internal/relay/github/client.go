@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/outbound"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -25,7 +26,8 @@ const (
 	maxAnswer   = 8 << 20
 	maxAttempts = 4
 	maxWait     = time.Minute // for one retry; who must wait longer is told so
-	timeout     = 30 * time.Second
+	// Timeout is that of one request.
+	Timeout = 30 * time.Second
 )
 
 // Client talks to one server.
@@ -141,7 +143,7 @@ func (c *Client) client() *http.Client {
 	if c.HTTP != nil {
 		return c.HTTP
 	}
-	return &http.Client{Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Timeout: Timeout, CheckRedirect: outbound.NoRedirect}
 }
 
 func (c *Client) wait(ctx context.Context, d time.Duration) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/outbound"
 )
 
 // pullStall is how long a registry may be silent before it is given up.
@@ -40,7 +41,10 @@ func (s *Store) Pull(ctx context.Context, ref string, o AddOptions) (*Image, err
 	defer cancel(nil)
 	alive := &watchdog{timer: time.AfterFunc(pullStall, func() { cancel(fmt.Errorf("no answer for %v", pullStall)) })}
 	defer alive.timer.Stop()
-	connections := newTransport()
+	connections, err := s.newTransport()
+	if err != nil {
+		return nil, err
+	}
 	defer connections.CloseIdleConnections()
 	c, err := s.fetch(ctx, parsed, connections, alive)
 	if err == nil {
@@ -160,12 +164,18 @@ func (w *audible) Read(p []byte) (int, error) {
 
 // newTransport makes connections of a pull's own, through the proxy that the
 // environment names, each step with a limit.
-func newTransport() *http.Transport {
-	return &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: sideBySide,
-		DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 30 * time.Second, ResponseHeaderTimeout: pullStall, IdleConnTimeout: pullStall,
+func (s *Store) newTransport() (*http.Transport, error) {
+	open := s.Outbound
+	if open == nil {
+		open = func() (*outbound.Host, error) { return outbound.NewHost(outbound.Options{}) }
 	}
+	host, err := open()
+	if err != nil {
+		return nil, err
+	}
+	t := host.Transport()
+	t.MaxIdleConnsPerHost, t.ResponseHeaderTimeout, t.IdleConnTimeout = sideBySide, pullStall, pullStall
+	return t, nil
 }
 
 // carefully refuses to speak without TLS, except to a registry on loopback and

@@ -47,7 +47,10 @@ func push(t *testing.T, ref string, image v1.Image) {
 
 // connection lets no connection outlive its test.
 func connection(t *testing.T) remote.Option {
-	transport := newTransport()
+	transport, err := new(Store).newTransport()
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(transport.CloseIdleConnections)
 	return remote.WithTransport(transport)
 }

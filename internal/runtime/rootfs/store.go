@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/outbound"
 )
 
 // Options say how a store works. The zero value is what a user wants.
@@ -30,6 +31,8 @@ type Options struct {
 	PinGrace time.Duration
 	// Registries that may be spoken to without TLS, beside those on loopback.
 	Insecure []string
+	// Outbound returns how registries are reached; nil: as the environment says.
+	Outbound func() (*outbound.Host, error)
 
 	hostBase string // what to take for / in tests
 }

@@ -37,7 +37,7 @@ func Rules() []Rule {
 func layers() [][]string {
 	return [][]string{
 		{"api", "images", "internal/errhint", "internal/version", "internal/lazyregexp", "internal/tailbuf", "internal/traceparent", "internal/tokencache", "internal/fakellm", "internal/membudget", "internal/hostpath/blockdev"},
-		{"internal/config/json5", "internal/policy/shell", "internal/tool/diff", "internal/secret", "internal/metrics", "internal/filelock", "internal/wire", "internal/gateway/protocol"},
+		{"internal/config/json5", "internal/policy/shell", "internal/outbound", "internal/tool/diff", "internal/secret", "internal/metrics", "internal/filelock", "internal/wire", "internal/gateway/protocol"},
 		{"internal/runtime/seccomp", "internal/runtime/cgroups", "internal/runtime/guestbin", "internal/runtime/blueprint"},
 		{"client", "internal/gateway/publicerr", "internal/hostpath", "internal/store", "internal/guest"},
 		{"internal/config", "internal/machine", "internal/runtime/rootfs"},

@@ -1,9 +1,9 @@
 // Package fetch gets one page of the web over a network that is not its own:
 // that of a sandbox. It speaks HTTP and TLS itself and lets the network only
-// look names up and connect, so that it can check every address, also after
-// redirects, and connect to exactly the address it checked.
+// look names up and connect, so that package outbound can check every address,
+// also after redirects, and connect to exactly the address that it checked.
 //
-// Making a page readable is package readable's.
+// Package readable turns a page into text.
 package fetch
 
 import (
@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/outbound"
 )
 
 // The limits of one page.
@@ -28,23 +28,14 @@ const (
 	MaxRedirects = 5
 	MaxURL       = 4 << 10
 	Timeout      = 30 * time.Second // for all of it
-	maxHeader    = 64 << 10
-	maxAddresses = 64 // of one name
 )
-
-// ErrAddress is a page whose address is not on the public internet.
-var ErrAddress = errors.New("is not on the public internet")
-
-// Network is what a page is fetched through.
-type Network interface {
-	Lookup(ctx context.Context, host string) ([]netip.Addr, error)
-	Connect(ctx context.Context, to netip.AddrPort) (net.Conn, error)
-}
 
 // Fetcher gets pages.
 type Fetcher struct {
-	Network   Network
-	Permit    []netip.Prefix // addresses that may be reached although they are not public
+	Network   outbound.Network // that pages are fetched through
+	Host      *outbound.Host   // its proxies, if UseProxy, and its certificates; nil: those of the system
+	UseProxy  bool             // pages that the host has a proxy for are asked of the proxy, by the host
+	Permit    []netip.Prefix   // addresses that may be reached although they are not public
 	UserAgent string
 }
 
@@ -72,7 +63,10 @@ func (f *Fetcher) Get(ctx context.Context, address string) (*Page, error) {
 	}
 	request.Header.Set("User-Agent", f.UserAgent)
 	request.Header.Set("Accept", "text/html, text/plain, text/markdown, application/json;q=0.9, */*;q=0.5")
-	client := f.client()
+	client, err := f.client()
+	if err != nil {
+		return nil, err
+	}
 	defer client.CloseIdleConnections()
 	response, err := client.Do(request)
 	if err != nil {
@@ -82,7 +76,7 @@ func (f *Fetcher) Get(ctx context.Context, address string) (*Page, error) {
 	return read(ctx, response)
 }
 
-// blame finds the reason below what the HTTP client says around it.
+// blame returns the reason without the address that net/http puts around it.
 func blame(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
@@ -138,20 +132,19 @@ func check(u *url.URL) error {
 	return nil
 }
 
-func (f *Fetcher) client() *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext:            f.dial,
-			DisableKeepAlives:      true,
-			ForceAttemptHTTP2:      true,
-			MaxResponseHeaderBytes: maxHeader,
-			TLSHandshakeTimeout:    Timeout / 2,
-		},
-		CheckRedirect: redirect,
+// client returns a client whose connections pass the rule of public addresses.
+func (f *Fetcher) client() (*http.Client, error) {
+	host := f.Host
+	if host == nil {
+		var err error
+		if host, err = outbound.NewHost(outbound.Options{}); err != nil {
+			return nil, err
+		}
 	}
+	return &http.Client{Transport: host.Guarded(f.Network, outbound.Public(f.Permit...), f.UseProxy), CheckRedirect: redirect}, nil
 }
 
-// redirect follows a few, and tells the next server nothing about the last.
+// redirect follows up to MaxRedirects and sends no Referer.
 func redirect(next *http.Request, before []*http.Request) error {
 	if len(before) > MaxRedirects {
 		return fmt.Errorf("more than %d redirects", MaxRedirects)
@@ -161,51 +154,4 @@ func redirect(next *http.Request, before []*http.Request) error {
 		return fmt.Errorf("redirect: %w", err)
 	}
 	return nil
-}
-
-// dial looks a name up once, checks all of its addresses, and connects to one
-// of those: a name that answers differently the second time gains nothing.
-func (f *Fetcher) dial(ctx context.Context, _, address string) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return nil, err
-	}
-	addresses, err := f.resolve(ctx, host)
-	if err != nil {
-		return nil, err
-	}
-	var failures []error
-	for _, a := range addresses {
-		conn, err := f.Network.Connect(ctx, netip.AddrPortFrom(a, uint16(number)))
-		if err == nil {
-			return conn, nil
-		}
-		failures = append(failures, err)
-	}
-	return nil, failures[0]
-}
-
-// resolve returns the addresses of a host if every one of them may be reached.
-func (f *Fetcher) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
-	addresses := []netip.Addr{}
-	if literal, err := netip.ParseAddr(host); err == nil {
-		addresses = append(addresses, literal)
-	} else if addresses, err = f.Network.Lookup(ctx, host); err != nil {
-		return nil, err
-	}
-	if len(addresses) == 0 || len(addresses) > maxAddresses {
-		return nil, fmt.Errorf("host %q has %d addresses", host, len(addresses))
-	}
-	for i, a := range addresses {
-		a = a.Unmap()
-		if !IsPublic(a) && !contains(f.Permit, a) {
-			return nil, fmt.Errorf("host %q, address %v: %w", host, a, ErrAddress)
-		}
-		addresses[i] = a
-	}
-	return addresses, nil
 }

@@ -15,26 +15,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/outbound"
 	"github.com/atoll-run/atoll/internal/tool/fetch"
 )
-
-func TestIsPublic(t *testing.T) {
-	for _, text := range []string{"1.1.1.1", "8.8.8.8", "93.184.216.34", "172.15.0.1", "172.32.0.1", "2606:4700::1111", "2a00:1450:4001::200e", "::ffff:8.8.8.8"} {
-		if !fetch.IsPublic(netip.MustParseAddr(text)) {
-			t.Errorf("%s is public", text)
-		}
-	}
-	for _, text := range []string{
-		"0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.8.9.10", "169.254.169.254", "172.16.0.1", "172.17.0.1",
-		"172.31.255.255", "192.0.0.192", "192.0.2.1", "192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1",
-		"255.255.255.255", "168.63.129.16", "::", "::1", "::7f00:1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe",
-		"100::1", "2001::1", "2001:db8::1", "2002:7f00:1::", "fc00::1", "fd00:ec2::254", "fe80::1", "fe80::1%eth0", "fec0::1", "ff02::1", "2606:4700::1111%x",
-	} {
-		if fetch.IsPublic(netip.MustParseAddr(text)) {
-			t.Errorf("%s is not public", text)
-		}
-	}
-}
 
 // network is this machine's, with names of its own. It plays a public address
 // by connecting to a local one instead.
@@ -111,7 +94,7 @@ func TestRefusedAddresses(t *testing.T) {
 		"http://mixed.example/", "http://mapped.example/", "http://0.0.0.0/", "http://[fd00:ec2::254]/", "https://10.0.0.1/", "http://[fe80::1%25eth0]/",
 	} {
 		_, err := (&fetch.Fetcher{Network: n}).Get(t.Context(), address)
-		if !errors.Is(err, fetch.ErrAddress) {
+		if !errors.Is(err, outbound.ErrNotPublic) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -136,7 +119,7 @@ func TestPermittedAddresses(t *testing.T) {
 	if page, err := f.Get(t.Context(), "http://10.1.2.3:8080/"); err != nil || string(page.Body) != "inside" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := f.Get(t.Context(), "http://10.2.0.1/"); !errors.Is(err, fetch.ErrAddress) {
+	if _, err := f.Get(t.Context(), "http://10.2.0.1/"); !errors.Is(err, outbound.ErrNotPublic) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -152,7 +135,7 @@ func TestRebinding(t *testing.T) {
 		}
 	})
 	_, err := (&fetch.Fetcher{Network: n}).Get(t.Context(), "http://rebind.example/")
-	if !errors.Is(err, fetch.ErrAddress) {
+	if !errors.Is(err, outbound.ErrNotPublic) {
 		t.Errorf("got %v", err)
 	}
 	if fmt.Sprint(n.asked) != "[93.184.216.34:80]" {
@@ -186,7 +169,7 @@ func TestRedirects(t *testing.T) {
 	}
 	for _, to := range []string{"http://127.0.0.1/", "http://169.254.169.254/latest/meta-data/", "http://[::1]:8080/", "//localhost/", "http://10.0.0.1/"} {
 		n.names["localhost"] = []string{"127.0.0.1"}
-		if _, err := f.Get(t.Context(), "http://example.org/?to="+to); !errors.Is(err, fetch.ErrAddress) {
+		if _, err := f.Get(t.Context(), "http://example.org/?to="+to); !errors.Is(err, outbound.ErrNotPublic) {
 			t.Errorf("redirect to %s: %v", to, err)
 		}
 	}

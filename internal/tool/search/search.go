@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/outbound"
 )
 
 // The limits of one search.
@@ -40,8 +41,9 @@ type Hit struct {
 type Options struct {
 	Provider string // "brave" or "searxng"
 	Key      string
-	BaseURL  string        // "" is the provider's own place
-	Timeout  time.Duration // 0 is DefaultTimeout
+	BaseURL  string         // "" is the provider's own place
+	Timeout  time.Duration  // 0 is DefaultTimeout
+	Host     *outbound.Host // that the provider is reached from; nil: as the environment says
 }
 
 // Engine asks one provider.
@@ -50,6 +52,7 @@ type Engine struct {
 	key     string
 	base    *url.URL
 	timeout time.Duration
+	host    *outbound.Host
 }
 
 // dialect is how one provider is asked, and how it answers.
@@ -109,7 +112,12 @@ func New(o Options) (*Engine, error) {
 	if base.Scheme == "http" && o.Key != "" {
 		return nil, errhint.With(errors.New("tools.web.search.baseUrl would send the key unprotected"), "use https://")
 	}
-	return &Engine{dialect: d, key: o.Key, base: base, timeout: timeoutOf(o)}, nil
+	if o.Host == nil {
+		if o.Host, err = outbound.NewHost(outbound.Options{}); err != nil {
+			return nil, err
+		}
+	}
+	return &Engine{dialect: d, key: o.Key, base: base, timeout: timeoutOf(o), host: o.Host}, nil
 }
 
 func timeoutOf(o Options) time.Duration {
@@ -148,7 +156,8 @@ func (e *Engine) ask(ctx context.Context, u *url.URL) ([]byte, error) {
 	if e.key != "" {
 		request.Header.Set(e.header, e.key)
 	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := e.host.Client(0)
+	defer client.CloseIdleConnections()
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, unwrap(err)
