@@ -46,7 +46,7 @@ type Run struct {
 	Text       string            `json:"text" doc:"The answer."`
 	Error      *Failure          `json:"error" doc:"Why there is none; null if the run succeeded or is not over."`
 	Bill       Bill              `json:"bill"`
-	Told       Told              `json:"told,omitzero" doc:"What the agent said of itself."`
+	SelfReport SelfReport        `json:"told,omitzero" doc:"What the agent said of itself."`
 	PeakMemory int64             `json:"peakMemory,omitzero"`
 	Notes      map[string]string `json:"notes,omitempty" doc:"What became of the work, such as the address of a pull request."`
 	Delivery   *Delivery         `json:"delivery,omitempty" doc:"What became of its commits."`
@@ -76,16 +76,16 @@ type Bill struct {
 	Provisional bool   `json:"provisional"`
 }
 
-// Told is what an agent says of itself, which is not the bill.
-type Told struct {
-	Session  string    `json:"session,omitempty"`
-	Provider string    `json:"provider,omitempty"`
-	Model    string    `json:"model,omitempty"`
-	Usage    ToldUsage `json:"usage,omitzero"`
+// SelfReport is what an agent says of itself, which is not the bill.
+type SelfReport struct {
+	Session  string            `json:"session,omitempty"`
+	Provider string            `json:"provider,omitempty"`
+	Model    string            `json:"model,omitempty"`
+	Usage    SelfReportedUsage `json:"usage,omitzero"`
 }
 
-// ToldUsage is how many tokens it says it used.
-type ToldUsage struct {
+// SelfReportedUsage is how many tokens it says it used.
+type SelfReportedUsage struct {
 	Input  int64 `json:"input"`
 	Output int64 `json:"output"`
 	Total  int64 `json:"total"`
@@ -121,7 +121,7 @@ type Event struct {
 	Bill    *Bill             `json:"bill,omitempty"`
 	Error   *Failure          `json:"error,omitempty"`
 	Notes   map[string]string `json:"notes,omitempty"`
-	Place   *Place            `json:"place,omitempty" doc:"Where a session's task is carried out, of prepared."`
+	Place   *Location         `json:"place,omitempty" doc:"Where a session's task is carried out, of prepared."`
 }
 
 // EventDone is the type of a run's last event.

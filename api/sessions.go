@@ -87,8 +87,8 @@ type Attachment struct {
 	Content []byte `json:"content" doc:"In base64. Its type is found out from it."`
 }
 
-// Place is where a task is carried out.
-type Place struct {
+// Location is where a task is carried out.
+type Location struct {
 	Run     string   `json:"run" doc:"Id of the receipt."`
 	Model   string   `json:"model" doc:"Who is asked first."`
 	Sandbox string   `json:"sandbox,omitempty" doc:"Absent if its tools work on the host."`

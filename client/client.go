@@ -146,5 +146,5 @@ func do[A any](ctx context.Context, c *Client, method, path string, body any) (*
 	return ask[A](ctx, c, &request{method: method, path: path, body: body})
 }
 
-// at is a path with a name in it.
-func at(before, name, after string) string { return before + url.PathEscape(name) + after }
+// pathWith is a path with a name in it.
+func pathWith(before, name, after string) string { return before + url.PathEscape(name) + after }

@@ -20,8 +20,8 @@ const (
 	maxEvent = 64 << 20
 	// firstWait and longestWait are between two tries to connect again.
 	firstWait, longestWait = 200 * time.Millisecond, 5 * time.Second
-	// tries is how often in a row nothing may come of connecting again.
-	tries = 10
+	// maxTries is how often in a row nothing may come of connecting again.
+	maxTries = 10
 )
 
 // errEnded is a stream that said what there was to say.
@@ -31,12 +31,12 @@ var errEnded = errors.New("the stream has ended")
 // returns the run as it is then. A connection that breaks is made again, and goes
 // on where it ended: every event is told once.
 func (c *Client) Events(ctx context.Context, id string, after int64, tell func(api.Event) error) (*api.Run, error) {
-	return follow[api.Run](ctx, &follower{client: c, path: at(runs+"/", id, "/events"), first: "run", end: "receipt", after: after, tell: tell})
+	return follow[api.Run](ctx, &follower{client: c, path: pathWith(runs+"/", id, "/events"), first: "run", end: "receipt", after: after, tell: tell})
 }
 
 // TaskEvents is Events for a task of a session.
 func (c *Client) TaskEvents(ctx context.Context, id string, after int64, tell func(api.Event) error) (*api.Task, error) {
-	return follow[api.Task](ctx, &follower{client: c, path: at(tasks, id, "/events"), first: "task", end: "answer", after: after, tell: tell})
+	return follow[api.Task](ctx, &follower{client: c, path: pathWith(tasks, id, "/events"), first: "task", end: "answer", after: after, tell: tell})
 }
 
 // follow reads until the end, which is an A.
@@ -54,13 +54,13 @@ func follow[A any](ctx context.Context, f *follower) (*A, error) {
 			return last, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case !f.worthAnother(err):
+		case !f.shouldRetry(err):
 			return nil, err
 		}
 		if f.after > before {
 			failed, wait = 0, firstWait
 		}
-		if failed++; failed > tries {
+		if failed++; failed > maxTries {
 			return nil, err
 		}
 		select {
@@ -74,19 +74,19 @@ func follow[A any](ctx context.Context, f *follower) (*A, error) {
 
 // follower reads the events of one run or task.
 type follower struct {
-	client     *Client
-	path       string
-	first, end string // the events that have no number
-	after      int64
-	tell       func(api.Event) error
-	told       error  // what tell returned
-	last       []byte // the data of the end
+	client      *Client
+	path        string
+	first, end  string // the events that have no number
+	after       int64
+	tell        func(api.Event) error
+	callbackErr error  // what tell returned
+	last        []byte // the data of the end
 }
 
-// worthAnother reports whether connecting again may help: a gateway that refuses
+// shouldRetry reports whether connecting again may help: a gateway that refuses
 // will refuse again, unless it is busy.
-func (f *follower) worthAnother(err error) bool {
-	if f.told != nil {
+func (f *follower) shouldRetry(err error) bool {
+	if f.callbackErr != nil {
 		return false
 	}
 	var p *api.Problem
@@ -145,6 +145,6 @@ func (f *follower) take(name string, data []byte) error {
 		return nil
 	}
 	f.after = e.Seq
-	f.told = f.tell(e)
-	return f.told
+	f.callbackErr = f.tell(e)
+	return f.callbackErr
 }

@@ -14,7 +14,7 @@ func (c *Client) Sandboxes(ctx context.Context, q api.SandboxQuery) (*api.Sandbo
 
 // Recreate removes a sandbox, so that the next use makes it anew.
 func (c *Client) Recreate(ctx context.Context, name string, discard bool) (*api.Recreated, error) {
-	return do[api.Recreated](ctx, c, http.MethodPost, at("/api/v1/sandboxes/", name, "/recreate"), &api.RecreateRequest{Discard: discard})
+	return do[api.Recreated](ctx, c, http.MethodPost, pathWith("/api/v1/sandboxes/", name, "/recreate"), &api.RecreateRequest{Discard: discard})
 }
 
 // Prune removes sandboxes that are idle or old.
@@ -24,7 +24,7 @@ func (c *Client) Prune(ctx context.Context, workspaces bool) (*api.Pruned, error
 
 // Verify finds out what a live sandbox keeps of its promises.
 func (c *Client) Verify(ctx context.Context, name string) (*api.Verifications, error) {
-	return do[api.Verifications](ctx, c, http.MethodPost, at("/api/v1/sandboxes/", name, "/verify"), nil)
+	return do[api.Verifications](ctx, c, http.MethodPost, pathWith("/api/v1/sandboxes/", name, "/verify"), nil)
 }
 
 // Explain says what applies to a session.
@@ -61,32 +61,32 @@ func (c *Client) Sessions(ctx context.Context, q api.SessionQuery) (*api.Session
 
 // Session shows a session.
 func (c *Client) Session(ctx context.Context, key string) (*api.Session, error) {
-	return get[api.Session](ctx, c, at(sessions+"/", key, ""), nil)
+	return get[api.Session](ctx, c, pathWith(sessions+"/", key, ""), nil)
 }
 
 // PatchSession changes what is set for a session.
 func (c *Client) PatchSession(ctx context.Context, key string, p *api.SessionPatch) (*api.Session, error) {
-	return do[api.Session](ctx, c, http.MethodPatch, at(sessions+"/", key, ""), p)
+	return do[api.Session](ctx, c, http.MethodPatch, pathWith(sessions+"/", key, ""), p)
 }
 
 // ResetSession begins a session anew.
 func (c *Client) ResetSession(ctx context.Context, key string) (*api.Session, error) {
-	return do[api.Session](ctx, c, http.MethodPost, at(sessions+"/", key, "/reset"), nil)
+	return do[api.Session](ctx, c, http.MethodPost, pathWith(sessions+"/", key, "/reset"), nil)
 }
 
 // DeleteSession removes a session and its transcript.
 func (c *Client) DeleteSession(ctx context.Context, key string) (*api.Session, error) {
-	return do[api.Session](ctx, c, http.MethodDelete, at(sessions+"/", key, ""), nil)
+	return do[api.Session](ctx, c, http.MethodDelete, pathWith(sessions+"/", key, ""), nil)
 }
 
 // AbortSession ends the tasks of a session.
 func (c *Client) AbortSession(ctx context.Context, key string) (*api.Aborted, error) {
-	return do[api.Aborted](ctx, c, http.MethodPost, at(sessions+"/", key, "/abort"), nil)
+	return do[api.Aborted](ctx, c, http.MethodPost, pathWith(sessions+"/", key, "/abort"), nil)
 }
 
 // History is what was said in a session.
 func (c *Client) History(ctx context.Context, key string, most int) (*api.History, error) {
-	return get[api.History](ctx, c, at(sessions+"/", key, "/history"), api.HistoryQuery{Limit: most})
+	return get[api.History](ctx, c, pathWith(sessions+"/", key, "/history"), api.HistoryQuery{Limit: most})
 }
 
 // Send says something in a session and waits for the answer. The key, if there is
@@ -101,17 +101,17 @@ func (c *Client) Submit(ctx context.Context, session string, message *api.SendRe
 }
 
 func (c *Client) say(ctx context.Context, session string, message *api.SendRequest, header map[string]string) (*api.Task, error) {
-	return ask[api.Task](ctx, c, &request{method: http.MethodPost, path: at(sessions+"/", session, "/messages"), body: message, header: header})
+	return ask[api.Task](ctx, c, &request{method: http.MethodPost, path: pathWith(sessions+"/", session, "/messages"), body: message, header: header})
 }
 
 const tasks = "/api/v1/tasks/"
 
 // Task shows what became of a message.
 func (c *Client) Task(ctx context.Context, id string) (*api.Task, error) {
-	return get[api.Task](ctx, c, at(tasks, id, ""), nil)
+	return get[api.Task](ctx, c, pathWith(tasks, id, ""), nil)
 }
 
 // CancelTask ends one task, and returns it when it has ended.
 func (c *Client) CancelTask(ctx context.Context, id string) (*api.Task, error) {
-	return do[api.Task](ctx, c, http.MethodDelete, at(tasks, id, ""), nil)
+	return do[api.Task](ctx, c, http.MethodDelete, pathWith(tasks, id, ""), nil)
 }

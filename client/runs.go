@@ -27,20 +27,20 @@ func (c *Client) Runs(ctx context.Context, q api.RunQuery) (*api.Runs, error) {
 
 // Run shows a run.
 func (c *Client) Run(ctx context.Context, id string) (*api.Run, error) {
-	return get[api.Run](ctx, c, at(runs+"/", id, ""), nil)
+	return get[api.Run](ctx, c, pathWith(runs+"/", id, ""), nil)
 }
 
 // Cancel ends a run, and returns it when it has ended.
 func (c *Client) Cancel(ctx context.Context, id string) (*api.Run, error) {
-	return do[api.Run](ctx, c, http.MethodDelete, at(runs+"/", id, ""), nil)
+	return do[api.Run](ctx, c, http.MethodDelete, pathWith(runs+"/", id, ""), nil)
 }
 
 // Cost is what a run has spent.
 func (c *Client) Cost(ctx context.Context, id string) (*api.RunCost, error) {
-	return get[api.RunCost](ctx, c, at(runs+"/", id, "/cost"), nil)
+	return get[api.RunCost](ctx, c, pathWith(runs+"/", id, "/cost"), nil)
 }
 
 // EventPage lists what happened in a run after an event, and does not wait.
 func (c *Client) EventPage(ctx context.Context, id string, after int64) (*api.Events, error) {
-	return get[api.Events](ctx, c, at(runs+"/", id, "/events"), api.EventQuery{After: after})
+	return get[api.Events](ctx, c, pathWith(runs+"/", id, "/events"), api.EventQuery{After: after})
 }

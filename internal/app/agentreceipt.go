@@ -19,8 +19,8 @@ import (
 const agentPatience = time.Second
 
 // Place is where the agent works, and whom it asks first.
-func (w *Worker) Place() *session.Place {
-	p := &session.Place{Run: w.Run, Model: w.Models[0].Name, Notices: w.Notices}
+func (w *Worker) Place() *session.Location {
+	p := &session.Location{Run: w.Run, Model: w.Models[0].Name, Notices: w.Notices}
 	if s := w.Plan.Spec; w.Plan.Sandboxed && s != nil {
 		p.Sandbox, p.Backend, p.Image, p.Network, p.Workdir = s.Name, s.Backend, s.Image, s.Network, s.Workdir
 		p.Access, p.Limits = string(w.Plan.Layout.Access), w.BoxLimits()

@@ -57,7 +57,7 @@ type Gateway struct {
 	worker   *GatewayWorker
 	sessions *session.Service
 	runs     *Runs
-	health   *health.Doctor
+	health   *health.Checker
 	ws       *ws.Server
 	rest     *rest.Server
 	door     *gateway.Server
@@ -122,7 +122,7 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 	g.onClose(func() { g.complain("model calls", g.worker.Close()) })
 	options := g.app.SessionOptions(g.worker)
 	tasks := g.app.Metrics().Counter("atoll_tasks_total", "Tasks of sessions that are over, by state: done, failed or aborted.", "state")
-	options.Over = func(r *session.Record) { tasks.With(string(r.State)).Inc() }
+	options.OnEnd = func(r *session.Record) { tasks.With(string(r.State)).Inc() }
 	g.app.refused = g.app.Metrics().Counter("atoll_gateway_accounts_refused_total", "Sandboxes refused because there is no image for a further account.")
 	g.sessions = session.New(options)
 	g.onClose(g.sessions.Close)
@@ -144,10 +144,10 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 // openProtocols makes both languages of the service.
 func (g *Gateway) openProtocols(context.Context) error {
 	g.health = health.New(
-		health.Check{Name: "store", Look: g.app.canWrite},
-		health.Check{Name: "disk", Look: func(context.Context) error { return g.app.room() }},
-		health.Check{Name: "tasks", Look: g.tasksAreSaved},
-		health.Check{Name: "engine", Look: g.app.EnginesAnswer},
+		health.Check{Name: "store", Run: g.app.canWrite},
+		health.Check{Name: "disk", Run: func(context.Context) error { return g.app.room() }},
+		health.Check{Name: "tasks", Run: g.tasksAreSaved},
+		health.Check{Name: "engine", Run: g.app.EnginesAnswer},
 	)
 	g.inbound = membudget.New(g.config.Limits.Inbound, g.config.Limits.InboundPerToken)
 	about := version.Current().Version
@@ -158,7 +158,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 	})
 	g.onClose(g.ws.Close)
 	options := g.runs.REST()
-	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.OfRequest, g.access.Limiter, g.sessions, g.health.Err
+	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
 	options.Inbound = g.inbound
 	g.rest = rest.New(options)
 	g.onClose(g.rest.Close)
@@ -333,7 +333,7 @@ func (g *Gateway) severalAccounts() func() bool {
 // has none is the owner.
 func (g *Gateway) accounts(ctx context.Context) (map[string]bool, error) {
 	all := map[string]bool{}
-	for _, ask := range []func(context.Context) ([]string, error){g.access.Desk.Accounts, g.sessions.Accounts, g.app.RunStore().Accounts} {
+	for _, ask := range []func(context.Context) ([]string, error){g.access.Tokens.Accounts, g.sessions.Accounts, g.app.RunStore().Accounts} {
 		some, err := ask(ctx)
 		if err != nil {
 			return nil, err

@@ -29,8 +29,8 @@ const (
 )
 
 // GatewayTokens is where tokens of the gateway are made and verified.
-func (a *App) GatewayTokens() *access.Desk {
-	return access.NewDesk(access.DeskOptions{DB: a.db, Logger: a.logger})
+func (a *App) GatewayTokens() *access.TokenStore {
+	return access.NewTokenStore(access.TokenStoreOptions{DB: a.db, Logger: a.logger})
 }
 
 // GatewayDevices are the devices that programs connected from.
@@ -44,14 +44,14 @@ func (g *Gateway) openAccess(ctx context.Context) error {
 	}
 	desk := g.app.GatewayTokens()
 	g.access = &access.Access{
-		Desk: desk, Devices: access.NewDevices(desk), Throttle: access.NewThrottle(nil),
+		Tokens: desk, Devices: access.NewDevices(desk), Throttle: access.NewThrottle(nil),
 		Limiter: access.NewLimiter(access.LimiterOptions{Spending: ledger, Sandboxes: g.app.sandboxesOf, Defaults: quota(&g.config)}),
 	}
 	if err := g.setFixed(ctx, g.app.Settings, &g.config); err != nil {
 		return err
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	g.work.Go(func() { desk.Keep(background) })
+	g.work.Go(func() { desk.Maintain(background) })
 	g.onClose(func() { stop(); g.work.Wait() })
 	return nil
 }
@@ -81,8 +81,8 @@ func (g *Gateway) setFixed(ctx context.Context, s *Settings, c *config.Gateway) 
 		return err
 	}
 	maps.Copy(tokens, map[string]secret.Value{"gateway.auth.token": written, "gateway.auth.password": password})
-	g.access.Desk.SetFixed(tokens)
-	has, err := g.access.Desk.HasTokens(ctx)
+	g.access.Tokens.SetFixed(tokens)
+	has, err := g.access.Tokens.HasTokens(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (g *Gateway) setFixed(ctx context.Context, s *Settings, c *config.Gateway) 
 		return err
 	}
 	tokens[gatewayTokenFile] = local
-	g.access.Desk.SetFixed(tokens)
+	g.access.Tokens.SetFixed(tokens)
 	return nil
 }
 
@@ -158,7 +158,7 @@ func (g *Gateway) checkDoor(ctx context.Context, listen []string) error {
 		if gateway.IsLoopback(address) {
 			continue
 		}
-		tokens, err := g.access.Desk.List(ctx)
+		tokens, err := g.access.Tokens.List(ctx)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 func (r *Runs) REST() rest.Options {
 	a := r.app
 	return rest.Options{
-		Runs: restRuns{r}, Book: a.RunStore(), Agents: []rest.Catalogue{restVariants{a, r.Variants}}, Sandboxes: restSandboxes{a}, Books: restBooks{a},
+		Runs: restRuns{r}, Store: a.RunStore(), Agents: []rest.Catalogue{restVariants{a, r.Variants}}, Sandboxes: restSandboxes{a}, Ledger: restBooks{a},
 		Version: version.Current().Version, Metrics: a.Metrics(), Logger: a.logger,
 	}
 }

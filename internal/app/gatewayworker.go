@@ -72,7 +72,7 @@ func (g *GatewayWorker) Work(ctx context.Context, job *session.Job, tell func(se
 	if err != nil {
 		return nil, notStarted(err)
 	}
-	tell(session.Event{Kind: session.Prepared, Place: w.Place()})
+	tell(session.Event{Kind: session.Prepared, Location: w.Place()})
 	out, failure := w.Agent.Run(ctx, w.Message(job.Message))
 	outcome, err := g.end(context.WithoutCancel(ctx), w, out, failure)
 	if err != nil {

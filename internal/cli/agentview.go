@@ -25,7 +25,7 @@ type agentView struct {
 	tokens int64       // so far
 }
 
-func (v *agentView) begin(agent string, p *session.Place) {
+func (v *agentView) begin(agent string, p *session.Location) {
 	for _, n := range p.Notices {
 		v.env.notice(n)
 	}
@@ -39,7 +39,7 @@ func (v *agentView) begin(agent string, p *session.Place) {
 }
 
 // whereAgent says where an agent's tools work, and what holds there.
-func whereAgent(p *session.Place) []string {
+func whereAgent(p *session.Location) []string {
 	if p.Sandbox == "" {
 		return []string{"its tools work on the host, without a sandbox"}
 	}

@@ -59,7 +59,7 @@ type remoteAgent struct {
 	options *agentOptions
 	view    *agentView
 	name    string
-	place   session.Place
+	place   session.Location
 	ready   func() // ends the progress line, once
 }
 
@@ -75,7 +75,7 @@ func (w *remoteAgent) follow(ctx context.Context, id string) (*api.Task, error) 
 
 func (w *remoteAgent) event(e *api.Event) {
 	if e.Type == "prepared" && e.Place != nil {
-		w.begin((*session.Place)(e.Place))
+		w.begin((*session.Location)(e.Place))
 		return
 	}
 	w.view.event(agent.Event{
@@ -83,7 +83,7 @@ func (w *remoteAgent) event(e *api.Event) {
 	})
 }
 
-func (w *remoteAgent) begin(p *session.Place) {
+func (w *remoteAgent) begin(p *session.Location) {
 	w.ready()
 	w.ready = func() {}
 	w.options.started, w.place = true, *p

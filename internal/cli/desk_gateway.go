@@ -145,7 +145,7 @@ func receiptOf(r *api.Run) *run.Receipt {
 	return &run.Receipt{
 		ID: r.ID, KnownAs: r.KnownAs, Variant: r.GraphID, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Image: r.Image, Step: run.Step(r.Step), Text: r.Text,
 		Error: (*run.Failure)(r.Error), Bill: run.Bill(r.Bill),
-		Told:       run.Told{Session: r.Told.Session, Provider: r.Told.Provider, Model: r.Told.Model, Usage: envelope.Usage(r.Told.Usage)},
+		Told:       run.Told{Session: r.SelfReport.Session, Provider: r.SelfReport.Provider, Model: r.SelfReport.Model, Usage: envelope.Usage(r.SelfReport.Usage)},
 		PeakMemory: r.PeakMemory, Notes: r.Notes, Delivery: (*run.Delivery)(r.Delivery), Created: r.Created, Started: r.Started, Ended: r.Ended, Warnings: r.Warnings,
 	}
 }

@@ -24,7 +24,7 @@ func parseNetworks(texts []string) (all networks, err error) {
 			all = append(all, p.Masked())
 			continue
 		}
-		of, err := ofInterface(text)
+		of, err := interfaceNetworks(text)
 		if err != nil {
 			return nil, errhint.With(fmt.Errorf("gateway.trustedNetwork %q: %w", text, err), "write a network such as 10.0.0.0/24, or the name of an interface that is up")
 		}
@@ -33,7 +33,7 @@ func parseNetworks(texts []string) (all networks, err error) {
 	return all, nil
 }
 
-func ofInterface(name string) (all networks, err error) {
+func interfaceNetworks(name string) (all networks, err error) {
 	link, err := net.InterfaceByName(name)
 	if err != nil {
 		return nil, errors.New("it is no network, and no interface has this name")
@@ -53,8 +53,8 @@ func ofInterface(name string) (all networks, err error) {
 	return all, nil
 }
 
-// holds reports whether both ends are within one of the networks.
-func (n networks) holds(local, remote netip.Addr) bool {
+// contain reports whether both ends are within one of the networks.
+func (n networks) contain(local, remote netip.Addr) bool {
 	for _, p := range n {
 		if p.Contains(local.WithZone("")) && p.Contains(remote.WithZone("")) {
 			return true
@@ -95,7 +95,7 @@ func checkAddress(address string, encrypted bool, trusted networks) error {
 		}
 	case err != nil:
 		return errhint.With(fmt.Errorf("%q is not an address", address), "write an address of this machine in numbers, such as 127.0.0.1:18789")
-	case trusted.holds(at.Unmap(), at.Unmap()):
+	case trusted.contain(at.Unmap(), at.Unmap()):
 		return nil
 	}
 	return errhint.With(fmt.Errorf("gateway on %s: %w", address, ErrExposed),
@@ -112,9 +112,9 @@ func IsLoopback(address string) bool {
 	return host == "localhost" || err == nil && at.Unmap().IsLoopback()
 }
 
-// removeStale removes a socket that nobody serves any more. Whoever calls it holds
+// removeStaleSocket removes a socket that nobody serves any more. Whoever calls it holds
 // the lock of the state directory.
-func removeStale(path string) error {
+func removeStaleSocket(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&os.ModeSocket == 0 {
 		return nil //nolint:nilerr // listening will say what is wrong with it

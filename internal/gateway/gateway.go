@@ -77,12 +77,12 @@ type Server struct {
 	http      *http.Server
 	trusted   networks
 	listeners []net.Listener
-	crowd     crowd
+	conns     connCounter
 	served    sync.WaitGroup
 	failed    chan error
 
 	mu          sync.RWMutex // what a reload changes
-	certificate *loaded
+	certificate *loadedCertificate
 	origins     map[string]bool
 	hosts       map[string]bool
 	draining    atomic.Bool
@@ -94,8 +94,8 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{options: o, failed: make(chan error, 1), crowd: crowd{most: o.Limits.Connections, each: o.Limits.PerAddress, from: map[string]int{}}}
-	if err := s.Reload(Reloaded{TLS: o.TLS, Origins: o.Origins, Hosts: o.Hosts}); err != nil {
+	s := &Server{options: o, failed: make(chan error, 1), conns: connCounter{max: o.Limits.Connections, maxPerAddress: o.Limits.PerAddress, byAddress: map[string]int{}}}
+	if err := s.Reload(Reloadable{TLS: o.TLS, Origins: o.Origins, Hosts: o.Hosts}); err != nil {
 		return nil, err
 	}
 	var err error
@@ -140,7 +140,7 @@ func (s *Server) Addresses() (all []string) {
 }
 
 // Connections is how many are open.
-func (s *Server) Connections() int { return s.crowd.count() }
+func (s *Server) Connections() int { return s.conns.count() }
 
 // Drain takes no more connections or requests; those under way go on.
 func (s *Server) Drain() {
@@ -172,7 +172,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	if refusal := s.judge(r); refusal != nil {
+	if refusal := s.check(r); refusal != nil {
 		s.options.Logger.WarnContext(r.Context(), "request refused", "reason", refusal.reason, "from", r.RemoteAddr, "method", r.Method, "path", r.URL.Path)
 		refusal.write(w)
 		return
@@ -192,7 +192,7 @@ func isUpgrade(r *http.Request) bool {
 // peerContext marks the connections of the owner's socket: the kernel was asked
 // who is on the other end when they were taken.
 func peerContext(ctx context.Context, c net.Conn) context.Context {
-	if _, ok := c.(*ownersConn); ok {
+	if _, ok := c.(*ownerConn); ok {
 		return access.WithCaller(ctx, access.Socket())
 	}
 	return ctx

@@ -25,7 +25,7 @@ func (s *Server) listen(ctx context.Context) error {
 		if err != nil {
 			return errhint.With(fmt.Errorf("gateway: %w", err), "stop what listens there, or choose another address with --listen")
 		}
-		l = &guarded{Listener: l, server: s}
+		l = &checkedListener{Listener: l, server: s}
 		if s.options.TLS.isSet() {
 			l = tls.NewListener(l, s.tlsConfig())
 		}
@@ -38,7 +38,7 @@ func (s *Server) listen(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
-	s.listeners = append(s.listeners, &owners{Listener: l, server: s, uid: os.Geteuid()})
+	s.listeners = append(s.listeners, &ownerListener{Listener: l, server: s, uid: os.Geteuid()})
 	return nil
 }
 
@@ -47,7 +47,7 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err := checkSocket(path); err != nil {
 		return nil, err
 	}
-	if err := removeStale(path); err != nil {
+	if err := removeStaleSocket(path); err != nil {
 		return nil, err
 	}
 	before := syscall.Umask(0o177)
@@ -55,13 +55,13 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
 }
 
-// guarded cuts connections that may not be here, before they say anything.
-type guarded struct {
+// checkedListener cuts connections that may not be here, before they say anything.
+type checkedListener struct {
 	net.Listener
 	server *Server
 }
 
-func (g *guarded) Accept() (net.Conn, error) {
+func (g *checkedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := g.Listener.Accept()
 		if err != nil {
@@ -73,7 +73,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 			if !remote.IsLoopback() {
 				key = remote.String()
 			}
-			if counted := g.server.crowd.take(c, key); counted != nil {
+			if counted := g.server.conns.add(c, key); counted != nil {
 				return counted, nil
 			}
 		}
@@ -83,7 +83,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 
 // allowed reports whether a connection crosses only what it may in the clear.
 func (s *Server) allowed(local, remote netip.Addr) bool {
-	return s.options.TLS.isSet() || local.IsLoopback() && remote.IsLoopback() || s.trusted.holds(local, remote)
+	return s.options.TLS.isSet() || local.IsLoopback() && remote.IsLoopback() || s.trusted.contain(local, remote)
 }
 
 func address(a net.Addr) netip.Addr {
@@ -94,33 +94,33 @@ func address(a net.Addr) netip.Addr {
 	return at.Addr().Unmap()
 }
 
-// owners takes connections of the user that the gateway runs as, and of root.
-type owners struct {
+// ownerListener takes connections of the user that the gateway runs as, and of root.
+type ownerListener struct {
 	net.Listener
 	server *Server
 	uid    int
 }
 
-// ownersConn is a connection whose other end the kernel vouches for.
-type ownersConn struct{ net.Conn }
+// ownerConn is a connection whose other end the kernel vouches for.
+type ownerConn struct{ net.Conn }
 
-func (o *owners) Accept() (net.Conn, error) {
+func (o *ownerListener) Accept() (net.Conn, error) {
 	for {
 		c, err := o.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if uid, err := peerOf(c); err == nil && (uid == o.uid || uid == 0) {
-			if counted := o.server.crowd.take(c, ""); counted != nil {
-				return &ownersConn{counted}, nil
+		if uid, err := peerUID(c); err == nil && (uid == o.uid || uid == 0) {
+			if counted := o.server.conns.add(c, ""); counted != nil {
+				return &ownerConn{counted}, nil
 			}
 		}
 		_ = c.Close()
 	}
 }
 
-// peerOf asks the kernel who connected.
-func peerOf(c net.Conn) (uid int, err error) {
+// peerUID asks the kernel who connected.
+func peerUID(c net.Conn) (uid int, err error) {
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return 0, err
@@ -135,54 +135,54 @@ func peerOf(c net.Conn) (uid int, err error) {
 	return int(peer.Uid), nil
 }
 
-// crowd counts connections, all of them and those of each address.
-type crowd struct {
-	most, each int
+// connCounter counts connections, all of them and those of each address.
+type connCounter struct {
+	max, maxPerAddress int
 
-	mu   sync.Mutex
-	all  int
-	from map[string]int
+	mu        sync.Mutex
+	total     int
+	byAddress map[string]int
 }
 
-// take counts a connection until it is closed; nil if there are too many. Those of
+// add counts a connection until it is closed; nil if there are too many. Those of
 // "" are counted together with the others only.
-func (c *crowd) take(conn net.Conn, from string) net.Conn {
+func (c *connCounter) add(conn net.Conn, from string) net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.all >= c.most || from != "" && c.from[from] >= c.each {
+	if c.total >= c.max || from != "" && c.byAddress[from] >= c.maxPerAddress {
 		return nil
 	}
-	c.all++
+	c.total++
 	if from != "" {
-		c.from[from]++
+		c.byAddress[from]++
 	}
-	return &countedConn{Conn: conn, leave: sync.OnceFunc(func() { c.leave(from) })}
+	return &countedConn{Conn: conn, release: sync.OnceFunc(func() { c.remove(from) })}
 }
 
-func (c *crowd) leave(from string) {
+func (c *connCounter) remove(from string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all--
+	c.total--
 	if from == "" {
 		return
 	}
-	if c.from[from]--; c.from[from] <= 0 {
-		delete(c.from, from)
+	if c.byAddress[from]--; c.byAddress[from] <= 0 {
+		delete(c.byAddress, from)
 	}
 }
 
-func (c *crowd) count() int {
+func (c *connCounter) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.all
+	return c.total
 }
 
 type countedConn struct {
 	net.Conn
-	leave func()
+	release func()
 }
 
 func (c *countedConn) Close() error {
-	defer c.leave()
+	defer c.release()
 	return c.Conn.Close()
 }

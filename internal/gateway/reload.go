@@ -18,16 +18,16 @@ type Certificate struct{ CertFile, KeyFile string }
 
 func (c Certificate) isSet() bool { return c.CertFile != "" }
 
-// loaded is a certificate in use.
-type loaded struct {
+// loadedCertificate is a certificate in use.
+type loadedCertificate struct {
 	pair *tls.Certificate
 	leaf *x509.Certificate
 }
 
-func (l *loaded) covers(name string) bool { return l.leaf.VerifyHostname(name) == nil }
+func (l *loadedCertificate) covers(name string) bool { return l.leaf.VerifyHostname(name) == nil }
 
 // load reads a certificate. Its key must be nobody else's to read.
-func (c Certificate) load(ctx context.Context) (*loaded, error) {
+func (c Certificate) load(ctx context.Context) (*loadedCertificate, error) {
 	if !c.isSet() {
 		return nil, nil //nolint:nilnil // no certificate is no error
 	}
@@ -48,18 +48,18 @@ func (c Certificate) load(ctx context.Context) (*loaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificate of the gateway: %w", err)
 	}
-	return &loaded{&pair, leaf}, nil
+	return &loadedCertificate{&pair, leaf}, nil
 }
 
-// Reloaded is what can change while the gateway runs.
-type Reloaded struct {
+// Reloadable is what can change while the gateway runs.
+type Reloadable struct {
 	TLS            Certificate
 	Origins, Hosts []string
 }
 
 // Reload takes over new values, or none of them. Whether there is encryption at
 // all is settled when the gateway starts.
-func (s *Server) Reload(r Reloaded) error {
+func (s *Server) Reload(r Reloadable) error {
 	if r.TLS.isSet() != s.options.TLS.isSet() {
 		return errhint.With(errors.New("gateway.tls: encryption is not switched on or off while the gateway runs"), "restart the gateway")
 	}

@@ -76,17 +76,17 @@ func TestEncryption(t *testing.T) {
 	if status, _ := do(t, trusting(t, first), request("evil.example.org")); status != 421 {
 		t.Errorf("another name: %d", status)
 	}
-	if err := s.Reload(gateway.Reloaded{TLS: second}); err != nil {
+	if err := s.Reload(gateway.Reloadable{TLS: second}); err != nil {
 		t.Fatal(err)
 	}
 	if status, body := do(t, trusting(t, second), request("other.example.org")); status != 200 {
 		t.Errorf("after a reload: %d %s", status, body)
 	}
-	if err := s.Reload(gateway.Reloaded{}); err == nil || !strings.Contains(err.Error(), "while the gateway runs") {
+	if err := s.Reload(gateway.Reloadable{}); err == nil || !strings.Contains(err.Error(), "while the gateway runs") {
 		t.Errorf("switched off: %v", err)
 	}
 	open := writeCertificate(t, "other.example.org", 0o644)
-	if err := s.Reload(gateway.Reloaded{TLS: open}); err == nil || !strings.Contains(err.Error(), "lets others at it") {
+	if err := s.Reload(gateway.Reloadable{TLS: open}); err == nil || !strings.Contains(err.Error(), "lets others at it") {
 		t.Errorf("a key that others can read: %v", err)
 	}
 	if status, _ := do(t, trusting(t, second), request("other.example.org")); status != 200 {

@@ -10,7 +10,7 @@ import (
 
 // Access is all of it together, for servers.
 type Access struct {
-	Desk     *Desk
+	Tokens   *TokenStore
 	Devices  *Devices
 	Limiter  *Limiter
 	Throttle *Throttle
@@ -20,7 +20,7 @@ type Access struct {
 // for an address that failed too often, and ErrDenied for everything else that
 // is wrong with the token.
 func (a *Access) Authenticate(ctx context.Context, from netip.Addr, text string) (*Caller, error) {
-	return a.guard(from, func() (*Caller, error) { return a.Desk.Verify(ctx, text) })
+	return a.guard(from, func() (*Caller, error) { return a.Tokens.Verify(ctx, text) })
 }
 
 // guard counts failures by address.
@@ -38,9 +38,9 @@ func (a *Access) guard(from netip.Addr, verify func() (*Caller, error)) (*Caller
 	return caller, err
 }
 
-// OfRequest returns who makes a request: by its bearer token, or, without one, by
+// Identify returns who makes a request: by its bearer token, or, without one, by
 // the socket that it came through.
-func (a *Access) OfRequest(r *http.Request) (*Caller, error) {
+func (a *Access) Identify(r *http.Request) (*Caller, error) {
 	header := r.Header.Values("Authorization")
 	if len(header) == 0 {
 		if c := FromContext(r.Context()); c != nil {

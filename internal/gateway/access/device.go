@@ -41,8 +41,8 @@ func (e *ProofError) Is(target error) bool { return target == ErrDenied }
 var ErrNotPaired = errors.New("the device is not paired")
 
 const (
-	// Skew is how far a device's clock may be from ours.
-	Skew = 2 * time.Minute
+	// MaxClockSkew is how far a device's clock may be from ours.
+	MaxClockSkew = 2 * time.Minute
 	// maxField bounds each thing that a device says of itself.
 	maxField  = 512
 	maxScopes = 64
@@ -58,7 +58,7 @@ func (p *Proof) check(nonce string, now time.Time) (ed25519.PublicKey, error) {
 		return nil, &ProofError{"device-public-key", "device public key invalid"}
 	case p.ID != hex.EncodeToString(id[:]):
 		return nil, &ProofError{"device-id-mismatch", "device identity mismatch"}
-	case now.Sub(time.UnixMilli(p.SignedAt)).Abs() > Skew:
+	case now.Sub(time.UnixMilli(p.SignedAt)).Abs() > MaxClockSkew:
 		return nil, &ProofError{"device-signature-stale", "device signature expired"}
 	case strings.TrimSpace(p.Nonce) == "":
 		return nil, &ProofError{"device-nonce-missing", "device nonce required"}
@@ -102,13 +102,13 @@ func (p *Proof) signed(key ed25519.PublicKey) bool {
 func (p *Proof) payload(version, token string) string {
 	parts := []string{version, p.ID, p.ClientID, p.Mode, p.Role, strings.Join(p.Scopes, ","), strconv.FormatInt(p.SignedAt, 10), token, strings.TrimSpace(p.Nonce)}
 	if version == "v3" {
-		parts = append(parts, plain(p.Platform), plain(p.Family))
+		parts = append(parts, normalize(p.Platform), normalize(p.Family))
 	}
 	return strings.Join(parts, "|")
 }
 
-// plain is how descriptions are signed: trimmed, in small letters of ASCII.
-func plain(text string) string {
+// normalize is how descriptions are signed: trimmed, in small letters of ASCII.
+func normalize(text string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
 			return r + 'a' - 'A'

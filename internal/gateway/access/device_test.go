@@ -144,8 +144,8 @@ func TestForgedProofsAreRefused(t *testing.T) {
 	}{
 		"id of another":      {func(x *access.Connect) { x.Proof.ID = strings.Repeat("0", 64) }, "device-id-mismatch"},
 		"key":                {func(x *access.Connect) { x.Proof.PublicKey = "AAAA" }, "device-public-key"},
-		"old":                {func(*access.Connect) { c.move(access.Skew + 1e9) }, "device-signature-stale"},
-		"of tomorrow":        {func(*access.Connect) { c.move(-access.Skew - 1e9) }, "device-signature-stale"},
+		"old":                {func(*access.Connect) { c.move(access.MaxClockSkew + 1e9) }, "device-signature-stale"},
+		"of tomorrow":        {func(*access.Connect) { c.move(-access.MaxClockSkew - 1e9) }, "device-signature-stale"},
 		"no nonce":           {func(x *access.Connect) { x.Proof.Nonce = " " }, "device-nonce-missing"},
 		"replayed":           {func(x *access.Connect) { x.Nonce = "nonce-2" }, "device-nonce-mismatch"},
 		"no challenge":       {func(x *access.Connect) { x.Nonce, x.Proof.Nonce = "", "x" }, "device-nonce-mismatch"},

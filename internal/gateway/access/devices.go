@@ -18,9 +18,9 @@ import (
 // that it was paired under and ends with it; its own token is good only together
 // with a signature of its key.
 type Devices struct {
-	db   *store.DB
-	desk *Desk
-	now  func() time.Time
+	db     *store.DB
+	tokens *TokenStore
+	now    func() time.Time
 }
 
 // Device is what is known of a device.
@@ -44,16 +44,16 @@ type Connect struct {
 }
 
 const (
-	devicePrefix = "atolldv_"
-	maxDevices   = 1000 // of one token
-	keptOwn      = 8    // tokens of one device that are good, the newest
+	devicePrefix    = "atolldv_"
+	maxDevices      = 1000 // of one token
+	maxDeviceTokens = 8    // tokens of one device that are good, the newest
 )
 
 // ErrUnknownDevice is an id that no device has.
 var ErrUnknownDevice = errors.New("no device has this id")
 
 // NewDevices returns the devices of a desk's database.
-func NewDevices(d *Desk) *Devices { return &Devices{db: d.db, desk: d, now: d.now} }
+func NewDevices(d *TokenStore) *Devices { return &Devices{db: d.db, tokens: d, now: d.now} }
 
 // ConnectDevice lets a device in, by a gateway's token or by its own, and counts
 // failures by address. A new device is paired by itself if it comes from this
@@ -94,10 +94,10 @@ func (d *Devices) connect(ctx context.Context, c *Connect) (*Caller, secret.Valu
 // parent is who a device speaks for, and by which token.
 func (d *Devices) parent(ctx context.Context, c *Connect) (*Caller, string, error) {
 	if c.Token != "" {
-		if f := d.desk.matchFixed(c.Token); f != nil {
+		if f := d.tokens.matchFixed(c.Token); f != nil {
 			return f.caller(), f.epoch, nil
 		}
-		caller, err := d.desk.Verify(ctx, c.Token)
+		caller, err := d.tokens.Verify(ctx, c.Token)
 		if err == nil {
 			return caller, caller.Token, nil
 		}
@@ -105,11 +105,11 @@ func (d *Devices) parent(ctx context.Context, c *Connect) (*Caller, string, erro
 			return nil, "", err
 		}
 	}
-	return d.byOwn(ctx, c)
+	return d.byDeviceToken(ctx, c)
 }
 
-// byOwn verifies a device's own token.
-func (d *Devices) byOwn(ctx context.Context, c *Connect) (*Caller, string, error) {
+// byDeviceToken verifies a device's own token.
+func (d *Devices) byDeviceToken(ctx context.Context, c *Connect) (*Caller, string, error) {
 	id, proof, ok := split(devicePrefix, c.DeviceToken)
 	if !ok {
 		return nil, "", ErrDenied
@@ -123,15 +123,15 @@ func (d *Devices) byOwn(ctx context.Context, c *Connect) (*Caller, string, error
 	if err != nil {
 		return nil, "", d.db.Explain(err)
 	}
-	if !holds(stored, hash(id, proof)) {
+	if !containsHash(stored, hash(id, proof)) {
 		return nil, "", ErrDenied
 	}
-	caller, err := d.desk.callerOf(ctx, parent)
+	caller, err := d.tokens.callerOf(ctx, parent)
 	return caller, parent, err
 }
 
-// holds compares with every hash that is stored.
-func holds(stored []byte, sum [sha256.Size]byte) (found bool) {
+// containsHash compares with every hash that is stored.
+func containsHash(stored []byte, sum [sha256.Size]byte) (found bool) {
 	for ; len(stored) >= sha256.Size; stored = stored[sha256.Size:] {
 		found = subtle.ConstantTimeCompare(sum[:], stored[:sha256.Size]) == 1 || found
 	}
@@ -139,7 +139,7 @@ func holds(stored []byte, sum [sha256.Size]byte) (found bool) {
 }
 
 // callerOf is the caller of a token that was proven earlier, if it is still good.
-func (d *Desk) callerOf(ctx context.Context, parent string) (*Caller, error) {
+func (d *TokenStore) callerOf(ctx context.Context, parent string) (*Caller, error) {
 	d.mu.Lock()
 	f := d.fixedEpoch(parent)
 	d.mu.Unlock()
@@ -176,7 +176,7 @@ func (d *Devices) pair(ctx context.Context, tx *sql.Tx, row *Device, key []byte,
 	id, proof, text := mint(devicePrefix)
 	sum := hash(id, proof)
 	// Programs of one device connect beside each other: each keeps the token it got.
-	stored = append(sum[:], stored[:min(len(stored), (keptOwn-1)*sha256.Size)]...)
+	stored = append(sum[:], stored[:min(len(stored), (maxDeviceTokens-1)*sha256.Size)]...)
 	_, err = tx.ExecContext(ctx, "UPDATE gateway_devices SET hash = ?, last_used_at_ms = ? WHERE id = ?", stored, now, row.ID)
 	return secret.New(text), err
 }
@@ -235,7 +235,7 @@ func (d *Devices) List(ctx context.Context) (all []Device, err error) {
 		if err := rows.Scan(&v.ID, &v.Token, &v.Client, &v.Platform, &created, &approved, &used); err != nil {
 			return nil, d.db.Explain(err)
 		}
-		v.Created, v.Approved, v.LastUsed = time.UnixMilli(created), moment(approved), moment(used)
+		v.Created, v.Approved, v.LastUsed = time.UnixMilli(created), timeOf(approved), timeOf(used)
 		all = append(all, v)
 	}
 	return all, d.db.Explain(rows.Err())

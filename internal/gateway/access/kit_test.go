@@ -34,7 +34,7 @@ func (c *clock) move(d time.Duration) {
 }
 
 // desk is a desk on a real file, with a clock that stands still.
-func desk(t *testing.T) (*access.Desk, *clock, string) {
+func desk(t *testing.T) (*access.TokenStore, *clock, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "atoll.db")
 	c := &clock{now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
@@ -42,22 +42,22 @@ func desk(t *testing.T) (*access.Desk, *clock, string) {
 }
 
 // another is the desk of another process on the same file.
-func another(t *testing.T, path string, c *clock) *access.Desk {
+func another(t *testing.T, path string, c *clock) *access.TokenStore {
 	t.Helper()
 	db, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	return access.NewDesk(access.DeskOptions{DB: db, Now: c.Now})
+	return access.NewTokenStore(access.TokenStoreOptions{DB: db, Now: c.Now})
 }
 
 // keep runs a desk's background work for the length of a test.
-func keep(t *testing.T, d *access.Desk) {
+func keep(t *testing.T, d *access.TokenStore) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var work sync.WaitGroup
-	work.Go(func() { d.Keep(ctx) })
+	work.Go(func() { d.Maintain(ctx) })
 	t.Cleanup(func() { cancel(); work.Wait() })
 }
 
@@ -80,6 +80,6 @@ func open(ended <-chan struct{}) bool {
 	}
 }
 
-func all(d *access.Desk, c *clock) *access.Access {
-	return &access.Access{Desk: d, Devices: access.NewDevices(d), Limiter: access.NewLimiter(access.LimiterOptions{Now: c.Now}), Throttle: access.NewThrottle(c.Now)}
+func all(d *access.TokenStore, c *clock) *access.Access {
+	return &access.Access{Tokens: d, Devices: access.NewDevices(d), Limiter: access.NewLimiter(access.LimiterOptions{Now: c.Now}), Throttle: access.NewThrottle(c.Now)}
 }

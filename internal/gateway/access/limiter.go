@@ -99,7 +99,7 @@ func (l *Limiter) Admit(c *Caller) error {
 	defer l.mu.Unlock()
 	b := l.buckets[c.Token]
 	if b == nil {
-		l.makeRoom(now)
+		l.evict(now)
 		b = &bucket{left: perMinute, at: now}
 		l.buckets[c.Token] = b
 	}
@@ -114,8 +114,8 @@ func (l *Limiter) Admit(c *Caller) error {
 	return nil
 }
 
-// makeRoom forgets buckets that are full again. The lock is held.
-func (l *Limiter) makeRoom(now time.Time) {
+// evict forgets buckets that are full again. The lock is held.
+func (l *Limiter) evict(now time.Time) {
 	if len(l.buckets) < maxBuckets {
 		return
 	}
@@ -137,7 +137,7 @@ func (l *Limiter) makeRoom(now time.Time) {
 // has spent its day's money.
 func (l *Limiter) Begin(ctx context.Context, c *Caller) (end func(), err error) {
 	q := l.Quota(c)
-	if err := l.afford(ctx, c, q.MicroUSD); err != nil {
+	if err := l.checkSpending(ctx, c, q.MicroUSD); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -157,9 +157,9 @@ func (l *Limiter) finish(token string) {
 	}
 }
 
-// afford looks at what the account has spent today. What is under way is bounded
+// checkSpending looks at what the account has spent today. What is under way is bounded
 // where models are asked, by the same number.
-func (l *Limiter) afford(ctx context.Context, c *Caller, microUSD int64) error {
+func (l *Limiter) checkSpending(ctx context.Context, c *Caller, microUSD int64) error {
 	if microUSD == 0 || l.options.Spending == nil {
 		return nil
 	}
@@ -173,9 +173,9 @@ func (l *Limiter) afford(ctx context.Context, c *Caller, microUSD int64) error {
 	return nil
 }
 
-// Room is ErrQuota if the caller's account has as many sandboxes as it may.
+// CheckSandboxes is ErrQuota if the caller's account has as many sandboxes as it may.
 // Whoever is about to make one asks.
-func (l *Limiter) Room(ctx context.Context, c *Caller) error {
+func (l *Limiter) CheckSandboxes(ctx context.Context, c *Caller) error {
 	most := l.Quota(c).Sandboxes
 	if most == 0 || l.options.Sandboxes == nil {
 		return nil

@@ -99,11 +99,11 @@ func TestMoneyAndSandboxesAreLimited(t *testing.T) {
 	if _, err := l.Begin(t.Context(), caller); err != nil {
 		t.Errorf("the next day: %v", err)
 	}
-	if err := l.Room(t.Context(), caller); err != nil {
+	if err := l.CheckSandboxes(t.Context(), caller); err != nil {
 		t.Error(err)
 	}
 	alive = 1
-	if err := l.Room(t.Context(), caller); !errors.Is(err, access.ErrQuota) {
+	if err := l.CheckSandboxes(t.Context(), caller); !errors.Is(err, access.ErrQuota) {
 		t.Errorf("full: %v", err)
 	}
 }
@@ -190,7 +190,7 @@ func TestWhoMakesARequest(t *testing.T) {
 				r = r.WithContext(access.WithCaller(r.Context(), access.Socket()))
 			}
 			r.Header["Authorization"] = test.header
-			got, err := a.OfRequest(r)
+			got, err := a.Identify(r)
 			if test.want == "" {
 				if !errors.Is(err, access.ErrDenied) {
 					t.Errorf("%+v, %v", got, err)

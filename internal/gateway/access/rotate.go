@@ -11,7 +11,7 @@ import (
 
 // Rotate makes a token with the same rights and ends the old one after grace, so that
 // those who use it have time to change. A life of 0 is that of the old one.
-func (d *Desk) Rotate(ctx context.Context, id string, life, grace time.Duration) (secret.Value, *Token, error) {
+func (d *TokenStore) Rotate(ctx context.Context, id string, life, grace time.Duration) (secret.Value, *Token, error) {
 	found, err := d.read(ctx, "WHERE id = ?", id)
 	if err != nil {
 		return secret.Value{}, nil, err
@@ -35,7 +35,7 @@ func (d *Desk) Rotate(ctx context.Context, id string, life, grace time.Duration)
 }
 
 // revokeAt ends a token at a moment, unless it ends before.
-func (d *Desk) revokeAt(ctx context.Context, id string, at time.Time) error {
+func (d *TokenStore) revokeAt(ctx context.Context, id string, at time.Time) error {
 	_, err := d.db.ExecContext(ctx, "UPDATE gateway_tokens SET revoked_at_ms = min(ifnull(revoked_at_ms, ?), ?) WHERE id = ?", at.UnixMilli(), at.UnixMilli(), id)
 	d.recent.Forget(id)
 	return d.db.Explain(err)

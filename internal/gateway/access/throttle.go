@@ -67,7 +67,7 @@ func (t *Throttle) Failed(from netip.Addr) error {
 	key := group(from)
 	f := t.peers[key]
 	if f == nil {
-		t.makeRoom(now)
+		t.evict(now)
 		f = &failures{since: now}
 		t.peers[key] = f
 	}
@@ -98,10 +98,10 @@ func group(from netip.Addr) netip.Prefix {
 	return p
 }
 
-// makeRoom keeps the memory bounded: first goes what counts no more, then
+// evict keeps the memory bounded: first goes what counts no more, then
 // anything, so much at once that looking through all of it stays rare. The lock is
 // held.
-func (t *Throttle) makeRoom(now time.Time) {
+func (t *Throttle) evict(now time.Time) {
 	if len(t.peers) < maxPeers {
 		return
 	}

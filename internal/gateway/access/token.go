@@ -78,8 +78,8 @@ const (
 	idWidth     = 26 // of rand.Text: 130 bits
 	secretBytes = 32
 	secretWidth = 52 // of base32
-	// Width is how long a token's text is.
-	Width = len(prefix) + idWidth + 1 + secretWidth
+	// TokenLength is how long a token's text is.
+	TokenLength = len(prefix) + idWidth + 1 + secretWidth
 )
 
 // mint makes a token's text: an id to find it by and 256 random bits to prove it.

@@ -19,7 +19,7 @@ type watcher struct{ ended chan struct{} }
 // Watch returns a channel that is closed when a caller's token is revoked,
 // expires or is taken out of the configuration: what the caller has open must
 // end then. stop ends the watching. Keep has to run.
-func (d *Desk) Watch(c *Caller) (ended <-chan struct{}, stop func()) {
+func (d *TokenStore) Watch(c *Caller) (ended <-chan struct{}, stop func()) {
 	w := &watcher{make(chan struct{})}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -37,41 +37,41 @@ func (d *Desk) Watch(c *Caller) (ended <-chan struct{}, stop func()) {
 	}
 }
 
-// end tells everybody who watches a token. The lock is held.
-func (d *Desk) end(id string) {
+// notifyEnded tells everybody who watches a token. The lock is held.
+func (d *TokenStore) notifyEnded(id string) {
 	for w := range d.watchers[id] {
 		close(w.ended)
 	}
 	delete(d.watchers, id)
 }
 
-// Keep looks after tokens until the context ends: those that ended elsewhere,
+// Maintain looks after tokens until the context ends: those that ended elsewhere,
 // and when each was last used.
-func (d *Desk) Keep(ctx context.Context) {
+func (d *TokenStore) Maintain(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
-			d.complain(ctx, d.Flush(context.WithoutCancel(ctx)))
+			d.logError(ctx, d.Flush(context.WithoutCancel(ctx)))
 			return
 		case <-tick.C:
 		}
-		d.complain(ctx, d.look(ctx))
+		d.logError(ctx, d.endInactive(ctx))
 		if n%flushEvery == 0 {
-			d.complain(ctx, d.Flush(ctx))
+			d.logError(ctx, d.Flush(ctx))
 		}
 	}
 }
 
-func (d *Desk) complain(ctx context.Context, err error) {
+func (d *TokenStore) logError(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
 		d.logger.ErrorContext(ctx, "gateway tokens", "error", err)
 	}
 }
 
-// look ends what watches tokens that are good no more.
-func (d *Desk) look(ctx context.Context) error {
+// endInactive ends what watches tokens that are good no more.
+func (d *TokenStore) endInactive(ctx context.Context) error {
 	watched := d.watched()
 	if len(watched) == 0 {
 		return nil
@@ -85,7 +85,7 @@ func (d *Desk) look(ctx context.Context) error {
 	for _, id := range watched {
 		if !active[id] {
 			d.recent.Forget(id)
-			d.end(id)
+			d.notifyEnded(id)
 		}
 	}
 	return nil
@@ -93,7 +93,7 @@ func (d *Desk) look(ctx context.Context) error {
 
 // watched are the ids of stored tokens that somebody watches: fixed ones, and the
 // socket's, end by other means.
-func (d *Desk) watched() (ids []string) {
+func (d *TokenStore) watched() (ids []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id := range d.watchers {
@@ -104,7 +104,7 @@ func (d *Desk) watched() (ids []string) {
 	return ids
 }
 
-func (d *Desk) active(ctx context.Context) (map[string]bool, error) {
+func (d *TokenStore) active(ctx context.Context) (map[string]bool, error) {
 	rows, err := d.db.QueryContext(ctx, "SELECT id FROM gateway_tokens WHERE ifnull(revoked_at_ms, expires_at_ms) > ?1 AND expires_at_ms > ?1", d.now().UnixMilli())
 	if err != nil {
 		return nil, d.db.Explain(err)

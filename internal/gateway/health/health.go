@@ -15,11 +15,11 @@ import (
 // Check asks one part.
 type Check struct {
 	Name string
-	Look func(context.Context) error
+	Run  func(context.Context) error
 }
 
-// Finding is what a check found; Problem is "" if all is well.
-type Finding struct {
+// Result is what a check found; Problem is "" if all is well.
+type Result struct {
 	Name    string        `json:"name"`
 	Problem string        `json:"problem,omitempty"`
 	Took    time.Duration `json:"tookNs"`
@@ -30,18 +30,18 @@ type Report struct {
 	OK       bool      `json:"ok"`
 	Draining bool      `json:"draining,omitzero"`
 	At       time.Time `json:"at"`
-	Findings []Finding `json:"findings"`
+	Results  []Result  `json:"findings"`
 }
 
 const (
-	// Fresh is how long an answer holds.
-	Fresh = 2 * time.Second
-	// Patience is how long a part has to answer.
-	Patience = 5 * time.Second
+	// CacheTime is how long an answer holds.
+	CacheTime = 2 * time.Second
+	// Timeout is how long a part has to answer.
+	Timeout = 5 * time.Second
 )
 
-// Doctor asks the parts.
-type Doctor struct {
+// Checker asks the parts.
+type Checker struct {
 	checks   []Check
 	draining atomic.Bool
 
@@ -50,17 +50,17 @@ type Doctor struct {
 }
 
 // New returns a doctor that knows these parts.
-func New(checks ...Check) *Doctor { return &Doctor{checks: checks} }
+func New(checks ...Check) *Checker { return &Checker{checks: checks} }
 
 // Drain makes every later answer a no: whoever sends work here must stop.
-func (d *Doctor) Drain() { d.draining.Store(true) }
+func (d *Checker) Drain() { d.draining.Store(true) }
 
 // Report asks every part, unless that was done a moment ago.
-func (d *Doctor) Report(ctx context.Context) Report {
+func (d *Checker) Report(ctx context.Context) Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if age := time.Since(d.last.At); d.last.At.IsZero() || age >= Fresh || age < 0 {
-		d.last = d.ask(context.WithoutCancel(ctx)) // others wait for the same answer
+	if age := time.Since(d.last.At); d.last.At.IsZero() || age >= CacheTime || age < 0 {
+		d.last = d.runAll(context.WithoutCancel(ctx)) // others wait for the same answer
 	}
 	r := d.last
 	if r.Draining = d.draining.Load(); r.Draining {
@@ -69,25 +69,25 @@ func (d *Doctor) Report(ctx context.Context) Report {
 	return r
 }
 
-func (d *Doctor) ask(ctx context.Context) Report {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+func (d *Checker) runAll(ctx context.Context) Report {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	r := Report{OK: true, At: time.Now(), Findings: make([]Finding, len(d.checks))}
+	r := Report{OK: true, At: time.Now(), Results: make([]Result, len(d.checks))}
 	var all sync.WaitGroup
 	for i, c := range d.checks {
-		all.Go(func() { r.Findings[i] = c.find(ctx) })
+		all.Go(func() { r.Results[i] = c.run(ctx) })
 	}
 	all.Wait()
-	for _, f := range r.Findings {
+	for _, f := range r.Results {
 		r.OK = r.OK && f.Problem == ""
 	}
 	return r
 }
 
-func (c *Check) find(ctx context.Context) Finding {
+func (c *Check) run(ctx context.Context) Result {
 	began := time.Now()
-	f := Finding{Name: c.Name}
-	if err := c.Look(ctx); err != nil {
+	f := Result{Name: c.Name}
+	if err := c.Run(ctx); err != nil {
 		f.Problem = err.Error()
 	}
 	f.Took = time.Since(began)
@@ -95,7 +95,7 @@ func (c *Check) find(ctx context.Context) Finding {
 }
 
 // Err is nil if all is well, and says what is not.
-func (d *Doctor) Err(ctx context.Context) error {
+func (d *Checker) Err(ctx context.Context) error {
 	r := d.Report(ctx)
 	if r.OK {
 		return nil
@@ -104,7 +104,7 @@ func (d *Doctor) Err(ctx context.Context) error {
 	if r.Draining {
 		problems = append(problems, errors.New("the gateway is shutting down"))
 	}
-	for _, f := range r.Findings {
+	for _, f := range r.Results {
 		if f.Problem != "" {
 			problems = append(problems, fmt.Errorf("%s: %s", f.Name, f.Problem))
 		}

@@ -13,7 +13,7 @@ import (
 
 func TestReport(t *testing.T) {
 	var broken atomic.Bool
-	d := health.New(health.Check{Name: "store", Look: func(context.Context) error { return nil }}, health.Check{Name: "engine", Look: func(context.Context) error {
+	d := health.New(health.Check{Name: "store", Run: func(context.Context) error { return nil }}, health.Check{Name: "engine", Run: func(context.Context) error {
 		if broken.Load() {
 			return errors.New("gone")
 		}
@@ -27,7 +27,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	broken.Store(true)
-	d = health.New(health.Check{Name: "engine", Look: func(context.Context) error { return errors.New("gone") }})
+	d = health.New(health.Check{Name: "engine", Run: func(context.Context) error { return errors.New("gone") }})
 	if err := d.Err(t.Context()); err == nil || !strings.Contains(err.Error(), "engine: gone") {
 		t.Error(err)
 	}
@@ -36,7 +36,7 @@ func TestReport(t *testing.T) {
 // A thousand who ask at once are one look.
 func TestAnswersHoldForAMoment(t *testing.T) {
 	var looks atomic.Int32
-	d := health.New(health.Check{Name: "store", Look: func(context.Context) error { looks.Add(1); return nil }})
+	d := health.New(health.Check{Name: "store", Run: func(context.Context) error { looks.Add(1); return nil }})
 	var all sync.WaitGroup
 	for range 1000 {
 		all.Go(func() { d.Report(t.Context()) })

@@ -89,7 +89,7 @@ type Client struct {
 	ended    chan struct{}
 
 	mu      sync.Mutex
-	live    *link         // nil while there is no connection
+	live    *clientConn   // nil while there is no connection
 	refused error         // why there is none, if somebody must do something
 	last    error         // why there was none the last time
 	changed chan struct{} // closed and replaced when one of the two changes
@@ -102,7 +102,7 @@ func NewClient(o ClientOptions) *Client {
 	o.fill()
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Client{options: o, instance: rand.Text(), cancel: cancel, ended: make(chan struct{}), changed: make(chan struct{}), streams: map[string]*Stream{}}
-	go c.keep(ctx)
+	go c.connectLoop(ctx)
 	return c
 }
 
@@ -110,7 +110,7 @@ func NewClient(o ClientOptions) *Client {
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
-	c.announce()
+	c.wakeWaiters()
 	c.mu.Unlock()
 	c.cancel()
 	<-c.ended
@@ -160,7 +160,7 @@ func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc
 
 // connected waits for a connection. A gateway that refuses us is no reason to
 // wait.
-func (c *Client) connected(ctx context.Context) (*link, error) {
+func (c *Client) connected(ctx context.Context) (*clientConn, error) {
 	for {
 		c.mu.Lock()
 		live, refused, last, changed, closed := c.live, c.refused, c.last, c.changed, c.closed
@@ -184,8 +184,8 @@ func (c *Client) connected(ctx context.Context) (*link, error) {
 	}
 }
 
-// announce wakes everybody who waits; the caller holds the lock.
-func (c *Client) announce() {
+// wakeWaiters wakes everybody who waits; the caller holds the lock.
+func (c *Client) wakeWaiters() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }

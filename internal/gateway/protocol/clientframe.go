@@ -32,7 +32,7 @@ func readFrame(ctx context.Context, conn *Conn) (*frame, error) {
 }
 
 func parseFrame(data []byte) (*frame, error) {
-	if deeper(data, MaxDepth) {
+	if nestedDeeper(data, MaxDepth) {
 		return nil, fmt.Errorf("%w: it is nested deeper than %d", errGarbled, MaxDepth)
 	}
 	f := &frame{}
@@ -42,9 +42,9 @@ func parseFrame(data []byte) (*frame, error) {
 	return f, nil
 }
 
-// deeper reports whether a document is nested deeper than a number, before
+// nestedDeeper reports whether a document is nested deeper than a number, before
 // anything recursive looks at it.
-func deeper(data []byte, most int) bool {
+func nestedDeeper(data []byte, most int) bool {
 	depth, inside := 0, false
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
@@ -79,8 +79,8 @@ func encodeRequest(id, method string, params any) ([]byte, error) {
 	return data, nil
 }
 
-// maxSaid bounds what of a gateway's words is in an error.
-const maxSaid = 500
+// maxErrorText bounds what of a gateway's words is in an error.
+const maxErrorText = 500
 
 // failureOf is what a gateway's error is to us: bounded, and never without a
 // word.
@@ -90,7 +90,7 @@ func failureOf(e *Error) *Error {
 	}
 	kept := *e
 	kept.Code, kept.Message = shorten(e.Code), shorten(e.Message)
-	if len(kept.Details) > 4*maxSaid {
+	if len(kept.Details) > 4*maxErrorText {
 		kept.Details = nil
 	}
 	return &kept

@@ -44,7 +44,7 @@ type AcceptOptions struct {
 // Accept turns a request into a connection. If it cannot, it has answered the
 // request. Messages are not compressed: a small one could unfold to a large one.
 func Accept(w http.ResponseWriter, r *http.Request, o AcceptOptions) (*Conn, error) {
-	k := &corker{ResponseWriter: w, pool: o.Buffers}
+	k := &corkingWriter{ResponseWriter: w, pool: o.Buffers}
 	if k.pool == nil {
 		k.pool = &sync.Pool{}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// corkMost is how many bytes are collected before they are written.
-const corkMost = 64 << 10
+// corkBytes is how many bytes are collected before they are written.
+const corkBytes = 64 << 10
 
 // cork is a connection that can collect what is written to it, so that messages
 // which are there at the same time take one system call together.
@@ -31,12 +31,12 @@ func (c *cork) Write(p []byte) (int, error) {
 	if c.held == nil {
 		return c.Conn.Write(p)
 	}
-	if len(*c.held)+len(p) > corkMost {
+	if len(*c.held)+len(p) > corkBytes {
 		if err := c.flush(); err != nil {
 			return 0, err
 		}
 	}
-	if len(p) > corkMost {
+	if len(p) > corkBytes {
 		return c.Conn.Write(p)
 	}
 	*c.held = append(*c.held, p...)
@@ -77,15 +77,15 @@ func (c *cork) pull() error {
 	return c.SetWriteDeadline(time.Time{})
 }
 
-// corker puts a cork on the connection of a request.
-type corker struct {
+// corkingWriter puts a cork on the connection of a request.
+type corkingWriter struct {
 	http.ResponseWriter
 	pool *sync.Pool
 	cork *cork
 }
 
 // Hijack implements http.Hijacker.
-func (k *corker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (k *corkingWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, both, err := http.NewResponseController(k.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err

@@ -73,8 +73,8 @@ type Hello struct {
 	bootedAfter, bootedBefore time.Time
 }
 
-// helloMark is the type of a Hello.
-const helloMark = "hello-ok"
+// helloType is the type of a Hello.
+const helloType = "hello-ok"
 
 // Has reports whether the gateway knows a method.
 func (h *Hello) Has(method string) bool { return slices.Contains(h.Features.Methods, method) }
@@ -92,8 +92,8 @@ func (h *Hello) SameBoot(later *Hello) bool {
 // asked for would fail later, and nobody would see why.
 func (h *Hello) check(wanted []string) error {
 	switch {
-	case h.Type != helloMark:
-		return fmt.Errorf("the gateway's first answer is no %s", helloMark)
+	case h.Type != helloType:
+		return fmt.Errorf("the gateway's first answer is no %s", helloType)
 	case h.Protocol != V3 && h.Protocol != V4:
 		return fmt.Errorf("the gateway speaks protocol %d; known are %d and %d", h.Protocol, V3, V4)
 	case h.Protocol == V4 && h.Auth == nil:
@@ -115,13 +115,13 @@ func (h *Hello) check(wanted []string) error {
 	return nil
 }
 
-// greet answers the challenge of a new connection. The context bounds it.
-func (c *Client) greet(ctx context.Context, conn *Conn) (*Hello, error) {
+// handshake answers the challenge of a new connection. The context bounds it.
+func (c *Client) handshake(ctx context.Context, conn *Conn) (*Hello, error) {
 	nonce, err := awaitChallenge(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
-	params, err := c.introduce(ctx, nonce)
+	params, err := c.connectParams(ctx, nonce)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (c *Client) greet(ctx context.Context, conn *Conn) (*Hello, error) {
 	return hello, hello.check(c.options.Scopes)
 }
 
-func (c *Client) introduce(ctx context.Context, nonce string) (*Connect, error) {
+func (c *Client) connectParams(ctx context.Context, nonce string) (*Connect, error) {
 	token, err := c.options.Token(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the gateway's token: %w", err)

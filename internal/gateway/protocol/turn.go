@@ -90,19 +90,19 @@ func (t *Turn) Wait(ctx context.Context) (*Outcome, error) {
 		}
 	}
 	for {
-		outcome, err := t.again(ctx)
+		outcome, err := t.poll(ctx)
 		if outcome != nil || err != nil {
 			return outcome, err
 		}
 	}
 }
 
-// waitSlice is how long the gateway is asked to wait for an end at a time.
-const waitSlice = 10 * time.Second
+// waitStep is how long the gateway is asked to wait for an end at a time.
+const waitStep = 10 * time.Second
 
-// again asks a new connection about the turn. It returns nothing if the turn is
+// poll asks a new connection about the turn. It returns nothing if the turn is
 // still under way, or the connection is lost again.
-func (t *Turn) again(ctx context.Context) (*Outcome, error) {
+func (t *Turn) poll(ctx context.Context) (*Outcome, error) {
 	l, err := t.client.connected(ctx)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (t *Turn) again(ctx context.Context) (*Outcome, error) {
 	if !t.hello.SameBoot(l.hello) {
 		return nil, fmt.Errorf("agent: %w", ErrRestarted)
 	}
-	asked, cancel := context.WithTimeout(ctx, waitSlice+t.client.options.Timeout)
+	asked, cancel := context.WithTimeout(ctx, waitStep+t.client.options.Timeout)
 	defer cancel()
 	var end struct {
 		Status string `json:"status"`
@@ -119,7 +119,7 @@ func (t *Turn) again(ctx context.Context) (*Outcome, error) {
 			Text string `json:"text"`
 		} `json:"terminalReply"`
 	}
-	err = t.client.Call(asked, "agent.wait", map[string]any{"runId": t.RunID, "timeoutMs": waitSlice.Milliseconds()}, &end)
+	err = t.client.Call(asked, "agent.wait", map[string]any{"runId": t.RunID, "timeoutMs": waitStep.Milliseconds()}, &end)
 	switch {
 	case errors.Is(err, ErrLost) || err != nil && ctx.Err() == nil && asked.Err() != nil:
 		return nil, nil
@@ -161,8 +161,8 @@ func reason(v any) string {
 }
 
 func shorten(s string) string {
-	if len(s) <= maxSaid {
+	if len(s) <= maxErrorText {
 		return s
 	}
-	return cut(s, maxSaid)
+	return cut(s, maxErrorText)
 }

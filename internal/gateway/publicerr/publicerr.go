@@ -15,9 +15,9 @@ var hostPath = lazyregexp.New("(^|[\\s\"'`(=,:\\[<])(~?/[^\\s\"'`()\\[\\]<>,;]+)
 // Placeholder stands for a path of the host.
 const Placeholder = "[host path]"
 
-// visible are the beginnings of paths that callers know: those inside a sandbox, and
+// visiblePrefixes are the beginnings of paths that callers know: those inside a sandbox, and
 // those of the HTTP interface.
-var visible = []string{"/workspace", "/agent", "/tmp", "/api", "/openapi.json", "/v1"}
+var visiblePrefixes = []string{"/workspace", "/agent", "/tmp", "/api", "/openapi.json", "/v1"}
 
 // Text returns a message without the paths of the host.
 func Text(message string) string {
@@ -37,12 +37,12 @@ func Text(message string) string {
 	})
 }
 
-// plain is what may follow the beginning of a visible path.
-var plain = lazyregexp.New(`^(/[\w.@+%~-]+)*/?$`)
+// plainSuffix is what may follow the beginning of a visible path.
+var plainSuffix = lazyregexp.New(`^(/[\w.@+%~-]+)*/?$`)
 
 func isVisible(path string) bool {
-	for _, prefix := range visible {
-		if rest, ok := strings.CutPrefix(path, prefix); ok && !strings.Contains(rest, "..") && plain.MatchString(rest) {
+	for _, prefix := range visiblePrefixes {
+		if rest, ok := strings.CutPrefix(path, prefix); ok && !strings.Contains(rest, "..") && plainSuffix.MatchString(rest) {
 			return true
 		}
 	}

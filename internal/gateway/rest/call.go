@@ -15,7 +15,7 @@ import (
 type call struct {
 	*Server
 	route  *route
-	w      *watched
+	w      *statusRecorder
 	r      *http.Request
 	caller *access.Caller // nil on routes that are open to everybody
 	id     string
@@ -34,20 +34,20 @@ func (c *call) answer(status int, v any) error {
 	return json.MarshalWrite(c.w, v, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 }
 
-// watched remembers what was answered.
-type watched struct {
+// statusRecorder remembers what was answered.
+type statusRecorder struct {
 	http.ResponseWriter
 	status int
 }
 
-func (w *watched) WriteHeader(status int) {
+func (w *statusRecorder) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *watched) Write(b []byte) (int, error) {
+func (w *statusRecorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
@@ -55,11 +55,11 @@ func (w *watched) Write(b []byte) (int, error) {
 }
 
 // Unwrap is for http.ResponseController.
-func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// sendBy bounds how long writes of the connection may take from now on; where there
+// setWriteTimeout bounds how long writes of the connection may take from now on; where there
 // is no connection, there is nothing to bound.
-func (c *call) sendBy(d time.Duration) {
+func (c *call) setWriteTimeout(d time.Duration) {
 	_ = http.NewResponseController(c.w).SetWriteDeadline(deadline(d))
 }
 

@@ -45,7 +45,7 @@ func (c *call) decodeBody(v any) error {
 	if err != nil || kind != "application/json" {
 		return &api.Problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: "the body must be JSON", Hint: "send Content-Type: application/json"}
 	}
-	share := membudget.Share{Budget: c.Inbound, Holder: c.caller.Token, Least: firstPiece, Most: c.route.most(&c.Limit) + 1}
+	share := membudget.Share{Budget: c.Inbound, Holder: c.caller.Token, Least: firstChunk, Most: c.route.maxBody(&c.Limit) + 1}
 	defer share.Free()
 	data, err := c.readBody(&share)
 	if err == nil {
@@ -58,12 +58,12 @@ func (c *call) decodeBody(v any) error {
 	return nil
 }
 
-// firstPiece is the first memory that is counted of a body.
-const firstPiece = 64 << 10
+// firstChunk is the first memory that is counted of a body.
+const firstChunk = 64 << 10
 
 // readBody takes a body in, within the memory that its token may hold.
 func (c *call) readBody(share *membudget.Share) ([]byte, error) {
-	data, err := membudget.ReadAll(http.MaxBytesReader(c.w, c.r.Body, c.route.most(&c.Limit)), share)
+	data, err := membudget.ReadAll(http.MaxBytesReader(c.w, c.r.Body, c.route.maxBody(&c.Limit)), share)
 	over, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case err == nil:
@@ -84,7 +84,7 @@ func decodeJSON(data []byte, v any) error {
 		return nil
 	}
 	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
-		return invalid(api.FieldError{Pointer: pointer(wrong.JSONPointer), Detail: meaning(wrong)})
+		return invalid(api.FieldError{Pointer: pointer(wrong.JSONPointer), Detail: describe(wrong)})
 	}
 	if bad, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return &api.Problem{Status: http.StatusBadRequest, Code: "invalid_json", Detail: fmt.Sprintf("the body is no JSON document: at byte %d", bad.ByteOffset),
@@ -93,8 +93,8 @@ func decodeJSON(data []byte, v any) error {
 	return &api.Problem{Status: http.StatusBadRequest, Code: "invalid_body", Detail: "the body could not be read"}
 }
 
-// meaning says what is wrong with a member without repeating its value.
-func meaning(e *json.SemanticError) string {
+// describe says what is wrong with a member without repeating its value.
+func describe(e *json.SemanticError) string {
 	switch {
 	case errors.Is(e, json.ErrUnknownName):
 		return "unknown field"

@@ -29,7 +29,7 @@ func (s *Server) runEvents(c *call, q *api.EventQuery, _ *none) error {
 	if wantsEvents(c.r, true) {
 		return c.streamEvents(r.ID, after)
 	}
-	events, err := s.Book.Events(c.ctx(), r.ID, after)
+	events, err := s.Store.Events(c.ctx(), r.ID, after)
 	if err != nil {
 		return err
 	}
@@ -64,17 +64,17 @@ type stream struct {
 }
 
 func (c *call) streamEvents(id string, after int64) error {
-	leave, ok := c.desk.enter(c.caller.Token, c.Limit.Streams)
+	leave, ok := c.active.openStream(c.caller.Token, c.Limit.Streams)
 	if !ok {
 		return fmt.Errorf("%w: %d streams of events are open", access.ErrTooMany, c.Limit.Streams)
 	}
 	defer leave()
-	bell, quit := c.desk.listen(id)
+	bell, quit := c.active.subscribe(id)
 	defer quit()
 	c.w.Header().Set("Content-Type", "text/event-stream")
 	c.w.Header().Set("X-Accel-Buffering", "no")
 	s := &stream{call: c, run: id, after: after}
-	if err := s.tell("run"); err != nil {
+	if err := s.sendRun("run"); err != nil {
 		return err
 	}
 	return s.follow(bell)
@@ -83,16 +83,16 @@ func (c *call) streamEvents(id string, after int64) error {
 // follow sends events until the last one. A run that is over and tells nothing
 // more ends too: of one that crashed the last event may be missing.
 func (s *stream) follow(bell <-chan struct{}) error {
-	beat := time.NewTicker(s.Limit.Beat)
+	beat := time.NewTicker(s.Limit.Heartbeat)
 	defer beat.Stop()
 	quiet := false
 	for {
-		over, more, err := s.page()
+		over, more, err := s.sendPage()
 		switch {
 		case err != nil:
 			return err
 		case s.ended || over && !more && quiet:
-			return s.tell("receipt")
+			return s.sendRun("receipt")
 		case more:
 			continue
 		}
@@ -101,7 +101,7 @@ func (s *stream) follow(bell <-chan struct{}) error {
 			return context.Cause(s.ctx())
 		case <-bell:
 			quiet = false
-		case <-time.After(s.Limit.Look):
+		case <-time.After(s.Limit.Poll):
 			quiet = over
 		case <-beat.C:
 			if err := s.write([]byte(": alive\n\n")); err != nil {
@@ -111,13 +111,13 @@ func (s *stream) follow(bell <-chan struct{}) error {
 	}
 }
 
-// page sends what there is, and reports whether the run was over before it looked.
-func (s *stream) page() (over, more bool, err error) {
-	r, err := s.Book.Get(s.ctx(), s.run)
+// sendPage sends what there is, and reports whether the run was over before it looked.
+func (s *stream) sendPage() (over, more bool, err error) {
+	r, err := s.Store.Get(s.ctx(), s.run)
 	if err != nil {
 		return false, false, err
 	}
-	events, err := s.Book.Events(s.ctx(), s.run, s.after)
+	events, err := s.Store.Events(s.ctx(), s.run, s.after)
 	if err != nil || len(events) == 0 {
 		return r.Step == run.Over, false, err
 	}
@@ -132,9 +132,9 @@ func (s *stream) page() (over, more bool, err error) {
 	return r.Step == run.Over, true, s.write(b.Bytes())
 }
 
-// tell sends the run as it is now, without a number: it is no event of the run.
-func (s *stream) tell(name string) error {
-	r, err := s.Book.Get(s.ctx(), s.run)
+// sendRun sends the run as it is now, without a number: it is no event of the run.
+func (s *stream) sendRun(name string) error {
+	r, err := s.Store.Get(s.ctx(), s.run)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func appendJSON(b *bytes.Buffer, v any) error {
 
 // write sends bytes, and gives up on a reader that does not take them in time.
 func (c *call) write(b []byte) error {
-	c.sendBy(c.Limit.Send)
+	c.setWriteTimeout(c.Limit.Send)
 	if _, err := c.w.Write(b); err != nil {
 		return err
 	}

@@ -19,9 +19,9 @@ func DecodeQuery(raw string, v any) error { return decodeQuery(raw, v) }
 
 // Streams is how many readers of events there are.
 func (s *Server) Streams() (n int) {
-	s.desk.mu.Lock()
-	defer s.desk.mu.Unlock()
-	for _, some := range s.desk.streams {
+	s.active.mu.Lock()
+	defer s.active.mu.Unlock()
+	for _, some := range s.active.streams {
 		n += some
 	}
 	return n

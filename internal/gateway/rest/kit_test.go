@@ -90,7 +90,7 @@ func newPacedOffice(t *testing.T, pace membudget.Pace, change func(*rest.Options
 	o.runner = run.New(run.Options{Store: o.store, Locks: locks, Places: host{}, Books: host{}, Variants: []run.Variant{script()}})
 	chats := session.New(session.Options{DB: db, Worker: echo{}, Names: policy.Sessions{DefaultAgent: "main"}})
 	t.Cleanup(chats.Close)
-	options := rest.Options{Identify: identify, Sessions: chats, Sandboxes: boxes{}, Books: books{}, Ready: func(context.Context) error { return nil }, Runs: o, Book: o.store, Agents: []rest.Catalogue{list{{GraphID: "sandbox:agent", Name: "Script", Description: "A shell script."}}}}
+	options := rest.Options{Identify: identify, Sessions: chats, Sandboxes: boxes{}, Ledger: books{}, Ready: func(context.Context) error { return nil }, Runs: o, Store: o.store, Agents: []rest.Catalogue{list{{GraphID: "sandbox:agent", Name: "Script", Description: "A shell script."}}}}
 	if change != nil {
 		change(&options)
 	}
@@ -275,9 +275,9 @@ type counter struct {
 	deny error
 }
 
-func (c *counter) Room(context.Context, *access.Caller) error { return nil }
-func (c *counter) Quota(*access.Caller) access.Quota          { return access.Quota{} }
-func (c *counter) Admit(*access.Caller) error                 { return c.deny }
+func (c *counter) CheckSandboxes(context.Context, *access.Caller) error { return nil }
+func (c *counter) Quota(*access.Caller) access.Quota                    { return access.Quota{} }
+func (c *counter) Admit(*access.Caller) error                           { return c.deny }
 func (c *counter) Begin(_ context.Context, caller *access.Caller) (func(), error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

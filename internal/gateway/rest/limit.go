@@ -4,22 +4,22 @@ import "time"
 
 // Limit is how much is taken at once; zero is the default.
 type Limit struct {
-	Body    int64         // bytes of a request's body; 5 MiB
-	Message int64         // of the body of a message, which may have attachments; 25 MiB
-	Send    time.Duration // until a reader of events has taken one; 30 s
-	Beat    time.Duration // between signs of life on a stream of events; 15 s
-	Look    time.Duration // between looks at a run of another process; 1 s
-	Streams int           // of events, of one caller at once; 100
-	Log     int64         // bytes of events that are kept of a session's task; 1 MiB
-	Logs    int64         // of all tasks together, above which what grows is cut to scarceLog; 64 MiB
-	Linger  time.Duration // that events of a task are kept after its end; 1 min
+	Body      int64         // bytes of a request's body; 5 MiB
+	Message   int64         // of the body of a message, which may have attachments; 25 MiB
+	Send      time.Duration // until a reader of events has taken one; 30 s
+	Heartbeat time.Duration // between signs of life on a stream of events; 15 s
+	Poll      time.Duration // between looks at a run of another process; 1 s
+	Streams   int           // of events, of one caller at once; 100
+	Log       int64         // bytes of events that are kept of a session's task; 1 MiB
+	Logs      int64         // of all tasks together, above which what grows is cut to reducedLog; 64 MiB
+	KeepLog   time.Duration // that events of a task are kept after its end; 1 min
 }
 
 func (l *Limit) fill() {
 	for _, d := range []struct {
 		at    *time.Duration
 		value time.Duration
-	}{{&l.Send, 30 * time.Second}, {&l.Beat, 15 * time.Second}, {&l.Look, time.Second}, {&l.Linger, time.Minute}} {
+	}{{&l.Send, 30 * time.Second}, {&l.Heartbeat, 15 * time.Second}, {&l.Poll, time.Second}, {&l.KeepLog, time.Minute}} {
 		if *d.at == 0 {
 			*d.at = d.value
 		}

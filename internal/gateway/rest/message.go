@@ -18,8 +18,8 @@ import (
 // maxTurns bounds how many answers a message may ask for.
 const maxTurns = 100_000
 
-// message is the task that a request is, by a caller who may.
-func (c *call) message(b *api.SendRequest) (*session.Task, error) {
+// sessionTask is the task that a request is, by a caller who may.
+func (c *call) sessionTask(b *api.SendRequest) (*session.Task, error) {
 	account, err := c.account(b.Account)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (c *call) message(b *api.SendRequest) (*session.Task, error) {
 	if errs := checkMessage(b); len(errs) > 0 {
 		return nil, invalid(errs...)
 	}
-	if err := c.mayAsk(b); err != nil {
+	if err := c.checkPrivileges(b); err != nil {
 		return nil, err
 	}
 	id, err := c.taskID(account)
@@ -63,18 +63,18 @@ func (c *call) taskID(account string) (string, error) {
 	case len(key) > maxKey:
 		return "", invalid(api.FieldError{Pointer: IdempotencyKey, Detail: fmt.Sprintf("must have at most %d bytes", maxKey)})
 	case key != "":
-		return "task" + strings.TrimPrefix(keyedID(account, key), "run"), nil
+		return "task" + strings.TrimPrefix(idempotentRunID(account, key), "run"), nil
 	}
 	return "task-" + strings.ToLower(rand.Text()), nil
 }
 
-// mayAsk keeps what is about the whole installation to those who run it: names of
+// checkPrivileges keeps what is about the whole installation to those who run it: names of
 // conversations and receipts, and tools on the host.
-func (c *call) mayAsk(b *api.SendRequest) error {
+func (c *call) checkPrivileges(b *api.SendRequest) error {
 	if b.SessionID == "" && b.RunID == "" && !b.HostTools {
 		return nil
 	}
-	if err := c.unbound(); err != nil {
+	if err := c.requireUnbound(); err != nil {
 		return err
 	}
 	if !c.caller.May(access.Admin) {

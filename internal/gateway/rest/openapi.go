@@ -18,7 +18,7 @@ type object = map[string]any
 // OpenAPI is the OpenAPI 3.1 document of everything that can be asked for, made
 // from the table of routes and the types of package api.
 func (s *Server) OpenAPI() ([]byte, error) {
-	schemas := schemaBook{}
+	schemas := schemaSet{}
 	paths := map[string]object{}
 	for i := range s.table {
 		r := &s.table[i]
@@ -38,7 +38,7 @@ func (s *Server) OpenAPI() ([]byte, error) {
 	}, json.Deterministic(true), jsontext.WithIndent("  "))
 }
 
-func (r *route) operation(schemas schemaBook) object {
+func (r *route) operation(schemas schemaSet) object {
 	o := object{"operationId": r.name(), "summary": r.summary, "responses": r.responses(schemas)}
 	if parameters := r.parameters(schemas); len(parameters) > 0 {
 		o["parameters"] = parameters
@@ -57,7 +57,7 @@ func content(media string, schema object) object {
 	return object{media: object{"schema": schema}}
 }
 
-func (r *route) responses(schemas schemaBook) object {
+func (r *route) responses(schemas schemaSet) object {
 	good := object{"description": "What was asked for."}
 	media := object{}
 	switch {
@@ -72,7 +72,7 @@ func (r *route) responses(schemas schemaBook) object {
 	}
 	good["content"] = media
 	all := object{"200": good, "default": object{"description": "A problem.", "content": content(api.ProblemType, schemas.of(reflect.TypeFor[api.Problem]()))}}
-	if r.keyed {
+	if r.idempotent {
 		all["202"] = object{"description": "It was accepted, as Prefer: respond-async asks for; Location says where to look.", "content": content("application/json", schemas.of(r.answer))}
 	}
 	return all
@@ -81,7 +81,7 @@ func (r *route) responses(schemas schemaBook) object {
 // headers are the parameters that are no part of a query.
 func (r *route) headers() map[string]string {
 	switch {
-	case r.keyed:
+	case r.idempotent:
 		return map[string]string{IdempotencyKey: "The same key again is the same task.", "Prefer": "respond-async does not wait."}
 	case r.event != nil:
 		return map[string]string{"Last-Event-ID": "Only events after this number."}
@@ -89,7 +89,7 @@ func (r *route) headers() map[string]string {
 	return nil
 }
 
-func (r *route) parameters(schemas schemaBook) (list []any) {
+func (r *route) parameters(schemas schemaSet) (list []any) {
 	for part := range strings.SplitSeq(r.path, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			list = append(list, object{"name": strings.TrimSuffix(name, "}"), "in": "path", "required": true, "schema": object{"type": "string"}})
@@ -111,7 +111,7 @@ func (r *route) parameters(schemas schemaBook) (list []any) {
 }
 
 // field is the schema of one member, with what its tags say.
-func (b schemaBook) field(f reflect.StructField) object {
+func (b schemaSet) field(f reflect.StructField) object {
 	s := b.of(f.Type)
 	if text := f.Tag.Get("doc"); text != "" && f.Tag.Get("query") == "" {
 		s["description"] = text

@@ -20,9 +20,9 @@ import (
 	"github.com/atoll-run/atoll/internal/store"
 )
 
-// kinds are the errors that mean something to callers; the first that fits counts.
-func kinds() []kind {
-	return []kind{
+// errorKinds are the errors that mean something to callers; the first that fits counts.
+func errorKinds() []errorKind {
+	return []errorKind{
 		{access.ErrDenied, http.StatusUnauthorized, "unauthorized"},
 		{access.ErrScope, http.StatusForbidden, "forbidden"},
 		{access.ErrTooMany, http.StatusTooManyRequests, "too_many_requests"},
@@ -34,22 +34,22 @@ func kinds() []kind {
 		{run.ErrOther, http.StatusConflict, "run_id_used"},
 		{session.ErrInvalid, http.StatusUnprocessableEntity, "invalid_request"},
 		{session.ErrNotFound, http.StatusNotFound, "session_not_found"},
-		{session.ErrOther, http.StatusUnprocessableEntity, "idempotency_key_used"},
+		{session.ErrKeyReused, http.StatusUnprocessableEntity, "idempotency_key_used"},
 		{session.ErrBusy, http.StatusServiceUnavailable, "busy"},
 		{session.ErrDraining, http.StatusServiceUnavailable, "draining"},
 		{sandbox.ErrNotFound, http.StatusNotFound, "sandbox_not_found"},
 		{sandbox.ErrBusy, http.StatusConflict, "sandbox_busy"},
 		{sandbox.ErrDenied, http.StatusForbidden, "denied_by_policy"},
-		{context.Canceled, clientLeft, "cancelled"},
+		{context.Canceled, statusClientClosed, "cancelled"},
 		{context.DeadlineExceeded, http.StatusGatewayTimeout, "timeout"},
 	}
 }
 
-// clientLeft is the status of a request whose caller did not wait for the answer.
+// statusClientClosed is the status of a request whose caller did not wait for the answer.
 // Only logs and metrics see it.
-const clientLeft = 499
+const statusClientClosed = 499
 
-type kind struct {
+type errorKind struct {
 	err    error
 	status int
 	code   string
@@ -71,7 +71,7 @@ func (c *call) classify(err error) *api.Problem {
 		own := *p
 		return &own
 	}
-	for _, k := range kinds() {
+	for _, k := range errorKinds() {
 		if errors.Is(err, k.err) {
 			return &api.Problem{Status: k.status, Code: k.code, Detail: err.Error(), Hint: errhint.Of(err)}
 		}
@@ -79,7 +79,7 @@ func (c *call) classify(err error) *api.Problem {
 	if f, ok := errors.AsType[*run.Failure](err); ok {
 		return &api.Problem{Status: failureStatus(f), Code: f.Code, Detail: f.Message, Hint: errhint.Of(err)}
 	}
-	return c.other(err)
+	return c.internalProblem(err)
 }
 
 // failureStatus is the status of a run that was not begun.
@@ -90,9 +90,9 @@ func failureStatus(f *run.Failure) int {
 	return http.StatusUnprocessableEntity
 }
 
-// other is an error that has no name. What is wrong inside is for those who run
+// internalProblem is an error that has no name. What is wrong inside is for those who run
 // the gateway, not for one of many accounts.
-func (c *call) other(err error) *api.Problem {
+func (c *call) internalProblem(err error) *api.Problem {
 	if store.IsTransient(err) {
 		return &api.Problem{Status: http.StatusServiceUnavailable, Code: "storage", Detail: "the gateway's disk or database does not answer", Hint: "try again later"}
 	}

@@ -25,12 +25,12 @@ type Options struct {
 	Identify func(*http.Request) (*access.Caller, error)
 	Limits   Limiter
 	Runs     Runs
-	Book     Book
+	Store    RunStore
 	Agents   []Catalogue
 
 	Sandboxes Sandboxes
 	Sessions  Sessions
-	Books     Books
+	Ledger    Ledger
 	Ready     func(context.Context) error // nil if all parts can work
 	Version   string
 	Metrics   *metrics.Registry // nil makes one
@@ -47,12 +47,12 @@ type Limiter interface {
 	Begin(ctx context.Context, c *access.Caller) (end func(), err error)
 	// Quota is how much of what its account has a caller may take.
 	Quota(*access.Caller) access.Quota
-	// Room is an error if the caller may have no more sandboxes.
-	Room(ctx context.Context, c *access.Caller) error
+	// CheckSandboxes is an error if the caller may have no more sandboxes.
+	CheckSandboxes(ctx context.Context, c *access.Caller) error
 }
 
-// Book is what is written down about runs.
-type Book interface {
+// RunStore is what is written down about runs.
+type RunStore interface {
 	Get(ctx context.Context, id string) (*run.Receipt, error)
 	GetFor(ctx context.Context, id string, sees func(account string) bool) (*run.Receipt, error)
 	List(ctx context.Context, f run.Filter) ([]run.Receipt, error)
@@ -64,7 +64,7 @@ type Server struct {
 	Options
 	mux    *http.ServeMux
 	table  []route
-	desk   *desk
+	active *activeRuns
 	counts *metrics.Counters
 	runs   *metrics.Counters
 }
@@ -78,21 +78,21 @@ func New(o Options) *Server {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{Options: o, mux: http.NewServeMux()}
-	s.desk = newDesk(&s.Limit)
+	s.active = newActiveRuns(&s.Limit)
 	s.counts = o.Metrics.Counter("atoll_gateway_requests_total", "HTTP requests by route and status.", "route", "status")
 	s.runs = o.Metrics.Counter("atoll_runs_total", "Runs that are over, by state: done or failed.", "state")
-	o.Metrics.Gauge("atoll_runs_running", "Runs under way in this process.", func() float64 { return float64(s.desk.running()) })
+	o.Metrics.Gauge("atoll_runs_running", "Runs under way in this process.", func() float64 { return float64(s.active.running()) })
 	s.table = s.routes()
 	for i := range s.table {
 		s.mux.Handle(s.table[i].pattern(), s.serve(&s.table[i]))
 	}
-	s.mux.HandleFunc("/", s.nowhere)
+	s.mux.HandleFunc("/", s.notFound)
 	return s
 }
 
 // Drain takes no more runs, waits for those under way until the context ends, and
 // ends the rest.
-func (s *Server) Drain(ctx context.Context) { s.desk.drain(ctx) }
+func (s *Server) Drain(ctx context.Context) { s.active.drain(ctx) }
 
 // Close ends every run, and returns when all have their receipts.
-func (s *Server) Close() { s.desk.close() }
+func (s *Server) Close() { s.active.close() }

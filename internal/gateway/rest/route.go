@@ -20,7 +20,7 @@ type route struct {
 type shape struct {
 	query, body, answer, event reflect.Type // nil if there is none
 	raw                        string       // media type of an answer that is no JSON of ours
-	keyed                      bool         // it takes an Idempotency-Key
+	idempotent                 bool         // it takes an Idempotency-Key
 	files                      bool         // its body may have attachments
 	serve                      func(*call) error
 }
@@ -48,10 +48,10 @@ func answers[Q, B, A any](do func(c *call, query *Q, body *B) (*A, error)) shape
 	return s
 }
 
-// keyed is a route of tasks: asking twice is asking once, and those who prefer
+// idempotent is a route of tasks: asking twice is asking once, and those who prefer
 // not to wait need not.
-func keyed(s shape) shape {
-	s.keyed = true
+func idempotent(s shape) shape {
+	s.idempotent = true
 	return s
 }
 
@@ -61,8 +61,8 @@ func withFiles(s shape) shape {
 	return s
 }
 
-// most is how large the route's body may be.
-func (r *route) most(l *Limit) int64 {
+// maxBody is how large the route's body may be.
+func (r *route) maxBody(l *Limit) int64 {
 	if r.files {
 		return l.Message
 	}

@@ -59,15 +59,15 @@ func (s *Server) startRun(c *call, _ *none, body *api.RunRequest) error {
 }
 
 // begin has a task accepted and carried out, within the caller's quota.
-func (s *Server) begin(c *call, task *Task) (*work, error) {
-	closed, err := s.desk.open()
+func (s *Server) begin(c *call, task *Task) (*activeRun, error) {
+	closed, err := s.active.admitRun()
 	if err != nil {
 		return nil, err
 	}
 	end := closed
-	_, err = s.Book.Get(c.ctx(), task.ID)
+	_, err = s.Store.Get(c.ctx(), task.ID)
 	if s.Limits != nil && errors.Is(err, run.ErrNotFound) { // asking again costs nothing
-		release, err := s.count(c)
+		release, err := s.reserve(c)
 		if err != nil {
 			closed()
 			return nil, err
@@ -80,16 +80,16 @@ func (s *Server) begin(c *call, task *Task) (*work, error) {
 		end()
 		return nil, keyProblem(err, c.r)
 	}
-	return s.desk.carry(task.ID, func(ctx context.Context, ring func(run.Event)) { s.carry(ctx, task.ID, begun, ring) }, begun.Forsake, end), nil
+	return s.active.start(task.ID, func(ctx context.Context, ring func(run.Event)) { s.execute(ctx, task.ID, begun, ring) }, begun.Forsake, end), nil
 }
 
-// carry does a run until its end is in the store, where readers look for it, also if
+// execute does a run until its end is in the store, where readers look for it, also if
 // it is an error.
-func (s *Server) carry(ctx context.Context, id string, begun *run.Begun, ring func(run.Event)) {
+func (s *Server) execute(ctx context.Context, id string, begun *run.Begun, ring func(run.Event)) {
 	receipt, err := begun.Run(ctx, ring)
 	if store.IsTransient(err) {
 		s.Logger.WarnContext(ctx, "the end of a run cannot be written now; it is tried again", "run", id, "error", err)
-		err = store.Retry(s.desk.ctx, func() error { return s.Runs.Resume(s.desk.ctx, id) }, func(error) {})
+		err = store.Retry(s.active.ctx, func() error { return s.Runs.Resume(s.active.ctx, id) }, func(error) {})
 	}
 	if err != nil {
 		s.Logger.ErrorContext(ctx, "the end of a run could not be written down", "run", id, "error", err)
@@ -111,9 +111,9 @@ func (s *Server) logRun(ctx context.Context, r *run.Receipt) {
 		"took", r.Ended.Sub(r.Created), "microUsd", r.Bill.MicroUSD, "code", code)
 }
 
-// count takes a run, which has a sandbox of its own, into the caller's quota.
-func (s *Server) count(c *call) (release func(), err error) {
-	if err := s.Limits.Room(c.ctx(), c.caller); err != nil {
+// reserve takes a run, which has a sandbox of its own, into the caller's quota.
+func (s *Server) reserve(c *call) (release func(), err error) {
+	if err := s.Limits.CheckSandboxes(c.ctx(), c.caller); err != nil {
 		return nil, err
 	}
 	return s.Limits.Begin(c.ctx(), c.caller)
@@ -137,7 +137,7 @@ func keyProblem(err error, r *http.Request) error {
 }
 
 func (c *call) answerRun(status int, id string) error {
-	r, err := c.Book.Get(c.ctx(), id)
+	r, err := c.Store.Get(c.ctx(), id)
 	if err != nil {
 		return err
 	}
@@ -173,16 +173,16 @@ func wantsEvents(r *http.Request, otherwise bool) bool {
 // IdempotencyKey is the header that makes asking twice asking once.
 const IdempotencyKey = "Idempotency-Key"
 
-// keyedID is the run of an idempotency key. The key belongs to the account, so
+// idempotentRunID is the run of an idempotency key. The key belongs to the account, so
 // nobody meets another's runs by guessing keys.
-func keyedID(account, key string) string {
+func idempotentRunID(account, key string) string {
 	sum := sha256.Sum256([]byte(account + "\x00" + key))
 	return "run-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
 // run returns a run that the caller may see. Others are not there.
 func (c *call) run() (*run.Receipt, error) {
-	r, err := c.Book.GetFor(c.ctx(), c.path("id"), c.caller.Sees)
+	r, err := c.Store.GetFor(c.ctx(), c.path("id"), c.caller.Sees)
 	if errors.Is(err, run.ErrNotFound) {
 		return nil, &api.Problem{Status: http.StatusNotFound, Code: "run_not_found", Detail: "there is no such run"}
 	}
@@ -198,7 +198,7 @@ func (s *Server) listRuns(c *call, q *api.RunQuery, _ *none) (*api.Runs, error) 
 		return nil, err
 	}
 	most := cmp.Or(q.Limit, 100)
-	list, err := s.Book.List(c.ctx(), run.Filter{Most: most, Before: q.Cursor, Account: account, Variant: q.GraphID, Open: q.Open})
+	list, err := s.Store.List(c.ctx(), run.Filter{Most: most, Before: q.Cursor, Account: account, Variant: q.GraphID, Open: q.Open})
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (c *call) checkCursor(id string) error {
 	if id == "" {
 		return nil
 	}
-	r, err := c.Book.Get(c.ctx(), id)
+	r, err := c.Store.Get(c.ctx(), id)
 	if err == nil && c.caller.Sees(r.Account) {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (s *Server) cancelRun(c *call, _, _ *none) (*api.Run, error) {
 		return nil, err
 	}
 	if r.Step != run.Over {
-		work := s.desk.find(r.ID)
+		work := s.active.find(r.ID)
 		if work == nil {
 			return nil, &api.Problem{Status: http.StatusConflict, Code: "run_elsewhere", Detail: "the run is under way in another process", Hint: "end it there"}
 		}

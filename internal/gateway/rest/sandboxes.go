@@ -17,8 +17,8 @@ type Sandboxes interface {
 	Explain(ctx context.Context, q *api.ExplainQuery) (*api.Explanation, error)
 }
 
-// seen are the sandboxes of an account, "" being all, that the caller may see.
-func (c *call) seen(account string) ([]api.Sandbox, error) {
+// visibleSandboxes are the sandboxes of an account, "" being all, that the caller may see.
+func (c *call) visibleSandboxes(account string) ([]api.Sandbox, error) {
 	all, err := c.Sandboxes.List(c.ctx())
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *Server) listSandboxes(c *call, q *api.SandboxQuery, _ *none) (*api.Sand
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.seen(account)
+	list, err := c.visibleSandboxes(account)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (s *Server) listSandboxes(c *call, q *api.SandboxQuery, _ *none) (*api.Sand
 }
 
 func (s *Server) getSandbox(c *call, _, _ *none) (*api.Sandbox, error) {
-	list, err := c.seen("")
+	list, err := c.visibleSandboxes("")
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +95,14 @@ func (s *Server) verifySandbox(c *call, _, _ *none) (*api.Verifications, error) 
 
 // pruneSandboxes is for those who run the gateway: it looks at every account's.
 func (s *Server) pruneSandboxes(c *call, _ *none, body *api.PruneRequest) (*api.Pruned, error) {
-	if err := c.unbound(); err != nil {
+	if err := c.requireUnbound(); err != nil {
 		return nil, err
 	}
 	return s.Sandboxes.Prune(c.ctx(), body.Workspaces)
 }
 
-// unbound refuses callers who are bound to an account.
-func (c *call) unbound() error {
+// requireUnbound refuses callers who are bound to an account.
+func (c *call) requireUnbound() error {
 	if c.caller.Account != "" {
 		return refused("bound_token", "this is about all accounts, and the token is bound to one", "")
 	}

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// schemaBook holds the schemas of named types.
-type schemaBook object
+// schemaSet holds the schemas of named types.
+type schemaSet object
 
 // of is the schema of a type; of a struct, where to find it.
-func (b schemaBook) of(t reflect.Type) object {
+func (b schemaSet) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
@@ -42,7 +42,7 @@ func (b schemaBook) of(t reflect.Type) object {
 	panic(fmt.Sprintf("%s has no place in a document", t))
 }
 
-func (b schemaBook) named(t reflect.Type) object {
+func (b schemaSet) named(t reflect.Type) object {
 	if b[t.Name()] == nil {
 		s := object{"type": "object"}
 		b[t.Name()] = s // before its fields, which may be of its own type

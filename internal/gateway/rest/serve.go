@@ -39,7 +39,7 @@ func (s *Server) serve(route *route) http.Handler {
 }
 
 func (s *Server) newCall(route *route, w http.ResponseWriter, r *http.Request) *call {
-	c := &call{Server: s, route: route, w: &watched{ResponseWriter: w}, r: r, id: r.Header.Get(RequestID)}
+	c := &call{Server: s, route: route, w: &statusRecorder{ResponseWriter: w}, r: r, id: r.Header.Get(RequestID)}
 	if !saneID.MatchString(c.id) {
 		c.id = "req-" + strings.ToLower(rand.Text())
 	}
@@ -81,8 +81,8 @@ func (c *call) admit() error {
 	return c.Limits.Admit(caller)
 }
 
-// nowhere answers for paths and methods that no route has.
-func (s *Server) nowhere(w http.ResponseWriter, r *http.Request) {
+// notFound answers for paths and methods that no route has.
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	c := s.newCall(&route{path: "none"}, w, r)
 	defer c.finish()
 	var allowed []string

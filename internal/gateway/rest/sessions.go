@@ -59,8 +59,8 @@ func sessionOf(e *session.Entry) *api.Session {
 	}
 }
 
-// shown turns what happened to a session into an answer.
-func shown(e *session.Entry, err error) (*api.Session, error) {
+// sessionAnswer turns what happened to a session into an answer.
+func sessionAnswer(e *session.Entry, err error) (*api.Session, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -68,19 +68,19 @@ func shown(e *session.Entry, err error) (*api.Session, error) {
 }
 
 func (s *Server) getSession(c *call, _, _ *none) (*api.Session, error) {
-	return shown(s.Sessions.Get(c.ctx(), c.view(), c.path("key")))
+	return sessionAnswer(s.Sessions.Get(c.ctx(), c.view(), c.path("key")))
 }
 
 func (s *Server) patchSession(c *call, _ *none, b *api.SessionPatch) (*api.Session, error) {
-	return shown(s.Sessions.Patch(c.ctx(), c.view(), c.path("key"), session.Patch{Label: b.Label, Model: b.Model, Headers: b.Headers, Levels: b.Levels}))
+	return sessionAnswer(s.Sessions.Patch(c.ctx(), c.view(), c.path("key"), session.Patch{Label: b.Label, Model: b.Model, Headers: b.Headers, Levels: b.Levels}))
 }
 
 func (s *Server) resetSession(c *call, _, _ *none) (*api.Session, error) {
-	return shown(s.Sessions.Reset(c.ctx(), c.view(), c.path("key")))
+	return sessionAnswer(s.Sessions.Reset(c.ctx(), c.view(), c.path("key")))
 }
 
 func (s *Server) deleteSession(c *call, _, _ *none) (*api.Session, error) {
-	return shown(s.Sessions.Delete(c.ctx(), c.view(), c.path("key")))
+	return sessionAnswer(s.Sessions.Delete(c.ctx(), c.view(), c.path("key")))
 }
 
 func (s *Server) abortSession(c *call, _, _ *none) (*api.Aborted, error) {
@@ -107,7 +107,7 @@ func (s *Server) sessionHistory(c *call, q *api.HistoryQuery, _ *none) (*api.His
 // send says something in a session: 202 if nobody waits, events if somebody wants
 // them, the answer otherwise.
 func (s *Server) send(c *call, _ *none, b *api.SendRequest) error {
-	task, err := c.message(b)
+	task, err := c.sessionTask(b)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 func (s *Server) routes() []route {
 	return []route{
 		{http.MethodGet, "/api/v1/ai/agents", access.Read, "List the agents that runs can be given to", answers(s.agents)},
-		{http.MethodPost, "/api/v1/ai/runs", access.Run, "Give a task to an agent in a sandbox of its own", keyed(streams[none, api.RunRequest, api.Run](s.startRun))},
+		{http.MethodPost, "/api/v1/ai/runs", access.Run, "Give a task to an agent in a sandbox of its own", idempotent(streams[none, api.RunRequest, api.Run](s.startRun))},
 		{http.MethodGet, "/api/v1/ai/runs", access.Read, "List runs, the latest first", answers(s.listRuns)},
 		{http.MethodGet, "/api/v1/ai/runs/{id}", access.Read, "Show a run", answers(s.getRun)},
 		{http.MethodDelete, "/api/v1/ai/runs/{id}", access.Run, "Cancel a run that is under way", answers(s.cancelRun)},
@@ -30,7 +30,7 @@ func (s *Server) routes() []route {
 		{http.MethodPost, "/api/v1/sessions/{key}/reset", access.Operator, "Begin a session anew", answers(s.resetSession)},
 		{http.MethodPost, "/api/v1/sessions/{key}/abort", access.Run, "End the tasks of a session", answers(s.abortSession)},
 		{http.MethodGet, "/api/v1/sessions/{key}/history", access.Read, "Show what was said in a session", answers(s.sessionHistory)},
-		{http.MethodPost, "/api/v1/sessions/{key}/messages", access.Run, "Say something in a session", withFiles(keyed(streams[none, api.SendRequest, api.Task](s.send)))},
+		{http.MethodPost, "/api/v1/sessions/{key}/messages", access.Run, "Say something in a session", withFiles(idempotent(streams[none, api.SendRequest, api.Task](s.send)))},
 		{http.MethodGet, "/api/v1/tasks/{id}", access.Read, "Show what became of a message", answers(s.getTask)},
 		{http.MethodDelete, "/api/v1/tasks/{id}", access.Run, "End one task", answers(s.cancelTask)},
 		{http.MethodGet, "/api/v1/tasks/{id}/events", access.Read, "Show what happens to a message", streams[api.EventQuery, none, api.Events](s.taskEvents)},

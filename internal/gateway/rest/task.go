@@ -81,7 +81,7 @@ func (c *call) runID(asked, account string) (string, error) {
 	case asked != "":
 		return asked, nil
 	case key != "":
-		return keyedID(account, key), nil
+		return idempotentRunID(account, key), nil
 	}
 	return "run-" + strings.ToLower(rand.Text()), nil
 }

@@ -9,22 +9,22 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// scarceLog is how many bytes of a task's events are kept where all tasks together
+// reducedLog is how many bytes of a task's events are kept where all tasks together
 // have more than they may.
-const scarceLog = 4 << 10
+const reducedLog = 4 << 10
 
-// taskName names a task: each account has ids of its own.
-type taskName struct{ account, id string }
+// taskID names a task: each account has ids of its own.
+type taskID struct{ account, id string }
 
 // taskLogs keep what happened to tasks while they are under way and a little
 // longer, so that a reader whose connection broke goes on where it was.
 type taskLogs struct {
 	limit *Limit
-	held  atomic.Int64 // bytes of all logs
+	bytes atomic.Int64 // bytes of all logs
 	work  sync.WaitGroup
 
 	mu   sync.Mutex
-	logs map[taskName]*taskLog
+	logs map[taskID]*taskLog
 }
 
 // taskLog is what happened to one task. What is too much goes, the oldest first.
@@ -39,7 +39,7 @@ type taskLog struct {
 }
 
 // open returns the log of a task; fresh if it was made just now.
-func (l *taskLogs) open(name taskName) (log *taskLog, fresh bool) {
+func (l *taskLogs) open(name taskID) (log *taskLog, fresh bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if log = l.logs[name]; log != nil {
@@ -50,13 +50,13 @@ func (l *taskLogs) open(name taskName) (log *taskLog, fresh bool) {
 	return log, true
 }
 
-func (l *taskLogs) find(name taskName) *taskLog {
+func (l *taskLogs) find(name taskID) *taskLog {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.logs[name]
 }
 
-func (l *taskLogs) drop(name taskName) {
+func (l *taskLogs) drop(name taskID) {
 	l.mu.Lock()
 	log := l.logs[name]
 	delete(l.logs, name)
@@ -69,11 +69,11 @@ func (l *taskLogs) drop(name taskName) {
 
 // follow writes a task's log until the task is over, more came than could be
 // written, or stop is closed. The log stays for a while.
-func (l *taskLogs) follow(name taskName, log *taskLog, s *session.Subscription, stop <-chan struct{}) {
+func (l *taskLogs) follow(name taskID, log *taskLog, s *session.Subscription, stop <-chan struct{}) {
 	defer func() {
 		s.Close()
 		log.end()
-		time.AfterFunc(l.limit.Linger, func() { l.drop(name) })
+		time.AfterFunc(l.limit.KeepLog, func() { l.drop(name) })
 	}()
 	for {
 		select {
@@ -114,8 +114,8 @@ func (l *taskLog) add(e *session.Event) {
 	l.news = make(chan struct{})
 	l.mu.Unlock()
 	most := l.all.limit.Log
-	if l.all.held.Add(n) > l.all.limit.Logs {
-		most = min(most, scarceLog)
+	if l.all.bytes.Add(n) > l.all.limit.Logs {
+		most = min(most, reducedLog)
 	}
 	l.trim(most)
 }
@@ -129,7 +129,7 @@ func (l *taskLog) trim(most int64) {
 		l.events[0] = api.Event{}
 		l.events = l.events[1:]
 		l.bytes -= n
-		l.all.held.Add(-n)
+		l.all.bytes.Add(-n)
 	}
 }
 
@@ -162,7 +162,7 @@ func taskEvent(e *session.Event) (api.Event, bool) {
 	case session.Started:
 		t.Type = "started"
 	case session.Prepared:
-		t.Type, t.Place = "prepared", (*api.Place)(e.Place)
+		t.Type, t.Place = "prepared", (*api.Location)(e.Location)
 	case session.Said:
 		t.Type, t.Text = "text_delta", e.Delta
 	case session.Called:

@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// followed is how many events of a task may wait to be written down here.
-const followed = 4096
+// taskEventBuffer is how many events of a task may wait to be written down here.
+const taskEventBuffer = 4096
 
 // submit has a task accepted, counts it against the caller's quota until it is
 // over, and keeps what happens to it.
@@ -24,37 +24,37 @@ func (s *Server) submit(c *call, t session.Task) (*session.Record, bool, error) 
 	if _, err := s.Sessions.Task(c.ctx(), c.view(), t.ID); !errors.Is(err, session.ErrNotFound) {
 		return s.Sessions.Submit(c.ctx(), c.view(), t)
 	}
-	closed, err := s.desk.openTask()
+	closed, err := s.active.admitTask()
 	if err != nil {
 		return nil, false, err
 	}
-	release, err := s.countTask(c)
+	release, err := s.reserveTask(c)
 	if err != nil {
 		closed()
 		return nil, false, err
 	}
 	end := func() { release(); closed() }
-	name := taskName{accountOf(t.Key, t.Account), t.ID}
-	watch := s.Sessions.Follow(name.account, name.id, followed)
+	name := taskID{accountOf(t.Key, t.Account), t.ID}
+	watch := s.Sessions.Follow(name.account, name.id, taskEventBuffer)
 	record, existing, err := s.Sessions.Submit(c.ctx(), c.view(), t)
 	if err != nil || existing {
 		watch.Close()
 		end()
 		return record, existing, err
 	}
-	log, fresh := s.desk.tasks.open(name)
+	log, fresh := s.active.tasks.open(name)
 	go func() {
 		defer end()
 		if fresh {
-			s.desk.tasks.follow(name, log, watch, s.desk.ctx.Done())
+			s.active.tasks.follow(name, log, watch, s.active.ctx.Done())
 		}
 		watch.Close()
-		_, _ = s.Sessions.Wait(s.desk.ctx, session.View{Account: name.account}, name.id)
+		_, _ = s.Sessions.Wait(s.active.ctx, session.View{Account: name.account}, name.id)
 	}()
 	return record, false, nil
 }
 
-func (s *Server) countTask(c *call) (release func(), err error) {
+func (s *Server) reserveTask(c *call) (release func(), err error) {
 	if s.Limits == nil {
 		return func() {}, nil
 	}
@@ -85,7 +85,7 @@ func (s *Server) billed(ctx context.Context, record *session.Record) *api.Task {
 	if record.Report == nil || record.Terms.Run != "" { // several tasks may share a run that is named
 		return t
 	}
-	if r, err := s.Book.Get(ctx, record.Report.Run); err == nil && r.Bill.Calls > 0 {
+	if r, err := s.Store.Get(ctx, record.Report.Run); err == nil && r.Bill.Calls > 0 {
 		t.MicroUSD = r.Bill.MicroUSD
 	}
 	return t
@@ -132,7 +132,7 @@ func (s *Server) taskEvents(c *call, q *api.EventQuery, _ *none) error {
 		return c.streamTask(record, after)
 	}
 	page := &api.Events{Events: []api.Event{}, Over: record.State.Over()}
-	if log := s.desk.tasks.find(taskName{record.Account, record.ID}); log != nil {
+	if log := s.active.tasks.find(taskID{record.Account, record.ID}); log != nil {
 		events, over, _ := log.after(after)
 		page.Events, page.Over = append(page.Events, events...), over
 	}
@@ -142,31 +142,31 @@ func (s *Server) taskEvents(c *call, q *api.EventQuery, _ *none) error {
 // logOf is the log of a task that is under way, begun now if there is none: what
 // happened before is then not told. It is nil if the task is over and forgotten.
 func (s *Server) logOf(r *session.Record) (*taskLog, error) {
-	name := taskName{r.Account, r.ID}
-	if log := s.desk.tasks.find(name); log != nil || r.State.Over() {
+	name := taskID{r.Account, r.ID}
+	if log := s.active.tasks.find(name); log != nil || r.State.Over() {
 		return log, nil
 	}
-	closed, err := s.desk.openTask()
+	closed, err := s.active.admitTask()
 	if err != nil {
 		return nil, err
 	}
-	watch := s.Sessions.Follow(name.account, name.id, followed)
-	log, fresh := s.desk.tasks.open(name)
+	watch := s.Sessions.Follow(name.account, name.id, taskEventBuffer)
+	log, fresh := s.active.tasks.open(name)
 	if !fresh {
 		watch.Close()
 		closed()
 		return log, nil
 	}
-	now, err := s.Sessions.Task(s.desk.ctx, session.View{Account: name.account}, name.id)
+	now, err := s.Sessions.Task(s.active.ctx, session.View{Account: name.account}, name.id)
 	if err != nil || now.State.Over() { // it ended before anybody listened
 		watch.Close()
-		s.desk.tasks.drop(name)
+		s.active.tasks.drop(name)
 		closed()
 		return nil, err
 	}
 	go func() {
 		defer closed()
-		s.desk.tasks.follow(name, log, watch, s.desk.ctx.Done())
+		s.active.tasks.follow(name, log, watch, s.active.ctx.Done())
 	}()
 	return log, nil
 }
@@ -174,7 +174,7 @@ func (s *Server) logOf(r *session.Record) (*taskLog, error) {
 // streamTask sends the task as it is, what happens to it, and the task as it is
 // in the end.
 func (c *call) streamTask(r *session.Record, after int64) error {
-	leave, ok := c.desk.enter(c.caller.Token, c.Limit.Streams)
+	leave, ok := c.active.openStream(c.caller.Token, c.Limit.Streams)
 	if !ok {
 		return fmt.Errorf("%w: %d streams of events are open", access.ErrTooMany, c.Limit.Streams)
 	}
@@ -186,7 +186,7 @@ func (c *call) streamTask(r *session.Record, after int64) error {
 	c.w.Header().Set("Content-Type", "text/event-stream")
 	c.w.Header().Set("X-Accel-Buffering", "no")
 	view := session.View{Account: r.Account}
-	if err := c.tellTask("task", r); err != nil {
+	if err := c.sendTask("task", r); err != nil {
 		return err
 	}
 	if log != nil {
@@ -197,12 +197,12 @@ func (c *call) streamTask(r *session.Record, after int64) error {
 	if r, err = c.Sessions.Wait(c.ctx(), view, r.ID); err != nil {
 		return err
 	}
-	return c.tellTask("answer", r)
+	return c.sendTask("answer", r)
 }
 
 // followTask sends what is in a log until its end.
 func (c *call) followTask(log *taskLog, after int64) error {
-	beat := time.NewTicker(c.Limit.Beat)
+	beat := time.NewTicker(c.Limit.Heartbeat)
 	defer beat.Stop()
 	for {
 		events, over, news := log.after(after)
@@ -225,7 +225,7 @@ func (c *call) followTask(log *taskLog, after int64) error {
 		case <-news:
 		case <-c.ctx().Done():
 			return context.Cause(c.ctx())
-		case <-c.desk.ctx.Done():
+		case <-c.active.ctx.Done():
 			return session.ErrDraining
 		case <-beat.C:
 			if err := c.write([]byte(": alive\n\n")); err != nil {
@@ -235,7 +235,7 @@ func (c *call) followTask(log *taskLog, after int64) error {
 	}
 }
 
-func (c *call) tellTask(name string, r *session.Record) error {
+func (c *call) sendTask(name string, r *session.Record) error {
 	var b bytes.Buffer
 	b.WriteString("event: " + name + "\ndata: ")
 	if err := appendJSON(&b, taskOf(r)); err != nil {

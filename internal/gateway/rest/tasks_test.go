@@ -28,7 +28,7 @@ type talker struct {
 }
 
 func (w *talker) Work(ctx context.Context, j *session.Job, tell func(session.Event)) (*session.Outcome, error) {
-	tell(session.Event{Kind: session.Prepared, Place: &session.Place{Run: "task-1", Model: "p/m", Sandbox: "box"}})
+	tell(session.Event{Kind: session.Prepared, Location: &session.Location{Run: "task-1", Model: "p/m", Sandbox: "box"}})
 	n, err := strconv.Atoi(j.Message)
 	if err != nil { // it never ends
 		w.began <- struct{}{}

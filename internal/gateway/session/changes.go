@@ -11,8 +11,8 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 )
 
-// patience is how long Reset and Delete wait for a task that they aborted.
-const patience = 15 * time.Second
+// abortWait is how long Reset and Delete wait for a task that they aborted.
+const abortWait = 15 * time.Second
 
 // Reset begins a session anew, with a transcript of its own; the one before stays.
 // What is set for it stays too. Tasks that are not over are aborted.
@@ -21,7 +21,7 @@ func (s *Service) Reset(ctx context.Context, v View, key string) (*Entry, error)
 	if err != nil {
 		return nil, err
 	}
-	return s.alone(ctx, p, func(e *Entry) error {
+	return s.exclusively(ctx, p, func(e *Entry) error {
 		e.ID, e.Last, e.Total, e.Aborted, e.LastModel = newID(), chat.Usage{}, chat.Usage{}, false, ""
 		e.Updated = now()
 		return s.tx(ctx, func(tx *sql.Tx) error { return s.rows.saveEntry(ctx, tx, e) })
@@ -36,7 +36,7 @@ func (s *Service) Delete(ctx context.Context, v View, key string) (*Entry, error
 	if err != nil {
 		return nil, err
 	}
-	return s.alone(ctx, p, func(e *Entry) error {
+	return s.exclusively(ctx, p, func(e *Entry) error {
 		if err := s.Worker.Forget(ctx, e); err != nil {
 			return err
 		}
@@ -47,13 +47,13 @@ func (s *Service) Delete(ctx context.Context, v View, key string) (*Entry, error
 	})
 }
 
-// alone ends everything in a session, and changes it while nothing begins there.
-func (s *Service) alone(ctx context.Context, p place, change func(*Entry) error) (*Entry, error) {
+// exclusively ends everything in a session, and changes it while nothing begins there.
+func (s *Service) exclusively(ctx context.Context, p sessionRef, change func(*Entry) error) (*Entry, error) {
 	if _, err := s.rows.entry(ctx, s.DB, p); err != nil {
 		return nil, err
 	}
 	s.abort(ctx, p, "")
-	waits, cancel := context.WithTimeout(ctx, patience)
+	waits, cancel := context.WithTimeout(ctx, abortWait)
 	defer cancel()
 	release, err := s.hold(waits, p)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Service) Active(e *Entry) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ids := []string{}
-	l := s.lanes[place{e.Account, e.Key}]
+	l := s.queues[sessionRef{e.Account, e.Key}]
 	if l == nil {
 		return ids
 	}
@@ -118,9 +118,9 @@ func (s *Service) Active(e *Entry) []string {
 	return ids
 }
 
-func (s *Service) works(p place) bool {
+func (s *Service) works(p sessionRef) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.lanes[p]
+	l := s.queues[p]
 	return l != nil && l.current != nil
 }

@@ -151,7 +151,7 @@ func (s *Service) Patch(ctx context.Context, v View, key string, patch Patch) (e
 		return nil, err
 	}
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		if e, err = s.provide(ctx, tx, k, p.account); err != nil {
+		if e, err = s.entryOrNew(ctx, tx, k, p.account); err != nil {
 			return err
 		}
 		if err := s.freeLabel(ctx, tx, p, patch.Label); err != nil {
@@ -215,7 +215,7 @@ func (s *Service) checkPatch(agent string, p *Patch) error {
 }
 
 // freeLabel refuses a label that another session of the account has.
-func (s *Service) freeLabel(ctx context.Context, q querier, p place, label *string) error {
+func (s *Service) freeLabel(ctx context.Context, q querier, p sessionRef, label *string) error {
 	if label == nil || *label == "" {
 		return nil
 	}

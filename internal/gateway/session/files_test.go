@@ -46,7 +46,7 @@ func TestFilesOfATask(t *testing.T) {
 	if _, existing, err := d.Submit(t.Context(), ann, task("one", "hello one")); err != nil || !existing {
 		t.Errorf("the same again: %v, %v", existing, err)
 	}
-	if _, _, err := d.Submit(t.Context(), ann, task("one", "other")); !errors.Is(err, session.ErrOther) {
+	if _, _, err := d.Submit(t.Context(), ann, task("one", "other")); !errors.Is(err, session.ErrKeyReused) {
 		t.Errorf("other files under the same id: %v", err)
 	}
 	d.Close()

@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is how long a test waits for what must come.
-const patience = 60 * time.Second
+// abortWait is how long a test waits for what must come.
+const abortWait = 60 * time.Second
 
 // hand is a worker that does what a task's message says:
 //
@@ -185,7 +185,7 @@ func (d *desk) ask(v session.View, key, id, message string) *session.Record {
 // over waits for the end of a task.
 func (d *desk) over(v session.View, id string) *session.Record {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(d.t.Context(), abortWait)
 	defer cancel()
 	rec, err := d.Wait(ctx, v, id)
 	if err != nil {
@@ -197,7 +197,7 @@ func (d *desk) over(v session.View, id string) *session.Record {
 // until waits for a condition.
 func (d *desk) until(what string, is func() bool) {
 	d.t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(abortWait); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			d.t.Fatalf("never: %s", what)
 		}
@@ -213,7 +213,7 @@ func (d *desk) began(n int) {
 // collect reads events until the task of an id has ended.
 func collect(t testing.TB, sub *session.Subscription, id string) (list []session.Event) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(abortWait)
 	for {
 		select {
 		case e, ok := <-sub.Events():

@@ -17,7 +17,7 @@ import (
 type large struct {
 	usage      chat.Usage
 	call       chat.Call
-	place      session.Place
+	place      session.Location
 	transcript [1 << 20]byte
 }
 
@@ -31,7 +31,7 @@ func (p *pointing) Work(_ context.Context, _ *session.Job, tell func(session.Eve
 	l := &large{}
 	l.transcript[0] = 1
 	p.memory = weak.Make(l)
-	tell(session.Event{Kind: session.Prepared, Place: &l.place})
+	tell(session.Event{Kind: session.Prepared, Location: &l.place})
 	tell(session.Event{Kind: session.Called, Call: &l.call})
 	tell(session.Event{Kind: session.Used, Usage: &l.usage})
 	return &session.Outcome{Text: "done"}, nil
@@ -52,7 +52,7 @@ func TestEventsDoNotHoldTheWorkersMemory(t *testing.T) {
 	d.ask(ann, "agent:main:main", "a", "x")
 	events := collect(t, sub, "a")
 	d.until("the task is forgotten", func() bool { return d.Stats().Sessions == 0 })
-	for end := time.Now().Add(patience); worker.memory.Value() != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(abortWait); worker.memory.Value() != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		runtime.GC()
 	}
 	if worker.memory.Value() != nil {

@@ -21,7 +21,7 @@ type Options struct {
 	Limits Limits
 	Logger *slog.Logger // nil discards
 	// Over, if set, is told every task that is over.
-	Over func(*Record)
+	OnEnd func(*Record)
 	// Attachments keeps files that come with messages; nil takes none.
 	Attachments *attach.Spool
 }
@@ -67,7 +67,7 @@ func New(o Options) *Service {
 	}
 	s := &Service{
 		Options: o, rows: rows{o.DB}, hub: newHub(),
-		lanes: map[place]*lane{}, tasks: map[taskID]*task{}, busy: map[string]int{}, ready: map[string][]*lane{}, queued: map[string]int{}, held: map[string]int64{},
+		queues: map[sessionRef]*taskQueue{}, tasks: map[taskID]*task{}, busy: map[string]int{}, ready: map[string][]*taskQueue{}, queued: map[string]int{}, held: map[string]int64{},
 	}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s

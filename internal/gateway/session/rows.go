@@ -24,14 +24,14 @@ type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// place names a session.
-type place struct{ account, key string }
+// sessionRef names a session.
+type sessionRef struct{ account, key string }
 
 // taskID names a task. Each account has its own idempotency keys.
 type taskID struct{ account, id string }
 
 // entry reads what is kept about a session.
-func (r rows) entry(ctx context.Context, q querier, p place) (*Entry, error) {
+func (r rows) entry(ctx context.Context, q querier, p sessionRef) (*Entry, error) {
 	var text string
 	err := q.QueryRowContext(ctx, "SELECT entry FROM sessions WHERE account = ? AND key = ?", p.account, p.key).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -63,8 +63,8 @@ func (r rows) saveEntry(ctx context.Context, q querier, e *Entry) error {
 	return err
 }
 
-// asked is a task as it is compared and kept.
-type asked struct {
+// storedRequest is a task as it is compared and kept.
+type storedRequest struct {
 	Message   string            `json:"message"`
 	System    string            `json:"system,omitempty"`
 	Headers   map[string]string `json:"headers,omitempty"`
@@ -75,12 +75,12 @@ type asked struct {
 }
 
 func (t *Task) asked(quota Quota) (string, error) {
-	text, err := json.Marshal(&asked{t.Message, t.System, t.Headers, t.Timeout.Milliseconds(), t.Terms, t.Files, quota}, json.Deterministic(true))
+	text, err := json.Marshal(&storedRequest{t.Message, t.System, t.Headers, t.Timeout.Milliseconds(), t.Terms, t.Files, quota}, json.Deterministic(true))
 	return string(text), err
 }
 
-// got is what became of a task.
-type got struct {
+// storedOutcome is what became of a task.
+type storedOutcome struct {
 	Text     string     `json:"text,omitempty"`
 	Model    string     `json:"model,omitempty"`
 	Usage    chat.Usage `json:"usage,omitzero"`
@@ -109,7 +109,7 @@ func (r rows) insert(ctx context.Context, q querier, rec *Record) (fresh bool, e
 
 // save writes down how far a task has come.
 func (r rows) save(ctx context.Context, q querier, rec *Record) error {
-	result, err := json.Marshal(&got{rec.Text, rec.Model, rec.Usage, rec.MicroUSD, rec.Code, rec.Problem, rec.Hint, rec.Report})
+	result, err := json.Marshal(&storedOutcome{rec.Text, rec.Model, rec.Usage, rec.MicroUSD, rec.Code, rec.Problem, rec.Hint, rec.Report})
 	if err != nil {
 		return err
 	}
@@ -158,8 +158,8 @@ func readRecord(row *sql.Rows) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	var a asked
-	var g got
+	var a storedRequest
+	var g storedOutcome
 	if err := errors.Join(json.Unmarshal([]byte(request), &a), json.Unmarshal([]byte(result), &g)); err != nil {
 		return nil, err
 	}

@@ -26,18 +26,18 @@ type Service struct {
 
 	mu       sync.Mutex
 	draining bool
-	lanes    map[place]*lane  // sessions with tasks that are not over
-	tasks    map[taskID]*task // tasks that are not over
-	waiting  int              // tasks that have not begun
-	queued   map[string]int   // the same by account
-	bytes    int64            // of tasks that have not begun
-	held     map[string]int64 // the same by account
+	queues   map[sessionRef]*taskQueue // sessions with tasks that are not over
+	tasks    map[taskID]*task          // tasks that are not over
+	waiting  int                       // tasks that have not begun
+	queued   map[string]int            // the same by account
+	bytes    int64                     // of tasks that have not begun
+	held     map[string]int64          // the same by account
 	running  int
-	busy     map[string]int     // running, by account
-	ready    map[string][]*lane // that could begin a task, by account
-	order    []string           // accounts in ready, who waited longest first
-	ended    int                // tasks, since old ones were forgotten
-	unsaved  int                // tasks whose state the database does not take now
+	busy     map[string]int          // running, by account
+	ready    map[string][]*taskQueue // that could begin a task, by account
+	order    []string                // accounts in ready, who waited longest first
+	ended    int                     // tasks, since old ones were forgotten
+	unsaved  int                     // tasks whose state the database does not take now
 }
 
 // tx runs f in one write transaction.
@@ -60,34 +60,34 @@ type Stats struct {
 func (s *Service) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{Running: s.running, Waiting: s.waiting, Sessions: len(s.lanes), Subscribers: s.hub.count(), Unsaved: s.unsaved}
+	return Stats{Running: s.running, Waiting: s.waiting, Sessions: len(s.queues), Subscribers: s.hub.count(), Unsaved: s.unsaved}
 }
 
 // Subscribe shows what happens in the sessions of a view from now on. A reader
 // that leaves more than buffer events unread loses its subscription.
 func (s *Service) Subscribe(v View, buffer int) *Subscription {
-	return s.hub.add(groupOf(v), min(max(buffer, 1), s.Limits.Buffer))
+	return s.hub.add(audienceOf(v), min(max(buffer, 1), s.Limits.Buffer))
 }
 
 // Follow shows what happens to one task of an account from now on; the task may be
 // yet to come. Whether the caller may see it is the caller's to ask first.
 func (s *Service) Follow(account, id string, buffer int) *Subscription {
-	return s.hub.add(group{account: account, task: id}, min(max(buffer, 1), s.Limits.Buffer))
+	return s.hub.add(audience{account: account, task: id}, min(max(buffer, 1), s.Limits.Buffer))
 }
 
 // find settles which session a caller means by a key, and an account where it
 // names one: never one that the caller may not see.
-func (s *Service) find(v View, text, account string) (Key, place, error) {
+func (s *Service) find(v View, text, account string) (Key, sessionRef, error) {
 	key, err := parseKey(text, s.Names)
 	if err != nil {
-		return Key{}, place{}, err
+		return Key{}, sessionRef{}, err
 	}
 	if key.Account != "" && account != "" && account != key.Account {
-		return Key{}, place{}, ErrNotFound
+		return Key{}, sessionRef{}, ErrNotFound
 	}
 	for _, named := range []string{key.Account, account} {
 		if named != "" && !v.Sees(named) {
-			return Key{}, place{}, ErrNotFound
+			return Key{}, sessionRef{}, ErrNotFound
 		}
 	}
 	where := v.Account
@@ -96,11 +96,11 @@ func (s *Service) find(v View, text, account string) (Key, place, error) {
 			where = named
 		}
 	}
-	return key, place{where, key.Text}, s.knows(key.Agent)
+	return key, sessionRef{where, key.Text}, s.checkAgent(key.Agent)
 }
 
-// knows refuses agents that do not exist.
-func (s *Service) knows(agent string) error {
+// checkAgent refuses agents that do not exist.
+func (s *Service) checkAgent(agent string) error {
 	if s.Agents == nil || slices.Contains(s.Agents(), agent) {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (s *Service) requeue(rec *Record) {
 	if s.Attachments != nil && len(rec.Files) > 0 {
 		s.Attachments.Adopt(rec.Account, rec.filesID(), rec.Files)
 	}
-	l := s.lane(place{rec.Account, rec.Key})
+	l := s.queueOf(sessionRef{rec.Account, rec.Key})
 	s.reserve(l, rec.Task.bytes())
 	s.enqueue(l, newTask(rec))
 }

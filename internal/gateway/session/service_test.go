@@ -69,7 +69,7 @@ func TestIdempotencyKey(t *testing.T) {
 		t.Errorf("again: %+v, %v, %v", rec, existing, err)
 	}
 	for key, message := range map[string]string{"main": "wait b", "other": "wait a"} {
-		if _, _, err := again(key, message); !errors.Is(err, session.ErrOther) {
+		if _, _, err := again(key, message); !errors.Is(err, session.ErrKeyReused) {
 			t.Errorf("%s %s: %v", key, message, err)
 		}
 	}

@@ -23,8 +23,8 @@ var (
 	// ErrNotFound is a session or task that is not there, or that is not the
 	// caller's: nobody learns which.
 	ErrNotFound = errors.New("no such session")
-	// ErrOther is an idempotency key that was used for another task.
-	ErrOther = errors.New("the idempotency key was used for another task")
+	// ErrKeyReused is an idempotency key that was used for another task.
+	ErrKeyReused = errors.New("the idempotency key was used for another task")
 	// ErrBusy means that a session's queue, or the service, is full.
 	ErrBusy = errors.New("too much is waiting")
 	// ErrDraining means that the service takes nothing new before it ends.
@@ -121,8 +121,8 @@ type Quota struct {
 	MicroUSD  int64 `json:"microUsd,omitzero"`  // that the account spends on the day of a call
 }
 
-// Place is where a task is carried out.
-type Place struct {
+// Location is where a task is carried out.
+type Location struct {
 	Run     string `json:"run"`   // id of the receipt
 	Model   string `json:"model"` // that is asked first
 	Sandbox string `json:"sandbox,omitempty"`
@@ -214,26 +214,26 @@ type Record struct {
 
 // Event is something that happened to a task, as it happened.
 type Event struct {
-	Task    string // id
-	Key     string
-	Account string
-	Agent   string
-	Origin  string
-	Seq     int64 // within the task, from 1 with Started; Accepted and Changed have none
-	At      time.Time
-	Kind    EventKind
-	Delta   string     // Said: what is new
-	Text    string     // Said: everything of the message so far; Ended: the answer
-	Call    *chat.Call // Called, Returned
-	Result  string     // Returned
-	Verbose string     // the session's VerboseLevel when the task began
-	IsError bool
-	TookMs  float64     // Returned
-	Usage   *chat.Usage // Used, Ended
-	Model   string
-	Notice  string
-	Place   *Place  // Prepared
-	Record  *Record // Ended
+	Task     string // id
+	Key      string
+	Account  string
+	Agent    string
+	Origin   string
+	Seq      int64 // within the task, from 1 with Started; Accepted and Changed have none
+	At       time.Time
+	Kind     EventKind
+	Delta    string     // Said: what is new
+	Text     string     // Said: everything of the message so far; Ended: the answer
+	Call     *chat.Call // Called, Returned
+	Result   string     // Returned
+	Verbose  string     // the session's VerboseLevel when the task began
+	IsError  bool
+	TookMs   float64     // Returned
+	Usage    *chat.Usage // Used, Ended
+	Model    string
+	Notice   string
+	Location *Location // Prepared
+	Record   *Record   // Ended
 }
 
 // EventKind names what an event tells.

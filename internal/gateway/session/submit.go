@@ -22,7 +22,7 @@ const maxTaskID = 256
 
 // Submit accepts a task: it is written down when this returns, and carried out
 // once, whatever becomes of the process. The same task under the same id is the
-// one that was accepted before, however far it has come; another is ErrOther.
+// one that was accepted before, however far it has come; another is ErrKeyReused.
 func (s *Service) Submit(ctx context.Context, v View, t Task) (rec *Record, existing bool, err error) {
 	return s.SubmitAfter(ctx, v, t, func(*Record) {})
 }
@@ -38,7 +38,7 @@ func (s *Service) SubmitAfter(ctx context.Context, v View, t Task, say func(*Rec
 	if err := s.check(&t); err != nil {
 		return nil, false, err
 	}
-	if rec, err := s.again(ctx, &t); rec != nil || err != nil {
+	if rec, err := s.duplicate(ctx, &t); rec != nil || err != nil {
 		return rec, rec != nil, err
 	}
 	l, err := s.admit(p, t.bytes())
@@ -57,7 +57,7 @@ func (s *Service) SubmitAfter(ctx context.Context, v View, t Task, say func(*Rec
 			s.dropFiles(&t)
 			return nil, false, err
 		}
-		rec, err = s.again(ctx, &t)
+		rec, err = s.duplicate(ctx, &t)
 		return rec, rec != nil, err
 	}
 	say(rec)
@@ -120,8 +120,8 @@ func isPlain(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// again is the task that was accepted before under the same id; nil if none was.
-func (s *Service) again(ctx context.Context, t *Task) (*Record, error) {
+// duplicate is the task that was accepted before under the same id; nil if none was.
+func (s *Service) duplicate(ctx context.Context, t *Task) (*Record, error) {
 	rec, err := s.lookup(ctx, taskID{t.Account, t.ID})
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
@@ -134,7 +134,7 @@ func (s *Service) again(ctx context.Context, t *Task) (*Record, error) {
 		return nil, err
 	}
 	if had, err := rec.asked(Quota{}); err != nil || had != wants || rec.Key != t.Key {
-		return nil, errors.Join(ErrOther, err)
+		return nil, errors.Join(ErrKeyReused, err)
 	}
 	return rec, nil
 }
@@ -178,16 +178,16 @@ func (s *Service) accept(ctx context.Context, rec *Record) (fresh bool, err erro
 
 // touch is a task's session as of now, made if it is new. It is not saved.
 func (s *Service) touch(ctx context.Context, q querier, rec *Record) (*Entry, error) {
-	e, err := s.provide(ctx, q, Key{Text: rec.Key, Agent: rec.Agent}, rec.Account)
+	e, err := s.entryOrNew(ctx, q, Key{Text: rec.Key, Agent: rec.Agent}, rec.Account)
 	if err == nil {
 		e.Updated = now()
 	}
 	return e, err
 }
 
-// provide is what is kept about a session, or what will be if it is new.
-func (s *Service) provide(ctx context.Context, q querier, key Key, account string) (*Entry, error) {
-	e, err := s.rows.entry(ctx, q, place{account, key.Text})
+// entryOrNew is what is kept about a session, or what will be if it is new.
+func (s *Service) entryOrNew(ctx context.Context, q querier, key Key, account string) (*Entry, error) {
+	e, err := s.rows.entry(ctx, q, sessionRef{account, key.Text})
 	if !errors.Is(err, ErrNotFound) {
 		return e, err
 	}
@@ -258,10 +258,10 @@ func (s *Service) Abort(ctx context.Context, v View, key, id string) (ids []stri
 	return s.abort(ctx, p, id), nil
 }
 
-func (s *Service) abort(ctx context.Context, p place, id string) (ids []string) {
+func (s *Service) abort(ctx context.Context, p sessionRef, id string) (ids []string) {
 	var dropped []*task
 	s.mu.Lock()
-	l := s.lanes[p]
+	l := s.queues[p]
 	if l == nil {
 		s.mu.Unlock()
 		return nil
@@ -277,22 +277,22 @@ func (s *Service) abort(ctx context.Context, p place, id string) (ids []string) 
 			continue
 		}
 		dropped, ids = append(dropped, t), append(ids, t.record.ID)
-		s.leave(l, t.record.Task.bytes())
+		s.uncount(l, t.record.Task.bytes())
 	}
 	l.waiting = stay
 	s.mu.Unlock()
 	for _, t := range dropped {
-		s.drop(context.WithoutCancel(ctx), t)
+		s.abortQueued(context.WithoutCancel(ctx), t)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tidy(l)
+	s.removeIdle(l)
 	return ids
 }
 
-// drop ends a task that has not begun. What cannot be written now is written later.
-func (s *Service) drop(ctx context.Context, t *task) {
-	save := s.end(ctx, t, nil, errAborted)
+// abortQueued ends a task that has not begun. What cannot be written now is written later.
+func (s *Service) abortQueued(ctx context.Context, t *task) {
+	save := s.finish(ctx, t, nil, errAborted)
 	forget := func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

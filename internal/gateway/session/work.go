@@ -21,9 +21,9 @@ var (
 	errInterrupted = &Failure{CodeInterrupted, errors.New("the gateway ended while the task was under way")}
 )
 
-// carryOut has a task done from its turn to its end.
-func (s *Service) carryOut(l *lane, t *task) {
-	defer s.free(l, t)
+// execute has a task done from its turn to its end.
+func (s *Service) execute(l *taskQueue, t *task) {
+	defer s.release(l, t)
 	job, err := s.begin(t.ctx, t)
 	if err != nil && s.ctx.Err() != nil { // it is the next process that begins it
 		close(t.done)
@@ -33,12 +33,12 @@ func (s *Service) carryOut(l *lane, t *task) {
 	defer cancel()
 	var out *Outcome
 	if err == nil {
-		out, err = s.attempt(ctx, job, t)
+		out, err = s.runWorker(ctx, job, t)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	if save := s.end(context.WithoutCancel(ctx), t, out, err); save != nil {
+	if save := s.finish(context.WithoutCancel(ctx), t, out, err); save != nil {
 		save() // the next task of the session waits, so that the order is kept
 	}
 }
@@ -69,7 +69,7 @@ func (s *Service) begin(ctx context.Context, t *task) (*Job, error) {
 	t.record.State, t.record.Started, t.record.Session = rec.State, rec.Started, rec.Session
 	t.level = e.Levels[VerboseLevel]
 	t.mu.Unlock()
-	s.tell(t, Event{Kind: Started})
+	s.publish(t, Event{Kind: Started})
 	return &Job{Sources: s.sources(&rec.Task), Task: rec.Task, Agent: rec.Agent, Session: e.ID, Model: e.Model, Headers: maps.Clone(e.Headers), Levels: merged(e.Levels, thinking(rec.Terms.Thinking))}, nil
 }
 
@@ -93,8 +93,8 @@ func merged(base, over map[string]string) map[string]string {
 	return all
 }
 
-// attempt has the worker do it. A worker that panics has failed, and nobody else.
-func (s *Service) attempt(ctx context.Context, job *Job, t *task) (out *Outcome, err error) {
+// runWorker has the worker do it. A worker that panics has failed, and nobody else.
+func (s *Service) runWorker(ctx context.Context, job *Job, t *task) (out *Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.Logger.ErrorContext(ctx, "a worker panicked", "task", job.ID, "session", job.Key, "panic", p, "stack", string(debug.Stack()))
@@ -103,13 +103,13 @@ func (s *Service) attempt(ctx context.Context, job *Job, t *task) (out *Outcome,
 	}()
 	return s.Worker.Work(ctx, job, func(e Event) {
 		if slices.Contains([]EventKind{Prepared, Said, Called, Returned, Used, Noticed}, e.Kind) {
-			s.tell(t, e)
+			s.publish(t, e)
 		}
 	})
 }
 
-// tell passes on what happened to a task, in order, until it is over.
-func (s *Service) tell(t *task, e Event) {
+// publish passes on what happened to a task, in order, until it is over.
+func (s *Service) publish(t *task, e Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {
@@ -144,50 +144,50 @@ func (e *Event) detach() {
 		call := *e.Call
 		e.Call = &call
 	}
-	if e.Place != nil {
-		place := *e.Place
-		e.Place = &place
+	if e.Location != nil {
+		place := *e.Location
+		e.Location = &place
 	}
 }
 
-// end writes down what became of a task, and tells it. If the database does not take
+// finish writes down what became of a task, and tells it. If the database does not take
 // it now, save tries again until it does, or the service is closed.
-func (s *Service) end(ctx context.Context, t *task, out *Outcome, failure error) (save func()) {
+func (s *Service) finish(ctx context.Context, t *task, out *Outcome, failure error) (save func()) {
 	if out == nil {
 		out = &Outcome{}
 	}
 	t.mu.Lock()
 	r := &t.record
 	r.Text, r.Model, r.Usage, r.MicroUSD, r.Ended = out.Text, out.Model, out.Usage, out.MicroUSD, now()
-	r.State, r.Code, r.Problem = judge(failure)
+	r.State, r.Code, r.Problem = stateOf(failure)
 	r.Hint, r.Report = errhint.Of(failure), out.Report
 	problem := r.Problem
-	r.conceal()
+	r.hidePaths()
 	rec := *r
 	t.mu.Unlock()
-	err := s.tx(ctx, func(tx *sql.Tx) error { return s.settle(ctx, tx, &rec) })
+	err := s.tx(ctx, func(tx *sql.Tx) error { return s.saveEnd(ctx, tx, &rec) })
 	switch {
 	case store.IsTransient(err):
 		save = func() {
-			s.lost(ctx, &rec, s.retried(s.ctx, &rec, func(tx *sql.Tx) error { return s.settle(ctx, tx, &rec) }))
+			s.logUnsaved(ctx, &rec, s.retried(s.ctx, &rec, func(tx *sql.Tx) error { return s.saveEnd(ctx, tx, &rec) }))
 		}
 	case err != nil:
-		s.lost(ctx, &rec, err)
+		s.logUnsaved(ctx, &rec, err)
 	default:
 		s.forgetOld(ctx)
 	}
 	s.dropFiles(&rec.Task)
-	if s.Over != nil {
-		s.Over(&rec)
+	if s.OnEnd != nil {
+		s.OnEnd(&rec)
 	}
 	s.log(ctx, &rec, problem)
-	s.tell(t, Event{Kind: Ended, Text: rec.Text, Model: rec.Model, Usage: &rec.Usage, IsError: rec.State != Done, Notice: rec.Problem, Record: &rec})
+	s.publish(t, Event{Kind: Ended, Text: rec.Text, Model: rec.Model, Usage: &rec.Usage, IsError: rec.State != Done, Notice: rec.Problem, Record: &rec})
 	close(t.done)
 	return save
 }
 
-// lost logs that the end of a task was not written down.
-func (s *Service) lost(ctx context.Context, rec *Record, err error) {
+// logUnsaved logs that the end of a task was not written down.
+func (s *Service) logUnsaved(ctx context.Context, rec *Record, err error) {
 	if err != nil {
 		s.Logger.ErrorContext(ctx, "the end of a task could not be written down; the next start will call it interrupted", "task", rec.ID, "session", rec.Key, "error", err)
 	}
@@ -216,8 +216,8 @@ func (s *Service) countUnsaved(n int) {
 	s.unsaved += n
 }
 
-// conceal leaves paths of the host out of what the tenants of a gateway are told.
-func (r *Record) conceal() {
+// hidePaths leaves paths of the host out of what the tenants of a gateway are told.
+func (r *Record) hidePaths() {
 	if r.Account == "" {
 		return
 	}
@@ -235,7 +235,7 @@ func (r *Record) conceal() {
 func (s *Service) log(ctx context.Context, rec *Record, problem string) {
 	attrs := []slog.Attr{
 		slog.String("task", rec.ID), slog.String("session", rec.Key), slog.String("account", rec.Account), slog.String("state", string(rec.State)),
-		slog.String("model", rec.Model), slog.Time("accepted", rec.Accepted), slog.Time("began", rec.Started), slog.Duration("took", took(rec)),
+		slog.String("model", rec.Model), slog.Time("accepted", rec.Accepted), slog.Time("began", rec.Started), slog.Duration("took", duration(rec)),
 	}
 	if rec.Trace != "" {
 		attrs = append(attrs, slog.String("trace", rec.Trace))
@@ -249,16 +249,16 @@ func (s *Service) log(ctx context.Context, rec *Record, problem string) {
 	s.Logger.LogAttrs(ctx, slog.LevelInfo, "task over", attrs...)
 }
 
-// took is how long a task was worked on.
-func took(rec *Record) time.Duration {
+// duration is how long a task was worked on.
+func duration(rec *Record) time.Duration {
 	if rec.Started.IsZero() {
 		return 0
 	}
 	return rec.Ended.Sub(rec.Started)
 }
 
-// judge tells how a task ended.
-func judge(failure error) (state State, code, problem string) {
+// stateOf tells how a task ended.
+func stateOf(failure error) (state State, code, problem string) {
 	var coded *Failure
 	switch {
 	case failure == nil:
@@ -279,12 +279,12 @@ func problemOf(failure error) string {
 	return failure.Error()
 }
 
-// settle writes down a task that is over and what its session used.
-func (s *Service) settle(ctx context.Context, tx *sql.Tx, rec *Record) error {
+// saveEnd writes down a task that is over and what its session used.
+func (s *Service) saveEnd(ctx context.Context, tx *sql.Tx, rec *Record) error {
 	if err := s.rows.save(ctx, tx, rec); err != nil {
 		return err
 	}
-	e, err := s.rows.entry(ctx, tx, place{rec.Account, rec.Key})
+	e, err := s.rows.entry(ctx, tx, sessionRef{rec.Account, rec.Key})
 	if errors.Is(err, ErrNotFound) { // it was removed while the task waited
 		return nil
 	}

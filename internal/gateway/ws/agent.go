@@ -79,7 +79,7 @@ func (c *call) agent() (any, error) {
 	if err := c.bind(&p); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(p.unsupported(), c.knows(p.Agent)); err != nil {
+	if err := errors.Join(p.unsupported(), c.checkAgent(p.Agent)); err != nil {
 		return nil, firstOf(err)
 	}
 	uploads, err := decodeAttachments(p.Attachments)
@@ -89,24 +89,24 @@ func (c *call) agent() (any, error) {
 	rec, existing, err := c.submit(session.Task{
 		ID: p.ID, Key: p.key(), Message: p.Message, Uploads: uploads, System: p.System, Headers: p.Headers, Terms: session.Terms{Thinking: p.Thinking},
 		Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Second, Origin: c.conn.id,
-	}, func(rec *session.Record) { c.respond(c.id, c.accepted(rec), nil) }, c.second)
+	}, func(rec *session.Record) { c.respond(c.id, c.accepted(rec), nil) }, c.finalReply)
 	switch {
 	case err != nil:
 		return nil, err
 	case existing && rec.State.Over():
 		return c.outcome(rec)
 	case existing:
-		c.aside(func() { c.join(rec) })
+		c.background(func() { c.joinTask(rec) })
 	}
-	return silence{}, nil
+	return noReply{}, nil
 }
 
-// join answers for a task that somebody asked for before, and is under way.
-func (c *call) join(rec *session.Record) {
+// joinTask answers for a task that somebody asked for before, and is under way.
+func (c *call) joinTask(rec *session.Record) {
 	c.conn.respond(c.id, c.accepted(rec), nil)
 	done, err := c.server.Sessions.Wait(c.ctx, session.View{Account: rec.Account}, rec.ID)
-	c.server.caughtUp(c.ctx)
-	c.second(done, err)
+	c.server.waitCaughtUp(c.ctx)
+	c.finalReply(done, err)
 }
 
 // maxSeconds keeps a time limit within what can be counted; sessions have a limit
@@ -129,8 +129,8 @@ func (c *call) accepted(rec *session.Record) fields {
 	return f
 }
 
-// knows refuses an agent that is not there.
-func (c *call) knows(agent string) error {
+// checkAgent refuses an agent that is not there.
+func (c *call) checkAgent(agent string) error {
 	if agent == "" {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (c *call) submit(t session.Task, accepted func(*session.Record), then func(
 		defer c.server.pending.Add(-1)
 		done, err := c.server.Sessions.Wait(c.server.ctx, view, rec.ID)
 		end()
-		c.server.caughtUp(c.server.ctx)
+		c.server.waitCaughtUp(c.server.ctx)
 		if then != nil {
 			then(done, err)
 		}
@@ -176,8 +176,8 @@ func (c *call) submit(t session.Task, accepted func(*session.Record), then func(
 	return rec, false, nil
 }
 
-// second answers for the second time, when a task is over.
-func (c *call) second(rec *session.Record, err error) {
+// finalReply answers for the second time, when a task is over.
+func (c *call) finalReply(rec *session.Record, err error) {
 	switch {
 	case c.ctx.Err() != nil: // nobody is there
 		return
@@ -240,9 +240,9 @@ func waitShape() shape {
 
 // The times of agent.wait: when none is named, and at most.
 const (
-	usualWait = 30 * time.Second
-	maxWait   = 24 * time.Hour
-	unknown   = 250 * time.Millisecond // before a task that is not there is looked for again
+	defaultWait     = 30 * time.Second
+	maxWait         = 24 * time.Hour
+	unknownTaskPoll = 250 * time.Millisecond // before a task that is not there is looked for again
 )
 
 // wait waits for the end of a task. One that is not there may come: clients ask
@@ -255,7 +255,7 @@ func (c *call) wait() (any, error) {
 	if err := c.bind(&p); err != nil {
 		return nil, err
 	}
-	limit := usualWait
+	limit := defaultWait
 	if p.Timeout != nil {
 		limit = min(time.Duration(min(*p.Timeout, maxWait.Milliseconds()))*time.Millisecond, maxWait)
 	}
@@ -268,25 +268,25 @@ func (c *call) wait() (any, error) {
 	case err != nil:
 		return nil, err
 	}
-	return c.waited(rec), nil
+	return c.waitReply(rec), nil
 }
 
 func (c *call) await(ctx context.Context, id string) (*session.Record, error) {
 	for {
 		rec, err := c.server.Sessions.Wait(ctx, c.view(), id)
 		if !errors.Is(err, session.ErrNotFound) {
-			c.server.caughtUp(ctx)
+			c.server.waitCaughtUp(ctx)
 			return rec, err
 		}
 		select {
-		case <-time.After(unknown):
+		case <-time.After(unknownTaskPoll):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
-func (c *call) waited(rec *session.Record) fields {
+func (c *call) waitReply(rec *session.Record) fields {
 	f := fields{"runId": rec.ID, "status": "ok"}
 	if !rec.Started.IsZero() {
 		f["startedAt"] = rec.Started.UnixMilli()

@@ -72,7 +72,7 @@ func (c *call) identity() (any, error) {
 	if err := c.bind(&p); err != nil {
 		return nil, err
 	}
-	if err := c.knows(p.Agent); err != nil {
+	if err := c.checkAgent(p.Agent); err != nil {
 		return nil, err
 	}
 	for _, a := range c.server.agentsOf(c.ctx) {

@@ -44,27 +44,27 @@ func (c *call) send() (any, error) {
 		return nil, err
 	}
 	rec, existing, err := c.submit(session.Task{
-		ID: p.ID, Key: of(p.Agent, p.Key), Message: p.Message, Uploads: uploads, Terms: session.Terms{Thinking: p.Thinking}, Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Millisecond, Origin: c.conn.id,
-	}, func(rec *session.Record) { c.out.first(response(c.id, c.sent(rec, false), nil)) }, nil)
+		ID: p.ID, Key: withAgent(p.Agent, p.Key), Message: p.Message, Uploads: uploads, Terms: session.Terms{Thinking: p.Thinking}, Timeout: time.Duration(min(p.Timeout, maxSeconds)) * time.Millisecond, Origin: c.conn.id,
+	}, func(rec *session.Record) { c.out.sendBarrier(response(c.id, c.sendReply(rec, false), nil)) }, nil)
 	switch {
 	case err != nil:
 		return nil, err
 	case existing:
-		return c.sent(rec, true), nil
+		return c.sendReply(rec, true), nil
 	}
-	return silence{}, nil
+	return noReply{}, nil
 }
 
-// of is a key of an agent's, where the key names none.
-func of(agent, key string) string {
+// withAgent is a key of an agent's, where the key names none.
+func withAgent(agent, key string) string {
 	if agent == "" || strings.HasPrefix(strings.ToLower(key), "agent:") {
 		return key
 	}
 	return "agent:" + agent + ":" + key
 }
 
-// sent tells how far a task is: the same that is said twice is done once.
-func (c *call) sent(rec *session.Record, existing bool) fields {
+// sendReply tells how far a task is: the same that is said twice is done once.
+func (c *call) sendReply(rec *session.Record, existing bool) fields {
 	f := fields{"runId": rec.ID, "status": "started"}
 	switch {
 	case existing && !rec.State.Over():
@@ -93,7 +93,7 @@ func (c *call) abort() (any, error) {
 	if err := c.bind(&p); err != nil {
 		return nil, err
 	}
-	ids, err := c.server.Sessions.Abort(c.ctx, c.view(), of(p.Agent, p.Key), p.ID)
+	ids, err := c.server.Sessions.Abort(c.ctx, c.view(), withAgent(p.Agent, p.Key), p.ID)
 	if err != nil && !errors.Is(err, session.ErrNotFound) {
 		return nil, err
 	}
@@ -111,8 +111,8 @@ func historyShape() shape {
 	)
 }
 
-// usualHistory is how many messages are given when no number is named.
-const usualHistory = 200
+// defaultHistory is how many messages are given when no number is named.
+const defaultHistory = 200
 
 // history is what was said in a session so far. One that is not there is empty.
 func (c *call) history() (any, error) {
@@ -122,14 +122,14 @@ func (c *call) history() (any, error) {
 		Limit    int    `json:"limit"`
 		Offset   int    `json:"offset"`
 		MaxBytes int    `json:"maxBytes"`
-	}{Limit: usualHistory}
+	}{Limit: defaultHistory}
 	if err := c.bind(&p); err != nil {
 		return nil, err
 	}
-	key := of(p.Agent, p.Key)
+	key := withAgent(p.Agent, p.Key)
 	e, err := c.server.Sessions.Get(c.ctx, c.view(), key)
 	if errors.Is(err, session.ErrNotFound) {
-		return c.told(key, nil, []json.RawMessage{}, false), nil
+		return c.historyReply(key, nil, []json.RawMessage{}, false), nil
 	}
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (c *call) history() (any, error) {
 	more := len(all) > p.Limit
 	all = all[max(0, len(all)-p.Limit):]
 	messages, cut := c.render(e, all, p.MaxBytes)
-	return c.told(key, e, messages, more || cut), nil
+	return c.historyReply(key, e, messages, more || cut), nil
 }
 
 // render writes messages down, the last ones as far as they fit.
@@ -154,7 +154,7 @@ func (c *call) render(e *session.Entry, all []chat.Message, most int) (messages 
 	}
 	messages = make([]json.RawMessage, len(all))
 	for i := len(all) - 1; i >= 0; i-- {
-		data, err := json.Marshal(spoken(e, &all[i]))
+		data, err := json.Marshal(clientMessage(e, &all[i]))
 		if limit -= len(data); err != nil || limit < 0 {
 			return messages[i+1:], true
 		}
@@ -163,8 +163,8 @@ func (c *call) render(e *session.Entry, all []chat.Message, most int) (messages 
 	return messages, false
 }
 
-// spoken is a message as clients know it.
-func spoken(e *session.Entry, m *chat.Message) fields {
+// clientMessage is a message as clients know it.
+func clientMessage(e *session.Entry, m *chat.Message) fields {
 	content := []fields{}
 	if m.Text != "" {
 		content = append(content, fields{"type": "text", "text": m.Text})
@@ -184,7 +184,7 @@ func spoken(e *session.Entry, m *chat.Message) fields {
 	return f
 }
 
-func (c *call) told(key string, e *session.Entry, messages []json.RawMessage, more bool) fields {
+func (c *call) historyReply(key string, e *session.Entry, messages []json.RawMessage, more bool) fields {
 	f := fields{"sessionKey": key, "messages": messages}
 	level := "off"
 	if e != nil {

@@ -33,7 +33,7 @@ type conn struct {
 	method  string // what the client showed: token or password
 	caller  *access.Caller
 	scopes  scopes
-	client  client
+	client  clientInfo
 	tools   bool // wants to be told of tools
 	since   time.Time
 
@@ -63,7 +63,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, greet func()) {
 		return
 	}
 	greet()
-	c.converse()
+	c.serveRequests()
 }
 
 // isDirect reports whether a request comes from this machine itself. What a proxy
@@ -77,22 +77,22 @@ func isDirect(r *http.Request, from netip.Addr) bool {
 	return from.IsLoopback()
 }
 
-// converse answers requests until the connection ends.
-func (c *conn) converse() {
+// serveRequests answers requests until the connection ends.
+func (c *conn) serveRequests() {
 	defer c.server.hub.remove(c)
 	c.Limit(c.server.Limits.Frame)
-	c.watch()
+	c.pingLoop()
 	defer c.ping.Stop()
 	for {
-		if err := c.next(); err != nil {
+		if err := c.readRequest(); err != nil {
 			return
 		}
 	}
 }
 
-// watch asks now and then whether the client is there: one whose machine is gone
+// pingLoop asks now and then whether the client is there: one whose machine is gone
 // says nothing, and nothing is what an idle client says too.
-func (c *conn) watch() {
+func (c *conn) pingLoop() {
 	every := c.server.Limits.Ping
 	c.ping = time.AfterFunc(never, func() {
 		if !c.out.busy() { // else the write's own time bounds it
@@ -127,7 +127,7 @@ func (c *conn) respond(id string, payload any, problem *protocol.Error) {
 	if problem != nil && (c.caller == nil || c.caller.Account != "") {
 		problem.Message = publicerr.Text(problem.Message)
 	}
-	c.out.frame(response(id, payload, problem))
+	c.out.send(response(id, payload, problem))
 }
 
 func response(id string, payload any, problem *protocol.Error) []byte {

@@ -30,7 +30,7 @@ func with(e *protocol.Error, details any) *protocol.Error {
 func (c *conn) explain(method string, err error) *protocol.Error {
 	e := errors.Join(err) // never nil here
 	switch {
-	case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrOther), errors.Is(err, session.ErrInvalid):
+	case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrKeyReused), errors.Is(err, session.ErrInvalid):
 		return invalid(hinted(e))
 	case errors.Is(err, session.ErrBusy), errors.Is(err, access.ErrTooMany), errors.Is(err, access.ErrQuota):
 		e := unavailable(err.Error())

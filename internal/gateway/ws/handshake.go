@@ -35,7 +35,7 @@ func (c *conn) handshake() bool {
 	// does not answer the close either is dropped, which the end of a read does.
 	late := time.AfterFunc(c.server.Limits.Handshake, func() {
 		time.AfterFunc(time.Second, cancel)
-		c.bye(protocol.CloseNormal, "")
+		c.closeWith(protocol.CloseNormal, "")
 	})
 	defer late.Stop()
 	c.challenge()
@@ -43,30 +43,30 @@ func (c *conn) handshake() bool {
 	if err != nil {
 		return false
 	}
-	id, params, ok := c.first(data)
+	id, params, ok := c.firstFrame(data)
 	if !ok {
 		return false
 	}
-	hello, no := c.meet(params)
+	hello, no := c.admit(params)
 	if no != nil {
-		c.turnAway(id, no)
+		c.sendRefusal(id, no)
 		return false
 	}
-	c.enter(response(id, hello, nil))
+	c.register(response(id, hello, nil))
 	return true
 }
 
-// enter takes a client in and greets it. Whoever was greeted is told everything from
+// register takes a client in and greets it. Whoever was greeted is told everything from
 // then on, and nothing before.
-func (c *conn) enter(hello []byte) {
+func (c *conn) register(hello []byte) {
 	c.out.hold()
-	defer c.out.let()
+	defer c.out.unhold()
 	if !c.server.hub.add(c) {
-		c.out.frame(hello)
-		c.out.leave(protocol.CloseRestart, "service restart")
+		c.out.send(hello)
+		c.out.close(protocol.CloseRestart, "service restart")
 		return
 	}
-	c.out.ahead(hello, nil)
+	c.out.sendPriority(hello, nil)
 }
 
 func (c *conn) write(data []byte) bool {
@@ -83,39 +83,39 @@ func (c *conn) challenge() {
 	c.write(data)
 }
 
-// first takes the first frame apart, or closes the connection.
-func (c *conn) first(data []byte) (id string, params jsontext.Value, ok bool) {
+// firstFrame takes the first frame apart, or closes the connection.
+func (c *conn) firstFrame(data []byte) (id string, params jsontext.Value, ok bool) {
 	if !jsontext.Value(data).IsValid() {
-		c.bye(protocol.CloseNormal, "") // as upstream: it is none of our clients
+		c.closeWith(protocol.CloseNormal, "") // as upstream: it is none of our clients
 		return "", nil, false
 	}
 	req, wrong := parse(protocol.V4, data)
 	switch {
 	case wrong != "":
-		c.bye(protocol.ClosePolicy, "invalid request frame")
+		c.closeWith(protocol.ClosePolicy, "invalid request frame")
 		return "", nil, false
 	case req.Method != "connect":
-		c.turnAway(req.ID, refuse(invalid("invalid handshake: first request must be connect")))
+		c.sendRefusal(req.ID, refuse(invalid("invalid handshake: first request must be connect")))
 		return "", nil, false
 	}
 	return req.ID, jsontext.Value(req.Params), true
 }
 
-func (c *conn) turnAway(id string, no *refusal) {
+func (c *conn) sendRefusal(id string, no *refusal) {
 	c.server.Logger.InfoContext(c.ctx, "gateway connection refused", "connection", c.id, "from", c.from.String(), "code", no.Code, "reason", no.Message)
 	if c.write(response(id, nil, no.Error)) {
-		c.bye(no.code, no.Message)
+		c.closeWith(no.code, no.Message)
 	}
 }
 
-// bye closes the connection of a stranger.
-func (c *conn) bye(code int, reason string) {
+// closeWith closes the connection of a stranger.
+func (c *conn) closeWith(code int, reason string) {
 	_ = c.Close(code, reason) // whether it was heard changes nothing
 }
 
-// meet decides about a client and says hello.
-func (c *conn) meet(params jsontext.Value) (any, *refusal) {
-	p, no := c.read(params)
+// admit decides about a client and says hello.
+func (c *conn) admit(params jsontext.Value) (any, *refusal) {
+	p, no := c.readConnect(params)
 	if no != nil {
 		return nil, no
 	}
@@ -134,8 +134,8 @@ func (c *conn) meet(params jsontext.Value) (any, *refusal) {
 	return c.hello(own), nil
 }
 
-// read checks what a client said and agrees on a version.
-func (c *conn) read(params jsontext.Value) (*connect, *refusal) {
+// readConnect checks what a client said and agrees on a version.
+func (c *conn) readConnect(params jsontext.Value) (*connectParams, *refusal) {
 	c.version = protocol.V4
 	var offer struct {
 		Max int `json:"maxProtocol"`
@@ -146,7 +146,7 @@ func (c *conn) read(params jsontext.Value) (*connect, *refusal) {
 	if wrong := connectShape(c.version).check(c.version, params); wrong != "" {
 		return nil, refuse(invalid("invalid connect params: " + wrong))
 	}
-	p := new(connect)
+	p := new(connectParams)
 	if err := jsonx.Unmarshal(params, p); err != nil {
 		return nil, refuse(invalid("invalid connect params"))
 	}
@@ -160,8 +160,8 @@ func (c *conn) read(params jsontext.Value) (*connect, *refusal) {
 }
 
 // identify finds out whose client it is; own is the token of its device.
-func (c *conn) identify(p *connect) (caller *access.Caller, own secret.Value, no *refusal) {
-	token, method := p.shown()
+func (c *conn) identify(p *connectParams) (caller *access.Caller, own secret.Value, no *refusal) {
+	token, method := p.credential()
 	c.method = method
 	switch {
 	case c.socket != nil && token == "" && p.Auth.DeviceToken == "":
@@ -177,13 +177,13 @@ func (c *conn) identify(p *connect) (caller *access.Caller, own secret.Value, no
 	}
 	caller, err := c.server.Access.Authenticate(c.ctx, c.from, token)
 	if err != nil {
-		return nil, own, c.denied(p, err)
+		return nil, own, c.authFailure(p, err)
 	}
 	return caller, own, nil
 }
 
 // identifyDevice takes a client at its key's word.
-func (c *conn) identifyDevice(p *connect, token string) (*access.Caller, secret.Value, *refusal) {
+func (c *conn) identifyDevice(p *connectParams, token string) (*access.Caller, secret.Value, *refusal) {
 	d, from := p.Device, c.from
 	if !c.direct {
 		from = netip.IPv4Unspecified() // pairs nobody by itself
@@ -202,22 +202,22 @@ func (c *conn) identifyDevice(p *connect, token string) (*access.Caller, secret.
 		Nonce: c.nonce, From: from, Token: token, DeviceToken: own,
 	})
 	if err != nil {
-		return nil, secret.Value{}, c.denied(p, err)
+		return nil, secret.Value{}, c.authFailure(p, err)
 	}
 	return caller, fresh, nil
 }
 
 // keepsScopes reports whether what a client asks for counts. In version 4 a token
 // alone does not carry scopes, but from a program on this machine.
-func (c *conn) keepsScopes(p *connect) bool {
+func (c *conn) keepsScopes(p *connectParams) bool {
 	if c.version < protocol.V4 || p.Device != nil || c.socket != nil {
 		return true
 	}
 	return c.direct && (p.Client.ID == backend && p.Client.Mode == "backend" || p.Client.ID == commands && p.Client.Mode == commands)
 }
 
-// denied says why a client may not come in, and never which part was wrong.
-func (c *conn) denied(p *connect, err error) *refusal {
+// authFailure says why a client may not come in, and never which part was wrong.
+func (c *conn) authFailure(p *connectParams, err error) *refusal {
 	if proof, ok := errors.AsType[*access.ProofError](err); ok {
 		code := "DEVICE_AUTH_INVALID"
 		if known := proofCodes()[proof.Reason]; known != "" && c.version >= protocol.V4 {
@@ -227,7 +227,7 @@ func (c *conn) denied(p *connect, err error) *refusal {
 	}
 	switch {
 	case errors.Is(err, access.ErrNotPaired):
-		return c.unpaired(p)
+		return c.pairingRequired(p)
 	case errors.Is(err, access.ErrTooMany):
 		return c.unauthorized("rate_limited", "too many failed authentication attempts (retry later)")
 	case errors.Is(err, access.ErrDenied) && c.method == "password":
@@ -245,7 +245,7 @@ func (c *conn) denied(p *connect, err error) *refusal {
 	return refuse(e)
 }
 
-func (c *conn) unpaired(p *connect) *refusal {
+func (c *conn) pairingRequired(p *connectParams) *refusal {
 	message := "pairing required"
 	if c.version >= protocol.V4 {
 		message = "device pairing required"
@@ -277,7 +277,7 @@ func nextStep(reason string) string {
 }
 
 // hint says where a client's token comes from.
-func (c *conn) hint(p *connect) string {
+func (c *conn) hint(p *connectParams) string {
 	switch {
 	case c.method == "password" && p.Client.isBrowser():
 		return "enter the password in Control UI settings"

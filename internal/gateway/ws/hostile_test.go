@@ -65,7 +65,7 @@ func TestSilenceIsNotWaitedFor(t *testing.T) {
 // more at once than the limit are refused.
 func TestManyStrangers(t *testing.T) {
 	const strangers, workers = 10_000, 100
-	p := gateway(t, ws.Limits{Handshake: time.Second, Strangers: 50})
+	p := gateway(t, ws.Limits{Handshake: time.Second, Unauthenticated: 50})
 	var wg sync.WaitGroup
 	var let, refused atomic.Int64
 	for range workers {

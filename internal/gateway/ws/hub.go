@@ -19,28 +19,28 @@ type hub struct {
 	buffered atomic.Int64
 
 	mu       sync.Mutex
-	accounts map[string]*account // "" are those who see all
+	accounts map[string]*accountConns // "" are those who see all
 	byID     map[string]*conn
-	tokens   map[string]*watched
+	tokens   map[string]*tokenConns
 	closed   bool
-	empties  chan struct{} // closed when the last connection went after goodbye
+	emptyCh  chan struct{} // closed when the last connection went after goodbye
 }
 
-// account is the connections of one account's tokens.
-type account struct {
+// accountConns is the connections of one account's tokens.
+type accountConns struct {
 	conns   map[*conn]struct{}
 	version protocol.StateVersion
 	changed bool // somebody came or went since the last time it was told
 }
 
-// watched is a token that connections hang on.
-type watched struct {
+// tokenConns is a token that connections hang on.
+type tokenConns struct {
 	conns map[*conn]struct{}
 	stop  context.CancelFunc
 }
 
 func newHub(s *Server) *hub {
-	return &hub{server: s, accounts: map[string]*account{}, byID: map[string]*conn{}, tokens: map[string]*watched{}, empties: make(chan struct{})}
+	return &hub{server: s, accounts: map[string]*accountConns{}, byID: map[string]*conn{}, tokens: map[string]*tokenConns{}, emptyCh: make(chan struct{})}
 }
 
 // add takes a connection in; false means that the gateway is closing.
@@ -52,7 +52,7 @@ func (h *hub) add(c *conn) bool {
 	}
 	a := h.accounts[c.caller.Account]
 	if a == nil {
-		a = &account{conns: map[*conn]struct{}{}, version: protocol.StateVersion{Presence: 1, Health: 1}}
+		a = &accountConns{conns: map[*conn]struct{}{}, version: protocol.StateVersion{Presence: 1, Health: 1}}
 		h.accounts[c.caller.Account] = a
 	}
 	a.conns[c] = struct{}{}
@@ -68,15 +68,15 @@ func (h *hub) add(c *conn) bool {
 func (h *hub) watch(c *conn) {
 	w := h.tokens[c.caller.Token]
 	if w == nil {
-		ended, release := h.server.Access.Desk.Watch(c.caller)
+		ended, release := h.server.Access.Tokens.Watch(c.caller)
 		ctx, cancel := context.WithCancel(h.server.ctx)
-		w = &watched{map[*conn]struct{}{}, cancel}
+		w = &tokenConns{map[*conn]struct{}{}, cancel}
 		h.tokens[c.caller.Token] = w
 		h.server.work.Go(func() {
 			defer release()
 			select {
 			case <-ended:
-				h.expel(w)
+				h.closeToken(w)
 			case <-ctx.Done():
 			}
 		})
@@ -84,12 +84,12 @@ func (h *hub) watch(c *conn) {
 	w.conns[c] = struct{}{}
 }
 
-// expel closes the connections of a token that is good no more.
-func (h *hub) expel(w *watched) {
+// closeToken closes the connections of a token that is good no more.
+func (h *hub) closeToken(w *tokenConns) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for c := range w.conns {
-		c.out.leave(protocol.ClosePolicy, "the token is not valid any more")
+		c.out.close(protocol.ClosePolicy, "the token is not valid any more")
 	}
 	for token, known := range h.tokens {
 		if known == w {
@@ -118,16 +118,16 @@ func (h *hub) remove(c *conn) {
 		}
 	}
 	if h.closed && len(h.byID) == 0 {
-		h.emptied()
+		h.signalEmpty()
 	}
 }
 
-// emptied says that nobody is left, once. The lock is held.
-func (h *hub) emptied() {
+// signalEmpty says that nobody is left, once. The lock is held.
+func (h *hub) signalEmpty() {
 	select {
-	case <-h.empties:
+	case <-h.emptyCh:
 	default:
-		close(h.empties)
+		close(h.emptyCh)
 	}
 }
 
@@ -137,54 +137,54 @@ func (h *hub) count() int {
 	return len(h.byID)
 }
 
-// tell gives events to everybody who may see an account, and to nobody else.
-func (h *hub) tell(account string, events []told) {
+// publish gives events to everybody who may see an account, and to nobody else.
+func (h *hub) publish(account string, events []encodedEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.pass(h.accounts[account], events)
+	h.enqueue(h.accounts[account], events)
 	if account != "" {
-		h.pass(h.accounts[""], events)
+		h.enqueue(h.accounts[""], events)
 	}
 }
 
-func (h *hub) pass(a *account, events []told) {
+func (h *hub) enqueue(a *accountConns, events []encodedEvent) {
 	if a == nil {
 		return
 	}
 	for c := range a.conns {
 		for i := range events {
-			if p := events[i].page(c.version); p != nil {
-				c.out.event(p)
+			if p := events[i].frame(c.version); p != nil {
+				c.out.sendEvent(p)
 			}
 		}
 	}
 }
 
-// tellOrigin gives an event to the connection that began a run, if it wants to
+// publishToOrigin gives an event to the connection that began a run, if it wants to
 // know of tools and may see the account.
-func (h *hub) tellOrigin(id, account string, e told) {
+func (h *hub) publishToOrigin(id, account string, e encodedEvent) {
 	h.mu.Lock()
 	c := h.byID[id]
 	h.mu.Unlock()
 	if c == nil || !c.tools || !c.caller.Sees(account) {
 		return
 	}
-	if p := e.page(c.version); p != nil {
-		c.out.whole(&page{data: append(slices.Clip(p.data), '}'), at: p.at}) // for one alone, so it has no number
+	if p := e.frame(c.version); p != nil {
+		c.out.sendShared(&sharedFrame{data: append(slices.Clip(p.data), '}'), at: p.at}) // for one alone, so it has no number
 	}
 }
 
-// gap shows every client that it was not told everything.
-func (h *hub) gap() {
+// skipSeq shows every client that it was not told everything.
+func (h *hub) skipSeq() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.byID {
-		c.out.gap()
+		c.out.skipSeq()
 	}
 }
 
 // each calls for every account that somebody is connected for.
-func (h *hub) each(f func(name string, a *account)) {
+func (h *hub) each(f func(name string, a *accountConns)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for name, a := range h.accounts {
@@ -192,43 +192,43 @@ func (h *hub) each(f func(name string, a *account)) {
 	}
 }
 
-// announce tells everybody that the gateway is about to end, and takes nobody in any
+// announceShutdown tells everybody that the gateway is about to end, and takes nobody in any
 // more.
-func (h *hub) announce(reason string) {
-	e := plain("shutdown", map[string]any{"reason": reason})
+func (h *hub) announceShutdown(reason string) {
+	e := sameEvent("shutdown", map[string]any{"reason": reason})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
 	for _, a := range h.accounts {
-		h.pass(a, []told{e})
+		h.enqueue(a, []encodedEvent{e})
 	}
 }
 
-// goodbye closes every connection when it was told everything.
-func (h *hub) goodbye() {
+// closeAll closes every connection when it was told everything.
+func (h *hub) closeAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
 	for _, a := range h.accounts {
 		for c := range a.conns {
-			c.out.leave(protocol.CloseRestart, "service restart")
+			c.out.close(protocol.CloseRestart, "service restart")
 		}
 	}
 	if len(h.byID) == 0 {
-		h.emptied()
+		h.signalEmpty()
 	}
 }
 
-// empty waits until everybody is gone.
-func (h *hub) empty(ctx context.Context) {
+// waitEmpty waits until everybody is gone.
+func (h *hub) waitEmpty(ctx context.Context) {
 	select {
-	case <-h.empties:
+	case <-h.emptyCh:
 	case <-ctx.Done():
 	}
 }
 
-// drops is how long connections may take to end that were dropped.
-const drops = 10 * time.Second
+// dropTimeout is how long connections may take to end that were dropped.
+const dropTimeout = 10 * time.Second
 
 // dropAll ends every connection and waits until it has ended, as long as that may
 // take at most.
@@ -237,35 +237,35 @@ func (h *hub) dropAll() {
 	h.closed = true
 	all := slices.Collect(maps.Values(h.byID))
 	if len(all) == 0 {
-		h.emptied()
+		h.signalEmpty()
 	}
 	h.mu.Unlock()
 	for _, c := range all {
 		c.Drop()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), drops)
+	ctx, cancel := context.WithTimeout(context.Background(), dropTimeout)
 	defer cancel()
-	h.empty(ctx)
+	h.waitEmpty(ctx)
 }
 
-// told is an event in both versions' words, written down when the first
+// encodedEvent is an event in both versions' words, written down when the first
 // connection of a version needs it.
-type told struct {
+type encodedEvent struct {
 	name   string
 	v3, v4 any // nil where a version does not know it
 	state  *protocol.StateVersion
 	at     time.Time // when it was published; zero for what is not counted
-	pages  map[int]*page
+	pages  map[int]*sharedFrame
 }
 
-func plain(name string, payload any) told { return said(name, payload, payload) }
+func sameEvent(name string, payload any) encodedEvent { return newEvent(name, payload, payload) }
 
-func said(name string, v3, v4 any) told {
-	return told{name: name, v3: v3, v4: v4, pages: map[int]*page{}}
+func newEvent(name string, v3, v4 any) encodedEvent {
+	return encodedEvent{name: name, v3: v3, v4: v4, pages: map[int]*sharedFrame{}}
 }
 
-// page is the frame without its last brace, so that a number can follow.
-func (t *told) page(version int) *page {
+// frame is the frame without its last brace, so that a number can follow.
+func (t *encodedEvent) frame(version int) *sharedFrame {
 	if p, ok := t.pages[version]; ok {
 		return p
 	}
@@ -273,7 +273,7 @@ func (t *told) page(version int) *page {
 	if version >= protocol.V4 {
 		payload = t.v4
 	}
-	var p *page
+	var p *sharedFrame
 	if payload != nil {
 		p = t.encode(payload)
 	}
@@ -281,7 +281,7 @@ func (t *told) page(version int) *page {
 	return p
 }
 
-func (t *told) encode(payload any) *page {
+func (t *encodedEvent) encode(payload any) *sharedFrame {
 	body, err := json.Marshal(payload)
 	if err != nil {
 		return nil
@@ -291,7 +291,7 @@ func (t *told) encode(payload any) *page {
 		return nil
 	}
 	data = append(append(data[:len(data)-1], `,"payload":`...), body...)
-	return &page{data: data, at: t.at}
+	return &sharedFrame{data: data, at: t.at}
 }
 
 // tick tells clients that the gateway is there, and who else is.
@@ -305,25 +305,25 @@ func (s *Server) tick() {
 		case <-s.ctx.Done():
 			return
 		case now := <-tick.C:
-			e := []told{plain("tick", map[string]any{"ts": now.UnixMilli()})}
-			s.hub.each(func(_ string, a *account) { s.hub.pass(a, e) })
-			healthy = s.tellHealth(healthy)
+			e := []encodedEvent{sameEvent("tick", map[string]any{"ts": now.UnixMilli()})}
+			s.hub.each(func(_ string, a *accountConns) { s.hub.enqueue(a, e) })
+			healthy = s.publishHealth(healthy)
 		case <-presence.C:
-			s.hub.tellPresence()
+			s.hub.publishPresence()
 		}
 	}
 }
 
-// tellPresence tells the accounts where somebody came or went.
-func (h *hub) tellPresence() {
-	h.each(func(_ string, a *account) {
+// publishPresence tells the accounts where somebody came or went.
+func (h *hub) publishPresence() {
+	h.each(func(_ string, a *accountConns) {
 		if !a.changed || len(a.conns) > presenceWatcher {
 			return
 		}
 		a.changed = false
-		e := plain("presence", map[string]any{"presence": append([]any{h.self()}, a.entries(nil)...)})
+		e := sameEvent("presence", map[string]any{"presence": append([]any{h.self()}, a.entries(nil)...)})
 		version := a.version
 		e.state = &version
-		h.pass(a, []told{e})
+		h.enqueue(a, []encodedEvent{e})
 	})
 }

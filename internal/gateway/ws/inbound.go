@@ -10,41 +10,41 @@ import (
 	"github.com/atoll-run/atoll/internal/membudget"
 )
 
-// next reads one message within the memory that its token may hold, and answers it.
-func (c *conn) next() error {
-	share := membudget.Share{Budget: c.server.Inbound, Holder: c.caller.Token, Least: firstPiece, Most: c.server.Limits.Frame + 1}
+// readRequest reads one message within the memory that its token may hold, and answers it.
+func (c *conn) readRequest() error {
+	share := membudget.Share{Budget: c.server.Inbound, Holder: c.caller.Token, Least: firstChunk, Most: c.server.Limits.Frame + 1}
 	defer share.Free()
-	data, err := c.ReadWith(context.Background(), func(r io.Reader) ([]byte, error) { return c.gather(r, &share) })
+	data, err := c.ReadWith(context.Background(), func(r io.Reader) ([]byte, error) { return c.readMessage(r, &share) })
 	if err != nil {
 		return err
 	}
-	c.take(data)
+	c.dispatch(data)
 	return nil
 }
 
-// firstPiece is the first memory that is counted of a message.
-const firstPiece = 64 << 10
+// firstChunk is the first memory that is counted of a message.
+const firstChunk = 64 << 10
 
-// gather takes a message in. The connection is closed if it arrives too slowly, or
+// readMessage takes a message in. The connection is closed if it arrives too slowly, or
 // if there is no memory for it.
-func (c *conn) gather(r io.Reader, share *membudget.Share) ([]byte, error) {
-	late := time.AfterFunc(never, func() { c.giveUp(protocol.ClosePolicy, "the message arrives too slowly", "late") })
+func (c *conn) readMessage(r io.Reader, share *membudget.Share) ([]byte, error) {
+	late := time.AfterFunc(never, func() { c.closeFor(protocol.ClosePolicy, "the message arrives too slowly", "late") })
 	defer late.Stop()
 	data, err := membudget.ReadAll(c.server.Limits.Pace.Reader(r, func(t time.Time) { late.Reset(time.Until(t)) }), share)
 	if errors.Is(err, membudget.ErrTotal) || errors.Is(err, membudget.ErrHolder) {
 		data = nil // the close may take a while
 		share.Free()
-		c.giveUp(protocol.CloseTryLater, err.Error(), "large")
+		c.closeFor(protocol.CloseTryLater, err.Error(), "large")
 	}
 	return data, err
 }
 
-// giveUp closes the connection with a reason; a client that does not answer the
+// closeFor closes the connection with a reason; a client that does not answer the
 // close is dropped after Grace.
-func (c *conn) giveUp(code int, reason, counted string) {
+func (c *conn) closeFor(code int, reason, counted string) {
 	c.server.meters.dropped.With(counted).Inc()
 	c.server.Logger.WarnContext(c.ctx, "gateway connection given up", "connection", c.id, "token", c.caller.Token, "reason", reason)
 	drop := time.AfterFunc(c.server.Limits.Grace, c.Drop)
 	defer drop.Stop()
-	c.bye(code, reason)
+	c.closeWith(code, reason)
 }

@@ -13,7 +13,7 @@ import (
 // Two accounts attack each other over the socket: neither is told of, reads,
 // changes, stops or learns of anything of the other's.
 //
-// Seen to fail when hub.tell passes events to every account, and when a call's
+// Seen to fail when hub.publish passes events to every account, and when a call's
 // view sees all.
 func TestInvariant_WS_EVENT_CAUSALITY(t *testing.T) {
 	both(t, func(t *testing.T, version int) {

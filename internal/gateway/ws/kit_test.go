@@ -149,7 +149,7 @@ type place struct {
 	*testing.T
 	*ws.Server
 	hand   *hand
-	desk   *access.Desk
+	desk   *access.TokenStore
 	counts metrics.Registry
 	url    string
 	mu     sync.Mutex
@@ -174,11 +174,11 @@ func gatewayWith(t *testing.T, limits ws.Limits, keep session.Limits) *place {
 	p := &place{T: t, hand: &hand{gates: map[string]chan struct{}{}, history: map[string][]chat.Message{}}, tokens: map[string]string{}}
 	sessions := session.New(session.Options{DB: db, Worker: p.hand, Limits: keep, Agents: func() []string { return []string{"main", "work"} }})
 	t.Cleanup(sessions.Close)
-	p.desk = access.NewDesk(access.DeskOptions{DB: db})
+	p.desk = access.NewTokenStore(access.TokenStoreOptions{DB: db})
 	p.desk.SetFixed(map[string]secret.Value{"test": secret.New(fixed)})
 	p.Server = ws.New(ws.Options{
 		Sessions: sessions, Catalogue: catalogue{}, Version: "0.0.0-test", Limits: limits, Healthy: p.healthy, Metrics: &p.counts,
-		Access: &access.Access{Desk: p.desk, Devices: access.NewDevices(p.desk), Limiter: access.NewLimiter(access.LimiterOptions{}), Throttle: access.NewThrottle(nil)},
+		Access: &access.Access{Tokens: p.desk, Devices: access.NewDevices(p.desk), Limiter: access.NewLimiter(access.LimiterOptions{}), Throttle: access.NewThrottle(nil)},
 	})
 	srv := httptest.NewServer(p.Server)
 	t.Cleanup(srv.Close)

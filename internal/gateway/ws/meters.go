@@ -29,7 +29,7 @@ func newMeters(r *metrics.Registry) *meters {
 }
 
 // written counts how long letters waited that have just been written.
-func (m *meters) written(batch []letter) {
+func (m *meters) written(batch []queuedFrame) {
 	now := time.Now()
 	for _, l := range batch {
 		if !l.at.IsZero() {

@@ -33,8 +33,8 @@ type call struct {
 	trace  string // that it belongs to; "" if it names none
 }
 
-// silence is what a method returns that has answered by itself.
-type silence struct{}
+// noReply is what a method returns that has answered by itself.
+type noReply struct{}
 
 func (m *method) scope(version int) string {
 	if version >= protocol.V4 {
@@ -95,8 +95,8 @@ func parse(version int, data []byte) (req protocol.Request, wrong string) {
 	return protocol.Request{Type: frame.Type, ID: frame.ID, Method: frame.Method, Params: []byte(frame.Params), TraceParent: frame.Trace}, ""
 }
 
-// take answers one message.
-func (c *conn) take(data []byte) {
+// dispatch answers one message.
+func (c *conn) dispatch(data []byte) {
 	req, wrong := parse(c.version, data)
 	if wrong != "" {
 		id := clip(req.ID, maxWord)
@@ -120,7 +120,7 @@ func (c *conn) take(data []byte) {
 		c.respond(req.ID, nil, invalid(fmt.Sprintf("invalid %s params: more than %d bytes", m.name, c.server.Limits.Waiting)))
 		return
 	}
-	c.run(&call{conn: c, id: req.ID, method: m, params: jsontext.Value(req.Params), ctx: c.ctx, trace: traceparent.Of(req.TraceParent)})
+	c.execute(&call{conn: c, id: req.ID, method: m, params: jsontext.Value(req.Params), ctx: c.ctx, trace: traceparent.Of(req.TraceParent)})
 }
 
 // find returns the method that was asked for, if the client may and asked right.
@@ -153,18 +153,18 @@ func (c *conn) missing(scope string) *protocol.Error {
 		map[string]any{"code": "MISSING_SCOPE", "missingScope": scope, "requiredScopes": []string{scope}})
 }
 
-// run does what was asked: at once, so that requests keep their order, or beside
+// execute does what was asked: at once, so that requests keep their order, or beside
 // the others if it has to wait.
-func (c *conn) run(call *call) {
+func (c *conn) execute(call *call) {
 	if call.method.waits {
-		call.aside(call.answer)
+		call.background(call.answer)
 		return
 	}
 	call.answer()
 }
 
-// aside does something that may take long, if not too much is waiting already.
-func (c *call) aside(do func()) {
+// background does something that may take long, if not too much is waiting already.
+func (c *call) background(do func()) {
 	if c.calls.Add(1) > int64(c.server.Limits.Calls) {
 		c.calls.Add(-1)
 		e := unavailable("too many requests of this connection are waiting")
@@ -180,7 +180,7 @@ func (c *call) aside(do func()) {
 
 func (c *call) answer() {
 	payload, err := c.method.do(c)
-	if _, done := payload.(silence); done {
+	if _, done := payload.(noReply); done {
 		return
 	}
 	if problem, ok := errors.AsType[*protocol.Error](err); ok {

@@ -122,7 +122,7 @@ func (c *tap) has(text string) bool {
 // answer that came before them: so events wait until a client has shown that it has
 // read the answer.
 func TestEventsWaitUntilTheAnswerIsRead(t *testing.T) {
-	p := gateway(t, ws.Limits{Settle: patience})
+	p := gateway(t, ws.Limits{AckWait: patience})
 	other := p.connect(4, fixed)
 	var wire *tap
 	c := deaf(t, p, fixed, func(raw net.Conn) net.Conn { wire = &tap{Conn: raw}; return wire })
@@ -165,7 +165,7 @@ func next(ctx context.Context, t *testing.T, c *protocol.Conn) *frame {
 
 // A client that never answers is told all the same, a while later.
 func TestEventsDoNotWaitForever(t *testing.T) {
-	p := gateway(t, ws.Limits{Settle: 1})
+	p := gateway(t, ws.Limits{AckWait: 1})
 	e := p.connect(3, fixed)
 	e.must("chat.send", map[string]any{"sessionKey": "main", "message": "hi", "idempotencyKey": "a"})
 	e.event("chat", map[string]string{"runId": "a", "state": "final"})

@@ -23,55 +23,55 @@ type outbox struct {
 	all    *atomic.Int64 // bytes in all outboxes, those that several share counted once
 
 	mu      sync.Mutex
-	letters []letter
+	queue   []queuedFrame
 	bytes   int64 // in letters, and those on their way
 	writing bool
 	closed  bool
-	bye     *farewell
-	holding int      // frames that the client is to take in before anything else
-	held    []letter // what waits for that
-	seq     int64    // of the events of this connection, see the package's comment
+	closing *closeFrame
+	holding int           // frames that the client is to take in before anything else
+	held    []queuedFrame // what waits for that
+	seq     int64         // of the events of this connection, see the package's comment
 }
 
-// page is a frame that one or many clients are to read.
-type page struct {
+// sharedFrame is a frame that one or many clients are to read.
+type sharedFrame struct {
 	data    []byte
 	at      time.Time    // when what it tells was published; zero for what is not counted
 	holders atomic.Int32 // outboxes that it is in
 }
 
-// letter is a page in an outbox. One with a number is shared among connections and
+// queuedFrame is a page in an outbox. One with a number is shared among connections and
 // lacks its end, which differs.
-type letter struct {
-	*page
+type queuedFrame struct {
+	*sharedFrame
 	seq  int64
 	then func() // called when it was written
 }
 
-type farewell struct {
+type closeFrame struct {
 	code   int
 	reason string
 }
 
-// largeShare is what a client may always leave unread, however much the others do.
-const largeShare = 1 << 20
+// guaranteedBuffer is what a client may always leave unread, however much the others do.
+const guaranteedBuffer = 1 << 20
 
-// frame puts a whole frame in.
-func (o *outbox) frame(data []byte) { o.whole(&page{data: data}) }
+// send puts a whole frame in.
+func (o *outbox) send(data []byte) { o.sendShared(&sharedFrame{data: data}) }
 
-// whole puts a page in that is a whole frame.
-func (o *outbox) whole(p *page) {
+// sendShared puts a page in that is a whole frame.
+func (o *outbox) sendShared(p *sharedFrame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.put(letter{page: p})
+	o.put(queuedFrame{sharedFrame: p})
 }
 
-// event puts an event in that others are told too; it lacks its last brace.
-func (o *outbox) event(p *page) {
+// sendEvent puts an event in that others are told too; it lacks its last brace.
+func (o *outbox) sendEvent(p *sharedFrame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seq++
-	o.put(letter{page: p, seq: o.seq})
+	o.put(queuedFrame{sharedFrame: p, seq: o.seq})
 }
 
 // hold keeps everything back but what goes ahead, until let is called as often.
@@ -81,28 +81,28 @@ func (o *outbox) hold() {
 	o.holding++
 }
 
-// ahead puts a frame in before what is held back.
-func (o *outbox) ahead(data []byte, then func()) {
+// sendPriority puts a frame in before what is held back.
+func (o *outbox) sendPriority(data []byte, then func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.add(letter{page: &page{data: data}, then: then}, &o.letters)
+	o.add(queuedFrame{sharedFrame: &sharedFrame{data: data}, then: then}, &o.queue)
 }
 
-// first puts a frame in, and keeps everything after it back until the client has
+// sendBarrier puts a frame in, and keeps everything after it back until the client has
 // taken it in.
-func (o *outbox) first(data []byte) {
+func (o *outbox) sendBarrier(data []byte) {
 	o.hold()
-	o.ahead(data, o.settle)
+	o.sendPriority(data, o.awaitPong)
 }
 
-// settle lets go when the client has taken in what was written last. A client that
+// awaitPong lets go when the client has taken in what was written last. A client that
 // is told in one piece that a task was accepted and that it is over takes the second
 // before the first, and waits forever; it answers a ping when it has read so far.
 //
 // One that does not answer has had its time, and stays: the end of a ping's own time
 // while it is being written would be the end of the connection.
-func (o *outbox) settle() {
-	defer o.let()
+func (o *outbox) awaitPong() {
+	defer o.unhold()
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
@@ -112,12 +112,12 @@ func (o *outbox) settle() {
 	}()
 	select {
 	case <-answered:
-	case <-time.After(o.limits.Settle):
+	case <-time.After(o.limits.AckWait):
 	}
 }
 
-// let lets go what was held back.
-func (o *outbox) let() {
+// unhold lets go what was held back.
+func (o *outbox) unhold() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.holding--; o.holding == 0 {
@@ -129,26 +129,26 @@ func (o *outbox) flush() {
 	if len(o.held) == 0 {
 		return
 	}
-	o.letters, o.held = append(o.letters, o.held...), nil
-	o.write()
+	o.queue, o.held = append(o.queue, o.held...), nil
+	o.startWriter()
 }
 
-// gap leaves a number out: clients know by it that they were not told everything.
-func (o *outbox) gap() {
+// skipSeq leaves a number out: clients know by it that they were not told everything.
+func (o *outbox) skipSeq() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seq++
 }
 
-func (o *outbox) put(l letter) {
+func (o *outbox) put(l queuedFrame) {
 	if o.holding > 0 {
 		o.add(l, &o.held)
 	} else {
-		o.add(l, &o.letters)
+		o.add(l, &o.queue)
 	}
 }
 
-func (o *outbox) add(l letter, to *[]letter) {
+func (o *outbox) add(l queuedFrame, to *[]queuedFrame) {
 	if o.closed {
 		return
 	}
@@ -158,22 +158,22 @@ func (o *outbox) add(l letter, to *[]letter) {
 		o.all.Add(size)
 	}
 	*to = append(*to, l)
-	if o.bytes > o.limits.Buffered || o.bytes > largeShare && o.all.Load() > o.limits.AllBuffered {
-		o.abandon()
+	if o.bytes > o.limits.Buffered || o.bytes > guaranteedBuffer && o.all.Load() > o.limits.AllBuffered {
+		o.dropSlow()
 	}
-	o.write()
+	o.startWriter()
 }
 
-// abandon gives a slow client up. What it has not read is dropped.
-func (o *outbox) abandon() {
+// dropSlow gives a slow client up. What it has not read is dropped.
+func (o *outbox) dropSlow() {
 	o.discard()
-	o.bye = &farewell{protocol.ClosePolicy, "slow consumer"}
+	o.closing = &closeFrame{protocol.ClosePolicy, "slow consumer"}
 	o.meters.dropped.With("slow").Inc()
 	time.AfterFunc(o.limits.Grace, o.conn.Drop)
 }
 
-// leave closes the connection when everything before it is written.
-func (o *outbox) leave(code int, reason string) {
+// close closes the connection when everything before it is written.
+func (o *outbox) close(code int, reason string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
@@ -181,11 +181,11 @@ func (o *outbox) leave(code int, reason string) {
 	}
 	o.flush()
 	o.closed = true
-	o.bye = &farewell{code, reason}
-	o.write()
+	o.closing = &closeFrame{code, reason}
+	o.startWriter()
 }
 
-func (o *outbox) release(l letter) {
+func (o *outbox) release(l queuedFrame) {
 	size := int64(len(l.data))
 	o.bytes -= size
 	if l.holders.Add(-1) == 0 {
@@ -195,21 +195,21 @@ func (o *outbox) release(l letter) {
 
 // discard drops what is not on its way, and takes nothing more.
 func (o *outbox) discard() {
-	for _, l := range append(o.letters, o.held...) {
+	for _, l := range append(o.queue, o.held...) {
 		o.release(l)
 	}
-	o.letters, o.held, o.closed = nil, nil, true
+	o.queue, o.held, o.closed = nil, nil, true
 }
 
-func (o *outbox) write() {
+func (o *outbox) startWriter() {
 	if o.writing {
 		return
 	}
 	o.writing = true
-	go o.drain()
+	go o.writeLoop()
 }
 
-func (o *outbox) drain() {
+func (o *outbox) writeLoop() {
 	for {
 		batch, bye, more := o.next()
 		if bye != nil {
@@ -218,35 +218,35 @@ func (o *outbox) drain() {
 		if !more {
 			return
 		}
-		if !o.send(batch) {
+		if !o.writeBatch(batch) {
 			o.conn.Drop()
 			return
 		}
 	}
 }
 
-// together is how many bytes of letters are written at once, more or less: those
+// batchBytes is how many bytes of letters are written at once, more or less: those
 // that come meanwhile are not kept waiting by them for long.
-const together = 64 << 10
+const batchBytes = 64 << 10
 
 // next takes out what is to be written.
-func (o *outbox) next() (batch []letter, bye *farewell, more bool) {
+func (o *outbox) next() (batch []queuedFrame, bye *closeFrame, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.letters) == 0 {
-		o.letters, o.writing = nil, false
-		bye, o.bye = o.bye, nil
+	if len(o.queue) == 0 {
+		o.queue, o.writing = nil, false
+		bye, o.closing = o.closing, nil
 		return nil, bye, false
 	}
 	n := 0
-	for size := 0; n < len(o.letters) && size < together; n++ {
-		size += len(o.letters[n].data)
+	for size := 0; n < len(o.queue) && size < batchBytes; n++ {
+		size += len(o.queue[n].data)
 	}
-	batch, o.letters = o.letters[:n:n], o.letters[n:]
+	batch, o.queue = o.queue[:n:n], o.queue[n:]
 	return batch, nil, true
 }
 
-func (o *outbox) send(batch []letter) bool {
+func (o *outbox) writeBatch(batch []queuedFrame) bool {
 	err := o.conn.WriteAll(o.limits.Write, frames(batch))
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		o.meters.dropped.With("stalled").Inc()
@@ -271,7 +271,7 @@ func (o *outbox) send(batch []letter) bool {
 }
 
 // frames are letters as they are sent.
-func frames(batch []letter) iter.Seq[[]byte] {
+func frames(batch []queuedFrame) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var scratch []byte
 		for _, l := range batch {

@@ -10,19 +10,19 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// levels are settings that are kept as they are.
-func levels() []string {
+// levelNames are settings that are kept as they are.
+func levelNames() []string {
 	return []string{"thinkingLevel", "verboseLevel", "reasoningLevel", "responseUsage", "sendPolicy", "groupActivation", "traceLevel", "contextWindow"}
 }
 
-// walls are settings that would take an agent out of its sandbox, or say that it
+// sandboxSettings are settings that would take an agent out of its sandbox, or say that it
 // is elsewhere. Only what they are anyway is accepted.
-func walls() map[string]string {
+func sandboxSettings() map[string]string {
 	return map[string]string{"elevatedLevel": "off", "execHost": "sandbox", "execSecurity": "", "execAsk": "", "execNode": "", "sandboxMode": "", "permissionMode": ""}
 }
 
-// cosmetics are settings of user interfaces that we do not keep.
-func cosmetics() []string {
+// uiSettings are settings of user interfaces that we do not keep.
+func uiSettings() []string {
 	return []string{"autoLabel", "icon", "color", "category", "boardFace", "boardPresentation", "statusNote", "attention", "ttlMinutes", "archived", "pinned", "unread",
 		"fastMode", "toolOverrides", "nativeRuntimeConsent", "agentRuntime", "completionOwnerSessionKey", "inheritedToolPolicyVersion", "inheritedToolAllow", "inheritedToolDeny"}
 }
@@ -30,15 +30,15 @@ func cosmetics() []string {
 func patchShape() shape {
 	s := keyShape(optional(word, true, "expectedLifecycleRevision"),
 		optional(anything, true, "expectedPermissionMode", "expectedSandboxMode", "expectedNativeRuntimeConsent", "expectedToolOverrides", "expectedMarkedUnreadAt"),
-		optional(anything, true, cosmetics()...),
+		optional(anything, true, uiSettings()...),
 		shape{
 			{name: "label", kind: word, null: true, max: 512}, {name: "model", kind: word, null: true, max: maxWord}, {name: "outboundHeaders", kind: record, null: true},
 			{name: "spawnedBy", kind: word, null: true}, {name: "spawnDepth", kind: integer, null: true},
 		})
-	for _, name := range levels() {
+	for _, name := range levelNames() {
 		s = append(s, field{name: name, kind: word, null: true, max: 64, v4: name == "traceLevel" || name == "contextWindow"})
 	}
-	for name := range walls() {
+	for name := range sandboxSettings() {
 		s = append(s, field{name: name, kind: word, null: true, max: 64, v4: name == "sandboxMode" || name == "permissionMode"})
 	}
 	return s
@@ -62,26 +62,26 @@ func (c *call) patch() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fields{"ok": true, "path": manyPaths, "key": e.Key, "entry": c.entry(e), "resolved": c.resolved(e)}, nil
+	return fields{"ok": true, "path": multiplePaths, "key": e.Key, "entry": c.entry(e), "resolved": c.resolved(e)}, nil
 }
 
 // changeOf reads what is to be changed.
 func changeOf(members map[string]jsontext.Value) (*session.Patch, error) {
 	p := &session.Patch{Levels: map[string]*string{}}
 	for name, value := range members {
-		if err := take(p, name, value); err != nil {
+		if err := applySetting(p, name, value); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-func take(p *session.Patch, name string, value jsontext.Value) error {
+func applySetting(p *session.Patch, name string, value jsontext.Value) error {
 	word := ""
 	if value.Kind() == '"' {
 		_ = jsonx.Unmarshal(value, &word) // it is a string
 	}
-	allowed, isWall := walls()[name]
+	allowed, isWall := sandboxSettings()[name]
 	switch {
 	case name == "label":
 		p.Label = &word
@@ -91,11 +91,11 @@ func take(p *session.Patch, name string, value jsontext.Value) error {
 		return headers(p, value)
 	case name == session.ThinkingLevel && word != "" && !slices.Contains(thinkingLevels(), word):
 		return invalid("invalid thinkingLevel (use " + strings.Join(thinkingLevels(), "|") + ")")
-	case slices.Contains(levels(), name):
+	case slices.Contains(levelNames(), name):
 		p.Levels[name] = &word
 	case isWall && value.Kind() != 'n' && word != allowed:
 		return invalid(name + " cannot be changed: agents of this gateway work in sandboxes")
-	case slices.Contains(cosmetics(), name):
+	case slices.Contains(uiSettings(), name):
 		return invalid(name + " is not kept by this gateway")
 	}
 	return nil

@@ -40,7 +40,7 @@ func (h *hub) self() map[string]any {
 }
 
 // entries are the others of an account. The hub's lock is held.
-func (a *account) entries(but *conn) (entries []any) {
+func (a *accountConns) entries(but *conn) (entries []any) {
 	for c := range a.conns {
 		if len(entries) >= maxPresence-2 {
 			return entries

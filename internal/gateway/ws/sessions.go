@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// manyPaths is what clients are told instead of a path of the host.
-const manyPaths = "(multiple)"
+// multiplePaths is what clients are told instead of a path of the host.
+const multiplePaths = "(multiple)"
 
 func listShape() shape {
 	return join(
@@ -25,8 +25,8 @@ func listShape() shape {
 	)
 }
 
-// usualList is how many sessions are listed when no number is named.
-const usualList = 100
+// defaultList is how many sessions are listed when no number is named.
+const defaultList = 100
 
 // sessions lists those that the token sees, the latest first.
 func (c *call) sessions() (any, error) {
@@ -37,7 +37,7 @@ func (c *call) sessions() (any, error) {
 		Agent   string `json:"agentId"`
 		Label   string `json:"label"`
 		Search  string `json:"search"`
-	}{Limit: usualList}
+	}{Limit: defaultList}
 	if err := c.bind(&p); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (c *call) sessions() (any, error) {
 	for i := range entries[:min(len(entries), p.Limit)] {
 		rows = append(rows, c.row(&entries[i]))
 	}
-	f := fields{"ts": time.Now().UnixMilli(), "path": manyPaths, "count": len(rows), "defaults": c.defaults(), "sessions": rows}
+	f := fields{"ts": time.Now().UnixMilli(), "path": multiplePaths, "count": len(rows), "defaults": c.defaults(), "sessions": rows}
 	if c.version >= protocol.V4 {
 		f["totalCount"], f["limitApplied"], f["hasMore"], f["owners"], f["nextOffset"] = p.Offset+len(entries), p.Limit, more, []any{}, nil
 		if more {
@@ -170,8 +170,8 @@ func deleteShape() shape {
 
 func compactShape() shape { return keyShape(shape{{name: "maxLines", kind: integer, min: 1}}) }
 
-// keyed are the parameters of what is done to one session.
-type keyed struct {
+// sessionParams are the parameters of what is done to one session.
+type sessionParams struct {
 	Key      string `json:"key"`
 	Agent    string `json:"agentId"`
 	Expected string `json:"expectedSessionId"`
@@ -180,11 +180,11 @@ type keyed struct {
 // session reads which session is meant, and refuses one that is not the expected one
 // any more.
 func (c *call) session() (string, error) {
-	var p keyed
+	var p sessionParams
 	if err := c.bind(&p); err != nil {
 		return "", err
 	}
-	key := of(p.Agent, p.Key)
+	key := withAgent(p.Agent, p.Key)
 	if p.Expected == "" {
 		return key, nil
 	}
@@ -285,10 +285,10 @@ func (c *call) describe() (any, error) {
 func (c *call) subscribe() (any, error)   { return fields{"subscribed": true}, nil }
 func (c *call) unsubscribe() (any, error) { return fields{"subscribed": false}, nil }
 
-func (c *call) subscribeMessages() (any, error)   { return c.about(true) }
-func (c *call) unsubscribeMessages() (any, error) { return c.about(false) }
+func (c *call) subscribeMessages() (any, error)   { return c.messageSubscription(true) }
+func (c *call) unsubscribeMessages() (any, error) { return c.messageSubscription(false) }
 
-func (c *call) about(subscribed bool) (any, error) {
+func (c *call) messageSubscription(subscribed bool) (any, error) {
 	key, err := c.named()
 	if err != nil {
 		return nil, err

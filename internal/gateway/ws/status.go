@@ -9,8 +9,8 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// recent is how many sessions a summary names.
-const recent = 5
+// recentSessions is how many sessions a summary names.
+const recentSessions = 5
 
 // healthOf says whether the service is well, and what there is, as far as the
 // token sees.
@@ -49,39 +49,39 @@ func (s *Server) summary(ctx context.Context, v session.View) fields {
 	if err != nil {
 		s.Logger.WarnContext(ctx, "gateway: sessions cannot be listed", "error", err)
 	}
-	for _, e := range entries[:min(recent, len(entries))] {
+	for _, e := range entries[:min(recentSessions, len(entries))] {
 		list = append(list, fields{"key": e.Key, "updatedAt": e.Updated.UnixMilli(), "age": time.Since(e.Updated).Milliseconds()})
 	}
-	return fields{"path": manyPaths, "count": len(entries), "recent": list}
+	return fields{"path": multiplePaths, "count": len(entries), "recent": list}
 }
 
-// tellHealth tells everybody when the service falls ill or is well again.
-func (s *Server) tellHealth(before bool) (now bool) {
+// publishHealth tells everybody when the service falls ill or is well again.
+func (s *Server) publishHealth(before bool) (now bool) {
 	now = s.Healthy(s.ctx) == nil
 	if now == before {
 		return now
 	}
 	var names []string
-	s.hub.each(func(name string, a *account) {
+	s.hub.each(func(name string, a *accountConns) {
 		a.version.Health++
 		names = append(names, name)
 	})
 	for _, name := range names {
 		v := session.View{Account: name, All: name == ""}
-		e := said("health", s.healthFor(s.ctx, protocol.V3, v, now), s.healthFor(s.ctx, protocol.V4, v, now))
-		s.hub.tellAccount(name, e)
+		e := newEvent("health", s.healthFor(s.ctx, protocol.V3, v, now), s.healthFor(s.ctx, protocol.V4, v, now))
+		s.hub.publishToAccount(name, e)
 	}
 	return now
 }
 
-// tellAccount tells those of one account, not those who see all, with its state.
-func (h *hub) tellAccount(name string, e told) {
+// publishToAccount tells those of one account, not those who see all, with its state.
+func (h *hub) publishToAccount(name string, e encodedEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if a := h.accounts[name]; a != nil {
 		version := a.version
 		e.state = &version
-		h.pass(a, []told{e})
+		h.enqueue(a, []encodedEvent{e})
 	}
 }
 
@@ -92,12 +92,12 @@ func (c *call) status() (any, error) {
 	beats, byAgent := []fields{}, []fields{}
 	for _, a := range c.server.agentsOf(c.ctx) {
 		beats = append(beats, fields{"agentId": a.ID, "enabled": false, "every": "disabled", "everyMs": nil})
-		byAgent = append(byAgent, fields{"agentId": a.ID, "path": manyPaths, "count": sum["count"], "recent": sum["recent"]})
+		byAgent = append(byAgent, fields{"agentId": a.ID, "path": multiplePaths, "count": sum["count"], "recent": sum["recent"]})
 	}
 	f := fields{
 		"heartbeat": fields{"defaultAgentId": c.server.defaultAgent(c.ctx), "agents": beats}, "channelSummary": []string{}, "queuedSystemEvents": []string{},
 		"sessions": fields{
-			"paths": []string{manyPaths}, "count": sum["count"], "defaults": fields{"model": model, "contextTokens": window},
+			"paths": []string{multiplePaths}, "count": sum["count"], "defaults": fields{"model": model, "contextTokens": window},
 			"recent": sum["recent"], "byAgent": byAgent,
 		},
 	}
@@ -120,7 +120,7 @@ func zeros(names ...string) fields {
 	return f
 }
 
-func (c *call) whoIsThere() (any, error) {
+func (c *call) systemPresence() (any, error) {
 	entries, _ := c.server.hub.presence(c.conn)
 	return entries, nil
 }

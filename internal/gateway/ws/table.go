@@ -27,7 +27,7 @@ func table() map[string]*method {
 		{name: "sessions.subscribe", v4: true, scopes: both(scopeRead), params: shape{}, do: (*call).subscribe},
 		{name: "sessions.unsubscribe", v4: true, scopes: both(scopeRead), params: shape{}, do: (*call).unsubscribe},
 		{name: "status", scopes: both(scopeRead), params: shape{{name: "includeChannelSummary", kind: flag, v4: true}}, do: (*call).status},
-		{name: "system-presence", scopes: both(scopeRead), params: shape{}, do: (*call).whoIsThere},
+		{name: "system-presence", scopes: both(scopeRead), params: shape{}, do: (*call).systemPresence},
 	}
 	methods := map[string]*method{}
 	for _, m := range all {

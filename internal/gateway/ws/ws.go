@@ -68,11 +68,11 @@ type Server struct {
 	began   time.Time
 	waiters chan chan struct{} // until what has happened was told
 
-	ctx     context.Context
-	stop    context.CancelFunc
-	work    sync.WaitGroup // goroutines of ours
-	strange atomic.Int64   // connections that have not said hello
-	pending atomic.Int64   // tasks whose end is to be answered
+	ctx             context.Context
+	stop            context.CancelFunc
+	work            sync.WaitGroup // goroutines of ours
+	unauthenticated atomic.Int64   // connections that have not said hello
+	pending         atomic.Int64   // tasks whose end is to be answered
 }
 
 // New returns a server that is at work until Close.
@@ -96,28 +96,28 @@ func New(o Options) *Server {
 
 // ServeHTTP takes a connection and stays with it until it ends.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.strange.Add(1) > int64(s.Limits.Strangers) || s.ctx.Err() != nil {
-		s.strange.Add(-1)
+	if s.unauthenticated.Add(1) > int64(s.Limits.Unauthenticated) || s.ctx.Err() != nil {
+		s.unauthenticated.Add(-1)
 		w.Header().Set("Retry-After", "5")
 		http.Error(w, "too many connections", http.StatusServiceUnavailable)
 		return
 	}
-	greet := sync.OnceFunc(func() { s.strange.Add(-1) })
+	greet := sync.OnceFunc(func() { s.unauthenticated.Add(-1) })
 	defer greet()
 	s.serve(w, r, greet)
 }
 
 // Announce tells every client that the gateway is about to end, and takes in nobody
 // any more. What is under way goes on, and is told.
-func (s *Server) Announce(reason string) { s.hub.announce(reason) }
+func (s *Server) Announce(reason string) { s.hub.announceShutdown(reason) }
 
 // Shutdown closes the connections when everything was told that there is to tell, or
 // when the context ends.
 func (s *Server) Shutdown(ctx context.Context) {
-	s.caughtUp(ctx)
+	s.waitCaughtUp(ctx)
 	s.answered(ctx)
-	s.hub.goodbye()
-	s.hub.empty(ctx)
+	s.hub.closeAll()
+	s.hub.waitEmpty(ctx)
 	s.Close()
 }
 
@@ -128,13 +128,13 @@ func (s *Server) answered(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(soon):
+		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// soon is how long it is waited before something is looked at again.
-const soon = 5 * time.Millisecond
+// pollInterval is how long it is waited before something is looked at again.
+const pollInterval = 5 * time.Millisecond
 
 // Close ends every connection at once.
 func (s *Server) Close() {

@@ -80,11 +80,11 @@ func atollGateway(t *testing.T, version string) (port int) {
 	t.Cleanup(func() { _ = db.Close() })
 	sessions := session.New(session.Options{DB: db, Worker: &speaker{history: map[string][]chat.Message{}}, Agents: func() []string { return []string{"main"} }})
 	t.Cleanup(sessions.Close)
-	desk := access.NewDesk(access.DeskOptions{DB: db})
+	desk := access.NewTokenStore(access.TokenStoreOptions{DB: db})
 	desk.SetFixed(map[string]secret.Value{"test": secret.New(clientToken)})
 	server := ws.New(ws.Options{
 		Sessions: sessions, Catalogue: shelf{}, Version: version,
-		Access: &access.Access{Desk: desk, Devices: access.NewDevices(desk), Limiter: access.NewLimiter(access.LimiterOptions{}), Throttle: access.NewThrottle(nil)},
+		Access: &access.Access{Tokens: desk, Devices: access.NewDevices(desk), Limiter: access.NewLimiter(access.LimiterOptions{}), Throttle: access.NewThrottle(nil)},
 	})
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

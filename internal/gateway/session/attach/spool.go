@@ -21,10 +21,10 @@ type Spool struct {
 	mu   sync.Mutex
 	all  int64
 	by   map[string]int64 // accounts
-	held map[string]holding
+	held map[string]spooled
 }
 
-type holding struct {
+type spooled struct {
 	account string
 	size    int64
 }
@@ -44,7 +44,7 @@ func NewSpool(dir string, most, perAccount int64) *Spool {
 	if perAccount == 0 {
 		perAccount = DefaultSpoolPerAccount
 	}
-	return &Spool{dir: dir, most: most, perAccount: perAccount, by: map[string]int64{}, held: map[string]holding{}}
+	return &Spool{dir: dir, most: most, perAccount: perAccount, by: map[string]int64{}, held: map[string]spooled{}}
 }
 
 // Path is the directory of a task's files.
@@ -90,7 +90,7 @@ func (s *Spool) reserve(account, id string, size int64) (fresh bool, err error) 
 	if s.all+size > s.most || s.by[account]+size > s.perAccount {
 		return false, ErrFull
 	}
-	s.held[id] = holding{account, size}
+	s.held[id] = spooled{account, size}
 	s.all += size
 	s.by[account] += size
 	return true, nil
@@ -120,7 +120,7 @@ func (s *Spool) Adopt(account, id string, files []File) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held[id] = holding{account, size}
+	s.held[id] = spooled{account, size}
 	s.all += size
 	s.by[account] += size
 }

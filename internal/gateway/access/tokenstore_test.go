@@ -30,7 +30,7 @@ func TestATokenYieldsItsCaller(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if !strings.HasPrefix(text.Reveal(), "atollgw_") || len(text.Reveal()) != access.Width || made.Expires.Sub(made.Created) != access.DefaultLife {
+	if !strings.HasPrefix(text.Reveal(), "atollgw_") || len(text.Reveal()) != access.TokenLength || made.Expires.Sub(made.Created) != access.DefaultLife {
 		t.Errorf("%d characters, %+v", len(text.Reveal()), made)
 	}
 	for _, suffix := range []string{"", "-wal"} { // nothing that proves it is stored
@@ -97,7 +97,7 @@ func TestTokensEnd(t *testing.T) {
 	if _, err := d.Verify(t.Context(), text.Reveal()); !errors.Is(err, access.ErrDenied) {
 		t.Errorf("revoked here: %v", err)
 	}
-	c.move(access.Forget)
+	c.move(access.RevocationDelay)
 	if _, err := elsewhere.Verify(t.Context(), text.Reveal()); !errors.Is(err, access.ErrDenied) {
 		t.Errorf("revoked elsewhere: %v", err)
 	}

@@ -1,9 +1,6 @@
 package api
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // CostQuery chooses what was spent.
 type CostQuery struct {
@@ -43,28 +40,4 @@ type CostOfRun struct {
 	Provisional int64     `json:"provisional"`
 	Unpriced    int64     `json:"unpriced,omitzero"`
 	Crashed     int64     `json:"crashed,omitzero"`
-}
-
-// AuditQuery chooses records of the audit log.
-type AuditQuery struct {
-	Limit   int    `query:"limit" min:"1" max:"10000" doc:"The last so many; 100 if not given."`
-	Run     string `query:"run" doc:"Only this run."`
-	Account string `query:"account" doc:"Only this billing account."`
-	Denied  bool   `query:"denied" doc:"Only what was refused."`
-}
-
-// Audit is the end of the audit log.
-type Audit struct {
-	Records []json.RawMessage `json:"records"`
-}
-
-// Health says that the gateway lives.
-type Health struct {
-	OK      bool   `json:"ok"`
-	Version string `json:"version"`
-}
-
-// Ready says that the gateway can do its work.
-type Ready struct {
-	Ready bool `json:"ready"`
 }

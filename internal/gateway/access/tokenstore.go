@@ -19,20 +19,20 @@ import (
 	"github.com/atoll-run/atoll/internal/tokencache"
 )
 
-// DeskOptions are what a Desk works with.
-type DeskOptions struct {
+// TokenStoreOptions are what a Desk works with.
+type TokenStoreOptions struct {
 	DB     *store.DB
 	Now    func() time.Time // nil is time.Now
 	Logger *slog.Logger     // nil discards
 }
 
-// Desk makes, verifies and revokes tokens. It is safe for concurrent use; several
+// TokenStore makes, verifies and revokes tokens. It is safe for concurrent use; several
 // processes may have one on the same database.
-type Desk struct {
+type TokenStore struct {
 	db     *store.DB
 	now    func() time.Time
 	logger *slog.Logger
-	recent *tokencache.Recent[known]
+	recent *tokencache.Recent[storedToken]
 
 	mu       sync.Mutex
 	used     map[string]time.Time // not yet written down
@@ -40,8 +40,8 @@ type Desk struct {
 	watchers map[string]map[*watcher]struct{}
 }
 
-// known is a token as it is stored.
-type known struct {
+// storedToken is a token as it is stored.
+type storedToken struct {
 	token Token
 	hash  [sha256.Size]byte
 }
@@ -54,27 +54,27 @@ type fixedToken struct {
 }
 
 const (
-	// Forget is how long a token that another process revoked may still be taken.
-	Forget    = 500 * time.Millisecond
-	maxTokens = 10_000
-	keepOld   = 30 * 24 * time.Hour // how long tokens that ended are listed
+	// RevocationDelay is how long a token that another process revoked may still be taken.
+	RevocationDelay = 500 * time.Millisecond
+	maxTokens       = 10_000
+	keepEnded       = 30 * 24 * time.Hour // how long tokens that ended are listed
 )
 
-// NewDesk returns the desk of a database.
-func NewDesk(o DeskOptions) *Desk {
+// NewTokenStore returns the desk of a database.
+func NewTokenStore(o TokenStoreOptions) *TokenStore {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{db: o.DB, now: o.Now, logger: o.Logger, recent: tokencache.NewRecent[known](Forget), used: map[string]time.Time{}, watchers: map[string]map[*watcher]struct{}{}}
+	return &TokenStore{db: o.DB, now: o.Now, logger: o.Logger, recent: tokencache.NewRecent[storedToken](RevocationDelay), used: map[string]time.Time{}, watchers: map[string]map[*watcher]struct{}{}}
 }
 
 // SetFixed replaces the tokens that come from the configuration, by the name of
 // their source. They are admin tokens of every account. Whoever uses one that is
 // not among them any more is told that it ended.
-func (d *Desk) SetFixed(tokens map[string]secret.Value) {
+func (d *TokenStore) SetFixed(tokens map[string]secret.Value) {
 	var fixed []fixedToken
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,13 +94,13 @@ func (d *Desk) SetFixed(tokens map[string]secret.Value) {
 	d.fixed = fixed
 	for _, old := range before {
 		if d.fixedEpoch(old.epoch) == nil {
-			d.end(old.name)
+			d.notifyEnded(old.name)
 		}
 	}
 }
 
 // fixedEpoch is the fixed token of an epoch. The lock is held.
-func (d *Desk) fixedEpoch(epoch string) *fixedToken {
+func (d *TokenStore) fixedEpoch(epoch string) *fixedToken {
 	for i := range d.fixed {
 		if d.fixed[i].epoch == epoch {
 			return &d.fixed[i]
@@ -112,7 +112,7 @@ func (d *Desk) fixedEpoch(epoch string) *fixedToken {
 func (f *fixedToken) caller() *Caller { return &Caller{Token: f.name, Name: f.name, Scope: Admin} }
 
 // Create makes a token. Its text cannot be had again.
-func (d *Desk) Create(ctx context.Context, spec Spec) (secret.Value, *Token, error) {
+func (d *TokenStore) Create(ctx context.Context, spec Spec) (secret.Value, *Token, error) {
 	if err := spec.check(); err != nil {
 		return secret.Value{}, nil, err
 	}
@@ -129,7 +129,7 @@ func (d *Desk) Create(ctx context.Context, spec Spec) (secret.Value, *Token, err
 }
 
 func insert(ctx context.Context, tx *sql.Tx, t *Token, sum [sha256.Size]byte) error {
-	old := t.Created.Add(-keepOld).UnixMilli()
+	old := t.Created.Add(-keepEnded).UnixMilli()
 	if _, err := tx.ExecContext(ctx, "DELETE FROM gateway_tokens WHERE min(expires_at_ms, ifnull(revoked_at_ms, expires_at_ms)) < ?", old); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func insert(ctx context.Context, tx *sql.Tx, t *Token, sum [sha256.Size]byte) er
 
 // Verify returns who a caller is by the text that was sent. Every refusal is the
 // same ErrDenied.
-func (d *Desk) Verify(ctx context.Context, text string) (*Caller, error) {
+func (d *TokenStore) Verify(ctx context.Context, text string) (*Caller, error) {
 	if f := d.matchFixed(text); f != nil {
 		return f.caller(), nil
 	}
@@ -171,7 +171,7 @@ func (d *Desk) Verify(ctx context.Context, text string) (*Caller, error) {
 }
 
 // accept is the caller of a token that was proven, if it is still good.
-func (d *Desk) accept(t *Token) (*Caller, error) {
+func (d *TokenStore) accept(t *Token) (*Caller, error) {
 	now := d.now()
 	if t.State(now) != tokencache.Active {
 		return nil, ErrDenied
@@ -183,7 +183,7 @@ func (d *Desk) accept(t *Token) (*Caller, error) {
 }
 
 // matchFixed compares with every fixed token, however many fit.
-func (d *Desk) matchFixed(text string) (match *fixedToken) {
+func (d *TokenStore) matchFixed(text string) (match *fixedToken) {
 	sum := sha256.Sum256([]byte(text))
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -197,7 +197,7 @@ func (d *Desk) matchFixed(text string) (match *fixedToken) {
 }
 
 // HasTokens reports whether anybody could be let in by a token.
-func (d *Desk) HasTokens(ctx context.Context) (bool, error) {
+func (d *TokenStore) HasTokens(ctx context.Context) (bool, error) {
 	d.mu.Lock()
 	fixed := len(d.fixed)
 	d.mu.Unlock()
@@ -210,24 +210,24 @@ func (d *Desk) HasTokens(ctx context.Context) (bool, error) {
 }
 
 // lookup reads a token, at most once in a while.
-func (d *Desk) lookup(ctx context.Context, id string) (known, error) {
+func (d *TokenStore) lookup(ctx context.Context, id string) (storedToken, error) {
 	now := d.now()
 	if k, ok := d.recent.Find(id, now); ok {
 		return k, nil
 	}
 	found, err := d.read(ctx, "WHERE id = ?", id)
 	if err != nil {
-		return known{}, err
+		return storedToken{}, err
 	}
 	if len(found) == 0 {
-		return known{}, ErrDenied
+		return storedToken{}, ErrDenied
 	}
 	d.recent.Keep(id, found[0], now)
 	return found[0], nil
 }
 
 // List returns all tokens, the newest first; those that ended stay for a month.
-func (d *Desk) List(ctx context.Context) ([]Token, error) {
+func (d *TokenStore) List(ctx context.Context) ([]Token, error) {
 	if err := d.Flush(ctx); err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func (d *Desk) List(ctx context.Context) ([]Token, error) {
 }
 
 // Accounts returns the accounts that tokens in force speak for.
-func (d *Desk) Accounts(ctx context.Context) (accounts []string, err error) {
+func (d *TokenStore) Accounts(ctx context.Context) (accounts []string, err error) {
 	rows, err := d.db.QueryContext(ctx, "SELECT DISTINCT account FROM gateway_tokens WHERE ifnull(revoked_at_ms, expires_at_ms) > ?1 AND expires_at_ms > ?1 ORDER BY account", d.now().UnixMilli())
 	if err != nil {
 		return nil, d.db.Explain(err)
@@ -256,7 +256,7 @@ func (d *Desk) Accounts(ctx context.Context) (accounts []string, err error) {
 	return accounts, d.db.Explain(rows.Err())
 }
 
-func (d *Desk) read(ctx context.Context, where string, args ...any) (all []known, err error) {
+func (d *TokenStore) read(ctx context.Context, where string, args ...any) (all []storedToken, err error) {
 	rows, err := d.db.QueryContext(ctx, `SELECT id, hash, name, scope, account, quota, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms
 		FROM gateway_tokens `+where, args...)
 	if err != nil {
@@ -273,7 +273,7 @@ func (d *Desk) read(ctx context.Context, where string, args ...any) (all []known
 	return all, d.db.Explain(rows.Err())
 }
 
-func scan(rows *sql.Rows) (k known, err error) {
+func scan(rows *sql.Rows) (k storedToken, err error) {
 	var sum []byte
 	var quota string
 	var created, expires int64
@@ -286,11 +286,11 @@ func scan(rows *sql.Rows) (k known, err error) {
 		return k, errors.New("the hash of a gateway token is damaged")
 	}
 	t.Created, t.Expires = time.UnixMilli(created), time.UnixMilli(expires)
-	t.Revoked, t.LastUsed = moment(revoked), moment(used)
+	t.Revoked, t.LastUsed = timeOf(revoked), timeOf(used)
 	return k, json.Unmarshal([]byte(quota), &t.Quota)
 }
 
-func moment(ms sql.NullInt64) *time.Time {
+func timeOf(ms sql.NullInt64) *time.Time {
 	if !ms.Valid {
 		return nil
 	}
@@ -299,7 +299,7 @@ func moment(ms sql.NullInt64) *time.Time {
 }
 
 // Revoke ends a token at once; other processes notice within Forget.
-func (d *Desk) Revoke(ctx context.Context, id string) error {
+func (d *TokenStore) Revoke(ctx context.Context, id string) error {
 	result, err := d.db.ExecContext(ctx, "UPDATE gateway_tokens SET revoked_at_ms = min(ifnull(revoked_at_ms, ?1), ?1) WHERE id = ?2", d.now().UnixMilli(), id)
 	if err != nil {
 		return d.db.Explain(err)
@@ -310,12 +310,12 @@ func (d *Desk) Revoke(ctx context.Context, id string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.recent.Forget(id)
-	d.end(id)
+	d.notifyEnded(id)
 	return nil
 }
 
 // Flush writes down when tokens were last used.
-func (d *Desk) Flush(ctx context.Context) error {
+func (d *TokenStore) Flush(ctx context.Context) error {
 	d.mu.Lock()
 	used := d.used
 	d.used = map[string]time.Time{}

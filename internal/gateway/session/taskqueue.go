@@ -11,9 +11,9 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
-// lane is a session with something to do: one task at a time, in order.
-type lane struct {
-	place
+// taskQueue is a session with something to do: one task at a time, in order.
+type taskQueue struct {
+	sessionRef
 	promised int // places taken by tasks that are being written down
 	waiting  []*task
 	current  *task
@@ -21,8 +21,8 @@ type lane struct {
 	offered  bool // it is in the list of those that could begin one
 }
 
-func (l *lane) canBegin() bool { return l.current == nil && !l.held && len(l.waiting) > 0 }
-func (l *lane) idle() bool {
+func (l *taskQueue) canBegin() bool { return l.current == nil && !l.held && len(l.waiting) > 0 }
+func (l *taskQueue) idle() bool {
 	return l.current == nil && !l.held && l.promised == 0 && len(l.waiting) == 0 && !l.offered
 }
 
@@ -55,25 +55,25 @@ func (t *task) snapshot() *Record {
 
 func (t *task) id() taskID { return taskID{t.record.Account, t.record.ID} } // they never change
 
-// lane is the lane of a session; s.mu is held, as for everything below.
-func (s *Service) lane(p place) *lane {
-	l := s.lanes[p]
+// queueOf is the lane of a session; s.mu is held, as for everything below.
+func (s *Service) queueOf(p sessionRef) *taskQueue {
+	l := s.queues[p]
 	if l == nil {
-		l = &lane{place: p}
-		s.lanes[p] = l
+		l = &taskQueue{sessionRef: p}
+		s.queues[p] = l
 	}
 	return l
 }
 
 // admit takes a place in a session's queue, if there is one.
-func (s *Service) admit(p place, size int64) (*lane, error) {
+func (s *Service) admit(p sessionRef, size int64) (*taskQueue, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
 		return nil, ErrDraining
 	}
 	waits := 0
-	if l := s.lanes[p]; l != nil {
+	if l := s.queues[p]; l != nil {
 		waits = len(l.waiting) + l.promised
 	}
 	for _, limit := range []struct {
@@ -91,12 +91,12 @@ func (s *Service) admit(p place, size int64) (*lane, error) {
 	if s.held[p.account]+size > s.Limits.AccountBytes || s.bytes+size > s.Limits.WaitingBytes {
 		return nil, errhint.With(fmt.Errorf("%w: tasks with %d bytes wait", ErrBusy, s.bytes), "try again when some are done")
 	}
-	l := s.lane(p)
+	l := s.queueOf(p)
 	s.reserve(l, size)
 	return l, nil
 }
 
-func (s *Service) reserve(l *lane, size int64) {
+func (s *Service) reserve(l *taskQueue, size int64) {
 	l.promised++
 	s.waiting++
 	s.queued[l.account]++
@@ -108,16 +108,16 @@ func (s *Service) reserve(l *lane, size int64) {
 func (t *Task) bytes() int64 { return int64(len(t.Message) + len(t.System)) }
 
 // unreserve gives a place back that admit took.
-func (s *Service) unreserve(l *lane, size int64) {
+func (s *Service) unreserve(l *taskQueue, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.promised--
-	s.leave(l, size)
-	s.tidy(l)
+	s.uncount(l, size)
+	s.removeIdle(l)
 }
 
-// leave counts one task less that waits.
-func (s *Service) leave(l *lane, size int64) {
+// uncount counts one task less that waits.
+func (s *Service) uncount(l *taskQueue, size int64) {
 	s.waiting--
 	s.bytes -= size
 	if s.held[l.account] -= size; s.held[l.account] <= 0 {
@@ -128,14 +128,14 @@ func (s *Service) leave(l *lane, size int64) {
 	}
 }
 
-func (s *Service) tidy(l *lane) {
+func (s *Service) removeIdle(l *taskQueue) {
 	if l.idle() {
-		delete(s.lanes, l.place)
+		delete(s.queues, l.sessionRef)
 	}
 }
 
 // enqueue puts a task into the place that was taken for it.
-func (s *Service) enqueue(l *lane, t *task) {
+func (s *Service) enqueue(l *taskQueue, t *task) {
 	l.promised--
 	l.waiting = append(l.waiting, t)
 	s.tasks[t.id()] = t
@@ -144,7 +144,7 @@ func (s *Service) enqueue(l *lane, t *task) {
 }
 
 // offer lists a lane that can begin a task.
-func (s *Service) offer(l *lane) {
+func (s *Service) offer(l *taskQueue) {
 	if l.offered || !l.canBegin() {
 		return
 	}
@@ -165,17 +165,17 @@ func (s *Service) dispatch() {
 		t := l.waiting[0]
 		l.waiting = l.waiting[1:]
 		l.current = t
-		s.leave(l, t.record.Task.bytes())
+		s.uncount(l, t.record.Task.bytes())
 		s.running++
 		s.busy[l.account]++
 		t.ctx, t.cancel = context.WithCancelCause(s.ctx)
-		s.work.Go(func() { s.carryOut(l, t) })
+		s.work.Go(func() { s.execute(l, t) })
 	}
 }
 
 // next takes the lane that waited longest of the account that has least running,
 // so that one that asks for much does not keep another from its first task.
-func (s *Service) next() *lane {
+func (s *Service) next() *taskQueue {
 	for len(s.order) > 0 {
 		at := 0
 		for i, account := range s.order {
@@ -196,13 +196,13 @@ func (s *Service) next() *lane {
 		if l.canBegin() {
 			return l
 		}
-		s.tidy(l)
+		s.removeIdle(l)
 	}
 	return nil
 }
 
-// free ends a task's turn in its lane.
-func (s *Service) free(l *lane, t *task) {
+// release ends a task's turn in its lane.
+func (s *Service) release(l *taskQueue, t *task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.cancel(nil)
@@ -215,13 +215,13 @@ func (s *Service) free(l *lane, t *task) {
 	close(t.gone)
 	s.offer(l)
 	s.dispatch()
-	s.tidy(l)
+	s.removeIdle(l)
 }
 
 // hold keeps a session from beginning tasks, for one caller alone, and waits for
 // the task under way.
-func (s *Service) hold(ctx context.Context, p place) (release func(), err error) {
-	l, current, err := s.seize(p)
+func (s *Service) hold(ctx context.Context, p sessionRef) (release func(), err error) {
+	l, current, err := s.lockQueue(p)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func (s *Service) hold(ctx context.Context, p place) (release func(), err error)
 		l.held = false
 		s.offer(l)
 		s.dispatch()
-		s.tidy(l)
+		s.removeIdle(l)
 	}
 	if current == nil {
 		return release, nil
@@ -245,10 +245,10 @@ func (s *Service) hold(ctx context.Context, p place) (release func(), err error)
 	}
 }
 
-func (s *Service) seize(p place) (l *lane, current *task, err error) {
+func (s *Service) lockQueue(p sessionRef) (l *taskQueue, current *task, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l = s.lane(p); l.held {
+	if l = s.queueOf(p); l.held {
 		return nil, nil, fmt.Errorf("%w: the session is being changed", ErrBusy)
 	}
 	l.held = true

@@ -14,14 +14,14 @@ type fields map[string]any
 
 // agentEvent is a frame of the stream "agent" in both versions; nil data is for
 // those that a version does not know.
-func agentEvent(e *session.Event, seq int64, stream string, v3, v4 fields) told {
+func agentEvent(e *session.Event, seq int64, stream string, v3, v4 fields) encodedEvent {
 	return inBoth("agent", e, v3, v4, func(data fields) fields {
 		return fields{"runId": e.Task, "stream": stream, "data": data, "sessionKey": e.Key, "seq": seq, "ts": e.At.UnixMilli()}
 	})
 }
 
 // chatEvent is a frame of the chat, likewise.
-func chatEvent(e *session.Event, seq int64, state string, v3, v4 fields) told {
+func chatEvent(e *session.Event, seq int64, state string, v3, v4 fields) encodedEvent {
 	return inBoth("chat", e, v3, v4, func(more fields) fields {
 		p := fields{"runId": e.Task, "sessionKey": e.Key, "seq": seq, "state": state}
 		maps.Copy(p, more)
@@ -31,7 +31,7 @@ func chatEvent(e *session.Event, seq int64, state string, v3, v4 fields) told {
 
 // inBoth is a frame for each version that has something to say. Version 4 names the
 // agent in all of them.
-func inBoth(name string, e *session.Event, v3, v4 fields, payload func(fields) fields) told {
+func inBoth(name string, e *session.Event, v3, v4 fields, payload func(fields) fields) encodedEvent {
 	var old, current any
 	if v3 != nil {
 		old = payload(v3)
@@ -41,26 +41,26 @@ func inBoth(name string, e *session.Event, v3, v4 fields, payload func(fields) f
 		p["agentId"] = e.Agent
 		current = p
 	}
-	return at(e, said(name, old, current))
+	return at(e, newEvent(name, old, current))
 }
 
 // at notes when an event was published.
-func at(e *session.Event, t told) told {
+func at(e *session.Event, t encodedEvent) encodedEvent {
 	t.at = e.At
 	return t
 }
 
-func changed(e *session.Event, reason string) told {
-	return at(e, said("sessions.changed", nil, fields{"sessionKey": e.Key, "agentId": e.Agent, "reason": reason, "ts": e.At.UnixMilli()}))
+func changed(e *session.Event, reason string) encodedEvent {
+	return at(e, newEvent("sessions.changed", nil, fields{"sessionKey": e.Key, "agentId": e.Agent, "reason": reason, "ts": e.At.UnixMilli()}))
 }
 
 // start tells that a task is being worked on.
-func (n *narrator) start(e *session.Event) []told {
+func (n *eventEncoder) start(e *session.Event) []encodedEvent {
 	t := n.turn(e)
 	t.started = e.At.UnixMilli()
 	t.seq++
 	data := fields{"phase": "start", "startedAt": t.started}
-	frames := []told{agentEvent(e, t.seq, "lifecycle", data, data)}
+	frames := []encodedEvent{agentEvent(e, t.seq, "lifecycle", data, data)}
 	status := fields{"phase": "starting_model"}
 	frames = append(frames, chatEvent(e, t.seq, "status", nil, status))
 	if provider, model, ok := strings.Cut(e.Model, "/"); ok {
@@ -78,41 +78,41 @@ const (
 )
 
 // say tells what a model says; and in the chat, not more often than clients can use.
-func (n *narrator) say(e *session.Event) (frames []told) {
+func (n *eventEncoder) say(e *session.Event) (frames []encodedEvent) {
 	t := n.turn(e)
 	t.text = e.Text
-	t.unsaid += e.Delta
-	if len(t.text) <= smooth || e.At.Sub(t.saidAt) >= pause {
-		frames = t.rest(e)
+	t.pending += e.Delta
+	if len(t.text) <= smooth || e.At.Sub(t.sentAt) >= pause {
+		frames = t.flush(e)
 	}
-	if e.At.Sub(t.at) >= n.server.Limits.Throttle {
-		t.at = e.At
+	if e.At.Sub(t.lastDeltaAt) >= n.server.Limits.Throttle {
+		t.lastDeltaAt = e.At
 		frames = append(frames, t.delta(e, true))
 	}
 	return frames
 }
 
-// rest tells what was said and not told yet.
-func (t *turn) rest(e *session.Event) []told {
-	if t.unsaid == "" {
+// flush tells what was said and not told yet.
+func (t *turn) flush(e *session.Event) []encodedEvent {
+	if t.pending == "" {
 		return nil
 	}
 	t.seq++
-	data := fields{"text": t.text, "delta": t.unsaid}
-	t.unsaid, t.saidAt = "", e.At
-	return []told{agentEvent(e, t.seq, "assistant", data, data)}
+	data := fields{"text": t.text, "delta": t.pending}
+	t.pending, t.sentAt = "", e.At
+	return []encodedEvent{agentEvent(e, t.seq, "assistant", data, data)}
 }
 
 // delta tells the chat what was said since the last time. A text that does not go
 // on from there is a new message, which replaces.
-func (t *turn) delta(e *session.Event, both bool) told {
+func (t *turn) delta(e *session.Event, both bool) encodedEvent {
 	v4 := fields{"message": message(e, t.text)}
-	if rest, ok := strings.CutPrefix(t.text, t.shown); ok {
+	if rest, ok := strings.CutPrefix(t.text, t.lastDelta); ok {
 		v4["deltaText"] = rest
 	} else {
 		v4["deltaText"], v4["replace"] = t.text, true
 	}
-	t.shown = t.text
+	t.lastDelta = t.text
 	var v3 fields
 	if both {
 		v3 = fields{"message": message(e, t.text)}
@@ -125,12 +125,12 @@ func message(e *session.Event, text string) fields {
 }
 
 // used tells what a model's answer cost in tokens.
-func (n *narrator) used(e *session.Event) []told {
+func (n *eventEncoder) used(e *session.Event) []encodedEvent {
 	if e.Usage == nil {
 		return nil
 	}
 	t := n.turn(e)
-	frames := t.rest(e)
+	frames := t.flush(e)
 	t.seq++
 	return append(frames, agentEvent(e, t.seq, "usage", nil, fields{"outputTokens": e.Usage.Output}))
 }
@@ -140,7 +140,7 @@ const maxResult = 64 << 10
 
 // tool tells of a tool that begins or ends. What it printed is told to those who asked
 // for everything.
-func (n *narrator) tool(e *session.Event) told {
+func (n *eventEncoder) tool(e *session.Event) encodedEvent {
 	t := n.turn(e)
 	t.seq++
 	data := fields{"phase": "start"}
@@ -168,9 +168,9 @@ func arguments(text string) any {
 }
 
 // end tells how a task ended.
-func (n *narrator) end(e *session.Event) []told {
+func (n *eventEncoder) end(e *session.Event) []encodedEvent {
 	t := n.turn(e)
-	frames := t.rest(e)
+	frames := t.flush(e)
 	t.seq++
 	r := e.Record
 	if r == nil {
@@ -186,11 +186,11 @@ func (n *narrator) end(e *session.Event) []told {
 	}
 }
 
-func (t *turn) done(e *session.Event, r *session.Record) (frames []told) {
+func (t *turn) done(e *session.Event, r *session.Record) (frames []encodedEvent) {
 	v3, v4 := fields{"phase": "end", "endedAt": e.At.UnixMilli()}, ending(r, t.started, e.At.UnixMilli())
 	v4["phase"], v4["aborted"], v4["executionSettled"] = "end", false, true
 	frames = append(frames, agentEvent(e, t.seq, "lifecycle", v3, v4))
-	if t.text != t.shown {
+	if t.text != t.lastDelta {
 		frames = append(frames, t.delta(e, false))
 	}
 	text := r.Text
@@ -201,10 +201,10 @@ func (t *turn) done(e *session.Event, r *session.Record) (frames []told) {
 	return append(frames, chatEvent(e, t.seq, "final", old, current))
 }
 
-func (t *turn) failed(e *session.Event, r *session.Record) []told {
+func (t *turn) failed(e *session.Event, r *session.Record) []encodedEvent {
 	data := fields{"phase": "error", "error": r.Problem, "endedAt": e.At.UnixMilli()}
 	v4 := fields{"errorMessage": r.Problem, "errorKind": kindOf(r.Code)}
-	return []told{agentEvent(e, t.seq, "lifecycle", data, data), chatEvent(e, t.seq, "error", fields{"errorMessage": r.Problem}, v4)}
+	return []encodedEvent{agentEvent(e, t.seq, "lifecycle", data, data), chatEvent(e, t.seq, "error", fields{"errorMessage": r.Problem}, v4)}
 }
 
 // kindOf is version 4's word for a code of ours.
@@ -215,14 +215,14 @@ func kindOf(code string) string {
 	return "unknown"
 }
 
-func (t *turn) aborted(e *session.Event) []told {
+func (t *turn) aborted(e *session.Event) []encodedEvent {
 	old, current := fields{"stopReason": "rpc"}, fields{"stopReason": "rpc"}
 	if text := t.text; text != "" {
 		old["message"], current["message"] = message(e, text), message(e, text)
 	}
 	v3 := fields{"phase": "end", "endedAt": e.At.UnixMilli(), "aborted": true}
 	v4 := fields{"phase": "end", "status": "cancelled", "aborted": true, "stopReason": "rpc", "startedAt": t.started, "endedAt": e.At.UnixMilli()}
-	return []told{chatEvent(e, t.seq, "aborted", old, current), agentEvent(e, t.seq, "lifecycle", v3, v4)}
+	return []encodedEvent{chatEvent(e, t.seq, "aborted", old, current), agentEvent(e, t.seq, "lifecycle", v3, v4)}
 }
 
 // ending is what version 4 says of a task that is over, in several places.

@@ -28,17 +28,17 @@ func (f *refusal) write(w http.ResponseWriter) {
 	})
 }
 
-// judge looks at a request from outside: for whom it is, which page sent it, what
+// check looks at a request from outside: for whom it is, which page sent it, what
 // its address gives away.
-func (s *Server) judge(r *http.Request) *refusal {
+func (s *Server) check(r *http.Request) *refusal {
 	switch {
 	case s.draining.Load():
 		return &refusal{http.StatusServiceUnavailable, "draining", "the gateway is shutting down"}
-	case namesSecret(r.URL):
+	case carriesSecret(r.URL):
 		return &refusal{http.StatusBadRequest, "secret_in_url", "addresses end up in logs and histories: send a token in the header Authorization: Bearer TOKEN, or in connect"}
-	case access.FromContext(r.Context()) == nil && !s.isOurs(r.Host):
+	case access.FromContext(r.Context()) == nil && !s.isOwnHost(r.Host):
 		return &refusal{http.StatusMisdirectedRequest, "host", "this gateway is not known by that name: use its address, or add the name to gateway.hosts"}
-	case !s.mayAsk(r):
+	case !s.originAllowed(r):
 		return &refusal{http.StatusForbidden, "origin", "pages of other sites may not use this gateway: add their origin to gateway.controlUi.allowedOrigins if they should"}
 	}
 	return nil
@@ -47,8 +47,8 @@ func (s *Server) judge(r *http.Request) *refusal {
 // secretNames are parameters that people put tokens in.
 var secretNames = []string{"token", "access_token", "accesstoken", "auth", "authorization", "apikey", "api_key", "key", "password", "secret", "devicetoken", "device_token"}
 
-// namesSecret reports whether an address carries a token.
-func namesSecret(u *url.URL) bool {
+// carriesSecret reports whether an address carries a token.
+func carriesSecret(u *url.URL) bool {
 	if u.User != nil || strings.Contains(u.Path, "atollgw_") {
 		return true
 	}
@@ -61,9 +61,9 @@ func namesSecret(u *url.URL) bool {
 	return false
 }
 
-// isOurs reports whether a request is for a name of ours. A page of another site
+// isOwnHost reports whether a request is for a name of ours. A page of another site
 // can make its own name lead here, but not an address in numbers.
-func (s *Server) isOurs(host string) bool {
+func (s *Server) isOwnHost(host string) bool {
 	name := hostname(host)
 	if _, err := netip.ParseAddr(name); err == nil || name == "localhost" {
 		return true
@@ -81,9 +81,9 @@ func hostname(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// mayAsk reports whether the page that sent a request, if one did, may: one of
+// originAllowed reports whether the page that sent a request, if one did, may: one of
 // this gateway's own, or of an origin that was configured.
-func (s *Server) mayAsk(r *http.Request) bool {
+func (s *Server) originAllowed(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
 		site := r.Header.Get("Sec-Fetch-Site") // browsers cannot be made to leave it out
@@ -94,11 +94,11 @@ func (s *Server) mayAsk(r *http.Request) bool {
 	if len(origins) > 1 {
 		return false
 	}
-	return s.origins[strings.ToLower(origins[0])] || s.isOwn(origins[0], r.Host)
+	return s.origins[strings.ToLower(origins[0])] || s.isSameOrigin(origins[0], r.Host)
 }
 
-// isOwn reports whether a page came from the address that it now asks.
-func (s *Server) isOwn(origin, host string) bool {
+// isSameOrigin reports whether a page came from the address that it now asks.
+func (s *Server) isSameOrigin(origin, host string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" || !strings.EqualFold(u.Host, host) {
 		return false

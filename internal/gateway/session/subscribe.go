@@ -7,31 +7,31 @@ import (
 
 // hub passes events on to those who may see them. Nobody waits for a reader.
 type hub struct {
-	mu     sync.Mutex
-	groups map[group]map[*Subscription]bool // nil: it is over
+	mu        sync.Mutex
+	audiences map[audience]map[*Subscription]bool // nil: it is over
 }
 
-func newHub() *hub { return &hub{groups: map[group]map[*Subscription]bool{}} }
+func newHub() *hub { return &hub{audiences: map[audience]map[*Subscription]bool{}} }
 
-// group are those who see the same: everything, what is of an account, or what is
+// audience are those who see the same: everything, what is of an account, or what is
 // of one of its tasks.
-type group struct {
+type audience struct {
 	all           bool
 	account, task string
 }
 
-// groupOf is who a view belongs to.
-func groupOf(v View) group {
+// audienceOf is who a view belongs to.
+func audienceOf(v View) audience {
 	if v.All {
-		return group{all: true}
+		return audience{all: true}
 	}
-	return group{account: v.Account}
+	return audience{account: v.Account}
 }
 
 // Subscription is a view of events from the moment it was made.
 type Subscription struct {
 	hub    *hub
-	group  group
+	group  audience
 	events chan Event
 	lost   atomic.Bool
 }
@@ -51,30 +51,30 @@ func (s *Subscription) Close() {
 }
 
 // add makes a subscription that holds so many events for its reader.
-func (h *hub) add(g group, buffer int) *Subscription {
+func (h *hub) add(g audience, buffer int) *Subscription {
 	s := &Subscription{hub: h, group: g, events: make(chan Event, buffer)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.groups == nil {
+	if h.audiences == nil {
 		close(s.events)
 		return s
 	}
-	if h.groups[g] == nil {
-		h.groups[g] = map[*Subscription]bool{}
+	if h.audiences[g] == nil {
+		h.audiences[g] = map[*Subscription]bool{}
 	}
-	h.groups[g][s] = true
+	h.audiences[g][s] = true
 	return s
 }
 
 // drop takes a subscription out and ends its channel, once.
 func (h *hub) drop(s *Subscription) {
-	from := h.groups[s.group]
+	from := h.audiences[s.group]
 	if !from[s] {
 		return
 	}
 	delete(from, s)
 	if len(from) == 0 {
-		delete(h.groups, s.group)
+		delete(h.audiences, s.group)
 	}
 	close(s.events)
 }
@@ -82,14 +82,14 @@ func (h *hub) drop(s *Subscription) {
 func (h *hub) publish(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, g := range []group{{all: true}, {account: e.Account}, {account: e.Account, task: e.Task}} {
-		for s := range h.groups[g] {
-			h.pass(s, e)
+	for _, g := range []audience{{all: true}, {account: e.Account}, {account: e.Account, task: e.Task}} {
+		for s := range h.audiences[g] {
+			h.deliver(s, e)
 		}
 	}
 }
 
-func (h *hub) pass(s *Subscription, e Event) {
+func (h *hub) deliver(s *Subscription, e Event) {
 	select {
 	case s.events <- e:
 	default:
@@ -101,7 +101,7 @@ func (h *hub) pass(s *Subscription, e Event) {
 func (h *hub) count() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, subscriptions := range h.groups {
+	for _, subscriptions := range h.audiences {
 		n += len(subscriptions)
 	}
 	return n
@@ -111,10 +111,10 @@ func (h *hub) count() (n int) {
 func (h *hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, subscriptions := range h.groups {
+	for _, subscriptions := range h.audiences {
 		for s := range subscriptions {
 			h.drop(s)
 		}
 	}
-	h.groups = nil
+	h.audiences = nil
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
-// connect is the first thing that a client says.
-type connect struct {
-	MinProtocol int      `json:"minProtocol"`
-	MaxProtocol int      `json:"maxProtocol"`
-	Client      client   `json:"client"`
-	Caps        []string `json:"caps"`
-	Role        string   `json:"role"`
-	Scopes      []string `json:"scopes"`
-	Device      *device  `json:"device"`
+// connectParams is the first thing that a client says.
+type connectParams struct {
+	MinProtocol int         `json:"minProtocol"`
+	MaxProtocol int         `json:"maxProtocol"`
+	Client      clientInfo  `json:"client"`
+	Caps        []string    `json:"caps"`
+	Role        string      `json:"role"`
+	Scopes      []string    `json:"scopes"`
+	Device      *deviceInfo `json:"device"`
 	Auth        struct {
 		Token       string `json:"token"`
 		DeviceToken string `json:"deviceToken"`
@@ -24,17 +24,17 @@ type connect struct {
 	} `json:"auth"`
 }
 
-// shown is what a client shows to be let in, and what that is called: programs send
+// credential is what a client shows to be let in, and what that is called: programs send
 // the password of a configuration where they have no token.
-func (p *connect) shown() (text, method string) {
+func (p *connectParams) credential() (text, method string) {
 	if token := strings.TrimSpace(p.Auth.Token); token != "" || p.Auth.Password == "" {
 		return token, "token"
 	}
 	return p.Auth.Password, "password"
 }
 
-// client is what a client says of itself.
-type client struct {
+// clientInfo is what a client says of itself.
+type clientInfo struct {
 	ID          string `json:"id"`
 	DisplayName string `json:"displayName"`
 	Version     string `json:"version"`
@@ -45,7 +45,7 @@ type client struct {
 	Instance    string `json:"instanceId"`
 }
 
-type device struct {
+type deviceInfo struct {
 	ID        string `json:"id"`
 	PublicKey string `json:"publicKey"`
 	Signature string `json:"signature"`
@@ -149,6 +149,6 @@ func (s scopes) has(scope string) bool {
 }
 
 // isCLI reports whether a client is the command line, which gets other hints.
-func (c *client) isCLI() bool { return c.ID == commands || c.Mode == commands }
+func (c *clientInfo) isCLI() bool { return c.ID == commands || c.Mode == commands }
 
-func (c *client) isBrowser() bool { return c.ID == controlUI || strings.HasPrefix(c.ID, "webchat") }
+func (c *clientInfo) isBrowser() bool { return c.ID == controlUI || strings.HasPrefix(c.ID, "webchat") }

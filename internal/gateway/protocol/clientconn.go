@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// stable is how long a connection lasts before the next one is made at once.
-const stable = 30 * time.Second
+// stableAfter is how long a connection lasts before the next one is made at once.
+const stableAfter = 30 * time.Second
 
-// silence is how long a gateway that ticks may say nothing at all, in ticks.
-const silence = 3
+// maxSilentTicks is how long a gateway that ticks may say nothing at all, in ticks.
+const maxSilentTicks = 3
 
-// keep connects, again and again, until ctx ends.
-func (c *Client) keep(ctx context.Context) {
+// connectLoop connects, again and again, until ctx ends.
+func (c *Client) connectLoop(ctx context.Context) {
 	defer close(c.ended)
 	wait := c.options.RetryMin
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := c.once(ctx)
-		if time.Since(began) > stable {
+		err := c.connectOnce(ctx)
+		if time.Since(began) > stableAfter {
 			wait = c.options.RetryMin
 		}
 		c.options.Logger.DebugContext(ctx, "no connection to the gateway", "error", err)
@@ -36,14 +36,14 @@ func (c *Client) keep(ctx context.Context) {
 	}
 }
 
-// once connects and serves the connection until its end.
-func (c *Client) once(ctx context.Context) error {
+// connectOnce connects and serves the connection until its end.
+func (c *Client) connectOnce(ctx context.Context) error {
 	conn, hello, err := c.dial(ctx)
 	if err != nil {
-		c.missed(err)
+		c.recordFailure(err)
 		return err
 	}
-	l := &link{client: c, conn: conn, hello: hello, done: make(chan struct{}), pending: map[string]*call{}}
+	l := &clientConn{client: c, conn: conn, hello: hello, done: make(chan struct{}), pending: map[string]*call{}}
 	c.set(l, nil)
 	err = l.serve(ctx)
 	c.set(nil, nil)
@@ -62,7 +62,7 @@ func (c *Client) dial(ctx context.Context) (*Conn, *Hello, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	hello, err := c.greet(ctx, conn)
+	hello, err := c.handshake(ctx, conn)
 	if err != nil {
 		conn.Drop()
 		return nil, nil, err
@@ -70,8 +70,8 @@ func (c *Client) dial(ctx context.Context) (*Conn, *Hello, error) {
 	return conn, hello, nil
 }
 
-// missed remembers a refusal. Other failures may pass by themselves.
-func (c *Client) missed(err error) {
+// recordFailure remembers a refusal. Other failures may pass by themselves.
+func (c *Client) recordFailure(err error) {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		c.set(nil, refusal)
 		return
@@ -82,15 +82,15 @@ func (c *Client) missed(err error) {
 	c.set(nil, nil)
 }
 
-func (c *Client) set(l *link, refused error) {
+func (c *Client) set(l *clientConn, refused error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.live, c.refused = l, refused
-	c.announce()
+	c.wakeWaiters()
 }
 
-// link is one connection and the calls that wait for its answers.
-type link struct {
+// clientConn is one connection and the calls that wait for its answers.
+type clientConn struct {
 	client *Client
 	conn   *Conn
 	hello  *Hello
@@ -103,7 +103,7 @@ type link struct {
 
 // call is a request whose answers are awaited.
 type call struct {
-	link    *link
+	link    *clientConn
 	id      string
 	method  string
 	answers chan *frame
@@ -112,7 +112,7 @@ type call struct {
 // maxAnswers is how many answers one request can have.
 const maxAnswers = 2
 
-func (l *link) ask(ctx context.Context, method string, params any) (*call, error) {
+func (l *clientConn) ask(ctx context.Context, method string, params any) (*call, error) {
 	l.mu.Lock()
 	if len(l.pending) >= l.client.options.MaxPending {
 		l.mu.Unlock()
@@ -135,7 +135,7 @@ func (l *link) ask(ctx context.Context, method string, params any) (*call, error
 
 // write sends a request. A caller that gives up must not end the connection of
 // all others, so its context is not that of the writing.
-func (l *link) write(ctx context.Context, data []byte) error {
+func (l *clientConn) write(ctx context.Context, data []byte) error {
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.client.options.Timeout)
 	defer cancel()
 	if err := l.conn.Write(sending, data); err != nil {
@@ -144,7 +144,7 @@ func (l *link) write(ctx context.Context, data []byte) error {
 	return nil
 }
 
-func (l *link) forget(k *call) {
+func (l *clientConn) forget(k *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.pending, k.id)
@@ -175,8 +175,8 @@ func (k *call) read(f *frame) (json.RawMessage, error) {
 }
 
 // serve reads until the connection ends, or has been silent for too long.
-func (l *link) serve(ctx context.Context) error {
-	quiet := time.Duration(min(max(l.hello.Policy.TickIntervalMs, 1000), 120_000)) * time.Millisecond * silence
+func (l *clientConn) serve(ctx context.Context) error {
+	quiet := time.Duration(min(max(l.hello.Policy.TickIntervalMs, 1000), 120_000)) * time.Millisecond * maxSilentTicks
 	for {
 		reading, cancel := context.WithTimeout(ctx, quiet)
 		f, err := readFrame(reading, l.conn)
@@ -195,7 +195,7 @@ func (l *link) serve(ctx context.Context) error {
 
 // answer hands a response to whoever waits. One that nobody waits for, or one too
 // many, is dropped.
-func (l *link) answer(f *frame) {
+func (l *clientConn) answer(f *frame) {
 	l.mu.Lock()
 	k := l.pending[f.ID]
 	l.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +13,8 @@ import (
 	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
-// Books are what was spent, and what was asked.
-type Books interface {
+// Ledger are what was spent, and what was asked.
+type Ledger interface {
 	Costs(ctx context.Context, f usage.Filter) ([]usage.RunCost, error)
 	// AuditTail returns the last records that match.
 	AuditTail(most int, match func(json string) bool) ([]audit.Entry, error)
@@ -38,7 +37,7 @@ func (s *Server) costs(c *call, q *api.CostQuery, _ *none) (*api.Costs, error) {
 			return nil, invalid(api.FieldError{Pointer: name, Detail: "must be a time such as 2026-01-31T12:00:00Z"})
 		}
 	}
-	runs, err := s.Books.Costs(c.ctx(), f)
+	runs, err := s.Ledger.Costs(c.ctx(), f)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +85,7 @@ func (s *Server) auditTail(c *call, q *api.AuditQuery, _ *none) (*api.Audit, err
 		return json.Unmarshal([]byte(text), &r) == nil && c.caller.Sees(r.Account) &&
 			(account == "" || r.Account == account) && (q.Run == "" || r.Run == q.Run || r.KnownAs == q.Run) && (!q.Denied || r.Denied != "")
 	}
-	entries, err := s.Books.AuditTail(cmp.Or(q.Limit, 100), match)
+	entries, err := s.Ledger.AuditTail(cmp.Or(q.Limit, 100), match)
 	if err != nil {
 		return nil, err
 	}
@@ -95,32 +94,4 @@ func (s *Server) auditTail(c *call, q *api.AuditQuery, _ *none) (*api.Audit, err
 		answer.Records = append(answer.Records, json.RawMessage(e.JSON))
 	}
 	return answer, nil
-}
-
-// health says that the process answers, and nothing else.
-func (s *Server) health(*call, *none, *none) (*api.Health, error) {
-	return &api.Health{OK: true, Version: s.Version}, nil
-}
-
-// ready asks the parts. Why it is not is in the log, and for those who run the
-// gateway.
-func (s *Server) ready(c *call, _, _ *none) (*api.Ready, error) {
-	if err := s.Ready(c.ctx()); err != nil {
-		p := &api.Problem{Status: http.StatusServiceUnavailable, Code: "not_ready", Detail: "a part of the gateway does not answer"}
-		if caller, _ := s.Identify(c.r); caller != nil && caller.Account == "" {
-			c.caller, p.Detail = caller, err.Error()
-		}
-		s.Logger.WarnContext(c.ctx(), "not ready", "request", c.id, "error", err)
-		return nil, p
-	}
-	return &api.Ready{Ready: true}, nil
-}
-
-// metrics counts all accounts together.
-func (s *Server) metrics(c *call) error {
-	if err := c.unbound(); err != nil {
-		return err
-	}
-	s.Metrics.ServeHTTP(c.w, c.r)
-	return nil
 }

@@ -1,0 +1,16 @@
+package api
+
+import "encoding/json"
+
+// AuditQuery chooses records of the audit log.
+type AuditQuery struct {
+	Limit   int    `query:"limit" min:"1" max:"10000" doc:"The last so many; 100 if not given."`
+	Run     string `query:"run" doc:"Only this run."`
+	Account string `query:"account" doc:"Only this billing account."`
+	Denied  bool   `query:"denied" doc:"Only what was refused."`
+}
+
+// Audit is the end of the audit log.
+type Audit struct {
+	Records []json.RawMessage `json:"records"`
+}
