@@ -16,9 +16,9 @@ import (
 
 const usage = `usage:
   atoll-guest init --socket PATH [--trust-uid] [--listener FD]
-                   [--ration-dir PATH… --ration-size N --ration-files N --ration-reserve N]
+                   [--quota-dir PATH… --quota-size N --quota-files N --quota-reserve N]
                                                  serve the host, as process 1
-  atoll-guest enclose                            build the walls of a sandbox, then serve inside
+  atoll-guest setup                              build a sandbox of the Linux runtime, then serve inside
   atoll-guest pass --socket PATH [--trust-uid]   pass standard input and output on to process 1
   atoll-guest lookup NAME                        print the addresses of a host
   atoll-guest connect ADDRESS:PORT               pass bytes to and from a connection
@@ -35,7 +35,7 @@ func main() {
 	switch os.Args[1] {
 	case "init":
 		serve(os.Args[2:])
-	case "enclose":
+	case "setup":
 		if setup.Run() != nil {
 			os.Exit(1) // whoever started us was told why
 		}
@@ -61,11 +61,11 @@ func serve(args []string) {
 	flags.StringVar(&options.Socket, "socket", defaultSocket, "where the host connects")
 	flags.BoolVar(&options.TrustUID, "trust-uid", false, "admit every process of the same user, not only ones outside the pid namespace")
 	flags.IntVar(&options.Listener, "listener", 0, "an inherited `descriptor` that listens there")
-	flags.Int64Var(&options.Ration.Size, "ration-size", 0, "how many `bytes` the directories of the ration may hold")
-	flags.Int64Var(&options.Ration.Files, "ration-files", 0, "how many `files` they may hold")
-	flags.Int64Var(&options.Ration.Reserve, "ration-reserve", 0, "how many `bytes` must stay free on their disks")
-	flags.Func("ration-dir", "a `directory` of the ration", func(dir string) error {
-		options.Ration.Dirs = append(options.Ration.Dirs, dir)
+	flags.Int64Var(&options.Quota.Size, "quota-size", 0, "how many `bytes` the directories of the quota may hold")
+	flags.Int64Var(&options.Quota.Files, "quota-files", 0, "how many `files` they may hold")
+	flags.Int64Var(&options.Quota.Reserve, "quota-reserve", 0, "how many `bytes` must stay free on their disks")
+	flags.Func("quota-dir", "a `directory` of the quota", func(dir string) error {
+		options.Quota.Dirs = append(options.Quota.Dirs, dir)
 		return nil
 	})
 	_ = flags.Parse(args)

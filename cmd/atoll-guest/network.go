@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/atoll-run/atoll/internal/guest/outside"
+	"github.com/atoll-run/atoll/internal/guest/netclient"
 )
 
 // useNetwork does for the host what only a process inside can do.
@@ -14,9 +14,9 @@ func useNetwork(verb string, args []string) {
 	}
 	var err error
 	if verb == "lookup" {
-		err = outside.Lookup(context.Background(), args[0], os.Stdout)
+		err = netclient.Lookup(context.Background(), args[0], os.Stdout)
 	} else {
-		err = outside.Connect(context.Background(), args[0], os.Stdin, os.Stdout)
+		err = netclient.Connect(context.Background(), args[0], os.Stdin, os.Stdout)
 	}
 	if err != nil {
 		fail(1, err.Error()+"\n")

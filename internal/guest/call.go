@@ -37,7 +37,7 @@ func (c *call) dispatch(req *wire.Request) error {
 		return withPart(req.Attach, c.logs)
 	}
 	if op, ok := fileOps[req.Op]; ok {
-		if err := c.server.steward.permit(req.Op); err != nil {
+		if err := c.server.quota.allow(req.Op); err != nil {
 			return err
 		}
 		return withPart(req.File, func(f *wire.File) error { return op(c, f) })
@@ -85,11 +85,11 @@ func (c *call) end(t *wire.Target) error {
 		return err
 	}
 	p.end(byRequest, graceOf(t.GraceMs))
-	gone := p.endWhole()
+	gone := p.endTreeOnce()
 	if t.Forget && !p.background {
-		p.unwanted.Store(true)
-		if !p.out.attended() {
-			go c.server.dismiss(p)
+		p.resultUnwanted.Store(true)
+		if !p.out.hasReader() {
+			go c.server.endAndForget(p)
 		}
 	}
 	if !gone {
@@ -138,7 +138,7 @@ func (c *call) write(t *wire.Target) error {
 	if err != nil {
 		return err
 	}
-	n, err := p.stdio.offer(t.Data, waitOf(t.WaitMs))
+	n, err := p.stdio.writeFor(t.Data, waitOf(t.WaitMs))
 	if err != nil {
 		return err
 	}

@@ -44,18 +44,18 @@ func (c *call) shortExec(e *wire.Exec) (*process, error) {
 	if over || p.isEnding() {
 		return p, c.sendAll(p)
 	}
-	c.server.abandon(p, p.out.readers(), orphanFor)
+	c.server.endUnlessAttached(p, p.out.readers(), reattachTimeout)
 	return nil, wire.WriteJSON(c.stream, wire.FrameStarted, wire.Started{PID: p.pid})
 }
 
 // awaitReattach gives the host of a direct wire that broke time to come back for a
 // result.
 func (s *server) awaitReattach(p *process) {
-	left := p.out.leave()
-	if p.unwanted.Load() { // looked at after leave, as it is set before attended is asked
-		s.abandon(p, left, 0)
+	left := p.out.detachAny()
+	if p.resultUnwanted.Load() { // looked at after leave, as it is set before attended is asked
+		s.endUnlessAttached(p, left, 0)
 	} else {
-		s.abandon(p, left, orphanFor)
+		s.endUnlessAttached(p, left, reattachTimeout)
 	}
 }
 
@@ -64,15 +64,15 @@ func (s *server) awaitReattach(p *process) {
 func (s *server) awaitShortExec(p *process) (over bool, err error) {
 	crowd := s.shortExecs.Add(1)
 	defer s.shortExecs.Add(-1)
-	s.stride.holdIf(crowd > busyShortExecs)
-	defer s.stride.releaseIf(crowd > busyShortExecs)
+	s.procs.raiseIf(crowd > busyShortExecs)
+	defer s.procs.releaseIf(crowd > busyShortExecs)
 	pause := firstDrainAfter * time.Duration(1+crowd/busyShortExecs)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		select {
 		case end := <-p.main:
-			if err := s.settle(p, p.child.Verdict()); err != nil {
+			if err := s.settle(p, p.child.Result()); err != nil {
 				return false, err
 			}
 			if p.finishIfDone(end) {
@@ -115,11 +115,11 @@ func (p *process) shortExecTimeout() time.Duration {
 }
 
 // finishIfDone finishes a process that has ended, if nothing of it is left.
-func (p *process) finishIfDone(end ending) bool {
-	if p.isEnding() || p.endTree && !end.barren && !p.tree.vacant(0) || p.drainPipes() != drainedAll {
+func (p *process) finishIfDone(end exitInfo) bool {
+	if p.isEnding() || p.endTree && !end.childless && !p.tree.signalAndCheck(0) || p.drainPipes() != drainedAll {
 		return false
 	}
-	if !p.endTree && !end.barren {
+	if !p.endTree && !end.childless {
 		p.tree.preferForOOM() // what it left behind
 	}
 	p.stdio.closePipes()
@@ -128,7 +128,7 @@ func (p *process) finishIfDone(end ending) bool {
 }
 
 func (p *process) isEnding() bool {
-	why, _ := p.why()
+	why, _ := p.endReason()
 	return why != byItself
 }
 
@@ -208,7 +208,7 @@ func (c *call) sendAll(p *process) error {
 		if !more {
 			break
 		}
-		if err := sendPiece(w, func(b []byte) (piece, error) { return p.out.take(reader, b) }); err != nil {
+		if err := sendOutput(w, func(b []byte) (outputPart, error) { return p.out.take(reader, b) }); err != nil {
 			return err
 		}
 	}

@@ -17,30 +17,30 @@ const (
 	// maxWatches bounds the watches of all wires together. The kernel counts
 	// them per user, and the sandbox's code is the same one.
 	maxWatches = 32
-	// pathKept is how many bytes a path may have that is told to a host.
-	pathKept = wire.MaxPath
+	// maxReportedPath is how many bytes a path may have that is told to a host.
+	maxReportedPath = wire.MaxPath
 )
 
-// filing is what the operations on files share.
-type filing struct {
+// fileServer is what the operations on files share.
+type fileServer struct {
 	slots   chan struct{}
 	watches chan struct{}
 	// openat2 says whether the kernel, and the sandbox's filter, have it.
 	openat2 bool
 	seed    maphash.Seed // of versions
-	direct  *directs
-	stride  *stride
+	direct  *directWires
+	procs   *procsLimiter
 }
 
-func newFiling(stride *stride) *filing {
-	return &filing{
+func newFileServer(stride *procsLimiter) *fileServer {
+	return &fileServer{
 		slots: make(chan struct{}, maxFileSlots), watches: make(chan struct{}, maxWatches),
-		openat2: haveOpenat2(), seed: maphash.MakeSeed(), direct: newDirects(), stride: stride,
+		openat2: haveOpenat2(), seed: maphash.MakeSeed(), direct: newDirectWires(), procs: stride,
 	}
 }
 
 // do runs f, which may wait for a file system, when there is a slot for it.
-func (g *filing) do(f func() error) error {
+func (g *fileServer) do(f func() error) error {
 	g.slots <- struct{}{}
 	defer func() { <-g.slots }()
 	return f()
@@ -48,7 +48,7 @@ func (g *filing) do(f func() error) error {
 
 // close closes a descriptor where no slot is held. Even that may wait for a file
 // system.
-func (g *filing) close(fd int) {
+func (g *fileServer) close(fd int) {
 	_ = g.do(func() error { unix.Close(fd); return nil })
 }
 
@@ -99,7 +99,7 @@ func (c *call) fileStat(f *wire.File) error {
 }
 
 // target reads a symbolic link, for people: it is followed by nobody.
-func (s *spot) target() wire.Text {
+func (s *location) target() wire.Text {
 	buf := make([]byte, wire.MaxPath)
 	n, err := unix.Readlinkat(s.dir.fd, s.name, buf)
 	if err != nil {
@@ -108,10 +108,10 @@ func (s *spot) target() wire.Text {
 	return wire.Text(buf[:n])
 }
 
-// leaveWithHost frees the call from waiting when the host leaves the stream, and
+// stopWhenHostLeaves frees the call from waiting when the host leaves the stream, and
 // then closes the channel it returns. From now on nothing else may read from
 // the stream. On a direct wire the connection itself ends, and writing fails.
-func (c *call) leaveWithHost() <-chan struct{} {
+func (c *call) stopWhenHostLeaves() <-chan struct{} {
 	if c.direct {
 		return nil
 	}

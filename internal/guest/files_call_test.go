@@ -17,7 +17,7 @@ import (
 
 // perform has a guest perform one operation, with content sent after it, and
 // returns all that it answers.
-func perform(tb testing.TB, g *filing, req *wire.Request, content []byte) []byte {
+func perform(tb testing.TB, g *fileServer, req *wire.Request, content []byte) []byte {
 	tb.Helper()
 	begin := time.Now()
 	host, guest := net.Pipe()
@@ -92,7 +92,7 @@ func FuzzFileRequests(f *testing.F) {
 				req.File.Scan.TimeMs = 1000
 			}
 		}
-		g := newFiling(newStride())
+		g := newFileServer(newProcsLimiter())
 		g.openat2 = g.openat2 && openat2
 		perform(t, g, &req, content)
 		if got, err := os.ReadFile(outside + "/f"); err != nil || string(got) != "outside" {
@@ -121,7 +121,7 @@ func fuzzScene(t *testing.T) (root, outside string) {
 // TestRacesWithoutOpenat2 swaps a directory for a link while it is passed, with
 // both ways of passing it.
 func TestRacesWithoutOpenat2(t *testing.T) {
-	bothWays(t, func(t *testing.T, g *filing) {
+	bothWays(t, func(t *testing.T, g *fileServer) {
 		root, outside := fuzzScene(t)
 		must(t, os.Symlink(outside, root+"/swap"))
 		done := make(chan struct{})
@@ -179,7 +179,7 @@ func TestMountWithoutOpenat2AndStatx(t *testing.T) {
 	if first == second {
 		t.Error("both on the same mount")
 	}
-	facts, err := lookAtOld(a, "mnt")
+	facts, err := statAtOld(a, "mnt")
 	must(t, err)
 	if facts.kind() != wire.KindDir || !facts.mountIDIsUnknown {
 		t.Errorf("%+v", facts)
@@ -187,7 +187,7 @@ func TestMountWithoutOpenat2AndStatx(t *testing.T) {
 }
 
 func TestSlotsAreGivenBack(t *testing.T) {
-	g := newFiling(newStride())
+	g := newFileServer(newProcsLimiter())
 	root, _ := fuzzScene(t)
 	for range 3 * maxFileSlots {
 		perform(t, g, &wire.Request{Op: wire.OpFileStat, File: &wire.File{RootedPath: wire.RootedPath{Root: wire.Text(root), Path: "a/f"}}}, nil)

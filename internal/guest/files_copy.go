@@ -17,24 +17,24 @@ func (c *call) fileCopy(f *wire.File) error {
 	if f.Change == nil || f.Scan == nil || f.To == nil {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
-	k := &copying{files: c.server.files, bounds: newBounds(f.Scan), noReplace: f.Change.NoReplace}
+	k := &copyOp{files: c.server.files, bounds: newBudget(f.Scan), noReplace: f.Change.NoReplace}
 	if err := k.run(f); err != nil {
 		return err
 	}
 	return c.result(k.FileEnd)
 }
 
-type copying struct {
-	tally
-	files     *filing
-	bounds    *bounds
+type copyOp struct {
+	totals
+	files     *fileServer
+	bounds    *budget
 	noReplace bool
 	failure   error
 }
 
-func (k *copying) run(f *wire.File) error {
-	var from, to *spot
-	n := &node{}
+func (k *copyOp) run(f *wire.File) error {
+	var from, to *location
+	n := &walkEntry{}
 	err := k.files.do(func() (err error) {
 		if from, err = k.files.locate(&f.RootedPath); err != nil {
 			return err
@@ -55,7 +55,7 @@ func (k *copying) run(f *wire.File) error {
 	case err != nil:
 		return err
 	case n.facts.kind() != wire.KindDir:
-		n.spot = *from
+		n.location = *from
 		return k.file(n, to)
 	case !f.Change.Recursive:
 		return refuse(wire.CodeIsDir)
@@ -66,7 +66,7 @@ func (k *copying) run(f *wire.File) error {
 }
 
 // tree copies a directory.
-func (k *copying) tree(from, to *spot) error {
+func (k *copyOp) tree(from, to *location) error {
 	var source, target *dir
 	err := k.files.do(func() (err error) {
 		if source, err = from.openDir(); err != nil {
@@ -88,7 +88,7 @@ func (k *copying) tree(from, to *spot) error {
 	}
 	defer target.release()
 	k.Dirs++
-	w := &walker{files: k.files, bounds: k.bounds, visit: func(n *node) error { return k.visit(n, target) }, refused: k.fail}
+	w := &walker{files: k.files, bounds: k.bounds, visit: func(n *walkEntry) error { return k.visit(n, target) }, refused: k.fail}
 	if err := w.walk(source, "", 1); err != nil {
 		return err
 	}
@@ -96,14 +96,14 @@ func (k *copying) tree(from, to *spot) error {
 }
 
 // fail remembers the first file that could not be copied.
-func (k *copying) fail(name string, err error) {
+func (k *copyOp) fail(name string, err error) {
 	if k.failure == nil {
-		k.failure = about(name, err)
+		k.failure = withSubject(name, err)
 	}
 }
 
 // visit copies what the walk has come to.
-func (k *copying) visit(n *node, target *dir) error {
+func (k *copyOp) visit(n *walkEntry, target *dir) error {
 	if k.failure != nil {
 		return k.failure
 	}
@@ -118,10 +118,10 @@ func (k *copying) visit(n *node, target *dir) error {
 		})
 	}
 	above, base := path.Split(n.path)
-	var to *spot
+	var to *location
 	err := k.files.do(func() error {
 		d, err := target.descend(path.Clean("./" + above))
-		to = &spot{dir: d, name: base}
+		to = &location{dir: d, name: base}
 		return err
 	})
 	if err != nil {
@@ -136,13 +136,13 @@ func (k *copying) visit(n *node, target *dir) error {
 }
 
 // file copies one regular file.
-func (k *copying) file(n *node, to *spot) error {
+func (k *copyOp) file(n *walkEntry, to *location) error {
 	fd, err := k.files.open(n)
 	if err != nil {
 		return err
 	}
 	defer k.files.close(fd)
-	d := &draft{
+	d := &tempFile{
 		files: k.files, mtime: n.facts.mtime,
 		options: wire.FileWrite{Exclusive: k.noReplace, Mode: n.facts.mode & 0o777},
 	}
@@ -151,7 +151,7 @@ func (k *copying) file(n *node, to *spot) error {
 		if err != nil {
 			return err
 		}
-		return d.beginAt(&spot{dir: handle, name: to.name})
+		return d.beginAt(&location{dir: handle, name: to.name})
 	})
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (k *copying) file(n *node, to *spot) error {
 }
 
 // content copies size bytes, but for holes.
-func (k *copying) content(from, to int, size int64) error {
+func (k *copyOp) content(from, to int, size int64) error {
 	for offset := int64(0); offset < size; {
 		err := k.files.do(func() (err error) { offset, err = copySome(from, to, offset, size); return err })
 		if err == nil {

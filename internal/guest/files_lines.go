@@ -16,8 +16,8 @@ type searchBlock [256 << 10]byte
 
 var searchBlocks = sync.Pool{New: func() any { return new(searchBlock) }}
 
-// searched is a file that is being searched.
-type searched struct {
+// fileSearch is a file that is being searched.
+type fileSearch struct {
 	*search
 	path    string
 	begun   bool
@@ -28,7 +28,7 @@ type searched struct {
 }
 
 // read searches the file block by block, each of whole lines.
-func (r *searched) read(file io.Reader) error {
+func (r *fileSearch) read(file io.Reader) error {
 	for have := 0; ; {
 		n, err := io.ReadAtLeast(file, r.block[have:], 1)
 		have += n
@@ -58,7 +58,7 @@ func (r *searched) read(file io.Reader) error {
 
 // begins looks at the beginning of the file, once, and reports whether it is no
 // text.
-func (r *searched) begins(have int) bool {
+func (r *fileSearch) begins(have int) bool {
 	if r.begun {
 		return false
 	}
@@ -72,7 +72,7 @@ func (r *searched) begins(have int) bool {
 }
 
 // scan searches a block of whole lines.
-func (r *searched) scan(block []byte) error {
+func (r *fileSearch) scan(block []byte) error {
 	r.Bytes += int64(len(block))
 	err := errors.Join(r.bounds.inTime(), r.bounds.spendBytes(int64(len(block))), r.feed(block))
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *searched) scan(block []byte) error {
 
 // match completes a match as far as the block goes, and sends it or lets it
 // wait for the lines after it.
-func (r *searched) match(m *wire.FileMatch, block []byte, start, end int) error {
+func (r *fileSearch) match(m *wire.FileMatch, block []byte, start, end int) error {
 	r.left--
 	m.Text, m.Cut = r.cut(block[start:end])
 	if r.asked.Context == 0 {
@@ -112,7 +112,7 @@ func (r *searched) match(m *wire.FileMatch, block []byte, start, end int) error 
 }
 
 // feed gives waiting matches the lines that come after them.
-func (r *searched) feed(block []byte) error {
+func (r *fileSearch) feed(block []byte) error {
 	for _, m := range r.waiting {
 		m.After = append(m.After, r.firstLines(block, r.asked.Context-len(m.After))...)
 	}
@@ -120,7 +120,7 @@ func (r *searched) feed(block []byte) error {
 }
 
 // send sends the waiting matches that lack nothing any more, or all.
-func (r *searched) send(all bool) error {
+func (r *fileSearch) send(all bool) error {
 	for len(r.waiting) > 0 && (all || len(r.waiting[0].After) == r.asked.Context) {
 		m := r.waiting[0]
 		r.waiting = r.waiting[1:]
@@ -131,10 +131,10 @@ func (r *searched) send(all bool) error {
 	return nil
 }
 
-func (r *searched) end() error { return r.send(true) }
+func (r *fileSearch) end() error { return r.send(true) }
 
 // firstLines returns up to n lines from the beginning of text.
-func (r *searched) firstLines(text []byte, n int) []wire.Text {
+func (r *fileSearch) firstLines(text []byte, n int) []wire.Text {
 	var lines []wire.Text
 	for len(text) > 0 && len(lines) < n {
 		end := lineEnd(text, 0)
@@ -147,7 +147,7 @@ func (r *searched) firstLines(text []byte, n int) []wire.Text {
 
 // linesBefore returns the lines before a place in the block, and if they do not
 // suffice those before the block.
-func (r *searched) linesBefore(block []byte, at int) []wire.Text {
+func (r *fileSearch) linesBefore(block []byte, at int) []wire.Text {
 	n := r.asked.Context
 	if n == 0 {
 		return nil
@@ -178,7 +178,7 @@ func lineEnd(block []byte, start int) int {
 
 // next finds the next line from at on that matches: where it begins, and where
 // in it the match does.
-func (r *searched) next(block []byte, at int) (start, column int) {
+func (r *fileSearch) next(block []byte, at int) (start, column int) {
 	for at < len(block) {
 		start = at
 		if !r.byLine { // find quickly where it is worth looking

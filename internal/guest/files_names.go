@@ -20,7 +20,7 @@ func (c *call) fileMkdir(f *wire.File) error {
 	})
 }
 
-func (g *filing) mkdir(p *wire.RootedPath, change *wire.FileChange) error {
+func (g *fileServer) mkdir(p *wire.RootedPath, change *wire.FileChange) error {
 	if p.Path == "." && change.MkdirAll { // it is there
 		root, err := g.root(string(p.Root))
 		if err == nil {
@@ -80,7 +80,7 @@ func (c *call) fileRename(f *wire.File) error {
 	return c.result(struct{}{})
 }
 
-func (g *filing) rename(f *wire.File) error {
+func (g *fileServer) rename(f *wire.File) error {
 	from, err := g.locateToChange(&f.RootedPath, false)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (g *filing) rename(f *wire.File) error {
 }
 
 // checkMoved refuses to move what is refused elsewhere, or has changed.
-func (g *filing) checkMoved(s *spot, change *wire.FileChange) error {
+func (g *fileServer) checkMoved(s *location, change *wire.FileChange) error {
 	facts, err := s.look()
 	if err != nil {
 		return err
@@ -125,8 +125,8 @@ func (g *filing) checkMoved(s *spot, change *wire.FileChange) error {
 // checkReplaced refuses to put something in the place of what is refused
 // elsewhere. A directory can only be replaced by another, and only if empty:
 // the kernel sees to that.
-func (s *spot) checkReplaced() error {
-	facts, err := lookAt(s.dir.fd, s.name)
+func (s *location) checkReplaced() error {
+	facts, err := statAt(s.dir.fd, s.name)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}

@@ -30,7 +30,7 @@ func haveOpenat2() bool {
 // dir is a directory beneath a root, held open: whatever happens to its name,
 // it stays the one that was checked.
 type dir struct {
-	files *filing
+	files *fileServer
 	fd    int
 }
 
@@ -41,7 +41,7 @@ func (d *dir) release() { d.files.close(d.fd) }
 // root opens a root. It must be a real directory, reached without links, and
 // must not be a window into the kernel: what the guest may do to itself there,
 // nobody else may.
-func (g *filing) root(name string) (*dir, error) {
+func (g *fileServer) root(name string) (*dir, error) {
 	fd, err := g.openRoot(name)
 	if err != nil {
 		return nil, fileError(err)
@@ -66,7 +66,7 @@ func refuseKernel(fd int) error {
 	return nil
 }
 
-func (g *filing) openRoot(name string) (int, error) {
+func (g *fileServer) openRoot(name string) (int, error) {
 	if g.openat2 {
 		return unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{
 			Flags: directory | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
@@ -89,7 +89,7 @@ func (g *filing) openRoot(name string) (int, error) {
 func stepInto(fd int, name string) (int, error) {
 	below, err := unix.Openat(fd, name, directory|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOTDIR) {
-		if facts, lookErr := lookAt(fd, name); lookErr == nil && facts.kind() == wire.KindSymlink {
+		if facts, lookErr := statAt(fd, name); lookErr == nil && facts.kind() == wire.KindSymlink {
 			return -1, unix.ELOOP
 		}
 	}
@@ -146,7 +146,7 @@ func (d *dir) openWalking(rel string, flags int, mode uint32) (int, error) {
 
 // mountOf tells which mount an open file is on.
 func mountOf(fd int) (uint64, error) {
-	facts, err := lookAt(fd, "")
+	facts, err := statAt(fd, "")
 	switch {
 	case err != nil:
 		return 0, err
@@ -174,14 +174,14 @@ func mountFromProc(fd int) (uint64, error) {
 func (d *dir) descend(rel string) (*dir, error) {
 	fd, err := d.open(rel, directory, 0)
 	if err != nil {
-		return nil, d.whyNot(rel, err)
+		return nil, d.openDirError(rel, err)
 	}
 	return &dir{d.files, fd}, nil
 }
 
-// whyNot finds the reason why something could not be opened as a directory: the
+// openDirError finds the reason why something could not be opened as a directory: the
 // thing itself says more than the kernel's number.
-func (d *dir) whyNot(rel string, err error) error {
+func (d *dir) openDirError(rel string, err error) error {
 	if !errors.Is(err, unix.ENOTDIR) {
 		return fileError(err)
 	}
@@ -194,7 +194,7 @@ func (d *dir) whyNot(rel string, err error) error {
 		}
 		defer unix.Close(fd)
 	}
-	if facts, lookErr := lookAt(fd, name); lookErr == nil && facts.refuseOddDirectory() != nil {
+	if facts, lookErr := statAt(fd, name); lookErr == nil && facts.refuseOddDirectory() != nil {
 		return facts.refuseOddDirectory()
 	}
 	return fileError(err)

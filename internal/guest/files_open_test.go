@@ -60,16 +60,16 @@ func must(t *testing.T, err error) {
 }
 
 // bothWays runs a test with openat2, and with the walk that replaces it.
-func bothWays(t *testing.T, f func(t *testing.T, g *filing)) {
+func bothWays(t *testing.T, f func(t *testing.T, g *fileServer)) {
 	t.Run("openat2", func(t *testing.T) {
-		g := newFiling(newStride())
+		g := newFileServer(newProcsLimiter())
 		if !g.openat2 {
 			t.Fatal("this kernel has no openat2")
 		}
 		f(t, g)
 	})
 	t.Run("walk", func(t *testing.T) {
-		g := newFiling(newStride())
+		g := newFileServer(newProcsLimiter())
 		g.openat2 = false
 		f(t, g)
 	})
@@ -118,7 +118,7 @@ func TestOpenRefusesByName(t *testing.T) {
 		strings.Repeat("n", 256):         wire.CodeInvalid,
 		strings.Repeat("d/", 2048) + "x": wire.CodeInvalid,
 	}
-	bothWays(t, func(t *testing.T, g *filing) {
+	bothWays(t, func(t *testing.T, g *fileServer) {
 		for name, want := range tests {
 			s, err := g.locate(&wire.RootedPath{Root: wire.Text(root), Path: wire.Text(name)})
 			if err == nil {
@@ -159,7 +159,7 @@ func TestRootRefusals(t *testing.T) {
 		"/proc/self/root" + root:        wire.CodeSymlink,
 		"/" + strings.Repeat("x", 5000): wire.CodeInvalid,
 	}
-	bothWays(t, func(t *testing.T, g *filing) {
+	bothWays(t, func(t *testing.T, g *fileServer) {
 		for name, want := range tests {
 			s, err := g.locate(&wire.RootedPath{Root: wire.Text(name), Path: "x"})
 			if err == nil {
@@ -184,7 +184,7 @@ func TestFileRoots(t *testing.T) {
 		root + "/link": wire.CodeSymlink, root + "/fifo": wire.CodeFIFO, root + "/hard": wire.CodeHardLink, root + "/device": wire.CodeDevice,
 		"/proc/self/environ": wire.CodeSymlink, "/proc/1/environ": wire.CodeInvalid, "/proc/meminfo": wire.CodeInvalid,
 	}
-	bothWays(t, func(t *testing.T, g *filing) {
+	bothWays(t, func(t *testing.T, g *fileServer) {
 		for name, want := range tests {
 			s, err := g.locate(&wire.RootedPath{Root: wire.Text(name), Path: "."})
 			if err == nil {

@@ -14,14 +14,14 @@ func (c *call) filePull(f *wire.File) error {
 			return err
 		}
 		out := bufio.NewWriterSize(c.stream, wire.HeaderSize+wire.DataFrame)
-		p := &pull{files: c.server.files, bounds: newBounds(scan), skip: scan.SkipRefused, out: out, data: wire.NewDataWriter(out)}
+		p := &pull{files: c.server.files, bounds: newBudget(scan), skip: scan.SkipRefused, out: out, data: wire.NewDataWriter(out)}
 		defer p.data.Close()
 		if c.direct {
 			p.data.Large()
 		}
-		p.bounds.gone = c.leaveWithHost()
-		p.files.stride.hold()
-		defer p.files.stride.release()
+		p.bounds.gone = c.stopWhenHostLeaves()
+		p.files.procs.raise()
+		defer p.files.procs.release()
 		p.walker = &walker{files: p.files, bounds: p.bounds, exclude: exclude, visit: p.visit, refused: p.leaveOut}
 		err = p.run(&f.RootedPath)
 		if err == nil {
@@ -39,9 +39,9 @@ func (c *call) filePull(f *wire.File) error {
 
 // pull is a tree on its way to the host.
 type pull struct {
-	tally
-	files   *filing
-	bounds  *bounds
+	totals
+	files   *fileServer
+	bounds  *budget
 	walker  *walker
 	skip    bool
 	out     *bufio.Writer
@@ -50,8 +50,8 @@ type pull struct {
 }
 
 func (p *pull) run(place *wire.RootedPath) error {
-	var at *spot
-	top := &node{path: "."}
+	var at *location
+	top := &walkEntry{path: "."}
 	err := p.files.do(func() (err error) {
 		if at, err = p.files.locate(place); err == nil {
 			top.facts, err = at.look()
@@ -64,7 +64,7 @@ func (p *pull) run(place *wire.RootedPath) error {
 	if err != nil {
 		return err
 	}
-	top.spot = *at
+	top.location = *at
 	if top.facts.kind() != wire.KindDir {
 		return p.file(top)
 	}
@@ -80,7 +80,7 @@ func (p *pull) run(place *wire.RootedPath) error {
 }
 
 // visit sends what the walk has come to.
-func (p *pull) visit(n *node) error {
+func (p *pull) visit(n *walkEntry) error {
 	if p.failure != nil {
 		return p.failure
 	}
@@ -93,13 +93,13 @@ func (p *pull) visit(n *node) error {
 // leaveOut notes what cannot be sent, or makes it the end.
 func (p *pull) leaveOut(name string, err error) {
 	if !p.skip && p.failure == nil {
-		p.failure = about(name, err)
+		p.failure = withSubject(name, err)
 	}
 	p.refused(name, err)
 }
 
 // node announces a file or directory.
-func (p *pull) node(n *node) error {
+func (p *pull) node(n *walkEntry) error {
 	node := wire.FileNode{Path: wire.Text(n.path), Kind: n.facts.kind(), Mode: n.facts.mode & 0o777, MtimeNs: n.facts.mtime}
 	if node.Kind == wire.KindDir {
 		p.Dirs++
@@ -112,7 +112,7 @@ func (p *pull) node(n *node) error {
 }
 
 // file sends a regular file.
-func (p *pull) file(n *node) error {
+func (p *pull) file(n *walkEntry) error {
 	fd, err := p.files.open(n)
 	if err != nil {
 		p.leaveOut(n.path, err)

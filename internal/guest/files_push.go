@@ -13,13 +13,13 @@ func (c *call) filePush(f *wire.File) error {
 	if f.Scan == nil || f.Change == nil {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
-	p := &push{files: c.server.files, bounds: newBounds(f.Scan), reader: c.reader}
+	p := &push{files: c.server.files, bounds: newBudget(f.Scan), reader: c.reader}
 	if err := p.files.do(func() error { return p.open(&f.RootedPath, f.Change.MkdirAll) }); err != nil {
 		return err
 	}
 	defer p.target.release()
-	p.files.stride.hold()
-	defer p.files.stride.release()
+	p.files.procs.raise()
+	defer p.files.procs.release()
 	if err := p.receive(); err != nil {
 		return err
 	}
@@ -28,9 +28,9 @@ func (c *call) filePush(f *wire.File) error {
 
 // push is a tree on its way from the host.
 type push struct {
-	tally
-	files  *filing
-	bounds *bounds
+	totals
+	files  *fileServer
+	bounds *budget
 	reader *wire.Reader
 	target *dir
 }
@@ -70,7 +70,7 @@ func (p *push) receive() error {
 			return wire.Fail(wire.CodeInvalid, err.Error())
 		}
 		if err := p.take(&node); err != nil {
-			return about(string(node.Path), err)
+			return withSubject(string(node.Path), err)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (p *push) take(node *wire.FileNode) error {
 }
 
 func (p *push) file(node *wire.FileNode) error {
-	d := &draft{files: p.files, options: wire.FileWrite{Mode: node.Mode & 0o777}, mtime: node.MtimeNs}
+	d := &tempFile{files: p.files, options: wire.FileWrite{Mode: node.Mode & 0o777}, mtime: node.MtimeNs}
 	if err := p.files.do(func() error { return p.begin(d, string(node.Path)) }); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (p *push) file(node *wire.FileNode) error {
 }
 
 // begin makes a draft for a path in the tree.
-func (p *push) begin(d *draft, name string) error {
+func (p *push) begin(d *tempFile, name string) error {
 	above, base := path.Split(name)
 	if above == "" {
 		above = "."
@@ -126,5 +126,5 @@ func (p *push) begin(d *draft, name string) error {
 	if err != nil {
 		return err
 	}
-	return d.beginAt(&spot{dir: parent, name: base})
+	return d.beginAt(&location{dir: parent, name: base})
 }

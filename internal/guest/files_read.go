@@ -22,7 +22,7 @@ func (c *call) fileRead(f *wire.File) error {
 		}
 		defer r.files.close(r.fd)
 		if r.until-r.offset > smallAnswer {
-			c.leaveWithHost()
+			c.stopWhenHostLeaves()
 			return r.send(c.stream, c.direct)
 		}
 		var answer bytes.Buffer
@@ -36,14 +36,14 @@ func (c *call) fileRead(f *wire.File) error {
 
 // part is a part of a file that is being read.
 type part struct {
-	files  *filing
+	files  *fileServer
 	fd     int
 	stat   *wire.FileStat
 	offset int64
 	until  int64
 }
 
-func (g *filing) openPart(place *wire.RootedPath, want *wire.FileRead) (*part, error) {
+func (g *fileServer) openPart(place *wire.RootedPath, want *wire.FileRead) (*part, error) {
 	p := &part{files: g, fd: -1}
 	err := g.do(func() error {
 		spot, err := g.locate(place)
@@ -79,8 +79,8 @@ func (p *part) send(w io.Writer, large bool) error {
 	if err := wire.WriteJSON(w, wire.FrameResult, p.stat); err != nil {
 		return err
 	}
-	p.files.stride.holdIf(p.until-p.offset >= much)
-	defer p.files.stride.releaseIf(p.until-p.offset >= much)
+	p.files.procs.raiseIf(p.until-p.offset >= largeTransfer)
+	defer p.files.procs.releaseIf(p.until-p.offset >= largeTransfer)
 	if conn := unixSocket(w); conn != nil && large {
 		return p.files.spliceRange(conn, p.fd, p.offset, p.until)
 	}
@@ -102,7 +102,7 @@ func unixSocket(w io.Writer) *net.UnixConn {
 }
 
 // sendRange sends the bytes of an open file from offset to until, and the end.
-func (g *filing) sendRange(data *wire.DataWriter, fd int, offset, until int64) error {
+func (g *fileServer) sendRange(data *wire.DataWriter, fd int, offset, until int64) error {
 	for offset < until {
 		n, err := data.Next(func(b []byte) (n int, err error) {
 			err = g.do(func() error {

@@ -13,7 +13,7 @@ func (c *call) fileRemove(f *wire.File) error {
 	if f.Change == nil || f.Scan == nil {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
-	r := &remover{files: c.server.files, bounds: newBounds(f.Scan)}
+	r := &remover{files: c.server.files, bounds: newBudget(f.Scan)}
 	err := r.remove(f)
 	if codeIs(err, wire.CodeFileNotFound) && f.Change.Missing {
 		err = nil
@@ -25,14 +25,14 @@ func (c *call) fileRemove(f *wire.File) error {
 }
 
 type remover struct {
-	files  *filing
-	bounds *bounds
-	tally
+	files  *fileServer
+	bounds *budget
+	totals
 }
 
 func (r *remover) remove(f *wire.File) error {
-	var s *spot
-	var facts *facts
+	var s *location
+	var facts *fileInfo
 	err := r.files.do(func() (err error) {
 		if s, err = r.files.locateToChange(&f.RootedPath, false); err != nil {
 			return err
@@ -76,7 +76,7 @@ func (r *remover) rmdir(d *dir, name string) error {
 }
 
 // tree removes a directory with all that is in it.
-func (r *remover) tree(s *spot, depth int) error {
+func (r *remover) tree(s *location, depth int) error {
 	if depth > r.bounds.depth {
 		return refuse(wire.CodeTooLarge)
 	}
@@ -94,7 +94,7 @@ func (r *remover) tree(s *spot, depth int) error {
 			return r.files.do(func() error { return r.rmdir(s.dir, s.name) })
 		}
 		for _, name := range dirs {
-			if err := r.tree(&spot{dir: d, name: name}, depth+1); err != nil {
+			if err := r.tree(&location{dir: d, name: name}, depth+1); err != nil {
 				return err
 			}
 		}

@@ -31,17 +31,17 @@ func (c *call) fileSearch(f *wire.File) error {
 		return err
 	}
 	s.matches = &batch[wire.FileMatch]{w: c.stream, kind: wire.FrameMatches}
-	s.bounds.gone = c.leaveWithHost()
+	s.bounds.gone = c.stopWhenHostLeaves()
 	err = s.run(&f.RootedPath)
-	return c.sumUp(&s.tally, err, s.matches.flush)
+	return c.finishScan(&s.totals, err, s.matches.flush)
 }
 
 // search is a search under way.
 type search struct {
-	tally
-	files            *filing
+	totals
+	files            *fileServer
 	asked            wire.FileSearch
-	bounds           *bounds
+	bounds           *budget
 	include, exclude globs
 	pattern          *regexp.Regexp
 	byLine           bool // a match of the pattern in several lines says nothing about one
@@ -49,8 +49,8 @@ type search struct {
 	block            *searchBlock
 }
 
-func newSearch(f *wire.File, files *filing) (*search, error) {
-	s := &search{files: files, asked: *f.Search, bounds: newBounds(f.Scan)}
+func newSearch(f *wire.File, files *fileServer) (*search, error) {
+	s := &search{files: files, asked: *f.Search, bounds: newBudget(f.Scan)}
 	s.asked.MaxLine = min(max(s.asked.MaxLine, 1), wire.MaxMatchLine)
 	s.asked.MaxMatches = min(max(s.asked.MaxMatches, 1), wire.MaxMatches)
 	s.asked.Context = min(max(s.asked.Context, 0), wire.MaxContext)
@@ -101,8 +101,8 @@ func mentionsText(re *syntax.Regexp) bool {
 
 // run searches what is at a place.
 func (s *search) run(p *wire.RootedPath) error {
-	var at *spot
-	var facts *facts
+	var at *location
+	var facts *fileInfo
 	err := s.files.do(func() (err error) {
 		if at, err = s.files.locate(p); err == nil {
 			facts, err = at.look()
@@ -121,7 +121,7 @@ func (s *search) run(p *wire.RootedPath) error {
 		if err := facts.refuseIrregular(); err != nil {
 			return err
 		}
-		return s.file(&node{*at, ".", facts})
+		return s.file(&walkEntry{*at, ".", facts})
 	}
 	var d *dir
 	if err := s.files.do(func() (err error) { d, err = at.openDir(); return err }); err != nil {
@@ -132,7 +132,7 @@ func (s *search) run(p *wire.RootedPath) error {
 	return w.walk(d, "", 1)
 }
 
-func (s *search) visit(n *node) error {
+func (s *search) visit(n *walkEntry) error {
 	switch {
 	case n.facts.kind() == wire.KindDir:
 		return nil
@@ -146,7 +146,7 @@ func (s *search) visit(n *node) error {
 }
 
 // file searches one file.
-func (s *search) file(n *node) error {
+func (s *search) file(n *walkEntry) error {
 	if n.facts.size > s.asked.MaxFileSize {
 		s.Large++
 		return nil
@@ -157,13 +157,13 @@ func (s *search) file(n *node) error {
 		return nil
 	}
 	defer s.files.close(fd)
-	r := &searched{search: s, path: n.path, left: s.asked.MaxPerFile}
+	r := &fileSearch{search: s, path: n.path, left: s.asked.MaxPerFile}
 	return r.read(&fileReader{files: s.files, fd: fd, until: s.asked.MaxFileSize})
 }
 
 // fileReader reads an open file.
 type fileReader struct {
-	files  *filing
+	files  *fileServer
 	fd     int
 	offset int64
 	until  int64

@@ -10,7 +10,7 @@ import (
 
 // spliceRange is sendRange without the bytes ever being in this program: the
 // kernel takes them from the page cache.
-func (g *filing) spliceRange(conn *net.UnixConn, fd int, offset, until int64) error {
+func (g *fileServer) spliceRange(conn *net.UnixConn, fd int, offset, until int64) error {
 	for offset < until {
 		n := min(until-offset, wire.MaxData)
 		var header [wire.HeaderSize]byte
@@ -28,7 +28,7 @@ func (g *filing) spliceRange(conn *net.UnixConn, fd int, offset, until int64) er
 }
 
 // splice sends a part of a file. It returns how far it got.
-func (g *filing) splice(conn *net.UnixConn, fd int, offset, end int64) (int64, error) {
+func (g *fileServer) splice(conn *net.UnixConn, fd int, offset, end int64) (int64, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return offset, err
@@ -58,7 +58,7 @@ func (g *filing) splice(conn *net.UnixConn, fd int, offset, end int64) (int64, e
 }
 
 // copyTo is splice by hand.
-func (g *filing) copyTo(conn *net.UnixConn, fd int, offset, end int64) (int64, error) {
+func (g *fileServer) copyTo(conn *net.UnixConn, fd int, offset, end int64) (int64, error) {
 	c := contents.Get().(*[wire.DataFrame]byte)
 	defer contents.Put(c)
 	for offset < end {

@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// settled is how long after a change the kernel's clock has certainly moved
+	// timestampGrain is how long after a change the kernel's clock has certainly moved
 	// on. Two changes sooner after each other may carry the same time, so that
 	// the times of a younger file do not tell whether it changed.
-	settled = 50 * time.Millisecond
+	timestampGrain = 50 * time.Millisecond
 	// maxHashed is the largest file whose content is part of its version while
 	// it is that young.
 	maxHashed = 1 << 20
 )
 
 // version stands for the state of an open file.
-func (g *filing) version(fd int, f *facts) string {
+func (g *fileServer) version(fd int, f *fileInfo) string {
 	version := f.version()
-	if f.young() && f.size <= maxHashed {
+	if f.recent() && f.size <= maxHashed {
 		if hash, err := g.hash(fd, f.size); err == nil {
 			version += hashMark + hash
 		}
@@ -33,8 +33,8 @@ func (g *filing) version(fd int, f *facts) string {
 
 // versionAt is version for a file that is not open. One that cannot be read has
 // no content in its version.
-func (g *filing) versionAt(s *spot, f *facts) string {
-	if !f.young() || f.nlink > 1 || f.mount {
+func (g *fileServer) versionAt(s *location, f *fileInfo) string {
+	if !f.recent() || f.nlink > 1 || f.mount {
 		return f.version()
 	}
 	fd, opened, err := s.openRegular()
@@ -50,7 +50,7 @@ const hashMark = "+"
 
 // unchanged reports whether what is at s is still in a version that was told
 // before.
-func (g *filing) unchanged(s *spot, now *facts, version string) bool {
+func (g *fileServer) unchanged(s *location, now *fileInfo, version string) bool {
 	times, hash, hashed := strings.Cut(version, hashMark)
 	if now.version() != times || now.refuseIrregular() != nil {
 		return false
@@ -67,18 +67,18 @@ func (g *filing) unchanged(s *spot, now *facts, version string) bool {
 	return err == nil && content == hash
 }
 
-func (f *facts) version() string {
+func (f *fileInfo) version() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", f.device, f.inode, f.size, f.mtime, f.ctime)
 }
 
-func (f *facts) young() bool {
+func (f *fileInfo) recent() bool {
 	age := time.Since(time.Unix(0, max(f.mtime, f.ctime)))
-	return age < settled
+	return age < timestampGrain
 }
 
 // hash is of the content, with a key of this guest's: it need not resist those
 // who make both files.
-func (g *filing) hash(fd int, size int64) (string, error) {
+func (g *fileServer) hash(fd int, size int64) (string, error) {
 	var hash maphash.Hash
 	hash.SetSeed(g.seed)
 	c := chunks.Get().(*chunk)
@@ -99,7 +99,7 @@ func (g *filing) hash(fd int, size int64) (string, error) {
 
 // requireVersion refuses a file that is not in the version expected of it. A
 // version "" expects nothing.
-func (g *filing) requireVersion(s *spot, now *facts, version string) error {
+func (g *fileServer) requireVersion(s *location, now *fileInfo, version string) error {
 	if version == "" || now != nil && g.unchanged(s, now, version) {
 		return nil
 	}

@@ -26,7 +26,7 @@ func (d *dir) nextNames() ([]string, error) {
 
 // names returns the first max names that follow after, in order, and whether
 // there are more. However many there are, it holds about twice max of them.
-func (d *dir) names(after string, limit int, b *bounds) (found []string, more bool, err error) {
+func (d *dir) names(after string, limit int, b *budget) (found []string, more bool, err error) {
 	cut := func() {
 		slices.Sort(found)
 		if len(found) > limit {
@@ -60,8 +60,8 @@ func (d *dir) names(after string, limit int, b *bounds) (found []string, more bo
 // fileList sends the names in a directory.
 func (c *call) fileList(f *wire.File) error {
 	return withPart(f.Scan, func(scan *wire.FileScan) error {
-		b := newBounds(scan)
-		b.gone = c.leaveWithHost()
+		b := newBudget(scan)
+		b.gone = c.stopWhenHostLeaves()
 		d, err := c.openDir(&f.RootedPath)
 		if err != nil {
 			return err
@@ -72,11 +72,11 @@ func (c *call) fileList(f *wire.File) error {
 			return err
 		}
 		entries := &batch[wire.FileEntry]{w: c.stream, kind: wire.FrameEntries}
-		end := tally{}
+		end := totals{}
 		if more {
 			end.Cut = wire.CodeTooLarge
 		}
-		for group := range slices.Chunk(names, lookGroup) {
+		for group := range slices.Chunk(names, statGroup) {
 			if err := d.sendEntries(group, entries); err != nil {
 				return err
 			}
@@ -88,15 +88,15 @@ func (c *call) fileList(f *wire.File) error {
 	})
 }
 
-// lookGroup is how many names are looked at in one go.
-const lookGroup = 64
+// statGroup is how many names are looked at in one go.
+const statGroup = 64
 
 // sendEntries tells about names that are still there.
 func (d *dir) sendEntries(names []string, entries *batch[wire.FileEntry]) error {
 	found := make([]wire.FileEntry, 0, len(names))
 	err := d.files.do(func() error {
 		for _, name := range names {
-			facts, err := lookAt(d.fd, name)
+			facts, err := statAt(d.fd, name)
 			if errors.Is(err, unix.ENOENT) {
 				continue
 			}
@@ -130,17 +130,17 @@ func (c *call) openDir(p *wire.RootedPath) (*dir, error) {
 	return d, err
 }
 
-// node is a file that a walk has come to.
-type node struct {
-	spot  // whose directory belongs to the walk
-	path  string
-	facts *facts
+// walkEntry is a file that a walk has come to.
+type walkEntry struct {
+	location // whose directory belongs to the walk
+	path     string
+	facts    *fileInfo
 }
 
 // open opens a node for reading, and looks at it anew.
-func (g *filing) open(n *node) (fd int, err error) {
+func (g *fileServer) open(n *walkEntry) (fd int, err error) {
 	err = g.do(func() error {
-		var now *facts
+		var now *fileInfo
 		if fd, now, err = n.openRegular(); err == nil {
 			n.facts = now
 		}
@@ -151,10 +151,10 @@ func (g *filing) open(n *node) (fd int, err error) {
 
 // walker visits what is beneath a directory, in order of names.
 type walker struct {
-	files   *filing
-	bounds  *bounds
+	files   *fileServer
+	bounds  *budget
 	exclude globs
-	visit   func(*node) error // errSkip: not what is in it
+	visit   func(*walkEntry) error // errSkip: not what is in it
 	refused func(path string, err error)
 }
 
@@ -171,7 +171,7 @@ func (w *walker) walk(d *dir, prefix string, depth int) error {
 		return err
 	}
 	for _, name := range names {
-		n := &node{spot{dir: d, name: name}, path.Join(prefix, name), nil}
+		n := &walkEntry{location{dir: d, name: name}, path.Join(prefix, name), nil}
 		if err := w.step(n, depth); err != nil {
 			return err
 		}
@@ -183,18 +183,18 @@ func (w *walker) walk(d *dir, prefix string, depth int) error {
 }
 
 // step visits one file, and what is in it.
-func (w *walker) step(n *node, depth int) error {
+func (w *walker) step(n *walkEntry, depth int) error {
 	if err := w.bounds.spend(); err != nil {
 		return err
 	}
-	err := w.files.do(func() (err error) { n.facts, err = lookAt(n.dir.fd, n.name); return err })
+	err := w.files.do(func() (err error) { n.facts, err = statAt(n.dir.fd, n.name); return err })
 	switch {
 	case errors.Is(err, unix.ENOENT): // no longer there
 		return nil
 	case err != nil:
 		w.refused(n.path, err)
 		return nil
-	case len(n.path) > pathKept:
+	case len(n.path) > maxReportedPath:
 		w.refused(n.path, refuse(wire.CodeTooLarge))
 		return nil
 	case w.exclude.match(n.path):
@@ -211,7 +211,7 @@ func (w *walker) step(n *node, depth int) error {
 	return w.enter(n, depth)
 }
 
-func (w *walker) enter(n *node, depth int) error {
+func (w *walker) enter(n *walkEntry, depth int) error {
 	var below *dir
 	err := w.files.do(func() (err error) { below, err = n.openDir(); return err })
 	if err != nil {
@@ -235,8 +235,8 @@ func (c *call) fileWalk(f *wire.File) error {
 		}
 		defer d.release()
 		entries := &batch[wire.FileEntry]{w: c.stream, kind: wire.FrameEntries}
-		end := &tally{}
-		w := &walker{files: c.server.files, bounds: newBounds(scan), exclude: exclude, refused: end.refused, visit: func(n *node) error {
+		end := &totals{}
+		w := &walker{files: c.server.files, bounds: newBudget(scan), exclude: exclude, refused: end.refused, visit: func(n *walkEntry) error {
 			if n.facts.kind() == wire.KindDir {
 				end.Dirs++
 			} else {
@@ -245,15 +245,15 @@ func (c *call) fileWalk(f *wire.File) error {
 			entry := n.facts.entry(n.path)
 			return entries.add(&entry)
 		}}
-		w.bounds.gone = c.leaveWithHost()
+		w.bounds.gone = c.stopWhenHostLeaves()
 		err = w.walk(d, "", 1)
-		return c.sumUp(end, err, entries.flush)
+		return c.finishScan(end, err, entries.flush)
 	})
 }
 
-// sumUp ends an operation that may be cut short by its limits.
-func (c *call) sumUp(end *tally, err error, flush func() error) error {
-	if code, ok := limited(err); ok {
+// finishScan ends an operation that may be cut short by its limits.
+func (c *call) finishScan(end *totals, err error, flush func() error) error {
+	if code, ok := limitHit(err); ok {
 		end.Cut, err = code, nil
 	}
 	if err == nil {

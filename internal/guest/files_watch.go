@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const watched = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE |
+const watchMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE |
 	unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
 // fileWatch tells of changes in a directory until the host leaves.
@@ -33,7 +33,7 @@ func (c *call) fileWatch(f *wire.File) error {
 		if err := wire.WriteJSON(c.stream, wire.FrameStarted, struct{}{}); err != nil {
 			return err
 		}
-		gone := c.leaveWithHost()
+		gone := c.stopWhenHostLeaves()
 		go func() { <-gone; _ = w.events.Close() }()
 		return w.run()
 	})
@@ -41,12 +41,12 @@ func (c *call) fileWatch(f *wire.File) error {
 
 // watcher is one watch: a directory, perhaps with those below it.
 type watcher struct {
-	files  *filing
+	files  *fileServer
 	root   *dir
 	events *os.File // of inotify
 	fd     int      // the same
 	dirs   map[int32]string
-	bounds *bounds
+	bounds *budget
 	deep   bool
 	out    *batch[wire.FileEvent]
 	last   wire.FileEvent // told last
@@ -64,7 +64,7 @@ func newWatcher(c *call, f *wire.File, scan *wire.FileScan) (*watcher, error) {
 	}
 	w := &watcher{
 		files: c.server.files, root: d, fd: fd, events: os.NewFile(uintptr(fd), "inotify"), dirs: map[int32]string{},
-		bounds: newBounds(scan), deep: scan.Recursive,
+		bounds: newBudget(scan), deep: scan.Recursive,
 		out: &batch[wire.FileEvent]{w: c.stream, kind: wire.FrameEvents},
 	}
 	w.bounds.entries = min(w.bounds.entries, wire.MaxWatched)
@@ -73,13 +73,13 @@ func newWatcher(c *call, f *wire.File, scan *wire.FileScan) (*watcher, error) {
 		return nil, err
 	}
 	if w.deep {
-		err = w.below(d, ".", nil)
+		err = w.addBelow(d, ".", nil)
 	}
-	if _, cut := limited(err); err != nil && !cut {
+	if _, cut := limitHit(err); err != nil && !cut {
 		w.close()
 		return nil, err
 	} else if cut { // it begins with a gap
-		err = w.tell(".", "lost", true)
+		err = w.emit(".", "lost", true)
 	}
 	return w, err
 }
@@ -94,7 +94,7 @@ func (w *watcher) add(d *dir, name string) error {
 	if len(w.dirs) >= w.bounds.entries {
 		return refuse(wire.CodeTooLarge)
 	}
-	wd, err := unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(d.fd), watched)
+	wd, err := unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(d.fd), watchMask)
 	if errors.Is(err, unix.ENOSPC) {
 		return wire.Fail(wire.CodeExhausted, "the sandbox's user has no watches left")
 	}
@@ -105,12 +105,12 @@ func (w *watcher) add(d *dir, name string) error {
 	return nil
 }
 
-// below watches the directories in one that is watched. Each name found goes to
+// addBelow watches the directories in one that is watched. Each name found goes to
 // found, if that is not nil: what is in a new directory may have been made
 // before it was watched.
-func (w *watcher) below(d *dir, prefix string, found func(name string, dir bool) error) error {
-	walk := &walker{files: w.files, bounds: &bounds{entries: wire.MaxScanned, depth: w.bounds.depth}, refused: func(string, error) {}}
-	walk.visit = func(n *node) error {
+func (w *watcher) addBelow(d *dir, prefix string, found func(name string, dir bool) error) error {
+	walk := &walker{files: w.files, bounds: &budget{entries: wire.MaxScanned, depth: w.bounds.depth}, refused: func(string, error) {}}
+	walk.visit = func(n *walkEntry) error {
 		name := path.Join(prefix, n.path)
 		isDir := n.facts.kind() == wire.KindDir
 		if found != nil {
@@ -131,7 +131,7 @@ func (w *watcher) below(d *dir, prefix string, found func(name string, dir bool)
 		})
 	}
 	var second *dir
-	err := w.files.do(func() (err error) { second, err = (&spot{dir: d, name: "."}).openDir(); return err })
+	err := w.files.do(func() (err error) { second, err = (&location{dir: d, name: "."}).openDir(); return err })
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (w *watcher) run() error {
 // event tells of one event of the kernel's.
 func (w *watcher) event(wd int32, mask uint32, name string) error {
 	if mask&unix.IN_Q_OVERFLOW != 0 {
-		return w.tell(".", "lost", true)
+		return w.emit(".", "lost", true)
 	}
 	in, known := w.dirs[wd]
 	if mask&unix.IN_IGNORED != 0 {
@@ -175,31 +175,31 @@ func (w *watcher) event(wd int32, mask uint32, name string) error {
 		return nil
 	}
 	full, isDir := path.Join(in, name), mask&unix.IN_ISDIR != 0
-	if len(full) > pathKept {
-		return w.tell(".", "lost", true)
+	if len(full) > maxReportedPath {
+		return w.emit(".", "lost", true)
 	}
 	switch {
 	case mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF) != 0:
 		if in != "." {
 			return nil // the directory above tells
 		}
-		return w.tell(".", "removed", true)
+		return w.emit(".", "removed", true)
 	case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0:
-		return w.arrived(full, isDir)
+		return w.created(full, isDir)
 	case mask&(unix.IN_DELETE|unix.IN_MOVED_FROM) != 0:
 		w.forget(full, mask&unix.IN_MOVED_FROM != 0 && isDir)
-		return w.tell(full, "removed", isDir)
+		return w.emit(full, "removed", isDir)
 	case mask&(unix.IN_MODIFY|unix.IN_CLOSE_WRITE) != 0:
-		return w.tell(full, "written", isDir)
+		return w.emit(full, "written", isDir)
 	case mask&unix.IN_ATTRIB != 0:
-		return w.tell(full, "attributes", isDir)
+		return w.emit(full, "attributes", isDir)
 	}
 	return nil
 }
 
-// arrived tells of a new name, and watches it if it is a directory.
-func (w *watcher) arrived(name string, isDir bool) error {
-	if err := w.tell(name, "created", isDir); err != nil || !isDir || !w.deep {
+// created tells of a new name, and watches it if it is a directory.
+func (w *watcher) created(name string, isDir bool) error {
+	if err := w.emit(name, "created", isDir); err != nil || !isDir || !w.deep {
 		return err
 	}
 	var d *dir
@@ -213,11 +213,11 @@ func (w *watcher) arrived(name string, isDir bool) error {
 		defer d.release()
 	}
 	if err == nil {
-		err = w.below(d, name, func(name string, isDir bool) error { return w.tell(name, "created", isDir) })
+		err = w.addBelow(d, name, func(name string, isDir bool) error { return w.emit(name, "created", isDir) })
 	}
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		if e.Code == wire.CodeTooLarge || e.Code == wire.CodeExhausted {
-			return w.tell(".", "lost", true)
+			return w.emit(".", "lost", true)
 		}
 		return nil // gone again, or not for us
 	}
@@ -237,8 +237,8 @@ func (w *watcher) forget(name string, moved bool) {
 	}
 }
 
-// tell tells the host, but not twice in a row.
-func (w *watcher) tell(name, what string, isDir bool) error {
+// emit tells the host, but not twice in a row.
+func (w *watcher) emit(name, what string, isDir bool) error {
 	event := wire.FileEvent{Path: wire.Text(name), What: what, Dir: isDir}
 	if event == w.last && len(w.out.buf) > 0 {
 		return nil

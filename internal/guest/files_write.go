@@ -21,7 +21,7 @@ const (
 // fileWrite replaces a file by what the host sends.
 func (c *call) fileWrite(f *wire.File) error {
 	return withPart(f.Write, func(w *wire.FileWrite) error {
-		d := &draft{files: c.server.files, options: *w}
+		d := &tempFile{files: c.server.files, options: *w}
 		if err := d.files.do(func() error { return d.begin(&f.RootedPath) }); err != nil {
 			return err
 		}
@@ -38,20 +38,20 @@ func (c *call) fileWrite(f *wire.File) error {
 	})
 }
 
-// draft is a file that is being written under another name beside its own.
-type draft struct {
-	files   *filing
+// tempFile is a file that is being written under another name beside its own.
+type tempFile struct {
+	files   *fileServer
 	options wire.FileWrite
 	mtime   int64 // ns; 0: now
 
-	spot *spot
-	old  *facts // nil: there was nothing
-	temp string // "" once it is gone
+	spot *location
+	old  *fileInfo // nil: there was nothing
+	temp string    // "" once it is gone
 	fd   int
 }
 
 // begin checks what is there and makes the draft.
-func (d *draft) begin(p *wire.RootedPath) error {
+func (d *tempFile) begin(p *wire.RootedPath) error {
 	spot, err := d.files.locateToChange(p, d.options.MkdirAll)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (d *draft) begin(p *wire.RootedPath) error {
 }
 
 // beginAt takes over spot.
-func (d *draft) beginAt(spot *spot) error {
+func (d *tempFile) beginAt(spot *location) error {
 	d.spot, d.fd = spot, -1
 	err := d.check()
 	if err == nil {
@@ -76,8 +76,8 @@ func (d *draft) beginAt(spot *spot) error {
 }
 
 // check looks at what is to be replaced, and refuses it if it must not be.
-func (d *draft) check() error {
-	old, err := lookAt(d.spot.dir.fd, d.spot.name)
+func (d *tempFile) check() error {
+	old, err := statAt(d.spot.dir.fd, d.spot.name)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		d.old = nil
@@ -102,14 +102,14 @@ func (d *draft) check() error {
 var contents = sync.Pool{New: func() any { return new([wire.DataFrame]byte) }}
 
 // fill writes all that comes from content.
-func (d *draft) fill(content io.Reader) error {
+func (d *tempFile) fill(content io.Reader) error {
 	c := contents.Get().(*[wire.DataFrame]byte)
 	defer contents.Put(c)
 	total := 0
-	defer func() { d.files.stride.releaseIf(total >= much) }()
+	defer func() { d.files.procs.releaseIf(total >= largeTransfer) }()
 	for {
 		n, err := content.Read(c[:])
-		d.files.stride.holdIf(total < much && total+n >= much)
+		d.files.procs.raiseIf(total < largeTransfer && total+n >= largeTransfer)
 		total += n
 		if n > 0 {
 			if err := d.files.do(func() error { return writeAll(d.fd, c[:n]) }); err != nil {
@@ -140,7 +140,7 @@ func writeAll(fd int, b []byte) error {
 }
 
 // publish gives the draft its name.
-func (d *draft) publish() (*wire.FileWritten, error) {
+func (d *tempFile) publish() (*wire.FileWritten, error) {
 	if d.options.IfVersion != "" { // it took time to get here
 		if err := d.check(); err != nil {
 			return nil, err
@@ -161,7 +161,7 @@ func (d *draft) publish() (*wire.FileWritten, error) {
 }
 
 // finish sets the draft's attributes, and has it on disk if asked to.
-func (d *draft) finish() error {
+func (d *tempFile) finish() error {
 	if err := unix.Fchmod(d.fd, d.mode()); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (d *draft) finish() error {
 	return nil
 }
 
-func (d *draft) mode() uint32 {
+func (d *tempFile) mode() uint32 {
 	switch {
 	case d.options.Mode != 0:
 		return d.options.Mode & 0o777
@@ -188,7 +188,7 @@ func (d *draft) mode() uint32 {
 }
 
 // rename puts the draft in its place.
-func (d *draft) rename() error {
+func (d *tempFile) rename() error {
 	dir := d.spot.dir.fd
 	var err error
 	if d.options.Exclusive {
@@ -217,12 +217,12 @@ func renameNoReplace(fromDir int, from string, toDir int, to string) error {
 
 // outcome tells what is there now, if it is what was written: somebody else may
 // have taken the name of the draft, or of the file, since.
-func (d *draft) outcome() (*wire.FileWritten, error) {
-	mine, err := lookAt(d.fd, "")
+func (d *tempFile) outcome() (*wire.FileWritten, error) {
+	mine, err := statAt(d.fd, "")
 	if err != nil {
 		return nil, fileError(err)
 	}
-	there, err := lookAt(d.spot.dir.fd, d.spot.name)
+	there, err := statAt(d.spot.dir.fd, d.spot.name)
 	if err != nil || !there.same(mine) {
 		return nil, refuse(wire.CodeChanged)
 	}
@@ -232,7 +232,7 @@ func (d *draft) outcome() (*wire.FileWritten, error) {
 }
 
 // discard removes a draft that was not published, and lets go of everything.
-func (d *draft) discard() error {
+func (d *tempFile) discard() error {
 	if d.temp != "" {
 		_ = unix.Unlinkat(d.spot.dir.fd, d.temp, 0)
 		d.temp = ""

@@ -43,7 +43,7 @@ func (c *call) follow(p *process, from *wire.Attach) error {
 		stdout, stderr = from.Stdout, from.Stderr
 	}
 	reader := p.out.attach(stdout, stderr)
-	owner, given := p.stdio.own()
+	owner, given := p.stdio.takeInput()
 	left := make(chan struct{})
 	go func() { defer close(left); c.feed(p, owner) }()
 	watched := make(chan struct{})
@@ -74,19 +74,19 @@ func (c *call) sendEnd(p *process) {
 // ends its wire right after the stream, which is no break. Input that the
 // process does not read must not hide that.
 func (c *call) watch(p *process, reader int, left <-chan struct{}) {
-	patience := c.patience(left)
+	patience := c.reattachTime(left)
 	at, ok := p.out.detach(reader)
-	if p.unwanted.Load() { // looked at after detach, as it is set before attended is asked
+	if p.resultUnwanted.Load() { // looked at after detach, as it is set before attended is asked
 		patience = 0
 	}
 	if ok {
-		c.server.abandon(p, at, patience)
+		c.server.endUnlessAttached(p, at, patience)
 	}
 }
 
-// patience waits for the host to leave, and returns how long it may take to come
+// reattachTime waits for the host to leave, and returns how long it may take to come
 // back: no time if it left on purpose, or came for this command alone.
-func (c *call) patience(left <-chan struct{}) time.Duration {
+func (c *call) reattachTime(left <-chan struct{}) time.Duration {
 	if c.once {
 		<-left
 		return 0
@@ -96,26 +96,26 @@ func (c *call) patience(left <-chan struct{}) time.Duration {
 	case <-left:
 	}
 	if c.wire.over() && !c.wire.Ended(c.stream) {
-		return orphanFor
+		return reattachTimeout
 	}
 	return 0
 }
 
-// abandon ends and forgets a process, after a while, unless a host has attached
+// endUnlessAttached ends and forgets a process, after a while, unless a host has attached
 // to it again since its last reader left. Until then the table holds it: one that
 // has been forgotten, with all that it wrote, is not kept for that.
-func (s *server) abandon(p *process, left int, after time.Duration) {
+func (s *server) endUnlessAttached(p *process, left int, after time.Duration) {
 	held := weak.Make(p)
 	time.AfterFunc(after, func() {
-		if p := held.Value(); p != nil && p.out.unread(left) {
-			s.dismiss(p)
+		if p := held.Value(); p != nil && p.out.unreadSince(left) {
+			s.endAndForget(p)
 		}
 	})
 }
 
-// dismiss ends and forgets a process that nobody attends to.
-func (s *server) dismiss(p *process) {
-	p.out.loosen()
+// endAndForget ends and forgets a process that nobody attends to.
+func (s *server) endAndForget(p *process) {
+	p.out.discardWhenFull()
 	p.end(byRequest, p.grace)
 	<-p.done
 	s.table.forget(p.id)
@@ -147,15 +147,15 @@ func (c *call) send(p *process, reader int) error {
 		if err != nil || !more {
 			return err
 		}
-		err = sendPiece(c.stream, func(b []byte) (piece, error) { return p.out.take(reader, b) })
+		err = sendOutput(c.stream, func(b []byte) (outputPart, error) { return p.out.take(reader, b) })
 		if err != nil {
 			return err
 		}
 	}
 }
 
-// sendPiece gets a piece of output and sends it.
-func sendPiece(w io.Writer, get func([]byte) (piece, error)) error {
+// sendOutput gets a piece of output and sends it.
+func sendOutput(w io.Writer, get func([]byte) (outputPart, error)) error {
 	buf := chunks.Get().(*chunk)
 	defer chunks.Put(buf)
 	piece, err := get(buf[wire.HeaderSize:])
@@ -200,7 +200,7 @@ func (c *call) logs(a *wire.Attach) error {
 // sendLog sends at most budget bytes of a span of one output.
 func (c *call) sendLog(p *process, ring int, span [2]int64, budget int64) error {
 	for offset := max(span[0], 0); offset < span[1] && budget > 0; {
-		err := sendPiece(c.stream, func(b []byte) (piece, error) {
+		err := sendOutput(c.stream, func(b []byte) (outputPart, error) {
 			piece := p.out.peek(ring, b[:min(int64(len(b)), budget)], offset)
 			offset += piece.gap + int64(piece.n)
 			budget -= int64(piece.n)

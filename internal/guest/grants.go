@@ -12,19 +12,19 @@ import (
 // they can be told from others and ended together.
 type grants struct {
 	lineage *lineage
-	warden  *warden
+	walker  *treeWalker
 
 	turn sync.Mutex // held while a grant is opened or ended
 	mu   sync.Mutex
-	open *grantee // nil: none
+	open *openGrant // nil: none
 }
 
-// grantee is all that was started under one grant.
-type grantee struct {
+// openGrant is all that was started under one grant.
+type openGrant struct {
 	id       string
 	ending   bool
-	kin      kin   // its marks
-	spare    block // those among them that no exec has yet
+	execs    execSet // its marks
+	unused   block   // those among them that no exec has yet
 	starting sync.WaitGroup
 }
 
@@ -42,21 +42,21 @@ func (c *call) grantOpen(g *wire.Grant) error {
 	if !wire.ValidID(g.ID) || g.GraceMs < 0 {
 		return wire.Fail(wire.CodeInvalid, "the grant's id or grace makes no sense")
 	}
-	if err := c.server.grants.begin(g.ID, patienceOf(g.GraceMs)); err != nil {
+	if err := c.server.grants.begin(g.ID, graceOrNone(g.GraceMs)); err != nil {
 		return err
 	}
 	return c.result(struct{}{})
 }
 
 func (c *call) grantEnd(g *wire.Grant) error {
-	if err := c.server.grants.end(g.ID, patienceOf(g.GraceMs)); err != nil {
+	if err := c.server.grants.end(g.ID, graceOrNone(g.GraceMs)); err != nil {
 		return err
 	}
 	return c.result(struct{}{})
 }
 
-// patienceOf is a grace that may be none.
-func patienceOf(ms int64) time.Duration {
+// graceOrNone is a grace that may be none.
+func graceOrNone(ms int64) time.Duration {
 	return time.Duration(min(max(ms, 0), maxGrace.Milliseconds())) * time.Millisecond
 }
 
@@ -69,13 +69,13 @@ func (gs *grants) begin(id string, grace time.Duration) error {
 		return nil // asked twice
 	}
 	if old != nil {
-		if err := gs.clear(old, grace); err != nil {
+		if err := gs.endProcesses(old, grace); err != nil {
 			return err
 		}
 	}
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	gs.open = &grantee{id: id}
+	gs.open = &openGrant{id: id}
 	return nil
 }
 
@@ -84,25 +84,25 @@ func (gs *grants) end(id string, grace time.Duration) error {
 	gs.turn.Lock()
 	defer gs.turn.Unlock()
 	if old := gs.present(); old != nil && old.id == id {
-		return gs.clear(old, grace)
+		return gs.endProcesses(old, grace)
 	}
 	return nil
 }
 
-func (gs *grants) present() *grantee {
+func (gs *grants) present() *openGrant {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	return gs.open
 }
 
-// clear ends everything of g, and forgets it only if nothing is left.
-func (gs *grants) clear(g *grantee, grace time.Duration) error {
+// endProcesses ends everything of g, and forgets it only if nothing is left.
+func (gs *grants) endProcesses(g *openGrant, grace time.Duration) error {
 	gs.mu.Lock()
 	g.ending = true // nothing more is started under it
 	gs.mu.Unlock()
 	g.starting.Wait()
-	all := tree{kin: g.kin, warden: gs.warden}
-	if len(g.kin) > 0 && !all.end(grace) {
+	all := tree{execs: g.execs, walker: gs.walker}
+	if len(g.execs) > 0 && !all.end(grace) {
 		return wire.Fail(wire.CodeStuck, "some processes of the grant could not be ended")
 	}
 	gs.mu.Lock()
@@ -128,22 +128,22 @@ func (gs *grants) mark(id string) (m mark, started func(), err error) {
 }
 
 // next takes the next mark of the grant.
-func (g *grantee) next(l *lineage) mark {
-	if g.spare.first == 0 || g.spare.first > g.spare.last {
-		g.spare = l.reserve(grantBlock)
-		g.kin = g.kin.with(g.spare)
+func (g *openGrant) next(l *lineage) mark {
+	if g.unused.first == 0 || g.unused.first > g.unused.last {
+		g.unused = l.reserve(grantBlock)
+		g.execs = g.execs.with(g.unused)
 	}
-	m := g.spare.first
-	g.spare.first++
+	m := g.unused.first
+	g.unused.first++
 	return m
 }
 
-// holds reports whether mark m was given to an exec under an open grant, and
+// byMark reports whether mark m was given to an exec under an open grant, and
 // returns the grant's id.
-func (gs *grants) holds(m mark) (id string, ok bool) {
+func (gs *grants) byMark(m mark) (id string, ok bool) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	if gs.open == nil || gs.open.ending || !gs.open.kin.may(m, m) {
+	if gs.open == nil || gs.open.ending || !gs.open.execs.mayContain(m, m) {
 		return "", false
 	}
 	return gs.open.id, true

@@ -38,7 +38,7 @@ func Harden(keep ...int) error {
 		return fmt.Errorf("subreaper: %w", err)
 	}
 	closeInherited(keep)
-	runtime.GOMAXPROCS(usualStride)
+	runtime.GOMAXPROCS(usualProcs)
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryLimit)
 	go makeThreads()

@@ -98,21 +98,21 @@ func (s *server) start(e *wire.Exec) (*process, error) {
 	if err != nil {
 		return nil, exhausted(err)
 	}
-	defer stdio.closeTheirs()
+	defer stdio.closeChild()
 	mark, started, err := s.grants.mark(e.Grant)
 	if err != nil {
-		stdio.closeOurs()
+		stdio.closeGuest()
 		return nil, err
 	}
 	defer started()
 	p := newProcess(e, attr, stdio)
-	p.tree = tree{kin: only(mark), warden: s.warden}
-	attr.Files, attr.Limits, attr.Loud = stdio.theirs, s.limits(mark), s.loud
+	p.tree = tree{execs: oneExec(mark), walker: s.walker}
+	attr.Files, attr.Limits, attr.ResetSignals = stdio.child, s.limits(mark), s.unmasked
 	p.memory, p.kills = s.memory, s.memory.recent()
-	p.crowd, p.refused = s.crowd, s.crowd.refused()
-	p.steward, p.limits = s.steward, attr.Limits
+	p.pids, p.refused = s.pids, s.pids.refused()
+	p.quota, p.limits = s.quota, attr.Limits
 	if p.child, p.main, err = s.reaper.begin(attr, mark); err != nil {
-		stdio.closeOurs()
+		stdio.closeGuest()
 		return nil, s.startFailed(attr, err)
 	}
 	p.pid, p.attr = p.child.PID, attr
@@ -126,7 +126,7 @@ func (s *server) startFailed(attr *spawn.Attr, err error) error {
 	if !errors.Is(err, unix.EAGAIN) {
 		return told
 	}
-	if s.crowd.endLeft() {
+	if s.pids.killLeftovers() {
 		return wire.Fail(wire.CodeExhausted, "the sandbox had no room for another process: what earlier commands left running was ended; try again")
 	}
 	return wire.Fail(wire.CodeExhausted, "the sandbox has no room for another process: end a running command, or raise docker.pidsLimit")
@@ -155,8 +155,8 @@ func (s *server) settle(p *process, err error) error {
 // Whoever has found it meanwhile is told, too.
 func (s *server) failed(p *process, why error) error {
 	p.failure = startError(p.attr, why)
-	p.stdio.closeOurs()
-	p.finish(ending{}, false, false)
+	p.stdio.closeGuest()
+	p.finish(exitInfo{}, false, false)
 	s.table.forget(p.id)
 	return p.failure
 }
@@ -217,7 +217,7 @@ func graceOf(ms int64) time.Duration {
 // limits are those of a new process: its mark, the size of its files, and as many
 // open files as the guest was given, before its own runtime raised that.
 func (s *server) limits(m mark) []spawn.Limit {
-	limits := append(s.lineage.limits(m), s.steward.fileSize()...)
+	limits := append(s.lineage.limits(m), s.quota.fileSize()...)
 	if files := origlimits.OpenFiles; files[1] > 0 {
 		limits = append(limits, spawn.Limit{Resource: unix.RLIMIT_NOFILE, Soft: files[0], Hard: files[1]})
 	}

@@ -98,13 +98,13 @@ func (l *lineage) reserve(n uint64) block {
 // block is the marks from first to last.
 type block struct{ first, last mark }
 
-// kin is the execs that something concerns.
-type kin []block
+// execSet is the execs that something concerns.
+type execSet []block
 
-func only(m mark) kin { return kin{{m, m}} }
+func oneExec(m mark) execSet { return execSet{{m, m}} }
 
 // with is the kin and one more block, which lies behind all of its own.
-func (k kin) with(b block) kin {
+func (k execSet) with(b block) execSet {
 	if n := len(k); n > 0 && k[n-1].last+1 == b.first {
 		k[n-1].last = b.last
 		return k
@@ -112,9 +112,9 @@ func (k kin) with(b block) kin {
 	return append(k, b)
 }
 
-// may reports whether one that belongs to an exec from lowest to highest may
+// mayContain reports whether one that belongs to an exec from lowest to highest may
 // belong to the kin.
-func (k kin) may(lowest, highest mark) bool {
+func (k execSet) mayContain(lowest, highest mark) bool {
 	return slices.ContainsFunc(k, func(b block) bool { return lowest <= b.last && b.first <= highest })
 }
 

@@ -18,12 +18,12 @@ const lookAfter = 500 * time.Millisecond
 
 // serveOnce runs the one command that a wire is for.
 func (s *server) serveOnce(conn net.Conn, hello *wire.Hello) error {
-	defer s.tidy.later()
+	defer s.releaser.schedule()
 	stream := socket.Wrap(conn)
 	c := &call{server: s, wire: &hostWire{}, stream: stream, reader: wire.NewReader(stream), once: true}
 	err := c.serveOnce(hello)
 	if err != nil {
-		_ = stream.SetDeadline(time.Now().Add(drainPatience))
+		_ = stream.SetDeadline(time.Now().Add(drainTimeout))
 		_ = wire.WriteJSON(stream, wire.FrameError, wire.AsError(err))
 	}
 	return err
@@ -73,5 +73,5 @@ func breakOff(p *process, line *socket.Conn, given <-chan struct{}) {
 		case <-time.After(lookAfter):
 		}
 	}
-	p.stdio.own()
+	p.stdio.takeInput()
 }

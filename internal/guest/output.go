@@ -44,8 +44,8 @@ func newLog() *output {
 	return o
 }
 
-// loosen lets a process run on whose output nobody will read.
-func (o *output) loosen() {
+// discardWhenFull lets a process run on whose output nobody will read.
+func (o *output) discardWhenFull() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.rings[0].Loose, o.rings[1].Loose = true, true
@@ -116,15 +116,15 @@ func (o *output) detach(reader int) (left int, ok bool) {
 	return o.reader, true
 }
 
-// attended reports whether there is a reader.
-func (o *output) attended() bool {
+// hasReader reports whether there is a reader.
+func (o *output) hasReader() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.read
 }
 
-// leave sends away whoever reads. The number it returns is for unread.
-func (o *output) leave() int {
+// detachAny sends away whoever reads. The number it returns is for unread.
+func (o *output) detachAny() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.reader++
@@ -140,8 +140,8 @@ func (o *output) readers() int {
 	return o.reader
 }
 
-// unread reports whether nobody has attached since detach.
-func (o *output) unread(left int) bool {
+// unreadSince reports whether nobody has attached since detach.
+func (o *output) unreadSince(left int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.reader == left
@@ -167,19 +167,19 @@ func (o *output) await(reader int) (bool, error) {
 	}
 }
 
-// piece is a part of one ring, on its way to the wire.
-type piece struct {
+// outputPart is a part of one ring, on its way to the wire.
+type outputPart struct {
 	ring int
 	gap  int64 // bytes lost before it
 	n    int
 }
 
 // take moves to b what await has announced.
-func (o *output) take(reader int, b []byte) (piece, error) {
+func (o *output) take(reader int, b []byte) (outputPart, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.reader != reader {
-		return piece{}, errNotReader
+		return outputPart{}, errNotReader
 	}
 	o.turn = 1 - o.turn // so that neither ring starves the other
 	if !o.rings[o.turn].Pending() {
@@ -187,19 +187,19 @@ func (o *output) take(reader int, b []byte) (piece, error) {
 	}
 	n, gap := o.rings[o.turn].Take(b)
 	o.changed.Broadcast()
-	return piece{ring: o.turn, gap: gap, n: n}, nil
+	return outputPart{ring: o.turn, gap: gap, n: n}, nil
 }
 
 // peek copies from a log at offset, without taking.
-func (o *output) peek(i int, b []byte, offset int64) piece {
+func (o *output) peek(i int, b []byte, offset int64) outputPart {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if head := o.heads[i]; offset < int64(len(head)) {
-		return piece{ring: i, n: copy(b, head[offset:])}
+		return outputPart{ring: i, n: copy(b, head[offset:])}
 	}
 	ring := &o.rings[i]
 	from := max(offset, ring.Start())
-	return piece{ring: i, gap: min(from, ring.End()) - offset, n: ring.Read(b, from)}
+	return outputPart{ring: i, gap: min(from, ring.End()) - offset, n: ring.Read(b, from)}
 }
 
 // awaitBeyond waits until an output has grown beyond the given offsets, nothing

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// dialPatience bounds the wait for something inside to accept.
-	dialPatience = 5 * time.Second
+	// dialTimeout bounds the wait for something inside to accept.
+	dialTimeout = 5 * time.Second
 	// acceptRetry is how soon a listener without descriptors tries again.
 	acceptRetry = 100 * time.Millisecond
 )
@@ -160,7 +160,7 @@ func (c *call) portAccept(p *wire.Port) error {
 	select {
 	case conn := <-l.conns:
 		return r.run(conn, c.callerOf(conn, l))
-	case <-r.heard: // the host has left: there is nothing that it could say yet
+	case <-r.hostSent: // the host has left: there is nothing that it could say yet
 		return nil
 	case <-l.closed:
 		return wire.Fail(wire.CodeRefused, "the listener was closed")
@@ -171,7 +171,7 @@ func (c *call) portAccept(p *wire.Port) error {
 func (c *call) callerOf(conn net.Conn, l *portListener) wire.Caller {
 	caller := wire.Caller{Port: l.port, Peer: conn.RemoteAddr().String()}
 	if l.who {
-		c.server.withSlot(func() { caller.Grant = c.server.grants.of(conn) })
+		c.server.withSlot(func() { caller.Grant = c.server.grants.ofPeer(conn) })
 	}
 	return caller
 }
@@ -181,7 +181,7 @@ func (c *call) portDial(p *wire.Port) error {
 	if p.Port < 1 || p.Port > 65535 {
 		return wire.Fail(wire.CodeInvalid, "the port makes no sense")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)))

@@ -15,20 +15,20 @@ import (
 // relay joins a connection inside the sandbox to a stream of the wire. It holds
 // no buffer while nothing moves.
 type relay struct {
-	call  *call
-	data  *wire.Data    // from the host
-	heard chan struct{} // closed when the host has sent something, or left
-	first error         // valid then
-	conn  *net.TCPConn
-	out   net.Conn // the same, for writing
-	over  sync.Once
+	call     *call
+	data     *wire.Data    // from the host
+	hostSent chan struct{} // closed when the host has sent something, or left
+	first    error         // valid then
+	conn     *net.TCPConn
+	out      net.Conn // the same, for writing
+	over     sync.Once
 }
 
 // relay begins to listen to the host.
 func (c *call) relay() *relay {
-	r := &relay{call: c, data: c.reader.Data(), heard: make(chan struct{})}
+	r := &relay{call: c, data: c.reader.Data(), hostSent: make(chan struct{})}
 	go func() {
-		defer close(r.heard)
+		defer close(r.hostSent)
 		r.first = r.data.Wait()
 	}()
 	return r
@@ -56,17 +56,17 @@ func (r *relay) run(conn net.Conn, caller wire.Caller) error {
 	return nil
 }
 
-// cut ends both directions at once, as a reset.
-func (r *relay) cut() {
+// reset ends both directions at once, as a reset.
+func (r *relay) reset() {
 	r.over.Do(func() {
 		abort(r.conn)
 		_ = r.call.stream.SetDeadline(time.Unix(1, 0))
 	})
 }
 
-// leave ends what still comes up, because nobody wants it any more. What went
+// stop ends what still comes up, because nobody wants it any more. What went
 // down is on its way, and arrives.
-func (r *relay) leave() {
+func (r *relay) stop() {
 	r.over.Do(func() {
 		_ = r.conn.SetReadDeadline(time.Unix(1, 0))
 		_ = r.call.stream.SetDeadline(time.Unix(1, 0))
@@ -86,12 +86,12 @@ func (r *relay) up() {
 			return n, err
 		})
 		if n < 0 {
-			r.cut()
+			r.reset()
 			return
 		}
 		if n == 0 {
 			if wire.WriteFrame(r.call.stream, wire.FrameDataEnd, nil) != nil {
-				r.cut()
+				r.reset()
 			}
 			return
 		}
@@ -99,7 +99,7 @@ func (r *relay) up() {
 		_, err := r.call.stream.Write(c[:wire.HeaderSize+n])
 		chunks.Put(c)
 		if err != nil {
-			r.cut()
+			r.reset()
 			return
 		}
 	}
@@ -108,7 +108,7 @@ func (r *relay) up() {
 // down moves bytes from the host to the inside. After their end it waits for
 // the host to leave.
 func (r *relay) down() {
-	<-r.heard
+	<-r.hostSent
 	err := r.first
 	for err == nil {
 		if err = r.move(); err == nil {
@@ -117,10 +117,10 @@ func (r *relay) down() {
 	}
 	if errors.Is(err, io.EOF) && r.conn.CloseWrite() == nil {
 		_, _ = r.call.reader.Frame()
-		r.leave()
+		r.stop()
 		return
 	}
-	r.cut()
+	r.reset()
 }
 
 // move passes on what has come.

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// lingerFor is how long the end of output is awaited after a process has
+	// outputTimeout is how long the end of output is awaited after a process has
 	// exited. It is only missed if descendants hold the output open.
-	lingerFor = 100 * time.Millisecond
-	// orphanFor is how long a process runs on whose host is gone without a word.
-	orphanFor = 60 * time.Second
+	outputTimeout = 100 * time.Millisecond
+	// reattachTimeout is how long a process runs on whose host is gone without a word.
+	reattachTimeout = 60 * time.Second
 	// defaultGrace lies between TERM and KILL unless the host says otherwise.
 	defaultGrace = 2 * time.Second
 	maxGrace     = 5 * time.Minute
@@ -38,13 +38,13 @@ type process struct {
 	attr    *spawn.Attr  // the same
 	failure error        // valid when done is closed: why the program could not be run
 
-	main   chan ending // receives that of the process itself
+	main   chan exitInfo // receives that of the process itself
 	memory *oomWatch
 	kills  int64 // for want of memory, before it started
 
-	crowd   *crowd
+	pids    *pidsWatch
 	refused int64 // forks, before it started
-	steward *steward
+	quota   *quotaEnforcer
 	limits  []spawn.Limit
 
 	out   *output
@@ -58,10 +58,10 @@ type process struct {
 	mu       sync.Mutex
 	ending   chan struct{} // closed by the first call of end
 	reason   reason
-	full     wire.QuotaLimit // with byRation
+	full     wire.QuotaLimit // with byQuota
 	endGrace time.Duration
 
-	unwanted atomic.Bool // nobody will come back for its result
+	resultUnwanted atomic.Bool // nobody will come back for its result
 
 	treeOnce sync.Once
 	stuck    bool // some of the tree could not be ended
@@ -74,7 +74,7 @@ const (
 	byItself reason = iota
 	byTimeout
 	byRequest
-	byRation
+	byQuota
 )
 
 // supervise follows the process to its end, beside the caller.
@@ -88,23 +88,23 @@ func (p *process) supervise() {
 func (p *process) follow() {
 	end := p.awaitMain()
 	stuck := false
-	if why, _ := p.why(); why != byItself || p.endTree && !end.barren {
-		stuck = !p.endWhole()
+	if why, _ := p.endReason(); why != byItself || p.endTree && !end.childless {
+		stuck = !p.endTreeOnce()
 	}
 	p.finish(end, p.finishOutput(), stuck)
 }
 
 // finish makes everything about the process final.
-func (p *process) finish(end ending, left, stuck bool) {
+func (p *process) finish(end exitInfo, left, stuck bool) {
 	p.stdio.close()
 	p.exit = p.result(end)
 	p.exit.Left, p.exit.Stuck = left, stuck
 	p.exit.Stdout, p.exit.Stderr = p.out.totals()
-	if p.crowd.refused() > p.refused {
-		p.exit.PidsLimitHit = p.crowd.endLeft()
+	if p.pids.refused() > p.refused {
+		p.exit.PidsLimitHit = p.pids.killLeftovers()
 	}
 	p.exit.OOM = p.memory.killed(&p.exit, p.kills)
-	p.exit.QuotaExceeded = p.steward.hindered(&p.exit, p.limits)
+	p.exit.QuotaExceeded = p.quota.blockedBy(&p.exit, p.limits)
 	p.ended = time.Now()
 	close(p.done)
 	p.out.close()
@@ -112,7 +112,7 @@ func (p *process) finish(end ending, left, stuck bool) {
 
 // awaitMain waits for the process itself. Once it is to end, its tree is ended
 // beside the waiting, for it may only exit when its children do.
-func (p *process) awaitMain() ending {
+func (p *process) awaitMain() exitInfo {
 	if p.timeout > 0 {
 		timer := time.AfterFunc(p.timeout-time.Since(p.started), func() { p.end(byTimeout, p.grace) })
 		defer timer.Stop()
@@ -123,7 +123,7 @@ func (p *process) awaitMain() ending {
 	case <-p.ending:
 	}
 	ended := make(chan struct{})
-	go func() { p.endWhole(); close(ended) }()
+	go func() { p.endTreeOnce(); close(ended) }()
 	select {
 	case end := <-p.main:
 		return end
@@ -132,16 +132,16 @@ func (p *process) awaitMain() ending {
 	select {
 	case end := <-p.main:
 		return end
-	case <-time.After(lingerFor):
-		return ending{} // it does not die, and stuck says so
+	case <-time.After(outputTimeout):
+		return exitInfo{} // it does not die, and stuck says so
 	}
 }
 
-// endWhole ends the tree, once; whoever else calls it waits for that. It
+// endTreeOnce ends the tree, once; whoever else calls it waits for that. It
 // returns false if some of it is still there.
-func (p *process) endWhole() bool {
+func (p *process) endTreeOnce() bool {
 	p.treeOnce.Do(func() {
-		_, grace := p.why()
+		_, grace := p.endReason()
 		p.stuck = !p.tree.end(grace)
 	})
 	return !p.stuck
@@ -157,18 +157,18 @@ func (p *process) end(why reason, grace time.Duration) {
 	}
 }
 
-// endFull has the whole tree killed because the workspace is full.
-func (p *process) endFull(why wire.QuotaLimit) {
+// endForQuota has the whole tree killed because the workspace is full.
+func (p *process) endForQuota(why wire.QuotaLimit) {
 	p.mu.Lock()
 	if p.reason == byItself {
 		p.full = why
 	}
 	p.mu.Unlock()
-	p.end(byRation, 0)
+	p.end(byQuota, 0)
 }
 
-// why tells the reason for which the process was ended, and the grace.
-func (p *process) why() (reason, time.Duration) {
+// endReason tells the reason for which the process was ended, and the grace.
+func (p *process) endReason() (reason, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reason == byItself {
@@ -190,7 +190,7 @@ func (p *process) over() bool {
 // finishOutput awaits the end of the outputs, or gives up waiting for
 // descendants that hold them open. It tells whether there are such.
 func (p *process) finishOutput() (left bool) {
-	timer := time.NewTimer(lingerFor)
+	timer := time.NewTimer(outputTimeout)
 	defer timer.Stop()
 	for _, pump := range p.pumps {
 		select {
@@ -205,8 +205,8 @@ func (p *process) finishOutput() (left bool) {
 	return left
 }
 
-func (p *process) result(end ending) wire.Exit {
-	why, _ := p.why()
+func (p *process) result(end exitInfo) wire.Exit {
+	why, _ := p.endReason()
 	x := wire.Exit{
 		Code:       end.status.ExitStatus(),
 		TimedOut:   why == byTimeout,
@@ -216,7 +216,7 @@ func (p *process) result(end ending) wire.Exit {
 		MaxRSS:     end.usage.Maxrss << 10,
 		DurationUs: time.Since(p.started).Microseconds(),
 	}
-	if why == byRation {
+	if why == byQuota {
 		x.QuotaExceeded = p.full
 	}
 	if end.status.Signaled() {

@@ -43,7 +43,7 @@ func (p *pump) run() {
 	for moved := 0; moved < maxPipe && p.move(false); moved++ {
 	}
 	close(p.done)
-	for !p.ended && p.swallow() {
+	for !p.ended && p.discard() {
 	}
 }
 
@@ -74,7 +74,7 @@ func (p *pump) move(wait bool) bool {
 	return true
 }
 
-func (p *pump) swallow() bool {
+func (p *pump) discard() bool {
 	var trash [512]byte
 	return readReady(p.file, true, func(fd int) (int, error) { return unix.Read(fd, trash[:]) }) > 0
 }

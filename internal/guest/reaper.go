@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ending is what the kernel says of a process that ended.
-type ending struct {
+// exitInfo is what the kernel says of a process that ended.
+type exitInfo struct {
 	status syscall.WaitStatus
 	usage  syscall.Rusage
 	// barren says that the process has left no descendants: the guest had no
 	// child left then, and whatever descends from an exec that has ended is, or
 	// has an ancestor that is, its child; or nobody but the guest has made a
 	// process since.
-	barren bool
+	childless bool
 }
 
 // reaper owns wait4: process 1 inherits every orphan, and two waiters would
@@ -30,35 +30,35 @@ type reaper struct {
 	// exclusively while reaping: a child that ends at once is not missed.
 	forks   sync.RWMutex
 	lineage *lineage
-	vigils  map[*vigil]bool // guarded by forks
+	watches map[*exitWatch]bool // guarded by forks
 	births  *births
 	recent  headcount     // guarded by forks
 	started atomic.Uint64 // processes
 
 	mu      sync.Mutex
-	waiting map[int]awaited
+	waiting map[int]runningChild
 }
 
-// awaited is a process of ours that runs: its number is taken, and nobody
+// runningChild is a process of ours that runs: its number is taken, and nobody
 // else's, until it is reaped.
-type awaited struct {
+type runningChild struct {
 	mark   mark
-	done   chan<- ending
+	done   chan<- exitInfo
 	before headcount // a while, or long, before it began
 }
 
-// vigil watches for deaths in a tree.
-type vigil struct {
-	kin  kin
-	seen int // guarded by forks
+// exitWatch watches for deaths in a tree.
+type exitWatch struct {
+	execs execSet
+	seen  int // guarded by forks
 }
 
 func newReaper(l *lineage) *reaper {
-	return &reaper{lineage: l, births: newBirths(), vigils: map[*vigil]bool{}, waiting: map[int]awaited{}}
+	return &reaper{lineage: l, births: newBirths(), watches: map[*exitWatch]bool{}, waiting: map[int]runningChild{}}
 }
 
 // begin makes the process of exec m; the channel receives its ending.
-func (r *reaper) begin(attr *spawn.Attr, m mark) (*spawn.Child, chan ending, error) {
+func (r *reaper) begin(attr *spawn.Attr, m mark) (*spawn.Child, chan exitInfo, error) {
 	r.forks.RLock()
 	defer r.forks.RUnlock()
 	child, err := spawn.Begin(attr)
@@ -66,15 +66,15 @@ func (r *reaper) begin(attr *spawn.Attr, m mark) (*spawn.Child, chan ending, err
 		return nil, nil, err
 	}
 	r.started.Add(1)
-	done := make(chan ending, 1)
+	done := make(chan exitInfo, 1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting[child.PID] = awaited{m, done, r.recent}
+	r.waiting[child.PID] = runningChild{m, done, r.recent}
 	return child, done, nil
 }
 
-// leads returns the exec whose first process pid is, if it is one.
-func (r *reaper) leads(pid int) (mark, bool) {
+// execOf returns the exec whose first process pid is, if it is one.
+func (r *reaper) execOf(pid int) (mark, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a, ok := r.waiting[pid]
@@ -96,89 +96,89 @@ func (r *reaper) reap() {
 	r.collect()
 }
 
-// departed is a process of ours that has ended.
-type departed struct {
-	awaited
-	ending
+// exitedChild is a process of ours that has ended.
+type exitedChild struct {
+	runningChild
+	exitInfo
 }
 
 func (r *reaper) collect() {
-	var ours []departed
+	var ours []exitedChild
 	for {
-		var e ending
-		pid, errno := reapNow(r.mourn(), &e.status, &e.usage)
+		var e exitInfo
+		pid, errno := reapNow(r.peekExited(), &e.status, &e.usage)
 		if errno == unix.EINTR {
 			continue
 		}
 		if errno != 0 || pid <= 0 {
-			r.hand(ours, errno == unix.ECHILD)
+			r.deliver(ours, errno == unix.ECHILD)
 			return
 		}
 		if a, ok := r.take(pid); ok {
-			ours = append(ours, departed{a, e})
+			ours = append(ours, exitedChild{a, e})
 		}
 	}
 }
 
-// hand gives endings to whoever waits for them.
-func (r *reaper) hand(ours []departed, childless bool) {
+// deliver gives endings to whoever waits for them.
+func (r *reaper) deliver(ours []exitedChild, childless bool) {
 	if len(ours) > 0 && !childless {
 		r.recent = r.births.count(r.started.Load())
 	}
 	for _, d := range ours {
-		d.barren = childless || r.births.onlyOurs(d.before, r.recent)
-		d.done <- d.ending
+		d.childless = childless || r.births.onlyOurs(d.before, r.recent)
+		d.done <- d.exitInfo
 	}
 }
 
-// mourn looks whose the next dead is, if somebody keeps vigil: once it is reaped
+// peekExited looks whose the next dead is, if somebody keeps vigil: once it is reaped
 // that cannot be told any more. It returns its number, or -1 for any.
-func (r *reaper) mourn() int {
-	if len(r.vigils) == 0 {
+func (r *reaper) peekExited() int {
+	if len(r.watches) == 0 {
 		return -1
 	}
-	var dead notice
+	var dead siginfo
 	err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&dead)), unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	if err != nil || dead.pid <= 0 {
 		return -1
 	}
 	pid := int(dead.pid)
 	lowest, highest, _ := r.lineage.marksOf(pid)
-	for v := range r.vigils {
-		if lowest <= highest && v.kin.may(lowest, highest) {
+	for v := range r.watches {
+		if lowest <= highest && v.execs.mayContain(lowest, highest) {
 			v.seen++
 		}
 	}
 	return pid
 }
 
-// notice is what the kernel tells of a death (siginfo_t).
-type notice struct {
+// siginfo is what the kernel tells of a death (siginfo_t).
+type siginfo struct {
 	_   [4]int32
 	pid int32
 	_   [27]int32
 }
 
-// keepVigil begins to watch for deaths in a tree, after those so far.
-func (r *reaper) keepVigil(k kin) *vigil {
+// watchExits begins to watch for deaths in a tree, after those so far.
+func (r *reaper) watchExits(k execSet) *exitWatch {
 	r.forks.Lock()
 	defer r.forks.Unlock()
 	r.collect()
-	v := &vigil{kin: k}
-	r.vigils[v] = true
+	v := &exitWatch{execs: k}
+	r.watches[v] = true
 	return v
 }
 
-// endVigil tells how many there were.
-func (r *reaper) endVigil(v *vigil) int {
+// stopWatch tells how many there were.
+func (r *reaper) stopWatch(v *exitWatch) int {
 	r.forks.Lock()
 	defer r.forks.Unlock()
 	r.collect()
-	delete(r.vigils, v)
+	delete(r.watches, v)
 	return v.seen
 }
 
-func (r *reaper) take(pid int) (awaited, bool) {
+func (r *reaper) take(pid int) (runningChild, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a, ok := r.waiting[pid]

@@ -22,11 +22,11 @@ type Options struct {
 	TrustUID bool
 	Build    string // what the guest calls itself to hosts
 	// Ration is what the sandbox may keep on the host's disk.
-	Ration quota.Ration
+	Quota quota.Limits
 }
 
-// farewell is how long the sandbox's processes have between TERM and the end.
-const farewell = 3 * time.Second
+// stopGrace is how long the sandbox's processes have between TERM and the end.
+const stopGrace = 3 * time.Second
 
 // Run serves until somebody outside asks the guest to end. Harden comes first.
 func Run(ctx context.Context, options *Options) error {
@@ -44,16 +44,16 @@ func Run(ctx context.Context, options *Options) error {
 	if err != nil {
 		return err
 	}
-	s.steward = newSteward(s, &options.Ration)
+	s.quota = newQuotaEnforcer(s, &options.Quota)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
-	if s.loud, err = onStop(stop); err != nil {
+	if s.unmasked, err = onStop(stop); err != nil {
 		return err
 	}
 	go s.reaper.run(children)
-	checks := &lookout{occupied: s.warden.census.others, started: s.started}
-	err = (&door{path: options.Socket, inherited: options.Listener, admit: admit, serve: s.serve, checks: checks}).keepOpen(ctx)
-	s.sayFarewell()
+	checks := &socketCheck{occupied: s.walker.procs.others, started: s.started}
+	err = (&socketListener{path: options.Socket, inherited: options.Listener, admit: admit, serve: s.serve, checks: checks}).serveUntil(ctx)
+	s.terminateAll()
 	return err
 }
 
@@ -67,9 +67,9 @@ func onStop(stop func()) ([]unix.Signal, error) {
 		go func() { <-asked; stop() }()
 		return nil, nil
 	}
-	_ = raiseShield() // a profile that forbids it endangers nobody but the sandbox
+	_ = installSyscallFilter() // a profile that forbids it endangers nobody but the sandbox
 	// The Go runtime interrupts its threads with SIGURG.
-	asked, err := pid1sig.Make(unix.SIGTERM, unix.SIGURG, unix.SIGCHLD)
+	asked, err := pid1sig.Install(unix.SIGTERM, unix.SIGURG, unix.SIGCHLD)
 	if err != nil {
 		return nil, err
 	}
@@ -79,20 +79,20 @@ func onStop(stop func()) ([]unix.Signal, error) {
 		stop()
 	}()
 	// Those by which processes are asked to end must not be swallowed on the way.
-	return pid1sig.Loud(unix.SIGTERM, unix.SIGURG, unix.SIGCHLD, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT), nil
+	return pid1sig.Unmasked(unix.SIGTERM, unix.SIGURG, unix.SIGCHLD, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT), nil
 }
 
-// sayFarewell ends every process of the sandbox that the guest may end.
-func (s *server) sayFarewell() {
+// terminateAll ends every process of the sandbox that the guest may end.
+func (s *server) terminateAll() {
 	if !alone() {
 		s.endAll()
 		return
 	}
 	_ = unix.Kill(-1, unix.SIGTERM)
 	_ = unix.Kill(-1, unix.SIGCONT)
-	for deadline := time.Now().Add(farewell); time.Now().Before(deadline); time.Sleep(pollLast) {
+	for deadline := time.Now().Add(stopGrace); time.Now().Before(deadline); time.Sleep(pollLast) {
 		living := 0
-		s.warden.census.each(func(int) { living++ })
+		s.walker.procs.each(func(int) { living++ })
 		if living == 0 {
 			return
 		}

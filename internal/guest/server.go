@@ -11,42 +11,42 @@ import (
 
 // server answers hosts.
 type server struct {
-	self    wire.Welcome // without a version: that depends on the host
-	lineage *lineage
-	warden  *warden
-	reaper  *reaper
-	wires   *wires
-	table   *table
-	memory  *oomWatch
-	crowd   *crowd
-	tidy    *tidy
-	files   *filing
-	ports   *ports
-	grants  *grants
-	stride  *stride
-	steward *steward      // nil: the workspace has no limits
-	started chan struct{} // holds a value after a process was started, for lookout
+	self     wire.Welcome // without a version: that depends on the host
+	lineage  *lineage
+	walker   *treeWalker
+	reaper   *reaper
+	wires    *wires
+	table    *processTable
+	memory   *oomWatch
+	pids     *pidsWatch
+	releaser *memoryReleaser
+	files    *fileServer
+	ports    *ports
+	grants   *grants
+	procs    *procsLimiter
+	quota    *quotaEnforcer // nil: the workspace has no limits
+	started  chan struct{}  // holds a value after a process was started, for lookout
 	// slots bounds the calls that wait for the kernel at once, and so the
 	// threads they need: those were made up front (see makeThreads).
 	slots      chan struct{}
 	shortExecs atomic.Int64  // commands that are expected to be over soon
 	onces      atomic.Int64  // wires for one command
-	loud       []unix.Signal // see spawn.Attr
+	unmasked   []unix.Signal // see spawn.Attr
 	null       int           // /dev/null for processes without input; -1: there is none
 }
 
 func newServer(build string, lineage *lineage) (*server, error) {
-	census, err := newCensus()
+	census, err := newProcList()
 	if err != nil {
 		return nil, err
 	}
 	reaper := newReaper(lineage)
-	warden := &warden{lineage: lineage, reaper: reaper, census: census, alone: alone()}
-	stride := newStride()
+	warden := &treeWalker{lineage: lineage, reaper: reaper, procs: census, alone: alone()}
+	stride := newProcsLimiter()
 	s := &server{
 		self:    wire.Welcome{Boot: wire.NewID(), Build: build},
-		lineage: lineage, warden: warden, grants: &grants{lineage: lineage, warden: warden}, reaper: reaper, wires: newWires(), table: newTable(),
-		memory: &oomWatch{}, crowd: newCrowd(reaper, warden), tidy: newTidy(), files: newFiling(stride), ports: newPorts(), stride: stride,
+		lineage: lineage, walker: warden, grants: &grants{lineage: lineage, walker: warden}, reaper: reaper, wires: newWires(), table: newProcessTable(),
+		memory: &oomWatch{}, pids: newPidsWatch(reaper, warden), releaser: newMemoryReleaser(), files: newFileServer(stride), ports: newPorts(), procs: stride,
 		slots: make(chan struct{}, maxSlots), started: make(chan struct{}, 1),
 	}
 	s.wires.direct, s.wires.once = s.serveDirect, s.serveOnce
@@ -90,7 +90,7 @@ func (s *server) host(conn net.Conn) {
 
 // answer serves one stream: one operation.
 func (s *server) answer(w *hostWire, stream net.Conn) {
-	defer s.tidy.later()
+	defer s.releaser.schedule()
 	defer stream.Close()
 	reader := wire.NewReader(stream)
 	req, err := reader.Request()
@@ -106,7 +106,7 @@ func (s *server) answer(w *hostWire, stream net.Conn) {
 
 // noteStart wakes what sleeps while no process runs.
 func (s *server) noteStart() {
-	s.steward.later()
+	s.quota.schedule()
 	select {
 	case s.started <- struct{}{}:
 	default: // it is awake, or about to be

@@ -17,19 +17,19 @@ import (
 // accepts again after that failed.
 const recheckAfter = 250 * time.Millisecond
 
-// door is the socket on which hosts knock. Its directory belongs to the
+// socketListener is the socket on which hosts knock. Its directory belongs to the
 // sandbox's user: what stands there may be removed or replaced at any time.
-type door struct {
+type socketListener struct {
 	path      string
 	inherited int                  // a descriptor that listens at path, for the first time; 0 if there is none
 	admit     func(net.Conn) error // refuses who is no host
 	serve     func(net.Conn)
-	checks    *lookout
+	checks    *socketCheck
 }
 
-// keepOpen listens until ctx ends, and opens the door anew whenever the socket
+// serveUntil listens until ctx ends, and opens the door anew whenever the socket
 // in the directory is not ours any more.
-func (d *door) keepOpen(ctx context.Context) error {
+func (d *socketListener) serveUntil(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Dir(d.path)); err != nil {
 		return fmt.Errorf("socket directory: %w", err)
 	}
@@ -37,7 +37,7 @@ func (d *door) keepOpen(ctx context.Context) error {
 		listener, err := d.open()
 		if err == nil {
 			go d.accept(listener)
-			d.awaitLoss(ctx)
+			d.waitForLoss(ctx)
 			listener.Close()
 		}
 		select {
@@ -48,7 +48,7 @@ func (d *door) keepOpen(ctx context.Context) error {
 	}
 }
 
-func (d *door) accept(listener net.Listener) {
+func (d *socketListener) accept(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -66,14 +66,14 @@ func (d *door) accept(listener net.Listener) {
 	}
 }
 
-// awaitLoss returns when path does not lead to our listener any more.
-func (d *door) awaitLoss(ctx context.Context) {
+// waitForLoss returns when path does not lead to our listener any more.
+func (d *socketListener) waitForLoss(ctx context.Context) {
 	ours, err := os.Lstat(d.path)
 	if err != nil {
 		return
 	}
 	for ctx.Err() == nil {
-		d.checks.awaitCheck(ctx)
+		d.checks.wait(ctx)
 		now, err := os.Lstat(d.path)
 		if err != nil || !os.SameFile(ours, now) {
 			return
@@ -82,7 +82,7 @@ func (d *door) awaitLoss(ctx context.Context) {
 }
 
 // open listens at path: on the socket that was inherited, or on a fresh one.
-func (d *door) open() (net.Listener, error) {
+func (d *socketListener) open() (net.Listener, error) {
 	if d.inherited == 0 {
 		return listen(d.path)
 	}

@@ -13,26 +13,26 @@ import (
 // stdio is a process's standard streams, seen from our side: pipes, or the
 // controlling side of a terminal.
 type stdio struct {
-	theirs [3]int // descriptors for the process; closed once it has them
-	null   int    // the one among them that stays open, or -1
-	in     *os.File
-	pipes  []int      // the outputs, until files makes files of them
-	out    []*os.File // the outputs
-	tty    bool
+	child [3]int // descriptors for the process; closed once it has them
+	null  int    // the one among them that stays open, or -1
+	in    *os.File
+	pipes []int      // the outputs, until files makes files of them
+	out   []*os.File // the outputs
+	tty   bool
 
-	writing sync.Mutex // held while input is written
-	owner   int        // counts who gives input: only the last may
-	given   int64      // bytes of input that the process was given
+	writing  sync.Mutex // held while input is written
+	owner    int        // counts who gives input: only the last may
+	consumed int64      // bytes of input that the process was given
 }
 
 // openStdio opens what the process asked for. A process without input gets null,
 // which all of them share: nothing can be done to /dev/null that others notice.
 func openStdio(e *wire.Exec, null int) (*stdio, error) {
-	s := &stdio{theirs: [3]int{-1, -1, -1}, null: null, tty: e.TTY != nil}
+	s := &stdio{child: [3]int{-1, -1, -1}, null: null, tty: e.TTY != nil}
 	err := s.open(e)
 	if err != nil {
-		s.closeTheirs()
-		s.closeOurs()
+		s.closeChild()
+		s.closeGuest()
 		return nil, err
 	}
 	return s, nil
@@ -50,23 +50,23 @@ func (s *stdio) open(e *wire.Exec) error {
 		if err != nil {
 			return err
 		}
-		s.pipes, s.theirs[i] = append(s.pipes, ours), theirs
+		s.pipes, s.child[i] = append(s.pipes, ours), theirs
 	}
 	return nil
 }
 
 func (s *stdio) openInput(wanted bool) (err error) {
 	if !wanted && s.null >= 0 {
-		s.theirs[0] = s.null
+		s.child[0] = s.null
 		return nil
 	}
 	if !wanted {
-		s.theirs[0], err = openNull()
+		s.child[0], err = openNull()
 		return err
 	}
 	ours, theirs, err := pipe(true)
 	if err == nil {
-		s.in, s.theirs[0] = os.NewFile(uintptr(ours), "pipe"), theirs
+		s.in, s.child[0] = os.NewFile(uintptr(ours), "pipe"), theirs
 	}
 	return err
 }
@@ -115,7 +115,7 @@ func (s *stdio) openTTY(size wire.Size) error {
 	if err != nil {
 		return err
 	}
-	s.theirs = [3]int{slave, slave, slave}
+	s.child = [3]int{slave, slave, slave}
 	return s.resize(size)
 }
 
@@ -142,9 +142,9 @@ func (s *stdio) resize(size wire.Size) error {
 	})
 }
 
-// own makes the caller the one who gives input, and tells how much the process
+// takeInput makes the caller the one who gives input, and tells how much the process
 // was given before. A write that is under way breaks off.
-func (s *stdio) own() (owner int, given int64) {
+func (s *stdio) takeInput() (owner int, given int64) {
 	if s.in != nil {
 		_ = s.in.SetWriteDeadline(time.Unix(1, 0))
 		defer func() { _ = s.in.SetWriteDeadline(time.Time{}) }()
@@ -152,7 +152,7 @@ func (s *stdio) own() (owner int, given int64) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.owner++
-	return s.owner, s.given
+	return s.owner, s.consumed
 }
 
 // write gives input to the process, and waits while it does not read. A process
@@ -165,16 +165,16 @@ func (s *stdio) write(owner int, b []byte) bool {
 		return s.owner == owner
 	}
 	n, err := s.in.Write(b)
-	s.given += int64(n)
+	s.consumed += int64(n)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
 	}
-	s.given += int64(len(b) - n)
+	s.consumed += int64(len(b) - n)
 	return true
 }
 
-// offer gives input for at most d, and tells how much was taken.
-func (s *stdio) offer(b []byte, d time.Duration) (int, error) {
+// writeFor gives input for at most d, and tells how much was taken.
+func (s *stdio) writeFor(b []byte, d time.Duration) (int, error) {
 	if s.in == nil {
 		return 0, wire.Fail(wire.CodeInvalid, "the process has no input")
 	}
@@ -183,7 +183,7 @@ func (s *stdio) offer(b []byte, d time.Duration) (int, error) {
 	_ = s.in.SetWriteDeadline(time.Now().Add(d))
 	defer func() { _ = s.in.SetWriteDeadline(time.Time{}) }()
 	n, err := s.in.Write(b)
-	s.given += int64(n)
+	s.consumed += int64(n)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, wire.Fail(wire.CodeInvalid, "the process does not take input any more")
 	}
@@ -222,15 +222,15 @@ func (s *stdio) closePipes() {
 	s.pipes = nil
 }
 
-func (s *stdio) closeTheirs() {
-	for i, fd := range s.theirs {
-		if fd >= 0 && fd != s.null && (i == 0 || fd != s.theirs[0]) {
+func (s *stdio) closeChild() {
+	for i, fd := range s.child {
+		if fd >= 0 && fd != s.null && (i == 0 || fd != s.child[0]) {
 			closeNow(fd)
 		}
 	}
 }
 
-func (s *stdio) closeOurs() {
+func (s *stdio) closeGuest() {
 	s.close()
 	s.closePipes()
 	for _, file := range s.out {

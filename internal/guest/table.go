@@ -16,22 +16,22 @@ const (
 	maxEnded = 64
 )
 
-// table is the processes by their ids.
-type table struct {
+// processTable is the processes by their ids.
+type processTable struct {
 	mu        sync.Mutex
 	decided   *sync.Cond          // a process has started, or has not
 	processes map[string]*process // nil: about to start
 	kept      int                 // in the background
 }
 
-func newTable() *table {
-	t := &table{processes: map[string]*process{}}
+func newProcessTable() *processTable {
+	t := &processTable{processes: map[string]*process{}}
 	t.decided = sync.NewCond(&t.mu)
 	return t
 }
 
 // claim reserves an id for a process to come.
-func (t *table) claim(id string) error {
+func (t *processTable) claim(id string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, taken := t.processes[id]; taken {
@@ -46,7 +46,7 @@ func (t *table) claim(id string) error {
 }
 
 // evict drops the background processes that ended longest ago, beyond maxEnded.
-func (t *table) evict() {
+func (t *processTable) evict() {
 	if t.kept <= maxEnded {
 		return
 	}
@@ -66,14 +66,14 @@ func (t *table) evict() {
 }
 
 // drop removes a process. The lock is held.
-func (t *table) drop(id string) {
+func (t *processTable) drop(id string) {
 	if p := t.processes[id]; p != nil && p.background {
 		t.kept--
 	}
 	delete(t.processes, id)
 }
 
-func (t *table) keep(p *process) {
+func (t *processTable) keep(p *process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.processes[p.id] = p
@@ -83,7 +83,7 @@ func (t *table) keep(p *process) {
 	t.decided.Broadcast()
 }
 
-func (t *table) forget(id string) {
+func (t *processTable) forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.drop(id)
@@ -91,7 +91,7 @@ func (t *table) forget(id string) {
 }
 
 // find returns the process with an id; one that is about to start, when it has.
-func (t *table) find(id string) (*process, error) {
+func (t *processTable) find(id string) (*process, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for {
@@ -107,7 +107,7 @@ func (t *table) find(id string) (*process, error) {
 }
 
 // after returns the processes whose ids follow id, in order.
-func (t *table) after(id string) []*process {
+func (t *processTable) after(id string) []*process {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var found []*process
@@ -125,7 +125,7 @@ func (t *table) after(id string) []*process {
 	return found
 }
 
-func (t *table) len() int {
+func (t *processTable) len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.processes)

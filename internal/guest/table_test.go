@@ -8,7 +8,7 @@ import (
 )
 
 func TestCapOnProcesses(t *testing.T) {
-	table := newTable()
+	table := newProcessTable()
 	for i := range maxProcesses {
 		if err := table.claim(strconv.Itoa(i)); err != nil {
 			t.Fatal(err)

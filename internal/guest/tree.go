@@ -11,8 +11,8 @@ import (
 
 // How hard the guest tries to end a tree.
 const (
-	// killPatience bounds the passes of SIGKILL over a tree that grows back.
-	killPatience = 2 * time.Second
+	// killTimeout bounds the passes of SIGKILL over a tree that grows back.
+	killTimeout = 2 * time.Second
 	// quickPasses is how many passes are made before everything is stopped.
 	quickPasses = 3
 	pollFirst   = time.Millisecond
@@ -21,15 +21,15 @@ const (
 
 // tree is the process of one exec and all its descendants, or those of several.
 type tree struct {
-	kin    kin
-	warden *warden
+	execs  execSet
+	walker *treeWalker
 }
 
 // end asks every process of the tree to end, waits up to grace, and kills what
-// is left. It returns false if something is still there after killPatience.
+// is left. It returns false if something is still there after killTimeout.
 func (t *tree) end(grace time.Duration) bool {
 	if grace > 0 {
-		if t.vacant(unix.SIGTERM) {
+		if t.signalAndCheck(unix.SIGTERM) {
 			return true
 		}
 		t.signal(unix.SIGCONT) // who is stopped cannot obey
@@ -45,12 +45,12 @@ func (t *tree) end(grace time.Duration) bool {
 // before its parent's turn, and that is found by the next one. A tree that forks
 // faster than we look is stopped first, together with everybody else.
 func (t *tree) kill() bool {
-	deadline := time.Now().Add(killPatience)
+	deadline := time.Now().Add(killTimeout)
 	for pass, pause := 0, pollFirst; ; pass, pause = pass+1, min(2*pause, pollLast) {
-		if pass >= quickPasses && t.warden.killStopped(t.kin) {
+		if pass >= quickPasses && t.walker.killStopped(t.execs) {
 			return true
 		}
-		if t.vacant(unix.SIGKILL) {
+		if t.signalAndCheck(unix.SIGKILL) {
 			return true
 		}
 		if time.Now().After(deadline) {
@@ -64,7 +64,7 @@ func (t *tree) kill() bool {
 func (t *tree) waitEmpty(d time.Duration) bool {
 	deadline := time.Now().Add(d)
 	for pause := pollFirst; ; pause = min(2*pause, pollLast) {
-		if t.vacant(0) {
+		if t.signalAndCheck(0) {
 			return true
 		}
 		if time.Now().After(deadline) {
@@ -74,28 +74,28 @@ func (t *tree) waitEmpty(d time.Duration) bool {
 	}
 }
 
-// vacant sends sig to whatever is left of the tree, and reports whether that was
+// signalAndCheck sends sig to whatever is left of the tree, and reports whether that was
 // nothing. A walk alone may miss a process that forks and leaves time and again,
 // ahead of it; but then the guest adopts and reaps what it leaves. So a walk
 // that met nobody counts only if nothing of the tree was reaped meanwhile.
-func (t *tree) vacant(sig unix.Signal) bool {
-	vigil := t.warden.reaper.keepVigil(t.kin)
+func (t *tree) signalAndCheck(sig unix.Signal) bool {
+	vigil := t.walker.reaper.watchExits(t.execs)
 	met := t.signal(sig)
-	return t.warden.reaper.endVigil(vigil) == 0 && met == 0
+	return t.walker.reaper.stopWatch(vigil) == 0 && met == 0
 }
 
 // signal sends sig to every living process of the tree and returns how many
 // there were. Signal 0 only counts.
-func (t *tree) signal(sig unix.Signal) int { return t.warden.signal(t.kin, sig) }
+func (t *tree) signal(sig unix.Signal) int { return t.walker.signal(t.execs, sig) }
 
 // preferForOOM has the kernel prefer every process of the tree when memory runs
 // out. Those that they start later inherit it.
-func (t *tree) preferForOOM() { t.warden.visit(t.kin, preferForOOM) }
+func (t *tree) preferForOOM() { t.walker.visit(t.execs, preferForOOM) }
 
 // has reports whether pid is a living process of the tree.
 func (t *tree) has(pid int) bool {
-	lowest, highest, ok := t.warden.marksOf(pid)
-	return ok && lowest <= highest && t.kin.may(lowest, highest) && !processState(pid).dead()
+	lowest, highest, ok := t.walker.marksOf(pid)
+	return ok && lowest <= highest && t.execs.mayContain(lowest, highest) && !processState(pid).dead()
 }
 
 // state is the part of /proc/PID/stat that the guest reads.

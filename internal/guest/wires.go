@@ -23,33 +23,33 @@ type hostWire struct {
 	// this one starts nothing, or the host would not know of it.
 	fenced atomic.Bool
 
-	mu    sync.Mutex
-	lines map[net.Conn]bool // the direct wires that end with it; nil: it has ended
+	mu      sync.Mutex
+	directs map[net.Conn]bool // the direct wires that end with it; nil: it has ended
 }
 
-// adopt has a direct wire end with this one. It returns false if that has ended.
-func (w *hostWire) adopt(line net.Conn) bool {
+// addDirect has a direct wire end with this one. It returns false if that has ended.
+func (w *hostWire) addDirect(line net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.lines != nil {
-		w.lines[line] = true
+	if w.directs != nil {
+		w.directs[line] = true
 	}
-	return w.lines != nil
+	return w.directs != nil
 }
 
-func (w *hostWire) disown(line net.Conn) {
+func (w *hostWire) removeDirect(line net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.lines, line)
+	delete(w.directs, line)
 }
 
-func (w *hostWire) endLines() {
+func (w *hostWire) closeDirects() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for line := range w.lines {
+	for line := range w.directs {
 		_ = line.Close()
 	}
-	w.lines = nil
+	w.directs = nil
 }
 
 // over reports whether the wire has ended.
@@ -107,7 +107,7 @@ func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &hostWire{Mux: session, key: wireKey{hello.Client, hello.Kind}, lines: map[net.Conn]bool{}}
+	w := &hostWire{Mux: session, key: wireKey{hello.Client, hello.Kind}, directs: map[net.Conn]bool{}}
 	ws.register(w)
 	return w, nil
 }
@@ -158,7 +158,7 @@ func (ws *wires) register(w *hostWire) {
 func (ws *wires) drop(w *hostWire) {
 	w.fenced.Store(true)
 	_ = w.Close()
-	w.endLines()
+	w.closeDirects()
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.live[w.key] == w {

@@ -130,7 +130,7 @@ func (s *Spec) RoomArguments(others ...string) []string {
 	var args []string
 	for _, m := range s.Mounts {
 		if m.Kind == MountWorkspace && !m.ReadOnly {
-			args = append(args, "--ration-dir", m.Target)
+			args = append(args, "--quota-dir", m.Target)
 		}
 	}
 	room := s.Limits.Workspace
@@ -138,10 +138,10 @@ func (s *Spec) RoomArguments(others ...string) []string {
 		return nil
 	}
 	for _, dir := range others {
-		args = append(args, "--ration-dir", dir)
+		args = append(args, "--quota-dir", dir)
 	}
-	return append(args, "--ration-size", strconv.FormatInt(room.Size, 10), "--ration-files", strconv.FormatInt(room.Files, 10),
-		"--ration-reserve", strconv.FormatInt(room.Reserve, 10))
+	return append(args, "--quota-size", strconv.FormatInt(room.Size, 10), "--quota-files", strconv.FormatInt(room.Files, 10),
+		"--quota-reserve", strconv.FormatInt(room.Reserve, 10))
 }
 
 // Ulimit is one resource limit of every process inside.

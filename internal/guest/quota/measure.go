@@ -10,8 +10,8 @@ import (
 
 // Measure counts. Processes are those that may hold files without a name; nil
 // if nobody is asked.
-func (r *Ration) Measure(processes func(func(pid int))) Usage {
-	m := &meter{ration: r, nameless: map[inode]bool{}}
+func (r *Limits) Measure(processes func(func(pid int))) Usage {
+	m := &meter{limits: r, nameless: map[inode]bool{}}
 	for _, dir := range r.Dirs {
 		m.tree(dir)
 	}
@@ -25,7 +25,7 @@ func (r *Ration) Measure(processes func(func(pid int))) Usage {
 // meter is one measure.
 type meter struct {
 	Usage
-	ration   *Ration
+	limits   *Limits
 	devices  []uint64
 	nameless map[inode]bool
 	buf      [16 << 10]byte
@@ -59,7 +59,7 @@ func (m *meter) tree(dir string) {
 		case last.read:
 			levels = levels[:len(levels)-1]
 		default:
-			m.some(last, st.Dev)
+			m.readSome(last, st.Dev)
 		}
 	}
 }
@@ -72,16 +72,16 @@ const mostCounted = 1 << 26
 // not matter by how much they are exceeded.
 func (m *meter) enough() bool {
 	m.Endless = m.Endless || m.Files >= mostCounted
-	m.Partial = m.Endless || m.ration.Files > 0 && m.Files > 2*m.ration.Files || m.ration.Size > 0 && m.Bytes > 2*m.ration.Size
+	m.Partial = m.Endless || m.limits.Files > 0 && m.Files > 2*m.limits.Files || m.limits.Size > 0 && m.Bytes > 2*m.limits.Size
 	return m.Partial
 }
 
-// some counts what a piece of a directory names.
-func (m *meter) some(l *level, device uint64) {
+// readSome counts what a piece of a directory names.
+func (m *meter) readSome(l *level, device uint64) {
 	fd, err := openDir(l.path)
 	if err != nil {
 		// A path that is too long for anybody to use is made to hide something.
-		l.read, m.Endless = true, m.Endless || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, errHidden)
+		l.read, m.Endless = true, m.Endless || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, errLockedDir)
 		return
 	}
 	defer unix.Close(fd)
@@ -138,19 +138,19 @@ func openDir(path string) (int, error) {
 		return -1, err
 	}
 	if fd, err = unix.Open(path, dirFlags, 0); err == unix.EACCES {
-		err = errHidden
+		err = errLockedDir
 	}
 	return fd, err
 }
 
-// errHidden is a directory that is closed again as soon as it is opened.
-var errHidden = errors.New("a directory is kept from us")
+// errLockedDir is a directory that is closed again as soon as it is opened.
+var errLockedDir = errors.New("a directory is kept from us")
 
 // unlock gives a directory's owner the right to look into it.
 func unlock(path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err == unix.EACCES {
-		return errHidden // one above it was open a moment ago
+		return errLockedDir // one above it was open a moment ago
 	}
 	if err != nil {
 		return err

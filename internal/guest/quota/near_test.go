@@ -4,7 +4,7 @@ import "testing"
 
 // What is taken from the disks is the most that directories can have grown.
 func TestNear(t *testing.T) {
-	r := &Ration{Size: 1000, Files: 100, Reserve: 50}
+	r := &Limits{Size: 1000, Files: 100, Reserve: 50}
 	held := &Usage{Bytes: 600, Files: 80}
 	before := Disks{Free: 500}
 	before.left[0].bytes, before.left[0].files = 500, 50
@@ -30,7 +30,7 @@ func TestNear(t *testing.T) {
 			t.Errorf("%s: %t", c.name, got)
 		}
 	}
-	if (&Ration{}).Near(held, before, Disks{}) {
+	if (&Limits{}).Near(held, before, Disks{}) {
 		t.Error("near to no limit")
 	}
 }
@@ -43,13 +43,13 @@ func TestLeft(t *testing.T) {
 	before.left[0].bytes, now.left[0].bytes = 10_000, 9900
 	before.left[0].files, now.left[0].files = 100, 90
 	for name, c := range map[string]struct {
-		ration Ration
+		ration Limits
 		want   int64
 	}{
-		"the size":    {Ration{Size: 1000, Files: 100, Reserve: 50}, 500},
-		"the files":   {Ration{Size: 1 << 40, Files: 100}, 50 * fileCost},
-		"the reserve": {Ration{Size: 1000, Reserve: 9800}, 100},
-		"nothing":     {Ration{Size: 300}, 0},
+		"the size":    {Limits{Size: 1000, Files: 100, Reserve: 50}, 500},
+		"the files":   {Limits{Size: 1 << 40, Files: 100}, 50 * fileCost},
+		"the reserve": {Limits{Size: 1000, Reserve: 9800}, 100},
+		"nothing":     {Limits{Size: 300}, 0},
 	} {
 		if got := c.ration.Left(u, before, now); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

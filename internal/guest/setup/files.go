@@ -10,7 +10,7 @@ import (
 
 // writeFile puts a file in place of whatever an image has there.
 func (b *builder) writeFile(m *blueprint.Mount) error {
-	parent, err := b.vacate(m.Target)
+	parent, err := b.clearTarget(m.Target)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (b *builder) writeFile(m *blueprint.Mount) error {
 }
 
 func (b *builder) link(m *blueprint.Mount) error {
-	parent, err := b.vacate(m.Target)
+	parent, err := b.clearTarget(m.Target)
 	if err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func (b *builder) link(m *blueprint.Mount) error {
 	return unix.Symlinkat(m.Text, parent, path.Base(m.Target))
 }
 
-// vacate opens the directory of a name that is free afterwards.
-func (b *builder) vacate(target string) (int, error) {
+// clearTarget opens the directory of a name that is free afterwards.
+func (b *builder) clearTarget(target string) (int, error) {
 	parent, err := b.makeDirs(path.Dir(target), 0o755)
 	if err != nil {
 		return 0, err

@@ -14,9 +14,9 @@ import (
 // made nowhere. A kernel without Landlock has the first fence only; doctor says
 // so.
 
-// changes are the rights that the fence is about, by the version of Landlock
+// landlockRights are the rights that the fence is about, by the version of Landlock
 // that knows them first.
-var changes = []struct {
+var landlockRights = []struct {
 	version int
 	rights  uint64
 }{
@@ -27,8 +27,8 @@ var changes = []struct {
 	{3, unix.LANDLOCK_ACCESS_FS_TRUNCATE},
 }
 
-// never are rights that are granted nowhere.
-const never = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
+// neverGranted are rights that are granted nowhere.
+const neverGranted = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 
 // scopes keep signals and abstract sockets inside; since version 6.
 const (
@@ -39,10 +39,10 @@ const (
 // rulesetAttr is struct landlock_ruleset_attr as of version 6.
 type rulesetAttr struct{ fs, net, scoped uint64 }
 
-// onFiles are the rights that mean something for what is not a directory.
-const onFiles = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+// fileRights are the rights that mean something for what is not a directory.
+const fileRights = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 
-func (b *builder) raiseFence() error {
+func (b *builder) installLandlock() error {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno == unix.ENOSYS || errno == unix.EOPNOTSUPP {
 		return nil
@@ -51,12 +51,12 @@ func (b *builder) raiseFence() error {
 		return errno
 	}
 	var granted uint64
-	for _, c := range changes {
+	for _, c := range landlockRights {
 		if int(version) >= c.version {
 			granted |= c.rights
 		}
 	}
-	ruleset, err := newRuleset(int(version), granted|never)
+	ruleset, err := newRuleset(int(version), granted|neverGranted)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func allow(ruleset int, path string, rights uint64) error {
 		return err
 	}
 	if kind != unix.S_IFDIR {
-		rights &= onFiles
+		rights &= fileRights
 	}
 	// struct landlock_path_beneath_attr is packed.
 	var rule [12]byte

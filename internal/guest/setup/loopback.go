@@ -2,8 +2,8 @@ package setup
 
 import "golang.org/x/sys/unix"
 
-// raiseLoopback switches the one interface of a new network namespace on.
-func raiseLoopback() error {
+// enableLoopback switches the one interface of a new network namespace on.
+func enableLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scaffolds are directories of which every host has one. The file systems that
+// mountPoints are directories of which every host has one. The file systems that
 // the root is made on cover it, seen by this process only.
-var scaffolds = []string{"/mnt", "/tmp", "/usr", "/"}
+var mountPoints = []string{"/mnt", "/tmp", "/usr", "/"}
 
 // makeRoot mounts the future root somewhere.
 func (b *builder) makeRoot() (err error) {
@@ -49,7 +49,7 @@ func (b *builder) mountScratch() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, dir := range scaffolds {
+	for _, dir := range mountPoints {
 		place, openErr := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err = openErr; err != nil {
 			continue
@@ -68,7 +68,7 @@ func (b *builder) mountScratch() (int, error) {
 func (b *builder) overlay(m *blueprint.Mount) (int, error) {
 	var lowers []string
 	for i := range m.Lowers {
-		path, err := b.lodge(fmt.Sprintf("l%d", i), &m.Lowers[i])
+		path, err := b.attachScratch(fmt.Sprintf("l%d", i), &m.Lowers[i])
 		if err != nil {
 			return 0, fmt.Errorf("layer %d: %w", i, err)
 		}
@@ -102,7 +102,7 @@ func lowerOptions(lowers []string) []string {
 // memory, for a root that is sealed in the end.
 func (b *builder) upper(m *blueprint.Mount) (string, error) {
 	if m.Source != nil {
-		return b.lodge("u", m.Source)
+		return b.attachScratch("u", m.Source)
 	}
 	for _, name := range []string{"u", "u/upper", "u/work"} {
 		if err := unix.Mkdirat(b.scratch, name, 0o755); err != nil {
@@ -112,8 +112,8 @@ func (b *builder) upper(m *blueprint.Mount) (string, error) {
 	return fdPath(b.scratch) + "/u", nil
 }
 
-// lodge attaches a source below the scratch file system, and returns its path.
-func (b *builder) lodge(name string, s *blueprint.Source) (string, error) {
+// attachScratch attaches a source below the scratch file system, and returns its path.
+func (b *builder) attachScratch(name string, s *blueprint.Source) (string, error) {
 	place, err := makeDir(b.scratch, name, 0o755)
 	if err != nil {
 		return "", err
@@ -127,8 +127,8 @@ func (b *builder) lodge(name string, s *blueprint.Source) (string, error) {
 
 func fdPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 
-// enter makes the root the root, and lets go of the host's files for good.
-func (b *builder) enter() error {
+// pivot makes the root the root, and lets go of the host's files for good.
+func (b *builder) pivot() error {
 	if err := unix.Fchdir(b.root); err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (b *builder) openSource(s *blueprint.Source) error {
 		return fmt.Errorf("%s: %w", s.Path, err)
 	}
 	defer unix.Close(at)
-	if err := confirm(at, s); err != nil {
+	if err := checkUnchanged(at, s); err != nil {
 		return err
 	}
 	tree, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
@@ -63,8 +63,8 @@ func (b *builder) openSource(s *blueprint.Source) error {
 	return nil
 }
 
-// confirm checks that a path still leads to what the runtime has judged.
-func confirm(fd int, s *blueprint.Source) error {
+// checkUnchanged checks that a path still leads to what the runtime has judged.
+func checkUnchanged(fd int, s *blueprint.Source) error {
 	if s.Inode == 0 {
 		return nil
 	}

@@ -14,14 +14,14 @@ import (
 func (b *builder) makeTree() error {
 	for i := range b.plan.Mounts {
 		m := &b.plan.Mounts[i]
-		if err := b.place(m); err != nil {
+		if err := b.makeMount(m); err != nil {
 			return fmt.Errorf("%s %s: %w", m.Kind, m.Target, err)
 		}
 	}
 	return nil
 }
 
-func (b *builder) place(m *blueprint.Mount) error {
+func (b *builder) makeMount(m *blueprint.Mount) error {
 	switch m.Kind {
 	case blueprint.Dir:
 		fd, err := b.makeDirs(m.Target, m.Mode)
@@ -149,7 +149,7 @@ func (b *builder) bind(m *blueprint.Mount) error {
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
 		return err
 	}
-	place, err := b.placeFor(m.Target, kind)
+	place, err := b.mountPointFor(m.Target, kind)
 	if err != nil {
 		return err
 	}
@@ -163,8 +163,8 @@ func kindOf(fd int) (uint32, error) {
 	return st.Mode & unix.S_IFMT, err
 }
 
-// placeFor makes a directory for a directory, and an empty file for the rest.
-func (b *builder) placeFor(target string, kind uint32) (int, error) {
+// mountPointFor makes a directory for a directory, and an empty file for the rest.
+func (b *builder) mountPointFor(target string, kind uint32) (int, error) {
 	if kind == unix.S_IFDIR {
 		return b.makeDirs(target, 0o755)
 	}

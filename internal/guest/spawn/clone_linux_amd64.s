@@ -1,17 +1,17 @@
 #include "textflag.h"
 
-// func clone(flags uintptr, steps *step, trace *trace) (pid, errno uintptr)
+// func clone(flags uintptr, steps *syscallStep, status *childStatus) (pid, errno uintptr)
 //
 // The parent returns. The child performs the steps, on the parent's stack but
-// without touching it. The kernel clears trace.here when the child has left our
+// without touching it. The kernel clears status.sharing when the child has left our
 // memory, be it for a program or for good.
 TEXT ·clone(SB), NOSPLIT|NOFRAME, $0-40
 	MOVQ	flags+0(FP), DI
 	MOVQ	steps+8(FP), R12
-	MOVQ	trace+16(FP), R13
+	MOVQ	status+16(FP), R13
 	XORL	SI, SI
 	XORL	DX, DX
-	MOVQ	R13, R10 // &trace.here
+	MOVQ	R13, R10 // &status.sharing
 	XORL	R8, R8
 	MOVL	$56, AX // SYS_clone
 	SYSCALL
@@ -43,8 +43,8 @@ child:
 	TESTQ	CX, CX
 	JEQ	next // does not matter
 	NEGQ	AX
-	MOVL	CX, 4(R13) // trace.stage
-	MOVL	AX, 8(R13) // trace.errno
+	MOVL	CX, 4(R13) // status.stage
+	MOVL	AX, 8(R13) // status.errno
 exit:
 	MOVL	$253, DI
 	MOVL	$231, AX // SYS_exit_group

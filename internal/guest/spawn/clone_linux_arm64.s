@@ -1,16 +1,16 @@
 #include "textflag.h"
 
-// func clone(flags uintptr, steps *step, trace *trace) (pid, errno uintptr)
+// func clone(flags uintptr, steps *syscallStep, status *childStatus) (pid, errno uintptr)
 //
 // See the amd64 version.
 TEXT ·clone(SB), NOSPLIT|NOFRAME, $0-40
 	MOVD	flags+0(FP), R0
 	MOVD	steps+8(FP), R9
-	MOVD	trace+16(FP), R10
+	MOVD	status+16(FP), R10
 	MOVD	$0, R1
 	MOVD	$0, R2
 	MOVD	$0, R3
-	MOVD	R10, R4 // &trace.here
+	MOVD	R10, R4 // &status.sharing
 	MOVD	$220, R8 // SYS_clone
 	SVC
 	CBZ	R0, child
@@ -39,8 +39,8 @@ child:
 	MOVD	56(R9), R11 // stage
 	CBZ	R11, next   // does not matter
 	NEG	R0, R0
-	MOVW	R11, 4(R10) // trace.stage
-	MOVW	R0, 8(R10)  // trace.errno
+	MOVW	R11, 4(R10) // status.stage
+	MOVW	R0, 8(R10)  // status.errno
 exit:
 	MOVD	$253, R0
 	MOVD	$94, R8 // SYS_exit_group

@@ -33,7 +33,7 @@ func neglect() {
 	gate := aloft(ends[1])
 	unix.Close(ends[1])
 	child, err := spawn.Begin(&spawn.Attr{
-		Path: "/bin/true", Argv: []string{"true"}, Files: [3]int{aloft(0), aloft(1), aloft(2)}, Birth: spawn.Birth{Gate: gate},
+		Path: "/bin/true", Argv: []string{"true"}, Files: [3]int{aloft(0), aloft(1), aloft(2)}, Isolation: spawn.Isolation{WaitFD: gate},
 	})
 	if err != nil {
 		panic(err)
@@ -54,7 +54,7 @@ func aloft(fd int) int {
 // A process that waits at its gate ends if the one that would open it does, also
 // by a signal: it has nothing of its parent that would keep the gate in place,
 // and nothing else of its parent, locks for instance.
-func TestBirthOfAnOrphan(t *testing.T) {
+func TestWaitFDOfAnOrphan(t *testing.T) {
 	parent := exec.CommandContext(t.Context(), os.Args[0])
 	parent.Env = append(os.Environ(), parentVariable+"=1")
 	held, err := os.CreateTemp(t.TempDir(), "held")

@@ -30,8 +30,8 @@ type Attr struct {
 	Limits []Limit
 	// Loud are the signals to be cleared, if all others of the caller have
 	// handlers that do nothing but return. Nil: all are cleared.
-	Loud []unix.Signal
-	Birth
+	ResetSignals []unix.Signal
+	Isolation
 }
 
 // Stage is how far a failed start came.
@@ -65,20 +65,20 @@ func (e *Error) Error() string { return fmt.Sprintf("%v: %v", e.Stage, e.Errno) 
 
 func (e *Error) Unwrap() error { return e.Errno }
 
-// patience is how long a new process may take until its program runs. A host
+// startTimeout is how long a new process may take until its program runs. A host
 // waits longer than that for what it asked.
-const patience = 2 * time.Second
+const startTimeout = 2 * time.Second
 
 // Child is a process on its way to become a program.
 type Child struct {
-	PID    int
-	script *script
+	PID     int
+	program *childProgram
 }
 
 // Begin makes the process. Whoever reaps must know it from now on. An error is
 // an *Error, and means that there is none.
 func Begin(attr *Attr) (*Child, error) {
-	script, err := newScript(attr)
+	script, err := newChildProgram(attr)
 	if errors.Is(err, syscall.ENOMEM) {
 		return nil, &Error{StageFork, syscall.ENOMEM}
 	}
@@ -96,40 +96,40 @@ func Begin(attr *Attr) (*Child, error) {
 // Await returns when the program runs, or could not be run; then the error is
 // an *Error, and the process has ended. Either it or Verdict is called, once.
 func (c *Child) Await() error {
-	stalled := !c.script.gone(patience)
+	stalled := !c.program.waitDetached(startTimeout)
 	if stalled {
 		_ = unix.Kill(c.PID, unix.SIGKILL)
-		if !c.script.gone(patience) { // the kernel holds it: nothing else ends a process that late
-			go c.script.outlive()
+		if !c.program.waitDetached(startTimeout) { // the kernel holds it: nothing else ends a process that late
+			go c.program.releaseWhenDetached()
 			return &Error{StageStalled, syscall.ETIMEDOUT}
 		}
 	}
-	err := c.Verdict()
+	err := c.Result()
 	if err == nil && stalled {
 		return &Error{StageStalled, syscall.ETIMEDOUT}
 	}
 	return err
 }
 
-// Verdict is Await for a child that is known to have ended.
-func (c *Child) Verdict() error {
-	trace := c.script.trace
-	c.script.release()
+// Result is Await for a child that is known to have ended.
+func (c *Child) Result() error {
+	trace := c.program.status
+	c.program.release()
 	if trace.stage != 0 {
 		return &Error{Stage(trace.stage), syscall.Errno(trace.errno)}
 	}
 	return nil
 }
 
-// gone waits until the child has left our memory, at most for d.
-func (s *script) gone(d time.Duration) bool {
+// waitDetached waits until the child has left our memory, at most for d.
+func (s *childProgram) waitDetached(d time.Duration) bool {
 	deadline := time.Now().Add(d)
-	for atomic.LoadUint32(&s.trace.here) != 0 {
+	for atomic.LoadUint32(&s.status.sharing) != 0 {
 		left := time.Until(deadline)
 		if left <= 0 {
 			return false
 		}
-		awaitZero(&s.trace.here, left)
+		awaitZero(&s.status.sharing, left)
 	}
 	return true
 }
@@ -142,10 +142,10 @@ func awaitZero(word *uint32, d time.Duration) {
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), wait, 1, uintptr(unsafe.Pointer(&timeout)), 0, 0)
 }
 
-// outlive keeps what the child uses for as long as it does.
-func (s *script) outlive() {
-	for atomic.LoadUint32(&s.trace.here) != 0 {
-		time.Sleep(patience)
+// releaseWhenDetached keeps what the child uses for as long as it does.
+func (s *childProgram) releaseWhenDetached() {
+	for atomic.LoadUint32(&s.status.sharing) != 0 {
+		time.Sleep(startTimeout)
 	}
 	s.release()
 }

@@ -137,9 +137,9 @@ func (c *cradle) launch(user account) (pid int, err error) {
 	}
 	const null, log, control, program = 0, 1, 2, 3
 	child, err := spawn.Begin(&spawn.Attr{
-		Path: fmt.Sprintf("/proc/self/fd/%d", blueprint.Program), Argv: []string{"atoll-guest", "enclose"}, Env: quick, Dir: "/",
-		Files: [3]int{fds[null], fds[log], fds[log]},
-		Birth: spawn.Birth{Namespaces: namespaces, Gate: fds[control], Ambient: user.ambient(), Inherit: []int{fds[control], fds[program]}},
+		Path: fmt.Sprintf("/proc/self/fd/%d", blueprint.Program), Argv: []string{"atoll-guest", "setup"}, Env: quick, Dir: "/",
+		Files:     [3]int{fds[null], fds[log], fds[log]},
+		Isolation: spawn.Isolation{Namespaces: namespaces, WaitFD: fds[control], Ambient: user.ambient(), Inherit: []int{fds[control], fds[program]}},
 	})
 	if err != nil {
 		return 0, err

@@ -8,24 +8,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// census lists the processes that are visible here. It holds /proc open, so
+// procList lists the processes that are visible here. It holds /proc open, so
 // that a sandbox without descriptors cannot hide anything from it.
-type census struct {
+type procList struct {
 	mu   sync.Mutex
 	proc int
 	buf  [4 << 10]byte
 }
 
-func newCensus() (*census, error) {
+func newProcList() (*procList, error) {
 	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: "/proc", Err: err}
 	}
-	return &census{proc: fd}, nil
+	return &procList{proc: fd}, nil
 }
 
 // others reports whether there is a process other than the caller's.
-func (c *census) others() bool {
+func (c *procList) others() bool {
 	found := false
 	c.each(func(int) { found = true })
 	return found
@@ -33,7 +33,7 @@ func (c *census) others() bool {
 
 // each calls f for every process but the caller's, in the kernel's order, in
 // small batches: f sees fresh facts.
-func (c *census) each(f func(pid int)) {
+func (c *procList) each(f func(pid int)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, err := unix.Seek(c.proc, 0, unix.SEEK_SET); err != nil {

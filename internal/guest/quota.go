@@ -12,30 +12,30 @@ import (
 )
 
 // How often the workspace is looked at while a process could write to it: at least
-// every lookEvery, and sooner if its limits could be reached by then.
+// every checkEvery, and sooner if its limits could be reached by then.
 const (
-	lookEvery = 5 * time.Second
-	// lookNear is for one that is nearly full: a look at the disks takes
+	checkEvery = 5 * time.Second
+	// checkNear is for one that is nearly full: a look at the disks takes
 	// microseconds.
-	lookNear = 10 * time.Millisecond
-	// quickest is more than is written in a nanosecond, in bytes.
-	quickest = 4
-	// lookFull is for one that is over its limits.
-	lookFull = 100 * time.Millisecond
+	checkNear = 10 * time.Millisecond
+	// fastestWrite is more than is written in a nanosecond, in bytes.
+	fastestWrite = 4
+	// checkFull is for one that is over its limits.
+	checkFull = 100 * time.Millisecond
 	// To look at the disks costs nothing, to measure may take long. One part in
 	// so many of the time is spent on it: usually, and when there is a reason.
 	usualShare, urgentShare = 1000, 3
 )
 
-// steward keeps the workspace within its ration. While that is exceeded,
+// quotaEnforcer keeps the workspace within its ration. While that is exceeded,
 // whatever makes it grow further is ended; what removes files is not.
-type steward struct {
+type quotaEnforcer struct {
 	server *server
-	ration *quota.Ration
+	limits *quota.Limits
 	timer  *time.Timer
 	armed  atomic.Bool
 	over   atomic.Pointer[wire.QuotaLimit] // nil: all is well
-	rest   atomic.Int64                    // nanoseconds until the next look
+	next   atomic.Int64                    // nanoseconds until the next look
 	first  chan struct{}                   // closed after the first measure
 	files  unix.Rlimit                     // how large the guest may make a file
 
@@ -46,89 +46,89 @@ type steward struct {
 	ended time.Time     // when that was over
 }
 
-// newSteward returns nil where nothing is limited.
-func newSteward(s *server, r *quota.Ration) *steward {
+// newQuotaEnforcer returns nil where nothing is limited.
+func newQuotaEnforcer(s *server, r *quota.Limits) *quotaEnforcer {
 	if r.None() {
 		return nil
 	}
-	w := &steward{server: s, ration: r, first: make(chan struct{})}
-	w.rest.Store(int64(lookNear))
+	w := &quotaEnforcer{server: s, limits: r, first: make(chan struct{})}
+	w.next.Store(int64(checkNear))
 	_ = unix.Getrlimit(unix.RLIMIT_FSIZE, &w.files)
-	go func() { defer close(w.first); w.measure() }()
-	w.timer = time.AfterFunc(time.Hour, w.look)
+	go func() { defer close(w.first); w.update() }()
+	w.timer = time.AfterFunc(time.Hour, w.check)
 	w.timer.Stop()
 	return w
 }
 
-// later has somebody look soon, unless that is so already.
-func (w *steward) later() {
+// schedule has somebody look soon, unless that is so already.
+func (w *quotaEnforcer) schedule() {
 	if w != nil && w.armed.CompareAndSwap(false, true) {
-		w.timer.Reset(time.Duration(w.rest.Load()))
+		w.timer.Reset(time.Duration(w.next.Load()))
 	}
 }
 
-// look measures, if there is a reason, and acts. It looks again for as long as
+// check measures, if there is a reason, and acts. It looks again for as long as
 // there is a process that could write.
-func (w *steward) look() {
-	w.measure()
-	if w.server.warden.census.others() {
-		w.timer.Reset(time.Duration(w.rest.Load()))
+func (w *quotaEnforcer) check() {
+	w.update()
+	if w.server.walker.procs.others() {
+		w.timer.Reset(time.Duration(w.next.Load()))
 		return
 	}
 	w.armed.Store(false)
-	if w.server.warden.census.others() { // it began while we looked
-		w.later()
+	if w.server.walker.procs.others() { // it began while we looked
+		w.schedule()
 	}
 }
 
-// measure reports whether the workspace is over its limits.
-func (w *steward) measure() bool {
+// update reports whether the workspace is over its limits.
+func (w *quotaEnforcer) update() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	disks := w.ration.Disks()
+	disks := w.limits.Disks()
 	if w.due(disks, time.Now()) {
-		w.weigh(disks)
+		w.measure(disks)
 	}
-	w.rest.Store(int64(w.pause(disks)))
+	w.next.Store(int64(w.pause(disks)))
 	return w.over.Load() != nil
 }
 
-// weigh measures. The lock is held.
-func (w *steward) weigh(disks quota.Disks) {
+// measure measures. The lock is held.
+func (w *quotaEnforcer) measure(disks quota.Disks) {
 	began := time.Now()
-	w.judge(w.ration.Measure(w.server.warden.census.each), disks)
+	w.enforce(w.limits.Measure(w.server.walker.procs.each), disks)
 	w.disks, w.ended = disks, time.Now()
 	w.took = w.ended.Sub(began)
 }
 
 // pause returns how long nobody has to look: in that time no limit can be
 // reached. The lock is held.
-func (w *steward) pause(disks quota.Disks) time.Duration {
+func (w *quotaEnforcer) pause(disks quota.Disks) time.Duration {
 	if w.over.Load() != nil {
-		return lookFull
+		return checkFull
 	}
-	left := w.ration.Left(w.usage, w.disks, disks)
-	return min(max(time.Duration(left/quickest), lookNear), lookEvery)
+	left := w.limits.Left(w.usage, w.disks, disks)
+	return min(max(time.Duration(left/fastestWrite), checkNear), checkEvery)
 }
 
 // due reports whether it is time to measure. The lock is held.
-func (w *steward) due(disks quota.Disks, now time.Time) bool {
+func (w *quotaEnforcer) due(disks quota.Disks, now time.Time) bool {
 	rested := now.Sub(w.ended)
 	switch {
 	case w.usage == nil:
 		return true
-	case w.over.Load() != nil || w.ration.Near(w.usage, w.disks, disks):
+	case w.over.Load() != nil || w.limits.Near(w.usage, w.disks, disks):
 		return rested >= urgentShare*w.took
 	}
 	return disks != w.disks && rested >= usualShare*w.took
 }
 
-// judge ends whoever makes a full workspace fuller. Of what there was before
+// enforce ends whoever makes a full workspace fuller. Of what there was before
 // the first look nobody here is to blame. The lock is held.
-func (w *steward) judge(now quota.Usage, disks quota.Disks) {
+func (w *quotaEnforcer) enforce(now quota.Usage, disks quota.Disks) {
 	before := w.usage
 	w.usage = &now
-	full := w.ration.Over(&now)
+	full := w.limits.Exceeded(&now)
 	if full == "" {
 		w.over.Store(nil)
 		return
@@ -142,7 +142,7 @@ func (w *steward) judge(now quota.Usage, disks quota.Disks) {
 // endFor kills every process of the sandbox but the guest.
 func (s *server) endFor(full wire.QuotaLimit) {
 	for _, p := range s.table.after("") {
-		p.endFull(full)
+		p.endForQuota(full)
 	}
 	if alone() {
 		_ = unix.Kill(-1, unix.SIGKILL) // also what left its exec
@@ -152,14 +152,14 @@ func (s *server) endFor(full wire.QuotaLimit) {
 // growing are the operations that add to a workspace.
 var growing = map[wire.Op]bool{wire.OpFileWrite: true, wire.OpFilePush: true, wire.OpFileCopy: true, wire.OpFileMkdir: true}
 
-// permit refuses to add to a workspace that is full, and has somebody look at
+// allow refuses to add to a workspace that is full, and has somebody look at
 // what is added.
-func (w *steward) permit(op wire.Op) error {
+func (w *quotaEnforcer) allow(op wire.Op) error {
 	if w == nil || !growing[op] {
 		return nil
 	}
-	w.later()
-	if w.over.Load() == nil || !w.measure() { // it was, but files may be gone by now
+	w.schedule()
+	if w.over.Load() == nil || !w.update() { // it was, but files may be gone by now
 		return nil
 	}
 	if full := w.over.Load(); full != nil {

@@ -14,12 +14,12 @@ import (
 
 // A process waits at its gate until it is somebody in its namespaces; then it has
 // the descriptors and the capabilities that it was given, and no others.
-func TestBirth(t *testing.T) {
+func TestIsolation(t *testing.T) {
 	gate, out := pipe(t), pipe(t)
 	attr := &spawn.Attr{
 		Path: "/bin/sh", Argv: []string{"sh", "-c", "id -u; echo $$; cat <&3; ls /proc/self/fd; grep CapAmb /proc/self/status"},
 		Env: []string{"PATH=/usr/bin:/bin"}, Files: null(t),
-		Birth: spawn.Birth{Namespaces: unix.CLONE_NEWUSER | unix.CLONE_NEWPID, Gate: int(above(t, gate[0]).Fd()), Ambient: []uintptr{unix.CAP_SYS_CHROOT}},
+		Isolation: spawn.Isolation{Namespaces: unix.CLONE_NEWUSER | unix.CLONE_NEWPID, WaitFD: int(above(t, gate[0]).Fd()), Ambient: []uintptr{unix.CAP_SYS_CHROOT}},
 	}
 	words, stdout := pipe(t), above(t, out[1])
 	attr.Files[1], attr.Inherit = int(stdout.Fd()), []int{int(above(t, words[0]).Fd())}

@@ -45,7 +45,7 @@ func TestMeasure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	u := (&Ration{Dirs: []string{one, two}}).Measure(nil)
+	u := (&Limits{Dirs: []string{one, two}}).Measure(nil)
 	if u.Files != 100+1+4 || u.Bytes < 2*mebi || u.Bytes > 4*mebi || u.Endless || u.Free <= 0 {
 		t.Errorf("%+v, want 105 files, 2 MiB and a little", u)
 	}
@@ -61,7 +61,7 @@ func TestMeasureManyFiles(t *testing.T) {
 		}
 		write(t, filepath.Join(dir, fmt.Sprintf("file-%d", n)), 0)
 	}
-	if u := (&Ration{Dirs: []string{dir}}).Measure(nil); u.Files != 3000 {
+	if u := (&Limits{Dirs: []string{dir}}).Measure(nil); u.Files != 3000 {
 		t.Errorf("%d files, want 3000", u.Files)
 	}
 }
@@ -84,7 +84,7 @@ func TestMeasureNamelessFiles(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	r := &Ration{Dirs: []string{dir}}
+	r := &Limits{Dirs: []string{dir}}
 	if u := r.Measure(nil); u.Bytes >= mebi {
 		t.Errorf("without processes %+v", u)
 	}
@@ -106,7 +106,7 @@ func TestMeasureFindsWhatIsHidden(t *testing.T) {
 	if err := errors.Join(os.Chmod(within, 0o400), os.Chmod(closed, 0)); err != nil { // in this order
 		t.Fatal(err)
 	}
-	if u := (&Ration{Dirs: []string{dir}}).Measure(nil); u.Files != 3 || u.Bytes < mebi {
+	if u := (&Limits{Dirs: []string{dir}}).Measure(nil); u.Files != 3 || u.Bytes < mebi {
 		t.Errorf("behind closed directories: %+v", u)
 	}
 	t.Chdir(dir)
@@ -119,14 +119,14 @@ func TestMeasureFindsWhatIsHidden(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := &Ration{Dirs: []string{dir}, Files: 1000}
-	if u := r.Measure(nil); !u.Endless || r.Over(&u) != wire.QuotaFiles {
+	r := &Limits{Dirs: []string{dir}, Files: 1000}
+	if u := r.Measure(nil); !u.Endless || r.Exceeded(&u) != wire.QuotaFiles {
 		t.Errorf("deeper than a path can say: %+v", u)
 	}
 }
 
 func TestOver(t *testing.T) {
-	r := &Ration{Size: 10, Files: 5, Reserve: 3}
+	r := &Limits{Size: 10, Files: 5, Reserve: 3}
 	for name, c := range map[string]struct {
 		usage Usage
 		want  wire.QuotaLimit
@@ -137,11 +137,11 @@ func TestOver(t *testing.T) {
 		"nearly full": {Usage{Bytes: 10, Files: 5, Free: 2}, wire.QuotaDisk},
 		"endless":     {Usage{Free: 3, Endless: true}, wire.QuotaFiles},
 	} {
-		if got := r.Over(&c.usage); got != c.want {
+		if got := r.Exceeded(&c.usage); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	if !(&Ration{}).None() || !(&Ration{Dirs: []string{"/"}}).None() || (&Ration{Dirs: []string{"/"}, Files: 1}).None() {
+	if !(&Limits{}).None() || !(&Limits{Dirs: []string{"/"}}).None() || (&Limits{Dirs: []string{"/"}, Files: 1}).None() {
 		t.Error("what is limited is not told from what is not")
 	}
 }

@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spot is a name in a directory, whether or not there is something. The name
+// location is a name in a directory, whether or not there is something. The name
 // "." stands for the directory itself, which is then a root.
-type spot struct {
+type location struct {
 	dir  *dir
 	name string
 	root bool // a root that is a file, and so a mount that is meant
 }
 
-func (s *spot) close()   { s.dir.close() }
-func (s *spot) release() { s.dir.release() }
+func (s *location) close()   { s.dir.close() }
+func (s *location) release() { s.dir.release() }
 
 // locate opens the directory above a place.
-func (g *filing) locate(p *wire.RootedPath) (*spot, error) {
+func (g *fileServer) locate(p *wire.RootedPath) (*location, error) {
 	if err := checkPlace(p); err != nil {
 		return nil, err
 	}
@@ -34,24 +34,24 @@ func (g *filing) locate(p *wire.RootedPath) (*spot, error) {
 	}
 	above, name := path.Split(string(p.Path))
 	if above == "" {
-		return &spot{dir: root, name: name}, nil
+		return &location{dir: root, name: name}, nil
 	}
 	defer root.close()
 	d, err := root.descend(strings.TrimSuffix(above, "/"))
 	if err != nil {
 		return nil, err
 	}
-	return &spot{dir: d, name: name}, nil
+	return &location{dir: d, name: name}, nil
 }
 
 // fileRoot is a root that is no directory: a file that was mounted.
-func (g *filing) fileRoot(name string) (*spot, error) {
+func (g *fileServer) fileRoot(name string) (*location, error) {
 	above, base := path.Split(name)
 	d, err := g.root(path.Clean(above))
 	if err != nil {
 		return nil, err
 	}
-	return &spot{dir: d, name: base, root: true}, nil
+	return &location{dir: d, name: base, root: true}, nil
 }
 
 func codeIs(err error, code wire.Code) bool {
@@ -61,7 +61,7 @@ func codeIs(err error, code wire.Code) bool {
 
 // locateToChange is locate for a place that is about to change. It makes the
 // directories above it if asked to.
-func (g *filing) locateToChange(p *wire.RootedPath, mkdirAll bool) (*spot, error) {
+func (g *fileServer) locateToChange(p *wire.RootedPath, mkdirAll bool) (*location, error) {
 	if p.ReadOnly {
 		return nil, refuse(wire.CodeReadOnly)
 	}
@@ -82,16 +82,16 @@ func (g *filing) locateToChange(p *wire.RootedPath, mkdirAll bool) (*spot, error
 	if err != nil {
 		return nil, err
 	}
-	return &spot{dir: d, name: name}, nil
+	return &location{dir: d, name: name}, nil
 }
 
 // look tells what is there.
-func (s *spot) look() (*facts, error) {
+func (s *location) look() (*fileInfo, error) {
 	name := s.name
 	if name == "." {
 		name = ""
 	}
-	facts, err := lookAt(s.dir.fd, name)
+	facts, err := statAt(s.dir.fd, name)
 	if err != nil {
 		return nil, fileError(err)
 	}
@@ -102,7 +102,7 @@ func (s *spot) look() (*facts, error) {
 // openRegular opens a regular file for reading. It is looked at first, so that
 // no pipe is opened under its writer and no device woken, and again when it is
 // open, because it may be another by then.
-func (s *spot) openRegular() (int, *facts, error) {
+func (s *location) openRegular() (int, *fileInfo, error) {
 	before, err := s.look()
 	if err == nil {
 		err = before.refuseIrregular()
@@ -114,7 +114,7 @@ func (s *spot) openRegular() (int, *facts, error) {
 	if err != nil {
 		return -1, nil, fileError(err)
 	}
-	after, err := lookAt(fd, "")
+	after, err := statAt(fd, "")
 	if err == nil {
 		after.mount = after.mount && !s.root
 		err = after.refuseIrregular()
@@ -127,7 +127,7 @@ func (s *spot) openRegular() (int, *facts, error) {
 }
 
 // openBare opens whatever is there.
-func (s *spot) openBare(flags int) (int, error) {
+func (s *location) openBare(flags int) (int, error) {
 	if !s.root {
 		return s.dir.open(s.name, flags, 0)
 	}
@@ -143,7 +143,7 @@ func (s *spot) openBare(flags int) (int, error) {
 }
 
 // openDir opens a directory for reading its names.
-func (s *spot) openDir() (*dir, error) {
+func (s *location) openDir() (*dir, error) {
 	d, err := s.dir.descend(s.name)
 	if err != nil {
 		return nil, err

@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Birth is about a process that begins in places of its own. The zero value is
+// Isolation is about a process that begins in places of its own. The zero value is
 // one that does not.
-type Birth struct {
+type Isolation struct {
 	Namespaces uintptr // CLONE_NEW flags
 	// Gate is a descriptor from which it reads one byte before it does anything
 	// but take its own descriptors and let go of all others: so long, others can
 	// say who it is, and if they end, the gate does. 0 is none.
-	Gate int
+	WaitFD int
 	// Ambient are capabilities that its program has, though its user is not root.
 	// It must have them in its user namespace.
 	Ambient []uintptr
@@ -21,11 +21,11 @@ type Birth struct {
 	Inherit []int
 }
 
-func (b *Birth) maxSteps() int { return len(b.Ambient) + len(b.Inherit) + 4 }
+func (b *Isolation) maxSteps() int { return len(b.Ambient) + len(b.Inherit) + 4 }
 
-// waitAtGate has the child wait. It has copies of all descriptors of its parent,
+// waitForByte has the child wait. It has copies of all descriptors of its parent,
 // the other side of the gate and locks among them: it closes them first.
-func (s *script) waitAtGate(gate int, free uintptr) {
+func (s *childProgram) waitForByte(gate int, free uintptr) {
 	if gate == 0 {
 		return
 	}
@@ -36,12 +36,12 @@ func (s *script) waitAtGate(gate int, free uintptr) {
 	s.add(StageFork, unix.SYS_READ, free, uintptr(unsafe.Pointer(word)), 1)
 }
 
-// keep has the child keep the capabilities that it is to keep.
-func (s *script) keep(b *Birth) {
+// keepCapabilities has the child keep the capabilities that it is to keep.
+func (s *childProgram) keepCapabilities(b *Isolation) {
 	if len(b.Ambient) == 0 {
 		return
 	}
-	header, data := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, sets(b.Ambient)
+	header, data := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, capabilitySets(b.Ambient)
 	s.pinner.Pin(header)
 	s.pinner.Pin(data)
 	s.add(StageCapabilities, unix.SYS_CAPSET, uintptr(unsafe.Pointer(header)), uintptr(unsafe.Pointer(data)))
@@ -50,8 +50,8 @@ func (s *script) keep(b *Birth) {
 	}
 }
 
-// sets are those capabilities and no others, in all sets.
-func sets(all []uintptr) *[2]unix.CapUserData {
+// capabilitySets are those capabilities and no others, in all sets.
+func capabilitySets(all []uintptr) *[2]unix.CapUserData {
 	var data [2]unix.CapUserData
 	for _, capability := range all {
 		half, bit := &data[capability/32], uint32(1)<<(capability%32)
@@ -64,7 +64,7 @@ func sets(all []uintptr) *[2]unix.CapUserData {
 
 // files gives the child its descriptors, and returns the first that it has no
 // more of.
-func (s *script) files(attr *Attr) (free uintptr) {
+func (s *childProgram) files(attr *Attr) (free uintptr) {
 	for _, fd := range append(attr.Files[:], attr.Inherit...) {
 		s.add(StageFiles, unix.SYS_DUP3, uintptr(fd), free, 0)
 		free++

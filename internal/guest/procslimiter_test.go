@@ -8,9 +8,9 @@ import (
 )
 
 // strider returns a stride that begins as the guest does.
-func strider(t *testing.T) *stride {
-	before := runtime.GOMAXPROCS(usualStride)
-	s := newStride()
+func strider(t *testing.T) *procsLimiter {
+	before := runtime.GOMAXPROCS(usualProcs)
+	s := newProcsLimiter()
 	t.Cleanup(func() {
 		s.timer.Stop()
 		runtime.GOMAXPROCS(before)
@@ -18,42 +18,42 @@ func strider(t *testing.T) *stride {
 	return s
 }
 
-func wantStride(t *testing.T, when string, want int) {
+func wantProcs(t *testing.T, when string, want int) {
 	t.Helper()
 	if got := runtime.GOMAXPROCS(0); got != want {
 		t.Errorf("%s: %d processors, want %d", when, got, want)
 	}
 }
 
-func TestStride(t *testing.T) {
+func TestProcsLimiter(t *testing.T) {
 	s := strider(t)
-	s.hold()
-	wantStride(t, "while somebody moves much", wideStride)
-	s.hold()
+	s.raise()
+	wantProcs(t, "while somebody moves much", raisedProcs)
+	s.raise()
 	s.release()
-	s.shorten()
-	wantStride(t, "while one of two is still at it", wideStride)
+	s.lower()
+	wantProcs(t, "while one of two is still at it", raisedProcs)
 	s.release()
-	for until := time.Now().Add(time.Minute); runtime.GOMAXPROCS(0) != usualStride; time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); runtime.GOMAXPROCS(0) != usualProcs; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatal("the second processor is kept for ever")
 		}
 	}
 }
 
-func TestStrideOfMany(t *testing.T) {
+func TestProcsLimiterOfMany(t *testing.T) {
 	s := strider(t)
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
 			for range 100 {
-				s.hold()
-				s.shorten()
+				s.raise()
+				s.lower()
 				s.release()
 			}
 		})
 	}
 	wg.Wait()
-	s.shorten()
-	wantStride(t, "when all are done", usualStride)
+	s.lower()
+	wantProcs(t, "when all are done", usualProcs)
 }

@@ -50,19 +50,19 @@ func build(plan *blueprint.Blueprint, files []int) error {
 		do   func() error
 	}{
 		{"quotas", setQuotas},
-		{"namespaces", b.lastNamespaces},
+		{"namespaces", b.unshareCgroupAndTime},
 		{"sources", b.openSources},
 		{"user", b.becomeUser},
 		{"root", b.makeRoot},
 		{"mounts", b.makeTree},
-		{"pivot", b.enter},
+		{"pivot", b.pivot},
 		{"hostname", b.setHostname},
-		{"loopback", raiseLoopback},
+		{"loopback", enableLoopback},
 		{"limits", b.setLimits},
 		{"socket", b.listen},
 		{"capabilities", dropCapabilities},
-		{"workdir", b.goToWorkdir},
-		{"landlock", b.raiseFence},
+		{"workdir", b.enterWorkdir},
+		{"landlock", b.installLandlock},
 		{"seccomp", b.installFilter},
 	} {
 		if err := step(s.name, s.do()); err != nil {
@@ -109,9 +109,9 @@ func reportOf(err error) *blueprint.Report {
 	return r
 }
 
-// lastNamespaces makes those that the start could not: the control group's,
+// unshareCgroupAndTime makes those that the start could not: the control group's,
 // because the process had to be put into its group before, and time.
-func (b *builder) lastNamespaces() error {
+func (b *builder) unshareCgroupAndTime() error {
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("cgroup: %w", err)
 	}
@@ -160,7 +160,7 @@ func (b *builder) setLimits() error {
 	return nil
 }
 
-func (b *builder) goToWorkdir() error {
+func (b *builder) enterWorkdir() error {
 	if b.plan.Workdir == "" {
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// facts are what the kernel says of a file.
-type facts struct {
+// fileInfo are what the kernel says of a file.
+type fileInfo struct {
 	mode             uint32
 	size             int64
 	mtime, ctime     int64 // ns
@@ -20,24 +20,24 @@ type facts struct {
 	mountIDIsUnknown bool
 }
 
-const wantedFacts = unix.STATX_BASIC_STATS | unix.STATX_MNT_ID
+const statMask = unix.STATX_BASIC_STATS | unix.STATX_MNT_ID
 
-// lookAt tells about a name in a directory, or with an empty name about an open
+// statAt tells about a name in a directory, or with an empty name about an open
 // file. Links are not followed, and automounts not set off.
-func lookAt(fd int, name string) (*facts, error) {
+func statAt(fd int, name string) (*fileInfo, error) {
 	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
 	if name == "" {
 		flags |= unix.AT_EMPTY_PATH
 	}
 	var stx unix.Statx_t
-	err := unix.Statx(fd, name, flags, wantedFacts, &stx)
+	err := unix.Statx(fd, name, flags, statMask, &stx)
 	switch {
 	case errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM): // an old kernel, or an old filter
-		return lookAtOld(fd, name)
+		return statAtOld(fd, name)
 	case err != nil:
 		return nil, err
 	}
-	return &facts{
+	return &fileInfo{
 		mode: uint32(stx.Mode), size: int64(stx.Size), mtime: statxTime(stx.Mtime), ctime: statxTime(stx.Ctime),
 		nlink: uint64(stx.Nlink), uid: stx.Uid, gid: stx.Gid,
 		device: unix.Mkdev(stx.Dev_major, stx.Dev_minor), inode: stx.Ino,
@@ -48,8 +48,8 @@ func lookAt(fd int, name string) (*facts, error) {
 
 func statxTime(t unix.StatxTimestamp) int64 { return t.Sec*1e9 + int64(t.Nsec) }
 
-// lookAtOld is lookAt without statx.
-func lookAtOld(fd int, name string) (*facts, error) {
+// statAtOld is statAt without statx.
+func statAtOld(fd int, name string) (*fileInfo, error) {
 	var st unix.Stat_t
 	var err error
 	if name == "" {
@@ -60,7 +60,7 @@ func lookAtOld(fd int, name string) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &facts{
+	return &fileInfo{
 		mode: st.Mode, size: st.Size, mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(), nlink: uint64(st.Nlink), //nolint:unconvert // not on every processor
 		uid: st.Uid, gid: st.Gid, device: st.Dev, inode: st.Ino, mountIDIsUnknown: true,
 	}, nil
@@ -72,21 +72,21 @@ var fileKinds = map[uint32]wire.FileKind{
 	unix.S_IFCHR: wire.KindDevice, unix.S_IFBLK: wire.KindDevice,
 }
 
-func (f *facts) kind() wire.FileKind { return fileKinds[f.mode&unix.S_IFMT] }
+func (f *fileInfo) kind() wire.FileKind { return fileKinds[f.mode&unix.S_IFMT] }
 
 // same reports whether both are one file.
-func (f *facts) same(other *facts) bool {
+func (f *fileInfo) same(other *fileInfo) bool {
 	return f.device == other.device && f.inode == other.inode
 }
 
-func (f *facts) stat() *wire.FileStat {
+func (f *fileInfo) stat() *wire.FileStat {
 	return &wire.FileStat{
 		Kind: f.kind(), Size: f.size, Mode: f.mode & 0o777, MtimeNs: f.mtime, Links: f.nlink,
 		UID: f.uid, GID: f.gid, Mount: f.mount,
 	}
 }
 
-func (f *facts) entry(path string) wire.FileEntry {
+func (f *fileInfo) entry(path string) wire.FileEntry {
 	return wire.FileEntry{
 		Path: wire.Text(path), Kind: f.kind(), Size: f.size, Mode: f.mode & 0o777, MtimeNs: f.mtime, Mount: f.mount,
 	}
@@ -99,7 +99,7 @@ var kindRefusals = map[wire.FileKind]wire.Code{
 
 // refuseIrregular refuses, by name, everything but a regular file that has one
 // name and lies on its root's own file system.
-func (f *facts) refuseIrregular() error {
+func (f *fileInfo) refuseIrregular() error {
 	switch {
 	case f.mount:
 		return refuse(wire.CodeMount)
@@ -113,7 +113,7 @@ func (f *facts) refuseIrregular() error {
 
 // refuseOddDirectory refuses, by name, everything but a directory of its root's
 // own file system.
-func (f *facts) refuseOddDirectory() error {
+func (f *fileInfo) refuseOddDirectory() error {
 	switch {
 	case f.mount:
 		return refuse(wire.CodeMount)
@@ -128,10 +128,10 @@ func (f *facts) refuseOddDirectory() error {
 // refuse is a refusal whose reason says all; the host has the words for it.
 func refuse(code wire.Code) *wire.Error { return wire.Fail(code, "") }
 
-// about says which of many files an error is about.
-func about(name string, err error) error {
+// withSubject says which of many files an error is about.
+func withSubject(name string, err error) error {
 	e := *wire.AsError(fileError(err))
-	e.Subject = wire.Text(name[:min(len(name), keptName)])
+	e.Subject = wire.Text(name[:min(len(name), maxReportedName)])
 	return &e
 }
 

@@ -13,16 +13,16 @@ import (
 // refused: control groups version 2 and 1.
 var pidsEvents = []string{"/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events"}
 
-// crowd notices that the sandbox ran out of processes, and ends what commands left
+// pidsWatch notices that the sandbox ran out of processes, and ends what commands left
 // behind: otherwise nothing could be started any more.
-type crowd struct {
+type pidsWatch struct {
 	events int // descriptor of pidsEvents; -1 if there is no limit
 	reaper *reaper
-	warden *warden
+	walker *treeWalker
 }
 
-func newCrowd(r *reaper, w *warden) *crowd {
-	c := &crowd{events: -1, reaper: r, warden: w}
+func newPidsWatch(r *reaper, w *treeWalker) *pidsWatch {
+	c := &pidsWatch{events: -1, reaper: r, walker: w}
 	for _, name := range pidsEvents {
 		if fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
 			c.events = fd
@@ -33,7 +33,7 @@ func newCrowd(r *reaper, w *warden) *crowd {
 }
 
 // refused returns how many forks the limit has refused so far.
-func (c *crowd) refused() int64 {
+func (c *pidsWatch) refused() int64 {
 	if c == nil || c.events < 0 {
 		return 0
 	}
@@ -51,22 +51,22 @@ func (c *crowd) refused() int64 {
 	return 0
 }
 
-// endLeft kills every process that no running command started, and reports
+// killLeftovers kills every process that no running command started, and reports
 // whether there was one. No command begins meanwhile.
-func (c *crowd) endLeft() bool {
-	if !c.warden.alone {
+func (c *pidsWatch) killLeftovers() bool {
+	if !c.walker.alone {
 		return false
 	}
 	c.reaper.forks.Lock()
 	defer c.reaper.forks.Unlock()
-	left := c.reaper.idle()
+	left := c.reaper.endedExecs()
 	found := false
 	for range killPasses {
-		if c.warden.visit(left, nil) == 0 {
+		if c.walker.visit(left, nil) == 0 {
 			break
 		}
 		found = true
-		c.warden.killStopped(left)
+		c.walker.killStopped(left)
 	}
 	return found
 }
@@ -74,8 +74,8 @@ func (c *crowd) endLeft() bool {
 // killPasses bounds how often processes are looked for that were killed.
 const killPasses = 10
 
-// idle returns the execs whose first process does not run any more. Forks is held.
-func (r *reaper) idle() (ended kin) {
+// endedExecs returns the execs whose first process does not run any more. Forks is held.
+func (r *reaper) endedExecs() (ended execSet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	running := map[mark]bool{}

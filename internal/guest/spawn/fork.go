@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runApart starts the child with a copy of our memory, where there is nothing
+// runForked starts the child with a copy of our memory, where there is nothing
 // better: emulators of user programs know only threads and forks. The trace lies
 // in memory that both have, and the end of a pipe, which closes itself when the
 // program takes over, says that the child has gone.
-func (s *script) runApart() (int, syscall.Errno) {
+func (s *childProgram) runForked() (int, syscall.Errno) {
 	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return 0, syscall.ENOMEM
@@ -22,7 +22,7 @@ func (s *script) runApart() (int, syscall.Errno) {
 		return 0, syscall.EMFILE
 	}
 	defer unix.Close(pipe[0])
-	both := (*trace)(unsafe.Pointer(unsafe.SliceData(page)))
+	both := (*childStatus)(unsafe.Pointer(unsafe.SliceData(page)))
 	beforeFork()
 	pid, errno := clone(uintptr(unix.SIGCHLD)|s.namespaces, &s.steps[0], both)
 	afterFork()
@@ -34,7 +34,7 @@ func (s *script) runApart() (int, syscall.Errno) {
 		_ = unix.Kill(int(pid), unix.SIGKILL)
 		both.stage, both.errno = uint32(StageStalled), uint32(syscall.ETIMEDOUT)
 	}
-	*s.trace = trace{stage: both.stage, errno: both.errno}
+	*s.status = childStatus{stage: both.stage, errno: both.errno}
 	return int(pid), 0
 }
 
@@ -42,7 +42,7 @@ func (s *script) runApart() (int, syscall.Errno) {
 func hungUp(pipe int) bool {
 	fds := []unix.PollFd{{Fd: int32(pipe), Events: unix.POLLIN}}
 	for {
-		n, err := unix.Poll(fds, int(patience.Milliseconds()))
+		n, err := unix.Poll(fds, int(startTimeout.Milliseconds()))
 		if err != unix.EINTR {
 			return n > 0
 		}

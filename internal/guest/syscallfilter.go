@@ -24,9 +24,9 @@ const (
 	seccompArgLen = 8
 )
 
-// raiseShield installs the filter on every thread. It cannot be undone.
-func raiseShield() error {
-	filter := shieldFilter(shielded[runtime.GOARCH])
+// installSyscallFilter installs the filter on every thread. It cannot be undone.
+func installSyscallFilter() error {
+	filter := syscallFilter(filteredCalls[runtime.GOARCH])
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -40,58 +40,58 @@ func raiseShield() error {
 	return nil
 }
 
-// shieldFilter returns the program: a block for each architecture, with one part
+// syscallFilter returns the program: a block for each architecture, with one part
 // for each call, and everything else allowed.
-func shieldFilter(archs []shieldedArch) []unix.SockFilter {
+func syscallFilter(archs []archCalls) []unix.SockFilter {
 	filter := []unix.SockFilter{load(seccompArch)}
 	for _, arch := range archs {
 		block := []unix.SockFilter{load(seccompNr)}
 		for _, call := range arch.calls {
-			part := rules[call.rule]
+			part := filterRules[call.rule]
 			block = append(block, equal(call.nr, 0, len(part)))
 			block = append(block, part...)
 		}
-		block = append(block, verdict(unix.SECCOMP_RET_ALLOW))
+		block = append(block, returns(unix.SECCOMP_RET_ALLOW))
 		filter = append(filter, equal(arch.audit, 0, len(block)))
 		filter = append(filter, block...)
 	}
-	return append(filter, verdict(unix.SECCOMP_RET_ALLOW))
+	return append(filter, returns(unix.SECCOMP_RET_ALLOW))
 }
 
-// rule says what becomes of a call.
-type rule int
+// filterRule says what becomes of a call.
+type filterRule int
 
 const (
-	ownLimits    rule = iota // prlimit64: sets limits of the caller, or reads any
-	ownProcess               // the first argument must be 0
-	ownPriority              // setpriority: of one process, which must be the caller
-	ownIO                    // ioprio_set: the same
-	notSupported             // fails as on a file system that cannot do it
+	ownLimits    filterRule = iota // prlimit64: sets limits of the caller, or reads any
+	ownProcess                     // the first argument must be 0
+	ownPriority                    // setpriority: of one process, which must be the caller
+	ownIO                          // ioprio_set: the same
+	notSupported                   // fails as on a file system that cannot do it
 )
 
-var rules = map[rule][]unix.SockFilter{
+var filterRules = map[filterRule][]unix.SockFilter{
 	ownLimits: {
 		load(argument(0)), equal(0, 4, 0),
 		load(argument(2)), equal(0, 0, 3),
 		load(argument(2) + 4), equal(0, 0, 1),
-		verdict(unix.SECCOMP_RET_ALLOW), verdict(refused)},
-	ownProcess:   {load(argument(0)), equal(0, 0, 1), verdict(unix.SECCOMP_RET_ALLOW), verdict(refused)},
-	ownPriority:  one(unix.PRIO_PROCESS),
-	ownIO:        one(ioprioWhoProcess),
-	notSupported: {verdict(unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP))},
+		returns(unix.SECCOMP_RET_ALLOW), returns(returnEPERM)},
+	ownProcess:   {load(argument(0)), equal(0, 0, 1), returns(unix.SECCOMP_RET_ALLOW), returns(returnEPERM)},
+	ownPriority:  ownOnly(unix.PRIO_PROCESS),
+	ownIO:        ownOnly(ioprioWhoProcess),
+	notSupported: {returns(unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP))},
 }
 
 const (
 	ioprioWhoProcess = 1
-	refused          = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	returnEPERM      = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 )
 
-// one allows a call that is about a single process, the caller.
-func one(kind uint32) []unix.SockFilter {
+// ownOnly allows a call that is about a single process, the caller.
+func ownOnly(kind uint32) []unix.SockFilter {
 	return []unix.SockFilter{
 		load(argument(0)), equal(kind, 0, 3),
 		load(argument(1)), equal(0, 0, 1),
-		verdict(unix.SECCOMP_RET_ALLOW), verdict(refused)}
+		returns(unix.SECCOMP_RET_ALLOW), returns(returnEPERM)}
 }
 
 func argument(n uint32) uint32 { return seccompArg + n*seccompArgLen }
@@ -105,6 +105,6 @@ func equal(value uint32, yes, no int) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(yes), Jf: uint8(no), K: value}
 }
 
-func verdict(value uint32) unix.SockFilter {
+func returns(value uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: value}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// bounds are what an operation on many files may still cost.
-type bounds struct {
+// budget are what an operation on many files may still cost.
+type budget struct {
 	entries int
 	depth   int
 	bytes   int64
@@ -18,9 +18,9 @@ type bounds struct {
 	gone    <-chan struct{} // closed when the host has left; nil: never
 }
 
-// newBounds takes from the host what is within the limits of package wire.
-func newBounds(scan *wire.FileScan) *bounds {
-	b := &bounds{
+// newBudget takes from the host what is within the limits of package wire.
+func newBudget(scan *wire.FileScan) *budget {
+	b := &budget{
 		entries: min(max(scan.MaxEntries, 0), wire.MaxScanned),
 		depth:   min(max(scan.MaxDepth, 0), wire.MaxDepth),
 		bytes:   max(scan.MaxBytes, 0),
@@ -31,14 +31,14 @@ func newBounds(scan *wire.FileScan) *bounds {
 	return b
 }
 
-// errGone ends what nobody waits for any more.
-var errGone = errors.New("the host has left")
+// errHostLeft ends what nobody waits for any more.
+var errHostLeft = errors.New("the host has left")
 
 // inTime ends an operation whose time is over, or whose host has left.
-func (b *bounds) inTime() error {
+func (b *budget) inTime() error {
 	select {
 	case <-b.gone:
-		return errGone
+		return errHostLeft
 	default:
 	}
 	if !b.until.IsZero() && time.Now().After(b.until) {
@@ -48,7 +48,7 @@ func (b *bounds) inTime() error {
 }
 
 // spend pays for one entry.
-func (b *bounds) spend() error {
+func (b *budget) spend() error {
 	if b.entries--; b.entries < 0 {
 		return refuse(wire.CodeTooLarge)
 	}
@@ -56,15 +56,15 @@ func (b *bounds) spend() error {
 }
 
 // spendBytes pays for a file's content.
-func (b *bounds) spendBytes(n int64) error {
+func (b *budget) spendBytes(n int64) error {
 	if b.bytes -= n; b.bytes < 0 {
 		return refuse(wire.CodeTooLarge)
 	}
 	return nil
 }
 
-// limited reports which limit an operation ran into, if it was one.
-func limited(err error) (wire.Code, bool) {
+// limitHit reports which limit an operation ran into, if it was one.
+func limitHit(err error) (wire.Code, bool) {
 	e, ok := errors.AsType[*wire.Error](err)
 	if !ok || e.Code != wire.CodeTooLarge && e.Code != wire.CodeTimeout {
 		return "", false
@@ -72,17 +72,17 @@ func limited(err error) (wire.Code, bool) {
 	return e.Code, true
 }
 
-// keptName is how long a path may be to be among the names of what was refused:
+// maxReportedName is how long a path may be to be among the names of what was refused:
 // all of them have to fit a frame.
-const keptName = 512
+const maxReportedName = 512
 
-// tally sums an operation on many files up.
-type tally struct{ wire.FileEnd }
+// totals sums an operation on many files up.
+type totals struct{ wire.FileEnd }
 
 // refused notes a file that was left out.
-func (t *tally) refused(path string, err error) {
+func (t *totals) refused(path string, err error) {
 	t.Refused++
-	if len(t.Names) < wire.MaxRefused && len(path) <= keptName {
+	if len(t.Names) < wire.MaxRefused && len(path) <= maxReportedName {
 		t.Names = append(t.Names, wire.FileRefused{Path: wire.Text(path), Code: wire.AsError(fileError(err)).Code})
 	}
 }

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// TestLookout checks when the socket is checked: every second while a process
+// TestSocketCheck checks when the socket is checked: every second while a process
 // runs, once more after the last has ended, and otherwise every five minutes.
-func TestLookout(t *testing.T) {
+func TestSocketCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var occupied atomic.Bool
 		started := make(chan struct{}, 1)
-		l := &lookout{occupied: occupied.Load, started: started}
+		l := &socketCheck{occupied: occupied.Load, started: started}
 		wait := func(what string, want time.Duration) {
 			t.Helper()
 			began := time.Now()
-			if l.awaitCheck(t.Context()); time.Since(began) != want {
+			if l.wait(t.Context()); time.Since(began) != want {
 				t.Errorf("%s: checks after %v, want %v", what, time.Since(began), want)
 			}
 		}
@@ -36,14 +36,14 @@ func TestLookout(t *testing.T) {
 	})
 }
 
-// TestLookoutEnds checks that no check is awaited any longer than the guest runs.
-func TestLookoutEnds(t *testing.T) {
+// TestSocketCheckEnds checks that no check is awaited any longer than the guest runs.
+func TestSocketCheckEnds(t *testing.T) {
 	for _, occupied := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			began := time.Now()
-			if (&lookout{occupied: func() bool { return occupied }}).awaitCheck(ctx); time.Since(began) != 0 {
+			if (&socketCheck{occupied: func() bool { return occupied }}).wait(ctx); time.Since(began) != 0 {
 				t.Errorf("occupied %t: ends after %v", occupied, time.Since(began))
 			}
 		})

@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// Ration is what directories may hold together. Zero is no limit.
-type Ration struct {
+// Limits is what directories may hold together. Zero is no limit.
+type Limits struct {
 	Dirs    []string
 	Size    int64 // bytes
 	Files   int64 // files, directories and links
@@ -26,7 +26,7 @@ type Ration struct {
 }
 
 // None reports whether nothing is limited.
-func (r *Ration) None() bool {
+func (r *Limits) None() bool {
 	return len(r.Dirs) == 0 || r.Size == 0 && r.Files == 0 && r.Reserve == 0
 }
 
@@ -38,8 +38,8 @@ type Usage struct {
 	Partial      bool  // counting stopped, far beyond a limit
 }
 
-// Over names the limit that is exceeded, if one is.
-func (r *Ration) Over(u *Usage) wire.QuotaLimit {
+// Exceeded names the limit that is exceeded, if one is.
+func (r *Limits) Exceeded(u *Usage) wire.QuotaLimit {
 	switch {
 	case r.Reserve > 0 && u.Free < r.Reserve:
 		return wire.QuotaDisk
@@ -83,7 +83,7 @@ func (d Disks) taken(before Disks) (bytes, files int64) {
 // can be over a limit by now, or half way there: they grow only by what is taken
 // from the disks. That holds unless somebody else gives back meanwhile, so it is
 // a reason to measure, and no reason never to.
-func (r *Ration) Near(u *Usage, before, now Disks) bool {
+func (r *Limits) Near(u *Usage, before, now Disks) bool {
 	bytes, files := now.taken(before)
 	return r.Reserve > 0 && now.Free < r.Reserve ||
 		r.Size > 0 && 2*bytes >= r.Size-u.Bytes || r.Files > 0 && 2*files >= r.Files-u.Files
@@ -94,7 +94,7 @@ const fileCost = 8 << 10
 
 // Left returns how many bytes can be written at least until a limit is reached,
 // counting a new file as some.
-func (r *Ration) Left(u *Usage, before, now Disks) int64 {
+func (r *Limits) Left(u *Usage, before, now Disks) int64 {
 	bytes, files := now.taken(before)
 	left := int64(math.MaxInt64)
 	if r.Size > 0 {
@@ -113,7 +113,7 @@ func (r *Ration) Left(u *Usage, before, now Disks) int64 {
 const maxDirs = 4
 
 // Disks asks them, which costs nothing beside a measure.
-func (r *Ration) Disks() Disks {
+func (r *Limits) Disks() Disks {
 	d := Disks{Free: -1}
 	for n, dir := range r.Dirs[:min(len(r.Dirs), maxDirs)] {
 		var st unix.Statfs_t

@@ -10,28 +10,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// step is one system call of the child, as the assembly reads it.
-type step struct {
+// syscallStep is one system call of the child, as the assembly reads it.
+type syscallStep struct {
 	nr    uintptr
 	args  [6]uintptr
 	stage uintptr // reported if it fails; 0: that does not matter
 }
 
-// trace is what is seen of the child from here, as the assembly knows it.
-type trace struct {
-	here  uint32 // 1 until the child has left our memory; the kernel clears it
-	stage uint32 // valid then: how far it came, if it failed
-	errno uint32
+// childStatus is what is seen of the child from here, as the assembly knows it.
+type childStatus struct {
+	sharing uint32 // 1 until the child has left our memory; the kernel clears it
+	stage   uint32 // valid then: how far it came, if it failed
+	errno   uint32
 }
 
-// texts are where the kernel finds what is text; dir is 0 if there is none.
-type texts struct{ path, argv, env, dir uintptr }
+// cStrings are where the kernel finds what is text; dir is 0 if there is none.
+type cStrings struct{ path, argv, env, dir uintptr }
 
-// script is all that a child does, and what its steps point to. It is pinned
+// childProgram is all that a child does, and what its steps point to. It is pinned
 // where it is until the child is done with it.
-type script struct {
-	steps []step
-	trace *trace
+type childProgram struct {
+	steps  []syscallStep
+	status *childStatus
 	// namespaces are flags of clone.
 	namespaces uintptr
 
@@ -39,13 +39,13 @@ type script struct {
 	pinner runtime.Pinner
 }
 
-// scripts are those that were played.
-var scripts = sync.Pool{New: func() any { return new(script) }}
+// childPrograms are those that were played.
+var childPrograms = sync.Pool{New: func() any { return new(childProgram) }}
 
 // clone starts a child that performs the steps. It is written in assembly.
 //
 //go:noescape
-func clone(flags uintptr, steps *step, trace *trace) (pid, errno uintptr)
+func clone(flags uintptr, steps *syscallStep, status *childStatus) (pid, errno uintptr)
 
 //go:linkname beforeFork syscall.runtime_BeforeFork
 func beforeFork()
@@ -55,36 +55,36 @@ func afterFork()
 
 // run starts the child. The runtime blocks all signals meanwhile, so that the
 // child begins without any.
-func (s *script) run() (int, syscall.Errno) {
+func (s *childProgram) run() (int, syscall.Errno) {
 	beforeFork()
-	pid, errno := clone(sharing|s.namespaces, &s.steps[0], s.trace)
+	pid, errno := clone(shareFlags|s.namespaces, &s.steps[0], s.status)
 	afterFork()
 	if syscall.Errno(errno) == syscall.EINVAL && s.namespaces == 0 {
-		return s.runApart()
+		return s.runForked()
 	}
 	return int(pid), syscall.Errno(errno)
 }
 
-// sharing has the child share our memory, and the kernel clear trace.here.
-const sharing = unix.CLONE_VM | unix.CLONE_CHILD_CLEARTID | uintptr(unix.SIGCHLD)
+// shareFlags has the child share our memory, and the kernel clear trace.sharing.
+const shareFlags = unix.CLONE_VM | unix.CLONE_CHILD_CLEARTID | uintptr(unix.SIGCHLD)
 
 const lastSignal = 64
 
 // maxSteps is how many steps a script has at most.
 func maxSteps(attr *Attr) int {
 	signals := lastSignal
-	if attr.Loud != nil {
-		signals = len(attr.Loud)
+	if attr.ResetSignals != nil {
+		signals = len(attr.ResetSignals)
 	}
 	return signals + len(attr.Limits) + attr.maxSteps() + 16
 }
 
-// newScript writes down what the child does.
-func newScript(attr *Attr) (*script, error) {
-	s := scripts.Get().(*script)
-	s.trace = &trace{here: 1}
+// newChildProgram writes down what the child does.
+func newChildProgram(attr *Attr) (*childProgram, error) {
+	s := childPrograms.Get().(*childProgram)
+	s.status = &childStatus{sharing: 1}
 	s.steps = slices.Grow(s.steps[:0], maxSteps(attr))
-	s.pinner.Pin(s.trace)
+	s.pinner.Pin(s.status)
 	s.pinner.Pin(unsafe.SliceData(s.steps))
 	text, err := s.strings(attr)
 	if err != nil {
@@ -93,8 +93,8 @@ func newScript(attr *Attr) (*script, error) {
 	}
 	s.namespaces = attr.Namespaces
 	free := s.files(attr)
-	s.waitAtGate(attr.Gate, free)
-	s.keep(&attr.Birth)
+	s.waitForByte(attr.WaitFD, free)
+	s.keepCapabilities(&attr.Isolation)
 	for i := range attr.Limits {
 		s.add(StageLimit, unix.SYS_PRLIMIT64, 0, uintptr(attr.Limits[i].Resource), s.limit(&attr.Limits[i]))
 	}
@@ -116,8 +116,8 @@ func newScript(attr *Attr) (*script, error) {
 	return s, nil
 }
 
-func (s *script) add(stage Stage, nr uintptr, args ...uintptr) {
-	st := step{nr: nr, stage: uintptr(stage)}
+func (s *childProgram) add(stage Stage, nr uintptr, args ...uintptr) {
+	st := syscallStep{nr: nr, stage: uintptr(stage)}
 	copy(st.args[:], args)
 	s.steps = append(s.steps, st)
 }
@@ -126,7 +126,7 @@ func (s *script) add(stage Stage, nr uintptr, args ...uintptr) {
 // the guest's, and so is the memory they would work on. One that only returns
 // may stay, as the kernel drops it with the program, if it has a stack of its
 // own: without one it would run on that of the guest.
-func (s *script) clearSignals(attr *Attr) error {
+func (s *childProgram) clearSignals(attr *Attr) error {
 	action := &struct {
 		handler, flags, restorer uintptr
 		mask                     uint64
@@ -135,8 +135,8 @@ func (s *script) clearSignals(attr *Attr) error {
 	reset := func(sig unix.Signal) {
 		s.add(0, unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(action)), 0, 8)
 	}
-	if attr.Loud != nil {
-		for _, sig := range attr.Loud {
+	if attr.ResetSignals != nil {
+		for _, sig := range attr.ResetSignals {
 			reset(sig)
 		}
 		place, err := s.signalStack()
@@ -158,7 +158,7 @@ func (s *script) clearSignals(attr *Attr) error {
 }
 
 // signalStack is where the child handles signals.
-func (s *script) signalStack() (uintptr, error) {
+func (s *childProgram) signalStack() (uintptr, error) {
 	var err error
 	if s.stack, err = signalStacks.get(); err != nil {
 		return 0, err
@@ -173,24 +173,24 @@ func (s *script) signalStack() (uintptr, error) {
 }
 
 // release gives back what the child used. It has left.
-func (s *script) release() {
+func (s *childProgram) release() {
 	s.pinner.Unpin()
 	if s.stack != nil {
 		signalStacks.put(s.stack)
 		s.stack = nil
 	}
 	s.namespaces = 0
-	scripts.Put(s)
+	childPrograms.Put(s)
 }
 
-func (s *script) limit(l *Limit) uintptr {
+func (s *childProgram) limit(l *Limit) uintptr {
 	limit := &[2]uint64{l.Soft, l.Hard}
 	s.pinner.Pin(limit)
 	return uintptr(unsafe.Pointer(limit))
 }
 
 // strings puts everything that is text where the kernel can read it.
-func (s *script) strings(attr *Attr) (t texts, err error) {
+func (s *childProgram) strings(attr *Attr) (t cStrings, err error) {
 	if t.path, err = s.text(attr.Path); err != nil {
 		return t, err
 	}
@@ -204,7 +204,7 @@ func (s *script) strings(attr *Attr) (t texts, err error) {
 	return t, err
 }
 
-func (s *script) text(t string) (uintptr, error) {
+func (s *childProgram) text(t string) (uintptr, error) {
 	p, err := syscall.BytePtrFromString(t)
 	if err != nil {
 		return 0, err
@@ -213,7 +213,7 @@ func (s *script) text(t string) (uintptr, error) {
 	return uintptr(unsafe.Pointer(p)), nil
 }
 
-func (s *script) list(texts []string) (uintptr, error) {
+func (s *childProgram) list(texts []string) (uintptr, error) {
 	pointers, err := syscall.SlicePtrFromStrings(texts)
 	if err != nil {
 		return 0, err

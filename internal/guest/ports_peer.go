@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxLooked bounds the descriptors that are looked at to find who connected.
+// maxScannedFDs bounds the descriptors that are looked at to find who connected.
 // Beyond that the caller counts as unknown.
-const maxLooked = 1 << 16
+const maxScannedFDs = 1 << 16
 
-// of returns the id of the open grant if whoever is at the other end of an
+// ofPeer returns the id of the open grant if whoever is at the other end of an
 // accepted connection was started under it, else "". Every process that is seen
 // to hold that end must have been: one that was not may have sent the descriptor
 // to one that was. (A process that is not dumpable shows its descriptors to
 // nobody, and so has no grant. It cannot hold an end secretly beside one that has
 // unless that one took it, and who takes descriptors may as well pass on bytes.)
-func (gs *grants) of(conn net.Conn) string {
+func (gs *grants) ofPeer(conn net.Conn) string {
 	if gs.present() == nil {
 		return ""
 	}
@@ -32,15 +32,15 @@ func (gs *grants) of(conn net.Conn) string {
 	if !ok {
 		return ""
 	}
-	id, owned, left := "", false, maxLooked
-	gs.warden.census.each(func(pid int) {
+	id, owned, left := "", false, maxScannedFDs
+	gs.walker.procs.each(func(pid int) {
 		holds, lowest, highest := gs.holder(pid, inode, &left)
 		if !holds {
 			return
 		}
 		its := ""
 		if lowest == highest { // one that hides its descent has no part in anything
-			its, _ = gs.holds(lowest)
+			its, _ = gs.byMark(lowest)
 		}
 		if owned && its != id {
 			its = ""

@@ -50,9 +50,9 @@ const (
 	lastSignal = 64
 )
 
-// Make makes the process deaf, for good. The file becomes readable when ask
+// Install makes the process deaf, for good. The file becomes readable when ask
 // came from outside the pid namespace. Signals in keep stay as they are.
-func Make(ask unix.Signal, keep ...unix.Signal) (*os.File, error) {
+func Install(ask unix.Signal, keep ...unix.Signal) (*os.File, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
@@ -77,9 +77,9 @@ func Make(ask unix.Signal, keep ...unix.Signal) (*os.File, error) {
 // faults are the signals that tell of faults.
 var faults = []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS}
 
-// Loud are the signals of a deaf process that do not have a handler of ours,
+// Unmasked are the signals of a deaf process that do not have a handler of ours,
 // given those it kept.
-func Loud(keep ...unix.Signal) []unix.Signal { return append(keep, faults...) }
+func Unmasked(keep ...unix.Signal) []unix.Signal { return append(keep, faults...) }
 
 func actionFor(sig, ask unix.Signal) *sigaction {
 	action := &sigaction{swallowPC(), saSigInfo | saOnStack | saRestart | saRestorer, restorePC(), ^uint64(0)}

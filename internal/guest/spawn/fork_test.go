@@ -16,15 +16,15 @@ func TestApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	start := func(path string) (int, *script) {
+	start := func(path string) (int, *childProgram) {
 		t.Helper()
 		fd := int(null.Fd())
-		s, err := newScript(&Attr{Path: path, Argv: []string{"x", "-c", "exit 7"}, Files: [3]int{fd, fd, fd}})
+		s, err := newChildProgram(&Attr{Path: path, Argv: []string{"x", "-c", "exit 7"}, Files: [3]int{fd, fd, fd}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.release()
-		pid, errno := s.runApart()
+		pid, errno := s.runForked()
 		if errno != 0 {
 			t.Fatal(errno)
 		}
@@ -41,12 +41,12 @@ func TestApart(t *testing.T) {
 		}
 	}
 	pid, s := start("/bin/sh")
-	if code := wait(pid); s.trace.stage != 0 || s.trace.here != 0 || code != 7 {
-		t.Errorf("stage %v, exit %d", Stage(s.trace.stage), code)
+	if code := wait(pid); s.status.stage != 0 || s.status.sharing != 0 || code != 7 {
+		t.Errorf("stage %v, exit %d", Stage(s.status.stage), code)
 	}
 	pid, s = start("/no/such/program")
 	wait(pid)
-	if Stage(s.trace.stage) != StageExec || syscall.Errno(s.trace.errno) != syscall.ENOENT {
-		t.Errorf("stage %v, %v", Stage(s.trace.stage), syscall.Errno(s.trace.errno))
+	if Stage(s.status.stage) != StageExec || syscall.Errno(s.status.errno) != syscall.ENOENT {
+		t.Errorf("stage %v, %v", Stage(s.status.stage), syscall.Errno(s.status.errno))
 	}
 }

@@ -7,26 +7,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// warden walks over all processes on behalf of the trees. Many trees may be
+// treeWalker walks over all processes on behalf of the trees. Many trees may be
 // ended at once, and each looks again and again: one walk serves all that wait.
-type warden struct {
+type treeWalker struct {
 	lineage *lineage
 	reaper  *reaper
-	census  *census
+	procs   *procList
 	// alone says that no process but ours is visible here: the guest is
 	// process 1, so that it may stop everybody for a moment.
 	alone bool
 
 	mu      sync.Mutex
-	pending []*errand
+	pending []*walkRequest
 	walking bool
 
 	stopping sync.Mutex
 }
 
-// errand is one tree's part in a walk.
-type errand struct {
-	kin   kin
+// walkRequest is one tree's part in a walk.
+type walkRequest struct {
+	execs execSet
 	visit func(pid int) // nil: they are only counted
 	found int
 	done  chan struct{}
@@ -34,7 +34,7 @@ type errand struct {
 
 // signal sends sig to every living process that may be of the kin, as it finds
 // them, and returns how many there were.
-func (w *warden) signal(k kin, sig unix.Signal) int {
+func (w *treeWalker) signal(k execSet, sig unix.Signal) int {
 	if sig == 0 {
 		return w.visit(k, nil)
 	}
@@ -43,8 +43,8 @@ func (w *warden) signal(k kin, sig unix.Signal) int {
 
 // visit visits every living process that may be of the kin, as it finds them,
 // and returns how many there were.
-func (w *warden) visit(k kin, visit func(pid int)) int {
-	e := &errand{kin: k, visit: visit, done: make(chan struct{})}
+func (w *treeWalker) visit(k execSet, visit func(pid int)) int {
+	e := &walkRequest{execs: k, visit: visit, done: make(chan struct{})}
 	w.mu.Lock()
 	w.pending = append(w.pending, e)
 	if !w.walking {
@@ -57,7 +57,7 @@ func (w *warden) visit(k kin, visit func(pid int)) int {
 }
 
 // run walks for as long as there are errands.
-func (w *warden) run() {
+func (w *treeWalker) run() {
 	for {
 		w.mu.Lock()
 		errands := w.pending
@@ -74,15 +74,15 @@ func (w *warden) run() {
 	}
 }
 
-func (w *warden) walk(errands []*errand) {
-	w.census.each(func(pid int) {
+func (w *treeWalker) walk(errands []*walkRequest) {
+	w.procs.each(func(pid int) {
 		lowest, highest, ok := w.marksOf(pid)
 		if !ok || lowest > highest {
 			return
 		}
 		living := false // as far as was asked
 		for _, e := range errands {
-			if !e.kin.may(lowest, highest) {
+			if !e.execs.mayContain(lowest, highest) {
 				continue
 			}
 			if living = living || !processState(pid).dead() && w.ours(pid); !living {
@@ -97,8 +97,8 @@ func (w *warden) walk(errands []*errand) {
 }
 
 // marksOf is lineage's, but asks nobody about the first process of an exec.
-func (w *warden) marksOf(pid int) (lowest, highest mark, ok bool) {
-	if m, ok := w.reaper.leads(pid); ok {
+func (w *treeWalker) marksOf(pid int) (lowest, highest mark, ok bool) {
+	if m, ok := w.reaper.execOf(pid); ok {
 		return m, m, true
 	}
 	return w.lineage.marksOf(pid)
@@ -108,7 +108,7 @@ func (w *warden) marksOf(pid int) (lowest, highest mark, ok bool) {
 // as when it serves tools on a host, marks do not tell that: every guest numbers
 // its execs from 1, and those of other sandboxes can be seen from there. The
 // guest adopts orphans, so it is among the ancestors of all that it started.
-func (w *warden) ours(pid int) bool {
+func (w *treeWalker) ours(pid int) bool {
 	if w.alone {
 		return true
 	}
@@ -150,18 +150,18 @@ func descends(pid, from int) (found, certain bool) {
 // killStopped kills a tree while every process here stands still. Stopping them
 // is one system call, which a fork cannot slip through: the child either does
 // not come to be or is stopped too. It returns true if there was nothing left.
-func (w *warden) killStopped(k kin) bool {
+func (w *treeWalker) killStopped(k execSet) bool {
 	if !w.alone {
 		return false // others than ours would stand still too
 	}
 	w.stopping.Lock()
 	defer w.stopping.Unlock()
 	stopped := map[int]bool{}
-	w.census.each(func(pid int) { stopped[pid] = processState(pid).stopped() })
+	w.procs.each(func(pid int) { stopped[pid] = processState(pid).stopped() })
 	_ = unix.Kill(-1, unix.SIGSTOP)
-	last := &errand{kin: k, visit: func(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }}
-	w.walk([]*errand{last})
-	w.census.each(func(pid int) {
+	last := &walkRequest{execs: k, visit: func(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }}
+	w.walk([]*walkRequest{last})
+	w.procs.each(func(pid int) {
 		if !stopped[pid] {
 			_ = unix.Kill(pid, unix.SIGCONT)
 		}

@@ -17,47 +17,47 @@ const (
 	tokenLife = wire.HelloTimeout
 	// maxDirectWires bounds the direct wires of all hosts together.
 	maxDirectWires = 128
-	// drainPatience bounds how long a refused host may take to notice.
-	drainPatience = time.Second
+	// drainTimeout bounds how long a refused host may take to notice.
+	drainTimeout = time.Second
 )
 
-// directs are the direct wires, and the tokens that admit more.
-type directs struct {
+// directWires are the direct wires, and the tokens that admit more.
+type directWires struct {
 	mu     sync.Mutex
-	tokens map[string]promise
+	tokens map[string]reservation
 	open   map[*hostWire]int // with those that are only promised
 	total  int
 }
 
-// promise is a direct wire that was promised, until its time is up.
-type promise struct {
+// reservation is a direct wire that was promised, until its time is up.
+type reservation struct {
 	parent *hostWire
 	expiry *time.Timer
 }
 
-func newDirects() *directs {
-	return &directs{tokens: map[string]promise{}, open: map[*hostWire]int{}}
+func newDirectWires() *directWires {
+	return &directWires{tokens: map[string]reservation{}, open: map[*hostWire]int{}}
 }
 
 // fileDirect promises the host a direct wire.
 func (c *call) fileDirect(*wire.File) error {
-	token, err := c.server.files.direct.promise(c.wire)
+	token, err := c.server.files.direct.reserve(c.wire)
 	if err != nil {
 		return err
 	}
 	return c.result(wire.Direct{Token: token})
 }
 
-func (d *directs) promise(parent *hostWire) (string, error) {
+func (d *directWires) reserve(parent *hostWire) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open[parent] >= mostDirect(parent.key.kind) || d.total >= maxDirectWires {
 		return "", wire.Fail(wire.CodeTooMany, "too many direct wires")
 	}
 	token := rand.Text()
-	d.tokens[token] = promise{parent, time.AfterFunc(tokenLife, func() {
-		if d.take(token) != nil {
-			d.drop(parent)
+	d.tokens[token] = reservation{parent, time.AfterFunc(tokenLife, func() {
+		if d.redeem(token) != nil {
+			d.release(parent)
 		}
 	})}
 	d.open[parent]++
@@ -73,9 +73,9 @@ func mostDirect(kind wire.Kind) int {
 	return wire.MaxDirect
 }
 
-// take redeems a token. It returns nil if there is no such token, or not any
+// redeem redeems a token. It returns nil if there is no such token, or not any
 // more.
-func (d *directs) take(token string) *hostWire {
+func (d *directWires) redeem(token string) *hostWire {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p, ok := d.tokens[token]
@@ -87,7 +87,7 @@ func (d *directs) take(token string) *hostWire {
 	return p.parent
 }
 
-func (d *directs) drop(parent *hostWire) {
+func (d *directWires) release(parent *hostWire) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.total--
@@ -99,15 +99,15 @@ func (d *directs) drop(parent *hostWire) {
 // serveDirect answers the requests of a direct wire, one after the other, until
 // it or the wire that it belongs to ends.
 func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Welcome) error {
-	parent := s.files.direct.take(hello.Token)
+	parent := s.files.direct.redeem(hello.Token)
 	if parent == nil || parent.key.client != hello.Client || welcome.Version == 0 {
 		return wire.WriteWelcome(conn, &wire.Welcome{Error: wire.Fail(wire.CodeStale, "the token is not, or no longer, good")})
 	}
-	defer s.files.direct.drop(parent)
-	if !parent.adopt(conn) {
+	defer s.files.direct.release(parent)
+	if !parent.addDirect(conn) {
 		return net.ErrClosed
 	}
-	defer parent.disown(conn)
+	defer parent.removeDirect(conn)
 	if err := wire.WriteWelcome(conn, welcome); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Wel
 				s.table.forget(owed.id)
 			}
 			owed, err = c.serveDirect(req)
-			s.tidy.later()
+			s.releaser.schedule()
 		}
 		if err != nil {
 			if owed != nil {
@@ -163,7 +163,7 @@ func (c *call) dispatchDirect(req *wire.Request) error {
 // refuseDirect tells the host of an error. The wire goes on if the host has sent
 // all it wanted, or has so within MaxDrain bytes; else it ends.
 func (c *call) refuseDirect(op wire.Op, why error) error {
-	_ = c.stream.SetDeadline(time.Now().Add(drainPatience))
+	_ = c.stream.SetDeadline(time.Now().Add(drainTimeout))
 	if err := wire.WriteJSON(c.stream, wire.FrameError, wire.AsError(why)); err != nil {
 		return err
 	}

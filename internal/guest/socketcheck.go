@@ -13,29 +13,29 @@ const (
 	idlePoll = 5 * time.Minute
 )
 
-// lookout says when the guest has to check its socket. It uses no inotify: the
+// socketCheck says when the guest has to check its socket. It uses no inotify: the
 // kernel gives each user 128 instances by default, which as many idle sandboxes
 // would take from the user outside.
-type lookout struct {
+type socketCheck struct {
 	occupied func() bool     // reports whether a process other than the guest runs
 	started  <-chan struct{} // receives after a process was started
 	busy     bool            // a process ran when the last check was due
 }
 
-// awaitCheck returns when the socket is to be checked, or ctx ended. After the
+// wait returns when the socket is to be checked, or ctx ended. After the
 // last process has ended there is one more check: it may have removed the socket.
-func (l *lookout) awaitCheck(ctx context.Context) {
+func (l *socketCheck) wait(ctx context.Context) {
 	before := l.busy
 	l.busy = l.occupied()
 	if !l.busy && !before {
-		l.awaitProcess(ctx)
+		l.waitForProcess(ctx)
 	} else {
 		pause(ctx, pollAfter)
 	}
 }
 
-// awaitProcess returns a moment after a process was started, or after idlePoll.
-func (l *lookout) awaitProcess(ctx context.Context) {
+// waitForProcess returns a moment after a process was started, or after idlePoll.
+func (l *socketCheck) waitForProcess(ctx context.Context) {
 	timer := time.NewTimer(idlePoll)
 	defer timer.Stop()
 	select {

@@ -18,12 +18,12 @@ func TestWardenTouchesOnlyItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	census, err := newCensus()
+	census, err := newProcList()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(census.proc)
-	w := &warden{lineage: l, reaper: newReaper(l), census: census}
+	w := &treeWalker{lineage: l, reaper: newReaper(l), procs: census}
 	m := mark(marks - 77) // that no guest has come to
 	limits := l.limits(m)
 	marked := fmt.Sprintf("prlimit --locks=%d:%[1]d --rttime=%d:%[2]d sleep 1000", limits[0].Hard, limits[1].Hard)
@@ -41,11 +41,11 @@ func TestWardenTouchesOnlyItsOwn(t *testing.T) {
 		}
 	}
 
-	if found := w.signal(only(m), 0); found != 1 {
+	if found := w.signal(oneExec(m), 0); found != 1 {
 		t.Errorf("a guest among others found %d processes, and 1 is its own", found)
 	}
 	w.alone = true
-	if found := w.signal(only(m), 0); found != 2 {
+	if found := w.signal(oneExec(m), 0); found != 2 {
 		t.Errorf("a guest that is alone found %d processes of 2", found)
 	}
 }

@@ -1,9 +1,9 @@
-// Package outside lets the host use a sandbox's network as the sandbox does: to
+// Package netclient lets the host use a sandbox's network as the sandbox does: to
 // look a name up, and to connect to an address. Each is a program of its own
 // that the host runs inside, without any right that other programs there lack.
 //
 // What may be looked up or connected to is the host's decision, not taken here.
-package outside
+package netclient
 
 import (
 	"context"
