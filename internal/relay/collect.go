@@ -30,6 +30,7 @@ func (p piece) ref() string { return "refs/atoll/left/" + p.head }
 
 // gathered is what an agent left when it ended.
 type gathered struct {
+	head      string // where the branch is now; "" if the script did not say
 	left      []piece
 	committed bool     // the branch ends with a commit of what was not committed
 	notes     []string // what was done to the branch
@@ -64,6 +65,10 @@ func (g *gathered) take(words, before []string) error {
 		return errCollected
 	}
 	kind, head, name := words[0], words[1], words[2]
+	if kind == "head" {
+		g.head = head
+		return nil
+	}
 	if slices.Contains(before, head) || slices.Contains(before, name) {
 		return nil
 	}

@@ -11,12 +11,13 @@ import (
 // takePieces commits what the agent did not, and takes all work that is not on
 // its branch, each piece into a record of its own. They are never pushed without
 // a person: what the agent meant is its branch. The record of the branch is
-// written after theirs, so that a crash in between does all of it again.
-func (r *Relay) takePieces(ctx context.Context, p *Project, s Site, record *Record) error {
+// written after theirs, so that a crash in between does all of it again. It
+// returns the head of the branch as the sandbox says it, or "" if it does not.
+func (r *Relay) takePieces(ctx context.Context, p *Project, s Site, record *Record) (head string, err error) {
 	found, err := s.collect(ctx, &record.Work, record.Run)
 	if err != nil {
 		record.Unsaved = err.Error()
-		return ctx.Err()
+		return "", ctx.Err()
 	}
 	record.Committed = found.committed
 	record.Work.Notes = append(record.Work.Notes, found.notes...)
@@ -33,11 +34,11 @@ func (r *Relay) takePieces(ctx context.Context, p *Project, s Site, record *Reco
 		case errors.Is(err, ErrRefused) || errors.Is(err, ErrProgram):
 			unsaved = append(unsaved, fmt.Sprintf("%s: %v", piece.what, err))
 		case err != nil:
-			return err
+			return "", err
 		}
 	}
 	record.Unsaved = strings.Join(unsaved, "; ")
-	return nil
+	return found.head, nil
 }
 
 func (r *Relay) takePiece(ctx context.Context, p *Project, s Site, of *Record, piece piece) error {
@@ -46,7 +47,7 @@ func (r *Relay) takePiece(ctx context.Context, p *Project, s Site, of *Record, p
 		Work: Work{Key: piece.key(&of.Work), Base: of.Work.Base, Start: of.Work.Tip(), Dir: of.Work.Dir, Checkout: of.Work.Checkout},
 	}
 	if _, err := r.Load(record.Run); errors.Is(err, os.ErrNotExist) {
-		if _, err := r.takeRef(ctx, p, s, record, piece.ref()); err != nil {
+		if _, err := r.keep(ctx, p, record, r.extract(ctx, p, s, record, piece.ref())); err != nil {
 			return err
 		}
 	} else if err != nil {
