@@ -17,6 +17,9 @@ TEST_FLAGS   ?= -race -p 2 -timeout 40m
 TEST_EVENTS  := bin/tests.jsonl
 UNSTEADY     := bin/unsteady-tests
 SEEN         := testdata/unsteady-tests
+# A program with the race detector sleeps for a second before it exits, unless
+# told otherwise; tests start thousands.
+TEST_ENV     := ATOLL_TEST_ALL=1 GORACE="atexit_sleep_ms=0 $(GORACE)"
 RERUN_FLAGS  ?= --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-report=$(UNSTEADY)
 TEST_PACKAGES ?= ./...
 BENCH        ?= .
@@ -65,7 +68,7 @@ run: build ## show what Atoll can do, on this machine: no engine, no root needed
 .PHONY: test
 test: engine build openclaw sdks vet ## run every test, on real engines (needs root)
 	@rm -f $(UNSTEADY)
-	$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_EVENTS) $(RERUN_FLAGS) --packages '$(TEST_PACKAGES)' -- $(TEST_FLAGS)
+	$(TEST_ENV) $(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_EVENTS) $(RERUN_FLAGS) --packages '$(TEST_PACKAGES)' -- $(TEST_FLAGS)
 	@! grep -F 'WARNING: DATA RACE' $(TEST_EVENTS)
 	cd scanner && go test $(GO_FLAGS) -count=1 .
 	@[ ! -s $(UNSTEADY) ] || { echo 'unsteady: these failed once and passed alone; find the cause, or add them to $(SEEN)'; cat $(UNSTEADY); }
@@ -88,7 +91,7 @@ sdks: ## install the SDKs of models that tests run (needs npm)
 
 .PHONY: test-openclaw
 test-openclaw: engine build openclaw ## run the real OpenClaw on Atoll's docker (needs root); OPENCLAW=2026.2.26 chooses
-	ATOLL_TEST_OPENCLAW=$(OPENCLAW) go test $(TEST_FLAGS) -count=1 ./internal/testkit/openclawtest
+	$(TEST_ENV) ATOLL_TEST_OPENCLAW=$(OPENCLAW) go test $(TEST_FLAGS) -count=1 ./internal/testkit/openclawtest
 
 .PHONY: vet
 vet:

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // someone is a user without privileges.
@@ -62,6 +63,9 @@ var podman = machinery{"podman", "podman", 0}
 // ourDock is ours.
 func ourDock(t *testing.T, m machinery) *dock {
 	t.Helper()
+	if m.user != 0 {
+		need.Root(t, "it becomes another user")
+	}
 	dir := openDir(t)
 	config := filepath.Join(dir, "atoll.json5")
 	if err := os.WriteFile(config, []byte(`{agents: {defaults: {sandbox: {backend: "`+m.backend+`"}}}}`), 0o644); err != nil {

@@ -117,6 +117,8 @@ func setUp(env *testscript.Env, host string) error {
 		"PREFIX": "atoll-script-" + strings.ToLower(rand.Text()[:8]) + "-",
 		"IMAGE":  enginetest.Image, "BACKEND": "docker",
 		"TERM": "xterm",
+		// A program with the race detector sleeps for a second before it exits.
+		"GORACE": "atexit_sleep_ms=0",
 	} {
 		env.Setenv(name, value)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 const (
@@ -52,6 +54,7 @@ func TestDemoAsUser(t *testing.T) { asSomeone(t, "TestDemo", nil) }
 // asSomeone runs one test of this package as an ordinary user.
 func asSomeone(t *testing.T, name string, groups []string) {
 	t.Helper()
+	need.Root(t, "it becomes another user")
 	dir, err := os.MkdirTemp("", "u") //nolint:usetesting // short, for sockets, and another user's
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +117,7 @@ func removeGroups(dir string) {
 // gives it to someone.
 func delegate(t *testing.T, controllers ...string) (dirs []string) {
 	t.Helper()
+	need.Root(t, "it makes control groups")
 	name := "atoll-test-" + strings.ToLower(rand.Text()[:8])
 	for _, controller := range controllers {
 		dir := filepath.Join("/sys/fs/cgroup", controller, name)

@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 const (
@@ -177,13 +178,14 @@ func TestFaultCancelled(t *testing.T) {
 // record.
 func TestFaultDiskFull(t *testing.T) {
 	t.Parallel()
+	need.Root(t, "it mounts a file system")
 	s := linuxSite(t)
 	long := rand.Text() + strings.Repeat("x", 200<<10)
 	s.play(completionsAPI, fakellm.Use("exec", `{"command": "touch called; echo `+long+`"}`), fakellm.Say("never"))
 	sessions := filepath.Join(s.state, "agents", "main", "sessions")
 	s.mkdir(sessions)
 	if err := unix.Mount("tmpfs", sessions, "tmpfs", 0, "size=64k,mode=0700"); err != nil {
-		t.Fatalf("mount a tmpfs (needs root): %v", err)
+		t.Fatalf("mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(sessions, unix.MNT_DETACH) })
 	e := s.send(t.Context(), app.AgentOptions{})

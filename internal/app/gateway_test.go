@@ -31,6 +31,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	sessions "github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // open is what a process does that is a gateway: it says where it listens, and
@@ -319,9 +320,10 @@ func TestGatewayDiskFull(t *testing.T) {
 // smallState puts the state directory on a file system of its own.
 func (s *site) smallState(size string) {
 	s.t.Helper()
+	need.Root(s.t, "it mounts a file system")
 	s.mkdir(s.state)
 	if err := unix.Mount("tmpfs", s.state, "tmpfs", 0, "size="+size+",mode=0700"); err != nil {
-		s.t.Fatalf("mount a tmpfs (needs root): %v", err)
+		s.t.Fatalf("mount a tmpfs: %v", err)
 	}
 	s.t.Cleanup(func() {
 		s.removeAll()

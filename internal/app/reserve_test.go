@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,11 +10,13 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // smallDisk mounts a file system of so many MiB, in a file.
 func smallDisk(t *testing.T, mount, mebibytes string) {
 	t.Helper()
+	need.Root(t, "it mounts a disk")
 	image := filepath.Join(t.TempDir(), "image")
 	script := `set -e; truncate -s "$3M" "$1"; mkfs.ext4 -q -F -m 0 "$1"; mkdir "$2"; mount -o loop "$1" "$2"`
 	if out, err := exec.CommandContext(t.Context(), "sh", "-c", script, "sh", image, mount, mebibytes).CombinedOutput(); err != nil {
@@ -37,9 +38,7 @@ func freeOn(t *testing.T, dir string) int64 {
 // real disk: the reserve is out of its reach, Atoll goes on working, and the next
 // sandbox is refused until something is removed.
 func TestReserveIsOutOfReach(t *testing.T) {
-	if os.Geteuid() != 0 {
-		return // who alone can mount a disk; what is tested is the same for everybody
-	}
+	need.Root(t, "it mounts a disk")
 	s := newSite(t)
 	smallDisk(t, s.state, "900")
 	s.set("agents.defaults.sandbox.backend", "linux")

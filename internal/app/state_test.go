@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // A registry that cannot be read is refused and left as it is. Following the
@@ -149,9 +150,10 @@ func TestLostInstallationIDIsFoundInTheDatabase(t *testing.T) {
 // stateOn puts the state directory on a file system of its own.
 func (s *site) stateOn(size string) {
 	s.t.Helper()
+	need.Root(s.t, "it mounts a file system")
 	s.mkdir(s.state)
 	if err := unix.Mount("tmpfs", s.state, "tmpfs", 0, "size="+size+",mode=0700"); err != nil {
-		s.t.Fatalf("mount a tmpfs (needs root): %v", err)
+		s.t.Fatalf("mount a tmpfs: %v", err)
 	}
 	s.t.Cleanup(func() {
 		s.clear()

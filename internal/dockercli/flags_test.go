@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 func quietCLI() *cli {
@@ -30,10 +32,11 @@ var helpLine = regexp.MustCompile(`(?m)^\s+(?:-([a-zA-Z]), )?--([a-z0-9-]+)`)
 // none is a surprise, and none is ignored.
 func TestEveryFlagOfDockerIsKnown(t *testing.T) {
 	t.Parallel()
+	need.Program(t, "docker", "docker-cli")
 	for name := range verbTable() {
 		help, err := exec.CommandContext(t.Context(), "docker", append(strings.Fields(name), "--help")...).CombinedOutput()
 		if err != nil {
-			t.Fatalf("docker %s --help: %v (scripts/deps.sh installs docker)\n%s", name, err, help)
+			t.Fatalf("docker %s --help: %v\n%s", name, err, help)
 		}
 		known := flagsOf(name)
 		for _, found := range helpLine.FindAllStringSubmatch(string(help), -1) {
@@ -49,9 +52,10 @@ var helpCommand = regexp.MustCompile(`(?m)^  ([a-z]+)\*? {2,}`)
 // commandsOf are the commands that docker's help lists, below a group or all.
 func commandsOf(t *testing.T, group ...string) (names []string) {
 	t.Helper()
+	need.Program(t, "docker", "docker-cli")
 	help, err := exec.CommandContext(t.Context(), "docker", append(group, "--help")...).CombinedOutput()
 	if err != nil {
-		t.Fatalf("docker --help: %v (scripts/deps.sh installs docker)\n%s", err, help)
+		t.Fatalf("docker --help: %v\n%s", err, help)
 	}
 	for _, found := range helpCommand.FindAllStringSubmatch(string(help), -1) {
 		names = append(names, strings.Join(append(slices.Clone(group), found[1]), " "))

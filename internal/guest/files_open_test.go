@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
 )
@@ -16,9 +17,7 @@ import (
 // beside it that nothing may reach.
 func scene(t *testing.T) (root string) {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Fatal("this test mounts file systems: run it as root")
-	}
+	need.Root(t, "it mounts file systems")
 	base := t.TempDir()
 	root, outside := filepath.Join(base, "root"), filepath.Join(base, "outside")
 	for _, dir := range []string{root, outside, root + "/dir/sub", root + "/mnt"} {

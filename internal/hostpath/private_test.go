@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 func TestMakePrivate(t *testing.T) {
@@ -37,9 +38,7 @@ func TestMakePrivate(t *testing.T) {
 
 // TestMakePrivateRefusesOthers needs root, who alone can give files away.
 func TestMakePrivateRefusesOthers(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("not root")
-	}
+	need.Root(t, "it gives files away")
 	dir := filepath.Join(t.TempDir(), "state")
 	must(t, os.Mkdir(dir, 0o700))
 	must(t, os.Chown(dir, 54324, 54324))

@@ -5,9 +5,12 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 func TestSetIDBelow(t *testing.T) {
+	need.Root(t, "it gives files away")
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{
 		"a/plain": 0o755, "a/own": 0o755 | os.ModeSetuid, "a/group": 0o755 | os.ModeSetgid, "a/sealed": 0o555 | os.ModeSetuid, "a/open": 0o777 | os.ModeSetuid,

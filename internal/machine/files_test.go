@@ -16,6 +16,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/testkit/machinetest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -34,6 +35,7 @@ const guestUser = 65534
 // $ROOT is the root.
 func newWorkplace(t *testing.T, prepare string) *workplace {
 	t.Helper()
+	need.Root(t, "it starts a guest with other users' files")
 	dir := t.TempDir()
 	for at := dir; at != os.TempDir(); at = filepath.Dir(at) {
 		check(t, os.Chmod(at, 0o755))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/config/trust"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // place is an installation and a project of one test.
@@ -96,9 +97,7 @@ func TestRefusedFiles(t *testing.T) {
 		"not a configuration": {func(p *place, _ string) { p.write(`{agents: {defualts: {}}}`) }, "not a good configuration"},
 		"another owner": {func(p *place, file string) {
 			p.write(evil)
-			if os.Geteuid() != 0 {
-				p.Skip("only root can give a file away")
-			}
+			need.Root(p, "it gives a file away")
 			p.must(os.Chown(file, 54324, 54324))
 		}, "belongs to user 54324"},
 		"writable by the group": {func(p *place, file string) { p.write(evil); p.must(os.Chmod(file, 0o660)) }, "mode 0660"},

@@ -14,11 +14,13 @@ import (
 
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // smallDisk mounts a file system of 16 MiB in a file.
 func smallDisk(t *testing.T) string {
 	t.Helper()
+	need.Root(t, "it mounts a disk")
 	image, dir := filepath.Join(t.TempDir(), "image"), t.TempDir()
 	for _, argv := range [][]string{{"truncate", "-s", "16M", image}, {"mkfs.ext4", "-q", "-m", "0", "-O", "^has_journal", image}, {"mount", "-o", "loop", image, dir}} {
 		if out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/policy/shell"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // checkAgainstShells asks real shells which words they make of plain commands.
@@ -45,10 +46,7 @@ func trap(t testing.TB) string {
 // other. There is no program to run, should a command be more than its words.
 func splitBy(t *testing.T, name, dir string, commands []string) [][]string {
 	t.Helper()
-	program, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatalf("this test compares with a real %s, which must be installed: %v", name, err)
-	}
+	program := need.Program(t, name, name)
 	var script strings.Builder
 	for _, command := range commands {
 		script.WriteString("set -- " + command + "; printf '%s\\0' \"$@\"; printf '\\n'\n")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // someone is a user without privileges. The engine lets him in, as it does the
@@ -53,6 +54,7 @@ func TestWithoutRoot(t *testing.T) {
 
 // asSomeone is the other process.
 func asSomeone(t *testing.T, order []string) {
+	need.Root(t, "it becomes another user")
 	l := newLab(t, order[0], Flavor(order[1]), func(o *Options) {
 		o.StateDir = order[2]
 		o.Guest = func(string) ([]byte, error) { return os.ReadFile(order[3]) }

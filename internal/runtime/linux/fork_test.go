@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // lab is a state directory with sandboxes whose roots can be changed.
@@ -145,10 +146,12 @@ func (l *lab) collect() {
 // sharing mounts a file system whose files can share blocks.
 func sharing(t *testing.T) string {
 	t.Helper()
+	need.Root(t, "it mounts a file system")
+	need.Program(t, "mkfs.btrfs", "btrfs-progs")
 	image, dir := filepath.Join(t.TempDir(), "image"), t.TempDir()
 	for _, argv := range [][]string{{"truncate", "-s", "256M", image}, {"mkfs.btrfs", "-q", image}, {"mount", "-o", "loop", image, dir}} {
 		if out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v: %s (scripts/deps.sh installs btrfs-progs; the kernel needs btrfs)", argv, err, out)
+			t.Fatalf("%v: %v: %s (the kernel needs btrfs)", argv, err, out)
 		}
 	}
 	t.Cleanup(func() {

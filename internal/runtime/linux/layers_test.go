@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/runtime/rootfs"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 func tarOf(t *testing.T, files map[string][]byte, mode int64) []byte {
@@ -38,10 +38,7 @@ func tarOf(t *testing.T, files map[string][]byte, mode int64) []byte {
 // layers: the first has a shell, each of the others a file.
 func savedImage(t *testing.T, layers int) string {
 	t.Helper()
-	box, err := exec.LookPath("busybox")
-	if err != nil {
-		t.Fatalf("%v: install busybox-static (scripts/deps.sh does)", err)
-	}
+	box := need.Program(t, "busybox", "busybox-static")
 	program, err := os.ReadFile(box)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // someone is a user without privileges.
@@ -58,6 +60,7 @@ func TestUserSuiteWithoutGroups(t *testing.T) {
 // asSomeone runs one test of this package as an ordinary user.
 func asSomeone(t *testing.T, name, tests string, groups []string, env ...string) {
 	t.Helper()
+	need.Root(t, "it becomes another user")
 	dir := t.TempDir()
 	openWay(t, dir)
 	// Short: sockets are made below it.
@@ -97,6 +100,7 @@ func openWay(t *testing.T, dir string) {
 // gives it to someone.
 func delegate(t *testing.T, controllers ...string) (dirs []string) {
 	t.Helper()
+	need.Root(t, "it makes control groups")
 	name := "atoll-test-" + strings.ToLower(rand.Text()[:8])
 	for _, controller := range controllers {
 		dir := filepath.Join("/sys/fs/cgroup", controller, name)

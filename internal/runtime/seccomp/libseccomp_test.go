@@ -13,6 +13,8 @@ import (
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // libseccomp compiles profiles with the library that runc and Docker use.
@@ -23,7 +25,7 @@ func newLibseccomp(t *testing.T) *libseccomp {
 	program := filepath.Join(t.TempDir(), "compile")
 	out, err := exec.CommandContext(t.Context(), "gcc", "-O1", "-o", program, "testdata/libseccomp/compile.c", "-lseccomp").CombinedOutput()
 	if err != nil {
-		t.Fatalf("libseccomp's headers and gcc are needed (scripts/deps.sh installs them): %v\n%s", err, out)
+		need.Missing(t, fmt.Errorf("libseccomp's headers and gcc are needed (scripts/deps.sh installs them): %w\n%s", err, out))
 	}
 	return &libseccomp{program}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // desk is where a plan is made: a home without anything in it, and a file.
@@ -94,10 +95,11 @@ func TestRoomOfWorkspaces(t *testing.T) {
 }
 
 func TestSpecSaysWhatTheFileSays(t *testing.T) {
+	need.Root(t, "it gives a directory away")
 	d := newDesk(t)
 	work := d.mkdir("work")
 	if err := os.Chown(work, 1234, 2345); err != nil {
-		t.Fatalf("%v (needs root)", err)
+		t.Fatal(err)
 	}
 	p := d.plan(`{agents: {defaults: {workspace: "%s/work", sandbox: {workspaceAccess: "rw", docker: {
 		image: "img:1", containerPrefix: "p-", workdir: "/w", readOnlyRoot: false, tmpfs: ["/tmp:size=1m", "/run"], network: "bridge",

@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 const slug = "agent-main-f331f052"
@@ -155,9 +156,7 @@ func names(t *testing.T, dir string) []string {
 // needRoot: these tests change owners, mount and drop rights.
 func needRoot(t *testing.T) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Fatal("this test must run as root: it changes owners and mounts")
-	}
+	need.Root(t, "it changes owners and mounts")
 }
 
 // asUser runs f with the rights of another user: only this thread changes its
@@ -194,6 +193,7 @@ func ownedHouse(t *testing.T, uid int) house {
 // smallDisk mounts a file system of the given size, such as "256k".
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
+	needRoot(t)
 	needRoot(t)
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755,size="+size); err != nil {

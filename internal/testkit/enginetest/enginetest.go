@@ -1,7 +1,7 @@
 // Package enginetest gives tests the real engines they run on: the Docker and
 // Podman that scripts/test-engine.sh keeps up, and Docker daemons of a test's
 // own for what would disturb the others (restarts, kills). A test that needs an
-// engine and finds none fails and says how to get one; it never skips.
+// engine and finds none is left out, and says how to get one (package need).
 //
 // It belongs to tests only. What is done with an engine is not its matter.
 package enginetest
@@ -19,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // The images that the shared engines hold. An engine of a test's own holds only
@@ -40,7 +42,11 @@ const (
 // Docker returns the host URL of the shared Docker engine.
 func Docker(tb testing.TB) string {
 	tb.Helper()
-	return shared(tb, "Docker", cmp.Or(os.Getenv(dockerHostEnv), "unix://"+filepath.Join(engineDir(), "docker.sock")))
+	return shared(tb, "Docker", dockerHost())
+}
+
+func dockerHost() string {
+	return cmp.Or(os.Getenv(dockerHostEnv), "unix://"+filepath.Join(engineDir(), "docker.sock"))
 }
 
 // Podman returns the host URL of the shared Podman service, which speaks
@@ -57,7 +63,7 @@ func shared(tb testing.TB, kind, host string) string {
 	ctx, cancel := context.WithTimeout(tb.Context(), pingTimeout)
 	defer cancel()
 	if err := ping(ctx, host); err != nil {
-		tb.Fatalf("no %s engine at %s: run `scripts/test-engine.sh up` (%v)", kind, host, err)
+		need.Missing(tb, fmt.Errorf("no %s engine at %s: run `scripts/test-engine.sh up` (%w)", kind, host, err))
 	}
 	return host
 }

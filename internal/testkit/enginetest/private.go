@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 const (
@@ -46,6 +48,8 @@ type Engine struct {
 // everything it runs when the test ends.
 func PrivateDocker(tb testing.TB, opts Options) *Engine {
 	tb.Helper()
+	need.Root(tb, "it starts a Docker daemon")
+	shared(tb, "Docker", dockerHost())
 	e, err := newEngine(tb, opts)
 	if err != nil {
 		tb.Fatalf("no private Docker engine: %v", err)
@@ -54,9 +58,6 @@ func PrivateDocker(tb testing.TB, opts Options) *Engine {
 }
 
 func newEngine(tb testing.TB, opts Options) (*Engine, error) {
-	if os.Geteuid() != 0 {
-		return nil, errors.New("a Docker daemon needs root")
-	}
 	if err := sweepAbandoned(); err != nil {
 		return nil, err
 	}

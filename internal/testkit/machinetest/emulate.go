@@ -2,11 +2,12 @@ package machinetest
 
 import (
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // ArchEnv is the environment variable that has the guests of all tests be of
@@ -34,9 +35,7 @@ func (o *Options) emulated(tb testing.TB) *Options {
 		decided.Arch = runtime.GOARCH
 	}
 	if program := decided.emulator(); program != "" {
-		if _, err := exec.LookPath(strings.TrimSpace(program)); err != nil {
-			tb.Fatalf("%v: install the package qemu-user-static (scripts/deps.sh does)", err)
-		}
+		need.Program(tb, strings.TrimSpace(program), "qemu-user-static")
 	}
 	return &decided
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/testkit/guestbuild"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -48,9 +49,7 @@ type Guest struct {
 // It needs root.
 func Start(tb testing.TB, options *Options) *Guest {
 	tb.Helper()
-	if os.Getuid() != 0 {
-		tb.Fatal("this test makes pid namespaces: run it as root")
-	}
+	need.Root(tb, "it makes pid namespaces")
 	if options == nil {
 		options = &Options{}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/ws"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/openclawtest"
 )
 
@@ -105,7 +106,7 @@ func TestOpenClawClientsTalkToOurGateway(t *testing.T) {
 	version := cmp.Or(os.Getenv(versionVariable), openclawtest.Current)
 	peer, err := openclawtest.Find(version, os.Getenv)
 	if err != nil {
-		t.Fatalf("%v: run scripts/openclaw.sh up %s", err, version)
+		need.Missing(t, err)
 	}
 	home := &openclawtest.Home{Dir: t.TempDir(), Env: []string{"TERM=xterm-256color"}}
 	if err := home.Configure(fmt.Appendf(nil, clientConfig, atollGateway(t, version), clientToken)); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/run/openclaw"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/openclawtest"
 )
 
@@ -26,7 +27,7 @@ func configured(t *testing.T, mode openclaw.Mode) (*openclawtest.Peer, *openclaw
 	t.Helper()
 	peer, err := openclawtest.Find(openclawtest.Current, os.Getenv)
 	if err != nil {
-		t.Fatalf("%v: run scripts/openclaw.sh up", err)
+		need.Missing(t, err)
 	}
 	models, err := openclaw.FromYAML([]byte("model_list: [{model_name: small}]"))
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/openclawtest"
 )
 
@@ -47,7 +48,7 @@ func openShop(t *testing.T, version string) *shop {
 	}
 	var err error
 	if s.peer, err = openclawtest.Find(version, os.Getenv); err != nil {
-		t.Fatal(err)
+		need.Missing(t, err)
 	}
 	s.upstream, err = litellm.Listen(t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: masterKey, Models: map[string]litellm.Model{
 		"m":    {Input: 1e-06, Output: 1e-05, Script: fakellm.Script{fakellm.Use("exec", `{"command":"echo looked"}`), fakellm.Say("said by m")}},

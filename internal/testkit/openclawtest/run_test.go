@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/openclawtest"
 )
 
@@ -42,7 +43,7 @@ func inside() fakellm.Script {
 // the key, and its receipt is LiteLLM's figure.
 func TestOpenClawInARun(t *testing.T) {
 	if _, err := openclawtest.Find(openclawtest.Earlier, os.Getenv); err != nil {
-		t.Fatal(err)
+		need.Missing(t, err)
 	}
 	completes(t, fmt.Sprintf(`install: %q`, openclawtest.Root(openclawtest.Earlier, os.Getenv)))
 }

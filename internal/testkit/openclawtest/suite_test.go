@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/testkit/buildtest"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/openclawtest"
 )
 
@@ -37,7 +38,7 @@ func newDesk(t *testing.T, version, access string, script fakellm.Script) *desk 
 	t.Helper()
 	peer, err := openclawtest.Find(version, os.Getenv)
 	if err != nil {
-		t.Fatalf("%v: run scripts/openclaw.sh up %s", err, version)
+		need.Missing(t, err)
 	}
 	model, err := fakellm.Listen(t.Context(), "tcp", "127.0.0.1:0", script)
 	if err != nil {

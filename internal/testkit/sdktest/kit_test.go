@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -24,6 +25,7 @@ import (
 	upstream "github.com/atoll-run/atoll/internal/model/litellm"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,7 +44,7 @@ func installed(t *testing.T, which ...string) string {
 	}
 	dir := strings.TrimSpace(string(out))
 	if _, err := os.Stat(filepath.Join(dir, ".complete")); err != nil {
-		t.Fatalf("nothing is installed in %s: run scripts/sdks.sh up %s", dir, strings.Join(which, " "))
+		need.Missing(t, fmt.Errorf("nothing is installed in %s: run scripts/sdks.sh up %s", dir, strings.Join(which, " ")))
 	}
 	return dir
 }

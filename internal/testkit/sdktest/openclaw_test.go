@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/fakellm/litellm"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/openclawtest"
 )
 
@@ -79,7 +80,7 @@ func (d *desk) openclaw(g *app.ModelGrant, dir, provider string) string {
 func openclawRoot(t *testing.T) string {
 	t.Helper()
 	if _, err := openclawtest.Find(openclawtest.Current, os.Getenv); err != nil {
-		t.Fatalf("%v: run scripts/openclaw.sh up", err)
+		need.Missing(t, err)
 	}
 	root := openclawtest.Root(openclawtest.Current, os.Getenv)
 	if err := os.MkdirAll(filepath.Join(root, "../compiled"), 0o755); err != nil {

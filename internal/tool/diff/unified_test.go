@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/tool/diff"
 )
 
@@ -106,10 +107,7 @@ func TestLimitCutsAtALine(t *testing.T) {
 
 // TestPatchAgrees gives diffs to the program that they are meant for.
 func TestPatchAgrees(t *testing.T) {
-	program, err := exec.LookPath("patch")
-	if err != nil {
-		t.Fatalf("this test needs patch(1); install the package patch: %v", err)
-	}
+	program := need.Program(t, "patch", "patch")
 	texts := []string{"", "a\n", "a\nb", numbers(1, 30), numbers(5, 25) + "x", "b\n" + numbers(1, 10) + "c\n" + numbers(20, 30), "\r\n\n\na\n"}
 	for i, a := range texts {
 		for j, b := range texts {

@@ -1,0 +1,49 @@
+// Package need says what a test needs that not every machine has: root, an
+// engine, a program. Where it is missing the test is skipped, so that
+// `go test ./...` is useful to anyone; with ATOLL_TEST_ALL set, as `make test`
+// does, it fails, so that nothing is left out unnoticed.
+package need
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/errhint"
+)
+
+// All is the environment variable under which a missing need is a failure.
+const All = "ATOLL_TEST_ALL"
+
+// Root leaves the test out unless it runs as root; why says what root does.
+func Root(tb testing.TB, why string) {
+	tb.Helper()
+	if os.Geteuid() != 0 {
+		Missing(tb, errors.New("this test needs root: "+why))
+	}
+}
+
+// Program returns the path of a program, and leaves the test out if it is not
+// installed; the package is the one that scripts/deps.sh installs.
+func Program(tb testing.TB, name, pkg string) string {
+	tb.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		Missing(tb, errors.New("this test needs "+name+", of the package "+pkg+": run scripts/deps.sh"))
+	}
+	return path
+}
+
+// Missing leaves the test out because of what it lacks, and says how to get it.
+func Missing(tb testing.TB, err error) {
+	tb.Helper()
+	if hint := errhint.Of(err); hint != "" {
+		err = fmt.Errorf("%w: %s", err, hint)
+	}
+	if os.Getenv(All) != "" {
+		tb.Fatal(err)
+	}
+	tb.Skip(err)
+}
