@@ -3,7 +3,6 @@ package guest
 import (
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -15,10 +14,9 @@ import (
 type exitInfo struct {
 	status syscall.WaitStatus
 	usage  syscall.Rusage
-	// barren says that the process has left no descendants: the guest had no
-	// child left then, and whatever descends from an exec that has ended is, or
-	// has an ancestor that is, its child; or nobody but the guest has made a
-	// process since.
+	// childless says that the guest had no child left when it was reaped. Then the
+	// process has left no descendants: a descendant of an exec that has ended is a
+	// child of the guest, or has an ancestor that is.
 	childless bool
 }
 
@@ -31,9 +29,6 @@ type reaper struct {
 	forks   sync.RWMutex
 	lineage *lineage
 	watches map[*exitWatch]bool // guarded by forks
-	births  *births
-	recent  headcount     // guarded by forks
-	started atomic.Uint64 // processes
 
 	mu      sync.Mutex
 	waiting map[int]runningChild
@@ -42,9 +37,8 @@ type reaper struct {
 // runningChild is a process of ours that runs: its number is taken, and nobody
 // else's, until it is reaped.
 type runningChild struct {
-	mark   mark
-	done   chan<- exitInfo
-	before headcount // a while, or long, before it began
+	mark mark
+	done chan<- exitInfo
 }
 
 // exitWatch watches for deaths in a tree.
@@ -54,7 +48,7 @@ type exitWatch struct {
 }
 
 func newReaper(l *lineage) *reaper {
-	return &reaper{lineage: l, births: newBirths(), watches: map[*exitWatch]bool{}, waiting: map[int]runningChild{}}
+	return &reaper{lineage: l, watches: map[*exitWatch]bool{}, waiting: map[int]runningChild{}}
 }
 
 // begin makes the process of exec m; the channel receives its ending.
@@ -65,11 +59,10 @@ func (r *reaper) begin(attr *spawn.Attr, m mark) (*spawn.Child, chan exitInfo, e
 	if err != nil {
 		return nil, nil, err
 	}
-	r.started.Add(1)
 	done := make(chan exitInfo, 1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting[child.PID] = runningChild{m, done, r.recent}
+	r.waiting[child.PID] = runningChild{m, done}
 	return child, done, nil
 }
 
@@ -122,11 +115,8 @@ func (r *reaper) collect() {
 
 // deliver gives endings to whoever waits for them.
 func (r *reaper) deliver(ours []exitedChild, childless bool) {
-	if len(ours) > 0 && !childless {
-		r.recent = r.births.count(r.started.Load())
-	}
 	for _, d := range ours {
-		d.childless = childless || r.births.onlyOurs(d.before, r.recent)
+		d.childless = childless
 		d.done <- d.exitInfo
 	}
 }
