@@ -72,6 +72,10 @@ func serve(args []string) {
 	if err := guest.Harden(options.Listener); err != nil {
 		fail(1, "atoll-guest: "+err.Error()+"\n")
 	}
+	var err error
+	if options.OpenFiles, err = guest.OpenFilesLimit(); err != nil {
+		fail(1, "atoll-guest: open files: "+err.Error()+"\n")
+	}
 	options.Build = build()
 	if err := guest.Run(context.Background(), &options); err != nil {
 		fail(1, "atoll-guest: "+err.Error()+"\n")

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/guest/origlimits"
 	"github.com/atoll-run/atoll/internal/guest/spawn"
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
@@ -214,12 +213,12 @@ func graceOf(ms int64) time.Duration {
 	return time.Duration(min(ms, maxGrace.Milliseconds())) * time.Millisecond
 }
 
-// limits are those of a new process: its mark, the size of its files, and as many
-// open files as the guest was given, before its own runtime raised that.
+// limits returns the resource limits of a new process: its mark, the size of its
+// files, and the number of open files that the guest itself was started with.
 func (s *server) limits(m mark) []spawn.Limit {
 	limits := append(s.lineage.limits(m), s.quota.fileSize()...)
-	if files := origlimits.OpenFiles; files[1] > 0 {
-		limits = append(limits, spawn.Limit{Resource: unix.RLIMIT_NOFILE, Soft: files[0], Hard: files[1]})
+	if s.openFiles.Max > 0 {
+		limits = append(limits, spawn.Limit{Resource: unix.RLIMIT_NOFILE, Soft: s.openFiles.Cur, Hard: s.openFiles.Max})
 	}
 	return limits
 }

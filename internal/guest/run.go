@@ -21,7 +21,10 @@ type Options struct {
 	// alone in a pid namespace.
 	TrustUID bool
 	Build    string // what the guest calls itself to hosts
-	// Ration is what the sandbox may keep on the host's disk.
+	// OpenFiles is the RLIMIT_NOFILE of the processes that the guest starts; the zero
+	// value leaves them the guest's own.
+	OpenFiles unix.Rlimit
+	// Quota is what the sandbox may keep on the host's disk.
 	Quota quota.Limits
 }
 
@@ -44,6 +47,7 @@ func Run(ctx context.Context, options *Options) error {
 	if err != nil {
 		return err
 	}
+	s.openFiles = options.OpenFiles
 	s.quota = newQuotaEnforcer(s, &options.Quota)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)

@@ -32,6 +32,7 @@ type server struct {
 	shortExecs atomic.Int64  // commands that are expected to be over soon
 	onces      atomic.Int64  // wires for one command
 	unmasked   []unix.Signal // see spawn.Attr
+	openFiles  unix.Rlimit   // of new processes, see Options
 	null       int           // /dev/null for processes without input; -1: there is none
 }
 
