@@ -80,7 +80,7 @@ func (a *App) takeAgent(ctx context.Context, w *AgentWork) (*relay.Record, strin
 // then on the record of the relay is what there is to know.
 func (a *App) deliverAgent(ctx context.Context, w *AgentWork, site func(context.Context) (relay.Site, error)) (*relay.Record, string, error) {
 	record, note, err := a.deliver(ctx, &delivery{
-		site: site, order: relay.Order{Run: w.Run, Account: w.Account, Agent: w.Agent, Work: w.Work, Held: w.Held, About: w.About},
+		site: site, order: relay.TakeRequest{Run: w.Run, Account: w.Account, Agent: w.Agent, Work: w.Work, Held: w.Held, About: w.About},
 	})
 	if err != nil && record == nil {
 		return nil, "", err

@@ -73,16 +73,16 @@ func (w *Worker) keep(ctx context.Context, out *agent.Outcome, failure error, pa
 	}
 	r := w.receipt(out, failure)
 	r.Bill = bill
-	return w.app.RunStore().Keep(ctx, r)
+	return w.app.RunStore().SaveFinished(ctx, r)
 }
 
 func (w *Worker) receipt(out *agent.Outcome, failure error) *run.Receipt {
 	ended := time.Now().UTC()
 	r := &run.Receipt{
 		ID: w.Run, KnownAs: w.knownAs, Account: w.account, Model: out.Model, Text: out.Text,
-		Told:    run.Told{Session: w.Session, Model: out.Model, Usage: envelope.Usage{Input: out.Usage.Input, Output: out.Usage.Output, Total: out.Usage.Total()}},
-		Notes:   w.branch.notes(),
-		Created: ended.Add(-out.Took), Started: ended.Add(-out.Took), Ended: ended,
+		SelfReport: run.SelfReport{Session: w.Session, Model: out.Model, Usage: envelope.Usage{Input: out.Usage.Input, Output: out.Usage.Output, Total: out.Usage.Total()}},
+		Notes:      w.branch.notes(),
+		Created:    ended.Add(-out.Took), Started: ended.Add(-out.Took), Ended: ended,
 	}
 	if r.Model == "" {
 		r.Model = w.Models[0].Name
@@ -106,7 +106,7 @@ func (m *Models) KeepCommand(ctx context.Context, terms *grant.Terms, in *Sessio
 	if err != nil || bill.Calls == 0 {
 		return bill, err
 	}
-	return bill, m.app.RunStore().Keep(ctx, &run.Receipt{
+	return bill, m.app.RunStore().SaveFinished(ctx, &run.Receipt{
 		ID: terms.Run, Variant: run.HostCommand, Account: terms.Account, Model: strings.Join(terms.Models, ", "), Sandbox: in.Name, Image: in.Plan.Spec.Image,
 		Bill: bill, Created: began.UTC(), Started: began.UTC(), Ended: time.Now().UTC(),
 	})

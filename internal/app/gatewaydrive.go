@@ -31,7 +31,7 @@ type gatewayDrive struct {
 
 func (d *gatewayDrive) variant() (run.Variant, error) {
 	relays, err := d.app.Config.Relay()
-	o := run.GatewayOptions{Client: d.open, Purse: d}
+	o := run.GatewayOptions{Client: d.open, Keys: d}
 	if relays.Container != "" {
 		o.Branches = gatewayContainer{d.app, relays.Container}
 	}
@@ -143,4 +143,4 @@ func (d *gatewayDrive) Open(ctx context.Context) (string, error) {
 // Restarted ends the rest of slots: what was calling is gone.
 func (d *gatewayDrive) Restarted(ctx context.Context) error { return d.app.Slots().Rested(ctx) }
 
-var _ run.Purse = (*gatewayDrive)(nil)
+var _ run.KeyIssuer = (*gatewayDrive)(nil)

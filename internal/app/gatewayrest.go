@@ -31,7 +31,7 @@ type restRuns struct{ runs *Runs }
 const billPatience = 3 * time.Second
 
 // Begin accepts a task.
-func (r restRuns) Begin(ctx context.Context, t *rest.Task) (*run.Begun, error) {
+func (r restRuns) Begin(ctx context.Context, t *rest.Task) (*run.AcceptedRun, error) {
 	request, err := r.runs.request(ctx, &Task{
 		ID: t.ID, Variant: t.GraphID, AgentID: t.Agent, Account: t.Account, Trace: t.Trace, Model: t.Model,
 		Messages: t.Messages, Budget: t.Budget, Timeout: t.Timeout, Memory: t.Memory, Branch: t.Branch,
@@ -39,7 +39,7 @@ func (r restRuns) Begin(ctx context.Context, t *rest.Task) (*run.Begun, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.runs.Begin(ctx, request)
+	return r.runs.Accept(ctx, request)
 }
 
 // Resume brings a run to its end whose steps could not be recorded.

@@ -62,7 +62,7 @@ func (a *App) AuditedRelays() (*Relays, error) {
 	if err != nil {
 		return nil, err
 	}
-	relays.Note = func(r *relay.Record) {
+	relays.OnStep = func(r *relay.Record) {
 		if err := log.Append(relayEvent(r)); err != nil {
 			a.logger.Error("audit of the relay", "run", r.Run, "error", err)
 		}

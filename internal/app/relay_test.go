@@ -93,7 +93,7 @@ const asAgent = "git "
 // take takes what was committed, and sends it.
 func (s *relayStage) take(box *app.Session, w *relay.Work, run string) *relay.Record {
 	s.t.Helper()
-	record, err := s.relays.Take(s.t.Context(), s.project(), app.RelaySite(box), &relay.Order{Run: run, Work: *w})
+	record, err := s.relays.Take(s.t.Context(), s.project(), app.RelaySite(box), &relay.TakeRequest{Run: run, Work: *w})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestInvariant_BRANCH_KEY_IDENTITY(t *testing.T) {
 	if pulls := s.hub.Pulls(); len(pulls) != 2 {
 		t.Errorf("%+v", pulls)
 	}
-	if _, err := (&branch.Wish{Branch: "run-1", Run: "run-1"}).Key(); err == nil {
+	if _, err := (&branch.Request{Branch: "run-1", Run: "run-1"}).Key(); err == nil {
 		t.Error("the id of a run names a branch")
 	}
 }

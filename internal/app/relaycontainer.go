@@ -98,7 +98,7 @@ func (a *App) takeContainer(ctx context.Context, c *ContainerWork, about relay.A
 			site, leave, err = a.enterContainer(ctx, c, relayAfter)
 			return site, err
 		},
-		order: relay.Order{Run: c.Run, Account: c.Account, Work: c.Work, Held: failed, About: about},
+		order: relay.TakeRequest{Run: c.Run, Account: c.Account, Work: c.Work, Held: failed, About: about},
 	})
 	err = errors.Join(err, leave())
 	if err != nil && record == nil {
@@ -121,7 +121,7 @@ func (a *App) enterContainer(ctx context.Context, c *ContainerWork, step time.Du
 	}
 	m := machine.New(visit.Dial, &machine.Options{Log: a.logger})
 	env := sandbox.EnvList(map[string]string{"HOME": c.Root, "PATH": defaultPath})
-	site = relay.Site{Place: relayPlace{m, env, step}, Root: c.Root, Link: "current", Shared: true}
+	site = relay.Site{Sandbox: relayPlace{m, env, step}, Root: c.Root, Link: "current", Shared: true}
 	return site, func() error { return errors.Join(m.Close(), visit.Close()) }, nil
 }
 

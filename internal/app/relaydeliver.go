@@ -37,7 +37,7 @@ func RelaySite(s *Session) relay.Site { return s.relaySite(relayBefore) }
 func (s *Session) relaySite(step time.Duration) relay.Site {
 	env := CommandEnv(s.Plan, s.Plan.Env.Passed)
 	return relay.Site{
-		Place: relayPlace{s.Machine, env, step}, Root: s.Plan.Spec.Workdir, Link: "repo", Shared: true, Name: s.Plan.Agent.ID,
+		Sandbox: relayPlace{s.Machine, env, step}, Root: s.Plan.Spec.Workdir, Link: "repo", Shared: true, Name: s.Plan.Agent.ID,
 	}
 }
 
@@ -66,7 +66,7 @@ func (r relayPlace) Exec(ctx context.Context, c *relay.Command) error {
 
 // delivery is what is to be taken out of a place and sent.
 type delivery struct {
-	order relay.Order
+	order relay.TakeRequest
 	site  func(context.Context) (relay.Site, error)
 }
 

@@ -125,7 +125,7 @@ func (relayFinisher) Name() string { return "relay" }
 
 // Finish does what is left to do. An error keeps the place, so that nothing is
 // lost; after Take it is not needed, but no one is hurt by keeping it.
-func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, place run.Place) (string, error) {
+func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, place run.Sandbox) (string, error) {
 	p, ok := place.(*RunPlace)
 	if !ok || p == nil {
 		return f.finishAtGateway(ctx, receipt)
@@ -140,7 +140,7 @@ func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, place r
 	defer p.releaseBranch() // also of what failed: whoever goes on takes it again
 	record, note, err := f.runs.app.deliver(ctx, &delivery{
 		site: func(ctx context.Context) (relay.Site, error) { return p.site(ctx, relayAfter) },
-		order: relay.Order{
+		order: relay.TakeRequest{
 			Run: receipt.ID, Account: p.order.Account, Agent: p.order.Agent, Work: *work, Held: receipt.Error != nil,
 			About: aboutRun(receipt),
 		},

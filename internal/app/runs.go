@@ -63,7 +63,7 @@ func (a *App) Runs(o RunsOptions) (*Runs, error) {
 	variants = append(variants, o.Variants...)
 	r := &Runs{app: a, drive: drive, demo: o.Demo, models: o.Models, shared: o.Models != nil, held: map[string]*filelock.Lease{}}
 	r.Runner = run.New(run.Options{
-		Store: a.RunStore(), Locks: a.leases, Variants: variants, Places: r, Books: r,
+		Store: a.RunStore(), Locks: a.leases, Variants: variants, Sandboxes: r, Biller: r,
 		Finishers: append([]run.Finisher{relayFinisher{r}}, o.Finishers...), AtOnce: cmp.Or(o.AtOnce, cfg.Concurrency), Checkpoint: o.Checkpoint,
 		Gate: r.awaitBranch,
 	})
@@ -179,6 +179,6 @@ func (r *Runs) proxy() (*Models, error) {
 }
 
 var (
-	_ run.Places = (*Runs)(nil)
-	_ run.Books  = (*Runs)(nil)
+	_ run.Sandboxes = (*Runs)(nil)
+	_ run.Biller    = (*Runs)(nil)
 )

@@ -18,7 +18,7 @@ const availablePatience = 5 * time.Second
 // unavailable is why runs of a variant could not be carried out here; "" if
 // nothing is in the way that can be seen without making a sandbox.
 func (a *App) unavailable(ctx context.Context, v *run.Variant) string {
-	if v.Elsewhere != nil {
+	if v.Remote != nil {
 		return ""
 	}
 	for _, m := range v.Mounts {
@@ -49,7 +49,7 @@ func (a *App) inStore(ctx context.Context, ref string) error {
 
 // canProvide looks for a machinery, and for the image there.
 func (a *App) canProvide(ctx context.Context, v *run.Variant) error {
-	p, err := a.Plan(a.runWho(&run.Order{Run: "none", Agent: a.Config.DefaultAgent(), Image: v.Image, User: v.User, Memory: v.Memory, Binds: v.Binds}))
+	p, err := a.Plan(a.runWho(&run.SandboxRequest{Run: "none", Agent: a.Config.DefaultAgent(), Image: v.Image, User: v.User, Memory: v.Memory, Binds: v.Binds}))
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (a *App) runDir(id string) string { return filepath.Join(a.Paths.AtollState
 // RunPlace is the sandbox of one run.
 type RunPlace struct {
 	runs    *Runs
-	order   run.Order
+	order   run.SandboxRequest
 	session *Session // nil until it is entered
 	grant   *ModelGrant
 	work    *relay.Work     // nil if no branch was asked for
@@ -46,7 +46,7 @@ type RunPlace struct {
 }
 
 // Make provides the sandbox of a run.
-func (r *Runs) Make(ctx context.Context, o *run.Order) (run.Place, error) {
+func (r *Runs) Make(ctx context.Context, o *run.SandboxRequest) (run.Sandbox, error) {
 	p := &RunPlace{runs: r, order: *o}
 	if err := p.begin(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (p *RunPlace) begin() error {
 }
 
 // Find returns what an earlier process made for a run.
-func (r *Runs) Find(_ context.Context, id string) (run.Place, error) {
+func (r *Runs) Find(_ context.Context, id string) (run.Sandbox, error) {
 	dir := r.app.runDir(id)
 	text, err := os.ReadFile(filepath.Join(dir, orderFile))
 	p := &RunPlace{runs: r}
@@ -124,7 +124,7 @@ func (p *RunPlace) Session(ctx context.Context) (*Session, error) {
 }
 
 // provideRun is Provide for a run: a sandbox for nobody else, without a network.
-func (a *App) provideRun(ctx context.Context, o *run.Order) (*Session, error) {
+func (a *App) provideRun(ctx context.Context, o *run.SandboxRequest) (*Session, error) {
 	if err := a.room(); err != nil {
 		return nil, err
 	}
@@ -195,11 +195,11 @@ func pinned(m run.Mount) (sandbox.Mount, error) {
 }
 
 // runWho is the agent of a run in a session of its own, with what the order asks.
-func (a *App) runWho(o *run.Order) Subject {
+func (a *App) runWho(o *run.SandboxRequest) Subject {
 	return Subject{SessionKey: run.SessionOf(o.Agent, o.Run), Account: o.Account, Memory: o.Memory, Adjust: func(agent *config.Agent) { a.adjustRun(agent, o) }}
 }
 
-func (a *App) adjustRun(agent *config.Agent, o *run.Order) {
+func (a *App) adjustRun(agent *config.Agent, o *run.SandboxRequest) {
 	box := &agent.Sandbox
 	box.Scope, box.WorkspaceAccess, box.WorkspaceRoot = config.ScopeSession, config.AccessNone, a.runDir(o.Run)
 	box.NetworkAllow, box.NetworkExecAllow, box.Docker.Network = nil, nil, "none"

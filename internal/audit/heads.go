@@ -53,7 +53,7 @@ func headsToName(dir string) ([]Head, error) {
 
 // firstLines reads what a segment begins with: whom it names, and what was
 // retired when it began. What is not there, or no note, is empty.
-func firstLines(dir, name string) (first, second note, err error) {
+func firstLines(dir, name string) (first, second controlLine, err error) {
 	f, err := os.Open(filepath.Join(dir, name+segmentSuffix))
 	if errors.Is(err, fs.ErrNotExist) {
 		return first, second, nil
@@ -63,7 +63,7 @@ func firstLines(dir, name string) (first, second note, err error) {
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	lines := bufio.NewReaderSize(f, 64<<10)
-	for _, n := range []*note{&first, &second} {
+	for _, n := range []*controlLine{&first, &second} {
 		text, err := readLine(lines)
 		if err != nil {
 			return first, second, nil
@@ -156,7 +156,7 @@ func headIn(name string, window []byte, living bool) Head {
 		text := window[bytes.LastIndexByte(window[:end-1], '\n')+1 : end-1]
 		if l, ok := parseLine(text); ok {
 			h.Lines, h.Hash = l.number, hex.EncodeToString(l.hash[:])
-			var n note
+			var n controlLine
 			if json.Unmarshal(l.body, &n) == nil && n.Kind == kindClose {
 				h.State = stateClosed
 			}

@@ -60,10 +60,10 @@ type Log struct {
 	dir     string
 	options Options
 	key     ed25519.PrivateKey
-	pacer   *pacer
+	limiter *rateLimiter
 
 	mu      sync.Mutex
-	room    sync.Cond // queue has room, or never will
+	notFull sync.Cond // queue has room, or never will
 	queue   []byte    // lines of JSON
 	spare   []byte
 	awake   bool // the writer looks at the queue by itself
@@ -90,10 +90,10 @@ func Open(dir string, o Options) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{
-		dir: dir, options: o, key: key, pacer: newPacer(o.FreeRate, o.FreeBurst),
+		dir: dir, options: o, key: key, limiter: newRateLimiter(o.FreeRate, o.FreeBurst),
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	l.room.L = &l.mu
+	l.notFull.L = &l.mu
 	go l.work()
 	return l, nil
 }
@@ -121,18 +121,18 @@ func (o *Options) fill() {
 // Requests that cost nothing are many when somebody is hostile; beyond their
 // pace they are counted instead of recorded.
 func (l *Log) Append(r *Record) error {
-	if isOurs(r.Kind) {
+	if isControlKind(r.Kind) {
 		return fmt.Errorf("the audit log keeps the kind %q for itself", r.Kind)
 	}
 	now := l.options.Now()
 	free := r.Denied != "" || r.CostMicroUSD == 0 && r.Tokens == Tokens{} && !r.Unpriced
-	if free && !l.pacer.allow(r.Subject, now) {
+	if free && !l.limiter.allow(r.Subject, now) {
 		return l.Healthy()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.queue) >= l.options.QueueBytes && l.failing == nil && !l.closed {
-		l.room.Wait()
+		l.notFull.Wait()
 	}
 	if err := l.state(); err != nil {
 		return err
@@ -140,13 +140,13 @@ func (l *Log) Append(r *Record) error {
 	l.queue = append(r.appendTo(l.queue, l.options.Scrub), '\n')
 	if !l.awake || len(l.queue) > l.options.QueueBytes/2 {
 		l.awake = true
-		l.rouse()
+		l.wakeWriter()
 	}
 	return nil
 }
 
-// rouse has the writer look at the queue now.
-func (l *Log) rouse() {
+// wakeWriter has the writer look at the queue now.
+func (l *Log) wakeWriter() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -178,7 +178,7 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.closed = true
-	l.room.Broadcast()
+	l.notFull.Broadcast()
 	l.mu.Unlock()
 	close(l.stop)
 	<-l.done
@@ -198,16 +198,16 @@ func (l *Log) work() {
 	for {
 		select {
 		case <-l.wake:
-			look.Reset(l.patience())
+			look.Reset(l.gatherDelay())
 		case <-look.C:
 			if l.hasMore() || l.isFailing() {
-				l.report(l.drain())
+				l.setFailing(l.drain())
 				look.Reset(gatherFor)
 			}
 		case <-tick.C:
-			l.report(l.tend())
+			l.setFailing(l.maintain())
 		case <-l.stop:
-			l.report(l.finish())
+			l.setFailing(l.finish())
 			return
 		}
 		if l.isFailing() {
@@ -216,9 +216,9 @@ func (l *Log) work() {
 	}
 }
 
-// patience is how long more records may come, so that many share one write: not
+// gatherDelay is how long more records may come, so that many share one write: not
 // at all if there are many already.
-func (l *Log) patience() time.Duration {
+func (l *Log) gatherDelay() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.queue) > l.options.QueueBytes/2 {
@@ -242,7 +242,7 @@ func (l *Log) pause() {
 	case <-time.After(retryEvery):
 	case <-l.stop:
 	}
-	l.rouse()
+	l.wakeWriter()
 }
 
 func (l *Log) isFailing() bool {
@@ -251,8 +251,8 @@ func (l *Log) isFailing() bool {
 	return l.failing != nil
 }
 
-// report remembers whether writing works.
-func (l *Log) report(err error) {
+// setFailing remembers whether writing works.
+func (l *Log) setFailing(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil && l.failing == nil {
@@ -260,14 +260,14 @@ func (l *Log) report(err error) {
 	}
 	l.failing = err
 	if err != nil {
-		l.room.Broadcast()
+		l.notFull.Broadcast()
 	}
 }
 
 // drain writes what waits. What could not be written stays in the segment's
 // buffer and is tried again.
 func (l *Log) drain() error {
-	if err := l.ensure(); err != nil {
+	if err := l.ensureSegment(); err != nil {
 		return err
 	}
 	if err := l.segment.write(); err != nil { // of an earlier try
@@ -276,13 +276,13 @@ func (l *Log) drain() error {
 	l.mu.Lock()
 	batch := l.queue
 	l.queue, l.spare = l.spare[:0], nil
-	l.room.Broadcast()
+	l.notFull.Broadcast()
 	l.mu.Unlock()
 	now := l.options.Now()
 	for rest := batch; len(rest) > 0; {
 		var body []byte
 		body, rest, _ = bytes.Cut(rest, []byte{'\n'})
-		l.segment.line(body)
+		l.segment.addRecord(body)
 		if l.segment.lines-l.segment.signed >= checkpointLines {
 			l.segment.checkpoint(now, kindCheckpoint)
 		}
@@ -293,8 +293,8 @@ func (l *Log) drain() error {
 	return l.segment.write()
 }
 
-// ensure has a segment to write to, a new one when the old is large or old.
-func (l *Log) ensure() (err error) {
+// ensureSegment has a segment to write to, a new one when the old is large or old.
+func (l *Log) ensureSegment() (err error) {
 	now := l.options.Now()
 	s := l.segment
 	if s != nil && s.size < l.options.SegmentSize && now.Sub(s.opened) < l.options.SegmentAge {
@@ -312,15 +312,15 @@ func (l *Log) ensure() (err error) {
 	return l.retain(now)
 }
 
-// tend does what time asks for: counts of dropped records, a checkpoint, a
+// maintain does what time asks for: counts of dropped records, a checkpoint, a
 // sync.
-func (l *Log) tend() error {
+func (l *Log) maintain() error {
 	now := l.options.Now()
-	if dropped, since := l.pacer.takeDropped(); dropped > 0 {
-		if err := l.ensure(); err != nil {
+	if dropped, since := l.limiter.takeDropped(); dropped > 0 {
+		if err := l.ensureSegment(); err != nil {
 			return err
 		}
-		l.segment.note(now, &note{Kind: kindDropped, Dropped: dropped, Since: stamp(since)})
+		l.segment.addControl(now, &controlLine{Kind: kindDropped, Dropped: dropped, Since: stamp(since)})
 	}
 	s := l.segment
 	if s == nil || s.signed == s.lines {
@@ -338,7 +338,7 @@ func (l *Log) finish() error {
 	if waiting > 0 {
 		err = l.drain()
 	}
-	err = errors.Join(err, l.tend())
+	err = errors.Join(err, l.maintain())
 	if l.segment == nil {
 		return err
 	}

@@ -66,8 +66,8 @@ func (r *Record) appendTo(b []byte, scrub func(string) string) []byte {
 	b = appendNumber(b, "output", r.Tokens.Output)
 	b = appendNumber(b, "reasoning", r.Tokens.Reasoning)
 	b = appendNumber(b, "costMicroUSD", r.CostMicroUSD)
-	b = appendTrue(b, "unpriced", r.Unpriced)
-	b = appendTrue(b, "estimated", r.Estimated)
+	b = appendFlag(b, "unpriced", r.Unpriced)
+	b = appendFlag(b, "estimated", r.Estimated)
 	return append(b, '}')
 }
 
@@ -87,7 +87,7 @@ func appendNumber(b []byte, name string, n int64) []byte {
 	return strconv.AppendInt(b, n, 10)
 }
 
-func appendTrue(b []byte, name string, is bool) []byte {
+func appendFlag(b []byte, name string, is bool) []byte {
 	if !is {
 		return b
 	}

@@ -17,7 +17,7 @@ func (l *Log) retain(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	old, err := l.tooMany(names, now)
+	old, err := l.beyondLimits(names, now)
 	if err != nil || len(old) == 0 {
 		return err
 	}
@@ -38,7 +38,7 @@ func (l *Log) retain(now time.Time) error {
 	// The record comes first: a crash in between leaves a file too many, not a
 	// gap nobody explains.
 	all := append(l.retiredBefore(names), retired...)
-	l.segment.note(now, &note{Kind: kindRetire, Retired: all})
+	l.segment.addControl(now, &controlLine{Kind: kindRetire, Retired: all})
 	if err := errors.Join(l.segment.write(), l.segment.file.Sync()); err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// tooMany returns the oldest segments beyond the limits, never the current one.
-func (l *Log) tooMany(names []string, now time.Time) ([]string, error) {
+// beyondLimits returns the oldest segments beyond the limits, never the current one.
+func (l *Log) beyondLimits(names []string, now time.Time) ([]string, error) {
 	var total int64
 	kept := len(names)
 	for i, name := range slices.Backward(names) {

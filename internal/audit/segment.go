@@ -35,17 +35,17 @@ const (
 	kindDropped    = "dropped"    // counts records that were too many
 )
 
-func noteKinds() [5]string {
+func controlKinds() [5]string {
 	return [...]string{kindSegment, kindCheckpoint, kindClose, kindRetire, kindDropped}
 }
 
-func isOurs(kind string) bool {
-	kinds := noteKinds()
+func isControlKind(kind string) bool {
+	kinds := controlKinds()
 	return slices.Contains(kinds[:], kind)
 }
 
-// note is a line that is ours.
-type note struct {
+// controlLine is a line that is ours.
+type controlLine struct {
 	Time    string `json:"time"`
 	Kind    string `json:"kind"`
 	Segment string `json:"segment,omitempty"`
@@ -113,7 +113,7 @@ func createSegment(dir string, key ed25519.PrivateKey, now time.Time) (*segment,
 	if err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &whole); err != nil {
 		return nil, errors.Join(fmt.Errorf("audit log: %w", err), file.Close(), os.Remove(path+newSuffix))
 	}
-	s.note(now, &note{Kind: kindSegment, Segment: name, Key: encodeKey(key.Public().(ed25519.PublicKey)), Heads: heads})
+	s.addControl(now, &controlLine{Kind: kindSegment, Segment: name, Key: encodeKey(key.Public().(ed25519.PublicKey)), Heads: heads})
 	if err := s.write(); err != nil {
 		return nil, errors.Join(err, file.Close(), os.Remove(path+newSuffix))
 	}
@@ -131,8 +131,8 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// line adds a line to what write writes: its hash, its number, its text.
-func (s *segment) line(body []byte) {
+// addRecord adds a line to what write writes: its hash, its number, its text.
+func (s *segment) addRecord(body []byte) {
 	s.lines++
 	at := len(s.buffer)
 	s.buffer = append(s.buffer, make([]byte, hashWidth)...)
@@ -154,20 +154,20 @@ func chain(before [sha256.Size]byte, text []byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-func (s *segment) note(now time.Time, n *note) {
+func (s *segment) addControl(now time.Time, n *controlLine) {
 	n.Time = stamp(now)
 	body, err := json.Marshal(n)
 	if err != nil { // a struct of texts and numbers
 		panic(err)
 	}
-	s.line(body)
+	s.addRecord(body)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // checkpoint signs everything before it.
 func (s *segment) checkpoint(now time.Time, kind string) {
-	s.note(now, &note{Kind: kind, Sig: sign(s.key, s.name, s.lines, s.hash)})
+	s.addControl(now, &controlLine{Kind: kind, Sig: sign(s.key, s.name, s.lines, s.hash)})
 	s.signed = s.lines
 }
 

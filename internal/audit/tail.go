@@ -65,7 +65,7 @@ func records(dir, name string, n int, match func(string) bool) ([]Entry, error) 
 			return last, nil
 		}
 		l, ok := parseLine(text)
-		if !ok || isNote(l.body) || match != nil && !match(string(l.body)) {
+		if !ok || isControlLine(l.body) || match != nil && !match(string(l.body)) {
 			continue
 		}
 		if last = append(last, Entry{name, l.number, string(l.body)}); len(last) > 2*n {

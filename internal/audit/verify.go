@@ -72,9 +72,9 @@ type verifier struct {
 	key     ed25519.PublicKey
 	names   []string
 	report  *Report
-	claims  []claim          // what must be true of segments
-	wanted  map[string]marks // lines whose hash some claim asks for
-	found   map[string]*facts
+	claims  []claim               // what must be true of segments
+	wanted  map[string]lineHashes // lines whose hash some claim asks for
+	found   map[string]*segmentFacts
 	retired map[string]bool
 }
 
@@ -83,10 +83,10 @@ type claim struct {
 	Head
 }
 
-type marks map[int64]string
+type lineHashes map[int64]string
 
-// facts are what is true of one segment.
-type facts struct {
+// segmentFacts are what is true of one segment.
+type segmentFacts struct {
 	lines    int64
 	closed   bool
 	living   bool
@@ -105,7 +105,7 @@ func newVerifier(dir string, o VerifyOptions) (*verifier, error) {
 	if err != nil || len(key) != ed25519.PublicKeySize {
 		return nil, errors.New("the key to verify with is no public key")
 	}
-	v := &verifier{dir: dir, key: key, report: &Report{Problems: []Problem{}, Heads: []Head{}}, wanted: map[string]marks{}, found: map[string]*facts{}, retired: map[string]bool{}}
+	v := &verifier{dir: dir, key: key, report: &Report{Problems: []Problem{}, Heads: []Head{}}, wanted: map[string]lineHashes{}, found: map[string]*segmentFacts{}, retired: map[string]bool{}}
 	if v.names, err = list(dir, segmentSuffix); err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (v *verifier) headFile(name string) error {
 func (v *verifier) claim(by string, h Head) {
 	v.claims = append(v.claims, claim{by, h})
 	if v.wanted[h.Segment] == nil {
-		v.wanted[h.Segment] = marks{}
+		v.wanted[h.Segment] = lineHashes{}
 	}
 	v.wanted[h.Segment][h.Lines] = ""
 }
@@ -183,7 +183,7 @@ func (v *verifier) segment(name string) error {
 		return fmt.Errorf("audit log: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	r := &reading{verifier: v, name: name, hash: chainStart(name), facts: facts{living: isLocked(f)}}
+	r := &segmentReader{verifier: v, name: name, hash: chainStart(name), segmentFacts: segmentFacts{living: isLocked(f)}}
 	lines := bufio.NewReaderSize(f, 256<<10)
 	for {
 		text, err := readLine(lines)
@@ -205,16 +205,16 @@ func (v *verifier) segment(name string) error {
 	}
 }
 
-// reading is a segment being read.
-type reading struct {
+// segmentReader is a segment being read.
+type segmentReader struct {
 	*verifier
 	name     string
 	hash     [sha256.Size]byte
 	unsigned int64
-	facts
+	segmentFacts
 }
 
-func (r *reading) line(text []byte) {
+func (r *segmentReader) line(text []byte) {
 	r.lines++
 	l, ok := parseLine(text)
 	sum := chain(r.hash, l.text)
@@ -233,14 +233,14 @@ func (r *reading) line(text []byte) {
 	if _, asked := r.wanted[r.name][r.lines]; asked {
 		r.wanted[r.name][r.lines] = hex.EncodeToString(sum[:])
 	}
-	r.note(l.body, before)
+	r.readControl(l.body, before)
 }
 
-// note understands the lines that are ours.
-func (r *reading) note(body []byte, before [sha256.Size]byte) {
+// readControl understands the lines that are ours.
+func (r *segmentReader) readControl(body []byte, before [sha256.Size]byte) {
 	r.unsigned++
-	var n note
-	if !isNote(body) || json.Unmarshal(body, &n) != nil {
+	var n controlLine
+	if !isControlLine(body) || json.Unmarshal(body, &n) != nil {
 		if r.lines == 1 {
 			r.problem(r.name, 1, "the segment does not begin as segments do")
 			return
@@ -268,9 +268,9 @@ func (r *reading) note(body []byte, before [sha256.Size]byte) {
 	}
 }
 
-// isNote reports whether a line may be ours, without reading it as JSON.
-func isNote(body []byte) bool {
-	for _, kind := range noteKinds() {
+// isControlLine reports whether a line may be ours, without reading it as JSON.
+func isControlLine(body []byte) bool {
+	for _, kind := range controlKinds() {
 		if bytes.Contains(body[:min(len(body), 80)], []byte(`,"kind":"`+kind+`"`)) {
 			return true
 		}
@@ -279,7 +279,7 @@ func isNote(body []byte) bool {
 }
 
 // finish notes how the segment ends.
-func (r *reading) finish(tail []byte) {
+func (r *segmentReader) finish(tail []byte) {
 	r.report.Segments++
 	r.report.Unsigned += r.unsigned
 	if len(tail) > 0 {
@@ -289,7 +289,7 @@ func (r *reading) finish(tail []byte) {
 	if r.closed && r.tail > 0 {
 		r.problem(r.name, r.lines+1, "something comes after the segment was closed")
 	}
-	found := r.facts
+	found := r.segmentFacts
 	r.found[r.name] = &found
 	r.report.Heads = append(r.report.Heads, Head{Segment: r.name, Lines: r.lines, Hash: hex.EncodeToString(r.hash[:])})
 }

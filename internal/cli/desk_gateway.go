@@ -134,7 +134,7 @@ func told(err error) error {
 	case "run_not_found":
 		return fmt.Errorf("%s: %w", p.Detail, run.ErrNotFound)
 	case "run_id_used":
-		return run.ErrOther
+		return run.ErrIDReused
 	case "unknown_variant", "memory_too_large", "prompt_empty", "prompt_too_large", "prompt_not_text":
 		return errhint.With(&run.Failure{Code: p.Code, Message: p.Detail}, p.Hint)
 	}
@@ -145,7 +145,7 @@ func receiptOf(r *api.Run) *run.Receipt {
 	return &run.Receipt{
 		ID: r.ID, KnownAs: r.KnownAs, Variant: r.GraphID, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Image: r.Image, Step: run.Step(r.Step), Text: r.Text,
 		Error: (*run.Failure)(r.Error), Bill: run.Bill(r.Bill),
-		Told:       run.Told{Session: r.SelfReport.Session, Provider: r.SelfReport.Provider, Model: r.SelfReport.Model, Usage: envelope.Usage(r.SelfReport.Usage)},
+		SelfReport: run.SelfReport{Session: r.SelfReport.Session, Provider: r.SelfReport.Provider, Model: r.SelfReport.Model, Usage: envelope.Usage(r.SelfReport.Usage)},
 		PeakMemory: r.PeakMemory, Notes: r.Notes, Delivery: (*run.Delivery)(r.Delivery), Created: r.Created, Started: r.Started, Ended: r.Ended, Warnings: r.Warnings,
 	}
 }

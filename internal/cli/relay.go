@@ -350,7 +350,7 @@ func whoami() string {
 }
 
 // branchFlags say which branch the commits of a run are for.
-type branchFlags struct{ branch.Wish }
+type branchFlags struct{ branch.Request }
 
 func (f *branchFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -360,7 +360,7 @@ func (f *branchFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.Mode, "branch-mode", "", "thread: the conversation names the branch")
 }
 
-func (f *branchFlags) wanted() bool { return f.Wish != branch.Wish{Run: f.Run} }
+func (f *branchFlags) wanted() bool { return f.Request != branch.Request{Run: f.Run} }
 
 // key decides; "" is no branch.
 func (o *agentOptions) key() (string, error) {

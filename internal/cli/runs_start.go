@@ -151,7 +151,7 @@ func asRunProblem(cmd *cobra.Command, err error) error {
 		return withCode(exitFailure, fmt.Errorf("%s: %w", failure.Code, err))
 	case errors.Is(err, app.ErrNoRelay), errors.Is(err, app.ErrNoModel):
 		return withCode(exitUsage, err)
-	case errors.Is(err, run.ErrOther):
+	case errors.Is(err, run.ErrIDReused):
 		return errhint.With(err, "choose another --run-id, or ask for exactly the same")
 	}
 	return err

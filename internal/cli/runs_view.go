@@ -150,7 +150,7 @@ func receiptWords(r *run.Receipt) []string {
 		took = 0
 	}
 	words := []string{
-		r.ID, r.Variant, cmp.Or(r.Told.Model, r.Model), fmt.Sprintf("%d model calls", r.Bill.Calls), fmt.Sprintf("%d tokens", r.Bill.Input+r.Bill.Output),
+		r.ID, r.Variant, cmp.Or(r.SelfReport.Model, r.Model), fmt.Sprintf("%d model calls", r.Bill.Calls), fmt.Sprintf("%d tokens", r.Bill.Input+r.Bill.Output),
 		billText(&r.Bill), took.Round(time.Millisecond).String(),
 	}
 	for _, by := range slices.Sorted(maps.Keys(r.Notes)) {
@@ -224,7 +224,7 @@ func (e *env) printRunEnvelope(r *run.Receipt) error {
 	result := envelope.Envelope{Payloads: []envelope.Payload{}, Meta: envelope.Meta{
 		DurationMs: max(r.Ended.Sub(r.Created).Milliseconds(), 0),
 		AgentMeta: envelope.AgentMeta{
-			SessionID: cmp.Or(r.Told.Session, r.ID), Provider: cmp.Or(r.Told.Provider, "cogni"), Model: cmp.Or(r.Told.Model, "cogni/"+r.Model), Usage: r.Told.Usage,
+			SessionID: cmp.Or(r.SelfReport.Session, r.ID), Provider: cmp.Or(r.SelfReport.Provider, "cogni"), Model: cmp.Or(r.SelfReport.Model, "cogni/"+r.Model), Usage: r.SelfReport.Usage,
 		},
 		Atoll: extra,
 	}}

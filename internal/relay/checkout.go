@@ -54,15 +54,15 @@ func openWorktree(top string) (*Checkout, error) {
 	if !ok {
 		return nil, bad
 	}
-	dir = below(top, dir)
+	dir = joinPath(top, dir)
 	back, common := firstLine(filepath.Join(dir, "gitdir")), firstLine(filepath.Join(dir, "commondir"))
-	if common == "" || below(dir, back) != filepath.Join(top, ".git") {
+	if common == "" || joinPath(dir, back) != filepath.Join(top, ".git") {
 		return nil, bad
 	}
-	return (&Checkout{top, dir, below(dir, common)}).check()
+	return (&Checkout{top, dir, joinPath(dir, common)}).check()
 }
 
-func below(dir, path string) string {
+func joinPath(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
@@ -96,9 +96,9 @@ func (c *Checkout) check() (*Checkout, error) {
 	return c, nil
 }
 
-// free refuses a branch that somebody works on: moving it would change what a
+// checkNotInUse refuses a branch that somebody works on: moving it would change what a
 // work tree stands on.
-func (c *Checkout) free(key branch.Key) error {
+func (c *Checkout) checkNotInUse(key branch.Key) error {
 	heads := []string{filepath.Join(c.common, "HEAD")}
 	others, err := filepath.Glob(filepath.Join(c.common, "worktrees", "*", "HEAD"))
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *Checkout) free(key branch.Key) error {
 
 // refreshCheckout brings the mirror to what the checkout has.
 func (r *Relay) refreshCheckout(ctx context.Context, p *Project, mirror *git.Repo, key branch.Key) (Heads, error) {
-	if err := p.Checkout.free(key); err != nil {
+	if err := p.Checkout.checkNotInUse(key); err != nil {
 		return Heads{}, err
 	}
 	remote := &git.Remote{URL: p.Checkout.Top}
@@ -122,7 +122,7 @@ func (r *Relay) refreshCheckout(ctx context.Context, p *Project, mirror *git.Rep
 	if err != nil {
 		return Heads{}, err
 	}
-	if err := collisions(key, found); err != nil {
+	if err := checkCollisions(key, found); err != nil {
 		return Heads{}, err
 	}
 	heads := Heads{Base: found[p.baseRef()], Branch: found[key.Ref()]}
@@ -136,11 +136,11 @@ func (r *Relay) refreshCheckout(ctx context.Context, p *Project, mirror *git.Rep
 	return heads, mirror.FetchTo(ctx, remote, "refs/checkout/", refs...)
 }
 
-// add makes a branch of the checkout be a commit, if it still is what it was last
+// addBranch makes a branch of the checkout be a commit, if it still is what it was last
 // seen to be; "" means that it was not there.
-func (c *Checkout) add(ctx context.Context, repo *git.Repo, record *Record) error {
+func (c *Checkout) addBranch(ctx context.Context, repo *git.Repo, record *Record) error {
 	key := record.Work.Key
-	if err := c.free(key); err != nil {
+	if err := c.checkNotInUse(key); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(c.common)
@@ -158,8 +158,8 @@ func (c *Checkout) add(ctx context.Context, repo *git.Repo, record *Record) erro
 	return nil
 }
 
-// value is what a ref of the repository is; "" if it is not there.
-func (w *gitWriter) value(ref string) (string, error) {
+// refValue is what a ref of the repository is; "" if it is not there.
+func (w *gitWriter) refValue(ref string) (string, error) {
 	text, err := w.root.ReadFile(ref)
 	if err == nil {
 		return strings.TrimSpace(string(text)), nil

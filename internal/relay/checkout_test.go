@@ -57,7 +57,7 @@ func (p *person) run(project *relay.Project, key branch.Key, id, script string) 
 		return nil, err
 	}
 	at.shell(p.t, script)
-	record, err := p.relay.Take(p.t.Context(), project, at.site(), &relay.Order{Run: id, Work: *w})
+	record, err := p.relay.Take(p.t.Context(), project, at.site(), &relay.TakeRequest{Run: id, Work: *w})
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func TestCheckoutRefuses(t *testing.T) {
 // A checkout comes from anywhere. Nothing that it names is executed, and nothing
 // is written outside of it.
 //
-// Seen to fail with a Checkout.add that pushes with git.
+// Seen to fail with a Checkout.addBranch that pushes with git.
 func TestHostileCheckout(t *testing.T) {
 	p := newPerson(t)
 	outside := t.TempDir()

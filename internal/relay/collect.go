@@ -17,8 +17,8 @@ import (
 //go:embed collect.sh
 var collectScript string
 
-// maxLeft is how many pieces of work beside the branch are taken from one run.
-const maxLeft = 8
+// maxPieces is how many pieces of work beside the branch are taken from one run.
+const maxPieces = 8
 
 // piece is work that is not on the branch: a commit, and what it is.
 type piece struct {
@@ -28,10 +28,10 @@ type piece struct {
 
 func (p piece) ref() string { return "refs/atoll/left/" + p.head }
 
-// gathered is what an agent left when it ended.
-type gathered struct {
+// collected is what an agent left when it ended.
+type collected struct {
 	head      string // where the branch is now; "" if the script did not say
-	left      []piece
+	pieces    []piece
 	committed bool     // the branch ends with a commit of what was not committed
 	notes     []string // what was done to the branch
 	unsaved   bool     // there are files that no commit can hold
@@ -39,14 +39,14 @@ type gathered struct {
 
 // collect commits what an agent left uncommitted and finds commits that are not
 // on its branch. It works in the place, so nothing that it says is trusted.
-func (s Site) collect(ctx context.Context, w *Work, run string) (*gathered, error) {
-	out, err := s.ask(ctx, []string{"sh", "-c", collectScript, "collect", w.Dir, s.repo(), w.Key.Ref(), w.Tip(), run})
+func (s Site) collect(ctx context.Context, w *Work, run string) (*collected, error) {
+	out, err := s.output(ctx, []string{"sh", "-c", collectScript, "collect", w.Dir, s.repo(), w.Key.Ref(), w.Tip(), run})
 	if err != nil {
 		return nil, fmt.Errorf("look for uncommitted work: %w", err)
 	}
-	var g gathered
+	var g collected
 	for line := range strings.Lines(out) {
-		if err := g.take(strings.Fields(line), w.Before); err != nil {
+		if err := g.parseLine(strings.Fields(line), w.Before); err != nil {
 			return nil, err
 		}
 	}
@@ -55,8 +55,8 @@ func (s Site) collect(ctx context.Context, w *Work, run string) (*gathered, erro
 
 var errCollected = errors.New("look for uncommitted work: the answer cannot be read")
 
-// take reads one line: what was found, its commit, and where.
-func (g *gathered) take(words, before []string) error {
+// parseLine reads one line: what was found, its commit, and where.
+func (g *collected) parseLine(words, before []string) error {
 	if len(words) == 1 && words[0] == "unsaved" {
 		g.unsaved = true
 		return nil
@@ -74,26 +74,26 @@ func (g *gathered) take(words, before []string) error {
 	}
 	switch kind {
 	case "moved":
-		g.notes = append(g.notes, "the agent ended on "+shown(name)+"; its commits are taken as the branch")
+		g.notes = append(g.notes, "the agent ended on "+quotedRef(name)+"; its commits are taken as the branch")
 	case "committed":
 		g.committed = true
 		g.notes = append(g.notes, "the agent did not commit; Atoll did, in a commit of its own")
 	case "uncommitted", "stash", "detached", "branch":
-		g.add(described(kind, name), head)
+		g.addPiece(pieceDescription(kind, name), head)
 	default:
 		return errCollected
 	}
 	return nil
 }
 
-// add leaves out what is there already under another name.
-func (g *gathered) add(what, head string) {
-	if !slices.ContainsFunc(g.left, func(p piece) bool { return p.head == head }) {
-		g.left = append(g.left, piece{what, head, len(g.left) + 1})
+// addPiece leaves out what is there already under another name.
+func (g *collected) addPiece(what, head string) {
+	if !slices.ContainsFunc(g.pieces, func(p piece) bool { return p.head == head }) {
+		g.pieces = append(g.pieces, piece{what, head, len(g.pieces) + 1})
 	}
 }
 
-func described(kind, name string) string {
+func pieceDescription(kind, name string) string {
 	switch kind {
 	case "uncommitted":
 		return "uncommitted changes"
@@ -102,20 +102,20 @@ func described(kind, name string) string {
 	case "detached":
 		return "commits on a detached HEAD"
 	}
-	return "commits on " + shown(name)
+	return "commits on " + quotedRef(name)
 }
 
-// shown is a ref's name as a person knows it, short and printable.
-func shown(ref string) string {
+// quotedRef is a ref's name as a person knows it, short and printable.
+func quotedRef(ref string) string {
 	name := strings.TrimPrefix(strings.TrimPrefix(ref, "refs/heads/"), "refs/tags/")
 	return fmt.Sprintf("%.100q", name)
 }
 
-// existing lists what the place has beside the branch before the work begins:
+// existingCommits lists what the place has beside the branch before the work begins:
 // none of it is the work's.
-func (s Site) existing(ctx context.Context) ([]string, error) {
+func (s Site) existingCommits(ctx context.Context) ([]string, error) {
 	const list = `git -C "$1" for-each-ref --format='%(objectname)' refs/heads refs/tags; git -C "$1" log -g --format=%H refs/stash -- 2>/dev/null; exit 0`
-	out, err := s.ask(ctx, []string{"sh", "-c", list, "sh", s.repo()})
+	out, err := s.output(ctx, []string{"sh", "-c", list, "sh", s.repo()})
 	if errors.Is(err, confined.ErrTooMuch) {
 		return nil, nil // then some of it is reported again
 	}
@@ -133,8 +133,8 @@ func (p piece) key(w *Work) branch.Key {
 	return branch.Key(strings.TrimPrefix(suffix, "."))
 }
 
-// identify has git in the place commit under the agent's name, with the address
+// identityCommands has git in the place commit under the agent's name, with the address
 // that the host commits with.
-func (s Site) identify(address string) [][]string {
+func (s Site) identityCommands(address string) [][]string {
 	return [][]string{s.inRepo("config", "user.name", cmp.Or(s.Name, "agent")), s.inRepo("config", "user.email", address)}
 }

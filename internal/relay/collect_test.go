@@ -147,7 +147,7 @@ func TestHostileLeftovers(t *testing.T) {
 			} else {
 				p.shell(t, c.script)
 			}
-			record, err := h.relay.Take(t.Context(), h.project, programs{p}.site(), &relay.Order{Run: "run-1", Work: *w})
+			record, err := h.relay.Take(t.Context(), h.project, programs{p}.site(), &relay.TakeRequest{Run: "run-1", Work: *w})
 			if err != nil || !strings.Contains(record.Unsaved, c.want) {
 				t.Errorf("%+v, %v", record, err)
 			}
@@ -158,7 +158,7 @@ func TestHostileLeftovers(t *testing.T) {
 // programs is a place that says which errors are of the programs in it.
 type programs struct{ *place }
 
-func (p programs) site() relay.Site { return relay.Site{Place: p, Root: p.root, Link: "repo"} }
+func (p programs) site() relay.Site { return relay.Site{Sandbox: p, Root: p.root, Link: "repo"} }
 
 func (p programs) Exec(ctx context.Context, c *relay.Command) error {
 	err := p.place.Exec(ctx, c)

@@ -21,9 +21,9 @@ type extraction struct {
 	err   error
 }
 
-// extractAsync starts extract. It runs beside the search for uncommitted work,
+// startExtract starts extract. It runs beside the search for uncommitted work,
 // which reads every file of the worktree and mostly leaves the branch as it is.
-func (r *Relay) extractAsync(ctx context.Context, p *Project, s Site, record *Record, ref string) <-chan extraction {
+func (r *Relay) startExtract(ctx context.Context, p *Project, s Site, record *Record, ref string) <-chan extraction {
 	done := make(chan extraction, 1)
 	of := &Record{Run: record.Run, Work: record.Work}
 	go func() { done <- r.extract(ctx, p, s, of, ref) }()
@@ -42,8 +42,8 @@ func (r *Relay) extract(ctx context.Context, p *Project, s Site, record *Record,
 		return extraction{err: err}
 	}
 	w := &record.Work
-	if x.head, err = s.ask(ctx, s.inRepo("rev-parse", "--verify", "--quiet", ref+"^{commit}")); err != nil {
-		return extraction{err: gone(w, err)}
+	if x.head, err = s.output(ctx, s.inRepo("rev-parse", "--verify", "--quiet", ref+"^{commit}")); err != nil {
+		return extraction{err: missingBranch(w, err)}
 	}
 	if x.head == w.Tip() {
 		x.step = Nothing
@@ -54,7 +54,7 @@ func (r *Relay) extract(ctx context.Context, p *Project, s Site, record *Record,
 		return extraction{err: err}
 	}
 	x.step = Taken
-	x.taken, x.err = stream(ctx, p, s, repo, span{ref, w.Tip()})
+	x.taken, x.err = importBundle(ctx, p, s, repo, commitRange{ref, w.Tip()})
 	return x
 }
 
@@ -79,18 +79,18 @@ func (r *Relay) discard(record *Record) error {
 	return os.RemoveAll(dir)
 }
 
-// span is the commits that a ref has and its beginning has not.
-type span struct{ ref, from string }
+// commitRange is the commits that a ref has and its beginning has not.
+type commitRange struct{ ref, from string }
 
-// stream lets git inside write a bundle and git outside read it, at once.
-func stream(ctx context.Context, p *Project, s Site, repo *git.Repo, of span) (string, error) {
+// importBundle lets git inside write a bundle and git outside read it, at once.
+func importBundle(ctx context.Context, p *Project, s Site, repo *git.Repo, of commitRange) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out, in := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
 		argv := s.inRepo("-c", "core.hooksPath=/dev/null", "bundle", "create", "--quiet", "--version=2", "-", of.ref, "^"+of.from)
-		err := s.Place.Exec(ctx, &Command{Argv: argv, Dir: "/", Stdout: in})
+		err := s.Sandbox.Exec(ctx, &Command{Argv: argv, Dir: "/", Stdout: in})
 		_ = in.CloseWithError(err) // never fails
 		done <- err
 	}()
@@ -105,9 +105,9 @@ func stream(ctx context.Context, p *Project, s Site, repo *git.Repo, of span) (s
 	return head, err
 }
 
-// gone is the error of a branch that cannot be found. If that is the agent's
+// missingBranch is the error of a branch that cannot be found. If that is the agent's
 // doing, it stays so.
-func gone(w *Work, err error) error {
+func missingBranch(w *Work, err error) error {
 	if errors.Is(err, ErrProgram) {
 		return fmt.Errorf("%w: the branch %s is not in the sandbox any more", ErrRefused, w.Key.Branch())
 	}

@@ -72,7 +72,7 @@ func (w *gitWriter) moveRef(ref, to, seen string) error {
 	if err := w.mkdir(path.Dir(ref)); err != nil {
 		return err
 	}
-	now, err := w.value(ref)
+	now, err := w.refValue(ref)
 	if err != nil || now == to {
 		return err
 	}

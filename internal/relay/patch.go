@@ -28,9 +28,9 @@ type Patch struct {
 	Why   string `json:"why,omitempty"` // why there is none
 }
 
-// render writes the patch of commits that may be pushed, or may be if a person
+// renderPatch writes the patch of commits that may be pushed, or may be if a person
 // says so. One that cannot be rendered stops nothing: the commits are there.
-func (r *Relay) render(ctx context.Context, repo *git.Repo, record *Record) error {
+func (r *Relay) renderPatch(ctx context.Context, repo *git.Repo, record *Record) error {
 	if record.Head == "" {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (r *Relay) render(ctx context.Context, repo *git.Repo, record *Record) erro
 		return nil
 	}
 	record.Patch = &Patch{Bytes: len(text), Cut: cut}
-	return replace(filepath.Join(dir, patchName), text)
+	return writeAtomic(filepath.Join(dir, patchName), text)
 }
 
 // LoadPatch reads the patch of a run.

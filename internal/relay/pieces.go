@@ -25,11 +25,11 @@ func (r *Relay) takePieces(ctx context.Context, p *Project, s Site, record *Reco
 	if found.unsaved {
 		unsaved = append(unsaved, "there are files that cannot be committed, for example of another repository")
 	}
-	if more := len(found.left) - maxLeft; more > 0 {
-		unsaved = append(unsaved, fmt.Sprintf("there are %d more branches and stashes than the %d that are taken", more, maxLeft))
-		found.left = found.left[:maxLeft]
+	if more := len(found.pieces) - maxPieces; more > 0 {
+		unsaved = append(unsaved, fmt.Sprintf("there are %d more branches and stashes than the %d that are taken", more, maxPieces))
+		found.pieces = found.pieces[:maxPieces]
 	}
-	for _, piece := range found.left {
+	for _, piece := range found.pieces {
 		switch err := r.takePiece(ctx, p, s, record, piece); {
 		case errors.Is(err, ErrRefused) || errors.Is(err, ErrProgram):
 			unsaved = append(unsaved, fmt.Sprintf("%s: %v", piece.what, err))
@@ -47,7 +47,7 @@ func (r *Relay) takePiece(ctx context.Context, p *Project, s Site, of *Record, p
 		Work: Work{Key: piece.key(&of.Work), Base: of.Work.Base, Start: of.Work.Tip(), Dir: of.Work.Dir, Checkout: of.Work.Checkout},
 	}
 	if _, err := r.Load(record.Run); errors.Is(err, os.ErrNotExist) {
-		if _, err := r.keep(ctx, p, record, r.extract(ctx, p, s, record, piece.ref())); err != nil {
+		if _, err := r.store(ctx, p, record, r.extract(ctx, p, s, record, piece.ref())); err != nil {
 			return err
 		}
 	} else if err != nil {

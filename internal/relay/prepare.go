@@ -40,14 +40,14 @@ func (w *Work) Tip() string {
 // agent, without any credential. Doing it again changes nothing. The caller
 // holds the lock of the branch.
 func (r *Relay) Prepare(ctx context.Context, p *Project, s Site, key branch.Key) (*Work, error) {
-	if _, err := s.ask(ctx, []string{"git", "version"}); err != nil {
+	if _, err := s.output(ctx, []string{"git", "version"}); err != nil {
 		return nil, errhint.With(errNoGit, "use an image with git, or name no branch")
 	}
 	mirror, heads, err := r.refresh(ctx, p, key)
 	if err != nil {
 		return nil, err
 	}
-	alone, err := r.alone(ctx, s)
+	alone, err := r.lockSandbox(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -58,12 +58,12 @@ func (r *Relay) Prepare(ctx context.Context, p *Project, s Site, key branch.Key)
 		w.Notes = append(w.Notes, fmt.Sprintf("the work begins at %s of %s, without changes that are not committed there", w.Tip()[:12], w.Checkout))
 	}
 	for _, step := range []func() error{
-		func() error { return s.try(ctx, []string{"git", "init", "--quiet", "--bare", s.repo()}) },
-		func() error { return s.try(ctx, s.identify(p.Identity.Email)...) },
-		func() error { return bring(ctx, &delivery{mirror, s, p.History}, heads.Tip()) },
+		func() error { return s.run(ctx, []string{"git", "init", "--quiet", "--bare", s.repo()}) },
+		func() error { return s.run(ctx, s.identityCommands(p.Identity.Email)...) },
+		func() error { return uploadCommit(ctx, &upload{mirror, s, p.History}, heads.Tip()) },
 		func() error { return r.checkout(ctx, s, w) },
-		func() (err error) { w.Before, err = s.existing(ctx); return err },
-		func() error { return s.try(ctx, []string{"ln", "-sfn", w.Dir, s.link()}) },
+		func() (err error) { w.Before, err = s.existingCommits(ctx); return err },
+		func() error { return s.run(ctx, []string{"ln", "-sfn", w.Dir, s.link()}) },
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -72,9 +72,9 @@ func (r *Relay) Prepare(ctx context.Context, p *Project, s Site, key branch.Key)
 	return w, nil
 }
 
-// alone keeps others from preparing work in the same place: they would share a
+// lockSandbox keeps others from preparing work in the same place: they would share a
 // repository there.
-func (r *Relay) alone(ctx context.Context, s Site) (func(), error) {
+func (r *Relay) lockSandbox(ctx context.Context, s Site) (func(), error) {
 	if !s.Shared {
 		return func() {}, nil
 	}
@@ -85,45 +85,45 @@ func (r *Relay) alone(ctx context.Context, s Site) (func(), error) {
 // put aside, never lost: changes as a stash, commits under a name of their own.
 func (r *Relay) checkout(ctx context.Context, s Site, w *Work) error {
 	name := w.Key.Branch()
-	if _, err := s.ask(ctx, in(w.Dir, "rev-parse", "--git-dir")); err != nil {
-		return s.try(ctx, s.inRepo("worktree", "prune"),
+	if _, err := s.output(ctx, in(w.Dir, "rev-parse", "--git-dir")); err != nil {
+		return s.run(ctx, s.inRepo("worktree", "prune"),
 			s.inRepo("worktree", "add", "--quiet", "--force", "-B", name, w.Dir, w.Tip()))
 	}
-	if err := r.putAside(ctx, s, w); err != nil {
+	if err := r.keepLeftovers(ctx, s, w); err != nil {
 		return err
 	}
-	return s.try(ctx, in(w.Dir, "checkout", "--quiet", "--force", "-B", name, w.Tip()))
+	return s.run(ctx, in(w.Dir, "checkout", "--quiet", "--force", "-B", name, w.Tip()))
 }
 
-func (r *Relay) putAside(ctx context.Context, s Site, w *Work) error {
-	changed, err := s.ask(ctx, in(w.Dir, "status", "--porcelain"))
+func (r *Relay) keepLeftovers(ctx context.Context, s Site, w *Work) error {
+	changed, err := s.output(ctx, in(w.Dir, "status", "--porcelain"))
 	if err != nil && !errors.Is(err, confined.ErrTooMuch) {
 		return err
 	}
 	if changed != "" || err != nil {
-		if err := s.try(ctx, append(asAtoll(w.Dir), "stash", "push", "--quiet", "--include-untracked", "--message", "left by an earlier run")); err != nil {
+		if err := s.run(ctx, append(gitAsAtoll(w.Dir), "stash", "push", "--quiet", "--include-untracked", "--message", "left by an earlier run")); err != nil {
 			return err
 		}
 		w.Notes = append(w.Notes, "changes that an earlier run left were stashed (git stash list)")
 	}
-	head, err := s.ask(ctx, in(w.Dir, "rev-parse", "--verify", "--quiet", "HEAD"))
+	head, err := s.output(ctx, in(w.Dir, "rev-parse", "--verify", "--quiet", "HEAD"))
 	if err != nil || head == w.Tip() || !git.IsID(head) {
 		return nil //nolint:nilerr // a worktree without a commit has nothing to lose
 	}
-	if _, err := s.ask(ctx, in(w.Dir, "merge-base", "--is-ancestor", head, w.Tip())); err == nil || r.taken(head) {
+	if _, err := s.output(ctx, in(w.Dir, "merge-base", "--is-ancestor", head, w.Tip())); err == nil || r.isTaken(head) {
 		return nil
 	}
 	w.Notes = append(w.Notes, "commits that an earlier run left are kept as refs/atoll/left/"+head[:12])
-	return s.try(ctx, in(w.Dir, "update-ref", "refs/atoll/left/"+head[:12], head))
+	return s.run(ctx, in(w.Dir, "update-ref", "refs/atoll/left/"+head[:12], head))
 }
 
-// asAtoll names somebody who makes a stash where no one is configured.
-func asAtoll(dir string) []string {
+// gitAsAtoll names somebody who makes a stash where no one is configured.
+func gitAsAtoll(dir string) []string {
 	return in(dir, "-c", "user.name=Atoll", "-c", "user.email=atoll@localhost")
 }
 
-// taken reports whether commits are known to the host, under other names.
-func (r *Relay) taken(head string) bool {
+// isTaken reports whether commits are known to the host, under other names.
+func (r *Relay) isTaken(head string) bool {
 	records, err := r.List()
 	return err == nil && slices.ContainsFunc(records, func(known *Record) bool { return known.Taken == head && known.Step == Done })
 }

@@ -51,7 +51,7 @@ type Relay struct {
 	// Known are secrets that must not be in any commit.
 	Known [][]byte
 	// Note, if set, hears of every step after it was written down.
-	Note func(*Record)
+	OnStep func(*Record)
 }
 
 // New returns the relay of a directory.
@@ -71,8 +71,8 @@ func (p *Project) baseRef() string {
 	return "refs/heads/" + p.Base
 }
 
-// place is where the repository is: what tells projects apart.
-func (p *Project) place() string {
+// location is where the repository is: what tells projects apart.
+func (p *Project) location() string {
 	if p.Checkout != nil {
 		return "checkout " + p.Checkout.common
 	}
@@ -81,12 +81,12 @@ func (p *Project) place() string {
 
 // id names a project's directory.
 func (p *Project) id() string {
-	sum := sha256.Sum256([]byte(p.place()))
+	sum := sha256.Sum256([]byte(p.location()))
 	return hex.EncodeToString(sum[:8])
 }
 
-// open returns the remote with a credential for one operation, and what ends it.
-func (p *Project) open(ctx context.Context) (remote git.Remote, done func(), err error) {
+// authenticate returns the remote with a credential for one operation, and what ends it.
+func (p *Project) authenticate(ctx context.Context) (remote git.Remote, done func(), err error) {
 	remote, done = p.Remote, func() {}
 	if p.Credential == nil {
 		return remote, done, nil
@@ -123,14 +123,14 @@ func (r *Relay) mirror(ctx context.Context, p *Project) (*git.Repo, error) {
 	if _, err := git.Init(ctx, filepath.Join(fresh, "git"), mirrorLimits()); err != nil {
 		return nil, err
 	}
-	if err := os.Rename(filepath.Join(fresh, "git"), dir); err != nil && !errors.Is(err, os.ErrExist) && !isNotEmpty(dir) {
+	if err := os.Rename(filepath.Join(fresh, "git"), dir); err != nil && !errors.Is(err, os.ErrExist) && !exists(dir) {
 		return nil, err
 	}
 	return git.Open(dir, mirrorLimits())
 }
 
-// isNotEmpty says that somebody else made the mirror meanwhile.
-func isNotEmpty(dir string) bool {
+// exists says that somebody else made the mirror meanwhile.
+func exists(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "HEAD"))
 	return err == nil
 }
@@ -164,7 +164,7 @@ func (r *Relay) refresh(ctx context.Context, p *Project, key branch.Key) (*git.R
 		heads, err := r.refreshCheckout(ctx, p, mirror, key)
 		return mirror, heads, err
 	}
-	remote, done, err := p.open(ctx)
+	remote, done, err := p.authenticate(ctx)
 	if err != nil {
 		return nil, Heads{}, err
 	}
@@ -173,7 +173,7 @@ func (r *Relay) refresh(ctx context.Context, p *Project, key branch.Key) (*git.R
 	if err != nil {
 		return nil, Heads{}, err
 	}
-	if err := collisions(key, found); err != nil {
+	if err := checkCollisions(key, found); err != nil {
 		return nil, Heads{}, err
 	}
 	heads := Heads{Base: found[p.baseRef()], Branch: found[key.Ref()]}
@@ -187,7 +187,7 @@ func (r *Relay) refresh(ctx context.Context, p *Project, key branch.Key) (*git.R
 	return mirror, heads, mirror.Fetch(ctx, &remote, refs...)
 }
 
-func collisions(key branch.Key, found map[string]string) error {
+func checkCollisions(key branch.Key, found map[string]string) error {
 	for ref := range found {
 		other, ok := strings.CutPrefix(ref, "refs/heads/"+branch.Prefix)
 		if ok && key.Collides(branch.Key(other)) {

@@ -142,16 +142,16 @@ func (r *Relay) save(record *Record) error {
 	if err != nil {
 		return err
 	}
-	if err := replace(filepath.Join(dir, recordName), data); err != nil {
+	if err := writeAtomic(filepath.Join(dir, recordName), data); err != nil {
 		return err
 	}
-	if r.Note != nil {
-		r.Note(record)
+	if r.OnStep != nil {
+		r.OnStep(record)
 	}
 	return nil
 }
 
-func replace(path string, data []byte) error {
+func writeAtomic(path string, data []byte) error {
 	fresh, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-")
 	if err != nil {
 		return err

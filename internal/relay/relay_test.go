@@ -45,7 +45,7 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-func (p *place) site() relay.Site { return relay.Site{Place: p, Root: p.root, Link: "repo"} }
+func (p *place) site() relay.Site { return relay.Site{Sandbox: p, Root: p.root, Link: "repo"} }
 
 func (p *place) Exec(ctx context.Context, c *relay.Command) error {
 	argv := c.Argv
@@ -133,7 +133,7 @@ func (h *host) prepare(p *place, key branch.Key) *relay.Work {
 
 func (h *host) take(p *place, w *relay.Work, run string) *relay.Record {
 	h.t.Helper()
-	record, err := h.relay.Take(h.t.Context(), h.project, p.site(), &relay.Order{Run: run, Work: *w, About: relay.About{Title: "Do it", Model: "test/model", Cost: "$0.01"}})
+	record, err := h.relay.Take(h.t.Context(), h.project, p.site(), &relay.TakeRequest{Run: run, Work: *w, About: relay.About{Title: "Do it", Model: "test/model", Cost: "$0.01"}})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -342,7 +342,7 @@ func TestHostilePlace(t *testing.T) {
 			w := h.prepare(p, "x")
 			p.work(t, "x", map[string]string{"x": "x"})
 			p.instead = map[string][]string{"bundle create": test.instead}
-			record, err := h.relay.Take(t.Context(), h.project, p.site(), &relay.Order{Run: "run-1", Work: *w})
+			record, err := h.relay.Take(t.Context(), h.project, p.site(), &relay.TakeRequest{Run: "run-1", Work: *w})
 			if err == nil {
 				t.Errorf("taken: %+v", record)
 			}
@@ -366,7 +366,7 @@ func TestCollidingBranches(t *testing.T) {
 func TestBadRunIDs(t *testing.T) {
 	h, p := newHost(t), newPlace(t)
 	for _, id := range []string{"", "..", ".x", "a/b", strings.Repeat("a", 200)} {
-		if _, err := h.relay.Take(t.Context(), h.project, p.site(), &relay.Order{Run: id}); err == nil {
+		if _, err := h.relay.Take(t.Context(), h.project, p.site(), &relay.TakeRequest{Run: id}); err == nil {
 			t.Errorf("%q was taken", id)
 		}
 	}

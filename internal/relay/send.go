@@ -31,7 +31,7 @@ func (r *Relay) send(ctx context.Context, p *Project, record *Record) error {
 	for _, step := range []struct {
 		from Step
 		do   func(context.Context, *Project, *Record) error
-	}{{Taken, r.judge}, {Judged, r.push}, {Pushed, r.open}} {
+	}{{Taken, r.applyPolicy}, {Judged, r.push}, {Pushed, r.openPull}} {
 		if record.Step != step.from {
 			continue
 		}
@@ -59,19 +59,19 @@ func (r *Relay) push(ctx context.Context, p *Project, record *Record) error {
 		return err
 	}
 	if p.Checkout != nil {
-		if err := p.Checkout.add(ctx, repo, record); err != nil {
+		if err := p.Checkout.addBranch(ctx, repo, record); err != nil {
 			return explainPush(err, record)
 		}
 		record.Step = Pushed
 		return r.save(record)
 	}
-	remote, done, err := p.open(ctx)
+	remote, done, err := p.authenticate(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
 	if err := repo.Push(ctx, &remote, record.Work.Key.Ref(), record.Head, record.Work.Seen); err != nil {
-		if errors.Is(err, git.ErrRefused) || !r.there(ctx, repo, &remote, record) {
+		if errors.Is(err, git.ErrRefused) || !r.isPushed(ctx, repo, &remote, record) {
 			return explainPush(err, record)
 		}
 	}
@@ -79,8 +79,8 @@ func (r *Relay) push(ctx context.Context, p *Project, record *Record) error {
 	return r.save(record)
 }
 
-// there reports whether the server has the branch as it should be.
-func (r *Relay) there(ctx context.Context, repo *git.Repo, remote *git.Remote, record *Record) bool {
+// isPushed reports whether the server has the branch as it should be.
+func (r *Relay) isPushed(ctx context.Context, repo *git.Repo, remote *git.Remote, record *Record) bool {
 	heads, err := repo.Heads(ctx, remote, record.Work.Key.Ref())
 	return err == nil && heads[record.Work.Key.Ref()] == record.Head
 }
@@ -92,10 +92,10 @@ func explainPush(err error, record *Record) error {
 	return err
 }
 
-// open opens or updates the pull request.
-func (r *Relay) open(ctx context.Context, p *Project, record *Record) error {
+// openPull opens or updates the pull request.
+func (r *Relay) openPull(ctx context.Context, p *Project, record *Record) error {
 	if p.Pulls != nil {
-		remote, done, err := p.open(ctx)
+		remote, done, err := p.authenticate(ctx)
 		if err != nil {
 			return err
 		}

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Order is what is to be done with the commits of a run.
-type Order struct {
+// TakeRequest is what is to be done with the commits of a run.
+type TakeRequest struct {
 	Run     string
 	Account string
 	Agent   string
@@ -20,13 +20,13 @@ type Order struct {
 // before what the agent did not. Afterwards the sandbox is not needed any more,
 // unless Record.Unsaved says why: what there was is in quarantines. Taking the
 // same run again returns what is known of it.
-func (r *Relay) Take(ctx context.Context, p *Project, s Site, o *Order) (*Record, error) {
+func (r *Relay) Take(ctx context.Context, p *Project, s Site, o *TakeRequest) (*Record, error) {
 	if known, err := r.Load(o.Run); !errors.Is(err, os.ErrNotExist) {
 		return known, err
 	}
 	record := &Record{Run: o.Run, Account: o.Account, Agent: o.Agent, Project: p.id(), Work: o.Work, About: o.About, Held: o.Held}
 	ref := o.Work.Key.Ref()
-	early := r.extractAsync(ctx, p, s, record, ref)
+	early := r.startExtract(ctx, p, s, record, ref)
 	head, err := r.takePieces(ctx, p, s, record)
 	got := <-early
 	if err != nil {
@@ -35,11 +35,11 @@ func (r *Relay) Take(ctx context.Context, p *Project, s Site, o *Order) (*Record
 	if head != "" && head != got.head { // the branch has been moved meanwhile
 		got = r.extract(ctx, p, s, record, ref)
 	}
-	return r.keep(ctx, p, record, got)
+	return r.store(ctx, p, record, got)
 }
 
-// keep writes down what was extracted, and judges it.
-func (r *Relay) keep(ctx context.Context, p *Project, record *Record, got extraction) (*Record, error) {
+// store writes down what was extracted, and judges it.
+func (r *Relay) store(ctx context.Context, p *Project, record *Record, got extraction) (*Record, error) {
 	if got.err != nil {
 		return nil, errors.Join(got.err, r.discard(record))
 	}
@@ -47,5 +47,5 @@ func (r *Relay) keep(ctx context.Context, p *Project, record *Record, got extrac
 	if err := r.save(record); err != nil {
 		return nil, err
 	}
-	return record, r.judge(ctx, p, record)
+	return record, r.applyPolicy(ctx, p, record)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/rewrite"
 )
 
-// judge decides and, if the commits may be pushed, writes them anew.
-func (r *Relay) judge(ctx context.Context, p *Project, record *Record) error {
+// applyPolicy decides and, if the commits may be pushed, writes them anew.
+func (r *Relay) applyPolicy(ctx context.Context, p *Project, record *Record) error {
 	if record.Step != Taken {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (r *Relay) judge(ctx context.Context, p *Project, record *Record) error {
 	if record.Head, err = r.rewrite(ctx, p, repo, record); err != nil {
 		return err
 	}
-	if err := r.render(ctx, repo, record); err != nil {
+	if err := r.renderPatch(ctx, repo, record); err != nil {
 		return err
 	}
 	record.Step = map[content.Verdict]Step{"": Judged, content.Approval: Waiting}[record.Report.Verdict()]

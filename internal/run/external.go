@@ -54,7 +54,7 @@ type externalAnswer struct {
 
 // Variant is the agent as an entry of the registry.
 func (x External) Variant() Variant {
-	return Variant{ID: x.ID, Name: x.Name, Description: x.Description, Timeout: x.Timeout, Elsewhere: &externalExec{x, x.client()}}
+	return Variant{ID: x.ID, Name: x.Name, Description: x.Description, Timeout: x.Timeout, Remote: &externalExec{x, x.client()}}
 }
 
 type externalExec struct {

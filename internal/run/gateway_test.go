@@ -220,7 +220,7 @@ func (g *claw) Restarted(context.Context) error {
 }
 
 func (g *claw) variant() run.Variant {
-	v := run.OpenClawGateway(run.GatewayOptions{Client: func(context.Context) (*protocol.Client, error) { return g.client, nil }, Purse: g})
+	v := run.OpenClawGateway(run.GatewayOptions{Client: func(context.Context) (*protocol.Client, error) { return g.client, nil }, Keys: g})
 	v.ID = "claw"
 	return v
 }
@@ -237,7 +237,7 @@ func clawTask(id, account string) *run.Request {
 
 // Before every task the session's model is set, to the slot of the run.
 //
-// Seen to fail without the call of configure in gatewayVisit.work.
+// Seen to fail without the call of configure in gatewayRun.work.
 func TestInvariant_SESSION_MODEL_OVERRIDE(t *testing.T) {
 	w, g := newWorld(t), newClaw(t)
 	r, err := w.clawRunner(g).Run(t.Context(), clawTask("one", "acme"), nil)
@@ -261,7 +261,7 @@ func TestInvariant_SESSION_MODEL_OVERRIDE(t *testing.T) {
 // Two accounts' runs at the same time hear nothing of each other, although the
 // gateway tells everybody everything.
 //
-// Seen to fail without the comparison in gatewayVisit.pass.
+// Seen to fail without the comparison in gatewayRun.forwardEvents.
 func TestInvariant_WS_EVENT_CAUSALITY(t *testing.T) {
 	w, g := newWorld(t), newClaw(t)
 	var both sync.WaitGroup

@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
-// Purse decides who pays for a run at a gateway.
-type Purse interface {
+// KeyIssuer decides who pays for a run at a gateway.
+type KeyIssuer interface {
 	// Lease gives a run a provider of the gateway's configuration, whose calls
 	// are the run's until it is released. It waits for one that is free.
 	Lease(ctx context.Context, terms *grant.Terms) (provider string, err error)
@@ -38,7 +38,7 @@ type GatewayOptions struct {
 	// Client returns the one client of the gateway, which is made when the first
 	// run wants it.
 	Client func(context.Context) (*protocol.Client, error)
-	Purse  Purse
+	Keys   KeyIssuer
 	// Branches is nil if nothing is known of the gateway's files.
 	Branches Branches
 }
@@ -56,7 +56,7 @@ type gatewayExec struct {
 func OpenClawGateway(o GatewayOptions) Variant {
 	return Variant{
 		ID: "sandbox:openclaw", Name: "OpenClaw", Description: "The OpenClaw agent of a gateway that many runs share",
-		Timeout: 600 * time.Second, Margin: 60 * time.Second, Memory: 1024 << 20, Elsewhere: &gatewayExec{GatewayOptions: o},
+		Timeout: 600 * time.Second, Margin: 60 * time.Second, Memory: 1024 << 20, Remote: &gatewayExec{GatewayOptions: o},
 	}
 }
 
@@ -77,11 +77,11 @@ func (g *gatewayExec) Check(j *Job) error {
 
 // Execute lets the gateway's agent do a job in a session of its own.
 func (g *gatewayExec) Execute(ctx context.Context, j *Job, terms *grant.Terms, tell func(Event)) (*envelope.Envelope, error) {
-	client, hello, err := g.reach(ctx)
+	client, hello, err := g.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v := &gatewayVisit{exec: g, client: client, hello: hello, job: j, key: SessionKey(j.Account, j.ID), tell: tell}
+	v := &gatewayRun{exec: g, client: client, hello: hello, job: j, key: SessionKey(j.Account, j.ID), tell: tell}
 	if j.Branch != "" {
 		if v.dir, err = g.Branches.Prepare(ctx, j); err != nil {
 			return nil, failureOf(err, "relay_failed")
@@ -90,13 +90,13 @@ func (g *gatewayExec) Execute(ctx context.Context, j *Job, terms *grant.Terms, t
 	v.stream = client.Stream(v.key)
 	defer v.stream.Close()
 	e, err := v.work(ctx, terms)
-	if left := v.leave(ctx); left != nil && err == nil {
+	if left := v.release(ctx); left != nil && err == nil {
 		err = left
 	}
 	return e, err
 }
 
-func (g *gatewayExec) reach(ctx context.Context) (*protocol.Client, *protocol.Hello, error) {
+func (g *gatewayExec) connect(ctx context.Context) (*protocol.Client, *protocol.Hello, error) {
 	client, err := g.Client(ctx)
 	if err != nil {
 		return nil, nil, fail("gateway_unreachable", "%v", err)
@@ -114,13 +114,13 @@ func (g *gatewayExec) reach(ctx context.Context) (*protocol.Client, *protocol.He
 func (g *gatewayExec) Abandon(ctx context.Context, j *Job) error {
 	ctx, cancel := context.WithTimeout(ctx, abortPatience)
 	defer cancel()
-	client, hello, err := g.reach(ctx)
+	client, hello, err := g.connect(ctx)
 	if err != nil {
-		return errors.Join(err, g.Purse.Release(context.WithoutCancel(ctx), j.ID, false))
+		return errors.Join(err, g.Keys.Release(context.WithoutCancel(ctx), j.ID, false))
 	}
-	v := &gatewayVisit{exec: g, client: client, hello: hello, job: j, key: SessionKey(j.Account, j.ID), started: true}
+	v := &gatewayRun{exec: g, client: client, hello: hello, job: j, key: SessionKey(j.Account, j.ID), started: true}
 	v.stop(ctx)
-	return v.leave(ctx)
+	return v.release(ctx)
 }
 
 // gatewayFailure says what a gateway's refusal means to whoever asked for a run.
@@ -159,8 +159,8 @@ func (g *gatewayExec) takesHeaders(ctx context.Context, client *protocol.Client,
 	return g.takes, nil
 }
 
-// before is what was said before the task, for the agent's instructions.
-func before(j *Job) (string, error) {
+// earlierMessages is what was said before the task, for the agent's instructions.
+func earlierMessages(j *Job) (string, error) {
 	lines, err := history(j)
 	if err != nil || len(lines) == 0 {
 		return "", err
@@ -173,8 +173,8 @@ func before(j *Job) (string, error) {
 
 // instructions are for an agent at a gateway: where its work is, and what was said
 // before the task.
-func (v *gatewayVisit) instructions() (string, error) {
-	said, err := before(v.job)
+func (v *gatewayRun) instructions() (string, error) {
+	said, err := earlierMessages(v.job)
 	if v.dir == "" || err != nil {
 		return said, err
 	}

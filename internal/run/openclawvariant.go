@@ -35,7 +35,7 @@ const maxArgument = 128<<10 - 1
 const PnpmStore = "pnpm_store"
 
 const (
-	installed   = "/opt/openclaw"
+	installDir  = "/opt/openclaw"
 	promptFile  = ".cogni/prompt.txt"
 	historyFile = ".cogni/history.jsonl"
 	configFile  = ".openclaw/openclaw.json"
@@ -54,7 +54,7 @@ func (o OpenClawOptions) mounts() []Mount {
 	if o.Install == "" {
 		return nil
 	}
-	return []Mount{{o.Install, installed}}
+	return []Mount{{o.Install, installDir}}
 }
 
 // program is Node and OpenClaw, where they are inside.
@@ -62,7 +62,7 @@ func (o OpenClawOptions) program() []string {
 	if o.Install == "" {
 		return []string{"node", plainWASM, "/app/dist/index.js"}
 	}
-	return []string{installed + "/node_modules/.bin/node", plainWASM, installed + "/node_modules/openclaw/openclaw.mjs"}
+	return []string{installDir + "/node_modules/.bin/node", plainWASM, installDir + "/node_modules/openclaw/openclaw.mjs"}
 }
 
 // plainWASM keeps Node from compiling OpenClaw's WebAssembly a second time, to

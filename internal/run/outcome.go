@@ -15,49 +15,49 @@ const stderrShown = 2000
 // ReadEnvelope is Read for programs that print an envelope.
 func ReadEnvelope(r *Result) (*envelope.Envelope, error) { return envelope.Parse(r.Stdout) }
 
-// ending is what the end of a program means. The text may be there beside a
+// outcome is what the end of a program means. The text may be there beside a
 // failure.
-type ending struct {
-	text    string
-	told    Told
-	failure *Failure
+type outcome struct {
+	text       string
+	selfReport SelfReport
+	failure    *Failure
 }
 
-func judge(v *Variant, r *Result) ending {
-	if failure := broken(r); failure != nil {
-		return ending{failure: failure}
+func outcomeOf(v *Variant, r *Result) outcome {
+	if failure := processFailure(r); failure != nil {
+		return outcome{failure: failure}
 	}
 	e, err := v.Read(r)
 	switch {
 	case errors.Is(err, envelope.ErrNone) && len(r.Stdout) == 0:
-		return ending{failure: fail("no_output", "the agent ended without an answer%s", complaint(r))}
+		return outcome{failure: fail("no_output", "the agent ended without an answer%s", stderrTail(r))}
 	case err != nil:
-		return ending{failure: fail("invalid_output", "the agent's answer cannot be read: %v%s", err, complaint(r))}
+		return outcome{failure: fail("invalid_output", "the agent's answer cannot be read: %v%s", err, stderrTail(r))}
 	}
-	return endingOf(e)
+	return outcomeFromEnvelope(e)
 }
 
-func endingOf(e *envelope.Envelope) ending {
-	end := ending{text: e.Text(), told: tellOf(&e.Meta.AgentMeta)}
+func outcomeFromEnvelope(e *envelope.Envelope) outcome {
+	end := outcome{text: e.Text(), selfReport: selfReportOf(&e.Meta.AgentMeta)}
 	if e.Meta.Error != nil {
-		end.failure = fail(nonempty(word(e.Meta.Error.Kind), "agent_error"), "%s", nonempty(printable(e.Meta.Error.Message), "the agent gave no reason"))
+		end.failure = fail(nonempty(errorCode(e.Meta.Error.Kind), "agent_error"), "%s", nonempty(printable(e.Meta.Error.Message), "the agent gave no reason"))
 	}
 	return end
 }
 
-// tellOf keeps of a program's word what fits a line.
-func tellOf(m *envelope.AgentMeta) Told {
-	return Told{line(m.SessionID), line(m.Provider), line(m.Model), m.Usage}
+// selfReportOf keeps of a program's word what fits a line.
+func selfReportOf(m *envelope.AgentMeta) SelfReport {
+	return SelfReport{singleLine(m.SessionID), singleLine(m.Provider), singleLine(m.Model), m.Usage}
 }
 
-// line is foreign text as a line of a table can hold it.
-func line(s string) string {
+// singleLine is foreign text as a line of a table can hold it.
+func singleLine(s string) string {
 	s = strings.ReplaceAll(printable(s), "\n", " ")
 	return strings.ToValidUTF8(s[:min(len(s), 200)], "")
 }
 
-// broken is why a program has no answer to read.
-func broken(r *Result) *Failure {
+// processFailure is why a program has no answer to read.
+func processFailure(r *Result) *Failure {
 	switch {
 	case r.OOM:
 		return fail("oom_killed", "the agent used more memory than its limit and was killed")
@@ -66,9 +66,9 @@ func broken(r *Result) *Failure {
 	case r.TimedOut:
 		return fail("timeout", "the agent was not done in time and was ended")
 	case r.Signal != "" && r.Exit != 0, r.Exit == 137:
-		return fail("killed", "the agent was ended by %s%s", nonempty(r.Signal, "a signal"), complaint(r))
+		return fail("killed", "the agent was ended by %s%s", nonempty(r.Signal, "a signal"), stderrTail(r))
 	case r.Exit != 0:
-		return fail("agent_failed", "the agent ended with code %d%s", r.Exit, complaint(r))
+		return fail("agent_failed", "the agent ended with code %d%s", r.Exit, stderrTail(r))
 	}
 	return nil
 }
@@ -80,8 +80,8 @@ func nonempty(s, otherwise string) string {
 	return s
 }
 
-// word makes a code of what a program called its error.
-func word(s string) string {
+// errorCode makes a code of what a program called its error.
+func errorCode(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == '_' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
 			return unicode.ToLower(r)
@@ -91,8 +91,8 @@ func word(s string) string {
 	return s[:min(len(s), 64)]
 }
 
-// complaint is the end of standard error, fit to print.
-func complaint(r *Result) string {
+// stderrTail is the end of standard error, fit to print.
+func stderrTail(r *Result) string {
 	if text := strings.TrimSpace(printable(string(r.Stderr[max(0, len(r.Stderr)-stderrShown):]))); text != "" {
 		return "; it said: " + text
 	}

@@ -17,9 +17,9 @@ type queue struct {
 
 func newQueue(size int) *queue { return &queue{free: size, waiting: map[string][]chan struct{}{}} }
 
-// enter waits for a turn. leave must be called after it.
-func (q *queue) enter(ctx context.Context, account string) error {
-	turn, ok := q.ask(account)
+// acquire waits for a turn. leave must be called after it.
+func (q *queue) acquire(ctx context.Context, account string) error {
+	turn, ok := q.tryAcquire(account)
 	if ok {
 		return nil
 	}
@@ -27,14 +27,14 @@ func (q *queue) enter(ctx context.Context, account string) error {
 	case <-turn:
 		return nil
 	case <-ctx.Done():
-		if !q.withdraw(account, turn) {
-			q.leave() // the turn came at the same moment
+		if !q.cancel(account, turn) {
+			q.release() // the turn came at the same moment
 		}
 		return context.Cause(ctx)
 	}
 }
 
-func (q *queue) ask(account string) (turn chan struct{}, now bool) {
+func (q *queue) tryAcquire(account string) (turn chan struct{}, now bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.free > 0 {
@@ -49,8 +49,8 @@ func (q *queue) ask(account string) (turn chan struct{}, now bool) {
 	return turn, false
 }
 
-// leave gives the place to the next account's oldest.
-func (q *queue) leave() {
+// release gives the place to the next account's oldest.
+func (q *queue) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.order) == 0 {
@@ -69,8 +69,8 @@ func (q *queue) leave() {
 	close(turn)
 }
 
-// withdraw reports false if the turn had come already.
-func (q *queue) withdraw(account string, turn chan struct{}) bool {
+// cancel reports false if the turn had come already.
+func (q *queue) cancel(account string, turn chan struct{}) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	i := slices.Index(q.waiting[account], turn)

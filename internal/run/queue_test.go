@@ -10,14 +10,14 @@ import (
 // An account that asks often does not keep another waiting.
 func TestQueueIsFair(t *testing.T) {
 	q := newQueue(1)
-	if err := q.enter(t.Context(), "first"); err != nil {
+	if err := q.acquire(t.Context(), "first"); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
 	var order []string
 	var all sync.WaitGroup
 	for i, account := range []string{"greedy", "greedy", "greedy", "modest"} {
-		turn, now := q.ask(account)
+		turn, now := q.tryAcquire(account)
 		if now {
 			t.Fatalf("%d got in", i)
 		}
@@ -26,10 +26,10 @@ func TestQueueIsFair(t *testing.T) {
 			mu.Lock()
 			order = append(order, account)
 			mu.Unlock()
-			q.leave()
+			q.release()
 		})
 	}
-	q.leave()
+	q.release()
 	all.Wait()
 	if order[0] != "greedy" || order[1] != "modest" {
 		t.Errorf("order %v", order)
@@ -41,15 +41,15 @@ func TestQueueIsFair(t *testing.T) {
 
 func TestQueueWithdraws(t *testing.T) {
 	q := newQueue(1)
-	if err := q.enter(t.Context(), "a"); err != nil {
+	if err := q.acquire(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := q.enter(ctx, "b"); !errors.Is(err, context.Canceled) {
+	if err := q.acquire(ctx, "b"); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	q.leave()
+	q.release()
 	if q.free != 1 || len(q.order) != 0 || len(q.waiting) != 0 {
 		t.Errorf("left: %+v", q)
 	}

@@ -35,9 +35,9 @@ type Receipt struct {
 	Text    string `json:"text"`
 	// Told is what the program said of itself: for people to look at, never the
 	// bill.
-	Told  Told     `json:"told,omitzero"`
-	Error *Failure `json:"error"` // null if the run succeeded
-	Bill  Bill     `json:"bill"`
+	SelfReport SelfReport `json:"told,omitzero"`
+	Error      *Failure   `json:"error"` // null if the run succeeded
+	Bill       Bill       `json:"bill"`
 	// PeakMemory is what the program's largest process had, in bytes.
 	PeakMemory int64             `json:"peakMemory,omitzero"`
 	Notes      map[string]string `json:"notes,omitempty"` // by finisher
@@ -48,8 +48,8 @@ type Receipt struct {
 	Warnings   []string          `json:"warnings,omitempty"`
 }
 
-// Told is what an agent says of itself.
-type Told struct {
+// SelfReport is what an agent says of itself.
+type SelfReport struct {
 	Session  string         `json:"session,omitempty"`
 	Provider string         `json:"provider,omitempty"`
 	Model    string         `json:"model,omitempty"`

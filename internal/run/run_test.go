@@ -71,7 +71,7 @@ func (w *world) again() { w.made, w.execs, w.bills, w.ended = 0, 0, 0, 0 }
 
 func (w *world) runner(checkpoint func(run.Step)) *run.Runner {
 	return run.New(run.Options{
-		Store: w.store, Locks: w.locks, Places: w, Books: w, Finishers: []run.Finisher{w},
+		Store: w.store, Locks: w.locks, Sandboxes: w, Biller: w, Finishers: []run.Finisher{w},
 		Checkpoint: checkpoint, AtOnce: 2,
 		Variants: []run.Variant{{
 			ID: "test", Timeout: time.Minute, Margin: time.Second, Memory: 1 << 20, Read: run.ReadEnvelope,
@@ -82,7 +82,7 @@ func (w *world) runner(checkpoint func(run.Step)) *run.Runner {
 	})
 }
 
-func (w *world) Make(_ context.Context, o *run.Order) (run.Place, error) {
+func (w *world) Make(_ context.Context, o *run.SandboxRequest) (run.Sandbox, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fail != nil {
@@ -93,7 +93,7 @@ func (w *world) Make(_ context.Context, o *run.Order) (run.Place, error) {
 	return w.places[o.Run], nil
 }
 
-func (w *world) Find(_ context.Context, id string) (run.Place, error) {
+func (w *world) Find(_ context.Context, id string) (run.Sandbox, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p, ok := w.places[id]; ok {
@@ -108,7 +108,7 @@ func (w *world) Settle(context.Context, string) (run.Bill, error) {
 }
 
 func (w *world) Name() string { return "finisher" }
-func (w *world) Finish(_ context.Context, r *run.Receipt, p run.Place) (string, error) {
+func (w *world) Finish(_ context.Context, r *run.Receipt, p run.Sandbox) (string, error) {
 	w.ended++
 	if r.Error == nil && p == nil {
 		return "", errors.New("the workspace is gone")
@@ -188,7 +188,7 @@ func TestSameID(t *testing.T) {
 	}
 	other := request("r1")
 	other.Messages[0].Text = "something else"
-	if _, err := w.runner(nil).Run(t.Context(), other, nil); !errors.Is(err, run.ErrOther) {
+	if _, err := w.runner(nil).Run(t.Context(), other, nil); !errors.Is(err, run.ErrIDReused) {
 		t.Errorf("error %v", err)
 	}
 }

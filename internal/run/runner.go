@@ -15,8 +15,8 @@ type Options struct {
 	Store     Store
 	Locks     *filelock.Locks // shared by all processes of the installation
 	Variants  []Variant
-	Places    Places
-	Books     Books
+	Sandboxes Sandboxes
+	Biller    Biller
 	Finishers []Finisher
 	AtOnce    int // runs of this process at the same time; default 4
 	// Gate, if set, is passed before a run waits for its turn: what may take long
@@ -28,9 +28,9 @@ type Options struct {
 	Checkpoint func(Step)
 }
 
-// cleanup bounds what is done after a run was cancelled: its end must not wait
+// cleanupTimeout bounds what is done after a run was cancelled: its end must not wait
 // for a sandbox that does not answer.
-const cleanup = 2 * time.Minute
+const cleanupTimeout = 2 * time.Minute
 
 // Runner carries out runs. It is safe for concurrent use.
 type Runner struct {
@@ -50,7 +50,7 @@ func New(o Options) *Runner {
 // a run that was begun is returned even if its agent failed: Error says so there.
 // An error means that the run was not begun, or could not be recorded.
 func (r *Runner) Run(ctx context.Context, request *Request, watch func(Event)) (*Receipt, error) {
-	begun, err := r.Begin(ctx, request)
+	begun, err := r.Accept(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (r *Runner) Run(ctx context.Context, request *Request, watch func(Event)) (
 }
 
 // carryOut does what is left of a run whose lock is held.
-func (r *Runner) carryOut(ctx context.Context, c *course) (receipt *Receipt, err error) {
+func (r *Runner) carryOut(ctx context.Context, c *execution) (receipt *Receipt, err error) {
 	if c.receipt, err = r.Store.Get(ctx, c.job.ID); err != nil {
 		return nil, err
 	}
@@ -66,9 +66,9 @@ func (r *Runner) carryOut(ctx context.Context, c *course) (receipt *Receipt, err
 	case Over:
 		return c.receipt, nil
 	case Accepted:
-		return c.receipt, c.whole(ctx)
+		return c.receipt, c.runAll(ctx)
 	}
-	return c.receipt, c.rest(ctx) // the process that began it is gone
+	return c.receipt, c.resume(ctx) // the process that began it is gone
 }
 
 func lockName(id string) string { return "run " + id }
@@ -113,6 +113,6 @@ func (r *Runner) recoverOne(ctx context.Context, id string) (*Receipt, error) {
 	if err != nil || receipt.Step == Over {
 		return nil, err
 	}
-	c := &course{Runner: r, job: &Job{Request: *request}, receipt: receipt}
-	return receipt, c.rest(ctx)
+	c := &execution{Runner: r, job: &Job{Request: *request}, receipt: receipt}
+	return receipt, c.resume(ctx)
 }

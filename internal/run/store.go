@@ -21,12 +21,12 @@ type Store struct{ DB *store.DB }
 var (
 	// ErrNotFound is a run that nobody asked for.
 	ErrNotFound = errors.New("no such run")
-	// ErrOther is an id that was used for another request.
-	ErrOther = errors.New("the run id was used for another request")
+	// ErrIDReused is an id that was used for another request.
+	ErrIDReused = errors.New("the run id was used for another request")
 )
 
 // accept writes a request down. It reports whether it is new; an id that was
-// used for another request is ErrOther.
+// used for another request is ErrIDReused.
 func (s Store) accept(ctx context.Context, r *Request, now time.Time) (fresh bool, err error) {
 	text, err := json.Marshal(r, json.Deterministic(true))
 	if err != nil {
@@ -53,7 +53,7 @@ func (s Store) accept(ctx context.Context, r *Request, now time.Time) (fresh boo
 			return err
 		}
 		if same, err := isSame(had, r); err != nil || !same {
-			return errors.Join(err, fmt.Errorf("run %s: %w", r.ID, ErrOther))
+			return errors.Join(err, fmt.Errorf("run %s: %w", r.ID, ErrIDReused))
 		}
 		return nil
 	})
@@ -272,8 +272,8 @@ func (s Store) Events(ctx context.Context, id string, after int64) ([]Event, err
 	return collect[Event](s, rows)
 }
 
-// note writes an event down and gives it its number.
-func (s Store) note(ctx context.Context, id string, e *Event) error {
+// addEvent writes an event down and gives it its number.
+func (s Store) addEvent(ctx context.Context, id string, e *Event) error {
 	return s.DB.Tx(ctx, func(tx *sql.Tx) error {
 		if err := tx.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) + 1 FROM run_events WHERE run = ?", id).Scan(&e.Seq); err != nil {
 			return err

@@ -87,14 +87,14 @@ func FuzzStreams(f *testing.F) {
 	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"tool_use","input":{}}]}}`))
 	f.Add([]byte(`{"type":"item.completed","item":{"type":"command_execution","exit_code":1}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		var heard teller
+		var heard progress
 		for _, e := range append(claudeLine(line), codexLine(line)...) {
 			if e.Call != nil {
-				heard.name(&e)
+				heard.matchCall(&e)
 			}
 			heard.admit(&e, len(line))
 		}
-		if heard.events > 2*maxLineEvents || heard.bytes > maxToldBytes || len(heard.calls) > maxOpenCalls {
+		if heard.events > 2*maxLineEvents || heard.bytes > maxEventBytes || len(heard.calls) > maxOpenCalls {
 			t.Errorf("%+v", heard)
 		}
 	})

@@ -37,10 +37,10 @@ type Variant struct {
 	Read func(*Result) (*envelope.Envelope, error)
 	// Remembers means that the program may ask the model of the request's
 	// embeddings too.
-	Remembers bool
+	UsesEmbeddings bool
 	// Elsewhere carries out runs in place of a program in a place of their own;
 	// Argv, Env, Files and Read are not needed then.
-	Elsewhere Executor
+	Remote Executor
 	// Event understands a line of standard error that tells what the program is
 	// doing; nil if it does not tell.
 	Event func(line []byte) (Event, bool)
@@ -95,7 +95,7 @@ func (v *Variant) job(r *Request) *Job {
 	j.MemoryAsked = r.Memory > 0
 	j.Inner = max(j.Timeout-v.Margin, j.Timeout/2)
 	if asked := time.Duration(r.TimeoutMs) * time.Millisecond; asked > 0 {
-		j.Inner, j.Timeout = asked, asked+min(v.Margin, asked/10+parting)
+		j.Inner, j.Timeout = asked, asked+min(v.Margin, asked/10+minGrace)
 	}
 	return j
 }
@@ -106,6 +106,6 @@ func TooMuchMemory(asked, most int64) error {
 	return fail("memory_too_large", "the configuration allows at most %d MiB of memory, and %d are asked for", most>>20, asked>>20)
 }
 
-// parting is what a program that was told when to end gets at least to say how
+// minGrace is what a program that was told when to end gets at least to say how
 // far it came.
-const parting = 2 * time.Second
+const minGrace = 2 * time.Second

@@ -96,7 +96,7 @@ func (s *relayStage) open(ctx context.Context) error {
 	if s.relays, err = s.app.Relays(); err != nil {
 		return err
 	}
-	s.relays.Note = func(r *relay.Record) { s.marks[r.Step] = time.Now() }
+	s.relays.OnStep = func(r *relay.Record) { s.marks[r.Step] = time.Now() }
 	return nil
 }
 

@@ -161,20 +161,20 @@ func throughRelay(depth int) relayRound {
 }
 
 func (s *relayStage) inAndOut(ctx context.Context, project *relay.Project, site relay.Site, key string) (took relayTimes, err error) {
-	place := &timedPlace{Place: site.Place}
-	site.Place = place
+	place := &timedPlace{Sandbox: site.Sandbox}
+	site.Sandbox = place
 	start := time.Now()
 	work, err := s.relays.Prepare(ctx, project, site, branch.Key(key))
 	if err != nil {
 		return took, err
 	}
 	took.in, took.checkout = sinceMS(start)-place.checkout, place.checkout
-	if err := site.Place.Exec(ctx, &relay.Command{Argv: []string{"sh", "-c", changeScript}, Dir: work.Dir, Stdout: s.options.Progress}); err != nil {
+	if err := site.Sandbox.Exec(ctx, &relay.Command{Argv: []string{"sh", "-c", changeScript}, Dir: work.Dir, Stdout: s.options.Progress}); err != nil {
 		return took, err
 	}
 	s.marks = map[relay.Step]time.Time{}
 	start = time.Now()
-	record, err := s.relays.Take(ctx, project, site, &relay.Order{Run: key, Work: *work})
+	record, err := s.relays.Take(ctx, project, site, &relay.TakeRequest{Run: key, Work: *work})
 	if err != nil {
 		return took, err
 	}
@@ -192,13 +192,13 @@ func (s *relayStage) inAndOut(ctx context.Context, project *relay.Project, site 
 
 // timedPlace notes how long git writes the files of a worktree.
 type timedPlace struct {
-	relay.Place
+	relay.Sandbox
 	checkout float64
 }
 
 func (p *timedPlace) Exec(ctx context.Context, c *relay.Command) error {
 	start := time.Now()
-	err := p.Place.Exec(ctx, c)
+	err := p.Sandbox.Exec(ctx, c)
 	if slices.Contains(c.Argv, "worktree") && slices.Contains(c.Argv, "add") {
 		p.checkout += sinceMS(start)
 	}

@@ -12,7 +12,7 @@ func runOf(r *run.Receipt) api.Run {
 	return api.Run{
 		ID: r.ID, KnownAs: r.KnownAs, GraphID: r.Variant, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Image: r.Image, Step: string(r.Step), Text: r.Text,
 		Error: (*api.Failure)(r.Error), Bill: api.Bill(r.Bill),
-		SelfReport: api.SelfReport{Session: r.Told.Session, Provider: r.Told.Provider, Model: r.Told.Model, Usage: api.SelfReportedUsage(r.Told.Usage)},
+		SelfReport: api.SelfReport{Session: r.SelfReport.Session, Provider: r.SelfReport.Provider, Model: r.SelfReport.Model, Usage: api.SelfReportedUsage(r.SelfReport.Usage)},
 		PeakMemory: r.PeakMemory, Notes: r.Notes, Delivery: (*api.Delivery)(r.Delivery), Created: r.Created, Started: r.Started, Ended: r.Ended, Warnings: r.Warnings,
 	}
 }

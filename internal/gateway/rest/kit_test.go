@@ -87,7 +87,7 @@ func newPacedOffice(t *testing.T, pace membudget.Pace, change func(*rest.Options
 		t.Fatal(err)
 	}
 	o := &office{t: t, store: run.Store{DB: db}, client: &http.Client{Timeout: patience, Transport: &http.Transport{}}}
-	o.runner = run.New(run.Options{Store: o.store, Locks: locks, Places: host{}, Books: host{}, Variants: []run.Variant{script()}})
+	o.runner = run.New(run.Options{Store: o.store, Locks: locks, Sandboxes: host{}, Biller: host{}, Variants: []run.Variant{script()}})
 	chats := session.New(session.Options{DB: db, Worker: echo{}, Names: policy.Sessions{DefaultAgent: "main"}})
 	t.Cleanup(chats.Close)
 	options := rest.Options{Identify: identify, Sessions: chats, Sandboxes: boxes{}, Ledger: books{}, Ready: func(context.Context) error { return nil }, Runs: o, Store: o.store, Agents: []rest.Catalogue{list{{GraphID: "sandbox:agent", Name: "Script", Description: "A shell script."}}}}
@@ -120,8 +120,8 @@ func script() run.Variant {
 }
 
 // Begin is what package app does with models and sandboxes.
-func (o *office) Begin(ctx context.Context, t *rest.Task) (*run.Begun, error) {
-	return o.runner.Begin(ctx, &run.Request{ID: t.ID, Variant: t.GraphID, Account: t.Account, Trace: t.Trace, Agent: "main", Model: cmp.Or(t.Model, "m"), Messages: t.Messages, Branch: t.Branch, TimeoutMs: t.Timeout.Milliseconds()})
+func (o *office) Begin(ctx context.Context, t *rest.Task) (*run.AcceptedRun, error) {
+	return o.runner.Accept(ctx, &run.Request{ID: t.ID, Variant: t.GraphID, Account: t.Account, Trace: t.Trace, Agent: "main", Model: cmp.Or(t.Model, "m"), Messages: t.Messages, Branch: t.Branch, TimeoutMs: t.Timeout.Milliseconds()})
 }
 
 func (o *office) Resume(ctx context.Context, id string) error { return o.runner.Resume(ctx, id) }
@@ -135,8 +135,10 @@ func (o *office) Bill(context.Context, string) (run.Bill, error) {
 // host runs programs without a sandbox.
 type host struct{ run string }
 
-func (host) Make(_ context.Context, o *run.Order) (run.Place, error) { return host{o.Run}, nil }
-func (host) Find(context.Context, string) (run.Place, error)         { return nil, nil }
+func (host) Make(_ context.Context, o *run.SandboxRequest) (run.Sandbox, error) {
+	return host{o.Run}, nil
+}
+func (host) Find(context.Context, string) (run.Sandbox, error) { return nil, nil }
 func (host) Settle(context.Context, string) (run.Bill, error) {
 	return run.Bill{MicroUSD: 7, Source: "test"}, nil
 }

@@ -34,7 +34,7 @@ func (c *call) sessionTask(b *api.SendRequest) (*session.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	wish := branch.Wish{Branch: b.BranchName, Run: id}
+	wish := branch.Request{Branch: b.BranchName, Run: id}
 	key, err := wish.Key()
 	if err != nil {
 		return nil, invalid(api.FieldError{Pointer: "/branchName", Detail: err.Error()})

@@ -31,7 +31,7 @@ func errorKinds() []errorKind {
 		{membudget.ErrTotal, http.StatusServiceUnavailable, "busy"},
 		{store.ErrFull, http.StatusInsufficientStorage, "disk_full"},
 		{run.ErrNotFound, http.StatusNotFound, "run_not_found"},
-		{run.ErrOther, http.StatusConflict, "run_id_used"},
+		{run.ErrIDReused, http.StatusConflict, "run_id_used"},
 		{session.ErrInvalid, http.StatusUnprocessableEntity, "invalid_request"},
 		{session.ErrNotFound, http.StatusNotFound, "session_not_found"},
 		{session.ErrKeyReused, http.StatusUnprocessableEntity, "idempotency_key_used"},

@@ -20,7 +20,7 @@ type leaky struct {
 	err error
 }
 
-func (l leaky) Begin(context.Context, *rest.Task) (*run.Begun, error) { return nil, l.err }
+func (l leaky) Begin(context.Context, *rest.Task) (*run.AcceptedRun, error) { return nil, l.err }
 
 const hidden = "/srv/atoll/state/secret"
 
@@ -47,8 +47,8 @@ func TestHostPathsAreNotToldToTenants(t *testing.T) {
 // A run that failed is told without paths too, wherever it is shown.
 func TestHostPathsOfRunsAreNotTold(t *testing.T) {
 	o := newOffice(t, nil)
-	places := o.runner.Places
-	o.runner.Places = nowhere{places}
+	places := o.runner.Sandboxes
+	o.runner.Sandboxes = nowhere{places}
 	r := o.start("alice", "true")
 	o.until("root", r.ID, api.RunOver)
 	for _, path := range []string{"", "/" + r.ID, "/" + r.ID + "/events"} {
@@ -62,8 +62,8 @@ func TestHostPathsOfRunsAreNotTold(t *testing.T) {
 }
 
 // nowhere makes no place.
-type nowhere struct{ run.Places }
+type nowhere struct{ run.Sandboxes }
 
-func (nowhere) Make(context.Context, *run.Order) (run.Place, error) {
+func (nowhere) Make(context.Context, *run.SandboxRequest) (run.Sandbox, error) {
 	return nil, errors.New("mkdir " + hidden + ": permission denied")
 }

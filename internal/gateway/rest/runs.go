@@ -18,7 +18,7 @@ import (
 // Runs carries out tasks.
 type Runs interface {
 	// Begin accepts a task. It is written down when it returns.
-	Begin(ctx context.Context, t *Task) (*run.Begun, error)
+	Begin(ctx context.Context, t *Task) (*run.AcceptedRun, error)
 	// Resume brings a run to its end whose steps could not be recorded.
 	Resume(ctx context.Context, id string) error
 	// Limit bounds what a run that is about to begin takes of what its account has;
@@ -80,12 +80,12 @@ func (s *Server) begin(c *call, task *Task) (*activeRun, error) {
 		end()
 		return nil, keyProblem(err, c.r)
 	}
-	return s.active.start(task.ID, func(ctx context.Context, ring func(run.Event)) { s.execute(ctx, task.ID, begun, ring) }, begun.Forsake, end), nil
+	return s.active.start(task.ID, func(ctx context.Context, ring func(run.Event)) { s.execute(ctx, task.ID, begun, ring) }, begun.Release, end), nil
 }
 
 // execute does a run until its end is in the store, where readers look for it, also if
 // it is an error.
-func (s *Server) execute(ctx context.Context, id string, begun *run.Begun, ring func(run.Event)) {
+func (s *Server) execute(ctx context.Context, id string, begun *run.AcceptedRun, ring func(run.Event)) {
 	receipt, err := begun.Run(ctx, ring)
 	if store.IsTransient(err) {
 		s.Logger.WarnContext(ctx, "the end of a run cannot be written now; it is tried again", "run", id, "error", err)
@@ -130,7 +130,7 @@ func (c *call) quota() session.Quota {
 
 // keyProblem tells a key that was used for another task from an id that was.
 func keyProblem(err error, r *http.Request) error {
-	if errors.Is(err, run.ErrOther) && r.Header.Get(IdempotencyKey) != "" {
+	if errors.Is(err, run.ErrIDReused) && r.Header.Get(IdempotencyKey) != "" {
 		return &api.Problem{Status: http.StatusUnprocessableEntity, Code: "idempotency_key_used", Detail: "the Idempotency-Key was used for another task", Hint: "a new task needs a new key"}
 	}
 	return err

@@ -55,7 +55,7 @@ func (c *call) task(b *api.RunRequest) (*Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	wish := branch.Wish{Branch: b.BranchName, WorkItem: b.WorkItemID, StateKey: b.StateKey, Mode: b.BranchMode, Run: id}
+	wish := branch.Request{Branch: b.BranchName, WorkItem: b.WorkItemID, StateKey: b.StateKey, Mode: b.BranchMode, Run: id}
 	key, err := wish.Key()
 	if err != nil {
 		return nil, invalid(api.FieldError{Pointer: "/branchName", Detail: err.Error()})

@@ -24,10 +24,10 @@ const ThreadMode = "thread"
 // Key names a line of work. The zero Key means that no commits are wanted.
 type Key string
 
-// Wish is what a caller says about the branch, from the strongest to the
+// Request is what a caller says about the branch, from the strongest to the
 // weakest. A conversation's key counts only if the mode asks for it: what
 // people talk about in one thread is not one piece of work.
-type Wish struct {
+type Request struct {
 	Branch   string
 	WorkItem string
 	StateKey string
@@ -37,8 +37,8 @@ type Wish struct {
 
 // Key decides. An empty key without an error means that the caller wants no
 // commits.
-func (w *Wish) Key() (Key, error) {
-	source, text, err := w.strongest()
+func (w *Request) Key() (Key, error) {
+	source, text, err := w.source()
 	if err != nil || text == "" {
 		return "", err
 	}
@@ -53,7 +53,7 @@ func (w *Wish) Key() (Key, error) {
 	return key, nil
 }
 
-func (w *Wish) strongest() (source, text string, err error) {
+func (w *Request) source() (source, text string, err error) {
 	switch {
 	case w.Mode != "" && w.Mode != ThreadMode:
 		return "", "", errhint.With(fmt.Errorf("unknown branch mode %q", w.Mode), "the only mode is "+ThreadMode)
@@ -91,7 +91,7 @@ func (k Key) Ref() string { return "refs/heads/" + k.Branch() }
 func (k Key) Path() string {
 	var b strings.Builder
 	for _, c := range []byte(k) {
-		if plain(c) {
+		if isPlain(c) {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02x", c)
@@ -109,6 +109,6 @@ func (k Key) Collides(other Key) bool {
 	return k != other && (strings.HasPrefix(string(k), string(other)+"/") || strings.HasPrefix(string(other), string(k)+"/"))
 }
 
-func plain(c byte) bool {
+func isPlain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
 }

@@ -11,20 +11,20 @@ import (
 func TestWish(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		wish branch.Wish
+		wish branch.Request
 		want branch.Key
 		err  string
 	}{
-		{name: "nothing asked", wish: branch.Wish{Run: "run-1"}},
-		{name: "branch first", wish: branch.Wish{Branch: "fix", WorkItem: "task.0022", StateKey: "s", Mode: "thread"}, want: "fix"},
-		{name: "then the work item", wish: branch.Wish{WorkItem: "task.0022", StateKey: "s", Mode: "thread"}, want: "task.0022"},
-		{name: "a conversation only if asked", wish: branch.Wish{StateKey: "s"}},
-		{name: "a conversation", wish: branch.Wish{StateKey: "s", Mode: "thread"}, want: "s"},
-		{name: "thread without a conversation", wish: branch.Wish{Mode: "thread"}, err: "needs a state key"},
-		{name: "unknown mode", wish: branch.Wish{Branch: "fix", Mode: "run"}, err: "unknown branch mode"},
-		{name: "the run's id", wish: branch.Wish{Branch: "run-1", Run: "run-1"}, err: "is the id of the run"},
-		{name: "the run's id in other case", wish: branch.Wish{WorkItem: "RUN-1", Run: "run-1"}, err: "is the id of the run"},
-		{name: "the error names the source", wish: branch.Wish{WorkItem: "a b"}, err: "work item: "},
+		{name: "nothing asked", wish: branch.Request{Run: "run-1"}},
+		{name: "branch first", wish: branch.Request{Branch: "fix", WorkItem: "task.0022", StateKey: "s", Mode: "thread"}, want: "fix"},
+		{name: "then the work item", wish: branch.Request{WorkItem: "task.0022", StateKey: "s", Mode: "thread"}, want: "task.0022"},
+		{name: "a conversation only if asked", wish: branch.Request{StateKey: "s"}},
+		{name: "a conversation", wish: branch.Request{StateKey: "s", Mode: "thread"}, want: "s"},
+		{name: "thread without a conversation", wish: branch.Request{Mode: "thread"}, err: "needs a state key"},
+		{name: "unknown mode", wish: branch.Request{Branch: "fix", Mode: "run"}, err: "unknown branch mode"},
+		{name: "the run's id", wish: branch.Request{Branch: "run-1", Run: "run-1"}, err: "is the id of the run"},
+		{name: "the run's id in other case", wish: branch.Request{WorkItem: "RUN-1", Run: "run-1"}, err: "is the id of the run"},
+		{name: "the error names the source", wish: branch.Request{WorkItem: "a b"}, err: "work item: "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := test.wish.Key()

@@ -13,7 +13,7 @@ func rules() []rule {
 	return []rule{
 		{"it is empty", func(s string) bool { return s == "" }},
 		{"it is too long", func(s string) bool { return len(s) > MaxLength }},
-		{"it has a character that is not allowed", func(s string) bool { return strings.ContainsFunc(s, foreign) }},
+		{"it has a character that is not allowed", func(s string) bool { return strings.ContainsFunc(s, isNotAllowed) }},
 		{"a part of it does not begin with a letter or a digit", anyPart(badStart)},
 		{"a part of it ends with a dot", anyPart(func(p string) bool { return strings.HasSuffix(p, ".") })},
 		{"a part of it ends with .lock", anyPart(func(p string) bool { return strings.HasSuffix(strings.ToLower(p), ".lock") })},
@@ -21,7 +21,7 @@ func rules() []rule {
 	}
 }
 
-func foreign(r rune) bool {
+func isNotAllowed(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-/", r)
 }
 

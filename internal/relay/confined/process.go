@@ -43,17 +43,17 @@ type Program struct {
 	Network bool
 }
 
-// maxComplaint is how much of what a program says on standard error is kept.
-const maxComplaint = 2048
+// maxStderr is how much of what a program says on standard error is kept.
+const maxStderr = 2048
 
 // Run runs a program until its end. The error of one that failed is an *Error.
 func Run(ctx context.Context, p *Program) error {
 	cmd := exec.CommandContext(ctx, p.Path, p.Args...)
-	complaint := &tailbuf.Writer{Most: maxComplaint}
+	complaint := &tailbuf.Writer{Most: maxStderr}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = "/", p.Env, p.Stdout, complaint, p.Files
 	cmd.WaitDelay = 5 * time.Second
 	cmd.SysProcAttr = namespaces(p.Network)
-	feed, err := gate(cmd, p.Stdin)
+	feed, err := delayedStdin(cmd, p.Stdin)
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,8 @@ func limit(pid int, l Limits) error {
 	return nil
 }
 
-// gate gives the process an input that stays silent until it is opened.
-func gate(cmd *exec.Cmd, stdin io.Reader) (open func(), err error) {
+// delayedStdin gives the process an input that stays silent until it is opened.
+func delayedStdin(cmd *exec.Cmd, stdin io.Reader) (open func(), err error) {
 	if stdin == nil {
 		return func() {}, nil
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
-// change applies the rules to one path of one commit. Removing something odd is
+// inspectChange applies the rules to one path of one commit. Removing something odd is
 // no offence.
-func (j *judge) change(commit string, c *git.Change, tree names) {
-	known := j.path(c.Path)
+func (j *inspection) inspectChange(commit string, c *git.Change, tree treePaths) {
+	known := j.pathFindings(c.Path)
 	for _, finding := range known.touched {
 		finding.Commit, finding.Path = commit, c.Path
 		j.report.add(finding)
@@ -23,12 +23,12 @@ func (j *judge) change(commit string, c *git.Change, tree names) {
 		finding.Commit, finding.Path = commit, c.Path
 		j.report.add(finding)
 	}
-	j.remember(c, place{commit, c.Path})
+	j.addBlob(c, location{commit, c.Path})
 }
 
-// remember notes what is to be read. The same contents may be a file here and a
+// addBlob notes what is to be read. The same contents may be a file here and a
 // link there, and a link may lead out from one place and not from another.
-func (j *judge) remember(c *git.Change, at place) {
+func (j *inspection) addBlob(c *git.Change, at location) {
 	if c.NewMode == git.ModeModule {
 		return
 	}
@@ -47,18 +47,18 @@ type pathFindings struct {
 	there   []Finding // if it is there
 }
 
-// path judges each path once: the same files change again and again.
-func (j *judge) path(path string) *pathFindings {
+// pathFindings judges each path once: the same files change again and again.
+func (j *inspection) pathFindings(path string) *pathFindings {
 	known := j.paths[path]
 	if known == nil {
-		known = &pathFindings{touched: j.protected(path), there: brokenRules(path)}
+		known = &pathFindings{touched: j.protected(path), there: pathRuleFindings(path)}
 		j.paths[path] = known
 	}
 	return known
 }
 
 // protected asks the first protection that matches.
-func (j *judge) protected(path string) []Finding {
+func (j *inspection) protected(path string) []Finding {
 	elements := strings.Split(fold(path), "/")
 	for i := range j.policy.Protected {
 		p := &j.policy.Protected[i]
@@ -73,7 +73,7 @@ func (j *judge) protected(path string) []Finding {
 	return nil
 }
 
-func brokenRules(path string) (found []Finding) {
+func pathRuleFindings(path string) (found []Finding) {
 	for _, rule := range pathRules() {
 		if rule.broken(path) {
 			found = append(found, Finding{Rule: rule.name, Verdict: Blocked, Detail: rule.detail})
@@ -83,9 +83,9 @@ func brokenRules(path string) (found []Finding) {
 }
 
 // changeFindings is what is wrong with a path in one commit.
-func changeFindings(c *git.Change, tree names) (found []Finding) {
+func changeFindings(c *git.Change, tree treePaths) (found []Finding) {
 	if c.Added() {
-		if twin := tree.twin(c.Path); twin != "" {
+		if twin := tree.otherSpelling(c.Path); twin != "" {
 			found = append(found, Finding{Rule: "path-collision", Verdict: Blocked, Detail: fmt.Sprintf("it is the same file as %q where case does not count", twin)})
 		}
 	}

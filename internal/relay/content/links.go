@@ -8,16 +8,16 @@ import (
 // maxTarget is the longest target of a symbolic link that is accepted.
 const maxTarget = 1024
 
-// link reports a symbolic link that leads out of the tree.
-func (j *judge) link(at place, target string) {
-	if why := leadsOut(at.path, target); why != "" {
+// checkLink reports a symbolic link that leads out of the tree.
+func (j *inspection) checkLink(at location, target string) {
+	if why := linkProblem(at.path, target); why != "" {
 		j.report.add(Finding{Rule: "symlink", Verdict: Blocked, Commit: at.commit, Path: at.path, Detail: why})
 	}
 }
 
-// leadsOut says why a link must not be, or "". Elements before a ".." may be
+// linkProblem says why a link must not be, or "". Elements before a ".." may be
 // links themselves, so that a target may only climb at its beginning.
-func leadsOut(from, target string) string {
+func linkProblem(from, target string) string {
 	switch {
 	case target == "" || len(target) > maxTarget:
 		return "the link has no usable target"
@@ -34,7 +34,7 @@ func leadsOut(from, target string) string {
 			if down {
 				return "the link climbs after it descended"
 			}
-		case gitsOwn(element):
+		case isGitDir(element):
 			return "the link leads into git's own directory"
 		case element != "." && element != "":
 			down = true

@@ -23,9 +23,9 @@ func pathRules() []pathRule {
 		{"path-characters", "the path has control or invisible characters", func(p string) bool { return strings.ContainsFunc(p, invisible) }},
 		{"path-separator", "the path has a backslash or a colon, which other systems take apart", func(p string) bool { return strings.ContainsAny(p, `\:`) }},
 		{"path-normal-form", "the path is not in Unicode's composed form", func(p string) bool { return !norm.NFC.IsNormalString(p) }},
-		{"path-element", "a part of the path is empty, a dot, or ends with a dot or a space", anyElement(oddElement)},
-		{"path-git", "a part of the path is git's own directory", anyElement(gitsOwn)},
-		{"path-device", "a part of the path is a device on other systems", anyElement(device)},
+		{"path-element", "a part of the path is empty, a dot, or ends with a dot or a space", anyElement(isOddElement)},
+		{"path-git", "a part of the path is git's own directory", anyElement(isGitDir)},
+		{"path-device", "a part of the path is a device on other systems", anyElement(isDevice)},
 	}
 }
 
@@ -44,17 +44,17 @@ func anyElement(odd func(string) bool) func(string) bool {
 	}
 }
 
-func oddElement(e string) bool {
+func isOddElement(e string) bool {
 	return e == "" || e == "." || e == ".." || strings.HasSuffix(e, ".") || strings.HasSuffix(e, " ") || len(e) > 255
 }
 
-// gitsOwn also knows the short name that Windows gives to .git.
-func gitsOwn(e string) bool {
+// isGitDir also knows the short name that Windows gives to .git.
+func isGitDir(e string) bool {
 	folded := fold(e)
 	return folded == ".git" || folded == "git~1"
 }
 
-func device(e string) bool {
+func isDevice(e string) bool {
 	name, _, _ := strings.Cut(fold(e), ".")
 	name = strings.TrimRight(name, " ")
 	switch name {

@@ -10,28 +10,28 @@ import (
 )
 
 // secrets reads everything that was brought, messages and names too.
-func (j *judge) secrets(ctx context.Context) error {
+func (j *inspection) secrets(ctx context.Context) error {
 	scanner, err := leaks.Start(ctx, j.policy.Known...)
 	if err != nil {
 		return err
 	}
 	defer scanner.Stop()
-	texts, err := j.scan(ctx, scanner)
+	texts, err := j.scanTexts(ctx, scanner)
 	if err != nil {
 		return err
 	}
 	found, err := scanner.Finish()
 	for _, text := range found {
-		j.tell(texts[text.Text], text.Leaks)
+		j.addLeaks(texts[text.Text], text.Leaks)
 	}
 	return err
 }
 
-// scan gives the scanner all texts, and returns where each of them is.
-func (j *judge) scan(ctx context.Context, scanner *leaks.Scanner) (texts []place, err error) {
+// scanTexts gives the scanner all texts, and returns where each of them is.
+func (j *inspection) scanTexts(ctx context.Context, scanner *leaks.Scanner) (texts []location, err error) {
 	for _, c := range j.list {
 		said := strings.Join([]string{c.Author.Name, c.Author.Email, c.Committer.Name, c.Committer.Email, c.Message}, "\n")
-		texts = append(texts, place{commit: c.ID})
+		texts = append(texts, location{commit: c.ID})
 		if err := scanner.Scan([]byte(said)); err != nil {
 			return nil, err
 		}
@@ -39,7 +39,7 @@ func (j *judge) scan(ctx context.Context, scanner *leaks.Scanner) (texts []place
 	err = j.repo.Each(ctx, j.sized, j.policy.FileBytes, func(o git.Object, data []byte) error {
 		at := j.blobs[o.ID]
 		for _, from := range j.links[o.ID] {
-			j.link(from, string(data))
+			j.checkLink(from, string(data))
 		}
 		texts = append(texts, at)
 		return scanner.Scan(append([]byte(at.path+"\n"), data...))
@@ -47,7 +47,7 @@ func (j *judge) scan(ctx context.Context, scanner *leaks.Scanner) (texts []place
 	return texts, err
 }
 
-func (j *judge) tell(at place, found []leaks.Leak) {
+func (j *inspection) addLeaks(at location, found []leaks.Leak) {
 	for _, leak := range found {
 		where := "its message"
 		if at.path != "" {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Ends returns the commits at which the history of a commit is cut off if only
+// ShallowCommits returns the commits at which the history of a commit is cut off if only
 // depth commits of it are wanted: those that have a parent which is not among
 // them. Without a depth, and where there are fewer, there are none.
-func (r *Repo) Ends(ctx context.Context, tip string, depth int) ([]string, error) {
+func (r *Repo) ShallowCommits(ctx context.Context, tip string, depth int) ([]string, error) {
 	if depth <= 0 {
 		return nil, nil
 	}

@@ -58,7 +58,7 @@ func (r *Repo) Each(ctx context.Context, ids []string, limit int64, visit func(O
 		return nil
 	}
 	return r.stream(ctx, lines(ids), func(from *bufio.Reader) error {
-		return eachOf(from, len(ids), limit, visit)
+		return readObjects(from, len(ids), limit, visit)
 	}, "cat-file", "--batch", "--buffer")
 }
 
@@ -84,7 +84,7 @@ func (r *Repo) stream(ctx context.Context, stdin string, read func(*bufio.Reader
 	return <-done
 }
 
-func eachOf(from *bufio.Reader, n int, limit int64, visit func(Object, []byte) error) error {
+func readObjects(from *bufio.Reader, n int, limit int64, visit func(Object, []byte) error) error {
 	var data []byte
 	for range n {
 		line, err := from.ReadString('\n')

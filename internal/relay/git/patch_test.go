@@ -52,7 +52,7 @@ func TestEnds(t *testing.T) {
 		depth int
 		want  string
 	}{{0, ""}, {1, head}, {2, ""}, {3, ""}} {
-		if got, err := repo.Ends(t.Context(), head, test.depth); err != nil || strings.Join(got, " ") != test.want {
+		if got, err := repo.ShallowCommits(t.Context(), head, test.depth); err != nil || strings.Join(got, " ") != test.want {
 			t.Errorf("depth %d: %v, %v", test.depth, got, err)
 		}
 	}

@@ -88,7 +88,7 @@ func (r *Repo) remote(ctx context.Context, to *Remote, args ...string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	key, err := to.open()
+	key, err := to.credentialFile()
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +129,9 @@ func (to *Remote) settings() []string {
 	return list
 }
 
-// open is the credential as a file that ends when it was read once. The memory
+// credentialFile is the credential as a file that ends when it was read once. The memory
 // behind it belongs to no name, and to no other process.
-func (to *Remote) open() (*os.File, error) {
+func (to *Remote) credentialFile() (*os.File, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err

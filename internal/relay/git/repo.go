@@ -38,15 +38,15 @@ func Init(ctx context.Context, dir string, limits confined.Limits, borrow ...*Re
 	if err := os.Mkdir(r.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.lay(), r.borrow(borrow)); err != nil {
+	if err := errors.Join(r.writeLayout(), r.writeAlternates(borrow)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(r.dir))
 	}
 	return r, nil
 }
 
-// lay writes what git needs to take a directory for a repository. It is so
+// writeLayout writes what git needs to take a directory for a repository. It is so
 // little that no git is started for it.
-func (r *Repo) lay() error {
+func (r *Repo) writeLayout() error {
 	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, dir), 0o700); err != nil {
 			return err
@@ -71,9 +71,9 @@ func Open(dir string, limits confined.Limits) (*Repo, error) {
 	return &Repo{dir: absolute, git: program, limits: limits}, nil
 }
 
-// Settle returns the bare repository in dir, which is made one if it is empty or
+// OpenOrInit returns the bare repository in dir, which is made one if it is empty or
 // does not exist.
-func Settle(dir string, limits confined.Limits) (*Repo, error) {
+func OpenOrInit(dir string, limits confined.Limits) (*Repo, error) {
 	r, err := Open(dir, limits)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func Settle(dir string, limits confined.Limits) (*Repo, error) {
 		return nil, err
 	}
 	if len(entries) == 0 {
-		return r, r.lay()
+		return r, r.writeLayout()
 	}
 	if _, err := os.Stat(filepath.Join(r.dir, "objects")); err != nil {
 		return nil, errhint.With(fmt.Errorf("%s is neither empty nor a bare repository", r.dir), "name an empty directory")
@@ -105,7 +105,7 @@ func (r *Repo) Dir() string { return r.dir }
 // Remove deletes the repository.
 func (r *Repo) Remove() error { return os.RemoveAll(r.dir) }
 
-func (r *Repo) borrow(others []*Repo) error {
+func (r *Repo) writeAlternates(others []*Repo) error {
 	if len(others) == 0 {
 		return nil
 	}

@@ -46,7 +46,7 @@ type App struct {
 
 // Token makes a token.
 func (a *App) Token(ctx context.Context, owner, repo string) (secret.Value, func(context.Context) error, error) {
-	proof, err := a.proof(ctx)
+	proof, err := a.signedJWT(ctx)
 	if err != nil {
 		return secret.Value{}, nil, fmt.Errorf("GitHub App %s: %w", a.ID, err)
 	}
@@ -62,17 +62,17 @@ func (a *App) Token(ctx context.Context, owner, repo string) (secret.Value, func
 		return secret.Value{}, nil, fmt.Errorf("GitHub App %s: the server gave no token", a.ID)
 	}
 	token := secret.New(made.Token)
-	return token, func(ctx context.Context) error { return a.end(ctx, token) }, nil
+	return token, func(ctx context.Context) error { return a.revoke(ctx, token) }, nil
 }
 
-func (a *App) end(ctx context.Context, token secret.Value) error {
+func (a *App) revoke(ctx context.Context, token secret.Value) error {
 	_, err := a.Client.do(ctx, &call{method: http.MethodDelete, path: "/installation/token", auth: token})
 	token.Wipe()
 	return err
 }
 
-// proof is the app's own signed word, good for some minutes.
-func (a *App) proof(ctx context.Context) (secret.Value, error) {
+// signedJWT is the app's own signed word, good for some minutes.
+func (a *App) signedJWT(ctx context.Context) (secret.Value, error) {
 	pemText, err := a.Key.Read(ctx)
 	if err != nil {
 		return secret.Value{}, err

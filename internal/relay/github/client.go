@@ -68,7 +68,7 @@ type call struct {
 // second one does no harm.
 func (c *Client) do(ctx context.Context, r *call) (next string, err error) {
 	for attempt := 1; ; attempt++ {
-		wait, next, err := c.once(ctx, r)
+		wait, next, err := c.attempt(ctx, r)
 		if err == nil || wait < 0 || attempt == maxAttempts {
 			return next, err
 		}
@@ -84,8 +84,8 @@ func (c *Client) do(ctx context.Context, r *call) (next string, err error) {
 	}
 }
 
-// once makes a request. A wait of 0 or more says that it may be made again.
-func (c *Client) once(ctx context.Context, r *call) (wait time.Duration, next string, err error) {
+// attempt makes a request. A wait of 0 or more says that it may be made again.
+func (c *Client) attempt(ctx context.Context, r *call) (wait time.Duration, next string, err error) {
 	request, err := c.request(ctx, r)
 	if err != nil {
 		return -1, "", err
@@ -100,7 +100,7 @@ func (c *Client) once(ctx context.Context, r *call) (wait time.Duration, next st
 		return 0, "", fmt.Errorf("read GitHub's answer: %w", err)
 	}
 	if answer.StatusCode >= 300 {
-		return again(answer), "", failure(answer.StatusCode, body, r.auth)
+		return retryAfter(answer), "", failure(answer.StatusCode, body, r.auth)
 	}
 	if r.into != nil {
 		err = json.Unmarshal(body, r.into)
@@ -160,8 +160,8 @@ func (c *Client) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// again says when a request that failed may be made again; -1 is never.
-func again(answer *http.Response) time.Duration {
+// retryAfter says when a request that failed may be made again; -1 is never.
+func retryAfter(answer *http.Response) time.Duration {
 	limited := answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusForbidden
 	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds >= 0 && (limited || answer.StatusCode >= 500) {
 		return time.Duration(min(seconds, 86400)) * time.Second

@@ -23,7 +23,7 @@ type part struct{ run, text string }
 // people wrote stays as it is; of earlier runs as much as there is room for.
 func withSection(old string, p *Pull) string {
 	before, section, after := splitSection(old)
-	parts := append([]part{{p.Run, unmarked(p.Body)}}, partsOf(section)...)
+	parts := append([]part{{p.Run, escapeMarks(p.Body)}}, partsOf(section)...)
 	parts = slices.Concat(parts[:1], slices.DeleteFunc(slices.Clone(parts[1:]), func(other part) bool { return other.run == p.Run }))
 	room := max(maxBody-len(before)-len(after), minSection)
 	return before + joinParts(parts, room) + after
@@ -76,8 +76,8 @@ func joinParts(parts []part, room int) string {
 	return b.String() + sectionEnd
 }
 
-// unmarked keeps what an agent wrote from looking like our own lines.
-func unmarked(text string) string { return strings.ReplaceAll(text, markStart, "<!- - atoll:") }
+// escapeMarks keeps what an agent wrote from looking like our own lines.
+func escapeMarks(text string) string { return strings.ReplaceAll(text, markStart, "<!- - atoll:") }
 
 // cutTo shortens a text, first by its folded end: a block of code that is cut would
 // swallow what comes after it.

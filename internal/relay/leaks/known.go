@@ -16,9 +16,9 @@ const minKnown = 8
 // secret is how one secret may look in a text.
 type secret [][]byte
 
-// disguises lists each secret as it is, and in the encodings that a program
+// encodings lists each secret as it is, and in the encodings that a program
 // would use without meaning harm. Who means harm can always hide one.
-func disguises(known [][]byte) []secret {
+func encodings(known [][]byte) []secret {
 	var secrets []secret
 	for _, value := range known {
 		if len(value) < minKnown {

@@ -52,18 +52,18 @@ const (
 // Scanner is a running scanner. It looks through texts while others are brought:
 // what it found is known at the end. Its methods are called by one goroutine.
 type Scanner struct {
-	pipe   *io.PipeWriter
-	texts  *bufio.Writer
-	given  int
-	cancel context.CancelFunc
-	ended  chan error
-	known  []secret
-	found  []Found // of the known secrets
-	heard  chan heard
+	pipe    *io.PipeWriter
+	texts   *bufio.Writer
+	given   int
+	cancel  context.CancelFunc
+	ended   chan error
+	known   []secret
+	found   []Found // of the known secrets
+	answers chan scanAnswers
 }
 
-// heard is everything that a scanner answered.
-type heard struct {
+// scanAnswers is everything that a scanner answered.
+type scanAnswers struct {
 	answers int
 	found   []Found
 	err     error
@@ -72,14 +72,14 @@ type heard struct {
 // Start starts a scanner. The known secrets, those of the host, are looked for
 // as they are, beside what the rules describe.
 func Start(ctx context.Context, known ...[]byte) (*Scanner, error) {
-	program, err := place()
+	program, err := programFile()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	in, texts := io.Pipe()
 	out, answers := io.Pipe()
-	s := &Scanner{pipe: texts, texts: bufio.NewWriterSize(texts, maxAnswer), cancel: cancel, ended: make(chan error, 1), known: disguises(known), heard: make(chan heard, 1)}
+	s := &Scanner{pipe: texts, texts: bufio.NewWriterSize(texts, maxAnswer), cancel: cancel, ended: make(chan error, 1), known: encodings(known), answers: make(chan scanAnswers, 1)}
 	go func() {
 		err := confined.Run(ctx, &confined.Program{
 			Path: fmt.Sprintf("/proc/self/fd/%d", program.Fd()), Env: environment(),
@@ -91,9 +91,9 @@ func Start(ctx context.Context, known ...[]byte) (*Scanner, error) {
 		s.ended <- ended
 	}()
 	go func() {
-		all := listen(bufio.NewReaderSize(out, maxAnswer))
+		all := readAnswers(bufio.NewReaderSize(out, maxAnswer))
 		_ = out.CloseWithError(io.ErrClosedPipe) // never fails; a scanner that is not heard any more ends
-		s.heard <- all
+		s.answers <- all
 	}()
 	return s, nil
 }
@@ -102,8 +102,8 @@ func environment() []string {
 	return []string{"GOMEMLIMIT=1GiB", fmt.Sprintf("GOMAXPROCS=%d", min(runtime.NumCPU(), maxWorkers))}
 }
 
-// place puts the program where it can be executed and not be changed.
-func place() (*os.File, error) {
+// programFile puts the program where it can be executed and not be changed.
+func programFile() (*os.File, error) {
 	program, err := programs.ReadFile("bin/atoll-leaks-linux-" + runtime.GOARCH)
 	if err != nil {
 		return nil, errhint.With(ErrMissing, "build Atoll with: make build")
@@ -130,10 +130,10 @@ func (s *Scanner) Scan(text []byte) error {
 	}
 	s.given++
 	if _, err := fmt.Fprintf(s.texts, "%d\n", len(text)); err != nil {
-		return s.broken()
+		return s.fail()
 	}
 	if _, err := s.texts.Write(text); err != nil {
-		return s.broken()
+		return s.fail()
 	}
 	return nil
 }
@@ -143,26 +143,26 @@ func (s *Scanner) Scan(text []byte) error {
 // is not taken for a clean one.
 func (s *Scanner) Finish() ([]Found, error) {
 	if err := s.texts.Flush(); err != nil {
-		return nil, s.broken()
+		return nil, s.fail()
 	}
 	_ = s.pipe.Close() // never fails
-	all, ended := <-s.heard, <-s.ended
-	s.heard <- all
+	all, ended := <-s.answers, <-s.ended
+	s.answers <- all
 	s.ended <- ended
 	s.cancel()
 	switch {
 	case all.err != nil:
 		return nil, fmt.Errorf("the scanner for secrets answered nonsense: %w", all.err)
 	case ended != nil || all.answers != s.given:
-		return nil, s.broken()
+		return nil, s.fail()
 	}
 	found := append(s.found, all.found...)
 	slices.SortStableFunc(found, func(a, b Found) int { return a.Text - b.Text })
 	return found, nil
 }
 
-// listen reads all answers.
-func listen(from *bufio.Reader) (all heard) {
+// readAnswers reads all answers.
+func readAnswers(from *bufio.Reader) (all scanAnswers) {
 	for {
 		line, err := from.ReadSlice('\n')
 		if errors.Is(err, io.EOF) && len(line) == 0 {
@@ -185,8 +185,8 @@ func listen(from *bufio.Reader) (all heard) {
 	}
 }
 
-// broken ends a scanner that does not work and says why.
-func (s *Scanner) broken() error {
+// fail ends a scanner that does not work and says why.
+func (s *Scanner) fail() error {
 	s.Stop()
 	err := <-s.ended
 	s.ended <- err
@@ -200,7 +200,7 @@ func (s *Scanner) broken() error {
 func (s *Scanner) Stop() {
 	s.cancel()
 	_ = s.pipe.CloseWithError(io.ErrClosedPipe) // never fails
-	all, ended := <-s.heard, <-s.ended
-	s.heard <- all
+	all, ended := <-s.answers, <-s.ended
+	s.answers <- all
 	s.ended <- ended
 }

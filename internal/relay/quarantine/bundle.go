@@ -43,13 +43,13 @@ func readHeader(from *bufio.Reader) (*header, error) {
 		if line == "\n" {
 			return h.check()
 		}
-		if err := h.take(strings.TrimSuffix(line, "\n")); err != nil {
+		if err := h.parseLine(strings.TrimSuffix(line, "\n")); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (h *header) take(line string) error {
+func (h *header) parseLine(line string) error {
 	if need, ok := strings.CutPrefix(line, "-"); ok {
 		id, _, _ := strings.Cut(need, " ")
 		if !git.IsID(id) || len(h.Needs) == maxPrerequisites {

@@ -33,20 +33,20 @@ var (
 // (or borrows it), and returns its head. The head descends from base, and all
 // that it needs is there. On an error the repository is to be thrown away.
 func Import(ctx context.Context, repo *git.Repo, base string, bundle io.Reader, limit int64) (head string, err error) {
-	counted := &capped{from: bundle, left: limit}
+	counted := &limitedReader{from: bundle, left: limit}
 	from := bufio.NewReaderSize(counted, maxHeader)
 	h, err := readHeader(from)
 	if err != nil {
 		return "", refuse(err)
 	}
-	err = atOnce(
+	err = concurrently(
 		func() error { return checkNeeds(ctx, repo, h.Needs) },
 		func() error { return unpack(ctx, repo, from, limit) })
 	if counted.exceeded {
 		return "", fmt.Errorf("%w (%d bytes)", ErrTooLarge, limit)
 	}
 	if err == nil {
-		err = whole(ctx, repo, base, h.Head)
+		err = checkGraph(ctx, repo, base, h.Head)
 	}
 	if err != nil {
 		return "", err
@@ -56,9 +56,9 @@ func Import(ctx context.Context, repo *git.Repo, base string, bundle io.Reader, 
 
 func refuse(err error) error { return fmt.Errorf("%w: %w", ErrRefused, err) }
 
-// blame refuses commits that git does not take, but not for what is the host's
+// refuseIfAgents refuses commits that git does not take, but not for what is the host's
 // own trouble: a disk that is full, a process that could not be started.
-func blame(ctx context.Context, err error) error {
+func refuseIfAgents(ctx context.Context, err error) error {
 	failed, ended := errors.AsType[*confined.Error](err)
 	if !ended || ctx.Err() != nil || strings.Contains(failed.Message, "No space left on device") {
 		return err
@@ -87,12 +87,12 @@ func checkNeeds(ctx context.Context, repo *git.Repo, needs []string) error {
 // shows them as usual ones to whoever looks later.
 func unpack(ctx context.Context, repo *git.Repo, pack io.Reader, limit int64) error {
 	_, err := repo.Output(ctx, pack, "index-pack", "--stdin", "--strict=badFilemode=error", "--fix-thin", fmt.Sprintf("--max-input-size=%d", limit))
-	return blame(ctx, err)
+	return refuseIfAgents(ctx, err)
 }
 
-// whole checks what only the graph tells.
-func whole(ctx context.Context, repo *git.Repo, base, head string) error {
-	return atOnce(
+// checkGraph checks what only the graph tells.
+func checkGraph(ctx context.Context, repo *git.Repo, base, head string) error {
+	return concurrently(
 		func() error { return isCommit(ctx, repo, head) },
 		func() error { return descends(ctx, repo, base, head) },
 		func() error { return connected(ctx, repo, base, head) })
@@ -112,7 +112,7 @@ func isCommit(ctx context.Context, repo *git.Repo, head string) error {
 func descends(ctx context.Context, repo *git.Repo, base, head string) error {
 	does, err := repo.Descends(ctx, base, head)
 	if err != nil {
-		return blame(ctx, err)
+		return refuseIfAgents(ctx, err)
 	}
 	if !does {
 		return refuse(fmt.Errorf("the head %s does not descend from %s", short(head), short(base)))
@@ -122,14 +122,14 @@ func descends(ctx context.Context, repo *git.Repo, base, head string) error {
 
 func connected(ctx context.Context, repo *git.Repo, base, head string) error {
 	if _, err := repo.Output(ctx, nil, "rev-list", "--objects", "--quiet", head, "^"+base, "--"); err != nil {
-		return blame(ctx, fmt.Errorf("something that %s needs is missing: %w", short(head), err))
+		return refuseIfAgents(ctx, fmt.Errorf("something that %s needs is missing: %w", short(head), err))
 	}
 	return nil
 }
 
-// atOnce does all of it and returns the first error, in this order: each is a
+// concurrently does all of it and returns the first error, in this order: each is a
 // process that mostly waits to be started and to end.
-func atOnce(checks ...func() error) error {
+func concurrently(checks ...func() error) error {
 	failed := make([]error, len(checks))
 	var all sync.WaitGroup
 	for i, check := range checks {
@@ -141,14 +141,14 @@ func atOnce(checks ...func() error) error {
 
 func short(id string) string { return strings.ToLower(id[:min(len(id), 12)]) }
 
-// capped reads so many bytes and fails if there are more.
-type capped struct {
+// limitedReader reads so many bytes and fails if there are more.
+type limitedReader struct {
 	from     io.Reader
 	left     int64
 	exceeded bool
 }
 
-func (c *capped) Read(p []byte) (int, error) {
+func (c *limitedReader) Read(p []byte) (int, error) {
 	if c.left < 0 {
 		c.exceeded = true
 		return 0, ErrTooLarge

@@ -17,15 +17,15 @@ const (
 	maxName    = 100     // characters of a person's name or address
 )
 
-// change is one thing that is done to a message, and why.
-type change struct {
+// messageRule is one thing that is done to a message, and why.
+type messageRule struct {
 	why   string
 	apply func(string) string
 }
 
-// changes are applied in this order. They are made when a message is first
+// messageRules are applied in this order. They are made when a message is first
 // written, which most programs never do.
-var changes = sync.OnceValue(func() []change {
+var messageRules = sync.OnceValue(func() []messageRule {
 	var (
 		spoofed  = regexp.MustCompile(`(?im)^[ \t]*(co-authored-by|signed-off-by|(reviewed|acked|tested|reported|approved|suggested|committed)-by|agent-(author|commit)|skip-checks|change-id|cc)[ \t]*:.*(\n|$)`)
 		closing  = regexp.MustCompile(`(?i)\b((?:close|fix|resolve|implement)(?:s|es|d|ed|ing)?\b[:\s]+)(\S*?)(?:#|/issues/|/pull/|gh-)(\d+)`)
@@ -34,8 +34,8 @@ var changes = sync.OnceValue(func() []change {
 		quoted   = regexp.MustCompile(`(?m)^(diff |---|\+\+\+ |Index: |From |@@ )`)
 		blank    = regexp.MustCompile(`\n{3,}`)
 	)
-	return []change{
-		{"what is not text is not shown", visible},
+	return []messageRule{
+		{"what is not text is not shown", withoutControls},
 		{"nobody else signed this", func(m string) string { return spoofed.ReplaceAllString(m, "") }},
 		{"closing an issue is a person's decision", func(m string) string { return closing.ReplaceAllString(m, "${1}${2} no. ${3}") }},
 		{"checks are not skipped", func(m string) string { return skipping.ReplaceAllString(m, "($1)") }},
@@ -48,7 +48,7 @@ var changes = sync.OnceValue(func() []change {
 
 // Message is a message that does nothing but say something.
 func Message(text string) string {
-	for _, c := range changes() {
+	for _, c := range messageRules() {
 		text = strings.TrimSpace(c.apply(text))
 	}
 	if text == "" {
@@ -57,8 +57,8 @@ func Message(text string) string {
 	return text
 }
 
-// visible leaves out what terminals and web pages act upon and people do not see.
-func visible(text string) string {
+// withoutControls leaves out what terminals and web pages act upon and people do not see.
+func withoutControls(text string) string {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), string(utf8.RuneError))
 	return norm.NFC.String(strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -85,7 +85,7 @@ func shorten(text string) string {
 // Block is foreign text as a block of code in a page: nothing in it acts, and it
 // cannot end the block.
 func Block(language, text string) string {
-	text = visible(text)
+	text = withoutControls(text)
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"
@@ -93,15 +93,15 @@ func Block(language, text string) string {
 	return fence + language + "\n" + strings.TrimRight(text, "\n") + "\n" + fence
 }
 
-// plain is a name or an address in one short line that cannot end the field it
+// singleLine is a name or an address in one short line that cannot end the field it
 // stands in.
-func plain(text string) string {
+func singleLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if strings.ContainsRune("<>\n\t", r) {
 			return ' '
 		}
 		return r
-	}, visible(text))
+	}, withoutControls(text))
 	if runes := []rune(text); len(runes) > maxName {
 		text = string(runes[:maxName])
 	}

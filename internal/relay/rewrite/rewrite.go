@@ -23,7 +23,7 @@ type Identity struct {
 func Commits(ctx context.Context, repo *git.Repo, commits []*git.Commit, by Identity) (head string, err error) {
 	anew := map[string]string{}
 	for _, c := range commits {
-		if head, err = write(ctx, repo, c, anew, by); err != nil {
+		if head, err = rewriteCommit(ctx, repo, c, anew, by); err != nil {
 			return "", fmt.Errorf("write commit %s anew: %w", c.ID, err)
 		}
 		anew[c.ID] = head
@@ -31,7 +31,7 @@ func Commits(ctx context.Context, repo *git.Repo, commits []*git.Commit, by Iden
 	return head, nil
 }
 
-func write(ctx context.Context, repo *git.Repo, c *git.Commit, anew map[string]string, by Identity) (string, error) {
+func rewriteCommit(ctx context.Context, repo *git.Repo, c *git.Commit, anew map[string]string, by Identity) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "tree %s\n", c.Tree)
 	for _, parent := range c.Parents {
@@ -57,11 +57,11 @@ func (by Identity) line(p git.Person) string {
 	if len(zone) != 5 || strings.Trim(zone[1:], "0123456789") != "" || zone[0] != '+' && zone[0] != '-' {
 		zone = "+0000"
 	}
-	return fmt.Sprintf("%s <%s> %d %s", plain(by.Name), plain(by.Email), min(max(p.When, earliest), latest), zone)
+	return fmt.Sprintf("%s <%s> %d %s", singleLine(by.Name), singleLine(by.Email), min(max(p.When, earliest), latest), zone)
 }
 
 // message is what the agent said, and in trailers who it said it was and which
 // commit this was.
 func message(c *git.Commit) string {
-	return fmt.Sprintf("%s\n\nAgent-Author: %s <%s>\nAgent-Commit: %s\n", Message(c.Message), plain(c.Author.Name), plain(c.Author.Email), c.ID)
+	return fmt.Sprintf("%s\n\nAgent-Author: %s <%s>\nAgent-Commit: %s\n", Message(c.Message), singleLine(c.Author.Name), singleLine(c.Author.Email), c.ID)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// part is the part of a configuration that names the models.
-type part struct {
+// modelsSection is the part of a configuration that names the models.
+type modelsSection struct {
 	Models models `json:"models"`
 }
 
@@ -18,12 +18,12 @@ func modelsFor(m Mode, list []Model) models {
 
 // Catalogue writes the part of a configuration that names the models, indented.
 func Catalogue(m Mode, list []Model) ([]byte, error) {
-	return json.Marshal(&part{modelsFor(m, list)}, jsontext.WithIndent("  "), json.Deterministic(true))
+	return json.Marshal(&modelsSection{modelsFor(m, list)}, jsontext.WithIndent("  "), json.Deterministic(true))
 }
 
 // ReadCatalogue reads what Catalogue wrote.
 func ReadCatalogue(data []byte) ([]Model, error) {
-	var p part
+	var p modelsSection
 	if len(data) > MaxCatalogue {
 		return nil, fmt.Errorf("%d bytes are more than %d", len(data), MaxCatalogue)
 	}

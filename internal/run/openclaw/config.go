@@ -97,7 +97,7 @@ func Config(o Options) ([]byte, error) {
 			f.Canvas = &enabled{} // later releases have none
 		}
 	}
-	f.Agents.name(o.Agents)
+	f.Agents.setMain(o.Agents)
 	return json.Marshal(&f, jsontext.WithIndent("  "), json.Deterministic(true))
 }
 
@@ -122,22 +122,22 @@ func (o *Options) providers() models {
 		entry.BaseURL = o.BaseURL + "/v1"
 	}
 	if all.Providers[provider] = entry; o.Headers {
-		all.Providers[provider] = entry.with(HeadersVariable)
+		all.Providers[provider] = entry.withToken(HeadersVariable)
 	}
 	for n := 1; n <= o.Slots; n++ {
-		all.Providers[fmt.Sprintf("%s-%d", provider, n)] = entry.with(SlotVariable(n))
+		all.Providers[fmt.Sprintf("%s-%d", provider, n)] = entry.withToken(SlotVariable(n))
 	}
 	return all
 }
 
-// with is the same provider with a token of its own.
-func (e providerEntry) with(variable string) providerEntry {
+// withToken is the same provider with a token of its own.
+func (e providerEntry) withToken(variable string) providerEntry {
 	e.APIKey = fromVariable(variable)
 	return e
 }
 
-// name writes down the one agent there is.
-func (a *agents) name(d Dialect) {
+// setMain writes down the one agent there is.
+func (a *agents) setMain(d Dialect) {
 	if d == Entries {
 		a.Entries = map[string]agent{"main": {Workspace: workspace}}
 		return

@@ -78,7 +78,7 @@ func FromYAML(data []byte) ([]Model, error) {
 		return nil, fmt.Errorf("model list: %d bytes are more than %d", len(data), MaxCatalogue)
 	}
 	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&file); err != nil {
-		return nil, fmt.Errorf("model list: %w", inShort(err))
+		return nil, fmt.Errorf("model list: %w", firstTypeError(err))
 	}
 	var sources []source
 	for _, m := range file.ModelList {
@@ -87,8 +87,8 @@ func FromYAML(data []byte) ([]Model, error) {
 	return catalogue(sources)
 }
 
-// inShort leaves the first of many complaints about types, without our own types.
-func inShort(err error) error {
+// firstTypeError leaves the first of many complaints about types, without our own types.
+func firstTypeError(err error) error {
 	wrong, ok := errors.AsType[*yaml.TypeError](err)
 	if !ok || len(wrong.Errors) == 0 {
 		return err
@@ -162,11 +162,11 @@ func catalogue(sources []source) ([]Model, error) {
 	if len(list) > MaxModels {
 		problems = append(problems, fmt.Errorf("model list: %d models are more than %d", len(list), MaxModels))
 	}
-	return list, firstOf(problems)
+	return list, joinFirst(problems)
 }
 
-// firstOf joins errors, but no more than somebody reads.
-func firstOf(problems []error) error {
+// joinFirst joins errors, but no more than somebody reads.
+func joinFirst(problems []error) error {
 	if more := len(problems) - maxProblems; more > 0 {
 		problems = append(problems[:maxProblems:maxProblems], fmt.Errorf("model list: and %d more", more))
 	}

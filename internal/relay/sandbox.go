@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/quarantine"
 )
 
-// Place is where an agent works. Everything that comes out of it is hostile.
-type Place interface {
+// Sandbox is where an agent works. Everything that comes out of it is hostile.
+type Sandbox interface {
 	// Exec runs a program inside, as the agent's user. It fails with ErrProgram if
 	// the program does, or takes too long.
 	Exec(ctx context.Context, c *Command) error
@@ -31,9 +31,9 @@ type Command struct {
 
 // Site is a place, and where things are in it.
 type Site struct {
-	Place Place
-	Root  string // /workspace
-	Link  string // the name below Root that leads to the work: repo, or current
+	Sandbox Sandbox
+	Root    string // /workspace
+	Link    string // the name below Root that leads to the work: repo, or current
 	// Shared says that others may prepare work in the same place.
 	Shared bool
 	// Name is who commits there: the agent; "" is agent.
@@ -52,24 +52,24 @@ func in(worktree string, args ...string) []string {
 	return append([]string{"git", "-C", worktree}, args...)
 }
 
-// maxSaid bounds what a question to a place may be answered with.
-const maxSaid = 64 << 10
+// maxAnswer bounds what a question to a place may be answered with.
+const maxAnswer = 64 << 10
 
-// ask runs a program inside and returns what it wrote.
-func (s Site) ask(ctx context.Context, argv []string) (string, error) {
+// output runs a program inside and returns what it wrote.
+func (s Site) output(ctx context.Context, argv []string) (string, error) {
 	var out bytes.Buffer
-	kept := &confined.Bounded{To: &out, Left: maxSaid}
-	err := s.Place.Exec(ctx, &Command{Argv: argv, Dir: "/", Stdout: kept})
+	kept := &confined.Bounded{To: &out, Left: maxAnswer}
+	err := s.Sandbox.Exec(ctx, &Command{Argv: argv, Dir: "/", Stdout: kept})
 	if kept.Exceeded {
 		return "", fmt.Errorf("%s: %w", argv[0], confined.ErrTooMuch)
 	}
 	return strings.TrimSpace(out.String()), err
 }
 
-// try runs programs inside, one after the other.
-func (s Site) try(ctx context.Context, commands ...[]string) error {
+// run runs programs inside, one after the other.
+func (s Site) run(ctx context.Context, commands ...[]string) error {
 	for _, argv := range commands {
-		if _, err := s.ask(ctx, argv); err != nil {
+		if _, err := s.output(ctx, argv); err != nil {
 			return fmt.Errorf("in the sandbox: %s: %w", strings.Join(argv[:min(5, len(argv))], " "), err)
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// pacer lets so many records a second of each subject through, and counts the
+// rateLimiter lets so many records a second of each subject through, and counts the
 // others. Subjects are bounded too: a caller who can invent them shares one
 // bucket with all who come late.
-type pacer struct {
+type rateLimiter struct {
 	mu      sync.Mutex
 	rate    float64
 	burst   float64
@@ -24,11 +24,11 @@ type bucket struct {
 
 const maxBuckets = 1024
 
-func newPacer(rate float64, burst int) *pacer {
-	return &pacer{rate: rate, burst: float64(burst), buckets: map[Subject]*bucket{}}
+func newRateLimiter(rate float64, burst int) *rateLimiter {
+	return &rateLimiter{rate: rate, burst: float64(burst), buckets: map[Subject]*bucket{}}
 }
 
-func (p *pacer) allow(s Subject, now time.Time) bool {
+func (p *rateLimiter) allow(s Subject, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.bucket(Subject{Account: s.Account, Agent: s.Agent, Session: s.Session, Run: s.Run}, now)
@@ -45,12 +45,12 @@ func (p *pacer) allow(s Subject, now time.Time) bool {
 	return false
 }
 
-func (p *pacer) bucket(s Subject, now time.Time) *bucket {
+func (p *rateLimiter) bucket(s Subject, now time.Time) *bucket {
 	if b := p.buckets[s]; b != nil {
 		return b
 	}
 	if len(p.buckets) >= maxBuckets {
-		p.forget(now)
+		p.dropFull(now)
 	}
 	if len(p.buckets) >= maxBuckets {
 		s = Subject{}
@@ -63,8 +63,8 @@ func (p *pacer) bucket(s Subject, now time.Time) *bucket {
 	return b
 }
 
-// forget drops the buckets that are full again: they remember nothing.
-func (p *pacer) forget(now time.Time) {
+// dropFull drops the buckets that are full again: they remember nothing.
+func (p *rateLimiter) dropFull(now time.Time) {
 	for s, b := range p.buckets {
 		if b.left+p.rate*now.Sub(b.at).Seconds() >= p.burst {
 			delete(p.buckets, s)
@@ -73,7 +73,7 @@ func (p *pacer) forget(now time.Time) {
 }
 
 // takeDropped returns how many were dropped since it was last asked.
-func (p *pacer) takeDropped() (n int64, since time.Time) {
+func (p *rateLimiter) takeDropped() (n int64, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n, since, p.dropped = p.dropped, p.since, 0

@@ -15,12 +15,12 @@ func (r *Relay) Publish(ctx context.Context, p *Project, dir string) (string, er
 	if p.Checkout != nil {
 		return "", errors.New("a checkout is no remote that could be copied")
 	}
-	remote, done, err := p.open(ctx)
+	remote, done, err := p.authenticate(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	repo, err := git.Settle(dir, mirrorLimits())
+	repo, err := git.OpenOrInit(dir, mirrorLimits())
 	if err != nil {
 		return "", err
 	}

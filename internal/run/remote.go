@@ -24,10 +24,10 @@ type Executor interface {
 // NoSlot is the code of a run that waited for its turn until its time was up.
 const NoSlot = "no_slot"
 
-// order makes what a job needs in a place of its own; elsewhere that is nothing.
-func (v *Variant) order(j *Job) (argv []string, files []File, err error) {
-	if v.Elsewhere != nil {
-		return nil, nil, v.Elsewhere.Check(j)
+// prepare makes what a job needs in a place of its own; elsewhere that is nothing.
+func (v *Variant) prepare(j *Job) (argv []string, files []File, err error) {
+	if v.Remote != nil {
+		return nil, nil, v.Remote.Check(j)
 	}
 	if argv, err = v.Argv(j); err != nil {
 		return nil, nil, err // too long to be an argument, for instance
@@ -36,14 +36,14 @@ func (v *Variant) order(j *Job) (argv []string, files []File, err error) {
 	return argv, files, err
 }
 
-// visit has the service do the work.
-func (c *course) visit(ctx context.Context) (string, *Failure) {
-	if err := c.reach(ctx, Executing); err != nil {
-		return "", c.excuse(ctx, err, "store_failed")
+// runRemote has the service do the work.
+func (c *execution) runRemote(ctx context.Context) (string, *Failure) {
+	if err := c.setStep(ctx, Executing); err != nil {
+		return "", c.failureFor(ctx, err, "store_failed")
 	}
 	limited, cancel := context.WithTimeout(ctx, c.job.Timeout)
 	defer cancel()
-	e, err := c.variant.Elsewhere.Execute(limited, c.job, c.terms(), c.hear(ctx))
+	e, err := c.variant.Remote.Execute(limited, c.job, c.terms(), c.remoteEvents(ctx))
 	own, _ := errors.AsType[*Failure](err)
 	switch {
 	case own != nil && own.Code == NoSlot:
@@ -51,35 +51,35 @@ func (c *course) visit(ctx context.Context) (string, *Failure) {
 	case err != nil && limited.Err() != nil && ctx.Err() == nil:
 		return "", fail("timeout", "the agent was not done in time and was ended")
 	case err != nil:
-		return "", c.excuse(ctx, err, "gateway_failed")
+		return "", c.failureFor(ctx, err, "gateway_failed")
 	}
-	end := endingOf(e)
-	c.receipt.Told = end.told
+	end := outcomeFromEnvelope(e)
+	c.receipt.SelfReport = end.selfReport
 	return end.text, end.failure
 }
 
-// hear takes what the service tells of the work, within the bounds of what a
+// remoteEvents takes what the service tells of the work, within the bounds of what a
 // program may tell.
-func (c *course) hear(ctx context.Context) func(Event) {
+func (c *execution) remoteEvents(ctx context.Context) func(Event) {
 	ctx = context.WithoutCancel(ctx)
 	return func(e Event) {
 		size := len(e.Text)
 		if e.Call != nil {
 			size += len(e.Call.Args) + len(e.Call.Name) + len(e.Call.ID)
 		}
-		if c.told.admit(&e, size) {
-			c.tell(ctx, e)
+		if c.progress.admit(&e, size) {
+			c.emit(ctx, e)
 		}
 	}
 }
 
-// abandon ends at the service what a process that is gone had begun.
-func (c *course) abandon(ctx context.Context) {
+// abandonRemote ends at the service what a process that is gone had begun.
+func (c *execution) abandonRemote(ctx context.Context) {
 	v, err := Find(c.Variants, c.receipt.Variant)
-	if err != nil || v.Elsewhere == nil {
+	if err != nil || v.Remote == nil {
 		return
 	}
-	if err := v.Elsewhere.Abandon(ctx, c.job); err != nil && !errors.Is(err, context.Canceled) {
+	if err := v.Remote.Abandon(ctx, c.job); err != nil && !errors.Is(err, context.Canceled) {
 		c.receipt.Warnings = append(c.receipt.Warnings, "ending what was left: "+err.Error())
 	}
 }

@@ -18,10 +18,10 @@ const (
 	HostCommand = "command"
 )
 
-// Keep writes down the receipt of such a run when it is over. The same id again
+// SaveFinished writes down the receipt of such a run when it is over. The same id again
 // is its agent's next task or the next command, and the latest counts; the id of any other run is
-// ErrOther.
-func (s Store) Keep(ctx context.Context, r *Receipt) error {
+// ErrIDReused.
+func (s Store) SaveFinished(ctx context.Context, r *Receipt) error {
 	kept := *r
 	kept.Variant, kept.Step = cmp.Or(r.Variant, HostAgent), Over
 	state, err := json.Marshal(&kept)
@@ -37,7 +37,7 @@ func (s Store) Keep(ctx context.Context, r *Receipt) error {
 		return s.DB.Explain(err)
 	}
 	if n, err := done.RowsAffected(); err != nil || n == 0 {
-		return fmt.Errorf("run %s: %w", r.ID, ErrOther)
+		return fmt.Errorf("run %s: %w", r.ID, ErrIDReused)
 	}
 	return nil
 }

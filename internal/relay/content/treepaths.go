@@ -6,12 +6,12 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
-// names are the paths of one tree, and how often each spelling of a directory is
+// treePaths are the paths of one tree, and how often each spelling of a directory is
 // in use, by what they are where case does not count.
-type names map[string]map[string]int
+type treePaths map[string]map[string]int
 
-func newNames(paths []string) names {
-	n := names{}
+func newTreePaths(paths []string) treePaths {
+	n := treePaths{}
 	for _, path := range paths {
 		n.count(path, 1)
 	}
@@ -19,7 +19,7 @@ func newNames(paths []string) names {
 }
 
 // count adds to every directory of a path, and to the path.
-func (n names) count(path string, by int) {
+func (n treePaths) count(path string, by int) {
 	for end := range prefixes(path) {
 		spelled := path[:end]
 		folded := fold(spelled)
@@ -34,7 +34,7 @@ func (n names) count(path string, by int) {
 }
 
 // apply makes the tree another one.
-func (n names) apply(changes []git.Change) {
+func (n treePaths) apply(changes []git.Change) {
 	for i := range changes {
 		switch {
 		case changes[i].Added():
@@ -45,8 +45,8 @@ func (n names) apply(changes []git.Change) {
 	}
 }
 
-// twin returns another spelling of a path or of a directory above it, or "".
-func (n names) twin(path string) string {
+// otherSpelling returns another spelling of a path or of a directory above it, or "".
+func (n treePaths) otherSpelling(path string) string {
 	for end := range prefixes(path) {
 		for spelled := range n[fold(path[:end])] {
 			if spelled != path[:end] {

@@ -7,17 +7,17 @@ import (
 	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
-// Places are where runs happen.
-type Places interface {
+// Sandboxes are where runs happen.
+type Sandboxes interface {
 	// Make provides a sandbox without a network, for one run, that answers. On
 	// failure nothing is left.
-	Make(ctx context.Context, o *Order) (Place, error)
+	Make(ctx context.Context, o *SandboxRequest) (Sandbox, error)
 	// Find returns what an earlier process made for a run; nil if nothing is left.
-	Find(ctx context.Context, run string) (Place, error)
+	Find(ctx context.Context, run string) (Sandbox, error)
 }
 
-// Order says which place is wanted.
-type Order struct {
+// SandboxRequest says which place is wanted.
+type SandboxRequest struct {
 	Run    string
 	Branch string // that its commits are for; "" if none are wanted
 	// Checkout is Request.Checkout.
@@ -34,8 +34,8 @@ type Order struct {
 	Volumes     []string
 }
 
-// Place is a sandbox of one run.
-type Place interface {
+// Sandbox is a sandbox of one run.
+type Sandbox interface {
 	Name() string
 	Image() string
 	Write(ctx context.Context, files []File) error
@@ -79,8 +79,8 @@ type Result struct {
 	DiskFull  bool  // it was ended because the host's disk ran full
 }
 
-// Books know what a run has cost.
-type Books interface {
+// Biller know what a run has cost.
+type Biller interface {
 	// Settle finds what the model calls of a run cost, upstream's word before
 	// ours. It may be asked again, and then finds the same or better.
 	Settle(ctx context.Context, run string) (Bill, error)
@@ -101,5 +101,5 @@ type Bill struct {
 // removed. It may be called again after a crash, so it must not do things twice.
 type Finisher interface {
 	Name() string
-	Finish(ctx context.Context, receipt *Receipt, place Place) (note string, err error)
+	Finish(ctx context.Context, receipt *Receipt, place Sandbox) (note string, err error)
 }

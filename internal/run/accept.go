@@ -8,19 +8,19 @@ import (
 	"github.com/atoll-run/atoll/internal/filelock"
 )
 
-// Begun is a run that was accepted: whoever asked for it can be told so, and
+// AcceptedRun is a run that was accepted: whoever asked for it can be told so, and
 // goes on with Run.
-type Begun struct {
+type AcceptedRun struct {
 	// Fresh means that nobody had asked for it before.
 	Fresh bool
 
-	course *course
-	lock   *filelock.Lease // nil if somebody else carries the run out
+	execution *execution
+	lock      *filelock.Lease // nil if somebody else carries the run out
 }
 
-// Begin checks a request and writes it down. From then on nobody takes the run
+// Accept checks a request and writes it down. From then on nobody takes the run
 // for one of a dead process; so Run, or Forsake, must follow.
-func (r *Runner) Begin(ctx context.Context, request *Request) (*Begun, error) {
+func (r *Runner) Accept(ctx context.Context, request *Request) (*AcceptedRun, error) {
 	c, err := r.plan(request)
 	if err != nil {
 		return nil, err
@@ -34,11 +34,11 @@ func (r *Runner) Begin(ctx context.Context, request *Request) (*Begun, error) {
 		lock.Release()
 		return nil, err
 	}
-	return &Begun{Fresh: fresh, course: c, lock: lock}, nil
+	return &AcceptedRun{Fresh: fresh, execution: c, lock: lock}, nil
 }
 
 // plan finds out whether a request can be carried out, before anything is made.
-func (r *Runner) plan(request *Request) (*course, error) {
+func (r *Runner) plan(request *Request) (*execution, error) {
 	if err := request.check(); err != nil {
 		return nil, err
 	}
@@ -50,26 +50,26 @@ func (r *Runner) plan(request *Request) (*course, error) {
 		return nil, fail("memory_too_large", "%s may use at most %d MiB of memory, and %d are asked for", variant.ID, variant.Memory>>20, request.Memory>>20)
 	}
 	job := variant.job(request)
-	argv, files, err := variant.order(job)
+	argv, files, err := variant.prepare(job)
 	if err != nil {
 		return nil, err // nothing has begun
 	}
-	return &course{Runner: r, variant: variant, job: job, argv: argv, files: files}, nil
+	return &execution{Runner: r, variant: variant, job: job, argv: argv, files: files}, nil
 }
 
 // Run carries the run out, or waits for whoever does.
-func (b *Begun) Run(ctx context.Context, watch func(Event)) (*Receipt, error) {
+func (b *AcceptedRun) Run(ctx context.Context, watch func(Event)) (*Receipt, error) {
 	if b.lock == nil {
-		lock, err := b.course.Locks.Hold(ctx, lockName(b.course.job.ID))
+		lock, err := b.execution.Locks.Hold(ctx, lockName(b.execution.job.ID))
 		if err != nil {
 			return nil, err
 		}
 		b.lock = lock
 	}
 	defer b.lock.Release()
-	b.course.watch = watch
-	return b.course.carryOut(ctx, b.course)
+	b.execution.watch = watch
+	return b.execution.carryOut(ctx, b.execution)
 }
 
-// Forsake leaves the run to whoever carries it out.
-func (b *Begun) Forsake() { b.lock.Release() }
+// Release leaves the run to whoever carries it out.
+func (b *AcceptedRun) Release() { b.lock.Release() }

@@ -13,36 +13,36 @@ import (
 // Judge looks at the commits that head has and base has not. An error means that
 // there is no judgement, and nothing may be pushed.
 func Judge(ctx context.Context, repo *git.Repo, base, head string, policy Policy) (*Report, error) {
-	j := &judge{
+	j := &inspection{
 		repo: repo, policy: policy.withDefaults(),
 		report: &Report{Base: base, Head: head, Commits: []string{}, Findings: []Finding{}},
-		blobs:  map[string]place{}, links: map[string][]place{}, paths: map[string]*pathFindings{},
+		blobs:  map[string]location{}, links: map[string][]location{}, paths: map[string]*pathFindings{},
 	}
 	for _, p := range j.policy.Protected {
 		j.patterns = append(j.patterns, p.elements())
 	}
 	within, cancel := context.WithTimeout(ctx, j.policy.Time)
 	defer cancel()
-	err := j.all(within)
-	if detail := j.unfit(ctx, within, err); detail != "" {
-		j.give(Finding{Rule: "object", Verdict: Blocked, Detail: detail})
+	err := j.inspect(within)
+	if detail := j.unreadableReason(ctx, within, err); detail != "" {
+		j.blockAndStop(Finding{Rule: "object", Verdict: Blocked, Detail: detail})
 		return j.report, nil
 	}
 	return j.report, err
 }
 
-func (j *judge) all(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{j.history, j.commits, j.sum, j.sizes, j.secrets} {
-		if err := step(ctx); err != nil || j.hopeless {
+func (j *inspection) inspect(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{j.history, j.commits, j.countFiles, j.sizes, j.secrets} {
+		if err := step(ctx); err != nil || j.stopped {
 			return err
 		}
 	}
 	return nil
 }
 
-// unfit says why commits cannot be looked at, if that is their own fault: looking
+// unreadableReason says why commits cannot be looked at, if that is their own fault: looking
 // again would end in the same way, and they must not stay without a judgement.
-func (j *judge) unfit(caller, within context.Context, err error) string {
+func (j *inspection) unreadableReason(caller, within context.Context, err error) string {
 	failed, ended := errors.AsType[*confined.Error](err)
 	switch {
 	case err == nil || caller.Err() != nil:
@@ -57,32 +57,32 @@ func (j *judge) unfit(caller, within context.Context, err error) string {
 	return ""
 }
 
-// judge collects while it walks.
-type judge struct {
+// inspection collects while it walks.
+type inspection struct {
 	repo     *git.Repo
 	policy   Policy
 	report   *Report
 	patterns [][]string // of the policy's protections, taken apart
 	paths    map[string]*pathFindings
 	list     []*git.Commit
-	blobs    map[string]place   // what was brought, and where first
-	links    map[string][]place // the same as targets of links, and where ever
-	order    []string           // of blobs
-	sized    []string           // the blobs that are not too large
-	hopeless bool               // what is left cannot be looked at within bounds
+	blobs    map[string]location   // what was brought, and where first
+	links    map[string][]location // the same as targets of links, and where ever
+	order    []string              // of blobs
+	sized    []string              // the blobs that are not too large
+	stopped  bool                  // what is left cannot be looked at within bounds
 }
 
-// place is where a blob was seen.
-type place struct{ commit, path string }
+// location is where a blob was seen.
+type location struct{ commit, path string }
 
 // history checks what only the graph tells.
-func (j *judge) history(ctx context.Context) error {
+func (j *inspection) history(ctx context.Context) error {
 	descends, err := j.repo.Descends(ctx, j.report.Base, j.report.Head)
 	if err != nil {
 		return err
 	}
 	if !descends {
-		j.give(Finding{Rule: "history", Verdict: Blocked, Commit: j.report.Head, Detail: "it does not descend from the base " + j.report.Base})
+		j.blockAndStop(Finding{Rule: "history", Verdict: Blocked, Commit: j.report.Head, Detail: "it does not descend from the base " + j.report.Base})
 		return nil
 	}
 	ids, err := j.repo.Range(ctx, j.report.Base, j.report.Head, j.policy.Commits)
@@ -90,7 +90,7 @@ func (j *judge) history(ctx context.Context) error {
 		return err
 	}
 	if len(ids) > j.policy.Commits {
-		j.give(Finding{Rule: "commit-count", Verdict: Blocked, Detail: fmt.Sprintf("there are more than %d commits", j.policy.Commits)})
+		j.blockAndStop(Finding{Rule: "commit-count", Verdict: Blocked, Detail: fmt.Sprintf("there are more than %d commits", j.policy.Commits)})
 		return nil
 	}
 	j.report.Commits = append(j.report.Commits, ids...)
@@ -98,24 +98,24 @@ func (j *judge) history(ctx context.Context) error {
 	return err
 }
 
-// bounded reports whether the changes of a commit are so few and their paths so
+// withinLimits reports whether the changes of a commit are so few and their paths so
 // short that they can be looked at one by one.
-func (j *judge) bounded(c *git.Commit, changes []git.Change) bool {
+func (j *inspection) withinLimits(c *git.Commit, changes []git.Change) bool {
 	if len(changes) > j.policy.Files {
-		j.give(Finding{Rule: "file-count", Verdict: Blocked, Commit: c.ID, Detail: fmt.Sprintf("it changes %d files, more than %d", len(changes), j.policy.Files)})
+		j.blockAndStop(Finding{Rule: "file-count", Verdict: Blocked, Commit: c.ID, Detail: fmt.Sprintf("it changes %d files, more than %d", len(changes), j.policy.Files)})
 		return false
 	}
 	for i := range changes {
 		if path := changes[i].Path; len(path) > j.policy.PathBytes {
-			j.give(Finding{Rule: "path-length", Verdict: Blocked, Commit: c.ID, Path: shown(path), Detail: fmt.Sprintf("the path has %d bytes, more than %d", len(path), j.policy.PathBytes)})
+			j.blockAndStop(Finding{Rule: "path-length", Verdict: Blocked, Commit: c.ID, Path: shortPath(path), Detail: fmt.Sprintf("the path has %d bytes, more than %d", len(path), j.policy.PathBytes)})
 			return false
 		}
 	}
 	return true
 }
 
-// shown is as much of a path as a report holds.
-func shown(path string) string {
+// shortPath is as much of a path as a report holds.
+func shortPath(path string) string {
 	const most = 4096
 	if len(path) > most {
 		return strings.ToValidUTF8(path[:most], "") + "…"
@@ -123,60 +123,60 @@ func shown(path string) string {
 	return path
 }
 
-// give reports something after which there is nothing more to look at.
-func (j *judge) give(f Finding) {
+// blockAndStop reports something after which there is nothing more to look at.
+func (j *inspection) blockAndStop(f Finding) {
 	j.report.add(f)
-	j.hopeless = true
+	j.stopped = true
 }
 
-// errHopeless ends a walk that has reported why.
-var errHopeless = errors.New("there is nothing more to look at")
+// errStopped ends a walk that has reported why.
+var errStopped = errors.New("there is nothing more to look at")
 
 // commits looks at each commit against its first parent: whatever a tree holds
 // came from there or is seen here, also in a merge.
-func (j *judge) commits(ctx context.Context) error {
-	var tree names
+func (j *inspection) commits(ctx context.Context) error {
+	var tree treePaths
 	last := ""
 	err := j.repo.EachChanges(ctx, j.list, func(c *git.Commit, changes []git.Change) (err error) {
-		if !j.bounded(c, changes) {
-			return errHopeless
+		if !j.withinLimits(c, changes) {
+			return errStopped
 		}
 		from := git.EmptyTree
 		if len(c.Parents) > 0 {
 			from = c.Parents[0]
 		}
 		if tree == nil || from != last {
-			if tree, err = j.names(ctx, from); err != nil {
+			if tree, err = j.treePaths(ctx, from); err != nil {
 				return err
 			}
 		}
 		tree.apply(changes)
 		last = c.ID
-		j.commit(c, changes, tree)
+		j.inspectCommit(c, changes, tree)
 		return nil
 	})
-	if errors.Is(err, errHopeless) {
+	if errors.Is(err, errStopped) {
 		return nil
 	}
 	return err
 }
 
-func (j *judge) names(ctx context.Context, of string) (names, error) {
+func (j *inspection) treePaths(ctx context.Context, of string) (treePaths, error) {
 	paths, err := j.repo.Paths(ctx, of)
-	return newNames(paths), err
+	return newTreePaths(paths), err
 }
 
-func (j *judge) commit(c *git.Commit, changes []git.Change, tree names) {
+func (j *inspection) inspectCommit(c *git.Commit, changes []git.Change, tree treePaths) {
 	if len(c.Message) > j.policy.MessageBytes {
 		j.report.add(Finding{Rule: "message-size", Verdict: Blocked, Commit: c.ID, Detail: fmt.Sprintf("its message has %d bytes, more than %d", len(c.Message), j.policy.MessageBytes)})
 	}
 	for i := range changes {
-		j.change(c.ID, &changes[i], tree)
+		j.inspectChange(c.ID, &changes[i], tree)
 	}
 }
 
-// sum counts what a reviewer will see.
-func (j *judge) sum(ctx context.Context) error {
+// countFiles counts what a reviewer will see.
+func (j *inspection) countFiles(ctx context.Context) error {
 	changes, err := j.repo.Changes(ctx, j.report.Base, j.report.Head)
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (j *judge) sum(ctx context.Context) error {
 }
 
 // sizes looks at what files are when they are unpacked.
-func (j *judge) sizes(ctx context.Context) error {
+func (j *inspection) sizes(ctx context.Context) error {
 	if len(j.order) == 0 {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (j *judge) sizes(ctx context.Context) error {
 		}
 	}
 	if j.report.Bytes > j.policy.TotalBytes {
-		j.give(Finding{Rule: "total-size", Verdict: Blocked, Detail: fmt.Sprintf("the changed files have %d bytes, more than %d", j.report.Bytes, j.policy.TotalBytes)})
+		j.blockAndStop(Finding{Rule: "total-size", Verdict: Blocked, Detail: fmt.Sprintf("the changed files have %d bytes, more than %d", j.report.Bytes, j.policy.TotalBytes)})
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
-// gatewayVisit is one run at a gateway.
-type gatewayVisit struct {
+// gatewayRun is one run at a gateway.
+type gatewayRun struct {
 	exec   *gatewayExec
 	client *protocol.Client
 	hello  *protocol.Hello
@@ -28,15 +28,15 @@ type gatewayVisit struct {
 }
 
 // work pays, chooses the model, gives the task and waits for the answer.
-func (v *gatewayVisit) work(ctx context.Context, terms *grant.Terms) (*envelope.Envelope, error) {
+func (v *gatewayRun) work(ctx context.Context, terms *grant.Terms) (*envelope.Envelope, error) {
 	system, err := v.instructions()
 	if err != nil {
 		return nil, err
 	}
 	terms.Session = v.key
-	headers, err := v.arrange(ctx, terms)
+	headers, err := v.setUp(ctx, terms)
 	if errors.Is(err, protocol.ErrLost) { // a connection that was kept may have ended meanwhile
-		headers, err = v.arrangeAnew(ctx, terms)
+		headers, err = v.setUpAgain(ctx, terms)
 	}
 	if err != nil {
 		return nil, gatewayFailure(err)
@@ -46,40 +46,40 @@ func (v *gatewayVisit) work(ctx context.Context, terms *grant.Terms) (*envelope.
 		Timeout: seconds(v.job.Inner), SystemPrompt: system, Headers: headers,
 	})
 	if err != nil { // it may have begun all the same
-		return nil, v.broken(ctx, err)
+		return nil, v.abort(ctx, err)
 	}
-	outcome, err := v.follow(ctx, turn)
+	outcome, err := v.wait(ctx, turn)
 	if err != nil {
-		return nil, v.broken(ctx, err)
+		return nil, v.abort(ctx, err)
 	}
 	v.ended = true
 	return v.read(ctx, outcome)
 }
 
-// arrange decides who pays, and with which model.
-func (v *gatewayVisit) arrange(ctx context.Context, terms *grant.Terms) (map[string]string, error) {
-	provider, headers, err := v.pay(ctx, terms)
+// setUp decides who pays, and with which model.
+func (v *gatewayRun) setUp(ctx context.Context, terms *grant.Terms) (map[string]string, error) {
+	provider, headers, err := v.chooseProvider(ctx, terms)
 	if err != nil {
 		return nil, err
 	}
-	return headers, v.configure(ctx, provider, headers)
+	return headers, v.setModel(ctx, provider, headers)
 }
 
-// arrangeAnew is arrange over a new connection. Nothing was begun over the old one.
-func (v *gatewayVisit) arrangeAnew(ctx context.Context, terms *grant.Terms) (headers map[string]string, err error) {
-	if err := v.exec.Purse.Release(ctx, v.job.ID, true); err != nil {
+// setUpAgain is arrange over a new connection. Nothing was begun over the old one.
+func (v *gatewayRun) setUpAgain(ctx context.Context, terms *grant.Terms) (headers map[string]string, err error) {
+	if err := v.exec.Keys.Release(ctx, v.job.ID, true); err != nil {
 		return nil, err
 	}
-	if v.client, v.hello, err = v.exec.reach(ctx); err != nil {
+	if v.client, v.hello, err = v.exec.connect(ctx); err != nil {
 		return nil, err
 	}
-	return v.arrange(ctx, terms)
+	return v.setUp(ctx, terms)
 }
 
-// pay finds the provider whose calls are the run's. A run with a budget of its
+// chooseProvider finds the provider whose calls are the run's. A run with a budget of its
 // own always has a slot: headers carry none.
-func (v *gatewayVisit) pay(ctx context.Context, terms *grant.Terms) (provider string, headers map[string]string, err error) {
-	open, err := v.exec.Purse.Open(ctx)
+func (v *gatewayRun) chooseProvider(ctx context.Context, terms *grant.Terms) (provider string, headers map[string]string, err error) {
+	open, err := v.exec.Keys.Open(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -92,13 +92,13 @@ func (v *gatewayVisit) pay(ctx context.Context, terms *grant.Terms) (provider st
 			return open, billingHeaders(v.job, terms.Graph), nil
 		}
 	}
-	provider, err = v.exec.Purse.Lease(ctx, terms)
+	provider, err = v.exec.Keys.Lease(ctx, terms)
 	return provider, nil, err
 }
 
-// configure chooses the session's model, which is also who pays. A gateway that
+// setModel chooses the session's model, which is also who pays. A gateway that
 // answers with another session or another model is not given the task.
-func (v *gatewayVisit) configure(ctx context.Context, provider string, headers map[string]string) error {
+func (v *gatewayRun) setModel(ctx context.Context, provider string, headers map[string]string) error {
 	params := map[string]any{"key": v.key, "model": provider + "/" + v.job.Model}
 	if headers != nil {
 		params["outboundHeaders"] = headers
@@ -125,7 +125,7 @@ func (v *gatewayVisit) configure(ctx context.Context, provider string, headers m
 
 // start gives the task. If the connection is lost before the answer, the same
 // gateway is asked again: the key makes one task of the two.
-func (v *gatewayVisit) start(ctx context.Context, p *protocol.AgentParams) (*protocol.Turn, error) {
+func (v *gatewayRun) start(ctx context.Context, p *protocol.AgentParams) (*protocol.Turn, error) {
 	for {
 		v.started = true
 		turn, err := v.client.Agent(ctx, p)
@@ -142,8 +142,8 @@ func (v *gatewayVisit) start(ctx context.Context, p *protocol.AgentParams) (*pro
 	}
 }
 
-// follow passes on what the session tells until its turn has ended.
-func (v *gatewayVisit) follow(ctx context.Context, turn *protocol.Turn) (outcome *protocol.Outcome, err error) {
+// wait passes on what the session tells until its turn has ended.
+func (v *gatewayRun) wait(ctx context.Context, turn *protocol.Turn) (outcome *protocol.Outcome, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -152,23 +152,23 @@ func (v *gatewayVisit) follow(ctx context.Context, turn *protocol.Turn) (outcome
 	for {
 		select {
 		case <-v.stream.Ready():
-			v.pass(turn.RunID)
+			v.forwardEvents(turn.RunID)
 		case <-done:
-			v.pass(turn.RunID)
+			v.forwardEvents(turn.RunID)
 			return outcome, err
 		}
 	}
 }
 
-// pass tells what has come. The stream holds nothing of other sessions; what
+// forwardEvents tells what has come. The stream holds nothing of other sessions; what
 // another run did in this one is not told either.
-func (v *gatewayVisit) pass(runID string) {
+func (v *gatewayRun) forwardEvents(runID string) {
 	for _, e := range v.stream.Take() {
 		if e.RunID != runID || e.SessionKey != v.key {
 			continue
 		}
 		if e.Stream == "lifecycle" {
-			v.notice(&e)
+			v.noteFailure(&e)
 		}
 		if event, ok := gatewayEvent(&e); ok {
 			v.tell(event)
@@ -176,9 +176,9 @@ func (v *gatewayVisit) pass(runID string) {
 	}
 }
 
-// notice keeps what went wrong: of a model that failed some releases say in the
+// noteFailure keeps what went wrong: of a model that failed some releases say in the
 // answer only a text, as if the agent had said it.
-func (v *gatewayVisit) notice(e *protocol.SessionEvent) {
+func (v *gatewayRun) noteFailure(e *protocol.SessionEvent) {
 	var data struct {
 		Phase string `json:"phase"`
 		Error string `json:"error"`
@@ -219,15 +219,15 @@ func gatewayEvent(e *protocol.SessionEvent) (event Event, ok bool) {
 	return event, false
 }
 
-// broken is why there is no outcome. A run whose caller is gone, or whose time is
+// abort is why there is no outcome. A run whose caller is gone, or whose time is
 // up, is told to end.
-func (v *gatewayVisit) broken(ctx context.Context, err error) error {
+func (v *gatewayRun) abort(ctx context.Context, err error) error {
 	if errors.Is(err, protocol.ErrRestarted) {
 		v.ended = true
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortPatience)
 		defer cancel()
 		v.stop(after) // some releases take up again what a restart interrupted
-		return errors.Join(gatewayFailure(err), v.exec.Purse.Restarted(after))
+		return errors.Join(gatewayFailure(err), v.exec.Keys.Restarted(after))
 	}
 	if refused, ok := errors.AsType[*protocol.Error](err); ok {
 		v.ended = true
@@ -240,7 +240,7 @@ func (v *gatewayVisit) broken(ctx context.Context, err error) error {
 }
 
 // stop ends the session's run and waits until it has.
-func (v *gatewayVisit) stop(ctx context.Context) {
+func (v *gatewayRun) stop(ctx context.Context) {
 	if err := v.client.Call(ctx, "chat.abort", map[string]any{"sessionKey": v.key}, nil); err != nil {
 		return
 	}
@@ -248,11 +248,11 @@ func (v *gatewayVisit) stop(ctx context.Context) {
 	v.ended = v.ended || err == nil || errors.Is(err, protocol.ErrRestarted)
 }
 
-// leave gives the slot back and has the gateway forget the session.
-func (v *gatewayVisit) leave(ctx context.Context) error {
+// release gives the slot back and has the gateway forget the session.
+func (v *gatewayRun) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortPatience)
 	defer cancel()
-	err := v.exec.Purse.Release(ctx, v.job.ID, v.ended || !v.started)
+	err := v.exec.Keys.Release(ctx, v.job.ID, v.ended || !v.started)
 	if v.ended {
 		// That a transcript stays behind is no reason to call the run failed.
 		_ = v.client.Call(ctx, "sessions.delete", map[string]any{"key": v.key, "deleteTranscript": true}, nil)
@@ -262,7 +262,7 @@ func (v *gatewayVisit) leave(ctx context.Context) error {
 
 // read finds the answer. Of a turn that was found again only its end is known:
 // the text is what the session says last.
-func (v *gatewayVisit) read(ctx context.Context, o *protocol.Outcome) (*envelope.Envelope, error) {
+func (v *gatewayRun) read(ctx context.Context, o *protocol.Outcome) (*envelope.Envelope, error) {
 	if o.Result != nil {
 		e, err := envelope.Parse(o.Result)
 		if err != nil {
@@ -281,10 +281,10 @@ func (v *gatewayVisit) read(ctx context.Context, o *protocol.Outcome) (*envelope
 	if o.Reply != "" {
 		return answerOf(o.Reply), nil
 	}
-	return v.lastSaid(ctx)
+	return v.lastMessage(ctx)
 }
 
-func (v *gatewayVisit) lastSaid(ctx context.Context) (*envelope.Envelope, error) {
+func (v *gatewayRun) lastMessage(ctx context.Context) (*envelope.Envelope, error) {
 	var said struct {
 		Messages []struct {
 			Role    string `json:"role"`

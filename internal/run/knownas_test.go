@@ -22,7 +22,7 @@ func TestRunsAreFoundAsTheyAreKnown(t *testing.T) {
 		{ID: "a-1", KnownAs: "theirs", Account: "ann"}, {ID: "a-2", KnownAs: "theirs", Account: "ann"}, {ID: "b-1", KnownAs: "theirs", Account: "bob"}, {ID: "plain"}, {ID: "c-1", KnownAs: "plain", Account: "bob"},
 	} {
 		r.Created = time.UnixMilli(int64(1000 + i))
-		if err := s.Keep(t.Context(), &r); err != nil {
+		if err := s.SaveFinished(t.Context(), &r); err != nil {
 			t.Fatal(err)
 		}
 	}

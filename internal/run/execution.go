@@ -1,0 +1,249 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/envelope"
+	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/store"
+)
+
+// execution is one run on its way, by the process that holds its lock.
+type execution struct {
+	*Runner
+	variant  *Variant
+	job      *Job
+	argv     []string
+	files    []File
+	watch    func(Event)
+	receipt  *Receipt
+	sandbox  Sandbox
+	progress progress
+	outputMu sync.Mutex // its two outputs come at once
+}
+
+// runAll does a run from the beginning.
+func (c *execution) runAll(ctx context.Context) error {
+	leave, err := c.passGate(ctx)
+	if err != nil {
+		return c.end(ctx, "", c.failureFor(ctx, err, "gate_failed"))
+	}
+	defer leave()
+	if err := c.queue.acquire(ctx, c.job.Account); err != nil {
+		return c.end(ctx, "", fail("cancelled", "the run was cancelled before it began"))
+	}
+	defer c.queue.release()
+	c.receipt.Started = time.Now().UTC()
+	if err := c.setStep(ctx, Preparing); err != nil {
+		return err
+	}
+	text, failure := c.work(ctx)
+	return c.end(ctx, text, failure)
+}
+
+// passGate goes through the gate.
+func (c *execution) passGate(ctx context.Context) (leave func(), err error) {
+	if c.Gate == nil {
+		return func() {}, nil
+	}
+	return c.Gate(ctx, &c.job.Request, func(text string) { c.emit(ctx, Event{Type: "waiting", Text: text}) })
+}
+
+// work provides a place and lets the agent work in it.
+func (c *execution) work(ctx context.Context) (string, *Failure) {
+	if c.variant.Remote != nil {
+		return c.runRemote(ctx)
+	}
+	place, err := c.Sandboxes.Make(ctx, &SandboxRequest{
+		Run: c.job.ID, Branch: c.job.Branch, Checkout: c.job.Checkout, Account: c.job.Account, Agent: c.job.Agent,
+		Image: c.variant.Image, User: c.variant.User, Memory: c.job.Memory, MemoryAsked: c.job.MemoryAsked, Mounts: c.variant.Mounts, Binds: c.variant.Binds, Volumes: c.variant.Volumes,
+	})
+	if err != nil {
+		return "", c.failureFor(ctx, err, "sandbox_failed")
+	}
+	c.sandbox, c.receipt.Sandbox, c.receipt.Image = place, place.Name(), place.Image()
+	if err := place.Write(ctx, c.files); err != nil {
+		return "", c.failureFor(ctx, err, "workspace_failed")
+	}
+	end, err := place.Grant(ctx, c.terms())
+	if err != nil {
+		return "", c.failureFor(ctx, err, "grant_failed")
+	}
+	text, failure := c.execute(ctx, place)
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	if err := end(after); err != nil {
+		c.receipt.Warnings = append(c.receipt.Warnings, "closing the grant: "+err.Error())
+	}
+	return text, failure
+}
+
+func (c *execution) execute(ctx context.Context, place Sandbox) (string, *Failure) {
+	if err := c.setStep(ctx, Executing); err != nil {
+		return "", c.failureFor(ctx, err, "store_failed")
+	}
+	result, err := place.Exec(ctx, &Command{
+		Argv: c.argv, Env: c.variant.Env(c.job), Dir: c.job.Work,
+		Timeout: c.job.Timeout, MaxOutput: envelope.MaxOutput, Line: c.stderrLines(ctx), Out: c.stdoutLines(ctx),
+	})
+	if err != nil {
+		return "", c.failureFor(ctx, err, "sandbox_lost")
+	}
+	end := outcomeOf(c.variant, result)
+	c.receipt.SelfReport, c.receipt.PeakMemory = end.selfReport, result.Memory
+	return end.text, end.failure
+}
+
+func (c *execution) terms() *grant.Terms {
+	models := []string{c.job.Model}
+	if c.variant.UsesEmbeddings && c.job.Embeddings != "" {
+		models = append(models, c.job.Embeddings)
+	}
+	return &grant.Terms{
+		Account: c.job.Account, Agent: c.job.Agent, Session: cmp.Or(c.job.Session, SessionOf(c.job.Agent, c.job.ID)), Run: c.job.ID, Attempt: "0",
+		Graph: c.variant.ID, Trace: c.job.Trace, Models: models,
+		Budget: c.job.Budget, Until: time.Now().Add(c.job.Timeout + cleanupTimeout),
+	}
+}
+
+// SessionOf is the session of a run that belongs to none.
+func SessionOf(agent, id string) string { return "agent:" + agent + ":run:" + id }
+
+// failureFor names the reason of a failure: a caller that went away before all
+// others.
+func (c *execution) failureFor(ctx context.Context, err error, code string) *Failure {
+	switch {
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return fail("timeout", "the run was not done in time")
+	case ctx.Err() != nil:
+		return fail("cancelled", "the run was cancelled")
+	}
+	return failureOf(err, code)
+}
+
+// resume ends a run that another process began: what it has not answered, it has
+// failed at.
+func (c *execution) resume(ctx context.Context) error {
+	place, err := c.Sandboxes.Find(ctx, c.job.ID)
+	if err != nil {
+		return fmt.Errorf("its sandbox: %w", err)
+	}
+	c.sandbox = place
+	switch c.receipt.Step {
+	case Accepted, Preparing, Executing:
+		c.abandonRemote(ctx)
+		return c.end(ctx, "", fail("interrupted", "Atoll ended while the run was %s", c.receipt.Step))
+	}
+	return c.runFinalSteps(ctx)
+}
+
+// end records the answer and does what follows it, also when the caller is gone.
+func (c *execution) end(ctx context.Context, text string, failure *Failure) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	c.receipt.Text, c.receipt.Error = text, failure
+	if err := c.setStep(ctx, Answered); err != nil {
+		return err
+	}
+	if text != "" && !c.progress.text {
+		c.emit(ctx, Event{Type: "text_delta", Text: text})
+	}
+	if failure != nil {
+		c.emit(ctx, Event{Type: "error", Error: failure})
+	}
+	return c.runFinalSteps(ctx)
+}
+
+// runFinalSteps does the steps after the answer that are not done yet. Each can be
+// repeated.
+func (c *execution) runFinalSteps(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	for _, s := range []struct {
+		from, to Step
+		do       func(context.Context) error
+	}{{Answered, Settled, c.settle}, {Settled, Finished, c.finish}, {Finished, Over, c.removeSandbox}} {
+		if c.receipt.Step != s.from {
+			continue
+		}
+		if err := s.do(ctx); err != nil {
+			return err
+		}
+		if err := c.setStep(ctx, s.to); err != nil {
+			return err
+		}
+	}
+	c.emit(ctx, Event{Type: "done", Bill: &c.receipt.Bill, Notes: c.receipt.Notes})
+	return nil
+}
+
+func (c *execution) settle(ctx context.Context) error {
+	bill, err := c.Biller.Settle(ctx, c.job.ID)
+	if err != nil {
+		return fmt.Errorf("settling the bill: %w", err)
+	}
+	c.receipt.Bill = bill
+	c.emit(ctx, Event{Type: "usage_report", Bill: &bill})
+	return nil
+}
+
+// finish calls every finisher. One that fails keeps the place: what was made
+// there is not lost, and the next start tries again.
+func (c *execution) finish(ctx context.Context) error {
+	for _, f := range c.Finishers {
+		note, err := f.Finish(ctx, c.receipt, c.sandbox)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name(), err)
+		}
+		if note != "" {
+			if c.receipt.Notes == nil {
+				c.receipt.Notes = map[string]string{}
+			}
+			c.receipt.Notes[f.Name()] = note
+		}
+	}
+	return nil
+}
+
+func (c *execution) removeSandbox(ctx context.Context) error {
+	if c.sandbox == nil {
+		return nil
+	}
+	if err := c.sandbox.Remove(ctx); err != nil {
+		return fmt.Errorf("removing the sandbox: %w", err)
+	}
+	return nil
+}
+
+// setStep writes a step down.
+func (c *execution) setStep(ctx context.Context, s Step) error {
+	c.Checkpoint(s)
+	c.receipt.Step = s
+	if s == Over {
+		c.receipt.Ended = time.Now().UTC()
+	}
+	// A full disk is waited for: what was done must not look as if it was not.
+	if err := store.Retry(ctx, func() error { return c.Store.save(ctx, c.receipt) }, func(error) {}); err != nil {
+		return err
+	}
+	c.Checkpoint(s)
+	c.emit(ctx, Event{Type: "step", Step: s})
+	return nil
+}
+
+// emit writes an event down and passes it on. An event that cannot be stored is
+// passed on all the same: the receipt is what counts.
+func (c *execution) emit(ctx context.Context, e Event) {
+	e.At = time.Now().UTC()
+	if err := c.Store.addEvent(ctx, c.job.ID, &e); err != nil {
+		c.receipt.Warnings = append(c.receipt.Warnings, "event: "+err.Error())
+	}
+	if c.watch != nil {
+		c.watch(e)
+	}
+}
