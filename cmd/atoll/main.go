@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/cli"
+	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/modelcmd"
 )
 
 func main() { os.Exit(run()) }
@@ -24,10 +26,10 @@ const (
 func run() int {
 	debug.SetGCPercent(collectRarely)
 	time.AfterFunc(firstMoment, func() { debug.SetGCPercent(collectAsUsual) })
-	ctx, stop := cli.WithSignals(context.Background())
+	ctx, stop := console.WithSignals(context.Background())
 	defer stop()
 	if filepath.Base(os.Args[0]) == "docker" {
-		return cli.Docker(ctx, os.Args[1:], cli.System())
+		return modelcmd.Docker(ctx, os.Args[1:], console.System())
 	}
-	return cli.Main(ctx, os.Args[1:], cli.System())
+	return cli.Main(ctx, os.Args[1:], console.System())
 }

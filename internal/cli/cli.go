@@ -7,28 +7,16 @@ package cli
 
 import (
 	"context"
-	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
+
+	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/modelcmd"
+	"github.com/atoll-run/atoll/internal/cli/runcmd"
+	"github.com/atoll-run/atoll/internal/cli/sandboxcmd"
+	"github.com/atoll-run/atoll/internal/cli/setupcmd"
 )
-
-// Terminal is the program's outside: streams and environment.
-type Terminal struct {
-	In       io.Reader
-	Out, Err io.Writer
-	Getenv   func(string) string
-	// IsTerminal reports whether a person sees what is written to Out.
-	IsTerminal bool
-}
-
-// System is the process's own terminal.
-func System() *Terminal {
-	return &Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
-		IsTerminal: term.IsTerminal(int(os.Stdout.Fd()))}
-}
 
 // The groups in which help shows the verbs.
 const (
@@ -48,31 +36,31 @@ var groups = []*cobra.Group{
 // verb is a word of the command line, and what makes its command.
 type verb struct {
 	name string
-	make func(*env) *cobra.Command
+	make func(*console.Env) *cobra.Command
 }
 
 // verbs are all verbs by their groups.
 var verbs = map[string][]verb{
-	groupWork: {{"agent", newAgentCommand}, {"demo", newDemoCommand}, {"run", newRunCommand}, {"gateway", newGatewayCommand}, {"ps", newTopPsCommand},
-		{"exec", newTopExecCommand}, {"logs", newTopLogsCommand}, {"stop", newStopCommand}, {"rm", newRmCommand}, {"sandbox", newSandboxCommand},
-		{"tool", newToolCommand}, {"relay", newRelayCommand}, {"docker", newDockerCommand}},
-	groupMoney: {{"proxy", newProxyCommand}, {"runs", newRunsCommand}, {"billing", newBillingCommand}, {"audit", newAuditCommand},
-		{"token", newTokenCommand}, {"models", newModelsCommand}, {"openclaw", newOpenClawCommand}},
-	groupSetup: {{"config", newConfigCommand}, {"doctor", newDoctorCommand}, {"images", newImagesCommand}, {"volumes", newVolumesCommand}},
-	groupOther: {{"version", newVersionCommand}},
+	groupWork: {{"agent", runcmd.NewAgentCommand}, {"demo", runcmd.NewDemoCommand}, {"run", sandboxcmd.NewRunCommand}, {"gateway", modelcmd.NewGatewayCommand}, {"ps", sandboxcmd.NewTopPsCommand},
+		{"exec", sandboxcmd.NewTopExecCommand}, {"logs", sandboxcmd.NewTopLogsCommand}, {"stop", sandboxcmd.NewStopCommand}, {"rm", sandboxcmd.NewRmCommand}, {"sandbox", sandboxcmd.NewSandboxCommand},
+		{"tool", sandboxcmd.NewToolCommand}, {"relay", runcmd.NewRelayCommand}, {"docker", modelcmd.NewDockerCommand}},
+	groupMoney: {{"proxy", modelcmd.NewProxyCommand}, {"runs", runcmd.NewRunsCommand}, {"billing", modelcmd.NewBillingCommand}, {"audit", modelcmd.NewAuditCommand},
+		{"token", modelcmd.NewTokenCommand}, {"models", modelcmd.NewModelsCommand}, {"openclaw", modelcmd.NewOpenClawCommand}},
+	groupSetup: {{"config", setupcmd.NewConfigCommand}, {"doctor", setupcmd.NewDoctorCommand}, {"images", setupcmd.NewImagesCommand}, {"volumes", sandboxcmd.NewVolumesCommand}},
+	groupOther: {{"version", console.NewVersionCommand}},
 }
 
 // Main runs one command line and returns the exit code.
-func Main(ctx context.Context, args []string, t *Terminal) int {
-	e := newEnv(t)
+func Main(ctx context.Context, args []string, t *console.Terminal) int {
+	e := console.NewEnv(t)
 	root := newRootCommand(e, chosen(args))
 	if isCompletion(args) {
 		addCompletion(e, root)
 	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	e.close()
-	return e.finish(ctx, err)
+	e.Close()
+	return e.Finish(ctx, err)
 }
 
 // chosen is the verb that a command line begins with; "" if it does not begin with
@@ -88,7 +76,7 @@ func chosen(args []string) string {
 
 // newRootCommand is the command line with all verbs, or with only one: to make
 // the others takes longer than many commands do.
-func newRootCommand(e *env, only string) *cobra.Command {
+func newRootCommand(e *console.Env, only string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "atoll",
 		Short: "Run AI agents, and every tool they call, inside hardened sandboxes",
@@ -101,23 +89,23 @@ host. Settings come from one file; an openclaw.json works as it is.`,
   atoll sandbox verify                     # whether every wall holds, tried from inside
   atoll ps                                 # what is there
   atoll doctor                             # what this machine can enforce`,
-		Version:       versionText(),
+		Version:       console.VersionText(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetOut(e.Out)
 	root.SetErr(e.Err)
 	root.SetIn(e.In)
-	root.SetFlagErrorFunc(usage)
+	root.SetFlagErrorFunc(console.Usage)
 	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
-	flags.StringVar(&e.configPath, "config", "", "configuration `file` (default: a trusted ./atoll.json5, else the first of the state directory's and openclaw.json)")
-	flags.BoolVarP(&e.verbose, "verbose", "v", false, "say what is done on standard error")
+	flags.StringVar(&e.ConfigPath, "config", "", "configuration `file` (default: a trusted ./atoll.json5, else the first of the state directory's and openclaw.json)")
+	flags.BoolVarP(&e.Verbose, "verbose", "v", false, "say what is done on standard error")
 	addVerbs(root, e, only)
 	return root
 }
 
-func addVerbs(root *cobra.Command, e *env, only string) {
+func addVerbs(root *cobra.Command, e *console.Env, only string) {
 	root.AddGroup(groups...)
 	for group, members := range verbs {
 		for _, verb := range members {
@@ -133,7 +121,7 @@ func addVerbs(root *cobra.Command, e *env, only string) {
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	root.InitDefaultCompletionCmd()
-	listIsLs(root)
+	sandboxcmd.ListIsLs(root)
 	rejectStrayArguments(root)
 }
 
@@ -145,7 +133,7 @@ func newHelpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return unknownVerb(target, args[len(args)-len(rest)])
+				return console.UnknownVerb(target, args[len(args)-len(rest)])
 			}
 			return target.Help()
 		},
@@ -164,7 +152,7 @@ func rejectStrayArguments(cmd *cobra.Command) {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return unknownVerb(cmd, args[0])
+			return console.UnknownVerb(cmd, args[0])
 		}
 	}
 }

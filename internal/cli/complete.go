@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/modelcmd"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -17,7 +19,7 @@ import (
 const completePatience = 2 * time.Second
 
 // values finds what can be written at a place; nil where nothing is known.
-type values func(ctx context.Context, e *env) []string
+type values func(ctx context.Context, e *console.Env) []string
 
 // argumentValues are the values of the arguments of verbs.
 func argumentValues() map[string]values {
@@ -49,7 +51,7 @@ func isCompletion(args []string) bool {
 }
 
 // addCompletion lets shells complete arguments and flags of cmd and those below it.
-func addCompletion(e *env, cmd *cobra.Command) {
+func addCompletion(e *console.Env, cmd *cobra.Command) {
 	path := strings.TrimPrefix(cmd.CommandPath(), "atoll ")
 	if find := argumentValues()[path]; find != nil {
 		cmd.ValidArgsFunction = complete(e, find)
@@ -67,7 +69,7 @@ func addCompletion(e *env, cmd *cobra.Command) {
 
 // complete gives a shell the values that begin with what is written. It says
 // nothing and never fails: what cannot be found is not offered.
-func complete(e *env, find values) cobra.CompletionFunc {
+func complete(e *console.Env, find values) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, written string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completePatience)
 		defer cancel()
@@ -88,15 +90,17 @@ func isPlain(v string) bool {
 	return v != "" && strings.Trim(v, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@+-") == ""
 }
 
-func fixedValues(list ...string) values { return func(context.Context, *env) []string { return list } }
+func fixedValues(list ...string) values {
+	return func(context.Context, *console.Env) []string { return list }
+}
 
 // openQuietly opens the installation if there is one; nil if there is none, or it
 // cannot be opened.
-func (e *env) openQuietly(ctx context.Context) *app.App {
-	if e.opened != nil {
-		return e.opened
+func openQuietly(ctx context.Context, e *console.Env) *app.App {
+	if e.Opened != nil {
+		return e.Opened
 	}
-	settings, err := e.load()
+	settings, err := e.Load()
 	if err != nil || !settings.HasState() {
 		return nil
 	}
@@ -104,12 +108,12 @@ func (e *env) openQuietly(ctx context.Context) *app.App {
 	if err != nil {
 		return nil
 	}
-	e.opened = a
+	e.Opened = a
 	return a
 }
 
-func sandboxValues(ctx context.Context, e *env) (list []string) {
-	if a := e.openQuietly(ctx); a != nil {
+func sandboxValues(ctx context.Context, e *console.Env) (list []string) {
+	if a := openQuietly(ctx, e); a != nil {
 		entries, _ := a.Entries(ctx)
 		for _, entry := range entries {
 			list = append(list, entry.ContainerName)
@@ -118,8 +122,8 @@ func sandboxValues(ctx context.Context, e *env) (list []string) {
 	return list
 }
 
-func sessionValues(ctx context.Context, e *env) (list []string) {
-	if a := e.openQuietly(ctx); a != nil {
+func sessionValues(ctx context.Context, e *console.Env) (list []string) {
+	if a := openQuietly(ctx, e); a != nil {
 		entries, _ := a.Entries(ctx)
 		for _, entry := range entries {
 			list = append(list, entry.SessionKey)
@@ -131,8 +135,8 @@ func sessionValues(ctx context.Context, e *env) (list []string) {
 // completedRuns is how many runs a shell is offered.
 const completedRuns = 100
 
-func runValues(ctx context.Context, e *env) (list []string) {
-	if a := e.openQuietly(ctx); a != nil {
+func runValues(ctx context.Context, e *console.Env) (list []string) {
+	if a := openQuietly(ctx, e); a != nil {
 		runs, _ := a.RunStore().List(ctx, run.Filter{Most: completedRuns})
 		for i := range runs {
 			list = append(list, runs[i].ID)
@@ -141,11 +145,11 @@ func runValues(ctx context.Context, e *env) (list []string) {
 	return list
 }
 
-func tokenValues(ctx context.Context, e *env) (list []string) {
-	if a := e.openQuietly(ctx); a != nil {
-		names, _ := tokenNames(ctx, a)
+func tokenValues(ctx context.Context, e *console.Env) (list []string) {
+	if a := openQuietly(ctx, e); a != nil {
+		names, _ := modelcmd.TokenNames(ctx, a)
 		for _, n := range names {
-			list = append(list, n.name)
+			list = append(list, n.Name)
 		}
 	}
 	return list

@@ -3,14 +3,16 @@ package cli
 import (
 	"context"
 
+	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/setupcmd"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/tool"
 )
 
 // The values that shells are offered from the configuration and from Atoll itself.
 
-func agentValues(_ context.Context, e *env) []string {
-	settings, err := e.load()
+func agentValues(_ context.Context, e *console.Env) []string {
+	settings, err := e.Load()
 	if err != nil {
 		return nil
 	}
@@ -19,8 +21,8 @@ func agentValues(_ context.Context, e *env) []string {
 
 // modelValues are the models that the configuration names, and those of the
 // catalogue.
-func modelValues(ctx context.Context, e *env) (list []string) {
-	settings, err := e.load()
+func modelValues(ctx context.Context, e *console.Env) (list []string) {
+	settings, err := e.Load()
 	if err != nil {
 		return nil
 	}
@@ -32,7 +34,7 @@ func modelValues(ctx context.Context, e *env) (list []string) {
 			list = append(append(list, agent.Model.Primary), agent.Model.Fallbacks...)
 		}
 	}
-	if a := e.openQuietly(ctx); a != nil {
+	if a := openQuietly(ctx, e); a != nil {
 		known, _ := a.ModelCatalogue()
 		for _, m := range known {
 			list = append(list, m.ID)
@@ -51,8 +53,8 @@ func providerModels(llm *config.LLM) (list []string) {
 }
 
 // imageValues are the images that need no engine.
-func imageValues(ctx context.Context, e *env) (list []string) {
-	a := e.openQuietly(ctx)
+func imageValues(ctx context.Context, e *console.Env) (list []string) {
+	a := openQuietly(ctx, e)
 	if a == nil {
 		return nil
 	}
@@ -61,17 +63,17 @@ func imageValues(ctx context.Context, e *env) (list []string) {
 		return nil
 	}
 	images, _ := store.List(ctx)
-	for _, n := range imageNames(images) {
-		list = append(list, n.name)
+	for _, n := range setupcmd.ImageNames(images) {
+		list = append(list, n.Name)
 	}
 	return list
 }
 
-func recipeValues(context.Context, *env) []string { return recipeNames() }
+func recipeValues(context.Context, *console.Env) []string { return setupcmd.RecipeNames() }
 
-func variantValues(_ context.Context, e *env) []string {
+func variantValues(_ context.Context, e *console.Env) []string {
 	list := []string{"sandbox:agent", "sandbox:openclaw"}
-	settings, err := e.load()
+	settings, err := e.Load()
 	if err != nil {
 		return list
 	}
@@ -88,7 +90,7 @@ func variantValues(_ context.Context, e *env) []string {
 	return list
 }
 
-func toolValues(context.Context, *env) (list []string) {
+func toolValues(context.Context, *console.Env) (list []string) {
 	for _, t := range tool.All() {
 		list = append(list, t.Name)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/cli/console"
 )
 
 // recorder stands in for atoll in examples: it writes its arguments down, each
@@ -53,7 +55,7 @@ func callsIn(t *testing.T, text string) (calls [][]string) {
 // found to be good.
 func parsed(t *testing.T, args []string) *cobra.Command {
 	t.Helper()
-	e := newEnv(&Terminal{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, In: &bytes.Buffer{}, Getenv: func(string) string { return "" }})
+	e := console.NewEnv(&console.Terminal{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, In: &bytes.Buffer{}, Getenv: func(string) string { return "" }})
 	cmd, rest, err := newRootCommand(e, "").Find(args)
 	if err != nil {
 		t.Fatalf("%q: %v", args, err)
@@ -75,7 +77,7 @@ func parsed(t *testing.T, args []string) *cobra.Command {
 }
 
 func TestExamplesOfHelpAreGood(t *testing.T) {
-	eachCommand(newRootCommand(newEnv(System()), ""), func(cmd *cobra.Command) {
+	eachCommand(newRootCommand(console.NewEnv(console.System()), ""), func(cmd *cobra.Command) {
 		t.Run(cmd.CommandPath(), func(t *testing.T) {
 			if cmd.Example == "" {
 				t.Fatal("no example")
@@ -101,7 +103,7 @@ var harmless = []string{
 
 func TestExamplesOfHelpRun(t *testing.T) {
 	ran := 0
-	eachCommand(newRootCommand(newEnv(System()), ""), func(cmd *cobra.Command) {
+	eachCommand(newRootCommand(console.NewEnv(console.System()), ""), func(cmd *cobra.Command) {
 		if !slices.Contains(harmless, cmd.CommandPath()) {
 			return
 		}
@@ -132,7 +134,7 @@ func emptyPlace(t *testing.T) func(args []string) (said string, code int) {
 	env := map[string]string{"ATOLL_STATE_DIR": filepath.Join(dir, "state"), "DOCKER_HOST": nowhere, "CONTAINER_HOST": nowhere, "HOME": dir}
 	return func(args []string) (string, int) {
 		var said bytes.Buffer
-		code := Main(t.Context(), args, &Terminal{In: &bytes.Buffer{}, Out: &said, Err: &said, Getenv: func(name string) string { return env[name] }})
+		code := Main(t.Context(), args, &console.Terminal{In: &bytes.Buffer{}, Out: &said, Err: &said, Getenv: func(name string) string { return env[name] }})
 		return said.String(), code
 	}
 }

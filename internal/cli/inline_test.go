@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/cli/console"
 )
 
 // inlineCommand matches a command line of atoll in running text.
@@ -41,7 +43,7 @@ func TestDocumentsNameVerbsAndFlagsThatExist(t *testing.T) {
 // unknownWord returns the verb or flag of a command line that does not exist.
 func unknownWord(line string) string {
 	words, _, _ := strings.Cut(line, " -- ")
-	root := newRootCommand(newEnv(System()), "")
+	root := newRootCommand(console.NewEnv(console.System()), "")
 	cmd, rest, err := root.Find(strings.Fields(words))
 	if err != nil {
 		return err.Error()

@@ -2,7 +2,12 @@ package cli
 
 import (
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/cli/console"
 )
 
 // A command line that begins with a verb makes only that one, so the names must
@@ -10,7 +15,7 @@ import (
 func TestVerbsHaveTheirNames(t *testing.T) {
 	for _, members := range verbs {
 		for _, v := range members {
-			e := newEnv(System())
+			e := console.NewEnv(console.System())
 			if got := v.make(e).Name(); got != v.name {
 				t.Errorf("%q makes %q", v.name, got)
 			}
@@ -22,7 +27,7 @@ func TestVerbsHaveTheirNames(t *testing.T) {
 }
 
 func TestChosenVerb(t *testing.T) {
-	all := len(newRootCommand(newEnv(System()), "").Commands())
+	all := len(newRootCommand(console.NewEnv(console.System()), "").Commands())
 	for _, args := range [][]string{nil, {"--help"}, {"help", "run"}, {"-v", "run"}, {"nonsense"}, {"__complete", "r"}} {
 		if verb := chosen(args); verb != "" {
 			t.Errorf("%q chooses %q", args, verb)
@@ -30,5 +35,21 @@ func TestChosenVerb(t *testing.T) {
 	}
 	if groups := slices.Concat(verbs[groupWork], verbs[groupMoney], verbs[groupSetup], verbs[groupOther]); all < len(groups) {
 		t.Errorf("%d commands, %d verbs", all, len(groups))
+	}
+}
+
+// verbsWithoutJSON serve, copy, pass another program's output on, or only say that it is done.
+var verbsWithoutJSON = []string{"config untrust", "docker", "gateway", "proxy", "sandbox cp", "token pair", "token revoke"}
+
+func TestVerbsThatPrintDataTakeJSON(t *testing.T) {
+	e := console.NewEnv(console.System())
+	var without []string
+	eachCommand(newRootCommand(e, ""), func(cmd *cobra.Command) {
+		if !cmd.HasSubCommands() && cmd.Flags().Lookup("json") == nil {
+			without = append(without, strings.TrimPrefix(cmd.CommandPath(), "atoll "))
+		}
+	})
+	if got, want := strings.Join(without, ", "), strings.Join(verbsWithoutJSON, ", "); got != want {
+		t.Errorf("without --json: %s; want %s", got, want)
 	}
 }

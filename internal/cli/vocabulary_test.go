@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/atoll-run/atoll/internal/cli/console"
 )
 
 const (
@@ -31,7 +33,7 @@ type usedFlag struct {
 
 // visibleFlags are the flags of every verb that help shows.
 func visibleFlags() (all []usedFlag) {
-	e := newEnv(&Terminal{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, In: &bytes.Buffer{}, Getenv: func(string) string { return "" }})
+	e := console.NewEnv(&console.Terminal{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, In: &bytes.Buffer{}, Getenv: func(string) string { return "" }})
 	eachCommand(newRootCommand(e, ""), func(cmd *cobra.Command) {
 		cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden && f.Name != "help" {

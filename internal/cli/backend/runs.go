@@ -1,0 +1,34 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/cli/console"
+)
+
+// openRunStore opens the runs, and ends those that dead processes left.
+func openRunStore(ctx context.Context, e *console.Env, a *app.App) (*app.Runs, error) {
+	runs, err := a.Runs(app.RunsOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range runs.RecoverRuns(ctx) {
+		e.Notice(fmt.Sprintf("run %s was left by a process that ended; it is over now", r.ID))
+	}
+	ResumeRelays(ctx, e, a)
+	return runs, nil
+}
+
+// ResumeRelays goes on with what dead processes left. What cannot be done now
+// keeps nobody from working.
+func ResumeRelays(ctx context.Context, e *console.Env, a *app.App) {
+	found, err := a.ResumeRelays(ctx)
+	for _, r := range found {
+		e.Notice(fmt.Sprintf("the commits of %s were left by a process that ended: %s", r.Run, app.RelayNote(r)))
+	}
+	if err != nil {
+		e.Notice("commits that a process left: " + err.Error())
+	}
+}

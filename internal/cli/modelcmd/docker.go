@@ -1,0 +1,56 @@
+package modelcmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/dockercli"
+)
+
+// NewDockerCommand returns the command `atoll docker`.
+func NewDockerCommand(c *console.Env) *cobra.Command {
+	e := &env{c}
+	return &cobra.Command{
+		Use:   "docker COMMAND…",
+		Short: "The docker command line, over Atoll's sandboxes",
+		Long: `The docker command line, over Atoll's sandboxes: for programs that drive
+docker. It is also there as the program atoll-docker, and when atoll is called
+by the name docker. What it speaks and refuses is in docs/docker.md.`,
+		Example: `  atoll docker run --rm debian:bookworm-slim uname -a
+  atoll docker ps -a`,
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if code := runDocker(cmd.Context(), e, args); code != 0 {
+				return console.WithCode(code, nil)
+			}
+			return nil
+		},
+	}
+}
+
+// Docker runs one docker command line and returns the exit code.
+func Docker(ctx context.Context, args []string, t *console.Terminal) int {
+	e := &env{console.NewEnv(t)}
+	defer e.Close()
+	return runDocker(ctx, e, args)
+}
+
+func runDocker(ctx context.Context, e *env, args []string) int {
+	terminal := &dockercli.Terminal{In: e.In, Out: e.Out.Writer, Err: e.Err, Getenv: e.Getenv}
+	settings, err := app.Load(app.Options{Getenv: e.Getenv, OwnConfig: true})
+	if err != nil {
+		e.Report(err)
+		return console.ExitRunFailure
+	}
+	for _, n := range settings.Notices {
+		e.Notice(n)
+	}
+	open := func(ctx context.Context) (_ *app.App, err error) {
+		e.Opened, err = settings.Open(ctx, e.Logger())
+		return e.Opened, err
+	}
+	return dockercli.Main(ctx, args, terminal, app.NewBoxes(settings, open))
+}

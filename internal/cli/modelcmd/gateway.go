@@ -1,0 +1,115 @@
+package modelcmd
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/gateway"
+	"github.com/atoll-run/atoll/internal/secret"
+)
+
+// NewGatewayCommand returns the command `atoll gateway`.
+func NewGatewayCommand(c *console.Env) *cobra.Command {
+	e := &env{c}
+	var o app.GatewayOptions
+	cmd := &cobra.Command{
+		Use:   "gateway [--listen HOST:PORT]",
+		Short: "Serve sessions and runs to many users and programs",
+		Long: `Serve sessions and runs to many users and programs: OpenClaw's gateway protocol
+over WebSocket, and HTTP for everything. Callers have a token of atoll token
+create; the user who started it reaches it over a socket in the state directory.
+
+SIGTERM ends it when what is under way is finished, or the grace is over; SIGHUP
+reads tokens, keys, limits, prices and certificates again. It logs JSON to
+standard error.`,
+		Example: `  atoll token create --role run --account acct-7 --runs 4
+  atoll gateway`,
+		Args: console.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return e.runGateway(cmd.Context(), o) },
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.Listen, "listen", nil, "`address` to serve, HOST:PORT (again for more; default: gateway.bind and gateway.port, 127.0.0.1:18789)")
+	console.TimeFlag(cmd, &o.Grace, "grace", app.GatewayGrace, "how long tasks and runs have to finish when it ends")
+	return cmd
+}
+
+func (e *env) runGateway(ctx context.Context, o app.GatewayOptions) error {
+	if err := secret.Harden(); err != nil {
+		return err
+	}
+	settings, err := e.Load()
+	if err != nil {
+		return err
+	}
+	logger := e.serviceLogger()
+	if e.Opened, err = settings.Open(ctx, logger); err != nil {
+		return err
+	}
+	hup := console.Hangups(ctx)
+	g, err := e.Opened.Gateway(ctx, o)
+	if errors.Is(err, gateway.ErrExposed) {
+		return console.WithCode(console.ExitDenied, err)
+	}
+	if err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.Serve(ctx) }()
+	for {
+		select {
+		case err := <-done:
+			logger.Info("gateway stopped")
+			return err
+		case <-hup:
+			e.reloadGateway(ctx, g, logger)
+		}
+	}
+}
+
+// reloadPatience is how long a reload may ask others for prices.
+const reloadPatience = 30 * time.Second
+
+// reloadGateway reads the configuration again. A mistake in it changes nothing.
+func (e *env) reloadGateway(ctx context.Context, g *app.Gateway, logger *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, reloadPatience)
+	defer cancel()
+	settings, err := e.Load()
+	if err != nil {
+		logger.ErrorContext(ctx, "the configuration was not reloaded: the one in force stays", "error", err)
+		return
+	}
+	report, err := g.Reload(ctx, settings)
+	if err != nil {
+		logger.ErrorContext(ctx, "the configuration was not reloaded: the one in force stays", "error", err)
+		return
+	}
+	logger.InfoContext(ctx, "tokens, keys, limits, prices and certificates were reloaded")
+	if len(report.Restart) > 0 {
+		logger.WarnContext(ctx, "changes that need a restart of the gateway", "parts", strings.Join(report.Restart, "; "))
+	}
+}
+
+// serviceLogger writes for machines: a service's log is read by others.
+func (e *env) serviceLogger() *slog.Logger {
+	level := slog.LevelInfo
+	if e.Verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewJSONHandler(e.Err, &slog.HandlerOptions{Level: level, ReplaceAttr: readable}))
+}
+
+// readable writes durations with their unit: the handler's own form is a number
+// of nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
+}

@@ -1,0 +1,71 @@
+package runcmd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/agent"
+	"github.com/atoll-run/atoll/internal/agent/chat"
+)
+
+// conversation is the message, and what was said before it where a run says so.
+func (o *agentOptions) conversation(cmd *cobra.Command, e *env) (message string, history []chat.Message, err error) {
+	if !cmd.Flags().Changed("messages") {
+		message, err = o.read(cmd, e)
+		return message, nil, err
+	}
+	text, err := os.ReadFile(o.messages)
+	if err != nil {
+		return "", nil, fmt.Errorf("--messages: %w", err)
+	}
+	var all []chat.Message
+	if err := json.Unmarshal(text, &all); err != nil {
+		return "", nil, fmt.Errorf("--messages: %w", err)
+	}
+	if len(all) == 0 || all[len(all)-1].Role != chat.User {
+		return "", nil, errors.New("--messages: the last message must be the user's")
+	}
+	last := len(all) - 1
+	return all[last].Text, all[:last], nil
+}
+
+// maxPiece is how much of an agent's words is held back for a whole line.
+const maxPiece = 512
+
+// eventLines prints what happens, a line each. What the agent says comes in
+// pieces of a word: they are put together to lines.
+type eventLines struct {
+	env  *env
+	text bytes.Buffer
+}
+
+func (l *eventLines) event(e agent.Event) {
+	if e.Type != agent.TextDelta {
+		l.flush()
+		l.print(e)
+		return
+	}
+	l.text.WriteString(e.Text)
+	if l.text.Len() > maxPiece || bytes.HasSuffix(l.text.Bytes(), []byte("\n")) {
+		l.flush()
+	}
+}
+
+func (l *eventLines) flush() {
+	if l.text.Len() > 0 {
+		l.print(agent.Event{Type: agent.TextDelta, Text: l.text.String()})
+		l.text.Reset()
+	}
+}
+
+// print writes one event. That it cannot be written stops no agent.
+func (l *eventLines) print(e agent.Event) {
+	if line, err := json.Marshal(&e); err == nil {
+		_, _ = l.env.ForeignErr().Write(append(line, '\n'))
+	}
+}
