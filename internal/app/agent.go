@@ -20,12 +20,13 @@ import (
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
 // AgentOptions say which agent works, and within what.
 type AgentOptions struct {
-	Who       Subject
+	Who       provide.Subject
 	HostTools bool
 	Model     string // provider/id; "" is the agent's own
 	SessionID string // which transcript; "" is the session's own
@@ -169,7 +170,7 @@ func (w *Worker) openTranscript(a *App, o *AgentOptions) error {
 	if err := os.MkdirAll(kept.Dir, 0o700); err != nil {
 		return err
 	}
-	lock, err := a.leases.TryHold(transcriptLock(path))
+	lock, err := a.Locks.TryHold(transcriptLock(path))
 	if errors.Is(err, filelock.ErrHeld) {
 		return errhint.With(fmt.Errorf("session %s is in use by another process", w.Session), "wait for it, or choose another with --session-id")
 	}
@@ -206,7 +207,7 @@ func (w *Worker) instruct(a *App) {
 		w.Notices = append(w.Notices, problem.Error())
 	}
 	var skills []prompt.Skill
-	for _, s := range workspace.Skills(w.seen(), a.skillOptions(p)) {
+	for _, s := range workspace.Skills(w.seen(), a.SkillOptions(p)) {
 		skills = append(skills, prompt.Skill(s))
 	}
 	w.System = prompt.Compose(w.facts(), files, !w.seen().HasCopy(), skills)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/session/attach"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
@@ -22,7 +23,7 @@ type Attachments struct {
 }
 
 // spool is where files wait for their tasks.
-func (s *Settings) spool() *attach.Spool {
+func spool(s *provide.Settings) *attach.Spool {
 	return attach.NewSpool(filepath.Join(s.Paths.AtollState, attachmentsDir), 0, 0)
 }
 
@@ -34,7 +35,7 @@ func (a *App) KeepAttachments(run string, uploads []attach.Upload) (kept Attachm
 	if kept.Files, err = attach.Describe(uploads); err != nil {
 		return Attachments{}, nil, err
 	}
-	spool, id := a.spool(), attach.ID("", run, kept.Files)
+	spool, id := spool(a.Settings), attach.ID("", run, kept.Files)
 	if err := spool.Keep("", id, uploads); err != nil {
 		return Attachments{}, nil, err
 	}
@@ -66,7 +67,7 @@ func (w *Worker) stage(ctx context.Context, o *AgentOptions) error {
 		return err
 	}
 	if len(staged) != len(files) {
-		return fmt.Errorf("attachments: %s", strings.Join(warningTexts(warnings), "; "))
+		return fmt.Errorf("attachments: %s", strings.Join(provide.WarningTexts(warnings), "; "))
 	}
 	paths := make([]string, len(staged))
 	for i, s := range staged {

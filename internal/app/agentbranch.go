@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // deliveryTime bounds what is done with commits after an agent has ended.
@@ -23,7 +24,7 @@ const deliveryTime = 5 * time.Minute
 // agentBranch is the branch that an agent on the host works on.
 type agentBranch struct {
 	key     branch.Key
-	who     Subject
+	who     provide.Subject
 	agent   string // its id
 	relays  *Relays
 	project *relay.Project
@@ -48,14 +49,14 @@ type AgentWork struct {
 	Held bool `json:"held"`
 }
 
-func (s *Settings) agentNotes() workNotes[AgentWork] {
+func agentNotes(s *provide.Settings) workNotes[AgentWork] {
 	return workNotes[AgentWork]{filepath.Join(s.Paths.AtollState, RelayDir, "agents")}
 }
 
 func (a *App) agentWorks(ctx context.Context) []*AgentWork {
-	works, err := a.agentNotes().list()
+	works, err := agentNotes(a.Settings).list()
 	if err != nil {
-		a.logger.WarnContext(ctx, "branches of agents", "error", err)
+		a.Logger.WarnContext(ctx, "branches of agents", "error", err)
 	}
 	return works
 }
@@ -67,12 +68,12 @@ func (a *App) takeAgent(ctx context.Context, w *AgentWork) (*relay.Record, strin
 	leave := func() {}
 	defer func() { leave() }()
 	return a.deliverAgent(ctx, w, func(ctx context.Context) (relay.Site, error) {
-		s, err := a.Provide(ctx, Subject{AgentID: w.Agent, SessionKey: w.Session, Account: w.Account})
+		s, err := a.Provide(ctx, provide.Subject{AgentID: w.Agent, SessionKey: w.Session, Account: w.Account}, provide.Options{})
 		if err != nil {
 			return relay.Site{}, err
 		}
 		leave = s.Release
-		return s.relaySite(relayAfter), nil
+		return relaySite(s, relayAfter), nil
 	})
 }
 
@@ -85,7 +86,7 @@ func (a *App) deliverAgent(ctx context.Context, w *AgentWork, site func(context.
 	if err != nil && record == nil {
 		return nil, "", err
 	}
-	return record, note, errors.Join(err, a.agentNotes().remove(w.Run))
+	return record, note, errors.Join(err, agentNotes(a.Settings).remove(w.Run))
 }
 
 // awaitBranch has the branch for this agent alone. What could go nowhere is
@@ -121,7 +122,7 @@ func (w *Worker) awaitBranch(ctx context.Context, o *AgentOptions) (err error) {
 // leaveBranch gives a branch back. Of an agent that never began nothing is left.
 func (a *App) leaveBranch(b *agentBranch) (err error) {
 	if b.work != nil && !b.ended {
-		err = a.agentNotes().remove(b.work.Run)
+		err = agentNotes(a.Settings).remove(b.work.Run)
 	}
 	b.held.Release()
 	return err
@@ -147,7 +148,7 @@ func (w *Worker) prepareBranch(ctx context.Context) (err error) {
 	if b == nil {
 		return nil
 	}
-	work, err := b.relays.Prepare(ctx, b.project, w.Box.session.relaySite(relayBefore), b.key)
+	work, err := b.relays.Prepare(ctx, b.project, relaySite(w.Box.session, relayBefore), b.key)
 	if err != nil {
 		return err
 	}
@@ -157,7 +158,7 @@ func (w *Worker) prepareBranch(ctx context.Context) (err error) {
 	}
 	w.Box.Workdir = work.Dir
 	w.Notices = append(w.Notices, work.Notes...)
-	return w.app.agentNotes().save(w.Run, b.work)
+	return agentNotes(w.app.Settings).save(w.Run, b.work)
 }
 
 func (w *Worker) branchName() string {
@@ -182,10 +183,10 @@ func (w *Worker) Deliver(ctx context.Context, out *agent.Outcome, failure error)
 		return nil, err
 	}
 	b.work.Held, b.work.About.Model, b.work.About.Cost = failure != nil, out.Model, dollars(spent.MicroUSD)
-	if err := w.app.agentNotes().save(w.Run, b.work); err != nil {
+	if err := agentNotes(w.app.Settings).save(w.Run, b.work); err != nil {
 		return nil, err
 	}
-	record, note, err := w.app.deliverAgent(ctx, b.work, func(context.Context) (relay.Site, error) { return w.Box.session.relaySite(relayAfter), nil })
+	record, note, err := w.app.deliverAgent(ctx, b.work, func(context.Context) (relay.Site, error) { return relaySite(w.Box.session, relayAfter), nil })
 	if record != nil && record.Unsaved != "" {
 		note += "; not taken, and still in the sandbox: " + record.Unsaved
 	}

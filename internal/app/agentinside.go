@@ -7,21 +7,22 @@ import (
 	"sync"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // inside reports whether this process runs in a sandbox of Atoll's: there the
 // guest is process 1, under a path that only a runtime can make.
 var inside = sync.OnceValue(func() bool {
-	if _, err := os.Stat(guestProgram); err != nil {
+	if _, err := os.Stat(provide.GuestProgram); err != nil {
 		return false
 	}
 	line, err := os.ReadFile("/proc/1/cmdline")
-	return err == nil && bytes.HasPrefix(line, []byte(guestProgram+"\x00"))
+	return err == nil && bytes.HasPrefix(line, []byte(provide.GuestProgram+"\x00"))
 })
 
 // inPlace has the tools of an agent work where the agent is, if that is a
 // sandbox already: none is made within one.
-func inPlace(who Subject) Subject {
+func inPlace(who provide.Subject) provide.Subject {
 	if !inside() {
 		return who
 	}
@@ -54,7 +55,7 @@ func (w *Worker) stayInPlace() {
 // sandbox it is the one that is there.
 func hostGuestProgram(state string) (string, error) {
 	if inside() {
-		return guestProgram, nil
+		return provide.GuestProgram, nil
 	}
 	return installHostGuest(state)
 }

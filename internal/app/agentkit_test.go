@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/model/usage"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // linuxSite is an installation without an engine, whose sandboxes the kernel
@@ -41,7 +42,7 @@ func linuxSite(t *testing.T) *site {
 // removeAll removes every sandbox of the installation.
 func (s *site) removeAll() {
 	ctx := context.WithoutCancel(s.t.Context())
-	a, err := app.Open(ctx, app.Options{Getenv: s.getenv, ConfigPath: s.configFile()})
+	a, err := app.Open(ctx, provide.LoadOptions{Getenv: s.getenv, ConfigPath: s.configFile()})
 	if err != nil {
 		s.t.Error(err)
 		return

@@ -85,7 +85,7 @@ func (a *App) ownModels(ctx context.Context) (*Models, error) {
 // where nothing is configured and for which there is no key.
 func (a *App) modelConfig() (config.LLM, error) {
 	cfg, err := a.Config.LLM()
-	if cfg.Default && a.getenv(config.DefaultLLMKey) == "" {
+	if cfg.Default && a.Getenv(config.DefaultLLMKey) == "" {
 		cfg.Providers = nil
 	}
 	return cfg, err

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // agentPatience is how long the end of an agent waits for the provider's figures:
@@ -98,7 +99,7 @@ func (w *Worker) receipt(out *agent.Outcome, failure error) *run.Receipt {
 
 // KeepCommand settles what a command did cost that could ask models, as a run is
 // settled, and writes its receipt down. One that asked nothing leaves none.
-func (m *Models) KeepCommand(ctx context.Context, terms *grant.Terms, in *Session, began time.Time) (run.Bill, error) {
+func (m *Models) KeepCommand(ctx context.Context, terms *grant.Terms, in *provide.ReadySandbox, began time.Time) (run.Bill, error) {
 	if err := m.Quiet(ctx, terms.Run); err != nil {
 		return run.Bill{}, err
 	}

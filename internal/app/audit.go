@@ -4,10 +4,11 @@ import (
 	"path/filepath"
 
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // AuditDir is where the audit log is.
-func (s *Settings) AuditDir() string { return filepath.Join(s.Paths.AtollState, "audit") }
+func AuditDir(s *provide.Settings) string { return filepath.Join(s.Paths.AtollState, "audit") }
 
 // AuditLog opens the audit log, once; scrub takes known secrets out of texts.
 // It is closed with the App.
@@ -17,7 +18,7 @@ func (a *App) AuditLog(scrub func(string) string) (*MeteredLog, error) {
 	if a.money.audit != nil {
 		return a.money.audit, nil
 	}
-	log, err := audit.Open(a.AuditDir(), audit.Options{Scrub: scrub, Logger: a.logger})
+	log, err := audit.Open(AuditDir(a.Settings), audit.Options{Scrub: scrub, Logger: a.Logger})
 	if err != nil {
 		return nil, err
 	}

@@ -15,15 +15,16 @@ import (
 	proxy "github.com/atoll-run/atoll/internal/model/proxy"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/outbound"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // LiteLLM is a client of a provider's own accounts.
-func (s *Settings) LiteLLM(p *config.LLMProvider) (*litellm.Client, error) {
-	return s.litellm(p, p.Admin)
+func LiteLLM(s *provide.Settings, p *config.LLMProvider) (*litellm.Client, error) {
+	return litellmFor(s, p, p.Admin)
 }
 
-func (s *Settings) litellm(p *config.LLMProvider, k config.LLMKey) (*litellm.Client, error) {
-	key, err := s.KeySource(k)
+func litellmFor(s *provide.Settings, p *config.LLMProvider, k config.LLMKey) (*litellm.Client, error) {
+	key, err := KeySource(s, k)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 	}
@@ -59,13 +60,13 @@ func (a *App) Reconcile(ctx context.Context, o billing.Options) (map[string]*bil
 		if p.Kind != config.DefaultLLMProvider {
 			continue
 		}
-		client, err := a.LiteLLM(p)
+		client, err := LiteLLM(a.Settings, p)
 		if err != nil {
 			return nil, err
 		}
 		o.Covers = func(c *usage.Stored) bool { return providerOf(&llm, c.Asked) == p }
 		o.Payer = func(c *usage.Stored) string {
-			return cmp.Or(c.Subject.Account, proxy.EndUser(a.Installation, c.Subject.Agent))
+			return cmp.Or(c.Subject.Account, proxy.EndUser(a.ID, c.Subject.Agent))
 		}
 		if reports[p.Name], err = billing.Reconcile(ctx, ledger, client, o); err != nil {
 			return nil, fmt.Errorf("provider %s: %w", p.Name, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // Where a private copy could take the last of the disk, no sandbox is made, and
@@ -22,8 +23,8 @@ func TestPrivateCopyNeedsRoom(t *testing.T) {
 	s.set("agents.defaults.sandbox.backend", "linux")
 	s.set("agents.defaults.sandbox.docker.image", "host")
 	a := s.open()
-	a.SetFree(func() (int64, error) { return 255 << 20, nil })
-	_, err := a.Provide(t.Context(), session("full"))
+	a.MeasureFree = func() (int64, error) { return 255 << 20, nil }
+	_, err := a.Provide(t.Context(), session("full"), provide.Options{})
 	failed, ok := errors.AsType[*sandbox.ProvisionError](err)
 	if !ok || failed.Step != "workspace" || !strings.Contains(err.Error(), "255 MiB are free") || !strings.Contains(err.Error(), "256") {
 		t.Errorf("%v, want a refusal with the numbers", err)
@@ -34,16 +35,16 @@ func TestPrivateCopyNeedsRoom(t *testing.T) {
 	if rows := s.rows(a); len(rows) > 0 {
 		t.Errorf("made all the same: %v", rows)
 	}
-	a.SetFree(func() (int64, error) { return 511 << 20, nil }) // and the reserve is not allocated yet
-	if _, err := a.Provide(t.Context(), session("full")); err == nil || !strings.Contains(err.Error(), "511 MiB are free") {
+	a.MeasureFree = func() (int64, error) { return 511 << 20, nil } // and the reserve is not allocated yet
+	if _, err := a.Provide(t.Context(), session("full"), provide.Options{}); err == nil || !strings.Contains(err.Error(), "511 MiB are free") {
 		t.Errorf("%v, want a refusal: the reserve would take the last of the disk", err)
 	}
-	a.SetFree(func() (int64, error) { return 512 << 20, nil })
+	a.MeasureFree = func() (int64, error) { return 512 << 20, nil }
 	discardLater(t, a, s.provide(a, session("full")))
 }
 
 // discardLater removes a sandbox when the test is over.
-func discardLater(t *testing.T, a *app.App, in *app.Session) {
+func discardLater(t *testing.T, a *app.App, in *provide.ReadySandbox) {
 	t.Helper()
 	t.Cleanup(func() {
 		in.Release()
@@ -63,7 +64,7 @@ func TestCommandThatFillsTheDiskIsEnded(t *testing.T) {
 	a := s.open()
 	var free atomic.Int64
 	free.Store(1 << 30)
-	a.SetFree(func() (int64, error) { return free.Load(), nil })
+	a.MeasureFree = func() (int64, error) { return free.Load(), nil }
 	in := s.provide(a, session("filling"))
 	discardLater(t, a, in)
 	begun := time.AfterFunc(100*time.Millisecond, func() { free.Store(1 << 20) })

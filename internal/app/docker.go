@@ -21,15 +21,8 @@ import (
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
-
-// dockerAgent owns the containers of the docker front end. No configured agent
-// can have this id, so no configuration applies to them but the defaults.
-const dockerAgent = "(docker)"
-
-// isByHand reports whether a sandbox was made with the docker front end: its
-// makers decide when it goes, and recreate could not make it again.
-func isByHand(e *sandbox.Entry) bool { return e.AgentID == dockerAgent }
 
 // Boxes are the sandboxes behind the containers of the docker front end.
 type Boxes struct {
@@ -42,7 +35,7 @@ var _ dockercli.Boxes = (*Boxes)(nil)
 
 // NewBoxes returns the boxes of the installation in force. It is opened when it
 // is first needed.
-func NewBoxes(s *Settings, open func(context.Context) (*App, error)) *Boxes {
+func NewBoxes(s *provide.Settings, open func(context.Context) (*App, error)) *Boxes {
 	return &Boxes{open: open, dir: ContainersDir(s.Paths.AtollState)}
 }
 
@@ -91,7 +84,7 @@ func (b *Boxes) Make(ctx context.Context, c *dockercli.Container) error {
 	if err != nil {
 		return err
 	}
-	a.pruneIfDue(ctx)
+	a.PruneIfDue(ctx)
 	spec, err := a.specOf(c)
 	if err != nil {
 		return err
@@ -104,7 +97,7 @@ func (b *Boxes) Make(ctx context.Context, c *dockercli.Container) error {
 	if spec.Backend, err = a.backendFor(ctx, &numbered); err != nil {
 		return err
 	}
-	if spec.Backend == backendLinux {
+	if spec.Backend == provide.BackendLinux {
 		if unknown != nil {
 			return unknown
 		}
@@ -129,29 +122,29 @@ func (a *App) numbers(ctx context.Context, c *dockercli.Container) (string, erro
 // An image that is named must be found under its name: without an engine that
 // is one that was imported.
 func (a *App) backendFor(ctx context.Context, spec *sandbox.Spec) (string, error) {
-	p, err := a.Plan(Subject{})
+	p, err := a.Plan(provide.Subject{})
 	if err != nil {
 		return "", err
 	}
-	if spec.Image == "" && p.Agent.Sandbox.Backend == backendAuto {
-		p.Agent.Sandbox.Backend = backendDocker // which has images without being asked for one
+	if spec.Image == "" && p.Agent.Sandbox.Backend == provide.BackendAuto {
+		p.Agent.Sandbox.Backend = provide.BackendDocker // which has images without being asked for one
 	}
 	p.Spec, p.Net = spec, nil
 	p.Agent.Sandbox.Docker.Image = spec.Image
 	p.Agent.Origins["sandbox.docker.image"] = config.Origin{Source: "call"}
-	return a.Backend(ctx, p, "").require()
+	return a.Backend(ctx, p, "").Require()
 }
 
 // specOf turns what was asked for into a spec, or says why it is denied. The
 // rules are those of a configuration that names its mounts itself.
 func (a *App) specOf(c *dockercli.Container) (*sandbox.Spec, error) {
 	asked := a.dockerConfig(c)
-	host := policy.Host{Disk: hostpath.Disk{}, Homes: hostpath.Homes(a.getenv), Private: plan.PrivatePaths(a.Paths.AtollState)}
+	host := policy.Host{Disk: hostpath.Disk{}, Homes: hostpath.Homes(a.Getenv), Private: plan.PrivatePaths(a.Paths.AtollState)}
 	if findings := policy.Validate(asked, host); len(findings) > 0 {
 		return nil, denied(findings)
 	}
 	spec := &sandbox.Spec{
-		Name: c.Name, ScopeKey: "docker:" + c.Name, AgentID: dockerAgent, Image: c.Image, Hostname: c.Hostname, Workdir: cmp.Or(c.Workdir, "/"),
+		Name: c.Name, ScopeKey: "docker:" + c.Name, AgentID: provide.DockerAgent, Image: c.Image, Hostname: c.Hostname, Workdir: cmp.Or(c.Workdir, "/"),
 		User: cmp.Or(c.User, "0:0"), // docker's meaning of none, also where an ordinary user makes it
 		Env:  variables(c.Env), ReadOnlyRoot: c.ReadOnly, Network: cmp.Or(c.Network, "none"), DNS: c.DNS, ExtraHosts: c.ExtraHosts,
 		CapDrop: []string{"ALL"}, SeccompProfile: c.Seccomp, AppArmorProfile: c.AppArmor, GPUs: c.GPUs, Limits: sandboxLimits(c.Limits),
@@ -334,14 +327,14 @@ func (b *Boxes) Enter(ctx context.Context, c *dockercli.Container) (*machine.Mac
 
 // Copy copies files as `atoll sandbox cp` does.
 func (b *Boxes) Copy(ctx context.Context, files *machine.Files, c *dockercli.Copy) ([]string, error) {
-	job := Copy{Inside: c.Inside, Host: c.Host, Stream: struct {
+	job := provide.Copy{Inside: c.Inside, Host: c.Host, Stream: struct {
 		io.Reader
 		io.Writer
 	}{c.In, c.To}}
 	if c.Out {
-		return copyOut(ctx, files, c.Inside, job)
+		return provide.CopyOut(ctx, files, c.Inside, job)
 	}
-	return copyIn(ctx, files, c.Inside, job)
+	return provide.CopyIn(ctx, files, c.Inside, job)
 }
 
 // AdmitEnv refuses variables by the rules of every sandbox.

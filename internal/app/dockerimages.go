@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/dockercli"
 	"github.com/atoll-run/atoll/internal/runtime/docker"
 	"github.com/atoll-run/atoll/internal/runtime/rootfs"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // The images of the docker front end are those of Atoll's own store, and after
@@ -32,16 +33,16 @@ func (b *Boxes) sources(ctx context.Context) (s sources, err error) {
 		return s, err
 	}
 	backend := agent.Sandbox.Backend
-	if backend != backendDocker && backend != backendPodman {
+	if backend != provide.BackendDocker && backend != provide.BackendPodman {
 		if s.store, err = a.Images(); err != nil {
 			return s, err
 		}
 	}
 	switch {
-	case backend == backendAuto && probe(a.EngineHost(backendDocker)) == nil:
-		s.engine, err = a.runtimes.docker(ctx, backendDocker)
+	case backend == provide.BackendAuto && provide.ProbeEngine(a.EngineHost(provide.BackendDocker)) == nil:
+		s.engine, err = a.Engine(ctx, provide.BackendDocker)
 	case s.store == nil:
-		s.engine, err = a.runtimes.docker(ctx, backend)
+		s.engine, err = a.Engine(ctx, backend)
 	}
 	return s, err
 }

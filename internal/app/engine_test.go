@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
@@ -69,7 +70,7 @@ func restartInTheMiddle(t *testing.T, engine *enginetest.Engine, arrange func(*s
 		}
 	}
 	a := arrange(s, s.open(), restart)
-	got, err := a.Provide(t.Context(), session("victim"))
+	got, err := a.Provide(t.Context(), session("victim"), provide.Options{})
 	if _, typed := errors.AsType[*sandbox.ProvisionError](err); err != nil && !typed {
 		t.Errorf("%v is not a *ProvisionError", err)
 	}
@@ -105,7 +106,7 @@ func TestRunningSandboxAndEngineRestart(t *testing.T) {
 			sh(t, first, "true") // no engine is needed for a wire
 			s.provide(resident, session("main")).Release()
 		}
-		_, err := s.open().Provide(t.Context(), session("main"))
+		_, err := s.open().Provide(t.Context(), session("main"), provide.Options{})
 		wantUnavailable(t, err, engine.Host())
 		first.Release()
 		if err := engine.StartAgain(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
@@ -104,9 +105,9 @@ func (a *App) examineOwnConfig() []Check {
 }
 
 func (a *App) examineState(ctx context.Context) []Check {
-	n, err := a.registry.Count(ctx)
+	n, err := a.Registry.Count(ctx)
 	if err == nil {
-		err = a.registry.SetFact(ctx, "doctor.write", time.Now().UTC().Format(time.RFC3339))
+		err = a.Registry.SetFact(ctx, "doctor.write", time.Now().UTC().Format(time.RFC3339))
 	}
 	if err != nil {
 		return []Check{bad("state", err), a.examineDisk()}
@@ -116,14 +117,14 @@ func (a *App) examineState(ctx context.Context) []Check {
 
 // examineDisk looks at what is free where the state directory is.
 func (a *App) examineDisk() Check {
-	free, err := a.free()
+	free, err := a.FreeBytes()
 	switch {
 	case err != nil:
 		return bad("disk", err)
-	case free < diskReserve:
-		return bad("disk", a.diskFull(free))
-	case free < 2*diskReserve && !a.hasReserve():
-		err := a.diskFull(free)
+	case free < provide.DiskReserve:
+		return bad("disk", a.DiskFull(free))
+	case free < 2*provide.DiskReserve && !a.HasReserve():
+		err := a.DiskFull(free)
 		return dubious("disk", err.Error(), errhint.Of(err))
 	}
 	return good("disk", "%d MiB free below %s", free>>20, a.Paths.AtollState)
@@ -147,22 +148,22 @@ func HostFix(program string) (what, script string) {
 // examineEngine asks the chosen machinery whether it could make the default
 // agent's sandbox.
 func (a *App) examineEngine(ctx context.Context) []Check {
-	p, err := a.Plan(Subject{})
+	p, err := a.Plan(provide.Subject{})
 	if err != nil {
 		return []Check{bad("engine", err)}
 	}
 	choice := a.Backend(ctx, p, "")
-	backend, err := choice.require()
+	backend, err := choice.Require()
 	if err == nil {
-		err = a.fit(ctx, p, backend)
+		err = a.Fit(ctx, p, backend)
 	}
 	if err != nil {
 		return []Check{bad("engine", err)}
 	}
-	if backend == backendLinux {
+	if backend == provide.BackendLinux {
 		return a.examineLinux(ctx, p, choice)
 	}
-	rt, err := a.runtimes.docker(ctx, backend)
+	rt, err := a.Engine(ctx, backend)
 	if err != nil {
 		return []Check{bad("engine", err)}
 	}
@@ -195,16 +196,16 @@ func imageCheck(ctx context.Context, engine interface {
 }
 
 // examineLinux looks at the machinery that is this machine itself.
-func (a *App) examineLinux(ctx context.Context, p *plan.Plan, choice Backend) []Check {
-	rt, err := a.linux()
+func (a *App) examineLinux(ctx context.Context, p *plan.Plan, choice provide.Backend) []Check {
+	rt, err := a.Linux()
 	if err != nil {
 		return []Check{bad("engine", err)}
 	}
 	checks := append([]Check{good("engine", "none needed: linux, %s", choice.Reason)}, gapChecks(rt.Check(ctx, p.Spec))...)
-	if showsHost(p.Agent) {
-		return append(checks, good("image", "%s: the programs of this machine", HostImage))
+	if provide.UsesHostPrograms(p.Agent) {
+		return append(checks, good("image", "%s: the programs of this machine", provide.HostImage))
 	}
-	if a.imported(ctx, p.Spec.Image) == nil {
+	if a.ImportedImage(ctx, p.Spec.Image) == nil {
 		return append(checks, failed("image", p.Spec.Image+" is not there", rootfs.ImportHint(p.Spec.Image)))
 	}
 	return append(checks, good("image", "%s", p.Spec.Image))
@@ -215,7 +216,7 @@ func (a *App) examineLinux(ctx context.Context, p *plan.Plan, choice Backend) []
 func (a *App) examineAgents(context.Context) []Check {
 	var checks []Check
 	for _, id := range a.Config.Agents() {
-		p, err := a.Plan(Subject{AgentID: id})
+		p, err := a.Plan(provide.Subject{AgentID: id})
 		if err != nil {
 			checks = append(checks, bad("agent "+id, err))
 			continue

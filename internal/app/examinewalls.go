@@ -23,7 +23,7 @@ func (a *App) examineWalls(context.Context) []Check {
 // examineLimits says whether this user could have limits without an engine: not
 // everybody who may make a sandbox may make control groups.
 func (a *App) examineLimits(ctx context.Context) []Check {
-	rt, err := a.linux()
+	rt, err := a.Linux()
 	if err != nil {
 		return nil // examineEngine says why
 	}

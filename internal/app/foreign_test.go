@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
@@ -37,7 +37,7 @@ func TestForeignContainersStayUntouched(t *testing.T) {
 	strangers := s.strangers(s.name(a, taken))
 	ours := s.provide(a, session("ours"))
 
-	_, err := a.Provide(t.Context(), taken)
+	_, err := a.Provide(t.Context(), taken, provide.Options{})
 	if _, typed := errors.AsType[*sandbox.ProvisionError](err); !typed || !errors.Is(err, sandbox.ErrForeign) {
 		t.Errorf("a name that is taken: %v", err)
 	}
@@ -56,7 +56,7 @@ func TestForeignContainersStayUntouched(t *testing.T) {
 	if removed, err := a.Prune(t.Context(), true); err != nil || len(removed) != 2 || removed[0].Entry.ContainerName != ours.Name || removed[1].Reason != "a private copy that no sandbox used" {
 		t.Errorf("pruned %+v, %v", removed, err)
 	}
-	entries, err := a.Select(t.Context(), app.Selector{All: true})
+	entries, err := a.Select(t.Context(), provide.Selector{All: true})
 	if err != nil || len(entries) != 0 {
 		t.Errorf("selected %+v, %v", entries, err)
 	}
@@ -88,7 +88,7 @@ func TestForeignContainerUnderTheNameOfARow(t *testing.T) {
 			if files := filesIn(t, filepath.Join(s.state, "wire")); len(files) != 1 {
 				t.Errorf("wire directories are left: %v", files)
 			}
-			if _, err := a.Provide(t.Context(), session("ours")); !errors.Is(err, sandbox.ErrForeign) {
+			if _, err := a.Provide(t.Context(), session("ours"), provide.Options{}); !errors.Is(err, sandbox.ErrForeign) {
 				t.Errorf("provide: %v", err)
 			}
 			s.wantUntouched(stranger)

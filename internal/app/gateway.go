@@ -24,6 +24,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
 	"github.com/atoll-run/atoll/internal/membudget"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/version"
 )
 
@@ -43,7 +44,7 @@ var ErrGatewayRuns = errors.New("a gateway serves this state directory already")
 const GatewaySocket = "gateway.sock"
 
 // SocketPath is where this installation's gateway is reached.
-func (s *Settings) SocketPath() string { return filepath.Join(s.Paths.AtollState, GatewaySocket) }
+func SocketPath(s *provide.Settings) string { return filepath.Join(s.Paths.AtollState, GatewaySocket) }
 
 // Gateway is the long-running service: sessions, runs and everything about them,
 // over WebSocket and HTTP. Close it before the App.
@@ -82,7 +83,7 @@ func (a *App) Gateway(ctx context.Context, o GatewayOptions) (*Gateway, error) {
 	if err := gateway.Check(gateway.Options{Listen: o.Listen, TLS: certificate(&cfg), Trusted: cfg.TrustedNetwork}); err != nil {
 		return nil, err
 	}
-	g := &Gateway{app: a, config: cfg, grace: o.Grace, logger: a.logger}
+	g := &Gateway{app: a, config: cfg, grace: o.Grace, logger: a.Logger}
 	if err := g.open(ctx, o.Listen); err != nil {
 		g.close()
 		return nil, err
@@ -103,7 +104,7 @@ func (g *Gateway) open(ctx context.Context, listen []string) error {
 // openLock makes sure that there is one gateway to a state directory: it owns what
 // is in there.
 func (g *Gateway) openLock(context.Context) (err error) {
-	g.lock, err = g.app.leases.TryHold("gateway")
+	g.lock, err = g.app.Locks.TryHold("gateway")
 	if errors.Is(err, filelock.ErrHeld) {
 		return errhint.With(fmt.Errorf("%w: %s", ErrGatewayRuns, g.app.Paths.AtollState), "stop the other one, or set another ATOLL_STATE_DIR")
 	}
@@ -123,11 +124,11 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 	options := g.app.SessionOptions(g.worker)
 	tasks := g.app.Metrics().Counter("atoll_tasks_total", "Tasks of sessions that are over, by state: done, failed or aborted.", "state")
 	options.OnEnd = func(r *session.Record) { tasks.With(string(r.State)).Inc() }
-	g.app.refused = g.app.Metrics().Counter("atoll_gateway_accounts_refused_total", "Sandboxes refused because there is no image for a further account.")
+	g.app.RefusedAccounts = g.app.Metrics().Counter("atoll_gateway_accounts_refused_total", "Sandboxes refused because there is no image for a further account.")
 	g.sessions = session.New(options)
 	g.onClose(g.sessions.Close)
 	g.app.ShareAmong(g.severalAccounts())
-	g.app.describeRoots(ctx)
+	g.app.LogRoots(ctx)
 	if g.runs, err = g.app.Runs(RunsOptions{Models: g.worker.Models()}); err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (g *Gateway) openDoor(ctx context.Context, listen []string) (err error) {
 		return err
 	}
 	g.door, err = gateway.Open(ctx, gateway.Options{
-		Listen: listen, Socket: g.app.SocketPath(), TLS: certificate(&g.config), Trusted: g.config.TrustedNetwork,
+		Listen: listen, Socket: SocketPath(g.app.Settings), TLS: certificate(&g.config), Trusted: g.config.TrustedNetwork,
 		Origins: g.config.Origins, Hosts: g.config.Hosts, WS: g.ws, REST: http.Handler(g.rest), Logger: g.logger,
 		Limits: gateway.Limits{Connections: g.config.Limits.Connections, PerAddress: g.config.Limits.PerAddress},
 	})
@@ -260,7 +261,7 @@ func (g *Gateway) Addresses() []string { return g.door.Addresses() }
 
 // canWrite reports whether the database takes what is written to it.
 func (a *App) canWrite(ctx context.Context) error {
-	return a.registry.SetFact(ctx, "gateway.health", time.Now().UTC().Format(time.RFC3339))
+	return a.Registry.SetFact(ctx, "gateway.health", time.Now().UTC().Format(time.RFC3339))
 }
 
 // tasksAreSaved returns an error while the state of tasks cannot be written.
@@ -289,7 +290,7 @@ func (g *Gateway) count() {
 func (a *App) countSandboxes() float64 {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	n, err := a.registry.Count(ctx)
+	n, err := a.Registry.Count(ctx)
 	if err != nil {
 		return math.NaN()
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	sessions "github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
@@ -428,7 +429,7 @@ func TestGatewayOfSeveralAccounts(t *testing.T) {
 		}
 	}
 	time.Sleep(1100 * time.Millisecond) // the answer to how many there are holds for a second
-	if task := use("among-others"); task.State != "done" || task.Report.Image != app.HostImage {
+	if task := use("among-others"); task.State != "done" || task.Report.Image != provide.HostImage {
 		t.Errorf("the first account: %+v %+v %+v", task, task.Error, task.Report)
 	}
 	task, err := g.Send(t.Context(), "agent:main:bob:r", &api.SendRequest{Message: "x", Account: "bob"}, "bobs")

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -30,7 +31,7 @@ const (
 
 // GatewayTokens is where tokens of the gateway are made and verified.
 func (a *App) GatewayTokens() *access.TokenStore {
-	return access.NewTokenStore(access.TokenStoreOptions{DB: a.db, Logger: a.logger})
+	return access.NewTokenStore(access.TokenStoreOptions{DB: a.DB, Logger: a.Logger})
 }
 
 // GatewayDevices are the devices that programs connected from.
@@ -45,7 +46,7 @@ func (g *Gateway) openAccess(ctx context.Context) error {
 	desk := g.app.GatewayTokens()
 	g.access = &access.Access{
 		Tokens: desk, Devices: access.NewDevices(desk), Throttle: access.NewThrottle(nil),
-		Limiter: access.NewLimiter(access.LimiterOptions{Spending: ledger, Sandboxes: g.app.sandboxesOf, Defaults: quota(&g.config)}),
+		Limiter: access.NewLimiter(access.LimiterOptions{Spending: ledger, Sandboxes: g.app.SandboxesOf, Defaults: quota(&g.config)}),
 	}
 	if err := g.setFixed(ctx, g.app.Settings, &g.config); err != nil {
 		return err
@@ -65,18 +66,18 @@ func quota(c *config.Gateway) access.Quota {
 
 // setFixed lets in the tokens that are not ours to store. Without any, and without
 // one of atoll token, there is one in a file that local clients find.
-func (g *Gateway) setFixed(ctx context.Context, s *Settings, c *config.Gateway) error {
+func (g *Gateway) setFixed(ctx context.Context, s *provide.Settings, c *config.Gateway) error {
 	tokens := map[string]secret.Value{}
 	for _, name := range []string{ownTokenVariable, openclawTokenVariable} {
-		if text := s.getenv(name); text != "" {
+		if text := s.Getenv(name); text != "" {
 			tokens[name] = secret.New(text)
 		}
 	}
-	written, err := s.writtenToken(c.Token)
+	written, err := writtenToken(s, c.Token)
 	if err != nil {
 		return err
 	}
-	password, err := s.writtenPassword(c)
+	password, err := writtenPassword(s, c)
 	if err != nil {
 		return err
 	}
@@ -96,13 +97,13 @@ func (g *Gateway) setFixed(ctx context.Context, s *Settings, c *config.Gateway) 
 }
 
 // writtenPassword is gateway.auth.password, where the mode asks for one.
-func (s *Settings) writtenPassword(c *config.Gateway) (secret.Value, error) {
+func writtenPassword(s *provide.Settings, c *config.Gateway) (secret.Value, error) {
 	if !c.ByPassword {
 		return secret.Value{}, nil
 	}
-	password, err := s.written("gateway.auth.password", c.Password)
+	password, err := written(s, "gateway.auth.password", c.Password)
 	if err == nil && password.IsEmpty() {
-		password = secret.New(s.getenv(passwordVariable))
+		password = secret.New(s.Getenv(passwordVariable))
 	}
 	if err == nil && password.IsEmpty() {
 		err = errhint.With(errors.New("gateway.auth.mode is password, and gateway.auth.password is missing"), "set it, or the variable "+passwordVariable)
@@ -111,19 +112,19 @@ func (s *Settings) writtenPassword(c *config.Gateway) (secret.Value, error) {
 }
 
 // writtenToken is gateway.auth.token.
-func (s *Settings) writtenToken(t *config.Secret) (secret.Value, error) {
-	return s.written("gateway.auth.token", t)
+func writtenToken(s *provide.Settings, t *config.Secret) (secret.Value, error) {
+	return written(s, "gateway.auth.token", t)
 }
 
 // written is a secret of the configuration.
-func (s *Settings) written(name string, t *config.Secret) (secret.Value, error) {
+func written(s *provide.Settings, name string, t *config.Secret) (secret.Value, error) {
 	switch {
 	case t == nil:
 		return secret.Value{}, nil
 	case t.Ref == nil:
 		return secret.New(t.Reveal()), nil
 	case t.Ref.Source == "env":
-		return secret.New(s.getenv(t.Ref.ID)), nil
+		return secret.New(s.Getenv(t.Ref.ID)), nil
 	}
 	return secret.Value{}, errhint.With(fmt.Errorf("%s: what is in %q cannot be read here", name, t.Ref.Source), "keep it in the variable "+ownTokenVariable+", or make one with `atoll token create`")
 }
@@ -148,7 +149,7 @@ func (a *App) localToken(needed bool) (secret.Value, error) {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return secret.Value{}, errors.Join(fmt.Errorf("token of the gateway: %w", err), os.Remove(path))
 	}
-	a.logger.Info("a token was made for clients of this machine", "file", path)
+	a.Logger.Info("a token was made for clients of this machine", "file", path)
 	return secret.New(text), nil
 }
 
@@ -162,7 +163,7 @@ func (g *Gateway) checkDoor(ctx context.Context, listen []string) error {
 		if err != nil {
 			return err
 		}
-		if written, err := g.app.writtenToken(g.config.Token); err != nil || len(tokens) > 0 || !written.IsEmpty() || g.config.ByPassword || g.app.getenv(ownTokenVariable)+g.app.getenv(openclawTokenVariable) != "" {
+		if written, err := writtenToken(g.app.Settings, g.config.Token); err != nil || len(tokens) > 0 || !written.IsEmpty() || g.config.ByPassword || g.app.Getenv(ownTokenVariable)+g.app.Getenv(openclawTokenVariable) != "" {
 			return err
 		}
 		return errhint.With(fmt.Errorf("gateway on %s: there is no token to let anybody in with", address), "make one with `atoll token create --role admin`")

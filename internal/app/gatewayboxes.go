@@ -7,6 +7,7 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/tool"
 )
 
@@ -26,7 +27,7 @@ func (s restSandboxes) List(ctx context.Context) ([]api.Sandbox, error) {
 	return list, nil
 }
 
-func sandboxOf(l *Listed) api.Sandbox {
+func sandboxOf(l *provide.Listed) api.Sandbox {
 	s := api.Sandbox{
 		ContainerName: l.ContainerName, SessionKey: l.SessionKey, CreatedAtMs: l.CreatedAtMs, LastUsedAtMs: l.LastUsedAtMs, Image: l.Image, ConfigHash: l.ConfigHash,
 		Kind: string(l.Kind), Phase: string(l.Phase), Backend: l.Backend, AgentID: l.AgentID, Account: l.Account, WorkspaceDir: l.WorkspaceDir,
@@ -40,11 +41,11 @@ func sandboxOf(l *Listed) api.Sandbox {
 
 // Recreate removes a sandbox, so that the next use makes it anew.
 func (s restSandboxes) Recreate(ctx context.Context, name string, discard bool) (*api.Recreated, error) {
-	entry, err := s.app.registry.Get(ctx, name)
+	entry, err := s.app.Registry.Get(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if isByHand(entry) {
+	if provide.IsDockerContainer(entry) {
 		return nil, fmt.Errorf("sandbox %q was not made for a session: %w", name, sandbox.ErrDenied)
 	}
 	done := s.app.Recreate(ctx, entry, discard)
@@ -90,7 +91,7 @@ func (s restSandboxes) Verify(ctx context.Context, name string) (*api.Verificati
 
 // Explain says what applies to a session. It shows no path of the host.
 func (s restSandboxes) Explain(_ context.Context, q *api.ExplainQuery) (*api.Explanation, error) {
-	p, err := s.app.Plan(Subject{AgentID: q.Agent, SessionKey: q.Session, Account: q.Account})
+	p, err := s.app.Plan(provide.Subject{AgentID: q.Agent, SessionKey: q.Session, Account: q.Account})
 	if err != nil {
 		return nil, err
 	}

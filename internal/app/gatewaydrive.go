@@ -45,12 +45,12 @@ func (d *gatewayDrive) open(context.Context) (*protocol.Client, error) {
 	if d.client != nil {
 		return d.client, nil
 	}
-	source, err := d.app.KeySource(d.config.Token)
+	source, err := KeySource(d.app.Settings, d.config.Token)
 	if err != nil {
 		return nil, fmt.Errorf("runs.openclaw.gateway.token: %w", err)
 	}
 	o := protocol.ClientOptions{
-		URL: d.config.URL, Version: version.Current().Version, Logger: d.app.logger,
+		URL: d.config.URL, Version: version.Current().Version, Logger: d.app.Logger,
 		Token: func(ctx context.Context) (string, error) {
 			value, err := source.Read(ctx)
 			return value.Reveal(), err
@@ -107,7 +107,7 @@ func (d *gatewayDrive) Lease(ctx context.Context, terms *grant.Terms) (string, e
 			return "", &run.Failure{Code: "model_not_allowed", Message: fmt.Sprintf("agent %s may not call model %s", agent.ID, model)}
 		}
 	}
-	terms.Budget.Day = d.app.quotas.ofRun(terms.Run).MicroUSD
+	terms.Budget.Day = d.app.limits.ofRun(terms.Run).MicroUSD
 	look := time.NewTicker(slotLook)
 	defer look.Stop()
 	for slots := d.app.Slots(); ; {

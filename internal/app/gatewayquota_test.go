@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	sessions "github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // The sandboxes of a token's account are counted where they are made: however many
@@ -155,7 +156,7 @@ func TestReloadTakesLiteralKeys(t *testing.T) {
 	}
 	ask("first-key-0123456789")
 	s.set("models.providers.own", provider("second-key-0123456789"))
-	settings, err := app.Load(app.Options{Getenv: s.getenv, ConfigPath: s.configFile()})
+	settings, err := provide.Load(provide.LoadOptions{Getenv: s.getenv, ConfigPath: s.configFile()})
 	if err != nil {
 		t.Fatal(err)
 	}

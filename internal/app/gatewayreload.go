@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/gateway"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // Reloaded is what became of a configuration that was read again.
@@ -21,7 +22,7 @@ type Reloaded struct {
 // Reload takes over what can change while the gateway runs: tokens, keys, limits,
 // prices, certificates, origins and names. What is wrong with the configuration
 // leaves everything as it was.
-func (g *Gateway) Reload(ctx context.Context, s *Settings) (*Reloaded, error) {
+func (g *Gateway) Reload(ctx context.Context, s *provide.Settings) (*Reloaded, error) {
 	next, err := s.Config.Gateway()
 	if err != nil {
 		return nil, err
@@ -45,14 +46,14 @@ func (g *Gateway) Reload(ctx context.Context, s *Settings) (*Reloaded, error) {
 }
 
 // reload reads every key again, from where the configuration says that it is now.
-func (m *Models) reload(ctx context.Context, s *Settings, now *config.LLM) (err error) {
+func (m *Models) reload(ctx context.Context, s *provide.Settings, now *config.LLM) (err error) {
 	for i, pool := range m.pools {
 		at := slices.IndexFunc(now.Providers, func(p config.LLMProvider) bool { return p.Name == m.config.Providers[i].Name })
 		if at < 0 {
 			err = errors.Join(err, pool.Reload(ctx))
 			continue
 		}
-		sources, problem := s.keySources(&now.Providers[at])
+		sources, problem := keySources(s, &now.Providers[at])
 		if problem == nil {
 			problem = pool.Replace(ctx, sources...)
 		}
@@ -63,7 +64,7 @@ func (m *Models) reload(ctx context.Context, s *Settings, now *config.LLM) (err 
 
 // changed names the parts of a configuration that differ from the one in force and
 // are not taken over.
-func (a *App) changed(s *Settings, before, after *config.Gateway) (parts []string) {
+func (a *App) changed(s *provide.Settings, before, after *config.Gateway) (parts []string) {
 	for _, part := range []struct {
 		name string
 		of   func(*config.Config) (any, error)

@@ -20,7 +20,7 @@ func (r *Runs) REST() rest.Options {
 	a := r.app
 	return rest.Options{
 		Runs: restRuns{r}, Store: a.RunStore(), Agents: []rest.Catalogue{restVariants{a, r.Variants}}, Sandboxes: restSandboxes{a}, Ledger: restBooks{a},
-		Version: version.Current().Version, Metrics: a.Metrics(), Logger: a.logger,
+		Version: version.Current().Version, Metrics: a.Metrics(), Logger: a.Logger,
 	}
 }
 
@@ -47,7 +47,7 @@ func (r restRuns) Resume(ctx context.Context, id string) error { return r.runs.R
 
 // Limit bounds what a run takes.
 func (r restRuns) Limit(id string, q session.Quota) (forget func()) {
-	return r.runs.app.quotas.limitRun(id, q)
+	return r.runs.app.limits.limitRun(id, q)
 }
 
 // Bill asks again what a run has cost.
@@ -81,5 +81,5 @@ func (b restBooks) Costs(ctx context.Context, f usage.Filter) ([]usage.RunCost, 
 
 // AuditTail returns the last records that match.
 func (b restBooks) AuditTail(most int, match func(string) bool) ([]audit.Entry, error) {
-	return audit.Tail(b.app.AuditDir(), most, match)
+	return audit.Tail(AuditDir(b.app.Settings), most, match)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // restClient serves an installation over HTTP, as somebody.
@@ -69,7 +70,7 @@ func TestRESTSandboxes(t *testing.T) {
 	s := linuxSite(t)
 	b := openBureau(s, app.RunsOptions{})
 	for _, account := range []string{"acme", "other"} {
-		got, err := b.app.Provide(t.Context(), app.Subject{Account: account})
+		got, err := b.app.Provide(t.Context(), provide.Subject{Account: account}, provide.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

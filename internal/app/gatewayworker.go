@@ -18,11 +18,11 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
-	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // GatewayWorker carries out the tasks of sessions, many at once, through one proxy.
@@ -53,7 +53,7 @@ func (g *GatewayWorker) Models() *Models { return g.models }
 func (a *App) SessionOptions(w session.Worker) session.Options {
 	settings := a.Config.Session()
 	return session.Options{
-		DB: a.db, Worker: w, Agents: a.Config.Agents, Logger: a.logger, Attachments: a.spool(),
+		DB: a.DB, Worker: w, Agents: a.Config.Agents, Logger: a.Logger, Attachments: spool(a.Settings),
 		Names: policy.Sessions{DefaultAgent: a.Config.DefaultAgent(), MainKey: settings.MainKey, Global: settings.Scope == "global"},
 	}
 }
@@ -76,7 +76,7 @@ func (g *GatewayWorker) Work(ctx context.Context, job *session.Job, tell func(se
 	out, failure := w.Agent.Run(ctx, w.Message(job.Message))
 	outcome, err := g.end(context.WithoutCancel(ctx), w, out, failure)
 	if err != nil {
-		g.app.logger.ErrorContext(ctx, "the end of a task", "run", w.Run, "error", err)
+		g.app.Logger.ErrorContext(ctx, "the end of a task", "run", w.Run, "error", err)
 	}
 	return outcome, coded(failure)
 }
@@ -109,7 +109,7 @@ func (g *GatewayWorker) options(job *session.Job, tell func(session.Event)) Agen
 	headers, known := knownAs(job)
 	return AgentOptions{
 		KnownAs: known,
-		Who:     Subject{AgentID: job.Agent, SessionKey: job.Key, Account: payer(job.Account, job.Headers), MostBoxes: job.Quota.Sandboxes},
+		Who:     provide.Subject{AgentID: job.Agent, SessionKey: job.Key, Account: payer(job.Account, job.Headers), MostBoxes: job.Quota.Sandboxes},
 		Model:   cmp.Or(terms.Model, job.Model), SessionID: cmp.Or(terms.Transcript, job.Session), Run: cmp.Or(terms.Run, TaskRun(job.Account, job.ID)),
 		System: job.System, Headers: headers, Models: g.models, Branch: terms.Branch, HostTools: terms.HostTools,
 		Limits:   agent.Limits{Time: job.Timeout, Turns: terms.Turns, Tokens: terms.Tokens},
@@ -158,7 +158,7 @@ func notStarted(err error) error {
 		code = own.Code
 	case errors.Is(err, ErrNoRelay) || isConfig:
 		code = "usage"
-	case errors.Is(err, access.ErrQuota):
+	case errors.Is(err, provide.ErrQuota):
 		code = "quota_exceeded"
 	case errors.Is(err, sandbox.ErrDenied):
 		code = "denied"
@@ -288,7 +288,7 @@ func (g *GatewayWorker) alone(e *session.Entry, do func(path string) error) erro
 	if err != nil {
 		return err
 	}
-	lock, err := g.app.leases.TryHold(transcriptLock(path))
+	lock, err := g.app.Locks.TryHold(transcriptLock(path))
 	if errors.Is(err, filelock.ErrHeld) {
 		return fmt.Errorf("%w: the conversation is in use by another process", session.ErrBusy)
 	}

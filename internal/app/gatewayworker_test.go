@@ -275,7 +275,7 @@ func TestHostImageIsNotShared(t *testing.T) {
 	o, _ := s.hire()
 	many := false
 	o.app.ShareAmong(func() bool { return many })
-	o.app.TestPackages(t.TempDir())
+	o.app.PackageRoot = t.TempDir()
 	o.ask(ann, sessions.Task{ID: "t1", Key: "main", Message: "x"})
 	if rec := o.over(ann, "t1"); rec.State != sessions.Done {
 		t.Errorf("one account: %+v", rec)

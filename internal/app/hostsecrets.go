@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/policy/variable"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // minVariable is the length from which the value of a variable that is named like
@@ -17,8 +18,8 @@ const minVariable = 16
 // hostSecrets are the secrets of this host, as far as they are at hand: none of
 // them may leave in a commit, wherever it goes. Sources that run a program, or
 // need a key to be opened, are not asked.
-func (s *Settings) hostSecrets(relay *config.Relay) (known [][]byte) {
-	all := slices.Concat(s.keyValues(s.configuredKeys(relay)), s.writtenSecrets(), s.secretVariables())
+func hostSecrets(s *provide.Settings, relay *config.Relay) (known [][]byte) {
+	all := slices.Concat(keyValues(s, configuredKeys(s, relay)), writtenSecrets(s), secretVariables(s))
 	slices.Sort(all)
 	for _, value := range slices.Compact(all) {
 		known = append(known, []byte(value))
@@ -27,7 +28,7 @@ func (s *Settings) hostSecrets(relay *config.Relay) (known [][]byte) {
 }
 
 // configuredKeys are the sources of keys and tokens that the configuration names.
-func (s *Settings) configuredKeys(relay *config.Relay) (keys []config.LLMKey) {
+func configuredKeys(s *provide.Settings, relay *config.Relay) (keys []config.LLMKey) {
 	add := func(key *config.LLMKey) {
 		if key != nil {
 			keys = append(keys, *key)
@@ -57,12 +58,12 @@ func (s *Settings) configuredKeys(relay *config.Relay) (keys []config.LLMKey) {
 	return keys
 }
 
-func (s *Settings) keyValues(keys []config.LLMKey) (values []string) {
+func keyValues(s *provide.Settings, keys []config.LLMKey) (values []string) {
 	for _, key := range keys {
 		if len(key.Command) > 0 || key.Age != "" {
 			continue
 		}
-		source, err := s.KeySource(key)
+		source, err := KeySource(s, key)
 		if err != nil {
 			continue
 		}
@@ -74,13 +75,13 @@ func (s *Settings) keyValues(keys []config.LLMKey) (values []string) {
 }
 
 // writtenSecrets are those that the configuration holds, or names a variable for.
-func (s *Settings) writtenSecrets() (values []string) {
+func writtenSecrets(s *provide.Settings) (values []string) {
 	secrets := []*config.Secret{s.Config.Web().Search.APIKey}
 	if gateway, err := s.Config.Gateway(); err == nil {
 		secrets = append(secrets, gateway.Token, gateway.Password)
 	}
 	for _, one := range secrets {
-		if value, err := s.written("", one); err == nil && !value.IsEmpty() {
+		if value, err := written(s, "", one); err == nil && !value.IsEmpty() {
 			values = append(values, value.Reveal())
 		}
 	}
@@ -89,9 +90,9 @@ func (s *Settings) writtenSecrets() (values []string) {
 
 // secretVariables are the values of the variables that are named like secrets.
 // The usual token of GitHub is one of them, whatever the remote is.
-func (s *Settings) secretVariables() (values []string) {
+func secretVariables(s *provide.Settings) (values []string) {
 	add := func(name string, least int) {
-		if value := strings.TrimSpace(s.getenv(name)); len(value) >= max(least, 1) && !strings.HasPrefix(value, "/") {
+		if value := strings.TrimSpace(s.Getenv(name)); len(value) >= max(least, 1) && !strings.HasPrefix(value, "/") {
 			values = append(values, value)
 		}
 	}

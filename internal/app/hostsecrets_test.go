@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // TestHostSecretsWhateverTheRemote: with a directory as remote no token is
@@ -31,11 +32,11 @@ func TestHostSecretsWhateverTheRemote(t *testing.T) {
 				"ATOLL_STATE_DIR": filepath.Join(dir, "state"), "GITHUB_TOKEN": "the token of github", "POET": "the-token-of-the-poet",
 				"SOME_SERVICE_PASSWORD": "a password of the host", "SHORT_TOKEN": "disabled", "PLAIN_SETTING": "a setting that is not secret",
 			}
-			settings, err := app.Load(app.Options{Getenv: func(name string) string { return env[name] }, ConfigPath: file})
+			settings, err := provide.Load(provide.LoadOptions{Getenv: func(name string) string { return env[name] }, ConfigPath: file})
 			if err != nil {
 				t.Fatal(err)
 			}
-			relays, err := settings.Relays()
+			relays, err := app.OpenRelays(settings)
 			if err != nil {
 				t.Fatal(err)
 			}

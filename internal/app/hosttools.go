@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/tool"
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -25,7 +26,7 @@ import (
 // hostToolbox are the tools of a session that works on the host: the user asked
 // for it. They go through the same guest as in a sandbox, run as this user; file
 // tools reach the agent workspace and nothing else.
-func (a *App) hostToolbox(ctx context.Context, who Subject, p *plan.Plan) (*Toolbox, error) {
+func (a *App) hostToolbox(ctx context.Context, who provide.Subject, p *plan.Plan) (*Toolbox, error) {
 	if err := os.MkdirAll(p.Agent.Workspace, 0o755); err != nil {
 		return nil, &sandbox.ProvisionError{Name: tool.WhereHost, Step: "workspace", Err: err}
 	}
@@ -33,7 +34,7 @@ func (a *App) hostToolbox(ctx context.Context, who Subject, p *plan.Plan) (*Tool
 	if err != nil {
 		return nil, &sandbox.ProvisionError{Name: tool.WhereHost, Step: "guest", Err: err}
 	}
-	m := machine.New(g.dial, &machine.Options{Log: a.logger})
+	m := machine.New(g.dial, &machine.Options{Log: a.Logger})
 	release := func() { _ = m.Close(); g.stop() }
 	workspace := p.Agent.Workspace
 	files, err := m.Files([]machine.Root{{Path: workspace}})
@@ -61,7 +62,7 @@ var hostVariables = []string{"HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG",
 func (a *App) hostEnviron(passed map[string]string) []string {
 	env := map[string]string{}
 	for _, name := range hostVariables {
-		if value := a.getenv(name); value != "" {
+		if value := a.Getenv(name); value != "" {
 			env[name] = value
 		}
 	}

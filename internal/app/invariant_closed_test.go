@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
@@ -25,7 +26,7 @@ const canary = "canary"
 
 // runCanary does what every verb that runs something does.
 func (s *site) runCanary(ctx context.Context, a *app.App) error {
-	got, err := a.Provide(ctx, session("closed"))
+	got, err := a.Provide(ctx, session("closed"), provide.Options{})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // outward is a program that looks for every way out of where it runs. Its
@@ -106,7 +106,7 @@ func networkIsDenied(t *testing.T, backend string) {
 	}
 	defer remove()
 	look := func(when string) {
-		got := s.provide(a, app.Subject{})
+		got := s.provide(a, provide.Subject{})
 		defer got.Release()
 		if !got.Created {
 			t.Errorf("%s, it was there already", when)

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
@@ -117,7 +118,7 @@ func (s *site) configFile() string {
 
 // try opens the installation as a new process would.
 func (s *site) try() (*app.App, error) {
-	a, err := app.Open(s.t.Context(), app.Options{Getenv: s.getenv, ConfigPath: s.configFile()})
+	a, err := app.Open(s.t.Context(), provide.LoadOptions{Getenv: s.getenv, ConfigPath: s.configFile()})
 	if err == nil {
 		s.t.Cleanup(a.Close)
 	}
@@ -136,12 +137,12 @@ func (s *site) open() *app.App {
 func (s *site) getenv(name string) string { return s.env[name] }
 
 // main is the session that most tests use.
-func session(key string) app.Subject { return app.Subject{SessionKey: "agent:main:" + key} }
+func session(key string) provide.Subject { return provide.Subject{SessionKey: "agent:main:" + key} }
 
 // provide makes a session's sandbox ready; it is released when the test ends.
-func (s *site) provide(a *app.App, who app.Subject) *app.Session {
+func (s *site) provide(a *app.App, who provide.Subject) *provide.ReadySandbox {
 	s.t.Helper()
-	got, err := a.Provide(s.t.Context(), who)
+	got, err := a.Provide(s.t.Context(), who, provide.Options{})
 	if err != nil {
 		s.t.Fatalf("provide: %v", err)
 	}
@@ -150,7 +151,7 @@ func (s *site) provide(a *app.App, who app.Subject) *app.Session {
 }
 
 // name is the container of a session.
-func (s *site) name(a *app.App, who app.Subject) string {
+func (s *site) name(a *app.App, who provide.Subject) string {
 	s.t.Helper()
 	p, err := a.Plan(who)
 	if err != nil {
@@ -160,7 +161,7 @@ func (s *site) name(a *app.App, who app.Subject) string {
 }
 
 // sh runs a script in a sandbox and returns its output; it must succeed.
-func sh(t *testing.T, in *app.Session, script string) string {
+func sh(t *testing.T, in *provide.ReadySandbox, script string) string {
 	t.Helper()
 	out, code, err := runScript(t.Context(), in, script)
 	if err != nil || code != 0 {
@@ -169,10 +170,10 @@ func sh(t *testing.T, in *app.Session, script string) string {
 	return out
 }
 
-func runScript(ctx context.Context, in *app.Session, script string) (string, int, error) {
+func runScript(ctx context.Context, in *provide.ReadySandbox, script string) (string, int, error) {
 	var out bytes.Buffer
 	result, err := in.Machine.Exec(ctx, &machine.Command{
-		Argv: []string{"/bin/sh", "-c", script}, Dir: in.Plan.Spec.Workdir, Env: app.CommandEnv(in.Plan, nil),
+		Argv: []string{"/bin/sh", "-c", script}, Dir: in.Plan.Spec.Workdir, Env: provide.CommandEnv(in.Plan, nil),
 		Stdout: &out, Stderr: &out, Timeout: patience,
 	})
 	if err != nil {

@@ -9,11 +9,12 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
 // leave makes the copy of a session and no sandbox, as a killed process does.
-func (s *site) leave(a *app.App, who app.Subject) workspace.Layout {
+func (s *site) leave(a *app.App, who provide.Subject) workspace.Layout {
 	s.t.Helper()
 	p, err := a.Plan(who)
 	if err != nil {
@@ -60,12 +61,12 @@ func TestPruneLeavesCopiesThatAreBeingPrepared(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	a := s.open()
-	who, err := a.Alone(app.Subject{})
+	who, err := a.Alone(provide.Subject{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	left := s.leave(a, who)
-	release, err := app.HoldCopy(a, t.Context(), left.SandboxDir)
+	release, err := a.HoldCopy(t.Context(), left.SandboxDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestPruneRemovesTemporarySandboxes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	a := s.open()
-	who, err := a.Alone(app.Subject{})
+	who, err := a.Alone(provide.Subject{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,22 +109,22 @@ func TestRecreateReachesCopiesWithoutASandbox(t *testing.T) {
 	s.write(filepath.Join(s.agent, "SOUL.md"), "old")
 	a := s.open()
 	left := s.leave(a, session("left"))
-	if chosen, err := a.Select(t.Context(), app.Selector{All: true}); err != nil || len(chosen) != 0 {
+	if chosen, err := a.Select(t.Context(), provide.Selector{All: true}); err != nil || len(chosen) != 0 {
 		t.Errorf("an up-to-date copy is selected: %+v, %v", chosen, err)
 	}
 	s.write(filepath.Join(s.agent, "SOUL.md"), "new")
-	if done := s.recreateOne(a, app.Selector{Session: "agent:main:left"}); done.Report.Discarded || len(done.Report.Moved) > 0 {
+	if done := s.recreateOne(a, provide.Selector{Session: "agent:main:left"}); done.Report.Discarded || len(done.Report.Moved) > 0 {
 		t.Errorf("%+v", done.Report)
 	}
 	if text, err := os.ReadFile(filepath.Join(left.SandboxDir, "SOUL.md")); string(text) != "new" || err != nil {
 		t.Errorf("SOUL.md: %q, %v", text, err)
 	}
-	if done := s.recreateOne(a, app.Selector{Agent: "main", Discard: true}); !done.Report.Discarded || exists(t, left.SandboxDir) {
+	if done := s.recreateOne(a, provide.Selector{Agent: "main", Discard: true}); !done.Report.Discarded || exists(t, left.SandboxDir) {
 		t.Errorf("%+v", done.Report)
 	}
 }
 
-func (s *site) recreateOne(a *app.App, sel app.Selector) app.Recreated {
+func (s *site) recreateOne(a *app.App, sel provide.Selector) provide.Recreated {
 	s.t.Helper()
 	chosen, err := a.Select(s.t.Context(), sel)
 	if err != nil || len(chosen) != 1 {
@@ -142,12 +143,12 @@ func TestRecreateDiscardsCopiesOfUnknownAgents(t *testing.T) {
 	s := newSite(t)
 	s.set("agents.list", []any{map[string]any{"id": "main", "default": true}, map[string]any{"id": "gone"}})
 	a := s.open()
-	got := s.provide(a, app.Subject{SessionKey: "agent:gone:x"})
+	got := s.provide(a, provide.Subject{SessionKey: "agent:gone:x"})
 	got.Release()
 	a.Close()
 	s.set("agents.list", []any{map[string]any{"id": "main"}})
 	a = s.open()
-	if done := s.recreateOne(a, app.Selector{Agent: "gone", Discard: true}); !done.Report.Discarded || exists(t, got.Plan.Layout.SandboxDir) {
+	if done := s.recreateOne(a, provide.Selector{Agent: "gone", Discard: true}); !done.Report.Discarded || exists(t, got.Plan.Layout.SandboxDir) {
 		t.Errorf("%+v", done.Report)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
@@ -56,7 +57,7 @@ func TestOldRegistriesAreTakenOverOnce(t *testing.T) {
 	if removed, err := a.Prune(t.Context(), true); len(removed) != 0 || err != nil {
 		t.Errorf("pruned %+v, %v", removed, err)
 	}
-	for _, selector := range []app.Selector{{All: true}, {All: true, Browser: true}, {Agent: "main"}, {Session: "agent:main"}} {
+	for _, selector := range []provide.Selector{{All: true}, {All: true, Browser: true}, {Agent: "main"}, {Session: "agent:main"}} {
 		if chosen, err := a.Select(t.Context(), selector); len(chosen) == 0 || err != nil {
 			t.Errorf("%+v selects nothing, %v", selector, err)
 		}
@@ -140,7 +141,7 @@ func TestOldRowUnderOurName(t *testing.T) {
 	s.write(filepath.Join(s.state, "sandbox", "containers.json"), oldRegistry(name, ""))
 	a := s.open()
 	stranger := s.engine.run(name, enginetest.TinyImage, map[string]string{"openclaw.sandbox": "1"})
-	if _, err := a.Provide(t.Context(), session("ours")); err == nil {
+	if _, err := a.Provide(t.Context(), session("ours"), provide.Options{}); err == nil {
 		t.Error("a container of OpenClaw's was used")
 	}
 	s.wantUntouched(map[string]string{name: stranger.ID})

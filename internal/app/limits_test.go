@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/runtime/cgroups"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // A limit that somebody took away from a running sandbox is noticed when it is
@@ -37,7 +38,7 @@ func TestLostLimitsAreNoticed(t *testing.T) {
 		}
 	}
 	raise()
-	_, err := a.Provide(t.Context(), session("limits"))
+	_, err := a.Provide(t.Context(), session("limits"), provide.Options{})
 	if err == nil || !strings.Contains(err.Error(), "limits are not in force any more (limit of processes") {
 		t.Errorf("used by another, without its limit: %v", err)
 	}
@@ -58,14 +59,14 @@ func TestPairNeedsAnEngine(t *testing.T) {
 	s := pairSite(t)
 	s.set("agents.defaults.sandbox.backend", "linux")
 	a := s.open()
-	_, err := a.Provide(t.Context(), session("pair"))
+	_, err := a.Provide(t.Context(), session("pair"), provide.Options{})
 	if err == nil || !strings.Contains(err.Error(), "sandbox.networkAllow: a networked half takes a network") {
 		t.Errorf("one half: %v", err)
 	}
 	if hint := errhint.Of(err); !strings.Contains(hint, "remove sandbox.networkAllow and sandbox.networkExecAllow, or set sandbox.backend to docker") {
 		t.Errorf("the hint is %q", hint)
 	}
-	if _, err := a.ProvidePair(t.Context(), session("pair")); err == nil || !strings.Contains(err.Error(), "sandbox.networkAllow") {
+	if _, err := a.Provide(t.Context(), session("pair"), provide.Options{Pair: true}); err == nil || !strings.Contains(err.Error(), "sandbox.networkAllow") {
 		t.Errorf("both: %v", err)
 	}
 	if rows := s.rows(a); len(rows) > 0 {
@@ -73,7 +74,7 @@ func TestPairNeedsAnEngine(t *testing.T) {
 	}
 }
 
-func inside(t *testing.T, in *app.Session, script string) {
+func inside(t *testing.T, in *provide.ReadySandbox, script string) {
 	t.Helper()
 	var out bytes.Buffer
 	result, err := in.Exec(t.Context(), &machine.Command{Argv: []string{"/bin/sh", "-c", script}, Dir: "/workspace", Stdout: &out, Stderr: &out})

@@ -62,9 +62,9 @@ func (a *App) openModels(ctx context.Context, cfg config.LLM) (*Models, error) {
 		m.learnPrices(ctx)
 	}
 	m.Server, err = proxy.New(proxy.Options{
-		Providers: providers, Ledger: ledger, Audit: log, Logger: a.logger, MaxBody: cfg.Limits.BodyBytes,
+		Providers: providers, Ledger: ledger, Audit: log, Logger: a.Logger, MaxBody: cfg.Limits.BodyBytes,
 		MaxPerCaller: cfg.Limits.Requests, MaxN: int64(cfg.Limits.Choices), MaxOutput: int64(cfg.Limits.MaxOutputTokens),
-		Installation: a.Installation, Allowed: ask.NewAllowed(cfg.AllowMembers, cfg.AllowTools),
+		Installation: a.ID, Allowed: ask.NewAllowed(cfg.AllowMembers, cfg.AllowTools),
 		Broken: func(err error) bool { return errors.Is(err, machine.ErrLost) },
 	})
 	if err != nil {
@@ -85,7 +85,7 @@ func (m *Models) learnPrices(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pricePatience)
 	defer cancel()
 	if err := m.app.LearnPrices(ctx); err != nil {
-		m.app.logger.WarnContext(ctx, "prices could not be asked for", "error", err)
+		m.app.Logger.WarnContext(ctx, "prices could not be asked for", "error", err)
 	}
 }
 
@@ -94,7 +94,7 @@ func (m *Models) providers(ctx context.Context) (all []proxy.Provider, err error
 	times := &m.config.Timeouts
 	for i := range m.config.Providers {
 		p := &m.config.Providers[i]
-		pool, err := m.app.KeyPool(ctx, p)
+		pool, err := KeyPool(ctx, m.app.Settings, p)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +131,7 @@ func (m *Models) scrub(text string) string {
 func (m *Models) keepKeys(ctx context.Context) {
 	for _, pool := range m.pools {
 		m.work.Go(func() {
-			pool.Keep(ctx, func(err error) { m.app.logger.WarnContext(ctx, "keys could not be read again", "error", err) })
+			pool.Keep(ctx, func(err error) { m.app.Logger.WarnContext(ctx, "keys could not be read again", "error", err) })
 		})
 	}
 }

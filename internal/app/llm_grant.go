@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/model/proxy"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // ModelPort is where programs in a sandbox find models.
@@ -29,8 +30,8 @@ type ModelGrant struct {
 
 // Grant opens a grant in a session's sandbox and serves models at its port 8080,
 // for the commands that are started under the grant.
-func (m *Models) Grant(ctx context.Context, s *Session, terms *grant.Terms) (*ModelGrant, error) {
-	desk := grant.NewDesk(s.Name, s.Machine, m.app.leases)
+func (m *Models) Grant(ctx context.Context, s *provide.ReadySandbox, terms *grant.Terms) (*ModelGrant, error) {
+	desk := grant.NewDesk(s.Name, s.Machine, m.app.Locks)
 	g, err := desk.Open(ctx, terms)
 	if err != nil {
 		return nil, err

@@ -99,7 +99,7 @@ func (a *App) readModels(ctx context.Context, o ModelSync) (list []openclaw.Mode
 	if err != nil {
 		return nil, "", err
 	}
-	client, err := a.litellm(provider, provider.Keys[0])
+	client, err := litellmFor(a.Settings, provider, provider.Keys[0])
 	if err != nil {
 		return nil, "", err
 	}
@@ -118,13 +118,13 @@ func (a *App) modelInfo(ctx context.Context, name string) []byte {
 	if err != nil {
 		return nil
 	}
-	client, err := a.litellm(provider, provider.Admin)
+	client, err := litellmFor(a.Settings, provider, provider.Admin)
 	if err != nil {
 		return nil
 	}
 	info, err := client.ModelInfo(ctx)
 	if err != nil {
-		a.logger.InfoContext(ctx, "LiteLLM says nothing of the sizes of its models", "provider", provider.Name, "error", err)
+		a.Logger.InfoContext(ctx, "LiteLLM says nothing of the sizes of its models", "provider", provider.Name, "error", err)
 		return nil
 	}
 	return info

@@ -16,6 +16,7 @@ import (
 	scripted "github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/model/billing"
 	"github.com/atoll-run/atoll/internal/model/usage"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 const masterKey = "sk-master-0123456789"
@@ -36,7 +37,7 @@ func openMoney(t *testing.T, more string) (*app.App, *scripted.Server) {
 		t.Fatal(err)
 	}
 	env := map[string]string{"ATOLL_STATE_DIR": filepath.Join(dir, "state"), "LITELLM_MASTER_KEY": masterKey, "DOCKER_HOST": "unix:///nowhere"}
-	a, err := app.Open(t.Context(), app.Options{Getenv: func(name string) string { return env[name] }, ConfigPath: file})
+	a, err := app.Open(t.Context(), provide.LoadOptions{Getenv: func(name string) string { return env[name] }, ConfigPath: file})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestBudgetsOfTheConfiguration(t *testing.T) {
 	if diff := cmp.Diff(want, app.Limits(&llm, &agent.LLM)); diff != "" {
 		t.Error(diff)
 	}
-	pool, err := a.KeyPool(t.Context(), &llm.Providers[0])
+	pool, err := app.KeyPool(t.Context(), a.Settings, &llm.Providers[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func TestTheAuditLogIsTheInstallations(t *testing.T) {
 		}
 	}
 	a.Close()
-	report, err := audit.Verify(a.AuditDir(), audit.VerifyOptions{})
+	report, err := audit.Verify(app.AuditDir(a.Settings), audit.VerifyOptions{})
 	if err != nil || report.Records != 1 || len(report.Problems) != 0 {
 		t.Errorf("%+v, %v", report, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // Some tests need processes of their own: to kill them, or to let many of them
@@ -52,7 +53,7 @@ func obey(text string) int {
 }
 
 func (o *order) carryOut(ctx context.Context) error {
-	a, err := app.Open(ctx, app.Options{Getenv: func(name string) string { return o.Env[name] }, ConfigPath: o.Config})
+	a, err := app.Open(ctx, provide.LoadOptions{Getenv: func(name string) string { return o.Env[name] }, ConfigPath: o.Config})
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (o *order) carryOut(ctx context.Context) error {
 	case o.Tasks > 0:
 		return o.serve(ctx, a)
 	}
-	got, err := a.Provide(ctx, app.Subject{SessionKey: o.Session})
+	got, err := a.Provide(ctx, provide.Subject{SessionKey: o.Session}, provide.Options{})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // property is what the linux backend does about a setting.
@@ -63,7 +64,7 @@ func TestEveryPropertyIsHonouredOrRefused(t *testing.T) {
 			}
 			s.set("agents.defaults.sandbox.docker."+name, p.value)
 			a := s.open()
-			in, err := a.Provide(t.Context(), session("property"))
+			in, err := a.Provide(t.Context(), session("property"), provide.Options{})
 			if p.refused || p.depends && err != nil {
 				if err == nil || !strings.Contains(err.Error(), "docker."+name) {
 					t.Errorf("%v, want a refusal that names it", err)

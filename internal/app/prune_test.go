@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // Every sandbox is judged by the limits of its own agent, not by those of the
@@ -33,7 +33,7 @@ func TestPruneByTheLimitsOfItsOwnAgent(t *testing.T) {
 	a.Manager.Now = func() time.Time { return now }
 	names := map[string]string{}
 	for _, agent := range []string{"usual", "hasty", "patient", "ageing"} {
-		got := s.provide(a, app.Subject{SessionKey: "agent:" + agent + ":x"})
+		got := s.provide(a, provide.Subject{SessionKey: "agent:" + agent + ":x"})
 		names[got.Name] = agent
 		got.Release()
 	}
@@ -106,11 +106,11 @@ func TestCopyOfASandboxMadeAnewStays(t *testing.T) {
 	a := s.open()
 	got := s.provide(a, session("quick"))
 	remove := func() error { t.Error("the copy would be gone"); return nil }
-	if err := app.IfGone(a, t.Context(), got.Name, remove); !errors.Is(err, sandbox.ErrBusy) {
+	if err := a.IfGone(t.Context(), got.Name, remove); !errors.Is(err, sandbox.ErrBusy) {
 		t.Errorf("while it is used: %v", err)
 	}
 	got.Release()
-	if err := app.IfGone(a, t.Context(), got.Name, remove); !errors.Is(err, sandbox.ErrBusy) {
+	if err := a.IfGone(t.Context(), got.Name, remove); !errors.Is(err, sandbox.ErrBusy) {
 		t.Errorf("while it is there: %v", err)
 	}
 	if err := a.Discard(t.Context(), got.Plan); err != nil {

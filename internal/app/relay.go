@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/git"
 	"github.com/atoll-run/atoll/internal/relay/github"
 	"github.com/atoll-run/atoll/internal/relay/rewrite"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -31,13 +32,13 @@ var ErrNoRelay = errhint.With(errors.New("no repository is configured for the co
 type Relays struct {
 	*relay.Relay
 	Config   config.Relay
-	settings *Settings
+	settings *provide.Settings
 	http     *http.Client // for GitHub's API
 	proxies  []string     // variables for git
 }
 
 // Relays opens the relay.
-func (s *Settings) Relays() (*Relays, error) {
+func OpenRelays(s *provide.Settings) (*Relays, error) {
 	settled, err := s.Config.Relay()
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (s *Settings) Relays() (*Relays, error) {
 
 // AuditedRelays is Relays with every step in the audit log.
 func (a *App) AuditedRelays() (*Relays, error) {
-	relays, err := a.Relays()
+	relays, err := OpenRelays(a.Settings)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func (a *App) AuditedRelays() (*Relays, error) {
 	}
 	relays.OnStep = func(r *relay.Record) {
 		if err := log.Append(relayEvent(r)); err != nil {
-			a.logger.Error("audit of the relay", "run", r.Run, "error", err)
+			a.Logger.Error("audit of the relay", "run", r.Run, "error", err)
 		}
 	}
 	return relays, nil
@@ -142,7 +143,7 @@ func (r *Relays) credential(c config.RelayCredential, client *github.Client) (gi
 	case c.App != nil:
 		return &github.App{Client: client, ID: c.App.ID, Installation: c.App.Installation, Key: secret.PEM{Path: c.App.KeyFile}}, nil
 	case c.Token != nil:
-		source, err := r.settings.KeySource(*c.Token)
+		source, err := KeySource(r.settings, *c.Token)
 		return github.Token{Source: source}, err
 	}
 	return nil, nil
@@ -153,7 +154,7 @@ func (r *Relays) Policy() content.Policy {
 	l := &r.Config.Limits
 	return content.Policy{
 		Commits: l.Commits, Files: l.Files, FileBytes: l.FileBytes, TotalBytes: l.TotalBytes,
-		Protected: protections(r.Config.Protect), Known: r.settings.hostSecrets(&r.Config),
+		Protected: protections(r.Config.Protect), Known: hostSecrets(r.settings, &r.Config),
 	}
 }
 

@@ -45,7 +45,7 @@ func TestRelayCredentialOfAnAccount(t *testing.T) {
 	s.set("relay.repository", "https://github.example.com/org/project")
 	s.set("relay.api", gitHubApp.URL)
 	s.set("relay.accounts.acme.app", map[string]any{"id": "12", "installation": 34, "key": key})
-	relays, err := s.open().Relays()
+	relays, err := app.OpenRelays(s.open().Settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestRelayRepositoryOfAnAgentAndAnAccount(t *testing.T) {
 	s.set("relay.agents.reviewer.repository", "https://github.com/org/agents")
 	s.set("relay.agents.reviewer.base", "next")
 	s.set("relay.accounts.acme.repository", "https://elsewhere.example.com/acme/own")
-	relays, err := s.open().Relays()
+	relays, err := app.OpenRelays(s.open().Settings)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/relaytest"
 )
 
@@ -40,7 +41,7 @@ func newRelayStage(t *testing.T) *relayStage {
 	s.set("relay.allowHTTP", true)
 	s.set("relay.api", s.hub.URL)
 	s.app = s.open()
-	relays, err := s.app.Relays()
+	relays, err := app.OpenRelays(s.app.Settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func (s *relayStage) project() *relay.Project {
 }
 
 // prepare makes a sandbox with the project in it.
-func (s *relayStage) prepare(name string, key branch.Key) (*app.Session, *relay.Work) {
+func (s *relayStage) prepare(name string, key branch.Key) (*provide.ReadySandbox, *relay.Work) {
 	s.t.Helper()
 	box := s.provide(s.app, session(name))
 	w, err := s.relays.Prepare(s.t.Context(), s.project(), app.RelaySite(box), key)
@@ -91,7 +92,7 @@ func (s *relayStage) prepare(name string, key branch.Key) (*app.Session, *relay.
 const asAgent = "git "
 
 // take takes what was committed, and sends it.
-func (s *relayStage) take(box *app.Session, w *relay.Work, run string) *relay.Record {
+func (s *relayStage) take(box *provide.ReadySandbox, w *relay.Work, run string) *relay.Record {
 	s.t.Helper()
 	record, err := s.relays.Take(s.t.Context(), s.project(), app.RelaySite(box), &relay.TakeRequest{Run: run, Work: *w})
 	if err != nil {

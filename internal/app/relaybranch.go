@@ -24,7 +24,7 @@ func branchLock(key branch.Key) string { return "relay branch " + string(key) }
 // holdBranch waits until nobody else works on a branch, after all who came
 // before. Work that no process carries out counts too: see clearBranch.
 func (a *App) holdBranch(ctx context.Context, c branchClaim) (*filelock.Lease, error) {
-	held, err := a.leases.HoldInTurn(ctx, branchLock(c.key), func(ahead int) {
+	held, err := a.Locks.HoldInTurn(ctx, branchLock(c.key), func(ahead int) {
 		if c.tell != nil {
 			c.tell(fmt.Sprintf("waiting for branch %s (%d before)", c.key.Branch(), ahead))
 		}
@@ -34,7 +34,7 @@ func (a *App) holdBranch(ctx context.Context, c branchClaim) (*filelock.Lease, e
 
 // tryBranch is holdBranch for who does not wait: filelock.ErrHeld.
 func (a *App) tryBranch(ctx context.Context, c branchClaim) (*filelock.Lease, error) {
-	held, err := a.leases.TryHold(branchLock(c.key))
+	held, err := a.Locks.TryHold(branchLock(c.key))
 	return a.heldAndClear(ctx, c, held, err)
 }
 
@@ -72,5 +72,5 @@ func (a *App) clearBranch(ctx context.Context, c branchClaim) error {
 // notTaken is the error of commits that stay where they are for now.
 func (a *App) notTaken(w *AgentWork, err error) error {
 	return errhint.With(fmt.Errorf("the commits that run %s left on %s cannot be taken: %w", w.Run, w.Work.Key.Branch(), err),
-		"`atoll relay retry` tries again; removing "+a.agentNotes().file(w.Run)+" gives them up")
+		"`atoll relay retry` tries again; removing "+agentNotes(a.Settings).file(w.Run)+" gives them up")
 }

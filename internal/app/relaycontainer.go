@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // ContainerWork is a branch in a container that Atoll did not make: a gateway's,
@@ -31,9 +32,9 @@ type ContainerWork struct {
 const ContainerWorkspace = "/workspace"
 
 // containerBackend is the engine that such containers are on.
-const containerBackend = backendDocker
+const containerBackend = provide.BackendDocker
 
-func (s *Settings) containerNotes() workNotes[ContainerWork] {
+func containerNotes(s *provide.Settings) workNotes[ContainerWork] {
 	return workNotes[ContainerWork]{filepath.Join(s.Paths.AtollState, RelayDir, "containers")}
 }
 
@@ -65,7 +66,7 @@ func (a *App) prepareContainer(ctx context.Context, c *ContainerWork, key branch
 	work, err := relays.Prepare(ctx, project, site, key)
 	if err == nil {
 		c.Work = *work
-		err = a.containerNotes().save(c.Run, c)
+		err = containerNotes(a.Settings).save(c.Run, c)
 	}
 	return errors.Join(err, leave())
 }
@@ -104,14 +105,14 @@ func (a *App) takeContainer(ctx context.Context, c *ContainerWork, about relay.A
 	if err != nil && record == nil {
 		return nil, "", err // nothing was taken: it can be tried again
 	}
-	return record, note, errors.Join(err, a.containerNotes().remove(c.Run))
+	return record, note, errors.Join(err, containerNotes(a.Settings).remove(c.Run))
 }
 
 // enterContainer visits a container, where no program may take longer than a
 // step, until leave is called.
 func (a *App) enterContainer(ctx context.Context, c *ContainerWork, step time.Duration) (site relay.Site, leave func() error, err error) {
 	leave = func() error { return nil }
-	engine, err := a.runtimes.docker(ctx, containerBackend)
+	engine, err := a.Engine(ctx, containerBackend)
 	if err != nil {
 		return site, leave, err
 	}
@@ -119,14 +120,14 @@ func (a *App) enterContainer(ctx context.Context, c *ContainerWork, step time.Du
 	if err != nil {
 		return site, leave, err
 	}
-	m := machine.New(visit.Dial, &machine.Options{Log: a.logger})
-	env := sandbox.EnvList(map[string]string{"HOME": c.Root, "PATH": defaultPath})
+	m := machine.New(visit.Dial, &machine.Options{Log: a.Logger})
+	env := sandbox.EnvList(map[string]string{"HOME": c.Root, "PATH": provide.DefaultPath})
 	site = relay.Site{Sandbox: relayPlace{m, env, step}, Root: c.Root, Link: "current", Shared: true}
 	return site, func() error { return errors.Join(m.Close(), visit.Close()) }, nil
 }
 
 func (a *App) containerWork(run string) (*ContainerWork, error) {
-	works, err := a.containerNotes().list()
+	works, err := containerNotes(a.Settings).list()
 	for _, c := range works {
 		if c.Run == run {
 			return c, nil
@@ -137,9 +138,9 @@ func (a *App) containerWork(run string) (*ContainerWork, error) {
 
 // containerWorks are those that were prepared and not taken.
 func (a *App) containerWorks(ctx context.Context) []*ContainerWork {
-	works, err := a.containerNotes().list()
+	works, err := containerNotes(a.Settings).list()
 	if err != nil {
-		a.logger.WarnContext(ctx, "branches in containers", "error", err)
+		a.Logger.WarnContext(ctx, "branches in containers", "error", err)
 	}
 	return works
 }

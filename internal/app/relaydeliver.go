@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/relay"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/tailbuf"
 )
 
@@ -30,12 +31,12 @@ func (a *App) relayFor(of RelayFor) (*Relays, *relay.Project, error) {
 }
 
 // RelaySite is a session's sandbox as the relay sees it.
-func RelaySite(s *Session) relay.Site { return s.relaySite(relayBefore) }
+func RelaySite(s *provide.ReadySandbox) relay.Site { return relaySite(s, relayBefore) }
 
 // relaySite is a session's sandbox for programs that take no longer than a step.
 // Others may use it too.
-func (s *Session) relaySite(step time.Duration) relay.Site {
-	env := CommandEnv(s.Plan, s.Plan.Env.Passed)
+func relaySite(s *provide.ReadySandbox, step time.Duration) relay.Site {
+	env := provide.CommandEnv(s.Plan, s.Plan.Env.Passed)
 	return relay.Site{
 		Sandbox: relayPlace{s.Machine, env, step}, Root: s.Plan.Spec.Workdir, Link: "repo", Shared: true, Name: s.Plan.Agent.ID,
 	}

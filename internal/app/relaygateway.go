@@ -51,12 +51,12 @@ func (f relayFinisher) finishAtGateway(ctx context.Context, receipt *run.Receipt
 // gatewayWork is what was prepared for a run at a gateway, or taken already by a
 // process that did not get to the end; nil if nothing was.
 func (a *App) gatewayWork(receipt *run.Receipt) (*ContainerWork, error) {
-	notes := a.containerNotes()
+	notes := containerNotes(a.Settings)
 	c, err := notes.load(notes.file(receipt.ID))
 	if !errors.Is(err, fs.ErrNotExist) {
 		return c, err
 	}
-	relays, err := a.Relays()
+	relays, err := OpenRelays(a.Settings)
 	if err != nil {
 		return nil, err
 	}

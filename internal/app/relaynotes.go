@@ -78,11 +78,11 @@ type OpenWork struct {
 // OpenWork lists the branches on which somebody works, or worked when its
 // process ended. What cannot be read is the error; it hides nothing else.
 func (r *Relays) OpenWork() (list []OpenWork, err error) {
-	containers, err := r.settings.containerNotes().list()
+	containers, err := containerNotes(r.settings).list()
 	for _, c := range containers {
 		list = append(list, OpenWork{c.Run, c.Work.Key, c.Container})
 	}
-	agents, other := r.settings.agentNotes().list()
+	agents, other := agentNotes(r.settings).list()
 	for _, w := range agents {
 		list = append(list, OpenWork{Run: w.Run, Branch: w.Work.Key})
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/relay"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // A note that cannot be read hides none of the others, and one is never seen
@@ -36,7 +37,7 @@ func TestABrokenNoteHidesNoOther(t *testing.T) {
 	if files, err := os.ReadDir(notes.dir); err != nil || len(files) != 3 {
 		t.Errorf("%v, %v", files, err)
 	}
-	a := &App{Settings: &Settings{}, logger: slog.New(slog.DiscardHandler)}
+	a := &App{Installation: &provide.Installation{Settings: &provide.Settings{}, Logger: slog.New(slog.DiscardHandler)}}
 	a.Paths.AtollState = t.TempDir()
 	if works := a.containerWorks(t.Context()); len(works) != 0 {
 		t.Errorf("%v", works)

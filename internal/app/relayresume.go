@@ -13,7 +13,7 @@ import (
 // which somebody works are left alone. What cannot be done now is tried by the
 // next process, and is the error.
 func (a *App) ResumeRelays(ctx context.Context) ([]*relay.Record, error) {
-	relays, err := a.Relays()
+	relays, err := OpenRelays(a.Settings)
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func (p *RunPlace) site(ctx context.Context, step time.Duration) (relay.Site, er
 	if err != nil {
 		return relay.Site{}, err
 	}
-	return s.relaySite(step), nil
+	return relaySite(s, step), nil
 }
 
 // loadWork returns what was prepared, by this process or by an earlier one; nil

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
@@ -48,7 +48,7 @@ func TestReserveIsOutOfReach(t *testing.T) {
 	discardLater(t, a, in)
 	reserve := filepath.Join(s.state, "reserve")
 	var st unix.Stat_t
-	if err := unix.Stat(reserve, &st); err != nil || st.Blocks*512 < app.DiskReserve {
+	if err := unix.Stat(reserve, &st); err != nil || st.Blocks*512 < provide.DiskReserve {
 		t.Fatalf("the reserve takes %d bytes of the disk: %v", st.Blocks*512, err)
 	}
 	const writer = `for w in 1 2 3 4; do (i=0; while [ $i -lt 400 ]; do i=$((i+1)); head -c 4194304 /dev/zero >/workspace/fill-$w-$i; done) & done; wait`
@@ -56,17 +56,17 @@ func TestReserveIsOutOfReach(t *testing.T) {
 	if err == nil && result.QuotaExceeded == "" {
 		t.Errorf("nothing ended it: %+v", result)
 	}
-	if _, err := a.Provide(t.Context(), session("next")); err == nil || !strings.Contains(err.Error(), "the disk is full") {
+	if _, err := a.Provide(t.Context(), session("next"), provide.Options{}); err == nil || !strings.Contains(err.Error(), "the disk is full") {
 		t.Errorf("the next sandbox: %v, want a refusal for the disk", err)
 	}
-	if free := freeOn(t, s.state); free < app.DiskReserve {
-		t.Errorf("%d MiB are left of the disk, want %d", free>>20, app.DiskReserve>>20)
+	if free := freeOn(t, s.state); free < provide.DiskReserve {
+		t.Errorf("%d MiB are left of the disk, want %d", free>>20, provide.DiskReserve>>20)
 	}
 	if err := exec.CommandContext(t.Context(), "sh", "-c", "rm -rf "+s.state+"/sandboxes/*/fill-*").Run(); err != nil {
 		t.Fatal(err)
 	}
 	discardLater(t, a, s.provide(a, session("next")))
-	if err := unix.Stat(reserve, &st); err != nil || st.Blocks*512 < app.DiskReserve {
+	if err := unix.Stat(reserve, &st); err != nil || st.Blocks*512 < provide.DiskReserve {
 		t.Errorf("the reserve was not allocated again: %v", err)
 	}
 }

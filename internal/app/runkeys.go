@@ -89,7 +89,7 @@ func (m *Models) keysOfRun(ctx context.Context, terms *grant.Terms, limits []usa
 // keyOfRun makes one key. Its name is written down before it is made, and locked
 // as long as this process lives: what a crash leaves is found and deleted.
 func (m *Models) keyOfRun(ctx context.Context, p *config.LLMProvider, terms *grant.Terms, limits []usage.Limit) (*secret.Pool, func(), error) {
-	client, err := m.app.LiteLLM(p)
+	client, err := LiteLLM(m.app.Settings, p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -154,7 +154,7 @@ func (m *Models) endKey(key *litellm.RunKey, note *keyNote) {
 		note.file.Close() //nolint:errcheck // that it is not locked any more is all that counts
 	}
 	if err != nil {
-		m.app.logger.Warn("the key of a run was not deleted yet", "key", key.Name(), "error", err)
+		m.app.Logger.Warn("the key of a run was not deleted yet", "key", key.Name(), "error", err)
 	}
 }
 
@@ -202,7 +202,7 @@ func (m *Models) endLeftKeys(ctx context.Context) {
 	}
 	for _, e := range entries {
 		if err := m.endLeftKey(ctx, e.Name()); err != nil && ctx.Err() == nil {
-			m.app.logger.WarnContext(ctx, "the key of a run was not deleted yet", "key", e.Name(), "error", err)
+			m.app.Logger.WarnContext(ctx, "the key of a run was not deleted yet", "key", e.Name(), "error", err)
 		}
 	}
 }
@@ -221,7 +221,7 @@ func (m *Models) endLeftKey(ctx context.Context, name string) error {
 	if !note.lock() {
 		return file.Close() // its owner lives
 	}
-	client, err := m.app.LiteLLM(&m.config.Providers[at])
+	client, err := LiteLLM(m.app.Settings, &m.config.Providers[at])
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}

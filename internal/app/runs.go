@@ -47,7 +47,7 @@ type Runs struct {
 }
 
 // RunStore is what is written down about runs.
-func (a *App) RunStore() run.Store { return run.Store{DB: a.db} }
+func (a *App) RunStore() run.Store { return run.Store{DB: a.DB} }
 
 // Runs opens the runs of this installation.
 func (a *App) Runs(o RunsOptions) (*Runs, error) {
@@ -63,7 +63,7 @@ func (a *App) Runs(o RunsOptions) (*Runs, error) {
 	variants = append(variants, o.Variants...)
 	r := &Runs{app: a, drive: drive, demo: o.Demo, models: o.Models, shared: o.Models != nil, held: map[string]*filelock.Lease{}}
 	r.Runner = run.New(run.Options{
-		Store: a.RunStore(), Locks: a.leases, Variants: variants, Sandboxes: r, Biller: r,
+		Store: a.RunStore(), Locks: a.Locks, Variants: variants, Sandboxes: r, Biller: r,
 		Finishers: append([]run.Finisher{relayFinisher{r}}, o.Finishers...), AtOnce: cmp.Or(o.AtOnce, cfg.Concurrency), Checkpoint: o.Checkpoint,
 		Gate: r.awaitBranch,
 	})
@@ -88,7 +88,7 @@ func (r *Runs) Close() error {
 func (r *Runs) RecoverRuns(ctx context.Context) []run.Receipt {
 	ended, err := r.Recover(ctx)
 	if err != nil {
-		r.app.logger.WarnContext(ctx, "runs of dead processes", "error", err)
+		r.app.Logger.WarnContext(ctx, "runs of dead processes", "error", err)
 	}
 	return ended
 }

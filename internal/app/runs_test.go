@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	scripted "github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 const goodEnvelope = `{"payloads":[{"text":"done","mediaUrl":null}],"meta":{"durationMs":1,"agentMeta":{"sessionId":"s","provider":"p","model":"p/m"},"error":null}}`
@@ -136,12 +137,12 @@ func TestRunEnds(t *testing.T) {
 func TestRunDiskFull(t *testing.T) {
 	b := newBureau(t, app.RunsOptions{})
 	var full atomic.Bool
-	b.app.SetFree(func() (int64, error) {
+	b.app.MeasureFree = func() (int64, error) {
 		if full.Load() {
-			return app.DiskReserve - 1, nil
+			return provide.DiskReserve - 1, nil
 		}
-		return app.DiskReserve, nil
-	})
+		return provide.DiskReserve, nil
+	}
 	watch := func(e run.Event) {
 		if e.Step == run.Executing {
 			full.Store(true)

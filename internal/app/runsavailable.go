@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/runtime/rootfs"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // availablePatience bounds how long a catalogue looks for what an agent needs.
@@ -39,7 +40,7 @@ func (a *App) inStore(ctx context.Context, ref string) error {
 	if ref == "" || rootfs.IsHost(strings.TrimSpace(ref)) {
 		return nil
 	}
-	store, err := a.images()
+	store, err := a.Images()
 	if err != nil {
 		return err
 	}
@@ -53,11 +54,11 @@ func (a *App) canProvide(ctx context.Context, v *run.Variant) error {
 	if err != nil {
 		return err
 	}
-	backend, err := a.Backend(ctx, p, "").require()
+	backend, err := a.Backend(ctx, p, "").Require()
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(engineBackends, backend) {
+	if !slices.Contains(provide.EngineBackends, backend) {
 		return a.inStore(ctx, v.Image)
 	}
 	engine, err := a.ImageEngine(ctx, backend)

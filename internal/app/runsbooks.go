@@ -87,7 +87,7 @@ func (a *App) reconcileRun(ctx context.Context, id string, since time.Time, pati
 	for {
 		reports, err := a.Reconcile(ctx, billing.Options{Run: id, Since: since})
 		if err != nil {
-			a.logger.WarnContext(ctx, "the bill of a run is provisional", "run", id, "error", err)
+			a.Logger.WarnContext(ctx, "the bill of a run is provisional", "run", id, "error", err)
 			return
 		}
 		if !anyPending(reports) {

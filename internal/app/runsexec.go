@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/run"
-	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/tailbuf"
 )
 
@@ -21,14 +18,7 @@ const (
 	keptStderr = 16 << 10
 	// maxLine bounds a line of standard error that is looked at.
 	maxLine = 256 << 10
-	// diskReserve must stay free where the state directory is: what Atoll itself
-	// has to write down comes before what agents want to.
-	diskReserve = plan.CopyReserve
-	diskLook    = time.Second
 )
-
-// errDiskFull ends a program that would fill the disk.
-var errDiskFull = errors.New("the disk is full")
 
 // Exec runs the agent's program.
 func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error) {
@@ -45,17 +35,17 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 	lines := &newsLines{tell: c.Line, rest: stderr}
 	heard := &heardLines{tell: c.Out, to: stdout}
 	command := &machine.Command{
-		Argv: c.Argv, Env: CommandEnv(s.Plan, env), Dir: c.Dir, Timeout: c.Timeout, Stdout: heard, Stderr: lines, EndTree: true,
+		Argv: c.Argv, Env: provide.CommandEnv(s.Plan, env), Dir: c.Dir, Timeout: c.Timeout, Stdout: heard, Stderr: lines, EndTree: true,
 	}
 	if p.grant != nil {
 		command.Grant = p.grant.ID()
 	}
-	ctx, stop := p.runs.app.watchDisk(ctx)
+	ctx, stop := p.runs.app.WatchDisk(ctx)
 	defer stop()
 	ended, err := s.Machine.Exec(ctx, command)
 	lines.end()
 	heard.end()
-	full := p.runs.app.ranFull(ctx) || ended != nil && ended.QuotaExceeded != ""
+	full := p.runs.app.RanFull(ctx) || ended != nil && ended.QuotaExceeded != ""
 	if err != nil && !full {
 		return nil, err
 	}
@@ -68,47 +58,13 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 	return result, nil
 }
 
-// free is how many bytes there are for us where the state directory is.
-func (a *App) free() (int64, error) {
-	if a.testFree != nil {
-		return a.testFree()
-	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(a.Paths.AtollState, &st); err != nil {
-		return 0, err
-	}
-	return int64(st.Bavail) * st.Bsize, nil
-}
-
 // room refuses a run where the disk is full already.
 func (a *App) room() error {
-	free, err := a.enough()
-	if errors.Is(err, errDiskFull) {
-		return &run.Failure{Code: "disk_full", Message: fmt.Sprintf("%d MiB are free below %s; %d must stay free beside %[3]d for Atoll itself", free>>20, a.Paths.AtollState, diskReserve>>20)}
+	free, err := a.CheckDisk()
+	if errors.Is(err, provide.ErrDiskFull) {
+		return &run.Failure{Code: "disk_full", Message: fmt.Sprintf("%d MiB are free below %s; %d must stay free beside %[3]d for Atoll itself", free>>20, a.Paths.AtollState, provide.DiskReserve>>20)}
 	}
 	return err
-}
-
-// watchDisk ends a context when the disk runs full.
-func (a *App) watchDisk(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	look := time.NewTicker(diskLook)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer look.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-look.C:
-			}
-			if free, err := a.free(); err == nil && free < diskReserve {
-				cancel(errDiskFull)
-			}
-		}
-	}()
-	return ctx, func() { cancel(nil); <-done }
 }
 
 // heardLines passes everything on, and tells every whole line that is not too long.

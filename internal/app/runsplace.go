@@ -24,6 +24,7 @@ import (
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
@@ -39,7 +40,7 @@ func (a *App) runDir(id string) string { return filepath.Join(a.Paths.AtollState
 type RunPlace struct {
 	runs    *Runs
 	order   run.SandboxRequest
-	session *Session // nil until it is entered
+	session *provide.ReadySandbox // nil until it is entered
 	grant   *ModelGrant
 	work    *relay.Work     // nil if no branch was asked for
 	branch  *filelock.Lease // while somebody works on it
@@ -111,7 +112,7 @@ func (p *RunPlace) Image() string {
 }
 
 // Session is the sandbox, made or started again if need be.
-func (p *RunPlace) Session(ctx context.Context) (*Session, error) {
+func (p *RunPlace) Session(ctx context.Context) (*provide.ReadySandbox, error) {
 	if p.session != nil {
 		return p.session, nil
 	}
@@ -124,46 +125,42 @@ func (p *RunPlace) Session(ctx context.Context) (*Session, error) {
 }
 
 // provideRun is Provide for a run: a sandbox for nobody else, without a network.
-func (a *App) provideRun(ctx context.Context, o *run.SandboxRequest) (*Session, error) {
+func (a *App) provideRun(ctx context.Context, o *run.SandboxRequest) (*provide.ReadySandbox, error) {
 	if err := a.room(); err != nil {
 		return nil, err
 	}
 	who := a.runWho(o)
-	p, notices, err := a.prepareFor(ctx, who)
-	if err != nil {
-		return nil, err
-	}
-	if most := p.Spec.Limits.Memory; o.MemoryAsked && most < o.Memory {
-		return nil, run.TooMuchMemory(o.Memory, most)
-	}
-	who.MostBoxes = a.quotas.ofRun(o.Run).Sandboxes
-	made, err := a.holdRoom(ctx, who, p)
-	if err != nil {
+	who.MostBoxes = a.limits.ofRun(o.Run).Sandboxes
+	box, err := a.Provide(ctx, who, provide.Options{Amend: func(ctx context.Context, p *plan.Plan) error { return a.amendRun(ctx, p, o) }})
+	if errors.Is(err, provide.ErrQuota) {
 		return nil, &run.Failure{Code: "quota_exceeded", Message: err.Error()}
 	}
-	defer made()
+	return box, err
+}
+
+// amendRun adds the mounts and volumes of a run's variant, and refuses a run that
+// asked for more memory than its sandbox may have.
+func (a *App) amendRun(ctx context.Context, p *plan.Plan, o *run.SandboxRequest) error {
+	if most := p.Spec.Limits.Memory; o.MemoryAsked && most < o.Memory {
+		return run.TooMuchMemory(o.Memory, most)
+	}
 	for _, m := range o.Mounts {
 		mount, err := pinned(m)
 		if err != nil {
-			return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "mounts", Err: err}
+			return &sandbox.ProvisionError{Name: p.Spec.Name, Step: "mounts", Err: err}
 		}
 		p.Spec.Mounts = append(p.Spec.Mounts, mount)
 	}
 	if err := a.addVolumes(ctx, p.Spec, o.Volumes); err != nil {
-		return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "volumes", Err: err}
+		return &sandbox.ProvisionError{Name: p.Spec.Name, Step: "volumes", Err: err}
 	}
-	h, err := a.Manager.Ensure(ctx, p.Spec)
-	if err != nil {
-		return nil, err
-	}
-	h.Notices = append(notices, h.Notices...)
-	return &Session{Handle: h, Plan: p}, nil
+	return nil
 }
 
 // addVolumes gives a sandbox the volumes that were filled, each with a layer of
 // its own on top. Where none was, or can be, a program does without.
 func (a *App) addVolumes(ctx context.Context, spec *sandbox.Spec, names []string) error {
-	if !slices.Contains(engineBackends, spec.Backend) {
+	if !slices.Contains(provide.EngineBackends, spec.Backend) {
 		return nil
 	}
 	for _, name := range names {
@@ -195,8 +192,8 @@ func pinned(m run.Mount) (sandbox.Mount, error) {
 }
 
 // runWho is the agent of a run in a session of its own, with what the order asks.
-func (a *App) runWho(o *run.SandboxRequest) Subject {
-	return Subject{SessionKey: run.SessionOf(o.Agent, o.Run), Account: o.Account, Memory: o.Memory, Adjust: func(agent *config.Agent) { a.adjustRun(agent, o) }}
+func (a *App) runWho(o *run.SandboxRequest) provide.Subject {
+	return provide.Subject{SessionKey: run.SessionOf(o.Agent, o.Run), Account: o.Account, Memory: o.Memory, Adjust: func(agent *config.Agent) { a.adjustRun(agent, o) }}
 }
 
 func (a *App) adjustRun(agent *config.Agent, o *run.SandboxRequest) {
@@ -233,7 +230,7 @@ func (p *RunPlace) memories(ctx context.Context, dir string) (files []run.File, 
 		return nil, nil
 	}
 	if left > 0 {
-		p.runs.app.logger.WarnContext(ctx, "memories that do not go with the run", "run", p.order.Run, "files", left)
+		p.runs.app.Logger.WarnContext(ctx, "memories that do not go with the run", "run", p.order.Run, "files", left)
 	}
 	for _, t := range texts {
 		files = append(files, run.File{Path: t.Path, Mode: 0o600, Data: []byte(t.Body)})
@@ -248,7 +245,7 @@ func (p *RunPlace) Write(ctx context.Context, files []run.File) error {
 	if err != nil {
 		return err
 	}
-	to, err := FilesOf(s.Handle, s.Plan.Spec)
+	to, err := provide.FilesOf(s.Handle, s.Plan.Spec)
 	if err != nil {
 		return err
 	}
@@ -283,7 +280,7 @@ func (p *RunPlace) Grant(ctx context.Context, terms *grant.Terms) (func(context.
 	if terms.BodyPolicy = allowed.BodyPolicy; terms.BodyPolicy == "" {
 		terms.BodyPolicy = proxy.StrictPolicy
 	}
-	terms.Budget.Day = p.runs.app.quotas.ofRun(terms.Run).MicroUSD
+	terms.Budget.Day = p.runs.app.limits.ofRun(terms.Run).MicroUSD
 	if p.grant, err = models.Grant(ctx, s, terms); err != nil {
 		return nil, err
 	}
@@ -329,7 +326,7 @@ func (p *RunPlace) removeAll(ctx context.Context, planned *plan.Plan) error {
 // registry knows its name.
 func (p *RunPlace) removeUnplanned(ctx context.Context, reason error) error {
 	a := p.runs.app
-	entries, err := a.registry.List(ctx, 0)
+	entries, err := a.Registry.List(ctx, 0)
 	if err != nil || p.isKept() {
 		return errors.Join(reason, err)
 	}

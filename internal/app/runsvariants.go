@@ -57,7 +57,7 @@ func (a *App) withExternals(list []run.Variant, externals []config.External) ([]
 		}
 		e := run.External{ID: x.ID, Name: x.Name, Description: x.Description, URL: x.URL, Private: x.Private, Timeout: time.Duration(x.Timeout) * time.Second}
 		if x.HasToken {
-			source, err := a.KeySource(x.Token)
+			source, err := KeySource(a.Settings, x.Token)
 			if err != nil {
 				return nil, fmt.Errorf("runs.external.%s.token: %w", x.ID, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/runtime/image"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // storeOf builds the image with the packages of a lockfile, from OpenClaw's own,
@@ -43,7 +44,7 @@ func TestRunInstallsFromTheSharedStore(t *testing.T) {
 	}
 	s := newSite(t)
 	s.set("runs.variants.node", map[string]any{
-		"image": config.DefaultOpenClawImage, "user": "1001:1001", "argv": []string{"/bin/sh", "-c", "{task}"}, "read": "text", "volumes": []string{app.PnpmStore},
+		"image": config.DefaultOpenClawImage, "user": "1001:1001", "argv": []string{"/bin/sh", "-c", "{task}"}, "read": "text", "volumes": []string{provide.PnpmStore},
 		"files": map[string]string{"pnpm-lock.yaml": string(lockfile), "package.json": `{"private":true,"dependencies":{"is-number":"7.0.0"}}`},
 	})
 	b := openBureau(s, app.RunsOptions{})
@@ -55,11 +56,11 @@ func TestRunInstallsFromTheSharedStore(t *testing.T) {
 	if r := install("early"); codeOf(r) != "agent_failed" {
 		t.Errorf("without a store: %q, %+v", r.Text, r.Error)
 	}
-	if _, _, err := b.app.SeedVolume(t.Context(), "docker", app.PnpmStore, storeOf(t, b.app, lockfile), &strings.Builder{}); err != nil {
+	if _, _, err := b.app.SeedVolume(t.Context(), "docker", provide.PnpmStore, storeOf(t, b.app, lockfile), &strings.Builder{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := b.app.RemoveVolume(context.WithoutCancel(t.Context()), "docker", app.PnpmStore); err != nil {
+		if err := b.app.RemoveVolume(context.WithoutCancel(t.Context()), "docker", provide.PnpmStore); err != nil {
 			t.Error(err)
 		}
 	})
@@ -68,7 +69,7 @@ func TestRunInstallsFromTheSharedStore(t *testing.T) {
 			t.Errorf("%s: %q, %+v", id, r.Text, r.Error)
 		}
 	}
-	v, err := b.app.Volume(t.Context(), "docker", app.PnpmStore)
+	v, err := b.app.Volume(t.Context(), "docker", provide.PnpmStore)
 	if err != nil || len(v.UsedBy) > 0 {
 		t.Errorf("layers are left: %+v, %v", v, err)
 	}

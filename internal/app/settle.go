@@ -30,7 +30,7 @@ func (a *App) SettleCalls(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := a.settleOnce(ctx, &llm); err != nil && ctx.Err() == nil {
-			a.logger.WarnContext(ctx, "calls of models are not settled yet", "error", err)
+			a.Logger.WarnContext(ctx, "calls of models are not settled yet", "error", err)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (a *App) SettleRuns(ctx context.Context, list []run.Receipt, patience time.
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if _, err := a.Reconcile(ctx, billing.Options{Since: since.Add(-settleMargin)}); err != nil {
-		a.logger.WarnContext(ctx, "bills of runs are provisional", "error", err)
+		a.Logger.WarnContext(ctx, "bills of runs are provisional", "error", err)
 	}
 	return true
 }
@@ -79,7 +79,7 @@ const settleBack = 24 * time.Hour
 
 // keepsBooks reports whether there is a LiteLLM that can be asked.
 func (a *App) keepsBooks(llm *config.LLM) bool {
-	if llm.Default && a.getenv(config.DefaultLLMKey) == "" {
+	if llm.Default && a.Getenv(config.DefaultLLMKey) == "" {
 		return false
 	}
 	for i := range llm.Providers {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
@@ -68,7 +69,7 @@ func (s *site) wantDamaged(database string) string {
 	a, err := s.try()
 	if err == nil {
 		defer a.Close()
-		_, err = a.Provide(s.t.Context(), session("kept"))
+		_, err = a.Provide(s.t.Context(), session("kept"), provide.Options{})
 	}
 	if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), database) {
 		s.t.Fatalf("%v: want that %s is damaged", err, database)
@@ -112,7 +113,7 @@ func TestLostInstallationIDIsFoundInTheDatabase(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	a := s.open()
-	id := a.Installation
+	id := a.ID
 	s.provide(a, session("kept")).Release()
 	a.Close()
 	path := filepath.Join(s.state, "installation")
@@ -120,8 +121,8 @@ func TestLostInstallationIDIsFoundInTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	a = s.open()
-	if again := s.provide(a, session("kept")); a.Installation != id || again.Created {
-		t.Errorf("the id is %s, was %s; the sandbox was made anew: %v", a.Installation, id, again.Created)
+	if again := s.provide(a, session("kept")); a.ID != id || again.Created {
+		t.Errorf("the id is %s, was %s; the sandbox was made anew: %v", a.ID, id, again.Created)
 	} else {
 		again.Release()
 	}
@@ -219,7 +220,7 @@ func TestDiskFullWhileSeeding(t *testing.T) {
 	s.openAndDiscard()
 	a := s.open()
 	free := s.fill(1 << 20) // the first fits, the second does not
-	_, err := a.Provide(t.Context(), session("full"))
+	_, err := a.Provide(t.Context(), session("full"), provide.Options{})
 	s.wantNoSpace(err, "workspace")
 	free()
 	p, err := a.Plan(session("full"))
@@ -251,7 +252,7 @@ func TestDiskFullWhileWritingTheRegistry(t *testing.T) {
 			s.fill(0)
 		}
 	}
-	_, err := a.Provide(t.Context(), session("full"))
+	_, err := a.Provide(t.Context(), session("full"), provide.Options{})
 	s.wantNoSpace(err, "register")
 	if err := os.Remove(filepath.Join(s.state, "filler")); err != nil {
 		t.Fatal(err)
@@ -276,7 +277,7 @@ func TestDiskFullWhileFinishing(t *testing.T) {
 			s.fill(0)
 		}
 	}
-	got, err := a.Provide(t.Context(), session("full"))
+	got, err := a.Provide(t.Context(), session("full"), provide.Options{})
 	if err == nil {
 		got.Release() // there was room in the log of the database
 	} else {

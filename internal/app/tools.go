@@ -9,24 +9,21 @@ import (
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
-	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/tool"
 	"github.com/atoll-run/atoll/internal/tool/search"
 	"github.com/atoll-run/atoll/internal/version"
 )
-
-// guestProgram is where the guest is inside every sandbox.
-const guestProgram = policy.InternalTarget + "/guest"
 
 // Toolbox is a session's tools and what they work on.
 type Toolbox struct {
 	*tool.Set
 	Plan    *plan.Plan
 	Notices []string
-	session *Session // nil on the host
+	session *provide.ReadySandbox // nil on the host
 	release func()
 }
 
@@ -37,7 +34,7 @@ func (t *Toolbox) Release() { t.release() }
 // sandbox, or both halves of it. A session that the configuration leaves
 // unsandboxed has none, unless the host was asked for: hostTools, or tools.host
 // in the configuration.
-func (a *App) Tools(ctx context.Context, who Subject, hostTools bool) (*Toolbox, error) {
+func (a *App) Tools(ctx context.Context, who provide.Subject, hostTools bool) (*Toolbox, error) {
 	p, err := a.Plan(who)
 	if err != nil {
 		return nil, err
@@ -46,12 +43,12 @@ func (a *App) Tools(ctx context.Context, who Subject, hostTools bool) (*Toolbox,
 		if !hostTools && !p.Agent.HostTools {
 			return nil, unsandboxed(p)
 		}
-		if err := a.refuseHostTools(); err != nil {
+		if err := a.RefuseHostTools(); err != nil {
 			return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "mode", Err: err}
 		}
 		return a.hostToolbox(ctx, who, p)
 	}
-	s, err := a.ProvidePair(ctx, who)
+	s, err := a.Provide(ctx, who, provide.Options{Pair: true})
 	if err != nil {
 		return nil, err
 	}
@@ -70,13 +67,13 @@ func unsandboxed(p *plan.Plan) error {
 		"set sandbox.mode to all, or allow its tools on the host: --host-tools, or tools.host in the configuration")
 }
 
-func (a *App) toolbox(s *Session, who Subject) (*Toolbox, error) {
+func (a *App) toolbox(s *provide.ReadySandbox, who provide.Subject) (*Toolbox, error) {
 	p := s.Plan
 	o := a.toolOptions(p, who)
 	o.Router, o.Paths = p.Router, p.PathMap()
 	o.Workdir = p.Spec.Workdir
 	o.Env = p.Env.Passed
-	o.Environ = func(passed map[string]string) []string { return CommandEnv(p, passed) }
+	o.Environ = func(passed map[string]string) []string { return provide.CommandEnv(p, passed) }
 	var err error
 	if o.Isolated, err = placeOf(s.Handle, p.Spec); err != nil {
 		return nil, err
@@ -101,11 +98,11 @@ func Caller(p *plan.Plan) tool.Caller {
 }
 
 // toolOptions are what the tools of every session have in common.
-func (a *App) toolOptions(p *plan.Plan, who Subject) tool.Options {
+func (a *App) toolOptions(p *plan.Plan, who provide.Subject) tool.Options {
 	web := a.Config.Web()
 	o := tool.Options{
 		Caller: Caller(p), AllowSecret: p.Agent.Sandbox.AllowSecretEnv,
-		Memory:      tool.NewStoredMemory(a.db, policy.ScopeKey(config.ScopeSession, p.Session, who.Account)),
+		Memory:      tool.NewStoredMemory(a.DB, policy.ScopeKey(config.ScopeSession, p.Session, who.Account)),
 		FetchChars:  valueOf(web.Fetch.MaxChars),
 		SearchCount: valueOf(web.Search.MaxResults),
 		Sessions:    a.sessions(p, who.Account), Recall: a.recall(p, nil),
@@ -167,35 +164,25 @@ func (a *App) searchKey(c config.WebSearch) (string, error) {
 	switch {
 	case c.APIKey == nil:
 		if c.Provider == "brave" {
-			return a.getenv("BRAVE_API_KEY"), nil
+			return a.Getenv("BRAVE_API_KEY"), nil
 		}
 		return "", nil
 	case c.APIKey.Ref == nil:
 		return c.APIKey.Reveal(), nil
 	case c.APIKey.Ref.Source == "env":
-		return a.getenv(c.APIKey.Ref.ID), nil
+		return a.Getenv(c.APIKey.Ref.ID), nil
 	}
 	return "", fmt.Errorf("tools.web.search.apiKey: secrets from %q cannot be read yet", c.APIKey.Ref.Source)
 }
 
 // placeOf is one sandbox as tools see it.
 func placeOf(h *sandbox.Handle, spec *sandbox.Spec) (*tool.Place, error) {
-	files, err := FilesOf(h, spec)
+	files, err := provide.FilesOf(h, spec)
 	if err != nil {
 		return nil, err
 	}
 	return &tool.Place{
-		Name: h.Name, Image: spec.Image, Machine: h.Machine, Files: files, Guest: guestProgram,
+		Name: h.Name, Image: spec.Image, Machine: h.Machine, Files: files, Guest: provide.GuestProgram,
 		Network: policy.Networked(spec.Network),
 	}, nil
-}
-
-// FilesOf are the files of a sandbox that the host may reach: those below its
-// mounts, as the engine was told to make them.
-func FilesOf(h *sandbox.Handle, spec *sandbox.Spec) (*machine.Files, error) {
-	roots := make([]machine.Root, len(spec.Mounts))
-	for i, m := range spec.Mounts {
-		roots[i] = machine.Root{Path: m.Target, ReadOnly: m.ReadOnly}
-	}
-	return h.Machine.Files(roots)
 }

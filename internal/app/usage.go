@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/model/usage"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -64,7 +65,7 @@ func (a *App) Ledger(ctx context.Context) (*usage.Ledger, error) {
 
 // usageOptions say where usage is kept.
 func (a *App) usageOptions() *usage.Options {
-	return &usage.Options{Dir: filepath.Join(a.Paths.AtollState, "usage"), DB: a.db, Leases: a.leases, Logger: a.logger}
+	return &usage.Options{Dir: filepath.Join(a.Paths.AtollState, "usage"), DB: a.DB, Leases: a.Locks, Logger: a.Logger}
 }
 
 // RepairUsage mends a damaged journal of usage.
@@ -105,7 +106,7 @@ func (a *App) learnPrices(ctx context.Context, llm *config.LLM) error {
 		if llm.Providers[i].Kind != config.DefaultLLMProvider {
 			continue
 		}
-		client, err := a.LiteLLM(&llm.Providers[i])
+		client, err := LiteLLM(a.Settings, &llm.Providers[i])
 		if err != nil {
 			problems = errors.Join(problems, err)
 			continue
@@ -153,16 +154,16 @@ func Limits(llm *config.LLM, agent *config.AgentLLM) []usage.Limit {
 }
 
 // KeySource is where the configuration says that a key comes from.
-func (s *Settings) KeySource(k config.LLMKey) (secret.Source, error) {
+func KeySource(s *provide.Settings, k config.LLMKey) (secret.Source, error) {
 	switch {
 	case k.Literal != nil:
 		return secret.Literal{Value: secret.New(k.Literal.Reveal())}, nil
 	case k.Env != "":
-		return secret.Env{Variable: k.Env, Getenv: s.getenv}, nil
+		return secret.Env{Variable: k.Env, Getenv: s.Getenv}, nil
 	case k.File != "":
 		return secret.File{Path: k.File}, nil
 	case len(k.Command) > 0:
-		return s.whileTrusted(secret.Command{Argv: k.Command}), nil
+		return whileTrusted(s, secret.Command{Argv: k.Command}), nil
 	case k.Age != "":
 		return secret.Age{Path: k.Age, Identity: k.Identity}, nil
 	}
@@ -171,7 +172,7 @@ func (s *Settings) KeySource(k config.LLMKey) (secret.Source, error) {
 
 // whileTrusted guards a program that a trusted project's file names: it runs only
 // while the file and the program are as they were trusted.
-func (s *Settings) whileTrusted(source secret.Source) secret.Source {
+func whileTrusted(s *provide.Settings, source secret.Source) secret.Source {
 	if s.Project == nil || s.Project.Check == nil {
 		return source
 	}
@@ -191,9 +192,9 @@ func (g guarded) Read(ctx context.Context) (secret.Value, error) {
 	return g.Source.Read(ctx)
 }
 
-func (s *Settings) keySources(p *config.LLMProvider) (sources []secret.Source, err error) {
+func keySources(s *provide.Settings, p *config.LLMProvider) (sources []secret.Source, err error) {
 	for _, k := range p.Keys {
-		source, err := s.KeySource(k)
+		source, err := KeySource(s, k)
 		if err != nil {
 			return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 		}
@@ -203,8 +204,8 @@ func (s *Settings) keySources(p *config.LLMProvider) (sources []secret.Source, e
 }
 
 // KeyPool reads the keys of a provider.
-func (s *Settings) KeyPool(ctx context.Context, p *config.LLMProvider) (*secret.Pool, error) {
-	sources, err := s.keySources(p)
+func KeyPool(ctx context.Context, s *provide.Settings, p *config.LLMProvider) (*secret.Pool, error) {
+	sources, err := keySources(s, p)
 	if err != nil {
 		return nil, err
 	}

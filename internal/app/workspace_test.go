@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 func TestWorkspaceThatCannotBeUsed(t *testing.T) {
@@ -62,7 +63,7 @@ func TestWorkspaceThatCannotBeUsed(t *testing.T) {
 			s := newSite(t)
 			subject := spoil(s)
 			a := s.open()
-			_, err := a.Provide(t.Context(), session("bad"))
+			_, err := a.Provide(t.Context(), session("bad"), provide.Options{})
 			if _, typed := errors.AsType[*sandbox.ProvisionError](err); !typed && !errors.Is(err, sandbox.ErrDenied) {
 				t.Fatalf("%v", err)
 			}
@@ -118,7 +119,7 @@ func TestWorkspaceRemovedUnderARunningSandbox(t *testing.T) {
 	}
 	remove()
 	for who, a := range map[string]*app.App{"the process that has a wire": resident, "another": s.open()} {
-		_, err := a.Provide(t.Context(), session("lost"))
+		_, err := a.Provide(t.Context(), session("lost"), provide.Options{})
 		if !errors.Is(err, sandbox.ErrBusy) || !strings.Contains(errhint.Of(err), "recreate") {
 			t.Errorf("%s, while it is in use: %v (hint: %s)", who, err, errhint.Of(err))
 		}
@@ -156,7 +157,7 @@ func TestOddSessionKeys(t *testing.T) {
 	names := map[string]string{}
 	for what, key := range keys {
 		t.Run(what, func(t *testing.T) {
-			got, err := a.Provide(t.Context(), app.Subject{SessionKey: "agent:main:" + key})
+			got, err := a.Provide(t.Context(), provide.Subject{SessionKey: "agent:main:" + key}, provide.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,14 +179,14 @@ func TestOddSessionKeys(t *testing.T) {
 			if err != nil || row.SessionKey != got.Plan.ScopeKey {
 				t.Errorf("row %+v, %v", row, err)
 			}
-			again := s.provide(s.open(), app.Subject{SessionKey: "agent:main:" + key})
+			again := s.provide(s.open(), provide.Subject{SessionKey: "agent:main:" + key})
 			if again.Created {
 				t.Error("not found again")
 			}
 			again.Release()
 		})
 	}
-	if _, err := a.Provide(t.Context(), app.Subject{SessionKey: "agent:main:\xff\xfe"}); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+	if _, err := a.Provide(t.Context(), provide.Subject{SessionKey: "agent:main:\xff\xfe"}, provide.Options{}); err == nil || !strings.Contains(err.Error(), "UTF-8") {
 		t.Errorf("bytes that are no text: %v", err)
 	}
 	if list, total, err := a.List(t.Context(), 0); total != len(keys) || len(list) != len(keys) || err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/fakellm"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // withModel gives the installation a model that plays a script.
@@ -46,7 +47,7 @@ func (p *place) withModel(script ...fakellm.Turn) {
 // serve starts a whole gateway, and returns a client of it.
 func (p *place) serve() *client.Client {
 	p.t.Helper()
-	a, err := app.Open(p.t.Context(), app.Options{Getenv: p.getenv, ConfigPath: p.config()})
+	a, err := app.Open(p.t.Context(), provide.LoadOptions{Getenv: p.getenv, ConfigPath: p.config()})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func (p *place) serve() *client.Client {
 	}
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(ctx) }()
-	c, err := client.New(client.Options{Socket: a.SocketPath()})
+	c, err := client.New(client.Options{Socket: app.SocketPath(a.Settings)})
 	if err != nil {
 		p.t.Fatal(err)
 	}

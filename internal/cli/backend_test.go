@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // place is an installation whose sandboxes the kernel makes, and which runs shell
@@ -77,7 +78,7 @@ func (p *place) atoll(args ...string) (out, said string, code int) {
 // those that only ask whether it lives.
 func (p *place) open() (asked func() int) {
 	p.t.Helper()
-	a, err := app.Open(p.t.Context(), app.Options{Getenv: p.getenv, ConfigPath: p.config()})
+	a, err := app.Open(p.t.Context(), provide.LoadOptions{Getenv: p.getenv, ConfigPath: p.config()})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/cli/modelcmd"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // completePatience bounds the search for values: a shell waits for them.
@@ -30,7 +31,7 @@ func argumentValues() map[string]values {
 		"relay show": runValues, "relay status": runValues, "relay push": runValues, "relay take": runValues,
 		"token revoke": tokenValues, "token rotate": tokenValues, "token pair": tokenValues,
 		"images rm": imageValues, "images build": recipeValues, "tool call": toolValues,
-		"volumes seed": fixedValues(app.PnpmStore), "volumes rm": fixedValues(app.PnpmStore),
+		"volumes seed": fixedValues(provide.PnpmStore), "volumes rm": fixedValues(provide.PnpmStore),
 	}
 }
 
@@ -104,7 +105,7 @@ func openQuietly(ctx context.Context, e *console.Env) *app.App {
 	if err != nil || !settings.HasState() {
 		return nil
 	}
-	a, err := settings.Open(ctx, nil)
+	a, err := app.OpenWith(ctx, settings, nil)
 	if err != nil {
 		return nil
 	}

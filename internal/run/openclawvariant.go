@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/internal/run/openclaw"
+	"github.com/atoll-run/atoll/internal/runtime/image"
 )
 
 // OpenClawOptions say which OpenClaw there is, and what it may ask.
@@ -32,7 +33,7 @@ type OpenClawOptions struct {
 const maxArgument = 128<<10 - 1
 
 // PnpmStore is the volume with the packages of pnpm.
-const PnpmStore = "pnpm_store"
+const PnpmStore = image.StoreVolume
 
 const (
 	installDir  = "/opt/openclaw"

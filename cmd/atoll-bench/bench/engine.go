@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // enginePatience is how long an engine has to answer.
@@ -21,7 +21,7 @@ var errNoEngine = errors.New("this benchmark measures a container engine too, an
 
 // findEngine looks for the engine that a benchmark would use.
 func findEngine(ctx context.Context, o Options) error {
-	settings, err := app.Load(app.Options{Getenv: o.Getenv, ConfigPath: o.Config})
+	settings, err := provide.Load(provide.LoadOptions{Getenv: o.Getenv, ConfigPath: o.Config})
 	if err != nil {
 		return err
 	}

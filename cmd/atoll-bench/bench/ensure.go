@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // How often each side of the benchmark runs.
@@ -83,7 +84,7 @@ type Fresh struct {
 // only makes the engine call of it, and tells what that cost. It is the other
 // half of the benchmark, run in processes of its own.
 func MeasureFresh(ctx context.Context, o Options, callOnly bool) (*Fresh, error) {
-	a, err := app.Open(ctx, app.Options{Getenv: o.Getenv, ConfigPath: o.Config})
+	a, err := app.Open(ctx, provide.LoadOptions{Getenv: o.Getenv, ConfigPath: o.Config})
 	if err != nil {
 		return nil, err
 	}

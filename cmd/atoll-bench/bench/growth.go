@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // How a host is filled, and what is claimed.
@@ -62,8 +62,8 @@ func growth(ctx context.Context, o Options) (*Report, error) {
 type crowd struct {
 	stage *stage
 	mu    sync.Mutex
-	all   []*app.Session // but for the stage's
-	plans []app.Subject  // of those that may have been made
+	all   []*provide.ReadySandbox // but for the stage's
+	plans []provide.Subject       // of those that may have been made
 }
 
 // growTo makes sandboxes until there are n.
@@ -101,7 +101,7 @@ func (c *crowd) add(ctx context.Context, i int) error {
 	c.mu.Lock()
 	c.plans = append(c.plans, who)
 	c.mu.Unlock()
-	session, err := c.stage.app.Provide(ctx, who)
+	session, err := c.stage.app.Provide(ctx, who, provide.Options{})
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (c *crowd) add(ctx context.Context, i int) error {
 // Between them a process inside one starts as many: what that takes is the
 // kernel's part.
 func (c *crowd) commands(ctx context.Context) (times, floor []float64, err error) {
-	sessions := append([]*app.Session{c.stage.session}, c.all...)
+	sessions := append([]*provide.ReadySandbox{c.stage.session}, c.all...)
 	for _, s := range sessions {
 		for range 4 {
 			if _, err := truthIn(ctx, s.Machine); err != nil {

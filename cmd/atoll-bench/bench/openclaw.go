@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/runtime/rootfs"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/openclawtest"
 )
 
@@ -120,7 +121,7 @@ func measureOpenClaw(ctx context.Context, o Options, peer *openclawtest.Peer, pr
 		return nil, err
 	}
 	defer model.Close()
-	settings, err := app.Load(app.Options{Getenv: o.Getenv, ConfigPath: o.Config})
+	settings, err := provide.Load(provide.LoadOptions{Getenv: o.Getenv, ConfigPath: o.Config})
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +176,7 @@ func importImage(ctx context.Context, o Options, home *openclawtest.Home) error 
 		}
 		return o.Getenv(name)
 	}
-	a, err := app.Open(ctx, app.Options{Getenv: getenv, OwnConfig: true})
+	a, err := app.Open(ctx, provide.LoadOptions{Getenv: getenv, OwnConfig: true})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/relay"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // The repository, and what is claimed of its way in and out.
@@ -90,10 +91,10 @@ func (s *relayStage) open(ctx context.Context) error {
 		}
 		return s.options.Getenv(name)
 	}
-	if s.app, err = app.Open(ctx, app.Options{Getenv: getenv, ConfigPath: file}); err != nil {
+	if s.app, err = app.Open(ctx, provide.LoadOptions{Getenv: getenv, ConfigPath: file}); err != nil {
 		return err
 	}
-	if s.relays, err = s.app.Relays(); err != nil {
+	if s.relays, err = app.OpenRelays(s.app.Settings); err != nil {
 		return err
 	}
 	s.relays.OnStep = func(r *relay.Record) { s.marks[r.Step] = time.Now() }

@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // relayTimes are the milliseconds of one round of one side.
@@ -143,7 +144,7 @@ const changeScript = `for i in 1 2 3; do echo changed >> dir-$i/file-$i; done &&
 // throughRelay is the same through the relay, without its judgement.
 func throughRelay(depth int) relayRound {
 	return func(ctx context.Context, s *relayStage, key string) (relayTimes, error) {
-		session, err := s.app.Provide(ctx, app.Subject{SessionKey: "agent:main:" + key})
+		session, err := s.app.Provide(ctx, provide.Subject{SessionKey: "agent:main:" + key}, provide.Options{})
 		if err != nil {
 			return relayTimes{}, err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // How often each side runs, and what is claimed.
@@ -189,7 +190,7 @@ func (s *runStage) dockerRun(ctx context.Context) error {
 }
 
 func (s *runStage) engine() string {
-	settings, err := app.Load(app.Options{Getenv: s.options.Getenv, ConfigPath: s.options.Config})
+	settings, err := provide.Load(provide.LoadOptions{Getenv: s.options.Getenv, ConfigPath: s.options.Config})
 	if err != nil {
 		return s.options.Getenv("DOCKER_HOST")
 	}
@@ -230,7 +231,7 @@ func (s *runStage) office(ctx context.Context, backend string, atOnce int) (*off
 		}
 		return s.options.Getenv(name)
 	}
-	a, err := app.Open(ctx, app.Options{Getenv: getenv, ConfigPath: file})
+	a, err := app.Open(ctx, provide.LoadOptions{Getenv: getenv, ConfigPath: file})
 	if err != nil {
 		return nil, err
 	}

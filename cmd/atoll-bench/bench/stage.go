@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // stage is an installation of its own on the real engine, with one running
@@ -18,7 +19,7 @@ type stage struct {
 	engine  *countingEngine
 	state   string
 	app     *app.App
-	session *app.Session
+	session *provide.ReadySandbox
 }
 
 func newStage(ctx context.Context, o Options) (_ *stage, err error) {
@@ -28,7 +29,7 @@ func newStage(ctx context.Context, o Options) (_ *stage, err error) {
 			s.close()
 		}
 	}()
-	settings, err := app.Load(app.Options{Getenv: o.Getenv, ConfigPath: o.Config})
+	settings, err := provide.Load(provide.LoadOptions{Getenv: o.Getenv, ConfigPath: o.Config})
 	if err != nil {
 		return nil, err
 	}
@@ -38,18 +39,18 @@ func newStage(ctx context.Context, o Options) (_ *stage, err error) {
 	if s.state, err = os.MkdirTemp("", "atoll"); err != nil {
 		return nil, err
 	}
-	if s.app, err = app.Open(ctx, app.Options{Getenv: s.getenv, ConfigPath: o.Config}); err != nil {
+	if s.app, err = app.Open(ctx, provide.LoadOptions{Getenv: s.getenv, ConfigPath: o.Config}); err != nil {
 		return nil, err
 	}
 	fmt.Fprintln(o.Progress, "making the sandbox …")
-	s.session, err = s.app.Provide(ctx, benchWho(s.app))
+	s.session, err = s.app.Provide(ctx, benchWho(s.app), provide.Options{})
 	return s, err
 }
 
 // benchWho is a session whose sandbox has a name that nothing else on the engine
 // can have: it contains the name of the benchmark's own state directory.
-func benchWho(a *app.App) app.Subject {
-	return app.Subject{Adjust: func(agent *config.Agent) {
+func benchWho(a *app.App) provide.Subject {
+	return provide.Subject{Adjust: func(agent *config.Agent) {
 		agent.Sandbox.Backend = "docker" // whose calls are counted, and whose exec is the peer
 		agent.Sandbox.Docker.ContainerPrefix = "bench-" + filepath.Base(a.Paths.AtollState) + "-"
 	}}

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/runtime/seccomp"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -73,7 +74,7 @@ func newStartStage(ctx context.Context, o Options) (_ *startStage, err error) {
 	if s.dir, err = os.MkdirTemp("", "atoll"); err != nil {
 		return nil, err
 	}
-	if s.app, err = app.Open(ctx, app.Options{Getenv: s.getenv, ConfigPath: o.Config}); err != nil {
+	if s.app, err = app.Open(ctx, provide.LoadOptions{Getenv: s.getenv, ConfigPath: o.Config}); err != nil {
 		return nil, err
 	}
 	program, err := guestbin.For(runtime.GOARCH)
@@ -96,10 +97,10 @@ func (s *startStage) getenv(name string) string {
 }
 
 // who is a session that nobody had before.
-func (s *startStage) who(backend, image string) app.Subject {
+func (s *startStage) who(backend, image string) provide.Subject {
 	s.n++
 	key := fmt.Sprintf("agent:main:bench-%d", s.n)
-	return app.Subject{SessionKey: key, Adjust: func(agent *config.Agent) {
+	return provide.Subject{SessionKey: key, Adjust: func(agent *config.Agent) {
 		agent.Sandbox.Scope, agent.Sandbox.Backend = config.ScopeSession, backend
 		agent.Sandbox.Docker.ContainerPrefix = "bench-" + filepath.Base(s.dir) + "-"
 		if image != "" {
@@ -114,7 +115,7 @@ func (s *startStage) who(backend, image string) app.Subject {
 func (s *startStage) ours(ctx context.Context, backend, image string) (time.Duration, error) {
 	who := s.who(backend, image)
 	start := time.Now()
-	session, err := s.app.Provide(ctx, who)
+	session, err := s.app.Provide(ctx, who, provide.Options{})
 	if err != nil {
 		return 0, err
 	}

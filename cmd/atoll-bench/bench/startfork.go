@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // How often a sandbox is forked, how much it holds, and what is claimed.
@@ -30,7 +31,7 @@ const forkConfig = `{ agents: { defaults: { workspace: %q, sandbox: { mode: "all
 // forkStage is an installation with one sandbox that holds a lot.
 type forkStage struct {
 	app    *app.App
-	source app.Subject
+	source provide.Subject
 	plan   *plan.Plan // of the source
 	n      int
 }
@@ -76,18 +77,18 @@ func (s *startStage) newForkStage(ctx context.Context) (*forkStage, error) {
 	if err := os.WriteFile(file, fmt.Appendf(nil, forkConfig, workspace, "fork-"+filepath.Base(s.dir)+"-"), 0o600); err != nil {
 		return nil, err
 	}
-	a, err := app.Open(ctx, app.Options{ConfigPath: file, Getenv: func(name string) string {
+	a, err := app.Open(ctx, provide.LoadOptions{ConfigPath: file, Getenv: func(name string) string {
 		if name == "ATOLL_STATE_DIR" {
 			return filepath.Join(dir, "state")
 		}
 		return s.options.Getenv(name)
 	}})
-	return &forkStage{app: a, source: app.Subject{SessionKey: "agent:main:source"}}, err
+	return &forkStage{app: a, source: provide.Subject{SessionKey: "agent:main:source"}}, err
 }
 
 // fill makes the sandbox that is forked, once, and stops it.
 func (f *forkStage) fill(ctx context.Context) error {
-	session, err := f.app.Provide(ctx, f.source)
+	session, err := f.app.Provide(ctx, f.source, provide.Options{})
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func endProcess(ctx context.Context, pid int) error {
 // create makes a sandbox that holds nothing.
 func (f *forkStage) create(ctx context.Context) (time.Duration, error) {
 	f.n++
-	return f.first(ctx, app.Subject{SessionKey: fmt.Sprintf("agent:main:plain-%d", f.n)}, time.Now())
+	return f.first(ctx, provide.Subject{SessionKey: fmt.Sprintf("agent:main:plain-%d", f.n)}, time.Now())
 }
 
 // fork forks the source. The first time, its files become a layer.
@@ -146,12 +147,12 @@ func (f *forkStage) fork(ctx context.Context) (time.Duration, error) {
 	if _, err := f.app.Fork(ctx, f.plan.Spec.Name, key, false); err != nil {
 		return 0, err
 	}
-	return f.first(ctx, app.Subject{SessionKey: key}, start)
+	return f.first(ctx, provide.Subject{SessionKey: key}, start)
 }
 
 // first runs a first command, and removes the sandbox, untimed.
-func (f *forkStage) first(ctx context.Context, who app.Subject, start time.Time) (time.Duration, error) {
-	session, err := f.app.Provide(ctx, who)
+func (f *forkStage) first(ctx context.Context, who provide.Subject, start time.Time) (time.Duration, error) {
+	session, err := f.app.Provide(ctx, who, provide.Options{})
 	if err != nil {
 		return 0, err
 	}

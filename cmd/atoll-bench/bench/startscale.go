@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // The crowds, and what is claimed of them.
@@ -29,12 +29,12 @@ const (
 // they hold together.
 func (s *startStage) alive(ctx context.Context, r *Report) (err error) {
 	fmt.Fprintf(s.options.Progress, "%d alive …\n", aliveCount)
-	var sessions []*app.Session
+	var sessions []*provide.ReadySandbox
 	defer func() { err = errors.Join(err, s.removeAll(context.WithoutCancel(ctx), sessions)) }()
 	var samples []float64
 	for range aliveCount {
 		start := time.Now()
-		session, err := s.app.Provide(ctx, s.who("linux", ""))
+		session, err := s.app.Provide(ctx, s.who("linux", ""), provide.Options{})
 		if err != nil {
 			return err
 		}
@@ -65,13 +65,13 @@ func (s *startStage) crowd(ctx context.Context, r *Report) error {
 	fmt.Fprintf(s.options.Progress, "%d at once …\n", crowdCount)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var sessions []*app.Session
+	var sessions []*provide.ReadySandbox
 	var failures []error
 	start := time.Now()
 	for range crowdCount {
 		who := s.who("linux", "")
 		wg.Go(func() {
-			session, err := s.app.Provide(ctx, who)
+			session, err := s.app.Provide(ctx, who, provide.Options{})
 			if err == nil {
 				_, err = session.Machine.Exec(ctx, &machine.Command{Argv: []string{truth}})
 			}
@@ -102,7 +102,7 @@ func (s *startStage) crowd(ctx context.Context, r *Report) error {
 	return err
 }
 
-func (s *startStage) removeAll(ctx context.Context, sessions []*app.Session) (err error) {
+func (s *startStage) removeAll(ctx context.Context, sessions []*provide.ReadySandbox) (err error) {
 	for _, session := range sessions {
 		session.Release()
 		err = errors.Join(err, s.app.Discard(ctx, session.Plan))
@@ -112,7 +112,7 @@ func (s *startStage) removeAll(ctx context.Context, sessions []*app.Session) (er
 
 // memoryOf is what each sandbox holds, its part of shared pages included, in MB.
 // All that runs in an idle one is its guest.
-func (s *startStage) memoryOf(ctx context.Context, sessions []*app.Session) (samples []float64, err error) {
+func (s *startStage) memoryOf(ctx context.Context, sessions []*provide.ReadySandbox) (samples []float64, err error) {
 	for _, session := range sessions {
 		pid := s.app.GuestProcess(ctx, session.Name)
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")

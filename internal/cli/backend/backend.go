@@ -17,6 +17,7 @@ import (
 	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // Runs carries out the verbs about runs: the running gateway, which owns
@@ -39,9 +40,9 @@ type RunWatcher struct {
 
 // Sandboxes carries out the verbs about sandboxes.
 type Sandboxes interface {
-	Sandboxes(ctx context.Context, limit int) ([]app.Listed, int, error)
-	Choose(ctx context.Context, s app.Selector) ([]*sandbox.Entry, error)
-	Recreate(ctx context.Context, entry *sandbox.Entry, discard bool) app.Recreated
+	Sandboxes(ctx context.Context, limit int) ([]provide.Listed, int, error)
+	Choose(ctx context.Context, s provide.Selector) ([]*sandbox.Entry, error)
+	Recreate(ctx context.Context, entry *sandbox.Entry, discard bool) provide.Recreated
 	Prune(ctx context.Context, workspaces bool) (rows []Pruned, silent, err error)
 }
 
@@ -78,7 +79,7 @@ func RunningGateway(ctx context.Context, e *console.Env) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	socket := settings.SocketPath()
+	socket := app.SocketPath(settings)
 	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil, nil //nolint:nilerr // no gateway is running

@@ -16,12 +16,13 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // Gateway passes the work on to the running gateway.
 type Gateway struct {
 	Client   *client.Client
-	Settings *app.Settings
+	Settings *provide.Settings
 }
 
 // List returns the runs that the gateway has, newest first.

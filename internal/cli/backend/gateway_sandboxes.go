@@ -5,26 +5,26 @@ import (
 	"errors"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
 // Sandboxes lists the gateway's sandboxes, and how many there are.
-func (g Gateway) Sandboxes(ctx context.Context, limit int) ([]app.Listed, int, error) {
+func (g Gateway) Sandboxes(ctx context.Context, limit int) ([]provide.Listed, int, error) {
 	page, err := g.Client.Sandboxes(ctx, api.SandboxQuery{Limit: limit})
 	if err != nil {
 		return nil, 0, ProblemError(err)
 	}
-	list := make([]app.Listed, 0, len(page.Sandboxes))
+	list := make([]provide.Listed, 0, len(page.Sandboxes))
 	for i := range page.Sandboxes {
 		list = append(list, listed(&page.Sandboxes[i]))
 	}
 	return list, page.Total, nil
 }
 
-func listed(s *api.Sandbox) app.Listed {
-	l := app.Listed{ImageMatch: s.ImageMatch, Status: sandbox.Status{
+func listed(s *api.Sandbox) provide.Listed {
+	l := provide.Listed{ImageMatch: s.ImageMatch, Status: sandbox.Status{
 		State: sandbox.State(s.State), Running: s.Running, Problem: s.Problem,
 		Entry: &sandbox.Entry{
 			ContainerName: s.ContainerName, SessionKey: s.SessionKey, CreatedAtMs: s.CreatedAtMs, LastUsedAtMs: s.LastUsedAtMs, Image: s.Image, ConfigHash: s.ConfigHash,
@@ -39,7 +39,7 @@ func listed(s *api.Sandbox) app.Listed {
 }
 
 // Choose returns the sandboxes that a selector fits.
-func (g Gateway) Choose(ctx context.Context, s app.Selector) (chosen []*sandbox.Entry, err error) {
+func (g Gateway) Choose(ctx context.Context, s provide.Selector) (chosen []*sandbox.Entry, err error) {
 	list, _, err := g.Sandboxes(ctx, 0)
 	if err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func (g Gateway) Choose(ctx context.Context, s app.Selector) (chosen []*sandbox.
 }
 
 // Recreate makes one sandbox anew.
-func (g Gateway) Recreate(ctx context.Context, entry *sandbox.Entry, discard bool) app.Recreated {
-	result := app.Recreated{Entry: entry}
+func (g Gateway) Recreate(ctx context.Context, entry *sandbox.Entry, discard bool) provide.Recreated {
+	result := provide.Recreated{Entry: entry}
 	done, err := g.Client.Recreate(ctx, entry.ContainerName, discard)
 	if p, ok := errors.AsType[*api.Problem](err); ok && p.Code == "sandbox_busy" {
 		err = errors.Join(sandbox.ErrBusy, err)

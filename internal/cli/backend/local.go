@@ -9,6 +9,7 @@ import (
 	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // local works in this process, on the state directory.
@@ -109,14 +110,14 @@ func (d local) Start(ctx context.Context, t *app.Task, watch RunWatcher) (r *run
 	return runs.Do(ctx, t, watch.Event)
 }
 
-func (d local) Sandboxes(ctx context.Context, limit int) ([]app.Listed, int, error) {
+func (d local) Sandboxes(ctx context.Context, limit int) ([]provide.Listed, int, error) {
 	return d.app.List(ctx, limit)
 }
 
-func (d local) Choose(ctx context.Context, s app.Selector) ([]*sandbox.Entry, error) {
+func (d local) Choose(ctx context.Context, s provide.Selector) ([]*sandbox.Entry, error) {
 	return d.app.Select(ctx, s)
 }
 
-func (d local) Recreate(ctx context.Context, entry *sandbox.Entry, discard bool) app.Recreated {
+func (d local) Recreate(ctx context.Context, entry *sandbox.Entry, discard bool) provide.Recreated {
 	return d.app.Recreate(ctx, entry, discard)
 }

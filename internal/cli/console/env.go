@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // Env is one command line at work: the terminal, the global flags, and what the
@@ -46,8 +47,8 @@ func (e *Env) Logger() *slog.Logger {
 
 // Load reads the configuration. Whatever is in the way of that is an error of
 // the configuration.
-func (e *Env) Load() (*app.Settings, error) {
-	settings, err := app.Load(app.Options{Getenv: e.Getenv, ConfigPath: e.ConfigPath})
+func (e *Env) Load() (*provide.Settings, error) {
+	settings, err := provide.Load(provide.LoadOptions{Getenv: e.Getenv, ConfigPath: e.ConfigPath})
 	if err != nil {
 		return nil, WithCode(ExitUsage, err)
 	}
@@ -67,13 +68,13 @@ func (e *Env) Open(ctx context.Context) (*app.App, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Opened, err = settings.Open(ctx, e.Logger())
+	e.Opened, err = app.OpenWith(ctx, settings, e.Logger())
 	return e.Opened, err
 }
 
 // OpenAlone opens the installation for one command in a sandbox that nobody else
 // has.
-func (e *Env) OpenAlone(ctx context.Context, who app.Subject) (*app.App, app.Subject, error) {
+func (e *Env) OpenAlone(ctx context.Context, who provide.Subject) (*app.App, provide.Subject, error) {
 	settings, err := e.Load()
 	if err != nil {
 		return nil, who, err
@@ -81,7 +82,7 @@ func (e *Env) OpenAlone(ctx context.Context, who app.Subject) (*app.App, app.Sub
 	if who, err = settings.Alone(who); err != nil {
 		return nil, who, err
 	}
-	e.Opened, err = settings.Open(ctx, e.Logger())
+	e.Opened, err = app.OpenWith(ctx, settings, e.Logger())
 	return e.Opened, who, err
 }
 
@@ -148,8 +149,8 @@ func CheckName(cmd *cobra.Command, flag string) error {
 }
 
 // Who returns the subject that the flags name.
-func (w *SubjectFlags) Who() app.Subject {
-	who := app.Subject{AgentID: w.Agent, SessionKey: w.Session, Account: w.Account}
+func (w *SubjectFlags) Who() provide.Subject {
+	who := provide.Subject{AgentID: w.Agent, SessionKey: w.Session, Account: w.Account}
 	if w.Scope != "" {
 		who.Adjust = w.Adjust
 	}

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // CommandLine is the origin of values that flags set.
@@ -63,7 +63,7 @@ func (e *Env) ConfigError(err error, asJSON bool) error {
 
 // Refusals puts what policy refuses in the form, and at the place, of a mistake
 // in the file: to its author it is one.
-func Refusals(s *app.Settings, p *plan.Plan) config.Problems {
+func Refusals(s *provide.Settings, p *plan.Plan) config.Problems {
 	var problems config.Problems
 	for _, f := range p.Findings {
 		problems = append(problems, refusal(s, p.Agent, f))
@@ -71,7 +71,7 @@ func Refusals(s *app.Settings, p *plan.Plan) config.Problems {
 	return problems
 }
 
-func refusal(s *app.Settings, agent *config.Agent, f policy.Finding) config.Problem {
+func refusal(s *provide.Settings, agent *config.Agent, f policy.Finding) config.Problem {
 	problem := config.Problem{File: s.Location.Path, Path: "agents.defaults." + f.Field, Message: f.Message, Hint: f.Hint}
 	origin := OriginOf(agent, cmp.Or(f.Cause, f.Field))
 	if f.Cause != "" && origin.Source == "agent" {
@@ -105,10 +105,10 @@ func OriginOf(agent *config.Agent, field string) config.Origin {
 }
 
 // RefusalsOfAll are what policy refuses for any of the agents.
-func RefusalsOfAll(s *app.Settings) config.Problems {
+func RefusalsOfAll(s *provide.Settings) config.Problems {
 	var problems config.Problems
 	for _, id := range s.Config.Agents() {
-		p, err := s.Plan(app.Subject{AgentID: id})
+		p, err := s.Plan(provide.Subject{AgentID: id})
 		if err != nil {
 			problems = append(problems, config.Problem{File: s.Location.Path, Message: fmt.Sprintf("agent %s: %v", id, err), Hint: errhint.Of(err)})
 			continue

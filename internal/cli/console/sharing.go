@@ -6,11 +6,12 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // SaySharing says, the first time that a session of an agent is named, that its
 // sandbox and files are those of the agent's other sessions too.
-func (e *Env) SaySharing(ctx context.Context, a *app.App, who app.Subject) {
+func (e *Env) SaySharing(ctx context.Context, a *app.App, who provide.Subject) {
 	if who.SessionKey == "" {
 		return
 	}

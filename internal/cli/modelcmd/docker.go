@@ -8,6 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/dockercli"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // NewDockerCommand returns the command `atoll docker`.
@@ -40,7 +41,7 @@ func Docker(ctx context.Context, args []string, t *console.Terminal) int {
 
 func runDocker(ctx context.Context, e *env, args []string) int {
 	terminal := &dockercli.Terminal{In: e.In, Out: e.Out.Writer, Err: e.Err, Getenv: e.Getenv}
-	settings, err := app.Load(app.Options{Getenv: e.Getenv, OwnConfig: true})
+	settings, err := provide.Load(provide.LoadOptions{Getenv: e.Getenv, OwnConfig: true})
 	if err != nil {
 		e.Report(err)
 		return console.ExitRunFailure
@@ -49,7 +50,7 @@ func runDocker(ctx context.Context, e *env, args []string) int {
 		e.Notice(n)
 	}
 	open := func(ctx context.Context) (_ *app.App, err error) {
-		e.Opened, err = settings.Open(ctx, e.Logger())
+		e.Opened, err = app.OpenWith(ctx, settings, e.Logger())
 		return e.Opened, err
 	}
 	return dockercli.Main(ctx, args, terminal, app.NewBoxes(settings, open))

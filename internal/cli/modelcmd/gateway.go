@@ -49,7 +49,7 @@ func (e *env) runGateway(ctx context.Context, o app.GatewayOptions) error {
 		return err
 	}
 	logger := e.serviceLogger()
-	if e.Opened, err = settings.Open(ctx, logger); err != nil {
+	if e.Opened, err = app.OpenWith(ctx, settings, logger); err != nil {
 		return err
 	}
 	hup := console.Hangups(ctx)

@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // agentViaGateway gives a task to the gateway's agent, and shows it as one of this
@@ -25,12 +26,12 @@ func agentViaGateway(ctx context.Context, g *backend.Gateway, e *env, task *agen
 	if o.scope != "" {
 		return console.WithCode(console.ExitUsage, errhint.With(errors.New("--scope is not for a gateway, which has its own configuration"), "give --local too, or set sandbox.scope in the gateway's configuration"))
 	}
-	p, err := g.Settings.Plan(app.Subject{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account})
+	p, err := g.Settings.Plan(provide.Subject{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account})
 	if err != nil {
 		return err
 	}
 	if a, err := e.Open(ctx); err == nil {
-		e.SaySharing(ctx, a, app.Subject{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account})
+		e.SaySharing(ctx, a, provide.Subject{AgentID: o.agent, SessionKey: o.sessionKey, Account: o.account})
 	}
 	begun, err := g.Client.Submit(console.WithTrace(ctx, o.trace, o.runID), p.Session.Key, o.request(task), "")
 	if err != nil {

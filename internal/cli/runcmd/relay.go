@@ -61,7 +61,7 @@ func (e *env) relays(asJSON bool) (*app.Relays, error) {
 	if err != nil {
 		return nil, e.ConfigError(err, asJSON)
 	}
-	return settings.Relays()
+	return app.OpenRelays(settings)
 }
 
 func runRelayCheck(cmd *cobra.Command, e *env, args []string, repo string, asJSON bool) error {

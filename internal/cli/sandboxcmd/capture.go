@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // captureLimit bounds each stream of a command whose output becomes JSON.
@@ -33,7 +33,7 @@ type commandReport struct {
 	Notices    []string `json:"notices"`
 }
 
-func (e *env) captureCommand(ctx context.Context, s *app.Session, command *machine.Command) error {
+func (e *env) captureCommand(ctx context.Context, s *provide.ReadySandbox, command *machine.Command) error {
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr, command.OutputLimit = &out, &errs, captureLimit
 	result, err := s.Exec(ctx, command)

@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // commandOptions are what run and sandbox exec have in common.
@@ -67,9 +68,9 @@ func (o *commandOptions) add(cmd *cobra.Command) {
 }
 
 // provide makes the session's sandbox ready and shows what it has to say.
-func (e *env) provide(ctx context.Context, a *app.App, who app.Subject) (*app.Session, error) {
+func (e *env) provide(ctx context.Context, a *app.App, who provide.Subject) (*provide.ReadySandbox, error) {
 	done := e.Progress("preparing the sandbox")
-	session, err := a.Provide(ctx, who)
+	session, err := a.Provide(ctx, who, provide.Options{})
 	done()
 	if errors.Is(err, sandbox.ErrDenied) {
 		err = whereDenied(a, who, err)
@@ -86,7 +87,7 @@ func (e *env) provide(ctx context.Context, a *app.App, who app.Subject) (*app.Se
 }
 
 // whereDenied says where in the file the denied settings are.
-func whereDenied(a *app.App, who app.Subject, err error) error {
+func whereDenied(a *app.App, who provide.Subject, err error) error {
 	p, planErr := a.Plan(who)
 	if planErr != nil {
 		return err
@@ -98,7 +99,7 @@ func whereDenied(a *app.App, who app.Subject, err error) error {
 }
 
 // runCommand runs argv and ends with its exit code.
-func (e *env) runCommand(ctx context.Context, s *app.Session, o commandOptions, argv []string) error {
+func (e *env) runCommand(ctx context.Context, s *provide.ReadySandbox, o commandOptions, argv []string) error {
 	command, err := e.command(s, o, argv)
 	if err != nil {
 		return err
@@ -118,7 +119,7 @@ func (e *env) runCommand(ctx context.Context, s *app.Session, o commandOptions, 
 	return commandEnd(command, result, err)
 }
 
-func (e *env) command(s *app.Session, o commandOptions, argv []string) (*machine.Command, error) {
+func (e *env) command(s *provide.ReadySandbox, o commandOptions, argv []string) (*machine.Command, error) {
 	call, err := parseEnv(o.env)
 	if err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func (e *env) command(s *app.Session, o commandOptions, argv []string) (*machine
 			env.Passed[name] = value
 		}
 	}
-	command := &machine.Command{Argv: argv, Grant: o.grant, Env: app.CommandEnv(s.Plan, env.Passed), Dir: o.dir, Stdout: e.CommandOut(), Stderr: e.CommandErr(), Timeout: o.timeout}
+	command := &machine.Command{Argv: argv, Grant: o.grant, Env: provide.CommandEnv(s.Plan, env.Passed), Dir: o.dir, Stdout: e.CommandOut(), Stderr: e.CommandErr(), Timeout: o.timeout}
 	if o.tty { // who asks for a terminal gets what acts on one
 		command.Stdout, command.Stderr = e.Out, e.Err
 	}

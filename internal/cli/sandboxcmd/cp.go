@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 func newCpCommand(e *env) *cobra.Command {
@@ -61,9 +61,9 @@ func runCp(cmd *cobra.Command, e *env, o console.SubjectFlags, args []string) er
 	}{e.In, e.Out}
 	var skipped []string
 	if fromInside {
-		skipped, err = session.CopyOut(ctx, app.Copy{Inside: from, Host: to, Stream: stream})
+		skipped, err = session.CopyOut(ctx, provide.Copy{Inside: from, Host: to, Stream: stream})
 	} else {
-		skipped, err = session.CopyIn(ctx, app.Copy{Inside: to, Host: from, Stream: stream})
+		skipped, err = session.CopyIn(ctx, provide.Copy{Inside: to, Host: from, Stream: stream})
 	}
 	for _, s := range skipped {
 		e.Notice("left out: " + s)
@@ -75,7 +75,7 @@ func runCp(cmd *cobra.Command, e *env, o console.SubjectFlags, args []string) er
 // path begins after the last one, or after the first that a slash follows. What
 // begins like a path is one of the host.
 func splitInside(arg string) (name, path string, inside bool) {
-	if arg == app.Stream || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
+	if arg == provide.Stream || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
 		return "", arg, false
 	}
 	at := strings.Index(arg, ":/")
@@ -90,7 +90,7 @@ func splitInside(arg string) (name, path string, inside bool) {
 
 // sessionNamed makes the sandbox ready that a name means: a sandbox's own, or a
 // session's; "" is the session of the flags.
-func (e *env) sessionNamed(ctx context.Context, o console.SubjectFlags, name string) (*app.Session, error) {
+func (e *env) sessionNamed(ctx context.Context, o console.SubjectFlags, name string) (*provide.ReadySandbox, error) {
 	a, err := e.Open(ctx)
 	if err != nil {
 		return nil, err

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
@@ -57,7 +57,7 @@ func runDiff(ctx context.Context, e *env, o diffOptions) error {
 	return nil
 }
 
-func (e *env) printDiff(d *app.Differences, nameOnly bool) {
+func (e *env) printDiff(d *provide.Differences, nameOnly bool) {
 	if len(d.Changes) == 0 {
 		fmt.Fprintln(e.Out, "No changes.")
 	}
@@ -73,7 +73,7 @@ func (e *env) printDiff(d *app.Differences, nameOnly bool) {
 }
 
 // diffLine is one change, with the letter that version control uses for it.
-func (e *env) diffLine(c app.FileDiff) string {
+func (e *env) diffLine(c provide.FileDiff) string {
 	style := e.Style()
 	letter := map[workspace.ChangeKind]string{
 		workspace.Added: style.Good("A"), workspace.Modified: style.Warn("M"), workspace.Deleted: style.Alarm("D"), workspace.Stale: style.Dim("S"),

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 	"github.com/atoll-run/atoll/internal/tool"
 )
@@ -97,16 +97,16 @@ type explanation struct {
 }
 
 type explainedSandbox struct {
-	Mode               config.Mode   `json:"mode"`
-	Scope              config.Scope  `json:"scope"`
-	ScopeKey           string        `json:"scopeKey"`
-	Backend            app.Backend   `json:"backend"`
-	WorkspaceAccess    config.Access `json:"workspaceAccess"`
-	WorkspaceRoot      string        `json:"workspaceRoot"`
-	SessionIsSandboxed bool          `json:"sessionIsSandboxed"`
-	Reason             string        `json:"reason"`
-	ContainerName      string        `json:"containerName"`
-	Image              string        `json:"image"`
+	Mode               config.Mode     `json:"mode"`
+	Scope              config.Scope    `json:"scope"`
+	ScopeKey           string          `json:"scopeKey"`
+	Backend            provide.Backend `json:"backend"`
+	WorkspaceAccess    config.Access   `json:"workspaceAccess"`
+	WorkspaceRoot      string          `json:"workspaceRoot"`
+	SessionIsSandboxed bool            `json:"sessionIsSandboxed"`
+	Reason             string          `json:"reason"`
+	ContainerName      string          `json:"containerName"`
+	Image              string          `json:"image"`
 	// RootID is the fingerprint of the host's programs, or the image's digest,
 	// where no engine knows it.
 	RootID string `json:"rootId,omitempty"`
@@ -158,7 +158,7 @@ type explainedPath struct {
 	Error string `json:"error"` // "" if there is such a path
 }
 
-func newExplanation(s *app.Settings, p *plan.Plan, backend app.Backend) *explanation {
+func newExplanation(s *provide.Settings, p *plan.Plan, backend provide.Backend) *explanation {
 	return &explanation{
 		AgentID: p.Agent.ID, SessionKey: p.Session.Key, MainSessionKey: p.Session.MainKey,
 		Sandbox: explainSandbox(s, p, backend),
@@ -167,7 +167,7 @@ func newExplanation(s *app.Settings, p *plan.Plan, backend app.Backend) *explana
 	}
 }
 
-func explainSandbox(s *app.Settings, p *plan.Plan, backend app.Backend) explainedSandbox {
+func explainSandbox(s *provide.Settings, p *plan.Plan, backend provide.Backend) explainedSandbox {
 	box := console.WithoutSecrets(s.Config, p.Agent)
 	drift, _ := workspace.DriftOf(p.Layout) // a copy that cannot be read has no drift to show
 	return explainedSandbox{

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // explainedDefaults are the limits that are not configured and that hold.
@@ -17,7 +17,7 @@ type explainedDefaults struct {
 	Missing string `json:"missing"`
 }
 
-func explainDefaults(settings *app.Settings, p *plan.Plan, backend app.Backend) explainedDefaults {
+func explainDefaults(settings *provide.Settings, p *plan.Plan, backend provide.Backend) explainedDefaults {
 	held, why := settings.DefaultLimits(p, backend)
 	x := explainedDefaults{Memory: held.Memory, Pids: held.Pids}
 	var missing []string

@@ -5,18 +5,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/tool"
 )
 
 // The sections of explain, in the order of the page.
 
-func (e *env) printExplanation(s *app.Settings, p *plan.Plan, x *explanation) {
+func (e *env) printExplanation(s *provide.Settings, p *plan.Plan, x *explanation) {
 	pg := &page{e: e, style: e.Style(), agent: p.Agent, x: x}
 	pg.verdict()
 	pg.who(s)
@@ -42,7 +42,7 @@ func (pg *page) verdict() {
 	}
 }
 
-func (pg *page) who(s *app.Settings) {
+func (pg *page) who(s *provide.Settings) {
 	box := pg.x.Sandbox
 	pg.title("Who")
 	file := s.Location.Path
@@ -88,7 +88,7 @@ func scopeText(s config.Scope) string {
 
 // rootText names the image, and says what the host as an image is.
 func rootText(image string) string {
-	if image == app.HostImage {
+	if image == provide.HostImage {
 		return image + ": the programs of this machine, read-only, and nothing else of it"
 	}
 	return image

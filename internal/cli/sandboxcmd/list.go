@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
@@ -67,7 +67,7 @@ func runList(ctx context.Context, e *env, o listOptions) error {
 	}
 	containers, browsers := split(list)
 	if o.browser {
-		containers, total = []app.Listed{}, len(browsers)
+		containers, total = []provide.Listed{}, len(browsers)
 	}
 	if o.asJSON {
 		return e.PrintJSON(map[string]any{"containers": containers, "browsers": browsers, "total": total})
@@ -76,8 +76,8 @@ func runList(ctx context.Context, e *env, o listOptions) error {
 	return nil
 }
 
-func split(list []app.Listed) (containers, browsers []app.Listed) {
-	containers, browsers = []app.Listed{}, []app.Listed{}
+func split(list []provide.Listed) (containers, browsers []provide.Listed) {
+	containers, browsers = []provide.Listed{}, []provide.Listed{}
 	for _, l := range list {
 		if l.Kind == sandbox.KindBrowser {
 			browsers = append(browsers, l)
@@ -88,7 +88,7 @@ func split(list []app.Listed) (containers, browsers []app.Listed) {
 	return containers, browsers
 }
 
-func (e *env) printList(list []app.Listed, total int) {
+func (e *env) printList(list []provide.Listed, total int) {
 	if len(list) == 0 {
 		fmt.Fprintln(e.Out, "No sandboxes. `atoll run -- COMMAND` makes one.")
 		return
@@ -101,7 +101,7 @@ func (e *env) printList(list []app.Listed, total int) {
 			console.Ago(now.Sub(time.UnixMilli(l.LastUsedAtMs))), console.Shortened(console.Printable(l.SessionKey), sessionWidth), driftText(l.Drift), notes.mark(l.Problem))
 	}
 	t.Print(e.Out)
-	running := len(slices.DeleteFunc(list, func(l app.Listed) bool { return !l.Running }))
+	running := len(slices.DeleteFunc(list, func(l provide.Listed) bool { return !l.Running }))
 	fmt.Fprintf(e.Out, "\n%d of %d shown, %d running\n", t.Len(), total, running)
 	notes.print(e.Out)
 }
@@ -140,7 +140,7 @@ func stateText(s sandbox.State) string {
 	return string(s)
 }
 
-func imageText(l app.Listed) string {
+func imageText(l provide.Listed) string {
 	if !l.ImageMatch {
 		return l.Image + " (not the configured one)"
 	}

@@ -10,15 +10,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 type recreateOptions struct {
-	app.Selector
+	provide.Selector
 	discard, force, asJSON bool
 }
 
@@ -144,7 +144,7 @@ type recreation struct {
 
 // recreated is what became of one sandbox, and of the commands in it.
 type recreated struct {
-	app.Recreated
+	provide.Recreated
 	Ended []runningCommand `json:"ended"`
 }
 
@@ -202,7 +202,7 @@ func (e *env) printRecreated(r recreated) {
 }
 
 // recreatedText says what became of a sandbox, or of a copy without one.
-func recreatedText(r app.Recreated) string {
+func recreatedText(r provide.Recreated) string {
 	switch {
 	case r.Entry.Imported:
 		return "its row was removed; the container belongs to another program"

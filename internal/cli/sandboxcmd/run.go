@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 type runOptions struct {
@@ -95,7 +96,7 @@ func runRun(ctx context.Context, e *env, o runOptions, argv []string) error {
 	if err != nil {
 		return err
 	}
-	var session *app.Session
+	var session *provide.ReadySandbox
 	if o.remove {
 		defer func() { e.dispose(ctx, a, who, session) }()
 	}
@@ -109,7 +110,7 @@ func runRun(ctx context.Context, e *env, o runOptions, argv []string) error {
 	return e.runCommand(ctx, session, o.commandOptions, argv)
 }
 
-func (o *runOptions) open(ctx context.Context, e *env, who app.Subject) (*app.App, app.Subject, error) {
+func (o *runOptions) open(ctx context.Context, e *env, who provide.Subject) (*app.App, provide.Subject, error) {
 	if o.remove {
 		return e.OpenAlone(ctx, who)
 	}
@@ -168,7 +169,7 @@ const disposeTimeout = 30 * time.Second
 
 // dispose removes the sandbox of who and its private copy, as far as they were
 // made: session is nil if they were not made ready.
-func (e *env) dispose(ctx context.Context, a *app.App, who app.Subject, session *app.Session) {
+func (e *env) dispose(ctx context.Context, a *app.App, who provide.Subject, session *provide.ReadySandbox) {
 	p, err := planOf(a, who, session)
 	if err != nil || len(p.Findings) > 0 {
 		return // refused: nothing was made
@@ -180,7 +181,7 @@ func (e *env) dispose(ctx context.Context, a *app.App, who app.Subject, session 
 	}
 }
 
-func planOf(a *app.App, who app.Subject, session *app.Session) (*plan.Plan, error) {
+func planOf(a *app.App, who provide.Subject, session *provide.ReadySandbox) (*plan.Plan, error) {
 	if session != nil {
 		return session.Plan, nil
 	}

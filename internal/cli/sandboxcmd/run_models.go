@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -49,7 +50,7 @@ func (o *modelOptions) checkModels() error {
 const modelLife = 24 * time.Hour
 
 // runWithModels runs a command under a grant.
-func (e *env) runWithModels(ctx context.Context, a *app.App, s *app.Session, o *runOptions, argv []string) (err error) {
+func (e *env) runWithModels(ctx context.Context, a *app.App, s *provide.ReadySandbox, o *runOptions, argv []string) (err error) {
 	terms, err := o.terms(a, s)
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func (e *env) runWithModels(ctx context.Context, a *app.App, s *app.Session, o *
 	return err
 }
 
-func (o *runOptions) terms(a *app.App, s *app.Session) (*grant.Terms, error) {
+func (o *runOptions) terms(a *app.App, s *provide.ReadySandbox) (*grant.Terms, error) {
 	models, err := a.ModelIDs(o.models)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/terminal"
 	"github.com/atoll-run/atoll/internal/tool"
 )
@@ -179,7 +180,7 @@ func runToolCall(ctx context.Context, e *env, o toolCallOptions, name string) er
 }
 
 // refuseCall refuses a call before a sandbox is made for it.
-func refuseCall(a *app.App, who app.Subject, t tool.Tool, args jsontext.Value) error {
+func refuseCall(a *app.App, who provide.Subject, t tool.Tool, args jsontext.Value) error {
 	p, err := a.Plan(who)
 	if err != nil {
 		return console.WithCode(console.ExitUsage, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/sandbox/verify"
 )
 
@@ -51,7 +52,7 @@ runs, as list shows it. The exit code is 1 if any promise is not kept.`,
 	return cmd
 }
 
-func verifyNamed(ctx context.Context, a *app.App, word string) ([]app.Verified, error) {
+func verifyNamed(ctx context.Context, a *app.App, word string) ([]provide.Verified, error) {
 	name, err := pickSandbox(ctx, a, word)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func runVerify(ctx context.Context, e *env, o verifyOptions, args []string) erro
 		return e.ConfigError(err, o.asJSON)
 	}
 	done := e.Progress("trying the walls")
-	var found []app.Verified
+	var found []provide.Verified
 	if len(args) > 0 {
 		found, err = verifyNamed(ctx, a, args[0])
 	} else {
@@ -86,7 +87,7 @@ func runVerify(ctx context.Context, e *env, o verifyOptions, args []string) erro
 	return nil
 }
 
-func (e *env) showVerified(found []app.Verified, asJSON bool) error {
+func (e *env) showVerified(found []provide.Verified, asJSON bool) error {
 	if asJSON {
 		return e.PrintJSON(map[string]any{"sandboxes": found})
 	}
@@ -99,7 +100,7 @@ func (e *env) showVerified(found []app.Verified, asJSON bool) error {
 	return nil
 }
 
-func (e *env) printVerified(v app.Verified) {
+func (e *env) printVerified(v provide.Verified) {
 	s := e.Style()
 	gaps := 0
 	t := console.NewTable("", "RING", "WHAT", "PROMISED", "FOUND")

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // NewVolumesCommand returns the command `atoll volumes`.
@@ -22,7 +22,7 @@ func NewVolumesCommand(c *console.Env) *cobra.Command {
 		Long: `Fill, list and remove the volumes that sandboxes share, on the Docker or Podman
 engine.
 
-There is one, ` + app.PnpmStore + `: the packages of a lockfile, so that pnpm install
+There is one, ` + provide.PnpmStore + `: the packages of a lockfile, so that pnpm install
 --offline works without a network. Nobody can change it: each sandbox writes to
 a layer of its own, which goes with it.`,
 	}
@@ -55,12 +55,12 @@ func runVolumesList(ctx context.Context, e *env, asJSON bool) error {
 	}
 	if asJSON {
 		if volumes == nil {
-			volumes = []*app.Volume{}
+			volumes = []*provide.Volume{}
 		}
 		return e.PrintJSON(map[string]any{"volumes": volumes})
 	}
 	if len(volumes) == 0 {
-		fmt.Fprintln(e.Out, "No volumes. `atoll volumes seed "+app.PnpmStore+"` fills one.")
+		fmt.Fprintln(e.Out, "No volumes. `atoll volumes seed "+provide.PnpmStore+"` fills one.")
 		return nil
 	}
 	t := console.NewTable("NAME", "BACKEND", "IMAGE", "AT", "AGE", "USED BY")

@@ -96,7 +96,7 @@ func (e *env) examineGateway(ctx context.Context) []app.Check {
 		err = backend.ProblemError(err)
 		return []app.Check{{Name: name, Status: app.CheckFailed, Detail: "not ready: " + err.Error(), Fix: errhint.Of(err)}}
 	}
-	return []app.Check{{Name: name, Status: app.CheckOK, Detail: "ready at " + g.Settings.SocketPath()}}
+	return []app.Check{{Name: name, Status: app.CheckOK, Detail: "ready at " + app.SocketPath(g.Settings)}}
 }
 
 func (e *env) printChecks(checks []app.Check) {

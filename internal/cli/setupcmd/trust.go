@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/config/trust"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/tool/diff"
 )
 
@@ -76,11 +76,11 @@ func newConfigUntrustCommand(e *env) *cobra.Command {
 // environment is where the configuration is looked for, with a state directory
 // that is the person's alone.
 func (e *env) environment() (config.Environment, error) {
-	env, err := app.Environment(app.Options{Getenv: e.Getenv, ConfigPath: e.ConfigPath})
+	env, err := provide.Environment(provide.LoadOptions{Getenv: e.Getenv, ConfigPath: e.ConfigPath})
 	if err != nil {
 		return env, err
 	}
-	notices, err := app.PrivateState(env)
+	notices, err := provide.PrivateState(env)
 	if err != nil {
 		return env, console.WithCode(console.ExitUsage, err)
 	}

@@ -14,6 +14,8 @@ const (
 	recipeStore = "pnpm-store"
 	// LabelLockfile holds, on a store of packages, the SHA-256 of its lockfile.
 	LabelLockfile = "atoll.lockfile"
+	// StoreVolume is the volume that holds the packages of pnpm.
+	StoreVolume = "pnpm_store"
 	// StorePath is where the packages are in the image of a store, and where
 	// sandboxes have them.
 	StorePath = "/pnpm-store"

@@ -100,7 +100,7 @@ func TestEveryRuleBites(t *testing.T) {
 			extra: []archtest.Package{imports("internal/testkit/enginetest")},
 		},
 		{
-			rule: "only app imports runtimes",
+			rule: "only sandbox/provide and app import runtimes",
 			bad:  imports("internal/tool", "internal/runtime/docker"),
 			want: "internal/tool imports internal/runtime/docker",
 			fine: imports("internal/app", "internal/runtime/docker"),

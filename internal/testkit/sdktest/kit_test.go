@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	upstream "github.com/atoll-run/atoll/internal/model/litellm"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
@@ -58,8 +59,8 @@ type desk struct {
 	upstream *litellm.Server
 	app      *app.App
 	models   *app.Models
-	in       *app.Session
-	options  app.Options
+	in       *provide.ReadySandbox
+	options  provide.LoadOptions
 	state    string
 	began    time.Time
 }
@@ -97,7 +98,7 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 		env["DOCKER_HOST"] = enginetest.Docker(t)
 	}
 	maps.Copy(env, o.env)
-	d.options = app.Options{Getenv: func(name string) string { return env[name] }, ConfigPath: d.config(dir, &o)}
+	d.options = provide.LoadOptions{Getenv: func(name string) string { return env[name] }, ConfigPath: d.config(dir, &o)}
 	if o.log != nil {
 		d.options.Logger = slog.New(slog.NewTextHandler(o.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
@@ -148,7 +149,7 @@ func (d *desk) config(dir string, o *deskOptions) string {
 // provide makes the sandbox, which is removed in the end.
 func (d *desk) provide() {
 	d.Helper()
-	in, err := d.app.Provide(d.Context(), app.Subject{SessionKey: "agent:main:peer"})
+	in, err := d.app.Provide(d.Context(), provide.Subject{SessionKey: "agent:main:peer"}, provide.Options{})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func (d *desk) exec(g *app.ModelGrant, stdin []byte, env map[string]string, argv
 	}
 	var stdout, stderr bytes.Buffer
 	result, err := d.in.Machine.Exec(d.Context(), &machine.Command{
-		Argv: argv, Dir: d.in.Plan.Spec.Workdir, Grant: g.ID(), Env: app.CommandEnv(d.in.Plan, env),
+		Argv: argv, Dir: d.in.Plan.Spec.Workdir, Grant: g.ID(), Env: provide.CommandEnv(d.in.Plan, env),
 		Stdin: bytes.NewReader(stdin), Stdout: &stdout, Stderr: &stderr, Timeout: patience,
 	})
 	if err != nil || result.ExitCode != 0 {

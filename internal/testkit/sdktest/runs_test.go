@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
@@ -73,7 +74,7 @@ func (p presetRun) do(t *testing.T) *run.Receipt {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	env := map[string]string{"ATOLL_STATE_DIR": filepath.Join(dir, "state"), "HOME": dir, "LITELLM_MASTER_KEY": masterKey, "DOCKER_HOST": p.engine, "CONTAINER_HOST": "unix:///nowhere"}
-	a, err := app.Open(t.Context(), app.Options{Getenv: func(name string) string { return env[name] }, ConfigPath: p.config(t, dir)})
+	a, err := app.Open(t.Context(), provide.LoadOptions{Getenv: func(name string) string { return env[name] }, ConfigPath: p.config(t, dir)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 // copyLock is shared from the preparation of a copy until its sandbox has a row.
 func copyLock(dir string) string { return "copy:" + dir }
 
-// holdCopy keeps others from removing a copy that has no row yet.
-func (a *App) holdCopy(ctx context.Context, dir string) (release func(), err error) {
-	held, err := a.leases.Share(ctx, copyLock(dir))
+// HoldCopy keeps others from removing a copy that has no row yet.
+func (a *Installation) HoldCopy(ctx context.Context, dir string) (release func(), err error) {
+	held, err := a.Locks.Share(ctx, copyLock(dir))
 	if err != nil {
 		return nil, err
 	}
@@ -28,14 +28,14 @@ func (a *App) holdCopy(ctx context.Context, dir string) (release func(), err err
 
 // workspaceRoots are the directories that hold private copies: those of the
 // configuration, and those of sandboxes that an earlier one made.
-func (a *App) workspaceRoots(ctx context.Context) []string {
+func (a *Installation) workspaceRoots(ctx context.Context) []string {
 	roots := map[string]bool{filepath.Join(a.Paths.AtollState, "sandboxes"): true}
 	for _, id := range a.Config.Agents() {
 		if agent, err := a.Config.Resolve(id); err == nil {
 			roots[agent.Sandbox.WorkspaceRoot] = true
 		}
 	}
-	entries, err := a.registry.List(ctx, 0)
+	entries, err := a.Registry.List(ctx, 0)
 	if err != nil {
 		entries = nil // the configured roots are looked at all the same
 	}
@@ -54,17 +54,17 @@ func isCopy(e *sandbox.Entry) bool {
 }
 
 // sweep finishes removals of copies that a crash interrupted.
-func (a *App) sweep(ctx context.Context) {
+func (a *Installation) sweep(ctx context.Context) {
 	for _, root := range a.workspaceRoots(ctx) {
 		if err := workspace.Sweep(ctx, root); err != nil {
-			a.logger.WarnContext(ctx, "leftovers of workspaces not removed", "root", root, "error", err)
+			a.Logger.WarnContext(ctx, "leftovers of workspaces not removed", "root", root, "error", err)
 		}
 	}
 }
 
 // leftCopies are the private copies that no sandbox uses, as entries.
-func (a *App) leftCopies(ctx context.Context) ([]*sandbox.Entry, error) {
-	entries, err := a.registry.List(ctx, 0)
+func (a *Installation) leftCopies(ctx context.Context) ([]*sandbox.Entry, error) {
+	entries, err := a.Registry.List(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (a *App) leftCopies(ctx context.Context) ([]*sandbox.Entry, error) {
 
 // outdatedCopies are the copies without a sandbox whose seed files differ from
 // the agent workspace; with all, every copy without a sandbox.
-func (a *App) outdatedCopies(ctx context.Context, all bool) (list []*sandbox.Entry, err error) {
+func (a *Installation) outdatedCopies(ctx context.Context, all bool) (list []*sandbox.Entry, err error) {
 	left, err := a.leftCopies(ctx)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (a *App) outdatedCopies(ctx context.Context, all bool) (list []*sandbox.Ent
 }
 
 // entryOfCopy describes a copy as the sandbox that it was made for.
-func (a *App) entryOfCopy(l workspace.Layout) *sandbox.Entry {
+func (a *Installation) entryOfCopy(l workspace.Layout) *sandbox.Entry {
 	e := &sandbox.Entry{
 		ContainerName: l.Slug, SessionKey: l.ScopeKey, AgentID: scopeAgent(l.ScopeKey), WorkspaceDir: l.SandboxDir,
 		Kind: sandbox.KindSandbox, Phase: sandbox.PhaseReady,
@@ -130,7 +130,7 @@ func scopeAgent(scopeKey string) string {
 }
 
 // removeLeftCopies removes the private copies that no sandbox uses.
-func (a *App) removeLeftCopies(ctx context.Context) ([]sandbox.Removal, error) {
+func (a *Installation) removeLeftCopies(ctx context.Context) ([]sandbox.Removal, error) {
 	left, err := a.leftCopies(ctx)
 	if err != nil {
 		return nil, err
@@ -147,11 +147,11 @@ func (a *App) removeLeftCopies(ctx context.Context) ([]sandbox.Removal, error) {
 
 // removeTemporary removes copies that should have ended with their sandbox, and
 // the sandbox too if there is one: the process that was to remove them was killed.
-func (a *App) removeTemporary(ctx context.Context) (done []sandbox.Removal) {
+func (a *Installation) removeTemporary(ctx context.Context) (done []sandbox.Removal) {
 	for _, root := range a.workspaceRoots(ctx) {
 		copies, err := workspace.Temporaries(root)
 		if err != nil {
-			a.logger.WarnContext(ctx, "temporary copies not found", "root", root, "error", err)
+			a.Logger.WarnContext(ctx, "temporary copies not found", "root", root, "error", err)
 		}
 		for _, l := range copies {
 			done = append(done, a.endTemporary(ctx, l)...)
@@ -161,9 +161,9 @@ func (a *App) removeTemporary(ctx context.Context) (done []sandbox.Removal) {
 }
 
 // endTemporary removes one temporary copy with its sandboxes, unless in use.
-func (a *App) endTemporary(ctx context.Context, l workspace.Layout) (done []sandbox.Removal) {
+func (a *Installation) endTemporary(ctx context.Context, l workspace.Layout) (done []sandbox.Removal) {
 	const reason = "left by a killed command that was to remove it"
-	users, err := a.registry.InWorkspace(ctx, l.SandboxDir)
+	users, err := a.Registry.InWorkspace(ctx, l.SandboxDir)
 	if err != nil {
 		return nil
 	}
@@ -183,15 +183,15 @@ func (a *App) endTemporary(ctx context.Context, l workspace.Layout) (done []sand
 
 // ifUnused runs f, which removes a copy, while no sandbox can be made for it.
 // ErrBusy if there is one, or one is being made.
-func (a *App) ifUnused(ctx context.Context, dir string, f func() error) error {
-	held, err := a.leases.TryHold(copyLock(dir))
+func (a *Installation) ifUnused(ctx context.Context, dir string, f func() error) error {
+	held, err := a.Locks.TryHold(copyLock(dir))
 	if errors.Is(err, filelock.ErrHeld) {
 		return sandbox.ErrBusy
 	} else if err != nil {
 		return err
 	}
 	defer held.Release()
-	users, err := a.registry.InWorkspace(ctx, dir)
+	users, err := a.Registry.InWorkspace(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -202,8 +202,8 @@ func (a *App) ifUnused(ctx context.Context, dir string, f func() error) error {
 }
 
 // removeCopy removes the private copy of a sandbox that is gone.
-func (a *App) removeCopy(ctx context.Context, entry *sandbox.Entry) error {
-	if shared, err := a.registry.SharesWorkspace(ctx, entry); shared || err != nil {
+func (a *Installation) removeCopy(ctx context.Context, entry *sandbox.Entry) error {
+	if shared, err := a.Registry.SharesWorkspace(ctx, entry); shared || err != nil {
 		return err // the other half still works there
 	}
 	_, err := a.discardOld(ctx, entry, true)
@@ -212,7 +212,7 @@ func (a *App) removeCopy(ctx context.Context, entry *sandbox.Entry) error {
 
 // discardOld wipes the copy of a sandbox if that is asked for, whatever the
 // configuration says of it now.
-func (a *App) discardOld(ctx context.Context, entry *sandbox.Entry, discard bool) (workspace.Report, error) {
+func (a *Installation) discardOld(ctx context.Context, entry *sandbox.Entry, discard bool) (workspace.Report, error) {
 	layout, ok := workspace.CopyAt(entry.WorkspaceDir)
 	if !ok || !discard || entry.SessionKey != "" && !isCopy(entry) {
 		return workspace.Report{}, nil
@@ -228,8 +228,8 @@ func isTemporary(entry *sandbox.Entry) bool {
 
 // forgetImported drops the rows of old registries whose containers do not exist
 // any more.
-func (a *App) forgetImported(ctx context.Context) []sandbox.Removal {
-	entries, err := a.registry.List(ctx, 0)
+func (a *Installation) forgetImported(ctx context.Context) []sandbox.Removal {
+	entries, err := a.Registry.List(ctx, 0)
 	if err != nil {
 		return nil
 	}
@@ -243,8 +243,8 @@ func (a *App) forgetImported(ctx context.Context) []sandbox.Removal {
 }
 
 // isGone reports whether the engine says that there is no such container.
-func (a *App) isGone(ctx context.Context, e *sandbox.Entry) bool {
-	rt, err := a.runtimes.get(ctx, e.Backend)
+func (a *Installation) isGone(ctx context.Context, e *sandbox.Entry) bool {
+	rt, err := a.Runtime(ctx, e.Backend)
 	if err != nil {
 		return false
 	}

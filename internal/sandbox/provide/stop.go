@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // Running returns the commands that run in a sandbox now; none if it does not run.
-func (a *App) Running(ctx context.Context, name string) (list []machine.Process, err error) {
+func (a *Installation) Running(ctx context.Context, name string) (list []machine.Process, err error) {
 	h, err := a.Manager.Attach(ctx, name)
 	if errors.Is(err, sandbox.ErrNotFound) || errors.Is(err, sandbox.ErrNotRunning) {
 		return nil, nil
@@ -30,7 +30,7 @@ func (a *App) Running(ctx context.Context, name string) (list []machine.Process,
 
 // Stop stops a sandbox and the commands in it. Unless forced it returns
 // sandbox.ErrBusy if another process holds its use lock.
-func (a *App) Stop(ctx context.Context, name string, force bool) error {
+func (a *Installation) Stop(ctx context.Context, name string, force bool) error {
 	if force {
 		return a.Manager.End(ctx, name)
 	}
@@ -40,20 +40,20 @@ func (a *App) Stop(ctx context.Context, name string, force bool) error {
 // RemoveBox removes a sandbox and, with discard, its private copy of the workspace.
 // It returns the directory of the copy if that stays. Unless forced it returns
 // sandbox.ErrBusy if another process holds its use lock.
-func (a *App) RemoveBox(ctx context.Context, entry *sandbox.Entry, force, discard bool) (kept string, err error) {
+func (a *Installation) RemoveBox(ctx context.Context, entry *sandbox.Entry, force, discard bool) (kept string, err error) {
 	if force {
 		err = a.Manager.Discard(ctx, entry.ContainerName)
 	} else {
 		err = a.Manager.Remove(ctx, entry.ContainerName, nil)
 	}
 	if err == nil && discard {
-		err = a.ifGone(ctx, entry.ContainerName, func() error { return a.removeCopy(ctx, entry) })
+		err = a.IfGone(ctx, entry.ContainerName, func() error { return a.removeCopy(ctx, entry) })
 	}
 	return a.copyOf(entry), err
 }
 
 // copyOf is the directory of a sandbox's private copy, if there is one.
-func (a *App) copyOf(entry *sandbox.Entry) string {
+func (a *Installation) copyOf(entry *sandbox.Entry) string {
 	agent, err := a.Config.Resolve(entry.AgentID)
 	if err != nil {
 		return ""

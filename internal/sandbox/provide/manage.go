@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type Listed struct {
 }
 
 // List returns up to limit sandboxes, the last used first, and their number.
-func (a *App) List(ctx context.Context, limit int) ([]Listed, int, error) {
+func (a *Installation) List(ctx context.Context, limit int) ([]Listed, int, error) {
 	statuses, total, err := a.Manager.List(ctx, limit)
 	if err != nil {
 		return nil, 0, err
@@ -29,7 +29,7 @@ func (a *App) List(ctx context.Context, limit int) ([]Listed, int, error) {
 	agents := map[string]*config.Agent{}
 	list := make([]Listed, 0, len(statuses))
 	for _, s := range statuses {
-		l := Listed{Status: s, ImageMatch: isByHand(s.Entry)}
+		l := Listed{Status: s, ImageMatch: IsDockerContainer(s.Entry)}
 		if agent := a.agent(agents, s.AgentID); agent != nil {
 			l.ImageMatch = s.Image == a.expectedImage(agent, s.Entry)
 			l.Drift = a.drift(agent, s.Entry)
@@ -40,7 +40,7 @@ func (a *App) List(ctx context.Context, limit int) ([]Listed, int, error) {
 }
 
 // agent resolves each agent once; nil if it is no longer configured.
-func (a *App) agent(known map[string]*config.Agent, id string) *config.Agent {
+func (a *Installation) agent(known map[string]*config.Agent, id string) *config.Agent {
 	if agent, ok := known[id]; ok {
 		return agent
 	}
@@ -52,11 +52,11 @@ func (a *App) agent(known map[string]*config.Agent, id string) *config.Agent {
 	return agent
 }
 
-func (a *App) expectedImage(agent *config.Agent, entry *sandbox.Entry) string {
+func (a *Installation) expectedImage(agent *config.Agent, entry *sandbox.Entry) string {
 	switch {
 	case entry.Kind == sandbox.KindBrowser:
 		return agent.Sandbox.Browser.Image
-	case entry.Backend == backendLinux && showsHost(agent):
+	case entry.Backend == BackendLinux && UsesHostPrograms(agent):
 		if name, err := a.packagedImage(); err == nil && strings.HasPrefix(entry.Image, packagedName+":") {
 			return name
 		}
@@ -67,7 +67,7 @@ func (a *App) expectedImage(agent *config.Agent, entry *sandbox.Entry) string {
 
 // drift is how a sandbox's copy differs from its seed. What cannot be read
 // shows no drift: doctor and diff tell more.
-func (a *App) drift(agent *config.Agent, entry *sandbox.Entry) workspace.Drift {
+func (a *Installation) drift(agent *config.Agent, entry *sandbox.Entry) workspace.Drift {
 	layout, err := plan.LayoutOf(a.Config, agent, entry.SessionKey)
 	if err != nil || layout.WorkspaceDir != entry.WorkspaceDir {
 		return workspace.Drift{}
@@ -90,8 +90,8 @@ type Selector struct {
 
 // Select returns the registry entries that a selector means. Private copies
 // without a sandbox that are to be changed come as entries without a backend.
-func (a *App) Select(ctx context.Context, s Selector) ([]*sandbox.Entry, error) {
-	entries, err := a.registry.List(ctx, 0)
+func (a *Installation) Select(ctx context.Context, s Selector) ([]*sandbox.Entry, error) {
+	entries, err := a.Registry.List(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (s *Settings) Selects(sel Selector) func(*sandbox.Entry) bool {
 		kind = sandbox.KindBrowser
 	}
 	wanted := sel.matcher(s)
-	return func(e *sandbox.Entry) bool { return e.Kind == kind && !isByHand(e) && wanted(e) }
+	return func(e *sandbox.Entry) bool { return e.Kind == kind && !IsDockerContainer(e) && wanted(e) }
 }
 
 func (s Selector) matcher(settings *Settings) func(*sandbox.Entry) bool {
@@ -146,11 +146,11 @@ type Recreated struct {
 // Recreate removes a sandbox, so that the next use makes it anew, and brings
 // its copy up to date: unchanged seed files are copied again, changed ones are
 // moved aside; with discard the whole copy is wiped.
-func (a *App) Recreate(ctx context.Context, entry *sandbox.Entry, discard bool) Recreated {
+func (a *Installation) Recreate(ctx context.Context, entry *sandbox.Entry, discard bool) Recreated {
 	result := Recreated{Entry: entry}
 	result.Err = a.Manager.Remove(ctx, entry.ContainerName, nil)
 	if result.Err == nil {
-		result.Err = a.ifGone(ctx, entry.ContainerName, func() (err error) {
+		result.Err = a.IfGone(ctx, entry.ContainerName, func() (err error) {
 			result.Report, err = a.reseed(ctx, entry, discard)
 			return err
 		})
@@ -161,11 +161,11 @@ func (a *App) Recreate(ctx context.Context, entry *sandbox.Entry, discard bool) 
 	return result
 }
 
-// ifGone runs f, which changes the copy of a removed sandbox, while nobody can
+// IfGone runs f, which changes the copy of a removed sandbox, while nobody can
 // make the sandbox anew. If somebody was quicker, the copy is in use: ErrBusy.
-func (a *App) ifGone(ctx context.Context, name string, f func() error) error {
+func (a *Installation) IfGone(ctx context.Context, name string, f func() error) error {
 	return a.Manager.Exclusively(name, func() error {
-		_, err := a.registry.Get(ctx, name)
+		_, err := a.Registry.Get(ctx, name)
 		switch {
 		case errors.Is(err, sandbox.ErrNotFound):
 			return f()
@@ -177,11 +177,11 @@ func (a *App) ifGone(ctx context.Context, name string, f func() error) error {
 }
 
 // reseed brings the copy of a removed sandbox up to date, or wipes it.
-func (a *App) reseed(ctx context.Context, entry *sandbox.Entry, discard bool) (workspace.Report, error) {
+func (a *Installation) reseed(ctx context.Context, entry *sandbox.Entry, discard bool) (workspace.Report, error) {
 	if entry.Imported {
 		return workspace.Report{}, nil
 	}
-	if shared, err := a.registry.SharesWorkspace(ctx, entry); shared || err != nil {
+	if shared, err := a.Registry.SharesWorkspace(ctx, entry); shared || err != nil {
 		return workspace.Report{}, err // the last half to go does it
 	}
 	now, agent, err := a.layoutNow(entry)
@@ -196,7 +196,7 @@ func (a *App) reseed(ctx context.Context, entry *sandbox.Entry, discard bool) (w
 
 // layoutNow is the layout that the configuration gives a sandbox now; the agent
 // is nil if it is no longer configured.
-func (a *App) layoutNow(entry *sandbox.Entry) (workspace.Layout, *config.Agent, error) {
+func (a *Installation) layoutNow(entry *sandbox.Entry) (workspace.Layout, *config.Agent, error) {
 	agent, err := a.Config.Resolve(entry.AgentID)
 	if err != nil {
 		return workspace.Layout{}, nil, nil
@@ -207,7 +207,7 @@ func (a *App) layoutNow(entry *sandbox.Entry) (workspace.Layout, *config.Agent, 
 
 // Prune repairs and removes what is due now. With workspaces, every private
 // copy goes too that no sandbox uses.
-func (a *App) Prune(ctx context.Context, workspaces bool) ([]sandbox.Removal, error) {
+func (a *Installation) Prune(ctx context.Context, workspaces bool) ([]sandbox.Removal, error) {
 	a.sweep(ctx)
 	defer a.tidyImages(ctx) // when the sandboxes that stood on them are gone
 	removed, err := a.Manager.Prune(ctx, a.PruneLimits)
@@ -221,7 +221,7 @@ func (a *App) Prune(ctx context.Context, workspaces bool) ([]sandbox.Removal, er
 		if r.Err != nil {
 			continue
 		}
-		err := a.ifGone(ctx, r.Entry.ContainerName, func() error { return a.removeCopy(ctx, r.Entry) })
+		err := a.IfGone(ctx, r.Entry.ContainerName, func() error { return a.removeCopy(ctx, r.Entry) })
 		if !errors.Is(err, sandbox.ErrBusy) {
 			removed[i].Err = err
 		}
@@ -229,3 +229,11 @@ func (a *App) Prune(ctx context.Context, workspaces bool) ([]sandbox.Removal, er
 	left, err := a.removeLeftCopies(ctx)
 	return append(removed, left...), err
 }
+
+// DockerAgent owns the containers of the docker front end. No configured agent
+// can have this id, so no configuration applies to them but the defaults.
+const DockerAgent = "(docker)"
+
+// IsDockerContainer reports whether a sandbox was made with the docker front end: its
+// makers decide when it goes, and recreate could not make it again.
+func IsDockerContainer(e *sandbox.Entry) bool { return e.AgentID == DockerAgent }

@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -8,18 +8,18 @@ import (
 
 // ImageEngine is where images are built: the backend of that name, or the one
 // that sandboxes of the default agent would use.
-func (a *App) ImageEngine(ctx context.Context, backend string) (image.Engine, error) {
+func (a *Installation) ImageEngine(ctx context.Context, backend string) (image.Engine, error) {
 	if backend == "" {
 		p, err := a.Plan(Subject{})
 		if err != nil {
 			return nil, err
 		}
-		if backend, err = a.Backend(ctx, p, "").require(); err != nil {
+		if backend, err = a.Backend(ctx, p, "").Require(); err != nil {
 			return nil, err
 		}
-		if backend == backendLinux { // which has nothing to build with
-			backend = backendDocker
+		if backend == BackendLinux { // which has nothing to build with
+			backend = BackendDocker
 		}
 	}
-	return a.runtimes.docker(ctx, backend)
+	return a.Engine(ctx, backend)
 }

@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/hostpath/archive"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // Stream stands for standard input or output in the place of a host path: an
@@ -29,15 +30,15 @@ type Copy struct {
 // CopyOut copies a file or directory out of the sandbox, as cp -r would: into
 // the target if that is a directory, else to it. Links and the like are left
 // out, and returned.
-func (s *Session) CopyOut(ctx context.Context, c Copy) (skipped []string, err error) {
+func (s *ReadySandbox) CopyOut(ctx context.Context, c Copy) (skipped []string, err error) {
 	files, inside, err := s.reach(c.Inside)
 	if err != nil {
 		return nil, err
 	}
-	return copyOut(ctx, files, inside, c)
+	return CopyOut(ctx, files, inside, c)
 }
 
-func copyOut(ctx context.Context, files *machine.Files, inside string, c Copy) (skipped []string, err error) {
+func CopyOut(ctx context.Context, files *machine.Files, inside string, c Copy) (skipped []string, err error) {
 	if c.Host == Stream {
 		totals, err := readTar(ctx, files, inside, c.Stream)
 		return refused(totals), err
@@ -105,15 +106,15 @@ func topName(inside string) string {
 }
 
 // CopyIn copies a file or directory into the sandbox, as cp -r would.
-func (s *Session) CopyIn(ctx context.Context, c Copy) (skipped []string, err error) {
+func (s *ReadySandbox) CopyIn(ctx context.Context, c Copy) (skipped []string, err error) {
 	files, inside, err := s.reach(c.Inside)
 	if err != nil {
 		return nil, err
 	}
-	return copyIn(ctx, files, inside, c)
+	return CopyIn(ctx, files, inside, c)
 }
 
-func copyIn(ctx context.Context, files *machine.Files, inside string, c Copy) (skipped []string, err error) {
+func CopyIn(ctx context.Context, files *machine.Files, inside string, c Copy) (skipped []string, err error) {
 	if c.Host == Stream {
 		totals, err := files.WriteTar(ctx, inside, c.Stream, &machine.TarOptions{SkipRefused: true, MkdirAll: true})
 		return refused(totals), err
@@ -180,7 +181,7 @@ func refused(t machine.Totals) (names []string) {
 }
 
 // reach finds a path of the sandbox among what the host may reach there.
-func (s *Session) reach(inside string) (*machine.Files, string, error) {
+func (s *ReadySandbox) reach(inside string) (*machine.Files, string, error) {
 	if inside == "" {
 		inside = "."
 	}
@@ -190,4 +191,14 @@ func (s *Session) reach(inside string) (*machine.Files, string, error) {
 	}
 	files, err := FilesOf(s.Handle, s.Plan.Spec)
 	return files, p.Container, err
+}
+
+// FilesOf are the files of a sandbox that the host may reach: those below its
+// mounts, as the engine was told to make them.
+func FilesOf(h *sandbox.Handle, spec *sandbox.Spec) (*machine.Files, error) {
+	roots := make([]machine.Root, len(spec.Mounts))
+	for i, m := range spec.Mounts {
+		roots[i] = machine.Root{Path: m.Target, ReadOnly: m.ReadOnly}
+	}
+	return h.Machine.Files(roots)
 }

@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -10,15 +10,15 @@ import (
 )
 
 // Images is the store of the images that need no engine.
-func (a *App) Images() (*rootfs.Store, error) { return a.images() }
+func (s *Settings) Images() (*rootfs.Store, error) { return s.images() }
 
 // ImportFromEngine copies an image of a container engine into the store.
-func (a *App) ImportFromEngine(ctx context.Context, backend, ref string, o rootfs.AddOptions) ([]*rootfs.Image, error) {
+func (a *Installation) ImportFromEngine(ctx context.Context, backend, ref string, o rootfs.AddOptions) ([]*rootfs.Image, error) {
 	store, err := a.Images()
 	if err != nil {
 		return nil, err
 	}
-	engine, err := a.runtimes.docker(ctx, backend)
+	engine, err := a.Engine(ctx, backend)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (a *App) ImportFromEngine(ctx context.Context, backend, ref string, o rootf
 }
 
 // CollectImages removes the layers that no image has and no sandbox stands on.
-func (a *App) CollectImages(ctx context.Context) (rootfs.Collected, error) {
+func (a *Installation) CollectImages(ctx context.Context) (rootfs.Collected, error) {
 	store, err := a.Images()
 	if err != nil {
 		return rootfs.Collected{}, err
@@ -52,8 +52,8 @@ func (a *App) CollectImages(ctx context.Context) (rootfs.Collected, error) {
 
 // pinOwners are the sandboxes that keep layers, by name; earlier versions of
 // Atoll wrote their ids.
-func (a *App) pinOwners(ctx context.Context) (map[string]bool, error) {
-	rt, err := a.runtimes.get(ctx, backendLinux)
+func (a *Installation) pinOwners(ctx context.Context) (map[string]bool, error) {
+	rt, err := a.Runtime(ctx, BackendLinux)
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +69,11 @@ func (a *App) pinOwners(ctx context.Context) (map[string]bool, error) {
 }
 
 // tidyImages collects what is left of images, where there ever were any.
-func (a *App) tidyImages(ctx context.Context) {
+func (a *Installation) tidyImages(ctx context.Context) {
 	if _, err := os.Stat(filepath.Join(a.Paths.AtollState, imageStore)); err != nil {
 		return
 	}
 	if _, err := a.CollectImages(ctx); err != nil {
-		a.logger.WarnContext(ctx, "images not collected", "error", err)
+		a.Logger.WarnContext(ctx, "images not collected", "error", err)
 	}
 }

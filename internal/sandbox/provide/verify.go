@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/sandbox/verify"
@@ -23,21 +24,21 @@ type Verified struct {
 }
 
 // Verify probes the sandboxes of a session, making them if needed.
-func (a *App) Verify(ctx context.Context, who Subject) ([]Verified, error) {
-	session, err := a.ProvidePair(ctx, who)
+func (a *Installation) Verify(ctx context.Context, who Subject) ([]Verified, error) {
+	box, err := a.Provide(ctx, who, Options{Pair: true})
 	if err != nil {
 		return nil, err
 	}
-	defer session.Release()
-	handles := []*sandbox.Handle{session.Handle}
-	if session.Net != nil {
-		handles = append(handles, session.Net)
+	defer box.Release()
+	handles := []*sandbox.Handle{box.Handle}
+	if box.Net != nil {
+		handles = append(handles, box.Net)
 	}
-	return a.verifyAll(ctx, handles, specs(session.Plan))
+	return a.verifyAll(ctx, handles, specs(box.Plan))
 }
 
 // VerifyNamed probes one sandbox that runs, as it is.
-func (a *App) VerifyNamed(ctx context.Context, name string) ([]Verified, error) {
+func (a *Installation) VerifyNamed(ctx context.Context, name string) ([]Verified, error) {
 	who, err := a.Find(ctx, name)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func specNamed(p *plan.Plan, name string) *sandbox.Spec {
 	return p.Spec
 }
 
-func (a *App) verifyAll(ctx context.Context, handles []*sandbox.Handle, specs []*sandbox.Spec) ([]Verified, error) {
+func (a *Installation) verifyAll(ctx context.Context, handles []*sandbox.Handle, specs []*sandbox.Spec) ([]Verified, error) {
 	var all []Verified
 	for i, h := range handles {
 		checks, err := a.verify(ctx, h, specs[i])
@@ -91,12 +92,12 @@ func (a *App) verifyAll(ctx context.Context, handles []*sandbox.Handle, specs []
 	return all, nil
 }
 
-func (a *App) verify(ctx context.Context, h *sandbox.Handle, spec *sandbox.Spec) ([]verify.Check, error) {
-	entry, err := a.registry.Get(ctx, h.Name)
+func (a *Installation) verify(ctx context.Context, h *sandbox.Handle, spec *sandbox.Spec) ([]verify.Check, error) {
+	entry, err := a.Registry.Get(ctx, h.Name)
 	if err != nil {
 		return nil, err
 	}
-	found, err := verify.Sandbox(ctx, h.Machine, spec, guestProgram, a.processOf(ctx, h.Name, entry.Backend))
+	found, err := verify.Sandbox(ctx, h.Machine, spec, GuestProgram, a.processOf(ctx, h.Name, entry.Backend))
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", h.Name, err)
 	}
@@ -105,8 +106,8 @@ func (a *App) verify(ctx context.Context, h *sandbox.Handle, spec *sandbox.Spec)
 
 // processOf is the number that this host gives to a sandbox's process 1; 0 if
 // it is not on this host.
-func (a *App) processOf(ctx context.Context, name, backend string) int {
-	rt, err := a.runtimes.get(ctx, backend)
+func (a *Installation) processOf(ctx context.Context, name, backend string) int {
+	rt, err := a.Runtime(ctx, backend)
 	if err != nil {
 		return 0
 	}
@@ -121,3 +122,6 @@ func (a *App) processOf(ctx context.Context, name, backend string) int {
 	defer conn.Close()
 	return verify.PeerPID(conn)
 }
+
+// GuestProgram is where the guest is inside every sandbox.
+const GuestProgram = policy.InternalTarget + "/guest"

@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -32,7 +32,7 @@ type Forked struct {
 // private copy of the workspace. It belongs to a session of the same agent, a
 // new one if none is named, whatever the configured scope: else the two would
 // be one sandbox.
-func (a *App) Fork(ctx context.Context, from, session string, stop bool) (Forked, error) {
+func (a *Installation) Fork(ctx context.Context, from, session string, stop bool) (Forked, error) {
 	entry, err := a.named(ctx, from)
 	if err != nil {
 		return Forked{}, err
@@ -57,7 +57,7 @@ func (a *App) Fork(ctx context.Context, from, session string, stop bool) (Forked
 			if _, err := os.Lstat(p.Layout.SandboxDir); err == nil && p.Layout.HasCopy() {
 				return explainFork(fmt.Errorf("sandbox workspace %s: %w", p.Layout.SandboxDir, fs.ErrExist))
 			}
-			return a.registry.SetFact(ctx, forkingFact(p.Spec.Name), beganAt(row))
+			return a.Registry.SetFact(ctx, forkingFact(p.Spec.Name), beganAt(row))
 		},
 		Files: func(ctx context.Context, running bool) (err error) {
 			if err := workspace.Fork(ctx, source.Layout, p.Layout, running); err != nil {
@@ -77,17 +77,17 @@ func (a *App) Fork(ctx context.Context, from, session string, stop bool) (Forked
 	if err != nil {
 		return Forked{}, err
 	}
-	if err := a.registry.SetFact(ctx, anyFork, "1"); err != nil {
+	if err := a.Registry.SetFact(ctx, anyFork, "1"); err != nil {
 		return Forked{}, err
 	}
 	forked := Forked{Name: p.Spec.Name, SessionKey: p.Session.Key, From: source.Spec.Name, Image: p.Spec.Image, Workspace: p.Layout.WorkspaceDir, Notices: notices}
-	return forked, a.registry.SetFact(ctx, forkFact(p.Spec.Name), source.Spec.Name)
+	return forked, a.Registry.SetFact(ctx, forkFact(p.Spec.Name), source.Spec.Name)
 }
 
 // named finds a sandbox by its name, or by what its users share. A word that is
 // neither must not end up as the sandbox of whoever is the default.
-func (a *App) named(ctx context.Context, word string) (*sandbox.Entry, error) {
-	entries, err := a.registry.List(ctx, 0)
+func (a *Installation) named(ctx context.Context, word string) (*sandbox.Entry, error) {
+	entries, err := a.Registry.List(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func explainFork(err error) error {
 }
 
 // planFork plans the sandbox of the new session.
-func (a *App) planFork(ctx context.Context, source *plan.Plan, who Subject, session string) (*plan.Plan, error) {
+func (a *Installation) planFork(ctx context.Context, source *plan.Plan, who Subject, session string) (*plan.Plan, error) {
 	if session == "" {
 		session = "agent:" + source.Agent.ID + ":fork-" + strings.ToLower(rand.Text()[:8])
 	}
@@ -156,8 +156,8 @@ func beganAt(row *sandbox.Entry) string { return strconv.FormatInt(row.CreatedAt
 
 // unmade takes away the copy of a workspace that was made for a fork which did
 // not finish. There was none when the fork began.
-func (a *App) unmade(ctx context.Context, row *sandbox.Entry) error {
-	began, err := a.registry.Fact(ctx, forkingFact(row.ContainerName))
+func (a *Installation) unmade(ctx context.Context, row *sandbox.Entry) error {
+	began, err := a.Registry.Fact(ctx, forkingFact(row.ContainerName))
 	if err != nil || began != beganAt(row) {
 		return err
 	}
@@ -165,8 +165,8 @@ func (a *App) unmade(ctx context.Context, row *sandbox.Entry) error {
 }
 
 // ofFork directs a session that was made by a fork to its own sandbox.
-func (a *App) ofFork(ctx context.Context, who Subject) Subject {
-	if forks, err := a.registry.Fact(ctx, anyFork); who.SessionKey == "" || err != nil || forks == "" {
+func (a *Installation) ofFork(ctx context.Context, who Subject) Subject {
+	if forks, err := a.Registry.Fact(ctx, anyFork); who.SessionKey == "" || err != nil || forks == "" {
 		return who
 	}
 	own := ownSandbox(who)
@@ -174,11 +174,11 @@ func (a *App) ofFork(ctx context.Context, who Subject) Subject {
 	if err != nil {
 		return who
 	}
-	from, err := a.registry.Fact(ctx, forkFact(p.Spec.Name))
+	from, err := a.Registry.Fact(ctx, forkFact(p.Spec.Name))
 	if err != nil || from == "" {
 		return who
 	}
-	if _, err := a.registry.Get(ctx, p.Spec.Name); err != nil {
+	if _, err := a.Registry.Get(ctx, p.Spec.Name); err != nil {
 		return who // it was removed since
 	}
 	return own

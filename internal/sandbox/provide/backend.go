@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"cmp"
@@ -23,10 +23,10 @@ import (
 
 // The backends of this build.
 const (
-	backendAuto   = "auto"
-	backendDocker = "docker"
-	backendPodman = "podman"
-	backendLinux  = "linux"
+	BackendAuto   = "auto"
+	BackendDocker = "docker"
+	BackendPodman = "podman"
+	BackendLinux  = "linux"
 )
 
 // probeTimeout is how long a socket may take to accept before it counts as dead.
@@ -48,9 +48,9 @@ func (s *Settings) Backend(ctx context.Context, p *plan.Plan, stored string) Bac
 	configured := p.Agent.Sandbox.Backend
 	choice := Backend{Configured: configured}
 	switch {
-	case configured == backendDocker || configured == backendPodman || configured == backendLinux:
+	case configured == BackendDocker || configured == BackendPodman || configured == BackendLinux:
 		choice.Effective, choice.Reason = configured, "configured"
-	case configured != backendAuto:
+	case configured != BackendAuto:
 		choice.Reason = "the " + configured + " backend is not part of this build"
 	case stored != "":
 		choice.Effective, choice.Reason = stored, "the sandbox was made with it"
@@ -65,15 +65,15 @@ func (s *Settings) choose(ctx context.Context, p *plan.Plan, choice *Backend) {
 	gaps := s.linuxGaps(ctx, p)
 	obstacle := obstacleOf(gaps)
 	if obstacle == "" {
-		choice.Effective, choice.Reason = backendLinux, "this machine can enforce all that is asked, without an engine"
+		choice.Effective, choice.Reason = BackendLinux, "this machine can enforce all that is asked, without an engine"
 		return
 	}
 	if at := slices.IndexFunc(gaps, func(g sandbox.Gap) bool { return g.Wrong }); at >= 0 {
 		choice.Reason, choice.hint, choice.wrong = gaps[at].Field+": "+gaps[at].Reason, gaps[at].Remedy, true
 		return
 	}
-	host := s.EngineHost(backendDocker)
-	if err := probe(host); err != nil {
+	host := s.EngineHost(BackendDocker)
+	if err := ProbeEngine(host); err != nil {
 		choice.Reason = fmt.Sprintf("no engine: Docker at %s: %v; and not without an engine: %s", host, err, obstacle)
 		choice.hint = cmp.Or(limitRemedy(gaps), silenceHint(host, err))
 		if remedy := withoutEngine(gaps); choice.hint == startDocker && remedy != "" {
@@ -81,7 +81,7 @@ func (s *Settings) choose(ctx context.Context, p *plan.Plan, choice *Backend) {
 		}
 		return
 	}
-	choice.Effective, choice.Reason = backendDocker, "Docker answers at "+host+"; not linux: "+obstacle
+	choice.Effective, choice.Reason = BackendDocker, "Docker answers at "+host+"; not linux: "+obstacle
 }
 
 // withoutEngine is what would let a plan do without an engine; "" if that is not
@@ -133,8 +133,8 @@ func silenceHint(host string, err error) string {
 	return startDocker
 }
 
-// require turns a choice that found nothing into an error.
-func (b Backend) require() (string, error) {
+// Require turns a choice that found nothing into an error.
+func (b Backend) Require() (string, error) {
 	if b.wrong {
 		return "", errhint.With(fmt.Errorf("%s: %w", b.Reason, sandbox.ErrUnsupported), b.hint)
 	}
@@ -147,8 +147,8 @@ func (b Backend) require() (string, error) {
 
 var errNoAddress = errors.New("not an address")
 
-// probe reports whether something accepts connections at an engine's address.
-func probe(host string) error {
+// ProbeEngine reports whether something accepts connections at an engine's address.
+func ProbeEngine(host string) error {
 	network, address, ok := strings.Cut(host, "://")
 	if !ok {
 		return errNoAddress
@@ -167,10 +167,10 @@ func probe(host string) error {
 // the usual sockets of the system and of the user, the first that exists.
 func (s *Settings) EngineHost(backend string) string {
 	variable, usual := "DOCKER_HOST", []string{"/var/run/docker.sock", s.userSocket("docker.sock")}
-	if backend == backendPodman {
+	if backend == BackendPodman {
 		variable, usual = "CONTAINER_HOST", []string{"/run/podman/podman.sock", s.userSocket("podman/podman.sock")}
 	}
-	if host := s.getenv(variable); host != "" {
+	if host := s.Getenv(variable); host != "" {
 		return host
 	}
 	for _, path := range usual {
@@ -182,23 +182,33 @@ func (s *Settings) EngineHost(backend string) string {
 }
 
 func (s *Settings) userSocket(name string) string {
-	return filepath.Join(s.getenv("XDG_RUNTIME_DIR"), name)
+	return filepath.Join(s.Getenv("XDG_RUNTIME_DIR"), name)
 }
 
 // runtimes opens each backend once, when it is first needed.
 type runtimes struct {
-	app  *App
+	in   *Installation
 	mu   sync.Mutex
 	open map[string]*docker.Runtime
 }
 
+// Runtime opens the runtime of a backend.
+func (a *Installation) Runtime(ctx context.Context, backend string) (sandbox.Runtime, error) {
+	return a.runtimes.get(ctx, backend)
+}
+
+// Engine opens the container engine of a backend that has one.
+func (a *Installation) Engine(ctx context.Context, backend string) (*docker.Runtime, error) {
+	return a.runtimes.docker(ctx, backend)
+}
+
 func (r *runtimes) get(ctx context.Context, backend string) (sandbox.Runtime, error) {
-	if backend == backendLinux {
-		rt, err := r.app.linux()
+	if backend == BackendLinux {
+		rt, err := r.in.linux()
 		if err != nil {
 			return nil, err
 		}
-		return rt.For(r.app.Installation), nil
+		return rt.For(r.in.ID), nil
 	}
 	return r.docker(ctx, backend)
 }
@@ -209,17 +219,17 @@ func (r *runtimes) docker(ctx context.Context, backend string) (*docker.Runtime,
 	if rt := r.open[backend]; rt != nil {
 		return rt, nil
 	}
-	if backend != backendDocker && backend != backendPodman {
+	if backend != BackendDocker && backend != BackendPodman {
 		return nil, fmt.Errorf("backend %q: %w", backend, sandbox.ErrUnsupported)
 	}
-	host := r.app.EngineHost(backend)
-	version, err := r.app.registry.Fact(ctx, versionFact(host))
+	host := r.in.EngineHost(backend)
+	version, err := r.in.Registry.Fact(ctx, versionFact(host))
 	if err != nil {
 		return nil, err
 	}
 	rt, err := docker.New(docker.Options{
-		Host: host, Flavor: docker.Flavor(backend), Installation: r.app.Installation, StateDir: r.app.Paths.AtollState,
-		APIVersion: version, Guest: guestbin.For, Logger: r.app.logger,
+		Host: host, Flavor: docker.Flavor(backend), Installation: r.in.ID, StateDir: r.in.Paths.AtollState,
+		APIVersion: version, Guest: guestbin.For, Logger: r.in.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -243,7 +253,7 @@ func (r *runtimes) remember(ctx context.Context, rt *docker.Runtime, host string
 	if err != nil {
 		return err
 	}
-	return r.app.registry.SetFact(ctx, versionFact(host), version)
+	return r.in.Registry.SetFact(ctx, versionFact(host), version)
 }
 
 func (r *runtimes) close() {

@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -12,14 +12,13 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/internal/errhint"
-	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/runtime/docker"
 	"github.com/atoll-run/atoll/internal/runtime/image"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // PnpmStore is the volume that holds the packages of pnpm.
-const PnpmStore = run.PnpmStore
+const PnpmStore = image.StoreVolume
 
 // abandonedAfter is after how long a volume that nobody knows of must be a
 // crash's remains: seeding takes minutes at most.
@@ -49,11 +48,11 @@ func checkVolumeName(name string) error {
 
 // Volume returns a volume that was seeded on a backend's engine; sandbox.ErrNotFound
 // if none was.
-func (a *App) Volume(ctx context.Context, backend, name string) (*Volume, error) {
+func (a *Installation) Volume(ctx context.Context, backend, name string) (*Volume, error) {
 	if err := checkVolumeName(name); err != nil {
 		return nil, err
 	}
-	fact, err := a.registry.Fact(ctx, volumeFact(backend, name))
+	fact, err := a.Registry.Fact(ctx, volumeFact(backend, name))
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +63,7 @@ func (a *App) Volume(ctx context.Context, backend, name string) (*Volume, error)
 	if err := json.Unmarshal([]byte(fact), v); err != nil {
 		return nil, fmt.Errorf("volume %q: %w", name, err)
 	}
-	engine, err := a.runtimes.docker(ctx, backend)
+	engine, err := a.Engine(ctx, backend)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +79,8 @@ func (a *App) Volume(ctx context.Context, backend, name string) (*Volume, error)
 }
 
 // Volumes returns those that were seeded, on all engines.
-func (a *App) Volumes(ctx context.Context) (list []*Volume, err error) {
-	for _, backend := range engineBackends {
+func (a *Installation) Volumes(ctx context.Context) (list []*Volume, err error) {
+	for _, backend := range EngineBackends {
 		v, err := a.Volume(ctx, backend, PnpmStore)
 		if errors.Is(err, sandbox.ErrNotFound) {
 			continue
@@ -94,34 +93,34 @@ func (a *App) Volumes(ctx context.Context) (list []*Volume, err error) {
 	return list, nil
 }
 
-// engineBackends are those whose engines have volumes.
-var engineBackends = []string{backendDocker, backendPodman}
+// EngineBackends are those whose engines have volumes.
+var EngineBackends = []string{BackendDocker, BackendPodman}
 
 // VolumeBackend is the backend whose engine keeps the volumes that are meant: the
 // one that was asked for, or that of the default agent's sandboxes, else Docker.
-func (a *App) VolumeBackend(asked string) (string, error) {
+func (a *Installation) VolumeBackend(asked string) (string, error) {
 	if asked == "" {
 		agent, err := a.Config.Resolve(a.Config.DefaultAgent())
 		if err != nil {
 			return "", err
 		}
-		if asked = backendDocker; agent.Sandbox.Backend == backendPodman {
-			asked = backendPodman
+		if asked = BackendDocker; agent.Sandbox.Backend == BackendPodman {
+			asked = BackendPodman
 		}
 	}
-	if !slices.Contains(engineBackends, asked) {
-		return "", errhint.With(fmt.Errorf("backend %q: it has no engine that keeps volumes", asked), "there are "+strings.Join(engineBackends, " and "))
+	if !slices.Contains(EngineBackends, asked) {
+		return "", errhint.With(fmt.Errorf("backend %q: it has no engine that keeps volumes", asked), "there are "+strings.Join(EngineBackends, " and "))
 	}
 	return asked, nil
 }
 
 // SeedVolume fills a volume from an image, "" being the newest store that was
 // built. A volume that was filled from the same image is left alone.
-func (a *App) SeedVolume(ctx context.Context, backend, name, from string, progress io.Writer) (v *Volume, made bool, err error) {
+func (a *Installation) SeedVolume(ctx context.Context, backend, name, from string, progress io.Writer) (v *Volume, made bool, err error) {
 	if err := checkVolumeName(name); err != nil {
 		return nil, false, err
 	}
-	engine, err := a.runtimes.docker(ctx, backend)
+	engine, err := a.Engine(ctx, backend)
 	if err != nil {
 		return nil, false, err
 	}
@@ -145,12 +144,12 @@ func (a *App) SeedVolume(ctx context.Context, backend, name, from string, progre
 	return v, true, a.tidyVolumes(ctx, engine, v)
 }
 
-func (a *App) keepVolume(ctx context.Context, v *Volume) error {
+func (a *Installation) keepVolume(ctx context.Context, v *Volume) error {
 	fact, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return a.registry.SetFact(ctx, volumeFact(v.Backend, v.Name), string(fact))
+	return a.Registry.SetFact(ctx, volumeFact(v.Backend, v.Name), string(fact))
 }
 
 // storeImage is the image to fill a store from; one that is not there is pulled.
@@ -175,7 +174,7 @@ func storeImage(ctx context.Context, engine *docker.Runtime, from string, progre
 
 // tidyVolumes removes volumes that another took the place of, or that a crash
 // left, unless a sandbox still stands on them.
-func (a *App) tidyVolumes(ctx context.Context, engine *docker.Runtime, current *Volume) error {
+func (a *Installation) tidyVolumes(ctx context.Context, engine *docker.Runtime, current *Volume) error {
 	all, err := engine.SharedVolumes(ctx, current.Name)
 	if err != nil {
 		return err
@@ -193,11 +192,11 @@ func (a *App) tidyVolumes(ctx context.Context, engine *docker.Runtime, current *
 
 // RemoveVolume removes a volume and everything of its name that is left on the
 // engine. One that a sandbox stands on stays.
-func (a *App) RemoveVolume(ctx context.Context, backend, name string) error {
+func (a *Installation) RemoveVolume(ctx context.Context, backend, name string) error {
 	if err := checkVolumeName(name); err != nil {
 		return err
 	}
-	engine, err := a.runtimes.docker(ctx, backend)
+	engine, err := a.Engine(ctx, backend)
 	if err != nil {
 		return err
 	}
@@ -210,5 +209,5 @@ func (a *App) RemoveVolume(ctx context.Context, backend, name string) error {
 			return errhint.With(err, "end what uses it first: `atoll sandbox list`")
 		}
 	}
-	return a.registry.SetFact(ctx, volumeFact(backend, name), "")
+	return a.Registry.SetFact(ctx, volumeFact(backend, name), "")
 }

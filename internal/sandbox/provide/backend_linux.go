@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -80,6 +80,9 @@ func (s *Settings) withLinux() *Settings {
 	return s
 }
 
+// Linux opens the runtime that needs no engine.
+func (s *Settings) Linux() (*linux.Runtime, error) { return s.linux() }
+
 // obstacleOf is all that keeps a plan from being carried out without an engine;
 // "" if nothing does.
 func obstacleOf(gaps []sandbox.Gap) string {
@@ -100,7 +103,7 @@ func (s *Settings) linuxGaps(ctx context.Context, p *plan.Plan) (gaps []sandbox.
 	if err != nil {
 		return []sandbox.Gap{{Field: "backend", Reason: err.Error(), Remedy: errhint.Of(err)}}
 	}
-	if image := p.Spec.Image; !showsHost(p.Agent) && s.imported(ctx, image) == nil {
+	if image := p.Spec.Image; !UsesHostPrograms(p.Agent) && s.ImportedImage(ctx, image) == nil {
 		gaps = append(gaps, sandbox.Gap{Field: imageGap, Reason: image + " is not imported", Remedy: rootfs.ImportHint(image)})
 	}
 	for _, spec := range specs(p) {
@@ -117,7 +120,7 @@ func (s *Settings) linuxGaps(ctx context.Context, p *plan.Plan) (gaps []sandbox.
 // is to be made without an engine, or cannot be made at all. An engine is not
 // asked.
 func (s *Settings) Unavailable(ctx context.Context, p *plan.Plan, backend Backend) []sandbox.Gap {
-	if backend.Effective != backendLinux && backend.Effective != "" {
+	if backend.Effective != BackendLinux && backend.Effective != "" {
 		return nil
 	}
 	return s.linuxGaps(ctx, p)
@@ -128,7 +131,7 @@ func (s *Settings) Unavailable(ctx context.Context, p *plan.Plan, backend Backen
 // it has control groups, or says so when a sandbox is made.
 func (s *Settings) DefaultLimits(p *plan.Plan, backend Backend) (held sandbox.Defaults, why string) {
 	held = p.Spec.Limits.Defaults
-	if backend.Effective != backendLinux {
+	if backend.Effective != BackendLinux {
 		return held, ""
 	}
 	rt, err := s.linux()
@@ -145,21 +148,21 @@ func (s *Settings) DefaultLimits(p *plan.Plan, backend Backend) (held sandbox.De
 // are made without an engine: the host's fingerprint or an image's digest. It is
 // part of the configuration's hash.
 func (s *Settings) RootID(ctx context.Context, p *plan.Plan, backend Backend) string {
-	if backend.Effective != backendLinux {
+	if backend.Effective != BackendLinux {
 		return ""
 	}
 	_, id, _ := s.rootOf(ctx, p) // what is not here has none
 	return id
 }
 
-// showsHost reports whether the linux backend would show the host's own
+// UsesHostPrograms reports whether the linux backend would show the host's own
 // programs: if nobody chose an image, or somebody chose just that.
-func showsHost(agent *config.Agent) bool {
+func UsesHostPrograms(agent *config.Agent) bool {
 	return agent.Origins["sandbox.docker.image"].Source == "default" || rootfs.IsHost(agent.Sandbox.Docker.Image)
 }
 
-// imported is the image that a name means here, nil if it means none.
-func (s *Settings) imported(ctx context.Context, ref string) *rootfs.Image {
+// ImportedImage is the image that a name means here, nil if it means none.
+func (s *Settings) ImportedImage(ctx context.Context, ref string) *rootfs.Image {
 	if _, err := os.Stat(filepath.Join(s.Paths.AtollState, imageStore)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -182,13 +185,13 @@ func (s *Settings) fitLinux(ctx context.Context, p *plan.Plan) error {
 	if err != nil || id == "" {
 		return err
 	}
-	rooted(p, image, id)
+	setRoot(p, image, id)
 	return nil
 }
 
-// rooted sets what the root of a plan's sandboxes is made of, which is part of their
+// setRoot sets what the root of a plan's sandboxes is made of, which is part of their
 // hash.
-func rooted(p *plan.Plan, image, id string) {
+func setRoot(p *plan.Plan, image, id string) {
 	for _, spec := range specs(p) {
 		sum := sha256.Sum256([]byte(strings.Join([]string{spec.ConfigHash, id}, "\n")))
 		spec.Image, spec.ConfigHash = image, hex.EncodeToString(sum[:])[:len(spec.ConfigHash)]
@@ -200,11 +203,11 @@ func rooted(p *plan.Plan, image, id string) {
 
 // rootOf is the image of a plan and what it is at present; "" if it is not here.
 func (s *Settings) rootOf(ctx context.Context, p *plan.Plan) (image, id string, err error) {
-	if showsHost(p.Agent) {
+	if UsesHostPrograms(p.Agent) {
 		id, err = rootfs.HostID(s.hidden()...)
 		return rootfs.HostName, id, err
 	}
-	found := s.imported(ctx, p.Spec.Image)
+	found := s.ImportedImage(ctx, p.Spec.Image)
 	if found == nil {
 		return p.Spec.Image, "", nil // making it fails, and says so
 	}
@@ -213,16 +216,16 @@ func (s *Settings) rootOf(ctx context.Context, p *plan.Plan) (image, id string, 
 
 // GuestProcess is the number that this host gives to process 1 of a sandbox of
 // the linux backend; 0 if it does not run.
-func (a *App) GuestProcess(ctx context.Context, name string) int {
-	return a.processOf(ctx, name, backendLinux)
+func (a *Installation) GuestProcess(ctx context.Context, name string) int {
+	return a.processOf(ctx, name, BackendLinux)
 }
 
-// fit finishes a plan for the backend that was chosen.
-func (s *Settings) fit(ctx context.Context, p *plan.Plan, backend string) error {
+// Fit finishes a plan for the backend that was chosen.
+func (s *Settings) Fit(ctx context.Context, p *plan.Plan, backend string) error {
 	for _, spec := range specs(p) {
 		spec.Backend = backend
 	}
-	if backend == backendLinux {
+	if backend == BackendLinux {
 		return s.fitLinux(ctx, p)
 	}
 	return nil

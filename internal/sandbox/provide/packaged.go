@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const hostAccountFact = "host-programs.account"
 // ImportHost makes an image of the packages that are installed on this machine, for
 // sandboxes that need no engine. "" names it after the state of the machine.
 func (s *Settings) ImportHost(ctx context.Context, o rootfs.AddOptions) (*rootfs.Image, error) {
-	if err := packages.Available(s.packages); err != nil {
+	if err := packages.Available(s.PackageRoot); err != nil {
 		return nil, err
 	}
 	store, err := s.images()
@@ -37,7 +37,7 @@ func (s *Settings) ImportHost(ctx context.Context, o rootfs.AddOptions) (*rootfs
 		}
 	}
 	r, w := io.Pipe()
-	go func() { w.CloseWithError(packages.Write(ctx, w, s.packages)) }()
+	go func() { w.CloseWithError(packages.Write(ctx, w, s.PackageRoot)) }()
 	defer r.Close()
 	images, err := store.ImportFrom(ctx, r, "the packages of this machine", o)
 	if err != nil {
@@ -59,21 +59,21 @@ func (s *Settings) packagedImage() (string, error) {
 // mayShowHost reports whether an account's sandboxes are made of the host's programs.
 // That is the owner's, who has no account, and the first account that used a gateway;
 // those that come later have an image.
-func (a *App) mayShowHost(ctx context.Context, account string) (bool, error) {
+func (a *Installation) mayShowHost(ctx context.Context, account string) (bool, error) {
 	if a.many == nil || account == "" {
 		return true, nil
 	}
-	holder, err := a.registry.Fact(ctx, hostAccountFact)
+	holder, err := a.Registry.Fact(ctx, hostAccountFact)
 	if err == nil && holder == "" && !a.isShared() {
-		holder, err = a.registry.ClaimFact(ctx, hostAccountFact, account)
+		holder, err = a.Registry.ClaimFact(ctx, hostAccountFact, account)
 	}
 	return holder == account, err
 }
 
 // fitShared finishes a plan of the linux backend for an account that is not shown the
 // host's programs.
-func (a *App) fitShared(ctx context.Context, p *plan.Plan) error {
-	if p.Spec.Backend != backendLinux || !rootfs.IsHost(p.Spec.Image) {
+func (a *Installation) fitShared(ctx context.Context, p *plan.Plan) error {
+	if p.Spec.Backend != BackendLinux || !rootfs.IsHost(p.Spec.Image) {
 		return nil
 	}
 	if may, err := a.mayShowHost(ctx, p.Spec.Account); may || err != nil {
@@ -84,29 +84,29 @@ func (a *App) fitShared(ctx context.Context, p *plan.Plan) error {
 		a.hostRefused(ctx, p.Spec.Account, err)
 		return errhint.With(fmt.Errorf("%w: %w", errShared, err), errhint.Of(err))
 	}
-	rooted(p, rootfs.ShortName(image.Names[0]), image.ID)
+	setRoot(p, rootfs.ShortName(image.Names[0]), image.ID)
 	return nil
 }
 
 // ensurePackaged returns the image of this machine's packages, made if it is not there.
 // One process makes it.
-func (a *App) ensurePackaged(ctx context.Context) (*rootfs.Image, error) {
+func (a *Installation) ensurePackaged(ctx context.Context) (*rootfs.Image, error) {
 	name, err := a.packagedImage()
 	if err != nil {
 		return nil, err
 	}
-	if image := a.imported(ctx, name); image != nil {
+	if image := a.ImportedImage(ctx, name); image != nil {
 		return image, nil
 	}
-	lock, err := a.leases.Hold(ctx, "packaged image")
+	lock, err := a.Locks.Hold(ctx, "packaged image")
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Release()
-	if image := a.imported(ctx, name); image != nil {
+	if image := a.ImportedImage(ctx, name); image != nil {
 		return image, nil
 	}
-	a.logger.InfoContext(ctx, "making an image of this machine's packages for accounts that are not shown the host's programs", "image", name)
+	a.Logger.InfoContext(ctx, "making an image of this machine's packages for accounts that are not shown the host's programs", "image", name)
 	image, err := a.ImportHost(ctx, rootfs.AddOptions{Name: name})
 	if err == nil {
 		a.dropOldPackaged(ctx, name)
@@ -116,7 +116,7 @@ func (a *App) ensurePackaged(ctx context.Context) (*rootfs.Image, error) {
 
 // dropOldPackaged removes images of states that the machine no longer has. Sandboxes
 // keep what they stand on.
-func (a *App) dropOldPackaged(ctx context.Context, current string) {
+func (a *Installation) dropOldPackaged(ctx context.Context, current string) {
 	store, err := a.images()
 	if err != nil {
 		return
@@ -134,25 +134,25 @@ func (a *App) dropOldPackaged(ctx context.Context, current string) {
 	}
 }
 
-// describeRoots says at the start of a gateway what sandboxes of the default agent are
+// LogRoots says at the start of a gateway what sandboxes of the default agent are
 // made of, and what is missing for a second account.
-func (a *App) describeRoots(ctx context.Context) {
+func (a *Installation) LogRoots(ctx context.Context) {
 	p, err := a.Plan(Subject{})
-	if err != nil || !showsHost(p.Agent) || a.Backend(ctx, p, "").Effective != backendLinux {
+	if err != nil || !UsesHostPrograms(p.Agent) || a.Backend(ctx, p, "").Effective != BackendLinux {
 		return
 	}
-	if err := packages.Available(a.packages); err != nil {
-		a.logger.WarnContext(ctx, "sandboxes are made of the host's own programs, for one account only: there is no image for further ones", "error", err, "hint", errhint.Of(err))
+	if err := packages.Available(a.PackageRoot); err != nil {
+		a.Logger.WarnContext(ctx, "sandboxes are made of the host's own programs, for one account only: there is no image for further ones", "error", err, "hint", errhint.Of(err))
 		return
 	}
-	a.logger.InfoContext(ctx, "sandboxes are made of the host's own programs for the first account; those of further accounts have an image of this machine's packages, made when it is first needed",
+	a.Logger.InfoContext(ctx, "sandboxes are made of the host's own programs for the first account; those of further accounts have an image of this machine's packages, made when it is first needed",
 		"hint", "set sandbox.docker.image to choose another")
 }
 
 // hostRefused logs and counts a caller who can be given no sandbox.
-func (a *App) hostRefused(ctx context.Context, account string, err error) {
-	a.logger.WarnContext(ctx, "an account has no sandbox: there is no image for it, and the host's programs are another's", "account", account, "error", err, "hint", errhint.Of(err))
-	if a.refused != nil {
-		a.refused.With().Inc()
+func (a *Installation) hostRefused(ctx context.Context, account string, err error) {
+	a.Logger.WarnContext(ctx, "an account has no sandbox: there is no image for it, and the host's programs are another's", "account", account, "error", err, "hint", errhint.Of(err))
+	if a.RefusedAccounts != nil {
+		a.RefusedAccounts.With().Inc()
 	}
 }

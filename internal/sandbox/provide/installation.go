@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -40,29 +40,29 @@ func beginInstallation(state string) error {
 // identify sets the id of this state directory: only sandboxes that carry it are
 // ours. The file has it, and the database a copy, so that losing one of the two
 // does not make every sandbox another program's.
-func (a *App) identify(ctx context.Context) (err error) {
-	if a.Installation, err = installationID(a.Paths.AtollState); errors.Is(err, fs.ErrNotExist) {
+func (a *Installation) identify(ctx context.Context) (err error) {
+	if a.ID, err = installationID(a.Paths.AtollState); errors.Is(err, fs.ErrNotExist) {
 		err = a.identifyAgain(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	known, err := a.registry.Fact(ctx, installationFact)
-	if err != nil || known == a.Installation {
+	known, err := a.Registry.Fact(ctx, installationFact)
+	if err != nil || known == a.ID {
 		return err
 	}
-	return a.registry.SetFact(ctx, installationFact, a.Installation)
+	return a.Registry.SetFact(ctx, installationFact, a.ID)
 }
 
 // identifyAgain writes the file that is missing: with the id of the database, or
 // with a new one if there are no sandboxes that carry another.
-func (a *App) identifyAgain(ctx context.Context) error {
-	id, err := a.registry.Fact(ctx, installationFact)
+func (a *Installation) identifyAgain(ctx context.Context) error {
+	id, err := a.Registry.Fact(ctx, installationFact)
 	if err != nil {
 		return err
 	}
 	if id == "" {
-		if n, err := a.registry.Count(ctx); err != nil {
+		if n, err := a.Registry.Count(ctx); err != nil {
 			return err
 		} else if n > 0 {
 			return errhint.With(fmt.Errorf("installation id: %s is missing, and %d sandboxes carry it", filepath.Join(a.Paths.AtollState, installationFile), n),
@@ -73,7 +73,7 @@ func (a *App) identifyAgain(ctx context.Context) error {
 	if err := writeNew(filepath.Join(a.Paths.AtollState, installationFile), id+"\n"); err != nil {
 		return fmt.Errorf("installation id: %w", err)
 	}
-	a.Installation, err = installationID(a.Paths.AtollState)
+	a.ID, err = installationID(a.Paths.AtollState)
 	return err
 }
 

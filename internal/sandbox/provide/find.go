@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 
 // Find says for whom a sandbox of that name, or the sandbox of a session of
 // that name, was made.
-func (a *App) Find(ctx context.Context, nameOrSession string) (Subject, error) {
-	entry, err := a.registry.Get(ctx, nameOrSession)
+func (a *Installation) Find(ctx context.Context, nameOrSession string) (Subject, error) {
+	entry, err := a.Registry.Get(ctx, nameOrSession)
 	if errors.Is(err, sandbox.ErrNotFound) {
 		return a.ofFork(ctx, Subject{SessionKey: nameOrSession}), nil
 	} else if err != nil {
@@ -39,16 +39,18 @@ func (a *App) Find(ctx context.Context, nameOrSession string) (Subject, error) {
 }
 
 // Entries returns every sandbox of the registry, the last used first.
-func (a *App) Entries(ctx context.Context) ([]*sandbox.Entry, error) { return a.registry.List(ctx, 0) }
+func (a *Installation) Entries(ctx context.Context) ([]*sandbox.Entry, error) {
+	return a.Registry.List(ctx, 0)
+}
 
 // FirstTime reports whether it was never called with this name before, and remembers
 // the call. What cannot be remembered is not the first time.
-func (a *App) FirstTime(ctx context.Context, name string) bool {
-	fact, err := a.registry.Fact(ctx, "first:"+name)
+func (a *Installation) FirstTime(ctx context.Context, name string) bool {
+	fact, err := a.Registry.Fact(ctx, "first:"+name)
 	if err != nil || fact != "" {
 		return false
 	}
-	return a.registry.SetFact(ctx, "first:"+name, "1") == nil
+	return a.Registry.SetFact(ctx, "first:"+name, "1") == nil
 }
 
 // HasState reports whether there is a state directory: opening one would make it.
@@ -59,7 +61,7 @@ func (s *Settings) HasState() bool {
 
 // Attach enters the sandboxes of a session that run, as they are. It makes and
 // starts none: the list may be empty.
-func (a *App) Attach(ctx context.Context, who Subject) ([]*sandbox.Handle, error) {
+func (a *Installation) Attach(ctx context.Context, who Subject) ([]*sandbox.Handle, error) {
 	p, err := a.Plan(who)
 	if err != nil {
 		return nil, err

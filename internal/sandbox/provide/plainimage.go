@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 
 // plainImage says, of an image that is plain Debian under another name, that the
 // tools which that name promises are missing.
-func (a *App) plainImage(ctx context.Context, p *plan.Plan) []string {
-	if p.Spec.Backend != backendLinux || rootfs.IsHost(p.Spec.Image) {
+func (a *Installation) plainImage(ctx context.Context, p *plan.Plan) []string {
+	if p.Spec.Backend != BackendLinux || rootfs.IsHost(p.Spec.Image) {
 		return nil
 	}
 	store, err := a.images()

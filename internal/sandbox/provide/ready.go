@@ -1,4 +1,4 @@
-package app
+package provide
 
 import (
 	"context"
@@ -21,34 +21,43 @@ import (
 	"github.com/atoll-run/atoll/internal/store"
 )
 
-// Session is a session's sandbox, ready for work.
-type Session struct {
+// ReadySandbox is the sandbox of a session, ready for work.
+type ReadySandbox struct {
 	*sandbox.Handle
 	Plan *plan.Plan
 	Net  *sandbox.Handle // the networked half, if it was asked for and there is one
-	app  *App            // nil if nobody looks after the disk
+	in   *Installation
 }
 
 // Release ends the use of every sandbox of the session.
-func (s *Session) Release() {
+func (s *ReadySandbox) Release() {
 	s.Handle.Release()
 	if s.Net != nil {
 		s.Net.Release()
 	}
 }
 
+// Options are what a caller of Provide wants besides the session's sandbox.
+type Options struct {
+	// Pair makes both halves of a network pair ready, where the session has one.
+	Pair bool
+	// Amend adds to the plan, or refuses it, when the host's directories are there
+	// and before the sandbox is made.
+	Amend func(context.Context, *plan.Plan) error
+}
+
 // Provide makes the sandbox of a session ready: prune if it is time, decide,
 // prepare the host directories, ensure. It sandboxes whatever the mode says;
 // asking whether a session should be sandboxed is the caller's part.
-func (a *App) Provide(ctx context.Context, who Subject) (*Session, error) {
+func (a *Installation) Provide(ctx context.Context, who Subject, c Options) (*ReadySandbox, error) {
 	p, fresh, err := a.decide(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	if fresh {
-		defer a.expect(p.Spec)()
+	if fresh && !c.Pair && c.Amend == nil {
+		defer a.prestart(p.Spec)()
 	}
-	held, err := a.holdCopy(ctx, p.Layout.WorkspaceDir)
+	held, err := a.HoldCopy(ctx, p.Layout.WorkspaceDir)
 	if err != nil {
 		return nil, err
 	}
@@ -57,29 +66,40 @@ func (a *App) Provide(ctx context.Context, who Subject) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Amend != nil {
+		if err := c.Amend(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	s, err := a.ensure(ctx, who, p, c.Pair)
+	if err != nil {
+		return nil, err
+	}
+	s.Notices = append(notices, s.Notices...)
+	return s, nil
+}
+
+// ensure makes the sandbox of a plan, or both halves, within the account's quota.
+func (a *Installation) ensure(ctx context.Context, who Subject, p *plan.Plan, pair bool) (*ReadySandbox, error) {
+	release, err := a.holdQuota(ctx, who, p)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if pair {
+		return a.ensureHalves(ctx, p)
+	}
 	h, err := a.Manager.Ensure(ctx, p.Spec)
 	if err != nil {
 		return nil, err
 	}
-	h.Notices = append(notices, h.Notices...)
-	return &Session{Handle: h, Plan: p, app: a}, nil
-}
-
-// prepareFor does everything that comes before a sandbox is made.
-func (a *App) prepareFor(ctx context.Context, who Subject) (p *plan.Plan, notices []string, err error) {
-	if p, _, err = a.decide(ctx, who); err != nil {
-		return nil, nil, err
-	}
-	if notices, err = a.prepareHost(ctx, p); err != nil {
-		return nil, nil, err
-	}
-	return p, notices, nil
+	return &ReadySandbox{Handle: h, Plan: p, in: a}, nil
 }
 
 // decide plans the sandbox and chooses its backend. It is fresh if none of its
 // name is registered.
-func (a *App) decide(ctx context.Context, who Subject) (p *plan.Plan, fresh bool, err error) {
-	a.pruneIfDue(ctx)
+func (a *Installation) decide(ctx context.Context, who Subject) (p *plan.Plan, fresh bool, err error) {
+	a.PruneIfDue(ctx)
 	if p, err = a.Plan(a.ofFork(ctx, who)); err != nil {
 		return nil, false, err
 	}
@@ -89,12 +109,12 @@ func (a *App) decide(ctx context.Context, who Subject) (p *plan.Plan, fresh bool
 	if fresh, err = a.chooseBackend(ctx, p); err != nil {
 		return nil, false, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "backend", Err: err}
 	}
-	return p, fresh, a.insist(ctx, p, who.Exact)
+	return p, fresh, a.checkExact(ctx, p, who.Exact)
 }
 
-// insist refuses, before anything is prepared, a sandbox that was made with other
+// checkExact refuses, before anything is prepared, a sandbox that was made with other
 // settings than a call asks for.
-func (a *App) insist(ctx context.Context, p *plan.Plan, exact bool) error {
+func (a *Installation) checkExact(ctx context.Context, p *plan.Plan, exact bool) error {
 	if !exact {
 		return nil
 	}
@@ -107,7 +127,7 @@ func (a *App) insist(ctx context.Context, p *plan.Plan, exact bool) error {
 	return nil
 }
 
-func (a *App) prepareHost(ctx context.Context, p *plan.Plan) ([]string, error) {
+func (a *Installation) prepareHost(ctx context.Context, p *plan.Plan) ([]string, error) {
 	err := a.roomFor(p)
 	var notices []string
 	if err == nil {
@@ -120,10 +140,10 @@ func (a *App) prepareHost(ctx context.Context, p *plan.Plan) ([]string, error) {
 	return notices, nil
 }
 
-// expect starts the init process of a new sandbox while the rest is prepared,
+// prestart starts the init process of a new sandbox while the rest is prepared,
 // where the backend can do that. done is called when the sandbox was made.
-func (s *Settings) expect(spec *sandbox.Spec) (done func()) {
-	if spec.Backend != backendLinux {
+func (s *Settings) prestart(spec *sandbox.Spec) (done func()) {
+	if spec.Backend != BackendLinux {
 		return func() {}
 	}
 	rt, err := s.linux()
@@ -133,20 +153,20 @@ func (s *Settings) expect(spec *sandbox.Spec) (done func()) {
 	return rt.Expect(spec)
 }
 
-func (a *App) pruneIfDue(ctx context.Context) {
+func (a *Installation) PruneIfDue(ctx context.Context) {
 	removed, err := a.Manager.PruneIfDue(ctx, a.PruneLimits)
 	if err != nil {
-		a.logger.WarnContext(ctx, "prune", "error", err)
+		a.Logger.WarnContext(ctx, "prune", "error", err)
 	}
 	for _, r := range removed {
-		a.logger.InfoContext(ctx, "pruned", "sandbox", r.Entry.ContainerName, "reason", r.Reason, "error", r.Err)
+		a.Logger.InfoContext(ctx, "pruned", "sandbox", r.Entry.ContainerName, "reason", r.Reason, "error", r.Err)
 	}
 }
 
 // PruneLimits are the limits of one agent's sandboxes. An agent that is no
 // longer configured has those of the default agent.
-func (a *App) PruneLimits(agentID string) sandbox.PruneLimits {
-	if agentID == dockerAgent {
+func (a *Installation) PruneLimits(agentID string) sandbox.PruneLimits {
+	if agentID == DockerAgent {
 		return sandbox.PruneLimits{} // whoever made a container removes it
 	}
 	agent, err := a.Config.Resolve(agentID)
@@ -162,16 +182,16 @@ func (a *App) PruneLimits(agentID string) sandbox.PruneLimits {
 
 // chooseBackend finishes a plan for the backend that it is to have. Fresh says
 // that no sandbox of that name is registered.
-func (a *App) chooseBackend(ctx context.Context, p *plan.Plan) (fresh bool, err error) {
-	stored, err := storedBackend(ctx, a.registry, p.Spec.Name)
+func (a *Installation) chooseBackend(ctx context.Context, p *plan.Plan) (fresh bool, err error) {
+	stored, err := storedBackend(ctx, a.Registry, p.Spec.Name)
 	if err != nil {
 		return false, err
 	}
-	backend, err := a.Backend(ctx, p, stored).require()
+	backend, err := a.Backend(ctx, p, stored).Require()
 	if err != nil {
 		return false, err
 	}
-	if err := a.fit(ctx, p, backend); err != nil {
+	if err := a.Fit(ctx, p, backend); err != nil {
 		return false, err
 	}
 	return stored == "", a.fitShared(ctx, p)
@@ -181,7 +201,7 @@ func (a *App) chooseBackend(ctx context.Context, p *plan.Plan) (fresh bool, err 
 // making anything.
 func (s *Settings) Choose(ctx context.Context, p *plan.Plan) (Backend, error) {
 	choice := s.Backend(ctx, p, s.StoredBackend(ctx, p.Spec.Name))
-	return choice, s.fit(ctx, p, choice.Effective)
+	return choice, s.Fit(ctx, p, choice.Effective)
 }
 
 // StoredBackend is the backend that a sandbox was made with, "" if that is not
@@ -211,12 +231,12 @@ func storedBackend(ctx context.Context, registry *sandbox.Registry, name string)
 }
 
 // prepare makes the host directories ready and pins the mounts to them.
-func (a *App) prepare(ctx context.Context, p *plan.Plan) (notices []string, err error) {
+func (a *Installation) prepare(ctx context.Context, p *plan.Plan) (notices []string, err error) {
 	report, err := workspace.Prepare(ctx, p.Layout, workspace.Options{User: numericUser(p.Spec.User)})
 	if err != nil {
 		return nil, err
 	}
-	notices = append(warningTexts(report.Warnings), a.syncSkills(ctx, p)...)
+	notices = append(WarningTexts(report.Warnings), a.syncSkills(ctx, p)...)
 	for _, blocked := range p.Env.Blocked {
 		notices = append(notices, fmt.Sprintf("environment variable %s does not enter the sandbox: %s", blocked.Name, blocked.Reason))
 	}
@@ -238,23 +258,23 @@ func numericUser(user string) *hostpath.Owner {
 }
 
 // syncSkills mirrors the agent's skills into its copy. It never fails a session.
-func (a *App) syncSkills(ctx context.Context, p *plan.Plan) []string {
+func (a *Installation) syncSkills(ctx context.Context, p *plan.Plan) []string {
 	if p.Agent.Sandbox.WorkspaceAccess == config.AccessRW {
 		return nil
 	}
-	return warningTexts(workspace.SyncSkills(ctx, p.Layout, a.syncOptions(p)).Warnings)
+	return WarningTexts(workspace.SyncSkills(ctx, p.Layout, a.syncOptions(p)).Warnings)
 }
 
-// skillOptions are the skills that the agent of a plan may use.
-func (a *App) skillOptions(p *plan.Plan) workspace.SkillOptions {
+// SkillOptions are the skills that the agent of a plan may use.
+func (a *Installation) SkillOptions(p *plan.Plan) workspace.SkillOptions {
 	roots := append(p.SharedSkillRoots(), a.skillRoots()...)
 	return workspace.SkillOptions{Roots: roots, Allowed: p.Agent.Skills, Readable: readable(p.Tools)}
 }
 
 // syncOptions are the skills that the sandbox of a plan needs: in scope "shared"
 // those of all its agents, so that no agent removes the skills of another.
-func (a *App) syncOptions(p *plan.Plan) workspace.SkillOptions {
-	o := a.skillOptions(p)
+func (a *Installation) syncOptions(p *plan.Plan) workspace.SkillOptions {
+	o := a.SkillOptions(p)
 	o.Allowed = p.Skills()
 	if len(p.Sharers) > 1 {
 		o.Readable = nil
@@ -263,7 +283,7 @@ func (a *App) syncOptions(p *plan.Plan) workspace.SkillOptions {
 }
 
 // skillRoots hold the skills of all agents, besides each agent's own.
-func (a *App) skillRoots() []string {
+func (a *Installation) skillRoots() []string {
 	roots := []string{filepath.Join(a.Paths.AtollState, "skills")}
 	if a.isOpenClaws() {
 		roots = append(roots, filepath.Join(a.Paths.OpenClawState, "skills"))
@@ -274,7 +294,7 @@ func (a *App) skillRoots() []string {
 	})
 }
 
-func warningTexts(warnings []workspace.Warning) (texts []string) {
+func WarningTexts(warnings []workspace.Warning) (texts []string) {
 	for _, w := range warnings {
 		text := w.String()
 		if w.Hint != "" {
@@ -292,7 +312,7 @@ func readable(tools policy.ToolPolicy) func(string) bool {
 }
 
 // Discard removes a sandbox that nobody else uses, and its private copy.
-func (a *App) Discard(ctx context.Context, p *plan.Plan) error {
+func (a *Installation) Discard(ctx context.Context, p *plan.Plan) error {
 	if err := a.Manager.Remove(ctx, p.Spec.Name, nil); err != nil {
 		return err
 	}
@@ -301,16 +321,16 @@ func (a *App) Discard(ctx context.Context, p *plan.Plan) error {
 			return err
 		}
 	}
-	return a.ifGone(ctx, p.Spec.Name, func() error { return workspace.Remove(ctx, p.Layout) })
+	return a.IfGone(ctx, p.Spec.Name, func() error { return workspace.Remove(ctx, p.Layout) })
 }
 
 // CommandEnv is the environment of one command: what policy lets in, and the
 // few variables that programs expect, which belong to the inside.
 func CommandEnv(p *plan.Plan, passed map[string]string) []string {
-	env := map[string]string{"HOME": p.Spec.Workdir, "PATH": defaultPath}
+	env := map[string]string{"HOME": p.Spec.Workdir, "PATH": DefaultPath}
 	maps.Copy(env, passed)
 	return sandbox.EnvList(env)
 }
 
-// defaultPath is the search path inside. The host's never enters.
-const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+// DefaultPath is the search path inside. The host's never enters.
+const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
