@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/atoll-run/atoll/internal/doctor"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -51,3 +52,6 @@ func (a *App) closeBooks() {
 		a.Logger.Error("what was spent could not be written down", "error", err)
 	}
 }
+
+// Doctor examines the installation.
+func (a *App) Doctor() *doctor.Doctor { return &doctor.Doctor{Installation: a.Installation, Usage: a} }

@@ -148,7 +148,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 		health.Check{Name: "store", Run: g.app.canWrite},
 		health.Check{Name: "disk", Run: func(context.Context) error { return g.app.room() }},
 		health.Check{Name: "tasks", Run: g.tasksAreSaved},
-		health.Check{Name: "engine", Run: g.app.EnginesAnswer},
+		health.Check{Name: "engine", Run: g.app.Doctor().EnginesAnswer},
 	)
 	g.inbound = membudget.New(g.config.Limits.Inbound, g.config.Limits.InboundPerToken)
 	about := version.Current().Version

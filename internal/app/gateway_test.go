@@ -27,6 +27,7 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/doctor"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
@@ -305,7 +306,7 @@ func TestGatewayDiskFull(t *testing.T) {
 			t.Errorf("%s: %d, want 507", key, status)
 		}
 	}
-	if checks := s.open().Examine(t.Context()); !slices.ContainsFunc(checks, func(c app.Check) bool { return c.Name == "disk" && c.Status == app.CheckFailed }) {
+	if checks := s.open().Doctor().Examine(t.Context()); !slices.ContainsFunc(checks, func(c doctor.Check) bool { return c.Name == "disk" && c.Status == doctor.CheckFailed }) {
 		t.Errorf("doctor finds nothing: %+v", checks)
 	}
 	if err := os.Remove(filler); err != nil {

@@ -66,7 +66,7 @@ func (s restSandboxes) Prune(ctx context.Context, workspaces bool) (*api.Pruned,
 		}
 		answer.Removed = append(answer.Removed, row)
 	}
-	if err := s.app.EnginesAnswer(ctx); err != nil {
+	if err := s.app.Doctor().EnginesAnswer(ctx); err != nil {
 		answer.Silent = err.Error()
 	}
 	return answer, nil

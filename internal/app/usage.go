@@ -73,18 +73,8 @@ func (a *App) RepairUsage(ctx context.Context) (*usage.Repaired, error) {
 	return usage.Repair(ctx, a.usageOptions())
 }
 
-// examineUsage looks whether the journal of usage is what the database follows.
-func (a *App) examineUsage(ctx context.Context) []Check {
-	if err := usage.Check(ctx, a.usageOptions()); err != nil {
-		found := bad("usage", err)
-		found.mend = func(ctx context.Context) error {
-			_, err := a.RepairUsage(ctx)
-			return err
-		}
-		return []Check{found}
-	}
-	return []Check{good("usage", "the journal and the database agree")}
-}
+// CheckUsage returns an error if the journal of usage and the database disagree.
+func (a *App) CheckUsage(ctx context.Context) error { return usage.Check(ctx, a.usageOptions()) }
 
 // LearnPrices takes over what every LiteLLM says its models cost; configured
 // prices go before. It tells which could not be asked.

@@ -11,7 +11,7 @@ func (d local) Prune(ctx context.Context, workspaces bool) (rows []Pruned, silen
 	if err != nil {
 		return nil, nil, err
 	}
-	return rows, d.app.EnginesAnswer(ctx), nil
+	return rows, d.app.Doctor().EnginesAnswer(ctx), nil
 }
 
 // Pruned is one row of prune's answer.

@@ -13,7 +13,9 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/doctor"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // NewDoctorCommand returns the command `atoll doctor`.
@@ -53,10 +55,10 @@ func runDoctor(ctx context.Context, e *env, asJSON, fix bool) error {
 		return e.ConfigError(err, asJSON)
 	}
 	done := e.Progress("examining")
-	checks := append(a.Examine(ctx), e.examineGateway(ctx)...)
+	checks := append(a.Doctor().Examine(ctx), e.examineGateway(ctx)...)
 	done()
 	if fix && e.mend(ctx, checks) {
-		checks, mended = append(a.Examine(ctx), e.examineGateway(ctx)...), true
+		checks, mended = append(a.Doctor().Examine(ctx), e.examineGateway(ctx)...), true
 	}
 	if fix && !mended {
 		fmt.Fprintln(e.Err, "nothing was found that could be mended without a decision of yours")
@@ -69,7 +71,7 @@ func runDoctor(ctx context.Context, e *env, asJSON, fix bool) error {
 		e.printChecks(checks)
 	}
 	for _, c := range checks {
-		if c.Status == app.CheckFailed {
+		if c.Status == doctor.CheckFailed {
 			return console.WithCode(console.ExitFailure, nil)
 		}
 	}
@@ -81,7 +83,7 @@ const readyPatience = 10 * time.Second
 
 // examineGateway asks the gateway that is running, if there is one, whether it can
 // do its work.
-func (e *env) examineGateway(ctx context.Context) []app.Check {
+func (e *env) examineGateway(ctx context.Context) []doctor.Check {
 	g, err := backend.RunningGateway(ctx, e.Env)
 	if g == nil && err == nil {
 		return nil
@@ -94,15 +96,15 @@ func (e *env) examineGateway(ctx context.Context) []app.Check {
 	}
 	if err != nil {
 		err = backend.ProblemError(err)
-		return []app.Check{{Name: name, Status: app.CheckFailed, Detail: "not ready: " + err.Error(), Fix: errhint.Of(err)}}
+		return []doctor.Check{{Name: name, Status: doctor.CheckFailed, Detail: "not ready: " + err.Error(), Fix: errhint.Of(err)}}
 	}
-	return []app.Check{{Name: name, Status: app.CheckOK, Detail: "ready at " + app.SocketPath(g.Settings)}}
+	return []doctor.Check{{Name: name, Status: doctor.CheckOK, Detail: "ready at " + app.SocketPath(g.Settings)}}
 }
 
-func (e *env) printChecks(checks []app.Check) {
+func (e *env) printChecks(checks []doctor.Check) {
 	s := e.Style()
-	marks := map[app.CheckStatus]string{
-		app.CheckOK: s.Good("ok  "), app.CheckWarning: s.Warn("warn"), app.CheckFailed: s.Alarm("FAIL"),
+	marks := map[doctor.CheckStatus]string{
+		doctor.CheckOK: s.Good("ok  "), doctor.CheckWarning: s.Warn("warn"), doctor.CheckFailed: s.Alarm("FAIL"),
 	}
 	for _, c := range checks {
 		fmt.Fprintf(e.Out, "%s  %-22s %s\n", marks[c.Status], c.Name, console.Joined(c.Detail))
@@ -114,9 +116,9 @@ func (e *env) printChecks(checks []app.Check) {
 
 // mend does what findings say that this user can do, and reports whether there
 // was anything.
-func (e *env) mend(ctx context.Context, checks []app.Check) (something bool) {
+func (e *env) mend(ctx context.Context, checks []doctor.Check) (something bool) {
 	for i := range checks {
-		did, err := checks[i].Mend(ctx)
+		did, err := checks[i].Repair(ctx)
 		switch {
 		case err != nil:
 			e.Notice(fmt.Sprintf("%s could not be mended: %v", checks[i].Name, err))
@@ -135,7 +137,7 @@ func runFix(ctx context.Context, e *env) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	what, script := app.HostFix(program)
+	what, script := provide.HostFix(program)
 	if script == "" {
 		return false, nil
 	}

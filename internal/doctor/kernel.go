@@ -1,4 +1,4 @@
-package app
+package doctor
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/verify"
 )
 
-// examineWalls reports ring by ring what the kernel gives every sandbox: the
+// checkKernel reports ring by ring what the kernel gives every sandbox: the
 // same rings that `atoll sandbox verify` tries in a live one.
-func (a *App) examineWalls(context.Context) []Check {
+func (d *Doctor) checkKernel(context.Context) []Check {
 	var checks []Check
 	for _, c := range verify.Kernel() {
 		status := map[verify.Status]CheckStatus{verify.OK: CheckOK, verify.Note: CheckWarning, verify.Gap: CheckFailed}[c.Status]
@@ -20,12 +20,12 @@ func (a *App) examineWalls(context.Context) []Check {
 	return checks
 }
 
-// examineLimits says whether this user could have limits without an engine: not
+// checkLimits says whether this user could have limits without an engine: not
 // everybody who may make a sandbox may make control groups.
-func (a *App) examineLimits(ctx context.Context) []Check {
-	rt, err := a.Linux()
+func (d *Doctor) checkLimits(ctx context.Context) []Check {
+	rt, err := d.Linux()
 	if err != nil {
-		return nil // examineEngine says why
+		return nil // checkEngine says why
 	}
 	anyhow := rt.Check(ctx, &sandbox.Spec{Network: "none"})
 	var refused []string
@@ -36,7 +36,7 @@ func (a *App) examineLimits(ctx context.Context) []Check {
 		}
 	}
 	if len(refused) > 0 {
-		return []Check{dubious("limits", "without an engine these are refused to you if configured, and left out of the defaults: "+strings.Join(refused, ", "), remedy)}
+		return []Check{warned("limits", "without an engine these are refused to you if configured, and left out of the defaults: "+strings.Join(refused, ", "), remedy)}
 	}
-	return []Check{good("limits", "pidsLimit, memory and cpus can be enforced without an engine")}
+	return []Check{passed("limits", "pidsLimit, memory and cpus can be enforced without an engine")}
 }
