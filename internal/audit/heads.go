@@ -75,7 +75,7 @@ func firstLines(dir, name string) (first, second controlLine, err error) {
 	return first, second, nil
 }
 
-// errTail is a last line without an end; errLong one that nobody wrote.
+// errTail is a last line without an end; errLong one longer than maxLine.
 var (
 	errTail = errors.New("no end of line")
 	errLong = errors.New("a line is too long")

@@ -117,9 +117,9 @@ func (o *Options) fill() {
 }
 
 // Append records a request. It waits while the queue is full, and fails when
-// the log cannot be written: whoever must not act unseen then does not act.
-// Requests that cost nothing are many when somebody is hostile; beyond their
-// pace they are counted instead of recorded.
+// the log cannot be written: what must be audited is then not done. Free requests
+// beyond FreeRate are counted instead of recorded, so that a hostile caller cannot
+// fill the log.
 func (l *Log) Append(r *Record) error {
 	if isControlKind(r.Kind) {
 		return fmt.Errorf("the audit log keeps the kind %q for itself", r.Kind)
@@ -145,7 +145,7 @@ func (l *Log) Append(r *Record) error {
 	return nil
 }
 
-// wakeWriter has the writer look at the queue now.
+// wakeWriter makes the writer look at the queue now.
 func (l *Log) wakeWriter() {
 	select {
 	case l.wake <- struct{}{}:
@@ -187,8 +187,8 @@ func (l *Log) Close() error {
 	return l.failing
 }
 
-// work is the one writer. Once roused it looks at the queue every gatherFor,
-// until nothing has come.
+// work is the one writer. Once woken it looks at the queue every gatherFor, until
+// it is empty.
 func (l *Log) work() {
 	defer close(l.done)
 	tick := time.NewTicker(l.options.SyncEvery)
@@ -216,8 +216,8 @@ func (l *Log) work() {
 	}
 }
 
-// gatherDelay is how long more records may come, so that many share one write: not
-// at all if there are many already.
+// gatherDelay is how long the writer waits for more records, so that many share
+// one write: not at all if many wait already.
 func (l *Log) gatherDelay() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,8 +227,8 @@ func (l *Log) gatherDelay() time.Duration {
 	return gatherFor
 }
 
-// hasMore reports whether records wait. If none do, the next one has to rouse
-// the writer.
+// hasMore reports whether records wait. If none do, the next one has to wake the
+// writer.
 func (l *Log) hasMore() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -251,7 +251,7 @@ func (l *Log) isFailing() bool {
 	return l.failing != nil
 }
 
-// setFailing remembers whether writing works.
+// setFailing keeps the result of the last write.
 func (l *Log) setFailing(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -293,7 +293,7 @@ func (l *Log) drain() error {
 	return l.segment.write()
 }
 
-// ensureSegment has a segment to write to, a new one when the old is large or old.
+// ensureSegment opens a segment, a new one when the current is too large or old.
 func (l *Log) ensureSegment() (err error) {
 	now := l.options.Now()
 	s := l.segment
@@ -312,8 +312,8 @@ func (l *Log) ensureSegment() (err error) {
 	return l.retain(now)
 }
 
-// maintain does what time asks for: counts of dropped records, a checkpoint, a
-// sync.
+// maintain is called periodically: it records dropped counts, signs a checkpoint
+// and syncs.
 func (l *Log) maintain() error {
 	now := l.options.Now()
 	if dropped, since := l.limiter.takeDropped(); dropped > 0 {

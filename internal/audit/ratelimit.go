@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// rateLimiter lets so many records a second of each subject through, and counts the
-// others. Subjects are bounded too: a caller who can invent them shares one
-// bucket with all who come late.
+// rateLimiter is a token bucket for each subject, and counts what it drops. Beyond
+// maxBuckets all new subjects share one bucket: a caller may invent them.
 type rateLimiter struct {
 	mu      sync.Mutex
 	rate    float64
@@ -63,7 +62,7 @@ func (p *rateLimiter) bucket(s Subject, now time.Time) *bucket {
 	return b
 }
 
-// dropFull drops the buckets that are full again: they remember nothing.
+// dropFull removes the buckets that are full again.
 func (p *rateLimiter) dropFull(now time.Time) {
 	for s, b := range p.buckets {
 		if b.left+p.rate*now.Sub(b.at).Seconds() >= p.burst {

@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
-// Subject says whom a request was for.
+// Subject says whose request it was.
 type Subject struct {
 	Account, Agent, Session, Run, Attempt, Graph, Trace string
 	KnownAs                                             string // the run's id as its caller knows it; "" if that is Run
@@ -18,7 +18,7 @@ type Subject struct {
 // Tokens are what a request used.
 type Tokens struct{ Input, CachedInput, CacheWrite, Output, Reasoning int64 }
 
-// Record is one request. It has no place for a prompt, a key or a query.
+// Record is one request. It has no field for a prompt, a key or a query.
 type Record struct {
 	Time                      time.Time
 	Kind                      string // "call", or what else the caller records

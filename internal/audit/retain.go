@@ -35,8 +35,8 @@ func (l *Log) retain(now time.Time) error {
 	if len(retired) == 0 {
 		return nil
 	}
-	// The record comes first: a crash in between leaves a file too many, not a
-	// gap nobody explains.
+	// The record comes first: a crash in between leaves a file too many, not an
+	// unexplained gap.
 	all := append(l.retiredBefore(names), retired...)
 	l.segment.addControl(now, &controlLine{Kind: kindRetire, Retired: all})
 	if err := errors.Join(l.segment.write(), l.segment.file.Sync()); err != nil {
@@ -50,7 +50,7 @@ func (l *Log) retain(now time.Time) error {
 }
 
 // newSuffix is what a file is called until it is whole, a moment later.
-// staleAge is how old one is that somebody left when it was killed.
+// staleAge is the age from which one counts as left by a killed process.
 const (
 	newSuffix = ".new"
 	staleAge  = time.Hour
@@ -106,7 +106,7 @@ func (l *Log) beyondLimits(names []string, now time.Time) ([]string, error) {
 
 // retiredBefore are the segments that retention removed earlier and that first
 // lines still name. They are said again, because the segment that said it may
-// go. Only what was said is repeated: a segment that somebody took stays missed.
+// go. Only what was said is repeated: a segment that was taken away stays missed.
 func (l *Log) retiredBefore(names []string) []Head {
 	said := map[string]Head{}
 	named := map[string]bool{}

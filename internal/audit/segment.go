@@ -26,7 +26,7 @@ const (
 	maxLine       = 1 << 20 // a first line names many segments
 )
 
-// The kinds of lines that are ours; every other one is a Record's.
+// The kinds of control lines; every other kind is a Record's.
 const (
 	kindSegment    = "segment"    // the first line
 	kindCheckpoint = "checkpoint" // signs everything before it
@@ -44,7 +44,7 @@ func isControlKind(kind string) bool {
 	return slices.Contains(kinds[:], kind)
 }
 
-// controlLine is a line that is ours.
+// controlLine is a line of the log itself, not a record.
 type controlLine struct {
 	Time    string `json:"time"`
 	Kind    string `json:"kind"`
@@ -101,8 +101,8 @@ func createSegment(dir string, key ed25519.PrivateKey, now time.Time) (*segment,
 		return nil, err
 	}
 	name := now.UTC().Format("20060102T150405.000Z") + "-" + rand.Text()
-	// It gets its name when it is locked and has its first line: whoever finds
-	// a segment without a lock takes its writer for dead.
+	// It gets its name when it is locked and has its first line: a segment without
+	// a lock counts as one whose writer is dead.
 	path := filepath.Join(dir, name+segmentSuffix)
 	file, err := os.OpenFile(path+newSuffix, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -27,7 +27,7 @@ type Report struct {
 	Problems []Problem `json:"problems"`
 }
 
-// Problem is one thing that must not be.
+// Problem is one inconsistency of the log.
 type Problem struct {
 	Segment string `json:"segment"`
 	Line    int64  `json:"line,omitempty"`
@@ -41,7 +41,7 @@ func (p Problem) String() string {
 	return p.Segment + ": " + p.What
 }
 
-// VerifyOptions are what is known from elsewhere.
+// VerifyOptions are facts kept outside the directory.
 type VerifyOptions struct {
 	Key     string // public key in base64; "" is the one in the directory
 	Anchors []Head // heads that were seen before and must still be there
@@ -49,7 +49,7 @@ type VerifyOptions struct {
 
 // Verify reads the whole log. It finds any line that was changed, moved, added
 // or taken out, any segment that was removed or cut short and that another
-// segment, its own head file or an anchor knows of. The error is about reading;
+// segment, its own head file or an anchor names. The error is about reading;
 // what is wrong with the log is in the report.
 func Verify(dir string, o VerifyOptions) (*Report, error) {
 	v, err := newVerifier(dir, o)
@@ -176,7 +176,7 @@ func (v *verifier) signed(name string, lines int64, hash, sig string) bool {
 // segment reads one segment from its first line to its last.
 func (v *verifier) segment(name string) error {
 	f, err := os.Open(filepath.Join(v.dir, name+segmentSuffix))
-	if errors.Is(err, fs.ErrNotExist) { // retention, just now; somebody says so
+	if errors.Is(err, fs.ErrNotExist) { // retention, just now; a control line says so
 		return nil
 	}
 	if err != nil {
@@ -236,7 +236,7 @@ func (r *segmentReader) line(text []byte) {
 	r.readControl(l.body, before)
 }
 
-// readControl understands the lines that are ours.
+// readControl interprets control lines.
 func (r *segmentReader) readControl(body []byte, before [sha256.Size]byte) {
 	r.unsigned++
 	var n controlLine
@@ -268,7 +268,7 @@ func (r *segmentReader) readControl(body []byte, before [sha256.Size]byte) {
 	}
 }
 
-// isControlLine reports whether a line may be ours, without reading it as JSON.
+// isControlLine reports whether a line may be a control line, without parsing it.
 func isControlLine(body []byte) bool {
 	for _, kind := range controlKinds() {
 		if bytes.Contains(body[:min(len(body), 80)], []byte(`,"kind":"`+kind+`"`)) {

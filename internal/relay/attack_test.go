@@ -15,7 +15,7 @@ import (
 )
 
 // The credential is in the host's environment in every test of this package, and
-// every place, every directory of the relay and every remote is searched for it.
+// every sandbox, every directory of the relay and every remote is searched for it.
 func TestMain(m *testing.M) {
 	if err := os.Setenv("GITHUB_TOKEN", canary); err != nil {
 		panic(err)
@@ -93,7 +93,7 @@ const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146
 // Attributes in one commit and a file in the next name a filter that the host's
 // user has: nothing is filtered, and a pointer of LFS is a text like any other.
 func TestAttack33_FiltersAndHooksOfTheHost(t *testing.T) {
-	tr, h, p := setTrap(t), newHost(t), newPlace(t)
+	tr, h, p := setTrap(t), newHost(t), newSandbox(t)
 	w := h.prepare(p, "lfs")
 	p.work(t, "attributes", map[string]string{".gitattributes": "*.bin filter=lfs diff=lfs\n"})
 	p.work(t, "pointer", map[string]string{"a.bin": pointer})
@@ -123,7 +123,7 @@ func TestAttack33_MessageThatIsAPatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, p := newHost(t), newPlace(t)
+			h, p := newHost(t), newSandbox(t)
 			w := h.prepare(p, "work")
 			p.work(t, message, map[string]string{"real": "1\n"})
 			record := h.take(p, w, "run-1")
@@ -145,7 +145,7 @@ func TestAttack33_MessageThatIsAPatch(t *testing.T) {
 // apply is what a person gets who applies a patch to a clone of main.
 func (h *host) apply(patch []byte) string {
 	h.t.Helper()
-	reader := &place{root: h.t.TempDir()}
+	reader := &sandbox{root: h.t.TempDir()}
 	dir := filepath.Join(reader.root, "clone")
 	reader.git(h.t, "/", "clone", "-q", "-b", "main", h.server.Dir("project.git"), dir)
 	if err := reader.Exec(h.t.Context(), &relay.Command{
@@ -159,7 +159,7 @@ func (h *host) apply(patch []byte) string {
 // Whatever else an agent calls its commits, one branch is pushed and nothing of
 // the remote is moved or removed.
 func TestAttack_OtherNames(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	w := h.prepare(p, "work")
 	main := h.server.Git(t, "project.git", "rev-parse", "main")
 	p.work(t, "x", map[string]string{"x": "x"})
@@ -178,7 +178,7 @@ func TestAttack_OtherNames(t *testing.T) {
 // A project that has a submodule already: its repository is not asked for, and
 // nothing is run for it.
 func TestAttack_SubmodulesAreNotTouched(t *testing.T) {
-	tr, h, p := setTrap(t), newHost(t), newPlace(t)
+	tr, h, p := setTrap(t), newHost(t), newSandbox(t)
 	modules := "[submodule \"s\"]\n\tpath = s\n\turl = ../private.git\n"
 	stream := fmt.Sprintf("commit refs/heads/main\ncommitter Owner <owner@example.com> 1700000000 +0000\ndata 1\nx\nfrom refs/heads/main^0\nM 160000 %s s\nM 644 inline .gitmodules\ndata %d\n%s\n\n", strings.Repeat("1", 40), len(modules), modules)
 	cmd := exec.CommandContext(t.Context(), "git", "fast-import", "--quiet")
@@ -200,7 +200,7 @@ func TestAttack_SubmodulesAreNotTouched(t *testing.T) {
 }
 
 // Every git that the host starts is noted, with all that it sees: it is never in
-// a place, no variable or file of the host reaches it, and the credential is in
+// a sandbox, no variable or file of the host reaches it, and the credential is in
 // neither its arguments nor its environment.
 func TestAttack_WhatGitOnTheHostSees(t *testing.T) {
 	tr := setTrap(t)
@@ -211,7 +211,7 @@ func TestAttack_WhatGitOnTheHostSees(t *testing.T) {
 	bin := t.TempDir()
 	notes := t.TempDir() // a file each: some are started at once
 	note := "#!/bin/sh\ntest \"$HOME\" = /nonexistent && { echo \"pwd $(pwd)\"; for a; do echo \"arg $a\"; done; env; } > $(mktemp " + notes + "/XXXXXXXX)\nexec " + program + " \"$@\"\n"
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	writeFile(t, filepath.Join(bin, "git"), note, 0o700)
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	t.Setenv("GIT_DIR", p.root)

@@ -46,8 +46,8 @@ func OpenCheckout(dir string) (*Checkout, error) {
 	}
 }
 
-// openWorktree is a work tree beside the main one. Both must say so: a file that
-// only names a repository could name any.
+// openWorktree opens a linked work tree. It and its repository must name each
+// other: a file that only names a repository could name any.
 func openWorktree(top string) (*Checkout, error) {
 	bad := errhint.With(fmt.Errorf("%s is neither a repository nor a work tree of one", top), "set relay.repository in the configuration")
 	dir, ok := strings.CutPrefix(firstLine(filepath.Join(top, ".git")), "gitdir: ")
@@ -96,8 +96,8 @@ func (c *Checkout) check() (*Checkout, error) {
 	return c, nil
 }
 
-// checkNotInUse refuses a branch that somebody works on: moving it would change what a
-// work tree stands on.
+// checkNotInUse refuses a branch that is checked out in a work tree: moving it
+// would change what that work tree stands on.
 func (c *Checkout) checkNotInUse(key branch.Key) error {
 	heads := []string{filepath.Join(c.common, "HEAD")}
 	others, err := filepath.Glob(filepath.Join(c.common, "worktrees", "*", "HEAD"))
@@ -112,7 +112,7 @@ func (c *Checkout) checkNotInUse(key branch.Key) error {
 	return nil
 }
 
-// refreshCheckout brings the mirror to what the checkout has.
+// refreshCheckout fetches the base and the branch of the checkout into the mirror.
 func (r *Relay) refreshCheckout(ctx context.Context, p *Project, mirror *git.Repo, key branch.Key) (Heads, error) {
 	if err := p.Checkout.checkNotInUse(key); err != nil {
 		return Heads{}, err
@@ -136,8 +136,8 @@ func (r *Relay) refreshCheckout(ctx context.Context, p *Project, mirror *git.Rep
 	return heads, mirror.FetchTo(ctx, remote, "refs/checkout/", refs...)
 }
 
-// addBranch makes a branch of the checkout be a commit, if it still is what it was last
-// seen to be; "" means that it was not there.
+// addBranch sets a branch of the checkout to the record's head, if the branch is
+// still where it was last seen; "" means that it did not exist.
 func (c *Checkout) addBranch(ctx context.Context, repo *git.Repo, record *Record) error {
 	key := record.Work.Key
 	if err := c.checkNotInUse(key); err != nil {
@@ -158,7 +158,7 @@ func (c *Checkout) addBranch(ctx context.Context, repo *git.Repo, record *Record
 	return nil
 }
 
-// refValue is what a ref of the repository is; "" if it is not there.
+// refValue reads a ref of the repository; "" if it does not exist.
 func (w *gitWriter) refValue(ref string) (string, error) {
 	text, err := w.root.ReadFile(ref)
 	if err == nil {

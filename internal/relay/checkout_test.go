@@ -51,7 +51,7 @@ func (p *person) project(dir string) *relay.Project {
 // run has an agent do something on a branch, and delivers it.
 func (p *person) run(project *relay.Project, key branch.Key, id, script string) (*relay.Record, error) {
 	p.t.Helper()
-	at := newPlace(p.t)
+	at := newSandbox(p.t)
 	w, err := p.relay.Prepare(p.t.Context(), project, at.site(), key)
 	if err != nil {
 		return nil, err

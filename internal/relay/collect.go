@@ -28,7 +28,7 @@ type piece struct {
 
 func (p piece) ref() string { return "refs/atoll/left/" + p.head }
 
-// collected is what an agent left when it ended.
+// collected is what collect.sh found in the sandbox.
 type collected struct {
 	head      string // where the branch is now; "" if the script did not say
 	pieces    []piece
@@ -38,7 +38,7 @@ type collected struct {
 }
 
 // collect commits what an agent left uncommitted and finds commits that are not
-// on its branch. It works in the place, so nothing that it says is trusted.
+// on its branch. It runs in the sandbox, so its answer is not trusted.
 func (s Site) collect(ctx context.Context, w *Work, run string) (*collected, error) {
 	out, err := s.output(ctx, []string{"sh", "-c", collectScript, "collect", w.Dir, s.repo(), w.Key.Ref(), w.Tip(), run})
 	if err != nil {
@@ -55,7 +55,7 @@ func (s Site) collect(ctx context.Context, w *Work, run string) (*collected, err
 
 var errCollected = errors.New("look for uncommitted work: the answer cannot be read")
 
-// parseLine reads one line: what was found, its commit, and where.
+// parseLine reads one line of the answer: kind, commit and name.
 func (g *collected) parseLine(words, before []string) error {
 	if len(words) == 1 && words[0] == "unsaved" {
 		g.unsaved = true
@@ -86,7 +86,7 @@ func (g *collected) parseLine(words, before []string) error {
 	return nil
 }
 
-// addPiece leaves out what is there already under another name.
+// addPiece adds a piece, unless another one has the same commit.
 func (g *collected) addPiece(what, head string) {
 	if !slices.ContainsFunc(g.pieces, func(p piece) bool { return p.head == head }) {
 		g.pieces = append(g.pieces, piece{what, head, len(g.pieces) + 1})
@@ -105,14 +105,14 @@ func pieceDescription(kind, name string) string {
 	return "commits on " + quotedRef(name)
 }
 
-// quotedRef is a ref's name as a person knows it, short and printable.
+// quotedRef is a ref's short name, bounded and printable.
 func quotedRef(ref string) string {
 	name := strings.TrimPrefix(strings.TrimPrefix(ref, "refs/heads/"), "refs/tags/")
 	return fmt.Sprintf("%.100q", name)
 }
 
-// existingCommits lists what the place has beside the branch before the work begins:
-// none of it is the work's.
+// existingCommits lists the branches, tags and stashes of the sandbox before the
+// work begins: they are not part of it.
 func (s Site) existingCommits(ctx context.Context) ([]string, error) {
 	const list = `git -C "$1" for-each-ref --format='%(objectname)' refs/heads refs/tags; git -C "$1" log -g --format=%H refs/stash -- 2>/dev/null; exit 0`
 	out, err := s.output(ctx, []string{"sh", "-c", list, "sh", s.repo()})
@@ -122,7 +122,7 @@ func (s Site) existingCommits(ctx context.Context) ([]string, error) {
 	return slices.Compact(slices.Sorted(slices.Values(strings.Fields(out)))), err
 }
 
-// key names the branch that a piece would be pushed to.
+// key returns the branch that a piece would be pushed to.
 func (p piece) key(w *Work) branch.Key {
 	suffix := ".left-" + p.head[:12]
 	name := string(w.Key)
@@ -133,8 +133,8 @@ func (p piece) key(w *Work) branch.Key {
 	return branch.Key(strings.TrimPrefix(suffix, "."))
 }
 
-// identityCommands has git in the place commit under the agent's name, with the address
-// that the host commits with.
+// identityCommands configure git in the sandbox to commit under the agent's name
+// and the host's address.
 func (s Site) identityCommands(address string) [][]string {
 	return [][]string{s.inRepo("config", "user.name", cmp.Or(s.Name, "agent")), s.inRepo("config", "user.email", address)}
 }

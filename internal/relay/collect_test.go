@@ -13,7 +13,7 @@ import (
 )
 
 // shell runs a script where the agent works.
-func (p *place) shell(t *testing.T, script string) {
+func (p *sandbox) shell(t *testing.T, script string) {
 	t.Helper()
 	if err := p.Exec(t.Context(), &relay.Command{Argv: []string{"sh", "-ec", script}, Dir: filepath.Join(p.root, "repo")}); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		"the worktree is gone":     {script: "echo x > a; git add -A; git commit -qm one; rm -rf ../../wt/*", branch: "one"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, p := newHost(t), newPlace(t)
+			h, p := newHost(t), newSandbox(t)
 			w := h.prepare(p, "work")
 			p.shell(t, c.script)
 			record := h.take(p, w, "run-1")
@@ -102,7 +102,7 @@ func (h *host) patch(run string) string {
 
 // A piece is pushed to a branch of its own, when a person wants it.
 func TestPieceIsPushed(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	w := h.prepare(p, "work")
 	p.shell(t, "echo x > a; git add -A; git commit -qm one; echo later > b")
 	record := h.take(p, w, "run-1")
@@ -118,7 +118,7 @@ func TestPieceIsPushed(t *testing.T) {
 
 // What was there before the work began is not the work's.
 func TestEarlierWorkIsNotTakenAgain(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	h.send(h.take(p, h.prepare(p, "first"), "run-1"))
 	p.shell(t, "git checkout -q -b old; echo x > a; git add -A; git commit -qm old; echo y > b; git stash -q -u")
 	if record := h.take(p, h.prepare(p, "second"), "run-2"); len(record.Pieces) > 0 || record.Unsaved != "" || record.Step != relay.Nothing {
@@ -126,7 +126,7 @@ func TestEarlierWorkIsNotTakenAgain(t *testing.T) {
 	}
 }
 
-// More than can be taken is said, and a place that lies is not believed.
+// More than can be taken is said, and a sandbox that lies is not believed.
 func TestHostileLeftovers(t *testing.T) {
 	for name, c := range map[string]struct {
 		script  string
@@ -140,7 +140,7 @@ func TestHostileLeftovers(t *testing.T) {
 		"fails":         {instead: []string{"false"}, want: "uncommitted work"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, p := newHost(t), newPlace(t)
+			h, p := newHost(t), newSandbox(t)
 			w := h.prepare(p, "work")
 			if c.instead != nil {
 				p.instead = map[string][]string{"collect.sh runs": c.instead}
@@ -155,13 +155,13 @@ func TestHostileLeftovers(t *testing.T) {
 	}
 }
 
-// programs is a place that says which errors are of the programs in it.
-type programs struct{ *place }
+// programs is a sandbox that says which errors are of the programs in it.
+type programs struct{ *sandbox }
 
 func (p programs) site() relay.Site { return relay.Site{Sandbox: p, Root: p.root, Link: "repo"} }
 
 func (p programs) Exec(ctx context.Context, c *relay.Command) error {
-	err := p.place.Exec(ctx, c)
+	err := p.sandbox.Exec(ctx, c)
 	if _, ok := errors.AsType[*exec.ExitError](err); ok {
 		return fmt.Errorf("%w: %w", relay.ErrProgram, err)
 	}

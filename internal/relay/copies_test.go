@@ -31,11 +31,11 @@ func weight(t *testing.T, dir string) (bytes int64) {
 	return bytes
 }
 
-// A large repository is once on the host, in the mirror, and once in a place,
+// A large repository is once on the host, in the mirror, and once in a sandbox,
 // whatever the number of runs and branches: quarantines borrow its objects and
 // worktrees share them.
 func TestOneCopyOfALargeRepository(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	dir := t.TempDir()
 	h.relay = relay.New(dir)
 	noise := make([]byte, 2<<20)
@@ -64,6 +64,6 @@ func TestOneCopyOfALargeRepository(t *testing.T) {
 		t.Errorf("the host has %d bytes, of which the mirror is %d", got, mirrored)
 	}
 	if got := weight(t, filepath.Join(p.root, ".relay.git", "objects")); got > mirrored+runs*(100<<10) {
-		t.Errorf("the place has %d bytes of objects, and the mirror %d", got, mirrored)
+		t.Errorf("the sandbox has %d bytes of objects, and the mirror %d", got, mirrored)
 	}
 }

@@ -79,10 +79,10 @@ func (r *Relay) discard(record *Record) error {
 	return os.RemoveAll(dir)
 }
 
-// commitRange is the commits that a ref has and its beginning has not.
+// commitRange is the commits of ref that from does not have.
 type commitRange struct{ ref, from string }
 
-// importBundle lets git inside write a bundle and git outside read it, at once.
+// importBundle streams a bundle from git in the sandbox into the quarantine.
 func importBundle(ctx context.Context, p *Project, s Site, repo *git.Repo, of commitRange) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -100,13 +100,13 @@ func importBundle(ctx context.Context, p *Project, s Site, repo *git.Repo, of co
 		cancel()
 	}
 	if sent := <-done; sent != nil && (err == nil || !errors.Is(sent, ErrProgram)) && ctx.Err() == nil {
-		err = fmt.Errorf("git in the sandbox: %w", sent) // the place is at fault, not what came out of it
+		err = fmt.Errorf("git in the sandbox: %w", sent) // the sandbox is at fault, not the bundle
 	}
 	return head, err
 }
 
-// missingBranch is the error of a branch that cannot be found. If that is the agent's
-// doing, it stays so.
+// missingBranch is the error of a branch that cannot be found. One that the agent
+// removed stays refused.
 func missingBranch(w *Work, err error) error {
 	if errors.Is(err, ErrProgram) {
 		return fmt.Errorf("%w: the branch %s is not in the sandbox any more", ErrRefused, w.Key.Branch())

@@ -14,15 +14,14 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
-// gitWriter adds files to a repository that is not ours. It follows no link out
-// of it.
+// gitWriter adds files to a person's repository. It follows no link out of it.
 type gitWriter struct {
 	root  *os.Root
-	owner *syscall.Stat_t // whose repository it is; nil if that is us
+	owner *syscall.Stat_t // of the repository; nil if that is this user
 }
 
-// ownerOf is who a directory belongs to, if that is somebody else and files can be
-// given away.
+// ownerOf returns the owner of a directory if that is another user and this
+// process may change owners; otherwise nil.
 func ownerOf(dir string) *syscall.Stat_t {
 	info, err := os.Stat(dir)
 	if err != nil || os.Geteuid() != 0 {
@@ -67,7 +66,7 @@ func (w *gitWriter) copy(from, to string) error {
 	return w.write(path.Join(path.Dir(to), "tmp_atoll_"+rand.Text()), to, 0o444, source)
 }
 
-// moveRef makes a ref be a commit. Its lock is the one that git takes.
+// moveRef sets a ref to a commit, under the lock file that git uses.
 func (w *gitWriter) moveRef(ref, to, seen string) error {
 	if err := w.mkdir(path.Dir(ref)); err != nil {
 		return err
@@ -82,8 +81,7 @@ func (w *gitWriter) moveRef(ref, to, seen string) error {
 	return w.write(ref+".lock", ref, 0o644, strings.NewReader(to+"\n"))
 }
 
-// write makes a file whole or not at all, under a name that nobody else uses
-// meanwhile.
+// write makes a file atomically: under a temporary name, synced, renamed.
 func (w *gitWriter) write(temporary, name string, mode os.FileMode, from io.Reader) error {
 	file, err := w.root.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {

@@ -28,7 +28,7 @@ func (h *host) grow(versions ...string) {
 	}
 }
 
-func (p *place) commits(t *testing.T, dir string) int {
+func (p *sandbox) commits(t *testing.T, dir string) int {
 	t.Helper()
 	n, err := strconv.Atoi(p.git(t, dir, "rev-list", "--count", "HEAD"))
 	if err != nil {
@@ -37,19 +37,19 @@ func (p *place) commits(t *testing.T, dir string) int {
 	return n
 }
 
-// whole checks that nothing that the place should have is missing.
-func (p *place) whole(t *testing.T, dir string) {
+// whole checks that nothing that the sandbox should have is missing.
+func (p *sandbox) whole(t *testing.T, dir string) {
 	t.Helper()
 	if out := p.git(t, dir, "fsck", "--connectivity-only", "--no-dangling"); out != "" {
 		t.Errorf("git fsck: %s", out)
 	}
 }
 
-// A place gets the last commits only; what is committed on them is judged and
-// pushed as ever, on the whole history that the host has. A place that stays is
+// A sandbox gets the last commits only; what is committed on them is judged and
+// pushed as ever, on the whole history that the host has. A sandbox that stays is
 // brought up to date, also with what was long ago and comes back.
 func TestPartialHistory(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	versions := make([]string, 30)
 	for i := range versions {
 		versions[i] = fmt.Sprintf("version %d", i)
@@ -58,7 +58,7 @@ func TestPartialHistory(t *testing.T) {
 	h.project.History = 5
 	w := h.prepare(p, "one")
 	if n := p.commits(t, w.Dir); n != 5 {
-		t.Errorf("the place has %d commits", n)
+		t.Errorf("the sandbox has %d commits", n)
 	}
 	p.whole(t, w.Dir)
 	p.work(t, "on it", map[string]string{"new": "1"})
@@ -70,7 +70,7 @@ func TestPartialHistory(t *testing.T) {
 	w = h.prepare(p, "two")
 	p.whole(t, w.Dir)
 	if n := p.commits(t, w.Dir); n > 10 {
-		t.Errorf("the place has %d commits", n)
+		t.Errorf("the sandbox has %d commits", n)
 	}
 	p.work(t, "on that", map[string]string{"new": "2"})
 	h.send(h.take(p, w, "run-2"))
@@ -85,7 +85,7 @@ func TestPartialHistory(t *testing.T) {
 
 // All of the history is what 0 means.
 func TestWholeHistory(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	h.grow("a", "b", "c")
 	w := h.prepare(p, "one")
 	if n := p.commits(t, w.Dir); n != 4 || p.git(t, w.Dir, "rev-parse", "--is-shallow-repository") != "false" {
@@ -93,10 +93,10 @@ func TestWholeHistory(t *testing.T) {
 	}
 }
 
-// A place that lies about what it has gets what it needs, or harms itself; the
+// A sandbox that lies about what it has gets what it needs, or harms itself; the
 // host's own repository is never cut.
 func TestLiesAboutHistory(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	h.grow("a", "b", "c", "d")
 	h.project.History = 2
 	w := h.prepare(p, "one")

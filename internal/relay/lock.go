@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock keeps everybody else from a mirror, also other processes. It ends with
-// its holder, however that ends.
+// lock takes a file lock, which also excludes other processes. The kernel
+// releases it when its holder ends.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -20,8 +20,8 @@ const (
 	maxShown = 16 << 10
 )
 
-// Patch is what is kept for people to look at, rendered by the host from commits
-// that it has checked and written itself.
+// Patch describes the patch that is kept for people, rendered by the host from
+// commits that it checked and rewrote.
 type Patch struct {
 	Bytes int    `json:"bytes"`
 	Cut   bool   `json:"cut,omitzero"`  // there is more

@@ -13,14 +13,14 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
-// Work is a branch that is ready in a place.
+// Work is a branch that is checked out in a sandbox.
 type Work struct {
 	Key   branch.Key `json:"key"`
 	Base  string     `json:"base"` // where the pull request's branch begins to be ours
 	Seen  string     `json:"seen"` // the branch on the remote, "" if it is not there
 	Dir   string     `json:"dir"`  // inside
 	Notes []string   `json:"notes,omitempty"`
-	// Before are commits and stashes that the place had already.
+	// Before are the commits and stashes that the sandbox had already.
 	Before []string `json:"before,omitempty"`
 	// Checkout is the work tree whose repository it is; "" if that is a remote.
 	Checkout string `json:"checkout,omitempty"`
@@ -36,9 +36,9 @@ func (w *Work) Tip() string {
 	return Heads{w.Base, w.Seen}.Tip()
 }
 
-// Prepare puts the project into a place and a branch's worktree in front of the
-// agent, without any credential. Doing it again changes nothing. The caller
-// holds the lock of the branch.
+// Prepare sends the project's commits into a sandbox and checks the branch out
+// there, without any credential. It can be repeated. The caller holds the lock of
+// the branch.
 func (r *Relay) Prepare(ctx context.Context, p *Project, s Site, key branch.Key) (*Work, error) {
 	if _, err := s.output(ctx, []string{"git", "version"}); err != nil {
 		return nil, errhint.With(errNoGit, "use an image with git, or name no branch")
@@ -72,8 +72,8 @@ func (r *Relay) Prepare(ctx context.Context, p *Project, s Site, key branch.Key)
 	return w, nil
 }
 
-// lockSandbox keeps others from preparing work in the same place: they would share a
-// repository there.
+// lockSandbox locks the preparation in sandboxes that runs share, because they
+// share a repository there.
 func (r *Relay) lockSandbox(ctx context.Context, s Site) (func(), error) {
 	if !s.Shared {
 		return func() {}, nil
@@ -82,7 +82,7 @@ func (r *Relay) lockSandbox(ctx context.Context, s Site) (func(), error) {
 }
 
 // checkout makes the worktree stand on the tip. What an earlier run left there is
-// put aside, never lost: changes as a stash, commits under a name of their own.
+// kept: changes as a stash, commits under a ref of their own.
 func (r *Relay) checkout(ctx context.Context, s Site, w *Work) error {
 	name := w.Key.Branch()
 	if _, err := s.output(ctx, in(w.Dir, "rev-parse", "--git-dir")); err != nil {
@@ -117,12 +117,12 @@ func (r *Relay) keepLeftovers(ctx context.Context, s Site, w *Work) error {
 	return s.run(ctx, in(w.Dir, "update-ref", "refs/atoll/left/"+head[:12], head))
 }
 
-// gitAsAtoll names somebody who makes a stash where no one is configured.
+// gitAsAtoll is git with an author, for stashes where none is configured.
 func gitAsAtoll(dir string) []string {
 	return in(dir, "-c", "user.name=Atoll", "-c", "user.email=atoll@localhost")
 }
 
-// isTaken reports whether commits are known to the host, under other names.
+// isTaken reports whether a record has these commits and pushed them.
 func (r *Relay) isTaken(head string) bool {
 	records, err := r.List()
 	return err == nil && slices.ContainsFunc(records, func(known *Record) bool { return known.Taken == head && known.Step == Done })

@@ -24,7 +24,7 @@ import (
 type Project struct {
 	Remote   git.Remote // without a credential
 	Base     string     // the branch that pull requests are for, for example main
-	History  int        // commits of it that a place gets; 0 is all
+	History  int        // commits of it that a sandbox gets; 0 is all
 	Identity rewrite.Identity
 	Policy   content.Policy
 	MaxBytes int64 // of what one run brings, packed; 0 is quarantine.MaxBytes
@@ -45,12 +45,12 @@ type Pulls struct {
 	Labels      []string
 }
 
-// Relay works below one directory of the host, which nobody else can write.
+// Relay keeps mirrors, quarantines and records below one directory of the host.
 type Relay struct {
 	dir string
 	// Known are secrets that must not be in any commit.
 	Known [][]byte
-	// Note, if set, hears of every step after it was written down.
+	// OnStep, if set, is called after every saved step.
 	OnStep func(*Record)
 }
 
@@ -71,7 +71,7 @@ func (p *Project) baseRef() string {
 	return "refs/heads/" + p.Base
 }
 
-// location is where the repository is: what tells projects apart.
+// location is the address of the repository, which identifies the project.
 func (p *Project) location() string {
 	if p.Checkout != nil {
 		return "checkout " + p.Checkout.common
@@ -85,7 +85,8 @@ func (p *Project) id() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// authenticate returns the remote with a credential for one operation, and what ends it.
+// authenticate returns the remote with a credential for one operation; done
+// revokes it.
 func (p *Project) authenticate(ctx context.Context) (remote git.Remote, done func(), err error) {
 	remote, done = p.Remote, func() {}
 	if p.Credential == nil {
@@ -129,7 +130,7 @@ func (r *Relay) mirror(ctx context.Context, p *Project) (*git.Repo, error) {
 	return git.Open(dir, mirrorLimits())
 }
 
-// exists says that somebody else made the mirror meanwhile.
+// exists reports whether another process made the mirror meanwhile.
 func exists(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "HEAD"))
 	return err == nil
@@ -149,7 +150,7 @@ func (h Heads) Tip() string {
 	return h.Base
 }
 
-// refresh brings the mirror to what the remote has.
+// refresh fetches the base and the branch into the mirror.
 func (r *Relay) refresh(ctx context.Context, p *Project, key branch.Key) (*git.Repo, Heads, error) {
 	mirror, err := r.mirror(ctx, p)
 	if err != nil {

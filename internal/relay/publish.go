@@ -8,7 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
-// Publish makes a directory be a bare repository with all branches of the remote,
+// Publish makes a directory a bare repository with all branches of the remote,
 // for programs that may read the code and have no credential. It returns the
 // commit of the base.
 func (r *Relay) Publish(ctx context.Context, p *Project, dir string) (string, error) {

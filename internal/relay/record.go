@@ -14,8 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/content"
 )
 
-// Step is how far the commits of a run have come. Each is written down when what
-// it names is true.
+// Step is the progress of a run's commits. It is saved when what it names is done.
 type Step string
 
 // The steps. Those that end a relay are Nothing, Blocked, Failed and Done.
@@ -29,10 +28,10 @@ const (
 	Nothing Step = "nothing" // there were no commits
 )
 
-// Over reports whether nothing is left to do without a person.
+// Over reports whether nothing more happens without a person.
 func (s Step) Over() bool { return s == Done || s == Nothing || s == Blocked || s == Waiting }
 
-// Record is what there is to know about the commits of one run.
+// Record is the state of one run's commits.
 type Record struct {
 	Run      string          `json:"run"`
 	Account  string          `json:"account,omitempty"`
@@ -52,7 +51,7 @@ type Record struct {
 	// example stashed changes; Pieces are the records of these.
 	Piece  string  `json:"piece,omitempty"`
 	Pieces []Piece `json:"pieces,omitempty"`
-	// Unsaved is why there may be work that no record has; "" if there is none.
+	// Unsaved is why the sandbox may hold work that no record has; "" if it does not.
 	Unsaved string    `json:"unsaved,omitempty"`
 	Patch   *Patch    `json:"patch,omitempty"` // nil if they are blocked
 	PullURL string    `json:"pullUrl,omitempty"`
@@ -68,10 +67,10 @@ type Piece struct {
 	Run  string `json:"run"`
 }
 
-// Open reports whether something is left to do that needs no person.
+// Open reports whether a step is left that needs no person.
 func (r *Record) Open() bool { return !r.Step.Over() && !r.Held }
 
-// About is what a pull request says of the run.
+// About is the text of a pull request about the run.
 type About struct {
 	Title   string `json:"title,omitempty"`
 	Model   string `json:"model,omitempty"`
@@ -84,8 +83,8 @@ const (
 	quarantineName = "quarantine.git"
 )
 
-// runDir is where a run's record and quarantine are. The id is checked: it comes
-// from outside.
+// runDir returns the directory of a run's record and quarantine. It checks the id,
+// which comes from outside.
 func (r *Relay) runDir(run string) (string, error) {
 	if run == "" || len(run) > 128 || strings.ContainsAny(run, "/\x00") || strings.HasPrefix(run, ".") {
 		return "", errhint.With(fmt.Errorf("%q is no id of a run", run), "`atoll relay status` lists the runs whose commits are known")
@@ -120,7 +119,7 @@ func (r *Relay) List() ([]*Record, error) {
 	for _, entry := range entries {
 		record, err := r.Load(entry.Name())
 		if errors.Is(err, os.ErrNotExist) {
-			continue // begun, and nothing known yet
+			continue // its commits are being taken
 		}
 		if err != nil {
 			return nil, err

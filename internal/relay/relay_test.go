@@ -24,19 +24,19 @@ import (
 
 const canary = "ghp_canary0123456789abcdef"
 
-// place is a directory that plays the sandbox: programs run there with an
+// sandbox is a directory that plays the sandbox: programs run there with an
 // environment of their own.
-type place struct {
+type sandbox struct {
 	root string
-	// instead, if set, is run in the place of a program whose words contain its
+	// instead, if set, is run instead of a program whose words contain its
 	// key.
 	instead map[string][]string
 	knows   bool // the credential, which the test gave it
 }
 
-func newPlace(t *testing.T) *place {
+func newSandbox(t *testing.T) *sandbox {
 	t.Helper()
-	p := &place{root: t.TempDir()}
+	p := &sandbox{root: t.TempDir()}
 	t.Cleanup(func() {
 		if !p.knows {
 			clean(t, p.root)
@@ -45,9 +45,9 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-func (p *place) site() relay.Site { return relay.Site{Sandbox: p, Root: p.root, Link: "repo"} }
+func (p *sandbox) site() relay.Site { return relay.Site{Sandbox: p, Root: p.root, Link: "repo"} }
 
-func (p *place) Exec(ctx context.Context, c *relay.Command) error {
+func (p *sandbox) Exec(ctx context.Context, c *relay.Command) error {
 	argv := c.Argv
 	for key, other := range p.instead {
 		if strings.Contains(strings.Join(argv, " "), key) {
@@ -66,7 +66,7 @@ func (p *place) Exec(ctx context.Context, c *relay.Command) error {
 }
 
 // work is what an agent does: files, and a commit of them.
-func (p *place) work(t *testing.T, message string, files map[string]string) {
+func (p *sandbox) work(t *testing.T, message string, files map[string]string) {
 	t.Helper()
 	dir := filepath.Join(p.root, "repo")
 	for path, data := range files {
@@ -82,7 +82,7 @@ func (p *place) work(t *testing.T, message string, files map[string]string) {
 	p.git(t, dir, "commit", "-qm", message)
 }
 
-func (p *place) git(t *testing.T, dir string, args ...string) string {
+func (p *sandbox) git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := p.Exec(t.Context(), &relay.Command{Argv: append([]string{"git", "-C", dir}, args...), Dir: "/", Stdout: &out}); err != nil {
@@ -122,7 +122,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-func (h *host) prepare(p *place, key branch.Key) *relay.Work {
+func (h *host) prepare(p *sandbox, key branch.Key) *relay.Work {
 	h.t.Helper()
 	w, err := h.relay.Prepare(h.t.Context(), h.project, p.site(), key)
 	if err != nil {
@@ -131,7 +131,7 @@ func (h *host) prepare(p *place, key branch.Key) *relay.Work {
 	return w
 }
 
-func (h *host) take(p *place, w *relay.Work, run string) *relay.Record {
+func (h *host) take(p *sandbox, w *relay.Work, run string) *relay.Record {
 	h.t.Helper()
 	record, err := h.relay.Take(h.t.Context(), h.project, p.site(), &relay.TakeRequest{Run: run, Work: *w, About: relay.About{Title: "Do it", Model: "test/model", Cost: "$0.01"}})
 	if err != nil {
@@ -148,7 +148,7 @@ func (h *host) send(record *relay.Record) {
 }
 
 func TestOneRun(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	w := h.prepare(p, "task.0022")
 	p.work(t, "feat: greet\n\nCloses #1", map[string]string{"greet.txt": "hi\n"})
 	record := h.take(p, w, "run-1")
@@ -169,7 +169,7 @@ func TestOneRun(t *testing.T) {
 }
 
 func TestNoCommits(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	record := h.take(p, h.prepare(p, "idle"), "run-1")
 	h.send(record)
 	if record.Step != relay.Nothing || len(h.hub.Requests()) != 0 || strings.Contains(h.server.Git(t, "project.git", "branch"), "sandbox") {
@@ -184,14 +184,14 @@ func TestLinesOfWork(t *testing.T) {
 	var all sync.WaitGroup
 	all.Go(func() {
 		for i, name := range []string{"a", "b"} {
-			p := newPlace(t)
+			p := newSandbox(t)
 			w := h.prepare(p, "shared")
 			p.work(t, "add "+name, map[string]string{name: name})
 			h.send(h.take(p, w, fmt.Sprintf("run-shared-%d", i)))
 		}
 	})
 	all.Go(func() {
-		p := newPlace(t)
+		p := newSandbox(t)
 		w := h.prepare(p, "other")
 		p.work(t, "add c", map[string]string{"c": "c"})
 		h.send(h.take(p, w, "run-other"))
@@ -208,10 +208,10 @@ func TestLinesOfWork(t *testing.T) {
 	}
 }
 
-// A place that outlives its runs: the branch is put where the remote is, and
+// A sandbox that outlives its runs: the branch is put where the remote is, and
 // nothing that was there is lost.
-func TestPlaceThatStays(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+func TestSandboxThatStays(t *testing.T) {
+	h, p := newHost(t), newSandbox(t)
 	w := h.prepare(p, "long")
 	p.work(t, "one", map[string]string{"one": "1"})
 	h.send(h.take(p, w, "run-1"))
@@ -237,7 +237,7 @@ func TestPlaceThatStays(t *testing.T) {
 }
 
 func TestBlockedIsNeverPushed(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	w := h.prepare(p, "evil")
 	p.work(t, "x", map[string]string{".github/workflows/x.yml": "on: push\n"})
 	record := h.take(p, w, "run-1")
@@ -251,7 +251,7 @@ func TestBlockedIsNeverPushed(t *testing.T) {
 }
 
 func TestApproval(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	w := h.prepare(p, "rules")
 	p.work(t, "x", map[string]string{"AGENTS.md": "be nice\n"})
 	record := h.take(p, w, "run-1")
@@ -270,7 +270,7 @@ func TestApproval(t *testing.T) {
 
 // The credential of the host, written by the agent who should not know it.
 func TestSecretOfTheHostIsNotPushed(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	h.leaky, p.knows = true, true
 	w := h.prepare(p, "leak")
 	p.work(t, "x", map[string]string{"notes.txt": "it is " + canary + "\n"})
@@ -281,7 +281,7 @@ func TestSecretOfTheHostIsNotPushed(t *testing.T) {
 
 // Taking the same run twice, or sending it twice, does it once.
 func TestAgainIsNothing(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	w := h.prepare(p, "once")
 	p.work(t, "x", map[string]string{"x": "x"})
 	h.send(h.take(p, w, "run-1"))
@@ -295,7 +295,7 @@ func TestAgainIsNothing(t *testing.T) {
 
 // A crash after the push and before its note, and one before the pull request.
 func TestInterrupted(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	w := h.prepare(p, "crash")
 	p.work(t, "x", map[string]string{"x": "x"})
 	record := h.take(p, w, "run-1")
@@ -309,7 +309,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestSomebodyElsePushed(t *testing.T) {
-	h, p, q := newHost(t), newPlace(t), newPlace(t)
+	h, p, q := newHost(t), newSandbox(t), newSandbox(t)
 	first, second := h.prepare(p, "race"), h.prepare(q, "race")
 	p.work(t, "p", map[string]string{"p": "p"})
 	q.work(t, "q", map[string]string{"q": "q"})
@@ -324,7 +324,7 @@ func TestSomebodyElsePushed(t *testing.T) {
 }
 
 // Answers of a sandbox whose git is the attacker's.
-func TestHostilePlace(t *testing.T) {
+func TestHostileSandbox(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		instead []string
@@ -337,7 +337,7 @@ func TestHostilePlace(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			h, p := newHost(t), newPlace(t)
+			h, p := newHost(t), newSandbox(t)
 			h.project.MaxBytes = 1 << 20
 			w := h.prepare(p, "x")
 			p.work(t, "x", map[string]string{"x": "x"})
@@ -354,17 +354,17 @@ func TestHostilePlace(t *testing.T) {
 }
 
 func TestCollidingBranches(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	w := h.prepare(p, "a")
 	p.work(t, "x", map[string]string{"x": "x"})
 	h.send(h.take(p, w, "run-1"))
-	if _, err := h.relay.Prepare(t.Context(), h.project, newPlace(t).site(), "a/b"); err == nil || !strings.Contains(err.Error(), "sandbox/a") {
+	if _, err := h.relay.Prepare(t.Context(), h.project, newSandbox(t).site(), "a/b"); err == nil || !strings.Contains(err.Error(), "sandbox/a") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestBadRunIDs(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	for _, id := range []string{"", "..", ".x", "a/b", strings.Repeat("a", 200)} {
 		if _, err := h.relay.Take(t.Context(), h.project, p.site(), &relay.TakeRequest{Run: id}); err == nil {
 			t.Errorf("%q was taken", id)
@@ -374,7 +374,7 @@ func TestBadRunIDs(t *testing.T) {
 
 // The credential is nowhere but in the answer to the server that asked for it.
 func TestCredentialIsNowhere(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	t.Setenv("GITHUB_TOKEN", canary)
 	dir := t.TempDir()
 	h.relay = relay.New(dir)
@@ -388,9 +388,9 @@ func TestCredentialIsNowhere(t *testing.T) {
 	}
 }
 
-// More changes left behind than a place may tell of are changes all the same.
-func TestVeryDirtyPlace(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+// More changes left behind than a sandbox may tell of are changes all the same.
+func TestVeryDirtySandbox(t *testing.T) {
+	h, p := newHost(t), newSandbox(t)
 	w := h.prepare(p, "dirty")
 	for i := range 1000 {
 		if err := os.WriteFile(filepath.Join(w.Dir, fmt.Sprintf("%0100d", i)), nil, 0o600); err != nil {
@@ -405,7 +405,7 @@ func TestVeryDirtyPlace(t *testing.T) {
 // The host renders what the agent changed from commits that it wrote itself: for
 // the record, and for the reader of the pull request, on whom nothing acts.
 func TestPatch(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	w := h.prepare(p, "work")
 	p.work(t, "add it\n\n@boss fixes #12\n\ndiff --git a/evil b/evil", map[string]string{"new.md": "```\n@boss </details>\n<img src=https://evil.example.com>\n"})
 	record := h.take(p, w, "run-1")
@@ -423,7 +423,7 @@ func TestPatch(t *testing.T) {
 
 // One that is large is not shown, but named.
 func TestLargePatch(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	w := h.prepare(p, "work")
 	p.work(t, "add it", map[string]string{"new": strings.Repeat("many lines\n", 2000)})
 	record := h.take(p, w, "run-1")
@@ -439,7 +439,7 @@ func TestLargePatch(t *testing.T) {
 
 // What is blocked is rendered for nobody.
 func TestBlockedHasNoPatch(t *testing.T) {
-	h, p := newHost(t), newPlace(t)
+	h, p := newHost(t), newSandbox(t)
 	w := h.prepare(p, "work")
 	p.work(t, "x", map[string]string{".github/workflows/x.yml": "on: push\n"})
 	record := h.take(p, w, "run-1")

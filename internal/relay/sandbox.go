@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/quarantine"
 )
 
-// Sandbox is where an agent works. Everything that comes out of it is hostile.
+// Sandbox runs programs where an agent works. Everything that comes out of it is hostile.
 type Sandbox interface {
 	// Exec runs a program inside, as the agent's user. It fails with ErrProgram if
 	// the program does, or takes too long.
@@ -29,18 +29,18 @@ type Command struct {
 	Stdout io.Writer
 }
 
-// Site is a place, and where things are in it.
+// Site is a sandbox and the paths in it.
 type Site struct {
 	Sandbox Sandbox
 	Root    string // /workspace
 	Link    string // the name below Root that leads to the work: repo, or current
-	// Shared says that others may prepare work in the same place.
+	// Shared says that other runs may prepare work in the same sandbox.
 	Shared bool
-	// Name is who commits there: the agent; "" is agent.
+	// Name is the agent's name in its commits; "" is agent.
 	Name string
 }
 
-// Worktree is where the work on a branch is done.
+// Worktree returns the path of a branch's worktree.
 func (s Site) Worktree(key branch.Key) string { return branch.Worktree(s.Root, key) }
 
 func (s Site) repo() string { return path.Join(s.Root, ".relay.git") }
@@ -52,10 +52,10 @@ func in(worktree string, args ...string) []string {
 	return append([]string{"git", "-C", worktree}, args...)
 }
 
-// maxAnswer bounds what a question to a place may be answered with.
+// maxAnswer bounds the output of a program that output runs.
 const maxAnswer = 64 << 10
 
-// output runs a program inside and returns what it wrote.
+// output runs a program inside and returns its standard output, trimmed.
 func (s Site) output(ctx context.Context, argv []string) (string, error) {
 	var out bytes.Buffer
 	kept := &confined.Bounded{To: &out, Left: maxAnswer}
@@ -76,11 +76,11 @@ func (s Site) run(ctx context.Context, commands ...[]string) error {
 	return nil
 }
 
-// ErrProgram means that a program inside failed, which is the agent's own doing;
-// other errors are of the place.
+// ErrProgram means that a program inside failed, which the agent can cause; other
+// errors are failures of the sandbox.
 var ErrProgram = errors.New("a program in the sandbox failed")
 
-// ErrRefused means that there is nothing that could be taken over, now or later.
+// ErrRefused means that the commits cannot be taken, now or later.
 var ErrRefused = quarantine.ErrRefused
 
 var errNoGit = errors.New("the sandbox has no git")

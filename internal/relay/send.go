@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/rewrite"
 )
 
-// Send pushes what was judged and opens the pull request: what is left of it.
-// The caller holds the lock of the branch.
+// Send does the steps that are left: judge, push, open the pull request. The
+// caller holds the lock of the branch.
 func (r *Relay) Send(ctx context.Context, p *Project, record *Record) error {
 	record.Held = false
 	err := r.send(ctx, p, record)
@@ -42,7 +42,7 @@ func (r *Relay) send(ctx context.Context, p *Project, record *Record) error {
 	return nil
 }
 
-// Approve lets what waits for a person be pushed.
+// Approve lets commits be pushed that wait for a person.
 func (r *Relay) Approve(record *Record, by string) error {
 	if record.Step != Waiting {
 		return errhint.With(fmt.Errorf("the commits of run %s are %s and wait for nobody", record.Run, record.Step), "`atoll relay status` lists what waits")
@@ -51,8 +51,8 @@ func (r *Relay) Approve(record *Record, by string) error {
 	return r.save(record)
 }
 
-// push is done if the branch already is what it should be: a crash may have come
-// between the push and its note. The server is asked for it only if it refuses.
+// push pushes the branch. If the server refuses, it looks whether the branch is
+// there already: a crash may have come between the push and its record.
 func (r *Relay) push(ctx context.Context, p *Project, record *Record) error {
 	repo, err := r.quarantine(record)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *Relay) push(ctx context.Context, p *Project, record *Record) error {
 	return r.save(record)
 }
 
-// isPushed reports whether the server has the branch as it should be.
+// isPushed reports whether the server's branch is the record's head.
 func (r *Relay) isPushed(ctx context.Context, repo *git.Repo, remote *git.Remote, record *Record) bool {
 	heads, err := repo.Heads(ctx, remote, record.Work.Key.Ref())
 	return err == nil && heads[record.Work.Key.Ref()] == record.Head
@@ -120,8 +120,8 @@ func pullTitle(record *Record) string {
 	return "Work on " + string(record.Work.Key)
 }
 
-// pullBody says what a reviewer should know. All of it is the host's own words;
-// what came from inside is escaped.
+// pullBody is the text for a reviewer, written by the host; what came from inside
+// is escaped.
 func pullBody(record *Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Commits of an agent that worked in a sandbox. Its branch is `%s`; later runs add to it.\n\n", record.Work.Key.Branch())

@@ -6,14 +6,14 @@ import (
 	"os"
 )
 
-// TakeRequest is what is to be done with the commits of a run.
+// TakeRequest says which commits to take.
 type TakeRequest struct {
 	Run     string
 	Account string
 	Agent   string
 	Work    Work
 	About   About
-	Held    bool // keep them until a person has them sent
+	Held    bool // keep them until a person sends them
 }
 
 // Take brings the commits of a run out of its sandbox and judges them, and commits
@@ -38,7 +38,7 @@ func (r *Relay) Take(ctx context.Context, p *Project, s Site, o *TakeRequest) (*
 	return r.store(ctx, p, record, got)
 }
 
-// store writes down what was extracted, and judges it.
+// store saves what was extracted, and judges it.
 func (r *Relay) store(ctx context.Context, p *Project, record *Record, got extraction) (*Record, error) {
 	if got.err != nil {
 		return nil, errors.Join(got.err, r.discard(record))

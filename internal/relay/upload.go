@@ -10,22 +10,22 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
-// upload is a place that gets objects of the mirror.
+// upload sends objects of the mirror to a sandbox.
 type upload struct {
 	mirror *git.Repo
 	site   Site
 	depth  int // commits; 0 is all
 }
 
-// seedRef is in a place what was brought last.
+// seedRef names, in the sandbox, the commit that was sent last.
 const seedRef = "refs/atoll/seed"
 
-// maxShallow is how many ends of history a place may have.
+// maxShallow bounds the shallow commits of a sandbox's repository.
 const maxShallow = 1000
 
-// uploadCommit sends the objects of a commit, and of so much history as is wanted, that
-// the place does not have. What it says it has is believed only where that saves
-// work: if it lies, it is the one that lacks something.
+// uploadCommit sends the objects of a commit, and of depth commits before it, that
+// the sandbox does not have. What the sandbox says it has is used only to send
+// less: if it lies, only it lacks objects.
 func uploadCommit(ctx context.Context, d *upload, tip string) error {
 	s := d.site
 	if _, err := s.output(ctx, s.inRepo("cat-file", "-e", tip+"^{tree}")); err == nil {
@@ -52,7 +52,8 @@ func uploadCommit(ctx context.Context, d *upload, tip string) error {
 	return s.run(ctx, s.inRepo("update-ref", seedRef, tip))
 }
 
-// seedAndShallow is what the place has: a commit, and where the history before it ends.
+// seedAndShallow returns the commit that was sent last and the shallow commits, or
+// "" if the sandbox has no usable repository.
 func (d *upload) seedAndShallow(ctx context.Context) (seed string, ends []string) {
 	seed, err := d.site.output(ctx, d.site.inRepo("rev-parse", "--verify", "--quiet", seedRef))
 	if err != nil || !d.areCommits(ctx, seed) {
@@ -86,7 +87,7 @@ func union(a, b []string) []string {
 
 func (d *upload) shallowFile() string { return d.site.repo() + "/shallow" }
 
-// writeShallow writes down in the place where its history ends.
+// writeShallow replaces the sandbox's list of shallow commits.
 func (d *upload) writeShallow(ctx context.Context, ends []string) error {
 	if len(ends) == 0 {
 		return d.site.run(ctx, []string{"rm", "-f", d.shallowFile()})
@@ -101,7 +102,7 @@ func (d *upload) writeShallow(ctx context.Context, ends []string) error {
 	return nil
 }
 
-// sendPack lets git outside write a pack and git inside read it, at once.
+// sendPack streams a pack from git on the host to git in the sandbox.
 func (d *upload) sendPack(ctx context.Context, wanted, ends []string) error {
 	out, in := io.Pipe()
 	done := make(chan error, 1)

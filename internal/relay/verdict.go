@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/rewrite"
 )
 
-// applyPolicy decides and, if the commits may be pushed, writes them anew.
+// applyPolicy judges the commits and, if they may be pushed, rewrites them.
 func (r *Relay) applyPolicy(ctx context.Context, p *Project, record *Record) error {
 	if record.Step != Taken {
 		return nil

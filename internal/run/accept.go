@@ -8,18 +8,18 @@ import (
 	"github.com/atoll-run/atoll/internal/filelock"
 )
 
-// AcceptedRun is a run that was accepted: whoever asked for it can be told so, and
-// goes on with Run.
+// AcceptedRun is a run that is stored and can be reported as accepted; Run carries
+// it out.
 type AcceptedRun struct {
-	// Fresh means that nobody had asked for it before.
+	// Fresh means that the id was not used before.
 	Fresh bool
 
 	execution *execution
-	lock      *filelock.Lease // nil if somebody else carries the run out
+	lock      *filelock.Lease // nil if another process or goroutine carries the run out
 }
 
-// Accept checks a request and writes it down. From then on nobody takes the run
-// for one of a dead process; so Run, or Forsake, must follow.
+// Accept checks a request and stores it. The run's lock is held from then on, so
+// Run or Release must follow.
 func (r *Runner) Accept(ctx context.Context, request *Request) (*AcceptedRun, error) {
 	c, err := r.plan(request)
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *Runner) Accept(ctx context.Context, request *Request) (*AcceptedRun, er
 	return &AcceptedRun{Fresh: fresh, execution: c, lock: lock}, nil
 }
 
-// plan finds out whether a request can be carried out, before anything is made.
+// plan checks whether a request can be carried out, before anything is made.
 func (r *Runner) plan(request *Request) (*execution, error) {
 	if err := request.check(); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (r *Runner) plan(request *Request) (*execution, error) {
 	return &execution{Runner: r, variant: variant, job: job, argv: argv, files: files}, nil
 }
 
-// Run carries the run out, or waits for whoever does.
+// Run carries the run out, or waits for the process that does.
 func (b *AcceptedRun) Run(ctx context.Context, watch func(Event)) (*Receipt, error) {
 	if b.lock == nil {
 		lock, err := b.execution.Locks.Hold(ctx, lockName(b.execution.job.ID))
@@ -71,5 +71,5 @@ func (b *AcceptedRun) Run(ctx context.Context, watch func(Event)) (*Receipt, err
 	return b.execution.carryOut(ctx, b.execution)
 }
 
-// Release leaves the run to whoever carries it out.
+// Release gives the run's lock back without carrying it out.
 func (b *AcceptedRun) Release() { b.lock.Release() }

@@ -73,8 +73,8 @@ func agentFiles(j *Job) ([]File, error) {
 // object is a JSON object to be written.
 type object = map[string]any
 
-// agentConfigOf has tools work in place, without those that need a network, and
-// one place to ask: the proxy.
+// agentConfigOf has tools work in the sandbox itself, without those that need a
+// network, and one model provider: the proxy.
 func agentConfigOf(j *Job) any {
 	model := object{"id": j.Model, "name": j.Model}
 	if j.Window > 0 {

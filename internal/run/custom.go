@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 )
 
-// Custom is an agent that somebody else made: any program that takes a task and
-// prints an answer. In Argv, Env and Files {task}, {task-file}, {model}, {run},
+// Custom is an agent of the configuration: any program that takes a task and prints an
+// answer. In Argv, Env and Files {task}, {task-file}, {model}, {run},
 // {workspace}, {base-url} and {seconds} are replaced.
 type Custom struct {
 	ID, Name, Description string

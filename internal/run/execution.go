@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/store"
 )
 
-// execution is one run on its way, by the process that holds its lock.
+// execution is one run in the process that holds its lock.
 type execution struct {
 	*Runner
 	variant  *Variant
@@ -24,10 +24,10 @@ type execution struct {
 	receipt  *Receipt
 	sandbox  Sandbox
 	progress progress
-	outputMu sync.Mutex // its two outputs come at once
+	outputMu sync.Mutex // standard output and error arrive concurrently
 }
 
-// runAll does a run from the beginning.
+// runAll carries a run out from its first step.
 func (c *execution) runAll(ctx context.Context) error {
 	leave, err := c.passGate(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *execution) runAll(ctx context.Context) error {
 	return c.end(ctx, text, failure)
 }
 
-// passGate goes through the gate.
+// passGate waits for Options.Gate.
 func (c *execution) passGate(ctx context.Context) (leave func(), err error) {
 	if c.Gate == nil {
 		return func() {}, nil
@@ -54,27 +54,27 @@ func (c *execution) passGate(ctx context.Context) (leave func(), err error) {
 	return c.Gate(ctx, &c.job.Request, func(text string) { c.emit(ctx, Event{Type: "waiting", Text: text}) })
 }
 
-// work provides a place and lets the agent work in it.
+// work makes a sandbox and runs the agent in it.
 func (c *execution) work(ctx context.Context) (string, *Failure) {
 	if c.variant.Remote != nil {
 		return c.runRemote(ctx)
 	}
-	place, err := c.Sandboxes.Make(ctx, &SandboxRequest{
+	sandbox, err := c.Sandboxes.Make(ctx, &SandboxRequest{
 		Run: c.job.ID, Branch: c.job.Branch, Checkout: c.job.Checkout, Account: c.job.Account, Agent: c.job.Agent,
 		Image: c.variant.Image, User: c.variant.User, Memory: c.job.Memory, MemoryAsked: c.job.MemoryAsked, Mounts: c.variant.Mounts, Binds: c.variant.Binds, Volumes: c.variant.Volumes,
 	})
 	if err != nil {
 		return "", c.failureFor(ctx, err, "sandbox_failed")
 	}
-	c.sandbox, c.receipt.Sandbox, c.receipt.Image = place, place.Name(), place.Image()
-	if err := place.Write(ctx, c.files); err != nil {
+	c.sandbox, c.receipt.Sandbox, c.receipt.Image = sandbox, sandbox.Name(), sandbox.Image()
+	if err := sandbox.Write(ctx, c.files); err != nil {
 		return "", c.failureFor(ctx, err, "workspace_failed")
 	}
-	end, err := place.Grant(ctx, c.terms())
+	end, err := sandbox.Grant(ctx, c.terms())
 	if err != nil {
 		return "", c.failureFor(ctx, err, "grant_failed")
 	}
-	text, failure := c.execute(ctx, place)
+	text, failure := c.execute(ctx, sandbox)
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	if err := end(after); err != nil {
@@ -83,11 +83,11 @@ func (c *execution) work(ctx context.Context) (string, *Failure) {
 	return text, failure
 }
 
-func (c *execution) execute(ctx context.Context, place Sandbox) (string, *Failure) {
+func (c *execution) execute(ctx context.Context, sandbox Sandbox) (string, *Failure) {
 	if err := c.setStep(ctx, Executing); err != nil {
 		return "", c.failureFor(ctx, err, "store_failed")
 	}
-	result, err := place.Exec(ctx, &Command{
+	result, err := sandbox.Exec(ctx, &Command{
 		Argv: c.argv, Env: c.variant.Env(c.job), Dir: c.job.Work,
 		Timeout: c.job.Timeout, MaxOutput: envelope.MaxOutput, Line: c.stderrLines(ctx), Out: c.stdoutLines(ctx),
 	})
@@ -114,8 +114,8 @@ func (c *execution) terms() *grant.Terms {
 // SessionOf is the session of a run that belongs to none.
 func SessionOf(agent, id string) string { return "agent:" + agent + ":run:" + id }
 
-// failureFor names the reason of a failure: a caller that went away before all
-// others.
+// failureFor maps an error to a failure; a timeout or a cancelled caller comes
+// before the error itself.
 func (c *execution) failureFor(ctx context.Context, err error, code string) *Failure {
 	switch {
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
@@ -126,14 +126,13 @@ func (c *execution) failureFor(ctx context.Context, err error, code string) *Fai
 	return failureOf(err, code)
 }
 
-// resume ends a run that another process began: what it has not answered, it has
-// failed at.
+// resume ends a run that another process began. Without an answer it has failed.
 func (c *execution) resume(ctx context.Context) error {
-	place, err := c.Sandboxes.Find(ctx, c.job.ID)
+	sandbox, err := c.Sandboxes.Find(ctx, c.job.ID)
 	if err != nil {
 		return fmt.Errorf("its sandbox: %w", err)
 	}
-	c.sandbox = place
+	c.sandbox = sandbox
 	switch c.receipt.Step {
 	case Accepted, Preparing, Executing:
 		c.abandonRemote(ctx)
@@ -142,7 +141,7 @@ func (c *execution) resume(ctx context.Context) error {
 	return c.runFinalSteps(ctx)
 }
 
-// end records the answer and does what follows it, also when the caller is gone.
+// end saves the answer and does the final steps, also when the caller is gone.
 func (c *execution) end(ctx context.Context, text string, failure *Failure) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
@@ -192,7 +191,7 @@ func (c *execution) settle(ctx context.Context) error {
 	return nil
 }
 
-// finish calls every finisher. One that fails keeps the place: what was made
+// finish calls every finisher. If one fails the sandbox is kept: what was made
 // there is not lost, and the next start tries again.
 func (c *execution) finish(ctx context.Context) error {
 	for _, f := range c.Finishers {
@@ -220,14 +219,14 @@ func (c *execution) removeSandbox(ctx context.Context) error {
 	return nil
 }
 
-// setStep writes a step down.
+// setStep saves a step.
 func (c *execution) setStep(ctx context.Context, s Step) error {
 	c.Checkpoint(s)
 	c.receipt.Step = s
 	if s == Over {
 		c.receipt.Ended = time.Now().UTC()
 	}
-	// A full disk is waited for: what was done must not look as if it was not.
+	// Wait while the disk is full: a step that was done must be saved.
 	if err := store.Retry(ctx, func() error { return c.Store.save(ctx, c.receipt) }, func(error) {}); err != nil {
 		return err
 	}
@@ -236,8 +235,8 @@ func (c *execution) setStep(ctx context.Context, s Step) error {
 	return nil
 }
 
-// emit writes an event down and passes it on. An event that cannot be stored is
-// passed on all the same: the receipt is what counts.
+// emit stores an event and passes it to the watcher, even if it cannot be stored:
+// the receipt is what counts.
 func (c *execution) emit(ctx context.Context, e Event) {
 	e.At = time.Now().UTC()
 	if err := c.Store.addEvent(ctx, c.job.ID, &e); err != nil {

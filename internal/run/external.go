@@ -167,5 +167,5 @@ func (x *externalExec) read(text []byte) (*envelope.Envelope, error) {
 	return e, nil
 }
 
-// Abandon has nothing to end: the service was told how long it has.
+// Abandon does nothing: the service was given a time limit.
 func (x *externalExec) Abandon(context.Context, *Job) error { return nil }

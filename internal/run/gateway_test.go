@@ -420,7 +420,7 @@ func TestGatewayRunWithoutASlot(t *testing.T) {
 	}
 }
 
-func TestGatewayRunWithoutAPlace(t *testing.T) {
+func TestGatewayRunWithoutASandbox(t *testing.T) {
 	w, g := newWorld(t), newClaw(t)
 	task := clawTask("r", "acme")
 	task.Branch = "feature"

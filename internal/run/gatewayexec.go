@@ -13,16 +13,17 @@ import (
 	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
-// KeyIssuer decides who pays for a run at a gateway.
+// KeyIssuer gives a run at a gateway the provider whose calls are billed to it.
 type KeyIssuer interface {
 	// Lease gives a run a provider of the gateway's configuration, whose calls
 	// are the run's until it is released. It waits for one that is free.
 	Lease(ctx context.Context, terms *grant.Terms) (provider string, err error)
 	// Release takes it back; ended is false if the run may still be calling.
 	Release(ctx context.Context, run string, ended bool) error
-	// Open is the provider whose callers say who they are; "" if there is none.
+	// Open returns the provider whose callers name the run in headers; "" if there
+	// is none.
 	Open(ctx context.Context) (provider string, err error)
-	// Restarted says that what was left of earlier runs is gone.
+	// Restarted frees the slots of all earlier runs: the gateway has restarted.
 	Restarted(ctx context.Context) error
 }
 
@@ -63,7 +64,7 @@ func OpenClawGateway(o GatewayOptions) Variant {
 // Bounds of what is asked of a gateway besides the work itself.
 const (
 	gatewayPatience = 60 * time.Second // for a connection
-	abortPatience   = 20 * time.Second // for the end of a run that was told to end
+	abortPatience   = 20 * time.Second // for the end of a run that was aborted
 	maxHistory      = 1 << 20          // of what was said before, in bytes
 )
 
@@ -123,7 +124,7 @@ func (g *gatewayExec) Abandon(ctx context.Context, j *Job) error {
 	return v.release(ctx)
 }
 
-// gatewayFailure says what a gateway's refusal means to whoever asked for a run.
+// gatewayFailure maps a gateway's refusal to the failure of a run.
 func gatewayFailure(err error) error {
 	if _, ok := errors.AsType[*Failure](err); ok {
 		return err

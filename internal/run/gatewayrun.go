@@ -56,7 +56,7 @@ func (v *gatewayRun) work(ctx context.Context, terms *grant.Terms) (*envelope.En
 	return v.read(ctx, outcome)
 }
 
-// setUp decides who pays, and with which model.
+// setUp chooses the provider that is billed, and the model.
 func (v *gatewayRun) setUp(ctx context.Context, terms *grant.Terms) (map[string]string, error) {
 	provider, headers, err := v.chooseProvider(ctx, terms)
 	if err != nil {
@@ -65,7 +65,7 @@ func (v *gatewayRun) setUp(ctx context.Context, terms *grant.Terms) (map[string]
 	return headers, v.setModel(ctx, provider, headers)
 }
 
-// setUpAgain is arrange over a new connection. Nothing was begun over the old one.
+// setUpAgain is setUp over a new connection. Nothing was begun over the old one.
 func (v *gatewayRun) setUpAgain(ctx context.Context, terms *grant.Terms) (headers map[string]string, err error) {
 	if err := v.exec.Keys.Release(ctx, v.job.ID, true); err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func (v *gatewayRun) setUpAgain(ctx context.Context, terms *grant.Terms) (header
 	return v.setUp(ctx, terms)
 }
 
-// chooseProvider finds the provider whose calls are the run's. A run with a budget of its
-// own always has a slot: headers carry none.
+// chooseProvider returns the provider whose calls are billed to the run. A run with
+// a budget of its own always has a slot: headers carry no budget.
 func (v *gatewayRun) chooseProvider(ctx context.Context, terms *grant.Terms) (provider string, headers map[string]string, err error) {
 	open, err := v.exec.Keys.Open(ctx)
 	if err != nil {
@@ -96,8 +96,8 @@ func (v *gatewayRun) chooseProvider(ctx context.Context, terms *grant.Terms) (pr
 	return provider, nil, err
 }
 
-// setModel chooses the session's model, which is also who pays. A gateway that
-// answers with another session or another model is not given the task.
+// setModel sets the session's provider and model. A gateway that answers with
+// another session or another model is not given the task.
 func (v *gatewayRun) setModel(ctx context.Context, provider string, headers map[string]string) error {
 	params := map[string]any{"key": v.key, "model": provider + "/" + v.job.Model}
 	if headers != nil {
@@ -142,7 +142,7 @@ func (v *gatewayRun) start(ctx context.Context, p *protocol.AgentParams) (*proto
 	}
 }
 
-// wait passes on what the session tells until its turn has ended.
+// wait forwards the session's events until its turn has ended.
 func (v *gatewayRun) wait(ctx context.Context, turn *protocol.Turn) (outcome *protocol.Outcome, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -160,8 +160,8 @@ func (v *gatewayRun) wait(ctx context.Context, turn *protocol.Turn) (outcome *pr
 	}
 }
 
-// forwardEvents tells what has come. The stream holds nothing of other sessions; what
-// another run did in this one is not told either.
+// forwardEvents passes on the events that arrived. The stream holds no other
+// session's; events of another run in this session are left out.
 func (v *gatewayRun) forwardEvents(runID string) {
 	for _, e := range v.stream.Take() {
 		if e.RunID != runID || e.SessionKey != v.key {
@@ -176,8 +176,8 @@ func (v *gatewayRun) forwardEvents(runID string) {
 	}
 }
 
-// noteFailure keeps what went wrong: of a model that failed some releases say in the
-// answer only a text, as if the agent had said it.
+// noteFailure keeps the error of a lifecycle event: some releases report a failed
+// model in the answer only as a text, like one of the agent.
 func (v *gatewayRun) noteFailure(e *protocol.SessionEvent) {
 	var data struct {
 		Phase string `json:"phase"`
@@ -194,7 +194,7 @@ func (v *gatewayRun) noteFailure(e *protocol.SessionEvent) {
 	}
 }
 
-// gatewayEvent is what an agent's event is to us.
+// gatewayEvent converts an event of the gateway's agent.
 func gatewayEvent(e *protocol.SessionEvent) (event Event, ok bool) {
 	var data struct {
 		Delta   string          `json:"delta"`
@@ -219,8 +219,8 @@ func gatewayEvent(e *protocol.SessionEvent) (event Event, ok bool) {
 	return event, false
 }
 
-// abort is why there is no outcome. A run whose caller is gone, or whose time is
-// up, is told to end.
+// abort ends a run that has no outcome, and returns why: its caller is gone, its
+// time is up, or the gateway failed.
 func (v *gatewayRun) abort(ctx context.Context, err error) error {
 	if errors.Is(err, protocol.ErrRestarted) {
 		v.ended = true
@@ -248,7 +248,7 @@ func (v *gatewayRun) stop(ctx context.Context) {
 	v.ended = v.ended || err == nil || errors.Is(err, protocol.ErrRestarted)
 }
 
-// release gives the slot back and has the gateway forget the session.
+// release gives the slot back and deletes the session at the gateway.
 func (v *gatewayRun) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortPatience)
 	defer cancel()
@@ -260,8 +260,8 @@ func (v *gatewayRun) release(ctx context.Context) error {
 	return err
 }
 
-// read finds the answer. Of a turn that was found again only its end is known:
-// the text is what the session says last.
+// read finds the answer. Of a turn that was found again only its end is known: the
+// text is the session's last message.
 func (v *gatewayRun) read(ctx context.Context, o *protocol.Outcome) (*envelope.Envelope, error) {
 	if o.Result != nil {
 		e, err := envelope.Parse(o.Result)

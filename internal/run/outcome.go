@@ -45,7 +45,7 @@ func outcomeFromEnvelope(e *envelope.Envelope) outcome {
 	return end
 }
 
-// selfReportOf keeps of a program's word what fits a line.
+// selfReportOf keeps what fits a line of a program's self-report.
 func selfReportOf(m *envelope.AgentMeta) SelfReport {
 	return SelfReport{singleLine(m.SessionID), singleLine(m.Provider), singleLine(m.Model), m.Usage}
 }

@@ -1,7 +1,7 @@
 package run
 
 // Preset is what is known of a program that many use; false if nothing is. Models
-// are asked through the proxy, with a word where a key would be.
+// are asked through the proxy, with a placeholder for the key.
 func Preset(name string) (Custom, bool) {
 	switch name {
 	case "claude-code":
@@ -15,7 +15,7 @@ func Preset(name string) (Custom, bool) {
 func claudeCode() Custom {
 	return Custom{
 		Name: "Claude Code", Description: "Anthropic's Claude Code in a sandbox of its own, for one task",
-		// Its questions would reach nobody; the sandbox is the wall.
+		// No person could answer its prompts; the sandbox confines it.
 		Argv: []string{"claude", "--print", "--output-format", "stream-json", "--verbose", "--model", "{model}", "--dangerously-skip-permissions", "{task}"},
 		Env: map[string]string{
 			"ANTHROPIC_BASE_URL": "{base-url}", "ANTHROPIC_API_KEY": noKey, "ANTHROPIC_SMALL_FAST_MODEL": "{model}",
@@ -32,7 +32,7 @@ func codex() Custom {
 		Argv: []string{"codex", "exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--model", "{model}", "{task}"},
 		Env:  map[string]string{"CODEX_HOME": "{workspace}/.codex", "ATOLL_NO_KEY": noKey},
 		// The provider may not search for a sandbox without a network, and the proxy
-		// refuses whoever asks it to.
+		// refuses requests that ask for it.
 		Files: map[string]string{".codex/config.toml": `model_provider = "proxy"
 web_search = "disabled"
 [model_providers.proxy]

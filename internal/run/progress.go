@@ -7,7 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 )
 
-// What a program can make us keep of its own account.
+// The bounds of the events of one run.
 const (
 	maxEvents     = 10_000
 	maxEventBytes = 16 << 20
@@ -19,22 +19,22 @@ const (
 // eventLog is the type of a line that a program printed on standard error.
 const eventLog = "log"
 
-// progress is what a program has told of its work so far.
+// progress counts the events that a program has reported so far.
 type progress struct {
 	events, bytes int
-	text          bool // some of its answer was told as it came
+	text          bool // a part of the answer was reported as it came
 	calls         map[string]openCall
 }
 
-// openCall is a call of a tool whose result was not told yet.
+// openCall is a tool call without a result yet.
 type openCall struct {
 	name string
 	at   time.Time
 }
 
-// stderrLines takes what a program tells of its work on standard error. The program is
-// hostile: what is too much, or of a type that is ours to tell, is left out. What
-// a program that tells nothing prints there is shown as it is.
+// stderrLines returns the function that reads events from lines of standard error.
+// The program is hostile: events beyond the bounds, or of a type that only the
+// runner emits, are left out. Of a program without events, lines become log events.
 func (c *execution) stderrLines(ctx context.Context) func([]byte) bool {
 	ctx = context.WithoutCancel(ctx)
 	if c.variant.Event == nil {
@@ -58,7 +58,8 @@ func (c *execution) stderrLines(ctx context.Context) func([]byte) bool {
 	}
 }
 
-// stdoutLines takes what a program tells of its work on standard output.
+// stdoutLines returns the function that reads events from lines of standard
+// output; nil if the variant has none.
 func (c *execution) stdoutLines(ctx context.Context) func([]byte) {
 	if c.variant.Stream == nil {
 		return nil
@@ -80,7 +81,7 @@ func (c *execution) stdoutLines(ctx context.Context) func([]byte) {
 	}
 }
 
-// matchCall gives the result of a call the name of the call, and the time that it took.
+// matchCall gives the result of a tool call the name of the call and its duration.
 func (t *progress) matchCall(e *Event) {
 	switch {
 	case e.Type == "tool_call" && len(t.calls) < maxOpenCalls:

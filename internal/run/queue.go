@@ -17,7 +17,7 @@ type queue struct {
 
 func newQueue(size int) *queue { return &queue{free: size, waiting: map[string][]chan struct{}{}} }
 
-// acquire waits for a turn. leave must be called after it.
+// acquire waits for a turn. release must be called after it.
 func (q *queue) acquire(ctx context.Context, account string) error {
 	turn, ok := q.tryAcquire(account)
 	if ok {
@@ -49,7 +49,7 @@ func (q *queue) tryAcquire(account string) (turn chan struct{}, now bool) {
 	return turn, false
 }
 
-// release gives the place to the next account's oldest.
+// release gives the slot to the oldest run of the next account.
 func (q *queue) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

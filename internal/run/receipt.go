@@ -7,25 +7,24 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 )
 
-// Step is how far a run has come. Each is written down when what it names is
-// true.
+// Step is the progress of a run. It is saved when what it names is done.
 type Step string
 
 // The steps, in order.
 const (
 	Accepted  Step = "accepted"
-	Preparing Step = "preparing" // a place may exist
+	Preparing Step = "preparing" // a sandbox may exist
 	Executing Step = "executing" // the program may be running
 	Answered  Step = "answered"  // there is an answer, or a failure
 	Settled   Step = "settled"   // the bill is known
 	Finished  Step = "finished"  // every finisher is done
-	Over      Step = "done"      // the place is gone
+	Over      Step = "done"      // the sandbox is removed
 )
 
-// Receipt is what there is to know about a run, whole when its step is Over.
+// Receipt is the state and result of a run, complete when its step is Over.
 type Receipt struct {
 	ID      string `json:"id"`
-	KnownAs string `json:"knownAs,omitempty"` // as who asked knows it, if that is not the id
+	KnownAs string `json:"knownAs,omitempty"` // the caller's own id of the run, if it is another
 	Variant string `json:"variant"`
 	Account string `json:"account,omitempty"`
 	Model   string `json:"model"`
@@ -48,7 +47,7 @@ type Receipt struct {
 	Warnings   []string          `json:"warnings,omitempty"`
 }
 
-// SelfReport is what an agent says of itself.
+// SelfReport is an agent's own account of its session and usage.
 type SelfReport struct {
 	Session  string         `json:"session,omitempty"`
 	Provider string         `json:"provider,omitempty"`
@@ -56,7 +55,7 @@ type SelfReport struct {
 	Usage    envelope.Usage `json:"usage,omitzero"`
 }
 
-// Event is something that happened in a run, as it happened.
+// Event is one event of a run.
 type Event struct {
 	Seq  int64      `json:"seq"`
 	At   time.Time  `json:"at"`

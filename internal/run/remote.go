@@ -8,8 +8,8 @@ import (
 	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
-// Executor carries out runs where nothing is made for them: at a service that
-// many runs share. Everything else is as for a run with a place of its own.
+// Executor carries out runs at a service that many runs share, without a sandbox
+// of their own.
 type Executor interface {
 	// Check says why a job cannot be done there, before anything has begun.
 	Check(j *Job) error
@@ -24,7 +24,8 @@ type Executor interface {
 // NoSlot is the code of a run that waited for its turn until its time was up.
 const NoSlot = "no_slot"
 
-// prepare makes what a job needs in a place of its own; elsewhere that is nothing.
+// prepare makes the arguments and files of a job; at a remote service there are
+// none.
 func (v *Variant) prepare(j *Job) (argv []string, files []File, err error) {
 	if v.Remote != nil {
 		return nil, nil, v.Remote.Check(j)
@@ -36,7 +37,7 @@ func (v *Variant) prepare(j *Job) (argv []string, files []File, err error) {
 	return argv, files, err
 }
 
-// runRemote has the service do the work.
+// runRemote carries the job out at the service.
 func (c *execution) runRemote(ctx context.Context) (string, *Failure) {
 	if err := c.setStep(ctx, Executing); err != nil {
 		return "", c.failureFor(ctx, err, "store_failed")
@@ -58,8 +59,8 @@ func (c *execution) runRemote(ctx context.Context) (string, *Failure) {
 	return end.text, end.failure
 }
 
-// remoteEvents takes what the service tells of the work, within the bounds of what a
-// program may tell.
+// remoteEvents returns the function that takes the service's events, within the
+// same bounds as a program's.
 func (c *execution) remoteEvents(ctx context.Context) func(Event) {
 	ctx = context.WithoutCancel(ctx)
 	return func(e Event) {
@@ -73,7 +74,7 @@ func (c *execution) remoteEvents(ctx context.Context) func(Event) {
 	}
 }
 
-// abandonRemote ends at the service what a process that is gone had begun.
+// abandonRemote ends at the service what a dead process had begun.
 func (c *execution) abandonRemote(ctx context.Context) {
 	v, err := Find(c.Variants, c.receipt.Variant)
 	if err != nil || v.Remote == nil {

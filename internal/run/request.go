@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
-// Request is a task.
+// Request is a task for an agent.
 type Request struct {
 	ID      string `json:"id"` // chosen by the caller, so that asking twice is asking once
 	Variant string `json:"variant"`

@@ -28,19 +28,19 @@ const answer = `{"payloads":[{"text":"done","mediaUrl":null}],"meta":{"durationM
 
 // world is everything around a runner, and survives it.
 type world struct {
-	mu     sync.Mutex
-	places map[string]*place
-	exec   func(ctx context.Context, c *run.Command) (*run.Result, error)
-	made   int
-	execs  int
-	bills  int
-	ended  int // finishers
-	fail   error
-	store  run.Store
-	locks  *filelock.Locks
+	mu        sync.Mutex
+	sandboxes map[string]*sandbox
+	exec      func(ctx context.Context, c *run.Command) (*run.Result, error)
+	made      int
+	execs     int
+	bills     int
+	ended     int // finishers
+	fail      error
+	store     run.Store
+	locks     *filelock.Locks
 }
 
-type place struct {
+type sandbox struct {
 	*world
 	run   string
 	files []run.File
@@ -59,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{places: map[string]*place{}, store: run.Store{DB: db}, locks: locks}
+	w := &world{sandboxes: map[string]*sandbox{}, store: run.Store{DB: db}, locks: locks}
 	w.exec = func(context.Context, *run.Command) (*run.Result, error) {
 		return &run.Result{Stdout: []byte(answer)}, nil
 	}
@@ -89,14 +89,14 @@ func (w *world) Make(_ context.Context, o *run.SandboxRequest) (run.Sandbox, err
 		return nil, w.fail
 	}
 	w.made++
-	w.places[o.Run] = &place{world: w, run: o.Run}
-	return w.places[o.Run], nil
+	w.sandboxes[o.Run] = &sandbox{world: w, run: o.Run}
+	return w.sandboxes[o.Run], nil
 }
 
 func (w *world) Find(_ context.Context, id string) (run.Sandbox, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if p, ok := w.places[id]; ok {
+	if p, ok := w.sandboxes[id]; ok {
 		return p, nil
 	}
 	return nil, nil
@@ -116,33 +116,33 @@ func (w *world) Finish(_ context.Context, r *run.Receipt, p run.Sandbox) (string
 	return "seen", nil
 }
 
-func (p *place) Name() string { return "sbx-" + p.run }
+func (p *sandbox) Name() string { return "sbx-" + p.run }
 
-func (p *place) Image() string { return "image" }
-func (p *place) Write(_ context.Context, files []run.File) error {
+func (p *sandbox) Image() string { return "image" }
+func (p *sandbox) Write(_ context.Context, files []run.File) error {
 	p.files = files
 	return nil
 }
-func (p *place) Grant(_ context.Context, terms *grant.Terms) (func(context.Context) error, error) {
+func (p *sandbox) Grant(_ context.Context, terms *grant.Terms) (func(context.Context) error, error) {
 	if terms.Run != p.run || len(terms.Models) != 1 {
 		return nil, fmt.Errorf("terms %+v", terms)
 	}
 	p.open = true
 	return func(context.Context) error { p.open = false; return nil }, nil
 }
-func (p *place) Exec(ctx context.Context, c *run.Command) (*run.Result, error) {
+func (p *sandbox) Exec(ctx context.Context, c *run.Command) (*run.Result, error) {
 	if !p.open || len(p.files) == 0 {
-		return nil, errors.New("the place was not ready")
+		return nil, errors.New("the sandbox was not ready")
 	}
 	p.mu.Lock()
 	p.execs++
 	p.mu.Unlock()
 	return p.exec(ctx, c)
 }
-func (p *place) Remove(context.Context) error {
+func (p *sandbox) Remove(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.places, p.run)
+	delete(p.sandboxes, p.run)
 	return nil
 }
 
@@ -158,8 +158,8 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%+v, %v", receipt, err)
 	}
 	want := []string{"step", "step", "step", "text_delta", "usage_report", "step", "step", "step", "done"}
-	if !slices.Equal(seen, want) || len(w.places) != 0 {
-		t.Errorf("events %v, places %v", seen, w.places)
+	if !slices.Equal(seen, want) || len(w.sandboxes) != 0 {
+		t.Errorf("events %v, sandboxes %v", seen, w.sandboxes)
 	}
 	events, err := w.store.Events(t.Context(), "r1", 3)
 	if err != nil || len(events) != len(want)-3 || events[0].Type != "text_delta" || events[0].Seq != 4 {
@@ -225,7 +225,7 @@ func TestEnds(t *testing.T) {
 					t.Errorf("not fit to print: %q", receipt.Error.Message)
 				}
 			}
-			if code != c.code || receipt.Bill.MicroUSD != 7 || len(w.places) != 0 || receipt.Step != run.Over {
+			if code != c.code || receipt.Bill.MicroUSD != 7 || len(w.sandboxes) != 0 || receipt.Step != run.Over {
 				t.Errorf("receipt %+v, error %+v", receipt, receipt.Error)
 			}
 		})
@@ -276,7 +276,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func TestNoPlace(t *testing.T) {
+func TestNoSandbox(t *testing.T) {
 	w := newWorld(t)
 	w.fail = errors.New("no engine")
 	receipt, err := w.runner(nil).Run(t.Context(), request("r"), nil)
@@ -285,7 +285,7 @@ func TestNoPlace(t *testing.T) {
 	}
 }
 
-// A caller that goes away ends the run, and its bill and place are still seen to.
+// A caller that goes away ends the run, and its bill and sandbox are still seen to.
 func TestCancelled(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -295,13 +295,13 @@ func TestCancelled(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	receipt, err := w.runner(nil).Run(ctx, request("r"), nil)
-	if err != nil || receipt.Error == nil || receipt.Error.Code != "cancelled" || receipt.Bill.MicroUSD != 7 || len(w.places) != 0 {
+	if err != nil || receipt.Error == nil || receipt.Error.Code != "cancelled" || receipt.Bill.MicroUSD != 7 || len(w.sandboxes) != 0 {
 		t.Errorf("%+v, %v", receipt, err)
 	}
 }
 
 // A process that dies at any step leaves a run that ends definitely at the next
-// start: carried out at most once, with one receipt and no place left.
+// start: carried out at most once, with one receipt and no sandbox left.
 func TestCrashAtEveryStep(t *testing.T) {
 	w := newWorld(t)
 	for _, at := range []run.Step{run.Preparing, run.Executing, run.Answered, run.Settled, run.Finished, run.Over} {
@@ -327,8 +327,8 @@ func TestCrashAtEveryStep(t *testing.T) {
 					t.Fatalf("%+v, %v", receipt, err)
 				}
 				answered := at == run.Settled || at == run.Finished || at == run.Over || at == run.Answered && nth == 2
-				if answered != (receipt.Error == nil) || w.execs > 1 || len(w.places) != 0 {
-					t.Errorf("receipt %+v (%v), %d executions, places %v", receipt, receipt.Error, w.execs, w.places)
+				if answered != (receipt.Error == nil) || w.execs > 1 || len(w.sandboxes) != 0 {
+					t.Errorf("receipt %+v (%v), %d executions, sandboxes %v", receipt, receipt.Error, w.execs, w.sandboxes)
 				}
 			})
 		}

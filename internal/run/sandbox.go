@@ -7,7 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
-// Sandboxes are where runs happen.
+// Sandboxes makes and finds the sandboxes of runs.
 type Sandboxes interface {
 	// Make provides a sandbox without a network, for one run, that answers. On
 	// failure nothing is left.
@@ -16,7 +16,7 @@ type Sandboxes interface {
 	Find(ctx context.Context, run string) (Sandbox, error)
 }
 
-// SandboxRequest says which place is wanted.
+// SandboxRequest says which sandbox a run needs.
 type SandboxRequest struct {
 	Run    string
 	Branch string // that its commits are for; "" if none are wanted
@@ -49,7 +49,7 @@ type Sandbox interface {
 	Remove(ctx context.Context) error
 }
 
-// Command is a program to run in a place.
+// Command is a program to run in a sandbox.
 type Command struct {
 	Argv    []string
 	Env     map[string]string
@@ -58,11 +58,11 @@ type Command struct {
 	// MaxOutput bounds what is kept of the standard output, from its end; of
 	// standard error the last 16 KiB are.
 	MaxOutput int
-	// Line, if set, is told every line of standard error as it comes. Those that
-	// it reports true for are not part of Result.Stderr.
+	// Line, if set, is called with every line of standard error as it comes. Lines
+	// for which it returns true are not part of Result.Stderr.
 	Line func(line []byte) bool
-	// Out, if set, is told every line of standard output as it comes; one that is
-	// too long is left out.
+	// Out, if set, is called with every line of standard output as it comes; a line
+	// that is too long is left out.
 	Out func(line []byte)
 }
 
@@ -79,10 +79,10 @@ type Result struct {
 	DiskFull  bool  // it was ended because the host's disk ran full
 }
 
-// Biller know what a run has cost.
+// Biller settles the bill of a run.
 type Biller interface {
-	// Settle finds what the model calls of a run cost, upstream's word before
-	// ours. It may be asked again, and then finds the same or better.
+	// Settle returns what the model calls of a run cost, preferring the upstream's
+	// figures. It can be repeated, and then returns the same or better figures.
 	Settle(ctx context.Context, run string) (Bill, error)
 }
 
@@ -93,13 +93,13 @@ type Bill struct {
 	Output      int64  `json:"outputTokens"`
 	Calls       int    `json:"calls"`
 	Unpriced    int    `json:"unpricedCalls,omitzero"`
-	Source      string `json:"source"` // who says so
+	Source      string `json:"source"` // whose figures these are
 	Provisional bool   `json:"provisional"`
 }
 
-// Finisher does something with what a run has made, before its place is
-// removed. It may be called again after a crash, so it must not do things twice.
+// Finisher handles what a run has made, before its sandbox is removed. It may be
+// called again after a crash, so it must be idempotent.
 type Finisher interface {
 	Name() string
-	Finish(ctx context.Context, receipt *Receipt, place Sandbox) (note string, err error)
+	Finish(ctx context.Context, receipt *Receipt, sandbox Sandbox) (note string, err error)
 }

@@ -19,9 +19,9 @@ import (
 type Store struct{ DB *store.DB }
 
 var (
-	// ErrNotFound is a run that nobody asked for.
+	// ErrNotFound means that there is no run with this id.
 	ErrNotFound = errors.New("no such run")
-	// ErrIDReused is an id that was used for another request.
+	// ErrIDReused means that the id was used for another request.
 	ErrIDReused = errors.New("the run id was used for another request")
 )
 
@@ -93,7 +93,7 @@ func (s Store) Get(ctx context.Context, id string) (*Receipt, error) {
 	return s.GetFor(ctx, id, nil)
 }
 
-// GetFor is Get among the runs of accounts that somebody sees; nil sees all.
+// GetFor is Get among the runs of the accounts that sees accepts; nil accepts all.
 func (s Store) GetFor(ctx context.Context, id string, sees func(account string) bool) (*Receipt, error) {
 	_, receipt, err := s.load(ctx, id)
 	if err == nil && (sees == nil || sees(receipt.Account)) || err != nil && !errors.Is(err, ErrNotFound) {
@@ -223,7 +223,7 @@ func (s Store) Accounts(ctx context.Context) (accounts []string, err error) {
 	if err != nil {
 		return nil, s.DB.Explain(err)
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells
+	defer rows.Close() //nolint:errcheck // rows.Err reports it
 	for rows.Next() {
 		var account string
 		if err := rows.Scan(&account); err != nil {
@@ -242,7 +242,7 @@ func (s Store) Provisional(ctx context.Context, since time.Time) (ids []string, 
 	if err != nil {
 		return nil, s.DB.Explain(err)
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells
+	defer rows.Close() //nolint:errcheck // rows.Err reports it
 	for rows.Next() {
 		var id string
 		if err := rows.Scan(&id); err != nil {

@@ -16,8 +16,8 @@ type Variant struct {
 	Description string
 	Image       string // "" is the installation's default
 	Timeout     time.Duration
-	// Margin is how long before the end of Timeout the program is told to end by
-	// itself, so that it can still say something.
+	// Margin is how long before Timeout the program's own time limit is, so that it
+	// can still answer.
 	Margin time.Duration
 	Memory int64
 	User   string // "uid:gid" that the workspace belongs to; "" is the default
@@ -38,14 +38,14 @@ type Variant struct {
 	// Remembers means that the program may ask the model of the request's
 	// embeddings too.
 	UsesEmbeddings bool
-	// Elsewhere carries out runs in place of a program in a place of their own;
-	// Argv, Env, Files and Read are not needed then.
+	// Remote carries out runs at a service instead of in a sandbox; Argv, Env, Files
+	// and Read are not needed then.
 	Remote Executor
-	// Event understands a line of standard error that tells what the program is
-	// doing; nil if it does not tell.
+	// Event parses a line of standard error as an event; nil if the program prints
+	// none.
 	Event func(line []byte) (Event, bool)
-	// Stream understands a line of standard output that tells what the program is
-	// doing, which is read for the answer all the same; nil if it does not tell.
+	// Stream parses a line of standard output as events; Read gets the line too. Nil
+	// if the program prints none.
 	Stream func(line []byte) []Event
 }
 
@@ -84,8 +84,8 @@ func Find(variants []Variant, id string) (*Variant, error) {
 	return nil, fail("unknown_variant", "no agent is called %q; known: %s", id, strings.Join(known, ", "))
 }
 
-// job decides what a request leaves open. Time that a request asks for is what
-// the program is told; it is ended by force a little later.
+// job fills in what a request leaves open. The time that a request asks for is the
+// program's own limit; the program is killed a little later.
 func (v *Variant) job(r *Request) *Job {
 	j := &Job{Request: *r, Workspace: "/workspace", Work: "/workspace", Timeout: v.Timeout}
 	if r.Branch != "" {
@@ -106,6 +106,6 @@ func TooMuchMemory(asked, most int64) error {
 	return fail("memory_too_large", "the configuration allows at most %d MiB of memory, and %d are asked for", most>>20, asked>>20)
 }
 
-// minGrace is what a program that was told when to end gets at least to say how
-// far it came.
+// minGrace is the least time between a program's own limit and its kill, in which
+// it can still answer.
 const minGrace = 2 * time.Second

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Error is what a program said when it failed.
+// Error is the failure of a program, with its message.
 type Error struct {
 	Message string // one line, printable
 	cause   error
@@ -34,8 +34,7 @@ func (e *Error) Exit() int {
 // ErrTooMuch means that a program wrote more than is allowed.
 var ErrTooMuch = errors.New("more output than allowed")
 
-// Bounded passes on so many bytes and fails then, which ends the program that
-// writes.
+// Bounded writes at most Left bytes and then fails, which ends the program.
 type Bounded struct {
 	To       io.Writer
 	Left     int
@@ -51,7 +50,7 @@ func (b *Bounded) Write(p []byte) (int, error) {
 	return b.To.Write(p)
 }
 
-// oneLine is a text that a terminal can show: messages may hold bytes that an
+// oneLine is text that is safe on a terminal: messages may hold bytes that an
 // agent chose.
 func oneLine(text []byte) string {
 	line := strings.Join(strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")

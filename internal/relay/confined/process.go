@@ -43,7 +43,7 @@ type Program struct {
 	Network bool
 }
 
-// maxStderr is how much of what a program says on standard error is kept.
+// maxStderr is how much of standard error is kept.
 const maxStderr = 2048
 
 // Run runs a program until its end. The error of one that failed is an *Error.
@@ -70,7 +70,8 @@ func Run(ctx context.Context, p *Program) error {
 	return nil
 }
 
-// namespaces leave a process no right over anything but what its user owns.
+// namespaces returns the namespaces of a process: it has rights only over what its
+// user owns.
 func namespaces(network bool) *syscall.SysProcAttr {
 	own := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWIPC | unix.CLONE_NEWPID)
 	if !network {
@@ -103,7 +104,8 @@ func limit(pid int, l Limits) error {
 	return nil
 }
 
-// delayedStdin gives the process an input that stays silent until it is opened.
+// delayedStdin gives the process a standard input that has no data until open is
+// called.
 func delayedStdin(cmd *exec.Cmd, stdin io.Reader) (open func(), err error) {
 	if stdin == nil {
 		return func() {}, nil
@@ -114,7 +116,7 @@ func delayedStdin(cmd *exec.Cmd, stdin io.Reader) (open func(), err error) {
 	}
 	return func() {
 		go func() {
-			_, _ = io.Copy(pipe, stdin) // the program's end tells what is wrong
+			_, _ = io.Copy(pipe, stdin) // the exit status reports the error
 			_ = pipe.Close()
 		}()
 	}, nil

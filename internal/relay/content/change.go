@@ -8,8 +8,8 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
-// inspectChange applies the rules to one path of one commit. Removing something odd is
-// no offence.
+// inspectChange applies the rules to one path of one commit. A removal breaks only
+// protections.
 func (j *inspection) inspectChange(commit string, c *git.Change, tree treePaths) {
 	known := j.pathFindings(c.Path)
 	for _, finding := range known.touched {
@@ -26,8 +26,8 @@ func (j *inspection) inspectChange(commit string, c *git.Change, tree treePaths)
 	j.addBlob(c, location{commit, c.Path})
 }
 
-// addBlob notes what is to be read. The same contents may be a file here and a
-// link there, and a link may lead out from one place and not from another.
+// addBlob queues a blob for reading. The same blob may be a file and a link, and a
+// link may lead out of the tree from one path and not from another.
 func (j *inspection) addBlob(c *git.Change, at location) {
 	if c.NewMode == git.ModeModule {
 		return
@@ -57,7 +57,7 @@ func (j *inspection) pathFindings(path string) *pathFindings {
 	return known
 }
 
-// protected asks the first protection that matches.
+// protected applies the first protection that matches.
 func (j *inspection) protected(path string) []Finding {
 	elements := strings.Split(fold(path), "/")
 	for i := range j.policy.Protected {

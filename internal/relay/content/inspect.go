@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
-// Judge looks at the commits that head has and base has not. An error means that
-// there is no judgement, and nothing may be pushed.
+// Judge applies the policy to the commits that head has and base has not. An error
+// means that there is no verdict, and nothing may be pushed.
 func Judge(ctx context.Context, repo *git.Repo, base, head string, policy Policy) (*Report, error) {
 	j := &inspection{
 		repo: repo, policy: policy.withDefaults(),
@@ -40,8 +40,8 @@ func (j *inspection) inspect(ctx context.Context) error {
 	return nil
 }
 
-// unreadableReason says why commits cannot be looked at, if that is their own fault: looking
-// again would end in the same way, and they must not stay without a judgement.
+// unreadableReason says why commits cannot be read, if they are the cause: another
+// attempt would fail in the same way, so they get a verdict instead of an error.
 func (j *inspection) unreadableReason(caller, within context.Context, err error) string {
 	failed, ended := errors.AsType[*confined.Error](err)
 	switch {
@@ -57,7 +57,7 @@ func (j *inspection) unreadableReason(caller, within context.Context, err error)
 	return ""
 }
 
-// inspection collects while it walks.
+// inspection is the state of one Judge call.
 type inspection struct {
 	repo     *git.Repo
 	policy   Policy
@@ -65,17 +65,17 @@ type inspection struct {
 	patterns [][]string // of the policy's protections, taken apart
 	paths    map[string]*pathFindings
 	list     []*git.Commit
-	blobs    map[string]location   // what was brought, and where first
+	blobs    map[string]location   // new blobs, and where each was seen first
 	links    map[string][]location // the same as targets of links, and where ever
 	order    []string              // of blobs
 	sized    []string              // the blobs that are not too large
-	stopped  bool                  // what is left cannot be looked at within bounds
+	stopped  bool                  // the rest cannot be read within the limits
 }
 
-// location is where a blob was seen.
+// location is the commit and path that a blob was seen at.
 type location struct{ commit, path string }
 
-// history checks what only the graph tells.
+// history checks the commit graph.
 func (j *inspection) history(ctx context.Context) error {
 	descends, err := j.repo.Descends(ctx, j.report.Base, j.report.Head)
 	if err != nil {
@@ -98,8 +98,8 @@ func (j *inspection) history(ctx context.Context) error {
 	return err
 }
 
-// withinLimits reports whether the changes of a commit are so few and their paths so
-// short that they can be looked at one by one.
+// withinLimits reports whether the changes of a commit and their paths are within
+// the limits.
 func (j *inspection) withinLimits(c *git.Commit, changes []git.Change) bool {
 	if len(changes) > j.policy.Files {
 		j.blockAndStop(Finding{Rule: "file-count", Verdict: Blocked, Commit: c.ID, Detail: fmt.Sprintf("it changes %d files, more than %d", len(changes), j.policy.Files)})
@@ -114,7 +114,7 @@ func (j *inspection) withinLimits(c *git.Commit, changes []git.Change) bool {
 	return true
 }
 
-// shortPath is as much of a path as a report holds.
+// shortPath is a path cut to what a report holds.
 func shortPath(path string) string {
 	const most = 4096
 	if len(path) > most {
@@ -123,13 +123,13 @@ func shortPath(path string) string {
 	return path
 }
 
-// blockAndStop reports something after which there is nothing more to look at.
+// blockAndStop reports a finding after which inspection ends.
 func (j *inspection) blockAndStop(f Finding) {
 	j.report.add(f)
 	j.stopped = true
 }
 
-// errStopped ends a walk that has reported why.
+// errStopped ends a walk after blockAndStop.
 var errStopped = errors.New("there is nothing more to look at")
 
 // commits looks at each commit against its first parent: whatever a tree holds
@@ -175,7 +175,7 @@ func (j *inspection) inspectCommit(c *git.Commit, changes []git.Change, tree tre
 	}
 }
 
-// countFiles counts what a reviewer will see.
+// countFiles counts the files that change between base and head.
 func (j *inspection) countFiles(ctx context.Context) error {
 	changes, err := j.repo.Changes(ctx, j.report.Base, j.report.Head)
 	if err != nil {
@@ -188,7 +188,7 @@ func (j *inspection) countFiles(ctx context.Context) error {
 	return nil
 }
 
-// sizes looks at what files are when they are unpacked.
+// sizes checks the unpacked sizes of files.
 func (j *inspection) sizes(ctx context.Context) error {
 	if len(j.order) == 0 {
 		return nil

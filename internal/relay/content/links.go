@@ -15,8 +15,8 @@ func (j *inspection) checkLink(at location, target string) {
 	}
 }
 
-// linkProblem says why a link must not be, or "". Elements before a ".." may be
-// links themselves, so that a target may only climb at its beginning.
+// linkProblem says why a link is not allowed, or "". Elements before a ".." may be
+// links themselves, so a target may only climb at its beginning.
 func linkProblem(from, target string) string {
 	switch {
 	case target == "" || len(target) > maxTarget:

@@ -48,7 +48,7 @@ func isOddElement(e string) bool {
 	return e == "" || e == "." || e == ".." || strings.HasSuffix(e, ".") || strings.HasSuffix(e, " ") || len(e) > 255
 }
 
-// isGitDir also knows the short name that Windows gives to .git.
+// isGitDir reports .git and the short name that Windows gives it.
 func isGitDir(e string) bool {
 	folded := fold(e)
 	return folded == ".git" || folded == "git~1"

@@ -47,7 +47,7 @@ type Policy struct {
 	TotalBytes   int64 // of all changed files of all commits, unpacked; 100 MiB
 	MessageBytes int   // 64 KiB
 	PathBytes    int   // 1,024
-	// Time is how long looking may take; 60 s.
+	// Time bounds Judge; 60 s.
 	Time time.Duration
 	// Protected are patterns of paths, with what a change to them means. Nil takes
 	// the defaults; an empty list protects nothing.

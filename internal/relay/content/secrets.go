@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/leaks"
 )
 
-// secrets reads everything that was brought, messages and names too.
+// secrets scans all new blobs, paths, messages and names.
 func (j *inspection) secrets(ctx context.Context) error {
 	scanner, err := leaks.Start(ctx, j.policy.Known...)
 	if err != nil {
@@ -27,7 +27,7 @@ func (j *inspection) secrets(ctx context.Context) error {
 	return err
 }
 
-// scanTexts gives the scanner all texts, and returns where each of them is.
+// scanTexts gives the scanner all texts, and returns the location of each.
 func (j *inspection) scanTexts(ctx context.Context, scanner *leaks.Scanner) (texts []location, err error) {
 	for _, c := range j.list {
 		said := strings.Join([]string{c.Author.Name, c.Author.Email, c.Committer.Name, c.Committer.Email, c.Message}, "\n")

@@ -6,8 +6,8 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
-// treePaths are the paths of one tree, and how often each spelling of a directory is
-// in use, by what they are where case does not count.
+// treePaths counts the spellings of the paths and directories of one tree, by
+// their case-folded form.
 type treePaths map[string]map[string]int
 
 func newTreePaths(paths []string) treePaths {
@@ -33,7 +33,7 @@ func (n treePaths) count(path string, by int) {
 	}
 }
 
-// apply makes the tree another one.
+// apply adds and removes the changed paths.
 func (n treePaths) apply(changes []git.Change) {
 	for i := range changes {
 		switch {

@@ -130,11 +130,11 @@ func (r *Repo) Paths(ctx context.Context, of string) ([]string, error) {
 // EmptyTree is the tree that holds nothing; git knows it everywhere.
 const EmptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
-// maxField bounds a path, or whatever else ends with a zero, and is the buffer of
-// those who read them: an agent chose how long it is.
+// maxField bounds a field that ends with a zero byte, for example a path, and is
+// the size of read buffers: an agent chooses its length.
 const maxField = 64 << 10
 
-// field reads up to a zero, with that.
+// field reads up to and including a zero byte.
 func field(from *bufio.Reader) (string, error) {
 	text, err := from.ReadSlice(0)
 	if errors.Is(err, bufio.ErrBufferFull) {

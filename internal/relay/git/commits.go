@@ -22,7 +22,7 @@ type Commit struct {
 	Message   string
 }
 
-// Person is who did something, and when, as a commit says it.
+// Person is an author or committer, with the time, as the commit says.
 type Person struct {
 	Name  string
 	Email string

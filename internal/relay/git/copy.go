@@ -9,8 +9,7 @@ import (
 // copied is where the names of a copied repository are.
 const copied = "refs/copied/"
 
-// Copy brings everything that a repository of this host has names for, without
-// entering it.
+// Copy fetches all refs of a repository of this host, without running git in it.
 func (r *Repo) Copy(ctx context.Context, dir string) error {
 	from := &Remote{URL: dir}
 	_, err := r.remote(ctx, from, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance",

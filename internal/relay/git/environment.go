@@ -1,7 +1,7 @@
 package git
 
 // environment is all that git sees of the host. No file of a user or of the
-// system configures it; a missing object is never fetched; nobody is asked.
+// system configures it; a missing object is never fetched; it never prompts.
 func environment(dir string) []string {
 	return []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

@@ -62,8 +62,7 @@ func (r *Repo) Each(ctx context.Context, ids []string, limit int64, visit func(O
 	}, "cat-file", "--batch", "--buffer")
 }
 
-// stream runs git and reads what it writes while it does. Who reads and fails
-// ends it.
+// stream runs git and reads its output meanwhile. An error of read ends git.
 func (r *Repo) stream(ctx context.Context, stdin string, read func(*bufio.Reader) error, args ...string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -21,7 +21,7 @@ func (r *Repo) Patch(ctx context.Context, base, head string, most int) (patch []
 	return out.Bytes(), false, err
 }
 
-// chunkWriter writes what it gets in small pieces, so that a bound is met closely.
+// chunkWriter writes in small chunks, so that a bound is met closely.
 type chunkWriter struct{ to io.Writer }
 
 func (w chunkWriter) Write(p []byte) (written int, err error) {

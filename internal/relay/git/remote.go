@@ -29,8 +29,8 @@ type Remote struct {
 	Plain bool
 }
 
-// ErrStale means that the branch is not where it was last seen: somebody else
-// pushed. ErrRefused means that the server does not let us.
+// ErrStale means that the branch is not where it was last seen: another client
+// pushed. ErrRefused means that the server refuses the credential.
 var (
 	ErrStale   = errors.New("the branch moved meanwhile")
 	ErrRefused = errors.New("the server refuses the credential")
@@ -129,8 +129,8 @@ func (to *Remote) settings() []string {
 	return list
 }
 
-// credentialFile is the credential as a file that ends when it was read once. The memory
-// behind it belongs to no name, and to no other process.
+// credentialFile is a pipe with the credential, which can be read once and has no
+// name.
 func (to *Remote) credentialFile() (*os.File, error) {
 	read, write, err := os.Pipe()
 	if err != nil {

@@ -44,8 +44,8 @@ func Init(ctx context.Context, dir string, limits confined.Limits, borrow ...*Re
 	return r, nil
 }
 
-// writeLayout writes what git needs to take a directory for a repository. It is so
-// little that no git is started for it.
+// writeLayout writes the files that make a directory a bare repository, without
+// starting git.
 func (r *Repo) writeLayout() error {
 	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, dir), 0o700); err != nil {
@@ -71,7 +71,7 @@ func Open(dir string, limits confined.Limits) (*Repo, error) {
 	return &Repo{dir: absolute, git: program, limits: limits}, nil
 }
 
-// OpenOrInit returns the bare repository in dir, which is made one if it is empty or
+// OpenOrInit returns the bare repository in dir, and makes it if dir is empty or
 // does not exist.
 func OpenOrInit(dir string, limits confined.Limits) (*Repo, error) {
 	r, err := Open(dir, limits)
@@ -116,7 +116,7 @@ func (r *Repo) writeAlternates(others []*Repo) error {
 	return os.WriteFile(filepath.Join(r.dir, "objects", "info", "alternates"), []byte(lines.String()), 0o600)
 }
 
-// Output runs git on the repository and returns what it wrote.
+// Output runs git on the repository and returns its standard output.
 func (r *Repo) Output(ctx context.Context, stdin io.Reader, args ...string) ([]byte, error) {
 	var out bytes.Buffer
 	kept := &confined.Bounded{To: &out, Left: MaxOutput}

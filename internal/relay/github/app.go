@@ -71,7 +71,7 @@ func (a *App) revoke(ctx context.Context, token secret.Value) error {
 	return err
 }
 
-// signedJWT is the app's own signed word, good for some minutes.
+// signedJWT is the app's JSON web token, valid for some minutes.
 func (a *App) signedJWT(ctx context.Context) (secret.Value, error) {
 	pemText, err := a.Key.Read(ctx)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 const (
 	maxAnswer   = 8 << 20
 	maxAttempts = 4
-	maxWait     = time.Minute // for one retry; who must wait longer is told so
+	maxWait     = time.Minute // for one retry; a longer wait is ErrLimited
 	// Timeout is that of one request.
 	Timeout = 30 * time.Second
 )
@@ -54,7 +54,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("GitHub answers %d: %s", e.Status, e.Message)
 }
 
-// ErrLimited means that the server wants us to come back later than we wait.
+// ErrLimited means that the server's rate limit lasts longer than maxWait.
 var ErrLimited = errors.New("GitHub's rate limit is reached")
 
 type call struct {
@@ -138,7 +138,7 @@ func (c *Client) base() string {
 	return c.Base
 }
 
-// client never follows: where the credential goes is the configuration's word.
+// client follows no redirect: the configuration decides where the credential goes.
 func (c *Client) client() *http.Client {
 	if c.HTTP != nil {
 		return c.HTTP

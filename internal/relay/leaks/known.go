@@ -16,8 +16,8 @@ const minKnown = 8
 // secret is how one secret may look in a text.
 type secret [][]byte
 
-// encodings lists each secret as it is, and in the encodings that a program
-// would use without meaning harm. Who means harm can always hide one.
+// encodings lists each secret as it is, in hexadecimal and in base64. A hostile
+// program can always hide a secret in another way.
 func encodings(known [][]byte) []secret {
 	var secrets []secret
 	for _, value := range known {

@@ -1,6 +1,6 @@
 // Package leaks finds secrets in what an agent wrote. The work is done by a
-// program of its own (scanner/), confined, on several cores; this package embeds it, asks it, and
-// believes of its answers what can be so.
+// program of its own (scanner/), confined, on several cores; this package embeds
+// it, runs it and checks its answers.
 package leaks
 
 import (
@@ -46,11 +46,11 @@ const (
 	maxMemory  = 4 << 30 // address space, of which Go takes much and uses little
 	maxCPU     = 10 * time.Minute
 	maxWorkers = 4
-	maxFound   = 1000 // texts with leaks that are told
+	maxFound   = 1000 // texts with leaks that are reported
 )
 
-// Scanner is a running scanner. It looks through texts while others are brought:
-// what it found is known at the end. Its methods are called by one goroutine.
+// Scanner is a running scanner. It scans texts while others are added and reports
+// at the end. Its methods are called by one goroutine.
 type Scanner struct {
 	pipe    *io.PipeWriter
 	texts   *bufio.Writer
@@ -62,7 +62,7 @@ type Scanner struct {
 	answers chan scanAnswers
 }
 
-// scanAnswers is everything that a scanner answered.
+// scanAnswers is all answers of a scanner.
 type scanAnswers struct {
 	answers int
 	found   []Found
@@ -92,7 +92,7 @@ func Start(ctx context.Context, known ...[]byte) (*Scanner, error) {
 	}()
 	go func() {
 		all := readAnswers(bufio.NewReaderSize(out, maxAnswer))
-		_ = out.CloseWithError(io.ErrClosedPipe) // never fails; a scanner that is not heard any more ends
+		_ = out.CloseWithError(io.ErrClosedPipe) // never fails; it ends a scanner whose answers are not read
 		s.answers <- all
 	}()
 	return s, nil
@@ -102,7 +102,7 @@ func environment() []string {
 	return []string{"GOMEMLIMIT=1GiB", fmt.Sprintf("GOMAXPROCS=%d", min(runtime.NumCPU(), maxWorkers))}
 }
 
-// programFile puts the program where it can be executed and not be changed.
+// programFile returns the program in sealed memory, executable and unchangeable.
 func programFile() (*os.File, error) {
 	program, err := programs.ReadFile("bin/atoll-leaks-linux-" + runtime.GOARCH)
 	if err != nil {
@@ -123,7 +123,7 @@ func programFile() (*os.File, error) {
 	return file, nil
 }
 
-// Scan has one more text looked through.
+// Scan adds a text.
 func (s *Scanner) Scan(text []byte) error {
 	if known := s.findKnown(text); len(known) > 0 && len(s.found) < maxFound {
 		s.found = append(s.found, Found{s.given, known})
@@ -138,9 +138,8 @@ func (s *Scanner) Scan(text []byte) error {
 	return nil
 }
 
-// Finish waits until every text was looked through, ends the scanner and returns
-// what was found, in the order of the texts. A text that was not looked through
-// is not taken for a clean one.
+// Finish waits until every text was scanned, ends the scanner and returns what was
+// found, in the order of the texts. It fails if a text was not scanned.
 func (s *Scanner) Finish() ([]Found, error) {
 	if err := s.texts.Flush(); err != nil {
 		return nil, s.fail()
@@ -185,7 +184,7 @@ func readAnswers(from *bufio.Reader) (all scanAnswers) {
 	}
 }
 
-// fail ends a scanner that does not work and says why.
+// fail ends a broken scanner and returns why it broke.
 func (s *Scanner) fail() error {
 	s.Stop()
 	err := <-s.ended
@@ -196,7 +195,7 @@ func (s *Scanner) fail() error {
 	return fmt.Errorf("the scanner for secrets ended: %w", err)
 }
 
-// Stop ends the scanner whatever it is doing, and does nothing if it has ended.
+// Stop kills the scanner. It does nothing if the scanner has ended.
 func (s *Scanner) Stop() {
 	s.cancel()
 	_ = s.pipe.CloseWithError(io.ErrClosedPipe) // never fails

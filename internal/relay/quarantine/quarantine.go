@@ -56,8 +56,8 @@ func Import(ctx context.Context, repo *git.Repo, base string, bundle io.Reader, 
 
 func refuse(err error) error { return fmt.Errorf("%w: %w", ErrRefused, err) }
 
-// refuseIfAgents refuses commits that git does not take, but not for what is the host's
-// own trouble: a disk that is full, a process that could not be started.
+// refuseIfAgents makes a failure of git a refusal of the commits, unless the host
+// caused it: a full disk, a process that could not be started.
 func refuseIfAgents(ctx context.Context, err error) error {
 	failed, ended := errors.AsType[*confined.Error](err)
 	if !ended || ctx.Err() != nil || strings.Contains(failed.Message, "No space left on device") {
@@ -82,15 +82,15 @@ func checkNeeds(ctx context.Context, repo *git.Repo, needs []string) error {
 	return nil
 }
 
-// unpack checks every object as strictly as a server does that people push to:
-// a fetch would not. Odd modes, which git only mentions, are refused as well: it
-// shows them as usual ones to whoever looks later.
+// unpack checks every object as strictly as a server checks a push: a fetch would
+// not. Odd file modes, for which git only warns, are refused as well: git later
+// shows them as usual ones.
 func unpack(ctx context.Context, repo *git.Repo, pack io.Reader, limit int64) error {
 	_, err := repo.Output(ctx, pack, "index-pack", "--stdin", "--strict=badFilemode=error", "--fix-thin", fmt.Sprintf("--max-input-size=%d", limit))
 	return refuseIfAgents(ctx, err)
 }
 
-// checkGraph checks what only the graph tells.
+// checkGraph checks that the head is a commit, descends from base and is complete.
 func checkGraph(ctx context.Context, repo *git.Repo, base, head string) error {
 	return concurrently(
 		func() error { return isCommit(ctx, repo, head) },
@@ -127,8 +127,8 @@ func connected(ctx context.Context, repo *git.Repo, base, head string) error {
 	return nil
 }
 
-// concurrently does all of it and returns the first error, in this order: each is a
-// process that mostly waits to be started and to end.
+// concurrently runs all checks and returns the first error, in this order: each is
+// a process that mostly waits to be started and to end.
 func concurrently(checks ...func() error) error {
 	failed := make([]error, len(checks))
 	var all sync.WaitGroup
@@ -141,7 +141,7 @@ func concurrently(checks ...func() error) error {
 
 func short(id string) string { return strings.ToLower(id[:min(len(id), 12)]) }
 
-// limitedReader reads so many bytes and fails if there are more.
+// limitedReader reads at most left bytes and fails if there are more.
 type limitedReader struct {
 	from     io.Reader
 	left     int64

@@ -46,7 +46,7 @@ var messageRules = sync.OnceValue(func() []messageRule {
 	}
 })
 
-// Message is a message that does nothing but say something.
+// Message removes from a commit message everything that programs act upon.
 func Message(text string) string {
 	for _, c := range messageRules() {
 		text = strings.TrimSpace(c.apply(text))
@@ -82,8 +82,8 @@ func shorten(text string) string {
 	return strings.TrimSpace(subject) + "\n" + body
 }
 
-// Block is foreign text as a block of code in a page: nothing in it acts, and it
-// cannot end the block.
+// Block is foreign text as a Markdown code block: nothing in it is rendered, and
+// it cannot end the block.
 func Block(language, text string) string {
 	text = withoutControls(text)
 	fence := "```"

@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
-// Identity is who the commits are by.
+// Identity is the author and committer of rewritten commits.
 type Identity struct {
 	Name  string
 	Email string
@@ -60,8 +60,8 @@ func (by Identity) line(p git.Person) string {
 	return fmt.Sprintf("%s <%s> %d %s", singleLine(by.Name), singleLine(by.Email), min(max(p.When, earliest), latest), zone)
 }
 
-// message is what the agent said, and in trailers who it said it was and which
-// commit this was.
+// message is the agent's message, with trailers for the agent's own author line
+// and commit id.
 func message(c *git.Commit) string {
 	return fmt.Sprintf("%s\n\nAgent-Author: %s <%s>\nAgent-Commit: %s\n", Message(c.Message), singleLine(c.Author.Name), singleLine(c.Author.Email), c.ID)
 }

@@ -166,8 +166,8 @@ func gatewayFor(m Mode) gateway {
 	g := gateway{Mode: "local"}
 	if m == Gateway {
 		g.Port, g.Bind = 18789, "lan"
-		// Nobody is to see the pages. The program still wants to know from where
-		// they may be opened, and says so until it is told.
+		// The pages are not served, but the program warns without an origin from
+		// which they may be opened.
 		g.ControlUI = &controlUI{AllowedOrigins: []string{"http://localhost:18789"}}
 		g.Auth = &auth{Mode: "token", Token: fromVariable(TokenVariable)}
 	}

@@ -119,7 +119,7 @@ func FromList(data []byte) ([]Model, error) {
 	return catalogue(sources)
 }
 
-// Entry is the entry of one model that somebody names; 0 is what is usual.
+// Entry is the catalogue entry of one model; 0 takes the default.
 func Entry(id string, window, maxTokens int64) (Model, error) {
 	list, err := catalogue([]source{{name: id, context: window, maxTokens: maxTokens}})
 	if err != nil {
@@ -133,8 +133,7 @@ var plainID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}$`)
 
 // catalogue makes entries in the order of the source. LiteLLM spreads a name
 // that is there several times over its deployments, so it is one model; but then
-// all of them must say the same of it. All that is wrong is told at once, up to
-// a number that a person reads.
+// all of them must say the same of it. Up to maxProblems errors are reported.
 func catalogue(sources []source) ([]Model, error) {
 	if len(sources) == 0 {
 		return nil, errors.New("model list: it is empty")
@@ -144,9 +143,9 @@ func catalogue(sources []source) ([]Model, error) {
 	}
 	var list []Model
 	var problems []error
-	place := map[string]int{}
+	index := map[string]int{}
 	for i, s := range sources {
-		first, twice := place[s.name]
+		first, twice := index[s.name]
 		switch m := s.model(); {
 		case strings.Contains(s.name, "*"):
 			problems = append(problems, fmt.Errorf("model_list[%d]: %.60q is a pattern; name the models one by one", i, s.name))
@@ -155,7 +154,7 @@ func catalogue(sources []source) ([]Model, error) {
 		case twice && !list[first].same(&m):
 			problems = append(problems, fmt.Errorf("model_list[%d]: %q is there twice, and its limits differ", i, s.name))
 		case !twice:
-			place[s.name] = len(list)
+			index[s.name] = len(list)
 			list = append(list, m)
 		}
 	}
@@ -165,7 +164,7 @@ func catalogue(sources []source) ([]Model, error) {
 	return list, joinFirst(problems)
 }
 
-// joinFirst joins errors, but no more than somebody reads.
+// joinFirst joins at most maxProblems errors.
 func joinFirst(problems []error) error {
 	if more := len(problems) - maxProblems; more > 0 {
 		problems = append(problems[:maxProblems:maxProblems], fmt.Errorf("model list: and %d more", more))
