@@ -8,6 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/dockercli"
+	"github.com/atoll-run/atoll/internal/dockercli/containers"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -49,9 +50,13 @@ func runDocker(ctx context.Context, e *env, args []string) int {
 	for _, n := range settings.Notices {
 		e.Notice(n)
 	}
-	open := func(ctx context.Context) (_ *app.App, err error) {
-		e.Opened, err = app.OpenWith(ctx, settings, e.Logger())
-		return e.Opened, err
+	open := func(ctx context.Context) (*provide.Installation, error) {
+		opened, err := app.OpenWith(ctx, settings, e.Logger())
+		if err != nil {
+			return nil, err
+		}
+		e.Opened = opened
+		return opened.Installation, nil
 	}
-	return dockercli.Main(ctx, args, terminal, app.NewBoxes(settings, open))
+	return dockercli.Main(ctx, args, terminal, containers.NewBoxes(settings, open))
 }

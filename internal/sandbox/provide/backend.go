@@ -197,8 +197,14 @@ func (a *Installation) Runtime(ctx context.Context, backend string) (sandbox.Run
 	return a.runtimes.get(ctx, backend)
 }
 
+// ContainerEngine is the runtime of a container engine.
+type ContainerEngine = docker.Runtime
+
+// EngineImage describes an image that a container engine has.
+type EngineImage = docker.ImageInfo
+
 // Engine opens the container engine of a backend that has one.
-func (a *Installation) Engine(ctx context.Context, backend string) (*docker.Runtime, error) {
+func (a *Installation) Engine(ctx context.Context, backend string) (*ContainerEngine, error) {
 	return a.runtimes.docker(ctx, backend)
 }
 

@@ -51,7 +51,7 @@ func layers() [][]string {
 		{"internal/browser", "internal/agent"},
 		{"internal/run", "internal/gateway/session"},
 		{"internal/gateway", "internal/mcp", "internal/ui", "internal/vm"},
-		{"internal/doctor"},
+		{"internal/doctor", "internal/dockercli/containers"},
 		{"internal/app"},
 
 		{"internal/cli"},

@@ -1,4 +1,5 @@
-package app
+// Package containers keeps the containers of the docker front end in sandboxes.
+package containers
 
 import (
 	"cmp"
@@ -26,8 +27,8 @@ import (
 
 // Boxes are the sandboxes behind the containers of the docker front end.
 type Boxes struct {
-	app  *App
-	open func(context.Context) (*App, error)
+	in   *provide.Installation
+	open func(context.Context) (*provide.Installation, error)
 	dir  string
 }
 
@@ -35,7 +36,7 @@ var _ dockercli.Boxes = (*Boxes)(nil)
 
 // NewBoxes returns the boxes of the installation in force. It is opened when it
 // is first needed.
-func NewBoxes(s *provide.Settings, open func(context.Context) (*App, error)) *Boxes {
+func NewBoxes(s *provide.Settings, open func(context.Context) (*provide.Installation, error)) *Boxes {
 	return &Boxes{open: open, dir: ContainersDir(s.Paths.AtollState)}
 }
 
@@ -46,20 +47,20 @@ func ContainersDir(state string) string { return filepath.Join(state, dockercli.
 func (b *Boxes) Dir() string { return b.dir }
 
 // use opens the installation.
-func (b *Boxes) use(ctx context.Context) (_ *App, err error) {
-	if b.app == nil {
-		b.app, err = b.open(ctx)
+func (b *Boxes) use(ctx context.Context) (_ *provide.Installation, err error) {
+	if b.in == nil {
+		b.in, err = b.open(ctx)
 	}
-	return b.app, err
+	return b.in, err
 }
 
 // Lock keeps others from changing a container.
 func (b *Boxes) Lock(ctx context.Context, name string) (func(), error) {
-	a, err := b.use(ctx)
+	in, err := b.use(ctx)
 	if err != nil {
 		return nil, err
 	}
-	held, err := a.Manager.Leases.Hold(ctx, dockercli.LockName(name))
+	held, err := in.Manager.Leases.Hold(ctx, dockercli.LockName(name))
 	if err != nil {
 		return nil, err
 	}
@@ -68,10 +69,10 @@ func (b *Boxes) Lock(ctx context.Context, name string) (func(), error) {
 
 // Held tells whether somebody holds a lock.
 func (b *Boxes) Held(name string) bool {
-	if b.app == nil {
+	if b.in == nil {
 		return false
 	}
-	held, err := b.app.Manager.Leases.TryHold(dockercli.LockName(name))
+	held, err := b.in.Manager.Leases.TryHold(dockercli.LockName(name))
 	if err == nil {
 		held.Release()
 	}
@@ -80,21 +81,21 @@ func (b *Boxes) Held(name string) bool {
 
 // Make makes the sandbox of a container, after policy has looked at it.
 func (b *Boxes) Make(ctx context.Context, c *dockercli.Container) error {
-	a, err := b.use(ctx)
+	in, err := b.use(ctx)
 	if err != nil {
 		return err
 	}
-	a.PruneIfDue(ctx)
-	spec, err := a.specOf(c)
+	in.PruneIfDue(ctx)
+	spec, err := specOf(in, c)
 	if err != nil {
 		return err
 	}
 	numbered := *spec // what the runtime without an engine is asked for
 	var unknown error
-	if numbered.User, unknown = a.numbers(ctx, c); unknown != nil {
+	if numbered.User, unknown = numericUser(ctx, in, c); unknown != nil {
 		numbered.User = spec.User
 	}
-	if spec.Backend, err = a.backendFor(ctx, &numbered); err != nil {
+	if spec.Backend, err = backendFor(ctx, in, &numbered); err != nil {
 		return err
 	}
 	if spec.Backend == provide.BackendLinux {
@@ -104,13 +105,13 @@ func (b *Boxes) Make(ctx context.Context, c *dockercli.Container) error {
 		spec.User = numbered.User
 	}
 	c.Backend = spec.Backend
-	return asDocker(a.Manager.Make(ctx, spec))
+	return asDocker(in.Manager.Make(ctx, spec))
 }
 
-// numbers are those of a container's user, by the lists of its image: without an
-// engine nobody else looks there.
-func (a *App) numbers(ctx context.Context, c *dockercli.Container) (string, error) {
-	images, err := a.Images()
+// numericUser returns the UID and GID of a container's user, by the password file
+// of its image: without an engine nothing else reads it.
+func numericUser(ctx context.Context, in *provide.Installation, c *dockercli.Container) (string, error) {
+	images, err := in.Images()
 	if err != nil {
 		return "", err
 	}
@@ -121,8 +122,8 @@ func (a *App) numbers(ctx context.Context, c *dockercli.Container) (string, erro
 // backendFor chooses the machinery of a container as for a session's sandbox.
 // An image that is named must be found under its name: without an engine that
 // is one that was imported.
-func (a *App) backendFor(ctx context.Context, spec *sandbox.Spec) (string, error) {
-	p, err := a.Plan(provide.Subject{})
+func backendFor(ctx context.Context, in *provide.Installation, spec *sandbox.Spec) (string, error) {
+	p, err := in.Plan(provide.Subject{})
 	if err != nil {
 		return "", err
 	}
@@ -132,14 +133,14 @@ func (a *App) backendFor(ctx context.Context, spec *sandbox.Spec) (string, error
 	p.Spec, p.Net = spec, nil
 	p.Agent.Sandbox.Docker.Image = spec.Image
 	p.Agent.Origins["sandbox.docker.image"] = config.Origin{Source: "call"}
-	return a.Backend(ctx, p, "").Require()
+	return in.Backend(ctx, p, "").Require()
 }
 
 // specOf turns what was asked for into a spec, or says why it is denied. The
 // rules are those of a configuration that names its mounts itself.
-func (a *App) specOf(c *dockercli.Container) (*sandbox.Spec, error) {
-	asked := a.dockerConfig(c)
-	host := policy.Host{Disk: hostpath.Disk{}, Homes: hostpath.Homes(a.Getenv), Private: plan.PrivatePaths(a.Paths.AtollState)}
+func specOf(in *provide.Installation, c *dockercli.Container) (*sandbox.Spec, error) {
+	asked := dockerConfig(c)
+	host := policy.Host{Disk: hostpath.Disk{}, Homes: hostpath.Homes(in.Getenv), Private: plan.PrivatePaths(in.Paths.AtollState)}
 	if findings := policy.Validate(asked, host); len(findings) > 0 {
 		return nil, denied(findings)
 	}
@@ -173,7 +174,7 @@ func sandboxLimits(l dockercli.Limits) sandbox.Limits {
 }
 
 // dockerConfig is a container as a configuration would ask for it.
-func (a *App) dockerConfig(c *dockercli.Container) config.Docker {
+func dockerConfig(c *dockercli.Container) config.Docker {
 	d := config.Docker{
 		Image: c.Image, Workdir: cmp.Or(c.Workdir, "/workspace"), Network: c.Network, User: c.User, CapDrop: c.CapDrop, SeccompProfile: c.Seccomp,
 		AppArmorProfile: c.AppArmor, DNS: c.DNS, ExtraHosts: c.ExtraHosts, AllowReservedTargets: true, AllowExternalSources: true,
@@ -237,11 +238,11 @@ func variables(env []string) map[string]string {
 
 // State is where the sandbox of a container is in its life.
 func (b *Boxes) State(ctx context.Context, c *dockercli.Container) (dockercli.State, error) {
-	a, err := b.use(ctx)
+	in, err := b.use(ctx)
 	if err != nil {
 		return "", err
 	}
-	state, err := a.Manager.State(ctx, c.Name)
+	state, err := in.Manager.State(ctx, c.Name)
 	return dockercli.State(state), asDocker(err)
 }
 
@@ -268,11 +269,11 @@ func (k *alsoIs) Unwrap() []error { return []error{k.error, k.kind} }
 
 // Start starts the sandbox of a container.
 func (b *Boxes) Start(ctx context.Context, c *dockercli.Container) error {
-	a, err := b.use(ctx)
+	in, err := b.use(ctx)
 	if err != nil {
 		return err
 	}
-	return asDocker(a.Manager.Change(ctx, c.Name, func(i sandbox.Instance) error {
+	return asDocker(in.Manager.Change(ctx, c.Name, func(i sandbox.Instance) error {
 		if err := i.Start(ctx); err != nil {
 			return err
 		}
@@ -287,38 +288,38 @@ func (b *Boxes) Start(ctx context.Context, c *dockercli.Container) error {
 
 // End ends whatever runs in the sandbox of a container.
 func (b *Boxes) End(ctx context.Context, c *dockercli.Container) error {
-	a, err := b.use(ctx)
+	in, err := b.use(ctx)
 	if err != nil {
 		return err
 	}
-	return a.Manager.End(ctx, c.Name)
+	return in.Manager.End(ctx, c.Name)
 }
 
 // Pause holds the sandbox of a container, or lets it go on.
 func (b *Boxes) Pause(ctx context.Context, c *dockercli.Container, paused bool) error {
-	a, err := b.use(ctx)
+	in, err := b.use(ctx)
 	if err != nil {
 		return err
 	}
-	return a.Manager.Pause(ctx, c.Name, paused)
+	return in.Manager.Pause(ctx, c.Name, paused)
 }
 
 // Remove takes the sandbox of a container away.
 func (b *Boxes) Remove(ctx context.Context, c *dockercli.Container) error {
-	a, err := b.use(ctx)
+	in, err := b.use(ctx)
 	if err != nil {
 		return err
 	}
-	return a.Manager.Discard(ctx, c.Name)
+	return in.Manager.Discard(ctx, c.Name)
 }
 
 // Enter returns the wire into the sandbox of a container.
 func (b *Boxes) Enter(ctx context.Context, c *dockercli.Container) (*machine.Machine, func(), error) {
-	a, err := b.use(ctx)
+	in, err := b.use(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	h, err := a.Manager.Attach(ctx, c.Name)
+	h, err := in.Manager.Attach(ctx, c.Name)
 	if err != nil {
 		return nil, nil, asDocker(err)
 	}
@@ -345,10 +346,10 @@ func (b *Boxes) Networks(context.Context) ([]dockercli.Network, error) { return 
 
 // Backend says which machinery the next sandbox is made with.
 func (b *Boxes) Backend(ctx context.Context) string {
-	a, err := b.use(ctx)
+	in, err := b.use(ctx)
 	if err != nil {
 		return "none"
 	}
-	backend, _ := a.backendFor(ctx, &sandbox.Spec{})
+	backend, _ := backendFor(ctx, in, &sandbox.Spec{})
 	return backend
 }

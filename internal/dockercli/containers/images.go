@@ -1,4 +1,4 @@
-package app
+package containers
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/dockercli"
-	"github.com/atoll-run/atoll/internal/runtime/docker"
 	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -20,29 +19,29 @@ import (
 // sources are where images may be: nil for what is not to be asked.
 type sources struct {
 	store  *rootfs.Store
-	engine *docker.Runtime
+	engine *provide.ContainerEngine
 }
 
 func (b *Boxes) sources(ctx context.Context) (s sources, err error) {
-	a, err := b.use(ctx)
+	in, err := b.use(ctx)
 	if err != nil {
 		return s, err
 	}
-	agent, err := a.Config.Resolve(a.Config.DefaultAgent())
+	agent, err := in.Config.Resolve(in.Config.DefaultAgent())
 	if err != nil {
 		return s, err
 	}
 	backend := agent.Sandbox.Backend
 	if backend != provide.BackendDocker && backend != provide.BackendPodman {
-		if s.store, err = a.Images(); err != nil {
+		if s.store, err = in.Images(); err != nil {
 			return s, err
 		}
 	}
 	switch {
-	case backend == provide.BackendAuto && provide.ProbeEngine(a.EngineHost(provide.BackendDocker)) == nil:
-		s.engine, err = a.Engine(ctx, provide.BackendDocker)
+	case backend == provide.BackendAuto && provide.ProbeEngine(in.EngineHost(provide.BackendDocker)) == nil:
+		s.engine, err = in.Engine(ctx, provide.BackendDocker)
 	case s.store == nil:
-		s.engine, err = a.Engine(ctx, backend)
+		s.engine, err = in.Engine(ctx, backend)
 	}
 	return s, err
 }
@@ -84,7 +83,7 @@ func storedImage(i *rootfs.Image) *dockercli.Image {
 	return image
 }
 
-func engineImage(i *docker.ImageInfo) *dockercli.Image {
+func engineImage(i *provide.EngineImage) *dockercli.Image {
 	return &dockercli.Image{
 		ID: i.ID, Tags: i.Tags, Digests: i.Digests, Created: i.Created.UTC().Format(time.RFC3339Nano), Size: i.Size, Arch: i.Arch, OS: i.OS,
 		User: i.User, Workdir: i.Workdir, Env: i.Env, Entrypoint: i.Entrypoint, Cmd: i.Cmd, Labels: i.Labels, StopSignal: i.StopSignal, Layers: i.Layers,
