@@ -30,29 +30,36 @@ func (c *call) dispatch(req *wire.Request) error {
 	case wire.OpInfo:
 		return c.result(c.server.info())
 	case wire.OpExec:
-		return withPart(req.Exec, c.exec)
+		return wire.WithPart(req.Exec, c.exec)
 	case wire.OpAttach:
-		return withPart(req.Attach, c.attach)
+		return wire.WithPart(req.Attach, c.attach)
 	case wire.OpLogs:
-		return withPart(req.Attach, c.logs)
+		return wire.WithPart(req.Attach, c.logs)
+	case wire.OpFileDirect:
+		return c.reserveDirect()
 	}
-	if op, ok := fileOps[req.Op]; ok {
+	if isFileOp(req.Op) {
 		if err := c.server.quota.allow(req.Op); err != nil {
 			return err
 		}
-		return withPart(req.File, func(f *wire.File) error { return op(c, f) })
+		return wire.WithPart(req.File, func(f *wire.File) error { return c.server.files.serve(c.forFiles(), req.Op, f) })
 	}
 	if op, ok := portOps[req.Op]; ok {
-		return withPart(req.Port, func(p *wire.Port) error { return op(c, p) })
+		return wire.WithPart(req.Port, func(p *wire.Port) error { return op(c, p) })
 	}
 	if op, ok := grantOps[req.Op]; ok {
-		return withPart(req.Grant, func(g *wire.Grant) error { return op(c, g) })
+		return wire.WithPart(req.Grant, func(g *wire.Grant) error { return op(c, g) })
 	}
 	op, ok := targetOps[req.Op]
 	if !ok {
 		return wire.Fail(wire.CodeUnknownOp, "the guest does not know the operation "+string(req.Op))
 	}
-	return withPart(req.Target, func(t *wire.Target) error { return op(c, t) })
+	return wire.WithPart(req.Target, func(t *wire.Target) error { return op(c, t) })
+}
+
+// forFiles returns the call as package files takes it.
+func (c *call) forFiles() *fileCall {
+	return &fileCall{stream: c.stream, reader: c.reader, content: c.content, direct: c.direct}
 }
 
 // targetOps are the operations on one process.
@@ -65,14 +72,6 @@ var targetOps = map[wire.Op]func(*call, *wire.Target) error{
 	wire.OpStatus: (*call).status,
 	wire.OpForget: (*call).forget,
 	wire.OpAckIDs: (*call).settle,
-}
-
-// withPart calls f with its part of the request, if that is there.
-func withPart[T any](part *T, f func(*T) error) error {
-	if part == nil {
-		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
-	}
-	return f(part)
 }
 
 func (c *call) result(v any) error { return wire.WriteJSON(c.stream, wire.FrameResult, v) }

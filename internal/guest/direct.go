@@ -39,9 +39,9 @@ func newDirectWires() *directWires {
 	return &directWires{tokens: map[string]reservation{}, open: map[*hostWire]int{}}
 }
 
-// fileDirect promises the host a direct wire.
-func (c *call) fileDirect(*wire.File) error {
-	token, err := c.server.files.direct.reserve(c.wire)
+// reserveDirect promises the host a direct wire and answers with its token.
+func (c *call) reserveDirect() error {
+	token, err := c.server.direct.reserve(c.wire)
 	if err != nil {
 		return err
 	}
@@ -99,11 +99,11 @@ func (d *directWires) release(parent *hostWire) {
 // serveDirect answers the requests of a direct wire, one after the other, until
 // it or the wire that it belongs to ends.
 func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Welcome) error {
-	parent := s.files.direct.redeem(hello.Token)
+	parent := s.direct.redeem(hello.Token)
 	if parent == nil || parent.key.client != hello.Client || welcome.Version == 0 {
 		return wire.WriteWelcome(conn, &wire.Welcome{Error: wire.Fail(wire.CodeStale, "the token is not, or no longer, good")})
 	}
-	defer s.files.direct.release(parent)
+	defer s.direct.release(parent)
 	if !parent.addDirect(conn) {
 		return net.ErrClosed
 	}
@@ -139,7 +139,7 @@ func (c *call) serveDirect(req *wire.Request) (owed *process, err error) {
 	case wire.OpAckLast:
 		return nil, nil
 	case wire.OpExec:
-		err = withPart(req.Exec, func(e *wire.Exec) error { owed, err = c.shortExec(e); return err })
+		err = wire.WithPart(req.Exec, func(e *wire.Exec) error { owed, err = c.shortExec(e); return err })
 	default:
 		err = c.dispatchDirect(req)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
 )
@@ -151,7 +152,7 @@ func (p *process) drainPipes() drainResult {
 }
 
 func (p *process) drainPipe(fd, ring int) drainResult {
-	var some [512]byte // most commands write less, and need no chunk
+	var some [512]byte // most commands write less, and need no buffer
 	for {
 		n, errno := readNow(fd, some[:])
 		switch {
@@ -171,8 +172,8 @@ func (p *process) drainPipe(fd, ring int) drainResult {
 
 // drainLargePipe is drainPipe for an output of some size.
 func (p *process) drainLargePipe(fd, ring int) drainResult {
-	buf := chunks.Get().(*chunk)
-	defer chunks.Put(buf)
+	buf := buffer.Get()
+	defer buffer.Put(buf)
 	for total := 0; total < maxShortOutput; {
 		n, errno := readNow(fd, buf[:wire.MaxFrame])
 		switch {

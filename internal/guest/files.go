@@ -2,6 +2,7 @@ package guest
 
 import (
 	"hash/maphash"
+	"net"
 	"path"
 	"strings"
 	"time"
@@ -28,14 +29,13 @@ type fileServer struct {
 	// openat2 says whether the kernel, and the sandbox's filter, have it.
 	openat2 bool
 	seed    maphash.Seed // of versions
-	direct  *directWires
 	procs   *procsLimiter
 }
 
 func newFileServer(stride *procsLimiter) *fileServer {
 	return &fileServer{
 		slots: make(chan struct{}, maxFileSlots), watches: make(chan struct{}, maxWatches),
-		openat2: haveOpenat2(), seed: maphash.MakeSeed(), direct: newDirectWires(), procs: stride,
+		openat2: haveOpenat2(), seed: maphash.MakeSeed(), procs: stride,
 	}
 }
 
@@ -52,29 +52,49 @@ func (g *fileServer) close(fd int) {
 	_ = g.do(func() error { unix.Close(fd); return nil })
 }
 
+// fileCall is one operation on files that a host asked for.
+type fileCall struct {
+	files   *fileServer
+	stream  net.Conn
+	reader  *wire.Reader
+	content func() *wire.Data // returns what the host sends after the request
+	direct  bool              // stream is a connection of its own
+}
+
+// result answers the request.
+func (c *fileCall) result(v any) error { return wire.WriteJSON(c.stream, wire.FrameResult, v) }
+
+// isFileOp reports whether op is an operation on files.
+func isFileOp(op wire.Op) bool { return fileOps[op] != nil }
+
+// serve performs an operation on files. An error it returns goes to the host.
+func (g *fileServer) serve(c *fileCall, op wire.Op, f *wire.File) error {
+	c.files = g
+	return fileOps[op](c, f)
+}
+
 // fileOps are the operations on files.
-var fileOps = map[wire.Op]func(*call, *wire.File) error{
-	wire.OpFileStat:   (*call).fileStat,
-	wire.OpFileRead:   (*call).fileRead,
-	wire.OpFileWrite:  (*call).fileWrite,
-	wire.OpFileMkdir:  (*call).fileMkdir,
-	wire.OpFileRemove: (*call).fileRemove,
-	wire.OpFileRename: (*call).fileRename,
-	wire.OpFileCopy:   (*call).fileCopy,
-	wire.OpFileList:   (*call).fileList,
-	wire.OpFileWalk:   (*call).fileWalk,
-	wire.OpFileSearch: (*call).fileSearch,
-	wire.OpFileWatch:  (*call).fileWatch,
-	wire.OpFilePull:   (*call).filePull,
-	wire.OpFilePush:   (*call).filePush,
-	wire.OpFileDirect: (*call).fileDirect,
+var fileOps = map[wire.Op]func(*fileCall, *wire.File) error{
+	wire.OpFileStat:   (*fileCall).fileStat,
+	wire.OpFileRead:   (*fileCall).fileRead,
+	wire.OpFileWrite:  (*fileCall).fileWrite,
+	wire.OpFileMkdir:  (*fileCall).fileMkdir,
+	wire.OpFileRemove: (*fileCall).fileRemove,
+	wire.OpFileRename: (*fileCall).fileRename,
+	wire.OpFileCopy:   (*fileCall).fileCopy,
+	wire.OpFileList:   (*fileCall).fileList,
+	wire.OpFileWalk:   (*fileCall).fileWalk,
+	wire.OpFileSearch: (*fileCall).fileSearch,
+	wire.OpFileWatch:  (*fileCall).fileWatch,
+	wire.OpFilePull:   (*fileCall).filePull,
+	wire.OpFilePush:   (*fileCall).filePush,
 }
 
 // fileStat tells about a file of any kind.
-func (c *call) fileStat(f *wire.File) error {
+func (c *fileCall) fileStat(f *wire.File) error {
 	var stat *wire.FileStat
-	err := c.server.files.do(func() error {
-		spot, err := c.server.files.locate(&f.RootedPath)
+	err := c.files.do(func() error {
+		spot, err := c.files.locate(&f.RootedPath)
 		if err != nil {
 			return err
 		}
@@ -86,7 +106,7 @@ func (c *call) fileStat(f *wire.File) error {
 		stat = facts.stat()
 		switch facts.kind() {
 		case wire.KindFile:
-			stat.Version = c.server.files.versionAt(spot, facts)
+			stat.Version = c.files.versionAt(spot, facts)
 		case wire.KindSymlink:
 			stat.Target = spot.target()
 		}
@@ -111,7 +131,7 @@ func (s *location) target() wire.Text {
 // stopWhenHostLeaves frees the call from waiting when the host leaves the stream, and
 // then closes the channel it returns. From now on nothing else may read from
 // the stream. On a direct wire the connection itself ends, and writing fails.
-func (c *call) stopWhenHostLeaves() <-chan struct{} {
+func (c *fileCall) stopWhenHostLeaves() <-chan struct{} {
 	if c.direct {
 		return nil
 	}

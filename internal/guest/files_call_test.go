@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,13 +20,14 @@ func perform(tb testing.TB, g *fileServer, req *wire.Request, content []byte) []
 	tb.Helper()
 	begin := time.Now()
 	host, guest := net.Pipe()
-	s := &server{files: g, ports: newPorts()}
 	performed := make(chan struct{})
 	go func() {
 		defer close(performed)
 		defer guest.Close()
-		c := &call{server: s, stream: guest, reader: wire.NewReader(guest)}
-		if err := c.dispatch(req); err != nil {
+		reader := wire.NewReader(guest)
+		c := &fileCall{stream: guest, reader: reader, content: reader.Data}
+		err := wire.WithPart(req.File, func(f *wire.File) error { return g.serve(c, req.Op, f) })
+		if err != nil {
 			_ = guest.SetDeadline(time.Now().Add(time.Second))
 			_ = wire.WriteJSON(guest, wire.FrameError, wire.AsError(err))
 		}
@@ -79,7 +79,7 @@ func FuzzFileRequests(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, request, content []byte, openat2 bool) {
 		var req wire.Request
-		if json.Unmarshal(request, &req) != nil || !strings.HasPrefix(string(req.Op), "file.") || req.Op == wire.OpFileDirect {
+		if json.Unmarshal(request, &req) != nil || !isFileOp(req.Op) {
 			return
 		}
 		root, outside := fuzzScene(t)

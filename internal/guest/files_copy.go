@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
 )
@@ -13,11 +14,11 @@ import (
 const copyStep = 8 << 20
 
 // fileCopy copies a file, or a directory with all that is in it.
-func (c *call) fileCopy(f *wire.File) error {
+func (c *fileCall) fileCopy(f *wire.File) error {
 	if f.Change == nil || f.Scan == nil || f.To == nil {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
-	k := &copyOp{files: c.server.files, bounds: newBudget(f.Scan), noReplace: f.Change.NoReplace}
+	k := &copyOp{files: c.files, bounds: newBudget(f.Scan), noReplace: f.Change.NoReplace}
 	if err := k.run(f); err != nil {
 		return err
 	}
@@ -209,8 +210,8 @@ func copySome(from, to int, offset, size int64) (int64, error) {
 
 // copyByHand copies where the kernel cannot.
 func copyByHand(from, to int, start, end int64) (int64, error) {
-	c := chunks.Get().(*chunk)
-	defer chunks.Put(c)
+	c := buffer.Get()
+	defer buffer.Put(c)
 	n, err := pread(from, c[:min(int64(len(c)), end-start)], start)
 	if err != nil {
 		return start, err

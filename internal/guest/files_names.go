@@ -10,9 +10,9 @@ import (
 )
 
 // fileMkdir makes a directory, or makes sure that there is one.
-func (c *call) fileMkdir(f *wire.File) error {
-	return withPart(f.Change, func(change *wire.FileChange) error {
-		err := c.server.files.do(func() error { return c.server.files.mkdir(&f.RootedPath, change) })
+func (c *fileCall) fileMkdir(f *wire.File) error {
+	return wire.WithPart(f.Change, func(change *wire.FileChange) error {
+		err := c.files.do(func() error { return c.files.mkdir(&f.RootedPath, change) })
 		if err != nil {
 			return err
 		}
@@ -70,11 +70,11 @@ func (d *dir) makeAll(rel string, mode uint32) (*dir, error) {
 }
 
 // fileRename moves a file or directory.
-func (c *call) fileRename(f *wire.File) error {
+func (c *fileCall) fileRename(f *wire.File) error {
 	if f.Change == nil || f.To == nil {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
-	if err := c.server.files.do(func() error { return c.server.files.rename(f) }); err != nil {
+	if err := c.files.do(func() error { return c.files.rename(f) }); err != nil {
 		return err
 	}
 	return c.result(struct{}{})

@@ -7,14 +7,14 @@ import (
 )
 
 // filePull sends a file, or a directory with all that is in it.
-func (c *call) filePull(f *wire.File) error {
-	return withPart(f.Scan, func(scan *wire.FileScan) error {
+func (c *fileCall) filePull(f *wire.File) error {
+	return wire.WithPart(f.Scan, func(scan *wire.FileScan) error {
 		exclude, err := newGlobs(scan.Exclude)
 		if err != nil {
 			return err
 		}
 		out := bufio.NewWriterSize(c.stream, wire.HeaderSize+wire.DataFrame)
-		p := &pull{files: c.server.files, bounds: newBudget(scan), skip: scan.SkipRefused, out: out, data: wire.NewDataWriter(out)}
+		p := &pull{files: c.files, bounds: newBudget(scan), skip: scan.SkipRefused, out: out, data: wire.NewDataWriter(out)}
 		defer p.data.Close()
 		if c.direct {
 			p.data.Large()

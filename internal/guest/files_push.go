@@ -9,11 +9,11 @@ import (
 )
 
 // filePush makes what the host sends: directories, and files in them.
-func (c *call) filePush(f *wire.File) error {
+func (c *fileCall) filePush(f *wire.File) error {
 	if f.Scan == nil || f.Change == nil {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
-	p := &push{files: c.server.files, bounds: newBudget(f.Scan), reader: c.reader}
+	p := &push{files: c.files, bounds: newBudget(f.Scan), reader: c.reader}
 	if err := p.files.do(func() error { return p.open(&f.RootedPath, f.Change.MkdirAll) }); err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 const smallAnswer = 32 << 10
 
 // fileRead sends a part of a file.
-func (c *call) fileRead(f *wire.File) error {
-	return withPart(f.Read, func(part *wire.FileRead) error {
-		r, err := c.server.files.openPart(&f.RootedPath, part)
+func (c *fileCall) fileRead(f *wire.File) error {
+	return wire.WithPart(f.Read, func(part *wire.FileRead) error {
+		r, err := c.files.openPart(&f.RootedPath, part)
 		if err != nil {
 			return err
 		}

@@ -9,11 +9,11 @@ import (
 
 // fileRemove removes a file, or a directory with all that is in it. Links and
 // all else that is no directory go themselves.
-func (c *call) fileRemove(f *wire.File) error {
+func (c *fileCall) fileRemove(f *wire.File) error {
 	if f.Change == nil || f.Scan == nil {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
-	r := &remover{files: c.server.files, bounds: newBudget(f.Scan)}
+	r := &remover{files: c.files, bounds: newBudget(f.Scan)}
 	err := r.remove(f)
 	if codeIs(err, wire.CodeFileNotFound) && f.Change.Missing {
 		err = nil

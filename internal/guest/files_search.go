@@ -22,11 +22,11 @@ const (
 
 // fileSearch sends the lines that match, of one file or of all beneath a
 // directory.
-func (c *call) fileSearch(f *wire.File) error {
+func (c *fileCall) fileSearch(f *wire.File) error {
 	if f.Scan == nil || f.Search == nil {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
-	s, err := newSearch(f, c.server.files)
+	s, err := newSearch(f, c.files)
 	if err != nil {
 		return err
 	}

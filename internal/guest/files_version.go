@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
 )
@@ -81,8 +82,8 @@ func (f *fileInfo) recent() bool {
 func (g *fileServer) hash(fd int, size int64) (string, error) {
 	var hash maphash.Hash
 	hash.SetSeed(g.seed)
-	c := chunks.Get().(*chunk)
-	defer chunks.Put(c)
+	c := buffer.Get()
+	defer buffer.Put(c)
 	for offset := int64(0); offset < size; {
 		n, err := pread(fd, c[:], offset)
 		if err != nil {

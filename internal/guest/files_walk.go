@@ -5,14 +5,15 @@ import (
 	"path"
 	"slices"
 
+	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
 )
 
 // nextNames returns some names of a directory, or none at its end.
 func (d *dir) nextNames() ([]string, error) {
-	c := chunks.Get().(*chunk)
-	defer chunks.Put(c)
+	c := buffer.Get()
+	defer buffer.Put(c)
 	n, err := unix.ReadDirent(d.fd, c[:])
 	if err != nil || n <= 0 {
 		return nil, fileError(err)
@@ -58,8 +59,8 @@ func (d *dir) names(after string, limit int, b *budget) (found []string, more bo
 }
 
 // fileList sends the names in a directory.
-func (c *call) fileList(f *wire.File) error {
-	return withPart(f.Scan, func(scan *wire.FileScan) error {
+func (c *fileCall) fileList(f *wire.File) error {
+	return wire.WithPart(f.Scan, func(scan *wire.FileScan) error {
 		b := newBudget(scan)
 		b.gone = c.stopWhenHostLeaves()
 		d, err := c.openDir(&f.RootedPath)
@@ -116,10 +117,10 @@ func (d *dir) sendEntries(names []string, entries *batch[wire.FileEntry]) error 
 }
 
 // openDir opens the directory at a place for reading.
-func (c *call) openDir(p *wire.RootedPath) (*dir, error) {
+func (c *fileCall) openDir(p *wire.RootedPath) (*dir, error) {
 	var d *dir
-	err := c.server.files.do(func() error {
-		s, err := c.server.files.locate(p)
+	err := c.files.do(func() error {
+		s, err := c.files.locate(p)
 		if err != nil {
 			return err
 		}
@@ -223,8 +224,8 @@ func (w *walker) enter(n *walkEntry, depth int) error {
 }
 
 // fileWalk sends everything beneath a directory.
-func (c *call) fileWalk(f *wire.File) error {
-	return withPart(f.Scan, func(scan *wire.FileScan) error {
+func (c *fileCall) fileWalk(f *wire.File) error {
+	return wire.WithPart(f.Scan, func(scan *wire.FileScan) error {
 		exclude, err := newGlobs(scan.Exclude)
 		if err != nil {
 			return err
@@ -236,7 +237,7 @@ func (c *call) fileWalk(f *wire.File) error {
 		defer d.release()
 		entries := &batch[wire.FileEntry]{w: c.stream, kind: wire.FrameEntries}
 		end := &totals{}
-		w := &walker{files: c.server.files, bounds: newBudget(scan), exclude: exclude, refused: end.refused, visit: func(n *walkEntry) error {
+		w := &walker{files: c.files, bounds: newBudget(scan), exclude: exclude, refused: end.refused, visit: func(n *walkEntry) error {
 			if n.facts.kind() == wire.KindDir {
 				end.Dirs++
 			} else {
@@ -252,7 +253,7 @@ func (c *call) fileWalk(f *wire.File) error {
 }
 
 // finishScan ends an operation that may be cut short by its limits.
-func (c *call) finishScan(end *totals, err error, flush func() error) error {
+func (c *fileCall) finishScan(end *totals, err error, flush func() error) error {
 	if code, ok := limitHit(err); ok {
 		end.Cut, err = code, nil
 	}

@@ -16,9 +16,9 @@ const watchMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN
 	unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
 // fileWatch tells of changes in a directory until the host leaves.
-func (c *call) fileWatch(f *wire.File) error {
-	return withPart(f.Scan, func(scan *wire.FileScan) error {
-		files := c.server.files
+func (c *fileCall) fileWatch(f *wire.File) error {
+	return wire.WithPart(f.Scan, func(scan *wire.FileScan) error {
+		files := c.files
 		select {
 		case files.watches <- struct{}{}:
 			defer func() { <-files.watches }()
@@ -52,7 +52,7 @@ type watcher struct {
 	last   wire.FileEvent // told last
 }
 
-func newWatcher(c *call, f *wire.File, scan *wire.FileScan) (*watcher, error) {
+func newWatcher(c *fileCall, f *wire.File, scan *wire.FileScan) (*watcher, error) {
 	d, err := c.openDir(&f.RootedPath)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func newWatcher(c *call, f *wire.File, scan *wire.FileScan) (*watcher, error) {
 		return nil, fileError(err)
 	}
 	w := &watcher{
-		files: c.server.files, root: d, fd: fd, events: os.NewFile(uintptr(fd), "inotify"), dirs: map[int32]string{},
+		files: c.files, root: d, fd: fd, events: os.NewFile(uintptr(fd), "inotify"), dirs: map[int32]string{},
 		bounds: newBudget(scan), deep: scan.Recursive,
 		out: &batch[wire.FileEvent]{w: c.stream, kind: wire.FrameEvents},
 	}

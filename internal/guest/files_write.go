@@ -19,9 +19,9 @@ const (
 )
 
 // fileWrite replaces a file by what the host sends.
-func (c *call) fileWrite(f *wire.File) error {
-	return withPart(f.Write, func(w *wire.FileWrite) error {
-		d := &tempFile{files: c.server.files, options: *w}
+func (c *fileCall) fileWrite(f *wire.File) error {
+	return wire.WithPart(f.Write, func(w *wire.FileWrite) error {
+		d := &tempFile{files: c.files, options: *w}
 		if err := d.files.do(func() error { return d.begin(&f.RootedPath) }); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -156,8 +157,8 @@ func (c *call) send(p *process, reader int) error {
 
 // sendOutput gets a piece of output and sends it.
 func sendOutput(w io.Writer, get func([]byte) (outputPart, error)) error {
-	buf := chunks.Get().(*chunk)
-	defer chunks.Put(buf)
+	buf := buffer.Get()
+	defer buffer.Put(buf)
 	piece, err := get(buf[wire.HeaderSize:])
 	if err != nil {
 		return err

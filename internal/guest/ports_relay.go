@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
 	"github.com/atoll-run/atoll/internal/wire/socket"
 	"golang.org/x/sys/unix"
@@ -76,12 +77,12 @@ func (r *relay) stop() {
 // up moves bytes from inside to the host.
 func (r *relay) up() {
 	for {
-		var c *chunk
+		var c *buffer.Frame
 		n := readReady(r.conn, true, func(fd int) (int, error) {
-			c = chunks.Get().(*chunk)
+			c = buffer.Get()
 			n, err := unix.Read(fd, c[wire.HeaderSize:])
 			if n <= 0 {
-				chunks.Put(c)
+				buffer.Put(c)
 			}
 			return n, err
 		})
@@ -97,7 +98,7 @@ func (r *relay) up() {
 		}
 		wire.PutHeader(c[:], wire.FrameData, n)
 		_, err := r.call.stream.Write(c[:wire.HeaderSize+n])
-		chunks.Put(c)
+		buffer.Put(c)
 		if err != nil {
 			r.reset()
 			return
@@ -125,8 +126,8 @@ func (r *relay) down() {
 
 // move passes on what has come.
 func (r *relay) move() error {
-	c := chunks.Get().(*chunk)
-	defer chunks.Put(c)
+	c := buffer.Get()
+	defer buffer.Put(c)
 	n, err := r.data.Read(c[:])
 	if err != nil {
 		return err

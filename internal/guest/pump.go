@@ -3,19 +3,13 @@ package guest
 import (
 	"errors"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
 )
-
-// chunk is a buffer between a pipe and a ring, or between a ring and the wire.
-type chunk [wire.HeaderSize + wire.MaxFrame]byte
-
-// chunks are only held while bytes move: a quiet process holds none.
-var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
 // pump moves one output of a process from its pipe into a ring.
 type pump struct {
@@ -47,7 +41,7 @@ func (p *pump) run() {
 	}
 }
 
-// maxPipe is how many chunks a pipe can hold at most, without privileges.
+// maxPipe is how many buffers a pipe can hold at most, without privileges.
 const maxPipe = (1 << 20) / wire.MaxFrame
 
 // release ends the waiting for output that may never end.
@@ -56,12 +50,12 @@ func (p *pump) release() { _ = p.file.SetReadDeadline(time.Unix(1, 0)) }
 // move moves what one read gives. It returns false at the end of the output,
 // on release, and if there is nothing and it shall not wait.
 func (p *pump) move(wait bool) bool {
-	var c *chunk
+	var c *buffer.Frame
 	n := readReady(p.file, wait, func(fd int) (int, error) {
-		c = chunks.Get().(*chunk)
+		c = buffer.Get()
 		n, err := unix.Read(fd, c[:wire.MaxFrame])
 		if n <= 0 {
-			chunks.Put(c)
+			buffer.Put(c)
 		}
 		return n, err
 	})
@@ -70,7 +64,7 @@ func (p *pump) move(wait bool) bool {
 		return false
 	}
 	p.out.write(p.ring, c[:n])
-	chunks.Put(c)
+	buffer.Put(c)
 	return true
 }
 

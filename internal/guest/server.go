@@ -21,6 +21,7 @@ type server struct {
 	pids     *pidsWatch
 	releaser *memoryReleaser
 	files    *fileServer
+	direct   *directWires
 	ports    *ports
 	grants   *grants
 	procs    *procsLimiter
@@ -47,7 +48,7 @@ func newServer(build string, lineage *lineage) (*server, error) {
 	s := &server{
 		self:    wire.Welcome{Boot: wire.NewID(), Build: build},
 		lineage: lineage, walker: warden, grants: &grants{lineage: lineage, walker: warden}, reaper: reaper, wires: newWires(), table: newProcessTable(),
-		memory: &oomWatch{}, pids: newPidsWatch(reaper, warden), releaser: newMemoryReleaser(), files: newFileServer(stride), ports: newPorts(), procs: stride,
+		memory: &oomWatch{}, pids: newPidsWatch(reaper, warden), releaser: newMemoryReleaser(), files: newFileServer(stride), direct: newDirectWires(), ports: newPorts(), procs: stride,
 		slots: make(chan struct{}, maxSlots), started: make(chan struct{}, 1),
 	}
 	s.wires.direct, s.wires.once = s.serveDirect, s.serveOnce
