@@ -4,8 +4,10 @@ import (
 	"net"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/files"
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
 // maxWait bounds how long a call waits for something to happen.
@@ -38,11 +40,11 @@ func (c *call) dispatch(req *wire.Request) error {
 	case wire.OpFileDirect:
 		return c.reserveDirect()
 	}
-	if isFileOp(req.Op) {
+	if files.Handles(req.Op) {
 		if err := c.server.quota.allow(req.Op); err != nil {
 			return err
 		}
-		return wire.WithPart(req.File, func(f *wire.File) error { return c.server.files.serve(c.forFiles(), req.Op, f) })
+		return wire.WithPart(req.File, func(f *wire.File) error { return c.server.files.Serve(c.forFiles(), req.Op, f) })
 	}
 	if op, ok := portOps[req.Op]; ok {
 		return wire.WithPart(req.Port, func(p *wire.Port) error { return op(c, p) })
@@ -58,8 +60,8 @@ func (c *call) dispatch(req *wire.Request) error {
 }
 
 // forFiles returns the call as package files takes it.
-func (c *call) forFiles() *fileCall {
-	return &fileCall{stream: c.stream, reader: c.reader, content: c.content, direct: c.direct}
+func (c *call) forFiles() *files.Call {
+	return &files.Call{Stream: c.stream, Reader: c.reader, Content: c.content, Direct: c.direct}
 }
 
 // targetOps are the operations on one process.

@@ -5,9 +5,10 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
-	"golang.org/x/sys/unix"
 )
 
 // A command on a direct wire is expected to be over soon. Then nobody has to
@@ -65,8 +66,8 @@ func (s *server) awaitReattach(p *process) {
 func (s *server) awaitShortExec(p *process) (over bool, err error) {
 	crowd := s.shortExecs.Add(1)
 	defer s.shortExecs.Add(-1)
-	s.procs.raiseIf(crowd > busyShortExecs)
-	defer s.procs.releaseIf(crowd > busyShortExecs)
+	s.procs.RaiseIf(crowd > busyShortExecs)
+	defer s.procs.ReleaseIf(crowd > busyShortExecs)
 	pause := firstDrainAfter * time.Duration(1+crowd/busyShortExecs)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

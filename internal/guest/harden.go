@@ -11,6 +11,9 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/files"
+	"github.com/atoll-run/atoll/internal/guest/maxprocs"
 )
 
 // The guest's appetite. It shares the sandbox's memory and processors.
@@ -38,7 +41,7 @@ func Harden(keep ...int) error {
 		return fmt.Errorf("subreaper: %w", err)
 	}
 	closeInherited(keep)
-	runtime.GOMAXPROCS(usualProcs)
+	runtime.GOMAXPROCS(maxprocs.Usual)
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryLimit)
 	go makeThreads()
@@ -69,7 +72,7 @@ const (
 	maxSlots = 4
 	// spareThreads are made at the start: as many as have slots, and some for
 	// the runtime itself, signals and polling.
-	spareThreads = maxSlots + maxFileSlots + 8
+	spareThreads = maxSlots + files.MaxSlots + 8
 )
 
 // makeThreads has the Go runtime make threads, which it keeps, once. Later a fork

@@ -5,8 +5,11 @@ import (
 	"os"
 	"sync/atomic"
 
-	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/files"
+	"github.com/atoll-run/atoll/internal/guest/maxprocs"
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
 // server answers hosts.
@@ -20,11 +23,11 @@ type server struct {
 	memory   *oomWatch
 	pids     *pidsWatch
 	releaser *memoryReleaser
-	files    *fileServer
+	files    *files.Server
 	direct   *directWires
 	ports    *ports
 	grants   *grants
-	procs    *procsLimiter
+	procs    *maxprocs.Limiter
 	quota    *quotaEnforcer // nil: the workspace has no limits
 	started  chan struct{}  // holds a value after a process was started, for lookout
 	// slots bounds the calls that wait for the kernel at once, and so the
@@ -38,17 +41,17 @@ type server struct {
 }
 
 func newServer(build string, lineage *lineage) (*server, error) {
-	census, err := newProcList()
+	procList, err := newProcList()
 	if err != nil {
 		return nil, err
 	}
 	reaper := newReaper(lineage)
-	warden := &treeWalker{lineage: lineage, reaper: reaper, procs: census, alone: alone()}
-	stride := newProcsLimiter()
+	walker := &treeWalker{lineage: lineage, reaper: reaper, procs: procList, alone: alone()}
+	procs := maxprocs.NewLimiter()
 	s := &server{
 		self:    wire.Welcome{Boot: wire.NewID(), Build: build},
-		lineage: lineage, walker: warden, grants: &grants{lineage: lineage, walker: warden}, reaper: reaper, wires: newWires(), table: newProcessTable(),
-		memory: &oomWatch{}, pids: newPidsWatch(reaper, warden), releaser: newMemoryReleaser(), files: newFileServer(stride), direct: newDirectWires(), ports: newPorts(), procs: stride,
+		lineage: lineage, walker: walker, grants: &grants{lineage: lineage, walker: walker}, reaper: reaper, wires: newWires(), table: newProcessTable(),
+		memory: &oomWatch{}, pids: newPidsWatch(reaper, walker), releaser: newMemoryReleaser(), files: files.NewServer(procs), direct: newDirectWires(), ports: newPorts(), procs: procs,
 		slots: make(chan struct{}, maxSlots), started: make(chan struct{}, 1),
 	}
 	s.wires.direct, s.wires.once = s.serveDirect, s.serveOnce

@@ -1,4 +1,4 @@
-package guest
+package files
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// budget are what an operation on many files may still cost.
+// budget is what an operation on many files may still use.
 type budget struct {
 	entries int
 	depth   int
@@ -18,7 +18,7 @@ type budget struct {
 	gone    <-chan struct{} // closed when the host has left; nil: never
 }
 
-// newBudget takes from the host what is within the limits of package wire.
+// newBudget returns what the host asked for, within the limits of package wire.
 func newBudget(scan *wire.FileScan) *budget {
 	b := &budget{
 		entries: min(max(scan.MaxEntries, 0), wire.MaxScanned),
@@ -31,11 +31,11 @@ func newBudget(scan *wire.FileScan) *budget {
 	return b
 }
 
-// errHostLeft ends what nobody waits for any more.
+// errHostLeft ends an operation whose host has closed the stream.
 var errHostLeft = errors.New("the host has left")
 
-// inTime ends an operation whose time is over, or whose host has left.
-func (b *budget) inTime() error {
+// checkTime fails if the time is over or the host has left.
+func (b *budget) checkTime() error {
 	select {
 	case <-b.gone:
 		return errHostLeft
@@ -47,15 +47,15 @@ func (b *budget) inTime() error {
 	return nil
 }
 
-// spend pays for one entry.
+// spend counts one entry.
 func (b *budget) spend() error {
 	if b.entries--; b.entries < 0 {
 		return refuse(wire.CodeTooLarge)
 	}
-	return b.inTime()
+	return b.checkTime()
 }
 
-// spendBytes pays for a file's content.
+// spendBytes counts n bytes of content.
 func (b *budget) spendBytes(n int64) error {
 	if b.bytes -= n; b.bytes < 0 {
 		return refuse(wire.CodeTooLarge)
@@ -63,7 +63,7 @@ func (b *budget) spendBytes(n int64) error {
 	return nil
 }
 
-// limitHit reports which limit an operation ran into, if it was one.
+// limitHit returns the code of the limit that ended an operation, if err is one.
 func limitHit(err error) (wire.Code, bool) {
 	e, ok := errors.AsType[*wire.Error](err)
 	if !ok || e.Code != wire.CodeTooLarge && e.Code != wire.CodeTimeout {
@@ -72,14 +72,14 @@ func limitHit(err error) (wire.Code, bool) {
 	return e.Code, true
 }
 
-// maxReportedName is how long a path may be to be among the names of what was refused:
-// all of them have to fit a frame.
+// maxReportedName is the longest path among those of refused files, which all have to
+// fit one frame.
 const maxReportedName = 512
 
-// totals sums an operation on many files up.
+// totals is the result of an operation on many files.
 type totals struct{ wire.FileEnd }
 
-// refused notes a file that was left out.
+// refused counts a file that was left out, and keeps its path if there is room.
 func (t *totals) refused(path string, err error) {
 	t.Refused++
 	if len(t.Names) < wire.MaxRefused && len(path) <= maxReportedName {
@@ -87,17 +87,17 @@ func (t *totals) refused(path string, err error) {
 	}
 }
 
-// batch gathers things into frames of a decent size.
+// batch gathers values into frames of about batchSize.
 type batch[T any] struct {
 	w    io.Writer
 	kind wire.FrameType
 	buf  []byte
 }
 
-// batchSize is how large a frame of many things becomes.
+// batchSize bounds a frame of several values.
 const batchSize = 32 << 10
 
-// add sends what was gathered if v does not fit any more.
+// add adds v, and first sends what was gathered if v does not fit.
 func (b *batch[T]) add(v *T) error {
 	encoded, err := json.Marshal(v)
 	if err != nil {

@@ -1,4 +1,4 @@
-package guest
+package files
 
 import (
 	"fmt"
@@ -6,23 +6,24 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
-	"golang.org/x/sys/unix"
 )
 
 const (
-	// timestampGrain is how long after a change the kernel's clock has certainly moved
-	// on. Two changes sooner after each other may carry the same time, so that
-	// the times of a younger file do not tell whether it changed.
+	// timestampGrain is longer than the kernel's clock for timestamps takes to advance.
+	// Two changes within it may carry the same time, so that the times of a file that
+	// changed more recently do not tell whether it changed again.
 	timestampGrain = 50 * time.Millisecond
-	// maxHashed is the largest file whose content is part of its version while
-	// it is that young.
+	// maxHashed is the largest file whose content is hashed into its version while its
+	// last change is that recent.
 	maxHashed = 1 << 20
 )
 
-// version stands for the state of an open file.
-func (g *fileServer) version(fd int, f *fileInfo) string {
+// version returns an opaque string that changes with the content of an open file.
+func (g *Server) version(fd int, f *fileInfo) string {
 	version := f.version()
 	if f.recent() && f.size <= maxHashed {
 		if hash, err := g.hash(fd, f.size); err == nil {
@@ -32,9 +33,9 @@ func (g *fileServer) version(fd int, f *fileInfo) string {
 	return version
 }
 
-// versionAt is version for a file that is not open. One that cannot be read has
-// no content in its version.
-func (g *fileServer) versionAt(s *location, f *fileInfo) string {
+// versionAt is version for a file that is not open. If it cannot be read its version
+// has no hash.
+func (g *Server) versionAt(s *location, f *fileInfo) string {
 	if !f.recent() || f.nlink > 1 || f.mount {
 		return f.version()
 	}
@@ -49,9 +50,8 @@ func (g *fileServer) versionAt(s *location, f *fileInfo) string {
 // hashMark separates the two parts of a version.
 const hashMark = "+"
 
-// unchanged reports whether what is at s is still in a version that was told
-// before.
-func (g *fileServer) unchanged(s *location, now *fileInfo, version string) bool {
+// unchanged reports whether the file at s still has a version that was reported before.
+func (g *Server) unchanged(s *location, now *fileInfo, version string) bool {
 	times, hash, hashed := strings.Cut(version, hashMark)
 	if now.version() != times || now.refuseIrregular() != nil {
 		return false
@@ -77,9 +77,9 @@ func (f *fileInfo) recent() bool {
 	return age < timestampGrain
 }
 
-// hash is of the content, with a key of this guest's: it need not resist those
-// who make both files.
-func (g *fileServer) hash(fd int, size int64) (string, error) {
+// hash hashes the content with a random seed of this guest. It is no protection
+// against collisions that are made on purpose.
+func (g *Server) hash(fd int, size int64) (string, error) {
 	var hash maphash.Hash
 	hash.SetSeed(g.seed)
 	c := buffer.Get()
@@ -98,9 +98,9 @@ func (g *fileServer) hash(fd int, size int64) (string, error) {
 	return fmt.Sprintf("%x", hash.Sum64()), nil
 }
 
-// requireVersion refuses a file that is not in the version expected of it. A
-// version "" expects nothing.
-func (g *fileServer) requireVersion(s *location, now *fileInfo, version string) error {
+// requireVersion refuses a file that does not have this version. The empty version
+// matches every file.
+func (g *Server) requireVersion(s *location, now *fileInfo, version string) error {
 	if version == "" || now != nil && g.unchanged(s, now, version) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package guest
+package files
 
 import (
 	"encoding/json"
@@ -10,13 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/maxprocs"
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
 // perform has a guest perform one operation, with content sent after it, and
 // returns all that it answers.
-func perform(tb testing.TB, g *fileServer, req *wire.Request, content []byte) []byte {
+func perform(tb testing.TB, g *Server, req *wire.Request, content []byte) []byte {
 	tb.Helper()
 	begin := time.Now()
 	host, guest := net.Pipe()
@@ -25,8 +27,8 @@ func perform(tb testing.TB, g *fileServer, req *wire.Request, content []byte) []
 		defer close(performed)
 		defer guest.Close()
 		reader := wire.NewReader(guest)
-		c := &fileCall{stream: guest, reader: reader, content: reader.Data}
-		err := wire.WithPart(req.File, func(f *wire.File) error { return g.serve(c, req.Op, f) })
+		c := &Call{Stream: guest, Reader: reader, Content: reader.Data}
+		err := wire.WithPart(req.File, func(f *wire.File) error { return g.Serve(c, req.Op, f) })
 		if err != nil {
 			_ = guest.SetDeadline(time.Now().Add(time.Second))
 			_ = wire.WriteJSON(guest, wire.FrameError, wire.AsError(err))
@@ -52,8 +54,8 @@ func perform(tb testing.TB, g *fileServer, req *wire.Request, content []byte) []
 	return answer
 }
 
-// FuzzFileRequests performs whatever a host may ask for. The guest must neither
-// fall nor hang, and nothing outside the root may change.
+// FuzzFileRequests performs arbitrary requests. The guest must neither crash nor hang,
+// and nothing outside the root may change.
 func FuzzFileRequests(f *testing.F) {
 	seeds := []string{
 		`{"op":"file.stat","file":{"path":"a/f"}}`,
@@ -79,7 +81,7 @@ func FuzzFileRequests(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, request, content []byte, openat2 bool) {
 		var req wire.Request
-		if json.Unmarshal(request, &req) != nil || !isFileOp(req.Op) {
+		if json.Unmarshal(request, &req) != nil || !Handles(req.Op) {
 			return
 		}
 		root, outside := fuzzScene(t)
@@ -92,7 +94,7 @@ func FuzzFileRequests(f *testing.F) {
 				req.File.Scan.TimeMs = 1000
 			}
 		}
-		g := newFileServer(newProcsLimiter())
+		g := NewServer(maxprocs.NewLimiter())
 		g.openat2 = g.openat2 && openat2
 		perform(t, g, &req, content)
 		if got, err := os.ReadFile(outside + "/f"); err != nil || string(got) != "outside" {
@@ -121,7 +123,7 @@ func fuzzScene(t *testing.T) (root, outside string) {
 // TestRacesWithoutOpenat2 swaps a directory for a link while it is passed, with
 // both ways of passing it.
 func TestRacesWithoutOpenat2(t *testing.T) {
-	bothWays(t, func(t *testing.T, g *fileServer) {
+	bothWays(t, func(t *testing.T, g *Server) {
 		root, outside := fuzzScene(t)
 		must(t, os.Symlink(outside, root+"/swap"))
 		done := make(chan struct{})
@@ -143,12 +145,12 @@ func TestRacesWithoutOpenat2(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			fd, facts, err := s.openRegular()
+			fd, info, err := s.openRegular()
 			s.close()
 			if err != nil {
 				continue
 			}
-			if facts.size == int64(len("outside")) {
+			if info.size == int64(len("outside")) {
 				t.Fatal("reached outside")
 			}
 			unix.Close(fd)
@@ -179,17 +181,17 @@ func TestMountWithoutOpenat2AndStatx(t *testing.T) {
 	if first == second {
 		t.Error("both on the same mount")
 	}
-	facts, err := statAtOld(a, "mnt")
+	info, err := statAtOld(a, "mnt")
 	must(t, err)
-	if facts.kind() != wire.KindDir || !facts.mountIDIsUnknown {
-		t.Errorf("%+v", facts)
+	if info.kind() != wire.KindDir || !info.mountIDIsUnknown {
+		t.Errorf("%+v", info)
 	}
 }
 
 func TestSlotsAreGivenBack(t *testing.T) {
-	g := newFileServer(newProcsLimiter())
+	g := NewServer(maxprocs.NewLimiter())
 	root, _ := fuzzScene(t)
-	for range 3 * maxFileSlots {
+	for range 3 * MaxSlots {
 		perform(t, g, &wire.Request{Op: wire.OpFileStat, File: &wire.File{RootedPath: wire.RootedPath{Root: wire.Text(root), Path: "a/f"}}}, nil)
 		perform(t, g, &wire.Request{Op: wire.OpFileStat, File: &wire.File{RootedPath: wire.RootedPath{Root: wire.Text(root), Path: "none"}}}, nil)
 	}

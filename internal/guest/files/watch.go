@@ -1,4 +1,4 @@
-package guest
+package files
 
 import (
 	"encoding/binary"
@@ -8,15 +8,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
 const watchMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE |
 	unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
-// fileWatch tells of changes in a directory until the host leaves.
-func (c *fileCall) fileWatch(f *wire.File) error {
+// watch sends changes in a directory until the host leaves.
+func (c *Call) watch(f *wire.File) error {
 	return wire.WithPart(f.Scan, func(scan *wire.FileScan) error {
 		files := c.files
 		select {
@@ -30,7 +31,7 @@ func (c *fileCall) fileWatch(f *wire.File) error {
 			return err
 		}
 		defer w.close()
-		if err := wire.WriteJSON(c.stream, wire.FrameStarted, struct{}{}); err != nil {
+		if err := wire.WriteJSON(c.Stream, wire.FrameStarted, struct{}{}); err != nil {
 			return err
 		}
 		gone := c.stopWhenHostLeaves()
@@ -41,18 +42,18 @@ func (c *fileCall) fileWatch(f *wire.File) error {
 
 // watcher is one watch: a directory, perhaps with those below it.
 type watcher struct {
-	files  *fileServer
+	files  *Server
 	root   *dir
 	events *os.File // of inotify
 	fd     int      // the same
 	dirs   map[int32]string
-	bounds *budget
+	budget *budget
 	deep   bool
 	out    *batch[wire.FileEvent]
-	last   wire.FileEvent // told last
+	last   wire.FileEvent // sent last
 }
 
-func newWatcher(c *fileCall, f *wire.File, scan *wire.FileScan) (*watcher, error) {
+func newWatcher(c *Call, f *wire.File, scan *wire.FileScan) (*watcher, error) {
 	d, err := c.openDir(&f.RootedPath)
 	if err != nil {
 		return nil, err
@@ -64,10 +65,10 @@ func newWatcher(c *fileCall, f *wire.File, scan *wire.FileScan) (*watcher, error
 	}
 	w := &watcher{
 		files: c.files, root: d, fd: fd, events: os.NewFile(uintptr(fd), "inotify"), dirs: map[int32]string{},
-		bounds: newBudget(scan), deep: scan.Recursive,
-		out: &batch[wire.FileEvent]{w: c.stream, kind: wire.FrameEvents},
+		budget: newBudget(scan), deep: scan.Recursive,
+		out: &batch[wire.FileEvent]{w: c.Stream, kind: wire.FrameEvents},
 	}
-	w.bounds.entries = min(w.bounds.entries, wire.MaxWatched)
+	w.budget.entries = min(w.budget.entries, wire.MaxWatched)
 	if err := w.files.do(func() error { return w.add(d, ".") }); err != nil {
 		w.close()
 		return nil, err
@@ -78,7 +79,7 @@ func newWatcher(c *fileCall, f *wire.File, scan *wire.FileScan) (*watcher, error
 	if _, cut := limitHit(err); err != nil && !cut {
 		w.close()
 		return nil, err
-	} else if cut { // it begins with a gap
+	} else if cut { // not everything is watched
 		err = w.emit(".", "lost", true)
 	}
 	return w, err
@@ -89,9 +90,9 @@ func (w *watcher) close() {
 	_ = w.events.Close()
 }
 
-// add watches one directory, by its descriptor: its name may be another's by now.
+// add watches one directory by its descriptor, as its name may have been reused.
 func (w *watcher) add(d *dir, name string) error {
-	if len(w.dirs) >= w.bounds.entries {
+	if len(w.dirs) >= w.budget.entries {
 		return refuse(wire.CodeTooLarge)
 	}
 	wd, err := unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(d.fd), watchMask)
@@ -105,26 +106,25 @@ func (w *watcher) add(d *dir, name string) error {
 	return nil
 }
 
-// addBelow watches the directories in one that is watched. Each name found goes to
-// found, if that is not nil: what is in a new directory may have been made
-// before it was watched.
+// addBelow watches the directories beneath one that is watched. It calls found, if not
+// nil, for each name: files in a new directory may be older than its watch.
 func (w *watcher) addBelow(d *dir, prefix string, found func(name string, dir bool) error) error {
-	walk := &walker{files: w.files, bounds: &budget{entries: wire.MaxScanned, depth: w.bounds.depth}, refused: func(string, error) {}}
+	walk := &walker{files: w.files, budget: &budget{entries: wire.MaxScanned, depth: w.budget.depth}, refused: func(string, error) {}}
 	walk.visit = func(n *walkEntry) error {
 		name := path.Join(prefix, n.path)
-		isDir := n.facts.kind() == wire.KindDir
+		isDir := n.info.kind() == wire.KindDir
 		if found != nil {
 			if err := found(name, isDir); err != nil {
 				return err
 			}
 		}
-		if !isDir || n.facts.mount {
+		if !isDir || n.info.mount {
 			return nil
 		}
 		return w.files.do(func() error {
 			below, err := n.openDir()
 			if err != nil {
-				return errSkip // gone again, or not for us
+				return errSkip // removed, or not readable
 			}
 			defer below.close()
 			return w.add(below, name)
@@ -139,7 +139,7 @@ func (w *watcher) addBelow(d *dir, prefix string, found func(name string, dir bo
 	return walk.walk(second, "", 1)
 }
 
-// run tells of events until the host leaves.
+// run sends events until the host leaves.
 func (w *watcher) run() error {
 	buf := make([]byte, 16<<10)
 	for {
@@ -161,7 +161,7 @@ func (w *watcher) run() error {
 	}
 }
 
-// event tells of one event of the kernel's.
+// event translates one inotify event.
 func (w *watcher) event(wd int32, mask uint32, name string) error {
 	if mask&unix.IN_Q_OVERFLOW != 0 {
 		return w.emit(".", "lost", true)
@@ -181,7 +181,7 @@ func (w *watcher) event(wd int32, mask uint32, name string) error {
 	switch {
 	case mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF) != 0:
 		if in != "." {
-			return nil // the directory above tells
+			return nil // reported by the watch of its parent
 		}
 		return w.emit(".", "removed", true)
 	case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0:
@@ -197,7 +197,7 @@ func (w *watcher) event(wd int32, mask uint32, name string) error {
 	return nil
 }
 
-// created tells of a new name, and watches it if it is a directory.
+// created reports a new name, and watches it if it is a directory.
 func (w *watcher) created(name string, isDir bool) error {
 	if err := w.emit(name, "created", isDir); err != nil || !isDir || !w.deep {
 		return err
@@ -219,7 +219,7 @@ func (w *watcher) created(name string, isDir bool) error {
 		if e.Code == wire.CodeTooLarge || e.Code == wire.CodeExhausted {
 			return w.emit(".", "lost", true)
 		}
-		return nil // gone again, or not for us
+		return nil // removed, or not readable
 	}
 	return err
 }
@@ -237,7 +237,7 @@ func (w *watcher) forget(name string, moved bool) {
 	}
 }
 
-// emit tells the host, but not twice in a row.
+// emit sends an event, unless it repeats the one before in the same frame.
 func (w *watcher) emit(name, what string, isDir bool) error {
 	event := wire.FileEvent{Path: wire.Text(name), What: what, Dir: isDir}
 	if event == w.last && len(w.out.buf) > 0 {

@@ -1,4 +1,4 @@
-package guest
+package files
 
 import (
 	"bytes"
@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// binaryProbe is how much of a file is looked at to tell whether it is text.
+	// binaryProbe is how many bytes are examined to tell whether a file is text.
 	binaryProbe = 8 << 10
-	// maxMatchBytes is how large a match may be, encoded: it has to fit a frame.
+	// maxMatchBytes bounds an encoded match, which has to fit a frame.
 	maxMatchBytes = batchSize
-	// cutMatch is what is left of the line of one that does not.
+	// cutMatch is how much of the line is kept if the match is larger.
 	cutMatch = 1 << 10
 )
 
-// fileSearch sends the lines that match, of one file or of all beneath a
+// searchedFile sends the lines that match, of one file or of all beneath a
 // directory.
-func (c *fileCall) fileSearch(f *wire.File) error {
+func (c *Call) search(f *wire.File) error {
 	if f.Scan == nil || f.Search == nil {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
@@ -30,27 +30,27 @@ func (c *fileCall) fileSearch(f *wire.File) error {
 	if err != nil {
 		return err
 	}
-	s.matches = &batch[wire.FileMatch]{w: c.stream, kind: wire.FrameMatches}
-	s.bounds.gone = c.stopWhenHostLeaves()
+	s.matches = &batch[wire.FileMatch]{w: c.Stream, kind: wire.FrameMatches}
+	s.budget.gone = c.stopWhenHostLeaves()
 	err = s.run(&f.RootedPath)
 	return c.finishScan(&s.totals, err, s.matches.flush)
 }
 
-// search is a search under way.
-type search struct {
+// searchCall is one search that runs.
+type searchCall struct {
 	totals
-	files            *fileServer
+	files            *Server
 	asked            wire.FileSearch
-	bounds           *budget
+	budget           *budget
 	include, exclude globs
 	pattern          *regexp.Regexp
-	byLine           bool // a match of the pattern in several lines says nothing about one
+	byLine           bool // the pattern has \A or \z, so lines are matched one by one
 	matches          *batch[wire.FileMatch]
 	block            *searchBlock
 }
 
-func newSearch(f *wire.File, files *fileServer) (*search, error) {
-	s := &search{files: files, asked: *f.Search, bounds: newBudget(f.Scan)}
+func newSearch(f *wire.File, files *Server) (*searchCall, error) {
+	s := &searchCall{files: files, asked: *f.Search, budget: newBudget(f.Scan)}
 	s.asked.MaxLine = min(max(s.asked.MaxLine, 1), wire.MaxMatchLine)
 	s.asked.MaxMatches = min(max(s.asked.MaxMatches, 1), wire.MaxMatches)
 	s.asked.Context = min(max(s.asked.Context, 0), wire.MaxContext)
@@ -68,8 +68,8 @@ func newSearch(f *wire.File, files *fileServer) (*search, error) {
 	return s, s.compile()
 }
 
-// compile makes the pattern one that knows lines.
-func (s *search) compile() error {
+// compile compiles the pattern so that ^ and $ match at lines.
+func (s *searchCall) compile() error {
 	pattern := string(s.asked.Pattern)
 	if len(pattern) > wire.MaxPattern || pattern == "" {
 		return wire.Fail(wire.CodeInvalid, "the pattern is empty or too long")
@@ -90,8 +90,8 @@ func (s *search) compile() error {
 	return nil
 }
 
-// mentionsText reports whether an expression asks for the beginning or the end
-// of the whole text, which in a line and in a block are different places.
+// mentionsText reports whether an expression contains \A or \z, which match at other
+// offsets in a line than in a block.
 func mentionsText(re *syntax.Regexp) bool {
 	if re.Op == syntax.OpBeginText || re.Op == syntax.OpEndText {
 		return true
@@ -99,13 +99,13 @@ func mentionsText(re *syntax.Regexp) bool {
 	return slices.ContainsFunc(re.Sub, mentionsText)
 }
 
-// run searches what is at a place.
-func (s *search) run(p *wire.RootedPath) error {
+// run searches the file or directory at a path.
+func (s *searchCall) run(p *wire.RootedPath) error {
 	var at *location
-	var facts *fileInfo
+	var info *fileInfo
 	err := s.files.do(func() (err error) {
 		if at, err = s.files.locate(p); err == nil {
-			facts, err = at.look()
+			info, err = at.stat()
 		}
 		return err
 	})
@@ -117,37 +117,37 @@ func (s *search) run(p *wire.RootedPath) error {
 	}
 	s.block = searchBlocks.Get().(*searchBlock)
 	defer searchBlocks.Put(s.block)
-	if facts.kind() != wire.KindDir {
-		if err := facts.refuseIrregular(); err != nil {
+	if info.kind() != wire.KindDir {
+		if err := info.refuseIrregular(); err != nil {
 			return err
 		}
-		return s.file(&walkEntry{*at, ".", facts})
+		return s.file(&walkEntry{*at, ".", info})
 	}
 	var d *dir
 	if err := s.files.do(func() (err error) { d, err = at.openDir(); return err }); err != nil {
 		return err
 	}
 	defer d.release()
-	w := &walker{files: s.files, bounds: s.bounds, exclude: s.exclude, visit: s.visit, refused: s.refused}
+	w := &walker{files: s.files, budget: s.budget, exclude: s.exclude, visit: s.visit, refused: s.refused}
 	return w.walk(d, "", 1)
 }
 
-func (s *search) visit(n *walkEntry) error {
+func (s *searchCall) visit(n *walkEntry) error {
 	switch {
-	case n.facts.kind() == wire.KindDir:
+	case n.info.kind() == wire.KindDir:
 		return nil
 	case s.include != nil && !s.include.match(n.path):
 		return nil
-	case n.facts.refuseIrregular() != nil:
-		s.refused(n.path, n.facts.refuseIrregular())
+	case n.info.refuseIrregular() != nil:
+		s.refused(n.path, n.info.refuseIrregular())
 		return nil
 	}
 	return s.file(n)
 }
 
 // file searches one file.
-func (s *search) file(n *walkEntry) error {
-	if n.facts.size > s.asked.MaxFileSize {
+func (s *searchCall) file(n *walkEntry) error {
+	if n.info.size > s.asked.MaxFileSize {
 		s.Large++
 		return nil
 	}
@@ -157,13 +157,13 @@ func (s *search) file(n *walkEntry) error {
 		return nil
 	}
 	defer s.files.close(fd)
-	r := &fileSearch{search: s, path: n.path, left: s.asked.MaxPerFile}
+	r := &searchedFile{searchCall: s, path: n.path, left: s.asked.MaxPerFile}
 	return r.read(&fileReader{files: s.files, fd: fd, until: s.asked.MaxFileSize})
 }
 
 // fileReader reads an open file.
 type fileReader struct {
-	files  *fileServer
+	files  *Server
 	fd     int
 	offset int64
 	until  int64
@@ -184,7 +184,7 @@ func (r *fileReader) Read(b []byte) (n int, err error) {
 }
 
 // found sends a match.
-func (s *search) found(m *wire.FileMatch) error {
+func (s *searchCall) found(m *wire.FileMatch) error {
 	if encoded, err := json.Marshal(m); err != nil || len(encoded) > maxMatchBytes {
 		m.Before, m.After, m.Cut = nil, nil, true
 		m.Text = m.Text[:min(len(m.Text), cutMatch)]
@@ -198,8 +198,8 @@ func (s *search) found(m *wire.FileMatch) error {
 	return nil
 }
 
-// cut shortens a line to what is sent of it.
-func (s *search) cut(line []byte) (wire.Text, bool) {
+// cut shortens a line to MaxLine.
+func (s *searchCall) cut(line []byte) (wire.Text, bool) {
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if len(line) > s.asked.MaxLine {
 		return wire.Text(line[:s.asked.MaxLine]), true

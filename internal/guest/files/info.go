@@ -1,13 +1,14 @@
-package guest
+package files
 
 import (
 	"errors"
 
-	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// fileInfo are what the kernel says of a file.
+// fileInfo is the result of statx.
 type fileInfo struct {
 	mode             uint32
 	size             int64
@@ -22,8 +23,8 @@ type fileInfo struct {
 
 const statMask = unix.STATX_BASIC_STATS | unix.STATX_MNT_ID
 
-// statAt tells about a name in a directory, or with an empty name about an open
-// file. Links are not followed, and automounts not set off.
+// statAt returns the attributes of a name in a directory, or with an empty name of the
+// open file fd. Links are not followed, and automounts are not triggered.
 func statAt(fd int, name string) (*fileInfo, error) {
 	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
 	if name == "" {
@@ -74,12 +75,12 @@ var fileKinds = map[uint32]wire.FileKind{
 
 func (f *fileInfo) kind() wire.FileKind { return fileKinds[f.mode&unix.S_IFMT] }
 
-// same reports whether both are one file.
+// same reports whether both are the same file.
 func (f *fileInfo) same(other *fileInfo) bool {
 	return f.device == other.device && f.inode == other.inode
 }
 
-func (f *fileInfo) stat() *wire.FileStat {
+func (f *fileInfo) wireStat() *wire.FileStat {
 	return &wire.FileStat{
 		Kind: f.kind(), Size: f.size, Mode: f.mode & 0o777, MtimeNs: f.mtime, Links: f.nlink,
 		UID: f.uid, GID: f.gid, Mount: f.mount,
@@ -97,8 +98,8 @@ var kindRefusals = map[wire.FileKind]wire.Code{
 	wire.KindSocket: wire.CodeSocket, wire.KindDevice: wire.CodeDevice,
 }
 
-// refuseIrregular refuses, by name, everything but a regular file that has one
-// name and lies on its root's own file system.
+// refuseIrregular refuses everything but a regular file with one link that lies on its
+// root's own mount; the error names what it is.
 func (f *fileInfo) refuseIrregular() error {
 	switch {
 	case f.mount:
@@ -111,8 +112,8 @@ func (f *fileInfo) refuseIrregular() error {
 	return nil
 }
 
-// refuseOddDirectory refuses, by name, everything but a directory of its root's
-// own file system.
+// refuseOddDirectory refuses everything but a directory on its root's own mount; the
+// error names what it is.
 func (f *fileInfo) refuseOddDirectory() error {
 	switch {
 	case f.mount:
@@ -125,10 +126,10 @@ func (f *fileInfo) refuseOddDirectory() error {
 	return nil
 }
 
-// refuse is a refusal whose reason says all; the host has the words for it.
+// refuse returns a refusal without a message: the host has one for each code.
 func refuse(code wire.Code) *wire.Error { return wire.Fail(code, "") }
 
-// withSubject says which of many files an error is about.
+// withSubject adds to an error the file that it concerns.
 func withSubject(name string, err error) error {
 	e := *wire.AsError(fileError(err))
 	e.Subject = wire.Text(name[:min(len(name), maxReportedName)])
@@ -146,7 +147,7 @@ var errnoCodes = map[unix.Errno]wire.Code{
 	unix.ENAMETOOLONG: wire.CodeInvalid, unix.ENXIO: wire.CodeSocket,
 }
 
-// fileError names the reason of a system call's failure.
+// fileError turns an errno into an error with the wire's code.
 func fileError(err error) error {
 	errno, ok := errors.AsType[unix.Errno](err)
 	if !ok {

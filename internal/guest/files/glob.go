@@ -1,4 +1,4 @@
-package guest
+package files
 
 import (
 	"path"
@@ -9,12 +9,12 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// globs are patterns of paths.
+// globs matches paths against several patterns.
 type globs []glob
 
 type glob struct {
 	re    *regexp.Regexp
-	whole bool // compared with the path, not only with the name
+	whole bool // matches the whole path, not only the base name
 }
 
 func newGlobs(patterns []wire.Text) (globs, error) {
@@ -32,7 +32,7 @@ func newGlobs(patterns []wire.Text) (globs, error) {
 	return all, nil
 }
 
-// match reports whether any of them fits a path.
+// match reports whether any of the patterns matches name.
 func (g globs) match(name string) bool {
 	for _, one := range g {
 		subject := name
@@ -75,12 +75,12 @@ type globTranslation struct {
 	braces int
 }
 
-// globPieces are what stands for something else, the longest first.
+// globPieces maps wildcards to expressions, the longest first.
 var globPieces = []struct{ glob, re string }{
 	{"**/", `(?:[^/]*/)*`}, {"/**", `(?:/.*)?`}, {"**", `.*`}, {"*", `[^/]*`}, {"?", `[^/]`},
 }
 
-// next translates one piece. False means that it makes no sense.
+// next translates one piece. It returns false if that is malformed.
 func (t *globTranslation) next() bool {
 	for _, piece := range globPieces {
 		if piece.glob == "/**" && t.rest != "/**" { // in the middle it is /, **/
@@ -121,8 +121,8 @@ func (t *globTranslation) put(re string) {
 	t.rest = t.rest[1:]
 }
 
-// literal takes one character as it is. Bytes that are no character stand for
-// any such byte.
+// literal translates one character to itself. A byte that is not UTF-8 matches any
+// such byte.
 func (t *globTranslation) literal() {
 	r, size := utf8.DecodeRuneInString(t.rest)
 	t.out.WriteString(regexp.QuoteMeta(string(r)))

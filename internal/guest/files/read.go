@@ -1,20 +1,22 @@
-package guest
+package files
 
 import (
 	"bytes"
 	"io"
 	"net"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/maxprocs"
 	"github.com/atoll-run/atoll/internal/wire"
 	"github.com/atoll-run/atoll/internal/wire/socket"
-	"golang.org/x/sys/unix"
 )
 
-// smallAnswer is a read that is gathered and sent in one message.
+// smallAnswer is the largest read that is sent in one message.
 const smallAnswer = 32 << 10
 
-// fileRead sends a part of a file.
-func (c *fileCall) fileRead(f *wire.File) error {
+// read sends a range of a file.
+func (c *Call) read(f *wire.File) error {
 	return wire.WithPart(f.Read, func(part *wire.FileRead) error {
 		r, err := c.files.openPart(&f.RootedPath, part)
 		if err != nil {
@@ -23,40 +25,40 @@ func (c *fileCall) fileRead(f *wire.File) error {
 		defer r.files.close(r.fd)
 		if r.until-r.offset > smallAnswer {
 			c.stopWhenHostLeaves()
-			return r.send(c.stream, c.direct)
+			return r.send(c.Stream, c.Direct)
 		}
 		var answer bytes.Buffer
 		if err := r.send(&answer, false); err != nil {
 			return err
 		}
-		_, err = c.stream.Write(answer.Bytes())
+		_, err = c.Stream.Write(answer.Bytes())
 		return err
 	})
 }
 
-// part is a part of a file that is being read.
+// part is a range of an open file.
 type part struct {
-	files  *fileServer
+	files  *Server
 	fd     int
 	stat   *wire.FileStat
 	offset int64
 	until  int64
 }
 
-func (g *fileServer) openPart(place *wire.RootedPath, want *wire.FileRead) (*part, error) {
+func (g *Server) openPart(place *wire.RootedPath, want *wire.FileRead) (*part, error) {
 	p := &part{files: g, fd: -1}
 	err := g.do(func() error {
-		spot, err := g.locate(place)
+		loc, err := g.locate(place)
 		if err != nil {
 			return err
 		}
-		defer spot.close()
-		fd, facts, err := spot.openRegular()
+		defer loc.close()
+		fd, info, err := loc.openRegular()
 		if err != nil {
 			return err
 		}
-		p.fd, p.stat = fd, facts.stat()
-		p.stat.Version = g.version(fd, facts)
+		p.fd, p.stat = fd, info.wireStat()
+		p.stat.Version = g.version(fd, info)
 		return nil
 	})
 	if err != nil {
@@ -73,14 +75,14 @@ func (g *fileServer) openPart(place *wire.RootedPath, want *wire.FileRead) (*par
 	return p, nil
 }
 
-// send sends the stat, the data and its end. Of a file that shrinks meanwhile
-// it sends less than the stat promised; the host notices.
+// send sends the attributes, the data and its end. If the file shrinks meanwhile it
+// sends less than announced, which the host detects.
 func (p *part) send(w io.Writer, large bool) error {
 	if err := wire.WriteJSON(w, wire.FrameResult, p.stat); err != nil {
 		return err
 	}
-	p.files.procs.raiseIf(p.until-p.offset >= largeTransfer)
-	defer p.files.procs.releaseIf(p.until-p.offset >= largeTransfer)
+	p.files.procs.RaiseIf(p.until-p.offset >= maxprocs.LargeTransfer)
+	defer p.files.procs.ReleaseIf(p.until-p.offset >= maxprocs.LargeTransfer)
 	if conn := unixSocket(w); conn != nil && large {
 		return p.files.spliceRange(conn, p.fd, p.offset, p.until)
 	}
@@ -92,7 +94,7 @@ func (p *part) send(w io.Writer, large bool) error {
 	return p.files.sendRange(data, p.fd, p.offset, p.until)
 }
 
-// unixSocket is the socket that w writes to, if it is one.
+// unixSocket returns the Unix socket that w writes to, or nil.
 func unixSocket(w io.Writer) *net.UnixConn {
 	if quiet, ok := w.(*socket.Conn); ok {
 		w = quiet.Conn
@@ -102,7 +104,7 @@ func unixSocket(w io.Writer) *net.UnixConn {
 }
 
 // sendRange sends the bytes of an open file from offset to until, and the end.
-func (g *fileServer) sendRange(data *wire.DataWriter, fd int, offset, until int64) error {
+func (g *Server) sendRange(data *wire.DataWriter, fd int, offset, until int64) error {
 	for offset < until {
 		n, err := data.Next(func(b []byte) (n int, err error) {
 			err = g.do(func() error {

@@ -1,4 +1,4 @@
-package guest
+package files
 
 import (
 	"bytes"
@@ -10,15 +10,14 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// searchBlock is how much of a file is searched at once. A longer line is taken
-// for several.
+// searchBlock is how much of a file is searched at once. A longer line is split.
 type searchBlock [256 << 10]byte
 
 var searchBlocks = sync.Pool{New: func() any { return new(searchBlock) }}
 
-// fileSearch is a file that is being searched.
-type fileSearch struct {
-	*search
+// searchedFile is the search of one file.
+type searchedFile struct {
+	*searchCall
 	path    string
 	begun   bool
 	left    int               // matches it may still have
@@ -28,7 +27,7 @@ type fileSearch struct {
 }
 
 // read searches the file block by block, each of whole lines.
-func (r *fileSearch) read(file io.Reader) error {
+func (r *searchedFile) read(file io.Reader) error {
 	for have := 0; ; {
 		n, err := io.ReadAtLeast(file, r.block[have:], 1)
 		have += n
@@ -56,9 +55,8 @@ func (r *fileSearch) read(file io.Reader) error {
 	}
 }
 
-// begins looks at the beginning of the file, once, and reports whether it is no
-// text.
-func (r *fileSearch) begins(have int) bool {
+// begins examines the beginning of the file, once, and reports whether it is binary.
+func (r *searchedFile) begins(have int) bool {
 	if r.begun {
 		return false
 	}
@@ -72,9 +70,9 @@ func (r *fileSearch) begins(have int) bool {
 }
 
 // scan searches a block of whole lines.
-func (r *fileSearch) scan(block []byte) error {
+func (r *searchedFile) scan(block []byte) error {
 	r.Bytes += int64(len(block))
-	err := errors.Join(r.bounds.inTime(), r.bounds.spendBytes(int64(len(block))), r.feed(block))
+	err := errors.Join(r.budget.checkTime(), r.budget.spendBytes(int64(len(block))), r.feed(block))
 	if err != nil {
 		return err
 	}
@@ -97,9 +95,9 @@ func (r *fileSearch) scan(block []byte) error {
 	return nil
 }
 
-// match completes a match as far as the block goes, and sends it or lets it
-// wait for the lines after it.
-func (r *fileSearch) match(m *wire.FileMatch, block []byte, start, end int) error {
+// match adds text and context to a match, and sends it or keeps it until the lines
+// after it are read.
+func (r *searchedFile) match(m *wire.FileMatch, block []byte, start, end int) error {
 	r.left--
 	m.Text, m.Cut = r.cut(block[start:end])
 	if r.asked.Context == 0 {
@@ -111,16 +109,16 @@ func (r *fileSearch) match(m *wire.FileMatch, block []byte, start, end int) erro
 	return r.send(false)
 }
 
-// feed gives waiting matches the lines that come after them.
-func (r *fileSearch) feed(block []byte) error {
+// feed adds the first lines of block to the matches that wait for them.
+func (r *searchedFile) feed(block []byte) error {
 	for _, m := range r.waiting {
 		m.After = append(m.After, r.firstLines(block, r.asked.Context-len(m.After))...)
 	}
 	return r.send(false)
 }
 
-// send sends the waiting matches that lack nothing any more, or all.
-func (r *fileSearch) send(all bool) error {
+// send sends the waiting matches that are complete, or all of them.
+func (r *searchedFile) send(all bool) error {
 	for len(r.waiting) > 0 && (all || len(r.waiting[0].After) == r.asked.Context) {
 		m := r.waiting[0]
 		r.waiting = r.waiting[1:]
@@ -131,10 +129,10 @@ func (r *fileSearch) send(all bool) error {
 	return nil
 }
 
-func (r *fileSearch) end() error { return r.send(true) }
+func (r *searchedFile) end() error { return r.send(true) }
 
 // firstLines returns up to n lines from the beginning of text.
-func (r *fileSearch) firstLines(text []byte, n int) []wire.Text {
+func (r *searchedFile) firstLines(text []byte, n int) []wire.Text {
 	var lines []wire.Text
 	for len(text) > 0 && len(lines) < n {
 		end := lineEnd(text, 0)
@@ -145,9 +143,9 @@ func (r *fileSearch) firstLines(text []byte, n int) []wire.Text {
 	return lines
 }
 
-// linesBefore returns the lines before a place in the block, and if they do not
-// suffice those before the block.
-func (r *fileSearch) linesBefore(block []byte, at int) []wire.Text {
+// linesBefore returns the lines before the offset at, from the block and, if those are
+// too few, from before it.
+func (r *searchedFile) linesBefore(block []byte, at int) []wire.Text {
 	n := r.asked.Context
 	if n == 0 {
 		return nil
@@ -176,12 +174,12 @@ func lineEnd(block []byte, start int) int {
 	return len(block)
 }
 
-// next finds the next line from at on that matches: where it begins, and where
-// in it the match does.
-func (r *fileSearch) next(block []byte, at int) (start, column int) {
+// next returns the offset of the next matching line from at on, and the column of the
+// match in it, or -1.
+func (r *searchedFile) next(block []byte, at int) (start, column int) {
 	for at < len(block) {
 		start = at
-		if !r.byLine { // find quickly where it is worth looking
+		if !r.byLine { // skip to the next match in the block
 			found := r.pattern.FindIndex(block[at:])
 			if found == nil {
 				return -1, 0

@@ -1,4 +1,4 @@
-package guest
+package files
 
 import (
 	"errors"
@@ -8,9 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/maxprocs"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/wire"
-	"golang.org/x/sys/unix"
 )
 
 // scene makes a root with all that is to be refused in it, and a directory
@@ -59,16 +61,16 @@ func must(t *testing.T, err error) {
 }
 
 // bothWays runs a test with openat2, and with the walk that replaces it.
-func bothWays(t *testing.T, f func(t *testing.T, g *fileServer)) {
+func bothWays(t *testing.T, f func(t *testing.T, g *Server)) {
 	t.Run("openat2", func(t *testing.T) {
-		g := newFileServer(newProcsLimiter())
+		g := NewServer(maxprocs.NewLimiter())
 		if !g.openat2 {
 			t.Fatal("this kernel has no openat2")
 		}
 		f(t, g)
 	})
 	t.Run("walk", func(t *testing.T) {
-		g := newFileServer(newProcsLimiter())
+		g := NewServer(maxprocs.NewLimiter())
 		g.openat2 = false
 		f(t, g)
 	})
@@ -117,7 +119,7 @@ func TestOpenRefusesByName(t *testing.T) {
 		strings.Repeat("n", 256):         wire.CodeInvalid,
 		strings.Repeat("d/", 2048) + "x": wire.CodeInvalid,
 	}
-	bothWays(t, func(t *testing.T, g *fileServer) {
+	bothWays(t, func(t *testing.T, g *Server) {
 		for name, want := range tests {
 			s, err := g.locate(&wire.RootedPath{Root: wire.Text(root), Path: wire.Text(name)})
 			if err == nil {
@@ -158,7 +160,7 @@ func TestRootRefusals(t *testing.T) {
 		"/proc/self/root" + root:        wire.CodeSymlink,
 		"/" + strings.Repeat("x", 5000): wire.CodeInvalid,
 	}
-	bothWays(t, func(t *testing.T, g *fileServer) {
+	bothWays(t, func(t *testing.T, g *Server) {
 		for name, want := range tests {
 			s, err := g.locate(&wire.RootedPath{Root: wire.Text(name), Path: "x"})
 			if err == nil {
@@ -183,7 +185,7 @@ func TestFileRoots(t *testing.T) {
 		root + "/link": wire.CodeSymlink, root + "/fifo": wire.CodeFIFO, root + "/hard": wire.CodeHardLink, root + "/device": wire.CodeDevice,
 		"/proc/self/environ": wire.CodeSymlink, "/proc/1/environ": wire.CodeInvalid, "/proc/meminfo": wire.CodeInvalid,
 	}
-	bothWays(t, func(t *testing.T, g *fileServer) {
+	bothWays(t, func(t *testing.T, g *Server) {
 		for name, want := range tests {
 			s, err := g.locate(&wire.RootedPath{Root: wire.Text(name), Path: "."})
 			if err == nil {
@@ -196,7 +198,7 @@ func TestFileRoots(t *testing.T) {
 			if got := codeOf(err); got != want {
 				t.Errorf("%q: %q, want %q", name, got, want)
 			}
-			if _, err := g.locateToChange(&wire.RootedPath{Root: wire.Text(name), Path: "."}, true); err == nil {
+			if _, err := g.locateWritable(&wire.RootedPath{Root: wire.Text(name), Path: "."}, true); err == nil {
 				t.Errorf("%q can be replaced", name)
 			}
 		}

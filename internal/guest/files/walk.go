@@ -1,16 +1,17 @@
-package guest
+package files
 
 import (
 	"errors"
 	"path"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
-	"golang.org/x/sys/unix"
 )
 
-// nextNames returns some names of a directory, or none at its end.
+// nextNames returns the next names of a directory, or none at its end.
 func (d *dir) nextNames() ([]string, error) {
 	c := buffer.Get()
 	defer buffer.Put(c)
@@ -19,14 +20,14 @@ func (d *dir) nextNames() ([]string, error) {
 		return nil, fileError(err)
 	}
 	_, _, names := unix.ParseDirent(c[:n], -1, nil)
-	if len(names) == 0 { // nothing but itself and the one above
+	if len(names) == 0 { // only "." and ".."
 		return d.nextNames()
 	}
 	return names, nil
 }
 
-// names returns the first max names that follow after, in order, and whether
-// there are more. However many there are, it holds about twice max of them.
+// names returns the first limit names after a name, in order, and whether there are
+// more. It holds about twice limit names at most.
 func (d *dir) names(after string, limit int, b *budget) (found []string, more bool, err error) {
 	cut := func() {
 		slices.Sort(found)
@@ -38,7 +39,7 @@ func (d *dir) names(after string, limit int, b *budget) (found []string, more bo
 		var some []string
 		err := d.files.do(func() (err error) { some, err = d.nextNames(); return err })
 		if err == nil {
-			err = b.inTime()
+			err = b.checkTime()
 		}
 		if err != nil {
 			return nil, false, err
@@ -58,8 +59,8 @@ func (d *dir) names(after string, limit int, b *budget) (found []string, more bo
 	}
 }
 
-// fileList sends the names in a directory.
-func (c *fileCall) fileList(f *wire.File) error {
+// list sends the entries of a directory.
+func (c *Call) list(f *wire.File) error {
 	return wire.WithPart(f.Scan, func(scan *wire.FileScan) error {
 		b := newBudget(scan)
 		b.gone = c.stopWhenHostLeaves()
@@ -72,7 +73,7 @@ func (c *fileCall) fileList(f *wire.File) error {
 		if err != nil {
 			return err
 		}
-		entries := &batch[wire.FileEntry]{w: c.stream, kind: wire.FrameEntries}
+		entries := &batch[wire.FileEntry]{w: c.Stream, kind: wire.FrameEntries}
 		end := totals{}
 		if more {
 			end.Cut = wire.CodeTooLarge
@@ -89,22 +90,22 @@ func (c *fileCall) fileList(f *wire.File) error {
 	})
 }
 
-// statGroup is how many names are looked at in one go.
+// statGroup is how many names are examined in one slot.
 const statGroup = 64
 
-// sendEntries tells about names that are still there.
+// sendEntries sends the attributes of those names that still exist.
 func (d *dir) sendEntries(names []string, entries *batch[wire.FileEntry]) error {
 	found := make([]wire.FileEntry, 0, len(names))
 	err := d.files.do(func() error {
 		for _, name := range names {
-			facts, err := statAt(d.fd, name)
+			info, err := statAt(d.fd, name)
 			if errors.Is(err, unix.ENOENT) {
 				continue
 			}
 			if err != nil {
 				return fileError(err)
 			}
-			found = append(found, facts.entry(name))
+			found = append(found, info.entry(name))
 		}
 		return nil
 	})
@@ -116,8 +117,8 @@ func (d *dir) sendEntries(names []string, entries *batch[wire.FileEntry]) error 
 	return err
 }
 
-// openDir opens the directory at a place for reading.
-func (c *fileCall) openDir(p *wire.RootedPath) (*dir, error) {
+// openDir opens the directory at a path for reading.
+func (c *Call) openDir(p *wire.RootedPath) (*dir, error) {
 	var d *dir
 	err := c.files.do(func() error {
 		s, err := c.files.locate(p)
@@ -131,43 +132,43 @@ func (c *fileCall) openDir(p *wire.RootedPath) (*dir, error) {
 	return d, err
 }
 
-// walkEntry is a file that a walk has come to.
+// walkEntry is a file that a walk has found.
 type walkEntry struct {
-	location // whose directory belongs to the walk
+	location // its directory is closed by the walk
 	path     string
-	facts    *fileInfo
+	info     *fileInfo
 }
 
-// open opens a node for reading, and looks at it anew.
-func (g *fileServer) open(n *walkEntry) (fd int, err error) {
+// open opens an entry for reading and updates its attributes.
+func (g *Server) open(n *walkEntry) (fd int, err error) {
 	err = g.do(func() error {
 		var now *fileInfo
 		if fd, now, err = n.openRegular(); err == nil {
-			n.facts = now
+			n.info = now
 		}
 		return err
 	})
 	return fd, err
 }
 
-// walker visits what is beneath a directory, in order of names.
+// walker visits everything beneath a directory, in the order of names.
 type walker struct {
-	files   *fileServer
-	bounds  *budget
+	files   *Server
+	budget  *budget
 	exclude globs
-	visit   func(*walkEntry) error // errSkip: not what is in it
+	visit   func(*walkEntry) error // errSkip skips a directory's content
 	refused func(path string, err error)
 }
 
-// errSkip leaves out what is in a directory.
+// errSkip skips the content of a directory.
 var errSkip = errors.New("skip")
 
 // walk visits everything in a directory, whose path is prefix.
 func (w *walker) walk(d *dir, prefix string, depth int) error {
-	if depth > w.bounds.depth {
+	if depth > w.budget.depth {
 		return refuse(wire.CodeTooLarge)
 	}
-	names, more, err := d.names("", w.bounds.entries+1, w.bounds)
+	names, more, err := d.names("", w.budget.entries+1, w.budget)
 	if err != nil {
 		return err
 	}
@@ -183,12 +184,12 @@ func (w *walker) walk(d *dir, prefix string, depth int) error {
 	return nil
 }
 
-// step visits one file, and what is in it.
+// step visits one file and, if it is a directory, its content.
 func (w *walker) step(n *walkEntry, depth int) error {
-	if err := w.bounds.spend(); err != nil {
+	if err := w.budget.spend(); err != nil {
 		return err
 	}
-	err := w.files.do(func() (err error) { n.facts, err = statAt(n.dir.fd, n.name); return err })
+	err := w.files.do(func() (err error) { n.info, err = statAt(n.dir.fd, n.name); return err })
 	switch {
 	case errors.Is(err, unix.ENOENT): // no longer there
 		return nil
@@ -206,7 +207,7 @@ func (w *walker) step(n *walkEntry, depth int) error {
 	} else if err != nil {
 		return err
 	}
-	if n.facts.kind() != wire.KindDir || n.facts.mount {
+	if n.info.kind() != wire.KindDir || n.info.mount {
 		return nil
 	}
 	return w.enter(n, depth)
@@ -223,8 +224,8 @@ func (w *walker) enter(n *walkEntry, depth int) error {
 	return w.walk(below, n.path, depth+1)
 }
 
-// fileWalk sends everything beneath a directory.
-func (c *fileCall) fileWalk(f *wire.File) error {
+// walk sends the entries of a directory tree.
+func (c *Call) walk(f *wire.File) error {
 	return wire.WithPart(f.Scan, func(scan *wire.FileScan) error {
 		exclude, err := newGlobs(scan.Exclude)
 		if err != nil {
@@ -235,25 +236,26 @@ func (c *fileCall) fileWalk(f *wire.File) error {
 			return err
 		}
 		defer d.release()
-		entries := &batch[wire.FileEntry]{w: c.stream, kind: wire.FrameEntries}
+		entries := &batch[wire.FileEntry]{w: c.Stream, kind: wire.FrameEntries}
 		end := &totals{}
-		w := &walker{files: c.files, bounds: newBudget(scan), exclude: exclude, refused: end.refused, visit: func(n *walkEntry) error {
-			if n.facts.kind() == wire.KindDir {
+		w := &walker{files: c.files, budget: newBudget(scan), exclude: exclude, refused: end.refused, visit: func(n *walkEntry) error {
+			if n.info.kind() == wire.KindDir {
 				end.Dirs++
 			} else {
 				end.Files++
 			}
-			entry := n.facts.entry(n.path)
+			entry := n.info.entry(n.path)
 			return entries.add(&entry)
 		}}
-		w.bounds.gone = c.stopWhenHostLeaves()
+		w.budget.gone = c.stopWhenHostLeaves()
 		err = w.walk(d, "", 1)
 		return c.finishScan(end, err, entries.flush)
 	})
 }
 
-// finishScan ends an operation that may be cut short by its limits.
-func (c *fileCall) finishScan(end *totals, err error, flush func() error) error {
+// finishScan sends the result of an operation. A limit that ended it is part of the
+// result, not an error.
+func (c *Call) finishScan(end *totals, err error, flush func() error) error {
 	if code, ok := limitHit(err); ok {
 		end.Cut, err = code, nil
 	}

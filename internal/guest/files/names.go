@@ -1,16 +1,17 @@
-package guest
+package files
 
 import (
 	"errors"
 	"strings"
 	"unsafe"
 
-	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// fileMkdir makes a directory, or makes sure that there is one.
-func (c *fileCall) fileMkdir(f *wire.File) error {
+// mkdir makes a directory. With MkdirAll an existing one is no error.
+func (c *Call) mkdir(f *wire.File) error {
 	return wire.WithPart(f.Change, func(change *wire.FileChange) error {
 		err := c.files.do(func() error { return c.files.mkdir(&f.RootedPath, change) })
 		if err != nil {
@@ -20,7 +21,7 @@ func (c *fileCall) fileMkdir(f *wire.File) error {
 	})
 }
 
-func (g *fileServer) mkdir(p *wire.RootedPath, change *wire.FileChange) error {
+func (g *Server) mkdir(p *wire.RootedPath, change *wire.FileChange) error {
 	if p.Path == "." && change.MkdirAll { // it is there
 		root, err := g.root(string(p.Root))
 		if err == nil {
@@ -32,7 +33,7 @@ func (g *fileServer) mkdir(p *wire.RootedPath, change *wire.FileChange) error {
 	if mode == 0 {
 		mode = defaultDirMode
 	}
-	s, err := g.locateToChange(p, change.MkdirAll)
+	s, err := g.locateWritable(p, change.MkdirAll)
 	if err != nil {
 		return err
 	}
@@ -69,8 +70,8 @@ func (d *dir) makeAll(rel string, mode uint32) (*dir, error) {
 	return at, nil
 }
 
-// fileRename moves a file or directory.
-func (c *fileCall) fileRename(f *wire.File) error {
+// rename renames a file or directory.
+func (c *Call) rename(f *wire.File) error {
 	if f.Change == nil || f.To == nil {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
@@ -80,8 +81,8 @@ func (c *fileCall) fileRename(f *wire.File) error {
 	return c.result(struct{}{})
 }
 
-func (g *fileServer) rename(f *wire.File) error {
-	from, err := g.locateToChange(&f.RootedPath, false)
+func (g *Server) rename(f *wire.File) error {
+	from, err := g.locateWritable(&f.RootedPath, false)
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (g *fileServer) rename(f *wire.File) error {
 	if err := g.checkMoved(from, f.Change); err != nil {
 		return err
 	}
-	to, err := g.locateToChange(f.To, f.Change.MkdirAll)
+	to, err := g.locateWritable(f.To, f.Change.MkdirAll)
 	if err != nil {
 		return err
 	}
@@ -108,35 +109,35 @@ func (g *fileServer) rename(f *wire.File) error {
 	return fileError(err)
 }
 
-// checkMoved refuses to move what is refused elsewhere, or has changed.
-func (g *fileServer) checkMoved(s *location, change *wire.FileChange) error {
-	facts, err := s.look()
+// checkMoved refuses to rename what is neither a directory nor a regular file, or is
+// not in the expected version.
+func (g *Server) checkMoved(s *location, change *wire.FileChange) error {
+	info, err := s.stat()
 	if err != nil {
 		return err
 	}
-	if facts.kind() != wire.KindDir || facts.mount {
-		if err := facts.refuseIrregular(); err != nil {
+	if info.kind() != wire.KindDir || info.mount {
+		if err := info.refuseIrregular(); err != nil {
 			return err
 		}
 	}
-	return g.requireVersion(s, facts, change.IfVersion)
+	return g.requireVersion(s, info, change.IfVersion)
 }
 
-// checkReplaced refuses to put something in the place of what is refused
-// elsewhere. A directory can only be replaced by another, and only if empty:
-// the kernel sees to that.
+// checkReplaced refuses to replace what is neither a directory nor a regular file.
+// The kernel lets a directory only be replaced by another one, and only if empty.
 func (s *location) checkReplaced() error {
-	facts, err := statAt(s.dir.fd, s.name)
+	info, err := statAt(s.dir.fd, s.name)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	if err != nil {
 		return fileError(err)
 	}
-	if facts.kind() == wire.KindDir && !facts.mount {
+	if info.kind() == wire.KindDir && !info.mount {
 		return nil
 	}
-	return facts.refuseIrregular()
+	return info.refuseIrregular()
 }
 
 // futimens sets an open file's times.

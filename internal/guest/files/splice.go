@@ -1,16 +1,16 @@
-package guest
+package files
 
 import (
 	"errors"
 	"net"
 
-	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// spliceRange is sendRange without the bytes ever being in this program: the
-// kernel takes them from the page cache.
-func (g *fileServer) spliceRange(conn *net.UnixConn, fd int, offset, until int64) error {
+// spliceRange is sendRange by sendfile: the bytes are not copied through this program.
+func (g *Server) spliceRange(conn *net.UnixConn, fd int, offset, until int64) error {
 	for offset < until {
 		n := min(until-offset, wire.MaxData)
 		var header [wire.HeaderSize]byte
@@ -19,7 +19,7 @@ func (g *fileServer) spliceRange(conn *net.UnixConn, fd int, offset, until int64
 			return err
 		}
 		done, err := g.splice(conn, fd, offset, offset+n)
-		if err != nil { // the frame was promised, and is completed with zeros
+		if err != nil { // the header is sent: fill the frame with zeros
 			return errors.Join(fileError(err), pad(conn, offset+n-done))
 		}
 		offset += n
@@ -27,8 +27,8 @@ func (g *fileServer) spliceRange(conn *net.UnixConn, fd int, offset, until int64
 	return wire.WriteFrame(conn, wire.FrameDataEnd, nil)
 }
 
-// splice sends a part of a file. It returns how far it got.
-func (g *fileServer) splice(conn *net.UnixConn, fd int, offset, end int64) (int64, error) {
+// splice sends a range of a file. It returns the offset that it reached.
+func (g *Server) splice(conn *net.UnixConn, fd int, offset, end int64) (int64, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return offset, err
@@ -57,8 +57,8 @@ func (g *fileServer) splice(conn *net.UnixConn, fd int, offset, end int64) (int6
 	return offset, nil
 }
 
-// copyTo is splice by hand.
-func (g *fileServer) copyTo(conn *net.UnixConn, fd int, offset, end int64) (int64, error) {
+// copyTo is splice by read and write, where sendfile fails.
+func (g *Server) copyTo(conn *net.UnixConn, fd int, offset, end int64) (int64, error) {
 	c := contents.Get().(*[wire.DataFrame]byte)
 	defer contents.Put(c)
 	for offset < end {

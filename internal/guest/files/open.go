@@ -1,4 +1,4 @@
-package guest
+package files
 
 import (
 	"errors"
@@ -7,15 +7,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// confined is how everything beneath a root is resolved: no link of any kind is
-// followed, nothing leads up or onto another mount.
+// confined are the flags by which paths beneath a root are resolved: no link of any
+// kind is followed, and no path leads up or onto another mount.
 const confined = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
 
-// directory is how a directory is held: it can be passed through, not read.
+// directory are the flags by which a directory is held open: for resolving names in
+// it, not for reading it.
 const directory = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW
 
 func haveOpenat2() bool {
@@ -27,21 +29,20 @@ func haveOpenat2() bool {
 	return true
 }
 
-// dir is a directory beneath a root, held open: whatever happens to its name,
-// it stays the one that was checked.
+// dir is a directory beneath a root, held open: it stays the directory that was
+// checked, even if its name is changed.
 type dir struct {
-	files *fileServer
+	files *Server
 	fd    int
 }
 
-// close lets go of the directory while a slot is held; release, while none is.
+// close closes the descriptor while a slot is held; release, while none is.
 func (d *dir) close()   { unix.Close(d.fd) }
 func (d *dir) release() { d.files.close(d.fd) }
 
-// root opens a root. It must be a real directory, reached without links, and
-// must not be a window into the kernel: what the guest may do to itself there,
-// nobody else may.
-func (g *fileServer) root(name string) (*dir, error) {
+// root opens a root. It must be a directory, reached without links, and not on a file
+// system of the kernel: /proc shows the guest more of itself than other processes see.
+func (g *Server) root(name string) (*dir, error) {
 	fd, err := g.openRoot(name)
 	if err != nil {
 		return nil, fileError(err)
@@ -53,7 +54,7 @@ func (g *fileServer) root(name string) (*dir, error) {
 	return &dir{g, fd}, nil
 }
 
-// refuseKernel refuses what lies on one of the kernel's own file systems.
+// refuseKernel refuses files on proc, sysfs and cgroup file systems.
 func refuseKernel(fd int) error {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(fd, &fs); err != nil {
@@ -66,7 +67,7 @@ func refuseKernel(fd int) error {
 	return nil
 }
 
-func (g *fileServer) openRoot(name string) (int, error) {
+func (g *Server) openRoot(name string) (int, error) {
 	if g.openat2 {
 		return unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{
 			Flags: directory | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
@@ -84,12 +85,12 @@ func (g *fileServer) openRoot(name string) (int, error) {
 	return fd, err
 }
 
-// stepInto opens a directory by its name in another. What is there instead is
-// named by the error.
+// stepInto opens a directory by its name in another. It fails with ELOOP if the name
+// is a symbolic link.
 func stepInto(fd int, name string) (int, error) {
 	below, err := unix.Openat(fd, name, directory|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOTDIR) {
-		if facts, lookErr := statAt(fd, name); lookErr == nil && facts.kind() == wire.KindSymlink {
+		if info, lookErr := statAt(fd, name); lookErr == nil && info.kind() == wire.KindSymlink {
 			return -1, unix.ELOOP
 		}
 	}
@@ -105,7 +106,7 @@ func (d *dir) open(rel string, flags int, mode uint32) (int, error) {
 	for range 16 {
 		fd, err := unix.Openat2(d.fd, rel, &unix.OpenHow{Flags: uint64(flags), Mode: uint64(mode), Resolve: confined})
 		switch err {
-		case unix.EAGAIN, unix.EINTR: // something moved while the kernel looked
+		case unix.EAGAIN, unix.EINTR: // a directory was renamed during the lookup
 			continue
 		}
 		return fd, err
@@ -113,8 +114,8 @@ func (d *dir) open(rel string, flags int, mode uint32) (int, error) {
 	return -1, unix.EBUSY
 }
 
-// openWalking is open without openat2: name by name, each checked not to be on
-// another mount.
+// openWalking is open without openat2: it opens one name after the other and checks
+// that each is on the same mount.
 func (d *dir) openWalking(rel string, flags int, mode uint32) (int, error) {
 	home, err := mountOf(d.fd)
 	if err != nil {
@@ -144,19 +145,19 @@ func (d *dir) openWalking(rel string, flags int, mode uint32) (int, error) {
 	return fd, nil
 }
 
-// mountOf tells which mount an open file is on.
+// mountOf returns the id of the mount that an open file is on.
 func mountOf(fd int) (uint64, error) {
-	facts, err := statAt(fd, "")
+	info, err := statAt(fd, "")
 	switch {
 	case err != nil:
 		return 0, err
-	case facts.mountIDIsUnknown:
+	case info.mountIDIsUnknown:
 		return mountFromProc(fd)
 	}
-	return facts.mountID, nil
+	return info.mountID, nil
 }
 
-// mountFromProc is mountOf for kernels that say it nowhere else.
+// mountFromProc is mountOf for kernels without STATX_MNT_ID.
 func mountFromProc(fd int) (uint64, error) {
 	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(fd))
 	if err != nil {
@@ -179,8 +180,8 @@ func (d *dir) descend(rel string) (*dir, error) {
 	return &dir{d.files, fd}, nil
 }
 
-// openDirError finds the reason why something could not be opened as a directory: the
-// thing itself says more than the kernel's number.
+// openDirError returns why rel could not be opened as a directory. It examines the
+// file for a better answer than ENOTDIR.
 func (d *dir) openDirError(rel string, err error) error {
 	if !errors.Is(err, unix.ENOTDIR) {
 		return fileError(err)
@@ -194,8 +195,8 @@ func (d *dir) openDirError(rel string, err error) error {
 		}
 		defer unix.Close(fd)
 	}
-	if facts, lookErr := statAt(fd, name); lookErr == nil && facts.refuseOddDirectory() != nil {
-		return facts.refuseOddDirectory()
+	if info, lookErr := statAt(fd, name); lookErr == nil && info.refuseOddDirectory() != nil {
+		return info.refuseOddDirectory()
 	}
 	return fileError(err)
 }

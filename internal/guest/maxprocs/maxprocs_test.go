@@ -1,4 +1,4 @@
-package guest
+package maxprocs
 
 import (
 	"runtime"
@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// strider returns a stride that begins as the guest does.
-func strider(t *testing.T) *procsLimiter {
-	before := runtime.GOMAXPROCS(usualProcs)
-	s := newProcsLimiter()
+// newLimiter returns a limiter with GOMAXPROCS set as in the guest.
+func newLimiter(t *testing.T) *Limiter {
+	before := runtime.GOMAXPROCS(Usual)
+	s := NewLimiter()
 	t.Cleanup(func() {
 		s.timer.Stop()
 		runtime.GOMAXPROCS(before)
@@ -26,15 +26,15 @@ func wantProcs(t *testing.T, when string, want int) {
 }
 
 func TestProcsLimiter(t *testing.T) {
-	s := strider(t)
-	s.raise()
-	wantProcs(t, "while somebody moves much", raisedProcs)
-	s.raise()
-	s.release()
+	s := newLimiter(t)
+	s.Raise()
+	wantProcs(t, "during a large transfer", Raised)
+	s.Raise()
+	s.Release()
 	s.lower()
-	wantProcs(t, "while one of two is still at it", raisedProcs)
-	s.release()
-	for until := time.Now().Add(time.Minute); runtime.GOMAXPROCS(0) != usualProcs; time.Sleep(10 * time.Millisecond) {
+	wantProcs(t, "while one of two transfers goes on", Raised)
+	s.Release()
+	for until := time.Now().Add(time.Minute); runtime.GOMAXPROCS(0) != Usual; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatal("the second processor is kept for ever")
 		}
@@ -42,18 +42,18 @@ func TestProcsLimiter(t *testing.T) {
 }
 
 func TestProcsLimiterOfMany(t *testing.T) {
-	s := strider(t)
+	s := newLimiter(t)
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
 			for range 100 {
-				s.raise()
+				s.Raise()
 				s.lower()
-				s.release()
+				s.Release()
 			}
 		})
 	}
 	wg.Wait()
 	s.lower()
-	wantProcs(t, "when all are done", usualProcs)
+	wantProcs(t, "when all are done", Usual)
 }

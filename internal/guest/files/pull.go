@@ -1,4 +1,4 @@
-package guest
+package files
 
 import (
 	"bufio"
@@ -6,23 +6,23 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// filePull sends a file, or a directory with all that is in it.
-func (c *fileCall) filePull(f *wire.File) error {
+// pull sends a file or a directory tree.
+func (c *Call) pull(f *wire.File) error {
 	return wire.WithPart(f.Scan, func(scan *wire.FileScan) error {
 		exclude, err := newGlobs(scan.Exclude)
 		if err != nil {
 			return err
 		}
-		out := bufio.NewWriterSize(c.stream, wire.HeaderSize+wire.DataFrame)
-		p := &pull{files: c.files, bounds: newBudget(scan), skip: scan.SkipRefused, out: out, data: wire.NewDataWriter(out)}
+		out := bufio.NewWriterSize(c.Stream, wire.HeaderSize+wire.DataFrame)
+		p := &pull{files: c.files, budget: newBudget(scan), skip: scan.SkipRefused, out: out, data: wire.NewDataWriter(out)}
 		defer p.data.Close()
-		if c.direct {
+		if c.Direct {
 			p.data.Large()
 		}
-		p.bounds.gone = c.stopWhenHostLeaves()
-		p.files.procs.raise()
-		defer p.files.procs.release()
-		p.walker = &walker{files: p.files, bounds: p.bounds, exclude: exclude, visit: p.visit, refused: p.leaveOut}
+		p.budget.gone = c.stopWhenHostLeaves()
+		p.files.procs.Raise()
+		defer p.files.procs.Release()
+		p.walker = &walker{files: p.files, budget: p.budget, exclude: exclude, visit: p.visit, refused: p.leaveOut}
 		err = p.run(&f.RootedPath)
 		if err == nil {
 			err = p.failure
@@ -37,16 +37,16 @@ func (c *fileCall) filePull(f *wire.File) error {
 	})
 }
 
-// pull is a tree on its way to the host.
+// pull is one transfer to the host that runs.
 type pull struct {
 	totals
-	files   *fileServer
-	bounds  *budget
+	files   *Server
+	budget  *budget
 	walker  *walker
 	skip    bool
 	out     *bufio.Writer
 	data    *wire.DataWriter
-	failure error // why something was left out that should not be
+	failure error // the first refusal, unless refusals are skipped
 }
 
 func (p *pull) run(place *wire.RootedPath) error {
@@ -54,7 +54,7 @@ func (p *pull) run(place *wire.RootedPath) error {
 	top := &walkEntry{path: "."}
 	err := p.files.do(func() (err error) {
 		if at, err = p.files.locate(place); err == nil {
-			top.facts, err = at.look()
+			top.info, err = at.stat()
 		}
 		return err
 	})
@@ -65,7 +65,7 @@ func (p *pull) run(place *wire.RootedPath) error {
 		return err
 	}
 	top.location = *at
-	if top.facts.kind() != wire.KindDir {
+	if top.info.kind() != wire.KindDir {
 		return p.file(top)
 	}
 	var d *dir
@@ -79,18 +79,18 @@ func (p *pull) run(place *wire.RootedPath) error {
 	return p.walker.walk(d, "", 1)
 }
 
-// visit sends what the walk has come to.
+// visit sends one entry of the walk.
 func (p *pull) visit(n *walkEntry) error {
 	if p.failure != nil {
 		return p.failure
 	}
-	if n.facts.kind() == wire.KindDir && !n.facts.mount {
+	if n.info.kind() == wire.KindDir && !n.info.mount {
 		return p.node(n)
 	}
 	return p.file(n)
 }
 
-// leaveOut notes what cannot be sent, or makes it the end.
+// leaveOut records what cannot be sent, and fails the transfer unless it skips those.
 func (p *pull) leaveOut(name string, err error) {
 	if !p.skip && p.failure == nil {
 		p.failure = withSubject(name, err)
@@ -98,15 +98,15 @@ func (p *pull) leaveOut(name string, err error) {
 	p.refused(name, err)
 }
 
-// node announces a file or directory.
+// node sends the header of a file or directory.
 func (p *pull) node(n *walkEntry) error {
-	node := wire.FileNode{Path: wire.Text(n.path), Kind: n.facts.kind(), Mode: n.facts.mode & 0o777, MtimeNs: n.facts.mtime}
+	node := wire.FileNode{Path: wire.Text(n.path), Kind: n.info.kind(), Mode: n.info.mode & 0o777, MtimeNs: n.info.mtime}
 	if node.Kind == wire.KindDir {
 		p.Dirs++
 	} else {
 		p.Files++
-		p.Bytes += n.facts.size
-		node.Size = n.facts.size
+		p.Bytes += n.info.size
+		node.Size = n.info.size
 	}
 	return wire.WriteJSON(p.out, wire.FrameNode, node)
 }
@@ -119,11 +119,11 @@ func (p *pull) file(n *walkEntry) error {
 		return p.failure
 	}
 	defer p.files.close(fd)
-	if err := p.bounds.spendBytes(n.facts.size); err != nil {
+	if err := p.budget.spendBytes(n.info.size); err != nil {
 		return err
 	}
 	if err := p.node(n); err != nil {
 		return err
 	}
-	return p.files.sendRange(p.data, fd, 0, n.facts.size)
+	return p.files.sendRange(p.data, fd, 0, n.info.size)
 }

@@ -1,34 +1,36 @@
-package guest
+package files
 
 import (
 	"errors"
 	"path"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
-	"golang.org/x/sys/unix"
 )
 
-// copyStep is how much of a file is copied in one go.
+// copyStep is how many bytes are copied by one system call at most.
 const copyStep = 8 << 20
 
-// fileCopy copies a file, or a directory with all that is in it.
-func (c *fileCall) fileCopy(f *wire.File) error {
+// copy copies a file or a directory tree.
+func (c *Call) copy(f *wire.File) error {
 	if f.Change == nil || f.Scan == nil || f.To == nil {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
-	k := &copyOp{files: c.files, bounds: newBudget(f.Scan), noReplace: f.Change.NoReplace}
+	k := &copyOp{files: c.files, budget: newBudget(f.Scan), noReplace: f.Change.NoReplace}
 	if err := k.run(f); err != nil {
 		return err
 	}
 	return c.result(k.FileEnd)
 }
 
+// copyOp is one copy that runs.
 type copyOp struct {
 	totals
-	files     *fileServer
-	bounds    *budget
+	files     *Server
+	budget    *budget
 	noReplace bool
 	failure   error
 }
@@ -40,10 +42,10 @@ func (k *copyOp) run(f *wire.File) error {
 		if from, err = k.files.locate(&f.RootedPath); err != nil {
 			return err
 		}
-		if n.facts, err = from.look(); err != nil {
+		if n.info, err = from.stat(); err != nil {
 			return err
 		}
-		to, err = k.files.locateToChange(f.To, f.Change.MkdirAll)
+		to, err = k.files.locateWritable(f.To, f.Change.MkdirAll)
 		return err
 	})
 	if from != nil {
@@ -55,7 +57,7 @@ func (k *copyOp) run(f *wire.File) error {
 	switch {
 	case err != nil:
 		return err
-	case n.facts.kind() != wire.KindDir:
+	case n.info.kind() != wire.KindDir:
 		n.location = *from
 		return k.file(n, to)
 	case !f.Change.Recursive:
@@ -66,7 +68,7 @@ func (k *copyOp) run(f *wire.File) error {
 	return k.tree(from, to)
 }
 
-// tree copies a directory.
+// tree copies a directory tree.
 func (k *copyOp) tree(from, to *location) error {
 	var source, target *dir
 	err := k.files.do(func() (err error) {
@@ -89,7 +91,7 @@ func (k *copyOp) tree(from, to *location) error {
 	}
 	defer target.release()
 	k.Dirs++
-	w := &walker{files: k.files, bounds: k.bounds, visit: func(n *walkEntry) error { return k.visit(n, target) }, refused: k.fail}
+	w := &walker{files: k.files, budget: k.budget, visit: func(n *walkEntry) error { return k.visit(n, target) }, refused: k.fail}
 	if err := w.walk(source, "", 1); err != nil {
 		return err
 	}
@@ -103,15 +105,15 @@ func (k *copyOp) fail(name string, err error) {
 	}
 }
 
-// visit copies what the walk has come to.
+// visit copies one entry of the walk.
 func (k *copyOp) visit(n *walkEntry, target *dir) error {
 	if k.failure != nil {
 		return k.failure
 	}
-	if n.facts.kind() == wire.KindDir && !n.facts.mount {
+	if n.info.kind() == wire.KindDir && !n.info.mount {
 		k.Dirs++
 		return k.files.do(func() error {
-			d, err := target.makeAll(n.path, n.facts.mode|0o700)
+			d, err := target.makeAll(n.path, n.info.mode|0o700)
 			if err == nil {
 				d.close()
 			}
@@ -144,37 +146,37 @@ func (k *copyOp) file(n *walkEntry, to *location) error {
 	}
 	defer k.files.close(fd)
 	d := &tempFile{
-		files: k.files, mtime: n.facts.mtime,
-		options: wire.FileWrite{Exclusive: k.noReplace, Mode: n.facts.mode & 0o777},
+		files: k.files, mtime: n.info.mtime,
+		options: wire.FileWrite{Exclusive: k.noReplace, Mode: n.info.mode & 0o777},
 	}
 	err = k.files.do(func() error {
 		handle, err := to.dir.descend(".")
 		if err != nil {
 			return err
 		}
-		return d.beginAt(&location{dir: handle, name: to.name})
+		return d.createAt(&location{dir: handle, name: to.name})
 	})
 	if err != nil {
 		return err
 	}
-	defer k.files.do(d.discard) //nolint:errcheck // it is gone, or nobody's
-	if err := k.bounds.spendBytes(n.facts.size); err != nil {
+	defer k.files.do(d.discard) //nolint:errcheck // it always succeeds
+	if err := k.budget.spendBytes(n.info.size); err != nil {
 		return err
 	}
-	if err := k.content(fd, d.fd, n.facts.size); err != nil {
+	if err := k.content(fd, d.fd, n.info.size); err != nil {
 		return fileError(err)
 	}
 	k.Files++
-	k.Bytes += n.facts.size
+	k.Bytes += n.info.size
 	return k.files.do(func() error { _, err := d.publish(); return err })
 }
 
-// content copies size bytes, but for holes.
+// content copies size bytes and leaves holes.
 func (k *copyOp) content(from, to int, size int64) error {
 	for offset := int64(0); offset < size; {
 		err := k.files.do(func() (err error) { offset, err = copySome(from, to, offset, size); return err })
 		if err == nil {
-			err = k.bounds.inTime()
+			err = k.budget.checkTime()
 		}
 		if err != nil {
 			return err
@@ -208,7 +210,7 @@ func copySome(from, to int, offset, size int64) (int64, error) {
 	return copyByHand(from, to, start, end)
 }
 
-// copyByHand copies where the kernel cannot.
+// copyByHand copies by read and write, where copy_file_range fails.
 func copyByHand(from, to int, start, end int64) (int64, error) {
 	c := buffer.Get()
 	defer buffer.Put(c)

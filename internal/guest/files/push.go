@@ -1,4 +1,4 @@
-package guest
+package files
 
 import (
 	"errors"
@@ -8,34 +8,34 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// filePush makes what the host sends: directories, and files in them.
-func (c *fileCall) filePush(f *wire.File) error {
+// push creates the directories and files that the host sends.
+func (c *Call) push(f *wire.File) error {
 	if f.Scan == nil || f.Change == nil {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
-	p := &push{files: c.files, bounds: newBudget(f.Scan), reader: c.reader}
+	p := &push{files: c.files, budget: newBudget(f.Scan), reader: c.Reader}
 	if err := p.files.do(func() error { return p.open(&f.RootedPath, f.Change.MkdirAll) }); err != nil {
 		return err
 	}
 	defer p.target.release()
-	p.files.procs.raise()
-	defer p.files.procs.release()
+	p.files.procs.Raise()
+	defer p.files.procs.Release()
 	if err := p.receive(); err != nil {
 		return err
 	}
 	return c.result(p.FileEnd)
 }
 
-// push is a tree on its way from the host.
+// push is one transfer from the host that runs.
 type push struct {
 	totals
-	files  *fileServer
-	bounds *budget
+	files  *Server
+	budget *budget
 	reader *wire.Reader
 	target *dir
 }
 
-// open opens the directory that the tree goes into.
+// open opens the target directory.
 func (p *push) open(place *wire.RootedPath, mkdirAll bool) error {
 	if place.ReadOnly {
 		return refuse(wire.CodeReadOnly)
@@ -75,12 +75,12 @@ func (p *push) receive() error {
 	}
 }
 
-// take makes one file or directory.
+// take creates one file or directory.
 func (p *push) take(node *wire.FileNode) error {
-	if err := errors.Join(p.bounds.spend(), p.bounds.spendBytes(node.Size)); err != nil {
+	if err := errors.Join(p.budget.spend(), p.budget.spendBytes(node.Size)); err != nil {
 		return err
 	}
-	if err := checkPlace(&wire.RootedPath{Root: "/", Path: node.Path}); err != nil || node.Path == "." {
+	if err := checkPath(&wire.RootedPath{Root: "/", Path: node.Path}); err != nil || node.Path == "." {
 		return refuse(wire.CodeOutside)
 	}
 	switch node.Kind {
@@ -103,18 +103,18 @@ func (p *push) take(node *wire.FileNode) error {
 
 func (p *push) file(node *wire.FileNode) error {
 	d := &tempFile{files: p.files, options: wire.FileWrite{Mode: node.Mode & 0o777}, mtime: node.MtimeNs}
-	if err := p.files.do(func() error { return p.begin(d, string(node.Path)) }); err != nil {
+	if err := p.files.do(func() error { return p.createTemp(d, string(node.Path)) }); err != nil {
 		return err
 	}
-	defer p.files.do(d.discard) //nolint:errcheck // it is gone, or nobody's
+	defer p.files.do(d.discard) //nolint:errcheck // it always succeeds
 	if err := d.fill(io.LimitReader(p.reader.Data(), node.Size+1)); err != nil {
 		return err
 	}
 	return p.files.do(func() error { _, err := d.publish(); return err })
 }
 
-// begin makes a draft for a path in the tree.
-func (p *push) begin(d *tempFile, name string) error {
+// createTemp creates the temporary file for a path in the tree.
+func (p *push) createTemp(d *tempFile, name string) error {
 	above, base := path.Split(name)
 	if above == "" {
 		above = "."
@@ -126,5 +126,5 @@ func (p *push) begin(d *tempFile, name string) error {
 	if err != nil {
 		return err
 	}
-	return d.beginAt(&location{dir: parent, name: base})
+	return d.createAt(&location{dir: parent, name: base})
 }

@@ -1,28 +1,29 @@
-package guest
+package files
 
 import (
 	"errors"
 	"path"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// location is a name in a directory, whether or not there is something. The name
-// "." stands for the directory itself, which is then a root.
+// location is a name in an open directory, whether or not a file has that name. The
+// name "." is the directory itself, which is then a root.
 type location struct {
 	dir  *dir
 	name string
-	root bool // a root that is a file, and so a mount that is meant
+	root bool // a root that is a mounted file
 }
 
 func (s *location) close()   { s.dir.close() }
 func (s *location) release() { s.dir.release() }
 
-// locate opens the directory above a place.
-func (g *fileServer) locate(p *wire.RootedPath) (*location, error) {
-	if err := checkPlace(p); err != nil {
+// locate opens the directory that contains a path.
+func (g *Server) locate(p *wire.RootedPath) (*location, error) {
+	if err := checkPath(p); err != nil {
 		return nil, err
 	}
 	root, err := g.root(string(p.Root))
@@ -44,8 +45,8 @@ func (g *fileServer) locate(p *wire.RootedPath) (*location, error) {
 	return &location{dir: d, name: name}, nil
 }
 
-// fileRoot is a root that is no directory: a file that was mounted.
-func (g *fileServer) fileRoot(name string) (*location, error) {
+// fileRoot returns the location of a root that is a mounted file, not a directory.
+func (g *Server) fileRoot(name string) (*location, error) {
 	above, base := path.Split(name)
 	d, err := g.root(path.Clean(above))
 	if err != nil {
@@ -59,9 +60,9 @@ func codeIs(err error, code wire.Code) bool {
 	return ok && e.Code == code
 }
 
-// locateToChange is locate for a place that is about to change. It makes the
-// directories above it if asked to.
-func (g *fileServer) locateToChange(p *wire.RootedPath, mkdirAll bool) (*location, error) {
+// locateWritable is locate for a path that is about to change. With mkdirAll it makes
+// the directories above it.
+func (g *Server) locateWritable(p *wire.RootedPath, mkdirAll bool) (*location, error) {
 	if p.ReadOnly {
 		return nil, refuse(wire.CodeReadOnly)
 	}
@@ -85,32 +86,32 @@ func (g *fileServer) locateToChange(p *wire.RootedPath, mkdirAll bool) (*locatio
 	return &location{dir: d, name: name}, nil
 }
 
-// look tells what is there.
-func (s *location) look() (*fileInfo, error) {
+// stat returns the attributes of the file at the location.
+func (s *location) stat() (*fileInfo, error) {
 	name := s.name
 	if name == "." {
 		name = ""
 	}
-	facts, err := statAt(s.dir.fd, name)
+	info, err := statAt(s.dir.fd, name)
 	if err != nil {
 		return nil, fileError(err)
 	}
-	facts.mount = facts.mount && !s.root
-	return facts, nil
+	info.mount = info.mount && !s.root
+	return info, nil
 }
 
-// openRegular opens a regular file for reading. It is looked at first, so that
-// no pipe is opened under its writer and no device woken, and again when it is
-// open, because it may be another by then.
+// openRegular opens a regular file for reading. It examines the file first, so that no
+// pipe or device is opened, and again once it is open, because it may have been
+// replaced in between.
 func (s *location) openRegular() (int, *fileInfo, error) {
-	before, err := s.look()
+	before, err := s.stat()
 	if err == nil {
 		err = before.refuseIrregular()
 	}
 	if err != nil {
 		return -1, nil, err
 	}
-	fd, err := s.openBare(unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY)
+	fd, err := s.openAny(unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY)
 	if err != nil {
 		return -1, nil, fileError(err)
 	}
@@ -126,8 +127,8 @@ func (s *location) openRegular() (int, *fileInfo, error) {
 	return fd, after, nil
 }
 
-// openBare opens whatever is there.
-func (s *location) openBare(flags int) (int, error) {
+// openAny opens the file without examining it.
+func (s *location) openAny(flags int) (int, error) {
 	if !s.root {
 		return s.dir.open(s.name, flags, 0)
 	}
@@ -142,7 +143,7 @@ func (s *location) openBare(flags int) (int, error) {
 	return fd, nil
 }
 
-// openDir opens a directory for reading its names.
+// openDir opens a directory for reading.
 func (s *location) openDir() (*dir, error) {
 	d, err := s.dir.descend(s.name)
 	if err != nil {

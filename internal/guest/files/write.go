@@ -1,4 +1,4 @@
-package guest
+package files
 
 import (
 	"crypto/rand"
@@ -6,27 +6,29 @@ import (
 	"io"
 	"sync"
 
-	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/maxprocs"
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
 const (
 	defaultFileMode = 0o644
 	defaultDirMode  = 0o755
-	// tempPrefix begins the names of files that are not complete. One is left
-	// behind only if the sandbox is killed in the middle of a write.
+	// tempPrefix begins the names of files that are being written. One is left behind
+	// only if the sandbox is killed during a write.
 	tempPrefix = ".atoll-tmp-"
 )
 
-// fileWrite replaces a file by what the host sends.
-func (c *fileCall) fileWrite(f *wire.File) error {
+// write replaces a file by the content that the host sends.
+func (c *Call) write(f *wire.File) error {
 	return wire.WithPart(f.Write, func(w *wire.FileWrite) error {
 		d := &tempFile{files: c.files, options: *w}
-		if err := d.files.do(func() error { return d.begin(&f.RootedPath) }); err != nil {
+		if err := d.files.do(func() error { return d.create(&f.RootedPath) }); err != nil {
 			return err
 		}
-		defer d.files.do(d.discard) //nolint:errcheck // it is gone, or nobody's
-		if err := d.fill(c.content()); err != nil {
+		defer d.files.do(d.discard) //nolint:errcheck // it always succeeds
+		if err := d.fill(c.Content()); err != nil {
 			return err
 		}
 		var written *wire.FileWritten
@@ -38,34 +40,35 @@ func (c *fileCall) fileWrite(f *wire.File) error {
 	})
 }
 
-// tempFile is a file that is being written under another name beside its own.
+// tempFile is a file that is written under a temporary name in its directory and then
+// renamed.
 type tempFile struct {
-	files   *fileServer
+	files   *Server
 	options wire.FileWrite
 	mtime   int64 // ns; 0: now
 
-	spot *location
-	old  *fileInfo // nil: there was nothing
-	temp string    // "" once it is gone
+	loc  *location
+	old  *fileInfo // nil: there was no file
+	temp string    // "" once it is renamed or removed
 	fd   int
 }
 
-// begin checks what is there and makes the draft.
-func (d *tempFile) begin(p *wire.RootedPath) error {
-	spot, err := d.files.locateToChange(p, d.options.MkdirAll)
+// create checks the file that is to be replaced and creates the temporary one.
+func (d *tempFile) create(p *wire.RootedPath) error {
+	loc, err := d.files.locateWritable(p, d.options.MkdirAll)
 	if err != nil {
 		return err
 	}
-	return d.beginAt(spot)
+	return d.createAt(loc)
 }
 
-// beginAt takes over spot.
-func (d *tempFile) beginAt(spot *location) error {
-	d.spot, d.fd = spot, -1
+// createAt is create at a location, which discard closes.
+func (d *tempFile) createAt(loc *location) error {
+	d.loc, d.fd = loc, -1
 	err := d.check()
 	if err == nil {
 		d.temp = tempPrefix + rand.Text()
-		d.fd, err = spot.dir.open(d.temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
+		d.fd, err = loc.dir.open(d.temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 	}
 	if err != nil {
 		d.temp = ""
@@ -75,13 +78,14 @@ func (d *tempFile) beginAt(spot *location) error {
 	return nil
 }
 
-// check looks at what is to be replaced, and refuses it if it must not be.
+// check refuses to replace a file that is not regular, not writable or not in the
+// expected version.
 func (d *tempFile) check() error {
-	old, err := statAt(d.spot.dir.fd, d.spot.name)
+	old, err := statAt(d.loc.dir.fd, d.loc.name)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		d.old = nil
-		return d.files.requireVersion(d.spot, nil, d.options.IfVersion)
+		return d.files.requireVersion(d.loc, nil, d.options.IfVersion)
 	case err != nil:
 		return fileError(err)
 	case d.options.Exclusive:
@@ -90,26 +94,26 @@ func (d *tempFile) check() error {
 	if err := old.refuseIrregular(); err != nil {
 		return err
 	}
-	// A new file under the old name would ignore the old one's permissions.
-	if err := unix.Faccessat(d.spot.dir.fd, d.spot.name, unix.W_OK, 0); err != nil {
+	// The rename would ignore the permissions of the file that it replaces.
+	if err := unix.Faccessat(d.loc.dir.fd, d.loc.name, unix.W_OK, 0); err != nil {
 		return fileError(err)
 	}
 	d.old = old
-	return d.files.requireVersion(d.spot, old, d.options.IfVersion)
+	return d.files.requireVersion(d.loc, old, d.options.IfVersion)
 }
 
 // contents are buffers between the wire and a file.
 var contents = sync.Pool{New: func() any { return new([wire.DataFrame]byte) }}
 
-// fill writes all that comes from content.
+// fill writes content to the temporary file.
 func (d *tempFile) fill(content io.Reader) error {
 	c := contents.Get().(*[wire.DataFrame]byte)
 	defer contents.Put(c)
 	total := 0
-	defer func() { d.files.procs.releaseIf(total >= largeTransfer) }()
+	defer func() { d.files.procs.ReleaseIf(total >= maxprocs.LargeTransfer) }()
 	for {
 		n, err := content.Read(c[:])
-		d.files.procs.raiseIf(total < largeTransfer && total+n >= largeTransfer)
+		d.files.procs.RaiseIf(total < maxprocs.LargeTransfer && total+n >= maxprocs.LargeTransfer)
 		total += n
 		if n > 0 {
 			if err := d.files.do(func() error { return writeAll(d.fd, c[:n]) }); err != nil {
@@ -139,9 +143,9 @@ func writeAll(fd int, b []byte) error {
 	return nil
 }
 
-// publish gives the draft its name.
+// publish renames the temporary file to its final name.
 func (d *tempFile) publish() (*wire.FileWritten, error) {
-	if d.options.IfVersion != "" { // it took time to get here
+	if d.options.IfVersion != "" { // the file may have changed during the transfer
 		if err := d.check(); err != nil {
 			return nil, err
 		}
@@ -153,14 +157,14 @@ func (d *tempFile) publish() (*wire.FileWritten, error) {
 		return nil, fileError(err)
 	}
 	if d.options.Sync {
-		if err := d.spot.dir.sync(); err != nil {
+		if err := d.loc.dir.sync(); err != nil {
 			return nil, fileError(err)
 		}
 	}
-	return d.outcome()
+	return d.written()
 }
 
-// finish sets the draft's attributes, and has it on disk if asked to.
+// finish sets mode and time, and syncs the file if asked to.
 func (d *tempFile) finish() error {
 	if err := unix.Fchmod(d.fd, d.mode()); err != nil {
 		return err
@@ -187,14 +191,14 @@ func (d *tempFile) mode() uint32 {
 	return defaultFileMode
 }
 
-// rename puts the draft in its place.
+// rename replaces the file, or with Exclusive fails if there is one.
 func (d *tempFile) rename() error {
-	dir := d.spot.dir.fd
+	dir := d.loc.dir.fd
 	var err error
 	if d.options.Exclusive {
-		err = renameNoReplace(dir, d.temp, dir, d.spot.name)
+		err = renameNoReplace(dir, d.temp, dir, d.loc.name)
 	} else {
-		err = unix.Renameat(dir, d.temp, dir, d.spot.name)
+		err = unix.Renameat(dir, d.temp, dir, d.loc.name)
 	}
 	if err == nil {
 		d.temp = ""
@@ -202,8 +206,8 @@ func (d *tempFile) rename() error {
 	return err
 }
 
-// renameNoReplace renames what must not replace anything. File systems that
-// cannot promise it get a second name and lose the first.
+// renameNoReplace renames and fails if the new name exists. On file systems without
+// RENAME_NOREPLACE it links and unlinks.
 func renameNoReplace(fromDir int, from string, toDir int, to string) error {
 	err := unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_NOREPLACE)
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
@@ -215,37 +219,37 @@ func renameNoReplace(fromDir int, from string, toDir int, to string) error {
 	return unix.Unlinkat(fromDir, from, 0)
 }
 
-// outcome tells what is there now, if it is what was written: somebody else may
-// have taken the name of the draft, or of the file, since.
-func (d *tempFile) outcome() (*wire.FileWritten, error) {
+// written returns the attributes of the new file, or fails if another file has its name
+// by now.
+func (d *tempFile) written() (*wire.FileWritten, error) {
 	mine, err := statAt(d.fd, "")
 	if err != nil {
 		return nil, fileError(err)
 	}
-	there, err := statAt(d.spot.dir.fd, d.spot.name)
+	there, err := statAt(d.loc.dir.fd, d.loc.name)
 	if err != nil || !there.same(mine) {
 		return nil, refuse(wire.CodeChanged)
 	}
-	written := &wire.FileWritten{FileStat: *there.stat(), Created: d.old == nil}
-	written.Version = d.files.versionAt(d.spot, there)
+	written := &wire.FileWritten{FileStat: *there.wireStat(), Created: d.old == nil}
+	written.Version = d.files.versionAt(d.loc, there)
 	return written, nil
 }
 
-// discard removes a draft that was not published, and lets go of everything.
+// discard removes a temporary file that was not published, and closes descriptors.
 func (d *tempFile) discard() error {
 	if d.temp != "" {
-		_ = unix.Unlinkat(d.spot.dir.fd, d.temp, 0)
+		_ = unix.Unlinkat(d.loc.dir.fd, d.temp, 0)
 		d.temp = ""
 	}
 	if d.fd >= 0 {
 		unix.Close(d.fd)
 		d.fd = -1
 	}
-	d.spot.close()
+	d.loc.close()
 	return nil
 }
 
-// sync has a directory's names on disk.
+// sync syncs the directory itself.
 func (d *dir) sync() error {
 	fd, err := unix.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -1,19 +1,19 @@
-package guest
+package files
 
 import (
 	"errors"
 
-	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// fileRemove removes a file, or a directory with all that is in it. Links and
-// all else that is no directory go themselves.
-func (c *fileCall) fileRemove(f *wire.File) error {
+// remove removes a file or a directory tree. Links are removed, not followed.
+func (c *Call) remove(f *wire.File) error {
 	if f.Change == nil || f.Scan == nil {
 		return wire.Fail(wire.CodeInvalid, "the request lacks its operands")
 	}
-	r := &remover{files: c.files, bounds: newBudget(f.Scan)}
+	r := &remover{files: c.files, budget: newBudget(f.Scan)}
 	err := r.remove(f)
 	if codeIs(err, wire.CodeFileNotFound) && f.Change.Missing {
 		err = nil
@@ -24,26 +24,27 @@ func (c *fileCall) fileRemove(f *wire.File) error {
 	return c.result(r.FileEnd)
 }
 
+// remover is one removal that runs.
 type remover struct {
-	files  *fileServer
-	bounds *budget
+	files  *Server
+	budget *budget
 	totals
 }
 
 func (r *remover) remove(f *wire.File) error {
 	var s *location
-	var facts *fileInfo
+	var info *fileInfo
 	err := r.files.do(func() (err error) {
-		if s, err = r.files.locateToChange(&f.RootedPath, false); err != nil {
+		if s, err = r.files.locateWritable(&f.RootedPath, false); err != nil {
 			return err
 		}
-		if facts, err = s.look(); err != nil {
+		if info, err = s.stat(); err != nil {
 			return err
 		}
-		if facts.mount {
+		if info.mount {
 			return refuse(wire.CodeMount)
 		}
-		return r.files.requireVersion(s, facts, f.Change.IfVersion)
+		return r.files.requireVersion(s, info, f.Change.IfVersion)
 	})
 	if s != nil {
 		defer s.release()
@@ -51,7 +52,7 @@ func (r *remover) remove(f *wire.File) error {
 	switch {
 	case err != nil:
 		return err
-	case facts.kind() != wire.KindDir:
+	case info.kind() != wire.KindDir:
 		return r.files.do(func() error { return r.unlink(s.dir, s.name) })
 	case !f.Change.Recursive:
 		return r.files.do(func() error { return r.rmdir(s.dir, s.name) })
@@ -75,9 +76,9 @@ func (r *remover) rmdir(d *dir, name string) error {
 	return fileError(err)
 }
 
-// tree removes a directory with all that is in it.
+// tree removes a directory tree.
 func (r *remover) tree(s *location, depth int) error {
-	if depth > r.bounds.depth {
+	if depth > r.budget.depth {
 		return refuse(wire.CodeTooLarge)
 	}
 	var d *dir
@@ -102,7 +103,7 @@ func (r *remover) tree(s *location, depth int) error {
 }
 
 // clear removes the files among the first names of a directory. It returns the
-// directories among them, and whether there was anything.
+// directories among them, and whether the directory had any name.
 func (r *remover) clear(d *dir) (dirs []string, some bool, err error) {
 	err = r.files.do(func() error {
 		if _, err := unix.Seek(d.fd, 0, unix.SEEK_SET); err != nil {
@@ -114,7 +115,7 @@ func (r *remover) clear(d *dir) (dirs []string, some bool, err error) {
 		}
 		some = len(names) > 0
 		for _, name := range names {
-			if err := r.bounds.spend(); err != nil {
+			if err := r.budget.spend(); err != nil {
 				return err
 			}
 			switch err := unix.Unlinkat(d.fd, name, 0); {
