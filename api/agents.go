@@ -1,11 +1,11 @@
 package api
 
-// Agents is the catalogue: everything that a run can be given to.
+// Agents is the list of agents that a run can be given to.
 type Agents struct {
 	Agents []Agent `json:"agents"`
 }
 
-// Agent is one of them.
+// Agent is one agent of the list.
 type Agent struct {
 	GraphID     string `json:"graphId" doc:"What a run names."`
 	Name        string `json:"name"`

@@ -2,7 +2,7 @@ package api
 
 import "encoding/json"
 
-// AuditQuery chooses records of the audit log.
+// AuditQuery filters records of the audit log.
 type AuditQuery struct {
 	Limit   int    `query:"limit" min:"1" max:"10000" doc:"The last so many; 100 if not given."`
 	Run     string `query:"run" doc:"Only this run."`
@@ -10,7 +10,7 @@ type AuditQuery struct {
 	Denied  bool   `query:"denied" doc:"Only what was refused."`
 }
 
-// Audit is the end of the audit log.
+// Audit holds the last records of the audit log.
 type Audit struct {
 	Records []json.RawMessage `json:"records"`
 }

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// CostQuery chooses what was spent.
+// CostQuery filters costs.
 type CostQuery struct {
 	Since   string `query:"since" doc:"Only calls since this time (RFC 3339)."`
 	Until   string `query:"until" doc:"Only calls before this time (RFC 3339)."`

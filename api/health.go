@@ -1,12 +1,12 @@
 package api
 
-// Health says that the gateway lives.
+// Health reports that the gateway's process answers.
 type Health struct {
 	OK      bool   `json:"ok"`
 	Version string `json:"version"`
 }
 
-// Ready says that the gateway can do its work.
+// Ready reports that the gateway can do its work.
 type Ready struct {
 	Ready bool `json:"ready"`
 }

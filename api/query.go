@@ -6,7 +6,7 @@ import (
 	"reflect"
 )
 
-// Values are the parameters of a query struct: every field that is not zero, by
+// Values returns the parameters of a query struct: every field that is not zero, by
 // its query tag.
 func Values(query any) url.Values {
 	values := url.Values{}

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// RunRequest is a task for an agent.
+// RunRequest starts a run.
 type RunRequest struct {
 	ID       string    `json:"id,omitempty" doc:"Id of the run; asking twice is asking once. Only callers that are bound to no account choose one, others give an Idempotency-Key."`
 	GraphID  string    `json:"graphId,omitempty" doc:"Which agent works, of the catalogue; sandbox:agent if none is named."`
@@ -14,14 +14,14 @@ type RunRequest struct {
 	Budget   Budget    `json:"budget,omitzero" doc:"What it may spend on models at most."`
 	Timeout  int       `json:"timeoutSeconds,omitzero" doc:"Seconds until it is ended, at most the agent's own limit."`
 	Memory   int64     `json:"memory,omitzero" doc:"Bytes of memory, at most the agent's own limit."`
-	// The branch that commits are for, the strongest first.
+	// Keys of the branch for commits, in order of precedence.
 	BranchName string `json:"branchName,omitempty" doc:"Key of the branch that commits go to."`
 	WorkItemID string `json:"workItemId,omitempty" doc:"Work item that names the branch, if branchName does not."`
 	StateKey   string `json:"stateKey,omitempty" doc:"Conversation that names the branch, only with branchMode thread."`
 	BranchMode string `json:"branchMode,omitempty" doc:"thread: stateKey may name the branch." enum:"thread"`
 }
 
-// Message is something that was said.
+// Message is one message of a conversation.
 type Message struct {
 	Role    string `json:"role" enum:"user|assistant"`
 	Content string `json:"content"`
@@ -33,7 +33,7 @@ type Budget struct {
 	Tokens int64   `json:"tokens,omitzero"`
 }
 
-// Run is a task and what became of it: whole when its step is done.
+// Run is a run and its outcome, which is complete when Step is RunOver.
 type Run struct {
 	ID         string            `json:"id"`
 	KnownAs    string            `json:"knownAs,omitempty" doc:"The id as who asked for a task of a session knows it. It finds the run too."`
@@ -56,7 +56,7 @@ type Run struct {
 	Warnings   []string          `json:"warnings,omitempty"`
 }
 
-// RunOver is the step of a run that nothing more happens to.
+// RunOver is the last step of a run.
 const RunOver = "done"
 
 // Failure is why a run has no answer.
@@ -76,7 +76,7 @@ type Bill struct {
 	Provisional bool   `json:"provisional"`
 }
 
-// SelfReport is what an agent says of itself, which is not the bill.
+// SelfReport is what an agent reports about itself. It is not the bill.
 type SelfReport struct {
 	Session  string            `json:"session,omitempty"`
 	Provider string            `json:"provider,omitempty"`
@@ -84,14 +84,14 @@ type SelfReport struct {
 	Usage    SelfReportedUsage `json:"usage,omitzero"`
 }
 
-// SelfReportedUsage is how many tokens it says it used.
+// SelfReportedUsage is the number of tokens that an agent reports.
 type SelfReportedUsage struct {
 	Input  int64 `json:"input"`
 	Output int64 `json:"output"`
 	Total  int64 `json:"total"`
 }
 
-// RunQuery chooses runs.
+// RunQuery filters runs.
 type RunQuery struct {
 	Limit   int    `query:"limit" min:"1" max:"1000" doc:"At most so many; 100 if not given."`
 	Cursor  string `query:"cursor" doc:"next of the page before."`
@@ -106,8 +106,7 @@ type Runs struct {
 	Next string `json:"next,omitempty" doc:"Cursor of the next page; absent if this is the last."`
 }
 
-// Event is something that happened in a run, or to a task of a session, as it
-// happened.
+// Event is an event of a run or of a task of a session.
 type Event struct {
 	Seq     int64             `json:"seq"`
 	At      time.Time         `json:"at"`
@@ -134,7 +133,7 @@ type Call struct {
 	Args string `json:"args"`
 }
 
-// Usage counts tokens. Input has everything that was read, cached or not.
+// Usage counts tokens. Input includes cached ones.
 type Usage struct {
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`
@@ -142,7 +141,7 @@ type Usage struct {
 	CacheWrite int64 `json:"cacheWrite"`
 }
 
-// EventQuery chooses events of a run.
+// EventQuery filters events of a run.
 type EventQuery struct {
 	After int64 `query:"after" min:"0" doc:"Only those after this number. Last-Event-ID means the same."`
 }

@@ -32,24 +32,24 @@ type Drift struct {
 	Stale    []string `json:"stale,omitempty" doc:"The source changed since."`
 }
 
-// SandboxQuery chooses sandboxes.
+// SandboxQuery filters sandboxes.
 type SandboxQuery struct {
 	Limit   int    `query:"limit" min:"1" max:"10000" doc:"At most so many; all if not given."`
 	Account string `query:"account" doc:"Only those of this billing account."`
 }
 
-// Sandboxes are sandboxes, the last used first.
+// Sandboxes is a list of sandboxes, the last used first.
 type Sandboxes struct {
 	Sandboxes []Sandbox `json:"sandboxes"`
 	Total     int       `json:"total"`
 }
 
-// RecreateRequest says what becomes of a private copy.
+// RecreateRequest says whether a private copy is discarded.
 type RecreateRequest struct {
 	Discard bool `json:"discard,omitzero" doc:"Wipe the private copy of the workspace too."`
 }
 
-// Recreated is a sandbox that was removed; the next use makes it anew.
+// Recreated is a sandbox that was removed; its next use creates it again.
 type Recreated struct {
 	ContainerName string   `json:"containerName"`
 	Moved         []string `json:"moved,omitempty" doc:"Files that the agent had changed, now in aside."`
@@ -57,25 +57,25 @@ type Recreated struct {
 	Discarded     bool     `json:"discarded,omitzero"`
 }
 
-// PruneRequest says what else goes.
+// PruneRequest says whether workspaces are removed too.
 type PruneRequest struct {
 	Workspaces bool `json:"workspaces,omitzero" doc:"Remove the private copies of what is removed too."`
 }
 
-// Pruned are sandboxes that were idle or old.
+// Pruned lists sandboxes that were removed because they were idle or old.
 type Pruned struct {
 	Removed []Removal `json:"removed"`
 	Silent  string    `json:"silent,omitempty" doc:"Engines that did not answer, so that nothing of theirs was looked at."`
 }
 
-// Removal is one of them.
+// Removal is one removed sandbox.
 type Removal struct {
 	ContainerName string `json:"containerName"`
 	Reason        string `json:"reason"`
 	Error         string `json:"error,omitempty"`
 }
 
-// Verification is what was found of a live sandbox.
+// Verification is the result of checking a live sandbox.
 type Verification struct {
 	Sandbox string  `json:"sandbox"`
 	Backend string  `json:"backend"`
@@ -84,12 +84,12 @@ type Verification struct {
 	Checks  []Check `json:"checks"`
 }
 
-// Verifications are those of a sandbox and of its networked half.
+// Verifications are the results for a sandbox and for its networked half.
 type Verifications struct {
 	Verified []Verification `json:"verified"`
 }
 
-// Check is one promise, and what was found.
+// Check is one promise and its result.
 type Check struct {
 	Ring     string `json:"ring"`
 	Name     string `json:"name"`
@@ -98,7 +98,7 @@ type Check struct {
 	Found    string `json:"found"`
 }
 
-// ExplainQuery names a session, and what to decide about it.
+// ExplainQuery names a session, and a tool or path to decide about.
 type ExplainQuery struct {
 	Agent   string `query:"agent" doc:"Agent of the configuration; the default one if none is named."`
 	Session string `query:"session" doc:"Session key; the agent's main session if none is named."`
@@ -107,7 +107,7 @@ type ExplainQuery struct {
 	Path    string `query:"path" doc:"Also say what this path is in the sandbox."`
 }
 
-// Explanation is what applies to a session.
+// Explanation is the configuration and policy that apply to a session.
 type Explanation struct {
 	AgentID         string        `json:"agentId"`
 	SessionKey      string        `json:"sessionKey"`
@@ -133,7 +133,7 @@ type ToolDecision struct {
 	Fix     []string `json:"fix,omitempty"`
 }
 
-// PathDecision says what a path is inside.
+// PathDecision says what a path of the host is inside the sandbox.
 type PathDecision struct {
 	Input    string `json:"input"`
 	Inside   string `json:"inside,omitempty"`

@@ -19,7 +19,7 @@ type Session struct {
 	Aborted   bool              `json:"abortedLastRun,omitzero"`
 }
 
-// SessionQuery chooses sessions.
+// SessionQuery filters sessions.
 type SessionQuery struct {
 	Limit   int    `query:"limit" min:"1" max:"1000" doc:"At most so many; 100 if not given."`
 	Cursor  string `query:"cursor" doc:"next of the page before."`
@@ -34,7 +34,7 @@ type Sessions struct {
 	Next     string    `json:"next,omitempty"`
 }
 
-// SessionPatch changes settings: what is absent stays, what is empty is cleared.
+// SessionPatch changes settings: absent members stay, empty ones are cleared.
 type SessionPatch struct {
 	Label   *string            `json:"label,omitempty"`
 	Model   *string            `json:"model,omitempty" doc:"provider/id of the catalogue; in force for the next call."`
@@ -42,7 +42,7 @@ type SessionPatch struct {
 	Levels  map[string]*string `json:"levels,omitempty"`
 }
 
-// HistoryQuery chooses messages.
+// HistoryQuery bounds a history.
 type HistoryQuery struct {
 	Limit int `query:"limit" min:"1" max:"10000" doc:"The last so many; 200 if not given."`
 }
@@ -52,7 +52,7 @@ type History struct {
 	Messages []HistoryMessage `json:"messages"`
 }
 
-// HistoryMessage is one step of it.
+// HistoryMessage is one message of a transcript.
 type HistoryMessage struct {
 	Role    string `json:"role" enum:"user|assistant|tool"`
 	Content string `json:"content,omitempty"`
@@ -61,10 +61,10 @@ type HistoryMessage struct {
 	IsError bool   `json:"isError,omitzero"`
 }
 
-// SendRequest is something that is said in a session.
+// SendRequest submits a message to a session.
 type SendRequest struct {
 	Message string `json:"message" doc:"May be empty if there are attachments."`
-	// Attachments are put into the sandbox before the agent begins.
+	// Attachments are copied into the sandbox before the agent starts.
 	Attachments []Attachment      `json:"attachments,omitempty" doc:"Files for the agent, at most 20 and 16 MiB in all. It finds them below /workspace/media/inbound."`
 	Account     string            `json:"account,omitempty" doc:"Billing account of a session that is new. A token that is bound to one pays with that."`
 	System      string            `json:"system,omitempty" doc:"More instructions, for this message alone."`
@@ -87,7 +87,7 @@ type Attachment struct {
 	Content []byte `json:"content" doc:"In base64. Its type is found out from it."`
 }
 
-// Location is where a task is carried out.
+// Location is where a task is executed: its run, sandbox and limits.
 type Location struct {
 	Run     string   `json:"run" doc:"Id of the receipt."`
 	Model   string   `json:"model" doc:"Who is asked first."`
@@ -101,7 +101,7 @@ type Location struct {
 	Notices []string `json:"notices,omitempty" doc:"What to know before it begins."`
 }
 
-// Report is what there is to tell of a task beside its answer.
+// Report is how a task was executed, beside its answer.
 type Report struct {
 	Run      string    `json:"run" doc:"Id of the receipt."`
 	Sandbox  string    `json:"sandbox,omitempty"`
@@ -115,7 +115,7 @@ type Report struct {
 	Delivery *Delivery `json:"delivery,omitempty" doc:"What became of its commits."`
 }
 
-// Delivery is what became of a task's commits.
+// Delivery is what happened to a task's commits.
 type Delivery struct {
 	Branch string `json:"branch"`
 	State  string `json:"state,omitempty"`
@@ -125,7 +125,7 @@ type Delivery struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// Task is a message and what became of it.
+// Task is a message and the agent's answer to it.
 type Task struct {
 	ID        string    `json:"id"`
 	Key       string    `json:"key"`
@@ -145,7 +145,7 @@ type Task struct {
 	Ended     time.Time `json:"ended,omitzero"`
 }
 
-// Aborted are the tasks that were ended.
+// Aborted lists the tasks that were aborted.
 type Aborted struct {
 	IDs []string `json:"ids"`
 }

@@ -1,6 +1,6 @@
-// Package client talks to a gateway over HTTP: with a token over the network, or
+// Package client calls a gateway over HTTP: with a token over the network, or
 // without one over the socket in the state directory. It links the standard library
-// and package api only. What goes wrong at the gateway is an *api.Problem.
+// and package api only. Errors that the gateway answers are *api.Problem.
 package client
 
 import (
@@ -19,24 +19,24 @@ import (
 	"github.com/atoll-run/atoll/api"
 )
 
-// Options say where a gateway is.
+// Options name a gateway.
 type Options struct {
 	URL    string // such as http://127.0.0.1:18789
 	Socket string // path of a unix socket, in place of URL
 	Token  string // "" on the socket, whose owner needs none
 }
 
-// Client asks a gateway. It is safe for concurrent use.
+// Client sends requests to a gateway. It is safe for concurrent use.
 type Client struct {
 	base  string
 	token string
 	http  *http.Client
 }
 
-// maxAnswer bounds what is read of an answer that is no stream.
+// maxAnswer bounds an answer that is not a stream.
 const maxAnswer = 64 << 20
 
-// New returns a client. It connects when it is asked something.
+// New returns a client. It connects with the first request.
 func New(o Options) (*Client, error) {
 	transport := &http.Transport{IdleConnTimeout: 30 * time.Second}
 	base := o.URL
@@ -58,17 +58,17 @@ func New(o Options) (*Client, error) {
 	return &Client{base: strings.TrimSuffix(base, "/"), token: o.Token, http: c}, nil
 }
 
-// Close drops connections that wait for the next request.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// request is one question.
+// request is one HTTP request.
 type request struct {
 	method, path string
 	query, body  any
 	header       map[string]string
 }
 
-// send asks, and returns the answer if it is a good one.
+// send sends a request, and returns the answer if its status is a success.
 func (c *Client) send(ctx context.Context, q *request) (*http.Response, error) {
 	var body io.Reader
 	if q.body != nil {
@@ -112,7 +112,8 @@ func (c *Client) send(ctx context.Context, q *request) (*http.Response, error) {
 	return response, nil
 }
 
-// problemOf reads why a request failed, also from something that is no gateway.
+// problemOf returns the problem in an answer, or one made from its status if it has
+// none.
 func problemOf(r *http.Response) error {
 	p := &api.Problem{}
 	text, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
@@ -122,7 +123,7 @@ func problemOf(r *http.Response) error {
 	return &api.Problem{Type: "about:blank", Title: r.Status, Status: r.StatusCode, Code: "not_a_problem", Detail: fmt.Sprintf("%s %s: %s", r.Request.Method, r.Request.URL.Path, r.Status)}
 }
 
-// ask asks for one answer.
+// ask sends a request and decodes the answer.
 func ask[A any](ctx context.Context, c *Client, q *request) (*A, error) {
 	response, err := c.send(ctx, q)
 	if err != nil {
@@ -136,15 +137,15 @@ func ask[A any](ctx context.Context, c *Client, q *request) (*A, error) {
 	return answer, nil
 }
 
-// get asks for what there is at a path.
+// get requests a path.
 func get[A any](ctx context.Context, c *Client, path string, query any) (*A, error) {
 	return ask[A](ctx, c, &request{method: http.MethodGet, path: path, query: query})
 }
 
-// do has something done.
+// do sends a body to a path.
 func do[A any](ctx context.Context, c *Client, method, path string, body any) (*A, error) {
 	return ask[A](ctx, c, &request{method: method, path: path, body: body})
 }
 
-// pathWith is a path with a name in it.
+// pathWith returns a path with an escaped name in it.
 func pathWith(before, name, after string) string { return before + url.PathEscape(name) + after }

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// maxEvent bounds one line of a stream: a run's answer is in one.
+	// maxEvent bounds one line of a stream, which may hold a run's answer.
 	maxEvent = 64 << 20
-	// firstWait and longestWait are between two tries to connect again.
+	// firstWait and longestWait bound the time between two attempts to reconnect.
 	firstWait, longestWait = 200 * time.Millisecond, 5 * time.Second
-	// maxTries is how often in a row nothing may come of connecting again.
+	// maxTries is how many attempts in a row may bring nothing new.
 	maxTries = 10
 )
 
-// errEnded is a stream that said what there was to say.
+// errEnded means that the stream was received to its end.
 var errEnded = errors.New("the stream has ended")
 
-// Events tells what happens in a run after an event, until the run is over, and
-// returns the run as it is then. A connection that breaks is made again, and goes
-// on where it ended: every event is told once.
+// Events calls tell with the events of a run after a number, until the run is over,
+// and returns the run. A connection that breaks is made again where it ended: every
+// event is passed once.
 func (c *Client) Events(ctx context.Context, id string, after int64, tell func(api.Event) error) (*api.Run, error) {
 	return follow[api.Run](ctx, &follower{client: c, path: pathWith(runs+"/", id, "/events"), first: "run", end: "receipt", after: after, tell: tell})
 }
@@ -39,7 +39,7 @@ func (c *Client) TaskEvents(ctx context.Context, id string, after int64, tell fu
 	return follow[api.Task](ctx, &follower{client: c, path: pathWith(tasks, id, "/events"), first: "task", end: "answer", after: after, tell: tell})
 }
 
-// follow reads until the end, which is an A.
+// follow reads a stream until its last event, which holds an A.
 func follow[A any](ctx context.Context, f *follower) (*A, error) {
 	wait := firstWait
 	for failed := 0; ; {
@@ -76,15 +76,15 @@ func follow[A any](ctx context.Context, f *follower) (*A, error) {
 type follower struct {
 	client      *Client
 	path        string
-	first, end  string // the events that have no number
+	first, end  string // names of the events without a number
 	after       int64
 	tell        func(api.Event) error
-	callbackErr error  // what tell returned
+	callbackErr error  // returned by tell
 	last        []byte // the data of the end
 }
 
-// shouldRetry reports whether connecting again may help: a gateway that refuses
-// will refuse again, unless it is busy.
+// shouldRetry reports whether reconnecting may help: a gateway that refuses will
+// refuse again, unless it is busy.
 func (f *follower) shouldRetry(err error) bool {
 	if f.callbackErr != nil {
 		return false
@@ -104,7 +104,8 @@ func (f *follower) connect(ctx context.Context) error {
 	return f.read(response.Body)
 }
 
-// read takes a stream apart: fields of an event a line each, an empty line after.
+// read parses server-sent events: fields of an event a line each, an empty line
+// after.
 func (f *follower) read(r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxEvent)

@@ -11,10 +11,11 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
-// ErrExposed is an address that anybody could listen in on.
+// ErrExposed is returned for a listen address on which traffic could be read by
+// others.
 var ErrExposed = errors.New("what is sent there could be read by others")
 
-// networks are those that plain connections may cross.
+// networks are the networks on which connections without TLS are allowed.
 type networks []netip.Prefix
 
 // parseNetworks reads CIDRs and names of interfaces.
@@ -63,8 +64,8 @@ func (n networks) contain(local, remote netip.Addr) bool {
 	return false
 }
 
-// Check decides whether a gateway may listen where it is to, before anything else
-// is made.
+// Check returns an error if the gateway may not listen at one of its addresses. It
+// is called before anything else is started.
 func Check(o Options) error {
 	trusted, err := parseNetworks(o.Trusted)
 	for _, address := range o.Listen {
@@ -76,10 +77,9 @@ func Check(o Options) error {
 	return err
 }
 
-// checkAddress decides whether the gateway may listen at an address: on this
-// machine always, elsewhere with encryption, or on a network that was declared to
-// be trusted. At every address of the machine, connections from other networks
-// are cut when they come in.
+// checkAddress refuses a listen address that is neither loopback, nor encrypted,
+// nor on a trusted network. On a wildcard address, connections from other networks
+// are closed when they are accepted.
 func checkAddress(address string, encrypted bool, trusted networks) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -102,7 +102,7 @@ func checkAddress(address string, encrypted bool, trusted networks) error {
 		"listen on 127.0.0.1, or give gateway.tls.certPath and keyPath, or declare the network with gateway.trustedNetwork if only trusted machines can reach it")
 }
 
-// IsLoopback reports whether an address is this machine's own.
+// IsLoopback reports whether a HOST:PORT is a loopback address.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -112,7 +112,7 @@ func IsLoopback(address string) bool {
 	return host == "localhost" || err == nil && at.Unmap().IsLoopback()
 }
 
-// removeStaleSocket removes a socket that nobody serves any more. Whoever calls it holds
+// removeStaleSocket removes a socket that an earlier process left. The caller holds
 // the lock of the state directory.
 func removeStaleSocket(path string) error {
 	info, err := os.Lstat(path)
@@ -122,7 +122,7 @@ func removeStaleSocket(path string) error {
 	return os.Remove(path)
 }
 
-// maxSocketPath is what the kernel takes.
+// maxSocketPath is the longest path that fits sockaddr_un.
 const maxSocketPath = 107
 
 func checkSocket(path string) error {

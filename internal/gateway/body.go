@@ -9,8 +9,8 @@ import (
 	"github.com/atoll-run/atoll/internal/membudget"
 )
 
-// PaceBody bounds how slowly a request's body may arrive. The deadline is gone once
-// the body is there: answers may take as long as they do.
+// PaceBody bounds how slowly the body of a request may arrive. The read deadline is
+// removed at the end of the body, so that answers may take longer.
 func PaceBody(w http.ResponseWriter, r *http.Request, pace membudget.Pace) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return
@@ -20,7 +20,7 @@ func PaceBody(w http.ResponseWriter, r *http.Request, pace membudget.Pace) {
 	r.Body = &pacedBody{Closer: r.Body, body: r.Body, deadline: deadline, pace: pace}
 }
 
-// pacedBody is a body whose time begins with the first read.
+// pacedBody is a request body whose pace is measured from the first read.
 type pacedBody struct {
 	io.Closer
 	body     io.Reader
@@ -34,7 +34,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 		b.paced = b.pace.Reader(b.body, b.deadline)
 	}
 	n, err := b.paced.Read(p)
-	if errors.Is(err, io.EOF) { // otherwise the server would wait for the rest, for ever
+	if errors.Is(err, io.EOF) { // the server reads on this connection again after the answer
 		b.deadline(time.Time{})
 	}
 	return n, err

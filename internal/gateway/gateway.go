@@ -1,7 +1,7 @@
-// Package gateway is the door of the long-running service: where it listens and
-// under which conditions, which connections it takes, how many, and what a request
-// must look like before either protocol sees it. What is said behind the door
-// belongs to ws and rest, who may say it to access.
+// Package gateway is the listener of the long-running service: the addresses and
+// the socket, TLS, the number of connections, and the checks that every request
+// passes before a protocol handles it. Package rest answers requests, package ws
+// serves OpenClaw's WebSocket protocol, package access authenticates callers.
 package gateway
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/membudget"
 )
 
-// Options are what a Server is made of.
+// Options configure a Server.
 type Options struct {
 	Listen  []string // HOST:PORT each
 	Socket  string   // path of the owner's socket; "" for none
@@ -33,11 +33,11 @@ type Options struct {
 	Limits  Limits
 }
 
-// Limits bound what strangers can take up; 0 is the default.
+// Limits bound what unauthenticated peers can use; 0 is the default.
 type Limits struct {
 	Connections int            // at once
 	PerAddress  int            // of one address that is not this machine's
-	Header      time.Duration  // to say what is asked
+	Header      time.Duration  // until the header of a request is complete
 	Body        membudget.Pace // how slowly a body may arrive
 	Idle        time.Duration  // between two requests
 }
@@ -71,7 +71,7 @@ func (l *Limits) fill() {
 	}
 }
 
-// Server takes connections and hands requests to the protocols.
+// Server accepts connections and passes requests to the handlers.
 type Server struct {
 	options   Options
 	http      *http.Server
@@ -88,7 +88,7 @@ type Server struct {
 	draining    atomic.Bool
 }
 
-// Open checks where the gateway is to listen, and listens.
+// Open checks the listen addresses and opens the listeners.
 func Open(ctx context.Context, o Options) (*Server, error) {
 	o.Limits.fill()
 	if o.Logger == nil {
@@ -128,10 +128,10 @@ func (s *Server) Start() {
 	}
 }
 
-// Failed tells that a listener gave up.
+// Failed returns a channel that receives the error of a listener that stopped.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Addresses are where the gateway listens, the socket's path too.
+// Addresses returns the addresses of the listeners, with the path of the socket.
 func (s *Server) Addresses() (all []string) {
 	for _, l := range s.listeners {
 		all = append(all, l.Addr().String())
@@ -139,17 +139,18 @@ func (s *Server) Addresses() (all []string) {
 	return all
 }
 
-// Connections is how many are open.
+// Connections returns the number of open connections.
 func (s *Server) Connections() int { return s.conns.count() }
 
-// Drain takes no more connections or requests; those under way go on.
+// Drain accepts no more connections or requests; requests under way continue.
 func (s *Server) Drain() {
 	s.draining.Store(true)
 	s.http.SetKeepAlivesEnabled(false)
 	s.closeListeners()
 }
 
-// Close waits for requests under way until the context ends, then cuts them.
+// Close waits for requests under way until the context ends, then closes their
+// connections.
 func (s *Server) Close(ctx context.Context) error {
 	s.draining.Store(true)
 	err := s.http.Shutdown(ctx)
@@ -167,7 +168,7 @@ func (s *Server) closeListeners() {
 	}
 }
 
-// serve judges a request and gives it to the protocol that it is for.
+// serve checks a request and passes it to the WebSocket or the REST handler.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
@@ -189,8 +190,8 @@ func isUpgrade(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
-// peerContext marks the connections of the owner's socket: the kernel was asked
-// who is on the other end when they were taken.
+// peerContext gives requests that arrive on the owner's socket their caller. The
+// peer's user id was checked when the connection was accepted.
 func peerContext(ctx context.Context, c net.Conn) context.Context {
 	if _, ok := c.(*ownerConn); ok {
 		return access.WithCaller(ctx, access.Socket())

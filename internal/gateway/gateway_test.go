@@ -38,7 +38,7 @@ func TestWhereAGatewayListens(t *testing.T) {
 		{"an interface", "127.0.0.1:0", []string{"lo"}, gateway.Certificate{}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s, err := gateway.Open(t.Context(), gateway.Options{Listen: []string{test.listen}, Trusted: test.trusted, TLS: test.tls, WS: say("ws"), REST: say("rest")})
+			s, err := gateway.Open(t.Context(), gateway.Options{Listen: []string{test.listen}, Trusted: test.trusted, TLS: test.tls, WS: answerWith("ws"), REST: answerWith("rest")})
 			if test.ok != (err == nil) {
 				t.Errorf("%v", err)
 			}
@@ -52,8 +52,8 @@ func TestWhereAGatewayListens(t *testing.T) {
 	}
 }
 
-// A gateway at every address cuts those who come over a network that is not
-// trusted, before they say anything.
+// A gateway on a wildcard address closes connections from networks that are not
+// trusted when they are accepted.
 func TestPlainConnectionsStayOnTheTrustedNetwork(t *testing.T) {
 	outside := ownAddress(t)
 	s := open(t, func(o *gateway.Options) { o.Listen, o.Trusted = []string{"0.0.0.0:0"}, []string{"203.0.113.0/24"} })
@@ -92,7 +92,7 @@ func ownAddress(t *testing.T) string {
 
 // What pages of other sites can make a browser send is refused, and what programs
 // send is not.
-func TestRequestsAreJudged(t *testing.T) {
+func TestRequestsAreChecked(t *testing.T) {
 	s := open(t, func(o *gateway.Options) {
 		o.Origins, o.Hosts = []string{"https://dash.example.org"}, []string{"gw.internal"}
 	})
@@ -132,7 +132,7 @@ func TestRequestsAreJudged(t *testing.T) {
 	}
 }
 
-// The kernel says who is on the socket: its owner needs no token.
+// The owner of the socket needs no token: the kernel confirms the user id.
 func TestTheOwnersSocket(t *testing.T) {
 	path := socketPath(t)
 	if err := os.WriteFile(path+".other", nil, 0o600); err != nil {
@@ -154,7 +154,8 @@ func TestTheOwnersSocket(t *testing.T) {
 	}
 }
 
-// Connections that say nothing, or say it slowly, end, and there are only so many.
+// Connections that send nothing, or send slowly, are closed, and their number is
+// bounded.
 func TestStrangersAreBounded(t *testing.T) {
 	s := open(t, func(o *gateway.Options) {
 		o.Limits = gateway.Limits{Connections: 50, Header: 500 * time.Millisecond, Body: membudget.Pace{Grace: 500 * time.Millisecond}}

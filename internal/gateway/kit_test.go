@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// say answers with a word, and the caller that the door vouches for.
-func say(word string) http.Handler {
+// answerWith answers with a word, and with the caller in the context.
+func answerWith(word string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			w.WriteHeader(http.StatusRequestTimeout)
@@ -36,7 +36,7 @@ func say(word string) http.Handler {
 // open starts a gateway on a free port.
 func open(t *testing.T, change func(*gateway.Options)) *gateway.Server {
 	t.Helper()
-	o := gateway.Options{Listen: []string{"127.0.0.1:0"}, WS: say("ws"), REST: say("rest")}
+	o := gateway.Options{Listen: []string{"127.0.0.1:0"}, WS: answerWith("ws"), REST: answerWith("rest")}
 	if change != nil {
 		change(&o)
 	}

@@ -42,7 +42,7 @@ func (s *Server) listen(ctx context.Context) error {
 	return nil
 }
 
-// listenSocket makes a socket that belongs to this user alone.
+// listenSocket listens on a unix socket that only this user can connect to.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err := checkSocket(path); err != nil {
 		return nil, err
@@ -55,7 +55,8 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
 }
 
-// checkedListener cuts connections that may not be here, before they say anything.
+// checkedListener closes connections from networks that are not allowed, and those
+// above the limits, when they are accepted.
 type checkedListener struct {
 	net.Listener
 	server *Server
@@ -81,7 +82,8 @@ func (g *checkedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// allowed reports whether a connection crosses only what it may in the clear.
+// allowed reports whether a connection is encrypted, local, or within a trusted
+// network.
 func (s *Server) allowed(local, remote netip.Addr) bool {
 	return s.options.TLS.isSet() || local.IsLoopback() && remote.IsLoopback() || s.trusted.contain(local, remote)
 }
@@ -94,14 +96,15 @@ func address(a net.Addr) netip.Addr {
 	return at.Addr().Unmap()
 }
 
-// ownerListener takes connections of the user that the gateway runs as, and of root.
+// ownerListener accepts connections of the user that the gateway runs as, and of
+// root.
 type ownerListener struct {
 	net.Listener
 	server *Server
 	uid    int
 }
 
-// ownerConn is a connection whose other end the kernel vouches for.
+// ownerConn is a connection whose peer user id the kernel has confirmed.
 type ownerConn struct{ net.Conn }
 
 func (o *ownerListener) Accept() (net.Conn, error) {
@@ -119,7 +122,7 @@ func (o *ownerListener) Accept() (net.Conn, error) {
 	}
 }
 
-// peerUID asks the kernel who connected.
+// peerUID returns the user id of the peer of a unix socket (SO_PEERCRED).
 func peerUID(c net.Conn) (uid int, err error) {
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -135,7 +138,7 @@ func peerUID(c net.Conn) (uid int, err error) {
 	return int(peer.Uid), nil
 }
 
-// connCounter counts connections, all of them and those of each address.
+// connCounter counts open connections, in total and per remote address.
 type connCounter struct {
 	max, maxPerAddress int
 
@@ -144,8 +147,8 @@ type connCounter struct {
 	byAddress map[string]int
 }
 
-// add counts a connection until it is closed; nil if there are too many. Those of
-// "" are counted together with the others only.
+// add counts a connection until it is closed, and returns nil above a limit. An
+// empty address is counted in the total only.
 func (c *connCounter) add(conn net.Conn, from string) net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,12 +13,12 @@ import (
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// Certificate is where a certificate and its key are.
+// Certificate names the files of a certificate and its key.
 type Certificate struct{ CertFile, KeyFile string }
 
 func (c Certificate) isSet() bool { return c.CertFile != "" }
 
-// loadedCertificate is a certificate in use.
+// loadedCertificate is a parsed certificate.
 type loadedCertificate struct {
 	pair *tls.Certificate
 	leaf *x509.Certificate
@@ -26,7 +26,7 @@ type loadedCertificate struct {
 
 func (l *loadedCertificate) covers(name string) bool { return l.leaf.VerifyHostname(name) == nil }
 
-// load reads a certificate. Its key must be nobody else's to read.
+// load reads a certificate. Its key file must not be readable by others.
 func (c Certificate) load(ctx context.Context) (*loadedCertificate, error) {
 	if !c.isSet() {
 		return nil, nil //nolint:nilnil // no certificate is no error
@@ -51,14 +51,14 @@ func (c Certificate) load(ctx context.Context) (*loadedCertificate, error) {
 	return &loadedCertificate{&pair, leaf}, nil
 }
 
-// Reloadable is what can change while the gateway runs.
+// Reloadable are the options that can change while the gateway runs.
 type Reloadable struct {
 	TLS            Certificate
 	Origins, Hosts []string
 }
 
-// Reload takes over new values, or none of them. Whether there is encryption at
-// all is settled when the gateway starts.
+// Reload replaces all reloadable options, or none of them. TLS cannot be switched
+// on or off.
 func (s *Server) Reload(r Reloadable) error {
 	if r.TLS.isSet() != s.options.TLS.isSet() {
 		return errhint.With(errors.New("gateway.tls: encryption is not switched on or off while the gateway runs"), "restart the gateway")
@@ -79,7 +79,7 @@ func (s *Server) Reload(r Reloadable) error {
 	return nil
 }
 
-// tlsConfig speaks HTTP/1.1 only: WebSockets need it.
+// tlsConfig offers HTTP/1.1 only, which WebSocket upgrades need.
 func (s *Server) tlsConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		s.mu.RLock()

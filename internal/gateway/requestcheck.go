@@ -12,13 +12,13 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 )
 
-// refusal is a request that neither protocol gets to see.
+// refusal is the answer to a request that no protocol handler gets.
 type refusal struct {
 	status         int
 	reason, detail string
 }
 
-// write answers as the rest of the interface does: a problem of RFC 9457.
+// write answers with a problem of RFC 9457, as package rest does.
 func (f *refusal) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Connection", "close")
@@ -28,8 +28,8 @@ func (f *refusal) write(w http.ResponseWriter) {
 	})
 }
 
-// check looks at a request from outside: for whom it is, which page sent it, what
-// its address gives away.
+// check refuses a request while draining, with a secret in its URL, for a foreign
+// Host, or from a page of a foreign origin.
 func (s *Server) check(r *http.Request) *refusal {
 	switch {
 	case s.draining.Load():
@@ -44,10 +44,10 @@ func (s *Server) check(r *http.Request) *refusal {
 	return nil
 }
 
-// secretNames are parameters that people put tokens in.
+// secretNames are query parameters that are used for tokens.
 var secretNames = []string{"token", "access_token", "accesstoken", "auth", "authorization", "apikey", "api_key", "key", "password", "secret", "devicetoken", "device_token"}
 
-// carriesSecret reports whether an address carries a token.
+// carriesSecret reports whether a URL contains a token.
 func carriesSecret(u *url.URL) bool {
 	if u.User != nil || strings.Contains(u.Path, "atollgw_") {
 		return true
@@ -61,8 +61,8 @@ func carriesSecret(u *url.URL) bool {
 	return false
 }
 
-// isOwnHost reports whether a request is for a name of ours. A page of another site
-// can make its own name lead here, but not an address in numbers.
+// isOwnHost reports whether the Host of a request names this gateway. An IP address
+// always does: DNS rebinding needs a name.
 func (s *Server) isOwnHost(host string) bool {
 	name := hostname(host)
 	if _, err := netip.ParseAddr(name); err == nil || name == "localhost" {
@@ -73,7 +73,7 @@ func (s *Server) isOwnHost(host string) bool {
 	return s.hosts[name] || s.certificate != nil && s.certificate.covers(name)
 }
 
-// hostname is a Host without its port, in small letters.
+// hostname returns a Host without its port, in lower case.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -81,8 +81,8 @@ func hostname(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// originAllowed reports whether the page that sent a request, if one did, may: one of
-// this gateway's own, or of an origin that was configured.
+// originAllowed reports whether a request comes from no browser page, from a page
+// of this gateway, or from a configured origin.
 func (s *Server) originAllowed(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
@@ -97,7 +97,7 @@ func (s *Server) originAllowed(r *http.Request) bool {
 	return s.origins[strings.ToLower(origins[0])] || s.isSameOrigin(origins[0], r.Host)
 }
 
-// isSameOrigin reports whether a page came from the address that it now asks.
+// isSameOrigin reports whether an origin is the address that the request is for.
 func (s *Server) isSameOrigin(origin, host string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" || !strings.EqualFold(u.Host, host) {

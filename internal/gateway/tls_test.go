@@ -46,7 +46,7 @@ func writeCertificate(t *testing.T, name string, mode os.FileMode) gateway.Certi
 	return c
 }
 
-// trusting is a client that knows a certificate.
+// trusting returns a client that trusts a certificate.
 func trusting(t *testing.T, c gateway.Certificate) *http.Client {
 	t.Helper()
 	text, err := os.ReadFile(c.CertFile)

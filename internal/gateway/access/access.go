@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Access is all of it together, for servers.
+// Access groups what servers need to authenticate and limit callers.
 type Access struct {
 	Tokens   *TokenStore
 	Devices  *Devices
@@ -16,14 +16,14 @@ type Access struct {
 	Throttle *Throttle
 }
 
-// Authenticate returns who sent a token's text from an address. It is ErrTooMany
-// for an address that failed too often, and ErrDenied for everything else that
-// is wrong with the token.
+// Authenticate returns the caller of a token sent from an address. It returns
+// ErrTooMany for an address with too many failures, and ErrDenied for every fault
+// of the token.
 func (a *Access) Authenticate(ctx context.Context, from netip.Addr, text string) (*Caller, error) {
 	return a.guard(from, func() (*Caller, error) { return a.Tokens.Verify(ctx, text) })
 }
 
-// guard counts failures by address.
+// guard counts failed verifications by address.
 func (a *Access) guard(from netip.Addr, verify func() (*Caller, error)) (*Caller, error) {
 	if err := a.Throttle.Check(from); err != nil {
 		return nil, err
@@ -33,13 +33,13 @@ func (a *Access) guard(from netip.Addr, verify func() (*Caller, error)) (*Caller
 		if failed := a.Throttle.Failed(from); !errors.Is(failed, ErrDenied) {
 			return nil, failed
 		}
-		return nil, err // as it is: what is wrong with a device, its owner may know
+		return nil, err // unchanged: a ProofError tells the device's owner what is wrong
 	}
 	return caller, err
 }
 
-// Identify returns who makes a request: by its bearer token, or, without one, by
-// the socket that it came through.
+// Identify returns the caller of a request, by its bearer token or, without one, by
+// the owner's socket that it arrived on.
 func (a *Access) Identify(r *http.Request) (*Caller, error) {
 	header := r.Header.Values("Authorization")
 	if len(header) == 0 {
@@ -55,8 +55,8 @@ func (a *Access) Identify(r *http.Request) (*Caller, error) {
 	return a.Authenticate(r.Context(), Remote(r), strings.TrimSpace(text))
 }
 
-// Remote is the address that a request came from, as the connection says; what
-// headers say is not believed.
+// Remote returns the address of a request's connection. Forwarding headers are
+// ignored.
 func Remote(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -65,18 +65,18 @@ func Remote(r *http.Request) netip.Addr {
 	return at.Addr().Unmap()
 }
 
-// Socket is the caller on the other end of the state directory's socket, where the
-// kernel says that it is the owner.
+// Socket returns the caller on the owner's socket, whose user id the kernel has
+// confirmed.
 func Socket() *Caller { return &Caller{Token: "socket", Name: "socket", Scope: Admin} }
 
 type callerKey struct{}
 
-// WithCaller gives a connection's requests a caller who needs no token.
+// WithCaller returns a context whose requests have a caller without a token.
 func WithCaller(ctx context.Context, c *Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// FromContext is the caller of WithCaller, or nil.
+// FromContext returns the caller set by WithCaller, or nil.
 func FromContext(ctx context.Context) *Caller {
 	c, _ := ctx.Value(callerKey{}).(*Caller)
 	return c

@@ -1,6 +1,6 @@
-// Package access decides who is calling the gateway and what they may do: tokens,
-// hashed at rest, with scopes and bound to billing accounts; devices and their
-// pairing; limits on how often and how much.
+// Package access authenticates callers of the gateway and limits what they may do:
+// tokens, which are stored as hashes, have a scope and may be bound to a billing
+// account; devices and their pairing; rates and quotas.
 package access
 
 import (
@@ -9,7 +9,8 @@ import (
 	"slices"
 )
 
-// Errors that callers tell apart. None says which part of a credential was wrong.
+// Errors of authentication and quotas. None says which part of a credential was
+// wrong.
 var (
 	ErrDenied  = errors.New("the token is missing or not valid")
 	ErrScope   = errors.New("the token does not allow this")
@@ -17,7 +18,7 @@ var (
 	ErrQuota   = errors.New("the token's quota is used up")
 )
 
-// Scope is something that a token allows.
+// Scope is what a token allows.
 type Scope string
 
 // The scopes. Each includes those after it.
@@ -28,10 +29,10 @@ const (
 	Read     Scope = "read"     // look
 )
 
-// order is from much to little.
+// order lists the scopes, the widest first.
 var order = []Scope{Admin, Operator, Run, Read}
 
-// Check refuses a scope that there is not.
+// Check returns an error for an unknown scope.
 func (s Scope) Check() error {
 	if slices.Contains(order, s) {
 		return nil
@@ -39,7 +40,7 @@ func (s Scope) Check() error {
 	return fmt.Errorf("scope %q is not known: choose admin, operator, run or read", s)
 }
 
-// Caller is who a request comes from.
+// Caller is the authenticated sender of a request.
 type Caller struct {
 	Token   string // id of the token, for logs and the audit; never its text
 	Name    string
@@ -62,5 +63,5 @@ func (c *Caller) May(s Scope) bool {
 	return have >= 0 && want >= have
 }
 
-// Sees reports whether something of an account is the caller's to see.
+// Sees reports whether the caller may see things of an account.
 func (c *Caller) Sees(account string) bool { return c.Account == "" || c.Account == account }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Proof is what a device shows when it connects: its key, and its signature over
-// what it says of itself and the nonce that it was given.
+// Proof is what a device sends when it connects: its public key, and its signature
+// over its description and the nonce of the connection.
 type Proof struct {
 	ID        string // SHA-256 of the public key, in hex
 	PublicKey string // 32 bytes, base64url
@@ -24,26 +24,27 @@ type Proof struct {
 	ClientID, Mode, Role string
 	Scopes               []string // as they were sent
 	Platform, Family     string
-	// Tokens are the texts that may have been signed along; none is "".
+	// Tokens are the token texts that the signature may cover; "" is none.
 	Tokens []string
 }
 
-// ProofError is why a device's proof was not accepted. Reason is the word that
-// clients know.
+// ProofError is why a device's proof was refused. Reason is the protocol's word for
+// it.
 type ProofError struct{ Reason, Message string }
 
 func (e *ProofError) Error() string { return e.Message }
 
-// Is makes every such error a denial.
+// Is makes every ProofError an ErrDenied.
 func (e *ProofError) Is(target error) bool { return target == ErrDenied }
 
-// ErrNotPaired is a device that proved its key and was not approved yet.
+// ErrNotPaired is returned for a device that proved its key and is not approved
+// yet.
 var ErrNotPaired = errors.New("the device is not paired")
 
 const (
-	// MaxClockSkew is how far a device's clock may be from ours.
+	// MaxClockSkew is how far a device's clock may differ from the gateway's.
 	MaxClockSkew = 2 * time.Minute
-	// maxField bounds each thing that a device says of itself.
+	// maxField bounds each field of a device's description.
 	maxField  = 512
 	maxScopes = 64
 )
@@ -79,7 +80,7 @@ func (p *Proof) oversized() bool {
 	return len(p.Scopes) > maxScopes
 }
 
-// signed reports whether the key signed one of the forms that are known.
+// signed reports whether the key signed one of the known payload forms.
 func (p *Proof) signed(key ed25519.PublicKey) bool {
 	signature, err := decode(p.Signature)
 	if err != nil || len(signature) != ed25519.SignatureSize {
@@ -107,7 +108,8 @@ func (p *Proof) payload(version, token string) string {
 	return strings.Join(parts, "|")
 }
 
-// normalize is how descriptions are signed: trimmed, in small letters of ASCII.
+// normalize returns a description as it is signed: trimmed, ASCII letters in lower
+// case.
 func normalize(text string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -117,7 +119,7 @@ func normalize(text string) string {
 	}, strings.TrimSpace(text))
 }
 
-// decode reads base64 in both alphabets, padded or not.
+// decode decodes base64 of either alphabet, padded or not.
 func decode(text string) ([]byte, error) {
 	text = strings.NewReplacer("+", "-", "/", "_").Replace(strings.TrimRight(text, "="))
 	return base64.RawURLEncoding.DecodeString(text)

@@ -15,19 +15,19 @@ import (
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// gadget is a device that signs as OpenClaw's clients do.
-type gadget struct {
+// testDevice is a device that signs as OpenClaw's clients do.
+type testDevice struct {
 	key  ed25519.PrivateKey
-	text string // of the token that it signs along
+	text string // of the token that the signature covers
 	form string // of what it signs
 }
 
-func newGadget(seed byte, token string) *gadget {
-	return &gadget{ed25519.NewKeyFromSeed([]byte(strings.Repeat(string(rune(seed)), ed25519.SeedSize))), token, "v3"}
+func newGadget(seed byte, token string) *testDevice {
+	return &testDevice{ed25519.NewKeyFromSeed([]byte(strings.Repeat(string(rune(seed)), ed25519.SeedSize))), token, "v3"}
 }
 
 // connect is what the device sends after a challenge.
-func (g *gadget) connect(c *clock, from string) *access.Connect {
+func (g *testDevice) connect(c *clock, from string) *access.Connect {
 	public := g.key.Public().(ed25519.PublicKey) //nolint:forcetypeassert // an Ed25519 key has an Ed25519 key
 	sum := sha256.Sum256(public)
 	p := access.Proof{
@@ -43,7 +43,7 @@ func (g *gadget) connect(c *clock, from string) *access.Connect {
 }
 
 func TestADevicePairsOnLoopback(t *testing.T) {
-	d, c, _ := desk(t)
+	d, c, _ := newStore(t)
 	a := all(d, c)
 	text, made, err := d.Create(t.Context(), runner)
 	if err != nil {
@@ -74,7 +74,7 @@ func TestADevicePairsOnLoopback(t *testing.T) {
 }
 
 func TestADeviceEndsWithItsToken(t *testing.T) {
-	d, c, _ := desk(t)
+	d, c, _ := newStore(t)
 	a := all(d, c)
 	text, made, err := d.Create(t.Context(), runner)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestADeviceEndsWithItsToken(t *testing.T) {
 }
 
 func TestADeviceFromElsewhereWaits(t *testing.T) {
-	d, c, _ := desk(t)
+	d, c, _ := newStore(t)
 	a := all(d, c)
 	d.SetFixed(map[string]secret.Value{"config": secret.New("hunter2")})
 	g := newGadget('a', "hunter2")
@@ -135,7 +135,7 @@ func TestADeviceFromElsewhereWaits(t *testing.T) {
 }
 
 func TestForgedProofsAreRefused(t *testing.T) {
-	d, c, _ := desk(t)
+	d, c, _ := newStore(t)
 	a := all(d, c)
 	d.SetFixed(map[string]secret.Value{"config": secret.New("hunter2")})
 	for name, test := range map[string]struct {

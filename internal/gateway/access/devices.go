@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-run/atoll/internal/store"
 )
 
-// Devices knows the keys that programs connect with. A device speaks for the token
-// that it was paired under and ends with it; its own token is good only together
+// Devices stores the public keys of devices. A device acts for the token that it
+// was paired under and loses access with it; its own token is valid only together
 // with a signature of its key.
 type Devices struct {
 	db     *store.DB
@@ -23,10 +23,10 @@ type Devices struct {
 	now    func() time.Time
 }
 
-// Device is what is known of a device.
+// Device is a stored device.
 type Device struct {
 	ID       string     `json:"id"`
-	Token    string     `json:"token"` // whose device it is
+	Token    string     `json:"token"` // that it was paired under
 	Client   string     `json:"client"`
 	Platform string     `json:"platform"`
 	Created  time.Time  `json:"created"`
@@ -34,10 +34,10 @@ type Device struct {
 	LastUsed *time.Time `json:"lastUsed,omitempty"`
 }
 
-// Connect is a device that wants in.
+// Connect is a device's request to connect.
 type Connect struct {
 	Proof       Proof
-	Nonce       string // what we challenged it with
+	Nonce       string // of the challenge that was sent
 	From        netip.Addr
 	Token       string // text of a gateway's token, or
 	DeviceToken string // of the device's own
@@ -49,16 +49,15 @@ const (
 	maxDeviceTokens = 8    // tokens of one device that are good, the newest
 )
 
-// ErrUnknownDevice is an id that no device has.
+// ErrUnknownDevice is returned for an id that no device has.
 var ErrUnknownDevice = errors.New("no device has this id")
 
-// NewDevices returns the devices of a desk's database.
+// NewDevices returns the devices in a token store's database.
 func NewDevices(d *TokenStore) *Devices { return &Devices{db: d.db, tokens: d, now: d.now} }
 
-// ConnectDevice lets a device in, by a gateway's token or by its own, and counts
-// failures by address. A new device is paired by itself if it comes from this
-// machine, and is ErrNotPaired otherwise. The text is the device's own token,
-// anew each time.
+// ConnectDevice authenticates a device by a gateway token or by its own token, and
+// counts failures by address. A new device from a loopback address is paired at
+// once, any other is ErrNotPaired. own is the device's token, new each time.
 func (a *Access) ConnectDevice(ctx context.Context, c *Connect) (caller *Caller, own secret.Value, err error) {
 	caller, err = a.guard(c.From, func() (who *Caller, err error) {
 		who, own, err = a.Devices.connect(ctx, c)
@@ -91,7 +90,8 @@ func (d *Devices) connect(ctx context.Context, c *Connect) (*Caller, secret.Valu
 	return caller, text, nil
 }
 
-// parent is who a device speaks for, and by which token.
+// parent returns the caller that a device acts for, and the token that it was
+// paired under.
 func (d *Devices) parent(ctx context.Context, c *Connect) (*Caller, string, error) {
 	if c.Token != "" {
 		if f := d.tokens.matchFixed(c.Token); f != nil {
@@ -130,7 +130,7 @@ func (d *Devices) byDeviceToken(ctx context.Context, c *Connect) (*Caller, strin
 	return caller, parent, err
 }
 
-// containsHash compares with every hash that is stored.
+// containsHash compares a hash with every stored one, in constant time.
 func containsHash(stored []byte, sum [sha256.Size]byte) (found bool) {
 	for ; len(stored) >= sha256.Size; stored = stored[sha256.Size:] {
 		found = subtle.ConstantTimeCompare(sum[:], stored[:sha256.Size]) == 1 || found
@@ -138,7 +138,8 @@ func containsHash(stored []byte, sum [sha256.Size]byte) (found bool) {
 	return found
 }
 
-// callerOf is the caller of a token that was proven earlier, if it is still good.
+// callerOf returns the caller of a token that was verified earlier, if it is still
+// active.
 func (d *TokenStore) callerOf(ctx context.Context, parent string) (*Caller, error) {
 	d.mu.Lock()
 	f := d.fixedEpoch(parent)
@@ -153,8 +154,8 @@ func (d *TokenStore) callerOf(ctx context.Context, parent string) (*Caller, erro
 	return d.accept(&k.token)
 }
 
-// pair writes a device down and gives it a token of its own; none if it has to be
-// approved first. A device that comes under another token than before is new.
+// pair stores a device and creates a token for it, or none while it awaits
+// approval. A device that connects under another token than before is a new one.
 func (d *Devices) pair(ctx context.Context, tx *sql.Tx, row *Device, key []byte, local bool) (secret.Value, error) {
 	now := d.now().UnixMilli()
 	if err := d.insert(ctx, tx, row, key, now); err != nil {
@@ -175,7 +176,7 @@ func (d *Devices) pair(ctx context.Context, tx *sql.Tx, row *Device, key []byte,
 	}
 	id, proof, text := mint(devicePrefix)
 	sum := hash(id, proof)
-	// Programs of one device connect beside each other: each keeps the token it got.
+	// Several programs may connect with one device: each keeps its token.
 	stored = append(sum[:], stored[:min(len(stored), (maxDeviceTokens-1)*sha256.Size)]...)
 	_, err = tx.ExecContext(ctx, "UPDATE gateway_devices SET hash = ?, last_used_at_ms = ? WHERE id = ?", stored, now, row.ID)
 	return secret.New(text), err
@@ -185,7 +186,8 @@ func (d *Devices) insert(ctx context.Context, tx *sql.Tx, row *Device, key []byt
 	if _, err := tx.ExecContext(ctx, "DELETE FROM gateway_devices WHERE id = ? AND token <> ?", row.ID, row.Token); err != nil {
 		return err
 	}
-	// The oldest that waits goes first, so that strangers cannot fill the table.
+	// The oldest device that awaits approval is removed first, so that unknown peers
+	// cannot fill the table.
 	if _, err := tx.ExecContext(ctx, `DELETE FROM gateway_devices WHERE token = ?1 AND id <> ?2 AND id IN
 		(SELECT id FROM gateway_devices WHERE token = ?1 ORDER BY approved_at_ms IS NOT NULL DESC, created_at_ms DESC, id LIMIT -1 OFFSET ?3)`,
 		row.Token, row.ID, maxDevices-1); err != nil {
@@ -196,12 +198,12 @@ func (d *Devices) insert(ctx context.Context, tx *sql.Tx, row *Device, key []byt
 	return err
 }
 
-// Approve pairs a device that waits.
+// Approve pairs a device that awaits approval.
 func (d *Devices) Approve(ctx context.Context, id string) error {
 	return d.change(ctx, id, "UPDATE gateway_devices SET approved_at_ms = ifnull(approved_at_ms, ?2) WHERE id = ?1")
 }
 
-// Remove forgets a device: its token is good no more.
+// Remove deletes a device; its token is no longer valid.
 func (d *Devices) Remove(ctx context.Context, id string) error {
 	return d.change(ctx, id, "DELETE FROM gateway_devices WHERE id = ?1 AND ?2 > 0")
 }

@@ -2,7 +2,7 @@ package access
 
 import "github.com/atoll-run/atoll/internal/membudget"
 
-// The memory of requests that arrive, over both protocols, unless others are set.
+// Defaults of the memory for requests that arrive, over both protocols.
 const (
 	DefaultInbound         = 256 << 20
 	DefaultInboundPerToken = 64 << 20

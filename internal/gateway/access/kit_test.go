@@ -33,16 +33,16 @@ func (c *clock) move(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// desk is a desk on a real file, with a clock that stands still.
-func desk(t *testing.T) (*access.TokenStore, *clock, string) {
+// newStore returns a token store on a real file, with a clock that stands still.
+func newStore(t *testing.T) (*access.TokenStore, *clock, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "atoll.db")
 	c := &clock{now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
-	return another(t, path, c), c, path
+	return otherProcess(t, path, c), c, path
 }
 
-// another is the desk of another process on the same file.
-func another(t *testing.T, path string, c *clock) *access.TokenStore {
+// otherProcess returns the token store of another process on the same file.
+func otherProcess(t *testing.T, path string, c *clock) *access.TokenStore {
 	t.Helper()
 	db, err := store.Open(t.Context(), path)
 	if err != nil {
@@ -52,7 +52,7 @@ func another(t *testing.T, path string, c *clock) *access.TokenStore {
 	return access.NewTokenStore(access.TokenStoreOptions{DB: db, Now: c.Now})
 }
 
-// keep runs a desk's background work for the length of a test.
+// keep runs a token store's background work for the length of a test.
 func keep(t *testing.T, d *access.TokenStore) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -9,20 +9,20 @@ import (
 	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
-// Spending tells what was spent; *usage.Ledger does.
+// Spending returns what was spent; *usage.Ledger implements it.
 type Spending interface {
 	Spent(ctx context.Context, scope usage.Scope, key string) (usage.Charge, error)
 }
 
-// LimiterOptions are what a Limiter counts with.
+// LimiterOptions configure a Limiter.
 type LimiterOptions struct {
 	Spending  Spending                                               // nil if no money is counted
-	Sandboxes func(ctx context.Context, account string) (int, error) // alive; nil if none are
-	Defaults  Quota                                                  // where a token says nothing
+	Sandboxes func(ctx context.Context, account string) (int, error) // number of live sandboxes; nil counts none
+	Defaults  Quota                                                  // for tokens without a quota
 	Now       func() time.Time                                       // nil is time.Now
 }
 
-// Limiter bounds how often and how much is done with each token.
+// Limiter bounds the requests, runs, sandboxes and spending of each token.
 type Limiter struct {
 	options LimiterOptions
 
@@ -32,21 +32,22 @@ type Limiter struct {
 	runs     map[string]int
 }
 
-// bucket refills with time: a minute's worth at most.
+// bucket is a token bucket that holds at most one minute of requests.
 type bucket struct {
 	left float64
 	at   time.Time
 }
 
 const (
-	// DefaultRequests is how many requests a minute a token may make that says nothing.
+	// DefaultRequests is the number of requests a minute for a token without a quota.
 	DefaultRequests = 6000
-	// DefaultRuns is how many runs and tasks a token may have at once that says nothing.
+	// DefaultRuns is the number of concurrent runs and tasks for a token without a
+	// quota.
 	DefaultRuns = 1000
 	maxBuckets  = maxTokens
 )
 
-// NewLimiter returns a limiter that has seen nothing yet.
+// NewLimiter returns a limiter with empty counters.
 func NewLimiter(o LimiterOptions) *Limiter {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -56,7 +57,7 @@ func NewLimiter(o LimiterOptions) *Limiter {
 	return l
 }
 
-// SetDefaults replaces what holds for tokens that say nothing; 0 is the built-in
+// SetDefaults replaces the quota of tokens that have none; 0 is the built-in
 // number.
 func (l *Limiter) SetDefaults(q Quota) {
 	if q.Requests == 0 {
@@ -70,7 +71,7 @@ func (l *Limiter) SetDefaults(q Quota) {
 	l.defaults = q
 }
 
-// Quota is a caller's own, with defaults.
+// Quota returns the caller's quota, completed by the defaults.
 func (l *Limiter) Quota(c *Caller) Quota {
 	q := c.Quota
 	l.mu.Lock()
@@ -90,8 +91,7 @@ func (l *Limiter) Quota(c *Caller) Quota {
 	return q
 }
 
-// Admit counts a request; it is ErrTooMany if there were too many in the last
-// minute.
+// Admit counts a request, and returns ErrTooMany above the rate of the token.
 func (l *Limiter) Admit(c *Caller) error {
 	perMinute := float64(l.Quota(c).Requests)
 	now := l.options.Now()
@@ -114,7 +114,7 @@ func (l *Limiter) Admit(c *Caller) error {
 	return nil
 }
 
-// evict forgets buckets that are full again. The lock is held.
+// evict removes buckets that are full again. The caller holds the lock.
 func (l *Limiter) evict(now time.Time) {
 	if len(l.buckets) < maxBuckets {
 		return
@@ -124,7 +124,7 @@ func (l *Limiter) evict(now time.Time) {
 			delete(l.buckets, id)
 		}
 	}
-	for id := range l.buckets { // a token more or less: each is one that was verified
+	for id := range l.buckets { // bounded: every id is that of a verified token
 		if len(l.buckets) < maxBuckets*3/4 {
 			return
 		}
@@ -133,8 +133,8 @@ func (l *Limiter) evict(now time.Time) {
 }
 
 // Begin counts a run or a task as under way until end is called, which may be
-// called more than once. It is ErrQuota if the token has too many, or its account
-// has spent its day's money.
+// called more than once. It returns ErrQuota if the token has too many, or its
+// account has used up the day's money.
 func (l *Limiter) Begin(ctx context.Context, c *Caller) (end func(), err error) {
 	q := l.Quota(c)
 	if err := l.checkSpending(ctx, c, q.MicroUSD); err != nil {
@@ -157,8 +157,8 @@ func (l *Limiter) finish(token string) {
 	}
 }
 
-// checkSpending looks at what the account has spent today. What is under way is bounded
-// where models are asked, by the same number.
+// checkSpending returns ErrQuota if the account has used up the day's money. Calls
+// under way are bounded by the model proxy, by the same number.
 func (l *Limiter) checkSpending(ctx context.Context, c *Caller, microUSD int64) error {
 	if microUSD == 0 || l.options.Spending == nil {
 		return nil
@@ -173,8 +173,8 @@ func (l *Limiter) checkSpending(ctx context.Context, c *Caller, microUSD int64) 
 	return nil
 }
 
-// CheckSandboxes is ErrQuota if the caller's account has as many sandboxes as it may.
-// Whoever is about to make one asks.
+// CheckSandboxes returns ErrQuota if the caller's account may have no more
+// sandboxes. It is called before a sandbox is created.
 func (l *Limiter) CheckSandboxes(ctx context.Context, c *Caller) error {
 	most := l.Quota(c).Sandboxes
 	if most == 0 || l.options.Sandboxes == nil {

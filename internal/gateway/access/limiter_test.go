@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
-// spent is a ledger that says what it is told to.
+// spent is a ledger with fixed amounts.
 type spent map[string]int64
 
 func (s spent) Spent(_ context.Context, scope usage.Scope, key string) (usage.Charge, error) {
@@ -109,7 +109,7 @@ func TestMoneyAndSandboxesAreLimited(t *testing.T) {
 }
 
 func TestWrongTokensAreThrottled(t *testing.T) {
-	d, c, _ := desk(t)
+	d, c, _ := newStore(t)
 	a := all(d, c)
 	text, _, err := d.Create(t.Context(), runner)
 	if err != nil {
@@ -163,7 +163,7 @@ func TestThrottleIsBounded(t *testing.T) {
 }
 
 func TestWhoMakesARequest(t *testing.T) {
-	d, c, _ := desk(t)
+	d, c, _ := newStore(t)
 	a := all(d, c)
 	text, _, err := d.Create(t.Context(), runner)
 	if err != nil {

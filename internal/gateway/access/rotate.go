@@ -9,8 +9,8 @@ import (
 	"github.com/atoll-run/atoll/internal/tokencache"
 )
 
-// Rotate makes a token with the same rights and ends the old one after grace, so that
-// those who use it have time to change. A life of 0 is that of the old one.
+// Rotate creates a token with the same rights and ends the old one after grace, so
+// that its users have time to change. A life of 0 is that of the old one.
 func (d *TokenStore) Rotate(ctx context.Context, id string, life, grace time.Duration) (secret.Value, *Token, error) {
 	found, err := d.read(ctx, "WHERE id = ?", id)
 	if err != nil {
@@ -34,7 +34,7 @@ func (d *TokenStore) Rotate(ctx context.Context, id string, life, grace time.Dur
 	return text, made, d.revokeAt(ctx, id, d.now().Add(grace))
 }
 
-// revokeAt ends a token at a moment, unless it ends before.
+// revokeAt ends a token at a time, unless it ends before.
 func (d *TokenStore) revokeAt(ctx context.Context, id string, at time.Time) error {
 	_, err := d.db.ExecContext(ctx, "UPDATE gateway_tokens SET revoked_at_ms = min(ifnull(revoked_at_ms, ?), ?) WHERE id = ?", at.UnixMilli(), at.UnixMilli(), id)
 	d.recent.Forget(id)

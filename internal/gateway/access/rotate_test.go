@@ -11,7 +11,7 @@ import (
 // A token that replaces another has the same rights; the old one is good until its
 // grace is over, and its account is known as long.
 func TestRotate(t *testing.T) {
-	d, clock, _ := desk(t)
+	d, clock, _ := newStore(t)
 	spec := access.Spec{Name: "ci", Scope: access.Run, Account: "ann", Quota: access.Quota{Runs: 2}, Life: time.Hour}
 	old, made, err := d.Create(t.Context(), spec)
 	if err != nil {

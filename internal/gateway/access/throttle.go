@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Throttle slows down those who guess tokens: an address that fails too often is
-// not listened to for a while.
+// Throttle refuses addresses that fail authentication too often.
 type Throttle struct {
 	now func() time.Time
 
@@ -17,8 +16,8 @@ type Throttle struct {
 
 type failures struct {
 	count int
-	since time.Time // of the first that counts
-	until time.Time // not listened to before
+	since time.Time // the first failure in the window
+	until time.Time // refused until then
 }
 
 const (
@@ -26,7 +25,7 @@ const (
 	Failures = 10
 	// FailureWindow is how long a failure counts.
 	FailureWindow = time.Minute
-	// Lockout is how long an address is not listened to then.
+	// Lockout is how long an address is refused after that.
 	Lockout  = 5 * time.Minute
 	maxPeers = 10_000
 )
@@ -39,9 +38,9 @@ func NewThrottle(now func() time.Time) *Throttle {
 	return &Throttle{now: now, peers: map[netip.Prefix]*failures{}}
 }
 
-// Check is ErrTooMany while an address is not listened to. A loopback address is
-// everybody on this machine: one who guesses there must not lock out the others,
-// so there only the guesses are refused, by Failed.
+// Check returns ErrTooMany while an address is refused. A loopback address is
+// shared by all users of this machine, so it is never refused here: only wrong
+// tokens are, by Failed.
 func (t *Throttle) Check(from netip.Addr) error {
 	if from.Unmap().IsLoopback() {
 		return nil
@@ -59,7 +58,7 @@ func (t *Throttle) locked(from netip.Addr) error {
 }
 
 // Failed counts a wrong token and returns what to answer: ErrDenied, or ErrTooMany
-// once there were too many.
+// above the limit.
 func (t *Throttle) Failed(from netip.Addr) error {
 	now := t.now()
 	t.mu.Lock()
@@ -84,7 +83,7 @@ func (t *Throttle) Failed(from netip.Addr) error {
 	return ErrDenied
 }
 
-// group is what counts as one peer: a host of IPv6 has a whole network.
+// group returns the prefix that counts as one peer: /32 of IPv4, /64 of IPv6.
 func group(from netip.Addr) netip.Prefix {
 	from = from.Unmap().WithZone("")
 	bits := 32
@@ -98,9 +97,8 @@ func group(from netip.Addr) netip.Prefix {
 	return p
 }
 
-// evict keeps the memory bounded: first goes what counts no more, then
-// anything, so much at once that looking through all of it stays rare. The lock is
-// held.
+// evict bounds the memory: first expired entries are removed, then any, a quarter
+// at a time so that full scans are rare. The caller holds the lock.
 func (t *Throttle) evict(now time.Time) {
 	if len(t.peers) < maxPeers {
 		return

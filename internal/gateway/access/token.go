@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/tokencache"
 )
 
-// Spec is what a token is made from.
+// Spec describes a token to create.
 type Spec struct {
 	Name    string        `json:"name,omitempty"` // for people
 	Scope   Scope         `json:"scope"`
@@ -23,7 +23,7 @@ type Spec struct {
 	Life    time.Duration `json:"-"` // 0 is DefaultLife
 }
 
-// Token is what is known of a token but its text.
+// Token is a stored token, without its text.
 type Token struct {
 	ID string `json:"id"`
 	Spec
@@ -33,8 +33,7 @@ type Token struct {
 	LastUsed *time.Time `json:"lastUsed,omitempty"`
 }
 
-// State says whether a token is good at a moment: "active", "expired" or
-// "revoked".
+// State returns "active", "expired" or "revoked".
 func (t *Token) State(now time.Time) string { return tokencache.State(now, t.Expires, t.Revoked) }
 
 func (t *Token) caller() *Caller {
@@ -47,7 +46,7 @@ const (
 	MaxLife     = 2 * 366 * 24 * time.Hour
 )
 
-// ErrUnknown is an id that no token has.
+// ErrUnknown is returned for an id that no token has.
 var ErrUnknown = errors.New("no gateway token has this id")
 
 var (
@@ -78,11 +77,11 @@ const (
 	idWidth     = 26 // of rand.Text: 130 bits
 	secretBytes = 32
 	secretWidth = 52 // of base32
-	// TokenLength is how long a token's text is.
+	// TokenLength is the length of a token's text.
 	TokenLength = len(prefix) + idWidth + 1 + secretWidth
 )
 
-// mint makes a token's text: an id to find it by and 256 random bits to prove it.
+// mint generates a token's text: an id for the lookup and 256 random bits.
 func mint(prefix string) (id, proof, text string) {
 	var b [secretBytes]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -90,7 +89,7 @@ func mint(prefix string) (id, proof, text string) {
 	return id, proof, prefix + id + "_" + proof
 }
 
-// split takes a token's text apart.
+// split returns the two parts of a token's text.
 func split(prefix, text string) (id, proof string, ok bool) {
 	rest, ok := strings.CutPrefix(text, prefix)
 	if !ok || len(rest) != idWidth+1+secretWidth || rest[idWidth] != '_' {

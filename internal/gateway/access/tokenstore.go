@@ -19,15 +19,15 @@ import (
 	"github.com/atoll-run/atoll/internal/tokencache"
 )
 
-// TokenStoreOptions are what a Desk works with.
+// TokenStoreOptions configure a TokenStore.
 type TokenStoreOptions struct {
 	DB     *store.DB
 	Now    func() time.Time // nil is time.Now
 	Logger *slog.Logger     // nil discards
 }
 
-// TokenStore makes, verifies and revokes tokens. It is safe for concurrent use; several
-// processes may have one on the same database.
+// TokenStore creates, verifies and revokes tokens. It is safe for concurrent use;
+// several processes may use one database.
 type TokenStore struct {
 	db     *store.DB
 	now    func() time.Time
@@ -35,32 +35,34 @@ type TokenStore struct {
 	recent *tokencache.Recent[storedToken]
 
 	mu       sync.Mutex
-	used     map[string]time.Time // not yet written down
+	used     map[string]time.Time // not yet in the database
 	fixed    []fixedToken
 	watchers map[string]map[*watcher]struct{}
 }
 
-// storedToken is a token as it is stored.
+// storedToken is a token as the database holds it.
 type storedToken struct {
 	token Token
 	hash  [sha256.Size]byte
 }
 
-// fixedToken is one that the configuration or the environment holds. It is never
-// stored, so what hangs on it ends with it: epoch names this one and no later.
+// fixedToken is a token from the configuration or the environment. It is never
+// stored. Its epoch is random, so that devices paired under it lose access when it
+// is replaced.
 type fixedToken struct {
 	name, epoch string
 	sum         [sha256.Size]byte
 }
 
 const (
-	// RevocationDelay is how long a token that another process revoked may still be taken.
+	// RevocationDelay is how long a token that another process revoked may still be
+	// accepted.
 	RevocationDelay = 500 * time.Millisecond
 	maxTokens       = 10_000
 	keepEnded       = 30 * 24 * time.Hour // how long tokens that ended are listed
 )
 
-// NewTokenStore returns the desk of a database.
+// NewTokenStore returns the token store of a database.
 func NewTokenStore(o TokenStoreOptions) *TokenStore {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -71,9 +73,9 @@ func NewTokenStore(o TokenStoreOptions) *TokenStore {
 	return &TokenStore{db: o.DB, now: o.Now, logger: o.Logger, recent: tokencache.NewRecent[storedToken](RevocationDelay), used: map[string]time.Time{}, watchers: map[string]map[*watcher]struct{}{}}
 }
 
-// SetFixed replaces the tokens that come from the configuration, by the name of
-// their source. They are admin tokens of every account. Whoever uses one that is
-// not among them any more is told that it ended.
+// SetFixed replaces the tokens of the configuration, by the name of their source.
+// They are admin tokens of every account. Watchers of a token that is no longer
+// among them are notified.
 func (d *TokenStore) SetFixed(tokens map[string]secret.Value) {
 	var fixed []fixedToken
 	d.mu.Lock()
@@ -99,7 +101,8 @@ func (d *TokenStore) SetFixed(tokens map[string]secret.Value) {
 	}
 }
 
-// fixedEpoch is the fixed token of an epoch. The lock is held.
+// fixedEpoch returns the fixed token of an epoch, or nil. The caller holds the
+// lock.
 func (d *TokenStore) fixedEpoch(epoch string) *fixedToken {
 	for i := range d.fixed {
 		if d.fixed[i].epoch == epoch {
@@ -111,7 +114,7 @@ func (d *TokenStore) fixedEpoch(epoch string) *fixedToken {
 
 func (f *fixedToken) caller() *Caller { return &Caller{Token: f.name, Name: f.name, Scope: Admin} }
 
-// Create makes a token. Its text cannot be had again.
+// Create stores a new token. Its text is returned once and is not stored.
 func (d *TokenStore) Create(ctx context.Context, spec Spec) (secret.Value, *Token, error) {
 	if err := spec.check(); err != nil {
 		return secret.Value{}, nil, err
@@ -149,8 +152,7 @@ func insert(ctx context.Context, tx *sql.Tx, t *Token, sum [sha256.Size]byte) er
 	return err
 }
 
-// Verify returns who a caller is by the text that was sent. Every refusal is the
-// same ErrDenied.
+// Verify returns the caller of a token's text. Every refusal is ErrDenied.
 func (d *TokenStore) Verify(ctx context.Context, text string) (*Caller, error) {
 	if f := d.matchFixed(text); f != nil {
 		return f.caller(), nil
@@ -170,7 +172,8 @@ func (d *TokenStore) Verify(ctx context.Context, text string) (*Caller, error) {
 	return d.accept(&t.token)
 }
 
-// accept is the caller of a token that was proven, if it is still good.
+// accept returns the caller of a verified token, or ErrDenied if it has expired or
+// was revoked.
 func (d *TokenStore) accept(t *Token) (*Caller, error) {
 	now := d.now()
 	if t.State(now) != tokencache.Active {
@@ -182,7 +185,7 @@ func (d *TokenStore) accept(t *Token) (*Caller, error) {
 	return t.caller(), nil
 }
 
-// matchFixed compares with every fixed token, however many fit.
+// matchFixed compares the text with every fixed token, in constant time.
 func (d *TokenStore) matchFixed(text string) (match *fixedToken) {
 	sum := sha256.Sum256([]byte(text))
 	d.mu.Lock()
@@ -196,7 +199,7 @@ func (d *TokenStore) matchFixed(text string) (match *fixedToken) {
 	return match
 }
 
-// HasTokens reports whether anybody could be let in by a token.
+// HasTokens reports whether any token could authenticate a caller.
 func (d *TokenStore) HasTokens(ctx context.Context) (bool, error) {
 	d.mu.Lock()
 	fixed := len(d.fixed)
@@ -209,7 +212,7 @@ func (d *TokenStore) HasTokens(ctx context.Context) (bool, error) {
 	return n > 0, d.db.Explain(err)
 }
 
-// lookup reads a token, at most once in a while.
+// lookup reads a token from the cache or the database.
 func (d *TokenStore) lookup(ctx context.Context, id string) (storedToken, error) {
 	now := d.now()
 	if k, ok := d.recent.Find(id, now); ok {
@@ -226,7 +229,7 @@ func (d *TokenStore) lookup(ctx context.Context, id string) (storedToken, error)
 	return found[0], nil
 }
 
-// List returns all tokens, the newest first; those that ended stay for a month.
+// List returns all tokens, the newest first. Ended tokens are kept for a month.
 func (d *TokenStore) List(ctx context.Context) ([]Token, error) {
 	if err := d.Flush(ctx); err != nil {
 		return nil, err
@@ -239,7 +242,7 @@ func (d *TokenStore) List(ctx context.Context) ([]Token, error) {
 	return tokens, err
 }
 
-// Accounts returns the accounts that tokens in force speak for.
+// Accounts returns the accounts of active tokens.
 func (d *TokenStore) Accounts(ctx context.Context) (accounts []string, err error) {
 	rows, err := d.db.QueryContext(ctx, "SELECT DISTINCT account FROM gateway_tokens WHERE ifnull(revoked_at_ms, expires_at_ms) > ?1 AND expires_at_ms > ?1 ORDER BY account", d.now().UnixMilli())
 	if err != nil {
@@ -298,7 +301,8 @@ func timeOf(ms sql.NullInt64) *time.Time {
 	return &at
 }
 
-// Revoke ends a token at once; other processes notice within Forget.
+// Revoke ends a token at once in this process, and within RevocationDelay in
+// others.
 func (d *TokenStore) Revoke(ctx context.Context, id string) error {
 	result, err := d.db.ExecContext(ctx, "UPDATE gateway_tokens SET revoked_at_ms = min(ifnull(revoked_at_ms, ?1), ?1) WHERE id = ?2", d.now().UnixMilli(), id)
 	if err != nil {
@@ -314,7 +318,7 @@ func (d *TokenStore) Revoke(ctx context.Context, id string) error {
 	return nil
 }
 
-// Flush writes down when tokens were last used.
+// Flush stores when tokens were last used.
 func (d *TokenStore) Flush(ctx context.Context) error {
 	d.mu.Lock()
 	used := d.used

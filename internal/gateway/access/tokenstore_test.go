@@ -17,7 +17,7 @@ import (
 var runner = access.Spec{Name: "ci", Scope: access.Run, Account: "acct-1", Quota: access.Quota{Runs: 2, MicroUSD: 5}}
 
 func TestATokenYieldsItsCaller(t *testing.T) {
-	d, c, path := desk(t)
+	d, c, path := newStore(t)
 	text, made, err := d.Create(t.Context(), runner)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestATokenYieldsItsCaller(t *testing.T) {
 }
 
 func TestForgedTokensAreRefused(t *testing.T) {
-	d, _, _ := desk(t)
+	d, _, _ := newStore(t)
 	first, _, err := d.Create(t.Context(), runner)
 	if err != nil {
 		t.Fatal(err)
@@ -75,14 +75,14 @@ func other(c byte) string {
 }
 
 func TestTokensEnd(t *testing.T) {
-	d, c, path := desk(t)
+	d, c, path := newStore(t)
 	spec := runner
 	spec.Life = time.Hour
 	text, made, err := d.Create(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := another(t, path, c)
+	elsewhere := otherProcess(t, path, c)
 	if _, err := elsewhere.Verify(t.Context(), text.Reveal()); err != nil {
 		t.Fatal(err)
 	}
@@ -113,9 +113,9 @@ func TestTokensEnd(t *testing.T) {
 	}
 }
 
-// An open connection is told when its token ends, whoever ends it and however.
-func TestWatchersAreTold(t *testing.T) {
-	d, c, path := desk(t)
+// The watchers of a token are notified when it ends, in every way it can end.
+func TestWatchersAreNotified(t *testing.T) {
+	d, c, path := newStore(t)
 	keep(t, d)
 	watch := func() (<-chan struct{}, string) {
 		text, made, err := d.Create(t.Context(), access.Spec{Scope: access.Read, Life: time.Hour})
@@ -140,7 +140,7 @@ func TestWatchersAreTold(t *testing.T) {
 	if !open(there) || !open(expiring) {
 		t.Error("another's token ended too")
 	}
-	if err := another(t, path, c).Revoke(t.Context(), far); err != nil {
+	if err := otherProcess(t, path, c).Revoke(t.Context(), far); err != nil {
 		t.Fatal(err)
 	}
 	ends(t, "revoked elsewhere", there)
@@ -149,7 +149,7 @@ func TestWatchersAreTold(t *testing.T) {
 }
 
 func TestFixedTokens(t *testing.T) {
-	d, _, _ := desk(t)
+	d, _, _ := newStore(t)
 	d.SetFixed(map[string]secret.Value{"gateway.auth.token": secret.New("hunter2"), "empty": secret.New("")})
 	caller, err := d.Verify(t.Context(), "hunter2")
 	if err != nil || !caller.May(access.Admin) || caller.Token != "gateway.auth.token" {
@@ -172,7 +172,7 @@ func TestFixedTokens(t *testing.T) {
 }
 
 func TestSpecsAreChecked(t *testing.T) {
-	d, _, _ := desk(t)
+	d, _, _ := newStore(t)
 	for name, spec := range map[string]access.Spec{
 		"no scope": {}, "scope": {Scope: "root"}, "account": {Scope: access.Run, Account: "a:b"}, "line": {Scope: access.Run, Account: "a\nb"},
 		"name": {Scope: access.Run, Name: "a\x1b[0m"}, "quota": {Scope: access.Run, Quota: access.Quota{Runs: -1}},
@@ -189,7 +189,7 @@ func TestSpecsAreChecked(t *testing.T) {
 }
 
 func TestAccounts(t *testing.T) {
-	d, _, _ := desk(t)
+	d, _, _ := newStore(t)
 	for _, account := range []string{"b", "a", "b", ""} {
 		if _, _, err := d.Create(t.Context(), access.Spec{Scope: access.Admin, Account: account}); err != nil {
 			t.Fatal(err)

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Connections outlive the check that let them in: they watch their token.
+// Connections outlive the request that authenticated them, so they watch their
+// token.
 
-// watchEvery is how often the desk looks for tokens that ended elsewhere; with
-// the time of a look it stays below a second.
+// watchEvery is the interval at which tokens that another process ended are looked
+// up; it keeps the delay below a second.
 const (
 	watchEvery = 500 * time.Millisecond
-	flushEvery = 20 // looks
+	flushEvery = 20 // intervals
 )
 
 type watcher struct{ ended chan struct{} }
 
-// Watch returns a channel that is closed when a caller's token is revoked,
-// expires or is taken out of the configuration: what the caller has open must
-// end then. stop ends the watching. Keep has to run.
+// Watch returns a channel that is closed when a caller's token is revoked, expires
+// or leaves the configuration. stop ends the watch. Maintain has to run.
 func (d *TokenStore) Watch(c *Caller) (ended <-chan struct{}, stop func()) {
 	w := &watcher{make(chan struct{})}
 	d.mu.Lock()
@@ -37,7 +37,7 @@ func (d *TokenStore) Watch(c *Caller) (ended <-chan struct{}, stop func()) {
 	}
 }
 
-// notifyEnded tells everybody who watches a token. The lock is held.
+// notifyEnded closes the channels of a token's watchers. The caller holds the lock.
 func (d *TokenStore) notifyEnded(id string) {
 	for w := range d.watchers[id] {
 		close(w.ended)
@@ -45,8 +45,8 @@ func (d *TokenStore) notifyEnded(id string) {
 	delete(d.watchers, id)
 }
 
-// Maintain looks after tokens until the context ends: those that ended elsewhere,
-// and when each was last used.
+// Maintain notifies watchers of tokens that ended, and stores when tokens were last
+// used, until the context ends.
 func (d *TokenStore) Maintain(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -70,7 +70,7 @@ func (d *TokenStore) logError(ctx context.Context, err error) {
 	}
 }
 
-// endInactive ends what watches tokens that are good no more.
+// endInactive notifies the watchers of tokens that are no longer active.
 func (d *TokenStore) endInactive(ctx context.Context) error {
 	watched := d.watched()
 	if len(watched) == 0 {
@@ -91,8 +91,8 @@ func (d *TokenStore) endInactive(ctx context.Context) error {
 	return nil
 }
 
-// watched are the ids of stored tokens that somebody watches: fixed ones, and the
-// socket's, end by other means.
+// watched returns the ids of stored tokens that have watchers. Fixed tokens and the
+// owner's socket are not in the database.
 func (d *TokenStore) watched() (ids []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

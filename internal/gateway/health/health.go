@@ -1,6 +1,5 @@
-// Package health says whether the gateway can do its work now: each part that it
-// needs is asked, and an answer holds for a moment, so that asking is cheap and
-// cannot be used to wear anything out.
+// Package health reports whether the parts that the gateway needs can work. A
+// report is cached for CacheTime, so that frequent requests do not load the parts.
 package health
 
 import (
@@ -12,20 +11,20 @@ import (
 	"time"
 )
 
-// Check asks one part.
+// Check is the check of one part.
 type Check struct {
 	Name string
 	Run  func(context.Context) error
 }
 
-// Result is what a check found; Problem is "" if all is well.
+// Result is the outcome of one check; Problem is "" if it passed.
 type Result struct {
 	Name    string        `json:"name"`
 	Problem string        `json:"problem,omitempty"`
 	Took    time.Duration `json:"tookNs"`
 }
 
-// Report is what all checks found.
+// Report holds the results of all checks.
 type Report struct {
 	OK       bool      `json:"ok"`
 	Draining bool      `json:"draining,omitzero"`
@@ -34,33 +33,34 @@ type Report struct {
 }
 
 const (
-	// CacheTime is how long an answer holds.
+	// CacheTime is how long a report is reused.
 	CacheTime = 2 * time.Second
-	// Timeout is how long a part has to answer.
+	// Timeout bounds one run of all checks.
 	Timeout = 5 * time.Second
 )
 
-// Checker asks the parts.
+// Checker runs checks and caches their report.
 type Checker struct {
 	checks   []Check
 	draining atomic.Bool
 
-	mu   sync.Mutex // one at a time asks
+	mu   sync.Mutex // one run of the checks at a time
 	last Report
 }
 
-// New returns a doctor that knows these parts.
+// New returns a Checker of these checks.
 func New(checks ...Check) *Checker { return &Checker{checks: checks} }
 
-// Drain makes every later answer a no: whoever sends work here must stop.
+// Drain makes every later report negative, so that load balancers stop sending
+// work.
 func (d *Checker) Drain() { d.draining.Store(true) }
 
-// Report asks every part, unless that was done a moment ago.
+// Report returns the cached report, or runs every check if that is too old.
 func (d *Checker) Report(ctx context.Context) Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if age := time.Since(d.last.At); d.last.At.IsZero() || age >= CacheTime || age < 0 {
-		d.last = d.runAll(context.WithoutCancel(ctx)) // others wait for the same answer
+		d.last = d.runAll(context.WithoutCancel(ctx)) // concurrent callers get the same report
 	}
 	r := d.last
 	if r.Draining = d.draining.Load(); r.Draining {
@@ -94,7 +94,7 @@ func (c *Check) run(ctx context.Context) Result {
 	return f
 }
 
-// Err is nil if all is well, and says what is not.
+// Err returns nil if every check passed, or their problems.
 func (d *Checker) Err(ctx context.Context) error {
 	r := d.Report(ctx)
 	if r.OK {

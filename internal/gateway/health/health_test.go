@@ -33,7 +33,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A thousand who ask at once are one look.
+// A thousand concurrent reports run the checks once.
 func TestAnswersHoldForAMoment(t *testing.T) {
 	var looks atomic.Int32
 	d := health.New(health.Check{Name: "store", Run: func(context.Context) error { looks.Add(1); return nil }})

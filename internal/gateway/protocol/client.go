@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// ClientOptions are what a Client is made of.
+// ClientOptions configure a Client.
 type ClientOptions struct {
 	URL string // ws://host:port or wss://host:port
-	// Token is asked for at every connect: it may have been changed.
+	// Token is called for every connection: the token may have changed.
 	Token func(context.Context) (string, error)
-	// Device is the identity that a gateway on another machine pairs with; nil
-	// is none, which only a gateway on this machine takes.
+	// Device is the identity for gateways that require pairing; nil is accepted only
+	// by a gateway on this machine.
 	Device        *Device
 	Name, Version string
 	Scopes        []string // default: DefaultScopes
@@ -28,11 +28,12 @@ type ClientOptions struct {
 	RetryMin      time.Duration // first wait before connecting again; default 250 ms
 	RetryMax      time.Duration // longest; default 15 s
 	MaxPending    int           // calls under way at a time; default 1024
-	MaxStream     int           // bytes of events that nobody has taken yet, of one session; default 8 MiB
+	MaxStream     int           // bytes of events not yet taken, per session; default 8 MiB
 	Logger        *slog.Logger
 }
 
-// DefaultScopes are what driving sessions needs: sessions.patch wants the first.
+// DefaultScopes are the scopes that driving sessions needs: sessions.patch needs
+// the first.
 func DefaultScopes() []string { return []string{"operator.admin", "operator.read", "operator.write"} }
 
 func (o *ClientOptions) fill() {
@@ -48,21 +49,22 @@ func (o *ClientOptions) fill() {
 	}
 }
 
-// Why there is no answer.
+// Errors of a call without an answer.
 var (
-	// ErrLost means that the connection ended before the answer came: what was
-	// asked for may have been done.
+	// ErrLost means that the connection ended before the answer: the request may have
+	// been executed.
 	ErrLost = errors.New("the connection to the gateway was lost")
-	// ErrRestarted means that the gateway that was asked is no more.
+	// ErrRestarted means that the gateway's process is another one than when the
+	// request was sent.
 	ErrRestarted = errors.New("the gateway was restarted, and what it was doing is lost")
-	// ErrClosed means that the client itself was closed.
+	// ErrClosed means that the client was closed.
 	ErrClosed = errors.New("the client of the gateway is closed")
-	// ErrBusy means that too many calls are under way.
+	// ErrBusy means that MaxPending calls are under way.
 	ErrBusy = errors.New("too many calls of the gateway are under way")
 )
 
-// Refusal is why a gateway does not take us at all. Trying again does not help
-// until somebody changes something.
+// Refusal is why a gateway refuses the connection. Retrying does not help until its
+// configuration or the token changes.
 type Refusal struct{ Reason *Error }
 
 func (r *Refusal) Error() string {
@@ -71,7 +73,7 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return r.Reason }
 
-// refusalOf tells a no from a not yet.
+// refusalOf distinguishes a permanent refusal from a temporary failure.
 func refusalOf(e *Error) error {
 	e = failureOf(e)
 	if e.Code == CodeUnavailable || e.Retryable {
@@ -80,8 +82,8 @@ func refusalOf(e *Error) error {
 	return &Refusal{e}
 }
 
-// Client is a client of one gateway. It keeps a connection, and makes a new one
-// when that is lost. It is safe for concurrent use; Close ends it.
+// Client is a client of one gateway. It keeps a connection, and reconnects when it
+// is lost. It is safe for concurrent use; Close ends it.
 type Client struct {
 	options  ClientOptions
 	instance string
@@ -90,14 +92,14 @@ type Client struct {
 
 	mu      sync.Mutex
 	live    *clientConn   // nil while there is no connection
-	refused error         // why there is none, if somebody must do something
-	last    error         // why there was none the last time
+	refused error         // why there is none, if reconnecting cannot help
+	last    error         // error of the last attempt to connect
 	changed chan struct{} // closed and replaced when one of the two changes
 	streams map[string]*Stream
 	closed  bool
 }
 
-// NewClient returns a client, which begins to connect.
+// NewClient returns a client, which starts to connect.
 func NewClient(o ClientOptions) *Client {
 	o.fill()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -106,7 +108,7 @@ func NewClient(o ClientOptions) *Client {
 	return c
 }
 
-// Close ends the connection and everything that waits for it.
+// Close ends the connection and every call that waits for it.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -116,7 +118,7 @@ func (c *Client) Close() {
 	<-c.ended
 }
 
-// Hello waits for a connection and returns what the gateway said of itself.
+// Hello waits for a connection and returns the gateway's hello.
 func (c *Client) Hello(ctx context.Context) (*Hello, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -127,8 +129,8 @@ func (c *Client) Hello(ctx context.Context) (*Hello, error) {
 	return l.hello, nil
 }
 
-// Call asks for a method and reads the first answer into result, which may be
-// nil. An *Error is the gateway's own.
+// Call calls a method and decodes the first answer into result, which may be nil.
+// An *Error is the gateway's answer.
 func (c *Client) Call(ctx context.Context, method string, params, result any) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -158,8 +160,7 @@ func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, c.options.Timeout)
 }
 
-// connected waits for a connection. A gateway that refuses us is no reason to
-// wait.
+// connected waits for a connection, unless the gateway has refused.
 func (c *Client) connected(ctx context.Context) (*clientConn, error) {
 	for {
 		c.mu.Lock()
@@ -184,7 +185,8 @@ func (c *Client) connected(ctx context.Context) (*clientConn, error) {
 	}
 }
 
-// wakeWaiters wakes everybody who waits; the caller holds the lock.
+// wakeWaiters wakes goroutines that wait for a change of the connection. The caller
+// holds the lock.
 func (c *Client) wakeWaiters() {
 	close(c.changed)
 	c.changed = make(chan struct{})

@@ -35,7 +35,7 @@ func client(t *testing.T, url string, change ...func(*protocol.ClientOptions)) *
 	return c
 }
 
-// host is the other end of a client's connection, for tests to speak for.
+// host is the gateway's end of a client's connection, driven by a test.
 type host struct {
 	t    *testing.T
 	conn *protocol.Conn
@@ -73,7 +73,7 @@ func (h *host) answer(id string, payload any) bool {
 
 const challenge = `{"type":"event","event":"connect.challenge","payload":{"nonce":"n-1","ts":1}}`
 
-// hello is what a gateway says that has been up for a while.
+// hello is the hello of a gateway that has run for a while.
 func hello(boot string, uptimeMs int64) map[string]any {
 	return map[string]any{
 		"type": "hello-ok", "protocol": 4, "server": map[string]any{"version": "t", "connId": "c", "bootId": boot},
@@ -84,7 +84,8 @@ func hello(boot string, uptimeMs int64) map[string]any {
 	}
 }
 
-// gateway serves clients that are greeted, and hands them to talk with their number.
+// gateway serves clients after the handshake, and passes them to talk with their
+// number.
 func gateway(t *testing.T, greeting func(n int32) map[string]any, talk func(n int32, h *host)) string {
 	t.Helper()
 	var count atomic.Int32
@@ -190,8 +191,8 @@ func refusing(t *testing.T, reason string) string {
 	})
 }
 
-// A gateway that will not have us is told apart from one that is not there yet,
-// and what it answers never repeats our token.
+// A gateway that refuses the client is distinguished from one that is not up yet,
+// and the error never contains the token.
 func TestClientIsRefused(t *testing.T) {
 	var log bytes.Buffer
 	url := refusing(t, `{"code":"INVALID_REQUEST","message":"unauthorized","details":{"code":"AUTH_TOKEN_MISMATCH"}}`)

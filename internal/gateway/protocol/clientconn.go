@@ -11,13 +11,15 @@ import (
 	"time"
 )
 
-// stableAfter is how long a connection lasts before the next one is made at once.
+// stableAfter is how long a connection must last for the next one to be made
+// without a wait.
 const stableAfter = 30 * time.Second
 
-// maxSilentTicks is how long a gateway that ticks may say nothing at all, in ticks.
+// maxSilentTicks is after how many tick intervals without a frame the connection is
+// closed.
 const maxSilentTicks = 3
 
-// connectLoop connects, again and again, until ctx ends.
+// connectLoop connects, and reconnects until ctx ends.
 func (c *Client) connectLoop(ctx context.Context) {
 	defer close(c.ended)
 	wait := c.options.RetryMin
@@ -30,7 +32,7 @@ func (c *Client) connectLoop(ctx context.Context) {
 		c.options.Logger.DebugContext(ctx, "no connection to the gateway", "error", err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait/2 + rand.N(wait)): //nolint:gosec // It only spreads those who come back.
+		case <-time.After(wait/2 + rand.N(wait)): //nolint:gosec // jitter
 		}
 		wait = min(2*wait, c.options.RetryMax)
 	}
@@ -49,7 +51,7 @@ func (c *Client) connectOnce(ctx context.Context) error {
 	c.set(nil, nil)
 	close(l.done)
 	if ctx.Err() != nil {
-		_ = conn.Close(CloseNormal, "") // the gateway may be gone already
+		_ = conn.Close(CloseNormal, "") // the gateway may be gone
 	}
 	conn.Drop()
 	return err
@@ -70,7 +72,7 @@ func (c *Client) dial(ctx context.Context) (*Conn, *Hello, error) {
 	return conn, hello, nil
 }
 
-// recordFailure remembers a refusal. Other failures may pass by themselves.
+// recordFailure stores why a connection failed. Only a Refusal ends waiting calls.
 func (c *Client) recordFailure(err error) {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		c.set(nil, refusal)
@@ -101,7 +103,7 @@ type clientConn struct {
 	pending map[string]*call
 }
 
-// call is a request whose answers are awaited.
+// call is a request that waits for answers.
 type call struct {
 	link    *clientConn
 	id      string
@@ -109,7 +111,7 @@ type call struct {
 	answers chan *frame
 }
 
-// maxAnswers is how many answers one request can have.
+// maxAnswers bounds the answers to one request.
 const maxAnswers = 2
 
 func (l *clientConn) ask(ctx context.Context, method string, params any) (*call, error) {
@@ -133,8 +135,8 @@ func (l *clientConn) ask(ctx context.Context, method string, params any) (*call,
 	return k, nil
 }
 
-// write sends a request. A caller that gives up must not end the connection of
-// all others, so its context is not that of the writing.
+// write sends a request. The caller's context does not bound the write itself:
+// ending it there would close the connection of all others.
 func (l *clientConn) write(ctx context.Context, data []byte) error {
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.client.options.Timeout)
 	defer cancel()
@@ -193,8 +195,8 @@ func (l *clientConn) serve(ctx context.Context) error {
 	}
 }
 
-// answer hands a response to whoever waits. One that nobody waits for, or one too
-// many, is dropped.
+// answer passes a response to its call. A response without a call, or one too many,
+// is dropped.
 func (l *clientConn) answer(f *frame) {
 	l.mu.Lock()
 	k := l.pending[f.ID]

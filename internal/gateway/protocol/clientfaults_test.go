@@ -67,8 +67,8 @@ func TestTurnIsFoundAgain(t *testing.T) {
 	}
 }
 
-// A gateway that was restarted knows nothing of the turn, and asking it would be
-// waiting for ever. Version 3 says only how long it has been up.
+// A restarted gateway does not have the turn, and waiting for it would not end.
+// Version 3 sends its uptime only.
 func TestTurnOfAGatewayThatWasRestarted(t *testing.T) {
 	for name, greeting := range map[string]func(int32) map[string]any{
 		"by its boot":   func(n int32) map[string]any { return hello(fmt.Sprint("boot-", n), 60_000) },
@@ -170,8 +170,8 @@ func agentEvent(key, word string) string {
 	return fmt.Sprintf(`{"type":"event","event":"agent","payload":{"runId":"r",%s"stream":"assistant","seq":1,"data":{"delta":%q}}}`, key, word)
 }
 
-// A gateway tells every client of every session. What has no key, or another's,
-// is passed on to nobody.
+// A gateway sends events of every session to every client. Events without a key, or
+// with another's, are passed on to no stream.
 //
 // Seen to fail with the last stream taken in place of streams[e.SessionKey] in
 // Client.deliver.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// MaxDepth is how deep what a gateway sends may be nested.
+// MaxDepth bounds the nesting of frames from a gateway.
 const MaxDepth = 128
 
 // frame is any frame of a gateway: a response or an event.
@@ -20,7 +20,7 @@ type frame struct {
 	Error   *Error          `json:"error"`
 }
 
-// errGarbled is a frame that cannot be read: whatever follows may belong to it.
+// errGarbled is a frame that cannot be decoded; the connection cannot continue.
 var errGarbled = errors.New("the gateway sends what is no frame")
 
 func readFrame(ctx context.Context, conn *Conn) (*frame, error) {
@@ -37,13 +37,13 @@ func parseFrame(data []byte) (*frame, error) {
 	}
 	f := &frame{}
 	if err := json.Unmarshal(data, f); err != nil || f.Type == "" {
-		return nil, errGarbled // what it says may be anything: it is not repeated
+		return nil, errGarbled // its text is not repeated: it may hold anything
 	}
 	return f, nil
 }
 
-// nestedDeeper reports whether a document is nested deeper than a number, before
-// anything recursive looks at it.
+// nestedDeeper reports whether a document is nested deeper than a number, before a
+// recursive decoder reads it.
 func nestedDeeper(data []byte, most int) bool {
 	depth, inside := 0, false
 	for i := 0; i < len(data); i++ {
@@ -79,11 +79,10 @@ func encodeRequest(id, method string, params any) ([]byte, error) {
 	return data, nil
 }
 
-// maxErrorText bounds what of a gateway's words is in an error.
+// maxErrorText bounds the gateway's text in an error.
 const maxErrorText = 500
 
-// failureOf is what a gateway's error is to us: bounded, and never without a
-// word.
+// failureOf returns a gateway's error, bounded and never without text.
 func failureOf(e *Error) *Error {
 	if e == nil {
 		return &Error{Code: CodeUnavailable, Message: "the gateway gave no reason"}
@@ -96,7 +95,7 @@ func failureOf(e *Error) *Error {
 	return &kept
 }
 
-// Detail is the code in an error's details.
+// Detail returns the code in an error's details.
 func (e *Error) Detail() string {
 	var d struct {
 		Code   string `json:"code"`

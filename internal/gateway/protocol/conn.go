@@ -14,35 +14,35 @@ import (
 	"github.com/coder/websocket"
 )
 
-// CloseUnsupported says that a message was not text.
+// CloseUnsupported is the close code for a message that is not text.
 const CloseUnsupported = 1003
 
-// maxReason is how long the reason of a close may be, by the WebSocket protocol.
+// maxReason is the longest reason in a close frame (RFC 6455).
 const maxReason = 123
 
 // ErrNotText is a message that was not valid UTF-8 text.
 var ErrNotText = errors.New("the message is not text")
 
-// Conn carries text messages, each a JSON document. Reading is for one goroutine
-// at a time; everything else may be called at any time.
+// Conn carries text messages, each a JSON document. Reading is for one goroutine at
+// a time; everything else may be called concurrently.
 //
-// An error of Read or Write, and a context that ends during one, is the end of
-// the connection.
+// An error of Read or Write, and a context that ends during one, ends the
+// connection.
 type Conn struct {
 	ws   *websocket.Conn
-	cork *cork // of one that was accepted
+	cork *cork // nil on the client's side
 }
 
-// AcceptOptions are those of a server.
+// AcceptOptions configure Accept.
 type AcceptOptions struct {
 	MaxPayload int64    // of a message; 0 is MaxEarlyPayload, until Limit raises it
-	Origins    []string // browsers from here may connect, besides those of our own host
-	// Buffers keeps memory for WriteAll, which connections share; nil keeps none.
+	Origins    []string // allowed browser origins, besides the request's own host
+	// Buffers holds memory for WriteAll, which connections share; nil keeps none.
 	Buffers *sync.Pool
 }
 
-// Accept turns a request into a connection. If it cannot, it has answered the
-// request. Messages are not compressed: a small one could unfold to a large one.
+// Accept upgrades a request to a connection. On an error it has answered the
+// request. Messages are not compressed: a small one could expand to a large one.
 func Accept(w http.ResponseWriter, r *http.Request, o AcceptOptions) (*Conn, error) {
 	k := &corkingWriter{ResponseWriter: w, pool: o.Buffers}
 	if k.pool == nil {
@@ -57,18 +57,18 @@ func Accept(w http.ResponseWriter, r *http.Request, o AcceptOptions) (*Conn, err
 	return c, nil
 }
 
-// DialOptions are those of a client.
+// DialOptions configure Dial.
 type DialOptions struct {
 	MaxPayload int64       // of a message; 0 is MaxPayload
 	Header     http.Header // of the request
 	TLS        *tls.Config // for wss; nil is the system's
-	// Dial connects; nil is TCP. A gateway on a unix socket needs it.
+	// Dial opens the connection; nil is TCP. A gateway on a unix socket needs it.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Dial connects to a server: ws://host:port or wss://host:port. The context
-// bounds the handshake only. Redirects are not followed: they would carry a
-// caller's token elsewhere.
+// Dial connects to ws://host:port or wss://host:port. The context bounds the
+// handshake only. Redirects are not followed: they would send a token to another
+// host.
 func Dial(ctx context.Context, url string, o DialOptions) (*Conn, error) {
 	transport := &http.Transport{TLSClientConfig: o.TLS, DialContext: o.Dial, DisableKeepAlives: true}
 	client := &http.Client{
@@ -94,16 +94,16 @@ func newConn(ws *websocket.Conn, most, usual int64) *Conn {
 	return c
 }
 
-// Limit sets how long a message may be. A longer one closes the connection with
+// Limit sets the largest message. A larger one closes the connection with
 // CloseTooBig.
 func (c *Conn) Limit(most int64) { c.ws.SetReadLimit(most) }
 
-// Read returns the next message. Pings are answered, and pongs noticed, only
-// while somebody reads.
+// Read returns the next message. Pings are answered, and pongs received, only
+// during a Read.
 func (c *Conn) Read(ctx context.Context) ([]byte, error) { return c.ReadWith(ctx, io.ReadAll) }
 
-// ReadWith returns the next message, which gather takes in once it has begun to
-// arrive. An error of gather is the end of the connection, as any other.
+// ReadWith returns the next message, which gather reads once it has begun to
+// arrive. An error of gather ends the connection.
 func (c *Conn) ReadWith(ctx context.Context, gather func(io.Reader) ([]byte, error)) ([]byte, error) {
 	kind, r, err := c.ws.Reader(ctx)
 	if err != nil {
@@ -125,10 +125,10 @@ func (c *Conn) Write(ctx context.Context, data []byte) error {
 	return c.ws.Write(ctx, websocket.MessageText, data)
 }
 
-// Ping asks whether the other side is there, and waits for its answer.
+// Ping sends a ping and waits for the pong.
 func (c *Conn) Ping(ctx context.Context) error { return c.ws.Ping(ctx) }
 
-// Close says goodbye and waits a few seconds for the other side to do the same.
+// Close sends a close frame and waits a few seconds for the other side's.
 func (c *Conn) Close(code int, reason string) error {
 	if len(reason) > maxReason {
 		reason = cut(reason, maxReason)
@@ -136,8 +136,8 @@ func (c *Conn) Close(code int, reason string) error {
 	return c.ws.Close(websocket.StatusCode(code), reason)
 }
 
-// Drop ends the connection without a word, also while a Close waits for the rest of
-// an unfinished message.
+// Drop closes the connection without a close frame, also while a Close waits for
+// the rest of an unfinished message.
 func (c *Conn) Drop() {
 	if c.cork != nil {
 		_ = c.cork.Conn.Close()

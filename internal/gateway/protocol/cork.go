@@ -15,12 +15,12 @@ import (
 // corkBytes is how many bytes are collected before they are written.
 const corkBytes = 64 << 10
 
-// cork is a connection that can collect what is written to it, so that messages
-// which are there at the same time take one system call together.
+// cork is a connection that can collect writes, so that messages queued together
+// take one system call.
 type cork struct {
 	net.Conn
 	mu   sync.Mutex
-	held *[]byte // nil while nothing is collected
+	held *[]byte // nil while writes are not collected
 	pool *sync.Pool
 }
 
@@ -43,7 +43,7 @@ func (c *cork) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush writes what was collected. The lock is held.
+// flush writes what was collected. The caller holds the lock.
 func (c *cork) flush() error {
 	if len(*c.held) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func (c *cork) flush() error {
 	return err
 }
 
-// collect begins to collect; until pull, writing has this time.
+// collect begins to collect; until pull, writes have this time.
 func (c *cork) collect(within time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *cork) collect(within time.Duration) error {
 	return c.SetWriteDeadline(time.Now().Add(within))
 }
 
-// pull writes what was collected and collects no more.
+// pull writes what was collected and stops collecting.
 func (c *cork) pull() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +77,7 @@ func (c *cork) pull() error {
 	return c.SetWriteDeadline(time.Time{})
 }
 
-// corkingWriter puts a cork on the connection of a request.
+// corkingWriter wraps the connection of a request in a cork when it is hijacked.
 type corkingWriter struct {
 	http.ResponseWriter
 	pool *sync.Pool
@@ -95,10 +95,9 @@ func (k *corkingWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return k.cork, both, nil
 }
 
-// WriteAll sends messages, those that fit together at once, within a time: beyond
-// it the error is os.ErrDeadlineExceeded. Each message is used before the next one
-// is asked for. It is for one goroutine at a time, of a connection that was
-// accepted.
+// WriteAll sends messages, with as few system calls as possible, within a time:
+// beyond it the error is os.ErrDeadlineExceeded. Each message is used before the
+// next one is generated. It is for one goroutine at a time, on the server's side.
 func (c *Conn) WriteAll(within time.Duration, messages iter.Seq[[]byte]) error {
 	if err := c.cork.collect(within); err != nil {
 		return err

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Device is an identity that a gateway can pair with: its key proves that the
-// same program is calling again.
+// Device is an identity that a gateway can pair with: an Ed25519 key.
 type Device struct{ key ed25519.PrivateKey }
 
 // NewDevice returns the identity of a seed of 32 random bytes.
@@ -23,7 +22,7 @@ func NewDevice(seed []byte) (*Device, error) {
 	return &Device{ed25519.NewKeyFromSeed(seed)}, nil
 }
 
-// DeviceProof is a device's signature under a connect.
+// DeviceProof is a device's signature of a connect request.
 type DeviceProof struct {
 	ID        string `json:"id"`
 	PublicKey string `json:"publicKey"`
@@ -34,13 +33,14 @@ type DeviceProof struct {
 
 func (d *Device) public() ed25519.PublicKey { return d.key.Public().(ed25519.PublicKey) } //nolint:forcetypeassert // It is what Public returns.
 
-// ID is how a gateway lists the device: the hash of its public key.
+// ID returns the id under which a gateway lists the device: the hash of its public
+// key.
 func (d *Device) ID() string {
 	sum := sha256.Sum256(d.public())
 	return hex.EncodeToString(sum[:])
 }
 
-// Prove signs a connect. The form is the one that both versions take.
+// Prove signs a connect request, in the form that both versions accept.
 func (d *Device) Prove(c *Connect, nonce string, now time.Time) *DeviceProof {
 	at := now.UnixMilli()
 	token := ""

@@ -1,9 +1,8 @@
-// Package protocol is the language of OpenClaw's gateway, versions 3 and 4: frames,
-// error codes and limits, spoken over a WebSocket. Both sides use it: our gateway,
-// and our client of gateways that are not ours.
+// Package protocol implements the frames, error codes and limits of OpenClaw's
+// gateway protocol, versions 3 and 4, over WebSocket. The gateway uses its server
+// side; its client side drives OpenClaw gateways.
 //
-// It knows how things are said, not what they mean: methods, sessions and tokens
-// belong to those who speak.
+// It does not implement methods, sessions or tokens.
 package protocol
 
 import "encoding/json"
@@ -14,12 +13,12 @@ const (
 	V4 = 4 // OpenClaw 2026.9
 )
 
-// DefaultPort is where gateways listen.
+// DefaultPort is the port of gateways.
 const DefaultPort = 18789
 
-// Limits that a server announces, and keeps.
+// Limits that a server announces and enforces.
 const (
-	MaxPayload      = 26_214_400 // of one frame, once the caller is known
+	MaxPayload      = 26_214_400 // of one frame, after authentication
 	MaxEarlyPayload = 64 << 10   // of the first frame
 	MaxBuffered     = 52_428_800 // not yet read by a slow consumer
 )
@@ -31,13 +30,13 @@ const (
 	TypeEvent    = "event"
 )
 
-// Request asks for a method.
+// Request calls a method.
 type Request struct {
 	Type   string          `json:"type"`
 	ID     string          `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params,omitempty"`
-	// TraceParent and Profile are of version 4.
+	// TraceParent and Profile exist in version 4 only.
 	TraceParent string `json:"traceparent,omitempty"`
 	Profile     string `json:"expectedProfileId,omitempty"`
 }
@@ -51,16 +50,16 @@ type Response struct {
 	Error   *Error          `json:"error,omitempty"`
 }
 
-// Event tells something that nobody asked for.
+// Event is sent without a request.
 type Event struct {
 	Type    string          `json:"type"`
 	Event   string          `json:"event"`
 	Payload json.RawMessage `json:"payload,omitempty"`
-	Seq     int64           `json:"seq,omitzero"` // absent if it was for one connection alone
+	Seq     int64           `json:"seq,omitzero"` // absent if it was sent to one connection only
 	State   *StateVersion   `json:"stateVersion,omitempty"`
 }
 
-// StateVersion counts what clients keep copies of.
+// StateVersion counts changes of the state that clients keep copies of.
 type StateVersion struct {
 	Presence int64 `json:"presence"`
 	Health   int64 `json:"health"`
@@ -77,7 +76,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// Codes of errors. The last two are of version 4.
+// Error codes. The last two exist in version 4 only.
 const (
 	CodeNotLinked        = "NOT_LINKED"
 	CodeNotPaired        = "NOT_PAIRED"
@@ -88,12 +87,12 @@ const (
 	CodeApprovalNotFound = "APPROVAL_NOT_FOUND"
 )
 
-// Codes that a connection is closed with.
+// Close codes.
 const (
 	CloseNormal   = 1000
-	CloseProtocol = 1002 // the versions do not meet
-	ClosePolicy   = 1008 // who is calling, or how much they leave unread
+	CloseProtocol = 1002 // no common version
+	ClosePolicy   = 1008 // authentication failed, or a slow consumer
 	CloseTooBig   = 1009
 	CloseRestart  = 1012
-	CloseTryLater = 1013 // too much is arriving at once
+	CloseTryLater = 1013 // no memory for a message
 )

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Challenge is what a gateway says first.
+// Challenge is the first event of a connection.
 type Challenge struct {
 	Nonce string `json:"nonce"`
 	TS    int64  `json:"ts"`
 }
 
-// ClientInfo says which program is calling.
+// ClientInfo describes the client program.
 type ClientInfo struct {
 	ID          string `json:"id"`
 	DisplayName string `json:"displayName,omitempty"`
@@ -25,7 +25,7 @@ type ClientInfo struct {
 	InstanceID  string `json:"instanceId,omitempty"`
 }
 
-// ConnectAuth proves who is calling.
+// ConnectAuth holds the credentials of a client.
 type ConnectAuth struct {
 	Token       string `json:"token,omitempty"`
 	DeviceToken string `json:"deviceToken,omitempty"`
@@ -44,7 +44,7 @@ type Connect struct {
 	Auth        *ConnectAuth `json:"auth,omitempty"`
 }
 
-// Hello is what a gateway says of itself when it takes a client.
+// Hello is a gateway's answer to connect.
 type Hello struct {
 	Type     string `json:"type"`
 	Protocol int    `json:"protocol"`
@@ -69,18 +69,18 @@ type Hello struct {
 		TickIntervalMs int64 `json:"tickIntervalMs"`
 	} `json:"policy"`
 
-	// The gateway's process began between these two moments, by our clock.
+	// The gateway's process started between these two times, by the local clock.
 	bootedAfter, bootedBefore time.Time
 }
 
 // helloType is the type of a Hello.
 const helloType = "hello-ok"
 
-// Has reports whether the gateway knows a method.
+// Has reports whether the gateway has a method.
 func (h *Hello) Has(method string) bool { return slices.Contains(h.Features.Methods, method) }
 
-// SameBoot reports whether a later hello is of the same process: what the earlier
-// one was doing may still be under way.
+// SameBoot reports whether a later hello is of the same process, whose tasks may
+// still be under way.
 func (h *Hello) SameBoot(later *Hello) bool {
 	if h.Server.BootID != "" && later.Server.BootID != "" {
 		return h.Server.BootID == later.Server.BootID
@@ -88,8 +88,8 @@ func (h *Hello) SameBoot(later *Hello) bool {
 	return !later.bootedAfter.After(h.bootedBefore)
 }
 
-// check finds what is wrong with a hello. A gateway that grants less than it was
-// asked for would fail later, and nobody would see why.
+// check returns what is wrong with a hello. Missing scopes are reported here,
+// because later calls would fail without a clear reason.
 func (h *Hello) check(wanted []string) error {
 	switch {
 	case h.Type != helloType:
@@ -105,7 +105,7 @@ func (h *Hello) check(wanted []string) error {
 		}
 	}
 	if h.Auth == nil {
-		return nil // version 3 says it with the first request
+		return nil // version 3 reports missing scopes with the first request
 	}
 	for _, scope := range wanted {
 		if !slices.Contains(h.Auth.Scopes, scope) {
@@ -165,7 +165,7 @@ func (c *Client) connectParams(ctx context.Context, nonce string) (*Connect, err
 	return p, nil
 }
 
-// maxEarly is how many frames may come before those that were asked for.
+// maxEarly bounds the frames before the expected one.
 const maxEarly = 64
 
 func awaitChallenge(ctx context.Context, conn *Conn) (string, error) {

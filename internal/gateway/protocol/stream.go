@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// SessionEvent is an agent's event of one session.
+// SessionEvent is an agent event of one session.
 type SessionEvent struct {
 	RunID      string          `json:"runId"`
 	SessionKey string          `json:"sessionKey"`
@@ -15,12 +15,12 @@ type SessionEvent struct {
 	Data       json.RawMessage `json:"data"`
 }
 
-// Stream is what a gateway tells of one session. Gateways tell every client of
-// every session: here what does not name this session is not passed on.
+// Stream holds the events of one session. Gateways send events of every session to
+// every client; those of other sessions are dropped here.
 type Stream struct {
 	client *Client
 	key    string
-	ready  chan struct{} // has one element while there is something to take
+	ready  chan struct{} // has one element while there are events
 
 	mu    sync.Mutex
 	queue []SessionEvent
@@ -28,8 +28,7 @@ type Stream struct {
 	lost  bool
 }
 
-// Stream follows a session. There is one stream of a session; a second takes
-// over.
+// Stream follows a session. A second stream of the same session replaces the first.
 func (c *Client) Stream(key string) *Stream {
 	s := &Stream{client: c, key: key, ready: make(chan struct{}, 1)}
 	c.mu.Lock()
@@ -47,10 +46,10 @@ func (s *Stream) Close() {
 	}
 }
 
-// Ready has an element when Take has something.
+// Ready has an element when Take has events.
 func (s *Stream) Ready() <-chan struct{} { return s.ready }
 
-// Take returns what has come since the last time.
+// Take returns the events since the last call.
 func (s *Stream) Take() []SessionEvent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,16 +58,15 @@ func (s *Stream) Take() []SessionEvent {
 	return events
 }
 
-// Lost reports whether events were dropped because nobody took those before.
+// Lost reports whether events were dropped because they were not taken in time.
 func (s *Stream) Lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost
 }
 
-// deliver hands an agent's event to the stream of its session. The key in the
-// event decides alone: without it, or with one that nobody follows, the event is
-// nobody's.
+// deliver passes an agent event to the stream of its session. Only the key in the
+// event counts: without it, or without a stream, the event is dropped.
 func (c *Client) deliver(f *frame) {
 	if f.Event != "agent" {
 		return

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// AgentParams are those of the method agent.
+// AgentParams are the parameters of the method agent.
 type AgentParams struct {
 	Message        string            `json:"message"`
 	AgentID        string            `json:"agentId,omitempty"`
@@ -17,10 +17,10 @@ type AgentParams struct {
 	Timeout        int               `json:"timeout,omitempty"` // seconds
 	Deliver        bool              `json:"deliver"`
 	SystemPrompt   string            `json:"extraSystemPrompt,omitempty"`
-	Headers        map[string]string `json:"outboundHeaders,omitempty"` // only the fork takes them
+	Headers        map[string]string `json:"outboundHeaders,omitempty"` // only Atoll's fork of OpenClaw accepts them
 }
 
-// Turn is an agent at work for us.
+// Turn is a task that a gateway has accepted.
 type Turn struct {
 	client *Client
 	call   *call
@@ -30,15 +30,14 @@ type Turn struct {
 
 // Outcome is how a turn ended.
 type Outcome struct {
-	// Result is the envelope of an agent's answer; nil if the turn was found
-	// again after its connection was lost, and only its end could be learned.
+	// Result is the envelope of an agent's answer; nil if the connection was lost
+	// meanwhile, and only the end of the turn is known.
 	Result json.RawMessage
-	// Status is ok, error or aborted, as the gateway calls it; Reason and Reply
-	// are what it says besides.
+	// Status is ok, error or aborted; Reason and Reply are the gateway's texts.
 	Status, Reason, Reply string
 }
 
-// Agent gives a task to an agent and returns when the gateway has accepted it.
+// Agent submits a task and returns when the gateway has accepted it.
 func (c *Client) Agent(ctx context.Context, p *AgentParams) (*Turn, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -64,20 +63,20 @@ func (c *Client) Agent(ctx context.Context, p *AgentParams) (*Turn, error) {
 		return nil, errors.New("agent: the gateway's answer cannot be read")
 	}
 	t := &Turn{client: c, call: k, hello: l.hello, RunID: accepted.RunID}
-	if accepted.Status != "accepted" { // it was asked before, and this is the end
+	if accepted.Status != "accepted" { // a repeated request: this is the end of the task
 		k.answers <- &frame{OK: true, Payload: payload}
 	}
 	return t, nil
 }
 
-// Reattach returns a turn that an earlier connection began, of a gateway that
-// said hello.
+// Reattach returns a turn that was accepted over an earlier connection, with the
+// hello of that connection.
 func (c *Client) Reattach(runID string, hello *Hello) *Turn {
 	return &Turn{client: c, hello: hello, RunID: runID}
 }
 
 // Wait waits for the end of the turn, over as many connections as it takes. It
-// ends with ErrRestarted if the gateway is another process by then.
+// returns ErrRestarted if the gateway's process changed.
 func (t *Turn) Wait(ctx context.Context) (*Outcome, error) {
 	if t.call != nil {
 		defer t.call.link.forget(t.call)
@@ -97,11 +96,11 @@ func (t *Turn) Wait(ctx context.Context) (*Outcome, error) {
 	}
 }
 
-// waitStep is how long the gateway is asked to wait for an end at a time.
+// waitStep is the timeout of one agent.wait call.
 const waitStep = 10 * time.Second
 
-// poll asks a new connection about the turn. It returns nothing if the turn is
-// still under way, or the connection is lost again.
+// poll calls agent.wait on the present connection. It returns nothing if the turn
+// is still under way, or the connection is lost again.
 func (t *Turn) poll(ctx context.Context) (*Outcome, error) {
 	l, err := t.client.connected(ctx)
 	if err != nil {
@@ -148,7 +147,8 @@ func readOutcome(payload json.RawMessage) (*Outcome, error) {
 	return o, nil
 }
 
-// reason is what a gateway says about a failure, a text or an object with one.
+// reason returns a gateway's text about a failure, which is a string or an object
+// with one.
 func reason(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -1,5 +1,5 @@
-// Package publicerr makes messages fit for callers who share a service with others:
-// they learn what went wrong, and not where the host keeps its files.
+// Package publicerr removes paths of the host from messages for callers who share a
+// service with others.
 package publicerr
 
 import (
@@ -8,14 +8,14 @@ import (
 	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
-// hostPath finds absolute paths: a slash at the beginning of a word, and what follows
-// it up to a blank, a quote or the end of the sentence.
+// hostPath matches absolute paths: a slash at the beginning of a word, and what
+// follows it up to a blank, a quote or the end of the sentence.
 var hostPath = lazyregexp.New("(^|[\\s\"'`(=,:\\[<])(~?/[^\\s\"'`()\\[\\]<>,;]+)")
 
-// Placeholder stands for a path of the host.
+// Placeholder replaces a path of the host.
 const Placeholder = "[host path]"
 
-// visiblePrefixes are the beginnings of paths that callers know: those inside a sandbox, and
+// visiblePrefixes are prefixes of paths that are kept: those inside a sandbox and
 // those of the HTTP interface.
 var visiblePrefixes = []string{"/workspace", "/agent", "/tmp", "/api", "/openapi.json", "/v1"}
 
@@ -37,7 +37,7 @@ func Text(message string) string {
 	})
 }
 
-// plainSuffix is what may follow the beginning of a visible path.
+// plainSuffix matches what may follow a visible prefix.
 var plainSuffix = lazyregexp.New(`^(/[\w.@+%~-]+)*/?$`)
 
 func isVisible(path string) bool {

@@ -9,11 +9,11 @@ import (
 	"github.com/atoll-run/atoll/internal/run"
 )
 
-// errCancelled ends a run that somebody cancelled.
+// errCancelled is the cause of a run that was cancelled by request.
 var errCancelled = errors.New("cancelled by request")
 
-// activeRuns holds the runs of this process that are under way, and whoever waits for
-// news of a run.
+// activeRuns holds the runs that this process executes, and the listeners for
+// events of runs.
 type activeRuns struct {
 	ctx  context.Context //nolint:containedctx // runs outlive the requests that ask for them
 	stop context.CancelFunc
@@ -27,7 +27,7 @@ type activeRuns struct {
 	all       sync.WaitGroup
 }
 
-// activeRun is a run under way.
+// activeRun is a run that this process executes.
 type activeRun struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
@@ -39,7 +39,8 @@ func newActiveRuns(l *Limit) *activeRuns {
 	return d
 }
 
-// admitRun reports whether runs are taken; end must be called if they are.
+// admitRun returns ErrDraining if no more runs are accepted; otherwise end must be
+// called.
 func (d *activeRuns) admitRun() (end func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,8 +51,8 @@ func (d *activeRuns) admitRun() (end func(), err error) {
 	return d.all.Done, nil
 }
 
-// admitTask is open for tasks of sessions, whose queues end by themselves: a drain
-// does not wait for them.
+// admitTask is admitRun for tasks of sessions. A drain does not wait for them: the
+// session service drains its own queues.
 func (d *activeRuns) admitTask() (end func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,8 +63,8 @@ func (d *activeRuns) admitTask() (end func(), err error) {
 	return d.tasks.work.Done, nil
 }
 
-// start does a run until its end. If it is under way already, it joins that, and
-// calls forsake.
+// start executes a run until its end. If the run is active already, it returns that
+// one and calls forsake.
 func (d *activeRuns) start(id string, do func(context.Context, func(run.Event)), forsake, end func()) *activeRun {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,21 +93,21 @@ func (d *activeRuns) finish(id string, w *activeRun) {
 	d.notify(id)
 }
 
-// find returns a run that is under way here, or nil.
+// find returns a run that this process executes, or nil.
 func (d *activeRuns) find(id string) *activeRun {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.runs[id]
 }
 
-// running returns how many runs are under way here.
+// running returns the number of active runs.
 func (d *activeRuns) running() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.runs)
 }
 
-// subscribe returns a bell that is rung when there is news of a run.
+// subscribe returns a channel that is signalled when a run has new events.
 func (d *activeRuns) subscribe(id string) (bell chan struct{}, quit func()) {
 	bell = make(chan struct{}, 1)
 	d.mu.Lock()
@@ -130,12 +131,13 @@ func (d *activeRuns) notify(id string) {
 	for bell := range d.listeners[id] {
 		select {
 		case bell <- struct{}{}:
-		default: // it rings already
+		default: // it is signalled already
 		}
 	}
 }
 
-// openStream counts a stream of a caller; leave must be called if there was room.
+// openStream counts an event stream of a caller; ok is false above the limit,
+// otherwise leave must be called.
 func (d *activeRuns) openStream(caller string, most int) (leave func(), ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,7 +154,8 @@ func (d *activeRuns) openStream(caller string, most int) (leave func(), ok bool)
 	}, true
 }
 
-// drain takes nothing new, and ends what is not over when the context ends.
+// drain accepts no more runs, waits for those under way, and cancels them when the
+// context ends.
 func (d *activeRuns) drain(ctx context.Context) {
 	d.mu.Lock()
 	d.closing = true

@@ -6,13 +6,13 @@ import (
 	"github.com/atoll-run/atoll/api"
 )
 
-// Catalogue knows agents that runs can be given to.
+// Catalogue lists agents that runs can be given to.
 type Catalogue interface {
 	Agents(ctx context.Context) ([]api.Agent, error)
 }
 
-// agents merges the catalogues. Where two have an agent of the same id, the first
-// is the one that a run gets.
+// agents merges the catalogues. Of two agents with the same id, the first is the
+// one that a run gets.
 func (s *Server) agents(c *call, _, _ *none) (*api.Agents, error) {
 	list, seen := []api.Agent{}, map[string]bool{}
 	for _, catalogue := range s.Agents {

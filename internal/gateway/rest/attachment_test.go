@@ -8,9 +8,10 @@ import (
 	"github.com/atoll-run/atoll/api"
 )
 
-// Files that are no base64, or that nobody keeps, are refused with what is wrong.
+// Files that are not base64, or for which there is no spool, are refused with the
+// reason.
 func TestAttachmentsAreChecked(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	path := "/api/v1/sessions/main/messages"
 	p := problem(t, o.ask("alice", http.MethodPost, path, map[string]any{"message": "x", "attachments": []any{map[string]any{"name": "a", "content": "!"}}}), http.StatusUnprocessableEntity, "invalid_request")
 	if len(p.Errors) != 1 || p.Errors[0].Detail != "must be a string in base64" {

@@ -11,30 +11,30 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 )
 
-// call is one request on its way.
+// call is one request being served.
 type call struct {
 	*Server
 	route  *route
 	w      *statusRecorder
 	r      *http.Request
-	caller *access.Caller // nil on routes that are open to everybody
+	caller *access.Caller // nil on routes without authentication
 	id     string
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }
 
-// path is a variable of the route's path.
+// path returns a variable of the route's path.
 func (c *call) path(name string) string { return c.r.PathValue(name) }
 
-// answer sends what was asked for.
+// answer writes the JSON answer.
 func (c *call) answer(status int, v any) error {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(status)
-	// What programs inside sandboxes wrote need not be text.
+	// Output of programs inside sandboxes need not be UTF-8.
 	return json.MarshalWrite(c.w, v, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 }
 
-// statusRecorder remembers what was answered.
+// statusRecorder records the status of the answer.
 type statusRecorder struct {
 	http.ResponseWriter
 	status int
@@ -54,16 +54,16 @@ func (w *statusRecorder) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap lets http.ResponseController reach the writer.
 func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// setWriteTimeout bounds how long writes of the connection may take from now on; where there
-// is no connection, there is nothing to bound.
+// setWriteTimeout bounds later writes of the connection; writers without deadlines
+// are not bounded.
 func (c *call) setWriteTimeout(d time.Duration) {
 	_ = http.NewResponseController(c.w).SetWriteDeadline(deadline(d))
 }
 
-// deadline is so far from now; never if d is zero.
+// deadline returns the time d from now, or no deadline if d is zero.
 func deadline(d time.Duration) time.Time {
 	if d == 0 {
 		return time.Time{}

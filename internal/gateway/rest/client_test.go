@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/client"
 )
 
-func (o *office) clientOf(url, token string) *client.Client {
+func (o *testServer) clientOf(url, token string) *client.Client {
 	o.t.Helper()
 	c, err := client.New(client.Options{URL: url, Token: token})
 	if err != nil {
@@ -23,8 +23,8 @@ func (o *office) clientOf(url, token string) *client.Client {
 	return c
 }
 
-// cutter ends every connection after some bytes, as bad networks do.
-type cutter struct {
+// cuttingListener ends every connection after some bytes, as bad networks do.
+type cuttingListener struct {
 	http.Handler
 	cuts atomic.Int64
 }
@@ -45,7 +45,7 @@ func (w *shortWriter) Write(b []byte) (int, error) {
 
 func (w *shortWriter) Flush() { w.ResponseWriter.(http.Flusher).Flush() }
 
-func (c *cutter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *cuttingListener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			c.cuts.Add(1)
@@ -55,10 +55,10 @@ func (c *cutter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.Handler.ServeHTTP(&shortWriter{w, 2500}, r)
 }
 
-// A client that loses its connection again and again is told every event once.
+// A client that loses its connection again and again receives every event once.
 func TestClientReconnects(t *testing.T) {
-	o := newOffice(t, nil)
-	cut := &cutter{Handler: o.rest}
+	o := newServer(t, nil)
+	cut := &cuttingListener{Handler: o.rest}
 	server := httptest.NewServer(cut)
 	defer server.Close()
 	run := o.start("alice", `i=0; while [ $i -lt 40 ]; do echo "say word $i" >&2; i=$((i+1)); sleep 0.02; done; echo end`)
@@ -77,7 +77,7 @@ func TestClientReconnects(t *testing.T) {
 }
 
 func TestClient(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	c := o.clientOf(o.url, "alice")
 	ctx := t.Context()
 	agents, err := c.Agents(ctx)

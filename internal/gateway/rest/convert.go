@@ -6,8 +6,8 @@ import (
 	"github.com/atoll-run/atoll/internal/run"
 )
 
-// runOf is a receipt as callers see it. Where types are converted whole, a field
-// that only one side has does not compile.
+// runOf converts a receipt. Struct types are converted whole where possible, so
+// that a field that only one side has does not compile.
 func runOf(r *run.Receipt) api.Run {
 	return api.Run{
 		ID: r.ID, KnownAs: r.KnownAs, GraphID: r.Variant, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Image: r.Image, Step: string(r.Step), Text: r.Text,
@@ -17,8 +17,8 @@ func runOf(r *run.Receipt) api.Run {
 	}
 }
 
-// runOf is a receipt as this caller sees it: without paths of the host if it is bound
-// to an account.
+// runOf converts a receipt for this caller: without paths of the host if it is
+// bound to an account.
 func (c *call) runOf(r *run.Receipt) api.Run {
 	answer := runOf(r)
 	if !c.isBound() {
@@ -36,7 +36,7 @@ func (c *call) runOf(r *run.Receipt) api.Run {
 	return answer
 }
 
-// eventOf is an event as this caller sees it.
+// eventOf converts an event for this caller.
 func (c *call) eventOf(e *run.Event) api.Event {
 	answer := eventOf(e)
 	if c.isBound() {
@@ -45,7 +45,7 @@ func (c *call) eventOf(e *run.Event) api.Event {
 	return answer
 }
 
-// isBound reports whether the caller is one of several tenants, or unknown.
+// isBound reports whether the caller is bound to an account, or not authenticated.
 func (c *call) isBound() bool { return c.caller == nil || c.caller.Account != "" }
 
 func publicFailure(f *api.Failure) *api.Failure {

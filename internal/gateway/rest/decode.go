@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/membudget"
 )
 
-// streams is a route that answers by itself; A is its answer where it does not
+// streams is a route that writes its answer itself; A is its type where it does not
 // stream.
 func streams[Q, B, A any](do func(c *call, query *Q, body *B) error) shape {
 	s := shape{query: typeOf[Q](), body: typeOf[B](), answer: typeOf[A](), event: reflect.TypeFor[api.Event]()}
@@ -39,7 +39,7 @@ func streams[Q, B, A any](do func(c *call, query *Q, body *B) error) shape {
 	return s
 }
 
-// decodeBody reads a JSON document, and wants it to be one that it knows.
+// decodeBody reads a JSON body into v. Unknown members are refused.
 func (c *call) decodeBody(v any) error {
 	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
@@ -52,16 +52,16 @@ func (c *call) decodeBody(v any) error {
 		err = decodeJSON(data, v)
 	}
 	if err != nil {
-		c.w.Header().Set("Connection", "close") // what is left of the body is nobody's
+		c.w.Header().Set("Connection", "close") // the rest of the body is not read
 		return err
 	}
 	return nil
 }
 
-// firstChunk is the first memory that is counted of a body.
+// firstChunk is the memory reserved for a body before its size is known.
 const firstChunk = 64 << 10
 
-// readBody takes a body in, within the memory that its token may hold.
+// readBody reads a body within the memory budget of the caller's token.
 func (c *call) readBody(share *membudget.Share) ([]byte, error) {
 	data, err := membudget.ReadAll(http.MaxBytesReader(c.w, c.r.Body, c.route.maxBody(&c.Limit)), share)
 	over, tooLarge := errors.AsType[*http.MaxBytesError](err)
@@ -93,7 +93,7 @@ func decodeJSON(data []byte, v any) error {
 	return &api.Problem{Status: http.StatusBadRequest, Code: "invalid_body", Detail: "the body could not be read"}
 }
 
-// describe says what is wrong with a member without repeating its value.
+// describe returns what is wrong with a member, without its value.
 func describe(e *json.SemanticError) string {
 	switch {
 	case errors.Is(e, json.ErrUnknownName):
@@ -124,7 +124,7 @@ func kindName(t reflect.Type) string {
 	return "a number in range"
 }
 
-// maxPointer bounds how much of a caller's own words is given back.
+// maxPointer bounds how much of a caller's own text is repeated in an error.
 const maxPointer = 200
 
 func pointer(p jsontext.Pointer) string {
@@ -138,7 +138,7 @@ func pointer(p jsontext.Pointer) string {
 	return text
 }
 
-// decodeQuery fills a query struct; what it does not know is refused.
+// decodeQuery fills a query struct. Unknown parameters are refused.
 func decodeQuery(raw string, v any) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -163,7 +163,7 @@ func decodeQuery(raw string, v any) error {
 	return nil
 }
 
-// setField returns what is wrong, "" if nothing is.
+// setField sets a field from its parameters and returns what is wrong, or "".
 func setField(field reflect.Value, tag reflect.StructTag, given []string) string {
 	if len(given) != 1 {
 		return "is given more than once"

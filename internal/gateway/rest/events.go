@@ -16,7 +16,8 @@ import (
 	"github.com/atoll-run/atoll/internal/run"
 )
 
-// runEvents tells what happened in a run, and goes on with what happens.
+// runEvents returns a page of a run's events, or streams them until the run is
+// over.
 func (s *Server) runEvents(c *call, q *api.EventQuery, _ *none) error {
 	r, err := c.run()
 	if err != nil {
@@ -41,7 +42,7 @@ func (s *Server) runEvents(c *call, q *api.EventQuery, _ *none) error {
 	return c.answer(http.StatusOK, page)
 }
 
-// lastEvent is the number after which a reader goes on.
+// lastEvent returns the number of the last event that the reader has.
 func (c *call) lastEvent(after int64) (int64, error) {
 	last := c.r.Header.Get("Last-Event-ID")
 	if last == "" {
@@ -54,8 +55,8 @@ func (c *call) lastEvent(after int64) (int64, error) {
 	return after, nil
 }
 
-// stream is one reader of a run's events. What it has not read yet waits in the
-// store, so one who reads slowly costs nothing but a connection.
+// stream is one reader of a run's events. Unread events stay in the store, so a
+// slow reader costs only its connection.
 type stream struct {
 	*call
 	run   string
@@ -80,8 +81,8 @@ func (c *call) streamEvents(id string, after int64) error {
 	return s.follow(bell)
 }
 
-// follow sends events until the last one. A run that is over and tells nothing
-// more ends too: of one that crashed the last event may be missing.
+// follow sends events until the last one. It also ends for a run that is over and
+// has no more events: after a crash the last event may be missing.
 func (s *stream) follow(bell <-chan struct{}) error {
 	beat := time.NewTicker(s.Limit.Heartbeat)
 	defer beat.Stop()
@@ -111,7 +112,8 @@ func (s *stream) follow(bell <-chan struct{}) error {
 	}
 }
 
-// sendPage sends what there is, and reports whether the run was over before it looked.
+// sendPage sends the stored events, and reports whether the run was over before
+// they were read.
 func (s *stream) sendPage() (over, more bool, err error) {
 	r, err := s.Store.Get(s.ctx(), s.run)
 	if err != nil {
@@ -132,7 +134,8 @@ func (s *stream) sendPage() (over, more bool, err error) {
 	return r.Step == run.Over, true, s.write(b.Bytes())
 }
 
-// sendRun sends the run as it is now, without a number: it is no event of the run.
+// sendRun sends the run as it is now, without a number: it is not an event of the
+// run.
 func (s *stream) sendRun(name string) error {
 	r, err := s.Store.Get(s.ctx(), s.run)
 	if err != nil {
@@ -152,7 +155,7 @@ func appendEvent(b *bytes.Buffer, e *api.Event) error {
 	return appendJSON(b, e)
 }
 
-// appendJSON ends an event: JSON in one line, and an empty line.
+// appendJSON writes the data line of an event and the empty line that ends it.
 func appendJSON(b *bytes.Buffer, v any) error {
 	if err := json.MarshalWrite(b, v, jsontext.AllowInvalidUTF8(true), json.Deterministic(true)); err != nil {
 		return err
@@ -161,7 +164,7 @@ func appendJSON(b *bytes.Buffer, v any) error {
 	return nil
 }
 
-// write sends bytes, and gives up on a reader that does not take them in time.
+// write sends bytes, and fails if the reader does not take them in time.
 func (c *call) write(b []byte) error {
 	c.setWriteTimeout(c.Limit.Send)
 	if _, err := c.w.Write(b); err != nil {

@@ -6,13 +6,13 @@ import (
 	"github.com/atoll-run/atoll/api"
 )
 
-// health says that the process answers, and nothing else.
+// health reports that the process answers.
 func (s *Server) health(*call, *none, *none) (*api.Health, error) {
 	return &api.Health{OK: true, Version: s.Version}, nil
 }
 
-// ready asks the parts. Why it is not is in the log, and for those who run the
-// gateway.
+// ready runs the health checks. The reason of a failure is logged, and answered
+// only to callers of every account.
 func (s *Server) ready(c *call, _, _ *none) (*api.Ready, error) {
 	if err := s.Ready(c.ctx()); err != nil {
 		p := &api.Problem{Status: http.StatusServiceUnavailable, Code: "not_ready", Detail: "a part of the gateway does not answer"}
@@ -25,7 +25,7 @@ func (s *Server) ready(c *call, _, _ *none) (*api.Ready, error) {
 	return &api.Ready{Ready: true}, nil
 }
 
-// metrics counts all accounts together.
+// metrics writes the counters, which cover all accounts.
 func (s *Server) metrics(c *call) error {
 	if err := c.requireUnbound(); err != nil {
 		return err

@@ -15,10 +15,10 @@ import (
 	"github.com/atoll-run/atoll/internal/membudget"
 )
 
-// Whatever is sent, the answer is a problem that names what is wrong, and nothing
-// is begun.
+// Every bad request is answered with a problem that names the fault, and starts
+// nothing.
 func TestBadRequests(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	for name, c := range map[string]struct {
 		body    any
 		status  int
@@ -58,7 +58,7 @@ func TestBadRequests(t *testing.T) {
 }
 
 func TestBadPathsAndHeaders(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	problem(t, o.ask("root", http.MethodGet, "/api/v1/nothing", nil), http.StatusNotFound, "no_such_route")
 	a := o.ask("root", http.MethodPut, runsPath, nil)
 	problem(t, a, http.StatusMethodNotAllowed, "method_not_allowed")
@@ -74,7 +74,7 @@ func TestBadPathsAndHeaders(t *testing.T) {
 }
 
 func TestRequestIDs(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	for given, kept := range map[string]bool{"abc-1.2_3": true, "": false, "a b": false, strings.Repeat("x", 65): false, `"><script>`: false} {
 		a := o.ask("root", http.MethodGet, "/api/v1/ai/agents", nil, rest.RequestID, given)
 		if got := a.Header.Get(rest.RequestID); (got == given) != kept || got == "" {
@@ -85,20 +85,20 @@ func TestRequestIDs(t *testing.T) {
 
 // Who may do what, in a table.
 func TestScopes(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	problem(t, o.ask("", http.MethodGet, runsPath, nil), http.StatusUnauthorized, "unauthorized")
 	p := problem(t, o.ask("reader", http.MethodPost, runsPath, task("x")), http.StatusForbidden, "forbidden")
 	if !strings.Contains(p.Detail, string(access.Run)) {
 		t.Error(p.Detail)
 	}
-	limited := newOffice(t, func(o *rest.Options) { o.Limits = &counter{deny: access.ErrTooMany} })
+	limited := newServer(t, func(o *rest.Options) { o.Limits = &counter{deny: access.ErrTooMany} })
 	problem(t, limited.ask("root", http.MethodGet, runsPath, nil), http.StatusTooManyRequests, "too_many_requests")
 }
 
-// A reader that takes nothing is let go, and keeps nobody waiting; and there are
-// only so many.
+// A reader that takes nothing is closed, and blocks no other; their number is
+// bounded.
 func TestSlowReaders(t *testing.T) {
-	o := newOffice(t, func(o *rest.Options) { o.Limit = rest.Limit{Send: 500 * time.Millisecond, Streams: 2} })
+	o := newServer(t, func(o *rest.Options) { o.Limit = rest.Limit{Send: 500 * time.Millisecond, Streams: 2} })
 	// More events than sockets have room for.
 	r := o.start("alice", `i=0; x=$(head -c 60000 /dev/zero | tr '\0' x); while [ $i -lt 250 ]; do echo "say $x" >&2; i=$((i+1)); done; echo done`)
 	path := runsPath + "/" + r.ID + "/events"
@@ -131,7 +131,7 @@ func TestSlowReaders(t *testing.T) {
 
 // A body that never ends is not waited for.
 func TestSlowBody(t *testing.T) {
-	o := newPacedOffice(t, membudget.Pace{Grace: 300 * time.Millisecond}, nil)
+	o := newPacedServer(t, membudget.Pace{Grace: 300 * time.Millisecond}, nil)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(o.url, "http://"))
 	if err != nil {
 		t.Fatal(err)

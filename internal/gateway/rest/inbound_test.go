@@ -25,7 +25,7 @@ func heap() int64 {
 }
 
 // half opens a connection whose body ends before it is whole.
-func (o *office) half(who string, sent int) net.Conn {
+func (o *testServer) half(who string, sent int) net.Conn {
 	o.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(o.url, "http://"))
 	if err != nil {
@@ -44,7 +44,7 @@ func (o *office) half(who string, sent int) net.Conn {
 func TestUnfinishedBodiesAreBounded(t *testing.T) {
 	const mib = 1 << 20
 	budget := membudget.New(48*mib, 16*mib)
-	o := newOffice(t, func(o *rest.Options) { o.Inbound = budget })
+	o := newServer(t, func(o *rest.Options) { o.Inbound = budget })
 	before := heap()
 	for range 64 {
 		o.half("alice", 4*mib)
@@ -71,7 +71,7 @@ func TestUnfinishedBodiesAreBounded(t *testing.T) {
 // What all tokens hold together has a bound too; small requests pass.
 func TestBodiesOfAllTokensAreBounded(t *testing.T) {
 	const mib = 1 << 20
-	o := newOffice(t, func(o *rest.Options) { o.Inbound = membudget.New(2*mib, 64*mib) })
+	o := newServer(t, func(o *rest.Options) { o.Inbound = membudget.New(2*mib, 64*mib) })
 	answer := make([]byte, 4096)
 	n, err := o.half("alice", 3*mib).Read(answer) // a client of package http may see the end of the connection first
 	if !strings.Contains(string(answer[:n]), "503 Service Unavailable") || !strings.Contains(string(answer[:n]), `"busy"`) {
@@ -82,7 +82,7 @@ func TestBodiesOfAllTokensAreBounded(t *testing.T) {
 
 // A body that trickles in is cut, however long it goes on.
 func TestTricklingBody(t *testing.T) {
-	o := newPacedOffice(t, membudget.Pace{Grace: 200 * time.Millisecond, Rate: 1 << 20}, nil)
+	o := newPacedServer(t, membudget.Pace{Grace: 200 * time.Millisecond, Rate: 1 << 20}, nil)
 	conn := o.half("alice", 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -39,9 +39,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience bounds every wait of these tests.
 const patience = time.Minute
 
-// office is a gateway's HTTP interface with a real store and a real runner, whose
-// agents are shell scripts, and whose sandboxes have no walls.
-type office struct {
+// testServer is the HTTP interface with a real store and a real runner. Its agents
+// are shell scripts that run without a sandbox.
+type testServer struct {
 	t      *testing.T
 	store  run.Store
 	runner *run.Runner
@@ -68,13 +68,13 @@ func identify(r *http.Request) (*access.Caller, error) {
 	return nil, access.ErrDenied
 }
 
-func newOffice(t *testing.T, change func(*rest.Options)) *office {
+func newServer(t *testing.T, change func(*rest.Options)) *testServer {
 	t.Helper()
-	return newPacedOffice(t, membudget.Pace{}, change)
+	return newPacedServer(t, membudget.Pace{}, change)
 }
 
-// newPacedOffice is one whose bodies have to arrive as the door of a gateway asks.
-func newPacedOffice(t *testing.T, pace membudget.Pace, change func(*rest.Options)) *office {
+// newPacedServer returns a server whose bodies are paced as package gateway does.
+func newPacedServer(t *testing.T, pace membudget.Pace, change func(*rest.Options)) *testServer {
 	t.Helper()
 	dir := t.TempDir()
 	db, err := store.Open(t.Context(), filepath.Join(dir, "atoll.db"))
@@ -86,11 +86,11 @@ func newPacedOffice(t *testing.T, pace membudget.Pace, change func(*rest.Options
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &office{t: t, store: run.Store{DB: db}, client: &http.Client{Timeout: patience, Transport: &http.Transport{}}}
+	o := &testServer{t: t, store: run.Store{DB: db}, client: &http.Client{Timeout: patience, Transport: &http.Transport{}}}
 	o.runner = run.New(run.Options{Store: o.store, Locks: locks, Sandboxes: host{}, Biller: host{}, Variants: []run.Variant{script()}})
 	chats := session.New(session.Options{DB: db, Worker: echo{}, Names: policy.Sessions{DefaultAgent: "main"}})
 	t.Cleanup(chats.Close)
-	options := rest.Options{Identify: identify, Sessions: chats, Sandboxes: boxes{}, Ledger: books{}, Ready: func(context.Context) error { return nil }, Runs: o, Store: o.store, Agents: []rest.Catalogue{list{{GraphID: "sandbox:agent", Name: "Script", Description: "A shell script."}}}}
+	options := rest.Options{Identify: identify, Sessions: chats, Sandboxes: testSandboxes{}, Ledger: testLedger{}, Ready: func(context.Context) error { return nil }, Runs: o, Store: o.store, Agents: []rest.Catalogue{list{{GraphID: "sandbox:agent", Name: "Script", Description: "A shell script."}}}}
 	if change != nil {
 		change(&options)
 	}
@@ -120,15 +120,15 @@ func script() run.Variant {
 }
 
 // Begin is what package app does with models and sandboxes.
-func (o *office) Begin(ctx context.Context, t *rest.Task) (*run.AcceptedRun, error) {
+func (o *testServer) Begin(ctx context.Context, t *rest.Task) (*run.AcceptedRun, error) {
 	return o.runner.Accept(ctx, &run.Request{ID: t.ID, Variant: t.GraphID, Account: t.Account, Trace: t.Trace, Agent: "main", Model: cmp.Or(t.Model, "m"), Messages: t.Messages, Branch: t.Branch, TimeoutMs: t.Timeout.Milliseconds()})
 }
 
-func (o *office) Resume(ctx context.Context, id string) error { return o.runner.Resume(ctx, id) }
+func (o *testServer) Resume(ctx context.Context, id string) error { return o.runner.Resume(ctx, id) }
 
-func (o *office) Limit(string, session.Quota) func() { return func() {} }
+func (o *testServer) Limit(string, session.Quota) func() { return func() {} }
 
-func (o *office) Bill(context.Context, string) (run.Bill, error) {
+func (o *testServer) Bill(context.Context, string) (run.Bill, error) {
 	return run.Bill{MicroUSD: 7, Source: "test"}, nil
 }
 
@@ -182,7 +182,7 @@ type answer struct {
 }
 
 // ask sends a request as one of the callers.
-func (o *office) ask(who, method, path string, body any, header ...string) answer {
+func (o *testServer) ask(who, method, path string, body any, header ...string) answer {
 	o.t.Helper()
 	response := o.open(o.t.Context(), who, method+" "+path, body, header...)
 	defer response.Body.Close()
@@ -194,7 +194,7 @@ func (o *office) ask(who, method, path string, body any, header ...string) answe
 }
 
 // open sends a request, named by method and path, and leaves its answer to be read.
-func (o *office) open(ctx context.Context, who, what string, body any, header ...string) *http.Response {
+func (o *testServer) open(ctx context.Context, who, what string, body any, header ...string) *http.Response {
 	o.t.Helper()
 	method, path, _ := strings.Cut(what, " ")
 	var content io.Reader

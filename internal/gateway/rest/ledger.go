@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
-// Ledger are what was spent, and what was asked.
+// Ledger reads the costs and the audit log.
 type Ledger interface {
 	Costs(ctx context.Context, f usage.Filter) ([]usage.RunCost, error)
 	// AuditTail returns the last records that match.
@@ -74,7 +74,8 @@ func byAccount(runs []api.CostOfRun) []api.AccountCost {
 	return list
 }
 
-// auditTail shows a bound caller the records of its account alone.
+// auditTail returns the last records; a caller bound to an account gets those of
+// its account only.
 func (s *Server) auditTail(c *call, q *api.AuditQuery, _ *none) (*api.Audit, error) {
 	account, err := c.account(q.Account)
 	if err != nil {

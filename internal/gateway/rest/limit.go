@@ -2,13 +2,13 @@ package rest
 
 import "time"
 
-// Limit is how much is taken at once; zero is the default.
+// Limit bounds requests, streams and logs; zero is the default.
 type Limit struct {
 	Body      int64         // bytes of a request's body; 5 MiB
 	Message   int64         // of the body of a message, which may have attachments; 25 MiB
 	Send      time.Duration // until a reader of events has taken one; 30 s
-	Heartbeat time.Duration // between signs of life on a stream of events; 15 s
-	Poll      time.Duration // between looks at a run of another process; 1 s
+	Heartbeat time.Duration // between heartbeats on an event stream; 15 s
+	Poll      time.Duration // between reads of a run that another process executes; 1 s
 	Streams   int           // of events, of one caller at once; 100
 	Log       int64         // bytes of events that are kept of a session's task; 1 MiB
 	Logs      int64         // of all tasks together, above which what grows is cut to reducedLog; 64 MiB

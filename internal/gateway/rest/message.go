@@ -15,10 +15,10 @@ import (
 	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
-// maxTurns bounds how many answers a message may ask for.
+// maxTurns bounds the model answers that a message may ask for.
 const maxTurns = 100_000
 
-// sessionTask is the task that a request is, by a caller who may.
+// sessionTask returns the task of a request, after checking the caller's rights.
 func (c *call) sessionTask(b *api.SendRequest) (*session.Task, error) {
 	account, err := c.account(b.Account)
 	if err != nil {
@@ -56,7 +56,7 @@ func uploads(all []api.Attachment) (list []attach.Upload) {
 	return list
 }
 
-// taskID is that of the caller's key, or a new one.
+// taskID returns the id made of the caller's idempotency key, or a new one.
 func (c *call) taskID(account string) (string, error) {
 	key := c.r.Header.Get(IdempotencyKey)
 	switch {
@@ -68,8 +68,8 @@ func (c *call) taskID(account string) (string, error) {
 	return "task-" + strings.ToLower(rand.Text()), nil
 }
 
-// checkPrivileges keeps what is about the whole installation to those who run it: names of
-// conversations and receipts, and tools on the host.
+// checkPrivileges refuses names of transcripts and receipts, and tools on the host,
+// to callers bound to an account.
 func (c *call) checkPrivileges(b *api.SendRequest) error {
 	if b.SessionID == "" && b.RunID == "" && !b.HostTools {
 		return nil
@@ -83,8 +83,8 @@ func (c *call) checkPrivileges(b *api.SendRequest) error {
 	return nil
 }
 
-// checkMessage finds everything that is wrong with a request, as far as the request
-// alone tells.
+// checkMessage returns every fault of a request that can be found without other
+// state.
 func checkMessage(b *api.SendRequest) (errs []api.FieldError) {
 	add := func(wrong bool, pointer, detail string) {
 		if wrong {

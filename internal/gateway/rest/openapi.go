@@ -15,8 +15,8 @@ import (
 // object is a JSON object of the document.
 type object = map[string]any
 
-// OpenAPI is the OpenAPI 3.1 document of everything that can be asked for, made
-// from the table of routes and the types of package api.
+// OpenAPI returns the OpenAPI 3.1 document, made from the route table and the types
+// of package api.
 func (s *Server) OpenAPI() ([]byte, error) {
 	schemas := schemaSet{}
 	paths := map[string]object{}
@@ -78,7 +78,7 @@ func (r *route) responses(schemas schemaSet) object {
 	return all
 }
 
-// headers are the parameters that are no part of a query.
+// headers are the header parameters of a route.
 func (r *route) headers() map[string]string {
 	switch {
 	case r.idempotent:
@@ -110,7 +110,7 @@ func (r *route) parameters(schemas schemaSet) (list []any) {
 	return list
 }
 
-// field is the schema of one member, with what its tags say.
+// field returns the schema of a struct field, with the contents of its tags.
 func (b schemaSet) field(f reflect.StructField) object {
 	s := b.of(f.Type)
 	if text := f.Tag.Get("doc"); text != "" && f.Tag.Get("query") == "" {

@@ -19,7 +19,7 @@ import (
 var golden = filepath.Join("..", "..", "..", "api", "openapi.json")
 
 func TestOpenAPIGolden(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	got := append(o.ask("", http.MethodGet, "/openapi.json", nil).body, '\n')
 	if os.Getenv("ATOLL_UPDATE") != "" {
 		if err := os.WriteFile(golden, got, 0o644); err != nil {
@@ -55,7 +55,7 @@ type document struct {
 
 // The document keeps the rules of OpenAPI, and has every route and nothing else.
 func TestOpenAPIIsValid(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	text := o.ask("", http.MethodGet, "/openapi.json", nil).body
 	var d document
 	if err := json.Unmarshal(text, &d, json.MatchCaseInsensitiveNames(true)); err != nil {
@@ -106,7 +106,7 @@ func TestOpenAPIIsValid(t *testing.T) {
 
 // What the schemas require is what answers have.
 func TestInvariant_CATALOG_FROM_API(t *testing.T) {
-	o := newOffice(t, func(o *rest.Options) {
+	o := newServer(t, func(o *rest.Options) {
 		o.Agents = append(o.Agents, list{{GraphID: "langgraph:poet", Name: "Poet", Description: "Elsewhere."}, {GraphID: "sandbox:agent", Name: "Other", Description: "Hidden."}})
 	})
 	a := o.ask("reader", http.MethodGet, "/api/v1/ai/agents", nil)

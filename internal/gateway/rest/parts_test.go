@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// echo is an agent that says what it was told.
+// echo is a worker that answers with its message.
 type echo struct{}
 
 func (echo) Resolve(_, model string) (string, error) {
@@ -35,35 +35,35 @@ func (echo) History(context.Context, *session.Entry, int) ([]chat.Message, error
 func (echo) Forget(context.Context, *session.Entry) error              { return nil }
 func (echo) Compact(context.Context, *session.Entry) (int, int, error) { return 0, 0, nil }
 
-// boxes are a sandbox of each account.
-type boxes struct{}
+// testSandboxes are a sandbox of each account.
+type testSandboxes struct{}
 
-func (boxes) List(context.Context) ([]api.Sandbox, error) {
+func (testSandboxes) List(context.Context) ([]api.Sandbox, error) {
 	return []api.Sandbox{{ContainerName: "box-alice", Account: "alice", WorkspaceDir: "/home/op/a"}, {ContainerName: "box-bob", Account: "bob", WorkspaceDir: "/home/op/b"}}, nil
 }
-func (boxes) Recreate(_ context.Context, name string, discard bool) (*api.Recreated, error) {
+func (testSandboxes) Recreate(_ context.Context, name string, discard bool) (*api.Recreated, error) {
 	if name == "box-bob" {
 		return nil, sandbox.ErrBusy
 	}
 	return &api.Recreated{ContainerName: name, Discarded: discard, Aside: "/home/op/aside"}, nil
 }
-func (boxes) Prune(context.Context, bool) (*api.Pruned, error) {
+func (testSandboxes) Prune(context.Context, bool) (*api.Pruned, error) {
 	return &api.Pruned{Removed: []api.Removal{}}, nil
 }
-func (boxes) Verify(context.Context, string) (*api.Verifications, error) {
+func (testSandboxes) Verify(context.Context, string) (*api.Verifications, error) {
 	return &api.Verifications{Verified: []api.Verification{}}, nil
 }
-func (boxes) Explain(_ context.Context, q *api.ExplainQuery) (*api.Explanation, error) {
+func (testSandboxes) Explain(_ context.Context, q *api.ExplainQuery) (*api.Explanation, error) {
 	return &api.Explanation{AgentID: q.Agent, ScopeKey: q.Account}, nil
 }
 
-// books have a run and a record of each account.
-type books struct{}
+// testLedger has a run and a record of each account.
+type testLedger struct{}
 
-func (books) Costs(context.Context, usage.Filter) ([]usage.RunCost, error) {
+func (testLedger) Costs(context.Context, usage.Filter) ([]usage.RunCost, error) {
 	return []usage.RunCost{{Run: "a", Account: "alice", Calls: 1, MicroUSD: 5}, {Run: "b", Account: "bob", Calls: 1, MicroUSD: 7}, {Run: "c", Account: "alice", Calls: 2, MicroUSD: 6}}, nil
 }
-func (books) AuditTail(_ int, match func(string) bool) (list []audit.Entry, err error) {
+func (testLedger) AuditTail(_ int, match func(string) bool) (list []audit.Entry, err error) {
 	for _, line := range []string{`{"account":"alice","run":"a"}`, `{"account":"bob","run":"b","denied":"budget"}`} {
 		if match(line) {
 			list = append(list, audit.Entry{JSON: line})
@@ -73,7 +73,7 @@ func (books) AuditTail(_ int, match func(string) bool) (list []audit.Entry, err 
 }
 
 func TestSandboxesOfOthers(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	mine := into[api.Sandboxes](t, o.ask("alice", http.MethodGet, "/api/v1/sandboxes", nil), http.StatusOK)
 	if len(mine.Sandboxes) != 1 || mine.Total != 1 || mine.Sandboxes[0].ContainerName != "box-alice" || mine.Sandboxes[0].WorkspaceDir != "" {
 		t.Errorf("%+v", mine)
@@ -99,7 +99,7 @@ func TestSandboxesOfOthers(t *testing.T) {
 }
 
 func TestBooksOfOthers(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	mine := into[api.Costs](t, o.ask("alice", http.MethodGet, "/api/v1/costs", nil), http.StatusOK)
 	if len(mine.Runs) != 2 || len(mine.Accounts) != 1 || mine.Accounts[0] != (api.AccountCost{Account: "alice", Runs: 2, Calls: 3, MicroUSD: 11}) {
 		t.Errorf("%+v", mine)
@@ -119,7 +119,7 @@ func TestBooksOfOthers(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	sick := errors.New("the database at /home/op does not answer")
-	o := newOffice(t, func(o *rest.Options) { o.Version = "v1"; o.Ready = func(context.Context) error { return sick } })
+	o := newServer(t, func(o *rest.Options) { o.Version = "v1"; o.Ready = func(context.Context) error { return sick } })
 	if h := into[api.Health](t, o.ask("", http.MethodGet, "/health", nil), http.StatusOK); !h.OK || h.Version != "v1" {
 		t.Errorf("%+v", h)
 	}
@@ -136,7 +136,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestSessions(t *testing.T) {
-	o := newOffice(t, func(o *rest.Options) { o.Limits = &counter{most: 1} })
+	o := newServer(t, func(o *rest.Options) { o.Limits = &counter{most: 1} })
 	const key = "/api/v1/sessions/agent:main:alice:r1"
 	said := into[api.Task](t, o.ask("alice", http.MethodPost, key+"/messages", map[string]any{"message": "hi"}, rest.IdempotencyKey, "k"), http.StatusOK)
 	again := into[api.Task](t, o.ask("alice", http.MethodPost, key+"/messages", map[string]any{"message": "hi"}, rest.IdempotencyKey, "k"), http.StatusOK)

@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/store"
 )
 
-// errorKinds are the errors that mean something to callers; the first that fits counts.
+// errorKinds map errors to statuses and codes; the first that matches counts.
 func errorKinds() []errorKind {
 	return []errorKind{
 		{access.ErrDenied, http.StatusUnauthorized, "unauthorized"},
@@ -45,8 +45,8 @@ func errorKinds() []errorKind {
 	}
 }
 
-// statusClientClosed is the status of a request whose caller did not wait for the answer.
-// Only logs and metrics see it.
+// statusClientClosed is the status of a request whose caller closed the connection.
+// It appears in logs and metrics only.
 const statusClientClosed = 499
 
 type errorKind struct {
@@ -55,7 +55,7 @@ type errorKind struct {
 	code   string
 }
 
-// problem is what a caller is told of an error.
+// problem returns the problem that answers an error.
 func (c *call) problem(err error) *api.Problem {
 	p := c.classify(err)
 	p.Type, p.RequestID = cmp.Or(p.Type, "about:blank"), c.id
@@ -82,7 +82,7 @@ func (c *call) classify(err error) *api.Problem {
 	return c.internalProblem(err)
 }
 
-// failureStatus is the status of a run that was not begun.
+// failureStatus returns the status for a run that was not started.
 func failureStatus(f *run.Failure) int {
 	if f.Code == "disk_full" {
 		return http.StatusInsufficientStorage
@@ -90,8 +90,8 @@ func failureStatus(f *run.Failure) int {
 	return http.StatusUnprocessableEntity
 }
 
-// internalProblem is an error that has no name. What is wrong inside is for those who run
-// the gateway, not for one of many accounts.
+// internalProblem answers an unexpected error. Callers bound to an account do not
+// get its text.
 func (c *call) internalProblem(err error) *api.Problem {
 	if store.IsTransient(err) {
 		return &api.Problem{Status: http.StatusServiceUnavailable, Code: "storage", Detail: "the gateway's disk or database does not answer", Hint: "try again later"}
@@ -111,7 +111,7 @@ func (c *call) refuse(p *api.Problem) error {
 	return json.MarshalWrite(c.w, p)
 }
 
-// invalid is a request of which fields are wrong.
+// invalid is a request with wrong fields.
 func invalid(errs ...api.FieldError) error {
 	return &api.Problem{Status: http.StatusUnprocessableEntity, Code: "invalid_request", Detail: "the request is not valid", Errors: errs}
 }

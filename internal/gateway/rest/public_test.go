@@ -14,18 +14,18 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// leaky runs into an error that names a path of the host.
-type leaky struct {
+// leakingRuns fails with an error that names a path of the host.
+type leakingRuns struct {
 	rest.Runs
 	err error
 }
 
-func (l leaky) Begin(context.Context, *rest.Task) (*run.AcceptedRun, error) { return nil, l.err }
+func (l leakingRuns) Begin(context.Context, *rest.Task) (*run.AcceptedRun, error) { return nil, l.err }
 
 const hidden = "/srv/atoll/state/secret"
 
-// Whatever goes wrong, callers that are bound to an account do not learn where the
-// host keeps its files; the owner does.
+// No error shows paths of the host to callers bound to an account; the owner sees
+// them.
 func TestHostPathsAreNotToldToTenants(t *testing.T) {
 	for name, err := range map[string]error{
 		"refused":  fmt.Errorf("%w: Path escapes sandbox root (%s)", sandbox.ErrDenied, hidden),
@@ -33,7 +33,7 @@ func TestHostPathsAreNotToldToTenants(t *testing.T) {
 		"internal": errors.New("open " + hidden + ": no such file"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t, func(o *rest.Options) { o.Runs = leaky{o.Runs, err} })
+			o := newServer(t, func(o *rest.Options) { o.Runs = leakingRuns{o.Runs, err} })
 			if a := o.ask("alice", http.MethodPost, runsPath, task("x")); strings.Contains(string(a.body), "/srv") {
 				t.Errorf("a tenant: %s", a.body)
 			}
@@ -44,11 +44,11 @@ func TestHostPathsAreNotToldToTenants(t *testing.T) {
 	}
 }
 
-// A run that failed is told without paths too, wherever it is shown.
+// A failed run shows no paths to bound callers either.
 func TestHostPathsOfRunsAreNotTold(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	places := o.runner.Sandboxes
-	o.runner.Sandboxes = nowhere{places}
+	o.runner.Sandboxes = noPlaces{places}
 	r := o.start("alice", "true")
 	o.until("root", r.ID, api.RunOver)
 	for _, path := range []string{"", "/" + r.ID, "/" + r.ID + "/events"} {
@@ -61,9 +61,9 @@ func TestHostPathsOfRunsAreNotTold(t *testing.T) {
 	}
 }
 
-// nowhere makes no place.
-type nowhere struct{ run.Sandboxes }
+// noPlaces makes no place.
+type noPlaces struct{ run.Sandboxes }
 
-func (nowhere) Make(context.Context, *run.SandboxRequest) (run.Sandbox, error) {
+func (noPlaces) Make(context.Context, *run.SandboxRequest) (run.Sandbox, error) {
 	return nil, errors.New("mkdir " + hidden + ": permission denied")
 }

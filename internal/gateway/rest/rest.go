@@ -2,9 +2,9 @@
 // sandboxes, sessions, costs, the audit log and the gateway's own health.
 //
 // Routes are a table of values, from which requests are served and the OpenAPI
-// document is made. What is said is in package api; who may say it is decided by
-// package access. This package decides what a caller sees, bounds everything that
-// comes in, and turns errors into problems.
+// document is made. The types of requests and answers are in package api; callers
+// are authenticated by package access. This package decides what a caller sees,
+// bounds every request, and turns errors into problems.
 package rest
 
 import (
@@ -19,9 +19,9 @@ import (
 	"github.com/atoll-run/atoll/internal/run"
 )
 
-// Options are what the interface is made of.
+// Options configure a Server.
 type Options struct {
-	// Identify says who a request comes from, or why nobody knows.
+	// Identify authenticates a request.
 	Identify func(*http.Request) (*access.Caller, error)
 	Limits   Limiter
 	Runs     Runs
@@ -31,7 +31,7 @@ type Options struct {
 	Sandboxes Sandboxes
 	Sessions  Sessions
 	Ledger    Ledger
-	Ready     func(context.Context) error // nil if all parts can work
+	Ready     func(context.Context) error // returns nil if all parts can work
 	Version   string
 	Metrics   *metrics.Registry // nil makes one
 	Logger    *slog.Logger      // nil discards
@@ -39,19 +39,19 @@ type Options struct {
 	Inbound   *membudget.Budget // memory of bodies that arrive; nil is access.NewInbound
 }
 
-// Limiter bounds how often and how much a caller asks.
+// Limiter bounds the rate and the quota of a caller.
 type Limiter interface {
 	// Admit counts a request.
 	Admit(*access.Caller) error
 	// Begin counts a run until its end.
 	Begin(ctx context.Context, c *access.Caller) (end func(), err error)
-	// Quota is how much of what its account has a caller may take.
+	// Quota returns the caller's quota.
 	Quota(*access.Caller) access.Quota
-	// CheckSandboxes is an error if the caller may have no more sandboxes.
+	// CheckSandboxes returns an error if the caller may have no more sandboxes.
 	CheckSandboxes(ctx context.Context, c *access.Caller) error
 }
 
-// RunStore is what is written down about runs.
+// RunStore reads receipts and events of runs.
 type RunStore interface {
 	Get(ctx context.Context, id string) (*run.Receipt, error)
 	GetFor(ctx context.Context, id string, sees func(account string) bool) (*run.Receipt, error)
@@ -59,7 +59,8 @@ type RunStore interface {
 	Events(ctx context.Context, id string, after int64) ([]run.Event, error)
 }
 
-// Server answers requests. Drain or Close it before what it was made of.
+// Server serves the HTTP interface. It must be drained or closed before its options
+// are.
 type Server struct {
 	Options
 	mux    *http.ServeMux
@@ -69,7 +70,7 @@ type Server struct {
 	runs   *metrics.Counters
 }
 
-// New makes the interface.
+// New returns a server of the routes.
 func New(o Options) *Server {
 	o.Limit.fill()
 	o.Metrics = cmp.Or(o.Metrics, &metrics.Registry{})
@@ -90,9 +91,9 @@ func New(o Options) *Server {
 	return s
 }
 
-// Drain takes no more runs, waits for those under way until the context ends, and
-// ends the rest.
+// Drain accepts no more runs, waits for those under way until the context ends, and
+// cancels the rest.
 func (s *Server) Drain(ctx context.Context) { s.active.drain(ctx) }
 
-// Close ends every run, and returns when all have their receipts.
+// Close cancels every run, and returns when all receipts are stored.
 func (s *Server) Close() { s.active.close() }

@@ -8,24 +8,24 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 )
 
-// route is one thing that can be asked for.
+// route is one method and path of the interface.
 type route struct {
 	method, path string
-	scope        access.Scope // "" is open to everybody
+	scope        access.Scope // "" needs no authentication
 	summary      string
 	shape
 }
 
-// shape is what goes in and out, and who does it.
+// shape is the handler of a route and the types of its query, body and answer.
 type shape struct {
 	query, body, answer, event reflect.Type // nil if there is none
 	raw                        string       // media type of an answer that is no JSON of ours
-	idempotent                 bool         // it takes an Idempotency-Key
+	idempotent                 bool         // it accepts an Idempotency-Key
 	files                      bool         // its body may have attachments
 	serve                      func(*call) error
 }
 
-// none is the type of what a route does not have.
+// none is the type of a query, body or answer that a route does not have.
 type none struct{}
 
 func typeOf[T any]() reflect.Type {
@@ -35,7 +35,7 @@ func typeOf[T any]() reflect.Type {
 	return nil
 }
 
-// answers is a route with one answer.
+// answers is a route with one JSON answer.
 func answers[Q, B, A any](do func(c *call, query *Q, body *B) (*A, error)) shape {
 	s := streams[Q, B, A](func(c *call, query *Q, body *B) error {
 		answer, err := do(c, query, body)
@@ -48,20 +48,19 @@ func answers[Q, B, A any](do func(c *call, query *Q, body *B) (*A, error)) shape
 	return s
 }
 
-// idempotent is a route of tasks: asking twice is asking once, and those who prefer
-// not to wait need not.
+// idempotent is a route that accepts an Idempotency-Key, and Prefer: respond-async.
 func idempotent(s shape) shape {
 	s.idempotent = true
 	return s
 }
 
-// withFiles is a route whose body may have attachments.
+// withFiles is a route whose body may hold attachments.
 func withFiles(s shape) shape {
 	s.files = true
 	return s
 }
 
-// maxBody is how large the route's body may be.
+// maxBody returns the largest body of the route.
 func (r *route) maxBody(l *Limit) int64 {
 	if r.files {
 		return l.Message
@@ -69,10 +68,10 @@ func (r *route) maxBody(l *Limit) int64 {
 	return l.Body
 }
 
-// pattern is the route as a ServeMux wants it.
+// pattern returns the route in the form of http.ServeMux.
 func (r *route) pattern() string { return r.method + " " + r.path }
 
-// name is the route's name in the OpenAPI document: runsList, for instance.
+// name returns the operation id in the OpenAPI document, such as runsList.
 func (r *route) name() string {
 	var b strings.Builder
 	for i, part := range strings.FieldsFunc(strings.ToLower(r.method)+r.path, func(c rune) bool { return strings.ContainsRune("/{}.", c) }) {

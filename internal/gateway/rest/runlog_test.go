@@ -34,7 +34,7 @@ func (l *lines) String() string {
 // The end of every run is logged, without what was said, and counted by its state.
 func TestEndOfRunIsLogged(t *testing.T) {
 	var log lines
-	o := newOffice(t, func(o *rest.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	o := newServer(t, func(o *rest.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	good, bad := o.start("alice", "echo hello-there"), o.start("bob", "exit 3")
 	o.until("alice", good.ID, api.RunOver)
 	o.until("bob", bad.ID, api.RunOver)

@@ -15,24 +15,24 @@ import (
 	"github.com/atoll-run/atoll/internal/store"
 )
 
-// Runs carries out tasks.
+// Runs executes tasks.
 type Runs interface {
-	// Begin accepts a task. It is written down when it returns.
+	// Begin accepts a task. Its receipt is stored when it returns.
 	Begin(ctx context.Context, t *Task) (*run.AcceptedRun, error)
-	// Resume brings a run to its end whose steps could not be recorded.
+	// Resume finishes a run whose steps could not be stored.
 	Resume(ctx context.Context, id string) error
-	// Limit bounds what a run that is about to begin takes of what its account has;
-	// forget is called when it is over.
+	// Limit bounds what a run may use of its account's quota; forget is called when it
+	// is over.
 	Limit(id string, q session.Quota) (forget func())
-	// Bill asks again what a run has cost.
+	// Bill updates what a run has cost.
 	Bill(ctx context.Context, id string) (run.Bill, error)
 }
 
 // defaultGraph is the agent of a run that names none.
 const defaultGraph = "sandbox:agent"
 
-// startRun gives a task to an agent: 202 if nobody waits, events if somebody does,
-// the run alone if that is all they want.
+// startRun starts a run: it answers 202 at once, with an event stream, or with the
+// finished run, as the request prefers.
 func (s *Server) startRun(c *call, _ *none, body *api.RunRequest) error {
 	task, err := c.task(body)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Server) startRun(c *call, _ *none, body *api.RunRequest) error {
 	}
 }
 
-// begin has a task accepted and carried out, within the caller's quota.
+// begin accepts a task within the caller's quota and starts it.
 func (s *Server) begin(c *call, task *Task) (*activeRun, error) {
 	closed, err := s.active.admitRun()
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Server) begin(c *call, task *Task) (*activeRun, error) {
 	}
 	end := closed
 	_, err = s.Store.Get(c.ctx(), task.ID)
-	if s.Limits != nil && errors.Is(err, run.ErrNotFound) { // asking again costs nothing
+	if s.Limits != nil && errors.Is(err, run.ErrNotFound) { // a repeated request takes no quota
 		release, err := s.reserve(c)
 		if err != nil {
 			closed()
@@ -83,8 +83,8 @@ func (s *Server) begin(c *call, task *Task) (*activeRun, error) {
 	return s.active.start(task.ID, func(ctx context.Context, ring func(run.Event)) { s.execute(ctx, task.ID, begun, ring) }, begun.Release, end), nil
 }
 
-// execute does a run until its end is in the store, where readers look for it, also if
-// it is an error.
+// execute runs a task until its end is in the store, where readers look for it,
+// also if it failed.
 func (s *Server) execute(ctx context.Context, id string, begun *run.AcceptedRun, ring func(run.Event)) {
 	receipt, err := begun.Run(ctx, ring)
 	if store.IsTransient(err) {
@@ -100,7 +100,7 @@ func (s *Server) execute(ctx context.Context, id string, begun *run.AcceptedRun,
 	}
 }
 
-// logRun logs and counts a run that is over.
+// logRun logs and counts a finished run.
 func (s *Server) logRun(ctx context.Context, r *run.Receipt) {
 	state, code := "done", ""
 	if r.Error != nil {
@@ -111,7 +111,7 @@ func (s *Server) logRun(ctx context.Context, r *run.Receipt) {
 		"took", r.Ended.Sub(r.Created), "microUsd", r.Bill.MicroUSD, "code", code)
 }
 
-// reserve takes a run, which has a sandbox of its own, into the caller's quota.
+// reserve counts a run and its sandbox against the caller's quota.
 func (s *Server) reserve(c *call) (release func(), err error) {
 	if err := s.Limits.CheckSandboxes(c.ctx(), c.caller); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (s *Server) reserve(c *call) (release func(), err error) {
 	return s.Limits.Begin(c.ctx(), c.caller)
 }
 
-// quota is what a task of the caller may take of what its account has.
+// quota returns the quota of a task of the caller.
 func (c *call) quota() session.Quota {
 	if c.Limits == nil {
 		return session.Quota{}
@@ -128,7 +128,7 @@ func (c *call) quota() session.Quota {
 	return session.Quota{Sandboxes: q.Sandboxes, MicroUSD: q.MicroUSD}
 }
 
-// keyProblem tells a key that was used for another task from an id that was.
+// keyProblem distinguishes a reused idempotency key from a reused run id.
 func keyProblem(err error, r *http.Request) error {
 	if errors.Is(err, run.ErrIDReused) && r.Header.Get(IdempotencyKey) != "" {
 		return &api.Problem{Status: http.StatusUnprocessableEntity, Code: "idempotency_key_used", Detail: "the Idempotency-Key was used for another task", Hint: "a new task needs a new key"}
@@ -145,7 +145,7 @@ func (c *call) answerRun(status int, id string) error {
 	return c.answer(status, &answer)
 }
 
-// prefersAsync reads the Prefer header of RFC 7240.
+// prefersAsync reads the Prefer header (RFC 7240).
 func prefersAsync(r *http.Request) bool {
 	for _, line := range r.Header.Values("Prefer") {
 		for part := range strings.SplitSeq(line, ",") {
@@ -158,7 +158,7 @@ func prefersAsync(r *http.Request) bool {
 	return false
 }
 
-// wantsEvents reads the Accept header; otherwise is for those who say nothing.
+// wantsEvents reads the Accept header; otherwise is the result without one.
 func wantsEvents(r *http.Request, otherwise bool) bool {
 	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
 	switch {
@@ -170,17 +170,17 @@ func wantsEvents(r *http.Request, otherwise bool) bool {
 	return otherwise
 }
 
-// IdempotencyKey is the header that makes asking twice asking once.
+// IdempotencyKey is the header under which repeated requests start one run.
 const IdempotencyKey = "Idempotency-Key"
 
-// idempotentRunID is the run of an idempotency key. The key belongs to the account, so
-// nobody meets another's runs by guessing keys.
+// idempotentRunID returns the run id of an idempotency key. It includes the
+// account, so that keys of other accounts cannot be guessed.
 func idempotentRunID(account, key string) string {
 	sum := sha256.Sum256([]byte(account + "\x00" + key))
 	return "run-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
-// run returns a run that the caller may see. Others are not there.
+// run returns a run that the caller may see, or run.ErrNotFound.
 func (c *call) run() (*run.Receipt, error) {
 	r, err := c.Store.GetFor(c.ctx(), c.path("id"), c.caller.Sees)
 	if errors.Is(err, run.ErrNotFound) {
@@ -214,7 +214,7 @@ func (s *Server) listRuns(c *call, q *api.RunQuery, _ *none) (*api.Runs, error) 
 	return page, nil
 }
 
-// checkCursor wants a run that the caller can have had in a page before.
+// checkCursor refuses a cursor that is not a run the caller may see.
 func (c *call) checkCursor(id string) error {
 	if id == "" {
 		return nil
@@ -229,7 +229,8 @@ func (c *call) checkCursor(id string) error {
 	return invalid(api.FieldError{Pointer: "cursor", Detail: "is not one of a page before"})
 }
 
-// account is whose things are meant: the caller's own if it is bound to one.
+// account returns the account that a request is for: the caller's own if it is
+// bound to one.
 func (c *call) account(asked string) (string, error) {
 	if asked != "" && !c.caller.Sees(asked) {
 		return "", refused("other_account", "the token is bound to another account", "leave account out")
@@ -246,7 +247,7 @@ func (s *Server) getRun(c *call, _, _ *none) (*api.Run, error) {
 	return &answer, nil
 }
 
-// cancelRun ends a run that is under way in this process.
+// cancelRun cancels a run that this process executes.
 func (s *Server) cancelRun(c *call, _, _ *none) (*api.Run, error) {
 	r, err := c.run()
 	if err != nil {

@@ -19,8 +19,8 @@ const runsPath = "/api/v1/ai/runs"
 
 var async = []string{"Prefer", "respond-async"}
 
-// start has a task accepted.
-func (o *office) start(who, script string, header ...string) *api.Run {
+// start starts a run.
+func (o *testServer) start(who, script string, header ...string) *api.Run {
 	o.t.Helper()
 	a := o.ask(who, http.MethodPost, runsPath, task(script), append(header, async...)...)
 	r := into[api.Run](o.t, a, http.StatusAccepted)
@@ -30,8 +30,8 @@ func (o *office) start(who, script string, header ...string) *api.Run {
 	return r
 }
 
-// until waits for a run to come so far.
-func (o *office) until(who, id, step string) *api.Run {
+// until waits for a run to reach a step.
+func (o *testServer) until(who, id, step string) *api.Run {
 	o.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if r := into[api.Run](o.t, o.ask(who, http.MethodGet, runsPath+"/"+id, nil), http.StatusOK); r.Step == step {
@@ -43,7 +43,7 @@ func (o *office) until(who, id, step string) *api.Run {
 }
 
 func TestRunAsEvents(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	response := o.open(t.Context(), "alice", "POST "+runsPath, task("echo 'say one' >&2; echo hello"))
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream" {
@@ -68,9 +68,9 @@ func TestRunAsEvents(t *testing.T) {
 	}
 }
 
-// A reader that comes back gets what it has not seen, once.
+// A reader that reconnects gets the events that it has not seen, once.
 func TestEventsResume(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	r := o.start("alice", "for i in 1 2 3; do echo \"say $i\" >&2; done; echo done")
 	path := runsPath + "/" + r.ID + "/events"
 	all := readSSE(strings.NewReader(string(o.ask("alice", http.MethodGet, path, nil).body)))
@@ -85,9 +85,9 @@ func TestEventsResume(t *testing.T) {
 	problem(t, o.ask("alice", http.MethodGet, path, nil, "Last-Event-ID", "x"), http.StatusUnprocessableEntity, "invalid_request")
 }
 
-// Whoever leaves while their run is under way finds it done.
+// A run goes on when its reader disconnects.
 func TestRunOutlivesItsReader(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	ctx, leave := context.WithCancel(t.Context())
 	response := o.open(ctx, "alice", "POST "+runsPath, task("sleep 0.3; echo still here"))
 	leave()
@@ -98,9 +98,9 @@ func TestRunOutlivesItsReader(t *testing.T) {
 	}
 }
 
-// Whoever does not wait for an answer is no failure of the gateway's.
+// A caller that disconnects is not counted as a failure of the gateway.
 func TestCallerLeaves(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url+runsPath, strings.NewReader(`{"message":"sleep 1000"}`))
@@ -136,7 +136,7 @@ func TestCallerLeaves(t *testing.T) {
 }
 
 func TestRunAnswersWhole(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	r := into[api.Run](t, o.ask("alice", http.MethodPost, runsPath, task("echo hi"), "Accept", "application/json"), http.StatusOK)
 	cost := into[api.RunCost](t, o.ask("alice", http.MethodGet, runsPath+"/"+r.ID+"/cost", nil), http.StatusOK)
 	if r.Text != "hi" || r.Step != api.RunOver || cost.Bill.MicroUSD != 7 {
@@ -145,7 +145,7 @@ func TestRunAnswersWhole(t *testing.T) {
 }
 
 func TestCancelRun(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	r := o.start("alice", "sleep 1000")
 	o.until("alice", r.ID, "executing")
 	problem(t, o.ask("bob", http.MethodDelete, runsPath+"/"+r.ID, nil), http.StatusNotFound, "run_not_found")
@@ -162,7 +162,7 @@ func TestCancelRun(t *testing.T) {
 
 // Asking twice is asking once; a key belongs to its account.
 func TestIdempotency(t *testing.T) {
-	o := newOffice(t, func(o *rest.Options) { o.Limits = &counter{most: 1} })
+	o := newServer(t, func(o *rest.Options) { o.Limits = &counter{most: 1} })
 	key := []string{rest.IdempotencyKey, "build 42"}
 	first, second := o.start("alice", "sleep 0.5; echo a", key...), o.start("alice", "sleep 0.5; echo a",
 		append(key, "traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")...) // the same task of another trace
@@ -183,7 +183,7 @@ func TestIdempotency(t *testing.T) {
 
 // What is one account's does not exist for another.
 func TestRunsOfOthers(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	r := o.start("alice", "echo secret")
 	o.until("alice", r.ID, api.RunOver)
 	for _, path := range []string{"/" + r.ID, "/" + r.ID + "/events", "/" + r.ID + "/cost"} {
@@ -201,7 +201,7 @@ func TestRunsOfOthers(t *testing.T) {
 }
 
 func TestRunPages(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	var want []string
 	for range 5 {
 		r := o.start("alice", "true")
@@ -226,7 +226,7 @@ func TestRunPages(t *testing.T) {
 }
 
 func TestDrain(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newServer(t, nil)
 	short, long := o.start("alice", "sleep 0.5; echo done"), o.start("alice", "sleep 1000")
 	o.until("alice", long.ID, "executing")
 	o.until("alice", short.ID, "executing")
@@ -243,7 +243,7 @@ func TestDrain(t *testing.T) {
 }
 
 func TestQuota(t *testing.T) {
-	o := newOffice(t, func(o *rest.Options) { o.Limits = &counter{most: 1} })
+	o := newServer(t, func(o *rest.Options) { o.Limits = &counter{most: 1} })
 	r := o.start("alice", "sleep 1000")
 	p := o.ask("alice", http.MethodPost, runsPath, task("x"))
 	problem(t, p, http.StatusTooManyRequests, "quota_exceeded")

@@ -8,7 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/publicerr"
 )
 
-// Sandboxes are those of the installation, of every account.
+// Sandboxes manages the sandboxes of every account.
 type Sandboxes interface {
 	List(ctx context.Context) ([]api.Sandbox, error)
 	Recreate(ctx context.Context, name string, discard bool) (*api.Recreated, error)
@@ -17,7 +17,8 @@ type Sandboxes interface {
 	Explain(ctx context.Context, q *api.ExplainQuery) (*api.Explanation, error)
 }
 
-// visibleSandboxes are the sandboxes of an account, "" being all, that the caller may see.
+// visibleSandboxes returns the sandboxes of an account ("" is all) that the caller
+// may see.
 func (c *call) visibleSandboxes(account string) ([]api.Sandbox, error) {
 	all, err := c.Sandboxes.List(c.ctx())
 	if err != nil {
@@ -29,7 +30,7 @@ func (c *call) visibleSandboxes(account string) ([]api.Sandbox, error) {
 			continue
 		}
 		if c.caller.Account != "" {
-			s.WorkspaceDir, s.Problem = "", publicerr.Text(s.Problem) // the host's paths are its operator's
+			s.WorkspaceDir, s.Problem = "", publicerr.Text(s.Problem) // paths of the host are hidden from bound callers
 		}
 		list = append(list, s)
 	}
@@ -93,7 +94,8 @@ func (s *Server) verifySandbox(c *call, _, _ *none) (*api.Verifications, error) 
 	return found, err
 }
 
-// pruneSandboxes is for those who run the gateway: it looks at every account's.
+// pruneSandboxes is refused to callers bound to an account: it covers every
+// account.
 func (s *Server) pruneSandboxes(c *call, _ *none, body *api.PruneRequest) (*api.Pruned, error) {
 	if err := c.requireUnbound(); err != nil {
 		return nil, err
@@ -101,7 +103,7 @@ func (s *Server) pruneSandboxes(c *call, _ *none, body *api.PruneRequest) (*api.
 	return s.Sandboxes.Prune(c.ctx(), body.Workspaces)
 }
 
-// requireUnbound refuses callers who are bound to an account.
+// requireUnbound refuses callers that are bound to an account.
 func (c *call) requireUnbound() error {
 	if c.caller.Account != "" {
 		return refused("bound_token", "this is about all accounts, and the token is bound to one", "")

@@ -11,7 +11,7 @@ import (
 // schemaSet holds the schemas of named types.
 type schemaSet object
 
-// of is the schema of a type; of a struct, where to find it.
+// of returns the schema of a type, or a reference for a struct.
 func (b schemaSet) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():

@@ -15,15 +15,15 @@ import (
 	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
-// RequestID is the header with a request's name.
+// RequestID is the header with the id of a request.
 const RequestID = "X-Request-Id"
 
 var saneID = lazyregexp.New(`^[A-Za-z0-9._-]{1,64}$`)
 
-// ServeHTTP answers a request.
+// ServeHTTP serves a request by the route table.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// serve is the way of every request of a route.
+// serve authenticates a request, limits it and calls its route.
 func (s *Server) serve(route *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := s.newCall(route, w, r)
@@ -50,7 +50,7 @@ func (s *Server) newCall(route *route, w http.ResponseWriter, r *http.Request) *
 	return c
 }
 
-// finish counts the request, and answers for a handler that broke: one request
+// finish counts the request, and answers for a handler that panicked: one request
 // must not end the gateway.
 func (c *call) finish() {
 	if broken := recover(); broken != nil {
@@ -62,7 +62,7 @@ func (c *call) finish() {
 	c.counts.With(c.route.path, strconv.Itoa(c.w.status)).Inc()
 }
 
-// admit finds out who is calling and whether they may.
+// admit authenticates the caller and checks its scope and rate.
 func (c *call) admit() error {
 	if c.route.scope == "" {
 		return nil
@@ -81,7 +81,7 @@ func (c *call) admit() error {
 	return c.Limits.Admit(caller)
 }
 
-// notFound answers for paths and methods that no route has.
+// notFound answers unknown paths with 404 and unknown methods with 405.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	c := s.newCall(&route{path: "none"}, w, r)
 	defer c.finish()
@@ -121,5 +121,5 @@ func (c *call) fail(err error) {
 			c.w.Header().Set("Retry-After", "5")
 		}
 	}
-	_ = c.refuse(p) // whoever left needs no answer
+	_ = c.refuse(p) // the caller may be gone
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// Sessions are the conversations of the gateway; session.Service is one.
+// Sessions is the session service; session.Service implements it.
 type Sessions interface {
 	Submit(ctx context.Context, v session.View, t session.Task) (*session.Record, bool, error)
 	Wait(ctx context.Context, v session.View, id string) (*session.Record, error)
@@ -51,7 +51,8 @@ func (s *Server) listSessions(c *call, q *api.SessionQuery, _ *none) (*api.Sessi
 	return page, nil
 }
 
-// sessionOf shows the names of headers only: their values may be secrets.
+// sessionOf converts a session. Of headers it has the names only: their values may
+// be secrets.
 func sessionOf(e *session.Entry) *api.Session {
 	return &api.Session{
 		Key: e.Key, Account: e.Account, Agent: e.Agent, SessionID: e.ID, Label: e.Label, Model: e.Model, Headers: slices.Sorted(maps.Keys(e.Headers)),
@@ -59,7 +60,7 @@ func sessionOf(e *session.Entry) *api.Session {
 	}
 }
 
-// sessionAnswer turns what happened to a session into an answer.
+// sessionAnswer converts a session, unless there was an error.
 func sessionAnswer(e *session.Entry, err error) (*api.Session, error) {
 	if err != nil {
 		return nil, err
@@ -104,8 +105,8 @@ func (s *Server) sessionHistory(c *call, q *api.HistoryQuery, _ *none) (*api.His
 	return answer, nil
 }
 
-// send says something in a session: 202 if nobody waits, events if somebody wants
-// them, the answer otherwise.
+// send submits a message to a session: it answers 202 at once, with an event
+// stream, or with the finished task, as the request prefers.
 func (s *Server) send(c *call, _ *none, b *api.SendRequest) error {
 	task, err := c.sessionTask(b)
 	if err != nil {

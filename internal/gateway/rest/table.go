@@ -7,7 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 )
 
-// routes are everything that can be asked for.
+// routes is the table of all routes.
 func (s *Server) routes() []route {
 	return []route{
 		{http.MethodGet, "/api/v1/ai/agents", access.Read, "List the agents that runs can be given to", answers(s.agents)},

@@ -16,13 +16,13 @@ import (
 	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
-// Task is something for an agent to do.
+// Task is a run request after validation.
 type Task struct {
 	ID       string
 	GraphID  string
 	Agent    string
 	Account  string
-	Trace    string // that the request belongs to; "" if it names none
+	Trace    string // traceparent of the request; "" if it has none
 	Model    string
 	Messages []chat.Message
 	Budget   grant.Budget
@@ -39,10 +39,10 @@ const (
 	maxKey     = 255
 )
 
-// plainID is a name that can be part of a path.
+// plainID matches a name that can be part of a path.
 var plainID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// task is what a request asks for, by a caller who may.
+// task returns the task of a request, after checking the caller's rights.
 func (c *call) task(b *api.RunRequest) (*Task, error) {
 	if errs := checkRun(b); len(errs) > 0 {
 		return nil, invalid(errs...)
@@ -68,7 +68,8 @@ func (c *call) task(b *api.RunRequest) (*Task, error) {
 	}, nil
 }
 
-// runID is the caller's choice, that of its key, or a new one.
+// runID returns the id that the caller chose, that of its idempotency key, or a new
+// one.
 func (c *call) runID(asked, account string) (string, error) {
 	key := c.r.Header.Get(IdempotencyKey)
 	switch {
@@ -86,8 +87,7 @@ func (c *call) runID(asked, account string) (string, error) {
 	return "run-" + strings.ToLower(rand.Text()), nil
 }
 
-// checkRun finds everything that is wrong with a request, as far as the request
-// alone tells.
+// checkRun returns every fault of a request that can be found without other state.
 func checkRun(b *api.RunRequest) (errs []api.FieldError) {
 	add := func(wrong bool, pointer, detail string) {
 		if wrong {

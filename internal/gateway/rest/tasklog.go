@@ -9,15 +9,15 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// reducedLog is how many bytes of a task's events are kept where all tasks together
-// have more than they may.
+// reducedLog is how many bytes of events are kept per task while all logs together
+// exceed their limit.
 const reducedLog = 4 << 10
 
-// taskID names a task: each account has ids of its own.
+// taskID identifies a task: ids are unique within an account.
 type taskID struct{ account, id string }
 
-// taskLogs keep what happened to tasks while they are under way and a little
-// longer, so that a reader whose connection broke goes on where it was.
+// taskLogs keep the events of tasks until a while after their end, so that a reader
+// whose connection broke can continue.
 type taskLogs struct {
 	limit *Limit
 	bytes atomic.Int64 // bytes of all logs
@@ -27,7 +27,7 @@ type taskLogs struct {
 	logs map[taskID]*taskLog
 }
 
-// taskLog is what happened to one task. What is too much goes, the oldest first.
+// taskLog holds the events of one task. Above its limit the oldest are dropped.
 type taskLog struct {
 	all *taskLogs
 
@@ -35,10 +35,10 @@ type taskLog struct {
 	events []api.Event
 	bytes  int64
 	over   bool
-	news   chan struct{} // closed when there is any
+	news   chan struct{} // closed when there are new events
 }
 
-// open returns the log of a task; fresh if it was made just now.
+// open returns the log of a task; fresh if it is new.
 func (l *taskLogs) open(name taskID) (log *taskLog, fresh bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,8 +67,8 @@ func (l *taskLogs) drop(name taskID) {
 	}
 }
 
-// follow writes a task's log until the task is over, more came than could be
-// written, or stop is closed. The log stays for a while.
+// follow appends a task's events to its log until the task is over, events were
+// lost, or stop is closed. The log is kept for KeepLog.
 func (l *taskLogs) follow(name taskID, log *taskLog, s *session.Subscription, stop <-chan struct{}) {
 	defer func() {
 		s.Close()
@@ -91,7 +91,7 @@ func (l *taskLogs) follow(name taskID, log *taskLog, s *session.Subscription, st
 	}
 }
 
-// sizeOf is about how much memory an event takes.
+// sizeOf estimates the memory of an event.
 func sizeOf(e *api.Event) int64 {
 	n := 256 + len(e.Text)
 	if e.Call != nil {
@@ -120,7 +120,7 @@ func (l *taskLog) add(e *session.Event) {
 	l.trim(most)
 }
 
-// trim lets go of the oldest events; the last one always stays, unless nothing is to.
+// trim drops the oldest events; the last one stays unless most is 0.
 func (l *taskLog) trim(most int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +133,7 @@ func (l *taskLog) trim(most int64) {
 	}
 }
 
-// end says that nothing more will be written.
+// end marks the log as complete.
 func (l *taskLog) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +144,8 @@ func (l *taskLog) end() {
 	}
 }
 
-// after returns what there is after a number, and what is closed when more comes.
+// after returns the events after a number, and a channel that is closed when there
+// are more.
 func (l *taskLog) after(seq int64) (events []api.Event, over bool, news <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,7 +156,7 @@ func (l *taskLog) after(seq int64) (events []api.Event, over bool, news <-chan s
 	return append(events, l.events[at:]...), l.over, l.news
 }
 
-// taskEvent is an event of a session as callers are told it.
+// taskEvent converts an event of a session.
 func taskEvent(e *session.Event) (api.Event, bool) {
 	t := api.Event{Seq: e.Seq, At: e.At, Call: (*api.Call)(e.Call), IsError: e.IsError, TookMs: e.TookMs, Usage: (*api.Usage)(e.Usage)}
 	switch e.Kind {

@@ -15,11 +15,11 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// taskEventBuffer is how many events of a task may wait to be written down here.
+// taskEventBuffer is how many events of a task may wait to be added to its log.
 const taskEventBuffer = 4096
 
-// submit has a task accepted, counts it against the caller's quota until it is
-// over, and keeps what happens to it.
+// submit submits a task to its session, counts it against the caller's quota until
+// it is over, and keeps a log of its events.
 func (s *Server) submit(c *call, t session.Task) (*session.Record, bool, error) {
 	if _, err := s.Sessions.Task(c.ctx(), c.view(), t.ID); !errors.Is(err, session.ErrNotFound) {
 		return s.Sessions.Submit(c.ctx(), c.view(), t)
@@ -61,7 +61,7 @@ func (s *Server) reserveTask(c *call) (release func(), err error) {
 	return s.Limits.Begin(c.ctx(), c.caller)
 }
 
-// accountOf is whose session a key means, as sessions understand it.
+// accountOf returns the account of a session key, as package session parses it.
 func accountOf(key, account string) string {
 	parsed, err := session.ParseKey(key, "main")
 	if err != nil {
@@ -78,8 +78,8 @@ func (s *Server) getTask(c *call, _, _ *none) (*api.Task, error) {
 	return s.billed(c.ctx(), record), nil
 }
 
-// billed is a task with what it costs by the best word there is now, which may be
-// better than when it ended.
+// billed returns a task with its present cost, which may be known better than at
+// its end.
 func (s *Server) billed(ctx context.Context, record *session.Record) *api.Task {
 	t := taskOf(record)
 	if record.Report == nil || record.Terms.Run != "" { // several tasks may share a run that is named
@@ -91,7 +91,7 @@ func (s *Server) billed(ctx context.Context, record *session.Record) *api.Task {
 	return t
 }
 
-// record is a task that the caller may see. Others are not there.
+// record returns a task that the caller may see, or session.ErrNotFound.
 func (c *call) record() (*session.Record, error) {
 	record, err := c.Sessions.Task(c.ctx(), c.view(), c.path("id"))
 	if errors.Is(err, session.ErrNotFound) {
@@ -100,7 +100,7 @@ func (c *call) record() (*session.Record, error) {
 	return record, err
 }
 
-// cancelTask ends one task, and waits for its end.
+// cancelTask cancels one task, and waits for its end.
 func (s *Server) cancelTask(c *call, _, _ *none) (*api.Task, error) {
 	record, err := c.record()
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Server) cancelTask(c *call, _, _ *none) (*api.Task, error) {
 	return taskOf(record), nil
 }
 
-// taskEvents tells what happens to a task.
+// taskEvents returns a page of a task's events, or streams them.
 func (s *Server) taskEvents(c *call, q *api.EventQuery, _ *none) error {
 	record, err := c.record()
 	if err != nil {
@@ -139,8 +139,9 @@ func (s *Server) taskEvents(c *call, q *api.EventQuery, _ *none) error {
 	return c.answer(http.StatusOK, page)
 }
 
-// logOf is the log of a task that is under way, begun now if there is none: what
-// happened before is then not told. It is nil if the task is over and forgotten.
+// logOf returns the log of a task that is under way, and begins one if there is
+// none: earlier events are missing then. It is nil if the task is over and its log
+// was dropped.
 func (s *Server) logOf(r *session.Record) (*taskLog, error) {
 	name := taskID{r.Account, r.ID}
 	if log := s.active.tasks.find(name); log != nil || r.State.Over() {
@@ -171,8 +172,7 @@ func (s *Server) logOf(r *session.Record) (*taskLog, error) {
 	return log, nil
 }
 
-// streamTask sends the task as it is, what happens to it, and the task as it is
-// in the end.
+// streamTask sends the task as it is, its events, and the task as it ended.
 func (c *call) streamTask(r *session.Record, after int64) error {
 	leave, ok := c.active.openStream(c.caller.Token, c.Limit.Streams)
 	if !ok {
@@ -200,7 +200,7 @@ func (c *call) streamTask(r *session.Record, after int64) error {
 	return c.sendTask("answer", r)
 }
 
-// followTask sends what is in a log until its end.
+// followTask sends the events of a log until its end.
 func (c *call) followTask(log *taskLog, after int64) error {
 	beat := time.NewTicker(c.Limit.Heartbeat)
 	defer beat.Stop()

@@ -19,15 +19,15 @@ import (
 	"github.com/atoll-run/atoll/internal/store"
 )
 
-// talker is an agent that says as many words as it is told to, or works until it
-// is stopped.
-type talker struct {
+// talkingWorker is a worker that says as many words as its message names, or works
+// until it is stopped.
+type talkingWorker struct {
 	echo
 	began chan struct{}
 	going chan struct{} // nil: it does not wait
 }
 
-func (w *talker) Work(ctx context.Context, j *session.Job, tell func(session.Event)) (*session.Outcome, error) {
+func (w *talkingWorker) Work(ctx context.Context, j *session.Job, tell func(session.Event)) (*session.Outcome, error) {
 	tell(session.Event{Kind: session.Prepared, Location: &session.Location{Run: "task-1", Model: "p/m", Sandbox: "box"}})
 	n, err := strconv.Atoi(j.Message)
 	if err != nil { // it never ends
@@ -47,8 +47,8 @@ func (w *talker) Work(ctx context.Context, j *session.Job, tell func(session.Eve
 	return &session.Outcome{Text: "said", Model: "p/m", Report: &session.Report{Run: "task-1", Turns: 2, Calls: 1, TookMs: 3}}, nil
 }
 
-// chatOffice is an office whose sessions are worked on by a talker.
-func chatOffice(t *testing.T, w *talker, change func(*rest.Options)) *office {
+// newChatServer returns a server whose sessions are run by a talkingWorker.
+func newChatServer(t *testing.T, w *talkingWorker, change func(*rest.Options)) *testServer {
 	t.Helper()
 	db, err := store.Open(t.Context(), t.TempDir()+"/atoll.db")
 	if err != nil {
@@ -57,7 +57,7 @@ func chatOffice(t *testing.T, w *talker, change func(*rest.Options)) *office {
 	t.Cleanup(func() { _ = db.Close() })
 	chats := session.New(session.Options{DB: db, Worker: w, Names: policy.Sessions{DefaultAgent: "main"}})
 	t.Cleanup(chats.Close)
-	return newOffice(t, func(o *rest.Options) {
+	return newServer(t, func(o *rest.Options) {
 		o.Sessions = chats
 		if change != nil {
 			change(o)
@@ -70,7 +70,7 @@ const aliceSession = "/api/v1/sessions/agent:main:alice:r1/messages"
 // A message is answered as a stream: the task, what happens numbered without a gap,
 // and the answer; a reader whose connection broke goes on where it was.
 func TestTaskStream(t *testing.T) {
-	o := chatOffice(t, &talker{}, nil)
+	o := newChatServer(t, &talkingWorker{}, nil)
 	body := map[string]any{"message": "5"}
 	a := o.ask("alice", http.MethodPost, aliceSession, body, "Accept", "text/event-stream", rest.IdempotencyKey, "k")
 	events := readSSE(strings.NewReader(string(a.body)))
@@ -107,11 +107,11 @@ func TestTaskStream(t *testing.T) {
 	problem(t, o.ask("alice", http.MethodGet, path, nil, "Last-Event-ID", "x"), http.StatusUnprocessableEntity, "invalid_request")
 }
 
-// A client that loses its connection again and again is told every event once.
+// A client that loses its connection again and again receives every event once.
 func TestTaskClientReconnects(t *testing.T) {
-	w := &talker{began: make(chan struct{}, 1), going: make(chan struct{})}
-	o := chatOffice(t, w, nil)
-	cut := &cutter{Handler: o.rest}
+	w := &talkingWorker{began: make(chan struct{}, 1), going: make(chan struct{})}
+	o := newChatServer(t, w, nil)
+	cut := &cuttingListener{Handler: o.rest}
 	server := httptest.NewServer(cut)
 	defer server.Close()
 	task, err := o.clientOf(o.url, "alice").Submit(t.Context(), "agent:main:alice:r1", &api.SendRequest{Message: "60"}, "")
@@ -137,8 +137,8 @@ func TestTaskClientReconnects(t *testing.T) {
 
 // One task is ended, and the stream of its reader ends with what became of it.
 func TestTaskCancel(t *testing.T) {
-	w := &talker{began: make(chan struct{}, 1)}
-	o := chatOffice(t, w, nil)
+	w := &talkingWorker{began: make(chan struct{}, 1)}
+	o := newChatServer(t, w, nil)
 	c := o.clientOf(o.url, "alice")
 	task, err := c.Submit(t.Context(), "agent:main:alice:r1", &api.SendRequest{Message: "for ever"}, "")
 	if err != nil {
@@ -171,7 +171,7 @@ func TestTaskLogIsBounded(t *testing.T) {
 }
 
 func logIsBounded(t *testing.T, limit rest.Limit) {
-	o := chatOffice(t, &talker{}, func(o *rest.Options) { o.Limit.Log, o.Limit.Logs = limit.Log, limit.Logs })
+	o := newChatServer(t, &talkingWorker{}, func(o *rest.Options) { o.Limit.Log, o.Limit.Logs = limit.Log, limit.Logs })
 	said := into[api.Task](t, o.ask("alice", http.MethodPost, aliceSession, map[string]any{"message": "500"}), http.StatusOK)
 	path := "/api/v1/tasks/" + said.ID + "/events"
 	o.ask("alice", http.MethodGet, path, nil) // ends when the log does: who reads along sees more than is kept
@@ -181,9 +181,9 @@ func logIsBounded(t *testing.T, limit rest.Limit) {
 	}
 }
 
-// What is about the installation is for those who run it.
+// Terms that concern the installation are refused to bound callers.
 func TestTaskTermsOfOthers(t *testing.T) {
-	o := chatOffice(t, &talker{}, nil)
+	o := newChatServer(t, &talkingWorker{}, nil)
 	for _, more := range []map[string]any{{"runId": "r"}, {"sessionId": "s"}, {"hostTools": true}} {
 		more["message"] = "1"
 		problem(t, o.ask("alice", http.MethodPost, aliceSession, more), http.StatusForbidden, "bound_token")

@@ -11,11 +11,11 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 )
 
-// abortWait is how long Reset and Delete wait for a task that they aborted.
+// abortWait bounds how long Reset and Delete wait for a task that they aborted.
 const abortWait = 15 * time.Second
 
-// Reset begins a session anew, with a transcript of its own; the one before stays.
-// What is set for it stays too. Tasks that are not over are aborted.
+// Reset starts a new transcript of a session; the old one and the settings stay.
+// Tasks that are not over are aborted.
 func (s *Service) Reset(ctx context.Context, v View, key string) (*Entry, error) {
 	_, p, err := s.find(v, key, "")
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Service) Delete(ctx context.Context, v View, key string) (*Entry, error
 	})
 }
 
-// exclusively ends everything in a session, and changes it while nothing begins there.
+// exclusively aborts every task of a session, and changes it while none can start.
 func (s *Service) exclusively(ctx context.Context, p sessionRef, change func(*Entry) error) (*Entry, error) {
 	if _, err := s.rows.entry(ctx, s.DB, p); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (s *Service) exclusively(ctx context.Context, p sessionRef, change func(*En
 	return e, nil
 }
 
-// Compact makes a session's transcript shorter, and tells how many messages it had
-// and has. A session that is at work is ErrBusy.
+// Compact shortens a session's transcript, and returns the numbers of messages
+// before and after. It returns ErrBusy for a session with a task under way.
 func (s *Service) Compact(ctx context.Context, v View, key string) (before, after int, err error) {
 	_, p, err := s.find(v, key, "")
 	if err != nil {
@@ -100,7 +100,8 @@ func (s *Service) Compact(ctx context.Context, v View, key string) (before, afte
 	return before, after, err
 }
 
-// Active are the ids of a session's tasks that are not over, the one under way first.
+// Active returns the ids of a session's tasks that are not over, the one under way
+// first.
 func (s *Service) Active(e *Entry) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +110,7 @@ func (s *Service) Active(e *Entry) []string {
 	if l == nil {
 		return ids
 	}
-	if t := l.current; t != nil && !t.snapshot().State.Over() { // it is told that it is over before its lane is free
+	if t := l.current; t != nil && !t.snapshot().State.Over() { // its end is published before its queue is released
 		ids = append(ids, t.record.ID)
 	}
 	for _, t := range l.waiting {

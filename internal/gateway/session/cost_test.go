@@ -8,8 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// A session that nobody works on costs a row: no goroutine, and no memory to
-// speak of.
+// An idle session costs a row: no goroutine, and almost no memory.
 func TestIdleSessionsCostNothing(t *testing.T) {
 	d := open(t, session.Limits{})
 	d.ask(ann, "warm", "warm", "say x")
@@ -24,9 +23,9 @@ func TestIdleSessionsCostNothing(t *testing.T) {
 	}
 	d.until("they rest", func() bool { return d.Stats() == session.Stats{} })
 	d.until("no goroutine is left", func() bool { return runtime.NumGoroutine() <= routines })
-	d.hand.mu.Lock()
+	d.scriptedWorker.mu.Lock()
 	d.jobs, d.history, d.at, d.most = nil, nil, nil, nil // the test's own
-	d.hand.mu.Unlock()
+	d.scriptedWorker.mu.Unlock()
 	if more := used() - heap; more > n*10<<10 {
 		t.Errorf("%d bytes for each of %d sessions", more/n, n)
 	}

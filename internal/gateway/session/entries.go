@@ -14,9 +14,9 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 )
 
-// Filter chooses sessions; empty fields choose all.
+// Filter selects sessions; empty fields select all.
 type Filter struct {
-	Account string // of those that the view sees
+	Account string // within the view
 	Agent   string
 	ID      string    // of the transcript
 	Label   string    // exactly
@@ -29,14 +29,14 @@ type Filter struct {
 // MaxList bounds a page of List and Tasks.
 const MaxList = 1000
 
-// cursor is a place in the list.
+// cursor is a position in the list.
 type cursor struct {
 	Updated int64  `json:"u"`
 	Account string `json:"a"`
 	Key     string `json:"k"`
 }
 
-// Cursor is where a list goes on after this session.
+// Cursor returns the position after this session, for Filter.After.
 func (e *Entry) Cursor() string {
 	text, err := json.Marshal(cursor{e.Updated.UnixMilli(), e.Account, e.Key})
 	if err != nil {
@@ -45,7 +45,7 @@ func (e *Entry) Cursor() string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// Get returns what is kept about a session.
+// Get returns a session.
 func (s *Service) Get(ctx context.Context, v View, key string) (*Entry, error) {
 	_, p, err := s.find(v, key, "")
 	if err != nil {
@@ -84,7 +84,8 @@ func (s *Service) List(ctx context.Context, v View, f Filter) ([]Entry, error) {
 	return list, s.DB.Explain(found.Err())
 }
 
-// where is the filter as a condition. What the view does not see is never in it.
+// where returns the filter as an SQL condition, which never includes accounts
+// outside the view.
 func (f *Filter) where(v View) (string, []any, error) {
 	conditions, args := []string{"1"}, []any{}
 	add := func(wanted bool, condition string, values ...any) {
@@ -140,8 +141,8 @@ func (s *Service) Tasks(ctx context.Context, v View, key string, most int) ([]*R
 	return s.rows.records(ctx, "account = ? AND key = ? ORDER BY number DESC LIMIT ?", p.account, p.key, most)
 }
 
-// Patch changes what is set for a session, which it makes if need be. It is in
-// force for the next task that begins.
+// Patch changes the settings of a session, and creates it if it does not exist.
+// They apply from the next task on.
 func (s *Service) Patch(ctx context.Context, v View, key string, patch Patch) (e *Entry, err error) {
 	k, p, err := s.find(v, key, "")
 	if err != nil {
@@ -175,7 +176,7 @@ func (s *Service) changed(e *Entry) {
 	s.hub.publish(Event{Key: e.Key, Account: e.Account, Agent: e.Agent, At: time.Now().UTC(), Kind: Changed})
 }
 
-// Limits of what can be set.
+// Limits of settings.
 const (
 	maxLabel  = 64 // runes
 	maxLevels = 32
@@ -183,7 +184,7 @@ const (
 	maxModel  = 256
 )
 
-// checkPatch refuses what cannot be set, and finds the model in the catalogue.
+// checkPatch refuses invalid settings, and resolves the model.
 func (s *Service) checkPatch(agent string, p *Patch) error {
 	if p.Label != nil && (len([]rune(*p.Label)) > maxLabel || !isPlain(*p.Label)) {
 		return fmt.Errorf("%w: a label has up to %d characters, and none of control", ErrInvalid, maxLabel)

@@ -8,7 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session/attach"
 )
 
-// describeFiles finds out what came with a message, within limits.
+// describeFiles checks the files of a message and sets their descriptions.
 func (s *Service) describeFiles(t *Task) (err error) {
 	if len(t.Uploads) == 0 {
 		return nil
@@ -22,11 +22,11 @@ func (s *Service) describeFiles(t *Task) (err error) {
 	return nil
 }
 
-// filesID names what came with a task, among the files of all tasks.
+// filesID returns the directory name of a task's files.
 func (t *Task) filesID() string { return attach.ID(t.Account, t.ID, t.Files) }
 
-// keepFiles writes down what came with a task, before the task itself. The memory of
-// it is given back.
+// keepFiles stores the files of a task, before the task itself, and frees their
+// memory.
 func (s *Service) keepFiles(t *Task) error {
 	if len(t.Files) == 0 {
 		return nil
@@ -39,7 +39,7 @@ func (s *Service) keepFiles(t *Task) error {
 	return err
 }
 
-// sources are the paths of what came with a task.
+// sources returns the paths of a task's files.
 func (s *Service) sources(t *Task) (paths []string) {
 	for i := range t.Files {
 		paths = append(paths, s.Attachments.Source(t.filesID(), i))
@@ -47,14 +47,14 @@ func (s *Service) sources(t *Task) (paths []string) {
 	return paths
 }
 
-// dropFiles removes what came with a task that is over.
+// dropFiles removes the files of a task that is over.
 func (s *Service) dropFiles(t *Task) {
 	if len(t.Files) > 0 && s.Attachments != nil {
 		s.Attachments.Drop(t.filesID())
 	}
 }
 
-// cleanFiles removes what came with tasks that an earlier process has ended.
+// cleanFiles removes files of tasks that are over, left by an earlier process.
 func (s *Service) cleanFiles() error {
 	if s.Attachments == nil {
 		return nil

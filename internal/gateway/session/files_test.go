@@ -12,14 +12,14 @@ import (
 	"github.com/atoll-run/atoll/internal/store"
 )
 
-func openWithFiles(t *testing.T, dir string) *desk {
+func openWithFiles(t *testing.T, dir string) *testService {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(dir, "atoll.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{below: below{newHand()}, t: t}
-	d.Service = session.New(session.Options{DB: db, Worker: d.hand, Attachments: attach.NewSpool(filepath.Join(dir, "files"), 0, 0)})
+	d := &testService{below: below{newHand()}, t: t}
+	d.Service = session.New(session.Options{DB: db, Worker: d.scriptedWorker, Attachments: attach.NewSpool(filepath.Join(dir, "files"), 0, 0)})
 	t.Cleanup(func() { _ = db.Close() })
 	t.Cleanup(d.Service.Close)
 	return d

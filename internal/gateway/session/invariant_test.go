@@ -72,8 +72,8 @@ func TestInvariant_SESSION_KEY_ISOLATION(t *testing.T) {
 }
 
 // Every event belongs to exactly one task and session, in order, and reaches only
-// those who may see it. Seen to fail with the groups of an event replaced
-// by a walk over all of h.groups.
+// subscribers that may see it. Seen to fail with the audiences of an event replaced
+// by a walk over all of h.audiences.
 func TestInvariant_WS_EVENT_CAUSALITY(t *testing.T) {
 	t.Parallel()
 	d := open(t, session.Limits{})

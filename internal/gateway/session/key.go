@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/policy"
 )
 
-// MaxKey bounds a key, in bytes. Keys become headers and names of files.
+// MaxKey bounds a key, in bytes. Keys are used in headers and file names.
 const MaxKey = 256
 
 // Key is a session key in its canonical form:
@@ -30,15 +30,15 @@ const (
 	globalKey   = "global"
 )
 
-// notAccounts are words that OpenClaw begins the rest of a key with. None of them
-// is taken for an account: whose session that is, the caller's View says.
+// notAccounts are words that OpenClaw puts at the beginning of the rest of a key.
+// They are not accounts: the caller's View decides whose session that is.
 var notAccounts = []string{
 	"acp", "channel", "cron", "dashboard", "direct", "discord", "dm", "explicit", "global", "googlechat", "group", "heartbeat", "hook",
 	"imessage", "irc", "line", "main", "matrix", "msteams", "node", "signal", "slack", "subagent", "telegram", "thread", "tui", "unknown",
 	"webchat", "whatsapp",
 }
 
-// ParseKey understands a key as OpenClaw does: without an agent it belongs to the
+// ParseKey parses a key as OpenClaw does: without an agent it belongs to the
 // default one, and "main" or nothing is the main session.
 func ParseKey(text, defaultAgent string) (Key, error) {
 	return parseKey(text, policy.Sessions{DefaultAgent: defaultAgent})
@@ -73,7 +73,7 @@ func parseKey(text string, names policy.Sessions) (Key, error) {
 	return key, checkKey(key.Text)
 }
 
-// splitKey takes the agent off a key.
+// splitKey separates the agent from the rest of a key.
 func splitKey(text string, names policy.Sessions) (agent, rest string, err error) {
 	body, named := cutPrefixFold(text, agentPrefix)
 	if !named {
@@ -89,7 +89,7 @@ func splitKey(text string, names policy.Sessions) (agent, rest string, err error
 	return policy.NormalizeAgentID(agent), rest, nil
 }
 
-// accountOf is the account of a key without its agent.
+// accountOf returns the account in the rest of a key.
 func accountOf(rest string) (string, error) {
 	parts := strings.Split(rest, ":")
 	switch first := parts[0]; {
@@ -106,7 +106,7 @@ func accountOf(rest string) (string, error) {
 	}
 }
 
-// isAccount accepts what can be a billing account within a key.
+// isAccount reports whether a name can be a billing account within a key.
 func isAccount(name string) bool {
 	return !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"\,`, c) })
 }

@@ -24,16 +24,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// abortWait is how long a test waits for what must come.
-const abortWait = 60 * time.Second
+// testTimeout bounds every wait of these tests.
+const testTimeout = 60 * time.Second
 
-// hand is a worker that does what a task's message says:
-//
-//	say WORDS   tells each word, and answers with all of them
-//	wait NAME   waits until NAME is let go
-//	fail CODE   fails
-//	panic       panics
-type hand struct {
+// scriptedWorker is a worker that does what a task's message says: say WORDS
+// publishes each word and answers with all of them; wait NAME waits until NAME is
+// released; fail CODE fails; panic panics.
+type scriptedWorker struct {
 	mu      sync.Mutex
 	jobs    []session.Job
 	at      map[string]int // by session: how many work there now
@@ -44,11 +41,11 @@ type hand struct {
 	history map[string][]chat.Message // by account and transcript
 }
 
-func newHand() *hand {
-	return &hand{at: map[string]int{}, most: map[string]int{}, gates: map[string]chan struct{}{}, history: map[string][]chat.Message{}}
+func newHand() *scriptedWorker {
+	return &scriptedWorker{at: map[string]int{}, most: map[string]int{}, gates: map[string]chan struct{}{}, history: map[string][]chat.Message{}}
 }
 
-func (h *hand) gate(name string) chan struct{} {
+func (h *scriptedWorker) gate(name string) chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.gates[name] == nil {
@@ -57,15 +54,15 @@ func (h *hand) gate(name string) chan struct{} {
 	return h.gates[name]
 }
 
-func (h *hand) letGo(name string) { close(h.gate(name)) }
+func (h *scriptedWorker) letGo(name string) { close(h.gate(name)) }
 
-func (h *hand) seen() []session.Job {
+func (h *scriptedWorker) seen() []session.Job {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]session.Job(nil), h.jobs...)
 }
 
-func (h *hand) count(job *session.Job, by int) {
+func (h *scriptedWorker) count(job *session.Job, by int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	where := job.Account + "\x00" + job.Key
@@ -77,14 +74,14 @@ func (h *hand) count(job *session.Job, by int) {
 	}
 }
 
-func (h *hand) Resolve(_, model string) (string, error) {
+func (h *scriptedWorker) Resolve(_, model string) (string, error) {
 	if !strings.HasPrefix(model, "p/") {
 		return "", fmt.Errorf("there is no model %s", model)
 	}
 	return model, nil
 }
 
-func (h *hand) Work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
+func (h *scriptedWorker) Work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
 	h.count(job, 1)
 	defer h.count(job, -1)
 	verb, rest, _ := strings.Cut(job.Message, " ")
@@ -116,21 +113,21 @@ func (h *hand) Work(ctx context.Context, job *session.Job, tell func(session.Eve
 	return &session.Outcome{Text: rest, Model: model, Usage: use}, nil
 }
 
-func (h *hand) History(_ context.Context, e *session.Entry, most int) ([]chat.Message, error) {
+func (h *scriptedWorker) History(_ context.Context, e *session.Entry, most int) ([]chat.Message, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := h.history[e.Account+"/"+e.ID]
 	return all[max(0, len(all)-most):], nil
 }
 
-func (h *hand) Forget(_ context.Context, e *session.Entry) error {
+func (h *scriptedWorker) Forget(_ context.Context, e *session.Entry) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.history, e.Account+"/"+e.ID)
 	return nil
 }
 
-func (h *hand) Compact(_ context.Context, e *session.Entry) (int, int, error) {
+func (h *scriptedWorker) Compact(_ context.Context, e *session.Entry) (int, int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := h.history[e.Account+"/"+e.ID]
@@ -138,29 +135,29 @@ func (h *hand) Compact(_ context.Context, e *session.Entry) (int, int, error) {
 	return len(all), len(all) - len(all)/2, nil
 }
 
-// desk is a service in a test.
-type desk struct {
+// testService is a service in a test.
+type testService struct {
 	*session.Service
 	below
 	t testing.TB
 }
 
 // below has the worker one step down, so that the service's methods come first.
-type below struct{ *hand }
+type below struct{ *scriptedWorker }
 
-func open(t testing.TB, limits session.Limits) *desk {
+func open(t testing.TB, limits session.Limits) *testService {
 	t.Helper()
 	return openAt(t, filepath.Join(t.TempDir(), "atoll.db"), limits)
 }
 
-func openAt(t testing.TB, path string, limits session.Limits) *desk {
+func openAt(t testing.TB, path string, limits session.Limits) *testService {
 	t.Helper()
 	db, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{below: below{newHand()}, t: t}
-	d.Service = session.New(session.Options{DB: db, Worker: d.hand, Limits: limits, Agents: func() []string { return []string{"main", "work"} }})
+	d := &testService{below: below{newHand()}, t: t}
+	d.Service = session.New(session.Options{DB: db, Worker: d.scriptedWorker, Limits: limits, Agents: func() []string { return []string{"main", "work"} }})
 	t.Cleanup(func() { _ = db.Close() })
 	t.Cleanup(d.Service.Close)
 	return d
@@ -173,7 +170,7 @@ var (
 )
 
 // ask submits a task that must be accepted.
-func (d *desk) ask(v session.View, key, id, message string) *session.Record {
+func (d *testService) ask(v session.View, key, id, message string) *session.Record {
 	d.t.Helper()
 	rec, _, err := d.Submit(d.t.Context(), v, session.Task{ID: id, Key: key, Message: message})
 	if err != nil {
@@ -183,9 +180,9 @@ func (d *desk) ask(v session.View, key, id, message string) *session.Record {
 }
 
 // over waits for the end of a task.
-func (d *desk) over(v session.View, id string) *session.Record {
+func (d *testService) over(v session.View, id string) *session.Record {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.t.Context(), abortWait)
+	ctx, cancel := context.WithTimeout(d.t.Context(), testTimeout)
 	defer cancel()
 	rec, err := d.Wait(ctx, v, id)
 	if err != nil {
@@ -195,9 +192,9 @@ func (d *desk) over(v session.View, id string) *session.Record {
 }
 
 // until waits for a condition.
-func (d *desk) until(what string, is func() bool) {
+func (d *testService) until(what string, is func() bool) {
 	d.t.Helper()
-	for deadline := time.Now().Add(abortWait); !is(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			d.t.Fatalf("never: %s", what)
 		}
@@ -205,7 +202,7 @@ func (d *desk) until(what string, is func() bool) {
 }
 
 // began waits until so many tasks have begun.
-func (d *desk) began(n int) {
+func (d *testService) began(n int) {
 	d.t.Helper()
 	d.until(fmt.Sprint(n, " tasks begin"), func() bool { return len(d.seen()) >= n })
 }
@@ -213,7 +210,7 @@ func (d *desk) began(n int) {
 // collect reads events until the task of an id has ended.
 func collect(t testing.TB, sub *session.Subscription, id string) (list []session.Event) {
 	t.Helper()
-	deadline := time.After(abortWait)
+	deadline := time.After(testTimeout)
 	for {
 		select {
 		case e, ok := <-sub.Events():

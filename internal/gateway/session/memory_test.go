@@ -23,7 +23,7 @@ type large struct {
 
 // pointing is a worker whose events point into its memory.
 type pointing struct {
-	*hand
+	*scriptedWorker
 	memory weak.Pointer[large]
 }
 
@@ -45,14 +45,14 @@ func TestEventsDoNotHoldTheWorkersMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	worker := &pointing{hand: newHand()}
-	d := &desk{t: t, Service: session.New(session.Options{DB: db, Worker: worker})}
+	worker := &pointing{scriptedWorker: newHand()}
+	d := &testService{t: t, Service: session.New(session.Options{DB: db, Worker: worker})}
 	t.Cleanup(d.Close)
 	sub := d.Subscribe(ann, 100)
 	d.ask(ann, "agent:main:main", "a", "x")
 	events := collect(t, sub, "a")
 	d.until("the task is forgotten", func() bool { return d.Stats().Sessions == 0 })
-	for end := time.Now().Add(abortWait); worker.memory.Value() != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testTimeout); worker.memory.Value() != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		runtime.GC()
 	}
 	if worker.memory.Value() != nil {

@@ -11,28 +11,29 @@ import (
 	"github.com/atoll-run/atoll/internal/store"
 )
 
-// Options are what a Service is made of.
+// Options configure a Service.
 type Options struct {
 	DB     *store.DB
 	Worker Worker
-	Names  policy.Sessions // by which keys are understood
-	// Agents lists the ids of those that exist; nil lets every id pass.
+	Names  policy.Sessions // for parsing keys
+	// Agents returns the ids of existing agents; nil accepts every id.
 	Agents func() []string
 	Limits Limits
 	Logger *slog.Logger // nil discards
-	// Over, if set, is told every task that is over.
+	// OnEnd, if set, is called with every task that is over.
 	OnEnd func(*Record)
-	// Attachments keeps files that come with messages; nil takes none.
+	// Attachments stores files that come with messages; nil accepts none.
 	Attachments *attach.Spool
 }
 
-// Limits bound what callers can make the service keep and do.
+// Limits bound what callers can make the service store and execute.
 type Limits struct {
 	Running    int // tasks at once, most of which wait for models; default 512
 	PerSession int // tasks that wait in one session; default 32
 	PerAccount int // tasks that wait in all sessions of an account; default 1,024
-	Waiting    int // tasks that wait, of everybody; default 4,096
-	// Bytes of tasks that wait, of an account and of everybody; default 64 and 256 MiB.
+	Waiting    int // tasks that wait, of all accounts; default 4,096
+	// Bytes of waiting tasks, of an account and of all accounts; default 64 and 256
+	// MiB.
 	AccountBytes, WaitingBytes int64
 	Sessions                   int           // that an account may have; default 100,000
 	Message                    int           // bytes of a message and its instructions; default 4 MiB
@@ -58,8 +59,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// New returns a service. Recover makes it go on with what an earlier process left;
-// Close ends it.
+// New returns a service. Recover resumes what an earlier process left; Close ends
+// it.
 func New(o Options) *Service {
 	o.Limits = o.Limits.withDefaults()
 	if o.Logger == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// What tenants are told of a failure has no path of the host; the owner of the
-// gateway, whose sessions have no account, is told all.
+// Failures show no path of the host to tenants; the owner, whose sessions have no
+// account, sees all.
 func TestHostPathsOfTasksAreNotTold(t *testing.T) {
 	d := open(t, session.Limits{})
 	d.ask(ann, "agent:main:main", "a", "fail below /srv/state")

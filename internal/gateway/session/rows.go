@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/store"
 )
 
-// rows keeps entries and tasks.
+// rows stores entries and tasks.
 type rows struct{ db *store.DB }
 
 // querier is a database, or a transaction on it.
@@ -24,13 +24,13 @@ type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// sessionRef names a session.
+// sessionRef identifies a session.
 type sessionRef struct{ account, key string }
 
-// taskID names a task. Each account has its own idempotency keys.
+// taskID identifies a task. Each account has its own idempotency keys.
 type taskID struct{ account, id string }
 
-// entry reads what is kept about a session.
+// entry reads a session.
 func (r rows) entry(ctx context.Context, q querier, p sessionRef) (*Entry, error) {
 	var text string
 	err := q.QueryRowContext(ctx, "SELECT entry FROM sessions WHERE account = ? AND key = ?", p.account, p.key).Scan(&text)
@@ -63,7 +63,7 @@ func (r rows) saveEntry(ctx context.Context, q querier, e *Entry) error {
 	return err
 }
 
-// storedRequest is a task as it is compared and kept.
+// storedRequest is a task as it is compared and stored.
 type storedRequest struct {
 	Message   string            `json:"message"`
 	System    string            `json:"system,omitempty"`
@@ -71,7 +71,7 @@ type storedRequest struct {
 	TimeoutMs int64             `json:"timeoutMs,omitzero"`
 	Terms     Terms             `json:"terms,omitzero"`
 	Files     []attach.File     `json:"attachments,omitempty"`
-	Quota     Quota             `json:"quota,omitzero"` // kept, and not compared
+	Quota     Quota             `json:"quota,omitzero"` // stored, not compared
 }
 
 func (t *Task) asked(quota Quota) (string, error) {
@@ -79,7 +79,7 @@ func (t *Task) asked(quota Quota) (string, error) {
 	return string(text), err
 }
 
-// storedOutcome is what became of a task.
+// storedOutcome is the outcome of a task as it is stored.
 type storedOutcome struct {
 	Text     string     `json:"text,omitempty"`
 	Model    string     `json:"model,omitempty"`
@@ -91,7 +91,7 @@ type storedOutcome struct {
 	Report   *Report    `json:"report,omitempty"`
 }
 
-// insert writes a task down, unless there is one of its id.
+// insert stores a task, unless its id exists.
 func (r rows) insert(ctx context.Context, q querier, rec *Record) (fresh bool, err error) {
 	request, err := rec.asked(rec.Quota)
 	if err != nil {
@@ -107,7 +107,7 @@ func (r rows) insert(ctx context.Context, q querier, rec *Record) (fresh bool, e
 	return n == 1, err
 }
 
-// save writes down how far a task has come.
+// save stores the state of a task.
 func (r rows) save(ctx context.Context, q querier, rec *Record) error {
 	result, err := json.Marshal(&storedOutcome{rec.Text, rec.Model, rec.Usage, rec.MicroUSD, rec.Code, rec.Problem, rec.Hint, rec.Report})
 	if err != nil {
@@ -132,7 +132,7 @@ func fromMilliseconds(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// records reads tasks. The condition is ours, never a caller's.
+// records reads tasks. The condition never contains text of a caller.
 func (r rows) records(ctx context.Context, condition string, args ...any) (list []*Record, err error) {
 	found, err := r.db.QueryContext(ctx, `SELECT account, id, key, agent, session, state, request, result, accepted_at_ms, started_at_ms, ended_at_ms
 		FROM session_tasks WHERE `+condition, args...)
@@ -170,13 +170,13 @@ func readRecord(row *sql.Rows) (*Record, error) {
 	return &rec, nil
 }
 
-// forgetTasks removes tasks that were over before a moment.
+// forgetTasks removes tasks that ended before a time.
 func (r rows) forgetTasks(ctx context.Context, before time.Time) error {
 	_, err := r.db.ExecContext(ctx, "DELETE FROM session_tasks WHERE ended_at_ms > 0 AND ended_at_ms < ?", before.UnixMilli())
 	return r.db.Explain(err)
 }
 
-// like makes a pattern that finds a text as it is.
+// like escapes text for a LIKE pattern.
 func like(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
-// Service has everything that happens in sessions. It is safe for concurrent use.
-// A session that nobody works on costs nothing but its row.
+// Service runs the tasks of all sessions. It is safe for concurrent use. An idle
+// session uses no memory, only its row.
 type Service struct {
 	Options
 	rows rows
@@ -22,7 +22,7 @@ type Service struct {
 	stop context.CancelCauseFunc
 	work sync.WaitGroup
 
-	writes sync.Mutex // one at a time: SQLite lets in no more, and has others ask again and again
+	writes sync.Mutex // SQLite has one writer at a time, and makes others poll
 
 	mu       sync.Mutex
 	draining bool
@@ -34,10 +34,10 @@ type Service struct {
 	held     map[string]int64          // the same by account
 	running  int
 	busy     map[string]int          // running, by account
-	ready    map[string][]*taskQueue // that could begin a task, by account
-	order    []string                // accounts in ready, who waited longest first
-	ended    int                     // tasks, since old ones were forgotten
-	unsaved  int                     // tasks whose state the database does not take now
+	ready    map[string][]*taskQueue // that can start a task, by account
+	order    []string                // accounts in ready, the longest waiting first
+	ended    int                     // tasks since old ones were removed
+	unsaved  int                     // tasks whose state could not be stored yet
 }
 
 // tx runs f in one write transaction.
@@ -47,36 +47,36 @@ func (s *Service) tx(ctx context.Context, f func(*sql.Tx) error) error {
 	return s.DB.Tx(ctx, f)
 }
 
-// Stats is how much there is to do.
+// Stats counts the work of a service.
 type Stats struct {
 	Running     int
 	Waiting     int
 	Sessions    int // with something to do
 	Subscribers int
-	Unsaved     int // tasks whose state could not be written yet
+	Unsaved     int // tasks whose state could not be stored yet
 }
 
-// Stats returns what is going on.
+// Stats returns the present counts.
 func (s *Service) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Stats{Running: s.running, Waiting: s.waiting, Sessions: len(s.queues), Subscribers: s.hub.count(), Unsaved: s.unsaved}
 }
 
-// Subscribe shows what happens in the sessions of a view from now on. A reader
-// that leaves more than buffer events unread loses its subscription.
+// Subscribe returns the events of a view from now on. A reader that leaves more
+// than buffer events unread loses its subscription.
 func (s *Service) Subscribe(v View, buffer int) *Subscription {
 	return s.hub.add(audienceOf(v), min(max(buffer, 1), s.Limits.Buffer))
 }
 
-// Follow shows what happens to one task of an account from now on; the task may be
-// yet to come. Whether the caller may see it is the caller's to ask first.
+// Follow returns the events of one task from now on; the task may not exist yet.
+// The caller has to check that it may be seen.
 func (s *Service) Follow(account, id string, buffer int) *Subscription {
 	return s.hub.add(audience{account: account, task: id}, min(max(buffer, 1), s.Limits.Buffer))
 }
 
-// find settles which session a caller means by a key, and an account where it
-// names one: never one that the caller may not see.
+// find returns the session that a key, and an account if one is named, mean to a
+// caller: never one outside its view.
 func (s *Service) find(v View, text, account string) (Key, sessionRef, error) {
 	key, err := parseKey(text, s.Names)
 	if err != nil {
@@ -107,8 +107,9 @@ func (s *Service) checkAgent(agent string) error {
 	return errhint.With(fmt.Errorf("%w: unknown agent id %q", ErrInvalid, agent), "agents are those of agents.list or agents.entries in the configuration")
 }
 
-// Recover goes on with what an earlier process left: tasks that had not begun are
-// queued again, those that had are over, for what they did cannot be known.
+// Recover resumes what an earlier process left: tasks that had not started are
+// queued again; those that had are failed as interrupted, for their effects are
+// unknown.
 func (s *Service) Recover(ctx context.Context) error {
 	open, err := s.rows.records(ctx, "ended_at_ms = 0 ORDER BY number")
 	if err != nil {
@@ -133,15 +134,14 @@ func (s *Service) isLive(rec *Record) bool {
 	return s.tasks[taskID{rec.Account, rec.ID}] != nil
 }
 
-// interrupt ends a task that an earlier process had begun.
+// interrupt fails a task that an earlier process had started.
 func (s *Service) interrupt(ctx context.Context, rec *Record) error {
 	rec.State, rec.Code, rec.Problem = Failed, CodeInterrupted, "the gateway ended while the task was under way"
 	rec.Ended = time.Now().UTC()
 	return s.tx(ctx, func(tx *sql.Tx) error { return s.rows.save(ctx, tx, rec) })
 }
 
-// requeue puts a task that an earlier process accepted back, whatever the limits:
-// it was promised.
+// requeue queues a task that an earlier process accepted, whatever the limits.
 func (s *Service) requeue(rec *Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,9 +156,9 @@ func (s *Service) requeue(rec *Record) {
 	s.enqueue(l, newTask(rec))
 }
 
-// Drain takes nothing new, begins nothing, and waits for the tasks under way. When
-// the context ends first they are interrupted. What has not begun is begun by the
-// next process.
+// Drain accepts and starts nothing new, and waits for tasks under way. They are
+// interrupted when the context ends first. Queued tasks are left to the next
+// process.
 func (s *Service) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true
@@ -175,7 +175,7 @@ func (s *Service) Drain(ctx context.Context) error {
 	}
 }
 
-// Close interrupts what is under way, waits for it, and ends all subscriptions.
+// Close interrupts tasks under way, waits for them, and ends all subscriptions.
 func (s *Service) Close() {
 	s.mu.Lock()
 	s.draining = true

@@ -390,7 +390,7 @@ func TestResetDeleteCompact(t *testing.T) {
 	}
 }
 
-// A reader that is too slow loses its subscription, and nobody else anything.
+// A reader that is too slow loses its subscription; no other is affected.
 func TestSlowSubscriber(t *testing.T) {
 	t.Parallel()
 	d := open(t, session.Limits{})

@@ -1,12 +1,12 @@
-// Package session holds the conversations of a long-running service: which there
-// are, whose they are, what is set for each, and who works on them now.
+// Package session stores conversations, queues their tasks and publishes their
+// events.
 //
-// A session belongs to one billing account and is worked on by one task at a
-// time; tasks of one session queue, those of several run at once. Whatever
-// happens is an Event with its session's key and account, and goes to those who
-// may see that account, never to all.
+// A session belongs to one billing account and runs one task at a time; tasks of
+// one session queue, those of several run concurrently. Every Event has its
+// session's key and account, and goes only to subscribers that may see that
+// account.
 //
-// Agents come in through Worker: this package knows neither models nor sandboxes.
+// Agents are run by a Worker: this package uses neither models nor sandboxes.
 package session
 
 import (
@@ -18,23 +18,23 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session/attach"
 )
 
-// Errors that callers tell apart.
+// Errors of the service.
 var (
-	// ErrNotFound is a session or task that is not there, or that is not the
-	// caller's: nobody learns which.
+	// ErrNotFound is returned for a session or task that does not exist, or that the
+	// caller may not see.
 	ErrNotFound = errors.New("no such session")
-	// ErrKeyReused is an idempotency key that was used for another task.
+	// ErrKeyReused is returned for an idempotency key that was used for another task.
 	ErrKeyReused = errors.New("the idempotency key was used for another task")
-	// ErrBusy means that a session's queue, or the service, is full.
+	// ErrBusy means that a queue is full.
 	ErrBusy = errors.New("too much is waiting")
-	// ErrDraining means that the service takes nothing new before it ends.
+	// ErrDraining means that the service accepts nothing new before it ends.
 	ErrDraining = errors.New("the gateway is shutting down")
-	// ErrInvalid is a request that makes no sense, whoever asks.
+	// ErrInvalid is returned for a malformed request.
 	ErrInvalid = errors.New("invalid request")
 )
 
-// View is what a caller may see and change: the sessions of one account, or of
-// all. Account is where keys lead that name no account.
+// View is what a caller may see and change: the sessions of one account, or of all.
+// Account applies to keys that name no account.
 type View struct {
 	Account string
 	All     bool
@@ -43,7 +43,7 @@ type View struct {
 // Sees reports whether an account is within the view.
 func (v View) Sees(account string) bool { return v.All || v.Account == account }
 
-// Entry is what is kept about a session. Its account and key name it.
+// Entry is a stored session, identified by its account and key.
 type Entry struct {
 	Key     string `json:"key"` // canonical, see ParseKey
 	Account string `json:"account,omitempty"`
@@ -52,31 +52,31 @@ type Entry struct {
 	Settings
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
-	// What the last task used, and all together.
+	// Usage of the last task, and of all tasks.
 	LastModel string     `json:"lastModel,omitempty"` // provider/id
 	Last      chat.Usage `json:"last,omitzero"`
 	Total     chat.Usage `json:"total,omitzero"`
 	Aborted   bool       `json:"abortedLastRun,omitzero"`
 }
 
-// Settings are what a patch changes.
+// Settings are changed by a Patch.
 type Settings struct {
 	Label string `json:"label,omitempty"`
 	Model string `json:"model,omitempty"` // provider/id, of the catalogue; "" is the agent's own
-	// Headers go with this session's model calls and no other's.
+	// Headers are added to this session's model calls only.
 	Headers map[string]string `json:"outboundHeaders,omitempty"`
 	// Levels are thinkingLevel, verboseLevel and the like, by their names.
 	Levels map[string]string `json:"levels,omitempty"`
 }
 
-// The levels that have an effect here; others are kept for clients.
+// Levels with an effect here; others are stored for clients.
 const (
-	ThinkingLevel = "thinkingLevel" // how much models think, of chat.Levels
-	VerboseLevel  = "verboseLevel"  // "full": those who are told of tools are told their results
+	ThinkingLevel = "thinkingLevel" // level of thinking, one of chat.Levels
+	VerboseLevel  = "verboseLevel"  // "full": tool events include results
 )
 
-// Patch changes settings: a nil field stays, a field of "" or an empty map is
-// cleared; of Levels only those that are named.
+// Patch changes settings: a nil field stays, "" or an empty map clears; of Levels
+// only the named ones change.
 type Patch struct {
 	Label   *string
 	Model   *string
@@ -84,30 +84,30 @@ type Patch struct {
 	Levels  map[string]*string
 }
 
-// Task is something that is said in a session.
+// Task is a message to an agent.
 type Task struct {
 	ID      string // the idempotency key: the same again is the same task
 	Key     string
 	Account string
 	Message string
-	Uploads []attach.Upload   // files that come with the message; not kept here
-	Files   []attach.File     // what they are, which Submit finds out
-	System  string            // more instructions, for this task alone
-	Headers map[string]string // merged into those of the session, and kept there
+	Uploads []attach.Upload   // files of the message; not stored here
+	Files   []attach.File     // their descriptions, set by Submit
+	System  string            // additional instructions for this task
+	Headers map[string]string // merged into those of the session, and stored there
 	Timeout time.Duration     // 0 is the default
 	Terms   Terms             // how it is carried out
-	Quota   Quota             // of who asked; no part of what was asked
-	Trace   string            // that it belongs to, see package trace; not kept
-	Origin  string            // of the connection that asked, which alone is told about tools; not kept
+	Quota   Quota             // of the caller; not compared with a repeated task
+	Trace   string            // traceparent; not stored
+	Origin  string            // id of the submitting connection, which alone gets tool events; not stored
 }
 
-// Terms say how one task is carried out, where that differs from what is set for
-// its session. Who may ask for what is for those to decide who take tasks in.
+// Terms are settings of one task that differ from its session's. The caller of
+// Submit decides who may set which.
 type Terms struct {
 	Model      string `json:"model,omitempty"`      // provider/id, for this task alone
 	Transcript string `json:"transcript,omitempty"` // id of the conversation; "" is the session's own
 	Run        string `json:"run,omitempty"`        // id of the receipt; "" is one made of the task's
-	Thinking   string `json:"thinking,omitempty"`   // how much the model thinks, of chat.Levels; "" is the session's
+	Thinking   string `json:"thinking,omitempty"`   // level of thinking, one of chat.Levels; "" is the session's
 	Branch     string `json:"branch,omitempty"`     // key of the branch that its commits are for
 	Turns      int    `json:"turns,omitzero"`       // answers of the model at most; 0 is the default
 	Tokens     int64  `json:"tokens,omitzero"`      // read and written at most; 0 is the default
@@ -115,13 +115,13 @@ type Terms struct {
 	HostTools  bool   `json:"hostTools,omitzero"`   // work on the host if the session is not sandboxed
 }
 
-// Quota bounds what a task may take of what its account has; 0 is no limit.
+// Quota bounds what a task may use of its account's; 0 is no limit.
 type Quota struct {
 	Sandboxes int   `json:"sandboxes,omitzero"` // alive, of the account
 	MicroUSD  int64 `json:"microUsd,omitzero"`  // that the account spends on the day of a call
 }
 
-// Location is where a task is carried out.
+// Location is where a task is executed: its run, sandbox and limits.
 type Location struct {
 	Run     string `json:"run"`   // id of the receipt
 	Model   string `json:"model"` // that is asked first
@@ -132,11 +132,11 @@ type Location struct {
 	Workdir string `json:"workdir,omitempty"`
 	Access  string `json:"workspaceAccess,omitempty"`
 	Limits  string `json:"limits,omitempty"` // in words
-	// Notices are what whoever asked should know before it begins.
+	// Notices are shown to the caller before the task starts.
 	Notices []string `json:"notices,omitempty"`
 }
 
-// Report is what a worker tells of a task beside its answer.
+// Report is how a worker executed a task.
 type Report struct {
 	Run      string    `json:"run"`
 	Sandbox  string    `json:"sandbox,omitempty"`
@@ -150,7 +150,7 @@ type Report struct {
 	Delivery *Delivery `json:"delivery,omitempty"` // of tasks on a branch
 }
 
-// Delivery is what became of a task's commits.
+// Delivery is what happened to a task's commits.
 type Delivery struct {
 	Branch string `json:"branch"`
 	State  string `json:"state,omitempty"`
@@ -160,7 +160,7 @@ type Delivery struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// State is how far a task has come.
+// State is the state of a task.
 type State string
 
 // The states, in order.
@@ -172,12 +172,12 @@ const (
 	Aborted State = "aborted"
 )
 
-// Codes of failures that are the service's own to tell.
+// Failure codes set by the service itself.
 const (
 	CodeInterrupted = "interrupted" // the process ended while the task was under way
 	CodeTimeout     = "timeout"
 	CodeFailed      = "failed"
-	CodeNotStarted  = "not_started" // something kept the agent from beginning
+	CodeNotStarted  = "not_started" // the agent could not be started
 	CodeInternal    = "internal"
 )
 
@@ -190,10 +190,10 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Err.Error() }
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Over reports whether nothing more will happen.
+// Over reports whether a task has ended.
 func (s State) Over() bool { return s == Done || s == Failed || s == Aborted }
 
-// Record is a task and what became of it.
+// Record is a task and its outcome.
 type Record struct {
 	Task
 	Agent    string
@@ -205,14 +205,14 @@ type Record struct {
 	MicroUSD int64
 	Code     string // why it failed, for programs
 	Problem  string // and for people
-	Hint     string // what to do about it, which Problem has too
+	Hint     string // what to do about it; also part of Problem
 	Report   *Report
 	Accepted time.Time
 	Started  time.Time
 	Ended    time.Time
 }
 
-// Event is something that happened to a task, as it happened.
+// Event is something that happened to a task.
 type Event struct {
 	Task     string // id
 	Key      string
@@ -223,7 +223,7 @@ type Event struct {
 	At       time.Time
 	Kind     EventKind
 	Delta    string     // Said: what is new
-	Text     string     // Said: everything of the message so far; Ended: the answer
+	Text     string     // Said: the whole message so far; Ended: the answer
 	Call     *chat.Call // Called, Returned
 	Result   string     // Returned
 	Verbose  string     // the session's VerboseLevel when the task began
@@ -236,14 +236,14 @@ type Event struct {
 	Record   *Record   // Ended
 }
 
-// EventKind names what an event tells.
+// EventKind is the kind of an event.
 type EventKind string
 
 // The kinds of events.
 const (
 	Accepted EventKind = "accepted"
 	Started  EventKind = "started"
-	Prepared EventKind = "prepared" // the sandbox is there, no model was asked yet
+	Prepared EventKind = "prepared" // the sandbox is ready, no model was called yet
 	Said     EventKind = "said"
 	Called   EventKind = "called"
 	Returned EventKind = "returned"
@@ -253,7 +253,7 @@ const (
 	Changed  EventKind = "changed" // an entry was patched, reset or deleted
 )
 
-// Job is a task with all that its worker has to know.
+// Job is a task with everything that its worker needs.
 type Job struct {
 	Task
 	Agent   string
@@ -264,23 +264,24 @@ type Job struct {
 	Sources []string // paths of the files that came with the message
 }
 
-// Outcome is what a worker has to say at the end.
+// Outcome is a worker's result.
 type Outcome struct {
 	Text     string
 	Model    string
 	Usage    chat.Usage
 	MicroUSD int64
-	Report   *Report // nil if there is nothing to tell
+	Report   *Report // may be nil
 }
 
-// Worker carries out tasks. It is given one at a time for each session, and ends
-// what it began when the context ends. What it tells is of the kinds from Prepared to
-// Noticed; the outcome may be nil, and counts also beside an error.
+// Worker executes tasks, one at a time for each session, and stops when the context
+// ends. It publishes events of the kinds from Prepared to Noticed. The outcome may
+// be nil, and counts also beside an error.
 type Worker interface {
-	// Resolve finds a model in the catalogue: provider/id, or an error with a hint.
+	// Resolve returns a model of the catalogue as provider/id, or an error with a
+	// hint.
 	Resolve(agent, model string) (string, error)
 	Work(ctx context.Context, job *Job, tell func(Event)) (*Outcome, error)
-	// History is a session's transcript; Forget removes it, Compact shortens it.
+	// History returns a session's transcript; Forget removes it, Compact shortens it.
 	History(ctx context.Context, e *Entry, most int) ([]chat.Message, error)
 	Forget(ctx context.Context, e *Entry) error
 	Compact(ctx context.Context, e *Entry) (before, after int, err error)

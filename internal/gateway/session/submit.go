@@ -20,15 +20,15 @@ import (
 // maxTaskID bounds an idempotency key, in bytes.
 const maxTaskID = 256
 
-// Submit accepts a task: it is written down when this returns, and carried out
-// once, whatever becomes of the process. The same task under the same id is the
-// one that was accepted before, however far it has come; another is ErrKeyReused.
+// Submit accepts a task. It is stored when this returns, and is executed once, also
+// if the process restarts. The same task under the same id returns the accepted
+// one; a different task is ErrKeyReused.
 func (s *Service) Submit(ctx context.Context, v View, t Task) (rec *Record, existing bool, err error) {
 	return s.SubmitAfter(ctx, v, t, func(*Record) {})
 }
 
-// SubmitAfter is Submit for callers who have something to say of a new task before
-// anything happens to it. It begins when they have said it.
+// SubmitAfter is Submit for callers that have to do something before a new task
+// starts: it starts when say returns.
 func (s *Service) SubmitAfter(ctx context.Context, v View, t Task, say func(*Record)) (rec *Record, existing bool, err error) {
 	key, p, err := s.find(v, t.Key, t.Account)
 	if err != nil {
@@ -68,10 +68,11 @@ func (s *Service) SubmitAfter(ctx context.Context, v View, t Task, say func(*Rec
 	return rec, false, nil
 }
 
-// now is the time as the database keeps it, so that what is read back is equal.
+// now returns the time in the database's resolution, so that a stored time is read
+// back equal.
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// check refuses what no worker can be given, and fills in what was left out.
+// check refuses an invalid task, and sets defaults.
 func (s *Service) check(t *Task) (err error) {
 	switch {
 	case t.ID == "" || len(t.ID) > maxTaskID || !isPlain(t.ID):
@@ -120,7 +121,7 @@ func isPlain(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// duplicate is the task that was accepted before under the same id; nil if none was.
+// duplicate returns the task that was accepted before under the same id, or nil.
 func (s *Service) duplicate(ctx context.Context, t *Task) (*Record, error) {
 	rec, err := s.lookup(ctx, taskID{t.Account, t.ID})
 	if errors.Is(err, ErrNotFound) {
@@ -139,7 +140,7 @@ func (s *Service) duplicate(ctx context.Context, t *Task) (*Record, error) {
 	return rec, nil
 }
 
-// lookup finds a task that is under way, or one that is over.
+// lookup returns a task, under way or over.
 func (s *Service) lookup(ctx context.Context, id taskID) (*Record, error) {
 	if t := s.live(id); t != nil {
 		return t.snapshot(), nil
@@ -160,7 +161,7 @@ func (s *Service) live(id taskID) *task {
 	return s.tasks[id]
 }
 
-// accept writes a task down, and its session if that is new.
+// accept stores a task, and its session if that is new.
 func (s *Service) accept(ctx context.Context, rec *Record) (fresh bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		e, err := s.touch(ctx, tx, rec)
@@ -176,7 +177,8 @@ func (s *Service) accept(ctx context.Context, rec *Record) (fresh bool, err erro
 	return fresh, err
 }
 
-// touch is a task's session as of now, made if it is new. It is not saved.
+// touch returns a task's session with the present time, made if it is new. It is
+// not stored.
 func (s *Service) touch(ctx context.Context, q querier, rec *Record) (*Entry, error) {
 	e, err := s.entryOrNew(ctx, q, Key{Text: rec.Key, Agent: rec.Agent}, rec.Account)
 	if err == nil {
@@ -185,7 +187,7 @@ func (s *Service) touch(ctx context.Context, q querier, rec *Record) (*Entry, er
 	return e, err
 }
 
-// entryOrNew is what is kept about a session, or what will be if it is new.
+// entryOrNew returns a session, or a new one that is not stored yet.
 func (s *Service) entryOrNew(ctx context.Context, q querier, key Key, account string) (*Entry, error) {
 	e, err := s.rows.entry(ctx, q, sessionRef{account, key.Text})
 	if !errors.Is(err, ErrNotFound) {
@@ -202,7 +204,7 @@ func (s *Service) entryOrNew(ctx context.Context, q querier, key Key, account st
 	return &Entry{Key: key.Text, Account: account, Agent: key.Agent, ID: policy.Slug(key.Text), Created: at, Updated: at}, nil
 }
 
-// Task returns a task as it stands.
+// Task returns a task.
 func (s *Service) Task(ctx context.Context, v View, id string) (*Record, error) {
 	where, err := s.locate(ctx, v, id)
 	if err != nil {
@@ -211,8 +213,8 @@ func (s *Service) Task(ctx context.Context, v View, id string) (*Record, error) 
 	return s.lookup(ctx, where)
 }
 
-// locate finds whose a task is: for those who see all, the latest of that id, but
-// rather one of their own account.
+// locate returns the account of a task: for views of all accounts the view's own,
+// or else the one with the latest task of that id.
 func (s *Service) locate(ctx context.Context, v View, id string) (taskID, error) {
 	own := taskID{v.Account, id}
 	if !v.All || s.live(own) != nil {
@@ -226,9 +228,9 @@ func (s *Service) locate(ctx context.Context, v View, id string) (taskID, error)
 	return taskID{account, id}, s.DB.Explain(err)
 }
 
-// Wait returns a task when it is over. When the context ends before, it returns
-// the task as it stands, and the context's error; ErrDraining means that only the
-// next process will carry it out.
+// Wait returns a task when it is over. If the context ends before, it returns the
+// present record and the context's error; ErrDraining means that the task is left
+// to the next process.
 func (s *Service) Wait(ctx context.Context, v View, id string) (*Record, error) {
 	where, err := s.locate(ctx, v, id)
 	if err != nil {
@@ -248,8 +250,8 @@ func (s *Service) Wait(ctx context.Context, v View, id string) (*Record, error) 
 	return rec, err
 }
 
-// Abort ends tasks of a session: one, or all if id is "". It returns the ids of
-// those that were not over, and does not wait for their end.
+// Abort aborts one task of a session, or all if id is "". It returns the ids of
+// those that were not over, without waiting for their end.
 func (s *Service) Abort(ctx context.Context, v View, key, id string) (ids []string, err error) {
 	_, p, err := s.find(v, key, "")
 	if err != nil {
@@ -290,7 +292,8 @@ func (s *Service) abort(ctx context.Context, p sessionRef, id string) (ids []str
 	return ids
 }
 
-// abortQueued ends a task that has not begun. What cannot be written now is written later.
+// abortQueued ends a task that has not started. If the database fails, its state is
+// stored later.
 func (s *Service) abortQueued(ctx context.Context, t *task) {
 	save := s.finish(ctx, t, nil, errAborted)
 	forget := func() {

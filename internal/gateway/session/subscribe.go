@@ -5,22 +5,23 @@ import (
 	"sync/atomic"
 )
 
-// hub passes events on to those who may see them. Nobody waits for a reader.
+// hub passes events to the subscriptions that may see them. Publishing never
+// blocks.
 type hub struct {
 	mu        sync.Mutex
-	audiences map[audience]map[*Subscription]bool // nil: it is over
+	audiences map[audience]map[*Subscription]bool // nil after close
 }
 
 func newHub() *hub { return &hub{audiences: map[audience]map[*Subscription]bool{}} }
 
-// audience are those who see the same: everything, what is of an account, or what is
-// of one of its tasks.
+// audience identifies subscriptions with the same view: all accounts, one account,
+// or one task.
 type audience struct {
 	all           bool
 	account, task string
 }
 
-// audienceOf is who a view belongs to.
+// audienceOf returns the audience of a view.
 func audienceOf(v View) audience {
 	if v.All {
 		return audience{all: true}
@@ -28,7 +29,7 @@ func audienceOf(v View) audience {
 	return audience{account: v.Account}
 }
 
-// Subscription is a view of events from the moment it was made.
+// Subscription receives events from the moment it was made.
 type Subscription struct {
 	hub    *hub
 	group  audience
@@ -36,11 +37,11 @@ type Subscription struct {
 	lost   atomic.Bool
 }
 
-// Events ends when the subscription does.
+// Events returns the channel of events, which is closed with the subscription.
 func (s *Subscription) Events() <-chan Event { return s.events }
 
-// Lost reports that the reader left too much unread: its subscription is over and
-// there is no telling what it missed.
+// Lost reports that the reader was too slow: the subscription has ended and events
+// were lost.
 func (s *Subscription) Lost() bool { return s.lost.Load() }
 
 // Close ends the subscription. It may be called more than once.
@@ -50,7 +51,7 @@ func (s *Subscription) Close() {
 	s.hub.drop(s)
 }
 
-// add makes a subscription that holds so many events for its reader.
+// add makes a subscription with a buffer.
 func (h *hub) add(g audience, buffer int) *Subscription {
 	s := &Subscription{hub: h, group: g, events: make(chan Event, buffer)}
 	h.mu.Lock()
@@ -66,7 +67,7 @@ func (h *hub) add(g audience, buffer int) *Subscription {
 	return s
 }
 
-// drop takes a subscription out and ends its channel, once.
+// drop removes a subscription and closes its channel, once.
 func (h *hub) drop(s *Subscription) {
 	from := h.audiences[s.group]
 	if !from[s] {
@@ -107,7 +108,7 @@ func (h *hub) count() (n int) {
 	return n
 }
 
-// close ends every subscription, and those that are yet to come.
+// close ends every subscription; later ones end at once.
 func (h *hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
-// taskQueue is a session with something to do: one task at a time, in order.
+// taskQueue is the queue of one session: it runs one task at a time, in order.
 type taskQueue struct {
 	sessionRef
-	promised int // places taken by tasks that are being written down
+	promised int // places reserved by tasks that are being stored
 	waiting  []*task
 	current  *task
-	held     bool // by somebody who changes the session: no task begins
-	offered  bool // it is in the list of those that could begin one
+	held     bool // while the session is changed: no task starts
+	offered  bool // it is listed in ready
 }
 
 func (l *taskQueue) canBegin() bool { return l.current == nil && !l.held && len(l.waiting) > 0 }
@@ -26,26 +26,26 @@ func (l *taskQueue) idle() bool {
 	return l.current == nil && !l.held && l.promised == 0 && len(l.waiting) == 0 && !l.offered
 }
 
-// task is one that is not over.
+// task is a task that is not over.
 type task struct {
-	mu     sync.Mutex // of what follows, and of the order of its events
+	mu     sync.Mutex // guards the fields below and the order of events
 	record Record
 	seq    int64
-	said   strings.Builder // of the message that the model is at
+	said   strings.Builder // text of the model's present message
 	over   bool
-	level  string // of what is told, see VerboseLevel
+	level  string // see VerboseLevel
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when it is over, or the process ends before it began
-	gone   chan struct{} // closed when its lane is free again
+	done   chan struct{} // closed when it is over, or when the process ends before it started
+	gone   chan struct{} // closed when its queue is released
 }
 
 func newTask(rec *Record) *task {
 	return &task{record: *rec, done: make(chan struct{}), gone: make(chan struct{})}
 }
 
-// snapshot is the task as it stands.
+// snapshot returns a copy of the task's record.
 func (t *task) snapshot() *Record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +55,8 @@ func (t *task) snapshot() *Record {
 
 func (t *task) id() taskID { return taskID{t.record.Account, t.record.ID} } // they never change
 
-// queueOf is the lane of a session; s.mu is held, as for everything below.
+// queueOf returns the queue of a session. The caller holds s.mu, as for everything
+// below.
 func (s *Service) queueOf(p sessionRef) *taskQueue {
 	l := s.queues[p]
 	if l == nil {
@@ -65,7 +66,7 @@ func (s *Service) queueOf(p sessionRef) *taskQueue {
 	return l
 }
 
-// admit takes a place in a session's queue, if there is one.
+// admit reserves a place in a session's queue, or returns ErrBusy.
 func (s *Service) admit(p sessionRef, size int64) (*taskQueue, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,10 +105,10 @@ func (s *Service) reserve(l *taskQueue, size int64) {
 	s.held[l.account] += size
 }
 
-// bytes is how much memory a task that waits takes up.
+// bytes returns the memory of a waiting task.
 func (t *Task) bytes() int64 { return int64(len(t.Message) + len(t.System)) }
 
-// unreserve gives a place back that admit took.
+// unreserve gives back a place that admit reserved.
 func (s *Service) unreserve(l *taskQueue, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +117,7 @@ func (s *Service) unreserve(l *taskQueue, size int64) {
 	s.removeIdle(l)
 }
 
-// uncount counts one task less that waits.
+// uncount subtracts a waiting task.
 func (s *Service) uncount(l *taskQueue, size int64) {
 	s.waiting--
 	s.bytes -= size
@@ -134,7 +135,7 @@ func (s *Service) removeIdle(l *taskQueue) {
 	}
 }
 
-// enqueue puts a task into the place that was taken for it.
+// enqueue puts a task into its reserved place.
 func (s *Service) enqueue(l *taskQueue, t *task) {
 	l.promised--
 	l.waiting = append(l.waiting, t)
@@ -143,7 +144,7 @@ func (s *Service) enqueue(l *taskQueue, t *task) {
 	s.dispatch()
 }
 
-// offer lists a lane that can begin a task.
+// offer lists a queue that can start a task.
 func (s *Service) offer(l *taskQueue) {
 	if l.offered || !l.canBegin() {
 		return
@@ -155,7 +156,7 @@ func (s *Service) offer(l *taskQueue) {
 	s.ready[l.account] = append(s.ready[l.account], l)
 }
 
-// dispatch begins what there is room for.
+// dispatch starts tasks up to the limit.
 func (s *Service) dispatch() {
 	for s.running < s.Limits.Running && !s.draining {
 		l := s.next()
@@ -173,8 +174,8 @@ func (s *Service) dispatch() {
 	}
 }
 
-// next takes the lane that waited longest of the account that has least running,
-// so that one that asks for much does not keep another from its first task.
+// next returns the queue that has waited longest, of the account with the fewest
+// running tasks, so that one account cannot keep another from its first task.
 func (s *Service) next() *taskQueue {
 	for len(s.order) > 0 {
 		at := 0
@@ -201,7 +202,7 @@ func (s *Service) next() *taskQueue {
 	return nil
 }
 
-// release ends a task's turn in its lane.
+// release ends a task's turn in its queue.
 func (s *Service) release(l *taskQueue, t *task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +219,7 @@ func (s *Service) release(l *taskQueue, t *task) {
 	s.removeIdle(l)
 }
 
-// hold keeps a session from beginning tasks, for one caller alone, and waits for
+// hold keeps a session from starting tasks, for one caller at a time, and waits for
 // the task under way.
 func (s *Service) hold(ctx context.Context, p sessionRef) (release func(), err error) {
 	l, current, err := s.lockQueue(p)

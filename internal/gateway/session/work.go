@@ -21,11 +21,11 @@ var (
 	errInterrupted = &Failure{CodeInterrupted, errors.New("the gateway ended while the task was under way")}
 )
 
-// execute has a task done from its turn to its end.
+// execute runs a task from its turn to its end.
 func (s *Service) execute(l *taskQueue, t *task) {
 	defer s.release(l, t)
 	job, err := s.begin(t.ctx, t)
-	if err != nil && s.ctx.Err() != nil { // it is the next process that begins it
+	if err != nil && s.ctx.Err() != nil { // left to the next process
 		close(t.done)
 		return
 	}
@@ -39,12 +39,12 @@ func (s *Service) execute(l *taskQueue, t *task) {
 		err = context.Cause(ctx)
 	}
 	if save := s.finish(context.WithoutCancel(ctx), t, out, err); save != nil {
-		save() // the next task of the session waits, so that the order is kept
+		save() // before the next task of the session, to keep the order
 	}
 }
 
-// begin writes down that a task is under way before it has an effect, and collects
-// what is set for its session at this moment.
+// begin stores that a task is under way before it has an effect, and collects its
+// session's settings.
 func (s *Service) begin(ctx context.Context, t *task) (*Job, error) {
 	rec := t.snapshot()
 	rec.State, rec.Started = Running, now()
@@ -80,7 +80,7 @@ func thinking(level string) map[string]string {
 	return map[string]string{ThinkingLevel: level}
 }
 
-// merged is what is said, with what is said anew over it.
+// merged returns base with the entries of over.
 func merged(base, over map[string]string) map[string]string {
 	if len(over) == 0 {
 		return maps.Clone(base)
@@ -93,7 +93,7 @@ func merged(base, over map[string]string) map[string]string {
 	return all
 }
 
-// runWorker has the worker do it. A worker that panics has failed, and nobody else.
+// runWorker calls the worker. A panic fails the task only.
 func (s *Service) runWorker(ctx context.Context, job *Job, t *task) (out *Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -108,7 +108,7 @@ func (s *Service) runWorker(ctx context.Context, job *Job, t *task) (out *Outcom
 	})
 }
 
-// publish passes on what happened to a task, in order, until it is over.
+// publish publishes an event of a task, in order, until the task is over.
 func (s *Service) publish(t *task, e Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,13 +128,13 @@ func (s *Service) publish(t *task, e Event) {
 		t.said.WriteString(e.Delta)
 		e.Text = t.said.String()
 	} else {
-		t.said.Reset() // what is said next is another message
+		t.said.Reset() // later text is another message
 	}
 	s.hub.publish(e)
 }
 
-// detach copies what an event points to. Events are kept after the end of a task, and
-// a pointer into a worker's memory would keep all of it, its transcript too.
+// detach copies what an event points to. Events outlive the task, and a pointer
+// into the worker's memory would keep all of it.
 func (e *Event) detach() {
 	if e.Usage != nil {
 		used := *e.Usage
@@ -150,8 +150,8 @@ func (e *Event) detach() {
 	}
 }
 
-// finish writes down what became of a task, and tells it. If the database does not take
-// it now, save tries again until it does, or the service is closed.
+// finish stores the outcome of a task, and publishes it. If the database fails,
+// save retries until it succeeds or the service is closed.
 func (s *Service) finish(ctx context.Context, t *task, out *Outcome, failure error) (save func()) {
 	if out == nil {
 		out = &Outcome{}
@@ -186,15 +186,15 @@ func (s *Service) finish(ctx context.Context, t *task, out *Outcome, failure err
 	return save
 }
 
-// logUnsaved logs that the end of a task was not written down.
+// logUnsaved logs that the end of a task was not stored.
 func (s *Service) logUnsaved(ctx context.Context, rec *Record, err error) {
 	if err != nil {
 		s.Logger.ErrorContext(ctx, "the end of a task could not be written down; the next start will call it interrupted", "task", rec.ID, "session", rec.Key, "error", err)
 	}
 }
 
-// retried runs f in a write transaction, again and again while the disk is full or
-// does not answer, until the context ends.
+// retried runs f in a write transaction, and retries while the disk is full or
+// fails, until the context ends.
 func (s *Service) retried(ctx context.Context, rec *Record, f func(*sql.Tx) error) error {
 	first := true
 	err := store.Retry(ctx, func() error { return s.tx(ctx, f) }, func(err error) {
@@ -216,7 +216,7 @@ func (s *Service) countUnsaved(n int) {
 	s.unsaved += n
 }
 
-// hidePaths leaves paths of the host out of what the tenants of a gateway are told.
+// hidePaths removes paths of the host from a record.
 func (r *Record) hidePaths() {
 	if r.Account == "" {
 		return
@@ -230,8 +230,8 @@ func (r *Record) hidePaths() {
 	}
 }
 
-// log writes down that a task was worked on, as the span of a trace. The problem is
-// logged where the record does not have all of it.
+// log logs a task that is over, as the span of a trace. The problem is logged where
+// the record does not have all of it.
 func (s *Service) log(ctx context.Context, rec *Record, problem string) {
 	attrs := []slog.Attr{
 		slog.String("task", rec.ID), slog.String("session", rec.Key), slog.String("account", rec.Account), slog.String("state", string(rec.State)),
@@ -243,13 +243,13 @@ func (s *Service) log(ctx context.Context, rec *Record, problem string) {
 	if rec.Code != "" {
 		attrs = append(attrs, slog.String("code", rec.Code))
 	}
-	if problem != rec.Problem { // who asked is not told all of it
+	if problem != rec.Problem { // the record has less than the log
 		attrs = append(attrs, slog.String("problem", problem))
 	}
 	s.Logger.LogAttrs(ctx, slog.LevelInfo, "task over", attrs...)
 }
 
-// duration is how long a task was worked on.
+// duration returns how long a task was executed.
 func duration(rec *Record) time.Duration {
 	if rec.Started.IsZero() {
 		return 0
@@ -257,7 +257,7 @@ func duration(rec *Record) time.Duration {
 	return rec.Ended.Sub(rec.Started)
 }
 
-// stateOf tells how a task ended.
+// stateOf returns the final state, code and problem for a worker's error.
 func stateOf(failure error) (state State, code, problem string) {
 	var coded *Failure
 	switch {
@@ -271,7 +271,7 @@ func stateOf(failure error) (state State, code, problem string) {
 	return Failed, CodeFailed, problemOf(failure)
 }
 
-// problemOf is an error as people are told, with what to do about it.
+// problemOf returns the text of an error, with its hint.
 func problemOf(failure error) string {
 	if hint := errhint.Of(failure); hint != "" {
 		return failure.Error() + " (" + hint + ")"
@@ -279,13 +279,13 @@ func problemOf(failure error) string {
 	return failure.Error()
 }
 
-// saveEnd writes down a task that is over and what its session used.
+// saveEnd stores a task that is over, and its usage in its session.
 func (s *Service) saveEnd(ctx context.Context, tx *sql.Tx, rec *Record) error {
 	if err := s.rows.save(ctx, tx, rec); err != nil {
 		return err
 	}
 	e, err := s.rows.entry(ctx, tx, sessionRef{rec.Account, rec.Key})
-	if errors.Is(err, ErrNotFound) { // it was removed while the task waited
+	if errors.Is(err, ErrNotFound) { // the session was deleted while the task waited
 		return nil
 	}
 	if err != nil {
@@ -301,7 +301,7 @@ func (s *Service) saveEnd(ctx context.Context, tx *sql.Tx, rec *Record) error {
 	return s.rows.saveEntry(ctx, tx, e)
 }
 
-// forgetEvery is after how many tasks old ones are looked for.
+// forgetEvery is the number of tasks after which old ones are removed.
 const forgetEvery = 1000
 
 func (s *Service) forgetOld(ctx context.Context) {

@@ -27,8 +27,9 @@ func agentShape() shape {
 	)
 }
 
-// agentParams are those that we do something with. What would change how a task is
-// worked on and is not ours to do is refused, never passed over.
+// agentParams are the parameters that have an effect here. Parameters that would
+// change how a task is executed, and are not supported, are refused rather than
+// ignored.
 type agentParams struct {
 	Message     string            `json:"message"`
 	ID          string            `json:"idempotencyKey"`
@@ -57,7 +58,7 @@ func (p *agentParams) unsupported() error {
 	return nil
 }
 
-// key is the session that a task is for.
+// key returns the session key of a task.
 func (p *agentParams) key() string {
 	switch {
 	case p.Key != "":
@@ -72,7 +73,7 @@ func (p *agentParams) key() string {
 	return "main"
 }
 
-// agent gives a task to an agent. It is answered twice: when the task is accepted,
+// agent submits a task to an agent. It replies twice: when the task is accepted,
 // and when it is over.
 func (c *call) agent() (any, error) {
 	var p agentParams
@@ -101,7 +102,7 @@ func (c *call) agent() (any, error) {
 	return noReply{}, nil
 }
 
-// joinTask answers for a task that somebody asked for before, and is under way.
+// joinTask replies for a task that was submitted before and is still under way.
 func (c *call) joinTask(rec *session.Record) {
 	c.conn.respond(c.id, c.accepted(rec), nil)
 	done, err := c.server.Sessions.Wait(c.ctx, session.View{Account: rec.Account}, rec.ID)
@@ -109,11 +110,11 @@ func (c *call) joinTask(rec *session.Record) {
 	c.finalReply(done, err)
 }
 
-// maxSeconds keeps a time limit within what can be counted; sessions have a limit
-// of their own.
+// maxSeconds keeps a time limit within the range of time.Duration; sessions have a
+// limit of their own.
 const maxSeconds = 1 << 30
 
-// firstOf is the protocol's error among several.
+// firstOf returns the protocol error among joined errors.
 func firstOf(err error) error {
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
 		return e
@@ -129,7 +130,7 @@ func (c *call) accepted(rec *session.Record) fields {
 	return f
 }
 
-// checkAgent refuses an agent that is not there.
+// checkAgent refuses an unknown agent.
 func (c *call) checkAgent(agent string) error {
 	if agent == "" {
 		return nil
@@ -144,12 +145,12 @@ func (c *call) checkAgent(agent string) error {
 	return nil
 }
 
-// submit hands a task over, within the token's quota, which it takes up until it
-// is over, whatever becomes of the connection. Accepted is told before anything
-// happens to the task, for clients expect to hear that first; then is told its end.
-// Neither is told of a task that was there before.
+// submit submits a task within the token's quota, which it uses until the task is
+// over, even if the connection ends. accepted is called before the task starts,
+// because clients expect that reply first; then is called at its end. Neither is
+// called for a task that existed before.
 func (c *call) submit(t session.Task, accepted func(*session.Record), then func(*session.Record, error)) (*session.Record, bool, error) {
-	c.params = nil // the task keeps its call until it is over, not the whole message
+	c.params = nil // the call is kept until the task is over: free the message
 	t.Account, t.Trace = c.caller.Account, c.trace
 	quota := c.server.Access.Limiter.Quota(c.caller)
 	t.Quota = session.Quota{Sandboxes: quota.Sandboxes, MicroUSD: quota.MicroUSD}
@@ -176,10 +177,10 @@ func (c *call) submit(t session.Task, accepted func(*session.Record), then func(
 	return rec, false, nil
 }
 
-// finalReply answers for the second time, when a task is over.
+// finalReply sends the second reply, when a task is over.
 func (c *call) finalReply(rec *session.Record, err error) {
 	switch {
-	case c.ctx.Err() != nil: // nobody is there
+	case c.ctx.Err() != nil: // the connection is gone
 		return
 	case err != nil:
 		c.conn.respond(c.id, nil, c.explain(c.method.name, err))
@@ -193,7 +194,7 @@ func (c *call) finalReply(rec *session.Record, err error) {
 	c.conn.respond(c.id, payload, nil)
 }
 
-// outcome is the answer to a task that is over.
+// outcome returns the reply for a task that is over.
 func (c *call) outcome(rec *session.Record) (any, error) {
 	switch rec.State {
 	case session.Failed:
@@ -204,7 +205,7 @@ func (c *call) outcome(rec *session.Record) (any, error) {
 	return fields{"runId": rec.ID, "status": "ok", "summary": "completed", "result": c.result(rec, false)}, nil
 }
 
-// result is what programs read: the answer, and what it took.
+// result returns the answer and its metadata.
 func (c *call) result(rec *session.Record, aborted bool) fields {
 	provider, model, _ := strings.Cut(rec.Model, "/")
 	usage := fields{"input": rec.Usage.Input, "output": rec.Usage.Output, "total": rec.Usage.Total()}
@@ -238,15 +239,15 @@ func waitShape() shape {
 	return shape{{name: "runId", kind: word, need: true}, {name: "timeoutMs", kind: integer}}
 }
 
-// The times of agent.wait: when none is named, and at most.
+// Timeouts of agent.wait: the default and the maximum.
 const (
 	defaultWait     = 30 * time.Second
 	maxWait         = 24 * time.Hour
-	unknownTaskPoll = 250 * time.Millisecond // before a task that is not there is looked for again
+	unknownTaskPoll = 250 * time.Millisecond // between lookups of a task that does not exist yet
 )
 
-// wait waits for the end of a task. One that is not there may come: clients ask
-// before they have heard that it was accepted.
+// wait waits for the end of a task. The task may not exist yet: clients call this
+// before they get the reply that it was accepted.
 func (c *call) wait() (any, error) {
 	p := struct {
 		ID      string `json:"runId"`

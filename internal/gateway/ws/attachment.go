@@ -6,8 +6,8 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session/attach"
 )
 
-// attachment is a file that comes with a message. What the client says of its type
-// is not believed.
+// attachment is a file that comes with a message. The MIME type that the client
+// sends is ignored.
 type attachment struct {
 	Type     string `json:"type"`
 	MIMEType string `json:"mimeType"`
@@ -15,7 +15,7 @@ type attachment struct {
 	Content  string `json:"content"` // base64, also as a data URL
 }
 
-// decodeAttachments reads attachments.
+// decodeAttachments decodes attachments, within their limits.
 func decodeAttachments(all []attachment) ([]attach.Upload, error) {
 	if len(all) > attach.MaxFiles {
 		return nil, invalid(fmt.Sprintf("%d attachments, at most %d are taken", len(all), attach.MaxFiles))

@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/ws"
 )
 
-// Files come with chat.send and agent, in both versions; what is wrong with one is
-// told, and nothing begins.
+// Files come with chat.send and agent, in both versions; a bad one is refused, and
+// nothing starts.
 func TestAttachments(t *testing.T) {
 	both(t, func(t *testing.T, version int) {
 		p := gateway(t, ws.Limits{})

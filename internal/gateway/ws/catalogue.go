@@ -6,7 +6,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
-// agents lists those that tasks can be given to.
+// agents lists the agents.
 func (c *call) agents() (any, error) {
 	list := []fields{}
 	for _, a := range c.server.agentsOf(c.ctx) {
@@ -31,7 +31,7 @@ func modelsShape() shape {
 		optional(flag, true, "includeDetails", "includeProviderCapabilities", "includeDefaultModels", "preparedOnly", "refresh"))
 }
 
-// models lists those that sessions can be set to.
+// models lists the models that sessions can be set to.
 func (c *call) models() (any, error) {
 	var p struct {
 		Provider string `json:"provider"`
@@ -64,7 +64,7 @@ func (c *call) models() (any, error) {
 	return fields{"models": list}, nil
 }
 
-// identity is how an agent is called in a chat.
+// identity returns the name under which an agent appears in a chat.
 func (c *call) identity() (any, error) {
 	var p struct {
 		Agent string `json:"agentId"`
@@ -91,9 +91,9 @@ func commandsShape() shape {
 	return join(optional(word, true, "agentId", "provider"), optional(text, true, "scope", "surface"), optional(flag, true, "includeArgs"))
 }
 
-// commands: what begins with a slash is said to the agent like everything else.
+// commands lists no commands: a message that begins with a slash goes to the agent.
 func (c *call) commands() (any, error) { return fields{"commands": []any{}}, nil }
 
-// approvals and questions: agents of this gateway ask nobody.
+// approvals and questions are empty: agents of this gateway ask none.
 func (c *call) approvals() (any, error) { return []any{}, nil }
 func (c *call) questions() (any, error) { return fields{"questions": []any{}}, nil }

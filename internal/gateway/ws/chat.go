@@ -22,7 +22,7 @@ func sendShape() shape {
 	)
 }
 
-// send says something in a chat. What comes of it is told by events.
+// send submits a chat message. The answer arrives as events.
 func (c *call) send() (any, error) {
 	var p struct {
 		Key         string       `json:"sessionKey"`
@@ -55,7 +55,7 @@ func (c *call) send() (any, error) {
 	return noReply{}, nil
 }
 
-// withAgent is a key of an agent's, where the key names none.
+// withAgent adds an agent to a key that names none.
 func withAgent(agent, key string) string {
 	if agent == "" || strings.HasPrefix(strings.ToLower(key), "agent:") {
 		return key
@@ -63,7 +63,7 @@ func withAgent(agent, key string) string {
 	return "agent:" + agent + ":" + key
 }
 
-// sendReply tells how far a task is: the same that is said twice is done once.
+// sendReply returns the state of a task: a repeated message is executed once.
 func (c *call) sendReply(rec *session.Record, existing bool) fields {
 	f := fields{"runId": rec.ID, "status": "started"}
 	switch {
@@ -83,7 +83,7 @@ func abortShape() shape {
 	return join(shape{{name: "sessionKey", kind: word, need: true}, {name: "runId", kind: word}}, optional(word, true, "agentId"), optional(flag, true, "preserveSideRuns"))
 }
 
-// abort ends one task of a session, or all.
+// abort aborts one task of a session, or all.
 func (c *call) abort() (any, error) {
 	var p struct {
 		Key   string `json:"sessionKey"`
@@ -111,10 +111,10 @@ func historyShape() shape {
 	)
 }
 
-// defaultHistory is how many messages are given when no number is named.
+// defaultHistory is the number of messages in a history without a limit.
 const defaultHistory = 200
 
-// history is what was said in a session so far. One that is not there is empty.
+// history returns the transcript of a session; that of an unknown session is empty.
 func (c *call) history() (any, error) {
 	p := struct {
 		Key      string `json:"sessionKey"`
@@ -134,7 +134,7 @@ func (c *call) history() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One more than asked for tells whether there are more.
+	// One more than requested shows whether there are more.
 	all, err := c.server.Sessions.History(c.ctx, c.view(), key, min(p.Offset+p.Limit+1, maxHistory))
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (c *call) history() (any, error) {
 	return c.historyReply(key, e, messages, more || cut), nil
 }
 
-// render writes messages down, the last ones as far as they fit.
+// render encodes the last messages that fit into most bytes.
 func (c *call) render(e *session.Entry, all []chat.Message, most int) (messages []json.RawMessage, cut bool) {
 	limit := c.server.Limits.History
 	if most > 0 {
@@ -163,7 +163,7 @@ func (c *call) render(e *session.Entry, all []chat.Message, most int) (messages 
 	return messages, false
 }
 
-// clientMessage is a message as clients know it.
+// clientMessage converts a message to the form of the protocol.
 func clientMessage(e *session.Entry, m *chat.Message) fields {
 	content := []fields{}
 	if m.Text != "" {

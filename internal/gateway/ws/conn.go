@@ -24,24 +24,24 @@ type conn struct {
 	id     string
 	nonce  string
 	from   netip.Addr
-	direct bool // from this machine, with nobody in between
+	direct bool // from this machine, without a proxy
 	socket *access.Caller
 
 	out     outbox
 	ctx     context.Context
 	version int
-	method  string // what the client showed: token or password
+	method  string // kind of credential: token or password
 	caller  *access.Caller
 	scopes  scopes
 	client  clientInfo
-	tools   bool // wants to be told of tools
+	tools   bool // receives tool events
 	since   time.Time
 
 	ping  *time.Timer
-	calls atomic.Int64 // that wait for something
+	calls atomic.Int64 // running in the background
 }
 
-// view is what the client's token lets it see.
+// view returns what the client's token may see.
 func (c *conn) view() session.View {
 	return session.View{Account: c.caller.Account, All: c.caller.Account == ""}
 }
@@ -66,8 +66,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, greet func()) {
 	c.serveRequests()
 }
 
-// isDirect reports whether a request comes from this machine itself. What a proxy
-// passes on comes from elsewhere, whatever its address.
+// isDirect reports whether a request comes from this machine without a proxy:
+// forwarding headers mean that the client is elsewhere.
 func isDirect(r *http.Request, from netip.Addr) bool {
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "X-Forwarded-Host"} {
 		if r.Header.Get(name) != "" {
@@ -90,16 +90,16 @@ func (c *conn) serveRequests() {
 	}
 }
 
-// pingLoop asks now and then whether the client is there: one whose machine is gone
-// says nothing, and nothing is what an idle client says too.
+// pingLoop pings an idle client, to detect a connection whose other end has
+// vanished.
 func (c *conn) pingLoop() {
 	every := c.server.Limits.Ping
 	c.ping = time.AfterFunc(never, func() {
-		if !c.out.busy() { // else the write's own time bounds it
+		if !c.out.busy() { // a write in progress has its own timeout
 			ctx, cancel := context.WithTimeout(c.ctx, every)
 			defer cancel()
 			if c.Ping(ctx) != nil {
-				if errors.Is(ctx.Err(), context.DeadlineExceeded) { // else it went by itself
+				if errors.Is(ctx.Err(), context.DeadlineExceeded) { // otherwise the connection ended by itself
 					c.server.meters.dropped.With("silent").Inc()
 				}
 				c.Drop()
@@ -108,12 +108,12 @@ func (c *conn) pingLoop() {
 		}
 		c.ping.Reset(every)
 	})
-	c.ping.Reset(every) // only now, so that it finds itself
+	c.ping.Reset(every) // after the answer, so that pings do not overlap
 }
 
 const never = 24 * time.Hour
 
-// newID is a random id in the form that clients know.
+// newID returns a random UUID.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -121,8 +121,8 @@ func newID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// respond answers a request. A payload that cannot be written down is our mistake.
-// Who is bound to an account is not told where the host keeps its files.
+// respond sends a reply. Paths of the host are removed for tokens that are bound to
+// an account.
 func (c *conn) respond(id string, payload any, problem *protocol.Error) {
 	if problem != nil && (c.caller == nil || c.caller.Account != "") {
 		problem.Message = publicerr.Text(problem.Message)

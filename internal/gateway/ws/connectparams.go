@@ -8,7 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
-// connectParams is the first thing that a client says.
+// connectParams are the parameters of connect, a client's first request.
 type connectParams struct {
 	MinProtocol int         `json:"minProtocol"`
 	MaxProtocol int         `json:"maxProtocol"`
@@ -24,8 +24,8 @@ type connectParams struct {
 	} `json:"auth"`
 }
 
-// credential is what a client shows to be let in, and what that is called: programs send
-// the password of a configuration where they have no token.
+// credential returns the token or password of a client, and which of the two it is:
+// clients send the configured password where they have no token.
 func (p *connectParams) credential() (text, method string) {
 	if token := strings.TrimSpace(p.Auth.Token); token != "" || p.Auth.Password == "" {
 		return token, "token"
@@ -33,7 +33,7 @@ func (p *connectParams) credential() (text, method string) {
 	return p.Auth.Password, "password"
 }
 
-// clientInfo is what a client says of itself.
+// clientInfo is a client's description of itself.
 type clientInfo struct {
 	ID          string `json:"id"`
 	DisplayName string `json:"displayName"`
@@ -53,10 +53,11 @@ type deviceInfo struct {
 	Nonce     string `json:"nonce"`
 }
 
-// maxWord bounds what clients say of themselves: it is kept, and told to others.
+// maxWord bounds each field of a client's description, which is stored and shown to
+// others.
 const maxWord = 256
 
-// The clients that we know by name.
+// Ids of clients that are treated differently.
 const (
 	backend   = "gateway-client"
 	commands  = "cli"
@@ -79,7 +80,7 @@ func clientModes(version int) []string {
 	return modes
 }
 
-// connectShape is that of connect's parameters.
+// connectShape is the shape of connect's parameters.
 func connectShape(version int) shape {
 	return shape{
 		{name: "minProtocol", kind: integer, need: true, min: 1}, {name: "maxProtocol", kind: integer, need: true, min: 1},
@@ -105,17 +106,17 @@ func connectShape(version int) shape {
 	}
 }
 
-// scopes are what a connection may do, by upstream's names.
+// scopes are the rights of a connection, by OpenClaw's names.
 type scopes []string
 
-// The scopes that methods ask for.
+// The scopes that methods need.
 const (
 	scopeAdmin = "operator.admin"
 	scopeRead  = "operator.read"
 	scopeWrite = "operator.write"
 )
 
-// scopesOf are those that a token allows.
+// scopesOf returns the scopes that a token allows.
 func scopesOf(c *access.Caller) scopes {
 	var s scopes
 	if c.May(access.Read) {
@@ -130,7 +131,7 @@ func scopesOf(c *access.Caller) scopes {
 	return s
 }
 
-// narrow keeps of what was asked for what a token allows.
+// narrow returns the requested scopes that a token allows.
 func narrow(asked []string, c *access.Caller) scopes {
 	allowed, kept := scopesOf(c), scopes{}
 	for _, s := range asked {
@@ -141,8 +142,8 @@ func narrow(asked []string, c *access.Caller) scopes {
 	return kept
 }
 
-// has reports whether a scope is among them: who may write may read, and who may
-// do everything may do that.
+// has reports whether a scope is included: write includes read, admin includes
+// everything.
 func (s scopes) has(scope string) bool {
 	return scope == "" || slices.Contains(s, scope) || slices.Contains(s, scopeAdmin) ||
 		scope == scopeRead && slices.Contains(s, scopeWrite)

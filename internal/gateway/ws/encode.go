@@ -12,15 +12,15 @@ import (
 // fields are the members of a payload.
 type fields map[string]any
 
-// agentEvent is a frame of the stream "agent" in both versions; nil data is for
-// those that a version does not know.
+// agentEvent is an event of the stream "agent" in both versions; nil means that a
+// version does not have it.
 func agentEvent(e *session.Event, seq int64, stream string, v3, v4 fields) encodedEvent {
 	return inBoth("agent", e, v3, v4, func(data fields) fields {
 		return fields{"runId": e.Task, "stream": stream, "data": data, "sessionKey": e.Key, "seq": seq, "ts": e.At.UnixMilli()}
 	})
 }
 
-// chatEvent is a frame of the chat, likewise.
+// chatEvent is an event of the chat in both versions.
 func chatEvent(e *session.Event, seq int64, state string, v3, v4 fields) encodedEvent {
 	return inBoth("chat", e, v3, v4, func(more fields) fields {
 		p := fields{"runId": e.Task, "sessionKey": e.Key, "seq": seq, "state": state}
@@ -29,7 +29,7 @@ func chatEvent(e *session.Event, seq int64, state string, v3, v4 fields) encoded
 	})
 }
 
-// inBoth is a frame for each version that has something to say. Version 4 names the
+// inBoth builds the payload for each version that has one. Version 4 names the
 // agent in all of them.
 func inBoth(name string, e *session.Event, v3, v4 fields, payload func(fields) fields) encodedEvent {
 	var old, current any
@@ -44,7 +44,7 @@ func inBoth(name string, e *session.Event, v3, v4 fields, payload func(fields) f
 	return at(e, newEvent(name, old, current))
 }
 
-// at notes when an event was published.
+// at sets when an event was published.
 func at(e *session.Event, t encodedEvent) encodedEvent {
 	t.at = e.At
 	return t
@@ -54,7 +54,7 @@ func changed(e *session.Event, reason string) encodedEvent {
 	return at(e, newEvent("sessions.changed", nil, fields{"sessionKey": e.Key, "agentId": e.Agent, "reason": reason, "ts": e.At.UnixMilli()}))
 }
 
-// start tells that a task is being worked on.
+// start encodes that a task has started.
 func (n *eventEncoder) start(e *session.Event) []encodedEvent {
 	t := n.turn(e)
 	t.started = e.At.UnixMilli()
@@ -70,14 +70,14 @@ func (n *eventEncoder) start(e *session.Event) []encodedEvent {
 	return frames
 }
 
-// Every frame of what is said has the whole text so far. Beyond smooth bytes of it
-// they come less often, or a long answer would be sent thousands of times.
+// Every text frame has the whole text so far. Beyond smooth bytes frames are sent
+// less often, or a long answer would be sent thousands of times.
 const (
 	smooth = 8 << 10
 	pause  = 50 * time.Millisecond
 )
 
-// say tells what a model says; and in the chat, not more often than clients can use.
+// say encodes text of a model, to the chat no more often than Throttle.
 func (n *eventEncoder) say(e *session.Event) (frames []encodedEvent) {
 	t := n.turn(e)
 	t.text = e.Text
@@ -92,7 +92,7 @@ func (n *eventEncoder) say(e *session.Event) (frames []encodedEvent) {
 	return frames
 }
 
-// flush tells what was said and not told yet.
+// flush encodes text that was not sent yet.
 func (t *turn) flush(e *session.Event) []encodedEvent {
 	if t.pending == "" {
 		return nil
@@ -103,8 +103,8 @@ func (t *turn) flush(e *session.Event) []encodedEvent {
 	return []encodedEvent{agentEvent(e, t.seq, "assistant", data, data)}
 }
 
-// delta tells the chat what was said since the last time. A text that does not go
-// on from there is a new message, which replaces.
+// delta encodes the text since the last chat delta. A text that does not continue
+// it is a new message, which replaces.
 func (t *turn) delta(e *session.Event, both bool) encodedEvent {
 	v4 := fields{"message": message(e, t.text)}
 	if rest, ok := strings.CutPrefix(t.text, t.lastDelta); ok {
@@ -124,7 +124,7 @@ func message(e *session.Event, text string) fields {
 	return fields{"role": "assistant", "content": []fields{{"type": "text", "text": text}}, "timestamp": e.At.UnixMilli()}
 }
 
-// used tells what a model's answer cost in tokens.
+// used encodes the tokens of a model's answer.
 func (n *eventEncoder) used(e *session.Event) []encodedEvent {
 	if e.Usage == nil {
 		return nil
@@ -135,11 +135,11 @@ func (n *eventEncoder) used(e *session.Event) []encodedEvent {
 	return append(frames, agentEvent(e, t.seq, "usage", nil, fields{"outputTokens": e.Usage.Output}))
 }
 
-// maxResult bounds what is told of a tool's result; the transcript has it all.
+// maxResult bounds the tool result in an event; the transcript has all of it.
 const maxResult = 64 << 10
 
-// tool tells of a tool that begins or ends. What it printed is told to those who asked
-// for everything.
+// tool encodes the start or end of a tool call. Its output is included if the
+// session's verboseLevel is full.
 func (n *eventEncoder) tool(e *session.Event) encodedEvent {
 	t := n.turn(e)
 	t.seq++
@@ -159,7 +159,7 @@ func (n *eventEncoder) tool(e *session.Event) encodedEvent {
 	return agentEvent(e, t.seq, "tool", data, data)
 }
 
-// arguments are those of a call, as an object if they are one.
+// arguments returns the arguments of a call, as an object if they are one.
 func arguments(text string) any {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") && json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -167,7 +167,7 @@ func arguments(text string) any {
 	return fields{"text": text}
 }
 
-// end tells how a task ended.
+// end encodes the end of a task.
 func (n *eventEncoder) end(e *session.Event) []encodedEvent {
 	t := n.turn(e)
 	frames := t.flush(e)
@@ -195,7 +195,7 @@ func (t *turn) done(e *session.Event, r *session.Record) (frames []encodedEvent)
 	}
 	text := r.Text
 	old, current := fields{}, fields{"stopReason": "stop"}
-	if text != "" { // a silent answer has no message
+	if text != "" { // an empty answer has no message
 		old["message"], current["message"] = message(e, text), message(e, text)
 	}
 	return append(frames, chatEvent(e, t.seq, "final", old, current))
@@ -207,7 +207,7 @@ func (t *turn) failed(e *session.Event, r *session.Record) []encodedEvent {
 	return []encodedEvent{agentEvent(e, t.seq, "lifecycle", data, data), chatEvent(e, t.seq, "error", fields{"errorMessage": r.Problem}, v4)}
 }
 
-// kindOf is version 4's word for a code of ours.
+// kindOf returns version 4's word for an error code.
 func kindOf(code string) string {
 	if code == session.CodeTimeout {
 		return "timeout"
@@ -225,7 +225,7 @@ func (t *turn) aborted(e *session.Event) []encodedEvent {
 	return []encodedEvent{chatEvent(e, t.seq, "aborted", old, current), agentEvent(e, t.seq, "lifecycle", v3, v4)}
 }
 
-// ending is what version 4 says of a task that is over, in several places.
+// ending is version 4's description of a task that is over.
 func ending(r *session.Record, started, ended int64) fields {
 	disposition := "visible"
 	if r.Text == "" {

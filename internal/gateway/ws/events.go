@@ -7,15 +7,15 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// eventBuffer is how many events of sessions may wait for us. We never wait for
-// anybody, so it is only for bursts.
+// eventBuffer is how many session events may wait here. The reader never blocks, so
+// it absorbs bursts only.
 const eventBuffer = 8192
 
-// resubscribeDelay is how long to wait before events are asked for again.
+// resubscribeDelay is the wait before a new subscription.
 const resubscribeDelay = time.Second
 
-// follow passes on what happens in sessions, until the server ends. It sees all
-// accounts and passes each event to its audience.
+// follow forwards the events of all sessions to the connections that may see them,
+// until the server ends.
 func (s *Server) follow(sub *session.Subscription) {
 	for ; s.ctx.Err() == nil; sub = s.subscribe() {
 		s.forwardEvents(sub)
@@ -26,7 +26,7 @@ func (s *Server) follow(sub *session.Subscription) {
 			s.hub.skipSeq()
 			continue
 		}
-		select { // the sessions are over before us
+		select { // the session service was closed first
 		case <-s.ctx.Done():
 		case told := <-s.waiters:
 			close(told)
@@ -40,8 +40,8 @@ func (s *Server) subscribe() *session.Subscription {
 	return s.Sessions.Subscribe(session.View{All: true}, eventBuffer)
 }
 
-// waitCaughtUp waits until everything that has happened was put into the outboxes:
-// clients expect the events of a task before the answers about its end.
+// waitCaughtUp waits until all published events are in the outboxes: clients expect
+// the events of a task before the reply about its end.
 func (s *Server) waitCaughtUp(ctx context.Context) {
 	told := make(chan struct{})
 	select {
@@ -70,7 +70,7 @@ func (s *Server) forwardEvents(sub *session.Subscription) {
 	}
 }
 
-// encodePending retells what has come so far.
+// encodePending encodes the events that have arrived so far.
 func (n *eventEncoder) encodePending(sub *session.Subscription) {
 	for range len(sub.Events()) {
 		if e, ok := <-sub.Events(); ok {
@@ -79,29 +79,30 @@ func (n *eventEncoder) encodePending(sub *session.Subscription) {
 	}
 }
 
-// eventEncoder retells events in the protocol's words. It belongs to one goroutine.
+// eventEncoder converts session events to events of the protocol. It belongs to one
+// goroutine.
 type eventEncoder struct {
 	server *Server
 	turns  map[turnID]*turn
 }
 
-// turnID names a task: its id is unique only within an account.
+// turnID identifies a task: ids are unique within an account.
 type turnID struct{ account, task string }
 
-// turn is what was told of a task so far.
+// turn is the state of a task's event stream.
 type turn struct {
 	seq         int64 // of frames of the stream "agent"
 	started     int64
 	text        string    // of the message, so far
-	pending     string    // what of it was not told yet
-	sentAt      time.Time // when it last was
-	lastDelta   string    // what the last delta of the chat said
+	pending     string    // part of it that was not sent yet
+	sentAt      time.Time // when text was last sent
+	lastDelta   string    // text of the last chat delta
 	lastDeltaAt time.Time // of that delta
 	touched     time.Time
 }
 
-// maxTurns bounds the tasks that are remembered; the one that was silent longest
-// is forgotten, and goes on as if it were new.
+// maxTurns bounds the tasks with state here; the one with the oldest event is
+// evicted.
 const maxTurns = 10_000
 
 func (n *eventEncoder) turn(e *session.Event) *turn {
@@ -130,7 +131,7 @@ func (n *eventEncoder) evict() {
 	delete(n.turns, oldest)
 }
 
-// encode retells one event.
+// encode converts one event and publishes it.
 func (n *eventEncoder) encode(e *session.Event) {
 	switch e.Kind {
 	case session.Accepted:

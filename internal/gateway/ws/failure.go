@@ -20,13 +20,13 @@ func unavailable(message string) *protocol.Error {
 	return &protocol.Error{Code: protocol.CodeUnavailable, Message: message}
 }
 
-// with adds details. They are ours, so that they can always be written down.
+// with adds details, which must be encodable as JSON.
 func with(e *protocol.Error, details any) *protocol.Error {
 	e.Details, _ = json.Marshal(details)
 	return e
 }
 
-// explain says an error of what is below in the protocol's words.
+// explain converts an error to a protocol error.
 func (c *conn) explain(method string, err error) *protocol.Error {
 	e := errors.Join(err) // never nil here
 	switch {

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// refusal is an answer after which the connection is closed.
+// refusal is a reply after which the connection is closed.
 type refusal struct {
 	*protocol.Error
 	code int
@@ -26,13 +26,13 @@ type refusal struct {
 
 func refuse(e *protocol.Error) *refusal { return &refusal{e, protocol.ClosePolicy} }
 
-// handshake finds out who is calling and reports whether they may stay. Until
-// then nothing is sent but what they asked for, in this goroutine.
+// handshake authenticates the client and reports whether it may stay. Until then
+// only this goroutine writes.
 func (c *conn) handshake() bool {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
-	// Whoever says nothing is told nothing: as upstream, without a reason. One that
-	// does not answer the close either is dropped, which the end of a read does.
+	// A client that sends nothing is closed without a reason, as OpenClaw does. If it
+	// does not answer the close either, the connection is dropped when its read ends.
 	late := time.AfterFunc(c.server.Limits.Handshake, func() {
 		time.AfterFunc(time.Second, cancel)
 		c.closeWith(protocol.CloseNormal, "")
@@ -56,8 +56,8 @@ func (c *conn) handshake() bool {
 	return true
 }
 
-// register takes a client in and greets it. Whoever was greeted is told everything from
-// then on, and nothing before.
+// register adds the connection to the hub and sends hello. From then on the client
+// receives every event, and none before.
 func (c *conn) register(hello []byte) {
 	c.out.hold()
 	defer c.out.unhold()
@@ -75,18 +75,18 @@ func (c *conn) write(data []byte) bool {
 	return c.Write(ctx, data) == nil
 }
 
-// challenge gives the client something to sign. The version is not known yet; the
-// capabilities are what version 4 adds, and version 3 does not look.
+// challenge sends the nonce that the client has to sign. The version is not known
+// yet; the capabilities are what version 4 adds, and version 3 ignores them.
 func (c *conn) challenge() {
 	payload, _ := json.Marshal(map[string]any{"nonce": c.nonce, "ts": time.Now().UnixMilli(), "capabilities": []string{}})
 	data, _ := json.Marshal(protocol.Event{Type: protocol.TypeEvent, Event: "connect.challenge", Payload: payload})
 	c.write(data)
 }
 
-// firstFrame takes the first frame apart, or closes the connection.
+// firstFrame parses the first frame, or closes the connection.
 func (c *conn) firstFrame(data []byte) (id string, params jsontext.Value, ok bool) {
 	if !jsontext.Value(data).IsValid() {
-		c.closeWith(protocol.CloseNormal, "") // as upstream: it is none of our clients
+		c.closeWith(protocol.CloseNormal, "") // as OpenClaw: not a client of this protocol
 		return "", nil, false
 	}
 	req, wrong := parse(protocol.V4, data)
@@ -108,12 +108,12 @@ func (c *conn) sendRefusal(id string, no *refusal) {
 	}
 }
 
-// closeWith closes the connection of a stranger.
+// closeWith closes a connection that is not authenticated.
 func (c *conn) closeWith(code int, reason string) {
-	_ = c.Close(code, reason) // whether it was heard changes nothing
+	_ = c.Close(code, reason) // the client may be gone
 }
 
-// admit decides about a client and says hello.
+// admit authenticates a client and returns its hello.
 func (c *conn) admit(params jsontext.Value) (any, *refusal) {
 	p, no := c.readConnect(params)
 	if no != nil {
@@ -134,7 +134,7 @@ func (c *conn) admit(params jsontext.Value) (any, *refusal) {
 	return c.hello(own), nil
 }
 
-// readConnect checks what a client said and agrees on a version.
+// readConnect checks the parameters of connect and agrees on a version.
 func (c *conn) readConnect(params jsontext.Value) (*connectParams, *refusal) {
 	c.version = protocol.V4
 	var offer struct {
@@ -159,7 +159,7 @@ func (c *conn) readConnect(params jsontext.Value) (*connectParams, *refusal) {
 	return p, nil
 }
 
-// identify finds out whose client it is; own is the token of its device.
+// identify authenticates the client; own is the token of its device.
 func (c *conn) identify(p *connectParams) (caller *access.Caller, own secret.Value, no *refusal) {
 	token, method := p.credential()
 	c.method = method
@@ -182,11 +182,11 @@ func (c *conn) identify(p *connectParams) (caller *access.Caller, own secret.Val
 	return caller, own, nil
 }
 
-// identifyDevice takes a client at its key's word.
+// identifyDevice authenticates a client by the key of its device.
 func (c *conn) identifyDevice(p *connectParams, token string) (*access.Caller, secret.Value, *refusal) {
 	d, from := p.Device, c.from
 	if !c.direct {
-		from = netip.IPv4Unspecified() // pairs nobody by itself
+		from = netip.IPv4Unspecified() // not loopback: never paired without approval
 		if !c.from.IsLoopback() {
 			from = c.from
 		}
@@ -207,8 +207,8 @@ func (c *conn) identifyDevice(p *connectParams, token string) (*access.Caller, s
 	return caller, fresh, nil
 }
 
-// keepsScopes reports whether what a client asks for counts. In version 4 a token
-// alone does not carry scopes, but from a program on this machine.
+// keepsScopes reports whether requested scopes count. In version 4 a token without
+// a device has no scopes, except for programs on this machine.
 func (c *conn) keepsScopes(p *connectParams) bool {
 	if c.version < protocol.V4 || p.Device != nil || c.socket != nil {
 		return true
@@ -216,7 +216,8 @@ func (c *conn) keepsScopes(p *connectParams) bool {
 	return c.direct && (p.Client.ID == backend && p.Client.Mode == "backend" || p.Client.ID == commands && p.Client.Mode == commands)
 }
 
-// authFailure says why a client may not come in, and never which part was wrong.
+// authFailure returns the reply to a failed authentication, which never says which
+// part was wrong.
 func (c *conn) authFailure(p *connectParams, err error) *refusal {
 	if proof, ok := errors.AsType[*access.ProofError](err); ok {
 		code := "DEVICE_AUTH_INVALID"
@@ -255,7 +256,7 @@ func (c *conn) pairingRequired(p *connectParams) *refusal {
 }
 
 func (c *conn) unauthorized(reason, message string) *refusal {
-	// The codes are the reasons, in capitals.
+	// The code is the reason in capitals.
 	details := map[string]any{"code": "AUTH_" + strings.ToUpper(reason), "authReason": reason}
 	e := invalid("unauthorized: " + message)
 	if c.version >= protocol.V4 {
@@ -265,7 +266,7 @@ func (c *conn) unauthorized(reason, message string) *refusal {
 	return refuse(with(e, details))
 }
 
-// nextStep is what version 4 advises.
+// nextStep returns the advice that version 4 adds to a refusal.
 func nextStep(reason string) string {
 	switch reason {
 	case "token_missing":
@@ -276,7 +277,7 @@ func nextStep(reason string) string {
 	return "update_auth_credentials"
 }
 
-// hint says where a client's token comes from.
+// hint says where a client's token is configured.
 func (c *conn) hint(p *connectParams) string {
 	switch {
 	case c.method == "password" && p.Client.isBrowser():
@@ -295,7 +296,7 @@ func (c *conn) hint(p *connectParams) string {
 	return "provide gateway auth token"
 }
 
-// proofCodes are version 4's codes for what is wrong with a device.
+// proofCodes are version 4's codes for a refused proof of a device.
 func proofCodes() map[string]string {
 	return map[string]string{
 		"device-id-mismatch": "DEVICE_AUTH_DEVICE_ID_MISMATCH", "device-signature-stale": "DEVICE_AUTH_SIGNATURE_EXPIRED",

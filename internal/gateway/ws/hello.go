@@ -9,8 +9,8 @@ import (
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// hello is what a client is greeted with: who we are, what can be asked, how
-// things stand as far as its token sees them, and the limits.
+// hello returns the answer to connect: version, methods, events, the state that the
+// token may see, and the limits.
 func (c *conn) hello(own secret.Value) any {
 	s := c.server
 	server := map[string]any{"version": s.Version, "connId": c.id}
@@ -27,8 +27,8 @@ func (c *conn) hello(own secret.Value) any {
 	return answer
 }
 
-// auth says what the connection may do, and gives a device its token. Version 3
-// says it only to devices.
+// auth returns the connection's scopes and the token of its device. Version 3 sends
+// it only to devices.
 func (c *conn) auth(own secret.Value) map[string]any {
 	if c.version < protocol.V4 && own.IsEmpty() {
 		return nil
@@ -43,7 +43,7 @@ func (c *conn) auth(own secret.Value) map[string]any {
 	return auth
 }
 
-// granted are the connection's scopes, never null.
+// granted returns the connection's scopes, never null.
 func (c *conn) granted() scopes {
 	if c.scopes == nil {
 		return scopes{}
@@ -51,7 +51,7 @@ func (c *conn) granted() scopes {
 	return c.scopes
 }
 
-// snapshot is how things stand. Paths of the host are nobody's business.
+// snapshot returns the current state. It contains no paths of the host.
 func (c *conn) snapshot() map[string]any {
 	presence, version := c.server.hub.presence(c)
 	agent := c.server.defaultAgent(c.ctx)
@@ -67,7 +67,7 @@ func (c *conn) snapshot() map[string]any {
 	return snapshot
 }
 
-// events are those that clients may be told.
+// events are the names of all events.
 func events() []string {
 	return []string{"connect.challenge", "agent", "chat", "presence", "tick", "shutdown", "health", "sessions.changed"}
 }

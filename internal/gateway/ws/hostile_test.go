@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/ws"
 )
 
-// Whoever does not begin as clients do is sent away, with the codes of upstream.
+// A client that does not begin with connect is closed, with OpenClaw's codes.
 func TestStrangersAreSentAway(t *testing.T) {
 	p := gateway(t, ws.Limits{})
 	deep := `{"type":"req","id":"a","method":"connect","params":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`
@@ -61,8 +61,8 @@ func TestSilenceIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// Ten thousand that connect and say nothing do not keep a client out for long, and
-// more at once than the limit are refused.
+// Ten thousand connections that send nothing do not keep a client out for long, and
+// more than the limit are refused.
 func TestManyStrangers(t *testing.T) {
 	const strangers, workers = 10_000, 100
 	p := gateway(t, ws.Limits{Handshake: time.Second, Unauthenticated: 50})
@@ -85,7 +85,7 @@ func TestManyStrangers(t *testing.T) {
 	if let.Load() < 50 || refused.Load() == 0 || let.Load()+refused.Load() != strangers {
 		t.Errorf("%d were let in, %d refused", let.Load(), refused.Load())
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for {
 		c, err := protocol.Dial(t.Context(), p.url, protocol.DialOptions{})
 		if err == nil {
@@ -139,7 +139,7 @@ func TestA26MBFrameIsRefused(t *testing.T) {
 	p.connect(4, fixed).must("health", nil)
 }
 
-// Who guesses is slowed down and told nothing.
+// A client that guesses tokens is slowed down, and learns nothing.
 func TestWrongTokens(t *testing.T) {
 	p := gateway(t, ws.Limits{})
 	seen := map[string]int{}
@@ -159,7 +159,7 @@ func TestWrongTokens(t *testing.T) {
 	}
 }
 
-// A token that ends takes its connections with it.
+// Connections end with their token.
 func TestRevokedTokenEndsItsConnections(t *testing.T) {
 	p := gateway(t, ws.Limits{})
 	text, token, err := p.desk.Create(t.Context(), access.Spec{Name: "short", Scope: access.Run, Account: "a"})
@@ -179,15 +179,15 @@ func TestRevokedTokenEndsItsConnections(t *testing.T) {
 }
 
 // sink is a client that stops reading after its hello.
-func sink(t *testing.T, p *place, token string) *protocol.Conn {
+func sink(t *testing.T, p *testGateway, token string) *protocol.Conn {
 	t.Helper()
-	return deaf(t, p, token, func(c net.Conn) net.Conn { return c })
+	return unreadConn(t, p, token, func(c net.Conn) net.Conn { return c })
 }
 
-// deaf is the same with something around its connection.
-func deaf(t *testing.T, p *place, token string, around func(net.Conn) net.Conn) *protocol.Conn {
+// unreadConn is the same with a wrapped connection.
+func unreadConn(t *testing.T, p *testGateway, token string, around func(net.Conn) net.Conn) *protocol.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	c, err := protocol.Dial(ctx, p.url, protocol.DialOptions{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		raw, err := (&net.Dialer{}).DialContext(ctx, network, address)
@@ -213,13 +213,13 @@ func deaf(t *testing.T, p *place, token string, around func(net.Conn) net.Conn) 
 	return c
 }
 
-// A client that does not read is given up when it has left too much, and nobody
-// else waits for it.
+// A client that does not read is dropped when it has left too much, and no other
+// waits for it.
 func TestSlowConsumerHarmsNobody(t *testing.T) {
 	p := gateway(t, ws.Limits{Buffered: 4 << 20, Grace: 100 * time.Millisecond, Ping: time.Hour})
 	_ = sink(t, p, fixed)
 	quick := p.connect(4, fixed)
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for i := 0; p.Connections() == 2; i++ {
 		if time.Now().After(deadline) {
 			t.Fatal("the slow client is still there")
@@ -237,8 +237,8 @@ func TestSlowConsumerHarmsNobody(t *testing.T) {
 	quick.must("health", nil)
 }
 
-// What many have yet to read is in memory once: clients that are behind together
-// are not given up for what each of them alone may leave.
+// Shared frames are in memory once: clients that are behind together are not
+// dropped for what each of them alone may leave.
 func TestWhatManyHaveToReadIsCountedOnce(t *testing.T) {
 	const turns, clients = 8, 8
 	p := gateway(t, ws.Limits{AllBuffered: 40 << 20, Ping: time.Hour})
@@ -258,12 +258,12 @@ func TestWhatManyHaveToReadIsCountedOnce(t *testing.T) {
 	}
 }
 
-// A client whose machine is gone does not answer pings, and is noticed.
+// A client whose machine is gone does not answer pings, and is dropped.
 func TestHalfOpenConnectionIsNoticed(t *testing.T) {
 	p := gateway(t, ws.Limits{Ping: 200 * time.Millisecond})
 	_ = sink(t, p, fixed) // nobody reads there, so nobody answers
 	live := p.connect(4, fixed)
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for p.Connections() > 1 {
 		if time.Now().After(deadline) {
 			t.Fatal("the dead connection is still there")

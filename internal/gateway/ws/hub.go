@@ -12,28 +12,28 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
-// hub knows the connections: by account, which is who may see what, by their own
-// id, and by the token that they hang on.
+// hub holds the connections by account, which decides what they see, by their id,
+// and by their token.
 type hub struct {
 	server   *Server
 	buffered atomic.Int64
 
 	mu       sync.Mutex
-	accounts map[string]*accountConns // "" are those who see all
+	accounts map[string]*accountConns // "" are connections that see all accounts
 	byID     map[string]*conn
 	tokens   map[string]*tokenConns
 	closed   bool
-	emptyCh  chan struct{} // closed when the last connection went after goodbye
+	emptyCh  chan struct{} // closed when the last connection ended after closeAll
 }
 
-// accountConns is the connections of one account's tokens.
+// accountConns are the connections of one account's tokens.
 type accountConns struct {
 	conns   map[*conn]struct{}
 	version protocol.StateVersion
-	changed bool // somebody came or went since the last time it was told
+	changed bool // since presence was last published
 }
 
-// tokenConns is a token that connections hang on.
+// tokenConns are the connections of one token.
 type tokenConns struct {
 	conns map[*conn]struct{}
 	stop  context.CancelFunc
@@ -43,7 +43,7 @@ func newHub(s *Server) *hub {
 	return &hub{server: s, accounts: map[string]*accountConns{}, byID: map[string]*conn{}, tokens: map[string]*tokenConns{}, emptyCh: make(chan struct{})}
 }
 
-// add takes a connection in; false means that the gateway is closing.
+// add registers a connection; false means that the gateway is closing.
 func (h *hub) add(c *conn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,8 +63,8 @@ func (h *hub) add(c *conn) bool {
 	return true
 }
 
-// watch ends connections with their token. One goroutine watches for all of a
-// token's connections. The lock is held.
+// watch closes connections when their token ends. One goroutine watches for all
+// connections of a token. The caller holds the lock.
 func (h *hub) watch(c *conn) {
 	w := h.tokens[c.caller.Token]
 	if w == nil {
@@ -84,7 +84,7 @@ func (h *hub) watch(c *conn) {
 	w.conns[c] = struct{}{}
 }
 
-// closeToken closes the connections of a token that is good no more.
+// closeToken closes the connections of a token that is no longer valid.
 func (h *hub) closeToken(w *tokenConns) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,7 +122,7 @@ func (h *hub) remove(c *conn) {
 	}
 }
 
-// signalEmpty says that nobody is left, once. The lock is held.
+// signalEmpty closes emptyCh once. The caller holds the lock.
 func (h *hub) signalEmpty() {
 	select {
 	case <-h.emptyCh:
@@ -137,7 +137,8 @@ func (h *hub) count() int {
 	return len(h.byID)
 }
 
-// publish gives events to everybody who may see an account, and to nobody else.
+// publish sends events to the connections that may see an account, and to no
+// others.
 func (h *hub) publish(account string, events []encodedEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,8 +161,8 @@ func (h *hub) enqueue(a *accountConns, events []encodedEvent) {
 	}
 }
 
-// publishToOrigin gives an event to the connection that began a run, if it wants to
-// know of tools and may see the account.
+// publishToOrigin sends an event to the connection that submitted a task, if it
+// receives tool events and may see the account.
 func (h *hub) publishToOrigin(id, account string, e encodedEvent) {
 	h.mu.Lock()
 	c := h.byID[id]
@@ -170,11 +171,12 @@ func (h *hub) publishToOrigin(id, account string, e encodedEvent) {
 		return
 	}
 	if p := e.frame(c.version); p != nil {
-		c.out.sendShared(&sharedFrame{data: append(slices.Clip(p.data), '}'), at: p.at}) // for one alone, so it has no number
+		c.out.sendShared(&sharedFrame{data: append(slices.Clip(p.data), '}'), at: p.at}) // sent to one connection only: without a number
 	}
 }
 
-// skipSeq shows every client that it was not told everything.
+// skipSeq skips a number on every connection, which shows clients that events were
+// lost.
 func (h *hub) skipSeq() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -183,7 +185,7 @@ func (h *hub) skipSeq() {
 	}
 }
 
-// each calls for every account that somebody is connected for.
+// each calls f for every account with connections.
 func (h *hub) each(f func(name string, a *accountConns)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -192,8 +194,8 @@ func (h *hub) each(f func(name string, a *accountConns)) {
 	}
 }
 
-// announceShutdown tells everybody that the gateway is about to end, and takes nobody in any
-// more.
+// announceShutdown sends the shutdown event to every connection, and accepts no
+// more connections.
 func (h *hub) announceShutdown(reason string) {
 	e := sameEvent("shutdown", map[string]any{"reason": reason})
 	h.mu.Lock()
@@ -204,7 +206,7 @@ func (h *hub) announceShutdown(reason string) {
 	}
 }
 
-// closeAll closes every connection when it was told everything.
+// closeAll closes every connection after what is queued for it.
 func (h *hub) closeAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -219,7 +221,7 @@ func (h *hub) closeAll() {
 	}
 }
 
-// waitEmpty waits until everybody is gone.
+// waitEmpty waits until every connection has ended.
 func (h *hub) waitEmpty(ctx context.Context) {
 	select {
 	case <-h.emptyCh:
@@ -227,11 +229,10 @@ func (h *hub) waitEmpty(ctx context.Context) {
 	}
 }
 
-// dropTimeout is how long connections may take to end that were dropped.
+// dropTimeout bounds the wait for connections that were dropped.
 const dropTimeout = 10 * time.Second
 
-// dropAll ends every connection and waits until it has ended, as long as that may
-// take at most.
+// dropAll drops every connection and waits for their end, at most dropTimeout.
 func (h *hub) dropAll() {
 	h.mu.Lock()
 	h.closed = true
@@ -248,11 +249,11 @@ func (h *hub) dropAll() {
 	h.waitEmpty(ctx)
 }
 
-// encodedEvent is an event in both versions' words, written down when the first
+// encodedEvent is an event in the form of both versions, encoded when the first
 // connection of a version needs it.
 type encodedEvent struct {
 	name   string
-	v3, v4 any // nil where a version does not know it
+	v3, v4 any // nil where a version does not have it
 	state  *protocol.StateVersion
 	at     time.Time // when it was published; zero for what is not counted
 	pages  map[int]*sharedFrame
@@ -264,7 +265,7 @@ func newEvent(name string, v3, v4 any) encodedEvent {
 	return encodedEvent{name: name, v3: v3, v4: v4, pages: map[int]*sharedFrame{}}
 }
 
-// frame is the frame without its last brace, so that a number can follow.
+// frame returns the event without its last brace, so that a number can be appended.
 func (t *encodedEvent) frame(version int) *sharedFrame {
 	if p, ok := t.pages[version]; ok {
 		return p
@@ -294,7 +295,7 @@ func (t *encodedEvent) encode(payload any) *sharedFrame {
 	return &sharedFrame{data: data, at: t.at}
 }
 
-// tick tells clients that the gateway is there, and who else is.
+// tick sends tick, presence and health events at an interval.
 func (s *Server) tick() {
 	tick, presence := time.NewTicker(s.Limits.Tick), time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -314,7 +315,7 @@ func (s *Server) tick() {
 	}
 }
 
-// publishPresence tells the accounts where somebody came or went.
+// publishPresence publishes presence to accounts whose connections changed.
 func (h *hub) publishPresence() {
 	h.each(func(_ string, a *accountConns) {
 		if !a.changed || len(a.conns) > presenceWatcher {

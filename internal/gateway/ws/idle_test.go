@@ -9,8 +9,8 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/ws"
 )
 
-// idle is what a connection may take where nothing happens: five thousand of them
-// fit into 400 MB. The client's end is counted too, being in the same process.
+// idle is the memory that an idle connection may take: five thousand of them fit
+// into 400 MB. The client's end is counted too, being in the same process.
 const idle = 160 << 10
 
 func TestIdleConnectionsAreSmall(t *testing.T) {
@@ -41,7 +41,7 @@ func TestIdleConnectionsAreSmall(t *testing.T) {
 	}
 }
 
-// quietly says hello and nothing more.
+// quietly sends connect and nothing more.
 func quietly(t *testing.T, c *protocol.Conn) {
 	if _, err := c.Read(t.Context()); err != nil {
 		return

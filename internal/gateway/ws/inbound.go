@@ -10,7 +10,8 @@ import (
 	"github.com/atoll-run/atoll/internal/membudget"
 )
 
-// readRequest reads one message within the memory that its token may hold, and answers it.
+// readRequest reads one message within the memory budget of its token, and
+// dispatches it.
 func (c *conn) readRequest() error {
 	share := membudget.Share{Budget: c.server.Inbound, Holder: c.caller.Token, Least: firstChunk, Most: c.server.Limits.Frame + 1}
 	defer share.Free()
@@ -22,17 +23,17 @@ func (c *conn) readRequest() error {
 	return nil
 }
 
-// firstChunk is the first memory that is counted of a message.
+// firstChunk is the memory reserved for a message before its size is known.
 const firstChunk = 64 << 10
 
-// readMessage takes a message in. The connection is closed if it arrives too slowly, or
-// if there is no memory for it.
+// readMessage reads a message. The connection is closed if it arrives too slowly,
+// or if there is no memory for it.
 func (c *conn) readMessage(r io.Reader, share *membudget.Share) ([]byte, error) {
 	late := time.AfterFunc(never, func() { c.closeFor(protocol.ClosePolicy, "the message arrives too slowly", "late") })
 	defer late.Stop()
 	data, err := membudget.ReadAll(c.server.Limits.Pace.Reader(r, func(t time.Time) { late.Reset(time.Until(t)) }), share)
 	if errors.Is(err, membudget.ErrTotal) || errors.Is(err, membudget.ErrHolder) {
-		data = nil // the close may take a while
+		data = nil // free it before the close, which may take a while
 		share.Free()
 		c.closeFor(protocol.CloseTryLater, err.Error(), "large")
 	}

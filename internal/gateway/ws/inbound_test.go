@@ -29,14 +29,14 @@ type raw struct {
 }
 
 // rawClient connects by hand and says hello.
-func (p *place) rawClient(token string) *raw {
+func (p *testGateway) rawClient(token string) *raw {
 	p.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "ws://"))
 	if err != nil {
 		p.Fatal(err)
 	}
 	p.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(2 * patience))
+	_ = conn.SetDeadline(time.Now().Add(2 * testTimeout))
 	c := &raw{conn, bufio.NewReader(conn)}
 	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "+rand.Text()[:22]+"==\r\n\r\n")
 	if _, err := http.ReadResponse(c.r, nil); err != nil {
@@ -60,7 +60,7 @@ func (c *raw) begin(size int) {
 }
 
 // frame reads one frame.
-func (c *raw) frame(p *place) []byte {
+func (c *raw) frame(p *testGateway) []byte {
 	p.Helper()
 	header := make([]byte, 2)
 	if _, err := io.ReadFull(c.r, header); err != nil {
@@ -83,7 +83,7 @@ func (c *raw) frame(p *place) []byte {
 }
 
 // closed reads until the connection is closed.
-func (c *raw) closed(p *place) string {
+func (c *raw) closed(p *testGateway) string {
 	p.Helper()
 	for {
 		if text := string(c.frame(p)); strings.HasPrefix(text, "close ") {
@@ -129,7 +129,7 @@ func liveBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// A client whose message finds no memory is told so; small messages need none.
+// A client whose message finds no memory gets an error; small messages need none.
 func TestMessageWithoutMemory(t *testing.T) {
 	p := gateway(t, ws.Limits{})
 	p.Inbound = membudget.New(mib, mib)

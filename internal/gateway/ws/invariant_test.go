@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/ws"
 )
 
-// Two accounts attack each other over the socket: neither is told of, reads,
-// changes, stops or learns of anything of the other's.
+// Two accounts attack each other over the socket: neither receives, reads, changes
+// or stops anything of the other's.
 //
 // Seen to fail when hub.publish passes events to every account, and when a call's
 // view sees all.
@@ -29,7 +29,7 @@ func TestInvariant_WS_EVENT_CAUSALITY(t *testing.T) {
 		attack(t, bob, "ann")
 		only(t, ann, "ann", "bob")
 		only(t, bob, "bob", "ann")
-		// Numbers go up one by one: nobody else's events show as gaps.
+		// Numbers go up one by one: events of others show no gaps.
 		for i, seq := range seqs(bob) {
 			if seq != int64(i+1) {
 				t.Fatalf("event %d has number %d (%d before)", i+1, seq, len(before))
@@ -94,7 +94,7 @@ func messagesOf(f *frame) []any {
 	return list
 }
 
-// only checks that a client was told of its own account and of nothing else.
+// only checks that a client received events of its own account only.
 func only(t *testing.T, e *peer, mine, others string) {
 	t.Helper()
 	frames, _, _ := e.so()

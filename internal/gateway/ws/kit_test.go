@@ -26,10 +26,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what must come.
-const patience = 60 * time.Second
+// testTimeout bounds every wait of these tests.
+const testTimeout = 60 * time.Second
 
-// hand works on tasks as their messages say:
+// scriptedWorker works on tasks as their messages say:
 //
 //	wait NAME   waits until NAME is let go
 //	fail WORDS  fails
@@ -38,14 +38,14 @@ const patience = 60 * time.Second
 //	words N     says N thousand characters, word by word
 //
 // and answers everything else with four words.
-type hand struct {
+type scriptedWorker struct {
 	mu      sync.Mutex
 	jobs    []session.Job
 	gates   map[string]chan struct{}
 	history map[string][]chat.Message
 }
 
-func (h *hand) gate(name string) chan struct{} {
+func (h *scriptedWorker) gate(name string) chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.gates[name] == nil {
@@ -54,20 +54,20 @@ func (h *hand) gate(name string) chan struct{} {
 	return h.gates[name]
 }
 
-func (h *hand) seen() []session.Job {
+func (h *scriptedWorker) seen() []session.Job {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]session.Job(nil), h.jobs...)
 }
 
-func (h *hand) Resolve(_, model string) (string, error) {
+func (h *scriptedWorker) Resolve(_, model string) (string, error) {
 	if !strings.HasPrefix(model, "fake/") {
 		return "", fmt.Errorf("there is no model %s", model)
 	}
 	return model, nil
 }
 
-func (h *hand) Work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
+func (h *scriptedWorker) Work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
 	h.mu.Lock()
 	h.jobs = append(h.jobs, *job)
 	h.mu.Unlock()
@@ -112,21 +112,21 @@ func (h *hand) Work(ctx context.Context, job *session.Job, tell func(session.Eve
 	return &session.Outcome{Text: answer, Model: model, Usage: use}, nil
 }
 
-func (h *hand) History(_ context.Context, e *session.Entry, most int) ([]chat.Message, error) {
+func (h *scriptedWorker) History(_ context.Context, e *session.Entry, most int) ([]chat.Message, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := h.history[e.Account+"/"+e.ID]
 	return all[max(0, len(all)-most):], nil
 }
 
-func (h *hand) Forget(_ context.Context, e *session.Entry) error {
+func (h *scriptedWorker) Forget(_ context.Context, e *session.Entry) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.history, e.Account+"/"+e.ID)
 	return nil
 }
 
-func (h *hand) Compact(_ context.Context, e *session.Entry) (int, int, error) {
+func (h *scriptedWorker) Compact(_ context.Context, e *session.Entry) (int, int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := h.history[e.Account+"/"+e.ID]
@@ -144,11 +144,11 @@ func (catalogue) Models(context.Context) ([]ws.Model, error) {
 	return []ws.Model{{ID: "fake-1", Name: "Fake One", Provider: "fake", ContextWindow: 64000}, {ID: "fake-2", Name: "Fake Two", Provider: "fake", ContextWindow: 64000}}, nil
 }
 
-// place is a gateway in a test, with everything real but its agents.
-type place struct {
+// testGateway is a gateway in a test, with everything real but its agents.
+type testGateway struct {
 	*testing.T
 	*ws.Server
-	hand   *hand
+	hand   *scriptedWorker
 	desk   *access.TokenStore
 	counts metrics.Registry
 	url    string
@@ -159,19 +159,19 @@ type place struct {
 
 const fixed = "fixed-token-of-the-test"
 
-func gateway(t *testing.T, limits ws.Limits) *place {
+func gateway(t *testing.T, limits ws.Limits) *testGateway {
 	t.Helper()
 	return gatewayWith(t, limits, session.Limits{})
 }
 
-func gatewayWith(t *testing.T, limits ws.Limits, keep session.Limits) *place {
+func gatewayWith(t *testing.T, limits ws.Limits, keep session.Limits) *testGateway {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "atoll.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	p := &place{T: t, hand: &hand{gates: map[string]chan struct{}{}, history: map[string][]chat.Message{}}, tokens: map[string]string{}}
+	p := &testGateway{T: t, hand: &scriptedWorker{gates: map[string]chan struct{}{}, history: map[string][]chat.Message{}}, tokens: map[string]string{}}
 	sessions := session.New(session.Options{DB: db, Worker: p.hand, Limits: keep, Agents: func() []string { return []string{"main", "work"} }})
 	t.Cleanup(sessions.Close)
 	p.desk = access.NewTokenStore(access.TokenStoreOptions{DB: db})
@@ -187,20 +187,20 @@ func gatewayWith(t *testing.T, limits ws.Limits, keep session.Limits) *place {
 	return p
 }
 
-func (p *place) healthy(context.Context) error {
+func (p *testGateway) healthy(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ill
 }
 
-func (p *place) fallIll(err error) {
+func (p *testGateway) fallIll(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ill = err
 }
 
 // counted is the number of a series at /metrics; "" if it is not there.
-func (p *place) counted(series string) string {
+func (p *testGateway) counted(series string) string {
 	var all strings.Builder
 	_, _ = p.counts.WriteTo(&all)
 	for line := range strings.Lines(all.String()) {
@@ -212,7 +212,7 @@ func (p *place) counted(series string) string {
 }
 
 // token makes a token; account "" sees all.
-func (p *place) token(scope access.Scope, account string) string {
+func (p *testGateway) token(scope access.Scope, account string) string {
 	p.Helper()
 	text, _, err := p.desk.Create(p.Context(), access.Spec{Name: "test", Scope: scope, Account: account})
 	if err != nil {
@@ -225,9 +225,9 @@ func (p *place) token(scope access.Scope, account string) string {
 func allOf() session.View { return session.View{All: true} }
 
 // until waits for a condition.
-func (p *place) until(what string, is func() bool) {
+func (p *testGateway) until(what string, is func() bool) {
 	p.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			p.Fatalf("never: %s", what)
 		}
@@ -292,9 +292,9 @@ func offer(version int, token string) hello {
 }
 
 // dial opens a connection and reads in the background.
-func (p *place) dial() *peer {
+func (p *testGateway) dial() *peer {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.Context(), 4*patience)
+	ctx, cancel := context.WithTimeout(p.Context(), 4*testTimeout)
 	p.Cleanup(cancel)
 	c, err := protocol.Dial(ctx, p.url, protocol.DialOptions{})
 	if err != nil {
@@ -336,7 +336,7 @@ func (e *peer) so() ([]*frame, <-chan struct{}, error) {
 // find waits for the nth frame that fits, from 1.
 func (e *peer) find(what string, n int, is func(*frame) bool) *frame {
 	e.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for {
 		frames, more, end := e.so()
 		left := n
@@ -370,7 +370,7 @@ func (e *peer) transcript() string {
 // closed waits for the end of the connection.
 func (e *peer) closed() (code int, reason string) {
 	e.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for {
 		_, more, end := e.so()
 		if end != nil {
@@ -445,12 +445,12 @@ func (e *peer) event(name string, members map[string]string) *frame {
 }
 
 // connect opens a connection and says hello.
-func (p *place) connect(version int, token string) *peer {
+func (p *testGateway) connect(version int, token string) *peer {
 	p.Helper()
 	return p.connectAs(offer(version, token))
 }
 
-func (p *place) connectAs(h hello) *peer {
+func (p *testGateway) connectAs(h hello) *peer {
 	p.Helper()
 	e := p.dial()
 	e.event("connect.challenge", nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/membudget"
 )
 
-// Limits bound what clients can make the gateway keep and do.
+// Limits bound the memory and work that clients can cause.
 type Limits struct {
 	Handshake       time.Duration // until the first request; default 15 s
 	EarlyFrame      int64         // bytes of the first request; default 64 KiB
@@ -17,18 +17,18 @@ type Limits struct {
 	Pace            membudget.Pace
 	Buffered        int64         // bytes that a client leaves unread; default 50 MiB
 	AllBuffered     int64         // of all clients together; default 512 MiB
-	Unauthenticated int           // connections that have not said hello; default 1,024
+	Unauthenticated int           // connections before authentication; default 1,024
 	Calls           int           // of one connection that wait for something; default 64
-	Ping            time.Duration // between questions whether a client is there; default 25 s
+	Ping            time.Duration // between pings; default 25 s
 	Tick            time.Duration // between tick events; default 30 s
 	Write           time.Duration // for one frame; default 1 minute
-	Grace           time.Duration // for a slow client to notice that it is given up; default 5 s
-	AckWait         time.Duration // for a client to take in that a task was accepted; default 1 s
+	Grace           time.Duration // for a slow client to answer the close; default 5 s
+	AckWait         time.Duration // for a client's pong after the reply that a task was accepted; default 1 s
 	Throttle        time.Duration // between two deltas of a chat; default 150 ms
 	History         int           // bytes of a history; default 6 MiB
 }
 
-// maxHistory is how many messages a history has at most.
+// maxHistory bounds the number of messages in a history.
 const maxHistory = 1000
 
 func (l Limits) withDefaults() Limits {

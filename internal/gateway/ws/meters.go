@@ -6,15 +6,14 @@ import (
 	"github.com/atoll-run/atoll/internal/metrics"
 )
 
-// meters count what operators want to know of connections.
+// meters are the metrics of connections.
 type meters struct {
 	delay   *metrics.Histogram
 	dropped *metrics.Counters
 	lost    *metrics.Counters
 }
 
-// delays are the bounds of what an event waits in here, in seconds. They are close
-// together where it matters.
+// delays are the bounds of the histogram of event delays, in seconds.
 func delays() []float64 {
 	return []float64{.0005, .001, .002, .003, .005, .0075, .01, .015, .02, .03, .05, .075, .1, .15, .25, .5, 1, 2.5, 5, 10, 30}
 }
@@ -28,7 +27,7 @@ func newMeters(r *metrics.Registry) *meters {
 	}
 }
 
-// written counts how long letters waited that have just been written.
+// written observes the delay of events that were just written.
 func (m *meters) written(batch []queuedFrame) {
 	now := time.Now()
 	for _, l := range batch {

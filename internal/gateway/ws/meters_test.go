@@ -23,12 +23,12 @@ func TestDelaysAreCounted(t *testing.T) {
 	}
 	told := one.told("r") + two.told("r")
 	p.until("all are counted", func() bool { return p.counted(counted) == strconv.Itoa(told) })
-	if sum, err := strconv.ParseFloat(p.counted("atoll_gateway_event_delay_seconds_sum"), 64); err != nil || sum <= 0 || sum > float64(told)*patience.Seconds() {
+	if sum, err := strconv.ParseFloat(p.counted("atoll_gateway_event_delay_seconds_sum"), 64); err != nil || sum <= 0 || sum > float64(told)*testTimeout.Seconds() {
 		t.Errorf("they waited %v s together, %v", sum, err)
 	}
 }
 
-// told is how many events of a task came.
+// told is the number of events of a task that arrived.
 func (e *peer) told(run string) (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

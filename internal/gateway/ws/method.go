@@ -13,13 +13,13 @@ import (
 	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
-// method is something that clients can ask for.
+// method is a method of the protocol.
 type method struct {
 	name   string
 	scopes [2]string // of version 3 and 4; "" needs none
-	v4     bool      // not known to version 3
+	v4     bool      // version 4 only
 	params shape
-	waits  bool // its answer may take long: others of the connection go on
+	waits  bool // runs in the background: the connection serves other requests meanwhile
 	do     func(*call) (any, error)
 }
 
@@ -30,10 +30,10 @@ type call struct {
 	method *method
 	params jsontext.Value
 	ctx    context.Context
-	trace  string // that it belongs to; "" if it names none
+	trace  string // traceparent of the request; "" if it has none
 }
 
-// noReply is what a method returns that has answered by itself.
+// noReply is returned by a method that has replied itself.
 type noReply struct{}
 
 func (m *method) scope(version int) string {
@@ -45,7 +45,7 @@ func (m *method) scope(version int) string {
 
 func both(scope string) [2]string { return [2]string{scope, scope} }
 
-// names are the methods that a version knows.
+// names returns the methods of a version.
 func (s *Server) names(version int) (names []string) {
 	for name, m := range s.methods {
 		if !m.v4 || version >= protocol.V4 {
@@ -56,7 +56,7 @@ func (s *Server) names(version int) (names []string) {
 	return names
 }
 
-// frameShape is that of a request.
+// frameShape is the shape of a request.
 func frameShape() shape {
 	return shape{
 		{name: "type", kind: text, need: true, enum: []string{protocol.TypeRequest}}, {name: "id", kind: word, need: true, max: maxWord},
@@ -65,8 +65,9 @@ func frameShape() shape {
 	}
 }
 
-// parse reads a request, or says what is wrong with it. Keys that come twice, or
-// in another case, are wrong: who checks and who reads might see different ones.
+// parse decodes a request, or returns what is wrong with it. Duplicate keys, also
+// in another case, are refused: the check and the decoder might read different
+// ones.
 func parse(version int, data []byte) (req protocol.Request, wrong string) {
 	value := jsontext.Value(data)
 	if !value.IsValid() {
@@ -95,7 +96,7 @@ func parse(version int, data []byte) (req protocol.Request, wrong string) {
 	return protocol.Request{Type: frame.Type, ID: frame.ID, Method: frame.Method, Params: []byte(frame.Params), TraceParent: frame.Trace}, ""
 }
 
-// dispatch answers one message.
+// dispatch handles one message.
 func (c *conn) dispatch(data []byte) {
 	req, wrong := parse(c.version, data)
 	if wrong != "" {
@@ -123,7 +124,8 @@ func (c *conn) dispatch(data []byte) {
 	c.execute(&call{conn: c, id: req.ID, method: m, params: jsontext.Value(req.Params), ctx: c.ctx, trace: traceparent.Of(req.TraceParent)})
 }
 
-// find returns the method that was asked for, if the client may and asked right.
+// find returns the requested method, if the client has its scope and the parameters
+// are valid.
 func (c *conn) find(req *protocol.Request) (*method, *protocol.Error) {
 	m := c.server.methods[req.Method]
 	switch {
@@ -143,7 +145,7 @@ func (c *conn) find(req *protocol.Request) (*method, *protocol.Error) {
 	return m, nil
 }
 
-// missing says that a scope is missing, as each version does.
+// missing returns the error for a missing scope, in the form of each version.
 func (c *conn) missing(scope string) *protocol.Error {
 	message := "missing scope: " + scope
 	if c.version < protocol.V4 {
@@ -153,8 +155,8 @@ func (c *conn) missing(scope string) *protocol.Error {
 		map[string]any{"code": "MISSING_SCOPE", "missingScope": scope, "requiredScopes": []string{scope}})
 }
 
-// execute does what was asked: at once, so that requests keep their order, or beside
-// the others if it has to wait.
+// execute runs a request: at once, so that requests keep their order, or in the
+// background if it has to wait.
 func (c *conn) execute(call *call) {
 	if call.method.waits {
 		call.background(call.answer)
@@ -163,7 +165,7 @@ func (c *conn) execute(call *call) {
 	call.answer()
 }
 
-// background does something that may take long, if not too much is waiting already.
+// background runs do in a goroutine, unless too many are running already.
 func (c *call) background(do func()) {
 	if c.calls.Add(1) > int64(c.server.Limits.Calls) {
 		c.calls.Add(-1)
@@ -192,7 +194,7 @@ func (c *call) answer() {
 	}
 }
 
-// bind reads the parameters, which were checked.
+// bind decodes the parameters, which were checked before.
 func (c *call) bind(into any) error {
 	if err := jsonx.Unmarshal(c.params, into); err != nil {
 		return invalid("invalid " + c.method.name + " params")

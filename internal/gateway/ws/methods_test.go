@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// A task is answered twice; the same again is the same task.
+// A task is answered twice; a repeated request is the same task.
 func TestAgentAnswersTwice(t *testing.T) {
 	both(t, func(t *testing.T, version int) {
 		p := gateway(t, ws.Limits{})
@@ -96,7 +96,8 @@ func TestChatDeltas(t *testing.T) {
 	}
 }
 
-// Tools are told to the connection that asked, and only if it wants to know.
+// Tool events go to the connection that submitted the task, and only if it asked
+// for them.
 func TestToolsAreToldToTheOrigin(t *testing.T) {
 	both(t, func(t *testing.T, version int) {
 		p := gateway(t, ws.Limits{})
@@ -121,7 +122,7 @@ func TestToolsAreToldToTheOrigin(t *testing.T) {
 	})
 }
 
-// What a tool printed is told only where the session says so.
+// The output of a tool is sent only where the session says so.
 func TestResultsOfToolsAreToldWhenFull(t *testing.T) {
 	both(t, func(t *testing.T, version int) {
 		e := gateway(t, ws.Limits{}).connect(version, fixed)
@@ -279,8 +280,8 @@ func (k key) sign(h hello, token, nonce string, at time.Time) map[string]any {
 	}
 }
 
-// A device that signs is paired on this machine and gets a token of its own, with
-// which it comes in the next time; a signature that is old, for another nonce or by
+// A device that signs is paired on this machine and gets a token of its own, which
+// it can use the next time; a signature that is old, for another nonce or by
 // another key is refused.
 func TestDevices(t *testing.T) {
 	both(t, func(t *testing.T, version int) {
@@ -353,7 +354,7 @@ func TestModelOfTheSession(t *testing.T) {
 	}
 }
 
-// A long answer is told in fewer frames, and nothing of it is missing.
+// A long answer is sent in fewer frames, and nothing of it is missing.
 func TestLongAnswersAreToldInFewerFrames(t *testing.T) {
 	e := gateway(t, ws.Limits{}).connect(4, fixed)
 	e.must("agent", map[string]any{"message": "words 20", "idempotencyKey": "w"})

@@ -122,11 +122,11 @@ func (c *tap) has(text string) bool {
 // answer that came before them: so events wait until a client has shown that it has
 // read the answer.
 func TestEventsWaitUntilTheAnswerIsRead(t *testing.T) {
-	p := gateway(t, ws.Limits{AckWait: patience})
+	p := gateway(t, ws.Limits{AckWait: testTimeout})
 	other := p.connect(4, fixed)
 	var wire *tap
-	c := deaf(t, p, fixed, func(raw net.Conn) net.Conn { wire = &tap{Conn: raw}; return wire })
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	c := unreadConn(t, p, fixed, func(raw net.Conn) net.Conn { wire = &tap{Conn: raw}; return wire })
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	if err := c.Write(ctx, []byte(`{"type":"req","id":"2","method":"chat.send","params":{"sessionKey":"main","message":"hi","idempotencyKey":"quick"}}`)); err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func next(ctx context.Context, t *testing.T, c *protocol.Conn) *frame {
 	}
 }
 
-// A client that never answers is told all the same, a while later.
+// A client that never answers pings gets its events after a while.
 func TestEventsDoNotWaitForever(t *testing.T) {
 	p := gateway(t, ws.Limits{AckWait: 1})
 	e := p.connect(3, fixed)
@@ -171,8 +171,8 @@ func TestEventsDoNotWaitForever(t *testing.T) {
 	e.event("chat", map[string]string{"runId": "a", "state": "final"})
 }
 
-// The end is announced before the tasks are waited for, with its reason; what they
-// still say is told, and then the connections are closed.
+// The shutdown is announced before the tasks are waited for, with its reason; their
+// later events are sent, and then the connections are closed.
 func TestShutdownIsAnnouncedFirst(t *testing.T) {
 	p := gateway(t, ws.Limits{})
 	three, four := p.connect(3, fixed), p.connect(4, fixed)
@@ -189,7 +189,7 @@ func TestShutdownIsAnnouncedFirst(t *testing.T) {
 	if _, err := p.Sessions.Wait(t.Context(), allOf(), "slow"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	p.Shutdown(ctx)
 	for _, e := range []*peer{three, four} {

@@ -13,39 +13,39 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
-// outbox holds what a client has yet to read. Whoever puts something in never
-// waits. The goroutine that writes exists only while there is something to write,
-// so that a connection where nothing happens has only the one that reads.
+// outbox queues frames for a client. Adding never blocks. The writing goroutine
+// exists only while frames are queued, so that an idle connection has only its
+// reader.
 type outbox struct {
 	conn   *protocol.Conn
 	limits *Limits
 	meters *meters
-	all    *atomic.Int64 // bytes in all outboxes, those that several share counted once
+	all    *atomic.Int64 // bytes in all outboxes, shared frames counted once
 
 	mu      sync.Mutex
 	queue   []queuedFrame
-	bytes   int64 // in letters, and those on their way
+	bytes   int64 // queued, held, and being written
 	writing bool
 	closed  bool
 	closing *closeFrame
-	holding int           // frames that the client is to take in before anything else
-	held    []queuedFrame // what waits for that
-	seq     int64         // of the events of this connection, see the package's comment
+	holding int           // barriers that the client has not acknowledged
+	held    []queuedFrame // frames that wait for that
+	seq     int64         // last event number of this connection, see the package comment
 }
 
-// sharedFrame is a frame that one or many clients are to read.
+// sharedFrame is a frame for one or several clients.
 type sharedFrame struct {
 	data    []byte
-	at      time.Time    // when what it tells was published; zero for what is not counted
-	holders atomic.Int32 // outboxes that it is in
+	at      time.Time    // when its event was published; zero is not measured
+	holders atomic.Int32 // number of outboxes that hold it
 }
 
-// queuedFrame is a page in an outbox. One with a number is shared among connections and
-// lacks its end, which differs.
+// queuedFrame is a frame in an outbox. With a number it is shared between
+// connections and lacks its end, which differs.
 type queuedFrame struct {
 	*sharedFrame
 	seq  int64
-	then func() // called when it was written
+	then func() // called after it was written
 }
 
 type closeFrame struct {
@@ -53,20 +53,21 @@ type closeFrame struct {
 	reason string
 }
 
-// guaranteedBuffer is what a client may always leave unread, however much the others do.
+// guaranteedBuffer is what a client may always leave unread, whatever other clients
+// do.
 const guaranteedBuffer = 1 << 20
 
-// send puts a whole frame in.
+// send queues a complete frame.
 func (o *outbox) send(data []byte) { o.sendShared(&sharedFrame{data: data}) }
 
-// sendShared puts a page in that is a whole frame.
+// sendShared queues a complete shared frame.
 func (o *outbox) sendShared(p *sharedFrame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.put(queuedFrame{sharedFrame: p})
 }
 
-// sendEvent puts an event in that others are told too; it lacks its last brace.
+// sendEvent queues a shared event, which lacks its last brace.
 func (o *outbox) sendEvent(p *sharedFrame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,33 +75,35 @@ func (o *outbox) sendEvent(p *sharedFrame) {
 	o.put(queuedFrame{sharedFrame: p, seq: o.seq})
 }
 
-// hold keeps everything back but what goes ahead, until let is called as often.
+// hold keeps back everything except priority frames, until unhold is called as
+// often.
 func (o *outbox) hold() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.holding++
 }
 
-// sendPriority puts a frame in before what is held back.
+// sendPriority queues a frame before those that are held.
 func (o *outbox) sendPriority(data []byte, then func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.add(queuedFrame{sharedFrame: &sharedFrame{data: data}, then: then}, &o.queue)
 }
 
-// sendBarrier puts a frame in, and keeps everything after it back until the client has
-// taken it in.
+// sendBarrier queues a frame, and holds everything after it until the client has
+// read it.
 func (o *outbox) sendBarrier(data []byte) {
 	o.hold()
 	o.sendPriority(data, o.awaitPong)
 }
 
-// awaitPong lets go when the client has taken in what was written last. A client that
-// is told in one piece that a task was accepted and that it is over takes the second
-// before the first, and waits forever; it answers a ping when it has read so far.
+// awaitPong releases held frames when the client has read what was written last,
+// which its answer to a ping shows. A client that reads in one piece that a task
+// was accepted and that it is over handles the second before the first, and waits
+// forever.
 //
-// One that does not answer has had its time, and stays: the end of a ping's own time
-// while it is being written would be the end of the connection.
+// A client that does not answer in time stays connected: a ping whose own context
+// ended while it was written would close the connection.
 func (o *outbox) awaitPong() {
 	defer o.unhold()
 	answered := make(chan struct{})
@@ -116,7 +119,7 @@ func (o *outbox) awaitPong() {
 	}
 }
 
-// unhold lets go what was held back.
+// unhold releases held frames.
 func (o *outbox) unhold() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -133,7 +136,7 @@ func (o *outbox) flush() {
 	o.startWriter()
 }
 
-// skipSeq leaves a number out: clients know by it that they were not told everything.
+// skipSeq skips a number, which shows the client that events were lost.
 func (o *outbox) skipSeq() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -164,7 +167,7 @@ func (o *outbox) add(l queuedFrame, to *[]queuedFrame) {
 	o.startWriter()
 }
 
-// dropSlow gives a slow client up. What it has not read is dropped.
+// dropSlow closes the connection of a slow client and drops what is queued.
 func (o *outbox) dropSlow() {
 	o.discard()
 	o.closing = &closeFrame{protocol.ClosePolicy, "slow consumer"}
@@ -172,7 +175,7 @@ func (o *outbox) dropSlow() {
 	time.AfterFunc(o.limits.Grace, o.conn.Drop)
 }
 
-// close closes the connection when everything before it is written.
+// close closes the connection after what is queued.
 func (o *outbox) close(code int, reason string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -193,7 +196,7 @@ func (o *outbox) release(l queuedFrame) {
 	}
 }
 
-// discard drops what is not on its way, and takes nothing more.
+// discard drops queued frames and accepts no more.
 func (o *outbox) discard() {
 	for _, l := range append(o.queue, o.held...) {
 		o.release(l)
@@ -213,7 +216,7 @@ func (o *outbox) writeLoop() {
 	for {
 		batch, bye, more := o.next()
 		if bye != nil {
-			_ = o.conn.Close(bye.code, bye.reason) // whether it was heard changes nothing
+			_ = o.conn.Close(bye.code, bye.reason) // the client may be gone
 		}
 		if !more {
 			return
@@ -225,11 +228,11 @@ func (o *outbox) writeLoop() {
 	}
 }
 
-// batchBytes is how many bytes of letters are written at once, more or less: those
-// that come meanwhile are not kept waiting by them for long.
+// batchBytes is about how many bytes are written at once, so that later frames do
+// not wait long.
 const batchBytes = 64 << 10
 
-// next takes out what is to be written.
+// next takes the next batch from the queue.
 func (o *outbox) next() (batch []queuedFrame, bye *closeFrame, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -262,7 +265,7 @@ func (o *outbox) writeBatch(batch []queuedFrame) bool {
 			go l.then()
 		}
 	}
-	clear(batch) // what is written is not kept by those behind it
+	clear(batch) // frees the frames while the rest of the array is in use
 	if err != nil {
 		o.discard()
 		o.writing = false
@@ -270,7 +273,7 @@ func (o *outbox) writeBatch(batch []queuedFrame) bool {
 	return err == nil
 }
 
-// frames are letters as they are sent.
+// frames returns the bytes of queued frames, with their numbers.
 func frames(batch []queuedFrame) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var scratch []byte
@@ -288,7 +291,7 @@ func frames(batch []queuedFrame) iter.Seq[[]byte] {
 	}
 }
 
-// busy reports whether something is being written.
+// busy reports whether a write is in progress.
 func (o *outbox) busy() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

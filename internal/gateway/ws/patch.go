@@ -10,18 +10,18 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// levelNames are settings that are kept as they are.
+// levelNames are settings that are stored as they are.
 func levelNames() []string {
 	return []string{"thinkingLevel", "verboseLevel", "reasoningLevel", "responseUsage", "sendPolicy", "groupActivation", "traceLevel", "contextWindow"}
 }
 
-// sandboxSettings are settings that would take an agent out of its sandbox, or say that it
-// is elsewhere. Only what they are anyway is accepted.
+// sandboxSettings are settings that would move an agent out of its sandbox. Only
+// their present values are accepted.
 func sandboxSettings() map[string]string {
 	return map[string]string{"elevatedLevel": "off", "execHost": "sandbox", "execSecurity": "", "execAsk": "", "execNode": "", "sandboxMode": "", "permissionMode": ""}
 }
 
-// uiSettings are settings of user interfaces that we do not keep.
+// uiSettings are settings of user interfaces that are accepted and not stored.
 func uiSettings() []string {
 	return []string{"autoLabel", "icon", "color", "category", "boardFace", "boardPresentation", "statusNote", "attention", "ttlMinutes", "archived", "pinned", "unread",
 		"fastMode", "toolOverrides", "nativeRuntimeConsent", "agentRuntime", "completionOwnerSessionKey", "inheritedToolPolicyVersion", "inheritedToolAllow", "inheritedToolDeny"}
@@ -44,7 +44,7 @@ func patchShape() shape {
 	return s
 }
 
-// patch changes what is set for a session. Null clears.
+// patch changes the settings of a session; null clears.
 func (c *call) patch() (any, error) {
 	var members map[string]jsontext.Value
 	if err := c.bind(&members); err != nil {
@@ -65,7 +65,7 @@ func (c *call) patch() (any, error) {
 	return fields{"ok": true, "path": multiplePaths, "key": e.Key, "entry": c.entry(e), "resolved": c.resolved(e)}, nil
 }
 
-// changeOf reads what is to be changed.
+// changeOf returns the changes of a patch.
 func changeOf(members map[string]jsontext.Value) (*session.Patch, error) {
 	p := &session.Patch{Levels: map[string]*string{}}
 	for name, value := range members {
@@ -101,7 +101,8 @@ func applySetting(p *session.Patch, name string, value jsontext.Value) error {
 	return nil
 }
 
-// headers are those of the session's model calls; sessions check them.
+// headers sets the headers of the session's model calls, which package session
+// checks.
 func headers(p *session.Patch, value jsontext.Value) error {
 	all := map[string]string{}
 	if value.Kind() == '{' && jsonx.Unmarshal(value, &all) != nil {

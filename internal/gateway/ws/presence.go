@@ -9,14 +9,15 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
-// Who is there is told only to those of the same account, and only while they are
-// few: everybody being told of everybody grows with the square of their number.
+// Presence is published to connections of the same account only, and only while
+// they are few: the number of messages grows with the square of the connections.
 const (
 	maxPresence     = 50 // entries in a list
-	presenceWatcher = 64 // connections of an account that are told of changes
+	presenceWatcher = 64 // connections of an account above which changes are not published
 )
 
-// presence is who a client can see: the gateway, itself, and others of its account.
+// presence returns the entries that a client may see: the gateway, itself, and
+// connections of its account.
 func (h *hub) presence(c *conn) ([]any, protocol.StateVersion) {
 	entries := []any{h.self()}
 	if c.version < protocol.V4 || c.client.ID != backend {
@@ -39,7 +40,8 @@ func (h *hub) self() map[string]any {
 	}
 }
 
-// entries are the others of an account. The hub's lock is held.
+// entries returns the other connections of an account. The caller holds the hub's
+// lock.
 func (a *accountConns) entries(but *conn) (entries []any) {
 	for c := range a.conns {
 		if len(entries) >= maxPresence-2 {
@@ -52,7 +54,7 @@ func (a *accountConns) entries(but *conn) (entries []any) {
 	return entries
 }
 
-// entry is how a client appears to others.
+// entry returns a client as others see it.
 func (c *conn) entry() map[string]any {
 	host := c.client.DisplayName
 	if host == "" {

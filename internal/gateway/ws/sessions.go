@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// multiplePaths is what clients are told instead of a path of the host.
+// multiplePaths is sent instead of a path of the host.
 const multiplePaths = "(multiple)"
 
 func listShape() shape {
@@ -25,10 +25,10 @@ func listShape() shape {
 	)
 }
 
-// defaultList is how many sessions are listed when no number is named.
+// defaultList is the number of sessions in a list without a limit.
 const defaultList = 100
 
-// sessions lists those that the token sees, the latest first.
+// sessions lists the sessions that the token may see, the latest first.
 func (c *call) sessions() (any, error) {
 	p := struct {
 		Limit   int    `json:"limit"`
@@ -66,7 +66,7 @@ func (c *call) sessions() (any, error) {
 	return f, nil
 }
 
-// defaults are those of sessions that say nothing.
+// defaults are the settings of sessions without their own.
 func (c *call) defaults() fields {
 	provider, model, window := c.server.defaultModel(c.ctx)
 	f := fields{"modelProvider": provider, "model": model, "contextTokens": window}
@@ -78,7 +78,7 @@ func (c *call) defaults() fields {
 	return f
 }
 
-// row is a session in a list.
+// row returns a session in a list.
 func (c *call) row(e *session.Entry) fields {
 	f := fields{
 		"key": e.Key, "kind": "direct", "updatedAt": e.Updated.UnixMilli(), "sessionId": e.ID, "abortedLastRun": e.Aborted,
@@ -106,13 +106,13 @@ func (c *call) row(e *session.Entry) fields {
 	return f
 }
 
-// active is what is going on in a session: tasks that run or wait.
+// active returns the tasks of a session that run or wait.
 func (c *call) active(e *session.Entry) (bool, []string) {
 	ids := c.server.Sessions.Active(e)
 	return len(ids) > 0, ids
 }
 
-// model is the one that the session's next task will ask.
+// model returns the model of the session's next task.
 func (c *call) model(e *session.Entry) (provider, model string) {
 	name := e.Model
 	if name == "" {
@@ -125,7 +125,7 @@ func (c *call) model(e *session.Entry) (provider, model string) {
 	return provider, model
 }
 
-// entry is what is kept about a session.
+// entry returns the stored state of a session.
 func (c *call) entry(e *session.Entry) fields {
 	f := fields{
 		"sessionId": e.ID, "updatedAt": e.Updated.UnixMilli(), "systemSent": e.LastModel != "", "abortedLastRun": e.Aborted,
@@ -170,15 +170,15 @@ func deleteShape() shape {
 
 func compactShape() shape { return keyShape(shape{{name: "maxLines", kind: integer, min: 1}}) }
 
-// sessionParams are the parameters of what is done to one session.
+// sessionParams are the parameters of methods on one session.
 type sessionParams struct {
 	Key      string `json:"key"`
 	Agent    string `json:"agentId"`
 	Expected string `json:"expectedSessionId"`
 }
 
-// session reads which session is meant, and refuses one that is not the expected one
-// any more.
+// session returns the key of the session, and refuses one whose id is no longer the
+// expected one.
 func (c *call) session() (string, error) {
 	var p sessionParams
 	if err := c.bind(&p); err != nil {
@@ -198,7 +198,7 @@ func (c *call) session() (string, error) {
 	return key, nil
 }
 
-// named is the same as clients are told it.
+// named returns the parsed key.
 func (c *call) named() (session.Key, error) {
 	name, err := c.session()
 	if err != nil {
@@ -207,14 +207,14 @@ func (c *call) named() (session.Key, error) {
 	return session.ParseKey(name, c.server.defaultAgent(c.ctx))
 }
 
-// reset begins a session anew.
+// reset starts a new transcript of a session.
 func (c *call) reset() (any, error) {
 	key, err := c.session()
 	if err != nil {
 		return nil, err
 	}
 	e, err := c.server.Sessions.Reset(c.ctx, c.view(), key)
-	if errors.Is(err, session.ErrNotFound) { // upstream makes it
+	if errors.Is(err, session.ErrNotFound) { // OpenClaw creates it
 		e, err = c.server.Sessions.Patch(c.ctx, c.view(), key, session.Patch{})
 	}
 	if err != nil {
@@ -227,7 +227,7 @@ func (c *call) reset() (any, error) {
 	return f, nil
 }
 
-// remove deletes a session; the main one stays.
+// remove deletes a session; the main session stays.
 func (c *call) remove() (any, error) {
 	key, err := c.named()
 	if err != nil {
@@ -265,7 +265,7 @@ func describeShape() shape {
 	return keyShape(optional(flag, true, "includeDerivedTitles", "includeLastMessage"))
 }
 
-// describe is one session as the list shows it, or null.
+// describe returns one session as in the list, or null.
 func (c *call) describe() (any, error) {
 	key, err := c.session()
 	if err != nil {
@@ -281,7 +281,8 @@ func (c *call) describe() (any, error) {
 	return fields{"session": c.row(e)}, nil
 }
 
-// subscribe: every connection is told of its account's sessions anyway.
+// subscribe has no effect: every connection receives the events of its account's
+// sessions.
 func (c *call) subscribe() (any, error)   { return fields{"subscribed": true}, nil }
 func (c *call) unsubscribe() (any, error) { return fields{"subscribed": false}, nil }
 
@@ -296,7 +297,7 @@ func (c *call) messageSubscription(subscribed bool) (any, error) {
 	return fields{"subscribed": subscribed, "key": key.Text}, nil
 }
 
-// thinkingLevels are the words for how much a model thinks.
+// thinkingLevels are the names of the levels of thinking.
 func thinkingLevels() (names []string) {
 	for _, level := range chat.Levels() {
 		names = append(names, string(level))

@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 )
 
-// shape is a closed object: what it does not name, nobody may send.
+// shape is a closed object: members that it does not name are refused.
 type shape []field
 
 // field is a member of an object.
@@ -22,12 +22,12 @@ type field struct {
 	name string
 	kind kind
 	need bool
-	null bool // may be null, which clears it
+	null bool // may be null, which clears the setting
 	min  int64
 	max  int64 // 0 is none
 	enum []string
 	in   shape
-	v4   bool // not known to version 3
+	v4   bool // version 4 only
 }
 
 type kind string
@@ -44,14 +44,14 @@ const (
 	anything kind = "any"
 )
 
-// checker collects what is wrong, in the words that clients of a version know.
+// checker collects faults, in the words of each version.
 type checker struct {
 	version int
 	wrong   []string
 }
 
-// check returns what is wrong with an object, or "". Numbers, keys and nesting
-// are bounded by whoever read the value.
+// check returns the faults of an object, or "". Numbers, keys and nesting were
+// bounded when the value was read.
 func (s shape) check(version int, value jsontext.Value) string {
 	c := &checker{version: version}
 	c.object("", s, value)
@@ -82,7 +82,7 @@ func (c *checker) object(path string, s shape, value jsontext.Value) {
 	}
 }
 
-// required tells all that is missing, or the first in version 4.
+// required reports all missing members, or the first in version 4.
 func (c *checker) required(path string, s shape, members map[string]jsontext.Value) {
 	for _, f := range s {
 		if _, ok := members[f.name]; ok || !f.need {
@@ -198,7 +198,7 @@ func (c *checker) words(path string, v jsontext.Value) {
 	}
 }
 
-// clip shortens what came from outside before it is repeated.
+// clip shortens text from outside before it is repeated.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -9,11 +9,10 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 )
 
-// recentSessions is how many sessions a summary names.
+// recentSessions is the number of sessions in a summary.
 const recentSessions = 5
 
-// healthOf says whether the service is well, and what there is, as far as the
-// token sees.
+// healthOf returns the health of the service, as far as the token may see.
 func (c *call) healthOf() (any, error) { return c.health(c.ctx), nil }
 
 func (c *conn) health(ctx context.Context) fields {
@@ -37,12 +36,12 @@ func (s *Server) healthFor(ctx context.Context, version int, v session.View, ok 
 	return f
 }
 
-// noHeartbeat says that agents work only when they are asked to.
+// noHeartbeat says that agents have no heartbeat.
 func noHeartbeat() fields {
 	return fields{"enabled": false, "every": "disabled", "everyMs": nil, "prompt": "", "target": "none", "ackMaxChars": 0}
 }
 
-// summary is how many sessions there are, and the latest.
+// summary returns the number of sessions, and the latest.
 func (s *Server) summary(ctx context.Context, v session.View) fields {
 	list := []fields{}
 	entries, err := s.Sessions.List(ctx, v, session.Filter{Most: session.MaxList})
@@ -55,7 +54,7 @@ func (s *Server) summary(ctx context.Context, v session.View) fields {
 	return fields{"path": multiplePaths, "count": len(entries), "recent": list}
 }
 
-// publishHealth tells everybody when the service falls ill or is well again.
+// publishHealth publishes a change of the service's health.
 func (s *Server) publishHealth(before bool) (now bool) {
 	now = s.Healthy(s.ctx) == nil
 	if now == before {
@@ -74,7 +73,8 @@ func (s *Server) publishHealth(before bool) (now bool) {
 	return now
 }
 
-// publishToAccount tells those of one account, not those who see all, with its state.
+// publishToAccount sends an event with its state to the connections of one account,
+// not to those that see all.
 func (h *hub) publishToAccount(name string, e encodedEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,7 +85,7 @@ func (h *hub) publishToAccount(name string, e encodedEvent) {
 	}
 }
 
-// status is what `openclaw status` shows.
+// status returns what `openclaw status` shows.
 func (c *call) status() (any, error) {
 	sum := c.server.summary(c.ctx, c.view())
 	_, model, window := c.server.defaultModel(c.ctx)
@@ -125,11 +125,11 @@ func (c *call) systemPresence() (any, error) {
 	return entries, nil
 }
 
-// heartbeat: there is none.
+// heartbeat returns null: there is none.
 func (c *call) heartbeat() (any, error) { return nil, nil } //nolint:nilnil // null is the answer
 
-// agentsOf are the agents, the default one first; one that is called main where
-// the catalogue cannot say.
+// agentsOf returns the agents, the default one first; one named main if the
+// catalogue fails.
 func (s *Server) agentsOf(ctx context.Context) []Agent {
 	agents, err := s.Catalogue.Agents(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Server) agentsOf(ctx context.Context) []Agent {
 
 func (s *Server) defaultAgent(ctx context.Context) string { return s.agentsOf(ctx)[0].ID }
 
-// defaultModel is the default agent's.
+// defaultModel returns the model of the default agent.
 func (s *Server) defaultModel(ctx context.Context) (provider, model string, window int64) {
 	provider, model, _ = strings.Cut(s.agentsOf(ctx)[0].Model, "/")
 	models, err := s.Catalogue.Models(ctx)

@@ -1,6 +1,6 @@
 package ws
 
-// table is everything that clients can ask for. Scopes are upstream's, by version.
+// table is the table of all methods. Scopes are OpenClaw's, by version.
 func table() map[string]*method {
 	all := []*method{
 		{name: "agent", scopes: both(scopeWrite), params: agentShape(), do: (*call).agent},
@@ -36,7 +36,7 @@ func table() map[string]*method {
 	return methods
 }
 
-// optional are members that may be there.
+// optional returns members that may be absent.
 func optional(k kind, v4 bool, names ...string) (s shape) {
 	for _, name := range names {
 		s = append(s, field{name: name, kind: k, v4: v4})

@@ -1,12 +1,11 @@
-// Package ws speaks OpenClaw's gateway protocol, versions 3 and 4, with programs
-// that connect by WebSocket: their handshake, the methods that they call, and the
-// events that they are told.
+// Package ws serves OpenClaw's gateway protocol, versions 3 and 4, over WebSocket:
+// the handshake, the methods and the events.
 //
-// What a connection sees is decided by its token alone. Upstream tells every
-// client everything and asks it to filter; here an event has an audience, the
-// connections whose token may see its account, and nobody else learns that it
-// happened: sequence numbers and versions of state are counted for each
-// connection and account, not for the gateway.
+// A connection sees what its token allows and nothing else. OpenClaw sends every
+// client everything and asks it to filter; here an event goes to the connections
+// whose token may see its account. Event numbers and state versions are counted for
+// each connection and account, not for the gateway, so that they show nothing of
+// other accounts.
 package ws
 
 import (
@@ -24,34 +23,35 @@ import (
 	"github.com/atoll-run/atoll/internal/metrics"
 )
 
-// Options are what a Server is made of.
+// Options configure a Server.
 type Options struct {
 	Sessions  *session.Service
 	Access    *access.Access
 	Catalogue Catalogue
-	// Healthy says what is wrong with the service; nil is always well.
+	// Healthy returns what is wrong with the service; a nil function is always
+	// healthy.
 	Healthy func(context.Context) error
 	Version string            // of this program, told to clients
 	Origins []string          // browsers from here may connect
-	Metrics *metrics.Registry // nil counts for nobody
+	Metrics *metrics.Registry // nil makes one
 	Logger  *slog.Logger      // nil discards
 	Inbound *membudget.Budget // memory of messages that arrive; nil is access.NewInbound
 	Limits  Limits
 }
 
-// Catalogue is what there is to choose from.
+// Catalogue lists agents and models.
 type Catalogue interface {
 	Agents(ctx context.Context) ([]Agent, error) // the default one first
 	Models(ctx context.Context) ([]Model, error)
 }
 
-// Agent is one that tasks can be given to.
+// Agent is an agent that tasks can be given to.
 type Agent struct {
 	ID, Name, Description string
 	Model                 string // provider/id
 }
 
-// Model is one that sessions can be set to.
+// Model is a model that sessions can be set to.
 type Model struct {
 	ID, Name, Provider string
 	ContextWindow      int64
@@ -63,19 +63,19 @@ type Server struct {
 	Options
 	hub     *hub
 	meters  *meters
-	buffers sync.Pool // of what connections write
+	buffers sync.Pool // for WriteAll
 	methods map[string]*method
 	began   time.Time
-	waiters chan chan struct{} // until what has happened was told
+	waiters chan chan struct{} // calls of waitCaughtUp
 
 	ctx             context.Context
 	stop            context.CancelFunc
-	work            sync.WaitGroup // goroutines of ours
-	unauthenticated atomic.Int64   // connections that have not said hello
-	pending         atomic.Int64   // tasks whose end is to be answered
+	work            sync.WaitGroup // goroutines of the server
+	unauthenticated atomic.Int64   // connections before authentication
+	pending         atomic.Int64   // tasks whose final reply is not sent yet
 }
 
-// New returns a server that is at work until Close.
+// New returns a server that runs until Close.
 func New(o Options) *Server {
 	o.Limits = o.Limits.withDefaults()
 	if o.Logger == nil {
@@ -94,7 +94,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// ServeHTTP takes a connection and stays with it until it ends.
+// ServeHTTP serves one connection until it ends.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.unauthenticated.Add(1) > int64(s.Limits.Unauthenticated) || s.ctx.Err() != nil {
 		s.unauthenticated.Add(-1)
@@ -107,12 +107,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serve(w, r, greet)
 }
 
-// Announce tells every client that the gateway is about to end, and takes in nobody
-// any more. What is under way goes on, and is told.
+// Announce sends the shutdown event to every client, and accepts no more
+// connections. Tasks under way continue, and their events are sent.
 func (s *Server) Announce(reason string) { s.hub.announceShutdown(reason) }
 
-// Shutdown closes the connections when everything was told that there is to tell, or
-// when the context ends.
+// Shutdown closes the connections when all replies and events were sent, or when
+// the context ends.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.waitCaughtUp(ctx)
 	s.answered(ctx)
@@ -121,8 +121,8 @@ func (s *Server) Shutdown(ctx context.Context) {
 	s.Close()
 }
 
-// answered waits until the tasks that are over were answered for. Those that wait for
-// the next process are not.
+// answered waits until the final replies of tasks that are over were sent. Tasks
+// left to the next process get none.
 func (s *Server) answered(ctx context.Context) {
 	for s.pending.Load() > int64(s.Sessions.Stats().Waiting) {
 		select {
@@ -133,15 +133,15 @@ func (s *Server) answered(ctx context.Context) {
 	}
 }
 
-// pollInterval is how long it is waited before something is looked at again.
+// pollInterval is the wait between two looks at a condition.
 const pollInterval = 5 * time.Millisecond
 
-// Close ends every connection at once.
+// Close drops every connection.
 func (s *Server) Close() {
 	s.stop()
 	s.hub.dropAll()
 	s.work.Wait()
 }
 
-// Connections is how many clients are known and connected.
+// Connections returns the number of authenticated connections.
 func (s *Server) Connections() int { return s.hub.count() }

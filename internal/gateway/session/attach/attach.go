@@ -1,6 +1,6 @@
-// Package attach keeps files that come with a message until the task of that message
-// is over: their number and size are bounded, and what they are is found out from
-// their content, never from what the sender says.
+// Package attach stores files that come with a message until the task of that
+// message is over. Their number and size are bounded, and their type is detected
+// from their content, never taken from the sender.
 package attach
 
 import (
@@ -21,24 +21,24 @@ const (
 	maxName  = 255      // bytes
 )
 
-// ErrInvalid is an attachment that is refused.
+// ErrInvalid is returned for an attachment that is refused.
 var ErrInvalid = errors.New("invalid attachment")
 
-// Upload is a file as it came.
+// Upload is a file as it was received.
 type Upload struct {
 	Name    string
 	Content []byte
 }
 
-// File is what is kept about one.
+// File describes a stored file.
 type File struct {
 	Name string `json:"name"`
-	Type string `json:"type"` // by its content
+	Type string `json:"type"` // detected from its content
 	Size int64  `json:"size"`
 	Sum  string `json:"sha256"`
 }
 
-// Decode reads an attachment in base64, with or without the beginning of a data URL.
+// Decode decodes an attachment in base64, with or without the prefix of a data URL.
 func Decode(name, text string) (Upload, error) {
 	if strings.HasPrefix(text, "data:") {
 		_, after, found := strings.Cut(text, ";base64,")
@@ -54,7 +54,7 @@ func Decode(name, text string) (Upload, error) {
 	return Upload{Name: name, Content: content}, nil
 }
 
-// Describe checks uploads and returns what they are.
+// Describe checks uploads and returns their descriptions.
 func Describe(uploads []Upload) ([]File, error) {
 	if len(uploads) > MaxFiles {
 		return nil, fmt.Errorf("%w: %d files, at most %d are taken", ErrInvalid, len(uploads), MaxFiles)
@@ -77,7 +77,7 @@ func Describe(uploads []Upload) ([]File, error) {
 	return files, nil
 }
 
-// label is a name as messages show it.
+// label returns a file name as messages show it.
 func label(name string) string {
 	if name == "" {
 		return "without a name"
@@ -85,7 +85,7 @@ func label(name string) string {
 	return fmt.Sprintf("%.40q", name)
 }
 
-// ID names the directory of a task's files. Different files have different ones.
+// ID returns the directory name of a task's files. It differs for different files.
 func ID(account, task string, files []File) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q", account, task)
@@ -95,8 +95,8 @@ func ID(account, task string, files []File) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// Notes says in the words of the protocol's clients which files came with a message.
-// Paths are those in the sandbox.
+// Notes returns the text, as OpenClaw's clients write it, that lists the files of a
+// message. Paths are those in the sandbox.
 func Notes(files []File, paths []string) string {
 	var b strings.Builder
 	for i, f := range files {

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// ErrFull means that too much waits in the spool.
+// ErrFull means that the spool has reached its size.
 var ErrFull = errors.New("too many attachments are waiting")
 
 // Spool is a directory with the files of tasks that are not over. It is safe for
@@ -29,14 +29,14 @@ type spooled struct {
 	size    int64
 }
 
-// The most bytes that wait, unless others are set.
+// Default sizes of the spool.
 const (
 	DefaultSpool           = 1 << 30
 	DefaultSpoolPerAccount = 256 << 20
 )
 
-// NewSpool returns a spool below a directory, which is made when it is needed; 0 is the
-// default number.
+// NewSpool returns a spool in a directory, which is created when it is needed; 0 is
+// the default size.
 func NewSpool(dir string, most, perAccount int64) *Spool {
 	if most == 0 {
 		most = DefaultSpool
@@ -55,7 +55,7 @@ func (s *Spool) Source(id string, index int) string {
 	return filepath.Join(s.dir, id, strconv.Itoa(index))
 }
 
-// Keep writes files. Those that are there already are the same.
+// Keep writes files. Files that are there already are the same.
 func (s *Spool) Keep(account, id string, uploads []Upload) (err error) {
 	var size int64
 	for _, u := range uploads {
@@ -80,7 +80,8 @@ func (s *Spool) Keep(account, id string, uploads []Upload) (err error) {
 	return nil
 }
 
-// reserve counts files that are about to be written; fresh is false if they are there.
+// reserve counts files before they are written; fresh is false if they are there
+// already.
 func (s *Spool) reserve(account, id string, size int64) (fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +99,7 @@ func (s *Spool) reserve(account, id string, size int64) (fresh bool, err error) 
 
 // Drop removes the files of a task that is over.
 func (s *Spool) Drop(id string) {
-	_ = os.RemoveAll(s.Path(id)) // what stays is removed at the next start
+	_ = os.RemoveAll(s.Path(id)) // leftovers are removed at the next start
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, is := s.held[id]
@@ -112,7 +113,7 @@ func (s *Spool) Drop(id string) {
 	}
 }
 
-// Adopt counts files that an earlier process kept.
+// Adopt counts files that an earlier process stored.
 func (s *Spool) Adopt(account, id string, files []File) {
 	var size int64
 	for _, f := range files {
@@ -125,7 +126,7 @@ func (s *Spool) Adopt(account, id string, files []File) {
 	s.by[account] += size
 }
 
-// Clean removes what no task holds.
+// Clean removes directories that belong to no task.
 func (s *Spool) Clean() error {
 	all, err := os.ReadDir(s.dir)
 	if errors.Is(err, os.ErrNotExist) {
