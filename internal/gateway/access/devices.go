@@ -140,18 +140,18 @@ func containsHash(stored []byte, sum [sha256.Size]byte) (found bool) {
 
 // callerOf returns the caller of a token that was verified earlier, if it is still
 // active.
-func (d *TokenStore) callerOf(ctx context.Context, parent string) (*Caller, error) {
-	d.mu.Lock()
-	f := d.fixedEpoch(parent)
-	d.mu.Unlock()
+func (s *TokenStore) callerOf(ctx context.Context, parent string) (*Caller, error) {
+	s.mu.Lock()
+	f := s.fixedEpoch(parent)
+	s.mu.Unlock()
 	if f != nil {
 		return f.caller(), nil
 	}
-	k, err := d.lookup(ctx, parent)
+	k, err := s.lookup(ctx, parent)
 	if err != nil {
 		return nil, err
 	}
-	return d.accept(&k.token)
+	return s.accept(&k.token)
 }
 
 // pair stores a device and creates a token for it, or none while it awaits

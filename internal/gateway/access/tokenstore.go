@@ -76,37 +76,37 @@ func NewTokenStore(o TokenStoreOptions) *TokenStore {
 // SetFixed replaces the tokens of the configuration, by the name of their source.
 // They are admin tokens of every account. Watchers of a token that is no longer
 // among them are notified.
-func (d *TokenStore) SetFixed(tokens map[string]secret.Value) {
+func (s *TokenStore) SetFixed(tokens map[string]secret.Value) {
 	var fixed []fixedToken
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for name, value := range tokens {
 		if value.IsEmpty() {
 			continue
 		}
 		f := fixedToken{name: name, epoch: rand.Text(), sum: sha256.Sum256([]byte(value.Reveal()))}
-		for _, old := range d.fixed {
+		for _, old := range s.fixed {
 			if old.name == name && old.sum == f.sum {
 				f.epoch = old.epoch
 			}
 		}
 		fixed = append(fixed, f)
 	}
-	before := d.fixed
-	d.fixed = fixed
+	before := s.fixed
+	s.fixed = fixed
 	for _, old := range before {
-		if d.fixedEpoch(old.epoch) == nil {
-			d.notifyEnded(old.name)
+		if s.fixedEpoch(old.epoch) == nil {
+			s.notifyEnded(old.name)
 		}
 	}
 }
 
 // fixedEpoch returns the fixed token of an epoch, or nil. The caller holds the
 // lock.
-func (d *TokenStore) fixedEpoch(epoch string) *fixedToken {
-	for i := range d.fixed {
-		if d.fixed[i].epoch == epoch {
-			return &d.fixed[i]
+func (s *TokenStore) fixedEpoch(epoch string) *fixedToken {
+	for i := range s.fixed {
+		if s.fixed[i].epoch == epoch {
+			return &s.fixed[i]
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func (d *TokenStore) fixedEpoch(epoch string) *fixedToken {
 func (f *fixedToken) caller() *Caller { return &Caller{Token: f.name, Name: f.name, Scope: Admin} }
 
 // Create stores a new token. Its text is returned once and is not stored.
-func (d *TokenStore) Create(ctx context.Context, spec Spec) (secret.Value, *Token, error) {
+func (s *TokenStore) Create(ctx context.Context, spec Spec) (secret.Value, *Token, error) {
 	if err := spec.check(); err != nil {
 		return secret.Value{}, nil, err
 	}
@@ -123,9 +123,9 @@ func (d *TokenStore) Create(ctx context.Context, spec Spec) (secret.Value, *Toke
 		spec.Life = DefaultLife
 	}
 	id, proof, text := mint(prefix)
-	now := d.now().Truncate(time.Millisecond)
+	now := s.now().Truncate(time.Millisecond)
 	t := &Token{ID: id, Spec: spec, Created: now, Expires: now.Add(spec.Life)}
-	if err := d.db.Tx(ctx, func(tx *sql.Tx) error { return insert(ctx, tx, t, hash(id, proof)) }); err != nil {
+	if err := s.db.Tx(ctx, func(tx *sql.Tx) error { return insert(ctx, tx, t, hash(id, proof)) }); err != nil {
 		return secret.Value{}, nil, err
 	}
 	return secret.New(text), t, nil
@@ -153,15 +153,15 @@ func insert(ctx context.Context, tx *sql.Tx, t *Token, sum [sha256.Size]byte) er
 }
 
 // Verify returns the caller of a token's text. Every refusal is ErrDenied.
-func (d *TokenStore) Verify(ctx context.Context, text string) (*Caller, error) {
-	if f := d.matchFixed(text); f != nil {
+func (s *TokenStore) Verify(ctx context.Context, text string) (*Caller, error) {
+	if f := s.matchFixed(text); f != nil {
 		return f.caller(), nil
 	}
 	id, proof, ok := split(prefix, text)
 	if !ok {
 		return nil, ErrDenied
 	}
-	t, err := d.lookup(ctx, id)
+	t, err := s.lookup(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -169,30 +169,30 @@ func (d *TokenStore) Verify(ctx context.Context, text string) (*Caller, error) {
 	if subtle.ConstantTimeCompare(sum[:], t.hash[:]) != 1 {
 		return nil, ErrDenied
 	}
-	return d.accept(&t.token)
+	return s.accept(&t.token)
 }
 
 // accept returns the caller of a verified token, or ErrDenied if it has expired or
 // was revoked.
-func (d *TokenStore) accept(t *Token) (*Caller, error) {
-	now := d.now()
+func (s *TokenStore) accept(t *Token) (*Caller, error) {
+	now := s.now()
 	if t.State(now) != tokencache.Active {
 		return nil, ErrDenied
 	}
-	d.mu.Lock()
-	d.used[t.ID] = now
-	d.mu.Unlock()
+	s.mu.Lock()
+	s.used[t.ID] = now
+	s.mu.Unlock()
 	return t.caller(), nil
 }
 
 // matchFixed compares the text with every fixed token, in constant time.
-func (d *TokenStore) matchFixed(text string) (match *fixedToken) {
+func (s *TokenStore) matchFixed(text string) (match *fixedToken) {
 	sum := sha256.Sum256([]byte(text))
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i := range d.fixed {
-		if subtle.ConstantTimeCompare(sum[:], d.fixed[i].sum[:]) == 1 {
-			f := d.fixed[i]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.fixed {
+		if subtle.ConstantTimeCompare(sum[:], s.fixed[i].sum[:]) == 1 {
+			f := s.fixed[i]
 			match = &f
 		}
 	}
@@ -200,41 +200,41 @@ func (d *TokenStore) matchFixed(text string) (match *fixedToken) {
 }
 
 // HasTokens reports whether any token could authenticate a caller.
-func (d *TokenStore) HasTokens(ctx context.Context) (bool, error) {
-	d.mu.Lock()
-	fixed := len(d.fixed)
-	d.mu.Unlock()
+func (s *TokenStore) HasTokens(ctx context.Context) (bool, error) {
+	s.mu.Lock()
+	fixed := len(s.fixed)
+	s.mu.Unlock()
 	if fixed > 0 {
 		return true, nil
 	}
 	var n int
-	err := d.db.QueryRowContext(ctx, "SELECT count(*) FROM gateway_tokens WHERE ifnull(revoked_at_ms, expires_at_ms) > ?1 AND expires_at_ms > ?1", d.now().UnixMilli()).Scan(&n)
-	return n > 0, d.db.Explain(err)
+	err := s.db.QueryRowContext(ctx, "SELECT count(*) FROM gateway_tokens WHERE ifnull(revoked_at_ms, expires_at_ms) > ?1 AND expires_at_ms > ?1", s.now().UnixMilli()).Scan(&n)
+	return n > 0, s.db.Explain(err)
 }
 
 // lookup reads a token from the cache or the database.
-func (d *TokenStore) lookup(ctx context.Context, id string) (storedToken, error) {
-	now := d.now()
-	if k, ok := d.recent.Find(id, now); ok {
+func (s *TokenStore) lookup(ctx context.Context, id string) (storedToken, error) {
+	now := s.now()
+	if k, ok := s.recent.Find(id, now); ok {
 		return k, nil
 	}
-	found, err := d.read(ctx, "WHERE id = ?", id)
+	found, err := s.read(ctx, "WHERE id = ?", id)
 	if err != nil {
 		return storedToken{}, err
 	}
 	if len(found) == 0 {
 		return storedToken{}, ErrDenied
 	}
-	d.recent.Keep(id, found[0], now)
+	s.recent.Keep(id, found[0], now)
 	return found[0], nil
 }
 
 // List returns all tokens, the newest first. Ended tokens are kept for a month.
-func (d *TokenStore) List(ctx context.Context) ([]Token, error) {
-	if err := d.Flush(ctx); err != nil {
+func (s *TokenStore) List(ctx context.Context) ([]Token, error) {
+	if err := s.Flush(ctx); err != nil {
 		return nil, err
 	}
-	all, err := d.read(ctx, "ORDER BY created_at_ms DESC, id")
+	all, err := s.read(ctx, "ORDER BY created_at_ms DESC, id")
 	tokens := make([]Token, 0, len(all))
 	for i := range all {
 		tokens = append(tokens, all[i].token)
@@ -243,37 +243,37 @@ func (d *TokenStore) List(ctx context.Context) ([]Token, error) {
 }
 
 // Accounts returns the accounts of active tokens.
-func (d *TokenStore) Accounts(ctx context.Context) (accounts []string, err error) {
-	rows, err := d.db.QueryContext(ctx, "SELECT DISTINCT account FROM gateway_tokens WHERE ifnull(revoked_at_ms, expires_at_ms) > ?1 AND expires_at_ms > ?1 ORDER BY account", d.now().UnixMilli())
+func (s *TokenStore) Accounts(ctx context.Context) (accounts []string, err error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT DISTINCT account FROM gateway_tokens WHERE ifnull(revoked_at_ms, expires_at_ms) > ?1 AND expires_at_ms > ?1 ORDER BY account", s.now().UnixMilli())
 	if err != nil {
-		return nil, d.db.Explain(err)
+		return nil, s.db.Explain(err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells
 	for rows.Next() {
 		var account string
 		if err := rows.Scan(&account); err != nil {
-			return nil, d.db.Explain(err)
+			return nil, s.db.Explain(err)
 		}
 		accounts = append(accounts, account)
 	}
-	return accounts, d.db.Explain(rows.Err())
+	return accounts, s.db.Explain(rows.Err())
 }
 
-func (d *TokenStore) read(ctx context.Context, where string, args ...any) (all []storedToken, err error) {
-	rows, err := d.db.QueryContext(ctx, `SELECT id, hash, name, scope, account, quota, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms
+func (s *TokenStore) read(ctx context.Context, where string, args ...any) (all []storedToken, err error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id, hash, name, scope, account, quota, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms
 		FROM gateway_tokens `+where, args...)
 	if err != nil {
-		return nil, d.db.Explain(err)
+		return nil, s.db.Explain(err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells
 	for rows.Next() {
 		k, err := scan(rows)
 		if err != nil {
-			return nil, d.db.Explain(err)
+			return nil, s.db.Explain(err)
 		}
 		all = append(all, k)
 	}
-	return all, d.db.Explain(rows.Err())
+	return all, s.db.Explain(rows.Err())
 }
 
 func scan(rows *sql.Rows) (k storedToken, err error) {
@@ -303,31 +303,31 @@ func timeOf(ms sql.NullInt64) *time.Time {
 
 // Revoke ends a token at once in this process, and within RevocationDelay in
 // others.
-func (d *TokenStore) Revoke(ctx context.Context, id string) error {
-	result, err := d.db.ExecContext(ctx, "UPDATE gateway_tokens SET revoked_at_ms = min(ifnull(revoked_at_ms, ?1), ?1) WHERE id = ?2", d.now().UnixMilli(), id)
+func (s *TokenStore) Revoke(ctx context.Context, id string) error {
+	result, err := s.db.ExecContext(ctx, "UPDATE gateway_tokens SET revoked_at_ms = min(ifnull(revoked_at_ms, ?1), ?1) WHERE id = ?2", s.now().UnixMilli(), id)
 	if err != nil {
-		return d.db.Explain(err)
+		return s.db.Explain(err)
 	}
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
 		return errors.Join(err, fmt.Errorf("%w: %s", ErrUnknown, id))
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.recent.Forget(id)
-	d.notifyEnded(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recent.Forget(id)
+	s.notifyEnded(id)
 	return nil
 }
 
 // Flush stores when tokens were last used.
-func (d *TokenStore) Flush(ctx context.Context) error {
-	d.mu.Lock()
-	used := d.used
-	d.used = map[string]time.Time{}
-	d.mu.Unlock()
+func (s *TokenStore) Flush(ctx context.Context) error {
+	s.mu.Lock()
+	used := s.used
+	s.used = map[string]time.Time{}
+	s.mu.Unlock()
 	if len(used) == 0 {
 		return nil
 	}
-	return d.db.Tx(ctx, func(tx *sql.Tx) error {
+	return s.db.Tx(ctx, func(tx *sql.Tx) error {
 		for id, at := range used {
 			if _, err := tx.ExecContext(ctx, "UPDATE gateway_tokens SET last_used_at_ms = max(ifnull(last_used_at_ms, 0), ?) WHERE id = ?", at.UnixMilli(), id); err != nil {
 				return err

@@ -34,103 +34,103 @@ type activeRun struct {
 }
 
 func newActiveRuns(l *Limit) *activeRuns {
-	d := &activeRuns{tasks: &taskLogs{limit: l, logs: map[taskID]*taskLog{}}, runs: map[string]*activeRun{}, listeners: map[string]map[chan struct{}]struct{}{}, streams: map[string]int{}}
-	d.ctx, d.stop = context.WithCancel(context.Background())
-	return d
+	a := &activeRuns{tasks: &taskLogs{limit: l, logs: map[taskID]*taskLog{}}, runs: map[string]*activeRun{}, listeners: map[string]map[chan struct{}]struct{}{}, streams: map[string]int{}}
+	a.ctx, a.stop = context.WithCancel(context.Background())
+	return a
 }
 
 // admitRun returns ErrDraining if no more runs are accepted; otherwise end must be
 // called.
-func (d *activeRuns) admitRun() (end func(), err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closing {
+func (a *activeRuns) admitRun() (end func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closing {
 		return nil, session.ErrDraining
 	}
-	d.all.Add(1)
-	return d.all.Done, nil
+	a.all.Add(1)
+	return a.all.Done, nil
 }
 
 // admitTask is admitRun for tasks of sessions. A drain does not wait for them: the
 // session service drains its own queues.
-func (d *activeRuns) admitTask() (end func(), err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closing {
+func (a *activeRuns) admitTask() (end func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closing {
 		return nil, session.ErrDraining
 	}
-	d.tasks.work.Add(1)
-	return d.tasks.work.Done, nil
+	a.tasks.work.Add(1)
+	return a.tasks.work.Done, nil
 }
 
 // start executes a run until its end. If the run is active already, it returns that
-// one and calls forsake.
-func (d *activeRuns) start(id string, do func(context.Context, func(run.Event)), forsake, end func()) *activeRun {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if w := d.runs[id]; w != nil {
-		forsake()
+// one and calls discard.
+func (a *activeRuns) start(id string, do func(context.Context, func(run.Event)), discard, end func()) *activeRun {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w := a.runs[id]; w != nil {
+		discard()
 		end()
 		return w
 	}
 	w := &activeRun{done: make(chan struct{})}
-	ctx, cancel := context.WithCancelCause(d.ctx)
-	w.cancel, d.runs[id] = cancel, w
+	ctx, cancel := context.WithCancelCause(a.ctx)
+	w.cancel, a.runs[id] = cancel, w
 	go func() {
 		defer end()
-		defer d.finish(id, w)
-		do(ctx, func(run.Event) { d.notify(id) })
+		defer a.finish(id, w)
+		do(ctx, func(run.Event) { a.notify(id) })
 	}()
 	return w
 }
 
-func (d *activeRuns) finish(id string, w *activeRun) {
-	d.mu.Lock()
-	delete(d.runs, id)
-	d.mu.Unlock()
+func (a *activeRuns) finish(id string, w *activeRun) {
+	a.mu.Lock()
+	delete(a.runs, id)
+	a.mu.Unlock()
 	w.cancel(nil)
 	close(w.done)
-	d.notify(id)
+	a.notify(id)
 }
 
 // find returns a run that this process executes, or nil.
-func (d *activeRuns) find(id string) *activeRun {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.runs[id]
+func (a *activeRuns) find(id string) *activeRun {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.runs[id]
 }
 
 // running returns the number of active runs.
-func (d *activeRuns) running() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.runs)
+func (a *activeRuns) running() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.runs)
 }
 
 // subscribe returns a channel that is signalled when a run has new events.
-func (d *activeRuns) subscribe(id string) (bell chan struct{}, quit func()) {
-	bell = make(chan struct{}, 1)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.listeners[id] == nil {
-		d.listeners[id] = map[chan struct{}]struct{}{}
+func (a *activeRuns) subscribe(id string) (signal chan struct{}, quit func()) {
+	signal = make(chan struct{}, 1)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.listeners[id] == nil {
+		a.listeners[id] = map[chan struct{}]struct{}{}
 	}
-	d.listeners[id][bell] = struct{}{}
-	return bell, func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if delete(d.listeners[id], bell); len(d.listeners[id]) == 0 {
-			delete(d.listeners, id)
+	a.listeners[id][signal] = struct{}{}
+	return signal, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if delete(a.listeners[id], signal); len(a.listeners[id]) == 0 {
+			delete(a.listeners, id)
 		}
 	}
 }
 
-func (d *activeRuns) notify(id string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for bell := range d.listeners[id] {
+func (a *activeRuns) notify(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for signal := range a.listeners[id] {
 		select {
-		case bell <- struct{}{}:
+		case signal <- struct{}{}:
 		default: // it is signalled already
 		}
 	}
@@ -138,35 +138,35 @@ func (d *activeRuns) notify(id string) {
 
 // openStream counts an event stream of a caller; ok is false above the limit,
 // otherwise leave must be called.
-func (d *activeRuns) openStream(caller string, most int) (leave func(), ok bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.streams[caller] >= most {
+func (a *activeRuns) openStream(caller string, most int) (leave func(), ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.streams[caller] >= most {
 		return nil, false
 	}
-	d.streams[caller]++
+	a.streams[caller]++
 	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.streams[caller]--; d.streams[caller] == 0 {
-			delete(d.streams, caller)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.streams[caller]--; a.streams[caller] == 0 {
+			delete(a.streams, caller)
 		}
 	}, true
 }
 
 // drain accepts no more runs, waits for those under way, and cancels them when the
 // context ends.
-func (d *activeRuns) drain(ctx context.Context) {
-	d.mu.Lock()
-	d.closing = true
-	d.mu.Unlock()
-	over := context.AfterFunc(ctx, d.stop)
+func (a *activeRuns) drain(ctx context.Context) {
+	a.mu.Lock()
+	a.closing = true
+	a.mu.Unlock()
+	over := context.AfterFunc(ctx, a.stop)
 	defer over()
-	d.all.Wait()
+	a.all.Wait()
 }
 
-func (d *activeRuns) close() {
-	d.stop()
-	d.drain(d.ctx)
-	d.tasks.work.Wait()
+func (a *activeRuns) close() {
+	a.stop()
+	a.drain(a.ctx)
+	a.tasks.work.Wait()
 }

@@ -70,7 +70,7 @@ func (c *call) streamEvents(id string, after int64) error {
 		return fmt.Errorf("%w: %d streams of events are open", access.ErrTooMany, c.Limit.Streams)
 	}
 	defer leave()
-	bell, quit := c.active.subscribe(id)
+	signal, quit := c.active.subscribe(id)
 	defer quit()
 	c.w.Header().Set("Content-Type", "text/event-stream")
 	c.w.Header().Set("X-Accel-Buffering", "no")
@@ -78,12 +78,12 @@ func (c *call) streamEvents(id string, after int64) error {
 	if err := s.sendRun("run"); err != nil {
 		return err
 	}
-	return s.follow(bell)
+	return s.follow(signal)
 }
 
 // follow sends events until the last one. It also ends for a run that is over and
 // has no more events: after a crash the last event may be missing.
-func (s *stream) follow(bell <-chan struct{}) error {
+func (s *stream) follow(signal <-chan struct{}) error {
 	beat := time.NewTicker(s.Limit.Heartbeat)
 	defer beat.Stop()
 	quiet := false
@@ -100,7 +100,7 @@ func (s *stream) follow(bell <-chan struct{}) error {
 		select {
 		case <-s.ctx().Done():
 			return context.Cause(s.ctx())
-		case <-bell:
+		case <-signal:
 			quiet = false
 		case <-time.After(s.Limit.Poll):
 			quiet = over

@@ -28,8 +28,8 @@ func (s *Server) follow(sub *session.Subscription) {
 		}
 		select { // the session service was closed first
 		case <-s.ctx.Done():
-		case told := <-s.waiters:
-			close(told)
+		case done := <-s.waiters:
+			close(done)
 		case <-time.After(resubscribeDelay):
 		}
 	}
@@ -43,10 +43,10 @@ func (s *Server) subscribe() *session.Subscription {
 // waitCaughtUp waits until all published events are in the outboxes: clients expect
 // the events of a task before the reply about its end.
 func (s *Server) waitCaughtUp(ctx context.Context) {
-	told := make(chan struct{})
+	done := make(chan struct{})
 	select {
-	case s.waiters <- told:
-		<-told
+	case s.waiters <- done:
+		<-done
 	case <-ctx.Done():
 	case <-s.ctx.Done():
 	}
@@ -63,9 +63,9 @@ func (s *Server) forwardEvents(sub *session.Subscription) {
 				return
 			}
 			n.encode(&e)
-		case told := <-s.waiters:
+		case done := <-s.waiters:
 			n.encodePending(sub)
-			close(told)
+			close(done)
 		}
 	}
 }

@@ -162,12 +162,12 @@ func TestWrongTokens(t *testing.T) {
 // Connections end with their token.
 func TestRevokedTokenEndsItsConnections(t *testing.T) {
 	p := gateway(t, ws.Limits{})
-	text, token, err := p.desk.Create(t.Context(), access.Spec{Name: "short", Scope: access.Run, Account: "a"})
+	text, token, err := p.tokens.Create(t.Context(), access.Spec{Name: "short", Scope: access.Run, Account: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	one, two, other := p.connect(4, text.Reveal()), p.connect(3, text.Reveal()), p.connect(4, fixed)
-	if err := p.desk.Revoke(t.Context(), token.ID); err != nil {
+	if err := p.tokens.Revoke(t.Context(), token.ID); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range []*peer{one, two} {
@@ -289,7 +289,7 @@ func TestWaitingCallsAreBounded(t *testing.T) {
 
 func TestRequestsAreCountedByToken(t *testing.T) {
 	p := gateway(t, ws.Limits{})
-	text, _, err := p.desk.Create(t.Context(), access.Spec{Name: "few", Scope: access.Read, Account: "a", Quota: access.Quota{Requests: 5}})
+	text, _, err := p.tokens.Create(t.Context(), access.Spec{Name: "few", Scope: access.Read, Account: "a", Quota: access.Quota{Requests: 5}})
 	if err != nil {
 		t.Fatal(err)
 	}

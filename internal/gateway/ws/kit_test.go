@@ -149,12 +149,11 @@ type testGateway struct {
 	*testing.T
 	*ws.Server
 	hand   *scriptedWorker
-	desk   *access.TokenStore
+	tokens *access.TokenStore
 	counts metrics.Registry
 	url    string
 	mu     sync.Mutex
 	ill    error
-	tokens map[string]string
 }
 
 const fixed = "fixed-token-of-the-test"
@@ -171,14 +170,14 @@ func gatewayWith(t *testing.T, limits ws.Limits, keep session.Limits) *testGatew
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	p := &testGateway{T: t, hand: &scriptedWorker{gates: map[string]chan struct{}{}, history: map[string][]chat.Message{}}, tokens: map[string]string{}}
+	p := &testGateway{T: t, hand: &scriptedWorker{gates: map[string]chan struct{}{}, history: map[string][]chat.Message{}}}
 	sessions := session.New(session.Options{DB: db, Worker: p.hand, Limits: keep, Agents: func() []string { return []string{"main", "work"} }})
 	t.Cleanup(sessions.Close)
-	p.desk = access.NewTokenStore(access.TokenStoreOptions{DB: db})
-	p.desk.SetFixed(map[string]secret.Value{"test": secret.New(fixed)})
+	p.tokens = access.NewTokenStore(access.TokenStoreOptions{DB: db})
+	p.tokens.SetFixed(map[string]secret.Value{"test": secret.New(fixed)})
 	p.Server = ws.New(ws.Options{
 		Sessions: sessions, Catalogue: catalogue{}, Version: "0.0.0-test", Limits: limits, Healthy: p.healthy, Metrics: &p.counts,
-		Access: &access.Access{Tokens: p.desk, Devices: access.NewDevices(p.desk), Limiter: access.NewLimiter(access.LimiterOptions{}), Throttle: access.NewThrottle(nil)},
+		Access: &access.Access{Tokens: p.tokens, Devices: access.NewDevices(p.tokens), Limiter: access.NewLimiter(access.LimiterOptions{}), Throttle: access.NewThrottle(nil)},
 	})
 	srv := httptest.NewServer(p.Server)
 	t.Cleanup(srv.Close)
@@ -214,7 +213,7 @@ func (p *testGateway) counted(series string) string {
 // token makes a token; account "" sees all.
 func (p *testGateway) token(scope access.Scope, account string) string {
 	p.Helper()
-	text, _, err := p.desk.Create(p.Context(), access.Spec{Name: "test", Scope: scope, Account: account})
+	text, _, err := p.tokens.Create(p.Context(), access.Spec{Name: "test", Scope: scope, Account: account})
 	if err != nil {
 		p.Fatal(err)
 	}

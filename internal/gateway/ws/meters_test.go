@@ -21,15 +21,15 @@ func TestDelaysAreCounted(t *testing.T) {
 	for _, e := range []*peer{one, two} {
 		e.event("chat", map[string]string{"runId": "r", "state": "final"})
 	}
-	told := one.told("r") + two.told("r")
-	p.until("all are counted", func() bool { return p.counted(counted) == strconv.Itoa(told) })
-	if sum, err := strconv.ParseFloat(p.counted("atoll_gateway_event_delay_seconds_sum"), 64); err != nil || sum <= 0 || sum > float64(told)*testTimeout.Seconds() {
+	arrived := one.arrived("r") + two.arrived("r")
+	p.until("all are counted", func() bool { return p.counted(counted) == strconv.Itoa(arrived) })
+	if sum, err := strconv.ParseFloat(p.counted("atoll_gateway_event_delay_seconds_sum"), 64); err != nil || sum <= 0 || sum > float64(arrived)*testTimeout.Seconds() {
 		t.Errorf("they waited %v s together, %v", sum, err)
 	}
 }
 
-// told is the number of events of a task that arrived.
-func (e *peer) told(run string) (n int) {
+// arrived is the number of events of a task that arrived.
+func (e *peer) arrived(run string) (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, f := range e.frames {

@@ -197,7 +197,7 @@ func TestSessions(t *testing.T) {
 func TestPassword(t *testing.T) {
 	both(t, func(t *testing.T, version int) {
 		p := gateway(t, ws.Limits{})
-		p.desk.SetFixed(map[string]secret.Value{"gateway.auth.password": secret.New("open sesame")})
+		p.tokens.SetFixed(map[string]secret.Value{"gateway.auth.password": secret.New("open sesame")})
 		h := offer(version, "")
 		h["auth"] = map[string]any{"password": "open sesame"}
 		e := p.dial()

@@ -214,9 +214,9 @@ func (o *outbox) startWriter() {
 
 func (o *outbox) writeLoop() {
 	for {
-		batch, bye, more := o.next()
-		if bye != nil {
-			_ = o.conn.Close(bye.code, bye.reason) // the client may be gone
+		batch, closing, more := o.next()
+		if closing != nil {
+			_ = o.conn.Close(closing.code, closing.reason) // the client may be gone
 		}
 		if !more {
 			return
@@ -233,13 +233,13 @@ func (o *outbox) writeLoop() {
 const batchBytes = 64 << 10
 
 // next takes the next batch from the queue.
-func (o *outbox) next() (batch []queuedFrame, bye *closeFrame, more bool) {
+func (o *outbox) next() (batch []queuedFrame, closing *closeFrame, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.queue) == 0 {
 		o.queue, o.writing = nil, false
-		bye, o.closing = o.closing, nil
-		return nil, bye, false
+		closing, o.closing = o.closing, nil
+		return nil, closing, false
 	}
 	n := 0
 	for size := 0; n < len(o.queue) && size < batchBytes; n++ {

@@ -31,7 +31,7 @@ type Options struct {
 	// Healthy returns what is wrong with the service; a nil function is always
 	// healthy.
 	Healthy func(context.Context) error
-	Version string            // of this program, told to clients
+	Version string            // of this program, sent to clients
 	Origins []string          // browsers from here may connect
 	Metrics *metrics.Registry // nil makes one
 	Logger  *slog.Logger      // nil discards
