@@ -174,7 +174,8 @@ func (g *Gateway) openDoor(ctx context.Context, listen []string) (err error) {
 	}
 	g.door, err = gateway.Open(ctx, gateway.Options{
 		Listen: listen, Socket: SocketPath(g.app.Settings), TLS: certificate(&g.config), Trusted: g.config.TrustedNetwork,
-		Origins: g.config.Origins, Hosts: g.config.Hosts, WS: g.ws, REST: http.Handler(g.rest), Logger: g.logger,
+		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: http.Handler(g.rest), Logger: g.logger,
+		Upgrades: []gateway.Route{{Path: ws.Path, Handler: g.ws}}, Access: g.access,
 		Limits: gateway.Limits{Connections: g.config.Limits.Connections, PerAddress: g.config.Limits.PerAddress},
 	})
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/doctor"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/gateway/access"
@@ -394,6 +395,12 @@ func TestGatewayRevokedConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the connection is not in the audit log", func() bool {
+		records, err := audit.Tail(app.AuditDir(s.open().Settings), 10, func(json string) bool {
+			return strings.Contains(json, `"kind":"login"`) && strings.Contains(json, made.ID) && strings.Contains(json, `"account":"ann"`)
+		})
+		return err == nil && len(records) == 1
+	})
 	if err := desk.Revoke(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}

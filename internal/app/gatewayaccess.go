@@ -45,7 +45,7 @@ func (g *Gateway) openAccess(ctx context.Context) error {
 	}
 	desk := g.app.GatewayTokens()
 	g.access = &access.Access{
-		Tokens: desk, Devices: access.NewDevices(desk), Throttle: access.NewThrottle(nil),
+		Tokens: desk, Devices: access.NewDevices(desk), Throttle: access.NewThrottle(nil), OnLogIn: g.auditLogIn,
 		Limiter: access.NewLimiter(access.LimiterOptions{Spending: ledger, Sandboxes: g.app.SandboxesOf, Defaults: quota(&g.config)}),
 	}
 	if err := g.setFixed(ctx, g.app.Settings, &g.config); err != nil {

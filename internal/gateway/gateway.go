@@ -21,16 +21,17 @@ import (
 
 // Options configure a Server.
 type Options struct {
-	Listen  []string // HOST:PORT each
-	Socket  string   // path of the owner's socket; "" for none
-	TLS     Certificate
-	Trusted []string // networks (CIDR or interface) that plain connections may cross
-	Origins []string // browsers from here may connect, beside those of the gateway's own pages
-	Hosts   []string // names that requests may be for, beside addresses, localhost and the certificate's
-	WS      http.Handler
-	REST    http.Handler
-	Logger  *slog.Logger // nil discards
-	Limits  Limits
+	Listen   []string // HOST:PORT each
+	Socket   string   // path of the owner's socket; "" for none
+	TLS      Certificate
+	Trusted  []string       // networks (CIDR or interface) that plain connections may cross
+	Origins  []string       // browsers from here may connect, beside those of the gateway's own pages
+	Hosts    []string       // names that requests may be for, beside addresses, localhost and the certificate's
+	Upgrades []Route        // WebSocket connections, by path
+	REST     http.Handler   // every other request
+	Access   *access.Access // authenticates routes with a scope; nil if there are none
+	Logger   *slog.Logger   // nil discards
+	Limits   Limits
 }
 
 // Limits bound what unauthenticated peers can use; 0 is the default.
@@ -75,11 +76,13 @@ func (l *Limits) fill() {
 type Server struct {
 	options   Options
 	http      *http.Server
+	routes    *routeTable
 	trusted   networks
 	listeners []net.Listener
 	conns     connCounter
 	served    sync.WaitGroup
 	failed    chan error
+	cancel    context.CancelFunc // ends the contexts of all requests
 
 	mu          sync.RWMutex // what a reload changes
 	certificate *loadedCertificate
@@ -94,20 +97,26 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{options: o, failed: make(chan error, 1), conns: connCounter{max: o.Limits.Connections, maxPerAddress: o.Limits.PerAddress, byAddress: map[string]int{}}}
+	s := &Server{options: o, failed: make(chan error, 1), conns: connCounter{max: o.Limits.Connections, maxPerKey: o.Limits.PerAddress, byKey: map[string]int{}}}
 	if err := s.Reload(Reloadable{TLS: o.TLS, Origins: o.Origins, Hosts: o.Hosts}); err != nil {
 		return nil, err
 	}
 	var err error
+	if s.routes, err = newRouteTable(s, o.Upgrades); err != nil {
+		return nil, err
+	}
 	if s.trusted, err = parseNetworks(o.Trusted); err != nil {
 		return nil, err
 	}
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), ConnContext: peerContext, ReadHeaderTimeout: o.Limits.Header, IdleTimeout: o.Limits.Idle,
 		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		BaseContext: func(net.Listener) context.Context { return base },
 	}
 	if err := s.listen(ctx); err != nil {
+		s.cancel()
 		s.closeListeners()
 		return nil, err
 	}
@@ -150,13 +159,14 @@ func (s *Server) Drain() {
 }
 
 // Close waits for requests under way until the context ends, then closes their
-// connections.
+// connections, and ends the contexts of upgraded ones.
 func (s *Server) Close(ctx context.Context) error {
 	s.draining.Store(true)
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		err = s.http.Close()
 	}
+	s.cancel()
 	s.closeListeners()
 	s.served.Wait()
 	return err
@@ -174,16 +184,21 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	if refusal := s.check(r); refusal != nil {
-		s.options.Logger.WarnContext(r.Context(), "request refused", "reason", refusal.reason, "from", r.RemoteAddr, "method", r.Method, "path", r.URL.Path)
-		refusal.write(w)
+		s.refuse(w, r, refusal)
 		return
 	}
 	if isUpgrade(r) {
-		s.options.WS.ServeHTTP(w, r)
+		s.routes.serve(w, r)
 		return
 	}
 	PaceBody(w, r, s.options.Limits.Body)
 	s.options.REST.ServeHTTP(w, r)
+}
+
+// refuse logs a refusal and answers with it.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, no *refusal) {
+	s.options.Logger.WarnContext(r.Context(), "request refused", "reason", no.reason, "from", r.RemoteAddr, "method", r.Method, "path", r.URL.Path)
+	no.write(w)
 }
 
 func isUpgrade(r *http.Request) bool {

@@ -38,7 +38,7 @@ func TestWhereAGatewayListens(t *testing.T) {
 		{"an interface", "127.0.0.1:0", []string{"lo"}, gateway.Certificate{}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s, err := gateway.Open(t.Context(), gateway.Options{Listen: []string{test.listen}, Trusted: test.trusted, TLS: test.tls, WS: answerWith("ws"), REST: answerWith("rest")})
+			s, err := gateway.Open(t.Context(), gateway.Options{Listen: []string{test.listen}, Trusted: test.trusted, TLS: test.tls, Upgrades: []gateway.Route{{Path: "/", Handler: answerWith("ws")}}, REST: answerWith("rest")})
 			if test.ok != (err == nil) {
 				t.Errorf("%v", err)
 			}
@@ -97,7 +97,7 @@ func TestRequestsAreChecked(t *testing.T) {
 		o.Origins, o.Hosts = []string{"https://dash.example.org"}, []string{"gw.internal"}
 	})
 	host := s.Addresses()[0]
-	upgrade := []string{"Upgrade: websocket", "Connection: Upgrade"}
+	upgrade := handshake()
 	for _, test := range []struct {
 		name, path string
 		headers    []string

@@ -36,7 +36,7 @@ func answerWith(word string) http.Handler {
 // open starts a gateway on a free port.
 func open(t *testing.T, change func(*gateway.Options)) *gateway.Server {
 	t.Helper()
-	o := gateway.Options{Listen: []string{"127.0.0.1:0"}, WS: answerWith("ws"), REST: answerWith("rest")}
+	o := gateway.Options{Listen: []string{"127.0.0.1:0"}, Upgrades: []gateway.Route{{Path: "/", Handler: answerWith("ws")}}, REST: answerWith("rest")}
 	if change != nil {
 		change(&o)
 	}

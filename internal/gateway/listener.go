@@ -138,28 +138,38 @@ func peerUID(c net.Conn) (uid int, err error) {
 	return int(peer.Uid), nil
 }
 
-// connCounter counts open connections, in total and per remote address.
+// connCounter counts open connections, in total and per key: a remote address, or a
+// token.
 type connCounter struct {
-	max, maxPerAddress int
+	max, maxPerKey int
 
-	mu        sync.Mutex
-	total     int
-	byAddress map[string]int
+	mu    sync.Mutex
+	total int
+	byKey map[string]int
 }
 
 // add counts a connection until it is closed, and returns nil above a limit. An
 // empty address is counted in the total only.
 func (c *connCounter) add(conn net.Conn, from string) net.Conn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.total >= c.max || from != "" && c.byAddress[from] >= c.maxPerAddress {
+	release, ok := c.reserve(from)
+	if !ok {
 		return nil
 	}
-	c.total++
-	if from != "" {
-		c.byAddress[from]++
+	return &countedConn{Conn: conn, release: release}
+}
+
+// reserve counts a connection until release is called; ok is false above a limit.
+func (c *connCounter) reserve(key string) (release func(), ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.total >= c.max || key != "" && c.byKey[key] >= c.maxPerKey {
+		return nil, false
 	}
-	return &countedConn{Conn: conn, release: sync.OnceFunc(func() { c.remove(from) })}
+	c.total++
+	if key != "" {
+		c.byKey[key]++
+	}
+	return sync.OnceFunc(func() { c.remove(key) }), true
 }
 
 func (c *connCounter) remove(from string) {
@@ -169,8 +179,8 @@ func (c *connCounter) remove(from string) {
 	if from == "" {
 		return
 	}
-	if c.byAddress[from]--; c.byAddress[from] <= 0 {
-		delete(c.byAddress, from)
+	if c.byKey[from]--; c.byKey[from] <= 0 {
+		delete(c.byKey, from)
 	}
 }
 

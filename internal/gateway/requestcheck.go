@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,10 +17,12 @@ import (
 type refusal struct {
 	status         int
 	reason, detail string
+	header         http.Header // more headers of the answer
 }
 
 // write answers with a problem of RFC 9457, as package rest does.
 func (f *refusal) write(w http.ResponseWriter) {
+	maps.Copy(w.Header(), f.header)
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Connection", "close")
 	w.WriteHeader(f.status)
@@ -33,13 +36,13 @@ func (f *refusal) write(w http.ResponseWriter) {
 func (s *Server) check(r *http.Request) *refusal {
 	switch {
 	case s.draining.Load():
-		return &refusal{http.StatusServiceUnavailable, "draining", "the gateway is shutting down"}
+		return &refusal{status: http.StatusServiceUnavailable, reason: "draining", detail: "the gateway is shutting down"}
 	case carriesSecret(r.URL):
-		return &refusal{http.StatusBadRequest, "secret_in_url", "addresses end up in logs and histories: send a token in the header Authorization: Bearer TOKEN, or in connect"}
+		return &refusal{status: http.StatusBadRequest, reason: "secret_in_url", detail: "addresses end up in logs and histories: send a token in the header Authorization: Bearer TOKEN, or in connect"}
 	case access.FromContext(r.Context()) == nil && !s.isOwnHost(r.Host):
-		return &refusal{http.StatusMisdirectedRequest, "host", "this gateway is not known by that name: use its address, or add the name to gateway.hosts"}
+		return &refusal{status: http.StatusMisdirectedRequest, reason: "host", detail: "this gateway is not known by that name: use its address, or add the name to gateway.hosts"}
 	case !s.originAllowed(r):
-		return &refusal{http.StatusForbidden, "origin", "pages of other sites may not use this gateway: add their origin to gateway.controlUi.allowedOrigins if they should"}
+		return &refusal{status: http.StatusForbidden, reason: "origin", detail: "pages of other sites may not use this gateway: add their origin to gateway.controlUi.allowedOrigins if they should"}
 	}
 	return nil
 }

@@ -14,6 +14,23 @@ type Access struct {
 	Devices  *Devices
 	Limiter  *Limiter
 	Throttle *Throttle
+	// OnLogIn, if set, records connections of authenticated callers.
+	OnLogIn func(context.Context, LogIn)
+}
+
+// LogIn is a connection of an authenticated caller that outlives its request.
+type LogIn struct {
+	Caller *Caller
+	Path   string     // of the route
+	From   netip.Addr // not valid on the owner's socket
+	Denied error      // why it was refused; nil if it was not
+}
+
+// Audit records a connection of an authenticated caller.
+func (a *Access) Audit(ctx context.Context, l LogIn) {
+	if a.OnLogIn != nil {
+		a.OnLogIn(ctx, l)
+	}
 }
 
 // Authenticate returns the caller of a token sent from an address. It returns

@@ -66,6 +66,7 @@ func (c *conn) register(hello []byte) {
 		c.out.close(protocol.CloseRestart, "service restart")
 		return
 	}
+	c.server.Access.Audit(c.ctx, access.LogIn{Caller: c.caller, Path: Path, From: c.from})
 	c.out.sendPriority(hello, nil)
 }
 

@@ -23,6 +23,9 @@ import (
 	"github.com/atoll-run/atoll/internal/metrics"
 )
 
+// Path is where clients of the protocol connect.
+const Path = "/"
+
 // Options configure a Server.
 type Options struct {
 	Sessions  *session.Service
