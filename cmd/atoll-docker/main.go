@@ -21,7 +21,7 @@ func run() int {
 	ctx := &onSignal{}
 	terminal := &dockercli.Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
 	if state, err := stateDir(); err == nil && private(state) {
-		if code, done := dockercli.Express(ctx, os.Args[1:], terminal, fastpath.New(state)); done {
+		if code, done := dockercli.Fast(ctx, os.Args[1:], terminal, fastpath.New(state)); done {
 			return code
 		}
 	}

@@ -23,8 +23,8 @@ func (c *cli) startAttached(ctx context.Context, args []string) error {
 	if s == statusRunning || s == statusPaused {
 		return c.attach(ctx, x, x.OpenStdin, true)
 	}
-	x.Attach, x.Detached = nil, false // it is this client that looks now
-	return c.attend(ctx, x, x.OpenStdin)
+	x.Attach, x.Detached = nil, false // this client shows the output
+	return c.runAttached(ctx, x, x.OpenStdin)
 }
 
 func (c *cli) attachVerb() *verb {
@@ -64,39 +64,39 @@ func (c *cli) attach(ctx context.Context, x *Container, stdin, signals bool) err
 	if err != nil {
 		return err
 	}
-	leave, err := c.meet(ctx, m, x, stdin)
+	leave, err := c.connectAttached(ctx, m, x, stdin)
 	if err != nil {
 		return err
 	}
 	from := machine.LogRequest{Stdout: p.Stdout, Stderr: p.Stderr}
 	following, over := ctx, func() {}
 	if signals && !x.TTY {
-		following, over = proxy(ctx, m, x.Main.Process)
+		following, over = forwardSignals(ctx, m, x.Main.Process)
 	}
 	result, err := c.follow(following, m, x.Main.Process, from)
-	forced := errors.Is(context.Cause(following), errForced)
+	forced := errors.Is(context.Cause(following), errRepeatedSignal)
 	over()
 	leave()
 	switch {
 	case forced:
-		return &plainError{errForced}
+		return &plainError{errRepeatedSignal}
 	case errors.Is(err, machine.ErrLost):
-		return &exit{code: exitUnknown} // it was taken away
+		return &exitError{code: exitUnknown} // the container was removed
 	case err != nil:
 		return err
 	}
 	if result.ExitCode != 0 {
-		return &exit{code: result.ExitCode}
+		return &exitError{code: result.ExitCode}
 	}
 	return nil
 }
 
-// meet gives a main command our keys and, if it has a terminal, our window.
-func (c *cli) meet(ctx context.Context, m *machine.Machine, x *Container, stdin bool) (leave func(), err error) {
+// connectAttached forwards input to a main command and, if it has a terminal, its size.
+func (c *cli) connectAttached(ctx context.Context, m *machine.Machine, x *Container, stdin bool) (leave func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	leave = cancel
 	if x.TTY {
-		w, err := c.openWindow(stdin)
+		w, err := c.openRawTerminal(stdin)
 		if err != nil {
 			cancel()
 			return nil, err
@@ -108,14 +108,14 @@ func (c *cli) meet(ctx context.Context, m *machine.Machine, x *Container, stdin 
 		}
 	}
 	if stdin {
-		go c.typeInto(ctx, m, x)
+		go c.forwardInput(ctx, m, x)
 	}
 	return leave, nil
 }
 
-// typeInto passes our input on. Its end is the command's too, unless the
-// command was started to wait for others.
-func (c *cli) typeInto(ctx context.Context, m *machine.Machine, x *Container) {
+// forwardInput forwards standard input. Its end closes the command's input, unless
+// the command was started detached.
+func (c *cli) forwardInput(ctx context.Context, m *machine.Machine, x *Container) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := c.In.Read(buffer)

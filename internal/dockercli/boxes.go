@@ -15,18 +15,18 @@ type Boxes interface {
 	Dir() string
 	// Lock keeps others from changing a container until the function is called.
 	Lock(ctx context.Context, name string) (func(), error)
-	// Held tells whether somebody holds the lock of that name.
+	// Held reports whether the lock of that name is held.
 	Held(name string) bool
 	// Make makes the sandbox of a container, stopped, and notes in it where.
 	Make(ctx context.Context, c *Container) error
-	// State is where the sandbox is in its life; ErrNoSandbox if there is none.
+	// State returns the state of the sandbox; ErrNoSandbox if there is none.
 	State(ctx context.Context, c *Container) (State, error)
 	// Start starts the sandbox, and notes in c where its guest listens.
 	Start(ctx context.Context, c *Container) error
-	// End kills whatever runs in the sandbox, and keeps it.
+	// End kills every process of the sandbox and keeps its files.
 	End(ctx context.Context, c *Container) error
 	Pause(ctx context.Context, c *Container, paused bool) error
-	// Remove takes the sandbox away, running or not; nil if there is none.
+	// Remove removes the sandbox, running or not; nil if there is none.
 	Remove(ctx context.Context, c *Container) error
 	// Enter returns the wire into a sandbox that runs, and what ends its use.
 	Enter(ctx context.Context, c *Container) (*machine.Machine, func(), error)
@@ -53,7 +53,7 @@ const (
 	LeasesFile = "leases"
 )
 
-// LockName is the lease behind a container's lock.
+// LockName returns the name of the file lock of a container.
 func LockName(name string) string { return "container:" + name }
 
 // SplitVariable reads "NAME=value".
@@ -62,7 +62,7 @@ func SplitVariable(entry string) (name, value string) {
 	return name, value
 }
 
-// The kinds of failure that a front end tells apart.
+// The errors that a front end handles.
 var (
 	ErrNoSandbox = errors.New("no such sandbox")
 	ErrNoImage   = errors.New("no such image")
@@ -81,8 +81,7 @@ const (
 	StateDead    State = "dead"
 )
 
-// ErrElsewhere is what a small build answers that leaves the work to the whole
-// program.
+// ErrElsewhere is returned by the fast path for what only the full program can do.
 var ErrElsewhere = errors.New("this needs the whole of atoll")
 
 // Image is what containers are made of.

@@ -26,8 +26,8 @@ func (c *cli) cpVerb() *verb {
 
 // cp copies files through the wire of a running container.
 func (c *cli) cp(ctx context.Context, from, to string) error {
-	source, inside, isFrom := splitPlace(from)
-	target, outside, isTo := splitPlace(to)
+	source, inside, isFrom := splitContainerPath(from)
+	target, outside, isTo := splitContainerPath(to)
 	switch {
 	case isFrom == isTo && isFrom:
 		return localError("copying between containers is not supported")
@@ -36,7 +36,7 @@ func (c *cli) cp(ctx context.Context, from, to string) error {
 	case isTo:
 		source, inside = target, outside
 	}
-	x, err := c.shelf.find(source)
+	x, err := c.records.find(source)
 	switch {
 	case err != nil:
 		return err
@@ -57,13 +57,13 @@ func (c *cli) cp(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.copy(ctx, m, x, job, place{source, inside}), leave())
+	return errors.Join(c.copy(ctx, m, x, job, containerPath{source, inside}), leave())
 }
 
-// place is a path in a container, as it was asked for.
-type place struct{ container, path string }
+// containerPath is a path in a container, as written on the command line.
+type containerPath struct{ container, path string }
 
-func (c *cli) copy(ctx context.Context, m *machine.Machine, x *Container, job *Copy, asked place) error {
+func (c *cli) copy(ctx context.Context, m *machine.Machine, x *Container, job *Copy, asked containerPath) error {
 	files, err := m.Files(x.roots())
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (c *cli) copy(ctx context.Context, m *machine.Machine, x *Container, job *C
 // enterAny enters a container to work on its files. The sandbox of one that does
 // not run is started for as long as that takes, without its command.
 func (c *cli) enterAny(ctx context.Context, x *Container, ref string) (*machine.Machine, func() error, error) {
-	s, err := c.look(ctx, x)
+	s, err := c.currentStatus(ctx, x)
 	if errors.Is(err, ErrNoSandbox) {
 		return nil, nil, noSuchContainer(ref)
 	} else if err != nil {
@@ -95,7 +95,7 @@ func (c *cli) enterAny(ctx context.Context, x *Container, ref string) (*machine.
 	if err != nil {
 		return nil, nil, err
 	}
-	m, release, err := c.wake(ctx, x)
+	m, release, err := c.startSandbox(ctx, x)
 	if err != nil {
 		unlock()
 		return nil, nil, err
@@ -107,7 +107,7 @@ func (c *cli) enterAny(ctx context.Context, x *Container, ref string) (*machine.
 	}, nil
 }
 
-// checkHost says in docker's words what is wrong with the place on the host.
+// checkHost returns docker's error for a wrong path on the host.
 func (c *Copy) checkHost() error {
 	if c.Host == "-" {
 		return nil
@@ -136,7 +136,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// roots are the places that files of a container are reached in.
+// roots are the directories through which the files of a container are accessed.
 func (c *Container) roots() []machine.Root {
 	roots := []machine.Root{{Path: "/", ReadOnly: c.ReadOnly}}
 	for target := range c.Tmpfs {
@@ -148,9 +148,9 @@ func (c *Container) roots() []machine.Root {
 	return roots
 }
 
-// checkInside looks at the place in the container: directories are not made on
-// the way to a copy.
-func (c *Copy) checkInside(ctx context.Context, files *machine.Files, asked place) error {
+// checkInside checks the path in the container: a copy does not make missing parent
+// directories.
+func (c *Copy) checkInside(ctx context.Context, files *machine.Files, asked containerPath) error {
 	at, missing := path.Clean(c.Inside), asked.path
 	if !c.Out && c.Host != "-" {
 		at = path.Dir(at)
@@ -166,7 +166,7 @@ func (c *Copy) checkInside(ctx context.Context, files *machine.Files, asked plac
 	case isThere && c.Out && there.Kind == machine.KindDir && isFile(c.Host):
 		return localError("cannot copy directory")
 	}
-	return nil // whatever else is wrong, the copy itself says
+	return nil // other errors are reported by the copy itself
 }
 
 func isFile(path string) bool {
@@ -174,8 +174,8 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// splitPlace reads "container:path".
-func splitPlace(text string) (container, inside string, ok bool) {
+// splitContainerPath reads "container:path".
+func splitContainerPath(text string) (container, inside string, ok bool) {
 	if text == "-" || strings.HasPrefix(text, "/") || strings.HasPrefix(text, ".") {
 		return "", text, false
 	}

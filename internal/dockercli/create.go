@@ -36,7 +36,7 @@ func (c *cli) create(ctx context.Context, o *createOptions, args []string) (*Con
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	if err := nameIt(made); err != nil {
+	if err := assignName(made); err != nil {
 		return nil, err
 	}
 	if err := c.boxes.AdmitEnv(made.Env); err != nil {
@@ -84,13 +84,13 @@ func asUsage(err error) error {
 
 // make makes the sandbox and then the record: a record means a container.
 func (c *cli) make(ctx context.Context, made *Container) error {
-	old, err := c.shelf.load(made.Name)
+	old, err := c.records.load(made.Name)
 	switch {
 	case err == nil:
 		if _, err := c.boxes.State(ctx, old); !errors.Is(err, ErrNoSandbox) {
 			return errors.Join(nameInUse(made.Name, old.ID), ignore(err, ErrNoSandbox))
 		}
-		if err := c.shelf.drop(old); err != nil { // its sandbox was removed by other means
+		if err := c.records.drop(old); err != nil { // its sandbox was removed by other means
 			return err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
@@ -101,7 +101,7 @@ func (c *cli) make(ctx context.Context, made *Container) error {
 	} else if err != nil {
 		return err
 	}
-	if err := c.shelf.save(made); err != nil {
+	if err := c.records.save(made); err != nil {
 		return errors.Join(err, c.boxes.Remove(context.WithoutCancel(ctx), made))
 	}
 	return nil
@@ -123,8 +123,8 @@ func nameInUse(name, id string) error {
 	return fmt.Errorf("Conflict. The container name %q is already in use by %s. You have to remove (or rename) that container to be able to reuse that name.", "/"+name, by)
 }
 
-// nameIt gives the container its id, and a name if it was given none.
-func nameIt(made *Container) error {
+// assignName sets the id of a container, and its name if none was given.
+func assignName(made *Container) error {
 	var id [32]byte
 	_, _ = rand.Read(id[:]) // it never fails
 	made.ID, made.Created = hex.EncodeToString(id[:]), time.Now().UTC()
@@ -158,10 +158,10 @@ func (c *cli) image(ctx context.Context, ref string, o *createOptions) (*Image, 
 	return c.boxes.Image(ctx, ref)
 }
 
-// noImage says in docker's words that there is none.
+// noImage returns docker's error for a missing image.
 func noImage(ref string, err error) error {
 	if errors.Is(err, ErrNoImage) {
-		return &exit{code: exitFailure, err: fmt.Errorf("No such image: %s", tagged(ref))} //nolint:staticcheck // docker's words
+		return &exitError{code: exitFailure, err: fmt.Errorf("No such image: %s", tagged(ref))} //nolint:staticcheck // docker's words
 	}
 	return err
 }

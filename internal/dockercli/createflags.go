@@ -85,11 +85,11 @@ func (o *createOptions) add(f *flagSet) {
 	f.truth(&o.remove, "rm", "")
 	f.truth(&o.quiet, "quiet", "q")
 	f.truth(&o.noHealth, "no-healthcheck", "") // the guest is process 1: there never is one
-	refuseOpeners(f)
+	refuseUnsupported(f)
 }
 
-// refuseOpeners names every other flag that docker's create has.
-func refuseOpeners(f *flagSet) {
+// refuseUnsupported declares every other flag of docker's create as refused.
+func refuseUnsupported(f *flagSet) {
 	f.refuse(whyOpens, "privileged!", "cap-add", "device", "device-cgroup-rule", "pid", "ipc", "uts", "userns", "cgroupns", "cgroup-parent",
 		"group-add", "runtime", "sysctl", "volumes-from", "volume-driver", "disable-content-trust!", "use-api-socket!", "oom-kill-disable!")
 	f.refuse(whyNoNet, "publish,p", "publish-all,P!", "expose", "ip", "ip6", "link", "link-local-ip", "mac-address", "network-alias", "net-alias",

@@ -32,14 +32,14 @@ func readEnv(files, flags []string, getenv func(string) string) ([]string, error
 		if err != nil {
 			return nil, err
 		}
-		env = mergeEnv(env, own(lines, getenv))
+		env = mergeEnv(env, withProcessValues(lines, getenv))
 	}
-	return mergeEnv(env, own(flags, getenv)), nil
+	return mergeEnv(env, withProcessValues(flags, getenv)), nil
 }
 
-// own fills in the values of names that stand alone; without one they are left
+// withProcessValues fills in the values of names that stand alone; without one they are left
 // out.
-func own(entries []string, getenv func(string) string) []string {
+func withProcessValues(entries []string, getenv func(string) string) []string {
 	var out []string
 	for _, entry := range entries {
 		if !strings.Contains(entry, "=") {

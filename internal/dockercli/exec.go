@@ -39,7 +39,7 @@ func (c *cli) execVerb() *verb {
 // exec runs a command in a running container. Its exit code is the command's.
 // Unlike docker's client, one that is interrupted takes its command with it.
 func (c *cli) exec(ctx context.Context, o *execOptions, ref string, argv []string) error {
-	x, err := c.shelf.find(ref)
+	x, err := c.records.find(ref)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c *cli) exec(ctx context.Context, o *execOptions, ref string, argv []strin
 		return c.whyNotRunning(ctx, x, ref, err)
 	}
 	defer release()
-	// Whether the main command runs the guest finds out itself: to ask it first
+	// The guest checks whether the main command runs: asking it first
 	// would take as long as many a command.
 	if command.While = x.Main.Process; x.Main.Attached && c.boxes.Held(attachedLock(x)) {
 		command.While = ""
@@ -74,13 +74,13 @@ func (c *cli) exec(ctx context.Context, o *execOptions, ref string, argv []strin
 	switch {
 	case errors.Is(err, machine.ErrOver):
 		return c.whyNotRunning(ctx, x, ref, nil)
-	case errors.Is(err, machine.ErrLost) && x.Guest.gone(ctx):
-		return &exit{code: exitUnknown} // the container was ended or taken away
+	case errors.Is(err, machine.ErrLost) && x.Guest.hasExited(ctx):
+		return &exitError{code: exitUnknown} // the container was stopped or removed
 	case err != nil:
 		return execFailure(argv[0], command.Dir, err)
 	}
 	if result.ExitCode != 0 {
-		return &exit{code: result.ExitCode}
+		return &exitError{code: result.ExitCode}
 	}
 	return nil
 }
@@ -133,8 +133,8 @@ func (c *cli) enterRunning(ctx context.Context, x *Container, ref string) (*mach
 	return nil, nil, c.whyNotRunning(ctx, x, ref, err)
 }
 
-// whyNotRunning finds out, and says, in which state a container is that cannot
-// be entered as one that runs.
+// whyNotRunning returns the error of a container that is not running: its state, or
+// err.
 func (c *cli) whyNotRunning(ctx context.Context, x *Container, ref string, err error) error {
 	x, s, lookErr := c.get(ctx, x.ID)
 	switch {
@@ -152,7 +152,7 @@ func notRunning(x *Container) error {
 	return fmt.Errorf("Container %s is not running", x.ID)
 }
 
-// connect gives the command our streams, and a terminal if that is asked for.
+// connect sets the command's streams to ours, and a terminal with -t.
 func (c *cli) connect(command *machine.Command, stdin, tty bool) (restore func(), err error) {
 	command.Stdout, command.Stderr = c.Out, c.Err
 	if err := c.checkTerminal(stdin, tty); err != nil {
@@ -164,7 +164,7 @@ func (c *cli) connect(command *machine.Command, stdin, tty bool) (restore func()
 	if !tty {
 		return func() {}, nil
 	}
-	w, err := c.openWindow(stdin)
+	w, err := c.openRawTerminal(stdin)
 	if err != nil {
 		return nil, err
 	}
@@ -172,17 +172,17 @@ func (c *cli) connect(command *machine.Command, stdin, tty bool) (restore func()
 	return w.leave, nil
 }
 
-// execFailure says of a command that did not start what an engine would say.
+// execFailure returns an engine's error for a command that did not start.
 func execFailure(program, dir string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if neverStarted(err) {
 		words, code := startFailure("exec", program, dir, err)
-		return &exit{code: code, raw: true, err: errors.New(words)}
+		return &exitError{code: code, raw: true, err: errors.New(words)}
 	}
 	if errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) {
-		return &exit{code: exitFailure} // whoever read our output has gone
+		return &exitError{code: exitFailure} // the reader of our output closed the pipe
 	}
 	if written, ok := errors.AsType[*fs.PathError](err); ok {
 		return &plainError{written}

@@ -72,7 +72,7 @@ func (c *cli) matches(x *Container, s status, f filter) (bool, error) {
 	case "label":
 		return hasLabel(x.Labels, f.value), nil
 	case "before", "since":
-		other, err := c.shelf.find(f.value)
+		other, err := c.records.find(f.value)
 		if isMissing(err) {
 			return false, fmt.Errorf("no such container %s", f.value)
 		} else if err != nil {
@@ -84,7 +84,7 @@ func (c *cli) matches(x *Container, s status, f filter) (bool, error) {
 	case "network":
 		return f.value == network(x) || network(x) == "none" && f.value == noneID, nil
 	case "health":
-		return f.value == "none", nil // nothing looks after a container's health
+		return f.value == "none", nil // containers have no health checks
 	case "publish", "expose":
 		return false, nil // no container has ports
 	case "is-task":

@@ -105,7 +105,7 @@ func (f *flagSet) long(text string, rest []string) ([]string, error) {
 	default:
 		value, rest = rest[0], rest[1:]
 	}
-	return rest, found.give(value, "--"+name)
+	return rest, found.assign(value, "--"+name)
 }
 
 func (f *flagSet) letters(text string, rest []string) ([]string, error) {
@@ -118,9 +118,9 @@ func (f *flagSet) letters(text string, rest []string) ([]string, error) {
 		case found == nil:
 			return nil, fmt.Errorf("unknown shorthand flag: '%c' in -%s", text[i], text)
 		case found.isSwitch && strings.HasPrefix(value, "="):
-			return rest, found.give(value[1:], "-"+found.short)
+			return rest, found.assign(value[1:], "-"+found.short)
 		case found.isSwitch:
-			if err := found.give("true", "-"+found.short); err != nil {
+			if err := found.assign("true", "-"+found.short); err != nil {
 				return nil, err
 			}
 			continue
@@ -132,7 +132,7 @@ func (f *flagSet) letters(text string, rest []string) ([]string, error) {
 		if !isLast {
 			value = strings.TrimPrefix(value, "=")
 		}
-		return rest, found.give(value, "-"+found.short)
+		return rest, found.assign(value, "-"+found.short)
 	}
 	return rest, nil
 }
@@ -146,8 +146,8 @@ func (f *flagSet) find(is func(*flag) bool) *flag {
 	return nil
 }
 
-// give sets a flag's value. What is wrong with it is said as docker says it.
-func (x *flag) give(value, written string) error {
+// assign sets a flag's value; errors are worded as docker's.
+func (x *flag) assign(value, written string) error {
 	err := x.set(value)
 	if err == nil {
 		return nil

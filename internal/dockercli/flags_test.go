@@ -246,7 +246,7 @@ func TestLastLines(t *testing.T) {
 
 func TestRecordsAreFoundByNameAndID(t *testing.T) {
 	t.Parallel()
-	s := &shelf{dir: t.TempDir()}
+	s := &recordStore{dir: t.TempDir()}
 	first := &Container{Name: "first", ID: strings.Repeat("ab", 32), Cmd: []string{"true"}}
 	second := &Container{Name: "second", ID: strings.Repeat("ac", 32), Cmd: []string{"true"}}
 	for _, c := range []*Container{first, second} {

@@ -14,21 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errStranger is a process that is not the guest it should be.
-var errStranger = errors.New("the process at the other end is not the guest")
+// errNotGuest means that another process than the recorded guest listens.
+var errNotGuest = errors.New("the process at the other end is not the guest")
 
 // NewGuest describes a guest that runs.
 func NewGuest(socket string, pid int, lease string) *Guest {
-	birth, err := birthOf(pid)
+	birth, err := processStart(pid)
 	if socket == "" || err != nil {
 		return nil
 	}
-	return &Guest{Socket: socket, PID: pid, Birth: birth, Lease: lease}
+	return &Guest{Socket: socket, PID: pid, Start: birth, Lease: lease}
 }
 
-// birthOf tells processes apart that have the same id one after the other: the
-// run of the kernel, and the time of the start in it.
-func birthOf(pid int) (string, error) {
+// processStart identifies a process beyond its reusable pid: the kernel's boot id
+// and the process's start time.
+func processStart(pid int) (string, error) {
 	boot, err := readProc("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", err
@@ -60,22 +60,22 @@ func readProc(path string) (string, error) {
 	return string(text[:n]), nil
 }
 
-// Alive tells whether the guest's process runs, and may.
+// Alive reports whether the guest's process runs and is not paused.
 func (g *Guest) Alive() bool {
 	if g == nil || g.Paused {
 		return false
 	}
-	birth, err := birthOf(g.PID)
-	return err == nil && birth == g.Birth
+	birth, err := processStart(g.PID)
+	return err == nil && birth == g.Start
 }
 
-// leaving is how long a guest that has let go of its wires may take to be gone.
-const leaving = 5 * time.Second
+// exitGrace is how long a guest may take to exit after it closed its connections.
+const exitGrace = 5 * time.Second
 
-// gone tells whether the guest's process is no more, for somebody whose wire has
-// ended: that may have been a moment before.
-func (g *Guest) gone(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, leaving)
+// hasExited waits until the guest's process has exited, for a caller whose
+// connection was closed: the process may end a moment later.
+func (g *Guest) hasExited(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, exitGrace)
 	defer cancel()
 	for g.Alive() {
 		select {
@@ -95,7 +95,7 @@ func (g *Guest) Dial(ctx context.Context) (net.Conn, error) {
 	}
 	pid, err := wire.PeerPID(conn)
 	if err == nil && (pid != g.PID || !g.Alive()) {
-		err = fmt.Errorf("%w: it is process %d, not %d", errStranger, pid, g.PID)
+		err = fmt.Errorf("%w: it is process %d, not %d", errNotGuest, pid, g.PID)
 	}
 	if err != nil {
 		_ = conn.Close()

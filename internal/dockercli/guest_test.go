@@ -18,7 +18,7 @@ func TestGuestThatIsAboutToBeGone(t *testing.T) {
 	guest := NewGuest("socket", cmd.Process.Pid, "")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if guest.gone(ctx) {
+	if guest.hasExited(ctx) {
 		t.Error("gone, and it lives")
 	}
 	dying := make(chan struct{})
@@ -27,7 +27,7 @@ func TestGuestThatIsAboutToBeGone(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		_ = cmd.Process.Kill()
 	}()
-	if !guest.gone(t.Context()) {
+	if !guest.hasExited(t.Context()) {
 		t.Error("it lives, and was killed")
 	}
 	<-dying

@@ -83,7 +83,7 @@ func imageRows(images []*Image, wanted []string, filters []filter, whole bool) (
 				return nil, err
 			}
 			row := imageRowOf(image, ref, whole)
-			if shown && (len(wanted) == 0 || portable(wanted[0]) == row.Repository || portable(wanted[0]) == ref) {
+			if shown && (len(wanted) == 0 || shortReference(wanted[0]) == row.Repository || shortReference(wanted[0]) == ref) {
 				rows = append(rows, row)
 			}
 		}

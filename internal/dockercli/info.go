@@ -12,11 +12,11 @@ import (
 	"github.com/atoll-run/atoll/internal/version"
 )
 
-// spokenVersion is the release of docker whose language is spoken here, and
-// spokenAPI that of its API.
+// emulatedVersion is the release of docker whose language is spoken here, and
+// emulatedAPI that of its API.
 const (
-	spokenVersion = "28.2.2"
-	spokenAPI     = "1.50"
+	emulatedVersion = "28.2.2"
+	emulatedAPI     = "1.50"
 )
 
 func buildName() string { return "atoll-" + version.Current().Version }
@@ -42,10 +42,10 @@ type versionPart struct {
 
 func versions() versionInfo {
 	current := version.Current()
-	part := versionPart{Version: spokenVersion, APIVersion: spokenAPI, GitCommit: buildName(), GoVersion: current.Go, Os: runtime.GOOS, Arch: runtime.GOARCH}
+	part := versionPart{Version: emulatedVersion, APIVersion: emulatedAPI, GitCommit: buildName(), GoVersion: current.Go, Os: runtime.GOOS, Arch: runtime.GOARCH}
 	part.Platform.Name = "Atoll " + current.Version
 	info := versionInfo{Client: part, Server: part}
-	info.Client.DefaultAPIVersion, info.Client.Context = spokenAPI, "default"
+	info.Client.DefaultAPIVersion, info.Client.Context = emulatedAPI, "default"
 	info.Server.MinAPIVersion, info.Server.KernelVersion = "1.24", kernel()
 	return info
 }
@@ -152,7 +152,7 @@ func (c *cli) info(ctx context.Context) (*systemInfo, error) {
 	name, _ := os.Hostname()
 	info := &systemInfo{
 		Driver: "atoll-" + c.boxes.Backend(ctx), DockerRootDir: c.boxes.Dir(), NCPU: runtime.NumCPU(), KernelVersion: kernel(), OSType: runtime.GOOS,
-		OperatingSystem: "Atoll " + version.Current().Version, Architecture: runtime.GOARCH, Name: name, ServerVersion: spokenVersion,
+		OperatingSystem: "Atoll " + version.Current().Version, Architecture: runtime.GOARCH, Name: name, ServerVersion: emulatedVersion,
 		SecurityOptions: []string{"name=seccomp,profile=atoll", "name=no-new-privileges"}, Warnings: []string{},
 		MemTotal: memory(), CgroupDriver: "cgroupfs", CgroupVersion: cgroupVersion(), DefaultRuntime: "atoll", LoggingDriver: "json-file",
 		Labels: []string{}, Swarm: swarm{"inactive"}, ServerErrors: []string{},
@@ -162,12 +162,12 @@ func (c *cli) info(ctx context.Context) (*systemInfo, error) {
 		return nil, err
 	}
 	info.Images = len(images)
-	list, err := c.shelf.all()
+	list, err := c.records.all()
 	if err != nil {
 		return nil, err
 	}
 	for _, x := range list {
-		s, err := c.look(ctx, x)
+		s, err := c.currentStatus(ctx, x)
 		if err != nil {
 			continue // gone, or going
 		}

@@ -57,7 +57,7 @@ func (c *cli) inspectAll(refs []string, format string, get func(string) (any, er
 		c.complain(err)
 	}
 	if len(problems) > 0 {
-		return &exit{code: exitFailure}
+		return &exitError{code: exitFailure}
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (c *cli) printFound(found []any, format string) error {
 	}
 	for _, x := range found {
 		text, err := c.formatted(format, x)
-		if _, isWrong := errors.AsType[*exit](err); isWrong {
+		if _, isWrong := errors.AsType[*exitError](err); isWrong {
 			return err // the format is no format
 		}
 		fmt.Fprintln(c.Out, text)
@@ -140,7 +140,7 @@ type missingImage struct{ error }
 
 func (e *missingImage) Is(target error) bool { return target == ErrNoImage }
 
-// portable is a reference without its default parts.
-func portable(ref string) string {
+// shortReference is a reference without its default parts.
+func shortReference(ref string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(ref, "docker.io/"), "library/")
 }

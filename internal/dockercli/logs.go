@@ -39,11 +39,11 @@ func (c *cli) logs(ctx context.Context, ref, tail string, follow bool) error {
 	}
 	switch {
 	case s != statusRunning:
-		return c.printKept(ctx, x, tail, nil)
+		return c.printSaved(ctx, x, tail, nil)
 	case x.Main.Process == "" && follow:
-		return c.printKept(ctx, x, tail, func() bool { return c.boxes.Held(attachedLock(x)) })
+		return c.printSaved(ctx, x, tail, func() bool { return c.boxes.Held(attachedLock(x)) })
 	case x.Main.Process == "":
-		return c.printKept(ctx, x, tail, nil)
+		return c.printSaved(ctx, x, tail, nil)
 	}
 	m, release, err := c.boxes.Enter(ctx, x)
 	if err != nil {
@@ -63,22 +63,22 @@ func (c *cli) logs(ctx context.Context, ref, tail string, follow bool) error {
 	return err
 }
 
-// keptOutput is what was kept of one output, and where it is printed.
-type keptOutput struct {
+// savedOutput is what was kept of one output, and where it is printed.
+type savedOutput struct {
 	file *os.File
 	to   io.Writer
 }
 
-// openKept opens the outputs that were kept. Whoever removes the container
-// meanwhile does not take them away from us.
-func (c *cli) openKept(x *Container) (all []keptOutput, err error) {
+// openSaved opens the saved outputs. They stay readable if the container is removed
+// meanwhile.
+func (c *cli) openSaved(x *Container) (all []savedOutput, err error) {
 	for _, o := range []struct {
 		stream string
 		to     io.Writer
 	}{{"stdout", c.Out}, {"stderr", c.Err}} {
-		file, err := os.Open(c.shelf.outputPath(x.Name, o.stream))
+		file, err := os.Open(c.records.outputPath(x.Name, o.stream))
 		if err == nil {
-			all = append(all, keptOutput{file, o.to})
+			all = append(all, savedOutput{file, o.to})
 		} else if !errors.Is(err, os.ErrNotExist) {
 			return all, err
 		}
@@ -86,10 +86,10 @@ func (c *cli) openKept(x *Container) (all []keptOutput, err error) {
 	return all, nil
 }
 
-// printKept prints the outputs as they were kept, and goes on while more may
-// come: another process writes them as long as it attends to the command.
-func (c *cli) printKept(ctx context.Context, x *Container, tail string, more func() bool) error {
-	kept, err := c.openKept(x)
+// printSaved prints the saved outputs, and goes on while more may come: an attached
+// `docker run` in another process writes them.
+func (c *cli) printSaved(ctx context.Context, x *Container, tail string, more func() bool) error {
+	kept, err := c.openSaved(x)
 	defer func() {
 		for _, o := range kept {
 			_ = o.file.Close()
@@ -107,11 +107,11 @@ func (c *cli) printKept(ctx context.Context, x *Container, tail string, more fun
 			return err
 		}
 	}
-	return followKept(ctx, kept, more)
+	return followSaved(ctx, kept, more)
 }
 
-// followKept prints what is added, until there is nobody any more who would.
-func followKept(ctx context.Context, kept []keptOutput, more func() bool) error {
+// followSaved prints what is appended, until no process appends any more.
+func followSaved(ctx context.Context, kept []savedOutput, more func() bool) error {
 	for goOn := true; goOn && more != nil; {
 		goOn = more() // asked first: it may have written before its end
 		for _, o := range kept {

@@ -29,8 +29,8 @@ var errHelp = errors.New("help is asked for")
 // cli is one command line at work.
 type cli struct {
 	*Terminal
-	boxes Boxes
-	shelf *shelf
+	boxes   Boxes
+	records *recordStore
 }
 
 // verb is one thing to do.
@@ -44,29 +44,29 @@ type verb struct {
 
 // Main runs one docker command line and returns its exit code.
 func Main(ctx context.Context, args []string, t *Terminal, boxes Boxes) int {
-	c := &cli{Terminal: t, boxes: boxes, shelf: &shelf{dir: boxes.Dir()}}
+	c := &cli{Terminal: t, boxes: boxes, records: &recordStore{dir: boxes.Dir()}}
 	return c.report(interrupted(ctx, c.main(ctx, args)))
 }
 
-// exitInterrupted is the code of a client that was told to leave.
+// exitInterrupted is the code of a client that was interrupted.
 const exitInterrupted = 130
 
-// interrupted is an error as it is, unless it only says that we were told to
-// leave: whoever did so knows.
+// interrupted returns err, or exit code 130 without a message if the error only
+// says that this process was interrupted.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return &exit{code: exitInterrupted}
+		return &exitError{code: exitInterrupted}
 	}
 	return err
 }
 
-// Express runs a command line that boxes which leave most things undone can
-// carry out; done is false, and nothing has happened, if they cannot.
-func Express(ctx context.Context, args []string, t *Terminal, boxes Boxes) (code int, done bool) {
+// Fast runs a command line on the fast path; done is false, and nothing has
+// happened, if the full program is needed.
+func Fast(ctx context.Context, args []string, t *Terminal, boxes Boxes) (code int, done bool) {
 	if len(args) == 0 || args[0] != "exec" && args[0] != "inspect" && args[0] != "version" {
 		return 0, false
 	}
-	c := &cli{Terminal: t, boxes: boxes, shelf: &shelf{dir: boxes.Dir()}}
+	c := &cli{Terminal: t, boxes: boxes, records: &recordStore{dir: boxes.Dir()}}
 	err := interrupted(ctx, c.main(ctx, args))
 	if errors.Is(err, ErrElsewhere) {
 		return 0, false
@@ -108,12 +108,12 @@ func (c *cli) global(args []string) ([]string, error) {
 	switch {
 	case errors.Is(err, errHelp):
 		fmt.Fprint(c.Out, overview())
-		return nil, &exit{}
+		return nil, &exitError{}
 	case err != nil:
 		return nil, &usageError{err: err, path: "docker", line: "docker [OPTIONS] COMMAND [ARG...]"}
 	case version:
-		fmt.Fprintf(c.Out, "Docker version %s, build %s\n", spokenVersion, buildName())
-		return nil, &exit{}
+		fmt.Fprintf(c.Out, "Docker version %s, build %s\n", emulatedVersion, buildName())
+		return nil, &exitError{}
 	}
 	return rest, nil
 }
@@ -138,7 +138,7 @@ func (c *cli) grouped(ctx context.Context, name string, group map[string]string,
 }
 
 func unknownCommand(what, path string) error {
-	return &exit{code: exitFailure, raw: true, err: fmt.Errorf("docker: unknown command: %s\n\nRun '%s --help' for more information", what, path)}
+	return &exitError{code: exitFailure, raw: true, err: fmt.Errorf("docker: unknown command: %s\n\nRun '%s --help' for more information", what, path)}
 }
 
 // plain runs one verb, called by path.
@@ -165,7 +165,7 @@ func (c *cli) plain(ctx context.Context, name, path string, args []string) error
 		return &usageError{err: err, path: "docker " + path, line: line}
 	}
 	if err := v.count(len(rest)); err != nil {
-		return &exit{code: exitFailure, raw: true, err: fmt.Errorf("docker: 'docker %s' %w\n\nUsage:  %s\n\n%s 'docker %s --help' for more information", path, err, line, v.pointer(), path)}
+		return &exitError{code: exitFailure, raw: true, err: fmt.Errorf("docker: 'docker %s' %w\n\nUsage:  %s\n\n%s 'docker %s --help' for more information", path, err, line, v.pointer(), path)}
 	}
 	return v.run(ctx, rest)
 }
@@ -210,23 +210,23 @@ type usageError struct {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// exit is an end with a code, and perhaps words.
-type exit struct {
+// exitError ends the program with a code, and perhaps a message.
+type exitError struct {
 	code int
 	err  error
 	raw  bool // err is printed as it is
 }
 
-func (e *exit) Error() string {
+func (e *exitError) Error() string {
 	if e.err == nil {
 		return fmt.Sprintf("exit code %d", e.code)
 	}
 	return e.err.Error()
 }
 
-func (e *exit) Unwrap() error { return e.err }
+func (e *exitError) Unwrap() error { return e.err }
 
-// plainError is a failure of the command line's own, said without more words.
+// plainError is a failure of the command line itself, printed without a prefix.
 type plainError struct{ error }
 
 func (e *plainError) Unwrap() error { return e.error }
@@ -234,7 +234,7 @@ func (e *plainError) Unwrap() error { return e.error }
 // report prints an error as docker does and returns the exit code.
 func (c *cli) report(err error) int {
 	var bad *usageError
-	var end *exit
+	var end *exitError
 	var plain *plainError
 	switch {
 	case err == nil:
@@ -267,9 +267,9 @@ func (c *cli) reportUsage(bad *usageError) {
 	fmt.Fprintf(c.Err, "%v\n\nUsage:  %s\n\nRun '%s --help' for more information\n", bad.err, bad.line, bad.path)
 }
 
-// complain prints what an engine would have answered.
+// complain prints an error as an engine's answer.
 func (c *cli) complain(err error) {
-	text := inFlags(err.Error())
+	text := asFlagNames(err.Error())
 	if _, ok := errors.AsType[localError](err); !ok {
 		text = "Error response from daemon: " + text
 	}
@@ -278,12 +278,12 @@ func (c *cli) complain(err error) {
 	}
 	fmt.Fprintln(c.Err, text)
 	if hint := errhint.Of(err); hint != "" {
-		fmt.Fprintln(c.Err, "hint: "+inFlags(hint))
+		fmt.Fprintln(c.Err, "hint: "+asFlagNames(hint))
 	}
 }
 
-// inFlags says what a configuration calls docker.memory as a command line does.
-func inFlags(text string) string {
+// asFlagNames replaces names of configuration keys (docker.memory) by those of flags.
+func asFlagNames(text string) string {
 	return strings.NewReplacer(
 		"docker.memorySwap", "--memory-swap", "docker.memory", "--memory", "docker.cpus", "--cpus", "docker.pidsLimit", "--pids-limit",
 		"docker.ulimits", "--ulimit", "docker.user", "--user", "docker.network", "--network", "docker.binds", "--volume", "docker.tmpfs", "--tmpfs",
@@ -293,7 +293,7 @@ func inFlags(text string) string {
 	).Replace(text)
 }
 
-// localError is said by the command line itself, not by an engine.
+// localError is an error of the command line itself, not of an engine.
 type localError string
 
 func (e localError) Error() string { return string(e) }

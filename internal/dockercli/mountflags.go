@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// storage reads the flags that put something into the container's tree.
+// storage reads the flags that mount something into the container.
 func (o *createOptions) storage(c *Container) error {
 	for _, text := range o.tmpfs {
 		target, options, _ := strings.Cut(text, ":")

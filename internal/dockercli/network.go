@@ -119,7 +119,7 @@ func (c *cli) networkCreateVerb() *verb {
 func (c *cli) portVerb() *verb {
 	return &verb{usage: " CONTAINER [PRIVATE_PORT[/PROTO]]", least: 1, most: 2,
 		run: func(ctx context.Context, args []string) error {
-			x, err := c.shelf.find(args[0])
+			x, err := c.records.find(args[0])
 			if err != nil {
 				return err
 			}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-func (c *cli) pauseVerb() *verb   { return c.pausing(true) }
-func (c *cli) unpauseVerb() *verb { return c.pausing(false) }
+func (c *cli) pauseVerb() *verb   { return c.pauseVerbs(true) }
+func (c *cli) unpauseVerb() *verb { return c.pauseVerbs(false) }
 
-func (c *cli) pausing(paused bool) *verb {
+func (c *cli) pauseVerbs(paused bool) *verb {
 	return &verb{usage: " CONTAINER [CONTAINER...]", least: 1, most: -1,
 		run: func(ctx context.Context, args []string) error {
 			return c.each(args, "", func(ref string) error { return c.pause(ctx, ref, paused) })
@@ -27,18 +27,18 @@ func (c *cli) pause(ctx context.Context, ref string, paused bool) error {
 	case !paused && s != statusPaused:
 		return fmt.Errorf("Container %s is not paused", x.ID)
 	}
-	return c.hold(ctx, x.Name, paused)
+	return c.setPaused(ctx, x.Name, paused)
 }
 
-// hold pauses a sandbox, or lets it go on, and notes that its guest does not
-// answer meanwhile: in this order, so that nobody is kept from one that runs.
-func (c *cli) hold(ctx context.Context, name string, paused bool) error {
+// setPaused pauses or resumes a sandbox, and then records it: in this order, so that
+// a running container is never refused as paused.
+func (c *cli) setPaused(ctx context.Context, name string, paused bool) error {
 	unlock, err := c.boxes.Lock(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	x, err := c.shelf.load(name)
+	x, err := c.records.load(name)
 	if err != nil {
 		return err
 	}
@@ -46,5 +46,5 @@ func (c *cli) hold(ctx context.Context, name string, paused bool) error {
 		return err
 	}
 	x.Guest.Paused = paused
-	return c.shelf.save(x)
+	return c.records.save(x)
 }

@@ -61,7 +61,7 @@ func (c *cli) ps(ctx context.Context, o *psOptions) error {
 	if o.latest {
 		o.last = 1
 	}
-	list, err := c.shelf.all()
+	list, err := c.records.all()
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *cli) ps(ctx context.Context, o *psOptions) error {
 		if o.last > 0 && int64(len(rows)) >= o.last {
 			break
 		}
-		s, err := c.look(ctx, x)
+		s, err := c.currentStatus(ctx, x)
 		if errors.Is(err, ErrNoSandbox) {
 			continue
 		} else if err != nil {
@@ -224,7 +224,7 @@ func printRows[T any](w io.Writer, format string, rows []T) error {
 		if format != "json" {
 			text, err = render(format, row)
 		}
-		if wrong, ok := errors.AsType[*exit](err); ok {
+		if wrong, ok := errors.AsType[*exitError](err); ok {
 			return wrong.err // which costs a list another code than an inspection
 		} else if err != nil {
 			return err

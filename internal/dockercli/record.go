@@ -49,18 +49,18 @@ type Container struct {
 	GPUs        string            `json:"gpus"`
 	Limits      Limits            `json:"limits"`
 
-	Main  Life   `json:"main"`
-	Guest *Guest `json:"guest"` // of its present life
+	Main  MainCommand `json:"main"`
+	Guest *Guest      `json:"guest"` // of its present life
 }
 
-// Guest is where the guest of a running sandbox listens, and which process it
-// is: whoever connects there checks that it speaks to that process. It lets a
-// small program enter a sandbox without the machinery that made it.
+// Guest is the socket of a running sandbox's guest and the process that listens
+// there; Dial checks that it is that process. It lets the fast path enter a sandbox
+// without opening the installation.
 type Guest struct {
 	Socket string `json:"socket"`
 	PID    int    `json:"pid"`
-	Birth  string `json:"birth"`  // of the process, in the kernel's words
-	Lease  string `json:"lease"`  // to share while the sandbox is used
+	Start  string `json:"birth"`  // boot id and start time of the process
+	Lease  string `json:"lease"`  // the file lock to share while the sandbox is used
 	Paused bool   `json:"paused"` // it would not answer
 }
 
@@ -88,9 +88,9 @@ type Mount struct {
 	ReadOnly bool   `json:"readOnly"`
 }
 
-// Life is that of a container's own command.
-type Life struct {
-	Process  string    `json:"process"`  // the guest's name for it; "" if there is none to ask for
+// MainCommand is the state of a container's own command.
+type MainCommand struct {
+	Process  string    `json:"process"`  // the guest's id of it; "" if there is none
 	Attached bool      `json:"attached"` // it belongs to a `run` that waits for it
 	Attended string    `json:"attended"` // the guest's name for one that does: it can be told, not read
 	Started  time.Time `json:"started"`
@@ -100,24 +100,24 @@ type Life struct {
 	Error    string    `json:"error"`
 }
 
-// told is the guest's name for a command that signals can be sent to.
-func (l *Life) told() string { return cmp.Or(l.Process, l.Attended) }
+// signalTarget returns the guest's id of the command that signals are sent to.
+func (l *MainCommand) signalTarget() string { return cmp.Or(l.Process, l.Attended) }
 
 // argv is the container's own command.
 func (c *Container) argv() []string {
 	return append(append([]string(nil), c.Entrypoint...), c.Cmd...)
 }
 
-// shows tells whether the client of a `run` shows a stream of the command.
+// shows reports whether the client of a `run` shows a stream of the command.
 func (c *Container) shows(stream string) bool {
 	return !c.Detached && (len(c.Attach) == 0 || slices.Contains(c.Attach, stream))
 }
 
-// stdinOnce tells whether the end of the first input is the command's end of
-// input. One that was started to wait for others has no first.
+// stdinOnce reports whether the end of the first client's input closes the command's
+// input. A detached command has no first client.
 func (c *Container) stdinOnce() bool { return c.OpenStdin && !c.Detached }
 
-// shortID is how people see an id.
+// shortID returns the first 12 characters of the id.
 func (c *Container) shortID() string { return c.ID[:min(12, len(c.ID))] }
 
 // environment is that of a command in the container, in an engine's order: the

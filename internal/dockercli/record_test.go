@@ -9,17 +9,17 @@ import (
 
 func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
-	guest := &Guest{Socket: "/run/a b\n/guest", PID: 4711, Birth: "boot:123", Lease: "lease", Paused: true}
+	guest := &Guest{Socket: "/run/a b\n/guest", PID: 4711, Start: "boot:123", Lease: "lease", Paused: true}
 	for name, c := range map[string]*Container{
 		"nothing":       {},
-		"no guest":      {Env: []string{"A=1"}, Hostname: "h", Main: Life{ExitCode: 3}},
-		"all":           {Env: []string{"A=1", "B=", "C=two\nlines"}, Hostname: "h", Workdir: "/w", User: "1:2", Home: "/h", Main: Life{Process: "p", Attached: true}, Guest: guest},
+		"no guest":      {Env: []string{"A=1"}, Hostname: "h", Main: MainCommand{ExitCode: 3}},
+		"all":           {Env: []string{"A=1", "B=", "C=two\nlines"}, Hostname: "h", Workdir: "/w", User: "1:2", Home: "/h", Main: MainCommand{Process: "p", Attached: true}, Guest: guest},
 		"like a header": {Env: []string{"entry 12\nx"}, Workdir: "/entry 3\n", Guest: guest},
 		"a zero byte":   {Env: []string{"A=\x00B=1"}, Hostname: "h", Guest: guest},
 		"more":          {Workdir: "/w", Cmd: []string{"true"}, Labels: map[string]string{"a": "b"}, Guest: guest},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &shelf{dir: t.TempDir()}
+			s := &recordStore{dir: t.TempDir()}
 			c.Name, c.ID = "some", strings.Repeat("ab", 32)
 			if err := s.save(c); err != nil {
 				t.Fatal(err)
@@ -35,7 +35,7 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 
 func TestMalformedRecordsAreRefused(t *testing.T) {
 	t.Parallel()
-	s := &shelf{dir: t.TempDir()}
+	s := &recordStore{dir: t.TempDir()}
 	for _, record := range []string{
 		"", "{", "[]", "entry", "entry \n{}", "entry x\n{}", "entry -1\n{}", "entry 99999\n{}", "entry 2\n",
 		"entry/2", "entry/2 \n{}", "entry/2 x\n{}", "entry/2 -1\n{}", "entry/2 99999\n{}", "entry/2 2\n",
@@ -52,7 +52,7 @@ func TestMalformedRecordsAreRefused(t *testing.T) {
 // Records of earlier versions begin with a header.
 func TestRecordsWithAHeader(t *testing.T) {
 	t.Parallel()
-	s := &shelf{dir: t.TempDir()}
+	s := &recordStore{dir: t.TempDir()}
 	for _, header := range []string{"entry 3\na\x00b", "entry/2 3\na\x00b"} {
 		if err := os.WriteFile(s.recordPath("some"), []byte(header+`{"name":"some","workdir":"/w"}`), 0o600); err != nil {
 			t.Fatal(err)

@@ -37,12 +37,13 @@ func refusedVerbs() []refusedVerb {
 	}
 }
 
-// refuseVerb refuses a verb that docker has; nil is one that nobody has.
+// refuseVerb returns the refusal of one of docker's verbs; nil if docker has none of
+// that name.
 func refuseVerb(path string) error {
 	for _, r := range refusedVerbs() {
 		for name := range strings.FieldsSeq(r.names) {
 			if asked := strings.ReplaceAll(path, " ", "/"); asked == name || strings.HasPrefix(asked, name+"/") {
-				return &exit{code: exitUsage, raw: true, err: fmt.Errorf("docker: 'docker %s' is refused: %s\nhint: %s", path, r.reason, r.hint)}
+				return &exitError{code: exitUsage, raw: true, err: fmt.Errorf("docker: 'docker %s' is refused: %s\nhint: %s", path, r.reason, r.hint)}
 			}
 		}
 	}

@@ -27,21 +27,21 @@ func (c *cli) removeAll(ctx context.Context, refs []string, force bool) error {
 		}
 		c.complain(err)
 		_, isMissing := errors.AsType[*noContainer](err)
-		failed = failed || !isMissing || !force // what is gone need not go
+		failed = failed || !isMissing || !force // with --force a missing container is no error
 	}
 	if failed {
-		return &exit{code: exitFailure}
+		return &exitError{code: exitFailure}
 	}
 	return nil
 }
 
 func (c *cli) rm(ctx context.Context, ref string, force bool) error {
-	x, err := c.shelf.find(ref)
+	x, err := c.records.find(ref)
 	if err != nil {
 		return err
 	}
 	if !force {
-		s, err := c.look(ctx, x)
+		s, err := c.currentStatus(ctx, x)
 		if err == nil && (s == statusRunning || s == statusPaused) {
 			first := "Stop"
 			if s == statusPaused {

@@ -36,17 +36,17 @@ func asRun(err error) error {
 	if err == nil {
 		return nil
 	}
-	if end, ok := errors.AsType[*exit](err); ok && end.err == nil {
+	if end, ok := errors.AsType[*exitError](err); ok && end.err == nil {
 		return err
 	} else if ok && end.code >= exitUsage {
-		return &exit{code: end.code, raw: end.raw, err: &runError{end.err}}
+		return &exitError{code: end.code, raw: end.raw, err: &runError{end.err}}
 	}
 	_, isUsage := errors.AsType[*usageError](err)
 	_, isPlain := errors.AsType[*plainError](err)
 	if isUsage || isPlain {
 		return err
 	}
-	return &exit{code: exitUsage, err: &runError{err}}
+	return &exitError{code: exitUsage, err: &runError{err}}
 }
 
 // runError is a failure of run itself, which says so.
@@ -67,22 +67,22 @@ func (c *cli) run(ctx context.Context, o *createOptions, detach bool, args []str
 		return err
 	}
 	if !detach {
-		return c.attend(ctx, x, o.stdin)
+		return c.runAttached(ctx, x, o.stdin)
 	}
 	unlock, err := c.boxes.Lock(ctx, x.Name)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := c.launch(ctx, x); err != nil {
+	if err := c.startMain(ctx, x); err != nil {
 		_, code := startFailure("create", "", "", err)
-		return c.failedRun(ctx, x, &exit{code: max(code, x.Main.ExitCode), err: err})
+		return c.failedRun(ctx, x, &exitError{code: max(code, x.Main.ExitCode), err: err})
 	}
 	fmt.Fprintln(c.Out, x.ID)
 	return nil
 }
 
-// failedRun removes a container that never ran, if it was to go after its end.
+// failedRun removes a container that never ran, if --rm was given.
 func (c *cli) failedRun(ctx context.Context, x *Container, err error) error {
 	if x.AutoRemove {
 		return errors.Join(err, c.remove(context.WithoutCancel(ctx), x))
@@ -90,15 +90,15 @@ func (c *cli) failedRun(ctx context.Context, x *Container, err error) error {
 	return err
 }
 
-// attend runs the main command with our streams and waits for its end. It is a
+// runAttached runs the main command with our streams and waits for its end. It is a
 // command of this process, so nothing that it prints can be lost.
-func (c *cli) attend(ctx context.Context, x *Container, stdin bool) error {
+func (c *cli) runAttached(ctx context.Context, x *Container, stdin bool) error {
 	mine, err := c.boxes.Lock(ctx, attachedLock(x))
 	if err != nil {
 		return err
 	}
 	defer mine()
-	m, release, err := c.beginAttended(ctx, x)
+	m, release, err := c.startForAttached(ctx, x)
 	if err != nil {
 		return c.failedRun(ctx, x, err)
 	}
@@ -109,9 +109,9 @@ func (c *cli) attend(ctx context.Context, x *Container, stdin bool) error {
 	if err != nil {
 		return errors.Join(err, c.finish(ctx, x, nil))
 	}
-	c.hide(x, command)
+	c.discardUnattached(x, command)
 	stop := c.recordOutput(x, command)
-	working, over := proxy(ctx, m, command.ID)
+	working, over := forwardSignals(ctx, m, command.ID)
 	result, err := m.Exec(working, command)
 	if cause := context.Cause(working); cause != nil {
 		err = cause
@@ -119,12 +119,12 @@ func (c *cli) attend(ctx context.Context, x *Container, stdin bool) error {
 	over()
 	restore()
 	stop()
-	return c.conclude(ctx, x, result, err)
+	return c.recordAttachedEnd(ctx, x, result, err)
 }
 
-// hide keeps the streams to itself that were not asked for. One who asked for no
-// output is told which container it is.
-func (c *cli) hide(x *Container, command *machine.Command) {
+// discardUnattached discards the streams that are not attached. Without any output
+// the id of the container is printed.
+func (c *cli) discardUnattached(x *Container, command *machine.Command) {
 	if !x.shows("stdout") {
 		command.Stdout = io.Discard
 	}
@@ -136,8 +136,8 @@ func (c *cli) hide(x *Container, command *machine.Command) {
 	}
 }
 
-// conclude notes how an attended command ended, and says it.
-func (c *cli) conclude(ctx context.Context, x *Container, result *machine.Result, err error) error {
+// recordAttachedEnd records how an attached command ended, and returns its exit code.
+func (c *cli) recordAttachedEnd(ctx context.Context, x *Container, result *machine.Result, err error) error {
 	if err != nil {
 		end := c.attendedFailure(x, err)
 		if result == nil {
@@ -149,46 +149,46 @@ func (c *cli) conclude(ctx context.Context, x *Container, result *machine.Result
 		return err
 	}
 	if result.ExitCode != 0 {
-		return &exit{code: result.ExitCode}
+		return &exitError{code: result.ExitCode}
 	}
 	return nil
 }
 
-// attendedFailure is what became of an attended command that has no result: it
-// did not start, its output had nowhere to go, or its sandbox was taken away.
+// attendedFailure returns the error of an attached command that has no result: it
+// did not start, its output was closed, or its sandbox was removed.
 func (c *cli) attendedFailure(x *Container, err error) error {
 	written, isOutput := errors.AsType[*fs.PathError](err)
 	switch {
 	case neverStarted(err):
 		x.Main.Started = time.Time{}
 		x.Main.Error, x.Main.ExitCode = startFailure("create", x.argv()[0], x.Workdir, err)
-		return &exit{code: x.Main.ExitCode, err: errors.New(x.Main.Error)}
+		return &exitError{code: x.Main.ExitCode, err: errors.New(x.Main.Error)}
 	case isOutput:
 		return &plainError{written}
-	case errors.Is(err, errForced):
+	case errors.Is(err, errRepeatedSignal):
 		return &plainError{err}
 	case errors.Is(err, machine.ErrLost):
-		return &exit{code: exitUnknown}
+		return &exitError{code: exitUnknown}
 	}
 	return err
 }
 
-func (c *cli) beginAttended(ctx context.Context, x *Container) (*machine.Machine, func(), error) {
+func (c *cli) startForAttached(ctx context.Context, x *Container) (*machine.Machine, func(), error) {
 	unlock, err := c.boxes.Lock(ctx, x.Name)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer unlock()
-	m, release, err := c.wake(ctx, x)
+	m, release, err := c.startSandbox(ctx, x)
 	if err != nil {
 		return nil, nil, err
 	}
-	x.Main = Life{Attached: true, Attended: rand.Text(), Started: time.Now().UTC()}
-	return m, release, c.shelf.save(x)
+	x.Main = MainCommand{Attached: true, Attended: rand.Text(), Started: time.Now().UTC()}
+	return m, release, c.records.save(x)
 }
 
-// finish notes the end of an attended command, and ends the sandbox. Its time
-// is its own: the caller's may be over.
+// finish records the end of an attached command, and stops the sandbox. It does not
+// end with the caller's context.
 func (c *cli) finish(ctx context.Context, x *Container, result *machine.Result) error {
 	ctx = context.WithoutCancel(ctx)
 	unlock, err := c.boxes.Lock(ctx, x.Name)
@@ -197,8 +197,8 @@ func (c *cli) finish(ctx context.Context, x *Container, result *machine.Result) 
 	}
 	defer unlock()
 	x.Main.Attached, x.Main.Attended, x.Main.Finished, x.Main.ExitCode, x.Guest = false, "", time.Now().UTC(), exitUnknown, nil
-	x.Main.note(result)
-	if now, err := c.shelf.load(x.Name); errors.Is(err, os.ErrNotExist) || err == nil && now.ID != x.ID {
+	x.Main.setResult(result)
+	if now, err := c.records.load(x.Name); errors.Is(err, os.ErrNotExist) || err == nil && now.ID != x.ID {
 		return nil // removed meanwhile
 	}
 	if err := c.boxes.End(ctx, x); err != nil {
@@ -207,23 +207,23 @@ func (c *cli) finish(ctx context.Context, x *Container, result *machine.Result) 
 	if x.AutoRemove {
 		return c.remove(ctx, x)
 	}
-	return c.shelf.save(x)
+	return c.records.save(x)
 }
 
-// maxKept bounds what is kept of each output for `docker logs`.
-const maxKept = 1 << 20
+// maxSavedOutput bounds what is kept of each output for `docker logs`.
+const maxSavedOutput = 1 << 20
 
-// recordOutput also writes the command's output where `docker logs` finds it,
-// the beginning of it. A full disk must not end the command.
+// recordOutput also saves the beginning of the command's output for `docker logs`. A
+// full disk must not end the command.
 func (c *cli) recordOutput(x *Container, command *machine.Command) (stop func()) {
 	var files []*os.File
 	tee := func(stream string, to io.Writer) io.Writer {
-		file, err := os.OpenFile(c.shelf.outputPath(x.Name, stream), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		file, err := os.OpenFile(c.records.outputPath(x.Name, stream), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 		if err != nil {
 			return to
 		}
 		files = append(files, file)
-		return io.MultiWriter(to, &forgiving{file, maxKept})
+		return io.MultiWriter(to, &truncatingWriter{file, maxSavedOutput})
 	}
 	command.Stdout, command.Stderr = tee("stdout", command.Stdout), tee("stderr", command.Stderr)
 	return func() {
@@ -234,14 +234,13 @@ func (c *cli) recordOutput(x *Container, command *machine.Command) (stop func())
 	}
 }
 
-// forgiving writes as much as there is room for, says where that ended, and
-// never fails.
-type forgiving struct {
+// truncatingWriter writes up to its limit, marks where it cut, and never fails.
+type truncatingWriter struct {
 	to   io.Writer
 	room int
 }
 
-func (f *forgiving) Write(p []byte) (int, error) {
+func (f *truncatingWriter) Write(p []byte) (int, error) {
 	n := min(len(p), f.room)
 	_, _ = f.to.Write(p[:n])
 	if f.room > 0 && n < len(p) {

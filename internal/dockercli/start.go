@@ -42,7 +42,7 @@ func (c *cli) each(refs []string, summary string, do func(ref string) error) err
 	case len(failed) == 0:
 		return nil
 	case summary == "":
-		return &exit{code: exitFailure}
+		return &exitError{code: exitFailure}
 	}
 	return localError("Error: " + summary + ": " + strings.Join(failed, ", "))
 }
@@ -63,26 +63,26 @@ func (c *cli) start(ctx context.Context, ref string) error {
 		return err
 	}
 	defer unlock()
-	return c.launch(ctx, x)
+	return c.startMain(ctx, x)
 }
 
-// launch starts the sandbox, and in it the main command. The lock is held.
-func (c *cli) launch(ctx context.Context, x *Container) error {
-	m, release, err := c.wake(ctx, x)
+// startMain starts the sandbox, and in it the main command. The lock is held.
+func (c *cli) startMain(ctx context.Context, x *Container) error {
+	m, release, err := c.startSandbox(ctx, x)
 	if err != nil {
 		return err
 	}
 	defer release()
 	id, err := m.Start(ctx, x.mainCommand())
 	if err != nil {
-		return errors.Join(c.stillborn(ctx, x, err), c.boxes.End(ctx, x))
+		return errors.Join(c.recordStartFailure(ctx, x, err), c.boxes.End(ctx, x))
 	}
-	x.Main = Life{Process: id, Started: time.Now().UTC()}
-	return c.shelf.save(x)
+	x.Main = MainCommand{Process: id, Started: time.Now().UTC()}
+	return c.records.save(x)
 }
 
-// wake starts the sandbox and enters it.
-func (c *cli) wake(ctx context.Context, x *Container) (*machine.Machine, func(), error) {
+// startSandbox starts the sandbox and enters it.
+func (c *cli) startSandbox(ctx context.Context, x *Container) (*machine.Machine, func(), error) {
 	if err := c.boxes.Start(ctx, x); err != nil {
 		return nil, nil, err
 	}
@@ -96,11 +96,11 @@ func (c *cli) wake(ctx context.Context, x *Container) (*machine.Machine, func(),
 	return m, release, nil
 }
 
-// stillborn notes a main command that could not be started.
-func (c *cli) stillborn(ctx context.Context, x *Container, err error) error {
+// recordStartFailure records that the main command could not be started.
+func (c *cli) recordStartFailure(ctx context.Context, x *Container, err error) error {
 	words, code := startFailure("create", x.argv()[0], x.Workdir, err)
-	x.Main = Life{ExitCode: code, Error: words, Finished: time.Now().UTC()}
-	return errors.Join(&exit{code: exitFailure, err: errors.New(words)}, c.shelf.save(x))
+	x.Main = MainCommand{ExitCode: code, Error: words, Finished: time.Now().UTC()}
+	return errors.Join(&exitError{code: exitFailure, err: errors.New(words)}, c.records.save(x))
 }
 
 // mainCommand is the container's own command for the guest.
@@ -115,9 +115,10 @@ func (c *Container) mainCommand() *machine.Command {
 	return command
 }
 
-// startFailure is what an engine says of a program that it cannot start.
+// startFailure returns an engine's words and exit code for a program that cannot be
+// started.
 func startFailure(verb, program, dir string, err error) (words string, code int) {
-	reason := fmt.Sprintf("exec: %q: %s", program, lastWords(err))
+	reason := fmt.Sprintf("exec: %q: %s", program, oneLine(err))
 	code = machine.ExitStatus(err)
 	switch {
 	case errors.Is(err, machine.ErrNotFound) && strings.Contains(program, "/"):
@@ -136,8 +137,8 @@ func startFailure(verb, program, dir string, err error) (words string, code int)
 		"unable to start container process: " + reason + ": unknown", code
 }
 
-// lastWords is an error on one line.
-func lastWords(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+// oneLine is an error on one line.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // maxPasswd bounds what is read of a container's list of users.
 const maxPasswd = 256 << 10

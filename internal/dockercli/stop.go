@@ -32,7 +32,8 @@ func (c *cli) endingVerb(do func(ctx context.Context, ref, signal string, grace 
 // defaultGrace is how long docker waits between asking and killing.
 const defaultGrace = 10
 
-// stop ends the main command, asking first, and the sandbox with it.
+// stop sends the main command a signal, kills it after the grace period, and stops
+// the sandbox.
 func (c *cli) stop(ctx context.Context, ref, name string, grace int64) error {
 	x, s, err := c.get(ctx, ref)
 	if err != nil || s != statusRunning {
@@ -52,11 +53,11 @@ func (c *cli) stop(ctx context.Context, ref, name string, grace int64) error {
 	if err != nil {
 		return err
 	}
-	return c.endMain(ctx, x, signal, time.Duration(grace)*time.Second)
+	return c.stopMain(ctx, x, signal, time.Duration(grace)*time.Second)
 }
 
-// endMain sends a signal, waits, and buries what is left.
-func (c *cli) endMain(ctx context.Context, x *Container, signal string, grace time.Duration) error {
+// stopMain sends a signal, waits, and records the end.
+func (c *cli) stopMain(ctx context.Context, x *Container, signal string, grace time.Duration) error {
 	if x.Main.Attached {
 		if err := c.endAttended(ctx, x, signal, grace); err != nil {
 			return err
@@ -67,22 +68,22 @@ func (c *cli) endMain(ctx context.Context, x *Container, signal string, grace ti
 		return err
 	}
 	defer unlock()
-	if state, err := c.again(ctx, x); err != nil || state != StateRunning {
+	if state, err := c.reload(ctx, x); err != nil || state != StateRunning {
 		return ignore(err, ErrNoSandbox)
 	}
 	m, release, err := c.boxes.Enter(ctx, x)
 	if err != nil {
-		return errors.Join(c.boxes.End(ctx, x), c.shelf.save(x)) // it does not answer: from outside
+		return errors.Join(c.boxes.End(ctx, x), c.records.save(x)) // the guest does not answer: kill the sandbox from outside
 	}
 	defer release()
-	if err := askToEnd(ctx, m, x.Main.Process, signal, grace); err != nil {
+	if err := signalThenKill(ctx, m, x.Main.Process, signal, grace); err != nil {
 		return err
 	}
-	return c.bury(ctx, x, m)
+	return c.finishMain(ctx, x, m)
 }
 
-// askToEnd sends a signal to a command, and ends it if it goes on for longer.
-func askToEnd(ctx context.Context, m *machine.Machine, id, signal string, grace time.Duration) error {
+// signalThenKill sends a signal to a command, and kills it after the grace period.
+func signalThenKill(ctx context.Context, m *machine.Machine, id, signal string, grace time.Duration) error {
 	if id == "" {
 		return nil
 	}
@@ -98,21 +99,21 @@ func askToEnd(ctx context.Context, m *machine.Machine, id, signal string, grace 
 	return nil
 }
 
-// leaveFor is how long the client that attends to a command has to note its end.
-const leaveFor = 10 * time.Second
+// attachedGrace is how long an attached client may take to record its command's end.
+const attachedGrace = 10 * time.Second
 
-// endAttended ends a command whose client notes its end. That takes the
-// container's lock, which is therefore not held.
+// endAttended stops a command whose attached client records its end. The client
+// takes the container's lock for that, so it is not held here.
 func (c *cli) endAttended(ctx context.Context, x *Container, signal string, grace time.Duration) error {
 	m, release, err := c.boxes.Enter(ctx, x)
 	if err != nil {
 		return ignore(err, ErrNoSandbox)
 	}
 	defer release()
-	if err := askToEnd(ctx, m, x.Main.Attended, signal, grace); err != nil {
+	if err := signalThenKill(ctx, m, x.Main.Attended, signal, grace); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(leaveFor); c.boxes.Held(attachedLock(x)) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(attachedGrace); c.boxes.Held(attachedLock(x)) && time.Now().Before(deadline); {
 		if err := sleep(ctx, waitStep); err != nil {
 			return err
 		}
@@ -120,10 +121,10 @@ func (c *cli) endAttended(ctx context.Context, x *Container, signal string, grac
 	return nil
 }
 
-// again reads a record that others may have changed before we had its lock, and
-// looks at its sandbox; ErrNoSandbox if it was removed.
-func (c *cli) again(ctx context.Context, x *Container) (State, error) {
-	now, err := c.shelf.load(x.Name)
+// reload reads a record again after its lock was taken, and returns the state of its
+// sandbox; ErrNoSandbox if it was removed.
+func (c *cli) reload(ctx context.Context, x *Container) (State, error) {
+	now, err := c.records.load(x.Name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && now.ID != x.ID {
 		return "", ErrNoSandbox
 	} else if err != nil {
@@ -176,14 +177,14 @@ func (c *cli) kill(ctx context.Context, ref, name string) error {
 		return fmt.Errorf("Cannot kill container: %s: Container %s is not running", ref, x.ID) //nolint:staticcheck // docker's words
 	}
 	if signal == "SIGKILL" {
-		return c.endMain(ctx, x, "SIGKILL", time.Second)
+		return c.stopMain(ctx, x, "SIGKILL", time.Second)
 	}
 	m, release, err := c.boxes.Enter(ctx, x)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return m.Signal(ctx, x.Main.told(), signal, false)
+	return m.Signal(ctx, x.Main.signalTarget(), signal, false)
 }
 
 func (c *cli) restartVerb() *verb {

@@ -59,7 +59,7 @@ const exitFormat = 64
 func render(format string, v any) (string, error) {
 	t, err := template.New("").Funcs(templateFuncs()).Parse(format)
 	if err != nil {
-		return "", &exit{code: exitFormat, err: localError("template parsing error: " + err.Error())}
+		return "", &exitError{code: exitFormat, err: localError("template parsing error: " + err.Error())}
 	}
 	var b strings.Builder
 	if err := t.Execute(&b, v); err == nil {

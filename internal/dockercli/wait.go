@@ -24,8 +24,7 @@ func (c *cli) waitVerb() *verb {
 		}}
 }
 
-// waitStep is how often a container is looked at whose command another process
-// attends to.
+// waitStep is how often the status of a container with an attached client is read.
 const waitStep = 100 * time.Millisecond
 
 // wait returns the exit code of a container's main command, also of one that is
@@ -43,7 +42,7 @@ func (c *cli) wait(ctx context.Context, ref string) (int, error) {
 			return x.Main.ExitCode, nil
 		}
 		seen = true
-		result, err := c.waitABit(ctx, x)
+		result, err := c.waitOnce(ctx, x)
 		if err != nil {
 			return 0, err
 		}
@@ -53,24 +52,24 @@ func (c *cli) wait(ctx context.Context, ref string) (int, error) {
 	}
 }
 
-// waitABit waits for the end of a command, or until it is to be looked at again.
-func (c *cli) waitABit(ctx context.Context, x *Container) (*machine.Result, error) {
+// waitOnce waits for the end of a command, or for one step.
+func (c *cli) waitOnce(ctx context.Context, x *Container) (*machine.Result, error) {
 	m, release, err := c.boxes.Enter(ctx, x)
 	if err != nil && x.Main.Attached {
-		err = nil // it may have ended: the next look says
+		err = nil // it may have ended: the next step finds out
 	}
 	if m == nil {
 		return nil, errors.Join(ignore(ignoreLost(err), ErrNoSandbox), sleep(ctx, waitStep))
 	}
 	defer release()
-	result, err := m.Wait(ctx, x.Main.told())
+	result, err := m.Wait(ctx, x.Main.signalTarget())
 	if err == nil && x.Main.Process != "" {
 		return result, nil
 	}
 	return result, errors.Join(ctx.Err(), ignoreLost(ignore(err, machine.ErrNoProcess)), sleep(ctx, waitStep))
 }
 
-// sleep waits, unless the time of the caller is over.
+// sleep waits for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -80,6 +79,5 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ignoreLost leaves a sandbox that went away while it was waited for to the
-// next look.
+// ignoreLost ignores a lost connection: the next step finds out why.
 func ignoreLost(err error) error { return ignore(err, machine.ErrLost) }

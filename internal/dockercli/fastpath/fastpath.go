@@ -1,7 +1,6 @@
-// Package fastpath serves the docker verbs that programs call all the time,
-// exec and inspect, from a container's record and its guest's socket alone: no
-// database, no engine, nothing but what a call needs. Whatever is not in the
-// usual state is left to the whole program.
+// Package fastpath serves docker exec and docker inspect, which programs call most,
+// from a container's record and its guest's socket alone: it opens no database and
+// asks no engine. Everything else is left to the full program.
 package fastpath
 
 import (
@@ -62,7 +61,7 @@ func (b *Boxes) Enter(ctx context.Context, c *dockercli.Container) (*machine.Mac
 	}, nil
 }
 
-// beginningWith gives out a connection that is there already before it dials.
+// beginningWith returns a dialer that gives out an open connection first.
 func beginningWith(first net.Conn, dial machine.Dialer) machine.Dialer {
 	var given atomic.Bool
 	return func(ctx context.Context) (net.Conn, error) {
@@ -77,7 +76,7 @@ func (b *Boxes) book() *filelock.Locks {
 	return filelock.Existing(filepath.Join(b.state, dockercli.LeasesFile))
 }
 
-// Held tells whether somebody holds a lock.
+// Held reports whether a lock is held.
 func (b *Boxes) Held(name string) bool {
 	held, err := b.book().TryHold(dockercli.LockName(name))
 	if err == nil {
@@ -89,8 +88,8 @@ func (b *Boxes) Held(name string) bool {
 // AdmitEnv refuses variables by the rules of every sandbox.
 func (b *Boxes) AdmitEnv(env []string) error { return AdmitEnv(env, nil) }
 
-// AdmitEnv refuses variables that may not enter a sandbox. Here nothing is
-// dropped in silence: whoever wrote the command line is told.
+// AdmitEnv refuses variables that may not enter a sandbox, with an error instead of
+// dropping them.
 func AdmitEnv(env []string, allowed func(name string) bool) error {
 	var all []error
 	for _, entry := range env {
@@ -106,7 +105,7 @@ func AdmitEnv(env []string, allowed func(name string) bool) error {
 	return errors.Join(all...)
 }
 
-// The rest is elsewhere.
+// What follows needs the full program.
 
 // Lock is elsewhere.
 func (b *Boxes) Lock(context.Context, string) (func(), error) { return nil, dockercli.ErrElsewhere }

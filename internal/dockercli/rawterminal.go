@@ -11,17 +11,17 @@ import (
 	"github.com/atoll-run/atoll/internal/terminal"
 )
 
-// window is our terminal while a command inside has it.
-type window struct {
+// rawTerminal is this process's terminal in raw mode while a command inside uses it.
+type rawTerminal struct {
 	size  machine.Size
-	sizes <-chan machine.Size // each new one; nil if nobody could see it
-	leave func()              // gives it back
+	sizes <-chan machine.Size // each new size; nil if output is no terminal
+	leave func()              // restores the terminal
 }
 
-// openWindow hands every key over if there is input, and follows the size of
-// our terminal if we show the output on one.
-func (c *cli) openWindow(stdin bool) (*window, error) {
-	w := &window{size: terminal.Usual(), leave: func() {}}
+// openRawTerminal puts the terminal into raw mode if there is input, and follows its
+// size if output is shown on one.
+func (c *cli) openRawTerminal(stdin bool) (*rawTerminal, error) {
+	w := &rawTerminal{size: terminal.Usual(), leave: func() {}}
 	if err := c.checkTerminal(stdin, true); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (c *cli) openWindow(stdin bool) (*window, error) {
 	return w, nil
 }
 
-// checkTerminal wants keys where a command is to have both a terminal and input.
+// checkTerminal refuses -it where standard input is no terminal.
 func (c *cli) checkTerminal(stdin, tty bool) error {
 	keys, isFile := c.In.(*os.File)
 	if !stdin || !tty || isFile && term.IsTerminal(int(keys.Fd())) {
@@ -57,9 +57,9 @@ func (c *cli) checkTerminal(stdin, tty bool) error {
 	return &plainError{errors.New("the input device is not a TTY")}
 }
 
-// show gives a command that runs already the window's size, now and later. It
-// is made another size first, so that a program draws everything anew.
-func (w *window) show(ctx context.Context, m *machine.Machine, id string) {
+// show sends the terminal's size to a running command, now and at each change. It
+// sends another size first, so that the program redraws.
+func (w *rawTerminal) show(ctx context.Context, m *machine.Machine, id string) {
 	if w.sizes == nil {
 		return
 	}

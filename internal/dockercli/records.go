@@ -15,10 +15,10 @@ import (
 	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
-// shelf keeps the records of containers: one file a name, and a link from each
-// id to its name. Records are replaced whole, so readers need no lock; whoever
-// changes one holds the container's lock.
-type shelf struct{ dir string }
+// recordStore stores the records of containers: one file a name, and a link from each
+// id to its name. Records are replaced whole, so readers need no lock; a writer holds
+// the container's lock.
+type recordStore struct{ dir string }
 
 var (
 	validHost = lazyregexp.New(`^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$`)
@@ -31,15 +31,15 @@ const (
 	outputKind = ".log"
 )
 
-func (s *shelf) recordPath(name string) string { return filepath.Join(s.dir, name+recordKind) }
+func (s *recordStore) recordPath(name string) string { return filepath.Join(s.dir, name+recordKind) }
 
 // outputPath is where the output of a main command is kept once it has ended.
-func (s *shelf) outputPath(name, stream string) string {
+func (s *recordStore) outputPath(name, stream string) string {
 	return filepath.Join(s.dir, name+"."+stream+outputKind)
 }
 
 // find returns the container of a name, an id, or the beginning of an id.
-func (s *shelf) find(ref string) (*Container, error) {
+func (s *recordStore) find(ref string) (*Container, error) {
 	if isName(ref) && len(ref) <= maxName {
 		if c, err := s.load(ref); err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return c, err
@@ -57,7 +57,7 @@ func (s *shelf) find(ref string) (*Container, error) {
 }
 
 // nameOf looks an id up.
-func (s *shelf) nameOf(ref string) (string, error) {
+func (s *recordStore) nameOf(ref string) (string, error) {
 	if !isID(ref) {
 		return "", noSuchContainer(ref)
 	}
@@ -76,7 +76,7 @@ func (s *shelf) nameOf(ref string) (string, error) {
 }
 
 // complete finds the one id that begins like this.
-func (s *shelf) complete(prefix string) (string, error) {
+func (s *recordStore) complete(prefix string) (string, error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, idsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
@@ -116,7 +116,7 @@ func withoutHeader(record []byte) ([]byte, error) {
 	return rest[n:], nil
 }
 
-func (s *shelf) load(name string) (*Container, error) {
+func (s *recordStore) load(name string) (*Container, error) {
 	data, err := os.ReadFile(s.recordPath(name))
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (s *shelf) load(name string) (*Container, error) {
 }
 
 // save replaces the record.
-func (s *shelf) save(c *Container) error {
+func (s *recordStore) save(c *Container) error {
 	if err := os.MkdirAll(filepath.Join(s.dir, idsDir), 0o700); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (s *shelf) save(c *Container) error {
 }
 
 // drop removes a record and everything kept with it.
-func (s *shelf) drop(c *Container) error {
+func (s *recordStore) drop(c *Container) error {
 	var errs []error
 	for _, path := range []string{
 		filepath.Join(s.dir, idsDir, c.ID), s.outputPath(c.Name, "stdout"), s.outputPath(c.Name, "stderr"), s.recordPath(c.Name),
@@ -168,7 +168,7 @@ func (s *shelf) drop(c *Container) error {
 }
 
 // all returns every record, the newest first.
-func (s *shelf) all() ([]*Container, error) {
+func (s *recordStore) all() ([]*Container, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -191,7 +191,7 @@ func (s *shelf) all() ([]*Container, error) {
 	return list, nil
 }
 
-// noContainer is a name that nothing has.
+// noContainer is the error of an unknown name or id.
 type noContainer struct{ ref string }
 
 func (e *noContainer) Error() string { return "No such container: " + e.ref }

@@ -11,8 +11,8 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
-// status is where a container is in its life. A container runs as long as its
-// main command does; its sandbox may live longer, until somebody looks.
+// status is the state of a container. A container runs as long as its main command
+// does; its sandbox may run longer, until the next look at the container.
 type status string
 
 const (
@@ -23,24 +23,25 @@ const (
 	statusDead    status = "dead"
 )
 
-// exitUnknown is the code of a main command whose end nobody saw: killed.
+// exitUnknown is the code of a main command whose end was not recorded: killed.
 const exitUnknown = 137
 
-// get finds a container and looks how it is.
+// get finds a container and its current status.
 func (c *cli) get(ctx context.Context, ref string) (*Container, status, error) {
-	found, err := c.shelf.find(ref)
+	found, err := c.records.find(ref)
 	if err != nil {
 		return nil, "", err
 	}
-	s, err := c.look(ctx, found)
+	s, err := c.currentStatus(ctx, found)
 	if errors.Is(err, ErrNoSandbox) {
 		return nil, "", noSuchContainer(ref) // its sandbox was removed by other means
 	}
 	return found, s, err
 }
 
-// look asks how a container is, and notes the end of its main command.
-func (c *cli) look(ctx context.Context, x *Container) (status, error) {
+// currentStatus returns the status of a container, and records the end of its main
+// command.
+func (c *cli) currentStatus(ctx context.Context, x *Container) (status, error) {
 	state, err := c.boxes.State(ctx, x)
 	if err != nil {
 		return "", err
@@ -56,7 +57,7 @@ func (c *cli) look(ctx context.Context, x *Container) (status, error) {
 	case StateDead:
 		return statusDead, nil
 	case StateStopped:
-		return x.afterwards(), nil
+		return x.statusWithoutSandbox(), nil
 	}
 	m, release, err := c.boxes.Enter(ctx, x)
 	if err != nil {
@@ -66,11 +67,11 @@ func (c *cli) look(ctx context.Context, x *Container) (status, error) {
 	if mainRuns(ctx, m, x) {
 		return statusRunning, nil
 	}
-	return c.settle(ctx, x, m)
+	return c.recordEnd(ctx, x, m)
 }
 
-// mainRuns asks the guest. One that does not answer counts as running: it will
-// be asked again.
+// mainRuns asks the guest whether the main command runs. A guest that does not
+// answer counts as running.
 func mainRuns(ctx context.Context, m *machine.Machine, x *Container) bool {
 	return x.Main.Process != "" && runs(ctx, m, x.Main.Process)
 }
@@ -82,48 +83,48 @@ func runs(ctx context.Context, m *machine.Machine, id string) bool {
 
 func attachedLock(x *Container) string { return "main:" + x.ID }
 
-// settle notes how the main command ended, and ends the sandbox with it. The
-// record may have been changed since it was read: it is read again.
-func (c *cli) settle(ctx context.Context, x *Container, m *machine.Machine) (status, error) {
+// recordEnd records how the main command ended, and stops the sandbox. It reads the
+// record again, which may have changed.
+func (c *cli) recordEnd(ctx context.Context, x *Container, m *machine.Machine) (status, error) {
 	unlock, err := c.boxes.Lock(ctx, x.Name)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	state, err := c.again(ctx, x)
+	state, err := c.reload(ctx, x)
 	switch {
 	case err != nil:
 		return "", err
 	case state != StateRunning:
-		return x.afterwards(), nil
+		return x.statusWithoutSandbox(), nil
 	case mainRuns(ctx, m, x):
 		return statusRunning, nil
 	}
-	if err := c.bury(ctx, x, m); err != nil {
+	if err := c.finishMain(ctx, x, m); err != nil {
 		return "", err
 	}
-	return x.afterwards(), nil
+	return x.statusWithoutSandbox(), nil
 }
 
-// afterwards is the status of a container whose sandbox does not run: one whose
+// statusWithoutSandbox is the status of a container whose sandbox does not run: one whose
 // command never began has only been created, also if a copy started the sandbox.
-func (c *Container) afterwards() status {
+func (c *Container) statusWithoutSandbox() status {
 	if c.Main.Started.IsZero() {
 		return statusCreated
 	}
 	return statusExited
 }
 
-// bury keeps the output and the result of a main command that has ended, or is
-// about to, and ends its sandbox. The container's lock is held.
-func (c *cli) bury(ctx context.Context, x *Container, m *machine.Machine) error {
-	if x.Main.told() != "" {
+// finishMain saves the output and the result of a main command that has ended, or is
+// about to, and stops its sandbox. The container's lock is held.
+func (c *cli) finishMain(ctx context.Context, x *Container, m *machine.Machine) error {
+	if x.Main.signalTarget() != "" {
 		x.Main.Finished, x.Main.ExitCode = time.Now().UTC(), exitUnknown
 	}
 	if x.Main.Process != "" {
 		if logs, err := m.Logs(ctx, x.Main.Process, machine.LogRequest{}); err == nil {
-			x.Main.note(logs.Process.Result)
-			if err := errors.Join(c.keep(x, "stdout", logs.Stdout), c.keep(x, "stderr", logs.Stderr)); err != nil {
+			x.Main.setResult(logs.Process.Result)
+			if err := errors.Join(c.saveOutput(x, "stdout", logs.Stdout), c.saveOutput(x, "stderr", logs.Stderr)); err != nil {
 				return err
 			}
 		}
@@ -135,19 +136,19 @@ func (c *cli) bury(ctx context.Context, x *Container, m *machine.Machine) error 
 	if x.AutoRemove {
 		return c.remove(ctx, x)
 	}
-	return c.shelf.save(x)
+	return c.records.save(x)
 }
 
-// note takes over how a command ended.
-func (m *Life) note(r *machine.Result) {
+// setResult sets how the command ended.
+func (m *MainCommand) setResult(r *machine.Result) {
 	if r != nil {
 		m.ExitCode, m.OOM = r.ExitCode, r.OOM
 	}
 }
 
-// keep writes what is left of one output, gaps marked.
-func (c *cli) keep(x *Container, stream string, log machine.Log) error {
-	return os.WriteFile(c.shelf.outputPath(x.Name, stream), []byte(joinLog(log)), 0o600)
+// saveOutput writes the buffered part of one output, with gaps marked.
+func (c *cli) saveOutput(x *Container, stream string, log machine.Log) error {
+	return os.WriteFile(c.records.outputPath(x.Name, stream), []byte(joinLog(log)), 0o600)
 }
 
 // joinLog is an output as far as it was kept.
@@ -164,10 +165,10 @@ func joinLog(log machine.Log) string {
 	return b.String()
 }
 
-// remove takes sandbox and record away, in that order.
+// remove removes the sandbox, then the record.
 func (c *cli) remove(ctx context.Context, x *Container) error {
 	if err := c.boxes.Remove(ctx, x); err != nil {
 		return err
 	}
-	return c.shelf.drop(x)
+	return c.records.drop(x)
 }
