@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/dockercli/dockerformat"
 )
 
 // The shapes of docker's inspect. Fields that say nothing here have the values
@@ -164,7 +166,7 @@ func network(c *Container) string {
 func describeState(c *Container, s status) inspectedState {
 	state := inspectedState{
 		Status: string(s), Running: s == statusRunning || s == statusPaused, Paused: s == statusPaused, Dead: s == statusDead,
-		StartedAt: moment(c.Main.Started), FinishedAt: moment(c.Main.Finished), Error: c.Main.Error,
+		StartedAt: dockerformat.Moment(c.Main.Started), FinishedAt: dockerformat.Moment(c.Main.Finished), Error: c.Main.Error,
 	}
 	if s == statusExited || s == statusCreated {
 		state.ExitCode, state.OOMKilled = c.Main.ExitCode, c.Main.OOM
@@ -174,8 +176,6 @@ func describeState(c *Container, s status) inspectedState {
 	}
 	return state
 }
-
-func moment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 func describeHost(c *Container) inspectedHost {
 	host := inspectedHost{

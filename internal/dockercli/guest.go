@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
 // errNotGuest means that another process than the recorded guest listens.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/dockercli/dockerformat"
 )
 
 // imageRow is one line of `docker images`, by the names that formats use.
@@ -39,7 +41,7 @@ func (c *cli) imagesVerb() *verb {
 			case quiet:
 				return c.printIDs(rows)
 			}
-			return printTable(c.Out, format, rows, imageColumns(digests), imageHeads())
+			return dockerformat.PrintTable(c.Out, format, rows, imageColumns(digests), imageHeads())
 		}}
 }
 
@@ -93,7 +95,7 @@ func imageRows(images []*Image, wanted []string, filters []filter, whole bool) (
 
 func imageRowOf(image *Image, ref string, whole bool) imageRow {
 	at := strings.LastIndexByte(ref, ':')
-	row := imageRow{Repository: ref[:at], Tag: ref[at+1:], Digest: "<none>", ID: image.ID, Size: sizeText(image.Size)}
+	row := imageRow{Repository: ref[:at], Tag: ref[at+1:], Digest: "<none>", ID: image.ID, Size: dockerformat.SizeText(image.Size)}
 	if !whole {
 		row.ID = strings.TrimPrefix(image.ID, "sha256:")
 		row.ID = row.ID[:min(12, len(row.ID))]
@@ -102,18 +104,6 @@ func imageRowOf(image *Image, ref string, whole bool) imageRow {
 		row.CreatedSince, row.CreatedAt = ago(made), made.Format("2006-01-02 15:04:05 -0700 MST")
 	}
 	return row
-}
-
-// sizeText is docker's way of writing a size.
-func sizeText(n int64) string {
-	size := float64(n)
-	for _, unit := range []string{"B", "kB", "MB", "GB"} {
-		if size < 1000 {
-			return fmt.Sprintf("%.3g%s", size, unit)
-		}
-		size /= 1000
-	}
-	return fmt.Sprintf("%.3gTB", size)
 }
 
 func (c *cli) pullVerb() *verb {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/dockercli/dockerformat"
 )
 
 func (c *cli) inspectVerb() *verb {
@@ -62,9 +64,12 @@ func (c *cli) inspectAll(refs []string, format string, get func(string) (any, er
 	return nil
 }
 
+// exitFormat is docker inspect's code for a format that cannot be parsed.
+const exitFormat = 64
+
 func (c *cli) printFound(found []any, format string) error {
 	if format == "" || format == "json" && len(found) == 0 {
-		text, err := indented(found)
+		text, err := dockerformat.Indented(found)
 		fmt.Fprint(c.Out, text)
 		return err
 	}
@@ -73,8 +78,8 @@ func (c *cli) printFound(found []any, format string) error {
 	}
 	for _, x := range found {
 		text, err := c.formatted(format, x)
-		if _, isWrong := errors.AsType[*exitError](err); isWrong {
-			return err // the format is no format
+		if dockerformat.IsSyntaxError(err) {
+			return &exitError{code: exitFormat, err: err}
 		}
 		fmt.Fprintln(c.Out, text)
 		if err != nil {
@@ -86,9 +91,9 @@ func (c *cli) printFound(found []any, format string) error {
 
 func (c *cli) formatted(format string, x any) (string, error) {
 	if format == "json" {
-		return jsonText(x)
+		return dockerformat.JSONText(x)
 	}
-	return render(format, x)
+	return dockerformat.Render(format, x)
 }
 
 // inspectAny looks for a container, then for an image, then for a network.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/dockercli/dockerformat"
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
@@ -270,7 +271,8 @@ func (c *cli) reportUsage(bad *usageError) {
 // complain prints an error as an engine's answer.
 func (c *cli) complain(err error) {
 	text := asFlagNames(err.Error())
-	if _, ok := errors.AsType[localError](err); !ok {
+	_, isLocal := errors.AsType[localError](err)
+	if _, isTemplate := errors.AsType[*dockerformat.Error](err); !isLocal && !isTemplate {
 		text = "Error response from daemon: " + text
 	}
 	if _, ok := errors.AsType[*runError](err); ok {

@@ -1,6 +1,8 @@
 package dockercli
 
-import "strings"
+import (
+	"strings"
+)
 
 // Lengths of names and ids, in bytes.
 const (

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/atoll-run/atoll/internal/dockercli/dockerformat"
 )
 
 // errNoNetwork is a name that no network has.
@@ -86,7 +88,7 @@ func (c *cli) networkListVerb() *verb {
 			if quiet {
 				return nil
 			}
-			return printTable(c.Out, format, rows, "table {{.ID}}\t{{.Name}}\t{{.Driver}}\t{{.Scope}}",
+			return dockerformat.PrintTable(c.Out, format, rows, "table {{.ID}}\t{{.Name}}\t{{.Driver}}\t{{.Scope}}",
 				map[string]string{"ID": "NETWORK ID", "Name": "NAME", "Driver": "DRIVER", "Scope": "SCOPE"})
 		}}
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/dockercli/dockerformat"
 )
 
 // psRow is one line of `docker ps`, by the names that formats use.
@@ -93,7 +92,7 @@ func (c *cli) ps(ctx context.Context, o *psOptions) error {
 		}
 		return nil
 	}
-	return printTable(c.Out, o.format, rows, "table {{.ID}}\t{{.Image}}\t{{.Command}}\t{{.RunningFor}}\t{{.Status}}\t{{.Ports}}\t{{.Names}}", psHeads())
+	return dockerformat.PrintTable(c.Out, o.format, rows, "table {{.ID}}\t{{.Image}}\t{{.Command}}\t{{.RunningFor}}\t{{.Status}}\t{{.Ports}}\t{{.Names}}", psHeads())
 }
 
 // shows applies the filters. Containers that do not run are shown if all are
@@ -137,9 +136,9 @@ func commandText(argv []string) string {
 func statusText(x *Container, s status) string {
 	switch s {
 	case statusRunning:
-		return "Up " + span(time.Since(x.Main.Started))
+		return "Up " + dockerformat.Span(time.Since(x.Main.Started))
 	case statusPaused:
-		return "Up " + span(time.Since(x.Main.Started)) + " (Paused)"
+		return "Up " + dockerformat.Span(time.Since(x.Main.Started)) + " (Paused)"
 	case statusExited:
 		return fmt.Sprintf("Exited (%d) %s", x.Main.ExitCode, ago(x.Main.Finished))
 	case statusDead:
@@ -148,35 +147,7 @@ func statusText(x *Container, s status) string {
 	return "Created"
 }
 
-func ago(t time.Time) string { return span(time.Since(t)) + " ago" }
-
-// span is a length of time in docker's words.
-func span(d time.Duration) string {
-	seconds, hours := int(d.Seconds()), int(d.Hours()+0.5)
-	switch minutes := int(d.Minutes()); {
-	case seconds < 1:
-		return "Less than a second"
-	case seconds == 1:
-		return "1 second"
-	case seconds < 60:
-		return strconv.Itoa(seconds) + " seconds"
-	case minutes == 1:
-		return "About a minute"
-	case minutes < 60:
-		return strconv.Itoa(minutes) + " minutes"
-	case hours == 1:
-		return "About an hour"
-	case hours < 48:
-		return strconv.Itoa(hours) + " hours"
-	case hours < 24*14:
-		return strconv.Itoa(hours/24) + " days"
-	case hours < 24*60:
-		return strconv.Itoa(hours/24/7) + " weeks"
-	case hours < 24*365*2:
-		return strconv.Itoa(hours/24/30) + " months"
-	}
-	return strconv.Itoa(int(d.Hours())/24/365) + " years"
-}
+func ago(t time.Time) string { return dockerformat.Span(time.Since(t)) + " ago" }
 
 func psHeads() map[string]string {
 	return map[string]string{
@@ -184,52 +155,4 @@ func psHeads() map[string]string {
 		"Names": "NAMES", "CreatedAt": "CREATED AT", "State": "STATE", "Labels": "LABELS", "Mounts": "MOUNTS", "Networks": "NETWORKS",
 		"Size": "SIZE", "LocalVolumes": "LOCAL VOLUMES",
 	}
-}
-
-// printTable prints rows by a format: "table …", "json", or one line a row.
-func printTable[T any](w io.Writer, format string, rows []T, usual string, heads map[string]string) error {
-	if format == "" || format == "table" {
-		format = usual
-	}
-	columns, isTable := strings.CutPrefix(format, "table ")
-	if !isTable {
-		return printRows(w, format, rows)
-	}
-	columns = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(columns)
-	out := tabwriter.NewWriter(w, 10, 1, 3, ' ', 0)
-	head := columns
-	for _, name := range slices.Backward(slices.Sorted(keys(heads))) { // long names before their beginnings
-		head = strings.ReplaceAll(head, "{{."+name+"}}", heads[name])
-	}
-	fmt.Fprintln(out, head)
-	if err := printRows(out, columns, rows); err != nil {
-		return err
-	}
-	return out.Flush()
-}
-
-func keys(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
-func printRows[T any](w io.Writer, format string, rows []T) error {
-	for _, row := range rows {
-		text, err := jsonText(row)
-		if format != "json" {
-			text, err = render(format, row)
-		}
-		if wrong, ok := errors.AsType[*exitError](err); ok {
-			return wrong.err // which costs a list another code than an inspection
-		} else if err != nil {
-			return err
-		}
-		fmt.Fprintln(w, text)
-	}
-	return nil
 }

@@ -1,8 +1,9 @@
-package dockercli
+package dockerformat
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"text/template"
 )
@@ -10,7 +11,7 @@ import (
 // templateFuncs are those that docker's formats know.
 func templateFuncs() template.FuncMap {
 	return template.FuncMap{
-		"json":  jsonText,
+		"json":  JSONText,
 		"join":  strings.Join,
 		"split": strings.Split,
 		"lower": strings.ToLower,
@@ -39,11 +40,12 @@ func plainText(arg any) string {
 	if s, ok := arg.(string); ok {
 		return s
 	}
-	text, _ := jsonText(arg)
+	text, _ := JSONText(arg)
 	return text
 }
 
-func jsonText(v any) (string, error) {
+// JSONText returns a value as JSON, as docker prints it.
+func JSONText(v any) (string, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -51,21 +53,32 @@ func jsonText(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// exitFormat is docker's code for a format that cannot be read.
-const exitFormat = 64
+// Error is a template that cannot be parsed, or not be applied to a value.
+type Error struct {
+	err    error
+	syntax bool // it cannot be parsed
+}
 
-// render fills a format in: by Go's names of the fields first, as docker does,
+func (e *Error) Error() string { return "template parsing error: " + e.err.Error() }
+
+// IsSyntaxError reports whether an error means that a template cannot be parsed.
+func IsSyntaxError(err error) bool {
+	wrong, ok := errors.AsType[*Error](err)
+	return ok && wrong.syntax
+}
+
+// Render fills a format in: by Go's names of the fields first, as docker does,
 // and if that fails by their names in JSON.
-func render(format string, v any) (string, error) {
+func Render(format string, v any) (string, error) {
 	t, err := template.New("").Funcs(templateFuncs()).Parse(format)
 	if err != nil {
-		return "", &exitError{code: exitFormat, err: localError("template parsing error: " + err.Error())}
+		return "", &Error{err, true}
 	}
 	var b strings.Builder
 	if err := t.Execute(&b, v); err == nil {
 		return b.String(), nil
 	}
-	text, err := jsonText(v)
+	text, err := JSONText(v)
 	if err != nil {
 		return "", err
 	}
@@ -77,13 +90,13 @@ func render(format string, v any) (string, error) {
 	}
 	b.Reset()
 	if err := t.Option("missingkey=error").Execute(&b, raw); err != nil {
-		return "", localError("template parsing error: " + err.Error())
+		return "", &Error{err: err}
 	}
 	return b.String(), nil
 }
 
-// indented is a value as docker prints it without a format.
-func indented(v any) (string, error) {
+// Indented is a value as docker prints it without a format.
+func Indented(v any) (string, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
