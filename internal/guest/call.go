@@ -15,13 +15,13 @@ const maxWait = 30 * time.Second
 
 // call is one operation that a host asked for.
 type call struct {
-	server *server
-	wire   *hostWire
-	stream net.Conn
-	reader *wire.Reader
-	direct bool       // stream is a wire of its own
-	once   bool       // and this is all that it is for
-	data   *wire.Data // see content
+	server  *server
+	wire    *hostWire
+	stream  net.Conn
+	reader  *wire.Reader
+	direct  bool       // stream is a direct connection
+	unbound bool       // and it has no parent: its end ends the command
+	data    *wire.Data // see content
 }
 
 // dispatch performs the operation. An error it returns goes to the host.

@@ -15,8 +15,12 @@ import (
 const (
 	// tokenLife is how long a token may wait to be used.
 	tokenLife = wire.HelloTimeout
-	// maxDirectWires bounds the direct wires of all hosts together.
+	// maxDirectWires bounds the direct connections of all hosts together that
+	// belong to a wire.
 	maxDirectWires = 128
+	// maxUnbound bounds those without a parent: the guest would not keep track of
+	// more commands.
+	maxUnbound = maxProcesses
 	// drainTimeout bounds how long a refused host may take to notice.
 	drainTimeout = time.Second
 )
@@ -27,6 +31,8 @@ type directWires struct {
 	tokens map[string]reservation
 	open   map[*hostWire]int // with those that are only promised
 	total  int
+
+	unbound int // those without a parent
 }
 
 // reservation is a direct wire that was promised, until its time is up.
@@ -96,11 +102,29 @@ func (d *directWires) release(parent *hostWire) {
 	}
 }
 
-// serveDirect answers the requests of a direct wire, one after the other, until
-// it or the wire that it belongs to ends.
+// admitUnbound counts a direct connection without a parent, until it is released.
+func (d *directWires) admitUnbound() (release func(), ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.unbound >= maxUnbound {
+		return nil, false
+	}
+	d.unbound++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.unbound--
+	}, true
+}
+
+// serveDirect answers the requests of a direct connection until it ends, or the
+// wire that it belongs to does.
 func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Welcome) error {
+	if hello.Token == "" {
+		return s.serveUnbound(conn, welcome)
+	}
 	parent := s.direct.redeem(hello.Token)
-	if parent == nil || parent.key.client != hello.Client || welcome.Version == 0 {
+	if parent == nil || parent.key.client != hello.Client {
 		return wire.WriteWelcome(conn, &wire.Welcome{Error: wire.Fail(wire.CodeStale, "the token is not, or no longer, good")})
 	}
 	defer s.direct.release(parent)
@@ -108,15 +132,35 @@ func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Wel
 		return net.ErrClosed
 	}
 	defer parent.removeDirect(conn)
+	return s.serveRequests(conn, welcome, &call{server: s, wire: parent, direct: true})
+}
+
+// serveUnbound answers the requests of a direct connection without a parent. Its
+// first came with the hello; its end ends the command.
+func (s *server) serveUnbound(conn net.Conn, welcome *wire.Welcome) error {
+	release, ok := s.direct.admitUnbound()
+	if !ok {
+		return wire.WriteWelcome(conn, &wire.Welcome{Error: wire.Fail(wire.CodeTooMany, "too many commands run in this sandbox")})
+	}
+	defer release()
+	return s.serveRequests(conn, welcome, &call{server: s, wire: &hostWire{}, direct: true, unbound: true})
+}
+
+// serveRequests welcomes the host and answers one request after the other.
+func (s *server) serveRequests(conn net.Conn, welcome *wire.Welcome, c *call) error {
 	if err := wire.WriteWelcome(conn, welcome); err != nil {
 		return err
 	}
-	stream := socket.Wrap(conn)
-	c := &call{server: s, wire: parent, stream: stream, reader: wire.NewReader(stream), direct: true}
+	c.stream = socket.Wrap(conn)
+	c.reader = wire.NewReader(c.stream)
+	if c.unbound { // the first request belongs to the handshake
+		_ = c.stream.SetReadDeadline(time.Now().Add(wire.HelloTimeout))
+	}
 	var owed *process // whose result the host may not have yet
 	for {
 		req, err := c.reader.Request()
 		if err == nil {
+			_ = c.stream.SetReadDeadline(time.Time{})
 			if owed != nil { // the host goes on: it has the result
 				s.table.forget(owed.id)
 			}
@@ -125,7 +169,7 @@ func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Wel
 		}
 		if err != nil {
 			if owed != nil {
-				s.awaitReattach(owed)
+				s.awaitReattach(owed, c.unbound)
 			}
 			return err
 		}
@@ -139,11 +183,11 @@ func (c *call) serveDirect(req *wire.Request) (owed *process, err error) {
 	case wire.OpAckLast:
 		return nil, nil
 	case wire.OpExec:
-		err = wire.WithPart(req.Exec, func(e *wire.Exec) error { owed, err = c.shortExec(e); return err })
+		err = wire.WithPart(req.Exec, func(e *wire.Exec) error { owed, err = c.execDirect(e); return err })
 	default:
 		err = c.dispatchDirect(req)
 	}
-	if err == nil || owed != nil {
+	if err == nil || owed != nil || errors.Is(err, errStreamed) {
 		return owed, err
 	}
 	return nil, c.refuseDirect(req.Op, err)
@@ -154,7 +198,7 @@ func (c *call) serveDirect(req *wire.Request) (owed *process, err error) {
 var directOps = map[wire.Op]bool{wire.OpFileRead: false, wire.OpFilePull: false, wire.OpFileWrite: true, wire.OpFilePush: true}
 
 func (c *call) dispatchDirect(req *wire.Request) error {
-	if _, ok := directOps[req.Op]; !ok {
+	if _, ok := directOps[req.Op]; !ok || c.unbound {
 		return wire.Fail(wire.CodeUnknownOp, "a direct wire does not do "+string(req.Op))
 	}
 	return c.dispatch(req)

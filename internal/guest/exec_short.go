@@ -2,6 +2,7 @@ package guest
 
 import (
 	"bufio"
+	"errors"
 	"sync"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
+	"github.com/atoll-run/atoll/internal/wire/socket"
 )
 
 // A command on a direct wire is expected to be over soon. Then nobody has to
@@ -29,36 +31,85 @@ const (
 	busyShortExecs  = 8
 )
 
-// shortExec runs a command on a direct wire. It returns the process if the host was
-// sent its result, and so must have it before it can be forgotten.
-func (c *call) shortExec(e *wire.Exec) (*process, error) {
-	if e.Stdin || e.TTY != nil || e.Background {
+// errStreamed ends a direct connection after a command that was streamed over it:
+// input that the command did not read may lie before the next request.
+var errStreamed = errors.New("the command was streamed")
+
+// execDirect runs a command on a direct connection. It returns the process if the
+// host was sent its result, and so must have it before it can be forgotten.
+func (c *call) execDirect(e *wire.Exec) (*process, error) {
+	switch {
+	case e.Background, !c.unbound && (e.Stdin || e.TTY != nil):
 		return nil, wire.Fail(wire.CodeInvalid, "a direct wire only runs commands in the foreground, without input")
+	case e.Stdin || e.TTY != nil:
+		if err := c.exec(e); err != nil {
+			return nil, err
+		}
+		return nil, errStreamed
 	}
+	return c.shortExec(e)
+}
+
+// shortExec runs a command without input. One that is not over soon is streamed
+// from then on: over this connection if it has no parent, else over a stream of
+// the parent, to which the host attaches.
+func (c *call) shortExec(e *wire.Exec) (*process, error) {
 	p, err := c.server.begin(e, c.wire)
 	if err != nil {
 		return nil, err
 	}
 	over, err := c.server.awaitShortExec(p)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if over || p.isEnding() {
+	case over || p.isEnding():
 		return p, c.sendAll(p)
+	case c.unbound:
+		return nil, errors.Join(c.follow(p, nil), errStreamed)
 	}
 	c.server.endUnlessAttached(p, p.out.readers(), reattachTimeout)
 	return nil, wire.WriteJSON(c.stream, wire.FrameStarted, wire.Started{PID: p.pid})
 }
 
-// awaitReattach gives the host of a direct wire that broke time to come back for a
-// result.
-func (s *server) awaitReattach(p *process) {
+// awaitReattach gives the host of a direct connection that broke time to attach
+// to the process for its result; none if the connection had no parent.
+func (s *server) awaitReattach(p *process, unbound bool) {
 	left := p.out.detachAny()
-	if p.resultUnwanted.Load() { // looked at after leave, as it is set before attended is asked
+	if unbound || p.resultUnwanted.Load() { // read after detachAny, as it is set before attended is asked
 		s.endUnlessAttached(p, left, 0)
 	} else {
 		s.endUnlessAttached(p, left, reattachTimeout)
 	}
+}
+
+// hangupCheck is how long a process may leave its input unread before it is
+// checked whether its host is still connected, and how often from then on.
+const hangupCheck = 500 * time.Millisecond
+
+// giveInput writes input to the process, until the host leaves. On a direct
+// connection reading does not show that while the process leaves earlier input
+// unread.
+func (c *call) giveInput(p *process, owner int, input []byte) bool {
+	conn, ok := c.stream.(*socket.Conn)
+	if !c.unbound || !ok {
+		return p.stdio.write(owner, input)
+	}
+	given := make(chan struct{})
+	defer close(given)
+	defer time.AfterFunc(hangupCheck, func() { interruptOnHangup(p, conn, given) }).Stop()
+	return p.stdio.write(owner, input)
+}
+
+// interruptOnHangup ends a write of input when the host has left.
+func interruptOnHangup(p *process, conn *socket.Conn, given <-chan struct{}) {
+	for !conn.PeerClosed() {
+		select {
+		case <-given:
+			return
+		case <-time.After(hangupCheck):
+		}
+	}
+	p.stdio.takeInput()
 }
 
 // awaitShortExec waits for the end of the process. If it returns false somebody

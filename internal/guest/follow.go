@@ -50,7 +50,7 @@ func (c *call) follow(p *process, from *wire.Attach) error {
 	watched := make(chan struct{})
 	go func() { defer close(watched); c.watch(p, reader, left) }()
 	var err error
-	if from != nil || c.once {
+	if from != nil || c.unbound {
 		err = wire.WriteJSON(c.stream, wire.FrameStarted, wire.Started{PID: p.pid, Stdin: given})
 	}
 	if err == nil && c.send(p, reader) == nil {
@@ -88,7 +88,7 @@ func (c *call) watch(p *process, reader int, left <-chan struct{}) {
 // reattachTime waits for the host to leave, and returns how long it may take to come
 // back: no time if it left on purpose, or came for this command alone.
 func (c *call) reattachTime(left <-chan struct{}) time.Duration {
-	if c.once {
+	if c.unbound {
 		<-left
 		return 0
 	}
@@ -132,7 +132,7 @@ func (c *call) feed(p *process, owner int) {
 		}
 		switch frame.Type {
 		case wire.FrameStdin:
-			if !c.give(p, owner, frame.Payload) {
+			if !c.giveInput(p, owner, frame.Payload) {
 				return
 			}
 		case wire.FrameStdinEOF:

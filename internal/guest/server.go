@@ -34,7 +34,6 @@ type server struct {
 	// threads they need: those were made up front (see makeThreads).
 	slots      chan struct{}
 	shortExecs atomic.Int64  // commands that are expected to be over soon
-	onces      atomic.Int64  // wires for one command
 	unmasked   []unix.Signal // see spawn.Attr
 	openFiles  unix.Rlimit   // of new processes, see Options
 	null       int           // /dev/null for processes without input; -1: there is none
@@ -54,7 +53,7 @@ func newServer(build string, lineage *lineage) (*server, error) {
 		memory: &oomWatch{}, pids: newPidsWatch(reaper, walker), releaser: newMemoryReleaser(), files: files.NewServer(procs), direct: newDirectWires(), ports: newPorts(), procs: procs,
 		slots: make(chan struct{}, maxSlots), started: make(chan struct{}, 1),
 	}
-	s.wires.direct, s.wires.once = s.serveDirect, s.serveOnce
+	s.wires.direct = s.serveDirect
 	if s.null, err = openNull(); err != nil {
 		s.null = -1 // an image without it is no reason not to start
 	}

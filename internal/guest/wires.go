@@ -73,7 +73,6 @@ type wires struct {
 	live   map[wireKey]*hostWire
 	epochs map[wireKey]uint64
 	direct func(net.Conn, *wire.Hello, *wire.Welcome) error // serves a direct wire to its end
-	once   func(net.Conn, *wire.Hello) error                // serves a wire for one command
 }
 
 func newWires() *wires {
@@ -90,14 +89,13 @@ func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
 		return nil, err
 	}
 	welcome := *self
-	welcome.Version = wire.Negotiate(hello)
-	switch hello.Kind {
-	case wire.KindDirect:
-		return nil, errors.Join(errServed, ws.direct(conn, hello, &welcome))
-	case wire.KindOnce:
-		return nil, errors.Join(errServed, ws.once(conn, hello))
+	if refusal := welcome.Accept(hello); refusal != nil {
+		return nil, errors.Join(refusal, wire.WriteWelcome(conn, &wire.Welcome{Error: refusal}))
 	}
-	if refusal := ws.fence(hello, welcome.Version); refusal != nil {
+	if hello.Kind == wire.KindDirect {
+		return nil, errors.Join(errServed, ws.direct(conn, hello, &welcome))
+	}
+	if refusal := ws.fence(hello); refusal != nil {
 		return nil, errors.Join(refusal, wire.WriteWelcome(conn, &wire.Welcome{Error: refusal}))
 	}
 	if err := wire.WriteWelcome(conn, &welcome); err != nil {
@@ -114,14 +112,12 @@ func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
 
 // fence refuses what must not become a wire. From then on nothing with a lower
 // epoch is admitted.
-func (ws *wires) fence(hello *wire.Hello, version int) *wire.Error {
+func (ws *wires) fence(hello *wire.Hello) *wire.Error {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	key := wireKey{hello.Client, hello.Kind}
 	highest, known := ws.epochs[key]
 	switch {
-	case version == 0:
-		return wire.Fail(wire.CodeVersion, "the guest speaks another version of the protocol")
 	case hello.Epoch < highest:
 		return wire.Fail(wire.CodeStale, "a newer wire of this client has taken over")
 	case !known && len(ws.epochs) >= wire.MaxWires && !ws.forgetOne():

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,20 +13,22 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// callTimeout bounds a question that the guest answers from its head.
+// callTimeout bounds a call that the guest answers without waiting for anything.
 const callTimeout = 5 * time.Second
 
 // unaryCall is an operation with a single answer.
 type unaryCall struct {
 	*wire.Request
-	timeout  time.Duration // how long the guest may think; 0: callTimeout
-	noRetry  bool          // must not be asked twice
+	timeout  time.Duration // until the answer; 0: callTimeout
+	noRetry  bool          // it must not be sent twice
 	timedOut atomic.Bool   // the answer did not come in time
+
+	exchanged chan struct{} // closed when the last attempt is over, also without the caller; nil: there was none
 }
 
-// call puts a question and reads the answer into v. If the wire turns out to be
-// broken it is put once more over a new one, unless that could do harm, or the
-// guest had all the time that it gets.
+// call sends a request and reads the answer into v. If the wire turns out to be
+// broken it is sent once more over a new one, unless noRetry is set or the guest
+// has used up the timeout.
 func (m *Machine) call(ctx context.Context, q *unaryCall, v any) error {
 	wc, err := m.control.get(ctx)
 	if err != nil {
@@ -41,7 +44,7 @@ func (m *Machine) call(ctx context.Context, q *unaryCall, v any) error {
 	return m.callOn(ctx, wc, q, v)
 }
 
-// callOn puts a question over one wire, and reads the answer into v.
+// callOn sends a request over one wire, and reads the answer into v.
 func (m *Machine) callOn(ctx context.Context, wc *wireConn, q *unaryCall, v any) error {
 	payload, err := m.roundTrip(ctx, wc, q)
 	if err != nil {
@@ -53,53 +56,58 @@ func (m *Machine) callOn(ctx context.Context, wc *wireConn, q *unaryCall, v any)
 	return nil
 }
 
-// roundTrip sends a question and returns the payload of its answer. Whatever a
-// guest does to a stream, closing its wire frees us: that happens when the
-// answer is overdue.
+// roundTrip sends a request and returns the payload of its answer. A caller whose
+// context ends leaves at once, also where a guest holds the multiplexer in the
+// middle of a frame and no deadline of a stream counts. The exchange then goes on
+// without it, so that a guest that is only slow keeps its wire.
 func (m *Machine) roundTrip(ctx context.Context, wc *wireConn, q *unaryCall) ([]byte, error) {
-	patience := q.timeout
-	if patience == 0 {
-		patience = callTimeout
+	type answer struct {
+		payload []byte
+		err     error
 	}
-	overdue := time.AfterFunc(patience, func() { q.timedOut.Store(true); _ = wc.Close() })
+	timer := time.AfterFunc(cmp.Or(q.timeout, callTimeout), func() { q.timedOut.Store(true); _ = wc.Close() })
 	select {
 	case wc.calls <- struct{}{}:
 	case <-ctx.Done():
-		overdue.Stop()
+		timer.Stop()
 		return nil, ctx.Err()
 	case <-wc.Done():
-		overdue.Stop()
+		timer.Stop()
 		return nil, m.streamError(wc, net.ErrClosed)
 	}
-	settle := func() { overdue.Stop(); <-wc.calls }
-	stream, err := open(wc, q.Request)
-	if err != nil {
-		settle()
-		return nil, m.streamError(wc, err)
-	}
-	// A caller that gives up leaves at once. The answer is then awaited without
-	// it, so that a guest that owes it is found out, and one that is only slow
-	// keeps its wire.
-	left := context.AfterFunc(ctx, func() { _ = stream.SetReadDeadline(time.Unix(1, 0)) })
-	frame, err := wire.NewReader(stream).Frame()
-	if !left() && err != nil {
-		go func() {
-			defer settle()
-			defer stream.Close()
-			_ = stream.SetReadDeadline(time.Time{})
-			_, _ = wire.NewReader(stream).Frame()
-		}()
+	answered := make(chan answer, 1)
+	q.exchanged = make(chan struct{})
+	go func() {
+		defer close(q.exchanged)
+		payload, err := m.exchange(wc, q)
+		timer.Stop()
+		<-wc.calls
+		answered <- answer{payload, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.payload, a.err
+	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer settle()
+}
+
+// exchange sends a request over a stream and reads its answer. Whatever a guest
+// does to the stream, closing the wire ends it.
+func (m *Machine) exchange(wc *wireConn, q *unaryCall) ([]byte, error) {
+	stream, err := open(wc, q.Request)
+	if err != nil {
+		return nil, m.streamError(wc, err)
+	}
 	defer stream.Close()
+	frame, err := wire.NewReader(stream).Frame()
 	if err != nil {
 		return nil, m.streamError(wc, err)
 	}
 	return m.callResult(wc, q, frame)
 }
 
-// callResult judges the frame that answers a question.
+// callResult returns the payload or the error of the frame that answers a call.
 func (m *Machine) callResult(wc *wireConn, q *unaryCall, frame wire.Frame) ([]byte, error) {
 	switch frame.Type {
 	case wire.FrameResult:
@@ -123,7 +131,7 @@ func open(wc *wireConn, req *wire.Request) (net.Conn, error) {
 	return stream, nil
 }
 
-// errorFrame is the error that the guest reports in a frame.
+// errorFrame returns the error that a frame holds.
 func (m *Machine) errorFrame(wc *wireConn, frame wire.Frame) error {
 	var e wire.Error
 	if err := frame.Decode(&e); err != nil {
@@ -138,9 +146,9 @@ func (m *Machine) protocolError(wc *wireConn, err error) error {
 	return m.markBroken(err)
 }
 
-// streamError turns the failure of a stream into the reason that matters: it never
-// left this side, the machine was closed, the guest broke the protocol, or the
-// wire is lost.
+// streamError closes the wire of a stream that failed and returns the reason: the
+// request was refused on this side, the machine was closed, the guest broke the
+// protocol, or the wire is lost.
 func (m *Machine) streamError(wc *wireConn, err error) error {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return fromWire(e)

@@ -33,21 +33,26 @@ const (
 type wireConn struct {
 	*wire.Mux
 	boot     string
-	version  int           // of the protocol
+	features wire.Features
+	recreate string        // see Options.Recreate
 	commands chan struct{} // one for each command
 	calls    chan struct{} // one for each question; who finds none waits
 
 	breakCounted bool // that it broke; whoever has the link's turn may look
 }
 
-func newWireConn(session *wire.Mux, welcome *wire.Welcome) *wireConn {
-	return &wireConn{Mux: session, boot: welcome.Boot, version: welcome.Version, commands: make(chan struct{}, maxCommands), calls: make(chan struct{}, maxCalls)}
+func (l *wireDialer) newWireConn(mux *wire.Mux, welcome *wire.Welcome) *wireConn {
+	return &wireConn{
+		Mux: mux, boot: welcome.Boot, features: welcome.Features, recreate: l.machine.options.Recreate,
+		commands: make(chan struct{}, maxCommands), calls: make(chan struct{}, maxCalls),
+	}
 }
 
 // writeRequest writes a request, unless this guest would not understand all of it.
 func (l *wireConn) writeRequest(w io.Writer, req *wire.Request) error {
-	if err := wire.Understood(l.version, req); err != nil {
-		return err
+	if err := wire.CheckFeatures(l.features, req); err != nil {
+		e := wire.AsError(err)
+		return wire.Fail(e.Code, e.Message+": recreate the sandbox with "+l.recreate)
 	}
 	return wire.WriteRequest(w, req)
 }
@@ -168,10 +173,7 @@ func (l *wireDialer) attempt(ctx context.Context) (*wireConn, error) {
 		return nil, dialError(err)
 	}
 	unwatch := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	welcome, err := wire.Handshake(conn, &wire.Hello{
-		Min: wire.MinVersion, Max: wire.MaxVersion,
-		Client: l.machine.options.Client, Epoch: l.machine.nextEpoch(), Kind: l.kind,
-	})
+	welcome, err := wire.Handshake(conn, wire.NewHello(l.kind, l.machine.options.Client, l.machine.nextEpoch()))
 	if !unwatch() && err == nil {
 		err = ctx.Err()
 	}
@@ -184,7 +186,7 @@ func (l *wireDialer) attempt(ctx context.Context) (*wireConn, error) {
 		conn.Close()
 		return nil, asLost(err)
 	}
-	return newWireConn(session, welcome), nil
+	return l.newWireConn(session, welcome), nil
 }
 
 // dialError judges a dial that failed. A guest that is about to start, or about

@@ -14,190 +14,207 @@ import (
 )
 
 const (
-	// directIdleTime is how long a direct wire is kept that nobody uses.
+	// directIdleTime is how long an unused direct connection is kept.
 	directIdleTime = 30 * time.Second
-	// ackDelay is when a guest is told that its result has come, if no request
-	// says so before.
+	// ackDelay is when a result is acknowledged if no request did so before.
 	ackDelay = 2 * time.Millisecond
-	// closeAckTimeout is how long a guest may take to be told so when the machine closes.
+	// closeAckTimeout is how long an acknowledgement may take when the machine
+	// closes.
 	closeAckTimeout = 20 * time.Millisecond
-	// directExecVersion is the version of the protocol whose direct wires take commands.
-	directExecVersion = 2
-	// redialPause is how long no more are dialled after one could not be had.
+	// redialPause is how long no more connections are dialled after one failed.
 	redialPause = time.Second
-	// slowDialTime is a dial that costs more than a direct wire saves. Then one is
-	// kept, and no more are dialled.
+	// slowDialTime is a dial that costs more than a direct connection saves. Then
+	// one is kept, and no more are dialled.
 	slowDialTime = 20 * time.Millisecond
 )
 
-// directConn is a direct wire: one transfer or command after the other, nothing beside
-// it. It ends with its parent.
+// directConn is a connection that carries one transfer or command after the
+// other, without multiplexing. It ends with its parent, if it has one.
 type directConn struct {
 	conn       net.Conn
 	frames     *wire.Reader
-	parent     *wireConn // which admitted it
+	parent     *wireConn     // the wire that admitted it; nil: none
+	features   wire.Features // of the guest, if there is no parent
 	idleTimer  *time.Timer
-	ackPending bool // the guest was not told that its result has come
+	ackPending bool // the guest still keeps the last result for an acknowledgement
 	closed     chan struct{}
 
-	doneWaiting func() // set while somebody has the line: see wire.Mux.Await
+	doneWaiting func() // set while the connection is in use: see wire.Mux.AddWaiter
 }
 
-// acquire gives the line to somebody, who waits for the guest until it is released.
-func (l *directConn) acquire() { l.doneWaiting = l.parent.AddWaiter() }
-
-func (l *directConn) release() {
-	if l.doneWaiting != nil {
-		l.doneWaiting()
-		l.doneWaiting = nil
+// acquire marks the connection as used, so that the parent sends heartbeats.
+func (c *directConn) acquire() {
+	if c.parent != nil {
+		c.doneWaiting = c.parent.AddWaiter()
 	}
 }
 
-// usable reports whether the line can take another transfer.
-func (l *directConn) usable() bool { return l.parent.alive() }
+func (c *directConn) release() {
+	if c.doneWaiting != nil {
+		c.doneWaiting()
+		c.doneWaiting = nil
+	}
+}
 
-// watch closes the line when its parent ends.
-func (l *directConn) watch() {
+// usable reports whether the connection can take another request. Without a
+// parent only its socket can tell.
+func (c *directConn) usable() bool {
+	if c.parent != nil {
+		return c.parent.alive()
+	}
+	conn, ok := c.conn.(*socket.Conn)
+	return ok && !conn.PeerClosed()
+}
+
+// watch closes the connection when its parent ends.
+func (c *directConn) watch() {
 	select {
-	case <-l.parent.Done():
-		l.conn.Close()
-	case <-l.closed:
+	case <-c.parent.Done():
+		c.conn.Close()
+	case <-c.closed:
 	}
 }
 
-// directPool are the direct wires that belong to one link of a machine.
+// directPool holds the direct connections of one purpose: transfers or commands.
 type directPool struct {
 	machine *Machine
-	dialer  *wireDialer
+	dialer  *wireDialer // of the parents
 
 	mu          sync.Mutex
 	idle        []*directConn
-	open        map[*directConn]bool // all that there are
-	count       int                  // of them, and of those about to be
-	limit       int                  // how many there may be
-	noDialUntil time.Time            // until when none are dialled
-	closed      bool                 // no more
+	open        map[*directConn]bool // idle or in use
+	count       int                  // open ones, and those being dialled
+	limit       int                  // on count
+	noDialUntil time.Time
+	closed      bool
 }
 
-func newDirectPool(link *wireDialer, limit int) *directPool {
-	return &directPool{machine: link.machine, dialer: link, open: map[*directConn]bool{}, limit: limit}
+func newDirectPool(dialer *wireDialer, limit int) *directPool {
+	return &directPool{machine: dialer.machine, dialer: dialer, open: map[*directConn]bool{}, limit: limit}
 }
 
-// get returns a direct wire, or nil if there is none to be had: then a stream
-// does.
-func (ls *directPool) get(ctx context.Context) *directConn {
-	if l := ls.popIdle(); l != nil {
-		return l
+// get returns a direct connection, or nil if none can be had: then the caller
+// uses a stream.
+func (p *directPool) get(ctx context.Context) *directConn {
+	if c := p.popIdle(); c != nil {
+		return c
 	}
-	if !ls.reserve() {
+	if !p.reserve() {
 		return nil
 	}
-	l, err := ls.dial(ctx)
-	if !ls.register(l, err) {
+	c, err := p.dial(ctx)
+	if !p.register(c, err) {
 		return nil
 	}
-	return l
+	return c
 }
 
-// idleOrDial returns a direct wire that is idle, or nil. Then it sees to it that
-// there will be one.
-func (ls *directPool) idleOrDial() *directConn {
-	if l := ls.popIdle(); l != nil {
-		return l
+// idleOrDial returns an idle direct connection, or nil. Then it dials one in the
+// background, for later calls.
+func (p *directPool) idleOrDial() *directConn {
+	if c := p.popIdle(); c != nil {
+		return c
 	}
-	if ls.reserve() {
-		ls.machine.goBackground(func() {
-			ctx, cancel := context.WithTimeout(ls.machine.ctx, callTimeout)
+	if p.reserve() {
+		p.machine.goBackground(func() {
+			ctx, cancel := context.WithTimeout(p.machine.ctx, callTimeout)
 			defer cancel()
-			if l, err := ls.dial(ctx); ls.register(l, err) {
-				ls.put(l)
+			if c, err := p.dial(ctx); p.register(c, err) {
+				p.put(c)
 			}
 		})
 	}
 	return nil
 }
 
-// register counts a line that was dialled, or could not be.
-func (ls *directPool) register(l *directConn, err error) bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
+// register adds a connection that was dialled after reserve, or gives the
+// reservation back if that failed.
+func (p *directPool) register(c *directConn, err error) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err != nil {
-		ls.count--
-		ls.noDialUntil = time.Now().Add(redialPause)
+		p.count--
+		p.noDialUntil = time.Now().Add(redialPause)
 		switch {
 		case errors.Is(err, ErrUnsupported): // an older guest
-			ls.limit = 0
+			p.limit = 0
 		case errors.Is(err, ErrBusy):
-			ls.limit = min(ls.limit, max(ls.count, 1))
+			p.limit = min(p.limit, max(p.count, 1))
 		}
 		return false
 	}
-	ls.open[l] = true
-	l.acquire()
-	if ls.closed {
-		ls.drop(l)
+	return p.add(c)
+}
+
+// add makes the pool close c when it is closed itself. The lock is held.
+func (p *directPool) add(c *directConn) bool {
+	p.open[c] = true
+	c.acquire()
+	if p.closed {
+		p.drop(c)
 		return false
 	}
 	return true
 }
 
-// disable makes an end of all lines: the guest does not know what they are for.
-func (ls *directPool) disable() {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.limit = 0
-	for _, l := range ls.idle {
-		ls.drop(l)
+// disable closes all idle connections and opens no more: the guest does not take
+// these requests on them.
+func (p *directPool) disable() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit = 0
+	for _, c := range p.idle {
+		p.drop(c)
 	}
-	ls.idle = nil
+	p.idle = nil
 }
 
-// popIdle takes the line that was used last.
-func (ls *directPool) popIdle() *directConn {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for len(ls.idle) > 0 {
-		l := ls.idle[len(ls.idle)-1]
-		ls.idle = ls.idle[:len(ls.idle)-1]
-		l.idleTimer.Stop()
-		if l.usable() {
-			l.acquire()
-			return l
+// popIdle takes the idle connection that was used last.
+func (p *directPool) popIdle() *directConn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.idle) > 0 {
+		c := p.idle[len(p.idle)-1]
+		p.idle = p.idle[:len(p.idle)-1]
+		c.idleTimer.Stop()
+		if c.usable() {
+			c.acquire()
+			return c
 		}
-		ls.drop(l)
+		p.drop(c)
 	}
 	return nil
 }
 
-// drop closes a line for good. The lock is held.
-func (ls *directPool) drop(l *directConn) {
-	l.idleTimer.Stop()
-	l.release()
-	close(l.closed)
-	l.conn.Close()
-	delete(ls.open, l)
-	ls.count--
+// drop closes a connection and removes it from the pool. The lock is held.
+func (p *directPool) drop(c *directConn) {
+	c.idleTimer.Stop()
+	c.release()
+	close(c.closed)
+	c.conn.Close()
+	delete(p.open, c)
+	p.count--
 }
 
-func (ls *directPool) reserve() bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.closed || ls.count >= ls.limit || ls.count > 0 && time.Now().Before(ls.noDialUntil) {
+func (p *directPool) reserve() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.count >= p.limit || p.count > 0 && time.Now().Before(p.noDialUntil) {
 		return false
 	}
-	ls.count++
+	p.count++
 	return true
 }
 
-// dial asks for admission and opens a line.
-func (ls *directPool) dial(ctx context.Context) (*directConn, error) {
-	m := ls.machine
-	parent, err := ls.dialer.get(ctx)
+// dial asks a wire for a token and opens a direct connection that belongs to it.
+func (p *directPool) dial(ctx context.Context) (*directConn, error) {
+	m := p.machine
+	parent, err := p.dialer.get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if ls.dialer.kind == wire.KindControl && parent.version < directExecVersion {
-		return nil, fmt.Errorf("commands on direct wires: %w", ErrUnsupported)
+	if p.dialer.kind == wire.KindControl && !parent.features.Has(wire.FeatureDirectExec) {
+		return nil, fmt.Errorf("commands on direct connections: %w", ErrUnsupported)
 	}
 	var direct wire.Direct
 	ask := &unaryCall{Request: &wire.Request{Op: wire.OpFileDirect, File: &wire.File{}}}
@@ -210,88 +227,108 @@ func (ls *directPool) dial(ctx context.Context) (*directConn, error) {
 		return nil, asLost(err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })()
-	_, err = wire.Handshake(conn, &wire.Hello{
-		Min: wire.MinVersion, Max: wire.MaxVersion, Client: m.options.Client, Epoch: m.nextEpoch(),
-		Kind: wire.KindDirect, Token: direct.Token,
-	})
-	if err != nil {
+	hello := wire.NewHello(wire.KindDirect, m.options.Client, m.nextEpoch())
+	hello.Token = direct.Token
+	if _, err = wire.Handshake(conn, hello); err != nil {
 		conn.Close()
 		return nil, asLost(err)
 	}
 	if time.Since(begin) > slowDialTime {
-		ls.mu.Lock()
-		ls.limit = min(ls.limit, 1)
-		ls.mu.Unlock()
+		p.mu.Lock()
+		p.limit = min(p.limit, 1)
+		p.mu.Unlock()
 	}
-	quick := socket.Wrap(conn)
-	l := &directConn{conn: quick, frames: wire.NewReader(quick), parent: parent, closed: make(chan struct{})}
-	l.idleTimer = time.AfterFunc(directIdleTime, func() { ls.onIdleTimer(l) })
-	l.idleTimer.Stop()
-	go l.watch()
-	return l, nil
+	c := p.newConn(conn, parent)
+	go c.watch()
+	return c, nil
 }
 
-// put keeps a line for the next transfer.
-func (ls *directPool) put(l *directConn) {
-	_ = l.conn.SetDeadline(noDeadline)
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if !ls.open[l] {
+// dialUnbound opens a direct connection without a parent. Its first request goes
+// out with the hello, which the caller sends.
+func (p *directPool) dialUnbound(ctx context.Context) (*directConn, error) {
+	conn, err := p.machine.dial(ctx)
+	if err != nil {
+		return nil, asLost(err)
+	}
+	c := p.newConn(conn, nil)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count++
+	if !p.add(c) {
+		return nil, ErrClosed
+	}
+	return c, nil
+}
+
+func (p *directPool) newConn(conn net.Conn, parent *wireConn) *directConn {
+	fast := socket.Wrap(conn)
+	c := &directConn{conn: fast, frames: wire.NewReader(fast), parent: parent, closed: make(chan struct{})}
+	c.idleTimer = time.AfterFunc(directIdleTime, func() { p.onIdleTimer(c) })
+	c.idleTimer.Stop()
+	return c
+}
+
+// put keeps a connection for the next request.
+func (p *directPool) put(c *directConn) {
+	_ = c.conn.SetDeadline(noDeadline)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.open[c] {
 		return
 	}
-	l.release()
-	if !l.usable() {
-		ls.drop(l)
+	c.release()
+	if !c.usable() {
+		p.drop(c)
 		return
 	}
-	ls.idle = append(ls.idle, l)
-	if l.ackPending {
-		l.idleTimer.Reset(ackDelay)
+	p.idle = append(p.idle, c)
+	if c.ackPending {
+		c.idleTimer.Reset(ackDelay)
 	} else {
-		l.idleTimer.Reset(directIdleTime)
+		c.idleTimer.Reset(directIdleTime)
 	}
 }
 
-// onIdleTimer tells the guest that its result has come, or closes a line that nobody
-// has used for long.
-func (ls *directPool) onIdleTimer(l *directConn) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	i := slices.Index(ls.idle, l)
+// onIdleTimer acknowledges the last result, or closes a connection that was idle
+// for directIdleTime.
+func (p *directPool) onIdleTimer(c *directConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.idle, c)
 	switch {
 	case i < 0:
-	case l.ackPending && l.parent.writeRequest(l.conn, &wire.Request{Op: wire.OpAckLast}) == nil:
-		l.ackPending = false
-		l.idleTimer.Reset(directIdleTime)
+	case c.ackPending && c.parent.writeRequest(c.conn, &wire.Request{Op: wire.OpAckLast}) == nil:
+		c.ackPending = false
+		c.idleTimer.Reset(directIdleTime)
 	default:
-		ls.idle = slices.Delete(ls.idle, i, i+1)
-		ls.drop(l)
+		p.idle = slices.Delete(p.idle, i, i+1)
+		p.drop(c)
 	}
 }
 
-// discard closes a line that cannot be used any more.
-func (ls *directPool) discard(l *directConn) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.open[l] {
-		ls.drop(l)
+// discard closes a connection that cannot be used any more.
+func (p *directPool) discard(c *directConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open[c] {
+		p.drop(c)
 	}
 }
 
-// close closes all lines, whatever they are used for. A guest that was not told
-// yet that its result has come would keep it.
-func (ls *directPool) close() {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.closed = true
-	for _, l := range ls.idle {
-		if l.ackPending {
-			_ = l.conn.SetWriteDeadline(time.Now().Add(closeAckTimeout))
-			_ = l.parent.writeRequest(l.conn, &wire.Request{Op: wire.OpAckLast})
+// close closes all connections, idle or in use. Results are acknowledged first: a
+// guest would keep them.
+func (p *directPool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, c := range p.idle {
+		if c.ackPending {
+			_ = c.conn.SetWriteDeadline(time.Now().Add(closeAckTimeout))
+			_ = c.parent.writeRequest(c.conn, &wire.Request{Op: wire.OpAckLast})
 		}
 	}
-	ls.idle = nil
-	for l := range ls.open {
-		ls.drop(l)
+	p.idle = nil
+	for c := range p.open {
+		p.drop(c)
 	}
 }

@@ -57,6 +57,7 @@ var kinds = map[wire.Code]error{
 	wire.CodeOver:          ErrOver,
 	wire.CodeUnknownOp:     ErrUnsupported,
 	wire.CodeUnsupported:   ErrUnsupported,
+	wire.CodeNoFeature:     ErrUnsupported,
 	wire.CodeVersion:       ErrUnsupported,
 }
 

@@ -35,6 +35,9 @@ func (m *Machine) Exec(ctx context.Context, command *Command) (*Result, error) {
 	if err := command.check(); err != nil {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	r := newExecCall(m, command)
 	defer r.input.stop()
 	watched := ctx
@@ -75,19 +78,19 @@ func newExecCall(m *Machine, command *Command) *execCall {
 
 // run starts the command and follows it to its end.
 func (r *execCall) run(ctx context.Context) (*wire.Exit, error) {
-	if r.machine.options.Once && r.command.TTY == nil {
-		exit, err := r.once(ctx)
-		if errors.Is(err, errNotOnce) && expired(ctx) {
-			return nil, asLost(context.Cause(ctx)) // whoever gave up does not begin anew
-		}
-		if errors.Is(err, ErrLost) && r.machine.options.Kill != nil && expired(ctx) {
-			return nil, r.endOrKill(ctx, err) // else the end of its wire has to do
-		}
-		if !errors.Is(err, errNotOnce) {
-			return exit, err
-		}
+	if !r.machine.options.Direct || r.command.TTY != nil {
+		return r.execWithRetry(ctx)
 	}
-	return r.execWithRetry(ctx)
+	exit, err := r.execUnbound(ctx)
+	switch {
+	case errors.Is(err, errNoUnbound) && expired(ctx):
+		return nil, asLost(context.Cause(ctx)) // a cancelled command is not started again
+	case errors.Is(err, errNoUnbound):
+		return r.execWithRetry(ctx)
+	case errors.Is(err, ErrLost) && r.machine.options.Kill != nil && expired(ctx):
+		return nil, r.endOrKill(ctx, err) // without Kill the end of the connection must do
+	}
+	return exit, err
 }
 
 // execWithRetry follows the command over as many wires as it takes.
@@ -168,15 +171,15 @@ func (r *execCall) execOnStream(ctx context.Context, wc *wireConn, request *wire
 	if r.sentAt.IsZero() {
 		r.sentAt = time.Now()
 	}
+	over := make(chan struct{})
+	defer close(over)
+	stop := context.AfterFunc(ctx, func() { r.requestEnd(wc, over) }) // before open, which a guest can hold
+	defer stop()
 	stream, err := open(wc, request)
 	if err != nil {
 		return nil, r.machine.streamError(wc, err)
 	}
 	defer stream.Close()
-	over := make(chan struct{})
-	defer close(over)
-	stop := context.AfterFunc(ctx, func() { r.requestEnd(wc, over) })
-	defer stop()
 	if request.Op == wire.OpExec {
 		r.input.send(stream, 0)
 	}
@@ -188,17 +191,39 @@ func (r *execCall) execOnStream(ctx context.Context, wc *wireConn, request *wire
 	return r.readFrames(&frameSource{wire: wc, conn: stream, frames: wire.NewReader(stream)})
 }
 
-// frameSource is what frames of a command come over: a stream, or a direct wire.
+// frameSource is what the frames of a command come over: a stream, or a direct
+// connection.
 type frameSource struct {
-	wire   *wireConn
-	conn   net.Conn
-	frames *wire.Reader
-	direct bool
+	wire     *wireConn // of the stream, or the parent; nil: a direct connection without one
+	conn     net.Conn
+	frames   *wire.Reader
+	direct   bool
+	started  bool   // a start was seen; only without a parent
+	onOutput func() // nil, or called before each frame of output
 }
 
-// sourceError judges a way that failed. A stream takes its wire with it; for a direct
-// wire the wire that it belongs to goes on.
+// checkStart refuses what no honest guest sends on a direct connection without a
+// parent: a second start, or, for a command with input, anything but an error
+// before the first.
+func (w *frameSource) checkStart(t wire.FrameType, input bool) error {
+	switch {
+	case w.wire != nil:
+	case t == wire.FrameStarted && w.started:
+		return fmt.Errorf("%w: the command has started twice", wire.ErrProtocol)
+	case t == wire.FrameStarted:
+		w.started = true
+	case input && !w.started && t != wire.FrameError:
+		return fmt.Errorf("%w: a command that has not started sends frame %d", wire.ErrProtocol, t)
+	}
+	return nil
+}
+
+// sourceError classifies the failure of a source. A stream takes its wire with
+// it; for a direct connection the parent goes on.
 func (r *execCall) sourceError(w *frameSource, err error) error {
+	if w.wire == nil {
+		return r.unboundError(err)
+	}
 	if w.direct && w.wire.alive() && r.machine.ctx.Err() == nil && !errors.Is(err, wire.ErrProtocol) {
 		if e, ok := errors.AsType[*wire.Error](err); ok {
 			return fromWire(e)
@@ -208,6 +233,14 @@ func (r *execCall) sourceError(w *frameSource, err error) error {
 	return r.machine.streamError(w.wire, err)
 }
 
+// violation declares the sandbox broken after what no honest guest sends.
+func (r *execCall) violation(w *frameSource, err error) error {
+	if w.wire == nil {
+		return r.machine.markBroken(err)
+	}
+	return r.machine.protocolError(w.wire, err)
+}
+
 // readFrames passes frames on until the exit.
 func (r *execCall) readFrames(w *frameSource) (*wire.Exit, error) {
 	for {
@@ -215,27 +248,59 @@ func (r *execCall) readFrames(w *frameSource) (*wire.Exit, error) {
 		if err != nil {
 			return nil, r.sourceError(w, err)
 		}
+		if err := w.checkStart(frame.Type, r.input != nil); err != nil {
+			return nil, r.violation(w, err)
+		}
 		switch {
 		case frame.Type == wire.FrameExit:
-			exit, err := frame.Exit()
-			if err != nil {
-				return nil, r.machine.protocolError(w.wire, err)
-			}
-			r.machine.noteResult(r.id, w.wire)
-			return exit, nil
+			return r.exitFrame(w, frame)
 		case frame.Type == wire.FrameError:
-			return nil, r.machine.errorFrame(w.wire, frame)
-		case frame.Type == wire.FrameStarted && w.direct:
+			return nil, r.errorFrame(w, frame)
+		case frame.Type == wire.FrameStarted && w.direct && w.wire != nil:
 			return nil, errNotShort
 		}
-		if err := r.handleFrame(frame, w.conn); errors.Is(err, wire.ErrProtocol) {
-			return nil, r.machine.protocolError(w.wire, err)
-		} else if err != nil {
-			w.conn.Close() // nobody reads what is still to come
-			r.requestEnd(w.wire, nil)
+		if err := r.passOn(w, frame); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// exitFrame returns the exit that a frame holds.
+func (r *execCall) exitFrame(w *frameSource, frame wire.Frame) (*wire.Exit, error) {
+	var exit wire.Exit
+	if err := frame.Decode(&exit); err != nil {
+		return nil, r.violation(w, err)
+	}
+	if w.wire != nil {
+		r.machine.noteResult(r.id, w.wire)
+	}
+	return &exit, nil
+}
+
+// errorFrame returns the error that a frame holds.
+func (r *execCall) errorFrame(w *frameSource, frame wire.Frame) error {
+	var e wire.Error
+	if err := frame.Decode(&e); err != nil {
+		return r.violation(w, err)
+	}
+	return fromWire(&e)
+}
+
+// passOn handles a frame that is not the last. If its output cannot be written,
+// the command is ended; without a parent the end of the connection does that.
+func (r *execCall) passOn(w *frameSource, frame wire.Frame) error {
+	if w.onOutput != nil && frame.Type != wire.FrameStarted {
+		w.onOutput()
+	}
+	err := r.handleFrame(frame, w.conn)
+	switch {
+	case errors.Is(err, wire.ErrProtocol):
+		return r.violation(w, err)
+	case err != nil && w.wire != nil:
+		w.conn.Close() // the rest is not read
+		r.requestEnd(w.wire, nil)
+	}
+	return err
 }
 
 // handleFrame handles a frame that is not the last.

@@ -54,11 +54,11 @@ func TestBriefCommandsThatAreNot(t *testing.T) {
 		if got := sh(t, m, "head -c 3000000 /dev/zero | tr '\\0' x"); got.out != strings.Repeat("x", 3_000_000) {
 			t.Errorf("much: %d bytes, %+v", len(got.out), got.Result)
 		}
-		got := execCall(t, m, &machine.Command{Argv: []string{"sh", "-c", "(setsid sleep 1000 &); echo done"}, EndTree: true, Grace: time.Millisecond})
+		got := run(t, m, &machine.Command{Argv: []string{"sh", "-c", "(setsid sleep 1000 &); echo done"}, EndTree: true, Grace: time.Millisecond})
 		if got.out != "done\n" || got.Left {
 			t.Errorf("with a child: %+v", got)
 		}
-		if got := execCall(t, m, &machine.Command{Argv: []string{"head", "-c", "1000000", "/dev/zero"}, OutputLimit: 1000}); len(got.out) != 1000 || got.Stdout.Lost != 999_000 {
+		if got := run(t, m, &machine.Command{Argv: []string{"head", "-c", "1000000", "/dev/zero"}, OutputLimit: 1000}); len(got.out) != 1000 || got.Stdout.Lost != 999_000 {
 			t.Errorf("limited: %d bytes, %+v", len(got.out), got.Stdout)
 		}
 	}

@@ -46,7 +46,7 @@ func TestExecResults(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := execCall(t, m, &tt.command)
+			got := run(t, m, &tt.command)
 			if got.ExitCode != tt.wantCode || got.Signal != tt.wantSig {
 				t.Errorf("exit %d %q, want %d %q", got.ExitCode, got.Signal, tt.wantCode, tt.wantSig)
 			}
@@ -112,7 +112,7 @@ func TestExecBinaryOutput(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{1})
 	_, _ = random.Read(data)
 	var out bytes.Buffer
-	execCall(t, m, &machine.Command{Argv: []string{"cat"}, Stdin: bytes.NewReader(data), Stdout: &out})
+	run(t, m, &machine.Command{Argv: []string{"cat"}, Stdin: bytes.NewReader(data), Stdout: &out})
 	if !bytes.Equal(out.Bytes(), data) {
 		t.Errorf("%d bytes came back, and not the same", out.Len())
 	}
@@ -122,7 +122,7 @@ func TestExecHundredMegabytes(t *testing.T) {
 	_, m := start(t)
 	const size = 100 << 20
 	sum, want := sha256.New(), sha256.New()
-	got := execCall(t, m, &machine.Command{Shell: fmt.Sprintf("yes 0123456789abcdef | head -c %d", size), Stdout: sum})
+	got := run(t, m, &machine.Command{Shell: fmt.Sprintf("yes 0123456789abcdef | head -c %d", size), Stdout: sum})
 	line := bytes.Repeat([]byte("0123456789abcdef\n"), 1<<16)
 	for left := size; left > 0; left -= min(left, len(line)) {
 		want.Write(line[:min(left, len(line))])
@@ -138,7 +138,7 @@ func TestExecBigEnvironment(t *testing.T) {
 	for i := range 4000 {
 		env = append(env, fmt.Sprintf("VARIABLE_%d=%s", i, strings.Repeat("v", 100)))
 	}
-	got := execCall(t, m, &machine.Command{Argv: []string{"/usr/bin/env"}, Env: append(env, "PATH=/bin")})
+	got := run(t, m, &machine.Command{Argv: []string{"/usr/bin/env"}, Env: append(env, "PATH=/bin")})
 	if n := strings.Count(got.out, "\n"); n != 4001 {
 		t.Errorf("%d variables arrived", n)
 	}
@@ -155,7 +155,7 @@ func TestExecInputEndsWhenItEnds(t *testing.T) {
 		}
 		_ = w.Close()
 	}()
-	got := execCall(t, m, &machine.Command{Shell: "cat; echo done", Stdin: r, Stdout: &out})
+	got := run(t, m, &machine.Command{Shell: "cat; echo done", Stdin: r, Stdout: &out})
 	if want := "line 0\nline 1\nline 2\ndone\n"; out.String() != want || got.ExitCode != 0 {
 		t.Errorf("%q", out.String())
 	}
@@ -207,7 +207,7 @@ func TestExecOutputLimit(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			got := execCall(t, m, &machine.Command{Shell: tt.script, Stdout: &out, OutputLimit: tt.limit})
+			got := run(t, m, &machine.Command{Shell: tt.script, Stdout: &out, OutputLimit: tt.limit})
 			if out.String() != tt.want || got.Stdout.Lost != tt.lost || got.Stdout.Total != int64(len(tt.want))+tt.lost {
 				t.Errorf("%q, %+v", out.String(), got.Stdout)
 			}
@@ -247,7 +247,7 @@ func TestExecBackgroundChildDoesNotHoldTheResult(t *testing.T) {
 	if left := alive(t, m); !slices.Contains(left, "sleep 300") {
 		t.Errorf("the background child should live on: %q", left)
 	}
-	got = execCall(t, m, &machine.Command{Shell: "sleep 301 & exit 6", EndTree: true, Grace: time.Millisecond})
+	got = run(t, m, &machine.Command{Shell: "sleep 301 & exit 6", EndTree: true, Grace: time.Millisecond})
 	if left := alive(t, m); got.ExitCode != 6 || slices.Contains(left, "sleep 301") {
 		t.Errorf("EndTree left %q", left)
 	}

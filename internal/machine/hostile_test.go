@@ -21,7 +21,7 @@ import (
 // python runs a program inside and returns its output.
 func python(t *testing.T, m *machine.Machine, program string) string {
 	t.Helper()
-	got := execCall(t, m, &machine.Command{Argv: []string{"python3", "-c", program}})
+	got := run(t, m, &machine.Command{Argv: []string{"python3", "-c", program}})
 	if got.ExitCode != 0 {
 		t.Fatalf("exit %d: %s", got.ExitCode, got.err)
 	}
@@ -178,7 +178,7 @@ func TestSocketGames(t *testing.T) {
 	for name, script := range tests {
 		t.Run(name, func(t *testing.T) {
 			g, m := start(t)
-			if got := execCall(t, m, &machine.Command{Shell: script, Dir: g.Dir}); got.ExitCode != 0 {
+			if got := run(t, m, &machine.Command{Shell: script, Dir: g.Dir}); got.ExitCode != 0 {
 				t.Fatalf("%+v", got)
 			}
 			fresh := g.Machine(t, nil)
@@ -246,11 +246,11 @@ func TestOutOfMemory(t *testing.T) {
 	m := g.Machine(t, nil)
 	eat := `x = []
 while True: x.append(bytearray(1 << 20))`
-	got := execCall(t, m, &machine.Command{Argv: []string{"python3", "-c", eat}})
+	got := run(t, m, &machine.Command{Argv: []string{"python3", "-c", eat}})
 	if !got.OOM || got.Signal != "SIGKILL" {
 		t.Errorf("killed for memory: %+v", got.Result)
 	}
-	got = execCall(t, m, &machine.Command{Shell: `python3 -c 'x = []
+	got = run(t, m, &machine.Command{Shell: `python3 -c 'x = []
 while True: x.append(bytearray(1 << 20))'`})
 	if !got.OOM || got.ExitCode != 137 {
 		t.Errorf("child killed for memory: %+v", got.Result)
@@ -376,7 +376,7 @@ func TestGuestIsSmall(t *testing.T) {
 	}
 	check("fresh", 2<<20)
 	for range 4 {
-		execCall(t, m, &machine.Command{Argv: []string{"head", "-c", "268435456", "/dev/zero"}, Stdout: io.Discard})
+		run(t, m, &machine.Command{Argv: []string{"head", "-c", "268435456", "/dev/zero"}, Stdout: io.Discard})
 	}
 	t.Logf("after 1 GiB: %+v", memory(t, g))
 	// Mostly 2.8 to 3.2 MB: what the collector finds free is not all given back.

@@ -41,10 +41,10 @@ type captured struct {
 // sh runs a script and fails the test if it could not be run.
 func sh(t *testing.T, m *machine.Machine, script string) captured {
 	t.Helper()
-	return execCall(t, m, &machine.Command{Argv: []string{"/bin/sh", "-c", script}})
+	return run(t, m, &machine.Command{Argv: []string{"/bin/sh", "-c", script}})
 }
 
-func execCall(t *testing.T, m *machine.Machine, command *machine.Command) captured {
+func run(t *testing.T, m *machine.Machine, command *machine.Command) captured {
 	t.Helper()
 	var out, errs bytes.Buffer
 	if command.Stdout == nil {

@@ -286,22 +286,6 @@ func TestStallingGuest(t *testing.T) {
 	}
 }
 
-// TestStallingInTheMiddleOfAFrame holds yamux's locks on the host's side.
-func TestStallingInTheMiddleOfAFrame(t *testing.T) {
-	m := lying(t, greeted(func(conn net.Conn) {
-		_, _ = conn.Write(mux(0, 2, 1, 1000)) // data for the first stream, of which nothing comes
-		_, _ = io.Copy(io.Discard, conn)
-	}), &machine.Options{MaxBreaks: 1})
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if err := m.Ping(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
-	}
-	if _, err := m.Exec(ctx, &machine.Command{Argv: []string{"x"}}); err == nil {
-		t.Error("exec succeeded")
-	}
-}
-
 func TestEndlessListOfProcesses(t *testing.T) {
 	m := lying(t, answering(func(stream net.Conn, req *wire.Request) {
 		page := wire.Listing{More: true, Processes: []wire.Status{{ID: req.Target.ID + "x"}}}

@@ -34,9 +34,14 @@ type Options struct {
 	// Kill ends the sandbox from outside. It is called when the guest does not
 	// end a command in time. Default: nothing.
 	Kill func(ctx context.Context) error
-	// Once says that the machine is used for one command: then that has a wire
-	// of its own, which takes less time to make than one that carries many.
-	Once bool
+	// Direct runs each command on a direct connection without a parent, whose
+	// first request goes out with the hello. That is the quickest way to a first
+	// command, but a command ends when its connection breaks. A guest without the
+	// feature runs it over a stream.
+	Direct bool
+	// Recreate is the command that replaces the sandbox, for errors that only a
+	// newer guest mends. Default "atoll sandbox recreate".
+	Recreate string
 }
 
 func (o *Options) withDefaults() Options {
@@ -49,6 +54,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if out.Client == "" {
 		out.Client = wire.NewID()
+	}
+	if out.Recreate == "" {
+		out.Recreate = "atoll sandbox recreate"
 	}
 	if out.DialTimeout == 0 {
 		out.DialTimeout = 5 * time.Second

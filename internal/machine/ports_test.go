@@ -78,7 +78,7 @@ func TestPortsIPv6(t *testing.T) {
 		served <- m.Serve(ctx, port, openPort(open), func(c net.Conn) { fmt.Fprint(c, c.RemoteAddr().(*net.TCPAddr).IP) })
 	}()
 	eventually(t, "it answers on ::1", func() bool {
-		got := execCall(t, m, &machine.Command{Argv: []string{"python3", "-c", fmt.Sprintf("import socket; print(socket.create_connection(('::1', %d)).recv(100).decode())", port)}})
+		got := run(t, m, &machine.Command{Argv: []string{"python3", "-c", fmt.Sprintf("import socket; print(socket.create_connection(('::1', %d)).recv(100).decode())", port)}})
 		return got.out == "::1\n"
 	})
 	cancel()
@@ -322,7 +322,7 @@ ts = [threading.Thread(target=one) for _ in range(%d)]
 print(got.count("abc"))
 `, port, total)
 	eventually(t, "all were served", func() bool {
-		got := execCall(t, m, &machine.Command{Argv: []string{"python3", "-c", ask}})
+		got := run(t, m, &machine.Command{Argv: []string{"python3", "-c", ask}})
 		return got.out == fmt.Sprintln(total)
 	})
 	if most.Load() > limit {

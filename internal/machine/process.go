@@ -42,19 +42,20 @@ func (m *Machine) Start(ctx context.Context, command *Command) (string, error) {
 	id := rand.Text()
 	request := command.request(id)
 	request.Exec.Background, request.Exec.Cap = true, nil
-	var started wire.Started
-	err := m.call(ctx, &unaryCall{Request: request}, &started)
+	q := &unaryCall{Request: request}
+	err := m.call(ctx, q, &wire.Started{})
 	switch {
-	case err == nil || errors.Is(err, errExists): // asked twice, and the first had arrived
+	case err == nil || errors.Is(err, errExists): // sent twice, and the first had arrived
 		return id, nil
-	case ctx.Err() != nil:
-		m.goBackground(func() { m.undo(id) })
+	case ctx.Err() != nil && q.exchanged != nil:
+		m.goBackground(func() { m.undo(q, id) })
 	}
 	return "", err
 }
 
-// undo ends a command that may have been started for a caller that had left.
-func (m *Machine) undo(id string) {
+// undo ends a command that was started after its caller had left.
+func (m *Machine) undo(q *unaryCall, id string) {
+	<-q.exchanged
 	if m.End(m.ctx, id, 0) == nil {
 		_ = m.Forget(m.ctx, id)
 	}

@@ -101,19 +101,19 @@ func commandsOf(t *testing.T, m *machine.Machine) {
 	if got.ExitCode != 3 || got.out != "out\n" || got.err != "err\n" || got.MaxRSS == 0 {
 		t.Errorf("%+v %q %q", got.Result, got.out, got.err)
 	}
-	got = execCall(t, m, &machine.Command{Argv: []string{"cat"}, Stdin: strings.NewReader("hello")})
+	got = run(t, m, &machine.Command{Argv: []string{"cat"}, Stdin: strings.NewReader("hello")})
 	if got.ExitCode != 0 || got.out != "hello" {
 		t.Errorf("input: %+v %q", got.Result, got.out)
 	}
-	got = execCall(t, m, &machine.Command{Shell: "echo $A in $PWD", Env: []string{"A=x"}, Dir: "/mnt"})
+	got = run(t, m, &machine.Command{Shell: "echo $A in $PWD", Env: []string{"A=x"}, Dir: "/mnt"})
 	if got.out != "x in /mnt\n" {
 		t.Errorf("shell: %q", got.out)
 	}
-	got = execCall(t, m, &machine.Command{Argv: []string{"sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x"}, OutputLimit: 1000})
+	got = run(t, m, &machine.Command{Argv: []string{"sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x"}, OutputLimit: 1000})
 	if len(got.out) != 1000 || got.Stdout.Lost != 99000 {
 		t.Errorf("cap: %d bytes, %+v", len(got.out), got.Stdout)
 	}
-	got = execCall(t, m, &machine.Command{Argv: []string{"sleep", "600"}, Timeout: 100 * time.Millisecond})
+	got = run(t, m, &machine.Command{Argv: []string{"sleep", "600"}, Timeout: 100 * time.Millisecond})
 	if !got.TimedOut || got.Signal != "SIGTERM" {
 		t.Errorf("timeout: %+v", got.Result)
 	}

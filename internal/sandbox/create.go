@@ -98,7 +98,7 @@ func entryOf(s Summary, backend string) *Entry {
 
 // setUp waits for the guest and runs the set-up command over its wire.
 func (m *Manager) setUp(ctx context.Context, spec *Spec, inst Instance) (*machine.Machine, error) {
-	mach, err := m.reach(ctx, inst)
+	mach, err := m.reach(ctx, spec, inst)
 	if err != nil {
 		return nil, provision(spec, "wire", err)
 	}
@@ -115,8 +115,8 @@ func (m *Manager) setUp(ctx context.Context, spec *Spec, inst Instance) (*machin
 }
 
 // reach returns a wire to a guest that answers.
-func (m *Manager) reach(ctx context.Context, inst Instance) (*machine.Machine, error) {
-	mach := machine.New(inst.Dial, &machine.Options{Log: m.Logger, Kill: inst.Kill})
+func (m *Manager) reach(ctx context.Context, spec *Spec, inst Instance) (*machine.Machine, error) {
+	mach := machine.New(inst.Dial, &machine.Options{Log: m.Logger, Kill: inst.Kill, Recreate: RecreateCommand(spec)})
 	if err := m.answers(ctx, mach); err != nil {
 		_ = mach.Close()
 		return nil, err

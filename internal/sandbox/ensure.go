@@ -174,7 +174,7 @@ func (m *Manager) enter(ctx context.Context, spec *Spec, inst Instance, seen obs
 	switch {
 	case err != nil:
 	case mach == nil:
-		mach, err = m.reach(ctx, inst)
+		mach, err = m.reach(ctx, spec, inst)
 	case spec.SetupCommand != "": // it answered before it was set up: does it still?
 		err = m.answers(ctx, mach)
 	}

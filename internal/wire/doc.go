@@ -1,9 +1,8 @@
-// Package wire is the common ground of the two halves that speak over a
-// sandbox's single wire: package machine on the host and package guest inside.
-// It holds the handshake, the multiplexed session, message and frame formats,
-// the limits of both sides and the error codes. It knows neither processes nor
-// containers, and it links nothing but the standard library, yamux and x/sys,
-// because it is part of the guest.
+// Package wire is the protocol between package machine on the host and package
+// guest inside a sandbox: the handshake, the multiplexed connection, message and
+// frame formats, the limits of both sides and the error codes. It starts no
+// processes and links nothing but the standard library, yamux and x/sys, because
+// it is part of the guest.
 //
 // # The protocol
 //
@@ -11,8 +10,8 @@
 // connection carries multiplexed streams. Each stream is one operation.
 //
 //	host                                                   guest
-//	  │ ── magic, hello {min,max,client,epoch,kind} ────────▶ │  refused: too old, too new,
-//	  │ ◀──────── magic, welcome {version,boot} or {error} ── │  stale epoch, too many wires
+//	  │ ── magic, hello {min,max,client,epoch,kind,features} ▶ │  refused: too old, too new, stale
+//	  │ ◀─ magic, welcome {version,boot,features} or {error} ─ │  epoch, too many, feature missing
 //	  │                                                       │
 //	  │ ═══════════ yamux: host opens every stream ══════════ │
 //	  │                                                       │
@@ -26,8 +25,8 @@
 //	  │ ◀────────────────────────────────── Exit or Error ─── │
 //	  │ ── close (the host has the result) ─────────────────▶ │  the guest forgets the process
 //	  │                                                       │
-//	  │ ── stream: request {op:"end",process:{id,…}} ───────▶ │  beside it: stdin that nobody
-//	  │ ◀─────────────────────────────────────────── Result ── │  reads cannot delay an end
+//	  │ ── stream: request {op:"end",process:{id,…}} ───────▶ │  beside it: unread stdin
+//	  │ ◀─────────────────────────────────────────── Result ── │  cannot delay an end
 //
 // A request is a length (u32, big endian) and a JSON object. A frame is a type
 // (u8), a length (u32, big endian) and that many bytes. Strings that are not
@@ -42,38 +41,51 @@
 // closes the client's older wires and refuses a hello with a lower epoch, so
 // that a wire believed dead cannot come back and act.
 //
-// Files travel over wires of a third kind, direct ones, which are not
-// multiplexed: one request follows the other. The guest admits one only with a
-// token that it gave out over another wire, and closes it together with that.
-// Where none can be had, a stream of the bulk wire does the same.
+// # Direct connections
 //
-// Short commands without input take direct wires, too, which then belong to the
-// control wire. All output and the exit come in one message. For a command that
-// is not over soon the guest answers Started instead, and the host attaches to it
-// over a stream. The next request, or op:"taken", says that the host has the
-// result; the guest keeps it until then.
+// A third kind of connection is direct: it is not multiplexed, and one request
+// follows the other. Files travel over direct connections that belong to the
+// bulk wire, short commands without input over those of the control wire. The
+// guest admits one only with a token that it gave out over that wire, and closes
+// it together with the wire. Where none can be had, a stream does the same.
 //
-// A program that runs one command and ends takes a wire of a fourth kind, once:
-// greeting and request come in one message, the guest answers with the frames of
-// the command, and the end of the wire before the exit is the end of the command.
+// All output of a short command and its exit come in one message. For a command
+// that is not over soon the guest answers Started instead, and the host attaches
+// to it over a stream. The next request, or op:"taken", says that the host has
+// the result; the guest keeps it until then.
+//
+// A program that only runs commands opens a direct connection without a wire
+// beside it: hello and first request come in one message. A command that is not
+// over soon, or has input, is then streamed over the connection itself, whose end
+// is the end of the command.
+//
+//	│ ── magic, hello {…,kind:"direct",needs}, request ───▶ │
+//	│ ◀─────────── welcome, (Stdout | Stderr)*, Exit ────── │  a short command
+//	│ ── request ─────────────────────────────────────────▶ │  the next
+//	│ ◀──────────── Started, (Stdout | Stderr)*, Exit ────── │  one that is not
+//
+// # Ports
 //
 // Connections to ports inside are streams, too. The host opens them all: to
 // accept a connection it opens a stream on which the guest answers when one has
 // come. So a guest cannot make more of them than the host is ready for.
 //
-// # Versions
+// # Versions and features
 //
 // Both sides say which versions they speak, and the highest that both do is
 // spoken. A host speaks the previous one, too, because a sandbox may outlive an
 // upgrade of its host: recordings of older guests are part of package machine's
-// tests. What a version added to requests is listed in additions; a host does not
-// send it to a guest that would ignore it, and says so.
+// tests.
 //
 //	1  commands, files, ports
 //	2  grants: commands started under one, callers of ports told by theirs
 //
+// What came since has no version but a name: both sides announce their features
+// ([Feature]). A host does not send a guest what belongs to a feature that it
+// lacks, and says so. Names that the other side does not know are ignored.
+//
 // # Trust
 //
 // Neither side trusts the other. No length is believed before its bytes have
-// arrived; whatever exceeds a limit of this package ends the wire.
+// arrived; what exceeds a limit of this package ends the wire.
 package wire

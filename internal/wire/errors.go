@@ -28,6 +28,7 @@ const (
 	CodeNoProcess     Code = "no_process"     // no such process id
 	CodeOver          Code = "over"           // the process that must run does not
 	CodeUnsupported   Code = "unsupported"    // not possible in this sandbox
+	CodeNoFeature     Code = "no_feature"     // the guest does not have a feature that the request needs
 	CodeStuck         Code = "stuck"          // processes are left that could not be ended
 	CodeInternal      Code = "internal"
 )

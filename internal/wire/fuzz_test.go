@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,21 +76,34 @@ func (byteConn) SetDeadline(time.Time) error     { return nil }
 func (byteConn) SetReadDeadline(time.Time) error { return nil }
 func (byteConn) Close() error                    { return nil }
 
+// bounded reports whether features are as many and as long as they may be.
+func bounded(features wire.Features) bool {
+	return len(features) <= wire.MaxFeatures && !slices.ContainsFunc(features, func(f wire.Feature) bool {
+		return len(f) > wire.MaxFeatureName || !wire.ValidID(string(f))
+	})
+}
+
+// FuzzHello feeds bytes to both sides of the handshake.
 func FuzzHello(f *testing.F) {
 	f.Add(append([]byte("atoll\x00\r\n"), message(`{"min":1,"max":1,"client":"c","epoch":1,"kind":"control"}`)...))
-	f.Add(append([]byte("atoll\x00\r\n"), message(`{"min":2,"max":2,"client":"c","epoch":0,"kind":"once"}`)...))
+	f.Add(append([]byte("atoll\x00\r\n"), message(`{"min":2,"max":2,"client":"c","epoch":0,"kind":"direct","features":["exec","x"],"needs":["first-request"]}`)...))
 	f.Add(append([]byte("atoll\x00\r\n"), message(`{"version":1,"boot":"b","build":"x"}`)...))
+	f.Add(append([]byte("atoll\x00\r\n"), message(`{"version":2,"boot":"b","features":["exec","","`+strings.Repeat("x", 40)+`"]}`)...))
+	f.Add(append([]byte("atoll\x00\r\n"), message(`{"min":1,"max":2,"client":"c","kind":"bulk","features":[`+strings.Repeat(`"x",`, 70)+`"x"]}`)...))
 	f.Add(append([]byte("atoll\x00\r\n"), message(`{"error":{"code":"stale","message":"m"}}`)...))
 	f.Add([]byte("atoll\x00\r\n\xff\xff\xff\xff"))
 	hello := &wire.Hello{Min: 1, Max: 2, Client: "c", Kind: wire.KindControl}
 	f.Fuzz(func(t *testing.T, input []byte) {
 		if got, err := wire.ReadHello(byteConn{Reader: bytes.NewReader(input)}); err == nil {
-			if !wire.ValidID(got.Client) || got.Min < 1 || got.Max < got.Min {
+			if !wire.ValidID(got.Client) || got.Min < 1 || got.Max < got.Min || !bounded(got.Features) || !bounded(got.Needs) {
 				t.Fatalf("%+v", got)
+			}
+			if answer := new(wire.Welcome); answer.Accept(got) == nil && len(wire.AllFeatures().Missing(answer.Features)) > 0 {
+				t.Fatalf("%+v", answer)
 			}
 		}
 		if got, err := wire.Handshake(byteConn{Reader: bytes.NewReader(input)}, hello); err == nil {
-			if !wire.ValidID(got.Boot) || got.Version < 1 || got.Version > 2 {
+			if !wire.ValidID(got.Boot) || got.Version < 1 || got.Version > 2 || !bounded(got.Features) || len(got.Features) == 0 {
 				t.Fatalf("%+v", got)
 			}
 		}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,8 +19,7 @@ type Kind string
 const (
 	KindControl Kind = "control"
 	KindBulk    Kind = "bulk"
-	KindDirect  Kind = "direct" // not multiplexed: see Direct
-	KindOnce    Kind = "once"   // for one command: see OpenOnce
+	KindDirect  Kind = "direct" // not multiplexed: see Direct and OpenDirect
 )
 
 // Hello is the host's greeting.
@@ -29,7 +29,14 @@ type Hello struct {
 	Client string `json:"client"`
 	Epoch  uint64 `json:"epoch"`
 	Kind   Kind   `json:"kind"`
-	Token  string `json:"token,omitempty"` // of a direct wire: what Direct gave
+	// Token is what Direct gave, for a direct connection that belongs to a wire;
+	// "" is one without a parent.
+	Token string `json:"token,omitempty"`
+	// Features are those of the host.
+	Features Features `json:"features,omitempty"`
+	// Needs are the features without which the guest refuses the connection:
+	// those of a request that comes with the hello.
+	Needs Features `json:"needs,omitempty"`
 }
 
 // Welcome is the guest's answer.
@@ -37,7 +44,10 @@ type Welcome struct {
 	Version int    `json:"version,omitempty"`
 	Boot    string `json:"boot,omitempty"` // names this life of the guest
 	Build   string `json:"build,omitempty"`
-	Error   *Error `json:"error,omitempty"`
+	// Features are those of the guest that the host announced, too. A guest that
+	// was built before features had names sends none, and has those of its version.
+	Features Features `json:"features,omitempty"`
+	Error    *Error   `json:"error,omitempty"`
 }
 
 func (h *Hello) check() error {
@@ -46,12 +56,17 @@ func (h *Hello) check() error {
 		return fmt.Errorf("%w: hello with versions %d to %d", ErrProtocol, h.Min, h.Max)
 	case !ValidID(h.Client):
 		return fmt.Errorf("%w: hello with a malformed client name", ErrProtocol)
-	case h.Kind == KindDirect && !ValidID(h.Token):
+	case h.Kind == KindDirect && h.Token != "" && !ValidID(h.Token):
 		return fmt.Errorf("%w: hello with a malformed token", ErrProtocol)
-	case h.Kind != KindControl && h.Kind != KindBulk && h.Kind != KindDirect && h.Kind != KindOnce:
+	case h.Kind != KindControl && h.Kind != KindBulk && h.Kind != KindDirect:
 		return fmt.Errorf("%w: hello for an unknown kind of wire", ErrProtocol)
 	}
-	return nil
+	return errors.Join(h.Features.check(), h.Needs.check())
+}
+
+// NewHello returns the hello of this build for one kind of wire.
+func NewHello(kind Kind, client string, epoch uint64) *Hello {
+	return &Hello{Min: MinVersion, Max: MaxVersion, Client: client, Epoch: epoch, Kind: kind, Features: AllFeatures()}
 }
 
 // Handshake performs the host's side of the handshake. A refusal is an *Error.
@@ -60,6 +75,27 @@ func Handshake(conn net.Conn, hello *Hello) (*Welcome, error) {
 	if err := writeHandshake(conn, hello); err != nil {
 		return nil, err
 	}
+	return ReadWelcome(conn, hello)
+}
+
+// OpenDirect sends the hello of a direct connection without a parent together
+// with its first request, in one write. The guest answers with its welcome
+// (ReadWelcome) and then with the frames of the request. A guest that ignored a
+// part of the request would misunderstand it, so the hello names what it needs.
+func OpenDirect(w io.Writer, hello *Hello, req *Request) error {
+	greeting := *hello
+	greeting.Needs = append(req.Needs(), FeatureFirstRequest)
+	var buf bytes.Buffer
+	if err := errors.Join(writeHandshake(&buf, &greeting), WriteRequest(&buf, req)); err != nil {
+		return err
+	}
+	_, err := w.Write(buf.Bytes())
+	return err
+}
+
+// ReadWelcome reads the guest's answer to a hello. A refusal is an *Error.
+func ReadWelcome(conn net.Conn, hello *Hello) (*Welcome, error) {
+	_ = conn.SetDeadline(time.Now().Add(HelloTimeout))
 	var welcome Welcome
 	if err := readHandshake(conn, &welcome); err != nil {
 		return nil, err
@@ -69,6 +105,12 @@ func Handshake(conn net.Conn, hello *Hello) (*Welcome, error) {
 	}
 	if welcome.Version < hello.Min || welcome.Version > hello.Max || !ValidID(welcome.Boot) {
 		return nil, fmt.Errorf("%w: welcome with version %d", ErrProtocol, welcome.Version)
+	}
+	if err := welcome.Features.check(); err != nil {
+		return nil, err
+	}
+	if welcome.Features == nil {
+		welcome.Features = versionFeatures(welcome.Version)
 	}
 	welcome.Build = Printable(welcome.Build)
 	return &welcome, conn.SetDeadline(time.Time{})
@@ -92,7 +134,21 @@ func WriteWelcome(conn net.Conn, welcome *Welcome) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// Negotiate picks the version to speak, or 0 if there is none in common.
+// Accept completes the guest's welcome to a hello: the version to speak and the
+// features of both sides. An *Error refuses a host that speaks no common
+// version, or needs a feature that this guest does not have.
+func (w *Welcome) Accept(hello *Hello) *Error {
+	if w.Version = Negotiate(hello); w.Version == 0 {
+		return Fail(CodeVersion, "the guest speaks another version of the protocol")
+	}
+	if missing := AllFeatures().Missing(hello.Needs); len(missing) > 0 {
+		return Fail(CodeNoFeature, fmt.Sprintf("the guest does not have the feature %q", missing[0]))
+	}
+	w.Features = AllFeatures().Common(hello.Features)
+	return nil
+}
+
+// Negotiate returns the version to speak, or 0 if there is none in common.
 func Negotiate(hello *Hello) int {
 	version := min(hello.Max, MaxVersion)
 	if version < max(hello.Min, MinVersion) {

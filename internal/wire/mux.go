@@ -75,11 +75,11 @@ func (s *Mux) Open() (net.Conn, error) {
 	if s.session.NumStreams() >= MaxStreams {
 		return nil, Fail(CodeTooMany, fmt.Sprintf("the wire already carries %d streams", MaxStreams))
 	}
+	s.heartbeat.start() // before: a peer that stalls in the middle of a frame can hold OpenStream
 	stream, err := s.session.OpenStream()
 	if err != nil {
 		return nil, s.withCause(err)
 	}
-	s.heartbeat.start()
 	return stream, nil
 }
 

@@ -10,7 +10,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -169,15 +171,22 @@ func TestHandshake(t *testing.T) {
 		failed  bool  // for the host
 	}{
 		{"honest", &good, wire.Welcome{Version: 1, Boot: "b", Build: "x"}, nil, false},
-		{"for one command", change(func(h *wire.Hello) { h.Kind = wire.KindOnce }), wire.Welcome{Version: 1, Boot: "b"}, nil, false},
-		{"for one command of nobody", change(func(h *wire.Hello) { h.Kind, h.Client = wire.KindOnce, "" }), wire.Welcome{}, wire.ErrProtocol, true},
+		{"direct, without a parent", change(func(h *wire.Hello) { h.Kind = wire.KindDirect }), wire.Welcome{Version: 1, Boot: "b"}, nil, false},
+		{"direct, without a client", change(func(h *wire.Hello) { h.Kind, h.Client = wire.KindDirect, "" }), wire.Welcome{}, wire.ErrProtocol, true},
 		{"refusal", &good, wire.Welcome{Error: wire.Fail(wire.CodeStale, "old")}, nil, true},
 		{"no versions", change(func(h *wire.Hello) { h.Min = 0 }), wire.Welcome{}, wire.ErrProtocol, true},
 		{"versions the wrong way round", change(func(h *wire.Hello) { h.Min, h.Max = 3, 2 }), wire.Welcome{}, wire.ErrProtocol, true},
 		{"no client", change(func(h *wire.Hello) { h.Client = "" }), wire.Welcome{}, wire.ErrProtocol, true},
 		{"strange client", change(func(h *wire.Hello) { h.Client = "a/b" }), wire.Welcome{}, wire.ErrProtocol, true},
 		{"long client", change(func(h *wire.Hello) { h.Client = strings.Repeat("x", 65) }), wire.Welcome{}, wire.ErrProtocol, true},
-		{"strange kind", change(func(h *wire.Hello) { h.Kind = "x" }), wire.Welcome{}, wire.ErrProtocol, true},
+		{"strange token", change(func(h *wire.Hello) { h.Kind, h.Token = wire.KindDirect, "a/b" }), wire.Welcome{}, wire.ErrProtocol, true},
+		{"strange kind", change(func(h *wire.Hello) { h.Kind = "once" }), wire.Welcome{}, wire.ErrProtocol, true},
+		{"strange features", change(func(h *wire.Hello) { h.Features = wire.Features{"a/b"} }), wire.Welcome{}, wire.ErrProtocol, true},
+		{"strange needs", change(func(h *wire.Hello) { h.Needs = wire.Features{""} }), wire.Welcome{}, wire.ErrProtocol, true},
+		{"features", change(func(h *wire.Hello) { h.Features = wire.Features{"exec", "unknown"} }), wire.Welcome{Version: 1, Boot: "b", Features: wire.Features{"exec"}}, nil, false},
+		{"strange features of the guest", &good, wire.Welcome{Version: 1, Boot: "b", Features: wire.Features{"a b"}}, nil, true},
+		{"too many features of the guest", &good, wire.Welcome{Version: 1, Boot: "b", Features: slices.Repeat(wire.Features{"x"}, wire.MaxFeatures+1)}, nil, true},
+		{"strange kind, again", change(func(h *wire.Hello) { h.Kind = "x" }), wire.Welcome{}, wire.ErrProtocol, true},
 		{"version that was not offered", &good, wire.Welcome{Version: 2, Boot: "b"}, nil, true},
 		{"no boot", &good, wire.Welcome{Version: 1}, nil, true},
 	}
@@ -188,7 +197,7 @@ func TestHandshake(t *testing.T) {
 			go func() {
 				hello, err := wire.ReadHello(theirs)
 				if err == nil {
-					if *hello != *tt.hello {
+					if !reflect.DeepEqual(hello, tt.hello) {
 						t.Errorf("received %+v", hello)
 					}
 					err = wire.WriteWelcome(theirs, &tt.welcome)

@@ -53,7 +53,7 @@ func (b *Boxes) Enter(ctx context.Context, c *dockercli.Container) (*machine.Mac
 		held.Release()
 		return nil, nil, dockercli.ErrElsewhere
 	}
-	m := machine.New(beginningWith(first, c.Guest.Dial), &machine.Options{Once: true})
+	m := machine.New(beginningWith(first, c.Guest.Dial), &machine.Options{Direct: true})
 	return m, func() {
 		_ = m.Close()
 		_ = first.Close()

@@ -16,12 +16,12 @@ import (
 	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 )
 
-// onceOn returns a machine for one command on a guest that listens. Its cutter
+// unboundOn returns a machine for one command on a guest that listens. Its cutter
 // counts the wires: a command that had one of its own took one.
-func onceOn(t *testing.T, g *machinetest.Guest) (*cutter, *machine.Machine) {
+func unboundOn(t *testing.T, g *machinetest.Guest) (*cutter, *machine.Machine) {
 	t.Helper()
 	c := &cutter{guest: g}
-	m := machine.New(c.dial, &machine.Options{Once: true})
+	m := machine.New(c.dial, &machine.Options{Direct: true})
 	t.Cleanup(func() { _ = m.Close() })
 	return c, m
 }
@@ -63,24 +63,24 @@ func tell(ctx context.Context, m *machine.Machine, command *machine.Command) (to
 	return got, err
 }
 
-// oneCommand is a command, and what is to be told of it over any wire.
-type oneCommand struct {
+// directCommand is a command, and what is to be told of it over any wire.
+type directCommand struct {
 	command func() *machine.Command // anew for every wire: input is used up
 	code    int
 	out     string
 	want    error
 }
 
-func (tt *oneCommand) check(t *testing.T, got told, err error) {
+func (tt *directCommand) check(t *testing.T, got told, err error) {
 	t.Helper()
 	if !errors.Is(err, tt.want) || got.Code != tt.code || got.Out != tt.out {
 		t.Errorf("code %d, %d bytes %.80q, error %v; want %d, %d bytes %.80q, %v", got.Code, len(got.Out), got.Out, err, tt.code, len(tt.out), tt.out, tt.want)
 	}
 }
 
-// TestOnceIsLikeAnyOther: whoever runs a command over a wire of its own is told
+// TestUnboundIsLikeStreams: whoever runs a command over a wire of its own is told
 // the same as over others.
-func TestOnceIsLikeAnyOther(t *testing.T) {
+func TestUnboundIsLikeStreams(t *testing.T) {
 	g, m := listening(t)
 	sh(t, m, "echo x > "+g.Dir+"/plain")
 	large := strings.Repeat("0123456789abcdef\n", 300_000)
@@ -93,7 +93,7 @@ func TestOnceIsLikeAnyOther(t *testing.T) {
 	input := func(s string, argv ...string) func() *machine.Command {
 		return func() *machine.Command { return &machine.Command{Argv: argv, Stdin: strings.NewReader(s)} }
 	}
-	tests := map[string]oneCommand{
+	tests := map[string]directCommand{
 		"success":                  {command: with(machine.Command{Argv: []string{"true"}})},
 		"both outputs and a code":  {command: script("echo out; echo err >&2; exit 42"), code: 42, out: "out\n"},
 		"a signal":                 {command: script("kill -9 $$"), code: 137},
@@ -124,7 +124,7 @@ func TestOnceIsLikeAnyOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			usual, err := tell(patience(t), m, tt.command())
 			tt.check(t, usual, err)
-			c, alone := onceOn(t, g)
+			c, alone := unboundOn(t, g)
 			got, err := tell(patience(t), alone, tt.command())
 			tt.check(t, got, err)
 			if got != usual {
@@ -141,10 +141,10 @@ func TestOnceIsLikeAnyOther(t *testing.T) {
 	}
 }
 
-// TestOnceOutputWaitsForItsReader: a reader that takes its time gets every byte.
-func TestOnceOutputWaitsForItsReader(t *testing.T) {
+// TestUnboundOutputWaitsForItsReader: a reader that takes its time gets every byte.
+func TestUnboundOutputWaitsForItsReader(t *testing.T) {
 	g, _ := listening(t)
-	_, m := onceOn(t, g)
+	_, m := unboundOn(t, g)
 	line := "0123456789abcdef\n"
 	const lines = 500_000
 	sum := sha256.New()
@@ -161,10 +161,10 @@ func TestOnceOutputWaitsForItsReader(t *testing.T) {
 	}
 }
 
-// TestOnceTalks: input and output go both ways while the command runs.
-func TestOnceTalks(t *testing.T) {
+// TestUnboundInputAndOutput: input and output go both ways while the command runs.
+func TestUnboundInputAndOutput(t *testing.T) {
 	g, _ := listening(t)
-	_, m := onceOn(t, g)
+	_, m := unboundOn(t, g)
 	ours, in := io.Pipe()
 	out, theirs := io.Pipe()
 	over := make(chan error, 1)
@@ -189,28 +189,28 @@ func TestOnceTalks(t *testing.T) {
 	check(t, <-over)
 }
 
-// TestOnceUnderAnIDThatIsTaken: the command is the one that has the id, as over
+// TestUnboundUnderAnIDThatIsTaken: the command is the one that has the id, as over
 // any other wire.
-func TestOnceUnderAnIDThatIsTaken(t *testing.T) {
+func TestUnboundUnderAnIDThatIsTaken(t *testing.T) {
 	g, m := listening(t)
 	id := background(t, m, &machine.Command{Argv: []string{"sleep", "1000"}})
 	command := func() *machine.Command { return &machine.Command{Argv: []string{"true"}, ID: id} }
 	usual, _ := tell(patience(t), m, command())
-	_, alone := onceOn(t, g)
+	_, alone := unboundOn(t, g)
 	if got, err := tell(patience(t), alone, command()); got != usual || !errors.Is(err, machine.ErrInvalid) {
 		t.Errorf("alone %+v\nusual %+v", got, usual)
 	}
 }
 
-// TestManyOnceLeaveNothing: a guest keeps nothing of commands whose wires ended
+// TestManyUnboundLeaveNothing: a guest keeps nothing of commands whose wires ended
 // with them.
-func TestManyOnceLeaveNothing(t *testing.T) {
+func TestManyUnboundLeaveNothing(t *testing.T) {
 	g, watcher := listening(t)
 	before, err := watcher.Info(patience(t))
 	check(t, err)
 	for i := range 300 {
 		c := &cutter{guest: g}
-		m := machine.New(c.dial, &machine.Options{Once: true})
+		m := machine.New(c.dial, &machine.Options{Direct: true})
 		result, err := m.Exec(patience(t), &machine.Command{Argv: []string{"true"}})
 		_ = m.Close()
 		if err != nil || result.ExitCode != 0 || c.count() != 1 {

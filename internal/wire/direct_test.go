@@ -22,9 +22,9 @@ func (w *writes) Write(b []byte) (int, error) {
 	return w.Writer.Write(b)
 }
 
-// TestOpenOnce: greeting and request arrive as they were sent, in one message,
+// TestOpenDirect: hello and first request arrive as they were sent, in one message,
 // and what follows them is left to who reads next.
-func TestOpenOnce(t *testing.T) {
+func TestOpenDirect(t *testing.T) {
 	for name, want := range map[string]*wire.Exec{
 		"small": {ID: "x", Argv: wire.Texts([]string{"echo", "a\xff\x00\n\"\\é\u2028<>&"}), Env: wire.Texts([]string{"A=1", "B=\xfe"}), Dir: "/tmp"},
 		"all of it": {
@@ -38,11 +38,16 @@ func TestOpenOnce(t *testing.T) {
 			sent := make(chan error, 1)
 			counted := &writes{Writer: ours}
 			go func() {
-				err := wire.OpenOnce(counted, "client", want)
+				err := wire.OpenDirect(counted, wire.NewHello(wire.KindDirect, "client", 7), &wire.Request{Op: wire.OpExec, Exec: want})
 				sent <- errors.Join(err, wire.WriteFrame(ours, wire.FrameStdin, []byte("input")))
 			}()
 			hello, err := wire.ReadHello(theirs)
-			if err != nil || *hello != (wire.Hello{Min: wire.MaxVersion, Max: wire.MaxVersion, Client: "client", Kind: wire.KindOnce}) {
+			wanted := wire.NewHello(wire.KindDirect, "client", 7)
+			wanted.Needs = wire.Features{wire.FeatureExec, wire.FeatureFirstRequest}
+			if want.Grant != "" {
+				wanted.Needs = wire.Features{wire.FeatureExec, wire.FeatureGrants, wire.FeatureExecWhile, wire.FeatureFirstRequest}
+			}
+			if err != nil || !reflect.DeepEqual(hello, wanted) {
 				t.Fatalf("%+v %v", hello, err)
 			}
 			frames := wire.NewReader(theirs)
@@ -60,15 +65,16 @@ func TestOpenOnce(t *testing.T) {
 	}
 }
 
-// TestOpenOnceRefuses: of what a guest would refuse nothing is sent.
-func TestOpenOnceRefuses(t *testing.T) {
+// TestOpenDirectRefuses: of what a guest would refuse nothing is sent.
+func TestOpenDirectRefuses(t *testing.T) {
+	hello := wire.NewHello(wire.KindDirect, "client", 1)
 	var sent bytes.Buffer
-	err := wire.OpenOnce(&sent, "client", &wire.Exec{ID: "x", Argv: wire.Texts([]string{strings.Repeat("x", wire.MaxRequest)})})
+	err := wire.OpenDirect(&sent, hello, &wire.Request{Op: wire.OpExec, Exec: &wire.Exec{ID: "x", Argv: wire.Texts([]string{strings.Repeat("x", wire.MaxRequest)})}})
 	if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != wire.CodeInvalid || sent.Len() > 0 {
 		t.Errorf("%v, after %d bytes", err, sent.Len())
 	}
 	broken := errors.New("broken")
-	if err := wire.OpenOnce(failing{broken}, "client", &wire.Exec{ID: "x", Shell: "true"}); !errors.Is(err, broken) {
+	if err := wire.OpenDirect(failing{broken}, hello, &wire.Request{Op: wire.OpExec, Exec: &wire.Exec{ID: "x", Shell: "true"}}); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
 }

@@ -17,35 +17,33 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// oneWord plays a guest on wires for one command; play gets the request. It is
+// unboundGuest plays a guest on wires for one command; play gets the request. It is
 // honest on others, where a command gives its input back. starts counts the
 // commands that it was asked for.
-type oneWord struct {
+type unboundGuest struct {
 	starts atomic.Int64
 	other  atomic.Int64 // of starts, those over streams
 	play   func(conn net.Conn, frames *wire.Reader)
 	stream func(stream net.Conn, req *wire.Request) // nil: honest
 }
 
-func (g *oneWord) serve(conn net.Conn) {
+func (g *unboundGuest) serve(conn net.Conn) {
 	hello, err := wire.ReadHello(conn)
 	switch {
 	case err != nil:
-	case hello.Kind != wire.KindOnce:
-		if wire.WriteWelcome(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "liar"}) == nil {
-			serveFrames(conn, g.answer)
-		}
+	case wire.WriteWelcome(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "liar"}) != nil:
+	case hello.Kind != wire.KindDirect:
+		serveFrames(conn, g.answer)
 	default:
 		frames := wire.NewReader(conn)
 		if _, err := frames.Request(); err == nil {
-			_ = conn.SetDeadline(time.Time{})
 			g.starts.Add(1)
 			g.play(conn, frames)
 		}
 	}
 }
 
-func (g *oneWord) answer(stream net.Conn, frames *wire.Reader, req *wire.Request) {
+func (g *unboundGuest) answer(stream net.Conn, frames *wire.Reader, req *wire.Request) {
 	switch {
 	case g.stream != nil:
 		g.stream(stream, req)
@@ -79,9 +77,9 @@ var hasStarted = raw(wire.FrameStarted, 9, `{"pid":7}`)
 
 func untilClosed(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 
-// TestLyingOnceWires: whoever breaks the protocol on a wire for one command is
+// TestLyingUnboundConnections: whoever breaks the protocol on a wire for one command is
 // broken, whoever breaks the wire is lost, and nobody gets the command again.
-func TestLyingOnceWires(t *testing.T) {
+func TestLyingUnboundConnections(t *testing.T) {
 	tests := map[string]struct {
 		play func(net.Conn, *wire.Reader)
 		want error
@@ -113,8 +111,8 @@ func TestLyingOnceWires(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			guest := &oneWord{play: tt.play}
-			m := lying(t, guest.serve, &machine.Options{Once: true})
+			guest := &unboundGuest{play: tt.play}
+			m := lying(t, guest.serve, &machine.Options{Direct: true})
 			var out bytes.Buffer
 			result, err := m.Exec(patience(t), &machine.Command{Argv: []string{"x"}, Stdin: strings.NewReader("input"), Stdout: &out, OutputLimit: 10})
 			if !errors.Is(err, tt.want) || (result != nil) != (tt.want == nil) || out.Len() > 10 {
@@ -130,28 +128,28 @@ func TestLyingOnceWires(t *testing.T) {
 	}
 }
 
-// TestOnceWordsAreMadeHarmless: a result is as harmless as one over a stream.
-func TestOnceWordsAreMadeHarmless(t *testing.T) {
-	guest := &oneWord{play: func(conn net.Conn, _ *wire.Reader) {
+// TestUnboundTextIsPrintable: a result is as harmless as one over a stream.
+func TestUnboundTextIsPrintable(t *testing.T) {
+	guest := &unboundGuest{play: func(conn net.Conn, _ *wire.Reader) {
 		_, _ = conn.Write(hasStarted)
 		_ = wire.WriteJSON(conn, wire.FrameExit, wire.Exit{Code: -5, Signal: "SIG\x1b[2J", UserUs: -1, MaxRSS: -1, DurationUs: 1 << 62, Stdout: -7})
 	}}
-	result, err := lying(t, guest.serve, &machine.Options{Once: true}).Exec(patience(t), &machine.Command{Argv: []string{"x"}})
+	result, err := lying(t, guest.serve, &machine.Options{Direct: true}).Exec(patience(t), &machine.Command{Argv: []string{"x"}})
 	if err != nil || result.ExitCode != 0 || result.Signal != "unknown" || result.User < 0 || result.MaxRSS < 0 || result.Duration < 0 || result.Stdout.Total != 0 {
 		t.Errorf("%+v %v", result, err)
 	}
-	guest = &oneWord{play: func(conn net.Conn, _ *wire.Reader) {
+	guest = &unboundGuest{play: func(conn net.Conn, _ *wire.Reader) {
 		_ = wire.WriteJSON(conn, wire.FrameError, wire.Error{Code: "zzz", Message: "go \x1b[31maway"})
 	}}
-	_, err = lying(t, guest.serve, &machine.Options{Once: true}).Exec(patience(t), &machine.Command{Argv: []string{"x"}})
+	_, err = lying(t, guest.serve, &machine.Options{Direct: true}).Exec(patience(t), &machine.Command{Argv: []string{"x"}})
 	if err == nil || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("%v", err)
 	}
 }
 
-// silentOnce is a guest that says something and then nothing more, and what its
+// silentUnbound is a guest that says something and then nothing more, and what its
 // host sees of that.
-type silentOnce struct {
+type silentUnbound struct {
 	says    []byte
 	stream  func(net.Conn, *wire.Request) // on other wires; nil: honest
 	leaves  bool                          // the caller cancels
@@ -160,11 +158,11 @@ type silentOnce struct {
 	kills   bool
 }
 
-func (s *silentOnce) play(t *testing.T, name string) {
+func (s *silentUnbound) play(t *testing.T, name string) {
 	t.Helper()
 	killed := false
-	guest := &oneWord{stream: s.stream}
-	m := lying(t, guest.serve, &machine.Options{Once: true, Kill: func(context.Context) error { killed = true; return nil }})
+	guest := &unboundGuest{stream: s.stream}
+	m := lying(t, guest.serve, &machine.Options{Direct: true, Kill: func(context.Context) error { killed = true; return nil }})
 	ctx, cancel := context.WithCancel(patience(t))
 	defer cancel()
 	guest.play = func(conn net.Conn, _ *wire.Reader) {
@@ -188,9 +186,9 @@ func (s *silentOnce) play(t *testing.T, name string) {
 	}
 }
 
-// TestSilentOnceWires: whoever says nothing is left in the end, and what does not
+// TestSilentUnboundConnections: whoever says nothing is left in the end, and what does not
 // let itself be ended is killed from outside.
-func TestSilentOnceWires(t *testing.T) {
+func TestSilentUnboundConnections(t *testing.T) {
 	t.Parallel()
 	hangUp := func(net.Conn, *wire.Request) {}
 	cannotEnd := func(stream net.Conn, _ *wire.Request) {
@@ -199,7 +197,7 @@ func TestSilentOnceWires(t *testing.T) {
 	cancelled, lost := []error{context.Canceled}, []error{machine.ErrLost}
 	both := []error{context.Canceled, machine.ErrLost}
 	var playing sync.WaitGroup
-	for name, s := range map[string]*silentOnce{
+	for name, s := range map[string]*silentUnbound{
 		"owes the exit":           {says: hasStarted, leaves: true, wants: both},
 		"owes the start":          {leaves: true, wants: cancelled},
 		"stuck":                   {says: hasStarted, stream: cannotEnd, leaves: true, wants: both, kills: true},
@@ -218,7 +216,7 @@ func TestSilentOnceWires(t *testing.T) {
 func silentForLong(t *testing.T) {
 	t.Helper()
 	asked := make(chan struct{}, 100)
-	guest := &oneWord{
+	guest := &unboundGuest{
 		play: func(conn net.Conn, _ *wire.Reader) {
 			_, _ = conn.Write(hasStarted)
 			<-asked
@@ -231,34 +229,34 @@ func silentForLong(t *testing.T) {
 			}
 		},
 	}
-	m := lying(t, guest.serve, &machine.Options{Once: true})
+	m := lying(t, guest.serve, &machine.Options{Direct: true})
 	if result, err := m.Exec(patience(t), &machine.Command{Argv: []string{"x"}}); err != nil || result.ExitCode != 9 || guest.starts.Load() != 1 {
 		t.Errorf("silent for long: %+v %v, asked for %d commands", result, err, guest.starts.Load())
 	}
 }
 
-// TestDeadGuestOnOnceWires: nothing comes over any wire, and nobody can kill it.
-func TestDeadGuestOnOnceWires(t *testing.T) {
+// TestDeadGuestOnUnboundConnections: nothing comes over any wire, and nobody can kill it.
+func TestDeadGuestOnUnboundConnections(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(patience(t))
 	defer cancel()
-	guest := &oneWord{
+	guest := &unboundGuest{
 		play:   func(conn net.Conn, _ *wire.Reader) { _, _ = conn.Write(hasStarted); cancel(); untilClosed(conn) },
 		stream: func(stream net.Conn, _ *wire.Request) { untilClosed(stream) },
 	}
-	m := lying(t, guest.serve, &machine.Options{Once: true})
+	m := lying(t, guest.serve, &machine.Options{Direct: true})
 	if result, err := m.Exec(ctx, &machine.Command{Argv: []string{"x"}, Grace: time.Millisecond}); !errors.Is(err, context.Canceled) || !errors.Is(err, machine.ErrLost) || result != nil {
 		t.Errorf("%+v %v", result, err)
 	}
 }
 
-// TestOnceCancelledBeforeItIsThere: a guest that has not got round to the command
+// TestUnboundCancelledBeforeItIsThere: a guest that has not got round to the command
 // when it is to end it is asked again.
-func TestOnceCancelledBeforeItIsThere(t *testing.T) {
+func TestUnboundCancelledBeforeItIsThere(t *testing.T) {
 	ctx, cancel := context.WithCancel(patience(t))
 	defer cancel()
 	asked := make(chan struct{}, 100)
-	guest := oneWord{play: func(conn net.Conn, _ *wire.Reader) {
+	guest := unboundGuest{play: func(conn net.Conn, _ *wire.Reader) {
 		cancel()
 		<-asked
 		_, _ = conn.Write(hasStarted)
@@ -276,7 +274,7 @@ func TestOnceCancelledBeforeItIsThere(t *testing.T) {
 		}
 		asked <- struct{}{}
 	}
-	m := lying(t, guest.serve, &machine.Options{Once: true})
+	m := lying(t, guest.serve, &machine.Options{Direct: true})
 	result, err := m.Exec(ctx, &machine.Command{Argv: []string{"x"}})
 	if !errors.Is(err, context.Canceled) || result == nil || result.ExitCode != 143 {
 		t.Errorf("%+v %v", result, err)
@@ -288,8 +286,8 @@ func TestOnceCancelledBeforeItIsThere(t *testing.T) {
 func TestClosedBeforeItHasStarted(t *testing.T) {
 	t.Parallel()
 	heard := make(chan struct{})
-	guest := &oneWord{play: func(conn net.Conn, _ *wire.Reader) { close(heard); untilClosed(conn) }}
-	m := lying(t, guest.serve, &machine.Options{Once: true})
+	guest := &unboundGuest{play: func(conn net.Conn, _ *wire.Reader) { close(heard); untilClosed(conn) }}
+	m := lying(t, guest.serve, &machine.Options{Direct: true})
 	over := make(chan error, 1)
 	go func() {
 		_, err := m.Exec(patience(t), &machine.Command{Argv: []string{"x"}})

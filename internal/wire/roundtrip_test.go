@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"testing"
 )
@@ -41,16 +42,18 @@ func set(t *testing.T, v reflect.Value) {
 			set(t, field)
 		}
 	default:
-		t.Fatalf("nobody knows how to fill a %v", v.Type())
+		t.Fatalf("no value for a %v", v.Type())
 	}
 }
 
-func TestCommandsWrittenByHandReadTheSame(t *testing.T) {
+// TestEveryFieldOfACommandArrives: each field of Exec alone, all of them, and text
+// that is not UTF-8.
+func TestEveryFieldOfACommandArrives(t *testing.T) {
 	t.Parallel()
 	values := append(filled[Exec](t), &Exec{ID: "x", Argv: []Text{"a\xff", ""}, Env: []Text{"A=\xfe"}, Dir: "/\x80"})
 	for _, want := range values {
 		var sent bytes.Buffer
-		if err := writeExec(&sent, want); err != nil {
+		if err := WriteRequest(&sent, &Request{Op: OpExec, Exec: want}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := NewReader(&sent).Request()
@@ -69,20 +72,22 @@ func TestCommandsWrittenByHandReadTheSame(t *testing.T) {
 	}
 }
 
-func TestExitsReadByHandReadTheSame(t *testing.T) {
+// TestEveryFieldOfAnExitArrives, and malformed ones are refused.
+func TestEveryFieldOfAnExitArrives(t *testing.T) {
 	t.Parallel()
 	for _, want := range filled[Exit](t) {
 		payload, err := json.Marshal(want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := (Frame{FrameExit, payload}).Exit(); err != nil || !reflect.DeepEqual(got, want) {
+		got := new(Exit)
+		if err := (Frame{FrameExit, payload}).Decode(got); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v", payload, got, err)
 		}
 	}
 	for _, payload := range []string{"", "{", "}", "{,}", `{"code":}`, `{"code":1`, `{"code":1,}`, `"code":1`, `{"code":1}}`, `{"code":"1"}`, "\xff"} {
-		if got, err := (Frame{FrameExit, []byte(payload)}).Exit(); err == nil {
-			t.Errorf("%q: %+v", payload, got)
+		if err := (Frame{FrameExit, []byte(payload)}).Decode(new(Exit)); !errors.Is(err, ErrProtocol) {
+			t.Errorf("%q: %v", payload, err)
 		}
 	}
 }

@@ -30,12 +30,12 @@ func (w *signalWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestOnceCancelled: the whole tree ends, and the result comes beside the error.
-func TestOnceCancelled(t *testing.T) {
+// TestUnboundCancelled: the whole tree ends, and the result comes beside the error.
+func TestUnboundCancelled(t *testing.T) {
 	g, watcher := listening(t)
 	for _, name := range []string{"child", "ignores TERM", "new session", "double fork", "stopped"} {
 		t.Run(name, func(t *testing.T) {
-			_, m := onceOn(t, g)
+			_, m := unboundOn(t, g)
 			ctx, cancel := context.WithCancel(patience(t))
 			ready := newSignalWriter()
 			go func() { <-ready.ready; cancel() }()
@@ -52,10 +52,10 @@ func TestOnceCancelled(t *testing.T) {
 	}
 }
 
-// TestOnceCancelledBefore starts nothing.
-func TestOnceCancelledBefore(t *testing.T) {
+// TestUnboundCancelledBefore starts nothing.
+func TestUnboundCancelledBefore(t *testing.T) {
 	g, watcher := listening(t)
-	_, m := onceOn(t, g)
+	_, m := unboundOn(t, g)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	marker := filepath.Join(g.Dir, "ran")
@@ -72,10 +72,10 @@ func TestOnceCancelledBefore(t *testing.T) {
 // between, can hold.
 func unread() *bytes.Reader { return bytes.NewReader(make([]byte, 8<<20)) }
 
-// TestOnceEndsWithItsWire: a client that is no more, as after kill -9, takes its
+// TestUnboundEndsWithItsWire: a client that is no more, as after kill -9, takes its
 // command with it, also where input that the command does not read lies between.
 // It is not run again.
-func TestOnceEndsWithItsWire(t *testing.T) {
+func TestUnboundEndsWithItsWire(t *testing.T) {
 	g, watcher := listening(t)
 	marker := filepath.Join(g.Dir, "starts")
 	for name, command := range map[string]*machine.Command{
@@ -85,7 +85,7 @@ func TestOnceEndsWithItsWire(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_ = os.Remove(marker)
-			c, m := onceOn(t, g)
+			c, m := unboundOn(t, g)
 			ready := newSignalWriter()
 			command.Shell = "echo x >> " + marker + "; " + command.Shell
 			command.Stdout, command.Grace = ready, time.Millisecond
@@ -101,8 +101,8 @@ func TestOnceEndsWithItsWire(t *testing.T) {
 	}
 }
 
-// TestOnceWriterThatFails: a command whose output has nowhere to go ends.
-func TestOnceWriterThatFails(t *testing.T) {
+// TestUnboundWriterThatFails: a command whose output has nowhere to go ends.
+func TestUnboundWriterThatFails(t *testing.T) {
 	g, watcher := listening(t)
 	for name, command := range map[string]*machine.Command{
 		"writes on":                   {Shell: "yes"},
@@ -111,7 +111,7 @@ func TestOnceWriterThatFails(t *testing.T) {
 		"only its errors are unheard": {Shell: "echo x >&2; sleep 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, m := onceOn(t, g)
+			_, m := unboundOn(t, g)
 			command.Grace = time.Millisecond
 			command.Stdout = writerFunc(func([]byte) (int, error) { return 0, syscall.EPIPE })
 			command.Stderr = command.Stdout
@@ -123,10 +123,10 @@ func TestOnceWriterThatFails(t *testing.T) {
 	}
 }
 
-// TestOnceOnAClosedMachine: Close ends what runs, and nothing is started after it.
-func TestOnceOnAClosedMachine(t *testing.T) {
+// TestUnboundOnAClosedMachine: Close ends what runs, and nothing is started after it.
+func TestUnboundOnAClosedMachine(t *testing.T) {
 	g, watcher := listening(t)
-	_, m := onceOn(t, g)
+	_, m := unboundOn(t, g)
 	ready := newSignalWriter()
 	go func() { <-ready.ready; _ = m.Close() }()
 	if result, err := m.Exec(patience(t), &machine.Command{Shell: "echo x; sleep 1000", Stdout: ready, Grace: time.Millisecond}); !errors.Is(err, machine.ErrClosed) || result != nil {
@@ -138,16 +138,16 @@ func TestOnceOnAClosedMachine(t *testing.T) {
 	}
 }
 
-// TestOnceTooManyAtOnce: a guest that runs as many commands as it may refuses
+// TestUnboundTooManyAtOnce: a guest that runs as many commands as it may refuses
 // more, and loses none of those.
-func TestOnceTooManyAtOnce(t *testing.T) {
+func TestUnboundTooManyAtOnce(t *testing.T) {
 	g, watcher := listening(t)
 	const limit, more = 256, 8
 	ctx, cancel := context.WithCancel(patience(t))
 	defer cancel()
 	began, over := make(chan struct{}, limit), make(chan error, limit)
 	for range limit {
-		_, m := onceOn(t, g)
+		_, m := unboundOn(t, g)
 		ready := writerFunc(func(b []byte) (int, error) { began <- struct{}{}; return len(b), nil })
 		go func() {
 			_, err := m.Exec(ctx, &machine.Command{Argv: []string{"/bin/sh", "-c", "echo; exec sleep 1000"}, Stdout: ready, Grace: time.Millisecond})
@@ -162,7 +162,7 @@ func TestOnceTooManyAtOnce(t *testing.T) {
 		}
 	}
 	for range more {
-		_, m := onceOn(t, g)
+		_, m := unboundOn(t, g)
 		if _, err := m.Exec(patience(t), &machine.Command{Argv: []string{"true"}}); !errors.Is(err, machine.ErrBusy) {
 			t.Errorf("one more: %v", err)
 		}
@@ -180,18 +180,18 @@ func TestOnceTooManyAtOnce(t *testing.T) {
 		info, err := watcher.Info(patience(t))
 		return err == nil && info.Processes == 0
 	})
-	c, m := onceOn(t, g)
+	c, m := unboundOn(t, g)
 	if _, err := m.Exec(patience(t), &machine.Command{Argv: []string{"true"}}); err != nil || c.count() != 1 {
 		t.Errorf("afterwards: %v, over %d wires", err, c.count())
 	}
 }
 
-// TestPausedGuestKeepsItsOnceWire: a guest that stands still for longer than it
+// TestPausedGuestKeepsItsUnboundConnection: a guest that stands still for longer than it
 // takes to be asked twice whether it lives has its command when it goes on.
-func TestPausedGuestKeepsItsOnceWire(t *testing.T) {
+func TestPausedGuestKeepsItsUnboundConnection(t *testing.T) {
 	t.Parallel()
 	g := machinetest.Start(t, nil)
-	_, m := onceOn(t, g)
+	_, m := unboundOn(t, g)
 	began := make(chan struct{}, 1)
 	ready := writerFunc(func(b []byte) (int, error) {
 		select {

@@ -25,14 +25,14 @@ func (r *countedReader) Read(b []byte) (int, error) {
 	return r.Reader.Read(b)
 }
 
-// TestOlderGuestsGetTheCommandTheirWay: a guest that does not know wires for one
+// TestOlderGuestsGetTheCommandOverAStream: a guest that does not know wires for one
 // command runs it all the same, once, and gets all of its input: nothing was read
 // for a guest that had not said that it understands.
-func TestOlderGuestsGetTheCommandTheirWay(t *testing.T) {
+func TestOlderGuestsGetTheCommandOverAStream(t *testing.T) {
 	data := make([]byte, 2<<20)
 	_, _ = rand.NewChaCha8([32]byte{3}).Read(data)
 	refuse := func(code wire.Code) liar {
-		return func(conn net.Conn) { _ = wire.WriteJSON(conn, wire.FrameError, wire.Fail(code, "not here")) }
+		return func(conn net.Conn) { _ = wire.WriteWelcome(conn, &wire.Welcome{Error: wire.Fail(code, "not here")}) }
 	}
 	afterRequest := func(play liar) liar {
 		return func(conn net.Conn) {
@@ -42,30 +42,31 @@ func TestOlderGuestsGetTheCommandTheirWay(t *testing.T) {
 		}
 	}
 	for name, older := range map[string]liar{
-		"hangs up at the greeting": func(net.Conn) {},
+		"hangs up at the hello":    func(net.Conn) {},
 		"hangs up at the request":  afterRequest(func(net.Conn) {}),
 		"another version":          afterRequest(refuse(wire.CodeVersion)),
 		"another version, at once": refuse(wire.CodeVersion),
 		"cannot do this":           afterRequest(refuse(wire.CodeUnsupported)),
+		"without the feature":      afterRequest(refuse(wire.CodeNoFeature)),
 	} {
 		for size, env := range map[string][]string{"": nil, ", a large request": {"X=" + strings.Repeat("x", 300_000)}} {
 			t.Run(name+size, func(t *testing.T) {
 				t.Parallel()
 				input := &countedReader{Reader: bytes.NewReader(data)}
 				var early atomic.Int64
-				honest := &oneWord{}
+				honest := &unboundGuest{}
 				m := lying(t, func(conn net.Conn) {
 					hello, err := wire.ReadHello(conn)
 					switch {
 					case err != nil:
-					case hello.Kind == wire.KindOnce:
+					case hello.Kind == wire.KindDirect && hello.Token == "":
 						_ = conn.SetDeadline(time.Now().Add(wire.HelloTimeout))
 						older(conn)
 						early.Add(input.reads.Load())
 					case wire.WriteWelcome(conn, &wire.Welcome{Version: wire.MaxVersion, Boot: "older"}) == nil:
 						serveFrames(conn, honest.answer)
 					}
-				}, &machine.Options{Once: true})
+				}, &machine.Options{Direct: true})
 				var out bytes.Buffer
 				result, err := m.Exec(patience(t), &machine.Command{Argv: []string{"x"}, Env: env, Stdin: input, Stdout: &out})
 				if err != nil || result.ExitCode != 3 || !bytes.Equal(out.Bytes(), data) {
@@ -79,11 +80,11 @@ func TestOlderGuestsGetTheCommandTheirWay(t *testing.T) {
 	}
 }
 
-// TestOnceReadsNoInputBeforeTheStart: input that was read for a guest that then
+// TestUnboundReadsNoInputBeforeTheStart: input that was read for a guest that then
 // turns out not to have the command would be lost to whoever comes next.
-func TestOnceReadsNoInputBeforeTheStart(t *testing.T) {
+func TestUnboundReadsNoInputBeforeTheStart(t *testing.T) {
 	input := &countedReader{Reader: strings.NewReader("input")}
-	guest := &oneWord{play: func(conn net.Conn, frames *wire.Reader) {
+	guest := &unboundGuest{play: func(conn net.Conn, frames *wire.Reader) {
 		early := input.reads.Load()
 		_, _ = conn.Write(hasStarted)
 		frame, err := frames.Frame()
@@ -92,13 +93,13 @@ func TestOnceReadsNoInputBeforeTheStart(t *testing.T) {
 		}
 		_ = wire.WriteJSON(conn, wire.FrameExit, wire.Exit{})
 	}}
-	m := lying(t, guest.serve, &machine.Options{Once: true})
+	m := lying(t, guest.serve, &machine.Options{Direct: true})
 	if _, err := m.Exec(patience(t), &machine.Command{Argv: []string{"x"}, Stdin: input}); err != nil {
 		t.Error(err)
 	}
-	guest = &oneWord{play: says(raw(wire.FrameError, 20, `{"code":"not_found"}`))}
+	guest = &unboundGuest{play: says(raw(wire.FrameError, 20, `{"code":"not_found"}`))}
 	input = &countedReader{Reader: strings.NewReader("input")}
-	m = lying(t, guest.serve, &machine.Options{Once: true})
+	m = lying(t, guest.serve, &machine.Options{Direct: true})
 	if _, err := m.Exec(patience(t), &machine.Command{Argv: []string{"x"}, Stdin: input}); err == nil || input.reads.Load() != 0 {
 		t.Errorf("%v, and the input was read %d times", err, input.reads.Load())
 	}
