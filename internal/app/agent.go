@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
@@ -50,8 +51,8 @@ type AgentOptions struct {
 	Trace    string
 	// KnownAs is the id of the run as who asked knows it, if that is not Run.
 	KnownAs string
-	Models  *Models // the proxy to ask through; nil opens one for this agent alone
-	Demo    bool    // the scripted model answers
+	Models  *service.Proxy // the proxy to ask through; nil opens one for this agent alone
+	Demo    bool           // the scripted model answers
 	// Attachments are put into the workspace before the agent begins.
 	Attachments Attachments
 }
@@ -263,4 +264,16 @@ func limitsInWords(memory, pids int64) string {
 		parts = append(parts, fmt.Sprintf("%d processes", pids))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// canAsk refuses an agent that could ask no model, before anything is made for it.
+func (a *App) canAsk(o *AgentOptions) error {
+	if o.Demo || o.Models != nil {
+		return nil
+	}
+	p, err := a.Plan(o.Who)
+	if err != nil {
+		return err
+	}
+	return a.CheckModel(p.Agent, o.Model)
 }

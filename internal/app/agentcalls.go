@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/model/proxy"
+	"github.com/atoll-run/atoll/internal/model/service"
 )
 
 // agentLife bounds how long an agent may call models.
@@ -22,7 +23,7 @@ func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err
 			return err
 		}
 	}
-	models, candidates, err := a.agentModels(ctx, w.Plan.Agent, o)
+	models, candidates, err := a.ForAgent(ctx, w.Plan.Agent, service.Choice{Model: o.Model, Proxy: o.Models, Demo: o.Demo})
 	if err != nil {
 		return err
 	}
@@ -34,14 +35,14 @@ func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err
 	if w.ledger, err = a.Ledger(ctx); err != nil {
 		return err
 	}
-	if models.scripted() {
-		w.Notices = append(w.Notices, scriptedNotice)
+	if models.Scripted() {
+		w.Notices = append(w.Notices, service.ScriptedNotice)
 	}
 	embeds, err := w.embeddings(a, models)
 	if err != nil {
 		return err
 	}
-	if calls.door, err = w.door(models, o, append(candidates.ids(), embeds.ids()...)); err != nil {
+	if calls.door, err = w.door(models, o, append(candidates.IDs(), embeds.IDs()...)); err != nil {
 		return err
 	}
 	calls.transport = &http.Transport{DialContext: calls.dial}
@@ -50,29 +51,29 @@ func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err
 		return err
 	}
 	for _, c := range candidates {
-		asker, err := chat.New(chat.Provider{API: c.api, BaseURL: "http://models/v1", Client: &http.Client{Transport: calls.transport}})
+		asker, err := chat.New(chat.Provider{API: c.API, BaseURL: "http://models/v1", Client: &http.Client{Transport: calls.transport}})
 		if err != nil {
 			return err
 		}
-		w.Models = append(w.Models, agent.Model{Name: c.name, ID: c.id, Asker: asker, ContextWindow: c.window, MaxTokens: c.maxTokens, Plain: c.plain})
+		w.Models = append(w.Models, agent.Model{Name: c.Name, ID: c.ID, Asker: asker, ContextWindow: c.Window, MaxTokens: c.MaxTokens, Plain: c.Plain})
 	}
 	return nil
 }
 
 // door lets in this agent alone, for the models it may ask.
-func (w *Worker) door(models *Models, o *AgentOptions, ids []string) (proxy.Door, error) {
-	terms, err := Terms(w.Plan, o.Who.Account, ids)
+func (w *Worker) door(models *service.Proxy, o *AgentOptions, ids []string) (proxy.Door, error) {
+	terms, err := service.Terms(w.Plan, o.Who.Account, ids)
 	if err != nil {
 		return nil, err
 	}
 	terms.Run, terms.Budget, terms.Until = w.Run, o.Budget, time.Now().Add(agentLife)
 	terms.BodyPolicy, terms.Headers, terms.Trace = proxy.StrictPolicy, o.Headers, o.Trace
-	return proxy.TermsDoor(terms, Limits(&models.config, &w.Plan.Agent.LLM))
+	return proxy.TermsDoor(terms, service.Limits(&models.Config, &w.Plan.Agent.LLM))
 }
 
 // agentCalls are the connections of one agent to a proxy.
 type agentCalls struct {
-	models    *Models
+	models    *service.Proxy
 	door      proxy.Door
 	transport *http.Transport
 }
@@ -88,7 +89,7 @@ const callsPatience = time.Minute
 
 // settleShared waits until everything that the agent asked of a proxy which is not
 // its own is settled.
-func (w *Worker) settleShared(models *Models) error {
+func (w *Worker) settleShared(models *service.Proxy) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callsPatience)
 	defer cancel()
 	return models.Quiet(ctx, w.Run)

@@ -2,54 +2,38 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
-	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/model/service"
 )
 
 // embedder asks one model for vectors.
 type embedder struct {
 	client *chat.Client
-	model  candidate
+	model  service.Candidate
 }
 
-func (e embedder) Name() string { return e.model.name }
+func (e embedder) Name() string { return e.model.Name }
 
 func (e embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	return e.client.Embed(ctx, e.model.id, texts)
-}
-
-// embeddingsModel is the model that memories are compared with; "" if there is
-// none, or the agent may not ask it, which the notice says.
-func (a *App) embeddingsModel(models *Models, llm *config.AgentLLM) (c candidate, notice string, err error) {
-	if models.config.Embeddings == "" || models.scripted() {
-		return candidate{}, "", nil
-	}
-	if c, err = a.candidate(&models.config, models.config.Embeddings); err != nil {
-		return candidate{}, "", fmt.Errorf("llm.embeddings: %w", err)
-	}
-	if !fits(allowedModels(llm), c.id) {
-		return candidate{}, "memories are compared by words only: this agent may not call " + c.name, nil
-	}
-	return c, "", nil
+	return e.client.Embed(ctx, e.model.ID, texts)
 }
 
 // embeddings are those of embeddingsModel, with its notice among the agent's.
-func (w *Worker) embeddings(a *App, models *Models) (candidates, error) {
-	c, notice, err := a.embeddingsModel(models, &w.Plan.Agent.LLM)
+func (w *Worker) embeddings(a *App, models *service.Proxy) (service.Candidates, error) {
+	c, notice, err := a.EmbeddingsModel(models, &w.Plan.Agent.LLM)
 	if notice != "" {
 		w.Notices = append(w.Notices, notice)
 	}
-	if err != nil || c.id == "" {
+	if err != nil || c.ID == "" {
 		return nil, err
 	}
-	return candidates{c}, nil
+	return service.Candidates{c}, nil
 }
 
 // remember has memories compared by their meaning, with what the agent may spend.
-func (w *Worker) remember(a *App, by candidates, transport *http.Transport) error {
+func (w *Worker) remember(a *App, by service.Candidates, transport *http.Transport) error {
 	if len(by) == 0 {
 		return nil
 	}

@@ -2,17 +2,14 @@ package app
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/session"
-	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
-	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // agentPatience is how long the end of an agent waits for the provider's figures:
@@ -95,20 +92,4 @@ func (w *Worker) receipt(out *agent.Outcome, failure error) *run.Receipt {
 		r.Error = &run.Failure{Code: agent.CodeOf(failure), Message: failure.Error()}
 	}
 	return r
-}
-
-// KeepCommand settles what a command did cost that could ask models, as a run is
-// settled, and writes its receipt down. One that asked nothing leaves none.
-func (m *Models) KeepCommand(ctx context.Context, terms *grant.Terms, in *provide.ReadySandbox, began time.Time) (run.Bill, error) {
-	if err := m.Quiet(ctx, terms.Run); err != nil {
-		return run.Bill{}, err
-	}
-	bill, err := m.app.RunBill(ctx, terms.Run, settlePatience)
-	if err != nil || bill.Calls == 0 {
-		return bill, err
-	}
-	return bill, m.app.RunStore().SaveFinished(ctx, &run.Receipt{
-		ID: terms.Run, Variant: run.HostCommand, Account: terms.Account, Model: strings.Join(terms.Models, ", "), Sandbox: in.Name, Image: in.Plan.Spec.Image,
-		Bill: bill, Created: began.UTC(), Started: began.UTC(), Ended: time.Now().UTC(),
-	})
 }

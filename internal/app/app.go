@@ -6,13 +6,14 @@ import (
 	"log/slog"
 
 	"github.com/atoll-run/atoll/internal/doctor"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // App is an opened installation with everything that works on it.
 type App struct {
 	*provide.Installation
-	money  money
+	*service.Service
 	limits runLimits
 }
 
@@ -31,7 +32,7 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 	if err != nil {
 		return nil, err
 	}
-	return &App{Installation: installation}, nil
+	return &App{Installation: installation, Service: service.New(installation)}, nil
 }
 
 // Close closes what the app opened: the ledger and the audit log, then the
@@ -48,7 +49,7 @@ func (a *App) Leave() {
 }
 
 func (a *App) closeBooks() {
-	if err := a.closeMoney(); err != nil {
+	if err := a.CloseBooks(); err != nil {
 		a.Logger.Error("what was spent could not be written down", "error", err)
 	}
 }

@@ -152,7 +152,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 	)
 	g.inbound = membudget.New(g.config.Limits.Inbound, g.config.Limits.InboundPerToken)
 	about := version.Current().Version
-	catalogue := &gatewayCatalogue{app: g.app, models: &g.worker.Models().config}
+	catalogue := &gatewayCatalogue{app: g.app, models: &g.worker.Models().Config}
 	g.ws = ws.New(ws.Options{
 		Sessions: g.sessions, Access: g.access, Catalogue: catalogue, Healthy: g.health.Err, Version: about,
 		Origins: g.config.Origins, Metrics: g.app.Metrics(), Logger: g.logger, Inbound: g.inbound,

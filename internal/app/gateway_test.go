@@ -33,6 +33,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	sessions "github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
@@ -50,8 +51,8 @@ func (o *order) open(ctx context.Context, a *app.App) error {
 	return g.Serve(ctx)
 }
 
-// service is a gateway in a process of its own.
-type service struct {
+// gatewayProcess is a gateway in a process of its own.
+type gatewayProcess struct {
 	*client.Client
 	address string
 	signal  func(syscall.Signal)
@@ -59,7 +60,7 @@ type service struct {
 }
 
 // gateway starts one.
-func (s *site) gateway(grace time.Duration) *service {
+func (s *site) gateway(grace time.Duration) *gatewayProcess {
 	s.t.Helper()
 	cmd := s.process(order{Gateway: true, Grace: int64(grace)})
 	out, err := cmd.StdoutPipe()
@@ -83,11 +84,11 @@ func (s *site) gateway(grace time.Duration) *service {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(c.Close)
-	return &service{Client: c, address: strings.TrimSpace(line), ended: ended, signal: func(n syscall.Signal) { _ = cmd.Process.Signal(n) }}
+	return &gatewayProcess{Client: c, address: strings.TrimSpace(line), ended: ended, signal: func(n syscall.Signal) { _ = cmd.Process.Signal(n) }}
 }
 
 // status asks over TCP; it is 0 if nobody takes the connection.
-func (g *service) status(t *testing.T, path string) int {
+func (g *gatewayProcess) status(t *testing.T, path string) int {
 	t.Helper()
 	plain := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+g.address+path, nil)
@@ -396,7 +397,7 @@ func TestGatewayRevokedConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the connection is not in the audit log", func() bool {
-		records, err := audit.Tail(app.AuditDir(s.open().Settings), 10, func(json string) bool {
+		records, err := audit.Tail(service.AuditDir(s.open().Settings), 10, func(json string) bool {
 			return strings.Contains(json, `"kind":"login"`) && strings.Contains(json, made.ID) && strings.Contains(json, `"account":"ann"`)
 		})
 		return err == nil && len(records) == 1

@@ -15,8 +15,10 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/model/token"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/version"
 )
 
@@ -45,7 +47,7 @@ func (d *gatewayDrive) open(context.Context) (*protocol.Client, error) {
 	if d.client != nil {
 		return d.client, nil
 	}
-	source, err := KeySource(d.app.Settings, d.config.Token)
+	source, err := service.KeySource(d.app.Settings, d.config.Token)
 	if err != nil {
 		return nil, fmt.Errorf("runs.openclaw.gateway.token: %w", err)
 	}
@@ -85,7 +87,7 @@ func (a *App) gatewayDevice() (*protocol.Device, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		seed = make([]byte, 32)
 		rand.Read(seed) // never fails
-		err = replaceFile(path, seed)
+		err = provide.ReplaceFile(path, seed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("our identity for gateways: %w", err)
@@ -103,7 +105,7 @@ func (d *gatewayDrive) Lease(ctx context.Context, terms *grant.Terms) (string, e
 		return "", err
 	}
 	for _, model := range terms.Models {
-		if !fits(allowedModels(&agent.LLM), model) {
+		if !service.Fits(service.AllowedModels(&agent.LLM), model) {
 			return "", &run.Failure{Code: "model_not_allowed", Message: fmt.Sprintf("agent %s may not call model %s", agent.ID, model)}
 		}
 	}

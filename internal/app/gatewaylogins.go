@@ -19,7 +19,7 @@ func (g *Gateway) auditLogIn(_ context.Context, l access.LogIn) {
 	if l.Denied != nil {
 		r.Status, r.Denied = http.StatusForbidden, l.Denied.Error()
 	}
-	log, err := g.app.AuditLog(g.worker.Models().scrub)
+	log, err := g.app.AuditLog(g.worker.Models().Scrub)
 	if err == nil {
 		err = log.Append(r)
 	}

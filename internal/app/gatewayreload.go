@@ -38,28 +38,11 @@ func (g *Gateway) Reload(ctx context.Context, s *provide.Settings) (*Reloaded, e
 		return nil, err
 	}
 	g.access.Limiter.SetDefaults(quota(&next))
-	err = errors.Join(g.worker.Models().reload(ctx, s, &llm), g.app.learnPrices(ctx, &llm))
+	err = errors.Join(g.worker.Models().Reload(ctx, s, &llm), g.app.ReplacePrices(ctx, &llm))
 	if err != nil {
 		g.logger.WarnContext(ctx, "keys or prices could not be read again", "error", err)
 	}
 	return &Reloaded{Restart: g.app.changed(s, &g.config, &next)}, nil
-}
-
-// reload reads every key again, from where the configuration says that it is now.
-func (m *Models) reload(ctx context.Context, s *provide.Settings, now *config.LLM) (err error) {
-	for i, pool := range m.pools {
-		at := slices.IndexFunc(now.Providers, func(p config.LLMProvider) bool { return p.Name == m.config.Providers[i].Name })
-		if at < 0 {
-			err = errors.Join(err, pool.Reload(ctx))
-			continue
-		}
-		sources, problem := keySources(s, &now.Providers[at])
-		if problem == nil {
-			problem = pool.Replace(ctx, sources...)
-		}
-		err = errors.Join(err, problem)
-	}
-	return err
 }
 
 // changed names the parts of a configuration that differ from the one in force and

@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
 	"github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/version"
@@ -81,5 +82,5 @@ func (b restBooks) Costs(ctx context.Context, f usage.Filter) ([]usage.RunCost, 
 
 // AuditTail returns the last records that match.
 func (b restBooks) AuditTail(most int, match func(string) bool) ([]audit.Entry, error) {
-	return audit.Tail(AuditDir(b.app.Settings), most, match)
+	return audit.Tail(service.AuditDir(b.app.Settings), most, match)
 }

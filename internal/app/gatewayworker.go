@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
@@ -28,7 +29,7 @@ import (
 // GatewayWorker carries out the tasks of sessions, many at once, through one proxy.
 type GatewayWorker struct {
 	app    *App
-	models *Models
+	models *service.Proxy
 	turns  turnstile
 }
 
@@ -36,7 +37,7 @@ var _ session.Worker = (*GatewayWorker)(nil)
 
 // GatewayWorker opens the proxy of all sessions. Close it before the App.
 func (a *App) GatewayWorker(ctx context.Context) (*GatewayWorker, error) {
-	models, err := a.ownModels(ctx)
+	models, err := a.OpenConfigured(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (a *App) GatewayWorker(ctx context.Context) (*GatewayWorker, error) {
 func (g *GatewayWorker) Close() error { return g.models.Close() }
 
 // Models is the proxy that sessions ask through.
-func (g *GatewayWorker) Models() *Models { return g.models }
+func (g *GatewayWorker) Models() *service.Proxy { return g.models }
 
 // SessionOptions are those of a service whose tasks a worker carries out.
 func (a *App) SessionOptions(w session.Worker) session.Options {
@@ -197,7 +198,7 @@ func (g *GatewayWorker) Resolve(agentID, model string) (string, error) {
 		return "", err
 	}
 	_, id, _ := strings.Cut(name, "/")
-	if !fits(allowedModels(&of.LLM), id) {
+	if !service.Fits(service.AllowedModels(&of.LLM), id) {
 		return "", errhint.With(fmt.Errorf("model not allowed: %s", model), "see agents.…llm.models in the configuration")
 	}
 	return name, nil
@@ -207,12 +208,12 @@ func (g *GatewayWorker) Resolve(agentID, model string) (string, error) {
 func (g *GatewayWorker) catalogued(model string) (string, error) {
 	provider, id, named := strings.Cut(model, "/")
 	var found, open []string
-	for i := range g.models.config.Providers {
-		p := &g.models.config.Providers[i]
+	for i := range g.models.Config.Providers {
+		p := &g.models.Config.Providers[i]
 		switch {
 		case named && p.Name == provider && hasModel(p, id):
 			return model, nil
-		case len(p.Models) > 0 && fits(p.Models, model):
+		case len(p.Models) > 0 && service.Fits(p.Models, model):
 			found = append(found, p.Name+"/"+model)
 		case len(p.Models) == 0 && !named:
 			open = append(open, p.Name+"/"+model) // it alone knows what it has
@@ -233,7 +234,7 @@ func (g *GatewayWorker) catalogued(model string) (string, error) {
 }
 
 func hasModel(p *config.LLMProvider, id string) bool {
-	return id != "" && (len(p.Models) == 0 || fits(p.Models, id))
+	return id != "" && (len(p.Models) == 0 || service.Fits(p.Models, id))
 }
 
 // History implements session.Worker.

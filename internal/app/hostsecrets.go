@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/policy/variable"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -63,7 +64,7 @@ func keyValues(s *provide.Settings, keys []config.LLMKey) (values []string) {
 		if len(key.Command) > 0 || key.Age != "" {
 			continue
 		}
-		source, err := KeySource(s, key)
+		source, err := service.KeySource(s, key)
 		if err != nil {
 			continue
 		}

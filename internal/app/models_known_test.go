@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
 )
 
@@ -14,10 +14,10 @@ import (
 func TestSyncingNamesKeepsWhatIsKnown(t *testing.T) {
 	a, _ := openMoney(t, "")
 	yaml := "model_list:\n- {model_name: m, model_info: {max_input_tokens: 1048576, max_output_tokens: 65536, supports_vision: true}}\n- {model_name: dear, model_info: {max_input_tokens: 1000}}\n"
-	if _, err := a.SyncModels(t.Context(), app.ModelSync{Mode: openclaw.Ephemeral, List: strings.NewReader(yaml)}); err != nil {
+	if _, err := a.SyncModels(t.Context(), service.ModelSync{Mode: openclaw.Ephemeral, List: strings.NewReader(yaml)}); err != nil {
 		t.Fatal(err)
 	}
-	synced, err := a.SyncModels(t.Context(), app.ModelSync{Mode: openclaw.Ephemeral})
+	synced, err := a.SyncModels(t.Context(), service.ModelSync{Mode: openclaw.Ephemeral})
 	if err != nil || len(synced.Change.Changed) != 0 {
 		t.Errorf("%+v, %v", synced, err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
 )
 
@@ -18,7 +18,7 @@ func TestModelsComeFromLiteLLM(t *testing.T) {
 	if _, err := a.ModelCatalogue(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("before anything: %v", err)
 	}
-	synced, err := a.SyncModels(t.Context(), app.ModelSync{Mode: openclaw.Ephemeral})
+	synced, err := a.SyncModels(t.Context(), service.ModelSync{Mode: openclaw.Ephemeral})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestModelsComeFromLiteLLM(t *testing.T) {
 	if strings.Contains(string(synced.Part), masterKey) {
 		t.Error("the key is in the catalogue")
 	}
-	again, err := a.SyncModels(t.Context(), app.ModelSync{Mode: openclaw.Ephemeral})
+	again, err := a.SyncModels(t.Context(), service.ModelSync{Mode: openclaw.Ephemeral})
 	if want := (openclaw.Change{Added: []string{}, Changed: []string{}, Removed: []string{}}); err != nil || !cmp.Equal(want, again.Change) {
 		t.Errorf("the second time: %+v, %v", again.Change, err)
 	}
@@ -44,13 +44,13 @@ func TestModelsComeFromLiteLLM(t *testing.T) {
 
 func TestALiteLLMThatIsGoneChangesNothing(t *testing.T) {
 	a, upstream := openMoney(t, "")
-	if _, err := a.SyncModels(t.Context(), app.ModelSync{Mode: openclaw.Ephemeral}); err != nil {
+	if _, err := a.SyncModels(t.Context(), service.ModelSync{Mode: openclaw.Ephemeral}); err != nil {
 		t.Fatal(err)
 	}
 	if err := upstream.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.SyncModels(t.Context(), app.ModelSync{Mode: openclaw.Ephemeral}); err == nil || strings.Contains(err.Error(), masterKey) {
+	if _, err := a.SyncModels(t.Context(), service.ModelSync{Mode: openclaw.Ephemeral}); err == nil || strings.Contains(err.Error(), masterKey) {
 		t.Errorf("error %v", err)
 	}
 	if models, err := a.ModelCatalogue(); err != nil || len(models) != 2 {

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	scripted "github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/model/billing"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -104,10 +105,10 @@ func TestBudgetsOfTheConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []usage.Limit{{Scope: usage.ScopeRun, MicroUSD: 1_500_000}, {Scope: usage.ScopeDay, MicroUSD: 50_000_000, Tokens: 1000}}
-	if diff := cmp.Diff(want, app.Limits(&llm, &agent.LLM)); diff != "" {
+	if diff := cmp.Diff(want, service.Limits(&llm, &agent.LLM)); diff != "" {
 		t.Error(diff)
 	}
-	pool, err := app.KeyPool(t.Context(), a.Settings, &llm.Providers[0])
+	pool, err := service.KeyPool(t.Context(), a.Settings, &llm.Providers[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestTheAuditLogIsTheInstallations(t *testing.T) {
 		}
 	}
 	a.Close()
-	report, err := audit.Verify(app.AuditDir(a.Settings), audit.VerifyOptions{})
+	report, err := audit.Verify(service.AuditDir(a.Settings), audit.VerifyOptions{})
 	if err != nil || report.Records != 1 || len(report.Problems) != 0 {
 		t.Errorf("%+v, %v", report, err)
 	}

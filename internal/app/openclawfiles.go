@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/model/token"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // OpenClawFiles says how a gateway of OpenClaw is to be configured.
@@ -42,7 +43,7 @@ func (a *App) WriteOpenClawFiles(ctx context.Context, o OpenClawFiles) error {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return errhint.With(fmt.Errorf("%s is not a directory, so the gateway's files have no place: %w", o.Dir, err), "name another directory with --dir")
 	}
-	models := a.catalogue()
+	models := a.Catalogue()
 	if len(models) == 0 {
 		return errhint.With(errors.New("no models are known for the gateway's configuration"), "make a catalogue with `atoll models sync`")
 	}
@@ -73,11 +74,11 @@ func (a *App) WriteOpenClawFiles(ctx context.Context, o OpenClawFiles) error {
 	if o.Headers {
 		fmt.Fprintf(&env, "%s=%s\n", openclaw.HeadersVariable, tokens[token.Open].Reveal())
 	}
-	if err := replaceFile(filepath.Join(o.Dir, OpenClawEnvFile), env.Bytes()); err != nil {
+	if err := provide.ReplaceFile(filepath.Join(o.Dir, OpenClawEnvFile), env.Bytes()); err != nil {
 		return err
 	}
 	path := filepath.Join(o.Dir, OpenClawConfigFile)
-	if err := replaceFile(path, text); err != nil {
+	if err := provide.ReplaceFile(path, text); err != nil {
 		return err
 	}
 	return os.Chmod(path, 0o644) // the gateway is another user's program

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/content"
 	"github.com/atoll-run/atoll/internal/relay/git"
@@ -71,12 +72,9 @@ func (a *App) AuditedRelays() (*Relays, error) {
 	return relays, nil
 }
 
-// relayKind begins the kind of records about deliveries; the step follows.
-const relayKind = "relay "
-
 func relayEvent(r *relay.Record) *audit.Record {
 	event := &audit.Record{
-		Time: r.Changed, Kind: relayKind + string(r.Step), RequestID: r.Head,
+		Time: r.Changed, Kind: service.RelayKind + string(r.Step), RequestID: r.Head,
 		Subject: audit.Subject{Account: r.Account, Run: r.Run, Graph: r.Work.Key.Branch()}, Denied: r.Trouble,
 	}
 	if r.Step == relay.Blocked || r.Step == relay.Waiting {
@@ -143,7 +141,7 @@ func (r *Relays) credential(c config.RelayCredential, client *github.Client) (gi
 	case c.App != nil:
 		return &github.App{Client: client, ID: c.App.ID, Installation: c.App.Installation, Key: secret.PEM{Path: c.App.KeyFile}}, nil
 	case c.Token != nil:
-		source, err := KeySource(r.settings, *c.Token)
+		source, err := service.KeySource(r.settings, *c.Token)
 		return github.Token{Source: source}, err
 	}
 	return nil, nil

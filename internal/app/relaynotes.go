@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // workNotes are files that say who works on which branch, one a run. They
@@ -26,7 +27,7 @@ func (n workNotes[T]) save(run string, note *T) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(n.file(run), text)
+	return provide.ReplaceFile(n.file(run), text)
 }
 
 // load reads a note; fs.ErrNotExist if there is none.

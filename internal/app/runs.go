@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -23,7 +24,7 @@ type RunsOptions struct {
 	// Variants are more agents than those of the configuration.
 	Variants []run.Variant
 	// Models is the proxy that the process has already; nil is one of the runs' own.
-	Models *Models
+	Models *service.Proxy
 	// Checkpoint is run.Options.Checkpoint.
 	Checkpoint func(run.Step)
 	// Demo has the scripted model answer.
@@ -41,13 +42,10 @@ type Runs struct {
 	demo  bool
 
 	mu     sync.Mutex
-	models *Models                    // opened by the first run
+	models *service.Proxy             // opened by the first run
 	shared bool                       // the proxy is somebody else's to close
 	held   map[string]*filelock.Lease // branches, by the run that will work on them
 }
-
-// RunStore is what is written down about runs.
-func (a *App) RunStore() run.Store { return run.Store{DB: a.DB} }
 
 // Runs opens the runs of this installation.
 func (a *App) Runs(o RunsOptions) (*Runs, error) {
@@ -139,22 +137,22 @@ func (r *Runs) request(ctx context.Context, t *Task) (*run.Request, error) {
 	}
 	return &run.Request{
 		ID: cmp.Or(t.ID, NewRunID()), Variant: t.Variant, Account: t.Account, Agent: agent.ID, Session: t.Session, Trace: t.Trace,
-		Model: model.id, API: model.api, Window: model.window, MaxTokens: model.maxTokens, Embeddings: embeds.id,
+		Model: model.ID, API: model.API, Window: model.Window, MaxTokens: model.MaxTokens, Embeddings: embeds.ID,
 		Messages: t.Messages, Budget: t.Budget, Branch: t.Branch, Checkout: t.Checkout, TimeoutMs: t.Timeout.Milliseconds(), Memory: t.Memory,
 	}, nil
 }
 
 // model opens the proxy and finds the model that an agent is to ask, and the one
 // that it may have its memories compared by.
-func (r *Runs) model(ctx context.Context, agent *config.Agent, override string) (model, embeds candidate, err error) {
+func (r *Runs) model(ctx context.Context, agent *config.Agent, override string) (model, embeds service.Candidate, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	models, list, err := r.app.agentModels(ctx, agent, &AgentOptions{Model: override, Models: r.models, Demo: r.demo})
+	models, list, err := r.app.ForAgent(ctx, agent, service.Choice{Model: override, Proxy: r.models, Demo: r.demo})
 	if err != nil {
-		return candidate{}, candidate{}, err
+		return service.Candidate{}, service.Candidate{}, err
 	}
 	r.models = models
-	embeds, _, err = r.app.embeddingsModel(models, &agent.LLM)
+	embeds, _, err = r.app.EmbeddingsModel(models, &agent.LLM)
 	return list[0], embeds, err
 }
 
@@ -162,14 +160,14 @@ func (r *Runs) model(ctx context.Context, agent *config.Agent, override string) 
 func (r *Runs) Scripted() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.models != nil && r.models.scripted() {
-		return scriptedNotice
+	if r.models != nil && r.models.Scripted() {
+		return service.ScriptedNotice
 	}
 	return ""
 }
 
 // proxy is what runs of this process ask models through.
-func (r *Runs) proxy() (*Models, error) {
+func (r *Runs) proxy() (*service.Proxy, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.models == nil {
@@ -182,3 +180,14 @@ var (
 	_ run.Sandboxes = (*Runs)(nil)
 	_ run.Biller    = (*Runs)(nil)
 )
+
+// Settle finds what a run cost. Where LiteLLM was asked, its word is waited for a
+// while; a bill without it is provisional.
+func (r *Runs) Settle(ctx context.Context, id string) (run.Bill, error) {
+	if models, err := r.proxy(); err == nil {
+		if err := models.Quiet(ctx, id); err != nil {
+			return run.Bill{}, err
+		}
+	}
+	return r.app.RunBill(ctx, id, service.SettlePatience)
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/proxy"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -41,7 +42,7 @@ type RunPlace struct {
 	runs    *Runs
 	order   run.SandboxRequest
 	session *provide.ReadySandbox // nil until it is entered
-	grant   *ModelGrant
+	grant   *service.ModelGrant
 	work    *relay.Work     // nil if no branch was asked for
 	branch  *filelock.Lease // while somebody works on it
 }
@@ -273,7 +274,7 @@ func (p *RunPlace) Grant(ctx context.Context, terms *grant.Terms) (func(context.
 	if err != nil {
 		return nil, err
 	}
-	allowed, err := Terms(s.Plan, terms.Account, terms.Models)
+	allowed, err := service.Terms(s.Plan, terms.Account, terms.Models)
 	if err != nil {
 		return nil, err
 	}

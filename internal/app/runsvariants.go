@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
@@ -57,7 +58,7 @@ func (a *App) withExternals(list []run.Variant, externals []config.External) ([]
 		}
 		e := run.External{ID: x.ID, Name: x.Name, Description: x.Description, URL: x.URL, Private: x.Private, Timeout: time.Duration(x.Timeout) * time.Second}
 		if x.HasToken {
-			source, err := KeySource(a.Settings, x.Token)
+			source, err := service.KeySource(a.Settings, x.Token)
 			if err != nil {
 				return nil, fmt.Errorf("runs.external.%s.token: %w", x.ID, err)
 			}
@@ -83,7 +84,7 @@ func (a *App) openclawVariant(c *config.RunsOpenClaw) (run.Variant, error) {
 			return run.Variant{}, errhint.With(fmt.Errorf("runs.openclaw.install: %w", err), "install it with npm: the directory must hold node_modules with node and openclaw")
 		}
 	}
-	o := run.OpenClawOptions{Image: c.Image, Install: c.Install, Models: a.catalogue()}
+	o := run.OpenClawOptions{Image: c.Image, Install: c.Install, Models: a.Catalogue()}
 	if version == "" || !earlier(version, openclawNew) {
 		o.Agents, o.MessageFile = openclaw.Entries, true
 	}
@@ -118,28 +119,6 @@ func earlier(a, b string) bool {
 		}
 	}
 	return false
-}
-
-// catalogue lists the models of the installation's catalogue, or else those that
-// the configuration names. One that is not listed can still be asked for.
-func (a *App) catalogue() (list []openclaw.Model) {
-	if list, err := a.ModelCatalogue(); err == nil {
-		return list
-	}
-	cfg, err := a.Config.LLM()
-	if err != nil {
-		return nil
-	}
-	seen := map[string]bool{}
-	for _, p := range cfg.Providers {
-		for _, id := range p.Models {
-			entry, err := openclaw.Entry(id, 0, 0)
-			if err == nil && !seen[id] && !strings.HasSuffix(id, "*") {
-				list, seen[id] = append(list, entry), true
-			}
-		}
-	}
-	return list
 }
 
 // customVariant is an agent of the configuration.

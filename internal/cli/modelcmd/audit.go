@@ -12,10 +12,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/model/service"
 	money "github.com/atoll-run/atoll/internal/model/usage"
 )
 
@@ -78,7 +78,7 @@ func runAuditTail(cmd *cobra.Command, e *env, o tailOptions) error {
 	if err != nil {
 		return e.ConfigError(err, o.asJSON)
 	}
-	entries, err := audit.Tail(app.AuditDir(settings), o.lines, o.match)
+	entries, err := audit.Tail(service.AuditDir(settings), o.lines, o.match)
 	if err != nil {
 		return err
 	}
@@ -159,11 +159,11 @@ func runAuditVerify(e *env, o verifyAuditOptions) error {
 			return err
 		}
 	}
-	if _, err := os.Stat(app.AuditDir(settings)); errors.Is(err, os.ErrNotExist) && o.anchor == "" {
+	if _, err := os.Stat(service.AuditDir(settings)); errors.Is(err, os.ErrNotExist) && o.anchor == "" {
 		fmt.Fprintln(e.Err, "No audit log: nothing was recorded yet.")
 		return nil
 	}
-	report, err := audit.Verify(app.AuditDir(settings), options)
+	report, err := audit.Verify(service.AuditDir(settings), options)
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
 )
 
@@ -56,7 +56,7 @@ is 0. Keys that FILE holds are not looked at.`,
 }
 
 func runModelsSync(ctx context.Context, e *env, o modelsOptions, args []string) error {
-	sync := app.ModelSync{Provider: o.provider, Mode: openclaw.Mode(o.mode), DryRun: o.dryRun}
+	sync := service.ModelSync{Provider: o.provider, Mode: openclaw.Mode(o.mode), DryRun: o.dryRun}
 	switch {
 	case sync.Mode != openclaw.Ephemeral && sync.Mode != openclaw.Gateway:
 		return console.WithCode(console.ExitUsage, fmt.Errorf("--mode: %q is neither %s nor %s", o.mode, openclaw.Ephemeral, openclaw.Gateway))
@@ -83,7 +83,7 @@ func runModelsSync(ctx context.Context, e *env, o modelsOptions, args []string) 
 	return e.printSynced(done, o.asJSON)
 }
 
-func (e *env) printSynced(s *app.SyncedModels, asJSON bool) error {
+func (e *env) printSynced(s *service.SyncedModels, asJSON bool) error {
 	if asJSON {
 		var part struct {
 			Models jsontext.Value `json:"models"`

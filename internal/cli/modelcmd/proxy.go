@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -69,7 +70,7 @@ func (e *env) runProxy(ctx context.Context, o proxyOptions) error {
 	if err != nil {
 		return err
 	}
-	models, err := a.Models(ctx)
+	models, err := a.OpenProxy(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (e *env) runProxy(ctx context.Context, o proxyOptions) error {
 }
 
 // serveModels serves until the context ends or a listener fails.
-func (e *env) serveModels(ctx context.Context, a *app.App, models *app.Models, o *proxyOptions) error {
+func (e *env) serveModels(ctx context.Context, a *app.App, models *service.Proxy, o *proxyOptions) error {
 	l, err := o.open(ctx, o.listen)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/secret"
@@ -58,7 +59,7 @@ func (e *env) runWithModels(ctx context.Context, a *app.App, s *provide.ReadySan
 	if err := secret.Harden(); err != nil { // before keys are read
 		return err
 	}
-	models, err := a.Models(ctx)
+	models, err := a.OpenProxy(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (e *env) runWithModels(ctx context.Context, a *app.App, s *provide.ReadySan
 		return err
 	}
 	began := time.Now()
-	o.grant, o.modelEnv = g.ID(), app.ModelEnv()
+	o.grant, o.modelEnv = g.ID(), service.ModelEnv()
 	e.Logger().DebugContext(ctx, "models can be called", "run", terms.Run, "models", strings.Join(terms.Models, " "))
 	err = console.FirstOf(e.runCommand(ctx, s, o.commandOptions, argv), g.Close())
 	// What it did cost changes nothing about how the command ended.
@@ -86,7 +87,7 @@ func (o *runOptions) terms(a *app.App, s *provide.ReadySandbox) (*grant.Terms, e
 	if len(models) == 1 && models[0] == "*" {
 		models = nil
 	}
-	terms, err := app.Terms(s.Plan, o.Account, models)
+	terms, err := service.Terms(s.Plan, o.Account, models)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
-// LoadOptions are what an App is opened with.
+// LoadOptions say where the configuration is looked for.
 type LoadOptions struct {
 	Getenv     func(string) string
 	ConfigPath string       // named on the command line; "" searches

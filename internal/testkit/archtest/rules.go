@@ -50,6 +50,7 @@ func layers() [][]string {
 		{"internal/tool", "internal/model", "internal/egress", "internal/relay", "internal/dockercli"},
 		{"internal/browser", "internal/agent"},
 		{"internal/run", "internal/gateway/session"},
+		{"internal/model/service"},
 		{"internal/gateway", "internal/mcp", "internal/ui", "internal/vm"},
 		{"internal/doctor", "internal/dockercli/containers"},
 		{"internal/app"},

@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	upstream "github.com/atoll-run/atoll/internal/model/litellm"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
@@ -58,7 +59,7 @@ type desk struct {
 	*testing.T
 	upstream *litellm.Server
 	app      *app.App
-	models   *app.Models
+	models   *service.Proxy
 	in       *provide.ReadySandbox
 	options  provide.LoadOptions
 	state    string
@@ -108,7 +109,7 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 	}
 	t.Cleanup(d.app.Close)
 	d.provide()
-	if d.models, err = d.app.Models(t.Context()); err != nil {
+	if d.models, err = d.app.OpenProxy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.models.Close() })
@@ -170,9 +171,9 @@ func (d *desk) provide() {
 }
 
 // grant opens a grant for a run that may call these models.
-func (d *desk) grant(run string, microUSD int64, models ...string) *app.ModelGrant {
+func (d *desk) grant(run string, microUSD int64, models ...string) *service.ModelGrant {
 	d.Helper()
-	terms, err := app.Terms(d.in.Plan, "acct-7", models)
+	terms, err := service.Terms(d.in.Plan, "acct-7", models)
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -185,9 +186,9 @@ func (d *desk) grant(run string, microUSD int64, models ...string) *app.ModelGra
 }
 
 // exec runs a program inside, under a grant, and returns what it printed.
-func (d *desk) exec(g *app.ModelGrant, stdin []byte, env map[string]string, argv ...string) string {
+func (d *desk) exec(g *service.ModelGrant, stdin []byte, env map[string]string, argv ...string) string {
 	d.Helper()
-	for name, value := range app.ModelEnv() {
+	for name, value := range service.ModelEnv() {
 		if _, set := env[name]; !set {
 			env[name] = value
 		}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/fakellm/litellm"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/openclawtest"
 )
@@ -63,7 +63,7 @@ func TestOpenClaw(t *testing.T) {
 }
 
 // openclaw runs one turn inside.
-func (d *desk) openclaw(g *app.ModelGrant, dir, provider string) string {
+func (d *desk) openclaw(g *service.ModelGrant, dir, provider string) string {
 	d.Helper()
 	const program = `mkdir -p /tmp/openclaw/workspace && cat >/tmp/openclaw/openclaw.json &&
 		echo "no network but $(ls /sys/class/net)" >/tmp/openclaw/workspace/note.txt &&

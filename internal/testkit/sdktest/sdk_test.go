@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/fakellm/litellm"
+	"github.com/atoll-run/atoll/internal/model/service"
 )
 
 // models are what the SDKs talk to.
@@ -44,7 +44,7 @@ type said struct {
 }
 
 // checks runs a program's checks under a grant.
-func (d *desk) checks(g *app.ModelGrant, program string, names ...string) map[string]said {
+func (d *desk) checks(g *service.ModelGrant, program string, names ...string) map[string]said {
 	d.Helper()
 	source, err := os.ReadFile("testdata/" + program)
 	if err != nil {

@@ -1,4 +1,4 @@
-package app
+package service
 
 import (
 	"context"
@@ -15,8 +15,10 @@ import (
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// money is what keeps account of models; it is opened by those who need it.
-type money struct {
+// Service opens the proxy to models, and keeps account of what they cost. Ledger
+// and audit log are opened when they are first used.
+type Service struct {
+	*provide.Installation
 	metrics metrics.Registry
 
 	mu     sync.Mutex
@@ -25,60 +27,63 @@ type money struct {
 	audit  *MeteredLog
 }
 
-// closeMoney writes everything down, the audit log last: it records the rest.
-func (a *App) closeMoney() error {
-	a.money.mu.Lock()
-	defer a.money.mu.Unlock()
+// New returns the models of an installation. Close it before the installation.
+func New(installation *provide.Installation) *Service { return &Service{Installation: installation} }
+
+// CloseBooks writes everything down, the audit log last: it records the rest.
+func (a *Service) CloseBooks() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	var err error
-	if a.money.ledger != nil {
-		err = a.money.ledger.Close()
+	if a.ledger != nil {
+		err = a.ledger.Close()
 	}
-	if a.money.audit != nil {
-		err = errors.Join(err, a.money.audit.Close())
+	if a.audit != nil {
+		err = errors.Join(err, a.audit.Close())
 	}
-	a.money.ledger, a.money.audit = nil, nil
+	a.ledger, a.audit = nil, nil
 	return err
 }
 
-// Ledger opens the ledger of usage, once. It is closed with the App.
-func (a *App) Ledger(ctx context.Context) (*usage.Ledger, error) {
-	a.money.mu.Lock()
-	defer a.money.mu.Unlock()
-	if a.money.ledger != nil {
-		return a.money.ledger, nil
+// Ledger opens the ledger of usage, once. It is closed by CloseBooks.
+func (a *Service) Ledger(ctx context.Context) (*usage.Ledger, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ledger != nil {
+		return a.ledger, nil
 	}
 	llm, err := a.Config.LLM()
 	if err != nil {
 		return nil, err
 	}
-	a.money.prices = usage.NewPrices(configuredPrices(&llm))
+	a.prices = usage.NewPrices(configuredPrices(&llm))
 	o := a.usageOptions()
-	o.Prices, o.CountUnpriced = a.money.prices, llm.Unpriced == "count"
+	o.Prices, o.CountUnpriced = a.prices, llm.Unpriced == "count"
 	ledger, err := usage.Open(ctx, *o)
 	if err != nil {
 		return nil, err
 	}
-	watchLedger(&a.money.metrics, ledger)
-	a.money.ledger = ledger
+	watchLedger(&a.metrics, ledger)
+	a.ledger = ledger
 	return ledger, nil
 }
 
 // usageOptions say where usage is kept.
-func (a *App) usageOptions() *usage.Options {
+func (a *Service) usageOptions() *usage.Options {
 	return &usage.Options{Dir: filepath.Join(a.Paths.AtollState, "usage"), DB: a.DB, Leases: a.Locks, Logger: a.Logger}
 }
 
 // RepairUsage mends a damaged journal of usage.
-func (a *App) RepairUsage(ctx context.Context) (*usage.Repaired, error) {
+func (a *Service) RepairUsage(ctx context.Context) (*usage.Repaired, error) {
 	return usage.Repair(ctx, a.usageOptions())
 }
 
 // CheckUsage returns an error if the journal of usage and the database disagree.
-func (a *App) CheckUsage(ctx context.Context) error { return usage.Check(ctx, a.usageOptions()) }
+func (a *Service) CheckUsage(ctx context.Context) error { return usage.Check(ctx, a.usageOptions()) }
 
 // LearnPrices takes over what every LiteLLM says its models cost; configured
 // prices go before. It tells which could not be asked.
-func (a *App) LearnPrices(ctx context.Context) error {
+func (a *Service) LearnPrices(ctx context.Context) error {
 	if _, err := a.Ledger(ctx); err != nil {
 		return err
 	}
@@ -86,10 +91,10 @@ func (a *App) LearnPrices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.learnPrices(ctx, &llm)
+	return a.ReplacePrices(ctx, &llm)
 }
 
-func (a *App) learnPrices(ctx context.Context, llm *config.LLM) error {
+func (a *Service) ReplacePrices(ctx context.Context, llm *config.LLM) error {
 	var problems error
 	tables := []map[string]usage.Price{}
 	for i := range llm.Providers {
@@ -105,7 +110,7 @@ func (a *App) learnPrices(ctx context.Context, llm *config.LLM) error {
 		problems = errors.Join(problems, err)
 		tables = append(tables, told)
 	}
-	a.money.prices.Replace(append(tables, configuredPrices(llm))...)
+	a.prices.Replace(append(tables, configuredPrices(llm))...)
 	return problems
 }
 

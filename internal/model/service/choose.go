@@ -1,4 +1,4 @@
-package app
+package service
 
 import (
 	"context"
@@ -16,18 +16,18 @@ import (
 	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
-// candidate is a model that an agent may ask.
-type candidate struct {
-	name, id, api     string
-	window, maxTokens int64
-	plain             bool // it is written that it does not reason
+// Candidate is a model that an agent may ask.
+type Candidate struct {
+	Name, ID, API     string
+	Window, MaxTokens int64
+	Plain             bool // it is written that it does not reason
 }
 
-type candidates []candidate
+type Candidates []Candidate
 
-func (c candidates) ids() (ids []string) {
+func (c Candidates) IDs() (ids []string) {
 	for _, each := range c {
-		ids = append(ids, each.id)
+		ids = append(ids, each.ID)
 	}
 	return ids
 }
@@ -36,7 +36,7 @@ func (c candidates) ids() (ids []string) {
 const (
 	scriptedProvider = "scripted"
 	scriptedModel    = "atoll-demo" // no provider has a model of this name
-	scriptedNotice   = "this is a demonstration: a scripted model answers, which does the same small task whatever it is asked"
+	ScriptedNotice   = "this is a demonstration: a scripted model answers, which does the same small task whatever it is asked"
 )
 
 // ErrNoModel means that nothing says which model is to be asked.
@@ -44,46 +44,53 @@ var ErrNoModel = errhint.With(errors.New("no model is configured"),
 	"put ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY into the environment, or name a provider in llm.providers (docs/agent.md); `atoll demo` needs none")
 
 // scriptedCandidate is the scripted model.
-var scriptedCandidate = candidate{scriptedProvider + "/demo", scriptedModel, chat.APICompletions, 128 << 10, 0, false}
+var scriptedCandidate = Candidate{scriptedProvider + "/demo", scriptedModel, chat.APICompletions, 128 << 10, 0, false}
 
-// agentModels is the proxy of an agent, opened if it has none yet, and the models
+// Choice says which models an agent may ask, and through what.
+type Choice struct {
+	Model string // provider/id; "" is the agent's own
+	Proxy *Proxy // the proxy to ask through; nil opens one
+	Demo  bool   // the scripted model answers
+}
+
+// ForAgent is the proxy of an agent, opened if it has none yet, and the models
 // that it may ask there, the first choice first.
-func (a *App) agentModels(ctx context.Context, agent *config.Agent, o *AgentOptions) (m *Models, list candidates, err error) {
-	if m = o.Models; m == nil {
+func (a *Service) ForAgent(ctx context.Context, agent *config.Agent, o Choice) (m *Proxy, list Candidates, err error) {
+	if m = o.Proxy; m == nil {
 		if o.Demo {
-			m, err = a.scriptedModels(ctx)
-			return m, candidates{scriptedCandidate}, err
+			m, err = a.openScripted(ctx)
+			return m, Candidates{scriptedCandidate}, err
 		}
-		if err := a.checkModel(agent, o.Model); err != nil {
+		if err := a.CheckModel(agent, o.Model); err != nil {
 			return nil, nil, err
 		}
-		if m, err = a.ownModels(ctx); err != nil {
+		if m, err = a.OpenConfigured(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
-	if m.scripted() {
-		return m, candidates{scriptedCandidate}, nil
+	if m.Scripted() {
+		return m, Candidates{scriptedCandidate}, nil
 	}
-	list, err = a.candidates(&m.config, agent, o.Model)
-	if err != nil && o.Models == nil {
+	list, err = a.candidates(&m.Config, agent, o.Model)
+	if err != nil && o.Proxy == nil {
 		err = errors.Join(err, m.Close())
 	}
 	return m, list, err
 }
 
-// ownModels opens a proxy. Where no model is configured nothing can be asked
+// OpenConfigured opens a proxy. Where no model is configured nothing can be asked
 // through it.
-func (a *App) ownModels(ctx context.Context) (*Models, error) {
+func (a *Service) OpenConfigured(ctx context.Context) (*Proxy, error) {
 	cfg, err := a.modelConfig()
 	if err != nil {
 		return nil, err
 	}
-	return a.openModels(ctx, cfg)
+	return a.openProxy(ctx, cfg)
 }
 
 // modelConfig is which models there are, without the provider that is assumed
 // where nothing is configured and for which there is no key.
-func (a *App) modelConfig() (config.LLM, error) {
+func (a *Service) modelConfig() (config.LLM, error) {
 	cfg, err := a.Config.LLM()
 	if cfg.Default && a.Getenv(config.DefaultLLMKey) == "" {
 		cfg.Providers = nil
@@ -91,20 +98,8 @@ func (a *App) modelConfig() (config.LLM, error) {
 	return cfg, err
 }
 
-// canAsk refuses an agent that could ask no model, before anything is made for it.
-func (a *App) canAsk(o *AgentOptions) error {
-	if o.Demo || o.Models != nil {
-		return nil
-	}
-	p, err := a.Plan(o.Who)
-	if err != nil {
-		return err
-	}
-	return a.checkModel(p.Agent, o.Model)
-}
-
-// checkModel refuses a model that there cannot be, before a key is looked for.
-func (a *App) checkModel(agent *config.Agent, asked string) error {
+// CheckModel refuses a model that there cannot be, before a key is looked for.
+func (a *Service) CheckModel(agent *config.Agent, asked string) error {
 	cfg, err := a.modelConfig()
 	if err != nil {
 		return err
@@ -113,14 +108,14 @@ func (a *App) checkModel(agent *config.Agent, asked string) error {
 	return err
 }
 
-// scripted reports whether the model of the demonstration is asked.
-func (m *Models) scripted() bool {
-	return len(m.config.Providers) > 0 && m.config.Providers[0].Name == scriptedProvider
+// Scripted reports whether the model of the demonstration is asked.
+func (m *Proxy) Scripted() bool {
+	return len(m.Config.Providers) > 0 && m.Config.Providers[0].Name == scriptedProvider
 }
 
 // candidates are an agent's primary model and its fallbacks, or the one that was
 // asked for instead.
-func (a *App) candidates(cfg *config.LLM, agent *config.Agent, override string) (list candidates, err error) {
+func (a *Service) candidates(cfg *config.LLM, agent *config.Agent, override string) (list Candidates, err error) {
 	names := append([]string{agent.Model.Primary}, agent.Model.Fallbacks...)
 	if override != "" {
 		names = []string{override}
@@ -146,23 +141,23 @@ func (a *App) candidates(cfg *config.LLM, agent *config.Agent, override string) 
 	return list, errors.Join(problems...)
 }
 
-func (a *App) candidate(cfg *config.LLM, name string) (candidate, error) {
+func (a *Service) candidate(cfg *config.LLM, name string) (Candidate, error) {
 	provider, id, ok := strings.Cut(name, "/")
 	at := slices.IndexFunc(cfg.Providers, func(p config.LLMProvider) bool { return p.Name == provider })
 	if err, unusable := cfg.Unusable[provider]; unusable {
-		return candidate{}, err
+		return Candidate{}, err
 	}
 	if !ok || at < 0 {
-		return candidate{}, errhint.With(fmt.Errorf("model %q: there is no provider %q", name, provider), "write PROVIDER/NAME; providers are those of llm.providers or models.providers, or anthropic, openai and openrouter with their keys in the environment")
+		return Candidate{}, errhint.With(fmt.Errorf("model %q: there is no provider %q", name, provider), "write PROVIDER/NAME; providers are those of llm.providers or models.providers, or anthropic, openai and openrouter with their keys in the environment")
 	}
-	c := candidate{name: name, id: id, api: chat.APICompletions}
+	c := Candidate{Name: name, ID: id, API: chat.APICompletions}
 	if cfg.Providers[at].Kind == "anthropic" {
-		c.api = chat.APIMessages
+		c.API = chat.APIMessages
 	}
 	for _, m := range a.Config.Models().Providers[provider].Models {
 		if m.ID == id {
-			c.window, c.maxTokens = whole(m.ContextWindow), whole(m.MaxTokens)
-			c.plain = m.Reasoning != nil && !*m.Reasoning
+			c.Window, c.MaxTokens = whole(m.ContextWindow), whole(m.MaxTokens)
+			c.Plain = m.Reasoning != nil && !*m.Reasoning
 		}
 	}
 	return c, nil
@@ -175,9 +170,9 @@ func whole(f *float64) int64 {
 	return int64(*f)
 }
 
-// scriptedModels is the proxy in front of a scripted model, which listens where
+// openScripted is the proxy in front of a scripted model, which listens where
 // only this user can reach it.
-func (a *App) scriptedModels(ctx context.Context) (*Models, error) {
+func (a *Service) openScripted(ctx context.Context) (*Proxy, error) {
 	cfg, err := a.Config.LLM()
 	if err != nil {
 		return nil, err
@@ -197,12 +192,27 @@ func (a *App) scriptedModels(ctx context.Context) (*Models, error) {
 		Name: scriptedProvider, Kind: "openai", URL: "unix:" + socket, Models: []string{scriptedModel},
 		Keys: []config.LLMKey{{Literal: config.NewSecret("none-needed")}},
 	}}
-	m, err := a.openModels(ctx, cfg)
+	m, err := a.openProxy(ctx, cfg)
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
 	// It costs nothing, unless the configuration says otherwise.
-	a.money.prices.Replace(map[string]usage.Price{scriptedModel: {}}, configuredPrices(&cfg))
+	a.prices.Replace(map[string]usage.Price{scriptedModel: {}}, configuredPrices(&cfg))
 	m.after = end
 	return m, nil
+}
+
+// EmbeddingsModel is the model that memories are compared with; "" if there is
+// none, or the agent may not ask it, which the notice says.
+func (a *Service) EmbeddingsModel(models *Proxy, llm *config.AgentLLM) (c Candidate, notice string, err error) {
+	if models.Config.Embeddings == "" || models.Scripted() {
+		return Candidate{}, "", nil
+	}
+	if c, err = a.candidate(&models.Config, models.Config.Embeddings); err != nil {
+		return Candidate{}, "", fmt.Errorf("llm.embeddings: %w", err)
+	}
+	if !Fits(AllowedModels(llm), c.ID) {
+		return Candidate{}, "memories are compared by words only: this agent may not call " + c.Name, nil
+	}
+	return c, "", nil
 }

@@ -1,4 +1,4 @@
-package app
+package service
 
 import (
 	"context"
@@ -16,7 +16,7 @@ const settleFor = 10 * time.Minute
 
 // SettleCalls takes over LiteLLM's figures for calls whose bill is not known, as
 // they are written down there, until the context ends.
-func (a *App) SettleCalls(ctx context.Context) {
+func (a *Service) SettleCalls(ctx context.Context) {
 	llm, err := a.Config.LLM()
 	if err != nil || !a.keepsBooks(&llm) {
 		return
@@ -35,7 +35,7 @@ func (a *App) SettleCalls(ctx context.Context) {
 	}
 }
 
-func (a *App) settleOnce(ctx context.Context, llm *config.LLM) error {
+func (a *Service) settleOnce(ctx context.Context, llm *config.LLM) error {
 	ledger, err := a.Ledger(ctx)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (a *App) settleOnce(ctx context.Context, llm *config.LLM) error {
 
 // SettleRuns takes over LiteLLM's figures for runs of the last day whose bill is
 // provisional, within so much time, and reports whether there was any such.
-func (a *App) SettleRuns(ctx context.Context, list []run.Receipt, patience time.Duration) bool {
+func (a *Service) SettleRuns(ctx context.Context, list []run.Receipt, patience time.Duration) bool {
 	var since time.Time
 	for i := range list {
 		r := &list[i]
@@ -78,7 +78,7 @@ const settleMargin = time.Hour
 const settleBack = 24 * time.Hour
 
 // keepsBooks reports whether there is a LiteLLM that can be asked.
-func (a *App) keepsBooks(llm *config.LLM) bool {
+func (a *Service) keepsBooks(llm *config.LLM) bool {
 	if llm.Default && a.Getenv(config.DefaultLLMKey) == "" {
 		return false
 	}
@@ -92,7 +92,7 @@ func (a *App) keepsBooks(llm *config.LLM) bool {
 
 // RunCosts returns what runs have spent. A run may be named by the id that who
 // asked for it knows.
-func (a *App) RunCosts(ctx context.Context, f usage.Filter) ([]usage.RunCost, error) {
+func (a *Service) RunCosts(ctx context.Context, f usage.Filter) ([]usage.RunCost, error) {
 	ledger, err := a.Ledger(ctx)
 	if err != nil {
 		return nil, err

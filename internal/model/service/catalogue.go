@@ -1,4 +1,4 @@
-package app
+package service
 
 import (
 	"context"
@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // modelCatalogue is the file in the state directory that lists the models which
@@ -40,7 +42,7 @@ type SyncedModels struct {
 }
 
 // SyncModels brings the installation's catalogue of models up to date.
-func (a *App) SyncModels(ctx context.Context, o ModelSync) (*SyncedModels, error) {
+func (a *Service) SyncModels(ctx context.Context, o ModelSync) (*SyncedModels, error) {
 	list, source, err := a.readModels(ctx, o)
 	if err != nil {
 		return nil, err
@@ -56,20 +58,20 @@ func (a *App) SyncModels(ctx context.Context, o ModelSync) (*SyncedModels, error
 	if s.Part, err = openclaw.Catalogue(o.Mode, list); err != nil || o.DryRun {
 		return s, err
 	}
-	if err := replaceFile(s.Path, s.Part); err != nil {
+	if err := provide.ReplaceFile(s.Path, s.Part); err != nil {
 		return nil, fmt.Errorf("catalogue of models: %w", err)
 	}
 	s.Written = true
 	return s, nil
 }
 
-func (a *App) cataloguePath() string { return filepath.Join(a.Paths.AtollState, modelCatalogue) }
+func (a *Service) cataloguePath() string { return filepath.Join(a.Paths.AtollState, modelCatalogue) }
 
 var errCatalogue = errors.New("the catalogue of models cannot be used")
 
 // ModelCatalogue returns the models of the installation's catalogue. It is fs.ErrNotExist if
 // nobody ever made one.
-func (a *App) ModelCatalogue() ([]openclaw.Model, error) {
+func (a *Service) ModelCatalogue() ([]openclaw.Model, error) {
 	f, err := os.Open(a.cataloguePath())
 	if err != nil {
 		return nil, errhint.With(fmt.Errorf("catalogue of models: %w", err), "make one with `atoll models sync`")
@@ -86,7 +88,7 @@ func (a *App) ModelCatalogue() ([]openclaw.Model, error) {
 	return list, nil
 }
 
-func (a *App) readModels(ctx context.Context, o ModelSync) (list []openclaw.Model, source string, err error) {
+func (a *Service) readModels(ctx context.Context, o ModelSync) (list []openclaw.Model, source string, err error) {
 	if o.List != nil {
 		text, err := io.ReadAll(io.LimitReader(o.List, openclaw.MaxCatalogue+1))
 		if err != nil {
@@ -113,7 +115,7 @@ func (a *App) readModels(ctx context.Context, o ModelSync) (list []openclaw.Mode
 
 // modelInfo is what LiteLLM says of its models besides their names; nil if it does
 // not: that is for keys of its own.
-func (a *App) modelInfo(ctx context.Context, name string) []byte {
+func (a *Service) modelInfo(ctx context.Context, name string) []byte {
 	provider, err := a.modelProvider(name)
 	if err != nil {
 		return nil
@@ -131,7 +133,7 @@ func (a *App) modelInfo(ctx context.Context, name string) []byte {
 }
 
 // modelProvider is the provider of a name, or the one that is a LiteLLM.
-func (a *App) modelProvider(name string) (*config.LLMProvider, error) {
+func (a *Service) modelProvider(name string) (*config.LLMProvider, error) {
 	llm, err := a.Config.LLM()
 	if err != nil {
 		return nil, err
@@ -152,20 +154,24 @@ func (a *App) modelProvider(name string) (*config.LLMProvider, error) {
 	return fit[0], nil
 }
 
-// replaceFile writes a file of the state directory so that a reader finds the
-// old content or the new, never a part.
-func replaceFile(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+// Catalogue lists the models of the installation's catalogue, or else those that
+// the configuration names. One that is not listed can still be asked for.
+func (a *Service) Catalogue() (list []openclaw.Model) {
+	if list, err := a.ModelCatalogue(); err == nil {
+		return list
+	}
+	cfg, err := a.Config.LLM()
 	if err != nil {
-		return err
+		return nil
 	}
-	_, err = f.Write(append(content, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+	seen := map[string]bool{}
+	for _, p := range cfg.Providers {
+		for _, id := range p.Models {
+			entry, err := openclaw.Entry(id, 0, 0)
+			if err == nil && !seen[id] && !strings.HasSuffix(id, "*") {
+				list, seen[id] = append(list, entry), true
+			}
+		}
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return list
 }

@@ -1,4 +1,4 @@
-package app
+package service
 
 import (
 	"cmp"
@@ -43,7 +43,7 @@ func litellmFor(s *provide.Settings, p *config.LLMProvider, k config.LLMKey) (*l
 
 // Reconcile compares the ledger with every LiteLLM that is configured, by the
 // provider's name.
-func (a *App) Reconcile(ctx context.Context, o billing.Options) (map[string]*billing.Report, error) {
+func (a *Service) Reconcile(ctx context.Context, o billing.Options) (map[string]*billing.Report, error) {
 	llm, err := a.Config.LLM()
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ const billsBack = 24 * time.Hour
 
 // renewBills writes the bills of runs anew that were provisional: what was found
 // since counts everywhere.
-func (a *App) renewBills(ctx context.Context, since time.Time) error {
+func (a *Service) renewBills(ctx context.Context, since time.Time) error {
 	book := a.RunStore()
 	ids, err := book.Provisional(ctx, since.Add(-billsBack))
 	if err != nil {

@@ -1,4 +1,4 @@
-package app
+package service
 
 import (
 	"path/filepath"
@@ -11,17 +11,17 @@ import (
 func AuditDir(s *provide.Settings) string { return filepath.Join(s.Paths.AtollState, "audit") }
 
 // AuditLog opens the audit log, once; scrub takes known secrets out of texts.
-// It is closed with the App.
-func (a *App) AuditLog(scrub func(string) string) (*MeteredLog, error) {
-	a.money.mu.Lock()
-	defer a.money.mu.Unlock()
-	if a.money.audit != nil {
-		return a.money.audit, nil
+// It is closed by CloseBooks.
+func (a *Service) AuditLog(scrub func(string) string) (*MeteredLog, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.audit != nil {
+		return a.audit, nil
 	}
 	log, err := audit.Open(AuditDir(a.Settings), audit.Options{Scrub: scrub, Logger: a.Logger})
 	if err != nil {
 		return nil, err
 	}
-	a.money.audit = newMeteredLog(log, &a.money.metrics)
-	return a.money.audit, nil
+	a.audit = newMeteredLog(log, &a.metrics)
+	return a.audit, nil
 }

@@ -1,4 +1,4 @@
-package app
+package service
 
 import (
 	"cmp"
@@ -57,22 +57,22 @@ func (k *runKeys) remove(p *secret.Pool) {
 }
 
 // makesKeys reports whether any provider makes keys for runs.
-func (m *Models) makesKeys() bool {
-	return slices.ContainsFunc(m.config.Providers, func(p config.LLMProvider) bool { return p.KeyPerRun })
+func (m *Proxy) makesKeys() bool {
+	return slices.ContainsFunc(m.Config.Providers, func(p config.LLMProvider) bool { return p.KeyPerRun })
 }
 
 // keysOfRun makes the keys of a run, where they are wanted, and says how to end
 // them. A run whose key cannot be made does not begin: the operator wants it
 // limited upstream.
-func (m *Models) keysOfRun(ctx context.Context, terms *grant.Terms, limits []usage.Limit) (map[string]proxy.Keys, func(), error) {
+func (m *Proxy) keysOfRun(ctx context.Context, terms *grant.Terms, limits []usage.Limit) (map[string]proxy.Keys, func(), error) {
 	keys, ends := map[string]proxy.Keys{}, []func(){}
 	end := func() {
 		for _, e := range ends {
 			e()
 		}
 	}
-	for i := range m.config.Providers {
-		p := &m.config.Providers[i]
+	for i := range m.Config.Providers {
+		p := &m.Config.Providers[i]
 		if !p.KeyPerRun {
 			continue
 		}
@@ -88,8 +88,8 @@ func (m *Models) keysOfRun(ctx context.Context, terms *grant.Terms, limits []usa
 
 // keyOfRun makes one key. Its name is written down before it is made, and locked
 // as long as this process lives: what a crash leaves is found and deleted.
-func (m *Models) keyOfRun(ctx context.Context, p *config.LLMProvider, terms *grant.Terms, limits []usage.Limit) (*secret.Pool, func(), error) {
-	client, err := LiteLLM(m.app.Settings, p)
+func (m *Proxy) keyOfRun(ctx context.Context, p *config.LLMProvider, terms *grant.Terms, limits []usage.Limit) (*secret.Pool, func(), error) {
+	client, err := LiteLLM(m.service.Settings, p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,7 +120,7 @@ func (m *Models) keyOfRun(ctx context.Context, p *config.LLMProvider, terms *gra
 }
 
 // keyRequest limits a key as its run is limited.
-func (m *Models) keyRequest(p *config.LLMProvider, terms *grant.Terms, limits []usage.Limit) litellm.KeyRequest {
+func (m *Proxy) keyRequest(p *config.LLMProvider, terms *grant.Terms, limits []usage.Limit) litellm.KeyRequest {
 	r := litellm.KeyRequest{Run: terms.Run, Account: terms.Account, MicroUSD: terms.Budget.MicroUSD, Life: runKeyLife}
 	for _, l := range limits {
 		if l.Scope == usage.ScopeRun && l.MicroUSD > 0 {
@@ -135,7 +135,7 @@ func (m *Models) keyRequest(p *config.LLMProvider, terms *grant.Terms, limits []
 			r.Models = nil // the proxy knows which; LiteLLM takes names
 			break
 		}
-		if providerOf(&m.config, model) == p {
+		if providerOf(&m.Config, model) == p {
 			r.Models = append(r.Models, model)
 		}
 	}
@@ -144,7 +144,7 @@ func (m *Models) keyRequest(p *config.LLMProvider, terms *grant.Terms, limits []
 
 // endKey deletes a key. If that fails, whoever starts next tries again; after its
 // life it ends by itself.
-func (m *Models) endKey(key *litellm.RunKey, note *keyNote) {
+func (m *Proxy) endKey(key *litellm.RunKey, note *keyNote) {
 	ctx, cancel := context.WithTimeout(context.Background(), runKeyPatience)
 	defer cancel()
 	err := key.Delete(ctx)
@@ -154,7 +154,7 @@ func (m *Models) endKey(key *litellm.RunKey, note *keyNote) {
 		note.file.Close() //nolint:errcheck // that it is not locked any more is all that counts
 	}
 	if err != nil {
-		m.app.Logger.Warn("the key of a run was not deleted yet", "key", key.Name(), "error", err)
+		m.service.Logger.Warn("the key of a run was not deleted yet", "key", key.Name(), "error", err)
 	}
 }
 
@@ -164,10 +164,10 @@ type keyNote struct {
 	left bool // somebody wrote it who has died
 }
 
-func (m *Models) keyNotes() string { return filepath.Join(m.app.Paths.AtollState, "usage", "keys") }
+func (m *Proxy) keyNotes() string { return filepath.Join(m.service.Paths.AtollState, "usage", "keys") }
 
 // noteKey writes down that a key is about to be made.
-func (m *Models) noteKey(provider, run string) (*keyNote, error) {
+func (m *Proxy) noteKey(provider, run string) (*keyNote, error) {
 	if strings.ContainsAny(provider+run, "/\x00") {
 		return nil, fmt.Errorf("run %q cannot have a key: its name holds a slash", run)
 	}
@@ -195,21 +195,21 @@ func (n *keyNote) lock() bool {
 func (n *keyNote) forget() error { return errors.Join(os.Remove(n.file.Name()), n.file.Close()) }
 
 // endLeftKeys deletes the keys of processes that were killed.
-func (m *Models) endLeftKeys(ctx context.Context) {
+func (m *Proxy) endLeftKeys(ctx context.Context) {
 	entries, err := os.ReadDir(m.keyNotes())
 	if err != nil {
 		return // there never was one
 	}
 	for _, e := range entries {
 		if err := m.endLeftKey(ctx, e.Name()); err != nil && ctx.Err() == nil {
-			m.app.Logger.WarnContext(ctx, "the key of a run was not deleted yet", "key", e.Name(), "error", err)
+			m.service.Logger.WarnContext(ctx, "the key of a run was not deleted yet", "key", e.Name(), "error", err)
 		}
 	}
 }
 
-func (m *Models) endLeftKey(ctx context.Context, name string) error {
+func (m *Proxy) endLeftKey(ctx context.Context, name string) error {
 	provider, run, _ := strings.Cut(name, "@")
-	at := slices.IndexFunc(m.config.Providers, func(p config.LLMProvider) bool { return p.Name == provider && p.KeyPerRun })
+	at := slices.IndexFunc(m.Config.Providers, func(p config.LLMProvider) bool { return p.Name == provider && p.KeyPerRun })
 	if at < 0 {
 		return nil // not configured any more; the key ends by itself
 	}
@@ -221,7 +221,7 @@ func (m *Models) endLeftKey(ctx context.Context, name string) error {
 	if !note.lock() {
 		return file.Close() // its owner lives
 	}
-	client, err := LiteLLM(m.app.Settings, &m.config.Providers[at])
+	client, err := LiteLLM(m.service.Settings, &m.Config.Providers[at])
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}

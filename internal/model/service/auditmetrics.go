@@ -1,4 +1,4 @@
-package app
+package service
 
 import (
 	"strconv"
@@ -39,7 +39,7 @@ func (l *MeteredLog) Append(r *audit.Record) error {
 	if proxy.IsRequest(r) {
 		l.count(r)
 	}
-	if step, ok := strings.CutPrefix(r.Kind, relayKind); ok {
+	if step, ok := strings.CutPrefix(r.Kind, RelayKind); ok {
 		l.relayed.With(step).Inc()
 	}
 	return l.Log.Append(r)
@@ -71,7 +71,7 @@ func (l *MeteredLog) count(r *audit.Record) {
 }
 
 // Metrics is what Prometheus may read of this process.
-func (a *App) Metrics() *metrics.Registry { return &a.money.metrics }
+func (a *Service) Metrics() *metrics.Registry { return &a.metrics }
 
 // watchLedger lets Prometheus see how the ledger fares.
 func watchLedger(r *metrics.Registry, l *usage.Ledger) {
@@ -84,3 +84,6 @@ func watchLedger(r *metrics.Registry, l *usage.Ledger) {
 		return float64(lag)
 	})
 }
+
+// RelayKind begins the kind of records about deliveries; the step follows.
+const RelayKind = "relay "

@@ -1,4 +1,4 @@
-package app
+package service
 
 import (
 	"context"
@@ -30,20 +30,20 @@ type ModelGrant struct {
 
 // Grant opens a grant in a session's sandbox and serves models at its port 8080,
 // for the commands that are started under the grant.
-func (m *Models) Grant(ctx context.Context, s *provide.ReadySandbox, terms *grant.Terms) (*ModelGrant, error) {
-	desk := grant.NewDesk(s.Name, s.Machine, m.app.Locks)
+func (m *Proxy) Grant(ctx context.Context, s *provide.ReadySandbox, terms *grant.Terms) (*ModelGrant, error) {
+	desk := grant.NewDesk(s.Name, s.Machine, m.service.Locks)
 	g, err := desk.Open(ctx, terms)
 	if err != nil {
 		return nil, err
 	}
 	listener, err := s.Machine.Listen(ctx, ModelPort, &machine.PortOptions{
-		WithGrant: true, MaxConns: m.config.Limits.Connections,
+		WithGrant: true, MaxConns: m.Config.Limits.Connections,
 		Gate: func(context.Context, machine.Caller) error { return nil }, // the desk decides
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("serve models in the sandbox: %w", err), g.Close())
 	}
-	limits := Limits(&m.config, &s.Plan.Agent.LLM)
+	limits := Limits(&m.Config, &s.Plan.Agent.LLM)
 	keys, endKeys, err := m.keysOfRun(ctx, terms, limits)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close(), g.Close())
@@ -66,9 +66,9 @@ func (g *ModelGrant) Close() error {
 // Terms are those of a session's agent, for the models that were asked for: all
 // of the agent's if none were.
 func Terms(p *plan.Plan, account string, models []string) (*grant.Terms, error) {
-	allowed := allowedModels(&p.Agent.LLM)
+	allowed := AllowedModels(&p.Agent.LLM)
 	for _, model := range models {
-		if !fits(allowed, model) {
+		if !Fits(allowed, model) {
 			return nil, errhint.With(fmt.Errorf("agent %s may not call model %s", p.Agent.ID, model), "see agents.…llm.models in the configuration")
 		}
 	}
@@ -83,7 +83,7 @@ func Terms(p *plan.Plan, account string, models []string) (*grant.Terms, error) 
 
 // ModelIDs returns names of models as programs inside call them: without the
 // provider that PROVIDER/NAME begins with.
-func (a *App) ModelIDs(names []string) ([]string, error) {
+func (a *Service) ModelIDs(names []string) ([]string, error) {
 	cfg, err := a.Config.LLM()
 	ids := slices.Clone(names)
 	for i, name := range names {
@@ -95,8 +95,8 @@ func (a *App) ModelIDs(names []string) ([]string, error) {
 	return ids, err
 }
 
-// fits reports whether a name, or a beginning of names, is within a list of such.
-func fits(allowed []string, model string) bool {
+// Fits reports whether a name, or a beginning of names, is within a list of such.
+func Fits(allowed []string, model string) bool {
 	return slices.ContainsFunc(allowed, func(name string) bool {
 		prefix, open := strings.CutSuffix(name, "*")
 		return name == model || open && strings.HasPrefix(model, prefix)

@@ -1,4 +1,4 @@
-package app
+package service
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 )
 
 // Tokens is where session tokens of the shared proxy are minted and verified.
-func (a *App) Tokens() *token.Desk { return token.NewDesk(a.DB, nil) }
+func (a *Service) Tokens() *token.Desk { return token.NewDesk(a.DB, nil) }
 
 // Slots are the providers of a gateway's configuration, each for one run.
-func (a *App) Slots() *token.Slots { return token.NewSlots(a.DB, nil) }
+func (a *Service) Slots() *token.Slots { return token.NewSlots(a.DB, nil) }
 
 // verifyToken returns whom a token speaks for: a session, or the run that has
 // leased a slot.

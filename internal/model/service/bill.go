@@ -1,36 +1,28 @@
-package app
+package service
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/model/billing"
+	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 const (
-	// settlePatience is how long a run's end waits for LiteLLM to write its calls
+	// SettlePatience is how long a run's end waits for LiteLLM to write its calls
 	// down. What comes later is found by the next look at the run.
-	settlePatience = 10 * time.Second
+	SettlePatience = 10 * time.Second
 	settleRetry    = 250 * time.Millisecond
 )
 
-// Settle finds what a run cost. Where LiteLLM was asked, its word is waited for a
-// while; a bill without it is provisional.
-func (r *Runs) Settle(ctx context.Context, id string) (run.Bill, error) {
-	if models, err := r.proxy(); err == nil {
-		if err := models.Quiet(ctx, id); err != nil {
-			return run.Bill{}, err
-		}
-	}
-	return r.app.RunBill(ctx, id, settlePatience)
-}
-
 // RunBill is what a run costs by the best word there is within so much time; with
 // none, by our own books.
-func (a *App) RunBill(ctx context.Context, id string, patience time.Duration) (run.Bill, error) {
+func (a *Service) RunBill(ctx context.Context, id string, patience time.Duration) (run.Bill, error) {
 	ledger, err := a.Ledger(ctx)
 	if err != nil {
 		return run.Bill{}, err
@@ -66,7 +58,7 @@ func billOf(r *billing.Receipt, kept bool) run.Bill {
 }
 
 // hasUpstreamBooks reports whether any call went to a LiteLLM, which keeps books.
-func (a *App) hasUpstreamBooks(calls []usage.Stored) bool {
+func (a *Service) hasUpstreamBooks(calls []usage.Stored) bool {
 	llm, err := a.Config.LLM()
 	if err != nil || !a.keepsBooks(&llm) {
 		return false
@@ -81,7 +73,7 @@ func (a *App) hasUpstreamBooks(calls []usage.Stored) bool {
 
 // reconcileRun asks until every call was found, or patience ends. That LiteLLM
 // cannot be asked leaves the bill as we know it.
-func (a *App) reconcileRun(ctx context.Context, id string, since time.Time, patience time.Duration) {
+func (a *Service) reconcileRun(ctx context.Context, id string, since time.Time, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -108,4 +100,23 @@ func anyPending(reports map[string]*billing.Report) bool {
 		}
 	}
 	return false
+}
+
+// RunStore is what is written down about runs.
+func (a *Service) RunStore() run.Store { return run.Store{DB: a.DB} }
+
+// KeepCommand settles what a command did cost that could ask models, as a run is
+// settled, and writes its receipt down. One that asked nothing leaves none.
+func (m *Proxy) KeepCommand(ctx context.Context, terms *grant.Terms, in *provide.ReadySandbox, began time.Time) (run.Bill, error) {
+	if err := m.Quiet(ctx, terms.Run); err != nil {
+		return run.Bill{}, err
+	}
+	bill, err := m.service.RunBill(ctx, terms.Run, SettlePatience)
+	if err != nil || bill.Calls == 0 {
+		return bill, err
+	}
+	return bill, m.service.RunStore().SaveFinished(ctx, &run.Receipt{
+		ID: terms.Run, Variant: run.HostCommand, Account: terms.Account, Model: strings.Join(terms.Models, ", "), Sandbox: in.Name, Image: in.Plan.Spec.Image,
+		Bill: bill, Created: began.UTC(), Started: began.UTC(), Ended: time.Now().UTC(),
+	})
 }

@@ -1,4 +1,6 @@
-package app
+// Package service opens the proxy to models in front of the configured providers,
+// with their keys, and keeps account of what models cost.
+package service
 
 import (
 	"context"
@@ -16,36 +18,37 @@ import (
 	"github.com/atoll-run/atoll/internal/model/proxy/ask"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/outbound"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// Models is the proxy of this process: keys, budgets, ledger and audit log in
+// Proxy is the proxy of this process: keys, budgets, ledger and audit log in
 // front of the providers that are configured.
-type Models struct {
+type Proxy struct {
 	*proxy.Server
-	app    *App
-	config config.LLM
-	pools  []*secret.Pool
-	made   runKeys
-	stop   context.CancelFunc
-	work   sync.WaitGroup
-	after  func() error // what to end last; may be nil
+	service *Service
+	Config  config.LLM
+	pools   []*secret.Pool
+	made    runKeys
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+	after   func() error // what to end last; may be nil
 }
 
 // pricePatience is how long providers have to tell their prices.
 const pricePatience = 5 * time.Second
 
-// Models opens the proxy. Close it before the App.
-func (a *App) Models(ctx context.Context) (*Models, error) {
+// OpenProxy opens the proxy. Close it before the Service.
+func (a *Service) OpenProxy(ctx context.Context) (*Proxy, error) {
 	cfg, err := a.Config.LLM()
 	if err != nil {
 		return nil, err
 	}
-	return a.openModels(ctx, cfg)
+	return a.openProxy(ctx, cfg)
 }
 
-func (a *App) openModels(ctx context.Context, cfg config.LLM) (*Models, error) {
-	m := &Models{app: a, config: cfg}
+func (a *Service) openProxy(ctx context.Context, cfg config.LLM) (*Proxy, error) {
+	m := &Proxy{service: a, Config: cfg}
 	ledger, err := a.Ledger(ctx)
 	if err != nil {
 		return nil, err
@@ -54,11 +57,11 @@ func (a *App) openModels(ctx context.Context, cfg config.LLM) (*Models, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := a.AuditLog(m.scrub)
+	log, err := a.AuditLog(m.Scrub)
 	if err != nil {
 		return nil, err
 	}
-	if !m.scripted() {
+	if !m.Scripted() {
 		m.learnPrices(ctx)
 	}
 	m.Server, err = proxy.New(proxy.Options{
@@ -81,20 +84,20 @@ func (a *App) openModels(ctx context.Context, cfg config.LLM) (*Models, error) {
 
 // learnPrices asks LiteLLM. That it cannot be asked is no reason not to start:
 // without prices, budgets of money refuse.
-func (m *Models) learnPrices(ctx context.Context) {
+func (m *Proxy) learnPrices(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pricePatience)
 	defer cancel()
-	if err := m.app.LearnPrices(ctx); err != nil {
-		m.app.Logger.WarnContext(ctx, "prices could not be asked for", "error", err)
+	if err := m.service.LearnPrices(ctx); err != nil {
+		m.service.Logger.WarnContext(ctx, "prices could not be asked for", "error", err)
 	}
 }
 
-func (m *Models) providers(ctx context.Context) (all []proxy.Provider, err error) {
+func (m *Proxy) providers(ctx context.Context) (all []proxy.Provider, err error) {
 	milliseconds := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-	times := &m.config.Timeouts
-	for i := range m.config.Providers {
-		p := &m.config.Providers[i]
-		pool, err := KeyPool(ctx, m.app.Settings, p)
+	times := &m.Config.Timeouts
+	for i := range m.Config.Providers {
+		p := &m.Config.Providers[i]
+		pool, err := KeyPool(ctx, m.service.Settings, p)
 		if err != nil {
 			return nil, err
 		}
@@ -117,8 +120,8 @@ func (m *Models) providers(ctx context.Context) (all []proxy.Provider, err error
 	return all, nil
 }
 
-// scrub takes every key out of a text.
-func (m *Models) scrub(text string) string {
+// Scrub takes every key out of a text.
+func (m *Proxy) Scrub(text string) string {
 	for _, pool := range append(m.made.pools(), m.pools...) {
 		for _, key := range pool.Values() {
 			text = strings.ReplaceAll(text, key.Reveal(), "[redacted]")
@@ -128,16 +131,16 @@ func (m *Models) scrub(text string) string {
 }
 
 // keepKeys follows keys that are changed where they are kept.
-func (m *Models) keepKeys(ctx context.Context) {
+func (m *Proxy) keepKeys(ctx context.Context) {
 	for _, pool := range m.pools {
 		m.work.Go(func() {
-			pool.Keep(ctx, func(err error) { m.app.Logger.WarnContext(ctx, "keys could not be read again", "error", err) })
+			pool.Keep(ctx, func(err error) { m.service.Logger.WarnContext(ctx, "keys could not be read again", "error", err) })
 		})
 	}
 }
 
 // Close ends every request and settles it.
-func (m *Models) Close() error {
+func (m *Proxy) Close() error {
 	m.stop()
 	m.work.Wait()
 	err := m.Server.Close()
@@ -149,8 +152,8 @@ func (m *Models) Close() error {
 
 // TokenDoor lets callers in that have a token of this installation. What the
 // configuration says of the token's agent holds for them.
-func (m *Models) TokenDoor() proxy.Door {
-	desk, slots := m.app.Tokens(), m.app.Slots()
+func (m *Proxy) TokenDoor() proxy.Door {
+	desk, slots := m.service.Tokens(), m.service.Slots()
 	verify := func(ctx context.Context, text string) (*grant.Terms, error) {
 		terms, err := verifyToken(ctx, desk, slots, text)
 		if err != nil {
@@ -161,7 +164,7 @@ func (m *Models) TokenDoor() proxy.Door {
 			return nil, err
 		}
 		if terms.BodyPolicy = agent.LLM.BodyPolicy; len(terms.Models) == 0 {
-			terms.Models = allowedModels(&agent.LLM)
+			terms.Models = AllowedModels(&agent.LLM)
 		}
 		return terms, nil
 	}
@@ -169,28 +172,45 @@ func (m *Models) TokenDoor() proxy.Door {
 }
 
 // agentOf is a token's agent; one that is not configured is as the default one.
-func (m *Models) agentOf(id string) (*config.Agent, error) {
-	if agent, err := m.app.Config.Resolve(id); err == nil {
+func (m *Proxy) agentOf(id string) (*config.Agent, error) {
+	if agent, err := m.service.Config.Resolve(id); err == nil {
 		return agent, nil
 	}
-	return m.app.Config.Resolve(m.app.Config.DefaultAgent())
+	return m.service.Config.Resolve(m.service.Config.DefaultAgent())
 }
 
 // budgets are those of a caller's agent. A run or session that has no name has no
 // budget of its own: that of its agent holds.
-func (m *Models) budgets(t *grant.Terms) []usage.Limit {
+func (m *Proxy) budgets(t *grant.Terms) []usage.Limit {
 	agent, err := m.agentOf(t.Agent)
 	if err != nil {
 		return []usage.Limit{{Scope: usage.ScopeAgent, Tokens: 1}} // it was there a moment ago: nothing is spent meanwhile
 	}
 	unnamed := map[usage.Scope]bool{usage.ScopeRun: t.Run == "", usage.ScopeSession: t.Session == ""}
-	return slices.DeleteFunc(Limits(&m.config, &agent.LLM), func(l usage.Limit) bool { return unnamed[l.Scope] })
+	return slices.DeleteFunc(Limits(&m.Config, &agent.LLM), func(l usage.Limit) bool { return unnamed[l.Scope] })
 }
 
-// allowedModels are an agent's models; a list that is not there means all.
-func allowedModels(c *config.AgentLLM) []string {
+// AllowedModels are an agent's models; a list that is not there means all.
+func AllowedModels(c *config.AgentLLM) []string {
 	if c.Models == nil {
 		return []string{"*"}
 	}
 	return c.Models
+}
+
+// Reload reads every key again, from where the configuration says that it is now.
+func (m *Proxy) Reload(ctx context.Context, s *provide.Settings, now *config.LLM) (err error) {
+	for i, pool := range m.pools {
+		at := slices.IndexFunc(now.Providers, func(p config.LLMProvider) bool { return p.Name == m.Config.Providers[i].Name })
+		if at < 0 {
+			err = errors.Join(err, pool.Reload(ctx))
+			continue
+		}
+		sources, problem := keySources(s, &now.Providers[at])
+		if problem == nil {
+			problem = pool.Replace(ctx, sources...)
+		}
+		err = errors.Join(err, problem)
+	}
+	return err
 }
