@@ -3,15 +3,12 @@ package rest_test
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -28,10 +25,10 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/rest"
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/membudget"
-	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/gatewaytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -87,10 +84,10 @@ func newPacedServer(t *testing.T, pace membudget.Pace, change func(*rest.Options
 		t.Fatal(err)
 	}
 	o := &testServer{t: t, store: run.Store{DB: db}, client: &http.Client{Timeout: patience, Transport: &http.Transport{}}}
-	o.runner = run.New(run.Options{Store: o.store, Locks: locks, Sandboxes: host{}, Biller: host{}, Variants: []run.Variant{script()}})
-	chats := session.New(session.Options{DB: db, Worker: echo{}, Names: policy.Sessions{DefaultAgent: "main"}})
+	o.runner = run.New(run.Options{Store: o.store, Locks: locks, Sandboxes: gatewaytest.Host{}, Biller: gatewaytest.Host{}, Variants: []run.Variant{gatewaytest.Script(patience)}})
+	chats := session.New(session.Options{DB: db, Worker: gatewaytest.Echo{}, Names: policy.Sessions{DefaultAgent: "main"}})
 	t.Cleanup(chats.Close)
-	options := rest.Options{Identify: identify, Sessions: chats, Sandboxes: testSandboxes{}, Ledger: testLedger{}, Ready: func(context.Context) error { return nil }, Runs: o, Store: o.store, Agents: []rest.Catalogue{list{{GraphID: "sandbox:agent", Name: "Script", Description: "A shell script."}}}}
+	options := rest.Options{Identify: identify, Sessions: chats, Sandboxes: testSandboxes{}, Ledger: testLedger{}, Ready: func(context.Context) error { return nil }, Runs: &gatewaytest.Runs{Runner: o.runner}, Store: o.store, Agents: []rest.Catalogue{list{{GraphID: "sandbox:agent", Name: "Script", Description: "A shell script."}}}}
 	if change != nil {
 		change(&options)
 	}
@@ -108,72 +105,6 @@ func newPacedServer(t *testing.T, pace membudget.Pace, change func(*rest.Options
 type list []api.Agent
 
 func (l list) Agents(context.Context) ([]api.Agent, error) { return l, nil }
-
-// script is an agent that runs its task and answers what it prints.
-func script() run.Variant {
-	v := run.Custom{ID: "sandbox:agent", Argv: []string{"/bin/sh", "-c", "{task}"}, Read: "text", Timeout: patience}.Variant()
-	v.Event = func(line []byte) (run.Event, bool) {
-		text, ok := strings.CutPrefix(string(line), "say ")
-		return run.Event{Type: "text_delta", Text: text}, ok
-	}
-	return v
-}
-
-// Begin is what package app does with models and sandboxes.
-func (o *testServer) Begin(ctx context.Context, t *rest.Task) (*run.AcceptedRun, error) {
-	return o.runner.Accept(ctx, &run.Request{ID: t.ID, Variant: t.GraphID, Account: t.Account, Trace: t.Trace, Agent: "main", Model: cmp.Or(t.Model, "m"), Messages: t.Messages, Branch: t.Branch, TimeoutMs: t.Timeout.Milliseconds()})
-}
-
-func (o *testServer) Resume(ctx context.Context, id string) error { return o.runner.Resume(ctx, id) }
-
-func (o *testServer) Limit(string, session.Quota) func() { return func() {} }
-
-func (o *testServer) Bill(context.Context, string) (run.Bill, error) {
-	return run.Bill{MicroUSD: 7, Source: "test"}, nil
-}
-
-// host runs programs without a sandbox.
-type host struct{ run string }
-
-func (host) Make(_ context.Context, o *run.SandboxRequest) (run.Sandbox, error) {
-	return host{o.Run}, nil
-}
-func (host) Find(context.Context, string) (run.Sandbox, error) { return nil, nil }
-func (host) Settle(context.Context, string) (run.Bill, error) {
-	return run.Bill{MicroUSD: 7, Source: "test"}, nil
-}
-func (h host) Name() string                          { return "sbx-" + h.run }
-func (host) Image() string                           { return "host" }
-func (host) Write(context.Context, []run.File) error { return nil }
-func (host) Remove(context.Context) error            { return nil }
-func (host) Grant(context.Context, *grant.Terms) (func(context.Context) error, error) {
-	return func(context.Context) error { return nil }, nil
-}
-
-func (host) Exec(ctx context.Context, c *run.Command) (*run.Result, error) {
-	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
-	cmd.WaitDelay = time.Second
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	said, err := cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	for lines := bufio.NewScanner(said); lines.Scan(); {
-		c.Line(lines.Bytes())
-	}
-	err = cmd.Wait()
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return &run.Result{Stdout: out.Bytes(), Exit: exit.ExitCode()}, nil
-	}
-	return &run.Result{Stdout: out.Bytes()}, err
-}
 
 // answer is what came back.
 type answer struct {

@@ -9,31 +9,11 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
-	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
-
-// echo is a worker that answers with its message.
-type echo struct{}
-
-func (echo) Resolve(_, model string) (string, error) {
-	if model == "nobody/knows" {
-		return "", errors.New("no such model")
-	}
-	return model, nil
-}
-func (echo) Work(_ context.Context, j *session.Job, _ func(session.Event)) (*session.Outcome, error) {
-	return &session.Outcome{Text: "you said " + j.Message, Model: j.Model, Usage: chat.Usage{Input: 1, Output: 2}}, nil
-}
-func (echo) History(context.Context, *session.Entry, int) ([]chat.Message, error) {
-	return []chat.Message{{Role: chat.User, Text: "hi"}}, nil
-}
-func (echo) Forget(context.Context, *session.Entry) error              { return nil }
-func (echo) Compact(context.Context, *session.Entry) (int, int, error) { return 0, 0, nil }
 
 // testSandboxes are a sandbox of each account.
 type testSandboxes struct{}

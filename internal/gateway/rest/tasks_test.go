@@ -17,12 +17,13 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/gatewaytest"
 )
 
 // talkingWorker is a worker that says as many words as its message names, or works
 // until it is stopped.
 type talkingWorker struct {
-	echo
+	gatewaytest.Echo
 	began chan struct{}
 	going chan struct{} // nil: it does not wait
 }
