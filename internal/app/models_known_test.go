@@ -54,9 +54,8 @@ func TestOnlyRequestsToModelsAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range []audit.Record{{Kind: "relay pushed"}, {Kind: "llm", Dialect: "chat", Status: 200}} {
-		r.Time = time.Now()
-		if err := log.Append(&r); err != nil {
+	for _, e := range []audit.Event{&audit.GitEvent{Time: time.Now(), Step: "pushed"}, &audit.ModelRequest{Time: time.Now(), Dialect: "chat", Status: 200}} {
+		if err := log.Append(e); err != nil {
 			t.Fatal(err)
 		}
 	}

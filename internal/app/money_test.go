@@ -123,7 +123,7 @@ func TestTheAuditLogIsTheInstallations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := log.Append(&audit.Record{Time: time.Now(), Kind: "llm", Dialect: "chat", Status: 403, Denied: "no grant"}); err != nil {
+	if err := log.Append(&audit.ModelRequest{Time: time.Now(), Dialect: "chat", Status: 403, Denied: "no grant"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Ledger(t.Context()); err != nil {

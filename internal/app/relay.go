@@ -72,10 +72,10 @@ func (a *App) AuditedRelays() (*Relays, error) {
 	return relays, nil
 }
 
-func relayEvent(r *relay.Record) *audit.Record {
-	event := &audit.Record{
-		Time: r.Changed, Kind: service.RelayKind + string(r.Step), RequestID: r.Head,
-		Subject: audit.Subject{Account: r.Account, Run: r.Run, Graph: r.Work.Key.Branch()}, Denied: r.Trouble,
+func relayEvent(r *relay.Record) *audit.GitEvent {
+	event := &audit.GitEvent{
+		Time: r.Changed, Subject: audit.Subject{Account: r.Account, Agent: r.Agent, Run: r.Run},
+		Step: string(r.Step), Branch: r.Work.Key.Branch(), Head: r.Head, Denied: r.Trouble,
 	}
 	if r.Step == relay.Blocked || r.Step == relay.Waiting {
 		event.Denied = r.Report.Findings[0].Rule

@@ -116,17 +116,13 @@ func (o *Options) fill() {
 	o.FreeBurst = cmp.Or(o.FreeBurst, DefaultFreeBurst)
 }
 
-// Append records a request. It waits while the queue is full, and fails when
-// the log cannot be written: what must be audited is then not done. Free requests
-// beyond FreeRate are counted instead of recorded, so that a hostile caller cannot
-// fill the log.
-func (l *Log) Append(r *Record) error {
-	if isControlKind(r.Kind) {
-		return fmt.Errorf("the audit log keeps the kind %q for itself", r.Kind)
-	}
-	now := l.options.Now()
-	free := r.Denied != "" || r.CostMicroUSD == 0 && r.Tokens == Tokens{} && !r.Unpriced
-	if free && !l.limiter.allow(r.Subject, now) {
+// Append writes an event. It waits while the queue is full, and fails when the log
+// cannot be written: what must be audited is then not done. Events that cost
+// nothing are counted instead of recorded beyond FreeRate, for each subject and
+// kind, so that a hostile caller cannot fill the log.
+func (l *Log) Append(e Event) error {
+	kind, _, subject := e.header()
+	if e.limited() && !l.limiter.allow(kind, subject, l.options.Now()) {
 		return l.Healthy()
 	}
 	l.mu.Lock()
@@ -137,7 +133,7 @@ func (l *Log) Append(r *Record) error {
 	if err := l.state(); err != nil {
 		return err
 	}
-	l.queue = append(r.appendTo(l.queue, l.options.Scrub), '\n')
+	l.queue = append(appendEvent(l.queue, e, l.options.Scrub), '\n')
 	if !l.awake || len(l.queue) > l.options.QueueBytes/2 {
 		l.awake = true
 		l.wakeWriter()

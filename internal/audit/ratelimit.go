@@ -11,9 +11,15 @@ type rateLimiter struct {
 	mu      sync.Mutex
 	rate    float64
 	burst   float64
-	buckets map[Subject]*bucket
+	buckets map[bucketKey]*bucket
 	dropped int64
 	since   time.Time
+}
+
+// bucketKey is what has a bucket of its own.
+type bucketKey struct {
+	kind                         Kind
+	account, agent, session, run string
 }
 
 type bucket struct {
@@ -24,13 +30,13 @@ type bucket struct {
 const maxBuckets = 1024
 
 func newRateLimiter(rate float64, burst int) *rateLimiter {
-	return &rateLimiter{rate: rate, burst: float64(burst), buckets: map[Subject]*bucket{}}
+	return &rateLimiter{rate: rate, burst: float64(burst), buckets: map[bucketKey]*bucket{}}
 }
 
-func (p *rateLimiter) allow(s Subject, now time.Time) bool {
+func (p *rateLimiter) allow(kind Kind, s *Subject, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	b := p.bucket(Subject{Account: s.Account, Agent: s.Agent, Session: s.Session, Run: s.Run}, now)
+	b := p.bucket(bucketKey{kind, s.Account, s.Agent, s.Session, s.Run}, now)
 	b.left = min(p.burst, b.left+p.rate*max(now.Sub(b.at).Seconds(), 0))
 	b.at = now
 	if b.left >= 1 {
@@ -44,29 +50,29 @@ func (p *rateLimiter) allow(s Subject, now time.Time) bool {
 	return false
 }
 
-func (p *rateLimiter) bucket(s Subject, now time.Time) *bucket {
-	if b := p.buckets[s]; b != nil {
+func (p *rateLimiter) bucket(key bucketKey, now time.Time) *bucket {
+	if b := p.buckets[key]; b != nil {
 		return b
 	}
 	if len(p.buckets) >= maxBuckets {
 		p.dropFull(now)
 	}
 	if len(p.buckets) >= maxBuckets {
-		s = Subject{}
-		if b := p.buckets[s]; b != nil {
+		key = bucketKey{kind: key.kind}
+		if b := p.buckets[key]; b != nil {
 			return b
 		}
 	}
 	b := &bucket{left: p.burst, at: now}
-	p.buckets[s] = b
+	p.buckets[key] = b
 	return b
 }
 
 // dropFull removes the buckets that are full again.
 func (p *rateLimiter) dropFull(now time.Time) {
-	for s, b := range p.buckets {
+	for key, b := range p.buckets {
 		if b.left+p.rate*now.Sub(b.at).Seconds() >= p.burst {
-			delete(p.buckets, s)
+			delete(p.buckets, key)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,11 +36,6 @@ const (
 
 func controlKinds() [5]string {
 	return [...]string{kindSegment, kindCheckpoint, kindClose, kindRetire, kindDropped}
-}
-
-func isControlKind(kind string) bool {
-	kinds := controlKinds()
-	return slices.Contains(kinds[:], kind)
 }
 
 // controlLine is a line of the log itself, not a record.

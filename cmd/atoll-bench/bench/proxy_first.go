@@ -136,7 +136,7 @@ func (b *books) steps(p *proxyRun, r *ask.Reader, body []byte, at *[5]time.Time)
 		return err
 	}
 	at[3] = time.Now()
-	err = b.log.Append(&audit.Record{Time: at[0], Kind: "llm", RequestID: held.ID(), Status: 200, CostMicroUSD: 1})
+	err = b.log.Append(&audit.ModelRequest{Time: at[0], RequestID: held.ID(), Status: 200, CostMicroUSD: 1})
 	at[4] = time.Now()
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,7 +23,7 @@ import (
 // NewAuditCommand returns the command `atoll audit`.
 func NewAuditCommand(c *console.Env) *cobra.Command {
 	e := &env{c}
-	cmd := &cobra.Command{Use: "audit", Short: "Read and check the log of what models were asked", Example: `  atoll audit tail --denied
+	cmd := &cobra.Command{Use: "audit", Short: "Read and check the log of model requests, pushes, approvals and log-ins", Example: `  atoll audit tail --denied
   atoll audit verify`}
 	cmd.AddCommand(newAuditTailCommand(e), newAuditVerifyCommand(e))
 	return cmd
@@ -35,23 +36,32 @@ type tailOptions struct {
 	lines        int
 	run, account string
 	denied       bool
+	kinds        []audit.Kind // none is all
 	asJSON       bool
 }
 
 func newAuditTailCommand(e *env) *cobra.Command {
 	var o tailOptions
+	var kinds string
 	cmd := &cobra.Command{
 		Use:   "tail",
-		Short: "Show the last requests",
+		Short: "Show the last records",
 		Example: `  atoll audit tail -n 50
+  atoll audit tail --kind model,git
   atoll audit tail --run-id run-42 --json`,
 		Args: console.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runAuditTail(cmd, e, o) },
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.kinds, err = audit.ParseKinds(kinds); err != nil {
+				return console.Usage(cmd, err)
+			}
+			return runAuditTail(cmd, e, o)
+		},
 	}
 	flags := cmd.Flags()
 	console.LimitFlag(cmd, &o.lines, 20, maxTail)
 	console.RunFilterFlag(cmd, &o.run)
 	flags.StringVar(&o.account, "account", "", "only this billing account")
+	flags.StringVar(&kinds, "kind", "", "only these `kinds`, separated by commas: model, exec, file, egress, git, approval, login")
 	flags.BoolVar(&o.denied, "denied", false, "only what was refused")
 	console.JSONFlag(cmd, &o.asJSON)
 	return cmd
@@ -59,10 +69,11 @@ func newAuditTailCommand(e *env) *cobra.Command {
 
 // auditLine is what tail shows of a record.
 type auditLine struct {
-	Time, ID, Account, Run, KnownAs, Dialect, Model, ModelAsked, Denied string
-	Status                                                              int
-	TotalMicros, Input, CachedInput, CacheWrite, Output, CostMicroUSD   int64
-	Unpriced, Estimated                                                 bool
+	Time, Kind, Event, ID, Account, Run, KnownAs, Dialect, Model, ModelAsked, Denied string
+	Branch, Command, Topic, Token                                                    string
+	Status                                                                           int
+	TotalMicros, Input, CachedInput, CacheWrite, Output, CostMicroUSD                int64
+	Unpriced, Estimated                                                              bool
 }
 
 func (o *tailOptions) match(text string) bool {
@@ -70,7 +81,8 @@ func (o *tailOptions) match(text string) bool {
 	if json.Unmarshal([]byte(text), &l) != nil {
 		return false
 	}
-	return (o.run == "" || l.Run == o.run || l.KnownAs == o.run) && (o.account == "" || l.Account == o.account) && (!o.denied || l.Denied != "")
+	return (o.run == "" || l.Run == o.run || l.KnownAs == o.run) && (o.account == "" || l.Account == o.account) && (!o.denied || l.Denied != "") &&
+		(len(o.kinds) == 0 || slices.Contains(o.kinds, audit.KindOf(l.Kind)))
 }
 
 func runAuditTail(cmd *cobra.Command, e *env, o tailOptions) error {
@@ -90,7 +102,7 @@ func runAuditTail(cmd *cobra.Command, e *env, o tailOptions) error {
 		return e.PrintJSON(map[string]any{"records": records})
 	}
 	if len(entries) == 0 {
-		fmt.Fprintln(e.Out, "No request is recorded.")
+		fmt.Fprintln(e.Out, "Nothing is recorded.")
 		return nil
 	}
 	e.printAudit(entries)
@@ -98,27 +110,44 @@ func runAuditTail(cmd *cobra.Command, e *env, o tailOptions) error {
 }
 
 func (e *env) printAudit(entries []audit.Entry) {
-	t := console.NewTable("TIME", "RUN", "ACCOUNT", "DIALECT", "MODEL", "STATUS", "MS", "TOKENS", "COST", "DENIED")
+	t := console.NewTable("TIME", "KIND", "RUN", "ACCOUNT", "DIALECT", "WHAT", "STATUS", "MS", "TOKENS", "COST", "DENIED")
 	for _, entry := range entries {
 		var l auditLine
 		if json.Unmarshal([]byte(entry.JSON), &l) != nil {
 			continue
 		}
-		model := l.Model
-		if model == "" {
-			model = l.ModelAsked
-		}
-		cost := money.Dollars(l.CostMicroUSD)
-		if l.Unpriced {
-			cost = "unpriced"
-		}
-		if l.Estimated {
-			cost += " (estimated)"
-		}
-		t.Add(strings.TrimSuffix(strings.Replace(l.Time, "T", " ", 1), "Z"), console.OrDash(cmp.Or(l.KnownAs, l.Run)), console.OrDash(l.Account), console.OrDash(l.Dialect), console.OrDash(model), fmt.Sprint(l.Status),
-			fmt.Sprint(l.TotalMicros/1000), fmt.Sprint(l.Input+l.CachedInput+l.CacheWrite+l.Output), cost, l.Denied)
+		t.Add(l.row()...)
 	}
 	t.Print(e.Out)
+}
+
+// row is a record as a line of the table. The columns from STATUS to COST are of
+// requests to models only.
+func (l *auditLine) row() []string {
+	kind, what := audit.KindOf(l.Kind), cmp.Or(l.Model, l.ModelAsked, l.Command, l.Token)
+	if kind != audit.Model {
+		what = strings.TrimSpace(strings.Join([]string{l.Event, cmp.Or(l.Branch, l.Topic, what), l.ID}, " "))
+	}
+	status, ms, tokens, cost := "-", "-", "-", "-"
+	if kind == audit.Model {
+		status, ms = fmt.Sprint(l.Status), fmt.Sprint(l.TotalMicros/1000)
+		tokens, cost = fmt.Sprint(l.Input+l.CachedInput+l.CacheWrite+l.Output), l.cost()
+	}
+	return []string{
+		strings.TrimSuffix(strings.Replace(l.Time, "T", " ", 1), "Z"), string(kind), console.OrDash(cmp.Or(l.KnownAs, l.Run)), console.OrDash(l.Account),
+		console.OrDash(l.Dialect), console.OrDash(what), status, ms, tokens, cost, l.Denied,
+	}
+}
+
+func (l *auditLine) cost() string {
+	cost := money.Dollars(l.CostMicroUSD)
+	if l.Unpriced {
+		cost = "unpriced"
+	}
+	if l.Estimated {
+		cost += " (estimated)"
+	}
+	return cost
 }
 
 type verifyAuditOptions struct {

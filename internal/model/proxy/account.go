@@ -68,15 +68,12 @@ func (x *exchange) finish() {
 	if x.c.server.ctx.Err() != nil {
 		x.c.q.Close = true
 	}
-	r := audit.Record{
-		Time: x.start, Kind: recordKind, RequestID: x.id, Dialect: x.speaks(), ModelAsked: x.account.asked,
+	r := audit.ModelRequest{
+		Time: x.start, Replay: x.account.replayed, RequestID: x.id, Dialect: x.speaks(), ModelAsked: x.account.asked,
 		Status: x.account.status, FirstByte: x.account.firstByte, Total: time.Since(x.start), Denied: x.account.denied,
 	}
 	if x.caller != nil {
 		r.Subject = x.caller.Subject
-	}
-	if x.account.replayed {
-		r.Kind = replayKind
 	}
 	x.settle(&r)
 	if err := x.s.options.Audit.Append(&r); err != nil {
@@ -92,14 +89,8 @@ func (x *exchange) speaks() string {
 	return x.dialect.String()
 }
 
-// replayKind are the records of answers that were paid for before.
-const replayKind = "llm-replay"
-
-// IsRequest reports whether a record of the audit log is one of a request to a model.
-func IsRequest(r *audit.Record) bool { return r.Kind == recordKind || r.Kind == replayKind }
-
 // settle charges what the request did cost and puts it into the record.
-func (x *exchange) settle(r *audit.Record) {
+func (x *exchange) settle(r *audit.ModelRequest) {
 	if x.reservation == nil {
 		return
 	}

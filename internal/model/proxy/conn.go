@@ -58,7 +58,7 @@ func (c *conn) refuseHead(err error) {
 		return
 	}
 	problem := &dialect.Problem{Status: p.Status, Code: "bad_request", Message: p.Reason}
-	c.record(&audit.Record{Status: p.Status, Denied: p.Reason})
+	c.record(&audit.ModelRequest{Status: p.Status, Denied: p.Reason})
 	c.q = h1.Request{Close: true}
 	w := getWorker()
 	defer w.put()
@@ -67,8 +67,8 @@ func (c *conn) refuseHead(err error) {
 }
 
 // record writes the record of a request that nobody in particular made.
-func (c *conn) record(r *audit.Record) {
-	r.Time, r.Kind = time.Now(), recordKind
+func (c *conn) record(r *audit.ModelRequest) {
+	r.Time = time.Now()
 	if caller, _ := c.admit(&c.q); caller != nil {
 		r.Subject = caller.Subject
 	}
@@ -76,9 +76,6 @@ func (c *conn) record(r *audit.Record) {
 		c.server.options.Logger.Error("audit", "error", err)
 	}
 }
-
-// recordKind is what the records of this package are called.
-const recordKind = "llm"
 
 // handle serves one request and reports whether the connection can go on.
 func (c *conn) handle(w *worker) bool {

@@ -314,7 +314,7 @@ func (p *proxyKit) records() (all []map[string]any) {
 	for line := range strings.SplitSeq(p.auditText(), "\n") {
 		at := strings.Index(line, "{")
 		var r map[string]any
-		if at >= 0 && json.Unmarshal([]byte(line[at:]), &r) == nil && (r["kind"] == "llm" || r["kind"] == "llm-replay") {
+		if at >= 0 && json.Unmarshal([]byte(line[at:]), &r) == nil && r["kind"] == "model" {
 			all = append(all, r)
 		}
 	}

@@ -20,7 +20,7 @@ type Ledger interface {
 
 // Auditor keeps one record a request. An *audit.Log is one.
 type Auditor interface {
-	Append(r *audit.Record) error
+	Append(e audit.Event) error
 	Healthy() error
 }
 

@@ -2,11 +2,9 @@ package service
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/metrics"
-	"github.com/atoll-run/atoll/internal/model/proxy"
 	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
@@ -33,20 +31,19 @@ func newMeteredLog(log *audit.Log, r *metrics.Registry) *MeteredLog {
 	}
 }
 
-// Append records, and counts what is a request to a model. The log has records of
-// commits that were delivered too.
-func (l *MeteredLog) Append(r *audit.Record) error {
-	if proxy.IsRequest(r) {
-		l.count(r)
+// Append writes an event, and counts requests to models and steps of the relay.
+func (l *MeteredLog) Append(e audit.Event) error {
+	switch e := e.(type) {
+	case *audit.ModelRequest:
+		l.count(e)
+	case *audit.GitEvent:
+		l.relayed.With(e.Step).Inc()
 	}
-	if step, ok := strings.CutPrefix(r.Kind, RelayKind); ok {
-		l.relayed.With(step).Inc()
-	}
-	return l.Log.Append(r)
+	return l.Log.Append(e)
 }
 
 // count counts a request to a model.
-func (l *MeteredLog) count(r *audit.Record) {
+func (l *MeteredLog) count(r *audit.ModelRequest) {
 	l.requests.With(r.Dialect, strconv.Itoa(r.Status)).Inc()
 	if r.Denied != "" {
 		l.denied.With(r.Dialect).Inc()
@@ -84,6 +81,3 @@ func watchLedger(r *metrics.Registry, l *usage.Ledger) {
 		return float64(lag)
 	})
 }
-
-// RelayKind begins the kind of records about deliveries; the step follows.
-const RelayKind = "relay "
