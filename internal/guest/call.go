@@ -110,8 +110,8 @@ func (c *call) signal(t *wire.Target) error {
 	case sig == 0:
 		return wire.Fail(wire.CodeInvalid, "there is no signal "+t.Signal)
 	case t.Tree:
-		p.tree.signal(sig)
-	case p.over() || !p.tree.has(p.pid):
+		p.tree.Signal(sig)
+	case p.over() || !p.tree.Has(p.pid):
 		return wire.Fail(wire.CodeNoProcess, "process "+t.ID+" has ended")
 	default:
 		_ = unix.Kill(p.pid, sig)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/buffer"
+	"github.com/atoll-run/atoll/internal/guest/proc"
 	"github.com/atoll-run/atoll/internal/wire"
 	"github.com/atoll-run/atoll/internal/wire/socket"
 )
@@ -151,7 +152,7 @@ func (s *server) superviseLong(p *process) error {
 	if err := s.confirm(p); err != nil {
 		return err
 	}
-	p.tree.preferForOOM()
+	p.tree.PreferForOOM()
 	p.supervise()
 	return nil
 }
@@ -168,12 +169,12 @@ func (p *process) shortExecTimeout() time.Duration {
 }
 
 // finishIfDone finishes a process that has ended, if nothing of it is left.
-func (p *process) finishIfDone(end exitInfo) bool {
-	if p.isEnding() || p.endTree && !end.childless && !p.tree.signalAndCheck(0) || p.drainPipes() != drainedAll {
+func (p *process) finishIfDone(end proc.Exit) bool {
+	if p.isEnding() || p.endTree && !end.Childless && !p.tree.SignalAndCheck(0) || p.drainPipes() != drainedAll {
 		return false
 	}
-	if !p.endTree && !end.childless {
-		p.tree.preferForOOM() // what it left behind
+	if !p.endTree && !end.Childless {
+		p.tree.PreferForOOM() // what it left behind
 	}
 	p.stdio.closePipes()
 	p.finish(end, false, false)

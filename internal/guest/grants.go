@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/guest/proc"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -11,8 +12,8 @@ import (
 // decides what a grant is worth; here it is a name that execs share, so that
 // they can be told from others and ended together.
 type grants struct {
-	lineage *lineage
-	walker  *treeWalker
+	lineage *proc.Lineage
+	walker  *proc.Walker
 
 	turn sync.Mutex // held while a grant is opened or ended
 	mu   sync.Mutex
@@ -23,8 +24,8 @@ type grants struct {
 type openGrant struct {
 	id       string
 	ending   bool
-	execs    execSet // its marks
-	unused   block   // those among them that no exec has yet
+	execs    proc.ExecSet   // its marks
+	unused   proc.MarkRange // those among them that no exec has yet
 	starting sync.WaitGroup
 }
 
@@ -101,8 +102,8 @@ func (gs *grants) endProcesses(g *openGrant, grace time.Duration) error {
 	g.ending = true // nothing more is started under it
 	gs.mu.Unlock()
 	g.starting.Wait()
-	all := tree{execs: g.execs, walker: gs.walker}
-	if len(g.execs) > 0 && !all.end(grace) {
+	all := gs.walker.Tree(g.execs)
+	if len(g.execs) > 0 && !all.End(grace) {
 		return wire.Fail(wire.CodeStuck, "some processes of the grant could not be ended")
 	}
 	gs.mu.Lock()
@@ -113,9 +114,9 @@ func (gs *grants) endProcesses(g *openGrant, grace time.Duration) error {
 
 // mark gives an exec its number, under the grant with this id, or under none.
 // The caller says when the exec has its process, or has failed.
-func (gs *grants) mark(id string) (m mark, started func(), err error) {
+func (gs *grants) mark(id string) (m proc.Mark, started func(), err error) {
 	if id == "" {
-		return gs.lineage.next(), func() {}, nil
+		return gs.lineage.Next(), func() {}, nil
 	}
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
@@ -128,22 +129,22 @@ func (gs *grants) mark(id string) (m mark, started func(), err error) {
 }
 
 // next takes the next mark of the grant.
-func (g *openGrant) next(l *lineage) mark {
-	if g.unused.first == 0 || g.unused.first > g.unused.last {
-		g.unused = l.reserve(grantBlock)
-		g.execs = g.execs.with(g.unused)
+func (g *openGrant) next(l *proc.Lineage) proc.Mark {
+	if g.unused.First == 0 || g.unused.First > g.unused.Last {
+		g.unused = l.Reserve(grantBlock)
+		g.execs = g.execs.With(g.unused)
 	}
-	m := g.unused.first
-	g.unused.first++
+	m := g.unused.First
+	g.unused.First++
 	return m
 }
 
 // byMark reports whether mark m was given to an exec under an open grant, and
 // returns the grant's id.
-func (gs *grants) byMark(m mark) (id string, ok bool) {
+func (gs *grants) byMark(m proc.Mark) (id string, ok bool) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	if gs.open == nil || gs.open.ending || !gs.open.execs.mayContain(m, m) {
+	if gs.open == nil || gs.open.ending || !gs.open.execs.MayContain(m, m) {
 		return "", false
 	}
 	return gs.open.id, true

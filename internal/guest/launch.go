@@ -2,18 +2,15 @@ package guest
 
 import (
 	"errors"
-	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/proc"
 	"github.com/atoll-run/atoll/internal/guest/spawn"
 	"github.com/atoll-run/atoll/internal/wire"
-	"golang.org/x/sys/unix"
 )
-
-// oomScore puts the sandbox's processes before the guest when memory runs out.
-// Whoever lowers it again only reaches the guest's own score.
-const oomScore = "500"
 
 // checkExec refuses what cannot be started. The host has checked the same;
 // this is for a host that has not.
@@ -41,7 +38,7 @@ func (s *server) launch(e *wire.Exec, by *hostWire) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	preferForOOM(p.pid)
+	proc.PreferForOOM(p.pid)
 	return p, nil
 }
 
@@ -84,7 +81,7 @@ func (s *server) checkOther(e *wire.Exec) error {
 
 // gone reports whether the process does not run any more, also if its end is not
 // settled yet: whoever ended it has been answered by then.
-func (p *process) gone() bool { return p.over() || p.isEnding() && !p.tree.has(p.pid) }
+func (p *process) gone() bool { return p.over() || p.isEnding() && !p.tree.Has(p.pid) }
 
 // start starts the process.
 func (s *server) start(e *wire.Exec) (*process, error) {
@@ -105,12 +102,12 @@ func (s *server) start(e *wire.Exec) (*process, error) {
 	}
 	defer started()
 	p := newProcess(e, attr, stdio)
-	p.tree = tree{execs: oneExec(mark), walker: s.walker}
+	p.tree = s.walker.Tree(proc.OneExec(mark))
 	attr.Files, attr.Limits, attr.ResetSignals = stdio.child, s.limits(mark), s.unmasked
 	p.memory, p.kills = s.memory, s.memory.recent()
-	p.pids, p.refused = s.pids, s.pids.refused()
+	p.pids, p.refused = s.pids, s.pids.Refused()
 	p.quota, p.limits = s.quota, attr.Limits
-	if p.child, p.main, err = s.reaper.begin(attr, mark); err != nil {
+	if p.child, p.main, err = s.reaper.Begin(attr, mark); err != nil {
 		stdio.closeGuest()
 		return nil, s.startFailed(attr, err)
 	}
@@ -125,7 +122,7 @@ func (s *server) startFailed(attr *spawn.Attr, err error) error {
 	if !errors.Is(err, unix.EAGAIN) {
 		return told
 	}
-	if s.pids.killLeftovers() {
+	if s.pids.KillLeftovers() {
 		return wire.Fail(wire.CodeExhausted, "the sandbox had no room for another process: what earlier commands left running was ended; try again")
 	}
 	return wire.Fail(wire.CodeExhausted, "the sandbox has no room for another process: end a running command, or raise docker.pidsLimit")
@@ -155,7 +152,7 @@ func (s *server) settle(p *process, err error) error {
 func (s *server) failed(p *process, why error) error {
 	p.failure = startError(p.attr, why)
 	p.stdio.closeGuest()
-	p.finish(exitInfo{}, false, false)
+	p.finish(proc.Exit{}, false, false)
 	s.table.forget(p.id)
 	return p.failure
 }
@@ -196,16 +193,6 @@ func summary(argv []string, e *wire.Exec) string {
 	return line[:min(len(line), wire.MaxCommand)]
 }
 
-// preferForOOM is best effort: the process may be gone.
-func preferForOOM(pid int) {
-	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return
-	}
-	_, _ = unix.Write(fd, []byte(oomScore))
-	unix.Close(fd)
-}
-
 func graceOf(ms int64) time.Duration {
 	if ms <= 0 {
 		return defaultGrace
@@ -215,8 +202,8 @@ func graceOf(ms int64) time.Duration {
 
 // limits returns the resource limits of a new process: its mark, the size of its
 // files, and the number of open files that the guest itself was started with.
-func (s *server) limits(m mark) []spawn.Limit {
-	limits := append(s.lineage.limits(m), s.quota.fileSize()...)
+func (s *server) limits(m proc.Mark) []spawn.Limit {
+	limits := append(s.lineage.Limits(m), s.quota.fileSize()...)
 	if s.openFiles.Max > 0 {
 		limits = append(limits, spawn.Limit{Resource: unix.RLIMIT_NOFILE, Soft: s.openFiles.Cur, Hard: s.openFiles.Max})
 	}

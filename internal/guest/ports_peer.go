@@ -12,6 +12,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/proc"
 )
 
 // maxScannedFDs bounds the descriptors that are looked at to find who connected.
@@ -33,7 +35,7 @@ func (gs *grants) ofPeer(conn net.Conn) string {
 		return ""
 	}
 	id, owned, left := "", false, maxScannedFDs
-	gs.walker.procs.each(func(pid int) {
+	gs.walker.Procs.Each(func(pid int) {
 		holds, lowest, highest := gs.holder(pid, inode, &left)
 		if !holds {
 			return
@@ -57,13 +59,13 @@ func (gs *grants) ofPeer(conn net.Conn) string {
 // The marks are read between opening the process's directory and reading from
 // it: as reading fails once that process is gone, they are not another's that
 // got the same number.
-func (gs *grants) holder(pid int, inode string, left *int) (holds bool, lowest, highest mark) {
+func (gs *grants) holder(pid int, inode string, left *int) (holds bool, lowest, highest proc.Mark) {
 	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
 	if err != nil {
 		return false, 0, 0
 	}
 	defer dir.Close()
-	lowest, highest, ok := gs.lineage.marksOf(pid)
+	lowest, highest, ok := gs.lineage.MarksOf(pid)
 	if !ok {
 		return false, 0, 0
 	}

@@ -5,9 +5,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/proc"
 	"github.com/atoll-run/atoll/internal/guest/spawn"
 	"github.com/atoll-run/atoll/internal/wire"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -27,7 +29,7 @@ type process struct {
 	id         string
 	command    string // for people
 	pid        int
-	tree       tree
+	tree       proc.Tree
 	started    time.Time
 	timeout    time.Duration
 	grace      time.Duration
@@ -38,11 +40,11 @@ type process struct {
 	attr    *spawn.Attr  // the same
 	failure error        // valid when done is closed: why the program could not be run
 
-	main   chan exitInfo // receives that of the process itself
+	main   chan proc.Exit // receives that of the process itself
 	memory *oomWatch
 	kills  int64 // for want of memory, before it started
 
-	pids    *pidsWatch
+	pids    *proc.PidsWatch
 	refused int64 // forks, before it started
 	quota   *quotaEnforcer
 	limits  []spawn.Limit
@@ -88,20 +90,20 @@ func (p *process) supervise() {
 func (p *process) follow() {
 	end := p.awaitMain()
 	stuck := false
-	if why, _ := p.endReason(); why != byItself || p.endTree && !end.childless {
+	if why, _ := p.endReason(); why != byItself || p.endTree && !end.Childless {
 		stuck = !p.endTreeOnce()
 	}
 	p.finish(end, p.finishOutput(), stuck)
 }
 
 // finish makes everything about the process final.
-func (p *process) finish(end exitInfo, left, stuck bool) {
+func (p *process) finish(end proc.Exit, left, stuck bool) {
 	p.stdio.close()
 	p.exit = p.result(end)
 	p.exit.Left, p.exit.Stuck = left, stuck
 	p.exit.Stdout, p.exit.Stderr = p.out.totals()
-	if p.pids.refused() > p.refused {
-		p.exit.PidsLimitHit = p.pids.killLeftovers()
+	if p.pids.Refused() > p.refused {
+		p.exit.PidsLimitHit = p.pids.KillLeftovers()
 	}
 	p.exit.OOM = p.memory.killed(&p.exit, p.kills)
 	p.exit.QuotaExceeded = p.quota.blockedBy(&p.exit, p.limits)
@@ -112,7 +114,7 @@ func (p *process) finish(end exitInfo, left, stuck bool) {
 
 // awaitMain waits for the process itself. Once it is to end, its tree is ended
 // beside the waiting, for it may only exit when its children do.
-func (p *process) awaitMain() exitInfo {
+func (p *process) awaitMain() proc.Exit {
 	if p.timeout > 0 {
 		timer := time.AfterFunc(p.timeout-time.Since(p.started), func() { p.end(byTimeout, p.grace) })
 		defer timer.Stop()
@@ -133,7 +135,7 @@ func (p *process) awaitMain() exitInfo {
 	case end := <-p.main:
 		return end
 	case <-time.After(outputTimeout):
-		return exitInfo{} // it does not die, and stuck says so
+		return proc.Exit{} // it does not die, and stuck says so
 	}
 }
 
@@ -142,7 +144,7 @@ func (p *process) awaitMain() exitInfo {
 func (p *process) endTreeOnce() bool {
 	p.treeOnce.Do(func() {
 		_, grace := p.endReason()
-		p.stuck = !p.tree.end(grace)
+		p.stuck = !p.tree.End(grace)
 	})
 	return !p.stuck
 }
@@ -205,23 +207,23 @@ func (p *process) finishOutput() (left bool) {
 	return left
 }
 
-func (p *process) result(end exitInfo) wire.Exit {
+func (p *process) result(end proc.Exit) wire.Exit {
 	why, _ := p.endReason()
 	x := wire.Exit{
-		Code:       end.status.ExitStatus(),
+		Code:       end.Status.ExitStatus(),
 		TimedOut:   why == byTimeout,
 		Ended:      why == byRequest,
-		UserUs:     end.usage.Utime.Nano() / 1000,
-		SystemUs:   end.usage.Stime.Nano() / 1000,
-		MaxRSS:     end.usage.Maxrss << 10,
+		UserUs:     end.Usage.Utime.Nano() / 1000,
+		SystemUs:   end.Usage.Stime.Nano() / 1000,
+		MaxRSS:     end.Usage.Maxrss << 10,
 		DurationUs: time.Since(p.started).Microseconds(),
 	}
 	if why == byQuota {
 		x.QuotaExceeded = p.full
 	}
-	if end.status.Signaled() {
-		x.Code = 128 + int(end.status.Signal())
-		x.Signal = unix.SignalName(end.status.Signal())
+	if end.Status.Signaled() {
+		x.Code = 128 + int(end.Status.Signal())
+		x.Signal = unix.SignalName(end.Status.Signal())
 	}
 	return x
 }

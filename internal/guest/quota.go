@@ -71,12 +71,12 @@ func (w *quotaEnforcer) schedule() {
 // there is a process that could write.
 func (w *quotaEnforcer) check() {
 	w.update()
-	if w.server.walker.procs.others() {
+	if w.server.walker.Procs.Others() {
 		w.timer.Reset(time.Duration(w.next.Load()))
 		return
 	}
 	w.armed.Store(false)
-	if w.server.walker.procs.others() { // it began while we looked
+	if w.server.walker.Procs.Others() { // it began while we looked
 		w.schedule()
 	}
 }
@@ -96,7 +96,7 @@ func (w *quotaEnforcer) update() bool {
 // measure measures. The lock is held.
 func (w *quotaEnforcer) measure(disks quota.Disks) {
 	began := time.Now()
-	w.enforce(w.limits.Measure(w.server.walker.procs.each), disks)
+	w.enforce(w.limits.Measure(w.server.walker.Procs.Each), disks)
 	w.disks, w.ended = disks, time.Now()
 	w.took = w.ended.Sub(began)
 }

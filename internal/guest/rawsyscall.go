@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -24,12 +23,4 @@ func closeNow(fd int) { _, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0
 // setFlags sets the flags of an open file.
 func setFlags(fd, flags int) {
 	_, _, _ = unix.RawSyscall(unix.SYS_FCNTL, uintptr(fd), unix.F_SETFL, uintptr(flags))
-}
-
-// reapNow reaps a process that has ended, if one has. The pid is -1 for any.
-func reapNow(pid int, status *syscall.WaitStatus, usage *syscall.Rusage) (int, unix.Errno) {
-	var code int32
-	n, _, errno := unix.RawSyscall6(unix.SYS_WAIT4, uintptr(pid), uintptr(unsafe.Pointer(&code)), unix.WNOHANG, uintptr(unsafe.Pointer(usage)), 0, 0)
-	*status = syscall.WaitStatus(code)
-	return int(n), errno
 }

@@ -6,9 +6,11 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/guest/pid1sig"
-	"github.com/atoll-run/atoll/internal/guest/quota"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/pid1sig"
+	"github.com/atoll-run/atoll/internal/guest/proc"
+	"github.com/atoll-run/atoll/internal/guest/quota"
 )
 
 // Options say how a guest runs.
@@ -33,7 +35,7 @@ const stopGrace = 3 * time.Second
 
 // Run serves until somebody outside asks the guest to end. Harden comes first.
 func Run(ctx context.Context, options *Options) error {
-	lineage, err := newLineage()
+	lineage, err := proc.NewLineage()
 	if err != nil {
 		return err
 	}
@@ -54,8 +56,8 @@ func Run(ctx context.Context, options *Options) error {
 	if s.unmasked, err = onStop(stop); err != nil {
 		return err
 	}
-	go s.reaper.run(children)
-	checks := &socketCheck{occupied: s.walker.procs.others, started: s.started}
+	go s.reaper.Run(children)
+	checks := &socketCheck{occupied: s.walker.Procs.Others, started: s.started}
 	err = (&socketListener{path: options.Socket, inherited: options.Listener, admit: admit, serve: s.serve, checks: checks}).serveUntil(ctx)
 	s.terminateAll()
 	return err
@@ -94,9 +96,9 @@ func (s *server) terminateAll() {
 	}
 	_ = unix.Kill(-1, unix.SIGTERM)
 	_ = unix.Kill(-1, unix.SIGCONT)
-	for deadline := time.Now().Add(stopGrace); time.Now().Before(deadline); time.Sleep(pollLast) {
+	for deadline := time.Now().Add(stopGrace); time.Now().Before(deadline); time.Sleep(proc.PollLast) {
 		living := 0
-		s.walker.procs.each(func(int) { living++ })
+		s.walker.Procs.Each(func(int) { living++ })
 		if living == 0 {
 			return
 		}
@@ -107,6 +109,6 @@ func (s *server) terminateAll() {
 // endAll kills the trees of all execs.
 func (s *server) endAll() {
 	for _, p := range s.table.after("") {
-		p.tree.kill()
+		p.tree.Kill()
 	}
 }

@@ -9,19 +9,20 @@ import (
 
 	"github.com/atoll-run/atoll/internal/guest/files"
 	"github.com/atoll-run/atoll/internal/guest/maxprocs"
+	"github.com/atoll-run/atoll/internal/guest/proc"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
 // server answers hosts.
 type server struct {
 	self     wire.Welcome // without a version: that depends on the host
-	lineage  *lineage
-	walker   *treeWalker
-	reaper   *reaper
+	lineage  *proc.Lineage
+	walker   *proc.Walker
+	reaper   *proc.Reaper
 	wires    *wires
 	table    *processTable
 	memory   *oomWatch
-	pids     *pidsWatch
+	pids     *proc.PidsWatch
 	releaser *memoryReleaser
 	files    *files.Server
 	direct   *directWires
@@ -39,18 +40,18 @@ type server struct {
 	null       int           // /dev/null for processes without input; -1: there is none
 }
 
-func newServer(build string, lineage *lineage) (*server, error) {
-	procList, err := newProcList()
+func newServer(build string, lineage *proc.Lineage) (*server, error) {
+	procList, err := proc.NewList()
 	if err != nil {
 		return nil, err
 	}
-	reaper := newReaper(lineage)
-	walker := &treeWalker{lineage: lineage, reaper: reaper, procs: procList, alone: alone()}
+	reaper := proc.NewReaper(lineage)
+	walker := proc.NewWalker(lineage, reaper, procList, alone())
 	procs := maxprocs.NewLimiter()
 	s := &server{
 		self:    wire.Welcome{Boot: wire.NewID(), Build: build},
 		lineage: lineage, walker: walker, grants: &grants{lineage: lineage, walker: walker}, reaper: reaper, wires: newWires(), table: newProcessTable(),
-		memory: &oomWatch{}, pids: newPidsWatch(reaper, walker), releaser: newMemoryReleaser(), files: files.NewServer(procs), direct: newDirectWires(), ports: newPorts(), procs: procs,
+		memory: &oomWatch{}, pids: proc.NewPidsWatch(reaper, walker), releaser: newMemoryReleaser(), files: files.NewServer(procs), direct: newDirectWires(), ports: newPorts(), procs: procs,
 		slots: make(chan struct{}, maxSlots), started: make(chan struct{}, 1),
 	}
 	s.wires.direct = s.serveDirect

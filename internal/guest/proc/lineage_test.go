@@ -1,4 +1,4 @@
-package guest
+package proc
 
 import (
 	"os/exec"
@@ -10,7 +10,7 @@ import (
 // TestMarks asks of every pair of limits that a process can reach from its own
 // whether it still counts as a descendant, and as nobody else's exactly.
 func TestMarks(t *testing.T) {
-	for name, l := range map[string]*lineage{
+	for name, l := range map[string]*Lineage{
 		"outermost": lineageOf(unix.RLIM_INFINITY, unix.RLIM_INFINITY), "inner": inside(lineageOf(unlimited, unlimited)), "innermost": inside(inside(lineageOf(unlimited, unlimited))),
 	} {
 		t.Run(name, func(t *testing.T) { testMarks(t, l) })
@@ -18,18 +18,18 @@ func TestMarks(t *testing.T) {
 }
 
 // inside is the lineage of a guest that is the fifth exec of another.
-func inside(outer *lineage) *lineage {
-	at := outer.limits(5)
+func inside(outer *Lineage) *Lineage {
+	at := outer.Limits(5)
 	return lineageOf(at[0].Hard, at[1].Hard)
 }
 
-func testMarks(t *testing.T, l *lineage) {
+func testMarks(t *testing.T, l *Lineage) {
 	const n = 12
-	for own := mark(1); own <= n; own++ {
-		at := l.limits(own)
-		for other := mark(1); other <= n; other++ {
-			for _, up := range []uint64{at[0].Hard, l.limits(other)[0].Hard, 0} {
-				for _, down := range []uint64{at[1].Hard, l.limits(other)[1].Hard, 0} {
+	for own := Mark(1); own <= n; own++ {
+		at := l.Limits(own)
+		for other := Mark(1); other <= n; other++ {
+			for _, up := range []uint64{at[0].Hard, l.Limits(other)[0].Hard, 0} {
+				for _, down := range []uint64{at[1].Hard, l.Limits(other)[1].Hard, 0} {
 					if up > at[0].Hard || down > at[1].Hard {
 						continue // would need a privilege
 					}
@@ -48,23 +48,23 @@ func testMarks(t *testing.T, l *lineage) {
 	}
 }
 
-func covers(l *lineage, up, down uint64, m mark) bool {
-	lowest, highest := l.spelt(up, down)
+func covers(l *Lineage, up, down uint64, m Mark) bool {
+	lowest, highest := l.decode(up, down)
 	return lowest <= m && m <= highest
 }
 
 func TestNestedGuestsHaveMarks(t *testing.T) {
 	outer := lineageOf(unlimited, unlimited)
-	at := outer.limits(5)
+	at := outer.Limits(5)
 	inner := inside(outer)
-	for _, m := range []mark{1, 2, 300, innerMarks - 1} {
-		within := inner.limits(m)
-		if lowest, highest := outer.spelt(within[0].Hard, within[1].Hard); lowest != 5 || highest != 5 {
+	for _, m := range []Mark{1, 2, 300, innerMarks - 1} {
+		within := inner.Limits(m)
+		if lowest, highest := outer.decode(within[0].Hard, within[1].Hard); lowest != 5 || highest != 5 {
 			t.Errorf("what a guest inside exec 5 starts as its %d belongs to execs %d to %d", m, lowest, highest)
 		}
 	}
-	within := inner.limits(1)
-	for _, deeper := range inside(inner).limits(7) {
+	within := inner.Limits(1)
+	for _, deeper := range inside(inner).Limits(7) {
 		if deeper.Hard > within[0].Hard && deeper.Resource == limitUp {
 			t.Error("a limit is raised")
 		}
@@ -78,7 +78,7 @@ func TestNoRoomForMarks(t *testing.T) {
 	if lineageOf(innerMarks, unlimited).check() == nil || lineageOf(unlimited, 5).check() == nil || lineageOf(1<<20, 1<<20).check() == nil {
 		t.Error("low limits were accepted")
 	}
-	if _, err := newLineage(); err != nil {
+	if _, err := NewLineage(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package guest
+package proc
 
 import (
 	"os"
@@ -8,32 +8,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// procList lists the processes that are visible here. It holds /proc open, so
-// that a sandbox without descriptors cannot hide anything from it.
-type procList struct {
+// List lists the processes in /proc. It holds /proc open, so that it works when no
+// descriptors are left.
+type List struct {
 	mu   sync.Mutex
 	proc int
 	buf  [4 << 10]byte
 }
 
-func newProcList() (*procList, error) {
+// NewList opens /proc.
+func NewList() (*List, error) {
 	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: "/proc", Err: err}
 	}
-	return &procList{proc: fd}, nil
+	return &List{proc: fd}, nil
 }
 
-// others reports whether there is a process other than the caller's.
-func (c *procList) others() bool {
+// Others reports whether there is a process other than the caller's.
+func (c *List) Others() bool {
 	found := false
-	c.each(func(int) { found = true })
+	c.Each(func(int) { found = true })
 	return found
 }
 
-// each calls f for every process but the caller's, in the kernel's order, in
-// small batches: f sees fresh facts.
-func (c *procList) each(f func(pid int)) {
+// Each calls f for every process but the caller's, in the kernel's order. It reads small
+// batches, so that few pids are stale when f is called.
+func (c *List) Each(f func(pid int)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, err := unix.Seek(c.proc, 0, unix.SEEK_SET); err != nil {

@@ -1,4 +1,4 @@
-package guest
+package proc
 
 import (
 	"bytes"
@@ -9,20 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pidsEvents are where the kernel counts the forks that the limit of processes
-// refused: control groups version 2 and 1.
+// pidsEvents are the files in which the kernel counts the forks that the limit of
+// processes refused: control groups version 2 and 1.
 var pidsEvents = []string{"/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events"}
 
-// pidsWatch notices that the sandbox ran out of processes, and ends what commands left
-// behind: otherwise nothing could be started any more.
-type pidsWatch struct {
+// PidsWatch detects that the limit of processes was reached, and kills the processes
+// that ended commands have left: otherwise no command could be started any more.
+type PidsWatch struct {
 	events int // descriptor of pidsEvents; -1 if there is no limit
-	reaper *reaper
-	walker *treeWalker
+	reaper *Reaper
+	walker *Walker
 }
 
-func newPidsWatch(r *reaper, w *treeWalker) *pidsWatch {
-	c := &pidsWatch{events: -1, reaper: r, walker: w}
+// NewPidsWatch opens the kernel's count, if there is one.
+func NewPidsWatch(r *Reaper, w *Walker) *PidsWatch {
+	c := &PidsWatch{events: -1, reaper: r, walker: w}
 	for _, name := range pidsEvents {
 		if fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
 			c.events = fd
@@ -32,8 +33,8 @@ func newPidsWatch(r *reaper, w *treeWalker) *pidsWatch {
 	return c
 }
 
-// refused returns how many forks the limit has refused so far.
-func (c *pidsWatch) refused() int64 {
+// Refused returns how many forks the limit has refused so far.
+func (c *PidsWatch) Refused() int64 {
 	if c == nil || c.events < 0 {
 		return 0
 	}
@@ -51,9 +52,9 @@ func (c *pidsWatch) refused() int64 {
 	return 0
 }
 
-// killLeftovers kills every process that no running command started, and reports
-// whether there was one. No command begins meanwhile.
-func (c *pidsWatch) killLeftovers() bool {
+// KillLeftovers kills every process that does not descend from a running command, and
+// reports whether there was one. No command begins meanwhile.
+func (c *PidsWatch) KillLeftovers() bool {
 	if !c.walker.alone {
 		return false
 	}
@@ -71,23 +72,23 @@ func (c *pidsWatch) killLeftovers() bool {
 	return found
 }
 
-// killPasses bounds how often processes are looked for that were killed.
+// killPasses bounds the passes of KillLeftovers.
 const killPasses = 10
 
-// endedExecs returns the execs whose first process does not run any more. Forks is held.
-func (r *reaper) endedExecs() (ended execSet) {
+// endedExecs returns the execs whose first process has ended. The caller holds forks.
+func (r *Reaper) endedExecs() (ended ExecSet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	running := map[mark]bool{}
+	running := map[Mark]bool{}
 	for _, a := range r.waiting {
 		running[a.mark] = true
 	}
-	next := mark(1)
+	next := Mark(1)
 	for _, m := range slices.Sorted(maps.Keys(running)) {
 		if m > next {
-			ended = append(ended, block{next, m - 1})
+			ended = append(ended, MarkRange{next, m - 1})
 		}
 		next = m + 1
 	}
-	return append(ended, block{next, marks})
+	return append(ended, MarkRange{next, marks})
 }

@@ -1,4 +1,4 @@
-package guest
+package proc
 
 import (
 	"bufio"
@@ -14,18 +14,18 @@ import (
 // A guest that is not alone leaves the processes of others alone, also when they
 // have the marks of its own: those in sandboxes of the same machine do.
 func TestWardenTouchesOnlyItsOwn(t *testing.T) {
-	l, err := newLineage()
+	l, err := NewLineage()
 	if err != nil {
 		t.Fatal(err)
 	}
-	census, err := newProcList()
+	list, err := NewList()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(census.proc)
-	w := &treeWalker{lineage: l, reaper: newReaper(l), procs: census}
-	m := mark(marks - 77) // that no guest has come to
-	limits := l.limits(m)
+	defer unix.Close(list.proc)
+	w := &Walker{lineage: l, reaper: NewReaper(l), Procs: list}
+	m := Mark(marks - 77) // that no guest has come to
+	limits := l.Limits(m)
 	marked := fmt.Sprintf("prlimit --locks=%d:%[1]d --rttime=%d:%[2]d sleep 1000", limits[0].Hard, limits[1].Hard)
 
 	own := exec.Command("sh", "-c", "exec "+marked)
@@ -36,16 +36,16 @@ func TestWardenTouchesOnlyItsOwn(t *testing.T) {
 	foreign := orphan(t, marked)
 	defer func() { _ = unix.Kill(foreign, unix.SIGKILL) }()
 	for _, pid := range []int{own.Process.Pid, foreign} {
-		for lowest, _, _ := l.marksOf(pid); lowest != m; lowest, _, _ = l.marksOf(pid) {
+		for lowest, _, _ := l.MarksOf(pid); lowest != m; lowest, _, _ = l.MarksOf(pid) {
 			// prlimit is about to set them
 		}
 	}
 
-	if found := w.signal(oneExec(m), 0); found != 1 {
+	if found := w.signal(OneExec(m), 0); found != 1 {
 		t.Errorf("a guest among others found %d processes, and 1 is its own", found)
 	}
 	w.alone = true
-	if found := w.signal(oneExec(m), 0); found != 2 {
+	if found := w.signal(OneExec(m), 0); found != 2 {
 		t.Errorf("a guest that is alone found %d processes of 2", found)
 	}
 }
