@@ -51,6 +51,14 @@ type machinery struct {
 	user    uint32 // 0: whoever runs the tests
 }
 
+// giveAway makes a directory the machinery's user's.
+func (m machinery) giveAway(path string) error {
+	if m.user == 0 {
+		return nil
+	}
+	return os.Chown(path, int(m.user), int(m.user))
+}
+
 // machineries are those that every comparison is made with.
 func machineries() []machinery {
 	return []machinery{{"docker", "docker", 0}, {"linux", "linux", 0}, {"linux as an ordinary user", "linux", someone}}
@@ -75,7 +83,7 @@ func ourDock(t *testing.T, m machinery) *dock {
 	d := &dock{T: t, name: unique(), dir: filepath.Join(dir, "own"), program: filepath.Join(programs, "atoll-docker")}
 	d.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + state, "TERM=xterm", "ATOLL_CONFIG=" + config, "ATOLL_STATE_DIR=" + state, "DOCKER_HOST=unix:///nowhere.sock"}
 	for _, path := range []string{d.dir, state} {
-		if err := errors.Join(os.Mkdir(path, 0o700), os.Chown(path, int(m.user), int(m.user))); err != nil {
+		if err := errors.Join(os.Mkdir(path, 0o700), m.giveAway(path)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 const demoPatience = 3 * time.Minute
@@ -16,6 +18,7 @@ const demoPatience = 3 * time.Minute
 // printed.
 func demo(t *testing.T, env ...string) (string, error) {
 	t.Helper()
+	need.Program(t, "jq", "jq")
 	ctx, cancel := context.WithTimeout(t.Context(), demoPatience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", cmp.Or(os.Getenv(demoVariable), demoScript))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/testkit/doctest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 const (
@@ -60,6 +61,9 @@ func TestDocuments(t *testing.T) {
 			script, err := doc.Script(os.Getuid() == 0)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if strings.Contains(script.Text, "jq ") {
+				need.Program(t, "jq", "jq")
 			}
 			out, err := newReader(t, doc.Needs).run(script.Text)
 			if err := script.Compare(out, err); err != nil {

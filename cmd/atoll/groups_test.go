@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
 )
 
 // withoutGroups is what a user sees to whom no control group was delegated.
@@ -45,7 +47,7 @@ stderr 'at most 1024 MiB of memory, and 8192 are asked for'
 
 // TestWithoutGroups runs the script as an ordinary user.
 func TestWithoutGroups(t *testing.T) {
-	if os.Geteuid() == 0 {
+	if grouptest.Missing() == nil {
 		return // TestWithoutGroupsAsUser does it
 	}
 	file := filepath.Join(t.TempDir(), "limits.txtar")

@@ -16,8 +16,12 @@ import (
 // Scripts look at sandboxes, and take them away, behind Atoll's back: on an
 // engine with the engine's own program, without one by what is on the disk.
 
-// engineCondition is what scripts write before lines that need an engine.
-const engineCondition = "engine"
+// What scripts write before lines that need an engine, limits or a program.
+const (
+	engineCondition  = "engine"
+	limitsCondition  = "limits"
+	busyboxCondition = "busybox"
+)
 
 func onEngine(ts *testscript.TestScript) bool { return ts.Getenv("BACKEND") != "linux" }
 

@@ -22,6 +22,8 @@ import (
 	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 const (
@@ -45,7 +47,7 @@ func TestMain(m *testing.M) {
 // TestScript runs the scripts that need no engine, and proves it: there is none.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: scripts, Cmds: commands(),
+		Dir: scripts, Cmds: commands(), Condition: condition(false),
 		Setup: func(env *testscript.Env) error {
 			env.Defer(func() { removeSandboxes(t, env) })
 			return setUp(env, nowhere)
@@ -80,14 +82,32 @@ var linuxScripts = []string{
 	"run_streams", "runs_private", "sessions", "tools", "verify", "walls",
 }
 
-// condition answers what scripts ask of their machinery.
+// condition answers what scripts ask of their machinery and of this machine.
 func condition(engine bool) func(string) (bool, error) {
 	return func(asked string) (bool, error) {
-		if asked != engineCondition {
-			return false, fmt.Errorf("unknown condition %q", asked)
+		switch asked {
+		case engineCondition:
+			return engine, nil
+		case limitsCondition:
+			if engine {
+				return true, nil
+			}
+			return available(grouptest.Missing())
+		case busyboxCondition:
+			_, err := exec.LookPath("busybox")
+			return available(err)
 		}
-		return engine, nil
+		return false, fmt.Errorf("unknown condition %q", asked)
 	}
+}
+
+// available tells whether a machine has what a script needs. Where all tests are
+// run, that it has not is an error.
+func available(missing error) (bool, error) {
+	if missing != nil && os.Getenv(need.All) != "" {
+		return false, missing
+	}
+	return missing == nil, nil
 }
 
 // TestLinuxScript runs scripts that use sandboxes without any engine, on the

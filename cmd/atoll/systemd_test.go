@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 const (
@@ -26,7 +28,7 @@ func TestSystemdUnit(t *testing.T) {
 				write(t, filepath.Join(dir, unitName+".d", dropIn), readUnit(t, unitName+".d/"+dropIn))
 				write(t, filepath.Join(dir, "docker.service"), "[Service]\nExecStart=/bin/true\n")
 			}
-			cmd := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", filepath.Join(dir, unitName))
+			cmd := exec.CommandContext(t.Context(), need.Program(t, "systemd-analyze", "systemd"), "verify", "--man=no", filepath.Join(dir, unitName))
 			cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":", "SYSTEMD_LOG_LEVEL=warning")
 			out, err := cmd.CombinedOutput()
 			if err != nil || strings.Contains(string(out), unitName) {
@@ -78,7 +80,7 @@ func TestSystemdRepoUnit(t *testing.T) {
 	const name = "atoll-repo.service"
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, name), strings.Replace(readUnit(t, name), "/usr/local/bin/atoll ", "/bin/true ", 1))
-	cmd := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", filepath.Join(dir, name))
+	cmd := exec.CommandContext(t.Context(), need.Program(t, "systemd-analyze", "systemd"), "verify", "--man=no", filepath.Join(dir, name))
 	cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":", "SYSTEMD_LOG_LEVEL=warning")
 	if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), name) {
 		t.Errorf("%v\n%s", err, out)

@@ -38,7 +38,7 @@ func storeOf(t *testing.T, a *app.App, lockfile []byte) string {
 // filled once. What it adds there is gone with it, and a run that comes before
 // the store is filled does without.
 func TestRunInstallsFromTheSharedStore(t *testing.T) {
-	lockfile, err := os.ReadFile("../image/testdata/pnpm-lock.yaml")
+	lockfile, err := os.ReadFile("../runtime/image/testdata/pnpm-lock.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

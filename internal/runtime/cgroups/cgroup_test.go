@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath/blockdev"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // tree is a made-up /sys/fs/cgroup.
@@ -90,6 +91,7 @@ func files(t *testing.T, dir string) map[string]string {
 var some = Limits{Pids: 50, Memory: 1 << 20, MemorySwap: 3 << 20, CPUs: 1.5}
 
 func TestVersion2(t *testing.T) {
+	need.Root(t, "others have their groups elsewhere")
 	f := newTree(t)
 	mount := f.unified(t, "", "cpuset cpu io memory pids")
 	h := f.find(t)
@@ -116,6 +118,7 @@ func TestVersion2(t *testing.T) {
 
 // A hybrid host has most controllers in version 1, and a version 2 beside them.
 func TestHybrid(t *testing.T) {
+	need.Root(t, "others have their groups elsewhere")
 	f := newTree(t)
 	pids, memory, cpu := f.version1(t, "pids"), f.version1(t, "memory"), f.version1(t, "cpu,cpuacct")
 	f.unified(t, "unified", "hugetlb")
@@ -147,6 +150,7 @@ func (f *tree) disk(t *testing.T, h *Host, minor uint32, scheduler string) block
 }
 
 func TestDisksOfVersion2(t *testing.T) {
+	need.Root(t, "others have their groups elsewhere")
 	f := newTree(t)
 	mount := f.unified(t, "", "io memory")
 	h := f.find(t)
@@ -165,6 +169,7 @@ func TestDisksOfVersion2(t *testing.T) {
 }
 
 func TestDisksOfVersion1(t *testing.T) {
+	need.Root(t, "others have their groups elsewhere")
 	f := newTree(t)
 	mount := f.version1(t, "blkio")
 	f.unified(t, "unified", "hugetlb")
@@ -181,6 +186,7 @@ func TestDisksOfVersion1(t *testing.T) {
 
 // A share is given where a scheduler reads it, and nowhere else.
 func TestWeightNeedsAScheduler(t *testing.T) {
+	need.Root(t, "others have their groups elsewhere")
 	f := newTree(t)
 	mount := f.unified(t, "", "io")
 	h := f.find(t)
@@ -233,6 +239,7 @@ func TestNoLimitsNeedNothing(t *testing.T) {
 
 // On the machine itself: a process that is put into a group is held to its limit.
 func TestRealGroup(t *testing.T) {
+	need.Root(t, "it makes control groups")
 	h, err := Find()
 	if err != nil {
 		t.Fatal(err)
@@ -298,6 +305,7 @@ func killAll(t *testing.T, g *Group) {
 // With version 2 there is one group for everything; with both, the freezer of
 // version 1 is used where it is.
 func TestFreezer(t *testing.T) {
+	need.Root(t, "it makes control groups")
 	f := newTree(t)
 	mount := f.unified(t, "", "")
 	z, err := f.find(t).Freezer("box")

@@ -6,11 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // What was set is noted as the kernel has it, and a later look notices every
 // way to lose it.
 func TestLostLimits(t *testing.T) {
+	need.Root(t, "it makes control groups")
 	f := newTree(t)
 	mount := f.unified(t, "", "cpu memory pids")
 	g, err := f.find(t).Make("box", some)

@@ -1,6 +1,8 @@
 package docker
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -59,6 +61,7 @@ func TestGaps(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			known, spec := capable(), demanding()
+			spec.User = fmt.Sprintf("%d:%d", os.Geteuid(), os.Getegid()) // whom every caller can reach
 			c.spoil(known, spec)
 			r := &Runtime{options: Options{Flavor: c.flavor}}
 			gaps := slices.Concat(r.engineGaps(known), isolationGaps(known, spec), limitGaps(known, spec.Limits), r.gpuGaps(known, spec), r.userGaps(known, spec))

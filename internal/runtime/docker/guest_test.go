@@ -15,6 +15,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // markedProbe is a probe with a hash of its own, so that a test has its volume
@@ -120,6 +121,7 @@ func helpers(t *testing.T, l *lab) (names []string) {
 }
 
 func TestShelvedGuestIsCheckedAndRepaired(t *testing.T) {
+	need.Root(t, "others cannot read what may only be executed")
 	r := &Runtime{options: Options{StateDir: t.TempDir()}}
 	program, err := r.guests.program("amd64", func(string) ([]byte, error) { return []byte("guest program"), nil })
 	if err != nil {
@@ -161,6 +163,7 @@ func TestShelvedGuestIsCheckedAndRepaired(t *testing.T) {
 //
 // Seen to fail without the lock.
 func TestGuestIsShelvedOnce(t *testing.T) {
+	need.Root(t, "others cannot read what may only be executed")
 	state := t.TempDir()
 	program := guestProgram{arch: "amd64", body: bytes.Repeat([]byte("guest"), 1<<20)}
 	sum := sha256.Sum256(program.body)

@@ -110,7 +110,7 @@ func TestVolumesThatCannotBe(t *testing.T) {
 // a sandbox with a read-only root. `make openclaw` makes the image.
 func TestPnpmInstallsWithoutANetwork(t *testing.T) {
 	l := newLab(t, enginetest.Docker(t), Docker)
-	lockfile, err := os.ReadFile("../../image/testdata/pnpm-lock.yaml")
+	lockfile, err := os.ReadFile("../image/testdata/pnpm-lock.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

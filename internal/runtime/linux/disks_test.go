@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // What is written to a disk in a second is bounded, and the sandbox can read by
@@ -21,9 +22,11 @@ func TestDisksAreLimited(t *testing.T) {
 		s.Mounts = []sandbox.Mount{{Source: work, Target: "/workspace", Kind: sandbox.MountWorkspace}}
 	}
 	const megabyte = 1 << 20
-	i := l.start(mounted, func(s *sandbox.Spec) {
+	limited := func(s *sandbox.Spec) {
 		s.Limits.IO = sandbox.IO{WriteBps: 2 * megabyte, ReadBps: 64 * megabyte, ReadIOps: 5000, WriteIOps: 4000}
-	})
+	}
+	l.needs(mounted, limited)
+	i := l.start(mounted, limited)
 	numbers := l.sh(i, "cat /sys/fs/cgroup/io.max /sys/fs/cgroup/blkio/blkio.throttle.*_device 2>/dev/null || true")
 	for _, want := range []string{"2097152", "67108864", "5000", "4000"} {
 		if !strings.Contains(numbers, want) {
@@ -71,6 +74,7 @@ func TestDiskLimitsAreRefused(t *testing.T) {
 // A root with a size holds so much and so many files, keeps them over a stop,
 // and leaves no device behind.
 func TestStorageIsBounded(t *testing.T) {
+	need.Root(t, "it mounts a file system")
 	for _, user := range []string{"0:0", "1234:1234"} {
 		t.Run(user, func(t *testing.T) {
 			l := newSite(t)

@@ -12,10 +12,13 @@ import (
 
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // What a spec asks for is what there is inside.
 func TestSpecIsHonoured(t *testing.T) {
+	need.Root(t, "it has sandboxes of another user")
 	l := newSite(t)
 	work, extra := l.dir("work"), l.dir("extra")
 	i := l.start(func(s *sandbox.Spec) {
@@ -122,6 +125,7 @@ func TestExchangedSource(t *testing.T) {
 
 // Everything that this runtime cannot do is refused by its name.
 func TestGaps(t *testing.T) {
+	grouptest.Need(t)
 	l := newSite(t)
 	for field, change := range map[string]func(*sandbox.Spec){
 		"docker.network":         func(s *sandbox.Spec) { s.Network = "bridge" },

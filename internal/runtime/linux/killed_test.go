@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/runtime/linux"
 	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
 )
 
 // victimVariable tells a process that a test started where to work until it is
@@ -31,6 +32,7 @@ const victims = 8
 // and afterwards nothing is left of any: no process, no control group, no
 // directory, no pin, no layer.
 func TestKilledAnywhere(t *testing.T) {
+	grouptest.Need(t)
 	if state := os.Getenv(victimVariable); state != "" {
 		t.Fatal(beVictim(t, state))
 	}
@@ -60,6 +62,7 @@ func (deaf) Unpin(string) error { return errors.New("killed here") }
 // A removal that ends in the middle is finished by whoever comes next, who knows
 // nothing but the name.
 func TestRemovalThatDidNotFinish(t *testing.T) {
+	grouptest.Need(t)
 	l := newSite(t)
 	roots, err := rootfs.Open(filepath.Join(l.state, "images"), rootfs.Options{Volatile: true})
 	if err != nil {

@@ -7,11 +7,13 @@ import (
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
 )
 
 // The least memory that may be asked for is enough to run a command; less is
 // refused before anything is made, with the number.
 func TestLeastMemory(t *testing.T) {
+	grouptest.Need(t)
 	l := newSite(t)
 	const least = 6 << 20
 	limit := func(n int64) func(*sandbox.Spec) { return func(s *sandbox.Spec) { s.Limits.Memory = n } }

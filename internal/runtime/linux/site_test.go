@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // site is a runtime with a state directory of its own.
@@ -69,6 +71,14 @@ func (l *site) spec(changes ...func(*sandbox.Spec)) *sandbox.Spec {
 		change(s)
 	}
 	return s
+}
+
+// needs leaves the test out if this user cannot have such a sandbox.
+func (l *site) needs(changes ...func(*sandbox.Spec)) {
+	l.t.Helper()
+	for _, gap := range l.Check(l.t.Context(), l.spec(changes...)) {
+		need.Missing(l.t, errors.New(gap.Field+": "+gap.Reason))
+	}
 }
 
 func (l *site) start(changes ...func(*sandbox.Spec)) sandbox.Instance {

@@ -9,6 +9,8 @@ import (
 	"github.com/atoll-run/atoll/internal/runtime/linux"
 	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/sandboxtest"
 )
 
@@ -16,7 +18,7 @@ import (
 func TestSuite(t *testing.T) { sandboxtest.Run(t, subject()) }
 
 func subject() sandboxtest.Subject {
-	return sandboxtest.Subject{Image: rootfs.HostName, Workdir: "/workspace", Walls: true, Unlimited: os.Getenv(unlimitedVariable) != "", Open: open}
+	return sandboxtest.Subject{Image: rootfs.HostName, Workdir: "/workspace", Walls: true, Unlimited: unlimited(), Open: open}
 }
 
 func open(t *testing.T, stateDir string) sandbox.Runtime {
@@ -33,4 +35,10 @@ func open(t *testing.T, stateDir string) sandbox.Runtime {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// unlimited tells whether limits are left out: for a user who is to be without
+// them, and, unless all is tested, for one who happens to be.
+func unlimited() bool {
+	return os.Getenv(unlimitedVariable) != "" || os.Getenv(need.All) == "" && grouptest.Missing() != nil
 }

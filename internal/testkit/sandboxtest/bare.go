@@ -172,9 +172,11 @@ func (i *bareInstance) Start(context.Context) error {
 		return nil
 	}
 	// The sandbox outlives this process, so it must not be bound to a context.
-	cmd := exec.Command("unshare", //nolint:noctx // see above
-		"--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL", "--",
-		i.guest, "init", "--socket", filepath.Join(i.dir, "guest.sock"))
+	args := []string{"--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL", "--", i.guest, "init", "--socket", filepath.Join(i.dir, "guest.sock")}
+	if os.Geteuid() != 0 {
+		args = append([]string{"--user", "--map-current-user"}, args...)
+	}
+	cmd := exec.Command("unshare", args...) //nolint:noctx // see above
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	if err := cmd.Start(); err != nil {
