@@ -92,6 +92,7 @@ func newChildProgram(attr *Attr) (*childProgram, error) {
 		return nil, err
 	}
 	s.namespaces = attr.Namespaces
+	s.enterGroups(attr.Groups)
 	free := s.files(attr)
 	s.waitForByte(attr.WaitFD, free)
 	s.keepCapabilities(&attr.Isolation)

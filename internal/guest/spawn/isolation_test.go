@@ -51,6 +51,40 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
+// A process enters its control groups before it runs its program, and runs none
+// if it cannot.
+func TestGroups(t *testing.T) {
+	out := pipe(t)
+	attr := &spawn.Attr{Path: "/bin/echo", Argv: []string{"echo", "ran"}, Files: null(t)}
+	attr.Files[1], attr.Groups = int(above(t, out[1]).Fd()), []int{int(above(t, out[1]).Fd())}
+	child, err := spawn.Begin(attr)
+	if err = errors.Join(err, child.Await()); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, child.PID)
+	text := make([]byte, 16)
+	if n, err := out[0].Read(text); err != nil || string(text[:n]) != "0ran\n" {
+		t.Errorf("%q, %v", text[:n], err)
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	attr.Groups = append(attr.Groups, int(above(t, full).Fd()))
+	if child, err = spawn.Begin(attr); err != nil {
+		t.Fatal(err)
+	}
+	var failed *spawn.Error
+	if err := child.Await(); !errors.As(err, &failed) || failed.Stage != spawn.StageGroup || !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("a group that refuses: %v", err)
+	}
+	wait(t, child.PID)
+	if n, err := out[0].Read(text); err != nil || string(text[:n]) != "0" {
+		t.Errorf("it went on to %q, %v", text[:n], err)
+	}
+}
+
 func pipe(t *testing.T) [2]*os.File {
 	t.Helper()
 	r, w, err := os.Pipe()

@@ -49,10 +49,11 @@ const (
 	StageExec
 	StageCapabilities
 	StageStalled // somebody stopped it before the program ran
+	StageGroup
 )
 
 func (s Stage) String() string {
-	return [...]string{"start", "fork", "setsid", "terminal", "limit", "signals", "chdir", "files", "exec", "capabilities", "stalled"}[s]
+	return [...]string{"start", "fork", "setsid", "terminal", "limit", "signals", "chdir", "files", "exec", "capabilities", "stalled", "control group"}[s]
 }
 
 // Error says where and why a start failed.

@@ -253,21 +253,22 @@ func TestRealGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", `read go; for i in 1 2 3 4 5 6 7 8; do sleep 60 >/dev/null 2>&1 </dev/null & done; echo started; wait`)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
+	files, err := g.Entrances()
+	if err != nil || len(files) != 3 && len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `echo 0 >&3; echo 0 >&4; echo 0 >&5; for i in 1 2 3 4 5 6 7 8; do sleep 60 >/dev/null 2>&1 </dev/null & done; echo started; wait`)
+	cmd.ExtraFiles = files
+	for len(cmd.ExtraFiles) < 3 { // one hierarchy holds several
+		cmd.ExtraFiles = append(cmd.ExtraFiles, files[0])
 	}
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Add(cmd.Process.Pid); err != nil {
-		t.Error(err)
-	}
-	if _, err := in.Write([]byte("go\n")); err != nil {
-		t.Error(err)
+	for _, f := range files {
+		_ = f.Close()
 	}
 	if err := cmd.Wait(); err == nil { // dash gives up at a fork that fails
 		t.Error("nine processes were started under a limit of five")

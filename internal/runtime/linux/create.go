@@ -2,7 +2,6 @@ package linux
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -66,7 +65,7 @@ func (r *Runtime) newRecord(spec *sandbox.Spec) *record {
 	own := *spec
 	own.Mounts = slices.Clone(spec.Mounts)
 	rec := &record{Spec: &own, Summary: sandbox.Summary{
-		Name: spec.Name, ID: strings.ToLower(rand.Text()), Image: spec.Image, CreatedAt: now,
+		Name: spec.Name, ID: r.nursery.id(spec.Name), Image: spec.Image, CreatedAt: now,
 		Labels: sandbox.Labels(spec, r.options.Installation, now),
 	}}
 	if limits, err := r.groupLimits(spec); err == nil && limits.None() {

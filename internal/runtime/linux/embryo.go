@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/guest/spawn"
 	"github.com/atoll-run/atoll/internal/runtime/blueprint"
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 )
 
 // embryo is a process that waits for its blueprint. It ends by itself if
@@ -20,26 +21,23 @@ type embryo struct {
 	life    *life
 }
 
-// conceive begins to start a process for the sandbox. The result is called once,
-// for the process.
-func (i *Instance) conceive(guest string) (func() (*embryo, error), error) {
+// conceive begins to start a process for the sandbox, in the control group. The
+// result is called once, for the process.
+func (i *Instance) conceive(guest string, group *cgroups.Group) (func() (*embryo, error), error) {
 	user, err := userOf(i.record.Spec.User)
 	if err != nil {
 		return nil, err
-	}
-	if born := i.takeExpected(user); born != nil {
-		return born, nil
 	}
 	log, err := os.OpenFile(i.path(logFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	return conceiveSoon(guest, user, log)
+	return conceiveSoon(guest, user, log, group)
 }
 
 // conceiveSoon does it while the caller goes on, who may close the log.
-func conceiveSoon(guest string, user account, log *os.File) (func() (*embryo, error), error) {
+func conceiveSoon(guest string, user account, log *os.File, group *cgroups.Group) (func() (*embryo, error), error) {
 	program, err := os.Open(guest)
 	if err != nil {
 		return nil, err
@@ -54,19 +52,24 @@ func conceiveSoon(guest string, user account, log *os.File) (func() (*embryo, er
 	go func() {
 		defer close(done)
 		defer func() { _, _ = own.Close(), program.Close() }()
-		e, err = conceive(program, user, own)
+		e, err = conceive(program, user, own, group)
 	}()
 	return func() (*embryo, error) { <-done; return e, err }, nil
 }
 
 // conceive starts a process from a program. It can do nothing yet but wait.
-func conceive(program *os.File, user account, log *os.File) (_ *embryo, err error) {
+func conceive(program *os.File, user account, log *os.File, group *cgroups.Group) (_ *embryo, err error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	pid, err := launch(&cradle{control: ours, theirs: theirs, program: program, log: log}, user)
+	groups, err := group.Entrances()
+	defer closeFiles(groups)
+	if err != nil {
+		return nil, errors.Join(err, ours.Close())
+	}
+	pid, err := launch(&cradle{control: ours, theirs: theirs, program: program, log: log, groups: groups}, user)
 	if err != nil {
 		return nil, errors.Join(forbidden(err), ours.Close())
 	}
@@ -101,7 +104,8 @@ func (e *embryo) abort() error {
 type cradle struct {
 	control, theirs *os.File // the two ends
 	program         *os.File
-	log             *os.File // nil if nobody wants to read it
+	log             *os.File   // nil if nobody wants to read it
+	groups          []*os.File // see cgroups.Group.Entrances
 }
 
 // busyTries and busyPause: a program that was written a moment ago cannot be
@@ -135,11 +139,14 @@ func (c *cradle) launch(user account) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	const null, log, control, program = 0, 1, 2, 3
+	const null, log, control, program, groups = 0, 1, 2, 3, 4
 	child, err := spawn.Begin(&spawn.Attr{
 		Path: fmt.Sprintf("/proc/self/fd/%d", blueprint.Program), Argv: []string{"atoll-guest", "setup"}, Env: quick, Dir: "/",
-		Files:     [3]int{fds[null], fds[log], fds[log]},
-		Isolation: spawn.Isolation{Namespaces: namespaces, WaitFD: fds[control], Ambient: user.ambient(), Inherit: []int{fds[control], fds[program]}},
+		Files: [3]int{fds[null], fds[log], fds[log]},
+		Isolation: spawn.Isolation{
+			Namespaces: namespaces, Groups: fds[groups:], WaitFD: fds[control], Ambient: user.ambient(),
+			Inherit: []int{fds[control], fds[program]},
+		},
 	})
 	if err != nil {
 		return 0, err
@@ -198,7 +205,7 @@ func (c *cradle) descriptors() (fds []int, err error) {
 	if log == nil {
 		log = null
 	}
-	for _, file := range []*os.File{null, log, c.theirs, c.program} {
+	for _, file := range append([]*os.File{null, log, c.theirs, c.program}, c.groups...) {
 		fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, firstCopy)
 		if err != nil {
 			return fds, err
@@ -206,6 +213,12 @@ func (c *cradle) descriptors() (fds []int, err error) {
 		fds = append(fds, fd)
 	}
 	return fds, nil
+}
+
+func closeFiles(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
 }
 
 func closeAll(fds []int) {

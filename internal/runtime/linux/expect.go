@@ -1,13 +1,18 @@
 package linux
 
 import (
-	"errors"
+	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
+	"reflect"
+	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -20,9 +25,12 @@ type nursery struct {
 
 // expected is a process that waits for its sandbox.
 type expected struct {
-	user account
-	log  *os.File // has no name yet
-	born func() (*embryo, error)
+	id     string // of the sandbox to be, which names its control group
+	user   account
+	limits cgroups.Limits
+	group  *cgroups.Group
+	log    *os.File // has no name yet
+	born   func() (*embryo, error)
 }
 
 // Expect begins to start the process of a new sandbox while the sandbox is still
@@ -57,21 +65,57 @@ func (r *Runtime) expect(spec *sandbox.Spec) (*expected, error) {
 	if err != nil {
 		return nil, err
 	}
-	born, err := conceiveSoon(guest, user, log)
-	if err != nil {
-		return nil, errors.Join(err, log.Close())
+	e := &expected{id: newID(), user: user, log: log, group: &cgroups.Group{}}
+	if err := e.begin(r, spec, guest); err != nil {
+		e.end()
+		return nil, err
 	}
-	return &expected{user: user, log: log, born: born}, nil
+	return e, nil
 }
+
+func (e *expected) begin(r *Runtime, spec *sandbox.Spec, guest string) (err error) {
+	if e.limits, err = r.groupLimits(spec); err != nil {
+		return err
+	}
+	group, err := r.makeGroup(context.Background(), e.id, e.limits)
+	if err != nil {
+		return err
+	}
+	e.group = group
+	e.born, err = conceiveSoon(guest, e.user, e.log, group)
+	return err
+}
+
+// newID is the id of a sandbox that has none yet.
+func newID() string { return strings.ToLower(rand.Text()) }
+
+// id is the id of a new sandbox: that of the process that was begun for it, if
+// there is one.
+func (n *nursery) id(name string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e := n.expected[name]; e != nil {
+		return e.id
+	}
+	return newID()
+}
+
+// endTimeout bounds the wait for the kernel to see a process off.
+const endTimeout = 10 * time.Second
 
 // end lets a process go that nobody took.
 func (e *expected) end() {
 	if e == nil {
 		return
 	}
-	unborn, _ := e.born()
-	_ = unborn.abort()
+	if e.born != nil {
+		unborn, _ := e.born()
+		_ = unborn.abort()
+	}
 	_ = e.log.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	_ = e.group.Remove(ctx)
 }
 
 func (n *nursery) add(name string, e *expected) bool {
@@ -107,17 +151,18 @@ func (n *nursery) take(name string) *expected {
 
 // takeExpected is the process that was begun for this sandbox; nil if there is
 // none that will do.
-func (i *Instance) takeExpected(user account) func() (*embryo, error) {
+func (i *Instance) takeExpected(limits cgroups.Limits) *expected {
 	e := i.runtime.nursery.take(i.name)
 	if e == nil {
 		return nil
 	}
-	if e.user != user || i.adoptLog(e.log) != nil {
+	user, err := userOf(i.record.Spec.User)
+	if err != nil || e.user != user || e.id != i.record.Summary.ID || !reflect.DeepEqual(e.limits, limits) || i.adoptLog(e.log) != nil {
 		e.end()
 		return nil
 	}
 	_ = e.log.Close()
-	return e.born
+	return e
 }
 
 // adoptLog gives a log its name.

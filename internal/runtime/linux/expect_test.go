@@ -58,6 +58,15 @@ func (l *site) firstProcess(name string) int {
 	return record.Life.PID
 }
 
+// inGroup fails if a process is not in the control groups of a sandbox.
+func inGroup(t *testing.T, pid int, id string) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	if err != nil || !strings.Contains(string(text), "/atoll/"+id+"\n") {
+		t.Errorf("process %d is in %q, %v", pid, text, err)
+	}
+}
+
 // A process that was begun early becomes the sandbox it was begun for, once, and
 // says what it has to say in that sandbox's log.
 func TestExpected(t *testing.T) {
@@ -65,6 +74,7 @@ func TestExpected(t *testing.T) {
 	l.start() // so that there is a place for logs
 	before := children(t)
 	spec := l.spec()
+	spec.Limits.Pids = 100
 	done := l.Runtime.(*linux.Runtime).Expect(spec)
 	early := awaitChild(t, before)
 	i, err := l.Create(t.Context(), spec)
@@ -78,6 +88,7 @@ func TestExpected(t *testing.T) {
 	if first := l.firstProcess(spec.Name); first != early {
 		t.Errorf("the sandbox is process %d, begun was %d", first, early)
 	}
+	inGroup(t, early, i.Seen().ID)
 	if out := l.sh(i, "echo alive"); out != "alive" {
 		t.Errorf("it says %q", out)
 	}
@@ -90,6 +101,28 @@ func TestExpected(t *testing.T) {
 	if err := i.Start(t.Context()); err != nil {
 		t.Fatal("again:", err)
 	}
+}
+
+// groupsOf waits until a process is in control groups of ours, and returns their
+// directories.
+func groupsOf(t *testing.T, pid int) (dirs []string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); len(dirs) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+			if strings.HasPrefix(fields[2], "/atoll/") {
+				dirs = append(dirs, filepath.Join("/sys/fs/cgroup", fields[1], fields[2]))
+			}
+		}
+	}
+	if len(dirs) == 0 {
+		t.Fatalf("process %d is in no group", pid)
+	}
+	return dirs
 }
 
 // A process that was begun for nothing, or for another user, is gone afterwards.
@@ -116,14 +149,39 @@ func TestExpectedForNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"other limits": func(s *sandbox.Spec) {
+			other := *s
+			other.Limits.Pids = 77
+			i, err := l.Create(t.Context(), &other)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := i.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			inGroup(t, l.firstProcess(s.Name), i.Seen().ID)
+			if err := i.(sandbox.LimitKeeper).Unlimited(); err != nil {
+				t.Error(err)
+			}
+			if err := i.Remove(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"expected twice": func(s *sandbox.Spec) { runtime.Expect(s)() },
 	} {
 		before := children(t)
 		spec := l.spec()
+		spec.Limits.Pids = 100
 		done := runtime.Expect(spec)
 		early := awaitChild(t, before)
+		groups := groupsOf(t, early)
 		use(spec)
 		done()
+		for _, dir := range groups {
+			if _, err := os.Stat(dir); err == nil {
+				t.Errorf("%s: %s is left", name, dir)
+			}
+		}
 		if slices.Contains(children(t), early) {
 			t.Errorf("%s: process %d is left", name, early)
 		}

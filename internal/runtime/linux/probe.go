@@ -9,8 +9,10 @@ import (
 	"syscall"
 
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/guest/spawn"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/runtime/blueprint"
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -75,7 +77,7 @@ func (r *Runtime) tryOnce(program *os.File) error {
 	}
 	defer d.sources.close()
 	d.Root.Lowers = []blueprint.Source{*layer}
-	e, err := conceive(program, user, nil)
+	e, err := conceive(program, user, nil, &cgroups.Group{})
 	if err != nil {
 		return err
 	}
@@ -103,6 +105,9 @@ func hinted(err error) error {
 
 // forbidden explains a start that the kernel refused.
 func forbidden(err error) error {
+	if failed, ok := errors.AsType[*spawn.Error](err); ok && failed.Stage == spawn.StageGroup {
+		return err
+	}
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EUSERS) {
 		return errhint.With(fmt.Errorf("user namespaces: %w: %w", sandbox.ErrUnsupported, err), Restriction().Hint())
 	}

@@ -44,16 +44,12 @@ func (i *Instance) begin(ctx context.Context) (err error) {
 	if err := errors.Join(i.seal(), i.clear()); err != nil {
 		return err
 	}
-	group, err := i.makeGroup(ctx)
-	if err != nil {
-		return err
-	}
+	group, conceived, err := i.beginInit(ctx, guest)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, group.Remove(context.WithoutCancel(ctx)))
 		}
 	}()
-	conceived, err := i.conceive(guest)
 	if err != nil {
 		return err
 	}
@@ -85,34 +81,49 @@ func (i *Instance) clear() error {
 	return os.Lchown(i.path(wireDir), user.uid, user.gid)
 }
 
-// makeGroup makes the control group of a life, if it has limits to keep.
-func (i *Instance) makeGroup(ctx context.Context) (*cgroups.Group, error) {
-	if i.record.Groupless {
-		return &cgroups.Group{}, nil
-	}
-	limits, err := i.runtime.groupLimits(i.record.Spec)
+// beginInit starts the init process, unless Expect has, and returns its control
+// group. The process is in its group before it does anything else.
+func (i *Instance) beginInit(ctx context.Context, guest string) (*cgroups.Group, func() (*embryo, error), error) {
+	limits, err := i.groupLimits()
 	if err != nil {
-		return nil, err
+		return &cgroups.Group{}, nil, err
 	}
+	if e := i.takeExpected(limits); e != nil {
+		return e.group, e.born, nil
+	}
+	group, err := i.runtime.makeGroup(ctx, i.record.Summary.ID, limits)
+	if err != nil {
+		return &cgroups.Group{}, nil, err
+	}
+	conceived, err := i.conceive(guest, group)
+	return group, conceived, err
+}
+
+func (i *Instance) groupLimits() (cgroups.Limits, error) {
+	if i.record.Groupless {
+		return cgroups.Limits{}, nil
+	}
+	return i.runtime.groupLimits(i.record.Spec)
+}
+
+// makeGroup makes the control group of a sandbox, if it has limits to keep.
+func (r *Runtime) makeGroup(ctx context.Context, id string, limits cgroups.Limits) (*cgroups.Group, error) {
 	if limits.None() {
 		return &cgroups.Group{}, nil
 	}
-	host, err := i.runtime.groups()
+	host, err := r.groups()
 	if err != nil {
 		return nil, err
 	}
-	if err := host.Existing(i.record.Summary.ID).Remove(ctx); err != nil {
+	if err := host.Existing(id).Remove(ctx); err != nil {
 		return nil, err
 	}
-	return host.Make(i.record.Summary.ID, limits)
+	return host.Make(id, limits)
 }
 
 // bear lets the process become the sandbox. The record comes first: whatever
 // runs from then on is found by it.
 func (i *Instance) bear(e *embryo, d *draft, group *cgroups.Group) error {
-	if err := group.Add(e.life.PID); err != nil {
-		return errors.Join(err, e.abort())
-	}
 	e.life.Limits = group.Kept
 	i.record.Life = e.life
 	if err := i.record.save(i.dir); err != nil {
