@@ -39,7 +39,9 @@ func neglect() {
 		panic(err)
 	}
 	fmt.Fprintln(os.Stdout, child.PID)
-	select {}
+	for { // a Go program that waits for nothing at all ends itself
+		time.Sleep(time.Hour)
+	}
 }
 
 // aloft is a copy of a descriptor, out of the way of those that a child gets.
