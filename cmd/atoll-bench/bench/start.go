@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/runtime/seccomp"
+	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -39,8 +40,9 @@ type startStage struct {
 	dir     string
 	app     *app.App
 	guest   string
-	filter  string   // our own, as bwrap takes it
-	rest    []string // for bwrap: what a sandbox has besides
+	filter  string         // our own, as bwrap takes it
+	rest    []string       // for bwrap: what a sandbox has besides
+	limits  sandbox.Limits // of every sandbox here, and of the peers that have limits
 	n       int
 }
 
@@ -85,6 +87,11 @@ func newStartStage(ctx context.Context, o Options) (_ *startStage, err error) {
 	if err != nil {
 		return nil, err
 	}
+	p, err := s.app.Plan(s.who("linux", ""))
+	if err != nil {
+		return nil, err
+	}
+	s.limits = p.Spec.Limits.WithDefaults(p.Spec.Limits.Defaults)
 	s.guest, s.filter, s.rest = filepath.Join(s.dir, "guest"), filepath.Join(s.dir, "filter"), floorRest()
 	return s, errors.Join(os.WriteFile(s.guest, program, 0o755), os.WriteFile(s.filter, filter, 0o600))
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/runtime/seccomp"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // runcCrowd runs many containers at once, as crowd makes sandboxes, and returns
@@ -23,7 +24,7 @@ func (s *startStage) runcCrowd(ctx context.Context, r *Report) (rate float64, er
 		return 0, nil
 	}
 	bundle := filepath.Join(s.dir, "bundle")
-	if err := makeBundle(ctx, bundle); err != nil {
+	if err := makeBundle(ctx, bundle, s.limits); err != nil {
 		return 0, err
 	}
 	fmt.Fprintf(s.options.Progress, "%d at once by runc …\n", crowdCount)
@@ -43,8 +44,8 @@ func (s *startStage) runcCrowd(ctx context.Context, r *Report) (rate float64, er
 }
 
 // makeBundle writes what runc makes a container from: its own default, but for
-// the user, the filter and the root, which are ours, and no limits.
-func makeBundle(ctx context.Context, dir string) error {
+// the user, the filter, the root and the limits, which are ours.
+func makeBundle(ctx context.Context, dir string, limits sandbox.Limits) error {
 	for _, name := range []string{"usr", "proc", "sys", "dev", "tmp", "etc"} {
 		if err := os.MkdirAll(filepath.Join(dir, "rootfs", name), 0o755); err != nil {
 			return err
@@ -58,7 +59,7 @@ func makeBundle(ctx context.Context, dir string) error {
 	if out, err := exec.CommandContext(ctx, "runc", "spec", "--bundle", dir).CombinedOutput(); err != nil {
 		return fmt.Errorf("runc spec: %w: %s", err, out)
 	}
-	return adaptBundle(filepath.Join(dir, "config.json"))
+	return adaptBundle(filepath.Join(dir, "config.json"), limits)
 }
 
 // bundle is the part of a container's configuration that is changed here.
@@ -68,7 +69,7 @@ type bundle struct {
 	Linux   map[string]any   `json:"linux"`
 }
 
-func adaptBundle(path string) error {
+func adaptBundle(path string, limits sandbox.Limits) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func adaptBundle(path string) error {
 	if err := errors.Join(json.Unmarshal(text, &all), json.Unmarshal(text, &b)); err != nil {
 		return err
 	}
-	if err := b.adapt(); err != nil {
+	if err := b.adapt(limits); err != nil {
 		return err
 	}
 	all["process"], all["mounts"], all["linux"] = b.Process, b.Mounts, b.Linux
@@ -88,7 +89,7 @@ func adaptBundle(path string) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-func (b *bundle) adapt() error {
+func (b *bundle) adapt(limits sandbox.Limits) error {
 	filter, err := seccomp.Profile(runtime.GOARCH, seccomp.PlainModes)
 	if err != nil {
 		return err
@@ -102,7 +103,7 @@ func (b *bundle) adapt() error {
 		}
 		b.Mounts = append(b.Mounts, map[string]any{"destination": target, "type": kind, "source": target, "options": options})
 	}
-	delete(b.Linux, "resources")
+	b.Linux["resources"] = map[string]any{"memory": map[string]int64{"limit": limits.Memory}, "pids": map[string]int64{"limit": limits.Pids}}
 	const users = 1 << 16 // its terminals belong to a group of their own
 	same := []map[string]int{{"containerID": 0, "hostID": 0, "size": users}}
 	b.Linux["uidMappings"], b.Linux["gidMappings"], b.Linux["seccomp"] = same, same, json.RawMessage(filter)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"strconv"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/runtime/rootfs"
@@ -58,7 +59,7 @@ const (
 	sideBwrap     = "bwrap --unshare-all true"
 	sideEngine    = "create to first result, Docker, resident process"
 	sideRun       = "atoll run --rm -- true"
-	sideDockerRun = "docker run --rm --network none … true"
+	sideDockerRun = "docker run --rm --network none … true, with the same limits"
 )
 
 func (s *startStage) allSides(ctx context.Context) []*side {
@@ -82,7 +83,8 @@ func (s *startStage) allSides(ctx context.Context) []*side {
 		&side{name: sideImage, every: 1, measure: func(ctx context.Context) (time.Duration, error) { return s.ours(ctx, "linux", image) }},
 		&side{name: sideEngine, every: engineEvery, measure: func(ctx context.Context) (time.Duration, error) { return s.ours(ctx, "docker", image) }},
 		&side{name: sideDockerRun, every: engineEvery, measure: func(ctx context.Context) (time.Duration, error) {
-			return s.command(ctx, "docker", "run", "--rm", "--network", "none", image, truth)
+			return s.command(ctx, "docker", "run", "--rm", "--network", "none", "--memory", strconv.FormatInt(s.limits.Memory, 10),
+				"--pids-limit", strconv.FormatInt(s.limits.Pids, 10), image, truth)
 		}})
 }
 
