@@ -7,6 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/doctor"
 	"github.com/atoll-run/atoll/internal/model/service"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -14,6 +15,7 @@ import (
 type App struct {
 	*provide.Installation
 	*service.Service
+	*deliver.Deliverer
 	limits runLimits
 }
 
@@ -32,7 +34,8 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 	if err != nil {
 		return nil, err
 	}
-	return &App{Installation: installation, Service: service.New(installation)}, nil
+	models := service.New(installation)
+	return &App{Installation: installation, Service: models, Deliverer: deliver.New(models)}, nil
 }
 
 // Close closes what the app opened: the ledger and the audit log, then the

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/secret"
 )
@@ -101,7 +102,7 @@ func writtenPassword(s *provide.Settings, c *config.Gateway) (secret.Value, erro
 	if !c.ByPassword {
 		return secret.Value{}, nil
 	}
-	password, err := written(s, "gateway.auth.password", c.Password)
+	password, err := service.ReadSecret(s, "gateway.auth.password", c.Password)
 	if err == nil && password.IsEmpty() {
 		password = secret.New(s.Getenv(passwordVariable))
 	}
@@ -113,20 +114,7 @@ func writtenPassword(s *provide.Settings, c *config.Gateway) (secret.Value, erro
 
 // writtenToken is gateway.auth.token.
 func writtenToken(s *provide.Settings, t *config.Secret) (secret.Value, error) {
-	return written(s, "gateway.auth.token", t)
-}
-
-// written is a secret of the configuration.
-func written(s *provide.Settings, name string, t *config.Secret) (secret.Value, error) {
-	switch {
-	case t == nil:
-		return secret.Value{}, nil
-	case t.Ref == nil:
-		return secret.New(t.Reveal()), nil
-	case t.Ref.Source == "env":
-		return secret.New(s.Getenv(t.Ref.ID)), nil
-	}
-	return secret.Value{}, errhint.With(fmt.Errorf("%s: what is in %q cannot be read here", name, t.Ref.Source), "keep it in the variable "+ownTokenVariable+", or make one with `atoll token create`")
+	return service.ReadSecret(s, "gateway.auth.token", t)
 }
 
 // localToken reads the token for local clients, making it if it is needed. It is

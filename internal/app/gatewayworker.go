@@ -22,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -157,7 +158,7 @@ func notStarted(err error) error {
 	switch {
 	case isOwn:
 		code = own.Code
-	case errors.Is(err, ErrNoRelay) || isConfig:
+	case errors.Is(err, deliver.ErrNoRelay) || isConfig:
 		code = "usage"
 	case errors.Is(err, provide.ErrQuota):
 		code = "quota_exceeded"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -36,7 +36,7 @@ func TestHostSecretsWhateverTheRemote(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			relays, err := app.OpenRelays(settings)
+			relays, err := deliver.OpenRelays(settings)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/testkit/relaytest"
 )
 
 // credential is what the relay opens the remote with for an account, and what
 // ends it.
-func (s *site) credential(relays *app.Relays, account string) (token string, end func()) {
+func (s *site) credential(relays *deliver.Relays, account string) (token string, end func()) {
 	s.t.Helper()
-	p, err := relays.Project(app.RelayFor{Account: account})
+	p, err := relays.Project(deliver.WorkOf{Account: account})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestRelayCredentialOfAnAccount(t *testing.T) {
 	s.set("relay.repository", "https://github.example.com/org/project")
 	s.set("relay.api", gitHubApp.URL)
 	s.set("relay.accounts.acme.app", map[string]any{"id": "12", "installation": 34, "key": key})
-	relays, err := app.OpenRelays(s.open().Settings)
+	relays, err := deliver.OpenRelays(s.open().Settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,18 +75,18 @@ func TestRelayRepositoryOfAnAgentAndAnAccount(t *testing.T) {
 	s.set("relay.agents.reviewer.repository", "https://github.com/org/agents")
 	s.set("relay.agents.reviewer.base", "next")
 	s.set("relay.accounts.acme.repository", "https://elsewhere.example.com/acme/own")
-	relays, err := app.OpenRelays(s.open().Settings)
+	relays, err := deliver.OpenRelays(s.open().Settings)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		of               app.RelayFor
+		of               deliver.WorkOf
 		url, base, token string
 	}{
-		{app.RelayFor{}, "https://git.example.com/org/general", "main", "other-token"},
-		{app.RelayFor{Agent: "reviewer"}, "https://github.com/org/agents", "next", relayToken},
-		{app.RelayFor{Agent: "reviewer", Account: "acme"}, "https://elsewhere.example.com/acme/own", "next", ""},
-		{app.RelayFor{Account: "acme", Checkout: s.dir}, "https://elsewhere.example.com/acme/own", "main", ""},
+		{deliver.WorkOf{}, "https://git.example.com/org/general", "main", "other-token"},
+		{deliver.WorkOf{Agent: "reviewer"}, "https://github.com/org/agents", "next", relayToken},
+		{deliver.WorkOf{Agent: "reviewer", Account: "acme"}, "https://elsewhere.example.com/acme/own", "next", ""},
+		{deliver.WorkOf{Account: "acme", Checkout: s.dir}, "https://elsewhere.example.com/acme/own", "main", ""},
 	} {
 		p, err := relays.Project(c.of)
 		if err != nil {

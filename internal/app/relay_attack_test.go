@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 )
 
 // planted is what an agent writes into its own repository so that git on the host
@@ -128,7 +128,7 @@ func (a *arena) attack(p *planted, key branch.Key) {
 		t.Fatalf("the attack does not work: executed %v, shows %s", tripped, out)
 	}
 	run := "run-" + string(key)
-	record, err := a.relays.Take(t.Context(), a.project(), app.RelaySite(box), &relay.TakeRequest{Run: run, Work: *w})
+	record, err := a.relays.Take(t.Context(), a.project(), deliver.Site(box), &relay.TakeRequest{Run: run, Work: *w})
 	if err == nil {
 		err = a.app.SendRelay(t.Context(), record)
 	}

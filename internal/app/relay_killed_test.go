@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/relay"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 )
 
 // agentCommits is what an agent does before the rest of its command.
@@ -82,7 +83,7 @@ func TestCommitsOfAKilledAgentAreKept(t *testing.T) {
 func TestCommitsOfAnAgentThatWasDoneArePushed(t *testing.T) {
 	s := newRelayStage(t)
 	s.play(completionsAPI, agentCommits("cd /workspace/.relay.git && mv HEAD kept && mkfifo HEAD"), fakellm.Say("done"))
-	note := filepath.Join(s.state, app.RelayDir, "agents", "run-1.json")
+	note := filepath.Join(s.state, deliver.Dir, "agents", "run-1.json")
 	s.killAgent("run-1", func() bool {
 		text, err := os.ReadFile(note)
 		return err == nil && strings.Contains(string(text), `"held":false`)
@@ -114,7 +115,7 @@ func TestTheNextAgentTakesWhatAKilledOneLeft(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
-	if left, err := filepath.Glob(filepath.Join(s.state, app.RelayDir, "agents", "*")); err != nil || len(left) != 0 {
+	if left, err := filepath.Glob(filepath.Join(s.state, deliver.Dir, "agents", "*")); err != nil || len(left) != 0 {
 		t.Errorf("an agent that never began left %v, %v", left, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/relaytest"
 )
@@ -26,7 +27,7 @@ type relayStage struct {
 	server *relaytest.GitServer
 	hub    *relaytest.GitHub
 	app    *app.App
-	relays *app.Relays
+	relays *deliver.Relays
 }
 
 func newRelayStage(t *testing.T) *relayStage {
@@ -41,7 +42,7 @@ func newRelayStage(t *testing.T) *relayStage {
 	s.set("relay.allowHTTP", true)
 	s.set("relay.api", s.hub.URL)
 	s.app = s.open()
-	relays, err := app.OpenRelays(s.app.Settings)
+	relays, err := deliver.OpenRelays(s.app.Settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func (s *relayStage) searchFor(text string, roots ...string) {
 
 func (s *relayStage) project() *relay.Project {
 	s.t.Helper()
-	p, err := s.relays.Project(app.RelayFor{})
+	p, err := s.relays.Project(deliver.WorkOf{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func (s *relayStage) project() *relay.Project {
 func (s *relayStage) prepare(name string, key branch.Key) (*provide.ReadySandbox, *relay.Work) {
 	s.t.Helper()
 	box := s.provide(s.app, session(name))
-	w, err := s.relays.Prepare(s.t.Context(), s.project(), app.RelaySite(box), key)
+	w, err := s.relays.Prepare(s.t.Context(), s.project(), deliver.Site(box), key)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ const asAgent = "git "
 // take takes what was committed, and sends it.
 func (s *relayStage) take(box *provide.ReadySandbox, w *relay.Work, run string) *relay.Record {
 	s.t.Helper()
-	record, err := s.relays.Take(s.t.Context(), s.project(), app.RelaySite(box), &relay.TakeRequest{Run: run, Work: *w})
+	record, err := s.relays.Take(s.t.Context(), s.project(), deliver.Site(box), &relay.TakeRequest{Run: run, Work: *w})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -2,12 +2,10 @@ package app
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 
 	"github.com/atoll-run/atoll/internal/filelock"
-	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -20,8 +18,8 @@ type gatewayContainer struct {
 // Prepare puts the branch of a run into the container. The run has waited for the
 // branch and holds it.
 func (g gatewayContainer) Prepare(ctx context.Context, j *run.Job) (string, error) {
-	c := &ContainerWork{Run: j.ID, Account: j.Account, Container: g.name, Root: ContainerWorkspace}
-	if err := g.app.prepareContainer(ctx, c, branch.Key(j.Branch)); err != nil {
+	c := &deliver.ContainerWork{Run: j.ID, Account: j.Account, Container: g.name, Root: deliver.ContainerWorkspace}
+	if err := g.app.PrepareHeld(ctx, c, branch.Key(j.Branch)); err != nil {
 		return "", err
 	}
 	return c.Work.Dir, nil
@@ -32,7 +30,7 @@ var _ run.Branches = gatewayContainer{}
 // finishAtGateway takes what a run at a gateway committed, if it was to. The
 // volume stays as it is: the next work on the branch resets it.
 func (f relayFinisher) finishAtGateway(ctx context.Context, receipt *run.Receipt) (string, error) {
-	c, err := f.runs.app.gatewayWork(receipt)
+	c, err := f.runs.app.GatewayWork(receipt)
 	if err != nil || c == nil {
 		return "", err
 	}
@@ -41,44 +39,18 @@ func (f relayFinisher) finishAtGateway(ctx context.Context, receipt *run.Receipt
 		return "", err
 	}
 	defer held.Release()
-	record, note, err := f.runs.app.takeContainer(ctx, c, aboutRun(receipt), receipt.Error != nil)
+	record, note, err := f.runs.app.TakeHeld(ctx, c, deliver.AboutRun(receipt), receipt.Error != nil)
 	if err == nil {
-		receipt.Delivery = deliveryOf(&c.Work, record, note)
+		receipt.Delivery = deliver.DeliveryOf(&c.Work, record, note)
 	}
 	return note, err
 }
 
-// gatewayWork is what was prepared for a run at a gateway, or taken already by a
-// process that did not get to the end; nil if nothing was.
-func (a *App) gatewayWork(receipt *run.Receipt) (*ContainerWork, error) {
-	notes := containerNotes(a.Settings)
-	c, err := notes.load(notes.file(receipt.ID))
-	if !errors.Is(err, fs.ErrNotExist) {
-		return c, err
-	}
-	relays, err := OpenRelays(a.Settings)
-	if err != nil {
-		return nil, err
-	}
-	record, err := relays.Load(receipt.ID)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &ContainerWork{Run: record.Run, Account: record.Account, Work: record.Work}, nil
-}
-
 // reclaimBranch is the branch that a run has waited for, or, after a crash, the
 // branch anew.
-func (r *Runs) reclaimBranch(ctx context.Context, c *ContainerWork) (*filelock.Lease, error) {
+func (r *Runs) reclaimBranch(ctx context.Context, c *deliver.ContainerWork) (*filelock.Lease, error) {
 	if held := r.takeBranch(c.Run); held != nil {
 		return held, nil
 	}
-	return r.app.holdBranch(ctx, branchClaim{key: c.Work.Key, run: c.Run})
-}
-
-func aboutRun(receipt *run.Receipt) relay.About {
-	return relay.About{Model: receipt.Model, Variant: receipt.Variant, Cost: dollars(receipt.Bill.MicroUSD)}
+	return r.app.HoldBranch(ctx, deliver.BranchClaim{Key: c.Work.Key, Run: c.Run})
 }

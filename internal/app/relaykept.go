@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/atoll-run/atoll/internal/relay"
-	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
@@ -48,21 +46,4 @@ func (p *RunPlace) removeKept(ctx context.Context, planned *plan.Plan) error {
 		return fmt.Errorf("keep the workspace: %w", err)
 	}
 	return os.RemoveAll(a.runDir(p.order.Run))
-}
-
-// deliveryOf is what became of commits, for a receipt. Without a record they were
-// refused.
-func deliveryOf(work *relay.Work, r *relay.Record, note string) *run.Delivery {
-	d := &run.Delivery{Branch: work.Key.Branch(), State: run.Refused, Note: note}
-	if r == nil {
-		return d
-	}
-	d.State, d.Pull = string(r.Step), r.PullURL
-	switch {
-	case r.Held && !r.Step.Over():
-		d.State = "held"
-	case r.Step == relay.Nothing && len(r.Pieces) > 0, r.Step == relay.Nothing && r.Unsaved != "":
-		d.State = run.Kept
-	}
-	return d
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -25,14 +26,14 @@ func (p *RunPlace) prepareWork(ctx context.Context) error {
 	if p.order.Branch == "" {
 		return nil
 	}
-	relays, project, err := p.runs.app.relayFor(RelayFor{p.order.Account, p.order.Agent, p.order.Checkout})
+	relays, project, err := p.runs.app.ProjectOf(deliver.WorkOf{Account: p.order.Account, Agent: p.order.Agent, Checkout: p.order.Checkout})
 	if err != nil {
 		return err
 	}
 	if err := p.holdBranch(ctx); err != nil {
 		return err
 	}
-	site, err := p.site(ctx, relayBefore)
+	site, err := p.site(ctx, deliver.StepBefore)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (r *Runs) awaitBranch(ctx context.Context, request *run.Request, tell func(
 	if request.Branch == "" {
 		return func() {}, nil
 	}
-	held, err := r.app.holdBranch(ctx, branchClaim{key: branch.Key(request.Branch), run: request.ID, tell: tell})
+	held, err := r.app.HoldBranch(ctx, deliver.BranchClaim{Key: branch.Key(request.Branch), Run: request.ID, Tell: tell})
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func (p *RunPlace) holdBranch(ctx context.Context) (err error) {
 		p.branch = p.runs.takeBranch(p.order.Run)
 	}
 	if p.branch == nil {
-		p.branch, err = p.runs.app.holdBranch(ctx, branchClaim{key: branch.Key(p.order.Branch), run: p.order.Run})
+		p.branch, err = p.runs.app.HoldBranch(ctx, deliver.BranchClaim{Key: branch.Key(p.order.Branch), Run: p.order.Run})
 	}
 	return err
 }
@@ -96,7 +97,7 @@ func (p *RunPlace) site(ctx context.Context, step time.Duration) (relay.Site, er
 	if err != nil {
 		return relay.Site{}, err
 	}
-	return relaySite(s, step), nil
+	return deliver.SiteFor(s, step), nil
 }
 
 // loadWork returns what was prepared, by this process or by an earlier one; nil
@@ -138,11 +139,11 @@ func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, place r
 		return "", err
 	}
 	defer p.releaseBranch() // also of what failed: whoever goes on takes it again
-	record, note, err := f.runs.app.deliver(ctx, &delivery{
-		site: func(ctx context.Context) (relay.Site, error) { return p.site(ctx, relayAfter) },
-		order: relay.TakeRequest{
+	record, note, err := f.runs.app.Deliver(ctx, &deliver.Delivery{
+		Site: func(ctx context.Context) (relay.Site, error) { return p.site(ctx, deliver.StepAfter) },
+		Order: relay.TakeRequest{
 			Run: receipt.ID, Account: p.order.Account, Agent: p.order.Agent, Work: *work, Held: receipt.Error != nil,
-			About: aboutRun(receipt),
+			About: deliver.AboutRun(receipt),
 		},
 	})
 	if err != nil {
@@ -153,7 +154,7 @@ func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, place r
 			return "", err
 		}
 	}
-	receipt.Delivery = deliveryOf(work, record, note)
+	receipt.Delivery = deliver.DeliveryOf(work, record, note)
 	return note, nil
 }
 

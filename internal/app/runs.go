@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/service"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -127,7 +128,7 @@ func (r *Runs) request(ctx context.Context, t *Task) (*run.Request, error) {
 		return nil, err
 	}
 	if t.Branch != "" { // before anything is made for it
-		if _, _, err := r.app.relayFor(RelayFor{t.Account, agent.ID, t.Checkout}); err != nil {
+		if _, _, err := r.app.ProjectOf(deliver.WorkOf{Account: t.Account, Agent: agent.ID, Checkout: t.Checkout}); err != nil {
 			return nil, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/relay"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -32,7 +33,7 @@ type relayStage struct {
 	dir     string
 	remote  string
 	app     *app.App
-	relays  *app.Relays
+	relays  *deliver.Relays
 	marks   map[relay.Step]time.Time // when a step was written down
 	later   []func() error           // what is taken away at the end
 }
@@ -94,7 +95,7 @@ func (s *relayStage) open(ctx context.Context) error {
 	if s.app, err = app.Open(ctx, provide.LoadOptions{Getenv: getenv, ConfigPath: file}); err != nil {
 		return err
 	}
-	if s.relays, err = app.OpenRelays(s.app.Settings); err != nil {
+	if s.relays, err = deliver.OpenRelays(s.app.Settings); err != nil {
 		return err
 	}
 	s.relays.OnStep = func(r *relay.Record) { s.marks[r.Step] = time.Now() }

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -152,12 +152,12 @@ func throughRelay(depth int) relayRound {
 			session.Release()
 			return s.app.Discard(context.WithoutCancel(ctx), session.Plan)
 		})
-		project, err := s.relays.Project(app.RelayFor{})
+		project, err := s.relays.Project(deliver.WorkOf{})
 		if err != nil {
 			return relayTimes{}, err
 		}
 		project.History = depth
-		return s.inAndOut(ctx, project, app.RelaySite(session), key)
+		return s.inAndOut(ctx, project, deliver.Site(session), key)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 )
 
 // openRunStore opens the runs, and ends those that dead processes left.
@@ -26,7 +27,7 @@ func openRunStore(ctx context.Context, e *console.Env, a *app.App) (*app.Runs, e
 func ResumeRelays(ctx context.Context, e *console.Env, a *app.App) {
 	found, err := a.ResumeRelays(ctx)
 	for _, r := range found {
-		e.Notice(fmt.Sprintf("the commits of %s were left by a process that ended: %s", r.Run, app.RelayNote(r)))
+		e.Notice(fmt.Sprintf("the commits of %s were left by a process that ended: %s", r.Run, deliver.Note(r)))
 	}
 	if err != nil {
 		e.Notice("commits that a process left: " + err.Error())

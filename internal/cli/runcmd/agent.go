@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/session/attach"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -208,7 +209,7 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 	worker, err := a.Worker(ctx, order)
 	drop()
 	done()
-	if errors.Is(err, app.ErrNoRelay) {
+	if errors.Is(err, deliver.ErrNoRelay) {
 		return console.WithCode(console.ExitUsage, err)
 	}
 	if err != nil {

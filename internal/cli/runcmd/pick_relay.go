@@ -3,13 +3,13 @@ package runcmd
 import (
 	"errors"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 )
 
 // pickRelay returns the run that word names among those whose commits the relay
 // has, or waits for; word itself if there is none.
-func pickRelay(relays *app.Relays, word string) (string, error) {
+func pickRelay(relays *deliver.Relays, word string) (string, error) {
 	records, err := relays.List()
 	if err != nil {
 		return "", err

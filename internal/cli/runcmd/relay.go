@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/relay/content"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 )
 
 // NewRelayCommand returns the command `atoll relay`.
@@ -56,12 +57,12 @@ Exit codes: 0 they may be pushed, 3 they may not, or only when a person says so.
 }
 
 // relays is the relay of the configuration, for verbs that send nothing.
-func (e *env) relays(asJSON bool) (*app.Relays, error) {
+func (e *env) relays(asJSON bool) (*deliver.Relays, error) {
 	settings, err := e.Load()
 	if err != nil {
 		return nil, e.ConfigError(err, asJSON)
 	}
-	return app.OpenRelays(settings)
+	return deliver.OpenRelays(settings)
 }
 
 func runRelayCheck(cmd *cobra.Command, e *env, args []string, repo string, asJSON bool) error {
@@ -164,7 +165,7 @@ func newRelayShowCommand(e *env) *cobra.Command {
 }
 
 // printPatch prints the patch as it is; on a terminal so that nothing in it acts.
-func (e *env) printPatch(relays *app.Relays, run string) error {
+func (e *env) printPatch(relays *deliver.Relays, run string) error {
 	r, err := loadRelay(relays, run)
 	if err != nil {
 		return err
@@ -177,7 +178,7 @@ func (e *env) printPatch(relays *app.Relays, run string) error {
 	return err
 }
 
-func (e *env) allRelays(relays *app.Relays, asJSON bool) error {
+func (e *env) allRelays(relays *deliver.Relays, asJSON bool) error {
 	records, err := relays.List()
 	if err != nil {
 		return err
@@ -209,14 +210,14 @@ func (e *env) allRelays(relays *app.Relays, asJSON bool) error {
 }
 
 // openState says where work is that was not taken yet.
-func openState(w *app.OpenWork) string {
+func openState(w *deliver.OpenWork) string {
 	if w.Container == "" {
 		return "at work"
 	}
 	return "in container " + w.Container
 }
 
-func (e *env) relayOf(relays *app.Relays, run string, asJSON bool) error {
+func (e *env) relayOf(relays *deliver.Relays, run string, asJSON bool) error {
 	r, err := loadRelay(relays, run)
 	if err != nil {
 		return err
@@ -224,7 +225,7 @@ func (e *env) relayOf(relays *app.Relays, run string, asJSON bool) error {
 	if asJSON {
 		return e.PrintJSON(r)
 	}
-	fmt.Fprintf(e.Out, "run     %s\nbranch  %s\nstate   %s\n", console.Printable(r.Run), r.Work.Key.Branch(), console.Printable(app.RelayNote(r)))
+	fmt.Fprintf(e.Out, "run     %s\nbranch  %s\nstate   %s\n", console.Printable(r.Run), r.Work.Key.Branch(), console.Printable(deliver.Note(r)))
 	if r.Trouble != "" {
 		fmt.Fprintf(e.Out, "trouble %s\n", console.Printable(r.Trouble))
 	}
@@ -237,7 +238,7 @@ func (e *env) relayOf(relays *app.Relays, run string, asJSON bool) error {
 	return nil
 }
 
-func loadRelay(relays *app.Relays, word string) (*relay.Record, error) {
+func loadRelay(relays *deliver.Relays, word string) (*relay.Record, error) {
 	run, err := pickRelay(relays, word)
 	if err != nil {
 		return nil, err
@@ -258,7 +259,7 @@ func newRelayPushCommand(e *env) *cobra.Command {
   atoll relay push run-42 --approve`,
 		Args: console.ExactlyOne("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withRelays(cmd, asJSON, func(a *app.App, relays *app.Relays) error {
+			return e.withRelays(cmd, asJSON, func(a *app.App, relays *deliver.Relays) error {
 				r, err := loadRelay(relays, args[0])
 				if err != nil {
 					return err
@@ -288,7 +289,7 @@ func newRelayRetryCommand(e *env) *cobra.Command {
 		Example: `  atoll relay retry`,
 		Args:    console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return e.withRelays(cmd, asJSON, func(a *app.App, _ *app.Relays) error {
+			return e.withRelays(cmd, asJSON, func(a *app.App, _ *deliver.Relays) error {
 				found, err := a.ResumeRelays(cmd.Context())
 				return console.FirstOf(e.printRelays(found, asJSON, "Nothing was interrupted."), err)
 			})
@@ -298,7 +299,7 @@ func newRelayRetryCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-func (e *env) withRelays(cmd *cobra.Command, asJSON bool, do func(*app.App, *app.Relays) error) error {
+func (e *env) withRelays(cmd *cobra.Command, asJSON bool, do func(*app.App, *deliver.Relays) error) error {
 	a, err := e.Open(cmd.Context())
 	if err != nil {
 		return e.ConfigError(err, asJSON)
@@ -324,7 +325,7 @@ func (e *env) printRelays(records []*relay.Record, asJSON bool, none string) err
 		return e.PrintJSON(map[string]any{"relays": console.OrEmpty(records)})
 	}
 	for _, r := range records {
-		fmt.Fprintf(e.Out, "%s: %s\n", console.Printable(r.Run), console.Printable(app.RelayNote(r)))
+		fmt.Fprintf(e.Out, "%s: %s\n", console.Printable(r.Run), console.Printable(deliver.Note(r)))
 	}
 	if len(records) == 0 {
 		fmt.Fprintln(e.Out, none)

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -40,7 +41,7 @@ When whoever works there has ended, "atoll relay take RUN" takes the commits out
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.container, "container", "", "`name` of the container (default: relay.container)")
-	flags.StringVar(&o.workspace, "container-workspace", app.ContainerWorkspace, "`directory` of its workspace, inside")
+	flags.StringVar(&o.workspace, "container-workspace", deliver.ContainerWorkspace, "`directory` of its workspace, inside")
 	console.OldSpelling(cmd, "workspace", "container-workspace")
 	flags.StringVar(&o.account, "account", "", "billing account, whose credential is used")
 	flags.StringVar(&o.runID, "run-id", "", "`id` of the run (default: a new one)")
@@ -62,14 +63,14 @@ func runRelayPrepare(cmd *cobra.Command, e *env, o *prepareOptions) error {
 	if err := run.CheckID(o.runID); err != nil {
 		return console.Usage(cmd, err)
 	}
-	return e.withRelays(cmd, o.asJSON, func(a *app.App, relays *app.Relays) error {
+	return e.withRelays(cmd, o.asJSON, func(a *app.App, relays *deliver.Relays) error {
 		if o.container == "" {
 			o.container = relays.Config.Container
 		}
 		if o.container == "" {
 			return console.Usage(cmd, errhint.With(errors.New("no container"), "name it with --container, or relay.container in the configuration"))
 		}
-		c := &app.ContainerWork{Run: o.runID, Account: o.account, Container: o.container, Root: path.Clean(o.workspace)}
+		c := &deliver.ContainerWork{Run: o.runID, Account: o.account, Container: o.container, Root: path.Clean(o.workspace)}
 		if err := a.PrepareContainer(cmd.Context(), c, branch.Key(key), e.Notice); err != nil {
 			return err
 		}
@@ -93,7 +94,7 @@ func newRelayTakeCommand(e *env) *cobra.Command {
 		Example: "  atoll relay take run-7\n  atoll relay take run-7 --failed",
 		Args:    console.ExactlyOne("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withRelays(cmd, asJSON, func(a *app.App, relays *app.Relays) error {
+			return e.withRelays(cmd, asJSON, func(a *app.App, relays *deliver.Relays) error {
 				id, err := pickRelay(relays, args[0])
 				if err != nil {
 					return err

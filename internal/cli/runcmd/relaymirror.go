@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 )
 
 func newRelayMirrorCommand(e *env) *cobra.Command {
@@ -47,7 +47,7 @@ func runRelayMirror(ctx context.Context, e *env, dir string, o mirrorOptions) er
 		return err
 	}
 	relays.Config.TakeAddress(e.Getenv("COGNI_REPO_URL"))
-	project, err := relays.Project(app.RelayFor{})
+	project, err := relays.Project(deliver.WorkOf{})
 	if err != nil {
 		return console.WithCode(console.ExitUsage, err)
 	}

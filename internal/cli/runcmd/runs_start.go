@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/model/service"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/secret"
 )
@@ -138,7 +139,7 @@ func asRunProblem(cmd *cobra.Command, err error) error {
 		return console.WithCode(console.ExitFailure, errhint.With(fmt.Errorf("%s: %w", failure.Code, err), "say what to do with -m TEXT, --message-file FILE, or -m - and standard input"))
 	case ok:
 		return console.WithCode(console.ExitFailure, fmt.Errorf("%s: %w", failure.Code, err))
-	case errors.Is(err, app.ErrNoRelay), errors.Is(err, service.ErrNoModel):
+	case errors.Is(err, deliver.ErrNoRelay), errors.Is(err, service.ErrNoModel):
 		return console.WithCode(console.ExitUsage, err)
 	case errors.Is(err, run.ErrIDReused):
 		return errhint.With(err, "choose another --run-id, or ask for exactly the same")

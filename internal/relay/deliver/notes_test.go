@@ -1,4 +1,4 @@
-package app
+package deliver
 
 import (
 	"log/slog"
@@ -16,9 +16,9 @@ import (
 //
 // Seen to fail with a list that ends at the first error.
 func TestABrokenNoteHidesNoOther(t *testing.T) {
-	notes := workNotes[ContainerWork]{filepath.Join(t.TempDir(), "deep", "notes")}
+	notes := notes[ContainerWork]{filepath.Join(t.TempDir(), "deep", "notes")}
 	for _, run := range []string{"a", "b", "d"} {
-		if err := notes.save(run, &ContainerWork{Run: run, Work: relay.Work{Key: "k"}}); err != nil {
+		if err := notes.Save(run, &ContainerWork{Run: run, Work: relay.Work{Key: "k"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -30,14 +30,14 @@ func TestABrokenNoteHidesNoOther(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 	for range 2 {
-		if err := notes.remove("a"); err != nil {
+		if err := notes.Remove("a"); err != nil {
 			t.Error(err)
 		}
 	}
 	if files, err := os.ReadDir(notes.dir); err != nil || len(files) != 3 {
 		t.Errorf("%v, %v", files, err)
 	}
-	a := &App{Installation: &provide.Installation{Settings: &provide.Settings{}, Logger: slog.New(slog.DiscardHandler)}}
+	a := &Deliverer{Installation: &provide.Installation{Settings: &provide.Settings{}, Logger: slog.New(slog.DiscardHandler)}}
 	a.Paths.AtollState = t.TempDir()
 	if works := a.containerWorks(t.Context()); len(works) != 0 {
 		t.Errorf("%v", works)

@@ -1,4 +1,4 @@
-package app
+package deliver
 
 import (
 	"context"
@@ -12,19 +12,19 @@ import (
 // the host that nobody took, and whatever was taken and not sent. Branches on
 // which somebody works are left alone. What cannot be done now is tried by the
 // next process, and is the error.
-func (a *App) ResumeRelays(ctx context.Context) ([]*relay.Record, error) {
-	relays, err := OpenRelays(a.Settings)
+func (d *Deliverer) ResumeRelays(ctx context.Context) ([]*relay.Record, error) {
+	relays, err := OpenRelays(d.Settings)
 	if err != nil {
 		return nil, err
 	}
-	found, problems := a.resumeAgents(ctx)
+	found, problems := d.resumeAgents(ctx)
 	records, err := relays.List()
 	problems = append(problems, err)
 	for _, r := range records {
 		if !r.Open() {
 			continue
 		}
-		err := a.resumeRelay(ctx, r)
+		err := d.resumeRelay(ctx, r)
 		if err == nil {
 			found = append(found, r)
 		} else if !errors.Is(err, filelock.ErrHeld) {
@@ -34,30 +34,30 @@ func (a *App) ResumeRelays(ctx context.Context) ([]*relay.Record, error) {
 	return found, errors.Join(problems...)
 }
 
-func (a *App) resumeRelay(ctx context.Context, r *relay.Record) error {
-	held, err := a.tryBranch(ctx, branchClaim{key: r.Work.Key, run: r.Run})
+func (d *Deliverer) resumeRelay(ctx context.Context, r *relay.Record) error {
+	held, err := d.tryBranch(ctx, BranchClaim{Key: r.Work.Key, Run: r.Run})
 	if err != nil {
 		return err
 	}
 	defer held.Release()
-	return a.sendHeld(ctx, r)
+	return d.sendHeld(ctx, r)
 }
 
 // resumeAgents takes the commits of agents whose processes are gone. What was
 // taken and not sent is an open record then.
-func (a *App) resumeAgents(ctx context.Context) (found []*relay.Record, problems []error) {
-	for _, w := range a.agentWorks(ctx) {
-		held, err := a.tryBranch(ctx, branchClaim{key: w.Work.Key, run: w.Run})
+func (d *Deliverer) resumeAgents(ctx context.Context) (found []*relay.Record, problems []error) {
+	for _, w := range d.agentWorks(ctx) {
+		held, err := d.tryBranch(ctx, BranchClaim{Key: w.Work.Key, Run: w.Run})
 		if errors.Is(err, filelock.ErrHeld) {
 			continue // it is alive, or somebody else takes care of it
 		}
 		var record *relay.Record
 		if err == nil {
-			record, _, err = a.takeAgent(ctx, w)
+			record, _, err = d.takeAgent(ctx, w)
 			held.Release()
 		}
 		if err != nil {
-			problems = append(problems, a.notTaken(w, err))
+			problems = append(problems, d.notTaken(w, err))
 		} else if record != nil && !record.Open() {
 			found = append(found, record)
 		}

@@ -1,4 +1,4 @@
-package app
+package deliver
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/relay"
+	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/tailbuf"
 )
@@ -17,12 +18,12 @@ import (
 // One program of git in a sandbox may take so long: before a run, when all of a
 // repository may have to be unpacked, and after it.
 const (
-	relayBefore = 10 * time.Minute
-	relayAfter  = 45 * time.Second
+	StepBefore = 10 * time.Minute
+	StepAfter  = 45 * time.Second
 )
 
-func (a *App) relayFor(of RelayFor) (*Relays, *relay.Project, error) {
-	relays, err := a.AuditedRelays()
+func (d *Deliverer) ProjectOf(of WorkOf) (*Relays, *relay.Project, error) {
+	relays, err := d.AuditedRelays()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,27 +31,27 @@ func (a *App) relayFor(of RelayFor) (*Relays, *relay.Project, error) {
 	return relays, project, err
 }
 
-// RelaySite is a session's sandbox as the relay sees it.
-func RelaySite(s *provide.ReadySandbox) relay.Site { return relaySite(s, relayBefore) }
+// Site is a session's sandbox as the relay sees it.
+func Site(s *provide.ReadySandbox) relay.Site { return SiteFor(s, StepBefore) }
 
-// relaySite is a session's sandbox for programs that take no longer than a step.
+// SiteFor is a session's sandbox for programs that take no longer than a step.
 // Others may use it too.
-func relaySite(s *provide.ReadySandbox, step time.Duration) relay.Site {
+func SiteFor(s *provide.ReadySandbox, step time.Duration) relay.Site {
 	env := provide.CommandEnv(s.Plan, s.Plan.Env.Passed)
 	return relay.Site{
-		Sandbox: relayPlace{s.Machine, env, step}, Root: s.Plan.Spec.Workdir, Link: "repo", Shared: true, Name: s.Plan.Agent.ID,
+		Sandbox: place{s.Machine, env, step}, Root: s.Plan.Spec.Workdir, Link: "repo", Shared: true, Name: s.Plan.Agent.ID,
 	}
 }
 
-// relayPlace runs programs where a machine is.
-type relayPlace struct {
+// place runs programs where a machine is.
+type place struct {
 	machine *machine.Machine
 	env     []string
 	step    time.Duration // that one program may take
 }
 
 // Exec runs a program as the agent's user.
-func (r relayPlace) Exec(ctx context.Context, c *relay.Command) error {
+func (r place) Exec(ctx context.Context, c *relay.Command) error {
 	said := &tailbuf.Writer{Most: 2 << 10}
 	ended, err := r.machine.Exec(ctx, &machine.Command{
 		Argv: c.Argv, Env: r.env, Dir: c.Dir,
@@ -65,20 +66,20 @@ func (r relayPlace) Exec(ctx context.Context, c *relay.Command) error {
 	return nil
 }
 
-// delivery is what is to be taken out of a place and sent.
-type delivery struct {
-	order relay.TakeRequest
-	site  func(context.Context) (relay.Site, error)
+// Delivery is what is to be taken out of a place and sent.
+type Delivery struct {
+	Order relay.TakeRequest
+	Site  func(context.Context) (relay.Site, error)
 }
 
-// deliver takes the commits out, and sends them unless they are held. Doing it again goes on where it ended. The caller holds the branch.
+// Deliver takes the commits out, and sends them unless they are held. Doing it again goes on where it ended. The caller holds the branch.
 // The record is nil if there was nothing that could be taken.
-func (a *App) deliver(ctx context.Context, d *delivery) (*relay.Record, string, error) {
-	relays, project, err := a.relayFor(RelayFor{d.order.Account, d.order.Agent, d.order.Work.Checkout})
+func (d *Deliverer) Deliver(ctx context.Context, job *Delivery) (*relay.Record, string, error) {
+	relays, project, err := d.ProjectOf(WorkOf{job.Order.Account, job.Order.Agent, job.Order.Work.Checkout})
 	if err != nil {
 		return nil, "", err
 	}
-	record, err := relays.takeOnce(ctx, project, d)
+	record, err := relays.takeOnce(ctx, project, job)
 	if errors.Is(err, relay.ErrRefused) {
 		return nil, "refused: " + err.Error(), nil
 	}
@@ -86,49 +87,49 @@ func (a *App) deliver(ctx context.Context, d *delivery) (*relay.Record, string, 
 		return record, "", err
 	}
 	if record.Held {
-		return record, RelayNote(record), nil
+		return record, Note(record), nil
 	}
 	if err := relays.Send(ctx, project, record); err != nil {
 		return record, "", err
 	}
-	return record, RelayNote(record), nil
+	return record, Note(record), nil
 }
 
 // takeOnce needs the sandbox only if an earlier process did not get to the end
 // of it.
-func (r *Relays) takeOnce(ctx context.Context, project *relay.Project, d *delivery) (*relay.Record, error) {
-	if known, err := r.Load(d.order.Run); !errors.Is(err, fs.ErrNotExist) {
+func (r *Relays) takeOnce(ctx context.Context, project *relay.Project, d *Delivery) (*relay.Record, error) {
+	if known, err := r.Load(d.Order.Run); !errors.Is(err, fs.ErrNotExist) {
 		return known, err
 	}
-	site, err := d.site(ctx)
+	site, err := d.Site(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return r.Take(ctx, project, site, &d.order)
+	return r.Take(ctx, project, site, &d.Order)
 }
 
 // SendRelay goes on with commits that were kept, when nobody works on the branch.
-func (a *App) SendRelay(ctx context.Context, record *relay.Record) error {
-	held, err := a.holdBranch(ctx, branchClaim{key: record.Work.Key, run: record.Run})
+func (d *Deliverer) SendRelay(ctx context.Context, record *relay.Record) error {
+	held, err := d.HoldBranch(ctx, BranchClaim{Key: record.Work.Key, Run: record.Run})
 	if err != nil {
 		return err
 	}
 	defer held.Release()
-	return a.sendHeld(ctx, record)
+	return d.sendHeld(ctx, record)
 }
 
-func (a *App) sendHeld(ctx context.Context, record *relay.Record) error {
-	relays, project, err := a.relayFor(RelayFor{record.Account, record.Agent, record.Work.Checkout})
+func (d *Deliverer) sendHeld(ctx context.Context, record *relay.Record) error {
+	relays, project, err := d.ProjectOf(WorkOf{record.Account, record.Agent, record.Work.Checkout})
 	if err != nil {
 		return err
 	}
 	return relays.Send(ctx, project, record)
 }
 
-func dollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
+func Dollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
 
-// RelayNote says in one line what became of commits.
-func RelayNote(r *relay.Record) string {
+// Note says in one line what became of commits.
+func Note(r *relay.Record) string {
 	notes := []string{branchNote(r)}
 	if r.Committed {
 		notes = append(notes, "its last commit is Atoll's, of what the agent did not commit")
@@ -160,4 +161,26 @@ func branchNote(r *relay.Record) string {
 		return "pushed to " + name
 	}
 	return string(r.Step)
+}
+
+// DeliveryOf is what became of commits, for a receipt. Without a record they were
+// refused.
+func DeliveryOf(work *relay.Work, r *relay.Record, note string) *run.Delivery {
+	d := &run.Delivery{Branch: work.Key.Branch(), State: run.Refused, Note: note}
+	if r == nil {
+		return d
+	}
+	d.State, d.Pull = string(r.Step), r.PullURL
+	switch {
+	case r.Held && !r.Step.Over():
+		d.State = "held"
+	case r.Step == relay.Nothing && len(r.Pieces) > 0, r.Step == relay.Nothing && r.Unsaved != "":
+		d.State = run.Kept
+	}
+	return d
+}
+
+// AboutRun is what a pull request says of a run.
+func AboutRun(receipt *run.Receipt) relay.About {
+	return relay.About{Model: receipt.Model, Variant: receipt.Variant, Cost: Dollars(receipt.Bill.MicroUSD)}
 }

@@ -1,4 +1,4 @@
-package app
+package deliver
 
 import (
 	"encoding/json"
@@ -12,14 +12,14 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
-// workNotes are files that say who works on which branch, one a run. They
+// notes are files that say who works on which branch, one a run. They
 // outlive the process that wrote them: what it did not get to is still known.
-type workNotes[T any] struct{ dir string }
+type notes[T any] struct{ dir string }
 
-func (n workNotes[T]) file(run string) string { return filepath.Join(n.dir, run+".json") }
+func (n notes[T]) file(run string) string { return filepath.Join(n.dir, run+".json") }
 
-// save writes a note so that a crash leaves the old one or the new one.
-func (n workNotes[T]) save(run string, note *T) error {
+// Save writes a note so that a crash leaves the old one or the new one.
+func (n notes[T]) Save(run string, note *T) error {
 	if err := os.MkdirAll(n.dir, 0o700); err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (n workNotes[T]) save(run string, note *T) error {
 }
 
 // load reads a note; fs.ErrNotExist if there is none.
-func (n workNotes[T]) load(file string) (*T, error) {
+func (n notes[T]) load(file string) (*T, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (n workNotes[T]) load(file string) (*T, error) {
 
 // list reads all notes. Those that cannot be read are the error; they hide none
 // of the others.
-func (n workNotes[T]) list() (notes []*T, err error) {
+func (n notes[T]) list() (notes []*T, err error) {
 	files, err := filepath.Glob(filepath.Join(n.dir, "*.json"))
 	problems := []error{err}
 	for _, file := range files {
@@ -61,8 +61,8 @@ func (n workNotes[T]) list() (notes []*T, err error) {
 	return notes, errors.Join(problems...)
 }
 
-// remove is no error if there is none.
-func (n workNotes[T]) remove(run string) error {
+// Remove is no error if there is none.
+func (n notes[T]) Remove(run string) error {
 	if err := os.Remove(n.file(run)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -83,7 +83,7 @@ func (r *Relays) OpenWork() (list []OpenWork, err error) {
 	for _, c := range containers {
 		list = append(list, OpenWork{c.Run, c.Work.Key, c.Container})
 	}
-	agents, other := agentNotes(r.settings).list()
+	agents, other := AgentNotes(r.settings).list()
 	for _, w := range agents {
 		list = append(list, OpenWork{Run: w.Run, Branch: w.Work.Key})
 	}

@@ -1,4 +1,4 @@
-package app
+package deliver
 
 import (
 	"context"
@@ -82,7 +82,7 @@ func writtenSecrets(s *provide.Settings) (values []string) {
 		secrets = append(secrets, gateway.Token, gateway.Password)
 	}
 	for _, one := range secrets {
-		if value, err := written(s, "", one); err == nil && !value.IsEmpty() {
+		if value, err := service.ReadSecret(s, "", one); err == nil && !value.IsEmpty() {
 			values = append(values, value.Reveal())
 		}
 	}

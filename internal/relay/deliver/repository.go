@@ -1,4 +1,6 @@
-package app
+// Package deliver takes the commits of agents out of their sandboxes, and sends
+// them to the repository of the configuration. It holds the locks of branches.
+package deliver
 
 import (
 	"cmp"
@@ -23,11 +25,22 @@ import (
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// RelayDir holds mirrors, quarantines and records, below the state directory.
-const RelayDir = "relay"
+// Dir holds mirrors, quarantines and records, below the state directory.
+const Dir = "relay"
 
 // ErrNoRelay means that the configuration names no repository.
 var ErrNoRelay = errhint.With(errors.New("no repository is configured for the commits of agents"), "start it in a git checkout, or set relay.repository in the configuration")
+
+// Deliverer takes the commits of agents out of sandboxes and sends them.
+type Deliverer struct {
+	*provide.Installation
+	models *service.Service // has the audit log
+}
+
+// New returns the delivery of an installation.
+func New(models *service.Service) *Deliverer {
+	return &Deliverer{Installation: models.Installation, models: models}
+}
 
 // Relays moves the commits of agents to the repository of the configuration.
 type Relays struct {
@@ -49,30 +62,30 @@ func OpenRelays(s *provide.Settings) (*Relays, error) {
 		return nil, err
 	}
 	return &Relays{
-		Relay: relay.New(filepath.Join(s.Paths.AtollState, RelayDir)), Config: settled, settings: s,
+		Relay: relay.New(filepath.Join(s.Paths.AtollState, Dir)), Config: settled, settings: s,
 		http: host.Client(github.Timeout), proxies: host.Proxies().Environ(),
 	}, nil
 }
 
 // AuditedRelays is Relays with every step in the audit log.
-func (a *App) AuditedRelays() (*Relays, error) {
-	relays, err := OpenRelays(a.Settings)
+func (d *Deliverer) AuditedRelays() (*Relays, error) {
+	relays, err := OpenRelays(d.Settings)
 	if err != nil {
 		return nil, err
 	}
-	log, err := a.AuditLog(nil)
+	log, err := d.models.AuditLog(nil)
 	if err != nil {
 		return nil, err
 	}
 	relays.OnStep = func(r *relay.Record) {
-		if err := log.Append(relayEvent(r)); err != nil {
-			a.Logger.Error("audit of the relay", "run", r.Run, "error", err)
+		if err := log.Append(gitEvent(r)); err != nil {
+			d.Logger.Error("audit of the relay", "run", r.Run, "error", err)
 		}
 	}
 	return relays, nil
 }
 
-func relayEvent(r *relay.Record) *audit.GitEvent {
+func gitEvent(r *relay.Record) *audit.GitEvent {
 	event := &audit.GitEvent{
 		Time: r.Changed, Subject: audit.Subject{Account: r.Account, Agent: r.Agent, Run: r.Run},
 		Step: string(r.Step), Branch: r.Work.Key.Branch(), Head: r.Head, Denied: r.Trouble,
@@ -83,12 +96,12 @@ func relayEvent(r *relay.Record) *audit.GitEvent {
 	return event
 }
 
-// RelayFor says whose work goes to a repository. Checkout is the directory whose
+// WorkOf says whose work goes to a repository. Checkout is the directory whose
 // checkout is meant where the configuration names no repository.
-type RelayFor struct{ Account, Agent, Checkout string }
+type WorkOf struct{ Account, Agent, Checkout string }
 
 // Project is the repository of an agent's work, with its credential.
-func (r *Relays) Project(of RelayFor) (*relay.Project, error) {
+func (r *Relays) Project(of WorkOf) (*relay.Project, error) {
 	settled := r.Config.For(of.Account, of.Agent)
 	c := &settled
 	checkout, err := checkoutOf(c, of.Checkout)
