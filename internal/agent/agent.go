@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 )
 
-// Model is somebody to ask.
+// Model is a model that the agent may ask.
 type Model struct {
 	Name string // <provider>/<id>
 	ID   string // as its provider calls it
@@ -48,7 +48,7 @@ type Agent struct {
 	Tools      Tools
 	Transcript *Transcript
 	Limits     Limits
-	Watch      func(Event) // nil: nobody watches
+	Watch      func(Event) // called with every event; may be nil
 	Thinking   chat.Level  // how much models think before they answer
 }
 
@@ -71,25 +71,25 @@ func (a *Agent) Run(ctx context.Context, message string) (*Outcome, error) {
 	defer cancel()
 	err := r.work(ctx, message)
 	if err != nil && ctx.Err() != nil {
-		err = ended(ctx)
+		err = stopReason(ctx)
 	}
 	r.Took = time.Since(r.start)
 	if err != nil {
-		r.tell(Event{Type: Failed, Code: CodeOf(err), Text: err.Error()})
+		r.emit(Event{Type: Failed, Code: CodeOf(err), Text: err.Error()})
 	}
-	r.tell(Event{Type: Done, Model: r.Model, Usage: &r.Usage, TookMs: milliseconds(r.Took)})
+	r.emit(Event{Type: Done, Model: r.Model, Usage: &r.Usage, TookMs: milliseconds(r.Took)})
 	return &r.Outcome, err
 }
 
-// ended says why a run was stopped from outside.
-func ended(ctx context.Context) error {
+// stopReason returns the error of a run whose context ended.
+func stopReason(ctx context.Context) error {
 	if own, ok := errors.AsType[*Error](context.Cause(ctx)); ok {
 		return own
 	}
 	return &Error{Code: CodeStopped, Text: "the run was cancelled", Err: context.Cause(ctx)}
 }
 
-// CodeOf names what ended a run.
+// CodeOf returns the code of the error that ended a run.
 func CodeOf(err error) string {
 	var own *Error
 	var model *chat.Error
@@ -106,17 +106,17 @@ func CodeOf(err error) string {
 type run struct {
 	*Agent
 	Outcome
-	limits Limits
-	start  time.Time
-	voice  sync.Mutex // tools that run at once speak one after the other
+	limits  Limits
+	start   time.Time
+	watchMu sync.Mutex // serialises Watch: tools run at the same time
 }
 
-func (r *run) tell(e Event) {
+func (r *run) emit(e Event) {
 	if r.Watch == nil {
 		return
 	}
-	r.voice.Lock()
-	defer r.voice.Unlock()
+	r.watchMu.Lock()
+	defer r.watchMu.Unlock()
 	r.Watch(e)
 }
 
@@ -124,7 +124,7 @@ func (r *run) work(ctx context.Context, message string) error {
 	if err := r.limits.CheckMessage(message); err != nil {
 		return err
 	}
-	if err := r.Transcript.mend(); err != nil {
+	if err := r.Transcript.closeOpenCalls(); err != nil {
 		return err
 	}
 	if err := r.Transcript.Add(chat.Message{Role: chat.User, Text: message}); err != nil {
@@ -150,7 +150,7 @@ func (r *run) work(ctx context.Context, message string) error {
 	}
 }
 
-// finish tells an answer that is the last from one that was cut short.
+// finish returns an error if the last answer was cut short.
 func (r *run) finish(answer *chat.Answer) error {
 	if answer.Stop == chat.TooLong {
 		return &Error{Code: "answer_cut", Text: "the model's answer reached its length limit"}

@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 )
 
-// ask puts the conversation to the first model that answers.
+// ask sends the conversation to the models in turn and returns the first answer.
 func (r *run) ask(ctx context.Context) (*chat.Answer, error) {
 	var failures []error
 	for i := range r.Models {
@@ -19,10 +19,10 @@ func (r *run) ask(ctx context.Context) (*chat.Answer, error) {
 		}
 		failures = append(failures, err)
 		var e *chat.Error
-		if ctx.Err() != nil || !errors.As(err, &e) || !e.Elsewhere() || i == len(r.Models)-1 {
+		if ctx.Err() != nil || !errors.As(err, &e) || !e.NextModel() || i == len(r.Models)-1 {
 			break
 		}
-		r.tell(Event{Type: Notice, Text: fmt.Sprintf("%s cannot answer (%v); asking %s", r.Models[i].Name, err, r.Models[i+1].Name)})
+		r.emit(Event{Type: Notice, Text: fmt.Sprintf("%s cannot answer (%v); asking %s", r.Models[i].Name, err, r.Models[i+1].Name)})
 	}
 	if len(failures) == 0 {
 		return nil, &Error{Code: "no_model", Text: "there is no model to ask"}
@@ -31,22 +31,22 @@ func (r *run) ask(ctx context.Context) (*chat.Answer, error) {
 }
 
 // askOne asks one model, again if the reason of a failure may pass. What was
-// already told of an answer that broke off cannot be taken back, so watchers
-// hear that it begins anew.
+// already emitted of an answer that broke off cannot be taken back, so an event says
+// that it begins anew.
 func (r *run) askOne(ctx context.Context, m *Model) (answer *chat.Answer, err error) {
 	pause, shrunk := r.limits.Pause, false
 	for try := 1; ; try++ {
-		if err := r.fit(m); err != nil {
+		if err := r.compactIfFull(m); err != nil {
 			return nil, err
 		}
-		answer, err = m.Ask(ctx, r.request(m), func(text string) { r.tell(Event{Type: TextDelta, Text: text, Model: m.Name}) })
+		answer, err = m.Ask(ctx, r.request(m), func(text string) { r.emit(Event{Type: TextDelta, Text: text, Model: m.Name}) })
 		if err == nil {
-			r.heard(m, answer)
+			r.recordAnswer(m, answer)
 			return answer, nil
 		}
 		var e *chat.Error
 		if errors.As(err, &e) && e.Code == chat.CodeContextOverflow && !shrunk {
-			done, failure := r.shrink()
+			done, failure := r.compactAfterRefusal()
 			if failure != nil {
 				return nil, failure
 			}
@@ -54,10 +54,10 @@ func (r *run) askOne(ctx context.Context, m *Model) (answer *chat.Answer, err er
 				continue
 			}
 		}
-		if e == nil || !e.Again() || try == r.limits.Tries {
+		if e == nil || !e.Retryable() || try == r.limits.Tries {
 			return nil, err
 		}
-		r.tell(Event{Type: Notice, Text: fmt.Sprintf("asking %s again: %v", m.Name, err)})
+		r.emit(Event{Type: Notice, Text: fmt.Sprintf("asking %s again: %v", m.Name, err)})
 		if err := sleep(ctx, max(pause, e.After)); err != nil {
 			return nil, err
 		}
@@ -76,14 +76,14 @@ func (r *run) request(m *Model) *chat.Request {
 	return q
 }
 
-func (r *run) heard(m *Model, answer *chat.Answer) {
+func (r *run) recordAnswer(m *Model, answer *chat.Answer) {
 	r.Turns++
 	r.Model, r.Last = m.Name, answer.Usage
 	r.Usage = r.Usage.Plus(answer.Usage)
 	if answer.Text != "" {
 		r.Text = answer.Text
 	}
-	r.tell(Event{Type: UsageReport, Model: m.Name, Usage: &answer.Usage})
+	r.emit(Event{Type: UsageReport, Model: m.Name, Usage: &answer.Usage})
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

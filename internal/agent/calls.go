@@ -14,8 +14,8 @@ import (
 // one result in the transcript, in the model's order.
 func (r *run) carryOut(ctx context.Context, calls []chat.Call) error {
 	for len(calls) > 0 {
-		n := r.together(calls)
-		if err := r.atOnce(ctx, calls[:n]); err != nil {
+		n := r.parallelPrefix(calls)
+		if err := r.callParallel(ctx, calls[:n]); err != nil {
 			return err
 		}
 		calls = calls[n:]
@@ -23,8 +23,8 @@ func (r *run) carryOut(ctx context.Context, calls []chat.Call) error {
 	return nil
 }
 
-// together is how many calls from the first on may be done at once.
-func (r *run) together(calls []chat.Call) int {
+// parallelPrefix returns how many calls from the first on may run at the same time.
+func (r *run) parallelPrefix(calls []chat.Call) int {
 	n := 0
 	for n < len(calls) && n < r.limits.Parallel && r.Tools.Parallel(calls[n].Name) {
 		n++
@@ -32,7 +32,7 @@ func (r *run) together(calls []chat.Call) int {
 	return max(n, 1)
 }
 
-func (r *run) atOnce(ctx context.Context, calls []chat.Call) error {
+func (r *run) callParallel(ctx context.Context, calls []chat.Call) error {
 	results, failures := make([]Result, len(calls)), make([]error, len(calls))
 	var under sync.WaitGroup
 	for i := range calls {
@@ -41,8 +41,8 @@ func (r *run) atOnce(ctx context.Context, calls []chat.Call) error {
 			return err
 		}
 		r.Calls++
-		r.tell(Event{Type: ToolCall, Call: &calls[i]})
-		under.Go(func() { results[i], failures[i] = r.one(ctx, &calls[i]) })
+		r.emit(Event{Type: ToolCall, Call: &calls[i]})
+		under.Go(func() { results[i], failures[i] = r.callOne(ctx, &calls[i]) })
 	}
 	under.Wait()
 	for i := range calls {
@@ -56,12 +56,12 @@ func (r *run) atOnce(ctx context.Context, calls []chat.Call) error {
 	return nil
 }
 
-func (r *run) one(ctx context.Context, call *chat.Call) (Result, error) {
+func (r *run) callOne(ctx context.Context, call *chat.Call) (Result, error) {
 	start := time.Now()
 	result, err := r.Tools.Call(ctx, call.Name, call.Args)
 	if err != nil {
 		return Result{}, &Error{Code: CodeTool, Text: fmt.Sprintf("%s: %v", call.Name, err), Err: err}
 	}
-	r.tell(Event{Type: ToolResult, Call: call, Text: result.Text, IsError: result.IsError, TookMs: milliseconds(time.Since(start))})
+	r.emit(Event{Type: ToolResult, Call: call, Text: result.Text, IsError: result.IsError, TookMs: milliseconds(time.Since(start))})
 	return result, nil
 }

@@ -28,12 +28,12 @@ const (
 	noteLines = 200
 )
 
-// fit makes the conversation shorter when it fills the model's window, and
+// compactIfFull makes the conversation shorter when it fills the model's window, and
 // fails when it cannot be made short enough.
-func (r *run) fit(m *Model) error {
+func (r *run) compactIfFull(m *Model) error {
 	window := cmp.Or(m.ContextWindow, unknownWindow)
 	messages := r.Transcript.Messages()
-	needs := r.fixed() + estimate(messages)
+	needs := r.fixedTokens() + estimate(messages)
 	if needs*100 <= window*fullAt {
 		return nil
 	}
@@ -44,36 +44,36 @@ func (r *run) fit(m *Model) error {
 	return &Error{Code: CodeOverflow, Text: fmt.Sprintf("the conversation needs about %d tokens, and %s has %d", needs, m.Name, m.ContextWindow)}
 }
 
-// shrink makes a conversation shorter that a model has refused for its length,
+// compactAfterRefusal makes a conversation shorter that a model has refused for its length,
 // whatever we thought of it. It reports whether that was possible.
-func (r *run) shrink() (bool, error) {
+func (r *run) compactAfterRefusal() (bool, error) {
 	messages := r.Transcript.Messages()
 	size := estimate(messages)
-	return r.compact(messages, size/2, r.fixed()+size-1)
+	return r.compact(messages, size/2, r.fixedTokens()+size-1)
 }
 
 // compact replaces all messages but the last ones, which fill the room, by a
 // list. It reports false, and changes nothing, if that needs more than most.
 func (r *run) compact(messages []chat.Message, room, most int64) (bool, error) {
-	kept := tail(messages, room)
+	kept := lastThatFit(messages, room)
 	note := digest(messages[:len(messages)-kept])
-	after := r.fixed() + estimate(messages[len(messages)-kept:]) + estimate([]chat.Message{note})
+	after := r.fixedTokens() + estimate(messages[len(messages)-kept:]) + estimate([]chat.Message{note})
 	if kept == len(messages) || after > most {
 		return false, nil
 	}
-	r.tell(Event{Type: Notice, Text: fmt.Sprintf("the conversation was shortened: %d of %d messages stay", kept, len(messages))})
+	r.emit(Event{Type: Notice, Text: fmt.Sprintf("the conversation was shortened: %d of %d messages stay", kept, len(messages))})
 	return true, r.Transcript.write(&entry{Type: "compaction", Kept: kept, Replaces: &note, Estimated: after})
 }
 
 // Compact makes a conversation about half as long, outside of a run. It tells how
 // many messages there were, and how many there are.
 func (t *Transcript) Compact() (before, after int, err error) {
-	if err := t.mend(); err != nil {
+	if err := t.closeOpenCalls(); err != nil {
 		return 0, 0, err
 	}
 	messages := t.Messages()
 	size := estimate(messages)
-	kept := tail(messages, size/2)
+	kept := lastThatFit(messages, size/2)
 	note := digest(messages[:len(messages)-kept])
 	estimated := estimate(messages[len(messages)-kept:]) + estimate([]chat.Message{note})
 	if kept == len(messages) || estimated >= size {
@@ -83,8 +83,8 @@ func (t *Transcript) Compact() (before, after int, err error) {
 	return len(messages), kept + 1, err
 }
 
-// fixed is what every request costs, whatever was said.
-func (r *run) fixed() int64 {
+// fixedTokens is what every request costs, whatever was said.
+func (r *run) fixedTokens() int64 {
 	size := len(r.System)
 	for _, f := range r.Tools.Functions() {
 		size += len(f.Name) + len(f.Description) + len(f.Schema)
@@ -103,9 +103,9 @@ func estimate(messages []chat.Message) (tokens int64) {
 	return tokens
 }
 
-// tail is how many of the last messages stay: as many as there is room for,
+// lastThatFit is how many of the last messages stay: as many as there is room for,
 // never a result without its call, and at least the last exchange.
-func tail(messages []chat.Message, room int64) int {
+func lastThatFit(messages []chat.Message, room int64) int {
 	kept := len(messages)
 	for i := range slices.Backward(messages) {
 		room -= estimate(messages[i : i+1])
@@ -123,7 +123,7 @@ func tail(messages []chat.Message, room int64) int {
 func digest(messages []chat.Message) chat.Message {
 	lines := []string{"Earlier parts of this conversation were shortened to this list, oldest first:"}
 	for i := range messages {
-		lines = append(lines, remembered(&messages[i])...)
+		lines = append(lines, summaryLines(&messages[i])...)
 	}
 	if over := len(lines) - noteLines; over > 0 {
 		lines = append(lines[:2], append([]string{fmt.Sprintf("… %d entries left out …", over)}, lines[2+over:]...)...)
@@ -131,7 +131,7 @@ func digest(messages []chat.Message) chat.Message {
 	return chat.Message{Role: chat.User, Text: strings.Join(lines, "\n")}
 }
 
-func remembered(m *chat.Message) (lines []string) {
+func summaryLines(m *chat.Message) (lines []string) {
 	if m.Text != "" {
 		name := string(m.Role)
 		if m.Role == chat.Tool {

@@ -69,8 +69,8 @@ type Error struct {
 func (e *Error) Error() string { return e.Text }
 func (e *Error) Unwrap() error { return e.Err }
 
-// CheckMessage refuses a message that no agent can be given. Run does so too:
-// this is for those who want to know before anything is made for it.
+// CheckMessage refuses a message that is too large or no text. Run does so too; this
+// is for callers that make a sandbox first.
 func (l Limits) CheckMessage(message string) error {
 	l = l.withDefaults()
 	switch {

@@ -79,7 +79,7 @@ func (s Sessions) File(id string) (string, error) {
 	return filepath.Join(s.Dir, id+transcriptSuffix), nil
 }
 
-// title is the first thing that somebody said.
+// title returns the beginning of the first message.
 func (s Sessions) title(id string) string {
 	file, err := os.Open(filepath.Join(s.Dir, id+transcriptSuffix))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 type Toolset struct{ Set *tool.Set }
 
 // Functions lists the tools that policy lets the session call and that can work
-// here: a model is not tempted with others.
+// here.
 func (t Toolset) Functions() (list []chat.Function) {
 	for _, each := range tool.All() {
 		if each.Authorize(t.Set.Caller) == nil && t.works(each.Name) {
@@ -39,7 +39,7 @@ func (t Toolset) works(name string) bool {
 	return true
 }
 
-// Parallel is true for tools that only look.
+// Parallel is true for tools that only read.
 func (Toolset) Parallel(name string) bool {
 	return slices.Contains([]string{"read", "ls", "grep", "view_image", "web_fetch", "web_search", "memory_search", "memory_get", "sessions_list", "sessions_history"}, name)
 }

@@ -85,10 +85,10 @@ func (t *Transcript) begin(c *chat.Call) error {
 	return t.write(&entry{Type: "begin", CallID: c.ID})
 }
 
-// mend gives every call of the last answer that has no result one that says so:
-// a model must hear of each, and none is carried out again.
-func (t *Transcript) mend() error {
-	for _, m := range t.open() {
+// closeOpenCalls adds a result "interrupted" to every call of the last answer that has
+// none: protocols want one for each, and no call is repeated.
+func (t *Transcript) closeOpenCalls() error {
+	for _, m := range t.interruptedResults() {
 		if err := t.Add(m); err != nil {
 			return err
 		}
@@ -96,8 +96,8 @@ func (t *Transcript) mend() error {
 	return nil
 }
 
-// open makes results for the calls that have none.
-func (t *Transcript) open() (results []chat.Message) {
+// interruptedResults returns results for the calls that have none.
+func (t *Transcript) interruptedResults() (results []chat.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := len(t.messages) - 1

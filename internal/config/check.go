@@ -203,7 +203,7 @@ func (c *checker) warnUnused(here *path, m member, message string) {
 	}
 }
 
-// foreign reports whether a top-level key that nobody knows can safely be taken
+// foreign reports whether an unknown top-level key can safely be taken
 // for another program's. What looks like a part we know, or has the name of one
 // of our keys at any level, cannot: a sandbox setting in the wrong place must
 // not be skipped.

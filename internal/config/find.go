@@ -99,7 +99,7 @@ func (l Location) Named() bool { return l.Source == sourceFlag || l.Source == "$
 // candidate is one place to look at.
 type candidate struct {
 	name, source string
-	mustExist    bool // somebody asked for exactly this file
+	mustExist    bool // a flag or variable named exactly this file
 }
 
 func (e Environment) candidates() []candidate {

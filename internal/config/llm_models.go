@@ -68,8 +68,8 @@ func adoptKey(name string, s *Secret) (LLMKey, error) {
 	return LLMKey{}, errhint.With(fmt.Errorf("models.providers.%s.apiKey: keys in %q cannot be read here", name, s.Ref.Source), "keep it in a variable, or use llm.providers, which reads files, commands and encrypted files")
 }
 
-// adoptPrices takes the prices that a catalogue tells. Zeros tell none: that is
-// how catalogues say that somebody else counts.
+// adoptPrices takes the prices of a catalogue. A price of zero is no price: the
+// catalogue leaves the counting to the provider.
 func (l *LLM) adoptPrices(models []Model) {
 	for _, m := range models {
 		if m.Cost == nil || m.Cost.Input+m.Cost.Output == 0 {

@@ -2,7 +2,7 @@ package config
 
 // acceptedKeys are keys that OpenClaw's own schema has in parts of the file
 // that Atoll reads too. A file that uses them loads; each one found gives a
-// warning, so nobody believes that it had an effect. A key that is in neither
+// warning that it has no effect. A key that is in neither
 // list is an error: nothing that looks like a setting is skipped in silence.
 //
 // The names are those of the releases 2026.2 to 2026.9.

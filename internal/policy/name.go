@@ -17,8 +17,9 @@ const (
 	slugDigest = 8  // hexadecimal digits that tell slugs apart
 	cutDigest  = 12 // the same for a name that had to be cut
 
-	// A scope key with an account gets a digest that nobody can make collide
-	// with another account's, and less of a readable part to stay within maxName.
+	// A scope key with an account gets a digest long enough that no collision with
+	// another account's can be found, and a shorter readable part to stay within
+	// maxName.
 	accountBase   = 12
 	accountDigest = 32
 
@@ -26,8 +27,8 @@ const (
 )
 
 // Slug is a scope key in a form that file systems and engines accept. Different
-// keys have different slugs up to collisions of the digest, so whoever finds a
-// sandbox by its slug compares the scope key too.
+// keys have different slugs up to collisions of the digest, so a lookup by slug
+// compares the scope key too.
 func Slug(scopeKey string) string {
 	text := trim(scopeKey)
 	if text == "" {

@@ -28,7 +28,7 @@ func refusePath(format string, args ...any) error {
 }
 
 // PathMap translates between host and container paths. It works on text alone:
-// whoever opens the result must still refuse links that lead elsewhere.
+// code that opens the result must still refuse links that lead elsewhere.
 type PathMap struct {
 	workdir string
 	home    string // of the host user, "" if unknown

@@ -16,8 +16,8 @@ type Blocked struct {
 	Decision Decision
 }
 
-// Message tells whoever called the tool what happened and what would change
-// it. The session key is shortened: it may name a person.
+// Message returns what the caller of the tool is shown: the decision and the setting
+// that would change it. The session key is shortened: it may name a person.
 func (b Blocked) Message() string {
 	lines := []string{
 		fmt.Sprintf("Tool %q blocked by sandbox tool policy (mode=%s).", NormalizeTool(b.Tool), b.Mode),

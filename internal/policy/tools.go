@@ -88,7 +88,7 @@ func (t toolLevels) pick(list func(config.ToolList) []string, field string) ([]s
 	return nil, ListSource{sourceDefault, global.Key}
 }
 
-// allow returns the allow list, and what of it somebody asked for by name.
+// allow returns the allow list, and its entries that were configured by name.
 func (t toolLevels) allow() (list []rule, source ListSource, explicit []rule) {
 	names, source := t.pick(func(l config.ToolList) []string { return l.Allow }, "allow")
 	more, moreSource := t.pick(func(l config.ToolList) []string { return l.AlsoAllow }, "alsoAllow")

@@ -104,8 +104,8 @@ func patchLine(o *patch.Operation) string {
 	return b.String()
 }
 
-// patchFiles are the session's files for a patch. What the session has read and
-// somebody else changed since is refused when the patch first looks at it.
+// patchFiles are the session's files for a patch. A file that changed after the
+// session read it is refused when the patch first reads it.
 type patchFiles struct {
 	*call
 	checked map[string]bool

@@ -118,7 +118,7 @@ func (c *call) timeout(a *execArgs) time.Duration {
 }
 
 // environ is the whole environment of a command. A variable that policy blocks
-// is an error, so that nobody believes that it was passed.
+// is an error, not silently dropped.
 func (s *Set) environ(given map[string]string) ([]string, error) {
 	env := policy.SanitizeEnv(policy.EnvRequest{Configured: s.Env, Call: given, AllowSecret: s.AllowSecret})
 	for _, b := range env.Blocked {

@@ -19,7 +19,7 @@ const (
 	grepContext = 20       // lines around a match at most
 )
 
-// grepSkips are directories that nobody means unless they say so.
+// grepSkips are directories that are searched only if the path names them.
 var grepSkips = []string{".git", "node_modules"}
 
 type grepArgs struct {

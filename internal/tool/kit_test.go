@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// nobody is the user of the guests.
+// nobody is the user that guests run as.
 const nobody = 65534
 
 // kit is a session's tools on a real guest that sees this machine's files.

@@ -114,7 +114,7 @@ func runMemoryGet(ctx context.Context, c *call, a *memoryGetArgs) (*Result, erro
 	return &Result{Text: text, Details: map[string]any{"path": a.Path, "from": max(a.From, 1), "text": text}}, nil
 }
 
-// quoted marks every line as somebody's words.
+// quoted puts "> " before every line.
 func quoted(text string) string {
 	return "  | " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  | ")
 }

@@ -8,8 +8,8 @@ import (
 // maxCalls bounds the calls of one answer.
 const maxCalls = 128
 
-// build collects the parts of an answer within its limits.
-type build struct {
+// answerBuilder collects the parts of an answer within its limits.
+type answerBuilder struct {
 	Answer
 	text  strings.Builder
 	calls []*callBuild
@@ -23,18 +23,18 @@ type callBuild struct {
 	args     strings.Builder
 }
 
-func (b *build) take(n int) error {
+func (b *answerBuilder) reserve(n int) error {
 	if b.left -= n; b.left < 0 {
 		return &Error{Code: CodeTooLarge, Message: "the answer is larger than is accepted"}
 	}
 	return nil
 }
 
-func (b *build) say(text string) error {
+func (b *answerBuilder) addText(text string) error {
 	if text == "" {
 		return nil
 	}
-	if err := b.take(len(text)); err != nil {
+	if err := b.reserve(len(text)); err != nil {
 		return err
 	}
 	b.text.WriteString(text)
@@ -43,7 +43,7 @@ func (b *build) say(text string) error {
 }
 
 // call returns the call with a number, making it if it is the next.
-func (b *build) call(index int) (*callBuild, error) {
+func (b *answerBuilder) call(index int) (*callBuild, error) {
 	switch {
 	case index >= 0 && index < len(b.calls):
 		return b.calls[index], nil
@@ -54,8 +54,8 @@ func (b *build) call(index int) (*callBuild, error) {
 	return nil, &Error{Code: CodeGarbage, Message: fmt.Sprintf("tool call number %d is out of order", index)}
 }
 
-func (b *build) argue(c *callBuild, part string) error {
-	if err := b.take(len(part)); err != nil {
+func (b *answerBuilder) addArgs(c *callBuild, part string) error {
+	if err := b.reserve(len(part)); err != nil {
 		return err
 	}
 	c.args.WriteString(part)
@@ -64,7 +64,7 @@ func (b *build) argue(c *callBuild, part string) error {
 
 // answer is what was put together. A call without an id or a name cannot be
 // answered, so it makes the whole answer garbage: whole checks that first.
-func (b *build) answer() *Answer {
+func (b *answerBuilder) answer() *Answer {
 	b.Text = b.text.String()
 	for _, c := range b.calls {
 		args := c.args.String()
@@ -79,8 +79,8 @@ func (b *build) answer() *Answer {
 	return &b.Answer
 }
 
-// whole checks that every call can be carried out and answered.
-func (b *build) whole() error {
+// validate checks that every call can be carried out and answered.
+func (b *answerBuilder) validate() error {
 	seen := map[string]bool{}
 	for i, c := range b.calls {
 		if c.name == "" || c.id == "" || seen[c.id] {

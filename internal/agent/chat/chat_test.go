@@ -226,7 +226,7 @@ func TestSilence(t *testing.T) {
 	defer close(stop)
 	_, err := client(t, chat.Provider{BaseURL: server.URL, Idle: 50 * time.Millisecond}).Ask(t.Context(), question(), nil)
 	var e *chat.Error
-	if !errors.As(err, &e) || e.Code != chat.CodeStalled || !e.Again() {
+	if !errors.As(err, &e) || e.Code != chat.CodeStalled || !e.Retryable() {
 		t.Errorf("error %v", err)
 	}
 }
@@ -256,7 +256,7 @@ func TestProviders(t *testing.T) {
 	}
 	c := client(t, chat.Provider{BaseURL: "http://127.0.0.1:1/v1"})
 	var e *chat.Error
-	if _, err := c.Ask(t.Context(), question(), nil); !errors.As(err, &e) || e.Code != chat.CodeUnreachable || !e.Again() {
+	if _, err := c.Ask(t.Context(), question(), nil); !errors.As(err, &e) || e.Code != chat.CodeUnreachable || !e.Retryable() {
 		t.Errorf("nobody there: %v", err)
 	}
 }

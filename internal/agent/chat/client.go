@@ -137,7 +137,7 @@ func (c *Client) send(ctx context.Context, r *Request) (*http.Response, error) {
 }
 
 // readAll reads events until the answer is whole.
-func readAll(from *events, into reader) error {
+func readAll(from *eventReader, into reader) error {
 	for {
 		data, err := from.next()
 		if errors.Is(err, io.EOF) {

@@ -86,10 +86,10 @@ func completionsStep(m *Message) completionsMessage {
 }
 
 func (completions) reader(limit int, tell func(string)) reader {
-	return &completionsReader{build{left: limit, tell: tell}}
+	return &completionsReader{answerBuilder{left: limit, tell: tell}}
 }
 
-type completionsReader struct{ build }
+type completionsReader struct{ answerBuilder }
 
 type completionsChunk struct {
 	Model   string `json:"model"`
@@ -120,7 +120,7 @@ func (r *completionsReader) read(data []byte) (bool, error) {
 		if !r.ended {
 			return false, &Error{Code: CodeCut, Message: "the answer ended without saying why"}
 		}
-		return true, r.whole()
+		return true, r.validate()
 	}
 	var chunk completionsChunk
 	if err := decode(data, &chunk); err != nil {
@@ -138,7 +138,7 @@ func (r *completionsReader) add(chunk *completionsChunk) error {
 		r.Usage = Usage{Input: u.PromptTokens, Output: u.CompletionTokens, CacheRead: u.Details.Cached}
 	}
 	for _, choice := range chunk.Choices {
-		if err := r.say(choice.Delta.Content + choice.Delta.Refusal); err != nil {
+		if err := r.addText(choice.Delta.Content + choice.Delta.Refusal); err != nil {
 			return err
 		}
 		for i := range choice.Delta.ToolCalls {
@@ -165,7 +165,7 @@ func (r *completionsReader) part(p *completionsCall) error {
 		return err
 	}
 	c.id, c.name = cmp.Or(c.id, p.ID), cmp.Or(c.name, p.Function.Name)
-	return r.argue(c, p.Function.Arguments)
+	return r.addArgs(c, p.Function.Arguments)
 }
 
 func completionsStop(reason string) Stop {

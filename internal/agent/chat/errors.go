@@ -44,9 +44,9 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Again reports whether the same question may be asked again: nothing of an
+// Retryable reports whether the same question may be asked again: nothing of an
 // answer was used, and the reason may pass.
-func (e *Error) Again() bool {
+func (e *Error) Retryable() bool {
 	switch e.Code {
 	case CodeUnreachable, CodeRateLimited, CodeUnavailable, CodeCut, CodeStalled:
 		return true
@@ -54,9 +54,9 @@ func (e *Error) Again() bool {
 	return false
 }
 
-// Elsewhere reports whether another model may succeed where this one did not.
-func (e *Error) Elsewhere() bool {
-	return e.Again() || e.Code == CodeUnauthorized || e.Code == CodeGarbage
+// NextModel reports whether another model may succeed where this one did not.
+func (e *Error) NextModel() bool {
+	return e.Retryable() || e.Code == CodeUnauthorized || e.Code == CodeGarbage
 }
 
 // codeOf reads a status and the words that came with it.

@@ -15,19 +15,19 @@ const maxEvent = 4 << 20
 
 var errEventTooLarge = errors.New("an event of the stream is too large")
 
-// events reads a stream of server-sent events.
-type events struct{ lines *bufio.Scanner }
+// eventReader reads a stream of server-sent events.
+type eventReader struct{ lines *bufio.Scanner }
 
-func newEvents(r io.Reader) *events {
+func newEvents(r io.Reader) *eventReader {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 0, 4096), maxEvent)
-	return &events{s}
+	return &eventReader{s}
 }
 
 // next returns the data of the next event that has some. io.EOF is the end of
 // the stream between two events; in the middle of one it is
 // io.ErrUnexpectedEOF.
-func (e *events) next() ([]byte, error) {
+func (e *eventReader) next() ([]byte, error) {
 	var data []byte
 	for e.lines.Scan() {
 		line := e.lines.Bytes()

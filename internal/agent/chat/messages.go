@@ -127,11 +127,11 @@ func object(args string) jsontext.Value {
 }
 
 func (messages) reader(limit int, tell func(string)) reader {
-	return &messagesReader{build: build{left: limit, tell: tell}, blocks: map[int]*callBuild{}}
+	return &messagesReader{answerBuilder: answerBuilder{left: limit, tell: tell}, blocks: map[int]*callBuild{}}
 }
 
 type messagesReader struct {
-	build
+	answerBuilder
 	blocks map[int]*callBuild // calls, by the number of their block
 }
 
@@ -189,7 +189,7 @@ func (r *messagesReader) read(data []byte) (bool, error) {
 		if !r.ended {
 			return false, &Error{Code: CodeCut, Message: "the answer ended without saying why"}
 		}
-		return true, r.whole()
+		return true, r.validate()
 	case "error":
 		return false, &Error{Code: codeInStream(event.Error.Type + " " + event.Error.Message), Message: oneLine(event.Error.Message)}
 	}
@@ -207,7 +207,7 @@ func (r *messagesReader) count(u messagesUsage) {
 
 func (r *messagesReader) open(e *messagesEvent) error {
 	if e.ContentBlock.Type != "tool_use" {
-		return r.say(e.ContentBlock.Text)
+		return r.addText(e.ContentBlock.Text)
 	}
 	c, err := r.call(len(r.calls))
 	if err != nil {
@@ -220,13 +220,13 @@ func (r *messagesReader) open(e *messagesEvent) error {
 
 func (r *messagesReader) add(e *messagesEvent) error {
 	if e.Delta.PartialJSON == "" {
-		return r.say(e.Delta.Text)
+		return r.addText(e.Delta.Text)
 	}
 	c, ok := r.blocks[e.Index]
 	if !ok {
 		return &Error{Code: CodeGarbage, Message: "arguments came for a tool call that was not begun"}
 	}
-	return r.argue(c, e.Delta.PartialJSON)
+	return r.addArgs(c, e.Delta.PartialJSON)
 }
 
 func messagesStop(reason string) Stop {

@@ -20,9 +20,9 @@ const maxWaste = 4 << 20
 // ErrNone is output without an envelope in it.
 var ErrNone = errors.New("the output has no result in it")
 
-// theirs is the form that is read: that of the seed, and of the releases of
+// foreignEnvelope is the form that is read: that of the seed, and of the releases of
 // OpenClaw that were recorded. What it does not name is ignored.
-type theirs struct {
+type foreignEnvelope struct {
 	Result   jsontext.Value `json:"result"`
 	Payloads []struct {
 		Text     *string `json:"text"`
@@ -119,7 +119,7 @@ func options() []jsontext.Options {
 }
 
 func read(value jsontext.Value) *Envelope {
-	var t theirs
+	var t foreignEnvelope
 	if json.Unmarshal(value, &t, json.JoinOptions(options()...)) != nil {
 		return nil
 	}

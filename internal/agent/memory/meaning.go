@@ -20,11 +20,11 @@ type Embedder interface {
 }
 
 const (
-	// What counts how much. Words that are there count, but less than sense.
+	// The weights of the two scores: equal words count less than similar meaning.
 	meaningWeight = 0.7
 	wordsWeight   = 0.3
-	// near is from where on two texts have to do with each other.
-	near = 0.35
+	// minSimilarity is from where on two texts have to do with each other.
+	minSimilarity = 0.35
 	// maxBatch bounds the texts of one request, maxNew the pieces that one search
 	// has turned into vectors: the rest come with the next.
 	maxBatch  = 64
@@ -45,13 +45,13 @@ func (x *Index) withMeaning(ctx context.Context, query string, hits []Hit) (*Fou
 	byPlace := map[string]int{}
 	for i := range hits {
 		hits[i].Score = rounded(wordsWeight * hits[i].Score)
-		byPlace[hits[i].place()] = i
+		byPlace[hits[i].position()] = i
 	}
 	err = x.eachVector(ctx, func(h Hit, v []float32) {
 		alike := cosine(wanted, v)
-		if i, known := byPlace[h.place()]; known {
+		if i, known := byPlace[h.position()]; known {
 			hits[i].Score = rounded(hits[i].Score + meaningWeight*max(alike, 0))
-		} else if alike >= near {
+		} else if alike >= minSimilarity {
 			h.Score = rounded(meaningWeight * alike)
 			hits = append(hits, h)
 		}
@@ -62,11 +62,11 @@ func (x *Index) withMeaning(ctx context.Context, query string, hits []Hit) (*Fou
 	return &Found{Hits: hits}, err
 }
 
-func (h *Hit) place() string { return fmt.Sprintf("%s:%d", h.Path, h.First) }
+func (h *Hit) position() string { return fmt.Sprintf("%s:%d", h.Path, h.First) }
 
 // embed returns the vector of the query, and sees to those of the pieces.
 func (x *Index) embed(ctx context.Context, query string) ([]float32, error) {
-	texts, err := x.without(ctx)
+	texts, err := x.missingVectors(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -79,15 +79,15 @@ func (x *Index) embed(ctx context.Context, query string) ([]float32, error) {
 		if wanted == nil {
 			wanted, batch, vectors = vectors[0], batch[1:], vectors[1:]
 		}
-		if err := x.keep(ctx, batch, vectors); err != nil {
+		if err := x.storeVectors(ctx, batch, vectors); err != nil {
 			return nil, err
 		}
 	}
 	return wanted, nil
 }
 
-// without returns pieces that have no vector of the model yet.
-func (x *Index) without(ctx context.Context) (texts []string, err error) {
+// missingVectors returns pieces that have no vector of the model yet.
+func (x *Index) missingVectors(ctx context.Context) (texts []string, err error) {
 	rows, err := x.db.QueryContext(ctx, `SELECT min(text) FROM pieces
 WHERE hash NOT IN (SELECT hash FROM vectors WHERE model = ?) GROUP BY hash ORDER BY min(rowid) LIMIT ?`, x.Embedder.Name(), maxNew)
 	if err != nil {
@@ -125,8 +125,8 @@ func isFinite(v []float32) bool {
 	return !slices.ContainsFunc(v, func(f float32) bool { return math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) })
 }
 
-// keep writes vectors down, and forgets those of pieces that are gone.
-func (x *Index) keep(ctx context.Context, texts []string, vectors [][]float32) error {
+// storeVectors writes vectors down, and forgets those of pieces that are gone.
+func (x *Index) storeVectors(ctx context.Context, texts []string, vectors [][]float32) error {
 	if len(texts) == 0 {
 		return nil
 	}

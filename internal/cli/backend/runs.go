@@ -22,8 +22,7 @@ func openRunStore(ctx context.Context, e *console.Env, a *app.App) (*app.Runs, e
 	return runs, nil
 }
 
-// ResumeRelays goes on with what dead processes left. What cannot be done now
-// keeps nobody from working.
+// ResumeRelays resumes relays that dead processes left. A failure is only printed.
 func ResumeRelays(ctx context.Context, e *console.Env, a *app.App) {
 	found, err := a.ResumeRelays(ctx)
 	for _, r := range found {

@@ -72,8 +72,7 @@ func (e *Env) Open(ctx context.Context) (*app.App, error) {
 	return e.Opened, err
 }
 
-// OpenAlone opens the installation for one command in a sandbox that nobody else
-// has.
+// OpenAlone opens the installation for one command in a sandbox of its own.
 func (e *Env) OpenAlone(ctx context.Context, who provide.Subject) (*app.App, provide.Subject, error) {
 	settings, err := e.Load()
 	if err != nil {
@@ -119,7 +118,7 @@ func CheckScope(cmd *cobra.Command, scope string) error {
 	return Usage(cmd, errhint.With(fmt.Errorf("--scope %q is not known", scope), "use session, agent or shared"))
 }
 
-// Check refuses what would quietly mean somebody else.
+// Check refuses empty and malformed names, which would mean the default agent.
 func (w *SubjectFlags) Check(cmd *cobra.Command) error {
 	for _, name := range []string{"agent", "session", "account"} {
 		if err := CheckName(cmd, name); err != nil {

@@ -100,8 +100,8 @@ func (e *Env) Finish(ctx context.Context, err error) int {
 	return Code(err)
 }
 
-// endedFromOutside is the exit code of an end that needs no words: whoever
-// pressed Ctrl-C or closed the pipe knows.
+// endedFromOutside returns the exit code after Ctrl-C or a closed pipe, which print
+// no message.
 func (e *Env) endedFromOutside(ctx context.Context, err error) (code int, ok bool) {
 	if errors.Is(e.Out.Err, syscall.EPIPE) {
 		return ExitSignal + int(syscall.SIGPIPE), true

@@ -46,13 +46,13 @@ func WithSignals(parent context.Context) (context.Context, context.CancelFunc) {
 
 type hangupKey struct{}
 
-// hangupChannel carries SIGHUP to whoever asked for it.
+// hangupChannel carries SIGHUP to a service that reloads its configuration.
 type hangupChannel struct {
 	wanted atomic.Bool
 	told   chan struct{}
 }
 
-// tell passes a signal on; it reports false if nobody wants it.
+// tell passes a signal on; it reports false if hangups was not called.
 func (h *hangupChannel) tell() bool {
 	if !h.wanted.Load() {
 		return false

@@ -133,7 +133,7 @@ func (o *proxyOptions) open(ctx context.Context, address string) (net.Listener, 
 	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
 }
 
-// removeStale removes a socket that nobody serves any more.
+// removeStale removes a socket that no process listens on.
 func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&os.ModeSocket == 0 {

@@ -25,7 +25,7 @@ import (
 type runView struct {
 	agentView
 	env      *env
-	scripted func() string // says that no real model answers; nil if somebody else says so
+	scripted func() string // returns the notice that the scripted model answers; nil through a gateway
 	title    string        // which run it is; "" once it was said
 	begun    bool
 	done     func() // ends the progress line; nil if there is none

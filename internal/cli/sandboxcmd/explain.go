@@ -112,7 +112,7 @@ type explainedSandbox struct {
 	RootID string `json:"rootId,omitempty"`
 	// Unavailable is what is asked for and cannot be enforced here.
 	Unavailable []sandbox.Gap `json:"unavailable"`
-	// DefaultLimits are those that nobody configured.
+	// DefaultLimits are the limits that are not configured.
 	DefaultLimits explainedDefaults `json:"defaultLimits"`
 	ConfigHash    string            `json:"configHash"`
 	Mounts        []sandbox.Mount   `json:"mounts"`

@@ -126,7 +126,7 @@ func (e *env) confirm(entries []*sandbox.Entry, running map[string][]runningComm
 	fmt.Fprint(e.Err, "Continue? [y/N] ")
 	answer, _ := bufio.NewReader(e.In).ReadString('\n')
 	if !console.IsInteractive(e.In) {
-		fmt.Fprintln(e.Err) // nobody typed a new line
+		fmt.Fprintln(e.Err) // no newline was typed
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":

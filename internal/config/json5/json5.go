@@ -1,6 +1,6 @@
 // Package json5 turns JSON5 (spec 1.0.0) into plain JSON and remembers where
-// every byte of the result came from, so that whoever decodes the JSON can
-// report positions in the file that a person wrote.
+// every byte of the result came from, so that problems found in the JSON are reported
+// at their positions in the file.
 //
 // It knows syntax only: duplicate keys, key names and value types are the
 // business of the caller.

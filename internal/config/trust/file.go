@@ -76,7 +76,7 @@ func hashOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// checkOwner refuses a file that somebody else than this user and root can write.
+// checkOwner refuses a file that a user other than this one and root can write.
 func checkOwner(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -62,8 +62,8 @@ func namedBy(cfg *config.Config, at repository, dir string) (all []named, err er
 	return all, err
 }
 
-// inspect looks at one path. Its content counts if it decides what is executed
-// and somebody else than root can change it, or it is in the project.
+// inspect examines one path. Its content is hashed if it decides what is executed and
+// a user other than root can change it, or if it is in the project.
 func inspect(place, path string, at repository, executed bool) (named, error) {
 	n := named{Place: place, Name: path}
 	if path == "" || len(path) >= unix.PathMax || strings.ContainsRune(path, 0) {

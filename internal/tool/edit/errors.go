@@ -36,8 +36,8 @@ func (e *NotFoundError) Error() string {
 	return "text to replace not found; nearest: " + strings.Join(places, "; ")
 }
 
-// Explain returns the error with the candidates' lines, for whoever has to
-// write the next attempt.
+// Explain returns the error with the candidates' lines, from which a model can write
+// the next attempt.
 func (e *NotFoundError) Explain() string {
 	var b strings.Builder
 	b.WriteString("text to replace not found\n")

@@ -95,8 +95,8 @@ func listLines(lines []int) string {
 
 func (e *ConflictError) Unwrap() error { return e.Err }
 
-// Explain returns the error with the lines of the nearest places, for whoever
-// has to write the next attempt.
+// Explain returns the error with the nearest lines, from which a model can write the
+// next attempt.
 func (e *ConflictError) Explain() string {
 	var b strings.Builder
 	b.WriteString(e.Error() + "\n")

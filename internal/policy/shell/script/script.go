@@ -1,7 +1,7 @@
 // Package script reads a shell script for what it does for certain: the
 // commands that run on every way through it, and the files that it writes by
 // redirection. What stands behind a condition, or may fail without harm, is
-// left out, so that nobody refuses a script for what it might never do.
+// left out, so that a script is not refused for what it might never do.
 //
 // It judges nothing, runs nothing, and is no security boundary: a script that
 // wants to hide a command from it can.
