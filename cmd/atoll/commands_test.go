@@ -13,9 +13,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/atoll-run/atoll/internal/fakellm"
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 type command = func(ts *testscript.TestScript, neg bool, args []string)
@@ -61,9 +61,9 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // litellm: serves models as LiteLLM does, at $LITELLM, while the script runs.
 func serveLiteLLM(ts *testscript.TestScript, _ bool, _ []string) {
-	server, err := litellm.Listen(context.Background(), "tcp", "127.0.0.1:0", litellm.Options{
+	server, err := litellmtest.Listen(context.Background(), "tcp", "127.0.0.1:0", litellmtest.Options{
 		MasterKey: "sk-master-0123456789-of-the-upstream",
-		Models: map[string]litellm.Model{
+		Models: map[string]litellmtest.Model{
 			"words": {Answer: "one two three", Input: 1e-06, Output: 1e-05}, "other": {},
 			"recall": {Input: 1e-06, Output: 1e-05, Script: fakellm.Script{
 				fakellm.Use("memory_search", `{"query":"whom to ask concerning an invoice"}`), fakellm.Say("looked up"),

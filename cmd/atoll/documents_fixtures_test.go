@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 // fixtures are what documents may take for granted, by name.
@@ -43,11 +43,11 @@ const readersKey = "sk-0123456789-of-the-reader"
 // serve serves models that always give the same answer, in every dialect, and
 // returns their address.
 func (r *reader) serve(names ...string) string {
-	models := map[string]litellm.Model{}
+	models := map[string]litellmtest.Model{}
 	for _, name := range names {
-		models[name] = litellm.Model{Input: 1e-06, Output: 1e-05, Answer: "It is 42."}
+		models[name] = litellmtest.Model{Input: 1e-06, Output: 1e-05, Answer: "It is 42."}
 	}
-	server, err := litellm.Listen(r.t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: readersKey, Models: models})
+	server, err := litellmtest.Listen(r.t.Context(), "tcp", "127.0.0.1:0", litellmtest.Options{MasterKey: readersKey, Models: models})
 	if err != nil {
 		r.t.Fatal(err)
 	}

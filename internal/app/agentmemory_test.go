@@ -6,15 +6,15 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 // remembering is an installation whose agent looks something up in other words
 // than it was written down in, and whose LiteLLM makes vectors as "sense".
-func remembering(t *testing.T, embeddings string) (*site, *litellm.Server) {
+func remembering(t *testing.T, embeddings string) (*site, *litellmtest.Server) {
 	t.Helper()
 	s := linuxSite(t)
-	upstream, err := litellm.Listen(t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: masterKey, Models: map[string]litellm.Model{
+	upstream, err := litellmtest.Listen(t.Context(), "tcp", "127.0.0.1:0", litellmtest.Options{MasterKey: masterKey, Models: map[string]litellmtest.Model{
 		"m": {Input: 1e-06, Output: 1e-05, Script: fakellm.Script{
 			fakellm.Use("memory_search", `{"query":"whom to ask concerning an invoice"}`), fakellm.Say("done"),
 		}},

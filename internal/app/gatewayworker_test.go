@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 	sessions "github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 // office is a service of sessions with real agents in real sandboxes.
@@ -69,13 +69,13 @@ func (o *office) over(v sessions.View, id string) *sessions.Record {
 }
 
 // gatewaySite has a LiteLLM with two models, which do the same.
-func gatewaySite(t *testing.T, script ...fakellm.Turn) (*site, *litellm.Server) {
+func gatewaySite(t *testing.T, script ...fakellm.Turn) (*site, *litellmtest.Server) {
 	t.Helper()
-	model := litellm.Model{Input: 1e-06, Output: 1e-05, Script: script}
+	model := litellmtest.Model{Input: 1e-06, Output: 1e-05, Script: script}
 	if len(script) == 0 {
 		model.Answer = "done"
 	}
-	upstream, err := litellm.Listen(t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: masterKey, Models: map[string]litellm.Model{"small": model, "big": model}})
+	upstream, err := litellmtest.Listen(t.Context(), "tcp", "127.0.0.1:0", litellmtest.Options{MasterKey: masterKey, Models: map[string]litellmtest.Model{"small": model, "big": model}})
 	if err != nil {
 		t.Fatal(err)
 	}

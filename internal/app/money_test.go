@@ -13,11 +13,11 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/audit"
-	scripted "github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/model/billing"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
+	scripted "github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 const masterKey = "sk-master-0123456789"

@@ -15,9 +15,9 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/app"
-	scripted "github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
+	scripted "github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 const goodEnvelope = `{"payloads":[{"text":"done","mediaUrl":null}],"meta":{"durationMs":1,"agentMeta":{"sessionId":"s","provider":"p","model":"p/m"},"error":null}}`

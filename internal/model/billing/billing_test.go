@@ -11,13 +11,13 @@ import (
 
 	"go.uber.org/goleak"
 
-	scripted "github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/model/billing"
 	"github.com/atoll-run/atoll/internal/model/litellm"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/store"
+	scripted "github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	scripted "github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/model/litellm"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/secret"
+	scripted "github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

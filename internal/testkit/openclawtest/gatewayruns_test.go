@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/fakellm"
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/openclawtest"
 )
@@ -30,7 +30,7 @@ import (
 type shop struct {
 	*testing.T
 	dir, atoll string
-	upstream   *litellm.Server
+	upstream   *litellmtest.Server
 	peer       *openclawtest.Peer
 	home       *openclawtest.Home
 	gateway    *openclawtest.Gateway
@@ -50,7 +50,7 @@ func openShop(t *testing.T, version string) *shop {
 	if s.peer, err = openclawtest.Find(version, os.Getenv); err != nil {
 		need.Missing(t, err)
 	}
-	s.upstream, err = litellm.Listen(t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: masterKey, Models: map[string]litellm.Model{
+	s.upstream, err = litellmtest.Listen(t.Context(), "tcp", "127.0.0.1:0", litellmtest.Options{MasterKey: masterKey, Models: map[string]litellmtest.Model{
 		"m":    {Input: 1e-06, Output: 1e-05, Script: fakellm.Script{fakellm.Use("exec", `{"command":"echo looked"}`), fakellm.Say("said by m")}},
 		"n":    {Input: 2e-06, Output: 3e-05, Answer: "said by n"},
 		"slow": {Script: fakellm.Script{fakellm.Use("exec", `{"command":"sleep 600"}`)}},
@@ -242,7 +242,7 @@ func (s *shop) twoRuns() {
 	wait.Wait()
 }
 
-func runOf(row *litellm.Row) string {
+func runOf(row *litellmtest.Row) string {
 	said, _ := row.Metadata["spend_logs_metadata"].(map[string]any)
 	id, _ := said["run_id"].(string)
 	return id

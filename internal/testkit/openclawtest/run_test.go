@@ -12,9 +12,9 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/internal/fakellm"
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/openclawtest"
 )
@@ -63,8 +63,8 @@ func TestOpenClawReadsTheOwnersFiles(t *testing.T) {
 	last.When = "tangerine"
 	done := fakellm.Say("all done")
 	done.When = "as my owner says"
-	upstream, err := litellm.Listen(t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: masterKey,
-		Models: map[string]litellm.Model{"m": {Input: 1e-06, Output: 1e-05, Script: fakellm.Script{found, last, done}}}})
+	upstream, err := litellmtest.Listen(t.Context(), "tcp", "127.0.0.1:0", litellmtest.Options{MasterKey: masterKey,
+		Models: map[string]litellmtest.Model{"m": {Input: 1e-06, Output: 1e-05, Script: fakellm.Script{found, last, done}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +85,8 @@ func TestOpenClawReadsTheOwnersFiles(t *testing.T) {
 // completes has a run of OpenClaw do the task, with what runs.openclaw says.
 func completes(t *testing.T, openclaw string) {
 	t.Helper()
-	upstream, err := litellm.Listen(t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: masterKey,
-		Models: map[string]litellm.Model{"m": {Input: 1e-06, Output: 1e-05, Script: inside()}}})
+	upstream, err := litellmtest.Listen(t.Context(), "tcp", "127.0.0.1:0", litellmtest.Options{MasterKey: masterKey,
+		Models: map[string]litellmtest.Model{"m": {Input: 1e-06, Output: 1e-05, Script: inside()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func completes(t *testing.T, openclaw string) {
 }
 
 // checkWalls reads what the script saw inside.
-func checkWalls(t *testing.T, upstream *litellm.Server) {
+func checkWalls(t *testing.T, upstream *litellmtest.Server) {
 	t.Helper()
 	seen := ""
 	for _, r := range upstream.Requests() {

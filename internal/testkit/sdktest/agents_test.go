@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 // agentPrograms are agents as people start them, without a person: where models
@@ -28,7 +28,7 @@ func TestAgents(t *testing.T) {
 	}
 	d := newDesk(t, deskOptions{
 		backend: "linux", binds: []string{installed(t, "agents") + "/node_modules:/node_modules:ro"},
-		models: map[string]litellm.Model{"claude-words": {Answer: "all done in here", Input: 1e-06, Output: 1e-05}},
+		models: map[string]litellmtest.Model{"claude-words": {Answer: "all done in here", Input: 1e-06, Output: 1e-05}},
 	})
 	g := d.grant("agents-1", 0, "claude-words")
 	defer g.Close()

@@ -19,7 +19,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atoll-run/atoll/internal/app"
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	upstream "github.com/atoll-run/atoll/internal/model/litellm"
@@ -27,6 +26,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
@@ -57,7 +57,7 @@ type object = map[string]any
 // LiteLLM's.
 type desk struct {
 	*testing.T
-	upstream *litellm.Server
+	upstream *litellmtest.Server
 	app      *app.App
 	models   *service.Proxy
 	in       *provide.ReadySandbox
@@ -70,7 +70,7 @@ type desk struct {
 type deskOptions struct {
 	backend string // linux or docker
 	binds   []string
-	models  map[string]litellm.Model
+	models  map[string]litellmtest.Model
 	llm     map[string]any // more of the configuration
 
 	late      bool // LiteLLM writes its logs when told
@@ -83,7 +83,7 @@ type deskOptions struct {
 
 func newDesk(t *testing.T, o deskOptions) *desk {
 	t.Helper()
-	upstream, err := litellm.Listen(t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: masterKey, Models: o.models, Late: o.late})
+	upstream, err := litellmtest.Listen(t.Context(), "tcp", "127.0.0.1:0", litellmtest.Options{MasterKey: masterKey, Models: o.models, Late: o.late})
 	if err != nil {
 		t.Fatal(err)
 	}

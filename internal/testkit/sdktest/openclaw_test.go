@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/atoll-run/atoll/internal/fakellm"
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/model/service"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/openclawtest"
 )
@@ -39,7 +39,7 @@ func TestOpenClaw(t *testing.T) {
 	d := newDesk(t, deskOptions{
 		// At the same paths as outside, so that what was compiled there is found.
 		backend: "linux", binds: []string{dir + ":" + dir + ":ro", filepath.Join(dir, "../compiled") + ":" + filepath.Join(dir, "../compiled") + ":ro"},
-		models: map[string]litellm.Model{"worker": {Input: 1e-06, Output: 1e-05, Script: script}},
+		models: map[string]litellmtest.Model{"worker": {Input: 1e-06, Output: 1e-05, Script: script}},
 	})
 	g := d.grant("openclaw-1", 0, "worker")
 	defer g.Close()

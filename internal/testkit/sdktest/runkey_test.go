@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 const curl = `curl -sS --max-time 120 -H 'Content-Type: application/json' -d "$1" http://localhost:8080/v1/chat/completions`
@@ -21,8 +21,8 @@ func TestAKeyForEachRun(t *testing.T) {
 	d := newDesk(t, deskOptions{backend: "linux", models: models(), keyPerRun: true})
 	g := d.grant("run-1", 500_000, "words", "worker")
 	keys := d.upstream.Keys()
-	want := []litellm.Key{{Alias: "atoll-run-1", Type: "llm_api", Models: []string{"words", "worker"}, MaxBudget: 0.5}}
-	if diff := cmp.Diff(want, keys, cmpopts.IgnoreFields(litellm.Key{}, "Hash", "Expires")); diff != "" {
+	want := []litellmtest.Key{{Alias: "atoll-run-1", Type: "llm_api", Models: []string{"words", "worker"}, MaxBudget: 0.5}}
+	if diff := cmp.Diff(want, keys, cmpopts.IgnoreFields(litellmtest.Key{}, "Hash", "Expires")); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
 	if life := time.Until(keys[0].Expires); life < time.Hour || life > 2*time.Hour {

@@ -11,10 +11,10 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 // presets are the programs that runs know by name, with what they call a shell.
@@ -38,7 +38,7 @@ func presetsOn(t *testing.T, backend, engine string) {
 	t.Helper()
 	for preset, call := range presets {
 		t.Run(preset+" on "+backend, func(t *testing.T) {
-			upstream, err := litellm.Listen(t.Context(), "tcp", "127.0.0.1:0", litellm.Options{MasterKey: masterKey, Models: map[string]litellm.Model{
+			upstream, err := litellmtest.Listen(t.Context(), "tcp", "127.0.0.1:0", litellmtest.Options{MasterKey: masterKey, Models: map[string]litellmtest.Model{
 				"claude-words": {Input: 1e-06, Output: 1e-05, Script: fakellm.Script{call, {Text: "it is made", When: "made by hand"}}},
 			}})
 			if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/atoll-run/atoll/internal/fakellm"
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/model/service"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 // models are what the SDKs talk to.
-func models() map[string]litellm.Model {
+func models() map[string]litellmtest.Model {
 	soon := map[string]string{"retry-after-ms": "1"}
 	unsteady := fakellm.Say("third time lucky")
 	unsteady.First = []fakellm.Turn{{Status: 429, Text: "slow down", Header: soon}, {Status: 500, Text: "ouch", Header: soon}}
@@ -22,7 +22,7 @@ func models() map[string]litellm.Model {
 	breaking.First = []fakellm.Turn{{Text: "only the beginning", Cut: 3}}
 	done := fakellm.Say("done")
 	done.When = "/workspace"
-	all := map[string]litellm.Model{
+	all := map[string]litellmtest.Model{
 		"words":     {Answer: "one two three"},
 		"worker":    {Script: fakellm.Script{{Text: "I look.", Calls: []fakellm.Call{{Name: "run", Arguments: `{"command":"pwd"}`}}}, done}},
 		"unsteady":  {Script: fakellm.Script{unsteady}},

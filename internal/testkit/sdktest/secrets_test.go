@@ -14,8 +14,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 // logged keeps what is logged.
@@ -68,7 +68,7 @@ func TestInvariant_SECRETS_HOST_ONLY(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			log := &logged{}
 			all := models()
-			all["refused"] = litellm.Model{}
+			all["refused"] = litellmtest.Model{}
 			d := newDesk(t, deskOptions{
 				backend: backend, models: all, log: log, llm: map[string]any{"prices": object{"refused": object{"input": 1, "output": 1}}},
 				provider: func(url string) object {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/fakellm"
-	"github.com/atoll-run/atoll/internal/fakellm/litellm"
+	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 // The wire of a sandbox breaks in the middle of a stream. The program inside asks
@@ -30,7 +30,7 @@ func askAgain(t *testing.T, backend, program string) {
 	turn.Hold, turn.HoldAfter, turn.Usage = hold, 4, fakellm.Usage{Prompt: 5, Completion: 3}
 	d := newDesk(t, deskOptions{
 		backend: backend, binds: []string{installed(t) + "/node_modules:/node_modules:ro"},
-		models: map[string]litellm.Model{"held": {Input: 1e-06, Output: 1e-05, Script: fakellm.Script{turn}}},
+		models: map[string]litellmtest.Model{"held": {Input: 1e-06, Output: 1e-05, Script: fakellm.Script{turn}}},
 	})
 	done := make(chan struct{})
 	go func() {
