@@ -44,11 +44,9 @@ every agent's settings. The exit code is 1 if something is in the way.`,
 
 func runDoctor(ctx context.Context, e *env, asJSON, fix bool) error {
 	mended := false
+	var refused error // what root would have to mend; the rest is mended all the same
 	if fix {
-		var err error
-		if mended, err = runFix(ctx, e); err != nil {
-			return err
-		}
+		mended, refused = runFix(ctx, e)
 	}
 	a, err := e.Open(ctx)
 	if err != nil {
@@ -60,7 +58,7 @@ func runDoctor(ctx context.Context, e *env, asJSON, fix bool) error {
 	if fix && e.mend(ctx, checks) {
 		checks, mended = append(a.Doctor().Examine(ctx), e.examineGateway(ctx)...), true
 	}
-	if fix && !mended {
+	if fix && !mended && refused == nil {
 		fmt.Fprintln(e.Err, "nothing was found that could be mended without a decision of yours")
 	}
 	if asJSON {
@@ -71,11 +69,11 @@ func runDoctor(ctx context.Context, e *env, asJSON, fix bool) error {
 		e.printChecks(checks)
 	}
 	for _, c := range checks {
-		if c.Status == doctor.CheckFailed {
+		if c.Status == doctor.CheckFailed && refused == nil {
 			return console.WithCode(console.ExitFailure, nil)
 		}
 	}
-	return nil
+	return refused
 }
 
 // readyPatience is how long a gateway has to look at its parts.

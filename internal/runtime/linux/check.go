@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -126,19 +125,6 @@ func (r *Runtime) limitGaps(spec *sandbox.Spec) []sandbox.Gap {
 		gaps = append(gaps, sandbox.Gap{Field: limitFields[m.Limit], Reason: fmt.Sprintf("%s cannot be limited: %v", m.Limit, m.Err), Remedy: remedy})
 	}
 	return gaps
-}
-
-// systemdRuns is there while systemd is the machine's first process.
-const systemdRuns = "/run/systemd/system"
-
-// delegateRemedy says how a user comes to have a control group. Systemd gives
-// every user one: what it starts for the user is below it, a login by SSH or on a
-// console is not.
-func delegateRemedy() string {
-	if _, err := os.Stat(systemdRuns); err == nil {
-		return "put `systemd-run --user --scope -q` in front of the command: then it runs in a control group of yours; or remove the limit"
-	}
-	return "no systemd runs here that could give you a control group: run as root, or remove the limit"
 }
 
 // IsHostImage reports whether an image setting means the host's own programs.

@@ -75,7 +75,7 @@ func (i *Instance) freezer() (*cgroups.Freezer, error) {
 	f, err := host.Freezer(i.record.Summary.ID)
 	if err != nil {
 		return nil, errhint.With(fmt.Errorf("%w: %w", sandbox.ErrUnsupported, err),
-			"holding processes takes a control group: start Atoll with `systemd-run --user --scope -p Delegate=yes atoll …`, or as root")
+			"holding processes takes a control group: start the sandbox with `"+InScope+" atoll …`, or as root")
 	}
 	return f, nil
 }

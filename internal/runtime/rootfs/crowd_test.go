@@ -15,7 +15,7 @@ import (
 // crowdTurns is how often each image is stood upon before they stop, in crowdMost.
 const (
 	crowdTurns = 8
-	crowdMost  = time.Minute
+	crowdMost  = 5 * time.Minute
 )
 
 // Images are taken in, named, removed, collected and stood upon by many at once.
