@@ -16,8 +16,6 @@ type account struct {
 	answered  int // what the upstream said; 0: nothing yet
 	denied    string
 	firstByte time.Duration
-	heard     time.Time
-	quiet     bool // nothing has come since the last look around
 	headSent  bool
 	replayed  bool
 	complete  bool // the answer was read to its end, though its caller had gone
@@ -33,13 +31,6 @@ func (a *account) count(size int) {
 	if n := int64(size); a.smallest == 0 || n < a.smallest {
 		a.smallest = n
 	}
-}
-
-func (a *account) lastHeard(start time.Time) time.Time {
-	if a.heard.IsZero() {
-		return start
-	}
-	return a.heard
 }
 
 // extra is what events hold beyond the smallest of them, which is frame.

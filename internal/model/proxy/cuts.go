@@ -5,14 +5,12 @@ import (
 	"hash/maphash"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
-	"github.com/atoll-run/atoll/internal/model/proxy/h1"
 	"github.com/atoll-run/atoll/internal/model/proxy/sse"
 )
 
@@ -197,18 +195,19 @@ func (x *exchange) keep(event []byte) {
 }
 
 // keepCut reads an answer to its end for a caller that will be back.
-func (x *exchange) keepCut(l *link, body *h1.Body) {
+func (x *exchange) keepCut(body io.Reader, why error) {
 	var place *cut
 	if x.kept.wanted {
 		place = x.s.cuts.begin(x.kept.key)
 	}
 	x.land()
 	if place == nil {
-		x.drain(l, body)
+		x.drain(body, why)
 		return
 	}
 	defer close(place.done)
-	err := x.readOn(l, body, place.until)
+	x.watch.readOn(why, place.until)
+	err := x.readOn(body)
 	x.account.complete = errors.Is(err, io.EOF)
 	if x.account.complete && x.kept.wanted {
 		place.whole, place.events = true, append(x.kept.events, x.w.split.Rest()...)
@@ -230,18 +229,14 @@ func (x *exchange) keepWhole() {
 	x.land()
 }
 
-// readOn reads for nobody, until the end or a moment.
-func (x *exchange) readOn(l *link, body *h1.Body, until time.Time) error {
+// readOn reads the answer to its end, or until the watch ends the call.
+func (x *exchange) readOn(body io.Reader) error {
 	for {
-		if err := l.SetReadDeadline(time.Now().Add(x.s.options.Tick)); err != nil {
-			return err
-		}
-		piece, err := body.Next()
-		switch {
-		case err == nil:
-			err = x.w.split.Write(piece, x.absorb)
-		case errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(until) && x.s.ctx.Err() == nil:
-			err = nil
+		n, err := x.readSome(body)
+		if n > 0 {
+			if err := x.w.split.Write(x.w.store[:n], x.absorb); err != nil {
+				return err
+			}
 		}
 		if err != nil {
 			return err
@@ -291,7 +286,7 @@ func (x *exchange) replay() (again, found bool) {
 		return false, false
 	}
 	x.account.status, x.account.replayed = 200, true
-	x.w.out.Begin(x.streamHead(x.w.out.Buf[:0], &h1.Response{Status: 200}))
+	x.w.out.Begin(x.streamHead(x.w.out.Buf[:0], 200, nil))
 	x.w.out.Append(c.events)
 	err := x.flush(true)
 	if x.isBroken(err) {
@@ -308,8 +303,8 @@ func (x *exchange) awaitDone(done <-chan struct{}, until time.Time) error {
 		select {
 		case <-done:
 			return nil
-		case <-look.C:
-			if err := x.lookAround(until); err != nil {
+		case now := <-look.C:
+			if err := x.lookAround(now, until); err != nil {
 				return err
 			}
 		}

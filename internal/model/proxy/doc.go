@@ -15,7 +15,9 @@
 // Bodies and events are never decoded and encoded again: what the agent sent and
 // what the model said pass byte for byte, but for what must be added or hidden.
 //
-// One goroutine serves a connection, both ways. It looks every so often whether
-// the caller is still there, whether its right has ended and whether the
-// upstream is late, so no other goroutine has to.
+// Requests to upstreams are made with net/http's client on the dialer of package
+// outbound, in HTTP/2 where it is offered. One goroutine serves a connection, both
+// ways; while it waits for the upstream, a timer (watch) looks every so often
+// whether the caller is still there, whether its right has ended and whether the
+// upstream is late.
 package proxy

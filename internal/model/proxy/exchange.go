@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/membudget"
@@ -38,6 +40,10 @@ type exchange struct {
 	reservation *usage.Reservation
 	sent        bool   // something may have reached the upstream
 	secret      string // the key that was used
+	watch       watch
+	callContext context.Context // of the call to the upstream
+	sending     *sentBody
+	heard       atomic.Int64 // when something of the answer came last, in ns
 	account     account
 }
 

@@ -1,10 +1,10 @@
 package proxy
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,10 +18,11 @@ import (
 )
 
 // headers are what the upstream is told about a caller, ready to be sent. The
-// request's own id goes between the two parts.
+// request's own id goes between the two parts of the metadata.
 type headers struct {
-	before, after string
-	endUser       string // who pays; "": the agent, see EndUser
+	fields        http.Header // shared by all requests of the caller: never changed
+	before, after string      // of the metadata
+	endUser       string      // who pays; "": the agent, see EndUser
 }
 
 // maxIdentity bounds what can be put into a header.
@@ -55,12 +56,11 @@ func newHeaders(s *audit.Subject, added map[string]string) (headers, error) {
 	}
 	delete(added, grant.MetadataHeader)
 	maps.Copy(added, own)
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(added)) {
-		b.WriteString(name + ": " + added[name] + "\r\n")
+	h := headers{fields: http.Header{}, before: "{" + said + `"` + requestMember + `":"`, after: `"}`, endUser: endUser}
+	for name, value := range added {
+		h.fields.Set(name, value)
 	}
-	b.WriteString(grant.MetadataHeader + ": {" + said + `"` + requestMember + `":"`)
-	return headers{before: b.String(), after: "\"}\r\n", endUser: endUser}, nil
+	return h, nil
 }
 
 // metadata writes the members that the spend log keeps: ours, with those that the
@@ -131,11 +131,11 @@ func asciiJSON(text string) string {
 	return b.String()
 }
 
-func (h *headers) append(dst []byte, id, endUser string) []byte {
-	dst = append(append(append(dst, grant.EndUserHeader+": "...), endUser...), "\r\n"...)
-	dst = append(append(append(dst, h.before...), id...), h.after...)
-	dst = append(append(dst, "x-litellm-call-id: "...), id...)
-	return append(dst, "\r\n"...)
+// add adds the fields to those of the request with this id.
+func (h *headers) add(to http.Header, id string) {
+	maps.Copy(to, h.fields)
+	to[metadataField] = []string{h.before + id + h.after}
+	to[callField] = []string{id}
 }
 
 // maxPassed bounds a caller's header that is passed on.
@@ -143,20 +143,21 @@ const maxPassed = 2 << 10
 
 // passedUp are the headers of a caller that the upstream gets. Everything else
 // is dropped: credentials of every kind, x-litellm-*, whatever Connection names.
-var passedUp = []string{"anthropic-version", "anthropic-beta", "openai-beta"}
-
-// appendPassed appends them, each once.
-func appendPassed(dst []byte, q *h1.Request) []byte {
-	for _, name := range passedUp {
-		if value := q.Get(name); len(value) > 0 && len(value) <= maxPassed && isPlain(value) {
-			dst = h1.AppendField(dst, name, value)
-		}
-	}
-	return dst
+var passedUp = []struct{ theirs, ours string }{
+	{"anthropic-version", "Anthropic-Version"}, {"anthropic-beta", "Anthropic-Beta"}, {"openai-beta", "Openai-Beta"},
 }
 
-func isPlain(value []byte) bool {
-	for _, c := range value {
+// addPassed adds them, each once.
+func addPassed(to http.Header, q *h1.Request) {
+	for _, name := range passedUp {
+		if value := q.Get(name.theirs); len(value) > 0 && len(value) <= maxPassed && isPlain(string(value)) {
+			to[name.ours] = []string{string(value)}
+		}
+	}
+}
+
+func isPlain(value string) bool {
+	for _, c := range []byte(value) {
 		if c < ' ' || c > '~' {
 			return false
 		}
@@ -166,19 +167,18 @@ func isPlain(value []byte) bool {
 
 // passedDown reports whether a caller may see a header of an answer. Those that
 // tell spend, keys, versions or addresses are not among them.
-func passedDown(f *h1.Field) bool {
-	return slices.ContainsFunc([]string{"retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id"}, f.Is) ||
-		hasPrefixFold(f.Name, "x-ratelimit-") || hasPrefixFold(f.Name, "anthropic-ratelimit-")
-}
-
-func hasPrefixFold(name []byte, lower string) bool {
-	return len(name) >= len(lower) && bytes.EqualFold(name[:len(lower)], []byte(lower))
+func passedDown(name string) bool {
+	switch name {
+	case "Retry-After", "Retry-After-Ms", "X-Should-Retry", "Request-Id", "X-Request-Id":
+		return true
+	}
+	return strings.HasPrefix(name, "X-Ratelimit-") || strings.HasPrefix(name, "Anthropic-Ratelimit-")
 }
 
 // contentType is what a caller is told that an answer is.
-func contentType(value []byte) string {
-	media, _, _ := bytes.Cut(value, []byte{';'})
-	switch string(bytes.ToLower(bytes.TrimSpace(media))) {
+func contentType(value string) string {
+	media, _, _ := strings.Cut(value, ";")
+	switch strings.ToLower(strings.TrimSpace(media)) {
 	case "text/event-stream":
 		return eventStream
 	case "text/plain":

@@ -68,7 +68,7 @@ func findRoute(method, target []byte) (found *route, near dialect.Dialect) {
 // Claude Code puts on its requests.
 func query(target []byte) string {
 	if _, q, _ := bytes.Cut(target, []byte{'?'}); string(q) == "beta=true" {
-		return "?beta=true"
+		return "beta=true"
 	}
 	return ""
 }

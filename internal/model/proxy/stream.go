@@ -4,56 +4,70 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/model/proxy/ask"
 	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
-	"github.com/atoll-run/atoll/internal/model/proxy/h1"
 	"github.com/atoll-run/atoll/internal/model/proxy/sse"
 )
 
-// maxGathered is how much of a stream is gathered before it is written, if it
-// comes faster than that.
-const maxGathered = 16 << 10
-
 // stream brings a stream to the caller, event by event.
-func (x *exchange) stream(l *link, a *h1.Response) bool {
+func (x *exchange) stream(a *http.Response) bool {
 	x.forgetBody()
-	x.w.out.Begin(x.streamHead(x.w.out.Buf[:0], a))
-	body := l.reader.ResponseBody(a.Length)
-	err := x.relay(l, &body)
-	ok := errors.Is(err, io.EOF)
-	if ok {
+	x.w.out.Begin(x.streamHead(x.w.out.Buf[:0], a.StatusCode, a.Header))
+	x.watch.change(x.lookAtStream)
+	err := x.relay(a.Body)
+	if errors.Is(err, io.EOF) {
 		if err = x.endStream(); x.isBroken(err) {
 			x.keepWhole()
 		}
-	}
-	switch {
-	case ok && !a.Close:
-		x.place.put(l)
-	case ok:
-		l.discard()
-	default:
-		err = x.cutStream(l, &body, err)
-		l.discard()
+	} else {
+		err = x.cutStream(a, err)
 	}
 	return err == nil && !x.c.q.Close
 }
 
-func (x *exchange) streamHead(dst []byte, a *h1.Response) []byte {
-	dst = x.c.appendHead(dst, a.Status, eventStream)
+// lookAtStream looks around while a stream is under way. It is run by the watch,
+// and ends the call unless it is the caller that has gone.
+func (x *exchange) lookAtStream(now time.Time) error {
+	err := x.lookAround(now, x.lastHeard().Add(x.place.IdleTimeout))
+	if err != nil && isCallers(err) {
+		x.watch.leave(err, now.Add(x.patienceFor(err)))
+		return nil
+	}
+	return err
+}
+
+// patienceFor returns how long a stream is read on whose caller has gone.
+func (x *exchange) patienceFor(why error) time.Duration {
+	if x.isBroken(why) {
+		return x.s.options.KeepCut
+	}
+	return x.s.options.Drain
+}
+
+func (x *exchange) lastHeard() time.Time { return time.Unix(0, x.heard.Load()) }
+
+func (x *exchange) streamHead(dst []byte, status int, header http.Header) []byte {
+	dst = x.c.appendHead(dst, status, eventStream)
 	dst = append(dst, "Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n"...)
-	return append(x.appendDown(dst, a), "\r\n"...)
+	return append(x.appendDown(dst, header), "\r\n"...)
 }
 
 // appendDown appends the headers of the answer that the caller may see.
-func (x *exchange) appendDown(dst []byte, a *h1.Response) []byte {
+func (x *exchange) appendDown(dst []byte, header http.Header) []byte {
 	dst = append(append(append(dst, "x-atoll-request-id: "...), x.id...), "\r\n"...)
-	for i := range a.Fields {
-		if f := &a.Fields[i]; passedDown(f) && isPlain(f.Value) && len(f.Value) <= maxPassed && !bytes.Contains(f.Value, []byte(x.secret)) {
-			dst = append(append(append(append(dst, f.Name...), ": "...), f.Value...), "\r\n"...)
+	for name, values := range header {
+		if !passedDown(name) {
+			continue
+		}
+		for _, value := range values {
+			if isPlain(value) && len(value) <= maxPassed && !strings.Contains(value, x.secret) {
+				dst = append(append(append(append(dst, name...), ": "...), value...), "\r\n"...)
+			}
 		}
 	}
 	return dst
@@ -72,52 +86,41 @@ func (x *exchange) forgetBody() {
 }
 
 // relay relays until the end of the stream, which is io.EOF, or another error.
-func (x *exchange) relay(l *link, body *h1.Body) error {
-	o := &x.s.options
-	heard := time.Now()
-	if err := l.SetReadDeadline(heard.Add(o.Tick)); err != nil {
+// What comes in one read is written at once, the head before it.
+func (x *exchange) relay(body io.Reader) error {
+	if err := x.flush(false); err != nil {
 		return err
 	}
 	each := x.event
 	for {
-		piece, err := body.Next()
-		switch {
-		case err == nil:
-			x.account.quiet = false
-			if err := x.w.split.Write(piece, each); err != nil {
+		n, err := x.readSome(body)
+		if n > 0 {
+			if err := x.w.split.Write(x.w.store[:n], each); err != nil {
 				return err
 			}
-			if x.w.out.Len() < maxGathered && body.Ready() {
-				continue
-			}
-			if err := x.flush(false); err != nil {
-				return err
-			}
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			if heard, err = x.tick(l, heard); err != nil {
-				return err
-			}
-		default:
+		}
+		if left := x.watch.callerLeft(); left != nil {
+			return left
+		}
+		if err != nil {
+			return err
+		}
+		if err := x.flush(false); err != nil {
 			return err
 		}
 	}
 }
 
-// tick looks around while the stream is silent, or simply every so often.
-func (x *exchange) tick(l *link, heard time.Time) (time.Time, error) {
-	o := &x.s.options
-	now := time.Now()
-	if !x.account.quiet {
-		heard = now
+// readSome reads a piece of the answer into x.w.store.
+func (x *exchange) readSome(body io.Reader) (int, error) {
+	n, err := body.Read(x.w.store[:])
+	if n > 0 {
+		x.heard.Store(time.Now().UnixNano())
 	}
-	x.account.quiet = true
-	if err := x.flush(false); err != nil {
-		return heard, err
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = x.reason(x.callContext, err)
 	}
-	if err := x.lookAround(heard.Add(x.place.IdleTimeout)); err != nil {
-		return heard, err
-	}
-	return heard, l.SetReadDeadline(now.Add(o.Tick))
+	return n, err
 }
 
 // event counts one event and passes it on.
@@ -172,14 +175,6 @@ func (x *exchange) flush(last bool) error {
 	return nil
 }
 
-// callerError is a failure to write to the caller.
-type callerError struct{ err error }
-
-func (e *callerError) Error() string { return e.err.Error() }
-
-// Unwrap makes the reason visible.
-func (e *callerError) Unwrap() error { return e.err }
-
 // endStream passes on what may follow the last event, and the end.
 func (x *exchange) endStream() error {
 	x.w.out.Append(x.w.split.Rest())
@@ -189,16 +184,15 @@ func (x *exchange) endStream() error {
 // cutStream ends a stream in the middle. If the caller is still there it is told
 // why, in its dialect, and may ask again over the same connection: for it the
 // answer is whole. If it has gone, the answer is read on for the count.
-func (x *exchange) cutStream(l *link, body *h1.Body, why error) error {
+func (x *exchange) cutStream(a *http.Response, why error) error {
 	if s, ok := errors.AsType[*stopError](why); ok {
 		return x.tellCut(s.problem)
 	}
-	_, atCaller := errors.AsType[*callerError](why)
 	switch {
 	case x.isBroken(why):
-		x.keepCut(l, body)
-	case atCaller || errors.Is(why, errGone):
-		x.drain(l, body)
+		x.keepCut(a.Body, why)
+	case isCallers(why):
+		x.drain(a.Body, why)
 	default:
 		x.s.options.Logger.Warn("upstream", "error", why, "request", x.id)
 		return x.tellCut(&dialect.Problem{Status: 502, Code: "upstream_failed", Message: "the model's answer broke off"})
@@ -225,13 +219,15 @@ func (x *exchange) tellCut(p *dialect.Problem) error {
 }
 
 // drain reads on for a moment: often the count is on its way already.
-func (x *exchange) drain(l *link, body *h1.Body) {
+func (x *exchange) drain(body io.Reader, why error) {
 	x.kept.wanted = false
-	_ = l.SetReadDeadline(time.Now().Add(x.s.options.Drain))
+	if x.watch.callerLeft() == nil {
+		x.watch.readOn(why, time.Now().Add(x.s.options.Drain))
+	}
 	for x.account.absorbed < maxDrained {
-		piece, err := body.Next()
-		if err == nil {
-			err = x.w.split.Write(piece, x.absorb)
+		n, err := x.readSome(body)
+		if n > 0 && x.w.split.Write(x.w.store[:n], x.absorb) != nil {
+			return
 		}
 		if err != nil {
 			x.account.complete = errors.Is(err, io.EOF)

@@ -61,7 +61,7 @@ func sentToken(q *h1.Request) []byte {
 const tokenMark = "atoll_"
 
 func cutPrefixFold(value []byte, lower string) ([]byte, bool) {
-	if !hasPrefixFold(value, lower) {
+	if len(value) < len(lower) || !bytes.EqualFold(value[:len(lower)], []byte(lower)) {
 		return nil, false
 	}
 	return value[len(lower):], true
@@ -115,7 +115,7 @@ func addMetadata(t *grant.Terms, said map[string]jsontext.Value) {
 }
 
 func fill(to *string, value []byte) {
-	if *to == "" && len(value) <= maxIdentity && isPlain(value) {
+	if *to == "" && len(value) <= maxIdentity && isPlain(string(value)) {
 		*to = string(value)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
+	"net/http"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/membudget"
@@ -14,17 +14,13 @@ import (
 )
 
 // wholeAnswer brings an answer that is not a stream to the caller.
-func (x *exchange) wholeAnswer(l *link, a *h1.Response) bool {
-	// The answer's fields lie in the connection's buffer, which is somebody else's
-	// as soon as the body is read: what the caller sees of them is kept first.
-	x.w.head = x.c.appendHead(x.w.head[:0], a.Status, contentType(a.Get("content-type")))
-	x.w.head = x.appendDown(x.w.head, a)
-	answer, err := x.readWhole(l, a)
+func (x *exchange) wholeAnswer(a *http.Response) bool {
+	answer, err := x.readWhole(a)
 	if err != nil {
 		x.account.count(len(x.body)) // what has come of it was made, and is paid for
 		return x.fail(err)
 	}
-	if a.Status < 300 && x.route.shape != ask.Count {
+	if a.StatusCode < 300 && x.route.shape != ask.Count {
 		x.w.meter.Whole(answer)
 		x.account.count(len(answer))
 	}
@@ -32,76 +28,74 @@ func (x *exchange) wholeAnswer(l *link, a *h1.Response) bool {
 		return x.refuse(p)
 	}
 	answer = x.scrub(answer)
-	x.w.head = h1.AppendLength(x.w.head, len(answer))
+	x.w.head = x.c.appendHead(x.w.head[:0], a.StatusCode, contentType(a.Header.Get("Content-Type")))
+	x.w.head = h1.AppendLength(x.appendDown(x.w.head, a.Header), len(answer))
 	if x.c.send(x.w, answer) != nil {
 		return false
 	}
 	return !x.c.q.Close
 }
 
-// readWhole reads the answer's body and gives the connection back.
-func (x *exchange) readWhole(l *link, a *h1.Response) ([]byte, error) {
-	o := &x.s.options
-	x.body = x.w.store[:0] // the request's was sent
+// readWhole reads the answer's body into the memory of the request's, which was
+// sent.
+func (x *exchange) readWhole(a *http.Response) ([]byte, error) {
+	x.body = x.w.store[:0]
 	x.memory.Free()
-	body := l.reader.ResponseBody(a.Length)
+	if a.ContentLength > x.s.options.MaxAnswer {
+		return nil, errAnswerTooLarge()
+	}
+	x.watch.change(func(now time.Time) error { return x.lookAround(now, x.lastHeard().Add(x.place.IdleTimeout)) })
 	for {
-		if !l.reader.Holds(a.Length) {
-			if err := l.SetReadDeadline(time.Now().Add(o.Tick)); err != nil {
-				l.discard()
-				return nil, err
-			}
-		}
-		before := len(x.body)
-		var err error
-		x.body, err = body.ReadAll(x.body, o.MaxAnswer, &x.memory)
-		if len(x.body) > before {
-			x.account.heard = time.Now()
-		}
+		err := x.readInto(a.Body)
 		switch {
-		case err == nil:
-			x.giveBack(l, a)
-			return x.body, nil
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			err = x.lookAround(x.account.lastHeard(x.start).Add(x.place.IdleTimeout))
-		case errors.Is(err, membudget.ErrTotal):
-			err = stop(503, "busy", membudget.ErrTotal.Error(), true)
-		case errors.Is(err, h1.ErrTooLarge):
-			err = stop(502, "upstream_failed", "the model's answer is larger than what is passed on", false)
+		case int64(len(x.body)) > x.s.options.MaxAnswer:
+			return nil, errAnswerTooLarge()
 		case errors.Is(err, io.EOF):
-			err = h1.ErrTruncated
-		}
-		if err != nil {
-			l.discard()
-			return nil, err
+			x.watch.stop()
+			return x.body, nil
+		case errors.Is(err, membudget.ErrTotal):
+			return nil, stop(503, "busy", membudget.ErrTotal.Error(), true)
+		case err != nil:
+			return nil, x.reason(x.callContext, err)
 		}
 	}
 }
 
-func (x *exchange) giveBack(l *link, a *h1.Response) {
-	if a.Close {
-		l.discard()
-		return
+func errAnswerTooLarge() error {
+	return stop(502, "upstream_failed", "the model's answer is larger than what is passed on", false)
+}
+
+// readInto reads once, behind what x.body holds.
+func (x *exchange) readInto(body io.Reader) (err error) {
+	if len(x.body) == cap(x.body) {
+		if x.body, err = x.memory.Grow(x.body, membudget.FreeBytes); err != nil {
+			return err
+		}
 	}
-	x.place.put(l)
+	n, err := body.Read(x.body[len(x.body):cap(x.body)])
+	x.body = x.body[:len(x.body)+n]
+	if n > 0 {
+		x.heard.Store(time.Now().UnixNano())
+	}
+	return err
 }
 
 // disguise replaces answers that tell what a caller must not know, or that would
 // have it try again in vain.
-func (x *exchange) disguise(a *h1.Response, answer []byte) *dialect.Problem {
+func (x *exchange) disguise(a *http.Response, answer []byte) *dialect.Problem {
 	switch {
-	case a.Status < 300:
+	case a.StatusCode < 300:
 		return nil
-	case a.Status < 400:
+	case a.StatusCode < 400:
 		return &dialect.Problem{Status: 502, Code: "upstream_failed", Message: "the upstream sent us elsewhere, where we do not go"}
-	case a.Status == 401:
+	case a.StatusCode == 401:
 		return &dialect.Problem{Status: 502, Code: "upstream_refused", Message: "the upstream does not take the proxy's key"}
-	case a.Status == 402 && looksLikeJSON(answer):
+	case a.StatusCode == 402 && looksLikeJSON(answer):
 		return nil // not tried again, and a proxy of ours behind this one says whose budget it is
 	case bytes.Contains(answer, []byte(`"budget_exceeded"`)):
 		return &dialect.Problem{Status: 402, Code: "budget_exceeded", Message: "a budget that the provider itself keeps is used up: see its settings"}
 	case !looksLikeJSON(answer):
-		return &dialect.Problem{Status: a.Status, Code: "upstream_failed", Message: "the upstream failed", Retry: a.Status >= 500 || a.Status == 429}
+		return &dialect.Problem{Status: a.StatusCode, Code: "upstream_failed", Message: "the upstream failed", Retry: a.StatusCode >= 500 || a.StatusCode == 429}
 	}
 	return nil
 }
@@ -150,21 +144,21 @@ func (x *exchange) listModels() bool {
 
 // modelsOf are the models of one place.
 func (x *exchange) modelsOf() ([]string, *dialect.Problem) {
-	var a h1.Response
-	l, err := x.send(&a)
+	a, err := x.send()
 	if err != nil {
 		return nil, x.problemOf(err)
 	}
+	defer x.endCall(a)
 	x.account.firstByte = time.Since(x.start)
-	answer, err := x.readWhole(l, &a)
+	answer, err := x.readWhole(a)
 	if err != nil {
 		return nil, x.problemOf(err)
 	}
-	if problem := x.disguise(&a, answer); problem != nil {
+	if problem := x.disguise(a, answer); problem != nil {
 		return nil, problem
 	}
 	ids, err := dialect.ModelIDs(answer)
-	if err != nil || a.Status != 200 {
+	if err != nil || a.StatusCode != 200 {
 		return nil, &dialect.Problem{Status: 502, Code: "upstream_failed", Message: "the upstream does not list its models"}
 	}
 	return ids, nil

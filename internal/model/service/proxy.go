@@ -95,6 +95,10 @@ func (m *Proxy) learnPrices(ctx context.Context) {
 func (m *Proxy) providers(ctx context.Context) (all []proxy.Provider, err error) {
 	milliseconds := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	times := &m.Config.Timeouts
+	host, err := m.service.Settings.Outbound()
+	if err != nil {
+		return nil, err
+	}
 	for i := range m.Config.Providers {
 		p := &m.Config.Providers[i]
 		pool, err := KeyPool(ctx, m.service.Settings, p)
@@ -103,7 +107,7 @@ func (m *Proxy) providers(ctx context.Context) (all []proxy.Provider, err error)
 		}
 		m.pools = append(m.pools, pool)
 		up := proxy.Upstream{
-			URL: p.URL, ConnectTimeout: milliseconds(times.ConnectMs), HeaderTimeout: milliseconds(times.HeaderMs),
+			URL: p.URL, Host: host, ConnectTimeout: milliseconds(times.ConnectMs), HeaderTimeout: milliseconds(times.HeaderMs),
 			IdleTimeout: milliseconds(times.IdleMs), TotalTimeout: milliseconds(times.TotalMs),
 			Stranger: p.Kind != config.DefaultLLMProvider,
 		}

@@ -1,47 +1,22 @@
 package h1
 
 import (
-	"bytes"
 	"errors"
 	"io"
 )
 
 // Body reads the body of a message piece by piece.
 type Body struct {
-	r       *Reader
-	mode    int64 // of the message: a length, Chunked or UntilClose
-	left    int64 // of the length, or of the chunk
-	strict  bool  // a caller's: no chunk extensions, no trailers
-	began   bool  // a chunk was read
-	trailer int
-	err     error // the end, once reached
+	r     *Reader
+	mode  int64 // of the message: a length, or Chunked
+	left  int64 // of the length, or of the chunk
+	began bool  // a chunk was read
+	err   error // the end, once reached
 }
 
-// RequestBody is the body of the request just read.
+// RequestBody returns the body of the request that was just read.
 func (r *Reader) RequestBody(length int64) Body {
-	return Body{r: r, mode: length, left: max(length, 0), strict: true}
-}
-
-// ResponseBody is the body of the answer just read.
-func (r *Reader) ResponseBody(length int64) Body {
 	return Body{r: r, mode: length, left: max(length, 0)}
-}
-
-// Ready reports whether Next has something to say without waiting. The end of a
-// chunk alone is nothing: who takes it for more waits with what came before it
-// in hand.
-func (b *Body) Ready() bool {
-	in := b.r.buf[b.r.r:b.r.w]
-	switch {
-	case b.err != nil || b.mode >= 0 && b.left == 0:
-		return true
-	case b.mode == trailing:
-		return bytes.IndexByte(in, '\n') >= 0
-	case b.mode == Chunked && b.left == 0:
-		used, size, err := b.parseChunk(in)
-		return err != nil || used > 0 && len(in) > used && (size > 0 || bytes.IndexByte(in[used:], '\n') >= 0)
-	}
-	return len(in) > 0
 }
 
 // Next returns the next piece, valid until the next call: io.EOF at the end,
@@ -60,8 +35,6 @@ func (b *Body) Next() ([]byte, error) {
 
 func (b *Body) next() ([]byte, error) {
 	switch {
-	case b.mode == UntilClose:
-		return b.untilClose()
 	case b.mode == trailing:
 		return nil, b.endTrailer()
 	case b.mode == Chunked && b.left == 0:
@@ -82,17 +55,6 @@ func (b *Body) next() ([]byte, error) {
 	}
 	b.r.r += len(piece)
 	b.left -= int64(len(piece))
-	return piece, nil
-}
-
-func (b *Body) untilClose() ([]byte, error) {
-	if b.r.Buffered() == 0 {
-		if err := b.r.fill(); err != nil {
-			return nil, err
-		}
-	}
-	piece := b.r.buf[b.r.r:b.r.w]
-	b.r.r = b.r.w
 	return piece, nil
 }
 
@@ -158,35 +120,22 @@ func (b *Body) parseChunk(in []byte) (used int, size int64, err error) {
 }
 
 // endOfChunkLine returns the length of the line with its end; 0 if more is
-// needed.
+// needed. Nothing may follow the digits.
 func (b *Body) endOfChunkLine(line []byte, digits int) (int, error) {
-	if digits == 0 {
+	switch {
+	case digits == 0:
 		return 0, bad("a chunk has no length")
-	}
-	if b.strict && line[digits] != '\r' {
+	case line[digits] != '\r':
 		return 0, bad("chunk extensions are not accepted")
-	}
-	if !b.strict && line[digits] != '\r' && line[digits] != ';' && line[digits] != ' ' && line[digits] != '\t' {
-		return 0, bad("a chunk's length is not a number")
-	}
-	end := bytes.IndexByte(line[digits:], '\n')
-	if end < 0 {
-		if len(line)-digits > maxChunkExtension {
-			return 0, bad("a chunk extension is too long")
-		}
-		if len(line)-digits > 1 && b.strict {
-			return 0, bad("a chunk's length does not end in CR LF")
-		}
+	case len(line) == digits+1:
 		return 0, nil
-	}
-	if line[digits+end-1] != '\r' || b.strict && end != 1 {
+	case line[digits+1] != '\n':
 		return 0, bad("a chunk's length does not end in CR LF")
 	}
-	return digits + end + 1, nil
+	return digits + 2, nil
 }
 
-// endChunks reads what follows the last chunk: an empty line, and before it,
-// from an upstream, fields that are dropped.
+// endChunks reads the empty line that follows the last chunk.
 func (b *Body) endChunks() error {
 	b.mode, b.left = trailing, 0
 	return b.endTrailer()
@@ -198,25 +147,15 @@ const trailing int64 = -3
 func (b *Body) endTrailer() error {
 	for {
 		in := b.r.buf[b.r.r:b.r.w]
-		end := bytes.IndexByte(in, '\n')
-		if end < 0 {
-			if b.trailer+len(in) > maxTrailer || b.strict && len(in) > 1 {
-				return bad("trailers are not accepted")
-			}
-			if err := b.fill(); err != nil {
-				return err
-			}
-			continue
-		}
-		if end == 0 || in[end-1] != '\r' {
-			return bad("a line does not end in CR LF")
-		}
-		b.r.r += end + 1
-		if end == 1 {
+		switch {
+		case len(in) >= 2 && in[0] == '\r' && in[1] == '\n':
+			b.r.r += 2
 			return io.EOF
-		}
-		if b.trailer += end; b.strict || b.trailer > maxTrailer {
+		case len(in) >= 2 || len(in) == 1 && in[0] != '\r':
 			return bad("trailers are not accepted")
+		}
+		if err := b.fill(); err != nil {
+			return err
 		}
 	}
 }

@@ -1,9 +1,9 @@
-// Package h1 reads and writes HTTP/1.1 messages on a connection, strictly and
-// without allocating for each message. It knows nothing of what is asked.
+// Package h1 reads HTTP/1.1 requests on a connection and writes the answers,
+// strictly and without allocating for each message. It does not look into
+// bodies. Requests to upstreams are net/http's.
 //
-// It exists because the standard library's server and client together cost four
-// to six times what a relay of this kind costs, and because a proxy in front of
-// a key must not accept what two parsers could read differently: a head with
+// It exists because a proxy in front of a key must not accept what two parsers
+// could read differently, and net/http's server accepts much of it: a head with
 // both lengths, folded lines, bare line feeds, a space before a colon, twin
 // Content-Length or Host fields, lists of transfer codings, chunk extensions
 // and trailers of a caller are refused. A fuzz test holds it against net/http:

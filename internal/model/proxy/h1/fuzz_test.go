@@ -2,7 +2,6 @@ package h1_test
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -62,29 +61,4 @@ func compareFields(t *testing.T, q *http.Request, m *message) {
 			t.Fatalf("%s is %q, net/http says %q", name, values, got)
 		}
 	}
-}
-
-// FuzzResponse looks for panics and for answers that are read differently
-// depending on the pieces they come in.
-func FuzzResponse(f *testing.F) {
-	f.Add("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", byte(1))
-	f.Add("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x\r\nhi\r\n0\r\nA: b\r\n\r\n", byte(2))
-	f.Fuzz(func(t *testing.T, in string, pieces byte) {
-		one, body, err := readAnswer(in, "POST", int(pieces)+1)
-		two, body2, err2 := readAnswer(in, "POST", 1<<20)
-		if (err == nil) != (err2 == nil) || err == nil && (one.Status != two.Status || body != body2) {
-			t.Fatalf("%q: %d %q %v, in one piece %d %q %v", in, one.Status, body, err, two.Status, body2, err2)
-		}
-		if err != nil {
-			return
-		}
-		q, err := http.ReadResponse(bufio.NewReader(strings.NewReader(in)), nil)
-		if err != nil {
-			return // we accept a status text that is missing, say
-		}
-		whole, err := io.ReadAll(q.Body)
-		if err == nil && q.StatusCode == one.Status && !bytes.Equal(whole, []byte(body)) {
-			t.Fatalf("%q: body %q, net/http says %q", in, body, whole)
-		}
-	})
 }

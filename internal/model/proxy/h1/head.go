@@ -140,11 +140,10 @@ type framing struct {
 	length  int64 // -1: not said
 	chunked bool
 	close   bool
-	keep    bool
 }
 
-// readFraming reads the fields that say where a message ends. It is the same
-// for both directions, and accepts one way of saying it only.
+// readFraming reads the fields that say where a message ends. Each may be there
+// once, and only one of the two.
 func readFraming(fields []Field) (f framing, err error) {
 	f.length = -1
 	for i := range fields {
@@ -166,7 +165,6 @@ func readFraming(fields []Field) (f framing, err error) {
 			f.chunked = true
 		case field.Is("connection"):
 			f.close = f.close || hasOption(field.Value, "close")
-			f.keep = f.keep || hasOption(field.Value, "keep-alive")
 		}
 	}
 	if f.chunked && f.length >= 0 {

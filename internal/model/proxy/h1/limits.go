@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The limits of a message, whoever sends it.
+// The limits of a message.
 const (
 	// MaxHead bounds the first line and the header fields together.
 	MaxHead = 64 << 10
@@ -13,13 +13,6 @@ const (
 	MaxFields = 100
 	// maxChunkDigits bounds the length of one chunk to 4 GiB.
 	maxChunkDigits = 8
-	// maxChunkExtension bounds what an upstream may add to a chunk's length; a
-	// caller may add nothing.
-	maxChunkExtension = 256
-	// maxTrailer bounds an upstream's fields after the last chunk.
-	maxTrailer = 4 << 10
-	// maxInterim bounds the answers of class 1xx before the real one.
-	maxInterim = 4
 )
 
 // ErrTruncated is a message that ended before its end.

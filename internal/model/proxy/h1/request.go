@@ -12,11 +12,8 @@ type Request struct {
 	Continue       bool  // the caller waits for a word before it sends the body
 }
 
-// Lengths that are not numbers.
-const (
-	Chunked    int64 = -1 // a body in chunks
-	UntilClose int64 = -2 // an answer's body that ends with its connection
-)
+// Chunked is the Length of a body in chunks.
+const Chunked int64 = -1
 
 // ReadRequest reads the head of the next request into q. io.EOF means that the
 // caller closed the connection between requests.

@@ -2,15 +2,6 @@ package h1
 
 import "strconv"
 
-// AppendField appends a header field. The caller has made sure that neither
-// holds a line end.
-func AppendField(dst []byte, name string, value []byte) []byte {
-	dst = append(dst, name...)
-	dst = append(dst, ": "...)
-	dst = append(dst, value...)
-	return append(dst, "\r\n"...)
-}
-
 // AppendLength appends a Content-Length.
 func AppendLength(dst []byte, n int) []byte {
 	dst = append(dst, "Content-Length: "...)

@@ -1,0 +1,161 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/model/grant"
+)
+
+// maxKeys is how many keys are tried for one request.
+const maxKeys = 3
+
+// call asks the upstream and brings its answer to the caller.
+func (x *exchange) call() bool {
+	a, err := x.send()
+	if err != nil {
+		return x.fail(err)
+	}
+	defer x.endCall(a)
+	x.account.firstByte = time.Since(x.start)
+	x.account.status, x.account.answered = a.StatusCode, a.StatusCode
+	if a.StatusCode == 200 && contentType(a.Header.Get("Content-Type")) == eventStream {
+		return x.stream(a)
+	}
+	return x.wholeAnswer(a)
+}
+
+// send sends the request, with another key if one is refused, and returns the
+// answer, whose body was not read yet.
+func (x *exchange) send() (*http.Response, error) {
+	for try := 1; ; try++ {
+		key, err := x.keys().Pick()
+		if err != nil {
+			return nil, stop(503, "upstream_failing", err.Error()+": it is left alone for a moment", true)
+		}
+		x.secret = key.Value.Reveal()
+		a, err := x.attempt()
+		if err != nil {
+			if isUpstreams(err) {
+				key.Failed(0)
+			}
+			return nil, err
+		}
+		switch {
+		case a.StatusCode < 400:
+			key.Worked()
+			return a, nil
+		case a.StatusCode == 401 || a.StatusCode == 403 || a.StatusCode == 429 || a.StatusCode >= 500:
+			if another := key.Failed(a.StatusCode); !another || try == maxKeys || a.StatusCode >= 500 {
+				return a, nil
+			}
+		default:
+			return a, nil
+		}
+		x.endCall(a)
+	}
+}
+
+// attempt sends the request once. While the answer is not there, the watch looks
+// around.
+func (x *exchange) attempt() (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(x.s.ctx)
+	x.callContext = ctx
+	request, began := x.newRequest(ctx), time.Now()
+	x.watch.start(x.s.options.Tick, cancel, func(now time.Time) error { return x.lookForHead(now, began) })
+	a, err := x.place.transport.RoundTrip(request)
+	if err == nil {
+		err = x.checkHead(ctx, a)
+	}
+	begun, _ := x.sending.state()
+	x.sent = x.sent || begun
+	if err != nil {
+		err = x.reason(ctx, err)
+		x.endCall(a)
+		return nil, err
+	}
+	x.heard.Store(time.Now().UnixNano())
+	return a, nil
+}
+
+// lookForHead looks around while the head of the answer is not there.
+func (x *exchange) lookForHead(now, began time.Time) error {
+	if _, sending := x.sending.state(); sending && now.Sub(began) > x.s.options.WriteTimeout {
+		return fmt.Errorf("the upstream does not take the request: %w", os.ErrDeadlineExceeded)
+	}
+	return x.lookAround(now, began.Add(x.place.HeaderTimeout))
+}
+
+// checkHead waits for the rest of the request to be sent, so that its memory is
+// free, and refuses answers that are none.
+func (x *exchange) checkHead(ctx context.Context, a *http.Response) error {
+	if a.StatusCode < 200 || a.StatusCode > 599 {
+		return fmt.Errorf("the upstream answers with status %d", a.StatusCode)
+	}
+	return x.sending.wait(ctx)
+}
+
+// endCall ends a call to the upstream. A connection whose answer was not read to
+// its end is closed.
+func (x *exchange) endCall(a *http.Response) {
+	x.watch.stop()
+	x.sending.withdraw()
+	if a != nil {
+		_ = a.Body.Close()
+	}
+}
+
+// newRequest makes the request to the upstream. All of it is ours, but for the
+// body and the three fields that addPassed takes over.
+func (x *exchange) newRequest(ctx context.Context) *http.Request {
+	r := &http.Request{Method: x.route.method, URL: x.place.at(x.route.upstream, query(x.c.q.Target)), Header: x.newHeader()}
+	x.w.pieces = x.w.pieces[:0]
+	if x.route.kind == asks {
+		x.w.pieces = x.ask.Pieces(x.w.pieces, x.body)
+		r.ContentLength = int64(x.ask.Grown(len(x.body)))
+	}
+	x.sending = &sentBody{pieces: x.w.pieces}
+	if x.route.kind == asks {
+		r.Body, _ = x.sending.reader()
+		r.GetBody = x.sending.reader
+	}
+	return r.WithContext(ctx)
+}
+
+// The fields that are the same in every request. Nothing changes them.
+var (
+	ownAgent    = []string{"atoll"}
+	ownEncoding = []string{"identity"}
+	ownAccept   = []string{"application/json, text/event-stream"}
+	ownType     = []string{"application/json"}
+)
+
+// newHeader returns the fields of the request, with the key.
+func (x *exchange) newHeader() http.Header {
+	h := make(http.Header, 16)
+	h["User-Agent"], h["Accept-Encoding"], h["Accept"] = ownAgent, ownEncoding, ownAccept
+	if x.place.Header == "x-api-key" {
+		h["X-Api-Key"] = []string{x.secret}
+	} else {
+		h["Authorization"] = []string{"Bearer " + x.secret}
+	}
+	if !x.place.Stranger {
+		x.caller.headers.add(h, x.id)
+		h[endUserField] = []string{x.endUser()}
+	}
+	addPassed(h, &x.c.q)
+	if x.route.kind == asks {
+		h["Content-Type"] = ownType
+	}
+	return h
+}
+
+// The names of fields in the form that net/http keeps them in.
+var (
+	endUserField  = http.CanonicalHeaderKey(grant.EndUserHeader)
+	metadataField = http.CanonicalHeaderKey(grant.MetadataHeader)
+	callField     = http.CanonicalHeaderKey("x-litellm-call-id")
+)
