@@ -113,7 +113,7 @@ func (p *proxyRun) large() error {
 	m, err := p.compare("256 KB request, 8 callers", "a request", callers*each, func(socket string) error {
 		return flood(p.ctx, socket, callers, each, body)
 	})
-	p.claim("256 KB request: CPU of a request, as a multiple of nginx's", m, 1.5)
+	p.claim("256 KB request: CPU of a request, as a multiple of nginx's", m, 3)
 	return err
 }
 
@@ -123,7 +123,7 @@ func (p *proxyRun) streams() error {
 	m, err := p.compare("stream of 200 chunks, 16 callers", "a stream", callers*each, func(socket string) error {
 		return flood(p.ctx, socket, callers, each, body)
 	})
-	p.claim("unpaced stream: CPU of a stream, as a multiple of nginx's", m, 1.5)
+	p.claim("unpaced stream: CPU of a stream, as a multiple of nginx's", m, 2)
 	return err
 }
 
@@ -133,7 +133,7 @@ func (p *proxyRun) paced() error {
 	m, err := p.compare("50 streams, an event every 5 ms", "an event", callers*pacedEvents, func(socket string) error {
 		return flood(p.ctx, socket, callers, 1, body)
 	})
-	p.claim("paced stream: CPU of an event, as a multiple of nginx's", m, 1.5)
+	p.claim("paced stream: CPU of an event, as a multiple of nginx's", m, 2)
 	return err
 }
 

@@ -37,6 +37,7 @@ type ProxyChild struct {
 // Serve serves until the end of its input, and answers each line of that with
 // its status.
 func (c *ProxyChild) Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	debug.SetGCPercent(proxy.GCPercent) // as in atoll proxy
 	books, err := openBooks(ctx, filepath.Join(c.Dir, "state"))
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ const (
 	firstTurns = 25 // short ones: the load of a machine changes from one second to the next
 	firstEach  = 20
 	// addedToFirst is how much later the first byte may come, in ms.
-	addedToFirst = 0.3
+	addedToFirst = 0.4
 )
 
 // firstAnswer is an answer whose first byte is waited for.

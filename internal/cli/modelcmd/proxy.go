@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/model/proxy"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/secret"
 )
@@ -57,15 +58,11 @@ x-cogni-run-id and x-litellm-spend-logs-metadata, and nothing else.`,
 	return cmd
 }
 
-// proxyGC is how much garbage may gather in a process that only serves: memory
-// is bounded by what requests may hold, and collecting costs more than it frees.
-const proxyGC = 400
-
 func (e *env) runProxy(ctx context.Context, o proxyOptions) error {
 	if err := secret.Harden(); err != nil {
 		return err
 	}
-	debug.SetGCPercent(proxyGC)
+	debug.SetGCPercent(proxy.GCPercent)
 	a, err := e.Open(ctx)
 	if err != nil {
 		return err

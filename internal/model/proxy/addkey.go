@@ -1,9 +1,12 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"time"
 
@@ -62,18 +65,17 @@ func (x *exchange) send() (*http.Response, error) {
 // attempt sends the request once. While the answer is not there, the watch looks
 // around.
 func (x *exchange) attempt() (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(x.s.ctx)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.s.ctx)) // the watch ends it
 	x.callContext = ctx
 	request, began := x.newRequest(ctx), time.Now()
-	x.watch.start(x.s.options.Tick, cancel, func(now time.Time) error { return x.lookForHead(now, began) })
+	x.watch.start(x.s, cancel, func(now time.Time) error { return x.lookForHead(now, began) })
 	a, err := x.place.transport.RoundTrip(request)
 	if err == nil {
 		err = x.checkHead(ctx, a)
 	}
-	begun, _ := x.sending.state()
-	x.sent = x.sent || begun
+	x.sent = x.sent || x.connected.Load()
 	if err != nil {
-		err = x.reason(ctx, err)
+		err = reason(ctx, err)
 		x.endCall(a)
 		return nil, err
 	}
@@ -83,7 +85,7 @@ func (x *exchange) attempt() (*http.Response, error) {
 
 // lookForHead looks around while the head of the answer is not there.
 func (x *exchange) lookForHead(now, began time.Time) error {
-	if _, sending := x.sending.state(); sending && now.Sub(began) > x.s.options.WriteTimeout {
+	if x.sending.isSending() && now.Sub(began) > x.s.options.WriteTimeout {
 		return fmt.Errorf("the upstream does not take the request: %w", os.ErrDeadlineExceeded)
 	}
 	return x.lookAround(now, began.Add(x.place.HeaderTimeout))
@@ -112,17 +114,28 @@ func (x *exchange) endCall(a *http.Response) {
 // body and the three fields that addPassed takes over.
 func (x *exchange) newRequest(ctx context.Context) *http.Request {
 	r := &http.Request{Method: x.route.method, URL: x.place.at(x.route.upstream, query(x.c.q.Target)), Header: x.newHeader()}
-	x.w.pieces = x.w.pieces[:0]
+	x.sending = &sentBody{}
 	if x.route.kind == asks {
-		x.w.pieces = x.ask.Pieces(x.w.pieces, x.body)
-		r.ContentLength = int64(x.ask.Grown(len(x.body)))
+		x.setBody(r)
 	}
-	x.sending = &sentBody{pieces: x.w.pieces}
-	if x.route.kind == asks {
-		r.Body, _ = x.sending.reader()
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.connected.Store(true) }}
+	return r.WithContext(httptrace.WithClientTrace(ctx, trace))
+}
+
+// setBody gives the request its body. A small one is copied: net/http writes what
+// it knows to be in memory together with the head.
+func (x *exchange) setBody(r *http.Request) {
+	size := x.ask.Grown(len(x.body))
+	r.ContentLength = int64(size)
+	if size <= maxJoined {
+		text := x.ask.Append(make([]byte, 0, size), x.body)
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+	} else {
+		x.w.pieces = x.ask.Pieces(x.w.pieces[:0], x.body)
+		x.sending.pieces = x.w.pieces
 		r.GetBody = x.sending.reader
 	}
-	return r.WithContext(ctx)
+	r.Body, _ = r.GetBody()
 }
 
 // The fields that are the same in every request. Nothing changes them.

@@ -43,6 +43,7 @@ type exchange struct {
 	watch       watch
 	callContext context.Context // of the call to the upstream
 	sending     *sentBody
+	connected   atomic.Bool  // there was a connection to the upstream
 	heard       atomic.Int64 // when something of the answer came last, in ns
 	account     account
 }

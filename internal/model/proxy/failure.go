@@ -66,24 +66,19 @@ func (x *exchange) problemOf(err error) *dialect.Problem {
 
 // reason returns why a call to the upstream failed: the reason that it was
 // cancelled for, or else what net/http says.
-func (x *exchange) reason(ctx context.Context, err error) error {
-	if x.s.ctx.Err() != nil {
-		return errShutdown()
-	}
+func reason(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
 	return err
 }
 
-func errShutdown() error { return stop(503, "shutting_down", "the proxy is being stopped", true) }
-
 // lookAround returns the reason to stop waiting, if there is one; limit is when
 // the upstream has been silent for too long.
 func (x *exchange) lookAround(now, limit time.Time) error {
 	switch {
 	case x.s.ctx.Err() != nil:
-		return errShutdown()
+		return stop(503, "shutting_down", "the proxy is being stopped", true)
 	case x.timeIsOver(now):
 		return stop(403, "deadline", "the run's time is over", false)
 	case now.After(x.end):

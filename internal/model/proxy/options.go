@@ -72,6 +72,11 @@ type Options struct {
 	Broken func(error) bool
 }
 
+// GCPercent is the garbage that may gather in a process that only serves a proxy,
+// for debug.SetGCPercent: memory is bounded by what requests may hold, and
+// collecting costs more than it frees.
+const GCPercent = 400
+
 // The defaults of Options.
 const (
 	DefaultMaxBody      = 32 << 20

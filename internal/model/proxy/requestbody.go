@@ -10,13 +10,12 @@ import (
 // errWithdrawn is the end of a request whose memory was taken back.
 var errWithdrawn = errors.New("the request was withdrawn")
 
-// sentBody is the body of a request on its way to the upstream. Net/http reads it
-// in a goroutine of its own, perhaps still when the answer is there, so that its
-// memory must not be used again before wait or withdraw.
+// sentBody is a large body of a request on its way to the upstream, which is not
+// copied. Net/http reads it in a goroutine of its own, perhaps still when the
+// answer is there, so its memory must not be used again before wait or withdraw.
 type sentBody struct {
 	mu        sync.Mutex
 	pieces    [][]byte
-	begun     bool          // some of it may have been sent
 	withdrawn bool          // its memory belongs to others again
 	open      int           // readers that net/http has not finished
 	read      chan struct{} // closed with the last of them; nil: nothing waits
@@ -56,12 +55,11 @@ func (b *sentBody) withdraw() {
 	b.withdrawn, b.pieces = true, nil
 }
 
-// state reports whether some of the body may have been sent, and whether net/http
-// is still sending it.
-func (b *sentBody) state() (begun, sending bool) {
+// isSending reports whether net/http has not read all of it.
+func (b *sentBody) isSending() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.begun, b.open > 0
+	return b.open > 0
 }
 
 // bodyReader reads a sentBody once.
@@ -82,7 +80,6 @@ func (r *bodyReader) Read(p []byte) (n int, err error) {
 	case b.withdrawn:
 		return 0, errWithdrawn
 	}
-	b.begun = true
 	for n < len(p) && r.piece < len(b.pieces) {
 		some := copy(p[n:], b.pieces[r.piece][r.offset:])
 		n, r.offset = n+some, r.offset+some

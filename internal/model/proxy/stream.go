@@ -118,7 +118,7 @@ func (x *exchange) readSome(body io.Reader) (int, error) {
 		x.heard.Store(time.Now().UnixNano())
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = x.reason(x.callContext, err)
+		err = reason(x.callContext, err)
 	}
 	return n, err
 }

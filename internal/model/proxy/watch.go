@@ -11,8 +11,9 @@ import (
 // has gone is no such reason yet: the answer is read on for a while, for the
 // count or to be replayed.
 type watch struct {
-	tick   time.Duration
-	cancel context.CancelCauseFunc
+	tick     time.Duration
+	stopping context.Context // of the server
+	cancel   context.CancelCauseFunc
 
 	mu    sync.Mutex // held while looking, so that stop waits for it
 	look  func(now time.Time) error
@@ -23,11 +24,11 @@ type watch struct {
 }
 
 // start begins to look. The function returns the reason to end the call, or nil.
-func (w *watch) start(tick time.Duration, cancel context.CancelCauseFunc, look func(now time.Time) error) {
+func (w *watch) start(s *Server, cancel context.CancelCauseFunc, look func(now time.Time) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tick, w.cancel, w.look, w.over, w.left = tick, cancel, look, false, nil
-	w.timer = time.AfterFunc(tick, w.fire)
+	w.tick, w.stopping, w.cancel, w.look, w.over, w.left = s.options.Tick, s.ctx, cancel, look, false, nil
+	w.timer = time.AfterFunc(w.tick, w.fire)
 }
 
 // fire is run by the timer.
@@ -44,7 +45,7 @@ func (w *watch) fire() {
 			w.cancel(err)
 			return
 		}
-	case !now.Before(w.until):
+	case !now.Before(w.until) || w.stopping.Err() != nil:
 		w.cancel(w.left)
 		return
 	}

@@ -56,7 +56,7 @@ func (x *exchange) readWhole(a *http.Response) ([]byte, error) {
 		case errors.Is(err, membudget.ErrTotal):
 			return nil, stop(503, "busy", membudget.ErrTotal.Error(), true)
 		case err != nil:
-			return nil, x.reason(x.callContext, err)
+			return nil, reason(x.callContext, err)
 		}
 	}
 }
