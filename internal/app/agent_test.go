@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
 )
@@ -25,7 +26,7 @@ func TestProvidersEndToEnd(t *testing.T) {
 			model := s.play(api,
 				fakellm.Turn{Text: "I look.", Calls: []fakellm.Call{{Name: "exec", Arguments: `{"command": "echo $((6*7))"}`}, {Name: "ls", Arguments: `{}`}}, Usage: fakellm.Usage{Prompt: 1000, Completion: 100}},
 				fakellm.Turn{When: "42", Text: "It is 42.", Usage: fakellm.Usage{Prompt: 2000, Completion: 50}})
-			e := s.send(t.Context(), app.AgentOptions{})
+			e := s.send(t.Context(), host.Options{})
 			if e.err != nil || e.out.Text != "It is 42." || e.out.Calls != 2 || e.out.Turns != 2 {
 				t.Fatalf("%+v, %v (%v)", e.out, e.err, model.Err())
 			}
@@ -54,7 +55,7 @@ func TestFallbackToAnotherProvider(t *testing.T) {
 	s.provider("second", messagesAPI, second.BaseURL(), nil)
 	s.provider("first", completionsAPI, "http://127.0.0.1:1/v1", nil)
 	s.set("agents.defaults.model", map[string]any{"primary": "first/m-first", "fallbacks": []string{"second/m-second"}})
-	o := app.AgentOptions{}
+	o := host.Options{}
 	o.Limits.Pause, o.Limits.Tries = 1, 1
 	e := s.send(t.Context(), o)
 	if e.err != nil || e.out.Model != "second/m-second" || e.out.Text != "from the second" {
@@ -78,11 +79,11 @@ func TestInstructions(t *testing.T) {
 			s.write(filepath.Join(s.agent, "SOUL.md"), strings.Repeat("x", 2<<20+1))
 			s.write(filepath.Join(s.agent, "skills", "paint", "SKILL.md"), "how to paint")
 			s.play(completionsAPI, fakellm.Use("exec", `{"command": "echo planted words >AGENTS.md; echo planted words >MEMORY.md; true"}`), fakellm.Say("done"))
-			if first := s.send(t.Context(), app.AgentOptions{}); first.err != nil || first.Close() != nil {
+			if first := s.send(t.Context(), host.Options{}); first.err != nil || first.Close() != nil {
 				t.Fatal(first.err)
 			}
 			model := s.play(completionsAPI, fakellm.Say("a"), fakellm.Say("b"), fakellm.Say("c"))
-			e := s.send(t.Context(), app.AgentOptions{})
+			e := s.send(t.Context(), host.Options{})
 			if e.err != nil {
 				t.Fatal(e.err, model.Err())
 			}
@@ -128,7 +129,7 @@ func TestResumeAfterKill(t *testing.T) {
 		t.Error(err)
 	}
 	_ = cmd.Wait()
-	e := s.send(t.Context(), app.AgentOptions{})
+	e := s.send(t.Context(), host.Options{})
 	if e.err != nil || e.out.Text != "I was interrupted." {
 		t.Fatalf("%+v, %v", e.out, e.err)
 	}
@@ -140,7 +141,7 @@ func TestResumeAfterKill(t *testing.T) {
 
 // work gives an agent a task in this process.
 func (o *order) work(ctx context.Context, a *app.App) error {
-	w, err := a.Worker(ctx, app.AgentOptions{Run: o.Run, Branch: o.Branch})
+	w, err := a.NewWorker(ctx, host.Options{Run: o.Run, Branch: o.Branch})
 	if err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func TestAgentIsAskedBeforeKeysAreRead(t *testing.T) {
 	delete(s.env, "MODEL_KEY") // reading it would fail otherwise
 	a := s.open()
 	closed := errors.New("the door is closed")
-	_, err := a.Worker(t.Context(), app.AgentOptions{BeforeKeys: func() error {
+	_, err := a.NewWorker(t.Context(), host.Options{BeforeKeys: func() error {
 		if rows := s.rows(a); len(rows) != 1 {
 			t.Errorf("sandboxes: %v", rows)
 		}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/agent"
-	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
@@ -48,7 +48,7 @@ func chunk(text string) string {
 type fault struct {
 	name  string
 	set   func(*site)
-	with  app.AgentOptions
+	with  host.Options
 	code  string // "" if the agent gets over it
 	tool  string // what a tool must have answered
 	calls int64  // requests in the receipt, at least
@@ -75,11 +75,11 @@ func faults() []fault {
 		{name: "calls unknown tools", set: play(use("fly", `{}`), fakellm.Say("then not")), tool: "no such tool", calls: 2},
 		{name: "gives broken arguments", set: play(use("exec", `{"command": `), fakellm.Say("then not")), tool: "arguments", calls: 2},
 		{name: "gives wrong arguments", set: play(use("read", `{"file": 7}`), fakellm.Say("then not")), tool: `"/file" is not known`, calls: 2},
-		{name: "loops for ever", set: play(forever...), with: app.AgentOptions{Limits: agent.Limits{Turns: 4}}, code: agent.CodeTurns, calls: 4},
-		{name: "reads and reads", set: play(forever...), with: app.AgentOptions{Limits: agent.Limits{Tokens: 5000}}, code: agent.CodeTokens, calls: 1},
+		{name: "loops for ever", set: play(forever...), with: host.Options{Limits: agent.Limits{Turns: 4}}, code: agent.CodeTurns, calls: 4},
+		{name: "reads and reads", set: play(forever...), with: host.Options{Limits: agent.Limits{Tokens: 5000}}, code: agent.CodeTokens, calls: 1},
 		{name: "answers with 10 MB", set: func(s *site) { s.upstream(streams(strings.Repeat(megabytes, 160))) }, code: "model_answer_large", calls: 1},
 		{name: "one event of 10 MB", set: func(s *site) { s.upstream(streams(chunk(strings.Repeat("x", 10<<20)))) },
-			with: app.AgentOptions{Limits: agent.Limits{Tries: 1}}, code: "model_answer_cut", calls: 1}, // the proxy breaks it off
+			with: host.Options{Limits: agent.Limits{Tries: 1}}, code: "model_answer_cut", calls: 1}, // the proxy breaks it off
 		{name: "is out of money in the middle", set: func(s *site) { s.upstream(streams(strings.Repeat(chunk(strings.Repeat("word ", 40)), 2000))) },
 			with: budgetOf(20_000), code: "budget_exceeded", calls: 1},
 		{name: "is out of money before", set: play(fakellm.Say("x")), with: budgetOf(1), code: "budget_exceeded"},
@@ -90,11 +90,11 @@ func faults() []fault {
 		{name: "says that the key is wrong", set: play(fakellm.Turn{Status: 401, Text: "who are you?"}), code: "model_unauthorized"},
 		{name: "says that it is too long", set: play(fakellm.Turn{Status: 400, Text: "maximum context length is 4096 tokens"}), code: "context_overflow"},
 		{name: "is silent", set: func(s *site) { s.upstream(silent) },
-			with: app.AgentOptions{Limits: agent.Limits{Time: 300 * time.Millisecond}}, code: agent.CodeTime},
+			with: host.Options{Limits: agent.Limits{Time: 300 * time.Millisecond}}, code: agent.CodeTime},
 	}
 }
 
-func budgetOf(micro int64) (o app.AgentOptions) {
+func budgetOf(micro int64) (o host.Options) {
 	o.Budget.MicroUSD = micro
 	return o
 }
@@ -144,7 +144,7 @@ func (s *site) goesOn() {
 	s.t.Helper()
 	server := s.play(completionsAPI, fakellm.Say("as before"))
 	server.BeginAnew()
-	e := s.send(s.t.Context(), app.AgentOptions{})
+	e := s.send(s.t.Context(), host.Options{})
 	if e.err != nil {
 		s.t.Errorf("the session does not go on: %v (%v)", e.err, server.Err())
 	}
@@ -162,7 +162,7 @@ func TestFaultCancelled(t *testing.T) {
 		defer cancel()
 		soon(func() bool { return len(processes(t, "sleep\x00"+mark)) == 2 })
 	}()
-	e := s.send(ctx, app.AgentOptions{})
+	e := s.send(ctx, host.Options{})
 	if agent.CodeOf(e.err) != agent.CodeStopped {
 		t.Errorf("ended with %v", e.err)
 	}
@@ -188,7 +188,7 @@ func TestFaultDiskFull(t *testing.T) {
 		t.Fatalf("mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(sessions, unix.MNT_DETACH) })
-	e := s.send(t.Context(), app.AgentOptions{})
+	e := s.send(t.Context(), host.Options{})
 	if agent.CodeOf(e.err) != agent.CodeRecord || !strings.Contains(e.err.Error(), "no space left") {
 		t.Errorf("ended with %v", e.err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent"
+	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/model/usage"
@@ -96,7 +97,7 @@ func (s *site) upstream(handler http.HandlerFunc) {
 
 // errand is one run of an agent, and what was seen of it.
 type errand struct {
-	*app.Worker
+	*host.Worker
 	app    *app.App
 	out    *agent.Outcome
 	err    error
@@ -121,7 +122,7 @@ func (e *errand) results() (texts []string) {
 }
 
 // send gives the agent a task and waits until it has ended.
-func (s *site) send(ctx context.Context, o app.AgentOptions) *errand {
+func (s *site) send(ctx context.Context, o host.Options) *errand {
 	s.t.Helper()
 	e := &errand{app: s.open()}
 	watch := o.Watch
@@ -131,7 +132,7 @@ func (s *site) send(ctx context.Context, o app.AgentOptions) *errand {
 			watch(event)
 		}
 	}
-	worker, err := e.app.Worker(ctx, o)
+	worker, err := e.app.NewWorker(ctx, o)
 	if err != nil {
 		s.t.Fatalf("worker: %v", err)
 	}

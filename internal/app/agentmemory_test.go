@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
@@ -38,7 +38,7 @@ func remembering(t *testing.T, embeddings string) (*site, *litellmtest.Server) {
 // are part of the agent's bill.
 func TestAgentRemembersByMeaning(t *testing.T) {
 	s, upstream := remembering(t, "litellm/sense")
-	e := s.send(t.Context(), app.AgentOptions{})
+	e := s.send(t.Context(), host.Options{})
 	if e.err != nil || e.out.Text != "done" || len(e.results()) != 1 || !strings.Contains(e.results()[0], "Maria") {
 		t.Fatalf("%+v, %v: %q", e.out, e.err, e.results())
 	}
@@ -56,7 +56,7 @@ func TestAgentRemembersByMeaning(t *testing.T) {
 // A model of vectors that is not there leaves the words, and the agent is told.
 func TestAgentRemembersByWordsIfItMust(t *testing.T) {
 	s, _ := remembering(t, "litellm/gone")
-	e := s.send(t.Context(), app.AgentOptions{})
+	e := s.send(t.Context(), host.Options{})
 	if e.err != nil || e.out.Text != "done" || len(e.results()) != 1 || !strings.Contains(e.results()[0], "compared by words only") {
 		t.Errorf("%+v, %v: %q", e.out, e.err, e.results())
 	}

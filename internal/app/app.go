@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/doctor"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
@@ -16,6 +17,7 @@ type App struct {
 	*provide.Installation
 	*service.Service
 	*deliver.Deliverer
+	*host.Host
 	limits runLimits
 }
 
@@ -35,7 +37,8 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 		return nil, err
 	}
 	models := service.New(installation)
-	return &App{Installation: installation, Service: models, Deliverer: deliver.New(models)}, nil
+	commits := deliver.New(models)
+	return &App{Installation: installation, Service: models, Deliverer: commits, Host: host.New(models, commits)}, nil
 }
 
 // Close closes what the app opened: the ledger and the audit log, then the

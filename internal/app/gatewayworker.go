@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
@@ -55,7 +56,7 @@ func (g *GatewayWorker) Models() *service.Proxy { return g.models }
 func (a *App) SessionOptions(w session.Worker) session.Options {
 	settings := a.Config.Session()
 	return session.Options{
-		DB: a.DB, Worker: w, Agents: a.Config.Agents, Logger: a.Logger, Attachments: spool(a.Settings),
+		DB: a.DB, Worker: w, Agents: a.Config.Agents, Logger: a.Logger, Attachments: host.Spool(a.Settings),
 		Names: policy.Sessions{DefaultAgent: a.Config.DefaultAgent(), MainKey: settings.MainKey, Global: settings.Scope == "global"},
 	}
 }
@@ -84,32 +85,32 @@ func (g *GatewayWorker) Work(ctx context.Context, job *session.Job, tell func(se
 }
 
 // begin makes an agent ready.
-func (g *GatewayWorker) begin(ctx context.Context, job *session.Job, tell func(session.Event)) (*Worker, error) {
+func (g *GatewayWorker) begin(ctx context.Context, job *session.Job, tell func(session.Event)) (*host.Worker, error) {
 	leave, err := g.turns.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return g.app.Worker(ctx, g.options(job, tell))
+	return g.app.NewWorker(ctx, g.options(job, tell))
 }
 
 // end writes down what an agent did, and gives back what it worked with.
-func (g *GatewayWorker) end(ctx context.Context, w *Worker, out *agent.Outcome, failure error) (*session.Outcome, error) {
+func (g *GatewayWorker) end(ctx context.Context, w *host.Worker, out *agent.Outcome, failure error) (*session.Outcome, error) {
 	if leave, err := g.turns.enter(ctx); err == nil { // nobody cancels this
 		defer leave()
 	}
 	spent, err := w.Spent(ctx)
 	delivery, undelivered := w.Deliver(ctx, out, failure)
-	err = errors.Join(err, w.keep(ctx, out, failure, 0), w.Close()) // the provider's figures come with the next look
+	err = errors.Join(err, w.KeepWithin(ctx, out, failure, 0), w.Close()) // the provider's figures come with the next look
 	report := w.Report(out, spent, delivery, undelivered)
 	return &session.Outcome{Text: out.Text, Model: out.Model, Usage: out.Usage, MicroUSD: spent.MicroUSD, Report: report}, err
 }
 
 // options are those of the agent that does a job.
-func (g *GatewayWorker) options(job *session.Job, tell func(session.Event)) AgentOptions {
+func (g *GatewayWorker) options(job *session.Job, tell func(session.Event)) host.Options {
 	terms := &job.Terms
 	headers, known := knownAs(job)
-	return AgentOptions{
+	return host.Options{
 		KnownAs: known,
 		Who:     provide.Subject{AgentID: job.Agent, SessionKey: job.Key, Account: payer(job.Account, job.Headers), MostBoxes: job.Quota.Sandboxes},
 		Model:   cmp.Or(terms.Model, job.Model), SessionID: cmp.Or(terms.Transcript, job.Session), Run: cmp.Or(terms.Run, TaskRun(job.Account, job.ID)),
@@ -117,7 +118,7 @@ func (g *GatewayWorker) options(job *session.Job, tell func(session.Event)) Agen
 		Limits:   agent.Limits{Time: job.Timeout, Turns: terms.Turns, Tokens: terms.Tokens},
 		Budget:   grant.Budget{MicroUSD: terms.MicroUSD, Day: job.Quota.MicroUSD},
 		Watch:    func(e agent.Event) { tell(sessionEvent(&e)) },
-		Thinking: chat.Level(job.Levels[session.ThinkingLevel]), Trace: job.Trace, Attachments: Attachments{job.Files, job.Sources},
+		Thinking: chat.Level(job.Levels[session.ThinkingLevel]), Trace: job.Trace, Attachments: host.Attachments{Files: job.Files, Sources: job.Sources},
 	}
 }
 
@@ -280,7 +281,7 @@ func (g *GatewayWorker) Compact(_ context.Context, e *session.Entry) (before, af
 
 // transcript is where a session's conversation is.
 func (g *GatewayWorker) transcript(e *session.Entry) (string, error) {
-	return agent.Sessions{Dir: g.app.sessionsDir(e.Agent, payer(e.Account, e.Headers))}.File(e.ID)
+	return agent.Sessions{Dir: g.app.SessionsDir(e.Agent, payer(e.Account, e.Headers))}.File(e.ID)
 }
 
 // alone has something done to a transcript that nobody else uses, in this process
@@ -290,7 +291,7 @@ func (g *GatewayWorker) alone(e *session.Entry, do func(path string) error) erro
 	if err != nil {
 		return err
 	}
-	lock, err := g.app.Locks.TryHold(transcriptLock(path))
+	lock, err := g.app.Locks.TryHold(host.TranscriptLock(path))
 	if errors.Is(err, filelock.ErrHeld) {
 		return fmt.Errorf("%w: the conversation is in use by another process", session.ErrBusy)
 	}

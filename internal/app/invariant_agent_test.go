@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -31,7 +32,7 @@ func TestInvariant_READY_BEFORE_FIRST_TOKEN(t *testing.T) {
 		streams(chunk("done")+"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")(w, r)
 	})
 	a = s.open()
-	w, err := a.Worker(t.Context(), app.AgentOptions{})
+	w, err := a.NewWorker(t.Context(), host.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func TestInvariant_READY_BEFORE_FIRST_TOKEN(t *testing.T) {
 		t.Fatalf("%+v, %v, asked %d times", out, err, asked.Load())
 	}
 	s.set("agents.defaults.sandbox.docker.network", "atoll-no-such-network")
-	if w, err := s.open().Worker(t.Context(), app.AgentOptions{}); err == nil {
+	if w, err := s.open().NewWorker(t.Context(), host.Options{}); err == nil {
 		_ = w.Close()
 		t.Error("an agent without a sandbox")
 	}
@@ -67,7 +68,7 @@ func TestInvariant_OPENCLAW_ELEVATED_DISABLED(t *testing.T) {
 			{Name: "exec", Arguments: `{"command": "touch ` + outside + ` || true"}`},
 			{Name: "write", Arguments: `{"path": "x", "content": "y"}`},
 		}}, fakellm.Say("done"))
-	e := s.send(t.Context(), app.AgentOptions{})
+	e := s.send(t.Context(), host.Options{})
 	results := e.results()
 	if e.err != nil || len(results) != 4 {
 		t.Fatalf("%v: %q", e.err, results)
@@ -95,7 +96,7 @@ func TestInvariant_HEARTBEAT_DISABLED(t *testing.T) {
 	s.set("agents.defaults.heartbeat", map[string]any{"every": "1s"})
 	s.write(filepath.Join(s.agent, "HEARTBEAT.md"), "At every beat answer HEARTBEAT_OK.")
 	model := s.play(completionsAPI, fakellm.Say("done"))
-	e := s.send(t.Context(), app.AgentOptions{})
+	e := s.send(t.Context(), host.Options{})
 	if e.err != nil || e.out.Text != "done" {
 		t.Fatalf("%+v, %v", e.out, e.err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/tool"
 )
@@ -21,7 +21,7 @@ func pairSite(t *testing.T) *site {
 	return s
 }
 
-func callTool(t *testing.T, box *app.Toolbox, name, args string) *tool.Result {
+func callTool(t *testing.T, box *host.Toolbox, name, args string) *tool.Result {
 	t.Helper()
 	result, err := box.Call(t.Context(), name, jsontext.Value(args))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
@@ -105,7 +105,7 @@ func TestTheNextAgentTakesWhatAKilledOneLeft(t *testing.T) {
 	s := newRelayStage(t)
 	s.play(completionsAPI, agentCommits("touch committed; sleep 600"), fakellm.Say("done"))
 	s.killAgent("run-1", func() bool { return s.inWorkspace("wt/work/committed") != "" })
-	w, err := s.open().Worker(t.Context(), app.AgentOptions{Run: "run-2", Branch: "work"})
+	w, err := s.open().NewWorker(t.Context(), host.Options{Run: "run-2", Branch: "work"})
 	if err != nil {
 		t.Fatal(err)
 	}

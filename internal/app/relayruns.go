@@ -122,7 +122,7 @@ func (p *RunPlace) loadWork() (*relay.Work, error) {
 type relayFinisher struct{ runs *Runs }
 
 // Name is how receipts call it.
-func (relayFinisher) Name() string { return "relay" }
+func (relayFinisher) Name() string { return deliver.NoteName }
 
 // Finish does what is left to do. An error keeps the place, so that nothing is
 // lost; after Take it is not needed, but no one is hurt by keeping it.

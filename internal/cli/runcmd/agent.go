@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
@@ -206,7 +207,7 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 		return err
 	}
 	order.Attachments = kept
-	worker, err := a.Worker(ctx, order)
+	worker, err := a.NewWorker(ctx, order)
 	drop()
 	done()
 	if errors.Is(err, deliver.ErrNoRelay) {
@@ -259,8 +260,8 @@ func (o *agentOptions) check(cmd *cobra.Command) error {
 	return console.FirstOf(console.CheckScope(cmd, o.scope), console.CheckBudget(o.budget))
 }
 
-func (o *agentOptions) worker(view *agentView) app.AgentOptions {
-	w := app.AgentOptions{
+func (o *agentOptions) worker(view *agentView) host.Options {
+	w := host.Options{
 		Who:       (&console.SubjectFlags{Agent: o.agent, Session: o.sessionKey, Account: o.account, Scope: o.scope}).Who(),
 		HostTools: o.hostTools, Model: o.model, SessionID: o.sessionID, Run: o.runID, Watch: view.event, BeforeKeys: secret.Harden,
 		Thinking: chat.Level(o.thinking), Trace: o.trace, Demo: o.demo,

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -93,7 +94,7 @@ func runToolList(e *env, o toolListOptions) error {
 }
 
 func listTools(p *plan.Plan) (list []listedTool) {
-	caller := app.Caller(p)
+	caller := host.Caller(p)
 	for _, t := range tool.All() {
 		d := t.Decide(caller.Policy)
 		list = append(list, listedTool{
@@ -185,7 +186,7 @@ func refuseCall(a *app.App, who provide.Subject, t tool.Tool, args jsontext.Valu
 	if err != nil {
 		return console.WithCode(console.ExitUsage, err)
 	}
-	if err := t.Authorize(app.Caller(p)); err != nil {
+	if err := t.Authorize(host.Caller(p)); err != nil {
 		return err
 	}
 	return t.Check(args)

@@ -180,6 +180,9 @@ func DeliveryOf(work *relay.Work, r *relay.Record, note string) *run.Delivery {
 	return d
 }
 
+// NoteName is the name that the relay has in the notes of receipts.
+const NoteName = "relay"
+
 // AboutRun is what a pull request says of a run.
 func AboutRun(receipt *run.Receipt) relay.About {
 	return relay.About{Model: receipt.Model, Variant: receipt.Variant, Cost: Dollars(receipt.Bill.MicroUSD)}

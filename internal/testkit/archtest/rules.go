@@ -52,6 +52,7 @@ func layers() [][]string {
 		{"internal/run", "internal/gateway/session"},
 		{"internal/model/service"},
 		{"internal/relay/deliver"},
+		{"internal/agent/host"},
 		{"internal/gateway", "internal/mcp", "internal/ui", "internal/vm"},
 		{"internal/doctor", "internal/dockercli/containers"},
 		{"internal/app"},

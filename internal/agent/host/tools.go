@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -34,8 +34,8 @@ func (t *Toolbox) Release() { t.release() }
 // sandbox, or both halves of it. A session that the configuration leaves
 // unsandboxed has none, unless the host was asked for: hostTools, or tools.host
 // in the configuration.
-func (a *App) Tools(ctx context.Context, who provide.Subject, hostTools bool) (*Toolbox, error) {
-	p, err := a.Plan(who)
+func (h *Host) Tools(ctx context.Context, who provide.Subject, hostTools bool) (*Toolbox, error) {
+	p, err := h.Plan(who)
 	if err != nil {
 		return nil, err
 	}
@@ -43,16 +43,16 @@ func (a *App) Tools(ctx context.Context, who provide.Subject, hostTools bool) (*
 		if !hostTools && !p.Agent.HostTools {
 			return nil, unsandboxed(p)
 		}
-		if err := a.RefuseHostTools(); err != nil {
+		if err := h.RefuseHostTools(); err != nil {
 			return nil, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "mode", Err: err}
 		}
-		return a.hostToolbox(ctx, who, p)
+		return h.hostToolbox(ctx, who, p)
 	}
-	s, err := a.Provide(ctx, who, provide.Options{Pair: true})
+	s, err := h.Provide(ctx, who, provide.Options{Pair: true})
 	if err != nil {
 		return nil, err
 	}
-	box, err := a.toolbox(s, who)
+	box, err := h.toolbox(s, who)
 	if err != nil {
 		s.Release()
 		return nil, err
@@ -67,9 +67,9 @@ func unsandboxed(p *plan.Plan) error {
 		"set sandbox.mode to all, or allow its tools on the host: --host-tools, or tools.host in the configuration")
 }
 
-func (a *App) toolbox(s *provide.ReadySandbox, who provide.Subject) (*Toolbox, error) {
+func (h *Host) toolbox(s *provide.ReadySandbox, who provide.Subject) (*Toolbox, error) {
 	p := s.Plan
-	o := a.toolOptions(p, who)
+	o := h.toolOptions(p, who)
 	o.Router, o.Paths = p.Router, p.PathMap()
 	o.Workdir = p.Spec.Workdir
 	o.Env = p.Env.Passed
@@ -98,14 +98,14 @@ func Caller(p *plan.Plan) tool.Caller {
 }
 
 // toolOptions are what the tools of every session have in common.
-func (a *App) toolOptions(p *plan.Plan, who provide.Subject) tool.Options {
-	web := a.Config.Web()
+func (h *Host) toolOptions(p *plan.Plan, who provide.Subject) tool.Options {
+	web := h.Config.Web()
 	o := tool.Options{
 		Caller: Caller(p), AllowSecret: p.Agent.Sandbox.AllowSecretEnv,
-		Memory:      tool.NewStoredMemory(a.DB, policy.ScopeKey(config.ScopeSession, p.Session, who.Account)),
+		Memory:      tool.NewStoredMemory(h.DB, policy.ScopeKey(config.ScopeSession, p.Session, who.Account)),
 		FetchChars:  valueOf(web.Fetch.MaxChars),
 		SearchCount: valueOf(web.Search.MaxResults),
-		Sessions:    a.sessions(p, who.Account), Recall: a.recall(p, nil),
+		Sessions:    h.sessions(p, who.Account), Recall: h.recall(p, nil),
 	}
 	o.Fetch.UserAgent = web.Fetch.UserAgent
 	if o.Fetch.UserAgent == "" {
@@ -120,12 +120,12 @@ func (a *App) toolOptions(p *plan.Plan, who provide.Subject) tool.Options {
 		o.NoFetch = errhint.With(errors.New("fetching pages is switched off"), "set tools.web.fetch.enabled to true")
 	}
 	o.Fetch.UseProxy = web.Fetch.UseProxy
-	if host, err := a.Outbound(); err != nil {
+	if host, err := h.Outbound(); err != nil {
 		o.NoFetch = err
 	} else {
 		o.Fetch.Host = host
 	}
-	if engine, err := a.searchEngine(web.Search); err != nil {
+	if engine, err := h.searchEngine(web.Search); err != nil {
 		o.NoSearch = err
 	} else {
 		o.Search = engine
@@ -141,15 +141,15 @@ func valueOf(p *int) int {
 }
 
 // searchEngine is the configured provider. Its key stays on the host.
-func (a *App) searchEngine(c config.WebSearch) (*search.Engine, error) {
+func (h *Host) searchEngine(c config.WebSearch) (*search.Engine, error) {
 	if c.Enabled != nil && !*c.Enabled {
 		return nil, errhint.With(errors.New("web search is switched off"), "set tools.web.search.enabled to true")
 	}
-	key, err := a.searchKey(c)
+	key, err := h.searchKey(c)
 	if err != nil {
 		return nil, err
 	}
-	host, err := a.Outbound()
+	host, err := h.Outbound()
 	if err != nil {
 		return nil, err
 	}
@@ -160,17 +160,17 @@ func (a *App) searchEngine(c config.WebSearch) (*search.Engine, error) {
 
 // searchKey finds the provider's key: in the file, in the variable that the
 // file names, or in the variable that the provider's own tools use.
-func (a *App) searchKey(c config.WebSearch) (string, error) {
+func (h *Host) searchKey(c config.WebSearch) (string, error) {
 	switch {
 	case c.APIKey == nil:
 		if c.Provider == "brave" {
-			return a.Getenv("BRAVE_API_KEY"), nil
+			return h.Getenv("BRAVE_API_KEY"), nil
 		}
 		return "", nil
 	case c.APIKey.Ref == nil:
 		return c.APIKey.Reveal(), nil
 	case c.APIKey.Ref.Source == "env":
-		return a.Getenv(c.APIKey.Ref.ID), nil
+		return h.Getenv(c.APIKey.Ref.ID), nil
 	}
 	return "", fmt.Errorf("tools.web.search.apiKey: secrets from %q cannot be read yet", c.APIKey.Ref.Source)
 }

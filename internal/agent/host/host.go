@@ -1,4 +1,6 @@
-package app
+// Package host runs agents in this process: their tools work in a sandbox, and the
+// agent itself, its transcript and its calls of models stay on the host.
+package host
 
 import (
 	"cmp"
@@ -20,13 +22,26 @@ import (
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
-// AgentOptions say which agent works, and within what.
-type AgentOptions struct {
+// Host runs agents of an installation.
+type Host struct {
+	*provide.Installation
+	models  *service.Service
+	commits *deliver.Deliverer
+}
+
+// New returns the agents of an installation.
+func New(models *service.Service, relay *deliver.Deliverer) *Host {
+	return &Host{Installation: models.Installation, models: models, commits: relay}
+}
+
+// Options say which agent works, and within what.
+type Options struct {
 	Who       provide.Subject
 	HostTools bool
 	Model     string // provider/id; "" is the agent's own
@@ -65,7 +80,7 @@ type Worker struct {
 	Plan    *plan.Plan
 	Box     *Toolbox
 	Notices []string
-	app     *App
+	host    *Host
 	account string
 	knownAs string
 	settle  func() error // ends its use of models
@@ -108,28 +123,28 @@ func (w *Worker) endModels() error {
 	return settle()
 }
 
-// Worker makes an agent ready: its sandbox first, so that nothing is asked of a
+// NewWorker makes an agent ready: its sandbox first, so that nothing is asked of a
 // model before the tools are there.
-func (a *App) Worker(ctx context.Context, o AgentOptions) (*Worker, error) {
-	w := &Worker{Run: o.Run, app: a, account: o.Who.Account, knownAs: o.KnownAs}
+func (h *Host) NewWorker(ctx context.Context, o Options) (*Worker, error) {
+	w := &Worker{Run: o.Run, host: h, account: o.Who.Account, knownAs: o.KnownAs}
 	if w.Run == "" {
 		w.Run = "run-" + strings.ToLower(rand.Text())
 	}
-	if err := w.prepare(ctx, a, &o); err != nil {
+	if err := w.prepare(ctx, h, &o); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
 }
 
-func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err error) {
+func (w *Worker) prepare(ctx context.Context, h *Host, o *Options) (err error) {
 	o.Who = inPlace(o.Who)
-	if err := a.canAsk(o); err != nil {
+	if err := h.canAsk(o); err != nil {
 		return err
 	}
 	if err := w.awaitBranch(ctx, o); err != nil {
 		return err
 	}
-	if w.Box, err = a.Tools(ctx, o.Who, o.HostTools); err != nil {
+	if w.Box, err = h.Tools(ctx, o.Who, o.HostTools); err != nil {
 		return err
 	}
 	w.undo = append(w.undo, func() error { w.Box.Release(); return nil })
@@ -143,25 +158,25 @@ func (w *Worker) prepare(ctx context.Context, a *App, o *AgentOptions) (err erro
 	if err := w.prepareBranch(ctx); err != nil {
 		return err
 	}
-	if err := w.openTranscript(a, o); err != nil {
+	if err := w.openTranscript(h, o); err != nil {
 		return err
 	}
-	if err := w.chooseModels(ctx, a, o); err != nil {
+	if err := w.chooseModels(ctx, h, o); err != nil {
 		return err
 	}
-	w.instruct(a)
+	w.instruct(h)
 	if o.System != "" {
 		w.System += "\n\n" + o.System
 	}
 	return nil
 }
 
-// transcriptLock is held by whoever uses a transcript.
-func transcriptLock(path string) string { return "transcript " + path }
+// TranscriptLock is held by whoever uses a transcript.
+func TranscriptLock(path string) string { return "transcript " + path }
 
 // openTranscript opens the conversation, for this process alone.
-func (w *Worker) openTranscript(a *App, o *AgentOptions) error {
-	kept := a.sessions(w.Plan, o.Who.Account)
+func (w *Worker) openTranscript(h *Host, o *Options) error {
+	kept := h.sessions(w.Plan, o.Who.Account)
 	kept.Own = cmp.Or(o.SessionID, kept.Own)
 	w.Session, w.Box.Sessions = kept.Own, kept
 	path, err := kept.File(w.Session)
@@ -171,7 +186,7 @@ func (w *Worker) openTranscript(a *App, o *AgentOptions) error {
 	if err := os.MkdirAll(kept.Dir, 0o700); err != nil {
 		return err
 	}
-	lock, err := a.Locks.TryHold(transcriptLock(path))
+	lock, err := h.Locks.TryHold(TranscriptLock(path))
 	if errors.Is(err, filelock.ErrHeld) {
 		return errhint.With(fmt.Errorf("session %s is in use by another process", w.Session), "wait for it, or choose another with --session-id")
 	}
@@ -201,14 +216,14 @@ func (w *Worker) recall(history []chat.Message) error {
 
 // instruct writes the system prompt. Behaviour files come from the agent's
 // workspace on the host, never from the copy that the sandbox writes to.
-func (w *Worker) instruct(a *App) {
+func (w *Worker) instruct(h *Host) {
 	p := w.Plan
 	files, problems := prompt.Files(p.Agent.Workspace)
 	for _, problem := range problems {
 		w.Notices = append(w.Notices, problem.Error())
 	}
 	var skills []prompt.Skill
-	for _, s := range workspace.Skills(w.seen(), a.SkillOptions(p)) {
+	for _, s := range workspace.Skills(w.seen(), h.SkillOptions(p)) {
 		skills = append(skills, prompt.Skill(s))
 	}
 	w.System = prompt.Compose(w.facts(), files, !w.seen().HasCopy(), skills)
@@ -267,13 +282,13 @@ func limitsInWords(memory, pids int64) string {
 }
 
 // canAsk refuses an agent that could ask no model, before anything is made for it.
-func (a *App) canAsk(o *AgentOptions) error {
+func (h *Host) canAsk(o *Options) error {
 	if o.Demo || o.Models != nil {
 		return nil
 	}
-	p, err := a.Plan(o.Who)
+	p, err := h.Plan(o.Who)
 	if err != nil {
 		return err
 	}
-	return a.CheckModel(p.Agent, o.Model)
+	return h.models.CheckModel(p.Agent, o.Model)
 }

@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -17,13 +17,13 @@ const agentLife = 24 * time.Hour
 
 // chooseModels finds who can be asked, and a way to them through the proxy that
 // nobody but this agent has.
-func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err error) {
+func (w *Worker) chooseModels(ctx context.Context, h *Host, o *Options) (err error) {
 	if o.BeforeKeys != nil && !inside() {
 		if err := o.BeforeKeys(); err != nil {
 			return err
 		}
 	}
-	models, candidates, err := a.ForAgent(ctx, w.Plan.Agent, service.Choice{Model: o.Model, Proxy: o.Models, Demo: o.Demo})
+	models, candidates, err := h.models.ForAgent(ctx, w.Plan.Agent, service.Choice{Model: o.Model, Proxy: o.Models, Demo: o.Demo})
 	if err != nil {
 		return err
 	}
@@ -32,13 +32,13 @@ func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err
 		w.settle = func() error { return w.settleShared(models) }
 	}
 	w.undo = append(w.undo, w.endModels)
-	if w.ledger, err = a.Ledger(ctx); err != nil {
+	if w.ledger, err = h.models.Ledger(ctx); err != nil {
 		return err
 	}
 	if models.Scripted() {
 		w.Notices = append(w.Notices, service.ScriptedNotice)
 	}
-	embeds, err := w.embeddings(a, models)
+	embeds, err := w.embeddings(h, models)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err
 	}
 	calls.transport = &http.Transport{DialContext: calls.dial}
 	w.undo = append(w.undo, func() error { calls.transport.CloseIdleConnections(); return nil })
-	if err := w.remember(a, embeds, calls.transport); err != nil {
+	if err := w.remember(h, embeds, calls.transport); err != nil {
 		return err
 	}
 	for _, c := range candidates {
@@ -61,7 +61,7 @@ func (w *Worker) chooseModels(ctx context.Context, a *App, o *AgentOptions) (err
 }
 
 // door lets in this agent alone, for the models it may ask.
-func (w *Worker) door(models *service.Proxy, o *AgentOptions, ids []string) (proxy.Door, error) {
+func (w *Worker) door(models *service.Proxy, o *Options, ids []string) (proxy.Door, error) {
 	terms, err := service.Terms(w.Plan, o.Who.Account, ids)
 	if err != nil {
 		return nil, err

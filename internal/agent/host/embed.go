@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -21,8 +21,8 @@ func (e embedder) Embed(ctx context.Context, texts []string) ([][]float32, error
 }
 
 // embeddings are those of embeddingsModel, with its notice among the agent's.
-func (w *Worker) embeddings(a *App, models *service.Proxy) (service.Candidates, error) {
-	c, notice, err := a.EmbeddingsModel(models, &w.Plan.Agent.LLM)
+func (w *Worker) embeddings(h *Host, models *service.Proxy) (service.Candidates, error) {
+	c, notice, err := h.models.EmbeddingsModel(models, &w.Plan.Agent.LLM)
 	if notice != "" {
 		w.Notices = append(w.Notices, notice)
 	}
@@ -33,7 +33,7 @@ func (w *Worker) embeddings(a *App, models *service.Proxy) (service.Candidates, 
 }
 
 // remember has memories compared by their meaning, with what the agent may spend.
-func (w *Worker) remember(a *App, by service.Candidates, transport *http.Transport) error {
+func (w *Worker) remember(h *Host, by service.Candidates, transport *http.Transport) error {
 	if len(by) == 0 {
 		return nil
 	}
@@ -41,6 +41,6 @@ func (w *Worker) remember(a *App, by service.Candidates, transport *http.Transpo
 	if err != nil {
 		return err
 	}
-	w.Box.Recall = a.recall(w.Plan, embedder{client, by[0]})
+	w.Box.Recall = h.recall(w.Plan, embedder{client, by[0]})
 	return nil
 }

@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -26,15 +26,15 @@ import (
 // hostToolbox are the tools of a session that works on the host: the user asked
 // for it. They go through the same guest as in a sandbox, run as this user; file
 // tools reach the agent workspace and nothing else.
-func (a *App) hostToolbox(ctx context.Context, who provide.Subject, p *plan.Plan) (*Toolbox, error) {
+func (h *Host) hostToolbox(ctx context.Context, who provide.Subject, p *plan.Plan) (*Toolbox, error) {
 	if err := os.MkdirAll(p.Agent.Workspace, 0o755); err != nil {
 		return nil, &sandbox.ProvisionError{Name: tool.WhereHost, Step: "workspace", Err: err}
 	}
-	g, err := startHostGuest(a.Paths.AtollState)
+	g, err := startHostGuest(h.Paths.AtollState)
 	if err != nil {
 		return nil, &sandbox.ProvisionError{Name: tool.WhereHost, Step: "guest", Err: err}
 	}
-	m := machine.New(g.dial, &machine.Options{Log: a.Logger})
+	m := machine.New(g.dial, &machine.Options{Log: h.Logger})
 	release := func() { _ = m.Close(); g.stop() }
 	workspace := p.Agent.Workspace
 	files, err := m.Files([]machine.Root{{Path: workspace}})
@@ -45,24 +45,24 @@ func (a *App) hostToolbox(ctx context.Context, who provide.Subject, p *plan.Plan
 		release()
 		return nil, &sandbox.ProvisionError{Name: tool.WhereHost, Step: "guest", Err: err}
 	}
-	o := a.toolOptions(p, who)
+	o := h.toolOptions(p, who)
 	o.Isolated = &tool.Place{Name: tool.WhereHost, Machine: m, Files: files, Host: true}
 	if inside() {
 		o.Isolated.Name, o.Isolated.Host = "sandbox", false
 	}
 	o.Workdir = workspace
-	o.Paths = policy.NewPathMap([]policy.Mount{{Source: workspace, Target: workspace}}, policy.PathOptions{Workdir: workspace, Home: a.Paths.Home})
-	o.Environ = a.hostEnviron
+	o.Paths = policy.NewPathMap([]policy.Mount{{Source: workspace, Target: workspace}}, policy.PathOptions{Workdir: workspace, Home: h.Paths.Home})
+	o.Environ = h.hostEnviron
 	return &Toolbox{Set: tool.New(o), Plan: p, release: release}, nil
 }
 
 // hostVariables are those that a command on the host gets of ours.
 var hostVariables = []string{"HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR"}
 
-func (a *App) hostEnviron(passed map[string]string) []string {
+func (h *Host) hostEnviron(passed map[string]string) []string {
 	env := map[string]string{}
 	for _, name := range hostVariables {
-		if value := a.Getenv(name); value != "" {
+		if value := h.Getenv(name); value != "" {
 			env[name] = value
 		}
 	}

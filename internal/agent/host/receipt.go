@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -57,21 +57,21 @@ func (w *Worker) Keep(ctx context.Context, out *agent.Outcome, failure error) er
 	if inside() {
 		return nil
 	}
-	return w.keep(ctx, out, failure, agentPatience)
+	return w.KeepWithin(ctx, out, failure, agentPatience)
 }
 
-// keep waits so long for the provider's figures; with no patience it does not ask.
-func (w *Worker) keep(ctx context.Context, out *agent.Outcome, failure error, patience time.Duration) error {
+// KeepWithin waits so long for the provider's figures; with no patience it does not ask.
+func (w *Worker) KeepWithin(ctx context.Context, out *agent.Outcome, failure error, patience time.Duration) error {
 	if err := w.endModels(); err != nil {
 		return err
 	}
-	bill, err := w.app.RunBill(ctx, w.Run, patience)
+	bill, err := w.host.models.RunBill(ctx, w.Run, patience)
 	if err != nil {
 		return err
 	}
 	r := w.receipt(out, failure)
 	r.Bill = bill
-	return w.app.RunStore().SaveFinished(ctx, r)
+	return w.host.models.RunStore().SaveFinished(ctx, r)
 }
 
 func (w *Worker) receipt(out *agent.Outcome, failure error) *run.Receipt {

@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 )
 
 // agentDir holds what is kept about an agent.
-func (a *App) agentDir(id string) string {
-	return filepath.Join(a.Paths.AtollState, "agents", id)
+func (h *Host) agentDir(id string) string {
+	return filepath.Join(h.Paths.AtollState, "agents", id)
 }
 
-// sessionsDir holds the conversations of an agent. Accounts have one each:
+// SessionsDir holds the conversations of an agent. Accounts have one each:
 // what one said is never shown to another.
-func (a *App) sessionsDir(agentID, account string) string {
-	dir := a.agentDir(agentID)
+func (h *Host) SessionsDir(agentID, account string) string {
+	dir := h.agentDir(agentID)
 	if account != "" {
 		dir = filepath.Join(dir, "accounts", policy.Slug(account))
 	}
@@ -29,9 +29,9 @@ func (a *App) sessionsDir(agentID, account string) string {
 
 // sessions are the conversations that a session's tools show: its own, and the
 // others of its agent where the configuration says so.
-func (a *App) sessions(p *plan.Plan, account string) agent.Sessions {
+func (h *Host) sessions(p *plan.Plan, account string) agent.Sessions {
 	return agent.Sessions{
-		Dir: a.sessionsDir(p.Agent.ID, account), Own: policy.Slug(p.Session.Key),
+		Dir: h.SessionsDir(p.Agent.ID, account), Own: policy.Slug(p.Session.Key),
 		All: !p.Sandboxed || p.Agent.Sandbox.SessionToolsVisibility == "all",
 	}
 }
@@ -43,8 +43,8 @@ type recall struct {
 	embedder         memory.Embedder // nil: words have to do
 }
 
-func (a *App) recall(p *plan.Plan, by memory.Embedder) tool.Recall {
-	return recall{filepath.Join(a.agentDir(p.Agent.ID), "memory.db"), p.AgentDir(), by}
+func (h *Host) recall(p *plan.Plan, by memory.Embedder) tool.Recall {
+	return recall{filepath.Join(h.agentDir(p.Agent.ID), "memory.db"), p.AgentDir(), by}
 }
 
 // Search implements tool.Recall.

@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -22,20 +22,20 @@ type Attachments struct {
 	Sources []string // paths of the same, on the host
 }
 
-// spool is where files wait for their tasks.
-func spool(s *provide.Settings) *attach.Spool {
+// Spool is where files wait for their tasks.
+func Spool(s *provide.Settings) *attach.Spool {
 	return attach.NewSpool(filepath.Join(s.Paths.AtollState, attachmentsDir), 0, 0)
 }
 
 // KeepAttachments writes files down for an agent of this process; drop removes them.
-func (a *App) KeepAttachments(run string, uploads []attach.Upload) (kept Attachments, drop func(), err error) {
+func (h *Host) KeepAttachments(run string, uploads []attach.Upload) (kept Attachments, drop func(), err error) {
 	if len(uploads) == 0 {
 		return Attachments{}, func() {}, nil
 	}
 	if kept.Files, err = attach.Describe(uploads); err != nil {
 		return Attachments{}, nil, err
 	}
-	spool, id := spool(a.Settings), attach.ID("", run, kept.Files)
+	spool, id := Spool(h.Settings), attach.ID("", run, kept.Files)
 	if err := spool.Keep("", id, uploads); err != nil {
 		return Attachments{}, nil, err
 	}
@@ -50,7 +50,7 @@ var errNoPlaceForFiles = errors.New("attachments are put into a sandbox, and thi
 
 // stage copies what came with a task into the sandbox's workspace. All of it is there
 // then, or the task does not begin.
-func (w *Worker) stage(ctx context.Context, o *AgentOptions) error {
+func (w *Worker) stage(ctx context.Context, o *Options) error {
 	files, sources := o.Attachments.Files, o.Attachments.Sources
 	if len(files) == 0 {
 		return nil
@@ -58,7 +58,7 @@ func (w *Worker) stage(ctx context.Context, o *AgentOptions) error {
 	if !w.Plan.Sandboxed {
 		return errhint.With(errNoPlaceForFiles, "set sandbox.mode to all")
 	}
-	media := workspace.Media{Roots: []string{filepath.Join(w.app.Paths.AtollState, attachmentsDir)}}
+	media := workspace.Media{Roots: []string{filepath.Join(w.host.Paths.AtollState, attachmentsDir)}}
 	for i, path := range sources {
 		media.Sources = append(media.Sources, workspace.Source{Path: path, Name: files[i].Name})
 	}

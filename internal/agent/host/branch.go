@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -36,16 +36,16 @@ type agentBranch struct {
 
 // awaitBranch has the branch for this agent alone. What could go nowhere is
 // refused before anything is made.
-func (w *Worker) awaitBranch(ctx context.Context, o *AgentOptions) (err error) {
+func (w *Worker) awaitBranch(ctx context.Context, o *Options) (err error) {
 	if o.Branch == "" {
 		return nil
 	}
-	p, err := w.app.Plan(o.Who)
+	p, err := w.host.Plan(o.Who)
 	if err != nil {
 		return err
 	}
 	b := &agentBranch{key: branch.Key(o.Branch), who: o.Who, agent: p.Agent.ID}
-	if b.relays, b.project, err = w.app.ProjectOf(deliver.WorkOf{Account: o.Who.Account, Agent: b.agent, Checkout: o.Checkout}); err != nil {
+	if b.relays, b.project, err = w.host.commits.ProjectOf(deliver.WorkOf{Account: o.Who.Account, Agent: b.agent, Checkout: o.Checkout}); err != nil {
 		return err
 	}
 	if err := w.canCommit(p, b.relays); err != nil {
@@ -56,18 +56,18 @@ func (w *Worker) awaitBranch(ctx context.Context, o *AgentOptions) (err error) {
 			o.Watch(agent.Event{Type: agent.Notice, Text: text})
 		}
 	}
-	if b.held, err = w.app.HoldBranch(ctx, deliver.BranchClaim{Key: b.key, Run: w.Run, Tell: tell}); err != nil {
+	if b.held, err = w.host.commits.HoldBranch(ctx, deliver.BranchClaim{Key: b.key, Run: w.Run, Tell: tell}); err != nil {
 		return err
 	}
 	w.branch = b
-	w.undo = append(w.undo, func() error { return w.app.leaveBranch(b) })
+	w.undo = append(w.undo, func() error { return w.host.leaveBranch(b) })
 	return nil
 }
 
 // leaveBranch gives a branch back. Of an agent that never began nothing is left.
-func (a *App) leaveBranch(b *agentBranch) (err error) {
+func (h *Host) leaveBranch(b *agentBranch) (err error) {
 	if b.work != nil && !b.ended {
-		err = deliver.AgentNotes(a.Settings).Remove(b.work.Run)
+		err = deliver.AgentNotes(h.Settings).Remove(b.work.Run)
 	}
 	b.held.Release()
 	return err
@@ -103,7 +103,7 @@ func (w *Worker) prepareBranch(ctx context.Context) (err error) {
 	}
 	w.Box.Workdir = work.Dir
 	w.Notices = append(w.Notices, work.Notes...)
-	return deliver.AgentNotes(w.app.Settings).Save(w.Run, b.work)
+	return deliver.AgentNotes(w.host.Settings).Save(w.Run, b.work)
 }
 
 func (w *Worker) branchName() string {
@@ -128,10 +128,10 @@ func (w *Worker) Deliver(ctx context.Context, out *agent.Outcome, failure error)
 		return nil, err
 	}
 	b.work.Held, b.work.About.Model, b.work.About.Cost = failure != nil, out.Model, deliver.Dollars(spent.MicroUSD)
-	if err := deliver.AgentNotes(w.app.Settings).Save(w.Run, b.work); err != nil {
+	if err := deliver.AgentNotes(w.host.Settings).Save(w.Run, b.work); err != nil {
 		return nil, err
 	}
-	record, note, err := w.app.DeliverAgent(ctx, b.work, func(context.Context) (relay.Site, error) {
+	record, note, err := w.host.commits.DeliverAgent(ctx, b.work, func(context.Context) (relay.Site, error) {
 		return deliver.SiteFor(w.Box.session, deliver.StepAfter), nil
 	})
 	if record != nil && record.Unsaved != "" {
@@ -153,5 +153,5 @@ func (b *agentBranch) notes() map[string]string {
 	if b == nil || b.note == "" {
 		return nil
 	}
-	return map[string]string{relayFinisher{}.Name(): b.note}
+	return map[string]string{deliver.NoteName: b.note}
 }
