@@ -22,11 +22,7 @@ type checker struct {
 const noteLater = "later"
 
 // notes are the warnings that the use of a key may give.
-var notes = map[string]string{
-	noteLater:     "accepted, not acted on yet",
-	"perSession":  `old key; write scope: "session" for true, scope: "shared" for false`,
-	"enableNoVnc": "old key; write noVncEnabled",
-}
+var notes = map[string]string{noteLater: "accepted, not acted on yet"}
 
 const maxSafeInteger = 1 << 53 // larger ones do not survive programs that read JSON numbers as floats
 
@@ -168,6 +164,9 @@ func (c *checker) key(at *path, n *node, s *shape, m member) {
 	here := at.child(m.key)
 	topLevel := at == nil
 	switch f := s.field(m.key); {
+	case topLevel && m.key == versionKey && c.variables.active: // OpenClaw's files have no version of ours
+		c.ignored = append(c.ignored, m.key)
+		c.warn(finding{here, m.offset, "no part of this name is known: ignored", ""})
 	case f != nil:
 		c.field(here, m, f)
 	case topLevel && slices.Contains(s.accepted(), m.key):
@@ -191,7 +190,7 @@ func (c *checker) field(here *path, m member, f *field) {
 		c.later++
 		defer func() { c.later-- }()
 	default:
-		c.warn(finding{here, m.offset, notes[f.note], ""})
+		c.warn(finding{here, m.offset, warning(f.note), ""})
 	}
 	c.value(here, m.value, f.shape)
 }
@@ -329,5 +328,7 @@ func (c *checker) number(at *path, n *node, s *shape) {
 // to make sense.
 func (c *checker) checkFile(root *node) {
 	c.top = shapeOf(reflect.TypeFor[file](), limits{})
-	c.value(nil, root, c.top)
+	if !c.newerVersion(root) {
+		c.value(nil, root, c.top)
+	}
 }

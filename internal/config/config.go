@@ -103,6 +103,7 @@ func (c *Config) parse(src []byte) (err error) {
 	if err := check.err(); err != nil {
 		return err
 	}
+	c.dropForeignVersion()
 	if err := c.decode(); err != nil {
 		return fmt.Errorf("%s: %w", c.path, err)
 	}

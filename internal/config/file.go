@@ -9,6 +9,7 @@ package config
 // file is the whole file.
 type file struct {
 	Schema   *string       `json:"$schema" doc:"Where an editor finds the JSON Schema of this file."`
+	Version  *int          `json:"version" min:"1" doc:"Version of the configuration that this file is written for; today 1, which is also meant by a file without one."`
 	Agents   *agentsFile   `json:"agents" doc:"Who the agents are and how their sandboxes are made."`
 	Tools    *toolsFile    `json:"tools" doc:"Which tools agents may use."`
 	Session  *sessionFile  `json:"session" doc:"How session keys are read."`

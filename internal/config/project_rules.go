@@ -28,7 +28,7 @@ const (
 // the JSON Schema. A test wants each key of the schema in exactly one list.
 var projectRules = map[string]map[projectRule]string{
 	"file": {
-		ruleNone:   "$schema",
+		ruleNone:   "$schema version",
 		ruleWithin: "agents tools llm outbound relay runs gateway",
 		ruleTrust:  "session",
 		ruleRisky:  "models",

@@ -106,7 +106,7 @@ func (w *schemaWriter) property(f field, fallback *node) *jsonschema.Schema {
 	p := w.shape(f.shape, fallback)
 	p.Description = f.doc
 	if f.note != "" {
-		p.Description += " (" + upperFirst(notes[f.note]) + ".)"
+		p.Description += " (" + upperFirst(warning(f.note)) + ".)"
 		p.Deprecated = f.note != noteLater
 	}
 	unset := fallback == nil || fallback.kind == '"' && fallback.text == ""

@@ -29,7 +29,7 @@ func TestTags(t *testing.T) {
 			if f.doc == "" {
 				t.Errorf("%s: %s has no doc", s.goType, f.name)
 			}
-			if f.note != "" && notes[f.note] == "" {
+			if f.note != "" && warning(f.note) == "" {
 				t.Errorf("%s: there is no note %q", s.goType, f.note)
 			}
 			walk(f.shape)
