@@ -13,21 +13,22 @@ import (
 )
 
 const (
-	// dialTimeout bounds the wait for something inside to accept.
+	// dialTimeout bounds the wait for a process in the sandbox to accept.
 	dialTimeout = 5 * time.Second
-	// acceptRetry is how soon a listener without descriptors tries again.
+	// acceptRetry is the pause after accept failed for want of descriptors.
 	acceptRetry = 100 * time.Millisecond
 )
 
-// ports are the loopback ports that hosts have opened.
+// ports holds the loopback ports that hosts have opened.
 type ports struct {
 	mu        sync.Mutex
 	listeners map[string]*portListener // by the id that the host chose
-	conns     chan struct{}            // one for each connection under way
+	shared    map[int]*sharedPort      // by port
+	conns     chan struct{}            // one for each connection that is relayed
 }
 
 func newPorts() *ports {
-	return &ports{listeners: map[string]*portListener{}, conns: make(chan struct{}, wire.MaxPortConns)}
+	return &ports{listeners: map[string]*portListener{}, shared: map[int]*sharedPort{}, conns: make(chan struct{}, wire.MaxPortConns)}
 }
 
 // portOps are the operations on ports.
@@ -37,26 +38,41 @@ var portOps = map[wire.Op]func(*call, *wire.Port) error{
 	wire.OpPortDial:   (*call).portDial,
 }
 
-// portListen keeps a port open until the host leaves the stream.
+// portListen keeps a port open until the host closes the stream.
 func (c *call) portListen(p *wire.Port) error {
-	if !wire.ValidID(p.ID) || p.Port < 1 || p.Port > 65535 {
+	if !wire.ValidID(p.ID) || p.Port < 1 || p.Port > 65535 || p.Grant != "" && !wire.ValidID(p.Grant) {
 		return wire.Fail(wire.CodeInvalid, "the id or the port makes no sense")
 	}
-	l := &portListener{port: p.Port, who: p.WithGrant, conns: make(chan net.Conn), closed: make(chan struct{})}
+	l := newPortListener(p)
 	if err := c.server.ports.claim(p.ID, l); err != nil {
 		return err
 	}
 	defer c.server.ports.drop(p.ID)
-	bound, err := l.open(min(max(p.Backlog, 1), wire.MaxBacklog))
+	bound, leave, err := c.open(l, min(max(p.Backlog, 1), wire.MaxBacklog))
 	if err != nil {
 		return err
 	}
-	defer l.close()
+	defer leave()
 	if err := wire.WriteJSON(c.stream, wire.FrameStarted, bound); err != nil {
 		return err
 	}
-	_, _ = c.reader.Frame() // there is nothing to say but goodbye
+	_, _ = c.reader.Frame() // returns when the host closes the stream
 	return nil
+}
+
+// open opens the port of a listener, or joins the listeners of other grants.
+func (c *call) open(l *portListener, backlog int) (*wire.Bound, func(), error) {
+	if l.grant != "" {
+		return c.server.joinPort(l, backlog)
+	}
+	listeners, bound, err := listenBoth(l.port, backlog)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, listener := range listeners {
+		go acceptAll(listener, l.closed, l.offer)
+	}
+	return bound, func() { close(l.closed); closeAll(listeners) }, nil
 }
 
 func (ps *ports) claim(id string, l *portListener) error {
@@ -84,73 +100,41 @@ func (ps *ports) find(id string) *portListener {
 	return ps.listeners[id]
 }
 
-// portListener is one open port, on both loopback addresses.
+// portListener is one host's listener on a port.
 type portListener struct {
 	port      int
-	who       bool // the host wants to know under which grant a caller was started
-	listeners []net.Listener
-	conns     chan net.Conn // accepted, for the next who asks
+	withGrant bool          // the host asks for the grant of each caller
+	grant     string        // the grant whose callers it gets; "": it has the port alone
+	conns     chan accepted // for the next accept of the host
 	closed    chan struct{}
 }
 
-// open listens. A sandbox without one of the protocols has the other.
-func (l *portListener) open(backlog int) (*wire.Bound, error) {
-	v4, err := listenLoopback(&unix.SockaddrInet4{Port: l.port, Addr: [4]byte{127, 0, 0, 1}}, backlog)
-	if err != nil && !missingProtocol(err) {
-		return nil, portError(err)
-	}
-	v6, err6 := listenLoopback(&unix.SockaddrInet6{Port: l.port, Addr: [16]byte{15: 1}}, backlog)
-	if err6 != nil && (!missingProtocol(err6) || err != nil) {
-		if v4 != nil {
-			v4.Close()
-		}
-		return nil, portError(err6)
-	}
-	for _, listener := range []net.Listener{v4, v6} {
-		if listener != nil {
-			l.listeners = append(l.listeners, listener)
-			go l.accept(listener)
-		}
-	}
-	return &wire.Bound{IPv4: v4 != nil, IPv6: v6 != nil}, nil
+// accepted is a connection, with the grant of its caller on a shared port.
+type accepted struct {
+	net.Conn
+	grant string
 }
 
-func missingProtocol(err error) bool {
-	return errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL)
+func newPortListener(p *wire.Port) *portListener {
+	l := &portListener{port: p.Port, withGrant: p.WithGrant, grant: p.Grant, closed: make(chan struct{})}
+	queue := 0 // connections wait in the kernel
+	if l.grant != "" {
+		queue = sharedQueue
+	}
+	l.conns = make(chan accepted, queue)
+	return l
 }
 
-// accept takes one connection after the other. The rest wait in the kernel.
-func (l *portListener) accept(listener net.Listener) {
-	for {
-		conn, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil { // no descriptors left: others give some back
-			select {
-			case <-time.After(acceptRetry):
-				continue
-			case <-l.closed:
-				return
-			}
-		}
-		select {
-		case l.conns <- conn:
-		case <-l.closed:
-			abort(conn)
-			return
-		}
+// offer waits until the host takes the connection.
+func (l *portListener) offer(conn net.Conn) {
+	select {
+	case l.conns <- accepted{Conn: conn}:
+	case <-l.closed:
+		abort(conn)
 	}
 }
 
-func (l *portListener) close() {
-	close(l.closed)
-	for _, listener := range l.listeners {
-		listener.Close()
-	}
-}
-
-// portAccept waits for a connection and hands it to the host.
+// portAccept waits for a connection and relays it to the host.
 func (c *call) portAccept(p *wire.Port) error {
 	l := c.server.ports.find(p.ID)
 	if l == nil {
@@ -159,19 +143,19 @@ func (c *call) portAccept(p *wire.Port) error {
 	r := c.relay()
 	select {
 	case conn := <-l.conns:
-		return r.run(conn, c.callerOf(conn, l))
-	case <-r.hostSent: // the host has left: there is nothing that it could say yet
+		return r.run(conn.Conn, c.callerOf(conn, l))
+	case <-r.hostSent: // the host has closed the stream: it has nothing to send yet
 		return nil
 	case <-l.closed:
 		return wire.Fail(wire.CodeRefused, "the listener was closed")
 	}
 }
 
-// callerOf tells who connected.
-func (c *call) callerOf(conn net.Conn, l *portListener) wire.Caller {
-	caller := wire.Caller{Port: l.port, Peer: conn.RemoteAddr().String()}
-	if l.who {
-		c.server.withSlot(func() { caller.Grant = c.server.grants.ofPeer(conn) })
+// callerOf returns who connected.
+func (c *call) callerOf(conn accepted, l *portListener) wire.Caller {
+	caller := wire.Caller{Port: l.port, Peer: conn.RemoteAddr().String(), Grant: conn.grant}
+	if l.withGrant && l.grant == "" {
+		c.server.withSlot(func() { caller.Grant = c.server.grants.ofPeer(conn.Conn) })
 	}
 	return caller
 }
@@ -194,13 +178,13 @@ func (c *call) portDial(p *wire.Port) error {
 	return c.relay().run(conn, wire.Caller{Port: p.Port, Peer: conn.LocalAddr().String()})
 }
 
-// portError names the reason why a port cannot be had.
+// portError turns an error of the kernel into one with the wire's code.
 func portError(err error) error {
 	code := wire.CodeInternal
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
 		return wire.Fail(wire.CodePortTaken, "something else in the sandbox listens there")
-	// A listener that closes while somebody connects resets the connection.
+	// A listener that is closed during a connect resets the connection.
 	case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ECONNRESET), missingProtocol(err):
 		return wire.Fail(wire.CodeRefused, "nothing in the sandbox listens there")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, unix.ETIMEDOUT):

@@ -16,18 +16,19 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/proc"
 )
 
-// maxScannedFDs bounds the descriptors that are looked at to find who connected.
-// Beyond that the caller counts as unknown.
+// maxScannedFDs bounds the descriptors that are examined to find the process at the
+// other end of a connection. Beyond that the caller is unknown.
 const maxScannedFDs = 1 << 16
 
-// ofPeer returns the id of the open grant if whoever is at the other end of an
-// accepted connection was started under it, else "". Every process that is seen
-// to hold that end must have been: one that was not may have sent the descriptor
-// to one that was. (A process that is not dumpable shows its descriptors to
-// nobody, and so has no grant. It cannot hold an end secretly beside one that has
-// unless that one took it, and who takes descriptors may as well pass on bytes.)
+// ofPeer returns the id of the open grant that the process at the other end of an
+// accepted connection was started under, or "". If several processes hold that end, all
+// must have been started under the same grant: one that was not may have sent the
+// descriptor to one that was. (A process that is not dumpable does not show its
+// descriptors, and so has no grant. It cannot hold an end secretly beside a process of
+// a grant unless that process received it, and a process that receives descriptors
+// could as well pass on bytes.)
 func (gs *grants) ofPeer(conn net.Conn) string {
-	if gs.present() == nil {
+	if gs.none() {
 		return ""
 	}
 	inode, ok := peerSocket(conn)
@@ -41,8 +42,8 @@ func (gs *grants) ofPeer(conn net.Conn) string {
 			return
 		}
 		its := ""
-		if lowest == highest { // one that hides its descent has no part in anything
-			its, _ = gs.byMark(lowest)
+		if lowest == highest { // a process that lowered its limits has no grant
+			its = gs.byMark(lowest)
 		}
 		if owned && its != id {
 			its = ""
@@ -55,10 +56,9 @@ func (gs *grants) ofPeer(conn net.Conn) string {
 	return id
 }
 
-// holder reports whether pid holds the socket, and which execs it may belong to.
-// The marks are read between opening the process's directory and reading from
-// it: as reading fails once that process is gone, they are not another's that
-// got the same number.
+// holder reports whether pid holds the socket, and which execs it may belong to. The
+// marks are read between opening the process's directory and reading from it: reading
+// fails once the process is gone, so they are not those of a new process with its pid.
 func (gs *grants) holder(pid int, inode string, left *int) (holds bool, lowest, highest proc.Mark) {
 	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
 	if err != nil {

@@ -1,15 +1,68 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// listenLoopback listens on a loopback address. Package net would choose the
-// backlog by itself.
+// listenBoth listens on both loopback addresses. A sandbox without one of the protocols
+// has the other.
+func listenBoth(port, backlog int) ([]net.Listener, *wire.Bound, error) {
+	v4, err := listenLoopback(&unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}, backlog)
+	if err != nil && !missingProtocol(err) {
+		return nil, nil, portError(err)
+	}
+	v6, err6 := listenLoopback(&unix.SockaddrInet6{Port: port, Addr: [16]byte{15: 1}}, backlog)
+	if err6 != nil && (!missingProtocol(err6) || err != nil) {
+		if v4 != nil {
+			v4.Close()
+		}
+		return nil, nil, portError(err6)
+	}
+	both := slices.DeleteFunc([]net.Listener{v4, v6}, func(l net.Listener) bool { return l == nil })
+	return both, &wire.Bound{IPv4: v4 != nil, IPv6: v6 != nil}, nil
+}
+
+func missingProtocol(err error) bool {
+	return errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL)
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, listener := range listeners {
+		listener.Close()
+	}
+}
+
+// acceptAll passes one connection after the other to deliver. The rest wait in the
+// kernel.
+func acceptAll(listener net.Listener, closed <-chan struct{}, deliver func(net.Conn)) {
+	for {
+		conn, err := listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err == nil:
+			deliver(conn)
+			continue
+		}
+		select { // no descriptors are left: wait until others were closed
+		case <-time.After(acceptRetry):
+		case <-closed:
+			return
+		}
+	}
+}
+
+// listenLoopback listens on a loopback address with a given backlog, which package net
+// does not offer.
 func listenLoopback(address unix.Sockaddr, backlog int) (net.Listener, error) {
 	family := unix.AF_INET
 	if _, ok := address.(*unix.SockaddrInet6); ok {
@@ -21,7 +74,7 @@ func listenLoopback(address unix.Sockaddr, backlog int) (net.Listener, error) {
 	}
 	file := os.NewFile(uintptr(fd), "listener")
 	defer file.Close()
-	// A port whose last connections have not faded yet can be opened again.
+	// The port can be opened again while connections are in TIME_WAIT.
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	if family == unix.AF_INET6 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
@@ -35,7 +88,7 @@ func listenLoopback(address unix.Sockaddr, backlog int) (net.Listener, error) {
 	return net.FileListener(file)
 }
 
-// abort ends a connection so that the other side notices that it was not meant.
+// abort closes a connection with RST (SO_LINGER 0).
 func abort(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

@@ -50,7 +50,7 @@ func newServer(build string, lineage *proc.Lineage) (*server, error) {
 	procs := maxprocs.NewLimiter()
 	s := &server{
 		self:    wire.Welcome{Boot: wire.NewID(), Build: build},
-		lineage: lineage, walker: walker, grants: &grants{lineage: lineage, walker: walker}, reaper: reaper, wires: newWires(), table: newProcessTable(),
+		lineage: lineage, walker: walker, grants: newGrants(lineage, walker), reaper: reaper, wires: newWires(), table: newProcessTable(),
 		memory: &oomWatch{}, pids: proc.NewPidsWatch(reaper, walker), releaser: newMemoryReleaser(), files: files.NewServer(procs), direct: newDirectWires(), ports: newPorts(), procs: procs,
 		slots: make(chan struct{}, maxSlots), started: make(chan struct{}, 1),
 	}

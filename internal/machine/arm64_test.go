@@ -21,7 +21,7 @@ func TestGuestOnARM64(t *testing.T) {
 	}
 	conversation(t, m, freePorts(t))
 	t.Run("grants", func(t *testing.T) {
-		check(t, m.OpenGrant(patience(t), "g"))
+		check(t, m.OpenGrant(patience(t), "g", false))
 		id, err := m.Start(patience(t), &machine.Command{Argv: []string{"sh", "-c", "setsid sleep 600 & sleep 600"}, Grant: "g"})
 		check(t, err)
 		check(t, m.EndGrant(patience(t), "g"))

@@ -38,7 +38,7 @@ func (g *featured) welcome(conn net.Conn, hello *wire.Hello) {
 func TestGuestsWithoutAFeature(t *testing.T) {
 	const recreate = "atoll sandbox recreate --agent main"
 	uses := map[wire.Feature]func(m *machine.Machine) error{
-		wire.FeatureGrants: func(m *machine.Machine) error { return m.OpenGrant(patience(t), "g") },
+		wire.FeatureGrants: func(m *machine.Machine) error { return m.OpenGrant(patience(t), "g", false) },
 		wire.FeatureExecWhile: func(m *machine.Machine) error {
 			_, err := m.Exec(patience(t), &machine.Command{Argv: []string{"true"}, While: "p"})
 			return err

@@ -11,15 +11,17 @@ import (
 // grantGrace is what processes have between TERM and KILL when their grant ends.
 const grantGrace = time.Second
 
-// OpenGrant opens a grant in the sandbox, once everything that was started under
-// another is gone. It implements grant.Place.
-func (m *Machine) OpenGrant(ctx context.Context, id string) error {
-	return m.call(ctx, grantCall(wire.OpGrantOpen, id), &struct{}{})
+// OpenGrant opens a grant in the sandbox: beside others if shared, otherwise once
+// everything that was started under another is gone. It implements grant.Sandbox.
+func (m *Machine) OpenGrant(ctx context.Context, id string, shared bool) error {
+	call := grantCall(wire.OpGrantOpen, id)
+	call.Grant.Shared = shared
+	return m.call(ctx, call, &struct{}{})
 }
 
 // EndGrant ends everything that was started under a grant. If the guest does not
 // do it, the sandbox is killed from outside, if there is a way. It implements
-// grant.Place.
+// grant.Sandbox.
 func (m *Machine) EndGrant(ctx context.Context, id string) error {
 	err := m.call(ctx, grantCall(wire.OpGrantEnd, id), &struct{}{})
 	if err == nil || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrClosed) || m.options.Kill == nil {

@@ -35,7 +35,7 @@ var processCalls = map[string]func(context.Context, *machine.Machine) error{
 		return second(m.Logs(ctx, "p", machine.LogRequest{}))
 	},
 	"open a grant": func(ctx context.Context, m *machine.Machine) error {
-		return m.OpenGrant(ctx, "g")
+		return m.OpenGrant(ctx, "g", false)
 	},
 	"end a grant": func(ctx context.Context, m *machine.Machine) error { return m.EndGrant(ctx, "g") },
 }

@@ -43,8 +43,11 @@ type PortOptions struct {
 	Gate func(ctx context.Context, caller Caller) error
 	// MaxConns bounds the connections under way; further ones wait. Default 64.
 	MaxConns int
-	// Who has the guest find out under which grant each caller was started.
+	// WithGrant has the guest find out under which grant each caller was started.
 	WithGrant bool
+	// Grant shares the port with listeners of other grants: this one gets the callers
+	// of its grant. It implies WithGrant.
+	Grant string
 	// Backlog bounds the connections that wait; further ones are refused by the
 	// sandbox's kernel. Default and most wire.MaxBacklog.
 	Backlog int

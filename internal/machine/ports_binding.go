@@ -21,7 +21,7 @@ func (l *PortListener) bind(ctx context.Context) (*portBinding, error) {
 	id := rand.Text()
 	t, err := l.machine.openOp(ctx, &opRequest{
 		dialer: l.machine.bulk, slots: l.machine.ports, timeout: callTimeout,
-		request: &wire.Request{Op: wire.OpPortListen, Port: &wire.Port{ID: id, Port: l.port, Backlog: l.options.Backlog, WithGrant: l.options.WithGrant}},
+		request: &wire.Request{Op: wire.OpPortListen, Port: &wire.Port{ID: id, Port: l.port, Backlog: l.options.Backlog, WithGrant: l.options.WithGrant, Grant: l.options.Grant}},
 	})
 	if err != nil {
 		return nil, err

@@ -257,7 +257,7 @@ func tooNew(t *testing.T, m *machine.Machine, version int) {
 	refused("exec.grant", err)
 	_, err = m.Start(patience(t), &machine.Command{Argv: []string{"true"}, Grant: "g"})
 	refused("exec.grant", err)
-	refused("grant.open", m.OpenGrant(patience(t), "g"))
+	refused("grant.open", m.OpenGrant(patience(t), "g", false))
 	_, err = m.Listen(patience(t), recordedPorts.served, &machine.PortOptions{Gate: open, WithGrant: true})
 	refused("port.who", err)
 	check(t, m.Ping(patience(t)))

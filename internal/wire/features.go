@@ -22,6 +22,7 @@ const (
 	FeatureFirstRequest Feature = "first-request" // direct connections without a parent, whose first request comes with the hello
 	FeatureGrants       Feature = "grants"        // commands started under a grant, callers of ports named by theirs
 	FeatureExecWhile    Feature = "exec-while"    // commands that start only while another runs
+	FeatureSharedGrants Feature = "shared-grants" // several open grants, each with its own listener on a port
 )
 
 // Limits on the features of one hello or welcome.
@@ -35,7 +36,7 @@ type Features []Feature
 
 // AllFeatures returns the features of this build.
 func AllFeatures() Features {
-	return append(versionFeatures(MaxVersion), FeatureFirstRequest)
+	return append(versionFeatures(MaxVersion), FeatureFirstRequest, FeatureSharedGrants)
 }
 
 // versionFeatures returns what a peer of a version has that announces nothing:
@@ -102,6 +103,8 @@ func additions() []need {
 		{FeatureGrants, "grant.graceMs", func(r *Request) bool { return r.Grant != nil && r.Grant.GraceMs != 0 }},
 		{FeatureGrants, "exec.grant", func(r *Request) bool { return r.Exec != nil && r.Exec.Grant != "" }},
 		{FeatureExecWhile, "exec.while", func(r *Request) bool { return r.Exec != nil && r.Exec.While != "" }},
+		{FeatureSharedGrants, "grant.shared", func(r *Request) bool { return r.Grant != nil && r.Grant.Shared }},
+		{FeatureSharedGrants, "port.grant", func(r *Request) bool { return r.Port != nil && r.Port.Grant != "" }},
 		{FeatureGrants, "port.who", func(r *Request) bool { return r.Port != nil && r.Port.WithGrant }},
 	}
 }

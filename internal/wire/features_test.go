@@ -110,6 +110,8 @@ func TestAdditionsAreRefusedByName(t *testing.T) {
 		"grant":                {Op: OpPing, Grant: &Grant{}},
 		"grant.id":             {Op: OpPing, Grant: &Grant{ID: "g"}},
 		"grant.graceMs":        {Op: OpPing, Grant: &Grant{GraceMs: 1}},
+		"grant.shared":         {Op: OpPing, Grant: &Grant{Shared: true}},
+		"port.grant":           {Op: OpPortListen, Port: &Port{Grant: "g"}},
 		"exec.grant":           {Op: OpExec, Exec: &Exec{Grant: "g"}},
 		"exec.while":           {Op: OpExec, Exec: &Exec{While: "p"}},
 		"port.who":             {Op: OpPortListen, Port: &Port{WithGrant: true}},

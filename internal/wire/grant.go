@@ -3,10 +3,10 @@ package wire
 // The operations on grants, since version 2. Each uses Request.Grant and answers
 // an empty Result. Processes are started under a grant with Exec.Grant.
 //
-//	open  ends everything that was started under another grant, then makes this
-//	      one the sandbox's only
-//	end   ends everything that was started under it, and it; answers the same if
-//	      it is not open, because then nothing of it is left
+//	open  opens a grant: with Shared beside those that are open; otherwise it first
+//	      ends everything that was started under another grant
+//	end   ends everything that was started under it, and closes it; answers the same
+//	      if it is not open, because then nothing of it is left
 const (
 	OpGrantOpen Op = "grant.open"
 	OpGrantEnd  Op = "grant.end"
@@ -16,7 +16,11 @@ const (
 type Grant struct {
 	ID      string `json:"id"`
 	GraceMs int64  `json:"graceMs,omitempty"` // between TERM and KILL; 0: only KILL
+	Shared  bool   `json:"shared,omitempty"`  // of open: leave other grants open. Feature shared-grants.
 }
 
-// CodeNoGrant is an exec under a grant that is not the open one.
+// MaxGrants bounds the grants that are open in one sandbox.
+const MaxGrants = 32
+
+// CodeNoGrant is an exec under a grant that is not open.
 const CodeNoGrant Code = "no_grant"

@@ -22,8 +22,11 @@ type Port struct {
 	ID      string `json:"id,omitempty"` // names a listener, chosen by the host
 	Port    int    `json:"port,omitempty"`
 	Backlog int    `json:"backlog,omitempty"` // connections that may wait to be accepted
-	// Who asks for the grant of each caller. Version 2.
+	// WithGrant asks for the grant of each caller. Version 2.
 	WithGrant bool `json:"who,omitempty"`
+	// Grant shares the port with the listeners of other grants: this one gets the
+	// callers of its grant. Feature shared-grants.
+	Grant string `json:"grant,omitempty"`
 }
 
 // Bound answers listen: where the guest listens.
@@ -36,8 +39,8 @@ type Bound struct {
 type Caller struct {
 	Port int    `json:"port"`
 	Peer string `json:"peer"` // address and port, in the sandbox
-	// Grant is the open one, if the caller was started under it. Only if the
-	// listener asked Who.
+	// Grant is the open grant that the caller was started under, if any. Only if the
+	// listener asked WithGrant, or has a grant itself.
 	Grant string `json:"grant,omitempty"`
 }
 

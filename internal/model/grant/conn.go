@@ -5,9 +5,8 @@ import (
 	"net"
 )
 
-// Carrier is a connection that carries a grant. Whoever wraps connections may
-// implement it, or give access to the inner one by a method NetConn, as package
-// tls does.
+// Carrier is a connection that carries a grant. A type that wraps connections may
+// implement it, or return the inner one from a method NetConn, as package tls does.
 type Carrier interface{ Grant() *Grant }
 
 // Of returns the grant that a connection carries, or nil.
@@ -34,10 +33,10 @@ type bound struct {
 // Grant implements Carrier.
 func (b *bound) Grant() *Grant { return b.grant }
 
-// NetConn is the connection itself.
+// NetConn returns the connection itself.
 func (b *bound) NetConn() net.Conn { return b.Conn }
 
-// CloseWrite says that no more will be written, if the connection can.
+// CloseWrite shuts down the writing side, if the connection can.
 func (b *bound) CloseWrite() error {
 	if half, ok := b.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -6,6 +6,8 @@ import (
 	"net"
 	"slices"
 	"sync"
+
+	"github.com/atoll-run/atoll/internal/filelock"
 )
 
 // Why a grant ended.
@@ -19,9 +21,10 @@ var (
 // Grant is what one run may do while it is open. Its methods are safe for
 // concurrent use.
 type Grant struct {
-	desk  *Desk
-	id    string
-	terms Terms
+	grants *Grants
+	id     string
+	terms  Terms
+	locks  []*filelock.Lease // held while it is open
 
 	ctx    context.Context // ends with the grant, and says why
 	cancel func(why error)
@@ -34,14 +37,14 @@ type Grant struct {
 	conns map[*bound]struct{} // nil: the grant has ended
 }
 
-// ID names the grant towards the guest: commands are started with it. It is a
-// secret of the host and process 1 of the sandbox.
+// ID names the grant towards the guest, which starts commands under it. It is a secret
+// of the host and process 1 of the sandbox.
 func (g *Grant) ID() string { return g.id }
 
-// Sandbox is whose desk it was opened at.
-func (g *Grant) Sandbox() string { return g.desk.sandbox }
+// Sandbox returns the name of its sandbox.
+func (g *Grant) Sandbox() string { return g.grants.name }
 
-// Terms are those that it was opened with.
+// Terms returns the terms that it was opened with.
 func (g *Grant) Terms() Terms {
 	terms := g.terms
 	terms.Models = slices.Clone(terms.Models)
@@ -51,13 +54,13 @@ func (g *Grant) Terms() Terms {
 // Context ends with the grant; its cause is ErrClosed or ErrExpired.
 func (g *Grant) Context() context.Context { return g.ctx }
 
-// Err says why the grant is not open any more, or nil.
+// Err returns why the grant has ended, or nil while it is open.
 func (g *Grant) Err() error { return context.Cause(g.ctx) }
 
-// Close ends the grant: nothing is accepted under it any more, its connections
-// are closed, and its processes are ended. It returns when they are gone, or with
-// the reason why that is not sure; the next grant opens only when it is. It may
-// be called more than once.
+// Close ends the grant: no connection is accepted under it any more, its connections
+// are closed, and its processes are ended. Other grants of the sandbox go on. It returns
+// when the processes are gone, or with the reason why that is not certain. It may be
+// called more than once.
 func (g *Grant) Close() error { return g.end(ErrClosed) }
 
 func (g *Grant) end(why error) error {
@@ -65,13 +68,13 @@ func (g *Grant) end(why error) error {
 		defer close(g.ended)
 		g.cancel(why)
 		g.closeConns()
-		g.err = g.desk.clear(g)
+		g.err = g.grants.end(g)
 	})
 	<-g.ended
 	return g.err
 }
 
-// Bind has a connection carry the grant: [Of] finds it, and it is closed when
+// Bind returns conn as a connection that carries the grant for [Of] and is closed when
 // the grant ends.
 func (g *Grant) Bind(conn net.Conn) (net.Conn, error) {
 	b := &bound{Conn: conn, grant: g}
@@ -100,4 +103,10 @@ func (g *Grant) forget(b *bound) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.conns, b)
+}
+
+func (g *Grant) release() {
+	for _, lock := range g.locks {
+		lock.Release()
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,31 +30,72 @@ func check(t *testing.T, err error) {
 // hour are terms for a run that has an hour.
 func hour(run string) *grant.Terms { return &grant.Terms{Run: run, Until: time.Now().Add(time.Hour)} }
 
-func TestOneGrantAtATime(t *testing.T) {
-	book, err := filelock.Open(filepath.Join(t.TempDir(), "leases"))
+// TestGrantsOfOneAccount opens several grants in one sandbox, over two openers as in two
+// processes. Those of one account are open at the same time; another account is refused
+// until the last of them has ended.
+func TestGrantsOfOneAccount(t *testing.T) {
+	locks, err := filelock.Open(filepath.Join(t.TempDir(), "leases"))
 	check(t, err)
-	here, elsewhere := grant.NewDesk("s", &granttest.Place{}, book), grant.NewDesk("s", &granttest.Place{}, book)
-	other := grant.NewDesk("another sandbox", &granttest.Place{}, book)
-	first, err := here.Open(t.Context(), hour("first"))
+	inside := &granttest.Sandbox{}
+	here, elsewhere := grant.NewGrants("s", inside, locks), grant.NewGrants("s", inside, locks)
+	first, err := here.Open(t.Context(), ofAccount("ann", "first"))
 	check(t, err)
-	if _, err := here.Open(t.Context(), hour("second")); !errors.Is(err, grant.ErrOpen) || !strings.Contains(err.Error(), `"first"`) {
-		t.Errorf("beside an open one: %v; want ErrOpen and the name of the run", err)
+	second, err := here.Open(t.Context(), ofAccount("ann", "second"))
+	check(t, err)
+	third, err := elsewhere.Open(t.Context(), ofAccount("ann", "third"))
+	check(t, err)
+	want := []string{"open " + first.ID(), "share " + second.ID(), "share " + third.ID()}
+	if !slices.Equal(inside.Calls, want) {
+		t.Errorf("the sandbox was told %q; want %q", inside.Calls, want)
 	}
-	if _, err := elsewhere.Open(t.Context(), hour("second")); !errors.Is(err, grant.ErrOpen) {
-		t.Errorf("at another desk: %v", err)
+	if _, err := elsewhere.Find(first.ID()); !errors.Is(err, grant.ErrStranger) {
+		t.Errorf("a grant of another process: %v", err)
 	}
-	beside, err := other.Open(t.Context(), hour("second"))
+	for _, g := range []*grant.Grant{first, second, third} {
+		for _, opener := range []*grant.Grants{here, elsewhere} {
+			if _, err := opener.Open(t.Context(), ofAccount("bob", "other")); !errors.Is(err, grant.ErrOtherAccount) {
+				t.Errorf("another account beside open grants: %v", err)
+			}
+		}
+		found, err := here.Find(g.ID())
+		if g != third && (found != g || err != nil) {
+			t.Errorf("%s: %v, %v", g.Terms().Run, found, err)
+		}
+		check(t, g.Close())
+		check(t, g.Close())
+		if _, err := here.Find(g.ID()); err == nil {
+			t.Errorf("%s is found after its end", g.Terms().Run)
+		}
+	}
+	for _, account := range []string{"bob", "ann", ""} {
+		next, err := elsewhere.Open(t.Context(), ofAccount(account, "next"))
+		check(t, err)
+		if got := inside.Calls[len(inside.Calls)-1]; got != "open "+next.ID() {
+			t.Errorf("the sandbox was told %q; want that nothing else is left", got)
+		}
+		check(t, next.Close())
+	}
+}
+
+// TestOtherSandboxes: the rule is about one sandbox.
+func TestOtherSandboxes(t *testing.T) {
+	locks, err := filelock.Open(filepath.Join(t.TempDir(), "leases"))
 	check(t, err)
-	check(t, beside.Close())
-	check(t, first.Close())
-	check(t, first.Close())
-	next, err := elsewhere.Open(t.Context(), hour("third"))
-	check(t, err)
-	check(t, next.Close())
+	for _, name := range []string{"s", "s of account ann", "another"} {
+		g, err := grant.NewGrants(name, &granttest.Sandbox{}, locks).Open(t.Context(), ofAccount(name, "run"))
+		check(t, err)
+		t.Cleanup(func() { _ = g.Close() })
+	}
+}
+
+func ofAccount(account, run string) *grant.Terms {
+	terms := hour(run)
+	terms.Account = account
+	return terms
 }
 
 func TestTermsThatMakeNoSense(t *testing.T) {
-	desk := granttest.NewDesk(t, "s")
+	grants := granttest.NewGrants(t, "s")
 	for name, spoil := range map[string]func(*grant.Terms){
 		"no end":           func(t *grant.Terms) { t.Until = time.Time{} },
 		"the past":         func(t *grant.Terms) { t.Until = time.Now().Add(-time.Second) },
@@ -66,11 +108,11 @@ func TestTermsThatMakeNoSense(t *testing.T) {
 	} {
 		terms := hour("r")
 		spoil(terms)
-		if _, err := desk.Open(t.Context(), terms); !errors.Is(err, grant.ErrInvalid) {
+		if _, err := grants.Open(t.Context(), terms); !errors.Is(err, grant.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	g, err := desk.Open(t.Context(), hour("r"))
+	g, err := grants.Open(t.Context(), hour("r"))
 	check(t, err)
 	check(t, g.Close())
 }
@@ -80,30 +122,30 @@ func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book, err := filelock.Open(path)
 		check(t, err)
-		place := &granttest.Place{}
-		desk := grant.NewDesk("s", place, book)
-		g, err := desk.Open(t.Context(), hour("r"))
+		place := &granttest.Sandbox{}
+		grants := grant.NewGrants("s", place, book)
+		g, err := grants.Open(t.Context(), hour("r"))
 		check(t, err)
 		ours, theirs := net.Pipe()
 		defer ours.Close()
 		_, err = g.Bind(theirs)
 		check(t, err)
 		time.Sleep(59 * time.Minute)
-		if desk.Present() != g {
-			t.Error("it ended early")
+		if found, err := grants.Find(g.ID()); found != g {
+			t.Errorf("it ended early: %v", err)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if desk.Present() != nil || !errors.Is(g.Err(), grant.ErrExpired) {
+		if _, err := grants.Find(g.ID()); !errors.Is(err, grant.ErrNone) || !errors.Is(g.Err(), grant.ErrExpired) {
 			t.Errorf("after its end: %v", g.Err())
 		}
 		if _, err := ours.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("its connection: %v", err)
 		}
-		if len(place.Told) != 2 || place.Told[1] != "end "+g.ID() {
-			t.Errorf("the sandbox was told %q", place.Told)
+		if len(place.Calls) != 2 || place.Calls[1] != "end "+g.ID() {
+			t.Errorf("the sandbox was told %q", place.Calls)
 		}
-		next, err := desk.Open(t.Context(), hour("next"))
+		next, err := grants.Open(t.Context(), hour("next"))
 		check(t, err)
 		check(t, next.Close())
 	})
@@ -112,35 +154,35 @@ func TestExpiry(t *testing.T) {
 func TestASandboxThatCannotBeClearedOpensNothing(t *testing.T) {
 	book, err := filelock.Open(filepath.Join(t.TempDir(), "leases"))
 	check(t, err)
-	place := &granttest.Place{}
-	desk := grant.NewDesk("s", place, book)
-	g, err := desk.Open(t.Context(), hour("r"))
+	place := &granttest.Sandbox{}
+	grants := grant.NewGrants("s", place, book)
+	g, err := grants.Open(t.Context(), hour("r"))
 	check(t, err)
 	stuck := errors.New("something is left")
 	place.Fail = stuck
 	if err := g.Close(); !errors.Is(err, stuck) {
 		t.Errorf("close: %v", err)
 	}
-	if _, err := desk.Open(t.Context(), hour("next")); !errors.Is(err, stuck) {
+	if _, err := grants.Open(t.Context(), hour("next")); !errors.Is(err, stuck) {
 		t.Errorf("open: %v", err)
 	}
-	if desk.Present() != nil {
-		t.Error("a grant is open")
+	if _, err := grants.Find(g.ID()); !errors.Is(err, grant.ErrNone) {
+		t.Errorf("after its end: %v", err)
 	}
 	place.Fail = nil
-	next, err := desk.Open(t.Context(), hour("next"))
+	next, err := grants.Open(t.Context(), hour("next"))
 	check(t, err)
 	check(t, next.Close())
 }
 
 // TestWhoIsServed goes through the callers that a port of a sandbox can have.
 func TestWhoIsServed(t *testing.T) {
-	desk := granttest.NewDesk(t, "s")
-	served := serveNames(t, desk, true)
+	grants := granttest.NewGrants(t, "s")
+	served := serveNames(t, grants, true)
 	if got := served(t, ""); got != "403" {
 		t.Errorf("no grant is open: %q", got)
 	}
-	first, err := desk.Open(t.Context(), hour("first"))
+	first, err := grants.Open(t.Context(), hour("first"))
 	check(t, err)
 	if got := served(t, first.ID()); got != "first" {
 		t.Errorf("its own process: %q", got)
@@ -154,7 +196,7 @@ func TestWhoIsServed(t *testing.T) {
 	if got := served(t, first.ID()); got != "403" {
 		t.Errorf("after its end: %q", got)
 	}
-	second, err := desk.Open(t.Context(), hour("second"))
+	second, err := grants.Open(t.Context(), hour("second"))
 	check(t, err)
 	if got := served(t, first.ID()); got != "403" {
 		t.Errorf("left over from the first: %q", got)
@@ -163,16 +205,16 @@ func TestWhoIsServed(t *testing.T) {
 		t.Errorf("the second's own: %q", got)
 	}
 	check(t, second.Close())
-	if got := serveNames(t, desk, false)(t, second.ID()); got != "" {
+	if got := serveNames(t, grants, false)(t, second.ID()); got != "" {
 		t.Errorf("a listener that knows no strangers: %q", got)
 	}
 }
 
 // TestStrangersAreFew lets those without a grant keep their connections.
 func TestStrangersAreFew(t *testing.T) {
-	desk := granttest.NewDesk(t, "s")
+	grants := granttest.NewGrants(t, "s")
 	inner := granttest.NewListener()
-	l := desk.Listener(inner, true)
+	l := grants.Listener(inner, true)
 	accepted := make(chan net.Conn, 2*grant.MaxStrangers)
 	go func() {
 		defer close(accepted)
@@ -189,7 +231,7 @@ func TestStrangersAreFew(t *testing.T) {
 		check(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 	}
-	g, err := desk.Open(t.Context(), hour("r"))
+	g, err := grants.Open(t.Context(), hour("r"))
 	check(t, err)
 	conn, err := inner.Dial(t.Context(), g.ID())
 	check(t, err)
@@ -215,10 +257,10 @@ func TestStrangersAreFew(t *testing.T) {
 
 // serveNames answers each connection with the run that it belongs to, and returns
 // how to ask.
-func serveNames(t *testing.T, desk *grant.Desk, strangers bool) func(t *testing.T, id string) string {
+func serveNames(t *testing.T, grants *grant.Grants, strangers bool) func(t *testing.T, id string) string {
 	t.Helper()
 	inner := granttest.NewListener()
-	l := desk.Listener(inner, strangers)
+	l := grants.Listener(inner, strangers)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {

@@ -11,14 +11,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Headers that say who a call is for, and what it is part of.
+// Headers that name the end user, the run and other metadata of a call.
 const (
 	EndUserHeader  = "x-litellm-end-user-id"
 	MetadataHeader = "x-litellm-spend-logs-metadata"
 	RunHeader      = "x-cogni-run-id"
 )
 
-// Limits of the headers that go with a session's calls.
+// Limits of the headers of a session's calls.
 const (
 	MaxHeaders     = 16
 	maxHeaderName  = 64
@@ -26,9 +26,9 @@ const (
 	maxHeaderBytes = 8 << 10
 )
 
-// Headers checks what somebody wants to go with their calls, and returns it with
-// the names in lower case. Names begin with x-, carry no credential and say
-// nothing that is ours to say; values are plain text.
+// Headers checks the headers that a client wants to be sent with its calls, and returns
+// them with their names in lower case. Names begin with x-, and are neither those of
+// credentials nor reserved; values are plain ASCII.
 func Headers(asked map[string]string) (map[string]string, error) {
 	if len(asked) > MaxHeaders {
 		return nil, fmt.Errorf("%w: %d headers are over the limit of %d", ErrInvalid, len(asked), MaxHeaders)
@@ -75,7 +75,7 @@ func checkHeader(name, value string) error {
 	return nil
 }
 
-// Metadata takes the value of MetadataHeader apart.
+// Metadata parses the value of MetadataHeader.
 func Metadata(value string) (members map[string]jsontext.Value, err error) {
 	if err := json.Unmarshal([]byte(value), &members); err != nil || members == nil {
 		return nil, fmt.Errorf("the header %s is not a JSON object", MetadataHeader)
@@ -88,13 +88,13 @@ func isHeaderName(name string) bool {
 		!strings.ContainsFunc(name, func(c rune) bool { return c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') })
 }
 
-// IsHeaderID accepts what every reader of a header reads the same.
+// IsHeaderID reports whether value is an id that every parser of headers reads alike.
 func IsHeaderID(value string) bool {
 	return value != "" && len(value) <= maxName && !strings.ContainsFunc(value, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"\,`, c) })
 }
 
-// isReserved reports whether a header may carry a credential, steers the
-// upstream, or is ours.
+// isReserved reports whether a header may carry a credential, configures the upstream,
+// or is set by Atoll itself.
 func isReserved(name string) bool {
 	if name == EndUserHeader || name == MetadataHeader {
 		return false

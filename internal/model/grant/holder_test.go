@@ -19,9 +19,10 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// TestKilledHolder has another process of the host open a grant and leave
-// processes in the sandbox. While it lives nobody else opens one. When it is
-// killed, the next who does finds everything of its run gone.
+// TestKilledHolder has another process of the host open a grant and leave processes in
+// the sandbox. While it lives no grant of another account is opened, and one of its own
+// account leaves its processes alone. When it was killed, the next grant that is opened
+// alone finds everything of its run gone.
 func TestKilledHolder(t *testing.T) {
 	if dir := os.Getenv("GRANT_TEST_HOLD"); dir != "" {
 		hold(t, dir)
@@ -29,7 +30,7 @@ func TestKilledHolder(t *testing.T) {
 	s := newSite(t)
 	book, err := filelock.Open(filepath.Join(s.guest.Dir, "leases"))
 	check(t, err)
-	s.desk = grant.NewDesk("s", s.machine, book)
+	s.grants = grant.NewGrants("s", s.machine, book)
 	holder := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledHolder$")
 	holder.Env = append(os.Environ(), "GRANT_TEST_HOLD="+s.guest.Dir)
 	out, err := holder.StdoutPipe()
@@ -40,8 +41,13 @@ func TestKilledHolder(t *testing.T) {
 		t.Fatalf("the holder says %q, %v", said, err)
 	}
 	s.eventually(t, "its processes run", func() bool { return len(s.seen(t)) == 2 })
-	if _, err := s.desk.Open(patience(t), hour("second")); !errors.Is(err, grant.ErrOpen) {
-		t.Errorf("while the holder lives: %v", err)
+	if _, err := s.grants.Open(patience(t), ofAccount("bob", "second")); !errors.Is(err, grant.ErrOtherAccount) {
+		t.Errorf("another account while the holder lives: %v", err)
+	}
+	beside := s.open(t, "beside")
+	check(t, beside.Close())
+	if got := s.running(t); got != 2 {
+		t.Errorf("%d processes of the holder live after the end of another grant; want 2", got)
 	}
 	check(t, holder.Process.Kill())
 	_ = holder.Wait()
@@ -63,7 +69,7 @@ func hold(t *testing.T, dir string) {
 	m := machine.New(func(ctx context.Context) (net.Conn, error) {
 		return wire.DialSocket(ctx, filepath.Join(dir, "guest.sock"))
 	}, nil)
-	s := &site{machine: m, desk: grant.NewDesk("s", m, book), port: 9}
+	s := &site{machine: m, grants: grant.NewGrants("s", m, book), port: 9}
 	s.python(t, s.open(t, "first"), strings.ReplaceAll(daemon, "DIR", fmt.Sprintf("%q", dir)))
 	_, err = os.Stdout.WriteString("open\n")
 	check(t, err)
@@ -75,7 +81,7 @@ func hold(t *testing.T, dir string) {
 func TestBorrowedConnections(t *testing.T) {
 	s := newSite(t)
 	g := s.open(t, "run")
-	// Somebody in the run takes descriptors from everybody, and looks at none.
+	// A process of the run takes descriptors from every process and ignores them.
 	_, err := s.machine.Start(patience(t), s.command(g, `
 import array
 l = socket.socket(socket.AF_UNIX); l.bind("\0atoll-taker-PORT"); l.listen()
@@ -96,7 +102,7 @@ c.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [s.fi
 c.recv(1)
 s.connect(("127.0.0.1", PORT))
 print(s.recv(100).decode().strip())`,
-		"limits that spell nothing": `
+		"limits that encode no exec": `
 import resource
 resource.setrlimit(10, (1, 1)); resource.setrlimit(15, (1, 1))
 print(ask()[1])`,
@@ -105,8 +111,8 @@ print(ask()[1])`,
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	// A process of the run that shows its descriptors to nobody cannot be told
-	// from others: nobody is served who may not be meant.
+	// The grant of a process that does not show its descriptors is unknown: it is not
+	// served.
 	if got := s.python(t, g, `
 import ctypes
 ctypes.CDLL(None).prctl(4, 0, 0, 0, 0) # PR_SET_DUMPABLE

@@ -5,35 +5,34 @@ import (
 	"sync"
 )
 
-// Caller is a connection of which the wire tells the grant that its other end
-// was started under: "" if none, or none that could be found.
+// Caller is a connection from a sandbox. GrantID returns the grant that its other end
+// was started under, as the guest says: "" if none, or none that could be found.
 type Caller interface{ GrantID() string }
 
-// MaxStrangers is how many connections without a grant a Listener hands over at
-// the same time. More are closed at once, so that those who have none cannot use
-// up the connections of those who have.
+// MaxStrangers is how many connections without a grant a Listener returns at the same
+// time. More are closed at once, so that callers without a grant cannot use up the
+// connections of those with one.
 const MaxStrangers = 8
 
-// Listener hands over connections together with their grants.
+// Listener accepts connections together with their grants.
 type Listener struct {
 	net.Listener
-	desk      *Desk
-	strangers chan struct{} // nil: strangers are closed
+	grants    *Grants
+	strangers chan struct{} // nil: connections without a grant are closed
 }
 
-// Listener puts the desk's grant on the connections of l, which must be Callers.
-// Others, and those of callers that the open grant is not about, are closed at
-// once; with strangers they are handed over without a grant, so that a server can
-// tell them so.
-func (d *Desk) Listener(l net.Listener, strangers bool) *Listener {
-	listener := &Listener{Listener: l, desk: d}
+// Listener puts their grants on the connections of l, which must be Callers. Others, and
+// those of callers without an open grant, are closed at once; with strangers they are
+// returned without a grant, so that a server can answer them.
+func (s *Grants) Listener(l net.Listener, strangers bool) *Listener {
+	listener := &Listener{Listener: l, grants: s}
 	if strangers {
 		listener.strangers = make(chan struct{}, MaxStrangers)
 	}
 	return listener
 }
 
-// Accept waits for the next connection. [Of] tells its grant.
+// Accept waits for the next connection. [Of] returns its grant.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -47,10 +46,10 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit returns the connection as it is handed over, or nil.
+// admit returns the connection as Accept returns it, or nil.
 func (l *Listener) admit(conn net.Conn) net.Conn {
 	if caller, ok := conn.(Caller); ok {
-		if g, err := l.desk.Find(caller.GrantID()); err == nil {
+		if g, err := l.grants.Find(caller.GrantID()); err == nil {
 			if b, err := g.Bind(conn); err == nil {
 				return b
 			}
@@ -59,7 +58,7 @@ func (l *Listener) admit(conn net.Conn) net.Conn {
 	select {
 	case l.strangers <- struct{}{}:
 		return &stranger{Conn: conn, left: sync.OnceFunc(func() { <-l.strangers })}
-	default: // also when strangers are not wanted
+	default: // too many, or strangers is nil
 		return nil
 	}
 }
@@ -70,7 +69,7 @@ type stranger struct {
 	left func()
 }
 
-// Grant implements Carrier: there is none, whatever the connection says.
+// Grant implements Carrier: it returns nil, even if the connection itself carries one.
 func (s *stranger) Grant() *Grant { return nil }
 
 // Close implements net.Conn.

@@ -21,12 +21,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// site is a real sandbox with a desk and a port that tells each caller the run
-// that it is taken for.
+// site is a real sandbox with grants and a port that answers each caller with the run
+// of its grant.
 type site struct {
 	guest   *machinetest.Guest
 	machine *machine.Machine
-	desk    *grant.Desk
+	grants  *grant.Grants
 	port    int
 }
 
@@ -36,13 +36,13 @@ func newSite(t *testing.T) *site {
 	check(t, err)
 	s := &site{guest: machinetest.Start(t, nil)}
 	s.machine = s.guest.Machine(t, nil)
-	s.desk = grant.NewDesk("s", s.machine, book)
+	s.grants = grant.NewGrants("s", s.machine, book)
 	s.port = freePort(t)
 	inner, err := s.machine.Listen(patience(t), s.port, &machine.PortOptions{
 		WithGrant: true, Gate: func(context.Context, machine.Caller) error { return nil },
 	})
 	check(t, err)
-	tellRuns(t, s.desk.Listener(inner, true))
+	tellRuns(t, s.grants.Listener(inner, true))
 	return s
 }
 
@@ -100,7 +100,7 @@ func freePort(t *testing.T) int {
 // open opens a grant for a run.
 func (s *site) open(t *testing.T, run string) *grant.Grant {
 	t.Helper()
-	g, err := s.desk.Open(patience(t), hour(run))
+	g, err := s.grants.Open(patience(t), hour(run))
 	check(t, err)
 	return g
 }

@@ -8,9 +8,10 @@ import (
 	"unicode"
 )
 
-// Terms are what a grant is about. They do not change while it is open.
+// Terms are what a grant allows and on whose account. They do not change while it is
+// open.
 type Terms struct {
-	Account string // who pays; "" where nobody asks
+	Account string // who pays; "" where there are no accounts
 	Agent   string
 	Session string
 	Run     string
@@ -18,12 +19,12 @@ type Terms struct {
 	Graph   string
 	Trace   string
 
-	Models     []string  // that may be called: names or patterns of the proxy; none: no model
+	Models     []string  // names or patterns that may be called; empty: no model
 	Budget     Budget    // for the run
 	Until      time.Time // required
-	BodyPolicy string    // how much of a request is passed on: a name that the proxy knows
-	// Headers go with every call, see package function Headers. They add to what
-	// the terms say; who pays is never theirs to change.
+	BodyPolicy string    // how much of a request is passed on: a policy of the proxy
+	// Headers are sent with every call, see the function Headers. They cannot change
+	// who pays.
 	Headers map[string]string
 }
 
@@ -45,10 +46,10 @@ const (
 	maxModels = 256
 )
 
-// ErrInvalid are terms that make no sense.
+// ErrInvalid are terms that are refused.
 var ErrInvalid = errors.New("invalid terms")
 
-// check lists everything that is wrong with the terms.
+// check returns all problems of the terms.
 func (t *Terms) check(now time.Time) error {
 	var problems []error
 	add := func(bad bool, format string, args ...any) {

@@ -20,8 +20,8 @@ import (
 // say themselves under which grant a process was started.
 type inside struct{}
 
-func (inside) OpenGrant(context.Context, string) error { return nil }
-func (inside) EndGrant(context.Context, string) error  { return nil }
+func (inside) OpenGrant(context.Context, string, bool) error { return nil }
+func (inside) EndGrant(context.Context, string) error        { return nil }
 
 // process is a connection of a process that was started under a grant.
 type process struct {
@@ -47,7 +47,7 @@ func (w *wire) Accept() (net.Conn, error) {
 
 // box is a sandbox with a desk, whose port 8080 is the proxy's.
 type box struct {
-	*grant.Desk
+	*grant.Grants
 	process string // the grant that the next caller was started under
 	next    func() // says so
 }
@@ -58,7 +58,7 @@ func (p *proxyKit) openBox(name string) *box {
 	leases, err := filelock.Open(filepath.Join(p.dir, "grants-"+name))
 	must(p.t, err)
 	b := &box{}
-	b.Desk = grant.NewDesk(name, inside{}, leases)
+	b.Grants = grant.NewGrants(name, inside{}, leases)
 	dir, err := os.MkdirTemp("", "atoll-llm-") // sockets must have short paths
 	must(p.t, err)
 	p.t.Cleanup(func() { _ = os.RemoveAll(dir) })

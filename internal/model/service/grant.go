@@ -29,17 +29,15 @@ type ModelGrant struct {
 }
 
 // Grant opens a grant in a session's sandbox and serves models at its port 8080,
-// for the commands that are started under the grant.
+// for the commands that are started under the grant. Other grants of the account may be
+// open in the sandbox.
 func (m *Proxy) Grant(ctx context.Context, s *provide.ReadySandbox, terms *grant.Terms) (*ModelGrant, error) {
-	desk := grant.NewDesk(s.Name, s.Machine, m.service.Locks)
-	g, err := desk.Open(ctx, terms)
+	grants := grant.NewGrants(s.Name, s.Machine, m.service.Locks)
+	g, err := grants.Open(ctx, terms)
 	if err != nil {
 		return nil, err
 	}
-	listener, err := s.Machine.Listen(ctx, ModelPort, &machine.PortOptions{
-		WithGrant: true, MaxConns: m.Config.Limits.Connections,
-		Gate: func(context.Context, machine.Caller) error { return nil }, // the desk decides
-	})
+	listener, err := m.listen(ctx, s.Machine, g.ID())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("serve models in the sandbox: %w", err), g.Close())
 	}
@@ -50,8 +48,23 @@ func (m *Proxy) Grant(ctx context.Context, s *provide.ReadySandbox, terms *grant
 	}
 	mg := &ModelGrant{Grant: g, listener: listener, done: make(chan error, 1), endKeys: endKeys}
 	door := proxy.GrantDoor(limits, keys)
-	go func() { mg.done <- m.Serve(desk.Listener(listener, true), door) }()
+	go func() { mg.done <- m.Serve(grants.Listener(listener, true), door) }()
 	return mg, nil
+}
+
+// listen opens the port of models for the callers of one grant, beside the listeners of
+// others.
+func (m *Proxy) listen(ctx context.Context, inside *machine.Machine, id string) (*machine.PortListener, error) {
+	options := &machine.PortOptions{
+		WithGrant: true, Grant: id, MaxConns: m.Config.Limits.Connections,
+		Gate: func(context.Context, machine.Caller) error { return nil }, // Grants.Listener decides
+	}
+	listener, err := inside.Listen(ctx, ModelPort, options)
+	if !errors.Is(err, machine.ErrUnsupported) {
+		return listener, err
+	}
+	options.Grant = "" // a guest of an older build, where the grant is the only one
+	return inside.Listen(ctx, ModelPort, options)
 }
 
 // Close ends the grant, everything that was started under it, the port, and the

@@ -94,7 +94,7 @@ func newTenant(t *testing.T, l *lab, name string) *tenant {
 	if err := os.WriteFile(filepath.Join(te.dir, "pretend.py"), []byte(pretend), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	desk := grantDesk(t, name, te.machine)
+	desk := newGrants(t, name, te.machine)
 	serveGranted(t, te.machine, desk, true, func(w http.ResponseWriter, r *http.Request) {
 		taken := "nobody"
 		if g, _ := r.Context().Value(grantKey{}).(*grant.Grant); g != nil {

@@ -28,7 +28,7 @@ func contextFor(t *testing.T, d time.Duration) (context.Context, context.CancelF
 func TestCurlWithoutANetwork(t *testing.T) {
 	onEachTransport(t, func(t *testing.T, l *lab) {
 		m := l.machineIn(t, workspaceDir(t))
-		desk := grantDesk(t, "s", m)
+		desk := newGrants(t, "s", m)
 		serveGranted(t, m, desk, false, func(w http.ResponseWriter, r *http.Request) {
 			n, _ := io.Copy(io.Discard, r.Body)
 			fmt.Fprintf(w, "%s %s %d", r.Method, r.URL.Path, n)
@@ -123,17 +123,17 @@ func inMachineUnder(t *testing.T, m *machine.Machine, g *grant.Grant, script str
 	return out.String(), result.ExitCode
 }
 
-// grantDesk is the desk of a sandbox.
-func grantDesk(t *testing.T, name string, m *machine.Machine) *grant.Desk {
+// newGrants returns the grants of a sandbox.
+func newGrants(t *testing.T, name string, m *machine.Machine) *grant.Grants {
 	t.Helper()
 	book, err := filelock.Open(filepath.Join(t.TempDir(), "leases"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return grant.NewDesk(name, m, book)
+	return grant.NewGrants(name, m, book)
 }
 
-func openGrant(t *testing.T, desk *grant.Desk, run string) *grant.Grant {
+func openGrant(t *testing.T, desk *grant.Grants, run string) *grant.Grant {
 	t.Helper()
 	g, err := desk.Open(t.Context(), &grant.Terms{Run: run, Until: time.Now().Add(time.Hour)})
 	if err != nil {
@@ -145,7 +145,7 @@ func openGrant(t *testing.T, desk *grant.Desk, run string) *grant.Grant {
 
 // serveGranted serves port 8080 of a sandbox to those whom the desk knows, or to
 // strangers, too.
-func serveGranted(t *testing.T, m *machine.Machine, desk *grant.Desk, strangers bool, handle http.HandlerFunc) {
+func serveGranted(t *testing.T, m *machine.Machine, desk *grant.Grants, strangers bool, handle http.HandlerFunc) {
 	t.Helper()
 	inner, err := m.Listen(t.Context(), 8080, &machine.PortOptions{WithGrant: true, Gate: func(_ context.Context, caller machine.Caller) error {
 		if strangers {

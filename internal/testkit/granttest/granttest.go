@@ -12,34 +12,39 @@ import (
 	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
-// NewDesk returns a desk of a sandbox in which nothing runs.
-func NewDesk(tb testing.TB, sandbox string) *grant.Desk {
+// NewGrants returns the grants of a sandbox in which nothing runs.
+func NewGrants(tb testing.TB, sandbox string) *grant.Grants {
 	tb.Helper()
-	book, err := filelock.Open(filepath.Join(tb.TempDir(), "leases"))
+	locks, err := filelock.Open(filepath.Join(tb.TempDir(), "leases"))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return grant.NewDesk(sandbox, &Place{}, book)
+	return grant.NewGrants(sandbox, &Sandbox{}, locks)
 }
 
-// Place has no processes, and notes what it is told.
-type Place struct {
-	mu   sync.Mutex
-	Told []string
-	Fail error // what it answers
+// Sandbox has no processes, and records its calls.
+type Sandbox struct {
+	mu    sync.Mutex
+	Calls []string
+	Fail  error // what it answers
 }
 
-// OpenGrant implements grant.Place.
-func (p *Place) OpenGrant(_ context.Context, id string) error { return p.note("open " + id) }
+// OpenGrant implements grant.Sandbox.
+func (s *Sandbox) OpenGrant(_ context.Context, id string, shared bool) error {
+	if shared {
+		return s.record("share " + id)
+	}
+	return s.record("open " + id)
+}
 
-// EndGrant implements grant.Place.
-func (p *Place) EndGrant(_ context.Context, id string) error { return p.note("end " + id) }
+// EndGrant implements grant.Sandbox.
+func (s *Sandbox) EndGrant(_ context.Context, id string) error { return s.record("end " + id) }
 
-func (p *Place) note(what string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.Told = append(p.Told, what)
-	return p.Fail
+func (s *Sandbox) record(call string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Calls = append(s.Calls, call)
+	return s.Fail
 }
 
 // Listener is a port of a sandbox, in memory.
@@ -49,7 +54,7 @@ type Listener struct {
 	once   sync.Once
 }
 
-// NewListener returns a listener that nobody has called yet.
+// NewListener returns a listener without connections.
 func NewListener() *Listener {
 	return &Listener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
@@ -87,7 +92,7 @@ func (l *Listener) Close() error {
 // Addr implements net.Listener.
 func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "unix"} }
 
-// conn knows its caller's grant, as those of a sandbox's port do.
+// conn has its caller's grant, as connections from a sandbox's port do.
 type conn struct {
 	net.Conn
 	id string

@@ -1,0 +1,108 @@
+package guest
+
+import (
+	"net"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
+
+const (
+	// sharedQueue bounds the accepted connections of one grant that its host has not
+	// taken yet. Further ones are reset.
+	sharedQueue = 64
+	// strangerQueue is how far connections without a grant may fill a queue, so that
+	// they leave room for those of the grant.
+	strangerQueue = sharedQueue / 2
+)
+
+// sharedPort is a port with a listener for each of several grants. It passes every
+// connection to the listener of its caller's grant, and one whose caller has no grant
+// to any: that host refuses it.
+type sharedPort struct {
+	server    *server
+	port      int
+	bound     *wire.Bound
+	listeners []net.Listener
+	members   map[string]*portListener // by grant; guarded by ports.mu
+	lookups   chan struct{}            // one for each caller that is being identified
+	closed    chan struct{}
+}
+
+// joinPort adds a listener to the shared port of its number, which the first opens and
+// the last closes.
+func (s *server) joinPort(l *portListener, backlog int) (*wire.Bound, func(), error) {
+	s.ports.mu.Lock()
+	defer s.ports.mu.Unlock()
+	p := s.ports.shared[l.port]
+	if p == nil {
+		listeners, bound, err := listenBoth(l.port, backlog)
+		if err != nil {
+			return nil, nil, err
+		}
+		p = &sharedPort{
+			server: s, port: l.port, bound: bound, listeners: listeners, members: map[string]*portListener{},
+			lookups: make(chan struct{}, maxSlots), closed: make(chan struct{}),
+		}
+		s.ports.shared[l.port] = p
+		for _, listener := range listeners {
+			go acceptAll(listener, p.closed, p.identify)
+		}
+	}
+	if p.members[l.grant] != nil {
+		return nil, nil, wire.Fail(wire.CodePortTaken, "the grant has a listener on this port already")
+	}
+	p.members[l.grant] = l
+	return p.bound, func() { p.leave(l) }, nil
+}
+
+// leave removes a listener and resets the connections that wait for it.
+func (p *sharedPort) leave(l *portListener) {
+	p.server.ports.mu.Lock()
+	defer p.server.ports.mu.Unlock()
+	close(l.closed)
+	delete(p.members, l.grant)
+	for len(l.conns) > 0 {
+		select {
+		case conn := <-l.conns:
+			abort(conn.Conn)
+		default: // taken by an accept of the host
+		}
+	}
+	if len(p.members) == 0 {
+		delete(p.server.ports.shared, p.port)
+		close(p.closed)
+		closeAll(p.listeners)
+	}
+}
+
+// identify finds the grant of a connection's caller, beside the accepting.
+func (p *sharedPort) identify(conn net.Conn) {
+	p.lookups <- struct{}{}
+	go func() {
+		defer func() { <-p.lookups }()
+		p.server.withSlot(func() { p.deliver(accepted{conn, p.server.grants.ofPeer(conn)}) })
+	}()
+}
+
+// deliver queues a connection for the listener of its grant, or resets it if there is no
+// room.
+func (p *sharedPort) deliver(conn accepted) {
+	p.server.ports.mu.Lock()
+	defer p.server.ports.mu.Unlock()
+	l, room := p.members[conn.grant], sharedQueue
+	if l == nil {
+		l, room, conn.grant = p.any(), strangerQueue, ""
+	}
+	if l == nil || len(l.conns) >= room {
+		abort(conn.Conn)
+		return
+	}
+	l.conns <- conn // does not block: only deliver sends, under the lock
+}
+
+func (p *sharedPort) any() *portListener {
+	for _, l := range p.members {
+		return l
+	}
+	return nil
+}
