@@ -152,12 +152,3 @@ func cut(text string, most int) string {
 	}
 	return text[:most]
 }
-
-// CloseStatus tells how the other side closed the connection, from an error of
-// Read or Write; ok is false if it said nothing.
-func CloseStatus(err error) (code int, reason string, ok bool) {
-	if ce, is := errors.AsType[websocket.CloseError](err); is {
-		return int(ce.Code), ce.Reason, true
-	}
-	return 0, "", false
-}

@@ -83,7 +83,7 @@ func TestConnKeepsItsLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := c.Read(ctx)
-	if code, _, _ := protocol.CloseStatus(err); code != protocol.CloseTooBig {
+	if code, _, _ := closeStatus(err); code != protocol.CloseTooBig {
 		t.Errorf("closed with %d (%v), want %d", code, err, protocol.CloseTooBig)
 	}
 }
@@ -101,7 +101,7 @@ func TestConnRefusesWhatIsNotText(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, _, err = raw.Read(ctx)
-			if code, _, _ := protocol.CloseStatus(err); code != protocol.CloseUnsupported {
+			if code, _, _ := closeStatus(err); code != protocol.CloseUnsupported {
 				t.Errorf("closed with %d (%v), want %d", code, err, protocol.CloseUnsupported)
 			}
 		})
@@ -127,7 +127,7 @@ func TestConnCutsLongReasons(t *testing.T) {
 		_ = c.Close(protocol.ClosePolicy, strings.Repeat("é", 100))
 	}), protocol.DialOptions{})
 	_, err := c.Read(ctx)
-	if code, reason, ok := protocol.CloseStatus(err); !ok || code != protocol.ClosePolicy || reason != strings.Repeat("é", 61) {
+	if code, reason, ok := closeStatus(err); !ok || code != protocol.ClosePolicy || reason != strings.Repeat("é", 61) {
 		t.Errorf("got %d %q %v", code, reason, ok)
 	}
 }
@@ -149,4 +149,13 @@ func TestPingNeedsSomebodyThere(t *testing.T) {
 	if err := live.Ping(ctx); err != nil {
 		t.Error(err)
 	}
+}
+
+// closeStatus returns how the other side closed the connection; ok is false if it
+// sent no close frame.
+func closeStatus(err error) (code int, reason string, ok bool) {
+	if e, is := errors.AsType[websocket.CloseError](err); is {
+		return int(e.Code), e.Reason, true
+	}
+	return 0, "", false
 }

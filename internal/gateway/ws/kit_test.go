@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
@@ -373,7 +374,9 @@ func (e *peer) closed() (code int, reason string) {
 	for {
 		_, more, end := e.so()
 		if end != nil {
-			code, reason, _ = protocol.CloseStatus(end)
+			if e, ok := errors.AsType[websocket.CloseError](end); ok {
+				code, reason = int(e.Code), e.Reason
+			}
 			return code, reason
 		}
 		select {
