@@ -41,7 +41,7 @@ func layers() [][]string {
 		{"internal/runtime/seccomp", "internal/runtime/cgroups", "internal/runtime/guestbin", "internal/runtime/blueprint"},
 		{"client", "internal/gateway/publicerr", "internal/hostpath", "internal/store", "internal/guest"},
 		{"internal/config", "internal/machine", "internal/runtime/rootfs"},
-		{"internal/policy", "internal/terminal", "internal/audit", "internal/model/usage", "internal/model/grant"},
+		{"internal/policy", "internal/terminal", "internal/audit", "internal/approval", "internal/model/usage", "internal/model/grant"},
 		{"internal/sandbox/workspace"},
 		{"internal/sandbox", "internal/runtime/image"},
 		{"internal/sandbox/verify"},
