@@ -4,11 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"strings"
 	"time"
 )
 
 const columns = `id, kind, subject, account, agent, session, run, summary, rule, evidence, hash, created_at_ms, expires_at_ms, fallback, state, answer, answered_by, answered_at_ms`
+
+const insertRow = "INSERT INTO approvals (" + columns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 // querier is a database or a transaction.
 type querier interface {
@@ -53,8 +54,7 @@ func insert(ctx context.Context, tx *sql.Tx, q *Question) error {
 	if !q.AnsweredAt.IsZero() {
 		answered = q.AnsweredAt.UnixMilli()
 	}
-	marks := strings.TrimSuffix(strings.Repeat("?, ", strings.Count(columns, ",")+1), ", ")
-	_, err := tx.ExecContext(ctx, "INSERT INTO approvals ("+columns+") VALUES ("+marks+")",
+	_, err := tx.ExecContext(ctx, insertRow,
 		q.ID, q.Kind, q.Subject, q.Owner.Account, q.Owner.Agent, q.Owner.Session, q.Owner.Run, q.Summary, q.Rule, q.Evidence, q.Hash,
 		q.Created.UnixMilli(), q.Expires.UnixMilli(), q.Default, q.State, q.Answer, q.AnsweredBy, answered)
 	return err

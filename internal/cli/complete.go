@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/cli/modelcmd"
 	"github.com/atoll-run/atoll/internal/run"
@@ -29,6 +30,7 @@ func argumentValues() map[string]values {
 		"exec": sandboxValues, "logs": sandboxValues, "stop": sandboxValues, "rm": sandboxValues,
 		"runs show": runValues, "runs events": runValues, "runs cost": runValues,
 		"relay show": runValues, "relay status": runValues, "relay push": runValues, "relay take": runValues,
+		"approvals show": approvalValues, "approvals approve": approvalValues, "approvals deny": approvalValues,
 		"token revoke": tokenValues, "token rotate": tokenValues, "token pair": tokenValues,
 		"images rm": imageValues, "images build": recipeValues, "tool call": toolValues,
 		"volumes seed": fixedValues(provide.PnpmStore), "volumes rm": fixedValues(provide.PnpmStore),
@@ -42,7 +44,7 @@ func flagValues() map[string]values {
 		"variant": variantValues, "tool": toolValues,
 		"access": fixedValues("none", "ro", "rw"), "scope": fixedValues("session", "agent", "shared"), "role": fixedValues("admin", "operator", "run", "read"),
 		"thinking": fixedValues("off", "minimal", "low", "medium", "high"), "backend": fixedValues("docker", "podman"),
-		"branch-mode": fixedValues("thread"), "mode": fixedValues("ephemeral", "gateway"), "network": fixedValues("none", "bridge"),
+		"branch-mode": fixedValues("thread"), "for": fixedValues("once", "session", "rule"), "kind": fixedValues("model", "exec", "file", "egress", "git", "approval", "login"), "mode": fixedValues("ephemeral", "gateway"), "network": fixedValues("none", "bridge"),
 	}
 }
 
@@ -128,6 +130,17 @@ func sessionValues(ctx context.Context, e *console.Env) (list []string) {
 		entries, _ := a.Entries(ctx)
 		for _, entry := range entries {
 			list = append(list, entry.SessionKey)
+		}
+	}
+	return list
+}
+
+// approvalValues are the ids of open questions.
+func approvalValues(ctx context.Context, e *console.Env) (list []string) {
+	if a := openQuietly(ctx, e); a != nil {
+		questions, _ := a.Approvals().List(ctx, approval.Filter{Open: true, Most: completedRuns})
+		for i := range questions {
+			list = append(list, questions[i].ID)
 		}
 	}
 	return list

@@ -43,6 +43,7 @@ type Record struct {
 	Head     string          `json:"head,omitempty"`  // ours
 	Report   *content.Report `json:"report,omitempty"`
 	Approved string          `json:"approved,omitempty"` // by whom
+	Denied   string          `json:"denied,omitempty"`   // by whom
 	Held     bool            `json:"held,omitzero"`      // the agent failed: a person decides whether it is pushed
 	// Committed says that the last commit is Atoll's, of what the agent did not
 	// commit.

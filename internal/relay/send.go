@@ -15,7 +15,7 @@ import (
 // Send does the steps that are left: judge, push, open the pull request. The
 // caller holds the lock of the branch.
 func (r *Relay) Send(ctx context.Context, p *Project, record *Record) error {
-	record.Held = false
+	record.Held, record.Denied = false, ""
 	err := r.send(ctx, p, record)
 	record.Trouble = ""
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *Relay) Approve(record *Record, by string) error {
 	if record.Step != Waiting {
 		return errhint.With(fmt.Errorf("the commits of run %s are %s and wait for nobody", record.Run, record.Step), "`atoll relay status` lists what waits")
 	}
-	record.Approved, record.Step = by, Judged
+	record.Approved, record.Denied, record.Step = by, "", Judged
 	return r.save(record)
 }
 

@@ -265,12 +265,15 @@ func newRelayPushCommand(e *env) *cobra.Command {
 					return err
 				}
 				if approve {
-					if err := relays.Approve(r, whoami()); err != nil {
+					if err := a.ApproveHold(cmd.Context(), relays, r, whoami()); err != nil {
 						return console.WithCode(console.ExitDenied, err)
 					}
 				}
 				if r.Step == relay.Blocked || r.Step == relay.Waiting {
 					return verdictError(r.Report)
+				}
+				if err := a.ReleaseHold(cmd.Context(), r, whoami()); err != nil {
+					return err
 				}
 				return e.sendRelay(cmd, a, r, asJSON)
 			})

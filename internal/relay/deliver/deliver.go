@@ -143,6 +143,8 @@ func Note(r *relay.Record) string {
 func branchNote(r *relay.Record) string {
 	name := r.Work.Key.Branch()
 	switch {
+	case r.Denied != "":
+		return "kept and not pushed: " + r.Denied + " denied it"
 	case r.Piece != "" && r.Held && !r.Step.Over():
 		return "kept and not pushed: " + r.Piece + "; `atoll relay push " + r.Run + "` pushes it to " + name
 	case r.Held && !r.Step.Over():

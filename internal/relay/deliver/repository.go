@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -34,12 +35,15 @@ var ErrNoRelay = errhint.With(errors.New("no repository is configured for the co
 // Deliverer takes the commits of agents out of sandboxes and sends them.
 type Deliverer struct {
 	*provide.Installation
-	models *service.Service // has the audit log
+	models    *service.Service // has the audit log
+	approvals *approval.Queue
 }
 
 // New returns the delivery of an installation.
 func New(models *service.Service) *Deliverer {
-	return &Deliverer{Installation: models.Installation, models: models}
+	d := &Deliverer{Installation: models.Installation, models: models, approvals: approval.New(models.DB, nil)}
+	d.approvals.Subscribe(d.auditApproval)
+	return d
 }
 
 // Relays moves the commits of agents to the repository of the configuration.
@@ -67,7 +71,8 @@ func OpenRelays(s *provide.Settings) (*Relays, error) {
 	}, nil
 }
 
-// AuditedRelays is Relays with every step in the audit log.
+// AuditedRelays is Relays with every step in the audit log, and a question to a
+// person for commits that wait for one.
 func (d *Deliverer) AuditedRelays() (*Relays, error) {
 	relays, err := OpenRelays(d.Settings)
 	if err != nil {
@@ -80,6 +85,9 @@ func (d *Deliverer) AuditedRelays() (*Relays, error) {
 	relays.OnStep = func(r *relay.Record) {
 		if err := log.Append(gitEvent(r)); err != nil {
 			d.Logger.Error("audit of the relay", "run", r.Run, "error", err)
+		}
+		if err := d.askAboutHold(r); err != nil {
+			d.Logger.Error("question about commits", "run", r.Run, "error", err)
 		}
 	}
 	return relays, nil
