@@ -67,7 +67,7 @@ func TestSocketsOfASandboxAreItsOwn(t *testing.T) {
 	got := l.sh(i, `python3 -c '
 import socket, time
 s = socket.socket(socket.AF_UNIX); s.bind("s"); s.listen(8); print("ready", flush=True)
-time.sleep(600)' >out 2>&1 & until grep -q ready out; do sleep 0.1; done
+time.sleep(600)' >out 2>&1 & until grep -q ready out 2>/dev/null; do sleep 0.1; done
 python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect("s"); print("connected")'`)
 	if got != "connected" {
 		t.Errorf("inside: %q", got)

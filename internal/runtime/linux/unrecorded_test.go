@@ -7,11 +7,13 @@ import (
 
 	"github.com/atoll-run/atoll/internal/runtime/linux"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
 )
 
 // A sandbox whose record was damaged or lost while it ran: the next process ends
 // its guest and removes its control group, and touches no other sandbox.
 func TestGuestsWithoutARecordAreEnded(t *testing.T) {
+	grouptest.Need(t)
 	for name, damage := range map[string]func(t *testing.T, dir string) error{
 		"half a record":     func(_ *testing.T, dir string) error { return os.Truncate(filepath.Join(dir, "record.json"), 100) },
 		"no record":         func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, "record.json")) },
@@ -72,6 +74,7 @@ func (l *site) born(name string) sandbox.Instance {
 
 // What is left without a record is listed, for those that have no row either.
 func TestUnrecorded(t *testing.T) {
+	grouptest.Need(t)
 	l := newSite(t)
 	one := l.born("one")
 	l.born("two")

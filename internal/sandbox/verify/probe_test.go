@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/verify"
 	"github.com/atoll-run/atoll/internal/testkit/guestbuild"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/sandboxtest"
 	"github.com/atoll-run/atoll/internal/wire/findings"
 )
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A sandbox without walls: the probe works there, and finds that they are
 // missing. A verification that cannot fail would pass.
 func TestNoWallsAreNoticed(t *testing.T) {
+	need.Root(t, "others have fewer walls to lack")
 	state, err := os.MkdirTemp("", "atoll") //nolint:usetesting // a short path, for sockets
 	if err != nil {
 		t.Fatal(err)
