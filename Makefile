@@ -104,6 +104,19 @@ vet:
 	$(GO_STATIC) go vet $(GO_FLAGS) ./...
 	cd scanner && $(GO_STATIC) go vet $(GO_FLAGS) .
 
+# Elsewhere than on Linux the program checks configurations and works with a
+# gateway; the packages client and api work everywhere.
+OTHER_SYSTEMS := darwin windows
+PORTABLE      := ./cmd/atoll ./client ./api ./internal/cli/elsewhere
+
+.PHONY: cross
+cross: $(OTHER_SYSTEMS:%=cross-%) ## compile and vet what works on other systems
+
+.PHONY: $(OTHER_SYSTEMS:%=cross-%)
+$(OTHER_SYSTEMS:%=cross-%): cross-%:
+	GOOS=$* $(GO_STATIC) go build $(GO_FLAGS) -o bin/$*/ $(PORTABLE)
+	GOOS=$* $(GO_STATIC) go vet $(GO_FLAGS) $(PORTABLE)
+
 .PHONY: lint
 lint: ## check style and the house rules (.golangci.yml)
 	$(LINT_ENV) $(TOOL) golangci-lint run --allow-serial-runners ./...

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/elsewhere"
 )
 
 // A command line that begins with a verb makes only that one, so the names must
@@ -51,5 +52,19 @@ func TestVerbsThatPrintDataTakeJSON(t *testing.T) {
 	})
 	if got, want := strings.Join(without, ", "), strings.Join(verbsWithoutJSON, ", "); got != want {
 		t.Errorf("without --json: %s; want %s", got, want)
+	}
+}
+
+// Every verb works on other systems too, or says there that it needs Linux.
+func TestVerbsElsewhere(t *testing.T) {
+	var here []string
+	for _, members := range verbs {
+		for _, v := range members {
+			here = append(here, v.name)
+		}
+	}
+	slices.Sort(here)
+	if there := slices.Sorted(slices.Values(slices.Concat(elsewhere.Verbs(), elsewhere.LinuxOnly()))); !slices.Equal(here, there) {
+		t.Errorf("here are %v, elsewhere %v", here, there)
 	}
 }

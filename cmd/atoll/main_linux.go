@@ -1,4 +1,3 @@
-// Atoll runs AI agents, and every tool they call, inside hardened sandboxes.
 package main
 
 import (

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"runtime"
+
+	"github.com/atoll-run/atoll/internal/cli/elsewhere"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	home, _ := os.UserHomeDir() // without one, a path that begins with ~ is refused
+	return elsewhere.Main(ctx, os.Args[1:], &elsewhere.Terminal{Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Home: home, System: runtime.GOOS})
+}

@@ -1,0 +1,156 @@
+package elsewhere
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/client"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/terminal"
+	"github.com/atoll-run/atoll/internal/version"
+)
+
+const (
+	urlVariable   = "ATOLL_GATEWAY_URL"
+	tokenVariable = "ATOLL_GATEWAY_TOKEN"
+
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// Terminal is what the command line reads and writes.
+type Terminal struct {
+	Out, Err io.Writer
+	Getenv   func(string) string
+	Home     string
+	System   string // GOOS of the machine
+}
+
+// env is what verbs share.
+type env struct {
+	*Terminal
+	gateway string // URL
+}
+
+// Main runs one command line and returns the exit code.
+func Main(ctx context.Context, args []string, t *Terminal) int {
+	root := newRootCommand(&env{Terminal: t})
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	text := terminal.Harmless(t.Err)
+	fmt.Fprintf(text, "error: %v\n", err)
+	if hint := hintOf(err); hint != "" {
+		fmt.Fprintf(text, "hint: %s\n", hint)
+	}
+	if errors.Is(err, errUsage) {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+// hintOf is what helps: our own words, or the gateway's.
+func hintOf(err error) string {
+	problem, ok := errors.AsType[*api.Problem](err)
+	switch {
+	case !ok:
+		return errhint.Of(err)
+	case problem.Hint == "" && problem.Status == http.StatusUnauthorized:
+		return "set " + tokenVariable + " to a token that `atoll token create` made on the gateway's machine"
+	}
+	return problem.Hint
+}
+
+var errUsage = errors.New("usage")
+
+// wrong is an error of the command line itself.
+func wrong(err error, hint string) error {
+	return errhint.With(usageError{err}, hint)
+}
+
+type usageError struct{ error }
+
+func (usageError) Is(target error) bool { return target == errUsage }
+
+func newRootCommand(e *env) *cobra.Command {
+	info := version.Current()
+	root := &cobra.Command{
+		Use:   "atoll",
+		Short: "Check configurations, and work with a gateway on a Linux machine",
+		Long: `Check configurations, and work with a gateway on a Linux machine.
+
+Sandboxes need Linux. On this system a gateway makes them: name it with --gateway
+or $` + urlVariable + `, and its token with $` + tokenVariable + `.`,
+		Example: `  atoll runs start --gateway https://atoll.example.org -m "Fix the failing test"
+  atoll config check atoll.json5`,
+		Version:       fmt.Sprintf("atoll %s (%s, %s)", info.Version, info.Platform, info.Go),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return wrong(fmt.Errorf("atoll has no command %q", args[0]), "see `atoll --help`")
+		},
+	}
+	root.SetOut(e.Out)
+	root.SetErr(e.Err)
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return wrong(err, "see `"+cmd.CommandPath()+" --help`") })
+	root.PersistentFlags().StringVar(&e.gateway, "gateway", e.Getenv(urlVariable), "`URL` of a gateway on a Linux machine")
+	root.AddCommand(newVersionCommand(e), newConfigCommand(e), newDoctorCommand(e), newRunsCommand(e), newPsCommand(e))
+	for _, name := range LinuxOnly() {
+		root.AddCommand(newLinuxCommand(e, name))
+	}
+	return root
+}
+
+// Verbs are the verbs that work on every system.
+func Verbs() []string { return []string{"config", "doctor", "ps", "runs", "version"} }
+
+// LinuxOnly are the verbs that need a sandbox, or the files of a gateway, on this
+// machine.
+func LinuxOnly() []string {
+	return []string{"agent", "audit", "billing", "demo", "docker", "exec", "gateway", "images", "logs", "models", "openclaw", "proxy", "relay", "rm", "run", "sandbox", "stop", "token", "tool", "volumes"}
+}
+
+// newLinuxCommand is a verb that says that it needs Linux.
+func newLinuxCommand(e *env, name string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: "Needs Linux", Hidden: true, DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error {
+			return fmt.Errorf("atoll %s needs Linux, and this is %s; on this machine work with a gateway: atoll runs start --gateway URL", name, e.System)
+		},
+	}
+}
+
+func newVersionCommand(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Say which build this is", Example: "  atoll version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(e.Out, cmd.Root().Version)
+			return err
+		},
+	}
+}
+
+// open returns a client of the gateway that was named.
+func (e *env) open() (*client.Client, error) {
+	if e.gateway == "" {
+		return nil, wrong(errors.New("no gateway is named"), "give --gateway URL, or set "+urlVariable)
+	}
+	c, err := client.New(client.Options{URL: e.gateway, Token: e.Getenv(tokenVariable)})
+	if err != nil {
+		return nil, wrong(err, "give --gateway URL, such as https://atoll.example.org")
+	}
+	return c, nil
+}
