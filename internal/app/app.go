@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/doctor"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -18,7 +19,7 @@ type App struct {
 	*service.Service
 	*deliver.Deliverer
 	*host.Host
-	limits runLimits
+	*execute.Executor
 }
 
 // Open opens the state directory of the configuration in force.
@@ -38,7 +39,7 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 	}
 	models := service.New(installation)
 	commits := deliver.New(models)
-	return &App{Installation: installation, Service: models, Deliverer: commits, Host: host.New(models, commits)}, nil
+	return &App{Installation: installation, Service: models, Deliverer: commits, Host: host.New(models, commits), Executor: execute.New(models, commits)}, nil
 }
 
 // Close closes what the app opened: the ledger and the audit log, then the

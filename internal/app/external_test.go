@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/run/execute"
 )
 
 // Agents of other services are in the catalogue and are given tasks over HTTP;
@@ -50,7 +50,7 @@ func TestExternalAgents(t *testing.T) {
 	s.set("runs.external.poet.description", "Writes poems.")
 	s.set("runs.external.named.url", strings.Replace(service.URL, "127.0.0.1", "localhost.", 1)+"/poet")
 	s.set("runs.external.silent.timeoutSeconds", 1)
-	b := openBureau(s, app.RunsOptions{})
+	b := openBureau(s, execute.Options{})
 	c := restClient(b, access.Caller{Token: "t", Scope: access.Run, Account: "acme"})
 	agents, err := c.Agents(t.Context())
 	if err != nil || !slices.Contains(agents.Agents, api.Agent{GraphID: "poet", Name: "poet", Description: "Writes poems."}) {

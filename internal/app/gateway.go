@@ -24,6 +24,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
 	"github.com/atoll-run/atoll/internal/membudget"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/version"
 )
@@ -57,7 +58,7 @@ type Gateway struct {
 	access   *access.Access
 	worker   *GatewayWorker
 	sessions *session.Service
-	runs     *Runs
+	runs     *execute.Runs
 	health   *health.Checker
 	ws       *ws.Server
 	rest     *rest.Server
@@ -129,7 +130,7 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 	g.onClose(g.sessions.Close)
 	g.app.ShareAmong(g.severalAccounts())
 	g.app.LogRoots(ctx)
-	if g.runs, err = g.app.Runs(RunsOptions{Models: g.worker.Models()}); err != nil {
+	if g.runs, err = g.app.Runs(execute.Options{Models: g.worker.Models()}); err != nil {
 		return err
 	}
 	g.onClose(func() { g.complain("runs", g.runs.Close()) })
@@ -146,7 +147,7 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 func (g *Gateway) openProtocols(context.Context) error {
 	g.health = health.New(
 		health.Check{Name: "store", Run: g.app.canWrite},
-		health.Check{Name: "disk", Run: func(context.Context) error { return g.app.room() }},
+		health.Check{Name: "disk", Run: func(context.Context) error { return g.app.RefuseFullDisk() }},
 		health.Check{Name: "tasks", Run: g.tasksAreSaved},
 		health.Check{Name: "engine", Run: g.app.Doctor().EnginesAnswer},
 	)
@@ -158,7 +159,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 		Origins: g.config.Origins, Metrics: g.app.Metrics(), Logger: g.logger, Inbound: g.inbound,
 	})
 	g.onClose(g.ws.Close)
-	options := g.runs.REST()
+	options := RESTOptions(g.app, g.runs)
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
 	options.Inbound = g.inbound
 	g.rest = rest.New(options)

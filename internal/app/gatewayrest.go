@@ -12,28 +12,31 @@ import (
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/version"
 )
 
-// REST is what the gateway's HTTP interface works with. Who may call, which
+// RESTOptions are what the gateway's HTTP interface works with. Who may call, which
 // sessions there are and what makes it ready is the gateway's to add.
-func (r *Runs) REST() rest.Options {
-	a := r.app
+func RESTOptions(a *App, r *execute.Runs) rest.Options {
 	return rest.Options{
-		Runs: restRuns{r}, Store: a.RunStore(), Agents: []rest.Catalogue{restVariants{a, r.Variants}}, Sandboxes: restSandboxes{a}, Ledger: restBooks{a},
+		Runs: restRuns{a, r}, Store: a.RunStore(), Agents: []rest.Catalogue{restVariants{a, r.Variants}}, Sandboxes: restSandboxes{a}, Ledger: restBooks{a},
 		Version: version.Current().Version, Metrics: a.Metrics(), Logger: a.Logger,
 	}
 }
 
 // restRuns carries out what callers ask for.
-type restRuns struct{ runs *Runs }
+type restRuns struct {
+	app  *App
+	runs *execute.Runs
+}
 
 // billPatience is how long a look at a bill waits for the provider's books.
 const billPatience = 3 * time.Second
 
 // Begin accepts a task.
 func (r restRuns) Begin(ctx context.Context, t *rest.Task) (*run.AcceptedRun, error) {
-	request, err := r.runs.request(ctx, &Task{
+	request, err := r.runs.Request(ctx, &execute.Task{
 		ID: t.ID, Variant: t.GraphID, AgentID: t.Agent, Account: t.Account, Trace: t.Trace, Model: t.Model,
 		Messages: t.Messages, Budget: t.Budget, Timeout: t.Timeout, Memory: t.Memory, Branch: t.Branch,
 	})
@@ -48,12 +51,12 @@ func (r restRuns) Resume(ctx context.Context, id string) error { return r.runs.R
 
 // Limit bounds what a run takes.
 func (r restRuns) Limit(id string, q session.Quota) (forget func()) {
-	return r.runs.app.limits.limitRun(id, q)
+	return r.app.LimitRun(id, q)
 }
 
 // Bill asks again what a run has cost.
 func (r restRuns) Bill(ctx context.Context, id string) (run.Bill, error) {
-	return r.runs.app.RunBill(ctx, id, billPatience)
+	return r.app.RunBill(ctx, id, billPatience)
 }
 
 // restVariants is the registry of variants as a catalogue.
@@ -67,7 +70,7 @@ func (r restVariants) Agents(ctx context.Context) ([]api.Agent, error) {
 	list := make([]api.Agent, 0, len(r.variants))
 	for i := range r.variants {
 		v := &r.variants[i]
-		list = append(list, api.Agent{GraphID: v.ID, Name: cmp.Or(v.Name, v.ID), Description: v.Description, Unavailable: r.app.unavailable(ctx, v)})
+		list = append(list, api.Agent{GraphID: v.ID, Name: cmp.Or(v.Name, v.ID), Description: v.Description, Unavailable: r.app.WhyUnavailable(ctx, v)})
 	}
 	return list, nil
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // restClient serves an installation over HTTP, as somebody.
 func restClient(b *bureau, as access.Caller) *client.Client {
 	b.t.Helper()
-	options := b.runs.REST()
+	options := app.RESTOptions(b.app, b.runs)
 	options.Identify = func(*http.Request) (*access.Caller, error) { return &as, nil }
 	server := rest.New(options)
 	listener := httptest.NewServer(server)
@@ -36,7 +37,7 @@ func restClient(b *bureau, as access.Caller) *client.Client {
 func TestRESTRun(t *testing.T) {
 	s := linuxSite(t)
 	withLiteLLM(t, s)
-	b := openBureau(s, app.RunsOptions{})
+	b := openBureau(s, execute.Options{})
 	c := restClient(b, access.Caller{Token: "t", Scope: access.Run, Account: "acme"})
 	agents, err := c.Agents(t.Context())
 	if err != nil || !slices.ContainsFunc(agents.Agents, func(a api.Agent) bool { return a.GraphID == "sandbox:agent" && a.Name != "" && a.Description != "" }) {
@@ -68,7 +69,7 @@ func TestRESTRun(t *testing.T) {
 // caller's account alone.
 func TestRESTSandboxes(t *testing.T) {
 	s := linuxSite(t)
-	b := openBureau(s, app.RunsOptions{})
+	b := openBureau(s, execute.Options{})
 	for _, account := range []string{"acme", "other"} {
 		got, err := b.app.Provide(t.Context(), provide.Subject{Account: account}, provide.Options{})
 		if err != nil {
@@ -107,7 +108,7 @@ func TestHostPathsStayWithTheOperator(t *testing.T) {
 	s := linuxSite(t)
 	const outside = "/srv/secret-project"
 	s.set("agents.defaults.sandbox.docker.binds", []string{outside + ":/x"})
-	b := openBureau(s, app.RunsOptions{})
+	b := openBureau(s, execute.Options{})
 	for account, told := range map[string]bool{"": true, "acme": false} {
 		c := restClient(b, access.Caller{Token: "t", Scope: access.Operator, Account: account})
 		x, err := c.Explain(t.Context(), api.ExplainQuery{Path: "/etc/passwd"})
@@ -127,7 +128,7 @@ func TestHostPathsStayWithTheOperator(t *testing.T) {
 func TestRESTAgentsSayWhetherTheyCanWork(t *testing.T) {
 	s := linuxSite(t)
 	s.set("runs.variants.mine", map[string]any{"name": "My agent", "argv": []string{"/bin/true"}, "read": "text"})
-	b := openBureau(s, app.RunsOptions{})
+	b := openBureau(s, execute.Options{})
 	list, err := restClient(b, access.Caller{Token: "t", Scope: access.Run, Account: "acme"}).Agents(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 )
 
 const commitWork = "echo x > new && git add -A && " + asAgent + "commit -qm work && answer"
 
-func branchTask(id, key, script string) *app.Task {
+func branchTask(id, key, script string) *execute.Task {
 	task := scriptTask(id, script)
 	task.Branch = key
 	return task
@@ -26,7 +26,7 @@ func branchTask(id, key, script string) *app.Task {
 // Seen to fail with a relayFinisher that returns no error when Send does.
 func TestInvariant_WORKSPACE_SURVIVES_FOR_PUSH(t *testing.T) {
 	s := newRelayStage(t)
-	b := openBureau(s.site, app.RunsOptions{})
+	b := openBureau(s.site, execute.Options{})
 	hook := filepath.Join(s.server.Dir("org/project"), "hooks", "pre-receive")
 	s.mkdir(filepath.Dir(hook))
 	if err := os.WriteFile(hook, []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
@@ -36,20 +36,20 @@ func TestInvariant_WORKSPACE_SURVIVES_FOR_PUSH(t *testing.T) {
 	if err == nil || r.Step != run.Settled {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if found, err := filepath.Glob(filepath.Join(s.state, app.RunsDir, "run-1", "*", "wt", "work", "new")); err != nil || len(found) != 1 {
+	if found, err := filepath.Glob(filepath.Join(s.state, execute.Dir, "run-1", "*", "wt", "work", "new")); err != nil || len(found) != 1 {
 		t.Errorf("the workspace is gone: %v, %v", found, err)
 	}
 	if err := os.Remove(hook); err != nil {
 		t.Fatal(err)
 	}
-	next := openBureau(s.site, app.RunsOptions{})
+	next := openBureau(s.site, execute.Options{})
 	if ended := next.runs.RecoverRuns(t.Context()); len(ended) != 1 || ended[0].Step != run.Over || ended[0].Notes["relay"] == "" {
 		t.Errorf("%+v", ended)
 	}
 	if got := s.server.Git(t, "org/project", "log", "--format=%s", "main..sandbox/work"); got != "work" {
 		t.Errorf("the branch has %q", got)
 	}
-	if _, err := os.Stat(filepath.Join(s.state, app.RunsDir, "run-1")); err == nil {
+	if _, err := os.Stat(filepath.Join(s.state, execute.Dir, "run-1")); err == nil {
 		t.Error("the workspace is still there")
 	}
 }
@@ -60,7 +60,7 @@ func TestInvariant_WORKSPACE_SURVIVES_FOR_PUSH(t *testing.T) {
 // Seen to fail with a Gate that is passed after the queue.
 func TestRelayWaitsForABranch(t *testing.T) {
 	s := newRelayStage(t)
-	b := openBureau(s.site, app.RunsOptions{AtOnce: 1})
+	b := openBureau(s.site, execute.Options{AtOnce: 1})
 	book, err := filelock.Open(filepath.Join(s.state, "leases"))
 	if err != nil {
 		t.Fatal(err)

@@ -4,8 +4,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 )
 
 // dieAt ends the goroutine that reaches a step, as a process ends: before the
@@ -22,7 +22,7 @@ func dieAt(at run.Step) func(run.Step) {
 // not in its workspace, not in its sandbox. Seen to fail when removeAll removes
 // nothing and every run of an agent has the same session and directory.
 func TestInvariant_ONE_RUN_ONE_SESSION(t *testing.T) {
-	b := newBureau(t, app.RunsOptions{})
+	b := newBureau(t, execute.Options{})
 	const leave = "test ! -e trace && test ! -e /tmp/trace && touch trace /tmp/trace && answer"
 	first, second := b.do(scriptTask("first", leave)), b.do(scriptTask("second", leave))
 	if first.Text != "done" || second.Text != "done" || first.Sandbox == second.Sandbox {
@@ -37,7 +37,7 @@ func TestInvariant_ONE_RUN_ONE_SESSION(t *testing.T) {
 func TestInvariant_READY_BEFORE_FIRST_TOKEN_inRuns(t *testing.T) {
 	s := newSite(t)
 	upstream := withLiteLLM(t, s)
-	b := openBureau(s, app.RunsOptions{})
+	b := openBureau(s, execute.Options{})
 	asked := -1
 	watch := func(e run.Event) {
 		if e.Step == run.Executing {
@@ -49,7 +49,7 @@ func TestInvariant_READY_BEFORE_FIRST_TOKEN_inRuns(t *testing.T) {
 		t.Errorf("%+v, %v: %d calls before it was ready, %d in all", r, err, asked, len(upstream.Rows()))
 	}
 	s.set("agents.defaults.sandbox.docker.image", "nobody/has-this:never")
-	broken := openBureau(s, app.RunsOptions{})
+	broken := openBureau(s, execute.Options{})
 	if r := broken.do(scriptTask("broken", askOnce)); codeOf(r) != "sandbox_failed" || r.Bill.Calls != 0 || len(upstream.Rows()) != 1 {
 		t.Errorf("%+v, %+v", r.Error, r.Bill)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	scripted "github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
@@ -34,16 +35,16 @@ func scriptAgent() run.Variant {
 type bureau struct {
 	*site
 	app  *app.App
-	runs *app.Runs
+	runs *execute.Runs
 }
 
-func newBureau(t *testing.T, o app.RunsOptions) *bureau {
+func newBureau(t *testing.T, o execute.Options) *bureau {
 	t.Helper()
 	return openBureau(newSite(t), o)
 }
 
 // openBureau opens an installation as a new process would.
-func openBureau(s *site, o app.RunsOptions) *bureau {
+func openBureau(s *site, o execute.Options) *bureau {
 	s.t.Helper()
 	a := s.open()
 	o.Variants, o.Program = append(o.Variants, scriptAgent()), "/bin/sh"
@@ -64,12 +65,12 @@ func openBureau(s *site, o app.RunsOptions) *bureau {
 	return &bureau{s, a, runs}
 }
 
-func scriptTask(id, script string) *app.Task {
-	return &app.Task{ID: id, Variant: "script", Messages: []chat.Message{{Role: chat.User, Text: script}}}
+func scriptTask(id, script string) *execute.Task {
+	return &execute.Task{ID: id, Variant: "script", Messages: []chat.Message{{Role: chat.User, Text: script}}}
 }
 
 // do carries out a task, which must come to an end.
-func (b *bureau) do(task *app.Task) *run.Receipt {
+func (b *bureau) do(task *execute.Task) *run.Receipt {
 	b.t.Helper()
 	r, err := b.runs.Do(b.t.Context(), task, nil)
 	if err != nil || r == nil || r.Step != run.Over {
@@ -81,7 +82,7 @@ func (b *bureau) do(task *app.Task) *run.Receipt {
 // nothingLeft looks for what a run should not leave.
 func (b *bureau) nothingLeft() {
 	b.t.Helper()
-	left, err := os.ReadDir(filepath.Join(b.state, app.RunsDir))
+	left, err := os.ReadDir(filepath.Join(b.state, execute.Dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		b.t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func codeOf(r *run.Receipt) string {
 
 // Whatever a program does, the run ends with a code, a receipt, and nothing left.
 func TestRunEnds(t *testing.T) {
-	b := newBureau(t, app.RunsOptions{})
+	b := newBureau(t, execute.Options{})
 	for name, c := range map[string]struct {
 		script  string
 		code    string
@@ -135,7 +136,7 @@ func TestRunEnds(t *testing.T) {
 // A disk that runs full ends the run before Atoll cannot write its receipt any
 // more, and the next does not begin.
 func TestRunDiskFull(t *testing.T) {
-	b := newBureau(t, app.RunsOptions{})
+	b := newBureau(t, execute.Options{})
 	var full atomic.Bool
 	b.app.MeasureFree = func() (int64, error) {
 		if full.Load() {
@@ -163,7 +164,7 @@ func TestRunDiskFull(t *testing.T) {
 func TestRunProxyDown(t *testing.T) {
 	s := newSite(t)
 	withLiteLLM(t, s)
-	b := openBureau(s, app.RunsOptions{})
+	b := openBureau(s, execute.Options{})
 	down := make(chan error, 1)
 	watch := func(e run.Event) {
 		if e.Step == run.Executing {
@@ -184,7 +185,7 @@ func TestRunProxyDown(t *testing.T) {
 // Two who ask for the same run get the same result, and it is carried out once.
 func TestRunTwice(t *testing.T) {
 	s := newSite(t)
-	both := []*bureau{openBureau(s, app.RunsOptions{}), openBureau(s, app.RunsOptions{})}
+	both := []*bureau{openBureau(s, execute.Options{}), openBureau(s, execute.Options{})}
 	seen := filepath.Join(s.agent, "AGENTS.md")
 	s.write(seen, "one")
 	var wait sync.WaitGroup
@@ -236,7 +237,7 @@ func withLiteLLM(t *testing.T, s *site) *scripted.Server {
 func TestRunBill(t *testing.T) {
 	s := newSite(t)
 	upstream := withLiteLLM(t, s)
-	b := openBureau(s, app.RunsOptions{})
+	b := openBureau(s, execute.Options{})
 	r := b.do(scriptTask("billed", askOnce))
 	truth := int64(0)
 	for _, row := range upstream.Rows() {
@@ -260,7 +261,7 @@ func TestRunsOfTheDead(t *testing.T) {
 	withLiteLLM(t, s)
 	for _, at := range []run.Step{run.Preparing, run.Executing, run.Answered, run.Settled, run.Finished} {
 		id := "died-" + string(at)
-		dying := openBureau(s, app.RunsOptions{Checkpoint: dieAt(at)})
+		dying := openBureau(s, execute.Options{Checkpoint: dieAt(at)})
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)
@@ -268,7 +269,7 @@ func TestRunsOfTheDead(t *testing.T) {
 		}()
 		<-gone
 		dying.app.Manager.Close() // what a process holds is gone with it
-		next := openBureau(s, app.RunsOptions{})
+		next := openBureau(s, execute.Options{})
 		next.runs.RecoverRuns(t.Context())
 		r, err := next.app.RunStore().Get(t.Context(), id)
 		if err != nil || r.Step != run.Over {
@@ -287,7 +288,7 @@ func TestRunsOfTheDead(t *testing.T) {
 
 // Two runs at a time, fair, and each with a sandbox of its own.
 func TestManyRuns(t *testing.T) {
-	b := newBureau(t, app.RunsOptions{AtOnce: 2})
+	b := newBureau(t, execute.Options{AtOnce: 2})
 	var wait sync.WaitGroup
 	for i := range 5 {
 		wait.Go(func() {

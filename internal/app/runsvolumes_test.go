@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/runtime/image"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -47,7 +48,7 @@ func TestRunInstallsFromTheSharedStore(t *testing.T) {
 		"image": config.DefaultOpenClawImage, "user": "1001:1001", "argv": []string{"/bin/sh", "-c", "{task}"}, "read": "text", "volumes": []string{provide.PnpmStore},
 		"files": map[string]string{"pnpm-lock.yaml": string(lockfile), "package.json": `{"private":true,"dependencies":{"is-number":"7.0.0"}}`},
 	})
-	b := openBureau(s, app.RunsOptions{})
+	b := openBureau(s, execute.Options{})
 	install := func(id string) *run.Receipt {
 		task := scriptTask(id, `test ! -e /pnpm-store/v10/trace && { test ! -e /pnpm-store/v10 || touch /pnpm-store/v10/trace; } && pnpm install --offline --frozen-lockfile >&2 && node -p 'require("is-number")(5)'`)
 		task.Variant = "node"

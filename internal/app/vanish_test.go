@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 )
 
 // standIn plays every agent: it does what the task names, and answers as the
@@ -61,7 +61,7 @@ func everyVariant(s *relayStage) (*bureau, []string) {
 	custom.Mounts = []run.Mount{{Source: program, Target: "/opt/agents/custom"}}
 	more = append(more, custom)
 	a := s.open()
-	runs, err := a.Runs(app.RunsOptions{Program: program, Variants: more, Demo: true})
+	runs, err := a.Runs(execute.Options{Program: program, Variants: more, Demo: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestInvariant_NO_WORK_VANISHES(t *testing.T) {
 		} {
 			t.Run(variant+" "+does, func(t *testing.T) {
 				id := strings.NewReplacer(":", "-", " ", "-").Replace(variant + "-" + does)
-				r := b.do(&app.Task{ID: id, Variant: variant, Branch: "b-" + id, Messages: []chat.Message{{Role: chat.User, Text: does}}})
+				r := b.do(&execute.Task{ID: id, Variant: variant, Branch: "b-" + id, Messages: []chat.Message{{Role: chat.User, Text: does}}})
 				if codeOf(r) != want.code || r.Delivery == nil || r.Delivery.State != want.state {
 					t.Fatalf("%+v, delivery %+v, error %+v", r, r.Delivery, r.Error)
 				}
@@ -132,11 +132,11 @@ func TestRefusedPushKeepsTheWork(t *testing.T) {
 	}
 	for i, variant := range variants {
 		id := fmt.Sprintf("run-%d", i)
-		r, err := b.runs.Do(t.Context(), &app.Task{ID: id, Variant: variant, Branch: "b-" + id, Messages: []chat.Message{{Role: chat.User, Text: "edits"}}}, nil)
+		r, err := b.runs.Do(t.Context(), &execute.Task{ID: id, Variant: variant, Branch: "b-" + id, Messages: []chat.Message{{Role: chat.User, Text: "edits"}}}, nil)
 		if err == nil || !strings.Contains(err.Error(), "git push") || r.Step != run.Settled {
 			t.Errorf("%s: %+v, %v", variant, r, err)
 		}
-		if found, err := filepath.Glob(filepath.Join(s.state, app.RunsDir, id, "*", "wt", "b-"+id, "new")); err != nil || len(found) != 1 {
+		if found, err := filepath.Glob(filepath.Join(s.state, execute.Dir, id, "*", "wt", "b-"+id, "new")); err != nil || len(found) != 1 {
 			t.Errorf("%s: the workspace is gone: %v, %v", variant, found, err)
 		}
 	}
@@ -164,7 +164,7 @@ func (s *relayStage) hasPatch(t *testing.T, record *relay.Record, line string) {
 // What no commit can hold stays as files, and the receipt says where.
 func TestWorkThatCannotBeTakenIsKept(t *testing.T) {
 	s := newRelayStage(t)
-	b := openBureau(s.site, app.RunsOptions{})
+	b := openBureau(s.site, execute.Options{})
 	for id, c := range map[string]struct{ script, state, file string }{
 		"nested":    {"git init -q sub && echo x > sub/a && answer", "kept", "sub/a"},
 		"rewritten": {"git checkout -q --orphan other && git commit -qm x && git branch -D sandbox/b-rewritten && echo x > b && git add b && git commit -qm y && answer", "refused", "b"},
@@ -174,7 +174,7 @@ func TestWorkThatCannotBeTakenIsKept(t *testing.T) {
 			t.Errorf("%s: %+v", id, r.Delivery)
 			continue
 		}
-		kept := filepath.Join(s.state, app.KeptDir, id)
+		kept := filepath.Join(s.state, execute.KeptDir, id)
 		if !strings.Contains(r.Delivery.Note, kept) {
 			t.Errorf("%s: the note %q does not say %s", id, r.Delivery.Note, kept)
 		}
@@ -182,7 +182,7 @@ func TestWorkThatCannotBeTakenIsKept(t *testing.T) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	if left, err := os.ReadDir(filepath.Join(s.state, app.RunsDir)); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(filepath.Join(s.state, execute.Dir)); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
@@ -190,7 +190,7 @@ func TestWorkThatCannotBeTakenIsKept(t *testing.T) {
 // Commits over a limit are blocked, which is no success, and named.
 func TestBlockedWorkIsNoSuccess(t *testing.T) {
 	s := newRelayStage(t)
-	b := openBureau(s.site, app.RunsOptions{})
+	b := openBureau(s.site, execute.Options{})
 	r := b.do(branchTask("large", "large", "head -c 30000000 /dev/urandom > big && answer"))
 	if r.Delivery == nil || !r.Delivery.Denied() || !strings.Contains(r.Notes["relay"], "atoll relay status large") {
 		t.Errorf("%+v, %v", r.Delivery, r.Notes)

@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -82,11 +83,11 @@ func (p *place) open() (asked func() int) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	runs, err := a.Runs(app.RunsOptions{Program: "/bin/sh"})
+	runs, err := a.Runs(execute.Options{Program: "/bin/sh"})
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	options := runs.REST()
+	options := app.RESTOptions(a, runs)
 	options.Identify = func(*http.Request) (*access.Caller, error) {
 		return &access.Caller{Token: "socket", Scope: access.Admin}, nil
 	}

@@ -139,6 +139,7 @@ func (p *sandbox) Exec(ctx context.Context, c *run.Command) (*run.Result, error)
 	p.mu.Unlock()
 	return p.exec(ctx, c)
 }
+func (p *sandbox) Deliver(context.Context, *run.Receipt) (string, error) { return "", nil }
 func (p *sandbox) Remove(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

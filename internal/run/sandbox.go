@@ -45,6 +45,9 @@ type Sandbox interface {
 	// Exec runs a program until its end or its limit. An error means that there
 	// is no result.
 	Exec(ctx context.Context, c *Command) (*Result, error)
+	// Deliver takes the commits of the run out and sends them, unless the run
+	// failed. The note says what became of them; "" if none were wanted.
+	Deliver(ctx context.Context, receipt *Receipt) (note string, err error)
 	// Remove removes the sandbox and its files. It is no error if it is gone.
 	Remove(ctx context.Context) error
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -215,7 +216,7 @@ func answered(cmd *exec.Cmd) error {
 type office struct {
 	stage *runStage
 	app   *app.App
-	runs  *app.Runs
+	runs  *execute.Runs
 }
 
 func (s *runStage) office(ctx context.Context, backend string, atOnce int) (*office, error) {
@@ -235,7 +236,7 @@ func (s *runStage) office(ctx context.Context, backend string, atOnce int) (*off
 	if err != nil {
 		return nil, err
 	}
-	runs, err := a.Runs(app.RunsOptions{AtOnce: atOnce, Program: s.options.Atoll})
+	runs, err := a.Runs(execute.Options{AtOnce: atOnce, Program: s.options.Atoll})
 	if err != nil {
 		a.Close()
 		return nil, err
@@ -255,7 +256,7 @@ func (o *office) one(ctx context.Context) error {
 
 // task carries out one run, which must have answered.
 func (o *office) task(ctx context.Context, account string) (*run.Receipt, error) {
-	r, err := o.runs.Do(ctx, &app.Task{Variant: "sandbox:agent", Account: account, Messages: []chat.Message{{Role: chat.User, Text: runTask}}}, nil)
+	r, err := o.runs.Do(ctx, &execute.Task{Variant: "sandbox:agent", Account: account, Messages: []chat.Message{{Role: chat.User, Text: runTask}}}, nil)
 	switch {
 	case err != nil:
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -29,7 +30,7 @@ type Runs interface {
 	// until the run is over.
 	Events(ctx context.Context, id string, after int64, follow bool, tell func(*run.Event) error) error
 	Costs(ctx context.Context, f money.Filter) ([]money.RunCost, error)
-	Start(ctx context.Context, t *app.Task, watch RunWatcher) (*run.Receipt, error)
+	Start(ctx context.Context, t *execute.Task, watch RunWatcher) (*run.Receipt, error)
 }
 
 // RunWatcher is called while a run is under way.

@@ -11,11 +11,11 @@ import (
 	"github.com/atoll-run/atoll/client"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -101,7 +101,7 @@ func (g Gateway) Costs(ctx context.Context, f money.Filter) ([]money.RunCost, er
 
 // Start gives a task to the gateway and shows it until its end. Ctrl-C ends the run, as
 // it ends one of this process.
-func (g Gateway) Start(ctx context.Context, t *app.Task, watch RunWatcher) (*run.Receipt, error) {
+func (g Gateway) Start(ctx context.Context, t *execute.Task, watch RunWatcher) (*run.Receipt, error) {
 	begun, err := g.Client.Start(console.WithTrace(ctx, t.Trace, t.ID), runRequest(t), "")
 	if err != nil {
 		return nil, ProblemError(err)
@@ -119,7 +119,7 @@ func (g Gateway) Start(ctx context.Context, t *app.Task, watch RunWatcher) (*run
 	return receiptOf(over), nil
 }
 
-func runRequest(t *app.Task) *api.RunRequest {
+func runRequest(t *execute.Task) *api.RunRequest {
 	r := &api.RunRequest{
 		ID: t.ID, GraphID: t.Variant, Agent: t.AgentID, Account: t.Account, Model: t.Model, BranchName: t.Branch, Memory: t.Memory,
 		Timeout: int(t.Timeout / time.Second), Budget: api.Budget{USD: float64(t.Budget.MicroUSD) / 1e6, Tokens: t.Budget.Tokens},

@@ -8,6 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -100,7 +101,7 @@ func (d local) Costs(ctx context.Context, f money.Filter) ([]money.RunCost, erro
 	return d.app.RunCosts(ctx, f)
 }
 
-func (d local) Start(ctx context.Context, t *app.Task, watch RunWatcher) (r *run.Receipt, err error) {
+func (d local) Start(ctx context.Context, t *execute.Task, watch RunWatcher) (r *run.Receipt, err error) {
 	runs, err := openRunStore(ctx, d.env, d.app)
 	if err != nil {
 		return nil, err

@@ -7,11 +7,12 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
+	"github.com/atoll-run/atoll/internal/run/execute"
 )
 
 // openRunStore opens the runs, and ends those that dead processes left.
-func openRunStore(ctx context.Context, e *console.Env, a *app.App) (*app.Runs, error) {
-	runs, err := a.Runs(app.RunsOptions{})
+func openRunStore(ctx context.Context, e *console.Env, a *app.App) (*execute.Runs, error) {
+	runs, err := a.Runs(execute.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/model/token"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
 )
 
@@ -26,12 +26,12 @@ func NewOpenClawCommand(c *console.Env) *cobra.Command {
 }
 
 func newOpenClawConfigCommand(e *env) *cobra.Command {
-	var o app.OpenClawFiles
+	var o execute.OpenClawFiles
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "config --dir DIR",
 		Short: "Write the configuration of a gateway, and its tokens",
-		Long: `Write ` + app.OpenClawConfigFile + `, which holds nothing secret, and ` + app.OpenClawEnvFile + `, the variables with the
+		Long: `Write ` + execute.OpenClawConfigFile + `, which holds nothing secret, and ` + execute.OpenClawEnvFile + `, the variables with the
 gateway's token and those of its slots.
 
 The gateway knows nothing of bills: each slot is a provider of its own, and a run
@@ -59,7 +59,7 @@ must be restarted with them; its own token stays as it is in DIR.`,
 	return cmd
 }
 
-func checkOpenClawFiles(o *app.OpenClawFiles) error {
+func checkOpenClawFiles(o *execute.OpenClawFiles) error {
 	u, err := url.Parse(o.Proxy)
 	switch {
 	case o.Dir == "":
@@ -72,7 +72,7 @@ func checkOpenClawFiles(o *app.OpenClawFiles) error {
 	return nil
 }
 
-func (e *env) runOpenClawConfig(ctx context.Context, o app.OpenClawFiles, asJSON bool) error {
+func (e *env) runOpenClawConfig(ctx context.Context, o execute.OpenClawFiles, asJSON bool) error {
 	a, err := e.Open(ctx)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (e *env) runOpenClawConfig(ctx context.Context, o app.OpenClawFiles, asJSON
 	if err := a.WriteOpenClawFiles(ctx, o); err != nil {
 		return err
 	}
-	file, variables := filepath.Join(o.Dir, app.OpenClawConfigFile), filepath.Join(o.Dir, app.OpenClawEnvFile)
+	file, variables := filepath.Join(o.Dir, execute.OpenClawConfigFile), filepath.Join(o.Dir, execute.OpenClawEnvFile)
 	if asJSON {
 		return e.PrintJSON(map[string]any{"config": file, "env": variables, "slots": o.Slots})
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/agent/host"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/session/attach"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -202,7 +202,7 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 		}
 		order.BeforeKeys = func() error { return harden(true) }
 	}
-	kept, drop, err := a.KeepAttachments(app.NewRunID(), task.files)
+	kept, drop, err := a.KeepAttachments(execute.NewRunID(), task.files)
 	if err != nil {
 		return err
 	}

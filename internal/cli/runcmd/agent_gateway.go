@@ -9,13 +9,13 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -51,7 +51,7 @@ func agentViaGateway(ctx context.Context, g *backend.Gateway, e *env, task *agen
 func (o *agentOptions) request(task *agentOrder) *api.SendRequest {
 	return &api.SendRequest{
 		Message: task.message, Account: o.account, Model: o.model, Timeout: int(o.time().Seconds()), MaxTurns: o.maxTurns,
-		Budget: api.Budget{USD: o.budget, Tokens: o.maxTokens}, BranchName: task.branch, SessionID: o.sessionID, RunID: cmp.Or(o.runID, app.NewRunID()), HostTools: o.hostTools,
+		Budget: api.Budget{USD: o.budget, Tokens: o.maxTokens}, BranchName: task.branch, SessionID: o.sessionID, RunID: cmp.Or(o.runID, execute.NewRunID()), HostTools: o.hostTools,
 		Thinking: o.thinking, Attachments: apiAttachments(task.files),
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/relay/content"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
+	"github.com/atoll-run/atoll/internal/run/execute"
 )
 
 // NewRelayCommand returns the command `atoll relay`.
@@ -359,7 +360,7 @@ func (f *branchFlags) wanted() bool { return f.Request != branch.Request{Run: f.
 // key decides; "" is no branch.
 func (o *agentOptions) key() (string, error) {
 	if o.runID == "" && o.wanted() {
-		o.runID = app.NewRunID()
+		o.runID = execute.NewRunID()
 	}
 	o.Run = o.runID
 	key, err := o.Key()

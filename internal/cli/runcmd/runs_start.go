@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
@@ -16,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -98,7 +98,7 @@ func harden(withGit bool) error {
 	return secret.Harden()
 }
 
-func (o *startOptions) task(cmd *cobra.Command, e *env) (*app.Task, error) {
+func (o *startOptions) task(cmd *cobra.Command, e *env) (*execute.Task, error) {
 	for _, name := range []string{"agent", "account"} {
 		if err := console.CheckName(cmd, name); err != nil {
 			return nil, err
@@ -113,9 +113,9 @@ func (o *startOptions) task(cmd *cobra.Command, e *env) (*app.Task, error) {
 		return nil, err
 	}
 	if o.runID == "" {
-		o.runID = app.NewRunID()
+		o.runID = execute.NewRunID()
 	}
-	t := &app.Task{
+	t := &execute.Task{
 		ID: o.runID, Variant: o.variant, AgentID: o.agent, Account: o.account, Model: o.model, Memory: memory, Trace: o.trace,
 		Messages: append(history, chat.Message{Role: chat.User, Text: message}), Timeout: o.timeout,
 	}

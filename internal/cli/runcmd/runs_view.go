@@ -14,11 +14,11 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
 	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 )
 
 // runView shows a run under way as an agent at work is shown.
@@ -73,7 +73,7 @@ func (v *runView) toolResult(e *run.Event) {
 
 // announce has the first event say which run it is, and says what an interruption
 // does, until it is ended. A run that is refused has no event.
-func (v *runView) announce(ctx context.Context, t *app.Task) (end func()) {
+func (v *runView) announce(ctx context.Context, t *execute.Task) (end func()) {
 	if v.quiet {
 		return func() {}
 	}

@@ -53,6 +53,7 @@ func layers() [][]string {
 		{"internal/model/service"},
 		{"internal/relay/deliver"},
 		{"internal/agent/host"},
+		{"internal/run/execute"},
 		{"internal/gateway", "internal/mcp", "internal/ui", "internal/vm"},
 		{"internal/doctor", "internal/dockercli/containers"},
 		{"internal/app"},

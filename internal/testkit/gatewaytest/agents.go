@@ -49,6 +49,9 @@ func (Host) Image() string { return "host" }
 // Write writes nothing.
 func (Host) Write(context.Context, []run.File) error { return nil }
 
+// Deliver has nothing to take.
+func (Host) Deliver(context.Context, *run.Receipt) (string, error) { return "", nil }
+
 // Remove removes nothing.
 func (Host) Remove(context.Context) error { return nil }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
@@ -79,13 +80,13 @@ func (p presetRun) do(t *testing.T) *run.Receipt {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.Close)
-	runs, err := a.Runs(app.RunsOptions{})
+	runs, err := a.Runs(execute.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = runs.Close() })
 	var seen strings.Builder
-	r, err := runs.Do(t.Context(), &app.Task{
+	r, err := runs.Do(t.Context(), &execute.Task{
 		ID: "preset", Variant: "it", Timeout: patience, Messages: []chat.Message{{Role: chat.User, Text: "make the file"}},
 	}, func(e run.Event) { seen.WriteString(e.Type + ":" + e.Text + " ") })
 	if err != nil {

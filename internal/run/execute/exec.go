@@ -1,4 +1,4 @@
-package app
+package execute
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ const (
 )
 
 // Exec runs the agent's program.
-func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error) {
+func (p *Sandbox) Exec(ctx context.Context, c *run.Command) (*run.Result, error) {
 	s, err := p.Session(ctx)
 	if err != nil {
 		return nil, err
@@ -32,20 +32,20 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 	}
 	maps.Copy(env, c.Env)
 	stdout, stderr := &tailbuf.Writer{Most: c.MaxOutput}, &tailbuf.Writer{Most: keptStderr}
-	lines := &newsLines{tell: c.Line, rest: stderr}
-	heard := &heardLines{tell: c.Out, to: stdout}
+	lines := &lineSplitter{tell: c.Line, rest: stderr}
+	heard := &lineForwarder{tell: c.Out, to: stdout}
 	command := &machine.Command{
 		Argv: c.Argv, Env: provide.CommandEnv(s.Plan, env), Dir: c.Dir, Timeout: c.Timeout, Stdout: heard, Stderr: lines, EndTree: true,
 	}
 	if p.grant != nil {
 		command.Grant = p.grant.ID()
 	}
-	ctx, stop := p.runs.app.WatchDisk(ctx)
+	ctx, stop := p.runs.executor.WatchDisk(ctx)
 	defer stop()
 	ended, err := s.Machine.Exec(ctx, command)
 	lines.end()
 	heard.end()
-	full := p.runs.app.RanFull(ctx) || ended != nil && ended.QuotaExceeded != ""
+	full := p.runs.executor.RanFull(ctx) || ended != nil && ended.QuotaExceeded != ""
 	if err != nil && !full {
 		return nil, err
 	}
@@ -58,24 +58,24 @@ func (p *RunPlace) Exec(ctx context.Context, c *run.Command) (*run.Result, error
 	return result, nil
 }
 
-// room refuses a run where the disk is full already.
-func (a *App) room() error {
-	free, err := a.CheckDisk()
+// RefuseFullDisk refuses a run where the disk is full already.
+func (e *Executor) RefuseFullDisk() error {
+	free, err := e.CheckDisk()
 	if errors.Is(err, provide.ErrDiskFull) {
-		return &run.Failure{Code: "disk_full", Message: fmt.Sprintf("%d MiB are free below %s; %d must stay free beside %[3]d for Atoll itself", free>>20, a.Paths.AtollState, provide.DiskReserve>>20)}
+		return &run.Failure{Code: "disk_full", Message: fmt.Sprintf("%d MiB are free below %s; %d must stay free beside %[3]d for Atoll itself", free>>20, e.Paths.AtollState, provide.DiskReserve>>20)}
 	}
 	return err
 }
 
-// heardLines passes everything on, and tells every whole line that is not too long.
-type heardLines struct {
+// lineForwarder passes everything on, and tells every whole line that is not too long.
+type lineForwarder struct {
 	tell func([]byte)
 	to   *tailbuf.Writer
 	part []byte
 	long bool // the line is too long to be told
 }
 
-func (l *heardLines) Write(p []byte) (int, error) {
+func (l *lineForwarder) Write(p []byte) (int, error) {
 	n, err := l.to.Write(p)
 	if l.tell == nil {
 		return n, err
@@ -94,21 +94,21 @@ func (l *heardLines) Write(p []byte) (int, error) {
 }
 
 // end tells the line that has come so far.
-func (l *heardLines) end() {
+func (l *lineForwarder) end() {
 	if l.tell != nil && !l.long && len(l.part) > 0 {
 		l.tell(l.part)
 	}
 	l.part, l.long = l.part[:0], false
 }
 
-// newsLines tells every whole line, and passes on those that are no news.
-type newsLines struct {
+// lineSplitter tells every whole line, and passes on those that are no news.
+type lineSplitter struct {
 	tell func([]byte) bool // whether it was news
 	rest *tailbuf.Writer
 	part []byte
 }
 
-func (l *newsLines) Write(p []byte) (int, error) {
+func (l *lineSplitter) Write(p []byte) (int, error) {
 	n := len(p)
 	if l.tell == nil {
 		return l.rest.Write(p)
@@ -128,14 +128,14 @@ func (l *newsLines) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (l *newsLines) take(line []byte) {
+func (l *lineSplitter) take(line []byte) {
 	if !l.tell(line) {
 		_, _ = l.rest.Write(append(line, '\n'))
 	}
 }
 
 // end passes on what came after the last line.
-func (l *newsLines) end() {
+func (l *lineSplitter) end() {
 	_, _ = l.rest.Write(l.part)
 	l.part = nil
 }

@@ -1,4 +1,4 @@
-package app
+package execute
 
 import (
 	"context"
@@ -21,12 +21,12 @@ import (
 const workFile = "work.json"
 
 // prepareWork puts the repository into the sandbox of a run that is to commit.
-// From here until the run's place is removed nobody else works on the branch.
-func (p *RunPlace) prepareWork(ctx context.Context) error {
+// It holds the branch until the sandbox of the run is removed.
+func (p *Sandbox) prepareWork(ctx context.Context) error {
 	if p.order.Branch == "" {
 		return nil
 	}
-	relays, project, err := p.runs.app.ProjectOf(deliver.WorkOf{Account: p.order.Account, Agent: p.order.Agent, Checkout: p.order.Checkout})
+	relays, project, err := p.runs.executor.commits.ProjectOf(deliver.WorkOf{Account: p.order.Account, Agent: p.order.Agent, Checkout: p.order.Checkout})
 	if err != nil {
 		return err
 	}
@@ -44,16 +44,16 @@ func (p *RunPlace) prepareWork(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(p.runs.app.runDir(p.order.Run), workFile), text, 0o600)
+	return os.WriteFile(filepath.Join(p.runs.executor.dir(p.order.Run), workFile), text, 0o600)
 }
 
 // awaitBranch waits until nobody else works on the branch of a run. It is done
-// before the run gets a place among those that work at once.
+// before the run counts among those that run at once.
 func (r *Runs) awaitBranch(ctx context.Context, request *run.Request, tell func(string)) (leave func(), err error) {
 	if request.Branch == "" {
 		return func() {}, nil
 	}
-	held, err := r.app.HoldBranch(ctx, deliver.BranchClaim{Key: branch.Key(request.Branch), Run: request.ID, Tell: tell})
+	held, err := r.executor.commits.HoldBranch(ctx, deliver.BranchClaim{Key: branch.Key(request.Branch), Run: request.ID, Tell: tell})
 	if err != nil {
 		return nil, err
 	}
@@ -75,24 +75,24 @@ func (r *Runs) takeBranch(id string) *filelock.Lease {
 
 // holdBranch has the branch for this run alone: what was waited for, or, after a
 // crash, the branch anew.
-func (p *RunPlace) holdBranch(ctx context.Context) (err error) {
+func (p *Sandbox) holdBranch(ctx context.Context) (err error) {
 	if p.branch == nil {
 		p.branch = p.runs.takeBranch(p.order.Run)
 	}
 	if p.branch == nil {
-		p.branch, err = p.runs.app.HoldBranch(ctx, deliver.BranchClaim{Key: branch.Key(p.order.Branch), Run: p.order.Run})
+		p.branch, err = p.runs.executor.commits.HoldBranch(ctx, deliver.BranchClaim{Key: branch.Key(p.order.Branch), Run: p.order.Run})
 	}
 	return err
 }
 
-func (p *RunPlace) releaseBranch() {
+func (p *Sandbox) releaseBranch() {
 	if p.branch != nil {
 		p.branch.Release()
 		p.branch = nil
 	}
 }
 
-func (p *RunPlace) site(ctx context.Context, step time.Duration) (relay.Site, error) {
+func (p *Sandbox) site(ctx context.Context, step time.Duration) (relay.Site, error) {
 	s, err := p.Session(ctx)
 	if err != nil {
 		return relay.Site{}, err
@@ -102,11 +102,11 @@ func (p *RunPlace) site(ctx context.Context, step time.Duration) (relay.Site, er
 
 // loadWork returns what was prepared, by this process or by an earlier one; nil
 // if nothing was.
-func (p *RunPlace) loadWork() (*relay.Work, error) {
+func (p *Sandbox) loadWork() (*relay.Work, error) {
 	if p.work != nil {
 		return p.work, nil
 	}
-	text, err := os.ReadFile(filepath.Join(p.runs.app.runDir(p.order.Run), workFile))
+	text, err := os.ReadFile(filepath.Join(p.runs.executor.dir(p.order.Run), workFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -124,13 +124,19 @@ type relayFinisher struct{ runs *Runs }
 // Name is how receipts call it.
 func (relayFinisher) Name() string { return deliver.NoteName }
 
-// Finish does what is left to do. An error keeps the place, so that nothing is
-// lost; after Take it is not needed, but no one is hurt by keeping it.
-func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, place run.Sandbox) (string, error) {
-	p, ok := place.(*RunPlace)
-	if !ok || p == nil {
+// Finish has the sandbox deliver. For a run at a gateway, which has none, it takes
+// the commits out of the gateway's container.
+func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, sandbox run.Sandbox) (string, error) {
+	if sandbox == nil {
 		return f.finishAtGateway(ctx, receipt)
 	}
+	return sandbox.Deliver(ctx, receipt)
+}
+
+// Deliver takes the commits of the run out, and sends them if the run did not fail.
+// An error keeps the sandbox, so that nothing is lost. Keeping the sandbox after
+// the commits were taken is harmless.
+func (p *Sandbox) Deliver(ctx context.Context, receipt *run.Receipt) (string, error) {
 	work, err := p.loadWork()
 	if err != nil || work == nil {
 		return "", err
@@ -138,8 +144,8 @@ func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, place r
 	if err := p.holdBranch(ctx); err != nil {
 		return "", err
 	}
-	defer p.releaseBranch() // also of what failed: whoever goes on takes it again
-	record, note, err := f.runs.app.Deliver(ctx, &deliver.Delivery{
+	defer p.releaseBranch() // also of what failed: the next try takes it again
+	record, note, err := p.runs.executor.commits.Deliver(ctx, &deliver.Delivery{
 		Site: func(ctx context.Context) (relay.Site, error) { return p.site(ctx, deliver.StepAfter) },
 		Order: relay.TakeRequest{
 			Run: receipt.ID, Account: p.order.Account, Agent: p.order.Agent, Work: *work, Held: receipt.Error != nil,

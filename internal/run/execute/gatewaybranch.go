@@ -1,4 +1,4 @@
-package app
+package execute
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 
 // gatewayContainer is the container of a gateway, in whose volume runs commit.
 type gatewayContainer struct {
-	app  *App
-	name string
+	executor *Executor
+	name     string
 }
 
 // Prepare puts the branch of a run into the container. The run has waited for the
 // branch and holds it.
 func (g gatewayContainer) Prepare(ctx context.Context, j *run.Job) (string, error) {
 	c := &deliver.ContainerWork{Run: j.ID, Account: j.Account, Container: g.name, Root: deliver.ContainerWorkspace}
-	if err := g.app.PrepareHeld(ctx, c, branch.Key(j.Branch)); err != nil {
+	if err := g.executor.commits.PrepareHeld(ctx, c, branch.Key(j.Branch)); err != nil {
 		return "", err
 	}
 	return c.Work.Dir, nil
@@ -30,7 +30,7 @@ var _ run.Branches = gatewayContainer{}
 // finishAtGateway takes what a run at a gateway committed, if it was to. The
 // volume stays as it is: the next work on the branch resets it.
 func (f relayFinisher) finishAtGateway(ctx context.Context, receipt *run.Receipt) (string, error) {
-	c, err := f.runs.app.GatewayWork(receipt)
+	c, err := f.runs.executor.commits.GatewayWork(receipt)
 	if err != nil || c == nil {
 		return "", err
 	}
@@ -39,7 +39,7 @@ func (f relayFinisher) finishAtGateway(ctx context.Context, receipt *run.Receipt
 		return "", err
 	}
 	defer held.Release()
-	record, note, err := f.runs.app.TakeHeld(ctx, c, deliver.AboutRun(receipt), receipt.Error != nil)
+	record, note, err := f.runs.executor.commits.TakeHeld(ctx, c, deliver.AboutRun(receipt), receipt.Error != nil)
 	if err == nil {
 		receipt.Delivery = deliver.DeliveryOf(&c.Work, record, note)
 	}
@@ -52,5 +52,5 @@ func (r *Runs) reclaimBranch(ctx context.Context, c *deliver.ContainerWork) (*fi
 	if held := r.takeBranch(c.Run); held != nil {
 		return held, nil
 	}
-	return r.app.HoldBranch(ctx, deliver.BranchClaim{Key: c.Work.Key, Run: c.Run})
+	return r.executor.commits.HoldBranch(ctx, deliver.BranchClaim{Key: c.Work.Key, Run: c.Run})
 }

@@ -1,4 +1,6 @@
-package app
+// Package execute carries out runs: each in a sandbox of its own, or at a gateway
+// of OpenClaw, with models, files, volumes and a branch for its commits.
+package execute
 
 import (
 	"cmp"
@@ -16,10 +18,24 @@ import (
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
-// RunsOptions are what runs are carried out with.
-type RunsOptions struct {
+// Executor carries out the runs of an installation.
+type Executor struct {
+	*provide.Installation
+	models  *service.Service
+	commits *deliver.Deliverer
+	limits  runLimits
+}
+
+// New returns what carries out the runs of an installation.
+func New(models *service.Service, commits *deliver.Deliverer) *Executor {
+	return &Executor{Installation: models.Installation, models: models, commits: commits}
+}
+
+// Options are what runs are carried out with.
+type Options struct {
 	AtOnce    int // runs of this process at the same time; 0 is the default
 	Finishers []run.Finisher
 	// Variants are more agents than those of the configuration.
@@ -38,9 +54,9 @@ type RunsOptions struct {
 // Runs carries out tasks, each in a sandbox of its own. Close it before the App.
 type Runs struct {
 	*run.Runner
-	app   *App
-	drive *gatewayDrive
-	demo  bool
+	executor *Executor
+	drive    *openclawGateway
+	demo     bool
 
 	mu     sync.Mutex
 	models *service.Proxy             // opened by the first run
@@ -49,20 +65,20 @@ type Runs struct {
 }
 
 // Runs opens the runs of this installation.
-func (a *App) Runs(o RunsOptions) (*Runs, error) {
-	cfg, err := a.Config.Runs()
+func (e *Executor) Runs(o Options) (*Runs, error) {
+	cfg, err := e.Config.Runs()
 	if err != nil {
 		return nil, err
 	}
-	drive := &gatewayDrive{app: a, config: cfg.OpenClaw.Gateway}
-	variants, err := a.variants(&cfg, o.Program, drive)
+	drive := &openclawGateway{executor: e, config: cfg.OpenClaw.Gateway}
+	variants, err := e.variants(&cfg, o.Program, drive)
 	if err != nil {
 		return nil, err
 	}
 	variants = append(variants, o.Variants...)
-	r := &Runs{app: a, drive: drive, demo: o.Demo, models: o.Models, shared: o.Models != nil, held: map[string]*filelock.Lease{}}
+	r := &Runs{executor: e, drive: drive, demo: o.Demo, models: o.Models, shared: o.Models != nil, held: map[string]*filelock.Lease{}}
 	r.Runner = run.New(run.Options{
-		Store: a.RunStore(), Locks: a.Locks, Variants: variants, Sandboxes: r, Biller: r,
+		Store: e.models.RunStore(), Locks: e.Locks, Variants: variants, Sandboxes: r, Biller: r,
 		Finishers: append([]run.Finisher{relayFinisher{r}}, o.Finishers...), AtOnce: cmp.Or(o.AtOnce, cfg.Concurrency), Checkpoint: o.Checkpoint,
 		Gate: r.awaitBranch,
 	})
@@ -87,7 +103,7 @@ func (r *Runs) Close() error {
 func (r *Runs) RecoverRuns(ctx context.Context) []run.Receipt {
 	ended, err := r.Recover(ctx)
 	if err != nil {
-		r.app.Logger.WarnContext(ctx, "runs of dead processes", "error", err)
+		r.executor.Logger.WarnContext(ctx, "runs of dead processes", "error", err)
 	}
 	return ended
 }
@@ -114,21 +130,21 @@ func NewRunID() string { return "run-" + strings.ToLower(rand.Text()) }
 
 // Do carries out a task, or returns what became of it if it was asked before.
 func (r *Runs) Do(ctx context.Context, t *Task, watch func(run.Event)) (*run.Receipt, error) {
-	request, err := r.request(ctx, t)
+	request, err := r.Request(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	return r.Run(ctx, request, watch)
 }
 
-// request settles who is asked what.
-func (r *Runs) request(ctx context.Context, t *Task) (*run.Request, error) {
-	agent, err := r.app.Config.Resolve(cmp.Or(t.AgentID, r.app.Config.DefaultAgent()))
+// Request settles who is asked what.
+func (r *Runs) Request(ctx context.Context, t *Task) (*run.Request, error) {
+	agent, err := r.executor.Config.Resolve(cmp.Or(t.AgentID, r.executor.Config.DefaultAgent()))
 	if err != nil {
 		return nil, err
 	}
 	if t.Branch != "" { // before anything is made for it
-		if _, _, err := r.app.ProjectOf(deliver.WorkOf{Account: t.Account, Agent: agent.ID, Checkout: t.Checkout}); err != nil {
+		if _, _, err := r.executor.commits.ProjectOf(deliver.WorkOf{Account: t.Account, Agent: agent.ID, Checkout: t.Checkout}); err != nil {
 			return nil, err
 		}
 	}
@@ -148,12 +164,12 @@ func (r *Runs) request(ctx context.Context, t *Task) (*run.Request, error) {
 func (r *Runs) model(ctx context.Context, agent *config.Agent, override string) (model, embeds service.Candidate, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	models, list, err := r.app.ForAgent(ctx, agent, service.Choice{Model: override, Proxy: r.models, Demo: r.demo})
+	models, list, err := r.executor.models.ForAgent(ctx, agent, service.Choice{Model: override, Proxy: r.models, Demo: r.demo})
 	if err != nil {
 		return service.Candidate{}, service.Candidate{}, err
 	}
 	r.models = models
-	embeds, _, err = r.app.EmbeddingsModel(models, &agent.LLM)
+	embeds, _, err = r.executor.models.EmbeddingsModel(models, &agent.LLM)
 	return list[0], embeds, err
 }
 
@@ -190,5 +206,5 @@ func (r *Runs) Settle(ctx context.Context, id string) (run.Bill, error) {
 			return run.Bill{}, err
 		}
 	}
-	return r.app.RunBill(ctx, id, service.SettlePatience)
+	return r.executor.models.RunBill(ctx, id, service.SettlePatience)
 }

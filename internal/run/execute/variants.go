@@ -1,4 +1,4 @@
-package app
+package execute
 
 import (
 	"cmp"
@@ -22,14 +22,14 @@ import (
 )
 
 // variants is the registry of agents that a run can be given to.
-func (a *App) variants(cfg *config.Runs, program string, drive *gatewayDrive) ([]run.Variant, error) {
+func (e *Executor) variants(cfg *config.Runs, program string, drive *openclawGateway) ([]run.Variant, error) {
 	if program == "" {
 		var err error
 		if program, err = os.Executable(); err != nil {
 			return nil, fmt.Errorf("our own program: %w", err)
 		}
 	}
-	claw, err := a.openclawVariant(&cfg.OpenClaw)
+	claw, err := e.openclawVariant(&cfg.OpenClaw)
 	if cfg.OpenClaw.Gateway != nil {
 		claw, err = drive.variant()
 	}
@@ -47,27 +47,27 @@ func (a *App) variants(cfg *config.Runs, program string, drive *gatewayDrive) ([
 		}
 		list = append(list, v)
 	}
-	return a.withExternals(list, cfg.External)
+	return e.withExternals(list, cfg.External)
 }
 
 // withExternals adds the agents of other services.
-func (a *App) withExternals(list []run.Variant, externals []config.External) ([]run.Variant, error) {
+func (e *Executor) withExternals(list []run.Variant, externals []config.External) ([]run.Variant, error) {
 	for _, x := range externals {
 		if _, err := run.Find(list, x.ID); err == nil {
 			return nil, fmt.Errorf("runs.external.%s: there is an agent of this id already", x.ID)
 		}
-		e := run.External{ID: x.ID, Name: x.Name, Description: x.Description, URL: x.URL, Private: x.Private, Timeout: time.Duration(x.Timeout) * time.Second}
+		external := run.External{ID: x.ID, Name: x.Name, Description: x.Description, URL: x.URL, Private: x.Private, Timeout: time.Duration(x.Timeout) * time.Second}
 		if x.HasToken {
-			source, err := service.KeySource(a.Settings, x.Token)
+			source, err := service.KeySource(e.Settings, x.Token)
 			if err != nil {
 				return nil, fmt.Errorf("runs.external.%s.token: %w", x.ID, err)
 			}
-			e.Token = func(ctx context.Context) (string, error) {
+			external.Token = func(ctx context.Context) (string, error) {
 				token, err := source.Read(ctx)
 				return token.Reveal(), err
 			}
 		}
-		list = append(list, e.Variant())
+		list = append(list, external.Variant())
 	}
 	return list, nil
 }
@@ -76,7 +76,7 @@ func (a *App) withExternals(list []run.Variant, externals []config.External) ([]
 // which reads a message from a file.
 const openclawNew = "2026.3"
 
-func (a *App) openclawVariant(c *config.RunsOpenClaw) (run.Variant, error) {
+func (e *Executor) openclawVariant(c *config.RunsOpenClaw) (run.Variant, error) {
 	version := c.Version
 	if c.Install != "" {
 		var err error
@@ -84,7 +84,7 @@ func (a *App) openclawVariant(c *config.RunsOpenClaw) (run.Variant, error) {
 			return run.Variant{}, errhint.With(fmt.Errorf("runs.openclaw.install: %w", err), "install it with npm: the directory must hold node_modules with node and openclaw")
 		}
 	}
-	o := run.OpenClawOptions{Image: c.Image, Install: c.Install, Models: a.Catalogue()}
+	o := run.OpenClawOptions{Image: c.Image, Install: c.Install, Models: e.models.Catalogue()}
 	if version == "" || !earlier(version, openclawNew) {
 		o.Agents, o.MessageFile = openclaw.Entries, true
 	}

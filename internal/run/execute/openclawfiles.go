@@ -1,4 +1,4 @@
-package app
+package execute
 
 import (
 	"bufio"
@@ -38,12 +38,12 @@ const (
 // WriteOpenClawFiles writes the configuration of a gateway and makes its tokens
 // anew: a gateway that has the earlier ones must be restarted. The gateway's own
 // token stays as it is.
-func (a *App) WriteOpenClawFiles(ctx context.Context, o OpenClawFiles) error {
+func (e *Executor) WriteOpenClawFiles(ctx context.Context, o OpenClawFiles) error {
 	// The gateway is another user's program, which has to enter the directory.
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return errhint.With(fmt.Errorf("%s is not a directory, so the gateway's files have no place: %w", o.Dir, err), "name another directory with --dir")
 	}
-	models := a.Catalogue()
+	models := e.models.Catalogue()
 	if len(models) == 0 {
 		return errhint.With(errors.New("no models are known for the gateway's configuration"), "make a catalogue with `atoll models sync`")
 	}
@@ -62,7 +62,7 @@ func (a *App) WriteOpenClawFiles(ctx context.Context, o OpenClawFiles) error {
 	if err != nil {
 		return err
 	}
-	tokens, err := a.Slots().Provide(ctx, o.Slots, o.Headers)
+	tokens, err := e.models.Slots().Provide(ctx, o.Slots, o.Headers)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package app
+package execute
 
 import (
 	"context"
@@ -22,44 +22,44 @@ import (
 	"github.com/atoll-run/atoll/internal/version"
 )
 
-// gatewayDrive gives runs to an OpenClaw gateway that somebody else runs.
-type gatewayDrive struct {
-	app    *App
-	config *config.OpenClawGateway // nil if there is none
+// openclawGateway gives runs to an OpenClaw gateway that somebody else runs.
+type openclawGateway struct {
+	executor *Executor
+	config   *config.OpenClawGateway // nil if there is none
 
 	mu     sync.Mutex
 	client *protocol.Client // made by the first run
 }
 
-func (d *gatewayDrive) variant() (run.Variant, error) {
-	relays, err := d.app.Config.Relay()
+func (d *openclawGateway) variant() (run.Variant, error) {
+	relays, err := d.executor.Config.Relay()
 	o := run.GatewayOptions{Client: d.open, Keys: d}
 	if relays.Container != "" {
-		o.Branches = gatewayContainer{d.app, relays.Container}
+		o.Branches = gatewayContainer{d.executor, relays.Container}
 	}
 	return run.OpenClawGateway(o), err
 }
 
 // open returns the one client of this process.
-func (d *gatewayDrive) open(context.Context) (*protocol.Client, error) {
+func (d *openclawGateway) open(context.Context) (*protocol.Client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.client != nil {
 		return d.client, nil
 	}
-	source, err := service.KeySource(d.app.Settings, d.config.Token)
+	source, err := service.KeySource(d.executor.Settings, d.config.Token)
 	if err != nil {
 		return nil, fmt.Errorf("runs.openclaw.gateway.token: %w", err)
 	}
 	o := protocol.ClientOptions{
-		URL: d.config.URL, Version: version.Current().Version, Logger: d.app.Logger,
+		URL: d.config.URL, Version: version.Current().Version, Logger: d.executor.Logger,
 		Token: func(ctx context.Context) (string, error) {
 			value, err := source.Read(ctx)
 			return value.Reveal(), err
 		},
 	}
 	if !d.config.Local {
-		if o.Device, err = d.app.gatewayDevice(); err != nil {
+		if o.Device, err = d.executor.gatewayDevice(); err != nil {
 			return nil, err
 		}
 	}
@@ -67,7 +67,7 @@ func (d *gatewayDrive) open(context.Context) (*protocol.Client, error) {
 	return d.client, nil
 }
 
-func (d *gatewayDrive) close() {
+func (d *openclawGateway) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.client != nil {
@@ -81,8 +81,8 @@ func (d *gatewayDrive) close() {
 const deviceFile = "gateway-device.key"
 
 // gatewayDevice is this installation's identity, made when it is first needed.
-func (a *App) gatewayDevice() (*protocol.Device, error) {
-	path := filepath.Join(a.Paths.AtollState, deviceFile)
+func (e *Executor) gatewayDevice() (*protocol.Device, error) {
+	path := filepath.Join(e.Paths.AtollState, deviceFile)
 	seed, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		seed = make([]byte, 32)
@@ -99,8 +99,8 @@ func (a *App) gatewayDevice() (*protocol.Device, error) {
 const slotLook = 500 * time.Millisecond
 
 // Lease gives a run a slot, within what its agent may call.
-func (d *gatewayDrive) Lease(ctx context.Context, terms *grant.Terms) (string, error) {
-	agent, err := d.app.Config.Resolve(terms.Agent)
+func (d *openclawGateway) Lease(ctx context.Context, terms *grant.Terms) (string, error) {
+	agent, err := d.executor.Config.Resolve(terms.Agent)
 	if err != nil {
 		return "", err
 	}
@@ -109,10 +109,10 @@ func (d *gatewayDrive) Lease(ctx context.Context, terms *grant.Terms) (string, e
 			return "", &run.Failure{Code: "model_not_allowed", Message: fmt.Sprintf("agent %s may not call model %s", agent.ID, model)}
 		}
 	}
-	terms.Budget.Day = d.app.limits.ofRun(terms.Run).MicroUSD
+	terms.Budget.Day = d.executor.limits.ofRun(terms.Run).MicroUSD
 	look := time.NewTicker(slotLook)
 	defer look.Stop()
-	for slots := d.app.Slots(); ; {
+	for slots := d.executor.models.Slots(); ; {
 		name, err := slots.Lease(ctx, terms)
 		if err == nil {
 			return name, nil
@@ -129,13 +129,13 @@ func (d *gatewayDrive) Lease(ctx context.Context, terms *grant.Terms) (string, e
 }
 
 // Release takes a run's slot back.
-func (d *gatewayDrive) Release(ctx context.Context, id string, ended bool) error {
-	return d.app.Slots().Release(ctx, id, ended)
+func (d *openclawGateway) Release(ctx context.Context, id string, ended bool) error {
+	return d.executor.models.Slots().Release(ctx, id, ended)
 }
 
 // Open is the provider whose callers say who they are.
-func (d *gatewayDrive) Open(ctx context.Context) (string, error) {
-	open, err := d.app.Slots().HasOpen(ctx)
+func (d *openclawGateway) Open(ctx context.Context) (string, error) {
+	open, err := d.executor.models.Slots().HasOpen(ctx)
 	if err != nil || !open {
 		return "", err
 	}
@@ -143,6 +143,8 @@ func (d *gatewayDrive) Open(ctx context.Context) (string, error) {
 }
 
 // Restarted ends the rest of slots: what was calling is gone.
-func (d *gatewayDrive) Restarted(ctx context.Context) error { return d.app.Slots().Rested(ctx) }
+func (d *openclawGateway) Restarted(ctx context.Context) error {
+	return d.executor.models.Slots().Rested(ctx)
+}
 
-var _ run.KeyIssuer = (*gatewayDrive)(nil)
+var _ run.KeyIssuer = (*openclawGateway)(nil)

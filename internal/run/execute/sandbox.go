@@ -1,4 +1,4 @@
-package app
+package execute
 
 import (
 	"context"
@@ -29,16 +29,16 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 )
 
-// RunsDir holds the workspaces of runs, below the state directory.
-const RunsDir = "runs"
+// Dir holds the workspaces of runs, below the state directory.
+const Dir = "runs"
 
 // orderFile says what was made for a run, and is written before anything is.
 const orderFile = "order.json"
 
-func (a *App) runDir(id string) string { return filepath.Join(a.Paths.AtollState, RunsDir, id) }
+func (e *Executor) dir(id string) string { return filepath.Join(e.Paths.AtollState, Dir, id) }
 
-// RunPlace is the sandbox of one run.
-type RunPlace struct {
+// Sandbox is the sandbox of one run.
+type Sandbox struct {
 	runs    *Runs
 	order   run.SandboxRequest
 	session *provide.ReadySandbox // nil until it is entered
@@ -49,7 +49,7 @@ type RunPlace struct {
 
 // Make provides the sandbox of a run.
 func (r *Runs) Make(ctx context.Context, o *run.SandboxRequest) (run.Sandbox, error) {
-	p := &RunPlace{runs: r, order: *o}
+	p := &Sandbox{runs: r, order: *o}
 	if err := p.begin(); err != nil {
 		return nil, err
 	}
@@ -64,8 +64,8 @@ func (r *Runs) Make(ctx context.Context, o *run.SandboxRequest) (run.Sandbox, er
 }
 
 // begin writes down what is about to be made, so that whoever finds it knows.
-func (p *RunPlace) begin() error {
-	dir := p.runs.app.runDir(p.order.Run)
+func (p *Sandbox) begin() error {
+	dir := p.runs.executor.dir(p.order.Run)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("workspace of the run: %w", err)
 	}
@@ -81,9 +81,9 @@ func (p *RunPlace) begin() error {
 
 // Find returns what an earlier process made for a run.
 func (r *Runs) Find(_ context.Context, id string) (run.Sandbox, error) {
-	dir := r.app.runDir(id)
+	dir := r.executor.dir(id)
 	text, err := os.ReadFile(filepath.Join(dir, orderFile))
-	p := &RunPlace{runs: r}
+	p := &Sandbox{runs: r}
 	if err == nil {
 		err = json.Unmarshal(text, &p.order)
 	}
@@ -97,7 +97,7 @@ func (r *Runs) Find(_ context.Context, id string) (run.Sandbox, error) {
 }
 
 // Name is the sandbox's.
-func (p *RunPlace) Name() string {
+func (p *Sandbox) Name() string {
 	if p.session == nil {
 		return ""
 	}
@@ -105,7 +105,7 @@ func (p *RunPlace) Name() string {
 }
 
 // Image is what the sandbox is made of.
-func (p *RunPlace) Image() string {
+func (p *Sandbox) Image() string {
 	if p.session == nil {
 		return ""
 	}
@@ -113,11 +113,11 @@ func (p *RunPlace) Image() string {
 }
 
 // Session is the sandbox, made or started again if need be.
-func (p *RunPlace) Session(ctx context.Context) (*provide.ReadySandbox, error) {
+func (p *Sandbox) Session(ctx context.Context) (*provide.ReadySandbox, error) {
 	if p.session != nil {
 		return p.session, nil
 	}
-	session, err := p.runs.app.provideRun(ctx, &p.order)
+	session, err := p.runs.executor.provideRun(ctx, &p.order)
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +126,13 @@ func (p *RunPlace) Session(ctx context.Context) (*provide.ReadySandbox, error) {
 }
 
 // provideRun is Provide for a run: a sandbox for nobody else, without a network.
-func (a *App) provideRun(ctx context.Context, o *run.SandboxRequest) (*provide.ReadySandbox, error) {
-	if err := a.room(); err != nil {
+func (e *Executor) provideRun(ctx context.Context, o *run.SandboxRequest) (*provide.ReadySandbox, error) {
+	if err := e.RefuseFullDisk(); err != nil {
 		return nil, err
 	}
-	who := a.runWho(o)
-	who.MostBoxes = a.limits.ofRun(o.Run).Sandboxes
-	box, err := a.Provide(ctx, who, provide.Options{Amend: func(ctx context.Context, p *plan.Plan) error { return a.amendRun(ctx, p, o) }})
+	who := e.subject(o)
+	who.MostBoxes = e.limits.ofRun(o.Run).Sandboxes
+	box, err := e.Provide(ctx, who, provide.Options{Amend: func(ctx context.Context, p *plan.Plan) error { return e.amendRun(ctx, p, o) }})
 	if errors.Is(err, provide.ErrQuota) {
 		return nil, &run.Failure{Code: "quota_exceeded", Message: err.Error()}
 	}
@@ -141,7 +141,7 @@ func (a *App) provideRun(ctx context.Context, o *run.SandboxRequest) (*provide.R
 
 // amendRun adds the mounts and volumes of a run's variant, and refuses a run that
 // asked for more memory than its sandbox may have.
-func (a *App) amendRun(ctx context.Context, p *plan.Plan, o *run.SandboxRequest) error {
+func (e *Executor) amendRun(ctx context.Context, p *plan.Plan, o *run.SandboxRequest) error {
 	if most := p.Spec.Limits.Memory; o.MemoryAsked && most < o.Memory {
 		return run.TooMuchMemory(o.Memory, most)
 	}
@@ -152,7 +152,7 @@ func (a *App) amendRun(ctx context.Context, p *plan.Plan, o *run.SandboxRequest)
 		}
 		p.Spec.Mounts = append(p.Spec.Mounts, mount)
 	}
-	if err := a.addVolumes(ctx, p.Spec, o.Volumes); err != nil {
+	if err := e.addVolumes(ctx, p.Spec, o.Volumes); err != nil {
 		return &sandbox.ProvisionError{Name: p.Spec.Name, Step: "volumes", Err: err}
 	}
 	return nil
@@ -160,12 +160,12 @@ func (a *App) amendRun(ctx context.Context, p *plan.Plan, o *run.SandboxRequest)
 
 // addVolumes gives a sandbox the volumes that were filled, each with a layer of
 // its own on top. Where none was, or can be, a program does without.
-func (a *App) addVolumes(ctx context.Context, spec *sandbox.Spec, names []string) error {
+func (e *Executor) addVolumes(ctx context.Context, spec *sandbox.Spec, names []string) error {
 	if !slices.Contains(provide.EngineBackends, spec.Backend) {
 		return nil
 	}
 	for _, name := range names {
-		v, err := a.Volume(ctx, spec.Backend, name)
+		v, err := e.Volume(ctx, spec.Backend, name)
 		if errors.Is(err, sandbox.ErrNotFound) {
 			continue
 		}
@@ -192,14 +192,14 @@ func pinned(m run.Mount) (sandbox.Mount, error) {
 	}, nil
 }
 
-// runWho is the agent of a run in a session of its own, with what the order asks.
-func (a *App) runWho(o *run.SandboxRequest) provide.Subject {
-	return provide.Subject{SessionKey: run.SessionOf(o.Agent, o.Run), Account: o.Account, Memory: o.Memory, Adjust: func(agent *config.Agent) { a.adjustRun(agent, o) }}
+// subject is the agent of a run in a session of its own, with what the order asks.
+func (e *Executor) subject(o *run.SandboxRequest) provide.Subject {
+	return provide.Subject{SessionKey: run.SessionOf(o.Agent, o.Run), Account: o.Account, Memory: o.Memory, Adjust: func(agent *config.Agent) { e.adjustRun(agent, o) }}
 }
 
-func (a *App) adjustRun(agent *config.Agent, o *run.SandboxRequest) {
+func (e *Executor) adjustRun(agent *config.Agent, o *run.SandboxRequest) {
 	box := &agent.Sandbox
-	box.Scope, box.WorkspaceAccess, box.WorkspaceRoot = config.ScopeSession, config.AccessNone, a.runDir(o.Run)
+	box.Scope, box.WorkspaceAccess, box.WorkspaceRoot = config.ScopeSession, config.AccessNone, e.dir(o.Run)
 	box.NetworkAllow, box.NetworkExecAllow, box.Docker.Network = nil, nil, "none"
 	// What a variant is made for is a default: it holds where the machine can
 	// enforce it. What was asked for, here or in the configuration, must hold.
@@ -225,13 +225,13 @@ const maxMemories = 16 << 20
 
 // memories are what the agent has written down on the host. Other behaviour files
 // are there already; these belong to the agent, which here has no other copy.
-func (p *RunPlace) memories(ctx context.Context, dir string) (files []run.File, err error) {
+func (p *Sandbox) memories(ctx context.Context, dir string) (files []run.File, err error) {
 	texts, left, err := memory.Texts(dir, maxMemories)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if left > 0 {
-		p.runs.app.Logger.WarnContext(ctx, "memories that do not go with the run", "run", p.order.Run, "files", left)
+		p.runs.executor.Logger.WarnContext(ctx, "memories that do not go with the run", "run", p.order.Run, "files", left)
 	}
 	for _, t := range texts {
 		files = append(files, run.File{Path: t.Path, Mode: 0o600, Data: []byte(t.Body)})
@@ -241,7 +241,7 @@ func (p *RunPlace) memories(ctx context.Context, dir string) (files []run.File, 
 
 // Write puts files into the workspace, as the user inside, and the agent's
 // memories with them.
-func (p *RunPlace) Write(ctx context.Context, files []run.File) error {
+func (p *Sandbox) Write(ctx context.Context, files []run.File) error {
 	s, err := p.Session(ctx)
 	if err != nil {
 		return err
@@ -265,7 +265,7 @@ func (p *RunPlace) Write(ctx context.Context, files []run.File) error {
 }
 
 // Grant opens the port of the models for what is executed from now on.
-func (p *RunPlace) Grant(ctx context.Context, terms *grant.Terms) (func(context.Context) error, error) {
+func (p *Sandbox) Grant(ctx context.Context, terms *grant.Terms) (func(context.Context) error, error) {
 	s, err := p.Session(ctx)
 	if err != nil {
 		return nil, err
@@ -281,7 +281,7 @@ func (p *RunPlace) Grant(ctx context.Context, terms *grant.Terms) (func(context.
 	if terms.BodyPolicy = allowed.BodyPolicy; terms.BodyPolicy == "" {
 		terms.BodyPolicy = proxy.StrictPolicy
 	}
-	terms.Budget.Day = p.runs.app.limits.ofRun(terms.Run).MicroUSD
+	terms.Budget.Day = p.runs.executor.limits.ofRun(terms.Run).MicroUSD
 	if p.grant, err = models.Grant(ctx, s, terms); err != nil {
 		return nil, err
 	}
@@ -289,14 +289,14 @@ func (p *RunPlace) Grant(ctx context.Context, terms *grant.Terms) (func(context.
 }
 
 // Remove removes the sandbox and the workspace.
-func (p *RunPlace) Remove(ctx context.Context) error {
-	a := p.runs.app
+func (p *Sandbox) Remove(ctx context.Context) error {
+	e := p.runs.executor
 	if p.session != nil {
 		p.session.Release()
 		p.session = nil
 	}
 	p.releaseBranch()
-	planned, err := a.Plan(a.runWho(&p.order))
+	planned, err := e.Plan(e.subject(&p.order))
 	if err != nil {
 		return p.removeUnplanned(ctx, err)
 	}
@@ -309,34 +309,34 @@ func (p *RunPlace) Remove(ctx context.Context) error {
 // removeAll wipes the workspace while the machinery takes the sandbox away, which
 // can last longer. What still ran there may have kept it from that: then it is
 // done again. The order goes last, so that whoever finds it finishes this.
-func (p *RunPlace) removeAll(ctx context.Context, planned *plan.Plan) error {
-	a := p.runs.app
+func (p *Sandbox) removeAll(ctx context.Context, planned *plan.Plan) error {
+	e := p.runs.executor
 	early := make(chan error, 1)
 	go func() { early <- workspace.Remove(ctx, planned.Layout) }()
-	err := a.Manager.Discard(ctx, planned.Spec.Name)
+	err := e.Manager.Discard(ctx, planned.Spec.Name)
 	if wiped := <-early; err == nil && wiped != nil {
 		err = workspace.Remove(ctx, planned.Layout)
 	}
 	if err != nil {
 		return err
 	}
-	return os.RemoveAll(a.runDir(p.order.Run))
+	return os.RemoveAll(e.dir(p.order.Run))
 }
 
 // removeUnplanned removes what a configuration made that is no longer there: the
 // registry knows its name.
-func (p *RunPlace) removeUnplanned(ctx context.Context, reason error) error {
-	a := p.runs.app
-	entries, err := a.Registry.List(ctx, 0)
+func (p *Sandbox) removeUnplanned(ctx context.Context, reason error) error {
+	e := p.runs.executor
+	entries, err := e.Registry.List(ctx, 0)
 	if err != nil || p.isKept() {
 		return errors.Join(reason, err)
 	}
-	for _, e := range entries {
-		if filepath.Dir(e.WorkspaceDir) == a.runDir(p.order.Run) {
-			if err := a.Manager.Discard(ctx, e.ContainerName); err != nil {
+	for _, entry := range entries {
+		if filepath.Dir(entry.WorkspaceDir) == e.dir(p.order.Run) {
+			if err := e.Manager.Discard(ctx, entry.ContainerName); err != nil {
 				return err
 			}
 		}
 	}
-	return os.RemoveAll(a.runDir(p.order.Run))
+	return os.RemoveAll(e.dir(p.order.Run))
 }

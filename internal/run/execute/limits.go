@@ -1,4 +1,4 @@
-package app
+package execute
 
 import (
 	"sync"
@@ -39,4 +39,9 @@ func (q *runLimits) ofRun(id string) session.Quota {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.runs[id]
+}
+
+// LimitRun bounds what a run may take until forget is called.
+func (e *Executor) LimitRun(id string, quota session.Quota) (forget func()) {
+	return e.limits.limitRun(id, quota)
 }

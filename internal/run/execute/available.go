@@ -1,4 +1,4 @@
-package app
+package execute
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 // availablePatience bounds how long a catalogue looks for what an agent needs.
 const availablePatience = 5 * time.Second
 
-// unavailable is why runs of a variant could not be carried out here; "" if
+// WhyUnavailable is why runs of a variant could not be carried out here; "" if
 // nothing is in the way that can be seen without making a sandbox.
-func (a *App) unavailable(ctx context.Context, v *run.Variant) string {
+func (e *Executor) WhyUnavailable(ctx context.Context, v *run.Variant) string {
 	if v.Remote != nil {
 		return ""
 	}
@@ -29,18 +29,18 @@ func (a *App) unavailable(ctx context.Context, v *run.Variant) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, availablePatience)
 	defer cancel()
-	if err := a.canProvide(ctx, v); err != nil {
+	if err := e.canProvide(ctx, v); err != nil {
 		return err.Error()
 	}
 	return ""
 }
 
 // inStore looks for an image that needs no engine.
-func (a *App) inStore(ctx context.Context, ref string) error {
+func (e *Executor) inStore(ctx context.Context, ref string) error {
 	if ref == "" || rootfs.IsHost(strings.TrimSpace(ref)) {
 		return nil
 	}
-	store, err := a.Images()
+	store, err := e.Images()
 	if err != nil {
 		return err
 	}
@@ -49,19 +49,19 @@ func (a *App) inStore(ctx context.Context, ref string) error {
 }
 
 // canProvide looks for a machinery, and for the image there.
-func (a *App) canProvide(ctx context.Context, v *run.Variant) error {
-	p, err := a.Plan(a.runWho(&run.SandboxRequest{Run: "none", Agent: a.Config.DefaultAgent(), Image: v.Image, User: v.User, Memory: v.Memory, Binds: v.Binds}))
+func (e *Executor) canProvide(ctx context.Context, v *run.Variant) error {
+	p, err := e.Plan(e.subject(&run.SandboxRequest{Run: "none", Agent: e.Config.DefaultAgent(), Image: v.Image, User: v.User, Memory: v.Memory, Binds: v.Binds}))
 	if err != nil {
 		return err
 	}
-	backend, err := a.Backend(ctx, p, "").Require()
+	backend, err := e.Backend(ctx, p, "").Require()
 	if err != nil {
 		return err
 	}
 	if !slices.Contains(provide.EngineBackends, backend) {
-		return a.inStore(ctx, v.Image)
+		return e.inStore(ctx, v.Image)
 	}
-	engine, err := a.ImageEngine(ctx, backend)
+	engine, err := e.ImageEngine(ctx, backend)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package app
+package execute
 
 import (
 	"context"
@@ -18,32 +18,32 @@ const KeptDir = "kept"
 // keepFile marks the directory of a run whose workspace is to be kept.
 const keepFile = "keep"
 
-func (a *App) keptDir(id string) string { return filepath.Join(a.Paths.AtollState, KeptDir, id) }
+func (e *Executor) keptDir(id string) string { return filepath.Join(e.Paths.AtollState, KeptDir, id) }
 
 // keepWork has Remove keep the workspace, also by a later process.
-func (p *RunPlace) keepWork(reason string) (note string, err error) {
-	a := p.runs.app
-	err = os.WriteFile(filepath.Join(a.runDir(p.order.Run), keepFile), []byte(reason+"\n"), 0o600)
-	return fmt.Sprintf("%s; the files are kept in %s (do not run git in it)", reason, a.keptDir(p.order.Run)), err
+func (p *Sandbox) keepWork(reason string) (note string, err error) {
+	e := p.runs.executor
+	err = os.WriteFile(filepath.Join(e.dir(p.order.Run), keepFile), []byte(reason+"\n"), 0o600)
+	return fmt.Sprintf("%s; the files are kept in %s (do not run git in it)", reason, e.keptDir(p.order.Run)), err
 }
 
-func (p *RunPlace) isKept() bool {
-	_, err := os.Stat(filepath.Join(p.runs.app.runDir(p.order.Run), keepFile))
+func (p *Sandbox) isKept() bool {
+	_, err := os.Stat(filepath.Join(p.runs.executor.dir(p.order.Run), keepFile))
 	return err == nil
 }
 
 // removeKept removes the sandbox and moves the workspace to where it is kept.
-func (p *RunPlace) removeKept(ctx context.Context, planned *plan.Plan) error {
-	a := p.runs.app
-	if err := a.Manager.Discard(ctx, planned.Spec.Name); err != nil {
+func (p *Sandbox) removeKept(ctx context.Context, planned *plan.Plan) error {
+	e := p.runs.executor
+	if err := e.Manager.Discard(ctx, planned.Spec.Name); err != nil {
 		return err
 	}
-	to := a.keptDir(p.order.Run)
+	to := e.keptDir(p.order.Run)
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
 	if err := os.Rename(planned.Layout.SandboxDir, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("keep the workspace: %w", err)
 	}
-	return os.RemoveAll(a.runDir(p.order.Run))
+	return os.RemoveAll(e.dir(p.order.Run))
 }
