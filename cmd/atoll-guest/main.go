@@ -37,7 +37,7 @@ func main() {
 		serve(os.Args[2:])
 	case "setup":
 		if setup.Run() != nil {
-			os.Exit(1) // whoever started us was told why
+			os.Exit(1) // the runtime has the reason
 		}
 	case "pass":
 		pass(os.Args[2:])

@@ -10,10 +10,10 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// maxWait bounds how long a call waits for something to happen.
+// maxWait bounds the waiting time of status, logs and write.
 const maxWait = 30 * time.Second
 
-// call is one operation that a host asked for.
+// call is one request of a host.
 type call struct {
 	server  *server
 	wire    *hostWire
@@ -59,7 +59,7 @@ func (c *call) dispatch(req *wire.Request) error {
 	return wire.WithPart(req.Target, func(t *wire.Target) error { return op(c, t) })
 }
 
-// forFiles returns the call as package files takes it.
+// forFiles returns the call for package files.
 func (c *call) forFiles() *files.Call {
 	return &files.Call{Stream: c.stream, Reader: c.reader, Content: c.content, Direct: c.direct}
 }
@@ -78,8 +78,8 @@ var targetOps = map[wire.Op]func(*call, *wire.Target) error{
 
 func (c *call) result(v any) error { return wire.WriteJSON(c.stream, wire.FrameResult, v) }
 
-// end ends a process's tree and answers when it is gone, whether or not its
-// output was read.
+// end ends the tree of a process and answers when it is gone, even if output was not
+// read.
 func (c *call) end(t *wire.Target) error {
 	p, err := c.server.table.find(t.ID)
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *call) resize(t *wire.Target) error {
 	return c.result(struct{}{})
 }
 
-// write gives input to a process in the background.
+// write writes input to a background process.
 func (c *call) write(t *wire.Target) error {
 	p, err := c.server.table.find(t.ID)
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *call) list(t *wire.Target) error {
 	return c.result(listing)
 }
 
-// status answers now, or as soon as the process has ended.
+// status answers at once, or with WaitMs when the process has ended.
 func (c *call) status(t *wire.Target) error {
 	p, err := c.server.table.find(t.ID)
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *call) status(t *wire.Target) error {
 	return c.result(p.status())
 }
 
-// forget drops a process that has ended.
+// forget removes a process that has ended from the table.
 func (c *call) forget(t *wire.Target) error {
 	p, err := c.server.table.find(t.ID)
 	if err != nil {
@@ -187,8 +187,8 @@ func (c *call) forget(t *wire.Target) error {
 	return c.result(struct{}{})
 }
 
-// settle drops processes whose results arrived although their wire broke before
-// their host could say so.
+// settle removes processes whose results arrived, although their wire broke before the
+// host could acknowledge them.
 func (c *call) settle(t *wire.Target) error {
 	for _, id := range t.IDs {
 		if p, err := c.server.table.find(id); err == nil && p.over() && !p.background {

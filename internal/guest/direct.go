@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// tokenLife is how long a token may wait to be used.
+	// tokenLife is how long a token is valid.
 	tokenLife = wire.HelloTimeout
 	// maxDirectWires bounds the direct connections of all hosts together that
 	// belong to a wire.
@@ -21,21 +21,21 @@ const (
 	// maxUnbound bounds those without a parent: the guest would not keep track of
 	// more commands.
 	maxUnbound = maxProcesses
-	// drainTimeout bounds how long a refused host may take to notice.
+	// drainTimeout bounds how long the rest of a refused request is read.
 	drainTimeout = time.Second
 )
 
-// directWires are the direct wires, and the tokens that admit more.
+// directWires counts the direct connections, and keeps the tokens that admit more.
 type directWires struct {
 	mu     sync.Mutex
 	tokens map[string]reservation
-	open   map[*hostWire]int // with those that are only promised
+	open   map[*hostWire]int // by parent, reserved ones included
 	total  int
 
 	unbound int // those without a parent
 }
 
-// reservation is a direct wire that was promised, until its time is up.
+// reservation is a token that was not redeemed yet.
 type reservation struct {
 	parent *hostWire
 	expiry *time.Timer
@@ -45,7 +45,7 @@ func newDirectWires() *directWires {
 	return &directWires{tokens: map[string]reservation{}, open: map[*hostWire]int{}}
 }
 
-// reserveDirect promises the host a direct wire and answers with its token.
+// reserveDirect answers with a token for one direct connection.
 func (c *call) reserveDirect() error {
 	token, err := c.server.direct.reserve(c.wire)
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *directWires) reserve(parent *hostWire) (string, error) {
 	return token, nil
 }
 
-// mostDirect is how many may belong to one wire of a kind.
+// mostDirect returns how many direct connections may belong to one wire of a kind.
 func mostDirect(kind wire.Kind) int {
 	if kind == wire.KindControl {
 		return wire.MaxDirectCommands
@@ -79,8 +79,7 @@ func mostDirect(kind wire.Kind) int {
 	return wire.MaxDirect
 }
 
-// redeem redeems a token. It returns nil if there is no such token, or not any
-// more.
+// redeem removes a token and returns its wire, or nil if the token is not valid.
 func (d *directWires) redeem(token string) *hostWire {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,7 +155,7 @@ func (s *server) serveRequests(conn net.Conn, welcome *wire.Welcome, c *call) er
 	if c.unbound { // the first request belongs to the handshake
 		_ = c.stream.SetReadDeadline(time.Now().Add(wire.HelloTimeout))
 	}
-	var owed *process // whose result the host may not have yet
+	var owed *process // the process whose result the host may not have received yet
 	for {
 		req, err := c.reader.Request()
 		if err == nil {
@@ -193,8 +192,8 @@ func (c *call) serveDirect(req *wire.Request) (owed *process, err error) {
 	return nil, c.refuseDirect(req.Op, err)
 }
 
-// directOps are what a direct wire is for, and whether the host sends something
-// after the request.
+// directOps are the operations of a direct connection, and whether the host sends
+// content after the request.
 var directOps = map[wire.Op]bool{wire.OpFileRead: false, wire.OpFilePull: false, wire.OpFileWrite: true, wire.OpFilePush: true}
 
 func (c *call) dispatchDirect(req *wire.Request) error {
@@ -204,8 +203,8 @@ func (c *call) dispatchDirect(req *wire.Request) error {
 	return c.dispatch(req)
 }
 
-// refuseDirect tells the host of an error. The wire goes on if the host has sent
-// all it wanted, or has so within MaxDrain bytes; else it ends.
+// refuseDirect sends an error. The connection goes on if the rest of the request is
+// within MaxDrain bytes, else it ends.
 func (c *call) refuseDirect(op wire.Op, why error) error {
 	_ = c.stream.SetDeadline(time.Now().Add(drainTimeout))
 	if err := wire.WriteJSON(c.stream, wire.FrameError, wire.AsError(why)); err != nil {
@@ -217,7 +216,7 @@ func (c *call) refuseDirect(op wire.Op, why error) error {
 	return c.stream.SetDeadline(time.Time{})
 }
 
-// content is what the host sends after the request.
+// content returns what the host sends after the request.
 func (c *call) content() *wire.Data {
 	if c.data == nil {
 		c.data = c.reader.Data()
@@ -225,7 +224,7 @@ func (c *call) content() *wire.Data {
 	return c.data
 }
 
-// drained reads the rest of the content, if it is short.
+// drained reads the rest of the content, and reports whether it was within MaxDrain.
 func (c *call) drained() bool {
 	n, err := io.CopyN(io.Discard, c.content(), wire.MaxDrain+1)
 	return errors.Is(err, io.EOF) && n <= wire.MaxDrain

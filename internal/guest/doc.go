@@ -3,8 +3,8 @@
 // serves the host over the wire. It needs no capability, no shell, no libc and
 // no file of the image.
 //
-// Everything beside it in the sandbox runs under the same user and is hostile:
-// it may signal the guest, replace its socket, exhaust processes, memory and
-// descriptors. The host, too, is only believed within the limits of package
-// wire. The host side of Atoll never imports this package.
+// Everything else in the sandbox runs under the same user and is hostile: it may
+// signal the guest, replace its socket, exhaust processes, memory and descriptors.
+// Requests of the host, too, are checked against the limits of package wire. The host
+// side of Atoll never imports this package.
 package guest

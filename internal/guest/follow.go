@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// exec starts a process and streams it, or leaves it in the background.
+// exec starts a process and streams it, or answers at once if it runs in the background.
 func (c *call) exec(e *wire.Exec) error {
 	p, err := c.server.launch(e, c.wire)
 	if err != nil {
@@ -22,7 +22,7 @@ func (c *call) exec(e *wire.Exec) error {
 	return c.follow(p, nil)
 }
 
-// attach streams a process that lost its wire.
+// attach streams a process whose wire broke.
 func (c *call) attach(a *wire.Attach) error {
 	p, err := c.server.table.find(a.ID)
 	if err != nil {
@@ -34,24 +34,23 @@ func (c *call) attach(a *wire.Attach) error {
 	return c.follow(p, a)
 }
 
-// follow streams a process until its end, or until the host goes away: from
-// its start, or, for a host that attaches, from where that has got to. The
-// latter is told first where the input stands, and so is one that has no other
-// way to know that it was understood.
+// follow streams a process until its end, or until the host leaves: from its start, or
+// from the offsets of a host that attaches. A host that attaches, or that sent the
+// request with the hello, first gets how much input the process has consumed.
 func (c *call) follow(p *process, from *wire.Attach) error {
 	var stdout, stderr int64
 	if from != nil {
 		stdout, stderr = from.Stdout, from.Stderr
 	}
 	reader := p.out.attach(stdout, stderr)
-	owner, given := p.stdio.takeInput()
+	owner, consumed := p.stdio.takeInput()
 	left := make(chan struct{})
 	go func() { defer close(left); c.feed(p, owner) }()
 	watched := make(chan struct{})
 	go func() { defer close(watched); c.watch(p, reader, left) }()
 	var err error
 	if from != nil || c.unbound {
-		err = wire.WriteJSON(c.stream, wire.FrameStarted, wire.Started{PID: p.pid, Stdin: given})
+		err = wire.WriteJSON(c.stream, wire.FrameStarted, wire.Started{PID: p.pid, Stdin: consumed})
 	}
 	if err == nil && c.send(p, reader) == nil {
 		<-p.done
@@ -70,23 +69,22 @@ func (c *call) sendEnd(p *process) {
 	_ = wire.WriteJSON(c.stream, wire.FrameExit, p.exit)
 }
 
-// watch waits for the host to leave: after the exit, when it has the result;
-// before it, because it gave up, or because the wire broke. A host in a hurry
-// ends its wire right after the stream, which is no break. Input that the
-// process does not read must not hide that.
+// watch waits for the host to leave: after the exit, when it has the result; before it,
+// because it gave up or the wire broke. A host that closes its wire right after the
+// stream has not lost it. It runs beside the input, which may block.
 func (c *call) watch(p *process, reader int, left <-chan struct{}) {
-	patience := c.reattachTime(left)
+	timeout := c.reattachTime(left)
 	at, ok := p.out.detach(reader)
-	if p.resultUnwanted.Load() { // looked at after detach, as it is set before attended is asked
-		patience = 0
+	if p.resultUnwanted.Load() { // read after detach, as end sets it before it calls hasReader
+		timeout = 0
 	}
 	if ok {
-		c.server.endUnlessAttached(p, at, patience)
+		c.server.endUnlessAttached(p, at, timeout)
 	}
 }
 
-// reattachTime waits for the host to leave, and returns how long it may take to come
-// back: no time if it left on purpose, or came for this command alone.
+// reattachTime waits for the host to leave, and returns how long it has to attach again:
+// 0 if it closed the stream itself, or the connection has no parent.
 func (c *call) reattachTime(left <-chan struct{}) time.Duration {
 	if c.unbound {
 		<-left
@@ -102,9 +100,9 @@ func (c *call) reattachTime(left <-chan struct{}) time.Duration {
 	return 0
 }
 
-// endUnlessAttached ends and forgets a process, after a while, unless a host has attached
-// to it again since its last reader left. Until then the table holds it: one that
-// has been forgotten, with all that it wrote, is not kept for that.
+// endUnlessAttached ends and forgets a process after a time, unless a host has attached
+// to it since. It holds no strong reference, so that a process that was forgotten
+// before does not stay in memory.
 func (s *server) endUnlessAttached(p *process, left int, after time.Duration) {
 	held := weak.Make(p)
 	time.AfterFunc(after, func() {
@@ -114,7 +112,7 @@ func (s *server) endUnlessAttached(p *process, left int, after time.Duration) {
 	})
 }
 
-// endAndForget ends and forgets a process that nobody attends to.
+// endAndForget ends a process without a reader, and removes it from the table.
 func (s *server) endAndForget(p *process) {
 	p.out.discardWhenFull()
 	p.end(byRequest, p.grace)
@@ -122,8 +120,8 @@ func (s *server) endAndForget(p *process) {
 	s.table.forget(p.id)
 }
 
-// feed moves the host's input to the process, until the host leaves or another
-// wire has taken over.
+// feed writes the host's input to the process, until the host leaves or another wire has
+// attached.
 func (c *call) feed(p *process, owner int) {
 	for {
 		frame, err := c.reader.Frame()
@@ -141,7 +139,7 @@ func (c *call) feed(p *process, owner int) {
 	}
 }
 
-// send moves output to the host until there will be no more.
+// send sends output to the host until its end.
 func (c *call) send(p *process, reader int) error {
 	for {
 		more, err := p.out.await(reader)
@@ -155,7 +153,7 @@ func (c *call) send(p *process, reader int) error {
 	}
 }
 
-// sendOutput gets a piece of output and sends it.
+// sendOutput sends the part of output that get returns.
 func sendOutput(w io.Writer, get func([]byte) (outputPart, error)) error {
 	buf := buffer.Get()
 	defer buffer.Put(buf)
@@ -177,7 +175,7 @@ func sendOutput(w io.Writer, get func([]byte) (outputPart, error)) error {
 	return err
 }
 
-// logs sends what a process in the background has written since.
+// logs sends what a background process has written since the given offsets.
 func (c *call) logs(a *wire.Attach) error {
 	p, err := c.server.table.find(a.ID)
 	if err != nil {

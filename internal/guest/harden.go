@@ -16,28 +16,26 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/maxprocs"
 )
 
-// The guest's appetite. It shares the sandbox's memory and processors.
+// The guest shares the sandbox's memory and processors, so it uses little.
 const (
 	gcPercent = 25
-	// memoryLimit makes the collector work harder beyond it. A process counts
-	// the guest's peak as its own until it is larger (see wire.Exit), so the
-	// guest's own must stay low. The runtime itself takes some 7 MB of it, with
-	// as many commands under way as a host may have at once, and what it has
-	// reserved counts as much as what it uses; nearer to that it would do little
-	// but collect.
+	// memoryLimit is the runtime's soft limit. The peak of the guest counts as that of a
+	// process until it is larger (see wire.Exit), so it must stay low. The runtime itself
+	// takes some 7 MB, with as many commands as a host may run at once, and reserved
+	// memory counts too; with a lower limit it would do little but collect garbage.
 	memoryLimit = 16 << 20
 )
 
-// Harden makes the process unassailable for code with the same user, as far as
-// that needs no privilege, and small. It comes before anything else. It closes
-// what was inherited, but for what is to be kept.
+// Harden protects the process against code of the same user, as far as that needs no
+// privilege, and limits its memory. It closes inherited descriptors except those in keep.
+// Call it first.
 func Harden(keep ...int) error {
-	// Nobody may trace us, or open our memory and descriptors.
+	// Other processes of the user cannot trace us, or open our memory and descriptors.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("dumpable: %w", err)
 	}
-	// Where we are not process 1, orphans come to us all the same.
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil && !alone() {
+	// Orphans are adopted by us also where we are not process 1.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil && !isPID1() {
 		return fmt.Errorf("subreaper: %w", err)
 	}
 	closeInherited(keep)
@@ -48,8 +46,8 @@ func Harden(keep ...int) error {
 	return nil
 }
 
-// closeInherited closes what whoever started us left open. The Go runtime's own
-// descriptors are anonymous, and stay.
+// closeInherited closes inherited descriptors. Those of the Go runtime are anonymous
+// inodes, and stay open.
 func closeInherited(keep []int) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -70,15 +68,15 @@ func closeInherited(keep []int) {
 const (
 	// maxSlots is how many calls may wait for the kernel at once.
 	maxSlots = 4
-	// spareThreads are made at the start: as many as have slots, and some for
-	// the runtime itself, signals and polling.
+	// spareThreads are started up front: one for each slot, and some for the runtime
+	// itself, signals and polling.
 	spareThreads = maxSlots + files.MaxSlots + 8
 )
 
-// makeThreads has the Go runtime make threads, which it keeps, once. Later a fork
-// bomb may have taken the last process number, and a Go program that cannot make
-// a thread when it needs one dies. So they are there before the first process of
-// the sandbox is, and hosts that only knock need not wait for them.
+// makeThreads makes the Go runtime start threads, once; it keeps them. A Go program that
+// needs a thread and cannot start one exits, and a fork bomb may have reached the limit
+// of processes. So they exist before the first process of the sandbox does. A host that
+// only connects does not wait for them.
 var makeThreads = sync.OnceFunc(func() {
 	var made sync.WaitGroup
 	release := make(chan struct{})

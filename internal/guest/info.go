@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// info describes the guest and what the sandbox leaves it.
+// info returns the identity, privileges and resource use of the guest.
 func (s *server) info() *wire.Info {
 	status := procStatus()
 	info := &wire.Info{
@@ -53,7 +53,7 @@ func procStatus() map[string]string {
 	return status
 }
 
-// descriptors counts what the guest has open.
+// descriptors returns the number of the guest's open descriptors.
 func descriptors() int {
 	dir, err := os.Open("/proc/self/fd")
 	if err != nil {
@@ -64,7 +64,7 @@ func descriptors() int {
 	return len(names) - 1 // but for the directory itself
 }
 
-// namespaces are the identities of the guest's namespaces.
+// namespaces returns the ids of the guest's namespaces.
 func namespaces() map[string]string {
 	found := map[string]string{}
 	for _, name := range []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"} {

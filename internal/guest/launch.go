@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// checkExec refuses what cannot be started. The host has checked the same;
-// this is for a host that has not.
+// checkExec refuses a request that cannot be started. The host checks the same before it
+// sends one.
 func checkExec(e *wire.Exec) error {
 	switch {
 	case !wire.ValidID(e.ID):
@@ -28,8 +28,7 @@ func checkExec(e *wire.Exec) error {
 	return nil
 }
 
-// launch starts a process whose program then runs. Somebody must see to its end:
-// supervise does.
+// launch starts a process and waits until its program runs. The caller calls supervise.
 func (s *server) launch(e *wire.Exec, by *hostWire) (*process, error) {
 	p, err := s.begin(e, by)
 	if err == nil {
@@ -42,8 +41,8 @@ func (s *server) launch(e *wire.Exec, by *hostWire) (*process, error) {
 	return p, nil
 }
 
-// begin starts a process, under an id that nobody else has. Its program may not
-// run yet: confirm finds out.
+// begin starts a process under a new id. It does not wait until its program runs: confirm
+// does.
 func (s *server) begin(e *wire.Exec, by *hostWire) (p *process, err error) {
 	if err := checkExec(e); err != nil {
 		return nil, err
@@ -54,7 +53,7 @@ func (s *server) begin(e *wire.Exec, by *hostWire) (p *process, err error) {
 	if err := s.table.claim(e.ID); err != nil {
 		return nil, err
 	}
-	if by.fenced.Load() { // asked after the claim: whoever asks for the id now waits for us
+	if by.fenced.Load() { // read after the claim: a newer wire that asks for the id now waits
 		err = wire.Fail(wire.CodeStale, "the wire is not valid any more")
 	} else {
 		s.withSlot(func() { p, err = s.start(e) })
@@ -68,7 +67,7 @@ func (s *server) begin(e *wire.Exec, by *hostWire) (p *process, err error) {
 	return p, nil
 }
 
-// checkOther refuses to start what was to run beside a process that is over.
+// checkOther refuses to start a process whose While process has ended.
 func (s *server) checkOther(e *wire.Exec) error {
 	if e.While == "" {
 		return nil
@@ -79,8 +78,8 @@ func (s *server) checkOther(e *wire.Exec) error {
 	return nil
 }
 
-// gone reports whether the process does not run any more, also if its end is not
-// settled yet: whoever ended it has been answered by then.
+// gone reports whether the process does not run any more, even if its result is not final
+// yet: the host that ended it has its answer by then.
 func (p *process) gone() bool { return p.over() || p.isEnding() && !p.tree.Has(p.pid) }
 
 // start starts the process.
@@ -115,12 +114,11 @@ func (s *server) start(e *wire.Exec) (*process, error) {
 	return p, nil
 }
 
-// startFailed tells why a process could not be made. If there was no room for it,
-// what earlier commands left behind is ended.
+// startFailed returns why a process could not be started. If the limit of processes was
+// reached, it kills what ended commands have left.
 func (s *server) startFailed(attr *spawn.Attr, err error) error {
-	told := startError(attr, err)
 	if !errors.Is(err, unix.EAGAIN) {
-		return told
+		return startError(attr, err)
 	}
 	if s.pids.KillLeftovers() {
 		return wire.Fail(wire.CodeExhausted, "the sandbox had no room for another process: what earlier commands left running was ended; try again")
@@ -128,8 +126,7 @@ func (s *server) startFailed(attr *spawn.Attr, err error) error {
 	return wire.Fail(wire.CodeExhausted, "the sandbox has no room for another process: end a running command, or raise docker.pidsLimit")
 }
 
-// confirm returns when the program of a process runs. If it cannot be run there
-// is no process.
+// confirm waits until the program of a process runs. If it fails there is no process.
 func (s *server) confirm(p *process) (err error) {
 	if p.child == nil {
 		return nil // known already
@@ -138,7 +135,7 @@ func (s *server) confirm(p *process) (err error) {
 	return s.settle(p, err)
 }
 
-// settle takes the verdict on the start of a process.
+// settle records the result of the start of a process.
 func (s *server) settle(p *process, err error) error {
 	if err != nil {
 		return s.failed(p, err)
@@ -147,8 +144,8 @@ func (s *server) settle(p *process, err error) error {
 	return nil
 }
 
-// failed does away with a process whose program could not be run, and tells why.
-// Whoever has found it meanwhile is told, too.
+// failed removes a process whose program could not be run, and returns why. A host that
+// has attached to it meanwhile gets the same error.
 func (s *server) failed(p *process, why error) error {
 	p.failure = startError(p.attr, why)
 	p.stdio.closeGuest()
@@ -157,7 +154,7 @@ func (s *server) failed(p *process, why error) error {
 	return p.failure
 }
 
-// exhausted tells that the guest itself ran out of something.
+// exhausted returns the error of a guest that has no descriptors left.
 func exhausted(err error) error {
 	if e := wire.AsError(err); e.Code != wire.CodeInternal {
 		return e
@@ -184,7 +181,7 @@ func newProcess(e *wire.Exec, attr *spawn.Attr, stdio *stdio) *process {
 	return p
 }
 
-// summary is a command for people to recognise.
+// summary returns the command line, shortened for display.
 func summary(argv []string, e *wire.Exec) string {
 	line := string(e.Shell)
 	if line == "" {

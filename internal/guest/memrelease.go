@@ -14,41 +14,40 @@ import (
 )
 
 const (
-	// releaseAfter is how long the guest must be idle before it gives memory back.
-	// What is done next has to fetch some 40 pages again, so that is not done
-	// between the calls of somebody who works. And it is later than the timers
-	// that a greeting or a promise leaves in the runtime (see wire.HelloTimeout):
-	// even one that was stopped wakes it once, and has it touch its program.
+	// releaseAfter is how long the guest must be idle before it releases memory. The next
+	// request has to fault in some 40 pages again, so it is longer than the pauses of a
+	// busy host. It is also longer than the timers of a handshake or a token (see
+	// wire.HelloTimeout): even a stopped timer wakes the runtime once, which touches pages.
 	releaseAfter = 6 * time.Second
-	// startOver is when the start is over.
+	// startOver is when the guest has started.
 	startOver = 200 * time.Millisecond
 )
 
-// memoryReleaser gives memory back to the sandbox after work.
+// memoryReleaser returns memory to the kernel when the guest is idle.
 type memoryReleaser struct {
 	timer       *time.Timer
 	program     func() []addressRange
-	collections int64 // of the runtime, by the last time
+	collections int64 // garbage collections at the last release
 }
 
 // addressRange is a range of addresses.
 type addressRange struct{ from, to uintptr }
 
 func newMemoryReleaser() *memoryReleaser {
-	t := &memoryReleaser{program: sync.OnceValue(programRanges)} // the start need not wait for it
+	t := &memoryReleaser{program: sync.OnceValue(programRanges)} // computed at the first release, not at the start
 	t.timer = time.AfterFunc(releaseAfter, t.release)
 	t.timer.Stop()
 	time.AfterFunc(startOver, t.dropProgram)
 	return t
 }
 
-// schedule puts tidying off until things are quiet.
+// schedule postpones the release until the guest was idle for releaseAfter.
 func (t *memoryReleaser) schedule() { t.timer.Reset(releaseAfter) }
 
-// release returns what is not in use.
+// release returns unused memory to the kernel.
 func (t *memoryReleaser) release() {
 	if t.collected() {
-		// Each collection empties pools, and shrinks stacks, halfway.
+		// Each collection frees a part of the pools and shrinks stacks by half.
 		for range 3 {
 			runtime.GC()
 		}
@@ -58,7 +57,7 @@ func (t *memoryReleaser) release() {
 	t.dropProgram()
 }
 
-// collected reports whether so much was done that the runtime had to collect.
+// collected reports whether the garbage collector ran since the last release.
 func (t *memoryReleaser) collected() bool { return collections() != t.collections }
 
 func collections() int64 {
@@ -67,16 +66,15 @@ func collections() int64 {
 	return stats.NumGC
 }
 
-// dropProgram gives up the pages of the program itself. They are in the page
-// cache, whose copy all sandboxes share: what is needed comes back from there,
-// and what only the start or the work needed does not.
+// dropProgram drops the pages of the program itself. All sandboxes share them in the page
+// cache: what is needed again is mapped from there.
 func (t *memoryReleaser) dropProgram() {
 	for _, s := range t.program() {
 		_, _, _ = unix.RawSyscall(unix.SYS_MADVISE, s.from, s.to-s.from, unix.MADV_DONTNEED)
 	}
 }
 
-// programRanges are the parts of the program that are never written to.
+// programRanges returns the mappings of the program that are not writable.
 func programRanges() []addressRange {
 	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
@@ -91,7 +89,7 @@ func programRanges() []addressRange {
 			continue
 		}
 		if program == "" {
-			program = fields[5] // it comes first
+			program = fields[5] // the first mapping is the program's
 		}
 		if s, ok := parseRange(fields[0]); ok && fields[5] == program && !strings.Contains(fields[1], "w") {
 			spans = append(spans, s)

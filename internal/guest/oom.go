@@ -10,22 +10,22 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// oomFiles are where the kernel counts the processes that it killed because the
-// sandbox's memory ran out: control groups version 2 and 1.
+// oomFiles are the files in which the kernel counts the kills of the OOM killer: control
+// groups version 2 and 1.
 var oomFiles = []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"}
 
-// oomFresh is how old a count may be that is compared with later. Reading it
-// for every process would cost more than the rest of a start.
+// oomFresh is how old the count may be that a process starts with. Reading it for every
+// process would cost more than the rest of a start.
 const oomFresh = time.Second
 
-// oomWatch tells kills for want of memory from others.
+// oomWatch tells kills of the OOM killer from others.
 type oomWatch struct {
 	mu    sync.Mutex
 	count int64
 	read  time.Time
 }
 
-// recent is the count, not older than oomFresh.
+// recent returns the count, not older than oomFresh.
 func (w *oomWatch) recent() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,8 +35,8 @@ func (w *oomWatch) recent() int64 {
 	return w.count
 }
 
-// killed reports whether a process that ended as x says was a victim: it was
-// killed, or says that a child of its was, not by us, and the count has grown.
+// killed reports whether the OOM killer ended a process: its exit code is that of SIGKILL,
+// its own or a child's, the guest has not killed it, and the count has grown.
 func (w *oomWatch) killed(x *wire.Exit, before int64) bool {
 	const killed = 128 + 9
 	if x.Code != killed || x.TimedOut || x.Ended {

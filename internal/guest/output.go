@@ -9,23 +9,22 @@ import (
 	"github.com/atoll-run/atoll/internal/wire/replay"
 )
 
-// Of each output of a process in the background these bytes stay: the first,
-// and the last.
+// The first and the last bytes of each output of a background process are kept.
 const (
 	maxLogHead = 32 << 10
 	maxLogTail = 128 << 10
 )
 
-// output is what a process wrote: two rings with one reader at a time.
+// output holds what a process wrote: two rings with one reader at a time.
 type output struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	rings   [2]replay.Ring // stdout, stderr
 	heads   [2][]byte      // of a log: the first bytes
-	log     bool           // nobody reads: keep what fits
-	reader  int            // counts the readers: only the last one may take
+	log     bool           // of a background process: never block, keep what fits
+	reader  int            // number of the last reader, which alone may take
 	read    bool           // there is a reader
-	turn    int            // the ring that was looked at last
+	turn    int            // the ring that was read last
 }
 
 func newOutput() *output {
@@ -34,7 +33,7 @@ func newOutput() *output {
 	return o
 }
 
-// newLog returns an output for a process in the background.
+// newLog returns an output for a background process.
 func newLog() *output {
 	o := newOutput()
 	o.log = true
@@ -44,7 +43,7 @@ func newLog() *output {
 	return o
 }
 
-// discardWhenFull lets a process run on whose output nobody will read.
+// discardWhenFull drops output when a ring is full, instead of blocking the process.
 func (o *output) discardWhenFull() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,7 +54,7 @@ func (o *output) discardWhenFull() {
 // The frames of the two rings.
 var outputFrames = [2]wire.FrameType{wire.FrameStdout, wire.FrameStderr}
 
-// write appends b to ring i, waiting for the reader where there is no room.
+// write appends b to ring i, and waits for the reader when the ring is full.
 func (o *output) write(i int, b []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -73,7 +72,7 @@ func (o *output) write(i int, b []byte) {
 	}
 }
 
-// close says that nothing will be added.
+// close ends both rings.
 func (o *output) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,15 +81,15 @@ func (o *output) close() {
 	o.changed.Broadcast()
 }
 
-// totals are the bytes written so far.
+// totals returns the bytes written so far.
 func (o *output) totals() (stdout, stderr int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.rings[0].End(), o.rings[1].End()
 }
 
-// attach makes the caller the reader, from the given offsets on. It returns
-// the number by which it takes.
+// attach makes the caller the reader, from the given offsets on. It returns the number
+// of the reader.
 func (o *output) attach(stdout, stderr int64) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -102,8 +101,8 @@ func (o *output) attach(stdout, stderr int64) int {
 	return o.reader
 }
 
-// detach sends the reader away, if it still is the reader. The number it
-// returns is for unread.
+// detach removes the reader, if it still is the reader. The number it returns is for
+// unreadSince.
 func (o *output) detach(reader int) (left int, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,14 +115,14 @@ func (o *output) detach(reader int) (left int, ok bool) {
 	return o.reader, true
 }
 
-// hasReader reports whether there is a reader.
+// hasReader reports whether a host reads.
 func (o *output) hasReader() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.read
 }
 
-// detachAny sends away whoever reads. The number it returns is for unread.
+// detachAny removes the reader, if any. The number it returns is for unreadSince.
 func (o *output) detachAny() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -133,14 +132,14 @@ func (o *output) detachAny() int {
 	return o.reader
 }
 
-// readers is the number for unread, as long as there was no reader.
+// readers returns the number for unreadSince of an output without a reader.
 func (o *output) readers() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.reader
 }
 
-// unreadSince reports whether nobody has attached since detach.
+// unreadSince reports whether no reader has attached since detach returned left.
 func (o *output) unreadSince(left int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -149,8 +148,7 @@ func (o *output) unreadSince(left int) bool {
 
 var errNotReader = errors.New("another reader has taken over")
 
-// await waits until there is something to take. It returns false when all was
-// taken that will ever come.
+// await waits until there is output to take. It returns false at the end of output.
 func (o *output) await(reader int) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -167,21 +165,21 @@ func (o *output) await(reader int) (bool, error) {
 	}
 }
 
-// outputPart is a part of one ring, on its way to the wire.
+// outputPart is a part of one ring.
 type outputPart struct {
 	ring int
 	gap  int64 // bytes lost before it
 	n    int
 }
 
-// take moves to b what await has announced.
+// take moves output to b.
 func (o *output) take(reader int, b []byte) (outputPart, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.reader != reader {
 		return outputPart{}, errNotReader
 	}
-	o.turn = 1 - o.turn // so that neither ring starves the other
+	o.turn = 1 - o.turn // alternate, so that neither ring starves
 	if !o.rings[o.turn].Pending() {
 		o.turn = 1 - o.turn
 	}
@@ -190,7 +188,7 @@ func (o *output) take(reader int, b []byte) (outputPart, error) {
 	return outputPart{ring: o.turn, gap: gap, n: n}, nil
 }
 
-// peek copies from a log at offset, without taking.
+// peek copies from a log at offset, and leaves it there.
 func (o *output) peek(i int, b []byte, offset int64) outputPart {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -202,8 +200,8 @@ func (o *output) peek(i int, b []byte, offset int64) outputPart {
 	return outputPart{ring: i, gap: min(from, ring.End()) - offset, n: ring.Read(b, from)}
 }
 
-// awaitBeyond waits until an output has grown beyond the given offsets, nothing
-// more will come, or the time is over.
+// awaitBeyond waits until an output is longer than the given offset, the outputs have
+// ended, or d is over.
 func (o *output) awaitBeyond(stdout, stderr int64, d time.Duration) {
 	over := false
 	timer := time.AfterFunc(d, func() {

@@ -86,8 +86,8 @@ func (gs *grants) holder(pid int, inode string, left *int) (holds bool, lowest, 
 	return false, 0, 0
 }
 
-// peerSocket finds the socket at the other end of a connection within the
-// sandbox, as its descriptors are called in /proc.
+// peerSocket returns the socket at the other end of a connection within the sandbox, as
+// links in /proc/PID/fd name it.
 func peerSocket(conn net.Conn) (string, bool) {
 	ours, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	theirs, err2 := netip.ParseAddrPort(conn.RemoteAddr().String())
@@ -98,7 +98,7 @@ func peerSocket(conn net.Conn) (string, bool) {
 		if inode, ok := socketIn("/proc/self/net/tcp", theirs, ours); ok {
 			return inode, true
 		}
-		// A socket of the newer protocol can speak the older one.
+		// The other end may be an IPv6 socket with a mapped IPv4 address.
 		theirs, ours = mapped(theirs), mapped(ours)
 	}
 	return socketIn("/proc/self/net/tcp6", theirs, ours)
@@ -108,7 +108,7 @@ func mapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(a.Addr().As16()), a.Port())
 }
 
-// socketIn looks a socket up by its two addresses in one of the kernel's tables:
+// socketIn finds a socket by its two addresses in one of the kernel's tables:
 //
 //	sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
 //	 0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000 65534        0 20481 …
@@ -132,7 +132,7 @@ func socketIn(table string, local, remote netip.AddrPort) (string, bool) {
 	return "", false
 }
 
-// kernelAddr spells an address as the kernel does: word by word, as numbers.
+// kernelAddr formats an address as the kernel does: as 32-bit words in native order.
 func kernelAddr(a netip.AddrPort) string {
 	b := a.Addr().AsSlice()
 	for i := 0; i < len(b); i += 4 {

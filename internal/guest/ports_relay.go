@@ -13,19 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relay joins a connection inside the sandbox to a stream of the wire. It holds
-// no buffer while nothing moves.
+// relay copies between a connection in the sandbox and a stream of the wire. It holds no
+// buffer while no bytes move.
 type relay struct {
 	call     *call
 	data     *wire.Data    // from the host
-	hostSent chan struct{} // closed when the host has sent something, or left
-	first    error         // valid then
+	hostSent chan struct{} // closed when the host has sent data, or closed the stream
+	first    error         // valid when hostSent is closed
 	conn     *net.TCPConn
 	out      net.Conn // the same, for writing
 	over     sync.Once
 }
 
-// relay begins to listen to the host.
+// relay returns a relay that waits for data of the host.
 func (c *call) relay() *relay {
 	r := &relay{call: c, data: c.reader.Data(), hostSent: make(chan struct{})}
 	go func() {
@@ -35,7 +35,7 @@ func (c *call) relay() *relay {
 	return r
 }
 
-// run joins conn to the stream until both directions have ended.
+// run copies between conn and the stream until both directions have ended.
 func (r *relay) run(conn net.Conn, caller wire.Caller) error {
 	r.conn, r.out = conn.(*net.TCPConn), socket.Wrap(conn)
 	defer r.conn.Close()
@@ -57,7 +57,7 @@ func (r *relay) run(conn net.Conn, caller wire.Caller) error {
 	return nil
 }
 
-// reset ends both directions at once, as a reset.
+// reset ends both directions at once, with RST.
 func (r *relay) reset() {
 	r.over.Do(func() {
 		abort(r.conn)
@@ -65,8 +65,8 @@ func (r *relay) reset() {
 	})
 }
 
-// stop ends what still comes up, because nobody wants it any more. What went
-// down is on its way, and arrives.
+// stop ends the direction to the host, which has closed the stream. Data that was written
+// to the connection is still delivered.
 func (r *relay) stop() {
 	r.over.Do(func() {
 		_ = r.conn.SetReadDeadline(time.Unix(1, 0))
@@ -74,7 +74,7 @@ func (r *relay) stop() {
 	})
 }
 
-// up moves bytes from inside to the host.
+// up copies bytes from the connection to the host.
 func (r *relay) up() {
 	for {
 		var c *buffer.Frame
@@ -106,8 +106,8 @@ func (r *relay) up() {
 	}
 }
 
-// down moves bytes from the host to the inside. After their end it waits for
-// the host to leave.
+// down copies bytes from the host to the connection. After their end it waits until the
+// host closes the stream.
 func (r *relay) down() {
 	<-r.hostSent
 	err := r.first
@@ -124,7 +124,7 @@ func (r *relay) down() {
 	r.reset()
 }
 
-// move passes on what has come.
+// move copies the data of one read.
 func (r *relay) move() error {
 	c := buffer.Get()
 	defer buffer.Put(c)

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// outputTimeout is how long the end of output is awaited after a process has
-	// exited. It is only missed if descendants hold the output open.
+	// outputTimeout is how long the end of output is awaited after a process has exited.
+	// It does not come if descendants hold the output open.
 	outputTimeout = 100 * time.Millisecond
-	// reattachTimeout is how long a process runs on whose host is gone without a word.
+	// reattachTimeout is how long a process runs on after its wire broke.
 	reattachTimeout = 60 * time.Second
-	// defaultGrace lies between TERM and KILL unless the host says otherwise.
+	// defaultGrace is the time between SIGTERM and SIGKILL unless the request has one.
 	defaultGrace = 2 * time.Second
 	maxGrace     = 5 * time.Minute
 	maxTimeout   = 365 * 24 * time.Hour
 )
 
-// process is one exec, from its start until it is forgotten.
+// process is one exec, from its start until it is removed from the table.
 type process struct {
 	id         string
-	command    string // for people
+	command    string // for display
 	pid        int
 	tree       proc.Tree
 	started    time.Time
@@ -36,16 +36,16 @@ type process struct {
 	endTree    bool
 	background bool
 
-	child   *spawn.Child // until the program is known to run
+	child   *spawn.Child // until the program runs
 	attr    *spawn.Attr  // the same
-	failure error        // valid when done is closed: why the program could not be run
+	failure error        // why the program could not be run; valid when done is closed
 
-	main   chan proc.Exit // receives that of the process itself
+	main   chan proc.Exit // receives the exit of the process itself
 	memory *oomWatch
-	kills  int64 // for want of memory, before it started
+	kills  int64 // of the OOM killer, before it started
 
 	pids    *proc.PidsWatch
-	refused int64 // forks, before it started
+	refused int64 // forks by the limit, before it started
 	quota   *quotaEnforcer
 	limits  []spawn.Limit
 
@@ -63,13 +63,13 @@ type process struct {
 	full     wire.QuotaLimit // with byQuota
 	endGrace time.Duration
 
-	resultUnwanted atomic.Bool // nobody will come back for its result
+	resultUnwanted atomic.Bool // the host will not ask for its result
 
 	treeOnce sync.Once
-	stuck    bool // some of the tree could not be ended
+	stuck    bool // some processes could not be ended
 }
 
-// reason is why a process was ended.
+// reason is why a process ended.
 type reason int
 
 const (
@@ -79,7 +79,7 @@ const (
 	byQuota
 )
 
-// supervise follows the process to its end, beside the caller.
+// supervise follows the process to its end in the background.
 func (p *process) supervise() {
 	for i, file := range p.stdio.files() {
 		p.pumps = append(p.pumps, newPump(file, p.out, i))
@@ -96,7 +96,7 @@ func (p *process) follow() {
 	p.finish(end, p.finishOutput(), stuck)
 }
 
-// finish makes everything about the process final.
+// finish makes the result of the process final.
 func (p *process) finish(end proc.Exit, left, stuck bool) {
 	p.stdio.close()
 	p.exit = p.result(end)
@@ -112,8 +112,8 @@ func (p *process) finish(end proc.Exit, left, stuck bool) {
 	p.out.close()
 }
 
-// awaitMain waits for the process itself. Once it is to end, its tree is ended
-// beside the waiting, for it may only exit when its children do.
+// awaitMain waits for the process itself. When it is to be ended it ends the tree beside
+// the waiting, as the process may exit only after its children.
 func (p *process) awaitMain() proc.Exit {
 	if p.timeout > 0 {
 		timer := time.AfterFunc(p.timeout-time.Since(p.started), func() { p.end(byTimeout, p.grace) })
@@ -135,12 +135,12 @@ func (p *process) awaitMain() proc.Exit {
 	case end := <-p.main:
 		return end
 	case <-time.After(outputTimeout):
-		return proc.Exit{} // it does not die, and stuck says so
+		return proc.Exit{} // it could not be killed; stuck is set
 	}
 }
 
-// endTreeOnce ends the tree, once; whoever else calls it waits for that. It
-// returns false if some of it is still there.
+// endTreeOnce ends the tree, once; other callers wait for that. It returns false if a
+// process is left.
 func (p *process) endTreeOnce() bool {
 	p.treeOnce.Do(func() {
 		_, grace := p.endReason()
@@ -149,7 +149,7 @@ func (p *process) endTreeOnce() bool {
 	return !p.stuck
 }
 
-// end has the whole tree ended. Only the first reason counts.
+// end makes awaitMain end the whole tree. Only the first reason counts.
 func (p *process) end(why reason, grace time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func (p *process) end(why reason, grace time.Duration) {
 	}
 }
 
-// endForQuota has the whole tree killed because the workspace is full.
+// endForQuota makes awaitMain kill the whole tree because the workspace is full.
 func (p *process) endForQuota(why wire.QuotaLimit) {
 	p.mu.Lock()
 	if p.reason == byItself {
@@ -169,7 +169,7 @@ func (p *process) endForQuota(why wire.QuotaLimit) {
 	p.end(byQuota, 0)
 }
 
-// endReason tells the reason for which the process was ended, and the grace.
+// endReason returns why the process was ended, and the grace.
 func (p *process) endReason() (reason, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,8 +189,8 @@ func (p *process) over() bool {
 	}
 }
 
-// finishOutput awaits the end of the outputs, or gives up waiting for
-// descendants that hold them open. It tells whether there are such.
+// finishOutput waits for the end of the outputs, at most outputTimeout. It reports whether
+// descendants hold them open.
 func (p *process) finishOutput() (left bool) {
 	timer := time.NewTimer(outputTimeout)
 	defer timer.Stop()
@@ -228,7 +228,7 @@ func (p *process) result(end proc.Exit) wire.Exit {
 	return x
 }
 
-// status is the process as others see it.
+// status returns the process as listed to hosts.
 func (p *process) status() *wire.Status {
 	s := &wire.Status{
 		ID: p.id, PID: p.pid, Command: wire.Text(p.command), Background: p.background,

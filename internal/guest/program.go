@@ -17,7 +17,7 @@ const (
 	shell       = "/bin/sh"
 )
 
-// attrOf is the process that an exec asks for, as far as it says.
+// attrOf returns the attributes of the process that a request describes.
 func attrOf(e *wire.Exec) *spawn.Attr {
 	attr := &spawn.Attr{Argv: wire.Strings(e.Argv), Env: wire.Strings(e.Env), Dir: string(e.Dir), TTY: e.TTY != nil}
 	if e.Shell != "" {
@@ -38,7 +38,7 @@ func lookup(env []string, name string) (string, bool) {
 	return "", false
 }
 
-// findProgram searches the PATH that the program itself will see.
+// findProgram searches the PATH of the new process for the program.
 func findProgram(attr *spawn.Attr) (string, error) {
 	name := attr.Argv[0]
 	if strings.Contains(name, "/") {
@@ -62,7 +62,7 @@ func findProgram(attr *spawn.Attr) (string, error) {
 	return "", startError(attr, &spawn.Error{Stage: spawn.StageExec, Errno: reason})
 }
 
-// executable reports why file, seen from dir, cannot be run.
+// executable returns why file, relative to dir, cannot be run.
 func executable(dir, file string) error {
 	if dir != "" && !strings.HasPrefix(file, "/") {
 		file = dir + "/" + file
@@ -77,7 +77,7 @@ func executable(dir, file string) error {
 	return unix.Access(file, unix.X_OK)
 }
 
-// startError tells the host why a process did not start.
+// startError returns the host's error for a process that did not start.
 func startError(attr *spawn.Attr, err error) error {
 	failure, ok := errors.AsType[*spawn.Error](err)
 	if !ok {
@@ -97,7 +97,7 @@ func startError(attr *spawn.Attr, err error) error {
 	return wire.Fail(wire.CodeInternal, failure.Error())
 }
 
-// execError tells why the program did not run.
+// execError returns the host's error for a program that did not run.
 func execError(attr *spawn.Attr, errno syscall.Errno) error {
 	program := strconv.Quote(attr.Argv[0]) + ": "
 	switch errno {

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pump moves one output of a process from its pipe into a ring.
+// pump copies one output of a process from its pipe into a ring.
 type pump struct {
 	file  *os.File
 	out   *output
 	ring  int
-	done  chan struct{} // closed when the ring has got all it will get
-	ended bool          // valid then: nobody can write any more
+	done  chan struct{} // closed when the ring is complete
+	ended bool          // no process has the pipe open; valid when done is closed
 }
 
 func newPump(file *os.File, out *output, ring int) *pump {
@@ -26,9 +26,9 @@ func newPump(file *os.File, out *output, ring int) *pump {
 	return p
 }
 
-// run reads until the output ends, or until release. Then what is still in the
-// pipe is taken along, and whatever descendants write later is swallowed: to
-// close the pipe under them would kill them.
+// run reads until the output ends, or until release. After release it copies what is in
+// the pipe, and discards what descendants write later: closing the pipe would send them
+// SIGPIPE.
 func (p *pump) run() {
 	defer p.file.Close()
 	for p.move(true) {
@@ -44,11 +44,11 @@ func (p *pump) run() {
 // maxPipe is how many buffers a pipe can hold at most, without privileges.
 const maxPipe = (1 << 20) / wire.MaxFrame
 
-// release ends the waiting for output that may never end.
+// release makes run stop waiting for the end of output.
 func (p *pump) release() { _ = p.file.SetReadDeadline(time.Unix(1, 0)) }
 
-// move moves what one read gives. It returns false at the end of the output,
-// on release, and if there is nothing and it shall not wait.
+// move copies what one read returns. It returns false at the end of the output, on
+// release, and without wait if the pipe is empty.
 func (p *pump) move(wait bool) bool {
 	var c *buffer.Frame
 	n := readReady(p.file, wait, func(fd int) (int, error) {
@@ -73,8 +73,8 @@ func (p *pump) discard() bool {
 	return readReady(p.file, true, func(fd int) (int, error) { return unix.Read(fd, trash[:]) }) > 0
 }
 
-// readReady calls read when file has something to read, so that no buffer is
-// held while it has not. It returns what read returned, or -1.
+// readReady calls read when file is readable, so that no buffer is held before. It
+// returns what read returned, or -1.
 func readReady(file syscall.Conn, wait bool, read func(fd int) (int, error)) int {
 	conn, err := file.SyscallConn()
 	if err != nil {
@@ -90,7 +90,7 @@ func readReady(file syscall.Conn, wait bool, read func(fd int) (int, error)) int
 				continue
 			case errors.Is(errno, unix.EAGAIN):
 				return !wait
-			case errors.Is(errno, unix.EIO): // a terminal that nobody has open any more
+			case errors.Is(errno, unix.EIO): // a terminal that no process has open
 				n = 0
 			}
 			return true

@@ -11,42 +11,41 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// How often the workspace is looked at while a process could write to it: at least
-// every checkEvery, and sooner if its limits could be reached by then.
+// How often the workspace is checked while a process runs that could write to it: at
+// least every checkEvery, and sooner if its limits could be reached by then.
 const (
 	checkEvery = 5 * time.Second
-	// checkNear is for one that is nearly full: a look at the disks takes
-	// microseconds.
+	// checkNear is for a workspace that is nearly full: statfs takes microseconds.
 	checkNear = 10 * time.Millisecond
-	// fastestWrite is more than is written in a nanosecond, in bytes.
+	// fastestWrite is more than a sandbox writes in a nanosecond, in bytes.
 	fastestWrite = 4
-	// checkFull is for one that is over its limits.
+	// checkFull is for a workspace that is over its limits.
 	checkFull = 100 * time.Millisecond
-	// To look at the disks costs nothing, to measure may take long. One part in
-	// so many of the time is spent on it: usually, and when there is a reason.
+	// Measuring may take long. At most one part in usualShare of the time is spent on
+	// it, and one in urgentShare when a limit may be reached.
 	usualShare, urgentShare = 1000, 3
 )
 
-// quotaEnforcer keeps the workspace within its ration. While that is exceeded,
-// whatever makes it grow further is ended; what removes files is not.
+// quotaEnforcer keeps the workspace within its quota. While that is exceeded it kills all
+// commands whenever the workspace has grown; commands that only remove files go on.
 type quotaEnforcer struct {
 	server *server
 	limits *quota.Limits
 	timer  *time.Timer
 	armed  atomic.Bool
-	over   atomic.Pointer[wire.QuotaLimit] // nil: all is well
-	next   atomic.Int64                    // nanoseconds until the next look
+	over   atomic.Pointer[wire.QuotaLimit] // nil: within the limits
+	next   atomic.Int64                    // nanoseconds until the next check
 	first  chan struct{}                   // closed after the first measure
-	files  unix.Rlimit                     // how large the guest may make a file
+	files  unix.Rlimit                     // RLIMIT_FSIZE of the guest
 
 	mu    sync.Mutex
-	usage *quota.Usage  // as it was measured last; nil: never
-	disks quota.Disks   // as they were then
-	took  time.Duration // what that took
-	ended time.Time     // when that was over
+	usage *quota.Usage  // the last measure; nil: none yet
+	disks quota.Disks   // at that time
+	took  time.Duration // how long it took
+	ended time.Time     // when it ended
 }
 
-// newQuotaEnforcer returns nil where nothing is limited.
+// newQuotaEnforcer returns nil if nothing is limited.
 func newQuotaEnforcer(s *server, r *quota.Limits) *quotaEnforcer {
 	if r.None() {
 		return nil
@@ -60,15 +59,15 @@ func newQuotaEnforcer(s *server, r *quota.Limits) *quotaEnforcer {
 	return w
 }
 
-// schedule has somebody look soon, unless that is so already.
+// schedule starts the timer of the next check, unless it runs.
 func (w *quotaEnforcer) schedule() {
 	if w != nil && w.armed.CompareAndSwap(false, true) {
 		w.timer.Reset(time.Duration(w.next.Load()))
 	}
 }
 
-// check measures, if there is a reason, and acts. It looks again for as long as
-// there is a process that could write.
+// check updates the measure, and schedules the next check for as long as a process runs
+// that could write.
 func (w *quotaEnforcer) check() {
 	w.update()
 	if w.server.walker.Procs.Others() {
@@ -76,12 +75,12 @@ func (w *quotaEnforcer) check() {
 		return
 	}
 	w.armed.Store(false)
-	if w.server.walker.Procs.Others() { // it began while we looked
+	if w.server.walker.Procs.Others() { // one was started meanwhile
 		w.schedule()
 	}
 }
 
-// update reports whether the workspace is over its limits.
+// update measures if that is due, and reports whether the workspace is over its limits.
 func (w *quotaEnforcer) update() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +92,7 @@ func (w *quotaEnforcer) update() bool {
 	return w.over.Load() != nil
 }
 
-// measure measures. The lock is held.
+// measure measures the workspace and enforces the limits. The caller holds mu.
 func (w *quotaEnforcer) measure(disks quota.Disks) {
 	began := time.Now()
 	w.enforce(w.limits.Measure(w.server.walker.Procs.Each), disks)
@@ -101,8 +100,8 @@ func (w *quotaEnforcer) measure(disks quota.Disks) {
 	w.took = w.ended.Sub(began)
 }
 
-// pause returns how long nobody has to look: in that time no limit can be
-// reached. The lock is held.
+// pause returns the time until the next check: no limit can be reached sooner. The caller
+// holds mu.
 func (w *quotaEnforcer) pause(disks quota.Disks) time.Duration {
 	if w.over.Load() != nil {
 		return checkFull
@@ -111,7 +110,7 @@ func (w *quotaEnforcer) pause(disks quota.Disks) time.Duration {
 	return min(max(time.Duration(left/fastestWrite), checkNear), checkEvery)
 }
 
-// due reports whether it is time to measure. The lock is held.
+// due reports whether it is time to measure. The caller holds mu.
 func (w *quotaEnforcer) due(disks quota.Disks, now time.Time) bool {
 	rested := now.Sub(w.ended)
 	switch {
@@ -123,8 +122,8 @@ func (w *quotaEnforcer) due(disks quota.Disks, now time.Time) bool {
 	return disks != w.disks && rested >= usualShare*w.took
 }
 
-// enforce ends whoever makes a full workspace fuller. Of what there was before
-// the first look nobody here is to blame. The lock is held.
+// enforce kills all commands if the workspace is over a limit and has grown since the
+// last measure. The first measure kills nothing. The caller holds mu.
 func (w *quotaEnforcer) enforce(now quota.Usage, disks quota.Disks) {
 	before := w.usage
 	w.usage = &now
@@ -144,22 +143,22 @@ func (s *server) endFor(full wire.QuotaLimit) {
 	for _, p := range s.table.after("") {
 		p.endForQuota(full)
 	}
-	if alone() {
-		_ = unix.Kill(-1, unix.SIGKILL) // also what left its exec
+	if isPID1() {
+		_ = unix.Kill(-1, unix.SIGKILL) // also processes of execs that have ended
 	}
 }
 
 // growing are the operations that add to a workspace.
 var growing = map[wire.Op]bool{wire.OpFileWrite: true, wire.OpFilePush: true, wire.OpFileCopy: true, wire.OpFileMkdir: true}
 
-// allow refuses to add to a workspace that is full, and has somebody look at
-// what is added.
+// allow refuses an operation that adds to a full workspace, and schedules a check of what
+// it adds.
 func (w *quotaEnforcer) allow(op wire.Op) error {
 	if w == nil || !growing[op] {
 		return nil
 	}
 	w.schedule()
-	if w.over.Load() == nil || !w.update() { // it was, but files may be gone by now
+	if w.over.Load() == nil || !w.update() { // files may have been removed since
 		return nil
 	}
 	if full := w.over.Load(); full != nil {

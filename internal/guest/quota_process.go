@@ -10,13 +10,12 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// firstMeasureTimeout is how long a process waits for the first measure, which begins when
-// the sandbox does. A workspace of some hundred thousand files is measured by then.
+// firstMeasureTimeout is how long a process waits for the first measure, which begins with
+// the sandbox. A workspace of some hundred thousand files is measured by then.
 const firstMeasureTimeout = time.Second
 
-// fileSize returns the limit of the size of files that a new process gets: the
-// workspace's, and 0 while that is full. Then it can look and remove, and what
-// it writes to fails.
+// fileSize returns RLIMIT_FSIZE of a new process: the workspace's size, and 0 while the
+// workspace is full, so that it can read and remove files but not write.
 func (w *quotaEnforcer) fileSize() []spawn.Limit {
 	if w == nil {
 		return nil
@@ -31,8 +30,8 @@ func (w *quotaEnforcer) fileSize() []spawn.Limit {
 	return []spawn.Limit{{Resource: unix.RLIMIT_FSIZE, Soft: min(most, w.files.Cur), Hard: min(most, w.files.Max)}}
 }
 
-// full returns the limit that the workspace is over, if it is. One that was is
-// measured again: files may be gone by now.
+// full returns the limit that the workspace is over, or "". It measures again if it was
+// over one, as files may have been removed.
 func (w *quotaEnforcer) full() wire.QuotaLimit {
 	select {
 	case <-w.first:
@@ -44,8 +43,7 @@ func (w *quotaEnforcer) full() wire.QuotaLimit {
 	return w.measureNow()
 }
 
-// measureNow measures, whenever that was done last, and returns the limit that
-// the workspace is over.
+// measureNow measures and returns the limit that the workspace is over, or "".
 func (w *quotaEnforcer) measureNow() wire.QuotaLimit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,8 +54,8 @@ func (w *quotaEnforcer) measureNow() wire.QuotaLimit {
 	return ""
 }
 
-// blockedBy returns the limit for which a process failed that ended by itself: a
-// file became too large for it, or it was started while the workspace was full.
+// blockedBy returns the limit because of which a process failed that ended by itself: a
+// file exceeded RLIMIT_FSIZE, or it was started while the workspace was full.
 func (w *quotaEnforcer) blockedBy(x *wire.Exit, limits []spawn.Limit) wire.QuotaLimit {
 	if w == nil || x.Code == 0 || x.QuotaExceeded != "" || x.TimedOut || x.Ended {
 		return x.QuotaExceeded

@@ -15,14 +15,13 @@ import (
 
 // Options say how a guest runs.
 type Options struct {
-	Socket string // where hosts knock
-	// Listener is a descriptor that listens there already, 0 if none does:
-	// whoever started the guest let hosts knock before it runs.
+	Socket string // path of the socket for hosts
+	// Listener is an inherited descriptor that listens on it already; 0: none.
 	Listener int
-	// TrustUID admits every process of the same user, for a guest that is not
-	// alone in a pid namespace.
+	// TrustUID admits every process of the same user, for a guest without a pid
+	// namespace of its own.
 	TrustUID bool
-	Build    string // what the guest calls itself to hosts
+	Build    string // version that the guest reports to hosts
 	// OpenFiles is the RLIMIT_NOFILE of the processes that the guest starts; the zero
 	// value leaves them the guest's own.
 	OpenFiles unix.Rlimit
@@ -30,10 +29,10 @@ type Options struct {
 	Quota quota.Limits
 }
 
-// stopGrace is how long the sandbox's processes have between TERM and the end.
+// stopGrace is the time between SIGTERM and SIGKILL when the sandbox stops.
 const stopGrace = 3 * time.Second
 
-// Run serves until somebody outside asks the guest to end. Harden comes first.
+// Run serves until the guest is stopped by a signal. Call Harden first.
 func Run(ctx context.Context, options *Options) error {
 	lineage, err := proc.NewLineage()
 	if err != nil {
@@ -63,17 +62,17 @@ func Run(ctx context.Context, options *Options) error {
 	return err
 }
 
-// onStop calls stop when the guest is asked to end: by anybody who may signal
-// it, or, if it is process 1 and so everybody may, only from outside. It returns
-// the signals that a new process must clear, or nil if those are all.
+// onStop calls stop on SIGTERM. If the guest is process 1 the signal must come from
+// outside the pid namespace, as every process inside may send one. It returns the
+// signals whose handlers a new process must reset; nil means all.
 func onStop(stop func()) ([]unix.Signal, error) {
-	if !alone() {
+	if !isPID1() {
 		asked := make(chan os.Signal, 1)
 		signal.Notify(asked, unix.SIGTERM, unix.SIGINT)
 		go func() { <-asked; stop() }()
 		return nil, nil
 	}
-	_ = installSyscallFilter() // a profile that forbids it endangers nobody but the sandbox
+	_ = installSyscallFilter() // without it, code inside can only harm its own sandbox
 	// The Go runtime interrupts its threads with SIGURG.
 	asked, err := pid1sig.Install(unix.SIGTERM, unix.SIGURG, unix.SIGCHLD)
 	if err != nil {
@@ -84,13 +83,13 @@ func onStop(stop func()) ([]unix.Signal, error) {
 		_, _ = asked.Read(count[:])
 		stop()
 	}()
-	// Those by which processes are asked to end must not be swallowed on the way.
+	// A new process must not ignore the signals that end processes.
 	return pid1sig.Unmasked(unix.SIGTERM, unix.SIGURG, unix.SIGCHLD, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT), nil
 }
 
 // terminateAll ends every process of the sandbox that the guest may end.
 func (s *server) terminateAll() {
-	if !alone() {
+	if !isPID1() {
 		s.endAll()
 		return
 	}
@@ -103,7 +102,7 @@ func (s *server) terminateAll() {
 			return
 		}
 	}
-	// The kernel kills whatever is left with its process 1.
+	// The kernel kills the rest when process 1 exits.
 }
 
 // endAll kills the trees of all execs.

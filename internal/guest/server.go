@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// server answers hosts.
+// server is the state of the guest.
 type server struct {
 	self     wire.Welcome // without a version: that depends on the host
 	lineage  *proc.Lineage
@@ -30,11 +30,11 @@ type server struct {
 	grants   *grants
 	procs    *maxprocs.Limiter
 	quota    *quotaEnforcer // nil: the workspace has no limits
-	started  chan struct{}  // holds a value after a process was started, for lookout
-	// slots bounds the calls that wait for the kernel at once, and so the
-	// threads they need: those were made up front (see makeThreads).
+	started  chan struct{}  // holds a value after a process was started, for socketCheck
+	// slots bounds the calls that wait for the kernel at once, and so the threads they
+	// need, which were started up front (see makeThreads).
 	slots      chan struct{}
-	shortExecs atomic.Int64  // commands that are expected to be over soon
+	shortExecs atomic.Int64  // commands on direct connections that are waited for
 	unmasked   []unix.Signal // see spawn.Attr
 	openFiles  unix.Rlimit   // of new processes, see Options
 	null       int           // /dev/null for processes without input; -1: there is none
@@ -46,7 +46,7 @@ func newServer(build string, lineage *proc.Lineage) (*server, error) {
 		return nil, err
 	}
 	reaper := proc.NewReaper(lineage)
-	walker := proc.NewWalker(lineage, reaper, procList, alone())
+	walker := proc.NewWalker(lineage, reaper, procList, isPID1())
 	procs := maxprocs.NewLimiter()
 	s := &server{
 		self:    wire.Welcome{Boot: wire.NewID(), Build: build},
@@ -61,7 +61,7 @@ func newServer(build string, lineage *proc.Lineage) (*server, error) {
 	return s, nil
 }
 
-// serve takes one connection: of a host, or of a Pass that hands one over.
+// serve serves one connection: of a host, or of a stdio bridge that passes one on.
 func (s *server) serve(conn net.Conn) {
 	local, ok := conn.(*net.UnixConn)
 	if !ok || !isFDPass(local) {
@@ -76,7 +76,7 @@ func (s *server) serve(conn net.Conn) {
 	s.host(handed)
 }
 
-// host greets one connection and answers its streams until it ends.
+// host performs the handshake of one connection and answers its streams until it ends.
 func (s *server) host(conn net.Conn) {
 	defer conn.Close()
 	w, err := s.wires.greet(conn, &s.self)
@@ -109,16 +109,16 @@ func (s *server) answer(w *hostWire, stream net.Conn) {
 	}
 }
 
-// noteStart wakes what sleeps while no process runs.
+// noteStart wakes the checks that sleep while no process runs.
 func (s *server) noteStart() {
 	s.quota.schedule()
 	select {
 	case s.started <- struct{}{}:
-	default: // it is awake, or about to be
+	default: // the value of an earlier start is still there
 	}
 }
 
-// withSlot runs f when there is a slot for it.
+// withSlot waits for a slot and runs f.
 func (s *server) withSlot(f func()) {
 	makeThreads()
 	s.slots <- struct{}{}
@@ -126,5 +126,5 @@ func (s *server) withSlot(f func()) {
 	f()
 }
 
-// alone reports whether the guest is process 1 of its own pid namespace.
-func alone() bool { return os.Getpid() == 1 }
+// isPID1 reports whether the guest is process 1 of its own pid namespace.
+func isPID1() bool { return os.Getpid() == 1 }

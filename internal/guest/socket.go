@@ -13,22 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recheckAfter is how soon the guest opens its socket again after it was lost, or
-// accepts again after that failed.
+// recheckAfter is the pause before the socket is opened again after it was lost, or
+// accept is called again after it failed.
 const recheckAfter = 250 * time.Millisecond
 
-// socketListener is the socket on which hosts knock. Its directory belongs to the
-// sandbox's user: what stands there may be removed or replaced at any time.
+// socketListener listens on the socket for hosts. Its directory belongs to the sandbox's
+// user, so the socket may be removed or replaced at any time.
 type socketListener struct {
 	path      string
-	inherited int                  // a descriptor that listens at path, for the first time; 0 if there is none
-	admit     func(net.Conn) error // refuses who is no host
+	inherited int                  // a descriptor that listens on path already; 0: none
+	admit     func(net.Conn) error // refuses a peer that is not a host
 	serve     func(net.Conn)
 	checks    *socketCheck
 }
 
-// serveUntil listens until ctx ends, and opens the door anew whenever the socket
-// in the directory is not ours any more.
+// serveUntil listens until ctx ends, and opens the socket again whenever it was removed
+// or replaced.
 func (d *socketListener) serveUntil(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Dir(d.path)); err != nil {
 		return fmt.Errorf("socket directory: %w", err)
@@ -54,7 +54,7 @@ func (d *socketListener) accept(listener net.Listener) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // no descriptors or memory left: others give some back
+		if err != nil { // no descriptors or memory are left: try again
 			time.Sleep(recheckAfter)
 			continue
 		}
@@ -66,7 +66,7 @@ func (d *socketListener) accept(listener net.Listener) {
 	}
 }
 
-// waitForLoss returns when path does not lead to our listener any more.
+// waitForLoss returns when path is not the socket that we listen on.
 func (d *socketListener) waitForLoss(ctx context.Context) {
 	ours, err := os.Lstat(d.path)
 	if err != nil {
@@ -81,7 +81,7 @@ func (d *socketListener) waitForLoss(ctx context.Context) {
 	}
 }
 
-// open listens at path: on the socket that was inherited, or on a fresh one.
+// open returns the inherited listener, once, or a new one.
 func (d *socketListener) open() (net.Listener, error) {
 	if d.inherited == 0 {
 		return listen(d.path)
@@ -92,7 +92,7 @@ func (d *socketListener) open() (net.Listener, error) {
 	return net.FileListener(file)
 }
 
-// listen puts a fresh socket at path, whatever is there.
+// listen listens on a new socket at path, and removes or renames what has that name.
 func listen(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		if err := os.Rename(path, path+"."+time.Now().Format("150405.000000000")); err != nil {
@@ -105,12 +105,12 @@ func listen(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener.SetUnlinkOnClose(false) // it may be somebody else's by then
+	listener.SetUnlinkOnClose(false) // the path may be another socket by then
 	return listener, nil
 }
 
-// sameUser admits every process of the guest's own user. It is for a guest that
-// has no pid namespace to itself.
+// sameUser admits every process of the guest's own user. It is for a guest without a
+// pid namespace of its own.
 func sameUser(conn net.Conn) error {
 	uid, err := wire.PeerUID(conn)
 	if err != nil {

@@ -8,22 +8,22 @@ import (
 const (
 	// pollAfter is how often the guest checks its socket while a process runs.
 	pollAfter = time.Second
-	// idlePoll is how often it does while none runs: only a process outside the
+	// idlePoll is how often it checks while none runs: only a process outside the
 	// sandbox can remove the socket then.
 	idlePoll = 5 * time.Minute
 )
 
-// socketCheck says when the guest has to check its socket. It uses no inotify: the
-// kernel gives each user 128 instances by default, which as many idle sandboxes
-// would take from the user outside.
+// socketCheck decides when the guest checks its socket. It polls and uses no inotify: the
+// kernel gives each user 128 instances by default, which as many idle sandboxes would
+// use up for the user outside.
 type socketCheck struct {
 	occupied func() bool     // reports whether a process other than the guest runs
 	started  <-chan struct{} // receives after a process was started
 	busy     bool            // a process ran when the last check was due
 }
 
-// wait returns when the socket is to be checked, or ctx ended. After the
-// last process has ended there is one more check: it may have removed the socket.
+// wait returns when the socket is to be checked, or ctx has ended. After the last process
+// has ended there is one more check: it may have removed the socket.
 func (l *socketCheck) wait(ctx context.Context) {
 	before := l.busy
 	l.busy = l.occupied()
@@ -34,7 +34,7 @@ func (l *socketCheck) wait(ctx context.Context) {
 	}
 }
 
-// waitForProcess returns a moment after a process was started, or after idlePoll.
+// waitForProcess returns pollAfter after a process was started, or after idlePoll.
 func (l *socketCheck) waitForProcess(ctx context.Context) {
 	timer := time.NewTimer(idlePoll)
 	defer timer.Stop()

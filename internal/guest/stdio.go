@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stdio is a process's standard streams, seen from our side: pipes, or the
-// controlling side of a terminal.
+// stdio is the guest's side of a process's standard streams: pipes, or the master of a
+// terminal.
 type stdio struct {
-	child [3]int // descriptors for the process; closed once it has them
-	null  int    // the one among them that stays open, or -1
+	child [3]int // descriptors of the process; closed once it has them
+	null  int    // the one of them that stays open, or -1
 	in    *os.File
 	pipes []int      // the outputs, until files makes files of them
 	out   []*os.File // the outputs
 	tty   bool
 
 	writing  sync.Mutex // held while input is written
-	owner    int        // counts who gives input: only the last may
-	consumed int64      // bytes of input that the process was given
+	owner    int        // number of the last writer, which alone may write
+	consumed int64      // bytes of input that were written or dropped
 }
 
-// openStdio opens what the process asked for. A process without input gets null,
-// which all of them share: nothing can be done to /dev/null that others notice.
+// openStdio opens the streams of a request. A process without input gets null, which all
+// of them share: /dev/null has no state.
 func openStdio(e *wire.Exec, null int) (*stdio, error) {
 	s := &stdio{child: [3]int{-1, -1, -1}, null: null, tty: e.TTY != nil}
 	err := s.open(e)
@@ -73,7 +73,7 @@ func (s *stdio) openInput(wanted bool) (err error) {
 
 func openNull() (int, error) { return unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0) }
 
-// files are the outputs as files that can be waited for.
+// files returns the outputs as files of the runtime's poller.
 func (s *stdio) files() []*os.File {
 	for _, fd := range s.pipes {
 		s.out = append(s.out, os.NewFile(uintptr(fd), "pipe"))
@@ -82,8 +82,8 @@ func (s *stdio) files() []*os.File {
 	return s.out
 }
 
-// pipe opens a pipe of which we keep the writing or the reading end. Only ours
-// does not block: theirs must behave as programs expect.
+// pipe opens a pipe of which the guest keeps the writing or the reading end. Only that
+// end is non-blocking: programs expect theirs to block.
 func pipe(weWrite bool) (ours, theirs int, err error) {
 	var fd [2]int
 	if err := unix.Pipe2(fd[:], unix.O_CLOEXEC); err != nil {
@@ -99,8 +99,8 @@ func pipe(weWrite bool) (ours, theirs int, err error) {
 	return ours, theirs, nil
 }
 
-// openTTY makes a terminal. The kernel hands out its other side directly, so
-// that nothing under /dev/pts has to be trusted, or to be there.
+// openTTY opens a terminal. The kernel returns its other side by ioctl, so that nothing
+// under /dev/pts is needed or trusted.
 func (s *stdio) openTTY(size wire.Size) error {
 	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *stdio) openTTY(size wire.Size) error {
 	return s.resize(size)
 }
 
-// openPeer opens the other side of a terminal.
+// openPeer opens the slave of a terminal.
 func openPeer(master int) (int, error) {
 	const flags = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, flags)
@@ -142,8 +142,8 @@ func (s *stdio) resize(size wire.Size) error {
 	})
 }
 
-// takeInput makes the caller the one who gives input, and tells how much the process
-// was given before. A write that is under way breaks off.
+// takeInput makes the caller the only writer of input, and returns how much was consumed
+// before. It interrupts a write of the previous writer.
 func (s *stdio) takeInput() (owner int, given int64) {
 	if s.in != nil {
 		_ = s.in.SetWriteDeadline(time.Unix(1, 0))
@@ -155,9 +155,9 @@ func (s *stdio) takeInput() (owner int, given int64) {
 	return s.owner, s.consumed
 }
 
-// write gives input to the process, and waits while it does not read. A process
-// that will never read is no error: its input is swallowed, as in a shell. It
-// returns false to one who is not, or no longer, the owner.
+// write writes input to the process, and blocks while it does not read. If the process
+// has closed its input the bytes are dropped, as in a shell. It returns false if the
+// caller is not the writer any more.
 func (s *stdio) write(owner int, b []byte) bool {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -173,7 +173,7 @@ func (s *stdio) write(owner int, b []byte) bool {
 	return true
 }
 
-// writeFor gives input for at most d, and tells how much was taken.
+// writeFor writes input for at most d, and returns how many bytes were written.
 func (s *stdio) writeFor(b []byte, d time.Duration) (int, error) {
 	if s.in == nil {
 		return 0, wire.Fail(wire.CodeInvalid, "the process has no input")
@@ -190,7 +190,7 @@ func (s *stdio) writeFor(b []byte, d time.Duration) (int, error) {
 	return n, nil
 }
 
-// endInput says that no more input will come: on a terminal, by the key for it.
+// endInput ends the input: on a terminal, by writing EOT.
 func (s *stdio) endInput(owner int) {
 	const endOfTransmission = 4
 	switch {
@@ -206,15 +206,14 @@ func (s *stdio) endInput(owner int) {
 	}
 }
 
-// close ends the input for good, and hangs up a terminal. Outputs close
-// themselves (see pump).
+// close closes the input, or the terminal. Pumps close the outputs.
 func (s *stdio) close() {
 	if s.in != nil {
 		_ = s.in.Close()
 	}
 }
 
-// closePipes closes the outputs, if they are no files yet.
+// closePipes closes the outputs, if files was not called.
 func (s *stdio) closePipes() {
 	for _, fd := range s.pipes {
 		closeNow(fd)

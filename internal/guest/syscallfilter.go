@@ -8,15 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The shield is a seccomp filter that the guest puts on itself, and so on
-// everything it starts, beside the runtime's own profile. It refuses the calls
-// by which code of the same user changes another process: with a CPU limit of a
-// second, or as an idle process of the lowest priority, process 1 could not do
-// its work. A process may change its own limits and priority only, which it
-// names by the number 0. The filter also refuses fallocate: it would take the
-// host's disk within one call.
+// The guest installs a seccomp filter on itself, and so on everything it starts, beside
+// the runtime's own profile. The filter refuses the calls by which code of the same user
+// changes another process: with a CPU limit of a second or the lowest priority, process 1
+// could not do its work. A process may change its own limits and priority only, by the
+// pid 0. The filter also refuses fallocate, which fills the host's disk with one call.
 
-// Offsets in what a filter sees of a call (struct seccomp_data).
+// Offsets in struct seccomp_data.
 const (
 	seccompNr     = 0
 	seccompArch   = 4
@@ -40,8 +38,8 @@ func installSyscallFilter() error {
 	return nil
 }
 
-// syscallFilter returns the program: a block for each architecture, with one part
-// for each call, and everything else allowed.
+// syscallFilter returns the program: a block for each architecture with one part for each
+// call. All other calls are allowed.
 func syscallFilter(archs []archCalls) []unix.SockFilter {
 	filter := []unix.SockFilter{load(seccompArch)}
 	for _, arch := range archs {
@@ -58,7 +56,7 @@ func syscallFilter(archs []archCalls) []unix.SockFilter {
 	return append(filter, returns(unix.SECCOMP_RET_ALLOW))
 }
 
-// filterRule says what becomes of a call.
+// filterRule decides a call by its arguments.
 type filterRule int
 
 const (
@@ -66,7 +64,7 @@ const (
 	ownProcess                     // the first argument must be 0
 	ownPriority                    // setpriority: of one process, which must be the caller
 	ownIO                          // ioprio_set: the same
-	notSupported                   // fails as on a file system that cannot do it
+	notSupported                   // EOPNOTSUPP, as on a file system without fallocate
 )
 
 var filterRules = map[filterRule][]unix.SockFilter{
@@ -86,7 +84,7 @@ const (
 	returnEPERM      = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 )
 
-// ownOnly allows a call that is about a single process, the caller.
+// ownOnly allows a call whose target is the calling process.
 func ownOnly(kind uint32) []unix.SockFilter {
 	return []unix.SockFilter{
 		load(argument(0)), equal(kind, 0, 3),
@@ -100,7 +98,7 @@ func load(offset uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 }
 
-// equal skips the given numbers of instructions.
+// equal skips yes instructions if the value is equal, else no.
 func equal(value uint32, yes, no int) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(yes), Jf: uint8(no), K: value}
 }

@@ -2,7 +2,7 @@ package guest
 
 import "golang.org/x/sys/unix"
 
-// archCalls is the calls of one kind of program that the shield judges.
+// archCalls are the filtered calls of one architecture.
 type archCalls struct {
 	audit uint32
 	calls []filteredCall
@@ -17,9 +17,8 @@ type filteredCall struct {
 // x32 is the bit that the numbers of x32 programs have on amd64.
 const x32 = 0x40000000
 
-// filteredCalls are the calls of every kind of program that may run on an
-// architecture, the 32-bit ones too: the runtime's profile may be another than
-// ours, which ends those.
+// filteredCalls are the calls of every architecture whose programs a machine may run, the
+// 32-bit ones too: profiles other than Atoll's may allow those.
 var filteredCalls = map[string][]archCalls{
 	"amd64": {
 		{unix.AUDIT_ARCH_X86_64, append(amd64Calls(0), amd64Calls(x32)...)},

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// maxProcesses bounds the processes that the guest keeps track of, over all
-	// wires. Their descendants are the sandbox's own affair.
+	// maxProcesses bounds the execs in the table, over all wires. Their descendants are
+	// bounded by the sandbox's limit of processes.
 	maxProcesses = 256
-	// maxEnded bounds those among them that have ended in the background and
-	// wait to be asked about. The oldest goes first.
+	// maxEnded bounds the background processes in the table that have ended. The oldest
+	// is removed first.
 	maxEnded = 64
 )
 
-// processTable is the processes by their ids.
+// processTable holds the execs by their ids.
 type processTable struct {
 	mu        sync.Mutex
-	decided   *sync.Cond          // a process has started, or has not
+	decided   *sync.Cond          // signals that a claimed process has started, or failed
 	processes map[string]*process // nil: about to start
 	kept      int                 // in the background
 }
@@ -30,7 +30,7 @@ func newProcessTable() *processTable {
 	return t
 }
 
-// claim reserves an id for a process to come.
+// claim reserves an id for a process that is about to start.
 func (t *processTable) claim(id string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,7 +45,7 @@ func (t *processTable) claim(id string) error {
 	return nil
 }
 
-// evict drops the background processes that ended longest ago, beyond maxEnded.
+// evict removes the background processes that ended first, beyond maxEnded.
 func (t *processTable) evict() {
 	if t.kept <= maxEnded {
 		return
@@ -65,7 +65,7 @@ func (t *processTable) evict() {
 	}
 }
 
-// drop removes a process. The lock is held.
+// drop removes a process. The caller holds mu.
 func (t *processTable) drop(id string) {
 	if p := t.processes[id]; p != nil && p.background {
 		t.kept--
@@ -90,7 +90,7 @@ func (t *processTable) forget(id string) {
 	t.decided.Broadcast()
 }
 
-// find returns the process with an id; one that is about to start, when it has.
+// find returns the process with an id. It waits for one that is about to start.
 func (t *processTable) find(id string) (*process, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

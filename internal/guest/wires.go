@@ -9,45 +9,46 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// wireKey: a client has one wire of each kind.
+// wireKey identifies a wire: a client has one of each kind.
 type wireKey struct {
 	client string
 	kind   wire.Kind
 }
 
-// hostWire is one wire.
+// hostWire is one wire to a host.
 type hostWire struct {
 	*wire.Mux
 	key wireKey
-	// fenced is set before its host can have another wire: what still comes from
-	// this one starts nothing, or the host would not know of it.
+	// fenced is set before a newer wire of the same key is accepted. Requests that
+	// still arrive on this one start no process, as the host would not learn of it.
 	fenced atomic.Bool
 
 	mu      sync.Mutex
-	directs map[net.Conn]bool // the direct wires that end with it; nil: it has ended
+	directs map[net.Conn]bool // the direct connections that end with it; nil: it has ended
 }
 
-// addDirect has a direct wire end with this one. It returns false if that has ended.
-func (w *hostWire) addDirect(line net.Conn) bool {
+// addDirect makes a direct connection end with this wire. It returns false if the wire
+// has ended.
+func (w *hostWire) addDirect(conn net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.directs != nil {
-		w.directs[line] = true
+		w.directs[conn] = true
 	}
 	return w.directs != nil
 }
 
-func (w *hostWire) removeDirect(line net.Conn) {
+func (w *hostWire) removeDirect(conn net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.directs, line)
+	delete(w.directs, conn)
 }
 
 func (w *hostWire) closeDirects() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for line := range w.directs {
-		_ = line.Close()
+	for conn := range w.directs {
+		_ = conn.Close()
 	}
 	w.directs = nil
 }
@@ -67,19 +68,19 @@ func (w *hostWire) fence() {
 	go func() { _ = w.Close() }()
 }
 
-// wires are the live wires, and the highest epoch of each that there ever was.
+// wires holds the live wires, and the highest epoch of each key.
 type wires struct {
 	mu     sync.Mutex
 	live   map[wireKey]*hostWire
 	epochs map[wireKey]uint64
-	direct func(net.Conn, *wire.Hello, *wire.Welcome) error // serves a direct wire to its end
+	direct func(net.Conn, *wire.Hello, *wire.Welcome) error // serves a direct connection until it ends
 }
 
 func newWires() *wires {
 	return &wires{live: map[wireKey]*hostWire{}, epochs: map[wireKey]uint64{}}
 }
 
-// errServed is a wire without streams that has come to its end.
+// errServed ends a direct connection, which has no streams.
 var errServed = errors.New("the wire was served")
 
 // greet performs the handshake and registers the wire.
@@ -110,8 +111,8 @@ func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
 	return w, nil
 }
 
-// fence refuses what must not become a wire. From then on nothing with a lower
-// epoch is admitted.
+// fence refuses a wire with a lower epoch than one before, and one too many. It records
+// the epoch and fences the older wire of the same key.
 func (ws *wires) fence(hello *wire.Hello) *wire.Error {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -141,7 +142,7 @@ func (ws *wires) forgetOne() bool {
 	return false
 }
 
-// register puts the wire in place of an older one of the same key.
+// register makes the wire the live one of its key.
 func (ws *wires) register(w *hostWire) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

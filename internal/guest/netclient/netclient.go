@@ -1,8 +1,8 @@
-// Package netclient lets the host use a sandbox's network as the sandbox does: to
-// look a name up, and to connect to an address. Each is a program of its own
-// that the host runs inside, without any right that other programs there lack.
+// Package netclient resolves names and opens connections in a sandbox's network, for the
+// host. Each is a command of the guest program that the host runs inside, with the
+// rights of any other program there.
 //
-// What may be looked up or connected to is the host's decision, not taken here.
+// Which names and addresses are allowed is decided by the host.
 package netclient
 
 import (
@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// connectTimeout bounds how long a connection may take to be made.
+	// connectTimeout bounds a connect.
 	connectTimeout = 10 * time.Second
-	// lookupTimeout bounds how long a name may take to be found.
+	// lookupTimeout bounds a lookup.
 	lookupTimeout = 10 * time.Second
 )
 
@@ -39,8 +39,8 @@ func Lookup(ctx context.Context, host string, out io.Writer) error {
 	return nil
 }
 
-// Connect connects to an address and port, and passes bytes both ways until
-// both sides have ended.
+// Connect connects to an address and port, and copies bytes both ways until both sides
+// have ended.
 func Connect(ctx context.Context, address string, in io.Reader, out io.Writer) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -52,7 +52,7 @@ func Connect(ctx context.Context, address string, in io.Reader, out io.Writer) e
 		return err
 	}
 	defer conn.Close()
-	// The host waits for this byte: what follows is the connection.
+	// The host waits for this byte; the bytes after it are the connection's.
 	if _, err := out.Write([]byte{Ready}); err != nil {
 		return err
 	}

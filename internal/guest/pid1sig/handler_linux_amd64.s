@@ -4,10 +4,10 @@
 // the signal stack of whichever thread it chose. They may use nothing but
 // registers.
 
-TEXT ·swallow(SB), NOSPLIT|NOFRAME, $0-0
+TEXT ·discard(SB), NOSPLIT|NOFRAME, $0-0
 	RET
 
-TEXT ·listen(SB), NOSPLIT|NOFRAME, $0-0
+TEXT ·stop(SB), NOSPLIT|NOFRAME, $0-0
 	MOVL	8(SI), AX  // si_code: 0 is kill(2), and cannot be forged
 	ORL	16(SI), AX // si_pid: 0 is outside
 	JNZ	done
@@ -25,15 +25,15 @@ TEXT ·restore(SB), NOSPLIT|NOFRAME, $0-0
 	SYSCALL
 	INT	$3
 
-// func swallowPC() uintptr
-TEXT ·swallowPC(SB), NOSPLIT, $0-8
-	LEAQ	·swallow(SB), AX
+// func discardPC() uintptr
+TEXT ·discardPC(SB), NOSPLIT, $0-8
+	LEAQ	·discard(SB), AX
 	MOVQ	AX, ret+0(FP)
 	RET
 
-// func listenPC() uintptr
-TEXT ·listenPC(SB), NOSPLIT, $0-8
-	LEAQ	·listen(SB), AX
+// func stopPC() uintptr
+TEXT ·stopPC(SB), NOSPLIT, $0-8
+	LEAQ	·stop(SB), AX
 	MOVQ	AX, ret+0(FP)
 	RET
 

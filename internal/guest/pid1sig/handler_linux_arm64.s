@@ -2,10 +2,10 @@
 
 // See the amd64 version.
 
-TEXT ·swallow(SB), NOSPLIT|NOFRAME, $0-0
+TEXT ·discard(SB), NOSPLIT|NOFRAME, $0-0
 	RET
 
-TEXT ·listen(SB), NOSPLIT|NOFRAME, $0-0
+TEXT ·stop(SB), NOSPLIT|NOFRAME, $0-0
 	MOVW	8(R1), R3
 	MOVW	16(R1), R4
 	ORRW	R3, R4, R4
@@ -23,15 +23,15 @@ TEXT ·restore(SB), NOSPLIT|NOFRAME, $0-0
 	SVC
 	BRK
 
-// func swallowPC() uintptr
-TEXT ·swallowPC(SB), NOSPLIT, $0-8
-	MOVD	$·swallow(SB), R0
+// func discardPC() uintptr
+TEXT ·discardPC(SB), NOSPLIT, $0-8
+	MOVD	$·discard(SB), R0
 	MOVD	R0, ret+0(FP)
 	RET
 
-// func listenPC() uintptr
-TEXT ·listenPC(SB), NOSPLIT, $0-8
-	MOVD	$·listen(SB), R0
+// func stopPC() uintptr
+TEXT ·stopPC(SB), NOSPLIT, $0-8
+	MOVD	$·stop(SB), R0
 	MOVD	R0, ret+0(FP)
 	RET
 

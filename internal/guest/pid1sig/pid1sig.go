@@ -1,16 +1,18 @@
-// Package pid1sig makes a sandbox's process 1 deaf to signals from inside the
-// sandbox, where everybody may send it any, and keeps its ear open to the one
-// that asks it from outside to end.
+// Package pid1sig installs signal handlers in a sandbox's process 1 that ignore signals
+// from inside the sandbox, where every process may send it any, and report the one from
+// outside that stops it.
 //
-// The Go runtime's handlers do not fit: they end the program, for a SIGSEGV that
-// was merely sent as much as for a real one, and do not say who sent a signal.
-// Having no handlers would seem to fit, as the kernel keeps signals without one
-// from process 1; but it forgets that when the first thread happens to block the
-// signal, as Go's do now and then, and another does not. So nearly every signal
-// gets a handler of our own, a few instructions long, that does nothing; signals
-// that tell of faults are ignored, so that only a real one ends the program; and
-// the one to end looks at the sender: a process outside the pid namespace has
-// number 0, and a code of 0 means that the kernel says so and not the sender.
+// Package os/signal is not enough. It survives plain kill(2), but one
+// rt_sigqueueinfo(SIGSEGV, SI_QUEUE) ends any Go program with exit status 2: the
+// runtime takes it for a fault of its own code. It does not report the sender of a
+// signal either. Default dispositions are not enough: the kernel keeps signals without
+// a handler from process 1, but not when the first thread blocks the signal, as Go's
+// threads do now and then, and another does not.
+//
+// So nearly every signal gets a handler of a few instructions in assembly that returns
+// at once; signals of faults are ignored, so that only a real fault ends the program;
+// and the handler of the stop signal checks the sender: si_pid is 0 for a process
+// outside the pid namespace, and si_code 0 (kill) is set by the kernel only.
 package pid1sig
 
 import (
@@ -22,16 +24,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The handlers are written in assembly; these return where they are.
-func swallowPC() uintptr
-func listenPC() uintptr
+// The handlers are written in assembly; these return their addresses.
+func discardPC() uintptr
+func stopPC() uintptr
 func restorePC() uintptr
 
-// notify is the descriptor to which listen writes one. A signal handler has no
-// other place to look for it.
+// notify is the descriptor to which the handler stop writes the value one.
 var notify int32 //nolint:unused // the handlers in assembly use it
 
-// one is what listen writes.
+// one is the value that the handler stop writes.
 var one uint64 = 1 //nolint:unused // the handlers in assembly use it
 
 // sigaction is the kernel's.
@@ -50,9 +51,9 @@ const (
 	lastSignal = 64
 )
 
-// Install makes the process deaf, for good. The file becomes readable when ask
-// came from outside the pid namespace. Signals in keep stay as they are.
-func Install(ask unix.Signal, keep ...unix.Signal) (*os.File, error) {
+// Install installs the handlers, for good. The file it returns becomes readable when the
+// signal stop came from outside the pid namespace. Signals in keep are not changed.
+func Install(stop unix.Signal, keep ...unix.Signal) (*os.File, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
@@ -66,26 +67,26 @@ func Install(ask unix.Signal, keep ...unix.Signal) (*os.File, error) {
 		if kept[sig] {
 			continue
 		}
-		if err := set(sig, actionFor(sig, ask)); err != nil {
+		if err := set(sig, actionFor(sig, stop)); err != nil {
 			unix.Close(fd)
 			return nil, fmt.Errorf("signal %d: %w", sig, err)
 		}
 	}
-	return os.NewFile(uintptr(fd), "asked to end"), nil
+	return os.NewFile(uintptr(fd), "stop signal"), nil
 }
 
-// faults are the signals that tell of faults.
+// faults are the signals of faults, which are ignored.
 var faults = []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS}
 
-// Unmasked are the signals of a deaf process that do not have a handler of ours,
-// given those it kept.
+// Unmasked returns the signals without a handler of this package after Install, given
+// those that were kept.
 func Unmasked(keep ...unix.Signal) []unix.Signal { return append(keep, faults...) }
 
-func actionFor(sig, ask unix.Signal) *sigaction {
-	action := &sigaction{swallowPC(), saSigInfo | saOnStack | saRestart | saRestorer, restorePC(), ^uint64(0)}
+func actionFor(sig, stop unix.Signal) *sigaction {
+	action := &sigaction{discardPC(), saSigInfo | saOnStack | saRestart | saRestorer, restorePC(), ^uint64(0)}
 	switch {
-	case sig == ask:
-		action.handler = listenPC()
+	case sig == stop:
+		action.handler = stopPC()
 	case slices.Contains(faults, sig):
 		return &sigaction{handler: sigIgnore}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire/findings"
 )
 
-// call is a system call with arguments that do no harm where it is allowed.
+// call is a system call with arguments that are harmless where it is allowed.
 type call struct {
 	name string
 	trap uintptr
@@ -37,8 +37,8 @@ func errorName(errno syscall.Errno) string {
 	return unix.ErrnoName(errno)
 }
 
-// callsOn are the calls, on an area of zeros: empty names and structures that
-// nothing comes of.
+// callsOn returns the calls. Their pointers are to an area of zeros: empty names and
+// structures without effect.
 func callsOn(area uintptr) []call {
 	nobody := ^uintptr(0)
 	return []call{
@@ -118,36 +118,36 @@ func modes() (tried []findings.Attempt) {
 	return tried
 }
 
-// guest tries on process 1 what would give a program power over it. A signal
-// that ends it is not tried: that it is process 1 of its namespace says enough.
+// guest tries to trace, read and change process 1. It sends no signal: whether one is
+// ignored follows from being process 1 of the namespace.
 func guest() []findings.Attempt {
 	var limit unix.Rlimit
 	attempts := []findings.Attempt{
-		{Name: "open /proc/1/mem", Error: name(open("/proc/1/mem", false))},
-		{Name: "open /proc/1/environ", Error: name(readable("/proc/1/environ"))},
-		{Name: "open /proc/1/fd/0", Error: name(open("/proc/1/fd/0", false))},
-		{Name: "follow /proc/1/root", Error: name(readable("/proc/1/root"))},
-		{Name: "write /proc/1/exe", Error: name(open("/proc/1/exe", true))},
+		{Name: "open /proc/1/mem", Error: errorText(open("/proc/1/mem", false))},
+		{Name: "open /proc/1/environ", Error: errorText(readable("/proc/1/environ"))},
+		{Name: "open /proc/1/fd/0", Error: errorText(open("/proc/1/fd/0", false))},
+		{Name: "follow /proc/1/root", Error: errorText(readable("/proc/1/root"))},
+		{Name: "write /proc/1/exe", Error: errorText(open("/proc/1/exe", true))},
 		{Name: "trace", Error: errorName(trace())},
 	}
 	err := unix.Prlimit(1, unix.RLIMIT_NOFILE, nil, &limit)
 	if err == nil { // sets what is set already
 		err = unix.Prlimit(1, unix.RLIMIT_NOFILE, &limit, nil)
 	}
-	return append(attempts, findings.Attempt{Name: "set limits", Error: name(err)}, schedule())
+	return append(attempts, findings.Attempt{Name: "set limits", Error: errorText(err)}, schedule())
 }
 
-// schedule sets the priority of process 1 to what it is.
+// schedule sets the priority of process 1 to its present value.
 func schedule() findings.Attempt {
 	const offset = 20 // the call returns 20 less the priority
 	now, err := unix.Getpriority(unix.PRIO_PROCESS, 1)
 	if err == nil {
 		err = unix.Setpriority(unix.PRIO_PROCESS, 1, offset-now)
 	}
-	return findings.Attempt{Name: "set priority", Error: name(err)}
+	return findings.Attempt{Name: "set priority", Error: errorText(err)}
 }
 
-// trace seizes process 1, which goes on running; our end would let it go.
+// trace seizes process 1, which does not stop it, and detaches.
 func trace() syscall.Errno {
 	const seize = 0x4206
 	_, _, errno := syscall.RawSyscall6(unix.SYS_PTRACE, seize, 1, 0, 0, 0, 0)

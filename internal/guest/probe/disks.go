@@ -10,14 +10,14 @@ import (
 	"github.com/atoll-run/atoll/internal/wire/findings"
 )
 
-// disks are the limits of disks: a file each with control groups of version 1,
-// one for all with version 2.
+// disks returns the limits of disks: control groups of version 1 have a file for each,
+// version 2 has one for all.
 func disks() findings.Disks {
 	rate := func(name, option string) int64 {
-		if value := lowest("/sys/fs/cgroup/blkio/blkio.throttle."+name+"_device", ""); value > 0 {
+		if value := lowestValue("/sys/fs/cgroup/blkio/blkio.throttle."+name+"_device", ""); value > 0 {
 			return value
 		}
-		return lowest("/sys/fs/cgroup/io.max", option+"=")
+		return lowestValue("/sys/fs/cgroup/io.max", option+"=")
 	}
 	d := findings.Disks{
 		ReadBps: rate("read_bps", "rbps"), WriteBps: rate("write_bps", "wbps"),
@@ -30,9 +30,9 @@ func disks() findings.Disks {
 	return d
 }
 
-// lowest is the smallest number after a prefix in the lines of a file, each of
-// which begins with a disk; 0 if there is none.
-func lowest(path, prefix string) (least int64) {
+// lowestValue returns the smallest number after a prefix in the lines of a file, whose
+// first field is a disk; 0 if there is none.
+func lowestValue(path, prefix string) (least int64) {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)

@@ -23,17 +23,17 @@ func mounts() (found []findings.Mount) {
 		if len(left) < 6 || len(right) < 3 {
 			continue
 		}
-		options := append(strings.Split(left[5], ","), ownOptions(right[2])...)
+		options := append(strings.Split(left[5], ","), keptOptions(right[2])...)
 		found = append(found, findings.Mount{
 			Target: unescape(left[4]), Type: right[0], Options: strings.Join(options, ","), ReadOnly: slices.Contains(options, "ro"),
 		})
 	}
-	return bounded(found)
+	return capped(found)
 }
 
-// ownOptions are the file system's options that are promised things about. The
-// others may be long, and tell paths of the host.
-func ownOptions(list string) (kept []string) {
+// keptOptions returns the options of a file system that are verified. Others may be long,
+// and contain paths of the host.
+func keptOptions(list string) (kept []string) {
 	for option := range strings.SplitSeq(list, ",") {
 		key, _, _ := strings.Cut(option, "=")
 		if slices.Contains([]string{"ro", "size", "mode", "nr_inodes"}, key) {
@@ -43,13 +43,13 @@ func ownOptions(list string) (kept []string) {
 	return kept
 }
 
-// unescape undoes the octal writing of blanks in the mount table.
+// unescape decodes the octal escapes of the mount table.
 func unescape(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }
 
-// machinePaths belong to the whole machine. None may be opened for writing, and
-// those with a mark not even for reading.
+// machinePaths belong to the whole machine. None may be opened for writing, and secret
+// ones not even for reading.
 var machinePaths = []struct {
 	path   string
 	secret bool
@@ -64,28 +64,29 @@ var machinePaths = []struct {
 	{"/dev/mem", true}, {"/dev/kmem", true}, {"/dev/port", true}, {"/dev/kmsg", true}, {"/dev/kvm", true}, {"/dev/fuse", true}, {"/dev/net/tun", true},
 }
 
-// paths opens what belongs to the machine. Nothing is written.
+// paths tries to open machinePaths. Nothing is written.
 func paths() (tried []findings.Attempt) {
 	for _, p := range machinePaths {
-		tried = append(tried, findings.Attempt{Name: "write " + p.path, Error: name(open(p.path, true))})
+		tried = append(tried, findings.Attempt{Name: "write " + p.path, Error: errorText(open(p.path, true))})
 		if p.secret {
-			tried = append(tried, findings.Attempt{Name: "read " + p.path, Error: name(readable(p.path))})
+			tried = append(tried, findings.Attempt{Name: "read " + p.path, Error: errorText(readable(p.path))})
 		}
 	}
 	for _, pattern := range []string{"/sys/fs/cgroup/release_agent", "/sys/fs/cgroup/*/release_agent", "/sys/fs/cgroup/*/notify_on_release", "/sys/fs/cgroup/cgroup.procs"} {
 		found, _ := filepath.Glob(pattern)
 		for _, path := range found {
-			tried = append(tried, findings.Attempt{Name: "write " + path, Error: name(open(path, true))})
+			tried = append(tried, findings.Attempt{Name: "write " + path, Error: errorText(open(path, true))})
 		}
 	}
-	return bounded(tried)
+	return capped(tried)
 }
 
-// open opens a file for writing, or asks whether a directory could be changed.
+// open tries to open a file, with write for writing, or checks whether a directory is
+// writable.
 func open(path string, write bool) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return bare(err)
+		return errnoOf(err)
 	}
 	if info.IsDir() {
 		return unix.Access(path, unix.W_OK)
@@ -106,15 +107,15 @@ func open(path string, write bool) error {
 	return nil
 }
 
-// errMasked is what stands in the place of an empty file or directory, or one
-// that gives nothing: a mask.
+// errMasked is reported for a path that is masked: /dev/null, or an empty file or
+// directory.
 var errMasked = syscall.ENODATA
 
-// readable tells whether a file or a directory holds anything for us.
+// readable returns why nothing can be read from a file or directory.
 func readable(path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return bare(err)
+		return errnoOf(err)
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
@@ -124,22 +125,21 @@ func readable(path string) error {
 		return errMasked
 	}
 	if n, err := f.Read(make([]byte, 1)); n == 0 {
-		return errors.Join(errMasked, bare(err))
+		return errors.Join(errMasked, errnoOf(err))
 	}
 	return nil
 }
 
-// bare takes a path out of an error.
-func bare(err error) error {
+// errnoOf returns the errno of an error, without its path.
+func errnoOf(err error) error {
 	if errno, ok := asErrno(err); ok {
 		return errno
 	}
 	return err
 }
 
-// writable are the directories near the root that we could write to, and all
-// mounts that we could. Directories below a writable one are not named: programs
-// made them, as many as they like.
+// writable returns the writable directories near the root, and the writable mounts.
+// Directories below a writable one are left out: programs may have created many.
 func writable() (found []string) {
 	candidates := []string{"/"}
 	for _, dir := range []string{"/", "/var/", "/usr/", "/etc/", "/run/", "/sys/", "/dev/", "/sys/fs/cgroup/"} {
@@ -162,12 +162,11 @@ func writable() (found []string) {
 			found = append(found, dir)
 		}
 	}
-	return bounded(found)
+	return capped(found)
 }
 
-// devices are the device nodes below /dev, but for terminals, and those that
-// were mounted elsewhere. A directory's entries do not tell: a device may be
-// mounted on a plain file.
+// devices returns the device nodes below /dev, except terminals, and those that are
+// mounted elsewhere. It examines every file: a device may be mounted on a regular one.
 func devices() (found []findings.Device) {
 	add := func(path string) {
 		if device, ok := deviceAt(path); ok {
@@ -188,7 +187,7 @@ func devices() (found []findings.Device) {
 			add(m.Target)
 		}
 	}
-	return bounded(found)
+	return capped(found)
 }
 
 func deviceAt(path string) (findings.Device, bool) {
@@ -201,8 +200,8 @@ func deviceAt(path string) (findings.Device, bool) {
 	return device, kind == unix.S_IFCHR || kind == unix.S_IFBLK
 }
 
-// engineSockets are sockets through which a container engine or another service
-// of a host takes orders, or looks names up, and every socket that was mounted.
+// engineSockets returns the existing sockets of container engines and other services of
+// a host, and every socket that is mounted.
 func engineSockets() (found []string) {
 	candidates := []string{
 		"/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock",
@@ -218,5 +217,5 @@ func engineSockets() (found []string) {
 			found = append(found, path)
 		}
 	}
-	return bounded(found)
+	return capped(found)
 }

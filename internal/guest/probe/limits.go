@@ -13,7 +13,7 @@ import (
 
 const noLimit = -1
 
-// limits are what the kernel tells processes here.
+// limits returns the limits of the control group and of processes.
 func limits() findings.Limits {
 	l := findings.Limits{
 		Pids:   number("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
@@ -53,7 +53,7 @@ func number(paths ...string) int64 {
 			continue
 		}
 		value, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err != nil || value >= math.MaxInt64/2 { // version 1 says "none" by a huge number
+		if err != nil || value >= math.MaxInt64/2 { // version 1 writes no limit as a huge number
 			return noLimit
 		}
 		return value
@@ -61,7 +61,7 @@ func number(paths ...string) int64 {
 	return 0
 }
 
-// swap is the limit of memory and swap together. Version 2 counts swap alone.
+// swap returns the limit of memory and swap together. Version 2 has one of swap alone.
 func swap() int64 {
 	memory, alone := number("/sys/fs/cgroup/memory.max"), number("/sys/fs/cgroup/memory.swap.max")
 	switch _, err := os.Stat("/sys/fs/cgroup/memory.swap.max"); {
@@ -73,7 +73,7 @@ func swap() int64 {
 	return memory + alone
 }
 
-// cpus is the quota of a period.
+// cpus returns the quota divided by the period.
 func cpus() float64 {
 	quota, period := number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), number("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
 	if text, err := os.ReadFile("/sys/fs/cgroup/cpu.max"); err == nil {

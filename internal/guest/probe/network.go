@@ -17,14 +17,14 @@ func network() findings.Network {
 	for _, i := range interfaces {
 		n.Interfaces = append(n.Interfaces, i.Name)
 	}
-	n.Interfaces = bounded(n.Interfaces)
+	n.Interfaces = capped(n.Interfaces)
 	for _, address := range slices.Concat(findings.Metadata(), findings.Internet(), n.Servers) {
-		n.Reach = append(n.Reach, findings.Attempt{Name: address, Error: name(hasRoute(address))})
+		n.Reach = append(n.Reach, findings.Attempt{Name: address, Error: errorText(hasRoute(address))})
 	}
 	return n
 }
 
-// routes are the interfaces of routes, but for loopback.
+// routes returns the interfaces of routes, except loopback.
 func routes() (found []string) {
 	for i, line := range lines("/proc/self/net/route") {
 		if fields := strings.Fields(line); i > 0 && len(fields) > 1 && fields[0] != "lo" {
@@ -36,7 +36,7 @@ func routes() (found []string) {
 			found = append(found, fields[9])
 		}
 	}
-	return bounded(found)
+	return capped(found)
 }
 
 func nameServers() (found []string) {
@@ -48,9 +48,8 @@ func nameServers() (found []string) {
 	return found[:min(len(found), 8)]
 }
 
-// hasRoute asks the kernel for a way to an address. Connecting a datagram socket
-// sends nothing; only where there is no way at all is a real connection tried,
-// which then cannot send anything either.
+// hasRoute fails if the kernel has no route to an address. Connecting a datagram socket
+// sends nothing; a stream socket is tried only if that fails, and cannot send then either.
 func hasRoute(address string) error {
 	parsed, err := netip.ParseAddr(address)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package probe looks at a sandbox from inside, as a program of its own that
-// the host runs there with the rights of any other, and reports what it found.
-// It judges nothing, changes nothing and sends nothing.
+// Package probe examines a sandbox from inside. The host runs it as a command with the
+// rights of any other program there. It reports what it finds, without a verdict, and
+// changes and sends nothing.
 package probe
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire/findings"
 )
 
-// Run writes what there is to see as one JSON document.
+// Run writes the report as one JSON document.
 func Run(out io.Writer) error {
 	report := findings.Report{
 		Self: self(), Namespaces: namespaces(), Mounts: mounts(), Writable: writable(),
@@ -19,11 +19,11 @@ func Run(out io.Writer) error {
 	}
 	report.Processes, report.Hidden = processes()
 	report.Modes = modes()
-	report.Calls = calls() // last: a call that is allowed may leave a mark on us
+	report.Calls = calls() // last: a call that is allowed may change this process
 	return json.NewEncoder(out).Encode(&report)
 }
 
-// bounded keeps a list within what a report may hold.
-func bounded[T any](list []T) []T {
+// capped cuts a list to what a report may hold.
+func capped[T any](list []T) []T {
 	return list[:min(len(list), findings.MaxEntries)]
 }

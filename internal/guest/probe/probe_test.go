@@ -12,7 +12,7 @@ import (
 )
 
 // Programs inside may put anything in the place of a file that the probe reads:
-// a pipe that nobody writes to does not hold it up, and a long file is cut.
+// a FIFO without a writer does not block it, and a long file is cut.
 func TestWhatIsNoFileHasNoLines(t *testing.T) {
 	dir := t.TempDir()
 	pipe, long := filepath.Join(dir, "pipe"), filepath.Join(dir, "long")

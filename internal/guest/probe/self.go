@@ -13,7 +13,7 @@ import (
 )
 
 func self() findings.Process {
-	status := keyed("/proc/self/status")
+	status := statusFields("/proc/self/status")
 	p := findings.Process{
 		PID: os.Getpid(), UID: os.Getuid(), GID: os.Getgid(), Capabilities: map[string]string{},
 		NoNewPrivs: status["NoNewPrivs"] == "1", Descriptors: descriptors(),
@@ -31,8 +31,8 @@ func self() findings.Process {
 	return p
 }
 
-// keyed reads a file of "name: value" lines.
-func keyed(path string) map[string]string {
+// statusFields parses a file of "name: value" lines.
+func statusFields(path string) map[string]string {
 	values := map[string]string{}
 	for _, line := range lines(path) {
 		if name, value, ok := strings.Cut(line, ":"); ok {
@@ -42,8 +42,8 @@ func keyed(path string) map[string]string {
 	return values
 }
 
-// lines reads a file, as far as a report can be long. What was put in its place
-// inside and is no file, such as a pipe that nobody writes to, has none.
+// lines returns the lines of a file, as many as a report can use, and none of a file that
+// is not regular: reading a FIFO that code inside has put there would block.
 func lines(path string) (found []string) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -59,7 +59,7 @@ func lines(path string) (found []string) {
 	return found
 }
 
-// descriptors are what was open when we started, but for input and output.
+// descriptors returns the inherited descriptors above standard error.
 func descriptors() (left []string) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -67,16 +67,16 @@ func descriptors() (left []string) {
 	}
 	for _, entry := range entries {
 		target, err := os.Readlink("/proc/self/fd/" + entry.Name())
-		if number, _ := strconv.Atoi(entry.Name()); err == nil && number > 2 && !isOwn(target) {
+		if number, _ := strconv.Atoi(entry.Name()); err == nil && number > 2 && !isOwnDescriptor(target) {
 			left = append(left, target)
 		}
 	}
-	return bounded(left)
+	return capped(left)
 }
 
-// isOwn tells what this program opened itself: the directory being listed, and
-// the Go runtime's poller and files of the processor limit.
-func isOwn(target string) bool {
+// isOwnDescriptor reports whether this program opened a descriptor itself: the directory
+// being listed, the Go runtime's poller, and the files of the CPU limit.
+func isOwnDescriptor(target string) bool {
 	return strings.HasPrefix(target, "/proc/") && strings.HasSuffix(target, "/fd") ||
 		strings.HasPrefix(target, "anon_inode:") || strings.HasPrefix(target, "/sys/fs/cgroup/")
 }
@@ -94,8 +94,8 @@ func namespaces() map[string]string {
 // maxSeen is how many processes a report names.
 const maxSeen = findings.MaxEntries / 4
 
-// processes are some that we can see, and how many more there are. Those without
-// a parent here come first: a crowd cannot hide them.
+// processes returns up to maxSeen visible processes, and how many more there are. Those
+// without a visible parent come first, so that many others cannot hide them.
 func processes() (seen []findings.Seen, hidden int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -106,7 +106,7 @@ func processes() (seen []findings.Seen, hidden int) {
 		if err != nil {
 			continue
 		}
-		status := keyed("/proc/" + entry.Name() + "/status")
+		status := statusFields("/proc/" + entry.Name() + "/status")
 		parent, _ := strconv.Atoi(status["PPid"])
 		seen = append(seen, findings.Seen{PID: pid, Parent: parent, Name: status["Name"]})
 	}
@@ -115,8 +115,8 @@ func processes() (seen []findings.Seen, hidden int) {
 	return seen[:shown], len(seen) - shown
 }
 
-// name is what an error is called; "" is none.
-func name(err error) string {
+// errorText returns the name of an errno, or the text of another error; "" for nil.
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}

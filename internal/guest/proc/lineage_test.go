@@ -8,7 +8,7 @@ import (
 )
 
 // TestMarks asks of every pair of limits that a process can reach from its own
-// whether it still counts as a descendant, and as nobody else's exactly.
+// whether it still counts as a descendant, and as exactly no other exec's.
 func TestMarks(t *testing.T) {
 	for name, l := range map[string]*Lineage{
 		"outermost": lineageOf(unix.RLIM_INFINITY, unix.RLIM_INFINITY), "inner": inside(lineageOf(unlimited, unlimited)), "innermost": inside(inside(lineageOf(unlimited, unlimited))),

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Measure counts. Processes are those that may hold files without a name; nil
-// if nobody is asked.
+// Measure counts bytes and files. Processes, unless nil, lists the processes whose open
+// files without a name are counted too.
 func (r *Limits) Measure(processes func(func(pid int))) Usage {
 	m := &meter{limits: r, nameless: map[inode]bool{}}
 	for _, dir := range r.Dirs {
@@ -22,7 +22,7 @@ func (r *Limits) Measure(processes func(func(pid int))) Usage {
 	return m.Usage
 }
 
-// meter is one measure.
+// meter is one measurement.
 type meter struct {
 	Usage
 	limits   *Limits
@@ -33,13 +33,13 @@ type meter struct {
 
 type inode struct{ device, number uint64 }
 
-// level is a directory that is being read. It is not held open: code inside
-// makes directories as deep as it likes, and descriptors are few.
+// level is a directory that is being read. It is not held open: directories may be nested
+// deeper than there are descriptors.
 type level struct {
 	path    string
-	offset  int64    // where to read on
-	pending []string // directories in it that were not looked into yet
-	read    bool     // to the end
+	offset  int64    // where reading goes on
+	pending []string // its directories that were not read yet
+	read    bool     // it was read to its end
 }
 
 // tree counts a directory and everything below it on the same disk.
@@ -64,23 +64,23 @@ func (m *meter) tree(dir string) {
 	}
 }
 
-// mostCounted ends a measure where the number of files has no limit: a directory
-// in which names are changed all the time may never come to an end.
+// mostCounted bounds a measurement without a limit of files: reading a directory whose
+// names change all the time may never end.
 const mostCounted = 1 << 26
 
-// enough is when more would change nothing: from twice the limits on, it does
-// not matter by how much they are exceeded.
+// enough reports whether counting can stop: beyond twice a limit the exact figure does
+// not matter.
 func (m *meter) enough() bool {
 	m.Endless = m.Endless || m.Files >= mostCounted
 	m.Partial = m.Endless || m.limits.Files > 0 && m.Files > 2*m.limits.Files || m.limits.Size > 0 && m.Bytes > 2*m.limits.Size
 	return m.Partial
 }
 
-// readSome counts what a piece of a directory names.
+// readSome counts the files of one read of a directory.
 func (m *meter) readSome(l *level, device uint64) {
 	fd, err := openDir(l.path)
 	if err != nil {
-		// A path that is too long for anybody to use is made to hide something.
+		// A path longer than the kernel allows, or locked again at once, hides files.
 		l.read, m.Endless = true, m.Endless || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, errLockedDir)
 		return
 	}
@@ -101,8 +101,8 @@ func (m *meter) readSome(l *level, device uint64) {
 	l.read = err != nil
 }
 
-// count adds one file, and reports whether it is a directory to look into. Of a
-// file with several names each counts its part.
+// count adds one file, and reports whether it is a directory to read. Each name of a file
+// with several links counts its share.
 func (m *meter) count(dir int, name string, device uint64) bool {
 	var st unix.Stat_t
 	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Dev != device {
@@ -122,8 +122,8 @@ const blockSize = 512
 
 const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 
-// openDir opens a directory to list it and look at what is in it. One that its
-// owner, which is us, has closed to himself is opened, and stays so.
+// openDir opens a directory for reading. If its mode denies that to its owner, the
+// guest's own user, it adds the owner's permissions.
 func openDir(path string) (int, error) {
 	fd, err := unix.Open(path, dirFlags, 0)
 	if err == nil {
@@ -143,14 +143,14 @@ func openDir(path string) (int, error) {
 	return fd, err
 }
 
-// errLockedDir is a directory that is closed again as soon as it is opened.
+// errLockedDir is a directory whose mode was changed again before it was opened.
 var errLockedDir = errors.New("a directory is kept from us")
 
-// unlock gives a directory's owner the right to look into it.
+// unlock adds the owner's permissions to a directory.
 func unlock(path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err == unix.EACCES {
-		return errLockedDir // one above it was open a moment ago
+		return errLockedDir // the mode of a directory above it was changed
 	}
 	if err != nil {
 		return err
@@ -160,10 +160,10 @@ func unlock(path string) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o1777|0o700) // fails if it is somebody else's
+	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o1777|0o700) // fails if it is another user's
 }
 
-// maxNameless bounds how many files without a name are told apart.
+// maxNameless bounds how many files without a name are counted.
 const maxNameless = 1 << 14
 
 // descriptors adds the files without a name that a process holds.

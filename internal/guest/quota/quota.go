@@ -1,11 +1,9 @@
-// Package quota measures what a sandbox keeps on the host's disk: directories
-// of the host that it may write to. A quota of the file system would do better,
-// but takes root and a file system that was made for it; a measure can be taken
-// everywhere, also by an ordinary user.
+// Package quota measures the directories of the host's disk that a sandbox may write to.
+// A quota of the file system would be exact, but needs root and a file system with
+// support for it; measuring works everywhere, also for an ordinary user.
 //
-// What is counted are names, and files without a name that processes hold open
-// and let us see. It is the guest that measures, and it ends with the sandbox:
-// nobody has to stay outside for it.
+// It counts files by their names, and files without a name that visible processes hold
+// open. The guest measures, so that no process on the host has to run for it.
 package quota
 
 import (
@@ -17,7 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// Limits is what directories may hold together. Zero is no limit.
+// Limits bound what directories hold together. Zero is no limit.
 type Limits struct {
 	Dirs    []string
 	Size    int64 // bytes
@@ -30,15 +28,15 @@ func (r *Limits) None() bool {
 	return len(r.Dirs) == 0 || r.Size == 0 && r.Files == 0 && r.Reserve == 0
 }
 
-// Usage is what was found.
+// Usage is a measurement.
 type Usage struct {
 	Bytes, Files int64
 	Free         int64 // on the fullest of the disks
-	Endless      bool  // more than can be counted
-	Partial      bool  // counting stopped, far beyond a limit
+	Endless      bool  // more files than can be counted
+	Partial      bool  // counting stopped beyond twice a limit
 }
 
-// Exceeded names the limit that is exceeded, if one is.
+// Exceeded returns the limit that is exceeded, or "".
 func (r *Limits) Exceeded(u *Usage) wire.QuotaLimit {
 	switch {
 	case r.Reserve > 0 && u.Free < r.Reserve:
@@ -51,16 +49,14 @@ func (r *Limits) Exceeded(u *Usage) wire.QuotaLimit {
 	return ""
 }
 
-// Grew reports whether there is more than there was: less free counts too, if
-// that is what is short.
+// Grew reports whether the directories hold more than before.
 func (u *Usage) Grew(before *Usage) bool {
 	return u.Endless || u.Bytes > before.Bytes || u.Files > before.Files
 }
 
-// Disks is what the file systems say of themselves. It changes when anybody
-// writes to one.
+// Disks is what statfs reports of the file systems.
 type Disks struct {
-	Free int64 // bytes on the fullest, for everybody
+	Free int64 // bytes on the fullest, available to users
 	left [maxDirs]struct{ bytes, files int64 }
 }
 
@@ -79,21 +75,20 @@ func (d Disks) taken(before Disks) (bytes, files int64) {
 	return bytes, files
 }
 
-// Near reports whether directories that held u when their disks were as before
-// can be over a limit by now, or half way there: they grow only by what is taken
-// from the disks. That holds unless somebody else gives back meanwhile, so it is
-// a reason to measure, and no reason never to.
+// Near reports whether directories that held u when their disks were as before may be
+// over a limit by now, or half way there: they grow by no more than the free space
+// shrinks. Others may free space meanwhile, so false does not make measuring needless.
 func (r *Limits) Near(u *Usage, before, now Disks) bool {
 	bytes, files := now.taken(before)
 	return r.Reserve > 0 && now.Free < r.Reserve ||
 		r.Size > 0 && 2*bytes >= r.Size-u.Bytes || r.Files > 0 && 2*files >= r.Files-u.Files
 }
 
-// fileCost is as many bytes as could be written while a file is made.
+// fileCost is how many bytes could be written in the time that creating a file takes.
 const fileCost = 8 << 10
 
-// Left returns how many bytes can be written at least until a limit is reached,
-// counting a new file as some.
+// Left returns how many bytes can at least be written until a limit is reached. A new
+// file counts as fileCost.
 func (r *Limits) Left(u *Usage, before, now Disks) int64 {
 	bytes, files := now.taken(before)
 	left := int64(math.MaxInt64)
@@ -109,10 +104,10 @@ func (r *Limits) Left(u *Usage, before, now Disks) int64 {
 	return max(left, 0)
 }
 
-// maxDirs is how many directories a ration is of.
+// maxDirs is how many directories Limits can have.
 const maxDirs = 4
 
-// Disks asks them, which costs nothing beside a measure.
+// Disks returns the free space of the directories' disks. It takes microseconds.
 func (r *Limits) Disks() Disks {
 	d := Disks{Free: -1}
 	for n, dir := range r.Dirs[:min(len(r.Dirs), maxDirs)] {

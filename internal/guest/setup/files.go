@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeFile puts a file in place of whatever an image has there.
+// writeFile writes a file and replaces what the image has at its path.
 func (b *builder) writeFile(m *blueprint.Mount) error {
 	parent, err := b.clearTarget(m.Target)
 	if err != nil {
@@ -39,7 +39,7 @@ func (b *builder) link(m *blueprint.Mount) error {
 	return unix.Symlinkat(m.Text, parent, path.Base(m.Target))
 }
 
-// clearTarget opens the directory of a name that is free afterwards.
+// clearTarget removes the file at target and opens its directory.
 func (b *builder) clearTarget(target string) (int, error) {
 	parent, err := b.makeDirs(path.Dir(target), 0o755)
 	if err != nil {
@@ -52,7 +52,7 @@ func (b *builder) clearTarget(target string) (int, error) {
 	return parent, nil
 }
 
-// mask covers a path with something empty, if it is there.
+// mask mounts an empty file or directory over a path, if it exists.
 func (b *builder) mask(target string) error {
 	place, err := b.lookup(target, unix.O_PATH)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
@@ -74,8 +74,8 @@ func (b *builder) mask(target string) error {
 	return attach(cover, place)
 }
 
-// cover is the sandbox's own /dev/null for files, an empty directory for the
-// rest.
+// cover returns a mount of the sandbox's own /dev/null for files, or of an empty directory
+// for directories.
 func (b *builder) cover(kind uint32) (int, error) {
 	const clone = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC
 	if kind != unix.S_IFDIR {
@@ -94,8 +94,8 @@ func (b *builder) cover(kind uint32) (int, error) {
 	return unix.OpenTree(b.empty, "", clone|unix.AT_EMPTY_PATH)
 }
 
-// makeEmpty attaches an empty file system below the scratch one: only what is
-// attached can be cloned.
+// makeEmpty mounts an empty file system below the scratch one: only an attached mount can
+// be cloned.
 func (b *builder) makeEmpty() error {
 	made, err := newFilesystem("tmpfs", "mode=0555,size=4096,nr_inodes=1", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	if err != nil {
@@ -110,7 +110,7 @@ func (b *builder) makeEmpty() error {
 	return attach(made, place)
 }
 
-// sealPath lays a read-only view of a path over itself, if it is there.
+// sealPath mounts a read-only view of a path over itself, if it exists.
 func (b *builder) sealPath(target string) error {
 	place, err := b.lookup(target, unix.O_PATH)
 	if errors.Is(err, unix.ENOENT) {

@@ -9,13 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The second fence: even if a mount were writable that should not be, Landlock
-// lets files be changed only below the places meant for it, and device nodes be
-// made nowhere. A kernel without Landlock has the first fence only; doctor says
-// so.
+// Landlock is a second protection beside read-only mounts: files can be changed only below
+// the writable paths, and device nodes cannot be created. On a kernel without Landlock the
+// mounts are the only one; doctor reports that.
 
-// landlockRights are the rights that the fence is about, by the version of Landlock
-// that knows them first.
+// landlockRights are the rights that are restricted, by the version of Landlock that
+// introduced them.
 var landlockRights = []struct {
 	version int
 	rights  uint64
@@ -27,7 +26,7 @@ var landlockRights = []struct {
 	{3, unix.LANDLOCK_ACCESS_FS_TRUNCATE},
 }
 
-// neverGranted are rights that are granted nowhere.
+// neverGranted are rights that no path has.
 const neverGranted = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 
 // scopes keep signals and abstract sockets inside; since version 6.
@@ -39,7 +38,7 @@ const (
 // rulesetAttr is struct landlock_ruleset_attr as of version 6.
 type rulesetAttr struct{ fs, net, scoped uint64 }
 
-// fileRights are the rights that mean something for what is not a directory.
+// fileRights are the rights that apply to files that are not directories.
 const fileRights = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 
 func (b *builder) installLandlock() error {
@@ -85,7 +84,7 @@ func newRuleset(version int, handled uint64) (int, error) {
 	return int(fd), nil
 }
 
-// allow grants rights below a path. One that is not there needs none.
+// allow grants rights below a path, if it exists.
 func allow(ruleset int, path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) {

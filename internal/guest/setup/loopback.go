@@ -2,7 +2,7 @@ package setup
 
 import "golang.org/x/sys/unix"
 
-// enableLoopback switches the one interface of a new network namespace on.
+// enableLoopback brings up the loopback interface of the new network namespace.
 func enableLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// securebits make root a user like any other, for good: without them, user 0
-// would get capabilities back by executing something.
+// securebits keep user 0 from getting capabilities by execve, and are locked.
 const securebits = 1<<0 | 1<<1 | // NOROOT
 	noSetuidFixup | 1<<3 |
 	1<<5 | // KEEP_CAPS_LOCKED
@@ -18,8 +17,7 @@ const securebits = 1<<0 | 1<<1 | // NOROOT
 
 const noSetuidFixup = 1 << 2
 
-// dropCapabilities empties every set of this thread, and sees to it that none
-// fills again.
+// dropCapabilities clears every capability set of this thread, for good.
 func dropCapabilities() error {
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, securebits, 0, 0, 0); err != nil {
 		return fmt.Errorf("securebits: %w", err)
@@ -44,11 +42,10 @@ func dropCapabilities() error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-// instruction is the size of one of a filter.
+// instruction is the size of one instruction of a filter.
 const instruction = 8
 
-// installFilter installs the seccomp program, on this thread: the others end
-// when it executes the guest.
+// installFilter installs the seccomp program on this thread: the others end with execve.
 func (b *builder) installFilter() error {
 	program := make([]unix.SockFilter, 0, len(b.plan.Filter)/instruction)
 	for code := b.plan.Filter; len(code) >= instruction; code = code[instruction:] {

@@ -6,13 +6,12 @@ import (
 	"os"
 )
 
-// maxWatchers is how many inotify instances a sandbox may have. The kernel
-// counts them for the user who made the sandbox too, who has 128 by default: a
-// sandbox that takes all of its own leaves him the rest.
+// maxWatchers is how many inotify instances a sandbox may have. The kernel counts them for
+// the user outside too, who has 128 by default: a sandbox leaves half of them.
 const maxWatchers = "64"
 
-// setQuotas bounds what the kernel counts by user, for the users of this
-// namespace alone. A kernel that does not count has nothing to bound.
+// setQuotas sets limits per user of this namespace. Kernels without such a limit are left
+// alone.
 func setQuotas() error {
 	err := os.WriteFile("/proc/sys/user/max_inotify_instances", []byte(maxWatchers), 0)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -21,10 +20,9 @@ func setQuotas() error {
 	return endSharedMemory()
 }
 
-// endSharedMemory has shared memory that no process has attached end with the
-// last process that had, as other memory does. The setting belongs to user 0 of
-// the namespace: where there is none, because an ordinary user made the sandbox,
-// such memory stays until the sandbox is stopped.
+// endSharedMemory makes System V shared memory end with the last process that has it
+// attached. Only user 0 of the namespace may set that: without one, because an ordinary
+// user made the sandbox, such memory stays until the sandbox is stopped.
 func endSharedMemory() error {
 	err := os.WriteFile("/proc/sys/kernel/shm_rmid_forced", []byte("1"), 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {

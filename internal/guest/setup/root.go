@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountPoints are directories of which every host has one. The file systems that
-// the root is made on cover it, seen by this process only.
+// mountPoints are directories of which every host has at least one. The scratch file
+// system is mounted over it, in this mount namespace only.
 var mountPoints = []string{"/mnt", "/tmp", "/usr", "/"}
 
-// makeRoot mounts the future root somewhere.
+// makeRoot mounts the future root below the scratch file system.
 func (b *builder) makeRoot() (err error) {
 	if b.scratch, err = b.mountScratch(); err != nil {
 		return fmt.Errorf("scratch: %w", err)
@@ -63,8 +63,8 @@ func (b *builder) mountScratch() (int, error) {
 	return 0, err
 }
 
-// overlay stacks directories. Each is attached below the scratch file system
-// first: the kernel takes them by path, of this mount namespace only.
+// overlay mounts an overlay of directories. Each is attached below the scratch file system
+// first: the kernel takes them by path in this mount namespace.
 func (b *builder) overlay(m *blueprint.Mount) (int, error) {
 	var lowers []string
 	for i := range m.Lowers {
@@ -82,11 +82,11 @@ func (b *builder) overlay(m *blueprint.Mount) (int, error) {
 	return newFilesystem("overlay", strings.Join(append(options, lowerOptions(lowers)...), ","), 0)
 }
 
-// longestValue is how long the value of one option may be.
+// longestValue is the longest value of a mount option.
 const longestValue = 255
 
-// lowerOptions name the layers in one option, which every kernel knows, or, if
-// they are too many for that, in one each, which Linux has since 6.7.
+// lowerOptions returns the layers as one option, or, if that is too long, as one option
+// each, which needs Linux 6.7.
 func lowerOptions(lowers []string) []string {
 	if all := strings.Join(lowers, ":"); len(all) <= longestValue {
 		return []string{"lowerdir=" + all}
@@ -98,8 +98,8 @@ func lowerOptions(lowers []string) []string {
 	return options
 }
 
-// upper is where an overlay keeps changes: the directory that was given, or
-// memory, for a root that is sealed in the end.
+// upper returns the directory for an overlay's changes: that of the blueprint, or one in
+// memory for a root that becomes read-only.
 func (b *builder) upper(m *blueprint.Mount) (string, error) {
 	if m.Source != nil {
 		return b.attachScratch("u", m.Source)
@@ -112,7 +112,7 @@ func (b *builder) upper(m *blueprint.Mount) (string, error) {
 	return fdPath(b.scratch) + "/u", nil
 }
 
-// attachScratch attaches a source below the scratch file system, and returns its path.
+// attachScratch mounts a source below the scratch file system, and returns its path.
 func (b *builder) attachScratch(name string, s *blueprint.Source) (string, error) {
 	place, err := makeDir(b.scratch, name, 0o755)
 	if err != nil {
@@ -127,7 +127,7 @@ func (b *builder) attachScratch(name string, s *blueprint.Source) (string, error
 
 func fdPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 
-// pivot makes the root the root, and lets go of the host's files for good.
+// pivot changes the root directory, and unmounts the host's files.
 func (b *builder) pivot() error {
 	if err := unix.Fchdir(b.root); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (b *builder) pivot() error {
 	if err := unix.PivotRoot(".", "."); err != nil {
 		return err
 	}
-	// The old root now lies over the new one.
+	// The old root is mounted over the new one now.
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("old root: %w", err)
 	}

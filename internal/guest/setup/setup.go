@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run reads the blueprint, builds, and becomes the guest. It returns only if it
-// could not, or was only to try; the reason has been reported then.
+// Run reads the blueprint, builds the sandbox, and executes the guest. It returns only if
+// that failed, after it has reported why, or if the blueprint is only a probe.
 func Run() error {
 	runtime.LockOSThread() // capabilities, limits and filters belong to threads
-	// Nothing that was inherited reaches the guest.
+	// No inherited descriptor reaches the guest.
 	if err := unix.CloseRange(blueprint.Control, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return err
 	}
 	control := os.NewFile(blueprint.Control, "control")
 	var plan blueprint.Blueprint
 	if err := blueprint.Receive(control, &plan); err != nil {
-		return err // whoever started us is gone
+		return err // the runtime has ended
 	}
 	files, err := blueprint.ReceiveFiles(control, plan.Files)
 	if err != nil {
@@ -42,7 +42,7 @@ func Run() error {
 	return errors.Join(err, blueprint.Send(control, reportOf(err)))
 }
 
-// build does everything up to the point of no return.
+// build performs all steps before the exec of the guest.
 func build(plan *blueprint.Blueprint, files []int) error {
 	b := &builder{plan: plan, files: files, sources: map[*blueprint.Source]int{}}
 	for _, s := range []struct {
@@ -72,17 +72,17 @@ func build(plan *blueprint.Blueprint, files []int) error {
 	return nil
 }
 
-// builder is a sandbox in the making.
+// builder holds the state between the steps.
 type builder struct {
 	plan    *blueprint.Blueprint
-	files   []int                     // what the runtime has handed over
+	files   []int                     // descriptors that the runtime has passed
 	sources map[*blueprint.Source]int // detached mounts
-	scratch int                       // a file system for what is only needed meanwhile
+	scratch int                       // a tmpfs for the time of the set-up
 	root    int                       // the future root
 	empty   int                       // an empty, read-only file system to hide things with; 0 if there is none yet
 }
 
-// stepError is a failure and where it happened.
+// stepError is an error with the step that failed.
 type stepError struct {
 	step string
 	err  error
@@ -109,8 +109,8 @@ func reportOf(err error) *blueprint.Report {
 	return r
 }
 
-// unshareCgroupAndTime makes those that the start could not: the control group's,
-// because the process had to be put into its group before, and time.
+// unshareCgroupAndTime creates the namespaces that clone could not: that of control
+// groups, because the process had to be in its group before, and that of time.
 func (b *builder) unshareCgroupAndTime() error {
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("cgroup: %w", err)
@@ -125,9 +125,8 @@ func (b *builder) unshareCgroupAndTime() error {
 	return nil
 }
 
-// becomeUser takes the sandbox's user where the process is another: root, who
-// started it. Otherwise it is that user by the mapping. Only this thread does:
-// the others end when it executes the guest.
+// becomeUser switches to the sandbox's user if root started the process; otherwise the
+// mapping has made it that user. Only this thread switches: the others end with execve.
 func (b *builder) becomeUser() error {
 	if !b.plan.Become {
 		return nil

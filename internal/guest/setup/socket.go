@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// backlog is how many hosts may knock before the guest opens.
+// backlog is how many hosts may connect before the guest accepts.
 const backlog = 128
 
-// listen lets hosts knock while the guest is not there yet: nobody has to ask
-// again and again whether it is. Then the directory is sealed: it is on the
-// host's disk, and whoever could write there could fill that.
+// listen listens on the guest's socket, so that hosts can connect before the guest runs,
+// without polling. Then it makes the directory read-only: it is on the host's disk, which
+// code inside could fill.
 func (b *builder) listen() error {
 	if b.plan.Socket == "" {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openSources takes hold of everything of the host that the tree is made of,
-// before the first mount covers anything.
+// openSources opens all host directories that are mounted, before the first mount covers
+// any of them.
 func (b *builder) openSources() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private mounts: %w", err)
@@ -38,7 +38,7 @@ func (b *builder) openSourcesOf(m *blueprint.Mount) error {
 	return nil
 }
 
-// openSource makes a detached mount of a source, or takes the one it was given.
+// openSource clones the mount of a source, or takes the descriptor that the runtime passed.
 func (b *builder) openSource(s *blueprint.Source) error {
 	if s.File > len(b.files) {
 		return fmt.Errorf("file %d of %d: %w", s.File, len(b.files), unix.EINVAL)
@@ -63,7 +63,7 @@ func (b *builder) openSource(s *blueprint.Source) error {
 	return nil
 }
 
-// checkUnchanged checks that a path still leads to what the runtime has judged.
+// checkUnchanged fails if a path is not the file that the runtime has checked.
 func checkUnchanged(fd int, s *blueprint.Source) error {
 	if s.Inode == 0 {
 		return nil

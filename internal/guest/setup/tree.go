@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeTree performs the steps that fill the root.
+// makeTree performs the mounts of the blueprint.
 func (b *builder) makeTree() error {
 	for i := range b.plan.Mounts {
 		m := &b.plan.Mounts[i]
@@ -45,7 +45,7 @@ func (b *builder) makeMount(m *blueprint.Mount) error {
 	return b.mountNew(m)
 }
 
-// mountNew mounts a fresh file system.
+// mountNew mounts a new file system.
 func (b *builder) mountNew(m *blueprint.Mount) error {
 	made, err := b.filesystem(m)
 	if err != nil {
@@ -90,7 +90,7 @@ func tmpfs(m *blueprint.Mount) (int, error) {
 	return newFilesystem("tmpfs", m.Options, attributes)
 }
 
-// newFilesystem makes a detached mount of a new file system.
+// newFilesystem creates a file system and returns its detached mount.
 func newFilesystem(kind, options string, attributes int) (int, error) {
 	fs, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -123,13 +123,13 @@ func setOption(fs int, option string) error {
 	return unix.FsconfigSetFlag(fs, name)
 }
 
-// attach puts a detached mount on a place.
+// attach attaches a detached mount at a directory or file.
 func attach(mount, place int) error {
 	return unix.MoveMount(mount, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// bind mounts a source with what lies below it. Nothing there lends privileges
-// or opens devices, but for the few devices that are bound one by one.
+// bind mounts a source recursively, without set-user-ID and device files, except for the
+// devices that are bound one by one.
 func (b *builder) bind(m *blueprint.Mount) error {
 	tree := b.sources[m.Source]
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID, Propagation: unix.MS_PRIVATE}
@@ -163,7 +163,7 @@ func kindOf(fd int) (uint32, error) {
 	return st.Mode & unix.S_IFMT, err
 }
 
-// mountPointFor makes a directory for a directory, and an empty file for the rest.
+// mountPointFor creates a directory for a directory, and an empty file for other files.
 func (b *builder) mountPointFor(target string, kind uint32) (int, error) {
 	if kind == unix.S_IFDIR {
 		return b.makeDirs(target, 0o755)
@@ -184,13 +184,12 @@ func (b *builder) mountPointFor(target string, kind uint32) (int, error) {
 	return b.lookup(target, unix.O_PATH)
 }
 
-// lookup opens a name as the sandbox will see it: a link leads where it leads
-// there, never out.
+// lookup opens a path as the sandbox will see it: links are resolved within the root.
 func (b *builder) lookup(target string, flags uint64) (int, error) {
 	return unix.Openat2(b.root, target, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 }
 
-// makeDirs makes a directory and those above it, and opens it.
+// makeDirs creates a directory and those above it, and opens it.
 func (b *builder) makeDirs(target string, mode uint32) (int, error) {
 	fd, err := b.lookup(target, unix.O_PATH|unix.O_DIRECTORY)
 	if !errors.Is(err, unix.ENOENT) || target == "/" {

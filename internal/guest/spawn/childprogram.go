@@ -10,36 +10,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syscallStep is one system call of the child, as the assembly reads it.
+// syscallStep is one system call of the child. The assembly knows its layout.
 type syscallStep struct {
 	nr    uintptr
 	args  [6]uintptr
-	stage uintptr // reported if it fails; 0: that does not matter
+	stage uintptr // reported if it fails; 0: failure is ignored
 }
 
-// childStatus is what is seen of the child from here, as the assembly knows it.
+// childStatus is written by the child and the kernel. The assembly knows its layout.
 type childStatus struct {
-	sharing uint32 // 1 until the child has left our memory; the kernel clears it
-	stage   uint32 // valid then: how far it came, if it failed
+	sharing uint32 // 1 until the child has left our memory; cleared by the kernel
+	stage   uint32 // the step that failed, if any; valid when sharing is 0
 	errno   uint32
 }
 
-// cStrings are where the kernel finds what is text; dir is 0 if there is none.
+// cStrings are addresses of null-terminated strings and lists; dir is 0 if there is none.
 type cStrings struct{ path, argv, env, dir uintptr }
 
-// childProgram is all that a child does, and what its steps point to. It is pinned
-// where it is until the child is done with it.
+// childProgram is the list of system calls of a child, and the memory that they refer to,
+// which is pinned until release.
 type childProgram struct {
 	steps  []syscallStep
 	status *childStatus
-	// namespaces are flags of clone.
+	// namespaces are CLONE_NEW flags.
 	namespaces uintptr
 
-	stack  []byte // of the child's signal handlers, if it has some
+	stack  []byte // for the child's signal handlers; nil: none
 	pinner runtime.Pinner
 }
 
-// childPrograms are those that were played.
+// childPrograms keeps released programs for reuse.
 var childPrograms = sync.Pool{New: func() any { return new(childProgram) }}
 
 // clone starts a child that performs the steps. It is written in assembly.
@@ -53,8 +53,7 @@ func beforeFork()
 //go:linkname afterFork syscall.runtime_AfterFork
 func afterFork()
 
-// run starts the child. The runtime blocks all signals meanwhile, so that the
-// child begins without any.
+// run starts the child. The runtime blocks all signals meanwhile, also for the child.
 func (s *childProgram) run() (int, syscall.Errno) {
 	beforeFork()
 	pid, errno := clone(shareFlags|s.namespaces, &s.steps[0], s.status)
@@ -65,12 +64,12 @@ func (s *childProgram) run() (int, syscall.Errno) {
 	return int(pid), syscall.Errno(errno)
 }
 
-// shareFlags has the child share our memory, and the kernel clear trace.sharing.
+// shareFlags make the child share our memory, and the kernel clear childStatus.sharing.
 const shareFlags = unix.CLONE_VM | unix.CLONE_CHILD_CLEARTID | uintptr(unix.SIGCHLD)
 
 const lastSignal = 64
 
-// maxSteps is how many steps a script has at most.
+// maxSteps returns the largest number of steps of a program.
 func maxSteps(attr *Attr) int {
 	signals := lastSignal
 	if attr.ResetSignals != nil {
@@ -79,7 +78,7 @@ func maxSteps(attr *Attr) int {
 	return signals + len(attr.Limits) + attr.maxSteps() + 16
 }
 
-// newChildProgram writes down what the child does.
+// newChildProgram returns the system calls that start a process.
 func newChildProgram(attr *Attr) (*childProgram, error) {
 	s := childPrograms.Get().(*childProgram)
 	s.status = &childStatus{sharing: 1}
@@ -110,8 +109,8 @@ func newChildProgram(attr *Attr) (*childProgram, error) {
 	if text.dir != 0 {
 		s.add(StageDir, unix.SYS_CHDIR, text.dir)
 	}
-	// Every descriptor of the guest closes itself on exec. This is for one that
-	// a future change forgets; a kernel that cannot do it says so, harmlessly.
+	// Every descriptor of the guest is close-on-exec. This is for one that a future change
+	// forgets; kernels without the call return an error, which is ignored.
 	s.add(0, unix.SYS_CLOSE_RANGE, free, 1<<32-1, unix.CLOSE_RANGE_CLOEXEC)
 	s.add(StageExec, unix.SYS_EXECVE, text.path, text.argv, text.env)
 	return s, nil
@@ -123,10 +122,9 @@ func (s *childProgram) add(stage Stage, nr uintptr, args ...uintptr) {
 	s.steps = append(s.steps, st)
 }
 
-// clearSignals takes away handlers before it lets signals in again: they are
-// the guest's, and so is the memory they would work on. One that only returns
-// may stay, as the kernel drops it with the program, if it has a stack of its
-// own: without one it would run on that of the guest.
+// clearSignals resets handlers before it unblocks signals: they are the guest's, and would
+// run on its memory. A handler that only returns may stay until execve resets it, if it
+// has a signal stack of its own instead of the guest's.
 func (s *childProgram) clearSignals(attr *Attr) error {
 	action := &struct {
 		handler, flags, restorer uintptr
@@ -158,7 +156,7 @@ func (s *childProgram) clearSignals(attr *Attr) error {
 	return nil
 }
 
-// signalStack is where the child handles signals.
+// signalStack returns the address of the stack_t of the child.
 func (s *childProgram) signalStack() (uintptr, error) {
 	var err error
 	if s.stack, err = signalStacks.get(); err != nil {
@@ -173,7 +171,7 @@ func (s *childProgram) signalStack() (uintptr, error) {
 	return uintptr(unsafe.Pointer(place)), nil
 }
 
-// release gives back what the child used. It has left.
+// release unpins memory and keeps the program for reuse. The child has detached.
 func (s *childProgram) release() {
 	s.pinner.Unpin()
 	if s.stack != nil {
@@ -190,7 +188,7 @@ func (s *childProgram) limit(l *Limit) uintptr {
 	return uintptr(unsafe.Pointer(limit))
 }
 
-// strings puts everything that is text where the kernel can read it.
+// strings pins the strings of a process in the form that execve takes.
 func (s *childProgram) strings(attr *Attr) (t cStrings, err error) {
 	if t.path, err = s.text(attr.Path); err != nil {
 		return t, err
@@ -220,6 +218,6 @@ func (s *childProgram) list(texts []string) (uintptr, error) {
 		return 0, err
 	}
 	list := unsafe.SliceData(pointers)
-	s.pinner.Pin(list) // what it points to lives as long
+	s.pinner.Pin(list) // keeps the strings alive too
 	return uintptr(unsafe.Pointer(list)), nil
 }

@@ -7,10 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runForked starts the child with a copy of our memory, where there is nothing
-// better: emulators of user programs know only threads and forks. The trace lies
-// in memory that both have, and the end of a pipe, which closes itself when the
-// program takes over, says that the child has gone.
+// runForked starts the child with a copy of our memory, where CLONE_VM without CLONE_THREAD
+// fails: user-mode emulators support threads and forks only. The status lies in shared
+// memory, and a pipe that is closed on exec tells when the child has detached.
 func (s *childProgram) runForked() (int, syscall.Errno) {
 	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -38,7 +37,7 @@ func (s *childProgram) runForked() (int, syscall.Errno) {
 	return int(pid), 0
 }
 
-// hungUp waits until nobody has the other end any more, at most for patience.
+// hungUp waits until the other end of a pipe is closed, at most for startTimeout.
 func hungUp(pipe int) bool {
 	fds := []unix.PollFd{{Fd: int32(pipe), Events: unix.POLLIN}}
 	for {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Isolation is about a process that begins in places of its own. The zero value is
-// one that does not.
+// Isolation describes a process with namespaces, capabilities and descriptors of its own.
+// The zero value is a process without.
 type Isolation struct {
 	Namespaces uintptr // CLONE_NEW flags
 	// Groups are descriptors of the files that add to control groups the process
@@ -15,14 +15,14 @@ type Isolation struct {
 	// the files "tasks": the kernel moves a single thread that asks for itself
 	// without waiting for all others, which takes ten milliseconds.
 	Groups []int
-	// Gate is a descriptor from which it reads one byte before it does anything
-	// but take its own descriptors and let go of all others: so long, others can
-	// say who it is, and if they end, the gate does. 0 is none.
+	// WaitFD is a descriptor from which the process reads one byte after it has set up
+	// its descriptors and closed all others. Until then the parent can write its user
+	// mapping; if the parent ends, the read returns. 0: it does not wait.
 	WaitFD int
-	// Ambient are capabilities that its program has, though its user is not root.
-	// It must have them in its user namespace.
+	// Ambient are the ambient capabilities of the program. The process must have them in
+	// its user namespace.
 	Ambient []uintptr
-	// Inherit are descriptors for its 3, 4 and so on, themselves above those.
+	// Inherit are descriptors that become 3, 4 and so on. They must be above those.
 	Inherit []int
 }
 
@@ -41,20 +41,20 @@ func (s *childProgram) enterGroups(groups []int) {
 	}
 }
 
-// waitForByte has the child wait. It has copies of all descriptors of its parent,
-// the other side of the gate and locks among them: it closes them first.
-func (s *childProgram) waitForByte(gate int, free uintptr) {
-	if gate == 0 {
+// waitForByte makes the child read a byte from wait. It first closes the copies of its
+// parent's descriptors, which include locks and the other end of wait.
+func (s *childProgram) waitForByte(wait int, free uintptr) {
+	if wait == 0 {
 		return
 	}
-	s.add(StageFiles, unix.SYS_DUP3, uintptr(gate), free, unix.O_CLOEXEC)
+	s.add(StageFiles, unix.SYS_DUP3, uintptr(wait), free, unix.O_CLOEXEC)
 	s.add(0, unix.SYS_CLOSE_RANGE, free+1, 1<<32-1, 0)
 	word := new(byte)
 	s.pinner.Pin(word)
 	s.add(StageFork, unix.SYS_READ, free, uintptr(unsafe.Pointer(word)), 1)
 }
 
-// keepCapabilities has the child keep the capabilities that it is to keep.
+// keepCapabilities makes the child raise its ambient capabilities.
 func (s *childProgram) keepCapabilities(b *Isolation) {
 	if len(b.Ambient) == 0 {
 		return
@@ -68,7 +68,7 @@ func (s *childProgram) keepCapabilities(b *Isolation) {
 	}
 }
 
-// capabilitySets are those capabilities and no others, in all sets.
+// capabilitySets returns the capabilities, and no others, in all sets.
 func capabilitySets(all []uintptr) *[2]unix.CapUserData {
 	var data [2]unix.CapUserData
 	for _, capability := range all {
@@ -80,8 +80,7 @@ func capabilitySets(all []uintptr) *[2]unix.CapUserData {
 	return &data
 }
 
-// files gives the child its descriptors, and returns the first that it has no
-// more of.
+// files makes the child set up its descriptors, and returns the first free number.
 func (s *childProgram) files(attr *Attr) (free uintptr) {
 	for _, fd := range append(attr.Files[:], attr.Inherit...) {
 		s.add(StageFiles, unix.SYS_DUP3, uintptr(fd), free, 0)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process waits at its gate until it is somebody in its namespaces; then it has
-// the descriptors and the capabilities that it was given, and no others.
+// A process waits for its WaitFD until its user is mapped; then it has the descriptors and
+// the capabilities of its Attr, and no others.
 func TestIsolation(t *testing.T) {
 	gate, out := pipe(t), pipe(t)
 	attr := &spawn.Attr{
@@ -95,7 +95,7 @@ func pipe(t *testing.T) [2]*os.File {
 	return [2]*os.File{r, w}
 }
 
-// above is a copy of a descriptor whose number no child gets.
+// above returns a copy of a descriptor with a number that no child gets.
 func above(t *testing.T, file *os.File) *os.File {
 	t.Helper()
 	const first = 32

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// parentVariable makes this program one that starts a process, says its number,
-// and never opens its gate.
+// parentVariable makes this program start a process, print its pid, and never write to
+// its WaitFD.
 const parentVariable = "ATOLL_TEST_PARENT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(parentVariable) != "" {
-		neglect()
+		startAndWait()
 	}
 	os.Exit(m.Run())
 }
 
-func neglect() {
+func startAndWait() {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		panic(err)
@@ -44,7 +44,7 @@ func neglect() {
 	}
 }
 
-// aloft is a copy of a descriptor, out of the way of those that a child gets.
+// aloft returns a copy of a descriptor with a number that no child gets.
 func aloft(fd int) int {
 	fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 32)
 	if err != nil {
@@ -53,9 +53,8 @@ func aloft(fd int) int {
 	return fd
 }
 
-// A process that waits at its gate ends if the one that would open it does, also
-// by a signal: it has nothing of its parent that would keep the gate in place,
-// and nothing else of its parent, locks for instance.
+// A process that waits for its WaitFD ends with its parent, also if that is killed: it has
+// no descriptor of its parent, neither the other end of WaitFD nor locks.
 func TestWaitFDOfAnOrphan(t *testing.T) {
 	parent := exec.CommandContext(t.Context(), os.Args[0])
 	parent.Env = append(os.Environ(), parentVariable+"=1")

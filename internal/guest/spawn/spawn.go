@@ -18,23 +18,23 @@ type Limit struct {
 	Hard     uint64
 }
 
-// Attr describes the process to start: leader of a session of its own, with no
-// signal blocked, ignored or handled.
+// Attr describes the process to start. It leads a session of its own, with no signal
+// blocked, ignored or handled.
 type Attr struct {
-	Path   string // as execve takes it: there is no search
+	Path   string // for execve; not searched
 	Argv   []string
 	Env    []string
 	Dir    string // "" is the caller's
 	Files  [3]int // descriptors above 2 for its 0, 1 and 2
 	TTY    bool   // Files[0] is to be its controlling terminal
 	Limits []Limit
-	// Loud are the signals to be cleared, if all others of the caller have
-	// handlers that do nothing but return. Nil: all are cleared.
+	// ResetSignals are the signals to reset, if all others of the caller have handlers
+	// that only return. Nil: all are reset.
 	ResetSignals []unix.Signal
 	Isolation
 }
 
-// Stage is how far a failed start came.
+// Stage is the step at which a start failed.
 type Stage uint32
 
 // The stages.
@@ -48,7 +48,7 @@ const (
 	StageFiles
 	StageExec
 	StageCapabilities
-	StageStalled // somebody stopped it before the program ran
+	StageStalled // it was stopped by a signal before the program ran
 	StageGroup
 )
 
@@ -66,41 +66,41 @@ func (e *Error) Error() string { return fmt.Sprintf("%v: %v", e.Stage, e.Errno) 
 
 func (e *Error) Unwrap() error { return e.Errno }
 
-// startTimeout is how long a new process may take until its program runs. A host
-// waits longer than that for what it asked.
+// startTimeout is how long a new process may take until its program runs. Hosts wait
+// longer for an answer.
 const startTimeout = 2 * time.Second
 
-// Child is a process on its way to become a program.
+// Child is a new process whose program may not run yet.
 type Child struct {
 	PID     int
 	program *childProgram
 }
 
-// Begin makes the process. Whoever reaps must know it from now on. An error is
-// an *Error, and means that there is none.
+// Begin starts the process, which has to be reaped from now on. An error is an *Error, and
+// means that there is no process.
 func Begin(attr *Attr) (*Child, error) {
-	script, err := newChildProgram(attr)
+	program, err := newChildProgram(attr)
 	if errors.Is(err, syscall.ENOMEM) {
 		return nil, &Error{StageFork, syscall.ENOMEM}
 	}
 	if err != nil {
 		return nil, &Error{StageExec, syscall.EINVAL}
 	}
-	pid, errno := script.run()
+	pid, errno := program.run()
 	if errno != 0 {
-		script.release()
+		program.release()
 		return nil, &Error{StageFork, errno}
 	}
-	return &Child{pid, script}, nil
+	return &Child{pid, program}, nil
 }
 
-// Await returns when the program runs, or could not be run; then the error is
-// an *Error, and the process has ended. Either it or Verdict is called, once.
+// Await returns when the program runs, or could not be run; then the error is an *Error,
+// and the process has ended. Call either Await or Result, once.
 func (c *Child) Await() error {
 	stalled := !c.program.waitDetached(startTimeout)
 	if stalled {
 		_ = unix.Kill(c.PID, unix.SIGKILL)
-		if !c.program.waitDetached(startTimeout) { // the kernel holds it: nothing else ends a process that late
+		if !c.program.waitDetached(startTimeout) { // blocked in the kernel
 			go c.program.releaseWhenDetached()
 			return &Error{StageStalled, syscall.ETIMEDOUT}
 		}
@@ -112,17 +112,17 @@ func (c *Child) Await() error {
 	return err
 }
 
-// Result is Await for a child that is known to have ended.
+// Result is Await for a child that has ended.
 func (c *Child) Result() error {
-	trace := c.program.status
+	status := c.program.status
 	c.program.release()
-	if trace.stage != 0 {
-		return &Error{Stage(trace.stage), syscall.Errno(trace.errno)}
+	if status.stage != 0 {
+		return &Error{Stage(status.stage), syscall.Errno(status.errno)}
 	}
 	return nil
 }
 
-// waitDetached waits until the child has left our memory, at most for d.
+// waitDetached waits until the child does not share our memory any more, at most for d.
 func (s *childProgram) waitDetached(d time.Duration) bool {
 	deadline := time.Now().Add(d)
 	for atomic.LoadUint32(&s.status.sharing) != 0 {
@@ -135,15 +135,14 @@ func (s *childProgram) waitDetached(d time.Duration) bool {
 	return true
 }
 
-// awaitZero sleeps until the kernel has cleared the word, or for d; it may
-// return early.
+// awaitZero sleeps until the kernel clears the word, at most for d. It may return early.
 func awaitZero(word *uint32, d time.Duration) {
 	timeout := unix.NsecToTimespec(d.Nanoseconds())
 	const wait = 0 // FUTEX_WAIT; not private, as the kernel's own wake is not
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), wait, 1, uintptr(unsafe.Pointer(&timeout)), 0, 0)
 }
 
-// releaseWhenDetached keeps what the child uses for as long as it does.
+// releaseWhenDetached releases the program when the child does not use it any more.
 func (s *childProgram) releaseWhenDetached() {
 	for atomic.LoadUint32(&s.status.sharing) != 0 {
 		time.Sleep(startTimeout)

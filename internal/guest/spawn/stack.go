@@ -6,12 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stackSize is enough for what a kernel saves when a signal comes.
+// stackSize is enough for the frame of a signal.
 const stackSize = 16 << 10
 
-// stackPool are those on which children handle signals while they share our memory.
-// Signals rarely come, so they are memory that only exists once it is used, which
-// the collector's would not be.
+// stackPool keeps the signal stacks of children that share our memory. Signals are rare,
+// so the stacks are mapped memory, whose pages exist only once they are used.
 type stackPool struct {
 	mu   sync.Mutex
 	free [][]byte
