@@ -7,6 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/doctor"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run/execute"
@@ -63,3 +64,8 @@ func (a *App) closeBooks() {
 
 // Doctor examines the installation.
 func (a *App) Doctor() *doctor.Doctor { return &doctor.Doctor{Installation: a.Installation, Usage: a} }
+
+// Parts are what a gateway works with.
+func (a *App) Parts() *serve.Parts {
+	return &serve.Parts{Installation: a.Installation, Models: a.Service, Commits: a.Deliverer, Agents: a.Host, Runs: a.Executor, Doctor: a.Doctor()}
+}

@@ -32,6 +32,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
 	sessions "github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
@@ -43,7 +44,7 @@ import (
 func (o *order) open(ctx context.Context, a *app.App) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
-	g, err := a.Gateway(ctx, app.GatewayOptions{Listen: []string{"127.0.0.1:0"}, Grace: time.Duration(o.Grace)})
+	g, err := serve.Open(ctx, a.Parts(), serve.Options{Listen: []string{"127.0.0.1:0"}, Grace: time.Duration(o.Grace)})
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (s *site) gateway(grace time.Duration) *gatewayProcess {
 		_ = ended()
 		s.t.Fatalf("the gateway did not start: %v\n%s", err, problems.String())
 	}
-	c, err := client.New(client.Options{Socket: filepath.Join(s.state, app.GatewaySocket)})
+	c, err := client.New(client.Options{Socket: filepath.Join(s.state, serve.Socket)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -142,7 +143,7 @@ func withValve(s *site, upstream string) *valve {
 func (s *site) tasks(v sessions.View, key string) map[string]*sessions.Record {
 	s.t.Helper()
 	a := s.open()
-	book := sessions.New(a.SessionOptions(nil))
+	book := sessions.New(serve.SessionOptions(a.Parts(), nil))
 	defer book.Close()
 	list, err := book.Tasks(s.t.Context(), v, key, 1000)
 	if err != nil && !errors.Is(err, sessions.ErrNotFound) {
@@ -380,7 +381,7 @@ func TestGatewayRevokedConnection(t *testing.T) {
 	t.Parallel()
 	s, _ := gatewaySite(t)
 	g := s.gateway(time.Minute)
-	desk := s.open().GatewayTokens()
+	desk := serve.Tokens(s.open().Installation)
 	text, made, err := desk.Create(t.Context(), access.Spec{Scope: access.Run, Account: "ann"})
 	if err != nil {
 		t.Fatal(err)
@@ -421,7 +422,7 @@ func TestGatewayOfSeveralAccounts(t *testing.T) {
 	t.Parallel()
 	s, _ := gatewaySite(t, fakellm.Use("exec", `{"command": "true"}`), fakellm.Say("done"))
 	g := s.gateway(time.Minute)
-	desk := s.open().GatewayTokens()
+	desk := serve.Tokens(s.open().Installation)
 	use := func(key string) *api.Task {
 		task, err := g.Send(t.Context(), "agent:main:ann:"+key, &api.SendRequest{Message: "x", Account: "ann"}, key)
 		if err != nil {

@@ -16,10 +16,10 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
 	sessions "github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -87,7 +87,7 @@ func TestGatewayQuotas(t *testing.T) {
 	s, _ := gatewaySite(t)
 	s.set("agents.defaults.sandbox.scope", "session")
 	g := s.gateway(time.Minute)
-	text, _, err := s.open().GatewayTokens().Create(t.Context(), access.Spec{Scope: access.Run, Account: "ann", Quota: access.Quota{Sandboxes: 1}})
+	text, _, err := serve.Tokens(s.open().Installation).Create(t.Context(), access.Spec{Scope: access.Run, Account: "ann", Quota: access.Quota{Sandboxes: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,17 +168,17 @@ func TestReloadTakesLiteralKeys(t *testing.T) {
 }
 
 // gatewayHere is a gateway of this process, served, and a client of its owner.
-func (s *site) gatewayHere() (*client.Client, *app.Gateway) {
+func (s *site) gatewayHere() (*client.Client, *serve.Gateway) {
 	s.t.Helper()
 	a := s.open()
 	ctx, stop := context.WithCancel(s.t.Context())
-	g, err := a.Gateway(ctx, app.GatewayOptions{Listen: []string{"127.0.0.1:0"}})
+	g, err := serve.Open(ctx, a.Parts(), serve.Options{Listen: []string{"127.0.0.1:0"}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(ctx) }()
-	c, err := client.New(client.Options{Socket: filepath.Join(s.state, app.GatewaySocket)})
+	c, err := client.New(client.Options{Socket: filepath.Join(s.state, serve.Socket)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

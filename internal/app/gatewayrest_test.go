@@ -10,9 +10,9 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
 	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -20,7 +20,7 @@ import (
 // restClient serves an installation over HTTP, as somebody.
 func restClient(b *bureau, as access.Caller) *client.Client {
 	b.t.Helper()
-	options := app.RESTOptions(b.app, b.runs)
+	options := serve.RESTOptions(b.app.Parts(), b.runs)
 	options.Identify = func(*http.Request) (*access.Caller, error) { return &as, nil }
 	server := rest.New(options)
 	listener := httptest.NewServer(server)

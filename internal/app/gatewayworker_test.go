@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/fakellm"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
 	sessions "github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
@@ -22,7 +23,7 @@ import (
 type office struct {
 	*sessions.Service
 	app    *app.App
-	worker *app.GatewayWorker
+	worker *serve.Worker
 	t      *testing.T
 }
 
@@ -35,11 +36,11 @@ var (
 func (s *site) hire() (o *office, end func()) {
 	s.t.Helper()
 	a := s.open()
-	worker, err := a.GatewayWorker(s.t.Context())
+	worker, err := serve.NewWorker(s.t.Context(), a.Parts())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	o = &office{Service: sessions.New(a.SessionOptions(worker)), app: a, worker: worker, t: s.t}
+	o = &office{Service: sessions.New(serve.SessionOptions(a.Parts(), worker)), app: a, worker: worker, t: s.t}
 	end = sync.OnceFunc(func() {
 		o.Close()
 		if err := worker.Close(); err != nil {
@@ -337,11 +338,11 @@ func TestGatewayKilled(t *testing.T) {
 
 // serve accepts tasks for as many sessions, and waits to be killed.
 func (o *order) serve(ctx context.Context, a *app.App) error {
-	worker, err := a.GatewayWorker(ctx)
+	worker, err := serve.NewWorker(ctx, a.Parts())
 	if err != nil {
 		return err
 	}
-	service := sessions.New(a.SessionOptions(worker))
+	service := sessions.New(serve.SessionOptions(a.Parts(), worker))
 	for i := range o.Tasks {
 		for _, name := range []string{"first", "second"} {
 			task := sessions.Task{ID: fmt.Sprint(name, i), Key: fmt.Sprint("s", i), Message: name}

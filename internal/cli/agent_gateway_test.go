@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/fakellm"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -52,13 +53,13 @@ func (p *place) serve() *client.Client {
 		p.t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(p.t.Context())
-	g, err := a.Gateway(ctx, app.GatewayOptions{Listen: []string{"127.0.0.1:0"}, Grace: time.Minute})
+	g, err := serve.Open(ctx, a.Parts(), serve.Options{Listen: []string{"127.0.0.1:0"}, Grace: time.Minute})
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(ctx) }()
-	c, err := client.New(client.Options{Socket: app.SocketPath(a.Settings)})
+	c, err := client.New(client.Options{Socket: serve.SocketPath(a.Settings)})
 	if err != nil {
 		p.t.Fatal(err)
 	}

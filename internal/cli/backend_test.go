@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
 	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -87,7 +88,7 @@ func (p *place) open() (asked func() int) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	options := app.RESTOptions(a, runs)
+	options := serve.RESTOptions(a.Parts(), runs)
 	options.Identify = func(*http.Request) (*access.Caller, error) {
 		return &access.Caller{Token: "socket", Scope: access.Admin}, nil
 	}
@@ -100,7 +101,7 @@ func (p *place) open() (asked func() int) {
 		}
 		handler.ServeHTTP(w, r)
 	})}
-	l, err := (&net.ListenConfig{}).Listen(p.t.Context(), "unix", filepath.Join(p.env["ATOLL_STATE_DIR"], app.GatewaySocket))
+	l, err := (&net.ListenConfig{}).Listen(p.t.Context(), "unix", filepath.Join(p.env["ATOLL_STATE_DIR"], serve.Socket))
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
 	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/run/execute"
@@ -80,7 +80,7 @@ func RunningGateway(ctx context.Context, e *console.Env) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	socket := app.SocketPath(settings)
+	socket := serve.SocketPath(settings)
 	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil, nil //nolint:nilerr // no gateway is running

@@ -12,13 +12,14 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/gateway"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
 // NewGatewayCommand returns the command `atoll gateway`.
 func NewGatewayCommand(c *console.Env) *cobra.Command {
 	e := &env{c}
-	var o app.GatewayOptions
+	var o serve.Options
 	cmd := &cobra.Command{
 		Use:   "gateway [--listen HOST:PORT]",
 		Short: "Serve sessions and runs to many users and programs",
@@ -36,11 +37,11 @@ standard error.`,
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.Listen, "listen", nil, "`address` to serve, HOST:PORT (again for more; default: gateway.bind and gateway.port, 127.0.0.1:18789)")
-	console.TimeFlag(cmd, &o.Grace, "grace", app.GatewayGrace, "how long tasks and runs have to finish when it ends")
+	console.TimeFlag(cmd, &o.Grace, "grace", serve.Grace, "how long tasks and runs have to finish when it ends")
 	return cmd
 }
 
-func (e *env) runGateway(ctx context.Context, o app.GatewayOptions) error {
+func (e *env) runGateway(ctx context.Context, o serve.Options) error {
 	if err := secret.Harden(); err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (e *env) runGateway(ctx context.Context, o app.GatewayOptions) error {
 		return err
 	}
 	hup := console.Hangups(ctx)
-	g, err := e.Opened.Gateway(ctx, o)
+	g, err := serve.Open(ctx, e.Opened.Parts(), o)
 	if errors.Is(err, gateway.ErrExposed) {
 		return console.WithCode(console.ExitDenied, err)
 	}
@@ -77,7 +78,7 @@ func (e *env) runGateway(ctx context.Context, o app.GatewayOptions) error {
 const reloadPatience = 30 * time.Second
 
 // reloadGateway reads the configuration again. A mistake in it changes nothing.
-func (e *env) reloadGateway(ctx context.Context, g *app.Gateway, logger *slog.Logger) {
+func (e *env) reloadGateway(ctx context.Context, g *serve.Gateway, logger *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, reloadPatience)
 	defer cancel()
 	settings, err := e.Load()

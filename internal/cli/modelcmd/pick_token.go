@@ -6,6 +6,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
 )
 
 // pickToken returns the id of the token or device that word names; word itself if
@@ -31,14 +32,14 @@ func TokenNames(ctx context.Context, a *app.App) (all []console.Named, err error
 	for i := range tokens {
 		all = append(all, console.Named{Name: tokens[i].ID})
 	}
-	gateway, err := a.GatewayTokens().List(ctx)
+	gateway, err := serve.Tokens(a.Installation).List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range gateway {
 		all = append(all, console.Named{Name: gateway[i].ID})
 	}
-	devices, err := a.GatewayDevices().List(ctx)
+	devices, err := serve.Devices(a.Installation).List(ctx)
 	for i := range devices {
 		all = append(all, console.Named{Name: devices[i].ID})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
 	"github.com/atoll-run/atoll/internal/model/token"
 	"github.com/atoll-run/atoll/internal/secret"
 )
@@ -141,11 +142,11 @@ func (e *env) listTokens(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	gateway, err := a.GatewayTokens().List(ctx)
+	gateway, err := serve.Tokens(a.Installation).List(ctx)
 	if err != nil {
 		return err
 	}
-	devices, err := a.GatewayDevices().List(ctx)
+	devices, err := serve.Devices(a.Installation).List(ctx)
 	if err != nil {
 		return err
 	}
@@ -220,10 +221,10 @@ func (e *env) revoke(ctx context.Context, d *token.Desk, id string) error {
 	if !errors.Is(err, token.ErrUnknown) {
 		return err
 	}
-	if other := e.Opened.GatewayTokens().Revoke(ctx, id); !errors.Is(other, access.ErrUnknown) {
+	if other := serve.Tokens(e.Opened.Installation).Revoke(ctx, id); !errors.Is(other, access.ErrUnknown) {
 		return other
 	}
-	if other := e.Opened.GatewayDevices().Remove(ctx, id); !errors.Is(other, access.ErrUnknownDevice) {
+	if other := serve.Devices(e.Opened.Installation).Remove(ctx, id); !errors.Is(other, access.ErrUnknownDevice) {
 		return other
 	}
 	return err

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
 	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/secret"
 )
@@ -92,7 +93,7 @@ func (e *env) createGatewayToken(ctx context.Context, cmd *cobra.Command, spec a
 	if err != nil {
 		return e.ConfigError(err, asJSON)
 	}
-	text, made, err := a.GatewayTokens().Create(ctx, spec)
+	text, made, err := serve.Tokens(a.Installation).Create(ctx, spec)
 	if err != nil {
 		return console.Usage(cmd, err)
 	}
@@ -106,7 +107,7 @@ func (e *env) rotateGatewayToken(cmd *cobra.Command, id string, o *tokenOptions,
 	if cmd.Flags().Changed("expires") {
 		life = o.life
 	}
-	text, made, err := e.Opened.GatewayTokens().Rotate(cmd.Context(), id, life, o.grace)
+	text, made, err := serve.Tokens(e.Opened.Installation).Rotate(cmd.Context(), id, life, o.grace)
 	if errors.Is(err, access.ErrUnknown) {
 		return unknown
 	}
@@ -178,7 +179,7 @@ func newTokenPairCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = a.GatewayDevices().Approve(cmd.Context(), id)
+			err = serve.Devices(a.Installation).Approve(cmd.Context(), id)
 			if errors.Is(err, access.ErrUnknownDevice) {
 				return errhint.With(err, "`atoll token list` names the devices that wait")
 			}

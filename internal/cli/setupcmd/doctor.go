@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/doctor"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -96,7 +96,7 @@ func (e *env) examineGateway(ctx context.Context) []doctor.Check {
 		err = backend.ProblemError(err)
 		return []doctor.Check{{Name: name, Status: doctor.CheckFailed, Detail: "not ready: " + err.Error(), Fix: errhint.Of(err)}}
 	}
-	return []doctor.Check{{Name: name, Status: doctor.CheckOK, Detail: "ready at " + app.SocketPath(g.Settings)}}
+	return []doctor.Check{{Name: name, Status: doctor.CheckOK, Detail: "ready at " + serve.SocketPath(g.Settings)}}
 }
 
 func (e *env) printChecks(checks []doctor.Check) {

@@ -56,6 +56,7 @@ func layers() [][]string {
 		{"internal/run/execute"},
 		{"internal/gateway", "internal/mcp", "internal/ui", "internal/vm"},
 		{"internal/doctor", "internal/dockercli/containers"},
+		{"internal/gateway/serve"},
 		{"internal/app"},
 
 		{"internal/cli"},

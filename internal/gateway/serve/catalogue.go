@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"cmp"
@@ -12,15 +12,15 @@ import (
 
 // gatewayCatalogue is what clients of the gateway can choose from.
 type gatewayCatalogue struct {
-	app    *App
+	parts  *Parts
 	models *config.LLM
 }
 
 // Agents implements ws.Catalogue.
 func (c *gatewayCatalogue) Agents(context.Context) (list []ws.Agent, err error) {
-	first := c.app.Config.DefaultAgent()
-	for _, id := range c.app.Config.Agents() {
-		agent, err := c.app.Config.Resolve(id)
+	first := c.parts.Config.DefaultAgent()
+	for _, id := range c.parts.Config.Agents() {
+		agent, err := c.parts.Config.Resolve(id)
 		if err != nil {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func (c *gatewayCatalogue) Agents(context.Context) (list []ws.Agent, err error) 
 // Models implements ws.Catalogue: those that have names. What a provider's pattern
 // allows beside them only the provider knows.
 func (c *gatewayCatalogue) Models(context.Context) (list []ws.Model, err error) {
-	written := c.app.Config.Models().Providers
+	written := c.parts.Config.Models().Providers
 	for i := range c.models.Providers {
 		p := &c.models.Providers[i]
 		for _, id := range p.Models {

@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"cmp"
@@ -28,36 +28,36 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
-// GatewayWorker carries out the tasks of sessions, many at once, through one proxy.
-type GatewayWorker struct {
-	app    *App
+// Worker carries out the tasks of sessions, many at once, through one proxy.
+type Worker struct {
+	parts  *Parts
 	models *service.Proxy
-	turns  turnstile
+	cpu    cpuSemaphore
 }
 
-var _ session.Worker = (*GatewayWorker)(nil)
+var _ session.Worker = (*Worker)(nil)
 
 // GatewayWorker opens the proxy of all sessions. Close it before the App.
-func (a *App) GatewayWorker(ctx context.Context) (*GatewayWorker, error) {
-	models, err := a.OpenConfigured(ctx)
+func NewWorker(ctx context.Context, p *Parts) (*Worker, error) {
+	models, err := p.Models.OpenConfigured(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &GatewayWorker{app: a, models: models, turns: newTurnstile()}, nil
+	return &Worker{parts: p, models: models, cpu: newCPUSemaphore()}, nil
 }
 
 // Close ends every call of a model.
-func (g *GatewayWorker) Close() error { return g.models.Close() }
+func (g *Worker) Close() error { return g.models.Close() }
 
 // Models is the proxy that sessions ask through.
-func (g *GatewayWorker) Models() *service.Proxy { return g.models }
+func (g *Worker) Models() *service.Proxy { return g.models }
 
 // SessionOptions are those of a service whose tasks a worker carries out.
-func (a *App) SessionOptions(w session.Worker) session.Options {
-	settings := a.Config.Session()
+func SessionOptions(p *Parts, w session.Worker) session.Options {
+	settings := p.Config.Session()
 	return session.Options{
-		DB: a.DB, Worker: w, Agents: a.Config.Agents, Logger: a.Logger, Attachments: host.Spool(a.Settings),
-		Names: policy.Sessions{DefaultAgent: a.Config.DefaultAgent(), MainKey: settings.MainKey, Global: settings.Scope == "global"},
+		DB: p.DB, Worker: w, Agents: p.Config.Agents, Logger: p.Logger, Attachments: host.Spool(p.Settings),
+		Names: policy.Sessions{DefaultAgent: p.Config.DefaultAgent(), MainKey: settings.MainKey, Global: settings.Scope == "global"},
 	}
 }
 
@@ -70,7 +70,7 @@ func TaskRun(account, task string) string {
 
 // Work implements session.Worker. To begin and to end a task takes a turn; to talk
 // with a model, which is mostly waiting, takes none.
-func (g *GatewayWorker) Work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
+func (g *Worker) Work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
 	w, err := g.begin(ctx, job, tell)
 	if err != nil {
 		return nil, notStarted(err)
@@ -79,24 +79,24 @@ func (g *GatewayWorker) Work(ctx context.Context, job *session.Job, tell func(se
 	out, failure := w.Agent.Run(ctx, w.Message(job.Message))
 	outcome, err := g.end(context.WithoutCancel(ctx), w, out, failure)
 	if err != nil {
-		g.app.Logger.ErrorContext(ctx, "the end of a task", "run", w.Run, "error", err)
+		g.parts.Logger.ErrorContext(ctx, "the end of a task", "run", w.Run, "error", err)
 	}
 	return outcome, coded(failure)
 }
 
 // begin makes an agent ready.
-func (g *GatewayWorker) begin(ctx context.Context, job *session.Job, tell func(session.Event)) (*host.Worker, error) {
-	leave, err := g.turns.enter(ctx)
+func (g *Worker) begin(ctx context.Context, job *session.Job, tell func(session.Event)) (*host.Worker, error) {
+	leave, err := g.cpu.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return g.app.NewWorker(ctx, g.options(job, tell))
+	return g.parts.Agents.NewWorker(ctx, g.options(job, tell))
 }
 
 // end writes down what an agent did, and gives back what it worked with.
-func (g *GatewayWorker) end(ctx context.Context, w *host.Worker, out *agent.Outcome, failure error) (*session.Outcome, error) {
-	if leave, err := g.turns.enter(ctx); err == nil { // nobody cancels this
+func (g *Worker) end(ctx context.Context, w *host.Worker, out *agent.Outcome, failure error) (*session.Outcome, error) {
+	if leave, err := g.cpu.enter(ctx); err == nil { // nobody cancels this
 		defer leave()
 	}
 	spent, err := w.Spent(ctx)
@@ -107,7 +107,7 @@ func (g *GatewayWorker) end(ctx context.Context, w *host.Worker, out *agent.Outc
 }
 
 // options are those of the agent that does a job.
-func (g *GatewayWorker) options(job *session.Job, tell func(session.Event)) host.Options {
+func (g *Worker) options(job *session.Job, tell func(session.Event)) host.Options {
 	terms := &job.Terms
 	headers, known := knownAs(job)
 	return host.Options{
@@ -190,8 +190,8 @@ func sessionEvent(e *agent.Event) session.Event {
 
 // Resolve implements session.Worker. A name without a provider is that of the
 // only provider that has it.
-func (g *GatewayWorker) Resolve(agentID, model string) (string, error) {
-	of, err := g.app.Config.Resolve(agentID)
+func (g *Worker) Resolve(agentID, model string) (string, error) {
+	of, err := g.parts.Config.Resolve(agentID)
 	if err != nil {
 		return "", err
 	}
@@ -207,7 +207,7 @@ func (g *GatewayWorker) Resolve(agentID, model string) (string, error) {
 }
 
 // catalogued finds a model in the catalogue.
-func (g *GatewayWorker) catalogued(model string) (string, error) {
+func (g *Worker) catalogued(model string) (string, error) {
 	provider, id, named := strings.Cut(model, "/")
 	var found, open []string
 	for i := range g.models.Config.Providers {
@@ -240,7 +240,7 @@ func hasModel(p *config.LLMProvider, id string) bool {
 }
 
 // History implements session.Worker.
-func (g *GatewayWorker) History(_ context.Context, e *session.Entry, most int) ([]chat.Message, error) {
+func (g *Worker) History(_ context.Context, e *session.Entry, most int) ([]chat.Message, error) {
 	path, err := g.transcript(e)
 	if err != nil {
 		return nil, err
@@ -253,7 +253,7 @@ func (g *GatewayWorker) History(_ context.Context, e *session.Entry, most int) (
 }
 
 // Forget implements session.Worker.
-func (g *GatewayWorker) Forget(_ context.Context, e *session.Entry) error {
+func (g *Worker) Forget(_ context.Context, e *session.Entry) error {
 	return g.alone(e, func(path string) error {
 		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -263,7 +263,7 @@ func (g *GatewayWorker) Forget(_ context.Context, e *session.Entry) error {
 }
 
 // Compact implements session.Worker.
-func (g *GatewayWorker) Compact(_ context.Context, e *session.Entry) (before, after int, err error) {
+func (g *Worker) Compact(_ context.Context, e *session.Entry) (before, after int, err error) {
 	err = g.alone(e, func(path string) (err error) {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -280,18 +280,18 @@ func (g *GatewayWorker) Compact(_ context.Context, e *session.Entry) (before, af
 }
 
 // transcript is where a session's conversation is.
-func (g *GatewayWorker) transcript(e *session.Entry) (string, error) {
-	return agent.Sessions{Dir: g.app.SessionsDir(e.Agent, payer(e.Account, e.Headers))}.File(e.ID)
+func (g *Worker) transcript(e *session.Entry) (string, error) {
+	return agent.Sessions{Dir: g.parts.Agents.SessionsDir(e.Agent, payer(e.Account, e.Headers))}.File(e.ID)
 }
 
 // alone has something done to a transcript that nobody else uses, in this process
 // or another.
-func (g *GatewayWorker) alone(e *session.Entry, do func(path string) error) error {
+func (g *Worker) alone(e *session.Entry, do func(path string) error) error {
 	path, err := g.transcript(e)
 	if err != nil {
 		return err
 	}
-	lock, err := g.app.Locks.TryHold(host.TranscriptLock(path))
+	lock, err := g.parts.Locks.TryHold(host.TranscriptLock(path))
 	if errors.Is(err, filelock.ErrHeld) {
 		return fmt.Errorf("%w: the conversation is in use by another process", session.ErrBusy)
 	}

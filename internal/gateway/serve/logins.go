@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"context"
@@ -18,7 +18,7 @@ func (g *Gateway) auditLogIn(_ context.Context, l access.LogIn) {
 	if l.Denied != nil {
 		e.Denied = l.Denied.Error()
 	}
-	log, err := g.app.AuditLog(g.worker.Models().Scrub)
+	log, err := g.parts.Models.AuditLog(g.worker.Models().Scrub)
 	if err == nil {
 		err = log.Append(e)
 	}

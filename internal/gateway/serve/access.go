@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"context"
@@ -31,25 +31,25 @@ const (
 )
 
 // GatewayTokens is where tokens of the gateway are made and verified.
-func (a *App) GatewayTokens() *access.TokenStore {
-	return access.NewTokenStore(access.TokenStoreOptions{DB: a.DB, Logger: a.Logger})
+func Tokens(in *provide.Installation) *access.TokenStore {
+	return access.NewTokenStore(access.TokenStoreOptions{DB: in.DB, Logger: in.Logger})
 }
 
 // GatewayDevices are the devices that programs connected from.
-func (a *App) GatewayDevices() *access.Devices { return access.NewDevices(a.GatewayTokens()) }
+func Devices(in *provide.Installation) *access.Devices { return access.NewDevices(Tokens(in)) }
 
 // openAccess makes what decides who is let in and how much they do.
 func (g *Gateway) openAccess(ctx context.Context) error {
-	ledger, err := g.app.Ledger(ctx)
+	ledger, err := g.parts.Models.Ledger(ctx)
 	if err != nil {
 		return err
 	}
-	desk := g.app.GatewayTokens()
+	desk := Tokens(g.parts.Installation)
 	g.access = &access.Access{
 		Tokens: desk, Devices: access.NewDevices(desk), Throttle: access.NewThrottle(nil), OnLogIn: g.auditLogIn,
-		Limiter: access.NewLimiter(access.LimiterOptions{Spending: ledger, Sandboxes: g.app.SandboxesOf, Defaults: quota(&g.config)}),
+		Limiter: access.NewLimiter(access.LimiterOptions{Spending: ledger, Sandboxes: g.parts.SandboxesOf, Defaults: quota(&g.config)}),
 	}
-	if err := g.setFixed(ctx, g.app.Settings, &g.config); err != nil {
+	if err := g.setFixed(ctx, g.parts.Settings, &g.config); err != nil {
 		return err
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -88,7 +88,7 @@ func (g *Gateway) setFixed(ctx context.Context, s *provide.Settings, c *config.G
 	if err != nil {
 		return err
 	}
-	local, err := g.app.localToken(!has)
+	local, err := localToken(g.parts, !has)
 	if err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func writtenToken(s *provide.Settings, t *config.Secret) (secret.Value, error) {
 
 // localToken reads the token for local clients, making it if it is needed. It is
 // as private as everything else in the state directory.
-func (a *App) localToken(needed bool) (secret.Value, error) {
-	path := filepath.Join(a.Paths.AtollState, gatewayTokenFile)
+func localToken(p *Parts, needed bool) (secret.Value, error) {
+	path := filepath.Join(p.Paths.AtollState, gatewayTokenFile)
 	value, err := secret.File{Path: path}.Read(context.Background())
 	if err == nil || !errors.Is(err, fs.ErrNotExist) || !needed {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +137,7 @@ func (a *App) localToken(needed bool) (secret.Value, error) {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return secret.Value{}, errors.Join(fmt.Errorf("token of the gateway: %w", err), os.Remove(path))
 	}
-	a.Logger.Info("a token was made for clients of this machine", "file", path)
+	p.Logger.Info("a token was made for clients of this machine", "file", path)
 	return secret.New(text), nil
 }
 
@@ -151,7 +151,7 @@ func (g *Gateway) checkDoor(ctx context.Context, listen []string) error {
 		if err != nil {
 			return err
 		}
-		if written, err := writtenToken(g.app.Settings, g.config.Token); err != nil || len(tokens) > 0 || !written.IsEmpty() || g.config.ByPassword || g.app.Getenv(ownTokenVariable)+g.app.Getenv(openclawTokenVariable) != "" {
+		if written, err := writtenToken(g.parts.Settings, g.config.Token); err != nil || len(tokens) > 0 || !written.IsEmpty() || g.config.ByPassword || g.parts.Getenv(ownTokenVariable)+g.parts.Getenv(openclawTokenVariable) != "" {
 			return err
 		}
 		return errhint.With(fmt.Errorf("gateway on %s: there is no token to let anybody in with", address), "make one with `atoll token create --role admin`")

@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"context"
@@ -38,16 +38,16 @@ func (g *Gateway) Reload(ctx context.Context, s *provide.Settings) (*Reloaded, e
 		return nil, err
 	}
 	g.access.Limiter.SetDefaults(quota(&next))
-	err = errors.Join(g.worker.Models().Reload(ctx, s, &llm), g.app.ReplacePrices(ctx, &llm))
+	err = errors.Join(g.worker.Models().Reload(ctx, s, &llm), g.parts.Models.ReplacePrices(ctx, &llm))
 	if err != nil {
 		g.logger.WarnContext(ctx, "keys or prices could not be read again", "error", err)
 	}
-	return &Reloaded{Restart: g.app.changed(s, &g.config, &next)}, nil
+	return &Reloaded{Restart: changed(g.parts, s, &g.config, &next)}, nil
 }
 
 // changed names the parts of a configuration that differ from the one in force and
 // are not taken over.
-func (a *App) changed(s *provide.Settings, before, after *config.Gateway) (parts []string) {
+func changed(p *Parts, s *provide.Settings, before, after *config.Gateway) (parts []string) {
 	for _, part := range []struct {
 		name string
 		of   func(*config.Config) (any, error)
@@ -66,7 +66,7 @@ func (a *App) changed(s *provide.Settings, before, after *config.Gateway) (parts
 		{"models", func(c *config.Config) (any, error) { return c.Models(), nil }},
 		{"session", func(c *config.Config) (any, error) { return c.Session(), nil }},
 	} {
-		if differ(part.of, a.Config, s.Config) {
+		if differ(part.of, p.Config, s.Config) {
 			parts = append(parts, part.name)
 		}
 	}

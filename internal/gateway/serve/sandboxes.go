@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 )
 
 // restSandboxes are the installation's sandboxes, for the gateway's callers.
-type restSandboxes struct{ app *App }
+type restSandboxes struct{ parts *Parts }
 
 // List returns all of them.
 func (s restSandboxes) List(ctx context.Context) ([]api.Sandbox, error) {
-	all, _, err := s.app.List(ctx, 0)
+	all, _, err := s.parts.List(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -41,20 +41,20 @@ func sandboxOf(l *provide.Listed) api.Sandbox {
 
 // Recreate removes a sandbox, so that the next use makes it anew.
 func (s restSandboxes) Recreate(ctx context.Context, name string, discard bool) (*api.Recreated, error) {
-	entry, err := s.app.Registry.Get(ctx, name)
+	entry, err := s.parts.Registry.Get(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	if provide.IsDockerContainer(entry) {
 		return nil, fmt.Errorf("sandbox %q was not made for a session: %w", name, sandbox.ErrDenied)
 	}
-	done := s.app.Recreate(ctx, entry, discard)
+	done := s.parts.Recreate(ctx, entry, discard)
 	return &api.Recreated{ContainerName: name, Moved: done.Report.Moved, Aside: done.Report.Aside, Discarded: done.Report.Discarded}, done.Err
 }
 
 // Prune removes what is idle or old.
 func (s restSandboxes) Prune(ctx context.Context, workspaces bool) (*api.Pruned, error) {
-	removals, err := s.app.Prune(ctx, workspaces)
+	removals, err := s.parts.Prune(ctx, workspaces)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (s restSandboxes) Prune(ctx context.Context, workspaces bool) (*api.Pruned,
 		}
 		answer.Removed = append(answer.Removed, row)
 	}
-	if err := s.app.Doctor().EnginesAnswer(ctx); err != nil {
+	if err := s.parts.Doctor.EnginesAnswer(ctx); err != nil {
 		answer.Silent = err.Error()
 	}
 	return answer, nil
@@ -74,7 +74,7 @@ func (s restSandboxes) Prune(ctx context.Context, workspaces bool) (*api.Pruned,
 
 // Verify finds out what a live sandbox keeps of its promises.
 func (s restSandboxes) Verify(ctx context.Context, name string) (*api.Verifications, error) {
-	found, err := s.app.VerifyNamed(ctx, name)
+	found, err := s.parts.VerifyNamed(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s restSandboxes) Verify(ctx context.Context, name string) (*api.Verificati
 
 // Explain says what applies to a session. It shows no path of the host.
 func (s restSandboxes) Explain(_ context.Context, q *api.ExplainQuery) (*api.Explanation, error) {
-	p, err := s.app.Plan(provide.Subject{AgentID: q.Agent, SessionKey: q.Session, Account: q.Account})
+	p, err := s.parts.Plan(provide.Subject{AgentID: q.Agent, SessionKey: q.Session, Account: q.Account})
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,6 @@
-package app
+// Package serve is the gateway of an installation: sessions, runs and everything
+// about them, over WebSocket and HTTP.
+package serve
 
 import (
 	"context"
@@ -14,7 +16,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/doctor"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/gateway"
@@ -24,39 +28,51 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
 	"github.com/atoll-run/atoll/internal/membudget"
+	"github.com/atoll-run/atoll/internal/model/service"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/version"
 )
 
-// GatewayOptions are what the command line says about a gateway.
-type GatewayOptions struct {
+// Parts are the parts of an installation that a gateway works with.
+type Parts struct {
+	*provide.Installation
+	Models  *service.Service
+	Commits *deliver.Deliverer
+	Agents  *host.Host
+	Runs    *execute.Executor
+	Doctor  *doctor.Doctor
+}
+
+// Options are what the command line says about a gateway.
+type Options struct {
 	Listen []string      // HOST:PORT each; none is the configuration's
 	Grace  time.Duration // for what is under way when it ends; 0 is the default
 }
 
-// GatewayGrace is how long tasks and runs have to finish when a gateway ends.
-const GatewayGrace = 30 * time.Second
+// Grace is how long tasks and runs have to finish when a gateway ends.
+const Grace = 30 * time.Second
 
-// ErrGatewayRuns means that another process serves this state directory.
-var ErrGatewayRuns = errors.New("a gateway serves this state directory already")
+// ErrRuns means that another process serves this state directory.
+var ErrRuns = errors.New("a gateway serves this state directory already")
 
-// GatewaySocket is where a gateway's own user reaches it, in the state directory.
-const GatewaySocket = "gateway.sock"
+// Socket is where a gateway's own user reaches it, in the state directory.
+const Socket = "gateway.sock"
 
 // SocketPath is where this installation's gateway is reached.
-func SocketPath(s *provide.Settings) string { return filepath.Join(s.Paths.AtollState, GatewaySocket) }
+func SocketPath(s *provide.Settings) string { return filepath.Join(s.Paths.AtollState, Socket) }
 
 // Gateway is the long-running service: sessions, runs and everything about them,
 // over WebSocket and HTTP. Close it before the App.
 type Gateway struct {
-	app      *App
+	parts    *Parts
 	config   config.Gateway
 	grace    time.Duration
 	logger   *slog.Logger
 	lock     *filelock.Lease
 	access   *access.Access
-	worker   *GatewayWorker
+	worker   *Worker
 	sessions *session.Service
 	runs     *execute.Runs
 	health   *health.Checker
@@ -70,8 +86,8 @@ type Gateway struct {
 
 // Gateway opens everything that the service is made of and listens. Nobody is
 // served before Serve.
-func (a *App) Gateway(ctx context.Context, o GatewayOptions) (*Gateway, error) {
-	cfg, err := a.Config.Gateway()
+func Open(ctx context.Context, p *Parts, o Options) (*Gateway, error) {
+	cfg, err := p.Config.Gateway()
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +95,12 @@ func (a *App) Gateway(ctx context.Context, o GatewayOptions) (*Gateway, error) {
 		o.Listen = []string{cfg.Address()}
 	}
 	if o.Grace <= 0 {
-		o.Grace = GatewayGrace
+		o.Grace = Grace
 	}
 	if err := gateway.Check(gateway.Options{Listen: o.Listen, TLS: certificate(&cfg), Trusted: cfg.TrustedNetwork}); err != nil {
 		return nil, err
 	}
-	g := &Gateway{app: a, config: cfg, grace: o.Grace, logger: a.Logger}
+	g := &Gateway{parts: p, config: cfg, grace: o.Grace, logger: p.Logger}
 	if err := g.open(ctx, o.Listen); err != nil {
 		g.close()
 		return nil, err
@@ -105,9 +121,9 @@ func (g *Gateway) open(ctx context.Context, listen []string) error {
 // openLock makes sure that there is one gateway to a state directory: it owns what
 // is in there.
 func (g *Gateway) openLock(context.Context) (err error) {
-	g.lock, err = g.app.Locks.TryHold("gateway")
+	g.lock, err = g.parts.Locks.TryHold("gateway")
 	if errors.Is(err, filelock.ErrHeld) {
-		return errhint.With(fmt.Errorf("%w: %s", ErrGatewayRuns, g.app.Paths.AtollState), "stop the other one, or set another ATOLL_STATE_DIR")
+		return errhint.With(fmt.Errorf("%w: %s", ErrRuns, g.parts.Paths.AtollState), "stop the other one, or set another ATOLL_STATE_DIR")
 	}
 	if err == nil {
 		g.onClose(g.lock.Release)
@@ -118,26 +134,26 @@ func (g *Gateway) openLock(context.Context) (err error) {
 // openWork makes what carries out tasks and runs, and ends or resumes what a
 // process that died left of them.
 func (g *Gateway) openWork(ctx context.Context) (err error) {
-	if g.worker, err = g.app.GatewayWorker(ctx); err != nil {
+	if g.worker, err = NewWorker(ctx, g.parts); err != nil {
 		return err
 	}
 	g.onClose(func() { g.complain("model calls", g.worker.Close()) })
-	options := g.app.SessionOptions(g.worker)
-	tasks := g.app.Metrics().Counter("atoll_tasks_total", "Tasks of sessions that are over, by state: done, failed or aborted.", "state")
+	options := SessionOptions(g.parts, g.worker)
+	tasks := g.parts.Models.Metrics().Counter("atoll_tasks_total", "Tasks of sessions that are over, by state: done, failed or aborted.", "state")
 	options.OnEnd = func(r *session.Record) { tasks.With(string(r.State)).Inc() }
-	g.app.RefusedAccounts = g.app.Metrics().Counter("atoll_gateway_accounts_refused_total", "Sandboxes refused because there is no image for a further account.")
+	g.parts.RefusedAccounts = g.parts.Models.Metrics().Counter("atoll_gateway_accounts_refused_total", "Sandboxes refused because there is no image for a further account.")
 	g.sessions = session.New(options)
 	g.onClose(g.sessions.Close)
-	g.app.ShareAmong(g.severalAccounts())
-	g.app.LogRoots(ctx)
-	if g.runs, err = g.app.Runs(execute.Options{Models: g.worker.Models()}); err != nil {
+	g.parts.ShareAmong(g.severalAccounts())
+	g.parts.LogRoots(ctx)
+	if g.runs, err = g.parts.Runs.Runs(execute.Options{Models: g.worker.Models()}); err != nil {
 		return err
 	}
 	g.onClose(func() { g.complain("runs", g.runs.Close()) })
 	for _, receipt := range g.runs.RecoverRuns(ctx) {
 		g.logger.InfoContext(ctx, "a run of a dead process was ended", "run", receipt.ID, "step", receipt.Step)
 	}
-	if _, err := g.app.ResumeRelays(ctx); err != nil {
+	if _, err := g.parts.Commits.ResumeRelays(ctx); err != nil {
 		g.logger.WarnContext(ctx, "commits that a dead process left", "error", err)
 	}
 	return g.sessions.Recover(ctx)
@@ -146,20 +162,20 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 // openProtocols makes both languages of the service.
 func (g *Gateway) openProtocols(context.Context) error {
 	g.health = health.New(
-		health.Check{Name: "store", Run: g.app.canWrite},
-		health.Check{Name: "disk", Run: func(context.Context) error { return g.app.RefuseFullDisk() }},
+		health.Check{Name: "store", Run: g.canWrite},
+		health.Check{Name: "disk", Run: func(context.Context) error { return g.parts.Runs.RefuseFullDisk() }},
 		health.Check{Name: "tasks", Run: g.tasksAreSaved},
-		health.Check{Name: "engine", Run: g.app.Doctor().EnginesAnswer},
+		health.Check{Name: "engine", Run: g.parts.Doctor.EnginesAnswer},
 	)
 	g.inbound = membudget.New(g.config.Limits.Inbound, g.config.Limits.InboundPerToken)
 	about := version.Current().Version
-	catalogue := &gatewayCatalogue{app: g.app, models: &g.worker.Models().Config}
+	catalogue := &gatewayCatalogue{parts: g.parts, models: &g.worker.Models().Config}
 	g.ws = ws.New(ws.Options{
 		Sessions: g.sessions, Access: g.access, Catalogue: catalogue, Healthy: g.health.Err, Version: about,
-		Origins: g.config.Origins, Metrics: g.app.Metrics(), Logger: g.logger, Inbound: g.inbound,
+		Origins: g.config.Origins, Metrics: g.parts.Models.Metrics(), Logger: g.logger, Inbound: g.inbound,
 	})
 	g.onClose(g.ws.Close)
-	options := RESTOptions(g.app, g.runs)
+	options := RESTOptions(g.parts, g.runs)
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
 	options.Inbound = g.inbound
 	g.rest = rest.New(options)
@@ -174,7 +190,7 @@ func (g *Gateway) openDoor(ctx context.Context, listen []string) (err error) {
 		return err
 	}
 	g.door, err = gateway.Open(ctx, gateway.Options{
-		Listen: listen, Socket: SocketPath(g.app.Settings), TLS: certificate(&g.config), Trusted: g.config.TrustedNetwork,
+		Listen: listen, Socket: SocketPath(g.parts.Settings), TLS: certificate(&g.config), Trusted: g.config.TrustedNetwork,
 		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: http.Handler(g.rest), Logger: g.logger,
 		Upgrades: []gateway.Route{{Path: ws.Path, Handler: g.ws}}, Access: g.access,
 		Limits: gateway.Limits{Connections: g.config.Limits.Connections, PerAddress: g.config.Limits.PerAddress},
@@ -216,7 +232,7 @@ func (g *Gateway) Serve(ctx context.Context) error {
 func (g *Gateway) settleCalls(ctx context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
-	go func() { defer close(done); g.app.SettleCalls(ctx) }()
+	go func() { defer close(done); g.parts.Models.SettleCalls(ctx) }()
 	g.onClose(func() { cancel(); <-done })
 }
 
@@ -262,8 +278,8 @@ func (g *Gateway) complain(what string, err error) {
 func (g *Gateway) Addresses() []string { return g.door.Addresses() }
 
 // canWrite reports whether the database takes what is written to it.
-func (a *App) canWrite(ctx context.Context) error {
-	return a.Registry.SetFact(ctx, "gateway.health", time.Now().UTC().Format(time.RFC3339))
+func (g *Gateway) canWrite(ctx context.Context) error {
+	return g.parts.Registry.SetFact(ctx, "gateway.health", time.Now().UTC().Format(time.RFC3339))
 }
 
 // tasksAreSaved returns an error while the state of tasks cannot be written.
@@ -276,23 +292,23 @@ func (g *Gateway) tasksAreSaved(context.Context) error {
 
 // count lets Prometheus see how much is going on.
 func (g *Gateway) count() {
-	r := g.app.Metrics()
+	r := g.parts.Models.Metrics()
 	r.Gauge("atoll_gateway_connections", "Connections that are open.", func() float64 { return float64(g.door.Connections()) })
 	r.Gauge("atoll_gateway_clients", "WebSocket clients that said hello.", func() float64 { return float64(g.ws.Connections()) })
 	r.Gauge("atoll_gateway_tasks_running", "Tasks of sessions under way.", func() float64 { return float64(g.sessions.Stats().Running) })
 	r.Gauge("atoll_gateway_tasks_waiting", "Tasks of sessions that wait.", func() float64 { return float64(g.sessions.Stats().Waiting) })
 	r.Gauge("atoll_gateway_tasks_unsaved", "Tasks of sessions whose state cannot be written now.", func() float64 { return float64(g.sessions.Stats().Unsaved) })
 	r.Gauge("atoll_gateway_inbound_bytes", "Memory of requests and messages that are arriving.", func() float64 { return float64(g.inbound.Used()) })
-	r.Gauge("atoll_sandboxes", "Sandboxes that are registered.", g.app.countSandboxes)
+	r.Gauge("atoll_sandboxes", "Sandboxes that are registered.", g.countSandboxes)
 	r.Gauge("go_goroutines", "Goroutines that there are.", func() float64 { return float64(runtime.NumGoroutine()) })
 	r.Gauge("process_open_fds", "Descriptors that are open.", openDescriptors)
 }
 
 // countSandboxes returns how many sandboxes are registered.
-func (a *App) countSandboxes() float64 {
+func (g *Gateway) countSandboxes() float64 {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	n, err := a.Registry.Count(ctx)
+	n, err := g.parts.Registry.Count(ctx)
 	if err != nil {
 		return math.NaN()
 	}
@@ -336,7 +352,7 @@ func (g *Gateway) severalAccounts() func() bool {
 // has none is the owner.
 func (g *Gateway) accounts(ctx context.Context) (map[string]bool, error) {
 	all := map[string]bool{}
-	for _, ask := range []func(context.Context) ([]string, error){g.access.Tokens.Accounts, g.sessions.Accounts, g.app.RunStore().Accounts} {
+	for _, ask := range []func(context.Context) ([]string, error){g.access.Tokens.Accounts, g.sessions.Accounts, g.parts.Models.RunStore().Accounts} {
 		some, err := ask(ctx)
 		if err != nil {
 			return nil, err

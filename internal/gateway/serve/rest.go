@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"cmp"
@@ -18,17 +18,17 @@ import (
 
 // RESTOptions are what the gateway's HTTP interface works with. Who may call, which
 // sessions there are and what makes it ready is the gateway's to add.
-func RESTOptions(a *App, r *execute.Runs) rest.Options {
+func RESTOptions(p *Parts, r *execute.Runs) rest.Options {
 	return rest.Options{
-		Runs: restRuns{a, r}, Store: a.RunStore(), Agents: []rest.Catalogue{restVariants{a, r.Variants}}, Sandboxes: restSandboxes{a}, Ledger: restBooks{a},
-		Version: version.Current().Version, Metrics: a.Metrics(), Logger: a.Logger,
+		Runs: restRuns{p, r}, Store: p.Models.RunStore(), Agents: []rest.Catalogue{restVariants{p, r.Variants}}, Sandboxes: restSandboxes{p}, Ledger: restBooks{p},
+		Version: version.Current().Version, Metrics: p.Models.Metrics(), Logger: p.Logger,
 	}
 }
 
 // restRuns carries out what callers ask for.
 type restRuns struct {
-	app  *App
-	runs *execute.Runs
+	parts *Parts
+	runs  *execute.Runs
 }
 
 // billPatience is how long a look at a bill waits for the provider's books.
@@ -51,17 +51,17 @@ func (r restRuns) Resume(ctx context.Context, id string) error { return r.runs.R
 
 // Limit bounds what a run takes.
 func (r restRuns) Limit(id string, q session.Quota) (forget func()) {
-	return r.app.LimitRun(id, q)
+	return r.parts.Runs.LimitRun(id, q)
 }
 
 // Bill asks again what a run has cost.
 func (r restRuns) Bill(ctx context.Context, id string) (run.Bill, error) {
-	return r.app.RunBill(ctx, id, billPatience)
+	return r.parts.Models.RunBill(ctx, id, billPatience)
 }
 
 // restVariants is the registry of variants as a catalogue.
 type restVariants struct {
-	app      *App
+	parts    *Parts
 	variants []run.Variant
 }
 
@@ -70,20 +70,20 @@ func (r restVariants) Agents(ctx context.Context) ([]api.Agent, error) {
 	list := make([]api.Agent, 0, len(r.variants))
 	for i := range r.variants {
 		v := &r.variants[i]
-		list = append(list, api.Agent{GraphID: v.ID, Name: cmp.Or(v.Name, v.ID), Description: v.Description, Unavailable: r.app.WhyUnavailable(ctx, v)})
+		list = append(list, api.Agent{GraphID: v.ID, Name: cmp.Or(v.Name, v.ID), Description: v.Description, Unavailable: r.parts.Runs.WhyUnavailable(ctx, v)})
 	}
 	return list, nil
 }
 
 // restBooks is the ledger and the audit log.
-type restBooks struct{ app *App }
+type restBooks struct{ parts *Parts }
 
 // Costs returns what runs have spent.
 func (b restBooks) Costs(ctx context.Context, f usage.Filter) ([]usage.RunCost, error) {
-	return b.app.RunCosts(ctx, f)
+	return b.parts.Models.RunCosts(ctx, f)
 }
 
 // AuditTail returns the last records that match.
 func (b restBooks) AuditTail(most int, match func(string) bool) ([]audit.Entry, error) {
-	return audit.Tail(service.AuditDir(b.app.Settings), most, match)
+	return audit.Tail(service.AuditDir(b.parts.Settings), most, match)
 }
