@@ -71,8 +71,13 @@ run: build ## show what Atoll can do, on this machine: no engine, no root needed
 check: guest ## run the tests that need no root, no engine and no npm, in minutes
 	go test ./...
 
+# What tests need is brought by several at once: much of it waits for the network.
+.PHONY: prepare
+prepare: engine build openclaw sdks vet
+
 .PHONY: test
-test: engine build openclaw sdks vet ## run every test, on real engines (needs root)
+test: ## run every test, on real engines (needs root)
+	@$(MAKE) --no-print-directory -j 3 -O prepare
 	@rm -f $(UNSTEADY)
 	$(TEST_ENV) $(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_EVENTS) $(RERUN_FLAGS) --packages '$(TEST_PACKAGES)' -- $(TEST_FLAGS)
 	@! grep -F 'WARNING: DATA RACE' $(TEST_EVENTS)
@@ -85,10 +90,13 @@ OPENCLAW ?=
 # The one that is tested whole in a sandbox: it fits into the memory of a run.
 OPENCLAW_OF_RUNS := 2026.2.26
 
-.PHONY: openclaw
-openclaw: engine build ## install the OpenClaw that tests run, and make its image (needs npm)
+.PHONY: openclaw-packages
+openclaw-packages:
 	scripts/openclaw.sh up $(OPENCLAW)
 	scripts/openclaw.sh up $(OPENCLAW_OF_RUNS)
+
+.PHONY: openclaw
+openclaw: engine build openclaw-packages ## install the OpenClaw that tests run, and make its image (needs npm)
 	scripts/openclaw.sh image >bin/openclaw-image.log 2>&1 || { tail -n 30 bin/openclaw-image.log; exit 1; }
 
 .PHONY: sdks

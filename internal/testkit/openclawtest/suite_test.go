@@ -2,11 +2,13 @@ package openclawtest_test
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/fakellm"
@@ -24,14 +26,32 @@ type desk struct {
 	model *fakellm.Server
 }
 
-// programs builds atoll and atoll-docker as `make build` does.
+// programsDir is where programs are built; TestMain makes and removes it.
+var programsDir string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "atoll")
+	if err != nil {
+		panic(err)
+	}
+	programsDir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// build builds atoll and atoll-docker as `make build` does, once for all tests.
+var build = sync.OnceValue(func() error {
+	return buildtest.Programs(context.Background(), programsDir, "atoll", "atoll-docker")
+})
+
+// programs returns the directory with the programs.
 func programs(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	if err := buildtest.Programs(t.Context(), dir, "atoll", "atoll-docker"); err != nil {
+	if err := build(); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	return programsDir
 }
 
 func newDesk(t *testing.T, version, access string, script fakellm.Script) *desk {
