@@ -13,10 +13,10 @@ import (
 // A holder gets its part and no more, and what it gives back others can have.
 func TestBudget(t *testing.T) {
 	b := membudget.New(100<<10, 60<<10)
-	alice := membudget.Share{Budget: b, Holder: "alice", Least: 40 << 10}
-	again := membudget.Share{Budget: b, Holder: "alice", Least: 40 << 10}
-	bob := membudget.Share{Budget: b, Holder: "bob", Least: 40 << 10}
-	carol := membudget.Share{Budget: b, Holder: "carol", Least: 40 << 10}
+	alice := membudget.Share{Budget: b, Holder: "alice", MinBuffer: 40 << 10}
+	again := membudget.Share{Budget: b, Holder: "alice", MinBuffer: 40 << 10}
+	bob := membudget.Share{Budget: b, Holder: "bob", MinBuffer: 40 << 10}
+	carol := membudget.Share{Budget: b, Holder: "carol", MinBuffer: 40 << 10}
 	for _, c := range []struct {
 		name  string
 		share *membudget.Share
@@ -44,7 +44,7 @@ func TestReadAll(t *testing.T) {
 		size int
 		want error
 	}{{0, nil}, {membudget.FreeBytes - 1, nil}, {membudget.FreeBytes, nil}, {20 << 10, nil}, {65 << 10, membudget.ErrTotal}} {
-		share := membudget.Share{Budget: b, Least: 8 << 10}
+		share := membudget.Share{Budget: b, MinBuffer: 8 << 10}
 		text := strings.Repeat("x", c.size)
 		data, err := membudget.ReadAll(strings.NewReader(text), &share)
 		if !errors.Is(err, c.want) || err == nil && string(data) != text {

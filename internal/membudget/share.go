@@ -9,10 +9,10 @@ import (
 // Share is the part of a budget that one request holds. It is not safe for use by
 // several goroutines at once.
 type Share struct {
-	Budget *Budget
-	Holder string // "" counts in the total only
-	Least  int64  // the smallest buffer; 0 is BufferSize, and pooled
-	Most   int64  // the largest buffer that doubling makes; 0 is no bound
+	Budget    *Budget
+	Holder    string // "" counts in the total only
+	MinBuffer int64  // the smallest buffer; 0 is BufferSize, and pooled
+	MaxBuffer int64  // the largest buffer that doubling makes; 0 is no bound
 
 	held   int64
 	pooled *[BufferSize]byte
@@ -27,13 +27,13 @@ var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
 // Grow returns buf with space for n more bytes. The old buffer must not be used
 // any more.
 func (s *Share) Grow(buf []byte, n int) ([]byte, error) {
-	least := s.Least
+	least := s.MinBuffer
 	if least == 0 {
 		least = BufferSize
 	}
 	size := 2 * int64(cap(buf))
-	if s.Most > 0 {
-		size = min(size, s.Most)
+	if s.MaxBuffer > 0 {
+		size = min(size, s.MaxBuffer)
 	}
 	size = max(int64(len(buf)+n), size, least)
 	if err := s.Budget.take(s.Holder, size); err != nil {
@@ -47,7 +47,7 @@ func (s *Share) Grow(buf []byte, n int) ([]byte, error) {
 }
 
 func (s *Share) buffer(size int64) ([]byte, *[BufferSize]byte) {
-	if s.Least == 0 && size == BufferSize {
+	if s.MinBuffer == 0 && size == BufferSize {
 		b := buffers.Get().(*[BufferSize]byte)
 		return b[:0], b
 	}

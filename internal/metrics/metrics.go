@@ -24,13 +24,13 @@ type Registry struct {
 }
 
 type metric interface {
-	about() *description
+	describe() *description
 	write(b []byte) []byte
 }
 
 type description struct{ name, help, kind string }
 
-func (d *description) about() *description { return d }
+func (d *description) describe() *description { return d }
 
 func (r *Registry) add(m metric) {
 	r.mu.Lock()
@@ -43,10 +43,10 @@ func (r *Registry) WriteTo(w io.Writer) (int64, error) {
 	r.mu.Lock()
 	all := slices.Clone(r.metrics)
 	r.mu.Unlock()
-	slices.SortFunc(all, func(a, b metric) int { return strings.Compare(a.about().name, b.about().name) })
+	slices.SortFunc(all, func(a, b metric) int { return strings.Compare(a.describe().name, b.describe().name) })
 	var b []byte
 	for _, m := range all {
-		d := m.about()
+		d := m.describe()
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n", d.name, d.help, d.name, d.kind)
 		b = m.write(b)
 	}

@@ -26,8 +26,8 @@ type breaker struct {
 	until    atomic.Int64 // unix nanoseconds
 }
 
-// lets reports whether a request may be sent now.
-func (b *breaker) lets(now time.Time) bool {
+// allows reports whether a request may be sent now.
+func (b *breaker) allows(now time.Time) bool {
 	if b.failures.Load() < failuresToOpen {
 		return true
 	}

@@ -13,10 +13,10 @@ import (
 
 // How long other keys are preferred to one, and how often sources are read again.
 const (
-	DefaultRest        = 30 * time.Second // after 429
-	DefaultRefusedRest = 5 * time.Minute  // after 401 or 403, unless the source has a new key
-	DefaultReload      = time.Minute
-	DefaultPause       = 2 * time.Second // between two readings, however many keys are refused
+	DefaultCooldown        = 30 * time.Second // after 429
+	DefaultRefusedCooldown = 5 * time.Minute  // after 401 or 403, unless the source has a new key
+	DefaultReload          = time.Minute
+	DefaultPause           = 2 * time.Second // between two readings, however many keys are refused
 )
 
 // PoolOptions are the numbers of a Pool; zero is the default.
@@ -61,8 +61,8 @@ func NewPool(ctx context.Context, o PoolOptions, sources ...Source) (*Pool, erro
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	o.Rest = cmp.Or(o.Rest, DefaultRest)
-	o.RefusedRest = cmp.Or(o.RefusedRest, DefaultRefusedRest)
+	o.Rest = cmp.Or(o.Rest, DefaultCooldown)
+	o.RefusedRest = cmp.Or(o.RefusedRest, DefaultRefusedCooldown)
 	o.Reload = cmp.Or(o.Reload, DefaultReload)
 	o.Pause = cmp.Or(o.Pause, DefaultPause)
 	p := &Pool{options: o, sources: sources, refused: make(chan struct{}, 1)}
@@ -120,10 +120,10 @@ func (p *Pool) read(ctx context.Context) error {
 	return nil
 }
 
-// Keep reads the sources again from time to time, and as soon as the upstream
+// Refresh reads the sources again from time to time, and as soon as the upstream
 // refuses a key, until the context ends. What goes wrong is told to failed: the
 // keys that were there stay in use.
-func (p *Pool) Keep(ctx context.Context, failed func(error)) {
+func (p *Pool) Refresh(ctx context.Context, failed func(error)) {
 	tick := time.NewTicker(p.options.Reload)
 	defer tick.Stop()
 	for {
@@ -154,7 +154,7 @@ func (p *Pool) entries() []*entry {
 // first. The error is ErrFailing.
 func (p *Pool) Pick() (Key, error) {
 	now := p.options.Now()
-	if !p.breaker.lets(now) {
+	if !p.breaker.allows(now) {
 		return Key{}, ErrFailing
 	}
 	e := p.best(now.UnixNano())
@@ -200,13 +200,13 @@ func (k Key) Failed(status int) (another bool) {
 	now := k.pool.options.Now()
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		k.rest(now.Add(k.pool.options.RefusedRest))
+		k.coolDown(now.Add(k.pool.options.RefusedRest))
 		select {
 		case k.pool.refused <- struct{}{}:
 		default:
 		}
 	case http.StatusTooManyRequests:
-		k.rest(now.Add(k.pool.options.Rest))
+		k.coolDown(now.Add(k.pool.options.Rest))
 	default:
 		k.pool.breaker.failed(now)
 		return false
@@ -214,8 +214,8 @@ func (k Key) Failed(status int) (another bool) {
 	return k.pool.best(now.UnixNano()).until.Load() <= now.UnixNano()
 }
 
-// rest lets other keys go before. The upstream is there: it answered.
-func (k Key) rest(until time.Time) {
+// coolDown lets other keys go before. The upstream is there: it answered.
+func (k Key) coolDown(until time.Time) {
 	k.pool.breaker.answered()
 	k.entry.until.Store(until.UnixNano())
 }

@@ -232,7 +232,7 @@ func TestPoolFailsOverAndRecovers(t *testing.T) {
 	pick("one").Failed(403) // whose rest would have ended first, and goes last now
 	pick("two").Worked()
 	pick("two") // it works after all
-	now = now.Add(secret.DefaultRefusedRest)
+	now = now.Add(secret.DefaultRefusedCooldown)
 	pick("one").Failed(401)
 	second = "new"
 	if err := p.Reload(t.Context()); err != nil {
@@ -311,7 +311,7 @@ func TestPoolFollowsAChangedKey(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		p.Keep(ctx, func(err error) { t.Error(err) })
+		p.Refresh(ctx, func(err error) { t.Error(err) })
 	}()
 	old, err := p.Pick()
 	if err != nil {

@@ -39,7 +39,7 @@ func openBooks(ctx context.Context, dir string) (_ *books, err error) {
 	}
 	price := usage.Price{Input: usage.PerMillion(1), Output: usage.PerMillion(10)}
 	b.ledger, err = usage.Open(ctx, usage.Options{
-		Dir: filepath.Join(dir, "usage"), DB: b.db, Leases: leases, Prices: usage.NewPrices(map[string]usage.Price{"bench": price}),
+		Dir: filepath.Join(dir, "usage"), DB: b.db, Locks: leases, Prices: usage.NewPrices(map[string]usage.Price{"bench": price}),
 	})
 	if err != nil {
 		return nil, err

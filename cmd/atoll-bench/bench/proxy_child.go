@@ -68,7 +68,7 @@ func (c *ProxyChild) Serve(ctx context.Context, in io.Reader, out io.Writer) (er
 	return tellStatus(in, out)
 }
 
-func serveBench(s *proxy.Server, l net.Listener, door proxy.Door) { _ = s.Serve(l, door) }
+func serveBench(s *proxy.Server, l net.Listener, door proxy.Authenticate) { _ = s.Serve(l, door) }
 
 // listenInside listens in a sandbox as it is done for grants: the guest looks for
 // the grant of each caller. Everybody is let in.
@@ -90,7 +90,7 @@ func newBenchProxy(ctx context.Context, upstream string, b *books) (*proxy.Serve
 }
 
 // benchDoor lets everybody in as one run with budgets.
-func benchDoor() (proxy.Door, error) {
+func benchDoor() (proxy.Authenticate, error) {
 	caller, err := proxy.NewCaller(&grant.Terms{
 		Account: "account", Agent: "main", Session: "agent:main:main", Run: "run", Graph: "bench", Models: []string{"bench"},
 		Budget: grant.Budget{MicroUSD: 1e12}, Until: time.Now().Add(grant.MaxLife),

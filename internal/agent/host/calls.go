@@ -61,20 +61,20 @@ func (w *Worker) chooseModels(ctx context.Context, h *Host, o *Options) (err err
 }
 
 // door lets in this agent alone, for the models it may ask.
-func (w *Worker) door(models *service.Proxy, o *Options, ids []string) (proxy.Door, error) {
+func (w *Worker) door(models *service.Proxy, o *Options, ids []string) (proxy.Authenticate, error) {
 	terms, err := service.Terms(w.Plan, o.Who.Account, ids)
 	if err != nil {
 		return nil, err
 	}
 	terms.Run, terms.Budget, terms.Until = w.Run, o.Budget, time.Now().Add(agentLife)
 	terms.BodyPolicy, terms.Headers, terms.Trace = proxy.StrictPolicy, o.Headers, o.Trace
-	return proxy.TermsDoor(terms, service.Limits(&models.Config, &w.Plan.Agent.LLM))
+	return proxy.AuthenticateAs(terms, service.Limits(&models.Config, &w.Plan.Agent.LLM))
 }
 
 // agentCalls are the connections of one agent to a proxy.
 type agentCalls struct {
 	models    *service.Proxy
-	door      proxy.Door
+	door      proxy.Authenticate
 	transport *http.Transport
 }
 
@@ -92,5 +92,5 @@ const callsPatience = time.Minute
 func (w *Worker) settleShared(models *service.Proxy) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callsPatience)
 	defer cancel()
-	return models.Quiet(ctx, w.Run)
+	return models.WaitIdle(ctx, w.Run)
 }

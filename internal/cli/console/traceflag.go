@@ -30,7 +30,7 @@ func (v traceValue) String() string {
 }
 
 func (v traceValue) Set(text string) error {
-	id := cmp.Or(traceparent.Of(text), text)
+	id := cmp.Or(traceparent.TraceID(text), text)
 	if !traceparent.IsID(id) {
 		return errhint.With(fmt.Errorf("%.80q is not the id of a trace", text), "write 32 hexadecimal digits, or a whole traceparent")
 	}
@@ -43,5 +43,5 @@ func WithTrace(ctx context.Context, id, run string) context.Context {
 	if id == "" {
 		return ctx
 	}
-	return client.WithTraceParent(ctx, traceparent.Parent(id, run))
+	return client.WithTraceParent(ctx, traceparent.HeaderValue(id, run))
 }

@@ -68,7 +68,7 @@ of the shared proxy.`,
 			if f.scope != "" {
 				return e.createGatewayToken(cmd.Context(), cmd, f.spec(cmd, &o), o.asJSON)
 			}
-			return e.withTokens(cmd.Context(), o.asJSON, func(d *token.Desk) error {
+			return e.withTokens(cmd.Context(), o.asJSON, func(d *token.Store) error {
 				text, made, err := d.Create(cmd.Context(), o.who, o.life)
 				if err != nil {
 					return console.Usage(cmd, err)
@@ -94,7 +94,7 @@ of the shared proxy.`,
 }
 
 // withTokens opens the installation's tokens.
-func (e *env) withTokens(ctx context.Context, asJSON bool, f func(*token.Desk) error) error {
+func (e *env) withTokens(ctx context.Context, asJSON bool, f func(*token.Store) error) error {
 	a, err := e.Open(ctx)
 	if err != nil {
 		return e.ConfigError(err, asJSON)
@@ -200,7 +200,7 @@ func newTokenRevokeCommand(e *env) *cobra.Command {
 		Example: `  atoll token revoke UT376AETEES7`,
 		Args:    console.ExactlyOne("token id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withTokens(cmd.Context(), false, func(d *token.Desk) error {
+			return e.withTokens(cmd.Context(), false, func(d *token.Store) error {
 				id, err := pickToken(cmd.Context(), e.Opened, args[0])
 				if err != nil {
 					return err
@@ -216,7 +216,7 @@ func newTokenRevokeCommand(e *env) *cobra.Command {
 }
 
 // revoke ends a token of either kind, or forgets a device.
-func (e *env) revoke(ctx context.Context, d *token.Desk, id string) error {
+func (e *env) revoke(ctx context.Context, d *token.Store, id string) error {
 	err := d.Revoke(ctx, id)
 	if !errors.Is(err, token.ErrUnknown) {
 		return err
@@ -238,7 +238,7 @@ func newTokenRotateCommand(e *env) *cobra.Command {
 		Example: `  atoll token rotate UT376AETEES7 --expires 2h --grace 1m`,
 		Args:    console.ExactlyOne("token id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withTokens(cmd.Context(), o.asJSON, func(d *token.Desk) error {
+			return e.withTokens(cmd.Context(), o.asJSON, func(d *token.Store) error {
 				id, err := pickToken(cmd.Context(), e.Opened, args[0])
 				if err != nil {
 					return err

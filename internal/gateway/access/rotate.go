@@ -37,6 +37,6 @@ func (s *TokenStore) Rotate(ctx context.Context, id string, life, grace time.Dur
 // revokeAt ends a token at a time, unless it ends before.
 func (s *TokenStore) revokeAt(ctx context.Context, id string, at time.Time) error {
 	_, err := s.db.ExecContext(ctx, "UPDATE gateway_tokens SET revoked_at_ms = min(ifnull(revoked_at_ms, ?), ?) WHERE id = ?", at.UnixMilli(), at.UnixMilli(), id)
-	s.recent.Forget(id)
+	s.recent.Delete(id)
 	return s.db.Explain(err)
 }

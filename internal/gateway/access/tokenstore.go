@@ -32,7 +32,7 @@ type TokenStore struct {
 	db     *store.DB
 	now    func() time.Time
 	logger *slog.Logger
-	recent *tokencache.Recent[storedToken]
+	recent *tokencache.Cache[storedToken]
 
 	mu       sync.Mutex
 	used     map[string]time.Time // not yet in the database
@@ -70,7 +70,7 @@ func NewTokenStore(o TokenStoreOptions) *TokenStore {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &TokenStore{db: o.DB, now: o.Now, logger: o.Logger, recent: tokencache.NewRecent[storedToken](RevocationDelay), used: map[string]time.Time{}, watchers: map[string]map[*watcher]struct{}{}}
+	return &TokenStore{db: o.DB, now: o.Now, logger: o.Logger, recent: tokencache.New[storedToken](RevocationDelay), used: map[string]time.Time{}, watchers: map[string]map[*watcher]struct{}{}}
 }
 
 // SetFixed replaces the tokens of the configuration, by the name of their source.
@@ -215,7 +215,7 @@ func (s *TokenStore) HasTokens(ctx context.Context) (bool, error) {
 // lookup reads a token from the cache or the database.
 func (s *TokenStore) lookup(ctx context.Context, id string) (storedToken, error) {
 	now := s.now()
-	if k, ok := s.recent.Find(id, now); ok {
+	if k, ok := s.recent.Get(id, now); ok {
 		return k, nil
 	}
 	found, err := s.read(ctx, "WHERE id = ?", id)
@@ -225,7 +225,7 @@ func (s *TokenStore) lookup(ctx context.Context, id string) (storedToken, error)
 	if len(found) == 0 {
 		return storedToken{}, ErrDenied
 	}
-	s.recent.Keep(id, found[0], now)
+	s.recent.Put(id, found[0], now)
 	return found[0], nil
 }
 
@@ -313,7 +313,7 @@ func (s *TokenStore) Revoke(ctx context.Context, id string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.recent.Forget(id)
+	s.recent.Delete(id)
 	s.notifyEnded(id)
 	return nil
 }

@@ -98,7 +98,7 @@ func (s *TokenStore) endInactive(ctx context.Context) error {
 	defer s.mu.Unlock()
 	for _, id := range watched {
 		if !active[id] {
-			s.recent.Forget(id)
+			s.recent.Delete(id)
 			s.notifyEnded(id)
 		}
 	}

@@ -45,7 +45,7 @@ func (c *call) decodeBody(v any) error {
 	if err != nil || kind != "application/json" {
 		return &api.Problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: "the body must be JSON", Hint: "send Content-Type: application/json"}
 	}
-	share := membudget.Share{Budget: c.Inbound, Holder: c.caller.Token, Least: firstChunk, Most: c.route.maxBody(&c.Limit) + 1}
+	share := membudget.Share{Budget: c.Inbound, Holder: c.caller.Token, MinBuffer: firstChunk, MaxBuffer: c.route.maxBody(&c.Limit) + 1}
 	defer share.Free()
 	data, err := c.readBody(&share)
 	if err == nil {

@@ -45,7 +45,7 @@ func (c *call) sessionTask(b *api.SendRequest) (*session.Task, error) {
 			Model: b.Model, Transcript: b.SessionID, Run: b.RunID, Branch: string(key), HostTools: b.HostTools, Thinking: b.Thinking,
 			Turns: b.MaxTurns, Tokens: b.Budget.Tokens, MicroUSD: int64(math.Ceil(b.Budget.USD * 1e6)),
 		},
-		Quota: c.quota(), Trace: traceparent.Of(c.r.Header.Get(traceparent.Header)),
+		Quota: c.quota(), Trace: traceparent.TraceID(c.r.Header.Get(traceparent.Header)),
 	}, nil
 }
 

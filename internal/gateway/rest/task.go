@@ -64,7 +64,7 @@ func (c *call) task(b *api.RunRequest) (*Task, error) {
 		ID: id, GraphID: cmp.Or(b.GraphID, defaultGraph), Agent: b.Agent, Account: account, Model: b.Model, Messages: messages(b),
 		Budget:  grant.Budget{MicroUSD: int64(math.Ceil(b.Budget.USD * 1e6)), Tokens: b.Budget.Tokens},
 		Timeout: time.Duration(b.Timeout) * time.Second, Memory: b.Memory, Branch: string(key),
-		Trace: traceparent.Of(c.r.Header.Get(traceparent.Header)),
+		Trace: traceparent.TraceID(c.r.Header.Get(traceparent.Header)),
 	}, nil
 }
 

@@ -13,7 +13,7 @@ import (
 // readRequest reads one message within the memory budget of its token, and
 // dispatches it.
 func (c *conn) readRequest() error {
-	share := membudget.Share{Budget: c.server.Inbound, Holder: c.caller.Token, Least: firstChunk, Most: c.server.Limits.Frame + 1}
+	share := membudget.Share{Budget: c.server.Inbound, Holder: c.caller.Token, MinBuffer: firstChunk, MaxBuffer: c.server.Limits.Frame + 1}
 	defer share.Free()
 	data, err := c.ReadWith(context.Background(), func(r io.Reader) ([]byte, error) { return c.readMessage(r, &share) })
 	if err != nil {

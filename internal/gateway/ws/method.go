@@ -111,7 +111,7 @@ func (c *conn) dispatch(data []byte) {
 		c.respond(req.ID, nil, c.explain(req.Method, err))
 		return
 	}
-	c.server.Logger.DebugContext(c.ctx, "gateway request", "connection", c.id, "method", clip(req.Method, 100), "trace", traceparent.Of(req.TraceParent))
+	c.server.Logger.DebugContext(c.ctx, "gateway request", "connection", c.id, "method", clip(req.Method, 100), "trace", traceparent.TraceID(req.TraceParent))
 	m, no := c.find(&req)
 	if no != nil {
 		c.respond(req.ID, nil, no)
@@ -121,7 +121,7 @@ func (c *conn) dispatch(data []byte) {
 		c.respond(req.ID, nil, invalid(fmt.Sprintf("invalid %s params: more than %d bytes", m.name, c.server.Limits.Waiting)))
 		return
 	}
-	c.execute(&call{conn: c, id: req.ID, method: m, params: jsontext.Value(req.Params), ctx: c.ctx, trace: traceparent.Of(req.TraceParent)})
+	c.execute(&call{conn: c, id: req.ID, method: m, params: jsontext.Value(req.Params), ctx: c.ctx, trace: traceparent.TraceID(req.TraceParent)})
 }
 
 // find returns the requested method, if the client has its scope and the parameters

@@ -46,7 +46,7 @@ func newWorld(t *testing.T, late bool) *world {
 	}
 	// Our prices are wrong on purpose.
 	prices := usage.NewPrices(map[string]usage.Price{"m": {Input: 9_000_000, Output: 9_000_000}})
-	ledger, err := usage.Open(t.Context(), usage.Options{Dir: filepath.Join(dir, "usage"), DB: db, Leases: book, Prices: prices})
+	ledger, err := usage.Open(t.Context(), usage.Options{Dir: filepath.Join(dir, "usage"), DB: db, Locks: book, Prices: prices})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ type Receipt struct {
 }
 
 // ReceiptOf adds up a run.
-func ReceiptOf(ctx context.Context, book Book, run string) (*Receipt, error) {
+func ReceiptOf(ctx context.Context, book Ledger, run string) (*Receipt, error) {
 	calls, err := book.Calls(ctx, usage.Filter{Run: run})
 	if err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ type Upstream interface {
 	SpendLogs(ctx context.Context, q litellm.Query) ([]litellm.Row, error)
 }
 
-// Book is what we think. A *usage.Ledger is one.
-type Book interface {
+// Ledger is what we think. A *usage.Ledger is one.
+type Ledger interface {
 	Calls(ctx context.Context, f usage.Filter) ([]usage.Stored, error)
 	Correct(ctx context.Context, billed []usage.Billed) (int, error)
 }
@@ -81,7 +81,7 @@ type Changed struct {
 }
 
 // Reconcile compares and corrects the ledger.
-func Reconcile(ctx context.Context, book Book, upstream Upstream, o Options) (*Report, error) {
+func Reconcile(ctx context.Context, book Ledger, upstream Upstream, o Options) (*Report, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -118,7 +118,7 @@ type row struct {
 	used bool
 }
 
-func compare(ctx context.Context, book Book, upstream Upstream, o *Options) (*comparison, error) {
+func compare(ctx context.Context, book Ledger, upstream Upstream, o *Options) (*comparison, error) {
 	c := &comparison{options: o, rows: map[string]*row{}, report: &Report{
 		Since: o.Since, Until: o.Until, MissingUpstream: []Missing{}, MissingLocal: []Missing{}, Differences: []Changed{}}}
 	calls, err := book.Calls(ctx, usage.Filter{Since: o.Since.Add(-margin), Until: o.Until.Add(margin), Run: o.Run, Account: o.Account})
@@ -132,9 +132,9 @@ func compare(ctx context.Context, book Book, upstream Upstream, o *Options) (*co
 		return nil, err
 	}
 	for i := range calls {
-		c.call(&calls[i])
+		c.compareCall(&calls[i])
 	}
-	c.strangers()
+	c.addUnknownRows()
 	return c, nil
 }
 
@@ -174,17 +174,17 @@ func (c *comparison) add(r litellm.Row) {
 	c.rows[r.Req] = &row{Row: r}
 }
 
-func (c *comparison) inside(at time.Time) bool {
+func (c *comparison) inRange(at time.Time) bool {
 	return !at.Before(c.options.Since) && at.Before(c.options.Until)
 }
 
-// call looks for one of our calls upstream.
-func (c *comparison) call(s *usage.Stored) {
+// compareCall looks for one of our calls upstream.
+func (c *comparison) compareCall(s *usage.Stored) {
 	r := c.rows[s.ID]
 	if r != nil {
 		r.used = true
 	}
-	if !c.inside(s.At) {
+	if !c.inRange(s.At) {
 		return
 	}
 	c.report.Calls++
@@ -218,11 +218,11 @@ func (c *comparison) match(s *usage.Stored, r *row) {
 	}
 }
 
-// strangers are rows that carry our mark and that we know nothing of.
-func (c *comparison) strangers() {
+// addUnknownRows are rows that carry our mark and that we know nothing of.
+func (c *comparison) addUnknownRows() {
 	for id, r := range c.rows {
 		asked := c.options.Run == "" || c.options.Run == r.Run // who calls may name a run otherwise
-		if !r.used && asked && c.inside(r.Start) {
+		if !r.used && asked && c.inRange(r.Start) {
 			c.report.MissingLocal = append(c.report.MissingLocal, Missing{id, r.Run, r.EndUser, r.Model, r.Start, r.MicroUSD})
 		}
 	}
@@ -230,7 +230,7 @@ func (c *comparison) strangers() {
 }
 
 // finish writes the truth into the ledger.
-func (c *comparison) finish(ctx context.Context, book Book) (_ *Report, err error) {
+func (c *comparison) finish(ctx context.Context, book Ledger) (_ *Report, err error) {
 	c.report.Corrected, err = book.Correct(ctx, c.billed)
 	c.report.Provisional = c.report.Pending > 0 || len(c.report.MissingUpstream) > 0 || len(c.report.OtherPayer) > 0
 	return c.report, err

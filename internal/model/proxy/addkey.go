@@ -23,8 +23,8 @@ func (x *exchange) call() bool {
 		return x.fail(err)
 	}
 	defer x.endCall(a)
-	x.account.firstByte = time.Since(x.start)
-	x.account.status, x.account.answered = a.StatusCode, a.StatusCode
+	x.stats.firstByte = time.Since(x.start)
+	x.stats.status, x.stats.answered = a.StatusCode, a.StatusCode
 	if a.StatusCode == 200 && contentType(a.Header.Get("Content-Type")) == eventStream {
 		return x.stream(a)
 	}
@@ -68,8 +68,8 @@ func (x *exchange) attempt() (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.s.ctx)) // the watch ends it
 	x.callContext = ctx
 	request, began := x.newRequest(ctx), time.Now()
-	x.watch.start(x.s, cancel, func(now time.Time) error { return x.lookForHead(now, began) })
-	a, err := x.place.transport.RoundTrip(request)
+	x.watch.start(x.s, cancel, func(now time.Time) error { return x.checkStopBeforeHead(now, began) })
+	a, err := x.provider.transport.RoundTrip(request)
 	if err == nil {
 		err = x.checkHead(ctx, a)
 	}
@@ -83,12 +83,12 @@ func (x *exchange) attempt() (*http.Response, error) {
 	return a, nil
 }
 
-// lookForHead looks around while the head of the answer is not there.
-func (x *exchange) lookForHead(now, began time.Time) error {
+// checkStopBeforeHead looks around while the head of the answer is not there.
+func (x *exchange) checkStopBeforeHead(now, began time.Time) error {
 	if x.sending.isSending() && now.Sub(began) > x.s.options.WriteTimeout {
 		return fmt.Errorf("the upstream does not take the request: %w", os.ErrDeadlineExceeded)
 	}
-	return x.lookAround(now, began.Add(x.place.HeaderTimeout))
+	return x.checkStop(now, began.Add(x.provider.HeaderTimeout))
 }
 
 // checkHead waits for the rest of the request to be sent, so that its memory is
@@ -113,9 +113,9 @@ func (x *exchange) endCall(a *http.Response) {
 // newRequest makes the request to the upstream. All of it is ours, but for the
 // body and the three fields that addPassed takes over.
 func (x *exchange) newRequest(ctx context.Context) *http.Request {
-	r := &http.Request{Method: x.route.method, URL: x.place.at(x.route.upstream, query(x.c.q.Target)), Header: x.newHeader()}
+	r := &http.Request{Method: x.route.method, URL: x.provider.at(x.route.upstream, query(x.c.q.Target)), Header: x.newHeader()}
 	x.sending = &sentBody{}
-	if x.route.kind == asks {
+	if x.route.kind == routeAsk {
 		x.setBody(r)
 	}
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.connected.Store(true) }}
@@ -125,7 +125,7 @@ func (x *exchange) newRequest(ctx context.Context) *http.Request {
 // setBody gives the request its body. A small one is copied: net/http writes what
 // it knows to be in memory together with the head.
 func (x *exchange) setBody(r *http.Request) {
-	size := x.ask.Grown(len(x.body))
+	size := x.ask.SizeAfterEdits(len(x.body))
 	r.ContentLength = int64(size)
 	if size <= maxJoined {
 		text := x.ask.Append(make([]byte, 0, size), x.body)
@@ -150,17 +150,17 @@ var (
 func (x *exchange) newHeader() http.Header {
 	h := make(http.Header, 16)
 	h["User-Agent"], h["Accept-Encoding"], h["Accept"] = ownAgent, ownEncoding, ownAccept
-	if x.place.Header == "x-api-key" {
+	if x.provider.Header == "x-api-key" {
 		h["X-Api-Key"] = []string{x.secret}
 	} else {
 		h["Authorization"] = []string{"Bearer " + x.secret}
 	}
-	if !x.place.Stranger {
+	if !x.provider.OmitIdentity {
 		x.caller.headers.add(h, x.id)
 		h[endUserField] = []string{x.endUser()}
 	}
 	addPassed(h, &x.c.q)
-	if x.route.kind == asks {
+	if x.route.kind == routeAsk {
 		h["Content-Type"] = ownType
 	}
 	return h

@@ -252,7 +252,7 @@ func TestAttack21_SharedModeAnotherSessionsHeaders(t *testing.T) {
 	sessions := map[string]*grant.Terms{"atoll_A": terms(), "atoll_B": terms(), "atoll_open": terms()}
 	sessions["atoll_B"].Account, sessions["atoll_B"].Run = "account-b", "run-b"
 	sessions["atoll_open"].Run, sessions["atoll_open"].Trace = "", ""
-	p.socket = p.serve(proxy.TokenDoor(func(_ context.Context, token string) (*grant.Terms, error) {
+	p.socket = p.serve(proxy.AuthenticateByToken(func(_ context.Context, token string) (*grant.Terms, error) {
 		if found := sessions[token]; found != nil {
 			return found, nil
 		}
@@ -292,7 +292,7 @@ func TestTokensHaveTheBudgetsOfTheirAgents(t *testing.T) {
 		found.Agent = strings.TrimPrefix(token, "atoll_")
 		return found, nil
 	}
-	p.socket = p.serve(proxy.TokenDoor(verify, func(t *grant.Terms) []usage.Limit {
+	p.socket = p.serve(proxy.AuthenticateByToken(verify, func(t *grant.Terms) []usage.Limit {
 		if t.Agent == "poor" {
 			return []usage.Limit{{Scope: usage.ScopeAgent, Tokens: 1}}
 		}

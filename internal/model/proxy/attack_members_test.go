@@ -103,7 +103,7 @@ func TestAttack27_BillingSpoofInTheBody(t *testing.T) {
 // of itself.
 func TestAttack27_IdentityTowardsStrangers(t *testing.T) {
 	m := newModel(t, chat(1))
-	p := newProxy(t, m.URL, func(o *proxy.Options) { o.Providers[0].Upstream.Stranger = true }).listen(terms())
+	p := newProxy(t, m.URL, func(o *proxy.Options) { o.Providers[0].Upstream.OmitIdentity = true }).listen(terms())
 	p.post(chatPath, `{"model":"good",`+identities+`}`).want(t, 200)
 	if q := m.only(t); strings.Contains(q.Body, "victim") || strings.Contains(q.Body, "account-1") || q.Header.Get("X-Litellm-End-User-Id") != "" {
 		t.Error(q.Body, q.Header)

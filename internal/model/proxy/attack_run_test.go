@@ -67,7 +67,7 @@ func (p *proxyKit) openBox(name string) *box {
 	must(p.t, err)
 	next := make(chan string, 100)
 	w := &wire{l, func() string { return <-next }}
-	go func() { _ = p.Serve(b.Listener(w, true), proxy.GrantDoor(nil, nil)) }()
+	go func() { _ = p.Serve(b.Listener(w, true), proxy.AuthenticateByGrant(nil, nil)) }()
 	b.tell(next)
 	return b
 }
@@ -138,7 +138,7 @@ func TestTwoAccountsAndTwoRunsInTurnInOneSandbox(t *testing.T) {
 }
 
 // TestInvariant_IDENTITY_FROM_GRANT was seen to fail with addSaid(&terms, q)
-// called in GrantDoor.
+// called in AuthenticateByGrant.
 func TestInvariant_IDENTITY_FROM_GRANT(t *testing.T) {
 	m := newModel(t, chat(1))
 	p := newProxy(t, m.URL, nil)
@@ -176,7 +176,7 @@ func (f *fragile) Write(b []byte) (int, error) {
 
 func TestARetryAfterABrokenWireIsNotBilledTwice(t *testing.T) {
 	m := newModel(t, chat(100))
-	p := newProxy(t, m.URL, func(o *proxy.Options) { o.Broken = func(err error) bool { return errors.Is(err, errBrokenWire) } })
+	p := newProxy(t, m.URL, func(o *proxy.Options) { o.WireLost = func(err error) bool { return errors.Is(err, errBrokenWire) } })
 	caller := terms()
 	ask := func(bytes int, body string) answer {
 		here, there := net.Pipe()

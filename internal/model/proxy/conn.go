@@ -12,8 +12,8 @@ import (
 	"github.com/atoll-run/atoll/internal/wire/socket"
 )
 
-// longAgo is a deadline that has passed.
-var longAgo = time.Unix(1, 0)
+// pastDeadline is a deadline that has passed.
+var pastDeadline = time.Unix(1, 0)
 
 // conn serves one connection, one request after the other.
 type conn struct {
@@ -37,7 +37,7 @@ func (c *conn) release() { c.reader.Release() }
 func (c *conn) serve() {
 	o := &c.server.options
 	for c.server.ctx.Err() == nil {
-		err := c.reader.ReadRequest(&c.q, o.patience())
+		err := c.reader.ReadRequest(&c.q, o.headTimeouts())
 		if err != nil {
 			c.refuseHead(err)
 			return
@@ -80,7 +80,7 @@ func (c *conn) record(r *audit.ModelRequest) {
 // handle serves one request and reports whether the connection can go on.
 func (c *conn) handle(w *worker) bool {
 	r, near := findRoute(c.q.Method, c.q.Target)
-	if r != nil && r.kind == health {
+	if r != nil && r.kind == routeHealth {
 		return c.discardBody() && c.answer(w, 200, "application/json", []byte(`{"status":"ok"}`)) == nil
 	}
 	x := newExchange(c, w, r, near)

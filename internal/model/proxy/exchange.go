@@ -19,23 +19,23 @@ import (
 
 // exchange is one request and its answer.
 type exchange struct {
-	c       *conn
-	w       *worker
-	s       *Server
-	route   *route // nil: there is none
-	dialect dialect.Dialect
-	caller  *Caller // nil: not admitted
-	place   *place  // that is asked
-	entered bool
+	c        *conn
+	w        *worker
+	s        *Server
+	route    *route // nil: there is none
+	dialect  dialect.Dialect
+	caller   *Caller   // nil: not admitted
+	provider *provider // that is asked
+	entered  bool
 
-	id     string
-	start  time.Time
-	end    time.Time // when it must be over
-	memory membudget.Share
-	body   []byte
-	whole  bool // the request's body was read
-	ask    ask.Ask
-	kept   kept
+	id        string
+	start     time.Time
+	end       time.Time // when it must be over
+	memory    membudget.Share
+	body      []byte
+	whole     bool // the request's body was read
+	ask       ask.Ask
+	recording recording
 
 	reservation *usage.Reservation
 	sent        bool   // something may have reached the upstream
@@ -45,7 +45,7 @@ type exchange struct {
 	sending     *sentBody
 	connected   atomic.Bool  // there was a connection to the upstream
 	heard       atomic.Int64 // when something of the answer came last, in ns
-	account     account
+	stats       answerStats
 }
 
 func newExchange(c *conn, w *worker, r *route, d dialect.Dialect) *exchange {
@@ -61,7 +61,7 @@ func (x *exchange) run() bool {
 	if p := x.prepare(); p != nil {
 		return x.refuse(p)
 	}
-	if x.route.kind == lists {
+	if x.route.kind == routeList {
 		return x.listModels()
 	}
 	if again, found := x.replay(); found {
@@ -89,13 +89,13 @@ func (x *exchange) prepare() *dialect.Problem {
 		x.s.options.Logger.Error("audit", "error", err)
 		return busy("requests cannot be recorded at the moment")
 	}
-	if x.route.kind == lists {
+	if x.route.kind == routeList {
 		return nil
 	}
 	if p := x.readBody(); p != nil {
 		return p
 	}
-	return x.judge()
+	return x.checkBody()
 }
 
 func busy(why string) *dialect.Problem {
@@ -110,12 +110,12 @@ func (x *exchange) readBody() *dialect.Problem {
 	}
 	if c.q.Continue && c.reader.Buffered() == 0 {
 		if c.write([]byte("HTTP/1.1 100 Continue\r\n\r\n")) != nil {
-			return hangUp
+			return callerGone
 		}
 	}
 	if !c.reader.Holds(c.q.Length) {
 		if err := c.net.SetReadDeadline(time.Now().Add(o.BodyTimeout)); err != nil {
-			return hangUp
+			return callerGone
 		}
 	}
 	body := c.reader.RequestBody(c.q.Length)
@@ -137,11 +137,11 @@ func (x *exchange) readBody() *dialect.Problem {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &dialect.Problem{Status: 408, Code: "timeout", Message: "the request took too long to arrive"}
 	}
-	return hangUp
+	return callerGone
 }
 
-// hangUp is a caller that cannot be told anything any more.
-var hangUp = &dialect.Problem{Status: 499, Code: "gone", Message: "the caller has gone"}
+// callerGone is a caller that cannot be told anything any more.
+var callerGone = &dialect.Problem{Status: 499, Code: "gone", Message: "the caller has gone"}
 
 // checkEncoding refuses bodies that we cannot look into.
 func checkEncoding(q *h1.Request) *dialect.Problem {
@@ -151,36 +151,36 @@ func checkEncoding(q *h1.Request) *dialect.Problem {
 	return nil
 }
 
-// judge reads what the body asks for.
-func (x *exchange) judge() *dialect.Problem {
+// checkBody reads what the body asks for.
+func (x *exchange) checkBody() *dialect.Problem {
 	o := &x.s.options
 	rules := ask.Rules{Strict: x.caller.Strict, MaxN: o.MaxN, MaxOutput: o.MaxOutput, InjectUsage: true, ForbidUnsent: true, Allowed: o.Allowed}
 	if err := x.w.ask.Read(&x.ask, x.body, x.route.shape, &rules); err != nil {
 		refusal, _ := errors.AsType[*ask.Refusal](err)
 		return &dialect.Problem{Status: refusal.Status, Code: refusal.Code, Message: refusal.Error()}
 	}
-	x.account.asked = string(x.ask.Model)
-	if !x.caller.allows(x.account.asked) {
-		return &dialect.Problem{Status: 403, Code: "model_not_allowed", Message: "model " + x.account.asked + " may not be called here"}
+	x.stats.asked = string(x.ask.Model)
+	if !x.caller.allows(x.stats.asked) {
+		return &dialect.Problem{Status: 403, Code: "model_not_allowed", Message: "model " + x.stats.asked + " may not be called here"}
 	}
-	p := x.s.placeOf(x.account.asked)
+	p := x.s.providerFor(x.stats.asked)
 	if p == nil {
-		return &dialect.Problem{Status: 404, Code: "model_not_found", Message: "no provider of model " + x.account.asked + " is configured"}
+		return &dialect.Problem{Status: 404, Code: "model_not_found", Message: "no provider of model " + x.stats.asked + " is configured"}
 	}
-	x.goTo(p)
+	x.setProvider(p)
 	x.ask.Identify(x.endUser())
 	return nil
 }
 
-// stranger is who calls, to providers that are told nothing of it.
-const stranger = "atoll"
+// anonymousUser is who calls, to providers that are told nothing of it.
+const anonymousUser = "atoll"
 
 // endUser is who calls, as far as the upstream may know. It is never what the
 // caller says: without an account it is the agent of this installation.
 func (x *exchange) endUser() string {
 	switch {
-	case x.place.Stranger:
-		return stranger
+	case x.provider.OmitIdentity:
+		return anonymousUser
 	case x.caller.headers.endUser != "":
 		return x.caller.headers.endUser
 	}
@@ -199,8 +199,8 @@ func (x *exchange) reserve() *dialect.Problem {
 	}
 	var err error
 	x.reservation, err = x.s.options.Ledger.Reserve(x.s.ctx, &usage.Call{
-		ID: x.id, Subject: x.caller.subject(), Model: x.account.asked, Dialect: x.speaks(),
-		InputTokens: x.ask.InputTokens, MaxOutputTokens: x.wanted(), Limits: x.caller.Limits, LongCache: x.ask.LongCache,
+		ID: x.id, Subject: x.caller.subject(), Model: x.stats.asked, Dialect: x.dialectName(),
+		InputTokens: x.ask.InputTokens, MaxOutputTokens: x.maxAnswerTokens(), Limits: x.caller.Limits, LongCache: x.ask.LongCache,
 	})
 	if err == nil {
 		return nil
@@ -218,9 +218,9 @@ func (x *exchange) reserve() *dialect.Problem {
 	return busy("what the request would cost cannot be reserved at the moment")
 }
 
-// wanted is how many tokens of answer the request may bring; below 0 if it does
+// maxAnswerTokens is how many tokens of answer the request may bring; below 0 if it does
 // not say.
-func (x *exchange) wanted() int64 {
+func (x *exchange) maxAnswerTokens() int64 {
 	if x.ask.MaxOutput < 0 {
 		return -1
 	}
@@ -229,8 +229,8 @@ func (x *exchange) wanted() int64 {
 
 // refuse tells the caller why not, and lets it send what it is about to send.
 func (x *exchange) refuse(p *dialect.Problem) bool {
-	x.account.status, x.account.denied = p.Status, p.Code+": "+p.Message
-	if p == hangUp {
+	x.stats.status, x.stats.denied = p.Status, p.Code+": "+p.Message
+	if p == callerGone {
 		return false
 	}
 	if !x.whole && !x.c.q.Close && !x.c.discardBody() {

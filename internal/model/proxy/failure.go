@@ -55,7 +55,7 @@ func (x *exchange) problemOf(err error) *dialect.Problem {
 		return s.problem
 	}
 	if isCallers(err) {
-		return hangUp
+		return callerGone
 	}
 	x.s.options.Logger.Warn("upstream", "error", err, "request", x.id)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -73,9 +73,9 @@ func reason(ctx context.Context, err error) error {
 	return err
 }
 
-// lookAround returns the reason to stop waiting, if there is one; limit is when
+// checkStop returns the reason to stop waiting, if there is one; limit is when
 // the upstream has been silent for too long.
-func (x *exchange) lookAround(now, limit time.Time) error {
+func (x *exchange) checkStop(now, limit time.Time) error {
 	switch {
 	case x.s.ctx.Err() != nil:
 		return stop(503, "shutting_down", "the proxy is being stopped", true)

@@ -45,7 +45,7 @@ func newHeaders(s *audit.Subject, added map[string]string) (headers, error) {
 	delete(added, grant.EndUserHeader)
 	own := map[string]string{grant.RunHeader: s.Run}
 	if traceparent.IsID(s.Trace) {
-		own[traceparent.Header] = traceparent.Parent(s.Trace, s.Run)
+		own[traceparent.Header] = traceparent.HeaderValue(s.Trace, s.Run)
 	}
 	if s.Run == "" || added[grant.RunHeader] != "" {
 		delete(own, grant.RunHeader)

@@ -155,7 +155,7 @@ func newProxy(t *testing.T, upstream string, change func(*proxy.Options)) *proxy
 	must(t, err)
 	leases, err := filelock.Open(filepath.Join(p.dir, "leases"))
 	must(t, err)
-	p.ledger, err = usage.Open(ctx, usage.Options{Dir: filepath.Join(p.dir, "usage"), DB: db, Leases: leases, Prices: prices()})
+	p.ledger, err = usage.Open(ctx, usage.Options{Dir: filepath.Join(p.dir, "usage"), DB: db, Locks: leases, Prices: prices()})
 	must(t, err)
 	p.log, err = audit.Open(filepath.Join(p.dir, "audit"), audit.Options{})
 	must(t, err)
@@ -199,7 +199,7 @@ func (p *proxyKit) listen(terms *grant.Terms) *proxyKit {
 	return p
 }
 
-func (p *proxyKit) serve(door proxy.Door) (socket string) {
+func (p *proxyKit) serve(door proxy.Authenticate) (socket string) {
 	p.t.Helper()
 	dir, err := os.MkdirTemp("", "atoll-llm-") // sockets must have short paths
 	must(p.t, err)

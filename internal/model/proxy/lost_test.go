@@ -50,7 +50,7 @@ func TestARetryIsQuickerThanTheLossOfTheWire(t *testing.T) {
 			"data: {\"id\":\"1\",\"choices\":[],\"usage\":{\"prompt_tokens\":11,\"completion_tokens\":7}}\n\ndata: [DONE]\n\n")
 	})
 	p := newProxy(t, m.URL, func(o *proxy.Options) {
-		o.Broken = func(err error) bool { return errors.Is(err, errBrokenWire) }
+		o.WireLost = func(err error) bool { return errors.Is(err, errBrokenWire) }
 		o.Tick = 2 * time.Second // long after the second request is there
 	})
 	caller := terms()

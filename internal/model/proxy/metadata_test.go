@@ -29,7 +29,7 @@ func TestEveryCallTellsItsAttemptAndTrace(t *testing.T) {
 	newProxy(t, m.URL, nil).listen(own).post(chatPath, hello).want(t, 200)
 	q := m.only(t)
 	got := told(t, &q)
-	if id, _ := got["existing_trace_id"].(string); got["attempt"] != 0.0 || !traceparent.IsID(id) || traceparent.Of(q.Header.Get("Traceparent")) != id {
+	if id, _ := got["existing_trace_id"].(string); got["attempt"] != 0.0 || !traceparent.IsID(id) || traceparent.TraceID(q.Header.Get("Traceparent")) != id {
 		t.Errorf("%v, %v", got, q.Header)
 	}
 }
@@ -42,7 +42,7 @@ func TestMetadataOfSharedModeArrivesAsItWasWritten(t *testing.T) {
 	open := &grant.Terms{Session: "agent:main:main", Account: "account-1", Models: []string{"good"}, Until: terms().Until}
 	bound := terms()
 	bound.Attempt = "3"
-	p.socket = p.serve(proxy.TokenDoor(func(_ context.Context, token string) (*grant.Terms, error) {
+	p.socket = p.serve(proxy.AuthenticateByToken(func(_ context.Context, token string) (*grant.Terms, error) {
 		if token == "atoll_bound" {
 			return bound, nil
 		}

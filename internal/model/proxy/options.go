@@ -65,11 +65,11 @@ type Options struct {
 	WriteTimeout time.Duration // for a caller to take what it asked for
 	Tick         time.Duration // how often a waiting request looks around
 	Drain        time.Duration // how long an answer is read on for the count when its caller has gone
-	KeepCut      time.Duration // how long the answer of a broken wire waits for its caller
+	KeepReplay   time.Duration // how long the answer of a broken wire waits for its caller
 
 	// Broken tells the errors of a wire that broke from those of a caller that
 	// left; nil: none is.
-	Broken func(error) bool
+	WireLost func(error) bool
 }
 
 // GCPercent is the garbage that may gather in a process that only serves a proxy,
@@ -91,7 +91,7 @@ const (
 	DefaultWriteTimeout = time.Minute
 	DefaultTick         = 200 * time.Millisecond
 	DefaultDrain        = 500 * time.Millisecond
-	DefaultKeepCut      = 2 * time.Minute
+	DefaultKeepReplay   = 2 * time.Minute
 )
 
 func (o *Options) fill() {
@@ -107,10 +107,12 @@ func (o *Options) fill() {
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
 	o.Tick = cmp.Or(o.Tick, DefaultTick)
 	o.Drain = cmp.Or(o.Drain, DefaultDrain)
-	o.KeepCut = cmp.Or(o.KeepCut, DefaultKeepCut)
+	o.KeepReplay = cmp.Or(o.KeepReplay, DefaultKeepReplay)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 }
 
-func (o *Options) patience() h1.Patience { return h1.Patience{First: o.KeepAlive, Rest: o.HeadTimeout} }
+func (o *Options) headTimeouts() h1.HeadTimeouts {
+	return h1.HeadTimeouts{First: o.KeepAlive, Rest: o.HeadTimeout}
+}

@@ -11,9 +11,9 @@ import (
 type kind int
 
 const (
-	asks   kind = iota // asks a model
-	lists              // lists models
-	health             // says that we are there; the upstream is not asked
+	routeAsk    kind = iota // asks a model
+	routeList               // lists models
+	routeHealth             // says that we are there; the upstream is not asked
 )
 
 // route is a method and a path that are served. There is no other.
@@ -29,24 +29,24 @@ func (r *route) dialect() dialect.Dialect { return dialect.Of(r.shape) }
 // routes is everything that is served. Paths are compared byte for byte: nothing
 // is decoded, cleaned or matched by prefix.
 var routes = [...]route{
-	{"POST", "/v1/chat/completions", asks, ask.Chat, "/v1/chat/completions"},
-	{"POST", "/v1/messages", asks, ask.Messages, "/v1/messages"},
-	{"POST", "/v1/responses", asks, ask.Responses, "/v1/responses"},
-	{"POST", "/v1/messages/count_tokens", asks, ask.Count, "/v1/messages/count_tokens"},
-	{"POST", "/v1/responses/compact", asks, ask.Compact, "/v1/responses/compact"},
-	{"POST", "/v1/embeddings", asks, ask.Embeddings, "/v1/embeddings"},
-	{"GET", "/v1/models", lists, ask.Chat, "/v1/models"},
-	{"GET", "/health", health, ask.Chat, ""},
-	{"HEAD", "/health", health, ask.Chat, ""},
-	{"HEAD", "/", health, ask.Messages, ""},
+	{"POST", "/v1/chat/completions", routeAsk, ask.Chat, "/v1/chat/completions"},
+	{"POST", "/v1/messages", routeAsk, ask.Messages, "/v1/messages"},
+	{"POST", "/v1/responses", routeAsk, ask.Responses, "/v1/responses"},
+	{"POST", "/v1/messages/count_tokens", routeAsk, ask.Count, "/v1/messages/count_tokens"},
+	{"POST", "/v1/responses/compact", routeAsk, ask.Compact, "/v1/responses/compact"},
+	{"POST", "/v1/embeddings", routeAsk, ask.Embeddings, "/v1/embeddings"},
+	{"GET", "/v1/models", routeList, ask.Chat, "/v1/models"},
+	{"GET", "/health", routeHealth, ask.Chat, ""},
+	{"HEAD", "/health", routeHealth, ask.Chat, ""},
+	{"HEAD", "/", routeHealth, ask.Messages, ""},
 	// OpenClaw and others are told base addresses without /v1.
-	{"POST", "/chat/completions", asks, ask.Chat, "/v1/chat/completions"},
-	{"POST", "/messages", asks, ask.Messages, "/v1/messages"},
-	{"POST", "/responses", asks, ask.Responses, "/v1/responses"},
-	{"POST", "/messages/count_tokens", asks, ask.Count, "/v1/messages/count_tokens"},
-	{"POST", "/responses/compact", asks, ask.Compact, "/v1/responses/compact"},
-	{"POST", "/embeddings", asks, ask.Embeddings, "/v1/embeddings"},
-	{"GET", "/models", lists, ask.Chat, "/v1/models"},
+	{"POST", "/chat/completions", routeAsk, ask.Chat, "/v1/chat/completions"},
+	{"POST", "/messages", routeAsk, ask.Messages, "/v1/messages"},
+	{"POST", "/responses", routeAsk, ask.Responses, "/v1/responses"},
+	{"POST", "/messages/count_tokens", routeAsk, ask.Count, "/v1/messages/count_tokens"},
+	{"POST", "/responses/compact", routeAsk, ask.Compact, "/v1/responses/compact"},
+	{"POST", "/embeddings", routeAsk, ask.Embeddings, "/v1/embeddings"},
+	{"GET", "/models", routeList, ask.Chat, "/v1/models"},
 }
 
 // findRoute looks a request up. If there is none, near has the dialect to say so

@@ -13,10 +13,10 @@ import (
 
 // Server serves callers. Make one with New, and Close it.
 type Server struct {
-	options Options
-	places  []*place
-	memory  *membudget.Budget
-	cuts    cuts
+	options   Options
+	providers []*provider
+	memory    *membudget.Budget
+	replays   replayCache
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -33,19 +33,19 @@ func New(o Options) (*Server, error) {
 	if o.Ledger == nil || o.Audit == nil {
 		return nil, errors.New("a proxy needs a ledger and an audit log")
 	}
-	places, err := newPlaces(o.Providers)
+	places, err := newProviders(o.Providers)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, places: places, memory: membudget.New(o.MaxMemory, 0), conns: map[net.Conn]struct{}{}, active: map[audit.Subject]int{}}
+	s := &Server{options: o, providers: places, memory: membudget.New(o.MaxMemory, 0), conns: map[net.Conn]struct{}{}, active: map[audit.Subject]int{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.cuts.init(o.KeepCut)
+	s.replays.init(o.KeepReplay)
 	return s, nil
 }
 
 // Serve accepts connections and serves each through the door. It returns when
 // the listener or the server is closed, with nil.
-func (s *Server) Serve(l net.Listener, door Door) error {
+func (s *Server) Serve(l net.Listener, door Authenticate) error {
 	defer context.AfterFunc(s.ctx, func() { l.Close() })()
 	for {
 		conn, err := l.Accept()
@@ -61,7 +61,7 @@ func (s *Server) Serve(l net.Listener, door Door) error {
 
 // Handle serves a connection, in the background, and closes it. Beyond the
 // limit of connections it is closed at once.
-func (s *Server) Handle(conn net.Conn, door Door) {
+func (s *Server) Handle(conn net.Conn, door Authenticate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil || len(s.conns) >= s.options.MaxConns {
@@ -114,10 +114,10 @@ func (s *Server) Close() error {
 	again := time.NewTicker(s.options.Tick)
 	defer again.Stop()
 	for {
-		s.wake()
+		s.interruptReads()
 		select {
 		case <-done:
-			for _, p := range s.places {
+			for _, p := range s.providers {
 				p.close()
 			}
 			return nil
@@ -126,12 +126,12 @@ func (s *Server) Close() error {
 	}
 }
 
-// wake has connections that wait for their callers look at the context. One may
+// interruptReads has connections that wait for their callers look at the context. One may
 // just have been about to wait, so it is done until all are gone.
-func (s *Server) wake() {
+func (s *Server) interruptReads() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for conn := range s.conns {
-		_ = conn.SetReadDeadline(longAgo)
+		_ = conn.SetReadDeadline(pastDeadline)
 	}
 }

@@ -227,7 +227,7 @@ func TestModelsAreAskedWhereTheyAre(t *testing.T) {
 	limits := terms()
 	limits.Models = []string{"good", "other"}
 	p := newProxy(t, ours.URL, func(o *proxy.Options) {
-		o.Providers = append(o.Providers, proxy.Provider{Upstream: proxy.Upstream{URL: theirs.URL, Header: "x-api-key", Stranger: true}, Keys: o.Providers[0].Keys, Models: []string{"oth*"}})
+		o.Providers = append(o.Providers, proxy.Provider{Upstream: proxy.Upstream{URL: theirs.URL, Header: "x-api-key", OmitIdentity: true}, Keys: o.Providers[0].Keys, Models: []string{"oth*"}})
 	}).listen(limits)
 	p.post(chatPath, hello).want(t, 200)
 	p.post(chatPath, `{"model":"other"}`).want(t, 200)

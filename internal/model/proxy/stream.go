@@ -18,33 +18,33 @@ import (
 func (x *exchange) stream(a *http.Response) bool {
 	x.forgetBody()
 	x.w.out.Begin(x.streamHead(x.w.out.Buf[:0], a.StatusCode, a.Header))
-	x.watch.change(x.lookAtStream)
+	x.watch.change(x.checkStopInStream)
 	err := x.relay(a.Body)
 	if errors.Is(err, io.EOF) {
-		if err = x.endStream(); x.isBroken(err) {
-			x.keepWhole()
+		if err = x.endStream(); x.wireLost(err) {
+			x.saveReplay()
 		}
 	} else {
-		err = x.cutStream(a, err)
+		err = x.breakStream(a, err)
 	}
 	return err == nil && !x.c.q.Close
 }
 
-// lookAtStream looks around while a stream is under way. It is run by the watch,
+// checkStopInStream looks around while a stream is under way. It is run by the watch,
 // and ends the call unless it is the caller that has gone.
-func (x *exchange) lookAtStream(now time.Time) error {
-	err := x.lookAround(now, x.lastHeard().Add(x.place.IdleTimeout))
+func (x *exchange) checkStopInStream(now time.Time) error {
+	err := x.checkStop(now, x.lastHeard().Add(x.provider.IdleTimeout))
 	if err != nil && isCallers(err) {
-		x.watch.leave(err, now.Add(x.patienceFor(err)))
+		x.watch.leave(err, now.Add(x.readOnTime(err)))
 		return nil
 	}
 	return err
 }
 
-// patienceFor returns how long a stream is read on whose caller has gone.
-func (x *exchange) patienceFor(why error) time.Duration {
-	if x.isBroken(why) {
-		return x.s.options.KeepCut
+// readOnTime returns how long a stream is read on whose caller has gone.
+func (x *exchange) readOnTime(why error) time.Duration {
+	if x.wireLost(why) {
+		return x.s.options.KeepReplay
 	}
 	return x.s.options.Drain
 }
@@ -75,10 +75,10 @@ func (x *exchange) appendDown(dst []byte, header http.Header) []byte {
 
 // forgetBody gives the request's memory back: it was sent.
 func (x *exchange) forgetBody() {
-	if x.route.kind == asks && x.ask.Stream {
-		x.kept = kept{wanted: x.s.options.Broken != nil, key: x.s.cuts.key(x.caller, x.route, x.body), memory: membudget.Share{Budget: x.s.memory, Least: keptPiece}}
-		if x.kept.wanted {
-			x.kept.flight = x.s.cuts.depart(x.kept.key, x.c.net)
+	if x.route.kind == routeAsk && x.ask.Stream {
+		x.recording = recording{on: x.s.options.WireLost != nil, key: x.s.replays.key(x.caller, x.route, x.body), memory: membudget.Share{Budget: x.s.memory, MinBuffer: minRecording}}
+		if x.recording.on {
+			x.recording.inflight = x.s.replays.start(x.recording.key, x.c.net)
 		}
 	}
 	x.body = nil
@@ -130,19 +130,19 @@ func (x *exchange) event(event []byte) error {
 	if bytes.Contains(event, []byte(x.secret)) {
 		return stop(502, "upstream_failed", "the upstream answered with something that must not leave", false)
 	}
-	verdict := dialect.Pass
+	verdict := dialect.Content
 	if len(data) > 0 {
 		verdict = x.w.meter.Event(data)
-		if verdict == dialect.Pass {
-			x.account.count(len(event))
+		if verdict == dialect.Content {
+			x.stats.count(len(event))
 		}
 	}
-	if verdict == dialect.Count && x.hidesCount() {
+	if verdict == dialect.UsageOnly && x.hidesCount() {
 		return nil
 	}
 	x.w.out.Append(event)
-	if x.kept.wanted {
-		x.keep(event)
+	if x.recording.on {
+		x.record(event)
 	}
 	return x.withinBudget()
 }
@@ -157,7 +157,7 @@ func (x *exchange) withinBudget() error {
 		return nil
 	}
 	room := x.reservation.OutputRoom()
-	if room < 0 || x.wanted() >= 0 && room >= x.wanted() || x.account.least() <= room {
+	if room < 0 || x.maxAnswerTokens() >= 0 && room >= x.maxAnswerTokens() || x.stats.minTokens() <= room {
 		return nil
 	}
 	return stop(402, "budget_exceeded", x.reservation.Limit().String()+" is used up", false)
@@ -165,10 +165,10 @@ func (x *exchange) withinBudget() error {
 
 // flush writes what was gathered.
 func (x *exchange) flush(last bool) error {
-	if x.w.out.Len() == 0 && !last && x.account.headSent {
+	if x.w.out.Len() == 0 && !last && x.stats.headSent {
 		return nil
 	}
-	x.account.headSent = true
+	x.stats.headSent = true
 	if err := x.c.write(x.w.out.Take(last)); err != nil {
 		return &callerError{err}
 	}
@@ -181,36 +181,36 @@ func (x *exchange) endStream() error {
 	return x.flush(true)
 }
 
-// cutStream ends a stream in the middle. If the caller is still there it is told
+// breakStream ends a stream in the middle. If the caller is still there it is told
 // why, in its dialect, and may ask again over the same connection: for it the
 // answer is whole. If it has gone, the answer is read on for the count.
-func (x *exchange) cutStream(a *http.Response, why error) error {
+func (x *exchange) breakStream(a *http.Response, why error) error {
 	if s, ok := errors.AsType[*stopError](why); ok {
-		return x.tellCut(s.problem)
+		return x.sendStreamError(s.problem)
 	}
 	switch {
-	case x.isBroken(why):
-		x.keepCut(a.Body, why)
+	case x.wireLost(why):
+		x.readForReplay(a.Body, why)
 	case isCallers(why):
 		x.drain(a.Body, why)
 	default:
 		x.s.options.Logger.Warn("upstream", "error", why, "request", x.id)
-		return x.tellCut(&dialect.Problem{Status: 502, Code: "upstream_failed", Message: "the model's answer broke off"})
+		return x.sendStreamError(&dialect.Problem{Status: 502, Code: "upstream_failed", Message: "the model's answer broke off"})
 	}
-	x.account.status, x.account.denied = 499, errGone.Error()
+	x.stats.status, x.stats.denied = 499, errGone.Error()
 	return why
 }
 
-// isBroken reports whether the caller's wire broke, rather than that the caller
+// wireLost reports whether the caller's wire broke, rather than that the caller
 // has gone.
-func (x *exchange) isBroken(why error) bool {
+func (x *exchange) wireLost(why error) bool {
 	at, ok := errors.AsType[*callerError](why)
-	return ok && x.s.options.Broken != nil && x.s.options.Broken(at.err)
+	return ok && x.s.options.WireLost != nil && x.s.options.WireLost(at.err)
 }
 
-func (x *exchange) tellCut(p *dialect.Problem) error {
-	x.account.status, x.account.denied = p.Status, p.Code+": "+p.Message
-	x.w.text = x.dialect.AppendCut(x.w.text[:0], p, x.account.events)
+func (x *exchange) sendStreamError(p *dialect.Problem) error {
+	x.stats.status, x.stats.denied = p.Status, p.Code+": "+p.Message
+	x.w.text = x.dialect.AppendStreamError(x.w.text[:0], p, x.stats.events)
 	x.w.out.Append(x.w.text)
 	if err := x.flush(true); err != nil || !x.timeIsOver(time.Now()) {
 		return err
@@ -220,17 +220,17 @@ func (x *exchange) tellCut(p *dialect.Problem) error {
 
 // drain reads on for a moment: often the count is on its way already.
 func (x *exchange) drain(body io.Reader, why error) {
-	x.kept.wanted = false
+	x.recording.on = false
 	if x.watch.callerLeft() == nil {
 		x.watch.readOn(why, time.Now().Add(x.s.options.Drain))
 	}
-	for x.account.absorbed < maxDrained {
+	for x.stats.unsent < maxDrained {
 		n, err := x.readSome(body)
-		if n > 0 && x.w.split.Write(x.w.store[:n], x.absorb) != nil {
+		if n > 0 && x.w.split.Write(x.w.store[:n], x.countUnsent) != nil {
 			return
 		}
 		if err != nil {
-			x.account.complete = errors.Is(err, io.EOF)
+			x.stats.complete = errors.Is(err, io.EOF)
 			return
 		}
 	}

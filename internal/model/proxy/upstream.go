@@ -24,7 +24,7 @@ type Upstream struct {
 	Host   *outbound.Host // proxies and certificates; nil: those of the environment
 	TLS    *tls.Config    // nil: that of Host
 	// Stranger is told nothing about who calls: it is no gateway of ours.
-	Stranger bool
+	OmitIdentity bool
 
 	ConnectTimeout time.Duration // to connect, and again for the TLS handshake
 	HeaderTimeout  time.Duration // for the head of an answer

@@ -16,7 +16,7 @@ type watch struct {
 	cancel   context.CancelCauseFunc
 
 	mu    sync.Mutex // held while looking, so that stop waits for it
-	look  func(now time.Time) error
+	check func(now time.Time) error
 	timer *time.Timer
 	over  bool
 	left  error     // why the caller of a stream has gone
@@ -27,7 +27,7 @@ type watch struct {
 func (w *watch) start(s *Server, cancel context.CancelCauseFunc, look func(now time.Time) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tick, w.stopping, w.cancel, w.look, w.over, w.left = s.options.Tick, s.ctx, cancel, look, false, nil
+	w.tick, w.stopping, w.cancel, w.check, w.over, w.left = s.options.Tick, s.ctx, cancel, look, false, nil
 	w.timer = time.AfterFunc(w.tick, w.fire)
 }
 
@@ -41,7 +41,7 @@ func (w *watch) fire() {
 	now, next := time.Now(), w.tick
 	switch {
 	case w.left == nil:
-		if err := w.look(now); err != nil {
+		if err := w.check(now); err != nil {
 			w.cancel(err)
 			return
 		}
@@ -59,7 +59,7 @@ func (w *watch) fire() {
 func (w *watch) change(look func(now time.Time) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.look = look
+	w.check = look
 }
 
 // leave notes that the caller has gone, and when the call is to end. It is

@@ -17,14 +17,14 @@ import (
 func (x *exchange) wholeAnswer(a *http.Response) bool {
 	answer, err := x.readWhole(a)
 	if err != nil {
-		x.account.count(len(x.body)) // what has come of it was made, and is paid for
+		x.stats.count(len(x.body)) // what has come of it was made, and is paid for
 		return x.fail(err)
 	}
 	if a.StatusCode < 300 && x.route.shape != ask.Count {
 		x.w.meter.Whole(answer)
-		x.account.count(len(answer))
+		x.stats.count(len(answer))
 	}
-	if p := x.disguise(a, answer); p != nil {
+	if p := x.maskError(a, answer); p != nil {
 		return x.refuse(p)
 	}
 	answer = x.scrub(answer)
@@ -44,7 +44,7 @@ func (x *exchange) readWhole(a *http.Response) ([]byte, error) {
 	if a.ContentLength > x.s.options.MaxAnswer {
 		return nil, errAnswerTooLarge()
 	}
-	x.watch.change(func(now time.Time) error { return x.lookAround(now, x.lastHeard().Add(x.place.IdleTimeout)) })
+	x.watch.change(func(now time.Time) error { return x.checkStop(now, x.lastHeard().Add(x.provider.IdleTimeout)) })
 	for {
 		err := x.readInto(a.Body)
 		switch {
@@ -80,9 +80,9 @@ func (x *exchange) readInto(body io.Reader) (err error) {
 	return err
 }
 
-// disguise replaces answers that tell what a caller must not know, or that would
+// maskError replaces answers that tell what a caller must not know, or that would
 // have it try again in vain.
-func (x *exchange) disguise(a *http.Response, answer []byte) *dialect.Problem {
+func (x *exchange) maskError(a *http.Response, answer []byte) *dialect.Problem {
 	switch {
 	case a.StatusCode < 300:
 		return nil
@@ -112,7 +112,7 @@ func (x *exchange) scrub(answer []byte) []byte {
 			answer = bytes.ReplaceAll(answer, key, []byte("[redacted]"))
 		}
 	}
-	if host := []byte(x.place.address); x.account.status >= 400 && bytes.Contains(answer, host) {
+	if host := []byte(x.provider.address); x.stats.status >= 400 && bytes.Contains(answer, host) {
 		answer = bytes.ReplaceAll(answer, host, []byte("upstream"))
 	}
 	return answer
@@ -125,19 +125,19 @@ func (x *exchange) listModels() bool {
 	}
 	x.whole = true
 	var allowed []string
-	for _, p := range x.s.places {
-		x.goTo(p)
+	for _, p := range x.s.providers {
+		x.setProvider(p)
 		ids, problem := x.modelsOf()
 		if problem != nil {
 			return x.refuse(problem)
 		}
 		for _, id := range ids {
-			if x.caller.allows(id) && x.s.placeOf(id) == p {
+			if x.caller.allows(id) && x.s.providerFor(id) == p {
 				allowed = append(allowed, id)
 			}
 		}
 	}
-	x.account.status = 200
+	x.stats.status = 200
 	x.w.text = dialect.AppendModels(x.w.text[:0], allowed)
 	return x.c.answer(x.w, 200, "application/json", x.w.text) == nil && !x.c.q.Close
 }
@@ -149,12 +149,12 @@ func (x *exchange) modelsOf() ([]string, *dialect.Problem) {
 		return nil, x.problemOf(err)
 	}
 	defer x.endCall(a)
-	x.account.firstByte = time.Since(x.start)
+	x.stats.firstByte = time.Since(x.start)
 	answer, err := x.readWhole(a)
 	if err != nil {
 		return nil, x.problemOf(err)
 	}
-	if problem := x.disguise(a, answer); problem != nil {
+	if problem := x.maskError(a, answer); problem != nil {
 		return nil, problem
 	}
 	ids, err := dialect.ModelIDs(answer)

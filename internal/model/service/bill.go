@@ -108,7 +108,7 @@ func (a *Service) RunStore() run.Store { return run.Store{DB: a.DB} }
 // KeepCommand settles what a command did cost that could ask models, as a run is
 // settled, and writes its receipt down. One that asked nothing leaves none.
 func (m *Proxy) KeepCommand(ctx context.Context, terms *grant.Terms, in *provide.ReadySandbox, began time.Time) (run.Bill, error) {
-	if err := m.Quiet(ctx, terms.Run); err != nil {
+	if err := m.WaitIdle(ctx, terms.Run); err != nil {
 		return run.Bill{}, err
 	}
 	bill, err := m.service.RunBill(ctx, terms.Run, SettlePatience)

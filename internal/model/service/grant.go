@@ -47,7 +47,7 @@ func (m *Proxy) Grant(ctx context.Context, s *provide.ReadySandbox, terms *grant
 		return nil, errors.Join(err, listener.Close(), g.Close())
 	}
 	mg := &ModelGrant{Grant: g, listener: listener, done: make(chan error, 1), endKeys: endKeys}
-	door := proxy.GrantDoor(limits, keys)
+	door := proxy.AuthenticateByGrant(limits, keys)
 	go func() { mg.done <- m.Serve(grants.Listener(listener, true), door) }()
 	return mg, nil
 }

@@ -68,7 +68,7 @@ func (a *Service) openProxy(ctx context.Context, cfg config.LLM) (*Proxy, error)
 		Providers: providers, Ledger: ledger, Audit: log, Logger: a.Logger, MaxBody: cfg.Limits.BodyBytes,
 		MaxPerCaller: cfg.Limits.Requests, MaxN: int64(cfg.Limits.Choices), MaxOutput: int64(cfg.Limits.MaxOutputTokens),
 		Installation: a.ID, Allowed: ask.NewAllowed(cfg.AllowMembers, cfg.AllowTools),
-		Broken: func(err error) bool { return errors.Is(err, machine.ErrLost) },
+		WireLost: func(err error) bool { return errors.Is(err, machine.ErrLost) },
 	})
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (m *Proxy) providers(ctx context.Context) (all []proxy.Provider, err error)
 		up := proxy.Upstream{
 			URL: p.URL, Host: host, ConnectTimeout: milliseconds(times.ConnectMs), HeaderTimeout: milliseconds(times.HeaderMs),
 			IdleTimeout: milliseconds(times.IdleMs), TotalTimeout: milliseconds(times.TotalMs),
-			Stranger: p.Kind != config.DefaultLLMProvider,
+			OmitIdentity: p.Kind != config.DefaultLLMProvider,
 		}
 		if p.Kind == "anthropic" {
 			up.Header = "x-api-key"
@@ -138,7 +138,7 @@ func (m *Proxy) Scrub(text string) string {
 func (m *Proxy) keepKeys(ctx context.Context) {
 	for _, pool := range m.pools {
 		m.work.Go(func() {
-			pool.Keep(ctx, func(err error) { m.service.Logger.WarnContext(ctx, "keys could not be read again", "error", err) })
+			pool.Refresh(ctx, func(err error) { m.service.Logger.WarnContext(ctx, "keys could not be read again", "error", err) })
 		})
 	}
 }
@@ -156,7 +156,7 @@ func (m *Proxy) Close() error {
 
 // TokenDoor lets callers in that have a token of this installation. What the
 // configuration says of the token's agent holds for them.
-func (m *Proxy) TokenDoor() proxy.Door {
+func (m *Proxy) TokenDoor() proxy.Authenticate {
 	desk, slots := m.service.Tokens(), m.service.Slots()
 	verify := func(ctx context.Context, text string) (*grant.Terms, error) {
 		terms, err := verifyToken(ctx, desk, slots, text)
@@ -172,7 +172,7 @@ func (m *Proxy) TokenDoor() proxy.Door {
 		}
 		return terms, nil
 	}
-	return proxy.TokenDoor(verify, m.budgets)
+	return proxy.AuthenticateByToken(verify, m.budgets)
 }
 
 // agentOf is a token's agent; one that is not configured is as the default one.

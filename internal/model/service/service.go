@@ -70,7 +70,7 @@ func (a *Service) Ledger(ctx context.Context) (*usage.Ledger, error) {
 
 // usageOptions say where usage is kept.
 func (a *Service) usageOptions() *usage.Options {
-	return &usage.Options{Dir: filepath.Join(a.Paths.AtollState, "usage"), DB: a.DB, Leases: a.Locks, Logger: a.Logger}
+	return &usage.Options{Dir: filepath.Join(a.Paths.AtollState, "usage"), DB: a.DB, Locks: a.Locks, Logger: a.Logger}
 }
 
 // RepairUsage mends a damaged journal of usage.

@@ -9,14 +9,14 @@ import (
 )
 
 // Tokens is where session tokens of the shared proxy are minted and verified.
-func (a *Service) Tokens() *token.Desk { return token.NewDesk(a.DB, nil) }
+func (a *Service) Tokens() *token.Store { return token.NewStore(a.DB, nil) }
 
 // Slots are the providers of a gateway's configuration, each for one run.
 func (a *Service) Slots() *token.Slots { return token.NewSlots(a.DB, nil) }
 
 // verifyToken returns whom a token speaks for: a session, or the run that has
 // leased a slot.
-func verifyToken(ctx context.Context, desk *token.Desk, slots *token.Slots, text string) (*grant.Terms, error) {
+func verifyToken(ctx context.Context, desk *token.Store, slots *token.Slots, text string) (*grant.Terms, error) {
 	t, err := desk.Verify(ctx, text)
 	if errors.Is(err, token.ErrInvalid) {
 		return slots.Verify(ctx, text)

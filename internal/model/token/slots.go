@@ -37,20 +37,20 @@ func NewSlots(db *store.DB, now func() time.Time) *Slots {
 const (
 	// MaxSlots is how many there can be.
 	MaxSlots = 256
-	// Rest is how long a slot that was given back stays without a run: what the
+	// Cooldown is how long a slot that was given back stays without a run: what the
 	// last one left under way has ended by then.
-	Rest = 2 * time.Second
-	// LongRest is for a slot whose run was not seen to end.
-	LongRest = 15 * time.Minute
-	// Open is the name of the provider whose callers say who they are.
-	Open = "cogni"
+	Cooldown = 2 * time.Second
+	// LongCooldown is for a slot whose run was not seen to end.
+	LongCooldown = 15 * time.Minute
+	// OpenProvider is the name of the provider whose callers say who they are.
+	OpenProvider = "cogni"
 )
 
 // ErrNoSlot means that every slot is leased, or rests.
 var ErrNoSlot = errors.New("every slot of the gateway is in use")
 
 // SlotName is the name of a slot, from 1 on.
-func SlotName(n int) string { return fmt.Sprintf("%s-%d", Open, n) }
+func SlotName(n int) string { return fmt.Sprintf("%s-%d", OpenProvider, n) }
 
 // Provide makes slots anew: tokens of earlier ones are worth nothing. With open
 // there is also one whose callers say who they are.
@@ -64,12 +64,12 @@ func (s *Slots) Provide(ctx context.Context, count int, open bool) (map[string]s
 			return err
 		}
 		for n := 1; n <= count; n++ {
-			if err := s.make(ctx, tx, SlotName(n), false, texts); err != nil {
+			if err := s.insert(ctx, tx, SlotName(n), false, texts); err != nil {
 				return err
 			}
 		}
 		if open {
-			return s.make(ctx, tx, Open, true, texts)
+			return s.insert(ctx, tx, OpenProvider, true, texts)
 		}
 		return nil
 	})
@@ -79,7 +79,7 @@ func (s *Slots) Provide(ctx context.Context, count int, open bool) (map[string]s
 	return texts, nil
 }
 
-func (s *Slots) make(ctx context.Context, tx *sql.Tx, name string, open bool, texts map[string]secret.Value) error {
+func (s *Slots) insert(ctx context.Context, tx *sql.Tx, name string, open bool, texts map[string]secret.Value) error {
 	id, proof, text := mint()
 	sum := hash(id, proof)
 	_, err := tx.ExecContext(ctx, "INSERT INTO model_slots (name, token, hash, open, made_ms) VALUES (?, ?, ?, ?, ?)", name, id, sum[:], open, s.now().UnixMilli())
@@ -102,20 +102,20 @@ func (s *Slots) Lease(ctx context.Context, terms *grant.Terms) (name string, err
 		err := tx.QueryRowContext(ctx, `SELECT name FROM model_slots WHERE open = 0 AND (run = ?1 OR until_ms <= ?2 AND rest_ms <= ?2)
 			ORDER BY run <> ?1, rest_ms, name LIMIT 1`, terms.Run, now).Scan(&name)
 		if errors.Is(err, sql.ErrNoRows) {
-			return s.none(ctx, tx)
+			return s.noSlot(ctx, tx)
 		}
 		if err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, "UPDATE model_slots SET run = ?, terms = ?, until_ms = ?, rest_ms = ? WHERE name = ?",
-			terms.Run, string(text), terms.Until.UnixMilli(), terms.Until.Add(LongRest).UnixMilli(), name)
+			terms.Run, string(text), terms.Until.UnixMilli(), terms.Until.Add(LongCooldown).UnixMilli(), name)
 		return err
 	})
 	return name, err
 }
 
-// none says why there is no slot: none was ever made, or all are in use.
-func (s *Slots) none(ctx context.Context, tx *sql.Tx) error {
+// noSlot says why there is no slot: none was ever made, or all are in use.
+func (s *Slots) noSlot(ctx context.Context, tx *sql.Tx) error {
 	var n int
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM model_slots WHERE open = 0").Scan(&n); err != nil {
 		return err
@@ -129,16 +129,16 @@ func (s *Slots) none(ctx context.Context, tx *sql.Tx) error {
 // Release takes a run's slot back, at once. A run that was not seen to end may
 // still be calling: its slot rests for long.
 func (s *Slots) Release(ctx context.Context, run string, ended bool) error {
-	rest := LongRest
+	rest := LongCooldown
 	if ended {
-		rest = Rest
+		rest = Cooldown
 	}
 	_, err := s.db.ExecContext(ctx, "UPDATE model_slots SET run = '', terms = '', until_ms = 0, rest_ms = ? WHERE run = ? AND run <> ''", s.now().Add(rest).UnixMilli(), run)
 	return s.db.Explain(err)
 }
 
-// Rested ends the rest of slots whose gateway is known to be another process now.
-func (s *Slots) Rested(ctx context.Context) error {
+// EndCooldown ends the rest of slots whose gateway is known to be another process now.
+func (s *Slots) EndCooldown(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, "UPDATE model_slots SET rest_ms = 0 WHERE run = ''")
 	return s.db.Explain(err)
 }

@@ -78,12 +78,12 @@ func TestASlotThatWasGivenBack(t *testing.T) {
 		if _, err := s.Lease(t.Context(), termsOf(c, "next", "run-2")); !errors.Is(err, token.ErrNoSlot) {
 			t.Errorf("leased without a rest: %v", err)
 		}
-		c.move(token.Rest)
+		c.move(token.Cooldown)
 		_, err := s.Lease(t.Context(), termsOf(c, "next", "run-2"))
 		if ended != (err == nil) {
 			t.Errorf("ended %v: %v", ended, err)
 		}
-		if err := s.Rested(t.Context()); err != nil {
+		if err := s.EndCooldown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		lease(t, s, termsOf(c, "next", "run-2"))
@@ -100,7 +100,7 @@ func TestALeaseEndsByItself(t *testing.T) {
 	if _, err := s.Lease(t.Context(), termsOf(c, "next", "run-2")); !errors.Is(err, token.ErrNoSlot) {
 		t.Errorf("a run that nobody saw end has left its slot to the next: %v", err)
 	}
-	c.move(token.LongRest)
+	c.move(token.LongCooldown)
 	lease(t, s, termsOf(c, "next", "run-2"))
 }
 
@@ -109,7 +109,7 @@ func TestSlotTokens(t *testing.T) {
 	if open, err := s.HasOpen(t.Context()); err != nil || !open {
 		t.Errorf("%v, %v", open, err)
 	}
-	terms, err := s.Verify(t.Context(), texts[token.Open].Reveal())
+	terms, err := s.Verify(t.Context(), texts[token.OpenProvider].Reveal())
 	if err != nil || terms.Account+terms.Run+terms.Session != "" {
 		t.Errorf("%+v, %v", terms, err)
 	}

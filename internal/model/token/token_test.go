@@ -36,7 +36,7 @@ func (c *clock) move(d time.Duration) {
 
 var bob = token.Identity{Account: "acct-1", Agent: "main", Session: "agent:main:acct-1:run-1", Run: "run-1", Graph: "sandbox:openclaw", Models: []string{"gemini-*"}}
 
-func desk(t *testing.T) (*token.Desk, *clock, string) {
+func desk(t *testing.T) (*token.Store, *clock, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "atoll.db")
 	db, err := store.Open(t.Context(), path)
@@ -45,7 +45,7 @@ func desk(t *testing.T) (*token.Desk, *clock, string) {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	c := &clock{now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
-	return token.NewDesk(db, c.Now), c, path
+	return token.NewStore(db, c.Now), c, path
 }
 
 func TestATokenYieldsItsSession(t *testing.T) {
@@ -120,7 +120,7 @@ func TestTokensEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	elsewhere := token.NewDesk(db, c.Now)
+	elsewhere := token.NewStore(db, c.Now)
 	if _, err := elsewhere.Verify(t.Context(), text.Reveal()); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestTokensEnd(t *testing.T) {
 	if _, err := d.Verify(t.Context(), text.Reveal()); !errors.Is(err, token.ErrRevoked) {
 		t.Errorf("revoked here: %v", err)
 	}
-	c.move(token.Forget)
+	c.move(token.CacheTime)
 	if _, err := elsewhere.Verify(t.Context(), text.Reveal()); !errors.Is(err, token.ErrRevoked) {
 		t.Errorf("revoked elsewhere: %v", err)
 	}

@@ -108,7 +108,7 @@ func (e *BudgetError) Error() string {
 		why = "does not cover this call, which needs at least " + e.Unit.amount(e.Need)
 	}
 	return fmt.Sprintf("%s %s: %s spent, %s reserved by calls under way",
-		Limit{Scope: e.Scope}.named(e.Unit.amount(e.Limit)), why, e.Unit.amount(e.Spent), e.Unit.amount(e.Reserved))
+		Limit{Scope: e.Scope}.describe(e.Unit.amount(e.Limit)), why, e.Unit.amount(e.Spent), e.Unit.amount(e.Reserved))
 }
 
 // amount is a number in words.
@@ -119,19 +119,19 @@ func (u Unit) amount(n int64) string {
 	return Dollars(n)
 }
 
-// named is a budget in words.
-func (l Limit) named(amount string) string {
+// describe is a budget in words.
+func (l Limit) describe(amount string) string {
 	return fmt.Sprintf("the %s's budget of %s", l.Scope, amount)
 }
 
 func (l Limit) String() string {
 	switch {
 	case l.MicroUSD > 0 && l.Tokens > 0:
-		return l.named(Dollars(l.MicroUSD) + " and " + UnitTokens.amount(l.Tokens))
+		return l.describe(Dollars(l.MicroUSD) + " and " + UnitTokens.amount(l.Tokens))
 	case l.Tokens > 0:
-		return l.named(UnitTokens.amount(l.Tokens))
+		return l.describe(UnitTokens.amount(l.Tokens))
 	}
-	return l.named(Dollars(l.MicroUSD))
+	return l.describe(Dollars(l.MicroUSD))
 }
 
 // Dollars writes millionths of a dollar as people read them.

@@ -53,7 +53,7 @@ func (l *Ledger) Correct(ctx context.Context, billed []Billed) (changed int, err
 
 // waitingCorrections are those in the journal that SQLite does not have yet.
 func (l *Ledger) waitingCorrections(ctx context.Context, tx *sql.Tx) (map[string]int64, error) {
-	at, err := readPlace(ctx, tx)
+	at, err := readPos(ctx, tx)
 	if err != nil {
 		return nil, err
 	}

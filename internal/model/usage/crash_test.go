@@ -33,7 +33,7 @@ func child() {
 	check(err)
 	book, err := filelock.Open(filepath.Join(dir, "leases"))
 	check(err)
-	l, err := usage.Open(ctx, usage.Options{Dir: filepath.Join(dir, "usage"), DB: db, Leases: book, Prices: prices(), ProjectEvery: time.Hour})
+	l, err := usage.Open(ctx, usage.Options{Dir: filepath.Join(dir, "usage"), DB: db, Locks: book, Prices: prices(), ProjectEvery: time.Hour})
 	check(err)
 	if step == "crowd" {
 		crowd(ctx, l)

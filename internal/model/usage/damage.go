@@ -16,17 +16,17 @@ import (
 // lost its end, holds what no process wrote, or is older.
 var ErrDamaged = errors.New("the journal of usage is damaged")
 
-// mend is the command for a journal that is damaged.
-const mend = "atoll billing repair sets it aside, keeps every call in it that can be read, and begins a new one"
+// repairCommand is the command for a journal that is damaged.
+const repairCommand = "atoll billing repair sets it aside, keeps every call in it that can be read, and begins a new one"
 
 func damaged(path, format string, args ...any) error {
-	return errhint.With(fmt.Errorf("%w: %s %s", ErrDamaged, path, fmt.Sprintf(format, args...)), mend)
+	return errhint.With(fmt.Errorf("%w: %s %s", ErrDamaged, path, fmt.Sprintf(format, args...)), repairCommand)
 }
 
 // Check compares the journal in a directory with the database. It changes nothing
 // and needs no lock: the journal is ahead of the database at any moment.
 func Check(ctx context.Context, o *Options) error {
-	at, err := readPlace(ctx, o.DB)
+	at, err := readPos(ctx, o.DB)
 	if err != nil {
 		return o.DB.Explain(err)
 	}
@@ -38,7 +38,7 @@ func Check(ctx context.Context, o *Options) error {
 }
 
 // checkFile reports whether what is stored up to a place is in the journal.
-func checkFile(path string, at place) error {
+func checkFile(path string, at journalPos) error {
 	f, head, err := openHead(path)
 	if err != nil {
 		return err

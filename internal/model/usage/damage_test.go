@@ -53,7 +53,7 @@ func with(t *testing.T, dir string, f func(*usage.Options)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f(&usage.Options{Dir: filepath.Join(dir, "usage"), DB: db, Leases: book, Prices: prices(), ProjectEvery: 5 * time.Millisecond})
+	f(&usage.Options{Dir: filepath.Join(dir, "usage"), DB: db, Locks: book, Prices: prices(), ProjectEvery: 5 * time.Millisecond})
 }
 
 func cut(t *testing.T, journal string, bytes int64) {

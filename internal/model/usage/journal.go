@@ -87,7 +87,7 @@ func (j *journal) close() error {
 
 // lock takes the journal for this process and looks at the file: it may have
 // grown, or been replaced. What was not seen before goes into the picture.
-func (j *journal) lock(ctx context.Context, picture *image) error {
+func (j *journal) lock(ctx context.Context, picture *ledgerState) error {
 	if err := j.setLock(ctx); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (j *journal) unlock() {
 }
 
 // catchUp reads what others wrote, and follows a replaced file.
-func (j *journal) catchUp(picture *image) error {
+func (j *journal) catchUp(picture *ledgerState) error {
 	for {
 		var facts unix.Stat_t
 		if err := unix.Fstat(int(j.file.Fd()), &facts); err != nil {
@@ -249,7 +249,7 @@ func syncDir(path string) error {
 
 // follow turns to the file that has the name now. After the next generation the
 // picture is complete; whoever slept through one begins anew.
-func (j *journal) follow(picture *image) error {
+func (j *journal) follow(picture *ledgerState) error {
 	f, next, err := openHead(j.path)
 	if err != nil {
 		return err

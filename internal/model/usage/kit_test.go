@@ -71,7 +71,7 @@ func openWith(t testing.TB, dir string, adjust func(*usage.Options)) *usage.Ledg
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := usage.Options{Dir: filepath.Join(dir, "usage"), DB: db, Leases: book, Prices: prices(), ProjectEvery: 20 * time.Millisecond}
+	o := usage.Options{Dir: filepath.Join(dir, "usage"), DB: db, Locks: book, Prices: prices(), ProjectEvery: 20 * time.Millisecond}
 	if adjust != nil {
 		adjust(&o)
 	}
@@ -134,7 +134,7 @@ func tryOpen(t *testing.T, dir string) (int64, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := usage.Open(t.Context(), usage.Options{Dir: filepath.Join(dir, "usage"), DB: db, Leases: book, Prices: prices()})
+	l, err := usage.Open(t.Context(), usage.Options{Dir: filepath.Join(dir, "usage"), DB: db, Locks: book, Prices: prices()})
 	if err != nil {
 		return 0, err
 	}

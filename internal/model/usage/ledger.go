@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Dir    string          // of the journal
 	DB     *store.DB       // where settled calls end up
-	Leases *filelock.Locks // tell the living processes from the dead
+	Locks  *filelock.Locks // tell the living processes from the dead
 	Prices *Prices         // nil: every model is unpriced
 	// CountUnpriced lets calls of unpriced models through although a budget of
 	// money holds for them. Without it they are refused: they would be free.
@@ -70,9 +70,9 @@ type Ledger struct {
 	// journal's lock.
 	mu      sync.Mutex
 	journal *journal
-	image   *image
-	stored  place // how far SQLite is known to be
-	broken  error // the journal is damaged; nil: it is not
+	state   *ledgerState
+	stored  journalPos // how far SQLite is known to be
+	broken  error      // the journal is damaged; nil: it is not
 	reaped  time.Time
 	closing bool
 	closed  bool
@@ -92,7 +92,7 @@ func Open(ctx context.Context, o Options) (*Ledger, error) {
 	if o.ProjectEvery == 0 {
 		o.ProjectEvery = DefaultProjectEvery
 	}
-	l := &Ledger{options: o, owner: rand.Text(), rotateAt: rotateAt, image: newImage(), stop: make(chan struct{}), done: make(chan struct{})}
+	l := &Ledger{options: o, owner: rand.Text(), rotateAt: rotateAt, state: newState(), stop: make(chan struct{}), done: make(chan struct{})}
 	if err := l.open(ctx); err != nil {
 		return nil, fmt.Errorf("ledger of usage: %w", err)
 	}
@@ -101,10 +101,10 @@ func Open(ctx context.Context, o Options) (*Ledger, error) {
 }
 
 func (l *Ledger) open(ctx context.Context) (err error) {
-	if l.alive, err = l.options.Leases.Hold(ctx, ownerLease(l.owner)); err != nil {
+	if l.alive, err = l.options.Locks.Hold(ctx, ownerLease(l.owner)); err != nil {
 		return err
 	}
-	if l.stored, err = l.storedPlace(ctx); err != nil {
+	if l.stored, err = l.storedPos(ctx); err != nil {
 		l.alive.Release()
 		return err
 	}
@@ -122,7 +122,7 @@ func (l *Ledger) open(ctx context.Context) (err error) {
 func (l *Ledger) recover(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.checkPlace(ctx); err != nil {
+	if err := l.checkPos(ctx); err != nil {
 		return err
 	}
 	if err := l.lock(ctx); err != nil {
@@ -132,14 +132,14 @@ func (l *Ledger) recover(ctx context.Context) error {
 	return l.reap()
 }
 
-// checkPlace looks for damage before the journal is read for the first time: what
+// checkPos looks for damage before the journal is read for the first time: what
 // seems to be the rest of a record may be where the end was lost.
-func (l *Ledger) checkPlace(ctx context.Context) error {
+func (l *Ledger) checkPos(ctx context.Context) error {
 	if err := l.journal.setLock(ctx); err != nil {
 		return err
 	}
 	defer l.journal.unlock()
-	at, err := l.storedPlace(ctx)
+	at, err := l.storedPos(ctx)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (l *Ledger) lock(ctx context.Context) error {
 	if l.closed {
 		return ErrClosed
 	}
-	return l.journal.lock(ctx, l.image)
+	return l.journal.lock(ctx, l.state)
 }
 
 // lag is how many bytes of the journal are not known to be in SQLite.
@@ -170,7 +170,7 @@ func (l *Ledger) write(records ...*record) error {
 		return err
 	}
 	for _, r := range records {
-		l.image.apply(r)
+		l.state.apply(r)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (l *Ledger) reap() error {
 	l.reaped = time.Now()
 	dead := map[string]bool{l.owner: false}
 	var ends []*record
-	for _, held := range l.image.open {
+	for _, held := range l.state.open {
 		if _, known := dead[held.Owner]; !known {
 			dead[held.Owner] = l.isDead(held.Owner)
 		}
@@ -198,7 +198,7 @@ func (l *Ledger) reap() error {
 }
 
 func (l *Ledger) isDead(owner string) bool {
-	lock, err := l.options.Leases.TryHold(ownerLease(owner))
+	lock, err := l.options.Locks.TryHold(ownerLease(owner))
 	lock.Release()
 	return err == nil
 }
@@ -223,7 +223,7 @@ func (l *Ledger) Spent(ctx context.Context, scope Scope, key string) (Charge, er
 func (l *Ledger) Load() (reservations int, lag int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.image.open), l.lag()
+	return len(l.state.open), l.lag()
 }
 
 // Close moves everything into SQLite and ends the background work. Open

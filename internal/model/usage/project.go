@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// place is how far the journal is in SQLite.
-type place struct{ generation, position int64 }
+// journalPos is how far the journal is in SQLite.
+type journalPos struct{ generation, position int64 }
 
 // querier is a database or a transaction.
 type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-func (l *Ledger) storedPlace(ctx context.Context) (place, error) {
-	at, err := readPlace(ctx, l.options.DB)
+func (l *Ledger) storedPos(ctx context.Context) (journalPos, error) {
+	at, err := readPos(ctx, l.options.DB)
 	return at, l.options.DB.Explain(err)
 }
 
-func readPlace(ctx context.Context, q querier) (at place, err error) {
+func readPos(ctx context.Context, q querier) (at journalPos, err error) {
 	err = q.QueryRowContext(ctx, "SELECT generation, position FROM usage_journal WHERE one = 1").Scan(&at.generation, &at.position)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
@@ -32,7 +32,7 @@ func readPlace(ctx context.Context, q querier) (at place, err error) {
 
 // in returns where to go on reading a journal of a generation. A newer one was
 // begun when all of the older was stored.
-func (at place) in(generation int64) int64 {
+func (at journalPos) in(generation int64) int64 {
 	if at.generation == generation {
 		return at.position
 	}
@@ -51,16 +51,16 @@ func (l *Ledger) background(ctx context.Context) {
 		case <-tick.C:
 		}
 		err := l.flush(ctx, false)
-		l.note(err)
+		l.setBroken(err)
 		if err != nil {
 			l.options.Logger.Warn("settled calls could not be stored; they are kept in the journal", "error", err)
 		}
 	}
 }
 
-// note remembers that the journal is damaged, or not any more. Meanwhile nothing
+// setBroken remembers that the journal is damaged, or not any more. Meanwhile nothing
 // is reserved: what calls cost would not be counted.
-func (l *Ledger) note(err error) {
+func (l *Ledger) setBroken(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.broken = nil; errors.Is(err, ErrDamaged) {
@@ -88,7 +88,7 @@ func (l *Ledger) flush(ctx context.Context, everything bool) error {
 	if err != nil && !errors.Is(err, os.ErrClosed) { // closed: it was replaced
 		return err
 	}
-	synced := place{generation: generation}
+	synced := journalPos{generation: generation}
 	if err == nil {
 		synced.position = info.Size()
 	}
@@ -104,10 +104,10 @@ func (l *Ledger) flush(ctx context.Context, everything bool) error {
 // project stores what the journal holds beyond what is stored already, in one
 // transaction with the place it came to. Any process may do it. It stores nothing
 // beyond what is on the disk: the database must never be ahead of the journal.
-func (l *Ledger) project(ctx context.Context, synced place) error {
-	var at place
+func (l *Ledger) project(ctx context.Context, synced journalPos) error {
+	var at journalPos
 	err := l.options.DB.Tx(ctx, func(tx *sql.Tx) error {
-		stored, err := readPlace(ctx, tx)
+		stored, err := readPos(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (l *Ledger) project(ctx context.Context, synced place) error {
 		if err = errors.Join(err, p.err); err != nil {
 			return err
 		}
-		if at = (place{head.generation, end}); at == stored {
+		if at = (journalPos{head.generation, end}); at == stored {
 			return nil
 		}
 		return p.finish(at)
@@ -145,7 +145,7 @@ func (l *Ledger) project(ctx context.Context, synced place) error {
 
 // syncedSize is how much of a journal is on the disk. If it is not the one that
 // was synced a moment ago, it is synced now.
-func syncedSize(file *os.File, h head, synced place) (int64, error) {
+func syncedSize(file *os.File, h head, synced journalPos) (int64, error) {
 	if h.generation == synced.generation && synced.position > 0 {
 		return synced.position, nil
 	}
@@ -160,11 +160,11 @@ func syncedSize(file *os.File, h head, synced place) (int64, error) {
 // storing the same records out of the old file and the new.
 func (l *Ledger) rotate(ctx context.Context) error {
 	durable, err := l.checkpoint(ctx)
-	if err != nil || durable == (place{}) {
+	if err != nil || durable == (journalPos{}) {
 		return err
 	}
 	return l.options.DB.Tx(ctx, func(tx *sql.Tx) error {
-		at, err := readPlace(ctx, tx)
+		at, err := readPos(ctx, tx)
 		if err != nil || at != durable {
 			return err // somebody stored more in between: the next time, then
 		}
@@ -183,23 +183,23 @@ func (l *Ledger) rotate(ctx context.Context) error {
 
 // checkpoint puts on the disk what SQLite holds, and says how far that goes:
 // the journal that it was made of may go afterwards.
-func (l *Ledger) checkpoint(ctx context.Context) (place, error) {
-	at, err := l.storedPlace(ctx)
+func (l *Ledger) checkpoint(ctx context.Context) (journalPos, error) {
+	at, err := l.storedPos(ctx)
 	if err != nil {
-		return place{}, err
+		return journalPos{}, err
 	}
 	var busy, log, moved int
 	err = l.options.DB.QueryRowContext(ctx, "PRAGMA wal_checkpoint(FULL)").Scan(&busy, &log, &moved)
 	if err != nil || busy != 0 {
-		return place{}, l.options.DB.Explain(err)
+		return journalPos{}, l.options.DB.Explain(err)
 	}
 	return at, nil
 }
 
 // replaceJournal begins a new generation; all locks are held.
-func (l *Ledger) replaceJournal(at place) error {
+func (l *Ledger) replaceJournal(at journalPos) error {
 	var carried []byte
-	for _, held := range l.image.open {
+	for _, held := range l.state.open {
 		carried = held.appendTo(carried)
 	}
 	waiting := make([]byte, l.journal.position-at.position)
@@ -209,13 +209,13 @@ func (l *Ledger) replaceJournal(at place) error {
 	if err := l.journal.replace(at.generation+1, append(carried, waiting...)); err != nil {
 		return err
 	}
-	return l.journal.catchUp(l.image)
+	return l.journal.catchUp(l.state)
 }
 
 // total returns what is spent and held of a key; the journal's lock is held, so
 // the picture is complete up to journal.position.
 func (l *Ledger) total(ctx context.Context, k scopeKey) (*total, error) {
-	if t := l.image.loaded[k]; t != nil {
+	if t := l.state.loaded[k]; t != nil {
 		return t, nil
 	}
 	spent, at, err := l.readTotal(ctx, k)
@@ -240,11 +240,11 @@ func (l *Ledger) total(ctx context.Context, k scopeKey) (*total, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.image.load(k, spent), nil
+	return l.state.load(k, spent), nil
 }
 
 // readTotal reads a key's sums and how far they go, at one moment.
-func (l *Ledger) readTotal(ctx context.Context, k scopeKey) (spent Charge, at place, err error) {
+func (l *Ledger) readTotal(ctx context.Context, k scopeKey) (spent Charge, at journalPos, err error) {
 	t := &spent.Tokens
 	err = l.options.DB.QueryRowContext(ctx, `SELECT ifnull(j.generation, 0), ifnull(j.position, 0), ifnull(micro_usd, 0), ifnull(calls, 0),
 		ifnull(unpriced, 0), ifnull(estimated, 0), ifnull(input, 0), ifnull(cached_input, 0), ifnull(cache_write, 0), ifnull(output, 0), ifnull(reasoning, 0)

@@ -79,7 +79,7 @@ const addTotal = `INSERT INTO usage_totals (scope, key, micro_usd, calls, unpric
 	output = output + excluded.output, reasoning = reasoning + excluded.reasoning`
 
 // finish stores the sums and the place they belong to.
-func (p *projection) finish(at place) error {
+func (p *projection) finish(at journalPos) error {
 	for k, c := range p.sums {
 		t := c.Tokens
 		if _, err := p.tx.ExecContext(p.ctx, addTotal, string(k.scope), k.key, c.MicroUSD, c.Calls, c.Unpriced, c.Estimated,

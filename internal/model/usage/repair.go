@@ -53,7 +53,7 @@ func (r *repair) store(ctx context.Context, tx *sql.Tx) error {
 	if err := r.journal.setLock(ctx); err != nil {
 		return err
 	}
-	at, err := readPlace(ctx, tx)
+	at, err := readPos(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (r *repair) store(ctx context.Context, tx *sql.Tx) error {
 		return p.err
 	}
 	r.next = max(at.generation, generationOf(content)) + 1
-	return p.finish(place{r.next, int64(journalHeader)})
+	return p.finish(journalPos{r.next, int64(journalHeader)})
 }
 
 // setAside copies the journal and returns what is in it. The file itself keeps

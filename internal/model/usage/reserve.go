@@ -20,10 +20,10 @@ const (
 
 // Reservation is a call under way.
 type Reservation struct {
-	ledger *Ledger
-	held   record
-	room   int64
-	limit  Limit // the budget that room is of
+	ledger     *Ledger
+	held       record
+	outputRoom int64
+	limit      Limit // the budget that room is of
 
 	mu     sync.Mutex
 	ended  bool
@@ -49,7 +49,7 @@ func (l *Ledger) Reserve(ctx context.Context, c *Call) (*Reservation, error) {
 	if l.lag() > maxLag {
 		return nil, ErrBacklog
 	}
-	if l.knows(c.ID) {
+	if l.isKnown(c.ID) {
 		return nil, fmt.Errorf("%w: %s", ErrDuplicate, c.ID)
 	}
 	r, err := l.fit(ctx, c)
@@ -68,9 +68,9 @@ func (l *Ledger) Reserve(ctx context.Context, c *Call) (*Reservation, error) {
 	return r, nil
 }
 
-func (l *Ledger) knows(id string) bool {
-	_, ended := l.image.ended[id]
-	return ended || l.image.open[id] != nil
+func (l *Ledger) isKnown(id string) bool {
+	_, ended := l.state.ended[id]
+	return ended || l.state.open[id] != nil
 }
 
 func (c *Call) check() error {
@@ -88,7 +88,7 @@ func (c *Call) check() error {
 // fit decides how much of the call the budgets allow.
 func (l *Ledger) fit(ctx context.Context, c *Call) (*Reservation, error) {
 	now := l.options.Now()
-	r := &Reservation{ledger: l, room: -1, held: record{
+	r := &Reservation{ledger: l, outputRoom: -1, held: record{
 		Kind: kindReserve, ID: c.ID, Owner: l.owner, Subject: c.Subject, Day: Day(c.Subject.Account, now),
 		Dialect: c.Dialect, ModelAsked: c.Model, AtMs: now.UnixMilli(),
 	}}
@@ -111,11 +111,11 @@ func (l *Ledger) fit(ctx context.Context, c *Call) (*Reservation, error) {
 			return nil, err
 		}
 		if limit.MicroUSD > 0 || limit.Tokens > 0 {
-			if room < output || r.room < 0 {
+			if room < output || r.outputRoom < 0 {
 				r.limit = limit
 			}
 			output = min(output, room)
-			r.room = output
+			r.outputRoom = output
 		}
 	}
 	r.held.Tokens = Tokens{Input: input, Output: output}
@@ -173,7 +173,7 @@ func (r *Reservation) ID() string { return r.held.ID }
 
 // OutputRoom is how many tokens of answer may come until the hard stop; below
 // zero there is none.
-func (r *Reservation) OutputRoom() int64 { return r.room }
+func (r *Reservation) OutputRoom() int64 { return r.outputRoom }
 
 // Limit is the budget that the hard stop is of.
 func (r *Reservation) Limit() Limit { return r.limit }
@@ -221,7 +221,7 @@ func (l *Ledger) end(r *record) (Charge, error) {
 		return Charge{}, err
 	}
 	defer l.journal.unlock()
-	if l.image.open[r.ID] == nil {
+	if l.state.open[r.ID] == nil {
 		return Charge{}, fmt.Errorf("%w: %s", ErrEnded, r.ID)
 	}
 	return r.charge(), l.write(r)

@@ -17,7 +17,7 @@ func (l *Ledger) settlement(held *record, o Outcome) *record {
 	if end.Model == "" || len(end.Model) > maxKey {
 		end.Model = held.ModelAsked
 	}
-	end.Tokens = believed(held.Tokens, o.Tokens)
+	end.Tokens = plausibleTokens(held.Tokens, o.Tokens)
 	if o.Estimated || end.Tokens != o.Tokens {
 		end.Flags |= flagEstimated
 	}
@@ -35,23 +35,23 @@ func (l *Ledger) price(held, end *record, o *Outcome) {
 	t := &end.Tokens
 	end.MicroUSD = price.at(t.Input + t.CachedInput + t.CacheWrite).longCache(o.LongCache).cost(*t)
 	switch {
-	case o.UpstreamCost != nil && *o.UpstreamCost >= 0 && believable(held, *o.UpstreamCost):
+	case o.UpstreamCost != nil && *o.UpstreamCost >= 0 && isPlausible(held, *o.UpstreamCost):
 		end.MicroUSD = *o.UpstreamCost
 	case !priced && end.Tokens != (Tokens{}):
 		end.Flags |= flagUnpriced
 	}
 }
 
-// believable reports whether a told cost is near what was reserved. An unpriced
+// isPlausible reports whether a told cost is near what was reserved. An unpriced
 // model reserved no money, so nothing is known against the figure.
-func believable(held *record, told int64) bool {
+func isPlausible(held *record, told int64) bool {
 	const floor = 10_000_000 // ten dollars
 	return told <= max(floor, believedTimes*held.MicroUSD)
 }
 
-// believed is what is taken from an upstream's figures. Figures below zero say
+// plausibleTokens is what is taken from an upstream's figures. Figures below zero say
 // that the whole cannot be trusted: the reservation is charged.
-func believed(held, told Tokens) Tokens {
+func plausibleTokens(held, told Tokens) Tokens {
 	for _, n := range []int64{told.Input, told.CachedInput, told.CacheWrite, told.Output, told.Reasoning} {
 		if n < 0 {
 			return held

@@ -72,7 +72,7 @@ func (e *Executor) WriteOpenClawFiles(ctx context.Context, o OpenClawFiles) erro
 		fmt.Fprintf(&env, "%s=%s\n", openclaw.SlotVariable(n), tokens[token.SlotName(n)].Reveal())
 	}
 	if o.Headers {
-		fmt.Fprintf(&env, "%s=%s\n", openclaw.HeadersVariable, tokens[token.Open].Reveal())
+		fmt.Fprintf(&env, "%s=%s\n", openclaw.HeadersVariable, tokens[token.OpenProvider].Reveal())
 	}
 	if err := provide.ReplaceFile(filepath.Join(o.Dir, OpenClawEnvFile), env.Bytes()); err != nil {
 		return err

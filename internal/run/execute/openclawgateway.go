@@ -139,12 +139,12 @@ func (d *openclawGateway) Open(ctx context.Context) (string, error) {
 	if err != nil || !open {
 		return "", err
 	}
-	return token.Open, nil
+	return token.OpenProvider, nil
 }
 
 // Restarted ends the rest of slots: what was calling is gone.
 func (d *openclawGateway) Restarted(ctx context.Context) error {
-	return d.executor.models.Slots().Rested(ctx)
+	return d.executor.models.Slots().EndCooldown(ctx)
 }
 
 var _ run.KeyIssuer = (*openclawGateway)(nil)

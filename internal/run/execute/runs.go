@@ -202,7 +202,7 @@ var (
 // while; a bill without it is provisional.
 func (r *Runs) Settle(ctx context.Context, id string) (run.Bill, error) {
 	if models, err := r.proxy(); err == nil {
-		if err := models.Quiet(ctx, id); err != nil {
+		if err := models.WaitIdle(ctx, id); err != nil {
 			return run.Bill{}, err
 		}
 	}

@@ -74,7 +74,7 @@ type Reader struct {
 	rules  *Rules
 	shape  Shape
 	ask    *Ask
-	spots  spots
+	spots  editPoints
 	media  int64 // bytes of pictures and files
 	medias int64
 	inputs int // texts of a request for vectors
@@ -86,7 +86,7 @@ func NewReader() *Reader { return &Reader{scan: jsonscan.New()} }
 // Read reads a body into a. The error is a *Refusal.
 func (r *Reader) Read(a *Ask, body []byte, shape Shape, rules *Rules) error {
 	*a = Ask{N: 1, MaxOutput: -1}
-	r.rules, r.shape, r.ask, r.spots, r.media, r.medias = rules, shape, a, spots{}, 0, 0
+	r.rules, r.shape, r.ask, r.spots, r.media, r.medias = rules, shape, a, editPoints{}, 0, 0
 	r.inputs = 0
 	if shape == Embeddings {
 		a.MaxOutput = 0 // nothing is written
@@ -96,10 +96,10 @@ func (r *Reader) Read(a *Ask, body []byte, shape Shape, rules *Rules) error {
 	if err := r.scan.End(); err != nil {
 		return asRefusal(err)
 	}
-	if err := r.judge(); err != nil {
+	if err := r.checkWhole(); err != nil {
 		return err
 	}
-	r.plan()
+	r.planEdits()
 	a.InputTokens = (int64(len(body))-r.media)/bytesPerToken + r.medias*mediaTokens
 	return nil
 }
@@ -111,8 +111,8 @@ func asRefusal(err error) error {
 	return &Refusal{Status: 400, Code: "invalid_json", Reason: err.Error()}
 }
 
-// judge checks what only the whole can tell.
-func (r *Reader) judge() error {
+// checkWhole checks what only the whole can tell.
+func (r *Reader) checkWhole() error {
 	a := r.ask
 	switch most := max(r.rules.MaxN, 1); {
 	case len(a.Model) == 0:

@@ -45,7 +45,7 @@ func TestUsageIsAskedForBySplicing(t *testing.T) {
 		for _, p := range a.Pieces(nil, []byte(in)) {
 			pieces.Write(p)
 		}
-		if got != want || pieces.String() != want || a.Grown(len(in)) != len(want) {
+		if got != want || pieces.String() != want || a.SizeAfterEdits(len(in)) != len(want) {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
 		}
 	}

@@ -17,8 +17,8 @@ type Edit struct {
 // order of their places.
 func (a *Ask) Edits() []Edit { return a.edits[:a.numEdits] }
 
-// Grown is the size of the body after the edits.
-func (a *Ask) Grown(size int) int {
+// SizeAfterEdits is the size of the body after the edits.
+func (a *Ask) SizeAfterEdits(size int) int {
 	for _, e := range a.Edits() {
 		size += len(e.Text) - e.Del
 	}
@@ -61,8 +61,8 @@ func (a *Ask) Identify(as string) {
 	slices.SortFunc(a.edits[:a.numEdits], func(x, y Edit) int { return x.At - y.At })
 }
 
-// spots are the places in a body where something may have to change.
-type spots struct {
+// editPoints are the places in a body where something may have to change.
+type editPoints struct {
 	inside      int  // behind the first brace
 	options     span // stream_options, if any
 	inOptions   int  // behind its brace, if it is an object
@@ -74,8 +74,8 @@ type spots struct {
 // span is a part of the body; an end of 0 means that there is none.
 type span struct{ start, end int }
 
-// plan decides what must change.
-func (r *Reader) plan() {
+// planEdits decides what must change.
+func (r *Reader) planEdits() {
 	a, s := r.ask, &r.spots
 	if r.rules.ForbidUnsent && r.rules.Strict && r.shape == Responses && !s.storeIsSaid {
 		a.edit(s.inside, 0, `"store":false,`)

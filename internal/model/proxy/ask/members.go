@@ -84,7 +84,7 @@ func (a *Allowed) hasTool(kind []byte) bool       { return a != nil && a.tools[s
 // it. What steers the gateway behind is refused even then.
 func (r *Reader) unknown(key []byte) {
 	var space [32]byte
-	lower := fold(space[:0], key)
+	lower := appendLower(space[:0], key)
 	name := printable(lower)
 	switch {
 	case isControl(lower):

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// fold appends key in lower case.
-func fold(dst, key []byte) []byte {
+// appendLower appends key in lower case.
+func appendLower(dst, key []byte) []byte {
 	for _, c := range key {
 		if 'A' <= c && c <= 'Z' {
 			c |= 0x20

@@ -48,7 +48,7 @@ func (r *Reader) notATool() {
 // toolMember reads one member of a tool.
 func (r *Reader) toolMember(key []byte) {
 	var space [32]byte
-	name := fold(space[:0], key)
+	name := appendLower(space[:0], key)
 	switch {
 	case r.rules.Strict && !toolMembers[string(key)] && !r.rules.Allowed.hasToolMember(key):
 		field := "tools." + printable(key)

@@ -59,7 +59,7 @@ func (r *Reader) knownMember(key []byte) {
 		r.metadata()
 	default:
 		var space [32]byte
-		r.member(fold(space[:0], key))
+		r.member(appendLower(space[:0], key))
 	}
 }
 
@@ -109,7 +109,7 @@ func (r *Reader) model() {
 		r.malformed("model", "must be a string")
 	case !isModel(model):
 		r.malformed("model", "must be the name of one model: up to 256 letters, digits and ._:/@+-")
-	case r.rules.Strict && bytes.Contains(fold(nil, model), []byte(":online")):
+	case r.rules.Strict && bytes.Contains(appendLower(nil, model), []byte(":online")):
 		r.refuse("provider_egress", "model", "a model that searches for itself may not be called from a sandbox without a network: bodyPolicy open allows it")
 	default:
 		r.ask.Model = bytes.Clone(model)
@@ -213,7 +213,7 @@ func (r *Reader) metadata() {
 
 func (r *Reader) metadataMember(key []byte) {
 	var space [32]byte
-	switch lower := fold(space[:0], key); {
+	switch lower := appendLower(space[:0], key); {
 	case string(key) == "user_id":
 		r.identity("metadata.user_id")
 	case isMetadataControl(lower):

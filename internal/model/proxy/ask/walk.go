@@ -28,7 +28,7 @@ func (r *Reader) object() {
 	s.Open()
 	for key, ok := s.Key(); ok; key, ok = s.Key() {
 		var space [32]byte
-		name := fold(space[:0], key)
+		name := appendLower(space[:0], key)
 		switch string(name) {
 		case "id":
 			id = true

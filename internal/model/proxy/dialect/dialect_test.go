@@ -8,10 +8,10 @@ import (
 	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
 )
 
-func feed(d dialect.Dialect, events ...string) (*dialect.Meter, []dialect.Verdict) {
+func feed(d dialect.Dialect, events ...string) (*dialect.Meter, []dialect.EventKind) {
 	m := dialect.NewMeter()
 	m.Reset(d)
-	var verdicts []dialect.Verdict
+	var verdicts []dialect.EventKind
 	for _, e := range events {
 		verdicts = append(verdicts, m.Event([]byte(e)))
 	}
@@ -23,21 +23,21 @@ func TestUsageOfStreams(t *testing.T) {
 		`{"model":"gpt-x","choices":[{"delta":{"content":"\"usage\":{\"prompt_tokens\":999}"}}],"usage":null}`,
 		`{"choices":[{"delta":{"content":"usage"}}],"usage":null}`,
 		`{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":3},"cost":0.0012}}`, `[DONE]`)
-	if u := m.Usage; !m.Believable() || u.Input != 10 || u.Output != 5 || u.Cached != 4 || u.Reasoning != 3 || u.Cost != 1200 || u.Model != "gpt-x" {
+	if u := m.Usage; !m.Plausible() || u.Input != 10 || u.Output != 5 || u.Cached != 4 || u.Reasoning != 3 || u.Cost != 1200 || u.Model != "gpt-x" {
 		t.Errorf("chat: %+v", u)
 	}
-	if v[0] != dialect.Pass || v[1] != dialect.Pass || v[2] != dialect.Count || v[3] != dialect.Last {
+	if v[0] != dialect.Content || v[1] != dialect.Content || v[2] != dialect.UsageOnly || v[3] != dialect.Final {
 		t.Errorf("verdicts %v", v)
 	}
 	m, _ = feed(dialect.Anthropic,
 		`{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":10,"cache_creation_input_tokens":7,"cache_read_input_tokens":3,"output_tokens":1}}}`,
 		`{"type":"content_block_delta","delta":{"text":"hi"}}`, `{"type":"message_delta","delta":{},"usage":{"output_tokens":8}}`, `{"type":"message_delta","usage":{"output_tokens":15}}`)
-	if u := m.Usage; !m.Believable() || u.Input != 20 || u.Output != 15 || u.Cached != 3 || u.Written != 7 || u.Model != "claude-x" {
+	if u := m.Usage; !m.Plausible() || u.Input != 20 || u.Output != 15 || u.Cached != 3 || u.Written != 7 || u.Model != "claude-x" {
 		t.Errorf("messages: %+v", u)
 	}
 	m, _ = feed(dialect.Responses, `{"type":"response.created","response":{"id":"r","model":"gpt-5","usage":null}}`, `{"type":"response.output_text.delta","delta":"x"}`,
 		`{"type":"response.completed","response":{"usage":{"input_tokens":4,"output_tokens":2,"input_tokens_details":{"cached_tokens":1},"output_tokens_details":{"reasoning_tokens":1}}}}`)
-	if u := m.Usage; !m.Believable() || u.Input != 4 || u.Output != 2 || u.Cached != 1 || u.Reasoning != 1 || u.Model != "gpt-5" {
+	if u := m.Usage; !m.Plausible() || u.Input != 4 || u.Output != 2 || u.Cached != 1 || u.Reasoning != 1 || u.Model != "gpt-5" {
 		t.Errorf("responses: %+v", u)
 	}
 }
@@ -48,14 +48,14 @@ func TestUsageThatIsNotBelieved(t *testing.T) {
 		`{"prompt_tokens":99999999999,"completion_tokens":1}`, `{}`, `[]`, `"x"`, `{"prompt_tokens":1,"prompt_tokens":2}`,
 	} {
 		m, _ := feed(dialect.OpenAI, `{"choices":[{"delta":{"content":"x"}}]}`, `{"choices":[],"usage":`+usage+`}`)
-		if m.Believable() {
+		if m.Plausible() {
 			t.Errorf("%s is believed: %+v", usage, m.Usage)
 		}
 	}
 	m := dialect.NewMeter()
 	m.Reset(dialect.OpenAI)
 	m.Whole([]byte(`{"choices":[{"message":{"content":"x","usage":{"prompt_tokens":1,"completion_tokens":1}}}]}`))
-	if m.Believable() {
+	if m.Plausible() {
 		t.Error("usage inside of a choice is believed")
 	}
 }
@@ -66,7 +66,7 @@ func TestErrorsAreJSONInEveryDialect(t *testing.T) {
 		if body := d.AppendError(nil, p); !json.Valid(body) {
 			t.Errorf("%s: %s", d, body)
 		}
-		cut := string(d.AppendCut(nil, p, 7))
+		cut := string(d.AppendStreamError(nil, p, 7))
 		_, data, ok := strings.Cut(cut, "data: ")
 		if !ok || !strings.HasSuffix(cut, "\n\n") || strings.Count(cut, "\n\n") != 1 || !json.Valid([]byte(data)) {
 			t.Errorf("%s: %q", d, cut)
@@ -98,7 +98,7 @@ func FuzzMeter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data string) {
 		for _, d := range []dialect.Dialect{dialect.OpenAI, dialect.Anthropic, dialect.Responses} {
 			m, _ := feed(d, data, data)
-			if u := m.Usage; m.Believable() && (u.Input < 0 || u.Output < 0 || u.Cached > u.Input || u.Reasoning > u.Output || u.Input > 1<<34) {
+			if u := m.Usage; m.Plausible() && (u.Input < 0 || u.Output < 0 || u.Cached > u.Input || u.Reasoning > u.Output || u.Input > 1<<34) {
 				t.Fatalf("%q: %+v", data, u)
 			}
 		}

@@ -74,9 +74,9 @@ func (d Dialect) appendDetail(dst []byte, p *Problem) []byte {
 	return append(dst, '}')
 }
 
-// AppendCut appends the event that ends a stream in the middle. SDKs of the
+// AppendStreamError appends the event that ends a stream in the middle. SDKs of the
 // dialect take it for a final error. Sequence is the number of events before.
-func (d Dialect) AppendCut(dst []byte, p *Problem, sequence int64) []byte {
+func (d Dialect) AppendStreamError(dst []byte, p *Problem, sequence int64) []byte {
 	switch d {
 	case Anthropic:
 		dst = append(dst, "event: error\ndata: "...)

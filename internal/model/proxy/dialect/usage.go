@@ -26,11 +26,11 @@ type Usage struct {
 // Meter gathers the usage of one answer. Its Usage grows with each event: counts
 // in a stream are totals so far.
 type Meter struct {
-	Usage   Usage
-	dialect Dialect
-	scan    *jsonscan.Scanner
-	began   bool
-	odd     bool // something was told that cannot be
+	Usage       Usage
+	dialect     Dialect
+	scan        *jsonscan.Scanner
+	began       bool
+	implausible bool // something was told that cannot be
 }
 
 // NewMeter returns a meter. Reset begins an answer.
@@ -38,26 +38,26 @@ func NewMeter() *Meter { return &Meter{scan: jsonscan.New()} }
 
 // Reset begins an answer.
 func (m *Meter) Reset(d Dialect) {
-	m.dialect, m.began, m.odd, m.Usage = d, false, false, Usage{Cost: -1}
+	m.dialect, m.began, m.implausible, m.Usage = d, false, false, Usage{Cost: -1}
 }
 
-// Verdict is what an event is to the one who relays it.
-type Verdict int
+// EventKind is what an event is to the one who relays it.
+type EventKind int
 
 // The verdicts.
 const (
-	Pass  Verdict = iota
-	Count         // holds nothing but the usage that was asked for
-	Last          // the upstream's word that nothing follows
+	Content   EventKind = iota
+	UsageOnly           // holds nothing but the usage that was asked for
+	Final               // the upstream's word that nothing follows
 )
 
 // Event reads the data of one event of a stream.
-func (m *Meter) Event(data []byte) Verdict {
+func (m *Meter) Event(data []byte) EventKind {
 	if m.began && !tellsUsage(data) {
 		if string(data) == "[DONE]" {
-			return Last
+			return Final
 		}
-		return Pass
+		return Content
 	}
 	m.began = true
 	return m.document(data)
@@ -87,11 +87,11 @@ func tellsUsage(data []byte) bool {
 }
 
 // document reads one JSON document: an event or a whole answer.
-func (m *Meter) document(data []byte) Verdict {
+func (m *Meter) document(data []byte) EventKind {
 	s := m.scan
 	s.Reset(data)
 	if s.Kind() != jsonscan.Object {
-		return Pass
+		return Content
 	}
 	s.Open()
 	usage, choices := false, false
@@ -110,13 +110,13 @@ func (m *Meter) document(data []byte) Verdict {
 		}
 	}
 	if s.End() != nil {
-		m.odd = true
-		return Pass
+		m.implausible = true
+		return Content
 	}
 	if m.dialect == OpenAI && usage && !choices {
-		return Count
+		return UsageOnly
 	}
-	return Pass
+	return Content
 }
 
 // inner reads the message of message_start, or the response of an event.
@@ -219,12 +219,12 @@ func (m *Meter) count(to *int64) {
 	case jsonscan.Number:
 		n, ok := m.scan.Int()
 		if !ok || n < 0 || n > maxTokens {
-			m.odd = true
+			m.implausible = true
 			return
 		}
 		*to = max(*to, n)
 	default:
-		m.odd = true
+		m.implausible = true
 		m.scan.Skip()
 	}
 }
@@ -258,7 +258,7 @@ func (m *Meter) cost() {
 
 // merge adds what was told to what is known: the larger counts.
 func (m *Meter) merge(u *counts) {
-	if !u.said || m.odd {
+	if !u.said || m.implausible {
 		return
 	}
 	if m.dialect == Anthropic {
@@ -275,5 +275,5 @@ func (m *Meter) merge(u *counts) {
 	t.Reasoning = max(t.Reasoning, min(u.reasoning, u.output))
 }
 
-// Believable reports whether the usage can be charged as it was told.
-func (m *Meter) Believable() bool { return m.Usage.Found && !m.odd }
+// Plausible reports whether the usage can be charged as it was told.
+func (m *Meter) Plausible() bool { return m.Usage.Found && !m.implausible }

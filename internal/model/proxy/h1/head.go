@@ -13,15 +13,15 @@ type Field struct{ Name, Value []byte }
 // Is compares the name with one in lower case.
 func (f *Field) Is(lower string) bool { return equalFold(f.Name, lower) }
 
-// Patience says how long to wait for a head.
-type Patience struct {
+// HeadTimeouts says how long to wait for a head.
+type HeadTimeouts struct {
 	First time.Duration // for its first byte
 	Rest  time.Duration // from there to its last
 }
 
 // readHead reads up to the empty line and returns everything before it,
 // line ends included. io.EOF means that nothing came at all.
-func (r *Reader) readHead(p Patience) ([]byte, error) {
+func (r *Reader) readHead(p HeadTimeouts) ([]byte, error) {
 	r.restart()
 	if r.Buffered() == 0 {
 		if err := r.wait(p.First); err != nil {

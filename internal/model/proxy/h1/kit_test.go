@@ -35,7 +35,7 @@ func (heap) Grow(buf []byte, n int) ([]byte, error) {
 	return append(make([]byte, 0, 2*len(buf)+n), buf...), nil
 }
 
-var patience = h1.Patience{First: time.Minute, Rest: time.Minute}
+var patience = h1.HeadTimeouts{First: time.Minute, Rest: time.Minute}
 
 // message is one request, read whole.
 type message struct {

@@ -93,8 +93,8 @@ func (r *Reader) restart() {
 	}
 }
 
-// probePatience is how long Probe waits for news of the other side.
-const probePatience = time.Millisecond
+// probeTimeout is how long Probe waits for news of the other side.
+const probeTimeout = time.Millisecond
 
 // Probe returns an error if the other side has closed the connection, or its
 // half of it: io.EOF, or how it broke. What it sent meanwhile is kept for the
@@ -104,7 +104,7 @@ func (r *Reader) Probe() error {
 	if r.w-r.r+r.floor >= len(r.buf) {
 		return nil
 	}
-	if err := r.conn.SetReadDeadline(time.Now().Add(probePatience)); err != nil {
+	if err := r.conn.SetReadDeadline(time.Now().Add(probeTimeout)); err != nil {
 		return err
 	}
 	if err := r.fill(); !errors.Is(err, os.ErrDeadlineExceeded) {

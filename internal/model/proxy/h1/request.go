@@ -17,7 +17,7 @@ const Chunked int64 = -1
 
 // ReadRequest reads the head of the next request into q. io.EOF means that the
 // caller closed the connection between requests.
-func (r *Reader) ReadRequest(q *Request, p Patience) error {
+func (r *Reader) ReadRequest(q *Request, p HeadTimeouts) error {
 	head, err := r.readHead(p)
 	if err != nil {
 		return err

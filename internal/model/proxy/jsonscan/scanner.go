@@ -12,8 +12,8 @@ const (
 	MaxDepth = 64
 	// MaxKeys bounds the keys of one object.
 	MaxKeys = 4096
-	// twinDepth is the innermost level where keys may not differ in case only.
-	twinDepth = 2
+	// foldDepth is the innermost level where keys may not differ in case only.
+	foldDepth = 2
 	// fewKeys is how many keys are compared one by one.
 	fewKeys = 16
 	// maxNumber bounds the characters of a number.
@@ -219,7 +219,7 @@ func (s *Scanner) remember(key []byte) {
 }
 
 func (s *Scanner) hash(key []byte) uint64 {
-	if s.depth > twinDepth {
+	if s.depth > foldDepth {
 		return maphash.Bytes(s.seed, key)
 	}
 	var space [64]byte

@@ -29,8 +29,8 @@ type Caller struct {
 // Admit says who sends a request, or why it is not served.
 type Admit func(q *h1.Request) (*Caller, *dialect.Problem)
 
-// Door says who is at the other end of a connection.
-type Door func(conn net.Conn) Admit
+// Authenticate says who is at the other end of a connection.
+type Authenticate func(conn net.Conn) Admit
 
 // allows reports whether a model may be called.
 func (c *Caller) allows(model string) bool { return matches(c.Models, model) }
@@ -56,10 +56,10 @@ const (
 	OpenPolicy   = "open"
 )
 
-// GrantDoor takes connections that carry a grant. Whatever their callers say of
+// AuthenticateByGrant takes connections that carry a grant. Whatever their callers say of
 // themselves, they are the grant's; limits are the budgets that hold besides the
 // grant's own, and keys those that were made for them, by the provider's name.
-func GrantDoor(limits []usage.Limit, keys map[string]Keys) Door {
+func AuthenticateByGrant(limits []usage.Limit, keys map[string]Keys) Authenticate {
 	return func(conn net.Conn) Admit {
 		g := grant.Of(conn)
 		if g == nil {
@@ -90,7 +90,7 @@ func NewCaller(t *grant.Terms, limits []usage.Limit) (*Caller, error) {
 		c.Subject.KnownAs = known
 	}
 	if c.Subject.Trace == "" && t.Run != "" {
-		c.Subject.Trace = traceparent.Made(t.Run)
+		c.Subject.Trace = traceparent.TraceIDFor(t.Run)
 	}
 	c.Limits = append(ownLimits(t.Budget), limits...)
 	var err error

@@ -9,8 +9,8 @@ import (
 	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
-// account is what is known of an answer while it passes.
-type account struct {
+// answerStats is what is known of an answer while it passes.
+type answerStats struct {
 	asked     string
 	status    int // what the caller is told
 	answered  int // what the upstream said; 0: nothing yet
@@ -19,13 +19,13 @@ type account struct {
 	headSent  bool
 	replayed  bool
 	complete  bool // the answer was read to its end, though its caller had gone
-	absorbed  int  // bytes read for nobody
+	unsent    int  // bytes read for nobody
 
 	events, bytes, smallest int64
 }
 
 // count counts an event that is part of the answer.
-func (a *account) count(size int) {
+func (a *answerStats) count(size int) {
 	a.events++
 	a.bytes += int64(size)
 	if n := int64(size); a.smallest == 0 || n < a.smallest {
@@ -34,14 +34,14 @@ func (a *account) count(size int) {
 }
 
 // extra is what events hold beyond the smallest of them, which is frame.
-func (a *account) extra() int64 { return a.bytes - a.events*a.smallest }
+func (a *answerStats) extra() int64 { return a.bytes - a.events*a.smallest }
 
-// least is an estimate of the tokens so far, on the low side.
-func (a *account) least() int64 { return max(a.events, a.extra()/4) }
+// minTokens is an estimate of the tokens so far, on the low side.
+func (a *answerStats) minTokens() int64 { return max(a.events, a.extra()/4) }
 
-// most is an estimate of the tokens so far, on the high side. An answer that is
+// maxTokens is an estimate of the tokens so far, on the high side. An answer that is
 // one piece is all content.
-func (a *account) most() int64 {
+func (a *answerStats) maxTokens() int64 {
 	if a.events == 1 {
 		return a.bytes / 3
 	}
@@ -51,8 +51,8 @@ func (a *account) most() int64 {
 // finish settles and records.
 func (x *exchange) finish() {
 	x.memory.Free()
-	x.land()
-	x.kept.free()
+	x.endInflight()
+	x.recording.free()
 	if x.entered {
 		defer x.s.leave(x.caller)
 	}
@@ -60,8 +60,8 @@ func (x *exchange) finish() {
 		x.c.q.Close = true
 	}
 	r := audit.ModelRequest{
-		Time: x.start, Replay: x.account.replayed, RequestID: x.id, Dialect: x.speaks(), ModelAsked: x.account.asked,
-		Status: x.account.status, FirstByte: x.account.firstByte, Total: time.Since(x.start), Denied: x.account.denied,
+		Time: x.start, Replay: x.stats.replayed, RequestID: x.id, Dialect: x.dialectName(), ModelAsked: x.stats.asked,
+		Status: x.stats.status, FirstByte: x.stats.firstByte, Total: time.Since(x.start), Denied: x.stats.denied,
 	}
 	if x.caller != nil {
 		r.Subject = x.caller.Subject
@@ -72,8 +72,8 @@ func (x *exchange) finish() {
 	}
 }
 
-// speaks is what was spoken, for the records.
-func (x *exchange) speaks() string {
+// dialectName is what was spoken, for the records.
+func (x *exchange) dialectName() string {
 	if x.route != nil && x.route.shape == ask.Embeddings {
 		return "embeddings"
 	}
@@ -106,23 +106,23 @@ func (x *exchange) settle(r *audit.ModelRequest) {
 func (x *exchange) outcome() usage.Outcome {
 	m := x.w.meter
 	u := &m.Usage
-	o := usage.Outcome{Status: x.account.status, Model: u.Model, LongCache: x.ask.LongCache}
+	o := usage.Outcome{Status: x.stats.status, Model: u.Model, LongCache: x.ask.LongCache}
 	if u.Cost >= 0 {
 		o.UpstreamCost = &u.Cost
 	}
 	switch {
-	case m.Believable():
+	case m.Plausible():
 		o.Tokens = usage.Tokens{Input: u.Input - u.Cached - u.Written, CachedInput: u.Cached, CacheWrite: u.Written, Output: u.Output, Reasoning: u.Reasoning}
-		if x.account.denied != "" && !x.account.complete && x.dialect == dialect.Anthropic {
+		if x.stats.denied != "" && !x.stats.complete && x.dialect == dialect.Anthropic {
 			// What was told is of the beginning: this dialect counts as it goes.
-			o.Tokens.Output = max(o.Tokens.Output, x.bounded(x.account.most()))
+			o.Tokens.Output = max(o.Tokens.Output, x.bounded(x.stats.maxTokens()))
 			o.Estimated = true
 		}
-	case x.account.answered >= 300:
+	case x.stats.answered >= 300:
 		// The upstream refused: that costs nothing.
 	default:
 		o.Estimated = true
-		o.Tokens = usage.Tokens{Input: x.ask.InputTokens, Output: x.bounded(x.account.most())}
+		o.Tokens = usage.Tokens{Input: x.ask.InputTokens, Output: x.bounded(x.stats.maxTokens())}
 		if x.route.shape == ask.Compact {
 			o.Tokens.Output = min(o.Tokens.Output, x.ask.InputTokens)
 		}
@@ -132,7 +132,7 @@ func (x *exchange) outcome() usage.Outcome {
 
 // bounded is an estimate that does not exceed what was asked for.
 func (x *exchange) bounded(tokens int64) int64 {
-	if wanted := x.wanted(); wanted >= 0 {
+	if wanted := x.maxAnswerTokens(); wanted >= 0 {
 		return min(tokens, wanted)
 	}
 	return tokens

@@ -23,15 +23,15 @@ func TestOf(t *testing.T) {
 		"00-" + id + "-00f067aa0ba902b7-\r\n":                     "",
 		"00-" + id + "\r\nx-evil: 1":                              "",
 	} {
-		if got := traceparent.Of(header); got != want {
+		if got := traceparent.TraceID(header); got != want {
 			t.Errorf("%q: %q, want %q", header, got, want)
 		}
 	}
 }
 
 func TestParentIsReadBack(t *testing.T) {
-	header := traceparent.Parent(id, "task-1")
-	if traceparent.Of(header) != id || header != traceparent.Parent(id, "task-1") || header == traceparent.Parent(id, "task-2") {
+	header := traceparent.HeaderValue(id, "task-1")
+	if traceparent.TraceID(header) != id || header != traceparent.HeaderValue(id, "task-1") || header == traceparent.HeaderValue(id, "task-2") {
 		t.Error(header)
 	}
 }
@@ -39,7 +39,7 @@ func TestParentIsReadBack(t *testing.T) {
 func FuzzOf(f *testing.F) {
 	f.Add("00-" + id + "-00f067aa0ba902b7-01")
 	f.Fuzz(func(t *testing.T, header string) {
-		if got := traceparent.Of(header); got != "" && !traceparent.IsID(got) {
+		if got := traceparent.TraceID(header); got != "" && !traceparent.IsID(got) {
 			t.Errorf("%q: %q", header, got)
 		}
 	})

@@ -29,9 +29,9 @@ func TestState(t *testing.T) {
 }
 
 func TestRecent(t *testing.T) {
-	r := NewRecent[string](time.Second)
+	r := New[string](time.Second)
 	at := time.Unix(1_000, 0)
-	r.Keep("a", "read", at)
+	r.Put("a", "read", at)
 	for _, test := range []struct {
 		name string
 		id   string
@@ -44,21 +44,21 @@ func TestRecent(t *testing.T) {
 		{"when the clock was set back", "a", at.Add(-time.Hour), false},
 		{"another", "b", at, false},
 	} {
-		if _, ok := r.Find(test.id, test.now); ok != test.want {
+		if _, ok := r.Get(test.id, test.now); ok != test.want {
 			t.Errorf("%s: %v", test.name, ok)
 		}
 	}
-	r.Forget("a")
-	if _, ok := r.Find("a", at); ok {
+	r.Delete("a")
+	if _, ok := r.Get("a", at); ok {
 		t.Error("it was forgotten, and is there")
 	}
 }
 
 func TestRecentIsBounded(t *testing.T) {
-	r := NewRecent[int](time.Hour)
-	for i := range 3 * maxRecent {
-		r.Keep(strconv.Itoa(i), i, time.Unix(1_000, 0))
-		if len(r.kept) > maxRecent {
+	r := New[int](time.Hour)
+	for i := range 3 * maxEntries {
+		r.Put(strconv.Itoa(i), i, time.Unix(1_000, 0))
+		if len(r.kept) > maxEntries {
 			t.Fatalf("%d are kept", len(r.kept))
 		}
 	}

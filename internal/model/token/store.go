@@ -15,36 +15,36 @@ import (
 	"github.com/atoll-run/atoll/internal/tokencache"
 )
 
-// Desk mints, verifies and revokes tokens. It is safe for concurrent use;
+// Store mints, verifies and revokes tokens. It is safe for concurrent use;
 // several processes may have one on the same database.
-type Desk struct {
+type Store struct {
 	db     *store.DB
 	now    func() time.Time
-	recent *tokencache.Recent[known]
+	recent *tokencache.Cache[cached]
 }
 
-// known is a token as it is stored.
-type known struct {
+// cached is a token as it is stored.
+type cached struct {
 	token Token
 	hash  [sha256.Size]byte
 }
 
 const (
-	// Forget is how long a token that was revoked elsewhere may still be taken.
-	Forget  = time.Second
-	keepOld = 30 * 24 * time.Hour // how long expired tokens are listed
+	// CacheTime is how long a token that was revoked elsewhere may still be taken.
+	CacheTime = time.Second
+	keepOld   = 30 * 24 * time.Hour // how long expired tokens are listed
 )
 
-// NewDesk returns the desk of a database; now may be nil.
-func NewDesk(db *store.DB, now func() time.Time) *Desk {
+// NewStore returns the desk of a database; now may be nil.
+func NewStore(db *store.DB, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
 	}
-	return &Desk{db: db, now: now, recent: tokencache.NewRecent[known](Forget)}
+	return &Store{db: db, now: now, recent: tokencache.New[cached](CacheTime)}
 }
 
 // Create mints a token. Its text cannot be had again.
-func (d *Desk) Create(ctx context.Context, who Identity, life time.Duration) (secret.Value, *Token, error) {
+func (d *Store) Create(ctx context.Context, who Identity, life time.Duration) (secret.Value, *Token, error) {
 	if err := who.check(); err != nil {
 		return secret.Value{}, nil, err
 	}
@@ -81,7 +81,7 @@ func insert(ctx context.Context, tx *sql.Tx, t *Token, sum [sha256.Size]byte) er
 }
 
 // Verify returns the token whose text a caller sent.
-func (d *Desk) Verify(ctx context.Context, text string) (*Token, error) {
+func (d *Store) Verify(ctx context.Context, text string) (*Token, error) {
 	id, proof, ok := split(text)
 	if !ok {
 		return nil, ErrInvalid
@@ -104,30 +104,30 @@ func (d *Desk) Verify(ctx context.Context, text string) (*Token, error) {
 }
 
 // lookup reads a token, at most once in a while.
-func (d *Desk) lookup(ctx context.Context, id string) (known, error) {
+func (d *Store) lookup(ctx context.Context, id string) (cached, error) {
 	now := d.now()
-	if k, ok := d.recent.Find(id, now); ok {
+	if k, ok := d.recent.Get(id, now); ok {
 		return k, nil
 	}
 	tokens, hashes, err := d.read(ctx, "WHERE id = ?", id)
 	if err != nil {
-		return known{}, err
+		return cached{}, err
 	}
 	if len(tokens) == 0 {
-		return known{}, ErrInvalid
+		return cached{}, ErrInvalid
 	}
-	k := known{tokens[0], hashes[0]}
-	d.recent.Keep(id, k, now)
+	k := cached{tokens[0], hashes[0]}
+	d.recent.Put(id, k, now)
 	return k, nil
 }
 
 // List returns all tokens, the newest first; expired ones stay for a month.
-func (d *Desk) List(ctx context.Context) ([]Token, error) {
+func (d *Store) List(ctx context.Context) ([]Token, error) {
 	tokens, _, err := d.read(ctx, "ORDER BY created_at_ms DESC, id")
 	return tokens, err
 }
 
-func (d *Desk) read(ctx context.Context, where string, args ...any) (tokens []Token, hashes [][sha256.Size]byte, err error) {
+func (d *Store) read(ctx context.Context, where string, args ...any) (tokens []Token, hashes [][sha256.Size]byte, err error) {
 	rows, err := d.db.QueryContext(ctx, `SELECT id, hash, account, agent, session, run, attempt, graph, trace, models, created_at_ms, expires_at_ms, revoked_at_ms
 		FROM session_tokens `+where, args...)
 	if err != nil {
@@ -163,16 +163,16 @@ func scan(rows *sql.Rows) (t Token, sum [sha256.Size]byte, err error) {
 }
 
 // Revoke ends a token at once; other processes notice within Forget.
-func (d *Desk) Revoke(ctx context.Context, id string) error {
+func (d *Store) Revoke(ctx context.Context, id string) error {
 	return d.revokeAt(ctx, id, d.now())
 }
 
-func (d *Desk) revokeAt(ctx context.Context, id string, at time.Time) error {
+func (d *Store) revokeAt(ctx context.Context, id string, at time.Time) error {
 	result, err := d.db.ExecContext(ctx, "UPDATE session_tokens SET revoked_at_ms = min(ifnull(revoked_at_ms, ?1), ?1) WHERE id = ?2", at.UnixMilli(), id)
 	if err != nil {
 		return d.db.Explain(err)
 	}
-	d.recent.Forget(id)
+	d.recent.Delete(id)
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
 		return errors.Join(err, fmt.Errorf("%w: %s", ErrUnknown, id))
 	}
@@ -181,7 +181,7 @@ func (d *Desk) revokeAt(ctx context.Context, id string, at time.Time) error {
 
 // Rotate mints a token of the same identity and ends the old one after grace,
 // so that whoever uses it has time to change.
-func (d *Desk) Rotate(ctx context.Context, id string, life, grace time.Duration) (secret.Value, *Token, error) {
+func (d *Store) Rotate(ctx context.Context, id string, life, grace time.Duration) (secret.Value, *Token, error) {
 	tokens, _, err := d.read(ctx, "WHERE id = ?", id)
 	if err != nil {
 		return secret.Value{}, nil, err

@@ -26,31 +26,31 @@ func State(now, expires time.Time, revoked *time.Time) string {
 	return Active
 }
 
-// maxRecent is how many are kept.
-const maxRecent = 4096
+// maxEntries is how many are kept.
+const maxEntries = 4096
 
-// Recent keeps what was read of tokens a moment ago. It is safe for concurrent
+// Cache keeps what was read of tokens a moment ago. It is safe for concurrent
 // use.
-type Recent[T any] struct {
+type Cache[T any] struct {
 	life time.Duration
 	mu   sync.Mutex
-	kept map[string]read[T]
+	kept map[string]entry[T]
 }
 
-type read[T any] struct {
+type entry[T any] struct {
 	token T
 	at    time.Time
 }
 
-// NewRecent returns one that keeps each token for life.
-func NewRecent[T any](life time.Duration) *Recent[T] {
-	return &Recent[T]{life: life, kept: map[string]read[T]{}}
+// New returns one that keeps each token for life.
+func New[T any](life time.Duration) *Cache[T] {
+	return &Cache[T]{life: life, kept: map[string]entry[T]{}}
 }
 
-// Find returns what was read of a token less than a life ago. What was read in
+// Get returns what was read of a token less than a life ago. What was read in
 // the future does not count: the clock was set back, and nobody knows how long
 // ago that was.
-func (r *Recent[T]) Find(id string, now time.Time) (token T, ok bool) {
+func (r *Cache[T]) Get(id string, now time.Time) (token T, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found, ok := r.kept[id]
@@ -60,18 +60,18 @@ func (r *Recent[T]) Find(id string, now time.Time) (token T, ok bool) {
 	return found.token, true
 }
 
-// Keep keeps what was read of a token at a moment.
-func (r *Recent[T]) Keep(id string, token T, at time.Time) {
+// Put keeps what was read of a token at a moment.
+func (r *Cache[T]) Put(id string, token T, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.kept) >= maxRecent {
+	if len(r.kept) >= maxEntries {
 		clear(r.kept)
 	}
-	r.kept[id] = read[T]{token, at}
+	r.kept[id] = entry[T]{token, at}
 }
 
-// Forget has a token read again at its next use.
-func (r *Recent[T]) Forget(id string) {
+// Delete has a token read again at its next use.
+func (r *Cache[T]) Delete(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.kept, id)

@@ -21,11 +21,11 @@ type Verify func(ctx context.Context, token string) (*grant.Terms, error)
 // Budgets are the limits that hold for a caller by the configuration.
 type Budgets func(*grant.Terms) []usage.Limit
 
-// TokenDoor takes callers that send a token which the host minted, as their key.
+// AuthenticateByToken takes callers that send a token which the host minted, as their key.
 // The token says who they are. What it leaves open, and nothing else, they may
 // say themselves, in the headers of the gateway that they are: so one session
 // cannot speak for another, whatever it sends.
-func TokenDoor(verify Verify, budgets Budgets) Door {
+func AuthenticateByToken(verify Verify, budgets Budgets) Authenticate {
 	return func(net.Conn) Admit {
 		return func(q *h1.Request) (*Caller, *dialect.Problem) {
 			terms, err := verify(context.Background(), string(sentToken(q)))
@@ -70,14 +70,14 @@ func cutPrefixFold(value []byte, lower string) ([]byte, bool) {
 // addSaid fills what the token leaves open with what the caller says. Members of the
 // metadata that mean nothing here are passed on as they are.
 func addSaid(t *grant.Terms, q *h1.Request) {
-	fill(&t.Account, q.Get(grant.EndUserHeader))
-	fill(&t.Run, q.Get(grant.RunHeader))
+	fillEmpty(&t.Account, q.Get(grant.EndUserHeader))
+	fillEmpty(&t.Run, q.Get(grant.RunHeader))
 	said, err := grant.Metadata(string(q.Get(grant.MetadataHeader)))
 	if err != nil {
 		return
 	}
 	for name, to := range map[string]*string{"run_id": &t.Run, "attempt": &t.Attempt, "graph_id": &t.Graph, "existing_trace_id": &t.Trace} {
-		fill(to, []byte(plainValue(said[name])))
+		fillEmpty(to, []byte(plainValue(said[name])))
 		delete(said, name)
 	}
 	addMetadata(t, said)
@@ -114,7 +114,7 @@ func addMetadata(t *grant.Terms, said map[string]jsontext.Value) {
 	t.Headers[grant.MetadataHeader] = string(text)
 }
 
-func fill(to *string, value []byte) {
+func fillEmpty(to *string, value []byte) {
 	if *to == "" && len(value) <= maxIdentity && isPlain(string(value)) {
 		*to = string(value)
 	}

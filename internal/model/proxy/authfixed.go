@@ -9,9 +9,9 @@ import (
 	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
-// TermsDoor takes every connection for one caller. It is for the host's own
+// AuthenticateAs takes every connection for one caller. It is for the host's own
 // loops, whose connections nobody else can make.
-func TermsDoor(terms *grant.Terms, limits []usage.Limit) (Door, error) {
+func AuthenticateAs(terms *grant.Terms, limits []usage.Limit) (Authenticate, error) {
 	caller, err := NewCaller(terms, limits)
 	if err != nil {
 		return nil, err

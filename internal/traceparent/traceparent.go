@@ -19,9 +19,9 @@ const (
 	parentWidth = len("00-") + idWidth + len("-") + spanWidth + len("-00")
 )
 
-// Of is the id of the trace that a header names; "" if it names none. A header that
+// TraceID is the id of the trace that a header names; "" if it names none. A header that
 // makes no sense is as good as none, says the specification.
-func Of(header string) string {
+func TraceID(header string) string {
 	header = strings.TrimSpace(header)
 	// Later versions may have more behind the same beginning.
 	if len(header) < parentWidth || len(header) > parentWidth && (header[:2] == "00" || header[parentWidth] != '-') || header[:2] == "ff" {
@@ -45,18 +45,18 @@ func isHex(text string, width int) bool {
 	return len(text) == width && !strings.ContainsFunc(text, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
 }
 
-// Span is the id of the span that something named is, the same whenever it is asked.
-func Span(name string) string {
+// SpanIDFor is the id of the span that something named is, the same whenever it is asked.
+func SpanIDFor(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:spanWidth/2])
 }
 
-// Made is the id of the trace of something named that belongs to no other, the same
+// TraceIDFor is the id of the trace of something named that belongs to no other, the same
 // whenever it is asked.
-func Made(name string) string {
+func TraceIDFor(name string) string {
 	sum := sha256.Sum256([]byte("trace\x00" + name))
 	return hex.EncodeToString(sum[:idWidth/2])
 }
 
-// Parent is the header for what something named asks of others within a trace.
-func Parent(id, name string) string { return "00-" + id + "-" + Span(name) + "-01" }
+// HeaderValue is the header for what something named asks of others within a trace.
+func HeaderValue(id, name string) string { return "00-" + id + "-" + SpanIDFor(name) + "-01" }

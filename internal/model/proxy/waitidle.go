@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// quietLook is how often Quiet looks.
-const quietLook = 5 * time.Millisecond
+// idlePoll is how often Quiet looks.
+const idlePoll = 5 * time.Millisecond
 
-// Quiet waits until no request of a run is under way: what it used is then
+// WaitIdle waits until no request of a run is under way: what it used is then
 // settled. It is asked when the run's callers are gone, so it does not take long.
-func (s *Server) Quiet(ctx context.Context, run string) error {
-	look := time.NewTicker(quietLook)
+func (s *Server) WaitIdle(ctx context.Context, run string) error {
+	look := time.NewTicker(idlePoll)
 	defer look.Stop()
 	for s.isBusy(run) {
 		select {

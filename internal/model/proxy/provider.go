@@ -6,19 +6,19 @@ import (
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// place is a provider and the connections to it.
-type place struct {
+// provider is a provider and the connections to it.
+type provider struct {
 	*upstream
 	name   string
 	keys   Keys
 	models []string
 }
 
-func newPlaces(providers []Provider) ([]*place, error) {
+func newProviders(providers []Provider) ([]*provider, error) {
 	if len(providers) == 0 {
 		return nil, errors.New("a proxy needs a provider of models")
 	}
-	var places []*place
+	var places []*provider
 	for _, p := range providers {
 		if p.Keys == nil {
 			return nil, errors.New("a provider of models needs keys")
@@ -28,16 +28,16 @@ func newPlaces(providers []Provider) ([]*place, error) {
 		if err != nil {
 			return nil, err
 		}
-		places = append(places, &place{u, p.Name, p.Keys, p.Models})
+		places = append(places, &provider{u, p.Name, p.Keys, p.Models})
 	}
 	return places, nil
 }
 
-// placeOf finds where a model is: the place that names it most exactly, else the
+// providerFor finds where a model is: the place that names it most exactly, else the
 // first that names none; nil if there is neither.
-func (s *Server) placeOf(model string) (found *place) {
+func (s *Server) providerFor(model string) (found *provider) {
 	best := -1
-	for _, p := range s.places {
+	for _, p := range s.providers {
 		if len(p.models) == 0 && found == nil {
 			found = p
 		}
@@ -52,7 +52,7 @@ func (s *Server) placeOf(model string) (found *place) {
 
 // secrets are all keys of all places, and those of the caller's run.
 func (x *exchange) secrets() (all []secret.Value) {
-	for _, p := range x.s.places {
+	for _, p := range x.s.providers {
 		all = append(all, p.keys.Values()...)
 	}
 	for _, keys := range x.caller.Keys {
@@ -63,15 +63,15 @@ func (x *exchange) secrets() (all []secret.Value) {
 
 // keys are those that the caller's requests are made with.
 func (x *exchange) keys() Keys {
-	if own := x.caller.Keys[x.place.name]; own != nil {
+	if own := x.caller.Keys[x.provider.name]; own != nil {
 		return own
 	}
-	return x.place.keys
+	return x.provider.keys
 }
 
-// goTo makes a place the one that is asked.
-func (x *exchange) goTo(p *place) {
-	x.place = p
+// setProvider makes a place the one that is asked.
+func (x *exchange) setProvider(p *provider) {
+	x.provider = p
 	x.end = x.start.Add(p.TotalTimeout)
 	if until := x.caller.Until; !until.IsZero() && until.Before(x.end) {
 		x.end = until.Add(-x.s.options.Tick) // in time to say so

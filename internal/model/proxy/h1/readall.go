@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Room gives memory for bodies.
-type Room interface {
+// Allocator gives memory for bodies.
+type Allocator interface {
 	// Grow returns a slice with the content of buf and room for at least n more
 	// bytes, or an error if there is no room.
 	Grow(buf []byte, n int) ([]byte, error)
@@ -15,7 +15,7 @@ type Room interface {
 
 // ReadAll appends the rest of the body to dst, up to limit bytes in all. No
 // length is believed before its bytes have come: memory is taken as they do.
-func (b *Body) ReadAll(dst []byte, limit int64, room Room) ([]byte, error) {
+func (b *Body) ReadAll(dst []byte, limit int64, room Allocator) ([]byte, error) {
 	if b.mode > limit {
 		return dst, ErrTooLarge
 	}
@@ -48,7 +48,7 @@ func (b *Body) ReadAll(dst []byte, limit int64, room Room) ([]byte, error) {
 const firstRead = 512 << 10
 
 // readInto reads once, past the buffer: for bodies with a length.
-func (b *Body) readInto(dst []byte, room Room) ([]byte, error) {
+func (b *Body) readInto(dst []byte, room Allocator) ([]byte, error) {
 	if len(dst) == cap(dst) {
 		var err error
 		want := min(b.left, max(int64(len(dst)), firstRead))
@@ -72,7 +72,7 @@ func (b *Body) readInto(dst []byte, room Room) ([]byte, error) {
 	return dst, err
 }
 
-func ensure(dst []byte, n int, room Room) ([]byte, error) {
+func ensure(dst []byte, n int, room Allocator) ([]byte, error) {
 	if cap(dst)-len(dst) >= n {
 		return dst, nil
 	}

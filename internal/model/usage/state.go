@@ -1,8 +1,8 @@
 package usage
 
-// image is one process's picture of what is spent and held, made from SQLite
+// ledgerState is one process's picture of what is spent and held, made from SQLite
 // and the journal. Totals are loaded when they are first asked for.
-type image struct {
+type ledgerState struct {
 	open    map[string]*record  // reservations under way, by call
 	ended   map[string]struct{} // calls that ended in this generation
 	loaded  map[scopeKey]*total
@@ -26,13 +26,13 @@ func (a *amount) add(r *record, sign int64) {
 // maxTotals is how many totals a process keeps at hand.
 const maxTotals = 1 << 16
 
-func newImage() *image {
-	return &image{open: map[string]*record{}, ended: map[string]struct{}{}, loaded: map[scopeKey]*total{}, maximum: maxTotals}
+func newState() *ledgerState {
+	return &ledgerState{open: map[string]*record{}, ended: map[string]struct{}{}, loaded: map[scopeKey]*total{}, maximum: maxTotals}
 }
 
 // apply brings one record into the picture. A record that ends a reservation
 // counts only while that is open, so repeating one changes nothing.
-func (i *image) apply(r *record) {
+func (i *ledgerState) apply(r *record) {
 	switch r.Kind {
 	case kindReserve:
 		if i.open[r.ID] == nil {
@@ -56,7 +56,7 @@ func (i *image) apply(r *record) {
 	}
 }
 
-func (i *image) hold(r *record, sign int64) {
+func (i *ledgerState) hold(r *record, sign int64) {
 	for _, k := range r.keys() {
 		if t := i.loaded[k]; t != nil {
 			t.reserved.add(r, sign)
@@ -64,7 +64,7 @@ func (i *image) hold(r *record, sign int64) {
 	}
 }
 
-func (i *image) spend(r *record, c Charge) {
+func (i *ledgerState) spend(r *record, c Charge) {
 	for _, k := range r.keys() {
 		if t := i.loaded[k]; t != nil {
 			t.spent.add(c)
@@ -73,7 +73,7 @@ func (i *image) spend(r *record, c Charge) {
 }
 
 // load takes a total into the picture, with what is held of it.
-func (i *image) load(k scopeKey, spent Charge) *total {
+func (i *ledgerState) load(k scopeKey, spent Charge) *total {
 	if len(i.loaded) >= i.maximum { // all of them can be loaded again
 		clear(i.loaded)
 	}
@@ -90,7 +90,7 @@ func (i *image) load(k scopeKey, spent Charge) *total {
 }
 
 // forget empties the picture.
-func (i *image) forget() {
+func (i *ledgerState) forget() {
 	clear(i.open)
 	clear(i.ended)
 	clear(i.loaded)
