@@ -46,18 +46,21 @@ func (s *Subject) appendTo(b []byte) []byte {
 	return appendText(b, "trace", s.Trace)
 }
 
-// ExecEvent is a command that was started in a sandbox.
+// ExecEvent is a command that was started in a sandbox. Its arguments are only
+// counted: they may hold prompts and secrets.
 type ExecEvent struct {
-	Time    time.Time
-	Subject Subject
-	Sandbox string
-	Command string // its arguments, redacted and cut like every text
+	Time      time.Time
+	Subject   Subject
+	Sandbox   string
+	Program   string
+	Arguments int
 }
 
 func (e *ExecEvent) header() (Kind, time.Time, *Subject) { return Exec, e.Time, &e.Subject }
 func (e *ExecEvent) limited() bool                       { return true }
 func (e *ExecEvent) appendFields(b []byte, scrub func(string) string) []byte {
-	return appendText(appendText(b, "sandbox", e.Sandbox), "command", redact(e.Command, scrub))
+	b = appendText(appendText(b, "sandbox", e.Sandbox), "program", redact(e.Program, scrub))
+	return appendNumber(b, "arguments", int64(e.Arguments))
 }
 
 // GitEvent is a step of the relay: what became of a run's commits.

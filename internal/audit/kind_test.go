@@ -15,7 +15,7 @@ func TestKindsShareOneChain(t *testing.T) {
 	l := open(t, dir, audit.Options{Scrub: func(s string) string { return strings.ReplaceAll(s, "host-secret", "[secret]") }})
 	who := audit.Subject{Account: "ann", Run: "r1"}
 	for _, e := range []audit.Event{
-		paid("m1"), &audit.ExecEvent{Time: time.Now(), Subject: who, Sandbox: "sbx", Command: "curl -H " + key + " host-secret"},
+		paid("m1"), &audit.ExecEvent{Time: time.Now(), Subject: who, Sandbox: "sbx", Program: "/bin/" + key + " host-secret", Arguments: 2},
 		&audit.GitEvent{Time: time.Now(), Subject: who, Step: "pushed", Branch: "sandbox/x"},
 		&audit.ApprovalEvent{Time: time.Now(), Subject: who, Event: "answered", ID: "q1", Answer: "once", By: "ann"},
 		&audit.LoginEvent{Time: time.Now(), Token: "t1", Denied: "revoked"},
@@ -56,7 +56,7 @@ func TestKindsAreLimitedApart(t *testing.T) {
 	l := open(t, dir, audit.Options{FreeRate: 0.001, FreeBurst: 2})
 	who := audit.Subject{Run: "r1"}
 	for range 10 {
-		if err := l.Append(&audit.ExecEvent{Time: time.Now(), Subject: who, Command: "true"}); err != nil {
+		if err := l.Append(&audit.ExecEvent{Time: time.Now(), Subject: who, Program: "true"}); err != nil {
 			t.Fatal(err)
 		}
 	}

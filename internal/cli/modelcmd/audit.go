@@ -70,7 +70,7 @@ func newAuditTailCommand(e *env) *cobra.Command {
 // auditLine is what tail shows of a record.
 type auditLine struct {
 	Time, Kind, Event, ID, Account, Run, KnownAs, Dialect, Model, ModelAsked, Denied string
-	Branch, Command, Topic, Token                                                    string
+	Branch, Program, Topic, Token                                                    string
 	Status                                                                           int
 	TotalMicros, Input, CachedInput, CacheWrite, Output, CostMicroUSD                int64
 	Unpriced, Estimated                                                              bool
@@ -124,7 +124,7 @@ func (e *env) printAudit(entries []audit.Entry) {
 // row is a record as a line of the table. The columns from STATUS to COST are of
 // requests to models only.
 func (l *auditLine) row() []string {
-	kind, what := audit.KindOf(l.Kind), cmp.Or(l.Model, l.ModelAsked, l.Command, l.Token)
+	kind, what := audit.KindOf(l.Kind), cmp.Or(l.Model, l.ModelAsked, l.Program, l.Token)
 	if kind != audit.Model {
 		what = strings.TrimSpace(strings.Join([]string{l.Event, cmp.Or(l.Branch, l.Topic, what), l.ID}, " "))
 	}

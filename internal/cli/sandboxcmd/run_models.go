@@ -71,7 +71,10 @@ func (e *env) runWithModels(ctx context.Context, a *app.App, s *provide.ReadySan
 	began := time.Now()
 	o.grant, o.modelEnv = g.ID(), service.ModelEnv()
 	e.Logger().DebugContext(ctx, "models can be called", "run", terms.Run, "models", strings.Join(terms.Models, " "))
-	err = console.FirstOf(e.runCommand(ctx, s, o.commandOptions, argv), g.Close())
+	if err = a.AuditExec(terms, s.Name, argv); err == nil {
+		err = e.runCommand(ctx, s, o.commandOptions, argv)
+	}
+	err = console.FirstOf(err, g.Close())
 	// What it did cost changes nothing about how the command ended.
 	if _, problem := models.KeepCommand(context.WithoutCancel(ctx), terms, s, began); problem != nil {
 		e.Logger().WarnContext(ctx, "the receipt of the command is not kept", "run", terms.Run, "error", problem)

@@ -39,6 +39,9 @@ func (p *Sandbox) Exec(ctx context.Context, c *run.Command) (*run.Result, error)
 	}
 	if p.grant != nil {
 		command.Grant = p.grant.ID()
+		if err := p.runs.executor.models.AuditExec(p.terms, s.Name, c.Argv); err != nil {
+			return nil, err
+		}
 	}
 	ctx, stop := p.runs.executor.WatchDisk(ctx)
 	defer stop()

@@ -43,6 +43,7 @@ type Sandbox struct {
 	order   run.SandboxRequest
 	session *provide.ReadySandbox // nil until it is entered
 	grant   *service.ModelGrant
+	terms   *grant.Terms    // of grant
 	work    *relay.Work     // nil if no branch was asked for
 	branch  *filelock.Lease // while somebody works on it
 }
@@ -285,6 +286,7 @@ func (p *Sandbox) Grant(ctx context.Context, terms *grant.Terms) (func(context.C
 	if p.grant, err = models.Grant(ctx, s, terms); err != nil {
 		return nil, err
 	}
+	p.terms = terms
 	return func(context.Context) error { return p.grant.Close() }, nil
 }
 
