@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 )
 
 // Boxes are the sandboxes behind containers, and the images they are made of.
@@ -32,7 +33,7 @@ type Boxes interface {
 	Enter(ctx context.Context, c *Container) (*machine.Machine, func(), error)
 	// Copy copies between the host and the files of a container, and says what
 	// it left out.
-	Copy(ctx context.Context, files *machine.Files, c *Copy) (skipped []string, err error)
+	Copy(ctx context.Context, files *guestfs.Files, c *Copy) (skipped []string, err error)
 	// AdmitEnv refuses variables that may not enter a sandbox.
 	AdmitEnv(env []string) error
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 )
 
 func (c *cli) cpVerb() *verb {
@@ -64,7 +65,7 @@ func (c *cli) cp(ctx context.Context, from, to string) error {
 type containerPath struct{ container, path string }
 
 func (c *cli) copy(ctx context.Context, m *machine.Machine, x *Container, job *Copy, asked containerPath) error {
-	files, err := m.Files(x.roots())
+	files, err := guestfs.New(m, x.roots())
 	if err != nil {
 		return err
 	}
@@ -137,20 +138,20 @@ func isDir(path string) bool {
 }
 
 // roots are the directories through which the files of a container are accessed.
-func (c *Container) roots() []machine.Root {
-	roots := []machine.Root{{Path: "/", ReadOnly: c.ReadOnly}}
+func (c *Container) roots() []guestfs.Root {
+	roots := []guestfs.Root{{Path: "/", ReadOnly: c.ReadOnly}}
 	for target := range c.Tmpfs {
-		roots = append(roots, machine.Root{Path: target})
+		roots = append(roots, guestfs.Root{Path: target})
 	}
 	for _, mount := range c.Mounts {
-		roots = append(roots, machine.Root{Path: mount.Target, ReadOnly: mount.ReadOnly})
+		roots = append(roots, guestfs.Root{Path: mount.Target, ReadOnly: mount.ReadOnly})
 	}
 	return roots
 }
 
 // checkInside checks the path in the container: a copy does not make missing parent
 // directories.
-func (c *Copy) checkInside(ctx context.Context, files *machine.Files, asked containerPath) error {
+func (c *Copy) checkInside(ctx context.Context, files *guestfs.Files, asked containerPath) error {
 	at, missing := path.Clean(c.Inside), asked.path
 	if !c.Out && c.Host != "-" {
 		at = path.Dir(at)
@@ -159,11 +160,11 @@ func (c *Copy) checkInside(ctx context.Context, files *machine.Files, asked cont
 	there, err := files.Stat(ctx, at)
 	isThere := err == nil
 	switch {
-	case !c.Out && c.Host == "-" && (errors.Is(err, fs.ErrNotExist) || isThere && there.Kind != machine.KindDir):
+	case !c.Out && c.Host == "-" && (errors.Is(err, fs.ErrNotExist) || isThere && there.Kind != guestfs.KindDir):
 		return localError(fmt.Sprintf("destination \"%s:%s\" must be a directory", asked.container, asked.path))
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("Could not find the file %s in container %s", missing, asked.container) //nolint:staticcheck // docker's words
-	case isThere && c.Out && there.Kind == machine.KindDir && isFile(c.Host):
+	case isThere && c.Out && there.Kind == guestfs.KindDir && isFile(c.Host):
 		return localError("cannot copy directory")
 	}
 	return nil // other errors are reported by the copy itself

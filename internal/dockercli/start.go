@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 )
 
 func (c *cli) startVerb() *verb {
@@ -150,11 +151,11 @@ func homeOf(ctx context.Context, m *machine.Machine, user string) string {
 	if user, _, _ = strings.Cut(user, ":"); user == "" || user == "0" || user == "root" {
 		user, home = "0", "/root"
 	}
-	files, err := m.Files([]machine.Root{{Path: "/", ReadOnly: true}})
+	files, err := guestfs.New(m, []guestfs.Root{{Path: "/", ReadOnly: true}})
 	if err != nil {
 		return home
 	}
-	content, err := files.Read(ctx, "/etc/passwd", &machine.ReadOptions{Limit: maxPasswd})
+	content, err := files.Read(ctx, "/etc/passwd", &guestfs.ReadOptions{Limit: maxPasswd})
 	if err != nil {
 		return home
 	}

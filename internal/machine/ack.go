@@ -41,7 +41,7 @@ func (m *Machine) noteResult(id string, over *wireConn) {
 	m.unacked.add(id)
 	if !over.alive() {
 		m.goBackground(func() {
-			ctx, cancel := context.WithTimeout(m.ctx, callTimeout)
+			ctx, cancel := context.WithTimeout(m.ctx, CallTimeout)
 			defer cancel()
 			if wc, err := m.control.get(ctx); err == nil {
 				m.sendAcks(wc)
@@ -57,5 +57,5 @@ func (m *Machine) sendAcks(wc *wireConn) {
 		return
 	}
 	req := &wire.Request{Op: wire.OpAckIDs, Target: &wire.Target{IDs: ids}}
-	_ = m.callOn(m.ctx, wc, &unaryCall{Request: req}, &struct{}{})
+	_ = m.callOn(m.ctx, wc, &UnaryCall{Request: req}, &struct{}{})
 }

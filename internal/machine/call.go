@@ -13,29 +13,29 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// callTimeout bounds a call that the guest answers without waiting for anything.
-const callTimeout = 5 * time.Second
+// CallTimeout bounds a call that the guest answers without waiting for anything.
+const CallTimeout = 5 * time.Second
 
-// unaryCall is an operation with a single answer.
-type unaryCall struct {
+// UnaryCall is an operation with a single answer.
+type UnaryCall struct {
 	*wire.Request
-	timeout  time.Duration // until the answer; 0: callTimeout
-	noRetry  bool          // it must not be sent twice
+	Timeout  time.Duration // until the answer; 0: CallTimeout
+	NoRetry  bool          // it must not be sent twice
 	timedOut atomic.Bool   // the answer did not come in time
 
 	exchanged chan struct{} // closed when the last attempt is over, also without the caller; nil: there was none
 }
 
-// call sends a request and reads the answer into v. If the wire turns out to be
-// broken it is sent once more over a new one, unless noRetry is set or the guest
+// Call sends a request and reads the answer into v. If the wire turns out to be
+// broken it is sent once more over a new one, unless NoRetry is set or the guest
 // has used up the timeout.
-func (m *Machine) call(ctx context.Context, q *unaryCall, v any) error {
+func (m *Machine) Call(ctx context.Context, q *UnaryCall, v any) error {
 	wc, err := m.control.get(ctx)
 	if err != nil {
 		return err
 	}
 	err = m.callOn(ctx, wc, q, v)
-	if !errors.Is(err, ErrLost) || q.noRetry || q.timedOut.Load() || ctx.Err() != nil {
+	if !errors.Is(err, ErrLost) || q.NoRetry || q.timedOut.Load() || ctx.Err() != nil {
 		return err
 	}
 	if wc, err = m.control.get(ctx); err != nil {
@@ -45,7 +45,7 @@ func (m *Machine) call(ctx context.Context, q *unaryCall, v any) error {
 }
 
 // callOn sends a request over one wire, and reads the answer into v.
-func (m *Machine) callOn(ctx context.Context, wc *wireConn, q *unaryCall, v any) error {
+func (m *Machine) callOn(ctx context.Context, wc *wireConn, q *UnaryCall, v any) error {
 	payload, err := m.roundTrip(ctx, wc, q)
 	if err != nil {
 		return err
@@ -60,12 +60,12 @@ func (m *Machine) callOn(ctx context.Context, wc *wireConn, q *unaryCall, v any)
 // context ends leaves at once, also where a guest holds the multiplexer in the
 // middle of a frame and no deadline of a stream counts. The exchange then goes on
 // without it, so that a guest that is only slow keeps its wire.
-func (m *Machine) roundTrip(ctx context.Context, wc *wireConn, q *unaryCall) ([]byte, error) {
+func (m *Machine) roundTrip(ctx context.Context, wc *wireConn, q *UnaryCall) ([]byte, error) {
 	type answer struct {
 		payload []byte
 		err     error
 	}
-	timer := time.AfterFunc(cmp.Or(q.timeout, callTimeout), func() { q.timedOut.Store(true); _ = wc.Close() })
+	timer := time.AfterFunc(cmp.Or(q.Timeout, CallTimeout), func() { q.timedOut.Store(true); _ = wc.Close() })
 	select {
 	case wc.calls <- struct{}{}:
 	case <-ctx.Done():
@@ -94,7 +94,7 @@ func (m *Machine) roundTrip(ctx context.Context, wc *wireConn, q *unaryCall) ([]
 
 // exchange sends a request over a stream and reads its answer. Whatever a guest
 // does to the stream, closing the wire ends it.
-func (m *Machine) exchange(wc *wireConn, q *unaryCall) ([]byte, error) {
+func (m *Machine) exchange(wc *wireConn, q *UnaryCall) ([]byte, error) {
 	stream, err := open(wc, q.Request)
 	if err != nil {
 		return nil, m.streamError(wc, err)
@@ -108,7 +108,7 @@ func (m *Machine) exchange(wc *wireConn, q *unaryCall) ([]byte, error) {
 }
 
 // callResult returns the payload or the error of the frame that answers a call.
-func (m *Machine) callResult(wc *wireConn, q *unaryCall, frame wire.Frame) ([]byte, error) {
+func (m *Machine) callResult(wc *wireConn, q *UnaryCall, frame wire.Frame) ([]byte, error) {
 	switch frame.Type {
 	case wire.FrameResult:
 		return frame.Payload, nil
@@ -137,7 +137,7 @@ func (m *Machine) errorFrame(wc *wireConn, frame wire.Frame) error {
 	if err := frame.Decode(&e); err != nil {
 		return m.protocolError(wc, err)
 	}
-	return fromWire(&e)
+	return GuestError(&e)
 }
 
 // protocolError ends a wire whose guest broke the protocol, and declares it broken.
@@ -151,7 +151,7 @@ func (m *Machine) protocolError(wc *wireConn, err error) error {
 // protocol, or the wire is lost.
 func (m *Machine) streamError(wc *wireConn, err error) error {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
-		return fromWire(e)
+		return GuestError(e)
 	}
 	_ = wc.Close()
 	switch {

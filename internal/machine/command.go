@@ -127,7 +127,7 @@ func (c *Command) grace() time.Duration {
 func (c *Command) request(id string) *wire.Request {
 	exec := &wire.Exec{
 		ID: id, Argv: wire.Texts(c.Argv), Shell: wire.Text(c.Shell), Env: wire.Texts(c.Env), Dir: wire.Text(c.Dir),
-		Stdin: c.Stdin != nil, TimeoutMs: milliseconds(c.Timeout), GraceMs: milliseconds(c.grace()), EndTree: c.EndTree,
+		Stdin: c.Stdin != nil, TimeoutMs: wire.Milliseconds(c.Timeout), GraceMs: wire.Milliseconds(c.grace()), EndTree: c.EndTree,
 		Grant: c.Grant, While: c.While,
 	}
 	if c.TTY != nil {
@@ -138,11 +138,6 @@ func (c *Command) request(id string) *wire.Request {
 		exec.Cap = &wire.Cap{Head: c.OutputLimit - tail, Tail: tail}
 	}
 	return &wire.Request{Op: wire.OpExec, Exec: exec}
-}
-
-// milliseconds rounds up, so that a short time does not become none.
-func milliseconds(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
 // resultOf believes of an exit what is possible.

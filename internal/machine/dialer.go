@@ -140,6 +140,7 @@ func (l *wireDialer) acquire(ctx context.Context) error {
 // connect dials until the guest answers, it is clear that it will not, or
 // patience ends.
 func (l *wireDialer) connect(ctx context.Context) (*wireConn, error) {
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, l.machine.options.DialTimeout)
 	defer cancel()
 	defer context.AfterFunc(l.machine.ctx, cancel)()
@@ -148,6 +149,9 @@ func (l *wireDialer) connect(ctx context.Context) (*wireConn, error) {
 		if err == nil {
 			l.current = wc
 			return wc, nil
+		}
+		if caller.Err() != nil { // which may be why the attempt failed
+			return nil, fmt.Errorf("%w: %w", caller.Err(), err)
 		}
 		if !errors.Is(err, errRetryDial) {
 			return nil, err
@@ -204,7 +208,7 @@ func dialError(err error) error {
 // handshakeError judges a handshake that failed.
 func (l *wireDialer) handshakeError(err error) error {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
-		return fmt.Errorf("%w: %w", ErrLost, fromWire(e))
+		return fmt.Errorf("%w: %w", ErrLost, GuestError(e))
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.Canceled) { // stopped or paused, perhaps
 		return asLost(err)

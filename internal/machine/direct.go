@@ -117,7 +117,7 @@ func (p *directPool) idleOrDial() *directConn {
 	}
 	if p.reserve() {
 		p.machine.goBackground(func() {
-			ctx, cancel := context.WithTimeout(p.machine.ctx, callTimeout)
+			ctx, cancel := context.WithTimeout(p.machine.ctx, CallTimeout)
 			defer cancel()
 			if c, err := p.dial(ctx); p.register(c, err) {
 				p.put(c)
@@ -217,7 +217,7 @@ func (p *directPool) dial(ctx context.Context) (*directConn, error) {
 		return nil, fmt.Errorf("commands on direct connections: %w", ErrUnsupported)
 	}
 	var direct wire.Direct
-	ask := &unaryCall{Request: &wire.Request{Op: wire.OpFileDirect, File: &wire.File{}}}
+	ask := &UnaryCall{Request: &wire.Request{Op: wire.OpFileDirect, File: &wire.File{}}}
 	if err := m.callOn(ctx, parent, ask, &direct); err != nil {
 		return nil, err
 	}

@@ -71,8 +71,8 @@ func (e *guestError) Error() string { return e.message }
 
 func (e *guestError) Unwrap() error { return e.kind }
 
-// fromWire turns an error frame's content into an error of this package.
-func fromWire(e *wire.Error) error {
+// GuestError turns an error frame's content into an error of this package.
+func GuestError(e *wire.Error) error {
 	kind := kinds[e.Code]
 	if kind == nil {
 		kind = fileKinds[e.Code]

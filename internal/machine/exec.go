@@ -226,7 +226,7 @@ func (r *execCall) sourceError(w *frameSource, err error) error {
 	}
 	if w.direct && w.wire.alive() && r.machine.ctx.Err() == nil && !errors.Is(err, wire.ErrProtocol) {
 		if e, ok := errors.AsType[*wire.Error](err); ok {
-			return fromWire(e)
+			return GuestError(e)
 		}
 		return asLost(err)
 	}
@@ -283,7 +283,7 @@ func (r *execCall) errorFrame(w *frameSource, frame wire.Frame) error {
 	if err := frame.Decode(&e); err != nil {
 		return r.violation(w, err)
 	}
-	return fromWire(&e)
+	return GuestError(&e)
 }
 
 // passOn handles a frame that is not the last. If its output cannot be written,
@@ -344,7 +344,7 @@ func (u *dialFailure) Unwrap() error { return u.error }
 func (r *execCall) requestEnd(wc *wireConn, over <-chan struct{}) {
 	q := r.endCall()
 	q.Target.Forget = over == nil
-	for deadline := time.Now().Add(q.timeout); ; {
+	for deadline := time.Now().Add(q.Timeout); ; {
 		err := r.machine.callOn(context.Background(), wc, q, &struct{}{})
 		if over == nil || errors.Is(err, ErrLost) {
 			return
@@ -365,11 +365,11 @@ func (r *execCall) requestEnd(wc *wireConn, over <-chan struct{}) {
 	}
 }
 
-func (r *execCall) endCall() *unaryCall {
+func (r *execCall) endCall() *UnaryCall {
 	grace := r.command.grace()
-	return &unaryCall{
-		Request: &wire.Request{Op: wire.OpEnd, Target: &wire.Target{ID: r.id, GraceMs: milliseconds(grace)}},
-		timeout: grace + endTimeout,
+	return &UnaryCall{
+		Request: &wire.Request{Op: wire.OpEnd, Target: &wire.Target{ID: r.id, GraceMs: wire.Milliseconds(grace)}},
+		Timeout: grace + endTimeout,
 	}
 }
 
@@ -428,7 +428,7 @@ func (r *execCall) resize(ctx context.Context, wc *wireConn) {
 				return
 			}
 			req := &wire.Request{Op: wire.OpResize, Target: &wire.Target{ID: r.id, Size: &wire.Size{Rows: size.Rows, Cols: size.Cols}}}
-			_ = r.machine.callOn(ctx, wc, &unaryCall{Request: req}, &struct{}{})
+			_ = r.machine.callOn(ctx, wc, &UnaryCall{Request: req}, &struct{}{})
 		case <-ctx.Done():
 			return
 		}

@@ -105,7 +105,7 @@ func (r *execCall) unboundError(err error) error {
 	case err == nil:
 		return nil
 	case reported:
-		return fromWire(e)
+		return GuestError(e)
 	case errors.Is(err, wire.ErrProtocol):
 		return r.machine.markBroken(err)
 	case r.machine.ctx.Err() != nil:
@@ -134,15 +134,15 @@ func (r *execCall) releaseUnbound(conn *directConn, source *frameSource, err err
 // was started, and is then repeated.
 func (r *execCall) endUnbound(conn net.Conn, over <-chan struct{}) {
 	q := r.endCall()
-	ctx, cancel := context.WithTimeout(r.machine.ctx, q.timeout)
+	ctx, cancel := context.WithTimeout(r.machine.ctx, q.Timeout)
 	defer cancel()
-	err := r.machine.call(ctx, q, &struct{}{})
+	err := r.machine.Call(ctx, q, &struct{}{})
 	for errors.Is(err, ErrNoProcess) && ctx.Err() == nil {
 		select {
 		case <-over:
 			return
 		case <-time.After(startRetry):
-			err = r.machine.call(ctx, q, &struct{}{})
+			err = r.machine.Call(ctx, q, &struct{}{})
 		}
 	}
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -48,7 +49,7 @@ func TestGuestsWithoutAFeature(t *testing.T) {
 			return err
 		},
 		wire.FeatureFiles: func(m *machine.Machine) error {
-			files, err := m.Files([]machine.Root{{Path: "/"}})
+			files, err := guestfs.New(m, []guestfs.Root{{Path: "/"}})
 			check(t, err)
 			return files.Mkdir(patience(t), "/x", nil)
 		},

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 )
 
@@ -92,7 +92,7 @@ func newRawPeer(b *testing.B, dir string) net.Conn {
 func BenchmarkFiles(b *testing.B) {
 	g := machinetest.Start(b, nil)
 	m := g.Machine(b, nil)
-	files, err := m.Files([]machine.Root{{Path: g.Dir}})
+	files, err := guestfs.New(m, []guestfs.Root{{Path: g.Dir}})
 	check(b, err)
 	ctx := b.Context()
 	path := g.Dir + "/f"
@@ -102,7 +102,7 @@ func BenchmarkFiles(b *testing.B) {
 			b.Run(fmt.Sprintf("write/%d/sync=%v", size, sync), func(b *testing.B) {
 				b.SetBytes(int64(size))
 				for b.Loop() {
-					_, err := files.Write(ctx, path, data, &machine.WriteOptions{Sync: sync})
+					_, err := files.Write(ctx, path, data, &guestfs.WriteOptions{Sync: sync})
 					check(b, err)
 				}
 			})
@@ -158,7 +158,7 @@ func BenchmarkFiles(b *testing.B) {
 func BenchmarkFilesAgainstRaw(b *testing.B) {
 	const size = 16 << 20
 	g := machinetest.Start(b, nil)
-	files, err := g.Machine(b, nil).Files([]machine.Root{{Path: g.Dir}})
+	files, err := guestfs.New(g.Machine(b, nil), []guestfs.Root{{Path: g.Dir}})
 	check(b, err)
 	raw := newRawPeer(b, g.Dir)
 	data, buf := randomBytes(size), make([]byte, size)

@@ -16,23 +16,24 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/google/go-cmp/cmp"
 )
 
 // attempts are all operations on a path, each with the error that it gave.
-func (w *workplace) attempts(files *machine.Files, path string) map[string]error {
+func (w *workplace) attempts(files *guestfs.Files, path string) map[string]error {
 	ctx := patience(w.T)
 	return map[string]error{
 		"read":        second(files.Read(ctx, path, nil)),
 		"write":       second(files.Write(ctx, path, []byte("overwritten"), nil)),
-		"exclusive":   second(files.Write(ctx, path, nil, &machine.WriteOptions{Exclusive: true})),
-		"mkdir":       files.Mkdir(ctx, path, &machine.MkdirOptions{Parents: true}),
+		"exclusive":   second(files.Write(ctx, path, nil, &guestfs.WriteOptions{Exclusive: true})),
+		"mkdir":       files.Mkdir(ctx, path, &guestfs.MkdirOptions{Parents: true}),
 		"rename from": files.Rename(ctx, path, w.at("renamed"), nil),
 		"rename to":   files.Rename(ctx, w.at("plain"), path, nil),
-		"copy from":   second(files.Copy(ctx, path, w.at("copied"), &machine.CopyOptions{Recursive: true})),
+		"copy from":   second(files.Copy(ctx, path, w.at("copied"), &guestfs.CopyOptions{Recursive: true})),
 		"copy to":     second(files.Copy(ctx, w.at("plain"), path, nil)),
 		"list":        second(files.List(ctx, path, nil)),
-		"search":      second(files.Search(ctx, path, &machine.SearchOptions{Pattern: "x"})),
+		"search":      second(files.Search(ctx, path, &guestfs.SearchOptions{Pattern: "x"})),
 		"watch":       second(files.Watch(ctx, path, nil)),
 		"tar out":     second(files.ReadTar(ctx, path, io.Discard, nil)),
 		"tar in":      second(files.WriteTar(ctx, path, archiveOf(w.T, file("f", 1)), nil)),
@@ -78,11 +79,11 @@ chmod a+rw $ROOT/fifo $ROOT/device $ROOT/one $ROOT/mounted $ROOT/plain; chown -h
 		t.Errorf("left behind: %s", cmp.Diff(before, got))
 	}
 	for _, path := range []string{"link", "dirlink", "fifo", "two"} { // but each can be removed itself
-		_, err := w.files.Remove(patience(t), w.at(path), &machine.RemoveOptions{Recursive: true})
+		_, err := w.files.Remove(patience(t), w.at(path), &guestfs.RemoveOptions{Recursive: true})
 		check(t, err)
 	}
 	for _, path := range []string{"mnt", "mounted"} {
-		_, err := w.files.Remove(patience(t), w.at(path), &machine.RemoveOptions{Recursive: true})
+		_, err := w.files.Remove(patience(t), w.at(path), &guestfs.RemoveOptions{Recursive: true})
 		wantErr(t, err, machine.ErrMount)
 	}
 	_, err := w.files.Remove(patience(t), w.at("dirlink/secret"), nil)
@@ -96,9 +97,9 @@ func TestFilesReadOnlyMount(t *testing.T) {
 		"write":     second(w.files.Write(ctx, w.at("f"), nil, nil)),
 		"create":    second(w.files.Write(ctx, w.at("g"), nil, nil)),
 		"mkdir":     w.files.Mkdir(ctx, w.at("e"), nil),
-		"mkdir all": w.files.Mkdir(ctx, w.at("e/f/g"), &machine.MkdirOptions{Parents: true}),
+		"mkdir all": w.files.Mkdir(ctx, w.at("e/f/g"), &guestfs.MkdirOptions{Parents: true}),
 		"remove":    second(w.files.Remove(ctx, w.at("f"), nil)),
-		"rmdir":     second(w.files.Remove(ctx, w.at("d"), &machine.RemoveOptions{Recursive: true})),
+		"rmdir":     second(w.files.Remove(ctx, w.at("d"), &guestfs.RemoveOptions{Recursive: true})),
 		"rename":    w.files.Rename(ctx, w.at("f"), w.at("g"), nil),
 		"copy":      second(w.files.Copy(ctx, w.at("f"), w.at("g"), nil)),
 		"tar":       second(w.files.WriteTar(ctx, w.dir, archiveOf(t, file("t", 1)), nil)),
@@ -163,7 +164,7 @@ func TestFilesUnreadable(t *testing.T) {
 		"write":            second(w.files.Write(ctx, w.at("f"), nil, nil)),
 		"create":           second(w.files.Write(ctx, w.at("r/new"), nil, nil)),
 		"remove":           second(w.files.Remove(ctx, w.at("r/h"), nil)),
-		"remove recursive": second(w.files.Remove(ctx, w.at("r"), &machine.RemoveOptions{Recursive: true})),
+		"remove recursive": second(w.files.Remove(ctx, w.at("r"), &guestfs.RemoveOptions{Recursive: true})),
 		"tar":              second(w.files.ReadTar(ctx, w.dir, io.Discard, nil)),
 	}
 	for name, err := range refusals {
@@ -174,7 +175,7 @@ func TestFilesUnreadable(t *testing.T) {
 	if info, err := w.files.Stat(ctx, w.at("f")); err != nil || info.Size != 7 {
 		t.Errorf("%+v %v", info, err)
 	}
-	found, err := w.files.Search(ctx, w.dir, &machine.SearchOptions{Pattern: "."})
+	found, err := w.files.Search(ctx, w.dir, &guestfs.SearchOptions{Pattern: "."})
 	check(t, err)
 	if len(found.Matches) != 1 || found.Totals.Refused != 3 {
 		t.Errorf("%+v", found)
@@ -336,10 +337,10 @@ func (w *workplace) work(d time.Duration) {
 		},
 		func() error { return second(w.files.Stat(w.Context(), w.at("dir/f"))) },
 		func() error {
-			return second(w.files.Write(w.Context(), w.at("dir/new/f"), nil, &machine.WriteOptions{MkdirAll: true}))
+			return second(w.files.Write(w.Context(), w.at("dir/new/f"), nil, &guestfs.WriteOptions{MkdirAll: true}))
 		},
 		func() error {
-			return second(w.files.Remove(w.Context(), w.at("dir/new"), &machine.RemoveOptions{Recursive: true}))
+			return second(w.files.Remove(w.Context(), w.at("dir/new"), &guestfs.RemoveOptions{Recursive: true}))
 		},
 		func() error { return w.files.Rename(w.Context(), w.at("dir/f"), w.at("dir/g"), nil) },
 		func() error { return w.files.Rename(w.Context(), w.at("dir/g"), w.at("dir/f"), nil) },
@@ -347,7 +348,7 @@ func (w *workplace) work(d time.Duration) {
 		func() error { return second(w.files.Remove(w.Context(), w.at("dir/h"), nil)) },
 		func() error { return second(w.files.List(w.Context(), w.at("dir"), nil)) },
 		func() error {
-			result, err := w.files.Search(w.Context(), w.dir, &machine.SearchOptions{Pattern: "side"})
+			result, err := w.files.Search(w.Context(), w.dir, &guestfs.SearchOptions{Pattern: "side"})
 			if err == nil {
 				for _, m := range result.Matches {
 					inside([]byte(m.Text))
@@ -357,7 +358,7 @@ func (w *workplace) work(d time.Duration) {
 		},
 		func() error {
 			var archive bytes.Buffer
-			_, err := w.files.ReadTar(w.Context(), w.dir, &archive, &machine.TarOptions{SkipRefused: true})
+			_, err := w.files.ReadTar(w.Context(), w.dir, &archive, &guestfs.TarOptions{SkipRefused: true})
 			inside(archive.Bytes())
 			return err
 		},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -82,32 +83,32 @@ func data(s string) []byte { return raw(wire.FrameData, uint32(len(s)), s) }
 var dataEnd = raw(wire.FrameDataEnd, 0, "")
 
 // The operations of a files object, each to be lied to.
-var fileCalls = map[string]func(ctx context.Context, f *machine.Files) error{
-	"stat": func(ctx context.Context, f *machine.Files) error { return second(f.Stat(ctx, "/w/f")) },
-	"read": func(ctx context.Context, f *machine.Files) error { return second(f.Read(ctx, "/w/f", nil)) },
-	"range": func(ctx context.Context, f *machine.Files) error {
-		return second(f.Read(ctx, "/w/f", &machine.ReadOptions{Offset: 5, Limit: 10}))
+var fileCalls = map[string]func(ctx context.Context, f *guestfs.Files) error{
+	"stat": func(ctx context.Context, f *guestfs.Files) error { return second(f.Stat(ctx, "/w/f")) },
+	"read": func(ctx context.Context, f *guestfs.Files) error { return second(f.Read(ctx, "/w/f", nil)) },
+	"range": func(ctx context.Context, f *guestfs.Files) error {
+		return second(f.Read(ctx, "/w/f", &guestfs.ReadOptions{Offset: 5, Limit: 10}))
 	},
-	"write": func(ctx context.Context, f *machine.Files) error {
-		return second(f.Write(ctx, "/w/f", []byte("x"), &machine.WriteOptions{Exclusive: true}))
+	"write": func(ctx context.Context, f *guestfs.Files) error {
+		return second(f.Write(ctx, "/w/f", []byte("x"), &guestfs.WriteOptions{Exclusive: true}))
 	},
-	"large": func(ctx context.Context, f *machine.Files) error {
+	"large": func(ctx context.Context, f *guestfs.Files) error {
 		return second(f.WriteFrom(ctx, "/w/f", io.LimitReader(endless{}, 8<<20), nil))
 	},
-	"mkdir":  func(ctx context.Context, f *machine.Files) error { return f.Mkdir(ctx, "/w/d", nil) },
-	"remove": func(ctx context.Context, f *machine.Files) error { return second(f.Remove(ctx, "/w/d", nil)) },
-	"rename": func(ctx context.Context, f *machine.Files) error { return f.Rename(ctx, "/w/f", "/w/g", nil) },
-	"copy":   func(ctx context.Context, f *machine.Files) error { return second(f.Copy(ctx, "/w/f", "/w/g", nil)) },
-	"list": func(ctx context.Context, f *machine.Files) error {
-		return second(f.List(ctx, "/w", &machine.ListOptions{Max: 100}))
+	"mkdir":  func(ctx context.Context, f *guestfs.Files) error { return f.Mkdir(ctx, "/w/d", nil) },
+	"remove": func(ctx context.Context, f *guestfs.Files) error { return second(f.Remove(ctx, "/w/d", nil)) },
+	"rename": func(ctx context.Context, f *guestfs.Files) error { return f.Rename(ctx, "/w/f", "/w/g", nil) },
+	"copy":   func(ctx context.Context, f *guestfs.Files) error { return second(f.Copy(ctx, "/w/f", "/w/g", nil)) },
+	"list": func(ctx context.Context, f *guestfs.Files) error {
+		return second(f.List(ctx, "/w", &guestfs.ListOptions{Max: 100}))
 	},
-	"walk": func(ctx context.Context, f *machine.Files) error {
-		return second(f.Walk(ctx, "/w", &machine.WalkOptions{Max: 100}, func(*machine.FileEntry) error { return nil }))
+	"walk": func(ctx context.Context, f *guestfs.Files) error {
+		return second(f.Walk(ctx, "/w", &guestfs.WalkOptions{Max: 100}, func(*guestfs.FileEntry) error { return nil }))
 	},
-	"search": func(ctx context.Context, f *machine.Files) error {
-		return second(f.Search(ctx, "/w", &machine.SearchOptions{Pattern: "x", MaxMatches: 10, Context: 1}))
+	"search": func(ctx context.Context, f *guestfs.Files) error {
+		return second(f.Search(ctx, "/w", &guestfs.SearchOptions{Pattern: "x", MaxMatches: 10, Context: 1}))
 	},
-	"watch": func(ctx context.Context, f *machine.Files) error {
+	"watch": func(ctx context.Context, f *guestfs.Files) error {
 		w, err := f.Watch(ctx, "/w", nil)
 		if err != nil {
 			return err
@@ -119,10 +120,10 @@ var fileCalls = map[string]func(ctx context.Context, f *machine.Files) error{
 			}
 		}
 	},
-	"pull": func(ctx context.Context, f *machine.Files) error {
-		return second(f.ReadTar(ctx, "/w", io.Discard, &machine.TarOptions{Limits: machine.ScanLimits{Bytes: 1000, Entries: 5}}))
+	"pull": func(ctx context.Context, f *guestfs.Files) error {
+		return second(f.ReadTar(ctx, "/w", io.Discard, &guestfs.TarOptions{Limits: guestfs.ScanLimits{Bytes: 1000, Entries: 5}}))
 	},
-	"push": func(ctx context.Context, f *machine.Files) error {
+	"push": func(ctx context.Context, f *guestfs.Files) error {
 		return second(f.WriteTar(ctx, "/w", bytes.NewReader(emptyArchive), nil))
 	},
 }
@@ -273,7 +274,7 @@ func TestLiesAboutFiles(t *testing.T) {
 				t.Parallel()
 				bothKinds(t, func(t *testing.T, direct bool) {
 					m := lying(t, fileLiar(direct, lie), nil)
-					files, err := m.Files([]machine.Root{{Path: "/w"}})
+					files, err := guestfs.New(m, []guestfs.Root{{Path: "/w"}})
 					check(t, err)
 					err = fileCalls[op](patience(t), files)
 					wantErr(t, err, machine.ErrBroken)
@@ -301,7 +302,7 @@ func TestGuestsThatLeaveInTheMiddle(t *testing.T) {
 				t.Parallel()
 				bothKinds(t, func(t *testing.T, direct bool) {
 					m := lying(t, fileLiar(direct, lie), &machine.Options{MaxBreaks: 100})
-					files, err := m.Files([]machine.Root{{Path: "/w"}})
+					files, err := guestfs.New(m, []guestfs.Root{{Path: "/w"}})
 					check(t, err)
 					err = call(patience(t), files)
 					if err == nil || strings.Contains(err.Error(), "\x1b") || name != "error" && !errors.Is(err, machine.ErrLost) {
@@ -333,7 +334,7 @@ func TestStallingFiles(t *testing.T) {
 				t.Parallel()
 				bothKinds(t, func(t *testing.T, direct bool) {
 					m := lying(t, fileLiar(direct, lie), nil)
-					files, err := m.Files([]machine.Root{{Path: "/w"}})
+					files, err := guestfs.New(m, []guestfs.Root{{Path: "/w"}})
 					check(t, err)
 					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 					defer cancel()
@@ -358,7 +359,7 @@ func TestFilesHeldInTheMultiplexer(t *testing.T) {
 				_, _ = conn.Write(mux(0, 2, 1, 1000))
 				_, _ = io.Copy(io.Discard, conn)
 			}), &machine.Options{MaxBreaks: 100})
-			files, err := m.Files([]machine.Root{{Path: "/w"}})
+			files, err := guestfs.New(m, []guestfs.Root{{Path: "/w"}})
 			check(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
@@ -382,7 +383,7 @@ func TestFilesHeldInTheMultiplexer(t *testing.T) {
 func TestFloodingFilesAreBounded(t *testing.T) {
 	bothKinds(t, func(t *testing.T, direct bool) {
 		m := lying(t, fileLiar(direct, thenFlood(data(strings.Repeat("x", 60_000)), result(stat(wire.KindFile, 1<<50)))), nil)
-		files, err := m.Files([]machine.Root{{Path: "/w"}})
+		files, err := guestfs.New(m, []guestfs.Root{{Path: "/w"}})
 		check(t, err)
 		var before, after runtime.MemStats
 		runtime.GC()
@@ -410,7 +411,7 @@ func TestFloodingFilesAreBounded(t *testing.T) {
 // TestMemoryIsNotPromised: a file said to be large costs what has come of it.
 func TestMemoryIsNotPromised(t *testing.T) {
 	m := lying(t, fileLiar(true, frames(result(stat(wire.KindFile, 1<<60)), data("a little"))), &machine.Options{MaxBreaks: 1000})
-	files, err := m.Files([]machine.Root{{Path: "/w"}})
+	files, err := guestfs.New(m, []guestfs.Root{{Path: "/w"}})
 	check(t, err)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

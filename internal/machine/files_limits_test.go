@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -30,7 +31,7 @@ func TestFilesLeaveNothing(t *testing.T) {
 	}
 	c, m := cuttable(t, &machine.Options{MaxBreaks: 1 << 30})
 	dir := c.guest.Dir
-	files, err := m.Files([]machine.Root{{Path: dir}})
+	files, err := guestfs.New(m, []guestfs.Root{{Path: dir}})
 	check(t, err)
 	_, err = files.Write(patience(t), dir+"/big", randomBytes(2<<20), nil)
 	check(t, err)
@@ -78,7 +79,7 @@ func TestFilesLeaveNothing(t *testing.T) {
 type fileWork struct {
 	*testing.T
 	machine *machine.Machine
-	files   *machine.Files
+	files   *guestfs.Files
 	dir     string
 	port    int
 }
@@ -100,13 +101,13 @@ func (w *fileWork) call(i int) {
 		func() error { return second(f.WriteFrom(ctx, name, io.LimitReader(endless{}, 1<<20), nil)) },
 		func() error { return second(f.Stat(ctx, name)) },
 		func() error { return second(f.List(ctx, dir, nil)) },
-		func() error { return second(f.Search(ctx, dir, &machine.SearchOptions{Pattern: "small"})) },
+		func() error { return second(f.Search(ctx, dir, &guestfs.SearchOptions{Pattern: "small"})) },
 		func() error { return second(f.Copy(ctx, dir+"/big", name, nil)) },
 		func() error { return second(f.Remove(ctx, name, nil)) },
 		func() error { return f.Rename(ctx, name, name+"r", nil) },
-		func() error { return second(f.ReadTar(ctx, dir, io.Discard, &machine.TarOptions{SkipRefused: true})) },
+		func() error { return second(f.ReadTar(ctx, dir, io.Discard, &guestfs.TarOptions{SkipRefused: true})) },
 		func() error {
-			return second(f.WriteTar(ctx, dir+"/tar", archiveOf(t, file("a", 100_000)), &machine.TarOptions{MkdirAll: true}))
+			return second(f.WriteTar(ctx, dir+"/tar", archiveOf(t, file("a", 100_000)), &guestfs.TarOptions{MkdirAll: true}))
 		},
 		func() error {
 			w, err := f.Watch(ctx, dir, nil)
@@ -148,7 +149,7 @@ func (w *fileWork) call(i int) {
 func TestFilesUnderAForkBomb(t *testing.T) {
 	g := machinetest.Start(t, &machinetest.Options{Pids: 100})
 	m := g.Machine(t, nil)
-	files, err := m.Files([]machine.Root{{Path: g.Dir}})
+	files, err := guestfs.New(m, []guestfs.Root{{Path: g.Dir}})
 	check(t, err)
 	bomb, err := m.Start(patience(t), &machine.Command{Argv: []string{"python3", "-c", forkers["bomb"]}})
 	check(t, err)
@@ -161,7 +162,7 @@ func TestFilesUnderAForkBomb(t *testing.T) {
 		wg.Go(func() {
 			name := fmt.Sprintf("%s/f%d", g.Dir, i)
 			for range 10 {
-				if _, err := files.Write(patience(t), name, randomBytes(300_000), &machine.WriteOptions{Sync: true}); err != nil {
+				if _, err := files.Write(patience(t), name, randomBytes(300_000), &guestfs.WriteOptions{Sync: true}); err != nil {
 					t.Error(err)
 				}
 				if _, err := files.Read(patience(t), name, nil); err != nil {
@@ -183,13 +184,13 @@ func TestFilesUnderAForkBomb(t *testing.T) {
 func TestFilesWithoutDescriptors(t *testing.T) {
 	g := machinetest.Start(t, &machinetest.Options{Prepare: "ulimit -Sn 40; ulimit -Hn 40"})
 	m := g.Machine(t, nil)
-	files, err := m.Files([]machine.Root{{Path: g.Dir}})
+	files, err := guestfs.New(m, []guestfs.Root{{Path: g.Dir}})
 	check(t, err)
-	check(t, files.Mkdir(patience(t), g.Dir+"/d/"+strings.Repeat("d/", 60)+"e", &machine.MkdirOptions{Parents: true}))
+	check(t, files.Mkdir(patience(t), g.Dir+"/d/"+strings.Repeat("d/", 60)+"e", &guestfs.MkdirOptions{Parents: true}))
 	var wg sync.WaitGroup
 	for range 30 {
 		wg.Go(func() {
-			_, err := files.Walk(patience(t), g.Dir, nil, func(*machine.FileEntry) error { return nil })
+			_, err := files.Walk(patience(t), g.Dir, nil, func(*guestfs.FileEntry) error { return nil })
 			if err != nil && !errors.Is(err, machine.ErrExhausted) {
 				t.Error(err)
 			}
@@ -217,7 +218,7 @@ func TestFilesLeaveTheGuestSmall(t *testing.T) {
 	for i := range 2000 {
 		w.put(fmt.Sprintf("many/%d", i), "some text\n")
 	}
-	_, err := w.files.Search(patience(t), w.dir, &machine.SearchOptions{Pattern: "t", MaxMatches: 10_000, MaxFileSize: 32 << 20})
+	_, err := w.files.Search(patience(t), w.dir, &guestfs.SearchOptions{Pattern: "t", MaxMatches: 10_000, MaxFileSize: 32 << 20})
 	check(t, err)
 	_, err = w.files.ReadTar(patience(t), w.dir, io.Discard, nil)
 	check(t, err)
@@ -231,7 +232,7 @@ func TestFilesLeaveTheGuestSmall(t *testing.T) {
 // ends with the wire that it belongs to.
 func TestDirectWires(t *testing.T) {
 	c, m := cuttable(t, &machine.Options{MaxBreaks: 100})
-	files, err := m.Files([]machine.Root{{Path: c.guest.Dir}})
+	files, err := guestfs.New(m, []guestfs.Root{{Path: c.guest.Dir}})
 	check(t, err)
 	check(t, m.Ping(patience(t)))
 	greet := func(client, token string) error {
@@ -283,7 +284,7 @@ func TestDirectWires(t *testing.T) {
 func TestMoreTransfersThanDirectWires(t *testing.T) {
 	w := newWorkplace(t, "")
 	w.put("f", strings.Repeat("x", 4<<20))
-	var readers []*machine.FileReader
+	var readers []*guestfs.FileReader
 	for range 20 {
 		r, err := w.files.Open(patience(t), w.at("f"), nil)
 		check(t, err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -25,7 +26,7 @@ func TestFilesWeirdNames(t *testing.T) {
 	w := newWorkplace(t, "")
 	ctx := patience(t)
 	for i, name := range weirdNames {
-		_, err := w.files.Write(ctx, w.at(name), []byte(fmt.Sprint(i)), &machine.WriteOptions{Exclusive: true})
+		_, err := w.files.Write(ctx, w.at(name), []byte(fmt.Sprint(i)), &guestfs.WriteOptions{Exclusive: true})
 		check(t, err)
 	}
 	listing, err := w.files.List(ctx, w.dir, nil)
@@ -45,13 +46,13 @@ func TestFilesWeirdNames(t *testing.T) {
 			t.Errorf("%q: %q", name, content.Data)
 		}
 	}
-	_, err = w.files.Copy(ctx, w.dir, w.at("copy"), &machine.CopyOptions{Recursive: true})
+	_, err = w.files.Copy(ctx, w.dir, w.at("copy"), &guestfs.CopyOptions{Recursive: true})
 	wantErr(t, err, machine.ErrInvalid) // into itself
 	check(t, w.files.Mkdir(ctx, w.at("sub"), nil))
 	for _, name := range weirdNames {
 		check(t, w.files.Rename(ctx, w.at(name), w.at("sub/"+name), nil))
 	}
-	totals, err := w.files.Remove(ctx, w.at("sub"), &machine.RemoveOptions{Recursive: true})
+	totals, err := w.files.Remove(ctx, w.at("sub"), &guestfs.RemoveOptions{Recursive: true})
 	check(t, err)
 	if totals.Files != len(weirdNames) {
 		t.Errorf("%+v", totals)
@@ -73,17 +74,17 @@ func TestFilesManyEntries(t *testing.T) {
 	if len(listing.Entries) != 10_000 || !listing.More || listing.Entries[9_999].Path != "file-09999" {
 		t.Errorf("%d entries, more %v", len(listing.Entries), listing.More)
 	}
-	listing, err = w.files.List(patience(t), w.at("many"), &machine.ListOptions{After: "file-09999"})
+	listing, err = w.files.List(patience(t), w.at("many"), &guestfs.ListOptions{After: "file-09999"})
 	check(t, err)
 	if len(listing.Entries) != 500 || listing.More || listing.Entries[0].Path != "file-10000" {
 		t.Errorf("%d entries, more %v", len(listing.Entries), listing.More)
 	}
-	listing, err = w.files.List(patience(t), w.at("many"), &machine.ListOptions{Max: 3})
+	listing, err = w.files.List(patience(t), w.at("many"), &guestfs.ListOptions{Max: 3})
 	check(t, err)
 	if len(listing.Entries) != 3 || !listing.More || listing.Entries[2].Path != "file-00002" {
 		t.Errorf("%+v", listing)
 	}
-	totals, err := w.files.Remove(patience(t), w.at("many"), &machine.RemoveOptions{Recursive: true})
+	totals, err := w.files.Remove(patience(t), w.at("many"), &guestfs.RemoveOptions{Recursive: true})
 	check(t, err)
 	if totals.Files != n || totals.Dirs != 1 {
 		t.Errorf("%+v", totals)
@@ -94,7 +95,7 @@ func TestFilesListKinds(t *testing.T) {
 	w := newWorkplace(t, "mkdir $ROOT/mnt; mount -t tmpfs tmpfs $ROOT/mnt; mkfifo $ROOT/fifo; ln -s x $ROOT/link; mkdir $ROOT/dir; printf 12345 > $ROOT/file; mknod $ROOT/dev c 1 3")
 	listing, err := w.files.List(patience(t), w.dir, nil)
 	check(t, err)
-	got := map[string]machine.FileKind{}
+	got := map[string]guestfs.FileKind{}
 	for _, e := range listing.Entries {
 		got[e.Path] = e.Kind
 		if e.Mount != (e.Path == "mnt") {
@@ -104,16 +105,16 @@ func TestFilesListKinds(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	want := map[string]machine.FileKind{
-		"mnt": machine.KindDir, "fifo": machine.KindFIFO, "link": machine.KindSymlink, "dir": machine.KindDir,
-		"file": machine.KindFile, "dev": machine.KindDevice,
+	want := map[string]guestfs.FileKind{
+		"mnt": guestfs.KindDir, "fifo": guestfs.KindFIFO, "link": guestfs.KindSymlink, "dir": guestfs.KindDir,
+		"file": guestfs.KindFile, "dev": guestfs.KindDevice,
 	}
 	if !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
 	}
 	info, err := w.files.Stat(patience(t), w.at("link"))
 	check(t, err)
-	if info.Kind != machine.KindSymlink || info.Target != "x" || info.Version != "" {
+	if info.Kind != guestfs.KindSymlink || info.Target != "x" || info.Version != "" {
 		t.Errorf("%+v", info)
 	}
 	for path, want := range map[string]error{"file": machine.ErrNotDir, "link": machine.ErrSymlink, "mnt": machine.ErrMount, "none": fs.ErrNotExist} {
@@ -121,15 +122,15 @@ func TestFilesListKinds(t *testing.T) {
 		wantErr(t, err, want)
 	}
 	// The mount can be a root of its own.
-	_, err = w.roots(machine.Root{Path: w.dir}, machine.Root{Path: w.at("mnt")}).List(patience(t), w.at("mnt"), nil)
+	_, err = w.roots(guestfs.Root{Path: w.dir}, guestfs.Root{Path: w.at("mnt")}).List(patience(t), w.at("mnt"), nil)
 	check(t, err)
 }
 
 // walked walks and returns the paths.
-func (w *workplace) walked(path string, options *machine.WalkOptions) ([]string, *machine.WalkResult) {
+func (w *workplace) walked(path string, options *guestfs.WalkOptions) ([]string, *guestfs.WalkResult) {
 	w.Helper()
 	var paths []string
-	result, err := w.files.Walk(patience(w.T), path, options, func(e *machine.FileEntry) error {
+	result, err := w.files.Walk(patience(w.T), path, options, func(e *guestfs.FileEntry) error {
 		paths = append(paths, e.Path)
 		return nil
 	})
@@ -147,26 +148,26 @@ func TestFilesWalk(t *testing.T) {
 	if !cmp.Equal(got, want) || result.Cut != nil || result.Totals.Files != 6 || result.Totals.Dirs != 6 {
 		t.Errorf("%s\n%+v", cmp.Diff(want, got), result)
 	}
-	got, _ = w.walked(w.dir, &machine.WalkOptions{Exclude: []string{"node_modules", "b/deep/**", "*.txt"}})
+	got, _ = w.walked(w.dir, &guestfs.WalkOptions{Exclude: []string{"node_modules", "b/deep/**", "*.txt"}})
 	want = []string{"b", "b/one", "b/two", "c", "mnt"}
 	if got = slices.DeleteFunc(got, func(s string) bool { return s == "b/deep" }); !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
 	}
-	for name, options := range map[string]*machine.WalkOptions{
+	for name, options := range map[string]*guestfs.WalkOptions{
 		"entries": {Max: 3},
-		"depth":   {Limits: machine.ScanLimits{Depth: 1}},
+		"depth":   {Limits: guestfs.ScanLimits{Depth: 1}},
 	} {
 		if _, result := w.walked(w.dir, options); !errors.Is(result.Cut, machine.ErrTooLarge) {
 			t.Errorf("%s: %+v", name, result)
 		}
 	}
 	count := 0
-	_, err := w.files.Walk(patience(t), w.dir, nil, func(*machine.FileEntry) error { count++; return fs.SkipAll })
+	_, err := w.files.Walk(patience(t), w.dir, nil, func(*guestfs.FileEntry) error { count++; return fs.SkipAll })
 	if err != nil || count != 1 {
 		t.Errorf("%d %v", count, err)
 	}
 	mine := errors.New("mine")
-	_, err = w.files.Walk(patience(t), w.dir, nil, func(*machine.FileEntry) error { return mine })
+	_, err = w.files.Walk(patience(t), w.dir, nil, func(*guestfs.FileEntry) error { return mine })
 	wantErr(t, err, mine)
 	check(t, w.machine.Ping(patience(t)))
 }
@@ -189,18 +190,18 @@ open("bottom", "w").write("needle")'`, w.dir, n)
 	if !errors.Is(result.Cut, machine.ErrTooLarge) && result.Totals.Refused == 0 {
 		t.Errorf("%d paths, %+v", len(got), result)
 	}
-	found, err := w.files.Search(patience(t), w.dir, &machine.SearchOptions{Pattern: "needle"})
+	found, err := w.files.Search(patience(t), w.dir, &guestfs.SearchOptions{Pattern: "needle"})
 	check(t, err)
 	if found.Cut == nil && found.Totals.Refused == 0 {
 		t.Errorf("%+v", found)
 	}
-	_, err = w.files.Remove(patience(t), w.dir+"/"+strings.Repeat("d", 100), &machine.RemoveOptions{Recursive: true})
+	_, err = w.files.Remove(patience(t), w.dir+"/"+strings.Repeat("d", 100), &guestfs.RemoveOptions{Recursive: true})
 	wantErr(t, err, machine.ErrTooLarge)
 	check(t, os.RemoveAll(w.dir+"/"+strings.Repeat("d", 100)))
 	if got := sh(t, w.machine, deep(30)); got.ExitCode != 0 {
 		t.Fatal(got.err)
 	}
-	_, err = w.files.Remove(patience(t), w.dir+"/"+strings.Repeat("d", 100), &machine.RemoveOptions{Recursive: true})
+	_, err = w.files.Remove(patience(t), w.dir+"/"+strings.Repeat("d", 100), &guestfs.RemoveOptions{Recursive: true})
 	check(t, err)
 }
 
@@ -210,8 +211,8 @@ func TestFilesScanTime(t *testing.T) {
 		w.put(fmt.Sprintf("d%d/f", i), strings.Repeat("some text that does not match\n", 10_000))
 	}
 	begin := time.Now()
-	result, err := w.files.Search(patience(t), w.dir, &machine.SearchOptions{
-		Pattern: `(a|b|c|d|e)*x(y|z)*[0-9]+$`, Limits: machine.ScanLimits{Time: 50 * time.Millisecond},
+	result, err := w.files.Search(patience(t), w.dir, &guestfs.SearchOptions{
+		Pattern: `(a|b|c|d|e)*x(y|z)*[0-9]+$`, Limits: guestfs.ScanLimits{Time: 50 * time.Millisecond},
 	})
 	check(t, err)
 	if !errors.Is(result.Cut, machine.ErrTimeout) || time.Since(begin) > 5*time.Second {
@@ -220,7 +221,7 @@ func TestFilesScanTime(t *testing.T) {
 }
 
 // directPool shows matches as grep does.
-func directPool(result *machine.SearchResult) []string {
+func directPool(result *guestfs.SearchResult) []string {
 	var all []string
 	for _, m := range result.Matches {
 		for i, text := range m.Before {
@@ -246,24 +247,24 @@ func TestFilesSearch(t *testing.T) {
 	check(t, os.Symlink("a.go", w.at("link.go")))
 	tests := []struct {
 		name    string
-		options machine.SearchOptions
+		options guestfs.SearchOptions
 		want    []string
 	}{
-		{"plain", machine.SearchOptions{Pattern: "Alpha"}, []string{"a.go:3:6:func Alpha() {}", "b.txt:2:5:two Alpha", "latin1:1:6:caf\xe9 Alpha", "sub/c.go:2:16:func Gamma() { Alpha() }"}},
-		{"ignoring case", machine.SearchOptions{Pattern: "ALPHA", IgnoreCase: true, Include: []string{"*.go"}}, []string{"a.go:3:6:func Alpha() {}", "sub/c.go:1:4:// alpha", "sub/c.go:2:16:func Gamma() { Alpha() }"}},
-		{"expression", machine.SearchOptions{Pattern: `^func \w+\(`}, []string{"a.go:3:1:func Alpha() {}", "a.go:4:1:func beta() {}", "sub/c.go:2:1:func Gamma() { Alpha() }"}},
-		{"literal", machine.SearchOptions{Pattern: "Alpha()", Literal: true}, []string{"a.go:3:6:func Alpha() {}", "sub/c.go:2:16:func Gamma() { Alpha() }"}},
-		{"end of line", machine.SearchOptions{Pattern: `\{\}$`}, []string{"a.go:3:14:func Alpha() {}", "a.go:4:13:func beta() {}"}},
-		{"not across lines", machine.SearchOptions{Pattern: `a\s+func`}, nil},
-		{"text anchors are line anchors", machine.SearchOptions{Pattern: `\Afunc b`}, []string{"a.go:4:1:func beta() {}"}},
-		{"last line without end", machine.SearchOptions{Pattern: "three"}, []string{"b.txt:3:1:three"}},
-		{"empty lines", machine.SearchOptions{Pattern: "^$", Include: []string{"a.go"}}, []string{"a.go:2:1:"}},
-		{"included path", machine.SearchOptions{Pattern: "Alpha", Include: []string{"sub/**"}}, []string{"sub/c.go:2:16:func Gamma() { Alpha() }"}},
-		{"excluded", machine.SearchOptions{Pattern: "Alpha", Exclude: []string{"sub", "*.{txt,md}", "latin?"}}, []string{"a.go:3:6:func Alpha() {}"}},
-		{"context", machine.SearchOptions{Pattern: "Alpha", Include: []string{"a.go", "b.txt"}, Context: 1}, []string{
+		{"plain", guestfs.SearchOptions{Pattern: "Alpha"}, []string{"a.go:3:6:func Alpha() {}", "b.txt:2:5:two Alpha", "latin1:1:6:caf\xe9 Alpha", "sub/c.go:2:16:func Gamma() { Alpha() }"}},
+		{"ignoring case", guestfs.SearchOptions{Pattern: "ALPHA", IgnoreCase: true, Include: []string{"*.go"}}, []string{"a.go:3:6:func Alpha() {}", "sub/c.go:1:4:// alpha", "sub/c.go:2:16:func Gamma() { Alpha() }"}},
+		{"expression", guestfs.SearchOptions{Pattern: `^func \w+\(`}, []string{"a.go:3:1:func Alpha() {}", "a.go:4:1:func beta() {}", "sub/c.go:2:1:func Gamma() { Alpha() }"}},
+		{"literal", guestfs.SearchOptions{Pattern: "Alpha()", Literal: true}, []string{"a.go:3:6:func Alpha() {}", "sub/c.go:2:16:func Gamma() { Alpha() }"}},
+		{"end of line", guestfs.SearchOptions{Pattern: `\{\}$`}, []string{"a.go:3:14:func Alpha() {}", "a.go:4:13:func beta() {}"}},
+		{"not across lines", guestfs.SearchOptions{Pattern: `a\s+func`}, nil},
+		{"text anchors are line anchors", guestfs.SearchOptions{Pattern: `\Afunc b`}, []string{"a.go:4:1:func beta() {}"}},
+		{"last line without end", guestfs.SearchOptions{Pattern: "three"}, []string{"b.txt:3:1:three"}},
+		{"empty lines", guestfs.SearchOptions{Pattern: "^$", Include: []string{"a.go"}}, []string{"a.go:2:1:"}},
+		{"included path", guestfs.SearchOptions{Pattern: "Alpha", Include: []string{"sub/**"}}, []string{"sub/c.go:2:16:func Gamma() { Alpha() }"}},
+		{"excluded", guestfs.SearchOptions{Pattern: "Alpha", Exclude: []string{"sub", "*.{txt,md}", "latin?"}}, []string{"a.go:3:6:func Alpha() {}"}},
+		{"context", guestfs.SearchOptions{Pattern: "Alpha", Include: []string{"a.go", "b.txt"}, Context: 1}, []string{
 			"a.go-2-", "a.go:3:6:func Alpha() {}", "a.go-4-func beta() {}", "b.txt-1-one", "b.txt:2:5:two Alpha", "b.txt-3-three"}},
-		{"per file", machine.SearchOptions{Pattern: "func", MaxPerFile: 1}, []string{"a.go:3:1:func Alpha() {}", "sub/c.go:2:1:func Gamma() { Alpha() }"}},
-		{"nothing", machine.SearchOptions{Pattern: "no such thing"}, nil},
+		{"per file", guestfs.SearchOptions{Pattern: "func", MaxPerFile: 1}, []string{"a.go:3:1:func Alpha() {}", "sub/c.go:2:1:func Gamma() { Alpha() }"}},
+		{"nothing", guestfs.SearchOptions{Pattern: "no such thing"}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -274,24 +275,24 @@ func TestFilesSearch(t *testing.T) {
 			}
 		})
 	}
-	result, err := w.files.Search(patience(t), w.dir, &machine.SearchOptions{Pattern: "Alpha"})
+	result, err := w.files.Search(patience(t), w.dir, &guestfs.SearchOptions{Pattern: "Alpha"})
 	check(t, err)
 	if result.Binary != 1 || result.Totals.Refused != 1 || result.Totals.Files != 6 {
 		t.Errorf("%+v", result)
 	}
-	result, err = w.files.Search(patience(t), w.dir, &machine.SearchOptions{Pattern: "Alpha", MaxMatches: 2})
+	result, err = w.files.Search(patience(t), w.dir, &guestfs.SearchOptions{Pattern: "Alpha", MaxMatches: 2})
 	check(t, err)
 	if len(result.Matches) != 2 || !errors.Is(result.Cut, machine.ErrTooLarge) {
 		t.Errorf("%+v", result)
 	}
-	result, err = w.files.Search(patience(t), w.at("a.go"), &machine.SearchOptions{Pattern: "beta"})
+	result, err = w.files.Search(patience(t), w.at("a.go"), &guestfs.SearchOptions{Pattern: "beta"})
 	check(t, err)
 	if got := directPool(result); !cmp.Equal(got, []string{".:4:6:func beta() {}"}) {
 		t.Errorf("%q", got)
 	}
-	_, err = w.files.Search(patience(t), w.at("link.go"), &machine.SearchOptions{Pattern: "beta"})
+	_, err = w.files.Search(patience(t), w.at("link.go"), &guestfs.SearchOptions{Pattern: "beta"})
 	wantErr(t, err, machine.ErrSymlink)
-	for _, options := range []*machine.SearchOptions{nil, {}, {Pattern: "("}, {Pattern: "x", Context: -1}, {Pattern: "x", Context: 21}, {Pattern: "x", Include: []string{"[x"}}, {Pattern: strings.Repeat("x", 5000)}} {
+	for _, options := range []*guestfs.SearchOptions{nil, {}, {Pattern: "("}, {Pattern: "x", Context: -1}, {Pattern: "x", Context: 21}, {Pattern: "x", Include: []string{"[x"}}, {Pattern: strings.Repeat("x", 5000)}} {
 		_, err = w.files.Search(patience(t), w.dir, options)
 		wantErr(t, err, machine.ErrInvalid)
 	}
@@ -301,25 +302,25 @@ func TestFilesSearchLongLines(t *testing.T) {
 	w := newWorkplace(t, "")
 	long := strings.Repeat("x", 600_000)
 	w.put("long", "before\n"+long+"needle"+long+"\nafter\n")
-	result, err := w.files.Search(patience(t), w.dir, &machine.SearchOptions{Pattern: "needle", Context: 2, MaxLine: 100})
+	result, err := w.files.Search(patience(t), w.dir, &guestfs.SearchOptions{Pattern: "needle", Context: 2, MaxLine: 100})
 	check(t, err)
 	if len(result.Matches) != 1 || len(result.Matches[0].Text) != 100 || !result.Matches[0].Cut {
 		t.Errorf("%+v", result)
 	}
 	w.put("controls", strings.Repeat("\x01", 4000)+"needle\n"+strings.Repeat(strings.Repeat("\x02", 4000)+"\n", 40))
-	result, err = w.files.Search(patience(t), w.at("controls"), &machine.SearchOptions{Pattern: "needle", Context: 20, MaxLine: 4096})
+	result, err = w.files.Search(patience(t), w.at("controls"), &guestfs.SearchOptions{Pattern: "needle", Context: 20, MaxLine: 4096})
 	check(t, err)
 	if len(result.Matches) != 1 || !result.Matches[0].Cut {
 		t.Errorf("%d matches", len(result.Matches))
 	}
 	w.put("big", strings.Repeat("line\n", 2_000_000))
-	result, err = w.files.Search(patience(t), w.at("big"), &machine.SearchOptions{Pattern: "line"})
+	result, err = w.files.Search(patience(t), w.at("big"), &guestfs.SearchOptions{Pattern: "line"})
 	check(t, err)
 	if result.Large != 1 || len(result.Matches) != 0 {
 		t.Errorf("%+v", result)
 	}
 	w.put("numbers", numbers(200_000))
-	result, err = w.files.Search(patience(t), w.at("numbers"), &machine.SearchOptions{Pattern: "^1[0-9]{4}7$", MaxMatches: 10_000, Context: 1})
+	result, err = w.files.Search(patience(t), w.at("numbers"), &guestfs.SearchOptions{Pattern: "^1[0-9]{4}7$", MaxMatches: 10_000, Context: 1})
 	check(t, err)
 	for i, m := range result.Matches {
 		want := fmt.Sprint(100_007 + 10*i)
@@ -343,7 +344,7 @@ func numbers(n int) string {
 func TestFilesWatch(t *testing.T) {
 	w := newWorkplace(t, "")
 	w.put("sub/old", "x")
-	watcher, err := w.files.Watch(patience(t), w.dir, &machine.WatchOptions{Recursive: true})
+	watcher, err := w.files.Watch(patience(t), w.dir, &guestfs.WatchOptions{Recursive: true})
 	check(t, err)
 	defer watcher.Close()
 	seen := map[string]bool{}
@@ -395,7 +396,7 @@ func TestFilesWatchFlood(t *testing.T) {
 		events, err := watcher.Next()
 		check(t, err)
 		for _, e := range events {
-			lost = lost || e.What == machine.FileLost
+			lost = lost || e.What == guestfs.FileLost
 			last = last || e.Path == "last"
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -60,7 +61,7 @@ func TestFilesReadTar(t *testing.T) {
 	_, err = w.files.ReadTar(patience(t), w.at("tree"), io.Discard, nil)
 	wantErr(t, err, machine.ErrHardLink)
 	archive.Reset()
-	totals, err = w.files.ReadTar(patience(t), w.at("tree"), &archive, &machine.TarOptions{SkipRefused: true, Exclude: []string{"sub"}})
+	totals, err = w.files.ReadTar(patience(t), w.at("tree"), &archive, &guestfs.TarOptions{SkipRefused: true, Exclude: []string{"sub"}})
 	check(t, err)
 	if got := entries(t, archive.Bytes()); len(got) != 2 || totals.Refused != 3 {
 		t.Errorf("%v %+v", got, totals)
@@ -69,8 +70,8 @@ func TestFilesReadTar(t *testing.T) {
 		wanted := map[string]error{"a": machine.ErrHardLink, "hard": machine.ErrHardLink, "link": machine.ErrSymlink}[r.Path]
 		wantErr(t, r.Err, wanted)
 	}
-	for _, limits := range []machine.ScanLimits{{Bytes: 1000}, {Entries: 2}, {Depth: 1}} {
-		_, err = w.files.ReadTar(patience(t), w.at("tree"), io.Discard, &machine.TarOptions{SkipRefused: true, Limits: limits})
+	for _, limits := range []guestfs.ScanLimits{{Bytes: 1000}, {Entries: 2}, {Depth: 1}} {
+		_, err = w.files.ReadTar(patience(t), w.at("tree"), io.Discard, &guestfs.TarOptions{SkipRefused: true, Limits: limits})
 		wantErr(t, err, machine.ErrTooLarge)
 	}
 	full := errors.New("full")
@@ -111,7 +112,7 @@ func TestFilesWriteTar(t *testing.T) {
 		&tar.Header{Name: "d/", Typeflag: tar.TypeDir, Mode: 0o555},
 		&tar.Header{Name: "d/f", Size: 100_000, Typeflag: tar.TypeReg, Mode: 0o755, ModTime: when},
 		file("implied/parent/g", 3), file("./dotted", 0),
-	), &machine.TarOptions{MkdirAll: true})
+	), &guestfs.TarOptions{MkdirAll: true})
 	check(t, err)
 	if totals.Files != 3 || totals.Dirs != 1 || totals.Bytes != 100_003 || w.get("new/dir/implied/parent/g") != "xxx" {
 		t.Errorf("%+v", totals)
@@ -143,7 +144,7 @@ func TestFilesWriteTar(t *testing.T) {
 			if errors.Is(tt.want, machine.ErrIsDir) {
 				return // seen only by the guest, which cannot skip
 			}
-			totals, err := w.files.WriteTar(ctx, w.dir, archiveOf(t, tt.header, file("after", 1)), &machine.TarOptions{SkipRefused: true})
+			totals, err := w.files.WriteTar(ctx, w.dir, archiveOf(t, tt.header, file("after", 1)), &guestfs.TarOptions{SkipRefused: true})
 			check(t, err)
 			if totals.Refused != 1 || totals.Files != 1 || !errors.Is(totals.RefusedNames[0].Err, tt.want) {
 				t.Errorf("%+v", totals)
@@ -153,8 +154,8 @@ func TestFilesWriteTar(t *testing.T) {
 	if got := w.names("."); !cmp.Equal(got, []string{"after", "new"}) {
 		t.Errorf("left: %q", got)
 	}
-	for name, limits := range map[string]machine.ScanLimits{"bytes": {Bytes: 10}, "entries": {Entries: 1}} {
-		_, err = w.files.WriteTar(ctx, w.dir, archiveOf(t, file("p", 8), file("q", 8)), &machine.TarOptions{Limits: limits})
+	for name, limits := range map[string]guestfs.ScanLimits{"bytes": {Bytes: 10}, "entries": {Entries: 1}} {
+		_, err = w.files.WriteTar(ctx, w.dir, archiveOf(t, file("p", 8), file("q", 8)), &guestfs.TarOptions{Limits: limits})
 		if !errors.Is(err, machine.ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -184,7 +185,7 @@ func TestFilesTarRoundTrip(t *testing.T) {
 	out, err := w.files.ReadTar(patience(t), w.at("tree"), &archive, nil)
 	check(t, err)
 	first := bytes.Clone(archive.Bytes())
-	in, err := w.files.WriteTar(patience(t), w.at("copy"), &archive, &machine.TarOptions{MkdirAll: true})
+	in, err := w.files.WriteTar(patience(t), w.at("copy"), &archive, &guestfs.TarOptions{MkdirAll: true})
 	check(t, err)
 	if !cmp.Equal(in, out) {
 		t.Errorf("out %+v, in %+v", out, in)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/google/go-cmp/cmp"
@@ -25,7 +26,7 @@ type workplace struct {
 	*testing.T
 	guest   *machinetest.Guest
 	machine *machine.Machine
-	files   *machine.Files
+	files   *guestfs.Files
 	dir     string // the root
 }
 
@@ -45,13 +46,13 @@ func newWorkplace(t *testing.T, prepare string) *workplace {
 	check(t, os.Chown(root, guestUser, guestUser))
 	g := machinetest.Start(t, &machinetest.Options{Prepare: "ROOT=" + root + "\n" + prepare})
 	w := &workplace{T: t, guest: g, machine: g.Machine(t, nil), dir: root}
-	w.files = w.roots(machine.Root{Path: root})
+	w.files = w.roots(guestfs.Root{Path: root})
 	return w
 }
 
-func (w *workplace) roots(roots ...machine.Root) *machine.Files {
+func (w *workplace) roots(roots ...guestfs.Root) *guestfs.Files {
 	w.Helper()
-	files, err := w.machine.Files(roots)
+	files, err := guestfs.New(w.machine, roots)
 	check(w.T, err)
 	return files
 }
@@ -138,21 +139,21 @@ func TestFilesRanges(t *testing.T) {
 	w.put("f", "0123456789")
 	tests := []struct {
 		name    string
-		options *machine.ReadOptions
+		options *guestfs.ReadOptions
 		want    string
 		offset  int64
 		more    bool
 	}{
 		{"all", nil, "0123456789", 0, false},
-		{"from", &machine.ReadOptions{Offset: 4}, "456789", 4, false},
-		{"first", &machine.ReadOptions{Limit: 3}, "012", 0, true},
-		{"middle", &machine.ReadOptions{Offset: 2, Limit: 3}, "234", 2, true},
-		{"exactly to the end", &machine.ReadOptions{Offset: 7, Limit: 3}, "789", 7, false},
-		{"over the end", &machine.ReadOptions{Offset: 8, Limit: 100}, "89", 8, false},
-		{"behind the end", &machine.ReadOptions{Offset: 100}, "", 10, false},
-		{"last", &machine.ReadOptions{Offset: -3}, "789", 7, false},
-		{"last but one", &machine.ReadOptions{Offset: -3, Limit: 2}, "78", 7, true},
-		{"more than all from the end", &machine.ReadOptions{Offset: -100, Limit: 4}, "0123", 0, true},
+		{"from", &guestfs.ReadOptions{Offset: 4}, "456789", 4, false},
+		{"first", &guestfs.ReadOptions{Limit: 3}, "012", 0, true},
+		{"middle", &guestfs.ReadOptions{Offset: 2, Limit: 3}, "234", 2, true},
+		{"exactly to the end", &guestfs.ReadOptions{Offset: 7, Limit: 3}, "789", 7, false},
+		{"over the end", &guestfs.ReadOptions{Offset: 8, Limit: 100}, "89", 8, false},
+		{"behind the end", &guestfs.ReadOptions{Offset: 100}, "", 10, false},
+		{"last", &guestfs.ReadOptions{Offset: -3}, "789", 7, false},
+		{"last but one", &guestfs.ReadOptions{Offset: -3, Limit: 2}, "78", 7, true},
+		{"more than all from the end", &guestfs.ReadOptions{Offset: -100, Limit: 4}, "0123", 0, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -170,7 +171,7 @@ func TestFilesOfAllSizes(t *testing.T) {
 	for _, size := range []int{0, 1, 4 << 10, 32 << 10, 64<<10 - 1, 64 << 10, 64<<10 + 1, 1<<20 + 7, 16 << 20} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			data := randomBytes(size)
-			_, err := w.files.Write(patience(t), w.at("f"), data, &machine.WriteOptions{Sync: size < 1<<20})
+			_, err := w.files.Write(patience(t), w.at("f"), data, &guestfs.WriteOptions{Sync: size < 1<<20})
 			check(t, err)
 			if w.get("f") != string(data) {
 				t.Fatal("written otherwise")
@@ -211,14 +212,14 @@ func TestFilesSparseGigabyte(t *testing.T) {
 	w := newWorkplace(t, "")
 	w.put("sparse", "")
 	check(t, os.Truncate(w.at("sparse"), 1<<30))
-	got, err := w.files.Read(patience(t), w.at("sparse"), &machine.ReadOptions{Offset: -10})
+	got, err := w.files.Read(patience(t), w.at("sparse"), &guestfs.ReadOptions{Offset: -10})
 	check(t, err)
 	if len(got.Data) != 10 {
 		t.Errorf("%d bytes", len(got.Data))
 	}
 	got, err = w.files.Read(patience(t), w.at("sparse"), nil)
 	check(t, err)
-	if len(got.Data) != machine.MaxRead || !got.More {
+	if len(got.Data) != guestfs.MaxRead || !got.More {
 		t.Errorf("%d bytes, more %v", len(got.Data), got.More)
 	}
 	got = nil
@@ -248,29 +249,29 @@ func TestFilesWriteOptions(t *testing.T) {
 	if info, _ := os.Stat(w.at("script")); info.Mode().Perm() != 0o750 || w.get("script") != "new" {
 		t.Errorf("%v %q", info.Mode(), w.get("script"))
 	}
-	_, err = w.files.Write(ctx, w.at("script"), nil, &machine.WriteOptions{Mode: 0o600})
+	_, err = w.files.Write(ctx, w.at("script"), nil, &guestfs.WriteOptions{Mode: 0o600})
 	check(t, err)
 	if info, _ := os.Stat(w.at("script")); info.Mode().Perm() != 0o600 || info.Size() != 0 {
 		t.Errorf("%v %d", info.Mode(), info.Size())
 	}
-	_, err = w.files.Write(ctx, w.at("script"), nil, &machine.WriteOptions{Mode: 0o4755 | fs.ModeSetuid})
+	_, err = w.files.Write(ctx, w.at("script"), nil, &guestfs.WriteOptions{Mode: 0o4755 | fs.ModeSetuid})
 	wantErr(t, err, machine.ErrInvalid)
 
-	_, err = w.files.Write(ctx, w.at("script"), []byte("x"), &machine.WriteOptions{Exclusive: true})
+	_, err = w.files.Write(ctx, w.at("script"), []byte("x"), &guestfs.WriteOptions{Exclusive: true})
 	wantErr(t, err, fs.ErrExist)
-	result, err := w.files.Write(ctx, w.at("fresh"), []byte("x"), &machine.WriteOptions{Exclusive: true, Mode: 0o755})
+	result, err := w.files.Write(ctx, w.at("fresh"), []byte("x"), &guestfs.WriteOptions{Exclusive: true, Mode: 0o755})
 	check(t, err)
 	if !result.Created || result.Info.Mode != 0o755 {
 		t.Errorf("%+v", result)
 	}
 	_, err = w.files.Write(ctx, w.at("no/such/dir/f"), []byte("x"), nil)
 	wantErr(t, err, fs.ErrNotExist)
-	_, err = w.files.Write(ctx, w.at("new/deep/dir/f"), []byte("deep"), &machine.WriteOptions{MkdirAll: true, Sync: true})
+	_, err = w.files.Write(ctx, w.at("new/deep/dir/f"), []byte("deep"), &guestfs.WriteOptions{MkdirAll: true, Sync: true})
 	check(t, err)
 	if w.get("new/deep/dir/f") != "deep" {
 		t.Error("not there")
 	}
-	_, err = w.files.Write(ctx, w.at("script/f"), []byte("x"), &machine.WriteOptions{MkdirAll: true})
+	_, err = w.files.Write(ctx, w.at("script/f"), []byte("x"), &guestfs.WriteOptions{MkdirAll: true})
 	wantErr(t, err, machine.ErrNotDir)
 	check(t, os.Chmod(w.at("fresh"), 0o444))
 	_, err = w.files.Write(ctx, w.at("fresh"), []byte("y"), nil)
@@ -290,7 +291,7 @@ func TestFilesVersions(t *testing.T) {
 	if stat.Version != written.Info.Version {
 		t.Errorf("stat %q, write %q", stat.Version, written.Info.Version)
 	}
-	second, err := w.files.Write(ctx, w.at("f"), []byte("two"), &machine.WriteOptions{IfVersion: written.Info.Version})
+	second, err := w.files.Write(ctx, w.at("f"), []byte("two"), &guestfs.WriteOptions{IfVersion: written.Info.Version})
 	check(t, err)
 	for name, change := range map[string]func(){
 		"other content of the same length": func() { check(t, os.WriteFile(w.at("f"), []byte("owt"), 0o644)) },
@@ -302,21 +303,21 @@ func TestFilesVersions(t *testing.T) {
 			now, err := w.files.Write(ctx, w.at("f"), []byte("two"), nil)
 			check(t, err)
 			change()
-			_, err = w.files.Write(ctx, w.at("f"), []byte("three"), &machine.WriteOptions{IfVersion: now.Info.Version})
+			_, err = w.files.Write(ctx, w.at("f"), []byte("three"), &guestfs.WriteOptions{IfVersion: now.Info.Version})
 			wantErr(t, err, machine.ErrChanged)
-			_, err = w.files.Remove(ctx, w.at("f"), &machine.RemoveOptions{IfVersion: now.Info.Version})
+			_, err = w.files.Remove(ctx, w.at("f"), &guestfs.RemoveOptions{IfVersion: now.Info.Version})
 			if !errors.Is(err, machine.ErrChanged) && !errors.Is(err, fs.ErrNotExist) {
 				t.Error(err)
 			}
-			err = w.files.Rename(ctx, w.at("f"), w.at("g"), &machine.RenameOptions{IfVersion: now.Info.Version})
+			err = w.files.Rename(ctx, w.at("f"), w.at("g"), &guestfs.RenameOptions{IfVersion: now.Info.Version})
 			if !errors.Is(err, machine.ErrChanged) && !errors.Is(err, fs.ErrNotExist) {
 				t.Error(err)
 			}
 		})
 	}
-	_, err = w.files.Write(ctx, w.at("f"), []byte("x"), &machine.WriteOptions{IfVersion: second.Info.Version})
+	_, err = w.files.Write(ctx, w.at("f"), []byte("x"), &guestfs.WriteOptions{IfVersion: second.Info.Version})
 	wantErr(t, err, machine.ErrChanged)
-	_, err = w.files.Write(ctx, w.at("f"), []byte("x"), &machine.WriteOptions{IfVersion: "nonsense"})
+	_, err = w.files.Write(ctx, w.at("f"), []byte("x"), &guestfs.WriteOptions{IfVersion: "nonsense"})
 	wantErr(t, err, machine.ErrChanged)
 }
 
@@ -331,7 +332,7 @@ func TestFilesVersionsOfQuickChanges(t *testing.T) {
 		read, err := w.files.Read(ctx, w.at("f"), nil)
 		check(t, err)
 		check(t, os.WriteFile(w.at("f"), fmt.Appendf(nil, "%04d", i+5000), 0o644))
-		_, err = w.files.Write(ctx, w.at("f"), []byte("mine"), &machine.WriteOptions{IfVersion: read.Info.Version})
+		_, err = w.files.Write(ctx, w.at("f"), []byte("mine"), &guestfs.WriteOptions{IfVersion: read.Info.Version})
 		if !errors.Is(err, machine.ErrChanged) {
 			t.Fatalf("round %d: %v", i, err)
 		}
@@ -343,39 +344,39 @@ func TestFilesNames(t *testing.T) {
 	ctx := patience(t)
 	check(t, w.files.Mkdir(ctx, w.at("d"), nil))
 	wantErr(t, w.files.Mkdir(ctx, w.at("d"), nil), fs.ErrExist)
-	check(t, w.files.Mkdir(ctx, w.at("d"), &machine.MkdirOptions{Parents: true}))
+	check(t, w.files.Mkdir(ctx, w.at("d"), &guestfs.MkdirOptions{Parents: true}))
 	wantErr(t, w.files.Mkdir(ctx, w.at("x/y"), nil), fs.ErrNotExist)
-	check(t, w.files.Mkdir(ctx, w.at("x/y/z"), &machine.MkdirOptions{Parents: true, Mode: 0o700}))
-	check(t, w.files.Mkdir(ctx, w.dir, &machine.MkdirOptions{Parents: true}))
+	check(t, w.files.Mkdir(ctx, w.at("x/y/z"), &guestfs.MkdirOptions{Parents: true, Mode: 0o700}))
+	check(t, w.files.Mkdir(ctx, w.dir, &guestfs.MkdirOptions{Parents: true}))
 	info, err := w.files.Stat(ctx, w.at("x/y/z"))
 	check(t, err)
-	if info.Kind != machine.KindDir || info.Mode != 0o700 || info.Version != "" {
+	if info.Kind != guestfs.KindDir || info.Mode != 0o700 || info.Version != "" {
 		t.Errorf("%+v", info)
 	}
 	w.put("d/f", "content")
 	check(t, w.files.Rename(ctx, w.at("d/f"), w.at("x/g"), nil))
 	w.put("d/f", "other")
-	wantErr(t, w.files.Rename(ctx, w.at("d/f"), w.at("x/g"), &machine.RenameOptions{NoReplace: true}), fs.ErrExist)
+	wantErr(t, w.files.Rename(ctx, w.at("d/f"), w.at("x/g"), &guestfs.RenameOptions{NoReplace: true}), fs.ErrExist)
 	check(t, w.files.Rename(ctx, w.at("d/f"), w.at("x/g"), nil))
 	if w.get("x/g") != "other" {
 		t.Error("not replaced")
 	}
 	wantErr(t, w.files.Rename(ctx, w.at("x"), w.at("x/y/self"), nil), machine.ErrInvalid)
 	wantErr(t, w.files.Rename(ctx, w.at("missing"), w.at("m"), nil), fs.ErrNotExist)
-	check(t, w.files.Rename(ctx, w.at("x"), w.at("deep/er/x"), &machine.RenameOptions{MkdirAll: true}))
+	check(t, w.files.Rename(ctx, w.at("x"), w.at("deep/er/x"), &guestfs.RenameOptions{MkdirAll: true}))
 
 	_, err = w.files.Remove(ctx, w.at("deep"), nil)
 	wantErr(t, err, machine.ErrNotEmpty)
-	totals, err := w.files.Remove(ctx, w.at("deep"), &machine.RemoveOptions{Recursive: true})
+	totals, err := w.files.Remove(ctx, w.at("deep"), &guestfs.RemoveOptions{Recursive: true})
 	check(t, err)
 	if totals.Files != 1 || totals.Dirs != 5 {
 		t.Errorf("%+v", totals)
 	}
 	_, err = w.files.Remove(ctx, w.at("deep"), nil)
 	wantErr(t, err, fs.ErrNotExist)
-	_, err = w.files.Remove(ctx, w.at("deep"), &machine.RemoveOptions{Missing: true})
+	_, err = w.files.Remove(ctx, w.at("deep"), &guestfs.RemoveOptions{Missing: true})
 	check(t, err)
-	_, err = w.files.Remove(ctx, w.dir, &machine.RemoveOptions{Recursive: true})
+	_, err = w.files.Remove(ctx, w.dir, &guestfs.RemoveOptions{Recursive: true})
 	wantErr(t, err, machine.ErrInvalid)
 	if got := w.names("."); !cmp.Equal(got, []string{"d"}) {
 		t.Errorf("left: %q", got)
@@ -388,26 +389,26 @@ func TestFilesCopy(t *testing.T) {
 	w.put("src/a", "aaa")
 	w.put("src/sub/b", strings.Repeat("b", 100_000))
 	check(t, os.Chmod(w.at("src/a"), 0o640))
-	totals, err := w.files.Copy(ctx, w.at("src/a"), w.at("new/a"), &machine.CopyOptions{MkdirAll: true})
+	totals, err := w.files.Copy(ctx, w.at("src/a"), w.at("new/a"), &guestfs.CopyOptions{MkdirAll: true})
 	check(t, err)
 	if info, _ := os.Stat(w.at("new/a")); info.Mode().Perm() != 0o640 || totals.Bytes != 3 {
 		t.Errorf("%v %+v", info.Mode(), totals)
 	}
-	_, err = w.files.Copy(ctx, w.at("src/a"), w.at("new/a"), &machine.CopyOptions{NoReplace: true})
+	_, err = w.files.Copy(ctx, w.at("src/a"), w.at("new/a"), &guestfs.CopyOptions{NoReplace: true})
 	wantErr(t, err, fs.ErrExist)
 	_, err = w.files.Copy(ctx, w.at("src"), w.at("dst"), nil)
 	wantErr(t, err, machine.ErrIsDir)
-	_, err = w.files.Copy(ctx, w.at("src"), w.at("src/sub/again"), &machine.CopyOptions{Recursive: true})
+	_, err = w.files.Copy(ctx, w.at("src"), w.at("src/sub/again"), &guestfs.CopyOptions{Recursive: true})
 	wantErr(t, err, machine.ErrInvalid)
-	totals, err = w.files.Copy(ctx, w.at("src"), w.at("dst"), &machine.CopyOptions{Recursive: true})
+	totals, err = w.files.Copy(ctx, w.at("src"), w.at("dst"), &guestfs.CopyOptions{Recursive: true})
 	check(t, err)
 	if totals.Files != 2 || totals.Dirs != 2 || w.get("dst/sub/b") != w.get("src/sub/b") {
 		t.Errorf("%+v", totals)
 	}
 	check(t, os.Symlink("/etc/passwd", w.at("src/link")))
-	_, err = w.files.Copy(ctx, w.at("src"), w.at("dst2"), &machine.CopyOptions{Recursive: true})
+	_, err = w.files.Copy(ctx, w.at("src"), w.at("dst2"), &guestfs.CopyOptions{Recursive: true})
 	wantErr(t, err, machine.ErrSymlink)
-	_, err = w.files.Copy(ctx, w.at("dst"), w.at("dst3"), &machine.CopyOptions{Recursive: true, Limits: machine.ScanLimits{Bytes: 1000}})
+	_, err = w.files.Copy(ctx, w.at("dst"), w.at("dst3"), &guestfs.CopyOptions{Recursive: true, Limits: guestfs.ScanLimits{Bytes: 1000}})
 	wantErr(t, err, machine.ErrTooLarge)
 }
 
@@ -428,16 +429,16 @@ func TestFilesOutside(t *testing.T) {
 	_, err := w.files.Stat(ctx, w.at(strings.Repeat("n", 256)))
 	wantErr(t, err, machine.ErrInvalid)
 	for _, root := range []string{"", "relative", "/a\x00"} {
-		_, err := w.machine.Files([]machine.Root{{Path: root}})
+		_, err := guestfs.New(w.machine, []guestfs.Root{{Path: root}})
 		wantErr(t, err, machine.ErrInvalid)
 	}
 	for _, root := range []string{"/proc", "/proc/self", "/proc/1/fd", "/sys"} {
-		_, err := w.roots(machine.Root{Path: root}).List(ctx, root, nil)
+		_, err := w.roots(guestfs.Root{Path: root}).List(ctx, root, nil)
 		if err == nil {
 			t.Errorf("%s can be listed", root)
 		}
 	}
-	_, err = w.roots(machine.Root{Path: "/no/such/root"}).Stat(ctx, "/no/such/root/f")
+	_, err = w.roots(guestfs.Root{Path: "/no/such/root"}).Stat(ctx, "/no/such/root/f")
 	wantErr(t, err, fs.ErrNotExist)
 }
 
@@ -445,7 +446,7 @@ func TestFilesLongestRootDecides(t *testing.T) {
 	w := newWorkplace(t, "")
 	ctx := patience(t)
 	w.put("sub/f", "x")
-	files := w.roots(machine.Root{Path: w.dir}, machine.Root{Path: w.at("sub"), ReadOnly: true})
+	files := w.roots(guestfs.Root{Path: w.dir}, guestfs.Root{Path: w.at("sub"), ReadOnly: true})
 	_, err := files.Write(ctx, w.at("g"), nil, nil)
 	check(t, err)
 	_, err = files.Write(ctx, w.at("sub/f"), nil, nil)

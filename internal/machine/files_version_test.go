@@ -3,12 +3,12 @@ package machine_test
 import (
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 )
 
 func TestVersionContradicts(t *testing.T) {
 	cases := []struct {
-		a, b machine.Version
+		a, b guestfs.Version
 		want bool
 	}{
 		{"1-2", "1-2", false},

@@ -16,14 +16,14 @@ const grantGrace = time.Second
 func (m *Machine) OpenGrant(ctx context.Context, id string, shared bool) error {
 	call := grantCall(wire.OpGrantOpen, id)
 	call.Grant.Shared = shared
-	return m.call(ctx, call, &struct{}{})
+	return m.Call(ctx, call, &struct{}{})
 }
 
 // EndGrant ends everything that was started under a grant. If the guest does not
 // do it, the sandbox is killed from outside, if there is a way. It implements
 // grant.Sandbox.
 func (m *Machine) EndGrant(ctx context.Context, id string) error {
-	err := m.call(ctx, grantCall(wire.OpGrantEnd, id), &struct{}{})
+	err := m.Call(ctx, grantCall(wire.OpGrantEnd, id), &struct{}{})
 	if err == nil || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrClosed) || m.options.Kill == nil {
 		return err
 	}
@@ -31,9 +31,9 @@ func (m *Machine) EndGrant(ctx context.Context, id string) error {
 	return m.options.Kill(context.WithoutCancel(ctx))
 }
 
-func grantCall(op wire.Op, id string) *unaryCall {
-	return &unaryCall{
-		Request: &wire.Request{Op: op, Grant: &wire.Grant{ID: id, GraceMs: milliseconds(grantGrace)}},
-		timeout: grantGrace + endTimeout,
+func grantCall(op wire.Op, id string) *UnaryCall {
+	return &UnaryCall{
+		Request: &wire.Request{Op: op, Grant: &wire.Grant{ID: id, GraceMs: wire.Milliseconds(grantGrace)}},
+		Timeout: grantGrace + endTimeout,
 	}
 }

@@ -72,10 +72,10 @@ func (m *Machine) Logs(ctx context.Context, id string, from LogRequest) (*Logs, 
 }
 
 func (m *Machine) fetchLogs(wc *wireConn, id string, from LogRequest) (*Logs, error) {
-	overdue := time.AfterFunc(from.Wait+callTimeout, func() { _ = wc.Close() })
+	overdue := time.AfterFunc(from.Wait+CallTimeout, func() { _ = wc.Close() })
 	defer overdue.Stop()
 	stream, err := open(wc, &wire.Request{Op: wire.OpLogs, Attach: &wire.Attach{
-		ID: id, Stdout: from.Stdout, Stderr: from.Stderr, Max: from.Max, WaitMs: milliseconds(from.Wait),
+		ID: id, Stdout: from.Stdout, Stderr: from.Stderr, Max: from.Max, WaitMs: wire.Milliseconds(from.Wait),
 	}})
 	if err != nil {
 		return nil, m.streamError(wc, err)

@@ -102,7 +102,7 @@ func New(dial Dialer, options *Options) *Machine {
 	m := &Machine{dial: dial, options: options.withDefaults()}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.epoch = m.options.Epoch
-	m.transfers, m.watches, m.ports = make(chan struct{}, maxTransfers), make(chan struct{}, maxWatches), make(chan struct{}, maxPortStreams)
+	m.transfers, m.watches, m.ports = make(chan struct{}, maxTransfers), make(chan struct{}, MaxWatches), make(chan struct{}, maxPortStreams)
 	m.control, m.bulk = newWireDialer(m, wire.KindControl), newWireDialer(m, wire.KindBulk)
 	m.fileConns, m.execConns = newDirectPool(m.bulk, wire.MaxDirect), newDirectPool(m.control, wire.MaxDirectCommands)
 	return m
@@ -110,7 +110,7 @@ func New(dial Dialer, options *Options) *Machine {
 
 // Ping returns nil if the guest answers.
 func (m *Machine) Ping(ctx context.Context) error {
-	return m.call(ctx, &unaryCall{Request: &wire.Request{Op: wire.OpPing}}, &struct{}{})
+	return m.Call(ctx, &UnaryCall{Request: &wire.Request{Op: wire.OpPing}}, &struct{}{})
 }
 
 // Reach returns nil if the guest answers. A wire that has to be made for that is
@@ -127,7 +127,7 @@ func (m *Machine) Reach(ctx context.Context) error {
 // trust on the answer: it comes from inside.
 func (m *Machine) Info(ctx context.Context) (*wire.Info, error) {
 	var info wire.Info
-	if err := m.call(ctx, &unaryCall{Request: &wire.Request{Op: wire.OpInfo}}, &info); err != nil {
+	if err := m.Call(ctx, &UnaryCall{Request: &wire.Request{Op: wire.OpInfo}}, &info); err != nil {
 		return nil, err
 	}
 	return &info, nil
@@ -167,6 +167,15 @@ func (m *Machine) markBroken(err error) error {
 		m.options.Log.Warn("sandbox declared broken", "error", err)
 	}
 	return m.broken
+}
+
+// BrokenIf declares the sandbox broken if err is what no honest guest causes. It
+// returns the error to report.
+func (m *Machine) BrokenIf(err error) error {
+	if errors.Is(err, wire.ErrProtocol) {
+		return m.markBroken(err)
+	}
+	return err
 }
 
 // usable returns why the machine cannot be used any more, or nil.

@@ -72,8 +72,8 @@ func (m *Machine) Listen(ctx context.Context, port int, options *PortOptions) (*
 	if options != nil {
 		l.options = *options
 	}
-	l.options.MaxConns = within(l.options.MaxConns, defaultPortConns, maxPortStreams)
-	l.options.Backlog = within(l.options.Backlog, wire.MaxBacklog, wire.MaxBacklog)
+	l.options.MaxConns = wire.Within(l.options.MaxConns, defaultPortConns, maxPortStreams)
+	l.options.Backlog = wire.Within(l.options.Backlog, wire.MaxBacklog, wire.MaxBacklog)
 	l.slots = make(chan struct{}, l.options.MaxConns)
 	l.ctx, l.cancel = context.WithCancelCause(m.ctx)
 	lease, err := l.bind(ctx)
@@ -158,16 +158,16 @@ func (m *Machine) Dial(ctx context.Context, network string, port int) (net.Conn,
 	if network != "tcp" || port < 1 || port > 65535 {
 		return nil, fmt.Errorf("%w: dial %s port %d", ErrInvalid, network, port)
 	}
-	t, err := m.openOp(ctx, &opRequest{
-		dialer: m.bulk, slots: m.ports, timeout: callTimeout + dialTimeout,
-		request: &wire.Request{Op: wire.OpPortDial, Port: &wire.Port{Port: port}},
+	t, err := m.OpenOp(ctx, &OpRequest{
+		slots: m.ports, Timeout: CallTimeout + dialTimeout,
+		Request: &wire.Request{Op: wire.OpPortDial, Port: &wire.Port{Port: port}},
 	})
 	if err == nil {
 		var conn *portConn
 		if conn, err = newPortConn(t, port); err == nil {
 			return conn, nil
 		}
-		t.close()
+		t.Close()
 	}
 	return nil, fmt.Errorf("dial port %d of the sandbox: %w", port, err)
 }

@@ -12,23 +12,23 @@ import (
 
 // portBinding is a port that is open for as long as its stream is.
 type portBinding struct {
-	*streamOp
+	*StreamOp
 	id string
 }
 
 // bind has the guest open the port.
 func (l *PortListener) bind(ctx context.Context) (*portBinding, error) {
 	id := rand.Text()
-	t, err := l.machine.openOp(ctx, &opRequest{
-		dialer: l.machine.bulk, slots: l.machine.ports, timeout: callTimeout,
-		request: &wire.Request{Op: wire.OpPortListen, Port: &wire.Port{ID: id, Port: l.port, Backlog: l.options.Backlog, WithGrant: l.options.WithGrant, Grant: l.options.Grant}},
+	t, err := l.machine.OpenOp(ctx, &OpRequest{
+		slots: l.machine.ports, Timeout: CallTimeout,
+		Request: &wire.Request{Op: wire.OpPortListen, Port: &wire.Port{ID: id, Port: l.port, Backlog: l.options.Backlog, WithGrant: l.options.WithGrant, Grant: l.options.Grant}},
 	})
 	if err != nil {
 		return nil, err
 	}
 	var bound wire.Bound
-	if err := t.answer(wire.FrameStarted, &bound); err != nil {
-		t.close()
+	if err := t.Answer(wire.FrameStarted, &bound); err != nil {
+		t.Close()
 		return nil, err
 	}
 	t.detachContext()
@@ -81,12 +81,12 @@ func (l *PortListener) serve(lease *portBinding) {
 		})
 	}
 	stop := context.AfterFunc(ctx, lease.release)
-	if frame, err := lease.frames.Frame(); err == nil { // nothing can come but its end
-		_ = lease.unexpectedFrame(frame)
+	if frame, err := lease.Frames.Frame(); err == nil { // nothing can come but its end
+		_ = lease.UnexpectedFrame(frame)
 	}
 	stop()
 	cancel()
-	lease.close()
+	lease.Close()
 	workers.Wait()
 }
 
@@ -117,9 +117,9 @@ var errGateRefused = errors.New("not let in")
 
 // acceptStream waits for a connection that may come in.
 func (l *PortListener) acceptStream(ctx context.Context, lease *portBinding) (*portConn, error) {
-	t, err := l.machine.openOp(ctx, &opRequest{
-		wire: lease.wire, slots: l.machine.ports, timeout: noTimeout,
-		request: &wire.Request{Op: wire.OpPortAccept, Port: &wire.Port{ID: lease.id}},
+	t, err := l.machine.OpenOp(ctx, &OpRequest{
+		wire: lease.wire, slots: l.machine.ports, Timeout: noTimeout,
+		Request: &wire.Request{Op: wire.OpPortAccept, Port: &wire.Port{ID: lease.id}},
 	})
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (l *PortListener) acceptStream(ctx context.Context, lease *portBinding) (*p
 		err = l.gate(ctx, conn.caller)
 	}
 	if err != nil {
-		t.close()
+		t.Close()
 		return nil, err
 	}
 	conn.closed = func() { <-l.slots }

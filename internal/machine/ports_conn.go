@@ -22,7 +22,7 @@ const closeTimeout = time.Second
 // portConn is a connection to something inside a sandbox. It can be closed in
 // one direction, with CloseWrite.
 type portConn struct {
-	*streamOp
+	*StreamOp
 	caller Caller
 	closed func() // nil, or called once when it is closed
 
@@ -35,17 +35,17 @@ type portConn struct {
 }
 
 // newPortConn waits until the stream has become a connection.
-func newPortConn(t *streamOp, port int) (*portConn, error) {
+func newPortConn(t *StreamOp, port int) (*portConn, error) {
 	var caller wire.Caller
-	if err := t.answer(wire.FrameStarted, &caller); err != nil {
+	if err := t.Answer(wire.FrameStarted, &caller); err != nil {
 		return nil, err
 	}
 	addr, err := netip.ParseAddrPort(caller.Peer)
 	if err != nil || caller.Port != port || !addr.Addr().IsLoopback() || caller.Grant != "" && !wire.ValidID(caller.Grant) {
-		return nil, t.violation("connection from elsewhere")
+		return nil, t.Violation("connection from elsewhere")
 	}
 	t.detachContext()
-	return &portConn{streamOp: t, caller: Caller{Port: port, Addr: addr, Grant: caller.Grant}, data: t.frames.Data()}, nil
+	return &portConn{StreamOp: t, caller: Caller{Port: port, Addr: addr, Grant: caller.Grant}, data: t.Frames.Data()}, nil
 }
 
 // Read implements net.Conn.
@@ -85,7 +85,7 @@ func (c *portConn) Close() error {
 	c.once.Do(func() {
 		_ = c.stream.SetWriteDeadline(time.Now().Add(closeTimeout))
 		_ = c.CloseWrite()
-		c.close()
+		c.StreamOp.Close()
 		if c.closed != nil {
 			c.closed()
 		}
@@ -102,7 +102,7 @@ func (c *portConn) reason(err error) error {
 		return os.ErrDeadlineExceeded
 	}
 	if stop, ok := errors.AsType[*wire.Interrupt](err); ok && stop.Type != wire.FrameError {
-		return c.unexpectedFrame(stop.Frame)
+		return c.UnexpectedFrame(stop.Frame)
 	}
 	if errors.Is(err, wire.ErrProtocol) {
 		return c.machine.protocolError(c.wire, err)

@@ -42,8 +42,8 @@ func (m *Machine) Start(ctx context.Context, command *Command) (string, error) {
 	id := rand.Text()
 	request := command.request(id)
 	request.Exec.Background, request.Exec.Cap = true, nil
-	q := &unaryCall{Request: request}
-	err := m.call(ctx, q, &wire.Started{})
+	q := &UnaryCall{Request: request}
+	err := m.Call(ctx, q, &wire.Started{})
 	switch {
 	case err == nil || errors.Is(err, errExists): // sent twice, and the first had arrived
 		return id, nil
@@ -54,7 +54,7 @@ func (m *Machine) Start(ctx context.Context, command *Command) (string, error) {
 }
 
 // undo ends a command that was started after its caller had left.
-func (m *Machine) undo(q *unaryCall, id string) {
+func (m *Machine) undo(q *UnaryCall, id string) {
 	<-q.exchanged
 	if m.End(m.ctx, id, 0) == nil {
 		_ = m.Forget(m.ctx, id)
@@ -106,11 +106,11 @@ func (m *Machine) Wait(ctx context.Context, id string) (*Result, error) {
 
 func (m *Machine) status(ctx context.Context, id string, wait time.Duration) (*Process, error) {
 	var status wire.Status
-	q := &unaryCall{
-		Request: &wire.Request{Op: wire.OpStatus, Target: &wire.Target{ID: id, WaitMs: milliseconds(wait)}},
-		timeout: wait + callTimeout,
+	q := &UnaryCall{
+		Request: &wire.Request{Op: wire.OpStatus, Target: &wire.Target{ID: id, WaitMs: wire.Milliseconds(wait)}},
+		Timeout: wait + CallTimeout,
 	}
-	if err := m.call(ctx, q, &status); err != nil {
+	if err := m.Call(ctx, q, &status); err != nil {
 		return nil, err
 	}
 	return processOf(&status), nil
@@ -122,13 +122,13 @@ func (m *Machine) Write(ctx context.Context, id string, input []byte, end bool) 
 	for {
 		part := input[:min(len(input), maxWrite)]
 		var written wire.Written
-		q := &unaryCall{
+		q := &UnaryCall{
 			Request: &wire.Request{Op: wire.OpWrite, Target: &wire.Target{
-				ID: id, Data: part, EOF: end && len(part) == len(input), WaitMs: milliseconds(time.Second),
+				ID: id, Data: part, EOF: end && len(part) == len(input), WaitMs: wire.Milliseconds(time.Second),
 			}},
-			noRetry: true, // it must not be given twice
+			NoRetry: true, // it must not be given twice
 		}
-		if err := m.call(ctx, q, &written); err != nil {
+		if err := m.Call(ctx, q, &written); err != nil {
 			return err
 		}
 		if written.Bytes < 0 || written.Bytes > len(part) {
@@ -158,11 +158,11 @@ func (m *Machine) Resize(ctx context.Context, id string, size Size) error {
 // End ends a command and all its descendants, and returns when they are gone.
 // Its result and its logs remain.
 func (m *Machine) End(ctx context.Context, id string, grace time.Duration) error {
-	q := &unaryCall{
-		Request: &wire.Request{Op: wire.OpEnd, Target: &wire.Target{ID: id, GraceMs: milliseconds(grace)}},
-		timeout: max(grace, DefaultGrace) + endTimeout,
+	q := &UnaryCall{
+		Request: &wire.Request{Op: wire.OpEnd, Target: &wire.Target{ID: id, GraceMs: wire.Milliseconds(grace)}},
+		Timeout: max(grace, DefaultGrace) + endTimeout,
 	}
-	return m.call(ctx, q, &struct{}{})
+	return m.Call(ctx, q, &struct{}{})
 }
 
 // Forget drops a command that has ended, with its logs.
@@ -171,7 +171,7 @@ func (m *Machine) Forget(ctx context.Context, id string) error {
 }
 
 func (m *Machine) target(ctx context.Context, op wire.Op, target *wire.Target, v any) error {
-	return m.call(ctx, &unaryCall{Request: &wire.Request{Op: op, Target: target}}, v)
+	return m.Call(ctx, &UnaryCall{Request: &wire.Request{Op: op, Target: target}}, v)
 }
 
 // processOf believes of a status what is possible.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 	"github.com/atoll-run/atoll/internal/testkit/wiretest"
 	"github.com/atoll-run/atoll/internal/wire"
@@ -156,7 +157,7 @@ func processesOf(t *testing.T, m *machine.Machine) {
 }
 
 func filesOf(t *testing.T, m *machine.Machine) {
-	files, err := m.Files([]machine.Root{{Path: "/mnt"}})
+	files, err := guestfs.New(m, []guestfs.Root{{Path: "/mnt"}})
 	check(t, err)
 	ctx := patience(t)
 	large := bytes.Repeat([]byte("0123456789abcdef"), 1000)
@@ -184,7 +185,7 @@ func filesOf(t *testing.T, m *machine.Machine) {
 	check(t, files.Rename(ctx, "/mnt/d/copy", "/mnt/d/renamed", nil))
 	_, err = files.Stat(ctx, "/mnt/d/copy")
 	wantErr(t, err, fs.ErrNotExist)
-	totals, err := files.Remove(ctx, "/mnt/d", &machine.RemoveOptions{Recursive: true})
+	totals, err := files.Remove(ctx, "/mnt/d", &guestfs.RemoveOptions{Recursive: true})
 	check(t, err)
 	t.Logf("removed %+v", totals)
 }

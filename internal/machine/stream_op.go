@@ -16,50 +16,71 @@ import (
 
 const (
 	// maxTransfers bounds the operations on files that one machine has under
-	// way, beside the short ones that are questions. Further ones wait.
+	// way, beside the short ones that are calls. Further ones wait.
 	maxTransfers = 32
-	// requestRoom is what a request about a file usually fits in.
-	requestRoom = 512
-	// frameTimeout is how long a guest may be silent in the middle of one.
+	// MaxWatches bounds the watches of one machine.
+	MaxWatches = 16
+	// requestSize is what a request about a file usually fits in.
+	requestSize = 512
+	// frameTimeout is how long a guest may send nothing in the middle of one.
 	frameTimeout = 30 * time.Second
-	// noTimeout is patience without an end.
+	// noTimeout lets a guest send nothing for any time.
 	noTimeout = math.MaxInt64
 )
 
-// streamOp is an operation that takes more than a question and an answer.
-type streamOp struct {
+// StreamOp is an operation of several messages over a stream or a direct
+// connection.
+type StreamOp struct {
+	Frames *wire.Reader
+	// SentAll says that the host has nothing left to send, so that a refusal by
+	// the guest leaves a direct connection usable.
+	SentAll bool
+	// Complete says that both sides have sent everything, so that a direct
+	// connection goes back to the pool.
+	Complete bool
+
 	machine       *Machine
 	ctx           context.Context
 	wire          *wireConn
 	stream        net.Conn
-	frames        *wire.Reader
 	timeout       time.Duration
-	close         func()      // ends the talk, whatever its state; may be called twice
-	detach        func() bool // makes it independent of ctx
-	conn          *directConn // nil: a stream of live
+	close         func()      // releases everything once
+	detach        func() bool // makes the operation independent of ctx
+	conn          *directConn // nil: a stream of wire
 	watchdogTimer atomic.Pointer[time.Timer]
 	closed        atomic.Bool // nothing waits any more
-	closedByHost  atomic.Bool // up by this side: whatever fails from now on is its own doing
-	sentAll       bool        // nothing is left to send
-	complete      bool        // everything was said and heard, so that line can go on
+	closedByHost  atomic.Bool // errors from now on are caused by this side
 }
 
-// opRequest is how a talk begins.
-type opRequest struct {
-	dialer  *wireDialer
-	direct  bool      // a direct wire would be better
-	wire    *wireConn // instead of link: this wire and no other
-	request *wire.Request
-	slots   chan struct{} // nil: the machine's transfers
-	follow  []byte        // sent in one go with the request
-	timeout time.Duration // how long the guest may be silent; 0: frameTimeout
+// OpRequest is how a StreamOp begins.
+type OpRequest struct {
+	Request *wire.Request
+	Direct  bool          // take a direct connection if one can be had
+	Small   bool          // else a stream of the control wire, not of the bulk wire
+	Watch   bool          // count it as one of MaxWatches
+	Follow  []byte        // sent in one write with the request
+	Timeout time.Duration // how long the guest may send nothing; 0: frameTimeout
+
+	wire  *wireConn     // nil: any
+	slots chan struct{} // nil: those of transfers, or of watches
 }
 
-// openOp begins an operation. The caller hangs up.
-func (m *Machine) openOp(ctx context.Context, o *opRequest) (*streamOp, error) {
-	slots := o.slots
-	if slots == nil {
-		slots = m.transfers
+// slotsFor returns the semaphore that bounds operations like this one.
+func (m *Machine) slotsFor(o *OpRequest) chan struct{} {
+	switch {
+	case o.slots != nil:
+		return o.slots
+	case o.Watch:
+		return m.watches
+	}
+	return m.transfers
+}
+
+// OpenOp begins an operation. The caller closes it.
+func (m *Machine) OpenOp(ctx context.Context, o *OpRequest) (*StreamOp, error) {
+	slots := m.slotsFor(o)
+	if o.Watch && len(slots) == cap(slots) {
+		return nil, fmt.Errorf("%w: %d watches", ErrBusy, MaxWatches)
 	}
 	select {
 	case slots <- struct{}{}:
@@ -68,237 +89,246 @@ func (m *Machine) openOp(ctx context.Context, o *opRequest) (*streamOp, error) {
 	case <-m.ctx.Done():
 		return nil, ErrClosed
 	}
-	t := &streamOp{machine: m, ctx: ctx, timeout: o.timeout}
-	if t.timeout == 0 {
-		t.timeout = frameTimeout
+	op := &StreamOp{machine: m, ctx: ctx, timeout: o.Timeout}
+	if op.timeout == 0 {
+		op.timeout = frameTimeout
 	}
-	if err := t.begin(o); err != nil {
+	if err := op.begin(o); err != nil {
 		<-slots
 		return nil, err
 	}
-	t.detach = context.AfterFunc(ctx, t.interrupt)
-	t.close = sync.OnceFunc(func() {
-		t.closedByHost.Store(true)
-		t.release(t.detach())
+	op.detach = context.AfterFunc(ctx, op.interrupt)
+	op.close = sync.OnceFunc(func() {
+		op.closedByHost.Store(true)
+		op.release(op.detach())
 		<-slots
 	})
-	if err := t.sendRequest(o); err != nil {
-		t.close()
+	if err := op.sendRequest(o); err != nil {
+		op.Close()
 		return nil, err
 	}
-	return t, nil
+	return op, nil
 }
 
-// begin opens the stream, or takes a direct wire for one.
-func (t *streamOp) begin(o *opRequest) error {
-	if o.direct {
-		if t.conn = t.machine.fileConns.get(t.ctx); t.conn != nil {
-			t.wire, t.stream, t.frames = t.conn.parent, t.conn.conn, t.conn.frames
+// Close ends the operation, in whatever state it is. It may be called twice.
+func (op *StreamOp) Close() { op.close() }
+
+// begin opens a stream, or takes a direct connection.
+func (op *StreamOp) begin(o *OpRequest) error {
+	if o.Direct {
+		if op.conn = op.machine.fileConns.get(op.ctx); op.conn != nil {
+			op.wire, op.stream, op.Frames = op.conn.parent, op.conn.conn, op.conn.frames
 			return nil
 		}
 	}
+	dialer := op.machine.bulk
+	if o.Small {
+		dialer = op.machine.control
+	}
 	var err error
-	if t.wire = o.wire; t.wire == nil {
-		if t.wire, err = o.dialer.get(t.ctx); err != nil {
+	if op.wire = o.wire; op.wire == nil {
+		if op.wire, err = dialer.get(op.ctx); err != nil {
 			return err
 		}
 	}
-	stop := context.AfterFunc(t.ctx, func() { t.watchdogTimer.Store(t.watchdog(0)) })
+	stop := context.AfterFunc(op.ctx, func() { op.watchdogTimer.Store(op.watchdog(0)) })
 	defer stop()
-	if t.stream, err = t.wire.Open(); err != nil {
-		t.closed.Store(true)
-		return t.errorFor(err)
+	if op.stream, err = op.wire.Open(); err != nil {
+		op.closed.Store(true)
+		return op.ErrorFor(err)
 	}
-	t.frames = wire.NewReader(t.stream)
+	op.Frames = wire.NewReader(op.stream)
 	return nil
 }
 
-// release ends the stream. Undisturbed means that no cancellation got at it.
-func (t *streamOp) release(undisturbed bool) {
+// release closes the stream, or gives the direct connection back. Undisturbed
+// means that no cancellation has set its deadline.
+func (op *StreamOp) release(undisturbed bool) {
 	switch {
-	case t.conn == nil:
-		_ = t.stream.SetDeadline(past)
-		dog := t.watchdog(0)
-		t.stream.Close()
-		t.closed.Store(true)
-		stopTimer(dog)
-		stopTimer(t.watchdogTimer.Load())
-	case t.complete && undisturbed:
-		t.machine.fileConns.put(t.conn)
+	case op.conn == nil:
+		_ = op.stream.SetDeadline(past)
+		timer := op.watchdog(0)
+		op.stream.Close()
+		op.closed.Store(true)
+		stopTimer(timer)
+		stopTimer(op.watchdogTimer.Load())
+	case op.Complete && undisturbed:
+		op.machine.fileConns.put(op.conn)
 	default:
-		t.machine.fileConns.discard(t.conn)
+		op.machine.fileConns.discard(op.conn)
 	}
 }
 
-// sendRequest sends the request and what follows it, in one message.
-func (t *streamOp) sendRequest(o *opRequest) error {
-	message := bytes.NewBuffer(make([]byte, 0, requestRoom+len(o.follow)))
-	if err := t.wire.writeRequest(message, o.request); err != nil {
-		return t.errorFor(err)
+// sendRequest sends the request and what follows it in one write.
+func (op *StreamOp) sendRequest(o *OpRequest) error {
+	message := bytes.NewBuffer(make([]byte, 0, requestSize+len(o.Follow)))
+	if err := op.wire.writeRequest(message, o.Request); err != nil {
+		return op.ErrorFor(err)
 	}
-	message.Write(o.follow)
-	t.setDeadline(t.stream.SetWriteDeadline)
-	_, err := t.stream.Write(message.Bytes())
-	return t.errorFor(err)
+	message.Write(o.Follow)
+	op.setDeadline(op.stream.SetWriteDeadline)
+	_, err := op.stream.Write(message.Bytes())
+	return op.ErrorFor(err)
 }
 
-// detachContext lets the talk go on when its context has ended, for as long as it
-// takes.
-func (t *streamOp) detachContext() {
-	t.detach()
-	t.ctx, t.timeout = t.machine.ctx, noTimeout
-	t.setDeadline(t.stream.SetDeadline)
+// detachContext lets the operation outlive its context, without a timeout.
+func (op *StreamOp) detachContext() {
+	op.detach()
+	op.ctx, op.timeout = op.machine.ctx, noTimeout
+	op.setDeadline(op.stream.SetDeadline)
 }
 
-// interrupt makes whoever waits for the guest wait no longer.
-func (t *streamOp) interrupt() {
-	_ = t.stream.SetDeadline(past)
-	if t.conn == nil {
-		t.watchdogTimer.Store(t.watchdog(0))
+// NoTimeout lets the guest send nothing for any time.
+func (op *StreamOp) NoTimeout() {
+	op.timeout = noTimeout
+	op.extendRead()
+}
+
+// interrupt ends all waiting for the guest.
+func (op *StreamOp) interrupt() {
+	_ = op.stream.SetDeadline(past)
+	if op.conn == nil {
+		op.watchdogTimer.Store(op.watchdog(0))
 	}
 }
 
-// watchdogDelay is how long after its deadline something may still wait.
+// watchdogDelay is how long a read or write may go on after its deadline.
 const watchdogDelay = time.Second
 
 // watchdog closes the wire if it is not stopped in time. A guest can hold the
 // multiplexer in the middle of a frame, where no deadline of a stream counts.
-func (t *streamOp) watchdog(patience time.Duration) *time.Timer {
-	if t.conn != nil || patience > math.MaxInt64-watchdogDelay {
+func (op *StreamOp) watchdog(timeout time.Duration) *time.Timer {
+	if op.conn != nil || timeout > math.MaxInt64-watchdogDelay {
 		return nil
 	}
-	return time.AfterFunc(patience+watchdogDelay, func() {
-		if !t.closed.Load() {
-			_ = t.wire.Close()
+	return time.AfterFunc(timeout+watchdogDelay, func() {
+		if !op.closed.Load() {
+			_ = op.wire.Close()
 		}
 	})
 }
 
-func stopTimer(dog *time.Timer) {
-	if dog != nil {
-		dog.Stop()
+func stopTimer(timer *time.Timer) {
+	if timer != nil {
+		timer.Stop()
 	}
 }
 
-// readWithin reads with f, for as long as the guest may be silent.
-func (t *streamOp) readWithin(f func() error) error {
-	t.extendRead()
-	dog := t.watchdog(t.timeout)
-	defer stopTimer(dog)
-	return f()
+// ReadWithin calls read, which the timeout of the operation interrupts.
+func (op *StreamOp) ReadWithin(read func() error) error {
+	op.extendRead()
+	timer := op.watchdog(op.timeout)
+	defer stopTimer(timer)
+	return read()
 }
 
-// extendRead renews the guest's time to answer.
-func (t *streamOp) extendRead() { t.setDeadline(t.stream.SetReadDeadline) }
+// extendRead gives the guest the timeout anew.
+func (op *StreamOp) extendRead() { op.setDeadline(op.stream.SetReadDeadline) }
 
-// setDeadline sets a deadline. Whoever cancelled must not be overruled by it.
-func (t *streamOp) setDeadline(set func(time.Time) error) {
-	_ = set(time.Now().Add(t.timeout))
-	if t.ctx.Err() != nil {
+// setDeadline sets a deadline. It does not overrule a cancellation.
+func (op *StreamOp) setDeadline(set func(time.Time) error) {
+	_ = set(time.Now().Add(op.timeout))
+	if op.ctx.Err() != nil {
 		_ = set(past)
 	}
 }
 
-// Deadlines that free whoever waits, and that let them wait for ever.
+// Deadlines that interrupt what waits, and that let it wait without limit.
 var (
 	past       = time.Unix(1, 0)
 	noDeadline = time.Time{}
 )
 
-// next reads a frame. A guest that reports an error ends the talk.
-func (t *streamOp) next() (wire.Frame, error) {
+// Next reads a frame. An error that the guest reports ends the operation.
+func (op *StreamOp) Next() (wire.Frame, error) {
 	var frame wire.Frame
-	err := t.readWithin(func() (err error) { frame, err = t.frames.Frame(); return err })
+	err := op.ReadWithin(func() (err error) { frame, err = op.Frames.Frame(); return err })
 	if err != nil {
-		return frame, t.errorFor(err)
+		return frame, op.ErrorFor(err)
 	}
 	if frame.Type == wire.FrameError {
-		return frame, t.errorFrame(frame)
+		return frame, op.ErrorFrame(frame)
 	}
 	return frame, nil
 }
 
-// errorFrame is the error in a frame, after which the guest awaits no more.
-func (t *streamOp) errorFrame(frame wire.Frame) error {
-	err := t.machine.errorFrame(t.wire, frame)
-	t.complete = t.sentAll && !errors.Is(err, wire.ErrProtocol)
+// ErrorFrame returns the error that a frame holds, after which the guest expects
+// no more.
+func (op *StreamOp) ErrorFrame(frame wire.Frame) error {
+	err := op.machine.errorFrame(op.wire, frame)
+	op.Complete = op.SentAll && !errors.Is(err, wire.ErrProtocol)
 	return err
 }
 
-// answer reads a frame that must be of a certain type into v.
-func (t *streamOp) answer(kind wire.FrameType, v any) error {
-	frame, err := t.next()
+// Answer reads a frame that must be of a certain type into v.
+func (op *StreamOp) Answer(kind wire.FrameType, v any) error {
+	frame, err := op.Next()
 	if err != nil {
 		return err
 	}
 	if frame.Type != kind {
-		return t.unexpectedFrame(frame)
+		return op.UnexpectedFrame(frame)
 	}
-	return t.decode(frame, v)
+	return op.Decode(frame, v)
 }
 
-func (t *streamOp) decode(frame wire.Frame, v any) error {
+// Decode reads a frame's payload into v.
+func (op *StreamOp) Decode(frame wire.Frame, v any) error {
 	if err := frame.Decode(v); err != nil {
-		return t.machine.protocolError(t.wire, err)
+		return op.Broken(err)
 	}
 	return nil
 }
 
-// unexpectedFrame ends the wire over a frame that has no place here.
-func (t *streamOp) unexpectedFrame(frame wire.Frame) error {
-	return t.violation("frame %d is out of place", frame.Type)
+// Broken closes the wire and declares the sandbox broken: err is what no honest
+// guest causes.
+func (op *StreamOp) Broken(err error) error { return op.machine.protocolError(op.wire, err) }
+
+// UnexpectedFrame is Broken for a frame that must not come here.
+func (op *StreamOp) UnexpectedFrame(frame wire.Frame) error {
+	return op.Violation("frame %d is out of place", frame.Type)
 }
 
-// violation ends the wire of a guest that said what cannot be true.
-func (t *streamOp) violation(format string, args ...any) error {
-	return t.machine.protocolError(t.wire, fmt.Errorf("%w: "+format, append([]any{wire.ErrProtocol}, args...)...))
+// Violation is Broken for what a guest said and cannot be true.
+func (op *StreamOp) Violation(format string, args ...any) error {
+	return op.Broken(fmt.Errorf("%w: "+format, append([]any{wire.ErrProtocol}, args...)...))
 }
 
-// errorFor finds the reason for a failure of the stream.
-func (t *streamOp) errorFor(err error) error {
+// ErrorFor returns the reason for a failure of the stream.
+func (op *StreamOp) ErrorFor(err error) error {
 	if err == nil {
 		return nil
 	}
-	if t.ctx.Err() != nil {
-		return t.ctx.Err()
+	if op.ctx.Err() != nil {
+		return op.ctx.Err()
 	}
-	if t.closedByHost.Load() {
+	if op.closedByHost.Load() {
 		return net.ErrClosed
 	}
 	if stop, ok := errors.AsType[*wire.Interrupt](err); ok {
 		if stop.Type == wire.FrameError {
-			return t.errorFrame(stop.Frame)
+			return op.ErrorFrame(stop.Frame)
 		}
-		return t.unexpectedFrame(stop.Frame)
+		return op.UnexpectedFrame(stop.Frame)
 	}
-	if t.conn != nil {
-		return t.machine.directError(t.conn, err)
+	if op.conn != nil {
+		return op.machine.directError(op.conn, err)
 	}
-	return t.machine.streamError(t.wire, err)
+	return op.machine.streamError(op.wire, err)
 }
 
-// directError is because for a direct wire, which breaks alone.
-func (m *Machine) directError(l *directConn, err error) error {
-	if e, ok := errors.AsType[*wire.Error](err); ok { // it never left this side
-		return fromWire(e)
+// directError is streamError for a direct connection, whose parent goes on.
+func (m *Machine) directError(conn *directConn, err error) error {
+	if e, ok := errors.AsType[*wire.Error](err); ok { // refused on this side
+		return GuestError(e)
 	}
 	switch {
 	case m.ctx.Err() != nil:
 		return ErrClosed
 	case errors.Is(err, wire.ErrProtocol):
 		return m.markBroken(err)
-	case l.parent.alive():
+	case conn.parent.alive():
 		m.countBreak(err)
 	}
 	return asLost(err)
-}
-
-// retryOnce performs an operation that does no harm when it is repeated once more
-// if its wire turned out to be broken.
-func retryOnce(ctx context.Context, f func() error) error {
-	err := f()
-	if errors.Is(err, ErrLost) && ctx.Err() == nil {
-		err = f()
-	}
-	return err
 }

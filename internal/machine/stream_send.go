@@ -2,95 +2,75 @@ package machine
 
 import (
 	"errors"
-	"io"
 	"net"
-	"sync"
 
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// wireError is a failure to send, as opposed to one to get what is to be sent.
-type wireError struct{ error }
+// sendError is a failure to send, as opposed to one to read what is to be sent.
+type sendError struct{ error }
 
-func (e wireError) Unwrap() error { return e.error }
+func (e sendError) Unwrap() error { return e.error }
 
 // Write sends to the guest, which has to keep reading.
-func (t *streamOp) Write(p []byte) (int, error) {
-	t.setDeadline(t.stream.SetWriteDeadline)
-	n, err := t.stream.Write(p)
+func (op *StreamOp) Write(p []byte) (int, error) {
+	op.setDeadline(op.stream.SetWriteDeadline)
+	n, err := op.stream.Write(p)
 	if err != nil {
-		err = wireError{err}
+		err = sendError{err}
 	}
 	return n, err
 }
 
 // WriteBuffers is Write for several pieces.
-func (t *streamOp) WriteBuffers(b *net.Buffers) (int64, error) {
-	t.setDeadline(t.stream.SetWriteDeadline)
-	n, err := b.WriteTo(t.stream)
+func (op *StreamOp) WriteBuffers(b *net.Buffers) (int64, error) {
+	op.setDeadline(op.stream.SetWriteDeadline)
+	n, err := b.WriteTo(op.stream)
 	if err != nil {
-		err = wireError{err}
+		err = sendError{err}
 	}
 	return n, err
 }
 
-// sendContent sends while it waits for the answer: a guest that refuses need not be
-// sent the rest.
-func (t *streamOp) sendContent(send func(*wire.DataWriter) error, v any) error {
+// SendContent sends while it waits for the answer, which it reads into v: a guest
+// that refuses need not be sent the rest.
+func (op *StreamOp) SendContent(send func(*wire.DataWriter) error, v any) error {
 	answered := make(chan error, 1)
 	go func() {
-		err := t.awaitResult(v)
-		_ = t.stream.SetWriteDeadline(past) // whatever is not sent by now is not wanted
+		err := op.awaitResult(v)
+		_ = op.stream.SetWriteDeadline(past) // what is not sent by now is not wanted
 		answered <- err
 	}()
-	data := wire.NewDataWriter(t)
+	data := wire.NewDataWriter(op)
 	defer data.Close()
-	if t.conn != nil {
+	if op.conn != nil {
 		data.Large()
 	}
 	sendErr := send(data)
-	if _, ok := errors.AsType[wireError](sendErr); sendErr != nil && !ok {
-		t.closedByHost.Store(true) // nothing to say, so nothing to wait for
-		_ = t.stream.SetReadDeadline(past)
+	if _, ok := errors.AsType[sendError](sendErr); sendErr != nil && !ok {
+		op.closedByHost.Store(true) // nothing to send, so nothing to wait for
+		_ = op.stream.SetReadDeadline(past)
 		<-answered
 		return sendErr
 	}
-	t.extendRead()
+	op.extendRead()
 	err := <-answered
 	if err == nil && sendErr != nil {
-		return t.violation("an answer before everything was sent")
+		return op.Violation("an answer before everything was sent")
 	}
 	return err
 }
 
-// awaitResult waits for the answer for as long as it takes to send.
-func (t *streamOp) awaitResult(v any) error {
-	frame, err := t.frames.Frame()
+// awaitResult waits for the answer for as long as sending takes.
+func (op *StreamOp) awaitResult(v any) error {
+	frame, err := op.Frames.Frame()
 	switch {
 	case err != nil:
-		return t.errorFor(err)
+		return op.ErrorFor(err)
 	case frame.Type == wire.FrameError:
-		return t.errorFrame(frame)
+		return op.ErrorFrame(frame)
 	case frame.Type != wire.FrameResult:
-		return t.unexpectedFrame(frame)
+		return op.UnexpectedFrame(frame)
 	}
-	return t.decode(frame, v)
+	return op.Decode(frame, v)
 }
-
-// copyData sends content to its end.
-func copyData(data *wire.DataWriter, content io.Reader) error {
-	for {
-		_, err := data.Next(content.Read)
-		if errors.Is(err, io.EOF) {
-			return data.End()
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// transferBuffer holds what moves between a stream and something else.
-type transferBuffer [wire.DataFrame]byte
-
-var transferBuffers = sync.Pool{New: func() any { return new(transferBuffer) }}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/tool/patch"
 )
 
@@ -134,8 +135,8 @@ func (f *patchFiles) WriteFile(ctx context.Context, name string, file patch.File
 	if err != nil {
 		return "", err
 	}
-	written, err := f.at.Files.Write(ctx, p.Container, file.Data, &machine.WriteOptions{
-		Mode: file.Mode, Exclusive: file.Version == patch.Absent, IfVersion: machine.Version(file.Version), MkdirAll: true,
+	written, err := f.at.Files.Write(ctx, p.Container, file.Data, &guestfs.WriteOptions{
+		Mode: file.Mode, Exclusive: file.Version == patch.Absent, IfVersion: guestfs.Version(file.Version), MkdirAll: true,
 	})
 	if err != nil {
 		return "", translate(fileError(p, err))
@@ -153,7 +154,7 @@ func (f *patchFiles) Rename(ctx context.Context, from, to string, version patch.
 	if err != nil {
 		return "", err
 	}
-	options := &machine.RenameOptions{NoReplace: true, MkdirAll: true, IfVersion: machine.Version(version)}
+	options := &guestfs.RenameOptions{NoReplace: true, MkdirAll: true, IfVersion: guestfs.Version(version)}
 	if err := f.at.Files.Rename(ctx, source.Container, target.Container, options); err != nil {
 		return "", translate(fileError(target, err))
 	}
@@ -170,7 +171,7 @@ func (f *patchFiles) Remove(ctx context.Context, name string, version patch.Vers
 	if err != nil {
 		return err
 	}
-	if _, err := f.at.Files.Remove(ctx, p.Container, &machine.RemoveOptions{IfVersion: machine.Version(version)}); err != nil {
+	if _, err := f.at.Files.Remove(ctx, p.Container, &guestfs.RemoveOptions{IfVersion: guestfs.Version(version)}); err != nil {
 		return translate(fileError(p, err))
 	}
 	return f.remember(ctx, p.Container, "")

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/tool/edit"
 )
 
@@ -73,7 +73,7 @@ func runEdit(ctx context.Context, c *call, a *editArgs) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	written, err := c.at.Files.Write(ctx, p.Container, []byte(after.Content), &machine.WriteOptions{IfVersion: before.Info.Version})
+	written, err := c.at.Files.Write(ctx, p.Container, []byte(after.Content), &guestfs.WriteOptions{IfVersion: before.Info.Version})
 	if err != nil {
 		return nil, fileError(p, err)
 	}
@@ -88,7 +88,7 @@ var errNotText = errors.New("is not a text file")
 
 // readToEdit reads a text file, and refuses one that is not as this session
 // knows it.
-func (c *call) readToEdit(ctx context.Context, path string) (*machine.Content, error) {
+func (c *call) readToEdit(ctx context.Context, path string) (*guestfs.Content, error) {
 	content, err := c.readWhole(ctx, path)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/policy"
 )
 
@@ -86,11 +87,11 @@ type fileDetails struct {
 	Path      string          `json:"path"`          // inside
 	Host      string          `json:"host,omitzero"` // on the host
 	Size      int64           `json:"size"`
-	Version   machine.Version `json:"version,omitzero"`
+	Version   guestfs.Version `json:"version,omitzero"`
 	ModTimeMs int64           `json:"modTimeMs,omitzero"`
 }
 
-func detailsOfFile(p policy.Path, info machine.FileInfo) fileDetails {
+func detailsOfFile(p policy.Path, info guestfs.FileInfo) fileDetails {
 	return fileDetails{Path: p.Container, Host: p.Host, Size: info.Size, Version: info.Version, ModTimeMs: info.ModTime.UnixMilli()}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 	"github.com/atoll-run/atoll/internal/tool"
@@ -267,11 +268,11 @@ func TestChangedSinceRead(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	m := tool.NewMemory()
 	for i := range tool.MaxSeen + 10 {
-		if err := m.Remember(t.Context(), fmt.Sprint(i), machine.Version(fmt.Sprint("v", i))); err != nil {
+		if err := m.Remember(t.Context(), fmt.Sprint(i), guestfs.Version(fmt.Sprint("v", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for key, want := range map[string]machine.Version{"0": "", "9": "", "10": "v10", fmt.Sprint(tool.MaxSeen + 9): machine.Version(fmt.Sprint("v", tool.MaxSeen+9))} {
+	for key, want := range map[string]guestfs.Version{"0": "", "9": "", "10": "v10", fmt.Sprint(tool.MaxSeen + 9): guestfs.Version(fmt.Sprint("v", tool.MaxSeen+9))} {
 		if got, _ := m.Recall(t.Context(), key); got != want {
 			t.Errorf("%s: %q, want %q", key, got, want)
 		}
@@ -402,7 +403,7 @@ func TestLostSandbox(t *testing.T) {
 	}
 	m := g.Machine(t, &machine.Options{DialTimeout: 100 * time.Millisecond})
 	k := newKit(t, func(o *tool.Options) {
-		files, err := m.Files([]machine.Root{{Path: o.Workdir}})
+		files, err := guestfs.New(m, []guestfs.Root{{Path: o.Workdir}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/policy"
 )
 
@@ -82,8 +83,8 @@ func runGrep(ctx context.Context, c *call, a *grepArgs) (*Result, error) {
 	return grepResult(p, found), nil
 }
 
-func (a *grepArgs) options() *machine.SearchOptions {
-	o := &machine.SearchOptions{
+func (a *grepArgs) options() *guestfs.SearchOptions {
+	o := &guestfs.SearchOptions{
 		Pattern: a.Pattern, Literal: a.Literal, IgnoreCase: a.IgnoreCase, Include: a.Include, Exclude: a.Exclude,
 		Context: int(a.Context), MaxMatches: grepMatches,
 	}
@@ -96,7 +97,7 @@ func (a *grepArgs) options() *machine.SearchOptions {
 	return o
 }
 
-func grepResult(p policy.Path, found *machine.SearchResult) *Result {
+func grepResult(p policy.Path, found *guestfs.SearchResult) *Result {
 	details := grepDetails{Matches: []grepMatch{}, Files: found.Totals.Files, Truncated: found.Cut != nil}
 	var b strings.Builder
 	for i := range found.Matches {
@@ -113,12 +114,12 @@ func grepResult(p policy.Path, found *machine.SearchResult) *Result {
 	return &Result{Text: b.String(), Details: details}
 }
 
-func matchPath(p policy.Path, m *machine.Match) string {
+func matchPath(p policy.Path, m *guestfs.Match) string {
 	return strings.ToValidUTF8(path.Join(p.Relative, m.Path), "\uFFFD")
 }
 
 // matchText is a match as grep prints it, with the lines around it.
-func matchText(p policy.Path, m *machine.Match) string {
+func matchText(p policy.Path, m *guestfs.Match) string {
 	name := visible(matchPath(p, m))
 	var b strings.Builder
 	line := func(number int, mark, text string) {
@@ -142,7 +143,7 @@ func matchText(p policy.Path, m *machine.Match) string {
 }
 
 // grepFooter says how much was searched, and what is missing.
-func grepFooter(found *machine.SearchResult, d *grepDetails) string {
+func grepFooter(found *guestfs.SearchResult, d *grepDetails) string {
 	notes := []string{fmt.Sprintf("%d matches in %d files searched", len(d.Matches), d.Files)}
 	if d.Truncated {
 		notes = append(notes, "there may be more: narrow the search with path, include or pattern, or raise limit")

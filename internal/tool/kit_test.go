@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 	"github.com/atoll-run/atoll/internal/tool"
@@ -74,11 +75,11 @@ func everybody() tool.Caller {
 func (k *kit) place(name string, g *machinetest.Guest, mounts []policy.Mount) *tool.Place {
 	k.t.Helper()
 	m := g.Machine(k.t, nil)
-	var roots []machine.Root
+	var roots []guestfs.Root
 	for _, mount := range mounts {
-		roots = append(roots, machine.Root{Path: mount.Target, ReadOnly: mount.ReadOnly})
+		roots = append(roots, guestfs.Root{Path: mount.Target, ReadOnly: mount.ReadOnly})
 	}
-	files, err := m.Files(roots)
+	files, err := guestfs.New(m, roots)
 	if err != nil {
 		k.t.Fatal(err)
 	}

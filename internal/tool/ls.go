@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/policy"
 )
 
@@ -36,7 +36,7 @@ type lsDetails struct {
 
 type lsEntry struct {
 	Name      string           `json:"name"`
-	Kind      machine.FileKind `json:"kind"`
+	Kind      guestfs.FileKind `json:"kind"`
 	Size      int64            `json:"size"`
 	Mode      string           `json:"mode"`
 	ModTimeMs int64            `json:"modTimeMs"`
@@ -54,14 +54,14 @@ func runLs(ctx context.Context, c *call, a *lsArgs) (*Result, error) {
 	if a.Limit > 0 {
 		limit = int(a.Limit)
 	}
-	listing, err := c.at.Files.List(ctx, p.Container, &machine.ListOptions{After: a.After, Max: limit})
+	listing, err := c.at.Files.List(ctx, p.Container, &guestfs.ListOptions{After: a.After, Max: limit})
 	if err != nil {
 		return nil, fileError(p, err)
 	}
 	return lsResult(p, listing), nil
 }
 
-func lsResult(p policy.Path, listing *machine.Listing) *Result {
+func lsResult(p policy.Path, listing *guestfs.Listing) *Result {
 	details := lsDetails{Path: p.Container, Entries: []lsEntry{}, More: listing.More}
 	var b strings.Builder
 	for _, e := range listing.Entries {
@@ -79,11 +79,11 @@ func lsResult(p policy.Path, listing *machine.Listing) *Result {
 }
 
 // lsLine is one entry. What is no plain file shows what it is.
-func lsLine(name string, e machine.FileEntry) string {
+func lsLine(name string, e guestfs.FileEntry) string {
 	switch e.Kind {
-	case machine.KindFile:
+	case guestfs.KindFile:
 		return fmt.Sprintf("%s  %s", name, sizeText(e.Size))
-	case machine.KindDir:
+	case guestfs.KindDir:
 		return name + "/"
 	}
 	return fmt.Sprintf("%s  (%s)", name, e.Kind)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 )
 
 // Place is where tools work: one sandbox, or the host itself.
@@ -38,19 +39,19 @@ type Processes interface {
 }
 
 // Files reaches the files of a machine, by absolute paths inside. A
-// *machine.Files is one.
+// *guestfs.Files is one.
 type Files interface {
-	Stat(ctx context.Context, path string) (*machine.FileInfo, error)
-	Read(ctx context.Context, path string, options *machine.ReadOptions) (*machine.Content, error)
-	Open(ctx context.Context, path string, options *machine.ReadOptions) (*machine.FileReader, error)
-	List(ctx context.Context, path string, options *machine.ListOptions) (*machine.Listing, error)
-	Search(ctx context.Context, path string, options *machine.SearchOptions) (*machine.SearchResult, error)
+	Stat(ctx context.Context, path string) (*guestfs.FileInfo, error)
+	Read(ctx context.Context, path string, options *guestfs.ReadOptions) (*guestfs.Content, error)
+	Open(ctx context.Context, path string, options *guestfs.ReadOptions) (*guestfs.FileReader, error)
+	List(ctx context.Context, path string, options *guestfs.ListOptions) (*guestfs.Listing, error)
+	Search(ctx context.Context, path string, options *guestfs.SearchOptions) (*guestfs.SearchResult, error)
 	Changes
 }
 
 // Changes changes files.
 type Changes interface {
-	Write(ctx context.Context, path string, content []byte, options *machine.WriteOptions) (*machine.WriteResult, error)
-	Rename(ctx context.Context, from, to string, options *machine.RenameOptions) error
-	Remove(ctx context.Context, path string, options *machine.RemoveOptions) (machine.Totals, error)
+	Write(ctx context.Context, path string, content []byte, options *guestfs.WriteOptions) (*guestfs.WriteResult, error)
+	Rename(ctx context.Context, from, to string, options *guestfs.RenameOptions) error
+	Remove(ctx context.Context, path string, options *guestfs.RemoveOptions) (guestfs.Totals, error)
 }

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/errhint"
-	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/policy"
 )
 
@@ -66,7 +66,7 @@ func runRead(ctx context.Context, c *call, a *readArgs) (*Result, error) {
 	return result, c.remember(ctx, p.Container, file.Info.Version)
 }
 
-func readFile(p policy.Path, info machine.FileInfo, text *bufio.Reader, a *readArgs) (*Result, error) {
+func readFile(p policy.Path, info guestfs.FileInfo, text *bufio.Reader, a *readArgs) (*Result, error) {
 	head, err := text.Peek(sniffed)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -174,7 +174,7 @@ type readDetails struct {
 	Truncated bool  `json:"truncated"`
 }
 
-func (w *lineWindow) result(p policy.Path, info machine.FileInfo) (*Result, error) {
+func (w *lineWindow) result(p policy.Path, info guestfs.FileInfo) (*Result, error) {
 	details := readDetails{fileDetails: detailsOfFile(p, info), FirstLine: w.first, LastLine: w.last, Truncated: !w.atEnd || w.last < w.lines}
 	if w.atEnd {
 		details.Lines = w.lines
@@ -222,7 +222,7 @@ type binaryDetails struct {
 }
 
 // describeBinary says what a file is instead of showing it.
-func describeBinary(p policy.Path, info machine.FileInfo, text *bufio.Reader) (*Result, error) {
+func describeBinary(p policy.Path, info guestfs.FileInfo, text *bufio.Reader) (*Result, error) {
 	head, _ := text.Peek(512)
 	d := binaryDetails{fileDetails: detailsOfFile(p, info), MediaType: http.DetectContentType(head)}
 	hash := sha256.New()

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 )
 
 // MaxSeen bounds the files that a session's memory holds. The one that was not
@@ -15,8 +16,8 @@ const MaxSeen = 2000
 // does not overwrite what it does not know. The zero version means unknown, and
 // remembering it forgets. Keys are file names that the Set makes.
 type Memory interface {
-	Recall(ctx context.Context, key string) (machine.Version, error)
-	Remember(ctx context.Context, key string, version machine.Version) error
+	Recall(ctx context.Context, key string) (guestfs.Version, error)
+	Remember(ctx context.Context, key string, version guestfs.Version) error
 }
 
 // NewMemory returns a memory that lasts as long as the process.
@@ -29,17 +30,17 @@ type memory struct {
 }
 
 type seen struct {
-	version machine.Version
+	version guestfs.Version
 	at      uint64
 }
 
-func (m *memory) Recall(_ context.Context, key string) (machine.Version, error) {
+func (m *memory) Recall(_ context.Context, key string) (guestfs.Version, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.files[key].version, nil
 }
 
-func (m *memory) Remember(_ context.Context, key string, version machine.Version) error {
+func (m *memory) Remember(_ context.Context, key string, version guestfs.Version) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if version == "" {
@@ -69,13 +70,13 @@ func (m *memory) dropOldest() {
 func (c *call) seenKey(path string) string { return c.at.Name + ":" + path }
 
 // recall returns the version that this session knows, or "".
-func (c *call) recall(ctx context.Context, path string) (machine.Version, error) {
+func (c *call) recall(ctx context.Context, path string) (guestfs.Version, error) {
 	return c.set.Memory.Recall(ctx, c.seenKey(path))
 }
 
 // remember notes a version that this session now knows, or with "" that it
 // knows none.
-func (c *call) remember(ctx context.Context, path string, version machine.Version) error {
+func (c *call) remember(ctx context.Context, path string, version guestfs.Version) error {
 	return c.set.Memory.Remember(ctx, c.seenKey(path), version)
 }
 
@@ -84,7 +85,7 @@ func (c *call) remember(ctx context.Context, path string, version machine.Versio
 // change: an edit proves by itself what it knows. A file that is certainly in
 // another version than the session knows is refused here; the guest looks again
 // when it writes.
-func (c *call) expected(ctx context.Context, path string, now machine.Version) (machine.Version, error) {
+func (c *call) expected(ctx context.Context, path string, now guestfs.Version) (guestfs.Version, error) {
 	known, err := c.recall(ctx, path)
 	switch {
 	case err != nil:

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -25,7 +25,7 @@ type storedMemory struct {
 	now     func() time.Time
 }
 
-func (m *storedMemory) Recall(ctx context.Context, key string) (version machine.Version, err error) {
+func (m *storedMemory) Recall(ctx context.Context, key string) (version guestfs.Version, err error) {
 	row := m.db.QueryRowContext(ctx, "SELECT version FROM seen_files WHERE session = ? AND file = ?", m.session, key)
 	if err := row.Scan(&version); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", m.db.Explain(err)
@@ -33,7 +33,7 @@ func (m *storedMemory) Recall(ctx context.Context, key string) (version machine.
 	return version, nil
 }
 
-func (m *storedMemory) Remember(ctx context.Context, key string, version machine.Version) error {
+func (m *storedMemory) Remember(ctx context.Context, key string, version guestfs.Version) error {
 	if version == "" {
 		_, err := m.db.ExecContext(ctx, "DELETE FROM seen_files WHERE session = ? AND file = ?", m.session, key)
 		return m.db.Explain(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/tool"
 )
@@ -22,13 +22,13 @@ func TestStoredMemory(t *testing.T) {
 		return db
 	}
 	db := open()
-	remember := func(session, file string, v machine.Version) {
+	remember := func(session, file string, v guestfs.Version) {
 		t.Helper()
 		if err := tool.NewStoredMemory(db, session).Remember(t.Context(), file, v); err != nil {
 			t.Fatal(err)
 		}
 	}
-	recalls := func(db *store.DB, session, file string, want machine.Version) {
+	recalls := func(db *store.DB, session, file string, want guestfs.Version) {
 		t.Helper()
 		if got, err := tool.NewStoredMemory(db, session).Recall(t.Context(), file); err != nil || got != want {
 			t.Errorf("%s, %s: %q, %v; want %q", session, file, got, err, want)

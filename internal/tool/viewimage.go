@@ -11,7 +11,7 @@ import (
 	_ "image/png"  // for the size of a picture
 
 	"github.com/atoll-run/atoll/internal/errhint"
-	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 )
 
 const (
@@ -46,7 +46,7 @@ func runImage(ctx context.Context, c *call, a *imageArgs) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := c.at.Files.Read(ctx, p.Container, &machine.ReadOptions{Limit: maxImage})
+	content, err := c.at.Files.Read(ctx, p.Container, &guestfs.ReadOptions{Limit: maxImage})
 	if err != nil {
 		return nil, fileError(p, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/tool/edit"
 )
 
@@ -46,7 +47,7 @@ func runWrite(ctx context.Context, c *call, a *writeArgs) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	written, err := c.at.Files.Write(ctx, p.Container, []byte(a.Content), &machine.WriteOptions{IfVersion: known, MkdirAll: true})
+	written, err := c.at.Files.Write(ctx, p.Container, []byte(a.Content), &guestfs.WriteOptions{IfVersion: known, MkdirAll: true})
 	if err != nil {
 		return nil, fileError(p, err)
 	}
@@ -70,8 +71,8 @@ func countLines(text string) int {
 }
 
 // readWhole reads a file that is to be changed.
-func (c *call) readWhole(ctx context.Context, path string) (*machine.Content, error) {
-	content, err := c.at.Files.Read(ctx, path, &machine.ReadOptions{Limit: maxFile})
+func (c *call) readWhole(ctx context.Context, path string) (*guestfs.Content, error) {
+	content, err := c.at.Files.Read(ctx, path, &guestfs.ReadOptions{Limit: maxFile})
 	if err == nil && content.More {
 		err = machine.ErrTooLarge
 	}

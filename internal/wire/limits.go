@@ -61,3 +61,17 @@ const (
 	// closeTimeout is how long a closed stream waits for the peer's side.
 	closeTimeout = 5 * time.Second
 )
+
+// Within returns n, but at most limit; and fallback if n is not positive.
+func Within[T int | int64 | time.Duration](n, fallback, limit T) T {
+	if n <= 0 {
+		return fallback
+	}
+	return min(n, limit)
+}
+
+// Milliseconds rounds up, so that a short time does not become 0, which often
+// means none.
+func Milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}

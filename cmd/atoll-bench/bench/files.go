@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 )
 
 const (
@@ -36,7 +36,7 @@ func filesBench(ctx context.Context, o Options) (*Report, error) {
 	}
 	defer s.close()
 	f := &filesStage{stage: s}
-	if f.files, err = s.session.Machine.Files(rootsOf(s)); err != nil {
+	if f.files, err = guestfs.New(s.session.Machine, rootsOf(s)); err != nil {
 		return nil, err
 	}
 	r := &Report{Bench: "files"}
@@ -50,13 +50,13 @@ func filesBench(ctx context.Context, o Options) (*Report, error) {
 
 type filesStage struct {
 	*stage
-	files *machine.Files
+	files *guestfs.Files
 }
 
-func rootsOf(s *stage) []machine.Root {
-	var roots []machine.Root
+func rootsOf(s *stage) []guestfs.Root {
+	var roots []guestfs.Root
 	for _, m := range s.session.Plan.Spec.Mounts {
-		roots = append(roots, machine.Root{Path: m.Target, ReadOnly: m.ReadOnly})
+		roots = append(roots, guestfs.Root{Path: m.Target, ReadOnly: m.ReadOnly})
 	}
 	return roots
 }
@@ -78,7 +78,7 @@ func (f *filesStage) smallWrites(ctx context.Context, r *Report) error {
 			sync    bool
 		}{{&plain, false}, {&synced, true}} {
 			start := time.Now()
-			if _, err := f.files.Write(ctx, f.inside("notes/a.txt"), content, &machine.WriteOptions{MkdirAll: true, Sync: side.sync}); err != nil {
+			if _, err := f.files.Write(ctx, f.inside("notes/a.txt"), content, &guestfs.WriteOptions{MkdirAll: true, Sync: side.sync}); err != nil {
 				return err
 			}
 			*side.samples = append(*side.samples, microseconds(time.Since(start)))

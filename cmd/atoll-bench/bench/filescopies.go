@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 )
 
 // largeCopies measures large files beside a raw copy over the same transport,
@@ -24,7 +25,7 @@ func (f *filesStage) largeCopies(ctx context.Context, r *Report) error {
 	}
 	attached := machine.New(f.overAttach, nil)
 	defer attached.Close()
-	throughAttach, err := attached.Files(rootsOf(f.stage))
+	throughAttach, err := guestfs.New(attached, rootsOf(f.stage))
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (f *filesStage) largeCopies(ctx context.Context, r *Report) error {
 // transport is a way to the files inside, and a raw copy that takes the same.
 type transport struct {
 	name  string
-	files *machine.Files
+	files *guestfs.Files
 	raw   func(context.Context) (*rawCopy, error)
 }
 
@@ -52,7 +53,7 @@ func (f *filesStage) copyBeside(ctx context.Context, r *Report, t transport, con
 	}
 	defer raw.Close()
 	write := func(sync bool) error {
-		_, err := t.files.WriteFrom(ctx, f.inside("written"), bytes.NewReader(content), &machine.WriteOptions{Sync: sync})
+		_, err := t.files.WriteFrom(ctx, f.inside("written"), bytes.NewReader(content), &guestfs.WriteOptions{Sync: sync})
 		return err
 	}
 	sides := []struct {
@@ -87,7 +88,7 @@ func (f *filesStage) copyBeside(ctx context.Context, r *Report, t transport, con
 	return nil
 }
 
-func readLarge(ctx context.Context, files *machine.Files, name string) error {
+func readLarge(ctx context.Context, files *guestfs.Files, name string) error {
 	reader, err := files.Open(ctx, name, nil)
 	if err != nil {
 		return err

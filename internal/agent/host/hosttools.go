@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -37,7 +38,7 @@ func (h *Host) hostToolbox(ctx context.Context, who provide.Subject, p *plan.Pla
 	m := machine.New(g.dial, &machine.Options{Log: h.Logger})
 	release := func() { _ = m.Close(); g.stop() }
 	workspace := p.Agent.Workspace
-	files, err := m.Files([]machine.Root{{Path: workspace}})
+	files, err := guestfs.New(m, []guestfs.Root{{Path: workspace}})
 	if err == nil {
 		err = m.Ping(ctx)
 	}

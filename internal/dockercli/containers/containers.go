@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
@@ -327,7 +328,7 @@ func (b *Boxes) Enter(ctx context.Context, c *dockercli.Container) (*machine.Mac
 }
 
 // Copy copies files as `atoll sandbox cp` does.
-func (b *Boxes) Copy(ctx context.Context, files *machine.Files, c *dockercli.Copy) ([]string, error) {
+func (b *Boxes) Copy(ctx context.Context, files *guestfs.Files, c *dockercli.Copy) ([]string, error) {
 	job := provide.Copy{Inside: c.Inside, Host: c.Host, Stream: struct {
 		io.Reader
 		io.Writer

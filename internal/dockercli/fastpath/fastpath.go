@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/dockercli"
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/policy/variable"
 )
 
@@ -128,7 +129,7 @@ func (b *Boxes) Pause(context.Context, *dockercli.Container, bool) error {
 func (b *Boxes) Remove(context.Context, *dockercli.Container) error { return dockercli.ErrElsewhere }
 
 // Copy is elsewhere.
-func (b *Boxes) Copy(context.Context, *machine.Files, *dockercli.Copy) ([]string, error) {
+func (b *Boxes) Copy(context.Context, *guestfs.Files, *dockercli.Copy) ([]string, error) {
 	return nil, dockercli.ErrElsewhere
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/hostpath"
-	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/proxy"
 	"github.com/atoll-run/atoll/internal/model/service"
@@ -257,7 +257,7 @@ func (p *Sandbox) Write(ctx context.Context, files []run.File) error {
 	}
 	for _, f := range append(memories, files...) {
 		path := filepath.Join(s.Plan.Spec.Workdir, f.Path)
-		_, err := to.Write(ctx, path, f.Data, &machine.WriteOptions{Mode: fs.FileMode(f.Mode), MkdirAll: true, Exclusive: f.Default})
+		_, err := to.Write(ctx, path, f.Data, &guestfs.WriteOptions{Mode: fs.FileMode(f.Mode), MkdirAll: true, Exclusive: f.Default})
 		if err != nil && (!f.Default || !errors.Is(err, fs.ErrExist)) {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 	"github.com/atoll-run/atoll/internal/testkit/guestbuild"
@@ -66,7 +67,7 @@ func TestFilesInASandbox(t *testing.T) {
 	onEachTransport(t, func(t *testing.T, l *lab) {
 		dir := workspaceDir(t)
 		m := l.machineIn(t, dir)
-		files, err := m.Files([]machine.Root{{Path: "/workspace"}, {Path: "/tmp"}, {Path: "/"}})
+		files, err := guestfs.New(m, []guestfs.Root{{Path: "/workspace"}, {Path: "/tmp"}, {Path: "/"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +85,7 @@ func TestFilesInASandbox(t *testing.T) {
 			}
 		}
 		content := []byte(strings.Repeat("needle in a haystack\n", 100_000))
-		written, err := files.Write(ctx, "/workspace/a/b/c.txt", content, &machine.WriteOptions{MkdirAll: true, Sync: true})
+		written, err := files.Write(ctx, "/workspace/a/b/c.txt", content, &guestfs.WriteOptions{MkdirAll: true, Sync: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,18 +97,18 @@ func TestFilesInASandbox(t *testing.T) {
 		if err == nil && (!bytes.Equal(got.Data, content) || got.Info.Version != written.Info.Version) {
 			t.Errorf("%d bytes, version %q", len(got.Data), got.Info.Version)
 		}
-		_, err = files.Copy(ctx, "/workspace/a", "/workspace/copy", &machine.CopyOptions{Recursive: true})
+		_, err = files.Copy(ctx, "/workspace/a", "/workspace/copy", &guestfs.CopyOptions{Recursive: true})
 		ok("copy", err)
 		_, err = files.Copy(ctx, "/workspace/a/b/c.txt", "/tmp/c.txt", nil)
 		ok("copy to another file system", err)
 		refused("rename to another file system", files.Rename(ctx, "/workspace/a/b/c.txt", "/tmp/d.txt", nil), machine.ErrMount)
-		ok("rename", files.Rename(ctx, "/workspace/a/b/c.txt", "/workspace/d.txt", &machine.RenameOptions{NoReplace: true}))
-		found, err := files.Search(ctx, "/workspace", &machine.SearchOptions{Pattern: "hay", MaxPerFile: 1})
+		ok("rename", files.Rename(ctx, "/workspace/a/b/c.txt", "/workspace/d.txt", &guestfs.RenameOptions{NoReplace: true}))
+		found, err := files.Search(ctx, "/workspace", &guestfs.SearchOptions{Pattern: "hay", MaxPerFile: 1})
 		ok("search", err)
 		if err == nil && len(found.Matches) != 2 {
 			t.Errorf("%d matches", len(found.Matches))
 		}
-		watch, err := files.Watch(ctx, "/workspace", &machine.WatchOptions{Recursive: true})
+		watch, err := files.Watch(ctx, "/workspace", &guestfs.WatchOptions{Recursive: true})
 		ok("watch", err)
 		if err == nil {
 			ok("touch", os.WriteFile(filepath.Join(dir, "copy/seen"), nil, 0o644))
@@ -121,9 +122,9 @@ func TestFilesInASandbox(t *testing.T) {
 		var archive bytes.Buffer
 		_, err = files.ReadTar(ctx, "/workspace", &archive, nil)
 		ok("tar out", err)
-		_, err = files.WriteTar(ctx, "/tmp/unpacked", &archive, &machine.TarOptions{MkdirAll: true})
+		_, err = files.WriteTar(ctx, "/tmp/unpacked", &archive, &guestfs.TarOptions{MkdirAll: true})
 		ok("tar in", err)
-		_, err = files.Remove(ctx, "/workspace/copy", &machine.RemoveOptions{Recursive: true})
+		_, err = files.Remove(ctx, "/workspace/copy", &guestfs.RemoveOptions{Recursive: true})
 		ok("remove", err)
 
 		_, err = files.Read(ctx, "/etc/hostname", nil) // mounted by the engine
@@ -151,7 +152,7 @@ func TestFilesWhileTheSandboxIsPaused(t *testing.T) {
 	i := l.start(t, func(s *sandbox.Spec) { s.Image = enginetest.Image })
 	m := machine.New(i.Dial, nil)
 	t.Cleanup(func() { _ = m.Close() })
-	files, err := m.Files([]machine.Root{{Path: "/tmp"}})
+	files, err := guestfs.New(m, []guestfs.Root{{Path: "/tmp"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/hostpath/archive"
-	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -38,7 +38,7 @@ func (s *ReadySandbox) CopyOut(ctx context.Context, c Copy) (skipped []string, e
 	return CopyOut(ctx, files, inside, c)
 }
 
-func CopyOut(ctx context.Context, files *machine.Files, inside string, c Copy) (skipped []string, err error) {
+func CopyOut(ctx context.Context, files *guestfs.Files, inside string, c Copy) (skipped []string, err error) {
 	if c.Host == Stream {
 		totals, err := readTar(ctx, files, inside, c.Stream)
 		return refused(totals), err
@@ -49,7 +49,7 @@ func CopyOut(ctx context.Context, files *machine.Files, inside string, c Copy) (
 	}
 	r, w := io.Pipe()
 	read := make(chan error, 1)
-	var totals machine.Totals
+	var totals guestfs.Totals
 	go func() {
 		var err error
 		totals, err = readTar(ctx, files, inside, w)
@@ -69,11 +69,11 @@ func CopyOut(ctx context.Context, files *machine.Files, inside string, c Copy) (
 
 // readTar leaves out what is below inside and cannot be copied; inside itself
 // must be something that can.
-func readTar(ctx context.Context, files *machine.Files, inside string, w io.Writer) (machine.Totals, error) {
-	totals, err := files.ReadTar(ctx, inside, w, &machine.TarOptions{SkipRefused: true})
+func readTar(ctx context.Context, files *guestfs.Files, inside string, w io.Writer) (guestfs.Totals, error) {
+	totals, err := files.ReadTar(ctx, inside, w, &guestfs.TarOptions{SkipRefused: true})
 	if err == nil && totals.Files+totals.Dirs == 0 && len(totals.RefusedNames) > 0 {
 		err = fmt.Errorf("%s %w", inside, totals.RefusedNames[0].Err)
-		totals = machine.Totals{}
+		totals = guestfs.Totals{}
 	}
 	return totals, err
 }
@@ -114,9 +114,9 @@ func (s *ReadySandbox) CopyIn(ctx context.Context, c Copy) (skipped []string, er
 	return CopyIn(ctx, files, inside, c)
 }
 
-func CopyIn(ctx context.Context, files *machine.Files, inside string, c Copy) (skipped []string, err error) {
+func CopyIn(ctx context.Context, files *guestfs.Files, inside string, c Copy) (skipped []string, err error) {
 	if c.Host == Stream {
-		totals, err := files.WriteTar(ctx, inside, c.Stream, &machine.TarOptions{SkipRefused: true, MkdirAll: true})
+		totals, err := files.WriteTar(ctx, inside, c.Stream, &guestfs.TarOptions{SkipRefused: true, MkdirAll: true})
 		return refused(totals), err
 	}
 	info, err := os.Stat(c.Host)
@@ -132,12 +132,12 @@ func CopyIn(ctx context.Context, files *machine.Files, inside string, c Copy) (s
 
 // inTarget is the directory inside that a copy goes into, and the name that it
 // gets there; "." if the copy becomes the directory itself.
-func inTarget(ctx context.Context, files *machine.Files, inside string, c Copy, isDir bool) (dir, top string, err error) {
+func inTarget(ctx context.Context, files *guestfs.Files, inside string, c Copy, isDir bool) (dir, top string, err error) {
 	existing, err := files.Stat(ctx, inside)
 	switch {
-	case err == nil && existing.Kind == machine.KindDir && strings.HasSuffix(c.Host, "/."):
+	case err == nil && existing.Kind == guestfs.KindDir && strings.HasSuffix(c.Host, "/."):
 		return inside, ".", nil
-	case err == nil && existing.Kind == machine.KindDir:
+	case err == nil && existing.Kind == guestfs.KindDir:
 		name, err := filepath.Abs(c.Host)
 		return inside, filepath.Base(name), err
 	case err == nil && isDir:
@@ -153,7 +153,7 @@ func inTarget(ctx context.Context, files *machine.Files, inside string, c Copy, 
 }
 
 // send packs on this side what is unpacked on the other.
-func send(ctx context.Context, files *machine.Files, host, dir, top string) (skipped []string, err error) {
+func send(ctx context.Context, files *guestfs.Files, host, dir, top string) (skipped []string, err error) {
 	r, w := io.Pipe()
 	packed := make(chan error, 1)
 	go func() {
@@ -162,7 +162,7 @@ func send(ctx context.Context, files *machine.Files, host, dir, top string) (ski
 		_ = w.CloseWithError(err)
 		packed <- err
 	}()
-	totals, written := files.WriteTar(ctx, dir, r, &machine.TarOptions{SkipRefused: true, MkdirAll: true})
+	totals, written := files.WriteTar(ctx, dir, r, &guestfs.TarOptions{SkipRefused: true, MkdirAll: true})
 	_ = r.CloseWithError(written)
 	if err := <-packed; err != nil && !errors.Is(err, written) {
 		return skipped, err
@@ -170,7 +170,7 @@ func send(ctx context.Context, files *machine.Files, host, dir, top string) (ski
 	return append(skipped, refused(totals)...), written
 }
 
-func refused(t machine.Totals) (names []string) {
+func refused(t guestfs.Totals) (names []string) {
 	for _, r := range t.RefusedNames {
 		names = append(names, fmt.Sprintf("%s %v", r.Path, r.Err))
 	}
@@ -181,7 +181,7 @@ func refused(t machine.Totals) (names []string) {
 }
 
 // reach finds a path of the sandbox among what the host may reach there.
-func (s *ReadySandbox) reach(inside string) (*machine.Files, string, error) {
+func (s *ReadySandbox) reach(inside string) (*guestfs.Files, string, error) {
 	if inside == "" {
 		inside = "."
 	}
@@ -195,10 +195,10 @@ func (s *ReadySandbox) reach(inside string) (*machine.Files, string, error) {
 
 // FilesOf are the files of a sandbox that the host may reach: those below its
 // mounts, as the engine was told to make them.
-func FilesOf(h *sandbox.Handle, spec *sandbox.Spec) (*machine.Files, error) {
-	roots := make([]machine.Root, len(spec.Mounts))
+func FilesOf(h *sandbox.Handle, spec *sandbox.Spec) (*guestfs.Files, error) {
+	roots := make([]guestfs.Root, len(spec.Mounts))
 	for i, m := range spec.Mounts {
-		roots[i] = machine.Root{Path: m.Target, ReadOnly: m.ReadOnly}
+		roots[i] = guestfs.Root{Path: m.Target, ReadOnly: m.ReadOnly}
 	}
-	return h.Machine.Files(roots)
+	return guestfs.New(h.Machine, roots)
 }

@@ -42,6 +42,7 @@ func layers() [][]string {
 		{"client", "internal/gateway/publicerr", "internal/hostpath", "internal/store", "internal/guest"},
 		{"internal/config", "internal/machine", "internal/runtime/rootfs"},
 		{"internal/policy", "internal/terminal", "internal/audit", "internal/approval", "internal/model/usage", "internal/model/grant"},
+		{"internal/machine/guestfs"},
 		{"internal/sandbox/workspace"},
 		{"internal/sandbox", "internal/runtime/image"},
 		{"internal/sandbox/verify"},

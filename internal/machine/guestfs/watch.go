@@ -1,15 +1,14 @@
-package machine
+package guestfs
 
 import (
 	"context"
 	"fmt"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
 const (
-	// maxWatches bounds the watches of one machine.
-	maxWatches = 16
 	// maxEvents bounds the events that one message is believed to bring.
 	maxEvents = 1024
 )
@@ -22,62 +21,58 @@ func (f *Files) Watch(ctx context.Context, path string, options *WatchOptions) (
 		return nil, operation("watch", path, err)
 	}
 	scan := &wire.FileScan{Recursive: options != nil && options.Recursive, MaxEntries: wire.MaxWatched, MaxDepth: wire.MaxDepth}
-	var t *streamOp
-	if len(f.machine.watches) == cap(f.machine.watches) {
-		return nil, operation("watch", path, fmt.Errorf("%w: %d watches", ErrBusy, maxWatches))
-	}
+	var op *machine.StreamOp
 	err = retryOnce(ctx, func() (err error) {
-		t, err = f.machine.openOp(ctx, &opRequest{
-			dialer: f.machine.bulk, slots: f.machine.watches, request: &wire.Request{Op: wire.OpFileWatch, File: &wire.File{RootedPath: place, Scan: scan}},
+		op, err = f.machine.OpenOp(ctx, &machine.OpRequest{
+			Watch: true, Request: &wire.Request{Op: wire.OpFileWatch, File: &wire.File{RootedPath: place, Scan: scan}},
 		})
 		if err != nil {
 			return err
 		}
-		if err = t.answer(wire.FrameStarted, &struct{}{}); err != nil {
-			t.close()
+		if err = op.Answer(wire.FrameStarted, &struct{}{}); err != nil {
+			op.Close()
 		}
 		return err
 	})
 	if err != nil {
 		return nil, operation("watch", path, err)
 	}
-	t.timeout = noTimeout // silence is what a watch mostly sees
-	t.extendRead()
-	return &Watcher{talk: t, path: path}, nil
+	op.NoTimeout() // nothing may happen for long
+	return &Watcher{op: op, path: path}, nil
 }
 
 // Watcher tells of changes. It is not safe for concurrent use, but for Close.
 type Watcher struct {
-	talk *streamOp
+	op   *machine.StreamOp
 	path string
 }
 
 // Next waits for changes. A watch whose wire broke is over: its error is
 // ErrLost, and a new one does not know what happened in between.
 func (w *Watcher) Next() ([]FileEvent, error) {
-	frame, err := w.talk.frames.Frame()
+	frame, err := w.op.Frames.Frame()
 	switch {
 	case err != nil:
-		return nil, operation("watch", w.path, w.talk.errorFor(err))
+		return nil, operation("watch", w.path, w.op.ErrorFor(err))
 	case frame.Type == wire.FrameError:
-		return nil, operation("watch", w.path, w.talk.machine.errorFrame(w.talk.wire, frame))
+		return nil, operation("watch", w.path, w.op.ErrorFrame(frame))
 	case frame.Type != wire.FrameEvents:
-		return nil, w.talk.unexpectedFrame(frame)
+		return nil, w.op.UnexpectedFrame(frame)
 	}
 	var told []wire.FileEvent
-	if err := w.talk.decode(frame, &told); err != nil {
+	if err := w.op.Decode(frame, &told); err != nil {
 		return nil, err
 	}
 	events, err := eventsOf(told)
 	if err != nil {
-		return nil, w.talk.machine.protocolError(w.talk.wire, err)
+		return nil, w.op.Broken(err)
 	}
 	return events, nil
 }
 
 // Close ends the watch.
 func (w *Watcher) Close() error {
-	w.talk.close()
+	w.op.Close()
 	return nil
 }
 

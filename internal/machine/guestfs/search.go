@@ -1,4 +1,4 @@
-package machine
+package guestfs
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -52,7 +53,7 @@ func (f *Files) search(ctx context.Context, path string, s *scan) (*SearchResult
 		return nil, err
 	}
 	if result.Totals, err = totalsOf(end); err != nil {
-		return nil, f.machine.checkedByHost(err)
+		return nil, f.machine.BrokenIf(err)
 	}
 	result.Binary, result.Large, result.Cut = end.Binary, end.Large, cutOf(end)
 	return result, nil
@@ -62,17 +63,17 @@ func (f *Files) search(ctx context.Context, path string, s *scan) (*SearchResult
 func (o *SearchOptions) check() error {
 	switch {
 	case o == nil || o.Pattern == "":
-		return fmt.Errorf("%w: there is nothing to search for", ErrInvalid)
+		return fmt.Errorf("%w: there is nothing to search for", machine.ErrInvalid)
 	case len(o.Pattern) > wire.MaxPattern:
-		return fmt.Errorf("%w: the pattern is longer than %d bytes", ErrInvalid, wire.MaxPattern)
+		return fmt.Errorf("%w: the pattern is longer than %d bytes", machine.ErrInvalid, wire.MaxPattern)
 	case len(o.Include)+len(o.Exclude) > wire.MaxGlobs:
-		return fmt.Errorf("%w: more than %d globs", ErrInvalid, wire.MaxGlobs)
+		return fmt.Errorf("%w: more than %d globs", machine.ErrInvalid, wire.MaxGlobs)
 	case o.Context < 0 || o.Context > wire.MaxContext:
-		return fmt.Errorf("%w: %d lines of context are not between 0 and %d", ErrInvalid, o.Context, wire.MaxContext)
+		return fmt.Errorf("%w: %d lines of context are not between 0 and %d", machine.ErrInvalid, o.Context, wire.MaxContext)
 	}
 	if !o.Literal {
 		if _, err := regexp.Compile(o.Pattern); err != nil {
-			return fmt.Errorf("%w: %w", ErrInvalid, err)
+			return fmt.Errorf("%w: %w", machine.ErrInvalid, err)
 		}
 	}
 	return nil
@@ -81,10 +82,10 @@ func (o *SearchOptions) check() error {
 func (o *SearchOptions) search() *wire.FileSearch {
 	return &wire.FileSearch{
 		Pattern: wire.Text(o.Pattern), Literal: o.Literal, IgnoreCase: o.IgnoreCase, Context: o.Context,
-		MaxMatches:  within(o.MaxMatches, defaultMatches, wire.MaxMatches),
-		MaxPerFile:  within(o.MaxPerFile, wire.MaxMatches, wire.MaxMatches),
-		MaxLine:     within(o.MaxLine, defaultMatchLine, wire.MaxMatchLine),
-		MaxFileSize: within(o.MaxFileSize, defaultSearchedFile, wire.MaxSearchedFile),
+		MaxMatches:  wire.Within(o.MaxMatches, defaultMatches, wire.MaxMatches),
+		MaxPerFile:  wire.Within(o.MaxPerFile, wire.MaxMatches, wire.MaxMatches),
+		MaxLine:     wire.Within(o.MaxLine, defaultMatchLine, wire.MaxMatchLine),
+		MaxFileSize: wire.Within(o.MaxFileSize, defaultSearchedFile, wire.MaxSearchedFile),
 	}
 }
 

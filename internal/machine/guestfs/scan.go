@@ -1,4 +1,4 @@
-package machine
+package guestfs
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -20,28 +21,20 @@ const (
 	defaultScanTime = 10 * time.Second
 )
 
-// within returns n if it lies between 1 and limit, and otherwise a default.
-func within[T int | int64 | time.Duration](n, fallback, limit T) T {
-	if n <= 0 {
-		return fallback
-	}
-	return min(n, limit)
-}
-
 func (l *ScanLimits) time() time.Duration {
-	return within(l.Time, defaultScanTime, wire.MaxFileTime*time.Millisecond)
+	return wire.Within(l.Time, defaultScanTime, wire.MaxFileTime*time.Millisecond)
 }
 
 // timeout is how long the guest may take.
-func (l *ScanLimits) timeout() time.Duration { return l.time() + callTimeout }
+func (l *ScanLimits) timeout() time.Duration { return l.time() + machine.CallTimeout }
 
 // scan is the limits as they travel.
 func (l *ScanLimits) scan() *wire.FileScan {
 	return &wire.FileScan{
-		MaxEntries: within(l.Entries, wire.MaxScanned, wire.MaxScanned),
-		MaxDepth:   within(l.Depth, wire.MaxDepth, wire.MaxDepth),
-		MaxBytes:   within(l.Bytes, MaxTree, MaxTree),
-		TimeMs:     milliseconds(l.time()),
+		MaxEntries: wire.Within(l.Entries, wire.MaxScanned, wire.MaxScanned),
+		MaxDepth:   wire.Within(l.Depth, wire.MaxDepth, wire.MaxDepth),
+		MaxBytes:   wire.Within(l.Bytes, MaxTree, MaxTree),
+		TimeMs:     wire.Milliseconds(l.time()),
 	}
 }
 
@@ -50,7 +43,7 @@ func (f *Files) List(ctx context.Context, path string, options *ListOptions) (*L
 	if options == nil {
 		options = &ListOptions{}
 	}
-	limit := within(options.Max, defaultListed, wire.MaxEntries)
+	limit := wire.Within(options.Max, defaultListed, wire.MaxEntries)
 	s := &scan{op: wire.OpFileList, file: wire.File{Scan: (&ScanLimits{}).scan()}, max: limit}
 	s.file.Scan.MaxEntries, s.file.Scan.After = limit, wire.Text(options.After)
 	listing := &Listing{}
@@ -83,7 +76,7 @@ func (f *Files) Walk(ctx context.Context, path string, options *WalkOptions, vis
 	if options == nil {
 		options = &WalkOptions{}
 	}
-	s := &scan{op: wire.OpFileWalk, max: within(options.Max, defaultListed, wire.MaxEntries), timeout: options.Limits.timeout()}
+	s := &scan{op: wire.OpFileWalk, max: wire.Within(options.Max, defaultListed, wire.MaxEntries), timeout: options.Limits.timeout()}
 	s.file.Scan = options.Limits.scan()
 	s.file.Scan.MaxEntries, s.file.Scan.Exclude = s.max, wire.Texts(options.Exclude)
 	end, err := f.scanEntries(ctx, path, s, visit)
@@ -95,7 +88,7 @@ func (f *Files) Walk(ctx context.Context, path string, options *WalkOptions, vis
 	}
 	totals, err := totalsOf(end)
 	if err != nil {
-		return nil, operation("walk", path, f.machine.checkedByHost(err))
+		return nil, operation("walk", path, f.machine.BrokenIf(err))
 	}
 	return &WalkResult{totals, cutOf(end)}, nil
 }
@@ -117,28 +110,28 @@ func (f *Files) runScan(ctx context.Context, path string, s *scan, take func(wir
 	if file.RootedPath, err = f.resolve(path); err != nil {
 		return nil, err
 	}
-	t, err := f.machine.openOp(ctx, &opRequest{dialer: f.machine.bulk, request: &wire.Request{Op: s.op, File: &file}, timeout: s.timeout})
+	op, err := f.machine.OpenOp(ctx, &machine.OpRequest{Request: &wire.Request{Op: s.op, File: &file}, Timeout: s.timeout})
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer op.Close()
 	for left := s.max; ; {
-		frame, err := t.next()
+		frame, err := op.Next()
 		switch {
 		case err != nil:
 			return nil, err
 		case frame.Type == wire.FrameResult:
 			var end wire.FileEnd
-			return &end, t.decode(frame, &end)
+			return &end, op.Decode(frame, &end)
 		case frame.Type != s.kind:
-			return nil, t.unexpectedFrame(frame)
+			return nil, op.UnexpectedFrame(frame)
 		}
 		n, err := take(frame)
 		if left -= n; left < 0 || n == 0 && err == nil {
-			return nil, t.violation("more, or less, than was asked for")
+			return nil, op.Violation("more, or less, than was asked for")
 		}
 		if errors.Is(err, wire.ErrProtocol) {
-			return nil, t.machine.protocolError(t.wire, err)
+			return nil, op.Broken(err)
 		}
 		if err != nil {
 			return nil, err
@@ -208,7 +201,7 @@ func totalsOf(end *wire.FileEnd) (Totals, error) {
 		if err := checkBelow(string(r.Path)); err != nil && r.Path != "." {
 			return Totals{}, err
 		}
-		totals.RefusedNames = append(totals.RefusedNames, Refused{string(r.Path), fromWire(&wire.Error{Code: r.Code})})
+		totals.RefusedNames = append(totals.RefusedNames, Refused{string(r.Path), machine.GuestError(&wire.Error{Code: r.Code})})
 	}
 	return totals, nil
 }
@@ -219,7 +212,7 @@ func cutOf(end *wire.FileEnd) error {
 	case "":
 		return nil
 	case wire.CodeTimeout:
-		return ErrTimeout
+		return machine.ErrTimeout
 	}
-	return ErrTooLarge
+	return machine.ErrTooLarge
 }

@@ -1,4 +1,4 @@
-package machine
+package guestfs
 
 import (
 	"archive/tar"
@@ -10,6 +10,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -30,27 +31,27 @@ func (f *Files) writeTar(ctx context.Context, path string, archive io.Reader, op
 		return Totals{}, err
 	}
 	if place.ReadOnly {
-		return Totals{}, ErrReadOnly
+		return Totals{}, machine.ErrReadOnly
 	}
 	p := &push{archive: tar.NewReader(archive), skip: options.SkipRefused, left: *options.scan()}
 	request := &wire.Request{Op: wire.OpFilePush, File: &wire.File{
 		RootedPath: place, Scan: options.scan(), Change: &wire.FileChange{MkdirAll: options.MkdirAll},
 	}}
-	t, err := f.machine.openOp(ctx, &opRequest{dialer: f.machine.bulk, direct: true, request: request})
+	op, err := f.machine.OpenOp(ctx, &machine.OpRequest{Direct: true, Request: request})
 	if err != nil {
 		return Totals{}, err
 	}
-	defer t.close()
-	p.talk = t
+	defer op.Close()
+	p.op = op
 	var end wire.FileEnd
-	if err := t.sendContent(p.send, &end); err != nil {
+	if err := op.SendContent(p.send, &end); err != nil {
 		return Totals{}, err
 	}
 	totals, err := totalsOf(&end)
 	if err != nil {
-		return totals, t.machine.protocolError(t.wire, err)
+		return totals, op.Broken(err)
 	}
-	t.complete = true
+	op.Complete = true
 	totals.Refused += p.refused
 	totals.RefusedNames = append(p.names, totals.RefusedNames...)
 	return totals, nil
@@ -58,7 +59,7 @@ func (f *Files) writeTar(ctx context.Context, path string, archive io.Reader, op
 
 // push is a tree that goes to the guest.
 type push struct {
-	talk    *streamOp
+	op      *machine.StreamOp
 	archive *tar.Reader
 	skip    bool
 	left    wire.FileScan // what may still be sent
@@ -76,7 +77,7 @@ func (p *push) send(data *wire.DataWriter) error {
 			return fmt.Errorf("archive: %w", err)
 		}
 		if p.left.MaxEntries--; p.left.MaxEntries < 0 {
-			return fmt.Errorf("archive: %w: more than %d entries", ErrTooLarge, wire.MaxScanned)
+			return fmt.Errorf("archive: %w: more than %d entries", machine.ErrTooLarge, wire.MaxScanned)
 		}
 		node, err := nodeOf(header)
 		switch {
@@ -89,7 +90,7 @@ func (p *push) send(data *wire.DataWriter) error {
 			continue
 		}
 		if p.left.MaxBytes -= node.Size; p.left.MaxBytes < 0 {
-			return operation("archive entry", header.Name, ErrTooLarge)
+			return operation("archive entry", header.Name, machine.ErrTooLarge)
 		}
 		if err := p.sendNode(node, data); err != nil {
 			return err
@@ -98,7 +99,7 @@ func (p *push) send(data *wire.DataWriter) error {
 }
 
 func (p *push) sendNode(node *wire.FileNode, data *wire.DataWriter) error {
-	if err := wire.WriteJSON(p.talk, wire.FrameNode, node); err != nil {
+	if err := wire.WriteJSON(p.op, wire.FrameNode, node); err != nil {
 		return err
 	}
 	if node.Kind == KindDir {
@@ -115,8 +116,8 @@ func (p *push) note(name string, err error) {
 
 // tarRefusals are the entries that are not unpacked.
 var tarRefusals = map[byte]error{
-	tar.TypeSymlink: ErrSymlink, tar.TypeLink: ErrHardLink, tar.TypeFifo: ErrFIFO,
-	tar.TypeChar: ErrDevice, tar.TypeBlock: ErrDevice,
+	tar.TypeSymlink: machine.ErrSymlink, tar.TypeLink: machine.ErrHardLink, tar.TypeFifo: machine.ErrFIFO,
+	tar.TypeChar: machine.ErrDevice, tar.TypeBlock: machine.ErrDevice,
 }
 
 // nodeOf is the node that a header stands for, or nil if it stands for nothing.
@@ -132,7 +133,7 @@ func nodeOf(h *tar.Header) (*wire.FileNode, error) {
 	case tar.TypeXGlobalHeader:
 		return nil, nil //nolint:nilnil // nothing, and nothing wrong
 	default:
-		return nil, fmt.Errorf("%w: entry of type %q", ErrUnsupported, h.Typeflag)
+		return nil, fmt.Errorf("%w: entry of type %q", machine.ErrUnsupported, h.Typeflag)
 	}
 	name, err := tarName(h.Name)
 	if err != nil || name == "." && node.Kind == KindDir {
@@ -145,11 +146,11 @@ func nodeOf(h *tar.Header) (*wire.FileNode, error) {
 // tarName is the place of an entry below where the archive is unpacked.
 func tarName(name string) (string, error) {
 	if path.IsAbs(name) {
-		return "", ErrOutside
+		return "", machine.ErrOutside
 	}
 	for element := range strings.SplitSeq(name, "/") {
 		if element == ".." {
-			return "", ErrOutside
+			return "", machine.ErrOutside
 		}
 	}
 	clean := path.Clean(name)
@@ -157,7 +158,7 @@ func tarName(name string) (string, error) {
 		return clean, nil
 	}
 	if err := checkBelow(clean); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrInvalid, fs.ErrInvalid)
+		return "", fmt.Errorf("%w: %w", machine.ErrInvalid, fs.ErrInvalid)
 	}
 	return clean, nil
 }

@@ -1,4 +1,4 @@
-package machine
+package guestfs
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -31,7 +32,7 @@ func (f *Files) Stat(ctx context.Context, path string) (*FileInfo, error) {
 		return nil, operation("stat", path, err)
 	}
 	info, err := infoOf(path, &stat)
-	return info, operation("stat", path, f.machine.checkedByHost(err))
+	return info, operation("stat", path, f.machine.BrokenIf(err))
 }
 
 // Read reads a file, or a part of it, into memory.
@@ -73,22 +74,22 @@ func (f *Files) open(ctx context.Context, path string, options *ReadOptions) (*F
 		return nil, err
 	}
 	if options.Limit < 0 {
-		return nil, fmt.Errorf("%w: negative limit", ErrInvalid)
+		return nil, fmt.Errorf("%w: negative limit", machine.ErrInvalid)
 	}
-	o := &opRequest{dialer: f.machine.bulk, direct: true, request: &wire.Request{Op: wire.OpFileRead, File: &wire.File{
+	o := &machine.OpRequest{Direct: true, Request: &wire.Request{Op: wire.OpFileRead, File: &wire.File{
 		RootedPath: place, Read: &wire.FileRead{Offset: options.Offset, Limit: options.Limit},
 	}}}
 	if options.Limit > 0 && options.Limit <= smallTransfer {
-		o.dialer = f.machine.control
+		o.Small = true
 	}
-	t, err := f.machine.openOp(ctx, o)
+	op, err := f.machine.OpenOp(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	t.sentAll = true
-	r, err := newFileReader(t, path, options)
+	op.SentAll = true
+	r, err := newFileReader(op, path, options)
 	if err != nil {
-		t.close()
+		op.Close()
 		return nil, err
 	}
 	return r, nil
@@ -101,29 +102,29 @@ type FileReader struct {
 	Offset int64    // where the part begins
 	Size   int64    // bytes of the part
 
-	talk *streamOp
+	op   *machine.StreamOp
 	data *wire.Data
 	left int64
 	err  error // how it ended
 }
 
-func newFileReader(t *streamOp, path string, options *ReadOptions) (*FileReader, error) {
+func newFileReader(op *machine.StreamOp, path string, options *ReadOptions) (*FileReader, error) {
 	var stat wire.FileStat
-	if err := t.answer(wire.FrameResult, &stat); err != nil {
+	if err := op.Answer(wire.FrameResult, &stat); err != nil {
 		return nil, err
 	}
 	info, err := infoOf(path, &stat)
 	if err != nil {
-		return nil, t.violation("%v", err)
+		return nil, op.Violation("%v", err)
 	}
 	if info.Kind != KindFile || stat.Offset < 0 || stat.Offset > info.Size || options.Offset >= 0 && stat.Offset > options.Offset {
-		return nil, t.violation("a part at %d of a %s of %d bytes", stat.Offset, info.Kind, info.Size)
+		return nil, op.Violation("a part at %d of a %s of %d bytes", stat.Offset, info.Kind, info.Size)
 	}
 	size := info.Size - stat.Offset
 	if options.Limit > 0 {
 		size = min(size, options.Limit)
 	}
-	return &FileReader{Info: *info, Offset: stat.Offset, Size: size, left: size, talk: t, data: t.frames.Data()}, nil
+	return &FileReader{Info: *info, Offset: stat.Offset, Size: size, left: size, op: op, data: op.Frames.Data()}, nil
 }
 
 // Read implements io.Reader.
@@ -132,18 +133,18 @@ func (r *FileReader) Read(p []byte) (int, error) {
 		return 0, r.err
 	}
 	n := 0
-	err := r.talk.readWithin(func() (err error) { n, err = r.data.Read(p); return err })
+	err := r.op.ReadWithin(func() (err error) { n, err = r.data.Read(p); return err })
 	switch {
 	case int64(n) > r.left:
-		n, err = 0, r.talk.violation("more bytes of a file than it has")
+		n, err = 0, r.op.Violation("more bytes of a file than it has")
 	case errors.Is(err, io.EOF) && r.left > 0:
-		err = operation("read", r.Info.Path, ErrChanged)
+		err = operation("read", r.Info.Path, machine.ErrChanged)
 	case err != nil && !errors.Is(err, io.EOF):
-		err = operation("read", r.Info.Path, r.talk.errorFor(err))
+		err = operation("read", r.Info.Path, r.op.ErrorFor(err))
 	}
 	r.left -= int64(n)
 	r.err = err
-	r.talk.complete = r.talk.complete || r.data.Ended()
+	r.op.Complete = r.op.Complete || r.data.Ended()
 	return n, err
 }
 
@@ -156,7 +157,7 @@ func (r *FileReader) WriteTo(w io.Writer) (int64, error) {
 
 // Close ends reading, also in the middle of the file.
 func (r *FileReader) Close() error {
-	r.talk.close()
+	r.op.Close()
 	return nil
 }
 
@@ -200,11 +201,3 @@ func infoOf(path string, s *wire.FileStat) (*FileInfo, error) {
 
 // maxVersion bounds the text of a version.
 const maxVersion = 256
-
-// checkedByHost declares the sandbox broken if err says that its guest lies.
-func (m *Machine) checkedByHost(err error) error {
-	if errors.Is(err, wire.ErrProtocol) {
-		return m.markBroken(err)
-	}
-	return err
-}

@@ -1,4 +1,4 @@
-package machine
+package guestfs
 
 import (
 	"archive/tar"
@@ -9,6 +9,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -29,14 +30,14 @@ func (f *Files) readTar(ctx context.Context, path string, w io.Writer, options *
 		return Totals{}, err
 	}
 	request := &wire.Request{Op: wire.OpFilePull, File: &wire.File{RootedPath: place, Scan: options.scan()}}
-	t, err := f.machine.openOp(ctx, &opRequest{dialer: f.machine.bulk, direct: true, request: request})
+	op, err := f.machine.OpenOp(ctx, &machine.OpRequest{Direct: true, Request: request})
 	if err != nil {
 		return Totals{}, err
 	}
-	defer t.close()
-	t.sentAll = true
+	defer op.Close()
+	op.SentAll = true
 	archive := tar.NewWriter(w)
-	p := &pull{talk: t, archive: archive, top: top(path), left: *request.File.Scan}
+	p := &pull{op: op, archive: archive, top: top(path), left: *request.File.Scan}
 	end, err := p.run()
 	if err != nil {
 		return Totals{}, err
@@ -60,7 +61,7 @@ func top(name string) string {
 
 // pull is a tree that comes from the guest.
 type pull struct {
-	talk    *streamOp
+	op      *machine.StreamOp
 	archive *tar.Writer
 	top     string
 	order   treeOrder
@@ -69,21 +70,21 @@ type pull struct {
 
 func (p *pull) run() (Totals, error) {
 	for {
-		frame, err := p.talk.next()
+		frame, err := p.op.Next()
 		switch {
 		case err != nil:
 			return Totals{}, err
 		case frame.Type == wire.FrameResult:
 			return p.end(frame)
 		case frame.Type != wire.FrameNode:
-			return Totals{}, p.talk.unexpectedFrame(frame)
+			return Totals{}, p.op.UnexpectedFrame(frame)
 		}
 		var node wire.FileNode
-		if err := p.talk.decode(frame, &node); err != nil {
+		if err := p.op.Decode(frame, &node); err != nil {
 			return Totals{}, err
 		}
 		if err := p.check(&node); err != nil {
-			return Totals{}, p.talk.machine.protocolError(p.talk.wire, err)
+			return Totals{}, p.op.Broken(err)
 		}
 		if err := p.take(&node); err != nil {
 			return Totals{}, err
@@ -93,14 +94,14 @@ func (p *pull) run() (Totals, error) {
 
 func (p *pull) end(frame wire.Frame) (Totals, error) {
 	var end wire.FileEnd
-	if err := p.talk.decode(frame, &end); err != nil {
+	if err := p.op.Decode(frame, &end); err != nil {
 		return Totals{}, err
 	}
 	totals, err := totalsOf(&end)
 	if err != nil {
-		return totals, p.talk.machine.protocolError(p.talk.wire, err)
+		return totals, p.op.Broken(err)
 	}
-	p.talk.complete = true
+	p.op.Complete = true
 	if end.Cut != "" {
 		return totals, cutOf(&end)
 	}
@@ -138,23 +139,23 @@ func (p *pull) take(node *wire.FileNode) error {
 	}
 	buf := transferBuffers.Get().(*transferBuffer)
 	defer transferBuffers.Put(buf)
-	data, left := p.talk.frames.Data(), node.Size
+	data, left := p.op.Frames.Data(), node.Size
 	for {
 		n := 0
-		err := p.talk.readWithin(func() (err error) { n, err = data.Read(buf[:]); return err })
+		err := p.op.ReadWithin(func() (err error) { n, err = data.Read(buf[:]); return err })
 		if left -= int64(n); left < 0 {
-			return p.talk.violation("more bytes of a file than it has")
+			return p.op.Violation("more bytes of a file than it has")
 		}
 		if _, err := p.archive.Write(buf[:n]); err != nil {
 			return err
 		}
 		switch {
 		case errors.Is(err, io.EOF) && left > 0:
-			return operation("read", string(node.Path), ErrChanged)
+			return operation("read", string(node.Path), machine.ErrChanged)
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return p.talk.errorFor(err)
+			return p.op.ErrorFor(err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package machine
+package guestfs
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -30,20 +31,21 @@ type Root struct {
 //
 // Methods are safe for concurrent use. Nil options are the zero ones.
 type Files struct {
-	machine *Machine
+	machine *machine.Machine
 	roots   []Root // the longest first
 }
 
-// Files returns the files beneath roots. It asks the guest nothing yet.
-func (m *Machine) Files(roots []Root) (*Files, error) {
+// New returns the files of a machine beneath roots. It sends the guest
+// nothing yet.
+func New(m *machine.Machine, roots []Root) (*Files, error) {
 	if len(roots) > MaxRoots {
-		return nil, fmt.Errorf("%w: %d roots are over the limit of %d", ErrInvalid, len(roots), MaxRoots)
+		return nil, fmt.Errorf("%w: %d roots are over the limit of %d", machine.ErrInvalid, len(roots), MaxRoots)
 	}
 	sorted := slices.Clone(roots)
 	for i := range sorted {
 		root := &sorted[i]
 		if !path.IsAbs(root.Path) || len(root.Path) > wire.MaxPath || strings.IndexByte(root.Path, 0) >= 0 {
-			return nil, fmt.Errorf("%w: root %q is not an absolute path", ErrInvalid, root.Path)
+			return nil, fmt.Errorf("%w: root %q is not an absolute path", machine.ErrInvalid, root.Path)
 		}
 		root.Path = path.Clean(root.Path)
 	}
@@ -59,18 +61,18 @@ func (f *Files) resolve(name string) (wire.RootedPath, error) {
 	clean := path.Clean(name)
 	switch {
 	case !path.IsAbs(name):
-		return wire.RootedPath{}, fmt.Errorf("%w: the path is not absolute", ErrInvalid)
+		return wire.RootedPath{}, fmt.Errorf("%w: the path is not absolute", machine.ErrInvalid)
 	case strings.IndexByte(name, 0) >= 0:
-		return wire.RootedPath{}, fmt.Errorf("%w: the path contains a zero byte", ErrInvalid)
+		return wire.RootedPath{}, fmt.Errorf("%w: the path contains a zero byte", machine.ErrInvalid)
 	case len(clean) > wire.MaxPath:
-		return wire.RootedPath{}, fmt.Errorf("%w: the path is longer than %d bytes", ErrInvalid, wire.MaxPath)
+		return wire.RootedPath{}, fmt.Errorf("%w: the path is longer than %d bytes", machine.ErrInvalid, wire.MaxPath)
 	}
 	for _, root := range f.roots {
 		if rel, ok := beneath(root.Path, clean); ok {
 			return wire.RootedPath{Root: wire.Text(root.Path), Path: wire.Text(rel), ReadOnly: root.ReadOnly}, nil
 		}
 	}
-	return wire.RootedPath{}, ErrOutside
+	return wire.RootedPath{}, machine.ErrOutside
 }
 
 // beneath returns name relative to root, if it lies there. Both are clean.

@@ -1,9 +1,10 @@
-package machine
+package guestfs
 
 import (
 	"context"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -32,10 +33,10 @@ func (f *Files) call(ctx context.Context, path string, q *fileCall, v any) error
 		file.To = &target
 	}
 	if q.writes && target.ReadOnly {
-		return ErrReadOnly
+		return machine.ErrReadOnly
 	}
-	return f.machine.call(ctx, &unaryCall{
-		Request: &wire.Request{Op: q.op, File: &file}, timeout: q.timeout, noRetry: q.noRetry,
+	return f.machine.Call(ctx, &machine.UnaryCall{
+		Request: &wire.Request{Op: q.op, File: &file}, Timeout: q.timeout, NoRetry: q.noRetry,
 	}, v)
 }
 
@@ -71,7 +72,7 @@ func (f *Files) Rename(ctx context.Context, from, to string, options *RenameOpti
 	}
 	place, err := f.resolve(from)
 	if err == nil && place.ReadOnly {
-		err = ErrReadOnly
+		err = machine.ErrReadOnly
 	}
 	if err != nil {
 		return operation("rename", from, err)
@@ -100,5 +101,5 @@ func (f *Files) totals(ctx context.Context, what, path string, q *fileCall) (Tot
 		return Totals{}, operation(what, path, err)
 	}
 	totals, err := totalsOf(&end)
-	return totals, operation(what, path, f.machine.checkedByHost(err))
+	return totals, operation(what, path, f.machine.BrokenIf(err))
 }

@@ -1,4 +1,4 @@
-package machine
+package guestfs
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -40,7 +41,7 @@ func (f *Files) WriteFrom(ctx context.Context, path string, content io.Reader, o
 
 // writing is a file about to be written.
 type writing struct {
-	machine *Machine
+	machine *machine.Machine
 	path    string
 	request *wire.Request
 }
@@ -54,7 +55,7 @@ func (f *Files) newWriting(path string, options *WriteOptions) (*writing, error)
 		return nil, err
 	}
 	if place.ReadOnly {
-		return nil, ErrReadOnly
+		return nil, machine.ErrReadOnly
 	}
 	if err := checkMode(options.Mode); err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (f *Files) newWriting(path string, options *WriteOptions) (*writing, error)
 // owner's rights away is not made here.
 func checkMode(mode fs.FileMode) error {
 	if mode&^fs.ModePerm != 0 {
-		return fmt.Errorf("%w: mode %v has more than permissions", ErrInvalid, mode)
+		return fmt.Errorf("%w: mode %v has more than permissions", machine.ErrInvalid, mode)
 	}
 	return nil
 }
@@ -95,38 +96,38 @@ func (w *writing) bytes(ctx context.Context, content []byte) (*WriteResult, erro
 	defer data.Close()
 	_, _ = data.Write(content)
 	_ = data.End()
-	t, err := w.machine.openOp(ctx, &opRequest{dialer: w.machine.control, direct: true, request: w.request, follow: follow.Bytes()})
+	op, err := w.machine.OpenOp(ctx, &machine.OpRequest{Small: true, Direct: true, Request: w.request, Follow: follow.Bytes()})
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
-	t.sentAll = true
+	defer op.Close()
+	op.SentAll = true
 	var written wire.FileWritten
-	if err := t.answer(wire.FrameResult, &written); err != nil {
+	if err := op.Answer(wire.FrameResult, &written); err != nil {
 		return nil, err
 	}
-	return w.result(t, &written)
+	return w.result(op, &written)
 }
 
 // stream writes what send sends.
 func (w *writing) stream(ctx context.Context, send func(*wire.DataWriter) error) (*WriteResult, error) {
-	t, err := w.machine.openOp(ctx, &opRequest{dialer: w.machine.bulk, direct: true, request: w.request})
+	op, err := w.machine.OpenOp(ctx, &machine.OpRequest{Direct: true, Request: w.request})
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer op.Close()
 	var written wire.FileWritten
-	if err := t.sendContent(send, &written); err != nil {
+	if err := op.SendContent(send, &written); err != nil {
 		return nil, err
 	}
-	return w.result(t, &written)
+	return w.result(op, &written)
 }
 
-func (w *writing) result(t *streamOp, written *wire.FileWritten) (*WriteResult, error) {
+func (w *writing) result(op *machine.StreamOp, written *wire.FileWritten) (*WriteResult, error) {
 	info, err := infoOf(w.path, &written.FileStat)
 	if err != nil {
-		return nil, t.violation("%v", err)
+		return nil, op.Violation("%v", err)
 	}
-	t.complete = true
+	op.Complete = true
 	return &WriteResult{*info, written.Created}, nil
 }
