@@ -41,10 +41,10 @@ func (b *builder) provide(ctx context.Context, base string) (string, error) {
 		return base, nil
 	}
 	if i := slices.IndexFunc(Recipes(), func(r Recipe) bool { return r.Target == base }); i >= 0 {
-		b.say("%s is not there yet: building it first", base)
+		b.printf("%s is not there yet: building it first", base)
 		return b.build(ctx, Recipes()[i], Options{})
 	}
-	b.say("pulling %s", base)
+	b.printf("pulling %s", base)
 	err = b.pull(ctx, base)
 	if err == nil {
 		return base, nil
@@ -91,16 +91,16 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func (b *builder) provideLocal(ctx context.Context, reason error) (string, error) {
-	b.say("WARNING: %v", reason)
+	b.printf("WARNING: %v", reason)
 	held, err := b.engine.HasImage(ctx, LocalBase)
 	if err != nil {
 		return "", fmt.Errorf("image %s: %w", LocalBase, err)
 	}
 	if held {
-		b.say("WARNING: using %s instead, made earlier from Debian's packages", LocalBase)
+		b.printf("WARNING: using %s instead, made earlier from Debian's packages", LocalBase)
 		return LocalBase, nil
 	}
-	b.say("WARNING: making %s from Debian's packages instead: not the pinned image, but today's packages", LocalBase)
+	b.printf("WARNING: making %s from Debian's packages instead: not the pinned image, but today's packages", LocalBase)
 	if err := b.importScript(ctx, "base/rootfs.sh", LocalBase); err != nil {
 		hint := "let the engine reach a registry, or install mmdebstrap and let this machine reach Debian's packages"
 		return "", errhint.With(errors.Join(reason, fmt.Errorf("image %s: %w", LocalBase, err)), hint)
@@ -132,7 +132,7 @@ func (b *builder) importScript(ctx context.Context, path, ref string, env ...str
 	go func() {
 		err := cmd.Wait()
 		if err != nil {
-			err = fmt.Errorf("%w: %s", err, messages.lastSaid())
+			err = fmt.Errorf("%w: %s", err, messages.last())
 		}
 		_ = out.CloseWithError(err) // never fails
 		scripted <- err

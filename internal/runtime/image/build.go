@@ -42,7 +42,7 @@ type builder struct {
 }
 
 func (b *builder) build(ctx context.Context, recipe Recipe, opts Options) (string, error) {
-	args, target, err := settle(recipe, opts)
+	args, target, err := resolveOptions(recipe, opts)
 	if err != nil {
 		return "", err
 	}
@@ -70,7 +70,7 @@ func (b *builder) build(ctx context.Context, recipe Recipe, opts Options) (strin
 	if err != nil {
 		return "", err
 	}
-	b.say("building %s on %s", target, args[ArgBaseImage])
+	b.printf("building %s on %s", target, args[ArgBaseImage])
 	output := &lastLines{Writer: b.progress}
 	err = b.engine.Build(ctx, buildContext, BuildOptions{
 		Tag: target, Dockerfile: dockerfileName, Args: args, Network: b.network,
@@ -79,12 +79,12 @@ func (b *builder) build(ctx context.Context, recipe Recipe, opts Options) (strin
 	if err != nil {
 		return "", failure(target, output, err)
 	}
-	b.say("built %s", target)
+	b.printf("built %s", target)
 	return target, nil
 }
 
-// settle decides parameters and target, and refuses what cannot be built.
-func settle(recipe Recipe, opts Options) (args map[string]string, target string, err error) {
+// resolveOptions decides parameters and target, and refuses what cannot be built.
+func resolveOptions(recipe Recipe, opts Options) (args map[string]string, target string, err error) {
 	args, err = recipe.arguments(opts.Args)
 	target = cmp.Or(opts.Target, recipe.Target)
 	errs := []error{err, CheckLockfile(recipe, opts.Lockfile)}
@@ -114,6 +114,6 @@ func (b *builder) userOf(ctx context.Context, ref string) (string, error) {
 	return cmp.Or(user, "root"), nil
 }
 
-func (b *builder) say(format string, args ...any) {
+func (b *builder) printf(format string, args ...any) {
 	fmt.Fprintf(b.progress, "==> "+format+"\n", args...)
 }

@@ -23,7 +23,7 @@ func (b *builder) provideOpenClaw(ctx context.Context, ref string) error {
 	if held {
 		return nil
 	}
-	b.say("pulling %s", ref)
+	b.printf("pulling %s", ref)
 	if err = b.pull(ctx, ref); err == nil {
 		return nil
 	}
@@ -34,8 +34,8 @@ func (b *builder) provideOpenClaw(ctx context.Context, ref string) error {
 	if !isUsualOpenClaw(ref) {
 		return errhint.With(err, "pull or import it into the engine, or choose another with --openclaw-base")
 	}
-	b.say("WARNING: %v", err)
-	b.say("WARNING: making it from npm instead, under the same name")
+	b.printf("WARNING: %v", err)
+	b.printf("WARNING: making it from npm instead, under the same name")
 	if made := b.importScript(ctx, "openclaw/base.sh", ref, "VERSION="+tagOf(ref)); made != nil {
 		hint := "let the engine reach the registry of images, or install npm and let this machine reach npm's"
 		return errhint.With(errors.Join(err, fmt.Errorf("OpenClaw from npm: %w", made)), hint)

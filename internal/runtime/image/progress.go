@@ -21,7 +21,7 @@ func (e *BuildError) Unwrap() error { return e.Err }
 
 // failure explains why a build ended, by the end of its output.
 func failure(image string, output *lastLines, err error) error {
-	said := output.lastSaid()
+	said := output.last()
 	if said == "" {
 		said = err.Error()
 	}
@@ -45,8 +45,8 @@ func (l *lastLines) Write(p []byte) (int, error) {
 // engineLine matches what engines say themselves between a step's output.
 var engineLine = lazyregexp.New(`^(Step |STEP |Removing intermediate container |---> |-->|==> )`)
 
-// lastSaid returns the last two lines of the steps' output, as one.
-func (l *lastLines) lastSaid() string {
+// last returns the last two lines of the steps' output, as one.
+func (l *lastLines) last() string {
 	const most = 2
 	var said []string
 	for line := range strings.Lines(string(l.text)) {

@@ -43,8 +43,8 @@ type Progress struct {
 	Bytes, BytesDone   int64 // of the source; Bytes is 0 if that is not known
 }
 
-// sideBySide is how many layers are unpacked at once.
-const sideBySide = 3
+// parallelLayers is how many layers are unpacked at once.
+const parallelLayers = 3
 
 // add puts a candidate into the store under names. An image that is there
 // already only gets the names.
@@ -60,7 +60,7 @@ func (s *Store) add(ctx context.Context, c *candidate, names []string, report fu
 		return nil, fmt.Errorf("image store: %w", err)
 	}
 	defer content.Release()
-	// One of many that want the same image unpacks it; the others find it.
+	// Concurrent adds of one image: the first unpacks, the rest reuse.
 	alone, err := s.locks.Hold(ctx, "image:"+c.id)
 	if err != nil {
 		return nil, fmt.Errorf("image store: %w", err)
@@ -110,17 +110,17 @@ func (s *Store) check(c *candidate) error {
 // unpackAll brings the layers that the store lacks. None gets its name before
 // all are complete and, as far as the disk is concerned, written.
 func (s *Store) unpackAll(ctx context.Context, c *candidate, report func(Progress)) ([]Layer, error) {
-	work := &work{store: s, candidate: c, report: report, layers: make([]Layer, len(c.layers)), temps: make([]string, len(c.layers))}
+	work := &unpackJob{store: s, candidate: c, report: report, layers: make([]Layer, len(c.layers)), temps: make([]string, len(c.layers))}
 	defer work.clean()
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(sideBySide)
+	group.SetLimit(parallelLayers)
 	for i := range c.layers {
 		group.Go(func() error {
 			if err := work.layer(ctx, i); err != nil {
 				return fmt.Errorf("layer %d of %d: %w", i+1, len(c.layers), err)
 			}
 			work.done.Add(1)
-			work.tell()
+			work.reportProgress()
 			return nil
 		})
 	}
@@ -133,12 +133,12 @@ func (s *Store) unpackAll(ctx context.Context, c *candidate, report func(Progres
 	return work.layers, work.publish()
 }
 
-// work is the unpacking of one image.
-type work struct {
+// unpackJob is the unpacking of one image.
+type unpackJob struct {
 	store     *Store
 	candidate *candidate
 	report    func(Progress)
-	telling   sync.Mutex // one report at a time
+	reportMu  sync.Mutex // one report at a time
 	layers    []Layer
 	temps     []string // by layer, "" where the store has it
 	usage     usage
@@ -146,7 +146,7 @@ type work struct {
 	bytes     atomic.Int64
 }
 
-func (w *work) clean() {
+func (w *unpackJob) clean() {
 	for _, temp := range w.temps {
 		if temp != "" {
 			removeTree(temp)
@@ -154,12 +154,12 @@ func (w *work) clean() {
 	}
 }
 
-func (w *work) tell() {
+func (w *unpackJob) reportProgress() {
 	if w.report == nil {
 		return
 	}
-	w.telling.Lock()
-	defer w.telling.Unlock()
+	w.reportMu.Lock()
+	defer w.reportMu.Unlock()
 	p := Progress{Layers: len(w.layers), LayersDone: int(w.done.Load()), BytesDone: w.bytes.Load()}
 	for _, l := range w.candidate.layers {
 		p.Bytes += l.size
@@ -168,12 +168,12 @@ func (w *work) tell() {
 }
 
 // first is where in the image the layer of that number is for the first time.
-func (w *work) first(i int) int {
+func (w *unpackJob) first(i int) int {
 	digests := w.candidate.config.RootFS.DiffIDs
 	return slices.Index(digests, digests[i])
 }
 
-func (w *work) layer(ctx context.Context, i int) error {
+func (w *unpackJob) layer(ctx context.Context, i int) error {
 	want := Layer{DiffID: w.candidate.config.RootFS.DiffIDs[i].String()}
 	if w.store.hasLayer(want.name()) {
 		w.bytes.Add(w.candidate.layers[i].size)
@@ -200,7 +200,7 @@ func (w *work) layer(ctx context.Context, i int) error {
 }
 
 // unpack writes one layer into a directory and says what it was.
-func (w *work) unpack(ctx context.Context, b blob, dir string) (Layer, error) {
+func (w *unpackJob) unpack(ctx context.Context, b blob, dir string) (Layer, error) {
 	stream, err := b.open(ctx)
 	if err != nil {
 		return Layer{}, err
@@ -231,17 +231,17 @@ func (w *work) unpack(ctx context.Context, b blob, dir string) (Layer, error) {
 	return layer, nil
 }
 
-// tellEvery is how many bytes pass between two reports.
-const tellEvery = 1 << 20
+// reportEvery is how many bytes pass between two reports.
+const reportEvery = 1 << 20
 
-func (w *work) seen(n int) {
-	if now := w.bytes.Add(int64(n)); now/tellEvery != (now-int64(n))/tellEvery {
-		w.tell()
+func (w *unpackJob) seen(n int) {
+	if now := w.bytes.Add(int64(n)); now/reportEvery != (now-int64(n))/reportEvery {
+		w.reportProgress()
 	}
 }
 
 // publish names the layers, after one wait for the disk.
-func (w *work) publish() error {
+func (w *unpackJob) publish() error {
 	if err := w.store.sync(); err != nil {
 		return err
 	}

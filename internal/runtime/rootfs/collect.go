@@ -33,7 +33,7 @@ func (s *Store) Collect(ctx context.Context, alive func(owner string) bool) (Col
 	} else if err != nil {
 		return Collected{}, fmt.Errorf("image store: %w", err)
 	}
-	done, doomed, err := s.condemn(alive)
+	done, doomed, err := s.renameUnneeded(alive)
 	held.Release()
 	// What has no name any more is removed in peace.
 	for _, path := range doomed {
@@ -45,9 +45,9 @@ func (s *Store) Collect(ctx context.Context, alive func(owner string) bool) (Col
 	return done, errors.Join(err, ctx.Err())
 }
 
-// condemn takes from layers/ what is not needed. Directories are renamed first:
+// renameUnneeded takes from layers/ what is not needed. Directories are renamed first:
 // one that is half removed must not look like a layer.
-func (s *Store) condemn(alive func(string) bool) (done Collected, doomed []string, err error) {
+func (s *Store) renameUnneeded(alive func(string) bool) (done Collected, doomed []string, err error) {
 	if done.Pins, err = s.dropPins(alive); err != nil {
 		return done, nil, err
 	}

@@ -51,7 +51,7 @@ type meter struct {
 	sum  hash.Hash // nil: not wanted
 	n    int64
 	stop func(n int64) error // nil: no limit
-	seen func(n int)         // nil: nobody listens
+	seen func(n int)         // called with the bytes read; may be nil
 	over error               // why it stopped
 }
 

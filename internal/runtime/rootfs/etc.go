@@ -18,7 +18,7 @@ type entry struct {
 func dir(path string) entry        { return entry{path: path, mode: fs.ModeDir | 0o755} }
 func file(path, data string) entry { return entry{path: path, mode: 0o644, data: data} }
 func link(path, to string) entry   { return entry{path: path, mode: fs.ModeSymlink | 0o777, data: to} }
-func room(path string) entry       { return entry{path: path, mode: fs.ModeDir | fs.ModeSticky | 0o777} }
+func stickyDir(path string) entry  { return entry{path: path, mode: fs.ModeDir | fs.ModeSticky | 0o777} }
 func (e entry) line() string       { return fmt.Sprintf("%q %v %q\n", e.path, e.mode, e.data) }
 
 // networkFiles are those that describe the machine rather than its programs.
@@ -83,8 +83,8 @@ func userFiles(id Identity) []entry {
 // image brings them.
 func skeleton() []entry {
 	return slices.Concat(
-		[]entry{dir("dev"), dir("proc"), dir("sys"), dir("home"), dir("mnt"), dir("opt"), dir("root"), dir("run"), dir("srv"), room("tmp")},
-		[]entry{dir("var"), dir("var/cache"), dir("var/lib"), dir("var/log"), room("var/tmp"), link("var/run", "../run"), link("var/lock", "../run/lock")},
+		[]entry{dir("dev"), dir("proc"), dir("sys"), dir("home"), dir("mnt"), dir("opt"), dir("root"), dir("run"), dir("srv"), stickyDir("tmp")},
+		[]entry{dir("var"), dir("var/cache"), dir("var/lib"), dir("var/log"), stickyDir("var/tmp"), link("var/run", "../run"), link("var/lock", "../run/lock")},
 		[]entry{link("etc/mtab", "../proc/self/mounts"), link("etc/os-release", "../usr/lib/os-release")},
 	)
 }

@@ -25,7 +25,7 @@ func (s *Store) Fork(root *Root) (*Root, error) {
 	return &forked, nil
 }
 
-// PinRoot makes a durable pin of a root whose layers somebody else keeps now.
+// PinRoot makes a durable pin of a root whose layers another pin keeps.
 // There is no wait for the disk: file systems keep the order of names, so after
 // a power cut the pin is there if the layer is; should its content be lost, it
 // cannot be read, and then nothing is collected.

@@ -34,7 +34,7 @@ func (s *Store) generated(ctx context.Context, entries []entry) (layerName, erro
 	return name, s.publish(temp, name)
 }
 
-// write makes the entry below a directory that nobody else writes to.
+// write makes the entry below a directory of this process.
 func (e entry) write(root string) error {
 	path := filepath.Join(root, e.path)
 	switch e.mode.Type() {

@@ -36,9 +36,9 @@ var bundles = []string{
 
 const bundleTarget = "/etc/ssl/certs/ca-certificates.crt"
 
-// secretive are directories below /usr in which administrators keep settings.
+// privateDirs are directories below /usr in which administrators keep settings.
 // A sandbox of root's could read files there that are only for root.
-var secretive = []string{"/usr/etc", "/usr/local/etc"}
+var privateDirs = []string{"/usr/etc", "/usr/local/etc"}
 
 // hostView is the host as a sandbox sees it.
 type hostView struct {
@@ -49,9 +49,9 @@ type hostView struct {
 	masks   []string
 }
 
-// lookAtHost finds out what is there. Paths in hide, such as the state
+// newHostView finds out what is there. Paths in hide, such as the state
 // directory, are covered if they lie in what is shown.
-func lookAtHost(base string, hide []string) (*hostView, error) {
+func newHostView(base string, hide []string) (*hostView, error) {
 	v := &hostView{base: base, hide: hide}
 	for _, path := range programs {
 		if err := v.addPrograms(path); err != nil {
@@ -136,7 +136,7 @@ func (v *hostView) addPublic(path, target string) bool {
 
 // addMasks covers what must not be seen of the directories shown.
 func (v *hostView) addMasks() {
-	for _, path := range secretive {
+	for _, path := range privateDirs {
 		if info, err := os.Lstat(v.real(path)); err == nil && info.IsDir() {
 			v.masks = append(v.masks, path)
 		}
@@ -192,7 +192,7 @@ func (v *hostView) fingerprint() string {
 
 // HostID is the fingerprint of the host's programs, without opening a store.
 func HostID(hide ...string) (string, error) {
-	v, err := lookAtHost("", hide)
+	v, err := newHostView("", hide)
 	if err != nil {
 		return "", err
 	}

@@ -99,7 +99,7 @@ func TestHostRootFollowsTheHostsLayout(t *testing.T) {
 func TestHostFingerprintFollowsPrograms(t *testing.T) {
 	base := fakeHost(t)
 	id := func() string {
-		v, err := lookAtHost(base, nil)
+		v, err := newHostView(base, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -276,7 +276,7 @@ func TestAnArchiveWithTooManyNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	on, err := lookInto(t.Context(), f)
+	on, err := indexArchive(t.Context(), f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func TestPartsWithLongNamesAreNotRemembered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		on, err := lookInto(t.Context(), f)
+		on, err := indexArchive(t.Context(), f)
 		if err != nil || len(on.parts) > 0 {
 			t.Errorf("%s: %d parts, %v", name, len(on.parts), err)
 		}

@@ -81,15 +81,14 @@ func (s *Store) ImportFrom(ctx context.Context, r io.Reader, source string, o Ad
 	return images, nil
 }
 
-// spool keeps a stream, uncompressed, in a file without a name, which nobody
-// has to remove.
+// spool keeps a stream, uncompressed, in an unlinked file.
 func (s *Store) spool(ctx context.Context, r io.Reader) (_ *os.File, err error) {
 	content, err := s.openArchive(ctx, r, &usage{}, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer content.close()
-	f, err := s.nameless(ctx)
+	f, err := s.tempFile(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +104,8 @@ func (s *Store) spool(ctx context.Context, r io.Reader) (_ *os.File, err error) 
 	return f, err
 }
 
-func (s *Store) nameless(ctx context.Context) (*os.File, error) {
-	content, err := s.locks.Share(ctx, contentLock) // or somebody else might remove it first
+func (s *Store) tempFile(ctx context.Context) (*os.File, error) {
+	content, err := s.locks.Share(ctx, contentLock) // keeps a collection from removing it
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +155,7 @@ func (s *Store) importFile(ctx context.Context, f *os.File, source string, o Add
 }
 
 func (s *Store) importArchive(ctx context.Context, f *os.File, source string, o AddOptions) ([]*Image, error) {
-	on, err := lookInto(ctx, f)
+	on, err := indexArchive(ctx, f)
 	if err != nil {
 		return nil, errhint.With(err, "import takes OCI layouts, archives of `docker save`, and tars of a root directory")
 	}
@@ -221,13 +220,13 @@ func (s *Store) readTar(ctx context.Context, f *os.File, source string) ([]named
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	end := &ending{}
+	end := &trailer{}
 	sum := sha256.New()
 	size, err := io.Copy(io.MultiWriter(sum, end), &meter{Reader: f, ctx: ctx, stop: s.Limits.tooLong})
 	if err != nil {
 		return nil, err
 	}
-	if !end.marked() {
+	if !end.complete() {
 		return nil, fmt.Errorf("no end-of-archive mark: %w", ErrTruncated)
 	}
 	config := &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH, RootFS: v1.RootFS{
@@ -243,23 +242,23 @@ func (s *Store) readTar(ctx context.Context, f *os.File, source string) ([]named
 	return []named{{&candidate{id: digestOf(data), source: source, config: config, layers: []blob{layer}}, nil}}, nil
 }
 
-// ending remembers the last two blocks, which are zero at the end of an archive
+// trailer remembers the last two blocks, which are zero at the end of an archive
 // that is complete.
-type ending struct {
+type trailer struct {
 	last []byte
 	n    int64
 }
 
 const endMark = 1024
 
-func (e *ending) Write(p []byte) (int, error) {
+func (e *trailer) Write(p []byte) (int, error) {
 	e.n += int64(len(p))
 	e.last = append(e.last, p[max(0, len(p)-endMark):]...)
 	e.last = e.last[max(0, len(e.last)-endMark):]
 	return len(p), nil
 }
 
-func (e *ending) marked() bool {
+func (e *trailer) complete() bool {
 	for _, b := range e.last {
 		if b != 0 {
 			return false

@@ -137,7 +137,7 @@ func bothForms(t testing.TB, dir string, archive []byte) []byte {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	on, err := lookInto(t.Context(), f)
+	on, err := indexArchive(t.Context(), f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func (s *Store) readIndex() (*index, error) {
 	return x, nil
 }
 
-// change lets f change the index while nobody else does.
+// change lets f change the index under its lock.
 func (s *Store) change(ctx context.Context, f func(*index) error) error {
 	content, err := s.locks.Share(ctx, contentLock) // or the new index might be collected on its way
 	if err != nil {
@@ -161,7 +161,7 @@ func (x *index) find(ref string) (*Image, error) {
 		return nil, err
 	}
 	for _, image := range x.Images {
-		if image.ID == ref || image.answersTo(want) {
+		if image.ID == ref || image.matches(want) {
 			return image, nil
 		}
 	}
@@ -171,8 +171,8 @@ func (x *index) find(ref string) (*Image, error) {
 	return nil, errhint.With(noImage{ref}, ImportHint(ref))
 }
 
-// answersTo compares full names; name@digest means the digest.
-func (i *Image) answersTo(want string) bool {
+// matches compares full names; name@digest means the digest.
+func (i *Image) matches(want string) bool {
 	if repository, digest, ok := strings.Cut(want, "@"); ok && i.Digest == digest {
 		return slices.ContainsFunc(i.Names, func(n string) bool { return repositoryOf(n) == repository })
 	}

@@ -20,7 +20,7 @@ const (
 	layoutFullName = "io.containerd.image.name"
 )
 
-func isLayout(s shelf) bool { return has(s, layoutIndex) && has(s, layoutMarker) }
+func isLayout(s imageSource) bool { return has(s, layoutIndex) && has(s, layoutMarker) }
 
 // named is a candidate and what its source calls it.
 type named struct {
@@ -32,7 +32,7 @@ type named struct {
 const maxNesting = 3
 
 // readLayout finds the images of an OCI layout that are for this machine.
-func (s *Store) readLayout(on shelf, source string) ([]named, error) {
+func (s *Store) readLayout(on imageSource, source string) ([]named, error) {
 	data, err := document(on, layoutIndex, "", s.Limits.Document)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func blobName(d v1.Descriptor) (string, error) {
 }
 
 // fromDescriptor reads a manifest, through an index of platforms if need be.
-func (s *Store) fromDescriptor(on shelf, d v1.Descriptor, nesting int) (*candidate, error) {
+func (s *Store) fromDescriptor(on imageSource, d v1.Descriptor, nesting int) (*candidate, error) {
 	name, err := blobName(d)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (s *Store) fromDescriptor(on shelf, d v1.Descriptor, nesting int) (*candida
 	return s.fromManifest(on, manifest, d.Digest.String())
 }
 
-func (s *Store) fromIndex(on shelf, data []byte, nesting int) (*candidate, error) {
+func (s *Store) fromIndex(on imageSource, data []byte, nesting int) (*candidate, error) {
 	index, err := v1.ParseIndexManifest(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (s *Store) fromIndex(on shelf, data []byte, nesting int) (*candidate, error
 	return s.fromDescriptor(on, fitting[0], nesting-1)
 }
 
-func (s *Store) fromManifest(on shelf, m *v1.Manifest, digest string) (*candidate, error) {
+func (s *Store) fromManifest(on imageSource, m *v1.Manifest, digest string) (*candidate, error) {
 	if err := s.checkManifest(m); err != nil {
 		return nil, err
 	}

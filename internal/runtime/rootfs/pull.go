@@ -39,7 +39,7 @@ func (s *Store) Pull(ctx context.Context, ref string, o AddOptions) (*Image, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	alive := &watchdog{timer: time.AfterFunc(pullStall, func() { cancel(fmt.Errorf("no answer for %v", pullStall)) })}
+	alive := &stallTimer{timer: time.AfterFunc(pullStall, func() { cancel(fmt.Errorf("no answer for %v", pullStall)) })}
 	defer alive.timer.Stop()
 	connections, err := s.newTransport()
 	if err != nil {
@@ -72,15 +72,15 @@ func (s *Store) parse(ref string) (name.Reference, error) {
 
 // fetch asks for the manifest and configuration. Layers are read later, as they
 // are unpacked.
-func (s *Store) fetch(ctx context.Context, ref name.Reference, connections http.RoundTripper, alive *watchdog) (*candidate, error) {
+func (s *Store) fetch(ctx context.Context, ref name.Reference, connections http.RoundTripper, alive *stallTimer) (*candidate, error) {
 	desc, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}),
-		remote.WithTransport(s.careful(connections, ref.Context().RegistryStr())))
+		remote.WithTransport(s.tlsTransport(connections, ref.Context().RegistryStr())))
 	if err != nil {
 		return nil, err
 	}
-	alive.pat()
-	if err := forOthersOnly(desc); err != nil {
+	alive.reset()
+	if err := checkPlatforms(desc); err != nil {
 		return nil, err
 	}
 	image, err := desc.Image()
@@ -90,9 +90,9 @@ func (s *Store) fetch(ctx context.Context, ref name.Reference, connections http.
 	return s.fromRegistry(ctx, image, ref, alive)
 }
 
-// forOthersOnly refuses an index that has nothing for this machine, and says
+// checkPlatforms refuses an index that has nothing for this machine, and says
 // what it has.
-func forOthersOnly(desc *remote.Descriptor) error {
+func checkPlatforms(desc *remote.Descriptor) error {
 	if !desc.MediaType.IsIndex() {
 		return nil
 	}
@@ -103,12 +103,12 @@ func forOthersOnly(desc *remote.Descriptor) error {
 	return err
 }
 
-func (s *Store) fromRegistry(ctx context.Context, image v1.Image, ref name.Reference, alive *watchdog) (*candidate, error) {
+func (s *Store) fromRegistry(ctx context.Context, image v1.Image, ref name.Reference, alive *stallTimer) (*candidate, error) {
 	manifest, err := image.Manifest()
 	if err != nil {
 		return nil, err
 	}
-	alive.pat()
+	alive.reset()
 	if err := s.checkManifest(manifest); err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (s *Store) fromRegistry(ctx context.Context, image v1.Image, ref name.Refer
 	return c, ctx.Err()
 }
 
-func openRemote(image v1.Image, digest v1.Hash, alive *watchdog) (io.ReadCloser, error) {
+func openRemote(image v1.Image, digest v1.Hash, alive *stallTimer) (io.ReadCloser, error) {
 	layer, err := image.LayerByDigest(digest)
 	if err != nil {
 		return nil, err
@@ -141,23 +141,23 @@ func openRemote(image v1.Image, digest v1.Hash, alive *watchdog) (io.ReadCloser,
 	if err != nil {
 		return nil, err
 	}
-	return &audible{body, alive}, nil
+	return &progressReader{body, alive}, nil
 }
 
-// watchdog ends a pull that nothing arrives for any more.
-type watchdog struct{ timer *time.Timer }
+// stallTimer ends a pull that nothing arrives for any more.
+type stallTimer struct{ timer *time.Timer }
 
-func (w *watchdog) pat() { w.timer.Reset(pullStall) }
+func (w *stallTimer) reset() { w.timer.Reset(pullStall) }
 
-type audible struct {
+type progressReader struct {
 	io.ReadCloser
-	alive *watchdog
+	alive *stallTimer
 }
 
-func (w *audible) Read(p []byte) (int, error) {
+func (w *progressReader) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	if n > 0 {
-		w.alive.pat()
+		w.alive.reset()
 	}
 	return n, err
 }
@@ -174,29 +174,29 @@ func (s *Store) newTransport() (*http.Transport, error) {
 		return nil, err
 	}
 	t := host.Transport()
-	t.MaxIdleConnsPerHost, t.ResponseHeaderTimeout, t.IdleConnTimeout = sideBySide, pullStall, pullStall
+	t.MaxIdleConnsPerHost, t.ResponseHeaderTimeout, t.IdleConnTimeout = parallelLayers, pullStall, pullStall
 	return t, nil
 }
 
-// carefully refuses to speak without TLS, except to a registry on loopback and
+// tlsOnly refuses to speak without TLS, except to a registry on loopback and
 // to registries that were named: the library would, to any private address. A
 // registry elsewhere cannot send us to loopback either. Answers that are kept in
 // memory have a limit.
-type carefully struct {
+type tlsOnly struct {
 	transport http.RoundTripper
 	local     bool     // the registry is on loopback
 	plain     []string // registries that were named
 	document  int64
 }
 
-func (s *Store) careful(connections http.RoundTripper, registry string) *carefully {
+func (s *Store) tlsTransport(connections http.RoundTripper, registry string) *tlsOnly {
 	local := isLoopback((&url.URL{Host: registry}).Hostname())
-	return &carefully{transport: connections, local: local, plain: s.Insecure, document: s.Limits.Document}
+	return &tlsOnly{transport: connections, local: local, plain: s.Insecure, document: s.Limits.Document}
 }
 
 var errPlain = errors.New("without TLS only to a registry on loopback")
 
-func (c *carefully) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *tlsOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 	here := c.local && isLoopback(r.URL.Hostname())
 	if r.URL.Scheme != "https" && !here && !slices.Contains(c.plain, r.URL.Host) {
 		return nil, fmt.Errorf("%s: %w", r.URL.Host, errPlain)

@@ -189,7 +189,7 @@ func TestPullSaysWhatToDo(t *testing.T) {
 
 func TestPullSpeaksPlainTextOnLoopbackOnly(t *testing.T) {
 	s := open(t, Options{Insecure: []string{"10.0.0.9:5000"}})
-	reached := s.careful(refuser{}, "localhost:5000")
+	reached := s.tlsTransport(refuser{}, "localhost:5000")
 	for url, allowed := range map[string]bool{
 		"http://127.0.0.1:5000/v2/": true, "http://localhost:5000/v2/": true, "http://[::1]:5000/v2/": true,
 		"http://10.0.0.1/v2/": false, "http://10.0.0.9:5000/v2/": true, "http://10.0.0.9/v2/": false, "http://192.168.1.1:5000/v2/": false, "http://registry.local/v2/": false, "http://127.0.0.1.example.com/": false,
@@ -203,7 +203,7 @@ func TestPullSpeaksPlainTextOnLoopbackOnly(t *testing.T) {
 		if got := !errors.Is(err, errPlain); got != allowed {
 			t.Errorf("%s: %v", url, err)
 		}
-		if _, err := s.careful(refuser{}, "registry.example.com").RoundTrip(r); strings.HasPrefix(url, "http://l") && !errors.Is(err, errPlain) {
+		if _, err := s.tlsTransport(refuser{}, "registry.example.com").RoundTrip(r); strings.HasPrefix(url, "http://l") && !errors.Is(err, errPlain) {
 			t.Errorf("a registry elsewhere sends us to %s: %v", url, err)
 		}
 	}

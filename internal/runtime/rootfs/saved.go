@@ -22,7 +22,7 @@ type saved struct {
 
 // listSaved returns the images of such an archive. The archive of a root
 // directory may happen to have a file of that name: then there are none.
-func (s *Store) listSaved(on shelf) ([]saved, error) {
+func (s *Store) listSaved(on imageSource) ([]saved, error) {
 	if !has(on, savedManifest) {
 		return nil, nil
 	}
@@ -42,7 +42,7 @@ func (s *Store) listSaved(on shelf) ([]saved, error) {
 	return list, nil
 }
 
-func (s *Store) readSaved(on shelf, list []saved, source string) ([]named, error) {
+func (s *Store) readSaved(on imageSource, list []saved, source string) ([]named, error) {
 	var found []named
 	for _, image := range list {
 		c, err := s.fromSaved(on, image)
@@ -64,7 +64,7 @@ func (s *Store) readSaved(on shelf, list []saved, source string) ([]named, error
 // namedByDigest is how a configuration is named: by its own digest.
 var namedByDigest = lazyregexp.New(`(?:^|/)([0-9a-f]{64})(?:\.json)?$`)
 
-func (s *Store) fromSaved(on shelf, image saved) (*candidate, error) {
+func (s *Store) fromSaved(on imageSource, image saved) (*candidate, error) {
 	data, err := document(on, image.Config, "", s.Limits.Document)
 	if err != nil {
 		return nil, err

@@ -170,7 +170,7 @@ func (s *Store) resolve(ctx context.Context, ref string, id Identity, pin *Pin) 
 }
 
 func (s *Store) resolveHost(ctx context.Context, id Identity, pin *Pin) (*Root, error) {
-	view, err := lookAtHost(s.hostBase, s.Hide)
+	view, err := newHostView(s.hostBase, s.Hide)
 	if err != nil {
 		return nil, err
 	}

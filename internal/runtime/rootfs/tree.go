@@ -68,16 +68,16 @@ func (t *tree) open(dir string) (*os.File, error) {
 	if err := t.made(); err != nil {
 		return nil, err
 	}
-	if err := supply(int(above.Fd()), path.Base(dir)); err != nil {
+	if err := makeParent(int(above.Fd()), path.Base(dir)); err != nil {
 		return nil, err
 	}
 	opened, err = hostpath.OpenBeneath(t.root, dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	return opened, refusal(err)
 }
 
-// supply makes a directory that an archive did not mention. One that replaces a
+// makeParent makes a directory that an archive did not mention. One that replaces a
 // whiteout hides what the whiteout hid.
-func supply(parent int, leaf string) error {
+func makeParent(parent int, leaf string) error {
 	var st unix.Stat_t
 	err := unix.Fstatat(parent, leaf, &st, unix.AT_SYMLINK_NOFOLLOW)
 	switch {

@@ -84,7 +84,7 @@ func Make(r Request) (*Plan, error) {
 			return nil, err
 		}
 	}
-	for _, step := range []func(Request) error{p.lay, p.deriveUser, p.judge, p.mount, p.fillSpec} {
+	for _, step := range []func(Request) error{p.layOut, p.deriveUser, p.checkPolicy, p.mount, p.fillSpec} {
 		if err := step(r); err != nil {
 			return nil, err
 		}
@@ -130,7 +130,7 @@ func agentPath(agent *config.Agent) string {
 	return ""
 }
 
-func (p *Plan) lay(r Request) (err error) {
+func (p *Plan) layOut(r Request) (err error) {
 	p.Layout, err = layout(p.Agent.Sandbox, p.owner(), p.ScopeKey)
 	p.Layout.Temporary = r.Temporary
 	return err
@@ -193,10 +193,10 @@ func PrivatePaths(state string) (paths []string) {
 	return paths
 }
 
-// judge collects everything that policy refuses.
-func (p *Plan) judge(r Request) error {
+// checkPolicy collects everything that policy refuses.
+func (p *Plan) checkPolicy(r Request) error {
 	docker := p.Agent.Sandbox.Docker
-	disk := &attentiveDisk{}
+	disk := &socketSearch{}
 	host := policy.Host{Disk: disk, Homes: hostpath.Homes(r.Getenv), Roots: []string{p.Layout.WorkspaceDir, p.Layout.AgentDir},
 		Private: PrivatePaths(r.Paths.AtollState)}
 	p.Findings = policy.Validate(docker, host)
@@ -204,16 +204,16 @@ func (p *Plan) judge(r Request) error {
 		p.Findings = append(p.Findings, policy.ValidateWorkspace(p.Layout.AgentDir, host)...)
 	}
 	p.Warnings = slices.Concat(p.Warnings, disk.warnings())
-	p.Findings = append(p.Findings, p.judgeUser()...)
+	p.Findings = append(p.Findings, p.checkUser()...)
 	docker.Network = p.isolatedNetwork()
 	p.Findings = append(p.Findings, policy.SetupObstacles(docker.SetupCommand, docker, docker.User)...)
 	p.Env = policy.SanitizeEnv(policy.EnvRequest{Configured: docker.Env, AllowSecret: p.Agent.Sandbox.AllowSecretEnv})
 	return nil
 }
 
-// judgeUser refuses a user by name where a private copy has to be given to it:
+// checkUser refuses a user by name where a private copy has to be given to it:
 // which number the name has is known to the image alone.
-func (p *Plan) judgeUser() []policy.Finding {
+func (p *Plan) checkUser() []policy.Finding {
 	const field = "sandbox.docker.user"
 	box := p.Agent.Sandbox
 	known := slices.ContainsFunc(p.Findings, func(f policy.Finding) bool { return f.Field == field })

@@ -7,15 +7,15 @@ import (
 	"github.com/atoll-run/atoll/internal/hostpath"
 )
 
-// attentiveDisk remembers which directories were too large to look at every
+// socketSearch remembers which directories were too large to look at every
 // file for sockets of the host.
-type attentiveDisk struct {
+type socketSearch struct {
 	hostpath.Disk
 	large []string
 }
 
 // SocketsBelow looks for sockets as hostpath.Disk does.
-func (d *attentiveDisk) SocketsBelow(dir string) (found []string, complete bool) {
+func (d *socketSearch) SocketsBelow(dir string) (found []string, complete bool) {
 	found, complete = d.Disk.SocketsBelow(dir)
 	if !complete {
 		d.large = append(d.large, dir)
@@ -24,7 +24,7 @@ func (d *attentiveDisk) SocketsBelow(dir string) (found []string, complete bool)
 }
 
 // warnings say what was not looked at.
-func (d *attentiveDisk) warnings() (list []config.Problem) {
+func (d *socketSearch) warnings() (list []config.Problem) {
 	for _, dir := range d.large {
 		list = append(list, config.Problem{
 			Path: "sandbox.docker.binds",

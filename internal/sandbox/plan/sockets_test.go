@@ -18,7 +18,7 @@ func TestLargeBindsAreSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	disk := &attentiveDisk{}
+	disk := &socketSearch{}
 	if _, complete := disk.SocketsBelow(dir); complete {
 		t.Error("all of it was looked at")
 	}

@@ -26,7 +26,7 @@ func (p *Plan) fillSpec(r Request) error {
 	}
 	limits.Defaults = defaultsOf(limits, r.Memory)
 	if p.Layout.HasCopy() {
-		limits.Workspace = copyRoom(limits.Workspace)
+		limits.Workspace = copyQuota(limits.Workspace)
 	}
 	dirs := policy.Dirs{Workspace: p.Layout.WorkspaceDir, Agent: p.Layout.AgentDir}
 	p.Spec = &sandbox.Spec{
@@ -147,7 +147,7 @@ const (
 	CopyReserve = 256 << 20
 )
 
-func copyRoom(asked sandbox.Room) sandbox.Room {
+func copyQuota(asked sandbox.Room) sandbox.Room {
 	return sandbox.Room{Size: cmp.Or(asked.Size, CopySize), Files: cmp.Or(asked.Files, CopyFiles), Reserve: CopyReserve}
 }
 

@@ -20,7 +20,7 @@ func TestKernelOfThisHost(t *testing.T) {
 			t.Errorf("%s: %s: %s, found %q", c.Ring, c.Name, c.Promised, c.Found)
 		}
 	}
-	for _, c := range Judge(sound()) { // the same list
+	for _, c := range Checks(sound()) { // the same list
 		if !slices.Contains(rings, c.Ring) {
 			t.Errorf("nothing is said about %s", c.Ring)
 		}

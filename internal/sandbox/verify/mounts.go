@@ -26,9 +26,8 @@ var engineFiles = []string{"/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/
 // image: read-only, and settings among them covered.
 var hostPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs/ca-certificates.crt"}
 
-// judgeOthers looks for mounts that nobody promised: whatever they show, writable
-// or not, does not belong there.
-func judgeOthers(ring string, e *Evidence) Check {
+// checkOthers reports mounts that the spec does not have, writable or not.
+func checkOthers(ring string, e *Evidence) Check {
 	var strange []string
 	for _, m := range e.Inside.Mounts {
 		if !isExpected(e.Spec, m) {

@@ -12,7 +12,7 @@ import (
 // tunnels' modules. They lead nowhere.
 var idleInterfaces = []string{"lo", "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0", "teql0"}
 
-func judgeNetwork(e *Evidence) []Check {
+func checkNetwork(e *Evidence) []Check {
 	const ring = "network"
 	net := e.Inside.Network
 	if e.Spec.Network != "none" {
@@ -23,14 +23,14 @@ func judgeNetwork(e *Evidence) []Check {
 	return []Check{
 		compare(ring, "interfaces", len(extra) == 0 && slices.Contains(net.Interfaces, "lo"), "only loopback", yesNo(len(extra) == 0, "only loopback", "also "+listed(extra))),
 		compare(ring, "routes", len(net.Routes) == 0, "none", listed(net.Routes)),
-		judgeReach(ring, "metadata address", net, findings.Metadata()),
-		judgeReach(ring, "internet", net, findings.Internet()),
-		judgeReach(ring, "DNS", net, net.Servers),
+		checkReach(ring, "metadata address", net, findings.Metadata()),
+		checkReach(ring, "internet", net, findings.Internet()),
+		checkReach(ring, "DNS", net, net.Servers),
 	}
 }
 
-// judgeReach demands that each address was tried, in vain.
-func judgeReach(ring, name string, net findings.Network, addresses []string) Check {
+// checkReach demands that each address was tried, in vain.
+func checkReach(ring, name string, net findings.Network, addresses []string) Check {
 	open := reached(net, addresses)
 	return compare(ring, name, len(open) == 0, "no way to it", yesNo(len(open) == 0, "no way to it", "a way to "+listed(open)))
 }
@@ -55,7 +55,7 @@ func tried(net findings.Network) (addresses []string) {
 	return addresses
 }
 
-func judgeProcesses(e *Evidence) []Check {
+func checkProcesses(e *Evidence) []Check {
 	const ring = "processes"
 	pid := e.Guest.PID
 	if e.Outside.PID != 0 && e.Outside.PID != pid {
@@ -91,8 +91,8 @@ func foreign(e *Evidence) (strange, entered []string) {
 	return strange, entered
 }
 
-// judgeGuest looks at what a program can do to process 1.
-func judgeGuest(e *Evidence) []Check {
+// checkGuest looks at what a program can do to process 1.
+func checkGuest(e *Evidence) []Check {
 	const ring = "guest"
 	var open []string
 	for _, attempt := range e.Inside.Guest {
@@ -104,14 +104,14 @@ func judgeGuest(e *Evidence) []Check {
 	return []Check{
 		compare(ring, "tracing, memory, descriptors, limits, priority", len(open) == 0 && len(e.Inside.Guest) >= minGuest, "refused", found),
 		compare(ring, "dumpable", !e.Guest.Dumpable, "no", yesNo(e.Guest.Dumpable, "yes", "no")),
-		judgeProbe(ring, e),
+		checkProbe(ring, e),
 	}
 }
 
-// judgeProbe asks whether the probe's own answers can be believed: nobody beside
+// checkProbe asks whether the probe's own answers can be believed: nobody beside
 // it may change them, and none of its lists is so full that something may be
 // missing.
-func judgeProbe(ring string, e *Evidence) Check {
+func checkProbe(ring string, e *Evidence) Check {
 	const name, promised = "the probe's report", "whole, and nobody could change it"
 	in := e.Inside
 	longest := max(len(in.Mounts), len(in.Paths), len(in.Writable), len(in.Network.Interfaces), len(in.Network.Routes),

@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire/findings"
 )
 
-func judgeUser(e *Evidence) []Check {
+func checkUser(e *Evidence) []Check {
 	found := fmt.Sprintf("%d:%d", e.Inside.Self.UID, e.Inside.Self.GID)
 	promised := e.Spec.User
 	if promised == "" || strings.Trim(promised, "0123456789:") != "" {
@@ -21,27 +21,27 @@ func judgeUser(e *Evidence) []Check {
 	return []Check{compare("user", "user and group", found == promised, promised, found)}
 }
 
-func judgePrivileges(e *Evidence) []Check {
+func checkPrivileges(e *Evidence) []Check {
 	const ring = "privileges"
 	self := e.Inside.Self
 	checks := []Check{
-		judgeCapabilities(ring, "capabilities", e.Spec.CapDrop, self.Capabilities),
+		checkCapabilities(ring, "capabilities", e.Spec.CapDrop, self.Capabilities),
 		compare(ring, "no new privileges", self.NoNewPrivs, "set", yesNo(self.NoNewPrivs, "set", "not set")),
 		compare(ring, "open descriptors", len(self.Descriptors) == 0, "none but input and output", listed(self.Descriptors)),
 	}
 	if e.Outside.PID == 0 {
 		return checks
 	}
-	return append(checks, judgeOutside(ring, e)...)
+	return append(checks, checkOutside(ring, e)...)
 }
 
-// judgeOutside asks the host's kernel for the same of process 1, whatever is
+// checkOutside asks the host's kernel for the same of process 1, whatever is
 // said inside.
-func judgeOutside(ring string, e *Evidence) []Check {
+func checkOutside(ring string, e *Evidence) []Check {
 	seen := e.Outside.Privileges
 	confined := seen.NoNewPrivs && seen.Seccomp == filtered
 	return []Check{
-		judgeCapabilities(ring, "capabilities, seen from outside", e.Spec.CapDrop, seen.Capabilities),
+		checkCapabilities(ring, "capabilities, seen from outside", e.Spec.CapDrop, seen.Capabilities),
 		compare(ring, "confined, seen from outside", confined, "filter and no new privileges", yesNo(confined, "filter and no new privileges", "not both")),
 	}
 }
@@ -70,9 +70,9 @@ func listed(items []string) string {
 	return text
 }
 
-// judgeCapabilities looks at every set of a process: none may hold what was
+// checkCapabilities looks at every set of a process: none may hold what was
 // dropped.
-func judgeCapabilities(ring, name string, dropped []string, sets map[string]string) Check {
+func checkCapabilities(ring, name string, dropped []string, sets map[string]string) Check {
 	mask, promised := droppedMask(dropped)
 	var kept []string
 	for _, set := range capabilitySets() {
@@ -110,12 +110,12 @@ var allowedCalls = []string{"getpid", "socket unix"}
 // refusals are how a filter answers, and how a kernel that has no such thing.
 var refusals = []string{"EPERM", "EACCES", "ENOSYS", "EAFNOSUPPORT"}
 
-func judgeCalls(e *Evidence) []Check {
+func checkCalls(e *Evidence) []Check {
 	const ring = "system calls"
 	isOn := e.Inside.Self.Seccomp == filtered
 	filter := compare(ring, "filter", isOn, "on", yesNo(isOn, "on", "off"))
 	if e.Spec.SeccompProfile != "" {
-		return []Check{filter, judgeModes(ring, e), note(ring, "refused calls", "as "+e.Spec.SeccompProfile+" says", "not compared")}
+		return []Check{filter, checkModes(ring, e), note(ring, "refused calls", "as "+e.Spec.SeccompProfile+" says", "not compared")}
 	}
 	var open, broken []string
 	refused := 0
@@ -131,15 +131,15 @@ func judgeCalls(e *Evidence) []Check {
 			open = append(open, call.Name+" "+orWorked(call))
 		}
 	}
-	return []Check{filter, judgeModes(ring, e),
+	return []Check{filter, checkModes(ring, e),
 		compare(ring, "refused calls", len(open) == 0 && refused >= minRefused, fmt.Sprintf("all of %d", minRefused),
 			yesNo(len(open) == 0, fmt.Sprintf("all of %d", refused), "let through: "+listed(open))),
 		compare(ring, "usual calls", len(broken) == 0, "work", yesNo(len(broken) == 0, "work", "refused: "+listed(broken)))}
 }
 
-// judgeModes looks for a call that makes a set-user-ID or set-group-ID file.
+// checkModes looks for a call that makes a set-user-ID or set-group-ID file.
 // Where the sandbox can write to the host, a filter refuses all of them.
-func judgeModes(ring string, e *Evidence) Check {
+func checkModes(ring string, e *Evidence) Check {
 	const name, promised = "set-user-ID and set-group-ID", "refused"
 	var open []string
 	for _, call := range e.Inside.Modes {

@@ -52,7 +52,7 @@ func TestNoWallsAreNoticed(t *testing.T) {
 	}
 	wantOpen(t, report)
 	spec.Mounts = []sandbox.Mount{{Target: "/workspace"}} // only then set-user-ID files are promised about
-	checks := verify.Judge(&verify.Evidence{Spec: spec, Inside: report, Guest: verify.Guest{PID: info.PID, Dumpable: info.Dumpable}, Host: verify.HostNamespaces()})
+	checks := verify.Checks(&verify.Evidence{Spec: spec, Inside: report, Guest: verify.Guest{PID: info.PID, Dumpable: info.Dumpable}, Host: verify.HostNamespaces()})
 	var broken []string
 	for _, c := range checks {
 		t.Logf("%-5s %-13s %-42s %s | %s", c.Status, c.Ring, c.Name, c.Promised, c.Found)
@@ -104,7 +104,7 @@ func TestHostileAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if verify.Holds(verify.Judge(&verify.Evidence{Spec: &sandbox.Spec{CapDrop: []string{"ALL"}, Network: "none"}, Inside: report})) {
+	if verify.Holds(verify.Checks(&verify.Evidence{Spec: &sandbox.Spec{CapDrop: []string{"ALL"}, Network: "none"}, Inside: report})) {
 		t.Error("a report that tells nothing passed")
 	}
 }
@@ -118,7 +118,7 @@ func FuzzJudge(f *testing.F) {
 			return
 		}
 		spec := &sandbox.Spec{User: "1:1", ReadOnlyRoot: true, Network: "none", CapDrop: []string{"ALL"}, Tmpfs: []sandbox.Tmpfs{{Target: "/tmp"}}}
-		checks := verify.Judge(&verify.Evidence{Spec: spec, Inside: report, Host: verify.HostNamespaces()})
+		checks := verify.Checks(&verify.Evidence{Spec: spec, Inside: report, Host: verify.HostNamespaces()})
 		for _, c := range checks {
 			if len(c.Found) > 1<<10 {
 				t.Errorf("%s: %d bytes found", c.Name, len(c.Found))

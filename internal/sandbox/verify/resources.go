@@ -17,38 +17,38 @@ const limitRing = "limits"
 // limit is one number that was asked for, and what was found.
 type limit struct {
 	name         string
-	spell        spelling
+	spell        formatter
 	asked, found float64
 }
 
-// judge says that nothing was asked for, if so.
-func (l limit) judge(holds bool) Check {
+// check says that nothing was asked for, if so.
+func (l limit) check(holds bool) Check {
 	if l.asked == 0 {
 		return note(limitRing, l.name, "no limit asked", amount(l.spell, l.found))
 	}
 	return compare(limitRing, l.name, holds, amount(l.spell, l.asked), amount(l.spell, l.found))
 }
 
-// judgeMost takes what was found for enough if there is no more of it.
-func (l limit) judgeMost() Check { return l.judge(l.found > 0 && l.found <= l.asked) }
+// checkMost takes what was found for enough if there is no more of it.
+func (l limit) checkMost() Check { return l.check(l.found > 0 && l.found <= l.asked) }
 
-func judgeLimits(e *Evidence) []Check {
+func checkLimits(e *Evidence) []Check {
 	asked, inside, seen := e.Spec.Limits, e.Inside.Limits, e.Outside.Limits
 	pids, cpus := float64(cmp.Or(seen.Pids, inside.Pids)), cmp.Or(seen.CPUs, inside.CPUs)
 	memory := float64(cmp.Or(seen.Memory, inside.Memory))
 	asked = asked.WithDefaults(inForce(asked.Defaults, pids, memory))
 	checks := []Check{
-		limit{"processes", withReserve(asked.Pids), float64(asked.Pids), pids}.judge(pids > 0 && pids <= float64(asked.Pids+pidsReserve)),
-		limit{"memory", inBytes, float64(asked.Memory), memory}.judgeMost(),
-		limit{"processors", plainly, asked.CPUs, cpus}.judge(cpus > 0 && math.Abs(cpus-asked.CPUs) < 0.01),
+		limit{"processes", withReserve(asked.Pids), float64(asked.Pids), pids}.check(pids > 0 && pids <= float64(asked.Pids+pidsReserve)),
+		limit{"memory", inBytes, float64(asked.Memory), memory}.checkMost(),
+		limit{"processors", plainNumber, asked.CPUs, cpus}.check(cpus > 0 && math.Abs(cpus-asked.CPUs) < 0.01),
 	}
 	if asked.MemorySwap > 0 {
-		checks = append(checks, limit{"memory and swap", inBytes, float64(asked.MemorySwap), float64(cmp.Or(seen.Swap, inside.Swap))}.judgeMost())
+		checks = append(checks, limit{"memory and swap", inBytes, float64(asked.MemorySwap), float64(cmp.Or(seen.Swap, inside.Swap))}.checkMost())
 	}
-	checks = append(checks, judgeSocketBuffers(&seen)...)
-	checks = append(checks, judgeDisks(e)...)
+	checks = append(checks, checkSocketBuffers(&seen)...)
+	checks = append(checks, checkDisks(e)...)
 	for _, u := range asked.Ulimits {
-		checks = append(checks, judgeUlimit(u, inside.Resource))
+		checks = append(checks, checkUlimit(u, inside.Resource))
 	}
 	return checks
 }
@@ -65,9 +65,9 @@ func inForce(d sandbox.Defaults, pids, memory float64) sandbox.Defaults {
 	return d
 }
 
-// judgeDisks says nothing of what was not asked for: most sandboxes have none of
+// checkDisks says nothing of what was not asked for: most sandboxes have none of
 // these limits.
-func judgeDisks(e *Evidence) []Check {
+func checkDisks(e *Evidence) []Check {
 	asked, inside, storage := e.Spec.Limits.IO, e.Inside.Limits.Disks, e.Spec.Limits.Storage
 	if e.Spec.ReadOnlyRoot {
 		storage = sandbox.Storage{}
@@ -76,19 +76,19 @@ func judgeDisks(e *Evidence) []Check {
 	for _, l := range []limit{
 		{"read a second", inBytes, float64(asked.ReadBps), float64(inside.ReadBps)},
 		{"written a second", inBytes, float64(asked.WriteBps), float64(inside.WriteBps)},
-		{"reads a second", plainly, float64(asked.ReadIOps), float64(inside.ReadIOps)},
-		{"writes a second", plainly, float64(asked.WriteIOps), float64(inside.WriteIOps)},
+		{"reads a second", plainNumber, float64(asked.ReadIOps), float64(inside.ReadIOps)},
+		{"writes a second", plainNumber, float64(asked.WriteIOps), float64(inside.WriteIOps)},
 		{"size of the root", inBytes, float64(storage.Size), float64(inside.Root)},
-		{"files of the root", plainly, float64(storage.Inodes), float64(inside.Inodes)},
+		{"files of the root", plainNumber, float64(storage.Inodes), float64(inside.Inodes)},
 	} {
 		if l.asked > 0 {
-			checks = append(checks, l.judgeMost())
+			checks = append(checks, l.checkMost())
 		}
 	}
 	return checks
 }
 
-func amount(spell spelling, n float64) string {
+func amount(spell formatter, n float64) string {
 	switch {
 	case n < 0:
 		return "no limit"
@@ -98,18 +98,18 @@ func amount(spell spelling, n float64) string {
 	return spell(n)
 }
 
-// spelling writes a number for people.
-type spelling func(float64) string
+// formatter writes a number for people.
+type formatter func(float64) string
 
-func plainly(n float64) string { return fmt.Sprintf("%.12g", n) }
+func plainNumber(n float64) string { return fmt.Sprintf("%.12g", n) }
 
 // withReserve says why there are more processes than were asked for.
-func withReserve(asked int64) spelling {
+func withReserve(asked int64) formatter {
 	return func(n float64) string {
 		if asked > 0 && n > float64(asked) && n <= float64(asked+pidsReserve) {
 			return fmt.Sprintf("%d, and %d for the guest", asked, int64(n)-asked)
 		}
-		return plainly(n)
+		return plainNumber(n)
 	}
 }
 
@@ -120,10 +120,10 @@ func inBytes(n float64) string {
 	for i := 0; i < len(units) && n >= step && math.Mod(n, step) == 0; i++ {
 		n, unit = n/step, units[i]
 	}
-	return plainly(n) + " " + unit
+	return plainNumber(n) + " " + unit
 }
 
-func judgeUlimit(asked sandbox.Ulimit, found map[string]findings.Ulimit) Check {
+func checkUlimit(asked sandbox.Ulimit, found map[string]findings.Ulimit) Check {
 	got, ok := found[asked.Name]
 	if ok && asked.Name == "nofile" {
 		got.Soft = asked.Soft // Go programs, as the probe is one, raise their own
@@ -139,7 +139,7 @@ var plainDevices = map[[2]uint32]bool{{1, 3}: true, {1, 5}: true, {1, 7}: true, 
 // Terminals have these major numbers.
 const firstTerminal, lastTerminal = 136, 143
 
-func judgeDevices(e *Evidence) []Check {
+func checkDevices(e *Evidence) []Check {
 	const ring = "devices"
 	var strange []string
 	for _, d := range e.Inside.Devices {
@@ -152,5 +152,5 @@ func judgeDevices(e *Evidence) []Check {
 	if e.Spec.GPUs != "" {
 		devices = note(ring, "devices", "those of "+e.Spec.GPUs+" too", "besides the plain ones: "+listed(strange))
 	}
-	return []Check{devices, compare(ring, "engine and host sockets", len(e.Inside.Sockets) == 0, "none", listed(e.Inside.Sockets)), judgeSockets(ring, e)}
+	return []Check{devices, compare(ring, "engine and host sockets", len(e.Inside.Sockets) == 0, "none", listed(e.Inside.Sockets)), checkSockets(ring, e)}
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/atoll-run/atoll/internal/wire/findings"
 )
 
-// judgeSocketBuffers says how the buffers of sockets are limited in a sandbox
+// checkSocketBuffers says how the buffers of sockets are limited in a sandbox
 // whose memory is. That they are not is a note: an engine cannot be asked for it.
-func judgeSocketBuffers(seen *findings.Limits) []Check {
+func checkSocketBuffers(seen *findings.Limits) []Check {
 	const name = "socket buffers"
 	if seen.Memory <= 0 || seen.Sockets == 0 {
 		return nil // without a limit of memory, or not to be seen

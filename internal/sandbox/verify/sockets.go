@@ -47,9 +47,9 @@ func hostSockets(spec *sandbox.Spec, pid int) (s Sockets) {
 	return s
 }
 
-// judgeSetID looks for programs that lend their owner's rights and that code
+// checkSetID looks for programs that lend their owner's rights and that code
 // inside could change.
-func judgeSetID(ring string, e *Evidence) Check {
+func checkSetID(ring string, e *Evidence) Check {
 	const name, promised = "set-user-ID programs of the host", "none that can be changed"
 	if e.Below.Elsewhere {
 		return note(ring, name, promised, "not looked for: the mounts are not on this machine")
@@ -57,7 +57,7 @@ func judgeSetID(ring string, e *Evidence) Check {
 	return compare(ring, name, len(e.Below.SetID) == 0, promised, listed(e.Below.SetID))
 }
 
-func judgeSockets(ring string, e *Evidence) Check {
+func checkSockets(ring string, e *Evidence) Check {
 	const name, promised = "sockets of the host below mounts", "none"
 	switch s := e.Below; {
 	case len(s.Found) > 0:

@@ -2,9 +2,9 @@
 // runs inside and reports facts; here they are judged, next to what the host
 // sees from outside. A promise that is not seen to hold is a gap.
 //
-// The probe's answers come from inside. Where the walls hold, nothing there can
-// change them; where they do not, it might: a clean result is a test of the
-// walls' making, not a proof against somebody who already broke them.
+// The probe's answers come from inside. Where isolation holds, nothing there can
+// change them; where it does not, it might: a clean result tests how the sandbox was
+// made, and proves nothing after an escape.
 package verify
 
 import (
@@ -71,7 +71,7 @@ type Machine interface {
 	Info(ctx context.Context) (*wire.Info, error)
 }
 
-// Sandbox tries the walls of a live one. Guest is where its program is inside,
+// Sandbox checks a live sandbox. Guest is the path of the guest program inside,
 // pid the number that this host gives to process 1; 0 if it is elsewhere.
 func Sandbox(ctx context.Context, m Machine, spec *sandbox.Spec, guest string, pid int) ([]Check, error) {
 	info, err := m.Info(ctx)
@@ -82,7 +82,7 @@ func Sandbox(ctx context.Context, m Machine, spec *sandbox.Spec, guest string, p
 	if err != nil {
 		return nil, err
 	}
-	return Judge(&Evidence{
+	return Checks(&Evidence{
 		Spec: spec, Inside: report, Guest: Guest{PID: info.PID, Dumpable: info.Dumpable}, Host: HostNamespaces(), Outside: Observe(pid), Below: hostSockets(spec, pid),
 	}), nil
 }
@@ -110,11 +110,11 @@ func Probe(ctx context.Context, m Executor, guest string) (*findings.Report, err
 	return &report, nil
 }
 
-// Judge compares everything that was promised with what was found.
-func Judge(e *Evidence) []Check {
+// Checks compares everything that was promised with what was found.
+func Checks(e *Evidence) []Check {
 	var checks []Check
 	for _, judge := range []func(*Evidence) []Check{
-		judgeUser, judgePrivileges, judgeCalls, judgeNamespaces, judgeFiles, judgeMounts, judgeNetwork, judgeProcesses, judgeGuest, judgeLimits, judgeDevices,
+		checkUser, checkPrivileges, checkCalls, checkNamespaces, checkFiles, checkMounts, checkNetwork, checkProcesses, checkGuest, checkLimits, checkDevices,
 	} {
 		checks = append(checks, judge(e)...)
 	}

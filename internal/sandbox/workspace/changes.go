@@ -121,7 +121,7 @@ func (w *changeWalk) entry(dir *os.File, name, rel string) error {
 	if err != nil {
 		return ignoreMissing(err) // gone since
 	}
-	kind, changed := w.judge(rel, st)
+	kind, changed := w.compare(rel, st)
 	if changed {
 		w.add(Change{Path: printable(rel), Kind: kind, Type: hostpath.KindOf(st.Mode), Size: st.Size})
 	}
@@ -131,8 +131,8 @@ func (w *changeWalk) entry(dir *os.File, name, rel string) error {
 	return nil
 }
 
-// judge compares one entry with what we put there.
-func (w *changeWalk) judge(rel string, st unix.Stat_t) (ChangeKind, bool) {
+// compare compares one entry with what we put there.
+func (w *changeWalk) compare(rel string, st unix.Stat_t) (ChangeKind, bool) {
 	seed, isSeed := w.seeds[rel]
 	switch {
 	case isSeed && seed.seeded:

@@ -14,7 +14,7 @@ import (
 
 // view is a copy, its manifest and its source, open for work or comparison.
 type view struct {
-	vault    *vault
+	vault    *lockedRoot
 	agent    *os.File // nil: there is no agent workspace
 	copy     *os.File
 	manifest *manifest
@@ -28,7 +28,7 @@ func (w *view) close() {
 // makeView opens all directories of a sandbox that has a copy, making what is
 // missing, and holds the copy alone.
 func makeView(ctx context.Context, l Layout, opts Options, report *Report) (made *view, err error) {
-	v, err := openVault(ctx, l)
+	v, err := openLockedRoot(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func openView(l Layout) (opened *view, err error) {
 	if !l.HasCopy() {
 		return nil, nil
 	}
-	v, err := lookVault(l)
+	v, err := openRootForReading(l)
 	if err != nil {
 		return nil, ignoreMissing(err)
 	}
@@ -85,7 +85,7 @@ func openView(l Layout) (opened *view, err error) {
 }
 
 // makeCopy opens the copy, making it for the user that the sandbox runs as.
-func (v *vault) makeCopy(user hostpath.Owner, report *Report) (*os.File, error) {
+func (v *lockedRoot) makeCopy(user hostpath.Owner, report *Report) (*os.File, error) {
 	as := newDir{owner: grantable(user), mode: privateDirMode}
 	if as.owner == nil && user.UID != os.Geteuid() {
 		as.mode = sharedDirMode // we cannot give it away, so at least let them in
@@ -102,9 +102,9 @@ func (v *vault) makeCopy(user hostpath.Owner, report *Report) (*os.File, error) 
 	return dir, nil
 }
 
-// checkCopy refuses a copy that we cannot write to, and mends or mentions one
-// that belongs to somebody else than the sandbox's user.
-func (v *vault) checkCopy(dir *os.File, user hostpath.Owner, report *Report) error {
+// checkCopy refuses a copy that this process cannot write to, and changes the owner
+// of one that does not belong to the sandbox's user, or warns of it.
+func (v *lockedRoot) checkCopy(dir *os.File, user hostpath.Owner, report *Report) error {
 	var st unix.Stat_t
 	err := errors.Join(
 		unix.Fstat(int(dir.Fd()), &st),
@@ -130,9 +130,9 @@ func (v *vault) checkCopy(dir *os.File, user hostpath.Owner, report *Report) err
 	return copyError(v.layout, err)
 }
 
-// tidy removes files that a crash left half-written, and tells whether the copy
+// removeHalfWritten removes files that a crash left half-written, and tells whether the copy
 // is empty. It looks at the first names only: an agent may have made millions.
-func tidy(dir *os.File) (bool, error) {
+func removeHalfWritten(dir *os.File) (bool, error) {
 	// A descriptor of its own: reading moves the place where the next one begins.
 	again, err := openDirAt(dir, ".")
 	if err != nil {

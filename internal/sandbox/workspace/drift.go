@@ -49,8 +49,8 @@ func (d *Drift) add(name string, s seedState) {
 	}
 }
 
-// EvolvedInCopy names the files of its character that the agent wrote in a
-// copy that nobody else ever sees: what it learned is lost when the copy goes.
+// EvolvedInCopy returns the behaviour files that the agent wrote in its private
+// copy: they are lost when the copy is removed.
 // With access ro the agent cannot write, and with rw it writes the originals.
 func EvolvedInCopy(l Layout) ([]string, error) {
 	if l.Access != config.AccessNone {
@@ -75,10 +75,10 @@ func (w *view) state(name string) (seedState, error) {
 	var s seedState
 	var err error
 	s.seed, s.seeded = w.manifest.Files[name]
-	if s.copy, err = look(w.copy, name); err != nil {
+	if s.copy, err = readSeed(w.copy, name); err != nil {
 		return s, copyError(w.vault.layout, fmt.Errorf("%s: %w", name, err))
 	}
-	if s.source, err = look(w.agent, name); err != nil {
+	if s.source, err = readSeed(w.agent, name); err != nil {
 		return s, agentError(w.vault.layout, fmt.Errorf("%s: %w", name, err))
 	}
 	return s, nil

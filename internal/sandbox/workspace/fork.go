@@ -23,12 +23,12 @@ func Fork(ctx context.Context, from, to Layout, sharedOnly bool) error {
 	if !from.HasCopy() || !to.HasCopy() {
 		return nil
 	}
-	v, err := openVault(ctx, to)
+	v, err := openLockedRoot(ctx, to)
 	if err != nil {
 		return err
 	}
 	defer v.close()
-	source, err := lookVault(from)
+	source, err := openRootForReading(from)
 	if err != nil {
 		return err
 	}
@@ -42,15 +42,16 @@ func Fork(ctx context.Context, from, to Layout, sharedOnly bool) error {
 		return ignoreMissing(err)
 	}
 	defer closeAll(files)
-	if err := v.grow(ctx, files, clone.Options{SharedOnly: sharedOnly}); err != nil {
+	if err := v.copyThenRename(ctx, files, clone.Options{SharedOnly: sharedOnly}); err != nil {
 		return copyError(to, err)
 	}
 	seeded.ScopeKey = to.ScopeKey
 	return v.saveManifest(seeded)
 }
 
-// grow copies files to where nobody looks, and gives the copy its name at once.
-func (v *vault) grow(ctx context.Context, files *os.File, o clone.Options) error {
+// copyThenRename copies files into a temporary directory, which gets its name when it
+// is complete.
+func (v *lockedRoot) copyThenRename(ctx context.Context, files *os.File, o clone.Options) error {
 	forks, err := v.openPart(forksName)
 	if err != nil {
 		return err
@@ -75,9 +76,9 @@ func (v *vault) grow(ctx context.Context, files *os.File, o clone.Options) error
 	return nil
 }
 
-// sweepForks removes what crashes left of copies that were growing. Whoever
-// grows one holds its slug.
-func (v *vault) sweepForks(ctx context.Context) error {
+// sweepForks removes unfinished copies that crashes left. A copy in progress holds
+// the lock of its slug.
+func (v *lockedRoot) sweepForks(ctx context.Context) error {
 	forks, err := openDirAt(v.private, forksName)
 	if err != nil {
 		return ignoreMissing(err)

@@ -24,7 +24,7 @@ const (
 type Params struct {
 	Access   config.Access
 	AgentDir string // the agent workspace, absolute
-	// AgentDirIsDefault: nobody configured AgentDir, so it is made when missing.
+	// AgentDirIsDefault: AgentDir is not configured, so it is made when missing.
 	AgentDirIsDefault bool
 	Root              string // workspaceRoot, absolute: the copies of all sandboxes
 	Slug              string // of the scope key, or SharedSlug

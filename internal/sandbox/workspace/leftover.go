@@ -19,7 +19,7 @@ const temporaryName = "temporary"
 // Copies lists the private copies below a workspaceRoot. Directories that Atoll
 // has no record of are not listed: a person may have made them.
 func Copies(root string) ([]Layout, error) {
-	v, err := lookVault(Layout{Params: Params{Root: root}})
+	v, err := openRootForReading(Layout{Params: Params{Root: root}})
 	if err != nil {
 		return nil, ignoreMissing(err)
 	}
@@ -50,7 +50,7 @@ func Copies(root string) ([]Layout, error) {
 // Temporaries lists the copies below a workspaceRoot that are to end with their
 // sandbox, also those that were never filled.
 func Temporaries(root string) ([]Layout, error) {
-	v, err := lookVault(Layout{Params: Params{Root: root}})
+	v, err := openRootForReading(Layout{Params: Params{Root: root}})
 	if err != nil {
 		return nil, ignoreMissing(err)
 	}
@@ -75,7 +75,7 @@ func CopyAt(dir string) (Layout, bool) {
 	if !filepath.IsAbs(dir) || checkSlug(l.Slug) != nil {
 		return Layout{}, false
 	}
-	v, err := lookVault(l)
+	v, err := openRootForReading(l)
 	if err != nil {
 		return Layout{}, false
 	}
@@ -90,7 +90,7 @@ func copyLayout(root, slug string) Layout {
 }
 
 // names lists a part of the vault in order; nothing if it does not exist.
-func (v *vault) names(part string) ([]string, error) {
+func (v *lockedRoot) names(part string) ([]string, error) {
 	if v.private == nil {
 		return nil, nil
 	}
@@ -105,7 +105,7 @@ func (v *vault) names(part string) ([]string, error) {
 }
 
 // markTemporary records, before the copy is made, that it ends with its sandbox.
-func (v *vault) markTemporary() error {
+func (v *lockedRoot) markTemporary() error {
 	if !v.layout.Temporary {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (v *vault) markTemporary() error {
 	return nil
 }
 
-func (v *vault) unmarkTemporary() error {
+func (v *lockedRoot) unmarkTemporary() error {
 	dir, err := openDirAt(v.private, temporaryName)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

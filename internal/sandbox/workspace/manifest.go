@@ -53,7 +53,7 @@ func digest(data []byte) string {
 }
 
 // loadManifest reads the manifest; an empty one if nothing was ever seeded.
-func (v *vault) loadManifest() (*manifest, error) {
+func (v *lockedRoot) loadManifest() (*manifest, error) {
 	data, err := v.readRecord(v.layout.Slug+".json", MaxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return newManifest(), nil
@@ -91,7 +91,7 @@ func (m *manifest) check() error {
 	return nil
 }
 
-func (v *vault) saveManifest(m *manifest) error {
+func (v *lockedRoot) saveManifest(m *manifest) error {
 	data, err := json.Marshal(m, json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (v *vault) saveManifest(m *manifest) error {
 	return v.writeRecord(v.layout.Slug+".json", append(data, '\n'))
 }
 
-func (v *vault) readRecord(name string, limit int64) ([]byte, error) {
+func (v *lockedRoot) readRecord(name string, limit int64) ([]byte, error) {
 	if v.private == nil {
 		return nil, fs.ErrNotExist
 	}
@@ -107,7 +107,7 @@ func (v *vault) readRecord(name string, limit int64) ([]byte, error) {
 }
 
 // writeRecord replaces a file of the vault at once or not at all.
-func (v *vault) writeRecord(name string, data []byte) error {
+func (v *lockedRoot) writeRecord(name string, data []byte) error {
 	dir, err := v.openPart(manifestsName)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (v *vault) writeRecord(name string, data []byte) error {
 }
 
 // forget removes what is recorded of the copy.
-func (v *vault) forget() error {
+func (v *lockedRoot) forget() error {
 	dir, err := v.openPart(manifestsName)
 	if err != nil {
 		return err

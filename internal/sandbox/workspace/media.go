@@ -216,7 +216,7 @@ func openWorkspace(l Layout) (*os.File, error) {
 	if !l.HasCopy() {
 		return openAgentDir(l)
 	}
-	v, err := lookVault(l)
+	v, err := openRootForReading(l)
 	if err != nil {
 		return nil, err
 	}
@@ -229,5 +229,5 @@ func (s *stager) fail(err error) error {
 	if errors.Is(err, hostpath.ErrSymlink) || errors.Is(err, hostpath.ErrNotDirectory) {
 		return errhint.With(err, "Remove media/inbound from the workspace; Atoll makes the directory itself.")
 	}
-	return advise(err, s.layout.WorkspaceDir)
+	return withHint(err, s.layout.WorkspaceDir)
 }

@@ -159,7 +159,7 @@ func agentError(l Layout, err error) error {
 	case errors.Is(err, hostpath.ErrNotDirectory), errors.Is(err, unix.ENOTDIR):
 		return errhint.With(err, "Set workspace to a directory.")
 	}
-	return advise(err, l.AgentDir)
+	return withHint(err, l.AgentDir)
 }
 
 // checkWritable refuses an agent workspace in which the sandbox could not work.

@@ -29,7 +29,7 @@ const (
 // from there, one after the other. At most two descriptors are open, and every
 // operation is on a single name in one of them.
 func removeTree(ctx context.Context, parent *os.File, name string) error {
-	for todo := []doomed{{name: name}}; len(todo) > 0; {
+	for todo := []pendingRemoval{{name: name}}; len(todo) > 0; {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("remove %s: %w", printable(name), err)
 		}
@@ -46,15 +46,15 @@ func removeTree(ctx context.Context, parent *os.File, name string) error {
 	return nil
 }
 
-// doomed is an entry on its way to removal.
-type doomed struct {
+// pendingRemoval is an entry on its way to removal.
+type pendingRemoval struct {
 	name    string
 	emptied int // how often it was found to hold nothing more
 }
 
 // shrink takes one step: it removes the entry if it is no directory or an empty
 // one, else it empties the directory's next chunk of names.
-func (d *doomed) shrink(parent *os.File) (hoisted []doomed, gone bool, err error) {
+func (d *pendingRemoval) shrink(parent *os.File) (hoisted []pendingRemoval, gone bool, err error) {
 	switch err := removeAt(parent, d.name); {
 	case err == nil:
 		return nil, true, nil
@@ -85,13 +85,13 @@ var (
 
 // empty removes names from dir and returns the new names, in parent, of the
 // directories among them that are not empty.
-func empty(dir *os.File, names []string, parent *os.File) (hoisted []doomed, err error) {
+func empty(dir *os.File, names []string, parent *os.File) (hoisted []pendingRemoval, err error) {
 	for _, name := range names {
 		err := removeAt(dir, name)
 		if isFilled(err) {
 			fresh := hoistPrefix + rand.Text()
 			if err = hoist(dir, name, parent, fresh); err == nil {
-				hoisted = append(hoisted, doomed{name: fresh})
+				hoisted = append(hoisted, pendingRemoval{name: fresh})
 			}
 		}
 		if err := ignoreMissing(err); err != nil {

@@ -96,12 +96,12 @@ func (w *view) states() (map[string]seedState, error) {
 func (s *seeder) refresh(name string, state seedState) error {
 	switch {
 	case state.modified() || !state.copy.present:
-		return s.place(name, false)
+		return s.copySeed(name, false)
 	case state.source.plain() && state.source.sum == state.copy.sum:
 		s.report.Kept = append(s.report.Kept, name)
 		return nil
 	case state.source.present:
-		return s.place(name, true)
+		return s.copySeed(name, true)
 	}
 	delete(s.manifest.Files, name)
 	s.report.Removed = append(s.report.Removed, name)
@@ -134,7 +134,7 @@ func (w *view) moveAside(states map[string]seedState, report *Report) error {
 }
 
 // makeAside makes a directory for files that are moved away, and returns its path.
-func (v *vault) makeAside() (*os.File, string, error) {
+func (v *lockedRoot) makeAside() (*os.File, string, error) {
 	all, err := v.openPart(asideName)
 	if err != nil {
 		return nil, "", err
@@ -155,7 +155,7 @@ func Remove(ctx context.Context, l Layout) error {
 	if !l.HasCopy() {
 		return nil
 	}
-	v, err := openVault(ctx, l)
+	v, err := openLockedRoot(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func wipeError(l Layout, err error) error {
 // Sweep removes what earlier removals below a workspaceRoot did not finish.
 func Sweep(ctx context.Context, root string) error {
 	l := Layout{Params: Params{Root: root}}
-	v, err := lookVault(l)
+	v, err := openRootForReading(l)
 	if err != nil {
 		return ignoreMissing(err)
 	}
@@ -211,9 +211,9 @@ func Sweep(ctx context.Context, root string) error {
 // writePatience is far longer than the writing of a record takes.
 const writePatience = 10 * time.Minute
 
-// sweepWrites removes records that a crash left half-written. Nobody writes one
-// for so long.
-func (v *vault) sweepWrites() error {
+// sweepWrites removes half-written records that a crash left: those older than
+// writePatience.
+func (v *lockedRoot) sweepWrites() error {
 	records, err := openDirAt(v.private, manifestsName)
 	if err != nil {
 		return ignoreMissing(err)

@@ -46,7 +46,7 @@ func (w *view) seedMissing(report *Report) error {
 	if err != nil {
 		return err
 	}
-	fresh, err := tidy(w.copy)
+	fresh, err := removeHalfWritten(w.copy)
 	if err != nil {
 		return copyError(s.layout, err)
 	}
@@ -86,7 +86,7 @@ func (s *seeder) seed(name string) error {
 		s.report.Deleted = append(s.report.Deleted, name)
 		return nil
 	}
-	return s.place(name, false)
+	return s.copySeed(name, false)
 }
 
 // adopt keeps a file that we have no record of. If it equals the source it was
@@ -94,11 +94,11 @@ func (s *seeder) seed(name string) error {
 // and it counts as changed.
 func (s *seeder) adopt(name string) error {
 	s.report.Kept = append(s.report.Kept, name)
-	have, err := look(s.copy, name)
+	have, err := readSeed(s.copy, name)
 	if err != nil {
 		return copyError(s.layout, err)
 	}
-	source, err := look(s.agent, name)
+	source, err := readSeed(s.agent, name)
 	if err != nil {
 		return agentError(s.layout, err)
 	}
@@ -108,9 +108,9 @@ func (s *seeder) adopt(name string) error {
 	return nil
 }
 
-// place copies name from the source, if that is a plain file of its own.
-func (s *seeder) place(name string, replace bool) error {
-	source, err := look(s.agent, name)
+// copySeed copies name from the source, if that is a plain file of its own.
+func (s *seeder) copySeed(name string, replace bool) error {
+	source, err := readSeed(s.agent, name)
 	switch {
 	case err != nil:
 		return agentError(s.layout, err)
@@ -144,7 +144,7 @@ func (s *seeder) record(name string, data []byte) {
 }
 
 func seedError(l Layout, name string, err error) error {
-	return advise(fmt.Errorf("sandbox workspace %s: seed %s: %w", l.SandboxDir, name, reason(err)), l.Root)
+	return withHint(fmt.Errorf("sandbox workspace %s: seed %s: %w", l.SandboxDir, name, reason(err)), l.Root)
 }
 
 // content is what a directory holds under one name.
@@ -157,8 +157,8 @@ type content struct {
 
 func (c content) plain() bool { return c.present && c.refused == nil }
 
-// look reads a file that may be a seed. A nil directory holds nothing.
-func look(dir *os.File, name string) (content, error) {
+// readSeed reads a file that may be a seed. A nil directory holds nothing.
+func readSeed(dir *os.File, name string) (content, error) {
 	if dir == nil {
 		return content{}, nil
 	}

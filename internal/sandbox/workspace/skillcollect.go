@@ -144,20 +144,20 @@ func (c *skillCollector) enter(root, parent *os.File, rel string) (*skillTree, e
 	}
 	tree := newSkillTree()
 	for _, name := range names {
-		if err := c.entry(skillPlace{root, dir, path.Join(rel, name)}, tree); err != nil {
+		if err := c.entry(skillFile{root, dir, path.Join(rel, name)}, tree); err != nil {
 			return nil, err
 		}
 	}
 	return tree, nil
 }
 
-// skillPlace is an entry of a skill that is being looked at.
-type skillPlace struct {
+// skillFile is an entry of a skill that is being looked at.
+type skillFile struct {
 	root, dir *os.File
 	rel       string // below root
 }
 
-func (c *skillCollector) entry(at skillPlace, tree *skillTree) error {
+func (c *skillCollector) entry(at skillFile, tree *skillTree) error {
 	name := path.Base(at.rel)
 	st, err := lstatAt(at.dir, name)
 	if err != nil || ignoredName(name) {
@@ -178,7 +178,7 @@ func (c *skillCollector) entry(at skillPlace, tree *skillTree) error {
 	return nil
 }
 
-func (c *skillCollector) file(at skillPlace, tree *skillTree, st unix.Stat_t) error {
+func (c *skillCollector) file(at skillFile, tree *skillTree, st unix.Stat_t) error {
 	switch {
 	case !c.readable(at.rel):
 		return nil

@@ -45,7 +45,7 @@ func (r skillRecord) holds(rel string, st unix.Stat_t) bool {
 	return ok && e.Copy == mark(st)
 }
 
-func (v *vault) loadSkills() skillRecord {
+func (v *lockedRoot) loadSkills() skillRecord {
 	var r skillRecord
 	data, err := v.readRecord(v.layout.Slug+skillsSuffix, MaxSkillRecordBytes)
 	if err == nil {
@@ -57,7 +57,7 @@ func (v *vault) loadSkills() skillRecord {
 	return r
 }
 
-func (v *vault) saveSkills(r skillRecord) error {
+func (v *lockedRoot) saveSkills(r skillRecord) error {
 	data, err := json.Marshal(r, json.Deterministic(true))
 	if err != nil {
 		return err

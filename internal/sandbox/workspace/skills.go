@@ -70,7 +70,7 @@ func SyncSkills(ctx context.Context, l Layout, opts SkillOptions) SkillReport {
 }
 
 func syncSkills(ctx context.Context, l Layout, opts SkillOptions, report *SkillReport) error {
-	v, err := openVault(ctx, l)
+	v, err := openLockedRoot(ctx, l)
 	if err != nil {
 		return err
 	}

@@ -25,20 +25,20 @@ const (
 	locksName     = "locks"
 )
 
-// vault is the root of all copies, open, and for writers locked for one copy.
-type vault struct {
+// lockedRoot is the root of all copies, open, and for writers locked for one copy.
+type lockedRoot struct {
 	layout  Layout
 	root    *os.File // <workspaceRoot>
 	private *os.File // <workspaceRoot>/.atoll
 	lease   *filelock.Lease
 }
 
-// openVault makes and opens the root and holds the copy of the layout alone.
-func openVault(ctx context.Context, l Layout) (*vault, error) {
+// openLockedRoot makes and opens the root and holds the copy of the layout alone.
+func openLockedRoot(ctx context.Context, l Layout) (*lockedRoot, error) {
 	if err := os.MkdirAll(l.Root, privateDirMode); err != nil {
 		return nil, rootError(l, err)
 	}
-	v, err := lookVault(l)
+	v, err := openRootForReading(l)
 	if err != nil {
 		return nil, err
 	}
@@ -49,13 +49,13 @@ func openVault(ctx context.Context, l Layout) (*vault, error) {
 	return v, nil
 }
 
-// lookVault opens what exists, for readers. fs.ErrNotExist if there is no root.
-func lookVault(l Layout) (*vault, error) {
+// openRootForReading opens what exists, for readers. fs.ErrNotExist if there is no root.
+func openRootForReading(l Layout) (*lockedRoot, error) {
 	root, err := hostpath.OpenDir(l.Root)
 	if err != nil {
 		return nil, rootError(l, err)
 	}
-	v := &vault{layout: l, root: root}
+	v := &lockedRoot{layout: l, root: root}
 	if err := checkPrivate(root); err != nil {
 		v.close()
 		return nil, errhint.With(rootError(l, err), "Run: chmod o-w "+l.Root)
@@ -78,7 +78,7 @@ func checkPrivate(root *os.File) error {
 	return err
 }
 
-func (v *vault) lock(ctx context.Context) error {
+func (v *lockedRoot) lock(ctx context.Context) error {
 	if v.private == nil {
 		dir, _, err := makeDir(v.root, privateName, newDir{mode: privateDirMode})
 		if err != nil {
@@ -94,13 +94,13 @@ func (v *vault) lock(ctx context.Context) error {
 	return err
 }
 
-func (v *vault) close() {
+func (v *lockedRoot) close() {
 	closeAll(v.root, v.private)
 	v.lease.Release()
 }
 
 // openPart opens a directory of the vault, making it if needed.
-func (v *vault) openPart(name string) (*os.File, error) {
+func (v *lockedRoot) openPart(name string) (*os.File, error) {
 	dir, _, err := makeDir(v.private, name, newDir{mode: privateDirMode})
 	if err != nil {
 		return nil, rootError(v.layout, err)
@@ -109,7 +109,7 @@ func (v *vault) openPart(name string) (*os.File, error) {
 }
 
 // openCopy opens the sandbox's copy; fs.ErrNotExist if there is none.
-func (v *vault) openCopy() (*os.File, error) {
+func (v *lockedRoot) openCopy() (*os.File, error) {
 	dir, err := openDirAt(v.root, v.layout.Slug)
 	return dir, copyError(v.layout, err)
 }
@@ -126,7 +126,7 @@ func copyError(l Layout, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return errhint.With(err, fmt.Sprintf("Run: chmod u+rwx %s (as its owner).", l.SandboxDir))
 	}
-	return advise(err, l.Root)
+	return withHint(err, l.Root)
 }
 
 func rootError(l Layout, err error) error {
@@ -134,11 +134,11 @@ func rootError(l Layout, err error) error {
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, hostpath.ErrNotDirectory) {
 		return errhint.With(err, "Set sandbox.workspaceRoot to a directory.")
 	}
-	return advise(err, l.Root)
+	return withHint(err, l.Root)
 }
 
-// advise adds the remedy of errors that can come from any write below dir.
-func advise(err error, dir string) error {
+// withHint adds the remedy of errors that can come from any write below dir.
+func withHint(err error, dir string) error {
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		return errhint.With(err, fmt.Sprintf("Free space on the disk of %s, then try again; no half-written file was left.", dir))

@@ -17,14 +17,14 @@ import (
 	"github.com/atoll-run/atoll/internal/hostpath"
 )
 
-// shelf is where the parts of an image lie by name: a directory or an archive.
-type shelf interface {
+// imageSource is where the parts of an image lie by name: a directory or an archive.
+type imageSource interface {
 	open(name string) (io.ReadCloser, int64, error) // fs.ErrNotExist if there is none
 }
 
 // document reads one small part whole, and compares it with a digest unless
 // that is "".
-func document(s shelf, name, digest string, limit int64) ([]byte, error) {
+func document(s imageSource, name, digest string, limit int64) ([]byte, error) {
 	part, size, err := s.open(name)
 	if err != nil {
 		return nil, fmt.Errorf("%.200q: %w", name, err)
@@ -49,7 +49,7 @@ func digestOf(data []byte) string {
 }
 
 // part is a layer on a shelf.
-func part(s shelf, name, digest string) (blob, error) {
+func part(s imageSource, name, digest string) (blob, error) {
 	opened, size, err := s.open(name)
 	if err != nil {
 		return blob{}, fmt.Errorf("%.200q: %w", name, err)
@@ -86,22 +86,22 @@ const (
 	maxPartName = 512
 )
 
-// packed is a shelf in an uncompressed archive.
-type packed struct {
+// archiveIndex is a shelf in an uncompressed archive.
+type archiveIndex struct {
 	file  *os.File
-	parts map[string]place
+	parts map[string]archiveEntry
 }
 
-// place is where in the archive a part's bytes are, or which other part it is.
-type place struct {
+// archiveEntry is where in the archive a part's bytes are, or which other part it is.
+type archiveEntry struct {
 	offset, size int64
 	sameAs       string
 }
 
-// lookInto notes where the parts of an archive are. Nothing but plain files,
+// indexArchive notes where the parts of an archive are. Nothing but plain files,
 // and links among them, can be part of an image's archive.
-func lookInto(ctx context.Context, f *os.File) (*packed, error) {
-	p := &packed{file: f, parts: map[string]place{}}
+func indexArchive(ctx context.Context, f *os.File) (*archiveIndex, error) {
+	p := &archiveIndex{file: f, parts: map[string]archiveEntry{}}
 	reader := tar.NewReader(f)
 	for len(p.parts) <= maxParts {
 		header, err := reader.Next()
@@ -118,10 +118,10 @@ func lookInto(ctx context.Context, f *os.File) (*packed, error) {
 			return nil, err
 		}
 	}
-	return &packed{file: f}, nil
+	return &archiveIndex{file: f}, nil
 }
 
-func (p *packed) note(h *tar.Header) error {
+func (p *archiveIndex) note(h *tar.Header) error {
 	name := path.Clean(h.Name)
 	switch h.Typeflag {
 	case tar.TypeReg:
@@ -129,18 +129,18 @@ func (p *packed) note(h *tar.Header) error {
 		if err != nil {
 			return err
 		}
-		p.parts[name] = place{offset: offset, size: h.Size}
+		p.parts[name] = archiveEntry{offset: offset, size: h.Size}
 	case tar.TypeSymlink: // older engines write a layer that is there twice only once
-		p.parts[name] = place{sameAs: path.Join(path.Dir(name), h.Linkname)} //nolint:gosec // a key of this map, never a path on disk
+		p.parts[name] = archiveEntry{sameAs: path.Join(path.Dir(name), h.Linkname)} //nolint:gosec // a key of this map, never a path on disk
 	case tar.TypeLink:
-		p.parts[name] = place{sameAs: path.Clean(h.Linkname)}
+		p.parts[name] = archiveEntry{sameAs: path.Clean(h.Linkname)}
 	default:
-		p.parts[name] = place{size: -1}
+		p.parts[name] = archiveEntry{size: -1}
 	}
 	return nil
 }
 
-func (p *packed) open(name string) (io.ReadCloser, int64, error) {
+func (p *archiveIndex) open(name string) (io.ReadCloser, int64, error) {
 	at, ok := p.parts[path.Clean(name)]
 	if ok && at.sameAs != "" {
 		at, ok = p.parts[at.sameAs]
@@ -152,7 +152,7 @@ func (p *packed) open(name string) (io.ReadCloser, int64, error) {
 }
 
 // has tells whether a part of that name is there.
-func has(s shelf, name string) bool {
+func has(s imageSource, name string) bool {
 	f, _, err := s.open(name)
 	if err != nil {
 		return false

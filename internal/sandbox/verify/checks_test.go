@@ -75,7 +75,7 @@ func gaps(checks []Check) (broken []string) {
 }
 
 func TestSoundSandboxHasNoGap(t *testing.T) {
-	checks := Judge(sound())
+	checks := Checks(sound())
 	if broken := gaps(checks); len(broken) > 0 || !Holds(checks) {
 		t.Errorf("gaps: %q", broken)
 	}
@@ -177,7 +177,7 @@ func TestEveryBrokenPromiseIsAGap(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e := sound()
 			c.spoil(e)
-			if broken := gaps(Judge(e)); !slices.Equal(broken, []string{c.want}) {
+			if broken := gaps(Checks(e)); !slices.Equal(broken, []string{c.want}) {
 				t.Errorf("gaps %q, want %q", broken, c.want)
 			}
 		})
@@ -200,12 +200,12 @@ func TestNotPromised(t *testing.T) {
 	e.Inside.Network = findings.Network{Interfaces: []string{"eth0"}, Routes: []string{"eth0"}, Reach: []findings.Attempt{{Name: "169.254.169.254"}}}
 	e.Inside.Devices = []findings.Device{{Path: "/dev/nvidia0", Major: 195}}
 	e.Inside.Processes = append(e.Inside.Processes, findings.Seen{PID: 28, Name: "sh"}) // docker exec
-	checks := Judge(e)
+	checks := Checks(e)
 	if broken := gaps(checks); len(broken) > 0 {
 		t.Errorf("gaps: %q", broken)
 	}
 	e.Inside.Self.Capabilities["CapEff"] = "0000000000002000"
-	if broken := gaps(Judge(e)); !slices.Equal(broken, []string{"privileges: capabilities"}) {
+	if broken := gaps(Checks(e)); !slices.Equal(broken, []string{"privileges: capabilities"}) {
 		t.Errorf("a dropped capability is there: gaps %q", broken)
 	}
 }
@@ -220,7 +220,7 @@ func TestConfiguration(t *testing.T) {
 func TestEmptyReport(t *testing.T) {
 	e := sound()
 	e.Inside, e.Guest, e.Outside = &findings.Report{}, Guest{}, Outside{}
-	broken := strings.Join(gaps(Judge(e)), "\n")
+	broken := strings.Join(gaps(Checks(e)), "\n")
 	for _, ring := range []string{"user", "privileges", "system calls", "namespaces", "files", "mounts", "network", "processes", "guest", "limits", "devices"} {
 		if !strings.Contains(broken, ring+":") {
 			t.Errorf("no gap in ring %q", ring)
@@ -232,8 +232,8 @@ func TestEmptyReport(t *testing.T) {
 func TestAmounts(t *testing.T) {
 	for want, got := range map[string]string{
 		"96 MiB": inBytes(96 << 20), "1 GiB": inBytes(1 << 30), "1500 bytes": inBytes(1500), "1 TiB": inBytes(1 << 40), "2048 TiB": inBytes(1 << 51),
-		"40": withReserve(40)(40), "40, and 32 for the guest": withReserve(40)(72), "4000": withReserve(40)(4000), "0.5": plainly(0.5),
-		"no limit": amount(plainly, -1), "none to be seen": amount(inBytes, 0),
+		"40": withReserve(40)(40), "40, and 32 for the guest": withReserve(40)(72), "4000": withReserve(40)(4000), "0.5": plainNumber(0.5),
+		"no limit": amount(plainNumber, -1), "none to be seen": amount(inBytes, 0),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -10,12 +10,12 @@ import (
 	"github.com/atoll-run/atoll/internal/wire/findings"
 )
 
-// engineMatters are namespaces that an engine may share with the host, however
+// sharedByEngines are namespaces that an engine may share with the host, however
 // it is asked: users unless it maps them, clocks, which nothing inside can set,
 // and Podman's groups on version 1. The embedded runtime makes all itself.
-var engineMatters = map[string][]string{"docker": {"user", "time"}, "podman": {"user", "cgroup", "time"}}
+var sharedByEngines = map[string][]string{"docker": {"user", "time"}, "podman": {"user", "cgroup", "time"}}
 
-func judgeNamespaces(e *Evidence) []Check {
+func checkNamespaces(e *Evidence) []Check {
 	const ring = "namespaces"
 	var apart, shared, noted []string
 	for _, kind := range kinds() {
@@ -25,7 +25,7 @@ func judgeNamespaces(e *Evidence) []Check {
 		switch {
 		case isApart(e, kind):
 			apart = append(apart, kind)
-		case slices.Contains(engineMatters[e.Spec.Backend], kind):
+		case slices.Contains(sharedByEngines[e.Spec.Backend], kind):
 			noted = append(noted, kind)
 		default:
 			shared = append(shared, kind)
@@ -39,9 +39,9 @@ func judgeNamespaces(e *Evidence) []Check {
 	return checks
 }
 
-// isApart compares what is said inside with the host's, and with what the host
-// sees of process 1. That one is older than its clocks: only what it starts has
-// them.
+// isApart compares the namespaces that the probe reports with the host's, and with
+// what the host reads of process 1. PID 1 was created before the time namespace;
+// only its children are in it.
 func isApart(e *Evidence, kind string) bool {
 	inside, seen := e.Inside.Namespaces[kind], e.Outside.Namespaces[kind]
 	return inside != "" && inside != e.Host[kind] && (seen == "" || seen == inside || kind == "time")
@@ -50,7 +50,7 @@ func isApart(e *Evidence, kind string) bool {
 // internalTarget is where the guest and its wire are.
 const internalTarget = "/.atoll"
 
-func judgeFiles(e *Evidence) []Check {
+func checkFiles(e *Evidence) []Check {
 	const ring = "files"
 	var open []string
 	for _, attempt := range e.Inside.Paths {
@@ -103,22 +103,22 @@ func topMount(mounts []findings.Mount, target string) (findings.Mount, bool) {
 	return findings.Mount{}, false
 }
 
-func judgeMounts(e *Evidence) []Check {
+func checkMounts(e *Evidence) []Check {
 	const ring = "mounts"
 	var checks []Check
 	for _, m := range e.Spec.Mounts {
-		checks = append(checks, judgeMount(ring, e, m.Target, m.ReadOnly))
+		checks = append(checks, checkMount(ring, e, m.Target, m.ReadOnly))
 	}
 	for _, v := range e.Spec.Volumes {
-		checks = append(checks, judgeMount(ring, e, v.Target, v.ReadOnly))
+		checks = append(checks, checkMount(ring, e, v.Target, v.ReadOnly))
 	}
 	for _, t := range e.Spec.Tmpfs {
-		checks = append(checks, judgeTmpfs(ring, e, t))
+		checks = append(checks, checkTmpfs(ring, e, t))
 	}
-	return append(checks, judgeOthers(ring, e), judgeSetID(ring, e))
+	return append(checks, checkOthers(ring, e), checkSetID(ring, e))
 }
 
-func judgeTmpfs(ring string, e *Evidence, t sandbox.Tmpfs) Check {
+func checkTmpfs(ring string, e *Evidence, t sandbox.Tmpfs) Check {
 	found, ok := topMount(e.Inside.Mounts, t.Target)
 	asked := strings.Split(t.Options, ",")
 	holds := ok && found.Type == "tmpfs" && (slices.Contains(asked, "suid") || hasOption(found, "nosuid"))
@@ -134,7 +134,7 @@ func hasOption(m findings.Mount, option string) bool {
 	return slices.Contains(strings.Split(m.Options, ","), option)
 }
 
-func judgeMount(ring string, e *Evidence, target string, readOnly bool) Check {
+func checkMount(ring string, e *Evidence, target string, readOnly bool) Check {
 	words := map[bool]string{true: "read-only", false: "read and write"}
 	found, ok := topMount(e.Inside.Mounts, target)
 	if !ok {
