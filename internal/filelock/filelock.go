@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrHeld means that somebody else holds the name in a conflicting way.
+// ErrHeld means that another holder has the name in a conflicting way.
 var ErrHeld = errors.New("held by another process or task")
 
 // How long a waiter sleeps between two tries. The kernel's own waiting cannot
@@ -33,7 +33,7 @@ const (
 // Locks is the file that carries the locks.
 type Locks struct{ path string }
 
-// Open returns the book at path, making the file if needed.
+// Open returns the locks of the file at path, making it if needed.
 func Open(path string) (*Locks, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -42,17 +42,16 @@ func Open(path string) (*Locks, error) {
 	return &Locks{path: path}, f.Close()
 }
 
-// Existing returns the book at path, which somebody has opened before. Whoever
-// takes a name from it finds out if nobody has.
+// Existing returns the locks of the file at path without making it: taking a name
+// fails if the file does not exist.
 func Existing(path string) *Locks { return &Locks{path: path} }
 
-// Lease is one held lock. Release ends it; so does the end of the process.
-type Lease struct{ file *os.File }
+// Lock is one held lock. Release ends it; so does the end of the process.
+type Lock struct{ file *os.File }
 
-// Release gives the name back. It may be called more than once. The lock is
-// given back before the file: a child that was forked a moment ago, and has not
-// become another program yet, has the file too.
-func (l *Lease) Release() {
+// Release unlocks the name. It may be called more than once. It unlocks before it
+// closes the file: a child between fork and exec has the file open too.
+func (l *Lock) Release() {
 	if l == nil {
 		return
 	}
@@ -65,21 +64,21 @@ func (l *Lease) Release() {
 }
 
 // Share takes name together with other sharers, waiting for a holder to finish.
-func (b *Locks) Share(ctx context.Context, name string) (*Lease, error) {
+func (b *Locks) Share(ctx context.Context, name string) (*Lock, error) {
 	return b.wait(ctx, name, unix.F_RDLCK)
 }
 
 // Hold takes name alone, waiting for holders and sharers to finish.
-func (b *Locks) Hold(ctx context.Context, name string) (*Lease, error) {
+func (b *Locks) Hold(ctx context.Context, name string) (*Lock, error) {
 	return b.wait(ctx, name, unix.F_WRLCK)
 }
 
 // TryHold takes name alone or returns ErrHeld at once.
-func (b *Locks) TryHold(name string) (*Lease, error) {
+func (b *Locks) TryHold(name string) (*Lock, error) {
 	return b.try(name, unix.F_WRLCK)
 }
 
-func (b *Locks) wait(ctx context.Context, name string, kind int16) (*Lease, error) {
+func (b *Locks) wait(ctx context.Context, name string, kind int16) (*Lock, error) {
 	for pause := firstWait; ; pause = min(2*pause, longestWait) {
 		l, err := b.try(name, kind)
 		if !errors.Is(err, ErrHeld) {
@@ -95,15 +94,15 @@ func (b *Locks) wait(ctx context.Context, name string, kind int16) (*Lease, erro
 
 // try opens the file anew: the lock belongs to the open file description, so
 // two leases of one process conflict just as those of two processes do.
-func (b *Locks) try(name string, kind int16) (*Lease, error) { return b.tryAt(name, kind, 0) }
+func (b *Locks) try(name string, kind int16) (*Lock, error) { return b.tryAt(name, kind, 0) }
 
 // tryAt is try for one of the bytes after the name's own.
-func (b *Locks) tryAt(name string, kind int16, after int64) (*Lease, error) {
+func (b *Locks) tryAt(name string, kind int16, after int64) (*Lock, error) {
 	f, err := b.open()
 	if err != nil {
 		return nil, err
 	}
-	lock := unix.Flock_t{Type: kind, Start: Place(name) + after, Len: 1}
+	lock := unix.Flock_t{Type: kind, Start: offset(name) + after, Len: 1}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock); err != nil {
 		_ = f.Close()
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
@@ -111,7 +110,7 @@ func (b *Locks) tryAt(name string, kind int16, after int64) (*Lease, error) {
 		}
 		return nil, fmt.Errorf("lock %q: %w", name, err)
 	}
-	return &Lease{f}, nil
+	return &Lock{f}, nil
 }
 
 func (b *Locks) open() (*os.File, error) {
@@ -122,9 +121,9 @@ func (b *Locks) open() (*os.File, error) {
 	return f, nil
 }
 
-// Place maps a name to its byte. 62 bits keep an accidental meeting of two
-// names out of reach, and the offset positive.
-func Place(name string) int64 {
+// offset maps a name to its byte: 62 bits of a hash, so that two names do not
+// collide by accident and the offset is positive.
+func offset(name string) int64 {
 	sum := sha256.Sum256([]byte(name))
 	return int64(binary.BigEndian.Uint64(sum[:8]) & (math.MaxInt64 >> 1))
 }

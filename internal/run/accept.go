@@ -15,7 +15,7 @@ type AcceptedRun struct {
 	Fresh bool
 
 	execution *execution
-	lock      *filelock.Lease // nil if another process or goroutine carries the run out
+	lock      *filelock.Lock // nil if another process or goroutine carries the run out
 }
 
 // Accept checks a request and stores it. The run's lock is held from then on, so

@@ -44,7 +44,7 @@ func (m *Manager) Fork(ctx context.Context, from string, spec *Spec, o ForkOptio
 	return nil
 }
 
-type locks []*filelock.Lease
+type locks []*filelock.Lock
 
 func (l locks) release() {
 	for _, held := range l {

@@ -64,7 +64,7 @@ type live struct {
 	instance   Instance
 	configHash string // "" if it was made with another backend than is asked for
 	users      int
-	lease      *filelock.Lease // held while users > 0
+	lease      *filelock.Lock // held while users > 0
 	touched    time.Time
 }
 

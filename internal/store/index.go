@@ -33,15 +33,15 @@ func OpenIndex(ctx context.Context, path string, version int, schema string) (*D
 func openIndex(ctx context.Context, path string, version int, schema string) (*DB, error) {
 	handle := sql.OpenDB(&connector{&sqlite.Driver{}, dsn(path)})
 	db := &DB{DB: handle, path: path}
-	if err := db.adopt(ctx, version, schema); err != nil {
+	if err := db.makeSchema(ctx, version, schema); err != nil {
 		_ = handle.Close()
 		return nil, db.Explain(err)
 	}
 	return db, nil
 }
 
-// adopt makes the schema, in place of whatever another version left.
-func (db *DB) adopt(ctx context.Context, version int, schema string) error {
+// makeSchema makes the schema, in place of whatever another version left.
+func (db *DB) makeSchema(ctx context.Context, version int, schema string) error {
 	return db.Tx(ctx, func(tx *sql.Tx) error {
 		var found int
 		if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&found); err != nil || found == version {

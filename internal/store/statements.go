@@ -25,7 +25,7 @@ func (c *connector) Connect(context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(errors.New("the SQLite driver lacks a part that is needed"), opened.Close())
 	}
-	return &keeper{connection: inner, kept: map[string]statement{}}, nil
+	return &cachingConn{connection: inner, kept: map[string]statement{}}, nil
 }
 
 // Driver implements driver.Connector.
@@ -49,19 +49,18 @@ type statement interface {
 	driver.StmtQueryContext
 }
 
-// keptStatements is how many a connection keeps. Our own are fewer.
-const keptStatements = 64
+// maxStatements is how many a connection keeps. Our own are fewer.
+const maxStatements = 64
 
-// keeper is a connection that keeps the statements it was asked for: the same few
-// are asked again and again, and to read one takes longer than to carry it out.
-// Like every connection it is used by one goroutine at a time.
-type keeper struct {
+// cachingConn is a connection with a cache of prepared statements: preparing one takes
+// longer than running it. Like every connection it is used by one goroutine at a time.
+type cachingConn struct {
 	connection
-	kept map[string]statement // those that nobody uses now
+	kept map[string]statement // those not in use
 }
 
-// isKept reports whether a query is worth keeping: one statement about rows.
-func isKept(query string) bool {
+// isCacheable reports whether a query is worth keeping: one statement about rows.
+func isCacheable(query string) bool {
 	verb, _, _ := strings.Cut(strings.TrimSpace(query), " ")
 	switch strings.ToUpper(verb) {
 	case "SELECT", "INSERT", "UPDATE", "DELETE":
@@ -70,8 +69,8 @@ func isKept(query string) bool {
 	return false
 }
 
-// take returns a statement that nobody else uses until it is given back.
-func (k *keeper) take(ctx context.Context, query string) (statement, error) {
+// prepareCached returns a prepared statement; putBack returns it to the cache.
+func (k *cachingConn) prepareCached(ctx context.Context, query string) (statement, error) {
 	if s, ok := k.kept[query]; ok {
 		delete(k.kept, query)
 		return s, nil
@@ -87,13 +86,13 @@ func (k *keeper) take(ctx context.Context, query string) (statement, error) {
 	return s, nil
 }
 
-// give keeps a statement for the next who asks for it.
-func (k *keeper) give(query string, s statement) error {
+// putBack returns a statement to the cache.
+func (k *cachingConn) putBack(query string, s statement) error {
 	if _, ok := k.kept[query]; ok || k.kept == nil {
 		return s.Close()
 	}
 	var err error
-	if len(k.kept) >= keptStatements {
+	if len(k.kept) >= maxStatements {
 		for other, old := range k.kept { // any of them
 			delete(k.kept, other)
 			err = old.Close()
@@ -105,11 +104,11 @@ func (k *keeper) give(query string, s statement) error {
 }
 
 // ExecContext implements driver.ExecerContext.
-func (k *keeper) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if !isKept(query) {
+func (k *cachingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if !isCacheable(query) {
 		return k.connection.ExecContext(ctx, query, args)
 	}
-	s, err := k.take(ctx, query)
+	s, err := k.prepareCached(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -118,15 +117,15 @@ func (k *keeper) ExecContext(ctx context.Context, query string, args []driver.Na
 		_ = s.Close() // it repeats the error
 		return nil, err
 	}
-	return result, k.give(query, s)
+	return result, k.putBack(query, s)
 }
 
 // QueryContext implements driver.QueryerContext.
-func (k *keeper) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if !isKept(query) {
+func (k *cachingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if !isCacheable(query) {
 		return k.connection.QueryContext(ctx, query, args)
 	}
-	s, err := k.take(ctx, query)
+	s, err := k.prepareCached(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +134,11 @@ func (k *keeper) QueryContext(ctx context.Context, query string, args []driver.N
 		_ = s.Close() // it repeats the error
 		return nil, err
 	}
-	return &keptRows{Rows: rows, keeper: k, query: query, statement: s}, nil
+	return &cachedRows{Rows: rows, keeper: k, query: query, statement: s}, nil
 }
 
 // Close implements driver.Conn.
-func (k *keeper) Close() error {
+func (k *cachingConn) Close() error {
 	var problems []error
 	for _, s := range k.kept {
 		problems = append(problems, s.Close())
@@ -148,18 +147,18 @@ func (k *keeper) Close() error {
 	return errors.Join(append(problems, k.connection.Close())...)
 }
 
-// keptRows are those of a statement that is given back when they are closed.
-type keptRows struct {
+// cachedRows are those of a statement that is given back when they are closed.
+type cachedRows struct {
 	driver.Rows
-	keeper    *keeper
+	keeper    *cachingConn
 	query     string
 	statement statement
 }
 
 // Close implements driver.Rows.
-func (r *keptRows) Close() error {
+func (r *cachedRows) Close() error {
 	if err := r.Rows.Close(); err != nil {
 		return errors.Join(err, r.statement.Close())
 	}
-	return r.keeper.give(r.query, r.statement)
+	return r.keeper.putBack(r.query, r.statement)
 }

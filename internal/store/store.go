@@ -54,9 +54,8 @@ const (
 	busyPause   = 2 * time.Millisecond
 )
 
-// keptConnections stay open for the next who asks: to open one takes longer than
-// most of what is asked, and a service is asked by many at once.
-const keptConnections = 16
+// maxIdleConnections stay open: opening one takes longer than most queries.
+const maxIdleConnections = 16
 
 // logPages is how long the write-ahead log grows before it is moved into the
 // file: every process that opens the file reads the log first.
@@ -87,7 +86,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
 	handle := sql.OpenDB(&connector{&sqlite.Driver{}, dsn(path)})
-	handle.SetMaxIdleConns(keptConnections)
+	handle.SetMaxIdleConns(maxIdleConnections)
 	db := &DB{DB: handle, path: path}
 	if err := db.prepare(ctx); err != nil {
 		_ = handle.Close()
@@ -121,15 +120,15 @@ func (db *DB) prepare(ctx context.Context) error {
 }
 
 func (db *DB) version(ctx context.Context) (version int, err error) {
-	err = patiently(ctx, func() error {
+	err = retryBusy(ctx, func() error {
 		return db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
 	})
 	return version, err
 }
 
-// patiently repeats what another process is in the way of. SQLite waits by
-// itself for most locks, but not while a file becomes a write-ahead one.
-func patiently(ctx context.Context, f func() error) error {
+// retryBusy repeats f while another process holds a lock. SQLite itself waits for most
+// locks, but not while a file is switched to write-ahead logging.
+func retryBusy(ctx context.Context, f func() error) error {
 	for deadline := time.Now().Add(busyTimeout); ; {
 		err := f()
 		if !isBusy(err) || time.Now().After(deadline) {
@@ -164,7 +163,7 @@ func (db *DB) migrate(ctx context.Context) error {
 		return err
 	}
 	// The mode stays with the file, so it is set once, here.
-	err = patiently(ctx, func() error {
+	err = retryBusy(ctx, func() error {
 		_, err := db.ExecContext(ctx, "PRAGMA journal_mode = WAL")
 		return err
 	})
@@ -216,7 +215,7 @@ func (db *DB) Explain(err error) error {
 	case errors.Is(err, ErrTooNew):
 		return errhint.With(fmt.Errorf("database %s: %w", db.path, err), "use the newer atoll, or another ATOLL_STATE_DIR")
 	case isDamage(err):
-		return errhint.With(fmt.Errorf("database %s: %w: %w", db.path, ErrDamaged, err), db.rescue())
+		return errhint.With(fmt.Errorf("database %s: %w: %w", db.path, ErrDamaged, err), db.damageHint())
 	case hasCode(err, sqlitelib.SQLITE_FULL):
 		return errhint.With(fmt.Errorf("database %s: %w: %w", db.path, ErrFull, err), "free space on its disk, then try again; what was recorded before is kept")
 	case hasCode(err, sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_CANTOPEN, sqlitelib.SQLITE_PERM):
@@ -239,7 +238,7 @@ const (
 )
 
 // Retry repeats a write while its error is transient, until the context ends. Failed
-// is told every error that leads to another try.
+// is called with every error that leads to another try.
 func Retry(ctx context.Context, write func() error, failed func(error)) error {
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		err := write()
@@ -255,9 +254,9 @@ func Retry(ctx context.Context, write func() error, failed func(error)) error {
 	}
 }
 
-// rescue never empties anything by itself: a damaged registry may be the only
-// record of what is running.
-func (db *DB) rescue() string {
+// damageHint returns what a person can do about a damaged file. Nothing is emptied
+// automatically: the registry may be the only record of what is running.
+func (db *DB) damageHint() string {
 	return fmt.Sprintf("restore it from a backup, or set it aside with `mv %[1]s %[1]s.damaged && rm -f %[1]s-wal %[1]s-shm` "+
 		"and run `atoll sandbox prune`: sandboxes of this installation are found again by their label", db.path)
 }

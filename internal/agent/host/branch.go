@@ -28,7 +28,7 @@ type agentBranch struct {
 	agent   string // its id
 	relays  *deliver.Relays
 	project *relay.Project
-	held    *filelock.Lease
+	held    *filelock.Lock
 	work    *deliver.AgentWork
 	note    string // what became of its commits
 	ended   bool   // the agent has begun, and ended

@@ -70,7 +70,7 @@ type Gateway struct {
 	config   config.Gateway
 	grace    time.Duration
 	logger   *slog.Logger
-	lock     *filelock.Lease
+	lock     *filelock.Lock
 	access   *access.Access
 	worker   *Worker
 	sessions *session.Service

@@ -24,7 +24,7 @@ type Grant struct {
 	grants *Grants
 	id     string
 	terms  Terms
-	locks  []*filelock.Lease // held while it is open
+	locks  []*filelock.Lock // held while it is open
 
 	ctx    context.Context // ends with the grant, and says why
 	cancel func(why error)

@@ -24,9 +24,9 @@ type Sandbox interface {
 
 // Locks are named locks across processes. A *filelock.Locks is one.
 type Locks interface {
-	Hold(ctx context.Context, name string) (*filelock.Lease, error)
-	Share(ctx context.Context, name string) (*filelock.Lease, error)
-	TryHold(name string) (*filelock.Lease, error)
+	Hold(ctx context.Context, name string) (*filelock.Lock, error)
+	Share(ctx context.Context, name string) (*filelock.Lock, error)
+	TryHold(name string) (*filelock.Lock, error)
 }
 
 var (
@@ -119,7 +119,7 @@ func (s *Grants) accountLock(account string) string {
 }
 
 // share takes the two locks of a grant.
-func (s *Grants) share(ctx context.Context, account string) ([]*filelock.Lease, error) {
+func (s *Grants) share(ctx context.Context, account string) ([]*filelock.Lock, error) {
 	whole, err := s.locks.Share(ctx, s.lock())
 	if err != nil {
 		return nil, err
@@ -129,10 +129,10 @@ func (s *Grants) share(ctx context.Context, account string) ([]*filelock.Lease, 
 		whole.Release()
 		return nil, err
 	}
-	return []*filelock.Lease{whole, own}, nil
+	return []*filelock.Lock{whole, own}, nil
 }
 
-func newGrant(s *Grants, terms *Terms, held []*filelock.Lease) *Grant {
+func newGrant(s *Grants, terms *Terms, held []*filelock.Lock) *Grant {
 	g := &Grant{grants: s, id: rand.Text(), terms: *terms, locks: held, ended: make(chan struct{}), conns: map[*bound]struct{}{}}
 	g.terms.Models = slices.Clone(terms.Models)
 	base, cancel := context.WithCancelCause(context.Background())

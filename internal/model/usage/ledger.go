@@ -62,7 +62,7 @@ func (e *UnpricedError) Error() string {
 type Ledger struct {
 	options  Options
 	owner    string
-	alive    *filelock.Lease
+	alive    *filelock.Lock
 	rotateAt int64
 
 	// mu guards what follows, and the journal's use by this process. Whoever

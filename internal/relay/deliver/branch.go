@@ -23,7 +23,7 @@ func branchLock(key branch.Key) string { return "relay branch " + string(key) }
 
 // HoldBranch waits until nobody else works on a branch, after all who came
 // before. Work that no process carries out counts too: see clearBranch.
-func (d *Deliverer) HoldBranch(ctx context.Context, c BranchClaim) (*filelock.Lease, error) {
+func (d *Deliverer) HoldBranch(ctx context.Context, c BranchClaim) (*filelock.Lock, error) {
 	held, err := d.Locks.HoldInTurn(ctx, branchLock(c.Key), func(ahead int) {
 		if c.Tell != nil {
 			c.Tell(fmt.Sprintf("waiting for branch %s (%d before)", c.Key.Branch(), ahead))
@@ -33,12 +33,12 @@ func (d *Deliverer) HoldBranch(ctx context.Context, c BranchClaim) (*filelock.Le
 }
 
 // tryBranch is holdBranch for who does not wait: filelock.ErrHeld.
-func (d *Deliverer) tryBranch(ctx context.Context, c BranchClaim) (*filelock.Lease, error) {
+func (d *Deliverer) tryBranch(ctx context.Context, c BranchClaim) (*filelock.Lock, error) {
 	held, err := d.Locks.TryHold(branchLock(c.Key))
 	return d.heldAndClear(ctx, c, held, err)
 }
 
-func (d *Deliverer) heldAndClear(ctx context.Context, c BranchClaim, held *filelock.Lease, err error) (*filelock.Lease, error) {
+func (d *Deliverer) heldAndClear(ctx context.Context, c BranchClaim, held *filelock.Lock, err error) (*filelock.Lock, error) {
 	if err != nil {
 		return nil, err
 	}

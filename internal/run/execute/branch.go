@@ -65,7 +65,7 @@ func (r *Runs) awaitBranch(ctx context.Context, request *run.Request, tell func(
 
 // takeBranch hands over the branch that a run has waited for; nil if there is
 // none.
-func (r *Runs) takeBranch(id string) *filelock.Lease {
+func (r *Runs) takeBranch(id string) *filelock.Lock {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	held := r.held[id]

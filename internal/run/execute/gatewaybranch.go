@@ -48,7 +48,7 @@ func (f relayFinisher) finishAtGateway(ctx context.Context, receipt *run.Receipt
 
 // reclaimBranch is the branch that a run has waited for, or, after a crash, the
 // branch anew.
-func (r *Runs) reclaimBranch(ctx context.Context, c *deliver.ContainerWork) (*filelock.Lease, error) {
+func (r *Runs) reclaimBranch(ctx context.Context, c *deliver.ContainerWork) (*filelock.Lock, error) {
 	if held := r.takeBranch(c.Run); held != nil {
 		return held, nil
 	}

@@ -59,9 +59,9 @@ type Runs struct {
 	demo     bool
 
 	mu     sync.Mutex
-	models *service.Proxy             // opened by the first run
-	shared bool                       // the proxy is somebody else's to close
-	held   map[string]*filelock.Lease // branches, by the run that will work on them
+	models *service.Proxy            // opened by the first run
+	shared bool                      // the proxy is somebody else's to close
+	held   map[string]*filelock.Lock // branches, by the run that will work on them
 }
 
 // Runs opens the runs of this installation.
@@ -76,7 +76,7 @@ func (e *Executor) Runs(o Options) (*Runs, error) {
 		return nil, err
 	}
 	variants = append(variants, o.Variants...)
-	r := &Runs{executor: e, drive: drive, demo: o.Demo, models: o.Models, shared: o.Models != nil, held: map[string]*filelock.Lease{}}
+	r := &Runs{executor: e, drive: drive, demo: o.Demo, models: o.Models, shared: o.Models != nil, held: map[string]*filelock.Lock{}}
 	r.Runner = run.New(run.Options{
 		Store: e.models.RunStore(), Locks: e.Locks, Variants: variants, Sandboxes: r, Biller: r,
 		Finishers: append([]run.Finisher{relayFinisher{r}}, o.Finishers...), AtOnce: cmp.Or(o.AtOnce, cfg.Concurrency), Checkpoint: o.Checkpoint,

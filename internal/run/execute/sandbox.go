@@ -43,9 +43,9 @@ type Sandbox struct {
 	order   run.SandboxRequest
 	session *provide.ReadySandbox // nil until it is entered
 	grant   *service.ModelGrant
-	terms   *grant.Terms    // of grant
-	work    *relay.Work     // nil if no branch was asked for
-	branch  *filelock.Lease // while somebody works on it
+	terms   *grant.Terms   // of grant
+	work    *relay.Work    // nil if no branch was asked for
+	branch  *filelock.Lock // while somebody works on it
 }
 
 // Make provides the sandbox of a run.

@@ -19,7 +19,7 @@ type Pin struct {
 	Name string
 
 	store  *Store
-	held   *filelock.Lease
+	held   *filelock.Lock
 	layers []layerName
 }
 

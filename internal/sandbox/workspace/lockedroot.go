@@ -30,7 +30,7 @@ type lockedRoot struct {
 	layout  Layout
 	root    *os.File // <workspaceRoot>
 	private *os.File // <workspaceRoot>/.atoll
-	lease   *filelock.Lease
+	lease   *filelock.Lock
 }
 
 // openLockedRoot makes and opens the root and holds the copy of the layout alone.

@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// line is how many may wait for one name in turn.
-const line = 1024
+// maxWaiting is how many holders may wait for one name in turn.
+const maxWaiting = 1024
 
-// ErrCrowded means that too many wait already.
-var ErrCrowded = fmt.Errorf("more than %d wait for it", line)
+// ErrTooManyWaiting means that maxWaiting holders wait already.
+var ErrTooManyWaiting = fmt.Errorf("more than %d wait for it", maxWaiting)
 
-// HoldInTurn takes name alone, after everybody who asked for it in turn before.
-// If it has to wait, waiting is told once how many are ahead.
+// HoldInTurn takes name alone, in the order of the calls. If it has to wait, waiting
+// is called once with the number of holders ahead.
 //
-// The places of a line are the bytes after the name's own, which is its head.
-// Whoever comes takes the one behind the last that is taken, and moves up when
-// those before it are free, however their holders went. Nobody can be overtaken:
-// coming and moving up are done by one at a time.
-func (b *Locks) HoldInTurn(ctx context.Context, name string, waiting func(ahead int)) (*Lease, error) {
+// The slots of the queue are the bytes after the name's own, which is its head. A new
+// holder locks the slot behind the last locked one, and moves up when the slots before
+// it are free, however their holders ended. Joining and moving up are serialised, so
+// no holder is overtaken.
+func (b *Locks) HoldInTurn(ctx context.Context, name string, waiting func(ahead int)) (*Lock, error) {
 	p, err := b.join(ctx, name)
 	if err != nil || p.at == 0 {
 		return p.own, err
@@ -45,22 +45,22 @@ func (b *Locks) HoldInTurn(ctx context.Context, name string, waiting func(ahead 
 	return p.own, nil
 }
 
-// position is a place in a line.
-type position struct {
+// queueSlot is a position in the queue.
+type queueSlot struct {
 	book *Locks
 	name string
-	own  *Lease
+	own  *Lock
 	at   int64 // 0 is the head
 }
 
-// join takes the place behind the last.
-func (b *Locks) join(ctx context.Context, name string) (p position, err error) {
+// join locks the slot behind the last locked one.
+func (b *Locks) join(ctx context.Context, name string) (p queueSlot, err error) {
 	alone, err := b.Hold(ctx, name+" line")
 	if err != nil {
 		return p, err
 	}
 	defer alone.Release()
-	p = position{book: b, name: name}
+	p = queueSlot{book: b, name: name}
 	for taken := int64(0); taken >= 0; {
 		if taken, err = b.taken(name, p.at); err != nil {
 			return p, err
@@ -69,15 +69,15 @@ func (b *Locks) join(ctx context.Context, name string) (p position, err error) {
 			p.at = taken + 1
 		}
 	}
-	if p.at >= line {
-		return p, fmt.Errorf("lock %q: %w", name, ErrCrowded)
+	if p.at >= maxWaiting {
+		return p, fmt.Errorf("lock %q: %w", name, ErrTooManyWaiting)
 	}
 	p.own, err = b.tryAt(name, unix.F_WRLCK, p.at)
 	return p, err
 }
 
-// advance moves up as far as places are free.
-func (p *position) advance(ctx context.Context) error {
+// advance moves up as far as slots are free.
+func (p *queueSlot) advance(ctx context.Context) error {
 	if taken, err := p.book.taken(p.name, p.at-1); err != nil || taken == p.at-1 {
 		return err
 	}
@@ -100,9 +100,9 @@ func (p *position) advance(ctx context.Context) error {
 	return nil
 }
 
-// taken is the first place from at on that somebody has; -1 if nobody has one.
+// taken returns the first locked slot from at on; -1 if there is none.
 func (b *Locks) taken(name string, at int64) (int64, error) {
-	if at >= line {
+	if at >= maxWaiting {
 		return -1, nil
 	}
 	f, err := b.open()
@@ -110,12 +110,12 @@ func (b *Locks) taken(name string, at int64) (int64, error) {
 		return 0, err
 	}
 	defer f.Close()
-	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: Place(name) + at, Len: line - at}
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: offset(name) + at, Len: maxWaiting - at}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock); err != nil {
 		return 0, fmt.Errorf("lock %q: %w", name, err)
 	}
 	if lock.Type == unix.F_UNLCK {
 		return -1, nil
 	}
-	return lock.Start - Place(name), nil
+	return lock.Start - offset(name), nil
 }
