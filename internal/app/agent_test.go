@@ -141,7 +141,7 @@ func TestResumeAfterKill(t *testing.T) {
 
 // work gives an agent a task in this process.
 func (o *order) work(ctx context.Context, a *app.App) error {
-	w, err := a.NewWorker(ctx, host.Options{Run: o.Run, Branch: o.Branch})
+	w, err := a.Agents.NewWorker(ctx, host.Options{Run: o.Run, Branch: o.Branch})
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func TestAgentIsAskedBeforeKeysAreRead(t *testing.T) {
 	delete(s.env, "MODEL_KEY") // reading it would fail otherwise
 	a := s.open()
 	closed := errors.New("the door is closed")
-	_, err := a.NewWorker(t.Context(), host.Options{BeforeKeys: func() error {
+	_, err := a.Agents.NewWorker(t.Context(), host.Options{BeforeKeys: func() error {
 		if rows := s.rows(a); len(rows) != 1 {
 			t.Errorf("sandboxes: %v", rows)
 		}

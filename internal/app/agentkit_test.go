@@ -132,7 +132,7 @@ func (s *site) send(ctx context.Context, o host.Options) *errand {
 			watch(event)
 		}
 	}
-	worker, err := e.app.NewWorker(ctx, o)
+	worker, err := e.app.Agents.NewWorker(ctx, o)
 	if err != nil {
 		s.t.Fatalf("worker: %v", err)
 	}
@@ -148,7 +148,7 @@ func (e *errand) bill(t *testing.T) usage.RunCost {
 	if _, err := e.Spent(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ledger, err := e.app.Ledger(t.Context())
+	ledger, err := e.app.Models.Ledger(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,10 +17,10 @@ import (
 // App is an opened installation with everything that works on it.
 type App struct {
 	*provide.Installation
-	*service.Service
-	*deliver.Deliverer
-	*host.Host
-	*execute.Executor
+	Models  *service.Service
+	Commits *deliver.Deliverer
+	Agents  *host.Host
+	Runs    *execute.Executor
 }
 
 // Open opens the state directory of the configuration in force.
@@ -40,7 +40,7 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 	}
 	models := service.New(installation)
 	commits := deliver.New(models)
-	return &App{Installation: installation, Service: models, Deliverer: commits, Host: host.New(models, commits), Executor: execute.New(models, commits)}, nil
+	return &App{Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits), Runs: execute.New(models, commits)}, nil
 }
 
 // Close closes what the app opened: the ledger and the audit log, then the
@@ -57,15 +57,17 @@ func (a *App) Leave() {
 }
 
 func (a *App) closeBooks() {
-	if err := a.CloseBooks(); err != nil {
+	if err := a.Models.CloseBooks(); err != nil {
 		a.Logger.Error("what was spent could not be written down", "error", err)
 	}
 }
 
 // Doctor examines the installation.
-func (a *App) Doctor() *doctor.Doctor { return &doctor.Doctor{Installation: a.Installation, Usage: a} }
+func (a *App) Doctor() *doctor.Doctor {
+	return &doctor.Doctor{Installation: a.Installation, Usage: a.Models}
+}
 
 // Parts are what a gateway works with.
 func (a *App) Parts() *serve.Parts {
-	return &serve.Parts{Installation: a.Installation, Models: a.Service, Commits: a.Deliverer, Agents: a.Host, Runs: a.Executor, Doctor: a.Doctor()}
+	return &serve.Parts{Installation: a.Installation, Models: a.Models, Commits: a.Commits, Agents: a.Agents, Runs: a.Runs, Doctor: a.Doctor()}
 }

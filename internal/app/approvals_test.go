@@ -40,7 +40,7 @@ func (s *relayStage) askAbout(r *relay.Record) (*approval.Question, error) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.app.Approvals().Ask(s.t.Context(), request)
+	return s.app.Commits.Approvals().Ask(s.t.Context(), request)
 }
 
 // An answer is for the commits that the person saw: when the record has others by
@@ -52,14 +52,14 @@ func TestApprovalOfOtherCommits(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.hold("run-1", strings.Repeat("b", 40))
-	if _, _, err := s.app.AnswerApproval(t.Context(), seen.ID, approval.Reply{Answer: approval.Once, Hash: seen.Hash, By: "ann"}); !errors.Is(err, approval.ErrChanged) {
+	if _, _, err := s.app.Commits.AnswerApproval(t.Context(), seen.ID, approval.Reply{Answer: approval.Once, Hash: seen.Hash, By: "ann"}); !errors.Is(err, approval.ErrChanged) {
 		t.Errorf("got %v", err)
 	}
 	record, err := s.relays.Load("run-1")
 	if err != nil || record.Step != relay.Waiting || record.Approved != "" {
 		t.Errorf("%+v, %v", record, err)
 	}
-	open, err := s.app.Approvals().List(t.Context(), approval.Filter{Open: true})
+	open, err := s.app.Commits.Approvals().List(t.Context(), approval.Filter{Open: true})
 	if err != nil || len(open) != 1 || open[0].ID == seen.ID || !strings.Contains(open[0].Evidence, strings.Repeat("b", 40)) {
 		t.Errorf("%+v, %v", open, err)
 	}
@@ -77,11 +77,11 @@ func TestFloodOfApprovals(t *testing.T) {
 	if _, err := s.askAbout(last); !errors.Is(err, approval.ErrTooMany) {
 		t.Errorf("got %v", err)
 	}
-	relays, err := s.app.AuditedRelays()
+	relays, err := s.app.Commits.AuditedRelays()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.app.ApproveHold(t.Context(), relays, last, "ann"); err != nil || last.Step != relay.Judged || last.Approved != "ann" {
+	if err := s.app.Commits.ApproveHold(t.Context(), relays, last, "ann"); err != nil || last.Step != relay.Judged || last.Approved != "ann" {
 		t.Errorf("%+v, %v", last, err)
 	}
 }

@@ -32,7 +32,7 @@ func TestInvariant_READY_BEFORE_FIRST_TOKEN(t *testing.T) {
 		streams(chunk("done")+"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")(w, r)
 	})
 	a = s.open()
-	w, err := a.NewWorker(t.Context(), host.Options{})
+	w, err := a.Agents.NewWorker(t.Context(), host.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestInvariant_READY_BEFORE_FIRST_TOKEN(t *testing.T) {
 		t.Fatalf("%+v, %v, asked %d times", out, err, asked.Load())
 	}
 	s.set("agents.defaults.sandbox.docker.network", "atoll-no-such-network")
-	if w, err := s.open().NewWorker(t.Context(), host.Options{}); err == nil {
+	if w, err := s.open().Agents.NewWorker(t.Context(), host.Options{}); err == nil {
 		_ = w.Close()
 		t.Error("an agent without a sandbox")
 	}

@@ -14,14 +14,14 @@ import (
 func TestSyncingNamesKeepsWhatIsKnown(t *testing.T) {
 	a, _ := openMoney(t, "")
 	yaml := "model_list:\n- {model_name: m, model_info: {max_input_tokens: 1048576, max_output_tokens: 65536, supports_vision: true}}\n- {model_name: dear, model_info: {max_input_tokens: 1000}}\n"
-	if _, err := a.SyncModels(t.Context(), service.ModelSync{Mode: openclaw.Ephemeral, List: strings.NewReader(yaml)}); err != nil {
+	if _, err := a.Models.SyncModels(t.Context(), service.ModelSync{Mode: openclaw.Ephemeral, List: strings.NewReader(yaml)}); err != nil {
 		t.Fatal(err)
 	}
-	synced, err := a.SyncModels(t.Context(), service.ModelSync{Mode: openclaw.Ephemeral})
+	synced, err := a.Models.SyncModels(t.Context(), service.ModelSync{Mode: openclaw.Ephemeral})
 	if err != nil || len(synced.Change.Changed) != 0 {
 		t.Errorf("%+v, %v", synced, err)
 	}
-	models, err := a.ModelCatalogue()
+	models, err := a.Models.ModelCatalogue()
 	if err != nil || len(models) != 2 || models[0].ContextWindow != 1000 || models[1].ContextWindow != 1048576 || models[1].MaxTokens != 65536 || len(models[1].Input) != 2 {
 		t.Errorf("%+v, %v", models, err)
 	}
@@ -50,7 +50,7 @@ func TestModelInfoGoesBeforeWhatWasKnown(t *testing.T) {
 // Records of delivered commits are no requests to models.
 func TestOnlyRequestsToModelsAreCounted(t *testing.T) {
 	a, _ := openMoney(t, "")
-	log, err := a.AuditLog(func(s string) string { return s })
+	log, err := a.Models.AuditLog(func(s string) string { return s })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestOnlyRequestsToModelsAreCounted(t *testing.T) {
 		}
 	}
 	var text strings.Builder
-	if _, err := a.Metrics().WriteTo(&text); err != nil {
+	if _, err := a.Models.Metrics().WriteTo(&text); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(text.String(), `atoll_llm_requests_total{dialect="chat",status="200"} 1`) || strings.Contains(text.String(), `dialect=""`) {

@@ -50,10 +50,10 @@ func openMoney(t *testing.T, more string) (*app.App, *scripted.Server) {
 // bill is LiteLLM's.
 func TestMoneyFromPriceToBill(t *testing.T) {
 	a, upstream := openMoney(t, `prices: {dear: {input: 100, output: 100}}`)
-	if err := a.LearnPrices(t.Context()); err != nil {
+	if err := a.Models.LearnPrices(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ledger, err := a.Ledger(t.Context())
+	ledger, err := a.Models.Ledger(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestMoneyFromPriceToBill(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %d", model, got, err, want)
 		}
 	}
-	reports, err := a.Reconcile(t.Context(), billing.Options{Since: time.Now().Add(-time.Hour), Until: time.Now().Add(time.Minute)})
+	reports, err := a.Models.Reconcile(t.Context(), billing.Options{Since: time.Now().Add(-time.Hour), Until: time.Now().Add(time.Minute)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,18 +119,18 @@ func TestBudgetsOfTheConfiguration(t *testing.T) {
 
 func TestTheAuditLogIsTheInstallations(t *testing.T) {
 	a, _ := openMoney(t, "")
-	log, err := a.AuditLog(nil)
+	log, err := a.Models.AuditLog(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := log.Append(&audit.ModelRequest{Time: time.Now(), Dialect: "chat", Status: 403, Denied: "no grant"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Ledger(t.Context()); err != nil {
+	if _, err := a.Models.Ledger(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	if _, err := a.Metrics().WriteTo(&text); err != nil {
+	if _, err := a.Models.Metrics().WriteTo(&text); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{`atoll_llm_requests_total{dialect="chat",status="403"} 1`, `atoll_llm_denied_total{dialect="chat"} 1`, "atoll_usage_reservations 0"} {

@@ -17,7 +17,7 @@ func TestOpenClawFilesNeedADirectory(t *testing.T) {
 	a := s.open()
 	s.write(filepath.Join(s.dir, "file"), "")
 	dir := filepath.Join(s.dir, "file")
-	err := a.WriteOpenClawFiles(t.Context(), execute.OpenClawFiles{Dir: dir, Slots: 2})
+	err := a.Runs.WriteOpenClawFiles(t.Context(), execute.OpenClawFiles{Dir: dir, Slots: 2})
 	if err == nil || !strings.Contains(err.Error(), dir+" is not a directory") || !strings.Contains(errhint.Of(err), "--dir") {
 		t.Errorf("%v (%s)", err, errhint.Of(err))
 	}
@@ -28,7 +28,7 @@ func TestOpenClawFilesMakeTheirDirectory(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	dir := filepath.Join(s.dir, "new", "openclaw")
-	err := s.open().WriteOpenClawFiles(t.Context(), execute.OpenClawFiles{Dir: dir, Slots: 2})
+	err := s.open().Runs.WriteOpenClawFiles(t.Context(), execute.OpenClawFiles{Dir: dir, Slots: 2})
 	if err == nil || strings.Contains(err.Error(), "directory") { // no models are known here
 		t.Error(err)
 	}

@@ -35,7 +35,7 @@ func callTool(t *testing.T, box *host.Toolbox, name, args string) *tool.Result {
 func TestToolsOfAPair(t *testing.T) {
 	s := pairSite(t)
 	a := s.open()
-	box, err := a.Tools(t.Context(), session("x"), false)
+	box, err := a.Agents.Tools(t.Context(), session("x"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestHalfAPair(t *testing.T) {
 	s := pairSite(t)
 	s.set("agents.defaults.sandbox.docker.network", "atoll-no-such-network")
 	a := s.open()
-	box, err := a.Tools(t.Context(), session("x"), false)
+	box, err := a.Agents.Tools(t.Context(), session("x"), false)
 	if err == nil {
 		box.Release()
 		t.Fatal("a session with half a pair got tools")
@@ -98,7 +98,7 @@ func TestFindAndAttach(t *testing.T) {
 	if handles, err := a.Attach(t.Context(), session("x")); err != nil || len(handles) != 0 {
 		t.Errorf("attached to %d, %v", len(handles), err)
 	}
-	box, err := a.Tools(t.Context(), session("x"), false)
+	box, err := a.Agents.Tools(t.Context(), session("x"), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func openBureau(s *site, o execute.Options) *bureau {
 		s.t.Fatal(err)
 	}
 	o.Demo = cfg.Default // agents that ask no model need one all the same
-	runs, err := a.Runs(o)
+	runs, err := a.Runs.Runs(o)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestRunTwice(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	events, err := both[0].app.RunStore().Events(t.Context(), "same", 0)
+	events, err := both[0].app.Models.RunStore().Events(t.Context(), "same", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestRunsOfTheDead(t *testing.T) {
 		dying.app.Manager.Close() // what a process holds is gone with it
 		next := openBureau(s, execute.Options{})
 		next.runs.RecoverRuns(t.Context())
-		r, err := next.app.RunStore().Get(t.Context(), id)
+		r, err := next.app.Models.RunStore().Get(t.Context(), id)
 		if err != nil || r.Step != run.Over {
 			t.Fatalf("%s: %+v, %v", at, r, err)
 		}

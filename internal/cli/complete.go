@@ -138,7 +138,7 @@ func sessionValues(ctx context.Context, e *console.Env) (list []string) {
 // approvalValues are the ids of open questions.
 func approvalValues(ctx context.Context, e *console.Env) (list []string) {
 	if a := openQuietly(ctx, e); a != nil {
-		questions, _ := a.Approvals().List(ctx, approval.Filter{Open: true, Most: completedRuns})
+		questions, _ := a.Commits.Approvals().List(ctx, approval.Filter{Open: true, Most: completedRuns})
 		for i := range questions {
 			list = append(list, questions[i].ID)
 		}
@@ -151,7 +151,7 @@ const completedRuns = 100
 
 func runValues(ctx context.Context, e *console.Env) (list []string) {
 	if a := openQuietly(ctx, e); a != nil {
-		runs, _ := a.RunStore().List(ctx, run.Filter{Most: completedRuns})
+		runs, _ := a.Models.RunStore().List(ctx, run.Filter{Most: completedRuns})
 		for i := range runs {
 			list = append(list, runs[i].ID)
 		}

@@ -35,7 +35,7 @@ func modelValues(ctx context.Context, e *console.Env) (list []string) {
 		}
 	}
 	if a := openQuietly(ctx, e); a != nil {
-		known, _ := a.ModelCatalogue()
+		known, _ := a.Models.ModelCatalogue()
 		for _, m := range known {
 			list = append(list, m.ID)
 		}

@@ -25,7 +25,7 @@ func (d local) runStore(ctx context.Context) (run.Store, error) {
 	if err != nil {
 		return run.Store{}, err
 	}
-	return d.app.RunStore(), runs.Close()
+	return d.app.Models.RunStore(), runs.Close()
 }
 
 func (d local) List(ctx context.Context, f run.Filter) ([]run.Receipt, error) {
@@ -34,7 +34,7 @@ func (d local) List(ctx context.Context, f run.Filter) ([]run.Receipt, error) {
 		return nil, err
 	}
 	list, err := store.List(ctx, f)
-	if err == nil && d.app.SettleRuns(ctx, list, showPatience) {
+	if err == nil && d.app.Models.SettleRuns(ctx, list, showPatience) {
 		return store.List(ctx, f)
 	}
 	return list, err
@@ -53,7 +53,7 @@ func (d local) Show(ctx context.Context, id string) (*run.Receipt, error) {
 		return nil, err
 	}
 	if r.Bill.Provisional {
-		if bill, err := d.app.RunBill(ctx, r.ID, showPatience); err == nil {
+		if bill, err := d.app.Models.RunBill(ctx, r.ID, showPatience); err == nil {
 			r.Bill = bill
 		}
 	}
@@ -98,7 +98,7 @@ func (d local) Events(ctx context.Context, id string, after int64, follow bool, 
 }
 
 func (d local) Costs(ctx context.Context, f money.Filter) ([]money.RunCost, error) {
-	return d.app.RunCosts(ctx, f)
+	return d.app.Models.RunCosts(ctx, f)
 }
 
 func (d local) Start(ctx context.Context, t *execute.Task, watch RunWatcher) (r *run.Receipt, err error) {

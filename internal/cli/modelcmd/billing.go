@@ -66,7 +66,7 @@ func runReconcile(ctx context.Context, e *env, o reconcileOptions, since time.Ti
 		return e.ConfigError(err, o.asJSON)
 	}
 	done := e.Progress("asking for spend logs")
-	reports, err := a.Reconcile(ctx, billing.Options{Since: since, Account: o.account, Run: o.run, Wait: o.wait})
+	reports, err := a.Models.Reconcile(ctx, billing.Options{Since: since, Account: o.account, Run: o.run, Wait: o.wait})
 	done()
 	if err != nil {
 		return err

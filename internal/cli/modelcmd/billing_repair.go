@@ -32,7 +32,7 @@ func runRepair(ctx context.Context, e *env, asJSON bool) error {
 	if err != nil {
 		return e.ConfigError(err, asJSON)
 	}
-	r, err := a.RepairUsage(ctx)
+	r, err := a.Models.RepairUsage(ctx)
 	switch {
 	case err != nil:
 		return err

@@ -76,7 +76,7 @@ func runModelsSync(ctx context.Context, e *env, o modelsOptions, args []string) 
 	if err != nil {
 		return e.ConfigError(err, o.asJSON)
 	}
-	done, err := a.SyncModels(ctx, sync)
+	done, err := a.Models.SyncModels(ctx, sync)
 	if err != nil {
 		return err
 	}

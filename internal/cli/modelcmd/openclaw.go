@@ -77,7 +77,7 @@ func (e *env) runOpenClawConfig(ctx context.Context, o execute.OpenClawFiles, as
 	if err != nil {
 		return err
 	}
-	if err := a.WriteOpenClawFiles(ctx, o); err != nil {
+	if err := a.Runs.WriteOpenClawFiles(ctx, o); err != nil {
 		return err
 	}
 	file, variables := filepath.Join(o.Dir, execute.OpenClawConfigFile), filepath.Join(o.Dir, execute.OpenClawEnvFile)

@@ -25,7 +25,7 @@ func pickToken(ctx context.Context, a *app.App, word string) (string, error) {
 
 // TokenNames are the ids of all tokens and devices.
 func TokenNames(ctx context.Context, a *app.App) (all []console.Named, err error) {
-	tokens, err := a.Tokens().List(ctx)
+	tokens, err := a.Models.Tokens().List(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func (e *env) runProxy(ctx context.Context, o proxyOptions) error {
 	if err != nil {
 		return err
 	}
-	models, err := a.OpenProxy(ctx)
+	models, err := a.Models.OpenProxy(ctx)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (e *env) serveModels(ctx context.Context, a *app.App, models *service.Proxy
 // models must not see what others spend.
 func metricsServer(a *app.App) *http.Server {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", a.Metrics())
+	mux.Handle("GET /metrics", a.Models.Metrics())
 	return &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
 

@@ -99,7 +99,7 @@ func (e *env) withTokens(ctx context.Context, asJSON bool, f func(*token.Store) 
 	if err != nil {
 		return e.ConfigError(err, asJSON)
 	}
-	err = f(a.Tokens())
+	err = f(a.Models.Tokens())
 	if errors.Is(err, token.ErrUnknown) {
 		return errhint.With(err, "`atoll token list` shows the ids")
 	}
@@ -138,7 +138,7 @@ func (e *env) listTokens(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return e.ConfigError(err, asJSON)
 	}
-	tokens, err := a.Tokens().List(ctx)
+	tokens, err := a.Models.Tokens().List(ctx)
 	if err != nil {
 		return err
 	}

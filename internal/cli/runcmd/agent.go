@@ -202,12 +202,12 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 		}
 		order.BeforeKeys = func() error { return harden(true) }
 	}
-	kept, drop, err := a.KeepAttachments(execute.NewRunID(), task.files)
+	kept, drop, err := a.Agents.KeepAttachments(execute.NewRunID(), task.files)
 	if err != nil {
 		return err
 	}
 	order.Attachments = kept
-	worker, err := a.NewWorker(ctx, order)
+	worker, err := a.Agents.NewWorker(ctx, order)
 	drop()
 	done()
 	if errors.Is(err, deliver.ErrNoRelay) {

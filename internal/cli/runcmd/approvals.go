@@ -45,7 +45,7 @@ func newApprovalsListCommand(e *env) *cobra.Command {
 				return e.ConfigError(err, asJSON)
 			}
 			filter.Open = !all
-			list, err := a.Approvals().List(cmd.Context(), filter)
+			list, err := a.Commits.Approvals().List(cmd.Context(), filter)
 			if err != nil {
 				return err
 			}
@@ -171,7 +171,7 @@ func (e *env) answer(cmd *cobra.Command, word string, answer approval.Answer, f 
 		if f.hash != "" && (len(f.hash) < minHash || !strings.HasPrefix(q.Hash, f.hash)) {
 			return console.WithCode(console.ExitDenied, errhint.With(approval.ErrChanged, "`atoll approvals show "+q.ID+"` shows the evidence and its hash"))
 		}
-		answered, note, err := a.AnswerApproval(cmd.Context(), q.ID, approval.Reply{Answer: answer, Hash: q.Hash, By: whoami()})
+		answered, note, err := a.Commits.AnswerApproval(cmd.Context(), q.ID, approval.Reply{Answer: answer, Hash: q.Hash, By: whoami()})
 		if err != nil {
 			return explainAnswer(err)
 		}
@@ -202,7 +202,7 @@ func (e *env) withApproval(cmd *cobra.Command, word string, asJSON bool, do func
 	if err != nil {
 		return err
 	}
-	q, err := a.Approvals().Get(cmd.Context(), id)
+	q, err := a.Commits.Approvals().Get(cmd.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (e *env) withApproval(cmd *cobra.Command, word string, asJSON bool, do func
 
 // pickApproval returns the question that word names, by its id or the beginning.
 func pickApproval(ctx context.Context, a *app.App, word string) (string, error) {
-	list, err := a.Approvals().List(ctx, approval.Filter{})
+	list, err := a.Commits.Approvals().List(ctx, approval.Filter{})
 	if err != nil {
 		return "", err
 	}

@@ -266,14 +266,14 @@ func newRelayPushCommand(e *env) *cobra.Command {
 					return err
 				}
 				if approve {
-					if err := a.ApproveHold(cmd.Context(), relays, r, whoami()); err != nil {
+					if err := a.Commits.ApproveHold(cmd.Context(), relays, r, whoami()); err != nil {
 						return console.WithCode(console.ExitDenied, err)
 					}
 				}
 				if r.Step == relay.Blocked || r.Step == relay.Waiting {
 					return verdictError(r.Report)
 				}
-				if err := a.ReleaseHold(cmd.Context(), r, whoami()); err != nil {
+				if err := a.Commits.ReleaseHold(cmd.Context(), r, whoami()); err != nil {
 					return err
 				}
 				return e.sendRelay(cmd, a, r, asJSON)
@@ -294,7 +294,7 @@ func newRelayRetryCommand(e *env) *cobra.Command {
 		Args:    console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return e.withRelays(cmd, asJSON, func(a *app.App, _ *deliver.Relays) error {
-				found, err := a.ResumeRelays(cmd.Context())
+				found, err := a.Commits.ResumeRelays(cmd.Context())
 				return console.FirstOf(e.printRelays(found, asJSON, "Nothing was interrupted."), err)
 			})
 		},
@@ -308,7 +308,7 @@ func (e *env) withRelays(cmd *cobra.Command, asJSON bool, do func(*app.App, *del
 	if err != nil {
 		return e.ConfigError(err, asJSON)
 	}
-	relays, err := a.AuditedRelays()
+	relays, err := a.Commits.AuditedRelays()
 	if err != nil {
 		return err
 	}
@@ -316,7 +316,7 @@ func (e *env) withRelays(cmd *cobra.Command, asJSON bool, do func(*app.App, *del
 }
 
 func (e *env) sendRelay(cmd *cobra.Command, a *app.App, r *relay.Record, asJSON bool) error {
-	sent := a.SendRelay(cmd.Context(), r)
+	sent := a.Commits.SendRelay(cmd.Context(), r)
 	if sent != nil && !asJSON {
 		return sent
 	}

@@ -71,7 +71,7 @@ func runRelayPrepare(cmd *cobra.Command, e *env, o *prepareOptions) error {
 			return console.Usage(cmd, errhint.With(errors.New("no container"), "name it with --container, or relay.container in the configuration"))
 		}
 		c := &deliver.ContainerWork{Run: o.runID, Account: o.account, Container: o.container, Root: path.Clean(o.workspace)}
-		if err := a.PrepareContainer(cmd.Context(), c, branch.Key(key), e.Notice); err != nil {
+		if err := a.Commits.PrepareContainer(cmd.Context(), c, branch.Key(key), e.Notice); err != nil {
 			return err
 		}
 		if o.asJSON {
@@ -99,7 +99,7 @@ func newRelayTakeCommand(e *env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				record, note, err := a.TakeContainer(cmd.Context(), id, about, failed)
+				record, note, err := a.Commits.TakeContainer(cmd.Context(), id, about, failed)
 				if record != nil && asJSON {
 					return console.FirstOf(e.PrintJSON(record), err)
 				}

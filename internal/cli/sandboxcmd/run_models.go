@@ -59,7 +59,7 @@ func (e *env) runWithModels(ctx context.Context, a *app.App, s *provide.ReadySan
 	if err := secret.Harden(); err != nil { // before keys are read
 		return err
 	}
-	models, err := a.OpenProxy(ctx)
+	models, err := a.Models.OpenProxy(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (e *env) runWithModels(ctx context.Context, a *app.App, s *provide.ReadySan
 }
 
 func (o *runOptions) terms(a *app.App, s *provide.ReadySandbox) (*grant.Terms, error) {
-	models, err := a.ModelIDs(o.models)
+	models, err := a.Models.ModelIDs(o.models)
 	if err != nil {
 		return nil, err
 	}

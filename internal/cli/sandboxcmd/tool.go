@@ -160,7 +160,7 @@ func runToolCall(ctx context.Context, e *env, o toolCallOptions, name string) er
 		return e.toolError(err, o.asJSON)
 	}
 	done := e.Progress("preparing the sandbox")
-	box, err := a.Tools(ctx, o.Who(), o.hostTools)
+	box, err := a.Agents.Tools(ctx, o.Who(), o.hostTools)
 	done()
 	if errors.Is(err, sandbox.ErrDenied) {
 		err = whereDenied(a, o.Who(), err)

@@ -109,7 +109,7 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 	}
 	t.Cleanup(d.app.Close)
 	d.provide()
-	if d.models, err = d.app.OpenProxy(t.Context()); err != nil {
+	if d.models, err = d.app.Models.OpenProxy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.models.Close() })

@@ -50,7 +50,7 @@ func TestKeysOfKilledProcessesAreDeleted(t *testing.T) {
 	d.leaveKey("run-dead")
 	d.leaveKey("run-again")
 	g := d.grant("run-again", 0, "words")
-	again, err := d.app.OpenProxy(t.Context())
+	again, err := d.app.Models.OpenProxy(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

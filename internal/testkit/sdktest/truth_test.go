@@ -52,7 +52,7 @@ func TestInvariant_LITELLM_IS_BILLING_TRUTH(t *testing.T) {
 	if got := d.receipt("run-1"); got.Provisional || got.MicroUSD != truth || got.Billed != calls {
 		t.Errorf("receipt %+v, want %d", got, truth)
 	}
-	ledger, err := d.app.Ledger(t.Context())
+	ledger, err := d.app.Models.Ledger(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func (d *desk) truth(account string, calls int) (sum int64) {
 
 func (d *desk) receipt(run string) *billing.Receipt {
 	d.Helper()
-	ledger, err := d.app.Ledger(d.Context())
+	ledger, err := d.app.Models.Ledger(d.Context())
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func (d *desk) receipt(run string) *billing.Receipt {
 
 func (d *desk) reconcile(since time.Time) *billing.Report {
 	d.Helper()
-	reports, err := d.app.Reconcile(d.Context(), billing.Options{Since: since, Run: "run-1", Until: time.Now().Add(time.Minute)})
+	reports, err := d.app.Models.Reconcile(d.Context(), billing.Options{Since: since, Run: "run-1", Until: time.Now().Add(time.Minute)})
 	if err != nil {
 		d.Fatal(err)
 	}
