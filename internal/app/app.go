@@ -57,7 +57,7 @@ func (a *App) Leave() {
 }
 
 func (a *App) closeBooks() {
-	if err := a.Models.CloseBooks(); err != nil {
+	if err := a.Models.Close(); err != nil {
 		a.Logger.Error("what was spent could not be written down", "error", err)
 	}
 }

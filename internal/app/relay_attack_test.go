@@ -130,7 +130,7 @@ func (a *arena) attack(p *planted, key branch.Key) {
 	run := "run-" + string(key)
 	record, err := a.relays.Take(t.Context(), a.project(), deliver.Site(box), &relay.TakeRequest{Run: run, Work: *w})
 	if err == nil {
-		err = a.app.Commits.SendRelay(t.Context(), record)
+		err = a.app.Commits.Send(t.Context(), record)
 	}
 	if a.tripped() {
 		t.Error("a program was run on the host")

@@ -43,7 +43,7 @@ func (s *relayStage) inWorkspace(path string) string {
 // resume is what the next process does.
 func (s *relayStage) resume() *relay.Record {
 	s.t.Helper()
-	found, err := s.open().Commits.ResumeRelays(s.t.Context())
+	found, err := s.open().Commits.Resume(s.t.Context())
 	if err != nil || len(found) != 1 {
 		s.t.Fatalf("%+v, %v", found, err)
 	}
@@ -67,10 +67,10 @@ func TestCommitsOfAKilledAgentAreKept(t *testing.T) {
 	if record.Run != "run-1" || !record.Held || record.Step != relay.Judged || len(s.hub.Pulls()) != 0 {
 		t.Errorf("%+v", record)
 	}
-	if err := s.app.Commits.SendRelay(t.Context(), record); err != nil || s.pushed() != "work" || record.PullURL == "" {
+	if err := s.app.Commits.Send(t.Context(), record); err != nil || s.pushed() != "work" || record.PullURL == "" {
 		t.Errorf("%+v, %v", record, err)
 	}
-	if found, err := s.open().Commits.ResumeRelays(t.Context()); err != nil || len(found) != 0 {
+	if found, err := s.open().Commits.Resume(t.Context()); err != nil || len(found) != 0 {
 		t.Errorf("once more: %+v, %v", found, err)
 	}
 }

@@ -102,7 +102,7 @@ func (s *relayStage) take(box *provide.ReadySandbox, w *relay.Work, run string) 
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := s.app.Commits.SendRelay(s.t.Context(), record); err != nil {
+	if err := s.app.Commits.Send(s.t.Context(), record); err != nil {
 		s.t.Fatal(err)
 	}
 	return record

@@ -53,7 +53,7 @@ func openBureau(s *site, o execute.Options) *bureau {
 		s.t.Fatal(err)
 	}
 	o.Demo = cfg.Default // agents that ask no model need one all the same
-	runs, err := a.Runs.Runs(o)
+	runs, err := a.Runs.Open(o)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func everyVariant(s *relayStage) (*bureau, []string) {
 	custom.Mounts = []run.Mount{{Source: program, Target: "/opt/agents/custom"}}
 	more = append(more, custom)
 	a := s.open()
-	runs, err := a.Runs.Runs(execute.Options{Program: program, Variants: more, Demo: true})
+	runs, err := a.Runs.Open(execute.Options{Program: program, Variants: more, Demo: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}

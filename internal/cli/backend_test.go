@@ -84,7 +84,7 @@ func (p *place) open() (asked func() int) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	runs, err := a.Runs.Runs(execute.Options{Program: "/bin/sh"})
+	runs, err := a.Runs.Open(execute.Options{Program: "/bin/sh"})
 	if err != nil {
 		p.t.Fatal(err)
 	}

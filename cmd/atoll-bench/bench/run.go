@@ -236,7 +236,7 @@ func (s *runStage) office(ctx context.Context, backend string, atOnce int) (*off
 	if err != nil {
 		return nil, err
 	}
-	runs, err := a.Runs.Runs(execute.Options{AtOnce: atOnce, Program: s.options.Atoll})
+	runs, err := a.Runs.Open(execute.Options{AtOnce: atOnce, Program: s.options.Atoll})
 	if err != nil {
 		a.Close()
 		return nil, err

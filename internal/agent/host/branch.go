@@ -93,7 +93,7 @@ func (w *Worker) prepareBranch(ctx context.Context) (err error) {
 	if b == nil {
 		return nil
 	}
-	work, err := b.relays.Prepare(ctx, b.project, deliver.SiteFor(w.Box.session, deliver.StepBefore), b.key)
+	work, err := b.relays.Prepare(ctx, b.project, deliver.SiteFor(w.Box.sandbox, deliver.StepBefore), b.key)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (w *Worker) Deliver(ctx context.Context, out *agent.Outcome, failure error)
 		return nil, err
 	}
 	record, note, err := w.host.commits.DeliverAgent(ctx, b.work, func(context.Context) (relay.Site, error) {
-		return deliver.SiteFor(w.Box.session, deliver.StepAfter), nil
+		return deliver.SiteFor(w.Box.sandbox, deliver.StepAfter), nil
 	})
 	if record != nil && record.Unsaved != "" {
 		note += "; not taken, and still in the sandbox: " + record.Unsaved

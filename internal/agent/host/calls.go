@@ -42,7 +42,7 @@ func (w *Worker) chooseModels(ctx context.Context, h *Host, o *Options) (err err
 	if err != nil {
 		return err
 	}
-	if calls.door, err = w.door(models, o, append(candidates.IDs(), embeds.IDs()...)); err != nil {
+	if calls.door, err = w.authenticate(models, o, append(candidates.IDs(), embeds.IDs()...)); err != nil {
 		return err
 	}
 	calls.transport = &http.Transport{DialContext: calls.dial}
@@ -60,8 +60,8 @@ func (w *Worker) chooseModels(ctx context.Context, h *Host, o *Options) (err err
 	return nil
 }
 
-// door lets in this agent alone, for the models it may ask.
-func (w *Worker) door(models *service.Proxy, o *Options, ids []string) (proxy.Authenticate, error) {
+// authenticate lets in this agent alone, for the models it may ask.
+func (w *Worker) authenticate(models *service.Proxy, o *Options, ids []string) (proxy.Authenticate, error) {
 	terms, err := service.Terms(w.Plan, o.Who.Account, ids)
 	if err != nil {
 		return nil, err

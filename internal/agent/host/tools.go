@@ -23,7 +23,7 @@ type Toolbox struct {
 	*tool.Set
 	Plan    *plan.Plan
 	Notices []string
-	session *provide.ReadySandbox // nil on the host
+	sandbox *provide.ReadySandbox // nil on the host
 	release func()
 }
 
@@ -83,7 +83,7 @@ func (h *Host) toolbox(s *provide.ReadySandbox, who provide.Subject) (*Toolbox, 
 			return nil, err
 		}
 	}
-	return &Toolbox{Set: tool.New(o), Plan: p, Notices: s.Notices, session: s, release: s.Release}, nil
+	return &Toolbox{Set: tool.New(o), Plan: p, Notices: s.Notices, sandbox: s, release: s.Release}, nil
 }
 
 // Caller is the session of a plan, to tools. On the host only the lists for all

@@ -12,7 +12,7 @@ import (
 
 // openRunStore opens the runs, and ends those that dead processes left.
 func openRunStore(ctx context.Context, e *console.Env, a *app.App) (*execute.Runs, error) {
-	runs, err := a.Runs.Runs(execute.Options{})
+	runs, err := a.Runs.Open(execute.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func openRunStore(ctx context.Context, e *console.Env, a *app.App) (*execute.Run
 
 // ResumeRelays resumes relays that dead processes left. A failure is only printed.
 func ResumeRelays(ctx context.Context, e *console.Env, a *app.App) {
-	found, err := a.Commits.ResumeRelays(ctx)
+	found, err := a.Commits.Resume(ctx)
 	for _, r := range found {
 		e.Notice(fmt.Sprintf("the commits of %s were left by a process that ended: %s", r.Run, deliver.Note(r)))
 	}

@@ -294,7 +294,7 @@ func newRelayRetryCommand(e *env) *cobra.Command {
 		Args:    console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return e.withRelays(cmd, asJSON, func(a *app.App, _ *deliver.Relays) error {
-				found, err := a.Commits.ResumeRelays(cmd.Context())
+				found, err := a.Commits.Resume(cmd.Context())
 				return console.FirstOf(e.printRelays(found, asJSON, "Nothing was interrupted."), err)
 			})
 		},
@@ -316,7 +316,7 @@ func (e *env) withRelays(cmd *cobra.Command, asJSON bool, do func(*app.App, *del
 }
 
 func (e *env) sendRelay(cmd *cobra.Command, a *app.App, r *relay.Record, asJSON bool) error {
-	sent := a.Commits.SendRelay(cmd.Context(), r)
+	sent := a.Commits.Send(cmd.Context(), r)
 	if sent != nil && !asJSON {
 		return sent
 	}

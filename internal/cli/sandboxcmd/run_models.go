@@ -71,7 +71,7 @@ func (e *env) runWithModels(ctx context.Context, a *app.App, s *provide.ReadySan
 	began := time.Now()
 	o.grant, o.modelEnv = g.ID(), service.ModelEnv()
 	e.Logger().DebugContext(ctx, "models can be called", "run", terms.Run, "models", strings.Join(terms.Models, " "))
-	if err = a.AuditExec(terms, s.Name, argv); err == nil {
+	if err = a.Models.AuditExec(terms, s.Name, argv); err == nil {
 		err = e.runCommand(ctx, s, o.commandOptions, argv)
 	}
 	err = console.FirstOf(err, g.Close())

@@ -156,7 +156,7 @@ func removeOne(ctx context.Context, a *app.App, entry *sandbox.Entry, o endOptio
 		return inUse(fmt.Errorf("sandbox %q: %w", entry.ContainerName, sandbox.ErrBusy), r.Ended, "--force")
 	}
 	r.Done = "removed"
-	r.Kept, err = a.RemoveBox(ctx, entry, o.force, o.discard)
+	r.Kept, err = a.RemoveSandbox(ctx, entry, o.force, o.discard)
 	return inUse(err, r.Ended, "--force")
 }
 

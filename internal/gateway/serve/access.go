@@ -30,12 +30,12 @@ const (
 	passwordVariable      = "OPENCLAW_GATEWAY_PASSWORD"
 )
 
-// GatewayTokens is where tokens of the gateway are made and verified.
+// Tokens returns the store of the gateway's tokens.
 func Tokens(in *provide.Installation) *access.TokenStore {
 	return access.NewTokenStore(access.TokenStoreOptions{DB: in.DB, Logger: in.Logger})
 }
 
-// GatewayDevices are the devices that programs connected from.
+// Devices returns the devices that programs connected from.
 func Devices(in *provide.Installation) *access.Devices { return access.NewDevices(Tokens(in)) }
 
 // openAccess makes what decides who is let in and how much they do.
@@ -141,8 +141,8 @@ func localToken(p *Parts, needed bool) (secret.Value, error) {
 	return secret.New(text), nil
 }
 
-// checkDoor refuses to stand open where nobody made a token on purpose.
-func (g *Gateway) checkDoor(ctx context.Context, listen []string) error {
+// checkListen refuses to stand open where nobody made a token on purpose.
+func (g *Gateway) checkListen(ctx context.Context, listen []string) error {
 	for _, address := range listen {
 		if gateway.IsLoopback(address) {
 			continue

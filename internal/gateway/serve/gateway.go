@@ -64,7 +64,7 @@ const Socket = "gateway.sock"
 func SocketPath(s *provide.Settings) string { return filepath.Join(s.Paths.AtollState, Socket) }
 
 // Gateway is the long-running service: sessions, runs and everything about them,
-// over WebSocket and HTTP. Close it before the App.
+// over WebSocket and HTTP. Close it before the installation.
 type Gateway struct {
 	parts    *Parts
 	config   config.Gateway
@@ -78,13 +78,13 @@ type Gateway struct {
 	health   *health.Checker
 	ws       *ws.Server
 	rest     *rest.Server
-	door     *gateway.Server
+	server   *gateway.Server
 	inbound  *membudget.Budget
 	work     sync.WaitGroup
 	closers  []func() // what was opened, in order
 }
 
-// Gateway opens everything that the service is made of and listens. Nobody is
+// Open opens everything that the gateway is made of and listens. Nobody is
 // served before Serve.
 func Open(ctx context.Context, p *Parts, o Options) (*Gateway, error) {
 	cfg, err := p.Config.Gateway()
@@ -115,7 +115,7 @@ func (g *Gateway) open(ctx context.Context, listen []string) error {
 			return err
 		}
 	}
-	return g.openDoor(ctx, listen)
+	return g.listen(ctx, listen)
 }
 
 // openLock makes sure that there is one gateway to a state directory: it owns what
@@ -137,7 +137,7 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 	if g.worker, err = NewWorker(ctx, g.parts); err != nil {
 		return err
 	}
-	g.onClose(func() { g.complain("model calls", g.worker.Close()) })
+	g.onClose(func() { g.logError("model calls", g.worker.Close()) })
 	options := SessionOptions(g.parts, g.worker)
 	tasks := g.parts.Models.Metrics().Counter("atoll_tasks_total", "Tasks of sessions that are over, by state: done, failed or aborted.", "state")
 	options.OnEnd = func(r *session.Record) { tasks.With(string(r.State)).Inc() }
@@ -146,14 +146,14 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 	g.onClose(g.sessions.Close)
 	g.parts.ShareAmong(g.severalAccounts())
 	g.parts.LogRoots(ctx)
-	if g.runs, err = g.parts.Runs.Runs(execute.Options{Models: g.worker.Models()}); err != nil {
+	if g.runs, err = g.parts.Runs.Open(execute.Options{Models: g.worker.Models()}); err != nil {
 		return err
 	}
-	g.onClose(func() { g.complain("runs", g.runs.Close()) })
+	g.onClose(func() { g.logError("runs", g.runs.Close()) })
 	for _, receipt := range g.runs.RecoverRuns(ctx) {
 		g.logger.InfoContext(ctx, "a run of a dead process was ended", "run", receipt.ID, "step", receipt.Step)
 	}
-	if _, err := g.parts.Commits.ResumeRelays(ctx); err != nil {
+	if _, err := g.parts.Commits.Resume(ctx); err != nil {
 		g.logger.WarnContext(ctx, "commits that a dead process left", "error", err)
 	}
 	return g.sessions.Recover(ctx)
@@ -184,12 +184,12 @@ func (g *Gateway) openProtocols(context.Context) error {
 	return nil
 }
 
-// openDoor listens.
-func (g *Gateway) openDoor(ctx context.Context, listen []string) (err error) {
-	if err := g.checkDoor(ctx, listen); err != nil {
+// listen listens.
+func (g *Gateway) listen(ctx context.Context, listen []string) (err error) {
+	if err := g.checkListen(ctx, listen); err != nil {
 		return err
 	}
-	g.door, err = gateway.Open(ctx, gateway.Options{
+	g.server, err = gateway.Open(ctx, gateway.Options{
 		Listen: listen, Socket: SocketPath(g.parts.Settings), TLS: certificate(&g.config), Trusted: g.config.TrustedNetwork,
 		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: http.Handler(g.rest), Logger: g.logger,
 		Upgrades: []gateway.Route{{Path: ws.Path, Handler: g.ws}}, Access: g.access,
@@ -201,7 +201,7 @@ func (g *Gateway) openDoor(ctx context.Context, listen []string) (err error) {
 	g.onClose(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
 		defer cancel()
-		g.complain("connections", g.door.Close(ctx))
+		g.logError("connections", g.server.Close(ctx))
 	})
 	return nil
 }
@@ -217,11 +217,11 @@ func certificate(c *config.Gateway) gateway.Certificate {
 func (g *Gateway) Serve(ctx context.Context) error {
 	defer g.close()
 	g.settleCalls(ctx)
-	g.door.Start()
-	g.logger.InfoContext(ctx, "gateway serves", "addresses", g.door.Addresses(), "version", version.Current().Version)
+	g.server.Start()
+	g.logger.InfoContext(ctx, "gateway serves", "addresses", g.server.Addresses(), "version", version.Current().Version)
 	var err error
 	select {
-	case err = <-g.door.Failed():
+	case err = <-g.server.Failed():
 	case <-ctx.Done():
 	}
 	g.drain(context.WithoutCancel(ctx))
@@ -241,12 +241,12 @@ func (g *Gateway) settleCalls(ctx context.Context) {
 func (g *Gateway) drain(ctx context.Context) {
 	g.logger.InfoContext(ctx, "gateway drains", "grace", g.grace.String(), "tasks", g.sessions.Stats().Running)
 	g.health.Drain()
-	g.door.Drain()
+	g.server.Drain()
 	g.ws.Announce("gateway stopping")
 	within, cancel := context.WithTimeout(ctx, g.grace)
 	defer cancel()
 	var both sync.WaitGroup
-	both.Go(func() { g.complain("tasks that did not finish in time", g.sessions.Drain(within)) })
+	both.Go(func() { g.logError("tasks that did not finish in time", g.sessions.Drain(within)) })
 	both.Go(func() { g.rest.Drain(within) })
 	both.Wait()
 	parting, cancel := context.WithTimeout(ctx, closePatience)
@@ -268,14 +268,14 @@ func (g *Gateway) close() {
 
 func (g *Gateway) onClose(f func()) { g.closers = append(g.closers, f) }
 
-func (g *Gateway) complain(what string, err error) {
+func (g *Gateway) logError(what string, err error) {
 	if err != nil {
 		g.logger.Error(what, "error", err)
 	}
 }
 
 // Addresses are where the gateway listens.
-func (g *Gateway) Addresses() []string { return g.door.Addresses() }
+func (g *Gateway) Addresses() []string { return g.server.Addresses() }
 
 // canWrite reports whether the database takes what is written to it.
 func (g *Gateway) canWrite(ctx context.Context) error {
@@ -293,7 +293,7 @@ func (g *Gateway) tasksAreSaved(context.Context) error {
 // count lets Prometheus see how much is going on.
 func (g *Gateway) count() {
 	r := g.parts.Models.Metrics()
-	r.Gauge("atoll_gateway_connections", "Connections that are open.", func() float64 { return float64(g.door.Connections()) })
+	r.Gauge("atoll_gateway_connections", "Connections that are open.", func() float64 { return float64(g.server.Connections()) })
 	r.Gauge("atoll_gateway_clients", "WebSocket clients that said hello.", func() float64 { return float64(g.ws.Connections()) })
 	r.Gauge("atoll_gateway_tasks_running", "Tasks of sessions under way.", func() float64 { return float64(g.sessions.Stats().Running) })
 	r.Gauge("atoll_gateway_tasks_waiting", "Tasks of sessions that wait.", func() float64 { return float64(g.sessions.Stats().Waiting) })
@@ -340,7 +340,7 @@ func (g *Gateway) severalAccounts() func() bool {
 		defer cancel()
 		all, err := g.accounts(ctx)
 		if err != nil {
-			g.complain("accounts", err)
+			g.logError("accounts", err)
 			return true
 		}
 		several, at = len(all) > 1, time.Now()

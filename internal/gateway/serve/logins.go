@@ -22,5 +22,5 @@ func (g *Gateway) auditLogIn(_ context.Context, l access.LogIn) {
 	if err == nil {
 		err = log.Append(e)
 	}
-	g.complain("audit of a connection", err)
+	g.logError("audit of a connection", err)
 }

@@ -31,7 +31,7 @@ func (g *Gateway) Reload(ctx context.Context, s *provide.Settings) (*Reloaded, e
 	if err != nil {
 		return nil, err
 	}
-	if err := g.door.Reload(gateway.Reloadable{TLS: certificate(&next), Origins: next.Origins, Hosts: next.Hosts}); err != nil {
+	if err := g.server.Reload(gateway.Reloadable{TLS: certificate(&next), Origins: next.Origins, Hosts: next.Hosts}); err != nil {
 		return nil, err
 	}
 	if err := g.setFixed(ctx, s, &next); err != nil {

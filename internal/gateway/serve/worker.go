@@ -37,7 +37,7 @@ type Worker struct {
 
 var _ session.Worker = (*Worker)(nil)
 
-// GatewayWorker opens the proxy of all sessions. Close it before the App.
+// NewWorker opens the proxy of all sessions. Close it before the installation.
 func NewWorker(ctx context.Context, p *Parts) (*Worker, error) {
 	models, err := p.Models.OpenConfigured(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (g *Worker) options(job *session.Job, tell func(session.Event)) host.Option
 	headers, known := knownAs(job)
 	return host.Options{
 		KnownAs: known,
-		Who:     provide.Subject{AgentID: job.Agent, SessionKey: job.Key, Account: payer(job.Account, job.Headers), MostBoxes: job.Quota.Sandboxes},
+		Who:     provide.Subject{AgentID: job.Agent, SessionKey: job.Key, Account: payer(job.Account, job.Headers), MostSandboxes: job.Quota.Sandboxes},
 		Model:   cmp.Or(terms.Model, job.Model), SessionID: cmp.Or(terms.Transcript, job.Session), Run: cmp.Or(terms.Run, TaskRun(job.Account, job.ID)),
 		System: job.System, Headers: headers, Models: g.models, Branch: terms.Branch, HostTools: terms.HostTools,
 		Limits:   agent.Limits{Time: job.Timeout, Turns: terms.Turns, Tokens: terms.Tokens},

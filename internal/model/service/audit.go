@@ -11,7 +11,7 @@ import (
 func AuditDir(s *provide.Settings) string { return filepath.Join(s.Paths.AtollState, "audit") }
 
 // AuditLog opens the audit log, once; scrub takes known secrets out of texts.
-// It is closed by CloseBooks.
+// It is closed by Close.
 func (a *Service) AuditLog(scrub func(string) string) (*MeteredLog, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -154,9 +154,9 @@ func (a *Service) modelProvider(name string) (*config.LLMProvider, error) {
 	return fit[0], nil
 }
 
-// Catalogue lists the models of the installation's catalogue, or else those that
+// KnownModels lists the models of the installation's catalogue, or else those that
 // the configuration names. One that is not listed can still be asked for.
-func (a *Service) Catalogue() (list []openclaw.Model) {
+func (a *Service) KnownModels() (list []openclaw.Model) {
 	if list, err := a.ModelCatalogue(); err == nil {
 		return list
 	}

@@ -23,8 +23,10 @@ type Candidate struct {
 	Plain             bool // it is written that it does not reason
 }
 
+// Candidates are the models that an agent may ask, the first choice first.
 type Candidates []Candidate
 
+// IDs returns the names of the models as their providers know them.
 func (c Candidates) IDs() (ids []string) {
 	for _, each := range c {
 		ids = append(ids, each.ID)

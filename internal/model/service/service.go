@@ -30,8 +30,8 @@ type Service struct {
 // New returns the models of an installation. Close it before the installation.
 func New(installation *provide.Installation) *Service { return &Service{Installation: installation} }
 
-// CloseBooks writes everything down, the audit log last: it records the rest.
-func (a *Service) CloseBooks() error {
+// Close writes everything down, the audit log last: it records the rest.
+func (a *Service) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var err error
@@ -45,7 +45,7 @@ func (a *Service) CloseBooks() error {
 	return err
 }
 
-// Ledger opens the ledger of usage, once. It is closed by CloseBooks.
+// Ledger opens the ledger of usage, once. It is closed by Close.
 func (a *Service) Ledger(ctx context.Context) (*usage.Ledger, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,6 +94,8 @@ func (a *Service) LearnPrices(ctx context.Context) error {
 	return a.ReplacePrices(ctx, &llm)
 }
 
+// ReplacePrices asks every LiteLLM of a configuration for its prices and takes them
+// over; configured prices go before. The error names those that did not answer.
 func (a *Service) ReplacePrices(ctx context.Context, llm *config.LLM) error {
 	var problems error
 	tables := []map[string]usage.Price{}

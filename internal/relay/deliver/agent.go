@@ -24,6 +24,7 @@ type AgentWork struct {
 	Held bool `json:"held"`
 }
 
+// AgentNotes are the notes of branches that agents on the host work on.
 func AgentNotes(s *provide.Settings) notes[AgentWork] {
 	return notes[AgentWork]{filepath.Join(s.Paths.AtollState, Dir, "agents")}
 }

@@ -84,7 +84,7 @@ func (d *Deliverer) applyHold(ctx context.Context, relays *Relays, record *relay
 			return err
 		}
 	}
-	return d.SendRelay(ctx, record)
+	return d.Send(ctx, record)
 }
 
 // ApproveHold is a person's yes to commits that the content policy holds back,

@@ -72,6 +72,7 @@ func (d *Deliverer) PrepareHeld(ctx context.Context, c *ContainerWork, key branc
 	return errors.Join(err, leave())
 }
 
+// TakenAlready is the error of a run whose commits were taken before.
 func TakenAlready(run string) error {
 	return errhint.With(fmt.Errorf("the commits of a run %s were taken already", run), "choose another --run-id")
 }

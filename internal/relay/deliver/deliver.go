@@ -22,6 +22,8 @@ const (
 	StepAfter  = 45 * time.Second
 )
 
+// ProjectOf opens the relay, with its steps in the audit log, and the repository
+// that some work goes to.
 func (d *Deliverer) ProjectOf(of WorkOf) (*Relays, *relay.Project, error) {
 	relays, err := d.AuditedRelays()
 	if err != nil {
@@ -108,8 +110,8 @@ func (r *Relays) takeOnce(ctx context.Context, project *relay.Project, d *Delive
 	return r.Take(ctx, project, site, &d.Order)
 }
 
-// SendRelay goes on with commits that were kept, when nobody works on the branch.
-func (d *Deliverer) SendRelay(ctx context.Context, record *relay.Record) error {
+// Send goes on with commits that were kept, when nobody works on the branch.
+func (d *Deliverer) Send(ctx context.Context, record *relay.Record) error {
 	held, err := d.HoldBranch(ctx, BranchClaim{Key: record.Work.Key, Run: record.Run})
 	if err != nil {
 		return err
@@ -126,6 +128,7 @@ func (d *Deliverer) sendHeld(ctx context.Context, record *relay.Record) error {
 	return relays.Send(ctx, project, record)
 }
 
+// Dollars formats millionths of a dollar.
 func Dollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
 
 // Note says in one line what became of commits.

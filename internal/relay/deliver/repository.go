@@ -55,7 +55,7 @@ type Relays struct {
 	proxies  []string     // variables for git
 }
 
-// Relays opens the relay.
+// OpenRelays opens the relay.
 func OpenRelays(s *provide.Settings) (*Relays, error) {
 	settled, err := s.Config.Relay()
 	if err != nil {

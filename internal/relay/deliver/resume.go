@@ -8,11 +8,11 @@ import (
 	"github.com/atoll-run/atoll/internal/relay"
 )
 
-// ResumeRelays goes on with what processes left that ended: commits of agents on
+// Resume goes on with what processes left that ended: commits of agents on
 // the host that nobody took, and whatever was taken and not sent. Branches on
 // which somebody works are left alone. What cannot be done now is tried by the
 // next process, and is the error.
-func (d *Deliverer) ResumeRelays(ctx context.Context) ([]*relay.Record, error) {
+func (d *Deliverer) Resume(ctx context.Context) ([]*relay.Record, error) {
 	relays, err := OpenRelays(d.Settings)
 	if err != nil {
 		return nil, err

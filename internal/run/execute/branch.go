@@ -93,7 +93,7 @@ func (p *Sandbox) releaseBranch() {
 }
 
 func (p *Sandbox) site(ctx context.Context, step time.Duration) (relay.Site, error) {
-	s, err := p.Session(ctx)
+	s, err := p.Ready(ctx)
 	if err != nil {
 		return relay.Site{}, err
 	}

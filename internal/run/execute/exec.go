@@ -22,7 +22,7 @@ const (
 
 // Exec runs the agent's program.
 func (p *Sandbox) Exec(ctx context.Context, c *run.Command) (*run.Result, error) {
-	s, err := p.Session(ctx)
+	s, err := p.Ready(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func (e *Executor) WriteOpenClawFiles(ctx context.Context, o OpenClawFiles) erro
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return errhint.With(fmt.Errorf("%s is not a directory, so the gateway's files have no place: %w", o.Dir, err), "name another directory with --dir")
 	}
-	models := e.models.Catalogue()
+	models := e.models.KnownModels()
 	if len(models) == 0 {
 		return errhint.With(errors.New("no models are known for the gateway's configuration"), "make a catalogue with `atoll models sync`")
 	}

@@ -64,8 +64,8 @@ type Runs struct {
 	held   map[string]*filelock.Lock // branches, by the run that will work on them
 }
 
-// Runs opens the runs of this installation.
-func (e *Executor) Runs(o Options) (*Runs, error) {
+// Open opens the runs of this installation.
+func (e *Executor) Open(o Options) (*Runs, error) {
 	cfg, err := e.Config.Runs()
 	if err != nil {
 		return nil, err

@@ -39,13 +39,13 @@ func (e *Executor) dir(id string) string { return filepath.Join(e.Paths.AtollSta
 
 // Sandbox is the sandbox of one run.
 type Sandbox struct {
-	runs    *Runs
-	order   run.SandboxRequest
-	session *provide.ReadySandbox // nil until it is entered
-	grant   *service.ModelGrant
-	terms   *grant.Terms   // of grant
-	work    *relay.Work    // nil if no branch was asked for
-	branch  *filelock.Lock // while somebody works on it
+	runs   *Runs
+	order  run.SandboxRequest
+	ready  *provide.ReadySandbox // nil until it is entered
+	grant  *service.ModelGrant
+	terms  *grant.Terms   // of grant
+	work   *relay.Work    // nil if no branch was asked for
+	branch *filelock.Lock // while somebody works on it
 }
 
 // Make provides the sandbox of a run.
@@ -54,7 +54,7 @@ func (r *Runs) Make(ctx context.Context, o *run.SandboxRequest) (run.Sandbox, er
 	if err := p.begin(); err != nil {
 		return nil, err
 	}
-	_, err := p.Session(ctx)
+	_, err := p.Ready(ctx)
 	if err == nil {
 		err = p.prepareWork(ctx)
 	}
@@ -99,30 +99,30 @@ func (r *Runs) Find(_ context.Context, id string) (run.Sandbox, error) {
 
 // Name is the sandbox's.
 func (p *Sandbox) Name() string {
-	if p.session == nil {
+	if p.ready == nil {
 		return ""
 	}
-	return p.session.Name
+	return p.ready.Name
 }
 
 // Image is what the sandbox is made of.
 func (p *Sandbox) Image() string {
-	if p.session == nil {
+	if p.ready == nil {
 		return ""
 	}
-	return p.session.Plan.Spec.Image
+	return p.ready.Plan.Spec.Image
 }
 
-// Session is the sandbox, made or started again if need be.
-func (p *Sandbox) Session(ctx context.Context) (*provide.ReadySandbox, error) {
-	if p.session != nil {
-		return p.session, nil
+// Ready is the sandbox, made or started again if need be.
+func (p *Sandbox) Ready(ctx context.Context) (*provide.ReadySandbox, error) {
+	if p.ready != nil {
+		return p.ready, nil
 	}
 	session, err := p.runs.executor.provideRun(ctx, &p.order)
 	if err != nil {
 		return nil, err
 	}
-	p.session = session
+	p.ready = session
 	return session, nil
 }
 
@@ -132,7 +132,7 @@ func (e *Executor) provideRun(ctx context.Context, o *run.SandboxRequest) (*prov
 		return nil, err
 	}
 	who := e.subject(o)
-	who.MostBoxes = e.limits.ofRun(o.Run).Sandboxes
+	who.MostSandboxes = e.limits.ofRun(o.Run).Sandboxes
 	box, err := e.Provide(ctx, who, provide.Options{Amend: func(ctx context.Context, p *plan.Plan) error { return e.amendRun(ctx, p, o) }})
 	if errors.Is(err, provide.ErrQuota) {
 		return nil, &run.Failure{Code: "quota_exceeded", Message: err.Error()}
@@ -243,7 +243,7 @@ func (p *Sandbox) memories(ctx context.Context, dir string) (files []run.File, e
 // Write puts files into the workspace, as the user inside, and the agent's
 // memories with them.
 func (p *Sandbox) Write(ctx context.Context, files []run.File) error {
-	s, err := p.Session(ctx)
+	s, err := p.Ready(ctx)
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (p *Sandbox) Write(ctx context.Context, files []run.File) error {
 
 // Grant opens the port of the models for what is executed from now on.
 func (p *Sandbox) Grant(ctx context.Context, terms *grant.Terms) (func(context.Context) error, error) {
-	s, err := p.Session(ctx)
+	s, err := p.Ready(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -293,9 +293,9 @@ func (p *Sandbox) Grant(ctx context.Context, terms *grant.Terms) (func(context.C
 // Remove removes the sandbox and the workspace.
 func (p *Sandbox) Remove(ctx context.Context) error {
 	e := p.runs.executor
-	if p.session != nil {
-		p.session.Release()
-		p.session = nil
+	if p.ready != nil {
+		p.ready.Release()
+		p.ready = nil
 	}
 	p.releaseBranch()
 	planned, err := e.Plan(e.subject(&p.order))

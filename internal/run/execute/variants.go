@@ -84,7 +84,7 @@ func (e *Executor) openclawVariant(c *config.RunsOpenClaw) (run.Variant, error) 
 			return run.Variant{}, errhint.With(fmt.Errorf("runs.openclaw.install: %w", err), "install it with npm: the directory must hold node_modules with node and openclaw")
 		}
 	}
-	o := run.OpenClawOptions{Image: c.Image, Install: c.Install, Models: e.models.Catalogue()}
+	o := run.OpenClawOptions{Image: c.Image, Install: c.Install, Models: e.models.KnownModels()}
 	if version == "" || !earlier(version, openclawNew) {
 		o.Agents, o.MessageFile = openclaw.Entries, true
 	}

@@ -38,6 +38,7 @@ func (s *ReadySandbox) CopyOut(ctx context.Context, c Copy) (skipped []string, e
 	return CopyOut(ctx, files, inside, c)
 }
 
+// CopyOut copies out of files that a sandbox has, as ReadySandbox.CopyOut does.
 func CopyOut(ctx context.Context, files *guestfs.Files, inside string, c Copy) (skipped []string, err error) {
 	if c.Host == Stream {
 		totals, err := readTar(ctx, files, inside, c.Stream)
@@ -114,6 +115,7 @@ func (s *ReadySandbox) CopyIn(ctx context.Context, c Copy) (skipped []string, er
 	return CopyIn(ctx, files, inside, c)
 }
 
+// CopyIn copies into files that a sandbox has, as ReadySandbox.CopyIn does.
 func CopyIn(ctx context.Context, files *guestfs.Files, inside string, c Copy) (skipped []string, err error) {
 	if c.Host == Stream {
 		totals, err := files.WriteTar(ctx, inside, c.Stream, &guestfs.TarOptions{SkipRefused: true, MkdirAll: true})

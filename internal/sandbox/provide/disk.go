@@ -40,6 +40,7 @@ func (a *Installation) roomFor(p *plan.Plan) error {
 	return err
 }
 
+// DiskFull is the error of a disk with so many bytes free, with what to do about it.
 func (a *Installation) DiskFull(free int64) error {
 	return errhint.With(fmt.Errorf("%w: %d MiB are free below %s, and %d are kept for Atoll itself beside %[4]d for everything else", ErrDiskFull, free>>20, a.Paths.AtollState, DiskReserve>>20),
 		"free some of it: remove what sandboxes left there (atoll sandbox list, atoll sandbox recreate), or set ATOLL_STATE_DIR to a directory on another disk")

@@ -18,7 +18,7 @@ import (
 func (a *Installation) Find(ctx context.Context, nameOrSession string) (Subject, error) {
 	entry, err := a.Registry.Get(ctx, nameOrSession)
 	if errors.Is(err, sandbox.ErrNotFound) {
-		return a.ofFork(ctx, Subject{SessionKey: nameOrSession}), nil
+		return a.forkOf(ctx, Subject{SessionKey: nameOrSession}), nil
 	} else if err != nil {
 		return Subject{}, err
 	}
@@ -26,7 +26,7 @@ func (a *Installation) Find(ctx context.Context, nameOrSession string) (Subject,
 	if _, key := policy.ScopeAccount(entry.SessionKey); policy.ScopeHasAgent(key, entry.AgentID) && key != "agent:"+entry.AgentID {
 		who.SessionKey = key
 	}
-	who = a.ofFork(ctx, who)
+	who = a.forkOf(ctx, who)
 	p, err := a.Plan(who)
 	if err != nil {
 		return who, err

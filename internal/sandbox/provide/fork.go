@@ -164,8 +164,8 @@ func (a *Installation) unmade(ctx context.Context, row *sandbox.Entry) error {
 	return a.removeCopy(ctx, row)
 }
 
-// ofFork directs a session that was made by a fork to its own sandbox.
-func (a *Installation) ofFork(ctx context.Context, who Subject) Subject {
+// forkOf directs a session that was made by a fork to its own sandbox.
+func (a *Installation) forkOf(ctx context.Context, who Subject) Subject {
 	if forks, err := a.Registry.Fact(ctx, anyFork); who.SessionKey == "" || err != nil || forks == "" {
 		return who
 	}

@@ -31,7 +31,7 @@ type Installation struct {
 	Locks           *filelock.Locks
 	runtimes        runtimes
 	making          beingMade
-	many            func() bool       // several accounts use this process; nil if it has no accounts
+	shared          func() bool       // several accounts use this process; nil if it has no accounts
 	RefusedAccounts *metrics.Counters // sandboxes that an account could not be given; nil outside of a gateway
 	// MeasureFree replaces the measurement of the free disk space; nil outside of tests.
 	MeasureFree func() (int64, error)

@@ -60,7 +60,7 @@ func (s *Settings) packagedImage() (string, error) {
 // That is the owner's, who has no account, and the first account that used a gateway;
 // those that come later have an image.
 func (a *Installation) mayShowHost(ctx context.Context, account string) (bool, error) {
-	if a.many == nil || account == "" {
+	if a.shared == nil || account == "" {
 		return true, nil
 	}
 	holder, err := a.Registry.Fact(ctx, hostAccountFact)

@@ -22,7 +22,7 @@ type beingMade struct {
 // holdQuota refuses to make the sandboxes of a plan if the account would then have
 // more than it may. Release it when they are made, or not.
 func (a *Installation) holdQuota(ctx context.Context, who Subject, p *plan.Plan) (release func(), err error) {
-	if who.MostBoxes == 0 {
+	if who.MostSandboxes == 0 {
 		return func() {}, nil
 	}
 	names := []string{p.Spec.Name}
@@ -32,7 +32,7 @@ func (a *Installation) holdQuota(ctx context.Context, who Subject, p *plan.Plan)
 	q := &a.making
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	there, err := a.boxesOf(ctx, who.Account)
+	there, err := a.namesOf(ctx, who.Account)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +41,8 @@ func (a *Installation) holdQuota(ctx context.Context, who Subject, p *plan.Plan)
 	}
 	alive := len(there)
 	for _, name := range names {
-		if there[name] = true; len(there) > alive && len(there) > who.MostBoxes {
-			return nil, fmt.Errorf("%w: %d of %d sandboxes are alive", ErrQuota, alive, who.MostBoxes)
+		if there[name] = true; len(there) > alive && len(there) > who.MostSandboxes {
+			return nil, fmt.Errorf("%w: %d of %d sandboxes are alive", ErrQuota, alive, who.MostSandboxes)
 		}
 	}
 	q.count(who.Account, names, 1)
@@ -70,8 +70,8 @@ func (q *beingMade) count(account string, names []string, by int) {
 	}
 }
 
-// boxesOf are the names of an account's sandboxes.
-func (a *Installation) boxesOf(ctx context.Context, account string) (map[string]bool, error) {
+// namesOf are the names of an account's sandboxes.
+func (a *Installation) namesOf(ctx context.Context, account string) (map[string]bool, error) {
 	all, err := a.Registry.List(ctx, 0)
 	names := map[string]bool{}
 	for _, entry := range all {
@@ -84,6 +84,6 @@ func (a *Installation) boxesOf(ctx context.Context, account string) (map[string]
 
 // SandboxesOf counts what is alive of an account.
 func (a *Installation) SandboxesOf(ctx context.Context, account string) (int, error) {
-	names, err := a.boxesOf(ctx, account)
+	names, err := a.namesOf(ctx, account)
 	return len(names), err
 }

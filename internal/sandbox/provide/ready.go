@@ -100,7 +100,7 @@ func (a *Installation) ensure(ctx context.Context, who Subject, p *plan.Plan, pa
 // name is registered.
 func (a *Installation) decide(ctx context.Context, who Subject) (p *plan.Plan, fresh bool, err error) {
 	a.PruneIfDue(ctx)
-	if p, err = a.Plan(a.ofFork(ctx, who)); err != nil {
+	if p, err = a.Plan(a.forkOf(ctx, who)); err != nil {
 		return nil, false, err
 	}
 	if err := p.Refusal(); err != nil {
@@ -153,6 +153,7 @@ func (s *Settings) prestart(spec *sandbox.Spec) (done func()) {
 	return rt.Expect(spec)
 }
 
+// PruneIfDue removes sandboxes that are idle or old, if it was not done lately.
 func (a *Installation) PruneIfDue(ctx context.Context) {
 	removed, err := a.Manager.PruneIfDue(ctx, a.PruneLimits)
 	if err != nil {
@@ -294,6 +295,7 @@ func (a *Installation) skillRoots() []string {
 	})
 }
 
+// WarningTexts returns warnings as texts, each with its hint.
 func WarningTexts(warnings []workspace.Warning) (texts []string) {
 	for _, w := range warnings {
 		text := w.String()

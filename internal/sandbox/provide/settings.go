@@ -96,14 +96,14 @@ func PrivateState(env config.Environment) (notices []string, err error) {
 
 // Subject names the agent and session that a call is for.
 type Subject struct {
-	AgentID    string
-	SessionKey string
-	Account    string
-	Adjust     func(*config.Agent)
-	MostBoxes  int   // sandboxes that the account may have; 0 is no limit
-	Temporary  bool  // the private copy ends with the sandbox
-	Memory     int64 // the limit where none is configured; 0 is the machine's default
-	Exact      bool  // a sandbox that was made with other settings than Adjust asks for is refused
+	AgentID       string
+	SessionKey    string
+	Account       string
+	Adjust        func(*config.Agent)
+	MostSandboxes int   // sandboxes that the account may have; 0 is no limit
+	Temporary     bool  // the private copy ends with the sandbox
+	Memory        int64 // the limit where none is configured; 0 is the machine's default
+	Exact         bool  // a sandbox that was made with other settings than Adjust asks for is refused
 }
 
 // Plan decides about a session's sandbox without making anything.

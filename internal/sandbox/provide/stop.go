@@ -37,10 +37,10 @@ func (a *Installation) Stop(ctx context.Context, name string, force bool) error 
 	return a.Manager.Halt(ctx, name)
 }
 
-// RemoveBox removes a sandbox and, with discard, its private copy of the workspace.
+// RemoveSandbox removes a sandbox and, with discard, its private copy of the workspace.
 // It returns the directory of the copy if that stays. Unless forced it returns
 // sandbox.ErrBusy if another process holds its use lock.
-func (a *Installation) RemoveBox(ctx context.Context, entry *sandbox.Entry, force, discard bool) (kept string, err error) {
+func (a *Installation) RemoveSandbox(ctx context.Context, entry *sandbox.Entry, force, discard bool) (kept string, err error) {
 	if force {
 		err = a.Manager.Discard(ctx, entry.ContainerName)
 	} else {

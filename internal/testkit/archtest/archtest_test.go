@@ -180,6 +180,24 @@ func TestEveryRuleBites(t *testing.T) {
 			fine: file("internal/generated", archtest.File{Name: "a.go", Inits: 1, Generated: true}),
 		},
 		{
+			rule: "app is wiring",
+			bad:  imports("internal/app", strings.Fields(strings.Repeat("internal/x ", 21))...),
+			want: "internal/app imports 21 packages of this tree, more than 20",
+			fine: imports("internal/app", strings.Fields(strings.Repeat("internal/x ", 20)+strings.Repeat("os ", 20))...),
+		},
+		{
+			rule: "app is wiring",
+			bad:  file("internal/app", archtest.File{Name: "app.go", Lines: 1001}),
+			want: "internal/app has 1001 lines, more than 1000",
+			fine: file("internal/sandbox/provide", archtest.File{Name: "ready.go", Lines: 1001}),
+		},
+		{
+			rule: "packages stay small",
+			bad:  file("internal/sandbox/provide", archtest.File{Name: "ready.go", Lines: 5001}),
+			want: "internal/sandbox/provide has 5001 lines, more than 5000",
+			fine: file("internal/sandbox/provide", archtest.File{Name: "schema.go", Lines: 5001, Generated: true}),
+		},
+		{
 			rule: "files stay short",
 			bad:  file("internal/epic", archtest.File{Name: "a.go", Lines: 601}),
 			want: "internal/epic/a.go has 601 lines",

@@ -204,6 +204,51 @@ func checkLengths(packages []Package) []string {
 	})
 }
 
+// checkWiring keeps logic out of the package that wires the others together.
+func checkWiring(packages []Package) []string {
+	var wrong []string
+	for _, p := range packages {
+		if p.Path != wiringPackage {
+			continue
+		}
+		ours := 0
+		for _, path := range p.Imports {
+			if below(path, "internal") {
+				ours++
+			}
+		}
+		if ours > maxWired {
+			wrong = append(wrong, fmt.Sprintf("%s imports %d packages of this tree, more than %d", p.Path, ours, maxWired))
+		}
+		if n := linesOf(p); n > maxWiring {
+			wrong = append(wrong, fmt.Sprintf("%s has %d lines, more than %d", p.Path, n, maxWiring))
+		}
+	}
+	return wrong
+}
+
+// checkSizes counts the lines of each package, without those below it.
+func checkSizes(packages []Package) []string {
+	var wrong []string
+	for _, p := range packages {
+		most := max(maxPackage, largePackages()[p.Path])
+		if n := linesOf(p); n > most && !isTestKit(p.Path) {
+			wrong = append(wrong, fmt.Sprintf("%s has %d lines, more than %d", p.Path, n, most))
+		}
+	}
+	return wrong
+}
+
+// linesOf counts the lines of a package's files, without tests and generated ones.
+func linesOf(p Package) (n int) {
+	for _, f := range p.Files {
+		if !f.Generated {
+			n += f.Lines
+		}
+	}
+	return n
+}
+
 // checkFiles applies a check, which returns what is wrong or "", to every file.
 func checkFiles(packages []Package, check func(File) string) []string {
 	var wrong []string

@@ -27,6 +27,8 @@ func Rules() []Rule {
 		{"names say something", "a package for anything is a package for nothing", checkNames},
 		{"every package says what it is for", "the comment is where a reader starts", checkDocs},
 		{"no init functions", "what happens at start must be seen in app", checkInits},
+		{"app is wiring", "what works on an installation has an owner, which is found by its folder", checkWiring},
+		{"packages stay small", "a large package holds more than one thing, and few read all of it", checkSizes},
 		{"files stay short", "a long file holds more than one thing", checkLengths},
 	}
 }
@@ -116,7 +118,18 @@ const (
 	// spawnPackage starts processes, those of a sandbox and the sandbox itself.
 	spawnPackage = "internal/guest/spawn"
 	maxLines     = 600
+
+	wiringPackage = "internal/app"
+	maxWired      = 20   // imports of this tree
+	maxWiring     = 1000 // lines
+	maxPackage    = 5000 // lines, without tests and packages below
 )
+
+// largePackages are larger than maxPackage, each with what it may have: they only
+// shrink.
+func largePackages() map[string]int {
+	return map[string]int{"internal/config": 6000, "internal/machine": 5200}
+}
 
 // guestMay are the packages of this tree that the guest links.
 func guestMay() []string {

@@ -80,7 +80,7 @@ func (p presetRun) do(t *testing.T) *run.Receipt {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.Close)
-	runs, err := a.Runs.Runs(execute.Options{})
+	runs, err := a.Runs.Open(execute.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
