@@ -15,8 +15,8 @@ import (
 // agentLife bounds how long an agent may call models.
 const agentLife = 24 * time.Hour
 
-// chooseModels finds who can be asked, and a way to them through the proxy that
-// nobody but this agent has.
+// chooseModels finds the models that may be asked, and opens connections of this
+// agent alone to the proxy.
 func (w *Worker) chooseModels(ctx context.Context, h *Host, o *Options) (err error) {
 	if o.BeforeKeys != nil && !inside() {
 		if err := o.BeforeKeys(); err != nil {

@@ -171,7 +171,7 @@ func (w *Worker) prepare(ctx context.Context, h *Host, o *Options) (err error) {
 	return nil
 }
 
-// TranscriptLock is held by whoever uses a transcript.
+// TranscriptLock is the name of the lock of a transcript.
 func TranscriptLock(path string) string { return "transcript " + path }
 
 // openTranscript opens the conversation, for this process alone.

@@ -68,7 +68,7 @@ func (b *Boxes) Lock(ctx context.Context, name string) (func(), error) {
 	return held.Release, nil
 }
 
-// Held tells whether somebody holds a lock.
+// Held reports whether another process holds a lock.
 func (b *Boxes) Held(name string) bool {
 	if b.in == nil {
 		return false

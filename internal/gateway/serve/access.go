@@ -141,7 +141,7 @@ func localToken(p *Parts, needed bool) (secret.Value, error) {
 	return secret.New(text), nil
 }
 
-// checkListen refuses to stand open where nobody made a token on purpose.
+// checkListen refuses to listen beyond loopback while no token was created.
 func (g *Gateway) checkListen(ctx context.Context, listen []string) error {
 	for _, address := range listen {
 		if gateway.IsLoopback(address) {

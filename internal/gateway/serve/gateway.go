@@ -84,8 +84,8 @@ type Gateway struct {
 	closers  []func() // what was opened, in order
 }
 
-// Open opens everything that the gateway is made of and listens. Nobody is
-// served before Serve.
+// Open opens everything that the gateway is made of and listens. It
+// serves no request before Serve.
 func Open(ctx context.Context, p *Parts, o Options) (*Gateway, error) {
 	cfg, err := p.Config.Gateway()
 	if err != nil {

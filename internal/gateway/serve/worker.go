@@ -96,7 +96,7 @@ func (g *Worker) begin(ctx context.Context, job *session.Job, tell func(session.
 
 // end writes down what an agent did, and gives back what it worked with.
 func (g *Worker) end(ctx context.Context, w *host.Worker, out *agent.Outcome, failure error) (*session.Outcome, error) {
-	if leave, err := g.cpu.enter(ctx); err == nil { // nobody cancels this
+	if leave, err := g.cpu.enter(ctx); err == nil { // this context is not cancelled
 		defer leave()
 	}
 	spent, err := w.Spent(ctx)
@@ -284,8 +284,7 @@ func (g *Worker) transcript(e *session.Entry) (string, error) {
 	return agent.Sessions{Dir: g.parts.Agents.SessionsDir(e.Agent, payer(e.Account, e.Headers))}.File(e.ID)
 }
 
-// alone has something done to a transcript that nobody else uses, in this process
-// or another.
+// alone calls do with the path of a transcript, while it holds the transcript's lock.
 func (g *Worker) alone(e *session.Entry, do func(path string) error) error {
 	path, err := g.transcript(e)
 	if err != nil {

@@ -41,8 +41,8 @@ func (a *Service) RunBill(ctx context.Context, id string, patience time.Duration
 	return billOf(billing.Sum(id, calls), kept), nil
 }
 
-// billOf is a receipt as a run has it. Where nobody else keeps books, ours are
-// the last word.
+// billOf turns a receipt into the bill of a run. Without a LiteLLM to compare with,
+// our own figures are final.
 func billOf(r *billing.Receipt, kept bool) run.Bill {
 	b := run.Bill{
 		MicroUSD: r.MicroUSD, Input: r.Tokens.Input + r.Tokens.CachedInput + r.Tokens.CacheWrite, Output: r.Tokens.Output,

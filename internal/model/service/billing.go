@@ -101,8 +101,8 @@ func (a *Service) renewBills(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// providerOf is who serves a model: the one that names it most exactly, else
-// the first that names none. No one else serves the model of the demonstration.
+// providerOf returns the provider of a model: the one that names it most exactly,
+// else the first that names none. The model of the demonstration has only its own.
 func providerOf(llm *config.LLM, model string) *config.LLMProvider {
 	var found *config.LLMProvider
 	best := -1

@@ -69,8 +69,8 @@ func (a *Service) cataloguePath() string { return filepath.Join(a.Paths.AtollSta
 
 var errCatalogue = errors.New("the catalogue of models cannot be used")
 
-// ModelCatalogue returns the models of the installation's catalogue. It is fs.ErrNotExist if
-// nobody ever made one.
+// ModelCatalogue returns the models of the installation's catalogue; fs.ErrNotExist
+// if there is none.
 func (a *Service) ModelCatalogue() ([]openclaw.Model, error) {
 	f, err := os.Open(a.cataloguePath())
 	if err != nil {

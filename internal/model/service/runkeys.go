@@ -142,8 +142,8 @@ func (m *Proxy) keyRequest(p *config.LLMProvider, terms *grant.Terms, limits []u
 	return r
 }
 
-// endKey deletes a key. If that fails, whoever starts next tries again; after its
-// life it ends by itself.
+// endKey deletes a key. If that fails, the next process tries again; after its life
+// the key expires.
 func (m *Proxy) endKey(key *litellm.RunKey, note *keyNote) {
 	ctx, cancel := context.WithTimeout(context.Background(), runKeyPatience)
 	defer cancel()
@@ -161,7 +161,7 @@ func (m *Proxy) endKey(key *litellm.RunKey, note *keyNote) {
 // keyNote is a file whose name says that there may be a key.
 type keyNote struct {
 	file *os.File
-	left bool // somebody wrote it who has died
+	left bool // a process that ended wrote it
 }
 
 func (m *Proxy) keyNotes() string { return filepath.Join(m.service.Paths.AtollState, "usage", "keys") }
@@ -187,7 +187,7 @@ func (m *Proxy) noteKey(provider, run string) (*keyNote, error) {
 	return n, nil
 }
 
-// lock reports whether the note is nobody's; then it is ours.
+// lock locks the note, and reports whether no other process had locked it.
 func (n *keyNote) lock() bool {
 	return unix.FcntlFlock(n.file.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}) == nil
 }

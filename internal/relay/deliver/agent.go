@@ -10,8 +10,8 @@ import (
 )
 
 // AgentWork is a branch that an agent on the host works on, in its session's
-// sandbox. It is written down before the agent begins, so that whoever finds it
-// without its process can take what was committed.
+// sandbox. It is written down before the agent begins, so that a later
+// process can take what was committed.
 type AgentWork struct {
 	Run     string      `json:"run"`
 	Account string      `json:"account,omitempty"`

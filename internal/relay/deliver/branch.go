@@ -10,19 +10,19 @@ import (
 	"github.com/atoll-run/atoll/internal/run"
 )
 
-// BranchClaim is somebody who wants a branch for itself.
+// BranchClaim is the claim of a run on a branch.
 type BranchClaim struct {
 	Key  branch.Key
 	Run  string
-	Tell func(string) // if set, is told that it waits
+	Tell func(string) // called while it waits; may be nil
 }
 
 // branchLock is the name of the one lock of a branch: of runs, of agents on the
-// host, of work in containers, and of whoever sends what they left.
+// host, of work in containers, and of processes that send what was left.
 func branchLock(key branch.Key) string { return "relay branch " + string(key) }
 
-// HoldBranch waits until nobody else works on a branch, after all who came
-// before. Work that no process carries out counts too: see clearBranch.
+// HoldBranch waits for the lock of a branch, after all claims that came before.
+// Work that no process carries out counts too: see clearBranch.
 func (d *Deliverer) HoldBranch(ctx context.Context, c BranchClaim) (*filelock.Lock, error) {
 	held, err := d.Locks.HoldInTurn(ctx, branchLock(c.Key), func(ahead int) {
 		if c.Tell != nil {

@@ -39,9 +39,9 @@ func containerNotes(s *provide.Settings) notes[ContainerWork] {
 	return notes[ContainerWork]{filepath.Join(s.Paths.AtollState, Dir, "containers")}
 }
 
-// PrepareContainer puts the project into a container and the branch in front of
-// whoever works there, at current in its workspace. From then on the branch is
-// that run's, until TakeContainer. tell is told that it waits.
+// PrepareContainer puts the project into a container, and the branch at current in
+// its workspace. From then on the branch is that run's, until TakeContainer. tell is
+// called while it waits for the branch.
 func (d *Deliverer) PrepareContainer(ctx context.Context, c *ContainerWork, key branch.Key, tell func(string)) error {
 	held, err := d.HoldBranch(ctx, BranchClaim{Key: key, Run: c.Run, Tell: tell})
 	if err != nil {

@@ -110,7 +110,7 @@ func (r *Relays) takeOnce(ctx context.Context, project *relay.Project, d *Delive
 	return r.Take(ctx, project, site, &d.Order)
 }
 
-// Send goes on with commits that were kept, when nobody works on the branch.
+// Send goes on with commits that were kept, when it has the lock of the branch.
 func (d *Deliverer) Send(ctx context.Context, record *relay.Record) error {
 	held, err := d.HoldBranch(ctx, BranchClaim{Key: record.Work.Key, Run: record.Run})
 	if err != nil {

@@ -76,8 +76,8 @@ type OpenWork struct {
 	Container string     `json:"container,omitempty"` // "" for an agent on the host
 }
 
-// OpenWork lists the branches on which somebody works, or worked when its
-// process ended. What cannot be read is the error; it hides nothing else.
+// OpenWork lists the branches that are worked on, or were when their process ended.
+// What cannot be read is the error; it hides nothing else.
 func (r *Relays) OpenWork() (list []OpenWork, err error) {
 	containers, err := containerNotes(r.settings).list()
 	for _, c := range containers {

@@ -9,8 +9,8 @@ import (
 )
 
 // Resume goes on with what processes left that ended: commits of agents on
-// the host that nobody took, and whatever was taken and not sent. Branches on
-// which somebody works are left alone. What cannot be done now is tried by the
+// the host that were not taken, and records that were not sent. Branches that are
+// locked are left alone. What cannot be done now is tried by the
 // next process, and is the error.
 func (d *Deliverer) Resume(ctx context.Context) ([]*relay.Record, error) {
 	relays, err := OpenRelays(d.Settings)
@@ -49,7 +49,7 @@ func (d *Deliverer) resumeAgents(ctx context.Context) (found []*relay.Record, pr
 	for _, w := range d.agentWorks(ctx) {
 		held, err := d.tryBranch(ctx, BranchClaim{Key: w.Work.Key, Run: w.Run})
 		if errors.Is(err, filelock.ErrHeld) {
-			continue // it is alive, or somebody else takes care of it
+			continue // its process lives, or another one resumes it
 		}
 		var record *relay.Record
 		if err == nil {

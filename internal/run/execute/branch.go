@@ -47,7 +47,7 @@ func (p *Sandbox) prepareWork(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(p.runs.executor.dir(p.order.Run), workFile), text, 0o600)
 }
 
-// awaitBranch waits until nobody else works on the branch of a run. It is done
+// awaitBranch waits for the lock of the branch of a run. It is done
 // before the run counts among those that run at once.
 func (r *Runs) awaitBranch(ctx context.Context, request *run.Request, tell func(string)) (leave func(), err error) {
 	if request.Branch == "" {
@@ -60,7 +60,7 @@ func (r *Runs) awaitBranch(ctx context.Context, request *run.Request, tell func(
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.held[request.ID] = held
-	return func() { r.takeBranch(request.ID).Release() }, nil // if nobody took it over
+	return func() { r.takeBranch(request.ID).Release() }, nil // unless it was taken over
 }
 
 // takeBranch hands over the branch that a run has waited for; nil if there is

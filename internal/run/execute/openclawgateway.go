@@ -22,7 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/version"
 )
 
-// openclawGateway gives runs to an OpenClaw gateway that somebody else runs.
+// openclawGateway gives runs to an OpenClaw gateway that Atoll does not run.
 type openclawGateway struct {
 	executor *Executor
 	config   *config.OpenClawGateway // nil if there is none

@@ -60,7 +60,7 @@ type Runs struct {
 
 	mu     sync.Mutex
 	models *service.Proxy            // opened by the first run
-	shared bool                      // the proxy is somebody else's to close
+	shared bool                      // the proxy is closed by its owner
 	held   map[string]*filelock.Lock // branches, by the run that will work on them
 }
 
@@ -99,7 +99,7 @@ func (r *Runs) Close() error {
 }
 
 // RecoverRuns ends what dead processes left of their runs. What cannot be ended
-// now is tried again by the next process: it keeps nobody from working.
+// now is tried again by the next process: it is no reason not to start.
 func (r *Runs) RecoverRuns(ctx context.Context) []run.Receipt {
 	ended, err := r.Recover(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ type Task struct {
 	Checkout string // directory whose checkout the branch is of, where the configuration names no repository
 }
 
-// NewRunID is an id that nobody has used.
+// NewRunID returns a new id.
 func NewRunID() string { return "run-" + strings.ToLower(rand.Text()) }
 
 // Do carries out a task, or returns what became of it if it was asked before.

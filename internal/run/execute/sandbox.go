@@ -45,7 +45,7 @@ type Sandbox struct {
 	grant  *service.ModelGrant
 	terms  *grant.Terms   // of grant
 	work   *relay.Work    // nil if no branch was asked for
-	branch *filelock.Lock // while somebody works on it
+	branch *filelock.Lock // while it is worked on
 }
 
 // Make provides the sandbox of a run.
@@ -64,7 +64,7 @@ func (r *Runs) Make(ctx context.Context, o *run.SandboxRequest) (run.Sandbox, er
 	return p, nil
 }
 
-// begin writes down what is about to be made, so that whoever finds it knows.
+// begin writes the order down before anything is made, for a process that recovers.
 func (p *Sandbox) begin() error {
 	dir := p.runs.executor.dir(p.order.Run)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -126,7 +126,7 @@ func (p *Sandbox) Ready(ctx context.Context) (*provide.ReadySandbox, error) {
 	return session, nil
 }
 
-// provideRun is Provide for a run: a sandbox for nobody else, without a network.
+// provideRun is Provide for a run: a sandbox of its own, without a network.
 func (e *Executor) provideRun(ctx context.Context, o *run.SandboxRequest) (*provide.ReadySandbox, error) {
 	if err := e.RefuseFullDisk(); err != nil {
 		return nil, err
@@ -310,7 +310,7 @@ func (p *Sandbox) Remove(ctx context.Context) error {
 
 // removeAll wipes the workspace while the machinery takes the sandbox away, which
 // can last longer. What still ran there may have kept it from that: then it is
-// done again. The order goes last, so that whoever finds it finishes this.
+// done again. The order goes last, so that a process that finds it finishes this.
 func (p *Sandbox) removeAll(ctx context.Context, planned *plan.Plan) error {
 	e := p.runs.executor
 	early := make(chan error, 1)

@@ -27,8 +27,8 @@ const imageStore = "images"
 // HostImage is the image of sandboxes that are made of the host's own programs.
 const HostImage = rootfs.HostName
 
-// roots opens the store of images when it is first needed: whoever only asks
-// what could be done makes nothing.
+// roots opens the store of images when it is first used, so that a mere check makes
+// no directory.
 type roots struct{ open func() (*rootfs.Store, error) }
 
 func (r roots) Resolve(ctx context.Context, ref string, id rootfs.Identity) (*rootfs.Root, *rootfs.Pin, error) {
@@ -156,12 +156,12 @@ func (s *Settings) RootID(ctx context.Context, p *plan.Plan, backend Backend) st
 }
 
 // UsesHostPrograms reports whether the linux backend would show the host's own
-// programs: if nobody chose an image, or somebody chose just that.
+// programs: if no image is configured, or the host is configured as the image.
 func UsesHostPrograms(agent *config.Agent) bool {
 	return agent.Origins["sandbox.docker.image"].Source == "default" || rootfs.IsHost(agent.Sandbox.Docker.Image)
 }
 
-// ImportedImage is the image that a name means here, nil if it means none.
+// ImportedImage returns the image of that name in the store; nil if there is none.
 func (s *Settings) ImportedImage(ctx context.Context, ref string) *rootfs.Image {
 	if _, err := os.Stat(filepath.Join(s.Paths.AtollState, imageStore)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -177,8 +177,8 @@ func (s *Settings) ImportedImage(ctx context.Context, ref string) *rootfs.Image 
 	return image
 }
 
-// fitLinux finishes a plan for the linux backend: an image that nobody chose is
-// the host. What the root is made of is part of the hash: the host's
+// fitLinux finishes a plan for the linux backend: an image that is not
+// configured is the host. What the root is made of is part of the hash: the host's
 // fingerprint, or the digest that the image's name has now.
 func (s *Settings) fitLinux(ctx context.Context, p *plan.Plan) error {
 	image, id, err := s.rootOf(ctx, p)

@@ -85,7 +85,7 @@ func (a *Installation) Fork(ctx context.Context, from, session string, stop bool
 }
 
 // named finds a sandbox by its name, or by what its users share. A word that is
-// neither must not end up as the sandbox of whoever is the default.
+// neither must not select the sandbox of the default session.
 func (a *Installation) named(ctx context.Context, word string) (*sandbox.Entry, error) {
 	entries, err := a.Registry.List(ctx, 0)
 	if err != nil {
@@ -148,8 +148,8 @@ const anyFork = "forks"
 
 func forkFact(name string) string { return "fork:" + name }
 
-// forkingFact remembers the row of a fork that was begun. Nobody has to forget
-// it: it means that row and no later one.
+// forkingFact is the name of the fact that a fork began, whose value is the time of
+// its row. It need not be removed: it fits that row and no later one.
 func forkingFact(name string) string { return "forking:" + name }
 
 func beganAt(row *sandbox.Entry) string { return strconv.FormatInt(row.CreatedAtMs, 10) }

@@ -161,8 +161,8 @@ func (a *Installation) Recreate(ctx context.Context, entry *sandbox.Entry, disca
 	return result
 }
 
-// IfGone runs f, which changes the copy of a removed sandbox, while nobody can
-// make the sandbox anew. If somebody was quicker, the copy is in use: ErrBusy.
+// IfGone runs f, which changes the copy of a removed sandbox, while it holds the
+// sandbox's lock. It returns ErrBusy if the sandbox was made anew before.
 func (a *Installation) IfGone(ctx context.Context, name string, f func() error) error {
 	return a.Manager.Exclusively(name, func() error {
 		_, err := a.Registry.Get(ctx, name)

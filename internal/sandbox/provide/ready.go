@@ -168,7 +168,7 @@ func (a *Installation) PruneIfDue(ctx context.Context) {
 // longer configured has those of the default agent.
 func (a *Installation) PruneLimits(agentID string) sandbox.PruneLimits {
 	if agentID == DockerAgent {
-		return sandbox.PruneLimits{} // whoever made a container removes it
+		return sandbox.PruneLimits{} // a container stays until docker rm
 	}
 	agent, err := a.Config.Resolve(agentID)
 	if err != nil {
@@ -313,7 +313,7 @@ func readable(tools policy.ToolPolicy) func(string) bool {
 	return func(string) bool { return allowed }
 }
 
-// Discard removes a sandbox that nobody else uses, and its private copy.
+// Discard removes a sandbox and its private copy; ErrBusy if it is in use.
 func (a *Installation) Discard(ctx context.Context, p *plan.Plan) error {
 	if err := a.Manager.Remove(ctx, p.Spec.Name, nil); err != nil {
 		return err

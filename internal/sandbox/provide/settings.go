@@ -109,7 +109,7 @@ type Subject struct {
 // Plan decides about a session's sandbox without making anything.
 func (s *Settings) Plan(who Subject) (*plan.Plan, error) { return plan.Make(s.request(who)) }
 
-// Alone is the same agent in a session of its own, whose sandbox nobody else has.
+// Alone returns the same agent in a new session, which has a sandbox of its own.
 func (s *Settings) Alone(who Subject) (Subject, error) {
 	agent, err := s.request(who).Agent()
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 // PnpmStore is the volume that holds the packages of pnpm.
 const PnpmStore = image.StoreVolume
 
-// abandonedAfter is after how long a volume that nobody knows of must be a
-// crash's remains: seeding takes minutes at most.
+// abandonedAfter is the age at which a volume without a fact counts as left by a
+// crash: seeding takes minutes at most.
 const abandonedAfter = time.Hour
 
 // Volume is storage of the engine that sandboxes share, each with a layer of its
