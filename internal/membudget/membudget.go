@@ -36,10 +36,10 @@ func New(total, each int64) *Budget {
 // Used returns how many bytes are held.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// Refused returns how often bytes were asked for and not given.
+// Refused returns how many requests for bytes were refused.
 func (b *Budget) Refused() int64 { return b.refused.Load() }
 
-// take gives n bytes to a holder, or returns why not.
+// take reserves n bytes for a holder, or returns why not.
 func (b *Budget) take(holder string, n int64) error {
 	if b.used.Add(n) > b.total {
 		b.used.Add(-n)
@@ -68,7 +68,7 @@ func (b *Budget) takeOwn(holder string, n int64) bool {
 	return true
 }
 
-// give takes n bytes back.
+// give returns n bytes to the budget.
 func (b *Budget) give(holder string, n int64) {
 	b.used.Add(-n)
 	if b.each == 0 || holder == "" || n == 0 {

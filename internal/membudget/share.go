@@ -54,7 +54,7 @@ func (s *Share) buffer(size int64) ([]byte, *[BufferSize]byte) {
 	return make([]byte, 0, size), nil
 }
 
-// Free gives everything back. Nothing that was read into it may be used any more.
+// Free returns all bytes to the budget. Nothing that was read into it may be used any more.
 func (s *Share) Free() {
 	if s.Budget == nil {
 		return

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxSeries bounds the label values of one metric: whoever can choose them
+// maxSeries bounds the label values of one metric: callers that choose them
 // could otherwise fill the memory. The others are counted under "other".
 const maxSeries = 500
 
@@ -146,7 +146,7 @@ func appendSample(b []byte, name, labels string, v float64) []byte {
 	return append(strconv.AppendFloat(b, v, 'g', -1, 64), '\n')
 }
 
-// Counter only grows.
+// Counter is a metric that only grows.
 type Counter struct{ n atomic.Int64 }
 
 // Add adds n, if it is more than zero.
@@ -178,7 +178,7 @@ func (c *Counters) write(b []byte) []byte {
 	return b
 }
 
-// Gauge makes a metric that is asked when it is read.
+// Gauge makes a metric whose value is computed when it is scraped.
 func (r *Registry) Gauge(name, help string, value func() float64) {
 	r.add(&gauge{description{name, help, "gauge"}, value})
 }

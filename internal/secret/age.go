@@ -14,7 +14,7 @@ import (
 // opens it.
 type Age struct{ Path, Identity string }
 
-// Name says which.
+// Name names the source.
 func (a Age) Name() string { return "encrypted file " + a.Path }
 
 // Read decrypts the file. It may be readable by others; its identity not.

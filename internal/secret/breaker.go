@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// When an upstream that fails is left alone, and for how long.
+// When requests to a failing upstream are stopped, and for how long.
 const (
 	failuresToOpen = 5 // in a row
 	firstPause     = time.Second
@@ -14,8 +14,8 @@ const (
 	probeTime      = 10 * time.Second // after which another request is tried
 )
 
-// ErrFailing means that the upstream failed so often in a row that it is left
-// alone for a moment.
+// ErrFailing means that the upstream failed so often in a row that no
+// request is sent for a moment.
 var ErrFailing = errors.New("the upstream fails again and again")
 
 // breaker keeps requests from an upstream that fails. After a pause, which grows

@@ -5,8 +5,8 @@
 // printed.
 //
 // A Pool holds several keys for one upstream: one that is refused or throttled
-// rests for a while and another takes its place; sources are read again, so a
+// is used after the others for a while; sources are read again, so a
 // key that was changed is used without a restart.
 //
-// What a key is for is not known here.
+// The package does not depend on what a key is for.
 package secret

@@ -9,10 +9,10 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
-// PEM is a file that nobody else can read, with a private key of several lines.
+// PEM is a file that no other user can read, with a private key of several lines.
 type PEM struct{ Path string }
 
-// Name says which.
+// Name names the source.
 func (p PEM) Name() string { return "key file " + p.Path }
 
 // Read returns the file's content.

@@ -30,19 +30,19 @@ type PoolOptions struct {
 //
 // A key that the upstream refused or throttled goes behind the others for a
 // while. It is still used where there is no other: who asked for a model that
-// the key may not use, or too often, must not silence everybody else.
+// the key may not use, or too often, must not stop all other callers.
 type Pool struct {
 	options PoolOptions
 	sources []Source
 	keys    atomic.Pointer[[]*entry]
 	breaker breaker
 
-	refused chan struct{} // tells Keep that the upstream refused a key
+	refused chan struct{} // tells Refresh that the upstream refused a key
 
 	mu sync.Mutex // one reload at a time
 }
 
-// entry is one key and how it fares.
+// entry is one key and its state.
 type entry struct {
 	value Value
 	name  string
@@ -69,8 +69,8 @@ func NewPool(ctx context.Context, o PoolOptions, sources ...Source) (*Pool, erro
 	return p, p.Reload(ctx)
 }
 
-// Replace reads other sources from now on. If none of them can be read, those that
-// there were stay.
+// Replace changes the sources. If none of the new ones can be read, the old ones
+// stay.
 func (p *Pool) Replace(ctx context.Context, sources ...Source) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func (p *Pool) Replace(ctx context.Context, sources ...Source) error {
 	return err
 }
 
-// Reload reads every source again. A key that is still there keeps its rest; a
+// Reload reads every source again. A key that is still there keeps its cooldown; a
 // source that cannot be read keeps the key it gave before.
 func (p *Pool) Reload(ctx context.Context) error {
 	p.mu.Lock()
@@ -121,8 +121,8 @@ func (p *Pool) read(ctx context.Context) error {
 }
 
 // Refresh reads the sources again from time to time, and as soon as the upstream
-// refuses a key, until the context ends. What goes wrong is told to failed: the
-// keys that were there stay in use.
+// refuses a key, until the context ends. Errors go to failed, and
+// the keys that were there stay in use.
 func (p *Pool) Refresh(ctx context.Context, failed func(error)) {
 	tick := time.NewTicker(p.options.Reload)
 	defer tick.Stop()
@@ -136,7 +136,7 @@ func (p *Pool) Refresh(ctx context.Context, failed func(error)) {
 		if err := p.Reload(ctx); err != nil && ctx.Err() == nil {
 			failed(err)
 		}
-		select { // whoever provokes refusals must not have programs run without end
+		select { // refusals that a caller provokes must not run key programs without end
 		case <-ctx.Done():
 		case <-time.After(p.options.Pause):
 		}
@@ -150,8 +150,8 @@ func (p *Pool) entries() []*entry {
 	return nil
 }
 
-// Pick returns the first key that does not rest, else the one whose rest ends
-// first. The error is ErrFailing.
+// Pick returns the first key that is not cooling down, else the one whose cooldown
+// ends first. The error is ErrFailing.
 func (p *Pool) Pick() (Key, error) {
 	now := p.options.Now()
 	if !p.breaker.allows(now) {
@@ -185,7 +185,7 @@ func (p *Pool) Values() []Value {
 	return all
 }
 
-// Worked tells that the upstream took the key.
+// Worked notes that the upstream accepted the key.
 func (k Key) Worked() {
 	k.pool.breaker.answered()
 	if k.entry.until.Load() != 0 {
@@ -193,7 +193,7 @@ func (k Key) Worked() {
 	}
 }
 
-// Failed tells what status the upstream answered with, 0 if it did not, and
+// Failed notes the status that the upstream answered with, 0 if it did not, and
 // reports whether another key may be tried: 401 and 403 may be the key's fault,
 // 429 its limit's. Anything else is the upstream's own fault.
 func (k Key) Failed(status int) (another bool) {
@@ -214,7 +214,7 @@ func (k Key) Failed(status int) (another bool) {
 	return k.pool.best(now.UnixNano()).until.Load() <= now.UnixNano()
 }
 
-// coolDown lets other keys go before. The upstream is there: it answered.
+// coolDown prefers other keys until a time. The upstream is alive: it answered.
 func (k Key) coolDown(until time.Time) {
 	k.pool.breaker.answered()
 	k.entry.until.Store(until.UnixNano())

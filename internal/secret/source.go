@@ -16,11 +16,11 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
-// Source is a place that a secret is read from.
+// Source is where a secret is read from.
 type Source interface {
 	// Read returns the secret as it is now.
 	Read(ctx context.Context) (Value, error)
-	// Name says where it comes from, for messages.
+	// Name names the source in messages.
 	Name() string
 }
 
@@ -33,7 +33,7 @@ const (
 // Literal is a secret that the configuration holds itself.
 type Literal struct{ Value Value }
 
-// Name says what it is.
+// Name names the source.
 func (Literal) Name() string { return "the configuration file" }
 
 // Read returns the secret.
@@ -47,7 +47,7 @@ type Env struct {
 	Getenv   func(string) string
 }
 
-// Name says which.
+// Name names the source.
 func (e Env) Name() string { return "variable " + e.Variable }
 
 // Read returns the variable's value.
@@ -59,10 +59,10 @@ func (e Env) Read(context.Context) (Value, error) {
 	return clean(e.Name(), []byte(text))
 }
 
-// File is a file that nobody else can read.
+// File is a file that no other user can read.
 type File struct{ Path string }
 
-// Name says which.
+// Name names the source.
 func (f File) Name() string { return "file " + f.Path }
 
 // Read returns the file's content without white space around it.
@@ -99,7 +99,7 @@ func readPrivate(path string) ([]byte, error) {
 	return readLimited(f)
 }
 
-// readAny reads a small file, whoever owns it.
+// readAny reads a small file of any owner.
 func readAny(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -135,7 +135,7 @@ type Command struct {
 	Timeout time.Duration // zero is CommandTimeout
 }
 
-// Name says which. Arguments are left out: people put secrets there.
+// Name names the source. Arguments are left out: people put secrets there.
 func (c Command) Name() string {
 	if len(c.Argv) == 0 {
 		return "no command"
@@ -143,8 +143,8 @@ func (c Command) Name() string {
 	return "command " + c.Argv[0]
 }
 
-// Read runs the program and returns what it printed. Its error output is shown
-// to nobody: it may hold the secret.
+// Read runs the program and returns what it printed. Its error output is
+// discarded: it may hold the secret.
 func (c Command) Read(ctx context.Context) (Value, error) {
 	if len(c.Argv) == 0 {
 		return Value{}, errors.New("no command is given that prints the key")

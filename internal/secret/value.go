@@ -46,7 +46,7 @@ func (v Value) IsEmpty() bool { return len(v.bytes()) == 0 }
 func (v Value) Equal(w Value) bool { return subtle.ConstantTimeCompare(v.bytes(), w.bytes()) == 1 }
 
 // Wipe overwrites the text. Copies that Reveal and Append gave are not reached.
-// Nobody may use the secret at the same time.
+// No other goroutine may use the secret at the same time.
 func (v Value) Wipe() {
 	if v.text == nil {
 		return

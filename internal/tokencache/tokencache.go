@@ -1,5 +1,5 @@
-// Package tokencache is what tokens of every kind have in common: until when one is
-// good, and that it is not read from the store at every use.
+// Package tokencache has what all kinds of tokens share: the state of a token, and a
+// cache that saves reading it from the store at every use.
 package tokencache
 
 import (
@@ -14,8 +14,8 @@ const (
 	Revoked = "revoked"
 )
 
-// State is that of a token at a moment. A token that nobody revoked has nil for
-// that time.
+// State returns the state of a token at a time. Revoked is nil for a token that was
+// not revoked.
 func State(now, expires time.Time, revoked *time.Time) string {
 	switch {
 	case revoked != nil && !now.Before(*revoked):
@@ -26,11 +26,11 @@ func State(now, expires time.Time, revoked *time.Time) string {
 	return Active
 }
 
-// maxEntries is how many are kept.
+// maxEntries bounds the tokens in a cache.
 const maxEntries = 4096
 
-// Cache keeps what was read of tokens a moment ago. It is safe for concurrent
-// use.
+// Cache keeps tokens that were read from a store a moment ago. It is safe for
+// concurrent use.
 type Cache[T any] struct {
 	life time.Duration
 	mu   sync.Mutex
@@ -42,14 +42,13 @@ type entry[T any] struct {
 	at    time.Time
 }
 
-// New returns one that keeps each token for life.
+// New returns a cache that keeps each token for life.
 func New[T any](life time.Duration) *Cache[T] {
 	return &Cache[T]{life: life, kept: map[string]entry[T]{}}
 }
 
-// Get returns what was read of a token less than a life ago. What was read in
-// the future does not count: the clock was set back, and nobody knows how long
-// ago that was.
+// Get returns a token that was read less than a life ago. One that was read in the
+// future does not count: the clock was set back, so its age is not known.
 func (r *Cache[T]) Get(id string, now time.Time) (token T, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +59,7 @@ func (r *Cache[T]) Get(id string, now time.Time) (token T, ok bool) {
 	return found.token, true
 }
 
-// Put keeps what was read of a token at a moment.
+// Put adds a token that was read at a time.
 func (r *Cache[T]) Put(id string, token T, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +69,7 @@ func (r *Cache[T]) Put(id string, token T, at time.Time) {
 	r.kept[id] = entry[T]{token, at}
 }
 
-// Delete has a token read again at its next use.
+// Delete removes a token, so that it is read again at its next use.
 func (r *Cache[T]) Delete(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

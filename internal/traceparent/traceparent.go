@@ -1,7 +1,6 @@
-// Package traceparent reads and writes the header by which programs tell each other which
-// trace a request belongs to: traceparent, of the W3C's Trace Context. What it names
-// goes into logs, into the audit log, and along with the calls of models; nothing is
-// sent anywhere else.
+// Package traceparent reads and writes the header traceparent of the W3C's Trace
+// Context, which names the trace of a request. The id goes into logs, into the audit
+// log and into calls of models, and nowhere else.
 package traceparent
 
 import (
@@ -19,8 +18,8 @@ const (
 	parentWidth = len("00-") + idWidth + len("-") + spanWidth + len("-00")
 )
 
-// TraceID is the id of the trace that a header names; "" if it names none. A header that
-// makes no sense is as good as none, says the specification.
+// TraceID returns the id of the trace in a header; "" if there is none, or if the
+// header is malformed, as the specification says.
 func TraceID(header string) string {
 	header = strings.TrimSpace(header)
 	// Later versions may have more behind the same beginning.
@@ -45,18 +44,17 @@ func isHex(text string, width int) bool {
 	return len(text) == width && !strings.ContainsFunc(text, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
 }
 
-// SpanIDFor is the id of the span that something named is, the same whenever it is asked.
+// SpanIDFor returns the id of a span, which depends on its name alone.
 func SpanIDFor(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:spanWidth/2])
 }
 
-// TraceIDFor is the id of the trace of something named that belongs to no other, the same
-// whenever it is asked.
+// TraceIDFor returns the id of a trace of its own, which depends on the name alone.
 func TraceIDFor(name string) string {
 	sum := sha256.Sum256([]byte("trace\x00" + name))
 	return hex.EncodeToString(sum[:idWidth/2])
 }
 
-// HeaderValue is the header for what something named asks of others within a trace.
+// HeaderValue returns the header of calls that a named span makes within a trace.
 func HeaderValue(id, name string) string { return "00-" + id + "-" + SpanIDFor(name) + "-01" }

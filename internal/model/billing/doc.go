@@ -1,5 +1,5 @@
-// Package billing compares what the ledger thinks with what LiteLLM wrote down,
-// and takes LiteLLM's figure for the truth. Calls are joined by our own request
+// Package billing compares the ledger with LiteLLM's spend logs, whose figures are
+// the ones that count. Calls are joined by our own request
 // id, which travels in the spend logs' metadata; LiteLLM's ids mean different
 // things in different releases.
 //

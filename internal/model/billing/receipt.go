@@ -1,30 +1,19 @@
 package billing
 
 import (
-	"context"
-
 	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
-// Receipt is what a run costs. Where LiteLLM's figure is known it is the one
-// that counts; Provisional says that some is not.
+// Receipt is the cost of a run, by LiteLLM's figures where they are known.
+// Provisional counts calls whose figure is not.
 type Receipt struct {
 	Run         string       `json:"run"`
 	Calls       int          `json:"calls"`
 	MicroUSD    int64        `json:"microUSD"`
 	Tokens      usage.Tokens `json:"tokens"`
 	Billed      int          `json:"billed"`   // calls whose figure is LiteLLM's
-	Unpriced    int          `json:"unpriced"` // calls whose money nobody knows
+	Unpriced    int          `json:"unpriced"` // calls without a known cost
 	Provisional bool         `json:"provisional"`
-}
-
-// ReceiptOf adds up a run.
-func ReceiptOf(ctx context.Context, book Ledger, run string) (*Receipt, error) {
-	calls, err := book.Calls(ctx, usage.Filter{Run: run})
-	if err != nil {
-		return nil, err
-	}
-	return Sum(run, calls), nil
 }
 
 // Sum adds up the calls of a run.

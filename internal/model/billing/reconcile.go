@@ -12,18 +12,18 @@ import (
 	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
-// Upstream knows what was billed. A *litellm.Client is one.
+// Upstream has the spend logs. *litellm.Client implements it.
 type Upstream interface {
 	SpendLogs(ctx context.Context, q litellm.Query) ([]litellm.Row, error)
 }
 
-// Ledger is what we think. A *usage.Ledger is one.
+// Ledger has our own figures. *usage.Ledger implements it.
 type Ledger interface {
 	Calls(ctx context.Context, f usage.Filter) ([]usage.Stored, error)
 	Correct(ctx context.Context, billed []usage.Billed) (int, error)
 }
 
-// Options choose what is compared, and how patiently.
+// Options choose what is compared, and how long to wait for rows.
 type Options struct {
 	Since, Until time.Time // Until zero is now
 	Account, Run string    // "" is all
@@ -34,7 +34,8 @@ type Options struct {
 	Wait bool
 	// Covers reports whether a call went to this upstream; nil is all.
 	Covers func(*usage.Stored) bool
-	// Payer is whom a call was to be billed to; nil: it is not compared.
+	// Payer returns the end user that a call should be billed to; nil: it is not
+	// compared.
 	Payer func(*usage.Stored) string
 	Now   func() time.Time
 }
@@ -48,7 +49,7 @@ type Report struct {
 	Until             time.Time `json:"until"`
 	Calls             int       `json:"calls"`
 	Matched           int       `json:"matched"`
-	Pending           int       `json:"pending"` // too young to be missed
+	Pending           int       `json:"pending"` // younger than the grace
 	MissingUpstream   []Missing `json:"missingUpstream"`
 	MissingLocal      []Missing `json:"missingLocal"`
 	Differences       []Changed `json:"differences"`
@@ -61,7 +62,7 @@ type Report struct {
 	Provisional       bool      `json:"provisional"`
 }
 
-// Missing is a call that one side does not know.
+// Missing is a call that only one side has.
 type Missing struct {
 	ID       string    `json:"id"`
 	Run      string    `json:"run"`
@@ -81,7 +82,7 @@ type Changed struct {
 }
 
 // Reconcile compares and corrects the ledger.
-func Reconcile(ctx context.Context, book Ledger, upstream Upstream, o Options) (*Report, error) {
+func Reconcile(ctx context.Context, ledger Ledger, upstream Upstream, o Options) (*Report, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -89,12 +90,12 @@ func Reconcile(ctx context.Context, book Ledger, upstream Upstream, o Options) (
 		o.Until = o.Now()
 	}
 	for {
-		c, err := compare(ctx, book, upstream, &o)
+		c, err := compare(ctx, ledger, upstream, &o)
 		if err != nil {
 			return nil, err
 		}
 		if c.report.Pending == 0 || !o.Wait {
-			return c.finish(ctx, book)
+			return c.finish(ctx, ledger)
 		}
 		select {
 		case <-ctx.Done():
@@ -118,10 +119,10 @@ type row struct {
 	used bool
 }
 
-func compare(ctx context.Context, book Ledger, upstream Upstream, o *Options) (*comparison, error) {
+func compare(ctx context.Context, ledger Ledger, upstream Upstream, o *Options) (*comparison, error) {
 	c := &comparison{options: o, rows: map[string]*row{}, report: &Report{
 		Since: o.Since, Until: o.Until, MissingUpstream: []Missing{}, MissingLocal: []Missing{}, Differences: []Changed{}}}
-	calls, err := book.Calls(ctx, usage.Filter{Since: o.Since.Add(-margin), Until: o.Until.Add(margin), Run: o.Run, Account: o.Account})
+	calls, err := ledger.Calls(ctx, usage.Filter{Since: o.Since.Add(-margin), Until: o.Until.Add(margin), Run: o.Run, Account: o.Account})
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func (c *comparison) fetch(ctx context.Context, upstream Upstream, calls []usage
 	switch {
 	case c.options.Account != "":
 		accounts = map[string]bool{c.options.Account: true}
-	case accounts[""] || len(accounts) == 0 || c.options.Run == "": // rows that we know nothing of have any account
+	case accounts[""] || len(accounts) == 0 || c.options.Run == "": // unknown rows may have any account
 		accounts = map[string]bool{"": true}
 	}
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
@@ -218,7 +219,7 @@ func (c *comparison) match(s *usage.Stored, r *row) {
 	}
 }
 
-// addUnknownRows are rows that carry our mark and that we know nothing of.
+// addUnknownRows reports rows that carry our request id but are not in the ledger.
 func (c *comparison) addUnknownRows() {
 	for id, r := range c.rows {
 		asked := c.options.Run == "" || c.options.Run == r.Run // who calls may name a run otherwise
@@ -229,9 +230,9 @@ func (c *comparison) addUnknownRows() {
 	slices.SortFunc(c.report.MissingLocal, func(a, b Missing) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
 }
 
-// finish writes the truth into the ledger.
-func (c *comparison) finish(ctx context.Context, book Ledger) (_ *Report, err error) {
-	c.report.Corrected, err = book.Correct(ctx, c.billed)
+// finish corrects the ledger by the billed figures.
+func (c *comparison) finish(ctx context.Context, ledger Ledger) (_ *Report, err error) {
+	c.report.Corrected, err = ledger.Correct(ctx, c.billed)
 	c.report.Provisional = c.report.Pending > 0 || len(c.report.MissingUpstream) > 0 || len(c.report.OtherPayer) > 0
 	return c.report, err
 }

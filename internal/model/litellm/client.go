@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// Options are what a Client is made of.
+// Options are the settings of a Client.
 type Options struct {
 	URL  string        // without /v1
 	Key  secret.Source // may read spend logs and, for keys, make them
@@ -28,7 +28,7 @@ const (
 	maxError       = 500 // characters of an answer that an error quotes
 )
 
-// Client asks one LiteLLM.
+// Client is a client of one LiteLLM.
 type Client struct {
 	base string
 	key  secret.Source
@@ -43,7 +43,7 @@ func New(o Options) *Client {
 	}}
 }
 
-// StatusError is an answer that is no success.
+// StatusError is an answer with another status than 200.
 type StatusError struct {
 	What    string // method and path
 	Status  int

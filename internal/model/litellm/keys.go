@@ -54,7 +54,7 @@ func (c *Client) Prices(ctx context.Context) (map[string]usage.Price, error) {
 	return prices, nil
 }
 
-// longPrice is what LiteLLM says of calls with much input.
+// longPrice is LiteLLM's price of calls with much input.
 type longPrice struct {
 	Input128  *float64 `json:"input_cost_per_token_above_128k_tokens"`
 	Output128 *float64 `json:"output_cost_per_token_above_128k_tokens"`
@@ -143,7 +143,7 @@ func (c *Client) MakeRunKey(ctx context.Context, r KeyRequest) (*RunKey, error) 
 	return &RunKey{client: c, alias: aliasOf(r.Run), value: secret.New(answer.Key), Hash: answer.Token}, nil
 }
 
-// Name says what it is.
+// Name names the key for messages.
 func (k *RunKey) Name() string { return "virtual key " + k.alias }
 
 // Read returns the key.

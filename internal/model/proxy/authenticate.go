@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
-// Caller is who is calling, as the host knows it, and what it may do.
+// Caller is the sender of requests, as the host knows it, and what it may do.
 type Caller struct {
 	Subject audit.Subject
 	Models  []string // names, or beginnings of names that end in *
@@ -26,16 +26,16 @@ type Caller struct {
 	headers headers
 }
 
-// Admit says who sends a request, or why it is not served.
+// Admit returns the caller of a request, or the reason to refuse it.
 type Admit func(q *h1.Request) (*Caller, *dialect.Problem)
 
-// Authenticate says who is at the other end of a connection.
+// Authenticate returns how the requests of a connection are admitted.
 type Authenticate func(conn net.Conn) Admit
 
 // allows reports whether a model may be called.
 func (c *Caller) allows(model string) bool { return matches(c.Models, model) }
 
-// matches looks for a model among names, and beginnings of names that end in *.
+// matches reports whether a model is among names, of which some end in *.
 func matches(names []string, model string) bool {
 	for _, name := range names {
 		if prefix, ok := strings.CutSuffix(name, "*"); name == model || ok && strings.HasPrefix(model, prefix) {
@@ -50,15 +50,15 @@ func (c *Caller) ended() bool {
 }
 
 // StrictPolicy and OpenPolicy are the names of the body policies in grants and
-// configuration. Whatever is not the second is the first.
+// configuration. Every other name means strict.
 const (
 	StrictPolicy = "strict"
 	OpenPolicy   = "open"
 )
 
-// AuthenticateByGrant takes connections that carry a grant. Whatever their callers say of
-// themselves, they are the grant's; limits are the budgets that hold besides the
-// grant's own, and keys those that were made for them, by the provider's name.
+// AuthenticateByGrant admits connections that carry a grant, as the grant's subject,
+// whatever a request says. Limits are budgets besides the grant's own; keys are
+// used instead of a provider's, by its name.
 func AuthenticateByGrant(limits []usage.Limit, keys map[string]Keys) Authenticate {
 	return func(conn net.Conn) Admit {
 		g := grant.Of(conn)
@@ -80,7 +80,7 @@ func AuthenticateByGrant(limits []usage.Limit, keys map[string]Keys) Authenticat
 	}
 }
 
-// NewCaller is the caller that terms are about.
+// NewCaller returns the caller of a grant's terms.
 func NewCaller(t *grant.Terms, limits []usage.Limit) (*Caller, error) {
 	c := &Caller{
 		Subject: audit.Subject{Account: t.Account, Agent: t.Agent, Session: t.Session, Run: t.Run, Attempt: t.Attempt, Graph: t.Graph, Trace: t.Trace},
@@ -98,7 +98,7 @@ func NewCaller(t *grant.Terms, limits []usage.Limit) (*Caller, error) {
 	return c, err
 }
 
-// knownAs is the id of the run that a session's headers name.
+// knownAs returns the run's id in a session's headers.
 func knownAs(headers map[string]string) string {
 	for name, value := range headers {
 		if strings.EqualFold(name, grant.RunHeader) {
@@ -108,7 +108,7 @@ func knownAs(headers map[string]string) string {
 	return ""
 }
 
-// ownLimits are the budgets of a grant itself.
+// ownLimits returns the budgets of a grant itself.
 func ownLimits(b grant.Budget) (own []usage.Limit) {
 	if b.MicroUSD != 0 || b.Tokens != 0 {
 		own = append(own, usage.Limit{Scope: usage.ScopeRun, MicroUSD: b.MicroUSD, Tokens: b.Tokens})

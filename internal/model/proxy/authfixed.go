@@ -9,8 +9,8 @@ import (
 	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
-// AuthenticateAs takes every connection for one caller. It is for the host's own
-// loops, whose connections nobody else can make.
+// AuthenticateAs admits every connection as one caller. It is for the host's own
+// agents, to whose connections no other program has access.
 func AuthenticateAs(terms *grant.Terms, limits []usage.Limit) (Authenticate, error) {
 	caller, err := NewCaller(terms, limits)
 	if err != nil {

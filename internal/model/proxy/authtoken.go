@@ -43,7 +43,8 @@ func AuthenticateByToken(verify Verify, budgets Budgets) Authenticate {
 	}
 }
 
-// sentToken is the token of a request, wherever clients put their keys.
+// sentToken returns the token of a request, from any header that clients put keys
+// into.
 func sentToken(q *h1.Request) []byte {
 	for _, name := range []string{"x-atoll-token", "authorization", "x-api-key"} {
 		value := q.Get(name)
@@ -57,7 +58,7 @@ func sentToken(q *h1.Request) []byte {
 	return nil
 }
 
-// tokenMark is how the host's tokens begin.
+// tokenMark is the prefix of the host's tokens.
 const tokenMark = "atoll_"
 
 func cutPrefixFold(value []byte, lower string) ([]byte, bool) {
@@ -67,8 +68,8 @@ func cutPrefixFold(value []byte, lower string) ([]byte, bool) {
 	return value[len(lower):], true
 }
 
-// addSaid fills what the token leaves open with what the caller says. Members of the
-// metadata that mean nothing here are passed on as they are.
+// addSaid takes what the token leaves open from the request's headers. Other members
+// of the metadata are passed on as they are.
 func addSaid(t *grant.Terms, q *h1.Request) {
 	fillEmpty(&t.Account, q.Get(grant.EndUserHeader))
 	fillEmpty(&t.Run, q.Get(grant.RunHeader))
@@ -83,7 +84,7 @@ func addSaid(t *grant.Terms, q *h1.Request) {
 	addMetadata(t, said)
 }
 
-// plainValue is the text of a string, or of a number; "" of anything else.
+// plainValue returns the text of a JSON string or number; "" of other values.
 func plainValue(v jsontext.Value) string {
 	switch v.Kind() {
 	case '"':
@@ -95,7 +96,7 @@ func plainValue(v jsontext.Value) string {
 	return ""
 }
 
-// addMetadata adds members to those that the terms have: theirs win.
+// addMetadata adds members to those of the terms, which take precedence.
 func addMetadata(t *grant.Terms, said map[string]jsontext.Value) {
 	own, err := grant.Metadata(t.Headers[grant.MetadataHeader])
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire/socket"
 )
 
-// pastDeadline is a deadline that has passed.
+// pastDeadline is a deadline in the past, which ends a read at once.
 var pastDeadline = time.Unix(1, 0)
 
 // conn serves one connection, one request after the other.
@@ -32,8 +32,8 @@ func newConn(s *Server, n net.Conn, admit Admit) *conn {
 
 func (c *conn) release() { c.reader.Release() }
 
-// serve serves until the caller leaves, breaks the rules or has been silent for
-// too long.
+// serve serves requests until the caller closes the connection, sends one that is
+// malformed, or sends none for too long.
 func (c *conn) serve() {
 	o := &c.server.options
 	for c.server.ctx.Err() == nil {
@@ -66,7 +66,7 @@ func (c *conn) refuseHead(err error) {
 	c.linger()
 }
 
-// record writes the record of a request that nobody in particular made.
+// record writes the audit record of a request whose head was not accepted.
 func (c *conn) record(r *audit.ModelRequest) {
 	r.Time = time.Now()
 	if caller, _ := c.admit(&c.q); caller != nil {
@@ -88,7 +88,8 @@ func (c *conn) handle(w *worker) bool {
 	return x.run()
 }
 
-// discardBody reads past a body that is not looked at, if that is quickly done.
+// discardBody reads past a body that is not needed. It returns false if that
+// takes too long.
 func (c *conn) discardBody() bool {
 	if c.q.Length == 0 {
 		return true
@@ -109,13 +110,14 @@ func (c *conn) discardBody() bool {
 
 const (
 	// lingerTime and lingerBytes are how long and how much is read from a caller
-	// that was refused while it was sending. Closing at once would have its
-	// kernel throw away the answer.
+	// that was refused while it was sending. Closing at once would send an
+	// RST, at which its kernel discards the answer.
 	lingerTime  = time.Second
 	lingerBytes = 1 << 20
 )
 
-// linger lets the caller see the answer before the connection is closed.
+// linger closes our half and reads on for a moment, so that the caller gets the
+// answer before an RST.
 func (c *conn) linger() {
 	if half, ok := c.net.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
@@ -179,8 +181,8 @@ func (c *conn) appendHead(dst []byte, status int, contentType string) []byte {
 	return dst
 }
 
-// answerProblem writes an error in the caller's dialect. Clients are told
-// whether to try again, because most would.
+// answerProblem writes an error in the caller's dialect. It says
+// whether to try again, which most clients would.
 func (c *conn) answerProblem(w *worker, d dialect.Dialect, p *dialect.Problem) error {
 	w.text = d.AppendError(w.text[:0], p)
 	w.head = c.appendHead(w.head[:0], p.Status, "application/json")

@@ -73,7 +73,7 @@ func (x *exchange) run() bool {
 	return x.call()
 }
 
-// prepare does everything that can be refused without asking anybody else.
+// prepare makes all checks that need neither the ledger nor the upstream.
 func (x *exchange) prepare() *dialect.Problem {
 	if x.route == nil {
 		return &dialect.Problem{Status: 404, Code: "not_found", Message: "this is not served here"}
@@ -140,10 +140,10 @@ func (x *exchange) readBody() *dialect.Problem {
 	return callerGone
 }
 
-// callerGone is a caller that cannot be told anything any more.
+// callerGone is the problem of a caller that no answer can reach.
 var callerGone = &dialect.Problem{Status: 499, Code: "gone", Message: "the caller has gone"}
 
-// checkEncoding refuses bodies that we cannot look into.
+// checkEncoding refuses compressed bodies, which cannot be checked.
 func checkEncoding(q *h1.Request) *dialect.Problem {
 	if encoding := q.Get("content-encoding"); len(encoding) > 0 && string(encoding) != "identity" {
 		return &dialect.Problem{Status: 415, Code: "unsupported_encoding", Message: "send the request without a content encoding"}
@@ -151,7 +151,7 @@ func checkEncoding(q *h1.Request) *dialect.Problem {
 	return nil
 }
 
-// checkBody reads what the body asks for.
+// checkBody parses the body and refuses what the caller may not ask for.
 func (x *exchange) checkBody() *dialect.Problem {
 	o := &x.s.options
 	rules := ask.Rules{Strict: x.caller.Strict, MaxN: o.MaxN, MaxOutput: o.MaxOutput, InjectUsage: true, ForbidUnsent: true, Allowed: o.Allowed}
@@ -172,11 +172,11 @@ func (x *exchange) checkBody() *dialect.Problem {
 	return nil
 }
 
-// anonymousUser is who calls, to providers that are told nothing of it.
+// anonymousUser is the end user for upstreams with OmitIdentity.
 const anonymousUser = "atoll"
 
-// endUser is who calls, as far as the upstream may know. It is never what the
-// caller says: without an account it is the agent of this installation.
+// endUser returns the end user that the upstream bills. It never comes from the
+// request: without an account it is the agent of this installation.
 func (x *exchange) endUser() string {
 	switch {
 	case x.provider.OmitIdentity:
@@ -187,15 +187,15 @@ func (x *exchange) endUser() string {
 	return EndUser(x.s.options.Installation, x.caller.Subject.Agent)
 }
 
-// EndUser is who is billed for the calls of an agent that has no account.
+// EndUser returns the end user of an agent that has no account.
 func EndUser(installation, agent string) string {
 	return strings.Join(slices.DeleteFunc([]string{"atoll", installation, agent}, func(part string) bool { return part == "" }), "-")
 }
 
-// reserve holds the worst that the request can cost.
+// reserve reserves the most that the request can cost.
 func (x *exchange) reserve() *dialect.Problem {
 	if x.route.shape == ask.Count {
-		return nil // counting is free
+		return nil // count_tokens costs nothing
 	}
 	var err error
 	x.reservation, err = x.s.options.Ledger.Reserve(x.s.ctx, &usage.Call{
@@ -218,8 +218,8 @@ func (x *exchange) reserve() *dialect.Problem {
 	return busy("what the request would cost cannot be reserved at the moment")
 }
 
-// maxAnswerTokens is how many tokens of answer the request may bring; below 0 if it does
-// not say.
+// maxAnswerTokens returns how many tokens of answer the request allows; below 0 if it
+// does not say.
 func (x *exchange) maxAnswerTokens() int64 {
 	if x.ask.MaxOutput < 0 {
 		return -1
@@ -227,7 +227,7 @@ func (x *exchange) maxAnswerTokens() int64 {
 	return x.ask.MaxOutput * x.ask.N
 }
 
-// refuse tells the caller why not, and lets it send what it is about to send.
+// refuse answers with a problem, after reading a short rest of the body.
 func (x *exchange) refuse(p *dialect.Problem) bool {
 	x.stats.status, x.stats.denied = p.Status, p.Code+": "+p.Message
 	if p == callerGone {

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
-// headers are what the upstream is told about a caller, ready to be sent. The
+// headers are the fields about a caller, ready to be sent. The
 // request's own id goes between the two parts of the metadata.
 type headers struct {
 	fields        http.Header // shared by all requests of the caller: never changed
@@ -28,9 +28,9 @@ type headers struct {
 // maxIdentity bounds what can be put into a header.
 const maxIdentity = 256
 
-// newHeaders writes the headers of a subject, with those that its session adds,
-// or says why it cannot: a name that does not fit into a header must not be
-// billed to another. Who pays is the subject's to say, if it says so.
+// newHeaders returns the fields of a subject, with those that its session adds. It
+// returns an error for a name that does not fit into a header, since the call
+// would be billed to another. The subject's account is the end user, if it has one.
 func newHeaders(s *audit.Subject, added map[string]string) (headers, error) {
 	for _, name := range []string{cmp.Or(s.Account, s.Agent), s.Run} {
 		if !fitsHeader(name) {
@@ -63,8 +63,8 @@ func newHeaders(s *audit.Subject, added map[string]string) (headers, error) {
 	return h, nil
 }
 
-// metadata writes the members that the spend log keeps: ours, with those that the
-// session names in their place and beside them. The request's own id is ours alone.
+// metadata returns the members for the spend log: ours, replaced and followed by
+// those of the session. A session cannot set the request's id.
 func metadata(s *audit.Subject, added string) (string, error) {
 	theirs := map[string]jsontext.Value{}
 	if added != "" {
@@ -90,7 +90,8 @@ func metadata(s *audit.Subject, added string) (string, error) {
 	return b.String(), nil
 }
 
-// attempt is the number of an attempt: the first has 0. A name stays one.
+// attempt returns the number of an attempt as JSON, from 0 on; other text becomes
+// a string.
 func attempt(said string) string {
 	if said == "" {
 		return "0"
@@ -101,15 +102,15 @@ func attempt(said string) string {
 	return asciiJSON(said)
 }
 
-// requestMember is where the spend log finds our own id of a request again.
+// requestMember is the member of the metadata that holds our id of the request.
 const requestMember = "req"
 
-// fitsHeader accepts what every reader of a header reads the same.
+// fitsHeader reports whether all parsers read a header with this value the same.
 func fitsHeader(value string) bool {
 	return len(value) <= maxIdentity && !strings.ContainsFunc(value, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"\,`, c) })
 }
 
-// asciiJSON writes a JSON string that can stand in a header.
+// asciiJSON returns a JSON string in ASCII, which can be a header's value.
 func asciiJSON(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -141,8 +142,8 @@ func (h *headers) add(to http.Header, id string) {
 // maxPassed bounds a caller's header that is passed on.
 const maxPassed = 2 << 10
 
-// passedUp are the headers of a caller that the upstream gets. Everything else
-// is dropped: credentials of every kind, x-litellm-*, whatever Connection names.
+// passedUp are the fields of a caller that are passed to the upstream. Everything
+// else is dropped: credentials, x-litellm-*, what Connection lists.
 var passedUp = []struct{ theirs, ours string }{
 	{"anthropic-version", "Anthropic-Version"}, {"anthropic-beta", "Anthropic-Beta"}, {"openai-beta", "Openai-Beta"},
 }
@@ -165,8 +166,8 @@ func isPlain(value string) bool {
 	return true
 }
 
-// passedDown reports whether a caller may see a header of an answer. Those that
-// tell spend, keys, versions or addresses are not among them.
+// passedDown reports whether a field of an answer is passed to the caller. Fields
+// with costs, keys, versions or addresses are not.
 func passedDown(name string) bool {
 	switch name {
 	case "Retry-After", "Retry-After-Ms", "X-Should-Retry", "Request-Id", "X-Request-Id":
@@ -175,7 +176,7 @@ func passedDown(name string) bool {
 	return strings.HasPrefix(name, "X-Ratelimit-") || strings.HasPrefix(name, "Anthropic-Ratelimit-")
 }
 
-// contentType is what a caller is told that an answer is.
+// contentType returns the type that the caller gets for the upstream's type.
 func contentType(value string) string {
 	media, _, _ := strings.Cut(value, ";")
 	switch strings.ToLower(strings.TrimSpace(media)) {
@@ -184,7 +185,7 @@ func contentType(value string) string {
 	case "text/plain":
 		return "text/plain; charset=utf-8"
 	case "text/html":
-		return "text/plain; charset=utf-8" // nobody here renders pages
+		return "text/plain; charset=utf-8" // never rendered as a page
 	}
 	return "application/json"
 }

@@ -13,24 +13,24 @@ import (
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// Ledger reserves and settles. A *usage.Ledger is one.
+// Ledger reserves the cost of calls. *usage.Ledger implements it.
 type Ledger interface {
 	Reserve(ctx context.Context, call *usage.Call) (*usage.Reservation, error)
 }
 
-// Auditor keeps one record a request. An *audit.Log is one.
+// Auditor keeps one record for each request. *audit.Log implements it.
 type Auditor interface {
 	Append(e audit.Event) error
 	Healthy() error
 }
 
-// Keys are those of the upstream. A *secret.Pool is some.
+// Keys are the keys of an upstream. *secret.Pool implements it.
 type Keys interface {
 	Pick() (secret.Key, error)
 	Values() []secret.Value
 }
 
-// Provider is a place where models are.
+// Provider is an upstream with the models that it serves.
 type Provider struct {
 	Name     string
 	Upstream Upstream
@@ -38,14 +38,14 @@ type Provider struct {
 	Models   []string // names, or beginnings of names that end in *; none: all
 }
 
-// Options are what a Server needs, and its limits; zero is the default.
+// Options are the dependencies and limits of a Server; a limit of zero is the default.
 type Options struct {
 	Providers []Provider // the one that names a model most exactly is asked
 	Ledger    Ledger
 	Audit     Auditor
 	Logger    *slog.Logger
 
-	// Installation names this one among those that share an upstream.
+	// Installation identifies this installation among those that share an upstream.
 	Installation string
 	// Allowed are members and tools that requests may have besides those that are
 	// known; nil: none.
@@ -63,12 +63,12 @@ type Options struct {
 	BodyTimeout  time.Duration // for the body of a request
 	KeepAlive    time.Duration // between the requests of a connection
 	WriteTimeout time.Duration // for a caller to take what it asked for
-	Tick         time.Duration // how often a waiting request looks around
-	Drain        time.Duration // how long an answer is read on for the count when its caller has gone
-	KeepReplay   time.Duration // how long the answer of a broken wire waits for its caller
+	Tick         time.Duration // how often a waiting request is checked for a reason to stop
+	Drain        time.Duration // how long an answer whose caller has gone is read on for its usage
+	KeepReplay   time.Duration // how long the answer of a lost wire is kept for its caller
 
-	// Broken tells the errors of a wire that broke from those of a caller that
-	// left; nil: none is.
+	// Broken reports whether an error of a caller's connection means that its wire
+	// was lost, and not that the caller has gone; nil: never.
 	WireLost func(error) bool
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// provider is a provider and the connections to it.
+// provider is a configured provider and the connections to it.
 type provider struct {
 	*upstream
 	name   string
@@ -33,8 +33,8 @@ func newProviders(providers []Provider) ([]*provider, error) {
 	return places, nil
 }
 
-// providerFor finds where a model is: the place that names it most exactly, else the
-// first that names none; nil if there is neither.
+// providerFor returns the provider of a model: the one that names it most exactly,
+// else the first that names none; nil if there is neither.
 func (s *Server) providerFor(model string) (found *provider) {
 	best := -1
 	for _, p := range s.providers {
@@ -50,7 +50,7 @@ func (s *Server) providerFor(model string) (found *provider) {
 	return found
 }
 
-// secrets are all keys of all places, and those of the caller's run.
+// secrets returns all keys of all providers, and those of the caller's run.
 func (x *exchange) secrets() (all []secret.Value) {
 	for _, p := range x.s.providers {
 		all = append(all, p.keys.Values()...)
@@ -61,7 +61,7 @@ func (x *exchange) secrets() (all []secret.Value) {
 	return all
 }
 
-// keys are those that the caller's requests are made with.
+// keys returns the keys for the caller's requests.
 func (x *exchange) keys() Keys {
 	if own := x.caller.Keys[x.provider.name]; own != nil {
 		return own
@@ -69,7 +69,7 @@ func (x *exchange) keys() Keys {
 	return x.provider.keys
 }
 
-// setProvider makes a place the one that is asked.
+// setProvider chooses the provider of the request, and with it the time limit.
 func (x *exchange) setProvider(p *provider) {
 	x.provider = p
 	x.end = x.start.Add(p.TotalTimeout)

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// maxReplays bounds the answers that wait for their callers, maxReplayBytes each.
+	// maxReplays bounds the answers that are kept, maxReplayBytes each of them.
 	maxReplays     = 32
 	maxReplayBytes = 1 << 20
 )
 
-// replayCache holds the answers of callers whose wire broke in the middle. They are
-// paid for; the caller's program asks again, with the same request, and gets the
-// same answer. Nobody else does: the subject is part of the key.
+// replayCache keeps the answers of streams whose wire was lost in the middle. They
+// are paid for; a caller that sends the same request again gets the same answer.
+// The subject is part of the key, so no other caller does.
 type replayCache struct {
 	keep time.Duration
 	seed maphash.Seed
@@ -32,18 +32,18 @@ type replayCache struct {
 	inflight map[replayKey]*inflight
 }
 
-// lossyConn is a connection over a wire that can break: machine's.
+// lossyConn is a connection over a wire that can be lost: a machine's.
 type lossyConn interface{ Lost() bool }
 
-// inflight is a stream under way over a wire. One whose wire broke is about to
-// become a cut, when it next looks.
+// inflight is a stream under way over a wire. One whose wire was lost becomes a
+// replay when its goroutine notices.
 type inflight struct {
 	conn  lossyConn
-	ended chan struct{} // closed when it has become one, or ended
+	ended chan struct{} // closed when it has become a replay, or ended
 	next  *inflight     // of the same request
 }
 
-// replayKey is a request of a caller.
+// replayKey identifies a request of a caller.
 type replayKey struct {
 	subject audit.Subject
 	path    string
@@ -51,11 +51,11 @@ type replayKey struct {
 	hash    uint64
 }
 
-// replay is an answer that is being read, or was.
+// replay is an answer that was read to its end, or still is being read.
 type replay struct {
 	until  time.Time
 	done   chan struct{}
-	whole  bool // it came to its end; valid when done is closed
+	whole  bool // it was read to its end; valid when done is closed
 	events []byte
 }
 
@@ -67,7 +67,7 @@ func (c *replayCache) key(caller *Caller, r *route, body []byte) replayKey {
 	return replayKey{subject: caller.Subject, path: r.upstream, size: len(body), hash: maphash.Bytes(c.seed, body)}
 }
 
-// add makes a place for an answer; nil if there are too many.
+// add returns a new entry for an answer; nil if there are too many.
 func (c *replayCache) add(k replayKey) *replay {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *replayCache) add(k replayKey) *replay {
 	return n
 }
 
-// take finds an answer and takes it out: it is given once.
+// take returns an answer and removes it: each is replayed once.
 func (c *replayCache) take(k replayKey) *replay {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *replayCache) take(k replayKey) *replay {
 	return found
 }
 
-// putBack holds an answer that could not be given after all.
+// putBack keeps an answer again whose caller was lost during the replay.
 func (c *replayCache) putBack(k replayKey, answer *replay) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +110,7 @@ func (c *replayCache) isEmpty() bool {
 	return len(c.replays) == 0 && len(c.inflight) == 0
 }
 
-// start notes a stream under way, if its wire can break.
+// start adds a stream under way, if its wire can be lost.
 func (c *replayCache) start(k replayKey, over net.Conn) *inflight {
 	wire, ok := over.(lossyConn)
 	if !ok {
@@ -123,7 +123,7 @@ func (c *replayCache) start(k replayKey, over net.Conn) *inflight {
 	return f
 }
 
-// finish forgets it.
+// finish removes a stream that is under way no more.
 func (c *replayCache) finish(k replayKey, f *inflight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,8 +140,8 @@ func (c *replayCache) finish(k replayKey, f *inflight) {
 	close(f.ended)
 }
 
-// lostStream is a stream of the same request whose wire broke, and that has not
-// noticed yet; nil if there is none.
+// lostStream returns a stream of the same request whose wire was lost without
+// that its goroutine has noticed; nil if there is none.
 func (c *replayCache) lostStream(k replayKey) *inflight {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,24 +152,24 @@ func (c *replayCache) lostStream(k replayKey) *inflight {
 	return f
 }
 
-// minRecording is the smallest piece of memory for a stream that is kept.
+// minRecording is the smallest buffer for the events of a stream.
 const minRecording = 16 << 10
 
-// recording is what was passed on of a stream, in case its wire breaks.
+// recording is what was passed on of a stream, in case its wire is lost.
 type recording struct {
 	on       bool
 	key      replayKey
 	events   []byte
 	memory   membudget.Share
-	inflight *inflight // nil: of a wire that cannot break
+	inflight *inflight // nil: its wire cannot be lost
 }
 
-// free gives the memory back, if any was wanted.
+// free gives the memory back.
 func (k *recording) free() {
 	k.memory.Free()
 }
 
-// endInflight ends the flight of a stream, if it had one.
+// endInflight removes the stream from those under way, if it is one of them.
 func (x *exchange) endInflight() {
 	if f := x.recording.inflight; f != nil {
 		x.recording.inflight = nil
@@ -177,7 +177,7 @@ func (x *exchange) endInflight() {
 	}
 }
 
-// record remembers an event, as long as there is room.
+// record adds an event, until the recording is too large.
 func (x *exchange) record(event []byte) {
 	k := &x.recording
 	if len(k.events)+len(event) > maxReplayBytes {
@@ -194,37 +194,37 @@ func (x *exchange) record(event []byte) {
 	k.events = append(k.events, event...)
 }
 
-// readForReplay reads an answer to its end for a caller that will be back.
+// readForReplay reads an answer to its end for a caller that will ask again.
 func (x *exchange) readForReplay(body io.Reader, why error) {
-	var place *replay
+	var saved *replay
 	if x.recording.on {
-		place = x.s.replays.add(x.recording.key)
+		saved = x.s.replays.add(x.recording.key)
 	}
 	x.endInflight()
-	if place == nil {
+	if saved == nil {
 		x.drain(body, why)
 		return
 	}
-	defer close(place.done)
-	x.watch.readOn(why, place.until)
+	defer close(saved.done)
+	x.watch.readOn(why, saved.until)
 	err := x.readOn(body)
 	x.stats.complete = errors.Is(err, io.EOF)
 	if x.stats.complete && x.recording.on {
-		place.whole, place.events = true, append(x.recording.events, x.w.split.Rest()...)
+		saved.whole, saved.events = true, append(x.recording.events, x.w.split.Rest()...)
 		x.recording.events = nil
 	}
 }
 
-// saveReplay keeps an answer whose wire was found to be broken when all of it had
-// come.
+// saveReplay keeps an answer whose wire was found to be lost when all of it had
+// been read.
 func (x *exchange) saveReplay() {
 	if !x.recording.on {
 		return
 	}
-	if place := x.s.replays.add(x.recording.key); place != nil {
-		place.whole, place.events = true, append(x.recording.events, x.w.split.Rest()...)
+	if saved := x.s.replays.add(x.recording.key); saved != nil {
+		saved.whole, saved.events = true, append(x.recording.events, x.w.split.Rest()...)
 		x.recording.events = nil
-		close(place.done)
+		close(saved.done)
 	}
 	x.endInflight()
 }
@@ -244,7 +244,7 @@ func (x *exchange) readOn(body io.Reader) error {
 	}
 }
 
-// countUnsent counts an event that nobody gets, or not yet.
+// countUnsent counts an event that is not sent to the caller, or not yet.
 func (x *exchange) countUnsent(event []byte) error {
 	x.stats.unsent += len(event)
 	if data := sse.Data(nil, event); len(data) > 0 {
@@ -263,7 +263,7 @@ func (x *exchange) countUnsent(event []byte) error {
 	return nil
 }
 
-// replay answers with what was kept for the caller, if anything was.
+// replay answers with the replay of the request, if there is one.
 func (x *exchange) replay() (again, found bool) {
 	if !x.ask.Stream || x.s.replays.isEmpty() {
 		return false, false
@@ -295,7 +295,7 @@ func (x *exchange) replay() (again, found bool) {
 	return err == nil && !x.c.q.Close, true
 }
 
-// awaitDone waits for a channel to be closed, looking around meanwhile.
+// awaitDone waits for a channel to be closed, or for a reason to stop.
 func (x *exchange) awaitDone(done <-chan struct{}, until time.Time) error {
 	look := time.NewTicker(x.s.options.Tick)
 	defer look.Stop()

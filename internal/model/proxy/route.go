@@ -7,13 +7,13 @@ import (
 	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
 )
 
-// kind is what a route does.
+// kind is the kind of a route.
 type kind int
 
 const (
-	routeAsk    kind = iota // asks a model
-	routeList               // lists models
-	routeHealth             // says that we are there; the upstream is not asked
+	routeAsk    kind = iota // a request to a model
+	routeList               // the list of models
+	routeHealth             // health check; the upstream is not asked
 )
 
 // route is a method and a path that are served. There is no other.
@@ -39,7 +39,7 @@ var routes = [...]route{
 	{"GET", "/health", routeHealth, ask.Chat, ""},
 	{"HEAD", "/health", routeHealth, ask.Chat, ""},
 	{"HEAD", "/", routeHealth, ask.Messages, ""},
-	// OpenClaw and others are told base addresses without /v1.
+	// OpenClaw and others use base addresses without /v1.
 	{"POST", "/chat/completions", routeAsk, ask.Chat, "/v1/chat/completions"},
 	{"POST", "/messages", routeAsk, ask.Messages, "/v1/messages"},
 	{"POST", "/responses", routeAsk, ask.Responses, "/v1/responses"},
@@ -49,8 +49,8 @@ var routes = [...]route{
 	{"GET", "/models", routeList, ask.Chat, "/v1/models"},
 }
 
-// findRoute looks a request up. If there is none, near has the dialect to say so
-// in.
+// findRoute returns the route of a request. If there is none, near is the dialect
+// for the error.
 func findRoute(method, target []byte) (found *route, near dialect.Dialect) {
 	path, _, _ := bytes.Cut(target, []byte{'?'})
 	for i := range routes {
@@ -64,8 +64,8 @@ func findRoute(method, target []byte) (found *route, near dialect.Dialect) {
 	return nil, near
 }
 
-// query is what of a caller's query is passed on: nothing but the mark that
-// Claude Code puts on its requests.
+// query returns the part of a query that is passed on: only beta=true, which
+// Claude Code sends.
 func query(target []byte) string {
 	if _, q, _ := bytes.Cut(target, []byte{'?'}); string(q) == "beta=true" {
 		return "beta=true"

@@ -20,7 +20,7 @@ type Server struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	work   sync.WaitGroup // connections, and what is read on without one
+	work   sync.WaitGroup // goroutines of connections
 
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{}
@@ -43,9 +43,9 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Serve accepts connections and serves each through the door. It returns when
+// Serve accepts connections and serves their callers. It returns when
 // the listener or the server is closed, with nil.
-func (s *Server) Serve(l net.Listener, door Authenticate) error {
+func (s *Server) Serve(l net.Listener, authenticate Authenticate) error {
 	defer context.AfterFunc(s.ctx, func() { l.Close() })()
 	for {
 		conn, err := l.Accept()
@@ -55,13 +55,13 @@ func (s *Server) Serve(l net.Listener, door Authenticate) error {
 		case err != nil:
 			return err
 		}
-		s.Handle(conn, door)
+		s.Handle(conn, authenticate)
 	}
 }
 
 // Handle serves a connection, in the background, and closes it. Beyond the
 // limit of connections it is closed at once.
-func (s *Server) Handle(conn net.Conn, door Authenticate) {
+func (s *Server) Handle(conn net.Conn, authenticate Authenticate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil || len(s.conns) >= s.options.MaxConns {
@@ -71,7 +71,7 @@ func (s *Server) Handle(conn net.Conn, door Authenticate) {
 	s.conns[conn] = struct{}{}
 	s.work.Go(func() {
 		defer s.forget(conn)
-		c := newConn(s, conn, door(conn))
+		c := newConn(s, conn, authenticate(conn))
 		defer c.release()
 		c.serve()
 	})
@@ -84,7 +84,7 @@ func (s *Server) forget(conn net.Conn) {
 	delete(s.conns, conn)
 }
 
-// enter counts a request of a caller; false if it has too many under way.
+// enter counts a request of a caller; it returns false if too many are under way.
 func (s *Server) enter(c *Caller) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Server) leave(c *Caller) {
 // what was used is settled and recorded. It returns when all of it is done.
 func (s *Server) Close() error {
 	s.mu.Lock()
-	s.cancel() // no connection comes in behind this, so that all can be waited for
+	s.cancel() // Handle takes no connection from here on
 	s.mu.Unlock()
 	done := make(chan struct{})
 	go func() { s.work.Wait(); close(done) }()
@@ -126,8 +126,8 @@ func (s *Server) Close() error {
 	}
 }
 
-// interruptReads has connections that wait for their callers look at the context. One may
-// just have been about to wait, so it is done until all are gone.
+// interruptReads ends the reads of connections, so that they see that the server
+// is closed. One may begin to read a moment later, so Close repeats it.
 func (s *Server) interruptReads() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

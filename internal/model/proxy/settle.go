@@ -9,17 +9,17 @@ import (
 	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
-// answerStats is what is known of an answer while it passes.
+// answerStats is what is counted of an answer while it is relayed.
 type answerStats struct {
 	asked     string
-	status    int // what the caller is told
-	answered  int // what the upstream said; 0: nothing yet
+	status    int // of the answer to the caller
+	answered  int // the upstream's status; 0: it has not answered
 	denied    string
 	firstByte time.Duration
 	headSent  bool
 	replayed  bool
 	complete  bool // the answer was read to its end, though its caller had gone
-	unsent    int  // bytes read for nobody
+	unsent    int  // bytes of events that were not sent to the caller
 
 	events, bytes, smallest int64
 }
@@ -33,14 +33,15 @@ func (a *answerStats) count(size int) {
 	}
 }
 
-// extra is what events hold beyond the smallest of them, which is frame.
+// extra returns the bytes beyond those of the JSON around each event, for which
+// the smallest event stands.
 func (a *answerStats) extra() int64 { return a.bytes - a.events*a.smallest }
 
-// minTokens is an estimate of the tokens so far, on the low side.
+// minTokens returns a low estimate of the tokens so far.
 func (a *answerStats) minTokens() int64 { return max(a.events, a.extra()/4) }
 
-// maxTokens is an estimate of the tokens so far, on the high side. An answer that is
-// one piece is all content.
+// maxTokens returns a high estimate of the tokens so far. An answer in one piece is
+// all content.
 func (a *answerStats) maxTokens() int64 {
 	if a.events == 1 {
 		return a.bytes / 3
@@ -48,7 +49,7 @@ func (a *answerStats) maxTokens() int64 {
 	return a.events + a.extra()/3
 }
 
-// finish settles and records.
+// finish settles the request and writes its audit record.
 func (x *exchange) finish() {
 	x.memory.Free()
 	x.endInflight()
@@ -72,7 +73,7 @@ func (x *exchange) finish() {
 	}
 }
 
-// dialectName is what was spoken, for the records.
+// dialectName returns the name of the dialect for records.
 func (x *exchange) dialectName() string {
 	if x.route != nil && x.route.shape == ask.Embeddings {
 		return "embeddings"
@@ -80,7 +81,7 @@ func (x *exchange) dialectName() string {
 	return x.dialect.String()
 }
 
-// settle charges what the request did cost and puts it into the record.
+// settle charges what the request cost and puts it into the record.
 func (x *exchange) settle(r *audit.ModelRequest) {
 	if x.reservation == nil {
 		return
@@ -101,8 +102,8 @@ func (x *exchange) settle(r *audit.ModelRequest) {
 	r.Unpriced, r.Estimated = charge.Unpriced > 0, charge.Estimated > 0
 }
 
-// outcome is what the upstream told of the cost, or else an estimate: input as
-// reserved, and as many tokens of answer as can have come.
+// outcome returns the usage that the upstream reported, or else an estimate: input
+// as reserved, and as many tokens of answer as can have come.
 func (x *exchange) outcome() usage.Outcome {
 	m := x.w.meter
 	u := &m.Usage
@@ -114,7 +115,7 @@ func (x *exchange) outcome() usage.Outcome {
 	case m.Plausible():
 		o.Tokens = usage.Tokens{Input: u.Input - u.Cached - u.Written, CachedInput: u.Cached, CacheWrite: u.Written, Output: u.Output, Reasoning: u.Reasoning}
 		if x.stats.denied != "" && !x.stats.complete && x.dialect == dialect.Anthropic {
-			// What was told is of the beginning: this dialect counts as it goes.
+			// The report is from the beginning: this dialect counts as it goes.
 			o.Tokens.Output = max(o.Tokens.Output, x.bounded(x.stats.maxTokens()))
 			o.Estimated = true
 		}
@@ -130,7 +131,7 @@ func (x *exchange) outcome() usage.Outcome {
 	return o
 }
 
-// bounded is an estimate that does not exceed what was asked for.
+// bounded limits an estimate to what the request asked for.
 func (x *exchange) bounded(tokens int64) int64 {
 	if wanted := x.maxAnswerTokens(); wanted >= 0 {
 		return min(tokens, wanted)

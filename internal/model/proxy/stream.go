@@ -30,8 +30,8 @@ func (x *exchange) stream(a *http.Response) bool {
 	return err == nil && !x.c.q.Close
 }
 
-// checkStopInStream looks around while a stream is under way. It is run by the watch,
-// and ends the call unless it is the caller that has gone.
+// checkStopInStream is the watch's check while a stream is under way. If the caller
+// has gone it lets the call go on for readOnTime.
 func (x *exchange) checkStopInStream(now time.Time) error {
 	err := x.checkStop(now, x.lastHeard().Add(x.provider.IdleTimeout))
 	if err != nil && isCallers(err) {
@@ -57,7 +57,7 @@ func (x *exchange) streamHead(dst []byte, status int, header http.Header) []byte
 	return append(x.appendDown(dst, header), "\r\n"...)
 }
 
-// appendDown appends the headers of the answer that the caller may see.
+// appendDown appends the fields of the answer that are passed to the caller.
 func (x *exchange) appendDown(dst []byte, header http.Header) []byte {
 	dst = append(append(append(dst, "x-atoll-request-id: "...), x.id...), "\r\n"...)
 	for name, values := range header {
@@ -73,7 +73,7 @@ func (x *exchange) appendDown(dst []byte, header http.Header) []byte {
 	return dst
 }
 
-// forgetBody gives the request's memory back: it was sent.
+// forgetBody frees the request's memory, after it was sent.
 func (x *exchange) forgetBody() {
 	if x.route.kind == routeAsk && x.ask.Stream {
 		x.recording = recording{on: x.s.options.WireLost != nil, key: x.s.replays.key(x.caller, x.route, x.body), memory: membudget.Share{Budget: x.s.memory, MinBuffer: minRecording}}
@@ -147,7 +147,7 @@ func (x *exchange) event(event []byte) error {
 	return x.withinBudget()
 }
 
-// hidesCount reports whether the count of a stream was asked for by us and not
+// hidesCount reports whether the usage event was requested by the proxy and not
 // by the caller.
 func (x *exchange) hidesCount() bool { return !x.ask.IncludeUsage && x.route.shape == ask.Chat }
 
@@ -175,15 +175,15 @@ func (x *exchange) flush(last bool) error {
 	return nil
 }
 
-// endStream passes on what may follow the last event, and the end.
+// endStream sends what follows the last event, and the last chunk.
 func (x *exchange) endStream() error {
 	x.w.out.Append(x.w.split.Rest())
 	return x.flush(true)
 }
 
-// breakStream ends a stream in the middle. If the caller is still there it is told
-// why, in its dialect, and may ask again over the same connection: for it the
-// answer is whole. If it has gone, the answer is read on for the count.
+// breakStream ends a stream in the middle. A caller that is still there gets an
+// error event of its dialect and may use the connection again: for HTTP the
+// answer is complete. If it has gone, the answer is read on for its usage.
 func (x *exchange) breakStream(a *http.Response, why error) error {
 	if s, ok := errors.AsType[*stopError](why); ok {
 		return x.sendStreamError(s.problem)
@@ -201,7 +201,7 @@ func (x *exchange) breakStream(a *http.Response, why error) error {
 	return why
 }
 
-// wireLost reports whether the caller's wire broke, rather than that the caller
+// wireLost reports whether the caller's wire was lost, rather than that the caller
 // has gone.
 func (x *exchange) wireLost(why error) bool {
 	at, ok := errors.AsType[*callerError](why)
@@ -218,7 +218,7 @@ func (x *exchange) sendStreamError(p *dialect.Problem) error {
 	return errGone
 }
 
-// drain reads on for a moment: often the count is on its way already.
+// drain reads on for a moment, as the usage event may be on its way already.
 func (x *exchange) drain(body io.Reader, why error) {
 	x.recording.on = false
 	if x.watch.callerLeft() == nil {
@@ -236,5 +236,5 @@ func (x *exchange) drain(body io.Reader, why error) {
 	}
 }
 
-// maxDrained bounds what is read for nobody.
+// maxDrained bounds what is read of an answer whose caller has gone.
 const maxDrained = 1 << 20

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// idlePoll is how often Quiet looks.
+// idlePoll is how often WaitIdle checks.
 const idlePoll = 5 * time.Millisecond
 
-// WaitIdle waits until no request of a run is under way: what it used is then
-// settled. It is asked when the run's callers are gone, so it does not take long.
+// WaitIdle waits until no request of a run is under way, so that its usage is
+// settled. It is called when the run's callers have ended.
 func (s *Server) WaitIdle(ctx context.Context, run string) error {
-	look := time.NewTicker(idlePoll)
-	defer look.Stop()
+	poll := time.NewTicker(idlePoll)
+	defer poll.Stop()
 	for s.isBusy(run) {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-look.C:
+		case <-poll.C:
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 func (x *exchange) wholeAnswer(a *http.Response) bool {
 	answer, err := x.readWhole(a)
 	if err != nil {
-		x.stats.count(len(x.body)) // what has come of it was made, and is paid for
+		x.stats.count(len(x.body)) // what has come of it is paid for
 		return x.fail(err)
 	}
 	if a.StatusCode < 300 && x.route.shape != ask.Count {
@@ -80,8 +80,8 @@ func (x *exchange) readInto(body io.Reader) (err error) {
 	return err
 }
 
-// maskError replaces answers that tell what a caller must not know, or that would
-// have it try again in vain.
+// maskError returns the problem that replaces an error of the upstream which the caller
+// must not see, or after which it would retry in vain; nil: none does.
 func (x *exchange) maskError(a *http.Response, answer []byte) *dialect.Problem {
 	switch {
 	case a.StatusCode < 300:
@@ -91,7 +91,7 @@ func (x *exchange) maskError(a *http.Response, answer []byte) *dialect.Problem {
 	case a.StatusCode == 401:
 		return &dialect.Problem{Status: 502, Code: "upstream_refused", Message: "the upstream does not take the proxy's key"}
 	case a.StatusCode == 402 && looksLikeJSON(answer):
-		return nil // not tried again, and a proxy of ours behind this one says whose budget it is
+		return nil // clients do not retry it, and another Atoll behind this one names the budget
 	case bytes.Contains(answer, []byte(`"budget_exceeded"`)):
 		return &dialect.Problem{Status: 402, Code: "budget_exceeded", Message: "a budget that the provider itself keeps is used up: see its settings"}
 	case !looksLikeJSON(answer):
@@ -105,7 +105,7 @@ func looksLikeJSON(b []byte) bool {
 	return len(b) > 1 && b[0] == '{' && b[len(b)-1] == '}'
 }
 
-// scrub takes keys and the upstream's address out of an answer.
+// scrub removes keys and the upstream's address from an answer.
 func (x *exchange) scrub(answer []byte) []byte {
 	for _, value := range x.secrets() {
 		if key := []byte(value.Reveal()); len(key) > 0 && bytes.Contains(answer, key) {
@@ -142,7 +142,7 @@ func (x *exchange) listModels() bool {
 	return x.c.answer(x.w, 200, "application/json", x.w.text) == nil && !x.c.q.Close
 }
 
-// modelsOf are the models of one place.
+// modelsOf returns the models of the chosen provider.
 func (x *exchange) modelsOf() ([]string, *dialect.Problem) {
 	a, err := x.send()
 	if err != nil {

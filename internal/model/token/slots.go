@@ -15,10 +15,10 @@ import (
 	"github.com/atoll-run/atoll/internal/store"
 )
 
-// Slots are the providers in the configuration of a gateway that cannot say
-// whose call a call is. Each has a token that does not change, and speaks for
-// the run that has leased it; while nobody has, for nobody. So a gateway that
-// serves many is billed right although it knows nothing of bills.
+// Slots are the providers in the configuration of a gateway that cannot name
+// the run of a call. Each has a token that does not change, and its calls are
+// those of the run that has leased it; while none has, they are refused. So the
+// calls of a gateway that serves many runs are billed to the right one.
 //
 // Slots are safe for concurrent use, by several processes too.
 type Slots struct {
@@ -37,23 +37,23 @@ func NewSlots(db *store.DB, now func() time.Time) *Slots {
 const (
 	// MaxSlots is how many there can be.
 	MaxSlots = 256
-	// Cooldown is how long a slot that was given back stays without a run: what the
-	// last one left under way has ended by then.
+	// Cooldown is how long a slot that was released is not leased again: calls
+	// that its last run left under way have ended by then.
 	Cooldown = 2 * time.Second
-	// LongCooldown is for a slot whose run was not seen to end.
+	// LongCooldown is the cooldown of a slot whose run may not have ended.
 	LongCooldown = 15 * time.Minute
-	// OpenProvider is the name of the provider whose callers say who they are.
+	// OpenProvider is the name of the provider whose callers name their run themselves.
 	OpenProvider = "cogni"
 )
 
-// ErrNoSlot means that every slot is leased, or rests.
+// ErrNoSlot means that every slot is leased or cooling down.
 var ErrNoSlot = errors.New("every slot of the gateway is in use")
 
 // SlotName is the name of a slot, from 1 on.
 func SlotName(n int) string { return fmt.Sprintf("%s-%d", OpenProvider, n) }
 
-// Provide makes slots anew: tokens of earlier ones are worth nothing. With open
-// there is also one whose callers say who they are.
+// Provide replaces all slots by new ones: tokens of earlier slots end. With open
+// there is also one whose callers name their run themselves.
 func (s *Slots) Provide(ctx context.Context, count int, open bool) (map[string]secret.Value, error) {
 	if count < 1 || count > MaxSlots {
 		return nil, fmt.Errorf("%d slots: there can be 1 to %d", count, MaxSlots)
@@ -114,7 +114,7 @@ func (s *Slots) Lease(ctx context.Context, terms *grant.Terms) (name string, err
 	return name, err
 }
 
-// noSlot says why there is no slot: none was ever made, or all are in use.
+// noSlot returns why there is no slot: none was made, or all are in use.
 func (s *Slots) noSlot(ctx context.Context, tx *sql.Tx) error {
 	var n int
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM model_slots WHERE open = 0").Scan(&n); err != nil {
@@ -126,8 +126,8 @@ func (s *Slots) noSlot(ctx context.Context, tx *sql.Tx) error {
 	return fmt.Errorf("%w (%d)", ErrNoSlot, n)
 }
 
-// Release takes a run's slot back, at once. A run that was not seen to end may
-// still be calling: its slot rests for long.
+// Release ends a run's lease at once. A run that may not have ended may still be
+// calling: its slot gets the long cooldown.
 func (s *Slots) Release(ctx context.Context, run string, ended bool) error {
 	rest := LongCooldown
 	if ended {
@@ -137,21 +137,21 @@ func (s *Slots) Release(ctx context.Context, run string, ended bool) error {
 	return s.db.Explain(err)
 }
 
-// EndCooldown ends the rest of slots whose gateway is known to be another process now.
+// EndCooldown ends the cooldown of all slots, when their gateway was restarted.
 func (s *Slots) EndCooldown(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, "UPDATE model_slots SET rest_ms = 0 WHERE run = ''")
 	return s.db.Explain(err)
 }
 
-// HasOpen reports whether there is a provider whose callers say who they are.
+// HasOpen reports whether there is a provider whose callers name their run.
 func (s *Slots) HasOpen(ctx context.Context) (open bool, err error) {
 	err = s.db.QueryRowContext(ctx, "SELECT count(*) > 0 FROM model_slots WHERE open = 1").Scan(&open)
 	return open, s.db.Explain(err)
 }
 
 // Verify returns the terms of the run that has leased the slot whose token a
-// caller sent. It asks the database each time: a slot that was taken back is
-// nobody's from that moment on.
+// caller sent. It reads the database each time, so a released slot is refused at
+// once.
 func (s *Slots) Verify(ctx context.Context, text string) (*grant.Terms, error) {
 	id, proof, ok := split(text)
 	if !ok {

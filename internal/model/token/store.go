@@ -35,7 +35,7 @@ const (
 	keepOld   = 30 * 24 * time.Hour // how long expired tokens are listed
 )
 
-// NewStore returns the desk of a database; now may be nil.
+// NewStore returns the token store of a database; now may be nil.
 func NewStore(db *store.DB, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
@@ -43,7 +43,7 @@ func NewStore(db *store.DB, now func() time.Time) *Store {
 	return &Store{db: db, now: now, recent: tokencache.New[cached](CacheTime)}
 }
 
-// Create mints a token. Its text cannot be had again.
+// Create mints a token. Its text is returned only here.
 func (d *Store) Create(ctx context.Context, who Identity, life time.Duration) (secret.Value, *Token, error) {
 	if err := who.check(); err != nil {
 		return secret.Value{}, nil, err
@@ -103,7 +103,7 @@ func (d *Store) Verify(ctx context.Context, text string) (*Token, error) {
 	return &k.token, nil
 }
 
-// lookup reads a token, at most once in a while.
+// lookup returns a token, from the cache if it was read a moment ago.
 func (d *Store) lookup(ctx context.Context, id string) (cached, error) {
 	now := d.now()
 	if k, ok := d.recent.Get(id, now); ok {
@@ -180,7 +180,7 @@ func (d *Store) revokeAt(ctx context.Context, id string, at time.Time) error {
 }
 
 // Rotate mints a token of the same identity and ends the old one after grace,
-// so that whoever uses it has time to change.
+// so that its user has time to change.
 func (d *Store) Rotate(ctx context.Context, id string, life, grace time.Duration) (secret.Value, *Token, error) {
 	tokens, _, err := d.read(ctx, "WHERE id = ?", id)
 	if err != nil {

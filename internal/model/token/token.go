@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/tokencache"
 )
 
-// Identity is whom a token speaks for.
+// Identity is the subject of a token's calls.
 type Identity struct {
 	Account string   `json:"account"`
 	Agent   string   `json:"agent"`
@@ -24,7 +24,7 @@ type Identity struct {
 	Models  []string `json:"models,omitempty"` // names or patterns; none: those of the agent
 }
 
-// Token is what is known of a token but its text.
+// Token is a token without its text.
 type Token struct {
 	ID string `json:"id"`
 	Identity
@@ -33,8 +33,7 @@ type Token struct {
 	Revoked *time.Time `json:"revoked,omitempty"`
 }
 
-// State says whether a token is good at a moment: "active", "expired" or
-// "revoked".
+// State returns the state of a token at a time: "active", "expired" or "revoked".
 func (t *Token) State(now time.Time) string { return tokencache.State(now, t.Expires, t.Revoked) }
 
 // The bounds of a token's life.
@@ -43,7 +42,7 @@ const (
 	MaxLife     = 7 * 24 * time.Hour
 )
 
-// Why a token is refused. A caller is told no more than ErrInvalid.
+// The reasons to refuse a token. Callers get ErrInvalid for all of them.
 var (
 	ErrInvalid = errors.New("the session token is not valid")
 	ErrExpired = fmt.Errorf("%w: it has expired", ErrInvalid)
@@ -58,7 +57,7 @@ const (
 	Width = len(prefix) + partWidth + 1 + partWidth
 )
 
-// nameForm is what a part of an identity may be: it goes into headers and rows.
+// nameForm is the form of a part of an identity, which goes into headers and rows.
 var nameForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,255}$`)
 
 func (i *Identity) check() error {

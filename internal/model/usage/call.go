@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Subject says whom a call is for. Every part is an opaque key; an empty one
+// Subject identifies whom a call is for. Every part is an opaque key; an empty one
 // takes part in no budget.
 type Subject struct{ Run, Session, Agent, Account string }
 
@@ -20,11 +20,6 @@ const (
 	ScopeAccount Scope = "account"
 	ScopeDay     Scope = "day"
 )
-
-// Scopes returns all scopes, the narrowest first.
-func Scopes() []Scope {
-	return []Scope{ScopeRun, ScopeSession, ScopeAgent, ScopeAccount, ScopeDay}
-}
 
 // Limit is one budget. Zero means no limit in that unit.
 type Limit struct {
@@ -55,9 +50,9 @@ type Outcome struct {
 	Tokens       Tokens
 	Model        string // the one that answered; "" is the one that was asked
 	Status       int
-	Estimated    bool   // Tokens were not told by the upstream
+	Estimated    bool   // Tokens were not reported by the upstream
 	LongCache    bool   // as the call's
-	UpstreamCost *int64 // millionths of a dollar, if the upstream told
+	UpstreamCost *int64 // millionths of a dollar, if the upstream reported it
 }
 
 // Charge is what a call, or many, cost.
@@ -68,8 +63,8 @@ type Charge struct {
 	// Unpriced counts calls of models without a price: their tokens are known,
 	// their money is not.
 	Unpriced int64
-	// Estimated counts calls whose tokens the upstream did not tell, or told
-	// in a way that cannot be believed.
+	// Estimated counts calls whose tokens the upstream did not report, or reported
+	// implausibly.
 	Estimated int64
 }
 
@@ -111,7 +106,7 @@ func (e *BudgetError) Error() string {
 		Limit{Scope: e.Scope}.describe(e.Unit.amount(e.Limit)), why, e.Unit.amount(e.Spent), e.Unit.amount(e.Reserved))
 }
 
-// amount is a number in words.
+// amount returns a number as text.
 func (u Unit) amount(n int64) string {
 	if u == UnitTokens {
 		return fmt.Sprintf("%d tokens", n)
@@ -119,7 +114,7 @@ func (u Unit) amount(n int64) string {
 	return Dollars(n)
 }
 
-// describe is a budget in words.
+// describe returns a budget as text.
 func (l Limit) describe(amount string) string {
 	return fmt.Sprintf("the %s's budget of %s", l.Scope, amount)
 }
@@ -134,7 +129,7 @@ func (l Limit) String() string {
 	return l.describe(Dollars(l.MicroUSD))
 }
 
-// Dollars writes millionths of a dollar as people read them.
+// Dollars returns millionths of a dollar as text.
 func Dollars(microUSD int64) string {
 	sign := ""
 	if microUSD < 0 {
@@ -143,7 +138,7 @@ func Dollars(microUSD int64) string {
 	return fmt.Sprintf("%s$%d.%06d", sign, microUSD/1e6, microUSD%1e6)
 }
 
-// Day is the key of ScopeDay at a moment.
+// Day returns the key of ScopeDay at a time.
 func Day(account string, at time.Time) string {
 	return at.UTC().Format(time.DateOnly) + "/" + account
 }

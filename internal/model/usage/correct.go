@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// Billed is what one call did cost. At is the call's own time, as it is stored.
+// Billed is the cost of one call by its bill. At is the call's own time, as it is stored.
 type Billed struct {
 	ID       string
 	At       time.Time
 	MicroUSD int64
 }
 
-// Correct puts what was billed in the place of what we thought. Sums and
-// budgets change with it. Doing it again changes nothing; calls that are not
-// known are left out. It returns how many figures changed.
+// Correct replaces our figures by those of bills. Sums and budgets change with
+// them. Doing it again changes nothing; unknown calls are left out. It returns how many figures changed.
 func (l *Ledger) Correct(ctx context.Context, billed []Billed) (changed int, err error) {
 	if err := l.Flush(ctx); err != nil {
 		return 0, err
@@ -51,7 +50,7 @@ func (l *Ledger) Correct(ctx context.Context, billed []Billed) (changed int, err
 	return changed, l.Flush(ctx)
 }
 
-// waitingCorrections are those in the journal that SQLite does not have yet.
+// waitingCorrections returns those in the journal that SQLite does not have yet.
 func (l *Ledger) waitingCorrections(ctx context.Context, tx *sql.Tx) (map[string]int64, error) {
 	at, err := readPos(ctx, tx)
 	if err != nil {

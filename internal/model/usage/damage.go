@@ -37,7 +37,7 @@ func Check(ctx context.Context, o *Options) error {
 	return checkFile(path, at)
 }
 
-// checkFile reports whether what is stored up to a place is in the journal.
+// checkFile reports whether what is stored up to a position is in the journal.
 func checkFile(path string, at journalPos) error {
 	f, head, err := openHead(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func checkFile(path string, at journalPos) error {
 	return checkFrames(f, path, at.in(head.generation))
 }
 
-// checkFrames reports whether whole records end exactly at a place.
+// checkFrames reports whether whole records end exactly at a position.
 func checkFrames(f io.ReaderAt, path string, end int64) error {
 	content := make([]byte, max(end-int64(journalHeader), 0))
 	if _, err := f.ReadAt(content, int64(journalHeader)); err != nil && !errors.Is(err, io.EOF) {
@@ -75,7 +75,7 @@ func checkFrames(f io.ReaderAt, path string, end int64) error {
 	return nil
 }
 
-// frame is how long the first record of b is; 0: it is not whole.
+// frame returns the length of the first record of b; 0 if it is not whole.
 func frame(b []byte) int {
 	if len(b) < frameHead {
 		return 0

@@ -3,13 +3,13 @@
 // A call reserves the worst it can cost before it is made, and settles what it
 // did cost afterwards. Both are one record of a journal that all processes of a
 // state directory share: a process takes the journal's lock, reads what others
-// wrote since it last looked, decides on the whole picture and appends. So
+// wrote since it last looked, decides by the whole state and appends. So
 // budgets hold across processes, and a process that is killed loses nothing:
-// what it had reserved stays reserved until somebody finds it dead, and is then
-// charged in full and marked, because nobody knows what the upstream did.
+// what it had reserved stays reserved until another process finds it dead, and is
+// then charged in full and marked, because what the upstream did is not known.
 // In the background the journal's settled calls move into SQLite, where
-// questions are asked.
+// queries read them.
 //
-// Money is a whole number of millionths of a US dollar. The package knows no
-// HTTP and no sandbox; subjects are opaque keys to it.
+// Money is a whole number of millionths of a US dollar. The package has
+// nothing of HTTP or sandboxes; subjects are opaque keys to it.
 package usage

@@ -19,8 +19,8 @@ import (
 //
 // A large journal is replaced by a new one of the next generation, into which
 // the open reservations and what is not in SQLite yet are carried over. The old
-// file has then no name any more, which is how others notice; they have read it
-// to its end before they turn to the new one, and go on behind what was carried.
+// file has then no name any more, by which other processes notice; they read
+// it to its end before they open the new one, and go on behind what was carried.
 type journal struct {
 	path     string
 	lockFile *os.File
@@ -86,12 +86,12 @@ func (j *journal) close() error {
 }
 
 // lock takes the journal for this process and looks at the file: it may have
-// grown, or been replaced. What was not seen before goes into the picture.
-func (j *journal) lock(ctx context.Context, picture *ledgerState) error {
+// grown, or been replaced. Records that are new to this process go into the state.
+func (j *journal) lock(ctx context.Context, state *ledgerState) error {
 	if err := j.setLock(ctx); err != nil {
 		return err
 	}
-	if err := j.catchUp(picture); err != nil {
+	if err := j.catchUp(state); err != nil {
 		j.unlock()
 		return err
 	}
@@ -127,7 +127,7 @@ func (j *journal) unlock() {
 }
 
 // catchUp reads what others wrote, and follows a replaced file.
-func (j *journal) catchUp(picture *ledgerState) error {
+func (j *journal) catchUp(state *ledgerState) error {
 	for {
 		var facts unix.Stat_t
 		if err := unix.Fstat(int(j.file.Fd()), &facts); err != nil {
@@ -135,14 +135,14 @@ func (j *journal) catchUp(picture *ledgerState) error {
 		}
 		j.size = facts.Size
 		replaced := facts.Nlink == 0
-		err := j.readTail(picture.apply)
+		err := j.readTail(state.apply)
 		if replaced && errors.Is(err, ErrDamaged) { // it was, and that was mended
 			j.head.generation, err = 0, nil
 		}
 		if err != nil || !replaced {
 			return err
 		}
-		if err := j.follow(picture); err != nil {
+		if err := j.follow(state); err != nil {
 			return err
 		}
 	}
@@ -247,9 +247,9 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// follow turns to the file that has the name now. After the next generation the
-// picture is complete; whoever slept through one begins anew.
-func (j *journal) follow(picture *ledgerState) error {
+// follow turns to the file that has the name now. If that is the next
+// generation the state stays; a process that missed one reads everything again.
+func (j *journal) follow(state *ledgerState) error {
 	f, next, err := openHead(j.path)
 	if err != nil {
 		return err
@@ -260,10 +260,10 @@ func (j *journal) follow(picture *ledgerState) error {
 	_ = j.file.Close() // everything in it is in SQLite or was carried over
 	j.position = next.carried
 	if next.generation != j.head.generation+1 {
-		picture.forget()
+		state.forget()
 		j.position = int64(journalHeader)
 	}
-	clear(picture.ended)
+	clear(state.ended)
 	j.file, j.head = f, next
 	return nil
 }

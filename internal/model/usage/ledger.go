@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Dir    string          // of the journal
 	DB     *store.DB       // where settled calls end up
-	Locks  *filelock.Locks // tell the living processes from the dead
+	Locks  *filelock.Locks // held by living processes
 	Prices *Prices         // nil: every model is unpriced
 	// CountUnpriced lets calls of unpriced models through although a budget of
 	// money holds for them. Without it they are refused: they would be free.
@@ -42,7 +42,7 @@ const (
 	reapEvery = time.Second
 )
 
-// The errors that are no budget's.
+// Errors of the ledger other than of budgets.
 var (
 	ErrClosed    = errors.New("the ledger is closed")
 	ErrDuplicate = errors.New("a call with this id was made before")
@@ -65,8 +65,8 @@ type Ledger struct {
 	alive    *filelock.Lock
 	rotateAt int64
 
-	// mu guards what follows, and the journal's use by this process. Whoever
-	// also needs SQLite's write lock takes that first, then mu, then the
+	// mu guards what follows, and the journal's use by this process. Code
+	// that also needs SQLite's write lock takes that first, then mu, then the
 	// journal's lock.
 	mu      sync.Mutex
 	journal *journal
@@ -132,8 +132,8 @@ func (l *Ledger) recover(ctx context.Context) error {
 	return l.reap()
 }
 
-// checkPos looks for damage before the journal is read for the first time: what
-// seems to be the rest of a record may be where the end was lost.
+// checkPos checks for damage before the journal is read for the first time: what
+// seems to be a torn record may be where the end was lost.
 func (l *Ledger) checkPos(ctx context.Context) error {
 	if err := l.journal.setLock(ctx); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (l *Ledger) checkPos(ctx context.Context) error {
 
 func ownerLease(owner string) string { return "usage:" + owner }
 
-// lock takes the journal and brings the picture up to date; l.mu is held.
+// lock takes the journal and brings the state up to date; l.mu is held.
 func (l *Ledger) lock(ctx context.Context) error {
 	if l.closed {
 		return ErrClosed
@@ -161,7 +161,7 @@ func (l *Ledger) lag() int64 {
 	return l.journal.position - l.stored.in(l.journal.head.generation)
 }
 
-// write appends to the journal and to the picture; the lock is held.
+// write appends to the journal and to the state; the lock is held.
 func (l *Ledger) write(records ...*record) error {
 	if len(records) == 0 {
 		return nil
@@ -175,8 +175,8 @@ func (l *Ledger) write(records ...*record) error {
 	return nil
 }
 
-// reap charges what dead processes had reserved, in full: nobody knows what the
-// upstream did. Reconciliation puts the true figure in its place.
+// reap charges what dead processes had reserved, in full: what the upstream did is
+// not known. Reconciliation puts the true figure in its place.
 func (l *Ledger) reap() error {
 	l.reaped = time.Now()
 	dead := map[string]bool{l.owner: false}
@@ -227,7 +227,7 @@ func (l *Ledger) Load() (reservations int, lag int64) {
 }
 
 // Close moves everything into SQLite and ends the background work. Open
-// reservations stay: whoever looks next charges them.
+// reservations stay: the next process that opens the ledger charges them.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	again := l.closing

@@ -20,7 +20,7 @@ type Price struct {
 // Over 0 is no such price.
 type Long struct{ Over, Input, CachedInput, CacheWrite, Output int64 }
 
-// at is the price of a call with so many tokens of input.
+// at returns the price of a call with so many tokens of input.
 func (p Price) at(input int64) Price {
 	if l := p.Long; l.Over > 0 && input > l.Over {
 		return Price{Input: max(p.Input, l.Input), CachedInput: max(p.CachedInput, l.CachedInput), CacheWrite: max(p.CacheWrite, l.CacheWrite), Output: max(p.Output, l.Output)}
@@ -45,7 +45,8 @@ func toPrice(v float64) int64 {
 	return int64(math.Round(min(v, maxPrice)))
 }
 
-// cost is rounded up once, for the call: a thousand cheap calls are not free.
+// cost returns the cost of a call, rounded up once: a thousand cheap calls are not
+// free.
 func (p Price) cost(t Tokens) int64 {
 	var hi, lo uint64
 	for _, part := range [...]struct{ tokens, price int64 }{
@@ -66,14 +67,14 @@ func (p Price) cost(t Tokens) int64 {
 	return int64(min(quotient, math.MaxInt64))
 }
 
-// worst is the most that so many tokens can cost. Input may turn out to be
+// worst returns the most that so many tokens can cost. Input may turn out to be
 // written to a cache, which is dearer than plain input.
 func (p Price) worst(input, output int64) int64 {
 	dearest := max(p.Input, p.CachedInput, p.CacheWrite)
 	return Price{Input: dearest, Output: p.Output}.cost(Tokens{Input: input, Output: output})
 }
 
-// longCache is the price of a call whose input may be written to a cache that
+// longCache returns the price of a call whose input may be written to a cache that
 // keeps it for an hour, which providers sell at twice the price of input.
 func (p Price) longCache(long bool) Price {
 	if long {
@@ -82,7 +83,7 @@ func (p Price) longCache(long bool) Price {
 	return p
 }
 
-// affordable is how many output tokens remain of money after input.
+// affordable returns how many output tokens money pays for after the input.
 func (p Price) affordable(money, input int64) int64 {
 	money -= p.worst(input, 0)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// journalPos is how far the journal is in SQLite.
+// journalPos is a position in a generation of the journal.
 type journalPos struct{ generation, position int64 }
 
 // querier is a database or a transaction.
@@ -58,8 +58,8 @@ func (l *Ledger) background(ctx context.Context) {
 	}
 }
 
-// setBroken remembers that the journal is damaged, or not any more. Meanwhile nothing
-// is reserved: what calls cost would not be counted.
+// setBroken sets or clears the damage of the journal. While it is set nothing is
+// reserved, because costs would not be counted.
 func (l *Ledger) setBroken(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,11 +68,11 @@ func (l *Ledger) setBroken(err error) {
 	}
 }
 
-// Flush stores everything that is settled, so that questions to SQLite see it.
+// Flush stores everything that is settled, so that queries of SQLite see it.
 func (l *Ledger) Flush(ctx context.Context) error { return l.flush(ctx, true) }
 
 // flush syncs and stores the journal. Unless everything is wanted, a process
-// that knows of nothing new leaves it alone.
+// that has read nothing new does nothing.
 func (l *Ledger) flush(ctx context.Context, everything bool) error {
 	l.mu.Lock()
 	file, lag, size, broken := l.journal.file, l.lag(), l.journal.position, l.broken
@@ -102,7 +102,7 @@ func (l *Ledger) flush(ctx context.Context, everything bool) error {
 }
 
 // project stores what the journal holds beyond what is stored already, in one
-// transaction with the place it came to. Any process may do it. It stores nothing
+// transaction with the position that it reached. Any process may do it. It stores nothing
 // beyond what is on the disk: the database must never be ahead of the journal.
 func (l *Ledger) project(ctx context.Context, synced journalPos) error {
 	var at journalPos
@@ -166,7 +166,7 @@ func (l *Ledger) rotate(ctx context.Context) error {
 	return l.options.DB.Tx(ctx, func(tx *sql.Tx) error {
 		at, err := readPos(ctx, tx)
 		if err != nil || at != durable {
-			return err // somebody stored more in between: the next time, then
+			return err // another process stored more in between: the next time, then
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -175,14 +175,14 @@ func (l *Ledger) rotate(ctx context.Context) error {
 		}
 		defer l.journal.unlock()
 		if at.generation != l.journal.head.generation {
-			return nil // somebody was faster
+			return nil // another process was faster
 		}
 		return l.replaceJournal(at)
 	})
 }
 
-// checkpoint puts on the disk what SQLite holds, and says how far that goes:
-// the journal that it was made of may go afterwards.
+// checkpoint puts on the disk what SQLite holds, and returns how far that goes:
+// the journal before that may be removed afterwards.
 func (l *Ledger) checkpoint(ctx context.Context) (journalPos, error) {
 	at, err := l.storedPos(ctx)
 	if err != nil {
@@ -213,7 +213,7 @@ func (l *Ledger) replaceJournal(at journalPos) error {
 }
 
 // total returns what is spent and held of a key; the journal's lock is held, so
-// the picture is complete up to journal.position.
+// the state is complete up to journal.position.
 func (l *Ledger) total(ctx context.Context, k scopeKey) (*total, error) {
 	if t := l.state.loaded[k]; t != nil {
 		return t, nil

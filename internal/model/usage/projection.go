@@ -78,7 +78,7 @@ const addTotal = `INSERT INTO usage_totals (scope, key, micro_usd, calls, unpric
 	cached_input = cached_input + excluded.cached_input, cache_write = cache_write + excluded.cache_write,
 	output = output + excluded.output, reasoning = reasoning + excluded.reasoning`
 
-// finish stores the sums and the place they belong to.
+// finish stores the sums and the position that they were read up to.
 func (p *projection) finish(at journalPos) error {
 	for k, c := range p.sums {
 		t := c.Tokens

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// kind is what a journal record says.
+// kind is the kind of a journal record.
 type kind byte
 
 const (
@@ -147,5 +147,5 @@ func (r *record) keys() [5]scopeKey {
 	return [...]scopeKey{{ScopeRun, s.Run}, {ScopeSession, s.Session}, {ScopeAgent, s.Agent}, {ScopeAccount, s.Account}, {ScopeDay, r.Day}}
 }
 
-// bounded is a number of tokens that sums can bear.
+// bounded limits a number of tokens so that sums do not overflow.
 func bounded(n int64) int64 { return min(max(n, 0), math.MaxInt32) }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Repaired is what a repair did.
+// Repaired is the result of a repair.
 type Repaired struct {
 	Damage string `json:"damage"`         // "": there was none, and nothing was changed
 	Aside  string `json:"aside"`          // where the damaged journal is now
@@ -20,7 +20,7 @@ type Repaired struct {
 	Spent  int64  `json:"storedMicroUSD"` // what the stored calls cost
 }
 
-// Repair puts a new journal in the place of a damaged one. The old one is copied
+// Repair replaces a damaged journal by a new one. The old one is copied
 // aside; what can be read of it is stored: settled calls that the database does not
 // have, and reservations that were open. It waits for the journal's lock.
 func Repair(ctx context.Context, o *Options) (*Repaired, error) {
@@ -116,7 +116,7 @@ func salvage(content []byte, settled func(*record)) map[string]*record {
 	return open
 }
 
-// generationOf is that of a journal whose head can be read, else 0.
+// generationOf returns the generation of a journal; 0 if its head cannot be read.
 func generationOf(content []byte) int64 {
 	h, _ := readHead(bytes.NewReader(content))
 	return h.generation

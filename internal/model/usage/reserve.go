@@ -10,8 +10,7 @@ import (
 )
 
 const (
-	// unknownOutput is what a call reserves that does not say how much it may
-	// answer.
+	// unknownOutput is the reservation of a call without a limit of output tokens.
 	unknownOutput = 64 << 10
 	// leastOutput is how many tokens of answer must be affordable for a call
 	// to be worth making.
@@ -23,7 +22,7 @@ type Reservation struct {
 	ledger     *Ledger
 	held       record
 	outputRoom int64
-	limit      Limit // the budget that room is of
+	limit      Limit // the budget that outputRoom is of
 
 	mu     sync.Mutex
 	ended  bool
@@ -168,14 +167,14 @@ func (r *record) keyOf(scope Scope) (scopeKey, error) {
 	return scopeKey{}, fmt.Errorf("a budget has the unknown scope %q", scope)
 }
 
-// ID is the call's.
+// ID returns the call's id.
 func (r *Reservation) ID() string { return r.held.ID }
 
-// OutputRoom is how many tokens of answer may come until the hard stop; below
-// zero there is none.
+// OutputRoom returns how many tokens of answer the budget allows; below zero there
+// is no limit.
 func (r *Reservation) OutputRoom() int64 { return r.outputRoom }
 
-// Limit is the budget that the hard stop is of.
+// Limit returns the budget that OutputRoom is of.
 func (r *Reservation) Limit() Limit { return r.limit }
 
 // Release ends the reservation of a call of which nothing reached the upstream.
@@ -212,12 +211,12 @@ func (r *Reservation) Settle(o Outcome) (Charge, error) {
 	return charge, nil
 }
 
-// end writes the end of a reservation of this process. One that somebody else
-// ended, because this process seemed dead, was charged in full.
+// end writes the end of a reservation of this process. One that another process
+// ended, because this one seemed dead, was charged in full.
 func (l *Ledger) end(r *record) (Charge, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.lock(context.Background()); err != nil { // what was spent is spent, whoever gave up waiting
+	if err := l.lock(context.Background()); err != nil { // what was spent is spent, though the caller has gone
 		return Charge{}, err
 	}
 	defer l.journal.unlock()

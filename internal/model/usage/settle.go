@@ -1,8 +1,8 @@
 package usage
 
-// An upstream's figures are believed up to so many times what was reserved, and
-// always up to the floor: estimates of images and tools may be far off, but an
-// upstream gone mad must not empty a budget.
+// An upstream's figures are accepted up to so many times what was reserved, and
+// always up to the floor: estimates of images and tools may be far off, but a
+// faulty upstream must not use up a budget.
 const (
 	believedTimes = 4
 	believedFloor = 100_000
@@ -25,7 +25,7 @@ func (l *Ledger) settlement(held *record, o Outcome) *record {
 	return &end
 }
 
-// price fills in the money: what the upstream told, else the price of the model
+// price sets the cost: what the upstream reported, else the price of the model
 // that answered, else of the one that was asked.
 func (l *Ledger) price(held, end *record, o *Outcome) {
 	price, priced := l.options.Prices.Of(end.Model)
@@ -42,15 +42,15 @@ func (l *Ledger) price(held, end *record, o *Outcome) {
 	}
 }
 
-// isPlausible reports whether a told cost is near what was reserved. An unpriced
-// model reserved no money, so nothing is known against the figure.
+// isPlausible reports whether a reported cost is near what was reserved. An
+// unpriced model reserved no money, so any figure is accepted.
 func isPlausible(held *record, told int64) bool {
 	const floor = 10_000_000 // ten dollars
 	return told <= max(floor, believedTimes*held.MicroUSD)
 }
 
-// plausibleTokens is what is taken from an upstream's figures. Figures below zero say
-// that the whole cannot be trusted: the reservation is charged.
+// plausibleTokens returns the tokens that are charged for an upstream's figures. If
+// one is below zero the reservation is charged.
 func plausibleTokens(held, told Tokens) Tokens {
 	for _, n := range []int64{told.Input, told.CachedInput, told.CacheWrite, told.Output, told.Reasoning} {
 		if n < 0 {

@@ -1,7 +1,7 @@
 package usage
 
-// ledgerState is one process's picture of what is spent and held, made from SQLite
-// and the journal. Totals are loaded when they are first asked for.
+// ledgerState is what one process has read of spent and reserved amounts, from SQLite
+// and the journal. Totals are loaded when they are first needed.
 type ledgerState struct {
 	open    map[string]*record  // reservations under way, by call
 	ended   map[string]struct{} // calls that ended in this generation
@@ -23,14 +23,14 @@ func (a *amount) add(r *record, sign int64) {
 	a.tokens += sign * r.Tokens.Total()
 }
 
-// maxTotals is how many totals a process keeps at hand.
+// maxTotals is how many totals a process keeps in memory.
 const maxTotals = 1 << 16
 
 func newState() *ledgerState {
 	return &ledgerState{open: map[string]*record{}, ended: map[string]struct{}{}, loaded: map[scopeKey]*total{}, maximum: maxTotals}
 }
 
-// apply brings one record into the picture. A record that ends a reservation
+// apply adds one record to the state. A record that ends a reservation
 // counts only while that is open, so repeating one changes nothing.
 func (i *ledgerState) apply(r *record) {
 	switch r.Kind {
@@ -72,7 +72,7 @@ func (i *ledgerState) spend(r *record, c Charge) {
 	}
 }
 
-// load takes a total into the picture, with what is held of it.
+// load adds a total to the state, with what is reserved of it.
 func (i *ledgerState) load(k scopeKey, spent Charge) *total {
 	if len(i.loaded) >= i.maximum { // all of them can be loaded again
 		clear(i.loaded)
@@ -89,7 +89,7 @@ func (i *ledgerState) load(k scopeKey, spent Charge) *total {
 	return t
 }
 
-// forget empties the picture.
+// forget empties the state.
 func (i *ledgerState) forget() {
 	clear(i.open)
 	clear(i.ended)

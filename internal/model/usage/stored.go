@@ -17,14 +17,14 @@ type Stored struct {
 	Model     string    `json:"model"`
 	Status    int       `json:"status"`
 	Tokens    Tokens    `json:"tokens"`
-	Cost      int64     `json:"costMicroUSD"`             // by our prices, or as the upstream's answer told
+	Cost      int64     `json:"costMicroUSD"`             // by our prices, or as the upstream's answer reports
 	Billed    *int64    `json:"billedMicroUSD,omitempty"` // as reconciliation found
 	Priced    bool      `json:"priced"`
 	Estimated bool      `json:"estimated,omitempty"`
 	Crashed   bool      `json:"crashed,omitempty"` // its process died: the reservation was charged
 }
 
-// Final is what the call costs as far as is known, and whether that is billed.
+// Final returns the cost of the call, and whether that is the billed one.
 func (s *Stored) Final() (microUSD int64, billed bool) {
 	if s.Billed != nil {
 		return *s.Billed, true
@@ -125,7 +125,7 @@ type RunCost struct {
 	Tokens      int64     `json:"tokens"`
 	MicroUSD    int64     `json:"microUSD"`           // billed where that is known
 	Provisional int64     `json:"provisional"`        // calls whose bill is not known yet
-	Unpriced    int64     `json:"unpriced,omitempty"` // calls whose money nobody knows
+	Unpriced    int64     `json:"unpriced,omitempty"` // calls without a known cost
 	Crashed     int64     `json:"crashed,omitempty"`
 }
 

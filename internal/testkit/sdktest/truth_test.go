@@ -84,11 +84,11 @@ func (d *desk) receipt(run string) *billing.Receipt {
 	if err != nil {
 		d.Fatal(err)
 	}
-	r, err := billing.ReceiptOf(d.Context(), ledger, run)
+	calls, err := ledger.Calls(d.Context(), usage.Filter{Run: run})
 	if err != nil {
 		d.Fatal(err)
 	}
-	return r
+	return billing.Sum(run, calls)
 }
 
 func (d *desk) reconcile(since time.Time) *billing.Report {

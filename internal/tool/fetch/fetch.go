@@ -39,7 +39,7 @@ type Fetcher struct {
 	UserAgent string
 }
 
-// Page is an answer, whatever its status.
+// Page is an answer with any status.
 type Page struct {
 	URL       *url.URL // after redirects
 	Status    int

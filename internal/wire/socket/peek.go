@@ -1,18 +1,8 @@
 package socket
 
 import (
-	"unsafe"
-
 	"golang.org/x/sys/unix"
 )
-
-// Empty reports that nothing has come on a socket, not even its end. It takes
-// nothing from it, does not wait, and does not tell the scheduler.
-func Empty(fd uintptr) bool {
-	var one byte
-	_, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&one)), 1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
-	return errno == unix.EAGAIN
-}
 
 // PeerClosed reports that nothing will come any more but what has come already, also
 // while nobody reads that.

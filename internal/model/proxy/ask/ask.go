@@ -19,12 +19,12 @@ const (
 	Embeddings              // vectors of texts
 )
 
-// Rules are what holds for a request.
+// Rules are the limits of a request.
 type Rules struct {
 	Strict       bool  // nothing that the provider would fetch, keep or run
 	MaxN         int64 // answers a request; 0: 1
 	MaxOutput    int64 // tokens a request may ask for; 0: no limit
-	InjectUsage  bool  // have the upstream count a stream
+	InjectUsage  bool  // have the upstream report the usage of a stream
 	ForbidUnsent bool  // strict: say store:false where nothing is said
 	Allowed      *Allowed
 }
@@ -35,7 +35,7 @@ type Ask struct {
 	Stream       bool
 	N            int64 // answers, at least 1
 	MaxOutput    int64 // tokens for each answer; -1: not said
-	IncludeUsage bool  // the caller itself wants the count of a stream
+	IncludeUsage bool  // the caller itself wants the usage of a stream
 	InputTokens  int64 // estimated from the size, on the high side
 	LongCache    bool  // parts are to be kept in the provider's cache for longer than usual
 	edits        [maxEdits]Edit
@@ -111,7 +111,7 @@ func asRefusal(err error) error {
 	return &Refusal{Status: 400, Code: "invalid_json", Reason: err.Error()}
 }
 
-// checkWhole checks what only the whole can tell.
+// checkWhole makes the checks that need the whole request.
 func (r *Reader) checkWhole() error {
 	a := r.ask
 	switch most := max(r.rules.MaxN, 1); {

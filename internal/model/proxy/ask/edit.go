@@ -13,11 +13,11 @@ type Edit struct {
 	Text    string
 }
 
-// Edits are what must change in the body before it goes to the upstream, in the
-// order of their places.
+// Edits returns the changes of the body before it goes to the upstream, in the
+// order of their positions.
 func (a *Ask) Edits() []Edit { return a.edits[:a.numEdits] }
 
-// SizeAfterEdits is the size of the body after the edits.
+// SizeAfterEdits returns the size of the body after the edits.
 func (a *Ask) SizeAfterEdits(size int) int {
 	for _, e := range a.Edits() {
 		size += len(e.Text) - e.Del
@@ -51,8 +51,8 @@ func (a *Ask) edit(at, del int, text string) {
 	a.numEdits++
 }
 
-// Identify has every member of the body that says who is calling say this
-// instead. The text needs no escapes in JSON.
+// Identify sets every member of the body that identifies the caller to this value.
+// The text needs no escapes in JSON.
 func (a *Ask) Identify(as string) {
 	for _, at := range a.identities[:a.numIdentities] {
 		a.edit(at.start, at.end-at.start, `"`+as+`"`)
@@ -61,7 +61,7 @@ func (a *Ask) Identify(as string) {
 	slices.SortFunc(a.edits[:a.numEdits], func(x, y Edit) int { return x.At - y.At })
 }
 
-// editPoints are the places in a body where something may have to change.
+// editPoints are the positions in a body where something may have to change.
 type editPoints struct {
 	inside      int  // behind the first brace
 	options     span // stream_options, if any

@@ -28,9 +28,9 @@ func (r *Reader) embeddingsMember(key []byte) {
 	}
 }
 
-// texts reads what vectors are wanted of: one text or a list. Tokens, which
-// nobody could read in a record, are refused, and so is what a provider would
-// fetch.
+// texts reads what vectors are wanted of: one text or a list. Numbers of
+// tokens, which are not readable in a record, are refused, and so are addresses,
+// which a provider would fetch.
 func (r *Reader) texts() {
 	s := r.scan
 	switch s.Kind() {

@@ -81,7 +81,7 @@ func (a *Allowed) hasToolMember(name []byte) bool { return a != nil && a.toolMem
 func (a *Allowed) hasTool(kind []byte) bool       { return a != nil && a.tools[string(kind)] }
 
 // unknown refuses a member that is in no list, unless the configuration allows
-// it. What steers the gateway behind is refused even then.
+// it. What controls the gateway behind is refused even then.
 func (r *Reader) unknown(key []byte) {
 	var space [32]byte
 	lower := appendLower(space[:0], key)

@@ -17,7 +17,7 @@ func appendLower(dst, key []byte) []byte {
 	return dst
 }
 
-// printable is a name that can stand in a message.
+// printable returns a name in a form that is safe in a message.
 func printable(name []byte) string {
 	name = name[:min(len(name), 64)]
 	return strings.Map(func(c rune) rune {
@@ -53,8 +53,8 @@ func isControl(lower []byte) bool {
 	return slices.Contains(controls, string(lower)) || bytes.Contains(lower, []byte("cost_per_")) || isFamily(lower)
 }
 
-// isMetadataControl is the same for the caller's metadata, where most names are
-// the caller's own affair.
+// isMetadataControl is the same for the caller's metadata, where most names have
+// no meaning to the gateway.
 func isMetadataControl(lower []byte) bool {
 	switch string(lower) {
 	case "spend_logs_metadata", "tags", "guardrails", "policies", "model_info", "model_group", "headers", "endpoint":

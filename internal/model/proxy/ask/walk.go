@@ -6,7 +6,7 @@ import (
 	"github.com/atoll-run/atoll/internal/model/proxy/jsonscan"
 )
 
-// value reads any value and judges what is in it.
+// value reads any value and checks what is in it.
 func (r *Reader) value() {
 	s := r.scan
 	switch s.Kind() {
@@ -43,7 +43,7 @@ func (r *Reader) object() {
 }
 
 // member reads the value of a member by the meaning of its name, which is given
-// in lower case: somebody may read names without looking at case.
+// in lower case: a provider may ignore case.
 func (r *Reader) member(name []byte) {
 	switch string(name) {
 	case "url", "image_url", "file_url", "audio_url", "video_url", "document_url", "server_url", "image", "uri", "file_uri", "fileuri", "video", "audio_uri":
@@ -139,8 +139,8 @@ func isAddress(begin []byte) bool {
 	return found && len(bytes.Trim(scheme, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-:")) == 0 && !isBase64(scheme)
 }
 
-// isBase64 tells that what stands before two slashes is content, in which they
-// mean nothing: there is no colon.
+// isBase64 reports whether two slashes are part of base64 content: there is no
+// colon before them.
 func isBase64(before []byte) bool { return len(before) > 0 && before[len(before)-1] != ':' }
 
 func (r *Reader) countMedia(start int) {

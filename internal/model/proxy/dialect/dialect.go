@@ -1,11 +1,11 @@
-// Package dialect knows how the APIs of models speak: what an error looks like,
-// also in the middle of a stream, and where usage is told. It parses answers by
-// their structure and never changes them.
+// Package dialect has the formats of the models' APIs: of errors, also in the
+// middle of a stream, and of usage. It parses answers by their structure and never
+// changes them.
 package dialect
 
 import "github.com/atoll-run/atoll/internal/model/proxy/ask"
 
-// Dialect is one way of talking to models.
+// Dialect is the format of an API of models.
 type Dialect int
 
 // The dialects.
@@ -25,7 +25,7 @@ func (d Dialect) String() string {
 	return "chat"
 }
 
-// Of is the dialect of a request.
+// Of returns the dialect of a request.
 func Of(shape ask.Shape) Dialect {
 	switch shape {
 	case ask.Messages, ask.Count:

@@ -10,7 +10,7 @@ type Problem struct {
 	Retry   bool // asking again, later, makes sense
 }
 
-// kind is the word of each dialect for a status.
+// kind returns the dialect's type of error for a status.
 func (d Dialect) kind(p *Problem) string {
 	if d == Anthropic {
 		return anthropicKind(p.Status)
@@ -96,8 +96,8 @@ func (d Dialect) AppendStreamError(dst []byte, p *Problem, sequence int64) []byt
 	return append(dst, "\n\n"...)
 }
 
-// failureCode is the code that clients of Responses know as one that it makes no
-// sense to try again after.
+// failureCode returns a code after which clients of Responses do not retry, unless
+// the problem allows it.
 func failureCode(p *Problem) string {
 	if p.Status == 402 {
 		return "insufficient_quota"

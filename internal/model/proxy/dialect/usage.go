@@ -7,10 +7,10 @@ import (
 	"github.com/atoll-run/atoll/internal/model/proxy/jsonscan"
 )
 
-// maxTokens is the largest count that is believed.
+// maxTokens is the largest count that is accepted.
 const maxTokens = 1 << 31
 
-// Usage is what an answer says of its own size. Input counts every token that
+// Usage is the number of tokens that an answer reports. Input counts every token that
 // was read; Cached and Written are parts of it.
 type Usage struct {
 	Found     bool // the answer said something that can be believed
@@ -30,7 +30,7 @@ type Meter struct {
 	dialect     Dialect
 	scan        *jsonscan.Scanner
 	began       bool
-	implausible bool // something was told that cannot be
+	implausible bool // the answer reports something impossible
 }
 
 // NewMeter returns a meter. Reset begins an answer.
@@ -41,14 +41,14 @@ func (m *Meter) Reset(d Dialect) {
 	m.dialect, m.began, m.implausible, m.Usage = d, false, false, Usage{Cost: -1}
 }
 
-// EventKind is what an event is to the one who relays it.
+// EventKind tells the relay what an event is.
 type EventKind int
 
-// The verdicts.
+// The kinds of events.
 const (
-	Content   EventKind = iota
-	UsageOnly           // holds nothing but the usage that was asked for
-	Final               // the upstream's word that nothing follows
+	Content   EventKind = iota // part of the answer
+	UsageOnly                  // nothing but the usage
+	Final                      // the upstream's mark that nothing follows
 )
 
 // Event reads the data of one event of a stream.
@@ -66,7 +66,7 @@ func (m *Meter) Event(data []byte) EventKind {
 // Whole reads an answer that is not a stream.
 func (m *Meter) Whole(body []byte) { m.document(body) }
 
-// tellsUsage looks for a member named usage that is not null. Text of the model
+// tellsUsage reports whether there is a member named usage that is not null. Text of the model
 // cannot look like one: its quotes are escaped.
 func tellsUsage(data []byte) bool {
 	name := []byte(`"usage"`)
@@ -211,7 +211,7 @@ func (m *Meter) usageMember(key string, u *counts) {
 	}
 }
 
-// count reads a count. What cannot be one makes the whole answer odd.
+// count reads a count. An impossible one makes the whole report implausible.
 func (m *Meter) count(to *int64) {
 	switch m.scan.Kind() {
 	case jsonscan.Null:
@@ -256,7 +256,7 @@ func (m *Meter) cost() {
 	}
 }
 
-// merge adds what was told to what is known: the larger counts.
+// merge takes the larger of each count that was reported so far.
 func (m *Meter) merge(u *counts) {
 	if !u.said || m.implausible {
 		return
@@ -275,5 +275,5 @@ func (m *Meter) merge(u *counts) {
 	t.Reasoning = max(t.Reasoning, min(u.reasoning, u.output))
 }
 
-// Plausible reports whether the usage can be charged as it was told.
+// Plausible reports whether the usage can be charged as it was reported.
 func (m *Meter) Plausible() bool { return m.Usage.Found && !m.implausible }

@@ -13,7 +13,7 @@ type Field struct{ Name, Value []byte }
 // Is compares the name with one in lower case.
 func (f *Field) Is(lower string) bool { return equalFold(f.Name, lower) }
 
-// HeadTimeouts says how long to wait for a head.
+// HeadTimeouts are the time limits of reading a head.
 type HeadTimeouts struct {
 	First time.Duration // for its first byte
 	Rest  time.Duration // from there to its last
@@ -135,7 +135,7 @@ func trimSpace(b []byte) []byte {
 	return b
 }
 
-// framing is what a head says of the body that follows it.
+// framing is how the body that follows a head is delimited.
 type framing struct {
 	length  int64 // -1: not said
 	chunked bool

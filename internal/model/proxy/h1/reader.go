@@ -11,8 +11,8 @@ import (
 
 const (
 	smallBuffer = 8 << 10
-	// bodySpare is the room behind the largest head that lengths of chunks and
-	// pieces of a body need.
+	// bodySpare is the space behind the largest head, for chunk lengths and pieces
+	// of a body.
 	bodySpare   = 8 << 10
 	largeBuffer = MaxHead + bodySpare
 )
@@ -25,7 +25,7 @@ type Reader struct {
 	small  *[smallBuffer]byte // pooled; nil after Release
 	buf    []byte             // small, or larger after a large head
 	r, w   int                // what was read and not yet used
-	floor  int                // below lies a head that is still looked at
+	floor  int                // below lies a head that is still in use
 	fields [MaxFields]Field
 }
 
@@ -49,7 +49,7 @@ func (r *Reader) Buffered() int { return r.w - r.r }
 // Holds reports whether a body of this length can be used without reading.
 func (r *Reader) Holds(length int64) bool { return length >= 0 && int64(r.Buffered()) >= length }
 
-// fill reads once. It makes room first, above the floor.
+// fill reads once, into free space above the floor.
 func (r *Reader) fill() error {
 	if r.r == r.w {
 		r.r, r.w = r.floor, r.floor
@@ -59,7 +59,7 @@ func (r *Reader) fill() error {
 		r.r = r.floor
 	}
 	if r.w == len(r.buf) {
-		return errors.New("h1: no room to read into")
+		return errors.New("h1: no space to read into")
 	}
 	n, err := r.conn.Read(r.buf[r.w:])
 	r.w += n
@@ -72,15 +72,15 @@ func (r *Reader) fill() error {
 	return err
 }
 
-// enlarge makes room for a large head. It may only be called while no head is
-// looked at.
+// enlarge moves to a larger buffer, for a large head. It may only be called while
+// no head is in use.
 func (r *Reader) enlarge() {
 	next := make([]byte, largeBuffer)
 	r.w = copy(next, r.buf[r.r:r.w])
 	r.r, r.buf = 0, next
 }
 
-// restart forgets the head before and moves what follows it to the start.
+// restart drops the last head and moves what follows it to the start.
 func (r *Reader) restart() {
 	r.floor = 0
 	if len(r.buf) > smallBuffer && r.w-r.r <= smallBuffer {
@@ -93,13 +93,12 @@ func (r *Reader) restart() {
 	}
 }
 
-// probeTimeout is how long Probe waits for news of the other side.
+// probeTimeout is how long Probe waits for data or the end of the connection.
 const probeTimeout = time.Millisecond
 
 // Probe returns an error if the other side has closed the connection, or its
 // half of it: io.EOF, or how it broke. What it sent meanwhile is kept for the
-// next message; once the buffer is full nothing is read, and the other side
-// counts as there.
+// next message; once the buffer is full nothing is read, and it returns nil.
 func (r *Reader) Probe() error {
 	if r.w-r.r+r.floor >= len(r.buf) {
 		return nil

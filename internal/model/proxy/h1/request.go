@@ -9,7 +9,7 @@ type Request struct {
 	Host           []byte
 	Length         int64 // of the body; Chunked: unknown
 	Close          bool  // the caller wants no further request on the connection
-	Continue       bool  // the caller waits for a word before it sends the body
+	Continue       bool  // the caller expects 100 Continue before it sends the body
 }
 
 // Chunked is the Length of a body in chunks.
@@ -71,7 +71,7 @@ func checkTarget(target []byte) error {
 	return nil
 }
 
-// interpret reads the fields that matter to the connection.
+// interpret reads the fields about the connection and the body.
 func (q *Request) interpret() error {
 	f, err := readFraming(q.Fields)
 	if err != nil {

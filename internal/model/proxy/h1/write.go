@@ -41,7 +41,7 @@ const chunkLead = maxChunkDigits + 2
 // ChunkWriter gathers pieces of a body into one chunk, so that many small ones
 // cost one write. The zero value with a buffer is ready.
 type ChunkWriter struct {
-	Buf  []byte // what is to be written, with room for the length in front
+	Buf  []byte // what is to be written, with space for the length in front
 	lead int    // of Buf that is head, not chunk
 	open bool
 }

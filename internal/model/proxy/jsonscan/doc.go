@@ -1,4 +1,4 @@
-// Package jsonscan reads JSON in one pass, in place, for a judge that must not
+// Package jsonscan reads JSON in one pass, in place, for a check that must not
 // read it differently from whoever reads it next.
 //
 // It is stricter than the standard library and fails closed: one value and

@@ -12,7 +12,7 @@ const (
 	MaxDepth = 64
 	// MaxKeys bounds the keys of one object.
 	MaxKeys = 4096
-	// foldDepth is the innermost level where keys may not differ in case only.
+	// foldDepth is the innermost level where keys that differ only in case are refused.
 	foldDepth = 2
 	// fewKeys is how many keys are compared one by one.
 	fewKeys = 16
@@ -82,7 +82,7 @@ func (s *Scanner) fail(what string) {
 	}
 }
 
-// Fail has the scanner stop because of something its user found.
+// Fail stops the scanner with an error of the calling package.
 func (s *Scanner) Fail(err error) {
 	if s.err == nil {
 		s.err = err
@@ -202,7 +202,7 @@ func (s *Scanner) Key() ([]byte, bool) {
 	return key, s.err == nil
 }
 
-// remember checks a key against those before it in the same object.
+// remember refuses a key that was in the same object before.
 func (s *Scanner) remember(key []byte) {
 	l := &s.levels[s.depth]
 	hash := s.hash(key)
