@@ -208,37 +208,3 @@ var errBroken = errors.New("broken source")
 type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errBroken }
-
-func TestMkdirBeneath(t *testing.T) {
-	root, dir, outside := place(t)
-	must(t, os.Symlink(outside, filepath.Join(dir, "way")))
-	made, err := hostpath.MkdirBeneath(root, "sub/a/b", 0o755)
-	must(t, err)
-	_, err = hostpath.WriteBeneath(made, "leaf", strings.NewReader("x"), hostpath.WriteOptions{})
-	must(t, errors.Join(err, made.Close()))
-	if _, err := os.Stat(filepath.Join(dir, "sub/a/b/leaf")); err != nil {
-		t.Error(err)
-	}
-	for rel, want := range map[string]error{
-		"way/a":      hostpath.ErrSymlink,
-		"../x":       hostpath.ErrEscapes,
-		"sub/file/x": hostpath.ErrNotDirectory,
-		"":           hostpath.ErrEscapes,
-	} {
-		if _, err := hostpath.MkdirBeneath(root, rel, 0o755); !errors.Is(err, want) {
-			t.Errorf("%q: got %v, want %v", rel, err, want)
-		}
-	}
-	onlyNames(t, outside, "secret")
-}
-
-func TestCreateBeneathIsExclusive(t *testing.T) {
-	root, dir, outside := place(t)
-	must(t, os.Symlink(filepath.Join(outside, "new"), filepath.Join(dir, "dangling")))
-	for _, rel := range []string{"sub/file", "dangling"} {
-		if _, err := hostpath.CreateBeneath(root, rel, 0o600); !errors.Is(err, fs.ErrExist) {
-			t.Errorf("%s: got %v, want %v", rel, err, fs.ErrExist)
-		}
-	}
-	onlyNames(t, outside, "secret")
-}

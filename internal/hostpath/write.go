@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,47 +46,6 @@ func WriteBeneath(root *os.File, rel string, src io.Reader, opt WriteOptions) (i
 		return 0, refuse(rel, reasonOf(err))
 	}
 	return n, nil
-}
-
-// CreateBeneath creates a file below root, which must not exist in any form.
-func CreateBeneath(root *os.File, rel string, mode fs.FileMode) (*os.File, error) {
-	fd, err := openUnder(root, rel, open{
-		flags: unix.O_CREAT | unix.O_EXCL | unix.O_RDWR,
-		mode:  uint32(mode.Perm()),
-	})
-	if err != nil {
-		return nil, refuse(rel, reasonOf(err))
-	}
-	return os.NewFile(uintptr(fd), rel), nil
-}
-
-// MkdirBeneath makes a directory below root, and what is missing on the way,
-// and opens it. A link on the way is refused.
-func MkdirBeneath(root *os.File, rel string, mode fs.FileMode) (*os.File, error) {
-	if !filepath.IsLocal(rel) || strings.ContainsRune(rel, 0) {
-		return nil, refuse(rel, ErrEscapes)
-	}
-	at, err := openUnder(root, ".", open{flags: unix.O_RDONLY | unix.O_DIRECTORY})
-	if err != nil {
-		return nil, refuse(rel, reasonOf(err))
-	}
-	for name := range strings.SplitSeq(filepath.Clean(rel), "/") {
-		next, err := mkdirStep(at, name, mode)
-		closeFD(at)
-		if err != nil {
-			return nil, refuse(rel, reasonOf(err))
-		}
-		at = next
-	}
-	return os.NewFile(uintptr(at), rel), nil
-}
-
-func mkdirStep(dir int, name string, mode fs.FileMode) (int, error) {
-	err := unix.Mkdirat(dir, name, uint32(mode.Perm()))
-	if err != nil && !errors.Is(err, unix.EEXIST) {
-		return -1, err
-	}
-	return openConfined(dir, name, open{flags: unix.O_RDONLY | unix.O_DIRECTORY})
 }
 
 // openParent opens the directory of rel.

