@@ -175,7 +175,7 @@ func (s *server) serveRequests(conn net.Conn, welcome *wire.Welcome, c *call) er
 	}
 }
 
-// serveDirect answers one request of a direct wire. An error ends the wire.
+// serveDirect answers one request of a direct connection. An error ends it.
 func (c *call) serveDirect(req *wire.Request) (owed *process, err error) {
 	c.data = nil
 	switch req.Op {

@@ -6,28 +6,24 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/guest/proc"
 	"github.com/atoll-run/atoll/internal/wire"
 	"github.com/atoll-run/atoll/internal/wire/socket"
 )
 
-// A command on a direct wire is expected to be over soon. Then nobody has to
-// stand by for its output: the pipes hold it until the end, and all goes to the
-// host in one message. A command that is not over soon leaves the direct wire to
-// others, and its host follows it over a stream.
+// A command on a direct connection is expected to be over soon. Then no goroutine
+// reads its output: the pipes hold it until the end, and all goes to the host in
+// one message. A command that is not over soon is streamed.
 const (
-	// shortExecTime is how long a silent command is waited for.
+	// shortExecTime is how long a command without output may take.
 	shortExecTime = 50 * time.Millisecond
-	// shortExecTimeAfterOutput is how long one is waited for that has written something.
+	// shortExecTimeAfterOutput is how long one may take that has written something.
 	shortExecTimeAfterOutput = 10 * time.Millisecond
-	// maxShortOutput is how much of each output is waited for.
+	// maxShortOutput is how much of each output may wait in pipes and rings.
 	maxShortOutput = 128 << 10
-	// firstDrainAfter is when the output is first looked at; where many commands run,
-	// each has less of the processors in that time, and for every crowded of them
-	// it is as much later.
+	// firstDrainAfter is when the pipes are first drained. Where many commands run,
+	// each has less of the processors in that time: for every busyShortExecs of them
+	// it is later by as much.
 	firstDrainAfter = 2 * time.Millisecond
 	busyShortExecs  = 8
 )
@@ -41,7 +37,7 @@ var errStreamed = errors.New("the command was streamed")
 func (c *call) execDirect(e *wire.Exec) (*process, error) {
 	switch {
 	case e.Background, !c.unbound && (e.Stdin || e.TTY != nil):
-		return nil, wire.Fail(wire.CodeInvalid, "a direct wire only runs commands in the foreground, without input")
+		return nil, wire.Fail(wire.CodeInvalid, "a direct connection only runs commands in the foreground, without input")
 	case e.Stdin || e.TTY != nil:
 		if err := c.exec(e); err != nil {
 			return nil, err
@@ -113,8 +109,8 @@ func interruptOnHangup(p *process, conn *socket.Conn, given <-chan struct{}) {
 	p.stdio.takeInput()
 }
 
-// awaitShortExec waits for the end of the process. If it returns false somebody
-// supervises it from now on, unless there is an error: then it did not begin.
+// awaitShortExec waits for the end of the process. If it returns false, the process
+// is supervised from now on; with an error, it did not start.
 func (s *server) awaitShortExec(p *process) (over bool, err error) {
 	crowd := s.shortExecs.Add(1)
 	defer s.shortExecs.Add(-1)
@@ -146,8 +142,8 @@ func (s *server) awaitShortExec(p *process) (over bool, err error) {
 	}
 }
 
-// superviseLong supervises a command that is not brief. Memory is not yet scarce on
-// account of one that is, so only here is the kernel told whom to prefer.
+// superviseLong supervises a command that is not short. Its score for the OOM
+// killer is set only here: a short one uses no memory for long.
 func (s *server) superviseLong(p *process) error {
 	if err := s.confirm(p); err != nil {
 		return err
@@ -157,7 +153,7 @@ func (s *server) superviseLong(p *process) error {
 	return nil
 }
 
-// shortExecTimeout is how long the process is waited for.
+// shortExecTimeout is how long the process may take as a short command.
 func (p *process) shortExecTimeout() time.Duration {
 	if stdout, stderr := p.out.totals(); stdout+stderr > 0 {
 		return shortExecTimeAfterOutput
@@ -186,68 +182,11 @@ func (p *process) isEnding() bool {
 	return why != byItself
 }
 
-// What a sip left in the pipes.
-type drainResult int
-
-const (
-	drainedAll     drainResult = iota // nothing, and nothing more will come
-	drainedSome                       // perhaps something later
-	drainedTooMuch                    // more than is waited for
-)
-
-// drainPipes moves what is in the pipes to the rings, where it fits.
-func (p *process) drainPipes() drainResult {
-	result := drainedAll
-	for i, fd := range p.stdio.pipes {
-		result = max(result, p.drainPipe(fd, i))
-	}
-	return result
-}
-
-func (p *process) drainPipe(fd, ring int) drainResult {
-	var some [512]byte // most commands write less, and need no buffer
-	for {
-		n, errno := readNow(fd, some[:])
-		switch {
-		case errno == unix.EINTR:
-			continue
-		case errno != 0:
-			return drainedSome
-		case n == 0:
-			return drainedAll
-		}
-		p.out.write(ring, some[:n])
-		if n == len(some) {
-			return p.drainLargePipe(fd, ring)
-		}
-	}
-}
-
-// drainLargePipe is drainPipe for an output of some size.
-func (p *process) drainLargePipe(fd, ring int) drainResult {
-	buf := buffer.Get()
-	defer buffer.Put(buf)
-	for total := 0; total < maxShortOutput; {
-		n, errno := readNow(fd, buf[:wire.MaxFrame])
-		switch {
-		case errno == unix.EINTR:
-		case errno != 0:
-			return drainedSome
-		case n == 0:
-			return drainedAll
-		default:
-			p.out.write(ring, buf[:n])
-			total += n
-		}
-	}
-	return drainedTooMuch
-}
-
-// writers join the frames of an answer.
+// writers join the frames of an answer into one write.
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 2<<10) }}
 
-// sendAll sends what a process wrote and how it ended, or ends. A host that did
-// not get it may attach.
+// sendAll sends the output of a process and its exit, for which it waits if the
+// process is ending. A host that did not receive it may attach.
 func (c *call) sendAll(p *process) error {
 	w := writers.Get().(*bufio.Writer)
 	w.Reset(c.stream)

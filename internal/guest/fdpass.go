@@ -13,13 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Pass hands its standard input and output over to process 1, where they are
-// the wire: bytes that it passed itself would wait for one more process to wake
-// up, each way. What is left between the two is a leash: whoever lets it go, by
-// its end for instance, ends the wire.
+// The stdio bridge passes its standard input and output as descriptors to
+// process 1, which uses them as the wire: bytes that the bridge copied would wait
+// for one more process to wake up, each way. The connection between the two stays
+// open as a control connection; when either side closes it, the wire ends.
 //
-// It says so instead of a host's greeting, and is told that it was understood.
-// A process 1 of another build is not, and the Pass has to pass.
+// The bridge sends fdPassGreeting instead of a host's hello, and reads
+// fdPassAnswer. A process 1 of another build does not answer so, and the bridge
+// copies bytes.
 const (
 	fdPassGreeting = "atollfd\n"
 	fdPassAnswer   = "taken\n"
@@ -27,21 +28,22 @@ const (
 
 var errFDPassRefused = errors.New("process 1 does not take descriptors")
 
-// passFiles gives in and out away.
-func passFiles(leash *net.UnixConn, in, out *os.File) error {
+// passFiles sends the descriptors of in and out over the control connection.
+func passFiles(control *net.UnixConn, in, out *os.File) error {
 	rights := unix.UnixRights(int(in.Fd()), int(out.Fd()))
-	if _, _, err := leash.WriteMsgUnix([]byte(fdPassGreeting), rights, nil); err != nil {
+	if _, _, err := control.WriteMsgUnix([]byte(fdPassGreeting), rights, nil); err != nil {
 		return err
 	}
-	_ = leash.SetReadDeadline(time.Now().Add(wire.HelloTimeout))
+	_ = control.SetReadDeadline(time.Now().Add(wire.HelloTimeout))
 	var answer [len(fdPassAnswer)]byte
-	if _, err := io.ReadFull(leash, answer[:]); err != nil || string(answer[:]) != fdPassAnswer {
+	if _, err := io.ReadFull(control, answer[:]); err != nil || string(answer[:]) != fdPassAnswer {
 		return errors.Join(errFDPassRefused, err)
 	}
-	return leash.SetReadDeadline(time.Time{})
+	return control.SetReadDeadline(time.Time{})
 }
 
-// isFDPass looks at what a connection brings first, and leaves it there.
+// isFDPass reports whether a connection begins with fdPassGreeting. It leaves the
+// bytes in the socket.
 func isFDPass(conn *net.UnixConn) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -57,11 +59,11 @@ func isFDPass(conn *net.UnixConn) bool {
 	return err == nil && string(first[:max(n, 0)]) == fdPassGreeting
 }
 
-// receiveConn makes a wire of what a Pass hands over.
-func receiveConn(leash *net.UnixConn) (net.Conn, error) {
+// receiveConn returns a connection over the descriptors that a bridge passes.
+func receiveConn(control *net.UnixConn) (net.Conn, error) {
 	var greeting [len(fdPassGreeting)]byte
 	rights := make([]byte, unix.CmsgSpace(2*4))
-	_, n, _, _, err := leash.ReadMsgUnix(greeting[:], rights)
+	_, n, _, _, err := control.ReadMsgUnix(greeting[:], rights)
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +71,11 @@ func receiveConn(leash *net.UnixConn) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &passedConn{control: leash, in: files[0], out: files[1]}
-	if _, err := leash.Write([]byte(fdPassAnswer)); err != nil {
+	h := &passedConn{control: control, in: files[0], out: files[1]}
+	if _, err := control.Write([]byte(fdPassAnswer)); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	_ = leash.SetReadDeadline(time.Time{})
+	_ = control.SetReadDeadline(time.Time{})
 	quick, err := socket.WrapFiles(h, h.in, h.out)
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
@@ -82,7 +84,7 @@ func receiveConn(leash *net.UnixConn) (net.Conn, error) {
 	return quick, nil
 }
 
-// receivedFiles are the two descriptors in a message, ready to be waited for.
+// receivedFiles returns the two descriptors in a message, non-blocking.
 func receivedFiles(rights []byte) (files [2]*os.File, err error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) != 1 {
@@ -97,18 +99,18 @@ func receivedFiles(rights []byte) (files [2]*os.File, err error) {
 	}
 	for i, fd := range fds {
 		_ = unix.SetNonblock(fd, true) // fails for nothing that an engine makes
-		files[i] = os.NewFile(uintptr(fd), "handed over")
+		files[i] = os.NewFile(uintptr(fd), "passed descriptor")
 	}
 	return files, nil
 }
 
-// passedConn is a wire over descriptors that were handed over.
+// passedConn is a connection over descriptors that a bridge passed.
 type passedConn struct {
 	control net.Conn
 	in, out *os.File
 }
 
-// watch ends the wire when the leash is let go.
+// watch closes the connection when the control connection ends.
 func (h *passedConn) watch() {
 	var nothing [1]byte
 	_, _ = h.control.Read(nothing[:])

@@ -14,10 +14,10 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// BridgeStdio is the guest's second way in: an engine that shares no sockets with the
-// host starts this program in the sandbox and holds its standard streams. It
-// hands them over to process 1, and stays until that lets go of it; or, to one
-// that does not take them, passes the bytes, and understands none of them.
+// BridgeStdio connects its standard input and output to process 1, for an engine
+// that shares no sockets with the host: the engine starts this program in the
+// sandbox and holds its streams. It passes the descriptors and stays until the
+// wire ends; for a process 1 that does not take them, it copies the bytes.
 func BridgeStdio(ctx context.Context, o *BridgeOptions, in, out *os.File) error {
 	conn, err := dialInit(ctx, o)
 	if err != nil {
@@ -31,7 +31,7 @@ func BridgeStdio(ctx context.Context, o *BridgeOptions, in, out *os.File) error 
 	return err
 }
 
-// BridgeOptions say where the guest is.
+// BridgeOptions are where the guest listens.
 type BridgeOptions struct {
 	Socket string
 	// TrustUID takes every process of the same user for the guest, where that is
@@ -47,12 +47,12 @@ func copyBytes(ctx context.Context, o *BridgeOptions, in io.Reader, out io.Write
 	defer conn.Close()
 	// Whichever direction ends first ends both: half a wire is of no use.
 	ended := make(chan error, 2)
-	for _, way := range []struct {
+	for _, direction := range []struct {
 		to   io.Writer
 		from io.Reader
 	}{{conn, in}, {out, conn}} {
 		go func() {
-			_, err := io.Copy(way.to, way.from)
+			_, err := io.Copy(direction.to, direction.from)
 			ended <- err
 		}()
 	}
@@ -63,7 +63,7 @@ func copyBytes(ctx context.Context, o *BridgeOptions, in io.Reader, out io.Write
 const bridgeDialTimeout = 10 * time.Second
 
 // dialInit connects to process 1. The socket's directory belongs to hostile
-// code, so it makes sure that it reached that before a byte is let through.
+// code, so the peer is checked before a byte is sent.
 func dialInit(ctx context.Context, o *BridgeOptions) (*net.UnixConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, bridgeDialTimeout)
 	defer cancel()
@@ -79,7 +79,7 @@ func dialInit(ctx context.Context, o *BridgeOptions) (*net.UnixConn, error) {
 	}
 }
 
-// checkPeer lets only a connection to the guest pass.
+// checkPeer returns conn if the guest is its peer, and closes it otherwise.
 func (o *BridgeOptions) checkPeer(conn net.Conn) (*net.UnixConn, error) {
 	pid, err := wire.PeerPID(conn)
 	right := pid == 1

@@ -8,13 +8,13 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// maxResultIDs bounds the commands of which a guest may not know that their
-// results arrived. More than those under way when a wire broke there are not.
+// maxResultIDs bounds the results that are acknowledged after a wire broke: no
+// more commands were under way then.
 const maxResultIDs = 2 * maxCommands
 
 // resultIDs are the commands whose results came last. Their streams were closed,
-// but if the wire broke just then the guest did not notice, and keeps the
-// results for a host that might come back for them.
+// but if the wire broke just then the guest did not notice, and keeps the results
+// for a host that attaches again.
 type resultIDs struct {
 	mu  sync.Mutex
 	ids []string
@@ -35,8 +35,8 @@ func (f *resultIDs) list() []string {
 	return slices.Clone(f.ids)
 }
 
-// noteResult notes that the result of a command came over a wire, which may have
-// broken since.
+// noteResult records that the result of a command came over a wire. If that has
+// broken since, the result is acknowledged over another.
 func (m *Machine) noteResult(id string, over *wireConn) {
 	m.unacked.add(id)
 	if !over.alive() {
@@ -50,7 +50,7 @@ func (m *Machine) noteResult(id string, over *wireConn) {
 	}
 }
 
-// sendAcks tells a guest what arrived.
+// sendAcks acknowledges the last results over a wire.
 func (m *Machine) sendAcks(wc *wireConn) {
 	ids := m.unacked.list()
 	if len(ids) == 0 {

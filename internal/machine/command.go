@@ -37,8 +37,7 @@ type Command struct {
 	// longer output the beginning and the end are kept, half each, but of the
 	// end at most MaxTail; it comes when the command is over. 0: no limit.
 	OutputLimit int64
-	// ID is how others speak of a command that Exec runs, to Signal and Wait; ""
-	// is one that nobody knows.
+	// ID names a command that Exec runs, for Signal and Wait; "" is a random one.
 	ID string
 	// Grant is the id of the open grant that the command is started under; ""
 	// is none. The end of the grant ends it and all its descendants.
@@ -61,10 +60,10 @@ type Result struct {
 	TimedOut      bool
 	OOM           bool       // killed because memory ran out
 	QuotaExceeded QuotaLimit // ended because the workspace outgrew a limit
-	// Crowded says that the limit of processes was reached, and what commands had
-	// left running was ended.
+	// PidsLimitHit says that the limit of processes was reached, and what commands
+	// had left running was ended.
 	PidsLimitHit bool
-	// Left says that descendants live on and hold its output open.
+	// Left says that descendants still run and hold its output open.
 	Left bool
 
 	User, System time.Duration // CPU time
@@ -112,10 +111,10 @@ func (c *Command) check() error {
 	return fmt.Errorf("%w: %w", ErrInvalid, errors.Join(problems...))
 }
 
-// DefaultGrace lies between SIGTERM and SIGKILL.
+// DefaultGrace is the time between SIGTERM and SIGKILL.
 const DefaultGrace = 2 * time.Second
 
-// grace is what the guest is told.
+// grace returns Grace, or its default.
 func (c *Command) grace() time.Duration {
 	if c.Grace == 0 {
 		return DefaultGrace
@@ -123,7 +122,7 @@ func (c *Command) grace() time.Duration {
 	return c.Grace
 }
 
-// request is the command as it travels.
+// request returns the command as a request.
 func (c *Command) request(id string) *wire.Request {
 	exec := &wire.Exec{
 		ID: id, Argv: wire.Texts(c.Argv), Shell: wire.Text(c.Shell), Env: wire.Texts(c.Env), Dir: wire.Text(c.Dir),
@@ -140,7 +139,7 @@ func (c *Command) request(id string) *wire.Request {
 	return &wire.Request{Op: wire.OpExec, Exec: exec}
 }
 
-// resultOf believes of an exit what is possible.
+// resultOf converts an exit, with impossible values replaced.
 func resultOf(x *wire.Exit) *Result {
 	return &Result{
 		ExitCode: min(max(x.Code, 0), 255), Signal: signalName(x.Signal),
@@ -154,7 +153,7 @@ func microseconds(us int64) time.Duration {
 	return time.Duration(min(max(us, 0), math.MaxInt64/1000)) * time.Microsecond
 }
 
-// signalName passes only what looks like the name of a signal.
+// signalName returns s if it looks like the name of a signal, else "unknown".
 func signalName(s string) string {
 	if s == "" {
 		return ""

@@ -13,12 +13,12 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// wireDialer is one kind of wire to the guest: it dials when it is needed, and
-// again when it broke.
+// wireDialer keeps one wire of a kind to the guest: it dials when the wire is
+// first used, and again when it broke.
 type wireDialer struct {
 	machine *Machine
 	kind    wire.Kind
-	lock    chan struct{} // held while looking at or replacing live
+	lock    chan struct{} // guards current
 	current *wireConn
 }
 
@@ -29,16 +29,16 @@ const (
 	maxCalls    = 32
 )
 
-// wireConn is a wire that was greeted.
+// wireConn is a wire after its handshake.
 type wireConn struct {
 	*wire.Mux
 	boot     string
 	features wire.Features
 	recreate string        // see Options.Recreate
 	commands chan struct{} // one for each command
-	calls    chan struct{} // one for each question; who finds none waits
+	calls    chan struct{} // one for each UnaryCall; further ones wait
 
-	breakCounted bool // that it broke; whoever has the link's turn may look
+	breakCounted bool // its end was counted; guarded by the dialer's lock
 }
 
 func (l *wireDialer) newWireConn(mux *wire.Mux, welcome *wire.Welcome) *wireConn {
@@ -67,7 +67,7 @@ func (l *wireConn) reserveCommand() (release func(), err error) {
 	}
 }
 
-// alive reports whether the wire was not seen to end.
+// alive reports whether the wire has not ended, as far as is known.
 func (l *wireConn) alive() bool {
 	select {
 	case <-l.Done():
@@ -81,7 +81,7 @@ func newWireDialer(m *Machine, kind wire.Kind) *wireDialer {
 	return &wireDialer{machine: m, kind: kind, lock: make(chan struct{}, 1)}
 }
 
-// get returns a wire that lives, as far as is known.
+// get returns a wire that is alive, as far as is known.
 func (l *wireDialer) get(ctx context.Context) (*wireConn, error) {
 	if err := l.acquire(ctx); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (l *wireDialer) get(ctx context.Context) (*wireConn, error) {
 	return fresh, err
 }
 
-// connectFirst reports whether it made the first wire, as there was none.
+// connectFirst dials if there was no wire yet, and reports whether it did.
 func (l *wireDialer) connectFirst(ctx context.Context) (bool, error) {
 	if err := l.acquire(ctx); err != nil {
 		return false, err
@@ -121,7 +121,7 @@ func (l *wireDialer) connectFirst(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// acquire takes the turn, which the caller gives back unless it failed.
+// acquire takes the lock, which the caller releases unless it failed.
 func (l *wireDialer) acquire(ctx context.Context) error {
 	select {
 	case l.lock <- struct{}{}:
@@ -137,8 +137,8 @@ func (l *wireDialer) acquire(ctx context.Context) error {
 	return nil
 }
 
-// connect dials until the guest answers, it is clear that it will not, or
-// patience ends.
+// connect dials until the guest answers, a failure is final, or DialTimeout
+// ends.
 func (l *wireDialer) connect(ctx context.Context) (*wireConn, error) {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, l.machine.options.DialTimeout)
@@ -170,7 +170,7 @@ func (l *wireDialer) connect(ctx context.Context) (*wireConn, error) {
 // errRetryDial marks a failure after which dialling again soon makes sense.
 var errRetryDial = errors.New("not ready")
 
-// attempt dials once, and greets.
+// attempt dials once, and performs the handshake.
 func (l *wireDialer) attempt(ctx context.Context) (*wireConn, error) {
 	conn, err := l.machine.dial(ctx)
 	if err != nil {
@@ -193,9 +193,9 @@ func (l *wireDialer) attempt(ctx context.Context) (*wireConn, error) {
 	return l.newWireConn(session, welcome), nil
 }
 
-// dialError judges a dial that failed. A guest that is about to start, or about
-// to replace its socket, is not there or refuses; one with too many at its door
-// is busy. For anything else the dialer has its reasons.
+// dialError classifies a failed dial. A guest that is about to start, or to replace
+// its socket, is missing or refuses, and one whose backlog is full is busy: those
+// are retried. Anything else is final.
 func dialError(err error) error {
 	for _, passing := range []error{fs.ErrNotExist, syscall.ECONNREFUSED, syscall.EAGAIN} {
 		if errors.Is(err, passing) {
@@ -205,7 +205,7 @@ func dialError(err error) error {
 	return asLost(err)
 }
 
-// handshakeError judges a handshake that failed.
+// handshakeError classifies a failed handshake.
 func (l *wireDialer) handshakeError(err error) error {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return fmt.Errorf("%w: %w", ErrLost, GuestError(e))

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// streamedFirst is how many commands go over streams before a direct wire is opened
-	// for more: a single command is not worth one.
+	// streamedFirst is how many commands go over streams before a direct connection
+	// is opened for more: a single command is not worth one.
 	streamedFirst = 2
 	// minDirectTimeout is the shortest timeout of a command that may take a direct
-	// wire, where the guest looks at the clock less often.
+	// connection, where the guest checks the time less often.
 	minDirectTimeout = time.Second
 )
 
@@ -22,7 +22,8 @@ const (
 // stream.
 var errNotShort = fmt.Errorf("%w: the command runs on", ErrLost)
 
-// directConnFor finds a direct wire for a command that may take one.
+// directConnFor returns a direct connection for a command that may take one, or
+// nil.
 func (r *execCall) directConnFor(ctx context.Context, request *wire.Request) *directConn {
 	c, m := r.command, r.machine
 	fits := request.Op == wire.OpExec && !r.directTried && c.Stdin == nil && c.TTY == nil && (c.Timeout == 0 || c.Timeout >= minDirectTimeout)
@@ -37,7 +38,7 @@ func (r *execCall) directConnFor(ctx context.Context, request *wire.Request) *di
 	return l
 }
 
-// execOnDirect runs the command over a direct wire.
+// execOnDirect runs the command over a direct connection with a parent.
 func (r *execCall) execOnDirect(ctx context.Context, l *directConn, request *wire.Request) (*wire.Exit, error) {
 	wc := l.parent
 	release, err := wc.reserveCommand()
@@ -55,7 +56,7 @@ func (r *execCall) execOnDirect(ctx context.Context, l *directConn, request *wir
 	stop := context.AfterFunc(ctx, func() { r.requestEnd(wc, over) })
 	defer stop()
 	w := &frameSource{wire: wc, conn: l.conn, frames: l.frames, direct: true}
-	l.ackPending = false // the request says so
+	l.ackPending = false // the request acknowledges the last result
 	if err := wc.writeRequest(l.conn, request); err != nil {
 		r.machine.execConns.discard(l)
 		return nil, r.sourceError(w, err)
@@ -64,7 +65,7 @@ func (r *execCall) execOnDirect(ctx context.Context, l *directConn, request *wir
 	return exit, r.releaseDirect(l, err)
 }
 
-// releaseDirect keeps the line if it can go on after what came of the command.
+// releaseDirect keeps the connection if it can carry another request.
 func (r *execCall) releaseDirect(l *directConn, err error) error {
 	var said *guestError
 	switch {

@@ -13,7 +13,7 @@ import (
 // go on over another wire. A nil input is empty.
 type input struct {
 	from    io.Reader
-	begin   sync.Once // nothing is read before somebody can take it
+	begin   sync.Once // nothing is read before it can be sent
 	mu      sync.Mutex
 	changed *sync.Cond
 	ring    replay.Ring
@@ -30,7 +30,7 @@ func newInput(from io.Reader) *input {
 	return in
 }
 
-// pull reads what there is, as far as there is room.
+// pull reads the input into the ring, and waits while that is full.
 func (in *input) pull() {
 	buf := make([]byte, wire.MaxFrame/2)
 	for {

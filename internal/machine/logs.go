@@ -17,7 +17,7 @@ const (
 	maxChunks = 8
 )
 
-// LogRequest says which part of the logs is wanted.
+// LogRequest names a part of the logs.
 type LogRequest struct {
 	Stdout, Stderr int64         // offsets to begin at
 	Max            int64         // bytes of each; 0 and more than 1 MiB mean 1 MiB

@@ -89,7 +89,7 @@ type Machine struct {
 
 	unacked resultIDs
 
-	background sync.WaitGroup // what nobody waits for but Close
+	background sync.WaitGroup // work that only Close waits for
 
 	mu     sync.Mutex
 	epoch  uint64
@@ -113,8 +113,8 @@ func (m *Machine) Ping(ctx context.Context) error {
 	return m.Call(ctx, &UnaryCall{Request: &wire.Request{Op: wire.OpPing}}, &struct{}{})
 }
 
-// Reach returns nil if the guest answers. A wire that has to be made for that is
-// greeted by the guest, which is an answer.
+// Reach returns nil if the guest answers. If a wire has to be dialled for that,
+// its handshake is the answer.
 func (m *Machine) Reach(ctx context.Context) error {
 	made, err := m.control.connectFirst(ctx)
 	if made || err != nil {
@@ -123,8 +123,8 @@ func (m *Machine) Reach(ctx context.Context) error {
 	return m.Ping(ctx)
 }
 
-// Info asks the guest about itself and its sandbox. Do not base decisions of
-// trust on the answer: it comes from inside.
+// Info returns what the guest reports about itself and its sandbox. Do not base
+// decisions of trust on it: it comes from inside.
 func (m *Machine) Info(ctx context.Context) (*wire.Info, error) {
 	var info wire.Info
 	if err := m.Call(ctx, &UnaryCall{Request: &wire.Request{Op: wire.OpInfo}}, &info); err != nil {
@@ -134,8 +134,8 @@ func (m *Machine) Info(ctx context.Context) (*wire.Info, error) {
 }
 
 // Close ends the wires. Commands under way fail with ErrClosed, and are ended
-// by the guest after a while. When it returns, nothing dials any more on behalf
-// of the machine itself.
+// by the guest after a while. When it returns, nothing of the machine dials any
+// more.
 func (m *Machine) Close() error {
 	m.mu.Lock()
 	m.cancel()

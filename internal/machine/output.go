@@ -28,7 +28,7 @@ func newOutputSink(w io.Writer, limit int64) *outputSink {
 	return &outputSink{w: w, limit: limit}
 }
 
-// write passes b on. A guest that sends more than it was asked for is hostile.
+// write passes b on. More than the limit is a protocol violation.
 func (o *outputSink) write(b []byte) error {
 	n := int64(len(b))
 	if n > o.limit-o.passed {
@@ -55,8 +55,8 @@ func (o *outputSink) gap(n int64) error {
 	return nil
 }
 
-// summary says what became of the bytes that the command wrote, total by the
-// guest's word.
+// summary returns how much the command wrote, total by the guest's report, and
+// how much of that was passed on.
 func (o *outputSink) summary(total int64) Output {
 	total = max(total, o.offset)
 	return Output{Total: total, Head: o.head, Lost: total - o.passed}

@@ -35,10 +35,10 @@ const (
 	relistenPauseMax = 5 * time.Second
 )
 
-// PortOptions say how a port is served.
+// PortOptions are how a port is served.
 type PortOptions struct {
 	// Gate decides, for each connection, whether it is answered. An error resets
-	// the connection at once. It is asked before anything is read, and must not
+	// the connection at once. It is called before anything is read, and must not
 	// take long. Nil refuses everything: a port without a gate is closed.
 	Gate func(ctx context.Context, caller Caller) error
 	// MaxConns bounds the connections under way; further ones wait. Default 64.
@@ -53,8 +53,8 @@ type PortOptions struct {
 	Backlog int
 }
 
-// Caller is who connected to a port. That it is this sandbox is certain; the
-// rest is its word.
+// Caller is the process that connected to a port. That it is in this sandbox is
+// certain; the rest is what the guest reports.
 type Caller struct {
 	Port  int
 	Addr  netip.AddrPort

@@ -50,7 +50,7 @@ func (l *PortListener) keepOpen(first *portBinding) {
 	}
 }
 
-// reopen opens the port again, or gives up: then Accept says why.
+// reopen opens the port again, until that is impossible: then Accept returns why.
 func (l *PortListener) reopen() *portBinding {
 	for pause := relistenPause; ; pause = min(2*pause, relistenPauseMax) {
 		select {
@@ -90,8 +90,8 @@ func (l *PortListener) serve(lease *portBinding) {
 	workers.Wait()
 }
 
-// acceptOne brings one connection to whoever accepts. It reports whether there
-// may be more.
+// acceptOne passes one connection to Accept. It reports whether there may be
+// more.
 func (l *PortListener) acceptOne(ctx context.Context, lease *portBinding) bool {
 	select {
 	case l.slots <- struct{}{}:

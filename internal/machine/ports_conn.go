@@ -16,7 +16,7 @@ import (
 // ErrReset is a connection that the other side broke off.
 var ErrReset = errors.New("connection reset by the sandbox")
 
-// closeTimeout is how long Close waits to say that it is the end.
+// closeTimeout is how long Close may take to send the end.
 const closeTimeout = time.Second
 
 // portConn is a connection to something inside a sandbox. It can be closed in
@@ -69,7 +69,7 @@ func (c *portConn) Write(p []byte) (int, error) {
 	return n, c.reason(err)
 }
 
-// CloseWrite says that no more will be written. Reading goes on.
+// CloseWrite sends that no more will be written. Reading goes on.
 func (c *portConn) CloseWrite() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -93,7 +93,7 @@ func (c *portConn) Close() error {
 	return nil
 }
 
-// reason is what users of connections expect an error to look like.
+// reason converts an error into what net.Conn returns.
 func (c *portConn) reason(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxListed bounds the processes that are believed of one guest.
+	// maxListed bounds the processes that a guest may list.
 	maxListed = 1024
-	// waitStep is how long the guest is asked to wait for something to happen.
+	// waitStep is how long the guest waits for the end before it answers.
 	waitStep = 20 * time.Second
 	// maxWrite bounds the input that one request carries.
 	maxWrite = 256 << 10
@@ -32,7 +32,7 @@ type Process struct {
 	Result     *Result // nil while it runs
 }
 
-// Start starts a command in the background and returns its id. It lives on when
+// Start starts a command in the background and returns its id. It goes on when
 // the machine is closed. Its output is kept in the sandbox, the beginning and
 // the end of it; its Stdin, if not nil, stays open for Write, and is not read.
 func (m *Machine) Start(ctx context.Context, command *Command) (string, error) {
@@ -61,7 +61,7 @@ func (m *Machine) undo(q *UnaryCall, id string) {
 	}
 }
 
-// Processes lists the commands that the guest knows.
+// Processes lists the commands that the guest keeps.
 func (m *Machine) Processes(ctx context.Context) ([]Process, error) {
 	var found []Process
 	last := ""
@@ -83,7 +83,7 @@ func (m *Machine) Processes(ctx context.Context) ([]Process, error) {
 	}
 }
 
-// Process tells about one command.
+// Process returns one command.
 func (m *Machine) Process(ctx context.Context, id string) (*Process, error) {
 	return m.status(ctx, id, 0)
 }
@@ -116,8 +116,8 @@ func (m *Machine) status(ctx context.Context, id string, wait time.Duration) (*P
 	return processOf(&status), nil
 }
 
-// Write gives input to a command in the background, and with end says that no
-// more will come. It waits while the command does not read.
+// Write writes input to a command in the background, and with end closes its
+// input. It waits while the command does not read.
 func (m *Machine) Write(ctx context.Context, id string, input []byte, end bool) error {
 	for {
 		part := input[:min(len(input), maxWrite)]
@@ -126,7 +126,7 @@ func (m *Machine) Write(ctx context.Context, id string, input []byte, end bool) 
 			Request: &wire.Request{Op: wire.OpWrite, Target: &wire.Target{
 				ID: id, Data: part, EOF: end && len(part) == len(input), WaitMs: wire.Milliseconds(time.Second),
 			}},
-			NoRetry: true, // it must not be given twice
+			NoRetry: true, // it must not be written twice
 		}
 		if err := m.Call(ctx, q, &written); err != nil {
 			return err
@@ -150,7 +150,7 @@ func (m *Machine) Signal(ctx context.Context, id, signal string, tree bool) erro
 	return m.target(ctx, wire.OpSignal, &wire.Target{ID: id, Signal: signal, Tree: tree}, &struct{}{})
 }
 
-// Resize tells a command's terminal its size.
+// Resize sets the size of a command's terminal.
 func (m *Machine) Resize(ctx context.Context, id string, size Size) error {
 	return m.target(ctx, wire.OpResize, &wire.Target{ID: id, Size: &wire.Size{Rows: size.Rows, Cols: size.Cols}}, &struct{}{})
 }
@@ -174,7 +174,7 @@ func (m *Machine) target(ctx context.Context, op wire.Op, target *wire.Target, v
 	return m.Call(ctx, &UnaryCall{Request: &wire.Request{Op: op, Target: target}}, v)
 }
 
-// processOf believes of a status what is possible.
+// processOf converts a status, with impossible values replaced.
 func processOf(s *wire.Status) *Process {
 	p := &Process{
 		ID: wire.Printable(s.ID[:min(len(s.ID), wire.MaxID)]), PID: max(s.PID, 0),

@@ -5,7 +5,7 @@ import "github.com/atoll-run/atoll/internal/wire"
 // QuotaLimit is the limit on the disk for which a command was ended, "" if it was not.
 type QuotaLimit string
 
-// String says it in words.
+// String returns a sentence for people.
 func (f QuotaLimit) String() string {
 	switch wire.QuotaLimit(f) {
 	case wire.QuotaSize:
@@ -18,7 +18,7 @@ func (f QuotaLimit) String() string {
 	return ""
 }
 
-// quotaLimitOf believes a guest only what there is a word for.
+// quotaLimitOf returns "" for a limit that is not known.
 func quotaLimitOf(f wire.QuotaLimit) QuotaLimit {
 	if QuotaLimit(f).String() == "" {
 		return ""

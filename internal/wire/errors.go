@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrProtocol marks what no honest peer would send. A wire that shows it is cut.
+// ErrProtocol marks what no honest peer would send. It closes the wire.
 var ErrProtocol = errors.New("protocol violation")
 
 // Code is the kind of a failure that the other side reports.
@@ -16,7 +16,7 @@ type Code string
 // The codes. A reader treats one it does not know as CodeInternal.
 const (
 	CodeInvalid       Code = "invalid"        // the request makes no sense
-	CodeUnknownOp     Code = "unknown_op"     // this build does not know the operation
+	CodeUnknownOp     Code = "unknown_op"     // this build does not have the operation
 	CodeVersion       Code = "version"        // no protocol version in common
 	CodeStale         Code = "stale"          // the epoch was superseded
 	CodeTooMany       Code = "too_many"       // a limit of this package is reached
@@ -37,10 +37,10 @@ const (
 type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
-	Subject Text   `json:"subject,omitempty"` // which of many files it is about
+	Subject Text   `json:"subject,omitempty"` // the file, if there are many
 }
 
-// Error returns the message: the code is for programs.
+// Error returns the message. The code is for programs.
 func (e *Error) Error() string { return e.Message }
 
 // Fail makes an Error.

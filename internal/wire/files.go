@@ -1,7 +1,7 @@
 package wire
 
-// The operations on files. Each uses Request.File, and of it the place and the
-// part named after the operation.
+// The operations on files. Each uses Request.File, and of it the path and
+// the part named after the operation.
 //
 //	stat, mkdir, remove, rename, copy    Result or Error
 //	read       Result FileStat, Data*, DataEnd
@@ -72,12 +72,12 @@ const (
 	MaxData = 1 << 20
 	// DataFrame is how many of them are put together in memory.
 	DataFrame = 256 << 10
-	// MaxDirect bounds the direct wires that belong to one wire.
+	// MaxDirect bounds the direct connections that belong to a bulk wire.
 	MaxDirect = 8
 	// MaxDirectCommands bounds those that belong to a control wire.
 	MaxDirectCommands = 64
 	// MaxDrain is how much of a refused content a guest reads to its end, so
-	// that a direct wire can go on.
+	// that a direct connection can be used again.
 	MaxDrain = 128 << 10
 	// MaxEntries bounds the entries that a list or a walk returns, and
 	// MaxScanned those that a walk, search, pull or recursive change looks at.
@@ -102,8 +102,8 @@ const (
 	MaxWatched = 4096
 )
 
-// RootedPath is a path beneath a root. The host takes roots from the engine's table
-// of mounts; nothing but what lies beneath one can be named.
+// RootedPath is a path beneath a root. The host takes roots from the engine's
+// table of mounts; only what lies beneath one can be named.
 type RootedPath struct {
 	Root     Text `json:"root"` // absolute and clean
 	Path     Text `json:"path"` // relative and clean; "." is the root itself
@@ -171,15 +171,15 @@ type FileSearch struct {
 	MaxFileSize int64 `json:"maxFileSize"`
 }
 
-// Direct admits one direct wire: a connection that carries one request on files
-// after the other, instead of streams, because multiplexing costs large
-// transfers half their speed and small ones half their time. It belongs to the
-// wire on which the token was asked for, and ends with it.
+// Direct admits one direct connection: it carries one request after the other
+// instead of streams, because multiplexing costs large transfers half their speed
+// and small ones half their time. It belongs to the wire over which the token was
+// sent, and ends with it.
 type Direct struct {
 	Token string `json:"token"`
 }
 
-// FileKind is what a name stands for.
+// FileKind is the kind of a file.
 type FileKind string
 
 // The kinds of file.
@@ -201,7 +201,7 @@ func (k FileKind) Known() bool {
 	return false
 }
 
-// FileStat is what is known of a file.
+// FileStat describes a file.
 type FileStat struct {
 	Kind    FileKind `json:"kind"`
 	Size    int64    `json:"size"`
@@ -226,7 +226,7 @@ type FileEntry struct {
 	Mount   bool     `json:"mount,omitempty"`
 }
 
-// FileWritten answers write.
+// FileWritten is the answer to write.
 type FileWritten struct {
 	FileStat
 	Created bool `json:"created,omitempty"`
@@ -250,7 +250,7 @@ type FileEvent struct {
 	Dir  bool   `json:"dir,omitempty"`
 }
 
-// FileNode is one file or directory of a tree that travels.
+// FileNode is one file or directory of a tree that is sent.
 type FileNode struct {
 	Path    Text     `json:"path"` // relative to the tree's root, "." is that itself
 	Kind    FileKind `json:"kind"` // file or dir
@@ -259,7 +259,7 @@ type FileNode struct {
 	Size    int64    `json:"size"`
 }
 
-// FileEnd sums an operation on many files up.
+// FileEnd is the summary of an operation on many files.
 type FileEnd struct {
 	Files   int           `json:"files,omitempty"` // that were read, searched, copied, removed
 	Dirs    int           `json:"dirs,omitempty"`

@@ -9,7 +9,7 @@ import (
 )
 
 // Data reads the bytes that Data frames carry, as if they had no frames. It can
-// go on after a deadline has passed in the middle of a frame.
+// continue after a deadline in the middle of a frame.
 type Data struct {
 	frames *Reader
 	header [HeaderSize]byte
@@ -72,11 +72,11 @@ func (d *Data) nextHeader() error {
 // dataBuffer holds one Data frame.
 type dataBuffer [HeaderSize + DataFrame]byte
 
-// dataBuffers are only held while bytes move.
+// dataBuffers are taken only while bytes move.
 var dataBuffers = sync.Pool{New: func() any { return new(dataBuffer) }}
 
 // streamFrame is how many bytes a Data frame carries on a multiplexed wire,
-// where others wait for its end.
+// where other streams wait for its end.
 const streamFrame = 64<<10 - HeaderSize
 
 // DataWriter puts bytes into Data frames, each sent in one write. Close gives
@@ -92,8 +92,8 @@ func NewDataWriter(w io.Writer) *DataWriter {
 	return &DataWriter{w, dataBuffers.Get().(*dataBuffer), streamFrame}
 }
 
-// Large makes frames as large as they may be, for a wire that others do not
-// wait for.
+// Large makes frames as large as they may be, for a connection that carries
+// nothing else.
 func (d *DataWriter) Large() { d.size = DataFrame }
 
 // Write implements io.Writer.
@@ -108,13 +108,13 @@ func (d *DataWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// gatherer is a writer that sends several pieces in one go.
+// gatherer is a writer that sends several pieces in one call.
 type gatherer interface {
 	WriteBuffers(buffers *net.Buffers) (int64, error)
 }
 
-// sendCopy sends bytes that are not in the buffer: as they are, if that can be
-// done in one go.
+// sendCopy sends bytes that are not in the buffer; without copying them, if the
+// writer sends several pieces in one call.
 func (d *DataWriter) sendCopy(p []byte) error {
 	g, ok := d.w.(gatherer)
 	if !ok || d.size != DataFrame {
@@ -125,8 +125,8 @@ func (d *DataWriter) sendCopy(p []byte) error {
 	return err
 }
 
-// Next has read fill the next frame, and sends what it got. It returns read's
-// error first.
+// Next fills the next frame with read, and sends it. It returns the error of read
+// after what was read has been sent.
 func (d *DataWriter) Next(read func([]byte) (int, error)) (int, error) {
 	n, err := read(d.buf[HeaderSize : HeaderSize+d.size])
 	if n > 0 {
@@ -143,7 +143,7 @@ func (d *DataWriter) send(n int) error {
 	return err
 }
 
-// End says that no more data will come.
+// End sends that no more data will come.
 func (d *DataWriter) End() error {
 	var end [HeaderSize]byte
 	PutHeader(end[:], FrameDataEnd, 0)

@@ -76,7 +76,7 @@ func (r *Reader) sized(n, limit uint32) ([]byte, error) {
 	return r.payload, err
 }
 
-// growStep is what is allocated on the strength of a length alone.
+// growStep is what is allocated for a length whose bytes have not arrived.
 const growStep = 4 << 10
 
 func readSized(r io.Reader, buf []byte, n int) ([]byte, error) {
@@ -91,7 +91,7 @@ func readSized(r io.Reader, buf []byte, n int) ([]byte, error) {
 	return buf, nil
 }
 
-// noEOF turns the end of the stream inside something into an error of its own.
+// noEOF turns io.EOF in the middle of a message into io.ErrUnexpectedEOF.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire/socket"
 )
 
-// side says which half a guard protects.
+// side is the side of the wire that a guard protects.
 type side bool
 
 const (
@@ -33,24 +33,24 @@ const (
 	muxMaxFlags = 15
 )
 
-// guard stands between the connection and yamux. Inward it reads every header
-// and cuts the wire on what yamux would let a hostile peer do: open streams
-// without end, have a goroutine started for every ping, keep the reader busy
-// with frames for streams that do not exist. Outward it joins into one system
-// call what yamux writes apart: a header and its body, and before them frames
-// that only open, acknowledge or end a stream, which nobody waits for.
+// guard is the net.Conn between the connection and yamux. When reading it checks
+// every header and closes the wire on what yamux would let a hostile peer do:
+// open streams without end, have a goroutine started for every ping, keep the
+// reader busy with frames for streams that do not exist. When writing it joins
+// into one system call what yamux writes apart: a header and its body, and before
+// them frames that only open, acknowledge or end a stream.
 type guard struct {
 	net.Conn
 	side side
 
-	// inward; used by the one goroutine that reads
+	// reading; used by the one goroutine that reads
 	header [muxHeader]byte
 	have   int    // bytes of header seen
 	skip   uint32 // bytes of payload still to come
 
-	// outward
+	// writing
 	writing sync.Mutex
-	pending []byte // frames that wait for one that matters
+	pending []byte // frames that wait for one that is urgent
 	body    bool   // the last of them announced a body, which comes next
 	flusher *time.Timer
 
@@ -58,8 +58,8 @@ type guard struct {
 	failure   error
 	pings     rateLimit
 	anomalies rateLimit
-	finished  [MaxStreams]uint32 // the streams that the peer ended last
-	next      int                // where the next of them goes
+	finished  [MaxStreams]uint32 // the last streams that the peer ended
+	next      int                // index of the next in finished
 }
 
 func newGuard(conn net.Conn, side side) *guard {
@@ -104,7 +104,7 @@ func (g *guard) inspect(b []byte) error {
 	return nil
 }
 
-// checkFrame judges one complete header.
+// checkFrame checks one complete header.
 func (g *guard) checkFrame() error {
 	kind, flags := g.header[1], binary.BigEndian.Uint16(g.header[2:])
 	stream, length := binary.BigEndian.Uint32(g.header[4:]), binary.BigEndian.Uint32(g.header[8:])
@@ -129,7 +129,7 @@ func (g *guard) checkFrame() error {
 	return nil
 }
 
-// finish notes that the peer has ended a stream.
+// finish records that the peer has ended a stream.
 func (g *guard) finish(stream uint32) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -162,8 +162,8 @@ func (g *guard) Write(p []byte) (int, error) {
 	return max(0, n-held), err
 }
 
-// maxJoined is how much is copied so that one write does: not every connection
-// can write two pieces at once.
+// maxJoined is how much is copied so that one write is enough: not every
+// connection can write two pieces at once.
 const maxJoined = 16 << 10
 
 // writeJoined sends what was held back, and p.
@@ -183,8 +183,8 @@ func (g *guard) writeJoined(p []byte) (int, error) {
 	return int(n), err
 }
 
-// coalesce keeps a header back if a body follows, or if nobody waits for it. Of the
-// latter kind the first starts the clock.
+// coalesce holds a header back if a body follows, or if it is not urgent: then the
+// first starts the timer that sends it after coalesceDelay.
 func (g *guard) coalesce(p []byte) bool {
 	if len(p) != muxHeader {
 		return false
@@ -214,15 +214,15 @@ func (g *guard) flush() {
 	if g.body || len(g.pending) == 0 {
 		return
 	}
-	_, _ = g.Conn.Write(g.pending) // who writes next meets the same error
+	_, _ = g.Conn.Write(g.pending) // the next write returns the same error
 	g.pending = g.pending[:0]
 }
 
-// Close implements net.Conn. What was held back goes first: that this side has
-// ended a stream, say, and so has all that it wanted.
+// Close implements net.Conn. What was held back is sent first: it may say that
+// this side has ended a stream, and so has the result.
 func (g *guard) Close() error {
 	g.flusher.Stop()
-	if g.writing.TryLock() { // else somebody writes, who sends it or fails
+	if g.writing.TryLock() { // else a write is under way, which sends it or fails
 		if !g.body && len(g.pending) > 0 {
 			_ = g.SetWriteDeadline(time.Now().Add(flushTimeout))
 			_, _ = g.Conn.Write(g.pending)
@@ -233,7 +233,7 @@ func (g *guard) Close() error {
 	return g.Conn.Close()
 }
 
-// fail ends the wire and remembers why.
+// fail closes the wire and keeps the first reason.
 func (g *guard) fail(why error) error {
 	g.mu.Lock()
 	if g.failure == nil {
@@ -271,8 +271,8 @@ func (b *rateLimit) allow(now time.Time) bool {
 	return b.used <= b.limit
 }
 
-// anomalyLog receives yamux's warnings. One by one they are harmless and say
-// nothing to a user; too many mean a peer that wants to keep us busy.
+// anomalyLog counts yamux's warnings. Single ones are harmless; more than
+// MaxAnomalies in AnomalyWindow close the wire.
 type anomalyLog struct{ guard *guard }
 
 func (l anomalyLog) Print(...any)          { l.count() }

@@ -5,27 +5,26 @@ import (
 	"time"
 )
 
-// heartbeat asks a peer whether it lives, again and again, while somebody waits for
-// it. A wire on which nobody waits costs neither side anything: whoever asks
-// next finds out.
+// heartbeat pings the peer at an interval, while something waits for it. An idle
+// wire costs neither side anything: the next request shows whether it is alive.
 type heartbeat struct {
 	every     time.Duration
-	needed    func() bool  // somebody waits for the peer
-	ping      func() error // returns when the peer has answered, or must be given up
+	needed    func() bool  // something waits for the peer
+	ping      func() error // returns when the peer has answered, or an error on timeout
 	onTimeout func()
 
 	timer *time.Timer
 	armed atomic.Bool
 }
 
-func newHeartbeat(every time.Duration, awaited func() bool, ask func() error, lost func()) *heartbeat {
-	p := &heartbeat{every: every, needed: awaited, ping: ask, onTimeout: lost}
+func newHeartbeat(every time.Duration, needed func() bool, ping func() error, onTimeout func()) *heartbeat {
+	p := &heartbeat{every: every, needed: needed, ping: ping, onTimeout: onTimeout}
 	p.timer = time.AfterFunc(every, p.tick)
 	p.timer.Stop()
 	return p
 }
 
-// start is called by whoever begins to wait. A guest has no pulse.
+// start is called when something begins to wait. The guest has a nil heartbeat.
 func (p *heartbeat) start() {
 	if p != nil && p.armed.CompareAndSwap(false, true) {
 		p.timer.Reset(p.every)
@@ -35,7 +34,7 @@ func (p *heartbeat) start() {
 func (p *heartbeat) tick() {
 	if !p.needed() {
 		p.armed.Store(false)
-		if p.needed() { // since we looked
+		if p.needed() { // since the check
 			p.start()
 		}
 		return

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// magic opens each side's greeting, so that a wrong socket is noticed at once.
+// magic begins each side's handshake, so that a wrong socket is noticed at once.
 const magic = "atoll\x00\r\n"
 
-// Kind says what a wire is for.
+// Kind is the purpose of a connection.
 type Kind string
 
 // The kinds of wire.
@@ -22,7 +22,7 @@ const (
 	KindDirect  Kind = "direct" // not multiplexed: see Direct and OpenDirect
 )
 
-// Hello is the host's greeting.
+// Hello is the host's part of the handshake.
 type Hello struct {
 	Min    int    `json:"min"`
 	Max    int    `json:"max"`
@@ -39,10 +39,10 @@ type Hello struct {
 	Needs Features `json:"needs,omitempty"`
 }
 
-// Welcome is the guest's answer.
+// Welcome is the guest's part of the handshake.
 type Welcome struct {
 	Version int    `json:"version,omitempty"`
-	Boot    string `json:"boot,omitempty"` // names this life of the guest
+	Boot    string `json:"boot,omitempty"` // names this boot of the guest
 	Build   string `json:"build,omitempty"`
 	// Features are those of the guest that the host announced, too. A guest that
 	// was built before features had names sends none, and has those of its version.
@@ -83,10 +83,10 @@ func Handshake(conn net.Conn, hello *Hello) (*Welcome, error) {
 // (ReadWelcome) and then with the frames of the request. A guest that ignored a
 // part of the request would misunderstand it, so the hello names what it needs.
 func OpenDirect(w io.Writer, hello *Hello, req *Request) error {
-	greeting := *hello
-	greeting.Needs = append(req.Needs(), FeatureFirstRequest)
+	first := *hello
+	first.Needs = append(req.Needs(), FeatureFirstRequest)
 	var buf bytes.Buffer
-	if err := errors.Join(writeHandshake(&buf, &greeting), WriteRequest(&buf, req)); err != nil {
+	if err := errors.Join(writeHandshake(&buf, &first), WriteRequest(&buf, req)); err != nil {
 		return err
 	}
 	_, err := w.Write(buf.Bytes())
@@ -116,7 +116,7 @@ func ReadWelcome(conn net.Conn, hello *Hello) (*Welcome, error) {
 	return &welcome, conn.SetDeadline(time.Time{})
 }
 
-// ReadHello reads the host's greeting. The guest answers with Answer.
+// ReadHello reads the host's hello. The guest answers with WriteWelcome.
 func ReadHello(conn net.Conn) (*Hello, error) {
 	_ = conn.SetDeadline(time.Now().Add(HelloTimeout))
 	var hello Hello
@@ -126,7 +126,7 @@ func ReadHello(conn net.Conn) (*Hello, error) {
 	return &hello, hello.check()
 }
 
-// WriteWelcome ends the guest's side of the handshake.
+// WriteWelcome completes the guest's side of the handshake.
 func WriteWelcome(conn net.Conn, welcome *Welcome) error {
 	if err := writeHandshake(conn, welcome); err != nil {
 		return err
@@ -167,8 +167,7 @@ func writeHandshake(w io.Writer, v any) error {
 	return err
 }
 
-// readHandshake reads nothing beyond the greeting: what follows belongs to the
-// session.
+// readHandshake reads nothing beyond the message: what follows are frames.
 func readHandshake(r io.Reader, v any) error {
 	var got [len(magic)]byte
 	if _, err := io.ReadFull(r, got[:]); err != nil {

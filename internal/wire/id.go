@@ -5,10 +5,9 @@ import (
 	"strconv"
 )
 
-// NewID returns a name that nobody else has, for a client, a process or a life. It need
-// not be secret: a guest hears nobody but hosts. So it comes from the random
-// numbers that the kernel gives every program at its start; to ask for more takes
-// as long as a good part of a short command.
+// NewID returns a unique name for a client, a process or a boot. It need not be
+// secret, as a guest admits only hosts. So it comes from the random numbers that
+// the kernel gives every program at its start, without another system call.
 func NewID() string {
 	return strconv.FormatUint(rand.Uint64(), 36) + "-" + strconv.FormatUint(rand.Uint64(), 36) //nolint:gosec // unique, not secret
 }

@@ -18,8 +18,8 @@ const (
 	MaxRequest = 1 << 20
 	// MaxFrame bounds the payload of a frame.
 	MaxFrame = 64 << 10
-	// Window is what one stream may have under way: sent, and not yet read by
-	// the other side's program. It is yamux's smallest.
+	// Window is how much of one stream may be sent and not yet read by the other
+	// side. It is yamux's smallest.
 	Window = 256 << 10
 	// MaxMessage bounds the text of an error.
 	MaxMessage = 1 << 10
@@ -48,15 +48,15 @@ const (
 const (
 	// HelloTimeout bounds the handshake.
 	HelloTimeout = 5 * time.Second
-	// KeepAlive is how often a host asks a guest that it waits for whether that
-	// lives. One that does not answer within WriteTimeout has lost its wire.
+	// KeepAlive is how often a host pings a guest that it waits for. One that does
+	// not answer within WriteTimeout loses its wire.
 	KeepAlive = 5 * time.Second
 	// WriteTimeout is how long a peer may refuse to read from the connection.
 	WriteTimeout = 10 * time.Second
-	// coalesceDelay is how long a frame that nobody waits for may be held back.
+	// coalesceDelay is how long a frame that is not urgent may be held back.
 	coalesceDelay = 2 * time.Millisecond
-	// flushTimeout is how long a peer may take to accept what was held back when the
-	// wire is closed.
+	// flushTimeout is how long sending what was held back may take when the wire is
+	// closed.
 	flushTimeout = 20 * time.Millisecond
 	// closeTimeout is how long a closed stream waits for the peer's side.
 	closeTimeout = 5 * time.Second

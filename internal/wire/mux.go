@@ -10,20 +10,20 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// Mux is a greeted connection that carries streams. Its streams are plain
-// connections; whatever one of them suffers, closing the session frees it.
+// Mux is a connection after the handshake that carries streams. Whatever blocks
+// one of its streams, closing the Mux ends it.
 type Mux struct {
 	session *yamux.Session
 	guard   *guard
 
-	// of a host:
+	// only on the host:
 	heartbeat     *heartbeat
-	directWaiters atomic.Int64 // who waits for the guest on direct wires
+	directWaiters atomic.Int64 // direct connections in use
 }
 
-// HostMux starts the host's side of a session. It opens every stream; a
-// guest that opens one is cut off. One that is silent while somebody waits for
-// it loses the session after KeepAlive and WriteTimeout.
+// HostMux starts the host's side. It opens every stream; a guest that opens one
+// loses the connection, and so does one that does not answer a ping within
+// WriteTimeout while something waits for it.
 func HostMux(conn net.Conn) (*Mux, error) { return hostMux(conn, KeepAlive, WriteTimeout) }
 
 func hostMux(conn net.Conn, keepAlive, timeout time.Duration) (*Mux, error) {
@@ -40,19 +40,19 @@ func hostMux(conn net.Conn, keepAlive, timeout time.Duration) (*Mux, error) {
 	return s, nil
 }
 
-// hasWaiters reports whether somebody waits for the guest.
+// hasWaiters reports whether something waits for the guest.
 func (s *Mux) hasWaiters() bool { return s.directWaiters.Load() > 0 || s.session.NumStreams() > 0 }
 
-// AddWaiter says that somebody waits for the guest on a direct wire of this session,
-// until leave is called.
+// AddWaiter keeps the heartbeat going for a direct connection of this wire, until
+// leave is called.
 func (s *Mux) AddWaiter() (leave func()) {
 	s.directWaiters.Add(1)
 	s.heartbeat.start()
 	return func() { s.directWaiters.Add(-1) }
 }
 
-// GuestMux starts the guest's side. It never sends a ping of its own: a
-// quiet sandbox costs nothing.
+// GuestMux starts the guest's side. It sends no pings, so that an idle sandbox
+// costs nothing.
 func GuestMux(conn net.Conn) (*Mux, error) {
 	guard := newGuard(conn, guestSide)
 	mux, err := yamux.Server(guard, muxConfig(guard))
@@ -62,7 +62,7 @@ func GuestMux(conn net.Conn) (*Mux, error) {
 func muxConfig(guard *guard) *yamux.Config {
 	return &yamux.Config{
 		AcceptBacklog:          MaxStreams,
-		KeepAliveInterval:      KeepAlive, // not used: see pulse
+		KeepAliveInterval:      KeepAlive, // not used: see heartbeat
 		ConnectionWriteTimeout: WriteTimeout,
 		MaxStreamWindowSize:    Window,
 		StreamCloseTimeout:     closeTimeout,
@@ -95,25 +95,26 @@ func (s *Mux) Accept() (net.Conn, error) {
 // Streams is the number of streams, open or closing.
 func (s *Mux) Streams() int { return s.session.NumStreams() }
 
-// Ended reports whether the other side has ended a stream, and not only the
-// session with it. It remembers the last MaxStreams of them.
+// Ended reports whether the other side has closed a stream, and not only the
+// whole wire. The last MaxStreams of them are kept.
 func (s *Mux) Ended(stream net.Conn) bool {
 	one, ok := stream.(*yamux.Stream)
 	return ok && s.guard.hasFinished(one.StreamID())
 }
 
-// Done is closed when the session has ended.
+// Done is closed when the wire has ended.
 func (s *Mux) Done() <-chan struct{} { return s.session.CloseChan() }
 
-// Close ends the session and all its streams.
+// Close ends the wire and all its streams.
 func (s *Mux) Close() error {
 	s.heartbeat.stop()
 	return s.session.Close()
 }
 
-// Err says why the session ended, if the peer broke the protocol: an error
-// that wraps ErrProtocol, else nil.
+// Err returns why the wire ended if the peer broke the protocol: an error that
+// wraps ErrProtocol, else nil.
 func (s *Mux) Err() error { return s.guard.cause() }
 
-// withCause prefers what the guard saw over what its consequence looked like.
+// withCause adds the protocol violation that the guard found, if any, to an error
+// of yamux.
 func (s *Mux) withCause(err error) error { return errors.Join(s.Err(), err) }

@@ -22,7 +22,7 @@ type Port struct {
 	ID      string `json:"id,omitempty"` // names a listener, chosen by the host
 	Port    int    `json:"port,omitempty"`
 	Backlog int    `json:"backlog,omitempty"` // connections that may wait to be accepted
-	// WithGrant asks for the grant of each caller. Version 2.
+	// WithGrant requests the grant of each caller. Version 2.
 	WithGrant bool `json:"who,omitempty"`
 	// Grant shares the port with the listeners of other grants: this one gets the
 	// callers of its grant. Feature shared-grants.
@@ -35,12 +35,12 @@ type Bound struct {
 	IPv6 bool `json:"ipv6"`
 }
 
-// Caller says who connected.
+// Caller is the process that connected.
 type Caller struct {
 	Port int    `json:"port"`
 	Peer string `json:"peer"` // address and port, in the sandbox
 	// Grant is the open grant that the caller was started under, if any. Only if the
-	// listener asked WithGrant, or has a grant itself.
+	// listener set WithGrant, or has a grant itself.
 	Grant string `json:"grant,omitempty"`
 }
 

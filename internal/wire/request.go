@@ -18,14 +18,14 @@ const (
 	OpAttach  Op = "attach" // Attach: streams a process that lost its wire
 	OpEnd     Op = "end"    // Target: ends a process and all its descendants, then answers
 	OpSignal  Op = "signal" // Target: sends a signal
-	OpResize  Op = "resize" // Target: tells a terminal its size
-	OpWrite   Op = "write"  // Target: gives input to a background process, answers Written
+	OpResize  Op = "resize" // Target: sets the size of a terminal
+	OpWrite   Op = "write"  // Target: writes input to a background process, answers Written
 	OpList    Op = "list"   // Target: answers Listing, the processes after the given id
 	OpStatus  Op = "status" // Target: answers Status, now or when the process has ended
 	OpLogs    Op = "logs"   // Attach: output from the given offsets, then Result with Status
 	OpForget  Op = "forget" // Target: drops an ended process and its output
 	OpAckIDs  Op = "settle" // Target: drops those of IDs that ended; their host has the results
-	OpAckLast Op = "taken"  // on a direct wire: the host has the last result; there is no answer
+	OpAckLast Op = "taken"  // on a direct connection: the host has the last result; no answer
 )
 
 // Request is the first message of every stream.
@@ -101,18 +101,18 @@ type Target struct {
 	IDs []string `json:"ids,omitempty"` // settle
 }
 
-// Started answers attach, and exec in the background.
+// Started is the answer to attach, and to exec in the background.
 type Started struct {
 	PID   int   `json:"pid"`
 	Stdin int64 `json:"stdin"` // bytes of stdin that the process was given so far
 }
 
-// Written answers write: the process may have taken less than it was offered.
+// Written is the answer to write: how much of the input the process has taken.
 type Written struct {
 	Bytes int `json:"bytes"`
 }
 
-// Status is a process as others see it.
+// Status describes a process.
 type Status struct {
 	ID         string `json:"id"`
 	PID        int    `json:"pid"`
@@ -154,8 +154,8 @@ type Exit struct {
 	Left          bool       `json:"left,omitempty"`  // descendants live on and hold its output open
 	Stuck         bool       `json:"stuck,omitempty"` // some of its tree could not be ended
 	QuotaExceeded QuotaLimit `json:"full,omitempty"`  // ended because the workspace outgrew a limit
-	// Crowded says that the limit of processes was reached, and what commands had
-	// left running was ended.
+	// PidsLimitHit says that the limit of processes was reached, and what commands
+	// had left running was ended.
 	PidsLimitHit bool `json:"crowded,omitempty"`
 
 	UserUs     int64 `json:"userUs"`
@@ -166,7 +166,7 @@ type Exit struct {
 	Stderr     int64 `json:"stderr"`
 }
 
-// Info is what a guest says of itself and its sandbox.
+// Info describes a guest and its sandbox.
 type Info struct {
 	PID        int               `json:"pid"`
 	UID        int               `json:"uid"`
@@ -251,7 +251,7 @@ func writePayload(w io.Writer, payload []byte, limit int) error {
 	return err
 }
 
-// QuotaLimit is the limit on the disk for which processes were ended.
+// QuotaLimit is the limit on disk space because of which processes were ended.
 type QuotaLimit string
 
 // The limits of what a sandbox keeps on the host's disk.

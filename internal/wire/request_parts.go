@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// requestParts is a request whose parts are still text. Package json looks at
-// everything that a type can hold before it reads or writes the first value of
-// it, which for a whole request takes longer than a short command does. So what
-// a request does not have is not looked at.
+// requestParts is a request whose parts are still JSON. Package json analyses a
+// whole type before it reads or writes the first value of it, which for Request
+// takes longer than a short command does. So only the types of the parts that a
+// request has are analysed.
 type requestParts struct {
 	Op     Op              `json:"op"`
 	Exec   json.RawMessage `json:"exec,omitempty"`

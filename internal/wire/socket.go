@@ -12,8 +12,8 @@ import (
 
 // DialSocket connects to the unix socket at path, which hostile code can
 // write to. The last element is not followed if it is a link, and must be a
-// socket; the path may be longer than a socket address allows. The caller then
-// asks PeerPID who it reached.
+// socket; the path may be longer than a socket address allows. The caller
+// then checks the peer with PeerPID.
 func DialSocket(ctx context.Context, path string) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func DialSocket(ctx context.Context, path string) (net.Conn, error) {
 	return conn, nil
 }
 
-// connect connects to a unix socket, at once or not at all: one with too many at
-// its door is busy. For that package net would need a goroutine and a thread.
+// connect connects to a unix socket without waiting: a full backlog is an error.
+// Package net would need a goroutine and a thread for it.
 func connect(path string) (net.Conn, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -52,9 +52,8 @@ func connect(path string) (net.Conn, error) {
 	return net.FileConn(file)
 }
 
-// PeerPID asks the kernel which process is at the other end of a unix socket:
-// the one that listens, seen from a client; the one that connected, seen from
-// a server. It is 0 for a process outside the caller's pid namespace.
+// PeerPID returns, from the kernel, the process at the other end of a unix
+// socket: for a client the one that listens, for a server the one that connected. It is 0 for a process outside the caller's pid namespace.
 func PeerPID(conn net.Conn) (int, error) {
 	cred, err := peer(conn)
 	if err != nil {
@@ -63,7 +62,7 @@ func PeerPID(conn net.Conn) (int, error) {
 	return int(cred.Pid), nil
 }
 
-// PeerUID asks the kernel whose process is at the other end.
+// PeerUID returns, from the kernel, the user of the process at the other end.
 func PeerUID(conn net.Conn) (int, error) {
 	cred, err := peer(conn)
 	if err != nil {

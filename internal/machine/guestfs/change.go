@@ -11,14 +11,14 @@ import (
 // fileCall is an operation on a file with a single answer.
 type fileCall struct {
 	op      wire.Op
-	file    wire.File // but for its place
+	file    wire.File // but for its path
 	to      string    // rename, copy: where to
-	writes  bool      // it needs a place that is not read-only
-	noRetry bool      // it must not be asked twice
+	writes  bool      // it needs a root that is not read-only
+	noRetry bool      // it must not be sent twice
 	timeout time.Duration
 }
 
-// call puts a question about path.
+// call performs an operation on path.
 func (f *Files) call(ctx context.Context, path string, q *fileCall, v any) error {
 	file := q.file
 	var err error
@@ -53,7 +53,7 @@ func (f *Files) Mkdir(ctx context.Context, path string, options *MkdirOptions) e
 	return operation("mkdir", path, f.call(ctx, path, q, &struct{}{}))
 }
 
-// Remove removes a file or a directory, and says how much.
+// Remove removes a file or a directory, and returns how much.
 func (f *Files) Remove(ctx context.Context, path string, options *RemoveOptions) (Totals, error) {
 	if options == nil {
 		options = &RemoveOptions{}
@@ -94,7 +94,7 @@ func (f *Files) Copy(ctx context.Context, from, to string, options *CopyOptions)
 	return f.totals(ctx, "copy", from, q)
 }
 
-// totals asks a question whose answer is a sum.
+// totals performs an operation whose answer is a summary.
 func (f *Files) totals(ctx context.Context, what, path string, q *fileCall) (Totals, error) {
 	var end wire.FileEnd
 	if err := f.call(ctx, path, q, &end); err != nil {

@@ -22,8 +22,8 @@ type Root struct {
 
 // Files are the files of a sandbox beneath certain roots. Paths are absolute
 // ones inside the sandbox; the longest root above a path decides. Code in the
-// sandbox may change everything at any time, and tries to; nothing it does leads
-// an operation outside the path's root or onto another file system. Symbolic
+// sandbox may change everything at any time; nothing it does leads an operation
+// outside the path's root or onto another file system. Symbolic
 // links, files with several names, pipes, sockets and devices are refused, each
 // with an error of its own (ErrSymlink and so on); so are mounts, unless they
 // are roots themselves. Missing, existing and forbidden files are

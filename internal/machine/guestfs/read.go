@@ -18,14 +18,14 @@ const (
 	// smallTransfer is what travels with the commands; more takes the wire for
 	// large things.
 	smallTransfer = 64 << 10
-	// preallocSize is how much memory is set aside on a guest's word.
+	// preallocSize bounds the memory that is allocated before bytes arrive.
 	preallocSize = 1 << 20
 	// growth is by how much more when that much has come.
 	growth = 4
 )
 
-// Stat tells about a file of any kind. Of a symbolic link it tells about the
-// link itself; the directories above must be real ones.
+// Stat describes a file of any kind. Of a symbolic link it describes the link
+// itself; the directories above must be real ones.
 func (f *Files) Stat(ctx context.Context, path string) (*FileInfo, error) {
 	var stat wire.FileStat
 	if err := f.call(ctx, path, &fileCall{op: wire.OpFileStat}, &stat); err != nil {
@@ -182,7 +182,7 @@ func (r *FileReader) content() (*Content, error) {
 	}
 }
 
-// infoOf believes of a stat what is possible.
+// infoOf converts a stat. An impossible one is an ErrProtocol.
 func infoOf(path string, s *wire.FileStat) (*FileInfo, error) {
 	switch {
 	case !s.Kind.Known():

@@ -15,9 +15,9 @@ import (
 const (
 	// MaxTree bounds the bytes of one copied tree or archive.
 	MaxTree = 64 << 30
-	// defaultListed is how many entries are returned unless more are asked for.
+	// defaultListed is how many entries are returned by default.
 	defaultListed = 10_000
-	// defaultScanTime is how long a scan may take unless more is asked for.
+	// defaultScanTime is how long a scan may take by default.
 	defaultScanTime = 10 * time.Second
 )
 
@@ -96,9 +96,9 @@ func (f *Files) Walk(ctx context.Context, path string, options *WalkOptions, vis
 // scan is an operation that answers with many things.
 type scan struct {
 	op      wire.Op
-	file    wire.File // but for its place
+	file    wire.File // but for its path
 	kind    wire.FrameType
-	max     int // how many are believed
+	max     int // how many entries or matches the guest may send
 	timeout time.Duration
 }
 
@@ -159,7 +159,7 @@ func (f *Files) scanEntries(ctx context.Context, path string, s *scan, visit fun
 	})
 }
 
-// entryOf believes of an entry what is possible.
+// entryOf converts an entry. An impossible one is an ErrProtocol.
 func entryOf(e *wire.FileEntry) (*FileEntry, error) {
 	if err := checkBelow(string(e.Path)); err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func checkBelow(path string) error {
 	return nil
 }
 
-// totalsOf believes of a sum what is possible.
+// totalsOf converts a summary. An impossible one is an ErrProtocol.
 func totalsOf(end *wire.FileEnd) (Totals, error) {
 	for _, n := range []int64{int64(end.Files), int64(end.Dirs), end.Bytes, int64(end.Refused), int64(end.Binary), int64(end.Large)} {
 		if n < 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// What a search returns unless it is told otherwise.
+// What a search returns by default.
 const (
 	defaultMatches      = 200
 	defaultMatchLine    = 500
@@ -89,7 +89,7 @@ func (o *SearchOptions) search() *wire.FileSearch {
 	}
 }
 
-// matchOf believes of a match what is possible.
+// matchOf converts a match. An impossible one is an ErrProtocol.
 func matchOf(m *wire.FileMatch, asked *wire.FileSearch) (*Match, error) {
 	if err := checkBelow(string(m.Path)); err != nil && m.Path != "." {
 		return nil, err

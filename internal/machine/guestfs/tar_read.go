@@ -108,7 +108,7 @@ func (p *pull) end(frame wire.Frame) (Totals, error) {
 	return totals, nil
 }
 
-// check believes of a node what is possible and within the limits.
+// check refuses a node that is impossible or over the limits.
 func (p *pull) check(node *wire.FileNode) error {
 	if err := p.order.next(string(node.Path), node.Kind == KindDir); err != nil {
 		return err

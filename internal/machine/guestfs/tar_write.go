@@ -143,7 +143,7 @@ func nodeOf(h *tar.Header) (*wire.FileNode, error) {
 	return node, nil
 }
 
-// tarName is the place of an entry below where the archive is unpacked.
+// tarName is the path of an entry below where the archive is unpacked.
 func tarName(name string) (string, error) {
 	if path.IsAbs(name) {
 		return "", machine.ErrOutside

@@ -21,13 +21,13 @@ const (
 )
 
 // Version stands for the state of a regular file: equal versions mean that it
-// is the same file with the same content. It holds for the sandbox's present
-// life; after a restart an unchanged file may have another.
+// is the same file with the same content. It holds until the
+// sandbox is restarted; after that an unchanged file may have another.
 type Version string
 
-// FileInfo is what the guest says of a file.
+// FileInfo is what the guest reports of a file.
 type FileInfo struct {
-	Path    string // as asked for
+	Path    string // as given
 	Kind    FileKind
 	Size    int64
 	Mode    fs.FileMode // permissions only
@@ -42,7 +42,7 @@ type FileInfo struct {
 
 // FileEntry is a file in a list or a walk.
 type FileEntry struct {
-	Path    string // relative to the directory asked for; in a list, a name
+	Path    string // relative to the directory that was given; in a list, a name
 	Kind    FileKind
 	Size    int64
 	Mode    fs.FileMode
@@ -50,7 +50,7 @@ type FileEntry struct {
 	Mount   bool // another file system is mounted here; it is not entered
 }
 
-// ReadOptions say which part of a file is wanted.
+// ReadOptions select a part of a file.
 type ReadOptions struct {
 	Offset int64 // negative: that many bytes before the end
 	Limit  int64 // at most; 0: MaxRead for Read, all there is for Open
@@ -64,7 +64,7 @@ type Content struct {
 	More   bool // the file has bytes after Data
 }
 
-// WriteOptions say how a file is written.
+// WriteOptions are how a file is written.
 type WriteOptions struct {
 	// Mode is the file's, exactly. 0 keeps that of an existing file and gives a
 	// new one 0o644.
@@ -86,13 +86,13 @@ type WriteResult struct {
 	Created bool // there was none before
 }
 
-// MkdirOptions say how a directory is made.
+// MkdirOptions are how a directory is made.
 type MkdirOptions struct {
 	Parents bool        // make those above it too, and accept one that exists
 	Mode    fs.FileMode // 0: 0o755
 }
 
-// RemoveOptions say what is removed. A symbolic link, or anything else that is
+// RemoveOptions are how a file or directory is removed. A symbolic link, or anything else that is
 // no directory, is removed itself; nothing is followed.
 type RemoveOptions struct {
 	Recursive bool    // with all that is in it
@@ -100,7 +100,7 @@ type RemoveOptions struct {
 	IfVersion Version // as for a write
 }
 
-// RenameOptions say how a file or directory is moved. It cannot move to another
+// RenameOptions are how a file or directory is moved. It cannot move to another
 // file system (ErrMount).
 type RenameOptions struct {
 	NoReplace bool    // refuse a target that exists (fs.ErrExist)
@@ -108,7 +108,7 @@ type RenameOptions struct {
 	IfVersion Version // of the file that is moved
 }
 
-// CopyOptions say how a file or directory is copied.
+// CopyOptions are how a file or directory is copied.
 type CopyOptions struct {
 	Recursive bool // a directory, with all that is in it
 	NoReplace bool
@@ -124,7 +124,7 @@ type ScanLimits struct {
 	Time    time.Duration // default 10 s, at most 60 s
 }
 
-// Totals sum an operation on many files up.
+// Totals are the summary of an operation on many files.
 type Totals struct {
 	Files, Dirs int
 	Bytes       int64
@@ -140,7 +140,7 @@ type Refused struct {
 	Err  error
 }
 
-// ListOptions say which part of a directory is wanted.
+// ListOptions select a part of a directory.
 type ListOptions struct {
 	After string // names that follow this one
 	Max   int    // default 10,000, at most wire.MaxEntries
@@ -152,23 +152,23 @@ type Listing struct {
 	More    bool // there are names after the last
 }
 
-// WalkOptions say what of a tree is wanted.
+// WalkOptions select a part of a tree.
 type WalkOptions struct {
 	Max     int      // entries; default 10,000, at most wire.MaxEntries
 	Exclude []string // globs, as in SearchOptions; such directories are not entered
 	Limits  ScanLimits
 }
 
-// WalkResult says how a walk ended.
+// WalkResult is how a walk ended.
 type WalkResult struct {
 	Totals Totals
 	// Cut is nil if everything was visited, else ErrTooLarge or ErrTimeout.
 	Cut error
 }
 
-// SearchOptions say what is searched for and where. A glob without a slash is
-// compared with a file's name, one with a slash with its path beneath the place
-// where the search began; ** stands for any number of directories, {a,b} for
+// SearchOptions are what is searched for, and where. A glob without a slash is
+// compared with a file's name, one with a slash with its path beneath the
+// directory where the search began; ** stands for any number of directories, {a,b} for
 // either.
 type SearchOptions struct {
 	Pattern    string // RE2
@@ -179,7 +179,7 @@ type SearchOptions struct {
 
 	Context     int   // lines before and after a match, at most wire.MaxContext
 	MaxMatches  int   // default 200, at most wire.MaxMatches
-	MaxPerFile  int   // default no limit of its own
+	MaxPerFile  int   // default: as MaxMatches
 	MaxLine     int   // bytes of a line; default 500, at most wire.MaxMatchLine
 	MaxFileSize int64 // larger files are skipped; default 4 MiB, at most wire.MaxSearchedFile
 	Limits      ScanLimits
@@ -206,12 +206,12 @@ type SearchResult struct {
 	Cut     error  // nil if everything was searched, else ErrTooLarge or ErrTimeout
 }
 
-// WatchOptions say what is watched.
+// WatchOptions are what is watched.
 type WatchOptions struct {
 	Recursive bool // directories below too, at most wire.MaxWatched
 }
 
-// FileEvent is a change. Several equal changes in a row may be told once.
+// FileEvent is a change. Several equal changes in a row may be reported once.
 type FileEvent struct {
 	Path string // relative to the directory that is watched, "." is that itself
 	What Change

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// maxEvents bounds the events that one message is believed to bring.
+	// maxEvents bounds the events of one message.
 	maxEvents = 1024
 )
 
-// Watch begins to watch a directory. What happens after it returned is told.
+// Watch begins to watch a directory. Changes after it returned are reported.
 // The watcher must be closed; it ends with ctx.
 func (f *Files) Watch(ctx context.Context, path string, options *WatchOptions) (*Watcher, error) {
 	place, err := f.resolve(path)
@@ -41,14 +41,14 @@ func (f *Files) Watch(ctx context.Context, path string, options *WatchOptions) (
 	return &Watcher{op: op, path: path}, nil
 }
 
-// Watcher tells of changes. It is not safe for concurrent use, but for Close.
+// Watcher reports changes. It is not safe for concurrent use, but for Close.
 type Watcher struct {
 	op   *machine.StreamOp
 	path string
 }
 
 // Next waits for changes. A watch whose wire broke is over: its error is
-// ErrLost, and a new one does not know what happened in between.
+// ErrLost, and a new one does not report what happened in between.
 func (w *Watcher) Next() ([]FileEvent, error) {
 	frame, err := w.op.Frames.Frame()
 	switch {
@@ -76,7 +76,7 @@ func (w *Watcher) Close() error {
 	return nil
 }
 
-// eventsOf believes of events what is possible.
+// eventsOf converts events. Impossible ones are an ErrProtocol.
 func eventsOf(told []wire.FileEvent) ([]FileEvent, error) {
 	if len(told) == 0 || len(told) > maxEvents {
 		return nil, fmt.Errorf("%w: %d events at once", wire.ErrProtocol, len(told))

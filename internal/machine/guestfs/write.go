@@ -12,7 +12,7 @@ import (
 )
 
 // Write replaces a file's content, or makes the file. Others see the old
-// content or the new, never a part; who has the old file open keeps it.
+// content or the new, never a part; open descriptors keep the old file.
 func (f *Files) Write(ctx context.Context, path string, content []byte, options *WriteOptions) (*WriteResult, error) {
 	w, err := f.newWriting(path, options)
 	if err != nil {
@@ -66,8 +66,8 @@ func (f *Files) newWriting(path string, options *WriteOptions) (*writing, error)
 	}}}}, nil
 }
 
-// checkMode refuses bits that are not permissions: a file that gives its
-// owner's rights away is not made here.
+// checkMode refuses bits that are not permissions: set-user-ID
+// files are not made here.
 func checkMode(mode fs.FileMode) error {
 	if mode&^fs.ModePerm != 0 {
 		return fmt.Errorf("%w: mode %v has more than permissions", machine.ErrInvalid, mode)
@@ -80,7 +80,7 @@ func (w *writing) repeatable() bool {
 	return !w.request.File.Write.Exclusive && w.request.File.Write.IfVersion == ""
 }
 
-// bytes writes content that is at hand; if it is small, in one message.
+// bytes writes content from memory; if it is small, in one message.
 func (w *writing) bytes(ctx context.Context, content []byte) (*WriteResult, error) {
 	if len(content) > smallTransfer {
 		return w.stream(ctx, func(data *wire.DataWriter) error {

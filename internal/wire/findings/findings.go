@@ -2,7 +2,7 @@
 // as the kernel gave them, and no judgement. The guest's program collects them,
 // package verify compares them with what was promised.
 //
-// They come from inside and are hostile: whoever reads them bounds them first.
+// They come from inside and are hostile: a reader bounds them first.
 package findings
 
 // Report is everything that one probe found. What could not be read is zero.
@@ -23,7 +23,7 @@ type Report struct {
 	Guest      []Attempt         `json:"guest"`   // what was tried on process 1
 }
 
-// Process is who the probe runs as.
+// Process describes the probe's own process.
 type Process struct {
 	PID          int               `json:"pid"`
 	InProc       int               `json:"inProc"` // its number in /proc: another, if that is not of its namespace
@@ -66,7 +66,7 @@ type Seen struct {
 	Name   string `json:"name"`
 }
 
-// Limits are those the kernel tells the probe; -1 is none, 0 not visible.
+// Limits are those that the probe reads from the kernel; -1 is none, 0 not visible.
 type Limits struct {
 	Pids     int64             `json:"pids"`
 	Memory   int64             `json:"memory"`
@@ -102,7 +102,7 @@ type Device struct {
 	Minor uint32 `json:"minor"`
 }
 
-// Metadata are addresses at which clouds tell machines their secrets.
+// Metadata are the addresses of clouds' metadata services.
 func Metadata() []string {
 	return []string{"169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "fd00:ec2::254"}
 }

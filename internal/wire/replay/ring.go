@@ -1,7 +1,7 @@
 // Package replay keeps the last bytes of a stream, so that it can go on over
 // another wire when its own broke. Both halves use it: the guest for the output
-// of processes, the host for their input. It knows nothing of frames and does
-// no locking.
+// of processes, the host for their input. It has no frames and does no
+// locking.
 package replay
 
 import "github.com/atoll-run/atoll/internal/wire"
@@ -72,8 +72,8 @@ func (r *Ring) Put(b []byte) int {
 	return int(n)
 }
 
-// loose reports whether bytes may be overwritten that were not sent: nobody
-// wants them, or the head was sent and only the newest count.
+// loose reports whether bytes may be overwritten that were not sent: the ring is
+// Loose, or the head was sent and only the tail counts.
 func (r *Ring) loose() bool { return r.Loose || r.cap != nil && r.sent >= r.cap.head }
 
 func (r *Ring) size() int64 {

@@ -4,8 +4,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PeerClosed reports that nothing will come any more but what has come already, also
-// while nobody reads that.
+// PeerClosed reports whether the peer has closed its side, also while bytes that
+// it sent before are unread.
 func (c *Conn) PeerClosed() bool {
 	over := false
 	err := c.from.Control(func(fd uintptr) {
@@ -13,5 +13,5 @@ func (c *Conn) PeerClosed() bool {
 		n, err := unix.Poll(state, 0)
 		over = err == nil && n > 0
 	})
-	return over || err != nil // there is no such descriptor any more
+	return over || err != nil // the descriptor is closed
 }

@@ -1,10 +1,11 @@
-// Package socket reads and writes sockets without telling the scheduler.
+// Package socket reads and writes sockets by raw system calls, which the Go
+// scheduler does not see.
 //
 // The net package announces every system call, so that the scheduler can give
-// the processor to somebody else while the call waits. Calls on these sockets
-// never wait: the kernel takes or gives what it can and says so. Announcing
+// the processor to other goroutines while the call waits. Calls on these sockets
+// never wait: the kernel moves what it can and returns. Announcing
 // them costs as much as a small one; the first after a moment of rest wakes the
-// scheduler's monitor, which then looks around every 20 microseconds; and while
+// scheduler's monitor, which then runs every 20 microseconds; and while
 // a large one copies, the scheduler wakes another thread for a processor that is
 // not free. What an unannounced call moves is bounded, because the collector
 // waits for it.

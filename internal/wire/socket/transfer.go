@@ -54,7 +54,7 @@ func (t *transfer) try(fd uintptr) bool {
 	}
 }
 
-// take returns what came of it and forgets the pieces.
+// take returns what was moved, and the error, and clears the pieces.
 func (t *transfer) take() (int, syscall.Errno) {
 	clear(t.pieces[:t.used])
 	t.used, t.room = 0, maxBytes
