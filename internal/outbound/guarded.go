@@ -4,8 +4,8 @@ import (
 	"net/http"
 )
 
-// Guarded is a RoundTripper for addresses that the configuration does not name,
-// so that each must pass a rule.
+// Guarded is a RoundTripper for servers that the configuration does not name: the
+// address of each must pass a rule.
 type Guarded struct {
 	proxies *Proxies // nil: none is used
 	checked *Dialer  // for names that a proxy will resolve

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What a hardened process holds belongs to root in /proc, whoever runs it, so
+// What a hardened process holds belongs to root in /proc, also of another user's process, so
 // others of the same user cannot read its memory or environment.
 func TestAHardenedProcessIsPrivate(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

@@ -140,7 +140,7 @@ func compare(ctx context.Context, ledger Ledger, upstream Upstream, o *Options) 
 }
 
 // fetch asks for the rows of every account that made calls; calls without one
-// can only be found among everybody's.
+// can only be found among all rows.
 func (c *comparison) fetch(ctx context.Context, upstream Upstream, calls []usage.Stored) error {
 	accounts := map[string]bool{}
 	for i := range calls {

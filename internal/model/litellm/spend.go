@@ -13,7 +13,7 @@ import (
 
 // Query chooses rows of the spend logs.
 type Query struct {
-	EndUser      string // "" is everybody
+	EndUser      string // "" is all
 	Since, Until time.Time
 }
 

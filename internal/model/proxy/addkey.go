@@ -62,8 +62,8 @@ func (x *exchange) send() (*http.Response, error) {
 	}
 }
 
-// attempt sends the request once. While the answer is not there, the watch looks
-// around.
+// attempt sends the request once. Meanwhile the watch checks for a reason to
+// stop.
 func (x *exchange) attempt() (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.s.ctx)) // the watch ends it
 	x.callContext = ctx
@@ -83,7 +83,7 @@ func (x *exchange) attempt() (*http.Response, error) {
 	return a, nil
 }
 
-// checkStopBeforeHead looks around while the head of the answer is not there.
+// checkStopBeforeHead is the watch's check until the head of the answer is there.
 func (x *exchange) checkStopBeforeHead(now, began time.Time) error {
 	if x.sending.isSending() && now.Sub(began) > x.s.options.WriteTimeout {
 		return fmt.Errorf("the upstream does not take the request: %w", os.ErrDeadlineExceeded)

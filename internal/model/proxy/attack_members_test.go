@@ -29,7 +29,7 @@ func TestAttack23_ProviderToolsWithoutAType(t *testing.T) {
 	p.post(chatPath, `{"model":"good","messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":{"googleSearch":{}}}}]}`).want(t, 200)
 }
 
-func TestAttack24_MembersThatNobodyKnows(t *testing.T) {
+func TestAttack24_UnknownMembers(t *testing.T) {
 	m := newModel(t, chat(1))
 	p := newProxy(t, m.URL, nil).listen(terms())
 	var bodies []string
@@ -99,7 +99,7 @@ func TestAttack27_BillingSpoofInTheBody(t *testing.T) {
 	}
 }
 
-// A provider that is not ours is told neither who calls nor what the caller says
+// A provider that is not ours gets neither the caller's identity nor what it says
 // of itself.
 func TestAttack27_IdentityTowardsStrangers(t *testing.T) {
 	m := newModel(t, chat(1))

@@ -21,10 +21,9 @@ type Verify func(ctx context.Context, token string) (*grant.Terms, error)
 // Budgets are the limits that hold for a caller by the configuration.
 type Budgets func(*grant.Terms) []usage.Limit
 
-// AuthenticateByToken takes callers that send a token which the host minted, as their key.
-// The token says who they are. What it leaves open, and nothing else, they may
-// say themselves, in the headers of the gateway that they are: so one session
-// cannot speak for another, whatever it sends.
+// AuthenticateByToken admits callers that send a token of the host as their key.
+// What the token leaves open, and nothing else, is taken from the headers of the
+// request, so no session can act as another.
 func AuthenticateByToken(verify Verify, budgets Budgets) Authenticate {
 	return func(net.Conn) Admit {
 		return func(q *h1.Request) (*Caller, *dialect.Problem) {

@@ -3,9 +3,9 @@
 // streams the answer, counts, caps and records.
 //
 // A request passes through, in this order: its head is read strictly (package
-// h1); its method and path are looked up in an exact table; a [Door] says who is
-// calling, from the grant that the connection carries or from a minted token,
-// never from what the caller says; its body is read whole, within bounds, and
+// h1); its method and path are looked up in an exact table; [Authenticate] finds the
+// caller by the grant of its connection or by a minted token, never by what the
+// request says; its body is read whole, within bounds, and
 // judged in one pass (package ask); the worst that it can cost is reserved
 // (package usage); it goes to the upstream with headers that are all ours; the
 // answer comes back event by event, counted on its way (packages sse and

@@ -37,7 +37,7 @@ func TestVectorsAreBroughtCountedAndRecorded(t *testing.T) {
 	}
 }
 
-// What the upstream does not count, or counts as nobody can, is estimated from
+// What the upstream does not count, or counts impossibly, is estimated from
 // the size of the texts.
 func TestVectorsWithoutACountAreEstimated(t *testing.T) {
 	m := newModel(t, vectors(`,"usage":{"prompt_tokens":-1}`))

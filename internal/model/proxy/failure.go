@@ -49,7 +49,7 @@ func isUpstreams(err error) bool {
 // fail answers a request whose answer has not begun.
 func (x *exchange) fail(err error) bool { return x.refuse(x.problemOf(err)) }
 
-// problemOf returns what the caller is told of a failure.
+// problemOf returns the problem that the caller gets for a failure.
 func (x *exchange) problemOf(err error) *dialect.Problem {
 	if s, ok := errors.AsType[*stopError](err); ok {
 		return s.problem

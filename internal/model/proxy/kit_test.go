@@ -223,7 +223,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// admitting lets everybody in as the caller of terms.
+// admitting admits every request as the caller of terms.
 func admitting(t *testing.T, terms *grant.Terms) proxy.Admit {
 	caller, err := proxy.NewCaller(terms, nil)
 	if err != nil {

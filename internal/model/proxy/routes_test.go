@@ -72,7 +72,7 @@ func TestEveryRouteIsServed(t *testing.T) {
 	}
 }
 
-// TestUpstreamsAreVerified: an upstream whose certificate nobody vouches for, or
+// TestUpstreamsAreVerified: an upstream whose certificate no trusted authority signed, or
 // which is of another name, is not told anything.
 func TestUpstreamsAreVerified(t *testing.T) {
 	var asked atomic.Int64

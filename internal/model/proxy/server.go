@@ -103,8 +103,8 @@ func (s *Server) leave(c *Caller) {
 	}
 }
 
-// Close ends every request: callers are told in the middle of their streams,
-// what was used is settled and recorded. It returns when all of it is done.
+// Close ends every request: streams get an error event, and what was used is
+// settled and recorded. It returns when all of it is done.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.cancel() // Handle takes no connection from here on

@@ -34,8 +34,8 @@ func TestModelsThatFallSilentAreGivenUp(t *testing.T) {
 	}
 }
 
-// An upstream that takes connections and never says who it is.
-func TestUpstreamsThatDoNotAnswerTheDoorAreGivenUp(t *testing.T) {
+// An upstream that accepts connections and never answers the TLS handshake.
+func TestUpstreamsWithoutATLSHandshakeAreGivenUp(t *testing.T) {
 	deaf, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Whoever was told that an answer broke off has the whole of an answer, and asks
-// again over the connection that it has. Closing that would meet its next request
+// A caller that got the error event of a broken stream has a complete answer, and
+// asks again over the same connection. Closing that would meet its next request
 // on the way.
 func TestToldOfACutTheCallerAsksAgain(t *testing.T) {
 	var mended atomic.Bool

@@ -23,7 +23,8 @@ type Upstream struct {
 	Header string         // that the key goes into: authorization (default) or x-api-key
 	Host   *outbound.Host // proxies and certificates; nil: those of the environment
 	TLS    *tls.Config    // nil: that of Host
-	// Stranger is told nothing about who calls: it is no gateway of ours.
+	// OmitIdentity leaves out the fields about the caller, for providers that are
+	// no gateways of ours.
 	OmitIdentity bool
 
 	ConnectTimeout time.Duration // to connect, and again for the TLS handshake

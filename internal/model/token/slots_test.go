@@ -63,7 +63,7 @@ func TestASlotSpeaksForItsRunAlone(t *testing.T) {
 	}
 }
 
-// A slot that was given back bills nobody, and is nobody else's before it has
+// A slot that was released bills no run, and is not leased again before it has
 // rested: long, if its run was not seen to end.
 func TestASlotThatWasGivenBack(t *testing.T) {
 	for _, ended := range []bool{true, false} {
@@ -98,7 +98,7 @@ func TestALeaseEndsByItself(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := s.Lease(t.Context(), termsOf(c, "next", "run-2")); !errors.Is(err, token.ErrNoSlot) {
-		t.Errorf("a run that nobody saw end has left its slot to the next: %v", err)
+		t.Errorf("a run that may not have ended has left its slot to the next: %v", err)
 	}
 	c.move(token.LongCooldown)
 	lease(t, s, termsOf(c, "next", "run-2"))

@@ -36,7 +36,7 @@ func (c *clock) move(d time.Duration) {
 
 var bob = token.Identity{Account: "acct-1", Agent: "main", Session: "agent:main:acct-1:run-1", Run: "run-1", Graph: "sandbox:openclaw", Models: []string{"gemini-*"}}
 
-func desk(t *testing.T) (*token.Store, *clock, string) {
+func newStore(t *testing.T) (*token.Store, *clock, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "atoll.db")
 	db, err := store.Open(t.Context(), path)
@@ -49,7 +49,7 @@ func desk(t *testing.T) (*token.Store, *clock, string) {
 }
 
 func TestATokenYieldsItsSession(t *testing.T) {
-	d, _, path := desk(t)
+	d, _, path := newStore(t)
 	text, made, err := d.Create(t.Context(), bob, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestATokenYieldsItsSession(t *testing.T) {
 }
 
 func TestForgedTokensAreRefused(t *testing.T) {
-	d, _, _ := desk(t)
+	d, _, _ := newStore(t)
 	first, _, err := d.Create(t.Context(), bob, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func other(c byte) string {
 }
 
 func TestTokensEnd(t *testing.T) {
-	d, c, path := desk(t)
+	d, c, path := newStore(t)
 	text, _, err := d.Create(t.Context(), bob, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestTokensEnd(t *testing.T) {
 }
 
 func TestRotateKeepsTheIdentity(t *testing.T) {
-	d, c, _ := desk(t)
+	d, c, _ := newStore(t)
 	old, made, err := d.Create(t.Context(), bob, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestRotateKeepsTheIdentity(t *testing.T) {
 }
 
 func TestIdentitiesAreChecked(t *testing.T) {
-	d, _, _ := desk(t)
+	d, _, _ := newStore(t)
 	for name, who := range map[string]token.Identity{
 		"no session": {Run: "r"}, "line": {Session: "a\r\nx-litellm-api-key: b"}, "space": {Session: "a b"}, "quote": {Session: `a"b`},
 		"long": {Session: strings.Repeat("a", 300)}, "not ASCII": {Session: "s", Run: "ü"}, "model": {Session: "s", Models: []string{"a\nb"}},

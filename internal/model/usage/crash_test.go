@@ -80,7 +80,7 @@ func run(t *testing.T, dir, step, name string) error {
 }
 
 // A process that is killed loses nothing that was settled; what it had under
-// way is charged in full, once, by whoever opens the ledger next.
+// way is charged in full, once, by the next process that opens the ledger.
 func TestKillAtEveryStep(t *testing.T) {
 	const settled, held = 90 + 10*10, 100 + 100*10
 	for step, want := range map[string]int64{

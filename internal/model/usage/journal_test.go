@@ -10,7 +10,7 @@ import (
 )
 
 // What a killed process or a full disk left of a record never counted; what
-// nobody wrote is refused.
+// no process wrote is refused.
 func TestTornAndDamagedJournals(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func([]byte) []byte
