@@ -36,13 +36,13 @@ func NewEnv(t *Terminal) *Env {
 	return &Env{Terminal: &terminal, Out: out}
 }
 
-// Logger writes warnings to standard error, with --verbose everything.
+// Logger writes warnings to standard error as lines for a person, with --verbose
+// everything as records.
 func (e *Env) Logger() *slog.Logger {
-	level := slog.LevelWarn
 	if e.Verbose {
-		level = slog.LevelDebug
+		return slog.New(slog.NewTextHandler(e.Err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	return slog.New(slog.NewTextHandler(e.Err, &slog.HandlerOptions{Level: level}))
+	return slog.New(newLogHandler(e.Err, slog.LevelWarn))
 }
 
 // Load reads the configuration. Whatever is in the way of that is an error of

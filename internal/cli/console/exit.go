@@ -77,7 +77,7 @@ func suggestion(cmd *cobra.Command, word string) string {
 	for distance := 1; distance <= min(2, len(word)/2); distance++ {
 		cmd.SuggestionsMinimumDistance = distance
 		if near := cmd.SuggestionsFor(word); len(near) > 0 {
-			return "`" + cmd.CommandPath() + " " + near[0] + "`"
+			return "`" + cmd.CommandPath() + " " + nearest(word, near) + "`"
 		}
 	}
 	return ""

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -19,6 +21,29 @@ func suggestFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 		return unknown
 	}
 	return errhint.With(unknown, "did you mean --"+best+"?")
+}
+
+// nearest returns the first name that word is an abbreviation of, with letters left
+// out, or else the first name.
+func nearest(word string, names []string) string {
+	for _, name := range names {
+		if abbreviates(word, name) {
+			return name
+		}
+	}
+	return names[0]
+}
+
+// abbreviates reports whether name has all letters of word, in their order.
+func abbreviates(word, name string) bool {
+	for _, letter := range word {
+		_, rest, found := strings.Cut(name, string(letter))
+		if !found {
+			return false
+		}
+		name = rest
+	}
+	return true
 }
 
 // distance is how many letters must be added, removed or replaced to turn a into b.

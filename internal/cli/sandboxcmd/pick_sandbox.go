@@ -13,7 +13,8 @@ import (
 )
 
 // pickSandbox returns the name of the sandbox that word names: by its name, with or
-// without the prefix that all have, by its session, or by the beginning of one.
+// without the prefix that all have, by its session, with or without the agent in its
+// key, or by the beginning of one.
 func pickSandbox(ctx context.Context, a *app.App, word string) (string, error) {
 	entries, err := a.Entries(ctx)
 	if err != nil {
@@ -21,7 +22,7 @@ func pickSandbox(ctx context.Context, a *app.App, word string) (string, error) {
 	}
 	var all []console.Named
 	for _, entry := range entries {
-		all = append(all, console.Named{Name: entry.ContainerName, Also: []string{withoutPrefix(a, entry), entry.SessionKey}})
+		all = append(all, console.Named{Name: entry.ContainerName, Also: []string{withoutPrefix(a, entry), entry.SessionKey, strings.TrimPrefix(entry.SessionKey, "agent:"+entry.AgentID+":")}})
 	}
 	name, err := console.Pick("sandbox", word, all)
 	if errors.Is(err, console.ErrNoneNamed) {
