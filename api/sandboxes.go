@@ -21,6 +21,7 @@ type Sandbox struct {
 	State         string `json:"state" doc:"Empty if it is gone, or its engine does not answer."`
 	Running       bool   `json:"running"`
 	Problem       string `json:"problem,omitempty"`
+	InUse         bool   `json:"inUse,omitempty" doc:"A command or an agent works in it."`
 	ImageMatch    bool   `json:"imageMatch" doc:"It was made from the image that is configured now."`
 	Drift         *Drift `json:"drift,omitempty"`
 }

@@ -118,3 +118,27 @@ func TestKillEndsALease(t *testing.T) {
 	}
 	l.Release()
 }
+
+// A lock that is shared or held is found without taking it.
+func TestIsHeld(t *testing.T) {
+	b := openBook(t)
+	for name, take := range map[string]func() (*filelock.Lock, error){
+		"shared": func() (*filelock.Lock, error) { return b.Share(t.Context(), "shared") },
+		"held":   func() (*filelock.Lock, error) { return b.TryHold("held") },
+	} {
+		if held, err := b.IsHeld(name); held || err != nil {
+			t.Errorf("%s before: %v %v", name, held, err)
+		}
+		l, err := take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held, err := b.IsHeld(name); !held || err != nil {
+			t.Errorf("%s: %v %v", name, held, err)
+		}
+		l.Release()
+		if held, err := b.IsHeld(name); held || err != nil {
+			t.Errorf("%s after: %v %v", name, held, err)
+		}
+	}
+}

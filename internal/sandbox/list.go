@@ -9,6 +9,7 @@ type Status struct {
 	*Entry
 	State   State  `json:"state"` // "" if it is gone, foreign, or the engine does not answer
 	Running bool   `json:"running"`
+	InUse   bool   `json:"inUse,omitzero"` // a command or an agent works in it
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -29,7 +30,9 @@ func (m *Manager) List(ctx context.Context, limit int) ([]Status, int, error) {
 		if _, asked := engines[e.Backend]; !asked {
 			engines[e.Backend] = m.look(ctx, e.Backend)
 		}
-		list = append(list, engines[e.Backend].status(e))
+		s := engines[e.Backend].status(e)
+		s.InUse, _ = m.Leases.IsHeld(useLock(e.ContainerName)) // one that cannot be asked is shown by its last use
+		list = append(list, s)
 	}
 	return list, total, nil
 }

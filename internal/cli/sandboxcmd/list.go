@@ -98,7 +98,7 @@ func (e *env) printList(list []provide.Listed, total int) {
 	var notes footnotes
 	for _, l := range list {
 		t.Add(l.ContainerName, stateText(l.State), imageText(l), console.Ago(now.Sub(time.UnixMilli(l.CreatedAtMs))),
-			console.Ago(now.Sub(time.UnixMilli(l.LastUsedAtMs))), console.Shortened(console.Printable(l.SessionKey), sessionWidth), driftText(l.Drift), notes.mark(l.Problem))
+			idleText(&l, now), console.Shortened(console.Printable(l.SessionKey), sessionWidth), driftText(l.Drift), notes.mark(l.Problem))
 	}
 	t.Print(e.Out)
 	running := len(slices.DeleteFunc(list, func(l provide.Listed) bool { return !l.Running }))
@@ -131,6 +131,14 @@ func (f *footnotes) print(w io.Writer) {
 	for i, note := range *f {
 		fmt.Fprintf(w, "(%d) %s\n", i+1, console.Joined(note))
 	}
+}
+
+// idleText is how long nothing has used a sandbox.
+func idleText(l *provide.Listed, now time.Time) string {
+	if l.InUse {
+		return "in use"
+	}
+	return console.Ago(now.Sub(time.UnixMilli(l.LastUsedAtMs)))
 }
 
 func stateText(s sandbox.State) string {
