@@ -42,9 +42,9 @@ func newPipe(t *testing.T) (reader, writer *os.File) {
 	return reader, writer
 }
 
-// TestHandover: descriptors that are handed over become a wire, which ends with
+// TestFDPass: descriptors that are handed over become a wire, which ends with
 // the leash.
-func TestHandover(t *testing.T) {
+func TestFDPass(t *testing.T) {
 	in, engineIn := newPipe(t)
 	engineOut, out := newPipe(t)
 	leash, first := connected(t)
@@ -86,8 +86,8 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// TestHandoverIsDeclined by a process 1 that knows only hosts.
-func TestHandoverIsDeclined(t *testing.T) {
+// TestFDPassIsDeclined by a process 1 that admits only hosts.
+func TestFDPassIsDeclined(t *testing.T) {
 	in, _ := newPipe(t)
 	_, out := newPipe(t)
 	leash, first := connected(t)
@@ -97,9 +97,9 @@ func TestHandoverIsDeclined(t *testing.T) {
 	}
 }
 
-// TestHandoverWithoutDescriptors: one that says so and brings none, or bytes of
+// TestFDPassWithoutDescriptors: one that says so and brings none, or bytes of
 // a host, are no wire.
-func TestHandoverWithoutDescriptors(t *testing.T) {
+func TestFDPassWithoutDescriptors(t *testing.T) {
 	leash, first := connected(t)
 	if _, err := leash.Write([]byte(fdPassGreeting)); err != nil {
 		t.Fatal(err)

@@ -114,7 +114,7 @@ func TestCapOnConnections(t *testing.T) {
 	}
 }
 
-// TestStuckPeer has a guest that greets and then reads nothing any more.
+// TestStuckPeer has a guest that completes the handshake and then reads nothing.
 func TestStuckPeer(t *testing.T) {
 	t.Parallel()
 	stuck := greeted(func(conn net.Conn) {

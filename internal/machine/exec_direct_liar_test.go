@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// lyingDirectly plays an honest guest whose direct wires lie. The commands that
+// lyingDirectly plays an honest guest whose direct connections lie. The commands that
 // come over streams end at once; started counts them.
 func lyingDirectly(started *atomic.Int64, lie liar) liar {
 	honest := func(stream net.Conn, req *wire.Request) {
@@ -43,8 +43,8 @@ func lyingDirectly(started *atomic.Int64, lie liar) liar {
 	}
 }
 
-// TestLyingDirectWires: whoever breaks the protocol on a direct wire is broken;
-// whoever only breaks the wire gets the command over a stream, once.
+// TestLyingDirectWires: a guest that breaks the protocol on a direct connection is
+// broken; one that only breaks the connection gets the command over a stream, once.
 func TestLyingDirectWires(t *testing.T) {
 	write := func(b []byte) liar { return func(conn net.Conn) { _, _ = conn.Write(b) } }
 	broken := map[string]liar{
@@ -114,7 +114,7 @@ func TestCloseWaitsForItsOwnDials(t *testing.T) {
 		}
 		return ours, err
 	}, nil)
-	for range 3 { // the third is worth a direct wire
+	for range 3 { // the third is worth a direct connection
 		if _, err := m.Exec(patience(t), &machine.Command{Argv: []string{"x"}}); err != nil {
 			t.Fatal(err)
 		}

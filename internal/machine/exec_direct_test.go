@@ -27,9 +27,9 @@ func warm(t *testing.T, c *cutter, m *machine.Machine) {
 	})
 }
 
-// TestBriefCommands runs commands of every kind over direct wires: what comes of
+// TestShortCommands runs commands of every kind over direct wires: what comes of
 // them is what comes over streams.
-func TestBriefCommands(t *testing.T) {
+func TestShortCommands(t *testing.T) {
 	c, m := cuttable(t, nil)
 	warm(t, c, m)
 	for range 20 {
@@ -43,8 +43,8 @@ func TestBriefCommands(t *testing.T) {
 	}
 }
 
-// TestBriefCommandsThatAreNot take long, write much or leave something behind.
-func TestBriefCommandsThatAreNot(t *testing.T) {
+// TestShortCommandsThatAreNot take long, write much or leave something behind.
+func TestShortCommandsThatAreNot(t *testing.T) {
 	c, m := cuttable(t, nil)
 	warm(t, c, m)
 	for range 3 {
@@ -67,9 +67,9 @@ func TestBriefCommandsThatAreNot(t *testing.T) {
 	}
 }
 
-// TestBriefCommandsAtOnce: each gets its own output, and the guest forgets them
+// TestShortCommandsAtOnce: each gets its own output, and the guest forgets them
 // when the host has it.
-func TestBriefCommandsAtOnce(t *testing.T) {
+func TestShortCommandsAtOnce(t *testing.T) {
 	_, m := start(t)
 	var wg sync.WaitGroup
 	for worker := range 16 {

@@ -18,11 +18,11 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// lie plays one operation. It gets the stream, or the direct wire.
+// lie plays one operation. It gets the stream, or the direct connection.
 type lie func(conn net.Conn, req *wire.Request)
 
 // fileLiar plays a guest that lies about files, over streams, or if direct is
-// set over direct wires.
+// set over direct connections.
 func fileLiar(direct bool, play lie) liar {
 	honest := func(conn net.Conn, req *wire.Request) {
 		switch {
@@ -257,7 +257,7 @@ func endlessEntries(conn net.Conn, _ *wire.Request) {
 	}
 }
 
-// bothKinds runs a test with streams, and with direct wires.
+// bothKinds runs a test with streams, and with direct connections.
 func bothKinds(t *testing.T, f func(t *testing.T, direct bool)) {
 	for name, direct := range map[string]bool{"stream": false, "direct": true} {
 		t.Run(name, func(t *testing.T) {
@@ -367,7 +367,7 @@ func TestFilesHeldInTheMultiplexer(t *testing.T) {
 			if err := call(ctx, files); err == nil {
 				t.Error("it succeeded")
 			}
-			limit := 7 * time.Second // a question is answered, or its wire is cut
+			limit := 7 * time.Second // a call is answered, or its wire is closed
 			if op == "remove" || op == "copy" {
 				limit = 17 * time.Second // they may take that long
 			}
@@ -378,8 +378,8 @@ func TestFilesHeldInTheMultiplexer(t *testing.T) {
 	}
 }
 
-// TestFloodingFilesAreBounded lets a guest send as much as it can while nobody
-// reads, on every transfer that there can be.
+// TestFloodingFilesAreBounded lets a guest send as much as it can while the host
+// does not read, on every transfer that there can be.
 func TestFloodingFilesAreBounded(t *testing.T) {
 	bothKinds(t, func(t *testing.T, direct bool) {
 		m := lying(t, fileLiar(direct, thenFlood(data(strings.Repeat("x", 60_000)), result(stat(wire.KindFile, 1<<50)))), nil)
@@ -476,8 +476,8 @@ func TestLiesAboutPorts(t *testing.T) {
 	}
 }
 
-// TestPortsThatAreNeverOpen: a guest that closes the port at once keeps nobody
-// busy.
+// TestPortsThatAreNeverOpen: a guest that closes the port at once keeps the host
+// idle.
 func TestPortsThatAreNeverOpen(t *testing.T) {
 	asked := make(chan struct{}, 10_000)
 	m := lying(t, fileLiar(false, func(conn net.Conn, req *wire.Request) {

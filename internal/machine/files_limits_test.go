@@ -252,7 +252,7 @@ func TestDirectWires(t *testing.T) {
 	_, err = files.Write(patience(t), c.guest.Dir+"/f", content, nil)
 	check(t, err)
 	dialled := c.count()
-	for range 20 { // the same line serves them all
+	for range 20 { // the same connection serves them all
 		got, err := files.Read(patience(t), c.guest.Dir+"/f", nil)
 		check(t, err)
 		if !bytes.Equal(got.Data, content) {

@@ -22,7 +22,7 @@ import (
 // under test makes, and must end when that is closed.
 type liar func(conn net.Conn)
 
-// lying returns a machine that talks to a liar.
+// lying returns a machine whose guest is a liar.
 func lying(t *testing.T, play liar, options *machine.Options) *machine.Machine {
 	t.Helper()
 	var playing sync.WaitGroup
@@ -58,7 +58,7 @@ func socketPair() (ours, theirs net.Conn, err error) {
 	return ours, theirs, err
 }
 
-// greeted plays an honest handshake first.
+// greeted performs an honest handshake first.
 func greeted(play liar) liar {
 	return func(conn net.Conn) {
 		if _, err := wire.ReadHello(conn); err != nil {
@@ -80,7 +80,7 @@ func serveStreams(conn net.Conn, play func(net.Conn, *wire.Request)) {
 	serveFrames(conn, func(stream net.Conn, _ *wire.Reader, req *wire.Request) { play(stream, req) })
 }
 
-// serveFrames is serveStreams for somebody who reads what follows a request.
+// serveFrames is serveStreams for guests that read what follows a request.
 func serveFrames(conn net.Conn, play func(net.Conn, *wire.Reader, *wire.Request)) {
 	session, err := wire.GuestMux(conn)
 	if err != nil {
@@ -102,7 +102,7 @@ func serveFrames(conn net.Conn, play func(net.Conn, *wire.Reader, *wire.Request)
 	}
 }
 
-// raw is a frame with any length that one likes to claim.
+// raw is a frame with any claimed length.
 func raw(kind wire.FrameType, length uint32, payload string) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{byte(kind)}, length)
 	return append(b, payload...)
@@ -233,8 +233,8 @@ func TestLyingCommands(t *testing.T) {
 	}
 }
 
-// TestFloodingGuestIsBounded lets a guest send as much as it can while nobody
-// reads, on every stream that there can be.
+// TestFloodingGuestIsBounded lets a guest send as much as it can while the host
+// does not read, on every stream that there can be.
 func TestFloodingGuestIsBounded(t *testing.T) {
 	block := make(chan struct{})
 	m := lying(t, answering(func(stream net.Conn, _ *wire.Request) {
@@ -296,7 +296,7 @@ func TestEndlessListOfProcesses(t *testing.T) {
 	}
 }
 
-func TestGuestsWordsAreMadeHarmless(t *testing.T) {
+func TestGuestTextIsPrintable(t *testing.T) {
 	m := lying(t, answering(func(stream net.Conn, req *wire.Request) {
 		if req.Op == wire.OpExec {
 			exit := wire.Exit{Code: -5, Signal: "SIG\x1b[2J", UserUs: -1, MaxRSS: -1, DurationUs: 1 << 62, Stdout: -7}

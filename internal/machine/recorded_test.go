@@ -28,7 +28,7 @@ var (
 	recordAs    = flag.String("record-as", "", "what to call it: version and commit")
 )
 
-// TestRecordedGuests talks to guests of the past. A sandbox may outlive an upgrade
+// TestRecordedGuests connects to recordings of older guests. A sandbox may outlive an upgrade
 // of its host, and its guest goes on speaking as it always did.
 func TestRecordedGuests(t *testing.T) {
 	if *recordGuest != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// signalWriter tells when something is written to it.
+// signalWriter closes ready when something is written to it.
 type signalWriter struct {
 	once  sync.Once
 	ready chan struct{}
@@ -72,10 +72,10 @@ func TestUnboundCancelledBefore(t *testing.T) {
 // between, can hold.
 func unread() *bytes.Reader { return bytes.NewReader(make([]byte, 8<<20)) }
 
-// TestUnboundEndsWithItsWire: a client that is no more, as after kill -9, takes its
+// TestUnboundEndsWithItsConnection: a client that is no more, as after kill -9, takes its
 // command with it, also where input that the command does not read lies between.
 // It is not run again.
-func TestUnboundEndsWithItsWire(t *testing.T) {
+func TestUnboundEndsWithItsConnection(t *testing.T) {
 	g, watcher := listening(t)
 	marker := filepath.Join(g.Dir, "starts")
 	for name, command := range map[string]*machine.Command{

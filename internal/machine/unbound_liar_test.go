@@ -17,9 +17,9 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// unboundGuest plays a guest on wires for one command; play gets the request. It is
-// honest on others, where a command gives its input back. starts counts the
-// commands that it was asked for.
+// unboundGuest is a guest whose direct connections without a parent are served by
+// play, after the first request. Others are honest: a command there copies its
+// input to its output. starts counts the commands.
 type unboundGuest struct {
 	starts atomic.Int64
 	other  atomic.Int64 // of starts, those over streams
@@ -56,7 +56,7 @@ func (g *unboundGuest) answer(stream net.Conn, frames *wire.Reader, req *wire.Re
 	}
 }
 
-// release plays a command that copies its input to its output.
+// giveBack is a command that copies its input to its output.
 func giveBack(stream net.Conn, frames *wire.Reader, req *wire.Request) {
 	for req.Exec.Stdin {
 		frame, err := frames.Frame()
@@ -68,7 +68,7 @@ func giveBack(stream net.Conn, frames *wire.Reader, req *wire.Request) {
 	_ = wire.WriteJSON(stream, wire.FrameExit, wire.Exit{Code: 3})
 }
 
-// says is a guest that says one thing and hangs up.
+// says sends fixed bytes and closes the connection.
 func says(parts ...[]byte) func(net.Conn, *wire.Reader) {
 	return func(conn net.Conn, _ *wire.Reader) { _, _ = conn.Write(slices.Concat(parts...)) }
 }
@@ -77,8 +77,8 @@ var hasStarted = raw(wire.FrameStarted, 9, `{"pid":7}`)
 
 func untilClosed(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 
-// TestLyingUnboundConnections: whoever breaks the protocol on a wire for one command is
-// broken, whoever breaks the wire is lost, and nobody gets the command again.
+// TestLyingUnboundConnections: a guest that breaks the protocol is broken, one that
+// breaks the connection is lost, and the command is never sent again.
 func TestLyingUnboundConnections(t *testing.T) {
 	tests := map[string]struct {
 		play func(net.Conn, *wire.Reader)
@@ -147,8 +147,8 @@ func TestUnboundTextIsPrintable(t *testing.T) {
 	}
 }
 
-// silentUnbound is a guest that says something and then nothing more, and what its
-// host sees of that.
+// silentUnbound is a guest that sends something and then nothing more, and what
+// Exec returns then.
 type silentUnbound struct {
 	says    []byte
 	stream  func(net.Conn, *wire.Request) // on other wires; nil: honest
@@ -186,8 +186,8 @@ func (s *silentUnbound) play(t *testing.T, name string) {
 	}
 }
 
-// TestSilentUnboundConnections: whoever says nothing is left in the end, and what does not
-// let itself be ended is killed from outside.
+// TestSilentUnboundConnections: a guest that sends nothing loses the connection in
+// the end, and one that does not end the command is killed from outside.
 func TestSilentUnboundConnections(t *testing.T) {
 	t.Parallel()
 	hangUp := func(net.Conn, *wire.Request) {}
@@ -211,8 +211,8 @@ func TestSilentUnboundConnections(t *testing.T) {
 	playing.Wait()
 }
 
-// silentForLong has a command say nothing until its guest is asked whether it
-// lives. That is no reason to end it.
+// silentForLong has a command write nothing until its guest is pinged. That does
+// not end it.
 func silentForLong(t *testing.T) {
 	t.Helper()
 	asked := make(chan struct{}, 100)
@@ -235,7 +235,7 @@ func silentForLong(t *testing.T) {
 	}
 }
 
-// TestDeadGuestOnUnboundConnections: nothing comes over any wire, and nobody can kill it.
+// TestDeadGuestOnUnboundConnections: nothing comes over any wire, and there is no Kill.
 func TestDeadGuestOnUnboundConnections(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(patience(t))
@@ -250,8 +250,8 @@ func TestDeadGuestOnUnboundConnections(t *testing.T) {
 	}
 }
 
-// TestUnboundCancelledBeforeItIsThere: a guest that has not got round to the command
-// when it is to end it is asked again.
+// TestUnboundCancelledBeforeItIsThere: a guest that has not started the command
+// when it is to end is asked again.
 func TestUnboundCancelledBeforeItIsThere(t *testing.T) {
 	ctx, cancel := context.WithCancel(patience(t))
 	defer cancel()
@@ -281,8 +281,8 @@ func TestUnboundCancelledBeforeItIsThere(t *testing.T) {
 	}
 }
 
-// TestClosedBeforeItHasStarted: whoever closes the machine while a guest owes it
-// the start does not have the command started again.
+// TestClosedBeforeItHasStarted: a command whose machine is closed before the guest
+// has answered is not sent again.
 func TestClosedBeforeItHasStarted(t *testing.T) {
 	t.Parallel()
 	heard := make(chan struct{})

@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// countedReader counts who reads from it.
+// countedReader counts the reads.
 type countedReader struct {
 	io.Reader
 	reads atomic.Int64
@@ -25,9 +25,9 @@ func (r *countedReader) Read(b []byte) (int, error) {
 	return r.Reader.Read(b)
 }
 
-// TestOlderGuestsGetTheCommandOverAStream: a guest that does not know wires for one
-// command runs it all the same, once, and gets all of its input: nothing was read
-// for a guest that had not said that it understands.
+// TestOlderGuestsGetTheCommandOverAStream: a guest without direct connections that
+// need no parent runs the command all the same, once, and gets all of its input:
+// nothing was read for a guest that had not answered.
 func TestOlderGuestsGetTheCommandOverAStream(t *testing.T) {
 	data := make([]byte, 2<<20)
 	_, _ = rand.NewChaCha8([32]byte{3}).Read(data)
@@ -80,8 +80,8 @@ func TestOlderGuestsGetTheCommandOverAStream(t *testing.T) {
 	}
 }
 
-// TestUnboundReadsNoInputBeforeTheStart: input that was read for a guest that then
-// turns out not to have the command would be lost to whoever comes next.
+// TestUnboundReadsNoInputBeforeTheStart: input that was read for a guest that does
+// not start the command would be lost to the next reader.
 func TestUnboundReadsNoInputBeforeTheStart(t *testing.T) {
 	input := &countedReader{Reader: strings.NewReader("input")}
 	guest := &unboundGuest{play: func(conn net.Conn, frames *wire.Reader) {

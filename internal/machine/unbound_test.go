@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 )
 
-// unboundOn returns a machine for one command on a guest that listens. Its cutter
-// counts the wires: a command that had one of its own took one.
+// unboundOn returns a machine with Options.Direct on a guest that listens. Its
+// cutter counts the connections.
 func unboundOn(t *testing.T, g *machinetest.Guest) (*cutter, *machine.Machine) {
 	t.Helper()
 	c := &cutter{guest: g}
@@ -34,8 +34,8 @@ func listening(t *testing.T) (*machinetest.Guest, *machine.Machine) {
 	return g, watcher
 }
 
-// told is what somebody who runs a command learns of it.
-type told struct {
+// outcome is all that Exec returns and writes for a command.
+type outcome struct {
 	Code           int
 	Signal         string
 	TimedOut, Left bool
@@ -48,11 +48,11 @@ type told struct {
 // sizes in messages say how long a request is, which depends on the wire.
 var sizes = regexp.MustCompile(`[0-9]+`)
 
-func tell(ctx context.Context, m *machine.Machine, command *machine.Command) (told, error) {
+func outcomeOf(ctx context.Context, m *machine.Machine, command *machine.Command) (outcome, error) {
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errs
 	result, err := m.Exec(ctx, command)
-	got := told{Out: out.String(), Err: errs.String()}
+	got := outcome{Out: out.String(), Err: errs.String()}
 	if err != nil {
 		got.Failure, got.Status = sizes.ReplaceAllString(err.Error(), "N"), machine.ExitStatus(err)
 	}
@@ -63,7 +63,7 @@ func tell(ctx context.Context, m *machine.Machine, command *machine.Command) (to
 	return got, err
 }
 
-// directCommand is a command, and what is to be told of it over any wire.
+// directCommand is a command, and its outcome over any connection.
 type directCommand struct {
 	command func() *machine.Command // anew for every wire: input is used up
 	code    int
@@ -71,15 +71,15 @@ type directCommand struct {
 	want    error
 }
 
-func (tt *directCommand) check(t *testing.T, got told, err error) {
+func (tt *directCommand) check(t *testing.T, got outcome, err error) {
 	t.Helper()
 	if !errors.Is(err, tt.want) || got.Code != tt.code || got.Out != tt.out {
 		t.Errorf("code %d, %d bytes %.80q, error %v; want %d, %d bytes %.80q, %v", got.Code, len(got.Out), got.Out, err, tt.code, len(tt.out), tt.out, tt.want)
 	}
 }
 
-// TestUnboundIsLikeStreams: whoever runs a command over a wire of its own is told
-// the same as over others.
+// TestUnboundIsLikeStreams: the outcome of a command is the same over a direct
+// connection without a parent and over a stream.
 func TestUnboundIsLikeStreams(t *testing.T) {
 	g, m := listening(t)
 	sh(t, m, "echo x > "+g.Dir+"/plain")
@@ -122,10 +122,10 @@ func TestUnboundIsLikeStreams(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			usual, err := tell(patience(t), m, tt.command())
+			usual, err := outcomeOf(patience(t), m, tt.command())
 			tt.check(t, usual, err)
 			c, alone := unboundOn(t, g)
-			got, err := tell(patience(t), alone, tt.command())
+			got, err := outcomeOf(patience(t), alone, tt.command())
 			tt.check(t, got, err)
 			if got != usual {
 				got.Out, usual.Out = "", "" // looked at above
@@ -195,9 +195,9 @@ func TestUnboundUnderAnIDThatIsTaken(t *testing.T) {
 	g, m := listening(t)
 	id := background(t, m, &machine.Command{Argv: []string{"sleep", "1000"}})
 	command := func() *machine.Command { return &machine.Command{Argv: []string{"true"}, ID: id} }
-	usual, _ := tell(patience(t), m, command())
+	usual, _ := outcomeOf(patience(t), m, command())
 	_, alone := unboundOn(t, g)
-	if got, err := tell(patience(t), alone, command()); got != usual || !errors.Is(err, machine.ErrInvalid) {
+	if got, err := outcomeOf(patience(t), alone, command()); got != usual || !errors.Is(err, machine.ErrInvalid) {
 		t.Errorf("alone %+v\nusual %+v", got, usual)
 	}
 }

@@ -259,7 +259,7 @@ func TestPausedGuest(t *testing.T) {
 	}
 }
 
-// A welcome is an answer; after it, whoever wants to know asks.
+// A welcome is an answer; after it, a ping is sent.
 func TestReach(t *testing.T) {
 	g := machinetest.Start(t, nil)
 	m := g.Machine(t, nil)

@@ -10,8 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// TestCapOnGreetings is about the first bytes of all, from a peer of which
-// nothing is known yet.
+// TestCapOnGreetings bounds the first message of a peer that is not known yet.
 func TestCapOnGreetings(t *testing.T) {
 	hello := func(client string, padding int) []byte {
 		body := fmt.Sprintf(`{"min":1,"max":1,"epoch":1,"kind":"control","client":%q%s}`, client, strings.Repeat(" ", padding))

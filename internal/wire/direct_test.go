@@ -23,7 +23,7 @@ func (w *writes) Write(b []byte) (int, error) {
 }
 
 // TestOpenDirect: hello and first request arrive as they were sent, in one message,
-// and what follows them is left to who reads next.
+// and what follows them is left in the connection.
 func TestOpenDirect(t *testing.T) {
 	for name, want := range map[string]*wire.Exec{
 		"small": {ID: "x", Argv: wire.Texts([]string{"echo", "a\xff\x00\n\"\\é\u2028<>&"}), Env: wire.Texts([]string{"A=1", "B=\xfe"}), Dir: "/tmp"},

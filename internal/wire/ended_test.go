@@ -29,7 +29,7 @@ func opened(t *testing.T, host, guest *wire.Mux) (ours, theirs net.Conn) {
 	return ours, theirs
 }
 
-// over waits for the end of a session.
+// over waits for the end of a Mux.
 func over(t *testing.T, session *wire.Mux) {
 	t.Helper()
 	select {
@@ -59,7 +59,8 @@ func TestEndOfStreamBeforeEndOfSession(t *testing.T) {
 	}
 }
 
-// TestBrokenWireEndsNoStream: nobody who loses the connection has ended anything.
+// TestBrokenWireEndsNoStream: a peer that loses the connection has not closed its
+// streams.
 func TestBrokenWireEndsNoStream(t *testing.T) {
 	ours, theirs := pair(t)
 	host, err := wire.HostMux(ours)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// silent is a host's session with a guest that reads, and never says anything.
+// silent is a host's Mux to a guest that reads, and never answers.
 // It counts what it reads.
 func silent(t *testing.T, keepAlive, timeout time.Duration) (*Mux, *atomic.Int64) {
 	t.Helper()
@@ -32,10 +32,10 @@ func silent(t *testing.T, keepAlive, timeout time.Duration) (*Mux, *atomic.Int64
 	return session, read
 }
 
-// maxSilence is how long a guest may be silent while somebody waits for it.
+// maxSilence is how long a guest may be silent while something waits for it.
 const maxSilence = 15 * time.Second
 
-// TestSilentGuestLosesItsWire: whoever waits for a guest that does not answer,
+// TestSilentGuestLosesItsWire: what waits for a guest that does not answer,
 // on a stream or on a direct wire, learns of it.
 func TestSilentGuestLosesItsWire(t *testing.T) {
 	if KeepAlive+WriteTimeout > maxSilence {
@@ -59,9 +59,9 @@ func TestSilentGuestLosesItsWire(t *testing.T) {
 	}
 }
 
-// TestIdleWireIsQuiet: a wire on which nobody waits carries nothing, and is not
+// TestIdleWireSendsNothing: a wire on which nothing waits carries nothing, and is not
 // given up.
-func TestIdleWireIsQuiet(t *testing.T) {
+func TestIdleWireSendsNothing(t *testing.T) {
 	session, read := silent(t, time.Millisecond, 2*time.Millisecond)
 	time.Sleep(20 * time.Millisecond) // long enough for several pings
 	if n := read.Load(); n != 0 || session.session.IsClosed() {
@@ -69,9 +69,9 @@ func TestIdleWireIsQuiet(t *testing.T) {
 	}
 }
 
-// TestPulse: a guest that answers is asked again and again, as long as somebody
+// TestHeartbeat: a guest that answers is pinged again, as long as something
 // waits, and no longer.
-func TestPulse(t *testing.T) {
+func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var awaited atomic.Bool
 		var asked atomic.Int64

@@ -226,7 +226,7 @@ func TestNegotiate(t *testing.T) {
 	}
 }
 
-// sessions are both ends of one wire.
+// sessions returns both ends of one wire.
 func sessions(t *testing.T) (host, guest *wire.Mux) {
 	t.Helper()
 	ours, theirs := pair(t)

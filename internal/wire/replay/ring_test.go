@@ -19,7 +19,7 @@ func pattern(from, n int64) []byte {
 	return b
 }
 
-func TestRingReplaysWhatAWireSwallowed(t *testing.T) {
+func TestRingReplaysWhatAWireLost(t *testing.T) {
 	var r replay.Ring
 	random := rand.New(rand.NewPCG(1, 2))
 	buf := make([]byte, 1<<16)

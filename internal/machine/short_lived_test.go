@@ -8,11 +8,11 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
-// TestClientsInAHurry: a program that runs a few commands and ends leaves nothing
+// TestShortLivedClients: a program that runs a few commands and ends leaves nothing
 // in the guest, which keeps the result of a command for a host that might come
 // back for it. Many such programs, one after the other, would meet the guest's
 // limit.
-func TestClientsInAHurry(t *testing.T) {
+func TestShortLivedClients(t *testing.T) {
 	for commands, clients := range map[int]int{1: 300, 5: 100} { // more than two take direct wires
 		t.Run(fmt.Sprintf("%d commands each", commands), func(t *testing.T) {
 			g, watcher := start(t)
