@@ -14,19 +14,21 @@ type Access struct {
 	Devices  *Devices
 	Limiter  *Limiter
 	Throttle *Throttle
-	// OnLogIn, if set, records connections of authenticated callers.
+	// OnLogIn, if set, records connections of authenticated callers, and tokens that
+	// were refused.
 	OnLogIn func(context.Context, LogIn)
 }
 
-// LogIn is a connection of an authenticated caller that outlives its request.
+// LogIn is a connection of an authenticated caller that outlives its request, or a
+// token that was refused.
 type LogIn struct {
-	Caller *Caller
+	Caller *Caller    // nil if the token was refused
 	Path   string     // of the route
 	From   netip.Addr // not valid on the owner's socket
 	Denied error      // why it was refused; nil if it was not
 }
 
-// Audit records a connection of an authenticated caller.
+// Audit records a log-in.
 func (a *Access) Audit(ctx context.Context, l LogIn) {
 	if a.OnLogIn != nil {
 		a.OnLogIn(ctx, l)
@@ -37,7 +39,11 @@ func (a *Access) Audit(ctx context.Context, l LogIn) {
 // ErrTooMany for an address with too many failures, and ErrDenied for every fault
 // of the token.
 func (a *Access) Authenticate(ctx context.Context, from netip.Addr, text string) (*Caller, error) {
-	return a.guard(from, func() (*Caller, error) { return a.Tokens.Verify(ctx, text) })
+	caller, err := a.guard(from, func() (*Caller, error) { return a.Tokens.Verify(ctx, text) })
+	if errors.Is(err, ErrDenied) {
+		a.Audit(ctx, LogIn{From: from, Denied: err})
+	}
+	return caller, err
 }
 
 // guard counts failed verifications by address.

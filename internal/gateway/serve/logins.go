@@ -9,9 +9,12 @@ import (
 )
 
 // auditLogIn records a WebSocket connection of an authenticated caller, by the id
-// of its token.
+// of its token, or a token that was refused.
 func (g *Gateway) auditLogIn(_ context.Context, l access.LogIn) {
-	e := &audit.LoginEvent{Time: time.Now(), Token: l.Caller.Token, Subject: audit.Subject{Account: l.Caller.Account}}
+	e := &audit.LoginEvent{Time: time.Now()}
+	if l.Caller != nil {
+		e.Token, e.Subject.Account = l.Caller.Token, l.Caller.Account
+	}
 	if l.From.IsValid() {
 		e.From = l.From.String()
 	}

@@ -124,7 +124,7 @@ func (d *Deliverer) enterContainer(ctx context.Context, c *ContainerWork, step t
 	}
 	m := machine.New(visit.Dial, &machine.Options{Log: d.Logger})
 	env := sandbox.EnvList(map[string]string{"HOME": c.Root, "PATH": provide.DefaultPath})
-	site = relay.Site{Sandbox: place{m, env, step}, Root: c.Root, Link: "current", Shared: true}
+	site = relay.Site{Sandbox: machineSandbox{m, env, step}, Root: c.Root, Link: "current", Shared: true}
 	return site, func() error { return errors.Join(m.Close(), visit.Close()) }, nil
 }
 

@@ -41,19 +41,19 @@ func Site(s *provide.ReadySandbox) relay.Site { return SiteFor(s, StepBefore) }
 func SiteFor(s *provide.ReadySandbox, step time.Duration) relay.Site {
 	env := provide.CommandEnv(s.Plan, s.Plan.Env.Passed)
 	return relay.Site{
-		Sandbox: place{s.Machine, env, step}, Root: s.Plan.Spec.Workdir, Link: "repo", Shared: true, Name: s.Plan.Agent.ID,
+		Sandbox: machineSandbox{s.Machine, env, step}, Root: s.Plan.Spec.Workdir, Link: "repo", Shared: true, Name: s.Plan.Agent.ID,
 	}
 }
 
-// place runs programs where a machine is.
-type place struct {
+// machineSandbox runs the programs of the relay through a machine.
+type machineSandbox struct {
 	machine *machine.Machine
 	env     []string
 	step    time.Duration // that one program may take
 }
 
 // Exec runs a program as the agent's user.
-func (r place) Exec(ctx context.Context, c *relay.Command) error {
+func (r machineSandbox) Exec(ctx context.Context, c *relay.Command) error {
 	said := &tailbuf.Writer{Most: 2 << 10}
 	ended, err := r.machine.Exec(ctx, &machine.Command{
 		Argv: c.Argv, Env: r.env, Dir: c.Dir,
