@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -28,7 +29,7 @@ func (h *logHandler) Enabled(_ context.Context, level slog.Level) bool { return 
 // WithAttrs implements slog.Handler.
 func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	next := *h
-	next.attrs = append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)
+	next.attrs = append(slices.Clip(h.attrs), attrs...)
 	return &next
 }
 
