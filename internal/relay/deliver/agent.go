@@ -25,8 +25,8 @@ type AgentWork struct {
 }
 
 // AgentNotes are the notes of branches that agents on the host work on.
-func AgentNotes(s *provide.Settings) notes[AgentWork] {
-	return notes[AgentWork]{filepath.Join(s.Paths.AtollState, Dir, "agents")}
+func AgentNotes(s *provide.Settings) Notes[AgentWork] {
+	return Notes[AgentWork]{filepath.Join(s.Paths.AtollState, Dir, "agents")}
 }
 
 func (d *Deliverer) agentWorks(ctx context.Context) []*AgentWork {

@@ -35,8 +35,8 @@ const ContainerWorkspace = "/workspace"
 // containerBackend is the engine that such containers are on.
 const containerBackend = provide.BackendDocker
 
-func containerNotes(s *provide.Settings) notes[ContainerWork] {
-	return notes[ContainerWork]{filepath.Join(s.Paths.AtollState, Dir, "containers")}
+func containerNotes(s *provide.Settings) Notes[ContainerWork] {
+	return Notes[ContainerWork]{filepath.Join(s.Paths.AtollState, Dir, "containers")}
 }
 
 // PrepareContainer puts the project into a container, and the branch at current in

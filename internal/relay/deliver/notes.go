@@ -12,14 +12,14 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
-// notes are files that say who works on which branch, one a run. They
+// Notes are files that say who works on which branch, one a run. They
 // outlive the process that wrote them: what it did not get to is still known.
-type notes[T any] struct{ dir string }
+type Notes[T any] struct{ dir string }
 
-func (n notes[T]) file(run string) string { return filepath.Join(n.dir, run+".json") }
+func (n Notes[T]) file(run string) string { return filepath.Join(n.dir, run+".json") }
 
 // Save writes a note so that a crash leaves the old one or the new one.
-func (n notes[T]) Save(run string, note *T) error {
+func (n Notes[T]) Save(run string, note *T) error {
 	if err := os.MkdirAll(n.dir, 0o700); err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (n notes[T]) Save(run string, note *T) error {
 }
 
 // load reads a note; fs.ErrNotExist if there is none.
-func (n notes[T]) load(file string) (*T, error) {
+func (n Notes[T]) load(file string) (*T, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (n notes[T]) load(file string) (*T, error) {
 
 // list reads all notes. Those that cannot be read are the error; they hide none
 // of the others.
-func (n notes[T]) list() (notes []*T, err error) {
+func (n Notes[T]) list() (notes []*T, err error) {
 	files, err := filepath.Glob(filepath.Join(n.dir, "*.json"))
 	problems := []error{err}
 	for _, file := range files {
@@ -62,7 +62,7 @@ func (n notes[T]) list() (notes []*T, err error) {
 }
 
 // Remove is no error if there is none.
-func (n notes[T]) Remove(run string) error {
+func (n Notes[T]) Remove(run string) error {
 	if err := os.Remove(n.file(run)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 //
 // Seen to fail with a list that ends at the first error.
 func TestABrokenNoteHidesNoOther(t *testing.T) {
-	notes := notes[ContainerWork]{filepath.Join(t.TempDir(), "deep", "notes")}
+	notes := Notes[ContainerWork]{filepath.Join(t.TempDir(), "deep", "notes")}
 	for _, run := range []string{"a", "b", "d"} {
 		if err := notes.Save(run, &ContainerWork{Run: run, Work: relay.Work{Key: "k"}}); err != nil {
 			t.Fatal(err)
