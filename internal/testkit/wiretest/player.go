@@ -12,22 +12,22 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// Player is a guest that says what another once said. A question that was not
-// asked of that one fails the test.
+// Player is a guest that sends what is in a recording. A request that is not in
+// it fails the test.
 type Player struct {
 	tb        testing.TB
 	recording *Recording
 
 	mu    sync.Mutex
-	used  map[*Talk]bool
-	names map[string]string // those in the recording, and what they are now
+	used  map[*Exchange]bool
+	names map[string]string // ids of the recording, and those of this run
 	busy  sync.WaitGroup
 }
 
 // Play returns a player of a recording. It ends with the test, if the host does.
 func Play(tb testing.TB, recording *Recording) *Player {
 	tb.Helper()
-	p := &Player{tb: tb, recording: recording, used: map[*Talk]bool{}, names: map[string]string{}}
+	p := &Player{tb: tb, recording: recording, used: map[*Exchange]bool{}, names: map[string]string{}}
 	tb.Cleanup(p.busy.Wait)
 	return p
 }
@@ -45,12 +45,12 @@ func (p *Player) Connect(context.Context) (net.Conn, error) {
 	return host, nil
 }
 
-// Unasked are the requests of the recording that nobody made.
-func (p *Player) Unasked() []string {
+// Unused returns the requests of the recording that were not made.
+func (p *Player) Unused() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var unasked []string
-	for _, talk := range p.recording.Talks {
+	for _, talk := range p.recording.Exchanges {
 		if !p.used[talk] {
 			unasked = append(unasked, string(talk.Request))
 		}
@@ -93,7 +93,7 @@ func (p *Player) wire(conn net.Conn) {
 	}
 }
 
-// stream plays one talk after the other until the host leaves.
+// stream plays one exchange after the other until the host leaves.
 func (p *Player) stream(conn net.Conn, direct bool) {
 	from := newReader(conn)
 	for {
@@ -101,7 +101,7 @@ func (p *Player) stream(conn net.Conn, direct bool) {
 		if err != nil || request == nil {
 			return
 		}
-		if direct && !p.knowsDirect(request) {
+		if direct && !p.hasDirect(request) {
 			if wire.WriteJSON(conn, wire.FrameError, wire.Fail(wire.CodeUnknownOp, "a direct wire does not do this")) != nil {
 				return
 			}
@@ -109,7 +109,7 @@ func (p *Player) stream(conn net.Conn, direct bool) {
 		}
 		talk := p.find(request)
 		if talk == nil {
-			p.tb.Errorf("nobody asked the recorded guest for this: %s", request)
+			p.tb.Errorf("the recording has no such request: %s", request)
 			return
 		}
 		if !p.play(talk, from, conn) {
@@ -118,10 +118,10 @@ func (p *Player) stream(conn net.Conn, direct bool) {
 	}
 }
 
-// knowsDirect reports whether the guest did such an operation over a direct wire.
-func (p *Player) knowsDirect(request json.RawMessage) bool {
+// hasDirect reports whether the guest did such an operation over a direct connection.
+func (p *Player) hasDirect(request json.RawMessage) bool {
 	op := operation(request)
-	return slices.ContainsFunc(p.recording.Talks, func(t *Talk) bool { return t.Direct && operation(t.Request) == op })
+	return slices.ContainsFunc(p.recording.Exchanges, func(t *Exchange) bool { return t.Direct && operation(t.Request) == op })
 }
 
 func operation(request json.RawMessage) wire.Op {
@@ -130,14 +130,14 @@ func operation(request json.RawMessage) wire.Op {
 	return r.Op
 }
 
-// find returns the talk that begins with a request, and takes note of its names.
+// find returns the exchange that begins with a request, and records its ids.
 // One that was played already serves again: how many connections are awaited at
 // the same time, say, is not always the same.
-func (p *Player) find(request json.RawMessage) *Talk {
+func (p *Player) find(request json.RawMessage) *Exchange {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var found *Talk
-	for _, talk := range p.recording.Talks {
+	var found *Exchange
+	for _, talk := range p.recording.Exchanges {
 		if same(talk.Request, request) {
 			if found = talk; !p.used[talk] {
 				break
@@ -157,14 +157,14 @@ func (p *Player) find(request json.RawMessage) *Talk {
 	return found
 }
 
-// idle reports whether the guest had nothing to say until the host left: it
-// waited for a connection that did not come.
-func (t *Talk) idle() bool {
+// idle reports whether the guest sent nothing until the host left: it waited for a
+// connection that did not come.
+func (t *Exchange) idle() bool {
 	return operation(t.Request) == wire.OpPortAccept && !slices.ContainsFunc(t.Events, func(e Event) bool { return e.Type == wire.FrameStarted })
 }
 
 // play reports whether there may be more on the same wire.
-func (p *Player) play(talk *Talk, from *reader, conn net.Conn) bool {
+func (p *Player) play(talk *Exchange, from *reader, conn net.Conn) bool {
 	if talk.idle() {
 		_, _ = from.buffered.Peek(1)
 		return false
@@ -196,7 +196,7 @@ func (p *Player) play(talk *Talk, from *reader, conn net.Conn) bool {
 	return true
 }
 
-// renamed is a payload with today's names.
+// renamed returns a payload with the ids of this run.
 func (p *Player) renamed(payload []byte) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

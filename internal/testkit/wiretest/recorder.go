@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Recorder stands between a host and a guest and writes down what they say.
+// Recorder relays between a host and a guest, and records what they send.
 type Recorder struct {
 	Dial func(context.Context) (net.Conn, error) // to the guest
 
@@ -40,7 +40,7 @@ func (r *Recorder) Connect(ctx context.Context) (net.Conn, error) {
 	return host, nil
 }
 
-// Recording is what was said. Everybody has left by then.
+// Recording returns what was sent, after all connections have ended.
 func (r *Recorder) Recording() *Recording {
 	r.busy.Wait()
 	return &r.recording
@@ -94,31 +94,32 @@ func (r *Recorder) streams(host, guest net.Conn) {
 	}
 }
 
-// relay relays one stream, or a direct wire, on which one talk follows the other.
+// relay relays one stream, or a direct connection with one exchange after the
+// other.
 func (r *Recorder) relay(host, guest net.Conn, direct bool) {
-	t := &tape{recorder: r, direct: direct}
+	t := &exchangeLog{recorder: r, direct: direct}
 	var answers sync.WaitGroup
-	answers.Go(func() { t.answers(guest, host) })
-	t.asks(newReader(host), guest)
+	answers.Go(func() { t.relayAnswers(guest, host) })
+	t.relayRequests(newReader(host), guest)
 	guest.Close()
 	answers.Wait()
 }
 
-// tape is where a stream's talks are written down.
-type tape struct {
+// exchangeLog records the exchanges of a stream.
+type exchangeLog struct {
 	recorder *Recorder
 	direct   bool
-	talk     *Talk
+	talk     *Exchange
 }
 
-func (t *tape) begin(request json.RawMessage) {
+func (t *exchangeLog) begin(request json.RawMessage) {
 	t.recorder.mu.Lock()
 	defer t.recorder.mu.Unlock()
-	t.talk = &Talk{Direct: t.direct, Request: request}
-	t.recorder.recording.Talks = append(t.recorder.recording.Talks, t.talk)
+	t.talk = &Exchange{Direct: t.direct, Request: request}
+	t.recorder.recording.Exchanges = append(t.recorder.recording.Exchanges, t.talk)
 }
 
-func (t *tape) note(e Event) {
+func (t *exchangeLog) note(e Event) {
 	t.recorder.mu.Lock()
 	defer t.recorder.mu.Unlock()
 	if t.talk != nil {
@@ -126,8 +127,8 @@ func (t *tape) note(e Event) {
 	}
 }
 
-// asks relays what the host says, until it leaves.
-func (t *tape) asks(from *reader, guest net.Conn) {
+// relayRequests relays what the host sends, until it leaves.
+func (t *exchangeLog) relayRequests(from *reader, guest net.Conn) {
 	defer t.note(Event{Host: true})
 	for {
 		request, err := from.request()
@@ -151,8 +152,8 @@ func (t *tape) asks(from *reader, guest net.Conn) {
 	}
 }
 
-// answers relays what the guest says, until it has no more to say.
-func (t *tape) answers(guest, host net.Conn) {
+// relayAnswers relays what the guest sends, until it closes.
+func (t *exchangeLog) relayAnswers(guest, host net.Conn) {
 	defer host.Close()
 	from := newReader(guest)
 	for {

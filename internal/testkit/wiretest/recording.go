@@ -1,9 +1,9 @@
-// Package wiretest records what a guest says, and says it again: so that hosts
-// can be tested against guests that nobody builds any more.
+// Package wiretest records what a guest sends, and replays it, so that hosts can
+// be tested against guests of older builds.
 //
-// A recording is of operations, not of bytes: what the host asked on one stream,
-// or one direct wire, and what it and the guest then sent, in that order. Names
-// that the host made up at random are those of the host that listens.
+// A recording is of operations, not of bytes: the request of a stream or a direct
+// connection, and what host and guest then sent, in that order. Random ids are
+// replaced by those of the host under test.
 package wiretest
 
 import (
@@ -19,21 +19,21 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// Recording is what one guest said.
+// Recording is what one guest sent.
 type Recording struct {
-	Guest   string       `json:"guest"` // where it came from
-	Welcome wire.Welcome `json:"welcome"`
-	Talks   []*Talk      `json:"talks"`
+	Guest     string       `json:"guest"` // where it came from
+	Welcome   wire.Welcome `json:"welcome"`
+	Exchanges []*Exchange  `json:"talks"`
 }
 
-// Talk is one operation.
-type Talk struct {
-	Direct  bool            `json:"direct,omitempty"` // over a direct wire
+// Exchange is one operation.
+type Exchange struct {
+	Direct  bool            `json:"direct,omitempty"` // over a direct connection
 	Request json.RawMessage `json:"request"`
 	Events  []Event         `json:"events"`
 }
 
-// Event is a frame, or the end of what one side has to say.
+// Event is a frame, or the end of what one side sends.
 type Event struct {
 	Host bool            `json:"host,omitempty"` // sent by the host, else by the guest
 	Type wire.FrameType  `json:"type,omitempty"` // 0: the end
@@ -100,7 +100,7 @@ func write(w io.Writer, t wire.FrameType, payload []byte) error {
 	return err
 }
 
-// reader reads what one side sends over a stream or a direct wire. Requests
+// reader reads what one side sends over a stream or a direct connection. Requests
 // begin with a zero byte, as they are shorter than 16 MiB, and frames do not.
 type reader struct{ buffered *bufio.Reader }
 
@@ -140,7 +140,7 @@ func (r *reader) frame() (wire.Frame, error) {
 	return wire.Frame{Type: wire.FrameType(header[0]), Payload: payload}, err
 }
 
-// ids are the names in a request that its host made up.
+// ids returns the ids in a request that its host chose.
 func ids(request json.RawMessage) []string {
 	var parts wire.Request
 	if json.Unmarshal(request, &parts) != nil {
@@ -159,7 +159,7 @@ func ids(request json.RawMessage) []string {
 	return nil
 }
 
-// same reports whether two requests ask for the same, but for such names.
+// same reports whether two requests are equal, but for such ids.
 func same(a, b json.RawMessage) bool {
 	return reflect.DeepEqual(nameless(a), nameless(b))
 }
