@@ -50,6 +50,7 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 	i := &Instance{runtime: r, name: spec.Name, dir: filepath.Join(r.dir, spec.Name), record: r.newRecord(spec)}
 	defer func() {
 		if err != nil && !errors.Is(err, sandbox.ErrExists) {
+			r.nursery.take(i.name).end() // it is in the control group that discard removes
 			err = errors.Join(err, r.discard(context.WithoutCancel(ctx), i.name, i.record))
 		}
 	}()

@@ -196,3 +196,25 @@ func TestExpectedForNothing(t *testing.T) {
 		}
 	}
 }
+
+// A sandbox that cannot be made leaves no process that was begun for it: it would
+// keep the control group from being removed.
+//
+// Seen to hang with a create that leaves the process where it is.
+func TestExpectedOfASandboxThatCannotBeMade(t *testing.T) {
+	l := newSite(t)
+	l.start() // so that there is a place for logs
+	before := children(t)
+	spec := l.spec()
+	spec.Limits.Pids = 100
+	done := l.Runtime.(*linux.Runtime).Expect(spec)
+	defer done()
+	early := awaitChild(t, before)
+	spec.Image = "missing:1"
+	if _, err := l.Create(t.Context(), spec); err == nil {
+		t.Fatal("it was made")
+	}
+	if slices.Contains(children(t), early) {
+		t.Errorf("process %d still waits", early)
+	}
+}
