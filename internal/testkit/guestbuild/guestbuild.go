@@ -46,7 +46,22 @@ var builds = map[string]func() (string, error){
 	"arm64": sync.OnceValues(func() (string, error) { return build("arm64") }),
 }
 
+// builtVariable, with an architecture, tells the processes that a test starts
+// where the guest is that it has built: some tests start themselves often.
+const builtVariable = "ATOLL_TEST_BUILT_GUEST_"
+
 func build(arch string) (string, error) {
+	if path := os.Getenv(builtVariable + arch); path != "" {
+		return path, nil
+	}
+	path, err := buildNew(arch)
+	if err != nil {
+		return "", err
+	}
+	return path, os.Setenv(builtVariable+arch, path)
+}
+
+func buildNew(arch string) (string, error) {
 	dir := filepath.Join(os.TempDir(), "atoll-guest-test-"+strconv.Itoa(os.Getuid()))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
