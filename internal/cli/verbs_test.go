@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/cli/console"
-	"github.com/atoll-run/atoll/internal/cli/elsewhere"
+	"github.com/atoll-run/atoll/internal/cli/nonlinux"
 )
 
 // A command line that begins with a verb makes only that one, so the names must
@@ -64,7 +64,7 @@ func TestVerbsElsewhere(t *testing.T) {
 		}
 	}
 	slices.Sort(here)
-	if there := slices.Sorted(slices.Values(slices.Concat(elsewhere.Verbs(), elsewhere.LinuxOnly()))); !slices.Equal(here, there) {
+	if there := slices.Sorted(slices.Values(slices.Concat(nonlinux.Verbs(), nonlinux.LinuxOnly()))); !slices.Equal(here, there) {
 		t.Errorf("here are %v, elsewhere %v", here, there)
 	}
 }

@@ -1,4 +1,4 @@
-package elsewhere
+package nonlinux
 
 import (
 	"cmp"

@@ -1,6 +1,6 @@
 //go:build linux
 
-package elsewhere_test
+package nonlinux_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/cli/elsewhere"
+	"github.com/atoll-run/atoll/internal/cli/nonlinux"
 	"github.com/atoll-run/atoll/internal/testkit/gatewaytest"
 )
 
@@ -20,7 +20,7 @@ import (
 func atoll(t *testing.T, env map[string]string, args ...string) (out, errs string, code int) {
 	t.Helper()
 	var o, e strings.Builder
-	code = elsewhere.Main(t.Context(), args, &elsewhere.Terminal{
+	code = nonlinux.Main(t.Context(), args, &nonlinux.Terminal{
 		Out: &o, Err: &e, Home: t.TempDir(), System: "plan9", Getenv: func(name string) string { return env[name] },
 	})
 	return o.String(), e.String(), code
@@ -28,7 +28,7 @@ func atoll(t *testing.T, env map[string]string, args ...string) (out, errs strin
 
 // Every verb that needs Linux says so in one sentence, whatever its flags.
 func TestVerbsThatNeedLinuxSayIt(t *testing.T) {
-	for _, name := range elsewhere.LinuxOnly() {
+	for _, name := range nonlinux.LinuxOnly() {
 		_, errs, code := atoll(t, nil, name, "--anything", "--", "x")
 		want := "error: atoll " + name + " needs Linux, and this is plan9; on this machine work with a gateway: atoll runs start --gateway URL\n"
 		if errs != want || code != 1 {
