@@ -58,9 +58,9 @@ func (l *PortListener) reopen() *portBinding {
 		case <-l.ctx.Done():
 			return nil
 		}
-		lease, err := l.bind(l.ctx)
+		binding, err := l.bind(l.ctx)
 		if err == nil {
-			return lease
+			return binding
 		}
 		if errors.Is(err, ErrBroken) || errors.Is(err, ErrClosed) {
 			l.cancel(err)
@@ -69,36 +69,36 @@ func (l *PortListener) reopen() *portBinding {
 	}
 }
 
-// serve accepts until the lease or the listener ends.
-func (l *PortListener) serve(lease *portBinding) {
+// serve accepts until the binding or the listener ends.
+func (l *PortListener) serve(binding *portBinding) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	var workers sync.WaitGroup
 	for range min(spareAccepts, l.options.MaxConns) {
 		workers.Go(func() {
-			for l.acceptOne(ctx, lease) {
+			for l.acceptOne(ctx, binding) {
 			}
 			cancel()
 		})
 	}
-	stop := context.AfterFunc(ctx, lease.release)
-	if frame, err := lease.Frames.Frame(); err == nil { // nothing can come but its end
-		_ = lease.UnexpectedFrame(frame)
+	stop := context.AfterFunc(ctx, binding.release)
+	if frame, err := binding.Frames.Frame(); err == nil { // nothing can come but its end
+		_ = binding.UnexpectedFrame(frame)
 	}
 	stop()
 	cancel()
-	lease.Close()
+	binding.Close()
 	workers.Wait()
 }
 
 // acceptOne passes one connection to Accept. It reports whether there may be
 // more.
-func (l *PortListener) acceptOne(ctx context.Context, lease *portBinding) bool {
+func (l *PortListener) acceptOne(ctx context.Context, binding *portBinding) bool {
 	select {
 	case l.slots <- struct{}{}:
 	case <-ctx.Done():
 		return false
 	}
-	conn, err := l.acceptStream(ctx, lease)
+	conn, err := l.acceptStream(ctx, binding)
 	if err != nil {
 		<-l.slots
 		return ctx.Err() == nil && errors.Is(err, errGateRefused)
@@ -116,10 +116,10 @@ func (l *PortListener) acceptOne(ctx context.Context, lease *portBinding) bool {
 var errGateRefused = errors.New("not let in")
 
 // acceptStream waits for a connection that may come in.
-func (l *PortListener) acceptStream(ctx context.Context, lease *portBinding) (*portConn, error) {
+func (l *PortListener) acceptStream(ctx context.Context, binding *portBinding) (*portConn, error) {
 	t, err := l.machine.OpenOp(ctx, &OpRequest{
-		wire: lease.wire, slots: l.machine.ports, Timeout: noTimeout,
-		Request: &wire.Request{Op: wire.OpPortAccept, Port: &wire.Port{ID: lease.id}},
+		wire: binding.wire, slots: l.machine.ports, Timeout: noTimeout,
+		Request: &wire.Request{Op: wire.OpPortAccept, Port: &wire.Port{ID: binding.id}},
 	})
 	if err != nil {
 		return nil, err
