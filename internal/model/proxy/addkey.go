@@ -13,8 +13,13 @@ import (
 	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
-// maxKeys is how many keys are tried for one request.
-const maxKeys = 3
+const (
+	// maxKeys is how many keys are tried for one request.
+	maxKeys = 3
+	// maxStale is how often a request is sent again because the kept connection
+	// for it had closed before anything was written.
+	maxStale = 10
+)
 
 // call asks the upstream and brings its answer to the caller.
 func (x *exchange) call() bool {
@@ -41,6 +46,9 @@ func (x *exchange) send() (*http.Response, error) {
 		}
 		x.secret = key.Value.Reveal()
 		a, err := x.attempt()
+		for stale := 0; err != nil && x.stale && stale < maxStale; stale++ {
+			a, err = x.attempt()
+		}
 		if err != nil {
 			if isUpstreams(err) {
 				key.Failed(0)
@@ -67,13 +75,16 @@ func (x *exchange) send() (*http.Response, error) {
 func (x *exchange) attempt() (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.s.ctx)) // the watch ends it
 	x.callContext = ctx
+	x.connected.Store(false)
+	x.conn.clear()
 	request, began := x.newRequest(ctx), time.Now()
 	x.watch.start(x.s, cancel, func(now time.Time) error { return x.checkStopBeforeHead(now, began) })
 	a, err := x.provider.transport.RoundTrip(request)
 	if err == nil {
 		err = x.checkHead(ctx, a)
 	}
-	x.sent = x.sent || x.connected.Load()
+	x.stale = err != nil && context.Cause(ctx) == nil && x.conn.wasStale()
+	x.sent = x.sent || x.connected.Load() && !x.stale
 	if err != nil {
 		err = reason(ctx, err)
 		x.endCall(a)
@@ -118,8 +129,14 @@ func (x *exchange) newRequest(ctx context.Context) *http.Request {
 	if x.route.kind == routeAsk {
 		x.setBody(r)
 	}
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.connected.Store(true) }}
+	trace := &httptrace.ClientTrace{GotConn: x.gotConn}
 	return r.WithContext(httptrace.WithClientTrace(ctx, trace))
+}
+
+// gotConn notes that there is a connection. Net/http calls it in its goroutine.
+func (x *exchange) gotConn(info httptrace.GotConnInfo) {
+	x.connected.Store(true)
+	x.conn.set(info)
 }
 
 // setBody gives the request its body. A small one is copied: net/http writes what

@@ -44,6 +44,8 @@ type exchange struct {
 	callContext context.Context // of the call to the upstream
 	sending     *sentBody
 	connected   atomic.Bool  // there was a connection to the upstream
+	conn        used         // that connection
+	stale       bool         // it had closed before the request was written
 	heard       atomic.Int64 // when something of the answer came last, in ns
 	stats       answerStats
 }
