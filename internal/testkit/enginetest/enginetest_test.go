@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // failing records how a test would have ended.
@@ -134,6 +136,7 @@ func firstError(steps ...func() error) error {
 }
 
 func TestPrivateDockerLeavesNothing(t *testing.T) {
+	need.Root(t, "it starts a Docker daemon")
 	var dir string
 	t.Run("test with an engine", func(t *testing.T) {
 		e := PrivateDocker(t, Options{LiveRestore: true})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -152,6 +153,9 @@ func (d *desk) searchState() {
 			return err
 		}
 		content, err := os.ReadFile(path)
+		if info, _ := entry.Info(); errors.Is(err, fs.ErrPermission) && info != nil && info.Mode().Perm()&0o444 == 0 {
+			return nil // the guest's program, which may only be executed
+		}
 		files++
 		d.none(path, content)
 		return err
