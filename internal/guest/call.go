@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/files"
+	"github.com/atoll-run/atoll/internal/guest/ports"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -46,8 +47,9 @@ func (c *call) dispatch(req *wire.Request) error {
 		}
 		return wire.WithPart(req.File, func(f *wire.File) error { return c.server.files.Serve(c.forFiles(), req.Op, f) })
 	}
-	if op, ok := portOps[req.Op]; ok {
-		return wire.WithPart(req.Port, func(p *wire.Port) error { return op(c, p) })
+	if ports.Handles(req.Op) {
+		call := &ports.Call{Stream: c.stream, Reader: c.reader}
+		return wire.WithPart(req.Port, func(p *wire.Port) error { return c.server.ports.Serve(call, req.Op, p) })
 	}
 	if op, ok := grantOps[req.Op]; ok {
 		return wire.WithPart(req.Grant, func(g *wire.Grant) error { return op(c, g) })

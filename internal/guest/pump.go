@@ -1,14 +1,13 @@
 package guest
 
 import (
-	"errors"
 	"os"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
-	"golang.org/x/sys/unix"
 )
 
 // pump copies one output of a process from its pipe into a ring.
@@ -51,7 +50,7 @@ func (p *pump) release() { _ = p.file.SetReadDeadline(time.Unix(1, 0)) }
 // release, and without wait if the pipe is empty.
 func (p *pump) move(wait bool) bool {
 	var c *buffer.Frame
-	n := readReady(p.file, wait, func(fd int) (int, error) {
+	n := buffer.ReadReady(p.file, wait, func(fd int) (int, error) {
 		c = buffer.Get()
 		n, err := unix.Read(fd, c[:wire.MaxFrame])
 		if n <= 0 {
@@ -70,34 +69,5 @@ func (p *pump) move(wait bool) bool {
 
 func (p *pump) discard() bool {
 	var trash [512]byte
-	return readReady(p.file, true, func(fd int) (int, error) { return unix.Read(fd, trash[:]) }) > 0
-}
-
-// readReady calls read when file is readable, so that no buffer is held before. It
-// returns what read returned, or -1.
-func readReady(file syscall.Conn, wait bool, read func(fd int) (int, error)) int {
-	conn, err := file.SyscallConn()
-	if err != nil {
-		return -1
-	}
-	n := -1
-	err = conn.Read(func(fd uintptr) bool {
-		for {
-			var errno error
-			n, errno = read(int(fd))
-			switch {
-			case errors.Is(errno, unix.EINTR):
-				continue
-			case errors.Is(errno, unix.EAGAIN):
-				return !wait
-			case errors.Is(errno, unix.EIO): // a terminal that no process has open
-				n = 0
-			}
-			return true
-		}
-	})
-	if err != nil {
-		return -1
-	}
-	return n
+	return buffer.ReadReady(p.file, true, func(fd int) (int, error) { return unix.Read(fd, trash[:]) }) > 0
 }

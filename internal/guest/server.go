@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/guest/files"
 	"github.com/atoll-run/atoll/internal/guest/maxprocs"
+	"github.com/atoll-run/atoll/internal/guest/ports"
 	"github.com/atoll-run/atoll/internal/guest/proc"
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -26,7 +27,7 @@ type server struct {
 	releaser *memoryReleaser
 	files    *files.Server
 	direct   *directWires
-	ports    *ports
+	ports    *ports.Server
 	grants   *grants
 	procs    *maxprocs.Limiter
 	quota    *quotaEnforcer // nil: the workspace has no limits
@@ -51,10 +52,11 @@ func newServer(build string, lineage *proc.Lineage) (*server, error) {
 	s := &server{
 		self:    wire.Welcome{Boot: wire.NewID(), Build: build},
 		lineage: lineage, walker: walker, grants: newGrants(lineage, walker), reaper: reaper, wires: newWires(), table: newProcessTable(),
-		memory: &oomWatch{}, pids: proc.NewPidsWatch(reaper, walker), releaser: newMemoryReleaser(), files: files.NewServer(procs), direct: newDirectWires(), ports: newPorts(), procs: procs,
+		memory: &oomWatch{}, pids: proc.NewPidsWatch(reaper, walker), releaser: newMemoryReleaser(), files: files.NewServer(procs), direct: newDirectWires(), procs: procs,
 		slots: make(chan struct{}, maxSlots), started: make(chan struct{}, 1),
 	}
 	s.wires.direct = s.serveDirect
+	s.ports = ports.NewServer(s.grantOf)
 	if s.null, err = openNull(); err != nil {
 		s.null = -1 // an image without it is no reason not to start
 	}
@@ -124,6 +126,12 @@ func (s *server) withSlot(f func()) {
 	s.slots <- struct{}{}
 	defer func() { <-s.slots }()
 	f()
+}
+
+// grantOf returns the grant of the caller of a connection to a port, or "".
+func (s *server) grantOf(conn net.Conn) (id string) {
+	s.withSlot(func() { id = s.grants.ofPeer(conn) })
+	return id
 }
 
 // isPID1 reports whether the guest is process 1 of its own pid namespace.

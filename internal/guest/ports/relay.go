@@ -1,4 +1,4 @@
-package guest
+package ports
 
 import (
 	"errors"
@@ -7,16 +7,17 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/atoll-run/atoll/internal/guest/buffer"
 	"github.com/atoll-run/atoll/internal/wire"
 	"github.com/atoll-run/atoll/internal/wire/socket"
-	"golang.org/x/sys/unix"
 )
 
 // relay copies between a connection in the sandbox and a stream of the wire. It holds no
 // buffer while no bytes move.
 type relay struct {
-	call     *call
+	call     *Call
 	data     *wire.Data    // from the host
 	hostSent chan struct{} // closed when the host has sent data, or closed the stream
 	first    error         // valid when hostSent is closed
@@ -26,8 +27,8 @@ type relay struct {
 }
 
 // relay returns a relay that waits for data of the host.
-func (c *call) relay() *relay {
-	r := &relay{call: c, data: c.reader.Data(), hostSent: make(chan struct{})}
+func (c *Call) relay() *relay {
+	r := &relay{call: c, data: c.Reader.Data(), hostSent: make(chan struct{})}
 	go func() {
 		defer close(r.hostSent)
 		r.first = r.data.Wait()
@@ -40,13 +41,13 @@ func (r *relay) run(conn net.Conn, caller wire.Caller) error {
 	r.conn, r.out = conn.(*net.TCPConn), socket.Wrap(conn)
 	defer r.conn.Close()
 	select {
-	case r.call.server.ports.conns <- struct{}{}:
-		defer func() { <-r.call.server.ports.conns }()
+	case r.call.ports.conns <- struct{}{}:
+		defer func() { <-r.call.ports.conns }()
 	default:
 		abort(conn)
 		return wire.Fail(wire.CodeTooMany, "too many connections in this sandbox")
 	}
-	if err := wire.WriteJSON(r.call.stream, wire.FrameStarted, caller); err != nil {
+	if err := wire.WriteJSON(r.call.Stream, wire.FrameStarted, caller); err != nil {
 		abort(conn)
 		return nil
 	}
@@ -61,7 +62,7 @@ func (r *relay) run(conn net.Conn, caller wire.Caller) error {
 func (r *relay) reset() {
 	r.over.Do(func() {
 		abort(r.conn)
-		_ = r.call.stream.SetDeadline(time.Unix(1, 0))
+		_ = r.call.Stream.SetDeadline(time.Unix(1, 0))
 	})
 }
 
@@ -70,7 +71,7 @@ func (r *relay) reset() {
 func (r *relay) stop() {
 	r.over.Do(func() {
 		_ = r.conn.SetReadDeadline(time.Unix(1, 0))
-		_ = r.call.stream.SetDeadline(time.Unix(1, 0))
+		_ = r.call.Stream.SetDeadline(time.Unix(1, 0))
 	})
 }
 
@@ -78,7 +79,7 @@ func (r *relay) stop() {
 func (r *relay) up() {
 	for {
 		var c *buffer.Frame
-		n := readReady(r.conn, true, func(fd int) (int, error) {
+		n := buffer.ReadReady(r.conn, true, func(fd int) (int, error) {
 			c = buffer.Get()
 			n, err := unix.Read(fd, c[wire.HeaderSize:])
 			if n <= 0 {
@@ -91,13 +92,13 @@ func (r *relay) up() {
 			return
 		}
 		if n == 0 {
-			if wire.WriteFrame(r.call.stream, wire.FrameDataEnd, nil) != nil {
+			if wire.WriteFrame(r.call.Stream, wire.FrameDataEnd, nil) != nil {
 				r.reset()
 			}
 			return
 		}
 		wire.PutHeader(c[:], wire.FrameData, n)
-		_, err := r.call.stream.Write(c[:wire.HeaderSize+n])
+		_, err := r.call.Stream.Write(c[:wire.HeaderSize+n])
 		buffer.Put(c)
 		if err != nil {
 			r.reset()
@@ -117,7 +118,7 @@ func (r *relay) down() {
 		}
 	}
 	if errors.Is(err, io.EOF) && r.conn.CloseWrite() == nil {
-		_, _ = r.call.reader.Frame()
+		_, _ = r.call.Reader.Frame()
 		r.stop()
 		return
 	}

@@ -1,4 +1,7 @@
-package guest
+// Package ports serves the operations on loopback ports of the sandbox that hosts ask
+// the guest for: listening, accepting and dialling. A connection is relayed over a
+// stream of the wire.
+package ports
 
 import (
 	"context"
@@ -8,8 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
 const (
@@ -19,51 +23,70 @@ const (
 	acceptRetry = 100 * time.Millisecond
 )
 
-// ports holds the loopback ports that hosts have opened.
-type ports struct {
+// Server holds the loopback ports that hosts have opened.
+type Server struct {
+	grantOf   func(net.Conn) string // returns the grant of the caller of a connection, or ""
 	mu        sync.Mutex
-	listeners map[string]*portListener // by the id that the host chose
-	shared    map[int]*sharedPort      // by port
-	conns     chan struct{}            // one for each connection that is relayed
+	listeners map[string]*listener // by the id that the host chose
+	shared    map[int]*sharedPort  // by port
+	conns     chan struct{}        // one for each connection that is relayed
 }
 
-func newPorts() *ports {
-	return &ports{listeners: map[string]*portListener{}, shared: map[int]*sharedPort{}, conns: make(chan struct{}, wire.MaxPortConns)}
+// NewServer returns a server without ports. It calls grantOf for the callers of
+// listeners that ask for their grants.
+func NewServer(grantOf func(net.Conn) string) *Server {
+	return &Server{grantOf: grantOf, listeners: map[string]*listener{}, shared: map[int]*sharedPort{}, conns: make(chan struct{}, wire.MaxPortConns)}
 }
 
-// portOps are the operations on ports.
-var portOps = map[wire.Op]func(*call, *wire.Port) error{
-	wire.OpPortListen: (*call).portListen,
-	wire.OpPortAccept: (*call).portAccept,
-	wire.OpPortDial:   (*call).portDial,
+// Call is one request of a host and the stream that it came on.
+type Call struct {
+	ports  *Server
+	Stream net.Conn
+	Reader *wire.Reader
 }
 
-// portListen keeps a port open until the host closes the stream.
-func (c *call) portListen(p *wire.Port) error {
+// Handles reports whether serve performs op.
+func Handles(op wire.Op) bool { return ops[op] != nil }
+
+// Serve performs op. An error it returns is for the host.
+func (ps *Server) Serve(c *Call, op wire.Op, p *wire.Port) error {
+	c.ports = ps
+	return ops[op](c, p)
+}
+
+// ops maps the operations to the methods that perform them.
+var ops = map[wire.Op]func(*Call, *wire.Port) error{
+	wire.OpPortListen: (*Call).listen,
+	wire.OpPortAccept: (*Call).accept,
+	wire.OpPortDial:   (*Call).dial,
+}
+
+// listen keeps a port open until the host closes the stream.
+func (c *Call) listen(p *wire.Port) error {
 	if !wire.ValidID(p.ID) || p.Port < 1 || p.Port > 65535 || p.Grant != "" && !wire.ValidID(p.Grant) {
 		return wire.Fail(wire.CodeInvalid, "the id or the port makes no sense")
 	}
-	l := newPortListener(p)
-	if err := c.server.ports.claim(p.ID, l); err != nil {
+	l := newListener(p)
+	if err := c.ports.claim(p.ID, l); err != nil {
 		return err
 	}
-	defer c.server.ports.drop(p.ID)
+	defer c.ports.drop(p.ID)
 	bound, leave, err := c.open(l, min(max(p.Backlog, 1), wire.MaxBacklog))
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if err := wire.WriteJSON(c.stream, wire.FrameStarted, bound); err != nil {
+	if err := wire.WriteJSON(c.Stream, wire.FrameStarted, bound); err != nil {
 		return err
 	}
-	_, _ = c.reader.Frame() // returns when the host closes the stream
+	_, _ = c.Reader.Frame() // returns when the host closes the stream
 	return nil
 }
 
 // open opens the port of a listener, or joins the listeners of other grants.
-func (c *call) open(l *portListener, backlog int) (*wire.Bound, func(), error) {
+func (c *Call) open(l *listener, backlog int) (*wire.Bound, func(), error) {
 	if l.grant != "" {
-		return c.server.joinPort(l, backlog)
+		return c.ports.join(l, backlog)
 	}
 	listeners, bound, err := listenBoth(l.port, backlog)
 	if err != nil {
@@ -75,7 +98,7 @@ func (c *call) open(l *portListener, backlog int) (*wire.Bound, func(), error) {
 	return bound, func() { close(l.closed); closeAll(listeners) }, nil
 }
 
-func (ps *ports) claim(id string, l *portListener) error {
+func (ps *Server) claim(id string, l *listener) error {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if len(ps.listeners) >= wire.MaxListeners {
@@ -88,20 +111,20 @@ func (ps *ports) claim(id string, l *portListener) error {
 	return nil
 }
 
-func (ps *ports) drop(id string) {
+func (ps *Server) drop(id string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	delete(ps.listeners, id)
 }
 
-func (ps *ports) find(id string) *portListener {
+func (ps *Server) find(id string) *listener {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	return ps.listeners[id]
 }
 
-// portListener is one host's listener on a port.
-type portListener struct {
+// listener is one host's listener on a port.
+type listener struct {
 	port      int
 	withGrant bool          // the host asks for the grant of each caller
 	grant     string        // the grant whose callers it gets; "": it has the port alone
@@ -115,8 +138,8 @@ type accepted struct {
 	grant string
 }
 
-func newPortListener(p *wire.Port) *portListener {
-	l := &portListener{port: p.Port, withGrant: p.WithGrant, grant: p.Grant, closed: make(chan struct{})}
+func newListener(p *wire.Port) *listener {
+	l := &listener{port: p.Port, withGrant: p.WithGrant, grant: p.Grant, closed: make(chan struct{})}
 	queue := 0 // connections wait in the kernel
 	if l.grant != "" {
 		queue = sharedQueue
@@ -126,7 +149,7 @@ func newPortListener(p *wire.Port) *portListener {
 }
 
 // offer waits until the host takes the connection.
-func (l *portListener) offer(conn net.Conn) {
+func (l *listener) offer(conn net.Conn) {
 	select {
 	case l.conns <- accepted{Conn: conn}:
 	case <-l.closed:
@@ -134,9 +157,9 @@ func (l *portListener) offer(conn net.Conn) {
 	}
 }
 
-// portAccept waits for a connection and relays it to the host.
-func (c *call) portAccept(p *wire.Port) error {
-	l := c.server.ports.find(p.ID)
+// accept waits for a connection and relays it to the host.
+func (c *Call) accept(p *wire.Port) error {
+	l := c.ports.find(p.ID)
 	if l == nil {
 		return wire.Fail(wire.CodeRefused, "there is no such listener")
 	}
@@ -152,16 +175,16 @@ func (c *call) portAccept(p *wire.Port) error {
 }
 
 // callerOf returns who connected.
-func (c *call) callerOf(conn accepted, l *portListener) wire.Caller {
+func (c *Call) callerOf(conn accepted, l *listener) wire.Caller {
 	caller := wire.Caller{Port: l.port, Peer: conn.RemoteAddr().String(), Grant: conn.grant}
 	if l.withGrant && l.grant == "" {
-		c.server.withSlot(func() { caller.Grant = c.server.grants.ofPeer(conn.Conn) })
+		caller.Grant = c.ports.grantOf(conn.Conn)
 	}
 	return caller
 }
 
-// portDial connects the host to a port inside.
-func (c *call) portDial(p *wire.Port) error {
+// dial connects the host to a port inside.
+func (c *Call) dial(p *wire.Port) error {
 	if p.Port < 1 || p.Port > 65535 {
 		return wire.Fail(wire.CodeInvalid, "the port makes no sense")
 	}
@@ -173,13 +196,13 @@ func (c *call) portDial(p *wire.Port) error {
 		conn, err = dialer.DialContext(ctx, "tcp6", net.JoinHostPort("::1", strconv.Itoa(p.Port)))
 	}
 	if err != nil {
-		return portError(err)
+		return toWireError(err)
 	}
 	return c.relay().run(conn, wire.Caller{Port: p.Port, Peer: conn.LocalAddr().String()})
 }
 
-// portError turns an error of the kernel into one with the wire's code.
-func portError(err error) error {
+// toWireError turns an error of the kernel into one with the wire's code.
+func toWireError(err error) error {
 	code := wire.CodeInternal
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):

@@ -1,4 +1,4 @@
-package guest
+package ports
 
 import (
 	"errors"
@@ -18,14 +18,14 @@ import (
 func listenBoth(port, backlog int) ([]net.Listener, *wire.Bound, error) {
 	v4, err := listenLoopback(&unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}, backlog)
 	if err != nil && !missingProtocol(err) {
-		return nil, nil, portError(err)
+		return nil, nil, toWireError(err)
 	}
 	v6, err6 := listenLoopback(&unix.SockaddrInet6{Port: port, Addr: [16]byte{15: 1}}, backlog)
 	if err6 != nil && (!missingProtocol(err6) || err != nil) {
 		if v4 != nil {
 			v4.Close()
 		}
-		return nil, nil, portError(err6)
+		return nil, nil, toWireError(err6)
 	}
 	both := slices.DeleteFunc([]net.Listener{v4, v6}, func(l net.Listener) bool { return l == nil })
 	return both, &wire.Bound{IPv4: v4 != nil, IPv6: v6 != nil}, nil

@@ -1,4 +1,4 @@
-package guest
+package ports
 
 import (
 	"net"
@@ -13,37 +13,39 @@ const (
 	// strangerQueue is how far connections without a grant may fill a queue, so that
 	// they leave room for those of the grant.
 	strangerQueue = sharedQueue / 2
+	// maxLookups bounds the callers of one port that are identified at the same time.
+	maxLookups = 4
 )
 
 // sharedPort is a port with a listener for each of several grants. It passes every
 // connection to the listener of its caller's grant, and one whose caller has no grant
 // to any: that host refuses it.
 type sharedPort struct {
-	server    *server
+	ports     *Server
 	port      int
 	bound     *wire.Bound
 	listeners []net.Listener
-	members   map[string]*portListener // by grant; guarded by ports.mu
-	lookups   chan struct{}            // one for each caller that is being identified
+	members   map[string]*listener // by grant; guarded by mu of ports
+	lookups   chan struct{}        // one for each caller that is being identified
 	closed    chan struct{}
 }
 
-// joinPort adds a listener to the shared port of its number, which the first opens and
+// join adds a listener to the shared port of its number, which the first opens and
 // the last closes.
-func (s *server) joinPort(l *portListener, backlog int) (*wire.Bound, func(), error) {
-	s.ports.mu.Lock()
-	defer s.ports.mu.Unlock()
-	p := s.ports.shared[l.port]
+func (ps *Server) join(l *listener, backlog int) (*wire.Bound, func(), error) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.shared[l.port]
 	if p == nil {
 		listeners, bound, err := listenBoth(l.port, backlog)
 		if err != nil {
 			return nil, nil, err
 		}
 		p = &sharedPort{
-			server: s, port: l.port, bound: bound, listeners: listeners, members: map[string]*portListener{},
-			lookups: make(chan struct{}, maxSlots), closed: make(chan struct{}),
+			ports: ps, port: l.port, bound: bound, listeners: listeners, members: map[string]*listener{},
+			lookups: make(chan struct{}, maxLookups), closed: make(chan struct{}),
 		}
-		s.ports.shared[l.port] = p
+		ps.shared[l.port] = p
 		for _, listener := range listeners {
 			go acceptAll(listener, p.closed, p.identify)
 		}
@@ -56,9 +58,9 @@ func (s *server) joinPort(l *portListener, backlog int) (*wire.Bound, func(), er
 }
 
 // leave removes a listener and resets the connections that wait for it.
-func (p *sharedPort) leave(l *portListener) {
-	p.server.ports.mu.Lock()
-	defer p.server.ports.mu.Unlock()
+func (p *sharedPort) leave(l *listener) {
+	p.ports.mu.Lock()
+	defer p.ports.mu.Unlock()
 	close(l.closed)
 	delete(p.members, l.grant)
 	for len(l.conns) > 0 {
@@ -69,7 +71,7 @@ func (p *sharedPort) leave(l *portListener) {
 		}
 	}
 	if len(p.members) == 0 {
-		delete(p.server.ports.shared, p.port)
+		delete(p.ports.shared, p.port)
 		close(p.closed)
 		closeAll(p.listeners)
 	}
@@ -80,15 +82,15 @@ func (p *sharedPort) identify(conn net.Conn) {
 	p.lookups <- struct{}{}
 	go func() {
 		defer func() { <-p.lookups }()
-		p.server.withSlot(func() { p.deliver(accepted{conn, p.server.grants.ofPeer(conn)}) })
+		p.deliver(accepted{conn, p.ports.grantOf(conn)})
 	}()
 }
 
 // deliver queues a connection for the listener of its grant, or resets it if there is no
 // room.
 func (p *sharedPort) deliver(conn accepted) {
-	p.server.ports.mu.Lock()
-	defer p.server.ports.mu.Unlock()
+	p.ports.mu.Lock()
+	defer p.ports.mu.Unlock()
 	l, room := p.members[conn.grant], sharedQueue
 	if l == nil {
 		l, room, conn.grant = p.any(), strangerQueue, ""
@@ -100,7 +102,7 @@ func (p *sharedPort) deliver(conn accepted) {
 	l.conns <- conn // does not block: only deliver sends, under the lock
 }
 
-func (p *sharedPort) any() *portListener {
+func (p *sharedPort) any() *listener {
 	for _, l := range p.members {
 		return l
 	}

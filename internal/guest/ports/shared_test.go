@@ -1,4 +1,4 @@
-package guest
+package ports
 
 import (
 	"errors"
@@ -11,10 +11,10 @@ import (
 )
 
 // joined returns the listener of a grant on a shared port, and what removes it.
-func joined(t *testing.T, s *server, port int, grant string) (*portListener, func()) {
+func joined(t *testing.T, s *Server, port int, grant string) (*listener, func()) {
 	t.Helper()
-	l := newPortListener(&wire.Port{Port: port, Grant: grant})
-	_, leave, err := s.joinPort(l, 1)
+	l := newListener(&wire.Port{Port: port, Grant: grant})
+	_, leave, err := s.join(l, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,9 +57,9 @@ func TestSharedPort(t *testing.T) {
 	}
 	port := free.Addr().(*net.TCPAddr).Port
 	_ = free.Close()
-	s := &server{ports: newPorts(), grants: newGrants(nil, nil), slots: make(chan struct{}, maxSlots)}
+	s := NewServer(func(net.Conn) string { return "" })
 	a, leaveA := joined(t, s, port, "a")
-	p := s.ports.shared[port]
+	p := s.shared[port]
 	strangers := deliver(p, sharedQueue, "")
 	wantClosed(t, "without a grant", strangers, sharedQueue-strangerQueue)
 	own := deliver(p, sharedQueue, "a")
@@ -69,7 +69,7 @@ func TestSharedPort(t *testing.T) {
 	if len(a.conns) != sharedQueue || len(b.conns) != sharedQueue {
 		t.Errorf("%d and %d wait; want %d each", len(a.conns), len(b.conns), sharedQueue)
 	}
-	if _, _, err := s.joinPort(newPortListener(&wire.Port{Port: port, Grant: "b"}), 1); err == nil {
+	if _, _, err := s.join(newListener(&wire.Port{Port: port, Grant: "b"}), 1); err == nil {
 		t.Error("a second listener of one grant was let in")
 	}
 	leaveA()
@@ -78,7 +78,7 @@ func TestSharedPort(t *testing.T) {
 		t.Errorf("the other got a connection of %q", conn.grant)
 	}
 	leaveB()
-	if len(s.ports.shared) != 0 {
+	if len(s.shared) != 0 {
 		t.Error("the port is open without listeners")
 	}
 	again, err := net.Listen("tcp", free.Addr().String())
