@@ -78,7 +78,7 @@ func (m *meter) enough() bool {
 
 // readSome counts the files of one read of a directory.
 func (m *meter) readSome(l *level, device uint64) {
-	fd, err := openDir(l.path)
+	fd, err := openLockable(l.path)
 	if err != nil {
 		// A path longer than the kernel allows, or locked again at once, hides files.
 		l.read, m.Endless = true, m.Endless || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, errLockedDir)
@@ -105,7 +105,13 @@ func (m *meter) readSome(l *level, device uint64) {
 // with several links counts its share.
 func (m *meter) count(dir int, name string, device uint64) bool {
 	var st unix.Stat_t
-	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Dev != device {
+	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	for try := 0; err == unix.EACCES && try < lockTries; try++ { // it was closed since we opened it
+		_ = unlockFD(dir)
+		err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if err != nil || st.Dev != device {
+		m.Endless = m.Endless || err == unix.EACCES
 		return false
 	}
 	m.Files++
@@ -121,6 +127,26 @@ func (m *meter) count(dir int, name string, device uint64) bool {
 const blockSize = 512
 
 const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+
+// lockTries is how often a directory is opened that code inside closes again.
+const lockTries = 100
+
+// openLockable opens a directory that is closed now and then, it or one above it:
+// code inside may do so at any moment, also between two of our system calls. One
+// that is closed at every try is errLockedDir.
+func openLockable(path string) (fd int, err error) {
+	for range lockTries {
+		if fd, err = openDir(path); !errors.Is(err, errLockedDir) {
+			return fd, err
+		}
+		for n := range path {
+			if n > 0 && path[n] == '/' {
+				_ = unlock(path[:n])
+			}
+		}
+	}
+	return -1, err
+}
 
 // openDir opens a directory for reading. If its mode denies that to its owner, the
 // guest's own user, it adds the owner's permissions.
@@ -156,9 +182,17 @@ func unlock(path string) error {
 		return err
 	}
 	defer unix.Close(fd)
+	return unlockFD(fd)
+}
+
+// unlockFD does it for a directory that is open, also with O_PATH.
+func unlockFD(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
+	}
+	if st.Mode&0o700 == 0o700 {
+		return nil
 	}
 	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o1777|0o700) // fails if it is another user's
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -144,4 +146,43 @@ func TestOver(t *testing.T) {
 	if !(&Limits{}).None() || !(&Limits{Dirs: []string{"/"}}).None() || (&Limits{Dirs: []string{"/"}, Files: 1}).None() {
 		t.Error("what is limited is not told from what is not")
 	}
+}
+
+// A directory that is closed again and again while it is measured is counted
+// all the same: what is behind it does not become more than can be counted.
+func TestClosedMeanwhile(t *testing.T) {
+	if os.Getuid() == 0 {
+		dropToNobody(t)
+		return
+	}
+	dir := t.TempDir()
+	closed := mkdir(t, filepath.Join(dir, "closed"))
+	within := mkdir(t, filepath.Join(closed, "within"))
+	for n := range 20 {
+		if err := os.WriteFile(filepath.Join(within, strconv.Itoa(n)), make([]byte, 4096), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Microsecond):
+				_ = os.Chmod(closed, 0)
+			}
+		}
+	}()
+	r := &Limits{Dirs: []string{dir}, Size: 1 << 30, Files: 1000}
+	for range 500 {
+		if u := r.Measure(nil); u.Endless || u.Files != 22 {
+			t.Errorf("%+v", u)
+			break
+		}
+	}
+	close(stop)
+	<-done
+	_ = os.Chmod(closed, 0o700)
 }
