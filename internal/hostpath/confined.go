@@ -69,7 +69,7 @@ func openStep(dir int, name string) (int, error) {
 	if name == "" {
 		name = "."
 	}
-	fd, kind, err := peek(dir, name)
+	fd, kind, err := statNoFollow(dir, name)
 	if err != nil {
 		return -1, err
 	}
@@ -84,7 +84,7 @@ func openStep(dir int, name string) (int, error) {
 }
 
 func openLeaf(dir int, name string, how open) (int, error) {
-	fd, kind, err := peek(dir, name)
+	fd, kind, err := statNoFollow(dir, name)
 	if err == nil {
 		closeFD(fd)
 	}
@@ -104,8 +104,8 @@ func openLeaf(dir int, name string, how open) (int, error) {
 	return fd, nil
 }
 
-// peek opens a name without following it and without any effect on the file.
-func peek(dir int, name string) (int, Kind, error) {
+// statNoFollow opens a name without following it and without any effect on the file.
+func statNoFollow(dir int, name string) (int, Kind, error) {
 	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, KindUnknown, err

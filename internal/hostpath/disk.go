@@ -12,14 +12,14 @@ func (Disk) Canonical(path string) (string, error) {
 	return facts.Canonical, err
 }
 
-// Socket tells whether a path leads to a socket. What cannot be examined is not
+// Socket reports whether a path leads to a socket. What cannot be examined is not
 // one; Canonical reports why.
 func (Disk) Socket(path string) bool {
 	var st unix.Stat_t
 	return unix.Stat(path, &st) == nil && KindOf(st.Mode) == KindSocket
 }
 
-// Identity tells which file a path leads to, if there is one.
+// Identity returns which file a path leads to, if there is one.
 func (Disk) Identity(path string) (device, inode uint64, exists bool) {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {

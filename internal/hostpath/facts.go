@@ -51,7 +51,7 @@ func (f Facts) ID() ID { return ID{f.Device, f.Inode} }
 // Owner is the form that docker.user takes for the owner: "uid:gid".
 func (f Facts) Owner() string { return fmt.Sprintf("%d:%d", f.UID, f.GID) }
 
-// WritableBy tells whether the permission bits let a user create files in this
+// WritableBy reports whether the permission bits let a user create files in this
 // directory, or change this file. Access control lists are not considered.
 func (f Facts) WritableBy(uid uint32, gids ...uint32) bool {
 	want := fs.FileMode(0o2)

@@ -9,8 +9,8 @@ import (
 // homeVariables name the environment variables that may point at a home directory.
 var homeVariables = []string{"OPENCLAW_HOME", "HOME", "USERPROFILE"}
 
-// Homes lists the home directories of whoever runs Atoll, each as written and
-// in canonical form: the places whose credential directories are never mounted.
+// Homes returns the home directories of the user who runs Atoll, each as written
+// and in canonical form: the directories whose credential directories are never mounted.
 func Homes(getenv func(string) string) []string {
 	var candidates []string
 	for _, name := range homeVariables {

@@ -193,7 +193,7 @@ func (w *walk) confirm() error {
 	return nil
 }
 
-// appeared tells whether the first missing component exists by now.
+// appeared reports whether the first missing component exists by now.
 func (w *walk) appeared() bool {
 	if len(w.missing) == 0 {
 		return false

@@ -14,23 +14,23 @@ const (
 	maxNamed       = 8      // of what was found
 )
 
-// lookBelow shows every entry below a directory to see, within the bounds. It
+// walkBelow shows every entry below a directory to see, within the bounds. It
 // follows no link. What cannot be read is left out: the user of this process
 // could not use it either.
-func lookBelow(dir string, see func(path string, entry os.DirEntry)) (complete bool) {
-	l := &look{left: MaxLookEntries, see: see}
+func walkBelow(dir string, see func(path string, entry os.DirEntry)) (complete bool) {
+	l := &boundedWalk{left: MaxLookEntries, see: see}
 	l.walk(dir, 0)
 	return !l.cut
 }
 
-// look is one look at a tree.
-type look struct {
+// boundedWalk is one look at a tree.
+type boundedWalk struct {
 	left int
 	cut  bool // something was not looked at
 	see  func(path string, entry os.DirEntry)
 }
 
-func (l *look) walk(dir string, depth int) {
+func (l *boundedWalk) walk(dir string, depth int) {
 	if depth > MaxLookDepth {
 		l.cut = true
 		return
@@ -44,7 +44,7 @@ func (l *look) walk(dir string, depth int) {
 }
 
 // list shows the entries of a directory, and returns the directories among them.
-func (l *look) list(dir string) (below []string) {
+func (l *boundedWalk) list(dir string) (below []string) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil

@@ -36,7 +36,7 @@ func MakePrivate(dir string) (mended fs.FileMode, err error) {
 		return 0, nil
 	}
 	if mode&0o022 != 0 {
-		if err := noForeigners(dir); err != nil {
+		if err := checkOwners(dir); err != nil {
 			return 0, err
 		}
 	}
@@ -45,9 +45,9 @@ func MakePrivate(dir string) (mended fs.FileMode, err error) {
 
 func ownerOf(info fs.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Uid) }
 
-// noForeigners refuses a directory that holds files of other users than this
+// checkOwners refuses a directory that holds files of other users than this
 // one and root.
-func noForeigners(dir string) error {
+func checkOwners(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // keeps those bits: whoever changes it lends its owner's rights to other code. A
 // user who is not known, -1, may write to everything.
 func (Disk) SetIDBelow(dir string, uid, gid int) (found []string, complete bool) {
-	complete = lookBelow(dir, func(path string, entry os.DirEntry) {
+	complete = walkBelow(dir, func(path string, entry os.DirEntry) {
 		var st unix.Stat_t
 		if !entry.Type().IsRegular() || unix.Lstat(path, &st) != nil || st.Mode&(unix.S_ISUID|unix.S_ISGID) == 0 {
 			return

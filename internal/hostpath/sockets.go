@@ -22,8 +22,8 @@ func (Disk) SocketsBelow(dir string) (found []string, complete bool) {
 		return nil, true // there is nothing yet
 	}
 	waiting, err := waitingSockets()
-	look := &socketLook{waiting: waiting, any: err != nil, found: namedBelow(dir, waiting)}
-	complete = lookBelow(dir, look.consider)
+	look := &socketSearch{waiting: waiting, any: err != nil, found: namedBelow(dir, waiting)}
+	complete = walkBelow(dir, look.consider)
 	slices.Sort(look.found)
 	look.found = slices.Compact(look.found)
 	return look.found[:min(len(look.found), maxNamed)], complete
@@ -41,9 +41,9 @@ func (Disk) NamedSocketsBelow(dir string) []string {
 	if err != nil {
 		return nil
 	}
-	look := &socketLook{waiting: withoutPlace(waiting), found: namedBelow(dir, waiting)}
+	look := &socketSearch{waiting: withoutPlace(waiting), found: namedBelow(dir, waiting)}
 	if len(look.waiting) > 0 {
-		lookBelow(dir, look.consider)
+		walkBelow(dir, look.consider)
 	}
 	slices.Sort(look.found)
 	look.found = slices.Compact(look.found)
@@ -77,15 +77,15 @@ func namedBelow(dir string, waiting []waitingSocket) (found []string) {
 	return found
 }
 
-// socketLook looks for sockets that somebody waits on.
-type socketLook struct {
+// socketSearch looks for sockets that a process listens on.
+type socketSearch struct {
 	waiting []waitingSocket
 	any     bool // every socket counts
 	found   []string
 }
 
-// consider adds a socket that somebody waits on.
-func (l *socketLook) consider(path string, entry os.DirEntry) {
+// consider adds a socket that a process listens on.
+func (l *socketSearch) consider(path string, entry os.DirEntry) {
 	var st unix.Stat_t
 	if entry.Type()&os.ModeSocket == 0 || unix.Lstat(path, &st) != nil {
 		return

@@ -142,8 +142,8 @@ func EnvList(env map[string]string) []string {
 	return list
 }
 
-// said is the end of what a program said, as the end of a message.
-func said(w *tailbuf.Writer) string {
+// outputTail is the end of what a program said, as the end of a message.
+func outputTail(w *tailbuf.Writer) string {
 	text := strings.TrimSpace(strings.ToValidUTF8(string(w.Bytes()), "?"))
 	if text == "" {
 		return ""
@@ -160,7 +160,7 @@ func (m *Manager) undo(ctx context.Context, rt Runtime, spec *Spec) error {
 	inst, err := rt.Open(ctx, spec.Name)
 	switch {
 	case errors.Is(err, ErrNotFound) || errors.Is(err, ErrForeign):
-		return m.strike(ctx, rt, spec.Name)
+		return m.deleteRow(ctx, rt, spec.Name)
 	case err != nil:
 		return m.undoLater(ctx, spec, err)
 	}
@@ -175,9 +175,9 @@ func (m *Manager) undoLater(ctx context.Context, spec *Spec, err error) error {
 	return fmt.Errorf("what was made is not removed yet, the next use or `atoll sandbox prune` does it: %w", err)
 }
 
-// strike deletes the row of a sandbox that does not exist, after what may be
+// deleteRow deletes the row of a sandbox that does not exist, after what may be
 // left of it outside. The caller holds the change lock.
-func (m *Manager) strike(ctx context.Context, rt Runtime, name string) error {
+func (m *Manager) deleteRow(ctx context.Context, rt Runtime, name string) error {
 	if s, ok := rt.(Sweeper); ok {
 		if err := s.Sweep(ctx, name); err != nil {
 			return err

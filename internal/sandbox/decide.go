@@ -3,7 +3,7 @@ package sandbox
 import "time"
 
 // HotWindow is how long after its last use a running sandbox is kept although
-// its configuration has changed: somebody may be in the middle of something.
+// its configuration has changed: a person or an agent may be working in it.
 const HotWindow = 5 * time.Minute
 
 // observation is what Ensure knows before it acts.
@@ -50,7 +50,7 @@ func decide(o observation, spec *Spec, now time.Time) action {
 	case o.unlimited != nil:
 		return actRecreate
 	case o.configHash == spec.ConfigHash:
-		return wake(o.state)
+		return actionFor(o.state)
 	case !isHot(o, now):
 		return actRecreate
 	case o.mountsHash != spec.MountsHash || spec.Exact:
@@ -58,12 +58,12 @@ func decide(o observation, spec *Spec, now time.Time) action {
 	case o.state == StateRunning:
 		return actKeepHot
 	default:
-		return wake(o.state)
+		return actionFor(o.state)
 	}
 }
 
-// wake is what brings an unchanged sandbox into use.
-func wake(s State) action {
+// actionFor is what brings an unchanged sandbox into use.
+func actionFor(s State) action {
 	switch s {
 	case StateRunning:
 		return actReuse

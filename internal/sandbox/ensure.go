@@ -68,7 +68,7 @@ func ping(ctx context.Context, mach *machine.Machine) error {
 }
 
 // reuseRunning looks without any lock, and reuses an unchanged running sandbox
-// if it answers. Were it removed between the look and the lease, it would not
+// if it answers. Were it removed between the look and the lock, it would not
 // answer: the wire checks that its peer is the process that was seen.
 func (m *Manager) reuseRunning(ctx context.Context, spec *Spec) (*Handle, error) {
 	inst, seen, err := m.observe(ctx, spec)
@@ -86,7 +86,7 @@ func (m *Manager) reuseRunning(ctx context.Context, spec *Spec) (*Handle, error)
 	return h, err
 }
 
-// observe asks the registry and the machinery, once each, what is there.
+// observe reads the registry and the runtime, once each.
 func (m *Manager) observe(ctx context.Context, spec *Spec) (Instance, observation, error) {
 	entry, err := m.Registry.Get(ctx, spec.Name)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -107,7 +107,7 @@ func (m *Manager) observe(ctx context.Context, spec *Spec) (Instance, observatio
 		return nil, observation{}, err
 	}
 	// Names carry a short hash of the scope key, so a key can be chosen whose
-	// name is somebody else's. The key itself decides.
+	// name belongs to another key. The key itself decides.
 	if owner := inst.Seen().Labels[LabelSessionKey]; owner != spec.ScopeKey {
 		return nil, observation{}, nameTaken(spec, owner)
 	}
@@ -136,7 +136,7 @@ func isDetached(inst Instance, spec *Spec) bool {
 }
 
 // A LimitKeeper can tell which limits of a running sandbox are not in force any
-// more, although they were when it started: somebody changed the host's control
+// more, although they were when it started: another program changed the host's control
 // groups. Nil where it cannot know.
 type LimitKeeper interface {
 	Unlimited() error
@@ -198,7 +198,7 @@ func (m *Manager) publish(l *live) *live {
 	defer m.mu.Unlock()
 	old := m.live[l.name]
 	if old != nil && old.users > 0 && old.configHash == l.configHash && old.instance.Seen().ID == l.instance.Seen().ID {
-		m.hangUp(l)
+		m.closeMachine(l)
 		old.users++
 		return old
 	}
@@ -209,7 +209,7 @@ func (m *Manager) publish(l *live) *live {
 	return l
 }
 
-// change brings the sandbox about while nobody else may change it.
+// change makes the sandbox usable while it holds the change lock.
 func (m *Manager) change(ctx context.Context, spec *Spec) (*Handle, error) {
 	lock, err := m.Leases.Hold(ctx, changeLock(spec.Name))
 	if err != nil {
@@ -233,15 +233,15 @@ func (m *Manager) change(ctx context.Context, spec *Spec) (*Handle, error) {
 	return h, provision(spec, "ensure", err)
 }
 
-// act carries out the decision. openDoor lets users in again, ourselves first.
-func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen observation, openDoor func()) (*Handle, error) {
+// act carries out the decision. releaseUsers drops the exclusive use lock.
+func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen observation, releaseUsers func()) (*Handle, error) {
 	step := decide(seen, spec, m.Now())
 	m.Logger.DebugContext(ctx, "ensure", "sandbox", spec.Name, "action", string(step))
 	var mach *machine.Machine
 	var err error
 	switch step {
 	case actRefuse:
-		return nil, provision(spec, "reuse", refused(spec, seen, m.changes(ctx, spec)))
+		return nil, provision(spec, "reuse", changeRefusal(spec, seen, m.changes(ctx, spec)))
 	case actRestart:
 		m.Logger.WarnContext(ctx, "limits were lost, the sandbox is started again", "sandbox", spec.Name, "error", seen.unlimited)
 		if err = inst.Kill(ctx); err == nil {
@@ -267,7 +267,7 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 	} else if err := m.adopt(ctx, spec, inst); err != nil {
 		return nil, provision(spec, "register", err)
 	}
-	openDoor()
+	releaseUsers()
 	h, err := m.enter(ctx, spec, inst, seen, mach)
 	if err != nil {
 		return nil, provision(spec, "wire", errhint.With(err, "replace it: "+RecreateCommand(spec)))

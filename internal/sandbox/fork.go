@@ -19,12 +19,12 @@ type Forker interface {
 
 // ForkOptions say how a fork is made.
 type ForkOptions struct {
-	// Stop stops the source first. It is refused while somebody works in it.
+	// Stop stops the source first. It is refused while the source is in use.
 	Stop bool
 	// Begin is called with the row of the fork before anything is made.
 	Begin func(ctx context.Context, row *Entry) error
 	// Files copies what the source has outside its root, such as a private
-	// workspace, while nobody changes the source. Running tells whether it runs.
+	// workspace, under the change lock of the source. Running says whether it runs.
 	Files func(ctx context.Context, running bool) error
 	// Undo takes away what Files made, when something later failed.
 	Undo func(ctx context.Context) error
@@ -75,7 +75,7 @@ func (m *Manager) fork(ctx context.Context, from string, spec *Spec, o ForkOptio
 	if gaps := rt.Check(ctx, spec); len(gaps) > 0 {
 		return gapError(gaps)
 	}
-	running, err := m.quiet(ctx, rt, from, o.Stop)
+	running, err := m.ensureStopped(ctx, rt, from, o.Stop)
 	if err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ func (m *Manager) forker(ctx context.Context, from string, spec *Spec) (Runtime,
 	return rt, forker, nil
 }
 
-// quiet tells whether the source runs, after stopping it if that was asked for.
-func (m *Manager) quiet(ctx context.Context, rt Runtime, from string, stop bool) (running bool, err error) {
+// ensureStopped reports whether the source runs, after stopping it if that was asked for.
+func (m *Manager) ensureStopped(ctx context.Context, rt Runtime, from string, stop bool) (running bool, err error) {
 	inst, err := rt.Open(ctx, from)
 	if err != nil {
 		return false, err

@@ -2,8 +2,8 @@ package sandbox
 
 import "context"
 
-// Halt stops a sandbox that nobody uses, with the commands in its background. It
-// returns ErrBusy if somebody uses it, and nil if it does not run.
+// Halt stops a sandbox that is not in use, with its background commands. It returns
+// ErrBusy if it is in use, and nil if it does not run.
 func (m *Manager) Halt(ctx context.Context, name string) error {
 	return m.Exclusively(name, func() error {
 		inst, err := m.find(ctx, name)

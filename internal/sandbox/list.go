@@ -24,7 +24,7 @@ func (m *Manager) List(ctx context.Context, limit int) ([]Status, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	engines := map[string]view{}
+	engines := map[string]backendView{}
 	list := make([]Status, 0, len(entries))
 	for _, e := range entries {
 		if _, asked := engines[e.Backend]; !asked {
@@ -37,22 +37,22 @@ func (m *Manager) List(ctx context.Context, limit int) ([]Status, int, error) {
 	return list, total, nil
 }
 
-// view is what one backend answered.
-type view struct {
+// backendView is what one backend answered.
+type backendView struct {
 	states map[string]State
 	err    error
 }
 
-func (m *Manager) look(ctx context.Context, backend string) view {
+func (m *Manager) look(ctx context.Context, backend string) backendView {
 	_, present, err := m.inventory(ctx, backend)
 	states := make(map[string]State, len(present))
 	for _, s := range present {
 		states[s.Name] = s.State
 	}
-	return view{states, err}
+	return backendView{states, err}
 }
 
-func (v view) status(e *Entry) Status {
+func (v backendView) status(e *Entry) Status {
 	s := Status{Entry: e, State: v.states[e.ContainerName]}
 	s.Running = s.State == StateRunning
 	switch {

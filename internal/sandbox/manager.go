@@ -48,7 +48,7 @@ type Options struct {
 	Checkpoint func(step string)
 }
 
-// Manager keeps at most one live sandbox per name and knows who uses it. It is
+// Manager keeps at most one live sandbox per name and counts its users. It is
 // safe for concurrent use, also by several processes on one state directory.
 type Manager struct {
 	Options
@@ -85,7 +85,7 @@ func NewManager(o Options) *Manager {
 	return &Manager{Options: o, live: map[string]*live{}, wires: map[*live]struct{}{}}
 }
 
-// Handle is a sandbox in use: until it is released nobody prunes or recreates
+// Handle is a sandbox in use: until it is released no process prunes or recreates
 // the sandbox.
 type Handle struct {
 	Name    string
@@ -98,18 +98,18 @@ type Handle struct {
 // Release ends the use. The wire stays open for the next one in this process.
 func (h *Handle) Release() { h.release() }
 
-// Close drops every wire of this process. Sandboxes live on.
+// Close drops every wire of this process. Sandboxes keep running.
 func (m *Manager) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.live)
 	for l := range m.wires {
-		m.hangUp(l)
+		m.closeMachine(l)
 	}
 }
 
-// hangUp ends a wire and the lease that comes with it. m.mu is held.
-func (m *Manager) hangUp(l *live) {
+// closeMachine closes a wire and releases its use lock. m.mu is held.
+func (m *Manager) closeMachine(l *live) {
 	_ = l.machine.Close()
 	l.lease.Release()
 	delete(m.wires, l)
@@ -120,7 +120,7 @@ func (m *Manager) hangUp(l *live) {
 func changeLock(name string) string { return "change:" + name }
 func useLock(name string) string    { return "use:" + name }
 
-// retire lets nobody join a wire any more: its sandbox does not answer, or is
+// retire ends the sharing of a wire: its sandbox does not answer, or is
 // gone. Those who use it keep it until they are done; one of them may just have
 // waited longer for an answer than the others.
 func (m *Manager) retire(l *live) {
@@ -134,7 +134,7 @@ func (m *Manager) retireLocked(l *live) {
 		delete(m.live, l.name)
 	}
 	if l.users == 0 {
-		m.hangUp(l)
+		m.closeMachine(l)
 	}
 }
 
@@ -153,7 +153,7 @@ func (m *Manager) join(ctx context.Context, spec *Spec) (*live, error) {
 	if l == nil || m.joinUsers(l) {
 		return l, nil
 	}
-	// Nobody here uses it, so there is no lease yet. Another process may be
+	// This process does not use it, so it holds no use lock yet. Another process may be
 	// changing the sandbox for minutes: others of this one must not wait for it.
 	held, err := m.Leases.Share(ctx, useLock(spec.Name))
 	if err != nil {
@@ -182,7 +182,7 @@ func (m *Manager) joinable(spec *Spec) *live {
 	return nil
 }
 
-// joinUsers adds a user to those who hold a lease already, if there are any.
+// joinUsers adds a user if this process holds the use lock already.
 func (m *Manager) joinUsers(l *live) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -202,7 +202,7 @@ func (m *Manager) leave(l *live) {
 	l.lease.Release()
 	l.lease = nil
 	if m.live[l.name] != l {
-		m.hangUp(l)
+		m.closeMachine(l)
 	}
 }
 

@@ -37,8 +37,8 @@ func configChanged(spec *Spec, changes string) string {
 	return fmt.Sprintf("Sandbox config changed for %s (recently used)%s. Recreate to apply: %s", spec.Name, changes, RecreateCommand(spec))
 }
 
-// refused says why a sandbox that somebody uses cannot be used by others now.
-func refused(spec *Spec, seen observation, changes string) error {
+// changeRefusal returns why a sandbox in use cannot be used with other settings.
+func changeRefusal(spec *Spec, seen observation, changes string) error {
 	if changes != "" {
 		changes = " (" + changes + ")"
 	}
@@ -76,7 +76,7 @@ func gapError(gaps []Gap) error {
 	return errhint.With(err, remediesOf(gaps))
 }
 
-// remediesOf says once what to do about several gaps, and about which.
+// remediesOf returns each remedy once, with the gaps that it is for.
 func remediesOf(gaps []Gap) string {
 	var remedies []string
 	fields := map[string][]string{}

@@ -12,5 +12,5 @@ func (m *Manager) Permits(ctx context.Context, spec *Spec) error {
 	if decide(seen, spec, m.Now()) != actRefuse {
 		return nil
 	}
-	return provision(spec, "reuse", refused(spec, seen, m.changes(ctx, spec)))
+	return provision(spec, "reuse", changeRefusal(spec, seen, m.changes(ctx, spec)))
 }

@@ -60,7 +60,7 @@ func (m *Manager) Prune(ctx context.Context, limits func(agentID string) PruneLi
 
 func (m *Manager) pruneAgent(ctx context.Context, agent string, limits PruneLimits) ([]Removal, error) {
 	now := m.Now()
-	if err := m.Registry.settle(ctx, agent, now); err != nil {
+	if err := m.Registry.clampTimes(ctx, agent, now); err != nil {
 		return nil, err
 	}
 	stale, err := m.Registry.Stale(ctx, agent, before(now, limits.Idle), before(now, limits.Age))
@@ -100,8 +100,8 @@ func staleness(e *Entry, limits PruneLimits, now time.Time) string {
 	return ""
 }
 
-// Remove takes one sandbox away unless somebody changes or uses it (ErrBusy).
-// still is asked, once nobody else can interfere, whether the entry as it is
+// Remove removes one sandbox unless it is being changed or used (ErrBusy). still
+// is called under both locks and decides whether the entry as it is
 // now should go; nil means yes.
 func (m *Manager) Remove(ctx context.Context, name string, still func(*Entry) bool) error {
 	return m.Exclusively(name, func() error {
@@ -118,7 +118,7 @@ func (m *Manager) Remove(ctx context.Context, name string, still func(*Entry) bo
 	})
 }
 
-// Exclusively runs f while nobody changes or uses name, or returns ErrBusy.
+// Exclusively runs f under both locks of name, or returns ErrBusy.
 func (m *Manager) Exclusively(name string, f func() error) error {
 	change, err := m.Leases.TryHold(changeLock(name))
 	if err != nil {
@@ -133,7 +133,7 @@ func (m *Manager) Exclusively(name string, f func() error) error {
 	return f()
 }
 
-// busy says what a lock that somebody else holds means.
+// busy turns a lock that is held elsewhere into ErrBusy.
 func busy(name string, err error) error {
 	if errors.Is(err, filelock.ErrHeld) {
 		err = ErrBusy
@@ -158,7 +158,7 @@ func (m *Manager) removeEntry(ctx context.Context, entry *Entry) error {
 	inst, err := rt.Open(ctx, entry.ContainerName)
 	switch {
 	case errors.Is(err, ErrNotFound) || errors.Is(err, ErrForeign): // then ours is gone
-		return m.strike(ctx, rt, entry.ContainerName)
+		return m.deleteRow(ctx, rt, entry.ContainerName)
 	case err != nil:
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Phase is how far the making or removing of a registered sandbox has come. A
-// row in any phase but ready whose name nobody holds is what a crash left.
+// row in any phase but ready whose name is not locked was left by a crash.
 type Phase string
 
 // The phases of a registry entry.
@@ -108,9 +108,9 @@ func (r *Registry) Touch(ctx context.Context, name string, t time.Time) error {
 		t.Add(clockSlack).UnixMilli(), t.UnixMilli(), t.UnixMilli(), name)
 }
 
-// settle corrects the times of an agent's entries that lie ahead of now: else
+// clampTimes corrects the times of an agent's entries that lie ahead of now: else
 // they would be neither idle nor old until the clock gets there.
-func (r *Registry) settle(ctx context.Context, agentID string, now time.Time) error {
+func (r *Registry) clampTimes(ctx context.Context, agentID string, now time.Time) error {
 	limit := now.Add(clockSlack).UnixMilli()
 	var ahead bool
 	row := r.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sandboxes WHERE agent_id = ? AND last_used_at_ms > ?)
@@ -135,7 +135,7 @@ func (r *Registry) List(ctx context.Context, limit int) ([]*Entry, error) {
 	return r.query(ctx, "ORDER BY last_used_at_ms DESC, container_name LIMIT ?", limit)
 }
 
-// SharesWorkspace tells whether another sandbox of ours works in the same host
+// SharesWorkspace reports whether another sandbox of ours works in the same host
 // directory: the other half of a network pair.
 func (r *Registry) SharesWorkspace(ctx context.Context, e *Entry) (shared bool, err error) {
 	row := r.db.QueryRowContext(ctx,

@@ -11,7 +11,7 @@ import (
 // Repair brings registry and machinery together again after a crash: rows left
 // in the middle of something are finished, sandboxes of this installation that
 // the registry lost are adopted or removed, rows whose sandbox is gone are
-// dropped. Whatever somebody is working on right now is left alone, and so is
+// dropped. What is locked by another process is left alone, and so is
 // everything that does not carry this installation's label.
 func (m *Manager) Repair(ctx context.Context) ([]Removal, error) {
 	done, err := m.finishUnfinished(ctx)
@@ -73,7 +73,7 @@ func (m *Manager) repairBackend(ctx context.Context, backend string) ([]Removal,
 	var done []Removal
 	for _, s := range present {
 		if !rows[s.Name] {
-			done = append(done, m.takeIn(ctx, backend, s)...)
+			done = append(done, m.takeOver(ctx, backend, s)...)
 		}
 		delete(rows, s.Name)
 	}
@@ -118,8 +118,8 @@ func (m *Manager) inventory(ctx context.Context, backend string) (Runtime, []Sum
 	return rt, present, err
 }
 
-// takeIn adopts a sandbox that has no row, or removes it if it may be half made.
-func (m *Manager) takeIn(ctx context.Context, backend string, s Summary) []Removal {
+// takeOver adopts a sandbox that has no row, or removes it if it may be half made.
+func (m *Manager) takeOver(ctx context.Context, backend string, s Summary) []Removal {
 	entry, removed := entryOf(s, backend), false
 	err := m.Exclusively(s.Name, func() error {
 		if _, err := m.Registry.Get(ctx, s.Name); !errors.Is(err, ErrNotFound) {
@@ -157,7 +157,7 @@ func (m *Manager) dropRow(ctx context.Context, rt Runtime, name string) []Remova
 		if _, err := rt.Open(ctx, name); !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrForeign) {
 			return errors.Join(err, fmt.Errorf("sandbox %q is there after all: %w", name, ErrBusy))
 		}
-		return m.strike(ctx, rt, name)
+		return m.deleteRow(ctx, rt, name)
 	})
 	if errors.Is(err, ErrBusy) || errors.Is(err, ErrNotFound) {
 		return nil

@@ -9,7 +9,7 @@ import (
 // A Runtime makes sandboxes on one kind of machinery. Its methods are safe for
 // concurrent use; callers serialise work on one name (the Manager does).
 type Runtime interface {
-	// Check lists what this machinery cannot enforce of spec here. A gap means
+	// Check returns what this machinery cannot enforce of spec here. A gap means
 	// that nothing is created.
 	Check(ctx context.Context, spec *Spec) []Gap
 	// Create makes the sandbox, stopped. ErrExists if the name is taken by a
@@ -31,7 +31,7 @@ type Sweeper interface {
 	Sweep(ctx context.Context, name string) error
 }
 
-// A Finder is a Sweeper that knows of what names something is left although they
+// A Finder is a Sweeper that lists the names of which something is left although they
 // have no sandbox that could be opened.
 type Finder interface {
 	Sweeper

@@ -27,9 +27,9 @@ func (m *Manager) runSetup(ctx context.Context, spec *Spec, mach *machine.Machin
 	case err != nil:
 		return fmt.Errorf("setupCommand: %w", err)
 	case res.TimedOut:
-		return errhint.With(fmt.Errorf("setupCommand was ended after %v%s", m.SetupTimeout, said(out)), "make it shorter, or build it into an image")
+		return errhint.With(fmt.Errorf("setupCommand was ended after %v%s", m.SetupTimeout, outputTail(out)), "make it shorter, or build it into an image")
 	case res.ExitCode != 0 || res.Signal != "":
-		return errhint.With(fmt.Errorf("setupCommand failed with exit code %d%s", res.ExitCode, said(out)), setupHint(spec, said(out)))
+		return errhint.With(fmt.Errorf("setupCommand failed with exit code %d%s", res.ExitCode, outputTail(out)), setupHint(spec, outputTail(out)))
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ type Spec struct {
 	// for this one by the flags of a command, not by a file that changed.
 	Exact bool
 	// Settings are what ConfigHash is made of, by key, as text. They are kept with
-	// the row of the sandbox, to say what changed; nil if nobody will ask.
+	// the row of the sandbox, to report what changed; nil if that is not needed.
 	Settings map[string]string `json:"-"`
 
 	Image        string
@@ -85,7 +85,7 @@ type Limits struct {
 	CPUs       float64
 	IO         IO
 	Storage    Storage
-	Workspace  Room
+	Workspace  WorkspaceQuota
 	Ulimits    []Ulimit
 	Defaults   Defaults // of what was not asked for
 }
@@ -112,21 +112,21 @@ type Storage struct {
 // Valid reports whether the numbers can be meant.
 func (s Storage) Valid() bool { return s.Size >= 0 && s.Inodes >= 0 }
 
-// Room limits what a workspace may hold that the sandbox can write to. It is on
+// WorkspaceQuota limits what a workspace may hold that the sandbox can write to. It is on
 // the host's disk, so the guest measures it, and ends what makes it grow beyond.
-type Room struct {
+type WorkspaceQuota struct {
 	Size    int64 // bytes
 	Files   int64 // files, directories and links
 	Reserve int64 // bytes that must stay free on its disk
 }
 
 // Valid reports whether the numbers can be meant.
-func (r Room) Valid() bool { return r.Size >= 0 && r.Files >= 0 && r.Reserve >= 0 }
+func (r WorkspaceQuota) Valid() bool { return r.Size >= 0 && r.Files >= 0 && r.Reserve >= 0 }
 
-// RoomArguments tell the guest what to keep the workspace to, together with
+// QuotaArguments tell the guest what to keep the workspace to, together with
 // other directories of the host that it may write to. Nil if there is nothing
 // to keep.
-func (s *Spec) RoomArguments(others ...string) []string {
+func (s *Spec) QuotaArguments(others ...string) []string {
 	var args []string
 	for _, m := range s.Mounts {
 		if m.Kind == MountWorkspace && !m.ReadOnly {
@@ -134,7 +134,7 @@ func (s *Spec) RoomArguments(others ...string) []string {
 		}
 	}
 	room := s.Limits.Workspace
-	if args == nil || room == (Room{}) {
+	if args == nil || room == (WorkspaceQuota{}) {
 		return nil
 	}
 	for _, dir := range others {

@@ -143,7 +143,7 @@ func (pg *page) network(configured string) {
 
 // room says what the workspace may hold, where anybody can write to it.
 func (pg *page) room(spec *sandbox.Spec) {
-	if spec == nil || spec.RoomArguments() == nil {
+	if spec == nil || spec.QuotaArguments() == nil {
 		return
 	}
 	room, set := spec.Limits.Workspace, pg.x.Sandbox.Docker.WorkspaceLimit

@@ -279,7 +279,7 @@ func (b *Boxes) Start(ctx context.Context, c *dockercli.Container) error {
 			return err
 		}
 		c.Guest = nil
-		if w, ok := i.(sandbox.Wired); ok {
+		if w, ok := i.(sandbox.WireInfo); ok {
 			socket, pid := w.Wire()
 			c.Guest = dockercli.NewGuest(socket, pid, sandbox.UseLock(c.Name))
 		}

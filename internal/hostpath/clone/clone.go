@@ -226,7 +226,7 @@ func (c *copier) marks(from, to int) error {
 	return nil
 }
 
-// CanShare tells whether two files in a directory can share blocks.
+// CanShare reports whether two files in a directory can share blocks.
 func CanShare(dir *os.File) error {
 	one, err := unix.Openat(int(dir.Fd()), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {

@@ -31,7 +31,7 @@ func (f *tree) unified(t *testing.T, at, controllers string) string {
 	mount := filepath.Join(f.dir, at)
 	f.write(t, filepath.Join(at, "cgroup.controllers"), controllers+"\n")
 	f.write(t, filepath.Join(at, "cgroup.subtree_control"), "")
-	f.write(t, filepath.Join(at, family, "cgroup.subtree_control"), "")
+	f.write(t, filepath.Join(at, parentName, "cgroup.subtree_control"), "")
 	f.mountinfo = append(f.mountinfo, fmt.Sprintf("30 23 0:26 / %s rw,nosuid - cgroup2 cgroup2 rw", mount))
 	f.own = append(f.own, "0::/")
 	return mount

@@ -4,5 +4,5 @@
 //
 // A group is made where the caller may make one: below the root of a hierarchy
 // for root, below a group that was delegated to him for an ordinary user. What
-// cannot be limited is told before anything is made.
+// cannot be limited is reported before anything is made.
 package cgroups

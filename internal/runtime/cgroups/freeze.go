@@ -71,7 +71,7 @@ func (f *Freezer) Freeze(ctx context.Context, pid int) (err error) {
 	taken := map[string]bool{}
 	for range maxSweeps {
 		before := len(taken)
-		if err := f.sweep(pid, taken); err != nil {
+		if err := f.addDescendants(pid, taken); err != nil {
 			return err
 		}
 		if len(taken) == before {
@@ -84,10 +84,10 @@ func (f *Freezer) Freeze(ctx context.Context, pid int) (err error) {
 // Thaw lets every process go on.
 func (f *Freezer) Thaw() error { return f.write(f.file, f.off) }
 
-// sweep takes every descendant in that was not taken yet. One that has ended,
+// addDescendants takes every descendant in that was not taken yet. One that has ended,
 // and whose parent is held before it could notice, is seen again and again, and
 // never is in the group.
-func (f *Freezer) sweep(pid int, taken map[string]bool) error {
+func (f *Freezer) addDescendants(pid int, taken map[string]bool) error {
 	for _, member := range descendants(pid) {
 		if taken[member] {
 			continue

@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-run/atoll/internal/hostpath/blockdev"
 )
 
-// family is the directory below which all our groups are.
-const family = "atoll"
+// parentName is the directory below which all our groups are.
+const parentName = "atoll"
 
 // hierarchy is one tree of groups.
 type hierarchy struct {
@@ -25,14 +25,14 @@ type hierarchy struct {
 	own     string // this process's group in it, as a path below mount
 }
 
-// Host is what control groups this machine offers the caller.
+// Host describes the control groups that the caller can use on this machine.
 type Host struct {
 	controllers map[string]*hierarchy
 	core        *hierarchy // of version 2, which can hold processes without any controller
 	disks       blockdev.Finder
 }
 
-// Find looks at this machine.
+// Find reads which control groups this machine has.
 func Find() (*Host, error) { return find("/proc/self/mountinfo", "/proc/self/cgroup") }
 
 func find(mountinfo, own string) (*Host, error) {
@@ -129,14 +129,14 @@ func readLine(path string) string {
 // parent is the directory in which groups of ours are made.
 func (t *hierarchy) parent() (string, error) {
 	if os.Geteuid() == 0 {
-		return filepath.Join(t.mount, family), nil
+		return filepath.Join(t.mount, parentName), nil
 	}
 	dir := t.mount + t.own
 	if !t.unified {
 		if unix.Access(dir, unix.W_OK) != nil {
 			return "", errNotDelegated
 		}
-		return filepath.Join(dir, family), nil
+		return filepath.Join(dir, parentName), nil
 	}
 	return t.delegated(dir)
 }
@@ -149,7 +149,7 @@ func (t *hierarchy) delegated(dir string) (found string, err error) {
 		if unix.Access(dir, unix.W_OK) != nil || unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) != nil {
 			break
 		}
-		found, err = filepath.Join(dir, family), nil
+		found, err = filepath.Join(dir, parentName), nil
 	}
 	return found, err
 }

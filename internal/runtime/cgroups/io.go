@@ -91,7 +91,7 @@ func (h *Host) Weighs(disks []blockdev.Disk) error {
 		return nil
 	}
 	for _, disk := range disks {
-		if scheduler := h.disks.Scheduler(disk); scheduler != fair {
+		if scheduler := h.disks.Scheduler(disk); scheduler != fairScheduler {
 			return errhint.With(fmt.Errorf("%s (%s): %w", disk.Path(), scheduler, errNoScheduler),
 				fmt.Sprintf("echo bfq > /sys/block/%s/queue/scheduler, or remove the weight", strings.ReplaceAll(disk.Name, "/", "!")))
 		}
@@ -99,12 +99,12 @@ func (h *Host) Weighs(disks []blockdev.Disk) error {
 	return errNoScheduler
 }
 
-// fair is the scheduler that gives shares.
-const fair = "bfq"
+// fairScheduler is the scheduler that gives shares.
+const fairScheduler = "bfq"
 
 func (h *Host) scheduled(disks []blockdev.Disk) bool {
 	for _, disk := range disks {
-		if h.disks.Scheduler(disk) != fair {
+		if h.disks.Scheduler(disk) != fairScheduler {
 			return false
 		}
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // Kept is a limit as the kernel took it, so that a later look can tell whether
-// it is still in force: whoever manages the host's control groups may have
-// changed them, or moved processes out.
+// it is still in force: another program on the host may have changed the control
+// group, or moved processes out.
 type Kept struct {
 	Limit Limit
 	File  string
@@ -33,7 +33,7 @@ func (g *Group) kept(list []setting, dirs []string) {
 	}
 }
 
-// Lost tells which limits of a process are not in force any more.
+// Lost returns which limits of a process are not in force any more.
 func Lost(kept []Kept, pid int) error {
 	var lost []error
 	for _, k := range kept {

@@ -20,7 +20,7 @@ func TestLostLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(mount, family, "box")
+	dir := filepath.Join(mount, parentName, "box")
 	const pid = 4711
 	put := func(file, text string) func() {
 		return func() {

@@ -110,7 +110,7 @@ func (h *Host) unified(controller string) bool {
 
 var errNoController = errors.New("the kernel has no such controller switched on")
 
-// Missing tells which limits could not be set. It makes the directories that
+// Missing returns which limits could not be set. It makes the directories that
 // groups are made in, and no group.
 func (h *Host) Missing(l Limits) []Missing {
 	var missing []Missing
@@ -141,8 +141,8 @@ func (h *Host) possible(s setting, l Limits) error {
 	if s.limit != Swap {
 		return nil
 	}
-	// Kernels can be built, and booted, without accounting for swap. Nobody
-	// misses the limit of what nobody asked to limit, nor of what is not there.
+	// Kernels can be built, and booted, without accounting for swap. That is a gap
+	// only if a limit of swap is configured and there is swap.
 	if _, err := os.Stat(filepath.Join(parent, s.file)); err != nil && l.MemorySwap > 0 && hasSwap() {
 		return fmt.Errorf("the kernel does not count swap: %w", errNoController)
 	}

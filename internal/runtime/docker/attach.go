@@ -26,7 +26,7 @@ const (
 // attach opens a wire through the engine: it starts the guest's pump in the
 // container and takes its standard streams.
 func (i *Instance) attach(ctx context.Context) (net.Conn, error) {
-	if err := i.mustRun(ctx); err != nil {
+	if err := i.checkRunning(ctx); err != nil {
 		return nil, err
 	}
 	return i.runtime.execIn(ctx, i.id, []string{guestTarget, "pass", "--socket", wireTarget + "/" + socketName})

@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// Check lists what this engine cannot enforce of spec. An engine that does not
+// Check returns what this engine cannot enforce of spec. An engine that does not
 // answer can enforce nothing.
 func (r *Runtime) Check(ctx context.Context, spec *sandbox.Spec) []sandbox.Gap {
 	known, err := r.askFacts(ctx)
@@ -32,7 +32,7 @@ func (r *Runtime) Check(ctx context.Context, spec *sandbox.Spec) []sandbox.Gap {
 // engineGaps are about the engine as such.
 func (r *Runtime) engineGaps(known *facts) []sandbox.Gap {
 	var gaps []sandbox.Gap
-	if known.place != Nearby {
+	if known.where != Nearby {
 		gaps = append(gaps, sandbox.Gap{Field: "backend",
 			Reason: fmt.Sprintf("the engine at %s runs on another machine (%s, kernel %s), and sandboxes are reached through a shared directory", r.options.Host, known.Name, known.KernelVersion),
 			Remedy: "use an engine of this machine"})

@@ -15,7 +15,7 @@ import (
 
 // capable is an engine that can enforce everything.
 func capable() *facts {
-	return &facts{place: Nearby, Info: system.Info{
+	return &facts{where: Nearby, Info: system.Info{
 		OSType: "linux", MemoryLimit: true, SwapLimit: true, CPUCfsPeriod: true, CPUCfsQuota: true, PidsLimit: true, NCPU: 4,
 		SecurityOptions: []string{"name=apparmor", "name=seccomp,profile=builtin", "name=cgroupns"},
 		Runtimes:        map[string]system.RuntimeWithStatus{"nvidia": {}},
@@ -38,7 +38,7 @@ func TestGaps(t *testing.T) {
 		want   []string // fields
 	}{
 		{"everything can be enforced", Docker, func(*facts, *sandbox.Spec) {}, nil},
-		{"another machine", Docker, func(f *facts, _ *sandbox.Spec) { f.place = Remote }, []string{"backend"}},
+		{"another machine", Docker, func(f *facts, _ *sandbox.Spec) { f.where = Remote }, []string{"backend"}},
 		{"windows", Docker, func(f *facts, _ *sandbox.Spec) { f.OSType = "windows" }, []string{"backend"}},
 		{"selinux", Docker, func(f *facts, _ *sandbox.Spec) { f.SecurityOptions = append(f.SecurityOptions, "name=selinux") }, []string{"backend"}},
 		{"no seccomp, no apparmor", Docker, func(f *facts, _ *sandbox.Spec) { f.SecurityOptions = nil }, []string{"docker.seccompProfile", "docker.apparmorProfile"}},
@@ -112,7 +112,7 @@ func TestGapsOfARealEngine(t *testing.T) {
 }
 
 func TestRemotePlaceIsAGap(t *testing.T) {
-	l := newLab(t, enginetest.Docker(t), Docker, func(o *Options) { o.Place = Remote })
+	l := newLab(t, enginetest.Docker(t), Docker, func(o *Options) { o.Location = Remote })
 	gaps := l.Check(t.Context(), l.spec())
 	if len(gaps) != 1 || gaps[0].Field != "backend" {
 		t.Errorf("gaps: %+v", gaps)
@@ -125,8 +125,8 @@ func TestWhereabouts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if known.place != Nearby {
-		t.Errorf("the test engine is taken for %q", known.place)
+	if known.where != Nearby {
+		t.Errorf("the test engine is taken for %q", known.where)
 	}
 	for name, spoil := range map[string]func(*facts) string{
 		"over the network": func(*facts) string { return "tcp://127.0.0.1:2375" },
@@ -134,7 +134,7 @@ func TestWhereabouts(t *testing.T) {
 		"another host":     func(f *facts) string { f.Name = "elsewhere"; return l.options.Host },
 	} {
 		f := *known
-		if got := f.whereabouts(spoil(&f)); got != Remote {
+		if got := f.location(spoil(&f)); got != Remote {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -151,7 +151,7 @@ func TestPodmanIsBelievedWhatItSaysOfItself(t *testing.T) {
 		rootless bool
 	}{"with root": {rich, true, false}, "without, no controllers given": {poor, false, true}} {
 		f := capable()
-		f.believe(c.own)
+		f.applyPodmanInfo(c.own)
 		got := []bool{f.MemoryLimit, f.SwapLimit, f.PidsLimit, f.CPUCfsQuota}
 		if slices.Contains(got, !c.limits) || f.secured("rootless") != c.rootless || !f.secured("seccomp") || f.secured("apparmor") {
 			t.Errorf("%s: limits %v, %v", name, got, f.SecurityOptions)

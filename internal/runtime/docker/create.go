@@ -40,7 +40,7 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 			}
 		}()
 	}
-	recipe, pins, err := r.gather(ctx, spec)
+	recipe, pins, err := r.prepareCreate(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 	return i, err
 }
 
-// gather looks up everything that the container is made from.
-func (r *Runtime) gather(ctx context.Context, spec *sandbox.Spec) (*recipe, []pin, error) {
+// prepareCreate looks up everything that the container is made from.
+func (r *Runtime) prepareCreate(ctx context.Context, spec *sandbox.Spec) (*recipe, []pin, error) {
 	known, err := r.facts(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -97,12 +97,12 @@ func (r *Runtime) gather(ctx context.Context, spec *sandbox.Spec) (*recipe, []pi
 	return made, pins, err
 }
 
-// effectiveUser is who runs in the sandbox.
+// effectiveUser returns the user of the sandbox: that of the spec, or the image's.
 func effectiveUser(spec *sandbox.Spec, image imageFacts) string {
 	return cmp.Or(spec.User, image.user, "0:0")
 }
 
-// wireOwner is that user as this host knows him, nil if it does not.
+// wireOwner returns the ids of that user on this host, nil if they are not known.
 func wireOwner(user string, known *facts) *account {
 	owner, ok := parseAccount(user)
 	if !ok || known.mapsUsers() || os.Geteuid() != 0 {
@@ -137,7 +137,7 @@ func (r *recipe) addVolume(v sandbox.Volume, name string) {
 	r.mounts = append(r.mounts, mount.Mount{Type: mount.TypeVolume, Source: name, Target: v.Target, ReadOnly: v.ReadOnly})
 }
 
-// build makes the container and checks that it is what was asked for.
+// build makes the container and checks it against the spec.
 func (r *Runtime) build(ctx context.Context, recipe *recipe, wire string, pins []pin) (_ *Instance, err error) {
 	wirePin, err := pinPath(wire, wireTarget)
 	if err != nil {
@@ -173,7 +173,7 @@ func (r *Runtime) build(ctx context.Context, recipe *recipe, wire string, pins [
 			return nil, err
 		}
 	}
-	made := r.instance(recipe.spec.Name, sightingOf(found))
+	made := r.instance(recipe.spec.Name, containerStateOf(found))
 	made.checked = pins
 	return made, nil
 }
@@ -187,9 +187,9 @@ func (r *Runtime) createContainer(ctx context.Context, options client.ContainerC
 	})
 	switch {
 	case err == nil:
-		return made.ID, r.heed(ctx, made)
+		return made.ID, r.checkWarnings(ctx, made)
 	case isNameTaken(err):
-		return "", r.whoseName(ctx, options.Name)
+		return "", r.nameOwnerError(ctx, options.Name)
 	case isNotFound(err):
 		return "", createNotFound(options.Config.Image, err)
 	case errors.Is(err, sandbox.ErrUnavailable) || ctx.Err() != nil:
@@ -198,8 +198,8 @@ func (r *Runtime) createContainer(ctx context.Context, options client.ContainerC
 	return "", startHint(err)
 }
 
-// heed fails a creation whose limits the engine says it dropped.
-func (r *Runtime) heed(ctx context.Context, made client.ContainerCreateResult) error {
+// checkWarnings fails a creation whose limits the engine says it dropped.
+func (r *Runtime) checkWarnings(ctx context.Context, made client.ContainerCreateResult) error {
 	for _, warning := range made.Warnings {
 		r.logger.WarnContext(ctx, "engine warns", "container", made.ID, "warning", warning)
 		if strings.Contains(strings.ToLower(warning), "discarded") {
@@ -214,9 +214,9 @@ func isNameTaken(err error) bool {
 	return err != nil && (isConflict(err) || strings.Contains(err.Error(), "is already in use"))
 }
 
-// whoseName says who has the name that was wanted. A container that is being
+// nameOwnerError says who has the name that was wanted. A container that is being
 // made or removed has its name before and after it can be seen.
-func (r *Runtime) whoseName(ctx context.Context, name string) error {
+func (r *Runtime) nameOwnerError(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, lateCreation)
 	defer cancel()
 	for {
@@ -238,7 +238,7 @@ func foreign(name string) error {
 		fmt.Sprintf("rename or remove that container (docker rm %s), or set another docker.containerPrefix", name))
 }
 
-// createNotFound tells an image that vanished from a network that never was.
+// createNotFound distinguishes a missing image from a missing network.
 func createNotFound(image string, err error) error {
 	if strings.Contains(strings.ToLower(err.Error()), "image") {
 		return noImage(image)

@@ -15,9 +15,9 @@ import (
 // dialTimeout bounds Dial where the caller's context does not.
 const dialTimeout = 15 * time.Second
 
-// lookAfter is how long attempts may fail before we look whether the sandbox
+// stateCheckDelay is how long attempts may fail before we look whether the sandbox
 // still runs; then the time doubles.
-const lookAfter = 100 * time.Millisecond
+const stateCheckDelay = 100 * time.Millisecond
 
 // Dial opens a wire, waiting for a guest that is still starting: on the socket
 // in the shared directory, or by attaching to a process inside.
@@ -39,7 +39,7 @@ func (i *Instance) dialSocket(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("container %q: %w", i.name, err)
 	}
-	if err := i.recognise(ctx, conn); err != nil {
+	if err := i.checkPeer(ctx, conn); err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("container %q: %w", i.name, err)
 	}
@@ -47,14 +47,14 @@ func (i *Instance) dialSocket(ctx context.Context) (net.Conn, error) {
 }
 
 func (i *Instance) connect(ctx context.Context) (net.Conn, error) {
-	retry, look := firstRetry, time.Now().Add(lookAfter)
-	for wait := lookAfter; ; {
+	retry, look := firstRetry, time.Now().Add(stateCheckDelay)
+	for wait := stateCheckDelay; ; {
 		conn, err := wire.DialSocket(ctx, filepath.Join(i.wire, socketName))
 		if err == nil || !isStarting(err) {
 			return conn, err
 		}
 		if time.Now().After(look) {
-			if err := i.mustRun(ctx); err != nil {
+			if err := i.checkRunning(ctx); err != nil {
 				return nil, err
 			}
 			wait *= 2
@@ -69,18 +69,19 @@ func (i *Instance) connect(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// mustRun asks the engine again, and gives the guest's last words if it died.
-func (i *Instance) mustRun(ctx context.Context) error {
+// checkRunning inspects the container again, and returns an error with the end of
+// the guest's log if it has ended.
+func (i *Instance) checkRunning(ctx context.Context) error {
 	state, err := i.State(ctx)
 	if err != nil || state == sandbox.StateRunning {
 		return err
 	}
-	return fmt.Errorf("%w: it is %s%s", sandbox.ErrNotRunning, state, i.lastWords(ctx))
+	return fmt.Errorf("%w: it is %s%s", sandbox.ErrNotRunning, state, i.logTail(ctx))
 }
 
-// recognise lets only the container's first process pass. If another process
+// checkPeer lets only the container's first process pass. If another process
 // listens, the container may have been restarted since we looked.
-func (i *Instance) recognise(ctx context.Context, conn net.Conn) error {
+func (i *Instance) checkPeer(ctx context.Context, conn net.Conn) error {
 	pid, err := wire.PeerPID(conn)
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func (i *Instance) recognise(ctx context.Context, conn net.Conn) error {
 	if pid == i.firstProcess() {
 		return nil
 	}
-	if err := i.mustRun(ctx); err != nil {
+	if err := i.checkRunning(ctx); err != nil {
 		return err
 	}
 	if first := i.firstProcess(); pid != first {

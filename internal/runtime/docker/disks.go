@@ -67,7 +67,7 @@ func (r *recipe) limitDisks(to *container.Resources) {
 	}
 }
 
-// sameRates tells whether the engine kept all rates.
+// sameRates reports whether the engine kept all rates.
 func sameRates(got, asked *container.HostConfig) bool {
 	same := func(a, b []*blkiodev.ThrottleDevice) bool {
 		return maps.Equal(ratesOf(a), ratesOf(b))

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// facts are what the engine says of itself.
+// facts are what the engine reports of itself.
 type facts struct {
 	system.Info
-	place Place
+	where EngineLocation
 }
 
 // facts returns what the engine said last, asking if it was never asked.
@@ -37,12 +37,12 @@ func (r *Runtime) askFacts(ctx context.Context) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{Info: info.Info, place: r.options.Place}
-	if f.place == PlaceUnknown {
-		f.place = f.whereabouts(r.options.Host)
+	f := &facts{Info: info.Info, where: r.options.Location}
+	if f.where == LocationUnknown {
+		f.where = f.location(r.options.Host)
 	}
 	if r.options.Flavor == Podman {
-		if err := r.podmanTruth(ctx, f); err != nil {
+		if err := r.readPodmanInfo(ctx, f); err != nil {
 			return nil, err
 		}
 	}
@@ -52,11 +52,11 @@ func (r *Runtime) askFacts(ctx context.Context) (*facts, error) {
 	return f, nil
 }
 
-// whereabouts guesses whether the engine shares this machine's files and
+// location guesses whether the engine shares this machine's files and
 // processes: it answers on a unix socket, and names our kernel and our host
 // name. An engine in a virtual machine fails the first, one reached through a
-// mounted socket from inside a container the second. Options.Place overrules it.
-func (f *facts) whereabouts(host string) Place {
+// mounted socket from inside a container the second. Options.Location overrules it.
+func (f *facts) location(host string) EngineLocation {
 	var ours unix.Utsname
 	name, err := os.Hostname()
 	if err != nil || unix.Uname(&ours) != nil || !strings.HasPrefix(host, "unix://") {
@@ -68,7 +68,7 @@ func (f *facts) whereabouts(host string) Place {
 	return Nearby
 }
 
-// secured tells whether a security option ("seccomp", "rootless", …) is on.
+// secured reports whether a security option ("seccomp", "rootless", …) is on.
 func (f *facts) secured(option string) bool {
 	return slices.ContainsFunc(f.SecurityOptions, func(entry string) bool {
 		for field := range strings.SplitSeq(entry, ",") {
@@ -80,7 +80,7 @@ func (f *facts) secured(option string) bool {
 	})
 }
 
-// mapsUsers tells whether a uid inside is another uid on the host.
+// mapsUsers reports whether a uid inside is another uid on the host.
 func (f *facts) mapsUsers() bool { return f.secured("userns") || f.secured("rootless") }
 
 // majorVersion is the engine's own, 0 if it does not say.

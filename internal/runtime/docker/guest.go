@@ -30,24 +30,24 @@ type guestProgram struct {
 	hash string // hex sha256 of body
 }
 
-// guestShelf remembers the programs and where they were already delivered, so
+// guestStore remembers the programs and where they were already delivered, so
 // that each is hashed and checked once a process.
-type guestShelf struct {
+type guestStore struct {
 	mu        sync.Mutex
 	programs  map[string]guestProgram
-	delivered map[string]bool // by volume
-	checked   map[string]mark // by path
+	delivered map[string]bool      // by volume
+	checked   map[string]fileStamp // by path
 }
 
-// mark is how a file is known again: whoever changes it, or puts another in its
-// place, changes one of these.
-type mark struct {
+// fileStamp identifies the content of a file: a change of it, or another file under
+// its name, changes one of these fields.
+type fileStamp struct {
 	device, inode uint64
 	size          int64
 	changed       unix.Timespec
 }
 
-func (s *guestShelf) program(arch string, read func(string) ([]byte, error)) (guestProgram, error) {
+func (s *guestStore) program(arch string, read func(string) ([]byte, error)) (guestProgram, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p, ok := s.programs[arch]; ok {
@@ -78,7 +78,7 @@ func (r *Runtime) deliverGuest(ctx context.Context, f *facts, image imageFacts) 
 	if r.delivery(f) == DeliverVolume {
 		return r.deliverVolume(ctx, program, image)
 	}
-	path, err := r.shelveFile(program)
+	path, err := r.writeGuestFile(program)
 	if err != nil {
 		return mount.Mount{}, err
 	}
@@ -93,15 +93,15 @@ func (r *Runtime) delivery(f *facts) Delivery {
 	if r.options.Delivery != DeliverAuto {
 		return r.options.Delivery
 	}
-	if f.place == Nearby && os.Geteuid() == 0 && !f.mapsUsers() {
+	if f.where == Nearby && os.Geteuid() == 0 && !f.mapsUsers() {
 		return DeliverFile
 	}
 	return DeliverVolume
 }
 
-// shelveFile puts the guest below the state directory. The name holds the hash,
+// writeGuestFile puts the guest below the state directory. The name holds the hash,
 // so an upgrade never changes the program of a running sandbox.
-func (r *Runtime) shelveFile(p guestProgram) (string, error) {
+func (r *Runtime) writeGuestFile(p guestProgram) (string, error) {
 	dir := filepath.Join(r.options.StateDir, "guest", p.hash)
 	path := filepath.Join(dir, "atoll-guest")
 	if r.guests.holds(path, p) {
@@ -131,7 +131,7 @@ func (r *Runtime) shelveFile(p guestProgram) (string, error) {
 
 // holds checks the file itself, not only that there is one: again only if it
 // changed since.
-func (s *guestShelf) holds(path string, p guestProgram) bool {
+func (s *guestStore) holds(path string, p guestProgram) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -141,7 +141,7 @@ func (s *guestShelf) holds(path string, p guestProgram) bool {
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || os.FileMode(st.Mode).Perm() != guestMode || st.Size != int64(len(p.body)) {
 		return false
 	}
-	now := mark{st.Dev, st.Ino, st.Size, st.Ctim}
+	now := fileStamp{st.Dev, st.Ino, st.Size, st.Ctim}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.checked[path] == now {
@@ -151,7 +151,7 @@ func (s *guestShelf) holds(path string, p guestProgram) bool {
 		return false
 	}
 	if s.checked == nil {
-		s.checked = map[string]mark{}
+		s.checked = map[string]fileStamp{}
 	}
 	s.checked[path] = now
 	return true

@@ -127,7 +127,7 @@ func TestShelvedGuestIsCheckedAndRepaired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := r.shelveFile(program)
+	path, err := r.writeGuestFile(program)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestShelvedGuestIsCheckedAndRepaired(t *testing.T) {
 		if err := spoil(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.shelveFile(program); err != nil {
+		if _, err := r.writeGuestFile(program); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Lstat(path)
@@ -173,7 +173,7 @@ func TestGuestIsShelvedOnce(t *testing.T) {
 	for i := range files {
 		all.Go(func() {
 			r := &Runtime{options: Options{StateDir: state}} // as another process has
-			path, err := r.shelveFile(program)
+			path, err := r.writeGuestFile(program)
 			if err == nil {
 				files[i], err = os.Stat(path)
 			}

@@ -56,13 +56,13 @@ func (r *Runtime) deliverVolume(ctx context.Context, p guestProgram, image image
 	return p.volumeMount(), nil
 }
 
-func (s *guestShelf) isDelivered(volume string) bool {
+func (s *guestStore) isDelivered(volume string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.delivered[volume]
 }
 
-func (s *guestShelf) setDelivered(volume string) {
+func (s *guestStore) setDelivered(volume string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.delivered == nil {

@@ -45,7 +45,7 @@ func (r *Runtime) Open(ctx context.Context, name string) (sandbox.Instance, erro
 }
 
 func (r *Runtime) open(ctx context.Context, name string) (*Instance, error) {
-	found, err := r.sight(ctx, name)
+	found, err := r.findContainer(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -59,22 +59,22 @@ func (r *Runtime) open(ctx context.Context, name string) (*Instance, error) {
 	return r.instance(name, found), nil
 }
 
-// sight looks at one container: at a glance, or closely if that is not enough.
-func (r *Runtime) sight(ctx context.Context, name string) (*sighting, error) {
-	seen, err := r.engine.glance(ctx, name)
-	if !errors.Is(err, errGlance) {
+// findContainer looks at one container: at a glance, or closely if that is not enough.
+func (r *Runtime) findContainer(ctx context.Context, name string) (*containerState, error) {
+	seen, err := r.engine.quickInspect(ctx, name)
+	if !errors.Is(err, errNoQuickInspect) {
 		return seen, err
 	}
 	found, err := r.inspect(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return sightingOf(found), nil
+	return containerStateOf(found), nil
 }
 
-func (r *Runtime) instance(name string, found *sighting) *Instance {
+func (r *Runtime) instance(name string, found *containerState) *Instance {
 	i := &Instance{runtime: r, name: name, id: found.ID, wire: wireDir(r.options.StateDir, name), layered: found.Config.Labels[labelLayered] != ""}
-	i.note(found)
+	i.updateSeen(found)
 	return i
 }
 
@@ -92,8 +92,8 @@ func (r *Runtime) inspect(ctx context.Context, nameOrID string) (*container.Insp
 	return &found.Container, err
 }
 
-// note remembers what the engine said.
-func (i *Instance) note(found *sighting) {
+// updateSeen remembers what the engine said.
+func (i *Instance) updateSeen(found *containerState) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.pid = found.State.Pid
@@ -109,24 +109,24 @@ func (i *Instance) Seen() sandbox.Summary {
 
 // State asks the engine.
 func (i *Instance) State(ctx context.Context) (sandbox.State, error) {
-	found, err := i.look(ctx)
+	found, err := i.inspectAgain(ctx)
 	if err != nil {
 		return "", err
 	}
 	return stateOf(found.State.Status), nil
 }
 
-// look asks the engine and remembers the answer.
-func (i *Instance) look(ctx context.Context) (*container.InspectResponse, error) {
+// inspectAgain asks the engine and remembers the answer.
+func (i *Instance) inspectAgain(ctx context.Context) (*container.InspectResponse, error) {
 	found, err := i.runtime.inspect(ctx, i.id)
 	if err != nil {
 		return nil, fmt.Errorf("container %q: %w", i.name, err)
 	}
-	i.note(sightingOf(found))
+	i.updateSeen(containerStateOf(found))
 	return found, nil
 }
 
-func summarize(name string, found *sighting) sandbox.Summary {
+func summarize(name string, found *containerState) sandbox.Summary {
 	made, _ := time.Parse(time.RFC3339Nano, found.Created)
 	return sandbox.Summary{
 		Name: name, ID: found.ID, State: stateOf(found.State.Status), CreatedAt: made, Labels: found.Config.Labels,

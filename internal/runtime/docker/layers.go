@@ -59,7 +59,7 @@ func isLayered(spec *sandbox.Spec) bool {
 
 // makeLayer makes the volumes of a layer and returns the one to mount.
 func (r *Runtime) makeLayer(ctx context.Context, owner string, index int, seed string) (string, error) {
-	lower, err := r.volumePlace(ctx, seed)
+	lower, err := r.volumePath(ctx, seed)
 	if err != nil {
 		return "", err
 	}
@@ -97,8 +97,8 @@ func (r *Runtime) makeVolume(ctx context.Context, name string, options, labels m
 	return made.Volume.Mountpoint, nil
 }
 
-// volumePlace is where the engine keeps a volume of ours.
-func (r *Runtime) volumePlace(ctx context.Context, name string) (string, error) {
+// volumePath is where the engine keeps a volume of ours.
+func (r *Runtime) volumePath(ctx context.Context, name string) (string, error) {
 	found, err := ask(ctx, r.engine, func(c *client.Client) (client.VolumeInspectResult, error) {
 		return c.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
 	})

@@ -25,7 +25,7 @@ const (
 	cleanupTimeout = 30 * time.Second
 	// pollInterval is how often we look whether a container has come or gone.
 	pollInterval = 50 * time.Millisecond
-	// lateNews is how long an engine may take to notice a death.
+	// lateNews is how long an engine may take to notice that a container ended.
 	lateNews = 2 * time.Second
 	// lastWordsLimit is how much of the guest's output an error shows.
 	lastWordsLimit = 2000
@@ -35,7 +35,7 @@ const (
 // lead to is checked before, and what appeared inside after: on a mismatch the
 // container is removed.
 func (i *Instance) Start(ctx context.Context) error {
-	found, err := i.look(ctx)
+	found, err := i.inspectAgain(ctx)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (i *Instance) Start(ctx context.Context) error {
 		return i.Resume(ctx)
 	}
 	if err := i.begin(ctx, found); err != nil {
-		if errors.Is(err, errExchanged) {
+		if errors.Is(err, errSourceReplaced) {
 			err = errors.Join(err, i.removeNow(ctx))
 		}
 		return fmt.Errorf("container %q: start: %w", i.name, err)
@@ -59,7 +59,7 @@ func (i *Instance) begin(ctx context.Context, found *container.InspectResponse) 
 	if err != nil {
 		return err
 	}
-	if err := unchanged(i.checked, pins); err != nil {
+	if err := checkUnchanged(i.checked, pins); err != nil {
 		return err
 	}
 	if err := emptyWire(i.wire); err != nil {
@@ -71,23 +71,23 @@ func (i *Instance) begin(ctx context.Context, found *container.InspectResponse) 
 	if err != nil {
 		return startHint(err)
 	}
-	if err := i.mustRun(ctx); err != nil {
+	if err := i.checkRunning(ctx); err != nil {
 		return err
 	}
-	err = appeared(i.firstProcess(), pins)
+	err = checkMounted(i.firstProcess(), pins)
 	if errors.Is(err, errProcessGone) {
-		return i.obituary(ctx, err)
+		return i.startFailure(ctx, err)
 	}
 	return err
 }
 
-// obituary waits until the engine has noticed, too, that a container's first
+// startFailure waits until the engine has noticed, too, that a container's first
 // process is gone, and can say why.
-func (i *Instance) obituary(ctx context.Context, gone error) error {
+func (i *Instance) startFailure(ctx context.Context, gone error) error {
 	ctx, cancel := context.WithTimeout(ctx, lateNews)
 	defer cancel()
 	for {
-		if err := i.mustRun(ctx); err != nil {
+		if err := i.checkRunning(ctx); err != nil {
 			return err
 		}
 		if pause(ctx, pollInterval) != nil {
@@ -112,8 +112,8 @@ func startHint(err error) error {
 	return err
 }
 
-// lastWords is the end of the guest's log, for an error about its death.
-func (i *Instance) lastWords(ctx context.Context) string {
+// logTail returns the end of the guest's log, for the error that it has ended.
+func (i *Instance) logTail(ctx context.Context) string {
 	log, err := ask(ctx, i.runtime.engine, func(c *client.Client) (client.ContainerLogsResult, error) {
 		return c.ContainerLogs(ctx, i.id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "20"})
 	})

@@ -18,18 +18,18 @@ import (
 // starts: what was checked may by then be something else. A pin remembers which
 // file was checked. It is compared when the container has been created, and
 // again with what really appeared inside when it has been started; until then
-// only the guest runs there, and nobody has spoken to it.
+// only the guest runs there, and no command has been sent to it.
 type pin struct {
 	source string // canonical
 	target string
 	id     hostpath.ID
 }
 
-// errExchanged is the reason of every mismatch.
-var errExchanged = errors.New("is no longer the file that was checked")
+// errSourceReplaced is the reason of every mismatch.
+var errSourceReplaced = errors.New("is no longer the file that was checked")
 
-func exchanged(source string) error {
-	return errhint.With(fmt.Errorf("mount source %s: %w: %w", source, errExchanged, sandbox.ErrDenied),
+func sourceReplaced(source string) error {
+	return errhint.With(fmt.Errorf("mount source %s: %w: %w", source, errSourceReplaced, sandbox.ErrDenied),
 		"find out who can replace that path; if it was you, use the sandbox again and it is made anew")
 }
 
@@ -42,7 +42,7 @@ func pinMount(m sandbox.Mount) (pin, error) {
 		return p, err
 	}
 	if checked := (hostpath.ID{Device: m.Device, Inode: m.Inode}); checked != (hostpath.ID{}) && checked != p.id {
-		return p, exchanged(m.Source)
+		return p, sourceReplaced(m.Source)
 	}
 	return p, nil
 }
@@ -75,7 +75,7 @@ func (p pin) hold() error {
 		return err
 	}
 	if now != p {
-		return exchanged(p.source)
+		return sourceReplaced(p.source)
 	}
 	return nil
 }
@@ -92,29 +92,29 @@ func pinsOf(found *container.InspectResponse) ([]pin, error) {
 			return nil, err
 		}
 		if p.source != m.Source {
-			return nil, exchanged(m.Source)
+			return nil, sourceReplaced(m.Source)
 		}
 		pins = append(pins, p)
 	}
 	return pins, nil
 }
 
-// unchanged compares what was checked with what the engine is about to mount. A
+// checkUnchanged compares what was checked with what the engine is about to mount. A
 // hard link, or a directory in the place of another, is told by nothing else.
-func unchanged(checked, now []pin) error {
+func checkUnchanged(checked, now []pin) error {
 	for _, p := range now {
 		for _, then := range checked {
 			if then.target == p.target && then.id != p.id {
-				return exchanged(p.source)
+				return sourceReplaced(p.source)
 			}
 		}
 	}
 	return nil
 }
 
-// appeared compares what is mounted in the container of process pid with the
+// checkMounted compares what is mounted in the container of process pid with the
 // pins. Only root may look there; others rely on the checks before the start.
-func appeared(pid int, pins []pin) error {
+func checkMounted(pid int, pins []pin) error {
 	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return nil
@@ -130,14 +130,14 @@ func appeared(pid int, pins []pin) error {
 		if id, err := identifyIn(root, p.target); err != nil {
 			return fmt.Errorf("mount %s: %w", p.target, err)
 		} else if id != p.id {
-			return exchanged(p.source)
+			return sourceReplaced(p.source)
 		}
 	}
 	return nil
 }
 
-// Keeps tells whether the sources of mounts, as they were checked, are what the
-// running sandbox has mounted. Who may not look there is told yes.
+// Keeps reports whether the sources of mounts, as they were checked, are what the
+// running sandbox has mounted; true if this user may not read its mounts.
 func (i *Instance) Keeps(mounts []sandbox.Mount) bool {
 	var pins []pin
 	for _, m := range mounts {
@@ -145,7 +145,7 @@ func (i *Instance) Keeps(mounts []sandbox.Mount) bool {
 			pins = append(pins, pin{source: m.Source, target: m.Target, id: id})
 		}
 	}
-	return !errors.Is(appeared(i.firstProcess(), pins), errExchanged)
+	return !errors.Is(checkMounted(i.firstProcess(), pins), errSourceReplaced)
 }
 
 // identifyIn looks up a path as a process with that root sees it.

@@ -42,7 +42,7 @@ func TestSourceExchangedSinceTheCheck(t *testing.T) {
 		}
 		m := checkedMount(t, source)
 		swap(t, source)
-		if _, err := l.Create(t.Context(), l.spec(withMount(m))); !errors.Is(err, errExchanged) || !errors.Is(err, sandbox.ErrDenied) {
+		if _, err := l.Create(t.Context(), l.spec(withMount(m))); !errors.Is(err, errSourceReplaced) || !errors.Is(err, sandbox.ErrDenied) {
 			t.Errorf("create: %v", err)
 		}
 		if left := mustList(t, l); len(left) != 0 {
@@ -67,7 +67,7 @@ func TestSourceBecomesALinkAfterCreation(t *testing.T) {
 		if err := errors.Join(os.Remove(source), os.Symlink(secret, source)); err != nil {
 			t.Fatal(err)
 		}
-		if err := i.Start(t.Context()); !errors.Is(err, errExchanged) {
+		if err := i.Start(t.Context()); !errors.Is(err, errSourceReplaced) {
 			t.Errorf("start: %v", err)
 		}
 		if left := mustList(t, l); len(left) != 0 {
@@ -98,7 +98,7 @@ func TestSourceExchangedBeforeTheStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			exchange()
-			if err := i.Start(t.Context()); !errors.Is(err, errExchanged) {
+			if err := i.Start(t.Context()); !errors.Is(err, errSourceReplaced) {
 				t.Errorf("start with another %s: %v", filepath.Base(path), err)
 			}
 			if left := mustList(t, l); len(left) != 0 {
@@ -125,7 +125,7 @@ func TestSourceExchangedDuringTheStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := appeared(i.firstProcess(), pins); err != nil {
+		if err := checkMounted(i.firstProcess(), pins); err != nil {
 			t.Errorf("nothing was exchanged, yet: %v", err)
 		}
 		swap(t, source)
@@ -133,7 +133,7 @@ func TestSourceExchangedDuringTheStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := appeared(i.firstProcess(), pins); !errors.Is(err, errExchanged) {
+		if err := checkMounted(i.firstProcess(), pins); !errors.Is(err, errSourceReplaced) {
 			t.Errorf("after an exchange: %v", err)
 		}
 	})

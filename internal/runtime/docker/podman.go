@@ -14,7 +14,7 @@ import (
 )
 
 // Podman's compatible API differs from Docker's in these points:
-//   - the engine's account of itself leaves out what it cannot enforce (podmanTruth)
+//   - the engine's account of itself leaves out what it cannot enforce (readPodmanInfo)
 //   - a seccomp profile is named by a path, not given in full (seccompFile)
 //   - a read-only root gets writable /tmp, /run and /var/tmp unless something
 //     else is mounted there (podmanTmpfs)
@@ -41,10 +41,10 @@ type podmanInfo struct {
 	} `json:"host"`
 }
 
-// podmanTruth corrects the compatible account, which says the same everywhere:
+// readPodmanInfo corrects the compatible account, which says the same everywhere:
 // a Podman without root, for one, has only the controllers that were given to
 // its user.
-func (r *Runtime) podmanTruth(ctx context.Context, f *facts) error {
+func (r *Runtime) readPodmanInfo(ctx context.Context, f *facts) error {
 	status, body, err := r.engine.get(ctx, "/v4.0.0/libpod/info")
 	if err != nil {
 		return r.engine.explain(err)
@@ -53,11 +53,11 @@ func (r *Runtime) podmanTruth(ctx context.Context, f *facts) error {
 	if err := json.Unmarshal(body, &own); err != nil || status != http.StatusOK {
 		return fmt.Errorf("engine %s does not tell what it can enforce (status %d): %w", r.options.Host, status, sandbox.ErrUnsupported)
 	}
-	f.believe(&own)
+	f.applyPodmanInfo(&own)
 	return nil
 }
 
-func (f *facts) believe(own *podmanInfo) {
+func (f *facts) applyPodmanInfo(own *podmanInfo) {
 	f.SecurityOptions = nil
 	for option, on := range map[string]bool{
 		"apparmor": own.Host.Security.AppArmor, "rootless": own.Host.Security.Rootless,

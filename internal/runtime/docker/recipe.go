@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// The guest's places inside every sandbox.
+// The paths of the guest inside every sandbox.
 const (
 	guestHome   = "/.atoll"
 	guestTarget = guestHome + "/guest"
@@ -77,7 +77,7 @@ func (r *recipe) config() *container.Config {
 		Env:         envList(r.spec.Env),
 		WorkingDir:  r.spec.Workdir,
 		Entrypoint:  []string{guestTarget},
-		Cmd:         append([]string{"init", "--socket", wireTarget + "/" + socketName}, r.spec.RoomArguments(wireTarget)...),
+		Cmd:         append([]string{"init", "--socket", wireTarget + "/" + socketName}, r.spec.QuotaArguments(wireTarget)...),
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		StopSignal:  "SIGTERM",
 		Labels:      r.labels(),

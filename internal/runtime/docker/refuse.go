@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// Package policy has judged a spec long before it gets here, and says it better.
+// Package policy has checked a spec before, with better messages.
 // These checks are the last line: whatever reaches an engine that runs as root
 // must be what its words say, even if a caller was careless.
 
@@ -92,7 +92,7 @@ func checkSources(spec *sandbox.Spec) error {
 	return nil
 }
 
-// checkTargets keeps everything away from the guest's own places.
+// checkTargets refuses mounts over the guest's own paths.
 func checkTargets(spec *sandbox.Spec) error {
 	var problems []error
 	for _, target := range targets(spec) {

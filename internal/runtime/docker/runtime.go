@@ -28,15 +28,15 @@ const (
 	Podman Flavor = "podman"
 )
 
-// Place says where the engine runs, seen from this process.
-type Place string
+// EngineLocation says where the engine runs, seen from this process.
+type EngineLocation string
 
-// The places. Nearby means that host paths, process ids and unix sockets are
+// The locations. Nearby means that host paths, process ids and unix sockets are
 // the engine's own too.
 const (
-	PlaceUnknown Place = "" // find out, see facts.nearby
-	Nearby       Place = "nearby"
-	Remote       Place = "remote"
+	LocationUnknown EngineLocation = "" // find out, see facts.location
+	Nearby          EngineLocation = "nearby"
+	Remote          EngineLocation = "remote"
 )
 
 // Delivery is a way of bringing the guest into a container.
@@ -61,7 +61,7 @@ type Options struct {
 	APIVersion string
 	// Guest returns the guest program for an architecture ("amd64", "arm64").
 	Guest     func(arch string) ([]byte, error)
-	Place     Place
+	Location  EngineLocation
 	Delivery  Delivery
 	Transport Transport
 	Logger    *slog.Logger // nil discards
@@ -72,7 +72,7 @@ type Runtime struct {
 	options Options
 	engine  *engine
 	logger  *slog.Logger
-	guests  guestShelf
+	guests  guestStore
 
 	factsLock sync.Mutex
 	known     *facts

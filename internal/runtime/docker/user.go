@@ -30,7 +30,7 @@ func parseAccount(user string) (account, bool) {
 	return account{int(uid), int(gid)}, true
 }
 
-// reachable tells whether we may open the guest's socket, which is its user's
+// reachable reports whether we may open the guest's socket, which is its user's
 // alone. Root may always. Without root it must be our own user, whom an engine
 // without root calls 0, unless it is asked to keep his number (userNamespace).
 func reachable(flavor Flavor, known *facts, user string) error {

@@ -33,8 +33,8 @@ type Visit struct {
 // visitPatience bounds each step of coming and going.
 const visitPatience = 30 * time.Second
 
-// stay runs the guest until standard input ends, and clears up.
-const stay = `"$1/guest" init --trust-uid --socket "$1/s" </dev/null & g=$!; cat >/dev/null; kill $g; wait $g; rm -rf "$1"`
+// visitScript runs the guest until standard input ends, and clears up.
+const visitScript = `"$1/guest" init --trust-uid --socket "$1/s" </dev/null & g=$!; cat >/dev/null; kill $g; wait $g; rm -rf "$1"`
 
 // Visit brings the guest into a container by copying it to a fresh directory
 // below root, which its user can write, and starts it there.
@@ -112,7 +112,7 @@ func (v *Visit) makeDir(ctx context.Context, root string) error {
 	return nil
 }
 
-// readUntil reads the little that a program says.
+// readUntil reads the output of a program, which is short.
 func readUntil(ctx context.Context, conn net.Conn) (string, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
@@ -137,7 +137,7 @@ func (v *Visit) copyIn(ctx context.Context, p guestProgram) error {
 }
 
 func (v *Visit) begin(ctx context.Context) (err error) {
-	v.held, err = v.exec(ctx, "sh", "-c", stay, "sh", v.dir)
+	v.held, err = v.exec(ctx, "sh", "-c", visitScript, "sh", v.dir)
 	return err
 }
 

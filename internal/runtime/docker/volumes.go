@@ -24,7 +24,7 @@ import (
 const labelVolume = "atoll.volume"
 
 // SeedVolume makes a volume with what an image has at a path, and returns the
-// engine's name of it. Nobody knows that name before all is there.
+// engine's name of it. The name is not published before the volume is filled.
 func (r *Runtime) SeedVolume(ctx context.Context, name, image, path string) (_ string, err error) {
 	own := "atoll-" + name + "-" + strings.ToLower(rand.Text()[:12])
 	if _, err := r.makeVolume(ctx, own, nil, map[string]string{labelVolume: name}); err != nil {
@@ -113,7 +113,7 @@ func (r *Runtime) LayersOn(ctx context.Context, shared string) ([]string, error)
 	return slices.Compact(owners), nil
 }
 
-// RemoveShared removes a shared volume that nobody has a layer on.
+// RemoveShared removes a shared volume that no layer is on.
 func (r *Runtime) RemoveShared(ctx context.Context, shared string) error {
 	users, err := r.LayersOn(ctx, shared)
 	if err != nil {

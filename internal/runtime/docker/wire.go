@@ -69,8 +69,8 @@ func openWire(dir string, owner *account) error {
 	return errors.Join(os.Lchown(dir, owner.uid, owner.gid), os.Chmod(dir, wireOwnedMode))
 }
 
-// emptyWire removes what an earlier life of the sandbox left: a stale socket,
-// or something in the place of one. Nothing may be running in the sandbox.
+// emptyWire removes what an earlier run of the sandbox left: a stale socket, or
+// another file of its name. Nothing may be running in the sandbox.
 func emptyWire(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *Runtime) Sweep(_ context.Context, name string) error {
 	return nil
 }
 
-// isStarting tells whether an attempt failed as attempts do before the guest
+// isStarting reports whether an attempt failed as attempts do before the guest
 // listens.
 func isStarting(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED)

@@ -1,7 +1,6 @@
 package guestbin
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
@@ -33,15 +32,11 @@ func Find(arch string) (*Guest, error) {
 	if !ok {
 		return nil, fmt.Errorf("guest for %s: %w", arch, errors.ErrUnsupported)
 	}
-	return newGuest(body, info.Size())
+	return New(body, info.Size())
 }
 
-// Of returns the guest whose program that is.
-func Of(program []byte) (*Guest, error) {
-	return newGuest(bytes.NewReader(program), int64(len(program)))
-}
-
-func newGuest(body io.ReaderAt, size int64) (*Guest, error) {
+// New returns the guest whose program body has.
+func New(body io.ReaderAt, size int64) (*Guest, error) {
 	g := &Guest{Size: size, body: body}
 	if id := buildID(body); len(id) > 0 {
 		g.Hash = Hash(fmt.Appendf(id, "%d", size))
@@ -91,7 +86,7 @@ func open(from fs.FS, arch string) (fs.File, error) {
 	if err := known(arch); err != nil {
 		return nil, err
 	}
-	file, err := from.Open(place(arch))
+	file, err := from.Open(pathFor(arch))
 	if err != nil {
 		return nil, missing(arch)
 	}

@@ -25,14 +25,14 @@ func find(from fs.FS, arch string) ([]byte, error) {
 	if err := known(arch); err != nil {
 		return nil, err
 	}
-	program, err := fs.ReadFile(from, place(arch))
+	program, err := fs.ReadFile(from, pathFor(arch))
 	if err != nil {
 		return nil, missing(arch)
 	}
 	return program, nil
 }
 
-func place(arch string) string { return "bin/atoll-guest-linux-" + arch }
+func pathFor(arch string) string { return "bin/atoll-guest-linux-" + arch }
 
 func known(arch string) error {
 	switch arch {

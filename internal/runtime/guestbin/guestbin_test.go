@@ -49,7 +49,7 @@ func TestGuestIsNamedByItsContent(t *testing.T) {
 	}
 	names := map[string]bool{}
 	for _, content := range [][]byte{program, append(program, 0), []byte("a"), []byte("b")} {
-		guest, err := Of(content)
+		guest, err := New(bytes.NewReader(content), int64(len(content)))
 		if err != nil || len(guest.Hash) != 16 || names[guest.Hash] {
 			t.Fatalf("%+v, %v after %v", guest, err, names)
 		}
@@ -59,7 +59,7 @@ func TestGuestIsNamedByItsContent(t *testing.T) {
 		}
 	}
 	counted := &counter{ReaderAt: bytes.NewReader(program)}
-	if _, err := newGuest(counted, int64(len(program))); err != nil || counted.bytes > len(program)/10 {
+	if _, err := New(counted, int64(len(program))); err != nil || counted.bytes > len(program)/10 {
 		t.Errorf("%d of %d bytes were read, %v", counted.bytes, len(program), err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// The guest's places inside every sandbox.
+// The paths of the guest inside every sandbox.
 const (
 	guestHome   = "/.atoll"
 	guestTarget = guestHome + "/guest"
@@ -36,9 +36,8 @@ func (d *draft) close() error {
 	return nil
 }
 
-// draw writes down what the sandbox of a record looks like. The caller closes
-// the draft.
-func (i *Instance) draw(guest string, groups []bound) (_ *draft, err error) {
+// makeBlueprint describes the sandbox of the record. The caller closes the draft.
+func (i *Instance) makeBlueprint(guest string, groups []bound) (_ *draft, err error) {
 	spec := i.record.Spec
 	user, err := userOf(spec.User)
 	if err != nil {
@@ -49,7 +48,7 @@ func (i *Instance) draw(guest string, groups []bound) (_ *draft, err error) {
 		ReadOnly: spec.ReadOnlyRoot, Workdir: cmp.Or(spec.Workdir, "/"),
 		Socket: wireTarget + "/" + socketName,
 		Argv: append([]string{guestTarget, "init", "--socket", wireTarget + "/" + socketName, "--listener", strconv.Itoa(blueprint.Listener)},
-			spec.RoomArguments()...),
+			spec.QuotaArguments()...),
 		Env: envList(spec.Env),
 	}}
 	defer func() {
@@ -63,15 +62,15 @@ func (i *Instance) draw(guest string, groups []bound) (_ *draft, err error) {
 	if d.Limits, err = rlimits(spec.Limits.Ulimits); err != nil {
 		return nil, err
 	}
-	if err := d.drawTree(i, guest, groups); err != nil {
+	if err := d.addTree(i, guest, groups); err != nil {
 		return nil, err
 	}
 	d.Writable = d.writable()
 	return d, nil
 }
 
-func (d *draft) drawTree(i *Instance, guest string, groups []bound) error {
-	if err := d.drawRoot(i); err != nil {
+func (d *draft) addTree(i *Instance, guest string, groups []bound) error {
+	if err := d.addRoot(i); err != nil {
 		return err
 	}
 	d.step(devices()...)
@@ -82,8 +81,8 @@ func (d *draft) drawTree(i *Instance, guest string, groups []bound) error {
 	if err := d.bindGroups(groups); err != nil {
 		return err
 	}
-	d.step(names(d.spec)...)
-	if err := d.drawOwn(); err != nil {
+	d.step(etcFiles(d.spec)...)
+	if err := d.addSpecMounts(); err != nil {
 		return err
 	}
 	d.step(blueprint.Mount{Kind: blueprint.Dir, Target: guestHome, Mode: 0o755})
@@ -108,8 +107,8 @@ func (d *draft) bind(source, target string, readOnly bool, want hostpath.ID) err
 	return nil
 }
 
-// drawRoot lays the layers over each other and shows what belongs on top.
-func (d *draft) drawRoot(i *Instance) error {
+// addRoot adds the overlay of the image's layers, its bind mounts and its masks.
+func (d *draft) addRoot(i *Instance) error {
 	root := i.record.Root
 	d.Root = blueprint.Mount{Kind: blueprint.Overlay, Target: "/"}
 	for _, layer := range root.Layers {
@@ -137,7 +136,7 @@ func (d *draft) drawRoot(i *Instance) error {
 	return nil
 }
 
-// addChanges takes hold of the place for changes to the root.
+// addChanges opens the directory for changes to the root.
 func (d *draft) addChanges(i *Instance) (*blueprint.Source, error) {
 	if !i.bounded() {
 		return d.sources.add(i.path(changesDir), hostpath.ID{})
@@ -151,9 +150,9 @@ func (d *draft) addChanges(i *Instance) (*blueprint.Source, error) {
 	return &blueprint.Source{File: len(d.sources.files)}, nil
 }
 
-// drawOwn adds what the spec asks for: directories of the host and temporary
+// addSpecMounts adds the mounts of the spec: directories of the host and temporary
 // file systems, outer ones first.
-func (d *draft) drawOwn() error {
+func (d *draft) addSpecMounts() error {
 	var own []func() error
 	var targets []string
 	add := func(target string, f func() error) {
@@ -185,7 +184,7 @@ func (d *draft) drawOwn() error {
 	return nil
 }
 
-// writable are the places in which files may be changed.
+// writable returns the directories in which files may be changed.
 func (d *draft) writable() []string {
 	if !d.spec.ReadOnlyRoot {
 		return []string{"/"}

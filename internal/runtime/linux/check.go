@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// Check lists what cannot be enforced of spec on this machine.
+// Check returns what cannot be enforced of spec on this machine.
 func (r *Runtime) Check(_ context.Context, spec *sandbox.Spec) []sandbox.Gap {
 	gaps := specGaps(spec)
 	if _, err := filterOf(spec); err != nil {
@@ -24,14 +24,14 @@ func (r *Runtime) Check(_ context.Context, spec *sandbox.Spec) []sandbox.Gap {
 			Remedy: "correct the profile, or remove docker.seccompProfile to use Atoll's own"})
 	}
 	gaps = append(gaps, r.limitGaps(spec)...)
-	return append(gaps, r.tried()...)
+	return append(gaps, r.probed()...)
 }
 
 // minMemory is the least that a sandbox can be limited to: engines have the same.
 const minMemory = 6 << 20
 
-// specGaps are settings that this runtime does not have, on any machine. Where
-// Docker does, that is the remedy.
+// specGaps returns settings that this runtime does not support on any machine.
+// Where Docker does, that is the remedy.
 func specGaps(spec *sandbox.Spec) []sandbox.Gap {
 	const elsewhere = "remove it, or set sandbox.backend to docker"
 	var gaps []sandbox.Gap
@@ -50,11 +50,11 @@ func specGaps(spec *sandbox.Spec) []sandbox.Gap {
 	add(spec.GPUs != "", "docker.gpus", "no devices of the host are passed on", elsewhere)
 	add(spec.AppArmorProfile != "", "docker.apparmorProfile", "profiles of AppArmor are not set; Landlock is in its place", elsewhere)
 	add(len(spec.Volumes) > 0, "docker.volumes", "volumes belong to an engine", "mount a directory with docker.binds, or set sandbox.backend to docker")
-	return append(append(gaps, mistakes(spec)...), ownGaps(spec)...)
+	return append(append(gaps, invalidLimits(spec)...), valueGaps(spec)...)
 }
 
-// mistakes are settings that no engine would take either.
-func mistakes(spec *sandbox.Spec) (gaps []sandbox.Gap) {
+// invalidLimits returns limits that no engine would accept either.
+func invalidLimits(spec *sandbox.Spec) (gaps []sandbox.Gap) {
 	if most := runtime.NumCPU(); spec.Limits.CPUs > float64(most) {
 		gaps = append(gaps, sandbox.Gap{Field: "docker.cpus", Reason: fmt.Sprintf("%g CPUs are asked for, there are %d", spec.Limits.CPUs, most),
 			Remedy: fmt.Sprintf("set docker.cpus to %d or less", most), Wrong: true})
@@ -74,8 +74,8 @@ func dropsAll(list []string) bool {
 	})
 }
 
-// ownGaps are values that this runtime does not understand.
-func ownGaps(spec *sandbox.Spec) []sandbox.Gap {
+// valueGaps returns values that this runtime cannot parse or enforce.
+func valueGaps(spec *sandbox.Spec) []sandbox.Gap {
 	var gaps []sandbox.Gap
 	if _, err := userOf(spec.User); err != nil {
 		gaps = append(gaps, sandbox.Gap{Field: "docker.user", Reason: err.Error(), Remedy: errhint.Of(err)})
@@ -96,13 +96,13 @@ func ownGaps(spec *sandbox.Spec) []sandbox.Gap {
 	return gaps
 }
 
-// limitFields are the settings behind limits.
+// limitFields maps limits to the settings that ask for them.
 var limitFields = map[cgroups.Limit]string{
 	cgroups.Pids: "docker.pidsLimit", cgroups.Memory: "docker.memory", cgroups.Swap: "docker.memorySwap", cgroups.CPU: "docker.cpus",
 	cgroups.Weight: "docker.blkioWeight", cgroups.Rate: "docker.deviceReadBps, deviceWriteBps, deviceReadIOps or deviceWriteIOps",
 }
 
-// limitGaps are the limits that no control group can be made for.
+// limitGaps returns the limits that no control group can be made for.
 func (r *Runtime) limitGaps(spec *sandbox.Spec) []sandbox.Gap {
 	gaps := storageGaps(spec)
 	limits, err := r.groupLimits(spec)

@@ -50,14 +50,14 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 	i := &Instance{runtime: r, name: spec.Name, dir: filepath.Join(r.dir, spec.Name), record: r.newRecord(spec)}
 	defer func() {
 		if err != nil && !errors.Is(err, sandbox.ErrExists) {
-			r.nursery.take(i.name).end() // it is in the control group that discard removes
+			r.prestarted.take(i.name).end() // it is in the control group that discard removes
 			err = errors.Join(err, r.discard(context.WithoutCancel(ctx), i.name, i.record))
 		}
 	}()
-	if err := i.settle(ctx); err != nil {
+	if err := i.makeFiles(ctx); err != nil {
 		return nil, err
 	}
-	i.note()
+	i.updateSeen()
 	return i, nil
 }
 
@@ -66,7 +66,7 @@ func (r *Runtime) newRecord(spec *sandbox.Spec) *record {
 	own := *spec
 	own.Mounts = slices.Clone(spec.Mounts)
 	rec := &record{Spec: &own, Summary: sandbox.Summary{
-		Name: spec.Name, ID: r.nursery.id(spec.Name), Image: spec.Image, CreatedAt: now,
+		Name: spec.Name, ID: r.prestarted.id(spec.Name), Image: spec.Image, CreatedAt: now,
 		Labels: sandbox.Labels(spec, r.options.Installation, now),
 	}}
 	if limits, err := r.groupLimits(spec); err == nil && limits.None() {
@@ -78,9 +78,9 @@ func (r *Runtime) newRecord(spec *sandbox.Spec) *record {
 	return rec
 }
 
-// settle makes the directory and what is in it; the record comes last, and makes
-// it a sandbox.
-func (i *Instance) settle(ctx context.Context) error {
+// makeFiles makes the directory and its files; the record comes last, and makes it a
+// sandbox.
+func (i *Instance) makeFiles(ctx context.Context) error {
 	if err := os.MkdirAll(i.dir, 0o700); err != nil {
 		return err
 	}
@@ -93,14 +93,14 @@ func (i *Instance) settle(ctx context.Context) error {
 	if err := i.pinMounts(); err != nil {
 		return err
 	}
-	if err := i.noteID(); err != nil {
+	if err := i.writeID(); err != nil {
 		return err
 	}
 	return i.record.save(i.dir)
 }
 
-// pinMounts notes which files the sources of the mounts are, and refuses those
-// that are not what was checked.
+// pinMounts records device and inode of the sources of the mounts, and refuses
+// those that are not what was checked.
 func (i *Instance) pinMounts() error {
 	for n, m := range i.record.Spec.Mounts {
 		facts, err := hostpath.Identify(m.Source)
@@ -110,14 +110,14 @@ func (i *Instance) pinMounts() error {
 		if pin := &i.record.Pins[n]; *pin == (hostpath.ID{}) {
 			*pin = facts.ID()
 		} else if *pin != facts.ID() {
-			return exchanged(m.Source)
+			return sourceReplaced(m.Source)
 		}
 		i.record.Spec.Mounts[n].Device, i.record.Spec.Mounts[n].Inode = i.record.Pins[n].Device, i.record.Pins[n].Inode
 	}
 	return nil
 }
 
-// takeRoot finds the layers of the image and keeps them.
+// takeRoot resolves the image to its layers and pins them.
 func (i *Instance) takeRoot(ctx context.Context) error {
 	spec := i.record.Spec
 	user, err := userOf(spec.User)
@@ -133,10 +133,10 @@ func (i *Instance) takeRoot(ctx context.Context) error {
 	}
 	defer pin.Release()
 	i.record.Root, i.record.Summary.ImageID = root, root.ID
-	return pin.Keep(i.name) // so that it is found again, whatever else is lost
+	return pin.Keep(i.name) // under the name, so that it is found without a record
 }
 
-// makeChanges makes the place for changes to the root, where it may be changed.
+// makeChanges makes the directories for changes to the root, if it may be changed.
 func (i *Instance) makeChanges() error {
 	if i.record.Spec.ReadOnlyRoot || i.bounded() {
 		return nil
@@ -159,7 +159,7 @@ func (i *Instance) makeChanges() error {
 	return nil
 }
 
-// imageMissing has the text that users of OpenClaw know.
+// imageMissing is ErrNoImage with OpenClaw's text.
 type imageMissing struct{ ref string }
 
 func (e imageMissing) Error() string {
@@ -176,8 +176,8 @@ func denied(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, sandbox.ErrDenied)...)
 }
 
-// refuse lists everything in spec that makes no sense or endangers the guest.
-// Package policy has judged it before, and says it better.
+// refuse returns everything in spec that is invalid or endangers the guest. Package
+// policy has checked it before, with better messages.
 func refuse(spec *sandbox.Spec) error {
 	var problems []error
 	if !validName(spec.Name) {
@@ -223,13 +223,13 @@ func refuseLimits(l sandbox.Limits) error {
 	return nil
 }
 
-// reserved are the places that a spec may not cover.
+// reserved reports whether a spec may not mount at target.
 func reserved(target string) bool {
 	if target == "/" {
 		return true
 	}
-	for _, place := range []string{guestHome, "/proc", "/sys", "/dev"} {
-		if target == place || strings.HasPrefix(target, place+"/") && target != "/dev/shm" {
+	for _, dir := range []string{guestHome, "/proc", "/sys", "/dev"} {
+		if target == dir || strings.HasPrefix(target, dir+"/") && target != "/dev/shm" {
 			return true
 		}
 	}

@@ -29,7 +29,7 @@ const (
 )
 
 // Dial opens a wire on the socket in the shared directory, waiting for a guest
-// that is still starting, and lets only the sandbox's process 1 pass.
+// that is still starting. Only the sandbox's process 1 is accepted as the peer.
 func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -37,7 +37,7 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %q: %w", i.name, err)
 	}
-	if err := i.recognise(conn); err != nil {
+	if err := i.checkPeer(conn); err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("sandbox %q: %w", i.name, err)
 	}
@@ -46,7 +46,7 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 
 func (i *Instance) connect(ctx context.Context) (net.Conn, error) {
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
-		if err := i.mustRun(); err != nil {
+		if err := i.checkRunning(); err != nil {
 			return nil, err
 		}
 		conn, err := wire.DialSocket(ctx, i.path(wireDir+"/"+socketName))
@@ -61,24 +61,24 @@ func (i *Instance) connect(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// mustRun gives the guest's last words if it died.
-func (i *Instance) mustRun() error {
+// checkRunning returns an error with the end of the guest's log if it has ended.
+func (i *Instance) checkRunning() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.record.Life.alive() {
+	if i.record.Run.alive() {
 		return nil
 	}
 	if now, err := load(i.dir); err == nil && now.Summary.ID == i.record.Summary.ID { // another process may have started it
 		i.record = now
 	}
-	if i.note(); i.seen.State == sandbox.StateRunning {
+	if i.updateSeen(); i.seen.State == sandbox.StateRunning {
 		return nil
 	}
-	return fmt.Errorf("%w: it is %s%s", sandbox.ErrNotRunning, i.seen.State, i.lastWords())
+	return fmt.Errorf("%w: it is %s%s", sandbox.ErrNotRunning, i.seen.State, i.logTail())
 }
 
-// lastWords is the end of the guest's log, for an error about its death.
-func (i *Instance) lastWords() string {
+// logTail returns the end of the guest's log, for the error that it has ended.
+func (i *Instance) logTail() string {
 	f, err := os.Open(i.path(logFile))
 	if err != nil {
 		return ""
@@ -92,18 +92,19 @@ func (i *Instance) lastWords() string {
 	return ", its last words: " + words
 }
 
-// recognise asks the kernel who is at the other end.
-func (i *Instance) recognise(conn net.Conn) error {
+// checkPeer refuses a connection whose peer is not the sandbox's process 1, by
+// SO_PEERCRED.
+func (i *Instance) checkPeer(conn net.Conn) error {
 	pid, err := wire.PeerPID(conn)
 	if err != nil {
 		return err
 	}
-	if err := i.mustRun(); err != nil {
+	if err := i.checkRunning(); err != nil {
 		return err
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if first := i.record.Life.PID; pid != first {
+	if first := i.record.Run.PID; pid != first {
 		return errhint.With(fmt.Errorf("guest socket was replaced from inside: process %d listens on it, the guest is process %d: %w", pid, first, sandbox.ErrDenied),
 			"something in the sandbox posed as the guest: recreate the sandbox, and look at what ran in it")
 	}

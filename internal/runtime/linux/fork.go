@@ -15,7 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// A forkingRoots can give a root one more layer; rootfs.Store can.
+// forkingRoots can add a layer to a root; rootfs.Store implements it.
 type forkingRoots interface {
 	Fork(root *rootfs.Root) (*rootfs.Root, error)
 	PinRoot(ctx context.Context, owner string, root *rootfs.Root) error
@@ -66,10 +66,10 @@ func (r *Runtime) fork(ctx context.Context, from string, spec *sandbox.Spec) (_ 
 		return nil, err
 	}
 	i.record.Summary.ImageID = i.record.Root.ID
-	if err := i.settleFork(ctx); err != nil {
+	if err := i.makeForkFiles(ctx); err != nil {
 		return nil, err
 	}
-	i.note()
+	i.updateSeen()
 	return i, nil
 }
 
@@ -78,13 +78,13 @@ func (r *Runtime) fork(ctx context.Context, from string, spec *sandbox.Spec) (_ 
 func (i *Instance) share(ctx context.Context, roots forkingRoots, owner string) (*rootfs.Root, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if err := i.look(); err != nil {
+	if err := i.reload(); err != nil {
 		return nil, err
 	}
 	if i.bounded() {
 		return nil, errhint.With(fmt.Errorf("its root has a size of its own (docker.storageOpt): %w", sandbox.ErrUnsupported), "remove docker.storageOpt from its agent, and make it anew")
 	}
-	running := i.record.Life.alive()
+	running := i.record.Run.alive()
 	if !running {
 		if err := i.seal(); err != nil { // of a fork that did not finish
 			return nil, err
@@ -107,8 +107,8 @@ func (i *Instance) share(ctx context.Context, roots forkingRoots, owner string) 
 	if running {
 		return forked, i.copyChanges(ctx, forked.Layers[0])
 	}
-	// The pin first, then the intent, then the deed: whatever is interrupted is
-	// finished by the next start.
+	// First the pin, then the intent, then the layer: the next start finishes what
+	// was interrupted.
 	if err := roots.PinRoot(ctx, i.name, forked); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (i *Instance) share(ctx context.Context, roots forkingRoots, owner string) 
 	return forked, i.seal()
 }
 
-// hasChanges tells whether anything was ever changed in the root.
+// hasChanges reports whether anything was ever changed in the root.
 func (i *Instance) hasChanges() (bool, error) {
 	upper, err := os.Open(filepath.Join(i.path(changesDir), "upper"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +135,8 @@ func (i *Instance) hasChanges() (bool, error) {
 	return len(names) > 0, err
 }
 
-// seal makes the changes so far a layer, if that was begun, and starts anew.
+// seal turns the changes so far into a layer, if a fork has begun that, and makes
+// empty directories for new changes.
 func (i *Instance) seal() error {
 	layer := i.record.Sealing
 	if layer == "" {
@@ -193,8 +194,8 @@ func runningRefusal(name string, err error) error {
 		"stop it first, with --stop, or keep the state directory on btrfs or xfs")
 }
 
-// settleFork makes the new sandbox's own places; the record comes last.
-func (i *Instance) settleFork(ctx context.Context) error {
+// makeForkFiles makes the new sandbox's own directories; the record comes last.
+func (i *Instance) makeForkFiles(ctx context.Context) error {
 	if err := os.MkdirAll(i.dir, 0o700); err != nil {
 		return err
 	}

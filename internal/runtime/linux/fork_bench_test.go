@@ -22,7 +22,7 @@ func BenchmarkFork(b *testing.B) {
 		b.Fatal(err)
 	}
 	rt, err := linux.New(linux.Options{StateDir: state, Installation: "bench", Roots: roots,
-		Guest: func(string) (*guestbin.Guest, error) { return guestbin.Of(guestProgram(b)) }})
+		Guest: func(string) (*guestbin.Guest, error) { return guestOf(guestProgram(b)) }})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestShelfOfManyProcesses(t *testing.T) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
-				s := &shelf{dir: dir, find: guestbin.Find}
+				s := &guestStore{dir: dir, find: guestbin.Find}
 				path, err := s.program()
 				if err != nil {
 					t.Error(err)

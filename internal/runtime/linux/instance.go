@@ -57,29 +57,29 @@ func (r *Runtime) open(name string) (*Instance, error) {
 	if i.record.Summary.Labels[sandbox.LabelInstallation] != r.options.Installation {
 		return nil, sandbox.ErrForeign
 	}
-	i.note()
+	i.updateSeen()
 	return i, nil
 }
 
-// note remembers where the sandbox is in its life. The caller holds the lock,
-// or is the only one to know the instance.
-func (i *Instance) note() {
+// updateSeen sets the summary that Seen returns. The caller holds the lock, or has
+// not shared the instance yet.
+func (i *Instance) updateSeen() {
 	i.seen = i.record.Summary
 	switch {
-	case i.record.Life == nil:
+	case i.record.Run == nil:
 		i.seen.State = sandbox.StateCreated
-	case i.record.Life.alive() && i.record.Life.Paused:
+	case i.record.Run.alive() && i.record.Run.Paused:
 		i.seen.State = sandbox.StatePaused
-	case i.record.Life.alive():
+	case i.record.Run.alive():
 		i.seen.State = sandbox.StateRunning
 	default:
 		i.seen.State = sandbox.StateStopped
 	}
 }
 
-// look reads the record again: another process may have started, stopped or
-// removed the sandbox. One of the same name made since is not this one.
-func (i *Instance) look() error {
+// reload reads the record again: another process may have started, stopped or
+// removed the sandbox. A later sandbox of the same name is ErrNotFound.
+func (i *Instance) reload() error {
 	now, err := load(i.dir)
 	if err == nil && now.Summary.ID != i.record.Summary.ID {
 		err = sandbox.ErrNotFound
@@ -88,28 +88,28 @@ func (i *Instance) look() error {
 		return fmt.Errorf("sandbox %q: %w", i.name, err)
 	}
 	i.record = now
-	i.note()
+	i.updateSeen()
 	return nil
 }
 
-// Seen is what was known last.
+// Seen returns the summary as of the last reload.
 func (i *Instance) Seen() sandbox.Summary {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.seen
 }
 
-// State looks.
+// State reloads the record and returns the state.
 func (i *Instance) State(context.Context) (sandbox.State, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if err := i.look(); err != nil {
+	if err := i.reload(); err != nil {
 		return "", err
 	}
 	return i.seen.State, nil
 }
 
-// Stop asks the guest to end, and kills it after grace.
+// Stop sends SIGTERM to the guest, and kills it after grace.
 func (i *Instance) Stop(ctx context.Context, grace time.Duration) error {
 	return i.end(ctx, "stop", func(held *os.File) error {
 		if err := signal(held, unix.SIGTERM); err != nil {
@@ -124,37 +124,36 @@ func (i *Instance) Stop(ctx context.Context, grace time.Duration) error {
 	})
 }
 
-// Kill ends every process of the sandbox, whatever they do: they end with their
-// process 1.
+// Kill ends every process of the sandbox: the kernel ends them with their process 1.
 func (i *Instance) Kill(ctx context.Context) error {
 	return i.end(ctx, "kill", func(held *os.File) error { return signal(held, unix.SIGKILL) })
 }
 
-// end does something to a running sandbox that ends it, and waits for that.
+// end calls how, which ends a running sandbox, and waits for the end.
 func (i *Instance) end(ctx context.Context, verb string, how func(*os.File) error) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	err := i.look()
+	err := i.reload()
 	if errors.Is(err, sandbox.ErrNotFound) {
 		return nil
 	}
 	if err == nil {
-		err = i.endLife(ctx, how)
+		err = i.endRun(ctx, how)
 	}
 	if err != nil {
 		return fmt.Errorf("sandbox %q: %s: %w", i.name, verb, err)
 	}
-	i.note()
+	i.updateSeen()
 	return nil
 }
 
-func (i *Instance) endLife(ctx context.Context, how func(*os.File) error) error {
-	held, err := i.record.Life.hold()
+func (i *Instance) endRun(ctx context.Context, how func(*os.File) error) error {
+	held, err := i.record.Run.openPidfd()
 	if err != nil || held == nil {
 		return err
 	}
 	defer held.Close()
-	if err := i.thaw(); err != nil { // with version 1, not even a kill reaches a process that is held
+	if err := i.thaw(); err != nil { // with version 1, not even SIGKILL reaches a frozen process
 		return err
 	}
 	if err := how(held); err != nil {
@@ -163,7 +162,7 @@ func (i *Instance) endLife(ctx context.Context, how func(*os.File) error) error 
 	return await(ctx, held)
 }
 
-// Remove kills the sandbox and takes away everything that is kept of it.
+// Remove kills the sandbox and removes its files and control group.
 func (i *Instance) Remove(ctx context.Context) error {
 	if err := i.Kill(ctx); err != nil {
 		return err
@@ -173,7 +172,7 @@ func (i *Instance) Remove(ctx context.Context) error {
 	now, err := load(i.dir)
 	switch {
 	case err == nil && now.Summary.ID != i.record.Summary.ID:
-		return nil // gone, and another has its name
+		return nil // removed, and another has its name
 	case err == nil:
 		i.record = now
 	}
@@ -183,9 +182,9 @@ func (i *Instance) Remove(ctx context.Context) error {
 	return nil
 }
 
-// discard removes what is kept of a sandbox that does not run. From the moment
-// that its record has another name there is no sandbox; whoever finds that name
-// after a crash knows what else there was. The record is nil if it is not known.
+// discard removes what is stored of a sandbox that does not run. Its record is
+// renamed first: from then on there is no sandbox, and after a crash the renamed
+// record tells what else to remove. The record is nil if it is not known.
 func (r *Runtime) discard(ctx context.Context, name string, rec *record) error {
 	dir := filepath.Join(r.dir, name)
 	gone := filepath.Join(dir, goneFile)
@@ -246,8 +245,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// removeTree removes a directory, also one in which a sandbox has taken its
-// owner the right to do so.
+// removeTree removes a directory, also if a sandbox has removed its owner's
+// permissions in it.
 func removeTree(dir string) error {
 	err := os.RemoveAll(dir)
 	if err == nil || !errors.Is(err, fs.ErrPermission) {
@@ -262,7 +261,7 @@ func removeTree(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// Keeps tells whether the sources of mounts, as they were checked, are what the
+// Keeps reports whether the sources of mounts, as they were checked, are what the
 // sandbox has mounted.
 func (i *Instance) Keeps(mounts []sandbox.Mount) bool {
 	i.mu.Lock()
@@ -280,11 +279,11 @@ func (i *Instance) Keeps(mounts []sandbox.Mount) bool {
 	return true
 }
 
-// Unlimited tells which limits of a sandbox that runs are not in force any more.
+// Unlimited returns which limits of a running sandbox are no longer in force.
 func (i *Instance) Unlimited() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if l := i.record.Life; l.alive() {
+	if l := i.record.Run; l.alive() {
 		return cgroups.Lost(l.Limits, l.PID)
 	}
 	return nil

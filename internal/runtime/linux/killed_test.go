@@ -69,7 +69,7 @@ func TestRemovalThatDidNotFinish(t *testing.T) {
 		t.Fatal(err)
 	}
 	dying, err := linux.New(linux.Options{StateDir: l.state, Installation: "suite-" + filepath.Base(l.state), Roots: deaf{roots},
-		Guest: func(string) (*guestbin.Guest, error) { return guestbin.Of(guestProgram(t)) }})
+		Guest: func(string) (*guestbin.Guest, error) { return guestOf(guestProgram(t)) }})
 	if err != nil {
 		t.Fatal(err)
 	}

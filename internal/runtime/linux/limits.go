@@ -15,14 +15,14 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// guestPidsReserve is added to the pids limit: the guest's own threads must not
-// be what a fork bomb starves.
+// guestPidsReserve is added to the pids limit, so that a fork bomb leaves the guest
+// its own threads.
 const guestPidsReserve = 32
 
 // groupHome is where a sandbox sees its control group.
 const groupHome = "/sys/fs/cgroup"
 
-// groupLimits are the limits that take a control group.
+// groupLimits returns the limits that need a control group.
 func (r *Runtime) groupLimits(spec *sandbox.Spec) (cgroups.Limits, error) {
 	l := spec.Limits.WithDefaults(r.Enforceable(spec))
 	g := cgroups.Limits{Memory: l.Memory, MemorySwap: l.MemorySwap, CPUs: l.CPUs}
@@ -40,8 +40,8 @@ func (r *Runtime) groupLimits(spec *sandbox.Spec) (cgroups.Limits, error) {
 	return g, err
 }
 
-// disks are those that hold the root and the directories of the host that are
-// mounted. Files in memory need no limit, but of the root and the workspace.
+// disks returns the disks that hold the root and the mounted directories of the
+// host.
 func (r *Runtime) disks(spec *sandbox.Spec) ([]blockdev.Disk, error) {
 	own, bound := spec.Sources()
 	own = append(own, r.options.StateDir)
@@ -51,7 +51,7 @@ func (r *Runtime) disks(spec *sandbox.Spec) ([]blockdev.Disk, error) {
 	return blockdev.Finder{}.All(own, bound)
 }
 
-// groupViews are the directories of a group, and where they are seen inside.
+// groupViews returns the directories of a group with their paths inside.
 func groupViews(g *cgroups.Group) []bound {
 	var views []bound
 	for _, dir := range g.Dirs {
@@ -61,16 +61,16 @@ func groupViews(g *cgroups.Group) []bound {
 	return views
 }
 
-// resources are the limits of single processes, by Docker's names. Two that
-// Docker knows are missing: the guest tells processes apart by them.
+// resources are the limits of single processes, by Docker's names. Two of Docker's
+// are missing, because the guest identifies process trees by them.
 var resources = map[string]int{
 	"as": unix.RLIMIT_AS, "core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "data": unix.RLIMIT_DATA, "fsize": unix.RLIMIT_FSIZE,
 	"memlock": unix.RLIMIT_MEMLOCK, "msgqueue": unix.RLIMIT_MSGQUEUE, "nice": unix.RLIMIT_NICE, "nofile": unix.RLIMIT_NOFILE,
 	"nproc": unix.RLIMIT_NPROC, "rss": unix.RLIMIT_RSS, "rtprio": unix.RLIMIT_RTPRIO, "sigpending": unix.RLIMIT_SIGPENDING, "stack": unix.RLIMIT_STACK,
 }
 
-// rlimits are those of a sandbox. Core files are not written unless asked for:
-// where they go is the host's setting.
+// rlimits returns the resource limits of a sandbox. Core files are not written
+// unless configured: where they go is the host's setting.
 func rlimits(asked []sandbox.Ulimit) ([]blueprint.Limit, error) {
 	limits := append(userShares(), blueprint.Limit{Resource: unix.RLIMIT_CORE})
 	for _, u := range asked {

@@ -1,9 +1,11 @@
 package linux_test
 
 import (
+	"bytes"
 	"os"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/testkit/guestbuild"
 )
 
@@ -26,4 +28,9 @@ func guestProgram(t testing.TB) []byte {
 		t.Fatal(err)
 	}
 	return body
+}
+
+// guestOf returns a guest program as the runtime takes it.
+func guestOf(program []byte) (*guestbin.Guest, error) {
+	return guestbin.New(bytes.NewReader(program), int64(len(program)))
 }

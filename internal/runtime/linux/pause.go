@@ -15,45 +15,46 @@ var (
 	_ sandbox.Resumer = (*Instance)(nil)
 )
 
-// Pause holds every process of the sandbox where it is, the guest too. It takes
-// a control group, which is made when it is first asked for.
+// Pause freezes every process of the sandbox, the guest too. It needs a control
+// group, which the first pause makes.
 func (i *Instance) Pause(ctx context.Context) error {
 	return i.change("pause", func() error {
-		if err := i.expectGroup(); err != nil {
+		if err := i.recordGroup(); err != nil {
 			return err
 		}
 		f, err := i.freezer()
-		if err != nil || i.record.Life.Paused {
+		if err != nil || i.record.Run.Paused {
 			return err
 		}
-		// Noted first: whoever finds it half done resumes it.
-		i.record.Life.Paused = true
+		// Recorded first: if this process ends half way, another can resume it.
+		i.record.Run.Paused = true
 		if err := i.record.save(i.dir); err != nil {
 			return err
 		}
-		if err := f.Freeze(ctx, i.record.Life.PID); err != nil {
-			i.record.Life.Paused = false
+		if err := f.Freeze(ctx, i.record.Run.PID); err != nil {
+			i.record.Run.Paused = false
 			return errors.Join(err, i.record.save(i.dir))
 		}
 		return nil
 	})
 }
 
-// expectGroup notes that there is a control group to be removed, before there is.
-func (i *Instance) expectGroup() error {
+// recordGroup records that there is a control group to be removed, before it is
+// made.
+func (i *Instance) recordGroup() error {
 	if !i.record.Groupless {
 		return nil
 	}
 	i.record.Groupless = false
-	return errors.Join(i.noteID(), i.record.save(i.dir))
+	return errors.Join(i.writeID(), i.record.save(i.dir))
 }
 
-// Resume lets a paused sandbox go on.
+// Resume thaws a paused sandbox.
 func (i *Instance) Resume(context.Context) error { return i.change("resume", i.thaw) }
 
-// thaw lets every process go on, and notes it afterwards.
+// thaw thaws every process, and records it afterwards.
 func (i *Instance) thaw() error {
-	if !i.record.Life.Paused {
+	if !i.record.Run.Paused {
 		return nil
 	}
 	f, err := i.freezer()
@@ -63,7 +64,7 @@ func (i *Instance) thaw() error {
 	if err := f.Thaw(); err != nil {
 		return err
 	}
-	i.record.Life.Paused = false
+	i.record.Run.Paused = false
 	return i.record.save(i.dir)
 }
 
@@ -80,15 +81,15 @@ func (i *Instance) freezer() (*cgroups.Freezer, error) {
 	return f, nil
 }
 
-// change does something to a sandbox that runs.
+// change calls how for a running sandbox.
 func (i *Instance) change(verb string, how func() error) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	err := i.look()
+	err := i.reload()
 	if err != nil {
 		return err
 	}
-	if !i.record.Life.alive() {
+	if !i.record.Run.alive() {
 		err = sandbox.ErrNotRunning
 	} else {
 		err = how()
@@ -96,6 +97,6 @@ func (i *Instance) change(verb string, how func() error) error {
 	if err != nil {
 		return fmt.Errorf("sandbox %q: %s: %w", i.name, verb, err)
 	}
-	i.note()
+	i.updateSeen()
 	return nil
 }

@@ -17,19 +17,18 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// try builds the walls of a sandbox with nothing in it, and takes them down. No
-// reading of settings tells as surely what this machine lets us do. Success is
-// remembered until the machine is started again.
-func (r *Runtime) try() []sandbox.Gap {
-	program, hash, err := r.shelf.open()
+// probe makes an empty sandbox and removes it, which shows more surely than any
+// setting what this machine permits. Success is remembered until the next boot.
+func (r *Runtime) probe() []sandbox.Gap {
+	program, hash, err := r.guests.open()
 	if err == nil {
 		defer program.Close()
 		proof := fmt.Sprintf("%s %s %d", bootID(), hash, os.Geteuid())
-		if r.proven(proof) {
+		if r.isProven(proof) {
 			return nil
 		}
-		if err = r.tryOnce(program); err == nil {
-			r.remember(proof)
+		if err = r.probeOnce(program); err == nil {
+			r.saveProven(proof)
 			return nil
 		}
 	}
@@ -39,19 +38,19 @@ func (r *Runtime) try() []sandbox.Gap {
 	return []sandbox.Gap{{Field: "backend", Reason: "this machine does not let us build a sandbox: " + err.Error(), Remedy: errhint.Of(err)}}
 }
 
-// provenFile holds what try proved last. It is no sandbox: names do not begin
-// with a dot.
+// provenFile records the last successful probe. It is no sandbox: names do not
+// begin with a dot.
 const provenFile = ".proven"
 
-func (r *Runtime) proven(proof string) bool {
+func (r *Runtime) isProven(proof string) bool {
 	text, err := os.ReadFile(filepath.Join(r.dir, provenFile))
 	return err == nil && string(text) == proof
 }
 
-// remember saves the next process the trial; without it nothing is lost.
-func (r *Runtime) remember(proof string) {
+// saveProven records a success, so that the next process need not probe.
+func (r *Runtime) saveProven(proof string) {
 	if _, err := os.Stat(r.dir); err != nil {
-		return // nothing is made only to look
+		return // a probe alone makes no directory
 	}
 	path := filepath.Join(r.dir, provenFile)
 	temporary := fmt.Sprintf("%s-%d", path, os.Getpid())
@@ -60,7 +59,7 @@ func (r *Runtime) remember(proof string) {
 	}
 }
 
-func (r *Runtime) tryOnce(program *os.File) error {
+func (r *Runtime) probeOnce(program *os.File) error {
 	filter, err := filterOf(&sandbox.Spec{})
 	if err != nil {
 		return err
@@ -77,17 +76,17 @@ func (r *Runtime) tryOnce(program *os.File) error {
 	}
 	defer d.sources.close()
 	d.Root.Lowers = []blueprint.Source{*layer}
-	e, err := conceive(program, user, nil, &cgroups.Group{})
+	e, err := startInit(program, user, nil, &cgroups.Group{})
 	if err != nil {
 		return err
 	}
-	err = e.deliver(&d.Blueprint, d.sources.files)
+	err = e.sendBlueprint(&d.Blueprint, d.sources.files)
 	_ = e.abort()
-	return hinted(err)
+	return withProbeHint(err)
 }
 
-// hinted adds what to do about a host that refuses.
-func hinted(err error) error {
+// withProbeHint adds a hint to the error of a failed probe.
+func withProbeHint(err error) error {
 	failed, ok := errors.AsType[*buildError](err)
 	if !ok {
 		return err
@@ -98,18 +97,18 @@ func hinted(err error) error {
 	case errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EINVAL):
 		return errhint.With(err, "Linux 5.12 or newer is needed")
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
-		return errhint.With(err, Restriction().Hint())
+		return errhint.With(err, FindUsernsRestriction().Hint())
 	}
 	return err
 }
 
-// forbidden explains a start that the kernel refused.
-func forbidden(err error) error {
+// explainRefusal adds a hint to the error of a clone that the kernel refused.
+func explainRefusal(err error) error {
 	if failed, ok := errors.AsType[*spawn.Error](err); ok && failed.Stage == spawn.StageGroup {
 		return err
 	}
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EUSERS) {
-		return errhint.With(fmt.Errorf("user namespaces: %w: %w", sandbox.ErrUnsupported, err), Restriction().Hint())
+		return errhint.With(fmt.Errorf("user namespaces: %w: %w", sandbox.ErrUnsupported, err), FindUsernsRestriction().Hint())
 	}
 	return err
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// record is what is kept of a sandbox: what it was made from, and its present
-// life if it has one.
+// record is what is stored of a sandbox: what it was made from, and its present
+// run if it runs.
 type record struct {
 	Summary sandbox.Summary
 	Spec    *sandbox.Spec
@@ -27,8 +27,8 @@ type record struct {
 	Sealing string `json:",omitempty"`
 	// Groupless says that the sandbox never had a control group, so that none is
 	// looked for when it is removed.
-	Groupless bool  `json:",omitempty"`
-	Life      *life `json:",omitempty"`
+	Groupless bool      `json:",omitempty"`
+	Run       *runState `json:"Life,omitempty"`
 }
 
 // The files in a sandbox's directory.
@@ -87,8 +87,8 @@ func (r *record) save(dir string) error {
 
 // replace puts a new file in the place of an old one, if there is one. Both
 // change places, and the old one is removed: ext4 takes a rename over a file as
-// a wish to have the new one on the disk at once, and whoever removes that a
-// moment later waits for the disk.
+// a request to write the new one to the disk at once, and a removal a moment
+// later would wait for that.
 func replace(fresh, path string) error {
 	if unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE) != nil {
 		return os.Rename(fresh, path) // the first, or a file system that knows no exchange

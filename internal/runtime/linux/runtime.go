@@ -2,11 +2,11 @@
 // control groups, system-call filters. It needs no daemon and no root, and keeps
 // everything in the state directory.
 //
-// A sandbox is a directory below <state>/linux. Its first process is the guest,
-// started in fresh namespaces; it builds the walls around itself from a
-// description that this package writes (packages walls and guest/enclose), and
-// then serves the host. It lives on when whoever made it ends, and the next
-// process finds it by its record.
+// A sandbox is a directory below <state>/linux. Its init process is the guest,
+// started in new namespaces; it sets up mounts, limits and filters from a
+// description that this package writes (packages blueprint and guest/setup), and
+// then serves the host. It keeps running when the process that made it ends, and
+// the next one finds it by its record.
 package linux
 
 import (
@@ -24,13 +24,13 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// Roots says what the root of a sandbox is made of; see rootfs.Store.
+// Roots resolves an image to the layers of a root; see rootfs.Store.
 type Roots interface {
 	Resolve(ctx context.Context, ref string, id rootfs.Identity) (*rootfs.Root, *rootfs.Pin, error)
 	Unpin(owner string) error
 }
 
-// Options are what a Runtime is made of.
+// Options are the parameters of New.
 type Options struct {
 	Installation string // the id whose sandboxes are ours; see For
 	StateDir     string // absolute; everything is kept below it
@@ -42,13 +42,13 @@ type Options struct {
 
 // Runtime makes sandboxes on this machine.
 type Runtime struct {
-	options Options
-	dir     string // one directory a sandbox
-	logger  *slog.Logger
-	shelf   *shelf
-	groups  func() (*cgroups.Host, error)
-	tried   func() []sandbox.Gap
-	nursery *nursery
+	options    Options
+	dir        string // one directory a sandbox
+	logger     *slog.Logger
+	guests     *guestStore
+	groups     func() (*cgroups.Host, error)
+	probed     func() []sandbox.Gap
+	prestarted *prestartedInits
 }
 
 var (
@@ -66,10 +66,10 @@ func New(o Options) (*Runtime, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Runtime{options: o, dir: filepath.Join(o.StateDir, "linux"), logger: logger, nursery: &nursery{}}
-	r.shelf = &shelf{dir: filepath.Join(o.StateDir, "guest"), find: o.Guest}
+	r := &Runtime{options: o, dir: filepath.Join(o.StateDir, "linux"), logger: logger, prestarted: &prestartedInits{}}
+	r.guests = &guestStore{dir: filepath.Join(o.StateDir, "guest"), find: o.Guest}
 	r.groups = sync.OnceValues(cgroups.Find)
-	r.tried = sync.OnceValue(r.try)
+	r.probed = sync.OnceValue(r.probe)
 	return r, nil
 }
 
@@ -84,14 +84,14 @@ func (o *Options) check() error {
 	return errors.Join(problems...)
 }
 
-// For returns the runtime of an installation. What was found out about the
-// machine is known to both.
+// For returns the runtime of another installation, which shares what was found out
+// about the machine.
 func (r *Runtime) For(installation string) *Runtime {
 	other := *r
 	other.options.Installation = installation
 	return &other
 }
 
-// privileged tells whether this process may do for a sandbox what the sandbox
-// cannot do for itself: map any user, mount on its behalf.
+// privileged reports whether this process is root, and so may map any user and
+// mount for a sandbox.
 func privileged() bool { return os.Geteuid() == 0 }

@@ -13,23 +13,22 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// sources takes hold of the host's files that a sandbox is made of. Root makes
-// a detached mount of each, which nothing can exchange any more; others leave
-// that to the new process, which is still outside and may then, and tell it
-// which file must be there.
+// sources opens the host's files that a sandbox is made of. Root makes a detached
+// mount of each, which cannot be replaced any more; for other users the new process
+// does so before it enters its root, and checks device and inode.
 type sources struct {
 	files []*os.File // descriptors for the new process
 }
 
-// errExchanged is the reason of every mismatch.
-var errExchanged = errors.New("is no longer the file that was checked")
+// errSourceReplaced is the reason of every mismatch.
+var errSourceReplaced = errors.New("is no longer the file that was checked")
 
-func exchanged(path string) error {
-	return errhint.With(fmt.Errorf("mount source %s: %w: %w", path, errExchanged, sandbox.ErrDenied),
+func sourceReplaced(path string) error {
+	return errhint.With(fmt.Errorf("mount source %s: %w: %w", path, errSourceReplaced, sandbox.ErrDenied),
 		"find out who can replace that path; if it was you, use the sandbox again and it is made anew")
 }
 
-// add takes hold of a path; want is what it must be, zero if that is not known.
+// add opens a path; want is what it must be, zero if that is not known.
 func (s *sources) add(path string, want hostpath.ID) (*blueprint.Source, error) {
 	facts, err := hostpath.Identify(path)
 	switch {
@@ -38,7 +37,7 @@ func (s *sources) add(path string, want hostpath.ID) (*blueprint.Source, error) 
 	case !facts.Exists:
 		return nil, errhint.With(fmt.Errorf("mount source %s: %w", path, os.ErrNotExist), "create it first")
 	case want != (hostpath.ID{}) && facts.ID() != want:
-		return nil, exchanged(path)
+		return nil, sourceReplaced(path)
 	}
 	source := &blueprint.Source{Path: facts.Canonical, Device: facts.Device, Inode: facts.Inode}
 	if !privileged() {
@@ -63,7 +62,7 @@ func (s *sources) detach(source *blueprint.Source) (int, error) {
 		return 0, err
 	}
 	if st.Dev != source.Device || st.Ino != source.Inode {
-		return 0, exchanged(source.Path)
+		return 0, sourceReplaced(source.Path)
 	}
 	tree, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
 	if err != nil {

@@ -15,36 +15,36 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// namespaces are those that a process can be born into. The others it makes
-// itself (see guest/enclose).
+// namespaces are those that a process can be started in. The others it makes
+// itself (see guest/setup).
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
 // Start makes the sandbox run; nothing to do if it does.
 func (i *Instance) Start(ctx context.Context) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if err := i.look(); err != nil {
+	if err := i.reload(); err != nil {
 		return err
 	}
-	if i.record.Life.alive() {
+	if i.record.Run.alive() {
 		return nil
 	}
 	if err := i.begin(ctx); err != nil {
 		return fmt.Errorf("sandbox %q: start: %w", i.name, err)
 	}
-	i.note()
+	i.updateSeen()
 	return nil
 }
 
 func (i *Instance) begin(ctx context.Context) (err error) {
-	guest, err := i.runtime.shelf.program()
+	guest, err := i.runtime.guests.program()
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(i.seal(), i.clear()); err != nil {
 		return err
 	}
-	group, conceived, err := i.beginInit(ctx, guest)
+	group, started, err := i.initAndGroup(ctx, guest)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, group.Remove(context.WithoutCancel(ctx)))
@@ -53,20 +53,20 @@ func (i *Instance) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d, err := i.draw(guest, groupViews(group))
-	e, unborn := conceived() // it came to life while we drew
-	if err = errors.Join(err, unborn); err != nil {
+	d, err := i.makeBlueprint(guest, groupViews(group))
+	e, failed := started() // meanwhile
+	if err = errors.Join(err, failed); err != nil {
 		return errors.Join(err, e.abort(), d.close())
 	}
 	defer func() { _ = d.close() }()
-	if err := i.bear(e, d, group); err != nil {
+	if err := i.finishInit(e, d, group); err != nil {
 		return err
 	}
 	keepSpares(d.storage)
 	return nil
 }
 
-// clear removes what an earlier life left where the guest looks first.
+// clear empties the wire directory, which an earlier run may have left files in.
 func (i *Instance) clear() error {
 	if err := os.RemoveAll(i.path(wireDir)); err != nil {
 		return err
@@ -81,22 +81,22 @@ func (i *Instance) clear() error {
 	return os.Lchown(i.path(wireDir), user.uid, user.gid)
 }
 
-// beginInit starts the init process, unless Expect has, and returns its control
+// initAndGroup starts the init process, unless Expect has, and returns its control
 // group. The process is in its group before it does anything else.
-func (i *Instance) beginInit(ctx context.Context, guest string) (*cgroups.Group, func() (*embryo, error), error) {
+func (i *Instance) initAndGroup(ctx context.Context, guest string) (*cgroups.Group, func() (*initProcess, error), error) {
 	limits, err := i.groupLimits()
 	if err != nil {
 		return &cgroups.Group{}, nil, err
 	}
-	if e := i.takeExpected(limits); e != nil {
-		return e.group, e.born, nil
+	if e := i.takePrestarted(limits); e != nil {
+		return e.group, e.result, nil
 	}
 	group, err := i.runtime.makeGroup(ctx, i.record.Summary.ID, limits)
 	if err != nil {
 		return &cgroups.Group{}, nil, err
 	}
-	conceived, err := i.conceive(guest, group)
-	return group, conceived, err
+	started, err := i.startInit(guest, group)
+	return group, started, err
 }
 
 func (i *Instance) groupLimits() (cgroups.Limits, error) {
@@ -121,27 +121,27 @@ func (r *Runtime) makeGroup(ctx context.Context, id string, limits cgroups.Limit
 	return host.Make(id, limits)
 }
 
-// bear lets the process become the sandbox. The record comes first: whatever
-// runs from then on is found by it.
-func (i *Instance) bear(e *embryo, d *draft, group *cgroups.Group) error {
-	e.life.Limits = group.Kept
-	i.record.Life = e.life
+// finishInit has the init process build the sandbox and execute the guest. The
+// record is saved first, so that the process is found by it from then on.
+func (i *Instance) finishInit(e *initProcess, d *draft, group *cgroups.Group) error {
+	e.run.Limits = group.Kept
+	i.record.Run = e.run
 	if err := i.record.save(i.dir); err != nil {
 		return errors.Join(err, e.abort())
 	}
-	if err := e.deliver(&d.Blueprint, d.sources.files); err != nil {
+	if err := e.sendBlueprint(&d.Blueprint, d.sources.files); err != nil {
 		err = errors.Join(explain(err, d.spec), e.abort())
-		i.record.Life = nil
+		i.record.Run = nil
 		return errors.Join(err, i.record.save(i.dir))
 	}
 	_ = e.control.Close()
-	go reap(e.life.PID) // while we live, it is our child
+	go reap(e.run.PID) // it is our child until we end
 	return nil
 }
 
-// deliver hands over the blueprint and hears what became of it. The guest runs
-// when the other end of the wire closes after good news.
-func (e *embryo) deliver(plan *blueprint.Blueprint, files []*os.File) error {
+// sendBlueprint sends the blueprint and waits for the report. The guest runs when
+// the control socket is closed after a report without an error.
+func (e *initProcess) sendBlueprint(plan *blueprint.Blueprint, files []*os.File) error {
 	plan.Files = len(files)
 	if err := errors.Join(blueprint.Send(e.control, plan), blueprint.SendFiles(e.control, files)); err != nil {
 		return fmt.Errorf("the new process does not listen: %w", err)
@@ -159,7 +159,7 @@ func (e *embryo) deliver(plan *blueprint.Blueprint, files []*os.File) error {
 	return nil
 }
 
-// buildError is what kept the walls from being built.
+// buildError is the step of the sandbox's construction that failed.
 type buildError struct{ blueprint.Report }
 
 func (e *buildError) Error() string { return e.Step + ": " + e.Report.Error }

@@ -17,8 +17,8 @@ import (
 
 // A root that may be changed only up to a size keeps its changes in a file
 // system of that size, in a file that takes as much of the disk as is in use.
-// It is mounted for one life of the sandbox, in its mount namespace only, and
-// goes with that, however it ends. Quotas of the file system below would do with
+// It is mounted for one run of the sandbox, in its mount namespace only, and ends
+// with that. Quotas of the file system below would do with
 // less, where there are any; most hosts have none.
 
 // storageFile holds the changes of a root with a size.
@@ -35,14 +35,14 @@ const (
 	loopControl = "/dev/loop-control"
 )
 
-// bounded tells whether the sandbox's root may be changed, up to a size.
+// bounded reports whether the sandbox's root may be changed, up to a size.
 func (i *Instance) bounded() bool { return isBounded(i.record.Spec) }
 
 func isBounded(spec *sandbox.Spec) bool {
 	return !spec.ReadOnlyRoot && spec.Limits.Storage != (sandbox.Storage{})
 }
 
-// storageGaps tell why the size of a root cannot be bounded here.
+// storageGaps returns why the size of a root cannot be bounded here.
 func storageGaps(spec *sandbox.Spec) []sandbox.Gap {
 	if !isBounded(spec) {
 		return nil
@@ -65,8 +65,7 @@ func storageGaps(spec *sandbox.Spec) []sandbox.Gap {
 	return gaps
 }
 
-// makeStorage makes the file system, empty. Nothing is written but what it is
-// described by.
+// makeStorage makes the file system, empty: only its metadata is written.
 func (i *Instance) makeStorage(ctx context.Context) error {
 	if !i.bounded() {
 		return nil
@@ -115,9 +114,9 @@ func prepareStorage(path string, user account) error {
 	return nil
 }
 
-// Spares are files that are in nobody's way but that of a sandbox which has
-// filled its root: without them it could not be started again, since mounting
-// takes a few files for a moment. They are given up meanwhile.
+// Spare files reserve a little space in the file system, so that a sandbox which
+// has filled its root can be started again: mounting makes a few files. They are
+// removed for the mount and made again after it.
 const (
 	spares    = 16
 	spareSize = 4 << 10
@@ -131,8 +130,8 @@ func freeSpares(mounted *os.File) {
 	}
 }
 
-// keepSpares is called before anything of the sandbox runs. Nothing is lost if
-// there is no room for one.
+// keepSpares makes the spare files, as many as fit. It is called before any code of
+// the sandbox runs.
 func keepSpares(mounted *os.File) {
 	for n := range spares {
 		if mounted == nil {
@@ -147,14 +146,15 @@ func keepSpares(mounted *os.File) {
 	}
 }
 
-// loopTries and loopPause: another may take the device that was free.
+// loopTries and loopPause bound the retries when another process takes the free
+// loop device first.
 const (
 	loopTries = 100
 	loopPause = 5 * time.Millisecond
 )
 
-// mountStorage mounts the file system, attached nowhere. With the last who holds
-// it, the mount goes and its device is free again.
+// mountStorage mounts the file system detached. When the last descriptor of it is
+// closed, it is unmounted and its loop device is free again.
 func mountStorage(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if err != nil {

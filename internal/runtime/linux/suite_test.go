@@ -29,7 +29,7 @@ func open(t *testing.T, stateDir string) sandbox.Runtime {
 	}
 	r, err := linux.New(linux.Options{
 		StateDir: stateDir, Installation: "suite-" + filepath.Base(stateDir), Roots: roots,
-		Guest: func(string) (*guestbin.Guest, error) { return guestbin.Of(guestProgram(t)) },
+		Guest: func(string) (*guestbin.Guest, error) { return guestOf(guestProgram(t)) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func open(t *testing.T, stateDir string) sandbox.Runtime {
 	return r
 }
 
-// unlimited tells whether limits are left out: for a user who is to be without
+// unlimited reports whether limits are left out: for a user who is to be without
 // them, and, unless all is tested, for one who happens to be.
 func unlimited() bool {
 	return os.Getenv(unlimitedVariable) != "" || os.Getenv(need.All) == "" && grouptest.Missing() != nil

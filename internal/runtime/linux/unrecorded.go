@@ -28,9 +28,9 @@ var idForm = lazyregexp.Word{First: "a-z2-7", Rest: "a-z2-7", Most: 26}
 
 func validID(id string) bool { return len(id) == 26 && idForm.MatchString(id) }
 
-// Unrecorded lists the names of which something is left that no record tells of:
-// a directory without a record that can be read, or a guest that is not the one
-// of the record.
+// Unrecorded lists the names of sandboxes that left something without a record: a
+// directory whose record cannot be read, or a guest that is not the one of the
+// record.
 func (r *Runtime) Unrecorded(context.Context) ([]string, error) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +42,7 @@ func (r *Runtime) Unrecorded(context.Context) ([]string, error) {
 			left[e.Name()] = true
 		}
 	}
-	guests, err := r.guests()
+	guests, err := r.runningGuests()
 	for _, g := range guests {
 		if validName(g.name) && !r.isRecorded(g) {
 			left[g.name] = true
@@ -55,21 +55,21 @@ func (r *Runtime) Unrecorded(context.Context) ([]string, error) {
 // names.
 func (r *Runtime) isRecorded(g guest) bool {
 	rec, err := load(filepath.Join(r.dir, g.name))
-	return err == nil && rec.Life.alive() && rec.Life.PID == g.pid
+	return err == nil && rec.Run.alive() && rec.Run.PID == g.pid
 }
 
-// noteID writes the id of a sandbox that has a control group.
-func (i *Instance) noteID() error {
+// writeID writes the id of a sandbox that has a control group.
+func (i *Instance) writeID() error {
 	if i.record.Groupless {
 		return nil
 	}
 	return os.WriteFile(i.path(idFile), []byte(i.record.Summary.ID), 0o600)
 }
 
-// endUnrecorded ends the guests of a sandbox that no record tells of, and removes
-// their control groups. They are found by what the kernel knows of them.
+// endUnrecorded ends the guests of a sandbox that are not in its record, and removes
+// their control groups. They are found in /proc.
 func (r *Runtime) endUnrecorded(ctx context.Context, name string) error {
-	guests, err := r.guests()
+	guests, err := r.runningGuests()
 	if err != nil {
 		return err
 	}
@@ -104,9 +104,9 @@ type guest struct {
 	name string // of the sandbox
 }
 
-// guests finds the guests that run: each is process 1 of a pid namespace, and has
+// runningGuests finds the guests that run: each is process 1 of a pid namespace, and has
 // the wire directory of its sandbox mounted.
-func (r *Runtime) guests() (list []guest, err error) {
+func (r *Runtime) runningGuests() (list []guest, err error) {
 	dir, err := mountRoot(r.dir)
 	if err != nil {
 		return nil, err
@@ -122,20 +122,20 @@ func (r *Runtime) guests() (list []guest, err error) {
 	return list, nil
 }
 
-// endGuest kills a guest. It looks once more when it holds the process, for a pid
-// may be given to another.
+// endGuest kills a guest. It checks the process again after opening its pidfd, for
+// pids are reused.
 func (r *Runtime) endGuest(ctx context.Context, g guest, id string) error {
 	dir, err := mountRoot(r.dir)
 	if err != nil {
 		return err
 	}
-	l, err := newLife(g.pid)
+	l, err := newRunState(g.pid)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	held, err := l.hold()
+	held, err := l.openPidfd()
 	if err != nil || held == nil {
 		return err
 	}
@@ -150,8 +150,8 @@ func (r *Runtime) endGuest(ctx context.Context, g guest, id string) error {
 	return await(ctx, held)
 }
 
-// thawUnrecorded lets the processes of a group go on, so that a kill reaches
-// them. A group that was never frozen is not changed by that.
+// thawUnrecorded thaws the processes of a group, so that SIGKILL reaches them. A
+// group that was never frozen is not changed.
 func (r *Runtime) thawUnrecorded(id string) {
 	host, err := r.groups()
 	if err != nil || !validID(id) {
@@ -162,7 +162,7 @@ func (r *Runtime) thawUnrecorded(id string) {
 	}
 }
 
-// processes are the numbers of all processes.
+// processes returns the pids of all processes.
 func processes() (pids []int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -191,8 +191,8 @@ func isFirst(pid int) bool {
 	return false
 }
 
-// groupID is the name of the control group that Atoll made for a process; "" if
-// it is in none.
+// groupID returns the name of the control group that Atoll made for a process; ""
+// if it is in none.
 func groupID(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -215,7 +215,7 @@ type mounted struct{ device, root string }
 // deletedMark is what mountinfo adds to a directory that was removed.
 const deletedMark = "//deleted"
 
-// mountRoot says how mountinfo names a directory of this mount namespace.
+// mountRoot returns how mountinfo names a directory of this mount namespace.
 func mountRoot(dir string) (found mounted, err error) {
 	dir, err = filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -233,8 +233,8 @@ func mountRoot(dir string) (found mounted, err error) {
 	return found, err
 }
 
-// wiredTo is the name of the sandbox, below the directory of all, whose wire a
-// process has mounted; "" if there is none.
+// wiredTo returns the name of the sandbox, below the directory of all sandboxes,
+// whose wire directory a process has mounted; "" if there is none.
 func (dir mounted) wiredTo(pid int) (name string) {
 	_ = eachMount(strconv.Itoa(pid), func(m mounted, point string) {
 		m.root = strings.TrimSuffix(m.root, deletedMark)
@@ -262,5 +262,5 @@ func eachMount(pid string, f func(m mounted, point string)) error {
 	return lines.Err()
 }
 
-// unescape undoes what mountinfo does to the four characters that would break it.
+// unescape decodes the four characters that mountinfo escapes.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace

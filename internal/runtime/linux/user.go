@@ -10,11 +10,11 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// account is a user, as numbers.
+// account is a user id and a group id.
 type account struct{ uid, gid int }
 
-// userOf is who runs in the sandbox, as seen inside: the one that was asked
-// for, or the caller.
+// userOf returns the user of the sandbox, as seen inside: that of the spec, or the
+// caller.
 func userOf(user string) (account, error) {
 	if user == "" {
 		return account{os.Geteuid(), os.Getegid()}, nil
@@ -39,8 +39,8 @@ func notANumber(user string) error {
 		fmt.Sprintf("set docker.user to numbers, such as %d:%d", os.Getuid(), os.Getgid()))
 }
 
-// outside is who that user is on the host: himself if root asks, since root may
-// let anybody run, and else the caller, whose files he works on.
+// outside returns the ids of the user on the host: the same if Atoll runs as root,
+// which may map any user, otherwise those of the caller.
 func (a account) outside() account {
 	if privileged() {
 		return a
@@ -48,11 +48,10 @@ func (a account) outside() account {
 	return account{os.Geteuid(), os.Getegid()}
 }
 
-// become tells the kernel who is who across the wall of a process. The user is
-// the only one that is known inside, but for root's own sandboxes of other
-// users: there root is known too, so that the files of images are his, while
-// nobody can become him.
-func (a account) become(pid int) error {
+// writeIDMaps writes the uid and gid maps of a process's user namespace. Only the
+// sandbox's user is mapped; if root makes a sandbox of another user, root is mapped
+// too, so that files of images belong to root, while no process can become root.
+func (a account) writeIDMaps(pid int) error {
 	outside := a.outside()
 	groups := "deny"
 	if privileged() {
@@ -78,7 +77,7 @@ func mapping(inside, outside int) string {
 	return text
 }
 
-// ambient are the capabilities that the user must be given; root has all.
+// ambient returns the capabilities that the user must be given; root has all.
 func (a account) ambient() []uintptr {
 	if privileged() {
 		return nil
@@ -86,8 +85,8 @@ func (a account) ambient() []uintptr {
 	return allCapabilities()
 }
 
-// allCapabilities are those that building walls takes. They count in the new
-// user namespace only, and none is left when the walls stand.
+// allCapabilities returns the capabilities that making a sandbox takes. They hold in
+// the new user namespace only, and are all dropped before the guest is executed.
 func allCapabilities() []uintptr {
 	const (
 		chown, dacOverride, fowner, setgid, setuid, setpcap = 0, 1, 3, 6, 7, 8

@@ -30,8 +30,8 @@ func ModesFor(writesHost bool) Modes {
 	return AnyMode
 }
 
-// lending are the permission bits that lend rights to whoever runs a file.
-const lending = unix.S_ISUID | unix.S_ISGID
+// setIDBits are the permission bits that lend rights to whoever runs a file.
+const setIDBits = unix.S_ISUID | unix.S_ISGID
 
 // creating are the flags with which open looks at its mode.
 const creating = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
@@ -96,7 +96,7 @@ func allowPlain(name string, rule specs.LinuxSyscall) []specs.LinuxSyscall {
 	if !ok {
 		return nil
 	}
-	rule.Names, rule.Args = []string{name}, []specs.LinuxSeccompArg{without(call.mode, lending)}
+	rule.Names, rule.Args = []string{name}, []specs.LinuxSeccompArg{without(call.mode, setIDBits)}
 	rules := []specs.LinuxSyscall{rule}
 	if call.flags >= 0 {
 		rule.Args = []specs.LinuxSeccompArg{without(call.flags, creating)}
@@ -123,14 +123,14 @@ func plainDefault(rules []specs.LinuxSyscall, otherwise specs.LinuxSeccompAction
 	}
 	for _, name := range slices.Sorted(maps.Keys(modeCalls)) {
 		if !refused[name] {
-			added = append(added, refuseLending(name)...)
+			added = append(added, refuseSetID(name)...)
 		}
 	}
 	return added
 }
 
-// refuseLending refuses a call that sets either of the bits.
-func refuseLending(name string) (rules []specs.LinuxSyscall) {
+// refuseSetID refuses a call that sets either of the bits.
+func refuseSetID(name string) (rules []specs.LinuxSyscall) {
 	call, denied := modeCalls[name], uint(unix.EPERM)
 	for _, bit := range []uint64{unix.S_ISUID, unix.S_ISGID} {
 		conditions := [][]specs.LinuxSeccompArg{{with(call.mode, bit)}}

@@ -76,7 +76,7 @@ func wantPlainModes(t *testing.T, program Program, arch string) {
 
 func TestPlainModes(t *testing.T) {
 	for arch := range machines {
-		program, err := Compile(arch, PlainModes)
+		program, err := compile(arch, PlainModes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestProfilesThatCannotBeMadePlain(t *testing.T) {
 
 // The kernel, under the filter: a file gets ordinary permissions, and no others.
 func TestKernelRefusesLendingModes(t *testing.T) {
-	program, err := Compile(runtime.GOARCH, PlainModes)
+	program, err := compile(runtime.GOARCH, PlainModes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,16 +14,6 @@ type Program []unix.SockFilter
 // maxProgram is the kernel's limit of instructions (BPF_MAXINSNS).
 const maxProgram = 4096
 
-// Compile returns our own filter for programs of an architecture, for runtimes
-// that load it themselves. It decides as Profile's rules do.
-func Compile(arch string, modes Modes) (Program, error) {
-	profile, err := describe(arch, modes)
-	if err != nil {
-		return nil, err
-	}
-	return assemble(profile, arch)
-}
-
 // Bytes is the program as it lies in memory on every architecture that we have
 // a guest for, so that one process can hand it to another.
 func (p Program) Bytes() []byte {
@@ -43,18 +33,18 @@ func assemble(profile *specs.LinuxSeccomp, arch string) (Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	program := append(gate(arch), search(spans)...)
+	program := append(checkArch(arch), search(spans)...)
 	if len(program) > maxProgram {
 		return nil, fmt.Errorf("seccomp profile: %d instructions, and the kernel takes %d", len(program), maxProgram)
 	}
 	return program, nil
 }
 
-// gate ends processes that make calls of another architecture, and leaves the
+// checkArch ends processes that make calls of another architecture, and leaves the
 // call's number in the accumulator. On amd64 the kernel counts x32 as its own
 // architecture and tells it by a bit of the number; -1 is no call, but what a
 // tracer leaves of one that it forbids.
-func gate(arch string) Program {
+func checkArch(arch string) Program {
 	const x32 = 0x40000000
 	program := Program{load(offsetArch), jump(unix.BPF_JEQ, auditArch(arch), 1, 0), answer(unix.SECCOMP_RET_KILL_PROCESS), load(offsetNumber)}
 	if arch == "amd64" {

@@ -42,7 +42,7 @@ func TestCallNumbers(t *testing.T) {
 
 // The kernel accepts the program, and the process goes on under it.
 func TestKernelTakesTheProgram(t *testing.T) {
-	program, err := Compile(runtime.GOARCH, PlainModes)
+	program, err := compile(runtime.GOARCH, PlainModes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,12 +80,12 @@ func TestMakeCreatesNothing(t *testing.T) {
 func TestRoomOfWorkspaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		access, docker string
-		want           sandbox.Room
+		want           sandbox.WorkspaceQuota
 	}{
-		"a copy":                {"none", "", sandbox.Room{Size: plan.CopySize, Files: plan.CopyFiles, Reserve: plan.CopyReserve}},
-		"a copy with a size":    {"none", "workspaceLimit: {size: '1g'}", sandbox.Room{Size: 1 << 30, Files: plan.CopyFiles, Reserve: plan.CopyReserve}},
-		"the workspace":         {"rw", "", sandbox.Room{}},
-		"the workspace, so far": {"rw", "workspaceLimit: {size: '1g', files: 10}", sandbox.Room{Size: 1 << 30, Files: 10}},
+		"a copy":                {"none", "", sandbox.WorkspaceQuota{Size: plan.CopySize, Files: plan.CopyFiles, Reserve: plan.CopyReserve}},
+		"a copy with a size":    {"none", "workspaceLimit: {size: '1g'}", sandbox.WorkspaceQuota{Size: 1 << 30, Files: plan.CopyFiles, Reserve: plan.CopyReserve}},
+		"the workspace":         {"rw", "", sandbox.WorkspaceQuota{}},
+		"the workspace, so far": {"rw", "workspaceLimit: {size: '1g', files: 10}", sandbox.WorkspaceQuota{Size: 1 << 30, Files: 10}},
 	} {
 		p := newDesk(t).plan(fmt.Sprintf(`{agents: {defaults: {sandbox: {workspaceAccess: %q, docker: {%s}}}}}`, c.access, c.docker))
 		if got := p.Spec.Limits.Workspace; got != c.want {

@@ -147,8 +147,8 @@ const (
 	CopyReserve = 256 << 20
 )
 
-func copyQuota(asked sandbox.Room) sandbox.Room {
-	return sandbox.Room{Size: cmp.Or(asked.Size, CopySize), Files: cmp.Or(asked.Files, CopyFiles), Reserve: CopyReserve}
+func copyQuota(asked sandbox.WorkspaceQuota) sandbox.WorkspaceQuota {
+	return sandbox.WorkspaceQuota{Size: cmp.Or(asked.Size, CopySize), Files: cmp.Or(asked.Files, CopyFiles), Reserve: CopyReserve}
 }
 
 // bytesOf is 0 for a size that was not written.

@@ -150,7 +150,7 @@ func (s *Settings) prestart(spec *sandbox.Spec) (done func()) {
 	if err != nil {
 		return func() {}
 	}
-	return rt.Expect(spec)
+	return rt.Prestart(spec)
 }
 
 // PruneIfDue removes sandboxes that are idle or old, if it was not done lately.

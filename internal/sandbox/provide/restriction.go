@@ -6,6 +6,6 @@ import "github.com/atoll-run/atoll/internal/runtime/linux"
 // sandboxes without an engine, and what root does about it, as a script; "" if
 // there is none.
 func HostFix(program string) (what, script string) {
-	found := linux.Restriction()
+	found := linux.FindUsernsRestriction()
 	return found.Name, found.Fix(program)
 }

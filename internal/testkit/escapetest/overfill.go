@@ -24,7 +24,7 @@ const (
 )
 
 func rationed(s *sandbox.Spec) {
-	s.Limits.Workspace = sandbox.Room{Size: roomSize, Files: roomFiles}
+	s.Limits.Workspace = sandbox.WorkspaceQuota{Size: roomSize, Files: roomFiles}
 }
 
 // overfill writes more into the workspace, which is on the host's disk, than it

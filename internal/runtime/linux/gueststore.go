@@ -12,24 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// There are two copies of the guest. The one that builds the walls is readable
-// for its owner, who is the user that starts it: otherwise the kernel would not
-// let him say who that process is. The one that is shown inside can be run by
-// everyone and read by nobody: a program that its user cannot read is not
-// dumpable from its first instruction on, so that nothing in the sandbox, which
-// may have the owner's number, can trace it or open its memory and descriptors.
+// There are two copies of the guest. The one that sets up the sandbox is readable
+// for its owner, the user that starts it: otherwise the kernel would not let that
+// user write the process's id maps. The one that is shown inside is executable for
+// all and readable for none: a program that its user cannot read is not dumpable
+// from its first instruction on, so that no process in the sandbox, which may have
+// the owner's uid, can trace it or open its memory and descriptors.
 const (
 	guestMode  = 0o711
 	insideMode = 0o111
 )
 
-// insideOf is the copy that is shown inside, beside the one that starts it.
+// insideOf returns the path of the copy that is shown inside.
 func insideOf(program string) string { return filepath.Join(filepath.Dir(program), "inside") }
 
-// shelf keeps the guest program below the state directory, under a name made of
+// guestStore keeps the guest program below the state directory, under a name made of
 // its content: an upgrade never changes the program of a running sandbox. No
 // sandbox sees that directory; inside, the guest is a read-only mount.
-type shelf struct {
+type guestStore struct {
 	dir  string
 	find func(arch string) (*guestbin.Guest, error)
 
@@ -37,14 +37,14 @@ type shelf struct {
 	path string
 }
 
-// open opens the guest, for a process to be started from it: from the shelf, or
+// open opens the guest, for a process to be started from it: from the store, or
 // from memory if nothing may be written. The second result names its content.
-func (s *shelf) open() (*os.File, string, error) {
+func (s *guestStore) open() (*os.File, string, error) {
 	guest, err := s.find(runtime.GOARCH)
 	if err != nil {
 		return nil, "", err
 	}
-	if f, err := os.Open(s.place(guest)); err == nil {
+	if f, err := os.Open(s.dirFor(guest)); err == nil {
 		return f, guest.Hash, nil
 	}
 	f, err := inMemory(guest)
@@ -54,7 +54,7 @@ func (s *shelf) open() (*os.File, string, error) {
 	return f, guest.Hash, nil
 }
 
-// inMemory is a copy of the guest that nothing can change.
+// inMemory returns a sealed memfd with the guest.
 func inMemory(guest *guestbin.Guest) (*os.File, error) {
 	body, err := guest.Read()
 	if err != nil {
@@ -76,12 +76,12 @@ func inMemory(guest *guestbin.Guest) (*os.File, error) {
 	return f, nil
 }
 
-func (s *shelf) place(guest *guestbin.Guest) string {
+func (s *guestStore) dirFor(guest *guestbin.Guest) string {
 	return filepath.Join(s.dir, "linux-"+guest.Hash, "atoll-guest")
 }
 
-// program returns the path of the guest, which is there then.
-func (s *shelf) program() (string, error) {
+// program writes the guest unless it is stored, and returns its path.
+func (s *guestStore) program() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.path != "" && unix.Access(s.path, unix.X_OK) == nil && unix.Access(insideOf(s.path), unix.X_OK) == nil {
@@ -91,23 +91,23 @@ func (s *shelf) program() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := s.place(guest)
-	if err := errors.Join(shelve(path, guestMode, guest), shelve(insideOf(path), insideMode, guest)); err != nil {
+	path := s.dirFor(guest)
+	if err := errors.Join(writeGuest(path, guestMode, guest), writeGuest(insideOf(path), insideMode, guest)); err != nil {
 		return "", fmt.Errorf("guest: %w", err)
 	}
 	s.path = path
 	return path, nil
 }
 
-// stands reports whether a copy of the guest is in its place.
-func stands(path string, mode os.FileMode, guest *guestbin.Guest) bool {
+// isStored reports whether path is a copy of the guest.
+func isStored(path string, mode os.FileMode, guest *guestbin.Guest) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm() == mode && info.Size() == guest.Size
 }
 
-// shelve makes a copy appear whole or not at all, unless it is there.
-func shelve(path string, mode os.FileMode, guest *guestbin.Guest) error {
-	if stands(path, mode, guest) {
+// writeGuest makes a copy appear whole or not at all, unless it is there.
+func writeGuest(path string, mode os.FileMode, guest *guestbin.Guest) error {
+	if isStored(path, mode, guest) {
 		return nil
 	}
 	body, err := guest.Read()
@@ -124,7 +124,7 @@ func shelve(path string, mode os.FileMode, guest *guestbin.Guest) error {
 	}
 	_, err = f.Write(body)
 	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
-		err = publish(f.Name(), path, func() bool { return stands(path, mode, guest) })
+		err = publish(f.Name(), path, func() bool { return isStored(path, mode, guest) })
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
@@ -132,7 +132,7 @@ func shelve(path string, mode os.FileMode, guest *guestbin.Guest) error {
 	return err
 }
 
-// publish puts a file in its place. If another process was first, its file stays:
+// publish renames a file. If another process was first, its file stays:
 // sandboxes that are being made have it open, and a file that was replaced can be
 // mounted no more.
 func publish(from, to string, stands func() bool) error {

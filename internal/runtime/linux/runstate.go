@@ -16,36 +16,36 @@ import (
 	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 )
 
-// life is one run of a sandbox, from start to end. A pid alone does not name a
-// process: it is given to others later. With the time of its start and the boot
-// that this was in, it does.
-type life struct {
+// runState is one run of a sandbox, from start to end, identified by its init
+// process: a pid alone is reused, so the time of its start and the id of the boot
+// are stored with it.
+type runState struct {
 	PID   int
 	Start uint64 // in clock ticks since the boot
 	Boot  string
-	// Paused says that its processes are held, or about to be.
+	// Paused says that its processes are frozen, or about to be.
 	Paused bool `json:",omitempty"`
-	// Limits are those of its control group, as the kernel took them.
+	// Limits are those of its control group, as the kernel reports them.
 	Limits []cgroups.Kept `json:",omitempty"`
 }
 
-// newLife describes a process that has just been started.
-func newLife(pid int) (*life, error) {
+// newRunState returns the run of an init process that has just been started.
+func newRunState(pid int) (*runState, error) {
 	start, _, err := readStat(pid)
 	if err != nil {
 		return nil, err
 	}
-	return &life{PID: pid, Start: start, Boot: bootID()}, nil
+	return &runState{PID: pid, Start: start, Boot: bootID()}, nil
 }
 
-// bootID names the present run of the kernel.
+// bootID returns the kernel's id of the present boot.
 var bootID = sync.OnceValue(func() string {
 	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(text))
 })
 
-// readStat reads when a process was started, and its state. The name in the
-// middle may contain anything.
+// readStat reads from /proc/PID/stat when a process was started, and its state. The
+// name in the middle may contain anything.
 func readStat(pid int) (start uint64, state byte, err error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -60,8 +60,8 @@ func readStat(pid int) (start uint64, state byte, err error) {
 	return start, fields[0][0], err
 }
 
-// alive tells whether that very process runs. A zombie does not.
-func (l *life) alive() bool {
+// alive reports whether that very process runs. A zombie does not.
+func (l *runState) alive() bool {
 	if l == nil || l.Boot != bootID() {
 		return false
 	}
@@ -69,9 +69,9 @@ func (l *life) alive() bool {
 	return err == nil && start == l.Start && state != 'Z' && state != 'X'
 }
 
-// hold opens the process, so that signals reach it and no other; nil if it is
-// gone.
-func (l *life) hold() (*os.File, error) {
+// openPidfd opens a pidfd of the process, so that signals reach it and no other;
+// nil if it has ended.
+func (l *runState) openPidfd() (*os.File, error) {
 	if l == nil || l.Boot != bootID() {
 		return nil, nil
 	}
@@ -82,14 +82,14 @@ func (l *life) hold() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w", l.PID, err)
 	}
-	if !l.alive() { // asked after the opening: now it is this process or none
+	if !l.alive() { // checked after the opening: now it is this process or none
 		unix.Close(fd)
 		return nil, nil
 	}
 	return os.NewFile(uintptr(fd), "pidfd"), nil
 }
 
-// signal sends a signal; it is no error if the process is gone.
+// signal sends a signal; it is no error if the process has ended.
 func signal(held *os.File, sig unix.Signal) error {
 	err := unix.PidfdSendSignal(int(held.Fd()), sig, nil, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -98,7 +98,7 @@ func signal(held *os.File, sig unix.Signal) error {
 	return err
 }
 
-// pollStep is the longest wait between two looks at a context.
+// pollStep is the longest wait between two checks of a context.
 const pollStep = 50 * time.Millisecond
 
 // await waits until the process has ended. With process 1 gone, everything in

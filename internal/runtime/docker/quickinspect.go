@@ -18,8 +18,8 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// sighting is what an Instance keeps of an engine's word about a container.
-type sighting struct {
+// containerState is what an Instance keeps of an engine's word about a container.
+type containerState struct {
 	ID      string `json:"Id"`
 	Name    string
 	Created string
@@ -34,33 +34,33 @@ type sighting struct {
 	}
 }
 
-func sightingOf(found *container.InspectResponse) *sighting {
-	s := &sighting{ID: found.ID, Name: found.Name, Created: found.Created, Image: found.Image}
+func containerStateOf(found *container.InspectResponse) *containerState {
+	s := &containerState{ID: found.ID, Name: found.Name, Created: found.Created, Image: found.Image}
 	s.State.Status, s.State.Pid = found.State.Status, found.State.Pid
 	s.Config.Image, s.Config.Labels = found.Config.Image, found.Config.Labels
 	return s
 }
 
-// errGlance is every outcome of a glance that a full inspection explains better.
-var errGlance = errors.New("not seen at a glance")
+// errNoQuickInspect is every outcome of a glance that a full inspection explains better.
+var errNoQuickInspect = errors.New("not seen at a glance")
 
-// glance asks for one container as inspect does, for the one case that must be
+// quickInspect asks for one container as inspect does, for the one case that must be
 // fast: the first call of a new process, about a sandbox that runs. The client's
 // way of asking costs 1.6 ms of processor time in a new process, most of it to
 // learn and decode types of which six fields are used; this costs a third.
 // Whatever is out of the ordinary is left to inspect.
-func (e *engine) glance(ctx context.Context, name string) (*sighting, error) {
+func (e *engine) quickInspect(ctx context.Context, name string) (*containerState, error) {
 	cli, err := e.client(ctx)
 	if err != nil || !objectName.MatchString(name) {
-		return nil, errGlance
+		return nil, errNoQuickInspect
 	}
 	status, body, err := e.get(ctx, fmt.Sprintf("/v%s/containers/%s/json", cli.ClientVersion(), name))
 	if err == nil && status == http.StatusNotFound {
 		return nil, sandbox.ErrNotFound
 	}
-	seen := new(sighting)
+	seen := new(containerState)
 	if err != nil || status != http.StatusOK || json.Unmarshal(body, seen) != nil || seen.ID == "" {
-		return nil, errGlance
+		return nil, errNoQuickInspect
 	}
 	return seen, nil
 }

@@ -26,7 +26,7 @@ func TestInitOutsideItsGroup(t *testing.T) {
 	}
 	defer program.Close()
 	refuses := &cgroups.Group{Dirs: []cgroups.Dir{{Controller: "memory", Path: dir}}}
-	e, err := conceive(program, account{os.Geteuid(), os.Getegid()}, nil, refuses)
+	e, err := startInit(program, account{os.Geteuid(), os.Getegid()}, nil, refuses)
 	failed, ok := errors.AsType[*spawn.Error](err)
 	if e != nil || !ok || failed.Stage != spawn.StageGroup || !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("%v, %v", e, err)
@@ -35,7 +35,7 @@ func TestInitOutsideItsGroup(t *testing.T) {
 		t.Errorf("the error blames something else: %v", err)
 	}
 	missing := &cgroups.Group{Dirs: []cgroups.Dir{{Path: filepath.Join(dir, "gone")}}}
-	if e, err := conceive(program, account{os.Geteuid(), os.Getegid()}, nil, missing); e != nil || !errors.Is(err, os.ErrNotExist) {
+	if e, err := startInit(program, account{os.Geteuid(), os.Getegid()}, nil, missing); e != nil || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v, %v", e, err)
 	}
 }

@@ -75,7 +75,7 @@ func TestExpected(t *testing.T) {
 	before := children(t)
 	spec := l.spec()
 	spec.Limits.Pids = 100
-	done := l.Runtime.(*linux.Runtime).Expect(spec)
+	done := l.Runtime.(*linux.Runtime).Prestart(spec)
 	early := awaitChild(t, before)
 	i, err := l.Create(t.Context(), spec)
 	if err != nil {
@@ -167,12 +167,12 @@ func TestExpectedForNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"expected twice": func(s *sandbox.Spec) { runtime.Expect(s)() },
+		"expected twice": func(s *sandbox.Spec) { runtime.Prestart(s)() },
 	} {
 		before := children(t)
 		spec := l.spec()
 		spec.Limits.Pids = 100
-		done := runtime.Expect(spec)
+		done := runtime.Prestart(spec)
 		early := awaitChild(t, before)
 		groups := groupsOf(t, early)
 		use(spec)
@@ -207,7 +207,7 @@ func TestExpectedOfASandboxThatCannotBeMade(t *testing.T) {
 	before := children(t)
 	spec := l.spec()
 	spec.Limits.Pids = 100
-	done := l.Runtime.(*linux.Runtime).Expect(spec)
+	done := l.Runtime.(*linux.Runtime).Prestart(spec)
 	defer done()
 	early := awaitChild(t, before)
 	spec.Image = "missing:1"

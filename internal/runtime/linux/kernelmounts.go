@@ -42,7 +42,7 @@ func (d *draft) bindDevices() error {
 	return nil
 }
 
-// sealed are files of the kernel that must not be written to.
+// sealed are files of the kernel that are mounted read-only.
 var sealed = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 
 func kernelFiles() []blueprint.Mount {
@@ -59,7 +59,7 @@ func kernelFiles() []blueprint.Mount {
 // bound is a directory of the sandbox's control group and where it is seen.
 type bound struct{ source, target string }
 
-// bindGroups shows the sandbox its own limits, read-only.
+// bindGroups mounts the sandbox's own control groups, read-only.
 func (d *draft) bindGroups(groups []bound) error {
 	if len(groups) > 0 && groups[0].target != groupHome {
 		d.step(blueprint.Mount{Kind: blueprint.Tmpfs, Target: groupHome, Options: "mode=0755,size=4k,nr_inodes=32", NoExec: true})
@@ -75,8 +75,8 @@ func (d *draft) bindGroups(groups []bound) error {
 	return nil
 }
 
-// names are the files that say what the machine is called.
-func names(spec *sandbox.Spec) []blueprint.Mount {
+// etcFiles returns /etc/hostname, /etc/hosts and /etc/resolv.conf.
+func etcFiles(spec *sandbox.Spec) []blueprint.Mount {
 	var hosts strings.Builder
 	fmt.Fprintf(&hosts, "127.0.0.1\tlocalhost %s\n::1\tlocalhost ip6-localhost ip6-loopback\n", spec.Host())
 	for _, extra := range spec.ExtraHosts {
@@ -111,7 +111,7 @@ func tmpfsSize(spec *sandbox.Spec) string {
 }
 
 // tmpfsMount reads options as Docker does: noexec, nosuid and nodev unless the
-// contrary is asked for. Nothing inside ever lends privileges or is a device.
+// contrary is configured. nosuid and nodev are always set.
 func tmpfsMount(t sandbox.Tmpfs, share string) (blueprint.Mount, error) {
 	m := blueprint.Mount{Kind: blueprint.Tmpfs, Target: path.Clean(t.Target), NoExec: true}
 	mode, size := "mode=1777", share

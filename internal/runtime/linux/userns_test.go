@@ -67,20 +67,20 @@ func TestFixes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := run(Restrict{"user.max_user_namespaces", "15000"}.Fix("/usr/bin/atoll")); got != "set user.max_user_namespaces=15000" {
+	if got := run(UsernsRestriction{"user.max_user_namespaces", "15000"}.Fix("/usr/bin/atoll")); got != "set user.max_user_namespaces=15000" {
 		t.Errorf("the setting: %q", got)
 	}
 	if kept, err := os.ReadFile(dir + "/sysctl.d/60-atoll.conf"); string(kept) != "user.max_user_namespaces=15000\n" {
 		t.Errorf("kept %q, %v", kept, err)
 	}
 	odd := "/home/some one's/atoll"
-	if got := run(Restrict{appArmorSetting, "0"}.Fix(odd)); got != "load "+dir+"/apparmor.d/atoll" {
+	if got := run(UsernsRestriction{appArmorSetting, "0"}.Fix(odd)); got != "load "+dir+"/apparmor.d/atoll" {
 		t.Errorf("the profile: %q", got)
 	}
 	if kept, err := os.ReadFile(dir + "/apparmor.d/atoll"); !strings.Contains(string(kept), `profile atoll "`+odd+`" flags=(unconfined) {`+"\n  userns,\n}") {
 		t.Errorf("kept %q, %v", kept, err)
 	}
-	if got := (Restrict{}).Fix(odd); got != "" {
+	if got := (UsernsRestriction{}).Fix(odd); got != "" {
 		t.Errorf("nothing to fix: %q", got)
 	}
 }

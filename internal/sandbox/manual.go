@@ -98,7 +98,7 @@ func (m *Manager) End(ctx context.Context, name string) error {
 	return m.Change(ctx, name, func(inst Instance) error { return inst.Stop(ctx, endGrace) })
 }
 
-// Discard takes a sandbox away, whoever uses it; nil if there is none.
+// Discard removes a sandbox, also one in use; nil if there is none.
 func (m *Manager) Discard(ctx context.Context, name string) error {
 	lock, err := m.Leases.Hold(ctx, changeLock(name))
 	if err != nil {

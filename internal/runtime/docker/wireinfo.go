@@ -6,7 +6,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-var _ sandbox.Wired = (*Instance)(nil)
+var _ sandbox.WireInfo = (*Instance)(nil)
 
 // Wire is where the guest listens, and which process it is on this host. Its
 // socket is in a directory that only a nearby engine can share.

@@ -1,11 +1,11 @@
 package sandbox
 
-// A Wired instance can say where its guest listens on this host and which
+// WireInfo is implemented by an instance that knows where its guest listens on this host and which
 // process that is, so that a small program can dial it without the runtime.
-type Wired interface {
+type WireInfo interface {
 	// Wire is the guest's socket and its process id; 0 if it does not run.
 	Wire() (socket string, pid int)
 }
 
-// UseLock is the name of the lease that whoever works in a sandbox shares.
+// UseLock returns the name of the file lock that every user of a sandbox shares.
 func UseLock(name string) string { return useLock(name) }

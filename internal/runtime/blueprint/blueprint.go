@@ -1,7 +1,7 @@
 // Package blueprint describes what stands between a sandbox of the Linux runtime
 // and the host: its file tree, its user, its limits and its filter. The runtime
 // writes the description; the guest, not yet inside, builds it around itself and
-// then becomes process 1 of the sandbox (package guest/enclose).
+// then becomes process 1 of the sandbox (package guest/setup).
 //
 // It is data only. Every decision was taken before; what cannot be built as
 // described ends the process.

@@ -14,16 +14,16 @@ import (
 	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 )
 
-// embryo is a process that waits for its blueprint. It ends by itself if
-// whoever started it does.
-type embryo struct {
+// initProcess is the init process of a sandbox while it waits for its blueprint.
+// It ends when the process that started it ends.
+type initProcess struct {
 	control *os.File
-	life    *life
+	run     *runState
 }
 
-// conceive begins to start a process for the sandbox, in the control group. The
-// result is called once, for the process.
-func (i *Instance) conceive(guest string, group *cgroups.Group) (func() (*embryo, error), error) {
+// startInit begins to start the init process of the sandbox, in the control group.
+// The returned function waits for the process; it is called once.
+func (i *Instance) startInit(guest string, group *cgroups.Group) (func() (*initProcess, error), error) {
 	user, err := userOf(i.record.Spec.User)
 	if err != nil {
 		return nil, err
@@ -33,11 +33,12 @@ func (i *Instance) conceive(guest string, group *cgroups.Group) (func() (*embryo
 		return nil, err
 	}
 	defer log.Close()
-	return conceiveSoon(guest, user, log, group)
+	return startInitAsync(guest, user, log, group)
 }
 
-// conceiveSoon does it while the caller goes on, who may close the log.
-func conceiveSoon(guest string, user account, log *os.File, group *cgroups.Group) (func() (*embryo, error), error) {
+// startInitAsync starts the init process in a goroutine. The caller may close the
+// log.
+func startInitAsync(guest string, user account, log *os.File, group *cgroups.Group) (func() (*initProcess, error), error) {
 	program, err := os.Open(guest)
 	if err != nil {
 		return nil, err
@@ -47,18 +48,18 @@ func conceiveSoon(guest string, user account, log *os.File, group *cgroups.Group
 		return nil, errors.Join(err, program.Close())
 	}
 	own := os.NewFile(uintptr(copied), log.Name())
-	var e *embryo
+	var e *initProcess
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer func() { _, _ = own.Close(), program.Close() }()
-		e, err = conceive(program, user, own, group)
+		e, err = startInit(program, user, own, group)
 	}()
-	return func() (*embryo, error) { <-done; return e, err }, nil
+	return func() (*initProcess, error) { <-done; return e, err }, nil
 }
 
-// conceive starts a process from a program. It can do nothing yet but wait.
-func conceive(program *os.File, user account, log *os.File, group *cgroups.Group) (_ *embryo, err error) {
+// startInit starts an init process from a program, which waits for a blueprint.
+func startInit(program *os.File, user account, log *os.File, group *cgroups.Group) (_ *initProcess, err error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
@@ -69,13 +70,13 @@ func conceive(program *os.File, user account, log *os.File, group *cgroups.Group
 	if err != nil {
 		return nil, errors.Join(err, ours.Close())
 	}
-	pid, err := launch(&cradle{control: ours, theirs: theirs, program: program, log: log, groups: groups}, user)
+	pid, err := launch(&initFiles{control: ours, theirs: theirs, program: program, log: log, groups: groups}, user)
 	if err != nil {
-		return nil, errors.Join(forbidden(err), ours.Close())
+		return nil, errors.Join(explainRefusal(err), ours.Close())
 	}
-	e := &embryo{control: ours, life: &life{PID: pid}}
-	if e.life, err = newLife(pid); err != nil {
-		e.life = &life{PID: pid}
+	e := &initProcess{control: ours, run: &runState{PID: pid}}
+	if e.run, err = newRunState(pid); err != nil {
+		e.run = &runState{PID: pid}
 		return nil, errors.Join(err, e.abort())
 	}
 	return e, nil
@@ -89,35 +90,35 @@ func socketPair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "control"), nil
 }
 
-// abort ends a process that is not a sandbox yet, if there is one.
-func (e *embryo) abort() error {
+// abort ends a process that is not a sandbox yet; nil is allowed.
+func (e *initProcess) abort() error {
 	if e == nil {
 		return nil
 	}
 	_ = e.control.Close()
-	_ = unix.Kill(e.life.PID, unix.SIGKILL)
-	_, _ = unix.Wait4(e.life.PID, nil, 0, nil)
+	_ = unix.Kill(e.run.PID, unix.SIGKILL)
+	_, _ = unix.Wait4(e.run.PID, nil, 0, nil)
 	return nil
 }
 
-// cradle is what a process is born with.
-type cradle struct {
+// initFiles are the files that an init process is started with.
+type initFiles struct {
 	control, theirs *os.File // the two ends
 	program         *os.File
-	log             *os.File   // nil if nobody wants to read it
+	log             *os.File   // nil for none
 	groups          []*os.File // see cgroups.Group.Entrances
 }
 
-// busyTries and busyPause: a program that was written a moment ago cannot be
-// executed while another thread's child, on its way to be something else, still
-// has it open.
+// busyTries and busyPause bound the retries after ETXTBSY: a program that was
+// written a moment ago cannot be executed while the child of another thread, which
+// has not executed its own program yet, has it open.
 const (
 	busyTries = 200
 	busyPause = 5 * time.Millisecond
 )
 
 // launch executes the guest in new namespaces.
-func launch(c *cradle, user account) (pid int, err error) {
+func launch(c *initFiles, user account) (pid int, err error) {
 	for try := 1; ; try++ {
 		pid, err = c.launch(user)
 		if !errors.Is(err, syscall.ETXTBSY) || try == busyTries {
@@ -127,13 +128,13 @@ func launch(c *cradle, user account) (pid int, err error) {
 	}
 }
 
-// quick keeps the Go runtime of a process that lives for milliseconds from
-// preparing for more: one processor, no collection.
-var quick = []string{"GOMAXPROCS=1", "GOGC=off", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
+// setupEnv configures the Go runtime of a process that lives for milliseconds: one
+// processor, no garbage collection.
+var setupEnv = []string{"GOMAXPROCS=1", "GOGC=off", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
 
-// launch has the process wait at its gate, which is its end of the control
-// socket, until it is somebody.
-func (c *cradle) launch(user account) (pid int, err error) {
+// launch starts the process, which waits for a byte on its end of the control
+// socket until its user is mapped.
+func (c *initFiles) launch(user account) (pid int, err error) {
 	fds, err := c.descriptors()
 	defer closeAll(fds)
 	if err != nil {
@@ -141,7 +142,7 @@ func (c *cradle) launch(user account) (pid int, err error) {
 	}
 	const null, log, control, program, groups = 0, 1, 2, 3, 4
 	child, err := spawn.Begin(&spawn.Attr{
-		Path: fmt.Sprintf("/proc/self/fd/%d", blueprint.Program), Argv: []string{"atoll-guest", "setup"}, Env: quick, Dir: "/",
+		Path: fmt.Sprintf("/proc/self/fd/%d", blueprint.Program), Argv: []string{"atoll-guest", "setup"}, Env: setupEnv, Dir: "/",
 		Files: [3]int{fds[null], fds[log], fds[log]},
 		Isolation: spawn.Isolation{
 			Namespaces: namespaces, Groups: fds[groups:], WaitFD: fds[control], Ambient: user.ambient(),
@@ -151,7 +152,7 @@ func (c *cradle) launch(user account) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err = user.born(child, c.control); err != nil {
+	if err = user.mapAndExecute(child, c.control); err != nil {
 		_ = unix.Kill(child.PID, unix.SIGKILL)
 		_, _ = unix.Wait4(child.PID, nil, 0, nil)
 		return 0, err
@@ -159,27 +160,28 @@ func (c *cradle) launch(user account) (pid int, err error) {
 	return child.PID, nil
 }
 
-// born makes a process somebody, and a program. Root does so in this order: a
-// program that nobody starts has none of his capabilities. Others cannot, if their
-// memory is private: the kernel then gives what is in /proc of the child, which
-// shares that memory until it is a program, to root. The capabilities that they
-// hand over are kept, and the program waits for its blueprint.
-func (a account) born(child *spawn.Child, gate *os.File) (err error) {
+// mapAndExecute maps the user of a new process and lets it execute its program.
+// Root maps first: a program that is executed by an unmapped user has no
+// capabilities. Other users map afterwards, because the child shares their memory
+// until it executes, and the kernel gives the files in /proc of a process with
+// private memory to root. They pass ambient capabilities on instead, and the
+// program waits for its blueprint.
+func (a account) mapAndExecute(child *spawn.Child, gate *os.File) (err error) {
 	if privileged() {
-		err = a.become(child.PID)
+		err = a.writeIDMaps(child.PID)
 	}
 	if err == nil {
 		_, err = gate.Write([]byte{0})
 	}
 	if err != nil {
-		_ = unix.Kill(child.PID, unix.SIGKILL) // it must leave our memory all the same
+		_ = unix.Kill(child.PID, unix.SIGKILL) // so that it stops using our memory
 	}
 	if err = errors.Join(err, child.Await()); err != nil || privileged() {
 		return err
 	}
-	// It has left our memory a moment before it has one of its own to show.
+	// Its files in /proc belong to us a moment after it has left our memory.
 	for end := time.Now().Add(showPatience); ; time.Sleep(showPause) {
-		if err = a.become(child.PID); !errors.Is(err, unix.EACCES) || time.Now().After(end) {
+		if err = a.writeIDMaps(child.PID); !errors.Is(err, unix.EACCES) || time.Now().After(end) {
 			return err
 		}
 	}
@@ -190,12 +192,12 @@ const (
 	showPause    = 200 * time.Microsecond
 )
 
-// firstCopy is above all descriptors that a child gets, so that none is covered
+// firstCopy is above all descriptors that a child gets, so that none is replaced
 // by another before it is copied.
 const firstCopy = 16
 
 // descriptors are copies of those that the child gets.
-func (c *cradle) descriptors() (fds []int, err error) {
+func (c *initFiles) descriptors() (fds []int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err

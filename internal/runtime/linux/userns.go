@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Restrict is a setting of the host that keeps users from making user
+// UsernsRestriction is a setting of the host that keeps users from making user
 // namespaces, and with them sandboxes.
-type Restrict struct {
+type UsernsRestriction struct {
 	Name  string // of the setting; "" if none was found
 	value string // that lifts it
 }
@@ -17,7 +17,7 @@ type Restrict struct {
 // appArmorSetting restricts programs without a profile that says otherwise.
 const appArmorSetting = "kernel.apparmor_restrict_unprivileged_userns"
 
-// restrictions are the settings that are known.
+// restrictions are the known settings.
 var restrictions = []struct {
 	name      string
 	restricts func(value string) bool
@@ -29,33 +29,34 @@ var restrictions = []struct {
 	{appArmorSetting, func(v string) bool { return v != "0" }, "0", false},
 }
 
-// Restriction finds the setting that stands in the way of this user.
-func Restriction() Restrict { return restrictionIn("/proc/sys", privileged()) }
+// FindUsernsRestriction finds the setting that stands in the way of this user.
+func FindUsernsRestriction() UsernsRestriction { return restrictionIn("/proc/sys", privileged()) }
 
-func restrictionIn(settings string, root bool) Restrict {
+func restrictionIn(settings string, root bool) UsernsRestriction {
 	for _, r := range restrictions {
 		value, err := os.ReadFile(filepath.Join(settings, strings.ReplaceAll(r.name, ".", "/")))
 		if err == nil && r.restricts(strings.TrimSpace(string(value))) && (r.rootToo || !root) {
-			return Restrict{r.name, r.lifted}
+			return UsernsRestriction{r.name, r.lifted}
 		}
 	}
-	return Restrict{}
+	return UsernsRestriction{}
 }
 
-// Hint is what to do about it.
-func (r Restrict) Hint() string {
+// Hint returns the command that lifts the restriction, or what to do where none
+// is known.
+func (r UsernsRestriction) Hint() string {
 	if r.Name == "" {
 		return "the host, or the container this runs in, forbids user namespaces: allow them (seccomp, --privileged), or use sandbox.backend docker"
 	}
 	return "atoll doctor --fix"
 }
 
-// settingsFile keeps a setting over the next start of the machine.
+// settingsFile keeps a setting across reboots.
 const settingsFile = "/etc/sysctl.d/60-atoll.conf"
 
-// Fix is what root does about it, as a script for the shell: with AppArmor, a
-// profile for this program alone, and else the setting, now and for later.
-func (r Restrict) Fix(program string) string {
+// Fix returns a shell script for root that lifts the restriction: with AppArmor, a
+// profile for this program alone, otherwise the setting, now and after a reboot.
+func (r UsernsRestriction) Fix(program string) string {
 	if r.Name == "" {
 		return ""
 	}
@@ -67,5 +68,5 @@ func (r Restrict) Fix(program string) string {
 	return fmt.Sprintf("echo %s >%s && sysctl -w %s", setting, settingsFile, setting)
 }
 
-// quoted is a word for the shell.
+// quoted returns a word in the shell's quotes.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
