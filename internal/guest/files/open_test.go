@@ -205,7 +205,7 @@ func TestFileRoots(t *testing.T) {
 	})
 }
 
-// TestErrnoCodes: whatever the kernel says has a code that a host knows.
+// TestErrnoCodes: every errno has a code of the wire.
 func TestErrnoCodes(t *testing.T) {
 	if got := codeOf(unix.EIO); got != wire.CodeInternal {
 		t.Errorf("EIO: %q", got)

@@ -6,7 +6,7 @@ import "testing"
 func TestEnough(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		ration Limits
+		limits Limits
 		found  Usage
 		want   bool
 	}{
@@ -16,7 +16,7 @@ func TestEnough(t *testing.T) {
 		{"many, and only the size is limited", Limits{Size: 10}, Usage{Files: mostCounted - 1}, false},
 		{"without end, and only the size is limited", Limits{Size: 10}, Usage{Files: mostCounted}, true},
 	} {
-		m := &meter{limits: &c.ration, Usage: c.found}
+		m := &meter{limits: &c.limits, Usage: c.found}
 		if got := m.enough(); got != c.want || m.Endless != (c.found.Files >= mostCounted) {
 			t.Errorf("%s: %t, %+v", c.name, got, m.Usage)
 		}

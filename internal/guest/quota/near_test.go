@@ -35,7 +35,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// The time until the next look follows from what is left: of the nearest limit,
+// The time until the next check follows from what is left: of the nearest limit,
 // less what was taken from the disk since.
 func TestLeft(t *testing.T) {
 	u := &Usage{Bytes: 400, Files: 40}
@@ -43,7 +43,7 @@ func TestLeft(t *testing.T) {
 	before.left[0].bytes, now.left[0].bytes = 10_000, 9900
 	before.left[0].files, now.left[0].files = 100, 90
 	for name, c := range map[string]struct {
-		ration Limits
+		limits Limits
 		want   int64
 	}{
 		"the size":    {Limits{Size: 1000, Files: 100, Reserve: 50}, 500},
@@ -51,7 +51,7 @@ func TestLeft(t *testing.T) {
 		"the reserve": {Limits{Size: 1000, Reserve: 9800}, 100},
 		"nothing":     {Limits{Size: 300}, 0},
 	} {
-		if got := c.ration.Left(u, before, now); got != c.want {
+		if got := c.limits.Left(u, before, now); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

@@ -120,10 +120,10 @@ func TestTermsThatMakeNoSense(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases")
 	synctest.Test(t, func(t *testing.T) {
-		book, err := filelock.Open(path)
+		locks, err := filelock.Open(path)
 		check(t, err)
-		place := &granttest.Sandbox{}
-		grants := grant.NewGrants("s", place, book)
+		inside := &granttest.Sandbox{}
+		grants := grant.NewGrants("s", inside, locks)
 		g, err := grants.Open(t.Context(), hour("r"))
 		check(t, err)
 		ours, theirs := net.Pipe()
@@ -142,8 +142,8 @@ func TestExpiry(t *testing.T) {
 		if _, err := ours.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("its connection: %v", err)
 		}
-		if len(place.Calls) != 2 || place.Calls[1] != "end "+g.ID() {
-			t.Errorf("the sandbox was told %q", place.Calls)
+		if len(inside.Calls) != 2 || inside.Calls[1] != "end "+g.ID() {
+			t.Errorf("the sandbox was told %q", inside.Calls)
 		}
 		next, err := grants.Open(t.Context(), hour("next"))
 		check(t, err)
@@ -152,14 +152,14 @@ func TestExpiry(t *testing.T) {
 }
 
 func TestASandboxThatCannotBeClearedOpensNothing(t *testing.T) {
-	book, err := filelock.Open(filepath.Join(t.TempDir(), "leases"))
+	locks, err := filelock.Open(filepath.Join(t.TempDir(), "leases"))
 	check(t, err)
-	place := &granttest.Sandbox{}
-	grants := grant.NewGrants("s", place, book)
+	inside := &granttest.Sandbox{}
+	grants := grant.NewGrants("s", inside, locks)
 	g, err := grants.Open(t.Context(), hour("r"))
 	check(t, err)
 	stuck := errors.New("something is left")
-	place.Fail = stuck
+	inside.Fail = stuck
 	if err := g.Close(); !errors.Is(err, stuck) {
 		t.Errorf("close: %v", err)
 	}
@@ -169,7 +169,7 @@ func TestASandboxThatCannotBeClearedOpensNothing(t *testing.T) {
 	if _, err := grants.Find(g.ID()); !errors.Is(err, grant.ErrNone) {
 		t.Errorf("after its end: %v", err)
 	}
-	place.Fail = nil
+	inside.Fail = nil
 	next, err := grants.Open(t.Context(), hour("next"))
 	check(t, err)
 	check(t, next.Close())

@@ -28,9 +28,9 @@ func TestKilledHolder(t *testing.T) {
 		hold(t, dir)
 	}
 	s := newSite(t)
-	book, err := filelock.Open(filepath.Join(s.guest.Dir, "leases"))
+	locks, err := filelock.Open(filepath.Join(s.guest.Dir, "leases"))
 	check(t, err)
-	s.grants = grant.NewGrants("s", s.machine, book)
+	s.grants = grant.NewGrants("s", s.machine, locks)
 	holder := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledHolder$")
 	holder.Env = append(os.Environ(), "GRANT_TEST_HOLD="+s.guest.Dir)
 	out, err := holder.StdoutPipe()
@@ -64,19 +64,19 @@ func TestKilledHolder(t *testing.T) {
 // hold opens a grant, leaves processes, and waits to be killed.
 func hold(t *testing.T, dir string) {
 	t.Helper()
-	book, err := filelock.Open(filepath.Join(dir, "leases"))
+	locks, err := filelock.Open(filepath.Join(dir, "leases"))
 	check(t, err)
 	m := machine.New(func(ctx context.Context) (net.Conn, error) {
 		return wire.DialSocket(ctx, filepath.Join(dir, "guest.sock"))
 	}, nil)
-	s := &site{machine: m, grants: grant.NewGrants("s", m, book), port: 9}
+	s := &site{machine: m, grants: grant.NewGrants("s", m, locks), port: 9}
 	s.python(t, s.open(t, "first"), strings.ReplaceAll(daemon, "DIR", fmt.Sprintf("%q", dir)))
 	_, err = os.Stdout.WriteString("open\n")
 	check(t, err)
 	time.Sleep(time.Hour)
 }
 
-// TestBorrowedConnections are those of processes without a grant that try to look
+// TestBorrowedConnections are connections of processes without a grant that try to look
 // as if they had one.
 func TestBorrowedConnections(t *testing.T) {
 	s := newSite(t)

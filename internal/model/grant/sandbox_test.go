@@ -32,11 +32,11 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	book, err := filelock.Open(filepath.Join(t.TempDir(), "leases"))
+	locks, err := filelock.Open(filepath.Join(t.TempDir(), "leases"))
 	check(t, err)
 	s := &site{guest: machinetest.Start(t, nil)}
 	s.machine = s.guest.Machine(t, nil)
-	s.grants = grant.NewGrants("s", s.machine, book)
+	s.grants = grant.NewGrants("s", s.machine, locks)
 	s.port = freePort(t)
 	inner, err := s.machine.Listen(patience(t), s.port, &machine.PortOptions{
 		WithGrant: true, Gate: func(context.Context, machine.Caller) error { return nil },

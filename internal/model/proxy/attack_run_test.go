@@ -45,7 +45,7 @@ func (w *wire) Accept() (net.Conn, error) {
 	return &process{conn, w.grant()}, nil
 }
 
-// box is a sandbox with a desk, whose port 8080 is the proxy's.
+// box is a sandbox with grants, whose port 8080 is the proxy's.
 type box struct {
 	*grant.Grants
 	process string // the grant that the next caller was started under

@@ -94,15 +94,15 @@ func newTenant(t *testing.T, l *lab, name string) *tenant {
 	if err := os.WriteFile(filepath.Join(te.dir, "pretend.py"), []byte(pretend), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	desk := newGrants(t, name, te.machine)
-	serveGranted(t, te.machine, desk, true, func(w http.ResponseWriter, r *http.Request) {
+	grants := newGrants(t, name, te.machine)
+	serveGranted(t, te.machine, grants, true, func(w http.ResponseWriter, r *http.Request) {
 		taken := "nobody"
 		if g, _ := r.Context().Value(grantKey{}).(*grant.Grant); g != nil {
 			taken = g.Terms().Run + " in " + g.Sandbox()
 		}
 		fmt.Fprint(w, taken)
 	})
-	te.grant = openGrant(t, desk, name)
+	te.grant = openGrant(t, grants, name)
 	return te
 }
 

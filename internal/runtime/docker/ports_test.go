@@ -28,15 +28,15 @@ func contextFor(t *testing.T, d time.Duration) (context.Context, context.CancelF
 func TestCurlWithoutANetwork(t *testing.T) {
 	onEachTransport(t, func(t *testing.T, l *lab) {
 		m := l.machineIn(t, workspaceDir(t))
-		desk := newGrants(t, "s", m)
-		serveGranted(t, m, desk, false, func(w http.ResponseWriter, r *http.Request) {
+		grants := newGrants(t, "s", m)
+		serveGranted(t, m, grants, false, func(w http.ResponseWriter, r *http.Request) {
 			n, _ := io.Copy(io.Discard, r.Body)
 			fmt.Fprintf(w, "%s %s %d", r.Method, r.URL.Path, n)
 		})
 		if out, code := curl(t, m, nil, "http://127.0.0.1:8080/"); code == 0 {
 			t.Errorf("without a grant curl got %q", out)
 		}
-		g := openGrant(t, desk, "run")
+		g := openGrant(t, grants, "run")
 		inMachine(t, m, "head -c 5000000 /dev/zero > /workspace/big")
 		for _, tt := range []struct{ args, want string }{
 			{"http://127.0.0.1:8080/v1/models", "GET /v1/models 0"},
@@ -126,16 +126,16 @@ func inMachineUnder(t *testing.T, m *machine.Machine, g *grant.Grant, script str
 // newGrants returns the grants of a sandbox.
 func newGrants(t *testing.T, name string, m *machine.Machine) *grant.Grants {
 	t.Helper()
-	book, err := filelock.Open(filepath.Join(t.TempDir(), "leases"))
+	locks, err := filelock.Open(filepath.Join(t.TempDir(), "leases"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return grant.NewGrants(name, m, book)
+	return grant.NewGrants(name, m, locks)
 }
 
-func openGrant(t *testing.T, desk *grant.Grants, run string) *grant.Grant {
+func openGrant(t *testing.T, grants *grant.Grants, run string) *grant.Grant {
 	t.Helper()
-	g, err := desk.Open(t.Context(), &grant.Terms{Run: run, Until: time.Now().Add(time.Hour)})
+	g, err := grants.Open(t.Context(), &grant.Terms{Run: run, Until: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,15 +143,15 @@ func openGrant(t *testing.T, desk *grant.Grants, run string) *grant.Grant {
 	return g
 }
 
-// serveGranted serves port 8080 of a sandbox to those whom the desk knows, or to
+// serveGranted serves port 8080 of a sandbox to callers with a grant, or to
 // strangers, too.
-func serveGranted(t *testing.T, m *machine.Machine, desk *grant.Grants, strangers bool, handle http.HandlerFunc) {
+func serveGranted(t *testing.T, m *machine.Machine, grants *grant.Grants, strangers bool, handle http.HandlerFunc) {
 	t.Helper()
 	inner, err := m.Listen(t.Context(), 8080, &machine.PortOptions{WithGrant: true, Gate: func(_ context.Context, caller machine.Caller) error {
 		if strangers {
 			return nil
 		}
-		_, err := desk.Find(caller.Grant)
+		_, err := grants.Find(caller.Grant)
 		return err
 	}})
 	if err != nil {
@@ -161,7 +161,7 @@ func serveGranted(t *testing.T, m *machine.Machine, desk *grant.Grants, stranger
 		return context.WithValue(ctx, grantKey{}, grant.Of(conn))
 	}}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(desk.Listener(inner, strangers)) }()
+	go func() { served <- server.Serve(grants.Listener(inner, strangers)) }()
 	t.Cleanup(func() { _ = server.Close(); <-served })
 }
 
