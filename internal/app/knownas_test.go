@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/traceparent"
+	"github.com/atoll-run/atoll/internal/audit/traceparent"
 )
 
 // A task of a session has one id that its caller knows: the one that its headers

@@ -26,11 +26,13 @@ type Table struct{ rows [][]string }
 // NewTable returns a table with these column headers.
 func NewTable(header ...string) *Table { return &Table{rows: [][]string{header}} }
 
+// Add appends a row.
 func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // Len is the number of rows below the header.
 func (t *Table) Len() int { return len(t.rows) - 1 }
 
+// Print prints the table, fitted to the terminal behind w.
 func (t *Table) Print(w io.Writer) { t.printIn(w, columnsOf(w)) }
 
 // columnsOf is how many columns the terminal behind w has; 0 if there is none.

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/client"
+	"github.com/atoll-run/atoll/internal/audit/traceparent"
 	"github.com/atoll-run/atoll/internal/errhint"
-	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
 // traceValue is the id of a trace, also as part of a traceparent.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/secret"
-	"github.com/atoll-run/atoll/internal/tokencache"
+	"github.com/atoll-run/atoll/internal/secret/tokencache"
 )
 
 // Rotate creates a token with the same rights and ends the old one after grace, so

@@ -11,7 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/lazyregexp"
-	"github.com/atoll-run/atoll/internal/tokencache"
+	"github.com/atoll-run/atoll/internal/secret/tokencache"
 )
 
 // Spec describes a token to create.

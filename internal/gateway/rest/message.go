@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/audit/traceparent"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/gateway/session/attach"
 	"github.com/atoll-run/atoll/internal/relay/branch"
-	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
 // maxTurns bounds the model answers that a message may ask for.

@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/audit/traceparent"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/policy"
-	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
 // maxTaskID bounds an idempotency key, in bytes.

@@ -9,8 +9,8 @@ import (
 	jsonx "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/audit/traceparent"
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
-	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
 // method is a method of the protocol.

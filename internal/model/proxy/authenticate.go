@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/audit/traceparent"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
 	"github.com/atoll-run/atoll/internal/model/proxy/h1"
 	"github.com/atoll-run/atoll/internal/model/usage"
-	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
 // Caller is the sender of requests, as the host knows it, and what it may do.

@@ -12,9 +12,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/audit/traceparent"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/proxy/h1"
-	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
 // headers are the fields about a caller, ready to be sent. The

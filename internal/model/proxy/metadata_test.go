@@ -6,10 +6,10 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/audit/traceparent"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/proxy"
 	"github.com/atoll-run/atoll/internal/model/usage"
-	"github.com/atoll-run/atoll/internal/traceparent"
 )
 
 // told is the metadata that the upstream got with a request.

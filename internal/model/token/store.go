@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/secret/tokencache"
 	"github.com/atoll-run/atoll/internal/store"
-	"github.com/atoll-run/atoll/internal/tokencache"
 )
 
 // Store mints, verifies and revokes tokens. It is safe for concurrent use;

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/lazyregexp"
-	"github.com/atoll-run/atoll/internal/tokencache"
+	"github.com/atoll-run/atoll/internal/secret/tokencache"
 )
 
 // Identity is the subject of a token's calls.

@@ -37,7 +37,8 @@ type Package struct {
 // A File is what the rules know of one file that is not a test.
 type File struct {
 	Name      string
-	Lines     int
+	Lines     int // all of them
+	Code      int // without empty lines and comments
 	Generated bool
 	Inits     int      // init functions
 	Uses      []string // names used of other packages: "time.Now"
@@ -117,13 +118,23 @@ func parse(name string, src []byte) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	file := File{Name: name, Lines: bytes.Count(src, []byte("\n")), Generated: ast.IsGenerated(tree), Uses: uses(tree)}
+	file := File{Name: name, Lines: bytes.Count(src, []byte("\n")), Code: codeLines(src), Generated: ast.IsGenerated(tree), Uses: uses(tree)}
 	for _, decl := range tree.Decls {
 		if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
 			file.Inits++
 		}
 	}
 	return file, nil
+}
+
+// codeLines counts the lines that are neither empty nor only a comment.
+func codeLines(src []byte) (n int) {
+	for line := range bytes.Lines(src) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && !bytes.HasPrefix(line, []byte("//")) {
+			n++
+		}
+	}
+	return n
 }
 
 // uses lists the names of other packages that a file uses, with the full paths

@@ -29,7 +29,7 @@ func f(t thing) { _ = fp.Abs; t.time.Sleep(time.Second) }
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := File{Name: "x.go", Lines: 17, Generated: true, Inits: 1, Uses: []string{"path/filepath.Abs", "time.Now", "time.Second"}}
+	want := File{Name: "x.go", Lines: 17, Code: 10, Generated: true, Inits: 1, Uses: []string{"path/filepath.Abs", "time.Now", "time.Second"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

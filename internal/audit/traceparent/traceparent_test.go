@@ -3,7 +3,7 @@ package traceparent_test
 import (
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/traceparent"
+	"github.com/atoll-run/atoll/internal/audit/traceparent"
 )
 
 const id = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -1,0 +1,74 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/filelock"
+)
+
+// Remove removes one sandbox unless it is being changed or used (ErrBusy). still
+// is called under both locks and decides whether the entry as it is
+// now should go; nil means yes.
+func (m *Manager) Remove(ctx context.Context, name string, still func(*Entry) bool) error {
+	return m.Exclusively(name, func() error {
+		entry, err := m.Registry.Get(ctx, name)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if still != nil && !still(entry) {
+			return fmt.Errorf("sandbox %q: used again: %w", name, ErrBusy)
+		}
+		return m.removeEntry(ctx, entry)
+	})
+}
+
+// Exclusively runs f under both locks of name, or returns ErrBusy.
+func (m *Manager) Exclusively(name string, f func() error) error {
+	change, err := m.Leases.TryHold(changeLock(name))
+	if err != nil {
+		return busy(name, err)
+	}
+	defer change.Release()
+	users, err := m.Leases.TryHold(useLock(name))
+	if err != nil {
+		return busy(name, err)
+	}
+	defer users.Release()
+	return f()
+}
+
+// busy turns a lock that is held elsewhere into ErrBusy.
+func busy(name string, err error) error {
+	if errors.Is(err, filelock.ErrHeld) {
+		err = ErrBusy
+	}
+	return fmt.Errorf("sandbox %q: %w", name, err)
+}
+
+// removeEntry removes the sandbox of a row, and the row once it is gone.
+func (m *Manager) removeEntry(ctx context.Context, entry *Entry) error {
+	if entry.Imported { // the container is another program's
+		return m.Registry.Delete(ctx, entry.ContainerName)
+	}
+	if entry.Phase == PhaseCreating && m.Unmade != nil {
+		if err := m.Unmade(ctx, entry); err != nil {
+			return err
+		}
+	}
+	rt, err := m.Runtime(ctx, entry.Backend)
+	if err != nil {
+		return err
+	}
+	inst, err := rt.Open(ctx, entry.ContainerName)
+	switch {
+	case errors.Is(err, ErrNotFound) || errors.Is(err, ErrForeign): // then ours is gone
+		return m.deleteRow(ctx, rt, entry.ContainerName)
+	case err != nil:
+		return err
+	}
+	return m.remove(ctx, entry.ContainerName, inst)
+}
