@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/runtime/linux"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
 )
 
 // children are the processes that this one has started and that have not ended.
@@ -70,6 +71,7 @@ func inGroup(t *testing.T, pid int, id string) {
 // A process that was begun early becomes the sandbox it was begun for, once, and
 // says what it has to say in that sandbox's log.
 func TestExpected(t *testing.T) {
+	grouptest.Need(t)
 	l := newSite(t)
 	l.start() // so that there is a place for logs
 	before := children(t)
@@ -127,6 +129,7 @@ func groupsOf(t *testing.T, pid int) (dirs []string) {
 
 // A process that was begun for nothing, or for another user, is gone afterwards.
 func TestExpectedForNothing(t *testing.T) {
+	grouptest.Need(t)
 	l := newSite(t)
 	l.start()
 	runtime := l.Runtime.(*linux.Runtime)
@@ -202,6 +205,7 @@ func TestExpectedForNothing(t *testing.T) {
 //
 // Seen to hang with a create that leaves the process where it is.
 func TestExpectedOfASandboxThatCannotBeMade(t *testing.T) {
+	grouptest.Need(t)
 	l := newSite(t)
 	l.start() // so that there is a place for logs
 	before := children(t)
