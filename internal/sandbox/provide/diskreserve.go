@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/sandbox/verify"
 )
 
 // reserveFile is a file of DiskReserve bytes in the state directory that holds
@@ -57,6 +59,28 @@ func onDisk(file *os.File) bool {
 func (a *Installation) HasReserve() bool {
 	_, err := os.Lstat(a.reservePath())
 	return err == nil
+}
+
+// reserveCheck tries to keep the reserve, and reports what is allocated.
+func (a *Installation) reserveCheck() verify.Check {
+	held := int64(0)
+	if _, err := a.CheckDisk(); err == nil {
+		held = a.reserveHeld()
+	}
+	return verify.DiskReserve(held, DiskReserve)
+}
+
+// reserveHeld returns the bytes that the reserve has allocated after keepReserve;
+// -1 if the file system of the state directory cannot allocate any.
+func (a *Installation) reserveHeld() int64 {
+	var st unix.Stat_t
+	if unix.Lstat(a.reservePath(), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return 0
+	}
+	if st.Blocks == 0 {
+		return -1
+	}
+	return st.Blocks * blockSize
 }
 
 // giveUpReserve removes the reserve.

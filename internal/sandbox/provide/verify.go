@@ -101,7 +101,8 @@ func (a *Installation) verify(ctx context.Context, h *sandbox.Handle, spec *sand
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", h.Name, err)
 	}
-	return append([]verify.Check{verify.Configuration(spec.ConfigHash, entry.ConfigHash)}, found...), nil
+	checks := append([]verify.Check{verify.Configuration(spec.ConfigHash, entry.ConfigHash)}, found...)
+	return append(checks, a.reserveCheck()), nil
 }
 
 // processOf is the number that this host gives to a sandbox's process 1; 0 if
