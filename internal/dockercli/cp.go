@@ -72,7 +72,7 @@ func (c *cli) copy(ctx context.Context, m *machine.Machine, x *Container, job *C
 	if err := job.checkInside(ctx, files, asked); err != nil {
 		return err
 	}
-	skipped, err := c.boxes.Copy(ctx, files, job)
+	skipped, err := c.containers.Copy(ctx, files, job)
 	for _, name := range skipped {
 		fmt.Fprintln(c.Err, "not copied: "+name)
 	}
@@ -92,7 +92,7 @@ func (c *cli) enterAny(ctx context.Context, x *Container, ref string) (*machine.
 		m, release, err := c.enterRunning(ctx, x, ref)
 		return m, func() error { release(); return nil }, err
 	}
-	unlock, err := c.boxes.Lock(ctx, x.Name)
+	unlock, err := c.lock(ctx, x.Name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -104,7 +104,7 @@ func (c *cli) enterAny(ctx context.Context, x *Container, ref string) (*machine.
 	return m, func() error {
 		release()
 		defer unlock()
-		return c.boxes.End(context.WithoutCancel(ctx), x)
+		return c.containers.End(context.WithoutCancel(ctx), x)
 	}, nil
 }
 

@@ -39,7 +39,7 @@ func (c *cli) create(ctx context.Context, o *createOptions, args []string) (*Con
 	if err := assignName(made); err != nil {
 		return nil, err
 	}
-	if err := c.boxes.AdmitEnv(made.Env); err != nil {
+	if err := c.entry.AdmitEnv(made.Env); err != nil {
 		return nil, err
 	}
 	if err := admitNetwork(made.Network); err != nil {
@@ -52,7 +52,7 @@ func (c *cli) create(ctx context.Context, o *createOptions, args []string) (*Con
 	if err := made.inherit(image); err != nil {
 		return nil, err
 	}
-	unlock, err := c.boxes.Lock(ctx, made.Name)
+	unlock, err := c.lock(ctx, made.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (c *cli) make(ctx context.Context, made *Container) error {
 	old, err := c.records.load(made.Name)
 	switch {
 	case err == nil:
-		if _, err := c.boxes.State(ctx, old); !errors.Is(err, ErrNoSandbox) {
+		if _, err := c.entry.State(ctx, old); !errors.Is(err, ErrNoSandbox) {
 			return errors.Join(nameInUse(made.Name, old.ID), ignore(err, ErrNoSandbox))
 		}
 		if err := c.records.drop(old); err != nil { // its sandbox was removed by other means
@@ -96,13 +96,13 @@ func (c *cli) make(ctx context.Context, made *Container) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if err := c.boxes.Make(ctx, made); errors.Is(err, ErrNameTaken) {
+	if err := c.containers.Make(ctx, made); errors.Is(err, ErrNameTaken) {
 		return nameInUse(made.Name, "")
 	} else if err != nil {
 		return err
 	}
 	if err := c.records.save(made); err != nil {
-		return errors.Join(err, c.boxes.Remove(context.WithoutCancel(ctx), made))
+		return errors.Join(err, c.containers.Remove(context.WithoutCancel(ctx), made))
 	}
 	return nil
 }
@@ -146,16 +146,16 @@ func assignName(made *Container) error {
 // image finds the image, and pulls it if that is wanted.
 func (c *cli) image(ctx context.Context, ref string, o *createOptions) (*Image, error) {
 	if o.pull != "always" {
-		image, err := c.boxes.Image(ctx, ref)
+		image, err := c.images.Image(ctx, ref)
 		if err == nil || !errors.Is(err, ErrNoImage) || o.pull == "never" {
 			return image, noImage(ref, err)
 		}
 		fmt.Fprintf(c.Err, "Unable to find image '%s' locally\n", tagged(ref))
 	}
-	if err := c.boxes.Pull(ctx, ref, c.pullProgress(o.quiet)); err != nil {
+	if err := c.images.Pull(ctx, ref, c.pullProgress(o.quiet)); err != nil {
 		return nil, err
 	}
-	return c.boxes.Image(ctx, ref)
+	return c.images.Image(ctx, ref)
 }
 
 // noImage returns docker's error for a missing image.

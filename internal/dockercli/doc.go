@@ -5,5 +5,5 @@
 //
 // It narrows and never widens: a flag that would open a sandbox, and a flag
 // whose meaning cannot be kept here, is refused by name. What a spec may hold
-// is decided behind the Boxes interface, which package containers implements.
+// is decided behind the Sandboxes interface, which package containers implements.
 package dockercli

@@ -47,14 +47,14 @@ func (c *cli) exec(ctx context.Context, o *execOptions, ref string, argv []strin
 	if err != nil {
 		return asUsage(err)
 	}
-	m, release, err := c.boxes.Enter(ctx, x)
+	m, release, err := c.entry.Enter(ctx, x)
 	if err != nil {
 		return c.whyNotRunning(ctx, x, ref, err)
 	}
 	defer release()
 	// The guest checks whether the main command runs: asking it first
 	// would take as long as many a command.
-	if command.While = x.Main.Process; x.Main.Attached && c.boxes.Held(attachedLock(x)) {
+	if command.While = x.Main.Process; x.Main.Attached && c.entry.Held(attachedLock(x)) {
 		command.While = ""
 	} else if command.While == "" {
 		return c.whyNotRunning(ctx, x, ref, nil)
@@ -97,7 +97,7 @@ func (c *cli) execCommand(o *execOptions, x *Container, argv []string) (*machine
 	if err != nil {
 		return nil, err
 	}
-	if err := c.boxes.AdmitEnv(env); err != nil {
+	if err := c.entry.AdmitEnv(env); err != nil {
 		return nil, err
 	}
 	command := &machine.Command{Argv: argv, Env: x.environment(env, o.tty), Dir: x.Workdir}
@@ -123,8 +123,8 @@ func userText(user string) string {
 
 // enterRunning enters a container whose main command runs.
 func (c *cli) enterRunning(ctx context.Context, x *Container, ref string) (*machine.Machine, func(), error) {
-	m, release, err := c.boxes.Enter(ctx, x)
-	if err == nil && (x.Main.Attached && c.boxes.Held(attachedLock(x)) || mainRuns(ctx, m, x)) {
+	m, release, err := c.entry.Enter(ctx, x)
+	if err == nil && (x.Main.Attached && c.entry.Held(attachedLock(x)) || mainRuns(ctx, m, x)) {
 		return m, release, nil
 	}
 	if err == nil {

@@ -30,7 +30,7 @@ func (c *cli) imagesVerb() *verb {
 			f.refuse(whyNoVerb, "tree!")
 		},
 		run: func(ctx context.Context, args []string) error {
-			images, err := c.boxes.Images(ctx)
+			images, err := c.images.Images(ctx)
 			if err != nil {
 				return err
 			}
@@ -116,7 +116,7 @@ func (c *cli) pullVerb() *verb {
 			f.refuse(whyNoVerb, "all-tags,a!", "disable-content-trust!")
 		},
 		run: func(ctx context.Context, args []string) error {
-			if err := c.boxes.Pull(ctx, args[0], c.pullProgress(quiet)); err != nil {
+			if err := c.images.Pull(ctx, args[0], c.pullProgress(quiet)); err != nil {
 				return err
 			}
 			fmt.Fprintln(c.Out, tagged(args[0]))
@@ -134,7 +134,7 @@ func (c *cli) pullProgress(quiet bool) func(string) {
 func (c *cli) tagVerb() *verb {
 	return &verb{usage: " SOURCE_IMAGE[:TAG] TARGET_IMAGE[:TAG]", least: 2, most: 2,
 		run: func(ctx context.Context, args []string) error {
-			err := c.boxes.Tag(ctx, args[0], tagged(args[1]))
+			err := c.images.Tag(ctx, args[0], tagged(args[1]))
 			if errors.Is(err, ErrNoImage) {
 				return noImage(args[0], err)
 			}

@@ -151,13 +151,13 @@ func (c *cli) infoVerb() *verb {
 func (c *cli) info(ctx context.Context) (*systemInfo, error) {
 	name, _ := os.Hostname()
 	info := &systemInfo{
-		Driver: "atoll-" + c.boxes.Backend(ctx), DockerRootDir: c.boxes.Dir(), NCPU: runtime.NumCPU(), KernelVersion: kernel(), OSType: runtime.GOOS,
+		Driver: "atoll-" + c.images.Backend(ctx), DockerRootDir: c.entry.Dir(), NCPU: runtime.NumCPU(), KernelVersion: kernel(), OSType: runtime.GOOS,
 		OperatingSystem: "Atoll " + version.Current().Version, Architecture: runtime.GOARCH, Name: name, ServerVersion: emulatedVersion,
 		SecurityOptions: []string{"name=seccomp,profile=atoll", "name=no-new-privileges"}, Warnings: []string{},
 		MemTotal: memory(), CgroupDriver: "cgroupfs", CgroupVersion: cgroupVersion(), DefaultRuntime: "atoll", LoggingDriver: "json-file",
 		Labels: []string{}, Swarm: swarm{"inactive"}, ServerErrors: []string{},
 	}
-	images, err := c.boxes.Images(ctx)
+	images, err := c.images.Images(ctx)
 	if err != nil {
 		return nil, err
 	}

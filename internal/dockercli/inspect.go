@@ -131,7 +131,10 @@ func (c *cli) inspectContainer(ctx context.Context, ref string) (any, error) {
 }
 
 func (c *cli) inspectImage(ctx context.Context, ref string) (any, error) {
-	image, err := c.boxes.Image(ctx, ref)
+	if c.images == nil {
+		return nil, ErrElsewhere
+	}
+	image, err := c.images.Image(ctx, ref)
 	if errors.Is(err, ErrNoImage) {
 		return nil, &missingImage{fmt.Errorf("no such image: %s: No such image: %s", ref, tagged(ref))}
 	} else if err != nil {

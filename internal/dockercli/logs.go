@@ -41,11 +41,11 @@ func (c *cli) logs(ctx context.Context, ref, tail string, follow bool) error {
 	case s != statusRunning:
 		return c.printSaved(ctx, x, tail, nil)
 	case x.Main.Process == "" && follow:
-		return c.printSaved(ctx, x, tail, func() bool { return c.boxes.Held(attachedLock(x)) })
+		return c.printSaved(ctx, x, tail, func() bool { return c.entry.Held(attachedLock(x)) })
 	case x.Main.Process == "":
 		return c.printSaved(ctx, x, tail, nil)
 	}
-	m, release, err := c.boxes.Enter(ctx, x)
+	m, release, err := c.entry.Enter(ctx, x)
 	if err != nil {
 		return err
 	}

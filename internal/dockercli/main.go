@@ -30,8 +30,10 @@ var errHelp = errors.New("help is asked for")
 // cli is one command line at work.
 type cli struct {
 	*Terminal
-	boxes   Boxes
-	records *recordStore
+	entry      Entry
+	containers Containers // nil on the fast path
+	images     Images     // nil on the fast path
+	records    *recordStore
 }
 
 // verb is one thing to do.
@@ -44,8 +46,8 @@ type verb struct {
 }
 
 // Main runs one docker command line and returns its exit code.
-func Main(ctx context.Context, args []string, t *Terminal, boxes Boxes) int {
-	c := &cli{Terminal: t, boxes: boxes, records: &recordStore{dir: boxes.Dir()}}
+func Main(ctx context.Context, args []string, t *Terminal, all Sandboxes) int {
+	c := &cli{Terminal: t, entry: all, containers: all, images: all, records: &recordStore{dir: all.Dir()}}
 	return c.report(interrupted(ctx, c.main(ctx, args)))
 }
 
@@ -63,11 +65,11 @@ func interrupted(ctx context.Context, err error) error {
 
 // Fast runs a command line on the fast path; done is false, and nothing has
 // happened, if the full program is needed.
-func Fast(ctx context.Context, args []string, t *Terminal, boxes Boxes) (code int, done bool) {
+func Fast(ctx context.Context, args []string, t *Terminal, entry Entry) (code int, done bool) {
 	if len(args) == 0 || args[0] != "exec" && args[0] != "inspect" && args[0] != "version" {
 		return 0, false
 	}
-	c := &cli{Terminal: t, boxes: boxes, records: &recordStore{dir: boxes.Dir()}}
+	c := &cli{Terminal: t, entry: entry, records: &recordStore{dir: entry.Dir()}}
 	err := interrupted(ctx, c.main(ctx, args))
 	if errors.Is(err, ErrElsewhere) {
 		return 0, false

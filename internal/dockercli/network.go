@@ -26,7 +26,10 @@ type inspectedNet struct {
 const noneID = "0000000000000000000000000000000000000000000000000000000000000000"
 
 func (c *cli) networks(ctx context.Context) ([]Network, error) {
-	list, err := c.boxes.Networks(ctx)
+	if c.images == nil {
+		return nil, ErrElsewhere
+	}
+	list, err := c.images.Networks(ctx)
 	return append([]Network{{Name: "none", ID: noneID, Driver: "null"}}, list...), err
 }
 

@@ -33,7 +33,7 @@ func (c *cli) pause(ctx context.Context, ref string, paused bool) error {
 // setPaused pauses or resumes a sandbox, and then records it: in this order, so that
 // a running container is never refused as paused.
 func (c *cli) setPaused(ctx context.Context, name string, paused bool) error {
-	unlock, err := c.boxes.Lock(ctx, name)
+	unlock, err := c.lock(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (c *cli) setPaused(ctx context.Context, name string, paused bool) error {
 	if err != nil {
 		return err
 	}
-	if err := c.boxes.Pause(ctx, x, paused); err != nil || x.Guest == nil {
+	if err := c.containers.Pause(ctx, x, paused); err != nil || x.Guest == nil {
 		return err
 	}
 	x.Guest.Paused = paused

@@ -51,7 +51,7 @@ func (c *cli) rm(ctx context.Context, ref string, force bool) error {
 			return fmt.Errorf("You cannot remove a %s container %s. %s the container before attempting removal or force remove", s, x.ID, first)
 		}
 	}
-	unlock, err := c.boxes.Lock(ctx, x.Name)
+	unlock, err := c.lock(ctx, x.Name)
 	if err != nil {
 		return err
 	}

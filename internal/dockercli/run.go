@@ -69,7 +69,7 @@ func (c *cli) run(ctx context.Context, o *createOptions, detach bool, args []str
 	if !detach {
 		return c.runAttached(ctx, x, o.stdin)
 	}
-	unlock, err := c.boxes.Lock(ctx, x.Name)
+	unlock, err := c.lock(ctx, x.Name)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (c *cli) failedRun(ctx context.Context, x *Container, err error) error {
 // runAttached runs the main command with our streams and waits for its end. It is a
 // command of this process, so nothing that it prints can be lost.
 func (c *cli) runAttached(ctx context.Context, x *Container, stdin bool) error {
-	mine, err := c.boxes.Lock(ctx, attachedLock(x))
+	mine, err := c.lock(ctx, attachedLock(x))
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (c *cli) attendedFailure(x *Container, err error) error {
 }
 
 func (c *cli) startForAttached(ctx context.Context, x *Container) (*machine.Machine, func(), error) {
-	unlock, err := c.boxes.Lock(ctx, x.Name)
+	unlock, err := c.lock(ctx, x.Name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -191,7 +191,7 @@ func (c *cli) startForAttached(ctx context.Context, x *Container) (*machine.Mach
 // end with the caller's context.
 func (c *cli) finish(ctx context.Context, x *Container, result *machine.Result) error {
 	ctx = context.WithoutCancel(ctx)
-	unlock, err := c.boxes.Lock(ctx, x.Name)
+	unlock, err := c.lock(ctx, x.Name)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (c *cli) finish(ctx context.Context, x *Container, result *machine.Result) 
 	if now, err := c.records.load(x.Name); errors.Is(err, os.ErrNotExist) || err == nil && now.ID != x.ID {
 		return nil // removed meanwhile
 	}
-	if err := c.boxes.End(ctx, x); err != nil {
+	if err := c.containers.End(ctx, x); err != nil {
 		return err
 	}
 	if x.AutoRemove {

@@ -59,7 +59,7 @@ func (c *cli) start(ctx context.Context, ref string) error {
 	case s == statusPaused:
 		return errors.New("cannot start a paused container, try unpause instead")
 	}
-	unlock, err := c.boxes.Lock(ctx, x.Name)
+	unlock, err := c.lock(ctx, x.Name)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (c *cli) startMain(ctx context.Context, x *Container) error {
 	defer release()
 	id, err := m.Start(ctx, x.mainCommand())
 	if err != nil {
-		return errors.Join(c.recordStartFailure(ctx, x, err), c.boxes.End(ctx, x))
+		return errors.Join(c.recordStartFailure(ctx, x, err), c.containers.End(ctx, x))
 	}
 	x.Main = MainCommand{Process: id, Started: time.Now().UTC()}
 	return c.records.save(x)
@@ -84,12 +84,12 @@ func (c *cli) startMain(ctx context.Context, x *Container) error {
 
 // startSandbox starts the sandbox and enters it.
 func (c *cli) startSandbox(ctx context.Context, x *Container) (*machine.Machine, func(), error) {
-	if err := c.boxes.Start(ctx, x); err != nil {
+	if err := c.containers.Start(ctx, x); err != nil {
 		return nil, nil, err
 	}
-	m, release, err := c.boxes.Enter(ctx, x)
+	m, release, err := c.entry.Enter(ctx, x)
 	if err != nil {
-		return nil, nil, errors.Join(err, c.boxes.End(ctx, x))
+		return nil, nil, errors.Join(err, c.containers.End(ctx, x))
 	}
 	if x.Home == "" {
 		x.Home = homeOf(ctx, m, x.User)

@@ -42,11 +42,11 @@ func (c *cli) get(ctx context.Context, ref string) (*Container, status, error) {
 // currentStatus returns the status of a container, and records the end of its main
 // command.
 func (c *cli) currentStatus(ctx context.Context, x *Container) (status, error) {
-	state, err := c.boxes.State(ctx, x)
+	state, err := c.entry.State(ctx, x)
 	if err != nil {
 		return "", err
 	}
-	if x.Main.Attached && state != StatePaused && c.boxes.Held(attachedLock(x)) {
+	if x.Main.Attached && state != StatePaused && c.entry.Held(attachedLock(x)) {
 		return statusRunning, nil // until its client has noted the end
 	}
 	switch state {
@@ -59,7 +59,7 @@ func (c *cli) currentStatus(ctx context.Context, x *Container) (status, error) {
 	case StateStopped:
 		return x.statusWithoutSandbox(), nil
 	}
-	m, release, err := c.boxes.Enter(ctx, x)
+	m, release, err := c.entry.Enter(ctx, x)
 	if err != nil {
 		return "", err
 	}
@@ -86,7 +86,7 @@ func attachedLock(x *Container) string { return "main:" + x.ID }
 // recordEnd records how the main command ended, and stops the sandbox. It reads the
 // record again, which may have changed.
 func (c *cli) recordEnd(ctx context.Context, x *Container, m *machine.Machine) (status, error) {
-	unlock, err := c.boxes.Lock(ctx, x.Name)
+	unlock, err := c.lock(ctx, x.Name)
 	if err != nil {
 		return "", err
 	}
@@ -130,7 +130,7 @@ func (c *cli) finishMain(ctx context.Context, x *Container, m *machine.Machine) 
 		}
 	}
 	x.Main.Process, x.Main.Attended, x.Main.Attached, x.Guest = "", "", false, nil
-	if err := c.boxes.End(ctx, x); err != nil {
+	if err := c.containers.End(ctx, x); err != nil {
 		return err
 	}
 	if x.AutoRemove {
@@ -167,7 +167,7 @@ func joinLog(log machine.Log) string {
 
 // remove removes the sandbox, then the record.
 func (c *cli) remove(ctx context.Context, x *Container) error {
-	if err := c.boxes.Remove(ctx, x); err != nil {
+	if err := c.containers.Remove(ctx, x); err != nil {
 		return err
 	}
 	return c.records.drop(x)

@@ -63,7 +63,7 @@ func (c *cli) stopMain(ctx context.Context, x *Container, signal string, grace t
 			return err
 		}
 	}
-	unlock, err := c.boxes.Lock(ctx, x.Name)
+	unlock, err := c.lock(ctx, x.Name)
 	if err != nil {
 		return err
 	}
@@ -71,9 +71,9 @@ func (c *cli) stopMain(ctx context.Context, x *Container, signal string, grace t
 	if state, err := c.reload(ctx, x); err != nil || state != StateRunning {
 		return ignore(err, ErrNoSandbox)
 	}
-	m, release, err := c.boxes.Enter(ctx, x)
+	m, release, err := c.entry.Enter(ctx, x)
 	if err != nil {
-		return errors.Join(c.boxes.End(ctx, x), c.records.save(x)) // the guest does not answer: kill the sandbox from outside
+		return errors.Join(c.containers.End(ctx, x), c.records.save(x)) // the guest does not answer: kill the sandbox from outside
 	}
 	defer release()
 	if err := signalThenKill(ctx, m, x.Main.Process, signal, grace); err != nil {
@@ -105,7 +105,7 @@ const attachedGrace = 10 * time.Second
 // endAttended stops a command whose attached client records its end. The client
 // takes the container's lock for that, so it is not held here.
 func (c *cli) endAttended(ctx context.Context, x *Container, signal string, grace time.Duration) error {
-	m, release, err := c.boxes.Enter(ctx, x)
+	m, release, err := c.entry.Enter(ctx, x)
 	if err != nil {
 		return ignore(err, ErrNoSandbox)
 	}
@@ -113,7 +113,7 @@ func (c *cli) endAttended(ctx context.Context, x *Container, signal string, grac
 	if err := signalThenKill(ctx, m, x.Main.Attended, signal, grace); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(attachedGrace); c.boxes.Held(attachedLock(x)) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(attachedGrace); c.entry.Held(attachedLock(x)) && time.Now().Before(deadline); {
 		if err := sleep(ctx, waitStep); err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (c *cli) reload(ctx context.Context, x *Container) (State, error) {
 		return "", err
 	}
 	*x = *now
-	return c.boxes.State(ctx, x)
+	return c.entry.State(ctx, x)
 }
 
 // signalName reads "9", "KILL" and "SIGKILL".
@@ -179,7 +179,7 @@ func (c *cli) kill(ctx context.Context, ref, name string) error {
 	if signal == "SIGKILL" {
 		return c.stopMain(ctx, x, "SIGKILL", time.Second)
 	}
-	m, release, err := c.boxes.Enter(ctx, x)
+	m, release, err := c.entry.Enter(ctx, x)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (c *cli) wait(ctx context.Context, ref string) (int, error) {
 
 // waitOnce waits for the end of a command, or for one step.
 func (c *cli) waitOnce(ctx context.Context, x *Container) (*machine.Result, error) {
-	m, release, err := c.boxes.Enter(ctx, x)
+	m, release, err := c.entry.Enter(ctx, x)
 	if err != nil && x.Main.Attached {
 		err = nil // it may have ended: the next step finds out
 	}

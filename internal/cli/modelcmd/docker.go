@@ -58,5 +58,5 @@ func runDocker(ctx context.Context, e *env, args []string) int {
 		e.Opened = opened
 		return opened.Installation, nil
 	}
-	return dockercli.Main(ctx, args, terminal, containers.NewBoxes(settings, open))
+	return dockercli.Main(ctx, args, terminal, containers.New(settings, open))
 }

@@ -26,29 +26,29 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
-// Boxes are the sandboxes behind the containers of the docker front end.
-type Boxes struct {
+// Sandboxes are the sandboxes behind the containers of the docker front end.
+type Sandboxes struct {
 	in   *provide.Installation
 	open func(context.Context) (*provide.Installation, error)
 	dir  string
 }
 
-var _ dockercli.Boxes = (*Boxes)(nil)
+var _ dockercli.Sandboxes = (*Sandboxes)(nil)
 
-// NewBoxes returns the boxes of the installation in force. It is opened when it
+// New returns the sandboxes of the installation in force. It is opened when it
 // is first needed.
-func NewBoxes(s *provide.Settings, open func(context.Context) (*provide.Installation, error)) *Boxes {
-	return &Boxes{open: open, dir: ContainersDir(s.Paths.AtollState)}
+func New(s *provide.Settings, open func(context.Context) (*provide.Installation, error)) *Sandboxes {
+	return &Sandboxes{open: open, dir: ContainersDir(s.Paths.AtollState)}
 }
 
 // ContainersDir is where the docker front end keeps its records.
 func ContainersDir(state string) string { return filepath.Join(state, dockercli.RecordsDir) }
 
 // Dir is where records are kept.
-func (b *Boxes) Dir() string { return b.dir }
+func (b *Sandboxes) Dir() string { return b.dir }
 
 // use opens the installation.
-func (b *Boxes) use(ctx context.Context) (_ *provide.Installation, err error) {
+func (b *Sandboxes) use(ctx context.Context) (_ *provide.Installation, err error) {
 	if b.in == nil {
 		b.in, err = b.open(ctx)
 	}
@@ -56,7 +56,7 @@ func (b *Boxes) use(ctx context.Context) (_ *provide.Installation, err error) {
 }
 
 // Lock keeps others from changing a container.
-func (b *Boxes) Lock(ctx context.Context, name string) (func(), error) {
+func (b *Sandboxes) Lock(ctx context.Context, name string) (func(), error) {
 	in, err := b.use(ctx)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (b *Boxes) Lock(ctx context.Context, name string) (func(), error) {
 }
 
 // Held reports whether another process holds a lock.
-func (b *Boxes) Held(name string) bool {
+func (b *Sandboxes) Held(name string) bool {
 	if b.in == nil {
 		return false
 	}
@@ -81,7 +81,7 @@ func (b *Boxes) Held(name string) bool {
 }
 
 // Make makes the sandbox of a container, after policy has looked at it.
-func (b *Boxes) Make(ctx context.Context, c *dockercli.Container) error {
+func (b *Sandboxes) Make(ctx context.Context, c *dockercli.Container) error {
 	in, err := b.use(ctx)
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func variables(env []string) map[string]string {
 }
 
 // State is where the sandbox of a container is in its life.
-func (b *Boxes) State(ctx context.Context, c *dockercli.Container) (dockercli.State, error) {
+func (b *Sandboxes) State(ctx context.Context, c *dockercli.Container) (dockercli.State, error) {
 	in, err := b.use(ctx)
 	if err != nil {
 		return "", err
@@ -269,7 +269,7 @@ type alsoIs struct {
 func (k *alsoIs) Unwrap() []error { return []error{k.error, k.kind} }
 
 // Start starts the sandbox of a container.
-func (b *Boxes) Start(ctx context.Context, c *dockercli.Container) error {
+func (b *Sandboxes) Start(ctx context.Context, c *dockercli.Container) error {
 	in, err := b.use(ctx)
 	if err != nil {
 		return err
@@ -288,7 +288,7 @@ func (b *Boxes) Start(ctx context.Context, c *dockercli.Container) error {
 }
 
 // End ends whatever runs in the sandbox of a container.
-func (b *Boxes) End(ctx context.Context, c *dockercli.Container) error {
+func (b *Sandboxes) End(ctx context.Context, c *dockercli.Container) error {
 	in, err := b.use(ctx)
 	if err != nil {
 		return err
@@ -297,7 +297,7 @@ func (b *Boxes) End(ctx context.Context, c *dockercli.Container) error {
 }
 
 // Pause holds the sandbox of a container, or lets it go on.
-func (b *Boxes) Pause(ctx context.Context, c *dockercli.Container, paused bool) error {
+func (b *Sandboxes) Pause(ctx context.Context, c *dockercli.Container, paused bool) error {
 	in, err := b.use(ctx)
 	if err != nil {
 		return err
@@ -306,7 +306,7 @@ func (b *Boxes) Pause(ctx context.Context, c *dockercli.Container, paused bool) 
 }
 
 // Remove takes the sandbox of a container away.
-func (b *Boxes) Remove(ctx context.Context, c *dockercli.Container) error {
+func (b *Sandboxes) Remove(ctx context.Context, c *dockercli.Container) error {
 	in, err := b.use(ctx)
 	if err != nil {
 		return err
@@ -315,7 +315,7 @@ func (b *Boxes) Remove(ctx context.Context, c *dockercli.Container) error {
 }
 
 // Enter returns the wire into the sandbox of a container.
-func (b *Boxes) Enter(ctx context.Context, c *dockercli.Container) (*machine.Machine, func(), error) {
+func (b *Sandboxes) Enter(ctx context.Context, c *dockercli.Container) (*machine.Machine, func(), error) {
 	in, err := b.use(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -328,7 +328,7 @@ func (b *Boxes) Enter(ctx context.Context, c *dockercli.Container) (*machine.Mac
 }
 
 // Copy copies files as `atoll sandbox cp` does.
-func (b *Boxes) Copy(ctx context.Context, files *guestfs.Files, c *dockercli.Copy) ([]string, error) {
+func (b *Sandboxes) Copy(ctx context.Context, files *guestfs.Files, c *dockercli.Copy) ([]string, error) {
 	job := provide.Copy{Inside: c.Inside, Host: c.Host, Stream: struct {
 		io.Reader
 		io.Writer
@@ -340,13 +340,13 @@ func (b *Boxes) Copy(ctx context.Context, files *guestfs.Files, c *dockercli.Cop
 }
 
 // AdmitEnv refuses variables by the rules of every sandbox.
-func (b *Boxes) AdmitEnv(env []string) error { return fastpath.AdmitEnv(env, nil) }
+func (b *Sandboxes) AdmitEnv(env []string) error { return fastpath.AdmitEnv(env, nil) }
 
 // Networks are none: a sandbox has its wire.
-func (b *Boxes) Networks(context.Context) ([]dockercli.Network, error) { return nil, nil }
+func (b *Sandboxes) Networks(context.Context) ([]dockercli.Network, error) { return nil, nil }
 
 // Backend says which machinery the next sandbox is made with.
-func (b *Boxes) Backend(ctx context.Context) string {
+func (b *Sandboxes) Backend(ctx context.Context) string {
 	in, err := b.use(ctx)
 	if err != nil {
 		return "none"

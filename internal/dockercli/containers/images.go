@@ -22,7 +22,7 @@ type sources struct {
 	engine *provide.ContainerEngine
 }
 
-func (b *Boxes) sources(ctx context.Context) (s sources, err error) {
+func (b *Sandboxes) sources(ctx context.Context) (s sources, err error) {
 	in, err := b.use(ctx)
 	if err != nil {
 		return s, err
@@ -47,7 +47,7 @@ func (b *Boxes) sources(ctx context.Context) (s sources, err error) {
 }
 
 // Image describes an image.
-func (b *Boxes) Image(ctx context.Context, ref string) (*dockercli.Image, error) {
+func (b *Sandboxes) Image(ctx context.Context, ref string) (*dockercli.Image, error) {
 	s, err := b.sources(ctx)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func engineImage(i *provide.EngineImage) *dockercli.Image {
 }
 
 // Images lists the images there are.
-func (b *Boxes) Images(ctx context.Context) ([]*dockercli.Image, error) {
+func (b *Sandboxes) Images(ctx context.Context) ([]*dockercli.Image, error) {
 	s, err := b.sources(ctx)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (b *Boxes) Images(ctx context.Context) ([]*dockercli.Image, error) {
 }
 
 // Pull fetches an image: into the store where that is used, else by the engine.
-func (b *Boxes) Pull(ctx context.Context, ref string, progress func(string)) error {
+func (b *Sandboxes) Pull(ctx context.Context, ref string, progress func(string)) error {
 	s, err := b.sources(ctx)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (w lineWriter) Write(p []byte) (int, error) {
 }
 
 // Tag gives an image another name, where the image is.
-func (b *Boxes) Tag(ctx context.Context, ref, name string) error {
+func (b *Sandboxes) Tag(ctx context.Context, ref, name string) error {
 	s, err := b.sources(ctx)
 	if err != nil {
 		return err

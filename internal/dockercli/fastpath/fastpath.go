@@ -15,23 +15,22 @@ import (
 	"github.com/atoll-run/atoll/internal/dockercli"
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/policy/variable"
 )
 
-// Boxes are the sandboxes that run.
-type Boxes struct{ state string }
+// Entry is the way into the sandboxes that run.
+type Entry struct{ state string }
 
-var _ dockercli.Boxes = (*Boxes)(nil)
+var _ dockercli.Entry = (*Entry)(nil)
 
-// New returns the boxes of a state directory. It opens nothing.
-func New(state string) *Boxes { return &Boxes{state} }
+// New returns the entry of a state directory. It opens nothing.
+func New(state string) *Entry { return &Entry{state} }
 
 // Dir is where records are kept.
-func (b *Boxes) Dir() string { return filepath.Join(b.state, dockercli.RecordsDir) }
+func (e *Entry) Dir() string { return filepath.Join(e.state, dockercli.RecordsDir) }
 
 // State knows only sandboxes that run.
-func (b *Boxes) State(_ context.Context, c *dockercli.Container) (dockercli.State, error) {
+func (e *Entry) State(_ context.Context, c *dockercli.Container) (dockercli.State, error) {
 	if !c.Guest.Alive() {
 		return "", dockercli.ErrElsewhere
 	}
@@ -39,11 +38,11 @@ func (b *Boxes) State(_ context.Context, c *dockercli.Container) (dockercli.Stat
 }
 
 // Enter shares the sandbox's lease and dials the guest.
-func (b *Boxes) Enter(ctx context.Context, c *dockercli.Container) (*machine.Machine, func(), error) {
+func (e *Entry) Enter(ctx context.Context, c *dockercli.Container) (*machine.Machine, func(), error) {
 	if c.Guest == nil || c.Guest.Paused {
 		return nil, nil, dockercli.ErrElsewhere
 	}
-	held, err := b.book().Share(ctx, c.Guest.Lease)
+	held, err := e.locks().Share(ctx, c.Guest.Lease)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, dockercli.ErrElsewhere
 	} else if err != nil {
@@ -73,13 +72,13 @@ func beginningWith(first net.Conn, dial machine.Dialer) machine.Dialer {
 	}
 }
 
-func (b *Boxes) book() *filelock.Locks {
-	return filelock.Existing(filepath.Join(b.state, dockercli.LeasesFile))
+func (e *Entry) locks() *filelock.Locks {
+	return filelock.Existing(filepath.Join(e.state, dockercli.LeasesFile))
 }
 
 // Held reports whether a lock is held.
-func (b *Boxes) Held(name string) bool {
-	held, err := b.book().TryHold(dockercli.LockName(name))
+func (e *Entry) Held(name string) bool {
+	held, err := e.locks().TryHold(dockercli.LockName(name))
 	if err == nil {
 		held.Release()
 	}
@@ -87,7 +86,7 @@ func (b *Boxes) Held(name string) bool {
 }
 
 // AdmitEnv refuses variables by the rules of every sandbox.
-func (b *Boxes) AdmitEnv(env []string) error { return AdmitEnv(env, nil) }
+func (e *Entry) AdmitEnv(env []string) error { return AdmitEnv(env, nil) }
 
 // AdmitEnv refuses variables that may not enter a sandbox, with an error instead of
 // dropping them.
@@ -105,54 +104,3 @@ func AdmitEnv(env []string, allowed func(name string) bool) error {
 	}
 	return errors.Join(all...)
 }
-
-// What follows needs the full program.
-
-// Lock is elsewhere.
-func (b *Boxes) Lock(context.Context, string) (func(), error) { return nil, dockercli.ErrElsewhere }
-
-// Make is elsewhere.
-func (b *Boxes) Make(context.Context, *dockercli.Container) error { return dockercli.ErrElsewhere }
-
-// Start is elsewhere.
-func (b *Boxes) Start(context.Context, *dockercli.Container) error { return dockercli.ErrElsewhere }
-
-// End is elsewhere.
-func (b *Boxes) End(context.Context, *dockercli.Container) error { return dockercli.ErrElsewhere }
-
-// Pause is elsewhere.
-func (b *Boxes) Pause(context.Context, *dockercli.Container, bool) error {
-	return dockercli.ErrElsewhere
-}
-
-// Remove is elsewhere.
-func (b *Boxes) Remove(context.Context, *dockercli.Container) error { return dockercli.ErrElsewhere }
-
-// Copy is elsewhere.
-func (b *Boxes) Copy(context.Context, *guestfs.Files, *dockercli.Copy) ([]string, error) {
-	return nil, dockercli.ErrElsewhere
-}
-
-// Image is elsewhere.
-func (b *Boxes) Image(context.Context, string) (*dockercli.Image, error) {
-	return nil, dockercli.ErrElsewhere
-}
-
-// Images is elsewhere.
-func (b *Boxes) Images(context.Context) ([]*dockercli.Image, error) {
-	return nil, dockercli.ErrElsewhere
-}
-
-// Pull is elsewhere.
-func (b *Boxes) Pull(context.Context, string, func(string)) error { return dockercli.ErrElsewhere }
-
-// Tag is elsewhere.
-func (b *Boxes) Tag(context.Context, string, string) error { return dockercli.ErrElsewhere }
-
-// Networks is elsewhere.
-func (b *Boxes) Networks(context.Context) ([]dockercli.Network, error) {
-	return nil, dockercli.ErrElsewhere
-}
-
-// Backend is elsewhere.
-func (b *Boxes) Backend(context.Context) string { return "" }

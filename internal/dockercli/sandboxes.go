@@ -10,18 +10,33 @@ import (
 	"github.com/atoll-run/atoll/internal/machine/guestfs"
 )
 
-// Boxes are the sandboxes behind containers, and the images they are made of.
-type Boxes interface {
+// Sandboxes are the sandboxes behind containers, and the images they are made of.
+type Sandboxes interface {
+	Entry
+	Containers
+	Images
+}
+
+// Entry is the way into containers that run; it is all that the fast path has.
+type Entry interface {
 	// Dir is where records are kept.
 	Dir() string
-	// Lock keeps others from changing a container until the function is called.
-	Lock(ctx context.Context, name string) (func(), error)
 	// Held reports whether the lock of that name is held.
 	Held(name string) bool
-	// Make makes the sandbox of a container, stopped, and notes in it where.
-	Make(ctx context.Context, c *Container) error
 	// State returns the state of the sandbox; ErrNoSandbox if there is none.
 	State(ctx context.Context, c *Container) (State, error)
+	// Enter returns the wire into a sandbox that runs, and what ends its use.
+	Enter(ctx context.Context, c *Container) (*machine.Machine, func(), error)
+	// AdmitEnv refuses variables that may not enter a sandbox.
+	AdmitEnv(env []string) error
+}
+
+// Containers makes, starts and removes the sandboxes of containers.
+type Containers interface {
+	// Lock keeps others from changing a container until the function is called.
+	Lock(ctx context.Context, name string) (func(), error)
+	// Make makes the sandbox of a container, stopped, and notes in it where.
+	Make(ctx context.Context, c *Container) error
 	// Start starts the sandbox, and notes in c where its guest listens.
 	Start(ctx context.Context, c *Container) error
 	// End kills every process of the sandbox and keeps its files.
@@ -29,14 +44,13 @@ type Boxes interface {
 	Pause(ctx context.Context, c *Container, paused bool) error
 	// Remove removes the sandbox, running or not; nil if there is none.
 	Remove(ctx context.Context, c *Container) error
-	// Enter returns the wire into a sandbox that runs, and what ends its use.
-	Enter(ctx context.Context, c *Container) (*machine.Machine, func(), error)
 	// Copy copies between the host and the files of a container, and says what
 	// it left out.
 	Copy(ctx context.Context, files *guestfs.Files, c *Copy) (skipped []string, err error)
-	// AdmitEnv refuses variables that may not enter a sandbox.
-	AdmitEnv(env []string) error
+}
 
+// Images are the images and networks that containers are made with.
+type Images interface {
 	// Image describes an image that is here; ErrNoImage if it is not.
 	Image(ctx context.Context, ref string) (*Image, error)
 	Images(ctx context.Context) ([]*Image, error)
@@ -46,6 +60,15 @@ type Boxes interface {
 	Networks(ctx context.Context) ([]Network, error)
 	// Backend says which machinery the next sandbox is made with.
 	Backend(ctx context.Context) string
+}
+
+// lock takes the lock of a container; ErrElsewhere on the fast path, which changes
+// nothing.
+func (c *cli) lock(ctx context.Context, name string) (func(), error) {
+	if c.containers == nil {
+		return nil, ErrElsewhere
+	}
+	return c.containers.Lock(ctx, name)
 }
 
 // The places in a state directory that front ends share.
