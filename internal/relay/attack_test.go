@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/relay"
 )
 
@@ -148,7 +149,7 @@ func (h *host) apply(patch []byte) string {
 	reader := &sandbox{root: h.t.TempDir()}
 	dir := filepath.Join(reader.root, "clone")
 	reader.git(h.t, "/", "clone", "-q", "-b", "main", h.server.Dir("project.git"), dir)
-	if err := reader.Exec(h.t.Context(), &relay.Command{
+	if err := reader.Exec(h.t.Context(), &machine.Command{
 		Argv: []string{"git", "-C", dir, "-c", "user.name=r", "-c", "user.email=r@example.com", "am", "-q"}, Dir: "/", Stdin: bytes.NewReader(patch),
 	}); err != nil {
 		h.t.Fatal(err)

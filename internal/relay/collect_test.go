@@ -9,13 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/relay"
 )
 
 // shell runs a script where the agent works.
 func (p *sandbox) shell(t *testing.T, script string) {
 	t.Helper()
-	if err := p.Exec(t.Context(), &relay.Command{Argv: []string{"sh", "-ec", script}, Dir: filepath.Join(p.root, "repo")}); err != nil {
+	if err := p.Exec(t.Context(), &machine.Command{Argv: []string{"sh", "-ec", script}, Dir: filepath.Join(p.root, "repo")}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -160,7 +161,7 @@ type programs struct{ *sandbox }
 
 func (p programs) site() relay.Site { return relay.Site{Sandbox: p, Root: p.root, Link: "repo"} }
 
-func (p programs) Exec(ctx context.Context, c *relay.Command) error {
+func (p programs) Exec(ctx context.Context, c *machine.Command) error {
 	err := p.sandbox.Exec(ctx, c)
 	if _, ok := errors.AsType[*exec.ExitError](err); ok {
 		return fmt.Errorf("%w: %w", relay.ErrProgram, err)

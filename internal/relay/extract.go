@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/relay/confined"
 	"github.com/atoll-run/atoll/internal/relay/git"
 	"github.com/atoll-run/atoll/internal/relay/quarantine"
@@ -90,7 +91,7 @@ func importBundle(ctx context.Context, p *Project, s Site, repo *git.Repo, of co
 	done := make(chan error, 1)
 	go func() {
 		argv := s.inRepo("-c", "core.hooksPath=/dev/null", "bundle", "create", "--quiet", "--version=2", "-", of.ref, "^"+of.from)
-		err := s.Sandbox.Exec(ctx, &Command{Argv: argv, Dir: "/", Stdout: in})
+		err := s.Sandbox.Exec(ctx, &machine.Command{Argv: argv, Dir: "/", Stdout: in})
 		_ = in.CloseWithError(err) // never fails
 		done <- err
 	}()

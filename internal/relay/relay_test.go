@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/relay/content"
@@ -47,7 +48,7 @@ func newSandbox(t *testing.T) *sandbox {
 
 func (p *sandbox) site() relay.Site { return relay.Site{Sandbox: p, Root: p.root, Link: "repo"} }
 
-func (p *sandbox) Exec(ctx context.Context, c *relay.Command) error {
+func (p *sandbox) Exec(ctx context.Context, c *machine.Command) error {
 	argv := c.Argv
 	for key, other := range p.instead {
 		if strings.Contains(strings.Join(argv, " "), key) {
@@ -85,7 +86,7 @@ func (p *sandbox) work(t *testing.T, message string, files map[string]string) {
 func (p *sandbox) git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := p.Exec(t.Context(), &relay.Command{Argv: append([]string{"git", "-C", dir}, args...), Dir: "/", Stdout: &out}); err != nil {
+	if err := p.Exec(t.Context(), &machine.Command{Argv: append([]string{"git", "-C", dir}, args...), Dir: "/", Stdout: &out}); err != nil {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(out.String())

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/relay/confined"
 	"github.com/atoll-run/atoll/internal/relay/quarantine"
@@ -16,17 +16,9 @@ import (
 
 // Sandbox runs programs where an agent works. Everything that comes out of it is hostile.
 type Sandbox interface {
-	// Exec runs a program inside, as the agent's user. It fails with ErrProgram if
-	// the program does, or takes too long.
-	Exec(ctx context.Context, c *Command) error
-}
-
-// Command is a program to run inside.
-type Command struct {
-	Argv   []string
-	Dir    string
-	Stdin  io.Reader
-	Stdout io.Writer
+	// Exec runs a program inside, as the agent's user and in its environment. It
+	// fails with ErrProgram if the program does, or takes too long.
+	Exec(ctx context.Context, c *machine.Command) error
 }
 
 // Site is a sandbox and the paths in it.
@@ -59,7 +51,7 @@ const maxAnswer = 64 << 10
 func (s Site) output(ctx context.Context, argv []string) (string, error) {
 	var out bytes.Buffer
 	kept := &confined.Bounded{To: &out, Left: maxAnswer}
-	err := s.Sandbox.Exec(ctx, &Command{Argv: argv, Dir: "/", Stdout: kept})
+	err := s.Sandbox.Exec(ctx, &machine.Command{Argv: argv, Dir: "/", Stdout: kept})
 	if kept.Exceeded {
 		return "", fmt.Errorf("%s: %w", argv[0], confined.ErrTooMuch)
 	}

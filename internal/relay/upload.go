@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
@@ -92,7 +93,7 @@ func (d *upload) writeShallow(ctx context.Context, ends []string) error {
 	if len(ends) == 0 {
 		return d.site.run(ctx, []string{"rm", "-f", d.shallowFile()})
 	}
-	err := d.site.Sandbox.Exec(ctx, &Command{
+	err := d.site.Sandbox.Exec(ctx, &machine.Command{
 		Argv: []string{"sh", "-c", `cat > "$1.new" && mv "$1.new" "$1"`, "sh", d.shallowFile()},
 		Dir:  "/", Stdin: strings.NewReader(strings.Join(ends, "\n") + "\n"), Stdout: io.Discard,
 	})
@@ -111,7 +112,7 @@ func (d *upload) sendPack(ctx context.Context, wanted, ends []string) error {
 		_ = in.CloseWithError(err) // never fails
 		done <- err
 	}()
-	err := d.site.Sandbox.Exec(ctx, &Command{Argv: d.site.inRepo("index-pack", "--stdin", "--fix-thin"), Dir: "/", Stdin: out, Stdout: io.Discard})
+	err := d.site.Sandbox.Exec(ctx, &machine.Command{Argv: d.site.inRepo("index-pack", "--stdin", "--fix-thin"), Dir: "/", Stdin: out, Stdout: io.Discard})
 	_ = out.CloseWithError(io.ErrClosedPipe) // never fails
 	if sent := <-done; err == nil {
 		err = sent

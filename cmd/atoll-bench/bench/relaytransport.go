@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
@@ -170,7 +171,7 @@ func (s *relayStage) inAndOut(ctx context.Context, project *relay.Project, site 
 		return took, err
 	}
 	took.in, took.checkout = sinceMS(start)-place.checkout, place.checkout
-	if err := site.Sandbox.Exec(ctx, &relay.Command{Argv: []string{"sh", "-c", changeScript}, Dir: work.Dir, Stdout: s.options.Progress}); err != nil {
+	if err := site.Sandbox.Exec(ctx, &machine.Command{Argv: []string{"sh", "-c", changeScript}, Dir: work.Dir, Stdout: s.options.Progress}); err != nil {
 		return took, err
 	}
 	s.marks = map[relay.Step]time.Time{}
@@ -197,7 +198,7 @@ type timedPlace struct {
 	checkout float64
 }
 
-func (p *timedPlace) Exec(ctx context.Context, c *relay.Command) error {
+func (p *timedPlace) Exec(ctx context.Context, c *machine.Command) error {
 	start := time.Now()
 	err := p.Sandbox.Exec(ctx, c)
 	if slices.Contains(c.Argv, "worktree") && slices.Contains(c.Argv, "add") {

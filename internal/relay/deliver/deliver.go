@@ -53,12 +53,11 @@ type machineSandbox struct {
 }
 
 // Exec runs a program as the agent's user.
-func (r machineSandbox) Exec(ctx context.Context, c *relay.Command) error {
+func (r machineSandbox) Exec(ctx context.Context, c *machine.Command) error {
 	said := &tailbuf.Writer{Most: 2 << 10}
-	ended, err := r.machine.Exec(ctx, &machine.Command{
-		Argv: c.Argv, Env: r.env, Dir: c.Dir,
-		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: said, Timeout: r.step, EndTree: true,
-	})
+	command := *c
+	command.Env, command.Stderr, command.Timeout, command.EndTree = r.env, said, r.step, true
+	ended, err := r.machine.Exec(ctx, &command)
 	switch {
 	case err != nil:
 		return err
