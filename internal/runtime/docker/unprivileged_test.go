@@ -28,6 +28,7 @@ func TestWithoutRoot(t *testing.T) {
 		asSomeone(t, strings.Fields(order))
 		return
 	}
+	need.Root(t, "it becomes another user")
 	onEach(t, func(t *testing.T, l *lab) {
 		tp := newTap(t, l.options.Host)
 		removeGuestVolume(t, l)
@@ -54,7 +55,6 @@ func TestWithoutRoot(t *testing.T) {
 
 // asSomeone is the other process.
 func asSomeone(t *testing.T, order []string) {
-	need.Root(t, "it becomes another user")
 	l := newLab(t, order[0], Flavor(order[1]), func(o *Options) {
 		o.StateDir = order[2]
 		o.Guest = func(string) ([]byte, error) { return os.ReadFile(order[3]) }

@@ -22,7 +22,9 @@ type failing struct {
 	message string
 }
 
-func (f *failing) Fatalf(format string, args ...any) { f.message = fmt.Sprintf(format, args...) }
+func (f *failing) Fatal(args ...any) { f.message = fmt.Sprint(args...) }
+
+func (f *failing) Skip(args ...any) { f.message = fmt.Sprint(args...) }
 
 func TestSharedEngines(t *testing.T) {
 	for name, find := range map[string]func(testing.TB) string{"docker": Docker, "podman": Podman} {
