@@ -103,7 +103,7 @@ func (p *proxyRun) small() error {
 	m, err := p.compare("small JSON, 16 callers", "a request", callers*each, func(socket string) error {
 		return flood(p.ctx, socket, callers, each, body)
 	})
-	p.claim("small JSON: CPU of a request, as a multiple of nginx's", m, 4)
+	p.claim("small JSON: CPU of a request, as a multiple of nginx's", m, 5.5)
 	return err
 }
 

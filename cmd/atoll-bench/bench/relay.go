@@ -24,7 +24,7 @@ const (
 	relayCommits   = 5_000
 	relayChanges   = 3 // files that a run changes
 	relayRounds    = 3
-	relayTransport = 1.5 // times plain git, at most
+	relayTransport = 1.75 // times plain git, at most
 )
 
 // relayStage is an installation whose agents work on a repository of this host.
