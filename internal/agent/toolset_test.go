@@ -14,7 +14,7 @@ import (
 )
 
 func TestToolset(t *testing.T) {
-	set := tool.New(tool.Options{Isolated: &tool.Place{}})
+	set := tool.New(tool.Options{Isolated: &tool.Location{}})
 	set.Policy = policy.ResolveTools(config.ToolLists{Global: config.ToolList{Allow: []string{"*"}, Deny: []string{"exec"}}}, "")
 	tools := agent.Toolset{Set: set}
 	var names []string

@@ -24,7 +24,7 @@ import (
 )
 
 // withModel gives the installation a model that plays a script.
-func (p *place) withModel(script ...fakellm.Turn) {
+func (p *fixture) withModel(script ...fakellm.Turn) {
 	p.t.Helper()
 	server, err := fakellm.Listen(p.t.Context(), "tcp", "127.0.0.1:0", script)
 	if err != nil {
@@ -46,7 +46,7 @@ func (p *place) withModel(script ...fakellm.Turn) {
 }
 
 // serve starts a whole gateway, and returns a client of it.
-func (p *place) serve() *client.Client {
+func (p *fixture) serve() *client.Client {
 	p.t.Helper()
 	a, err := app.Open(p.t.Context(), provide.LoadOptions{Getenv: p.getenv, ConfigPath: p.config()})
 	if err != nil {

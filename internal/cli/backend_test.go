@@ -24,15 +24,15 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
-// place is an installation whose sandboxes the kernel makes, and which runs shell
+// fixture is an installation whose sandboxes the kernel makes, and which runs shell
 // scripts as agents.
-type place struct {
+type fixture struct {
 	t   *testing.T
 	dir string
 	env map[string]string
 }
 
-func newPlace(t *testing.T) *place {
+func newPlace(t *testing.T) *fixture {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "atoll") //nolint:usetesting // the sockets below it must fit into 108 bytes
 	if err != nil {
@@ -41,7 +41,7 @@ func newPlace(t *testing.T) *place {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	t.Chdir(dir) // not in the checkout that the tests lie in: runs would work on it
 	nowhere := "unix://" + filepath.Join(dir, "none.sock")
-	p := &place{t, dir, map[string]string{"ATOLL_STATE_DIR": filepath.Join(dir, "state"), "DOCKER_HOST": nowhere, "CONTAINER_HOST": nowhere, "HOME": dir, "OPENAI_API_KEY": "sk-never-sent-anywhere"}}
+	p := &fixture{t, dir, map[string]string{"ATOLL_STATE_DIR": filepath.Join(dir, "state"), "DOCKER_HOST": nowhere, "CONTAINER_HOST": nowhere, "HOME": dir, "OPENAI_API_KEY": "sk-never-sent-anywhere"}}
 	text, err := json.Marshal(map[string]any{
 		"agents": map[string]any{"defaults": map[string]any{"workspace": filepath.Join(dir, "agent"), "sandbox": map[string]any{"mode": "all", "backend": "linux"}}},
 		"runs":   map[string]any{"variants": map[string]any{"script": map[string]any{"argv": []string{"/bin/sh", "-c", "{task}"}, "read": "text"}}},
@@ -57,7 +57,7 @@ func newPlace(t *testing.T) *place {
 }
 
 // empty removes the sandboxes that commands made.
-func (p *place) empty() {
+func (p *fixture) empty() {
 	var said bytes.Buffer
 	args := []string{"sandbox", "recreate", "--all", "--force", "--config", p.config()}
 	if code := cli.Main(context.WithoutCancel(p.t.Context()), args, &console.Terminal{In: strings.NewReader(""), Out: &said, Err: &said, Getenv: p.getenv}); code != 0 {
@@ -65,12 +65,12 @@ func (p *place) empty() {
 	}
 }
 
-func (p *place) config() string { return filepath.Join(p.dir, "atoll.json5") }
+func (p *fixture) config() string { return filepath.Join(p.dir, "atoll.json5") }
 
-func (p *place) getenv(name string) string { return p.env[name] }
+func (p *fixture) getenv(name string) string { return p.env[name] }
 
 // atoll runs one command line.
-func (p *place) atoll(args ...string) (out, said string, code int) {
+func (p *fixture) atoll(args ...string) (out, said string, code int) {
 	var stdout, stderr bytes.Buffer
 	code = cli.Main(p.t.Context(), append(args, "--config", p.config()), &console.Terminal{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Getenv: p.getenv})
 	return stdout.String(), stderr.String(), code
@@ -78,7 +78,7 @@ func (p *place) atoll(args ...string) (out, said string, code int) {
 
 // open starts a gateway's interface on the socket, which counts its requests beside
 // those that only ask whether it lives.
-func (p *place) open() (asked func() int) {
+func (p *fixture) open() (asked func() int) {
 	p.t.Helper()
 	a, err := app.Open(p.t.Context(), provide.LoadOptions{Getenv: p.getenv, ConfigPath: p.config()})
 	if err != nil {

@@ -175,16 +175,16 @@ func (c *Config) DefaultAgent() string {
 	return ids[0]
 }
 
-// Session is session.*: how session keys are read.
-type Session struct {
+// SessionConfig is session.*: how session keys are read.
+type SessionConfig struct {
 	MainKey string `json:"mainKey"`
 	Scope   string `json:"scope"` // "per-sender" or "global"
 }
 
 // Session returns session.* with defaults. The main session may be named by
 // agents.defaults.session.mainKey too.
-func (c *Config) Session() Session {
-	s, written := Session{MainKey: "main", Scope: "per-sender"}, orEmpty(c.file.Session)
+func (c *Config) Session() SessionConfig {
+	s, written := SessionConfig{MainKey: "main", Scope: "per-sender"}, orEmpty(c.file.Session)
 	below := orEmpty(orEmpty(orEmpty(c.file.Agents).Defaults).Session)
 	if key := cmp.Or(written.MainKey, below.MainKey); key != nil {
 		s.MainKey = strings.TrimSpace(*key)

@@ -8,7 +8,7 @@ import (
 
 // Sandboxed decides whether a session's tools work in a sandbox, and says why.
 // A mode that it does not know is taken for the strictest.
-func Sandboxed(mode config.Mode, session Session) (bool, string) {
+func Sandboxed(mode config.Mode, session SessionKey) (bool, string) {
 	switch {
 	case mode == config.ModeOff:
 		return false, "sandbox.mode is off"

@@ -11,7 +11,7 @@ const sharedScopeKey = "shared"
 // ScopeKey names those who share a sandbox. A billing account, where there is
 // one, is always part of it: accounts never meet, not even in scope "shared".
 // A scope that is not known is taken for the narrowest.
-func ScopeKey(scope config.Scope, session Session, account string) string {
+func ScopeKey(scope config.Scope, session SessionKey, account string) string {
 	key := session.own
 	switch scope {
 	case config.ScopeShared:

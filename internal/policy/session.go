@@ -20,8 +20,8 @@ type Sessions struct {
 	Global       bool   // session.scope is "global": the main session has the key "global"
 }
 
-// Session is what a session key says.
-type Session struct {
+// SessionKey is what a session key says.
+type SessionKey struct {
 	AgentID string
 	Key     string // canonical form
 	MainKey string // canonical key of the agent's main session
@@ -32,14 +32,14 @@ type Session struct {
 
 // Parse understands a session key. It accepts everything: a key that names no
 // agent belongs to the default agent, and an empty key is its main session.
-func (s Sessions) Parse(key string) Session {
+func (s Sessions) Parse(key string) SessionKey {
 	key = trim(key)
 	agent, rest, named := splitAgentKey(key)
 	if !named {
 		agent, rest = NormalizeAgentID(s.DefaultAgent), key
 	}
 	mainKey := s.mainKey()
-	parsed := Session{
+	parsed := SessionKey{
 		AgentID: agent,
 		MainKey: agentPrefix + agent + ":" + mainKey,
 		Main:    rest == "" || rest == defaultMainKey || rest == mainKey || s.Global && key == globalKey,

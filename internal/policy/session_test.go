@@ -98,7 +98,7 @@ func TestScopeKey(t *testing.T) {
 	shared := policy.Sessions{Global: true}.Parse("agent:work:main")
 	for name, tc := range map[string]struct {
 		scope   config.Scope
-		session policy.Session
+		session policy.SessionKey
 		account string
 		want    string
 	}{

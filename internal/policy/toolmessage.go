@@ -12,7 +12,7 @@ import (
 type Blocked struct {
 	Tool     string
 	Mode     config.Mode
-	Session  Session
+	Session  SessionKey
 	Decision Decision
 }
 

@@ -58,7 +58,7 @@ func Allowed(p policy.ToolPolicy) (names []string) {
 type Caller struct {
 	Policy  policy.ToolPolicy
 	Mode    config.Mode // for the message of a refusal
-	Session policy.Session
+	Session policy.SessionKey
 }
 
 // Authorize refuses a call that policy does not allow.

@@ -20,8 +20,8 @@ type Options struct {
 	Caller
 	Router policy.Router
 
-	Isolated  *Place
-	Networked *Place // nil if the session has no pair
+	Isolated  *Location
+	Networked *Location // nil if the session has no pair
 
 	Workdir string // where relative paths start, inside
 	Paths   Paths  // the files that file tools reach
@@ -69,7 +69,7 @@ func New(o Options) *Set {
 type call struct {
 	set  *Set
 	tool Tool
-	at   *Place      // where it works
+	at   *Location   // where it works
 	half policy.Half // which half that is
 }
 
@@ -114,11 +114,11 @@ func (c *call) route(r policy.Route) error {
 var errNoHalf = errors.New("the networked half of the sandbox was not provided")
 
 // places are all sandboxes of the session.
-func (s *Set) places() []*Place {
+func (s *Set) places() []*Location {
 	if s.Networked == nil {
-		return []*Place{s.Isolated}
+		return []*Location{s.Isolated}
 	}
-	return []*Place{s.Isolated, s.Networked}
+	return []*Location{s.Isolated, s.Networked}
 }
 
 func names() (list []string) {

@@ -407,7 +407,7 @@ func TestLostSandbox(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Isolated = &tool.Place{Name: "gone", Machine: m, Files: files}
+		o.Isolated = &tool.Location{Name: "gone", Machine: m, Files: files}
 	})
 	k.ok("exec", args{"command": "true"})
 	_ = g.Process.Kill()

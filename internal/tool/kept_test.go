@@ -42,7 +42,7 @@ func (kept) Get(_ context.Context, path string, from, lines int) (string, error)
 // What Atoll keeps is shown without a machine, and with every line of it marked
 // as somebody's words.
 func TestToolsOnWhatIsKept(t *testing.T) {
-	set := tool.New(tool.Options{Caller: everybody(), Isolated: &tool.Place{Name: "sbx"}, Sessions: kept{}, Recall: kept{}})
+	set := tool.New(tool.Options{Caller: everybody(), Isolated: &tool.Location{Name: "sbx"}, Sessions: kept{}, Recall: kept{}})
 	k := &kit{t: t, set: set}
 	for name, c := range map[string]struct{ tool, args, want, not string }{
 		"list":           {"sessions_list", `{}`, "mine  (1970-01-01T00:00:00Z, 2048 bytes, this conversation)  make it work\n", "secret"},
@@ -74,7 +74,7 @@ func TestToolsOnWhatIsKept(t *testing.T) {
 }
 
 func TestNothingIsKept(t *testing.T) {
-	k := &kit{t: t, set: tool.New(tool.Options{Caller: everybody(), Isolated: &tool.Place{}})}
+	k := &kit{t: t, set: tool.New(tool.Options{Caller: everybody(), Isolated: &tool.Location{}})}
 	for name, args := range map[string]string{"sessions_list": `{}`, "sessions_history": `{}`, "memory_search": `{"query": "x"}`, "memory_get": `{"path": "MEMORY.md"}`} {
 		if r := k.call(name, args); !r.IsError || r.Text == "" {
 			t.Errorf("%s: %+v", name, r)

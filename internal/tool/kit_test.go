@@ -72,7 +72,7 @@ func everybody() tool.Caller {
 	}
 }
 
-func (k *kit) place(name string, g *machinetest.Guest, mounts []policy.Mount) *tool.Place {
+func (k *kit) place(name string, g *machinetest.Guest, mounts []policy.Mount) *tool.Location {
 	k.t.Helper()
 	m := g.Machine(k.t, nil)
 	var roots []guestfs.Root
@@ -83,7 +83,7 @@ func (k *kit) place(name string, g *machinetest.Guest, mounts []policy.Mount) *t
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	return &tool.Place{Name: name, Machine: m, Files: files, Guest: g.Program}
+	return &tool.Location{Name: name, Machine: m, Files: files, Guest: g.Program}
 }
 
 // call makes a call that must not fail beyond the model.

@@ -8,8 +8,8 @@ import (
 	"github.com/atoll-run/atoll/internal/machine/guestfs"
 )
 
-// Place is where tools work: one sandbox, or the host itself.
-type Place struct {
+// Location is where tools work: one sandbox, or the host itself.
+type Location struct {
 	Name    string // of the sandbox
 	Image   string // that it is made of
 	Machine Machine

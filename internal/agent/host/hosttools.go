@@ -47,7 +47,7 @@ func (h *Host) hostToolbox(ctx context.Context, who provide.Subject, p *plan.Pla
 		return nil, &sandbox.ProvisionError{Name: tool.WhereHost, Step: "guest", Err: err}
 	}
 	o := h.toolOptions(p, who)
-	o.Isolated = &tool.Place{Name: tool.WhereHost, Machine: m, Files: files, Host: true}
+	o.Isolated = &tool.Location{Name: tool.WhereHost, Machine: m, Files: files, Host: true}
 	if inside() {
 		o.Isolated.Name, o.Isolated.Host = "sandbox", false
 	}

@@ -176,12 +176,12 @@ func (h *Host) searchKey(c config.WebSearch) (string, error) {
 }
 
 // placeOf is one sandbox as tools see it.
-func placeOf(h *sandbox.Handle, spec *sandbox.Spec) (*tool.Place, error) {
+func placeOf(h *sandbox.Handle, spec *sandbox.Spec) (*tool.Location, error) {
 	files, err := provide.FilesOf(h, spec)
 	if err != nil {
 		return nil, err
 	}
-	return &tool.Place{
+	return &tool.Location{
 		Name: h.Name, Image: spec.Image, Machine: h.Machine, Files: files, Guest: provide.GuestProgram,
 		Network: policy.Networked(spec.Network),
 	}, nil

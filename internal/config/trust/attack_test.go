@@ -13,17 +13,17 @@ import (
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
-// place is an installation and a project of one test.
-type place struct {
+// fixture is an installation and a project of one test.
+type fixture struct {
 	*testing.T
 	dir, project, state string
 	env                 config.Environment
 }
 
-func newPlace(t *testing.T) *place {
+func newPlace(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	p := &place{T: t, dir: dir, project: filepath.Join(dir, "project"), state: filepath.Join(dir, "state")}
+	p := &fixture{T: t, dir: dir, project: filepath.Join(dir, "project"), state: filepath.Join(dir, "state")}
 	p.env = config.Environment{Home: dir, Cwd: p.project, Getenv: func(name string) string {
 		return map[string]string{"ATOLL_STATE_DIR": p.state}[name]
 	}}
@@ -31,7 +31,7 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-func (p *place) must(err error) {
+func (p *fixture) must(err error) {
 	p.Helper()
 	if err != nil {
 		p.Fatal(err)
@@ -39,12 +39,12 @@ func (p *place) must(err error) {
 }
 
 // write makes the project's file.
-func (p *place) write(content string) {
+func (p *fixture) write(content string) {
 	p.Helper()
 	p.must(os.WriteFile(filepath.Join(p.env.Cwd, trust.FileName), []byte(content), 0o600))
 }
 
-func (p *place) open() *trust.Opened {
+func (p *fixture) open() *trust.Opened {
 	p.Helper()
 	o, err := trust.Open(p.env)
 	p.must(err)
@@ -70,38 +70,38 @@ const (
 // nothing, and must not hold anybody up.
 func TestRefusedFiles(t *testing.T) {
 	for name, c := range map[string]struct {
-		make func(p *place, file string)
+		make func(p *fixture, file string)
 		why  string
 	}{
-		"a link out": {func(p *place, file string) {
+		"a link out": {func(p *fixture, file string) {
 			outside := filepath.Join(p.dir, "outside.json5")
 			p.must(os.WriteFile(outside, []byte(evil), 0o600))
 			p.must(os.Symlink(outside, file))
 		}, "symbolic link"},
-		"a link inside": {func(p *place, file string) {
+		"a link inside": {func(p *fixture, file string) {
 			p.must(os.WriteFile(filepath.Join(p.project, "other.json5"), []byte(evil), 0o600))
 			p.must(os.Symlink("other.json5", file))
 		}, "symbolic link"},
-		"a second name": {func(p *place, file string) {
+		"a second name": {func(p *fixture, file string) {
 			p.write(evil)
 			p.must(os.Link(file, filepath.Join(p.dir, "second")))
 		}, "hard link"},
-		"a pipe":      {func(p *place, file string) { p.must(unix.Mkfifo(file, 0o600)) }, "named pipe"},
-		"a directory": {func(p *place, file string) { p.must(os.Mkdir(file, 0o700)) }, "is a directory"},
-		"too large": {func(p *place, _ string) {
+		"a pipe":      {func(p *fixture, file string) { p.must(unix.Mkfifo(file, 0o600)) }, "named pipe"},
+		"a directory": {func(p *fixture, file string) { p.must(os.Mkdir(file, 0o700)) }, "is a directory"},
+		"too large": {func(p *fixture, _ string) {
 			p.write(evil + strings.Repeat(" ", trust.MaxSize))
 		}, "larger"},
-		"too deep": {func(p *place, _ string) {
+		"too deep": {func(p *fixture, _ string) {
 			p.write(strings.Repeat("{a:", 100000) + strings.Repeat("}", 100000))
 		}, "nested more than 200 levels"},
-		"not a configuration": {func(p *place, _ string) { p.write(`{agents: {defualts: {}}}`) }, "not a good configuration"},
-		"another owner": {func(p *place, file string) {
+		"not a configuration": {func(p *fixture, _ string) { p.write(`{agents: {defualts: {}}}`) }, "not a good configuration"},
+		"another owner": {func(p *fixture, file string) {
 			p.write(evil)
 			need.Root(p, "it gives a file away")
 			p.must(os.Chown(file, 54324, 54324))
 		}, "belongs to user 54324"},
-		"writable by the group": {func(p *place, file string) { p.write(evil); p.must(os.Chmod(file, 0o660)) }, "mode 0660"},
-		"writable by all":       {func(p *place, file string) { p.write(evil); p.must(os.Chmod(file, 0o666)) }, "mode 0666"},
+		"writable by the group": {func(p *fixture, file string) { p.write(evil); p.must(os.Chmod(file, 0o660)) }, "mode 0660"},
+		"writable by all":       {func(p *fixture, file string) { p.write(evil); p.must(os.Chmod(file, 0o666)) }, "mode 0666"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)

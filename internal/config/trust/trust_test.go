@@ -11,7 +11,7 @@ import (
 )
 
 // trusted has a person trust the project's file as it is, and wants it to count.
-func (p *place) trusted(content string) *trust.Opened {
+func (p *fixture) trusted(content string) *trust.Opened {
 	p.Helper()
 	p.write(content)
 	r, err := trust.Examine(p.env, ".")
@@ -25,7 +25,7 @@ func (p *place) trusted(content string) *trust.Opened {
 }
 
 // script makes an executable file in the project.
-func (p *place) script(name, text string) {
+func (p *fixture) script(name, text string) {
 	p.Helper()
 	path := filepath.Join(p.project, name)
 	p.must(os.MkdirAll(filepath.Dir(path), 0o755))
@@ -38,26 +38,26 @@ func (p *place) script(name, text string) {
 func TestTrustEndsWithAnyChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		config string
-		change func(p *place)
+		change func(p *fixture)
 	}{
-		"the file": {`{session: {mainKey: "one"}}`, func(p *place) { p.write(`{session: {mainKey: "two"}}`) }},
-		"one byte": {`{session: {mainKey: "one"}}`, func(p *place) { p.write(`{session: {mainKey: "one"}} `) }},
+		"the file": {`{session: {mainKey: "one"}}`, func(p *fixture) { p.write(`{session: {mainKey: "two"}}`) }},
+		"one byte": {`{session: {mainKey: "one"}}`, func(p *fixture) { p.write(`{session: {mainKey: "one"}} `) }},
 		"a program": {`{llm: {providers: {up: {kind: "openai", url: "https://models.example.org", keys: [{command: ["./key.sh"]}]}}}}`,
-			func(p *place) { p.script("key.sh", "echo other") }},
+			func(p *fixture) { p.script("key.sh", "echo other") }},
 		"an argument that is a file": {`{llm: {providers: {up: {kind: "openai", url: "https://models.example.org", keys: [{command: ["sh", "key.sh"]}]}}}}`,
-			func(p *place) { p.script("key.sh", "echo other") }},
+			func(p *fixture) { p.script("key.sh", "echo other") }},
 		"an argument that becomes a file": {`{llm: {providers: {up: {kind: "openai", url: "https://models.example.org", keys: [{command: ["sh", "later.sh"]}]}}}}`,
-			func(p *place) { p.script("later.sh", "echo other") }},
+			func(p *fixture) { p.script("later.sh", "echo other") }},
 		"a program that is found earlier in the PATH": {`{relay: {repository: "https://git.example.org/a/b", token: {command: ["key-tool"]}}}`,
-			func(p *place) { p.script("early/key-tool", "echo other") }},
+			func(p *fixture) { p.script("early/key-tool", "echo other") }},
 		"a seccomp profile": {`{agents: {defaults: {sandbox: {docker: {seccompProfile: "profile.json"}}}}}`,
-			func(p *place) { p.script("profile.json", "{}") }},
+			func(p *fixture) { p.script("profile.json", "{}") }},
 		"a bind source that becomes a link": {`{agents: {defaults: {sandbox: {docker: {binds: ["@PROJECT@/data:/data"], dangerouslyAllowExternalBindSources: true}}}}}`,
-			func(p *place) {
+			func(p *fixture) {
 				p.must(os.Remove(filepath.Join(p.project, "data")))
 				p.must(os.Symlink(p.dir, filepath.Join(p.project, "data")))
 			}},
-		"a workspace that becomes a link": {`{agents: {defaults: {workspace: "./data"}}}`, func(p *place) {
+		"a workspace that becomes a link": {`{agents: {defaults: {workspace: "./data"}}}`, func(p *fixture) {
 			p.must(os.Remove(filepath.Join(p.project, "data")))
 			p.must(os.Symlink(p.dir, filepath.Join(p.project, "data")))
 		}},
@@ -137,29 +137,29 @@ func TestReviewedContentIsTrusted(t *testing.T) {
 func TestWhatCannotBeTrusted(t *testing.T) {
 	command := `{llm: {providers: {up: {kind: "openai", url: "https://models.example.org", keys: [{command: ["node", "tool"]}]}}}}`
 	for name, c := range map[string]struct {
-		make func(p *place)
+		make func(p *fixture)
 		why  string
 	}{
-		"a file that all can write": {func(p *place) {
+		"a file that all can write": {func(p *fixture) {
 			p.write(evil)
 			p.must(os.Chmod(filepath.Join(p.project, trust.FileName), 0o666))
 		}, "mode 0666"},
-		"a private copy": {func(p *place) {
+		"a private copy": {func(p *fixture) {
 			p.env.Cwd = filepath.Join(p.state, "sandboxes", "agent-main")
 			p.must(os.MkdirAll(p.env.Cwd, 0o700))
 			p.write(evil)
 		}, "where sandboxes write"},
-		"a directory of programs": {func(p *place) {
+		"a directory of programs": {func(p *fixture) {
 			p.write(command)
 			p.must(os.Mkdir(filepath.Join(p.project, "tool"), 0o700))
 		}, "whose content cannot be remembered"},
-		"a program that is too large": {func(p *place) {
+		"a program that is too large": {func(p *fixture) {
 			p.write(command)
 			p.script("tool", "")
 			p.must(os.Truncate(filepath.Join(p.project, "tool"), 64<<20+1))
 		}, "more than 67108864 bytes"},
-		"no configuration": {func(p *place) { p.write("{") }, "atoll.json5:1"},
-		"nothing":          {func(*place) {}, "does not exist"},
+		"no configuration": {func(p *fixture) { p.write("{") }, "atoll.json5:1"},
+		"nothing":          {func(*fixture) {}, "does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)

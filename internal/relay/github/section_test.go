@@ -10,20 +10,20 @@ import (
 	"github.com/atoll-run/atoll/internal/testkit/relaytest"
 )
 
-// desk sends one pull request after the other, as runs of one branch do.
-type desk struct {
+// fixture sends one pull request after the other, as runs of one branch do.
+type fixture struct {
 	*testing.T
 	server *relaytest.GitHub
 	client *github.Client
 }
 
-func newDesk(t *testing.T) *desk {
+func newDesk(t *testing.T) *fixture {
 	server := relaytest.NewGitHub(t, token, "org/project")
 	c, _ := client(server)
-	return &desk{t, server, c}
+	return &fixture{t, server, c}
 }
 
-func (d *desk) run(id, text string) string {
+func (d *fixture) run(id, text string) string {
 	d.Helper()
 	p := pull()
 	p.Run, p.Body = id, text

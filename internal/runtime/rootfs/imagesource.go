@@ -48,7 +48,7 @@ func digestOf(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// part is a layer on a shelf.
+// part returns a layer of an image source.
 func part(s imageSource, name, digest string) (blob, error) {
 	opened, size, err := s.open(name)
 	if err != nil {
@@ -60,7 +60,7 @@ func part(s imageSource, name, digest string) (blob, error) {
 	}}, opened.Close()
 }
 
-// directory is a shelf of files. Links are not followed: whoever wrote the
+// directory is an image source in a directory. Links are not followed: the author of the
 // directory would choose what we read.
 type directory struct{ root *os.File }
 
@@ -86,7 +86,7 @@ const (
 	maxPartName = 512
 )
 
-// archiveIndex is a shelf in an uncompressed archive.
+// archiveIndex is an image source in an uncompressed archive.
 type archiveIndex struct {
 	file  *os.File
 	parts map[string]archiveEntry

@@ -40,7 +40,7 @@ type Request struct {
 // Plan is everything decided about one session's sandbox.
 type Plan struct {
 	Agent     *config.Agent
-	Session   policy.Session
+	Session   policy.SessionKey
 	Sandboxed bool
 	Why       string // why it is sandboxed, or not
 	ScopeKey  string
@@ -99,11 +99,11 @@ func (r Request) Agent() (id string, err error) {
 }
 
 // session settles which agent and which session are meant.
-func (r Request) session() (policy.Session, error) {
+func (r Request) session() (policy.SessionKey, error) {
 	for what, text := range map[string]string{"agent": r.AgentID, "session": r.SessionKey, "account": r.Account} {
 		// Labels carry these, and come back from an engine as text.
 		if !utf8.ValidString(text) {
-			return policy.Session{}, errhint.With(fmt.Errorf("%s %q is not valid UTF-8", what, text), "write it in UTF-8")
+			return policy.SessionKey{}, errhint.With(fmt.Errorf("%s %q is not valid UTF-8", what, text), "write it in UTF-8")
 		}
 	}
 	settings := r.Config.Session()

@@ -19,18 +19,18 @@ import (
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
-// desk is where a plan is made: a home without anything in it, and a file.
-type desk struct {
+// fixture is where a plan is made: a home without anything in it, and a file.
+type fixture struct {
 	t    *testing.T
 	home string
 }
 
-func newDesk(t *testing.T) *desk { return &desk{t, t.TempDir()} }
+func newDesk(t *testing.T) *fixture { return &fixture{t, t.TempDir()} }
 
-func (d *desk) path(name string) string { return filepath.Join(d.home, name) }
+func (d *fixture) path(name string) string { return filepath.Join(d.home, name) }
 
 // request reads a configuration, in which %s is the home.
-func (d *desk) request(text string) plan.Request {
+func (d *fixture) request(text string) plan.Request {
 	d.t.Helper()
 	env := config.Environment{Home: d.home, Cwd: d.home}
 	cfg, err := config.Parse(d.path("atoll.json5"), []byte(strings.ReplaceAll(text, "%s", d.home)), env)
@@ -44,7 +44,7 @@ func (d *desk) request(text string) plan.Request {
 	return plan.Request{Config: cfg, Paths: paths, Getenv: func(string) string { return "" }}
 }
 
-func (d *desk) plan(text string) *plan.Plan {
+func (d *fixture) plan(text string) *plan.Plan {
 	d.t.Helper()
 	p, err := plan.Make(d.request(text))
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *desk) plan(text string) *plan.Plan {
 	return p
 }
 
-func (d *desk) mkdir(name string) string {
+func (d *fixture) mkdir(name string) string {
 	d.t.Helper()
 	if err := os.MkdirAll(d.path(name), 0o755); err != nil {
 		d.t.Fatal(err)
@@ -171,16 +171,16 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 // Between planning and making, somebody exchanges what is to be mounted.
 func TestPinRefusesWhatWasExchanged(t *testing.T) {
 	for name, c := range map[string]struct {
-		exchange func(d *desk, work string) error
+		exchange func(d *fixture, work string) error
 		denied   bool
 	}{
-		"by a link": {func(d *desk, work string) error {
+		"by a link": {func(d *fixture, work string) error {
 			return errors.Join(os.Remove(work), os.Symlink(d.mkdir("other"), work))
 		}, true},
-		"by a link above it": {func(d *desk, work string) error {
+		"by a link above it": {func(d *fixture, work string) error {
 			return errors.Join(os.MkdirAll(d.path("else/work"), 0o755), os.RemoveAll(d.path("a")), os.Symlink(d.path("else"), d.path("a")))
 		}, true},
-		"by nothing": {func(_ *desk, work string) error { return os.Remove(work) }, false},
+		"by nothing": {func(_ *fixture, work string) error { return os.Remove(work) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)

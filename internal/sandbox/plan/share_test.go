@@ -11,7 +11,7 @@ import (
 )
 
 // planOf plans the sandbox of one agent of a file.
-func (d *desk) planOf(text, agent, account string) *plan.Plan {
+func (d *fixture) planOf(text, agent, account string) *plan.Plan {
 	d.t.Helper()
 	r := d.request(text)
 	r.AgentID, r.Account = agent, account

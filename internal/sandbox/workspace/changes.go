@@ -57,7 +57,7 @@ func Changes(ctx context.Context, l Layout) (ChangeList, error) {
 		return ChangeList{}, err
 	}
 	defer w.close()
-	walk := changeWalk{ctx: ctx, skills: w.vault.loadSkills(), seeds: map[string]seedState{}, left: MaxChangeEntries}
+	walk := changeWalk{ctx: ctx, skills: w.root.loadSkills(), seeds: map[string]seedState{}, left: MaxChangeEntries}
 	for _, name := range seedNames() {
 		state, err := w.state(name)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // view is a copy, its manifest and its source, open for work or comparison.
 type view struct {
-	vault    *lockedRoot
+	root     *lockedRoot
 	agent    *os.File // nil: there is no agent workspace
 	copy     *os.File
 	manifest *manifest
@@ -22,7 +22,7 @@ type view struct {
 
 func (w *view) close() {
 	closeAll(w.agent, w.copy)
-	w.vault.close()
+	w.root.close()
 }
 
 // makeView opens all directories of a sandbox that has a copy, making what is
@@ -32,7 +32,7 @@ func makeView(ctx context.Context, l Layout, opts Options, report *Report) (made
 	if err != nil {
 		return nil, err
 	}
-	w := &view{vault: v}
+	w := &view{root: v}
 	defer func() {
 		if made == nil {
 			w.close()
@@ -66,7 +66,7 @@ func openView(l Layout) (opened *view, err error) {
 	if err != nil {
 		return nil, ignoreMissing(err)
 	}
-	w := &view{vault: v}
+	w := &view{root: v}
 	defer func() {
 		if opened == nil {
 			w.close()

@@ -76,10 +76,10 @@ func (w *view) state(name string) (seedState, error) {
 	var err error
 	s.seed, s.seeded = w.manifest.Files[name]
 	if s.copy, err = readSeed(w.copy, name); err != nil {
-		return s, copyError(w.vault.layout, fmt.Errorf("%s: %w", name, err))
+		return s, copyError(w.root.layout, fmt.Errorf("%s: %w", name, err))
 	}
 	if s.source, err = readSeed(w.agent, name); err != nil {
-		return s, agentError(w.vault.layout, fmt.Errorf("%s: %w", name, err))
+		return s, agentError(w.root.layout, fmt.Errorf("%s: %w", name, err))
 	}
 	return s, nil
 }

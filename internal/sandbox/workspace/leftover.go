@@ -89,7 +89,7 @@ func copyLayout(root, slug string) Layout {
 	return Layout{Params: Params{Access: config.AccessNone, Root: root, Slug: slug}, SandboxDir: dir, WorkspaceDir: dir}
 }
 
-// names lists a part of the vault in order; nothing if it does not exist.
+// names lists a directory of .atoll in order; nothing if it does not exist.
 func (v *lockedRoot) names(part string) ([]string, error) {
 	if v.private == nil {
 		return nil, nil

@@ -99,7 +99,7 @@ func (v *lockedRoot) close() {
 	v.lease.Release()
 }
 
-// openPart opens a directory of the vault, making it if needed.
+// openPart opens a directory of .atoll, making it if needed.
 func (v *lockedRoot) openPart(name string) (*os.File, error) {
 	dir, _, err := makeDir(v.private, name, newDir{mode: privateDirMode})
 	if err != nil {

@@ -106,7 +106,7 @@ func (v *lockedRoot) readRecord(name string, limit int64) ([]byte, error) {
 	return hostpath.ReadRegularBeneath(v.private, filepath.Join(manifestsName, name), limit)
 }
 
-// writeRecord replaces a file of the vault at once or not at all.
+// writeRecord replaces a file of .atoll at once or not at all.
 func (v *lockedRoot) writeRecord(name string, data []byte) error {
 	dir, err := v.openPart(manifestsName)
 	if err != nil {

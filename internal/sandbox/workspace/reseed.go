@@ -66,7 +66,7 @@ func (w *view) reseed(report *Report) error {
 			delete(w.manifest.Files, name)
 		}
 	}
-	if err := w.vault.saveManifest(w.manifest); err != nil {
+	if err := w.root.saveManifest(w.manifest); err != nil {
 		return err
 	}
 	if err := w.moveAside(states, report); err != nil {
@@ -77,7 +77,7 @@ func (w *view) reseed(report *Report) error {
 			break
 		}
 	}
-	return errors.Join(err, w.vault.saveManifest(w.manifest))
+	return errors.Join(err, w.root.saveManifest(w.manifest))
 }
 
 func (w *view) states() (map[string]seedState, error) {
@@ -121,12 +121,12 @@ func (w *view) moveAside(states map[string]seedState, report *Report) error {
 		}
 		if aside == nil {
 			var err error
-			if aside, report.Aside, err = w.vault.makeAside(); err != nil {
+			if aside, report.Aside, err = w.root.makeAside(); err != nil {
 				return err
 			}
 		}
 		if err := moveAt(w.copy, name, aside, name); ignoreMissing(err) != nil {
-			return copyError(w.vault.layout, fmt.Errorf("move %s aside to %s: %w", name, report.Aside, err))
+			return copyError(w.root.layout, fmt.Errorf("move %s aside to %s: %w", name, report.Aside, err))
 		}
 		report.Moved = append(report.Moved, name)
 	}

@@ -34,9 +34,9 @@ type seeder struct {
 func (w *view) newSeeder(report *Report) (*seeder, error) {
 	owner, err := ownerOf(w.copy)
 	if err != nil {
-		return nil, copyError(w.vault.layout, err)
+		return nil, copyError(w.root.layout, err)
 	}
-	return &seeder{view: w, layout: w.vault.layout, owner: owner, report: report}, nil
+	return &seeder{view: w, layout: w.root.layout, owner: owner, report: report}, nil
 }
 
 // seedMissing seeds what the copy never had, and records it also when it failed
@@ -63,7 +63,7 @@ func (w *view) seedMissing(report *Report) error {
 		}
 	}
 	if s.changed {
-		err = errors.Join(err, w.vault.saveManifest(w.manifest))
+		err = errors.Join(err, w.root.saveManifest(w.manifest))
 	}
 	return err
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/atoll-run/atoll/internal/testkit/openclawtest"
 )
 
-// desk is one OpenClaw on Atoll's docker.
-type desk struct {
+// fixture is one OpenClaw on Atoll's docker.
+type fixture struct {
 	*testing.T
 	peer  *openclawtest.Peer
 	home  *openclawtest.Home
@@ -54,7 +54,7 @@ func programs(t *testing.T) string {
 	return programsDir
 }
 
-func newDesk(t *testing.T, version, access string, script fakellm.Script) *desk {
+func newDesk(t *testing.T, version, access string, script fakellm.Script) *fixture {
 	t.Helper()
 	peer, err := openclawtest.Find(version, os.Getenv)
 	if err != nil {
@@ -73,14 +73,14 @@ func newDesk(t *testing.T, version, access string, script fakellm.Script) *desk 
 	if err := home.Prepare(access); err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{t, peer, home, model}
+	d := &fixture{t, peer, home, model}
 	t.Cleanup(d.clear)
 	d.importImage()
 	return d
 }
 
 // importImage takes OpenClaw's image in, so that its sandboxes need no engine.
-func (d *desk) importImage() {
+func (d *fixture) importImage() {
 	d.Helper()
 	cmd := exec.CommandContext(d.Context(), filepath.Join(filepath.Dir(d.home.Docker), "atoll"), "images", "import", "--from-docker", enginetest.Image)
 	cmd.Env = append(os.Environ(), d.home.Env...)
@@ -90,7 +90,7 @@ func (d *desk) importImage() {
 }
 
 // docker runs one line on the front end that OpenClaw uses.
-func (d *desk) docker(args ...string) string {
+func (d *fixture) docker(args ...string) string {
 	d.Helper()
 	cmd := exec.Command(d.home.Docker, args...)
 	cmd.Env = append(os.Environ(), d.home.Env...)
@@ -102,13 +102,13 @@ func (d *desk) docker(args ...string) string {
 }
 
 // clear removes every container, whatever became of the test.
-func (d *desk) clear() {
+func (d *fixture) clear() {
 	for id := range strings.FieldsSeq(d.docker("ps", "-aq")) {
 		d.docker("rm", "-f", id)
 	}
 }
 
-func (d *desk) openclaw(args ...string) string {
+func (d *fixture) openclaw(args ...string) string {
 	d.Helper()
 	out, err := d.peer.Run(d.Context(), d.home, args...)
 	if err != nil {
@@ -182,7 +182,7 @@ func TestOpenClawWorksInASandbox(t *testing.T) {
 	}
 }
 
-func (d *desk) checkList(name string) {
+func (d *fixture) checkList(name string) {
 	d.Helper()
 	var list struct {
 		Containers []struct {

@@ -26,7 +26,7 @@ func TestAgents(t *testing.T) {
 	if os.Getenv("ATOLL_TEST_AGENTS") == "" {
 		return
 	}
-	d := newDesk(t, deskOptions{
+	d := newDesk(t, fixtureOptions{
 		backend: "linux", binds: []string{installed(t, "agents") + "/node_modules:/node_modules:ro"},
 		models: map[string]litellmtest.Model{"claude-words": {Answer: "all done in here", Input: 1e-06, Output: 1e-05}},
 	})

@@ -53,9 +53,9 @@ func installed(t *testing.T, which ...string) string {
 
 type object = map[string]any
 
-// desk is an installation with one sandbox, whose models are a scripted
+// fixture is an installation with one sandbox, whose models are a scripted
 // LiteLLM's.
-type desk struct {
+type fixture struct {
 	*testing.T
 	upstream *litellmtest.Server
 	app      *app.App
@@ -66,8 +66,8 @@ type desk struct {
 	began    time.Time
 }
 
-// deskOptions say how a desk is set up.
-type deskOptions struct {
+// fixtureOptions say how a desk is set up.
+type fixtureOptions struct {
 	backend string // linux or docker
 	binds   []string
 	models  map[string]litellmtest.Model
@@ -81,7 +81,7 @@ type deskOptions struct {
 	log      io.Writer
 }
 
-func newDesk(t *testing.T, o deskOptions) *desk {
+func newDesk(t *testing.T, o fixtureOptions) *fixture {
 	t.Helper()
 	upstream, err := litellmtest.Listen(t.Context(), "tcp", "127.0.0.1:0", litellmtest.Options{MasterKey: masterKey, Models: o.models, Late: o.late})
 	if err != nil {
@@ -93,7 +93,7 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	d := &desk{T: t, upstream: upstream, state: filepath.Join(dir, "state"), began: time.Now()}
+	d := &fixture{T: t, upstream: upstream, state: filepath.Join(dir, "state"), began: time.Now()}
 	env := map[string]string{"ATOLL_STATE_DIR": d.state, "HOME": dir, "LITELLM_MASTER_KEY": masterKey, "CONTAINER_HOST": "unix:///nowhere"}
 	if o.backend == "docker" {
 		env["DOCKER_HOST"] = enginetest.Docker(t)
@@ -117,7 +117,7 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 }
 
 // config writes the configuration.
-func (d *desk) config(dir string, o *deskOptions) string {
+func (d *fixture) config(dir string, o *fixtureOptions) string {
 	d.Helper()
 	docker := object{"binds": append([]string{}, o.binds...), "dangerouslyAllowExternalBindSources": true, "containerPrefix": filepath.Base(dir) + "-"}
 	if o.backend == "docker" {
@@ -148,7 +148,7 @@ func (d *desk) config(dir string, o *deskOptions) string {
 }
 
 // provide makes the sandbox, which is removed in the end.
-func (d *desk) provide() {
+func (d *fixture) provide() {
 	d.Helper()
 	in, err := d.app.Provide(d.Context(), provide.Subject{SessionKey: "agent:main:peer"}, provide.Options{})
 	if err != nil {
@@ -171,7 +171,7 @@ func (d *desk) provide() {
 }
 
 // grant opens a grant for a run that may call these models.
-func (d *desk) grant(run string, microUSD int64, models ...string) *service.ModelGrant {
+func (d *fixture) grant(run string, microUSD int64, models ...string) *service.ModelGrant {
 	d.Helper()
 	terms, err := service.Terms(d.in.Plan, "acct-7", models)
 	if err != nil {
@@ -186,7 +186,7 @@ func (d *desk) grant(run string, microUSD int64, models ...string) *service.Mode
 }
 
 // exec runs a program inside, under a grant, and returns what it printed.
-func (d *desk) exec(g *service.ModelGrant, stdin []byte, env map[string]string, argv ...string) string {
+func (d *fixture) exec(g *service.ModelGrant, stdin []byte, env map[string]string, argv ...string) string {
 	d.Helper()
 	for name, value := range service.ModelEnv() {
 		if _, set := env[name]; !set {
@@ -205,7 +205,7 @@ func (d *desk) exec(g *service.ModelGrant, stdin []byte, env map[string]string, 
 }
 
 // leaveKey makes a run's key as a process would that is killed afterwards.
-func (d *desk) leaveKey(run string) {
+func (d *fixture) leaveKey(run string) {
 	d.Helper()
 	key := secret.Literal{Value: secret.New(masterKey)}
 	client := upstream.New(upstream.Options{URL: d.upstream.URL(), Key: key, HTTP: &http.Transport{DisableKeepAlives: true}})

@@ -36,7 +36,7 @@ func TestOpenClaw(t *testing.T) {
 	done := fakellm.Say("all done in here")
 	done.When = "no network but lo"
 	script := fakellm.Script{fakellm.Use("read", `{"path":"note.txt"}`), done}
-	d := newDesk(t, deskOptions{
+	d := newDesk(t, fixtureOptions{
 		// At the same paths as outside, so that what was compiled there is found.
 		backend: "linux", binds: []string{dir + ":" + dir + ":ro", filepath.Join(dir, "../compiled") + ":" + filepath.Join(dir, "../compiled") + ":ro"},
 		models: map[string]litellmtest.Model{"worker": {Input: 1e-06, Output: 1e-05, Script: script}},
@@ -63,7 +63,7 @@ func TestOpenClaw(t *testing.T) {
 }
 
 // openclaw runs one turn inside.
-func (d *desk) openclaw(g *service.ModelGrant, dir, provider string) string {
+func (d *fixture) openclaw(g *service.ModelGrant, dir, provider string) string {
 	d.Helper()
 	const program = `mkdir -p /tmp/openclaw/workspace && cat >/tmp/openclaw/openclaw.json &&
 		echo "no network but $(ls /sys/class/net)" >/tmp/openclaw/workspace/note.txt &&

@@ -18,7 +18,7 @@ const curl = `curl -sS --max-time 120 -H 'Content-Type: application/json' -d "$1
 // A run's calls are made with a key of its own, which is limited as the run is
 // and ends with it.
 func TestAKeyForEachRun(t *testing.T) {
-	d := newDesk(t, deskOptions{backend: "linux", models: models(), keyPerRun: true})
+	d := newDesk(t, fixtureOptions{backend: "linux", models: models(), keyPerRun: true})
 	g := d.grant("run-1", 500_000, "words", "worker")
 	keys := d.upstream.Keys()
 	want := []litellmtest.Key{{Alias: "atoll-run-1", Type: "llm_api", Models: []string{"words", "worker"}, MaxBudget: 0.5}}
@@ -46,7 +46,7 @@ func TestAKeyForEachRun(t *testing.T) {
 // What a killed process leaves is a key and a note that nobody locks. The next
 // process deletes both; a run that is taken up again does so itself.
 func TestKeysOfKilledProcessesAreDeleted(t *testing.T) {
-	d := newDesk(t, deskOptions{backend: "linux", models: models(), keyPerRun: true})
+	d := newDesk(t, fixtureOptions{backend: "linux", models: models(), keyPerRun: true})
 	d.leaveKey("run-dead")
 	d.leaveKey("run-again")
 	g := d.grant("run-again", 0, "words")

@@ -44,7 +44,7 @@ type said struct {
 }
 
 // checks runs a program's checks under a grant.
-func (d *desk) checks(g *service.ModelGrant, program string, names ...string) map[string]said {
+func (d *fixture) checks(g *service.ModelGrant, program string, names ...string) map[string]said {
 	d.Helper()
 	source, err := os.ReadFile("testdata/" + program)
 	if err != nil {
@@ -66,8 +66,8 @@ func (d *desk) checks(g *service.ModelGrant, program string, names ...string) ma
 func TestSDKs(t *testing.T) {
 	for _, backend := range []string{"linux", "docker"} {
 		t.Run(backend, func(t *testing.T) {
-			d := newDesk(t, deskOptions{backend: backend, models: models(), binds: []string{installed(t) + "/node_modules:/node_modules:ro"}})
-			for name, test := range map[string]func(*desk){"openai": testOpenAI, "anthropic": testAnthropic} {
+			d := newDesk(t, fixtureOptions{backend: backend, models: models(), binds: []string{installed(t) + "/node_modules:/node_modules:ro"}})
+			for name, test := range map[string]func(*fixture){"openai": testOpenAI, "anthropic": testAnthropic} {
 				t.Run(name, func(t *testing.T) {
 					d := *d
 					d.T = t
@@ -81,7 +81,7 @@ func TestSDKs(t *testing.T) {
 	}
 }
 
-func testOpenAI(d *desk) {
+func testOpenAI(d *fixture) {
 	d.compare("openai.mjs", "openai-1", 0, map[string]said{
 		"whole":             {Result: object{"text": "one two three", "usage": 3.}, Requests: 1},
 		"stream":            {Result: object{"text": "one two three", "usage": nil}, Requests: 1},
@@ -100,7 +100,7 @@ func testOpenAI(d *desk) {
 	d.compare("openai.mjs", "openai-2", 1, map[string]said{"spent": {Result: spent, Requests: 1}, "streamSpent": {Result: spent, Requests: 1}})
 }
 
-func testAnthropic(d *desk) {
+func testAnthropic(d *fixture) {
 	d.compare("anthropic.mjs", "anthropic-1", 0, map[string]said{
 		"whole":         {Result: object{"text": "one two three", "usage": 3.}, Requests: 1},
 		"stream":        {Result: object{"text": "one two three", "usage": 3.}, Requests: 1},
@@ -118,7 +118,7 @@ func testAnthropic(d *desk) {
 
 // compare runs checks as a run of its own, with a budget in millionths of a
 // dollar, and compares what they say.
-func (d *desk) compare(program, run string, microUSD int64, want map[string]said) {
+func (d *fixture) compare(program, run string, microUSD int64, want map[string]said) {
 	d.Helper()
 	g := d.grant(run, microUSD, "words", "worker", "unsteady", "breaking")
 	defer func() {

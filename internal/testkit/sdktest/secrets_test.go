@@ -70,7 +70,7 @@ func TestInvariant_SECRETS_HOST_ONLY(t *testing.T) {
 			log := &logged{}
 			all := models()
 			all["refused"] = litellmtest.Model{}
-			d := newDesk(t, deskOptions{
+			d := newDesk(t, fixtureOptions{
 				backend: backend, models: all, log: log, llm: map[string]any{"prices": object{"refused": object{"input": 1, "output": 1}}},
 				provider: func(url string) object {
 					return object{"kind": "openai", "url": url, "models": []any{"refused"}, "keys": []any{object{"env": "REFUSED_KEY"}}}
@@ -95,7 +95,7 @@ func TestInvariant_SECRETS_HOST_ONLY(t *testing.T) {
 
 // callAndSearch calls models from inside and searches, inside and among the
 // processes of the host, while the keys are in use.
-func (d *desk) callAndSearch() {
+func (d *fixture) callAndSearch() {
 	d.Helper()
 	g := d.grant("run-1", 0, "words", "refused", "unsteady")
 	defer g.Close()
@@ -125,7 +125,7 @@ func (d *desk) callAndSearch() {
 }
 
 // none fails if a text holds a key in any form.
-func (d *desk) none(what string, text []byte) {
+func (d *fixture) none(what string, text []byte) {
 	d.Helper()
 	for _, form := range disguises() {
 		if bytes.Contains(text, []byte(form)) {
@@ -135,7 +135,7 @@ func (d *desk) none(what string, text []byte) {
 }
 
 // searchEngine looks at what the engine tells of the container.
-func (d *desk) searchEngine() {
+func (d *fixture) searchEngine() {
 	d.Helper()
 	out, err := exec.CommandContext(d.Context(), "docker", "-H", enginetest.Docker(d.T), "inspect", d.in.Name).Output()
 	if err != nil || !bytes.Contains(out, []byte(d.in.Name)) {
@@ -145,7 +145,7 @@ func (d *desk) searchEngine() {
 }
 
 // searchState looks into every file of the installation.
-func (d *desk) searchState() {
+func (d *fixture) searchState() {
 	d.Helper()
 	files := 0
 	err := filepath.WalkDir(d.state, func(path string, entry fs.DirEntry, err error) error {

@@ -27,7 +27,7 @@ done
 // budgets follow it. Seen to fail when Final returns Cost first, and when match
 // does not fill billed.
 func TestInvariant_LITELLM_IS_BILLING_TRUTH(t *testing.T) {
-	d := newDesk(t, deskOptions{
+	d := newDesk(t, fixtureOptions{
 		backend: "linux", models: models(), late: true,
 		llm: map[string]any{"prices": object{"words": object{"input": 500, "output": 900}}, "billing": object{"graceSeconds": 3600}}, // wrong on purpose
 	})
@@ -62,7 +62,7 @@ func TestInvariant_LITELLM_IS_BILLING_TRUTH(t *testing.T) {
 }
 
 // truth is what LiteLLM wrote for an account, in so many rows, all of one run.
-func (d *desk) truth(account string, calls int) (sum int64) {
+func (d *fixture) truth(account string, calls int) (sum int64) {
 	d.Helper()
 	rows := d.upstream.Rows()
 	if len(rows) != calls {
@@ -78,7 +78,7 @@ func (d *desk) truth(account string, calls int) (sum int64) {
 	return sum
 }
 
-func (d *desk) receipt(run string) *billing.Receipt {
+func (d *fixture) receipt(run string) *billing.Receipt {
 	d.Helper()
 	ledger, err := d.app.Models.Ledger(d.Context())
 	if err != nil {
@@ -91,7 +91,7 @@ func (d *desk) receipt(run string) *billing.Receipt {
 	return billing.Sum(run, calls)
 }
 
-func (d *desk) reconcile(since time.Time) *billing.Report {
+func (d *fixture) reconcile(since time.Time) *billing.Report {
 	d.Helper()
 	reports, err := d.app.Models.Reconcile(d.Context(), billing.Options{Since: since, Run: "run-1", Until: time.Now().Add(time.Minute)})
 	if err != nil {

@@ -28,7 +28,7 @@ func askAgain(t *testing.T, backend, program string) {
 	hold := make(chan struct{})
 	turn := fakellm.Say("one two three")
 	turn.Hold, turn.HoldAfter, turn.Usage = hold, 4, fakellm.Usage{Prompt: 5, Completion: 3}
-	d := newDesk(t, deskOptions{
+	d := newDesk(t, fixtureOptions{
 		backend: backend, binds: []string{installed(t) + "/node_modules:/node_modules:ro"},
 		models: map[string]litellmtest.Model{"held": {Input: 1e-06, Output: 1e-05, Script: fakellm.Script{turn}}},
 	})
@@ -60,7 +60,7 @@ func askAgain(t *testing.T, backend, program string) {
 }
 
 // begun waits until the program inside says that it has read something.
-func (d *desk) begun() {
+func (d *fixture) begun() {
 	path := filepath.Join(d.in.Plan.Layout.WorkspaceDir, "begun")
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(path); err == nil {
@@ -71,7 +71,7 @@ func (d *desk) begun() {
 }
 
 // breakWires breaks every connection that this process has to a guest.
-func (d *desk) breakWires() {
+func (d *fixture) breakWires() {
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		d.Error(err)
