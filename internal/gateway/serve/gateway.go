@@ -64,7 +64,7 @@ const Socket = "gateway.sock"
 func SocketPath(s *provide.Settings) string { return filepath.Join(s.Paths.AtollState, Socket) }
 
 // Gateway is the long-running service: sessions, runs and everything about them,
-// over WebSocket and HTTP. Close it before the installation.
+// over WebSocket and HTTP. Serve closes it; that comes before the installation.
 type Gateway struct {
 	parts    *Parts
 	config   config.Gateway
@@ -218,7 +218,7 @@ func (g *Gateway) Serve(ctx context.Context) error {
 	defer g.close()
 	g.settleCalls(ctx)
 	g.server.Start()
-	g.logger.InfoContext(ctx, "gateway serves", "addresses", g.server.Addresses(), "version", version.Current().Version)
+	g.logger.InfoContext(ctx, "gateway serves", "addresses", g.Addresses(), "version", version.Current().Version)
 	var err error
 	select {
 	case err = <-g.server.Failed():
@@ -253,9 +253,6 @@ func (g *Gateway) drain(ctx context.Context) {
 	defer cancel()
 	g.ws.Shutdown(parting)
 }
-
-// Close ends a gateway that was not served.
-func (g *Gateway) Close() { g.close() }
 
 // close ends the parts, the last one made first.
 func (g *Gateway) close() {

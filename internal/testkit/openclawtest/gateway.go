@@ -3,11 +3,9 @@ package openclawtest
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 )
@@ -54,37 +52,6 @@ func (g *Gateway) collect(output io.Reader) {
 		g.mu.Unlock()
 	}
 	_, _ = io.Copy(io.Discard, output) // a line too long must not stop the gateway
-}
-
-// Lines are what the gateway has said so far.
-func (g *Gateway) Lines() []string {
-	lines, _ := g.said()
-	return lines
-}
-
-func (g *Gateway) said() (lines []string, more <-chan struct{}) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return append(lines, g.lines...), g.more
-}
-
-// Await waits for a line that holds a text.
-func (g *Gateway) Await(ctx context.Context, text string) (string, error) {
-	for {
-		lines, more := g.said()
-		for _, line := range lines {
-			if strings.Contains(line, text) {
-				return line, nil
-			}
-		}
-		select {
-		case <-more:
-		case <-g.ended:
-			return "", fmt.Errorf("openclaw gateway ended before it said %q:\n%s", text, tail(strings.Join(g.Lines(), "\n")))
-		case <-ctx.Done():
-			return "", errors.Join(context.Cause(ctx), fmt.Errorf("openclaw gateway did not say %q:\n%s", text, tail(strings.Join(lines, "\n"))))
-		}
-	}
 }
 
 // Stop ends the gateway and waits until it has.

@@ -106,11 +106,6 @@ func (p *Peer) Run(ctx context.Context, h *Home, args ...string) (string, error)
 	return stdout.String(), nil
 }
 
-// Command is one openclaw command line, for those who start it themselves.
-func (p *Peer) Command(ctx context.Context, h *Home, args ...string) *exec.Cmd {
-	return p.command(ctx, h, args...)
-}
-
 func (p *Peer) command(ctx context.Context, h *Home, args ...string) *exec.Cmd {
 	argv := append([]string{p.node, p.program}, args...)
 	if looksLikeContainer() {
