@@ -43,7 +43,7 @@ func TestBadRequests(t *testing.T) {
 		"no such agent":        {`{"message":"x","graphId":"sandbox:nobody"}`, 422, "unknown_variant", ""},
 		"a path as an id":      {`{"message":"x","id":"../../etc"}`, 422, "invalid_request", "/id"},
 		"deep":                 {strings.Repeat("[", 1_000_000), 422, "invalid_request", "/"},
-		"too much":             {`{"message":"` + strings.Repeat("x", 6<<20) + `"}`, 413, "body_too_large", ""},
+		"too much":             {`{"message":"` + strings.Repeat("x", 5<<20) + `"}`, 413, "body_too_large", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := problem(t, o.ask("root", http.MethodPost, runsPath, c.body, async...), c.status, c.code)

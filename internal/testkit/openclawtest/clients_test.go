@@ -104,6 +104,7 @@ const clientConfig = `{"plugins": {"enabled": false}, "gateway": {"mode": "local
 // output has what it has with the real gateway, and its terminal interface.
 func TestOpenClawClientsTalkToOurGateway(t *testing.T) {
 	version := cmp.Or(os.Getenv(versionVariable), openclawtest.Current)
+	need.Root(t, "OpenClaw starts in a mount namespace")
 	peer, err := openclawtest.Find(version, os.Getenv)
 	if err != nil {
 		need.Missing(t, err)

@@ -25,6 +25,7 @@ func modes() []openclaw.Mode { return []openclaw.Mode{openclaw.Ephemeral, opencl
 // but for its workspace and its port: those of a sandbox are not ours to use.
 func configured(t *testing.T, mode openclaw.Mode) (*openclawtest.Peer, *openclawtest.Home) {
 	t.Helper()
+	need.Root(t, "OpenClaw starts in a mount namespace")
 	peer, err := openclawtest.Find(openclawtest.Current, os.Getenv)
 	if err != nil {
 		need.Missing(t, err)

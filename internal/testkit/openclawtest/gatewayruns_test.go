@@ -46,6 +46,7 @@ func openShop(t *testing.T, version string) *shop {
 	if s.ready = "listening on ws://"; version == openclawtest.Current {
 		s.ready = "[gateway] ready"
 	}
+	need.Root(t, "OpenClaw starts in a mount namespace")
 	var err error
 	if s.peer, err = openclawtest.Find(version, os.Getenv); err != nil {
 		need.Missing(t, err)

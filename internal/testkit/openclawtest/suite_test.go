@@ -56,6 +56,7 @@ func programs(t *testing.T) string {
 
 func newDesk(t *testing.T, version, access string, script fakellm.Script) *fixture {
 	t.Helper()
+	need.Root(t, "OpenClaw starts in a mount namespace")
 	peer, err := openclawtest.Find(version, os.Getenv)
 	if err != nil {
 		need.Missing(t, err)
