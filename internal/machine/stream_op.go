@@ -146,7 +146,7 @@ func (op *StreamOp) release(undisturbed bool) {
 	switch {
 	case op.conn == nil:
 		_ = op.stream.SetDeadline(past)
-		timer := op.watchdog(0)
+		timer := op.watchdog(streamCloseTimeout)
 		op.stream.Close()
 		op.closed.Store(true)
 		stopTimer(timer)
@@ -191,8 +191,13 @@ func (op *StreamOp) interrupt() {
 	}
 }
 
-// watchdogDelay is how long a read or write may go on after its deadline.
-const watchdogDelay = time.Second
+const (
+	// watchdogDelay is how long a read or write may go on after its deadline.
+	watchdogDelay = time.Second
+	// streamCloseTimeout is how long the end of a stream may wait behind the frames of
+	// others, which a guest without processor time reads slowly.
+	streamCloseTimeout = 9 * time.Second
+)
 
 // watchdog closes the wire if it is not stopped in time. A guest can hold the
 // multiplexer in the middle of a frame, where no deadline of a stream counts.

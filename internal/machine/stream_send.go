@@ -38,9 +38,7 @@ func (op *StreamOp) SendContent(send func(*wire.DataWriter) error, v any) error 
 	answered := make(chan error, 1)
 	go func() {
 		err := op.awaitResult(v)
-		if err != nil {
-			_ = op.stream.SetWriteDeadline(past) // refused: the rest is not wanted
-		}
+		_ = op.stream.SetWriteDeadline(past) // what is not sent by now is not wanted
 		answered <- err
 	}()
 	data := wire.NewDataWriter(op)
