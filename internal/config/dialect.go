@@ -12,6 +12,9 @@ import (
 const (
 	// MainAgent is the agent of a file that names none.
 	MainAgent = "main"
+	// DirectoryAgent is the agent of sandboxes that belong to a directory of a person,
+	// a session each. It needs no entry in the file.
+	DirectoryAgent = "dir"
 	// MaxAgentID is the longest agent id.
 	MaxAgentID = 64
 )

@@ -59,7 +59,7 @@ func (c *Config) mergeFor(id string) (*merge, string, error) {
 		m.agent, m.agentAt = &c.roster[i].agentFile, c.roster[i].at
 		return m, id, nil
 	}
-	if len(c.roster) == 0 && id == MainAgent {
+	if len(c.roster) == 0 && id == MainAgent || id == DirectoryAgent {
 		return m, id, nil
 	}
 	return nil, id, errhint.With(fmt.Errorf("agent %s is not configured", quote(id)),

@@ -182,7 +182,7 @@ func (p *Plan) deriveUser(Request) error {
 // privateFiles are Atoll's own below its state directory: no sandbox sees them.
 var privateFiles = []string{
 	"atoll.db", "atoll.db-wal", "atoll.db-shm", "atoll.db.lock", "leases", "installation", "wire", "guest", "seccomp", "audit", "containers", "linux", "images", "runs",
-	"agents", "atoll.json5", "attachments", "gateway-device.key", "gateway.sock", "gateway.token", "kept", "models.json", "relay", "reserve", "trust", "usage",
+	"agents", "atoll.json5", "attachments", "directories.json", "directories.json.lock", "homes", "presets", "secrets", "gateway-device.key", "gateway.sock", "gateway.token", "kept", "models.json", "relay", "reserve", "trust", "usage",
 }
 
 // PrivatePaths are the paths of Atoll itself that no sandbox may see.

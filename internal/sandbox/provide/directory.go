@@ -1,0 +1,141 @@
+package provide
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/directory"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
+)
+
+const (
+	// DirectoryHome is the home inside a directory's sandbox. It is outside the
+	// workspace and kept in the state directory.
+	DirectoryHome = "/home/agent"
+	// DirectoryAccess is what a directory's sandbox sees of it, unless the caller
+	// or the entry of agent dir says otherwise.
+	DirectoryAccess = config.AccessRW
+
+	homesDir = "homes"
+)
+
+// DirectoryOptions say how the sandbox of a directory is to be.
+type DirectoryOptions struct {
+	Access config.Access // "" is that of agent dir, or DirectoryAccess
+	Image  string        // "" is the recorded one, or that of agent dir, or the host's programs
+	// Programs are files or directories of the host that are shown read-only at
+	// their own paths.
+	Programs []string
+	// Exact refuses a running sandbox that was made with other settings.
+	Exact bool
+}
+
+// Directory returns the directory that cwd belongs to, without an id.
+func (s *Settings) Directory(cwd string) (*directory.Directory, error) {
+	return directory.Locate(cwd, hostpath.Homes(s.Getenv))
+}
+
+// Directories are the records of this installation's directories.
+func (s *Settings) Directories() directory.Records {
+	return directory.Records{State: s.Paths.AtollState}
+}
+
+// DirectorySubject returns the subject of the sandbox of a recorded directory.
+func (s *Settings) DirectorySubject(d *directory.Directory, o DirectoryOptions) Subject {
+	return Subject{SessionKey: "agent:" + config.DirectoryAgent + ":" + d.ID, Adjust: func(agent *config.Agent) { adjustDirectory(agent, d, o) }}
+}
+
+// adjustDirectory sets what the sandbox of a directory has. The entry of agent dir in the
+// configuration goes before the defaults here, and what the caller asks before both.
+func adjustDirectory(agent *config.Agent, d *directory.Directory, o DirectoryOptions) {
+	box := &agent.Sandbox
+	origin := config.Origin{Source: "agent", Path: "the directory's sandbox"}
+	own := func(key string) bool { return agent.Origins[key].Source == "agent" }
+	agent.Workspace, box.Scope = d.Path, config.ScopeSession
+	agent.Origins["workspace"], agent.Origins["sandbox.scope"] = origin, origin
+	if o.Access != "" || !own("sandbox.workspaceAccess") {
+		box.WorkspaceAccess = cmp.Or(o.Access, DirectoryAccess)
+		agent.Origins["sandbox.workspaceAccess"] = origin
+	}
+	if image := cmp.Or(o.Image, d.Image); o.Image != "" || !own("sandbox.docker.image") {
+		box.Docker.Image = cmp.Or(image, rootfs.HostName)
+		agent.Origins["sandbox.docker.image"] = origin
+	}
+}
+
+// ProvideDirectory makes the sandbox of a recorded directory ready, with its home.
+func (a *Installation) ProvideDirectory(ctx context.Context, d *directory.Directory, o DirectoryOptions) (*ReadySandbox, error) {
+	return a.Provide(ctx, a.DirectorySubject(d, o), Options{Amend: func(_ context.Context, p *plan.Plan) error {
+		if err := a.addHome(p); err != nil {
+			return &sandbox.ProvisionError{Name: p.Spec.Name, Step: "home", Err: err}
+		}
+		if err := addPrograms(p, o.Programs); err != nil {
+			return &sandbox.ProvisionError{Name: p.Spec.Name, Step: "programs", Err: err}
+		}
+		p.Spec.Exact = o.Exact
+		return nil
+	}})
+}
+
+// addHome mounts the home of a directory's sandbox, made if it is not there.
+func (a *Installation) addHome(p *plan.Plan) error {
+	dir := filepath.Join(a.Paths.AtollState, homesDir, policy.DirName(p.ScopeKey))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if owner := numericUser(p.Spec.User); owner != nil && os.Geteuid() == 0 {
+		if err := os.Lchown(dir, owner.UID, owner.GID); err != nil {
+			return err
+		}
+	}
+	return addMount(p, sandbox.Mount{Source: dir, Target: DirectoryHome, Kind: sandbox.MountBind, Enclosed: true})
+}
+
+// addPrograms shows programs of the host, which are part of the hash: a sandbox that
+// was made without them is made anew.
+func addPrograms(p *plan.Plan, programs []string) error {
+	for _, program := range programs {
+		if err := addMount(p, sandbox.Mount{Source: program, Target: path.Clean(program), ReadOnly: true, Kind: sandbox.MountBind}); err != nil {
+			return err
+		}
+	}
+	if len(programs) == 0 {
+		return nil
+	}
+	for _, spec := range specs(p) {
+		sum := sha256.Sum256([]byte(spec.MountsHash + "\n" + strings.Join(programs, "\n")))
+		spec.MountsHash = hex.EncodeToString(sum[:])[:len(spec.MountsHash)]
+	}
+	return nil
+}
+
+// addMount adds a mount to the sandboxes of a plan and notes which file its source is.
+func addMount(p *plan.Plan, m sandbox.Mount) error {
+	facts, err := hostpath.Identify(m.Source)
+	switch {
+	case err != nil:
+		return err
+	case !facts.Exists:
+		return fmt.Errorf("%s does not exist", m.Source)
+	case m.Enclosed && facts.Kind != hostpath.KindDirectory:
+		return errors.New(m.Source + " is no directory")
+	}
+	m.Source, m.Device, m.Inode = facts.Canonical, facts.Device, facts.Inode
+	for _, spec := range specs(p) {
+		spec.Mounts = append(spec.Mounts, m)
+	}
+	return nil
+}
