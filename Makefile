@@ -36,7 +36,7 @@ GUESTS      := $(GUEST_ARCHS:%=$(GUEST_DIR)/atoll-guest-linux-%)
 
 # The scanner for secrets is a module of its own, whose many dependencies stay
 # out of go.mod and out of every other program.
-SCANNER := internal/relay/leaks/bin/atoll-leaks-linux-$(shell go env GOARCH)
+SCANNER := internal/contentpolicy/leaks/bin/atoll-leaks-linux-$(shell go env GOARCH)
 
 # The programs of this tree, by their directories.
 PROGRAMS := $(patsubst cmd/%/,bin/%,$(sort $(dir $(wildcard cmd/*/*.go))))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/approval"
+	"github.com/atoll-run/atoll/internal/contentpolicy"
 	"github.com/atoll-run/atoll/internal/relay"
 	verdicts "github.com/atoll-run/atoll/internal/relay/content"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
@@ -21,7 +22,7 @@ func (s *relayStage) hold(run, head string) *relay.Record {
 	s.t.Helper()
 	r := &relay.Record{
 		Run: run, Account: "ann", Step: relay.Waiting, Head: head, Work: relay.Work{Key: "work", Base: strings.Repeat("0", 40)},
-		Report: &verdicts.Report{Commits: []string{head}, Findings: []verdicts.Finding{{Rule: "protected-path", Verdict: verdicts.Approval, Path: "AGENTS.md"}}},
+		Report: &verdicts.Report{Commits: []string{head}, Findings: []contentpolicy.Finding{{Rule: "protected-path", Verdict: contentpolicy.Approval, Path: "AGENTS.md"}}},
 	}
 	dir := filepath.Join(s.app.Paths.AtollState, deliver.Dir, "runs", run)
 	text, err := json.Marshal(r)

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/confined"
 	"github.com/atoll-run/atoll/internal/relay/branch"
-	"github.com/atoll-run/atoll/internal/relay/confined"
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 

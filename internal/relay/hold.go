@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/approval"
-	"github.com/atoll-run/atoll/internal/relay/content"
+	"github.com/atoll-run/atoll/internal/contentpolicy"
 )
 
 // HoldKind is the kind of questions about commits that a person holds back or lets
@@ -21,18 +21,18 @@ const holdTime = 30 * 24 * time.Hour
 // holdEvidence is what a person decides by. Head names the content: it is the hash
 // of the commits that are pushed.
 type holdEvidence struct {
-	Run       string            `json:"run"`
-	Branch    string            `json:"branch"`
-	Start     string            `json:"start"`
-	Head      string            `json:"head"`
-	Project   string            `json:"project"`
-	Commits   int               `json:"commits"`
-	Files     int               `json:"files"`
-	Bytes     int64             `json:"bytes"`
-	Failed    bool              `json:"runFailed,omitzero"`
-	Piece     string            `json:"piece,omitempty"`
-	Findings  []content.Finding `json:"findings"`
-	Truncated bool              `json:"truncated,omitzero"`
+	Run       string                  `json:"run"`
+	Branch    string                  `json:"branch"`
+	Start     string                  `json:"start"`
+	Head      string                  `json:"head"`
+	Project   string                  `json:"project"`
+	Commits   int                     `json:"commits"`
+	Files     int                     `json:"files"`
+	Bytes     int64                   `json:"bytes"`
+	Failed    bool                    `json:"runFailed,omitzero"`
+	Piece     string                  `json:"piece,omitempty"`
+	Findings  []contentpolicy.Finding `json:"findings"`
+	Truncated bool                    `json:"truncated,omitzero"`
 }
 
 // NeedsPerson reports whether the commits wait for a person, who has not said no.

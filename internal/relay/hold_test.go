@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/approval"
+	"github.com/atoll-run/atoll/internal/contentpolicy"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/content"
 )
@@ -13,7 +14,7 @@ import (
 // Only commits that wait for a person are a question, and its evidence names what
 // is pushed: other commits or other findings are other evidence.
 func TestHoldIsAQuestion(t *testing.T) {
-	report := &content.Report{Commits: []string{"c1"}, Findings: []content.Finding{{Rule: "protected-path", Path: "<AGENTS.md>"}}}
+	report := &content.Report{Commits: []string{"c1"}, Findings: []contentpolicy.Finding{{Rule: "protected-path", Path: "<AGENTS.md>"}}}
 	record := func(change func(*relay.Record)) *relay.Record {
 		r := &relay.Record{Run: "run-1", Account: "ann", Agent: "main", Step: relay.Waiting, Head: "h1", Report: report, Work: relay.Work{Key: "work", Base: "b"}}
 		change(r)
@@ -54,8 +55,8 @@ func TestHoldIsAQuestion(t *testing.T) {
 func TestHoldEvidenceIsBounded(t *testing.T) {
 	report := &content.Report{Commits: []string{"c1"}}
 	for i := range 200 {
-		report.Findings = append(report.Findings, content.Finding{
-			Rule: "protected-path", Verdict: content.Approval, Commit: strings.Repeat("f", 40), Path: fmt.Sprint(i) + strings.Repeat(`"<`, 510), Detail: strings.Repeat("d", 300),
+		report.Findings = append(report.Findings, contentpolicy.Finding{
+			Rule: "protected-path", Verdict: contentpolicy.Approval, Commit: strings.Repeat("f", 40), Path: fmt.Sprint(i) + strings.Repeat(`"<`, 510), Detail: strings.Repeat("d", 300),
 		})
 	}
 	r := &relay.Record{Run: "run-1", Step: relay.Waiting, Report: report, Work: relay.Work{Key: "work"}}

@@ -12,10 +12,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/contentpolicy"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
-	"github.com/atoll-run/atoll/internal/relay/content"
 	"github.com/atoll-run/atoll/internal/relay/git"
 	"github.com/atoll-run/atoll/internal/relay/github"
 	"github.com/atoll-run/atoll/internal/relay/rewrite"
@@ -275,7 +275,7 @@ func TestSecretOfTheHostIsNotPushed(t *testing.T) {
 	h.leaky, p.knows = true, true
 	w := h.prepare(p, "leak")
 	p.work(t, "x", map[string]string{"notes.txt": "it is " + canary + "\n"})
-	if record := h.take(p, w, "run-1"); record.Report.Verdict() != content.Blocked || strings.Contains(fmt.Sprint(record.Report.Findings), canary) {
+	if record := h.take(p, w, "run-1"); record.Report.Verdict() != contentpolicy.Blocked || strings.Contains(fmt.Sprint(record.Report.Findings), canary) {
 		t.Errorf("%v", record.Report.Findings)
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/atoll-run/atoll/internal/relay/confined"
+	"github.com/atoll-run/atoll/internal/confined"
+	"github.com/atoll-run/atoll/internal/contentpolicy"
 	"github.com/atoll-run/atoll/internal/relay/content"
 	"github.com/atoll-run/atoll/internal/relay/git"
 	"github.com/atoll-run/atoll/internal/relay/rewrite"
@@ -31,7 +32,7 @@ func (r *Relay) applyPolicy(ctx context.Context, p *Project, record *Record) err
 	if err := r.renderPatch(ctx, repo, record); err != nil {
 		return err
 	}
-	record.Step = map[content.Verdict]Step{"": Judged, content.Approval: Waiting}[record.Report.Verdict()]
+	record.Step = map[contentpolicy.Verdict]Step{"": Judged, contentpolicy.Approval: Waiting}[record.Report.Verdict()]
 	if record.Step == "" {
 		record.Step = Blocked
 	}
@@ -39,7 +40,7 @@ func (r *Relay) applyPolicy(ctx context.Context, p *Project, record *Record) err
 }
 
 func (r *Relay) rewrite(ctx context.Context, p *Project, repo *git.Repo, record *Record) (string, error) {
-	if record.Report.Verdict() == content.Blocked {
+	if record.Report.Verdict() == contentpolicy.Blocked {
 		return "", nil
 	}
 	commits, err := repo.Commits(ctx, record.Report.Commits)

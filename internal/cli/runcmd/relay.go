@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/contentpolicy"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
@@ -92,9 +93,9 @@ func runRelayCheck(cmd *cobra.Command, e *env, args []string, repo string, asJSO
 
 func verdictError(report *content.Report) error {
 	switch report.Verdict() {
-	case content.Blocked:
+	case contentpolicy.Blocked:
 		return console.WithCode(console.ExitDenied, errors.New("these commits may not be pushed"))
-	case content.Approval:
+	case contentpolicy.Approval:
 		return console.WithCode(console.ExitDenied, errhint.With(errors.New("these commits need a person's approval"), "of an agent's run: `atoll relay push RUN --approve`"))
 	}
 	return nil

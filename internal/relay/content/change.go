@@ -3,14 +3,14 @@ package content
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/atoll-run/atoll/internal/contentpolicy"
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
 // inspectChange applies the rules to one path of one commit. A removal breaks only
 // protections.
-func (j *inspection) inspectChange(commit string, c *git.Change, tree treePaths) {
+func (j *inspection) inspectChange(commit string, c *git.Change, tree contentpolicy.Spellings) {
 	known := j.pathFindings(c.Path)
 	for _, finding := range known.touched {
 		finding.Commit, finding.Path = commit, c.Path
@@ -43,54 +43,29 @@ func (j *inspection) addBlob(c *git.Change, at location) {
 
 // pathFindings is what is wrong with a path itself, whatever commit it is in.
 type pathFindings struct {
-	touched []Finding // if it changes in any way
-	there   []Finding // if it is there
+	touched []contentpolicy.Finding // if it changes in any way
+	there   []contentpolicy.Finding // if it is there
 }
 
 // pathFindings judges each path once: the same files change again and again.
 func (j *inspection) pathFindings(path string) *pathFindings {
 	known := j.paths[path]
 	if known == nil {
-		known = &pathFindings{touched: j.protected(path), there: pathRuleFindings(path)}
+		known = &pathFindings{touched: j.protected.Path(path), there: contentpolicy.Path(path)}
 		j.paths[path] = known
 	}
 	return known
 }
 
-// protected applies the first protection that matches.
-func (j *inspection) protected(path string) []Finding {
-	elements := strings.Split(fold(path), "/")
-	for i := range j.policy.Protected {
-		p := &j.policy.Protected[i]
-		switch {
-		case !matchElements(j.patterns[i], elements):
-		case p.Verdict == Allowed:
-			return nil
-		default:
-			return []Finding{{Rule: "protected-path", Verdict: p.Verdict, Detail: p.Why + " (" + p.Pattern + ")"}}
-		}
-	}
-	return nil
-}
-
-func pathRuleFindings(path string) (found []Finding) {
-	for _, rule := range pathRules() {
-		if rule.broken(path) {
-			found = append(found, Finding{Rule: rule.name, Verdict: Blocked, Detail: rule.detail})
-		}
-	}
-	return found
-}
-
 // changeFindings is what is wrong with a path in one commit.
-func changeFindings(c *git.Change, tree treePaths) (found []Finding) {
+func changeFindings(c *git.Change, tree contentpolicy.Spellings) (found []contentpolicy.Finding) {
 	if c.Added() {
-		if twin := tree.otherSpelling(c.Path); twin != "" {
-			found = append(found, Finding{Rule: "path-collision", Verdict: Blocked, Detail: fmt.Sprintf("it is the same file as %q where case does not count", twin)})
+		if twin := tree.Other(c.Path); twin != "" {
+			found = append(found, contentpolicy.Finding{Rule: "path-collision", Verdict: contentpolicy.Blocked, Detail: fmt.Sprintf("it is the same file as %q where case does not count", twin)})
 		}
 	}
 	if detail := badMode(c); detail != "" {
-		found = append(found, Finding{Rule: "mode", Verdict: Blocked, Detail: detail})
+		found = append(found, contentpolicy.Finding{Rule: "mode", Verdict: contentpolicy.Blocked, Detail: detail})
 	}
 	return found
 }
@@ -103,4 +78,16 @@ func badMode(c *git.Change) string {
 		return "it is a reference to another repository"
 	}
 	return "its mode " + c.NewMode + " is not allowed"
+}
+
+// applyChanges adds and removes the changed paths of a tree.
+func applyChanges(tree contentpolicy.Spellings, changes []git.Change) {
+	for i := range changes {
+		switch {
+		case changes[i].Added():
+			tree.Count(changes[i].Path, 1)
+		case changes[i].Removed():
+			tree.Count(changes[i].Path, -1)
+		}
+	}
 }

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/relay/confined"
+	"github.com/atoll-run/atoll/internal/confined"
+	"github.com/atoll-run/atoll/internal/contentpolicy"
 	"github.com/atoll-run/atoll/internal/relay/content"
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
@@ -121,56 +122,56 @@ func TestAttacks(t *testing.T) {
 		name    string
 		commits [][]entry
 		rule    string
-		verdict content.Verdict
+		verdict contentpolicy.Verdict
 		path    string
 		commit  int // which one, from 0
 	}{
-		{"absolute link", [][]entry{{{git.ModeLink, "l", "/etc/passwd"}}}, "symlink", content.Blocked, "l", 0},
-		{"link out of the tree", [][]entry{{{git.ModeLink, "a/l", "../../x"}}}, "symlink", content.Blocked, "a/l", 0},
-		{"link that climbs late", [][]entry{{{git.ModeLink, "a/l", "b/../../../x"}}}, "symlink", content.Blocked, "a/l", 0},
-		{"link into .git", [][]entry{{{git.ModeLink, "l", ".git/config"}}}, "symlink", content.Blocked, "l", 0},
-		{"link with the contents of a file", [][]entry{{{"", "a", "../x"}}, {{git.ModeLink, "l", "../x"}}}, "symlink", content.Blocked, "l", 1},
-		{"link that is harmless deeper", [][]entry{{{git.ModeLink, "d/l", "../x"}, {git.ModeLink, "m", "../x"}}}, "symlink", content.Blocked, "m", 0},
-		{"link, then a file below it", [][]entry{{{git.ModeLink, "d", "/etc"}}, {{"D", "d", ""}, {"", "d/passwd", "x"}}}, "symlink", content.Blocked, "d", 0},
-		{"attributes as a link", [][]entry{{{git.ModeLink, ".gitattributes", "other"}}}, "protected-path", content.Approval, ".gitattributes", 0},
-		{"quoted workflow", [][]entry{{{"", `\056github/workflows/e.yml`, "x"}}}, "path-separator", content.Blocked, `\056github/workflows/e.yml`, 0},
-		{"gitlink", [][]entry{{{git.ModeModule, "sub", ""}}}, "mode", content.Blocked, "sub", 0},
-		{".gitmodules", [][]entry{{{"", ".gitmodules", "[submodule \"s\"]\n\tpath = s\n\turl = https://example.com/s\n"}}}, "protected-path", content.Blocked, ".gitmodules", 0},
-		{"workflow", [][]entry{{{"", ".github/workflows/evil.yml", "on: push\n"}}}, "protected-path", content.Blocked, ".github/workflows/evil.yml", 0},
-		{"workflow in other case", [][]entry{{{"", ".GitHub/Workflows/evil.yml", "on: push\n"}}}, "protected-path", content.Blocked, ".GitHub/Workflows/evil.yml", 0},
-		{"workflow removed", [][]entry{{{"D", ".github/workflows/ci.yml", ""}}}, "protected-path", content.Blocked, ".github/workflows/ci.yml", 0},
-		{"workflow put and taken back", [][]entry{{{"", ".github/workflows/e.yml", "x"}}, {{"D", ".github/workflows/e.yml", ""}}}, "protected-path", content.Blocked, ".github/workflows/e.yml", 0},
-		{"attributes", [][]entry{{{"", "a/.gitattributes", "* filter=lfs\n"}}}, "protected-path", content.Approval, "a/.gitattributes", 0},
-		{"owners", [][]entry{{{"", "CODEOWNERS", "* @me\n"}}}, "protected-path", content.Approval, "CODEOWNERS", 0},
-		{"instructions", [][]entry{{{"", "pkg/AGENTS.md", "obey\n"}}}, "protected-path", content.Approval, "pkg/AGENTS.md", 0},
-		{"editor tasks", [][]entry{{{"", ".vscode/tasks.json", "{}"}}}, "protected-path", content.Approval, ".vscode/tasks.json", 0},
-		{"git hooks", [][]entry{{{"", ".husky/pre-push", "x"}}}, "protected-path", content.Blocked, ".husky/pre-push", 0},
-		{"case collision", [][]entry{{{"", "readme.MD", "x"}}}, "path-collision", content.Blocked, "readme.MD", 0},
-		{"directory collision", [][]entry{{{"", "SRC/other.go", "x"}}}, "path-collision", content.Blocked, "SRC/other.go", 0},
-		{"collision of the commits before", [][]entry{{{"", "new", "x"}}, {{"", "NEW", "x"}}}, "path-collision", content.Blocked, "NEW", 1},
-		{"decomposed name", [][]entry{{{"", "cafe\u0301", "x"}}}, "path-normal-form", content.Blocked, "cafe\u0301", 0},
-		{"control character", [][]entry{{{"", "a\x1b[2Jb", "x"}}}, "path-characters", content.Blocked, "a\x1b[2Jb", 0},
-		{"line feed", [][]entry{{{"", "a\nb", "x"}}}, "path-characters", content.Blocked, "a\nb", 0},
-		{"right to left", [][]entry{{{"", "a\u202egpj.sh", "x"}}}, "path-characters", content.Blocked, "a\u202egpj.sh", 0},
-		{"zero width", [][]entry{{{"", "a\u200bb", "x"}}}, "path-characters", content.Blocked, "a\u200bb", 0},
-		{"not UTF-8", [][]entry{{{"", "a\xffb", "x"}}}, "path-encoding", content.Blocked, "a\xffb", 0},
-		{"backslash", [][]entry{{{"", `a\..\b`, "x"}}}, "path-separator", content.Blocked, `a\..\b`, 0},
-		{"stream of Windows", [][]entry{{{"", "a::$DATA", "x"}}}, "path-separator", content.Blocked, "a::$DATA", 0},
-		{"trailing dot", [][]entry{{{"", "a./b", "x"}}}, "path-element", content.Blocked, "a./b", 0},
-		{"trailing space", [][]entry{{{"", "a ", "x"}}}, "path-element", content.Blocked, "a ", 0},
-		{"device", [][]entry{{{"", "Aux.txt", "x"}}}, "path-device", content.Blocked, "Aux.txt", 0},
-		{"long path", [][]entry{{{"", strings.Repeat("d/", 600) + "f", "x"}}}, "path-length", content.Blocked, strings.Repeat("d/", 600) + "f", 0},
-		{"large file", [][]entry{{{"", "big", strings.Repeat("\x00", 11<<20)}}}, "file-size", content.Blocked, "big", 0},
-		{"large file taken back", [][]entry{{{"", "big", strings.Repeat("\x00", 11<<20)}}, {{"D", "big", ""}}}, "file-size", content.Blocked, "big", 0},
-		{"secret", [][]entry{{{"", "config.ini", "key = " + awsKey + "\n"}}}, "secret", content.Blocked, "config.ini", 0},
-		{"secret taken back", [][]entry{{{"", "config.ini", "key = " + awsKey + "\n"}}, {{"", "config.ini", "key =\n"}}}, "secret", content.Blocked, "config.ini", 0},
-		{"secret that asks to be passed over", [][]entry{{{"", "c", "key = " + awsKey + " # gitleaks:allow\n"}}}, "secret", content.Blocked, "c", 0},
-		{"secret in an image", [][]entry{{{"", "logo.png", "key = " + awsKey + "\n"}}}, "secret", content.Blocked, "logo.png", 0},
-		{"secret in vendored code", [][]entry{{{"", "vendor/github.com/a/b.go", "key = " + awsKey + "\n"}}}, "secret", content.Blocked, "vendor/github.com/a/b.go", 0},
-		{"secret in two-byte characters", [][]entry{{{"", "c", wide("key = " + awsKey + "\n")}}}, "secret", content.Blocked, "c", 0},
-		{"secret in a file's name", [][]entry{{{"", "x " + awsKey + " y", "x"}}}, "secret", content.Blocked, "x " + awsKey + " y", 0},
-		{"secret of the host", [][]entry{{{"", "c", "my-canary-credential"}}}, "secret", content.Blocked, "c", 0},
-		{"secret of the host in base64", [][]entry{{{"", "c", "dXNlcjpteS1jYW5hcnktY3JlZGVudGlhbAo="}}}, "secret", content.Blocked, "c", 0},
+		{"absolute link", [][]entry{{{git.ModeLink, "l", "/etc/passwd"}}}, "symlink", contentpolicy.Blocked, "l", 0},
+		{"link out of the tree", [][]entry{{{git.ModeLink, "a/l", "../../x"}}}, "symlink", contentpolicy.Blocked, "a/l", 0},
+		{"link that climbs late", [][]entry{{{git.ModeLink, "a/l", "b/../../../x"}}}, "symlink", contentpolicy.Blocked, "a/l", 0},
+		{"link into .git", [][]entry{{{git.ModeLink, "l", ".git/config"}}}, "symlink", contentpolicy.Blocked, "l", 0},
+		{"link with the contents of a file", [][]entry{{{"", "a", "../x"}}, {{git.ModeLink, "l", "../x"}}}, "symlink", contentpolicy.Blocked, "l", 1},
+		{"link that is harmless deeper", [][]entry{{{git.ModeLink, "d/l", "../x"}, {git.ModeLink, "m", "../x"}}}, "symlink", contentpolicy.Blocked, "m", 0},
+		{"link, then a file below it", [][]entry{{{git.ModeLink, "d", "/etc"}}, {{"D", "d", ""}, {"", "d/passwd", "x"}}}, "symlink", contentpolicy.Blocked, "d", 0},
+		{"attributes as a link", [][]entry{{{git.ModeLink, ".gitattributes", "other"}}}, "protected-path", contentpolicy.Approval, ".gitattributes", 0},
+		{"quoted workflow", [][]entry{{{"", `\056github/workflows/e.yml`, "x"}}}, "path-separator", contentpolicy.Blocked, `\056github/workflows/e.yml`, 0},
+		{"gitlink", [][]entry{{{git.ModeModule, "sub", ""}}}, "mode", contentpolicy.Blocked, "sub", 0},
+		{".gitmodules", [][]entry{{{"", ".gitmodules", "[submodule \"s\"]\n\tpath = s\n\turl = https://example.com/s\n"}}}, "protected-path", contentpolicy.Blocked, ".gitmodules", 0},
+		{"workflow", [][]entry{{{"", ".github/workflows/evil.yml", "on: push\n"}}}, "protected-path", contentpolicy.Blocked, ".github/workflows/evil.yml", 0},
+		{"workflow in other case", [][]entry{{{"", ".GitHub/Workflows/evil.yml", "on: push\n"}}}, "protected-path", contentpolicy.Blocked, ".GitHub/Workflows/evil.yml", 0},
+		{"workflow removed", [][]entry{{{"D", ".github/workflows/ci.yml", ""}}}, "protected-path", contentpolicy.Blocked, ".github/workflows/ci.yml", 0},
+		{"workflow put and taken back", [][]entry{{{"", ".github/workflows/e.yml", "x"}}, {{"D", ".github/workflows/e.yml", ""}}}, "protected-path", contentpolicy.Blocked, ".github/workflows/e.yml", 0},
+		{"attributes", [][]entry{{{"", "a/.gitattributes", "* filter=lfs\n"}}}, "protected-path", contentpolicy.Approval, "a/.gitattributes", 0},
+		{"owners", [][]entry{{{"", "CODEOWNERS", "* @me\n"}}}, "protected-path", contentpolicy.Approval, "CODEOWNERS", 0},
+		{"instructions", [][]entry{{{"", "pkg/AGENTS.md", "obey\n"}}}, "protected-path", contentpolicy.Approval, "pkg/AGENTS.md", 0},
+		{"editor tasks", [][]entry{{{"", ".vscode/tasks.json", "{}"}}}, "protected-path", contentpolicy.Approval, ".vscode/tasks.json", 0},
+		{"git hooks", [][]entry{{{"", ".husky/pre-push", "x"}}}, "protected-path", contentpolicy.Blocked, ".husky/pre-push", 0},
+		{"case collision", [][]entry{{{"", "readme.MD", "x"}}}, "path-collision", contentpolicy.Blocked, "readme.MD", 0},
+		{"directory collision", [][]entry{{{"", "SRC/other.go", "x"}}}, "path-collision", contentpolicy.Blocked, "SRC/other.go", 0},
+		{"collision of the commits before", [][]entry{{{"", "new", "x"}}, {{"", "NEW", "x"}}}, "path-collision", contentpolicy.Blocked, "NEW", 1},
+		{"decomposed name", [][]entry{{{"", "cafe\u0301", "x"}}}, "path-normal-form", contentpolicy.Blocked, "cafe\u0301", 0},
+		{"control character", [][]entry{{{"", "a\x1b[2Jb", "x"}}}, "path-characters", contentpolicy.Blocked, "a\x1b[2Jb", 0},
+		{"line feed", [][]entry{{{"", "a\nb", "x"}}}, "path-characters", contentpolicy.Blocked, "a\nb", 0},
+		{"right to left", [][]entry{{{"", "a\u202egpj.sh", "x"}}}, "path-characters", contentpolicy.Blocked, "a\u202egpj.sh", 0},
+		{"zero width", [][]entry{{{"", "a\u200bb", "x"}}}, "path-characters", contentpolicy.Blocked, "a\u200bb", 0},
+		{"not UTF-8", [][]entry{{{"", "a\xffb", "x"}}}, "path-encoding", contentpolicy.Blocked, "a\xffb", 0},
+		{"backslash", [][]entry{{{"", `a\..\b`, "x"}}}, "path-separator", contentpolicy.Blocked, `a\..\b`, 0},
+		{"stream of Windows", [][]entry{{{"", "a::$DATA", "x"}}}, "path-separator", contentpolicy.Blocked, "a::$DATA", 0},
+		{"trailing dot", [][]entry{{{"", "a./b", "x"}}}, "path-element", contentpolicy.Blocked, "a./b", 0},
+		{"trailing space", [][]entry{{{"", "a ", "x"}}}, "path-element", contentpolicy.Blocked, "a ", 0},
+		{"device", [][]entry{{{"", "Aux.txt", "x"}}}, "path-device", contentpolicy.Blocked, "Aux.txt", 0},
+		{"long path", [][]entry{{{"", strings.Repeat("d/", 600) + "f", "x"}}}, "path-length", contentpolicy.Blocked, strings.Repeat("d/", 600) + "f", 0},
+		{"large file", [][]entry{{{"", "big", strings.Repeat("\x00", 11<<20)}}}, "file-size", contentpolicy.Blocked, "big", 0},
+		{"large file taken back", [][]entry{{{"", "big", strings.Repeat("\x00", 11<<20)}}, {{"D", "big", ""}}}, "file-size", contentpolicy.Blocked, "big", 0},
+		{"secret", [][]entry{{{"", "config.ini", "key = " + awsKey + "\n"}}}, "secret", contentpolicy.Blocked, "config.ini", 0},
+		{"secret taken back", [][]entry{{{"", "config.ini", "key = " + awsKey + "\n"}}, {{"", "config.ini", "key =\n"}}}, "secret", contentpolicy.Blocked, "config.ini", 0},
+		{"secret that asks to be passed over", [][]entry{{{"", "c", "key = " + awsKey + " # gitleaks:allow\n"}}}, "secret", contentpolicy.Blocked, "c", 0},
+		{"secret in an image", [][]entry{{{"", "logo.png", "key = " + awsKey + "\n"}}}, "secret", contentpolicy.Blocked, "logo.png", 0},
+		{"secret in vendored code", [][]entry{{{"", "vendor/github.com/a/b.go", "key = " + awsKey + "\n"}}}, "secret", contentpolicy.Blocked, "vendor/github.com/a/b.go", 0},
+		{"secret in two-byte characters", [][]entry{{{"", "c", wide("key = " + awsKey + "\n")}}}, "secret", contentpolicy.Blocked, "c", 0},
+		{"secret in a file's name", [][]entry{{{"", "x " + awsKey + " y", "x"}}}, "secret", contentpolicy.Blocked, "x " + awsKey + " y", 0},
+		{"secret of the host", [][]entry{{{"", "c", "my-canary-credential"}}}, "secret", contentpolicy.Blocked, "c", 0},
+		{"secret of the host in base64", [][]entry{{{"", "c", "dXNlcjpteS1jYW5hcnktY3JlZGVudGlhbAo="}}}, "secret", contentpolicy.Blocked, "c", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +181,7 @@ func TestAttacks(t *testing.T) {
 			}
 			report := a.judge(content.Policy{Known: [][]byte{[]byte("my-canary-credential")}})
 			want := report.Commits[test.commit]
-			if !slices.ContainsFunc(report.Findings, func(f content.Finding) bool {
+			if !slices.ContainsFunc(report.Findings, func(f contentpolicy.Finding) bool {
 				return f.Rule == test.rule && f.Verdict == test.verdict && f.Path == test.path && f.Commit == want
 			}) {
 				t.Errorf("want %s for %q in %s, got %v", test.rule, test.path, want, report.Findings)
@@ -193,13 +194,13 @@ func TestAttacks(t *testing.T) {
 // not changed by an agent alone.
 func TestProtectedPaths(t *testing.T) {
 	a := start(t)
-	paths := map[string]content.Verdict{
-		"atoll.json5": content.Blocked, "tools/ATOLL.json5": content.Blocked, "a/openclaw.json": content.Blocked,
-		".github/workflows/x.yml": content.Blocked, ".github/actions/x/action.yml": content.Blocked, ".gitmodules": content.Blocked, ".githooks/pre-push": content.Blocked, ".husky/pre-push": content.Blocked,
-		".gitlab-ci.yml": content.Approval, ".circleci/config.yml": content.Approval, "Jenkinsfile": content.Approval, "azure-pipelines.yml": content.Approval, ".travis.yml": content.Approval,
-		"CODEOWNERS": content.Approval, ".github/CODEOWNERS": content.Approval, "docs/CODEOWNERS": content.Approval, ".gitattributes": content.Approval, ".lfsconfig": content.Blocked,
-		"AGENTS.md": content.Approval, "sub/CLAUDE.md": content.Approval, ".cursor/rules/x.mdc": content.Approval, ".github/copilot-instructions.md": content.Approval,
-		".vscode/tasks.json": content.Approval, ".devcontainer/devcontainer.json": content.Approval,
+	paths := map[string]contentpolicy.Verdict{
+		"atoll.json5": contentpolicy.Blocked, "tools/ATOLL.json5": contentpolicy.Blocked, "a/openclaw.json": contentpolicy.Blocked,
+		".github/workflows/x.yml": contentpolicy.Blocked, ".github/actions/x/action.yml": contentpolicy.Blocked, ".gitmodules": contentpolicy.Blocked, ".githooks/pre-push": contentpolicy.Blocked, ".husky/pre-push": contentpolicy.Blocked,
+		".gitlab-ci.yml": contentpolicy.Approval, ".circleci/config.yml": contentpolicy.Approval, "Jenkinsfile": contentpolicy.Approval, "azure-pipelines.yml": contentpolicy.Approval, ".travis.yml": contentpolicy.Approval,
+		"CODEOWNERS": contentpolicy.Approval, ".github/CODEOWNERS": contentpolicy.Approval, "docs/CODEOWNERS": contentpolicy.Approval, ".gitattributes": contentpolicy.Approval, ".lfsconfig": contentpolicy.Blocked,
+		"AGENTS.md": contentpolicy.Approval, "sub/CLAUDE.md": contentpolicy.Approval, ".cursor/rules/x.mdc": contentpolicy.Approval, ".github/copilot-instructions.md": contentpolicy.Approval,
+		".vscode/tasks.json": contentpolicy.Approval, ".devcontainer/devcontainer.json": contentpolicy.Approval,
 	}
 	var entries []entry
 	for path := range paths {
@@ -243,7 +244,7 @@ func TestLimits(t *testing.T) {
 				t.Fatalf("within the defaults: %v", report.Findings)
 			}
 			report := a.judge(test.policy)
-			if report.Verdict() != content.Blocked || report.Findings[0].Rule != test.rule {
+			if report.Verdict() != contentpolicy.Blocked || report.Findings[0].Rule != test.rule {
 				t.Errorf("got %v", report.Findings)
 			}
 		})
@@ -254,7 +255,7 @@ func TestUnrelatedHistory(t *testing.T) {
 	a := start(t)
 	fmt.Fprintf(&a.log, "reset refs/heads/work\n\n")
 	a.commit("work", "orphan", entry{path: "x", data: "x"})
-	if report := a.judge(content.Policy{}); report.Verdict() != content.Blocked || report.Findings[0].Rule != "history" {
+	if report := a.judge(content.Policy{}); report.Verdict() != contentpolicy.Blocked || report.Findings[0].Rule != "history" {
 		t.Errorf("%v", report.Findings)
 	}
 }
@@ -266,7 +267,7 @@ func TestEvilMerge(t *testing.T) {
 	a.commit("work", "work", entry{path: "work", data: "x"})
 	fmt.Fprintf(&a.log, "commit refs/heads/work\ncommitter A <a@example.com> 1700000100 +0000\ndata 5\nmerge\nmerge refs/heads/side\nM 644 inline .github/workflows/evil.yml\ndata 2\nx\n\n")
 	report := a.judge(content.Policy{})
-	if !slices.ContainsFunc(report.Findings, func(f content.Finding) bool { return f.Path == ".github/workflows/evil.yml" }) {
+	if !slices.ContainsFunc(report.Findings, func(f contentpolicy.Finding) bool { return f.Path == ".github/workflows/evil.yml" }) {
 		t.Errorf("%v", report.Findings)
 	}
 }
@@ -289,7 +290,7 @@ func TestManyFindings(t *testing.T) {
 	}
 	a.commit("work", "many", append(entries, entry{mode: git.ModeModule, path: "zzz"})...)
 	report := a.judge(content.Policy{})
-	if len(report.Findings) != 200 || !report.Truncated || report.Verdict() != content.Blocked {
+	if len(report.Findings) != 200 || !report.Truncated || report.Verdict() != contentpolicy.Blocked {
 		t.Errorf("%d findings, truncated %v, verdict %q", len(report.Findings), report.Truncated, report.Verdict())
 	}
 }
@@ -324,7 +325,7 @@ func TestUnfitToLookAt(t *testing.T) {
 			a := start(t)
 			a.commit("work", test.message, test.entry)
 			report := a.judge(test.policy)
-			if report.Verdict() != content.Blocked || report.Findings[0].Rule != test.rule || len(report.Findings[0].Path) > 5000 {
+			if report.Verdict() != contentpolicy.Blocked || report.Findings[0].Rule != test.rule || len(report.Findings[0].Path) > 5000 {
 				t.Errorf("got %.500v", report.Findings)
 			}
 		})
@@ -344,7 +345,7 @@ func TestUnfitToLookAt(t *testing.T) {
 			t.Fatal(err)
 		}
 		report, err := content.Judge(t.Context(), a.repo, base, strings.TrimSpace(string(out)), content.Policy{})
-		if err != nil || report.Verdict() != content.Blocked {
+		if err != nil || report.Verdict() != contentpolicy.Blocked {
 			t.Errorf("%+v, %v", report, err)
 		}
 	})

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/relay/confined"
+	"github.com/atoll-run/atoll/internal/confined"
+	"github.com/atoll-run/atoll/internal/contentpolicy"
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
@@ -15,17 +16,15 @@ import (
 func Judge(ctx context.Context, repo *git.Repo, base, head string, policy Policy) (*Report, error) {
 	j := &inspection{
 		repo: repo, policy: policy.withDefaults(),
-		report: &Report{Base: base, Head: head, Commits: []string{}, Findings: []Finding{}},
+		report: &Report{Base: base, Head: head, Commits: []string{}, Findings: []contentpolicy.Finding{}},
 		blobs:  map[string]location{}, links: map[string][]location{}, paths: map[string]*pathFindings{},
 	}
-	for _, p := range j.policy.Protected {
-		j.patterns = append(j.patterns, p.elements())
-	}
+	j.protected = contentpolicy.NewProtected(j.policy.Protected)
 	within, cancel := context.WithTimeout(ctx, j.policy.Time)
 	defer cancel()
 	err := j.inspect(within)
 	if detail := j.unreadableReason(ctx, within, err); detail != "" {
-		j.blockAndStop(Finding{Rule: "object", Verdict: Blocked, Detail: detail})
+		j.blockAndStop(contentpolicy.Finding{Rule: "object", Verdict: contentpolicy.Blocked, Detail: detail})
 		return j.report, nil
 	}
 	return j.report, err
@@ -59,17 +58,17 @@ func (j *inspection) unreadableReason(caller, within context.Context, err error)
 
 // inspection is the state of one Judge call.
 type inspection struct {
-	repo     *git.Repo
-	policy   Policy
-	report   *Report
-	patterns [][]string // of the policy's protections, taken apart
-	paths    map[string]*pathFindings
-	list     []*git.Commit
-	blobs    map[string]location   // new blobs, and where each was seen first
-	links    map[string][]location // the same as targets of links, and where ever
-	order    []string              // of blobs
-	sized    []string              // the blobs that are not too large
-	stopped  bool                  // the rest cannot be read within the limits
+	repo      *git.Repo
+	policy    Policy
+	report    *Report
+	protected *contentpolicy.Protected
+	paths     map[string]*pathFindings
+	list      []*git.Commit
+	blobs     map[string]location   // new blobs, and where each was seen first
+	links     map[string][]location // the same as targets of links, and where ever
+	order     []string              // of blobs
+	sized     []string              // the blobs that are not too large
+	stopped   bool                  // the rest cannot be read within the limits
 }
 
 // location is the commit and path that a blob was seen at.
@@ -82,7 +81,7 @@ func (j *inspection) history(ctx context.Context) error {
 		return err
 	}
 	if !descends {
-		j.blockAndStop(Finding{Rule: "history", Verdict: Blocked, Commit: j.report.Head, Detail: "it does not descend from the base " + j.report.Base})
+		j.blockAndStop(contentpolicy.Finding{Rule: "history", Verdict: contentpolicy.Blocked, Commit: j.report.Head, Detail: "it does not descend from the base " + j.report.Base})
 		return nil
 	}
 	ids, err := j.repo.Range(ctx, j.report.Base, j.report.Head, j.policy.Commits)
@@ -90,7 +89,7 @@ func (j *inspection) history(ctx context.Context) error {
 		return err
 	}
 	if len(ids) > j.policy.Commits {
-		j.blockAndStop(Finding{Rule: "commit-count", Verdict: Blocked, Detail: fmt.Sprintf("there are more than %d commits", j.policy.Commits)})
+		j.blockAndStop(contentpolicy.Finding{Rule: "commit-count", Verdict: contentpolicy.Blocked, Detail: fmt.Sprintf("there are more than %d commits", j.policy.Commits)})
 		return nil
 	}
 	j.report.Commits = append(j.report.Commits, ids...)
@@ -102,12 +101,12 @@ func (j *inspection) history(ctx context.Context) error {
 // the limits.
 func (j *inspection) withinLimits(c *git.Commit, changes []git.Change) bool {
 	if len(changes) > j.policy.Files {
-		j.blockAndStop(Finding{Rule: "file-count", Verdict: Blocked, Commit: c.ID, Detail: fmt.Sprintf("it changes %d files, more than %d", len(changes), j.policy.Files)})
+		j.blockAndStop(contentpolicy.Finding{Rule: "file-count", Verdict: contentpolicy.Blocked, Commit: c.ID, Detail: fmt.Sprintf("it changes %d files, more than %d", len(changes), j.policy.Files)})
 		return false
 	}
 	for i := range changes {
 		if path := changes[i].Path; len(path) > j.policy.PathBytes {
-			j.blockAndStop(Finding{Rule: "path-length", Verdict: Blocked, Commit: c.ID, Path: shortPath(path), Detail: fmt.Sprintf("the path has %d bytes, more than %d", len(path), j.policy.PathBytes)})
+			j.blockAndStop(contentpolicy.Finding{Rule: "path-length", Verdict: contentpolicy.Blocked, Commit: c.ID, Path: shortPath(path), Detail: fmt.Sprintf("the path has %d bytes, more than %d", len(path), j.policy.PathBytes)})
 			return false
 		}
 	}
@@ -124,7 +123,7 @@ func shortPath(path string) string {
 }
 
 // blockAndStop reports a finding after which inspection ends.
-func (j *inspection) blockAndStop(f Finding) {
+func (j *inspection) blockAndStop(f contentpolicy.Finding) {
 	j.report.add(f)
 	j.stopped = true
 }
@@ -135,7 +134,7 @@ var errStopped = errors.New("there is nothing more to look at")
 // commits looks at each commit against its first parent: whatever a tree holds
 // came from there or is seen here, also in a merge.
 func (j *inspection) commits(ctx context.Context) error {
-	var tree treePaths
+	var tree contentpolicy.Spellings
 	last := ""
 	err := j.repo.EachChanges(ctx, j.list, func(c *git.Commit, changes []git.Change) (err error) {
 		if !j.withinLimits(c, changes) {
@@ -150,7 +149,7 @@ func (j *inspection) commits(ctx context.Context) error {
 				return err
 			}
 		}
-		tree.apply(changes)
+		applyChanges(tree, changes)
 		last = c.ID
 		j.inspectCommit(c, changes, tree)
 		return nil
@@ -161,14 +160,14 @@ func (j *inspection) commits(ctx context.Context) error {
 	return err
 }
 
-func (j *inspection) treePaths(ctx context.Context, of string) (treePaths, error) {
+func (j *inspection) treePaths(ctx context.Context, of string) (contentpolicy.Spellings, error) {
 	paths, err := j.repo.Paths(ctx, of)
-	return newTreePaths(paths), err
+	return contentpolicy.NewSpellings(paths), err
 }
 
-func (j *inspection) inspectCommit(c *git.Commit, changes []git.Change, tree treePaths) {
+func (j *inspection) inspectCommit(c *git.Commit, changes []git.Change, tree contentpolicy.Spellings) {
 	if len(c.Message) > j.policy.MessageBytes {
-		j.report.add(Finding{Rule: "message-size", Verdict: Blocked, Commit: c.ID, Detail: fmt.Sprintf("its message has %d bytes, more than %d", len(c.Message), j.policy.MessageBytes)})
+		j.report.add(contentpolicy.Finding{Rule: "message-size", Verdict: contentpolicy.Blocked, Commit: c.ID, Detail: fmt.Sprintf("its message has %d bytes, more than %d", len(c.Message), j.policy.MessageBytes)})
 	}
 	for i := range changes {
 		j.inspectChange(c.ID, &changes[i], tree)
@@ -183,7 +182,7 @@ func (j *inspection) countFiles(ctx context.Context) error {
 	}
 	j.report.Files = len(changes)
 	if len(changes) > j.policy.Files {
-		j.report.add(Finding{Rule: "file-count", Verdict: Blocked, Detail: fmt.Sprintf("%d files change, more than %d", len(changes), j.policy.Files)})
+		j.report.add(contentpolicy.Finding{Rule: "file-count", Verdict: contentpolicy.Blocked, Detail: fmt.Sprintf("%d files change, more than %d", len(changes), j.policy.Files)})
 	}
 	return nil
 }
@@ -201,15 +200,15 @@ func (j *inspection) sizes(ctx context.Context) error {
 		at := j.blobs[o.ID]
 		j.report.Bytes += o.Size
 		if o.Type != "blob" {
-			j.report.add(Finding{Rule: "object", Verdict: Blocked, Commit: at.commit, Path: at.path, Detail: "its contents are missing"})
+			j.report.add(contentpolicy.Finding{Rule: "object", Verdict: contentpolicy.Blocked, Commit: at.commit, Path: at.path, Detail: "its contents are missing"})
 		} else if o.Size > j.policy.FileBytes {
-			j.report.add(Finding{Rule: "file-size", Verdict: Blocked, Commit: at.commit, Path: at.path, Detail: fmt.Sprintf("it has %d bytes, more than %d", o.Size, j.policy.FileBytes)})
+			j.report.add(contentpolicy.Finding{Rule: "file-size", Verdict: contentpolicy.Blocked, Commit: at.commit, Path: at.path, Detail: fmt.Sprintf("it has %d bytes, more than %d", o.Size, j.policy.FileBytes)})
 		} else {
 			j.sized = append(j.sized, o.ID)
 		}
 	}
 	if j.report.Bytes > j.policy.TotalBytes {
-		j.blockAndStop(Finding{Rule: "total-size", Verdict: Blocked, Detail: fmt.Sprintf("the changed files have %d bytes, more than %d", j.report.Bytes, j.policy.TotalBytes)})
+		j.blockAndStop(contentpolicy.Finding{Rule: "total-size", Verdict: contentpolicy.Blocked, Detail: fmt.Sprintf("the changed files have %d bytes, more than %d", j.report.Bytes, j.policy.TotalBytes)})
 	}
 	return nil
 }

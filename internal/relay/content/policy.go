@@ -5,39 +5,10 @@ package content
 
 import (
 	"cmp"
-	"fmt"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/contentpolicy"
 )
-
-// Verdict is what a finding means.
-type Verdict string
-
-// The verdicts, from the worst.
-const (
-	Blocked  Verdict = "blocked"  // is never pushed
-	Approval Verdict = "approval" // is pushed when a person says so
-	Allowed  Verdict = "allowed"  // of a protection: the path needs none
-)
-
-// Finding is one thing that is wrong, and where.
-type Finding struct {
-	Rule    string  `json:"rule"`
-	Verdict Verdict `json:"verdict"`
-	Commit  string  `json:"commit,omitempty"` // "" is the sum of all
-	Path    string  `json:"path,omitempty"`
-	Detail  string  `json:"detail,omitempty"`
-}
-
-func (f *Finding) String() string {
-	where := "all commits together"
-	if f.Commit != "" {
-		where = "commit " + f.Commit[:min(12, len(f.Commit))]
-	}
-	if f.Path != "" {
-		where += fmt.Sprintf(", %q", f.Path)
-	}
-	return fmt.Sprintf("%s: %s (%s)", where, f.Detail, f.Rule)
-}
 
 // Policy says what may be pushed. Zero limits take the defaults.
 type Policy struct {
@@ -51,7 +22,7 @@ type Policy struct {
 	Time time.Duration
 	// Protected are patterns of paths, with what a change to them means. Nil takes
 	// the defaults; an empty list protects nothing.
-	Protected []Protection
+	Protected []contentpolicy.Protection
 	// Known are secrets of the host, which must not be in anything.
 	Known [][]byte
 }
@@ -65,19 +36,19 @@ func (p Policy) withDefaults() Policy {
 	p.PathBytes = cmp.Or(max(p.PathBytes, 0), 1024)
 	p.Time = cmp.Or(max(p.Time, 0), time.Minute)
 	if p.Protected == nil {
-		p.Protected = Protections()
+		p.Protected = contentpolicy.Protections()
 	}
 	return p
 }
 
 // Report is the judgement over a range of commits.
 type Report struct {
-	Base     string    `json:"base"`
-	Head     string    `json:"head"`
-	Commits  []string  `json:"commits"` // parents first
-	Files    int       `json:"files"`   // changed in the sum
-	Bytes    int64     `json:"bytes"`   // of all changed files of all commits, unpacked
-	Findings []Finding `json:"findings"`
+	Base     string                  `json:"base"`
+	Head     string                  `json:"head"`
+	Commits  []string                `json:"commits"` // parents first
+	Files    int                     `json:"files"`   // changed in the sum
+	Bytes    int64                   `json:"bytes"`   // of all changed files of all commits, unpacked
+	Findings []contentpolicy.Finding `json:"findings"`
 	// Truncated says that there are more findings than these.
 	Truncated bool `json:"truncated,omitempty"`
 }
@@ -86,24 +57,24 @@ type Report struct {
 const maxFindings = 200
 
 // Verdict is the worst of the findings, and "" if there is none.
-func (r *Report) Verdict() Verdict {
-	worst := Verdict("")
+func (r *Report) Verdict() contentpolicy.Verdict {
+	worst := contentpolicy.Verdict("")
 	for _, f := range r.Findings {
-		if f.Verdict == Blocked {
-			return Blocked
+		if f.Verdict == contentpolicy.Blocked {
+			return contentpolicy.Blocked
 		}
 		worst = f.Verdict
 	}
 	return worst
 }
 
-func (r *Report) add(f Finding) {
+func (r *Report) add(f contentpolicy.Finding) {
 	if len(r.Findings) < maxFindings {
 		r.Findings = append(r.Findings, f)
 		return
 	}
 	r.Truncated = true
-	if f.Verdict == Blocked { // a flood of small things does not hide a large one
+	if f.Verdict == contentpolicy.Blocked { // a flood of small things does not hide a large one
 		r.Findings[maxFindings-1] = f
 	}
 }

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/contentpolicy"
+	"github.com/atoll-run/atoll/internal/contentpolicy/leaks"
 	"github.com/atoll-run/atoll/internal/relay/git"
-	"github.com/atoll-run/atoll/internal/relay/leaks"
 )
 
 // secrets scans all new blobs, paths, messages and names.
@@ -53,6 +54,13 @@ func (j *inspection) addLeaks(at location, found []leaks.Leak) {
 		if at.path != "" {
 			where = fmt.Sprintf("line %d", max(1, leak.Line-1)) // the first is the path
 		}
-		j.report.add(Finding{Rule: "secret", Verdict: Blocked, Commit: at.commit, Path: at.path, Detail: fmt.Sprintf("%s looks like a secret (%s)", where, leak.Rule)})
+		j.report.add(contentpolicy.Finding{Rule: "secret", Verdict: contentpolicy.Blocked, Commit: at.commit, Path: at.path, Detail: fmt.Sprintf("%s looks like a secret (%s)", where, leak.Rule)})
+	}
+}
+
+// checkLink reports a symbolic link that leads out of the tree.
+func (j *inspection) checkLink(at location, target string) {
+	if why := contentpolicy.LinkProblem(at.path, target); why != "" {
+		j.report.add(contentpolicy.Finding{Rule: "symlink", Verdict: contentpolicy.Blocked, Commit: at.commit, Path: at.path, Detail: why})
 	}
 }

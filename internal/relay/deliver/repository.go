@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/contentpolicy"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay"
@@ -179,10 +180,10 @@ func (r *Relays) Policy() content.Policy {
 
 // protections are the built-in ones, changed by the configuration. Its own come
 // first: the first that matches decides.
-func protections(own map[string]string) []content.Protection {
-	list := []content.Protection{}
+func protections(own map[string]string) []contentpolicy.Protection {
+	list := []contentpolicy.Protection{}
 	for _, pattern := range slices.Sorted(maps.Keys(own)) {
-		list = append(list, content.Protection{Pattern: pattern, Verdict: content.Verdict(own[pattern]), Why: "the configuration protects it"})
+		list = append(list, contentpolicy.Protection{Pattern: pattern, Verdict: contentpolicy.Verdict(own[pattern]), Why: "the configuration protects it"})
 	}
-	return append(list, content.Protections()...)
+	return append(list, contentpolicy.Protections()...)
 }

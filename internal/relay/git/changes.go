@@ -9,7 +9,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/relay/confined"
+	"github.com/atoll-run/atoll/internal/confined"
 )
 
 // Change is what happened to one path.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/relay/confined"
+	"github.com/atoll-run/atoll/internal/confined"
 )
 
 // Commit is a commit as it is stored.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"io"
 
-	"github.com/atoll-run/atoll/internal/relay/confined"
+	"github.com/atoll-run/atoll/internal/confined"
 )
 
 // Patch renders what commits change, for people and as mail that git can apply.

@@ -12,8 +12,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/atoll-run/atoll/internal/confined"
 	"github.com/atoll-run/atoll/internal/errhint"
-	"github.com/atoll-run/atoll/internal/relay/confined"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 

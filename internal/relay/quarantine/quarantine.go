@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/atoll-run/atoll/internal/relay/confined"
+	"github.com/atoll-run/atoll/internal/confined"
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 

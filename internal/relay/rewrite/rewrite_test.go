@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/atoll-run/atoll/internal/relay/confined"
+	"github.com/atoll-run/atoll/internal/confined"
 	"github.com/atoll-run/atoll/internal/relay/git"
 	"github.com/atoll-run/atoll/internal/relay/rewrite"
 )

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/atoll-run/atoll/internal/relay/leaks"
+	"github.com/atoll-run/atoll/internal/contentpolicy/leaks"
 )
 
 const host = "canary-of-the-host-0123"

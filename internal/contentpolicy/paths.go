@@ -1,4 +1,4 @@
-package content
+package contentpolicy
 
 import (
 	"strings"
@@ -15,6 +15,16 @@ type pathRule struct {
 	name   string
 	detail string
 	broken func(string) bool
+}
+
+// Path returns what is wrong with a path itself, whatever file has it.
+func Path(path string) (found []Finding) {
+	for _, rule := range pathRules() {
+		if rule.broken(path) {
+			found = append(found, Finding{Rule: rule.name, Verdict: Blocked, Path: path, Detail: rule.detail})
+		}
+	}
+	return found
 }
 
 func pathRules() []pathRule {
@@ -50,12 +60,12 @@ func isOddElement(e string) bool {
 
 // isGitDir reports .git and the short name that Windows gives it.
 func isGitDir(e string) bool {
-	folded := fold(e)
+	folded := Fold(e)
 	return folded == ".git" || folded == "git~1"
 }
 
 func isDevice(e string) bool {
-	name, _, _ := strings.Cut(fold(e), ".")
+	name, _, _ := strings.Cut(Fold(e), ".")
 	name = strings.TrimRight(name, " ")
 	switch name {
 	case "con", "prn", "aux", "nul", "conin$", "conout$":
@@ -64,9 +74,9 @@ func isDevice(e string) bool {
 	return len(name) == 4 && (strings.HasPrefix(name, "com") || strings.HasPrefix(name, "lpt")) && name[3] >= '1' && name[3] <= '9'
 }
 
-// fold is what a path is on a system that ignores case and how a character is
+// Fold returns what a path is on a system that ignores case and how a character is
 // composed.
-func fold(path string) string {
+func Fold(path string) string {
 	if plainLower(path) {
 		return path
 	}

@@ -1,4 +1,4 @@
-package content
+package contentpolicy
 
 import (
 	"path"
@@ -51,9 +51,48 @@ func Protections() []Protection {
 	return list
 }
 
-// elements is the pattern as it is compared: folded, so that a file system that
-// ignores case finds no other file than we did.
-func (p *Protection) elements() []string { return strings.Split(fold(p.Pattern), "/") }
+// Protected is a list of protections, ready to be compared with paths. It is safe
+// for concurrent use.
+type Protected struct {
+	list     []Protection
+	patterns []Pattern
+}
+
+// NewProtected returns protections in the order in which they are compared.
+func NewProtected(list []Protection) *Protected {
+	p := &Protected{list: list}
+	for i := range list {
+		p.patterns = append(p.patterns, NewPattern(list[i].Pattern))
+	}
+	return p
+}
+
+// Path returns the finding of the first protection that matches a path, if that
+// does not allow it.
+func (p *Protected) Path(path string) []Finding {
+	elements := strings.Split(Fold(path), "/")
+	for i := range p.list {
+		first := &p.list[i]
+		switch {
+		case !matchElements(p.patterns[i], elements):
+		case first.Verdict == Allowed:
+			return nil
+		default:
+			return []Finding{{Rule: "protected-path", Verdict: first.Verdict, Path: path, Detail: first.Why + " (" + first.Pattern + ")"}}
+		}
+	}
+	return nil
+}
+
+// Pattern is a pattern of paths, taken apart and folded: a file system that ignores
+// case finds no other file.
+type Pattern []string
+
+// NewPattern returns the pattern that a text describes, as Protection has it.
+func NewPattern(text string) Pattern { return strings.Split(Fold(text), "/") }
+
+// Match reports whether a path has the form of the pattern.
+func (p Pattern) Match(path string) bool { return matchElements(p, strings.Split(Fold(path), "/")) }
 
 func matchElements(pattern, name []string) bool {
 	for len(pattern) > 0 {

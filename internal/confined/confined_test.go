@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/relay/confined"
+	"github.com/atoll-run/atoll/internal/confined"
 )
 
 // run runs a shell script and returns what it wrote.

@@ -1,4 +1,4 @@
-package content
+package contentpolicy
 
 import (
 	"path"
@@ -8,16 +8,9 @@ import (
 // maxTarget is the longest target of a symbolic link that is accepted.
 const maxTarget = 1024
 
-// checkLink reports a symbolic link that leads out of the tree.
-func (j *inspection) checkLink(at location, target string) {
-	if why := linkProblem(at.path, target); why != "" {
-		j.report.add(Finding{Rule: "symlink", Verdict: Blocked, Commit: at.commit, Path: at.path, Detail: why})
-	}
-}
-
-// linkProblem says why a link is not allowed, or "". Elements before a ".." may be
+// LinkProblem says why a link at path from may not have this target, or "". Elements before a ".." may be
 // links themselves, so a target may only climb at its beginning.
-func linkProblem(from, target string) string {
+func LinkProblem(from, target string) string {
 	switch {
 	case target == "" || len(target) > maxTarget:
 		return "the link has no usable target"
@@ -41,7 +34,7 @@ func linkProblem(from, target string) string {
 		}
 	}
 	if climbed > strings.Count(from, "/") {
-		return "the link leads out of the repository"
+		return "the link leads out of the project"
 	}
 	return ""
 }
