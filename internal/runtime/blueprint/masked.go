@@ -28,3 +28,9 @@ var throttles = sync.OnceValue(func() []string {
 // Masked returns the files of the kernel that every sandbox sees empty. Those
 // that this kernel does not have are among them.
 func Masked() []string { return slices.Concat(masked, throttles()) }
+
+// ReadOnly returns the files of the kernel that no sandbox can write. /proc/1 is the
+// guest, whose OOM score and scheduling no user inside may change.
+func ReadOnly() []string {
+	return []string{"/proc/1", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+}

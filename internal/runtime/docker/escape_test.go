@@ -21,7 +21,7 @@ func TestEscapeDocker(t *testing.T) {
 func TestEscapePodman(t *testing.T) {
 	s := prey(enginetest.Podman(t), docker.Podman)
 	t.Run("user", func(t *testing.T) { escapetest.Steps(t, s) })
-	s.User = "0:0"
+	s.User, s.GuestFilesOpen = "0:0", true
 	t.Run("root", func(t *testing.T) { escapetest.Steps(t, s) })
 }
 

@@ -135,6 +135,7 @@ func (r *recipe) hostConfig() (*container.HostConfig, error) {
 		CapDrop:        r.capDrop(),
 		SecurityOpt:    r.securityOptions(),
 		MaskedPaths:    r.maskedPaths(),
+		ReadonlyPaths:  r.readOnlyPaths(),
 		Sysctls:        sysctls,
 		UsernsMode:     r.userNamespace(),
 		IpcMode:        container.IPCModePrivate,
@@ -151,6 +152,15 @@ func (r *recipe) hostConfig() (*container.HostConfig, error) {
 // with the last one, as other memory does: a sandbox whose processes were ended
 // for want of memory does not keep it.
 var sysctls = map[string]string{"kernel.shm_rmid_forced": "1"}
+
+// readOnlyPaths are the engine's usual ones, and the guest's own files, through which
+// root inside could change its OOM score. Podman takes no such list.
+func (r *recipe) readOnlyPaths() []string {
+	if r.flavor == Podman {
+		return nil
+	}
+	return blueprint.ReadOnly()
+}
 
 // maskedPaths are the kernel's files that are seen empty. Podman is told by a
 // security option.

@@ -42,12 +42,9 @@ func (d *draft) bindDevices() error {
 	return nil
 }
 
-// sealed are files of the kernel that are mounted read-only.
-var sealed = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
-
 func kernelFiles() []blueprint.Mount {
 	mounts := []blueprint.Mount{{Kind: blueprint.Proc, Target: "/proc"}, {Kind: blueprint.Sysfs, Target: "/sys"}}
-	for _, target := range sealed {
+	for _, target := range blueprint.ReadOnly() {
 		mounts = append(mounts, blueprint.Mount{Kind: blueprint.Seal, Target: target})
 	}
 	for _, target := range blueprint.Masked() {

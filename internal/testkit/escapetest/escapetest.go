@@ -36,6 +36,9 @@ type Subject struct {
 	// Slow is a runtime whose starts take long: attacks that repeat them do so
 	// less often.
 	Slow bool
+	// GuestFilesOpen says that User can write the guest's files in /proc: it is root,
+	// and the runtime cannot make them read-only.
+	GuestFilesOpen bool
 }
 
 // Steps makes only the attacks that one sandbox takes unharmed.

@@ -72,7 +72,7 @@ var attacks = map[string]func(*attempts, []string){
 	"read-host-file": readHostFile, "proc-sys": procSys, "core-pattern": corePattern, "sysrq": sysrq, "cgroup": cgroup, "devices": devices,
 	"file-handle": fileHandle, "kernel-log": kernelLog, "clock": clock, "exe-overwrite": exeOverwrite, "descriptors": descriptors,
 	"masked-paths": maskedPaths, "replace-devices": replaceDevices, "hard-link": hardLink, "replace-socket": replaceSocket, "privileges": privileges,
-	"schedule": schedule, "own-schedule": ownSchedule, "allocate": allocate,
+	"schedule": schedule, "schedule-files": scheduleFiles, "own-schedule": ownSchedule, "allocate": allocate,
 	"forks": forks, "memory": memory, "fill": fill, "inodes": inodes, "files": files, "watchers": watchers, "sockets": sockets, "flight": flight, "fill-over": fillOver, "fill-behind": fillBehind, "fill-quick": fillQuick, "inodes-over": inodesOver, "clear": clearDir, "make-directory": makeDirectory, "stray-writes": strayWrites, "network": network,
 	"set-id": setID, "shared-memory": sharedMemory,
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // schedule makes a process, and each of its threads, run only when nothing else
-// does, and be the first to end when memory runs out.
+// does.
 func schedule(a *attempts, args []string) {
 	threads, err := filepath.Glob("/proc/" + args[0] + "/task/*")
 	must(err)
@@ -21,11 +21,17 @@ func schedule(a *attempts, args []string) {
 	user := uintptr(os.Getuid())
 	a.call("setpriority of its user", unix.SYS_SETPRIORITY, unix.PRIO_USER, user, 19)
 	a.call("setpriority of its group", unix.SYS_SETPRIORITY, unix.PRIO_PGRP, uintptr(number(args[0])), 19)
-	if user == 0 {
-		return // to whom the kernel gives the files of every process that is not dumpable
-	}
-	for file, text := range map[string]string{"oom_score_adj": "1000", "oom_adj": "15", "autogroup": "19", "timerslack_ns": "1000000000"} {
-		a.try("write "+file, os.WriteFile("/proc/"+args[0]+"/"+file, []byte(text), 0))
+}
+
+// scheduleFiles makes a process, by each of its threads, the first to end when memory
+// runs out and the last to run, by writing its files in /proc.
+func scheduleFiles(a *attempts, args []string) {
+	dirs, err := filepath.Glob("/proc/" + args[0] + "/task/*")
+	must(err)
+	for _, dir := range append(dirs, "/proc/"+args[0]) {
+		for file, text := range map[string]string{"oom_score_adj": "1000", "oom_adj": "15", "autogroup": "19", "timerslack_ns": "1000000000"} {
+			a.try("write "+dir+"/"+file, os.WriteFile(dir+"/"+file, []byte(text), 0))
+		}
 	}
 }
 
