@@ -1,47 +1,28 @@
 package run
 
-// Preset is what is known of a program that many use; false if nothing is. Models
-// are asked through the proxy, with a placeholder for the key.
+import "github.com/atoll-run/atoll/internal/agent/preset"
+
+// Preset returns a built-in preset as an agent that carries out one task; false if
+// there is none of this name, or it carries out none.
 func Preset(name string) (Custom, bool) {
-	switch name {
-	case "claude-code":
-		return claudeCode(), true
-	case "codex":
-		return codex(), true
+	p, err := preset.Find(preset.Builtin(), name)
+	if err != nil || p.Args.Task == nil || p.Refused != "" {
+		return Custom{}, false
 	}
-	return Custom{}, false
+	return FromPreset(p), true
 }
 
-func claudeCode() Custom {
-	return Custom{
-		Name: "Claude Code", Description: "Anthropic's Claude Code in a sandbox of its own, for one task",
-		// No person could answer its prompts; the sandbox confines it.
-		Argv: []string{"claude", "--print", "--output-format", "stream-json", "--verbose", "--model", "{model}", "--dangerously-skip-permissions", "{task}"},
-		Env: map[string]string{
-			"ANTHROPIC_BASE_URL": "{base-url}", "ANTHROPIC_API_KEY": noKey, "ANTHROPIC_SMALL_FAST_MODEL": "{model}",
-			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "IS_SANDBOX": "1",
-			"CLAUDE_CONFIG_DIR": "{workspace}/.claude-state",
-		},
-		Read: "json", Answer: "result", Failure: "is_error", Stream: claudeStream,
+// FromPreset returns a preset as an agent that carries out one task. Its home is the
+// workspace.
+func FromPreset(p *preset.Preset) Custom {
+	values := preset.Values{Task: "{task}", Model: "{model}", Home: "{workspace}", Workspace: "{workspace}", BaseURL: "{base-url}"}
+	files := map[string]string{}
+	for i := range p.Files {
+		files[p.Files[i].Path] = string(p.Files[i].Content(values))
 	}
-}
-
-func codex() Custom {
 	return Custom{
-		Name: "Codex", Description: "OpenAI's Codex in a sandbox of its own, for one task",
-		Argv: []string{"codex", "exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--model", "{model}", "{task}"},
-		Env:  map[string]string{"CODEX_HOME": "{workspace}/.codex", "ATOLL_NO_KEY": noKey},
-		// The provider may not search for a sandbox without a network, and the proxy
-		// refuses requests that ask for it.
-		Files: map[string]string{".codex/config.toml": `model_provider = "proxy"
-web_search = "disabled"
-[model_providers.proxy]
-name = "proxy"
-base_url = "{base-url}/v1"
-wire_api = "responses"
-env_key = "ATOLL_NO_KEY"
-supports_websockets = false
-`},
-		Read: "codex", Stream: codexStream,
+		Name: p.Title, Description: p.Description + " in a sandbox of its own, for one task",
+		Argv: p.Argv(values, true, nil), Env: p.Environment(values), Files: files,
+		Read: p.Output.Read, Answer: p.Output.Answer, Failure: p.Output.Failure, Stream: p.Output.Stream,
 	}
 }
