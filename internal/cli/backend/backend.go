@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
+	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
@@ -47,6 +48,14 @@ type Sandboxes interface {
 	Prune(ctx context.Context, workspaces bool) (rows []Pruned, silent, err error)
 }
 
+// Approvals carries out the verbs about questions to a person.
+type Approvals interface {
+	Questions(ctx context.Context, f approval.Filter) ([]approval.Question, error)
+	Question(ctx context.Context, id string) (*approval.Question, error)
+	// Answer answers a question; the note says what became of what it was about.
+	Answer(ctx context.Context, id string, r approval.Reply) (q *approval.Question, note string, err error)
+}
+
 // LocalFlag adds --local.
 func LocalFlag(cmd *cobra.Command, e *console.Env) {
 	cmd.PersistentFlags().BoolVar(&e.Local, "local", false, "work in this process, even if a gateway is running")
@@ -63,6 +72,15 @@ func OpenRuns(ctx context.Context, e *console.Env) (Runs, error) {
 
 // OpenSandboxes returns the running gateway, or this process.
 func OpenSandboxes(ctx context.Context, e *console.Env) (Sandboxes, error) {
+	if g, err := RunningGateway(ctx, e); g != nil || err != nil {
+		return g, err
+	}
+	a, err := e.Open(ctx)
+	return local{e, a}, err
+}
+
+// OpenApprovals returns the running gateway, or this process.
+func OpenApprovals(ctx context.Context, e *console.Env) (Approvals, error) {
 	if g, err := RunningGateway(ctx, e); g != nil || err != nil {
 		return g, err
 	}

@@ -1,3 +1,3 @@
-// Package backend carries out verbs about runs and sandboxes: through the gateway
+// Package backend carries out verbs about runs, sandboxes and approvals: through the gateway
 // that is running on this state directory, or in this process if there is none.
 package backend

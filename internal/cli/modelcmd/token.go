@@ -56,8 +56,9 @@ func newTokenCreateCommand(e *env) *cobra.Command {
 		Long: `Mint a token and print it. It is shown this once: only a hash is kept.
 
 With --role it opens the gateway: admin (everything), operator (change what
-exists), run (give tasks to agents) or read. With --session it is for one session
-of the shared proxy.`,
+exists), operator.approvals (answer questions, and decide about changes of agents),
+run (give tasks to agents) or read. With --session it is for one session of the
+shared proxy.`,
 		Example: `  atoll token create --role run --account acct-7 --runs 4 --spend 5 --expires 720h
   atoll token create --session agent:main:acct-7:run-42 --account acct-7 --run-id run-42 --expires 2h`,
 		Args: console.NoArgs,

@@ -28,7 +28,7 @@ type gatewayTokenFlags struct {
 
 func (f *gatewayTokenFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.scope, "role", "", "what a gateway's token allows: admin, operator, run or read")
+	flags.StringVar(&f.scope, "role", "", "what a gateway's token allows: admin, operator, operator.approvals, run or read")
 	console.OldSpelling(cmd, "scope", "role")
 	flags.StringVar(&f.name, "name", "", "who or what the token is for, shown in lists and logs")
 	flags.BoolVar(&f.all, "all-accounts", false, "let a token that is not an admin's see every account")

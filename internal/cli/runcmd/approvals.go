@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/approval"
+	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 )
@@ -25,8 +25,9 @@ func NewApprovalsCommand(c *console.Env) *cobra.Command {
   atoll approvals approve q4hb`,
 		Long: `Some actions of agents wait for a person: for example commits that change files which
 other programs execute. Each is a question with its evidence; the answer is for that
-evidence only. A question that nobody answers expires, with the answer no.`,
+evidence only. A question without an answer expires, with the answer no.`,
 	}
+	backend.LocalFlag(cmd, c)
 	cmd.AddCommand(newApprovalsListCommand(e), newApprovalsShowCommand(e), newApprovalsApproveCommand(e), newApprovalsDenyCommand(e))
 	return cmd
 }
@@ -40,12 +41,12 @@ func newApprovalsListCommand(e *env) *cobra.Command {
 		Example: "  atoll approvals list\n  atoll approvals list --all --json",
 		Args:    console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			a, err := e.Open(cmd.Context())
+			b, err := backend.OpenApprovals(cmd.Context(), e.Env)
 			if err != nil {
 				return e.ConfigError(err, asJSON)
 			}
 			filter.Open = !all
-			list, err := a.Commits.Approvals().List(cmd.Context(), filter)
+			list, err := b.Questions(cmd.Context(), filter)
 			if err != nil {
 				return err
 			}
@@ -90,7 +91,7 @@ func newApprovalsShowCommand(e *env) *cobra.Command {
 		Example: "  atoll approvals show q4hb\n  atoll approvals show q4hb --json",
 		Args:    console.ExactlyOne("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withApproval(cmd, args[0], asJSON, func(_ *app.App, q *approval.Question) error {
+			return e.withApproval(cmd, args[0], asJSON, func(_ backend.Approvals, q *approval.Question) error {
 				if asJSON {
 					return e.PrintJSON(q)
 				}
@@ -167,11 +168,11 @@ func newApprovalsDenyCommand(e *env) *cobra.Command {
 }
 
 func (e *env) answer(cmd *cobra.Command, word string, answer approval.Answer, f *answerFlags) error {
-	return e.withApproval(cmd, word, f.asJSON, func(a *app.App, q *approval.Question) error {
+	return e.withApproval(cmd, word, f.asJSON, func(b backend.Approvals, q *approval.Question) error {
 		if f.hash != "" && (len(f.hash) < minHash || !strings.HasPrefix(q.Hash, f.hash)) {
 			return console.WithCode(console.ExitDenied, errhint.With(approval.ErrChanged, "`atoll approvals show "+q.ID+"` shows the evidence and its hash"))
 		}
-		answered, note, err := a.Commits.AnswerApproval(cmd.Context(), q.ID, approval.Reply{Answer: answer, Hash: q.Hash, By: whoami()})
+		answered, note, err := b.Answer(cmd.Context(), q.ID, approval.Reply{Answer: answer, Hash: q.Hash, By: whoami()})
 		if err != nil {
 			return explainAnswer(err)
 		}
@@ -193,25 +194,25 @@ func explainAnswer(err error) error {
 	return err
 }
 
-func (e *env) withApproval(cmd *cobra.Command, word string, asJSON bool, do func(*app.App, *approval.Question) error) error {
-	a, err := e.Open(cmd.Context())
+func (e *env) withApproval(cmd *cobra.Command, word string, asJSON bool, do func(backend.Approvals, *approval.Question) error) error {
+	b, err := backend.OpenApprovals(cmd.Context(), e.Env)
 	if err != nil {
 		return e.ConfigError(err, asJSON)
 	}
-	id, err := pickApproval(cmd.Context(), a, word)
+	id, err := pickApproval(cmd.Context(), b, word)
 	if err != nil {
 		return err
 	}
-	q, err := a.Commits.Approvals().Get(cmd.Context(), id)
+	q, err := b.Question(cmd.Context(), id)
 	if err != nil {
 		return err
 	}
-	return do(a, q)
+	return do(b, q)
 }
 
 // pickApproval returns the question that word names, by its id or the beginning.
-func pickApproval(ctx context.Context, a *app.App, word string) (string, error) {
-	list, err := a.Commits.Approvals().List(ctx, approval.Filter{})
+func pickApproval(ctx context.Context, b backend.Approvals, word string) (string, error) {
+	list, err := b.Questions(ctx, approval.Filter{})
 	if err != nil {
 		return "", err
 	}

@@ -21,23 +21,25 @@ var (
 // Scope is what a token allows.
 type Scope string
 
-// The scopes. Each includes those after it.
+// The scopes. Each includes those after it; Run and Approvals do not include each
+// other.
 const (
-	Admin    Scope = "admin"    // everything, of every account unless the token is bound to one
-	Operator Scope = "operator" // sandboxes, sessions, relay: change what exists
-	Run      Scope = "run"      // give tasks to agents
-	Read     Scope = "read"     // look
+	Admin     Scope = "admin"              // everything, of every account unless the token is bound to one
+	Operator  Scope = "operator"           // sandboxes, sessions, relay: change what exists
+	Approvals Scope = "operator.approvals" // answer questions, and decide about changes of agents
+	Run       Scope = "run"                // give tasks to agents
+	Read      Scope = "read"               // look
 )
 
 // order lists the scopes, the widest first.
-var order = []Scope{Admin, Operator, Run, Read}
+var order = []Scope{Admin, Operator, Approvals, Run, Read}
 
 // Check returns an error for an unknown scope.
 func (s Scope) Check() error {
 	if slices.Contains(order, s) {
 		return nil
 	}
-	return fmt.Errorf("scope %q is not known: choose admin, operator, run or read", s)
+	return fmt.Errorf("scope %q is not known: choose admin, operator, operator.approvals, run or read", s)
 }
 
 // Caller is the authenticated sender of a request.
@@ -60,7 +62,7 @@ type Quota struct {
 // May reports whether a scope is allowed.
 func (c *Caller) May(s Scope) bool {
 	have, want := slices.Index(order, c.Scope), slices.Index(order, s)
-	return have >= 0 && want >= have
+	return have >= 0 && want >= have && (c.Scope != Approvals || s != Run)
 }
 
 // Sees reports whether the caller may see things of an account.

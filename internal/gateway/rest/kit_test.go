@@ -54,6 +54,9 @@ func callers() map[string]*access.Caller {
 		"alice":  {Token: "t-alice", Scope: access.Operator, Account: "alice"},
 		"bob":    {Token: "t-bob", Scope: access.Operator, Account: "bob"},
 		"reader": {Token: "t-reader", Scope: access.Read, Account: "alice"},
+		"runner": {Token: "t-runner", Scope: access.Run, Account: "alice"},
+
+		"approver": {Token: "t-approver", Name: "desk", Scope: access.Approvals, Account: "alice"},
 	}
 }
 

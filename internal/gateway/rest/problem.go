@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/access"
@@ -37,6 +38,11 @@ func errorKinds() []errorKind {
 		{session.ErrKeyReused, http.StatusUnprocessableEntity, "idempotency_key_used"},
 		{session.ErrBusy, http.StatusServiceUnavailable, "busy"},
 		{session.ErrDraining, http.StatusServiceUnavailable, "draining"},
+		{approval.ErrNotFound, http.StatusNotFound, "approval_not_found"},
+		{approval.ErrAnswered, http.StatusConflict, "approval_answered"},
+		{approval.ErrExpired, http.StatusConflict, "approval_expired"},
+		{approval.ErrReplaced, http.StatusConflict, "approval_replaced"},
+		{approval.ErrChanged, http.StatusConflict, "approval_changed"},
 		{sandbox.ErrNotFound, http.StatusNotFound, "sandbox_not_found"},
 		{sandbox.ErrBusy, http.StatusConflict, "sandbox_busy"},
 		{sandbox.ErrDenied, http.StatusForbidden, "denied_by_policy"},

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/model/usage"
+	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/version"
@@ -21,7 +23,8 @@ import (
 func RESTOptions(p *Parts, r *execute.Runs) rest.Options {
 	return rest.Options{
 		Runs: restRuns{p, r}, Store: p.Models.RunStore(), Agents: []rest.Catalogue{restVariants{p, r.Variants}}, Sandboxes: restSandboxes{p}, Ledger: restBooks{p},
-		Version: version.Current().Version, Metrics: p.Models.Metrics(), Logger: p.Logger,
+		Approvals: restApprovals{p.Commits.Approvals(), p.Commits},
+		Version:   version.Current().Version, Metrics: p.Models.Metrics(), Logger: p.Logger,
 	}
 }
 
@@ -73,6 +76,17 @@ func (r restVariants) Agents(ctx context.Context) ([]api.Agent, error) {
 		list = append(list, api.Agent{GraphID: v.ID, Name: cmp.Or(v.Name, v.ID), Description: v.Description, Unavailable: r.parts.Runs.WhyUnavailable(ctx, v)})
 	}
 	return list, nil
+}
+
+// restApprovals is the queue of questions; answers are followed by what they decide.
+type restApprovals struct {
+	*approval.Queue
+	commits *deliver.Deliverer
+}
+
+// Answer answers a question, and pushes the commits that it was about.
+func (r restApprovals) Answer(ctx context.Context, id string, reply approval.Reply) (*approval.Question, string, error) {
+	return r.commits.AnswerApproval(ctx, id, reply)
 }
 
 // restBooks is the ledger and the audit log.

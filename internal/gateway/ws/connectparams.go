@@ -111,9 +111,10 @@ type scopes []string
 
 // The scopes that methods need.
 const (
-	scopeAdmin = "operator.admin"
-	scopeRead  = "operator.read"
-	scopeWrite = "operator.write"
+	scopeAdmin     = "operator.admin"
+	scopeApprovals = "operator.approvals"
+	scopeRead      = "operator.read"
+	scopeWrite     = "operator.write"
 )
 
 // scopesOf returns the scopes that a token allows.
@@ -126,7 +127,13 @@ func scopesOf(c *access.Caller) scopes {
 		s = append(s, scopeWrite, "operator.sessions.write", "operator.questions")
 	}
 	if c.May(access.Operator) {
-		s = append(s, scopeAdmin, "operator.approvals", "operator.pairing", "operator.talk", "operator.talk.secrets")
+		s = append(s, scopeAdmin)
+	}
+	if c.May(access.Approvals) {
+		s = append(s, scopeApprovals)
+	}
+	if c.May(access.Operator) {
+		s = append(s, "operator.pairing", "operator.talk", "operator.talk.secrets")
 	}
 	return s
 }

@@ -14,7 +14,7 @@ func table() map[string]*method {
 		{name: "health", params: shape{{name: "probe", kind: flag}, {name: "includeSensitive", kind: flag, v4: true}}, do: (*call).healthOf},
 		{name: "last-heartbeat", scopes: both(scopeRead), params: shape{}, do: (*call).heartbeat},
 		{name: "models.list", scopes: both(scopeRead), params: modelsShape(), do: (*call).models},
-		{name: "plugin.approval.list", v4: true, scopes: both("operator.approvals"), params: shape{}, do: (*call).approvals},
+		{name: "plugin.approval.list", v4: true, scopes: both(scopeApprovals), params: shape{}, do: (*call).approvals},
 		{name: "question.list", v4: true, scopes: both("operator.questions"), params: shape{}, do: (*call).questions},
 		{name: "sessions.compact", scopes: both(scopeAdmin), params: compactShape(), waits: true, do: (*call).compact},
 		{name: "sessions.delete", scopes: both(scopeAdmin), params: deleteShape(), waits: true, do: (*call).remove},
