@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/hostpath/projectquota"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
@@ -233,7 +234,10 @@ func storedBackend(ctx context.Context, registry *sandbox.Registry, name string)
 
 // prepare makes the host directories ready and pins the mounts to them.
 func (a *Installation) prepare(ctx context.Context, p *plan.Plan) (notices []string, err error) {
-	report, err := workspace.Prepare(ctx, p.Layout, workspace.Options{User: numericUser(p.Spec.User)})
+	quota := p.Spec.Limits.Workspace
+	report, err := workspace.Prepare(ctx, p.Layout, workspace.Options{
+		User: numericUser(p.Spec.User), Quota: projectquota.Limits{Bytes: quota.Size, Files: quota.Files},
+	})
 	if err != nil {
 		return nil, err
 	}

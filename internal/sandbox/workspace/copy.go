@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/hostpath/projectquota"
 )
 
 // view is a copy, its manifest and its source, open for work or comparison.
@@ -54,7 +55,25 @@ func makeView(ctx context.Context, l Layout, opts Options, report *Report) (made
 	if w.copy, err = v.makeCopy(user, report); err != nil {
 		return nil, err
 	}
+	if report.CopyCreated {
+		err = limitCopy(w.copy, opts.Quota)
+	}
+	if err != nil {
+		return nil, copyError(l, err)
+	}
 	return w, nil
+}
+
+// limitCopy sets a project quota for a new copy where the file system has them. The
+// guest measures the copy everywhere.
+func limitCopy(dir *os.File, quota projectquota.Limits) error {
+	if quota == (projectquota.Limits{}) || os.Geteuid() != 0 {
+		return nil
+	}
+	if err := projectquota.Apply(dir, quota); !errors.Is(err, projectquota.ErrUnsupported) {
+		return err
+	}
+	return nil
 }
 
 // openView opens the same for reading; nil if there is no copy.

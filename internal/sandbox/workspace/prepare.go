@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/hostpath/projectquota"
 )
 
 // Options of Prepare and Reseed.
@@ -22,6 +23,8 @@ type Options struct {
 	// User is docker.user where that is a pair of numbers; nil where it is unset
 	// or a name of the image's. See Layout.User for what nil means here.
 	User *hostpath.Owner
+	// Quota is what a new copy may hold, where its file system can enforce it.
+	Quota projectquota.Limits
 }
 
 // Report tells what Prepare or Reseed did. The names are those of seed files.
