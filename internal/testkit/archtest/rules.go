@@ -45,7 +45,7 @@ func layers() [][]string {
 		{"internal/config", "internal/contentpolicy", "internal/machine", "internal/runtime/rootfs", "internal/agent/preset"},
 		{"internal/policy", "internal/terminal", "internal/audit", "internal/approval", "internal/model/usage", "internal/model/grant"},
 		{"internal/machine/guestfs"},
-		{"internal/sandbox/workspace", "internal/sandbox/directory"},
+		{"internal/sandbox/workspace", "internal/sandbox/directory", "internal/sandbox/overlay"},
 		{"internal/sandbox", "internal/runtime/image"},
 		{"internal/sandbox/verify"},
 		{"internal/sandbox/plan", "internal/runtime"},

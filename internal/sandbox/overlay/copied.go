@@ -1,0 +1,89 @@
+package overlay
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// copied is one directory of a copy, and the base's at the same path.
+type copied struct {
+	dir   *os.File
+	here  *os.File // nil: no directory is there
+	at    string
+	depth int
+}
+
+// copyDir reports the changes in one directory of a copy: what is not as in the
+// manifest and not as in the base either.
+func (r *reader) copyDir(d copied) error {
+	names, err := r.names(d.dir)
+	if err != nil {
+		return err
+	}
+	noted, err := r.manifest.entries(d.at)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := r.copyEntry(d, name, noted[name]); err != nil {
+			return err
+		}
+		delete(noted, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(noted)) {
+		if err := r.deleted(d.here, name, path.Join(d.at, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyEntry reports one entry of a copy.
+func (r *reader) copyEntry(d copied, name string, noted entry) error {
+	st, err := statAt(d.dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	now := entryOf(&st)
+	if now.isDir() {
+		return r.copySubdirectory(d, name, &st, noted)
+	}
+	noted.Link = ""
+	if now == noted {
+		return nil
+	}
+	return r.compare(file{dir: d.dir, name: name, st: &st, at: path.Join(d.at, name)}, d.here)
+}
+
+func (r *reader) copySubdirectory(parent copied, name string, st *unix.Stat_t, noted entry) error {
+	below := copied{at: path.Join(parent.at, name), depth: parent.depth + 1}
+	if note := tooFar(below.at, below.depth); note != "" {
+		return r.special(below.at, st.Mode, note)
+	}
+	var err error
+	below.dir, err = openDirAt(parent.dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return r.special(below.at, st.Mode, "it cannot be read: "+err.Error())
+	}
+	defer closeFile(below.dir)
+	if noted.Mode != st.Mode {
+		if err := r.directory(layers{}, parent.here, name, below.at, st); err != nil {
+			return err
+		}
+	}
+	if parent.here != nil {
+		below.here = optionalDir(openDirAt(parent.here, name))
+		defer closeFile(below.here)
+	}
+	return r.copyDir(below)
+}

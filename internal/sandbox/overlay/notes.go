@@ -1,0 +1,176 @@
+package overlay
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/hostpath"
+)
+
+// The files in which the state of the base is kept.
+const (
+	baseManifest = "base.manifest" // as it was when the agent began
+	treeManifest = "tree.manifest" // a copy, as it was made
+	appliedName  = "applied"       // what counts as begun in spite of base.manifest, a line each
+)
+
+// notes is what the base was when the agent began.
+type notes struct {
+	base    *manifest
+	applied map[string]appliedLine
+
+	dir     string // whose entries were read last
+	entries map[string]entry
+}
+
+// appliedLine is one path that is not as in the manifest any more, with the
+// knowledge of the agent or by its own change.
+type appliedLine struct {
+	Path  quoted       `json:"path"`
+	Entry *entry       `json:"entry"`        // nil: nothing is there
+	ID    *hostpath.ID `json:"id,omitempty"` // of a directory
+}
+
+// quoted is a path of any bytes, in a form that JSON keeps.
+type quoted string
+
+// MarshalText returns the path as a quoted string of ASCII.
+func (q quoted) MarshalText() ([]byte, error) { return []byte(strconv.QuoteToASCII(string(q))), nil }
+
+// UnmarshalText reads what MarshalText returns.
+func (q *quoted) UnmarshalText(text []byte) error {
+	plain, err := strconv.Unquote(string(text))
+	*q = quoted(plain)
+	return err
+}
+
+// loadNotes reads the notes once. The caller holds t.mu.
+func (t *Tree) loadNotes() (*notes, error) {
+	if t.notes != nil {
+		return t.notes, nil
+	}
+	base, err := openManifest(filepath.Join(t.Dir, baseManifest))
+	if err != nil {
+		return nil, err
+	}
+	applied, err := readApplied(filepath.Join(t.Dir, appliedName))
+	if err != nil {
+		return nil, err
+	}
+	t.notes = &notes{base: base, applied: applied}
+	return t.notes, nil
+}
+
+// readApplied reads the lines of the file. A last line without an end was being
+// written when the host went down, and does not count.
+func readApplied(name string) (map[string]appliedLine, error) {
+	found := map[string]appliedLine{}
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return found, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	for lines := bufio.NewReader(file); ; {
+		text, err := lines.ReadBytes('\n')
+		if err != nil {
+			return found, nil
+		}
+		var line appliedLine
+		if err := json.Unmarshal(text, &line); err != nil {
+			return nil, fmt.Errorf("%q: %w", name, err)
+		}
+		found[string(line.Path)] = line
+	}
+}
+
+// dirID returns which directory was at a path.
+func (n *notes) dirID(rel string) (hostpath.ID, bool) {
+	if line, ok := n.applied[rel]; ok {
+		if line.ID == nil {
+			return hostpath.ID{}, false
+		}
+		return *line.ID, true
+	}
+	note, ok := n.base.dirs[rel]
+	return note.id, ok
+}
+
+// entry returns what was at a path.
+func (n *notes) entry(rel string) (entry, bool, error) {
+	if line, ok := n.applied[rel]; ok {
+		if line.Entry == nil {
+			return entry{}, false, nil
+		}
+		return *line.Entry, true, nil
+	}
+	dir, name := path.Split(rel)
+	if dir = strings.TrimSuffix(dir, "/"); n.entries == nil || dir != n.dir {
+		all, err := n.base.entries(dir)
+		if err != nil {
+			return entry{}, false, err
+		}
+		n.dir, n.entries = dir, all
+	}
+	e, ok := n.entries[name]
+	return e, ok, nil
+}
+
+// NoteApplied makes what is in the base at these paths now, and the directories
+// above, count as what the agent began with. It is for what was applied or put
+// back, and for edits of the host that were handed to the sandbox.
+func (t *Tree) NoteApplied(paths ...string) error {
+	root, err := t.openBase()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, err := t.loadNotes()
+	if err != nil {
+		return err
+	}
+	var lines []appliedLine
+	for _, rel := range paths {
+		more, err := linesFor(root, n, rel)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, more...)
+	}
+	return t.appendApplied(n, lines)
+}
+
+// appendApplied adds lines to the file, and to the notes once they are on disk.
+func (t *Tree) appendApplied(n *notes, lines []appliedLine) error {
+	file, err := os.OpenFile(filepath.Join(t.Dir, appliedName), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	var data []byte
+	for _, line := range lines {
+		text, err := json.Marshal(line)
+		if err != nil {
+			return errors.Join(err, file.Close())
+		}
+		data = append(append(data, text...), '\n')
+	}
+	_, err = file.Write(data)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	for _, line := range lines {
+		n.applied[string(line.Path)] = line
+	}
+	return nil
+}
