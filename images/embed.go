@@ -11,5 +11,5 @@ import "embed"
 
 // Files are the Dockerfiles and what they need, by the paths of this directory.
 //
-//go:embed base common extend layers openclaw pnpm-store sandbox
+//go:embed base common extend layers local openclaw pnpm-store sandbox
 var Files embed.FS

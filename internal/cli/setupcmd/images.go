@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/runtime/image"
 )
 
@@ -56,11 +57,14 @@ func newImagesBuildCommand(e *env) *cobra.Command {
 		Use:   "build RECIPE",
 		Short: "Build one of the images: " + strings.Join(RecipeNames(), ", "),
 		Long: "Build one of the images. Where no registry answers, the base is made from\nDebian's packages, and OpenClaw's own image from npm's.\n\n" + recipeList() +
+			"\nImages of agents need no engine. AGENT@VERSION chooses a version. They lie on\nthe host's own programs, or on the image of --base-image.\n" +
 			"\nFlags default to the environment variables of the same meaning (BASE_IMAGE,\nPACKAGES, INSTALL_PNPM, …), and those to the recipe's own values.",
 		Example: `  atoll images build sandbox
   atoll images build common --install-brew 0
   atoll images build sandbox --with gh --target-image my-sandbox:gh
   atoll images build openclaw
+  atoll images build claude
+  atoll images build codex@0.166.0
   atoll images build pnpm-store --lockfile pnpm-lock.yaml`,
 		Args: console.ExactlyOne("recipe"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runImagesBuild(cmd.Context(), e, o, args[0]) },
@@ -84,13 +88,16 @@ func RecipeNames() []string {
 	for _, r := range image.Recipes() {
 		names = append(names, r.Name)
 	}
-	return names
+	return append(names, agentNames()...)
 }
 
 func recipeList() string {
 	var b strings.Builder
 	for _, r := range image.Recipes() {
 		fmt.Fprintf(&b, "  %-10s %s → %s\n", r.Name, r.About, r.Target)
+	}
+	for _, p := range agents {
+		fmt.Fprintf(&b, "  %-10s the agent of %s → %s\n", p.Name, p.Package, p.Name)
 	}
 	return b.String()
 }
@@ -135,9 +142,12 @@ func readLockfile(path string) ([]byte, error) {
 }
 
 func runImagesBuild(ctx context.Context, e *env, o buildOptions, name string) error {
+	if p, ok := agentOf(name); ok {
+		return buildAgent(ctx, e, o, p)
+	}
 	recipe, err := image.Find(name)
 	if err != nil {
-		return console.WithCode(console.ExitUsage, err)
+		return console.WithCode(console.ExitUsage, errhint.With(err, "use one of "+strings.Join(RecipeNames(), ", ")))
 	}
 	lockfile, err := readLockfile(o.lockfile)
 	if err == nil {

@@ -35,6 +35,7 @@ type candidate struct {
 	source string
 	config *v1.ConfigFile
 	layers []blob // the lowest first
+	onHost bool   // below its layers are the host's own programs
 }
 
 // Progress is how far an image has come.
@@ -70,7 +71,7 @@ func (s *Store) add(ctx context.Context, c *candidate, names []string, report fu
 	if err != nil {
 		return nil, spaceHint(s.dir, err)
 	}
-	image := &Image{ID: c.id, Names: names, Digest: c.digest, Source: c.source, Layers: layers, Added: time.Now().UTC().Truncate(time.Second), Config: configOf(c.config)}
+	image := &Image{ID: c.id, Names: names, Digest: c.digest, Source: c.source, OnHost: c.onHost, Layers: layers, Added: time.Now().UTC().Truncate(time.Second), Config: configOf(c.config)}
 	for _, l := range layers {
 		image.Size += l.Size
 		image.Files += l.Files

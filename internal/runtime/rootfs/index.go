@@ -33,6 +33,7 @@ type Image struct {
 	Names   []string  `json:"names"`            // references, as a person writes them
 	Digest  string    `json:"digest,omitempty"` // of the manifest it was pulled by
 	Source  string    `json:"source"`           // where it came from
+	OnHost  bool      `json:"onHost,omitempty"` // its layers lie on the host's own programs
 	Size    int64     `json:"size"`             // bytes of its files
 	Files   int64     `json:"files"`
 	Layers  []Layer   `json:"layers"` // the lowest first

@@ -78,7 +78,7 @@ func (s *Store) Tag(ctx context.Context, ref, name string) error {
 			return err
 		}
 		named := *image
-		named.Names = append(slices.Clone(image.Names), name)
+		named.Names = append(slices.DeleteFunc(slices.Clone(image.Names), func(n string) bool { return sameName(n, name) }), name)
 		return x.put(&named)
 	})
 }

@@ -46,6 +46,22 @@ type Config struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
+// SearchPath is the PATH of the image, "" if it has none.
+func (c *Config) SearchPath() string {
+	for _, variable := range c.Env {
+		if path, ok := strings.CutPrefix(variable, "PATH="); ok {
+			return path
+		}
+	}
+	return ""
+}
+
+// variableName is the name in "NAME=value".
+func variableName(variable string) string {
+	name, _, _ := strings.Cut(variable, "=")
+	return name
+}
+
 // Identity is what the generated files of a root say about its sandbox. Roots
 // of equal identities share their generated layer.
 type Identity struct {

@@ -150,13 +150,16 @@ func (s *Store) Resolve(ctx context.Context, ref string, id Identity) (_ *Root, 
 
 func (s *Store) resolve(ctx context.Context, ref string, id Identity, pin *Pin) (*Root, error) {
 	if IsHost(ref) {
-		return s.resolveHost(ctx, id, pin)
+		return s.resolveHost(ctx, id, pin, nil)
 	}
 	record, err := s.find(ref)
 	if err != nil {
 		return nil, err
 	}
 	lowers := record.lowers()
+	if record.OnHost {
+		return s.resolveOnHost(ctx, ref, id, pin, record)
+	}
 	entries, err := withMountPoints(imageFiles(id), id, func(path string) bool { return s.isLink(lowers, path) })
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", ref, err)
@@ -169,19 +172,31 @@ func (s *Store) resolve(ctx context.Context, ref string, id Identity, pin *Pin) 
 	return &Root{ID: record.ID, Name: ref, Config: record.Config}, nil
 }
 
-func (s *Store) resolveHost(ctx context.Context, id Identity, pin *Pin) (*Root, error) {
+// resolveHost returns the root of the host's own programs, with the layers of an image
+// over the parts that are generated.
+func (s *Store) resolveHost(ctx context.Context, id Identity, pin *Pin, lowers []layerName) (*Root, error) {
 	view, err := newHostView(s.hostBase, s.Hide)
 	if err != nil {
 		return nil, err
 	}
 	entries := slices.Concat(networkFiles(id), userFiles(id), skeleton(), view.entries)
-	if entries, err = withMountPoints(entries, id, nil); err != nil {
+	if entries, err = withMountPoints(entries, id, func(path string) bool { return s.isLink(lowers, path) }); err != nil {
 		return nil, fmt.Errorf("host root: %w", err)
 	}
 	top, err := s.generated(ctx, entries)
 	if err != nil {
 		return nil, fmt.Errorf("host root: %w", err)
 	}
-	pin.layers = []layerName{top}
+	pin.layers = append([]layerName{top}, lowers...)
 	return &Root{ID: view.fingerprint(), Name: HostName, Binds: view.binds, Masks: view.masks}, nil
+}
+
+// resolveOnHost returns the root of an image whose base is the host.
+func (s *Store) resolveOnHost(ctx context.Context, ref string, id Identity, pin *Pin, record *Image) (*Root, error) {
+	root, err := s.resolveHost(ctx, id, pin, record.lowers())
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", ref, err)
+	}
+	root.ID, root.Name, root.Config = record.ID, ref, record.Config
+	return root, nil
 }

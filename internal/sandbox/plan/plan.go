@@ -53,7 +53,10 @@ type Plan struct {
 	Router    policy.Router // which half of a pair a call works in
 	Net       *sandbox.Spec // the networked half; nil if there is no pair
 	Findings  []policy.Finding
-	Warnings  []config.Problem
+	// SearchPath is the PATH of commands, "" for the usual one. It is known once the
+	// image is.
+	SearchPath string
+	Warnings   []config.Problem
 
 	home      string
 	canonical []string // of the mount sources, as they were judged

@@ -186,6 +186,9 @@ func (s *Settings) fitLinux(ctx context.Context, p *plan.Plan) error {
 		return err
 	}
 	setRoot(p, image, id)
+	if found := s.ImportedImage(ctx, image); found != nil && !rootfs.IsHost(image) {
+		p.SearchPath = found.Config.SearchPath()
+	}
 	return nil
 }
 
@@ -211,7 +214,11 @@ func (s *Settings) rootOf(ctx context.Context, p *plan.Plan) (image, id string, 
 	if found == nil {
 		return p.Spec.Image, "", nil // making it fails, and says so
 	}
-	return p.Spec.Image, found.ID, nil
+	if !found.OnHost {
+		return p.Spec.Image, found.ID, nil
+	}
+	id, err = rootfs.HostID(s.hidden()...)
+	return p.Spec.Image, found.ID + " on " + id, err
 }
 
 // GuestProcess is the number that this host gives to process 1 of a sandbox of

@@ -73,11 +73,16 @@ func (a *Installation) mayShowHost(ctx context.Context, account string) (bool, e
 // fitShared finishes a plan of the linux backend for an account that is not shown the
 // host's programs.
 func (a *Installation) fitShared(ctx context.Context, p *plan.Plan) error {
-	if p.Spec.Backend != BackendLinux || !rootfs.IsHost(p.Spec.Image) {
+	if p.Spec.Backend != BackendLinux || !a.showsHost(ctx, p.Spec.Image) {
 		return nil
 	}
 	if may, err := a.mayShowHost(ctx, p.Spec.Account); may || err != nil {
 		return err
+	}
+	if !rootfs.IsHost(p.Spec.Image) {
+		err := fmt.Errorf("the image %s lies on the host's own programs", p.Spec.Image)
+		a.hostRefused(ctx, p.Spec.Account, err)
+		return errhint.With(fmt.Errorf("%w: %w", errShared, err), "build the image with --base-image, on an image of its own")
 	}
 	image, err := a.ensurePackaged(ctx)
 	if err != nil {
@@ -86,6 +91,15 @@ func (a *Installation) fitShared(ctx context.Context, p *plan.Plan) error {
 	}
 	setRoot(p, rootfs.ShortName(image.Names[0]), image.ID)
 	return nil
+}
+
+// showsHost reports whether sandboxes of an image see the host's own programs.
+func (s *Settings) showsHost(ctx context.Context, image string) bool {
+	if rootfs.IsHost(image) {
+		return true
+	}
+	found := s.ImportedImage(ctx, image)
+	return found != nil && found.OnHost
 }
 
 // ensurePackaged returns the image of this machine's packages, made if it is not there.

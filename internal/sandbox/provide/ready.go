@@ -1,6 +1,7 @@
 package provide
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -333,10 +334,11 @@ func (a *Installation) Discard(ctx context.Context, p *plan.Plan) error {
 // CommandEnv is the environment of one command: what policy lets in, and the
 // few variables that programs expect, which belong to the inside.
 func CommandEnv(p *plan.Plan, passed map[string]string) []string {
-	env := map[string]string{"HOME": p.Spec.Workdir, "PATH": DefaultPath}
+	env := map[string]string{"HOME": p.Spec.Workdir, "PATH": cmp.Or(p.SearchPath, DefaultPath)}
 	maps.Copy(env, passed)
 	return sandbox.EnvList(env)
 }
 
-// DefaultPath is the search path inside. The host's never enters.
+// DefaultPath is the search path inside, unless the image has its own. The host's
+// never enters.
 const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

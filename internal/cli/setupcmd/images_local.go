@@ -1,0 +1,121 @@
+package setupcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/runtime/image"
+	"github.com/atoll-run/atoll/internal/runtime/image/local"
+	"github.com/atoll-run/atoll/internal/terminal"
+)
+
+// agents are the programs of npm that images can be built of.
+var agents = []local.Program{
+	{Name: "claude", Package: "@anthropic-ai/claude-code", Commands: []string{"claude"}},
+	{Name: "codex", Package: "@openai/codex", Commands: []string{"codex"}},
+	{Name: "gemini", Package: "@google/gemini-cli", Commands: []string{"gemini"}},
+	{Name: "opencode", Package: "opencode-ai", Commands: []string{"opencode"}},
+}
+
+// agentOf returns the agent that a word such as claude or claude@2.1.0 names.
+func agentOf(word string) (local.Program, bool) {
+	name, version, _ := strings.Cut(word, "@")
+	for _, p := range agents {
+		if p.Name == name {
+			if version != "" {
+				p.Version = version
+			}
+			return p, true
+		}
+	}
+	return local.Program{}, false
+}
+
+func agentNames() (names []string) {
+	for _, p := range agents {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// buildAgent builds the image of an agent without an engine.
+func buildAgent(ctx context.Context, e *env, o buildOptions, p local.Program) error {
+	if err := o.checkAgent(e, p.Name); err != nil {
+		return console.WithCode(console.ExitUsage, err)
+	}
+	a, err := e.Open(ctx)
+	if err != nil {
+		return err
+	}
+	report, done := e.buildProgress()
+	builder, err := a.ImageBuilder(report)
+	if err != nil {
+		return err
+	}
+	result, err := builder.Program(ctx, p, o.baseImage())
+	done()
+	if err != nil {
+		return err
+	}
+	return e.printBuilt(result, o.asJSON)
+}
+
+// checkAgent refuses flags that images of agents have no use for.
+func (o *buildOptions) checkAgent(e *env, name string) error {
+	for _, p := range o.params {
+		if *p.value != "" && p.variable != image.ArgBaseImage {
+			return fmt.Errorf("image %s: it has no use for --%s", name, p.flag)
+		}
+	}
+	switch {
+	case o.backend != "" && o.backend != "linux":
+		return errhint.With(fmt.Errorf("image %s: it is built for sandboxes that need no engine", name), "leave --backend out")
+	case o.lockfile != "", len(o.with) > 0, o.network != "", o.target != e.Getenv("TARGET_IMAGE"):
+		return errors.New("image " + name + ": --lockfile, --network, --target-image and --with are of no use for it")
+	}
+	return nil
+}
+
+func (o *buildOptions) baseImage() string {
+	for _, p := range o.params {
+		if p.variable == image.ArgBaseImage {
+			return *p.value
+		}
+	}
+	return ""
+}
+
+// buildProgress returns what shows the steps of a build: a line that changes on a
+// terminal, a line each elsewhere.
+func (e *env) buildProgress() (report func(line string), done func()) {
+	var last atomic.Pointer[string]
+	done = e.ProgressOf(func() string {
+		if line := last.Load(); line != nil {
+			return console.Printable(*line)
+		}
+		return "building"
+	})
+	return func(line string) {
+		last.Store(&line)
+		if !terminal.IsTerminal(e.Err) {
+			fmt.Fprintf(e.Err, "==> %s\n", console.Printable(line))
+		}
+	}, done
+}
+
+func (e *env) printBuilt(r *local.Result, asJSON bool) error {
+	if asJSON {
+		return e.PrintJSON(map[string]any{"image": namesText(r.Image), "recipe": r.Recipe, "version": r.Version, "built": r.Built, "id": r.Image.ID})
+	}
+	verb := "built"
+	if !r.Built {
+		verb = "is up to date"
+	}
+	_, err := fmt.Fprintf(e.Out, "Sandbox image %s: %s (%s, %s in %d files, %d layers)\n", verb, namesText(r.Image), shortID(r.Image.ID), console.SizeText(r.Image.Size), r.Image.Files, len(r.Image.Layers))
+	return err
+}

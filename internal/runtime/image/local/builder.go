@@ -1,0 +1,154 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/runtime/image/npm"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
+)
+
+// Step is work for a sandbox without a network.
+type Step struct {
+	Name   string            // of the sandbox
+	Image  string            // that it is made from
+	Inputs string            // a directory of the host, seen read-only at InputsPath
+	Work   string            // a directory of the host, written to at Dest
+	Dest   string            // path inside
+	Env    map[string]string // of the script
+	Stdout io.Writer         // gets the archive that the script writes
+	Stderr io.Writer         // gets its messages
+}
+
+// The paths inside a sandbox that builds.
+const (
+	InputsPath = "/build"
+	ScriptPath = InputsPath + "/script"
+)
+
+// Builder builds images into a store.
+type Builder struct {
+	Store *rootfs.Store
+	// Run carries a step out: sh runs the script in a sandbox. An error holds the
+	// last messages of the script.
+	Run func(ctx context.Context, s *Step) error
+	// Dir is a directory of this installation for what is fetched. What a build
+	// that failed had fetched is there for the next one.
+	Dir    string
+	Client *npm.Client
+	// Report gets a line at each step.
+	Report func(line string)
+}
+
+// Result is an image that was asked for.
+type Result struct {
+	Image  *rootfs.Image `json:"image"`
+	Built  bool          `json:"built"` // false if it was there already
+	Recipe string        `json:"recipe"`
+	// Version is that of the program in it, "" if it has none.
+	Version string `json:"version,omitempty"`
+}
+
+// LabelKey names, on an image that was built here, what it was made from: the recipe,
+// the packages with their checksums, and the base.
+const LabelKey = "atoll.build"
+
+// layer is one image to build: a base and what one script makes on top.
+type layer struct {
+	recipe   string
+	base     string // an image of the store, or the host
+	onHost   bool   // below the base are the host's own programs
+	script   string
+	dest     string // directory inside that is the layer's content
+	env      map[string]string
+	list     []byte                      // what the script reads: names and checksums of files
+	files    map[string]string           // by name in the sandbox: files of the host
+	fetch    func(context.Context) error // brings the files
+	commands []string                    // programs of dest/bin to link where the base keeps programs
+	names    []string
+	labels   map[string]string
+	source   string
+	user     string // of the image
+}
+
+// key is the hash of everything that the result depends on.
+func (l *layer) key(baseID string) string {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %q %q %q %q %q %q", l.recipe, baseID, l.script, l.dest, l.env, l.list, l.commands)
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+func (b *Builder) report(format string, args ...any) {
+	if b.Report != nil {
+		b.Report(fmt.Sprintf(format, args...))
+	}
+}
+
+// baseID returns what a base is at present. The host counts by its kind: what is
+// built on it must work after an upgrade.
+func (b *Builder) baseID(ctx context.Context, base string) (string, error) {
+	if rootfs.IsHost(base) {
+		return fmt.Sprint(rootfs.HostName, " ", npm.ThisMachine(isMusl(base))), nil
+	}
+	image, err := b.Store.Find(ctx, base)
+	if err != nil {
+		return "", err
+	}
+	return image.ID, nil
+}
+
+// find returns the image of a key, and gives it the names that it lacks.
+func (b *Builder) find(ctx context.Context, key string, names []string) (*rootfs.Image, error) {
+	images, err := b.Store.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, image := range images {
+		if image.Config.Labels[LabelKey] != key || image.Problem != "" {
+			continue
+		}
+		for _, name := range names {
+			if slices.Contains(image.Names, name) {
+				continue
+			}
+			if err := b.Store.Tag(ctx, image.ID, name); err != nil {
+				return nil, err
+			}
+		}
+		return b.Store.Find(ctx, image.ID)
+	}
+	return nil, nil
+}
+
+// hold lets one build of this installation work at a time: builds share what they
+// fetch.
+func (b *Builder) hold(ctx context.Context) (release func(), err error) {
+	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	locks, err := filelock.Open(filepath.Join(b.Dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	held, err := locks.HoldInTurn(ctx, "build", func(int) { b.report("waiting for another build to end") })
+	if err != nil {
+		return nil, err
+	}
+	return held.Release, nil
+}
+
+// isMusl reports whether the programs of a base use musl.
+func isMusl(base string) bool {
+	if !rootfs.IsHost(base) {
+		return false
+	}
+	found, _ := filepath.Glob("/lib/ld-musl-*.so.1") // the pattern is valid
+	return len(found) > 0
+}

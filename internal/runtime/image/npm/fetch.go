@@ -1,0 +1,104 @@
+package npm
+
+import (
+	"context"
+	"crypto/sha512"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/atoll-run/atoll/internal/errhint"
+)
+
+// batch is how many packages npm is asked for at once.
+const batch = 40
+
+// Fetch brings the archives of packages into a directory, each under the name of
+// Package.File. Those that are there stay: a fetch that was interrupted goes on.
+// report is called with the number that is there, and may be nil.
+func (c *Client) Fetch(ctx context.Context, dir string, packages []Package, report func(done, all int)) error {
+	if report == nil {
+		report = func(int, int) {}
+	}
+	missing := missingIn(dir, packages)
+	report(len(packages)-len(missing), len(packages))
+	for len(missing) > 0 {
+		some := missing[:min(batch, len(missing))]
+		if err := c.fetch(ctx, dir, some); err != nil {
+			return err
+		}
+		// Names of archives of one batch may clash, so the rest is asked for one by one.
+		for _, p := range missingIn(dir, some) {
+			if err := c.fetch(ctx, dir, []Package{p}); err != nil {
+				return err
+			}
+			if len(missingIn(dir, []Package{p})) > 0 {
+				return errhint.With(fmt.Errorf("package %s: the archive is not the one that was resolved (SHA-512 %.16s…)", p.spec(), p.SHA512),
+					"run `npm cache clean --force`, and find out who changed the package if it happens again")
+			}
+		}
+		missing = missing[len(some):]
+		report(len(packages)-len(missing), len(packages))
+	}
+	return nil
+}
+
+func missingIn(dir string, packages []Package) (missing []Package) {
+	seen := map[string]bool{}
+	for _, p := range packages {
+		if _, err := os.Lstat(filepath.Join(dir, p.File())); err != nil && !seen[p.SHA512] {
+			seen[p.SHA512] = true
+			missing = append(missing, p)
+		}
+	}
+	return missing
+}
+
+// fetch has npm write archives into a directory of their own, and takes those over
+// that are what was resolved.
+func (c *Client) fetch(ctx context.Context, dir string, packages []Package) error {
+	temp, err := os.MkdirTemp(dir, "fetch-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	args := []string{"pack", "--pack-destination", temp, "--"}
+	want := map[string]string{}
+	for _, p := range packages {
+		args = append(args, p.spec())
+		want[p.SHA512] = p.File()
+	}
+	if err := c.run(ctx, temp, args...); err != nil {
+		return err
+	}
+	files, err := os.ReadDir(temp)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		path := filepath.Join(temp, f.Name())
+		sum, err := sumOf(path)
+		if err != nil {
+			return err
+		}
+		if name := want[sum]; name != "" {
+			if err := os.Rename(path, filepath.Join(dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func sumOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	sum := sha512.New()
+	_, err = io.Copy(sum, f)
+	return hex.EncodeToString(sum.Sum(nil)), errors.Join(err, f.Close())
+}
