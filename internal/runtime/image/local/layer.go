@@ -50,7 +50,7 @@ func (b *Builder) make(ctx context.Context, l *layer, key string) (*rootfs.Image
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	step := &Step{Name: "atoll-image-" + key[:16], Image: l.base, Inputs: filepath.Join(dir, "inputs"), Work: filepath.Join(dir, "work"), Dest: l.dest, Env: l.environment(b.pathOf(ctx, l.base))}
 	if err := errors.Join(l.writeInputs(step.Inputs), os.Mkdir(step.Work, 0o755)); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (l *layer) writeInputs(dir string) error {
 		return err
 	}
 	for name, text := range map[string][]byte{"script": []byte(l.script), "list": l.list} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil { //nolint:gosec // the sandbox's user reads it
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
 			return err
 		}
 	}

@@ -96,7 +96,7 @@ func (b *Builder) packages(ctx context.Context, first string, l *layer, more ...
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	tree, err := b.Client.Resolve(ctx, dir, npm.ThisMachine(l.onHost && isMusl(rootfs.HostName)), append([]string{first}, more...))
 	if err != nil {
 		return nil, spaceHint(b.Dir, err)

@@ -64,7 +64,7 @@ func (c *Client) fetch(ctx context.Context, dir string, packages []Package) erro
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temp)
+	defer func() { _ = os.RemoveAll(temp) }()
 	args := []string{"pack", "--pack-destination", temp, "--"}
 	want := map[string]string{}
 	for _, p := range packages {
