@@ -77,7 +77,7 @@ func checkOthers(r Request, base string) error {
 	for _, record := range records {
 		dir := filepath.Dir(record)
 		other, err := Load(dir)
-		if err != nil || dir == r.Dir || other.Owner == "" || other.Owner == r.Owner {
+		if err != nil || dir == r.Dir || isUnfinished(dir) || other.Owner == "" || other.Owner == r.Owner {
 			continue
 		}
 		if within(other.Base, base) || within(base, other.Base) {

@@ -122,7 +122,7 @@ func (t *Tree) same(noted entry, r reached) (bool, error) {
 
 // linesFor returns what is in the base at rel now, and the directories above it
 // that are not the noted ones.
-func linesFor(root *os.File, n *notes, rel string) ([]appliedLine, error) {
+func (t *Tree) linesFor(root, above *os.File, n *notes, rel string) ([]appliedLine, error) {
 	r, err := reach(root, rel)
 	if err != nil {
 		return nil, err
@@ -135,6 +135,9 @@ func linesFor(root *os.File, n *notes, rel string) ([]appliedLine, error) {
 		}
 	}
 	line, err := lineOf(r)
+	if err == nil {
+		line.Above, err = t.noteAbove(above, r)
+	}
 	return append(lines, line), err
 }
 

@@ -40,7 +40,11 @@ func (t *Tree) read(ctx context.Context, yield func(Change, error) bool) error {
 		return err
 	}
 	defer above.Close()
-	r := &reader{ctx: ctx, tree: t, base: base, yield: yield, left: MaxEntries, hidden: t.hiddenPaths()}
+	applied, err := readApplied(filepath.Join(t.Dir, appliedName))
+	if err != nil {
+		return err
+	}
+	r := &reader{ctx: ctx, tree: t, base: base, yield: yield, left: MaxEntries, hidden: t.hiddenPaths(), applied: applied}
 	if t.Kind == Kernel {
 		return r.upperDir(layers{above: above, lower: base, here: base}, "", 0)
 	}
@@ -67,6 +71,7 @@ type reader struct {
 	yield    func(Change, error) bool
 	left     int // entries that may still be looked at
 	hidden   map[string]string
+	applied  map[string]appliedLine
 	manifest *manifest // of a copy
 }
 
@@ -130,7 +135,7 @@ func baseStat(here *os.File, name string) (*unix.Stat_t, error) {
 // deleted reports that an entry of the base is gone, and all that is in it.
 func (r *reader) deleted(here *os.File, name, at string) error {
 	st, err := baseStat(here, name)
-	if err != nil || st == nil {
+	if err != nil || st == nil || r.appliedGone(at) {
 		return err
 	}
 	if err := r.emit(Change{Path: at, Kind: Deleted, OldMode: fileMode(st.Mode), Size: st.Size}); err != nil {

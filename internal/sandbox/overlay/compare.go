@@ -28,7 +28,7 @@ func (f file) format() uint32 { return f.st.Mode & unix.S_IFMT }
 // compare reports how a file differs from what the base has in its place.
 func (r *reader) compare(f file, here *os.File) error {
 	old, err := baseStat(here, f.name)
-	if err != nil {
+	if err != nil || r.appliedSame(f) {
 		return err
 	}
 	c := Change{Path: f.at, From: f.from, Kind: Added, Mode: fileMode(f.st.Mode), Size: f.st.Size}

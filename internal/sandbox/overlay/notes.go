@@ -37,6 +37,14 @@ type appliedLine struct {
 	Path  quoted       `json:"path"`
 	Entry *entry       `json:"entry"`        // nil: nothing is there
 	ID    *hostpath.ID `json:"id,omitempty"` // of a directory
+	// Above is what the sandbox had there, which was the same; nil if it was not.
+	Above *aboveNote `json:"above,omitempty"`
+}
+
+// aboveNote is what the sandbox had at a path when it was the same as the base's.
+type aboveNote struct {
+	Gone  bool  `json:"gone,omitempty"` // deleted there and in the base
+	Entry entry `json:"entry,omitzero"`
 }
 
 // quoted is a path of any bytes, in a form that JSON keeps.
@@ -67,6 +75,16 @@ func (t *Tree) loadNotes() (*notes, error) {
 	}
 	t.notes = &notes{base: base, applied: applied}
 	return t.notes, nil
+}
+
+// forgetNotes closes the notes, which are read again when they are needed.
+func (t *Tree) forgetNotes() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.notes != nil {
+		t.notes.base.close()
+		t.notes = nil
+	}
 }
 
 // readApplied reads the lines of the file. A last line without an end was being
@@ -140,9 +158,14 @@ func (t *Tree) NoteApplied(paths ...string) error {
 	if err != nil {
 		return err
 	}
+	above, err := hostpath.OpenDir(t.above())
+	if err != nil {
+		return err
+	}
+	defer above.Close()
 	var lines []appliedLine
 	for _, rel := range paths {
-		more, err := linesFor(root, n, rel)
+		more, err := t.linesFor(root, above, n, rel)
 		if err != nil {
 			return err
 		}

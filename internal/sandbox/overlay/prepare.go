@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/hostpath"
 )
 
@@ -40,15 +39,14 @@ func Prepare(ctx context.Context, r Request) (*Tree, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
-	locks, err := filelock.Open(filepath.Join(parent, "lock"))
+	release, err := holdDir(ctx, parent)
 	if err != nil {
 		return nil, err
 	}
-	held, err := locks.Hold(ctx, "prepare")
-	if err != nil {
+	defer release()
+	if err := removeDiscarded(parent, time.Now()); err != nil {
 		return nil, err
 	}
-	defer held.Release()
 	t, err := Load(r.Dir)
 	if errors.Is(err, ErrNone) {
 		return create(ctx, r, facts)
@@ -79,7 +77,7 @@ func create(ctx context.Context, r Request, base hostpath.Facts) (*Tree, error) 
 	if err != nil {
 		return nil, err
 	}
-	building := r.Dir + ".new"
+	building := r.Dir + buildingSuffix
 	if err := errors.Join(removeTree(building), os.Mkdir(building, 0o700)); err != nil {
 		return nil, err
 	}
