@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/cli/modelcmd"
+	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -42,7 +43,7 @@ func flagValues() map[string]values {
 	return map[string]values{
 		"agent": agentValues, "session": sessionValues, "model": modelValues, "image": imageValues, "run-id": runValues, "before": runValues,
 		"variant": variantValues, "tool": toolValues,
-		"access": fixedValues("none", "ro", "rw"), "scope": fixedValues("session", "agent", "shared"), "role": fixedValues("admin", "operator", "operator.approvals", "run", "read"),
+		"access": fixedValues(config.AccessWords()...), "scope": fixedValues("session", "agent", "shared"), "role": fixedValues("admin", "operator", "operator.approvals", "run", "read"),
 		"thinking": fixedValues("off", "minimal", "low", "medium", "high"), "backend": fixedValues("docker", "podman"),
 		"branch-mode": fixedValues("thread"), "for": fixedValues("once", "session", "rule"), "kind": fixedValues("model", "exec", "file", "egress", "git", "approval", "login"), "mode": fixedValues("ephemeral", "gateway"), "network": fixedValues("none", "bridge"),
 	}

@@ -30,9 +30,10 @@ type Access string
 
 // The values of sandbox.workspaceAccess.
 const (
-	AccessNone Access = "none"
-	AccessRO   Access = "ro"
-	AccessRW   Access = "rw"
+	AccessNone    Access = "none"
+	AccessRO      Access = "ro"
+	AccessOverlay Access = "overlay"
+	AccessRW      Access = "rw"
 )
 
 // Agent is the configuration of one agent, fully resolved.
@@ -73,6 +74,8 @@ type Sandbox struct {
 	NetworkAllow           []string `json:"networkAllow,omitzero"`
 	NetworkExecAllow       []string `json:"networkExecAllow,omitzero"`
 	AllowSecretEnv         []string `json:"dangerouslyAllowSecretEnv,omitzero"`
+	Overlay                Overlay  `json:"overlay,omitzero"`
+	Sync                   Sync     `json:"sync,omitzero"`
 	Docker                 Docker   `json:"docker"`
 	Browser                Browser  `json:"browser"`
 	Prune                  Prune    `json:"prune"`

@@ -49,6 +49,7 @@ var valueChecks = map[string]valueCheck{
 	"trustedNetwork": checkTrustedNetwork,
 	"ulimit":         checkUlimit,
 	"ulimitName":     checkUlimitName,
+	"treeTarget":     checkTreeTarget,
 	"storageName":    optionNames("size", "inodes"),
 	"roomName":       optionNames("size", "files"),
 	"model":          checkModel,

@@ -7,12 +7,14 @@ type sandboxFile struct {
 	Scope                  *Scope         `json:"scope" enum:"session|agent|shared" doc:"Who shares a sandbox."`
 	PerSession             *bool          `json:"perSession" note:"perSession" doc:"Old form of scope: true is session, false is shared."`
 	Backend                *string        `json:"backend" check:"backend" doc:"What makes the sandbox: auto, docker, podman, linux or kubernetes."`
-	WorkspaceAccess        *Access        `json:"workspaceAccess" enum:"none|ro|rw" doc:"How much of the agent workspace the sandbox sees: a private copy (none), the workspace read-only besides it (ro), the workspace itself (rw)."`
+	WorkspaceAccess        *Access        `json:"workspaceAccess" enum:"none|ro|overlay|rw|yolo|yolo-unsafe" doc:"How much of the agent workspace the sandbox sees: a private copy (none), the workspace read-only besides it (ro), the workspace with changes kept apart until they are approved (overlay), the workspace itself (rw). yolo is overlay with sync.mode auto, yolo-unsafe is rw."`
 	WorkspaceRoot          *string        `json:"workspaceRoot" check:"hostPath" doc:"Directory of the sandboxes' own workspaces."`
 	SessionToolsVisibility *string        `json:"sessionToolsVisibility" enum:"spawned|all" doc:"Which sessions the session tools of a sandboxed session show. Read from agents.defaults only."`
 	NetworkAllow           []string       `json:"networkAllow" check:"line" doc:"Tools (names, group:names, patterns with *) that work in the networked half of the sandbox. If this list or networkExecAllow has entries, the sandbox has two halves: one without and one with a network."`
 	NetworkExecAllow       []string       `json:"networkExecAllow" check:"line" doc:"Commands (words, * stands for the rest: gh *) that run in the networked half. Only one simple command of literal words ever matches."`
 	AllowSecretEnv         []string       `json:"dangerouslyAllowSecretEnv" check:"envName" doc:"Names in docker.env that look like secrets and shall be passed all the same."`
+	Overlay                *overlayFile   `json:"overlay" doc:"How workspaceAccess overlay keeps changes apart."`
+	Sync                   *syncFile      `json:"sync" doc:"How changes of an overlay reach the workspace."`
 	Docker                 *dockerFile    `json:"docker" doc:"The container, whatever backend makes it."`
 	Browser                *browserFile   `json:"browser" note:"later" doc:"The browser sandbox."`
 	Prune                  *pruneFile     `json:"prune" doc:"When an unused sandbox is removed."`

@@ -80,9 +80,9 @@ func pickList(m *merge, key string, agent, global, fallback []string) []string {
 	return slices.Clone(fallback)
 }
 
-// overlay joins two levels of a map name by name; the agent's entries win. The
+// joinMaps joins two levels of a map name by name; the agent's entries win. The
 // defaults count only where the global level says nothing.
-func overlay[T any](m *merge, key string, agent, global, fallback map[string]T) map[string]T {
+func joinMaps[T any](m *merge, key string, agent, global, fallback map[string]T) map[string]T {
 	if agent == nil && global == nil && fallback == nil {
 		m.note(key, fromDefault, nil)
 		return nil

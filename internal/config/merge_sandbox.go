@@ -33,6 +33,13 @@ func (m *merge) sandbox() (Sandbox, error) {
 	s.NetworkAllow = pickList(m, "sandbox.networkAllow", agent.NetworkAllow, global.NetworkAllow, nil)
 	s.NetworkExecAllow = pickList(m, "sandbox.networkExecAllow", agent.NetworkExecAllow, global.NetworkExecAllow, nil)
 	s.AllowSecretEnv = pickList(m, "sandbox.dangerouslyAllowSecretEnv", agent.AllowSecretEnv, global.AllowSecretEnv, nil)
+	if s.Overlay, err = m.overlay(orEmpty(agent.Overlay), orEmpty(global.Overlay)); err != nil {
+		return Sandbox{}, err
+	}
+	if s.Sync, err = m.sync(orEmpty(agent.Sync), orEmpty(global.Sync)); err != nil {
+		return Sandbox{}, err
+	}
+	s.settleAccess()
 	s.Docker = m.docker(orEmpty(agent.Docker), orEmpty(global.Docker), base.Docker)
 	s.Browser = m.browser(orEmpty(agent.Browser), orEmpty(global.Browser), base.Browser)
 	s.Prune = m.prune(orEmpty(agent.Prune), orEmpty(global.Prune), base.Prune)
@@ -71,7 +78,7 @@ func (m *merge) docker(agent, global *dockerFile, base Docker) Docker {
 		Network:         pick(m, at+"network", agent.Network, global.Network, base.Network),
 		User:            pick(m, at+"user", agent.User, global.User, ""),
 		CapDrop:         pickList(m, at+"capDrop", agent.CapDrop, global.CapDrop, base.CapDrop),
-		Env:             overlay(m, at+"env", agent.Env, global.Env, base.Env),
+		Env:             joinMaps(m, at+"env", agent.Env, global.Env, base.Env),
 		SetupCommand:    pick(m, at+"setupCommand", agent.SetupCommand, global.SetupCommand, nil).Text(),
 		PidsLimit:       pick(m, at+"pidsLimit", agent.PidsLimit, global.PidsLimit, 0),
 		Memory:          pick(m, at+"memory", agent.Memory, global.Memory, Size{}),
@@ -82,10 +89,10 @@ func (m *merge) docker(agent, global *dockerFile, base Docker) Docker {
 		DeviceWriteBps:  pick(m, at+"deviceWriteBps", agent.DeviceWriteBps, global.DeviceWriteBps, Size{}),
 		DeviceReadIOps:  pick(m, at+"deviceReadIOps", agent.DeviceReadIOps, global.DeviceReadIOps, 0),
 		DeviceWriteIOps: pick(m, at+"deviceWriteIOps", agent.DeviceWriteIOps, global.DeviceWriteIOps, 0),
-		StorageOpt:      overlay(m, at+"storageOpt", agent.StorageOpt, global.StorageOpt, nil),
-		WorkspaceLimit:  overlay(m, at+"workspaceLimit", agent.WorkspaceLimit, global.WorkspaceLimit, nil),
+		StorageOpt:      joinMaps(m, at+"storageOpt", agent.StorageOpt, global.StorageOpt, nil),
+		WorkspaceLimit:  joinMaps(m, at+"workspaceLimit", agent.WorkspaceLimit, global.WorkspaceLimit, nil),
 		GPUs:            strings.TrimSpace(pick(m, at+"gpus", agent.GPUs, global.GPUs, "")),
-		Ulimits:         overlay(m, at+"ulimits", agent.Ulimits, global.Ulimits, nil),
+		Ulimits:         joinMaps(m, at+"ulimits", agent.Ulimits, global.Ulimits, nil),
 		SeccompProfile:  pick(m, at+"seccompProfile", agent.SeccompProfile, global.SeccompProfile, ""),
 		AppArmorProfile: pick(m, at+"apparmorProfile", agent.AppArmorProfile, global.AppArmorProfile, ""),
 		DNS:             pickList(m, at+"dns", agent.DNS, global.DNS, nil),

@@ -60,6 +60,8 @@ func (s *Sandbox) narrow(f *sandboxFile) {
 	if f.AllowSecretEnv != nil {
 		s.AllowSecretEnv = nil
 	}
+	s.Overlay.narrow(orEmpty(f.Overlay))
+	s.Sync.narrow(orEmpty(f.Sync))
 	s.Docker.narrow(orEmpty(f.Docker))
 	browser := orEmpty(f.Browser)
 	s.Browser.Enabled = s.Browser.Enabled && !isFalse(browser.Enabled)
@@ -67,7 +69,7 @@ func (s *Sandbox) narrow(f *sandboxFile) {
 }
 
 // accessOrder has the least access first.
-var accessOrder = map[Access]int{AccessNone: 0, AccessRO: 1, AccessRW: 2}
+var accessOrder = map[Access]int{AccessNone: 0, AccessRO: 1, AccessOverlay: 2, AccessRW: 3}
 
 // narrowNetwork takes networks away. A sandbox that loses its networked half
 // has no network at all: the network of the configuration was that half's.

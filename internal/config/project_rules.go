@@ -48,10 +48,14 @@ var projectRules = map[string]map[projectRule]string{
 	"sandbox": {
 		ruleWord:   "workspaceAccess",
 		ruleEmpty:  "networkAllow networkExecAllow dangerouslyAllowSecretEnv",
-		ruleWithin: "docker browser",
+		ruleWithin: "docker browser overlay sync",
 		ruleTrust:  "scope perSession prune ssh",
 		ruleRisky:  "mode backend workspaceRoot sessionToolsVisibility",
 	},
+	"overlay":    {ruleWithin: "copyLimit", ruleTrust: "kind", ruleRisky: "more"},
+	"copyLimit":  {ruleLower: "size files"},
+	"sync":       {ruleWithin: "limits", ruleWord: "mode protect", ruleTrust: "interval", ruleRisky: "ignore"},
+	"syncLimits": {ruleLower: "files fileBytes totalBytes"},
 	"docker": {
 		ruleLower: "pidsLimit memory cpus deviceReadBps deviceWriteBps deviceReadIOps deviceWriteIOps workspaceLimit",
 		ruleTrue:  "readOnlyRoot",
@@ -92,7 +96,9 @@ var projectRules = map[string]map[projectRule]string{
 
 // strictWords are the values that count of the keys with ruleWord, by type and key.
 var strictWords = map[string][]string{
-	"sandbox.workspaceAccess": {string(AccessNone), string(AccessRO)},
+	"sandbox.workspaceAccess": {string(AccessNone), string(AccessRO), string(AccessOverlay)},
+	"sync.mode":               {string(SyncReview)},
+	"sync.protect":            {"blocked"},
 	"docker.network":          {"none"},
 	"llm.unpriced":            {"refuse"},
 	"agentLLM.bodyPolicy":     {"strict"},

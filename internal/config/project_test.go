@@ -77,7 +77,7 @@ const permissive = `{
 			network: "bridge", readOnlyRoot: false, capDrop: ["NET_RAW"], memory: "8g", pidsLimit: 1000, cpus: 8,
 			dangerouslyAllowReservedContainerTargets: true, dangerouslyAllowExternalBindSources: true, dangerouslyAllowContainerNamespaceJoin: true,
 		},
-		browser: {enabled: true, allowHostControl: true},
+		browser: {enabled: true, allowHostControl: true}, sync: {mode: "auto"},
 	}, llm: {bodyPolicy: "open"}}]},
 	llm: {unpriced: "count"},
 	relay: {repository: "https://git.example.org/a/b"},

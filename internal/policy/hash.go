@@ -46,10 +46,14 @@ func Settings(s config.Sandbox, dirs Dirs) map[string]string {
 func MountsHash(mounts []Mount) string {
 	list := make([]any, len(mounts))
 	for i, m := range mounts {
-		list[i] = map[string]any{
+		mount := map[string]any{
 			"source": m.Source, "target": m.Target, "readOnly": m.ReadOnly,
 			"kind": string(m.Kind), "relabel": m.Relabel,
 		}
+		if m.Overlay {
+			mount["overlay"] = true
+		}
+		list[i] = mount
 	}
 	return hashOf(list)
 }
@@ -68,6 +72,10 @@ func configHashInput(s config.Sandbox, dirs Dirs) map[string]any {
 		"workspaceDir":      dirs.Workspace,
 		"agentWorkspaceDir": dirs.Agent,
 	}
+	if s.WorkspaceAccess == config.AccessOverlay {
+		in.setText("overlay.kind", string(s.Overlay.Kind))
+		in.setList("overlay.more", treeTexts(s.Overlay.More))
+	}
 	in.setList("networkAllow", s.NetworkAllow)
 	in.setList("networkExecAllow", s.NetworkExecAllow)
 	in.setList("dangerouslyAllowSecretEnv", s.AllowSecretEnv)
@@ -75,6 +83,13 @@ func configHashInput(s config.Sandbox, dirs Dirs) map[string]any {
 		in.setText("backend", s.Backend)
 	}
 	return in
+}
+
+func treeTexts(trees []config.OverlayTree) (texts []string) {
+	for _, tree := range trees {
+		texts = append(texts, tree.Source+":"+tree.Target)
+	}
+	return texts
 }
 
 func dockerHashInput(d config.Docker) object {

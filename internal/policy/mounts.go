@@ -20,6 +20,7 @@ type MountKind string
 const (
 	MountWorkspace MountKind = "workspace"
 	MountAgent     MountKind = "agent"
+	MountTree      MountKind = "tree" // of overlay.more
 	MountBind      MountKind = "bind"
 )
 
@@ -30,6 +31,8 @@ type Mount struct {
 	ReadOnly bool
 	Kind     MountKind
 	Relabel  string // SELinux: "", "z" (shared) or "Z" (private)
+	// Overlay keeps what is written apart from Source.
+	Overlay bool
 }
 
 // MountRequest is what decides the mounts of a sandbox.
@@ -39,6 +42,7 @@ type MountRequest struct {
 	Copy    string   // host directory of the sandbox's own copy of the workspace
 	Agent   string   // host directory of the agent workspace
 	Binds   []string // docker.binds, validated
+	More    []config.OverlayTree
 }
 
 // PlanMounts lists what a sandbox sees of the host:
@@ -46,9 +50,10 @@ type MountRequest struct {
 //	access  workdir               /agent
 //	none    the copy              nothing
 //	ro      the copy, read-only   the agent workspace, read-only
+//	overlay the agent workspace   nothing; what is written is kept apart
 //	rw      the agent workspace   nothing: it is the same directory
 //
-// and then the binds. Of several mounts for one target the last stays, so a
+// then with overlay the trees of overlay.more, and then the binds. Of several mounts for one target the last stays, so a
 // bind that was allowed to take a reserved target replaces what belongs there.
 func PlanMounts(r MountRequest) ([]Mount, error) {
 	mounts, err := workspaceMounts(r)
@@ -84,8 +89,18 @@ func workspaceMounts(r MountRequest) ([]Mount, error) {
 	case config.AccessRW:
 		own.Source = agent.Source
 		return []Mount{own}, nil
+	case config.AccessOverlay:
+		own.Source, own.Overlay = agent.Source, true
+		return append([]Mount{own}, overlayMounts(r.More)...), nil
 	}
-	return nil, fmt.Errorf("sandbox.workspaceAccess %q: not one of none, ro, rw", r.Access)
+	return nil, fmt.Errorf("sandbox.workspaceAccess %q: not one of none, ro, overlay, rw", r.Access)
+}
+
+func overlayMounts(trees []config.OverlayTree) (mounts []Mount) {
+	for _, tree := range trees {
+		mounts = append(mounts, Mount{Source: NormalizePath(tree.Source), Target: NormalizePath(tree.Target), Kind: MountTree, Overlay: true})
+	}
+	return mounts
 }
 
 func lastMounts(mounts []Mount) []Mount {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func (m *Manager) intent(spec *Spec) *Entry {
 func workspaceOf(spec *Spec) string {
 	for _, mount := range spec.Mounts {
 		if mount.Kind == MountWorkspace {
-			return mount.Source
+			return cmp.Or(mount.Base, mount.Source)
 		}
 	}
 	return ""

@@ -163,6 +163,7 @@ type MountKind string
 const (
 	MountWorkspace MountKind = "workspace"
 	MountAgent     MountKind = "agent"
+	MountTree      MountKind = "tree" // of overlay.more
 	MountBind      MountKind = "bind"
 )
 
@@ -172,9 +173,14 @@ type Mount struct {
 	Target   string    `json:"target"`
 	ReadOnly bool      `json:"readOnly"`
 	Kind     MountKind `json:"kind"`
-	// Enclosed says that the source lies in the state directory, which no other
-	// user of the host can enter.
+	// Enclosed says that what is written lies in the state directory, which no
+	// other user of the host can enter.
 	Enclosed bool `json:"enclosed,omitempty"`
+	// Overlay keeps what is written apart from Source, which stays as it is. Nil
+	// mounts Source itself.
+	Overlay *OverlayMount `json:"overlay,omitempty"`
+	// Base is the directory that Source is a copy of; "" if it is none.
+	Base string `json:"base,omitempty"`
 	// Relabel asks for an SELinux label, shared ("z") or private ("Z"); a host
 	// without SELinux has nothing to label.
 	Relabel string `json:"-"`
@@ -183,6 +189,24 @@ type Mount struct {
 	Device uint64 `json:"-"`
 	Inode  uint64 `json:"-"`
 }
+
+// OverlayMount is a kernel overlay with the mount's source below.
+type OverlayMount struct {
+	Dir   string `json:"dir"`   // holds the directories upper and work
+	Marks Marks  `json:"marks"` // where the kernel keeps what it notes of files
+	// Volatile leaves out syncing. A mount that did not end well is then refused
+	// by the kernel until package overlay has looked at it.
+	Volatile bool `json:"volatile,omitempty"`
+}
+
+// Marks is the namespace of the extended attributes of an overlay's files.
+type Marks string
+
+// The namespaces.
+const (
+	MarksTrusted Marks = "trusted" // only root outside of user namespaces may set them
+	MarksUser    Marks = "user"
+)
 
 // Volume is storage that the engine owns.
 type Volume struct {

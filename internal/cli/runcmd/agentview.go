@@ -45,9 +45,10 @@ func whereAgent(p *session.Location) []string {
 		return []string{"its tools work on the host, without a sandbox"}
 	}
 	files := map[config.Access]string{
-		config.AccessNone: "private, with the behaviour files alone",
-		config.AccessRO:   "private, read-only; the workspace is at /agent, read-only",
-		config.AccessRW:   "the workspace itself",
+		config.AccessNone:    "private, with the behaviour files alone",
+		config.AccessRO:      "private, read-only; the workspace is at /agent, read-only",
+		config.AccessOverlay: "the workspace; changes are kept apart until they are approved",
+		config.AccessRW:      "the workspace itself",
 	}[config.Access(p.Access)]
 	return []string{
 		fmt.Sprintf("sandbox %s (%s, image %s)", p.Sandbox, p.Backend, console.OrDash(p.Image)),

@@ -185,6 +185,8 @@ func accessText(a config.Access) string {
 	switch a {
 	case config.AccessRW:
 		return "rw: the agent works on the real files"
+	case config.AccessOverlay:
+		return "overlay: the workspace, with changes kept apart until they are approved"
 	case config.AccessRO:
 		return "ro: a private copy of the behaviour files, and the workspace at /agent, both read-only"
 	default:

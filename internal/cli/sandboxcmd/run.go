@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,7 +62,7 @@ Exit codes: the command's own; 124 timeout, 125 failure of Atoll itself,
 	o.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&o.workspace, "workspace", "", "agent workspace `directory` (default: as configured)")
-	flags.StringVar(&o.access, "access", "", "what is seen of the workspace: `none` (a private copy of the behaviour files), ro (also the workspace at /agent) or rw (the workspace itself)")
+	flags.StringVar(&o.access, "access", "", "what is seen of the workspace: `none` (a private copy of the behaviour files), ro (also the workspace at /agent), overlay (the workspace, with changes kept apart until they are approved) or rw (the workspace itself)")
 	flags.StringVar(&o.image, "image", "", "image to make the sandbox from (default: as configured)")
 	flags.StringVar(&o.network, "network", "", "network of the sandbox (default: as configured)")
 	console.SizeFlag(cmd, &o.memory, "memory", "memory limit, a `size` such as 512m (default: as configured)")
@@ -123,10 +125,8 @@ func (o *runOptions) check(cmd *cobra.Command) (err error) {
 	if err := errors.Join(o.commandOptions.check(cmd), o.checkModels()); err != nil {
 		return err
 	}
-	switch config.Access(o.access) {
-	case "", config.AccessNone, config.AccessRO, config.AccessRW:
-	default:
-		return errhint.With(fmt.Errorf("--access %q is not known", o.access), "use none, ro or rw")
+	if words := config.AccessWords(); o.access != "" && !slices.Contains(words, o.access) {
+		return errhint.With(fmt.Errorf("--access %q is not known", o.access), "use "+strings.Join(words, ", "))
 	}
 	if o.workspace != "" {
 		o.workspace, err = filepath.Abs(o.workspace)
@@ -148,7 +148,7 @@ func (o *runOptions) adjust(agent *config.Agent) {
 		set   func(string)
 	}{
 		{o.workspace, "workspace", func(v string) { agent.Workspace = v }},
-		{o.access, "sandbox.workspaceAccess", func(v string) { box.WorkspaceAccess = config.Access(v) }},
+		{o.access, "sandbox.workspaceAccess", func(v string) { box.SetAccess(config.Access(v)) }},
 		{o.image, "sandbox.docker.image", func(v string) { box.Docker.Image = v }},
 		{o.network, "sandbox.docker.network", func(v string) { box.Docker.Network = v }},
 		{o.memory, "sandbox.docker.memory", func(v string) { box.Docker.Memory = config.Size{Text: v} }},

@@ -66,9 +66,10 @@ func (b *builder) mountScratch() (int, error) {
 // overlay mounts an overlay of directories. Each is attached below the scratch file system
 // first: the kernel takes them by path in this mount namespace.
 func (b *builder) overlay(m *blueprint.Mount) (int, error) {
+	b.overlays++
 	var lowers []string
 	for i := range m.Lowers {
-		path, err := b.attachScratch(fmt.Sprintf("l%d", i), &m.Lowers[i])
+		path, err := b.attachScratch(fmt.Sprintf("l%d.%d", b.overlays, i), &m.Lowers[i])
 		if err != nil {
 			return 0, fmt.Errorf("layer %d: %w", i, err)
 		}
@@ -78,8 +79,12 @@ func (b *builder) overlay(m *blueprint.Mount) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("upper: %w", err)
 	}
-	options := []string{"userxattr", "upperdir=" + upper + "/upper", "workdir=" + upper + "/work"}
-	return newFilesystem("overlay", strings.Join(append(options, lowerOptions(lowers)...), ","), 0)
+	attributes := 0
+	if m.Target != "/" {
+		attributes = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	}
+	options := []string{"userxattr", m.Options, "upperdir=" + upper + "/upper", "workdir=" + upper + "/work"}
+	return newFilesystem("overlay", strings.Join(append(options, lowerOptions(lowers)...), ","), attributes)
 }
 
 // longestValue is the longest value of a mount option.
@@ -101,15 +106,16 @@ func lowerOptions(lowers []string) []string {
 // upper returns the directory for an overlay's changes: that of the blueprint, or one in
 // memory for a root that becomes read-only.
 func (b *builder) upper(m *blueprint.Mount) (string, error) {
+	dir := fmt.Sprintf("u%d", b.overlays)
 	if m.Source != nil {
-		return b.attachScratch("u", m.Source)
+		return b.attachScratch(dir, m.Source)
 	}
-	for _, name := range []string{"u", "u/upper", "u/work"} {
+	for _, name := range []string{dir, dir + "/upper", dir + "/work"} {
 		if err := unix.Mkdirat(b.scratch, name, 0o755); err != nil {
 			return "", err
 		}
 	}
-	return fdPath(b.scratch) + "/u", nil
+	return fdPath(b.scratch) + "/" + dir, nil
 }
 
 // attachScratch mounts a source below the scratch file system, and returns its path.

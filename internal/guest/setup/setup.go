@@ -74,12 +74,13 @@ func build(plan *blueprint.Blueprint, files []int) error {
 
 // builder holds the state between the steps.
 type builder struct {
-	plan    *blueprint.Blueprint
-	files   []int                     // descriptors that the runtime has passed
-	sources map[*blueprint.Source]int // detached mounts
-	scratch int                       // a tmpfs for the time of the set-up
-	root    int                       // the future root
-	empty   int                       // an empty, read-only file system to hide things with; 0 if there is none yet
+	plan     *blueprint.Blueprint
+	files    []int                     // descriptors that the runtime has passed
+	sources  map[*blueprint.Source]int // detached mounts
+	scratch  int                       // a tmpfs for the time of the set-up
+	root     int                       // the future root
+	overlays int                       // how many were mounted, for names in the scratch file system
+	empty    int                       // an empty, read-only file system to hide things with; 0 if there is none yet
 }
 
 // stepError is an error with the step that failed.

@@ -80,7 +80,7 @@ type Mount struct {
 	Lowers   []Source `json:",omitempty"` // of Overlay, the uppermost first
 	ReadOnly bool     `json:",omitempty"`
 	NoExec   bool     `json:",omitempty"`
-	Options  string   `json:",omitempty"`
+	Options  string   `json:",omitempty"` // of a Tmpfs and the like as for mount(8); of an Overlay besides its directories
 	Text     string   `json:",omitempty"`
 	Mode     uint32   `json:",omitempty"`
 }

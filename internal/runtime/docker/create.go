@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,7 +79,7 @@ func (r *Runtime) prepareCreate(ctx context.Context, spec *sandbox.Spec) (*recip
 	if err != nil {
 		return nil, nil, err
 	}
-	if gaps := append(diskGaps(known, spec), storageGaps(known, spec)...); len(gaps) > 0 {
+	if gaps := slices.Concat(diskGaps(known, spec), storageGaps(known, spec), overlayGaps(spec)); len(gaps) > 0 {
 		return nil, nil, errhint.With(fmt.Errorf("%s: %s: %w", gaps[0].Field, gaps[0].Reason, sandbox.ErrUnsupported), gaps[0].Remedy)
 	}
 	disks, err := disksOf(known, spec)

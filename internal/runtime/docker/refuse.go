@@ -85,7 +85,7 @@ func checkEnv(spec *sandbox.Spec) error {
 
 func checkSources(spec *sandbox.Spec) error {
 	for _, m := range spec.Mounts {
-		if !path.IsAbs(m.Source) {
+		if !path.IsAbs(m.Source) || m.Overlay != nil && (!path.IsAbs(m.Overlay.Dir) || m.Overlay.Marks == "") {
 			return denied("mount source %q", m.Source)
 		}
 	}

@@ -168,7 +168,7 @@ func (d *draft) addSpecMounts() error {
 	}
 	for _, m := range d.spec.Mounts {
 		add(m.Target, func() error {
-			return d.bind(m.Source, path.Clean(m.Target), m.ReadOnly, hostpath.ID{Device: m.Device, Inode: m.Inode})
+			return d.addMount(m)
 		})
 	}
 	order := make([]int, len(own))

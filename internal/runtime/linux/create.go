@@ -194,7 +194,7 @@ func refuse(spec *sandbox.Spec) error {
 		}
 	}
 	for _, m := range spec.Mounts {
-		if !path.IsAbs(m.Source) {
+		if !path.IsAbs(m.Source) || m.Overlay != nil && (!path.IsAbs(m.Overlay.Dir) || m.Overlay.Marks == "") {
 			problems = append(problems, denied("mount source %q", m.Source))
 		}
 	}

@@ -185,7 +185,7 @@ func (p *Plan) deriveUser(Request) error {
 // privateFiles are Atoll's own below its state directory: no sandbox sees them.
 var privateFiles = []string{
 	"atoll.db", "atoll.db-wal", "atoll.db-shm", "atoll.db.lock", "leases", "installation", "wire", "guest", "seccomp", "audit", "containers", "linux", "images", "runs",
-	"agents", "atoll.json5", "attachments", "directories.json", "directories.json.lock", "homes", "presets", "secrets", "gateway-device.key", "gateway.sock", "gateway.token", "kept", "models.json", "relay", "reserve", "trust", "usage",
+	"agents", "atoll.json5", "attachments", "directories.json", "directories.json.lock", "homes", "presets", "secrets", "gateway-device.key", "gateway.sock", "gateway.token", "kept", "models.json", "overlay", "relay", "reserve", "sync", "trust", "usage",
 }
 
 // PrivatePaths are the paths of Atoll itself that no sandbox may see.
@@ -205,6 +205,9 @@ func (p *Plan) checkPolicy(r Request) error {
 	p.Findings = policy.Validate(docker, host)
 	if p.Agent.Sandbox.WorkspaceAccess != config.AccessNone {
 		p.Findings = append(p.Findings, policy.ValidateWorkspace(p.Layout.AgentDir, host)...)
+	}
+	if p.Agent.Sandbox.WorkspaceAccess == config.AccessOverlay {
+		p.Findings = append(p.Findings, policy.ValidateTrees(p.Agent.Sandbox, p.Layout.AgentDir, host)...)
 	}
 	p.Warnings = slices.Concat(p.Warnings, disk.warnings())
 	p.Findings = append(p.Findings, p.checkUser()...)
@@ -240,6 +243,7 @@ func (p *Plan) mount(Request) error {
 		Copy:    p.Layout.SandboxDir,
 		Agent:   p.Layout.AgentDir,
 		Binds:   p.Agent.Sandbox.Docker.Binds,
+		More:    p.Agent.Sandbox.Overlay.More,
 	})
 	p.Mounts = mounts
 	for _, m := range mounts {

@@ -98,7 +98,10 @@ func mountsOf(mounts []policy.Mount, state string) []sandbox.Mount {
 	var list []sandbox.Mount
 	for _, m := range mounts {
 		mount := sandbox.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly, Kind: sandbox.MountKind(m.Kind), Relabel: m.Relabel}
-		mount.Enclosed = mount.Kind == sandbox.MountWorkspace && isBelow(state, m.Source)
+		mount.Enclosed = m.Overlay || mount.Kind == sandbox.MountWorkspace && isBelow(state, m.Source)
+		if m.Overlay {
+			mount.Overlay = &sandbox.OverlayMount{} // filled in when it is prepared; runtimes refuse it as it is
+		}
 		list = append(list, mount)
 	}
 	return list

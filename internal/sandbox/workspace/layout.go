@@ -36,7 +36,7 @@ type Params struct {
 // on the disk; Prepare does that.
 type Layout struct {
 	Params
-	// SandboxDir is the sandbox's private copy. Under rw it is not used.
+	// SandboxDir is the sandbox's private copy. Under overlay and rw it is not used.
 	SandboxDir string
 	// WorkspaceDir is what is mounted at /workspace.
 	WorkspaceDir string
@@ -66,8 +66,8 @@ func NewLayout(p Params) (Layout, error) {
 	return l, nil
 }
 
-// HasCopy tells whether the sandbox works in a private copy.
-func (l Layout) HasCopy() bool { return l.Access != config.AccessRW }
+// HasCopy tells whether the sandbox works in a private copy of the behaviour files.
+func (l Layout) HasCopy() bool { return l.Access == config.AccessNone || l.Access == config.AccessRO }
 
 // User is who a sandbox runs as when docker.user is unset: the owner of the
 // directory at its /workspace. A copy that does not exist yet will belong to
@@ -87,10 +87,10 @@ func (l Layout) User() (hostpath.Owner, error) {
 
 func checkAccess(a config.Access) error {
 	switch a {
-	case config.AccessNone, config.AccessRO, config.AccessRW:
+	case config.AccessNone, config.AccessRO, config.AccessOverlay, config.AccessRW:
 		return nil
 	}
-	return errhint.With(fmt.Errorf("sandbox.workspaceAccess: unknown value %q", a), `Use "none", "ro" or "rw".`)
+	return errhint.With(fmt.Errorf("sandbox.workspaceAccess: unknown value %q", a), `Use "none", "ro", "overlay" or "rw".`)
 }
 
 // checkSlug allows what slugs are made of. A leading dot is fine as long as the

@@ -60,7 +60,8 @@ func Prepare(ctx context.Context, l Layout, opts Options) (Report, error) {
 	return report, w.seedMissing(&report)
 }
 
-// prepareShared prepares an agent workspace that the sandbox works in itself.
+// prepareShared prepares an agent workspace that the sandbox works in itself, or
+// sees with its changes kept apart.
 func prepareShared(l Layout, opts Options, report *Report) error {
 	user, err := wantedUser(l, opts)
 	if err != nil {
@@ -71,6 +72,9 @@ func prepareShared(l Layout, opts Options, report *Report) error {
 		return err
 	}
 	defer closeAll(agent)
+	if l.Access == config.AccessOverlay {
+		return nil // nothing is written to it
+	}
 	return checkWritable(l, agent, user)
 }
 

@@ -52,12 +52,22 @@ type bareInstance struct {
 	record     record // guarded by mu
 }
 
-// Check finds no gaps: a Bare promises nothing.
-func (b *Bare) Check(context.Context, *sandbox.Spec) []sandbox.Gap { return nil }
+// Check finds no gaps but overlays: a Bare promises nothing else.
+func (b *Bare) Check(_ context.Context, spec *sandbox.Spec) (gaps []sandbox.Gap) {
+	for _, m := range spec.Mounts {
+		if m.Overlay != nil {
+			gaps = append(gaps, sandbox.Gap{Field: "overlay.kind", Reason: "nothing is mounted", Remedy: "use a runtime with walls"})
+		}
+	}
+	return gaps
+}
 
 // Create makes the sandbox's directory. The record is written last and by
 // rename, so that a directory without one is a creation that did not finish.
-func (b *Bare) Create(_ context.Context, spec *sandbox.Spec) (sandbox.Instance, error) {
+func (b *Bare) Create(ctx context.Context, spec *sandbox.Spec) (sandbox.Instance, error) {
+	if len(b.Check(ctx, spec)) > 0 {
+		return nil, fmt.Errorf("sandbox %q: %w", spec.Name, sandbox.ErrUnsupported)
+	}
 	if spec.Image != BareImage {
 		return nil, fmt.Errorf("image %q: %w", spec.Image, sandbox.ErrNoImage)
 	}

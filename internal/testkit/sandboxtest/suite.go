@@ -57,6 +57,7 @@ func Run(t *testing.T, s Subject) {
 		cases []testCase
 	}{
 		{"runtime", runtimeCases},
+		{"overlay", overlayCases},
 		{"manager", managerCases},
 		{"prune", pruneCases},
 		{"crash", crashCases},

@@ -1,0 +1,130 @@
+package sandboxtest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+var overlayCases = []testCase{
+	{"OVERLAY_HOST_UNTOUCHED", func(s *stage) {
+		spec := s.overlaySpec()
+		if spec == nil {
+			return // refused by a gap
+		}
+		base := spec.Mounts[0].Source
+		before := Fingerprint(s.t, base)
+		inst := s.started(spec)
+		s.sh(s.wire(inst), "cd "+spec.Workdir+" && "+overlayChanges)
+		if err := inst.Stop(s.t.Context(), 2*time.Second); err != nil {
+			s.t.Fatal(err)
+		}
+		clearVolatile(spec)
+		if err := inst.Start(s.t.Context()); err != nil {
+			s.t.Fatal(err)
+		}
+		if got := s.sh(s.wire(inst), "cd "+spec.Workdir+" && cat a.txt dir/* && ls -A"); got != "old\nnew\nagain\nmade anew\na.txt\nb.txt\ndir\nlink" {
+			s.t.Errorf("the changes are not there after a restart: %q", got)
+		}
+		if after := Fingerprint(s.t, base); after != before {
+			s.t.Errorf("the base is\n%s\nwas\n%s", after, before)
+		}
+	}},
+}
+
+// overlayChanges changes the workspace in every way that a user can.
+const overlayChanges = `echo new >>a.txt && echo again >>a.txt && chmod 755 a.txt && rm -r dir && mkdir dir && echo made anew >dir/x &&
+	rm gone.txt && mv from.txt b.txt && touch -d 2001-01-01 b.txt && ln -sf elsewhere link`
+
+// overlaySpec is a spec with an overlay on its workspace, of the first kind that
+// the runtime can mount; nil if there is none, and it refuses them as it must.
+func (s *stage) overlaySpec() *sandbox.Spec {
+	s.t.Helper()
+	spec := s.spec()
+	mount := &spec.Mounts[0]
+	fillBase(s.t, mount.Source)
+	dir := filepath.Join(s.state, "overlay")
+	mustMkdir(s.t, filepath.Join(dir, "upper"))
+	mustMkdir(s.t, filepath.Join(dir, "work"))
+	for _, kind := range []sandbox.OverlayMount{
+		{Marks: sandbox.MarksTrusted, Volatile: true}, {Marks: sandbox.MarksUser, Volatile: true}, {Marks: sandbox.MarksTrusted},
+	} {
+		kind.Dir = dir
+		mount.Overlay = &kind
+		if len(s.runtime.Check(s.t.Context(), spec)) == 0 {
+			return spec
+		}
+	}
+	s.wantRefused(spec, "overlay.kind")
+	return nil
+}
+
+// clearVolatile removes the mark that keeps the kernel from mounting what was not
+// synced.
+func clearVolatile(spec *sandbox.Spec) {
+	work := filepath.Join(spec.Mounts[0].Overlay.Dir, "work")
+	for _, name := range []string{"work", "work/incompat", "work/incompat/volatile"} {
+		_ = os.Chmod(filepath.Join(work, name), 0o700)
+	}
+	_ = os.RemoveAll(filepath.Join(work, "work/incompat"))
+}
+
+func fillBase(t *testing.T, base string) {
+	t.Helper()
+	mustMkdir(t, filepath.Join(base, "dir"))
+	for _, name := range []string{"a.txt", "gone.txt", "from.txt", "dir/in.txt"} {
+		path := filepath.Join(base, name)
+		if err := os.WriteFile(path, []byte("old\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("a.txt", filepath.Join(base, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setxattr(filepath.Join(base, "a.txt"), "user.note", []byte("kept"), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Fingerprint is everything of a directory that a change of the host would show:
+// names, modes, owners, times, extended attributes and bytes.
+func Fingerprint(t *testing.T, dir string) string {
+	t.Helper()
+	var lines []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return err
+		}
+		content, _ := os.ReadFile(path)
+		if entry.Type() == fs.ModeSymlink {
+			text, _ := os.Readlink(path)
+			content = []byte(text)
+		}
+		names := make([]byte, 4096)
+		n, _ := unix.Llistxattr(path, names)
+		lines = append(lines, fmt.Sprintf("%s %o %d:%d %d %d %d %q %x", path, st.Mode, st.Uid, st.Gid, st.Ino,
+			st.Mtim.Nano(), st.Ctim.Nano(), names[:max(n, 0)], content))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
