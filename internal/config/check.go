@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/config/wording"
 )
 
 // checker compares the tree of a file with the shape it must have. It never
@@ -208,7 +210,7 @@ func (c *checker) warnUnused(here *path, m member, message string) {
 // not be skipped.
 func (c *checker) foreign(key string) bool {
 	return key != includeKey && len(c.ignored) < MaxProblems &&
-		suggest(key, c.top.keys()) == "" && c.elsewhere(key) == ""
+		wording.Nearest(key, c.top.keys()) == "" && c.elsewhere(key) == ""
 }
 
 // elsewhere returns where in the file a field of this name is, the settings
@@ -232,7 +234,7 @@ func (c *checker) unknown(at *path, n *node, s *shape, m member) {
 		return
 	}
 	message, hint := "unknown key", ""
-	near := suggest(m.key, s.keys())
+	near := wording.Nearest(m.key, s.keys())
 	inside, elsewhere := s.locate(m.key), c.elsewhere(m.key)
 	if at == nil {
 		inside = "" // everything is inside the file
@@ -294,9 +296,9 @@ func (c *checker) enumerated(at *path, n *node, s *shape) {
 	if len(s.enum) == 0 || slices.Contains(s.enum, n.text) {
 		return
 	}
-	message := fmt.Sprintf("expected %s, found %s", oneOf(s.enum), quote(n.text))
+	message := fmt.Sprintf("expected %s, found %s", wording.OneOf(s.enum), wording.Quote(n.text))
 	hint := ""
-	if near := suggest(n.text, s.enum); near != "" {
+	if near := wording.Nearest(n.text, s.enum); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	c.invalid(at, n, message, hint)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/atoll-run/atoll/internal/config/openclawkeys"
+	"github.com/atoll-run/atoll/internal/config/wording"
 	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
@@ -127,14 +129,14 @@ func checkTmpfs(n *node) (message, hint string) {
 
 func checkAddress(n *node) (message, hint string) {
 	if _, err := netip.ParseAddr(n.text); err != nil {
-		return "expected an IP address, found " + quote(n.text), ""
+		return "expected an IP address, found " + wording.Quote(n.text), ""
 	}
 	return "", ""
 }
 
 func checkRange(n *node) (message, hint string) {
 	if _, err := netip.ParsePrefix(n.text); err != nil {
-		return "expected a network such as 172.21.0.0/16, found " + quote(n.text), ""
+		return "expected a network such as 172.21.0.0/16, found " + wording.Quote(n.text), ""
 	}
 	return "", ""
 }
@@ -149,7 +151,7 @@ func checkExtraHost(n *node) (message, hint string) {
 	}
 	_, err := netip.ParseAddr(strings.Trim(address, "[]"))
 	if !ok || name == "" || strings.ContainsFunc(name, unicode.IsSpace) || err != nil && address != hostGateway {
-		return "expected NAME:ADDRESS, found " + quote(n.text), ""
+		return "expected NAME:ADDRESS, found " + wording.Quote(n.text), ""
 	}
 	return "", ""
 }
@@ -175,14 +177,14 @@ var backends = []string{"auto", "docker", "podman", "linux", "kubernetes"}
 
 func checkBackend(n *node) (message, hint string) {
 	name := strings.ToLower(strings.TrimSpace(n.text))
-	hint = "write " + oneOf(backends)
+	hint = "write " + wording.OneOf(backends)
 	switch {
 	case slices.Contains(backends, name):
 		return "", ""
-	case slices.Contains(foreignBackends, name):
-		return "Atoll has no sandbox backend " + quote(name), hint
+	case slices.Contains(openclawkeys.Backends, name):
+		return "Atoll has no sandbox backend " + wording.Quote(name), hint
 	default:
-		return "unknown sandbox backend " + quote(n.text), hint
+		return "unknown sandbox backend " + wording.Quote(n.text), hint
 	}
 }
 
@@ -198,7 +200,7 @@ func checkListedID(n *node) (message, hint string) {
 		return "must not be empty", ""
 	}
 	if id := NormalizeAgentID(n.text); len(n.text) > MaxAgentID {
-		return "an agent id has at most 64 characters", "this one would be cut to " + quote(id)
+		return "an agent id has at most 64 characters", "this one would be cut to " + wording.Quote(id)
 	}
 	return "", ""
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+
+	"github.com/atoll-run/atoll/internal/config/wording"
 )
 
 // objectCheck looks at an object as a whole: at keys that depend on each other.
@@ -59,13 +61,13 @@ func checkIDs(c *checker, at *path, n *node) {
 			if c.full() {
 				continue
 			}
-			message := fmt.Sprintf("the agent %s is also on line %d", quote(a.id), c.doc.Position(offset).Line)
+			message := fmt.Sprintf("the agent %s is also on line %d", wording.Quote(a.id), c.doc.Position(offset).Line)
 			c.error(finding{a.at, a.offset, message, "give every agent an id of its own"})
 			continue
 		}
 		first[a.id] = a.offset
 		if a.listed && a.written.text != a.id {
-			c.warn(finding{a.at.child("id"), a.written.offset, "the id is read as " + quote(a.id), ""})
+			c.warn(finding{a.at.child("id"), a.written.offset, "the id is read as " + wording.Quote(a.id), ""})
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	pathpkg "path"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/config/wording"
 )
 
 // maxTrees bounds overlay.more.
@@ -15,7 +17,7 @@ func checkTreeTarget(n *node) (message, hint string) {
 		return message, hint
 	}
 	if pathpkg.Clean(n.text) != n.text {
-		return "must be a path without . and .. and double slashes", "write " + quote(pathpkg.Clean(n.text))
+		return "must be a path without . and .. and double slashes", "write " + wording.Quote(pathpkg.Clean(n.text))
 	}
 	return "", ""
 }
@@ -35,7 +37,7 @@ func checkTrees(c *checker, at *path, n *node) {
 				a, b := item.get(key), other.get(key)
 				if a != nil && b != nil && (lies(a.text, b.text) || lies(b.text, a.text)) {
 					c.error(finding{at.child("more").item(i).child(key), a.offset,
-						fmt.Sprintf("%s and %s (entry %d, line %d) lie in each other", quote(a.text), quote(b.text), j, c.doc.Position(b.offset).Line),
+						fmt.Sprintf("%s and %s (entry %d, line %d) lie in each other", wording.Quote(a.text), wording.Quote(b.text), j, c.doc.Position(b.offset).Line),
 						"name directories that are apart"})
 				}
 			}

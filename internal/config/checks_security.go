@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/config/wording"
 	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
@@ -65,9 +66,9 @@ func checkBind(n *node) (message, hint string) {
 	source, target, ok := splitBind(n.text)
 	switch {
 	case !strings.HasPrefix(source, "/") && !windowsDrive.MatchString(source):
-		return securityPrefix + "the source of the bind " + quote(n.text) + " is not an absolute path", form
+		return securityPrefix + "the source of the bind " + wording.Quote(n.text) + " is not an absolute path", form
 	case !ok || !strings.HasPrefix(target, "/"):
-		return "the bind " + quote(n.text) + " has no absolute target", form
+		return "the bind " + wording.Quote(n.text) + " has no absolute target", form
 	}
 	return "", ""
 }

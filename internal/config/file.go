@@ -3,7 +3,7 @@ package config
 // The types in this file are the file as it may be written, before any merge.
 // Their tags are the only description of a key: doc is its text for editors,
 // enum, min, above, max, check and keys narrow its values, note names a warning
-// that its use gives, accept names a list in acceptedKeys. A pointer, nil slice
+// that its use gives, accept names a list in openclawkeys.Accepted. A pointer, nil slice
 // or nil map means that the key was not written.
 
 // file is the whole file.

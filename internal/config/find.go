@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/config/wording"
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
@@ -73,7 +74,7 @@ func (e Environment) directory(variable, fallback string) (string, error) {
 func (e Environment) absolute(name, base string) (string, error) {
 	if rest, ok := strings.CutPrefix(name, "~"); ok && (rest == "" || rest[0] == '/') {
 		if e.Home == "" {
-			return "", errhint.With(fmt.Errorf("path %s: the home directory is not known", quote(name)), "set HOME")
+			return "", errhint.With(fmt.Errorf("path %s: the home directory is not known", wording.Quote(name)), "set HOME")
 		}
 		name = e.Home + rest
 	}
@@ -81,7 +82,7 @@ func (e Environment) absolute(name, base string) (string, error) {
 		name = filepath.Join(base, name)
 	}
 	if !filepath.IsAbs(name) {
-		return "", fmt.Errorf("path %s: the directory it starts at is not known", quote(name))
+		return "", fmt.Errorf("path %s: the directory it starts at is not known", wording.Quote(name))
 	}
 	return filepath.Clean(name), nil
 }

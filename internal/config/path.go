@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/atoll-run/atoll/internal/config/wording"
 )
 
 // path names a place in the file: agents.list[0].sandbox.docker.image. It is a
@@ -28,7 +30,7 @@ func (p *path) under(keys string) *path {
 
 // isPlain reports whether a key can stand in a path without quotes.
 func isPlain(key string) bool {
-	return key != "" && len(key) <= maxQuoted && !strings.ContainsFunc(key, func(r rune) bool {
+	return key != "" && len(key) <= wording.MaxQuoted && !strings.ContainsFunc(key, func(r rune) bool {
 		return r != '_' && r != '-' && r != '$' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 }
@@ -49,7 +51,7 @@ func (p *path) spell(b *strings.Builder) {
 	case p.index >= 0:
 		b.WriteString("[" + strconv.Itoa(p.index) + "]")
 	case !isPlain(p.key):
-		b.WriteString("[" + quote(p.key) + "]")
+		b.WriteString("[" + wording.Quote(p.key) + "]")
 	case b.Len() > 0:
 		b.WriteString("." + p.key)
 	default:
@@ -79,15 +81,4 @@ func (p *path) find(root *node) (at *node, offset int, ok bool) {
 		}
 	}
 	return nil, 0, false
-}
-
-// maxQuoted bounds what a message repeats of the file.
-const maxQuoted = 80
-
-// quote shows text from the file in a message: bounded, control characters escaped.
-func quote(text string) string {
-	if len(text) > maxQuoted {
-		text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"
-	}
-	return strconv.Quote(text)
 }

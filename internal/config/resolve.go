@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/config/wording"
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
@@ -62,7 +63,7 @@ func (c *Config) mergeFor(id string) (*merge, string, error) {
 	if len(c.roster) == 0 && id == MainAgent || id == DirectoryAgent {
 		return m, id, nil
 	}
-	return nil, id, errhint.With(fmt.Errorf("agent %s is not configured", quote(id)),
+	return nil, id, errhint.With(fmt.Errorf("agent %s is not configured", wording.Quote(id)),
 		"known agents: "+strings.Join(c.Agents(), ", "))
 }
 

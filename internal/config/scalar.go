@@ -2,14 +2,14 @@ package config
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/config/amount"
+	"github.com/atoll-run/atoll/internal/config/wording"
 )
 
 // Size is an amount of memory as the file wrote it: a string such as "512m" or
@@ -20,42 +20,12 @@ type Size struct {
 }
 
 // Unlimited is the size that means no limit, where that is allowed.
-const Unlimited = -1
+const Unlimited = amount.Unlimited
 
 func (Size) forms() []any { return []any{"", 0.0} }
 
-// Bytes returns the size in bytes. The units are docker's: b, k, m, g, t with
-// an optional b or ib after them, powers of 1024; fractions are allowed. "-1"
-// is Unlimited.
-func (s Size) Bytes() (int64, error) {
-	text := strings.TrimSpace(s.Text)
-	if text == "-1" {
-		return Unlimited, nil
-	}
-	digits := strings.TrimRight(text, "bkmgtiBKMGTI ")
-	unit, ok := unitOf(strings.TrimSpace(text[len(digits):]))
-	value, err := strconv.ParseFloat(digits, 64)
-	if !ok || err != nil || strings.ContainsAny(digits, "+-eEpPxXnN_") {
-		return 0, fmt.Errorf("size %s: expected a number and b, k, m, g or t", quote(s.Text))
-	}
-	if value *= unit; value >= math.MaxInt64 {
-		return 0, fmt.Errorf("size %s: too large", quote(s.Text))
-	}
-	return int64(value), nil
-}
-
-func unitOf(suffix string) (factor float64, ok bool) {
-	suffix = strings.ToLower(suffix)
-	if suffix == "" || suffix == "b" {
-		return 1, true
-	}
-	power := strings.IndexByte("kmgt", suffix[0])
-	rest := suffix[1:]
-	if power < 0 || rest != "" && rest != "b" && rest != "ib" {
-		return 0, false
-	}
-	return float64(int64(1) << (10 * (power + 1))), true
-}
+// Bytes returns the size in bytes, as amount.Bytes reads it. "-1" is Unlimited.
+func (s Size) Bytes() (int64, error) { return amount.Bytes(s.Text) }
 
 // MarshalJSON writes the size as the file did.
 func (s Size) MarshalJSON() ([]byte, error) { return textOrNumber(s.Text, s.Number) }
@@ -96,7 +66,7 @@ func sizeOf(n *node) (int64, bool) {
 func checkSize(n *node) (message, hint string) {
 	bytes, ok := sizeOf(n)
 	if !ok || bytes <= 0 {
-		return "expected an amount of memory, found " + quote(n.text), `write bytes, or a number and a unit such as "512m"`
+		return "expected an amount of memory, found " + wording.Quote(n.text), `write bytes, or a number and a unit such as "512m"`
 	}
 	return "", ""
 }
@@ -104,7 +74,7 @@ func checkSize(n *node) (message, hint string) {
 // checkAmount is for sizes of other things than memory.
 func checkAmount(n *node) (message, hint string) {
 	if bytes, ok := sizeOf(n); !ok || bytes <= 0 {
-		return "expected an amount, found " + quote(n.text), `write a number, or a number and a unit such as "512m"`
+		return "expected an amount, found " + wording.Quote(n.text), `write a number, or a number and a unit such as "512m"`
 	}
 	return "", ""
 }

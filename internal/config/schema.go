@@ -10,6 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/atoll-run/atoll/internal/config/json5"
+	"github.com/atoll-run/atoll/internal/config/openclawkeys"
 )
 
 // Schema returns the JSON Schema of the file, for editors. It is made from the
@@ -27,7 +28,7 @@ func Schema() ([]byte, error) {
 	top.Schema = "https://json-schema.org/draft/2020-12/schema"
 	top.Title = "Configuration of Atoll"
 	top.AdditionalProperties = nil // other programs have parts of their own
-	for _, part := range acceptedKeys["top"] {
+	for _, part := range openclawkeys.Accepted["top"] {
 		top.Properties[part].Description = "Another program's part: ignored."
 	}
 	top.Defs = w.defs

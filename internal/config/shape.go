@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/config/openclawkeys"
 )
 
 // kind is what a place in the file may hold.
@@ -128,7 +130,7 @@ func (s *shape) look() {
 	for member := range s.goType.Fields() {
 		tag := parseTag(member.Tag)
 		if part := tag["accept"]; part != "" {
-			s.foreign = append(s.foreign, acceptedKeys[part]...)
+			s.foreign = append(s.foreign, openclawkeys.Accepted[part]...)
 			continue
 		}
 		name, _, _ := strings.Cut(tag["json"], ",")

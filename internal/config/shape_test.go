@@ -3,6 +3,9 @@ package config
 import (
 	"reflect"
 	"testing"
+
+	"github.com/atoll-run/atoll/internal/config/openclawkeys"
+	"github.com/atoll-run/atoll/internal/config/wording"
 )
 
 // TestTags: every name that a tag uses exists, and every key says what it is.
@@ -41,8 +44,8 @@ func TestTags(t *testing.T) {
 			t.Errorf("nothing in the file is a %s, so its checks never run", goType)
 		}
 	}
-	for part := range acceptedKeys {
-		if len(acceptedKeys[part]) == 0 {
+	for part := range openclawkeys.Accepted {
+		if len(openclawkeys.Accepted[part]) == 0 {
 			t.Errorf("%s accepts nothing", part)
 		}
 	}
@@ -55,7 +58,7 @@ func TestSuggest(t *testing.T) {
 		"novncenable": "noVncEnabled", "privileged": "", "": "", "x": "", "日本語": "",
 	}
 	for written, want := range tests {
-		if got := suggest(written, known); got != want {
+		if got := wording.Nearest(written, known); got != want {
 			t.Errorf("%q: got %q, want %q", written, got, want)
 		}
 	}

@@ -3,11 +3,13 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/config/amount"
+	"github.com/atoll-run/atoll/internal/config/wording"
 )
 
 // Ulimit is one entry of docker.ulimits: a string, a number, or soft and hard.
@@ -29,7 +31,7 @@ func (Ulimit) forms() []any { return []any{"", int64(0), ulimitPair{}} }
 func (u Ulimit) Values() (soft, hard int64, err error) {
 	s, h := u.Soft, u.Hard
 	if s == nil && h == nil {
-		if s, h, err = parseUlimit(u.Text); err != nil {
+		if s, h, err = amount.Limits(u.Text); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -43,25 +45,6 @@ func (u Ulimit) Values() (soft, hard int64, err error) {
 		return 0, 0, fmt.Errorf("the soft limit %d is above the hard limit %d", *s, *h)
 	}
 	return *s, *h, nil
-}
-
-func parseUlimit(text string) (soft, hard *int64, err error) {
-	first, second, both := strings.Cut(text, ":")
-	if soft, err = limit(first); err != nil {
-		return nil, nil, err
-	}
-	if both {
-		hard, err = limit(second)
-	}
-	return soft, hard, err
-}
-
-func limit(text string) (*int64, error) {
-	v, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	if err != nil || v < -1 {
-		return nil, fmt.Errorf("expected a limit such as 1024 or 1024:2048, found %s", quote(text))
-	}
-	return &v, nil
 }
 
 // MarshalJSON writes the limit as the file did.
@@ -109,7 +92,7 @@ func checkUlimitName(n *node) (message, hint string) {
 	if slices.Contains(ulimitNames, n.text) {
 		return "", ""
 	}
-	if near := suggest(n.text, ulimitNames); near != "" {
+	if near := wording.Nearest(n.text, ulimitNames); near != "" {
 		return fmt.Sprintf("unknown limit, did you mean %q?", near), "write " + near
 	}
 	return "unknown limit", "known limits: " + strings.Join(ulimitNames, ", ")

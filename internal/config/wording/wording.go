@@ -1,17 +1,20 @@
-package config
+// Package wording words what is wrong with a configuration: names that were
+// probably meant, quoted text, lists.
+package wording
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// maxSuggestKey bounds the work of suggest: no key that we know is longer.
-const maxSuggestKey = 64
+// maxName bounds the work of Nearest: no name that we know is longer.
+const maxName = 64
 
-// suggest returns the known name nearest to the one written, or "" if none is
+// Nearest returns the known name nearest to the one written, or "" if none is
 // near enough to be what was meant.
-func suggest(written string, known []string) string {
-	if len(written) > maxSuggestKey {
+func Nearest(written string, known []string) string {
+	if len(written) > maxName {
 		return ""
 	}
 	best, bestDistance := "", 1+len(written)/3
@@ -55,11 +58,22 @@ func distance(a, b string) int {
 	return row[len(y)]
 }
 
-// oneOf lists names for a sentence: a, b or c.
-func oneOf(names []string) string {
+// MaxQuoted bounds what a message repeats of the file.
+const MaxQuoted = 80
+
+// Quote shows text from the file in a message: bounded, control characters escaped.
+func Quote(text string) string {
+	if len(text) > MaxQuoted {
+		text = strings.ToValidUTF8(text[:MaxQuoted], "") + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// OneOf lists names for a sentence: a, b or c.
+func OneOf(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
-		quoted[i] = quote(name)
+		quoted[i] = Quote(name)
 	}
 	if len(quoted) < 2 {
 		return strings.Join(quoted, "")

@@ -1,12 +1,14 @@
-package config
+// Package openclawkeys lists what OpenClaw's configuration has and Atoll does not
+// act on.
+package openclawkeys
 
-// acceptedKeys are keys that OpenClaw's own schema has in parts of the file
+// Accepted are keys that OpenClaw's own schema has in parts of the file
 // that Atoll reads too. A file that uses them loads; each one found gives a
 // warning that it has no effect. A key that is in neither
 // list is an error: nothing that looks like a setting is skipped in silence.
 //
 // The names are those of the releases 2026.2 to 2026.9.
-var acceptedKeys = map[string][]string{
+var Accepted = map[string][]string{
 	"agents.defaults": {
 		"agentRuntime", "authInheritance", "blockStreamingBreak", "blockStreamingChunk", "blockStreamingCoalesce",
 		"blockStreamingDefault", "bootstrapMaxChars", "bootstrapPromptTruncationWarning", "bootstrapTotalMaxChars",
@@ -86,5 +88,5 @@ var acceptedKeys = map[string][]string{
 	},
 }
 
-// foreignBackends are sandbox backends that OpenClaw has and Atoll has not.
-var foreignBackends = []string{"ssh", "openshell", "crabbox"}
+// Backends are sandbox backends that OpenClaw has and Atoll has not.
+var Backends = []string{"ssh", "openshell", "crabbox"}
