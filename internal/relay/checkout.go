@@ -6,115 +6,25 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
+	"github.com/atoll-run/atoll/internal/checkout"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
-// Checkout is a repository that a person works in. Runs begin at its HEAD, and
-// their commits become a branch of it. Its work tree, its index and the branch
-// that is checked out are never touched, and nothing that its configuration or
-// its hooks name is executed: what is added are a pack and a ref, as files.
-type Checkout struct {
-	Top    string // the work tree
-	dir    string // its own part of the repository
-	common string // what all work trees share
-}
-
-// ErrNoCheckout means that a directory is in no work tree.
-var ErrNoCheckout = errors.New("not in a git checkout")
-
-// OpenCheckout finds the work tree that a directory is in.
-func OpenCheckout(dir string) (*Checkout, error) {
-	at, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	for ; ; at = filepath.Dir(at) {
-		info, err := os.Lstat(filepath.Join(at, ".git"))
-		switch {
-		case err == nil && info.IsDir():
-			return (&Checkout{at, filepath.Join(at, ".git"), filepath.Join(at, ".git")}).check()
-		case err == nil && info.Mode().IsRegular():
-			return openWorktree(at)
-		case at == filepath.Dir(at):
-			return nil, ErrNoCheckout
-		}
-	}
-}
-
-// openWorktree opens a linked work tree. It and its repository must name each
-// other: a file that only names a repository could name any.
-func openWorktree(top string) (*Checkout, error) {
-	bad := errhint.With(fmt.Errorf("%s is neither a repository nor a work tree of one", top), "set relay.repository in the configuration")
-	dir, ok := strings.CutPrefix(firstLine(filepath.Join(top, ".git")), "gitdir: ")
-	if !ok {
-		return nil, bad
-	}
-	dir = joinPath(top, dir)
-	back, common := firstLine(filepath.Join(dir, "gitdir")), firstLine(filepath.Join(dir, "commondir"))
-	if common == "" || joinPath(dir, back) != filepath.Join(top, ".git") {
-		return nil, bad
-	}
-	return (&Checkout{top, dir, joinPath(dir, common)}).check()
-}
-
-func joinPath(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path)
-	}
-	return filepath.Join(dir, path)
-}
-
-// maxGitFile bounds what is read of the small files of a repository.
-const maxGitFile = 4 << 10
-
-func firstLine(path string) string {
-	file, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	text := make([]byte, maxGitFile)
-	n, _ := file.Read(text)
-	line, _, _ := strings.Cut(string(text[:n]), "\n")
-	return strings.TrimSpace(line)
-}
-
-func (c *Checkout) check() (*Checkout, error) {
-	for name, problem := range map[string][2]string{
-		"shallow":  {"has only a part of its history", "`git fetch --unshallow` brings the rest"},
-		"reftable": {"keeps its refs in a format that is not supported", "`git refs migrate --ref-format=files` changes it"},
-	} {
-		if _, err := os.Stat(filepath.Join(c.common, name)); err == nil {
-			return nil, errhint.With(fmt.Errorf("the checkout %s %s", c.Top, problem[0]), problem[1]+", or set relay.repository in the configuration")
-		}
-	}
-	return c, nil
-}
-
-// checkNotInUse refuses a branch that is checked out in a work tree: moving it
-// would change what that work tree stands on.
-func (c *Checkout) checkNotInUse(key branch.Key) error {
-	heads := []string{filepath.Join(c.common, "HEAD")}
-	others, err := filepath.Glob(filepath.Join(c.common, "worktrees", "*", "HEAD"))
-	if err != nil {
+// checkNotInUse refuses a branch that is checked out in a work tree.
+func checkNotInUse(c *checkout.Checkout, key branch.Key) error {
+	top, err := c.UsedIn(key.Ref())
+	if err != nil || top == "" {
 		return err
 	}
-	for _, head := range append(heads, others...) {
-		if firstLine(head) == "ref: "+key.Ref() {
-			return errhint.With(fmt.Errorf("%s is checked out in %s", key.Branch(), c.Top), "check out another branch, or name another with --branch")
-		}
-	}
-	return nil
+	return errhint.With(fmt.Errorf("%s is checked out in %s", key.Branch(), top), "check out another branch, or name another with --branch")
 }
 
 // refreshCheckout fetches the base and the branch of the checkout into the mirror.
 func (r *Relay) refreshCheckout(ctx context.Context, p *Project, mirror *git.Repo, key branch.Key) (Heads, error) {
-	if err := p.Checkout.checkNotInUse(key); err != nil {
+	if err := errors.Join(p.Checkout.CheckComplete(), checkNotInUse(p.Checkout, key)); err != nil {
 		return Heads{}, err
 	}
 	remote := &git.Remote{URL: p.Checkout.Top}
@@ -137,45 +47,38 @@ func (r *Relay) refreshCheckout(ctx context.Context, p *Project, mirror *git.Rep
 }
 
 // addBranch sets a branch of the checkout to the record's head, if the branch is
-// still where it was last seen; "" means that it did not exist.
-func (c *Checkout) addBranch(ctx context.Context, repo *git.Repo, record *Record) error {
+// still where it was last seen; "" means that it did not exist. What is added are
+// a pack and a ref, as files.
+func addBranch(ctx context.Context, c *checkout.Checkout, repo *git.Repo, record *Record) error {
 	key := record.Work.Key
-	if err := c.checkNotInUse(key); err != nil {
+	if err := checkNotInUse(c, key); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(c.common)
+	w, err := c.Writer()
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	w := &gitWriter{root: root, owner: ownerOf(c.common)}
-	if err := w.addPack(ctx, repo, record.Head, record.Work.Tip()); err != nil {
+	defer w.Close() //nolint:errcheck // nothing is written by closing a directory
+	if err := AddPack(ctx, w, repo, record.Head, record.Work.Tip()); err != nil {
 		return fmt.Errorf("add the commits to %s: %w", c.Top, err)
 	}
-	if err := w.moveRef(key.Ref(), record.Head, record.Work.Seen); err != nil {
+	if err := w.MoveRef(key.Ref(), record.Head, record.Work.Seen); err != nil {
 		return fmt.Errorf("add %s to %s: %w", key.Branch(), c.Top, err)
 	}
 	return nil
 }
 
-// refValue reads a ref of the repository; "" if it does not exist.
-func (w *gitWriter) refValue(ref string) (string, error) {
-	text, err := w.root.ReadFile(ref)
-	if err == nil {
-		return strings.TrimSpace(string(text)), nil
+// AddPack adds to a checkout the objects that a commit of a repository has and
+// the known commits have not.
+func AddPack(ctx context.Context, w *checkout.Writer, repo *git.Repo, head string, known ...string) error {
+	dir, err := os.MkdirTemp(repo.Dir(), "pack-")
+	if err != nil {
+		return err
 	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return "", err
+	defer os.RemoveAll(dir) //nolint:errcheck // it goes with the quarantine
+	name, err := repo.PackTo(ctx, filepath.Join(dir, "pack"), head, known...)
+	if err != nil || name == "" {
+		return err
 	}
-	packed, err := w.root.ReadFile("packed-refs")
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
-	}
-	lines := strings.Split(string(packed), "\n")
-	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, " "+ref) })
-	if err != nil || at < 0 {
-		return "", err
-	}
-	id, _, _ := strings.Cut(lines[at], " ")
-	return id, nil
+	return w.AddPack(dir, "pack-"+name)
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/checkout"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
-	"github.com/atoll-run/atoll/internal/relay/git"
 	"github.com/atoll-run/atoll/internal/relay/rewrite"
 )
 
@@ -41,11 +41,11 @@ func (p *person) shell(dir, script string) string {
 
 func (p *person) project(dir string) *relay.Project {
 	p.t.Helper()
-	checkout, err := relay.OpenCheckout(dir)
+	work, err := checkout.Open(dir)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return &relay.Project{Checkout: checkout, Identity: rewrite.Identity{Name: "Atoll", Email: "atoll@localhost"}}
+	return &relay.Project{Checkout: work, Identity: rewrite.Identity{Name: "Atoll", Email: "atoll@localhost"}}
 }
 
 // run has an agent do something on a branch, and delivers it.
@@ -109,12 +109,15 @@ func TestCheckoutRefuses(t *testing.T) {
 	if _, err := p.run(project, "mine", "run-1", "true"); err == nil || !strings.Contains(err.Error(), "is checked out") {
 		t.Errorf("a branch that is checked out: %v", err)
 	}
-	if _, err := p.run(project, "packed", "run-2", "echo x > x; git -C "+p.top+" branch -f sandbox/packed $(git -C "+p.top+" commit-tree -p main -m other main^{tree})"); !errors.Is(err, git.ErrStale) {
+	if _, err := p.run(project, "packed", "run-2", "echo x > x; git -C "+p.top+" branch -f sandbox/packed $(git -C "+p.top+" commit-tree -p main -m other main^{tree})"); !errors.Is(err, checkout.ErrMoved) {
 		t.Errorf("a branch that moved: %v", err)
 	}
-	p.shell(filepath.Dir(p.top), "git clone -q --depth 1 file://"+p.top+" shallow && mkdir plain && mkdir lying && echo gitdir: "+p.top+"/.git > lying/.git")
-	for dir, want := range map[string]string{"shallow": "only a part of its history", "plain": "not in a git checkout", "lying": "neither a repository nor"} {
-		if _, err := relay.OpenCheckout(filepath.Join(filepath.Dir(p.top), dir)); err == nil || !strings.Contains(err.Error(), want) {
+	p.shell(filepath.Dir(p.top), "git -C "+p.top+" commit -q --allow-empty -m two && git clone -q --depth 1 file://"+p.top+" shallow && mkdir plain && mkdir lying && echo gitdir: "+p.top+"/.git > lying/.git")
+	if _, err := p.run(p.project(filepath.Join(filepath.Dir(p.top), "shallow")), "work", "run-3", "true"); err == nil || !strings.Contains(err.Error(), "only a part of its history") {
+		t.Errorf("a shallow repository: %v", err)
+	}
+	for dir, want := range map[string]string{"plain": "not in a git checkout", "lying": "neither a repository nor"} {
+		if _, err := checkout.Open(filepath.Join(filepath.Dir(p.top), dir)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
@@ -123,7 +126,7 @@ func TestCheckoutRefuses(t *testing.T) {
 // A checkout comes from anywhere. Nothing that it names is executed, and nothing
 // is written outside of it.
 //
-// Seen to fail with a Checkout.addBranch that pushes with git.
+// Seen to fail with a addBranch that pushes with git.
 func TestHostileCheckout(t *testing.T) {
 	p := newPerson(t)
 	outside := t.TempDir()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/checkout"
 	"github.com/atoll-run/atoll/internal/confined"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/relay/content"
@@ -32,7 +33,7 @@ type Project struct {
 	Credential github.Credential
 	// Checkout is the repository itself, of a person who works in it; nil if it is
 	// a remote.
-	Checkout *Checkout
+	Checkout *checkout.Checkout
 	// Pulls is where pull requests are opened; nil if none are.
 	Pulls *Pulls
 }
@@ -74,7 +75,7 @@ func (p *Project) baseRef() string {
 // location is the address of the repository, which identifies the project.
 func (p *Project) location() string {
 	if p.Checkout != nil {
-		return "checkout " + p.Checkout.common
+		return "checkout " + p.Checkout.Common
 	}
 	return p.Remote.URL
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/checkout"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay/git"
 	"github.com/atoll-run/atoll/internal/relay/github"
@@ -59,7 +60,7 @@ func (r *Relay) push(ctx context.Context, p *Project, record *Record) error {
 		return err
 	}
 	if p.Checkout != nil {
-		if err := p.Checkout.addBranch(ctx, repo, record); err != nil {
+		if err := addBranch(ctx, p.Checkout, repo, record); err != nil {
 			return explainPush(err, record)
 		}
 		record.Step = Pushed
@@ -86,7 +87,7 @@ func (r *Relay) isPushed(ctx context.Context, repo *git.Repo, remote *git.Remote
 }
 
 func explainPush(err error, record *Record) error {
-	if errors.Is(err, git.ErrStale) {
+	if errors.Is(err, git.ErrStale) || errors.Is(err, checkout.ErrMoved) {
 		return errhint.With(fmt.Errorf("push %s: %w", record.Work.Key.Branch(), err), "the commits are kept; run the agent again on this branch, which then starts from what is there")
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/checkout"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/contentpolicy"
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -113,7 +114,7 @@ type WorkOf struct{ Account, Agent, Checkout string }
 func (r *Relays) Project(of WorkOf) (*relay.Project, error) {
 	settled := r.Config.For(of.Account, of.Agent)
 	c := &settled
-	checkout, err := checkoutOf(c, of.Checkout)
+	work, err := checkoutOf(c, of.Checkout)
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +122,8 @@ func (r *Relays) Project(of WorkOf) (*relay.Project, error) {
 		Remote: git.Remote{URL: c.Repository, CAFile: c.CAFile, Plain: c.Plain, Env: r.proxies}, Base: c.Base, History: c.History, MaxBytes: c.Limits.PackBytes,
 		Identity: rewrite.Identity{Name: c.Author.Name, Email: c.Author.Email}, Policy: r.Policy(),
 	}
-	if checkout != nil {
-		p.Checkout, p.Base = checkout, c.CheckoutBase()
+	if work != nil {
+		p.Checkout, p.Base = work, c.CheckoutBase()
 		return p, nil
 	}
 	client := &github.Client{Base: c.API, HTTP: r.http}
@@ -138,18 +139,18 @@ func (r *Relays) Project(of WorkOf) (*relay.Project, error) {
 
 // checkoutOf is the checkout that is the repository: of the directory that the
 // configuration names, or else of dir. It is nil if the repository is a remote.
-func checkoutOf(c *config.Relay, dir string) (*relay.Checkout, error) {
+func checkoutOf(c *config.Relay, dir string) (*checkout.Checkout, error) {
 	switch {
 	case c.Repository == "" && dir == "":
 		return nil, ErrNoRelay
 	case c.Repository != "" && !isCheckout(c.Repository):
 		return nil, nil
 	}
-	checkout, err := relay.OpenCheckout(cmp.Or(c.Repository, dir))
-	if errors.Is(err, relay.ErrNoCheckout) {
+	found, err := checkout.Open(cmp.Or(c.Repository, dir))
+	if errors.Is(err, checkout.ErrNone) || errors.Is(err, checkout.ErrBare) {
 		return nil, ErrNoRelay
 	}
-	return checkout, err
+	return found, err
 }
 
 // isCheckout tells a work tree from an address and from a bare repository.

@@ -37,10 +37,10 @@ func (r *Repo) ShallowCommits(ctx context.Context, tip string, depth int) ([]str
 	return ends, nil
 }
 
-// PackTo writes a pack of what a commit has and another has not to files whose
-// names begin with base, and returns how they go on; "" if there is nothing.
-func (r *Repo) PackTo(ctx context.Context, base, head, from string) (string, error) {
-	out, err := r.Output(ctx, strings.NewReader(head+"\n^"+from+"\n"), "pack-objects", "--revs", "--quiet", "--delta-base-offset", base)
+// PackTo writes a pack of what a commit has and the known ones have not to files
+// whose names begin with base, and returns how they go on; "" if there is nothing.
+func (r *Repo) PackTo(ctx context.Context, base, head string, known ...string) (string, error) {
+	out, err := r.Output(ctx, strings.NewReader(lines(append([]string{head}, without(known)...))), "pack-objects", "--revs", "--quiet", "--delta-base-offset", base)
 	name := strings.TrimSpace(string(out))
 	if err == nil && !IsID(name) {
 		err = fmt.Errorf("git pack-objects: cannot read %q", name)
@@ -61,4 +61,13 @@ func (r *Repo) WritePack(ctx context.Context, to io.Writer, wanted, ends []strin
 	}
 	input.WriteString(lines(wanted))
 	return r.Run(ctx, strings.NewReader(input.String()), to, args...)
+}
+
+// without names commits as those that are left out.
+func without(ids []string) []string {
+	list := make([]string, 0, len(ids))
+	for _, id := range ids {
+		list = append(list, "^"+id)
+	}
+	return list
 }
