@@ -29,7 +29,7 @@ type step struct {
 // reach walks down to rel by descriptor, and stops at what does not exist or is
 // no directory.
 func reach(root *os.File, rel string) (reached, error) {
-	if !fs.ValidPath(rel) || rel == "." {
+	if !isPath(rel) {
 		return reached{}, fmt.Errorf("%.300q: %w", rel, hostpath.ErrEscapes)
 	}
 	dir, err := openDirAt(root, ".")

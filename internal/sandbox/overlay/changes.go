@@ -23,13 +23,14 @@ var errStopped = errors.New("stopped")
 // be read while the sandbox runs. An error ends it.
 func (t *Tree) Changes(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		if err := t.read(ctx, yield); err != nil && !errors.Is(err, errStopped) {
+		if err := t.read(ctx, MaxEntries, yield); err != nil && !errors.Is(err, errStopped) {
 			yield(Change{}, fmt.Errorf("changes above %q: %w", t.Base, err))
 		}
 	}
 }
 
-func (t *Tree) read(ctx context.Context, yield func(Change, error) bool) error {
+// read hands the changes to yield; an error if there are more entries than most.
+func (t *Tree) read(ctx context.Context, most int, yield func(Change, error) bool) error {
 	base, err := t.openBase()
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func (t *Tree) read(ctx context.Context, yield func(Change, error) bool) error {
 	if err != nil {
 		return err
 	}
-	r := &reader{ctx: ctx, tree: t, base: base, yield: yield, left: MaxEntries, hidden: t.hiddenPaths(), applied: applied}
+	r := &reader{ctx: ctx, tree: t, base: base, yield: yield, left: most, hidden: t.hiddenPaths(), applied: applied}
 	if t.Kind == Kernel {
 		return r.upperDir(layers{above: above, lower: base, here: base}, "", 0)
 	}
@@ -101,7 +102,7 @@ func (r *reader) names(dir *os.File) ([]string, error) {
 	}
 	names, err := sortedNames(dir, r.left)
 	if errors.Is(err, errTooMany) {
-		err = fmt.Errorf("%w: more than %d changed or deleted", err, MaxEntries)
+		err = fmt.Errorf("%w: too many are changed or deleted to list them", err)
 	}
 	r.left -= len(names)
 	return names, errors.Join(err, r.ctx.Err())

@@ -35,10 +35,19 @@ func Choose(ctx context.Context, r Request) (Choice, error) {
 	if err != nil {
 		return Choice{}, err
 	}
-	return choose(ctx, r, facts)
+	return choose(ctx, r, choiceFacts{facts, smallBase()})
 }
 
-func choose(ctx context.Context, r Request, base hostpath.Facts) (Choice, error) {
+// choiceFacts are what a choice depends on beside the request.
+type choiceFacts struct {
+	base  hostpath.Facts
+	small Limit // up to where a copy is preferred to a mount
+}
+
+// smallBase returns up to where a copy is preferred to a mount.
+func smallBase() Limit { return Limit{Bytes: 64 << 20, Files: 5_000} }
+
+func choose(ctx context.Context, r Request, f choiceFacts) (Choice, error) {
 	cannot, err := kernelCannot(r)
 	if err != nil {
 		return Choice{}, err
@@ -50,16 +59,16 @@ func choose(ctx context.Context, r Request, base hostpath.Facts) (Choice, error)
 		return kernelChoice(r, `overlay.kind is "kernel"`), nil
 	case r.Want == Copy:
 		return copyChoice(ctx, r, `overlay.kind is "copy"`)
-	case canShare(r, base):
+	case canShare(r, f.base):
 		return copyChoice(ctx, r, "the file system shares blocks between the base and its copy")
 	}
-	small, err := fits(ctx, r.Base, smallBase)
+	small, err := fits(ctx, r.Base, f.small)
 	if err != nil {
 		return Choice{}, err
 	}
 	switch {
 	case small:
-		return copyChoice(ctx, r, fmt.Sprintf("the base has at most %d files and %d MiB", smallBase.Files, smallBase.Bytes>>20))
+		return copyChoice(ctx, r, fmt.Sprintf("the base has at most %d files and %d MiB", f.small.Files, f.small.Bytes>>20))
 	case cannot == "":
 		return kernelChoice(r, "the kernel can mount an overlay, and the base is too large to copy quickly"), nil
 	}

@@ -48,9 +48,6 @@ func (l Limit) orDefault() Limit {
 	return l
 }
 
-// smallBase is up to where a copy is preferred to a mount.
-var smallBase = Limit{Bytes: 64 << 20, Files: 5_000}
-
 // The bounds of every walk.
 const (
 	MaxDepth   = 500       // directories within each other

@@ -66,13 +66,8 @@ func (m Marks) get(dir *os.File, name string) (string, bool, error) {
 func redirectPath(value, lower string, hasLower bool) (string, error) {
 	absolute := strings.HasPrefix(value, "/")
 	name := strings.TrimPrefix(value, "/")
-	if len(value) > MaxPath || name == "" || strings.ContainsRune(value, 0) || !absolute && strings.Contains(name, "/") {
+	if !isPath(name) || !absolute && strings.Contains(name, "/") {
 		return "", errMark
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part == "." || part == ".." {
-			return "", errMark
-		}
 	}
 	switch {
 	case absolute:
@@ -81,6 +76,20 @@ func redirectPath(value, lower string, hasLower bool) (string, error) {
 		return path.Join(lower, name), nil
 	}
 	return "", nil
+}
+
+// isPath reports whether a path of any bytes names something below a directory,
+// in one way only.
+func isPath(rel string) bool {
+	if len(rel) > MaxPath || strings.ContainsRune(rel, 0) {
+		return false
+	}
+	for part := range strings.SplitSeq(rel, "/") {
+		if part == "" || part == "." || part == ".." {
+			return false
+		}
+	}
+	return true
 }
 
 // checkFile refuses a file whose content is not its own: one that is a mark of

@@ -23,7 +23,7 @@ func (t *Tree) Open(rel string) (*os.File, error) {
 }
 
 func (t *Tree) open(rel string) (*os.File, error) {
-	if !fs.ValidPath(rel) || rel == "." || len(rel) > MaxPath {
+	if !isPath(rel) {
 		return nil, hostpath.ErrEscapes
 	}
 	base, err := t.openBase()

@@ -73,7 +73,7 @@ func (t *Tree) reopen(r Request, base hostpath.Facts) error {
 
 // create makes the overlay beside its place and moves it there when it is complete.
 func create(ctx context.Context, r Request, base hostpath.Facts) (*Tree, error) {
-	choice, err := choose(ctx, r, base)
+	choice, err := choose(ctx, r, choiceFacts{base, smallBase()})
 	if err != nil {
 		return nil, err
 	}

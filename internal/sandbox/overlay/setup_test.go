@@ -8,9 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // ordinary is the uid that the tests run as once more.
@@ -43,6 +46,50 @@ type stage struct {
 	*Tree
 	way     way
 	request Request
+}
+
+// TestMain is also the program that scripts call for what the shell cannot do.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "xattr": // file, name, value
+			exitWith(unix.Lsetxattr(os.Args[2], os.Args[3], []byte(os.Args[4]), 0))
+		case "socket":
+			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+			exitWith(errors.Join(err, unix.Bind(fd, &unix.SockaddrUnix{Name: os.Args[2]})))
+		case "mknod": // file, major, minor
+			exitWith(unix.Mknod(os.Args[2], unix.S_IFCHR|0o666, int(unix.Mkdev(number(os.Args[3]), number(os.Args[4])))))
+		case "deep": // name, levels
+			exitWith(deep(os.Args[2], number(os.Args[3])))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func exitWith(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func number(text string) uint32 {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		exitWith(err)
+	}
+	return uint32(n)
+}
+
+// deep makes directories within each other.
+func deep(name string, levels uint32) error {
+	for range levels {
+		if err := errors.Join(os.Mkdir(name, 0o755), unix.Chdir(name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // eachWay runs a test with every way that this user has.
@@ -115,7 +162,13 @@ func (s *stage) tryInside(t *testing.T, script string) (string, error) {
 		t.Fatal(err)
 	}
 	args := append(slices.Clone(s.way.enter), "set -e; "+enter+"\n"+script)
-	out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), "HELPER="+self)
+	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
