@@ -80,6 +80,29 @@ func (e *GitEvent) appendFields(b []byte, scrub func(string) string) []byte {
 	return appendText(b, "denied", redact(e.Denied, scrub))
 }
 
+// FileEvent is a decision of the sync gate about a file that a sandbox changed, or
+// about a batch of them.
+type FileEvent struct {
+	Time    time.Time
+	Subject Subject
+	Event   string // applied, refused, overridden, rejected, undone, recovered
+	Batch   string // the files that were applied together
+	Files   int    // of a batch
+	Path    string
+	SHA256  string // of the content
+	Result  string // of a batch that was recovered
+	By      string
+	Reason  string
+}
+
+func (e *FileEvent) header() (Kind, time.Time, *Subject) { return File, e.Time, &e.Subject }
+func (e *FileEvent) limited() bool                       { return false }
+func (e *FileEvent) appendFields(b []byte, scrub func(string) string) []byte {
+	b = appendNumber(appendText(appendText(b, "event", e.Event), "batch", e.Batch), "files", int64(e.Files))
+	b = appendText(appendText(appendText(b, "path", redact(e.Path, scrub)), "sha256", e.SHA256), "result", e.Result)
+	return appendText(appendText(b, "by", redact(e.By, scrub)), "reason", redact(e.Reason, scrub))
+}
+
 // ApprovalEvent is a question to a person that was asked, answered or expired.
 type ApprovalEvent struct {
 	Time     time.Time

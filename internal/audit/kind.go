@@ -9,11 +9,11 @@ import (
 // Kind is the type of a record.
 type Kind string
 
-// The kinds. File and Egress are reserved: nothing writes them yet.
+// The kinds. Egress is reserved: nothing writes it yet.
 const (
 	Model    Kind = "model"    // a request to a model
 	Exec     Kind = "exec"     // a command that was started in a sandbox
-	File     Kind = "file"     // a change of a file by a tool
+	File     Kind = "file"     // a decision of the sync gate about a file
 	Egress   Kind = "egress"   // a connection out of a sandbox
 	Git      Kind = "git"      // a step of the relay
 	Approval Kind = "approval" // a question to a person, and its answer

@@ -74,7 +74,7 @@ func (p *Protected) Path(path string) []Finding {
 	for i := range p.list {
 		first := &p.list[i]
 		switch {
-		case !matchElements(p.patterns[i], elements):
+		case !MatchElements(p.patterns[i], elements):
 		case first.Verdict == Allowed:
 			return nil
 		default:
@@ -92,25 +92,33 @@ type Pattern []string
 func NewPattern(text string) Pattern { return strings.Split(Fold(text), "/") }
 
 // Match reports whether a path has the form of the pattern.
-func (p Pattern) Match(path string) bool { return matchElements(p, strings.Split(Fold(path), "/")) }
+func (p Pattern) Match(path string) bool { return MatchElements(p, strings.Split(Fold(path), "/")) }
 
-func matchElements(pattern, name []string) bool {
-	for len(pattern) > 0 {
-		if pattern[0] == "**" {
-			for skip := range len(name) + 1 {
-				if matchElements(pattern[1:], name[skip:]) {
-					return true
-				}
-			}
+// MatchElements compares a pattern with a path, element by element. Its cost is at
+// most the product of the two lengths.
+func MatchElements(pattern, name []string) bool {
+	p, n, stars, from := 0, 0, -1, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == "**":
+			stars, from = p, n
+			p++
+		case p < len(pattern) && matchElement(pattern[p], name[n]):
+			p, n = p+1, n+1
+		case stars >= 0: // the last two stars stand for one element more
+			from++
+			p, n = stars+1, from
+		default:
 			return false
 		}
-		if len(name) == 0 {
-			return false
-		}
-		if ok, err := path.Match(pattern[0], name[0]); err != nil || !ok {
-			return false
-		}
-		pattern, name = pattern[1:], name[1:]
 	}
-	return len(name) == 0
+	for p < len(pattern) && pattern[p] == "**" {
+		p++
+	}
+	return p == len(pattern)
+}
+
+func matchElement(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
 }

@@ -1,0 +1,122 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// finish keeps what was there before, and ends a batch that is placed. It may be
+// repeated.
+func (a *applier) finish() error {
+	a.at("placed")
+	if err := os.MkdirAll(a.undoDir(a.b.id), dirMode); err != nil {
+		return err
+	}
+	for n := range a.b.steps {
+		if err := a.keepOne(n); err != nil {
+			return fmt.Errorf("keep what was at %q: %w", a.b.steps[n].Path, err)
+		}
+		a.at("kept one")
+	}
+	if err := errors.Join(syncDir(a.undoDir(a.b.id)), a.syncDirs()); err != nil {
+		return err
+	}
+	a.at("kept")
+	if err := a.noteAll(); err != nil {
+		return err
+	}
+	a.at("noted")
+	a.b.result = ResultApplied
+	if err := a.journal.add(record{Stage: ended, ID: a.b.id, Result: ResultApplied, Left: a.left}); err != nil {
+		return err
+	}
+	a.at("ended")
+	return nil
+}
+
+// noteAll makes what the batch left count as begun. What something else changed
+// since is not noted.
+func (a *applier) noteAll() error {
+	var paths []string
+	for i := range a.b.steps {
+		paths = append(paths, a.b.steps[i].Path)
+	}
+	return a.opt.Source.NoteApplied(paths...)
+}
+
+// keepOne moves the old file of a step to the undo directory.
+func (a *applier) keepOne(n int) error {
+	s := &a.b.steps[n]
+	if s.Before == nil || s.Before.Type == typeDir {
+		return nil
+	}
+	dir, temp, err := a.base.parent(a.b.tempPath(n))
+	if isGone(err) {
+		a.left = append(a.left, s.Path) // the host moved the directory away
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return a.keepAs(dir, temp, strconv.Itoa(n))
+}
+
+// keepAs moves a file to the undo directory; nothing is no error.
+func (a *applier) keepAs(dir *os.File, temp, name string) error {
+	to := a.undoDir(a.b.id) + "/" + name
+	err := unix.Renameat(int(dir.Fd()), temp, unix.AT_FDCWD, to)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil // kept before
+	case errors.Is(err, unix.EXDEV):
+		return a.keepCopy(dir, temp, to)
+	}
+	return err
+}
+
+// keepCopy copies a file with its attributes, for an undo directory on another file
+// system.
+func (a *applier) keepCopy(dir *os.File, temp, to string) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(int(dir.Fd()), temp, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err // a copy that was not finished
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		text, err := readLink(dir, temp)
+		if err == nil {
+			err = os.Symlink(text, to)
+		}
+		if err != nil {
+			return err
+		}
+	} else if err := copyKept(dir, temp, to); err != nil {
+		return err
+	}
+	return unix.Unlinkat(int(dir.Fd()), temp, 0)
+}
+
+func copyKept(dir *os.File, temp, to string) error {
+	from, st, err := openFile(dir, temp)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	file, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, from)
+	if err == nil {
+		err = copyAttributes(file, from, st.Mtim.Nano())
+	}
+	return errors.Join(err, file.Sync(), file.Close())
+}

@@ -1,0 +1,237 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/contentpolicy"
+	"github.com/atoll-run/atoll/internal/contentpolicy/leaks"
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
+)
+
+// judge applies the rules to all entries and gives each its verdict.
+func (c *collection) judge(ctx context.Context) error {
+	hooks := contentpolicy.NewProtected(c.base.hookProtections())
+	changed := map[string]bool{}
+	for i := range c.entries {
+		changed[c.entries[i].Path] = true
+		c.gone[c.entries[i].Path] = c.entries[i].Kind == overlay.Deleted
+	}
+	for i := range c.entries {
+		e := &c.entries[i]
+		e.Reasons = append(e.Reasons, c.pathFindings(e)...)
+		e.Reasons = append(e.Reasons, hooks.Path(e.Path)...)
+		c.judgeKind(e)
+		judgeLockfile(e, changed)
+		if err := c.judgeContent(e); err != nil {
+			return err
+		}
+	}
+	c.judgeTwins()
+	if err := c.judgeSecrets(ctx); err != nil {
+		return err
+	}
+	for i := range c.entries {
+		if err := c.decideVerdict(&c.entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *collection) pathFindings(e *Entry) []contentpolicy.Finding {
+	found := c.protected.Path(e.Path)
+	switch {
+	case strings.HasPrefix(path.Base(e.Path), TempPrefix):
+		e.add("path-reserved", contentpolicy.Blocked, "the name is one of the gate's own")
+	case e.Kind != overlay.Deleted:
+		found = append(found, contentpolicy.Path(e.Path)...)
+	case !utf8.ValidString(e.Path):
+		e.add("path-encoding", contentpolicy.Blocked, "the path is not UTF-8")
+	}
+	return found
+}
+
+// judgeKind judges modes and links.
+func (c *collection) judgeKind(e *Entry) {
+	isFile := e.Kind != overlay.Deleted && e.Mode.Type() == 0
+	if isFile && e.Mode&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0 {
+		e.add("mode-bits", contentpolicy.Approval, "it has a setuid, setgid or sticky bit, which is not taken over")
+	}
+	if isFile && executable(e.Mode) && (!executable(e.OldMode) || !e.OldMode.IsRegular()) {
+		e.add("executable", contentpolicy.Approval, "it becomes executable")
+	}
+	if e.Kind != overlay.Deleted && e.Mode.Type() == fs.ModeSymlink {
+		if why := contentpolicy.LinkProblem(e.Path, e.Link); why != "" {
+			e.add("symlink", contentpolicy.Blocked, why)
+		}
+	}
+	if e.Kind == overlay.Replaced {
+		e.add("replaced", contentpolicy.Approval, "it becomes another type of file")
+	}
+}
+
+// judgeTwins reports new paths that are another file where case does not count.
+func (c *collection) judgeTwins() {
+	tree := contentpolicy.Spellings{}
+	for i := range c.entries {
+		if e := &c.entries[i]; e.Kind != overlay.Deleted {
+			tree.Count(e.Path, 1)
+		}
+	}
+	names := map[string][]string{}
+	for i := range c.entries {
+		e := &c.entries[i]
+		if e.Kind == overlay.Deleted || e.Kind == overlay.Modified || e.Kind == overlay.Mode {
+			continue
+		}
+		twin := tree.Other(e.Path)
+		if twin == "" {
+			twin = c.twinInBase(names, e.Path)
+		}
+		if twin != "" {
+			e.add("path-collision", contentpolicy.Blocked, fmt.Sprintf("it is the same file as %q where case does not count", twin))
+		}
+	}
+}
+
+// twinInBase returns a path of the base that is another spelling of a path or of a
+// directory above it.
+func (c *collection) twinInBase(known map[string][]string, rel string) string {
+	dir := "."
+	for element := range strings.SplitSeq(rel, "/") {
+		names, ok := known[dir]
+		if !ok {
+			names = c.base.names(dir)
+			known[dir] = names
+		}
+		folded := contentpolicy.Fold(element)
+		for _, name := range names {
+			if name != element && contentpolicy.Fold(name) == folded && !c.gone[path.Join(dir, name)] {
+				return path.Join(dir, name)
+			}
+		}
+		dir = path.Join(dir, element)
+	}
+	return ""
+}
+
+// names returns the names in a directory of the base; none if it cannot be read.
+func (b *baseDir) names(dir string) []string {
+	opened, _, err := b.parent(path.Join(dir, "x"))
+	if err != nil {
+		return nil
+	}
+	defer opened.Close()
+	names, _ := opened.Readdirnames(-1) // what was read counts
+	return names
+}
+
+// judgeSecrets scans names, links and contents.
+func (c *collection) judgeSecrets(ctx context.Context) error {
+	scanner, err := leaks.Start(ctx, c.opt.Known...)
+	if err != nil {
+		return err
+	}
+	defer scanner.Stop()
+	var texts []*Entry
+	for i := range c.entries {
+		e := &c.entries[i]
+		if e.Kind == overlay.Deleted {
+			continue
+		}
+		text := []byte(e.Path + "\n" + e.Link)
+		if e.SHA256 != "" && e.Link == "" {
+			data, err := c.staged(e.SHA256)
+			if err != nil {
+				return err
+			}
+			text = append(text, data...)
+		}
+		texts = append(texts, e)
+		if err := scanner.Scan(text); err != nil {
+			return err
+		}
+	}
+	found, err := scanner.Finish()
+	for _, text := range found {
+		for _, leak := range text.Leaks {
+			texts[text.Text].add(ruleSecret, contentpolicy.Blocked, fmt.Sprintf("line %d looks like a secret (%s)", max(1, leak.Line-1), leak.Rule))
+		}
+	}
+	return err
+}
+
+// decideVerdict finds conflicts and sums up.
+func (c *collection) decideVerdict(e *Entry) error {
+	why, err := c.conflict(c.base, e)
+	if err != nil {
+		return err
+	}
+	e.Verdict = Pass
+	for _, f := range e.Reasons {
+		if f.Rule == ruleHidden {
+			why = f.Detail
+		}
+		if f.Verdict == contentpolicy.Blocked {
+			e.Verdict = Blocked
+		} else if e.Verdict == Pass {
+			e.Verdict = Approval
+		}
+	}
+	if by := c.decided.override(e); by != nil && e.Verdict != Pass {
+		e.Verdict, e.Overridden = Pass, by.Reason
+	}
+	if why != "" {
+		e.add(ruleConflict, contentpolicy.Blocked, why)
+		e.Verdict = Conflict
+	}
+	return nil
+}
+
+// conflict says why an entry cannot be applied to what the base has, or "".
+func (g *Gate) conflict(base *baseDir, e *Entry) (string, error) {
+	if e.Kind == overlay.Special {
+		return "", nil
+	}
+	dir, leaf, err := base.parent(e.Path)
+	if (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)) && e.isNew() {
+		return "", nil // its directories are new too
+	}
+	if err != nil {
+		return "a directory above it is not what it was: " + err.Error(), nil
+	}
+	defer dir.Close()
+	var st unix.Stat_t
+	err = unix.Fstatat(int(dir.Fd()), leaf, &st, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case errors.Is(err, unix.ENOENT) && e.isNew():
+		return "", nil
+	case err != nil:
+		return "the host has removed it", nil
+	case e.Kind == overlay.Added && !e.Mode.IsDir():
+		return "the host has made a file of this name", nil
+	case e.Kind == overlay.Deleted && e.OldMode.IsDir() && st.Mode&unix.S_IFMT == unix.S_IFDIR:
+		return "", nil
+	}
+	begun, err := g.opt.Source.AsBegun(e.Path)
+	if err != nil {
+		return "", err
+	}
+	if !begun {
+		return "the host has changed it since the agent began", nil
+	}
+	return "", nil
+}
+
+// isNew reports whether the base had nothing at the path.
+func (e *Entry) isNew() bool {
+	return e.Kind == overlay.Added || e.Kind == overlay.Renamed || e.Kind == overlay.Link && e.OldMode == 0
+}
