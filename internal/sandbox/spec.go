@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
 // Spec describes one sandbox completely. It is made by package plan from the
@@ -192,21 +194,12 @@ type Mount struct {
 
 // OverlayMount is a kernel overlay with the mount's source below.
 type OverlayMount struct {
-	Dir   string `json:"dir"`   // holds the directories upper and work
-	Marks Marks  `json:"marks"` // where the kernel keeps what it notes of files
+	Dir   string        `json:"dir"`   // holds the directories upper and work, and package overlay's record
+	Marks overlay.Marks `json:"marks"` // where the kernel keeps what it notes of files
 	// Volatile leaves out syncing. A mount that did not end well is then refused
 	// by the kernel until package overlay has looked at it.
 	Volatile bool `json:"volatile,omitempty"`
 }
-
-// Marks is the namespace of the extended attributes of an overlay's files.
-type Marks string
-
-// The namespaces.
-const (
-	MarksTrusted Marks = "trusted" // only root outside of user namespaces may set them
-	MarksUser    Marks = "user"
-)
 
 // Volume is storage that the engine owns.
 type Volume struct {

@@ -66,7 +66,7 @@ func runExplain(ctx context.Context, e *env, o explainOptions) error {
 	if err != nil {
 		return e.ConfigError(err, o.asJSON)
 	}
-	x := newExplanation(settings, p, backend)
+	x := newExplanation(ctx, settings, p, backend)
 	x.Sandbox.RootID = settings.RootID(ctx, p, backend)
 	x.Sandbox.Unavailable = console.OrEmpty(settings.Unavailable(ctx, p, backend))
 	x.Sandbox.DefaultLimits = explainDefaults(settings, p, backend)
@@ -125,6 +125,8 @@ type explainedSandbox struct {
 	Prune          config.Prune   `json:"prune"`
 	// Networked is the second sandbox of a network pair.
 	Networked *networkedHalf `json:"networked,omitzero"`
+	// Overlays are the directories whose changes are kept apart.
+	Overlays []provide.OverlayChoice `json:"overlays,omitzero"`
 	// Drift is how the private copy differs from what it was made from.
 	Drift workspace.Drift `json:"drift,omitzero"`
 }
@@ -158,16 +160,16 @@ type explainedPath struct {
 	Error string `json:"error"` // "" if there is such a path
 }
 
-func newExplanation(s *provide.Settings, p *plan.Plan, backend provide.Backend) *explanation {
+func newExplanation(ctx context.Context, s *provide.Settings, p *plan.Plan, backend provide.Backend) *explanation {
 	return &explanation{
 		AgentID: p.Agent.ID, SessionKey: p.Session.Key, MainSessionKey: p.Session.MainKey,
-		Sandbox: explainSandbox(s, p, backend),
+		Sandbox: explainSandbox(ctx, s, p, backend),
 		Project: console.ProjectJSON(s.Project),
 		Ignored: console.OrEmpty(s.Config.Ignored()), Warnings: console.ProblemsJSON(p.Warnings),
 	}
 }
 
-func explainSandbox(s *provide.Settings, p *plan.Plan, backend provide.Backend) explainedSandbox {
+func explainSandbox(ctx context.Context, s *provide.Settings, p *plan.Plan, backend provide.Backend) explainedSandbox {
 	box := console.WithoutSecrets(s.Config, p.Agent)
 	drift, _ := workspace.DriftOf(p.Layout) // a copy that cannot be read has no drift to show
 	return explainedSandbox{
@@ -176,6 +178,7 @@ func explainSandbox(s *provide.Settings, p *plan.Plan, backend provide.Backend) 
 		SessionIsSandboxed: p.Sandboxed, Reason: p.Why,
 		ContainerName: p.Spec.Name, Image: p.Spec.Image, ConfigHash: p.Spec.ConfigHash,
 		Mounts: console.OrEmpty(p.Spec.Mounts), Tools: p.Tools, AvailableTools: console.OrEmpty(tool.Allowed(p.Tools)), Docker: box.Docker, Drift: drift,
+		Overlays: s.ExplainOverlays(ctx, p),
 		Env: explainedEnv{
 			Passed:  console.OrEmpty(slices.Sorted(maps.Keys(p.Env.Passed))),
 			Blocked: console.OrEmpty(p.Env.Blocked), Warnings: console.OrEmpty(p.Env.Warnings),

@@ -168,9 +168,15 @@ func (pg *page) files(spec *sandbox.Spec) {
 	pg.title("Files")
 	pg.fact("access", accessText(box.WorkspaceAccess), "sandbox.workspaceAccess")
 	pg.room(spec)
+	for _, o := range box.Overlays {
+		pg.overlay(o)
+	}
 	for _, m := range box.Mounts {
 		mode := "read and write"
-		if m.ReadOnly {
+		switch {
+		case m.Overlay != nil:
+			mode = "read and write, changes kept apart"
+		case m.ReadOnly:
 			mode = "read only"
 		}
 		pg.fact(console.Printable(m.Target), fmt.Sprintf("%s (%s, %s)", m.Source, m.Kind, mode), "")
@@ -178,6 +184,19 @@ func (pg *page) files(spec *sandbox.Spec) {
 	if !box.Drift.None() {
 		pg.painted("drift", driftText(box.Drift), "", pg.style.Warn)
 		pg.note("`" + sandbox.RecreateCommand(spec) + "` brings the copy up to date and keeps what was changed aside")
+	}
+}
+
+// overlay says how changes to one directory are kept apart, and what that costs.
+func (pg *page) overlay(o provide.OverlayChoice) {
+	key := "overlay " + console.Printable(o.Target)
+	if o.Problem != "" {
+		pg.painted(key, o.Problem, "sandbox.overlay.kind", pg.style.Warn)
+		return
+	}
+	pg.fact(key, fmt.Sprintf("%s: %s", o.Kind, o.Why), "sandbox.overlay.kind")
+	for _, cost := range o.Costs {
+		pg.note(cost)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/runtime/blueprint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
 // addMount adds one mount of the spec.
@@ -18,6 +19,9 @@ func (d *draft) addMount(m sandbox.Mount) error {
 	target, want := path.Clean(m.Target), hostpath.ID{Device: m.Device, Inode: m.Inode}
 	if m.Overlay == nil {
 		return d.bind(m.Source, target, m.ReadOnly, want)
+	}
+	if err := overlay.BeforeMount(m.Overlay.Dir); err != nil {
+		return err
 	}
 	base, err := d.sources.add(m.Source, want)
 	if err != nil {
@@ -46,7 +50,7 @@ func (s *sources) mountOverlay(o *sandbox.OverlayMount, base, changes *blueprint
 	dir := s.fdPath(changes)
 	options := []string{"lowerdir", s.fdPath(base), "upperdir", dir + "/upper", "workdir", dir + "/work"}
 	flags := []string{"userxattr"}
-	if o.Marks == sandbox.MarksTrusted {
+	if o.Marks == overlay.MarksTrusted {
 		options, flags = append(options, "redirect_dir", "on"), nil
 	}
 	if o.Volatile {
@@ -97,11 +101,11 @@ func volatileOption(o *sandbox.OverlayMount) string {
 
 // OverlayMarks returns in which namespace the kernel can mark the files of an
 // overlay that this process, or the sandbox that it starts, mounts.
-func OverlayMarks() sandbox.Marks {
+func OverlayMarks() overlay.Marks {
 	if privileged() && inFirstUserNamespace() {
-		return sandbox.MarksTrusted
+		return overlay.MarksTrusted
 	}
-	return sandbox.MarksUser
+	return overlay.MarksUser
 }
 
 // inFirstUserNamespace reports whether this process is in the user namespace that

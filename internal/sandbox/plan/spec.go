@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
 // fillSpec writes the decisions down in the form that runtimes carry out.
@@ -105,6 +106,32 @@ func mountsOf(mounts []policy.Mount, state string) []sandbox.Mount {
 		list = append(list, mount)
 	}
 	return list
+}
+
+// Overlays returns the indexes of the mounts whose changes are kept apart.
+func (p *Plan) Overlays() (indexes []int) {
+	for i, m := range p.Mounts {
+		if m.Overlay {
+			indexes = append(indexes, i)
+		}
+	}
+	return indexes
+}
+
+// SetOverlay makes a mount of the spec the overlay that was prepared for it.
+func (p *Plan) SetOverlay(index int, t *overlay.Tree) error {
+	mount := &p.Spec.Mounts[index]
+	if t.Kind == overlay.Kernel {
+		mount.Overlay = &sandbox.OverlayMount{Dir: t.Dir, Marks: t.Marks, Volatile: t.Volatile}
+		return nil
+	}
+	canonical, err := hostpath.Disk{}.Canonical(t.Source())
+	if err != nil {
+		return fmt.Errorf("mount %s: %w", mount.Target, err)
+	}
+	mount.Base, mount.Source, mount.Overlay = mount.Source, t.Source(), nil
+	p.canonical[index] = canonical
+	return nil
 }
 
 // isBelow reports whether path lies below dir.

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/hostpath/projectquota"
 	"github.com/atoll-run/atoll/internal/policy"
@@ -242,6 +241,9 @@ func (a *Installation) prepare(ctx context.Context, p *plan.Plan) (notices []str
 	if err != nil {
 		return nil, err
 	}
+	if err := a.prepareOverlays(ctx, p); err != nil {
+		return nil, err
+	}
 	notices = append(WarningTexts(report.Warnings), a.syncSkills(ctx, p)...)
 	for _, blocked := range p.Env.Blocked {
 		notices = append(notices, fmt.Sprintf("environment variable %s does not enter the sandbox: %s", blocked.Name, blocked.Reason))
@@ -265,7 +267,7 @@ func numericUser(user string) *hostpath.Owner {
 
 // syncSkills mirrors the agent's skills into its copy. It never fails a session.
 func (a *Installation) syncSkills(ctx context.Context, p *plan.Plan) []string {
-	if p.Agent.Sandbox.WorkspaceAccess == config.AccessRW {
+	if !p.Layout.HasCopy() {
 		return nil
 	}
 	return WarningTexts(workspace.SyncSkills(ctx, p.Layout, a.syncOptions(p)).Warnings)

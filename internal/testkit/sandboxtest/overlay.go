@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
 var overlayCases = []testCase{
@@ -28,7 +29,6 @@ var overlayCases = []testCase{
 		if err := inst.Stop(s.t.Context(), 2*time.Second); err != nil {
 			s.t.Fatal(err)
 		}
-		clearVolatile(spec)
 		if err := inst.Start(s.t.Context()); err != nil {
 			s.t.Fatal(err)
 		}
@@ -52,30 +52,22 @@ func (s *stage) overlaySpec() *sandbox.Spec {
 	spec := s.spec()
 	mount := &spec.Mounts[0]
 	fillBase(s.t, mount.Source)
-	dir := filepath.Join(s.state, "overlay")
-	mustMkdir(s.t, filepath.Join(dir, "upper"))
-	mustMkdir(s.t, filepath.Join(dir, "work"))
-	for _, kind := range []sandbox.OverlayMount{
-		{Marks: sandbox.MarksTrusted, Volatile: true}, {Marks: sandbox.MarksUser, Volatile: true}, {Marks: sandbox.MarksTrusted},
+	for _, kind := range []overlay.KernelMount{
+		{Marks: overlay.MarksTrusted, Volatile: true}, {Marks: overlay.MarksUser, Volatile: true}, {Marks: overlay.MarksTrusted},
 	} {
-		kind.Dir = dir
-		mount.Overlay = &kind
-		if len(s.runtime.Check(s.t.Context(), spec)) == 0 {
-			return spec
+		mount.Overlay = &sandbox.OverlayMount{Dir: filepath.Join(s.state, "overlay/scope/0"), Marks: kind.Marks, Volatile: kind.Volatile}
+		if len(s.runtime.Check(s.t.Context(), spec)) > 0 {
+			continue
 		}
+		if _, err := overlay.Prepare(s.t.Context(), overlay.Request{
+			State: filepath.Join(s.state, "overlay"), Dir: mount.Overlay.Dir, Base: mount.Source, Target: mount.Target, Want: overlay.Kernel, Kernel: kind,
+		}); err != nil {
+			s.t.Fatal(err)
+		}
+		return spec
 	}
 	s.wantRefused(spec, "overlay.kind")
 	return nil
-}
-
-// clearVolatile removes the mark that keeps the kernel from mounting what was not
-// synced.
-func clearVolatile(spec *sandbox.Spec) {
-	work := filepath.Join(spec.Mounts[0].Overlay.Dir, "work")
-	for _, name := range []string{"work", "work/incompat", "work/incompat/volatile"} {
-		_ = os.Chmod(filepath.Join(work, name), 0o700)
-	}
-	_ = os.RemoveAll(filepath.Join(work, "work/incompat"))
 }
 
 func fillBase(t *testing.T, base string) {
