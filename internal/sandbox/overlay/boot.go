@@ -37,7 +37,10 @@ func BeforeMount(dir string) error {
 // end in Reconcile left changes that may be torn.
 func (t *Tree) noticeBoot() error {
 	boot := bootID()
-	if t.Kind == Kernel && t.Boot != boot {
+	if t.Boot == boot {
+		return nil
+	}
+	if t.Kind == Kernel {
 		left, err := t.volatileMark()
 		if err != nil {
 			return err

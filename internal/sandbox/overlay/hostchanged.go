@@ -17,6 +17,11 @@ import (
 // HostChanged returns files of the base that are not what the agent began with,
 // at most limit. It looks at all of the base.
 func (t *Tree) HostChanged(ctx context.Context, limit int) ([]string, error) {
+	return t.hostWalk(ctx, hostWalk{limit: limit})
+}
+
+// hostWalk carries a walk out.
+func (t *Tree) hostWalk(ctx context.Context, w hostWalk) ([]string, error) {
 	root, err := t.openBase()
 	if err != nil {
 		return nil, err
@@ -28,7 +33,7 @@ func (t *Tree) HostChanged(ctx context.Context, limit int) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := hostWalk{ctx: ctx, tree: t, notes: n, applied: n.appliedByDir(), limit: limit, left: MaxBase}
+	w.ctx, w.tree, w.notes, w.applied, w.left = ctx, t, n, n.appliedByDir(), MaxBase
 	if err := w.dir(root, "", 0); err != nil && !errors.Is(err, errStopped) {
 		return nil, fmt.Errorf("base %q: %w", t.Base, err)
 	}
@@ -43,6 +48,7 @@ type hostWalk struct {
 
 	applied map[string]map[string]*entry // directory, name, what counts as begun; nil: nothing
 	limit   int
+	dirs    bool // list directories too
 	left    int
 	found   []string
 }
@@ -100,11 +106,14 @@ func (w *hostWalk) entry(dir *os.File, name, rel string, was notedEntry, depth i
 			return err
 		}
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		if same {
-			return nil
+	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	if !same && (w.dirs || !isDir) {
+		if err := w.add(rel); err != nil {
+			return err
 		}
-		return w.add(rel)
+	}
+	if !isDir {
+		return nil
 	}
 	below, err := openDirAt(dir, name)
 	if err != nil || depth > MaxDepth {

@@ -67,7 +67,13 @@ func (t *Tree) reopen(r Request, base hostpath.Facts) error {
 	case t.Kind == Kernel && r.Kernel.Marks != t.Marks:
 		return fmt.Errorf("the overlay at %q was mounted with %s marks, which cannot be done now: %s", t.Dir, t.Marks, r.Kernel.Why)
 	}
-	t.Target, t.Volatile = r.Target, r.Kernel.Volatile && t.Kind == Kernel
+	volatile := r.Kernel.Volatile && t.Kind == Kernel
+	if t.Target != r.Target || t.Volatile != volatile {
+		t.Target, t.Volatile = r.Target, volatile
+		if err := t.save(); err != nil {
+			return err
+		}
+	}
 	return t.noticeBoot()
 }
 

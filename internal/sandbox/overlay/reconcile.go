@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -13,8 +14,8 @@ import (
 )
 
 // Reconcile is called after the sandbox stopped. It takes out of an upper what
-// is the same as in the base, so that the base shows again, and brings the
-// changes to disk, after which no crash tears them.
+// is the same as in the base, or was when it was applied, so that the base shows
+// again. It brings the changes to disk, after which no crash tears them.
 func (t *Tree) Reconcile(ctx context.Context) error {
 	base, err := t.openBase()
 	if err != nil {
@@ -27,16 +28,23 @@ func (t *Tree) Reconcile(ctx context.Context) error {
 	}
 	defer above.Close()
 	if t.Kind == Kernel {
-		d := dropper{&reader{ctx: ctx, tree: t, base: base, left: MaxEntries, hidden: t.hiddenPaths()}}
+		applied, err := readApplied(filepath.Join(t.Dir, appliedName))
+		if err != nil {
+			return err
+		}
+		d := dropper{&reader{ctx: ctx, tree: t, base: base, left: MaxEntries, hidden: t.hiddenPaths(), applied: applied}}
 		if _, err := d.dir(layers{above: above, lower: base, here: base}, "", 0); err != nil {
 			return fmt.Errorf("reconcile the overlay of %q: %w", t.Base, err)
 		}
 	}
-	if err := unix.Syncfs(int(above.Fd())); err != nil {
+	if t.Kind == Copy || t.Torn { // the mark of a torn one stays until a person decides
+		return nil
+	}
+	if marked, err := t.volatileMark(); err != nil || !marked {
 		return err
 	}
-	if t.Torn {
-		return nil // the mark stays until a person decides
+	if err := syncTree(above); err != nil {
+		return err
 	}
 	return t.removeVolatileMark()
 }
@@ -78,7 +86,9 @@ func (d dropper) entry(l layers, name, at string, depth int) (bool, error) {
 	same := false
 	switch {
 	case isWhiteout(&st):
-		same = old == nil
+		same = old == nil || d.appliedGone(at)
+	case d.appliedSame(file{st: &st, at: at}):
+		same = true // the host's is newer
 	case old == nil:
 	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
 		return d.subdirectory(l, name, at, &st, depth+1)
